@@ -1,0 +1,171 @@
+# Builds pyvecgpu: the GPU library with nvcc, and the simulated card from the same sources with g++.
+#
+#   make                  both libraries, in pyvecgpu/
+#   make demo             trains a network with them
+#   make help             every target
+#   PYTHON=python3 make   uses that interpreter as it is: no .venv, nothing is installed
+#   ARCHS="80 90a ptx75"  the GPU architectures (cuda/toolkit.mk); ARCHS=all for releases
+#   NVCC= CXX= CC=        the compilers; NVCCFLAGS= CXXFLAGS= CFLAGS= are added to our own flags
+#   V=1                   shows the commands
+#
+# Source files are found by wildcard: a new kernel file needs no change here.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := all
+
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
+endif
+
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+ABI_VERSION := $(shell sed -n 's/^\#define PVG_ABI_VERSION \([0-9]*\).*/\1/p' cuda/pyvecgpu.h)
+Q := $(if $(V),,@)
+
+include cuda/python.mk
+include cuda/toolkit.mk
+
+# Sources and what is made of them ----------------------------------------------------------------
+
+LIB := pyvecgpu/libpyvecgpu.so
+SIM := pyvecgpu/libpyvecgpu_sim.so
+ASAN := build/asan/libpyvecgpu_sim.so
+TSAN := build/tsan/libpyvecgpu_sim.so
+
+KERNELS := $(wildcard cuda/runtime/*.cu cuda/kernels/*.cu cuda/kernels/*/*.cu)
+SIMULATOR := $(wildcard cuda/simulator/*.cpp)
+C_TESTS := $(patsubst cuda/tests/%.c,%,$(wildcard cuda/tests/test_*.c))
+
+GPU_OBJECTS := $(KERNELS:cuda/%.cu=build/gpu/%.o)
+SIM_OBJECTS := $(KERNELS:cuda/%.cu=build/sim/%.o) $(SIMULATOR:cuda/%.cpp=build/sim/%.o)
+ASAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/asan/%)
+TSAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/tsan/%)
+GPU_TESTS := $(C_TESTS:%=build/tests/%)
+SIM_TESTS := $(C_TESTS:%=build/tests/sim/%)
+ASAN_TESTS := $(C_TESTS:%=build/tests/asan/%)
+TSAN_TESTS := $(C_TESTS:%=build/tests/tsan/%)
+# The simulator's tests of itself have kernels of their own and are linked with it alone.
+SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/test_*.cu))
+
+.PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-races test-gpu demo \
+    bench memcheck lint format install clean help FORCE
+
+all: lib sim
+	@echo 'Built $(LIB) ($(ARCHITECTURES)) and $(SIM). Next: make demo$(PYTHON_ARGUMENT)'
+
+lib: $(LIB)            ## the GPU library, pyvecgpu/libpyvecgpu.so (nvcc)
+sim: $(SIM)            ## the simulated card, pyvecgpu/libpyvecgpu_sim.so (g++)
+sim-asan: $(ASAN)      ## the simulated card with AddressSanitizer and UBSan, in build/asan
+
+# Flags -------------------------------------------------------------------------------------------
+
+comma := ,
+WARNINGS := -Wall -Wextra -Werror
+HOST_FLAGS := -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti $(WARNINGS)
+# What pvg_build_info answers: strings for the sources.
+BUILD_MACROS = -DPVG_BUILD_VERSION='"$(VERSION)"' -DPVG_BUILD_TOOLKIT='"$(TOOLKIT_RELEASE)"' \
+    -DPVG_BUILD_ARCHITECTURES='"$(1)"'
+
+GPU_FLAGS = -std=c++17 -O3 -Icuda -ccbin $(CXX) $(GENCODE) $(call BUILD_MACROS,$(ARCHITECTURES)) \
+    --compress-mode=size -Werror all-warnings $(HOST_FLAGS:%=-Xcompiler %) $(NVCCFLAGS)
+# No contraction of a * b + c, which g++ does on some machines and not on others.
+# cuda_builtins.h gives plain C++ what nvcc adds to it, so the .cu files compile unchanged.
+SIM_FLAGS = -std=c++17 -Icuda -isystem $(CUDA_INCLUDE) -isystem $(CUDA_INCLUDE)/cccl \
+    -DPVG_SIMULATOR $(call BUILD_MACROS,simulator) -fPIC -fvisibility=hidden -pthread \
+    -ffp-contract=off $(WARNINGS) -Wno-unknown-pragmas $(CXXFLAGS)
+ON_SIMULATOR := -DPVG_TEST_SIMULATOR -Icuda/simulator
+TEST_FLAGS := -std=c99 -pedantic -g -O1 -Icuda $(WARNINGS) $(CFLAGS)
+
+# The three builds of the simulated card. ThreadSanitizer is its race checker: it watches the
+# kernels, not the simulator that runs them (race_checker.h).
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+build/sim/%: VARIANT := -O2
+build/asan/%: VARIANT := -O1 -g $(SANITIZERS)
+build/tsan/%: VARIANT := -O1 -g -DPVG_SIM_TSAN
+build/tsan/%: KERNEL_VARIANT := -fsanitize=thread
+
+# Only pvg_* is visible, every symbol is resolved when linking, and tables are read-only after it.
+LINK := -z,defs -z,relro -z,now -z,noexecstack --as-needed --exclude-libs,ALL \
+    --version-script=cuda/exports.map
+
+# Rules -------------------------------------------------------------------------------------------
+
+# Files that hold a command's flags or a list of objects. They change only when their text does, and
+# then what depends on them is made again: another ARCHS, another compiler, a source file removed.
+define keep_text
+$(Q)$(shell mkdir -p $(@D))$(file >$@.new,$(1))cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+endef
+
+build/gpu/flags: $(TOOLKIT) FORCE
+	$(if $(UNSUPPORTED_ARCHS),@echo 'nvcc $(TOOLKIT_RELEASE) does not know: $(UNSUPPORTED_ARCHS)')
+	$(call keep_text,$(NVCC_PATH) $(TOOLKIT_RELEASE) $(GPU_FLAGS) $(shell $(CXX) --version))
+build/sim/flags build/asan/flags build/tsan/flags: $(TOOLKIT) FORCE
+	$(call keep_text,$(TOOLKIT_RELEASE) $(SIM_FLAGS) $(VARIANT) $(shell $(CXX) --version))
+build/gpu/objects build/sim/objects build/asan/objects build/tsan/objects: FORCE
+	$(call keep_text,$(KERNELS) $(SIMULATOR))
+
+build/gpu/%.o: cuda/%.cu build/gpu/flags
+	@mkdir -p $(@D) && echo 'nvcc $<'
+	$(Q)$(NVCC_PATH) $(GPU_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+define compile_for_simulator
+	@mkdir -p $(@D) && echo 'g++  $@'
+	$(Q)$(CXX) $(SIM_FLAGS) $(VARIANT) -MMD -MP $(1) -c $< -o $@
+endef
+SIM_CU_FLAGS = $(KERNEL_VARIANT) -include cuda/simulator/cuda_builtins.h -x c++
+build/sim/%.o: cuda/%.cu build/sim/flags
+	$(call compile_for_simulator,$(SIM_CU_FLAGS))
+build/sim/%.o: cuda/%.cpp build/sim/flags
+	$(call compile_for_simulator)
+build/asan/%.o: cuda/%.cu build/asan/flags
+	$(call compile_for_simulator,$(SIM_CU_FLAGS))
+build/asan/%.o: cuda/%.cpp build/asan/flags
+	$(call compile_for_simulator)
+build/tsan/%.o: cuda/%.cu build/tsan/flags
+	$(call compile_for_simulator,$(SIM_CU_FLAGS))
+build/tsan/%.o: cuda/%.cpp build/tsan/flags
+	$(call compile_for_simulator)
+
+# $(call link_gpu,soname): the CUDA runtime goes in, the driver is looked up when it is needed.
+define link_gpu
+$(Q)$(NVCC_PATH) -shared -ccbin $(CXX) -cudart static -L$(CUDA_LIB) $(GENCODE) $(GPU_OBJECTS) \
+    $(LINK:%=-Xlinker %) -Xlinker -soname,$(1) -o $@
+endef
+$(LIB): $(GPU_OBJECTS) build/gpu/objects cuda/exports.map
+	@mkdir -p $(@D) && echo 'link $@'
+	$(call link_gpu,libpyvecgpu.so)
+define link_simulator
+	@mkdir -p $(@D) && echo 'link $@'
+	$(Q)$(CXX) -shared -pthread $(filter %.o,$^) $(LINK:%=-Wl,%) -Wl,-soname,$(@F) $(1) -o $@
+endef
+$(SIM): $(SIM_OBJECTS) build/sim/objects cuda/exports.map
+	$(call link_simulator)
+$(ASAN): $(ASAN_OBJECTS) build/asan/objects cuda/exports.map
+	$(call link_simulator,$(SANITIZERS))
+$(TSAN): $(TSAN_OBJECTS) build/tsan/objects cuda/exports.map
+	$(call link_simulator,-fsanitize=thread)
+$(SELF_TESTS): %: %.o $(filter build/sim/simulator/%,$(SIM_OBJECTS))
+	@echo 'link $@'
+	$(Q)$(CXX) -pthread $^ -o $@
+
+# $(call build_c_test,library,flags,the way to its folder): runs from any folder.
+define build_c_test
+	@mkdir -p $(@D) && echo 'cc   $@'
+	$(Q)$(CC) $(TEST_FLAGS) $(2) -MMD -MP $< -o $@ $(1) '-Wl,-rpath,$$ORIGIN/$(3)' -pthread -lm
+endef
+build/tests/test_%: cuda/tests/test_%.c $(LIB)
+	$(call build_c_test,$(LIB),,../../pyvecgpu)
+build/tests/sim/test_%: cuda/tests/test_%.c $(SIM)
+	$(call build_c_test,$(SIM),$(ON_SIMULATOR),../../../pyvecgpu)
+build/tests/asan/test_%: cuda/tests/test_%.c $(ASAN)
+	$(call build_c_test,$(ASAN),$(ON_SIMULATOR) $(SANITIZERS),../../asan)
+build/tests/tsan/test_%: cuda/tests/test_%.c $(TSAN)
+	$(call build_c_test,$(TSAN),$(ON_SIMULATOR) -fsanitize=thread,../../tsan)
+
+OBJECTS := $(GPU_OBJECTS) $(SIM_OBJECTS) $(ASAN_OBJECTS) $(TSAN_OBJECTS)
+-include $(wildcard $(OBJECTS:.o=.d) $(SELF_TESTS:=.d))
+-include $(wildcard $(addsuffix .d,$(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(TSAN_TESTS)))
+
+include cuda/targets.mk

@@ -1,0 +1,172 @@
+// pvg_binary and pvg_binary_scalar: out[i] = f(a[i], b[i]), arithmetic and comparisons. One kernel
+// per dtype and access pattern (map.cuh); which function it is, is a run-time code
+// (elementwise.cuh). A weak scalar is an operand that the kernel takes from its parameters.
+#include "kernels/copy.cuh"
+#include "kernels/elementwise.cuh"
+#include "kernels/map.cuh"
+
+namespace pvg {
+
+namespace {
+
+template <class T> struct Binary {
+    static constexpr int inputs = 2, vector = 16 / sizeof(T);
+    int code;
+
+    template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
+        T a[Access::count], b[Access::count], r[Access::count] = {};
+        access.read(0, a);
+        access.read(1, b);
+        apply_binary(code, a, b, r);
+        access.write(r);
+    }
+};
+
+// A and B differ only for int64 beside uint64.
+template <class A, class B> struct Comparison {
+    static constexpr int inputs = 2, vector = 16 / sizeof(A);
+    int code;
+
+    template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
+        A a[Access::count];
+        B b[Access::count];
+        Bool r[Access::count] = {};
+        access.read(0, a);
+        access.read(1, b);
+        apply_comparison(code, a, b, r);
+        access.write(r);
+    }
+};
+
+// The comparison that gives the same with its operands exchanged.
+int mirrored(int code) {
+    switch (code) {
+    case PVG_LESS: return PVG_GREATER;
+    case PVG_LESS_EQUAL: return PVG_GREATER_EQUAL;
+    case PVG_GREATER: return PVG_LESS;
+    case PVG_GREATER_EQUAL: return PVG_LESS_EQUAL;
+    }
+    return code;
+}
+
+// Operands are NULL (the scalar) or have the dtype.
+int launch_binary(Operation &op, const ElementwiseOperation &operation, int dtype, pvg_array *out,
+                  const pvg_array *a, const pvg_array *b, const Scalar *scalar) {
+    return dispatch(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if (operation.gives_bool)
+            return launch_map(op, Comparison<T, T>{operation.code}, out, {a, b}, scalar);
+        return launch_map(op, Binary<T>{operation.code}, out, {a, b}, scalar);
+    });
+}
+
+bool are_int64_and_uint64(const pvg_array *a, const pvg_array *b) {
+    return (a->dtype == PVG_INT64 && b->dtype == PVG_UINT64) ||
+           (a->dtype == PVG_UINT64 && b->dtype == PVG_INT64);
+}
+
+// Opens the result for two operands that have been converted. Errors: VALUE.
+int open_broadcast(Operation &op, int dtype, const pvg_array *const *operands, pvg_array *out,
+                   Output *result) {
+    const pvg_array *a = operands[0], *b = operands[1];
+    if (same_shape(a, b->ndim, b->shape))
+        return result->open(op, dtype, a->ndim, a->shape, out, operands, 2);
+    int ndim = 0;
+    int64_t shape[PVG_MAX_NDIM];
+    PVG_PASS(broadcast_shapes(operands, 2, &ndim, shape));
+    return result->open(op, dtype, ndim, shape, out, operands, 2);
+}
+
+int run_binary(Operation &op, int code, const ElementwiseOperation *operation, const pvg_array *a,
+               const pvg_array *b, pvg_array *out, Output *result) {
+    PVG_REQUIRE(operation, PVG_ERROR_VALUE, "unknown operation code %d", code);
+    const pvg_array *operands[2] = {a, b};
+    int device = -1;
+    PVG_PASS(check_operands(operands, 2, &device));
+    int dtype = promote(a->dtype, b->dtype);
+    PVG_REQUIRE(operation->takes_bool || dtype != PVG_BOOL, PVG_ERROR_TYPE,
+                "does not take two bool arrays, got shapes %s and %s, dtypes bool and bool",
+                shape_text(a), shape_text(b));
+    if (operation->gives_float) dtype = float_dtype(dtype);
+    PVG_PASS(op.begin(device));
+    bool exact = operation->gives_bool && are_int64_and_uint64(a, b);
+    Temporary converted[2], straight[2];
+    for (int k = 0; k < 2; k++) {
+        if (!exact) PVG_PASS(as_dtype(op, operands[k], dtype, &converted[k], &operands[k]));
+        PVG_PASS(as_readable(op, operands[k], &straight[k], &operands[k]));
+    }
+    int result_dtype = operation->gives_bool ? static_cast<int>(PVG_BOOL) : dtype;
+    PVG_PASS(open_broadcast(op, result_dtype, operands, out, result));
+    a = operands[0], b = operands[1];
+    if (!exact) return launch_binary(op, *operation, dtype, result->array, a, b, nullptr);
+    using Exact = Comparison<int64_t, uint64_t>;
+    if (a->dtype == PVG_INT64) return launch_map(op, Exact{code}, result->array, {a, b});
+    return launch_map(op, Exact{mirrored(code)}, result->array, {b, a});
+}
+
+// A comparison with an integer that the array's dtype cannot hold: the same answer for every
+// element. `above`: the integer is larger than any element.
+int compare_out_of_range(Operation &op, int code, const pvg_array *a, bool above, pvg_array *out,
+                         Output *result) {
+    clear_error();
+    bool answer =
+        code == PVG_NOT_EQUAL || (above ? code == PVG_LESS || code == PVG_LESS_EQUAL
+                                        : code == PVG_GREATER || code == PVG_GREATER_EQUAL);
+    PVG_PASS(result->open(op, PVG_BOOL, a->ndim, a->shape, out, &a, 1));
+    const uint8_t value = answer;
+    return fill_array(op, result->array, PVG_SCALAR_BOOL, &value);
+}
+
+bool is_negative(int kind, const void *value) {
+    return kind == PVG_SCALAR_INT && *static_cast<const int64_t *>(value) < 0;
+}
+
+int run_binary_scalar(Operation &op, int code, const ElementwiseOperation *operation,
+                      const pvg_array *a, int kind, const void *value, int side, pvg_array *out,
+                      Output *result) {
+    PVG_REQUIRE(operation, PVG_ERROR_VALUE, "unknown operation code %d", code);
+    PVG_REQUIRE(side == 0 || side == 1, PVG_ERROR_VALUE, "side is 0 or 1, got %d", side);
+    int device = -1;
+    PVG_PASS(check_operands(&a, 1, &device));
+    int dtype = promote_scalar(a->dtype, kind);
+    PVG_REQUIRE(operation->takes_bool || dtype != PVG_BOOL, PVG_ERROR_TYPE,
+                "does not take a bool array and a bool, got shape %s and dtype bool",
+                shape_text(a));
+    if (operation->gives_float) dtype = float_dtype(dtype);
+    PVG_PASS(op.begin(device));
+    Scalar scalar;
+    int status = make_scalar(dtype, kind, value, &scalar);
+    if (status == PVG_ERROR_OVERFLOW && operation->gives_bool) {
+        int as_right = side == 1 ? code : mirrored(code);
+        return compare_out_of_range(op, as_right, a, !is_negative(kind, value), out, result);
+    }
+    PVG_PASS(status);
+    Temporary converted, straight;
+    PVG_PASS(as_dtype(op, a, dtype, &converted, &a));
+    PVG_PASS(as_readable(op, a, &straight, &a));
+    int result_dtype = operation->gives_bool ? static_cast<int>(PVG_BOOL) : dtype;
+    PVG_PASS(result->open(op, result_dtype, a->ndim, a->shape, out, &a, 1));
+    const pvg_array *left = side == 1 ? a : nullptr, *right = side == 1 ? nullptr : a;
+    return launch_binary(op, *operation, dtype, result->array, left, right, &scalar);
+}
+
+} // namespace
+
+} // namespace pvg
+
+PVG_API pvg_array *pvg_binary(int code, const pvg_array *a, const pvg_array *b, pvg_array *out) {
+    const pvg::ElementwiseOperation *operation = pvg::find_elementwise(code, 2);
+    pvg::Operation op(operation ? operation->name : "binary");
+    pvg::Output result;
+    int status = pvg::run_binary(op, code, operation, a, b, out, &result);
+    return result.close(op, status);
+}
+
+PVG_API pvg_array *pvg_binary_scalar(int code, const pvg_array *a, int kind, const void *value,
+                                     int side, pvg_array *out) {
+    const pvg::ElementwiseOperation *operation = pvg::find_elementwise(code, 2);
+    pvg::Operation op(operation ? operation->name : "binary_scalar");
+    pvg::Output result;
+    int status = pvg::run_binary_scalar(op, code, operation, a, kind, value, side, out, &result);
+    return result.close(op, status);
+}

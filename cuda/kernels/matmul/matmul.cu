@@ -1,0 +1,102 @@
+// The matrix product with numpy.matmul's rules for vectors, batches and dtypes: pvg_matmul. The
+// kernel is in tile.cuh.
+#include "kernels/matmul/operands.cuh"
+
+namespace pvg {
+namespace {
+
+using matmul::Matrix, matmul::Product;
+
+// The shape of the batch that both operands broadcast to.
+int broadcast_batch(const Matrix &a, const Matrix &b, int *ndim, int64_t *shape) {
+    *ndim = a.batch_ndim > b.batch_ndim ? a.batch_ndim : b.batch_ndim;
+    for (int i = 0; i < *ndim; i++) {
+        int in_a = i - (*ndim - a.batch_ndim), in_b = i - (*ndim - b.batch_ndim);
+        int64_t length_a = in_a < 0 ? 1 : a.array->shape[in_a],
+                length_b = in_b < 0 ? 1 : b.array->shape[in_b];
+        PVG_REQUIRE(length_a == length_b || length_a == 1 || length_b == 1, PVG_ERROR_VALUE,
+                    "the batches of shapes %s and %s cannot be broadcast together",
+                    shape_text(a.array), shape_text(b.array));
+        shape[i] = length_a == 1 ? length_b : length_a;
+    }
+    return PVG_OK;
+}
+
+int check_shapes(const pvg_array *a, const pvg_array *b) {
+    PVG_REQUIRE(
+        a->ndim > 0 && b->ndim > 0, PVG_ERROR_VALUE,
+        "operands need at least one dimension (multiply is for scalars), got shapes %s and %s",
+        shape_text(a), shape_text(b));
+    int64_t k = a->shape[a->ndim - 1], other = b->shape[b->ndim > 1 ? b->ndim - 2 : 0];
+    PVG_REQUIRE(k == other, PVG_ERROR_VALUE,
+                "shapes %s and %s do not fit: %lld columns against %lld rows", shape_text(a),
+                shape_text(b), static_cast<long long>(k), static_cast<long long>(other));
+    return PVG_OK;
+}
+
+int launch_matmul(Operation &op, Matrix a, Matrix b, pvg_array *c, int row_axis, int column_axis) {
+    Temporary straight_a, straight_b;
+    PVG_PASS(matmul::make_readable(op, &a, &straight_a));
+    PVG_PASS(matmul::make_readable(op, &b, &straight_b));
+    PVG_PASS(op.reads(a.array));
+    PVG_PASS(op.reads(b.array));
+    Product product;
+    int64_t batch;
+    matmul::describe_product(a, b, c, row_axis, column_axis, &product, &batch);
+    return dispatch(c->dtype, [&](auto tag) {
+        using Element = typename decltype(tag)::type;
+        using T = std::conditional_t<std::is_same_v<Element, int64_t>, uint64_t,
+                                     Element>; // the same bits
+        return matmul::launch_product<T>(op.stream, product, batch, matmul::Plain());
+    });
+}
+
+int run_matmul(Operation &op, const pvg_array *a, const pvg_array *b, pvg_array *out,
+               Output *result) {
+    const pvg_array *operands[] = {a, b};
+    int device, ndim;
+    int64_t shape[PVG_MAX_NDIM + 2];
+    PVG_PASS(check_operands(operands, 2, &device));
+    PVG_PASS(check_shapes(a, b));
+    bool rows = a->ndim > 1, columns = b->ndim > 1;
+    Matrix left = {a, rows ? a->ndim - 2 : 0, rows ? a->ndim - 2 : -1, a->ndim - 1};
+    Matrix right = {b, columns ? b->ndim - 2 : 0, columns ? b->ndim - 1 : -1,
+                    columns ? b->ndim - 2 : 0};
+    PVG_PASS(broadcast_batch(left, right, &ndim, shape));
+    int row_axis = rows ? ndim++ : -1, column_axis = columns ? ndim++ : -1;
+    if (rows) shape[row_axis] = left.side();
+    if (columns) shape[column_axis] = right.side();
+    PVG_REQUIRE(ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE,
+                "the result has %d dimensions, at most %d are possible", ndim, PVG_MAX_NDIM);
+    int dtype = promote(a->dtype, b->dtype);
+
+    PVG_PASS(op.begin(device));
+    PVG_PASS(result->open(op, dtype, ndim, shape, out, nullptr, 0));
+    pvg_array *c = result->array;
+    if (c->size == 0) return PVG_OK;
+    Temporary converted_a, converted_b, apart;
+    if (may_overlap(a, c) || may_overlap(b, c)) {
+        PVG_PASS(new_array(device, dtype, ndim, shape, &apart.array));
+        c = apart.array;
+    }
+    PVG_PASS(as_dtype(op, a, dtype, &converted_a, &left.array));
+    PVG_PASS(as_dtype(op, b, dtype, &converted_b, &right.array));
+    PVG_PASS(launch_matmul(op, left, right, c, row_axis, column_axis));
+    return apart.array ? copy_array(op, apart.array, result->array) : PVG_OK;
+}
+
+} // namespace
+
+bool matmul_supports(int operation, int dtype) {
+    if (operation == PVG_DENSE) return dtype_is_valid(dtype) && dtype_kind(dtype) == Kind::floating;
+    return operation == PVG_MATMUL && dtype_is_valid(dtype);
+}
+
+} // namespace pvg
+
+PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, pvg_array *out) {
+    pvg::Operation op("matmul");
+    pvg::Output result;
+    int status = pvg::run_matmul(op, a, b, out, &result);
+    return result.close(op, status);
+}

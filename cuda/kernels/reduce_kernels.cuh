@@ -1,0 +1,316 @@
+// Kernels of the reductions, one per access pattern, for any element type T and accumulator
+// (reduce_accumulators.cuh):
+//
+//     short_rows_kernel  a group of 1 to 32 lanes a row, four rows a group
+//     long_rows_kernel   a block a row, or a block a chunk of a row
+//     columns_kernel     the reduced axis is not the innermost: threads side by side own columns
+//     merge_kernel       adds up the chunks that the two before left as partial results
+//
+// Which element goes to which accumulator, and in which order accumulators are merged, depends on
+// the lengths and the element type alone: not on alignment, on how many rows there are, or on the
+// device. So a row has the same total, bit for bit, alone and in a batch. Loads are of 16 bytes
+// where the addresses allow it.
+#pragma once
+#include "kernels/reduce_accumulators.cuh"
+#include "runtime/launch.cuh"
+
+namespace pvg::reduce {
+
+constexpr int short_rows_threads = 128, rows_per_group = 4;
+constexpr int long_rows_threads = 512, packs_in_flight = 8;
+constexpr int column_threads = 256, rows_in_flight = 8;
+
+// Neighbouring elements that one thread takes together: 16 bytes, and at most 4.
+template <class T> inline constexpr int pack_size = sizeof(T) == 8 ? 2 : 4;
+template <class T> struct alignas(pack_size<T> * sizeof(T)) Pack { T values[pack_size<T>]; };
+
+struct Rows {
+    const void *data;
+    int64_t rows, length;
+    int64_t row_stride, step; // elements, from row to row and along a row
+    int64_t chunk, chunks; // long rows: elements a block takes, and how many such chunks a row has
+    int lanes;             // short rows: lanes in a group, a power of two
+    int64_t groups; // short rows: group g has the rows g, g + groups, ... (up to rows_per_group)
+    bool aligned;   // every row starts at a multiple of 16 bytes, and step is 1
+};
+
+// [outer][length][inner]: the middle axis is reduced.
+struct Columns {
+    const void *data;
+    int64_t outer, length, inner;
+    int64_t outer_stride, row_stride, step; // elements; step is that of the inner axis
+    int64_t chunk, chunks; // rows a block takes, and how many such chunks there are
+    int64_t stripes;       // blocks side by side
+    int across;            // threads side by side in a block, a power of two
+    bool aligned;          // every pack of columns may be loaded at once
+};
+
+template <bool VECTOR, class T> __device__ Pack<T> load_pack(const T *from, int64_t step) {
+    if constexpr (VECTOR) {
+        return *reinterpret_cast<const Pack<T> *>(from);
+    } else {
+        Pack<T> pack;
+#pragma unroll
+        for (int j = 0; j < pack_size<T>; j++) pack.values[j] = from[j * step];
+        return pack;
+    }
+}
+
+// ---- Merging across threads ---------------------------------------------------------------------
+
+// The accumulator of the lane whose number differs from the caller's in the bits of `mask`.
+template <class Acc> __device__ Acc from_lane(Acc mine, int mask) {
+    constexpr int words = sizeof(Acc) / sizeof(int);
+    int word[words];
+    memcpy(word, &mine, sizeof mine);
+#pragma unroll
+    for (int i = 0; i < words; i++) word[i] = __shfl_xor_sync(0xffffffffu, word[i], mask);
+    Acc other;
+    memcpy(&other, word, sizeof other);
+    return other;
+}
+
+// Merge the accumulators of neighbouring lanes, a power of two; all lanes of the warp call it.
+template <class Acc> __device__ void merge_lanes(Acc *acc, int lanes) {
+    for (int mask = lanes / 2; mask > 0; mask /= 2) acc->merge(from_lane(*acc, mask));
+}
+
+// A tree over a block's threads, arranged as `down` (a power of two) times `across`: thread (0, x)
+// gets the column x. N accumulators each; `shared` has room for all. All threads of the block call
+// it.
+template <int N, class Acc> __device__ void merge_down(Acc (&acc)[N], Acc *shared, int x, int y,
+                                                       int across, int down) {
+    for (int half = down / 2; half > 0; half /= 2) {
+        if (y >= half && y < 2 * half)
+            for (int j = 0; j < N; j++) shared[(y * across + x) * N + j] = acc[j];
+        __syncthreads();
+        if (y < half)
+            for (int j = 0; j < N; j++) acc[j].merge(shared[((y + half) * across + x) * N + j]);
+    }
+}
+
+// ---- Rows ---------------------------------------------------------------------------------------
+
+// Accumulators of one thread for rows: rounding ones have one for each place in a pack, which makes
+// independent chains.
+template <class T, class Acc> inline constexpr int row_chains = Acc::ordered ? pack_size<T> : 1;
+
+template <class Acc, int N> __device__ Acc merge_chains(Acc (&chain)[N]) {
+#pragma unroll
+    for (int stride = 1; stride < N; stride *= 2)
+#pragma unroll
+        for (int j = 0; j + stride < N; j += 2 * stride) chain[j].merge(chain[j + stride]);
+    return chain[0];
+}
+
+// Take in the pack whose first element has this index; the first `count` elements of what may be
+// less than a pack.
+template <class T, class Acc, int N>
+__device__ void add_pack(Acc (&chain)[N], const Pack<T> &pack, int64_t index,
+                         const Result &result) {
+#pragma unroll
+    for (int j = 0; j < pack_size<T>; j++) chain[j % N].add(pack.values[j], index + j, result);
+}
+template <class T, class Acc, int N>
+__device__ void add_tail(Acc (&chain)[N], const T *from, int64_t step, int count, int64_t index,
+                         const Result &result) {
+#pragma unroll
+    for (int j = 0; j < pack_size<T>; j++)
+        if (j < count) chain[j % N].add(from[j * step], index + j, result);
+}
+
+template <bool VECTOR, class T, class Acc>
+__device__ void add_short_rows(const Rows &rows, int64_t group, int lane,
+                               Acc (&total)[rows_per_group], const Result &result) {
+    constexpr int pack = pack_size<T>, chains = row_chains<T, Acc>;
+    const int length = static_cast<int>(rows.length);
+    const T *row[rows_per_group];
+    bool here[rows_per_group];
+    Acc chain[rows_per_group][chains];
+#pragma unroll
+    for (int u = 0; u < rows_per_group; u++) {
+        int64_t index = group + u * rows.groups;
+        here[u] = group < rows.groups && index < rows.rows;
+        row[u] = static_cast<const T *>(rows.data) + (here[u] ? index * rows.row_stride : 0);
+        for (int j = 0; j < chains; j++) chain[u][j] = Acc::identity();
+    }
+    int at = lane * pack;
+    for (; at + pack <= length; at += rows.lanes * pack) {
+        Pack<T> loaded[rows_per_group];
+#pragma unroll
+        for (int u = 0; u < rows_per_group; u++)
+            if (here[u]) loaded[u] = load_pack<VECTOR>(row[u] + at * rows.step, rows.step);
+#pragma unroll
+        for (int u = 0; u < rows_per_group; u++)
+            if (here[u]) add_pack(chain[u], loaded[u], at, result);
+    }
+#pragma unroll
+    for (int u = 0; u < rows_per_group; u++) {
+        if (here[u] && at < length)
+            add_tail(chain[u], row[u] + at * rows.step, rows.step, length - at, at, result);
+        total[u] = merge_chains(chain[u]);
+    }
+}
+
+// `length` elements from `from` on, the first of which has the index `first`, by one block.
+template <bool VECTOR, class T, class Acc>
+__device__ Acc add_chunk(const T *from, int64_t step, int length, int64_t first,
+                         const Result &result) {
+    constexpr int pack = pack_size<T>, chains = row_chains<T, Acc>,
+                  stride = long_rows_threads * pack;
+    constexpr int in_flight = VECTOR ? packs_in_flight : 2;
+    Acc chain[chains];
+    for (int j = 0; j < chains; j++) chain[j] = Acc::identity();
+    const int thread = static_cast<int>(threadIdx.x), last = length - pack;
+    for (int at = thread * pack; at <= last; at += in_flight * stride) {
+        Pack<T> loaded[in_flight];
+#pragma unroll
+        for (int k = 0; k < in_flight; k++)
+            if (at + k * stride <= last)
+                loaded[k] = load_pack<VECTOR>(from + (at + k * stride) * step, step);
+#pragma unroll
+        for (int k = 0; k < in_flight; k++)
+            if (at + k * stride <= last)
+                add_pack(chain, loaded[k], first + at + k * stride, result);
+    }
+    const int rest = length % pack, at = length - rest;
+    if (rest && at / pack % long_rows_threads == thread)
+        add_tail(chain, from + at * step, step, rest, first + at, result);
+    return merge_chains(chain);
+}
+
+// ---- Columns ------------------------------------------------------------------------------------
+
+// Rows y, y + down, ... below `length` of a pack of columns, of which `columns` exist. `from` is
+// the first of them in row 0, which has the index `first`.
+template <bool VECTOR, class T, class Acc>
+__device__ void add_columns(const T *from, const Columns &c, int y, int down, int length,
+                            int columns, int64_t first, Acc (&acc)[pack_size<T>],
+                            const Result &result) {
+    for (int row = y; row < length; row += rows_in_flight * down) {
+        Pack<T> loaded[rows_in_flight];
+#pragma unroll
+        for (int k = 0; k < rows_in_flight; k++) {
+            if (row + k * down >= length) continue;
+            const T *at = from + (row + k * down) * c.row_stride;
+            if constexpr (VECTOR) {
+                loaded[k] = load_pack<true>(at, 1);
+            } else {
+#pragma unroll
+                for (int j = 0; j < pack_size<T>; j++)
+                    if (j < columns) loaded[k].values[j] = at[j * c.step];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < rows_in_flight; k++) {
+            if (row + k * down >= length) continue;
+#pragma unroll
+            for (int j = 0; j < pack_size<T>; j++)
+                if (VECTOR || j < columns)
+                    acc[j].add(loaded[k].values[j], first + row + k * down, result);
+        }
+    }
+}
+
+// ---- Kernels ------------------------------------------------------------------------------------
+
+namespace {
+
+template <class T, class Acc>
+__global__ void __launch_bounds__(short_rows_threads, 5)
+    short_rows_kernel(Rows rows, Result result) {
+    int64_t thread = static_cast<int64_t>(blockIdx.x) * short_rows_threads + threadIdx.x;
+    int64_t group = thread / rows.lanes;
+    int lane = static_cast<int>(thread % rows.lanes);
+    Acc total[rows_per_group];
+    if (rows.aligned)
+        add_short_rows<true, T>(rows, group, lane, total, result);
+    else
+        add_short_rows<false, T>(rows, group, lane, total, result);
+#pragma unroll
+    for (int u = 0; u < rows_per_group; u++) {
+        merge_lanes(&total[u], rows.lanes);
+        int64_t index = group + u * rows.groups;
+        if (lane == 0 && group < rows.groups && index < rows.rows)
+            total[u].store(result, index * result.outer_stride);
+    }
+}
+
+template <class T, class Acc>
+__global__ void __launch_bounds__(long_rows_threads, 2)
+    long_rows_kernel(Rows rows, Acc *partials, Result result) {
+    __shared__ Acc of_warp[32];
+    int64_t index = blockIdx.x / rows.chunks, begin = blockIdx.x % rows.chunks * rows.chunk;
+    int64_t end = begin + rows.chunk < rows.length ? begin + rows.chunk : rows.length;
+    int length = static_cast<int>(end - begin);
+    const T *from = static_cast<const T *>(rows.data) + index * rows.row_stride + begin * rows.step;
+    Acc total = rows.aligned ? add_chunk<true, T, Acc>(from, 1, length, begin, result)
+                             : add_chunk<false, T, Acc>(from, rows.step, length, begin, result);
+    merge_lanes(&total, 32);
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = total;
+    __syncthreads();
+    if (threadIdx.x >= 32) return;
+    total = threadIdx.x < long_rows_threads / 32 ? of_warp[threadIdx.x] : Acc::identity();
+    merge_lanes(&total, 32);
+    if (threadIdx.x != 0) return;
+    if (partials)
+        partials[blockIdx.x] = total;
+    else
+        total.store(result, index * result.outer_stride);
+}
+
+template <class T, class Acc>
+__global__ void __launch_bounds__(column_threads, 2)
+    columns_kernel(Columns c, Acc *partials, Result result) {
+    constexpr int pack = pack_size<T>;
+    __shared__ Acc shared[column_threads * pack];
+    int64_t stripe = blockIdx.x % c.stripes, chunk = blockIdx.x / c.stripes % c.chunks;
+    int64_t outer = blockIdx.x / c.stripes / c.chunks;
+    int x = threadIdx.x % c.across, y = threadIdx.x / c.across, down = column_threads / c.across;
+    int64_t column = (stripe * c.across + x) * pack;
+    int columns =
+        c.inner - column < pack ? static_cast<int>(c.inner - column) : pack; // none if not positive
+    int64_t begin = chunk * c.chunk, end = begin + c.chunk < c.length ? begin + c.chunk : c.length;
+    int length = static_cast<int>(end - begin);
+    const T *from = static_cast<const T *>(c.data) + outer * c.outer_stride + begin * c.row_stride +
+                    column * c.step;
+    Acc acc[pack];
+    for (int j = 0; j < pack; j++) acc[j] = Acc::identity();
+    if (c.aligned && columns == pack)
+        add_columns<true>(from, c, y, down, length, columns, begin, acc, result);
+    else if (columns > 0)
+        add_columns<false>(from, c, y, down, length, columns, begin, acc, result);
+    merge_down(acc, shared, x, y, c.across, down);
+    if (y != 0) return;
+#pragma unroll
+    for (int j = 0; j < pack; j++) {
+        if (j >= columns) continue;
+        if (partials)
+            partials[(outer * c.chunks + chunk) * c.inner + column + j] = acc[j];
+        else
+            acc[j].store(result, outer * result.outer_stride + (column + j) * result.inner_stride);
+    }
+}
+
+// partials [outer][chunks][inner] -> result [outer][inner]; `down` threads for each total. No
+// chunks: empty sums.
+template <class Acc>
+__global__ void __launch_bounds__(column_threads)
+    merge_kernel(const Acc *partials, int64_t outer, int64_t chunks, int64_t inner, int down,
+                 Result result) {
+    __shared__ Acc shared[column_threads];
+    int across = column_threads / down, x = threadIdx.x % across, y = threadIdx.x / across;
+    int64_t index = static_cast<int64_t>(blockIdx.x) * across + x;
+    bool here = index < outer * inner;
+    int64_t i = here ? index / inner : 0, j = here ? index % inner : 0;
+    Acc total[1] = {Acc::identity()};
+    if (here)
+        for (int64_t chunk = y; chunk < chunks; chunk += down)
+            total[0].merge(partials[(i * chunks + chunk) * inner + j]);
+    merge_down(total, shared, x, y, across, down);
+    if (here && y == 0) total[0].store(result, i * result.outer_stride + j * result.inner_stride);
+}
+
+} // namespace
+
+} // namespace pvg::reduce

@@ -1,0 +1,59 @@
+// pvg_where: out[i] = condition[i] ? a[i] : b[i]. Elements are only moved, so one kernel per size of
+// element and access pattern (map.cuh).
+#include "kernels/copy.cuh"
+#include "kernels/map.cuh"
+
+namespace pvg {
+
+namespace {
+
+template <class T> struct Where {
+    static constexpr int inputs = 3, vector = 16 / sizeof(T);
+
+    template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
+        Bool condition[Access::count];
+        T a[Access::count], b[Access::count];
+        access.read(0, condition);
+        access.read(1, a);
+        access.read(2, b);
+#pragma unroll
+        for (int e = 0; e < Access::count; e++) a[e] = bool(condition[e]) ? a[e] : b[e];
+        access.write(a);
+    }
+};
+
+int run_where(Operation &op, const pvg_array *condition, const pvg_array *a, const pvg_array *b,
+              pvg_array *out, Output *result) {
+    const pvg_array *operands[3] = {condition, a, b};
+    int device = -1, ndim = 0;
+    int64_t shape[PVG_MAX_NDIM];
+    PVG_PASS(check_operands(operands, 3, &device));
+    PVG_REQUIRE(condition->dtype == PVG_BOOL, PVG_ERROR_TYPE,
+                "the condition must be bool, got an array of shape %s and dtype %s",
+                shape_text(condition), dtype_name(condition->dtype));
+    PVG_PASS(broadcast_shapes(operands, 3, &ndim, shape));
+    PVG_PASS(op.begin(device));
+    int dtype = promote(a->dtype, b->dtype);
+    Temporary converted[2], straight[3];
+    for (int k = 0; k < 3; k++) {
+        if (k > 0) PVG_PASS(as_dtype(op, operands[k], dtype, &converted[k - 1], &operands[k]));
+        PVG_PASS(as_readable(op, operands[k], &straight[k], &operands[k]));
+    }
+    PVG_PASS(result->open(op, dtype, ndim, shape, out, operands, 3));
+    return dispatch_size(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        return launch_map(op, Where<T>{}, result->array, {operands[0], operands[1], operands[2]});
+    });
+}
+
+} // namespace
+
+} // namespace pvg
+
+PVG_API pvg_array *pvg_where(const pvg_array *condition, const pvg_array *a, const pvg_array *b,
+                             pvg_array *out) {
+    pvg::Operation op("where");
+    pvg::Output result;
+    int status = pvg::run_where(op, condition, a, b, out, &result);
+    return result.close(op, status);
+}

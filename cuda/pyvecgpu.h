@@ -1,0 +1,451 @@
+/* pyvecgpu: arrays and neural-network operations on NVIDIA GPUs, as a plain C library.
+ *
+ *     #include "pyvecgpu.h"
+ *
+ *     int64_t shape[2] = {1000, 1000};
+ *     pvg_array *a = pvg_array_empty(0, PVG_FLOAT32, 2, shape);      // memory on device 0
+ *     pvg_copy_from_host(a, host_data, NULL);                        // NULL strides: C order
+ *     pvg_array *b = pvg_unary(PVG_SIGMOID, a, NULL);                // NULL out: a new array
+ *     pvg_copy_to_host(b, host_result, NULL);                        // waits for the result
+ *     pvg_array_release(b);
+ *     pvg_array_release(a);
+ *
+ * Conventions, the same everywhere:
+ *
+ * - Arrays are opaque handles. The library owns their memory; a handle is a view (dtype, shape,
+ *   strides, offset) of reference-counted memory. Whoever receives a new handle releases it once
+ *   with pvg_array_release.
+ * - A function that makes an array returns a new handle, or NULL. With `out` given it writes there
+ *   and returns `out` itself, without a new reference. `out` must have the result's shape; its
+ *   dtype may differ where NumPy's casting rule "same_kind" allows it; it may overlap the operands
+ *   in any way (the result is as if they had been copied first).
+ * - Every other function that can fail returns a status: PVG_OK (0) or one of PVG_ERROR_*. After a
+ *   NULL or a status other than PVG_OK, pvg_last_status and pvg_last_error tell this thread what
+ *   happened, and nothing has changed: operands and `out` are as they were. The library never
+ *   prints, exits, aborts or throws, and it reads no environment.
+ * - Shapes, strides and sizes are int64_t and count elements; strides of host memory count bytes,
+ *   as NumPy's do. Dimensions: 0 to PVG_MAX_NDIM. A size of 0 is allowed everywhere and launches
+ *   nothing.
+ * - Work runs in order on the calling thread's current stream and returns before it is done;
+ *   copying to the host waits. Arrays remember which streams read and wrote them, so work on
+ *   several streams never needs events by hand.
+ * - Results are the same bits from run to run: no result depends on the device, the load or the
+ *   stream.
+ * - All functions may be called from several threads. One array may be read by many threads at
+ *   once; writing to an array that another thread is using needs the caller's own lock.
+ * - Numbers in the enumerations never change their meaning; new ones are appended. */
+#ifndef PYVECGPU_H
+#define PYVECGPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define PVG_API __attribute__((visibility("default")))
+#else
+#define PVG_API
+#endif
+
+#define PVG_ABI_VERSION 1 /* compare with pvg_abi_version() */
+#define PVG_MAX_NDIM 32
+
+typedef struct pvg_array pvg_array;
+typedef struct pvg_stream pvg_stream;
+typedef struct pvg_event pvg_event;
+
+/* Called once, from any thread, when memory given to pvg_array_wrap is no longer used. */
+typedef void (*pvg_deleter)(void *context);
+
+/* ---- Enumerations ---------------------------------------------------------------------------- */
+
+enum pvg_status {
+    PVG_OK = 0,
+    PVG_ERROR_VALUE = 1,        /* a shape, size, code or handle that makes no sense */
+    PVG_ERROR_TYPE = 2,         /* a dtype that the operation does not take */
+    PVG_ERROR_INDEX = 3,        /* an index out of range */
+    PVG_ERROR_AXIS = 4,         /* an axis out of range */
+    PVG_ERROR_OVERFLOW = 5,     /* a number that its dtype cannot hold */
+    PVG_ERROR_MEMORY = 6,       /* device memory is exhausted, or the limit set is reached */
+    PVG_ERROR_HOST_MEMORY = 7,  /* host memory is exhausted */
+    PVG_ERROR_UNAVAILABLE = 8,  /* no driver, no such device, or a forked child process */
+    PVG_ERROR_LAUNCH = 9,       /* a kernel could not be started */
+    PVG_ERROR_DEVICE_LOST = 10, /* a kernel failed; this process cannot use the device any more */
+    PVG_ERROR_CUDA = 11         /* any other error of the CUDA runtime */
+};
+
+/* The numbers between are reserved for int8, int16, uint16, uint32, float16, bfloat16, complex64
+ * and complex128. */
+enum pvg_dtype {
+    PVG_BOOL = 0, /* one byte, 0 or 1 */
+    PVG_INT32 = 3,
+    PVG_INT64 = 4,
+    PVG_UINT8 = 5,
+    PVG_UINT64 = 8,
+    PVG_FLOAT32 = 11,
+    PVG_FLOAT64 = 12
+};
+
+/* The C type behind the `value` pointer of a scalar. Scalars are weak: an int beside a float32
+ * array is a float32. */
+enum pvg_scalar_kind {
+    PVG_SCALAR_BOOL = 0, /* uint8_t, 0 or 1 */
+    PVG_SCALAR_INT = 1,  /* int64_t */
+    PVG_SCALAR_UINT = 2, /* uint64_t */
+    PVG_SCALAR_FLOAT = 3 /* double */
+};
+
+/* Operation codes. "float" functions of bool and integer operands give the default float dtype
+ * (pvg_set_option). */
+enum pvg_operation {
+    /* pvg_unary: out[i] = f(a[i]) */
+    PVG_NEGATIVE = 1, /* -a; integers wrap; not for bool */
+    PVG_ABS = 2,      /* |a|; integers wrap */
+    PVG_EXP = 3,      /* float */
+    PVG_LOG = 4,      /* float; natural logarithm */
+    PVG_SQRT = 5,     /* float */
+    PVG_TANH = 6,     /* float */
+    PVG_SIGMOID = 7,  /* float; 1 / (1 + exp(-a)) */
+    PVG_RELU = 8,     /* a > 0 ? a : 0, NaN stays NaN; not for bool */
+    /* pvg_binary, pvg_binary_scalar: out[i] = f(a[i], b[i]) in the promoted dtype */
+    PVG_ADD = 100,      /* bool: or */
+    PVG_SUBTRACT = 101, /* not for two bools */
+    PVG_MULTIPLY = 102, /* bool: and */
+    PVG_DIVIDE = 103,   /* float */
+    PVG_MAXIMUM = 104,  /* NaN if either is NaN; maximum(-0.0, 0.0) is 0.0 */
+    PVG_MINIMUM = 105,  /* NaN if either is NaN; minimum(0.0, -0.0) is -0.0 */
+    PVG_EQUAL = 120,    /* the comparisons give bool */
+    PVG_NOT_EQUAL = 121,
+    PVG_LESS = 122,
+    PVG_LESS_EQUAL = 123,
+    PVG_GREATER = 124,
+    PVG_GREATER_EQUAL = 125,
+    /* pvg_reduce, over some or all axes */
+    PVG_SUM = 200,    /* bool, int32: int64; uint8: uint64; floats as if in twice the precision */
+    PVG_MEAN = 201,   /* float */
+    PVG_MAX = 202,    /* NaN if any is NaN */
+    PVG_MIN = 203,    /* NaN if any is NaN */
+    PVG_ARGMAX = 204, /* int64 index of the first largest or NaN; over all axes (C order) or one */
+    /* functions of their own, here for pvg_supports */
+    PVG_FILL = 300,
+    PVG_COPY = 301,
+    PVG_CAST = 302,
+    PVG_WHERE = 303,
+    PVG_MATMUL = 304,
+    PVG_DENSE = 305
+};
+
+enum pvg_activation {
+    PVG_ACTIVATION_NONE = 0,
+    PVG_ACTIVATION_SIGMOID = 1,
+    PVG_ACTIVATION_TANH = 2,
+    PVG_ACTIVATION_RELU = 3
+};
+
+enum pvg_option {
+    PVG_OPTION_SYNC = 0, /* 1: wait after every operation, so that errors name theirs; default 0 */
+    PVG_OPTION_LAUNCH_LOG = 1,   /* 1: keep the names of kernels for pvg_launch_log; default 0 */
+    PVG_OPTION_ALLOCATOR = 2,    /* one of pvg_allocator; only while no array is alive */
+    PVG_OPTION_DEFAULT_FLOAT = 3 /* PVG_FLOAT32 (default) or PVG_FLOAT64 */
+};
+
+enum pvg_allocator {
+    PVG_ALLOCATOR_POOL = 0,   /* freed memory is kept and handed out again without a driver call */
+    PVG_ALLOCATOR_DIRECT = 1, /* every array is one cudaMalloc: for compute-sanitizer */
+    PVG_ALLOCATOR_DEBUG = 2   /* direct, with canaries around each array and 0xFF in fresh memory */
+};
+
+/* Indices into the values of pvg_memory_info; bytes unless said otherwise. */
+enum pvg_memory {
+    PVG_MEMORY_USED = 0,         /* in arrays */
+    PVG_MEMORY_RESERVED = 1,     /* taken from the driver: used and cached */
+    PVG_MEMORY_PEAK = 2,         /* largest USED so far */
+    PVG_MEMORY_LIMIT = 3,        /* set by pvg_set_memory_limit; 0: none */
+    PVG_MEMORY_FREE = 4,         /* free on the device, as the driver says */
+    PVG_MEMORY_TOTAL = 5,        /* of the device */
+    PVG_MEMORY_BLOCKS = 6,       /* live allocations (a count) */
+    PVG_MEMORY_ALLOCATIONS = 7,  /* allocations so far (a count) */
+    PVG_MEMORY_DRIVER_CALLS = 8, /* cudaMalloc and cudaFree so far (a count) */
+    PVG_MEMORY_COUNT = 9
+};
+
+/* For pvg_counter: counts since the library was loaded, over all devices and threads. */
+enum pvg_counter {
+    PVG_COUNT_LAUNCHES = 0,
+    PVG_COUNT_COPIES_TO_DEVICE = 1,
+    PVG_COUNT_BYTES_TO_DEVICE = 2,
+    PVG_COUNT_COPIES_TO_HOST = 3,
+    PVG_COUNT_BYTES_TO_HOST = 4,
+    PVG_COUNT_WAITS = 5,        /* times the host waited for the device */
+    PVG_COUNT_LIVE_ARRAYS = 6,  /* handles not yet released */
+    PVG_COUNT_CANARY_ERRORS = 7 /* writes outside an array found by PVG_ALLOCATOR_DEBUG */
+};
+
+/* For pvg_last_error_value. */
+enum pvg_error_value {
+    PVG_ERROR_VALUE_CUDA_CODE = 0, /* the cudaError_t, 0 if none was involved */
+    PVG_ERROR_VALUE_REQUESTED = 1, /* PVG_ERROR_MEMORY: bytes asked for, */
+    PVG_ERROR_VALUE_FREE = 2,      /*   bytes free on the device, */
+    PVG_ERROR_VALUE_RESERVED = 3,  /*   bytes this library holds, */
+    PVG_ERROR_VALUE_DEVICE = 4     /*   and on which device */
+};
+
+/* For pvg_device_attribute. Bytes, kHz and counts as the CUDA runtime gives them; flags are 0 or 1.
+ * */
+enum pvg_device_attribute_code {
+    PVG_MAX_THREADS_PER_BLOCK = 0,
+    PVG_MAX_BLOCK_DIM_X = 1,
+    PVG_MAX_BLOCK_DIM_Y = 2,
+    PVG_MAX_BLOCK_DIM_Z = 3,
+    PVG_MAX_GRID_DIM_X = 4,
+    PVG_MAX_GRID_DIM_Y = 5,
+    PVG_MAX_GRID_DIM_Z = 6,
+    PVG_MAX_SHARED_MEMORY_PER_BLOCK = 7,
+    PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 8,
+    PVG_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 9,
+    PVG_RESERVED_SHARED_MEMORY_PER_BLOCK = 10,
+    PVG_TOTAL_CONSTANT_MEMORY = 11,
+    PVG_WARP_SIZE = 12,
+    PVG_MULTIPROCESSOR_COUNT = 13,
+    PVG_MAX_THREADS_PER_MULTIPROCESSOR = 14,
+    PVG_MAX_BLOCKS_PER_MULTIPROCESSOR = 15,
+    PVG_MAX_REGISTERS_PER_BLOCK = 16,
+    PVG_MAX_REGISTERS_PER_MULTIPROCESSOR = 17,
+    PVG_CLOCK_RATE = 18,        /* kHz */
+    PVG_MEMORY_CLOCK_RATE = 19, /* kHz */
+    PVG_MEMORY_BUS_WIDTH = 20,  /* bits */
+    PVG_L2_CACHE_SIZE = 21,
+    PVG_COMPUTE_CAPABILITY_MAJOR = 22,
+    PVG_COMPUTE_CAPABILITY_MINOR = 23,
+    PVG_ASYNC_ENGINE_COUNT = 24, /* copy engines */
+    PVG_CONCURRENT_KERNELS = 25,
+    PVG_ECC_ENABLED = 26,
+    PVG_INTEGRATED = 27,
+    PVG_CAN_MAP_HOST_MEMORY = 28,
+    PVG_UNIFIED_ADDRESSING = 29,
+    PVG_MANAGED_MEMORY = 30,
+    PVG_COOPERATIVE_LAUNCH = 31,
+    PVG_MEMORY_POOLS_SUPPORTED = 32,
+    PVG_MAX_PITCH = 33,
+    PVG_TEXTURE_ALIGNMENT = 34,
+    PVG_PCI_BUS_ID = 35,
+    PVG_PCI_DEVICE_ID = 36,
+    PVG_PCI_DOMAIN_ID = 37,
+    PVG_COMPUTE_MODE = 38, /* 0 default, 2 prohibited, 3 exclusive process */
+    PVG_KERNEL_EXEC_TIMEOUT = 39,
+    PVG_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO = 40,
+    PVG_GLOBAL_L1_CACHE_SUPPORTED = 41,
+    PVG_DEVICE_ATTRIBUTE_COUNT = 42
+};
+
+/* ---- The library ----------------------------------------------------------------------------- */
+
+/* PVG_ABI_VERSION of the library; differs from the header's if they do not belong together. */
+PVG_API int pvg_abi_version(void);
+/* Lines "key: value": version, toolkit, architectures, compiler, simulator (yes or no). Static. */
+PVG_API const char *pvg_build_info(void);
+/* Set or read one of pvg_option; both process-wide. Errors: VALUE. */
+PVG_API int pvg_set_option(int option, int64_t value);
+PVG_API int pvg_get_option(int option, int64_t *value);
+/* The number behind one of pvg_counter; -1 for an unknown one. */
+PVG_API int64_t pvg_counter(int counter);
+/* One line "offset launches expression" per kernel launched while PVG_OPTION_LAUNCH_LOG was 1; the
+ * offset is that of the kernel's host symbol in this library, in hexadecimal. The text is this
+ * thread's until its next call. */
+PVG_API const char *pvg_launch_log(void);
+/* 1 if the operation takes operands of this dtype, else 0. */
+PVG_API int pvg_supports(int operation, int dtype);
+/* The dtype that NumPy's promotion gives for two; -1 for an unknown one. */
+PVG_API int pvg_promote(int dtype_a, int dtype_b);
+/* Bytes of one element; 0 for an unknown dtype. */
+PVG_API int64_t pvg_dtype_size(int dtype);
+
+/* ---- Errors, one record per thread ----------------------------------------------------------- */
+
+/* The status of this thread's last call that could fail. */
+PVG_API int pvg_last_status(void);
+/* A sentence: operation, shapes, dtypes, CUDA's error name, failing call, file:line. Until this
+ * thread's next call. */
+PVG_API const char *pvg_last_error(void);
+/* The operation that failed, "" if none; and the name of the cudaError_t, "" if none. */
+PVG_API const char *pvg_last_error_operation(void);
+PVG_API const char *pvg_last_error_cuda_name(void);
+/* A number of the last error, one of pvg_error_value; -1 for an unknown one. */
+PVG_API int64_t pvg_last_error_value(int which);
+
+/* ---- Devices --------------------------------------------------------------------------------- */
+
+/* Number of usable devices. Errors: UNAVAILABLE with the reason (no driver, driver too old, no
+ * device, forked child). */
+PVG_API int pvg_device_count(int *count);
+/* Version of the driver and of the runtime, 1000 * major + 10 * minor; driver 0 if there is none.
+ * */
+PVG_API int pvg_driver_version(int *version);
+PVG_API int pvg_runtime_version(int *version);
+/* The device's name; static. NULL on error. */
+PVG_API const char *pvg_device_name(int device);
+/* One of pvg_device_attribute_code, read once and cached. Errors: UNAVAILABLE, VALUE. */
+PVG_API int pvg_device_attribute(int device, int attribute, int64_t *value);
+/* Wait for all work of this library on the device. Raises what kernels did wrong: DEVICE_LOST,
+ * CUDA. */
+PVG_API int pvg_synchronize(int device);
+/* 1 until a sticky error was seen on any device of this process, then 0 for good. */
+PVG_API int pvg_is_healthy(void);
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+/* values[PVG_MEMORY_COUNT], indexed by pvg_memory. */
+PVG_API int pvg_memory_info(int device, int64_t *values);
+/* Refuse to hold more than this many bytes on the device; 0: no limit. Errors: VALUE if negative or
+ * above the total. */
+PVG_API int pvg_set_memory_limit(int device, int64_t bytes);
+/* Give cached memory back to the driver (waits for the device). */
+PVG_API int pvg_empty_cache(int device);
+
+/* ---- Streams and events ---------------------------------------------------------------------- */
+
+/* A new stream on the device; or one made elsewhere (a cudaStream_t), which stays its owner's. NULL
+ * on error. */
+PVG_API pvg_stream *pvg_stream_create(int device);
+PVG_API pvg_stream *pvg_stream_wrap(void *cuda_stream, int device);
+/* Waits for the stream's work and forgets it; a thread whose current stream it is goes back to the
+ * default one. */
+PVG_API int pvg_stream_release(pvg_stream *stream);
+PVG_API int pvg_stream_synchronize(pvg_stream *stream);
+/* Make this stream the calling thread's current one on its device; NULL with a device: the device's
+ * default stream. */
+PVG_API int pvg_stream_set_current(pvg_stream *stream, int device);
+/* The calling thread's current stream on the device; not a new reference. NULL on error. */
+PVG_API pvg_stream *pvg_stream_current(int device);
+/* The cudaStream_t behind a stream; NULL on error. */
+PVG_API void *pvg_stream_handle(pvg_stream *stream);
+/* Later work on the stream waits for the event. */
+PVG_API int pvg_stream_wait_event(pvg_stream *stream, pvg_event *event);
+/* An event, recorded on a stream, waited for, asked (*done 0 or 1), and timed against a later one
+ * (milliseconds). */
+PVG_API pvg_event *pvg_event_create(int device);
+PVG_API int pvg_event_release(pvg_event *event);
+PVG_API int pvg_event_record(pvg_event *event, pvg_stream *stream);
+PVG_API int pvg_event_synchronize(pvg_event *event);
+PVG_API int pvg_event_query(pvg_event *event, int *done);
+PVG_API int pvg_event_elapsed(pvg_event *start, pvg_event *stop, double *milliseconds);
+
+/* ---- Arrays ---------------------------------------------------------------------------------- */
+
+/* A new array with undefined contents. Errors: UNAVAILABLE, TYPE, VALUE (negative or overflowing
+ * shape), MEMORY. */
+PVG_API pvg_array *pvg_array_empty(int device, int dtype, int ndim, const int64_t *shape);
+/* Device memory that is somebody else's, as an array. strides in elements, NULL: C order. deleter
+ * may be NULL. The pointer is trusted; every element must lie in memory that the device may access
+ * and be aligned to its dtype. On error the deleter is not called. */
+PVG_API pvg_array *pvg_array_wrap(void *data, int device, int dtype, int ndim, const int64_t *shape,
+                                  const int64_t *strides, pvg_deleter deleter, void *context);
+/* Give a handle back. NULL is fine; a handle released before, or none of ours, is an error of kind
+ * VALUE. */
+PVG_API int pvg_array_release(pvg_array *array);
+/* What a handle is. For a bad handle: -1 or NULL. shape and strides (elements) have ndim entries
+ * and live as long as the handle; data points to the element at index 0, ..., 0. */
+PVG_API int pvg_array_device(const pvg_array *array);
+PVG_API int pvg_array_dtype(const pvg_array *array);
+PVG_API int pvg_array_ndim(const pvg_array *array);
+PVG_API int64_t pvg_array_size(const pvg_array *array);
+PVG_API const int64_t *pvg_array_shape(const pvg_array *array);
+PVG_API const int64_t *pvg_array_strides(const pvg_array *array);
+PVG_API void *pvg_array_data(const pvg_array *array);
+/* 1 if the elements lie in C order without gaps; 1 if it must not be written (a broadcast view). */
+PVG_API int pvg_array_is_contiguous(const pvg_array *array);
+PVG_API int pvg_array_is_readonly(const pvg_array *array);
+/* How often the memory behind the handle has been written. */
+PVG_API int64_t pvg_array_version(const pvg_array *array);
+/* info[3 + 2 * ndim] = dtype, device, ndim, shape..., strides...; room for 3 + 2 * PVG_MAX_NDIM is
+ * always enough. */
+PVG_API int pvg_array_describe(const pvg_array *array, int64_t *info);
+
+/* ---- Views: new handles on the same memory --------------------------------------------------- */
+
+/* Element (start + i * step) for i < length, along every axis (ndim entries each). Errors: VALUE,
+ * INDEX. */
+PVG_API pvg_array *pvg_slice(const pvg_array *a, const int64_t *start, const int64_t *step,
+                             const int64_t *length);
+/* Axis i of the result is axis axes[i] of a. Errors: AXIS, VALUE (repeated axis). */
+PVG_API pvg_array *pvg_permute(const pvg_array *a, const int *axes);
+/* The same elements in C order under another shape, in which one -1 is worked out; copies if no
+ * view can do it. */
+PVG_API pvg_array *pvg_reshape(const pvg_array *a, int ndim, const int64_t *shape);
+/* A read-only view repeated along new axes and axes of length 1. Errors: VALUE. */
+PVG_API pvg_array *pvg_broadcast_to(const pvg_array *a, int ndim, const int64_t *shape);
+/* The array itself (a new handle) if it is contiguous, else a contiguous copy. */
+PVG_API pvg_array *pvg_contiguous(const pvg_array *a);
+
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+/* Between an array and host memory of the same shape and dtype, any byte strides, any alignment;
+ * NULL: C order. The source may be changed as soon as the call returns; the destination is complete
+ * when the call returns. Any byte other than 0 becomes true in a bool array. */
+PVG_API int pvg_copy_from_host(pvg_array *array, const void *source, const int64_t *byte_strides);
+PVG_API int pvg_copy_to_host(const pvg_array *array, void *destination,
+                             const int64_t *byte_strides);
+/* destination[...] = source, broadcast and cast. Floats outside an integer dtype's range are
+ * clamped to it, NaN gives 0; other casts are as in C. Errors: VALUE, UNAVAILABLE, MEMORY. */
+PVG_API int pvg_copy(const pvg_array *source, pvg_array *destination);
+/* A contiguous copy with another dtype (or the same). */
+PVG_API pvg_array *pvg_cast(const pvg_array *a, int dtype, pvg_array *out);
+/* Every element = the scalar. Errors: OVERFLOW if the dtype cannot hold an integer, TYPE. */
+PVG_API int pvg_fill(pvg_array *array, int kind, const void *value);
+
+/* ---- Operations, with broadcasting and promotion as in Nu ------------------------------------ */
+
+PVG_API pvg_array *pvg_unary(int operation, const pvg_array *a, pvg_array *out);
+PVG_API pvg_array *pvg_binary(int operation, const pvg_array *a, const pvg_array *b,
+                              pvg_array *out);
+/* With a weak scalar as the right operand (side 1) or the left one (side 0). Errors: as pvg_binary,
+ * and OVERFLOW if the array's integer dtype cannot hold the scalar. */
+PVG_API pvg_array *pvg_binary_scalar(int operation, const pvg_array *a, int kind, const void *value,
+                                     int side, pvg_array *out);
+/* out[i] = condition[i] ? a[i] : b[i]; condition is bool. */
+PVG_API pvg_array *pvg_where(const pvg_array *condition, const pvg_array *a, const pvg_array *b,
+                             pvg_array *out);
+/* Over naxes axes (negative ones count from the end), or over all with naxes -1 and axes NULL.
+ * keepdims 1 leaves the reduced axes with length 1. Errors: AXIS, VALUE (repeated axis; MAX, MIN,
+ * ARGMAX of nothing; ARGMAX of several). */
+PVG_API pvg_array *pvg_reduce(int operation, const pvg_array *a, int naxes, const int *axes,
+                              int keepdims, pvg_array *out);
+/* Matrix product as numpy.matmul: (..., m, k) @ (..., k, n); 1-D operands are rows and columns;
+ * batches broadcast. bool: or of ands; integers wrap. Errors: VALUE (shapes, 0-d operands). */
+PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, pvg_array *out);
+/* One layer, activation(x @ weight.T + bias): x (..., in), weight (out, in), bias (out,) or NULL;
+ * float dtypes. */
+PVG_API pvg_array *pvg_dense(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
+                             int activation, pvg_array *out);
+
+/* ---- Short names ----------------------------------------------------------------------------- */
+
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 199901L)
+static inline pvg_array *pvg_add(const pvg_array *a, const pvg_array *b) {
+    return pvg_binary(PVG_ADD, a, b, NULL);
+}
+static inline pvg_array *pvg_subtract(const pvg_array *a, const pvg_array *b) {
+    return pvg_binary(PVG_SUBTRACT, a, b, NULL);
+}
+static inline pvg_array *pvg_multiply(const pvg_array *a, const pvg_array *b) {
+    return pvg_binary(PVG_MULTIPLY, a, b, NULL);
+}
+static inline pvg_array *pvg_divide(const pvg_array *a, const pvg_array *b) {
+    return pvg_binary(PVG_DIVIDE, a, b, NULL);
+}
+static inline pvg_array *pvg_exp(const pvg_array *a) { return pvg_unary(PVG_EXP, a, NULL); }
+static inline pvg_array *pvg_tanh(const pvg_array *a) { return pvg_unary(PVG_TANH, a, NULL); }
+static inline pvg_array *pvg_sigmoid(const pvg_array *a) { return pvg_unary(PVG_SIGMOID, a, NULL); }
+static inline pvg_array *pvg_relu(const pvg_array *a) { return pvg_unary(PVG_RELU, a, NULL); }
+static inline pvg_array *pvg_sum(const pvg_array *a) {
+    return pvg_reduce(PVG_SUM, a, -1, NULL, 0, NULL);
+}
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,28 @@
+// Devices: how many, which is current, what they can do (cached), fork and exit guards.
+#pragma once
+#include "error.cuh"
+#include <atomic>
+
+namespace pvg {
+
+constexpr int max_devices = 64;
+
+// Starts the CUDA runtime at first use and counts devices. Errors: UNAVAILABLE with the reason.
+int start_devices(int *count);
+// Checks a device number, and that this process may use devices (not a forked child, not lost).
+int check_device(int device);
+// One of pvg_device_attribute_code, cached.
+int device_attribute(int device, int attribute, int64_t *value);
+
+// Makes a device current for the calling thread and puts the one before back at the end.
+struct DeviceScope {
+    int before = -1;
+    int enter(int device);
+    ~DeviceScope();
+};
+
+extern std::atomic<int64_t> counters[8]; // indexed by pvg_counter
+extern std::atomic<int64_t> option_sync, option_launch_log, option_allocator;
+extern bool forked_child; // this process was forked after CUDA had started
+
+} // namespace pvg

@@ -1,0 +1,93 @@
+// Around every kernel launch: checks, counts, and the log of launched kernels; see launch.cuh.
+#include "runtime/device.cuh"
+#include "runtime/launch.cuh"
+#include <dlfcn.h>
+#include <mutex>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+namespace pvg {
+
+std::atomic<int64_t> option_sync, option_launch_log;
+
+namespace {
+
+// The log: an open-addressing table keyed by the kernel's host symbol. A library has some hundred
+// kernels.
+struct LogEntry {
+    const void *kernel;
+    const char *expression;
+    int64_t launches;
+};
+constexpr size_t log_capacity = 8192;
+LogEntry log_entries[log_capacity];
+std::mutex log_lock;
+
+void log_launch(const void *kernel, const char *expression) {
+    std::lock_guard<std::mutex> hold(log_lock);
+    size_t at = (reinterpret_cast<uintptr_t>(kernel) >> 4) * 0x9E3779B97F4A7C15ull % log_capacity;
+    for (size_t tries = 0; tries < log_capacity; tries++, at = (at + 1) % log_capacity) {
+        LogEntry &e = log_entries[at];
+        if (!e.kernel) e.kernel = kernel, e.expression = expression;
+        if (e.kernel == kernel) {
+            e.launches++;
+            return;
+        }
+    }
+}
+
+int fail_launch(const LaunchSite &site, cudaError_t code, dim3 grid, dim3 block,
+                size_t shared_bytes) {
+    char call[512];
+    snprintf(call, sizeof call, "the launch of %s<<<(%u, %u, %u), (%u, %u, %u), %zu>>>",
+             site.kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared_bytes);
+    return fail_cuda(code, call, site.file, site.line);
+}
+
+} // namespace
+
+int before_launch(const LaunchSite &site, dim3 grid, dim3 block) {
+    // An error that somebody else left behind is not ours to report, unless the device is lost.
+    cudaError_t stale = cudaGetLastError();
+    if (stale != cudaSuccess && is_sticky(stale)) return fail_launch(site, stale, grid, block, 0);
+    return PVG_OK;
+}
+
+int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, dim3 grid,
+                 dim3 block, size_t shared_bytes, cudaStream_t stream) {
+    if (code == cudaSuccess) code = cudaGetLastError();
+    if (code != cudaSuccess) return fail_launch(site, code, grid, block, shared_bytes);
+    counters[PVG_COUNT_LAUNCHES].fetch_add(1, std::memory_order_relaxed);
+    if (option_launch_log.load(std::memory_order_relaxed)) log_launch(kernel, site.kernel);
+    if (option_sync.load(std::memory_order_relaxed)) {
+        counters[PVG_COUNT_WAITS]++;
+        code = cudaStreamSynchronize(stream);
+        if (code != cudaSuccess) return fail_launch(site, code, grid, block, shared_bytes);
+    }
+    return PVG_OK;
+}
+
+} // namespace pvg
+
+PVG_API const char *pvg_launch_log(void) {
+    static thread_local char *text = nullptr;
+    constexpr size_t line = 320;
+    Dl_info self;
+    uintptr_t base = dladdr(reinterpret_cast<void *>(&pvg_launch_log), &self)
+                         ? reinterpret_cast<uintptr_t>(self.dli_fbase)
+                         : 0;
+    std::lock_guard<std::mutex> hold(pvg::log_lock);
+    size_t used = 0, at = 0;
+    for (const pvg::LogEntry &e : pvg::log_entries) used += e.kernel != nullptr;
+    char *bigger = static_cast<char *>(realloc(text, used * line + 1));
+    if (!bigger) return "";
+    text = bigger;
+    text[0] = 0;
+    for (const pvg::LogEntry &e : pvg::log_entries)
+        if (e.kernel)
+            at += static_cast<size_t>(snprintf(text + at, line, "%zx %lld %.250s\n",
+                                               reinterpret_cast<uintptr_t>(e.kernel) - base,
+                                               static_cast<long long>(e.launches), e.expression));
+    return text;
+}

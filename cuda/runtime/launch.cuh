@@ -1,0 +1,69 @@
+// Kernel launches, all of them: PVG_LAUNCH(kernel, grid, block, shared_bytes, stream,
+// arguments...).
+//
+// It skips empty work, clears an error that others left behind, checks after the launch, names
+// operation and kernel in the message, counts, logs when asked, waits when PVG_OPTION_SYNC is set,
+// and is the seam for the simulator. On failure it returns the status from the function it stands
+// in. A kernel with several template arguments goes in parentheses: PVG_LAUNCH((sum_kernel<float,
+// 256>), ...).
+//
+// Work is linear in grid.x, which may be up to 2^31 - 1 blocks; grid.y and grid.z stay under
+// 65,536.
+#pragma once
+#include "error.cuh"
+#ifndef PVG_SIMULATOR
+#include <utility>
+#endif
+
+namespace pvg {
+
+struct LaunchSite {
+    const char *kernel, *file;
+    int line;
+};
+
+// Before and after a launch: see launch.cu.
+int before_launch(const LaunchSite &site, dim3 grid, dim3 block);
+int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, dim3 grid,
+                 dim3 block, size_t shared_bytes, cudaStream_t stream);
+
+template <class... P, class... A>
+int launch(const LaunchSite &site, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+           cudaStream_t stream, A &&...arguments) {
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0) return PVG_OK;
+    PVG_PASS(before_launch(site, grid, block));
+#ifdef PVG_SIMULATOR
+    cudaError_t code = pvg_sim::launch(site.kernel, site.file, site.line, kernel, grid, block,
+                                       shared_bytes, stream, static_cast<P>(arguments)...);
+#else
+    // Parameters in the kernel's own types; the runtime copies them during the call.
+    auto start = [&](P... values) {
+        void *pointers[] = {const_cast<void *>(static_cast<const void *>(&values))..., nullptr};
+        return cudaLaunchKernel(reinterpret_cast<const void *>(kernel), grid, block, pointers,
+                                shared_bytes, stream);
+    };
+    cudaError_t code = start(static_cast<P>(arguments)...);
+#endif
+    return after_launch(site, reinterpret_cast<const void *>(kernel), code, grid, block,
+                        shared_bytes, stream);
+}
+
+// Blocks needed for n items at `per_block` each; more than a grid can have fails at the launch,
+// never wraps.
+inline unsigned blocks_for(int64_t n, int64_t per_block) {
+    int64_t blocks = n / per_block + (n % per_block != 0);
+    return blocks > 0xFFFFFFFFll ? 0xFFFFFFFFu : static_cast<unsigned>(blocks);
+}
+
+} // namespace pvg
+
+#define PVG_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                          \
+    PVG_PASS(pvg::launch(pvg::LaunchSite{#kernel, __FILE__, __LINE__}, kernel, grid, block, \
+                         shared_bytes, stream, __VA_ARGS__))
+
+#ifndef PVG_SIMULATOR
+// Dynamic shared memory, aligned for 16-byte access; one per kernel.
+#define PVG_DYNAMIC_SHARED(T, name)                                     \
+    extern __shared__ __align__(16) unsigned char pvg_dynamic_shared[]; \
+    T *name = reinterpret_cast<T *>(pvg_dynamic_shared)
+#endif

@@ -1,0 +1,442 @@
+// The memory pool: cudaMalloc is slow (tens of microseconds, and cudaFree waits for the device), so
+// freed memory is kept and handed out again.
+//
+// Memory comes from the driver in segments. A segment belongs to one arena (a stream's small or
+// large blocks) and is cut into blocks, which know their neighbours. A freed block merges with free
+// neighbours and goes to its arena's bins, by size: eight bins per power of two, with a bitmap to
+// find the next one in use. Work on a stream runs in order, so a block freed on a stream may be
+// handed out again on it at once; other streams that used it are waited for by events
+// (stream_collects). The state of all this lives on the host; the device memory itself is never
+// touched.
+//
+// PVG_ALLOCATOR_DIRECT and _DEBUG make every block a cudaMalloc of its own, which memory checkers
+// understand.
+#include "runtime/device.cuh"
+#include "runtime/memory.cuh"
+#include "runtime/stream.cuh"
+#include <mutex>
+#include <stdlib.h>
+#include <string.h>
+
+namespace pvg {
+
+namespace {
+
+constexpr size_t granule = 512;           // sizes are multiples of this
+constexpr size_t small_limit = 1 << 20;   // larger blocks live in arenas of their own
+constexpr size_t small_segment = 2 << 20; // also the unit of all segments
+constexpr int bins_per_doubling = 8, bin_count = 8 * 48, bin_words = bin_count / 64;
+constexpr size_t canary_bytes = 256;
+constexpr unsigned char canary = 0xC5;
+
+struct Arena;
+struct Segment {
+    Arena *arena; // NULL for a direct allocation
+    unsigned char *base;
+    size_t bytes;
+    Block *first;
+    Segment *next, *before; // in the arena's list
+};
+
+} // namespace
+
+struct Block {
+    Segment *segment;
+    unsigned char *data;
+    size_t bytes;
+    Block *left, *right;            // neighbours in the segment
+    Block *free_next, *free_before; // in the bin's list
+    int device;
+    bool free;
+    bool guarded; // has canaries (PVG_ALLOCATOR_DEBUG)
+};
+
+namespace {
+
+struct Arena {
+    Stream *stream;
+    uint64_t id; // the stream's
+    bool small;
+    Block *bins[bin_count];
+    uint64_t used[bin_words]; // a bit for each bin that holds a block
+    Segment *segments;
+    Arena *next;
+};
+
+struct Pool {
+    std::mutex lock;
+    Arena *arenas;
+    Block *spare_blocks; // records to use again, linked by free_next
+    int64_t limit, live_bytes, reserved, peak, live_blocks, allocations, driver_calls;
+};
+Pool pools[max_devices];
+
+// The bin of a size in granules: its power of two and the next three bits.
+int bin_of(size_t bytes) {
+    uint64_t units = bytes / granule;
+    if (units < bins_per_doubling) return static_cast<int>(units);
+    int top = 63 - __builtin_clzll(units);
+    int bin = (top - 2) * bins_per_doubling +
+              static_cast<int>(units >> (top - 3) & (bins_per_doubling - 1));
+    return bin < bin_count ? bin : bin_count - 1;
+}
+
+void insert_free(Arena *arena, Block *b) {
+    int bin = bin_of(b->bytes);
+    b->free = true;
+    b->free_before = nullptr;
+    b->free_next = arena->bins[bin];
+    if (b->free_next) b->free_next->free_before = b;
+    arena->bins[bin] = b;
+    arena->used[bin / 64] |= 1ull << (bin % 64);
+}
+
+void remove_free(Arena *arena, Block *b) {
+    int bin = bin_of(b->bytes);
+    if (b->free_next) b->free_next->free_before = b->free_before;
+    if (b->free_before)
+        b->free_before->free_next = b->free_next;
+    else if (!(arena->bins[bin] = b->free_next))
+        arena->used[bin / 64] &= ~(1ull << (bin % 64));
+    b->free = false;
+}
+
+// The smallest fitting block of the size's own bin (a few are looked at), else any of the next bin
+// in use.
+Block *find_free(Arena *arena, size_t bytes) {
+    int bin = bin_of(bytes), looked = 0;
+    Block *best = nullptr;
+    for (Block *b = arena->bins[bin]; b && looked < 16; b = b->free_next, looked++)
+        if (b->bytes >= bytes && (!best || b->bytes < best->bytes)) {
+            best = b;
+            if (b->bytes == bytes) break;
+        }
+    if (best) return best;
+    for (int at = bin + 1; at < bin_count; at = (at / 64 + 1) * 64) {
+        uint64_t word = arena->used[at / 64] >> (at % 64);
+        if (word) return arena->bins[at + __builtin_ctzll(word)];
+    }
+    return nullptr;
+}
+
+Block *take_record(Pool *pool) {
+    Block *b = pool->spare_blocks;
+    if (b)
+        pool->spare_blocks = b->free_next;
+    else
+        b = static_cast<Block *>(malloc(sizeof *b));
+    if (b) memset(b, 0, sizeof *b);
+    return b;
+}
+void drop_record(Pool *pool, Block *b) {
+    b->free_next = pool->spare_blocks;
+    pool->spare_blocks = b;
+}
+
+Arena *find_arena(Pool *pool, Stream *stream, bool small) {
+    for (Arena *a = pool->arenas; a; a = a->next)
+        if (a->id == stream_id(stream) && a->small == small) return a;
+    Arena *a = static_cast<Arena *>(calloc(1, sizeof *a));
+    if (!a) return nullptr;
+    a->stream = stream, a->id = stream_id(stream), a->small = small;
+    a->next = pool->arenas;
+    pool->arenas = a;
+    return a;
+}
+
+// Cut a block down to `bytes`; the rest becomes a free neighbour if it is worth keeping.
+void split(Pool *pool, Arena *arena, Block *b, size_t bytes) {
+    size_t rest = b->bytes - bytes;
+    if (rest < (arena->small ? granule : small_limit)) return;
+    Block *r = take_record(pool);
+    if (!r) return;
+    r->segment = b->segment, r->device = b->device;
+    r->data = b->data + bytes, r->bytes = rest;
+    r->left = b, r->right = b->right;
+    if (r->right) r->right->left = r;
+    b->right = r, b->bytes = bytes;
+    insert_free(arena, r);
+}
+
+// The driver's memory, counted. NULL if there is none (the CUDA error is cleared) or the limit
+// forbids it.
+unsigned char *driver_allocate(Pool *pool, size_t bytes) {
+    if (pool->limit > 0 && static_cast<int64_t>(bytes) > pool->limit - pool->reserved)
+        return nullptr;
+    void *p = nullptr;
+    pool->driver_calls++;
+    if (cudaMalloc(&p, bytes) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return nullptr;
+    }
+    pool->reserved += static_cast<int64_t>(bytes);
+    return static_cast<unsigned char *>(p);
+}
+void driver_free(Pool *pool, unsigned char *p, size_t bytes) {
+    pool->driver_calls++;
+    pool->reserved -= static_cast<int64_t>(bytes);
+    if (cudaFree(p) != cudaSuccess) (void)cudaGetLastError();
+}
+
+void unlink_segment(Segment *s) {
+    if (s->next) s->next->before = s->before;
+    if (s->before)
+        s->before->next = s->next;
+    else
+        s->arena->segments = s->next;
+}
+void link_segment(Arena *arena, Segment *s) {
+    s->arena = arena, s->before = nullptr, s->next = arena->segments;
+    if (s->next) s->next->before = s;
+    arena->segments = s;
+}
+
+// Give every segment without a live block back. The caller has made sure that the device is done
+// with them.
+void release_free_segments(Pool *pool) {
+    for (Arena *a = pool->arenas; a; a = a->next)
+        for (Segment *s = a->segments, *next; s; s = next) {
+            next = s->next;
+            if (!s->first->free || s->first->right) continue;
+            remove_free(a, s->first);
+            drop_record(pool, s->first);
+            unlink_segment(s);
+            driver_free(pool, s->base, s->bytes);
+            free(s);
+        }
+}
+
+// A free block of at least `bytes` in a new segment. Segments grow with what is held already, so
+// that few are needed and little is wasted; when memory is short, exactly what is asked for.
+Block *add_segment(Pool *pool, Arena *arena, int device, size_t bytes) {
+    size_t wish = small_segment;
+    if (!arena->small) {
+        size_t growth = static_cast<size_t>(pool->reserved) / 8;
+        wish = growth > (64u << 20) ? 64u << 20 : growth;
+        if (wish < bytes) wish = bytes;
+        wish = (wish + small_segment - 1) / small_segment * small_segment;
+    }
+    Segment *s = static_cast<Segment *>(calloc(1, sizeof *s));
+    Block *b = s ? take_record(pool) : nullptr;
+    unsigned char *p = b ? driver_allocate(pool, wish) : nullptr;
+    if (b && !p && wish > bytes) p = driver_allocate(pool, wish = bytes);
+    if (b && !p && cudaDeviceSynchronize() == cudaSuccess) { // empty the caches, then once more
+        release_free_segments(pool);
+        p = driver_allocate(pool, wish = bytes);
+    }
+    if (!p) {
+        if (b) drop_record(pool, b);
+        free(s);
+        return nullptr;
+    }
+    s->base = p, s->bytes = wish, s->first = b;
+    b->segment = s, b->data = p, b->bytes = wish, b->device = device;
+    link_segment(arena, s);
+    insert_free(arena, b);
+    return b;
+}
+
+Block *allocate_from_pool(Pool *pool, int device, Stream *stream, size_t bytes) {
+    Arena *arena = find_arena(pool, stream, bytes <= small_limit);
+    Block *b = arena ? find_free(arena, bytes) : nullptr;
+    if (arena && !b) b = add_segment(pool, arena, device, bytes);
+    if (!b) return nullptr;
+    remove_free(arena, b);
+    split(pool, arena, b, bytes);
+    return b;
+}
+
+// One cudaMalloc; with canaries around it and 0xFF in it if `guarded`.
+Block *allocate_direct(Pool *pool, int device, Stream *stream, size_t bytes, bool guarded) {
+    Block *b = take_record(pool);
+    if (!b) return nullptr;
+    size_t margin = guarded ? canary_bytes : 0, all = bytes + 2 * margin;
+    unsigned char *p = driver_allocate(pool, all);
+    if (p && guarded) {
+        cudaStream_t s = stream_handle(stream);
+        bool done = cudaMemsetAsync(p, canary, all, s) == cudaSuccess &&
+                    cudaMemsetAsync(p + margin, 0xFF, bytes, s) == cudaSuccess;
+        if (!done) (void)cudaGetLastError(), driver_free(pool, p, all), p = nullptr;
+    }
+    if (!p) {
+        drop_record(pool, b);
+        return nullptr;
+    }
+    b->data = p + margin, b->bytes = bytes, b->device = device, b->guarded = guarded;
+    return b;
+}
+
+void check_canaries(const Block *b) {
+    unsigned char seen[2 * canary_bytes];
+    if (cudaDeviceSynchronize() != cudaSuccess ||
+        cudaMemcpy(seen, b->data - canary_bytes, canary_bytes, cudaMemcpyDeviceToHost) !=
+            cudaSuccess ||
+        cudaMemcpy(seen + canary_bytes, b->data + b->bytes, canary_bytes, cudaMemcpyDeviceToHost) !=
+            cudaSuccess) {
+        (void)cudaGetLastError(); // the device is lost: nothing to be seen
+        return;
+    }
+    for (unsigned char byte : seen)
+        if (byte != canary) {
+            counters[PVG_COUNT_CANARY_ERRORS]++;
+            return;
+        }
+}
+
+Block *merge(Pool *pool, Block *left, Block *right) {
+    left->bytes += right->bytes;
+    left->right = right->right;
+    if (left->right) left->right->left = left;
+    drop_record(pool, right);
+    return left;
+}
+
+void return_to_pool(Pool *pool, Block *b) {
+    Arena *arena = b->segment->arena;
+    if (b->left && b->left->free) {
+        remove_free(arena, b->left);
+        b = merge(pool, b->left, b);
+    }
+    if (b->right && b->right->free) {
+        remove_free(arena, b->right);
+        b = merge(pool, b, b->right);
+    }
+    insert_free(arena, b);
+}
+
+int report_exhausted(int device, const Pool *pool, size_t bytes) {
+    size_t free_bytes = 0, total = 0;
+    if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) (void)cudaGetLastError();
+    return fail_memory(device, static_cast<int64_t>(bytes), static_cast<int64_t>(free_bytes),
+                       pool->reserved, pool->limit);
+}
+
+} // namespace
+
+int allocate(int device, Stream *stream, size_t bytes, void **data, Block **block) {
+    *data = nullptr, *block = nullptr;
+    if (bytes == 0) return PVG_OK;
+    Pool *pool = &pools[device];
+    std::lock_guard<std::mutex> hold(pool->lock);
+    PVG_REQUIRE(bytes <= SIZE_MAX / 4, PVG_ERROR_VALUE,
+                "%zu bytes are more than an address space holds", bytes);
+    int64_t mode = option_allocator.load(std::memory_order_relaxed);
+    size_t rounded = (bytes + granule - 1) / granule * granule;
+    Block *b = mode == PVG_ALLOCATOR_POOL
+                   ? allocate_from_pool(pool, device, stream, rounded)
+                   : allocate_direct(pool, device, stream, bytes, mode == PVG_ALLOCATOR_DEBUG);
+    if (!b) return report_exhausted(device, pool, bytes);
+    pool->allocations++, pool->live_blocks++;
+    pool->live_bytes += static_cast<int64_t>(b->bytes);
+    if (pool->live_bytes > pool->peak) pool->peak = pool->live_bytes;
+    *data = b->data, *block = b;
+    return PVG_OK;
+}
+
+void deallocate(Block *b) {
+    Pool *pool = &pools[b->device];
+    std::lock_guard<std::mutex> hold(pool->lock);
+    pool->live_blocks--;
+    pool->live_bytes -= static_cast<int64_t>(b->bytes);
+    if (b->segment) {
+        return_to_pool(pool, b);
+        return;
+    }
+    size_t margin = b->guarded ? canary_bytes : 0;
+    if (!device_lost) {
+        if (b->guarded) check_canaries(b);
+        // No document promises that cudaFree waits for the kernels that use the memory.
+        if (cudaDeviceSynchronize() != cudaSuccess) (void)cudaGetLastError();
+        driver_free(pool, b->data - margin, b->bytes + 2 * margin);
+    }
+    drop_record(pool, b);
+}
+
+Stream *block_stream(const Block *b) { return b->segment ? b->segment->arena->stream : nullptr; }
+
+void adopt_stream_memory(int device, Stream *from, Stream *to) {
+    Pool *pool = &pools[device];
+    std::lock_guard<std::mutex> hold(pool->lock);
+    for (Arena **link = &pool->arenas; *link;) {
+        Arena *a = *link;
+        Arena *target = a->id == stream_id(from) ? find_arena(pool, to, a->small) : nullptr;
+        if (!target) { // not this stream's; or no host memory, and the blocks stay where they are
+            link = &a->next;
+            continue;
+        }
+        while (Segment *s = a->segments) {
+            for (Block *b = s->first; b; b = b->right)
+                if (b->free) remove_free(a, b), insert_free(target, b);
+            unlink_segment(s);
+            link_segment(target, s);
+        }
+        // find_arena puts new arenas at the front, so the link is looked up again
+        link = &pool->arenas;
+        while (*link != a) link = &(*link)->next;
+        *link = a->next;
+        free(a);
+    }
+}
+
+static int memory_info(int device, int64_t *values) {
+    PVG_REQUIRE(values, PVG_ERROR_VALUE, "values is a null pointer");
+    PVG_PASS(check_device(device));
+    DeviceScope scope;
+    PVG_PASS(scope.enter(device));
+    size_t free_bytes = 0, total = 0;
+    PVG_TRY(cudaMemGetInfo(&free_bytes, &total));
+    Pool *pool = &pools[device];
+    std::lock_guard<std::mutex> hold(pool->lock);
+    values[PVG_MEMORY_USED] = pool->live_bytes;
+    values[PVG_MEMORY_RESERVED] = pool->reserved;
+    values[PVG_MEMORY_PEAK] = pool->peak;
+    values[PVG_MEMORY_LIMIT] = pool->limit;
+    values[PVG_MEMORY_FREE] = static_cast<int64_t>(free_bytes);
+    values[PVG_MEMORY_TOTAL] = static_cast<int64_t>(total);
+    values[PVG_MEMORY_BLOCKS] = pool->live_blocks;
+    values[PVG_MEMORY_ALLOCATIONS] = pool->allocations;
+    values[PVG_MEMORY_DRIVER_CALLS] = pool->driver_calls;
+    return PVG_OK;
+}
+
+static int set_memory_limit(int device, int64_t bytes) {
+    PVG_PASS(check_device(device));
+    DeviceScope scope;
+    PVG_PASS(scope.enter(device));
+    size_t free_bytes = 0, total = 0;
+    PVG_TRY(cudaMemGetInfo(&free_bytes, &total));
+    PVG_REQUIRE(bytes >= 0 && bytes <= static_cast<int64_t>(total), PVG_ERROR_VALUE,
+                "the memory limit must be between 0 (none) and the device's %zu bytes, got %lld",
+                total, static_cast<long long>(bytes));
+    std::lock_guard<std::mutex> hold(pools[device].lock);
+    pools[device].limit = bytes;
+    return PVG_OK;
+}
+
+static int empty_cache(int device) {
+    PVG_PASS(check_device(device));
+    DeviceScope scope;
+    PVG_PASS(scope.enter(device));
+    counters[PVG_COUNT_WAITS]++;
+    PVG_TRY(cudaDeviceSynchronize());
+    std::lock_guard<std::mutex> hold(pools[device].lock);
+    release_free_segments(&pools[device]);
+    return PVG_OK;
+}
+
+} // namespace pvg
+
+PVG_API int pvg_memory_info(int device, int64_t *values) {
+    pvg::clear_error();
+    return pvg::memory_info(device, values);
+}
+
+PVG_API int pvg_set_memory_limit(int device, int64_t bytes) {
+    pvg::clear_error();
+    return pvg::set_memory_limit(device, bytes);
+}
+
+PVG_API int pvg_empty_cache(int device) {
+    pvg::clear_error();
+    return pvg::empty_cache(device);
+}

@@ -1,0 +1,83 @@
+// What every exported operation stands on.
+//
+//     PVG_API pvg_array *pvg_unary(int code, const pvg_array *a, pvg_array *out) {
+// Operation op("exp"); // names it in messages, clears the last error
+//         Output result;
+// int status = run_unary(op, code, a, out, &result); // checks, op.begin, result.open, op.reads,
+//         PVG_LAUNCH
+//         return result.close(op, status);                   // the handle, or NULL
+//     }
+//
+// Inside, in this order: check handles; op.begin(device) chooses device and stream; result.open
+// makes the place to write to; op.reads / op.writes make the stream wait for other streams where
+// that is needed; then launch on op.stream.
+#pragma once
+#include "array.cuh"
+#include "launch.cuh"
+
+namespace pvg {
+
+struct Operation {
+    cudaStream_t stream = nullptr; // valid after begin
+    int device = -1;
+
+    explicit Operation(const char *name);
+    Operation(const Operation &) = delete;
+    Operation &operator=(const Operation &) = delete;
+    ~Operation();
+
+    // Make the device current for this thread (until the operation ends) and take the thread's
+    // current stream on it. Errors: UNAVAILABLE (no device, forked child), DEVICE_LOST.
+    int begin(int device);
+    // The stream is about to read, or to write, the array's storage.
+    int reads(const pvg_array *a);
+    int writes(pvg_array *a);
+
+private:
+    Stream *current = nullptr;
+    int device_before = -1;
+    const char *outer = nullptr;
+};
+
+// Check n handles and that they live on one device; *device is that one.
+int check_operands(const pvg_array *const *arrays, int n, int *device);
+
+// Where a result goes: a new array; or `out` itself; or a temporary that close() casts and copies
+// to `out`, when out's dtype differs or writing to it directly would overwrite operands too early.
+struct Output {
+    pvg_array *array = nullptr; // write here, after op.writes(array), which open has done
+
+    // inputs: the n operands as they will be read (after casts and temporaries).
+    // Errors: VALUE (shape, device, read-only out), TYPE (cast not "same_kind"), MEMORY.
+    int open(Operation &op, int dtype, int ndim, const int64_t *shape, pvg_array *out,
+             const pvg_array *const *inputs, int n);
+    // The result if status is PVG_OK (and copying it to `out` succeeds), else NULL.
+    pvg_array *close(Operation &op, int status);
+    Output() = default;
+    Output(const Output &) = delete;
+    Output &operator=(const Output &) = delete;
+    ~Output();
+
+private:
+    pvg_array *out = nullptr;
+    bool temporary = false;
+};
+
+// The operand in another dtype: itself if it has it already, else a temporary contiguous copy kept
+// in `holder`.
+int as_dtype(Operation &op, const pvg_array *a, int dtype, Temporary *holder,
+             const pvg_array **result);
+// The operand itself if it is contiguous, else a temporary contiguous copy.
+int as_contiguous(Operation &op, const pvg_array *a, Temporary *holder, const pvg_array **result);
+
+// destination[...] = source, broadcast and cast, on the operation's stream; in kernels/copy.cu.
+int copy_array(Operation &op, const pvg_array *source, pvg_array *destination);
+
+// Device memory for partial results: freed in stream order when it goes out of scope.
+struct Workspace {
+    Temporary memory;
+    template <class T> T *as() { return reinterpret_cast<T *>(memory.array->data); }
+    int open(Operation &op, size_t bytes);
+};
+
+} // namespace pvg

@@ -1,0 +1,362 @@
+// Streams and events; see stream.cuh. A Stream is never freed: after its release (which waits for
+// its work) it may be used again under a new id, so that a storage that remembers an old id finds
+// nobody and has nothing to wait for.
+#include "runtime/device.cuh"
+#include "runtime/memory.cuh"
+#include "runtime/stream.cuh"
+#include <mutex>
+#include <stdlib.h>
+
+namespace pvg {
+
+struct Stream {
+    uint64_t id; // 0: released
+    int device;
+    bool owned; // made by us, so destroyed by us
+    cudaStream_t handle;
+    cudaEvent_t event; // for wait_for, made at first use
+    Stream *next;      // in the registry
+};
+
+struct Event {
+    uint32_t magic;
+    int device;
+    cudaEvent_t handle;
+};
+
+namespace {
+
+constexpr uint32_t event_magic = 0x7665766E;
+std::mutex registry_lock;
+Stream *registry = nullptr;
+uint64_t last_id = 0;
+std::atomic<Stream *> default_streams[max_devices];
+
+struct Current {
+    Stream *stream;
+    uint64_t id;
+};
+thread_local Current current_streams[max_devices];
+
+// Under registry_lock: a Stream to use, new or released before.
+Stream *take_slot() {
+    for (Stream *s = registry; s; s = s->next)
+        if (s->id == 0) return s;
+    Stream *s = static_cast<Stream *>(calloc(1, sizeof *s));
+    if (!s) return nullptr;
+    s->next = registry;
+    registry = s;
+    return s;
+}
+
+int register_stream(int device, cudaStream_t handle, bool owned, Stream **result) {
+    std::lock_guard<std::mutex> hold(registry_lock);
+    Stream *s = take_slot();
+    PVG_REQUIRE(s, PVG_ERROR_HOST_MEMORY, "no host memory for a stream");
+    s->device = device, s->handle = handle, s->owned = owned, s->event = nullptr;
+    s->id = ++last_id;
+    *result = s;
+    return PVG_OK;
+}
+
+int make_stream(int device, Stream **result) {
+    PVG_PASS(check_device(device));
+    DeviceScope scope;
+    PVG_PASS(scope.enter(device));
+    cudaStream_t handle;
+    PVG_TRY(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking));
+    int status = register_stream(device, handle, true, result);
+    if (status != PVG_OK) (void)cudaStreamDestroy(handle);
+    return status;
+}
+
+// Under registry_lock.
+Stream *find_id(uint64_t id) {
+    for (Stream *s = registry; s; s = s->next)
+        if (s->id == id) return s;
+    return nullptr;
+}
+
+int check_stream(const Stream *stream) {
+    if (stream) {
+        std::lock_guard<std::mutex> hold(registry_lock);
+        for (Stream *s = registry; s; s = s->next)
+            if (s == stream && s->id != 0) return PVG_OK;
+    }
+    return fail(PVG_ERROR_VALUE, "not a stream of this library (or released before)");
+}
+
+// A spin lock on a storage's readers; held for a few instructions, or while events are recorded.
+struct ReadersLock {
+    std::atomic_flag &flag;
+    explicit ReadersLock(Storage *s) : flag(s->lock) {
+        while (flag.test_and_set(std::memory_order_acquire)) {}
+    }
+    ~ReadersLock() { flag.clear(std::memory_order_release); }
+};
+
+constexpr int max_readers = sizeof(Storage::readers) / sizeof(uint64_t);
+
+} // namespace
+
+uint64_t stream_id(const Stream *stream) { return stream->id; }
+cudaStream_t stream_handle(const Stream *stream) { return stream->handle; }
+
+int default_stream(int device, Stream **result) {
+    Stream *s = default_streams[device].load(std::memory_order_acquire);
+    if (!s) {
+        static std::mutex making;
+        std::lock_guard<std::mutex> hold(making);
+        s = default_streams[device].load(std::memory_order_acquire);
+        if (!s) {
+            PVG_PASS(make_stream(device, &s));
+            default_streams[device].store(s, std::memory_order_release);
+        }
+    }
+    *result = s;
+    return PVG_OK;
+}
+
+int current_stream(int device, Stream **result) {
+    const Current &c = current_streams[device];
+    if (c.stream && c.stream->id == c.id) {
+        *result = c.stream;
+        return PVG_OK;
+    }
+    return default_stream(device, result);
+}
+
+int wait_for(Stream *waiter, uint64_t other) {
+    if (other == 0 || other == waiter->id) return PVG_OK;
+    std::lock_guard<std::mutex> hold(registry_lock);
+    Stream *s = find_id(other);
+    if (!s) return PVG_OK; // released, so its work was waited for
+    if (!s->event) PVG_TRY(cudaEventCreateWithFlags(&s->event, cudaEventDisableTiming));
+    PVG_TRY(cudaEventRecord(s->event, s->handle));
+    PVG_TRY(cudaStreamWaitEvent(waiter->handle, s->event, 0));
+    return PVG_OK;
+}
+
+int stream_reads(Stream *stream, Storage *storage) {
+    uint64_t writer = storage->writer.load(std::memory_order_relaxed);
+    if (writer == stream->id) return PVG_OK;
+    ReadersLock hold(storage);
+    for (uint64_t reader : storage->readers)
+        if (reader == stream->id) return PVG_OK; // it waited for the writer when it read first
+    PVG_PASS(wait_for(stream, writer));
+    for (uint64_t &reader : storage->readers)
+        if (reader == 0) {
+            reader = stream->id;
+            return PVG_OK;
+        }
+    // The list is full: this stream waits for the last one there and stands for both.
+    PVG_PASS(wait_for(stream, storage->readers[max_readers - 1]));
+    storage->readers[max_readers - 1] = stream->id;
+    return PVG_OK;
+}
+
+int stream_writes(Stream *stream, Storage *storage) {
+    ReadersLock hold(storage);
+    for (uint64_t reader : storage->readers) PVG_PASS(wait_for(stream, reader));
+    PVG_PASS(wait_for(stream, storage->writer.load(std::memory_order_relaxed)));
+    for (uint64_t &reader : storage->readers) reader = 0;
+    storage->writer.store(stream->id, std::memory_order_relaxed);
+    storage->version.fetch_add(1, std::memory_order_relaxed);
+    return PVG_OK;
+}
+
+void stream_collects(Stream *home, Storage *storage) {
+    bool failed = wait_for(home, storage->writer.load(std::memory_order_relaxed)) != PVG_OK;
+    for (uint64_t reader : storage->readers) failed |= wait_for(home, reader) != PVG_OK;
+    // Without the events the memory must not be reused before everything is done.
+    if (failed) (void)cudaDeviceSynchronize(), (void)cudaGetLastError();
+}
+
+void host_collects(Storage *storage) {
+    uint64_t users[max_readers + 1] = {storage->writer.load(std::memory_order_relaxed)};
+    for (int i = 0; i < max_readers; i++) users[i + 1] = storage->readers[i];
+    for (uint64_t user : users) {
+        std::lock_guard<std::mutex> hold(registry_lock);
+        Stream *s = user ? find_id(user) : nullptr;
+        if (!s) continue;
+        counters[PVG_COUNT_WAITS]++;
+        if (cudaStreamSynchronize(s->handle) != cudaSuccess) (void)cudaGetLastError();
+    }
+}
+
+int wait_on_host(Stream *stream, const char *what) {
+    counters[PVG_COUNT_WAITS]++;
+    cudaError_t code = cudaStreamSynchronize(stream->handle);
+    if (code != cudaSuccess) return fail_cuda(code, what, __FILE__, __LINE__);
+    return PVG_OK;
+}
+
+static int release_stream(Stream *stream) {
+    PVG_PASS(check_stream(stream));
+    PVG_REQUIRE(stream != default_streams[stream->device].load(), PVG_ERROR_VALUE,
+                "a device's default stream cannot be released");
+    if (!forked_child && !device_lost) {
+        DeviceScope scope;
+        PVG_PASS(scope.enter(stream->device));
+        Stream *home = nullptr;
+        PVG_PASS(default_stream(stream->device, &home));
+        // A stream of somebody else's may be destroyed already: then its work is done.
+        if (cudaStreamSynchronize(stream->handle) != cudaSuccess) (void)cudaGetLastError();
+        adopt_stream_memory(stream->device, stream, home);
+        if (stream->event) (void)cudaEventDestroy(stream->event);
+        if (stream->owned) PVG_TRY(cudaStreamDestroy(stream->handle));
+    }
+    std::lock_guard<std::mutex> hold(registry_lock);
+    stream->id = 0;
+    return PVG_OK;
+}
+
+static int set_current(Stream *stream, int device) {
+    PVG_PASS(check_device(stream ? stream->device : device));
+    if (stream) {
+        PVG_PASS(check_stream(stream));
+        current_streams[stream->device] = {stream, stream->id};
+    } else {
+        current_streams[device] = {nullptr, 0};
+    }
+    return PVG_OK;
+}
+
+static int make_event(int device, Event **result) {
+    PVG_PASS(check_device(device));
+    DeviceScope scope;
+    PVG_PASS(scope.enter(device));
+    Event *e = static_cast<Event *>(calloc(1, sizeof *e));
+    PVG_REQUIRE(e, PVG_ERROR_HOST_MEMORY, "no host memory for an event");
+    cudaError_t code = cudaEventCreate(&e->handle);
+    if (code != cudaSuccess) {
+        free(e);
+        PVG_TRY(code);
+    }
+    e->magic = event_magic, e->device = device;
+    *result = e;
+    return PVG_OK;
+}
+
+static int check_event(const Event *e) {
+    PVG_REQUIRE(e && e->magic == event_magic, PVG_ERROR_VALUE, "not an event of this library");
+    return check_device(e->device);
+}
+
+} // namespace pvg
+
+using pvg::Event;
+using pvg::Stream;
+static Stream *in(pvg_stream *s) { return reinterpret_cast<Stream *>(s); }
+static Event *in(pvg_event *e) { return reinterpret_cast<Event *>(e); }
+
+PVG_API pvg_stream *pvg_stream_create(int device) {
+    pvg::clear_error();
+    Stream *s = nullptr;
+    return pvg::make_stream(device, &s) == PVG_OK ? reinterpret_cast<pvg_stream *>(s) : nullptr;
+}
+
+PVG_API pvg_stream *pvg_stream_wrap(void *cuda_stream, int device) {
+    pvg::clear_error();
+    Stream *s = nullptr;
+    if (pvg::check_device(device) != PVG_OK) return nullptr;
+    int status = pvg::register_stream(device, static_cast<cudaStream_t>(cuda_stream), false, &s);
+    return status == PVG_OK ? reinterpret_cast<pvg_stream *>(s) : nullptr;
+}
+
+PVG_API int pvg_stream_release(pvg_stream *stream) {
+    pvg::clear_error();
+    return stream ? pvg::release_stream(in(stream)) : PVG_OK;
+}
+
+PVG_API int pvg_stream_synchronize(pvg_stream *stream) {
+    pvg::clear_error();
+    PVG_PASS(pvg::check_stream(in(stream)));
+    PVG_PASS(pvg::check_device(in(stream)->device));
+    return pvg::wait_on_host(in(stream), "waiting for a stream");
+}
+
+PVG_API int pvg_stream_set_current(pvg_stream *stream, int device) {
+    pvg::clear_error();
+    return pvg::set_current(in(stream), device);
+}
+
+PVG_API pvg_stream *pvg_stream_current(int device) {
+    pvg::clear_error();
+    Stream *s = nullptr;
+    if (pvg::check_device(device) != PVG_OK) return nullptr;
+    return pvg::current_stream(device, &s) == PVG_OK ? reinterpret_cast<pvg_stream *>(s) : nullptr;
+}
+
+PVG_API void *pvg_stream_handle(pvg_stream *stream) {
+    pvg::clear_error();
+    return pvg::check_stream(in(stream)) == PVG_OK ? static_cast<void *>(in(stream)->handle)
+                                                   : nullptr;
+}
+
+PVG_API int pvg_stream_wait_event(pvg_stream *stream, pvg_event *event) {
+    pvg::clear_error();
+    PVG_PASS(pvg::check_stream(in(stream)));
+    PVG_PASS(pvg::check_event(in(event)));
+    PVG_TRY(cudaStreamWaitEvent(in(stream)->handle, in(event)->handle, 0));
+    return PVG_OK;
+}
+
+PVG_API pvg_event *pvg_event_create(int device) {
+    pvg::clear_error();
+    Event *e = nullptr;
+    return pvg::make_event(device, &e) == PVG_OK ? reinterpret_cast<pvg_event *>(e) : nullptr;
+}
+
+PVG_API int pvg_event_release(pvg_event *event) {
+    pvg::clear_error();
+    if (!event) return PVG_OK;
+    PVG_REQUIRE(in(event)->magic == pvg::event_magic, PVG_ERROR_VALUE,
+                "not an event of this library");
+    in(event)->magic = 0;
+    cudaError_t code =
+        pvg::forked_child || pvg::device_lost ? cudaSuccess : cudaEventDestroy(in(event)->handle);
+    free(event);
+    PVG_TRY(code);
+    return PVG_OK;
+}
+
+PVG_API int pvg_event_record(pvg_event *event, pvg_stream *stream) {
+    pvg::clear_error();
+    PVG_PASS(pvg::check_event(in(event)));
+    PVG_PASS(pvg::check_stream(in(stream)));
+    PVG_TRY(cudaEventRecord(in(event)->handle, in(stream)->handle));
+    return PVG_OK;
+}
+
+PVG_API int pvg_event_synchronize(pvg_event *event) {
+    pvg::clear_error();
+    PVG_PASS(pvg::check_event(in(event)));
+    pvg::counters[PVG_COUNT_WAITS]++;
+    PVG_TRY(cudaEventSynchronize(in(event)->handle));
+    return PVG_OK;
+}
+
+PVG_API int pvg_event_query(pvg_event *event, int *done) {
+    pvg::clear_error();
+    PVG_REQUIRE(done, PVG_ERROR_VALUE, "done is a null pointer");
+    PVG_PASS(pvg::check_event(in(event)));
+    cudaError_t code = cudaEventQuery(in(event)->handle);
+    *done = code == cudaSuccess;
+    if (code == cudaErrorNotReady)
+        (void)cudaGetLastError();
+    else
+        PVG_TRY(code);
+    return PVG_OK;
+}
+
+PVG_API int pvg_event_elapsed(pvg_event *start, pvg_event *stop, double *milliseconds) {
+    pvg::clear_error();
+    PVG_REQUIRE(milliseconds, PVG_ERROR_VALUE, "milliseconds is a null pointer");
+    PVG_PASS(pvg::check_event(in(start)));
+    PVG_PASS(pvg::check_event(in(stop)));
+    float elapsed = 0;
+    PVG_TRY(cudaEventElapsedTime(&elapsed, in(start)->handle, in(stop)->handle));
+    *milliseconds = elapsed;
+    return PVG_OK;
+}

@@ -1,0 +1,180 @@
+/* Where threads wait for each other: __syncthreads and the warp functions.
+ *
+ * Each thread leaves what it brings and waits; the last one to arrive computes the results of all
+ * and makes them ready. Misuse is an error that names the barriers' places: threads of a block at
+ * different barriers, threads that returned without reaching one (allowed with "strict" 0: since
+ * Volta the hardware counts only threads that have not returned), a lane outside its own mask. */
+#include "worker.h"
+
+#include <cstdio>
+#include <cstring>
+
+namespace pvg_sim {
+
+static const unsigned char POISON = 0xFF;
+
+static bool same_place(const Thread &a, const Thread &b) {
+    return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0);
+}
+
+/* ---- Blocks ---- */
+
+static void check_block_barrier(const Worker &w) {
+    const Thread *first = nullptr;
+    for (unsigned i = 0; i < w.thread_count; i++) {
+        const Thread &t = w.threads[i];
+        if (t.state != State::at_block_barrier) continue;
+        if (!first) first = &t;
+        if (!same_place(*first, t)) {
+            fail_kernel(cudaErrorLaunchFailure,
+                        "threads of one block wait at different barriers, %s:%d and %s:%d",
+                        first->file, first->line, t.file, t.line);
+        }
+    }
+    if (w.alive < w.thread_count && settings.strict) {
+        fail_kernel(cudaErrorLaunchFailure,
+                    "%u of %u threads returned without reaching the barrier at %s:%d",
+                    w.thread_count - w.alive, w.thread_count, first->file, first->line);
+    }
+}
+
+static void release_block_if_complete(Worker &w) {
+    if (!w.at_barrier || w.at_barrier < w.alive) return;
+    check_block_barrier(w);
+    int count = 0;
+    for (unsigned i = 0; i < w.thread_count; i++) {
+        const Thread &t = w.threads[i];
+        count += t.state == State::at_block_barrier && t.predicate;
+    }
+    w.at_barrier = 0;
+    for (unsigned i = 0; i < w.thread_count; i++) {
+        unsigned thread = w.sequence[i];
+        if (w.threads[thread].state != State::at_block_barrier) continue;
+        w.threads[thread].result.count = count;
+        wake(w, thread);
+    }
+}
+
+Exchange block_barrier(bool predicate, const char *file, int line) {
+    Worker &w = *worker;
+    Thread &t = w.threads[w.self];
+    unsigned turn = t.block_barriers++, self = w.self;
+    t.predicate = predicate, t.file = file, t.line = line, t.state = State::at_block_barrier;
+    w.at_barrier++, w.waiting++;
+    race::release(w.barrier_sync, turn);
+    race::enter_home();
+    release_block_if_complete(w);
+    run_another(w);
+    race::enter_thread(self);
+    race::acquire(w.barrier_sync, turn);
+    return t.result;
+}
+
+/* ---- Warps ---- */
+
+/* Gives each lane of the group its result; a lane that reads one that is not there gets poison. */
+static void exchange(Thread *lanes, unsigned group, unsigned ballot) {
+    for (unsigned left = group; left; left &= left - 1) {
+        Thread &t = lanes[__builtin_ctz(left)];
+        t.result.ballot = ballot;
+        if (t.source >= 0 && group >> t.source & 1) {
+            memcpy(t.result.value, lanes[t.source].value, sizeof t.result.value);
+        } else {
+            memset(t.result.value, POISON, sizeof t.result.value);
+        }
+    }
+}
+
+/* Releases every group of lanes of the warp that is complete: all live lanes of a mask wait, at the
+ * same place, with that mask. Groups with disjoint masks may be at different places. */
+static void release_warp_if_complete(Worker &w, unsigned number) {
+    Warp &warp = w.warps[number];
+    Thread *lanes = &w.threads[number * WARP];
+    for (unsigned left = warp.waiting; left;) {
+        const Thread &one = lanes[__builtin_ctz(left)];
+        unsigned group = one.mask & warp.live, ballot = 0;
+        left &= left - 1;
+        if (group & ~warp.waiting) continue; /* somebody is still to come */
+        bool together = true;
+        for (unsigned rest = group; rest; rest &= rest - 1) {
+            unsigned lane = (unsigned)__builtin_ctz(rest);
+            together = together && lanes[lane].mask == one.mask && same_place(lanes[lane], one);
+            ballot |= (unsigned)lanes[lane].predicate << lane;
+        }
+        if (!together) continue;
+        exchange(lanes, group, ballot);
+        warp.waiting &= ~group;
+        left &= ~group;
+        while (group) {
+            unsigned lane = w.grid->order == REVERSE ? 31 - (unsigned)__builtin_clz(group)
+                                                     : (unsigned)__builtin_ctz(group);
+            group &= ~(1u << lane);
+            wake(w, number * WARP + lane);
+        }
+    }
+}
+
+Exchange warp_barrier(const Offer &offer, const char *file, int line) {
+    Worker &w = *worker;
+    unsigned self = w.self, lane = self % WARP;
+    Thread &t = w.threads[self];
+    Warp &warp = w.warps[self / WARP];
+    if (!(offer.mask >> lane & 1)) {
+        fail_kernel(cudaErrorLaunchFailure, "lane %u is not in its own mask %08x at %s:%d", lane,
+                    offer.mask, file, line);
+    }
+    t.mask = offer.mask, t.predicate = offer.predicate, t.source = offer.source;
+    t.file = file, t.line = line, t.state = State::at_warp_barrier;
+    if (offer.bytes) memcpy(t.value, offer.value, offer.bytes);
+    unsigned turn = t.warp_barriers++;
+    w.waiting++;
+    warp.waiting |= 1u << lane;
+    race::release(warp.sync, turn);
+    race::enter_home();
+    if (!(t.mask & warp.live & ~warp.waiting)) release_warp_if_complete(w, self / WARP);
+    run_another(w);
+    race::enter_thread(self);
+    race::acquire(warp.sync, turn);
+    return t.result;
+}
+
+/* ---- Returns and deadlocks ---- */
+
+void release_waiting(Worker &w, unsigned returned) {
+    release_block_if_complete(w);
+    release_warp_if_complete(w, returned / WARP);
+}
+
+void report_deadlock(const Worker &w) {
+    char where[512] = "";
+    size_t length = 0;
+    bool told[MAX_THREADS] = {};
+    for (unsigned i = 0; i < w.thread_count && length < sizeof where; i++) {
+        const Thread &one = w.threads[i];
+        if (told[i] || one.state == State::returned) continue;
+        unsigned count = 0;
+        for (unsigned j = i; j < w.thread_count; j++) {
+            const Thread &other = w.threads[j];
+            if (other.state != one.state || !same_place(other, one)) continue;
+            told[j] = true;
+            count++;
+        }
+        length += (size_t)snprintf(
+            where + length, sizeof where - length, "%u at the %s barrier %s:%d; ", count,
+            one.state == State::at_block_barrier ? "block" : "warp", one.file, one.line);
+    }
+    report(cudaErrorLaunchTimeout,
+           "%s, block (%u,%u,%u), launched at %s:%d: deadlock, no thread can go on: %s%u returned",
+           w.launch->name, blockIdx.x, blockIdx.y, blockIdx.z, w.launch->file, w.launch->line,
+           where, w.thread_count - w.alive);
+}
+
+unsigned lane() { return worker->self % WARP; }
+
+void *dynamic_shared() { return worker->dynamic_shared; }
+
+void trap(const char *file, int line) {
+    fail_kernel(cudaErrorLaunchFailure, "__trap() at %s:%d", file, line);
+}
+
+} /* namespace pvg_sim */

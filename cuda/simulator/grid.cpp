@@ -1,0 +1,191 @@
+/* A launch from call to result: the card's limits, its arguments, its workers. */
+#include "worker.h"
+
+#include <cstdlib>
+#include <map>
+#include <pthread.h>
+#include <signal.h>
+#include <vector>
+
+namespace pvg_sim {
+
+/* ---- Limits, as the card of device.cpp has them ---- */
+
+static auto &kernel_limits = *new std::map<const void *, KernelLimits>;
+
+KernelLimits &limits_of(const void *kernel) { return kernel_limits[kernel]; }
+
+static cudaError_t check_configuration(const Launch &job) {
+    const dim3 &g = job.grid, &b = job.block;
+    if (!g.x || !g.y || !g.z || !b.x || !b.y || !b.z) return cudaErrorInvalidConfiguration;
+    if (g.x > MAX_GRID_X || g.y > MAX_GRID_YZ || g.z > MAX_GRID_YZ) {
+        return cudaErrorInvalidConfiguration;
+    }
+    if (b.x > MAX_BLOCK_THREADS || b.y > MAX_BLOCK_THREADS || b.z > MAX_BLOCK_Z ||
+        (uint64_t)b.x * b.y * b.z > MAX_BLOCK_THREADS) {
+        return cudaErrorInvalidConfiguration;
+    }
+    auto known = kernel_limits.find(job.function);
+    size_t limit = known == kernel_limits.end() ? DEFAULT_SHARED_BYTES
+                                                : (size_t)known->second.dynamic_shared_bytes;
+    return job.shared_bytes > limit ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+/* ---- Arguments ---- */
+
+/* A pointer that is neither null nor in memory that a kernel may use is an error here already; a
+ * card would find out at the first access. Pointers inside structs are not seen. */
+static bool check_arguments(const Launch &job, int device) {
+    for (int i = 0; i < job.pointer_count; i++) {
+        const PointerArgument &argument = job.pointers[i];
+        if (!argument.value) continue;
+        const Allocation *memory = find_allocation(argument.value);
+        if (memory && (memory->kind != MemoryKind::device || memory->device == device)) continue;
+        char place[256] = "";
+        if (memory) {
+            snprintf(place, sizeof place, "memory of card %d, but the kernel runs on card %d",
+                     memory->device, device);
+        } else {
+            describe_address(argument.value, place, sizeof place);
+        }
+        report(cudaErrorIllegalAddress, "%s, launched at %s:%d: argument %d, %p, is %s%s", job.name,
+               job.file, job.line, argument.index, argument.value,
+               memory ? "" : "not a device pointer (host memory, or freed)", place);
+        return false;
+    }
+    return true;
+}
+
+/* ---- Workers ----
+ *
+ * Their OS threads stay, waiting, between launches: their TLS block and their stacks cost more than
+ * a small launch. They end with the process. */
+
+static auto &idle_workers = *new std::vector<Worker *>;
+
+void forget_workers() { idle_workers.clear(); }
+
+/* A stack for the signal handler: a kernel's own may be the one that overflowed. */
+static void use_signal_stack() {
+    stack_t stack = {};
+    stack.ss_size = 64 << 10;
+    stack.ss_sp = malloc(stack.ss_size);
+    if (stack.ss_sp) sigaltstack(&stack, nullptr);
+}
+
+static void wait_for(sem_t &semaphore) {
+    while (sem_wait(&semaphore)) continue; /* a signal came */
+}
+
+static void *worker_main(void *argument) {
+    Worker &w = *static_cast<Worker *>(argument);
+    worker = &w;
+    use_signal_stack();
+    for (;;) {
+        wait_for(w.start);
+        run_blocks(w);
+        sem_post(&w.grid->done);
+    }
+}
+
+/* Signals are for the application's own threads, but a fault is handled where it happens. */
+static bool start_thread(Worker *w) {
+    sigset_t signals, before;
+    sigfillset(&signals);
+    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
+        sigdelset(&signals, fault);
+    }
+    pthread_sigmask(SIG_BLOCK, &signals, &before);
+    pthread_t thread;
+    int error = pthread_create(&thread, nullptr, worker_main, w);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (!error) pthread_detach(thread);
+    return !error;
+}
+
+/* A worker that waits for a launch; nullptr when no OS thread can be started for one. */
+static Worker *take_worker() {
+    if (!idle_workers.empty()) {
+        Worker *w = idle_workers.back();
+        idle_workers.pop_back();
+        return w;
+    }
+    std::unique_ptr<Worker> w(new Worker());
+    sem_init(&w->start, 0, 0);
+    return start_thread(w.get()) ? w.release() : nullptr;
+}
+
+static int worker_count([[maybe_unused]] uint64_t blocks) {
+#if defined(__SANITIZE_ADDRESS__) || defined(PVG_SIM_TSAN)
+    return 1; /* statics are shared by all OS threads; ThreadSanitizer's contexts too */
+#else
+    if (settings.check_order) return 1;
+    return blocks < (uint64_t)settings.workers ? (int)blocks : settings.workers;
+#endif
+}
+
+void run_grid(const Launch &job, int order) {
+    Grid grid;
+    grid.launch = &job, grid.order = order;
+    grid.blocks = (uint64_t)job.grid.x * job.grid.y * job.grid.z;
+    grid.few_allocations = counters[COUNT_LIVE_ALLOCATIONS] + counters[COUNT_LIVE_PINNED] <= 16;
+    sem_init(&grid.done, 0, 0);
+    Worker *workers[MAX_WORKERS];
+    int wanted = worker_count(grid.blocks), started = 0;
+    while (started < wanted && (workers[started] = take_worker()) != nullptr) {
+        workers[started]->grid = &grid;
+        sem_post(&workers[started++]->start);
+    }
+    for (int i = 0; i < started; i++) wait_for(grid.done);
+    idle_workers.insert(idle_workers.end(), workers, workers + started);
+    sem_destroy(&grid.done);
+    if (!started) {
+        report(cudaErrorLaunchFailure, "%s: no OS thread can be started for it", job.name);
+    }
+}
+
+static void run(const Launch &job, int device) {
+    if (!check_arguments(job, device)) return;
+    {
+        FaultGuard guard;
+        if (settings.check_order) {
+            run_grid_both_ways(job);
+        } else {
+            run_grid(job, settings.order);
+        }
+    }
+    Damage damage;
+    if (!find_damage(&damage)) return;
+    char who[512];
+    snprintf(who, sizeof who, "%s, launched at %s:%d", job.name, job.file, job.line);
+    report_damage(damage, who);
+}
+
+/* ---- The launch itself ---- */
+
+cudaError_t launch(const Launch &job, cudaStream_t handle) {
+    Call call;
+    std::shared_ptr<Launch> owned(new Launch(job), [](Launch *l) {
+        l->destroy(l->closure);
+        delete l;
+    });
+    if (cudaError_t lost = sticky_error()) return call.finish(lost);
+    std::shared_ptr<Stream> stream = find_stream(handle);
+    int device = current_device();
+    if (!stream || stream->device != device) return call.finish(cudaErrorInvalidResourceHandle);
+    if (injected(FAULT_LAUNCH)) return call.finish(cudaErrorLaunchOutOfResources);
+    if (cudaError_t error = check_configuration(job)) return call.finish(error);
+    counters[COUNT_LAUNCH]++;
+    bool lose_card = injected(FAULT_DEVICE);
+    submit(stream, [owned, device, lose_card] {
+        if (lose_card) {
+            report(cudaErrorLaunchFailure, "%s, launched at %s:%d: the card was lost, as asked for",
+                   owned->name, owned->file, owned->line);
+        } else {
+            run(*owned, device);
+        }
+    });
+    return call.finish(cudaSuccess);
+}
+
+} /* namespace pvg_sim */

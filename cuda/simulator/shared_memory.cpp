@@ -1,0 +1,132 @@
+/* Static and dynamic shared memory, filled with 0xFF (NaN, or -1) before each block.
+ *
+ * A __shared__ variable is a thread-local (cuda_builtins.h), so all of them, of every kernel, lie
+ * in the module's TLS block, one copy per worker. That block grows with the library and is too
+ * large to fill for each block of threads. So it is filled once per worker, and after a block only
+ * what its kernel uses is filled again. What a kernel uses is found by looking for bytes that have
+ * changed, in its first launches and in some later ones, for a branch may use more. */
+#include "worker.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <link.h>
+#include <map>
+
+namespace pvg_sim {
+
+static const int POISON = 0xFF;
+
+bool obtain_dynamic_shared(Worker &w) {
+    void *memory = nullptr;
+    size_t bytes = w.launch->shared_bytes ? w.launch->shared_bytes : 1;
+    if (posix_memalign(&memory, 256, bytes)) return false;
+    w.dynamic_shared = static_cast<char *>(memory);
+    return true;
+}
+
+static void set_builtins(Worker &w) {
+    worker = &w;
+    blockDim = w.launch->block, gridDim = w.launch->grid;
+}
+
+#if defined(__SANITIZE_ADDRESS__) /* plain statics with redzones, which are not poisoned */
+
+void begin_shared(Worker &w) { set_builtins(w); }
+
+void poison_shared(Worker &w) { memset(w.dynamic_shared, POISON, w.launch->shared_bytes); }
+
+void end_shared(Worker &) {}
+
+#else
+
+/* ---- The module's TLS block: as far from `worker` in every OS thread ---- */
+
+static ptrdiff_t block_start;
+static size_t block_bytes;
+
+static int find_tls_block(dl_phdr_info *info, size_t, void *) {
+    ElfW(Addr) here = reinterpret_cast<ElfW(Addr)>(&find_tls_block);
+    bool mine = false;
+    const ElfW(Phdr) *tls = nullptr;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) &part = info->dlpi_phdr[i];
+        ElfW(Addr) start = info->dlpi_addr + part.p_vaddr;
+        if (part.p_type == PT_LOAD && here >= start && here < start + part.p_memsz) mine = true;
+        if (part.p_type == PT_TLS) tls = &part;
+    }
+    if (mine && tls) {
+        block_start = static_cast<char *>(info->dlpi_tls_data) - reinterpret_cast<char *>(&worker);
+        block_bytes = tls->p_memsz;
+    }
+    return mine;
+}
+
+static char *tls_block() { return reinterpret_cast<char *>(&worker) + block_start; }
+
+/* ---- What a kernel uses of it ---- */
+
+static std::mutex footprints_lock;
+static auto &footprints = *new std::map<const void *, Footprint>;
+
+static bool is_poison(const char *from, size_t bytes) {
+    return (unsigned char)from[0] == POISON && memcmp(from, from + 1, bytes - 1) == 0;
+}
+
+/* Makes w.footprint hold all that has changed. The simulator's own variables do not count. */
+static void widen_footprint(Worker &w) {
+    const size_t piece = 256;
+    Footprint &f = w.footprint;
+    for (void *own : {(void *)&threadIdx, (void *)&blockIdx}) memset(own, POISON, sizeof(uint3));
+    for (void *own : {(void *)&blockDim, (void *)&gridDim}) memset(own, POISON, sizeof(dim3));
+    memset((void *)&worker, POISON, sizeof worker);
+    for (size_t at = 0; at < block_bytes; at += piece) {
+        size_t bytes = std::min(piece, block_bytes - at);
+        if (is_poison(tls_block() + at, bytes)) continue;
+        f.first = std::min(f.first, at);
+        f.last = std::max(f.last, at + bytes);
+    }
+    set_builtins(w);
+}
+
+static void poison_footprint(Worker &w) {
+    const Footprint &f = w.footprint;
+    if (f.first >= f.last) return;
+    memset(tls_block() + f.first, POISON, f.last - f.first);
+    set_builtins(w);
+}
+
+void begin_shared(Worker &w) {
+    const unsigned first_launches = 4, then_each = 64;
+    std::lock_guard<std::mutex> hold(footprints_lock);
+    if (!block_bytes) dl_iterate_phdr(find_tls_block, nullptr);
+    if (!w.has_poison) memset(tls_block(), POISON, block_bytes);
+    w.has_poison = true;
+    set_builtins(w);
+    Footprint &known = footprints[w.launch->function];
+    known.launches++;
+    w.footprint = known;
+    w.looks_closely = known.launches <= first_launches || known.launches % then_each == 0;
+}
+
+void poison_shared(Worker &w) {
+    memset(w.dynamic_shared, POISON, w.launch->shared_bytes);
+    if (w.blocks_run == 0) return; /* the launch before left it clean */
+    if (w.blocks_run == 1 && w.looks_closely) widen_footprint(w);
+    poison_footprint(w);
+}
+
+void end_shared(Worker &w) {
+    if (w.looks_closely) {
+        widen_footprint(w);
+        std::lock_guard<std::mutex> hold(footprints_lock);
+        Footprint &known = footprints[w.launch->function];
+        known.first = std::min(known.first, w.footprint.first);
+        known.last = std::max(known.last, w.footprint.last);
+    }
+    poison_footprint(w);
+}
+
+#endif
+
+} /* namespace pvg_sim */

@@ -1,0 +1,190 @@
+/* What the simulator's own files share: settings, the cards, reports, memory, streams, launches.
+ *
+ * One lock guards all of it. Every runtime function takes it on entry (Call) and the functions
+ * declared here expect it to be held, except report(), which a kernel's threads call too. */
+#pragma once
+#include "cuda_builtins.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <semaphore.h>
+#include <signal.h>
+
+namespace pvg_sim {
+
+/* ---- faults.cpp: settings, reports, errors, injected faults, counters ---- */
+
+enum ThreadOrder { FORWARD, REVERSE, SHUFFLED };
+
+struct Settings {
+    int order = FORWARD;
+    unsigned seed = 1;
+    bool check_order = false, strict = true, deferred = false, print = false;
+    int workers = 2, devices = 1;
+    size_t memory = size_t{4} << 30;
+};
+extern Settings settings;
+
+constexpr int MAX_CARDS = 8, MAX_WORKERS = 64;
+
+/* One simulated card. A sticky error means that its context is lost: every call returns it. */
+struct Card {
+    size_t bytes_in_use = 0;
+    cudaError_t sticky = cudaSuccess;
+};
+extern Card cards[MAX_CARDS];
+
+int current_device();
+void set_current_device(int device);
+cudaError_t sticky_error(); /* of the current device */
+
+/* Holds the lock during one runtime call; finish() makes a result the thread's last error. */
+class Call {
+public:
+    Call();
+    cudaError_t finish(cudaError_t error);
+
+private:
+    std::lock_guard<std::mutex> hold;
+};
+
+/* The card whose work runs now; reports are for it. */
+void set_running_card(int device);
+bool running_card_is_lost();
+
+/* Makes `error` the sticky error of the running card, and keeps the sentence. The lock that it
+ * takes is its own: a worker reports while the launching thread holds the other one. */
+[[gnu::format(printf, 2, 3)]] void report(cudaError_t error, const char *format, ...);
+
+enum Fault {
+    FAULT_MALLOC,
+    FAULT_PINNED,
+    FAULT_COPY,
+    FAULT_MEMSET,
+    FAULT_LAUNCH,
+    FAULT_STREAM,
+    FAULT_EVENT,
+    FAULT_DEVICE,
+    FAULTS
+};
+bool injected(Fault what); /* counts the call down; true when it is the one to fail */
+
+enum Counter {
+    COUNT_LAUNCH,
+    COUNT_COPY_H2D,
+    COUNT_COPY_D2H,
+    COUNT_COPY_D2D,
+    COUNT_COPY_H2H,
+    COUNT_MEMSET,
+    COUNT_MALLOC,
+    COUNT_FREE,
+    COUNT_PINNED_MALLOC,
+    COUNT_PINNED_FREE,
+    COUNT_SYNC,
+    COUNT_STREAM_WAIT,
+    COUNT_EVENT_RECORD,
+    COUNT_BYTES_H2D,
+    COUNT_BYTES_D2H,
+    COUNT_BYTES_D2D,
+    COUNT_LIVE_ALLOCATIONS,
+    COUNT_LIVE_BYTES,
+    COUNT_LIVE_PINNED,
+    COUNT_LIVE_STREAMS,
+    COUNT_LIVE_EVENTS,
+    COUNT_PENDING,
+    COUNT_REPORTS,
+    COUNT_ORDER_MISMATCH,
+    COUNTERS
+};
+extern std::atomic<long long> counters[COUNTERS];
+
+/* While one exists, a bad access of a kernel is reported instead of ending the process. */
+class FaultGuard {
+public:
+    FaultGuard();
+    ~FaultGuard();
+};
+
+/* ---- device.cpp: the limits of the card, a small Turing ---- */
+
+constexpr unsigned MAX_BLOCK_THREADS = 1024, MAX_BLOCK_Z = 64;
+constexpr unsigned MAX_GRID_X = 0x7fffffff, MAX_GRID_YZ = 65535;
+constexpr int DEFAULT_SHARED_BYTES = 48 << 10, OPT_IN_SHARED_BYTES = 64 << 10;
+
+/* What cudaFuncSetAttribute changes for one kernel. */
+struct KernelLimits { int dynamic_shared_bytes = DEFAULT_SHARED_BYTES, carveout = -1; };
+KernelLimits &limits_of(const void *kernel);
+
+/* ---- memory.cpp: allocations ---- */
+
+enum class MemoryKind { device, pinned, managed };
+
+struct Allocation {
+    char *base;
+    size_t bytes;
+    MemoryKind kind;
+    int device;      /* that was current when it was made */
+    size_t mapped;   /* bytes from mmap, guard pages included; 0 for other memory */
+    bool registered; /* the caller's own memory (cudaHostRegister) */
+};
+
+constexpr size_t VIRTUAL_BYTES = size_t{256} << 20; /* larger ones are neither poisoned nor saved */
+
+/* The allocation that holds an address or ends there, else nullptr. */
+const Allocation *find_allocation(const void *address);
+/* The next one by address (of nullptr: the first), nullptr at the end. */
+const Allocation *next_allocation(const Allocation *previous);
+/* Adds to a sentence where an address lies: ", 4 bytes past the end of ...", or nothing. */
+void describe_address(const void *address, char *text, size_t bytes);
+
+/* Bytes around an allocation that were written to, from its start (negative: in front of it). */
+struct Damage {
+    const Allocation *allocation;
+    ptrdiff_t first, last;
+};
+bool find_damage(Damage *damage);
+void report_damage(const Damage &damage, const char *who); /* and repairs it */
+void free_card_memory(int device);
+
+/* ---- streams.cpp: work in order, at once or deferred ---- */
+
+struct Stream {
+    int device;
+    uint64_t recorded = 0, done = 0; /* tickets of the last work recorded, the last that ran */
+    std::deque<std::function<void()>> pending;
+};
+
+std::shared_ptr<Stream> find_stream(cudaStream_t handle); /* nullptr: no such stream */
+void submit(const std::shared_ptr<Stream> &stream, std::function<void()> work);
+void run_pending(Stream &stream);
+void run_everything(); /* the pending work of all streams of all cards */
+void drop_pending();
+
+/* ---- grid.cpp, block.cpp, order.cpp: running a launch ---- */
+
+/* The blocks of one launch, shared by its workers. */
+struct Grid {
+    const Launch *launch;
+    int order;
+    uint64_t blocks;
+    bool few_allocations;             /* then damage around them is looked for after each block */
+    std::atomic<uint64_t> next{0};    /* the first turn that nobody took */
+    std::atomic<bool> stopped{false}; /* after an error no more blocks are started */
+    sem_t done;                       /* posted by each worker */
+};
+
+void run_grid(const Launch &job, int order);
+void run_grid_both_ways(const Launch &job);
+void forget_workers(); /* in the child of a fork, where their OS threads do not exist */
+
+/* For the signal handler: leaves the kernel if this thread runs one (then does not return), else
+ * returns false. */
+bool leave_kernel_after_fault(const siginfo_t &fault);
+
+} /* namespace pvg_sim */

@@ -1,0 +1,399 @@
+/* Planted bugs: each must be seen by the builds that can see it, beside a control that is green.
+ *
+ * A plant runs in a child process, because sanitizers end the process or write to stderr. The child
+ * writes down what a caller of the library would know: the error, the report, whether the result is
+ * right. -DPVG_TEST_UBSAN tells that the build has -fsanitize=undefined. */
+#include "check.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+const int N = 1000; /* floats in the arrays below: 4000 bytes, not a whole number of pages */
+
+/* ---- Accesses out of bounds ---- */
+
+template <bool BUG> __global__ void past_end_kernel(float *out) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (BUG ? i <= N : i < N) out[i] = 1;
+}
+
+template <bool BUG> __global__ void in_front_kernel(float *out) {
+    if (threadIdx.x < 2) out[(int)threadIdx.x - (BUG ? 1 : 0)] = 1;
+}
+
+template <bool BUG> __global__ void read_beyond_kernel(const float *in, float *out) {
+    out[threadIdx.x] = in[threadIdx.x + (BUG && threadIdx.x == 3 ? 1024 : 0)]; /* of 1024 */
+}
+
+template <bool BUG> __global__ void far_kernel(float *out) {
+    if (threadIdx.x == 3) out[BUG ? (size_t)1 << 36 : 0] = 1;
+}
+
+template <bool BUG> __global__ void null_kernel(float *out, const float *optional) {
+    out[threadIdx.x] = BUG ? optional[threadIdx.x] : 1;
+}
+
+template <bool BUG> __global__ void shared_index_kernel(float *out) {
+    __shared__ float s[64];
+    s[BUG && threadIdx.x == 63 ? 64 : threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x];
+}
+
+__device__ float element(const float *s, unsigned i) { return s[i]; }
+
+template <bool BUG> __global__ void shared_pointer_kernel(float *out) {
+    __shared__ float s[64];
+    s[threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x] = element(s, threadIdx.x + (BUG && threadIdx.x == 63));
+}
+
+__global__ void dynamic_shared_kernel(float *out) {
+    PVG_DYNAMIC_SHARED(float, s);
+    s[threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x] = s[63 - threadIdx.x];
+}
+
+template <bool BUG> __global__ void misaligned_kernel(float *out) {
+    float4 *four = reinterpret_cast<float4 *>(out + (BUG ? 1 : 0));
+    four[threadIdx.x] = make_float4(1, 1, 1, 1);
+}
+
+template <bool BUG> __global__ void int32_kernel(char *out, int columns) {
+    out[BUG ? (int)threadIdx.x * columns : (size_t)threadIdx.x * (size_t)columns] = 1;
+}
+
+template <bool BUG> __global__ void uint32_kernel(char *out, unsigned columns) {
+    out[BUG ? threadIdx.x * columns : (size_t)threadIdx.x * columns] = 1;
+}
+
+/* ---- Reads before writes ---- */
+
+template <bool BUG> __global__ void unwritten_kernel(float *out) {
+    if (!BUG || threadIdx.x != 7) out[threadIdx.x] = 1;
+}
+
+template <bool BUG> __global__ void unwritten_shared_kernel(float *out) {
+    __shared__ float s[64];
+    if (!BUG || threadIdx.x != 7) s[threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x];
+}
+
+template <bool BUG> __global__ void missing_syncwarp_kernel(int *out) {
+    __shared__ int s[32];
+    s[threadIdx.x] = 1;
+    if (!BUG) __syncwarp();
+    out[threadIdx.x] = s[31 - threadIdx.x];
+}
+
+/* ---- Barriers and races ---- */
+
+template <bool BUG> __global__ void tree_kernel(float *out) {
+    __shared__ float s[256];
+    s[threadIdx.x] = 1;
+    __syncthreads();
+    for (unsigned half = 128; half > 0; half /= 2) {
+        if (threadIdx.x < half) s[threadIdx.x] += s[threadIdx.x + half];
+        if (!BUG) __syncthreads();
+    }
+    if (threadIdx.x == 0) out[0] = s[0] / 256;
+}
+
+template <bool BUG> __global__ void tile_kernel(float *out) { /* a second barrier is missing */
+    __shared__ float tile[64];
+    float sum = 0;
+    for (int step = 1; step <= 4; step++) {
+        tile[threadIdx.x] = (float)step;
+        __syncthreads();
+        sum += tile[63 - threadIdx.x];
+        if (!BUG) __syncthreads();
+    }
+    out[threadIdx.x] = sum / 10;
+}
+
+template <bool BUG> __global__ void race_kernel(int *out) {
+    if (BUG || blockIdx.x == 0) out[0] = 1 + (int)blockIdx.x;
+}
+
+template <bool BUG> __global__ void partial_barrier_kernel(float *out) {
+    if (!BUG || threadIdx.x < 40) __syncthreads();
+    out[threadIdx.x] = 1;
+}
+
+template <bool BUG> __global__ void two_barriers_kernel(float *out) {
+    if (BUG && threadIdx.x < 40) {
+        __syncthreads();
+    } else {
+        __syncthreads();
+    }
+    out[threadIdx.x] = 1;
+}
+
+template <bool BUG> __global__ void deadlock_kernel(float *out) {
+    if (BUG && threadIdx.x == 0) {
+        __syncwarp();
+    } else {
+        __syncthreads();
+    }
+    out[threadIdx.x] = 1;
+}
+
+template <bool BUG> __global__ void lane_mask_kernel(float *out) {
+    unsigned mask = BUG ? 0x0000ffffu : 0xffffffffu;
+    out[threadIdx.x] = __shfl_sync(mask, 1.0f, 0);
+}
+
+/* ---- Others ---- */
+
+template <bool BUG> __global__ void trap_kernel(float *out) {
+    out[threadIdx.x] = 1;
+    if (BUG) __trap();
+}
+
+/* Recursion with a frame of 4 KB. */
+__device__ __attribute__((noinline)) int depth(const volatile int *above, int n) {
+    volatile int frame[1024];
+    frame[0] = above[0];
+    return n == 0 ? frame[0] : depth(frame, n - 1);
+}
+
+template <bool BUG> __global__ void stack_kernel(int *out) {
+    out[0] = 1;
+    out[0] = depth(out, BUG ? 1000 : 3);
+}
+
+template <bool BUG> __global__ void divide_kernel(int *out, int zero) {
+    out[0] = 7 / (BUG ? zero : 7);
+}
+
+/* ---- What a child does: runs one of them, looks at the result ---- */
+
+/* Launches and checks that the first `count` values are 1. */
+template <class T, class F> void run(int count, F launch) {
+    T *out;
+    cudaMalloc(&out, N * sizeof(T));
+    int error = launch(out);
+    std::vector<T> seen((size_t)count);
+    if (!error) {
+        error = cudaMemcpy(seen.data(), out, seen.size() * sizeof(T), cudaMemcpyDeviceToHost);
+    }
+    bool right = !error;
+    for (T x : seen) right = right && x == 1;
+    fprintf(stderr, "error %d; %s; result %s\n", error, pvg_sim_message(),
+            right ? "right" : "wrong");
+}
+
+#define SIMPLE(name, T, kernel, grid, block, count)                                   \
+    void name(bool bug) {                                                             \
+        run<T>(count, [&](T *out) {                                                   \
+            return LAUNCH((bug ? kernel<true> : kernel<false>), grid, block, 0, out); \
+        });                                                                           \
+    }
+
+SIMPLE(past_end, float, past_end_kernel, 5, 256, N)
+SIMPLE(in_front, float, in_front_kernel, 1, 32, 1)
+SIMPLE(far, float, far_kernel, 1, 32, 1)
+SIMPLE(shared_index, float, shared_index_kernel, 1, 64, 63)
+SIMPLE(shared_pointer, float, shared_pointer_kernel, 1, 64, 64)
+SIMPLE(misaligned, float, misaligned_kernel, 1, 16, 1)
+SIMPLE(unwritten, float, unwritten_kernel, 1, 64, 64)
+SIMPLE(unwritten_shared, float, unwritten_shared_kernel, 1, 64, 64)
+SIMPLE(missing_syncwarp, int, missing_syncwarp_kernel, 1, 32, 32)
+SIMPLE(partial_barrier, float, partial_barrier_kernel, 1, 64, 64)
+SIMPLE(two_barriers, float, two_barriers_kernel, 1, 64, 64)
+SIMPLE(deadlock, float, deadlock_kernel, 1, 64, 64)
+SIMPLE(lane_mask, float, lane_mask_kernel, 1, 32, 32)
+SIMPLE(trap, float, trap_kernel, 1, 32, 32)
+SIMPLE(stack, int, stack_kernel, 1, 1, 1)
+
+void read_beyond(bool bug) {
+    float *in;
+    cudaMalloc(&in, 4096);
+    cudaMemset(in, 0, 4096);
+    run<float>(0, [&](float *out) {
+        auto kernel = bug ? read_beyond_kernel<true> : read_beyond_kernel<false>;
+        return LAUNCH(kernel, 1, 32, 0, (const float *)in, out);
+    });
+}
+
+void null_read(bool bug) {
+    run<float>(32, [&](float *out) {
+        return LAUNCH((bug ? null_kernel<true> : null_kernel<false>), 1, 32, 0, out,
+                      (const float *)nullptr);
+    });
+}
+
+void dynamic_shared(bool bug) {
+    run<float>(64, [&](float *out) {
+        return LAUNCH(dynamic_shared_kernel, 1, 64, bug ? 63 * sizeof(float) : 256, out);
+    });
+}
+
+void host_pointer(bool bug) {
+    float host[64];
+    run<float>(bug ? 0 : 64, [&](float *out) {
+        return LAUNCH(unwritten_kernel<false>, 1, 64, 0, bug ? host : out);
+    });
+}
+
+void freed_pointer(bool bug) {
+    run<float>(0, [&](float *out) {
+        if (bug) cudaFree(out);
+        return LAUNCH(unwritten_kernel<false>, 1, 64, 0, out);
+    });
+}
+
+void divide(bool bug) {
+    run<int>(1, [&](int *out) {
+        return LAUNCH((bug ? divide_kernel<true> : divide_kernel<false>), 1, 1, 0, out, 0);
+    });
+}
+
+/* An index beyond 2^31 or 2^32, in memory that is only as real as the pages that are touched. */
+template <class F> void run_huge(F launch, size_t at) {
+    char *big, seen = 0;
+    pvg_sim_set("memory", 16ll << 30);
+    if (cudaMalloc(&big, (size_t)5 << 30)) fprintf(stderr, "no memory; ");
+    int error = launch(big);
+    if (!error) error = cudaMemcpy(&seen, big + at, 1, cudaMemcpyDeviceToHost);
+    bool right = !error && seen == 1;
+    fprintf(stderr, "error %d; %s; result %s\n", error, pvg_sim_message(),
+            right ? "right" : "wrong");
+}
+
+void int32_index(bool bug) {
+    run_huge(
+        [&](char *big) {
+            return LAUNCH((bug ? int32_kernel<true> : int32_kernel<false>), 1, 3, 0, big, 1 << 30);
+        },
+        (size_t)2 << 30);
+}
+
+void uint32_index(bool bug) {
+    run_huge(
+        [&](char *big) {
+            return LAUNCH((bug ? uint32_kernel<true> : uint32_kernel<false>), 1, 5, 0, big,
+                          1u << 30);
+        },
+        (size_t)4 << 30);
+}
+
+#define ORDERED(name, T, kernel, grid, block, count)                                  \
+    void name(bool bug) {                                                             \
+        pvg_sim_set("check_order", 1);                                                \
+        run<T>(count, [&](T *out) {                                                   \
+            return LAUNCH((bug ? kernel<true> : kernel<false>), grid, block, 0, out); \
+        });                                                                           \
+    }
+
+ORDERED(missing_barrier, float, tree_kernel, 1, 256, 1)
+ORDERED(missing_second_barrier, float, tile_kernel, 1, 64, 64)
+ORDERED(race_of_blocks, int, race_kernel, 8, 1, 1)
+
+/* ---- Who sees what ---- */
+
+/* What the child's output must hold in a plain build, with UBSan, with ASan and UBSan, with TSan;
+ * nullptr where that build does not see the bug. */
+struct Plant {
+    const char *name;
+    void (*run)(bool bug);
+    const char *plain, *ubsan, *asan, *tsan;
+};
+
+const char ORDER[] = "depends on the order of the threads", RACE[] = "data race";
+const char HEAP[] = "heap-buffer-overflow", GLOBAL[] = "global-buffer-overflow";
+
+const Plant plants[] = {
+    {"past_end", past_end, "seen after block (3,0,0)", "bytes past the end", HEAP, "past the end"},
+    {"in_front", in_front, "in front of an allocation", "in front of", HEAP, "in front of"},
+    {"read_beyond", read_beyond, "thread (3,0,0), launched", "12 bytes past the end", HEAP,
+     "error 700"},
+    {"far", far, "thread (3,0,0), launched", "illegal access", "ERROR: AddressSanitizer",
+     "illegal access"},
+    {"null_read", null_read, "illegal access", "null pointer", "null pointer", "illegal access"},
+    {"shared_index", shared_index, nullptr, "out of bounds", "out of bounds", nullptr},
+    {"shared_pointer", shared_pointer, nullptr, nullptr, GLOBAL, nullptr},
+    {"dynamic_shared", dynamic_shared, nullptr, nullptr, HEAP, nullptr},
+    {"misaligned", misaligned, nullptr, "misaligned", "misaligned", nullptr},
+    {"int32_index", int32_index, "error 700", "signed integer overflow", "signed integer overflow",
+     nullptr},
+    {"uint32_index", uint32_index, "wrong", "wrong", "wrong", nullptr},
+    {"unwritten", unwritten, "wrong", "wrong", "wrong", "wrong"},
+    {"unwritten_shared", unwritten_shared, "wrong", "wrong", nullptr, "wrong"},
+    {"missing_syncwarp", missing_syncwarp, "wrong", "wrong", "wrong", RACE},
+    {"missing_barrier", missing_barrier, ORDER, ORDER, ORDER, RACE},
+    {"missing_second_barrier", missing_second_barrier, ORDER, ORDER, ORDER, RACE},
+    {"race_of_blocks", race_of_blocks, ORDER, ORDER, ORDER, ORDER},
+    {"partial_barrier", partial_barrier, "24 of 64 threads returned", "error 719", "error 719",
+     "error 719"},
+    {"two_barriers", two_barriers, "different barriers", "error 719", "error 719", "error 719"},
+    {"deadlock", deadlock, "1 at the warp barrier", "error 702", "error 702", "error 702"},
+    {"lane_mask", lane_mask, "not in its own mask", "error 719", "error 719", "error 719"},
+    {"host_pointer", host_pointer, "argument 1", "error 700", "error 700", "error 700"},
+    {"freed_pointer", freed_pointer, "argument 1", "error 700", "error 700", "error 700"},
+    {"trap", trap, "__trap() at", "error 719", "error 719", "error 719"},
+    {"stack", stack, "fiber's stack", "fiber's stack", "stack-overflow", nullptr},
+    {"divide", divide, "divided by zero", "division by zero", "division by zero",
+     "divided by zero"},
+};
+
+const char *expected_in_this_build(const Plant &plant) {
+#if defined(__SANITIZE_ADDRESS__)
+    return plant.asan;
+#elif defined(__SANITIZE_THREAD__)
+    return plant.tsan;
+#elif defined(PVG_TEST_UBSAN)
+    return plant.ubsan;
+#else
+    return plant.plain;
+#endif
+}
+
+/* What the plant wrote to stderr in a process of its own. */
+std::string output_of(const Plant &plant, bool bug) {
+    int pipe_ends[2];
+    if (pipe(pipe_ends)) return "no pipe";
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(pipe_ends[1], 2);
+        close(pipe_ends[0]), close(pipe_ends[1]);
+        plant.run(bug);
+        _exit(0);
+    }
+    close(pipe_ends[1]);
+    std::string text;
+    char part[4096];
+    for (ssize_t n; (n = read(pipe_ends[0], part, sizeof part)) > 0;) text.append(part, (size_t)n);
+    close(pipe_ends[0]);
+    waitpid(child, nullptr, 0);
+    return text;
+}
+
+} /* namespace */
+
+int main() {
+    for (const Plant &plant : plants) {
+        std::string control = output_of(plant, false);
+        if (control != "error 0; ; result right\n") {
+            printf("plant %s: its control is not green: %s\n", plant.name, control.c_str());
+            checks_failed++;
+        }
+        const char *expected = expected_in_this_build(plant);
+        if (!expected) continue;
+        std::string seen = output_of(plant, true);
+        if (seen.find(expected) == std::string::npos) {
+            printf("plant %s: no \"%s\" in: %s\n", plant.name, expected, seen.c_str());
+            checks_failed++;
+        }
+    }
+    return finish("plants");
+}

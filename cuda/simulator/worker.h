@@ -1,0 +1,107 @@
+/* A worker: one OS thread that runs blocks, one block at a time, each thread of it on a fiber.
+ *
+ * A fiber runs threads in a loop until one of them waits; only then another fiber is needed. A
+ * kernel without barriers so uses one fiber and no switch. At a barrier the waiting thread switches
+ * straight to the next thread that can run; control comes home only when none can. */
+#pragma once
+#include "fibers.h"
+#include "race_checker.h"
+#include "simulator.h"
+
+#include <semaphore.h>
+
+namespace pvg_sim {
+
+constexpr unsigned MAX_THREADS = 1024, WARP = 32;
+
+enum class State : unsigned char { ready, at_block_barrier, at_warp_barrier, returned };
+
+/* One thread of the block that runs. */
+struct Thread {
+    Fiber *fiber;
+    State state;
+    bool predicate;
+    int source; /* lane that a shuffle reads */
+    unsigned mask;
+    const char *file; /* of the barrier it waits at */
+    int line;
+    unsigned char value[16]; /* offered to a shuffle */
+    Exchange result;
+    unsigned block_barriers, warp_barriers; /* passed so far, for the race checker */
+};
+
+struct Warp {
+    unsigned live;    /* lanes that exist and have not returned */
+    unsigned waiting; /* lanes at a warp barrier */
+    race::Sync sync;
+};
+
+/* The part of the TLS block that a kernel uses, by offsets; shared_memory.cpp. */
+struct Footprint {
+    size_t first = SIZE_MAX, last = 0;
+    unsigned launches = 0;
+};
+
+struct Worker {
+    sem_t start; /* posted when `grid` has work for it */
+    Grid *grid;
+    const Launch *launch;
+    unsigned thread_count, started, alive, waiting, at_barrier;
+    unsigned self; /* the thread that runs */
+    bool failed;   /* the launch is given up: whoever runs next goes home */
+    bool closing;  /* idle fibers end (AddressSanitizer wants that) */
+    dim3 indexed_block;
+    uint3 index[MAX_THREADS]; /* threadIdx of each thread, for blocks of shape indexed_block */
+    Thread threads[MAX_THREADS];
+    Warp warps[MAX_THREADS / WARP];
+    unsigned sequence[MAX_THREADS]; /* the order in which threads start */
+    unsigned ready[MAX_THREADS];    /* a ring of threads that waited and may go on */
+    size_t ready_head, ready_tail;
+    Fiber home, fibers[MAX_THREADS];
+    Fiber *idle[MAX_THREADS], *current;
+    unsigned idle_count, prepared; /* fibers[0 .. prepared) have been prepared in this launch */
+    char *dynamic_shared;
+    Footprint footprint; /* of the kernel that runs */
+    bool has_poison;     /* its TLS block was filled */
+    bool looks_closely;  /* whether the footprint has grown */
+    race::Sync block_sync, barrier_sync;
+    uint64_t blocks_run;
+};
+
+extern __thread Worker *worker;
+
+/* ---- block.cpp ---- */
+
+/* Lets something else run: a thread that has not started, else the one that is ready longest, else
+ * home. Returns when the calling thread may go on. */
+void run_another(Worker &w);
+
+/* Reports an error of the thread that runs, with its place, and gives up the launch. */
+[[noreturn, gnu::format(printf, 2, 3)]] void fail_kernel(cudaError_t error, const char *format,
+                                                         ...);
+
+/* Runs blocks of w.grid until none is left. */
+void run_blocks(Worker &w);
+
+/* ---- shared_memory.cpp ---- */
+
+bool obtain_dynamic_shared(Worker &w); /* false: no memory */
+void begin_shared(Worker &w);          /* before a launch's first block */
+void poison_shared(Worker &w);         /* before each block */
+void end_shared(Worker &w);            /* after the last */
+
+/* ---- barriers.cpp ---- */
+
+/* After a thread returned: those who only waited for it may go on. */
+void release_waiting(Worker &w, unsigned returned);
+
+/* Reports who waits where, when no thread of the block can run. */
+void report_deadlock(const Worker &w);
+
+inline void wake(Worker &w, unsigned thread) {
+    w.waiting--;
+    w.threads[thread].state = State::ready;
+    w.ready[w.ready_tail++ % MAX_THREADS] = thread;
+}
+
+} /* namespace pvg_sim */

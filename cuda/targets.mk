@@ -1,0 +1,111 @@
+# What is done with the built libraries: tests, demo, measurements, formatting, installation.
+
+# Leaks are counted by the library itself: LeakSanitizer would end a test before its output is out.
+TEST_ENVIRONMENT := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
+SECONDS_PER_TEST := 600
+
+# $(call run_tests,title,binaries,what exit status 77 is: absent or failed,environment)
+# A test ends with 0 passed, 1 failed, 77 no device; a hang is a failure too.
+define run_tests
+@passed=0; failed=; absent=; \
+for test in $(2); do \
+    status=0; env $(TEST_ENVIRONMENT) $(4) timeout $(SECONDS_PER_TEST) $$test || status=$$?; \
+    if [ $$status = 77 ] && [ $(3) = absent ]; then absent+=" $${test##*/}"; \
+    elif [ $$status = 0 ]; then passed=$$((passed + 1)); \
+    else failed+=" $$test (status $$status)"; fi; \
+done; \
+echo "$(1): $$passed passed$${absent:+; no device for:$$absent}$${failed:+; FAILED:$$failed}"; \
+[ -z "$$failed" ]
+endef
+RUN_GPU_TESTS = $(call run_tests,C tests on the GPU library,$(GPU_TESTS),absent)
+RUN_SIM_TESTS = $(call run_tests,C tests on the simulated card,$(SIM_TESTS),failed)
+RUN_SELF_TESTS = $(call run_tests,the simulator's tests of itself,$(SELF_TESTS),failed)
+RUN_ASAN_TESTS = $(call run_tests,C tests under ASan and UBSan,$(ASAN_TESTS),failed)
+RUN_ORDER_TESTS = $(call run_tests,C tests in both thread orders,$(SIM_TESTS),failed,\
+    PVG_TEST_SIM_CHECK_ORDER=1)
+RUN_RACE_TESTS = $(call run_tests,C tests under ThreadSanitizer,$(TSAN_TESTS),failed)
+
+ctest: $(GPU_TESTS) $(SIM_TESTS)  ## the C tests (build/tests) on the GPU and on the simulated card
+	$(RUN_GPU_TESTS)
+	$(RUN_SIM_TESTS)
+test-sim: $(SELF_TESTS)    ## the simulator's tests of itself
+	$(RUN_SELF_TESTS)
+test-asan: $(ASAN_TESTS)   ## the C tests on the simulated card under AddressSanitizer and UBSan
+	$(RUN_ASAN_TESTS)
+test-order: $(SIM_TESTS)   ## the C tests with every launch run forwards and backwards and compared
+	$(RUN_ORDER_TESTS)
+test-races: $(TSAN_TESTS)  ## the C tests with ThreadSanitizer watching the kernels
+	$(RUN_RACE_TESTS)
+# One recipe, so that the parts run one after another and pytest's closing line is the last.
+BINARIES := $(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(SELF_TESTS)
+test: lib sim sim-asan $(BINARIES) $(PYTHON_TESTS)  ## all tests (ARGS= to pytest)
+	$(RUN_GPU_TESTS)
+	$(RUN_SIM_TESTS)
+	$(RUN_SELF_TESTS)
+	$(RUN_ASAN_TESTS)
+	$(RUN_ORDER_TESTS)
+	$(PYTHON) -m pytest tests $(ARGS)
+test-gpu: lib $(GPU_TESTS) $(PYTHON_TESTS)  ## the tests that need a GPU; one that is skipped fails
+	$(call run_tests,C tests on the GPU,$(GPU_TESTS),failed)
+	$(PYTHON) -m pytest tests --device cuda --require-gpu $(ARGS)
+
+demo: lib sim $(PYTHON_RUNTIME)  ## train a network that reads handwritten digits (ARGS=)
+	$(PYTHON) -m pyvecgpu demo $(ARGS)
+bench: lib $(PYTHON_RUNTIME)     ## measure on the GPU: ARGS="streaming --peers torch,cupy"
+	$(PYTHON) -m pyvecgpu bench $(ARGS)
+
+# compute-sanitizer, each tool's cases dealt to SHARDS processes that run side by side.
+SHARDS ?= 4
+SANITIZER_TOOLS := memcheck racecheck initcheck synccheck
+SANITIZER_PLACES = $(dir $(NVCC_PATH)):$(CUDA_HOME)/bin:/usr/local/cuda/bin
+SANITIZER = $(shell PATH="$$PATH:$(SANITIZER_PLACES)" command -v compute-sanitizer)
+SHARD_NUMBERS := $(shell seq 1 $(SHARDS))
+MEMCHECK_RUNS := $(foreach tool,$(SANITIZER_TOOLS),$(SHARD_NUMBERS:%=build/memcheck/$(tool).%))
+memcheck: $(MEMCHECK_RUNS)  ## every kernel under compute-sanitizer's four tools (needs a GPU)
+	@grep -h 'ERROR SUMMARY' $^ /dev/null | sort | uniq -c
+$(MEMCHECK_RUNS): build/memcheck/%: $(LIB) $(PYTHON_TESTS) FORCE
+	@mkdir -p $(@D)
+	@[ -n "$(SANITIZER)" ] || \
+	    { echo 'make: no compute-sanitizer, a part of the CUDA toolkit, on PATH' >&2; exit 1; }
+	@echo 'compute-sanitizer $(subst ., ,$*)/$(SHARDS)'
+	@PYTHONPATH=. $(SANITIZER) --tool $(basename $*) $(if $(filter memcheck.%,$*),--leak-check full) \
+	    --error-exitcode 1 $(PYTHON) tests/sanitize.py --tool $(basename $*) \
+	    --shard $(patsubst .%,%,$(suffix $*))/$(SHARDS) >$@ 2>&1 || { cat $@; exit 1; }
+
+C_FILES = $(shell find cuda -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp')
+TOO_LONG := length > 100 { print FILENAME ":" FNR ": over 100 columns"; bad = 1 } END { exit bad }
+lint: $(PYTHON_LINT)    ## check formatting and style (clang-format, ruff), change nothing
+	@awk '$(TOO_LONG)' $(C_FILES) Makefile cuda/*.mk
+	$(Q)$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+format: $(PYTHON_LINT)  ## format the sources in place
+	$(Q)$(CLANG_FORMAT) -i $(C_FILES)
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+# The installed library has the ABI's version in its name; the one in pyvecgpu/ is loaded by path.
+PREFIX ?= /usr/local
+INSTALLED := build/install/libpyvecgpu.so.$(ABI_VERSION)
+$(INSTALLED): $(LIB)
+	@mkdir -p $(@D)
+	$(call link_gpu,$(@F))
+define PKG_CONFIG
+Name: pyvecgpu
+Description: GPU arrays and neural networks in plain CUDA C
+Version: $(VERSION)
+Cflags: -I$(PREFIX)/include
+Libs: -L$(PREFIX)/lib -lpyvecgpu
+endef
+install: $(INSTALLED)  ## header, library and pkg-config file below PREFIX (default /usr/local)
+	install -D -m 644 cuda/pyvecgpu.h $(DESTDIR)$(PREFIX)/include/pyvecgpu.h
+	install -D -m 755 $(INSTALLED) $(DESTDIR)$(PREFIX)/lib/$(notdir $(INSTALLED))
+	ln -sf $(notdir $(INSTALLED)) $(DESTDIR)$(PREFIX)/lib/libpyvecgpu.so
+	$(file >build/install/pyvecgpu.pc,$(PKG_CONFIG))install -D -m 644 build/install/pyvecgpu.pc \
+	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/pyvecgpu.pc
+
+clean:  ## remove what was built (.venv stays)
+	rm -rf build dist $(LIB) $(SIM)
+help:   ## this list
+	@sed -n 's/^\([a-z][a-z-]*\):.*## *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
+	    while IFS='|' read -r target text; do printf '  make %-11s %s\n' "$$target" "$$text"; done

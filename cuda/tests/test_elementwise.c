@@ -1,0 +1,309 @@
+/* Elementwise operations: values, dtypes, broadcasting, layouts, and results written into given
+ * arrays. */
+#include "check.h"
+
+static const double EXACT = 1e-300; /* equal as numbers; NaN where NaN is expected */
+
+static double apply_binary(int operation, double a, double b) {
+    switch (operation) {
+    case PVG_ADD: return a + b;
+    case PVG_SUBTRACT: return a - b;
+    case PVG_MULTIPLY: return a * b;
+    case PVG_DIVIDE: return a / b;
+    case PVG_MAXIMUM: return isnan(a) || isnan(b) ? NAN : fmax(a, b);
+    case PVG_MINIMUM: return isnan(a) || isnan(b) ? NAN : fmin(a, b);
+    case PVG_EQUAL: return a == b;
+    case PVG_NOT_EQUAL: return a != b;
+    case PVG_LESS: return a < b;
+    case PVG_LESS_EQUAL: return a <= b;
+    case PVG_GREATER: return a > b;
+    default: return a >= b;
+    }
+}
+static const int binaries[] = {PVG_ADD,     PVG_SUBTRACT,   PVG_MULTIPLY, PVG_DIVIDE,
+                               PVG_MAXIMUM, PVG_MINIMUM,    PVG_EQUAL,    PVG_NOT_EQUAL,
+                               PVG_LESS,    PVG_LESS_EQUAL, PVG_GREATER,  PVG_GREATER_EQUAL};
+
+static int binary_dtype(int operation, int a, int b) {
+    int dtype = pvg_promote(a, b);
+    if (operation >= PVG_EQUAL) return PVG_BOOL;
+    return operation == PVG_DIVIDE && !is_float(dtype) ? PVG_FLOAT32 : dtype;
+}
+
+/* A result that is a small integer, or a float; negative ones wrap in unsigned dtypes. */
+static void store(int dtype, void *values, int64_t i, double value) {
+    if (dtype == PVG_UINT8)
+        ((uint8_t *)values)[i] = (uint8_t)(int64_t)value;
+    else if (dtype == PVG_UINT64)
+        ((uint64_t *)values)[i] = (uint64_t)(int64_t)value;
+    else
+        set_value(dtype, values, i, value);
+}
+
+static void *broadcast_copy(const pvg_array *a, int ndim, const int64_t *shape) {
+    pvg_array *view = MADE(pvg_broadcast_to(a, ndim, shape));
+    void *values = host_copy(view);
+    RELEASE(view);
+    return values;
+}
+
+/* The result of an operation on two arrays of small integers, compared with the host's. */
+static void check_binary(int line, int operation, const pvg_array *a, const pvg_array *b) {
+    pvg_array *result = pvg_binary(operation, a, b, NULL);
+    if (!result) {
+        report(__FILE__, line, "operation %d failed: %s", operation, pvg_last_error());
+        return;
+    }
+    int ndim = pvg_array_ndim(result), ad = pvg_array_dtype(a), bd = pvg_array_dtype(b);
+    int dtype = binary_dtype(operation, ad, bd);
+    const int64_t *shape = pvg_array_shape(result);
+    int64_t n = pvg_array_size(result);
+    void *x = broadcast_copy(a, ndim, shape), *y = broadcast_copy(b, ndim, shape),
+         *expected = host_memory(dtype, n);
+    for (int64_t i = 0; i < n; i++)
+        store(dtype, expected, i, apply_binary(operation, value_at(ad, x, i), value_at(bd, y, i)));
+    char text[64];
+    snprintf(text, sizeof text, "operation %d on dtypes %d, %d", operation, ad, bd);
+    check_array(__FILE__, line, text, result, dtype, ndim, shape, expected, EXACT);
+    free(x);
+    free(y);
+    free(expected);
+    RELEASE(result);
+}
+
+static void every_pair_of_dtypes(void) {
+    uint64_t state = 1;
+    for (size_t i = 0; i < COUNT(all_dtypes); i++)
+        for (size_t j = 0; j < COUNT(all_dtypes); j++) {
+            pvg_array *a = random_array(all_dtypes[i], SHAPE(37), &state);
+            pvg_array *b = random_array(all_dtypes[j], SHAPE(37), &state);
+            for (size_t k = 0; k < COUNT(binaries); k++) {
+                if (binaries[k] == PVG_SUBTRACT && i == 0 && j == 0)
+                    CHECK_NULL(PVG_ERROR_TYPE, pvg_binary(PVG_SUBTRACT, a, b, NULL));
+                else
+                    check_binary(__LINE__, binaries[k], a, b);
+            }
+            RELEASE(a, b);
+        }
+}
+
+static void awkward_lengths(void) {
+    uint64_t state = 2;
+    const int dtypes[] = {PVG_UINT8, PVG_INT64, PVG_FLOAT32};
+    for (size_t d = 0; d < COUNT(dtypes); d++)
+        for (size_t i = 0; i < COUNT(awkward_sizes); i++) {
+            pvg_array *a = random_array(dtypes[d], SHAPE(awkward_sizes[i]), &state);
+            pvg_array *b = random_array(dtypes[d], SHAPE(awkward_sizes[i]), &state);
+            check_binary(__LINE__, PVG_ADD, a, b);
+            check_binary(__LINE__, PVG_LESS, a, b);
+            RELEASE(a, b);
+        }
+}
+
+static void broadcasting(void) {
+    static const int64_t pairs[][2][3] = {
+        {{5, 33, 7}, {1, 1, 1}},  {{5, 33, 7}, {1, 1, 7}},  {{5, 33, 7}, {1, 33, 1}},
+        {{5, 1, 7}, {1, 33, 7}},  {{5, 33, 1}, {5, 1, 7}},  {{1, 33, 1}, {5, 1, 7}},
+        {{5, 1, 1}, {5, 33, 70}}, {{1, 1, 200}, {9, 3, 1}}, {{0, 3, 1}, {1, 1, 4}}};
+    uint64_t state = 3;
+    for (size_t i = 0; i < COUNT(pairs); i++) {
+        pvg_array *a = random_array(PVG_FLOAT32, 3, pairs[i][0], &state);
+        pvg_array *b = random_array(PVG_FLOAT32, 3, pairs[i][1], &state);
+        check_binary(__LINE__, PVG_SUBTRACT, a, b);
+        check_binary(__LINE__, PVG_SUBTRACT, b, a);
+        RELEASE(a, b);
+    }
+    pvg_array *matrix = random_array(PVG_INT32, SHAPE(6, 4), &state),
+              *row = random_array(PVG_INT32, SHAPE(4), &state);
+    pvg_array *scalar = random_array(PVG_INT64, SCALAR, &state),
+              *column = random_array(PVG_INT32, SHAPE(6), &state);
+    check_binary(__LINE__, PVG_MULTIPLY, matrix, row);
+    check_binary(__LINE__, PVG_MULTIPLY, scalar, matrix);
+    check_binary(__LINE__, PVG_ADD, scalar, scalar);
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_binary(PVG_ADD, matrix, column, NULL));
+    RELEASE(matrix, row, scalar, column);
+}
+
+/* Views that begin 0 to 15 elements into their memory: wide loads must look at the pointer. And
+ * nothing beside the result is written. */
+static void views_at_every_offset(void) {
+    uint64_t state = 4;
+    const int dtypes[] = {PVG_UINT8, PVG_INT32, PVG_FLOAT64};
+    const int64_t one = 1, n = 300;
+    for (size_t d = 0; d < COUNT(dtypes); d++)
+        for (int64_t offset = 0; offset < 16; offset++) {
+            int64_t other = (offset * 7 + 3) % 16, at = (offset * 5 + 1) % 16;
+            pvg_array *all = random_array(dtypes[d], SHAPE(320), &state),
+                      *out = random_array(dtypes[d], SHAPE(320), &state);
+            pvg_array *a = MADE(pvg_slice(all, &offset, &one, &n)),
+                      *b = MADE(pvg_slice(all, &other, &one, &n));
+            pvg_array *part = MADE(pvg_slice(out, &at, &one, &n));
+            unsigned char *x = host_copy(a), *y = host_copy(b), *expected = host_copy(out);
+            for (int64_t i = 0; i < n; i++)
+                store(dtypes[d], expected, at + i,
+                      value_at(dtypes[d], x, i) + value_at(dtypes[d], y, i));
+            CHECK(pvg_binary(PVG_ADD, a, b, part) == part);
+            CHECK_ARRAY(out, dtypes[d], SHAPE(320), expected, EXACT);
+            RELEASE(all, out, a, b, part);
+            free(x);
+            free(y);
+            free(expected);
+        }
+}
+
+static void strided_in_many_dimensions(void) {
+    static const int64_t shape[8] = {2, 3, 1, 2, 3, 2, 1, 4};
+    static const int orders[][8] = {
+        {7, 6, 5, 4, 3, 2, 1, 0}, {0, 2, 4, 6, 1, 3, 5, 7}, {1, 0, 3, 2, 5, 4, 7, 6}};
+    uint64_t state = 5;
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        int64_t start[8] = {0}, step[8] = {1, -1, 1, 1, -1, 1, 1, 2},
+                length[8] = {2, 3, 1, 2, 3, 2, 1, 2};
+        for (int d = 0; d < 8; d++) start[d] = step[d] < 0 ? shape[d] - 1 : 0;
+        pvg_array *a = random_array(PVG_FLOAT32, 8, shape, &state),
+                  *b = MADE(pvg_slice(a, start, step, length));
+        pvg_array *c = MADE(pvg_permute(b, orders[i])), *d = MADE(pvg_contiguous(c));
+        check_binary(__LINE__, PVG_SUBTRACT, c, d);
+        check_binary(__LINE__, PVG_GREATER, d, c);
+        RELEASE(a, b, c, d);
+    }
+}
+
+/* Within so many units in the last place of the exact result. */
+static void check_ulps(int line, int operation, int dtype, double x, double value, double expected,
+                       double ulps) {
+    double digits = dtype == PVG_FLOAT32 ? 0x1p-23 : 0x1p-52,
+           smallest = dtype == PVG_FLOAT32 ? 0x1p-149 : 0x1p-1074;
+    if (dtype == PVG_FLOAT32) expected = (float)expected; /* also makes what overflows infinite */
+    if (value == expected || (isnan(value) && isnan(expected))) return;
+    if (!(fabs(value - expected) <= ulps * fmax(digits * fabs(expected), smallest)))
+        report(__FILE__, line, "operation %d of %.9g is %.17g, expected %.17g", operation, x, value,
+               expected);
+}
+
+static double apply_unary(int operation, double a) {
+    switch (operation) {
+    case PVG_NEGATIVE: return -a;
+    case PVG_ABS: return fabs(a);
+    case PVG_EXP: return exp(a);
+    case PVG_LOG: return log(a);
+    case PVG_SQRT: return sqrt(a);
+    case PVG_TANH: return tanh(a);
+    case PVG_SIGMOID: return a < 0 ? exp(a) / (1 + exp(a)) : 1 / (1 + exp(-a));
+    default: return isnan(a) || a > 0 ? a : 0;
+    }
+}
+
+static void unary_functions(void) {
+    static const double special[] = {0,      -0.0, 1,  -1,  NAN,  INFINITY, -INFINITY, 1e-40,
+                                     -1e-40, 88.7, 89, -87, -103, -104,     1e4,       -1e4};
+    static const double ulps[] = {0, 0, 0, 2, 2, 0.51, 2, 4, 0}; /* by operation code */
+    enum { RANDOM = 1000, ALL = RANDOM + (int)COUNT(special) };
+    uint64_t state = 6;
+    for (int wide = 0; wide < 2; wide++) {
+        int dtype = wide ? PVG_FLOAT64 : PVG_FLOAT32;
+        void *x = host_memory(dtype, ALL);
+        for (int i = 0; i < ALL; i++)
+            set_value(dtype, x, i,
+                      i < RANDOM
+                          ? ldexp(random_real(&state, -1, 1), (int)random_integer(&state, -20, 7))
+                          : special[i - RANDOM]);
+        pvg_array *a = array_of(dtype, SHAPE(ALL), x);
+        for (int operation = PVG_NEGATIVE; operation <= PVG_RELU; operation++) {
+            pvg_array *result = MADE(pvg_unary(operation, a, NULL));
+            CHECK_EQUAL(pvg_array_dtype(result), dtype);
+            void *values = host_copy(result);
+            for (int i = 0; i < ALL; i++) {
+                double in = value_at(dtype, x, i);
+                check_ulps(__LINE__, operation, dtype, in, value_at(dtype, values, i),
+                           apply_unary(operation, in), ulps[operation]);
+            }
+            free(values);
+            RELEASE(result);
+        }
+        RELEASE(a);
+        free(x);
+    }
+}
+
+static void unary_functions_of_integers(void) {
+    uint64_t state = 7;
+    for (int d = 0; d < 5; d++) {
+        int dtype = all_dtypes[d];
+        pvg_array *a = random_array(dtype, SHAPE(100), &state);
+        void *x = host_copy(a);
+        for (int operation = PVG_NEGATIVE; operation <= PVG_RELU; operation++) {
+            if (dtype == PVG_BOOL && (operation == PVG_NEGATIVE || operation == PVG_RELU)) {
+                CHECK_NULL(PVG_ERROR_TYPE, pvg_unary(operation, a, NULL));
+                continue;
+            }
+            int floating = operation >= PVG_EXP && operation <= PVG_SIGMOID;
+            int result_dtype = floating ? PVG_FLOAT32 : dtype;
+            pvg_array *result = MADE(pvg_unary(operation, a, NULL));
+            void *expected = host_memory(result_dtype, 100);
+            for (int i = 0; i < 100; i++)
+                store(result_dtype, expected, i, apply_unary(operation, value_at(dtype, x, i)));
+            CHECK_ARRAY(result, result_dtype, SHAPE(100), expected, floating ? 3e-7 : EXACT);
+            RELEASE(result);
+            free(expected);
+        }
+        RELEASE(a);
+        free(x);
+    }
+}
+
+static void integers_wrap(void) {
+    static const int32_t extremes[3] = {INT32_MIN, INT32_MAX, -1};
+    static const uint8_t bytes[3] = {255, 128, 1};
+    pvg_array *a = array_of(PVG_INT32, SHAPE(3), extremes),
+              *b = array_of(PVG_UINT8, SHAPE(3), bytes), *results[6];
+    CHECK_ARRAY(results[0] = MADE(pvg_add(a, a)), PVG_INT32, SHAPE(3),
+                ((const int32_t[]){0, -2, -2}), 0);
+    CHECK_ARRAY(results[1] = MADE(pvg_multiply(a, a)), PVG_INT32, SHAPE(3),
+                ((const int32_t[]){0, 1, 1}), 0);
+    CHECK_ARRAY(results[2] = MADE(pvg_unary(PVG_ABS, a, NULL)), PVG_INT32, SHAPE(3),
+                ((const int32_t[]){INT32_MIN, INT32_MAX, 1}), 0);
+    CHECK_ARRAY(results[3] = MADE(pvg_unary(PVG_NEGATIVE, a, NULL)), PVG_INT32, SHAPE(3),
+                ((const int32_t[]){INT32_MIN, -INT32_MAX, 1}), 0);
+    CHECK_ARRAY(results[4] = MADE(pvg_add(b, b)), PVG_UINT8, SHAPE(3),
+                ((const uint8_t[]){254, 0, 2}), 0);
+    CHECK_ARRAY(results[5] = MADE(pvg_multiply(b, b)), PVG_UINT8, SHAPE(3),
+                ((const uint8_t[]){1, 0, 1}), 0);
+    for (int i = 0; i < 6; i++) RELEASE(results[i]);
+    RELEASE(a, b);
+}
+
+static void nan_and_signed_zero(void) {
+    const float x[6] = {NAN, 1, NAN, -0.0f, 0.0f, INFINITY}, y[6] = {1, NAN, NAN, 0.0f, -0.0f, NAN};
+    pvg_array *a = array_of(PVG_FLOAT32, SHAPE(6), x), *b = array_of(PVG_FLOAT32, SHAPE(6), y);
+    pvg_array *largest = MADE(pvg_binary(PVG_MAXIMUM, a, b, NULL)),
+              *smallest = MADE(pvg_binary(PVG_MINIMUM, a, b, NULL));
+    for (int i = 0; i < 6; i++) {
+        CHECK(isnan(element(largest, i)) == (i != 3 && i != 4));
+        CHECK(isnan(element(smallest, i)) == (i != 3 && i != 4));
+    }
+    for (int i = 3; i < 5; i++) {
+        CHECK(!signbit(element(largest, i)));
+        CHECK(signbit(element(smallest, i)) != 0);
+    }
+    check_binary(__LINE__, PVG_EQUAL, a, b);
+    check_binary(__LINE__, PVG_NOT_EQUAL, a, b);
+    check_binary(__LINE__, PVG_LESS_EQUAL, a, b);
+    pvg_array *relu = MADE(pvg_relu(a));
+    CHECK(isnan(element(relu, 0)) && element(relu, 1) == 1 && element(relu, 3) == 0);
+    RELEASE(a, b, largest, smallest, relu);
+}
+
+int main(void) {
+    begin("test_elementwise");
+    RUN(every_pair_of_dtypes);
+    RUN(awkward_lengths);
+    RUN(broadcasting);
+    RUN(views_at_every_offset);
+    RUN(strided_in_many_dimensions);
+    RUN(unary_functions);
+    RUN(unary_functions_of_integers);
+    RUN(integers_wrap);
+    RUN(nan_and_signed_zero);
+    return finish();
+}

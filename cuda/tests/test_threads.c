@@ -1,0 +1,161 @@
+/* Threads: the first use raced by many, mixed operations in parallel with the results of doing
+ * them one after another, one array read by all, and arrays made by one thread and released by
+ * another. */
+#include "check.h"
+
+#include <pthread.h>
+
+enum { THREADS = 8, ROUNDS = 12, SIDE = 24 };
+
+typedef struct {
+    int index, own_stream, status;
+    uint64_t hash;
+} Work;
+
+static pvg_array *shared;
+static pthread_barrier_t together;
+
+static void run_threads(void *(*function)(void *), Work *work) {
+    pthread_t threads[THREADS];
+    CHECK_EQUAL(pthread_barrier_init(&together, NULL, THREADS), 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, function, &work[i]), 0);
+    for (int i = 0; i < THREADS; i++) CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
+    CHECK_EQUAL(pthread_barrier_destroy(&together), 0);
+}
+
+/* ---- The first call of the process ----------------------------------------------------------- */
+
+static void *first_use(void *argument) {
+    Work *work = argument;
+    int count = 0;
+    pthread_barrier_wait(&together);
+    work->status = pvg_device_count(&count);
+    pvg_array *a = pvg_array_empty(0, PVG_FLOAT32, SHAPE(100));
+    if (work->status == PVG_OK && !a) work->status = -1;
+    if (pvg_array_release(a) != PVG_OK) work->status = -1;
+    return NULL;
+}
+
+static void race_to_the_first_use(void) {
+    Work work[THREADS] = {{0, 0, 0, 0}};
+    run_threads(first_use, work);
+    for (int i = 1; i < THREADS; i++) CHECK_EQUAL(work[i].status, work[0].status);
+    CHECK(work[0].status == PVG_OK || work[0].status == PVG_ERROR_UNAVAILABLE);
+}
+
+/* ---- Mixed operations ------------------------------------------------------------------------ */
+
+static uint64_t add_to_hash(uint64_t hash, const void *bytes, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001B3u;
+    return hash;
+}
+
+/* Arrays made by a round, released together; a failure shows as a hash that is not the serial
+ * one. */
+typedef struct {
+    pvg_array *arrays[16];
+    int count;
+} Made;
+static pvg_array *keep(Made *made, pvg_array *a) { return made->arrays[made->count++] = a; }
+
+static uint64_t one_round(uint64_t *state, uint64_t hash) {
+    float values[SIDE * SIDE], results[SIDE * SIDE];
+    Made made = {{NULL}, 0};
+    for (int i = 0; i < SIDE * SIDE; i++) values[i] = (float)random_real(state, -1, 1);
+    const double factor = random_real(state, 0.5, 2);
+    const int64_t rows = random_integer(state, 1, SIDE), shape[2] = {rows, SIDE};
+    pvg_array *a = keep(&made, pvg_array_empty(0, PVG_FLOAT32, 2, shape));
+    if (pvg_copy_from_host(a, values, NULL) != PVG_OK) return 0;
+    pvg_array *b = keep(&made, pvg_matmul(a, shared, NULL));
+    pvg_array *c =
+        keep(&made, pvg_binary_scalar(PVG_MULTIPLY, b, PVG_SCALAR_FLOAT, &factor, 1, NULL));
+    pvg_array *d = keep(&made, pvg_dense(c, shared, NULL, PVG_ACTIVATION_SIGMOID, NULL));
+    pvg_array *e = keep(&made, pvg_permute(d, ((const int[]){1, 0})));
+    pvg_array *f = keep(&made, pvg_contiguous(e));
+    pvg_array *g = keep(&made, pvg_reduce(PVG_SUM, f, AXES(1), 0, NULL));
+    pvg_array *h = keep(
+        &made, pvg_binary(PVG_ADD, d, keep(&made, pvg_reduce(PVG_MAX, a, AXES(1), 1, NULL)), NULL));
+    if (pvg_copy_to_host(g, results, NULL) != PVG_OK) return 0;
+    hash = add_to_hash(hash, results, SIDE * sizeof *results);
+    if (pvg_copy_to_host(h, results, NULL) != PVG_OK) return 0;
+    hash = add_to_hash(hash, results, (size_t)(rows * SIDE) * sizeof *results);
+    for (int i = 0; i < made.count; i++)
+        if (pvg_array_release(made.arrays[i]) != PVG_OK) return 0;
+    return hash;
+}
+
+static void *mixed_operations(void *argument) {
+    Work *work = argument;
+    uint64_t state = 1000 + (uint64_t)work->index;
+    pvg_stream *stream = work->own_stream ? pvg_stream_create(0) : NULL;
+    if (stream && pvg_stream_set_current(stream, 0) != PVG_OK) return NULL;
+    work->hash = 0xCBF29CE484222325u;
+    for (int round = 0; round < ROUNDS; round++) work->hash = one_round(&state, work->hash);
+    if (pvg_stream_release(stream) != PVG_OK) work->hash = 0;
+    return NULL;
+}
+
+static void equal_to_serial(void) {
+    Work serial[THREADS], parallel[THREADS];
+    uint64_t state = 95;
+    shared = random_array(PVG_FLOAT32, SHAPE(SIDE, SIDE), &state);
+    for (int i = 0; i < THREADS; i++) {
+        serial[i] = (Work){i, 0, 0, 0};
+        mixed_operations(&serial[i]);
+        CHECK(serial[i].hash != 0 && (i == 0 || serial[i].hash != serial[i - 1].hash));
+    }
+    for (int own_stream = 0; own_stream < 2; own_stream++) {
+        for (int i = 0; i < THREADS; i++) parallel[i] = (Work){i, own_stream, 0, 0};
+        run_threads(mixed_operations, parallel);
+        for (int i = 0; i < THREADS; i++) CHECK(parallel[i].hash == serial[i].hash);
+    }
+    RELEASE(shared);
+}
+
+/* ---- From hand to hand ----------------------------------------------------------------------- */
+
+static pvg_array *slots[THREADS];
+
+/* Each thread fills a new array on its own stream; its neighbour reads it on another and
+ * releases it. */
+static void *pass_on(void *argument) {
+    Work *work = argument;
+    int64_t size = 700 + 50 * work->index;
+    pvg_stream *stream = pvg_stream_create(0);
+    int bad = !stream || pvg_stream_set_current(stream, 0) != PVG_OK;
+    for (int round = 0; round < ROUNDS; round++) {
+        double number = round * THREADS + work->index;
+        slots[work->index] = pvg_array_empty(0, PVG_FLOAT64, 1, &size);
+        bad |= pvg_fill(slots[work->index], PVG_SCALAR_FLOAT, &number) != PVG_OK;
+        pthread_barrier_wait(&together);
+        int from = (work->index + 1) % THREADS;
+        double total = 0;
+        pvg_array *sum = pvg_sum(slots[from]);
+        bad |= pvg_array_release(slots[from]) != PVG_OK;
+        bad |= pvg_copy_to_host(sum, &total, NULL) != PVG_OK;
+        bad |= total != (double)(round * THREADS + from) * (700 + 50 * from);
+        bad |= pvg_array_release(sum) != PVG_OK;
+        pthread_barrier_wait(&together);
+    }
+    bad |= pvg_stream_release(stream) != PVG_OK;
+    work->status = bad;
+    return NULL;
+}
+
+static void made_here_released_there(void) {
+    Work work[THREADS];
+    for (int i = 0; i < THREADS; i++) work[i] = (Work){i, 1, -1, 0};
+    run_threads(pass_on, work);
+    for (int i = 0; i < THREADS; i++) CHECK_EQUAL(work[i].status, 0);
+}
+
+int main(void) {
+    check_section = "race_to_the_first_use";
+    race_to_the_first_use();
+    begin("test_threads");
+    RUN(equal_to_serial);
+    RUN(made_here_released_there);
+    return finish();
+}

@@ -1,0 +1,186 @@
+"""The "cuda" and "sim" devices: each method is one call of the C library, on handles.
+
+unary, binary, where, matmul and dense are the C functions themselves; backends/__init__.py lists
+the methods and says what they return.
+"""
+
+from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64
+
+import numpy as np
+
+from ..dtypes import CODES, DTYPES
+from ..native.abi import MAX_NDIM, Memory, Operation, ScalarKind
+from ..native.library import raise_last_error
+
+_Description = c_int64 * (3 + 2 * MAX_NDIM)
+_MemoryValues = c_int64 * Memory.MEMORY_COUNT
+# ctypes arrays by their length: making such a type costs more than a launch.
+_Int64s = [c_int64 * n for n in range(MAX_NDIM + 1)]
+_Ints = [c_int * n for n in range(MAX_NDIM + 1)]
+
+_COMPARISONS = range(Operation.EQUAL, Operation.GREATER_EQUAL + 1)
+_MIRRORED = {
+    Operation.LESS: Operation.GREATER,
+    Operation.LESS_EQUAL: Operation.GREATER_EQUAL,
+    Operation.GREATER: Operation.LESS,
+    Operation.GREATER_EQUAL: Operation.LESS_EQUAL,
+}
+
+
+class CudaBackend:
+    """Operations on one device of a Library."""
+
+    def __init__(self, device, library):
+        self.device = device
+        self.library = library
+        self.unary = library.pvg_unary
+        self.binary = library.pvg_binary
+        self.where = library.pvg_where
+        self.matmul = library.pvg_matmul
+        self.dense = library.pvg_dense
+        self.contiguous = library.pvg_contiguous
+        self.pointer = library.pvg_array_data
+        self.counter = library.pvg_counter
+        self.release = library.pvg_array_release
+
+    def fail(self):
+        """Raise the exception for this thread's last error."""
+        raise_last_error(self.library)
+
+    def check(self, status):
+        """Raise the exception if a call returned a status other than 0."""
+        if status:
+            raise_last_error(self.library)
+
+    # Arrays and host memory
+
+    def empty(self, shape, dtype):
+        n = len(shape)
+        return self.library.pvg_array_empty(self.device.index, CODES[dtype], n, _Int64s[n](*shape))
+
+    def describe(self, data):
+        info = _Description()
+        self.check(self.library.pvg_array_describe(data, info))
+        n = info[2]
+        return DTYPES[info[0]], tuple(info[3 : 3 + n]), tuple(info[3 + n : 3 + 2 * n])
+
+    def from_host(self, source):
+        data = self.empty(source.shape, source.dtype)
+        if data is not None:
+            try:
+                self.copy_from_host(source, data)
+            except BaseException:
+                self.release(data)
+                raise
+        return data
+
+    def copy_from_host(self, source, data):
+        strides = None if source.flags.c_contiguous else _Int64s[source.ndim](*source.strides)
+        self.check(self.library.pvg_copy_from_host(data, source.ctypes.data, strides))
+
+    def to_host(self, data):
+        dtype, shape, _ = self.describe(data)
+        result = np.empty(shape, dtype)
+        self.check(self.library.pvg_copy_to_host(data, result.ctypes.data, None))
+        return result
+
+    def copy(self, source, destination):
+        self.check(self.library.pvg_copy(source, destination))
+
+    def cast(self, a, dtype, out):
+        return self.library.pvg_cast(a, CODES[dtype], out)
+
+    def fill(self, a, value):
+        kind, number = self.as_scalar(a, value)
+        self.check(self.library.pvg_fill(a, kind, byref(number)))
+
+    # Operations
+
+    def scalar(self, code, a, value, side, out):
+        if type(value) is float:
+            kind, number = 3, c_double(value)
+        else:
+            if not -(2**63) <= value < 2**63:
+                code, value = self.narrowed(code, a, value)
+            kind, number = self.as_scalar(a, value)
+        return self.library.pvg_binary_scalar(code, a, kind, byref(number), side, out)
+
+    def narrowed(self, code, a, value):
+        """Return (code, value) that say the same as an integer beyond the range of int64 does.
+
+        Divisions are done in float. Integer arrays are compared with any integer: one that C cannot
+        be given is replaced by one that is out of the array's range, too, on the same side or,
+        mirrored, on the other one.
+        OverflowError: an operation other than a comparison needs the value in int64.
+        """
+        kind = self.describe(a)[0].kind
+        if kind == "f" or (kind == "u" and 0 <= value < 2**64):
+            return code, value
+        if code == Operation.DIVIDE:
+            return code, float(value)
+        if code not in _COMPARISONS:
+            raise OverflowError(f"{value} is out of bounds for the integers of the array")
+        beyond = -1 if kind == "u" else 2**64 - 1
+        return (code if (value < 0) == (beyond < 0) else _MIRRORED.get(code, code)), beyond
+
+    def as_scalar(self, a, value):
+        """Return (kind, C number) of a scalar beside the array `a`."""
+        if isinstance(value, float):
+            return ScalarKind.SCALAR_FLOAT, c_double(value)
+        if isinstance(value, bool):
+            return ScalarKind.SCALAR_BOOL, c_uint8(value)
+        if -(2**63) <= value < 2**63:
+            return ScalarKind.SCALAR_INT, c_int64(value)
+        if 0 <= value < 2**64:
+            return ScalarKind.SCALAR_UINT, c_uint64(value)
+        dtype = self.describe(a)[0]
+        if dtype.kind == "b":
+            return ScalarKind.SCALAR_BOOL, c_uint8(1)
+        if dtype.kind != "f":
+            raise OverflowError(f"{value} is out of bounds for {dtype}")
+        return ScalarKind.SCALAR_FLOAT, c_double(value)
+
+    def reduce(self, code, a, axes, keepdims, out):
+        reduce = self.library.pvg_reduce
+        if axes is None:
+            return reduce(code, a, -1, None, keepdims, out)
+        return reduce(code, a, len(axes), _Ints[len(axes)](*axes), keepdims, out)
+
+    # Views
+
+    def slice(self, a, start, step, length):
+        array = _Int64s[len(start)]
+        return self.library.pvg_slice(a, array(*start), array(*step), array(*length))
+
+    def permute(self, a, axes):
+        return self.library.pvg_permute(a, _Ints[len(axes)](*axes))
+
+    def reshape(self, a, shape):
+        return self.library.pvg_reshape(a, len(shape), _Int64s[len(shape)](*shape))
+
+    def broadcast_to(self, a, shape):
+        return self.library.pvg_broadcast_to(a, len(shape), _Int64s[len(shape)](*shape))
+
+    # The device
+
+    def attribute(self, code):
+        value = c_int64()
+        self.check(self.library.pvg_device_attribute(self.device.index, code, byref(value)))
+        return value.value
+
+    def synchronize(self):
+        self.check(self.library.pvg_synchronize(self.device.index))
+
+    def memory_info(self):
+        values = _MemoryValues()
+        self.check(self.library.pvg_memory_info(self.device.index, values))
+        return dict(enumerate(values))
+
+    def set_memory_limit(self, limit):
+        self.check(self.library.pvg_set_memory_limit(self.device.index, limit))
+
+    def empty_cache(self):
+        self.check(self.library.pvg_empty_cache(self.device.index))
+
+    def launch_log(self):
+        return self.library.pvg_launch_log().decode()

@@ -1,0 +1,238 @@
+"""Measurements beside the peers, `python -m pyvecgpu bench streaming|matmul|overhead`.
+
+    streaming   memory-bound operations, in bytes a second
+    matmul      matrix products and the dense layer, in floating-point operations a second
+    overhead    what a call costs the host, and the import
+
+timing.py says how: device events, warm-up, the median of interleaved rounds, checked results. Every
+figure that is printed was measured in that run; `--json` keeps them all, docs/measured has some.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import importlib.util
+import json
+import math
+import sys
+
+import pyvecgpu as vg
+
+from ..errors import PyVecGPUError
+from . import machine, matmul, overhead, streaming, timing
+from .libraries import PEERS, open_libraries
+
+BENCHMARKS = {"streaming": streaming, "matmul": matmul, "overhead": overhead}
+REST = {"streaming": 0.0, "matmul": 0.5}  # products heat the card
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+def main(argv=None):
+    """Run the command and return its exit code.
+
+    1, after a sentence, if a result is wrong or something failed; 2 for a device without sense.
+    """
+    arguments = parse(argv)
+    try:
+        device = vg.zeros(0, device=arguments.device).device
+    except (PyVecGPUError, ValueError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1 if isinstance(error, PyVecGPUError) else 2
+    try:
+        with contextlib.ExitStack() as stack:
+            path = arguments.json
+            file = stack.enter_context(open(path, "w", encoding="utf-8")) if path else None
+            return run(device, arguments, file)
+    except (PyVecGPUError, OSError, ImportError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(
+        prog="python -m pyvecgpu bench", description="Measure pyvecgpu beside torch and CuPy."
+    )
+    parser.add_argument("benchmark", choices=BENCHMARKS)
+    parser.add_argument("--peers", default="", help="torch, cupy or torch,cupy; default: none")
+    parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works")
+    parser.add_argument("--device", help="cuda, cuda:1, cpu, sim; default: cuda, else cpu")
+    arguments = parser.parse_args(argv)
+    arguments.peers = [name for name in arguments.peers.split(",") if name]
+    for name in arguments.peers:
+        if name not in PEERS:
+            parser.error(f"--peers: {name!r} is not one of {', '.join(PEERS)}")
+    return arguments
+
+
+def run(device, arguments, file):
+    """Measure, print, write the figures to the file, and return the exit code."""
+    peers = available_peers(device, arguments.peers)
+    about = machine.describe(device, peers)
+    say(f"{arguments.benchmark} on {device}, {device.name}, {about['date']}")
+    if device.type == "cpu":
+        say("There is no GPU in this: NumPy on the CPU, in small sizes, by the host's clock.")
+    elif device.type == "sim":
+        say("The simulated card's times say nothing about a GPU; they show that the command works.")
+    libraries = open_libraries(device, peers)
+    quick = arguments.quick or device.type == "sim"
+    measured = run_overhead if arguments.benchmark == "overhead" else run_rows
+    table = measured(arguments.benchmark, device, libraries, quick)
+    verdicts = [goal.judge(results_of(table)) for goal in BENCHMARKS[arguments.benchmark].GOALS]
+    say()
+    for verdict in verdicts:
+        say(f"goal: {verdict.sentence()}")
+    if file is not None:
+        write_report(file, arguments.benchmark, quick, about, table, verdicts)
+    return tell_wrong(table)
+
+
+def available_peers(device, peers):
+    """Return the peers to measure. ModuleNotFoundError: one is not installed."""
+    if peers and device.type != "cuda":
+        say(f"{' and '.join(peers)} left out: they are measured beside pyvecgpu on a GPU.")
+        return []
+    for name in peers:
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(f"{name} is not installed here; leave it out of --peers")
+    return peers
+
+
+# Rates: streaming and matmul ----------------------------------------------------------------------
+
+
+def run_rows(benchmark, device, libraries, quick):
+    """Measure and print the rows of streaming or matmul; return them as a list of dicts."""
+    on_gpu = device.type == "cuda" and not quick
+    size = "quick" if quick else "cpu" if device.type == "cpu" else "full"
+    rows = BENCHMARKS[benchmark].rows(size)
+    pool = timing.pool_for(rows)
+    effort = timing.Effort(
+        rounds=timing.ROUNDS if on_gpu else 5,
+        rest=REST[benchmark] if on_gpu else 0.0,
+        cache_bytes=device.limits.l2_cache_size if on_gpu else 0,
+        batch_seconds=timing.BATCH_SECONDS if on_gpu else 0.0,
+    )
+    table = []
+    for row in rows:
+        clocks = []
+        results = timing.measure(
+            row, libraries, pool, effort, lambda seen=clocks: seen.append(machine.clocks(device))
+        )
+        say(rate_line(row, results))
+        table.append(
+            {
+                "name": row.name,
+                "unit": row.unit,
+                "work": row.work,
+                "note": row.note,
+                "error_allowed": row.error_allowed,
+                "clocks_before_and_after": [seen for seen in clocks if seen],
+                "results": results,
+            }
+        )
+    say_clocks(table)
+    return table
+
+
+def say_clocks(table):
+    """Tell the range of clock and power, where they were read."""
+    seen = [clocks for row in table for clocks in row["clocks_before_and_after"]]
+    for name, unit in (("sm_clock_mhz", "MHz"), ("power_w", "W")):
+        values = [clocks[name] for clocks in seen if clocks.get(name) is not None]
+        if values:
+            say(f"{name}: {min(values):.0f} to {max(values):.0f} {unit} between the rows")
+
+
+def rate_line(row, results):
+    """Return the line of a row: our time, rate and error, and each peer's rate and our multiple."""
+    ours = results["pyvecgpu"]
+
+    def rate(result):
+        return f"{timing.rate_text(row.work, result.seconds, row.unit):>12}"
+
+    line = f"{row.name:37} {ours.seconds * 1e3:9.4f} ms {rate(ours)}, error {ours.error:7.1e}"
+    for name, peer in results.items():
+        if name != "pyvecgpu":
+            line += f" | {name} {rate(peer)}, ours {peer.seconds / ours.seconds:5.2f}x"
+            line += f", its error {peer.error:7.1e}"
+    return line
+
+
+# Overhead -----------------------------------------------------------------------------------------
+
+
+def run_overhead(benchmark, device, libraries, quick):
+    """Measure and print what calls and the import cost; return the rows as a list of dicts."""
+    bare = None
+    if device.type == "cuda":
+        try:
+            bare = overhead.BareLaunch(device)
+        except OSError as error:
+            say(f"no bare launch to compare with: {error}")
+    rounds = overhead.QUICK_ROUNDS if quick else overhead.ROUNDS
+    table = []
+    for number, row in enumerate(overhead.rows()):
+        results = overhead.measure(row, libraries, rounds, bare if number == 0 else None)
+        table.append({"name": row.name, "note": "", "results": results})
+    imports = overhead.QUICK_IMPORTS if quick else overhead.IMPORTS
+    modules = [library.name for library in libraries]
+    note = "numpy: its own import; each in a new process"
+    results = overhead.measure_imports(modules, imports)
+    table.append({"name": overhead.IMPORT_ROW, "note": note, "results": results})
+    for row in table:
+        say(time_line(row))
+    return table
+
+
+def time_line(row):
+    """Return the line of a row of times: microseconds a call, or milliseconds for the import."""
+    scale, unit = (1e3, "ms") if row["name"] == overhead.IMPORT_ROW else (1e6, "us")
+    parts = [f"{name} {r.seconds * scale:.2f} {unit}" for name, r in row["results"].items()]
+    return f"{row['name']:37} {' | '.join(parts)}"
+
+
+# The end ------------------------------------------------------------------------------------------
+
+
+def results_of(table):
+    """Return {row's name: {library's name: Result}}."""
+    return {row["name"]: row["results"] for row in table}
+
+
+def write_report(file, benchmark, quick, about, table, verdicts):
+    """Write all figures as JSON; a number that is none, such as the error of NaNs, is null."""
+    rows = []
+    for row in table:
+        results = {name: finite(dataclasses.asdict(r)) for name, r in row["results"].items()}
+        rows.append(row | {"results": results})
+    report = {"benchmark": benchmark, "quick": quick, **about, "rows": rows}
+    report["goals"] = [finite(dataclasses.asdict(verdict)) for verdict in verdicts]
+    json.dump(report, file, indent=1, allow_nan=False)
+    file.write("\n")
+
+
+def finite(values):
+    """Return the dict with None for NaN and infinity."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
+
+
+def tell_wrong(table):
+    """Name the wrong results on stderr; return the exit code, 1 if there are any."""
+    code = 0
+    for row in table:
+        for name, result in row["results"].items():
+            if result.wrong:
+                print(
+                    f"bench: {row['name']}: the result of {name} is wrong, "
+                    f"its error is {result.error:.1e}",
+                    file=sys.stderr,
+                )
+                code = 1
+    return code

@@ -1,0 +1,57 @@
+"""What the measurements are held against: each goal says whether it is met, or that it is unknown.
+
+A goal that is missed is a finding and no error: the command ends with 0 all the same.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Verdict:
+    """A goal in words, what was measured (None: not measured), and whether the goal is met."""
+
+    goal: str
+    measured: float | None
+    unit: str
+    met: bool | None
+
+    def sentence(self):
+        if self.measured is None:
+            return f"{self.goal}: not measured"
+        return f"{self.goal}: {self.measured:.2f}{self.unit}, {'met' if self.met else 'NOT met'}"
+
+
+@dataclass
+class Ratio:
+    """pyvecgpu does a row's work at `least` times the rate of a peer."""
+
+    row: str
+    peer: str
+    least: float
+
+    def judge(self, table):
+        """Return the Verdict for a table: {row's name: {library's name: Result}}."""
+        goal = f"{self.row}: at least {self.least:g}x {self.peer}"
+        results = table.get(self.row, {})
+        if self.peer not in results or "pyvecgpu" not in results:
+            return Verdict(goal, None, "x", None)
+        ratio = results[self.peer].seconds / results["pyvecgpu"].seconds
+        return Verdict(goal, ratio, "x", ratio >= self.least)
+
+
+@dataclass
+class Beyond:
+    """In a row, a call of pyvecgpu takes at most `most` microseconds more than another library."""
+
+    row: str
+    base: str
+    most: float
+
+    def judge(self, table):
+        """Return the Verdict for a table, as Ratio.judge."""
+        goal = f"{self.row}: at most a {self.base} plus {self.most:g} us"
+        results = table.get(self.row, {})
+        if self.base not in results or "pyvecgpu" not in results:
+            return Verdict(goal, None, " us more", None)
+        beyond = (results["pyvecgpu"].seconds - results[self.base].seconds) * 1e6
+        return Verdict(goal, beyond, " us more", beyond <= self.most)

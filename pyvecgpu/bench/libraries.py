@@ -1,0 +1,221 @@
+"""What is timed: pyvecgpu and its peers torch and CuPy, behind the same few methods.
+
+Each library works on its own default stream and is timed with its own device events. Before the
+first event it gets some work to chew on (`fill`), so that the host runs ahead and the events see
+the device's time and not the interpreter's. On the CPU the clock is the host's.
+"""
+
+import importlib
+import math
+import time
+from ctypes import byref, c_double
+
+import numpy as np
+
+import pyvecgpu as vg
+
+FILL = 2**28  # float32 elements, multiplied in place: about half a millisecond on an H200
+
+
+class Library:
+    """A library on a device: its functions in `module`, and methods to move data and tell time."""
+
+    name = ""
+
+    def __init__(self, module):
+        self.module = module
+        self.filler = None
+        self.fill_seconds = 0.0
+
+    def put(self, host):
+        """Return a new device array with the values of a NumPy array."""
+        raise NotImplementedError
+
+    def get(self, array):
+        """Return the values of a device array as a NumPy array."""
+        raise NotImplementedError
+
+    def synchronize(self):
+        """Wait for all work of the library."""
+        raise NotImplementedError
+
+    def mark(self, which):
+        """Record event 0 (start) or 1 (stop)."""
+        raise NotImplementedError
+
+    def elapsed(self):
+        """Wait for event 1 and return the seconds since event 0."""
+        raise NotImplementedError
+
+    def fill(self):
+        """Enqueue work that keeps the device busy for `fill_seconds`."""
+        raise NotImplementedError
+
+    def prepare(self):
+        """Make the filler, and time it."""
+        self.filler = self.put(np.ones(FILL, np.float32))
+        for _ in range(3):
+            self.mark(0)
+            self.fill()
+            self.mark(1)
+            self.fill_seconds = self.elapsed()
+
+    def device_seconds(self, work, host_seconds):
+        """Return the seconds that the device takes for what work() enqueues in `host_seconds`."""
+        if self.filler is not None:
+            for _ in range(math.ceil(1.5 * host_seconds / self.fill_seconds)):
+                self.fill()
+        self.mark(0)
+        work()
+        self.mark(1)
+        return self.elapsed()
+
+
+class Pyvecgpu(Library):
+    """pyvecgpu on a GPU or on the simulated card."""
+
+    name = "pyvecgpu"
+
+    def __init__(self, device):
+        super().__init__(vg)
+        self.device = device
+        self.backend = device.backend
+        self.events = []
+        for _ in range(2):
+            self.events.append(self._made(self.backend.library.pvg_event_create(device.index)))
+
+    def __del__(self):
+        for event in self.events:
+            self.backend.library.pvg_event_release(event)
+
+    def _made(self, handle):
+        if handle is None:
+            self.backend.fail()
+        return handle
+
+    def put(self, host):
+        return vg.asarray(host, device=self.device)
+
+    def get(self, array):
+        return array.numpy()
+
+    def synchronize(self):
+        vg.synchronize(self.device)
+
+    def mark(self, which):
+        library = self.backend.library
+        stream = self._made(library.pvg_stream_current(self.device.index))
+        self.backend.check(library.pvg_event_record(self.events[which], stream))
+
+    def elapsed(self):
+        library, (start, stop) = self.backend.library, self.events
+        milliseconds = c_double()
+        self.backend.check(library.pvg_event_synchronize(stop))
+        self.backend.check(library.pvg_event_elapsed(start, stop, byref(milliseconds)))
+        return milliseconds.value * 1e-3
+
+    def fill(self):
+        vg.multiply(self.filler, 1.0, out=self.filler)
+
+
+class PyvecgpuOnCpu(Library):
+    """pyvecgpu on the CPU, where every call is done when it returns."""
+
+    name = "pyvecgpu"
+
+    def __init__(self, device):
+        super().__init__(vg)
+        self.device = device
+        self.marks = [0.0, 0.0]
+
+    def put(self, host):
+        return vg.asarray(host, device=self.device)
+
+    def get(self, array):
+        return array.numpy()
+
+    def synchronize(self):
+        pass
+
+    def mark(self, which):
+        self.marks[which] = time.perf_counter()
+
+    def elapsed(self):
+        return self.marks[1] - self.marks[0]
+
+
+class Torch(Library):
+    """PyTorch, eager, with products in float32 proper (TF32 off)."""
+
+    name = "torch"
+
+    def __init__(self, index):
+        torch = importlib.import_module("torch")
+        super().__init__(torch)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.cuda.set_device(index)
+        self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+
+    def put(self, host):
+        return self.module.from_numpy(np.ascontiguousarray(host)).cuda()
+
+    def get(self, array):
+        return array.cpu().numpy()
+
+    def synchronize(self):
+        self.module.cuda.synchronize()
+
+    def mark(self, which):
+        self.events[which].record()
+
+    def elapsed(self):
+        self.events[1].synchronize()
+        return self.events[0].elapsed_time(self.events[1]) * 1e-3
+
+    def fill(self):
+        self.filler.mul_(1.0)
+
+
+class Cupy(Library):
+    """CuPy as it comes: products in float32 proper."""
+
+    name = "cupy"
+
+    def __init__(self, index):
+        cupy = importlib.import_module("cupy")
+        super().__init__(cupy)
+        cupy.cuda.Device(index).use()
+        self.events = [cupy.cuda.Event() for _ in range(2)]
+
+    def put(self, host):
+        return self.module.asarray(host)
+
+    def get(self, array):
+        return self.module.asnumpy(array)
+
+    def synchronize(self):
+        self.module.cuda.Device().synchronize()
+
+    def mark(self, which):
+        self.events[which].record()
+
+    def elapsed(self):
+        self.events[1].synchronize()
+        return self.module.cuda.get_elapsed_time(*self.events) * 1e-3
+
+    def fill(self):
+        self.module.multiply(self.filler, self.module.float32(1), out=self.filler)
+
+
+PEERS = {"torch": Torch, "cupy": Cupy}
+
+
+def open_libraries(device, peers):
+    """Return pyvecgpu on the device, and on a GPU the peers named; ImportError: one is missing."""
+    if device.type == "cpu":
+        return [PyvecgpuOnCpu(device)]
+    libraries = [Pyvecgpu(device), *(PEERS[name](device.index) for name in peers)]
+    if device.type == "cuda":
+        for library in libraries:
+            library.prepare()
+    return libraries

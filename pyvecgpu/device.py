@@ -1,0 +1,339 @@
+"""Devices: what there is, which one is current, and what each can do.
+
+"cpu" is NumPy; "cuda" (or "cuda:0"), "cuda:1", ... are the GPUs; "sim" is the simulated card, for
+learning and testing. There is one Device object for each, and behind it the backend that computes.
+The default device is PYVECGPU_DEVICE, else "cuda" where one works, else "cpu".
+"""
+
+import atexit
+import contextlib
+import ctypes
+import operator
+import re
+import threading
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+
+from .backends.cpu import CpuBackend
+from .backends.cuda import CudaBackend
+from .errors import DeviceUnavailableError
+from .native import library, settings
+from .native.abi import Counter, DeviceAttribute, Memory
+from .native.library import raise_last_error
+
+_lock = threading.RLock()
+_devices = {}  # name: Device
+_default = None  # the process's; a thread's `with device()` goes before it
+
+
+class Device:
+    """A place where arrays live and operations run: Device("cpu"), Device("cuda:1"), Device("sim").
+
+    There is one object for each device, so devices are compared with == or `is`.
+    ValueError: no such name. DeviceUnavailableError: the device is not there, and why.
+    """
+
+    __slots__ = ("_limits", "backend", "index", "name", "type")
+
+    def __new__(cls, device, /):
+        if isinstance(device, Device):
+            return device
+        if not isinstance(device, str):
+            raise TypeError(f"a device is a Device or a name such as 'cuda:0', not {device!r}")
+        match = re.fullmatch(r"(cpu|cuda|sim)(?::(0|[1-9][0-9]{0,5}))?", device)
+        if match is None or (match[1] == "cpu" and match[2]):
+            raise ValueError(f"no device is called {device!r}; there are 'cpu', 'cuda:0', 'sim:0'")
+        kind, index = match[1], int(match[2] or 0)
+        with _lock:
+            if (kind, index) not in _devices:
+                _devices[kind, index] = _open(object.__new__(cls), kind, index)
+            return _devices[kind, index]
+
+    def __str__(self):
+        return "cpu" if self.type == "cpu" else f"{self.type}:{self.index}"
+
+    def __repr__(self):
+        return f"Device({str(self)!r})"
+
+    def __reduce__(self):
+        return Device, (str(self),)
+
+    @property
+    def limits(self):
+        """The DeviceLimits; None for "cpu", which has none of them."""
+        if self.type != "cpu" and self._limits is None:
+            self._limits = DeviceLimits(
+                *(self.backend.attribute(DeviceAttribute[f.name.upper()]) for f in _LIMITS)
+            )
+        return self._limits
+
+
+def _open(device, kind, index):
+    """Fill in a new Device; DeviceUnavailableError if it is not there."""
+    device.type, device.index, device._limits = kind, index, None
+    if kind == "cpu":
+        device.backend, device.name = CpuBackend(device), f"CPU (NumPy {np.__version__})"
+        return device
+    loaded = library.load(kind)
+    count = _count(loaded)
+    if index >= count:
+        raise DeviceUnavailableError(f"there is no device {device}: {kind!r} has {count} of them")
+    name = loaded.pvg_device_name(index)
+    if name is None:
+        raise_last_error(loaded)
+    device.name = name.decode()
+    device.backend = CudaBackend(device, loaded)
+    limit = settings.current().memory_limit
+    if limit is not None and loaded.pvg_set_memory_limit(index, limit):
+        try:
+            raise_last_error(loaded)
+        except ValueError as error:
+            raise ValueError(f"PYVECGPU_MEMORY_LIMIT is {limit} bytes; {error}") from None
+    return device
+
+
+def _count(loaded):
+    count = ctypes.c_int()
+    if loaded.pvg_device_count(count):
+        raise_last_error(loaded)
+    return count.value
+
+
+@atexit.register
+def _stop_releasing():
+    # What is still alive when Python exits goes with the process: by then CUDA may be gone already.
+    for device in _devices.values():
+        device.backend.release = _keep
+
+
+def _keep(data):
+    """Stands in for a backend's release while Python exits."""
+
+
+# The current device -------------------------------------------------------------------------------
+
+
+class _Current(threading.local):
+    stack = ()
+
+
+_current = _Current()
+
+
+@contextlib.contextmanager
+def device(device, /):
+    """Make a device the default for what this thread creates inside: `with vg.device("sim"):`.
+
+    ValueError, DeviceUnavailableError: as Device.
+    """
+    chosen = Device(device)
+    before = _current.stack
+    _current.stack = (*before, chosen)
+    try:
+        yield chosen
+    finally:
+        _current.stack = before
+
+
+def resolve(device):
+    """Return the Device for a `device=` argument; None is the current one."""
+    if device is not None:
+        settings.current()
+        return Device(device)
+    if _current.stack:
+        return _current.stack[-1]
+    return _default or _find_default()
+
+
+def _find_default():
+    global _default
+    name = settings.current().device
+    if name is None:
+        name = "cuda" if is_available("cuda") else "cpu"
+    _default = Device(name)
+    return _default
+
+
+def is_available(device="cuda", /):
+    """True if the device can be used here; never raises because it cannot.
+
+    ValueError: no such name, or a PYVECGPU_* variable that makes no sense.
+    DeviceUnavailableError: PYVECGPU_LIBRARY names a library that cannot be loaded.
+    """
+    try:
+        Device(device)
+    except DeviceUnavailableError:
+        kind = str(device).partition(":")[0]
+        is_loaded = any(loaded.device_type == kind for loaded in library.loaded())
+        if not is_loaded and library.path_of(kind)[1]:
+            raise  # someone asked for that library: to go on without it would hide the mistake
+        return False
+    return True
+
+
+def devices():
+    """Return all usable devices as a tuple of Device: the CPU, GPUs, then simulated cards."""
+    found = []
+    for kind in ("cpu", "cuda", "sim"):
+        if is_available(kind):
+            found += siblings(Device(kind))
+    return tuple(found)
+
+
+def siblings(device):
+    """Return all devices of a device's type."""
+    count = 1 if device.type == "cpu" else _count(library.load(device.type))
+    return [device] if count == 1 else [Device(f"{device.type}:{i}") for i in range(count)]
+
+
+def synchronize(device=None, /):
+    """Wait for all work on a device (None: the current one); raises what kernels did wrong.
+
+    CUDAError, DeviceLostError: a kernel failed.
+    """
+    resolve(device).backend.synchronize()
+
+
+def is_healthy():
+    """True until a kernel failed so that this process cannot use its device any more."""
+    return all(loaded.pvg_is_healthy() for loaded in library.loaded())
+
+
+# Memory -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MemoryInfo:
+    """Memory of a device in bytes, and counts; None for what is not known, as mostly on "cpu"."""
+
+    used: int | None  # in arrays
+    reserved: int | None  # taken from the driver: used and cached
+    peak: int | None  # largest `used` so far
+    limit: int | None  # as set; None without one
+    free: int | None  # free on the device
+    total: int | None  # of the device
+    blocks: int | None  # live allocations (a count)
+    allocations: int | None  # allocations so far (a count)
+    driver_calls: int | None  # cudaMalloc and cudaFree so far (a count)
+
+
+def memory_info(device=None, /):
+    """Return the MemoryInfo of a device (None: the current one)."""
+    backend = resolve(device).backend
+    values = backend.memory_info()
+    info = {field.name: values.get(Memory[f"MEMORY_{field.name.upper()}"]) for field in _MEMORY}
+    return MemoryInfo(**info | {"limit": info["limit"] or None})
+
+
+def empty_cache(device=None, /):
+    """Give cached memory back to the driver; nothing to do on "cpu"."""
+    resolve(device).backend.empty_cache()
+
+
+def set_memory_limit(limit, /, device=None):
+    """Hold at most `limit` bytes on a device: an integer, or "512M", "4G"; None: no limit.
+
+    ValueError: not positive, more than the device has, or a limit for "cpu". TypeError: no number.
+    """
+    backend = resolve(device).backend
+    if isinstance(limit, str):
+        try:
+            limit = settings.parse_bytes(limit)
+        except ValueError as error:
+            raise ValueError(f"the memory limit is {limit!r}; {error}") from None
+    elif limit is not None:
+        if isinstance(limit, bool):
+            raise TypeError("a memory limit is a number of bytes, not a bool")
+        limit = operator.index(limit)
+        if not 0 < limit < 2**63:
+            raise ValueError(f"a memory limit is a positive number of bytes, not {limit}")
+    backend.set_memory_limit(limit or 0)
+
+
+# Counters -----------------------------------------------------------------------------------------
+
+
+class LaunchRecord(NamedTuple):
+    """A kernel that was launched: its host symbol's offset in the library, how often, its name."""
+
+    offset: int
+    launches: int
+    kernel: str
+
+
+def counters(device=None, /):
+    """Return counts since the library was loaded, over all its devices and threads, as a dict.
+
+    launches, copies_to_device, bytes_to_device, copies_to_host, bytes_to_host, waits, live_arrays,
+    canary_errors. All are 0 for "cpu", which has no library and where nothing is copied.
+    """
+    counter = resolve(device).backend.counter
+    return {code.name.removeprefix("COUNT_").lower(): counter(code) for code in Counter}
+
+
+def launch_log(device=None, /):
+    """Return the LaunchRecords of a device's library, kept while PYVECGPU_LAUNCH_LOG is set."""
+    records = (line.split(" ", 2) for line in resolve(device).backend.launch_log().splitlines())
+    return [LaunchRecord(int(offset, 16), int(count), name) for offset, count, name in records]
+
+
+# Limits -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeviceLimits:
+    """What a device can do, as the CUDA runtime gives it; memory in bytes, clocks in kHz."""
+
+    max_threads_per_block: int
+    max_block_dim_x: int
+    max_block_dim_y: int
+    max_block_dim_z: int
+    max_grid_dim_x: int
+    max_grid_dim_y: int
+    max_grid_dim_z: int
+    max_shared_memory_per_block: int
+    max_shared_memory_per_block_optin: int
+    max_shared_memory_per_multiprocessor: int
+    reserved_shared_memory_per_block: int
+    total_constant_memory: int
+    warp_size: int
+    multiprocessor_count: int
+    max_threads_per_multiprocessor: int
+    max_blocks_per_multiprocessor: int
+    max_registers_per_block: int
+    max_registers_per_multiprocessor: int
+    clock_rate: int
+    memory_clock_rate: int
+    memory_bus_width: int  # bits
+    l2_cache_size: int
+    compute_capability_major: int
+    compute_capability_minor: int
+    async_engine_count: int  # copy engines
+    concurrent_kernels: int
+    ecc_enabled: int
+    integrated: int
+    can_map_host_memory: int
+    unified_addressing: int
+    managed_memory: int
+    cooperative_launch: int
+    memory_pools_supported: int
+    max_pitch: int
+    texture_alignment: int
+    pci_bus_id: int
+    pci_device_id: int
+    pci_domain_id: int
+    compute_mode: int  # 0 default, 2 prohibited, 3 exclusive process
+    kernel_exec_timeout: int
+    single_to_double_precision_perf_ratio: int
+    global_l1_cache_supported: int
+
+    @property
+    def compute_capability(self):
+        """(major, minor), such as (9, 0)."""
+        return self.compute_capability_major, self.compute_capability_minor
+
+
+_LIMITS = fields(DeviceLimits)
+_MEMORY = fields(MemoryInfo)

@@ -1,0 +1,64 @@
+"""The exceptions of pyvecgpu; everything else that it raises is Python's or NumPy's own type.
+
+    PyVecGPUError
+        CUDAError (RuntimeError)                    .code .name .operation
+            DeviceLostError                         this process cannot use the device any more
+            LaunchError                             a kernel could not be started
+        OutOfMemoryError (MemoryError, RuntimeError)  .requested .free .reserved .device
+        DeviceUnavailableError (RuntimeError)       no such device here, and why
+        ImplicitTransferError (TypeError)           data would silently leave the device
+
+All of them can be pickled, and none keeps an array alive.
+"""
+
+
+class PyVecGPUError(Exception):
+    """Base of the exceptions that pyvecgpu defines."""
+
+
+class CUDAError(PyVecGPUError, RuntimeError):
+    """An error of the CUDA runtime.
+
+    `code` is the cudaError_t (0 if none was involved), `name` its name, such as
+    "cudaErrorInvalidValue", and `operation` what failed, such as "matmul".
+    """
+
+    def __init__(self, message, code=0, name="", operation=""):
+        super().__init__(message)
+        self.code = code
+        self.name = name
+        self.operation = operation
+
+
+class DeviceLostError(CUDAError):
+    """A kernel failed on the device; every later call on it fails until the process is restarted.
+
+    The CPU device and data already on the host stay usable.
+    """
+
+
+class LaunchError(CUDAError):
+    """A kernel could not be started."""
+
+
+class OutOfMemoryError(PyVecGPUError, MemoryError, RuntimeError):
+    """Memory is exhausted, or the limit set by `set_memory_limit` is reached.
+
+    `requested`, `free` and `reserved` (held by pyvecgpu) are bytes, or None where they are not
+    known, as on the CPU; `device` is the device's name.
+    """
+
+    def __init__(self, message, requested=None, free=None, reserved=None, device=""):
+        super().__init__(message)
+        self.requested = requested
+        self.free = free
+        self.reserved = reserved
+        self.device = device
+
+
+class DeviceUnavailableError(PyVecGPUError, RuntimeError):
+    """The device does not exist here or cannot be used; the message says why."""
+
+
+class ImplicitTransferError(PyVecGPUError, TypeError):
+    """Something asked for the values of a device array as if they were on the host."""

@@ -1,0 +1,225 @@
+"""Checks that every function shares, made once in Python for all devices.
+
+Shapes, axes and sizes are checked as Python ints, because ctypes would silently cut off what does
+not fit into 64 bits; operands are brought to one device; results go back to where they came from.
+"""
+
+import operator
+import sys
+
+import numpy as np
+
+from ..array import Array, wrap
+from ..device import Device, resolve
+from ..dtypes import CODES, supported
+from ..native.abi import MAX_NDIM
+
+LARGEST = 2**63 - 1  # elements, and bytes, of one array
+
+
+# Shapes and axes ----------------------------------------------------------------------------------
+
+
+def parse_int(value, what):
+    """Return an integer argument as an int; TypeError for bools, floats, strings, None."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{what} is an integer, not a bool")
+    try:
+        return operator.index(value)
+    except TypeError:
+        if hasattr(type(value), "__index__"):
+            raise  # its own error
+        raise TypeError(f"{what} is an integer, not {value!r}") from None
+
+
+def parse_shape(shape, itemsize=1):
+    """Return a shape as a tuple of ints.
+
+    ValueError: a negative dimension, more than MAX_NDIM of them, or 2**63 bytes or more in all,
+    dimensions of 0 left out. TypeError: not an integer or a sequence of them.
+    """
+    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    shape = tuple([parse_int(n, "a dimension") for n in shape])
+    check_shape(shape, itemsize)
+    return shape
+
+
+def check_shape(shape, itemsize=1):
+    """ValueError if a tuple of ints is no shape of an array; see parse_shape."""
+    if len(shape) > MAX_NDIM:
+        raise ValueError(f"an array has at most {MAX_NDIM} dimensions, not {len(shape)}")
+    nbytes = itemsize
+    for n in shape:
+        if n < 0:
+            raise ValueError(f"negative dimensions are not allowed: {shape}")
+        nbytes *= n or 1
+    if nbytes > LARGEST:
+        raise ValueError(f"an array of shape {shape} is too big: {nbytes} bytes")
+
+
+def parse_axis(axis, ndim):
+    """Return an axis counted from 0. AxisError: out of range. TypeError: not an integer."""
+    number = parse_int(axis, "an axis")
+    if not -ndim <= number < ndim:
+        raise np.exceptions.AxisError(number, ndim)
+    return number % ndim
+
+
+def parse_axes(axis, ndim):
+    """Return None, or a tuple of axes counted from 0; also ValueError: an axis twice."""
+    if axis is None:
+        return None
+    if not isinstance(axis, (tuple, list)):
+        return (parse_axis(axis, ndim),)
+    axes = tuple([parse_axis(one, ndim) for one in axis])
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in axis={tuple(axis)}")
+    return axes
+
+
+# Host data ----------------------------------------------------------------------------------------
+
+
+def host_array(value):
+    """Return a NumPy array or scalar as an ndarray of a supported dtype in native byte order.
+
+    It may share memory with `value`, and its bools may hold bytes other than 0 and 1.
+    TypeError: an unsupported dtype, or a masked array.
+    """
+    masked = sys.modules.get("numpy.ma")  # without it there are no masked arrays
+    if masked is not None and isinstance(value, masked.MaskedArray):
+        raise TypeError("a masked array would lose its mask; pass x.filled(value) or x.data")
+    array = np.asarray(value)
+    if array.dtype in CODES:
+        return array
+    return array.astype(supported(array.dtype.newbyteorder("=")))
+
+
+def is_host(value):
+    """True for what NumPy made: its arrays and its scalars."""
+    return isinstance(value, (np.ndarray, np.generic))
+
+
+def is_scalar(value):
+    """True for Python's bool, int and float, which are weak; NumPy's float64 is not."""
+    return isinstance(value, (int, float)) and not isinstance(value, np.generic)
+
+
+def are_operands(*values):
+    """True if a Python operator of Array takes all the values; TypeError for lists and tuples."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            kind = type(value).__name__
+            raise TypeError(f"an operand is a {kind}; make an array of it with asarray(...)")
+    return all(isinstance(value, Array) or is_scalar(value) or is_host(value) for value in values)
+
+
+# Operands -----------------------------------------------------------------------------------------
+
+
+class Operands:
+    """The operands of one call on one device, and where its result goes.
+
+    `backend` computes, `arrays` are the operands as Arrays or Python scalars, and `deliver` turns
+    raw data into what the caller gets: an Array if there was one among the operands, else NumPy.
+    """
+
+    __slots__ = ("arrays", "backend", "host", "out", "raw_out")
+
+    def __init__(self, name, operands, out=None, device=None):
+        self.out = out
+        self.backend = _common_backend(name, (*operands, out), device)
+        self.host = self.backend is None
+        if self.host:
+            self.backend = resolve(device).backend
+        self.arrays = [
+            operand if type(operand) is Array else _operand(name, operand, self.backend)
+            for operand in operands
+        ]
+        if self.host and all(is_scalar(operand) for operand in operands):
+            raise TypeError(f"{name} needs an array; make one with asarray(...)")
+        if not (out is None or isinstance(out, Array) or (self.host and is_ndarray(out))):
+            place = "a NumPy array" if self.host else f"an Array on {self.backend.device}"
+            raise TypeError(f"{name}: out is {place} or None, not {type(out).__name__}")
+        self.raw_out = out.data if isinstance(out, Array) else None
+
+    def deliver(self, data):
+        """Return the result of a backend's method to the caller; its exception if it has failed."""
+        if data is None:
+            self.backend.fail()
+        if self.raw_out is not None:
+            return self.out
+        result = wrap(self.backend, data)
+        if not self.host:
+            return result
+        values = self.backend.to_host(result.data)
+        if self.out is None:
+            return values[()]  # a scalar instead of a 0-d array, as NumPy's functions do
+        if self.out.shape != values.shape:
+            raise ValueError(f"out has shape {self.out.shape}, the result has {values.shape}")
+        np.copyto(self.out, values, casting="same_kind")
+        return self.out
+
+
+def is_ndarray(value):
+    return isinstance(value, np.ndarray)
+
+
+def _common_backend(name, values, device):
+    """Return the backend of the Arrays among the values, None without any.
+
+    ValueError: they live on several devices, or not on `device`.
+    """
+    backend = None
+    for value in values:
+        if isinstance(value, Array) and value.backend is not backend:
+            if backend is not None:
+                raise ValueError(
+                    f"{name}: operands on {backend.device} and {value.device}; "
+                    "bring them to one device with .to(...)"
+                )
+            backend = value.backend
+    if backend is not None and device is not None and Device(device).backend is not backend:
+        raise ValueError(f"{name}: operands on {backend.device}, but device={str(device)!r}")
+    return backend
+
+
+def _operand(name, value, backend):
+    if isinstance(value, Array) or is_scalar(value):
+        return value
+    if is_host(value):
+        return from_host(host_array(value), backend)
+    kind = type(value).__name__
+    raise TypeError(f"{name} takes arrays, not {kind}; make one with asarray(...)")
+
+
+def from_host(values, backend):
+    """Return an Array with the values of an ndarray for use within a call, uncopied on the CPU."""
+    if backend.device.type != "cpu":
+        return wrap(backend, backend.from_host(values))
+    return wrap(backend, normalized(values))
+
+
+def normalized(values):
+    """Return the ndarray, or if it is bool and holds bytes other than 0 and 1, a clean copy."""
+    if values.dtype.kind == "b" and values.size and values.view(np.uint8).max() > 1:
+        return np.not_equal(values.view(np.uint8), 0)
+    return values
+
+
+def strong(value, backend, dtype):
+    """Return a Python scalar as a 0-d Array of a dtype; OverflowError if it cannot hold it."""
+    result = wrap(backend, backend.empty((), dtype))
+    backend.fill(result.data, value)
+    return result
+
+
+def parse_scalar(value, what):
+    """Return a Python scalar, or the one in a 0-d array, as bool, int or float; else TypeError."""
+    if is_scalar(value):
+        return value
+    if isinstance(value, Array) or is_host(value):
+        array = value if isinstance(value, Array) else host_array(value)
+        if array.ndim == 0:
+            return array.item()
+    raise TypeError(f"{what} is a bool, an int or a float, not {type(value).__name__}")

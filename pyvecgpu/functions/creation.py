@@ -1,0 +1,224 @@
+"""Functions that make arrays.
+
+device: a Device, its name, or None for the current one; *_like and asarray of an Array keep the
+Array's. dtype: None is the default float (float32) for zeros, ones, empty and Python floats, int64
+for Python ints, bool for Python bools, and the dtype of NumPy input.
+"""
+
+import math
+
+import numpy as np
+
+from ..array import Array, wrap
+from ..device import Device, resolve
+from ..dtypes import bool as bool_dtype
+from ..dtypes import get_default_dtype, int64, is_float, is_integer, parse_dtype, promote_scalar
+from ..dtypes import uint64 as uint64_dtype
+from .arguments import (
+    check_shape,
+    from_host,
+    host_array,
+    is_host,
+    is_scalar,
+    normalized,
+    parse_scalar,
+    parse_shape,
+)
+from .layout import astype
+
+# From values --------------------------------------------------------------------------------------
+
+
+def asarray(obj, /, *, dtype=None, device=None, copy=None):
+    """Return an Array of a Python scalar, nested lists, a NumPy array, or an Array.
+
+    Host values are copied at once: changing them later does not change the Array. An Array comes
+    back as it is if dtype and device fit. copy: True always copies, False never does.
+    TypeError: an unsupported dtype. OverflowError: an integer that the dtype cannot hold.
+    ValueError: ragged lists, or copy=False and a copy is needed.
+    """
+    dtype = None if dtype is None else parse_dtype(dtype)
+    if isinstance(obj, Array):
+        return _from_array(obj, dtype, device, copy)
+    if copy is False:
+        raise ValueError("values on the host are always copied, and copy is False")
+    backend = resolve(device).backend
+    if isinstance(obj, (list, tuple)) or is_scalar(obj):
+        values = _python_values(obj, dtype)
+        if dtype is None and is_float(values.dtype) and values.dtype.itemsize == 8:
+            dtype = get_default_dtype()
+    else:
+        values = host_array(obj)
+    if dtype is not None and dtype != values.dtype:
+        values = Device("cpu").backend.cast(normalized(values), dtype, None)
+    return wrap(backend, backend.from_host(values))
+
+
+def array(obj, /, *, dtype=None, device=None, copy=True):
+    """Return a new Array, see asarray."""
+    return asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+def _from_array(array, dtype, device, copy):
+    target = array.device if device is None else resolve(device)
+    same_dtype = dtype is None or dtype == array.dtype
+    if copy is False and not (same_dtype and target is array.device):
+        raise ValueError("the dtype or the device does not fit, and copy is False")
+    result = array if same_dtype else astype(array, dtype)
+    result = _transfer(result, target)
+    return array.copy() if copy and result is array else result
+
+
+def _python_values(obj, dtype):
+    """Return a Python scalar or nested lists as an ndarray.
+
+    OverflowError: an integer beyond 64 bits, or beyond the range of an integer `dtype`.
+    """
+    values = np.asarray(obj)
+    if values.dtype == object and all(isinstance(item, int) for item in values.flat):
+        raise OverflowError("an integer does not fit into 64 bits")
+    if values.dtype.kind in "iu" and dtype is not None and is_integer(dtype):
+        _check_range(values, dtype)
+    return host_array(values)
+
+
+def _check_range(values, dtype):
+    limits = np.iinfo(dtype)
+    if values.size and (int(values.min()) < limits.min or int(values.max()) > limits.max):
+        raise OverflowError(f"an integer is out of bounds for {dtype}")
+
+
+def _transfer(array, device):
+    """Return an Array on a device: itself, or a copy."""
+    if array.backend is device.backend:
+        return array
+    return wrap(device.backend, device.backend.from_host(array.backend.to_host(array.data)))
+
+
+def to(array, target):
+    """Return an Array on another device or in another dtype; see Array.to."""
+    is_name = isinstance(target, str) and target.partition(":")[0] in ("cpu", "cuda", "sim")
+    if is_name or isinstance(target, Device):
+        return _transfer(array, resolve(target))
+    try:
+        dtype = parse_dtype(target)
+    except TypeError:
+        if isinstance(target, str):
+            raise ValueError(f"{target!r} is neither a device nor a dtype of arrays") from None
+        raise
+    return astype(array, dtype, copy=False)
+
+
+# Of one value -------------------------------------------------------------------------------------
+
+
+def empty(shape, *, dtype=None, device=None):
+    """Return an Array with undefined elements. ValueError: a shape that makes no sense."""
+    dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
+    shape = parse_shape(shape, dtype.itemsize)
+    backend = resolve(device).backend
+    return wrap(backend, backend.empty(shape, dtype))
+
+
+def zeros(shape, *, dtype=None, device=None):
+    """Return an Array of zeros. ValueError: a shape that makes no sense."""
+    return _filled(empty(shape, dtype=dtype, device=device), 0)
+
+
+def ones(shape, *, dtype=None, device=None):
+    """Return an Array of ones. ValueError: a shape that makes no sense."""
+    return _filled(empty(shape, dtype=dtype, device=device), 1)
+
+
+def full(shape, fill_value, *, dtype=None, device=None):
+    """Return an Array of one value, by default in the value's dtype.
+
+    fill_value: a Python or NumPy scalar, or a 0-d array. OverflowError: the dtype cannot hold it.
+    """
+    value = parse_scalar(fill_value, "fill_value")
+    if dtype is None:
+        strong = getattr(fill_value, "dtype", None)
+        dtype = promote_scalar(bool_dtype, value) if strong is None else strong
+    return _filled(empty(shape, dtype=dtype, device=device), value)
+
+
+def empty_like(x, /, *, dtype=None, device=None):
+    """Return an Array like x with undefined elements; x is an Array or a NumPy array."""
+    x = x if isinstance(x, Array) else _host_like(x)
+    device = x.device if device is None and isinstance(x, Array) else device
+    return empty(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
+
+
+def zeros_like(x, /, *, dtype=None, device=None):
+    """Return an Array of zeros like x, which is an Array or a NumPy array."""
+    return _filled(empty_like(x, dtype=dtype, device=device), 0)
+
+
+def ones_like(x, /, *, dtype=None, device=None):
+    """Return an Array of ones like x, which is an Array or a NumPy array."""
+    return _filled(empty_like(x, dtype=dtype, device=device), 1)
+
+
+def full_like(x, /, fill_value, *, dtype=None, device=None):
+    """Return an Array of one value like x, which is an Array or a NumPy array."""
+    value = parse_scalar(fill_value, "fill_value")
+    return _filled(empty_like(x, dtype=dtype, device=device), value)
+
+
+def _host_like(x):
+    if not is_host(x):
+        raise TypeError(f"an array is needed, not {type(x).__name__}; make one with asarray(...)")
+    return host_array(x)
+
+
+def _filled(array, value):
+    array.backend.fill(array.data, value)
+    return array
+
+
+def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+    """Return evenly spaced values in [start, stop), or in [0, start) without a stop.
+
+    Ints give int64, floats the default float. ValueError: a step of 0, a bound that is not finite,
+    too many values. OverflowError: a value that an integer dtype cannot hold.
+    """
+    start, stop = (0, start) if stop is None else (start, stop)
+    start, stop, step = (parse_scalar(value, "a bound of arange") for value in (start, stop, step))
+    integers = not any(isinstance(value, float) for value in (start, stop, step))
+    dtype = (int64 if integers else get_default_dtype()) if dtype is None else parse_dtype(dtype)
+    if dtype == bool_dtype:
+        raise TypeError("arange gives numbers, not bools")
+    if step == 0:
+        raise ValueError("the step of arange must not be 0")
+    if integers:
+        length = len_of(start, stop, step)
+    else:
+        steps = (stop - start) / step
+        if not math.isfinite(steps):
+            raise ValueError(f"arange from {start} to {stop} by {step} is not finite")
+        length = max(0, math.ceil(steps))
+    check_shape((length,), max(dtype.itemsize, 8))
+    result = empty(length, dtype=dtype, device=device)
+    if length:
+        values = _progression(start, step, length, dtype, integers)
+        values = from_host(values, result.backend)
+        result.backend.copy(values.data, result.data)
+    return result
+
+
+def len_of(start, stop, step):
+    """Return len(range(start, stop, step)), which itself fails from 2**63 on."""
+    return max(0, -((start - stop) // step))
+
+
+def _progression(start, step, length, dtype, integers):
+    """Return start + i * step for i < length as an ndarray."""
+    if not (integers and is_integer(dtype)):
+        return start + np.arange(length, dtype=np.float64) * step
+    limits = np.iinfo(dtype)
+    ends = (start, start + (length - 1) * step)
+    if min(ends) < limits.min or max(ends) > limits.max:
+        raise OverflowError(f"arange: {ends[0]} to {ends[1]} is out of bounds for {dtype}")
+    # Modulo 2**64, because neither int64 nor uint64 holds every start and step.
+    values = np.arange(length, dtype=uint64_dtype) * np.uint64(step % 2**64)
+    return (values + np.uint64(start % 2**64)).astype(dtype)

@@ -1,0 +1,172 @@
+"""Elementwise functions: arithmetic, comparisons, exp and its kin, where.
+
+Operands are Arrays, NumPy arrays, and Python scalars beside at least one array; they are broadcast
+and promoted as in NumPy, with Python scalars weak. `out` is written and returned; it has the
+result's shape and may overlap the operands. `device` says where NumPy operands are computed.
+Float functions of bools and integers give the default float dtype.
+"""
+
+from ..array import Array, wrap
+from ..dtypes import bool as bool_dtype
+from ..dtypes import promote_scalar
+from ..native.abi import Operation
+from .arguments import Operands, are_operands, is_scalar, strong
+
+
+def operator(code, left, right, out):
+    """Return the result of a Python operator; NotImplemented if an operand is of a foreign type."""
+    if not are_operands(left, right):
+        return NotImplemented
+    return binary(code, left, right, out)
+
+
+def unary(code, x, out=None, device=None):
+    """Return operation `code` of pvg_unary."""
+    if type(x) is Array and out is None and device is None:
+        return wrap(x.backend, x.backend.unary(code, x.data, None))
+    call = Operands(Operation(code).name.lower(), (x,), out, device)
+    return call.deliver(call.backend.unary(code, call.arrays[0].data, call.raw_out))
+
+
+def binary(code, x1, x2, out=None, device=None):
+    """Return operation `code` of pvg_binary or, with a Python scalar, of pvg_binary_scalar."""
+    if out is None and device is None and type(x1) is type(x2) is Array:
+        backend = x1.backend
+        if x2.backend is backend:
+            return wrap(backend, backend.binary(code, x1.data, x2.data, None))
+    call = Operands(Operation(code).name.lower(), (x1, x2), out, device)
+    backend, (a, b), out = call.backend, call.arrays, call.raw_out
+    if is_scalar(b):
+        data = backend.scalar(code, a.data, b, 1, out)
+    elif is_scalar(a):
+        data = backend.scalar(code, b.data, a, 0, out)
+    else:
+        data = backend.binary(code, a.data, b.data, out)
+    return call.deliver(data)
+
+
+# One operand --------------------------------------------------------------------------------------
+
+
+def abs(x, /, *, out=None, device=None):
+    """Return |x|; integers wrap."""
+    return unary(Operation.ABS, x, out, device)
+
+
+def exp(x, /, *, out=None, device=None):
+    """Return e to the power x, as float."""
+    return unary(Operation.EXP, x, out, device)
+
+
+def log(x, /, *, out=None, device=None):
+    """Return the natural logarithm, as float."""
+    return unary(Operation.LOG, x, out, device)
+
+
+def negative(x, /, *, out=None, device=None):
+    """Return -x; integers wrap. TypeError: bool."""
+    return unary(Operation.NEGATIVE, x, out, device)
+
+
+def sqrt(x, /, *, out=None, device=None):
+    """Return the square root, as float."""
+    return unary(Operation.SQRT, x, out, device)
+
+
+def tanh(x, /, *, out=None, device=None):
+    """Return the hyperbolic tangent, as float."""
+    return unary(Operation.TANH, x, out, device)
+
+
+# Two operands -------------------------------------------------------------------------------------
+
+
+def add(x1, x2, /, *, out=None, device=None):
+    """Return x1 + x2; of bools, x1 or x2."""
+    return binary(Operation.ADD, x1, x2, out, device)
+
+
+def subtract(x1, x2, /, *, out=None, device=None):
+    """Return x1 - x2. TypeError: two bools."""
+    return binary(Operation.SUBTRACT, x1, x2, out, device)
+
+
+def multiply(x1, x2, /, *, out=None, device=None):
+    """Return x1 * x2; of bools, x1 and x2."""
+    return binary(Operation.MULTIPLY, x1, x2, out, device)
+
+
+def divide(x1, x2, /, *, out=None, device=None):
+    """Return x1 / x2, as float."""
+    return binary(Operation.DIVIDE, x1, x2, out, device)
+
+
+def maximum(x1, x2, /, *, out=None, device=None):
+    """Return the larger of x1 and x2; NaN if either is NaN, and 0.0 of 0.0 and -0.0."""
+    return binary(Operation.MAXIMUM, x1, x2, out, device)
+
+
+def minimum(x1, x2, /, *, out=None, device=None):
+    """Return the smaller of x1 and x2; NaN if either is NaN, and -0.0 of 0.0 and -0.0."""
+    return binary(Operation.MINIMUM, x1, x2, out, device)
+
+
+def equal(x1, x2, /, *, out=None, device=None):
+    """Return x1 == x2 as bool."""
+    return binary(Operation.EQUAL, x1, x2, out, device)
+
+
+def not_equal(x1, x2, /, *, out=None, device=None):
+    """Return x1 != x2 as bool."""
+    return binary(Operation.NOT_EQUAL, x1, x2, out, device)
+
+
+def less(x1, x2, /, *, out=None, device=None):
+    """Return x1 < x2 as bool."""
+    return binary(Operation.LESS, x1, x2, out, device)
+
+
+def less_equal(x1, x2, /, *, out=None, device=None):
+    """Return x1 <= x2 as bool."""
+    return binary(Operation.LESS_EQUAL, x1, x2, out, device)
+
+
+def greater(x1, x2, /, *, out=None, device=None):
+    """Return x1 > x2 as bool."""
+    return binary(Operation.GREATER, x1, x2, out, device)
+
+
+def greater_equal(x1, x2, /, *, out=None, device=None):
+    """Return x1 >= x2 as bool."""
+    return binary(Operation.GREATER_EQUAL, x1, x2, out, device)
+
+
+# Three operands -----------------------------------------------------------------------------------
+
+
+def where(condition, x1, x2, /, *, out=None, device=None):
+    """Return x1 where the condition is true, else x2, broadcast together.
+
+    TypeError: the condition is not bool.
+    """
+    call = Operands("where", (condition, x1, x2), out, device)
+    mask, a, b = call.arrays
+    if is_scalar(mask):
+        raise TypeError("where: the condition is an array of bools, not a scalar")
+    a, b = _strong_pair(a, b, call.backend)
+    return call.deliver(call.backend.where(mask.data, a.data, b.data, call.raw_out))
+
+
+def _strong_pair(a, b, backend):
+    """Return two operands as Arrays, Python scalars in the dtype that they are promoted to."""
+    if is_scalar(a) and is_scalar(b):
+        dtype = promote_scalar(promote_scalar(bool_dtype, a), b)
+        return strong(a, backend, dtype), strong(b, backend, dtype)
+    if is_scalar(a):
+        b, a = _strong_pair(b, a, backend)
+    elif is_scalar(b):
+        dtype = promote_scalar(a.dtype, b)
+        if dtype != a.dtype:  # or NumPy's promotion of int64 and float32 would give float64
+            a = wrap(backend, backend.cast(a.data, dtype, None))
+        b = strong(b, backend, dtype)
+    return a, b

@@ -1,0 +1,109 @@
+"""Basic indexing: integers, slices, Ellipsis and None, parsed here once for all devices.
+
+A key becomes a start, a step and a length for every axis, and then the shape without the axes that
+an integer removed and with those that None added. The result is a view.
+"""
+
+import operator
+
+from ..array import Array, wrap
+from .arguments import from_host, host_array, is_host, is_scalar
+
+
+def get(array, key):
+    """Return the view array[key].
+
+    IndexError: out of range, too many indices, or a kind of index that is not there yet.
+    """
+    starts, steps, lengths, shape = parse_key(key, array.shape)
+    backend = array.backend
+    view = wrap(backend, backend.slice(array.data, starts, steps, lengths))
+    return view if lengths == shape else wrap(backend, backend.reshape(view.data, shape))
+
+
+def set(array, key, value):
+    """array[key] = value, broadcast and cast to the array's dtype.
+
+    value: a Python scalar, an Array on the same device, or a NumPy array. OverflowError: an integer
+    that the dtype cannot hold. ValueError: the shapes do not fit, another device, read-only.
+    """
+    if isinstance(value, Array) and value.backend is not array.backend:
+        raise ValueError(
+            f"cannot assign an array on {value.device} to one on {array.device}; use .to(...)"
+        )
+    view = get(array, key)
+    backend = array.backend
+    if is_scalar(value):
+        backend.fill(view.data, value)
+        return
+    if is_host(value):
+        value = from_host(host_array(value), backend)
+    elif not isinstance(value, Array):
+        kind = type(value).__name__
+        raise TypeError(f"cannot assign a {kind}; make an array of it with asarray(...)")
+    extra = value.ndim - view.ndim
+    if extra > 0 and value.shape[:extra] == (1,) * extra:  # allowed in an assignment only
+        value = wrap(backend, backend.reshape(value.data, value.shape[extra:]))
+    backend.copy(value.data, view.data)
+
+
+def parse_key(key, shape):
+    """Return (starts, steps, lengths), one per axis of `shape`, and the shape of the result."""
+    items = _expand_ellipsis(key if isinstance(key, tuple) else (key,), len(shape))
+    starts, steps, lengths, result = [], [], [], []
+    for item in items:
+        if item is None:
+            result.append(1)
+            continue
+        axis, size = len(starts), shape[len(starts)]
+        if isinstance(item, slice):
+            start, stop, step = item.indices(size)
+            length = len(range(start, stop, step))
+            result.append(length)
+            # Of an empty slice the start may lie outside; of a short one the step may.
+            start, step = (start if length else 0), (step if length > 1 else 1)
+        else:
+            start, step, length = _parse_index(item, axis, size), 1, 1
+        starts.append(start)
+        steps.append(step)
+        lengths.append(length)
+    return tuple(starts), tuple(steps), tuple(lengths), tuple(result)
+
+
+def _expand_ellipsis(items, ndim):
+    """Return the items of a key with ... replaced by as many whole slices as are missing."""
+    given, ellipsis = 0, None
+    for i, item in enumerate(items):
+        if item is Ellipsis:
+            if ellipsis is not None:
+                raise IndexError("an index can only have a single ellipsis ('...')")
+            ellipsis = i
+        elif item is not None:
+            given += 1
+    if given > ndim:
+        raise IndexError(f"too many indices: {given} for an array of {ndim} dimensions")
+    missing = (slice(None),) * (ndim - given)
+    if ellipsis is None:
+        return (*items, *missing)
+    return (*items[:ellipsis], *missing, *items[ellipsis + 1 :])
+
+
+def _parse_index(item, axis, size):
+    """Return an integer index counted from 0."""
+    if isinstance(item, (bool, list, tuple, Array)) or (is_host(item) and not _is_integer(item)):
+        raise IndexError(
+            f"indexing with a {type(item).__name__} is not there yet; "
+            "integers, slices, ... and None are"
+        )
+    try:
+        index = operator.index(item)
+    except TypeError:
+        kind = type(item).__name__
+        raise IndexError(f"an index is an integer, a slice, ... or None, not a {kind}") from None
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    return index % size
+
+
+def _is_integer(item):
+    return item.ndim == 0 and item.dtype.kind in "iu"

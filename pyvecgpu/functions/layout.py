@@ -1,0 +1,154 @@
+"""Functions that change the shape, the order of axes or the dtype.
+
+Array in, Array out; NumPy in, NumPy out. All but `astype` and `contiguous` give views of the same
+memory; `reshape` copies where no view can show the elements in the new shape.
+"""
+
+import numpy as np
+
+from ..array import Array, wrap
+from ..device import Device
+from ..dtypes import parse_dtype
+from .arguments import (
+    check_shape,
+    from_host,
+    host_array,
+    is_host,
+    parse_axes,
+    parse_axis,
+    parse_int,
+    parse_shape,
+)
+
+
+def _as_array(name, x):
+    """Return an Array and the function that makes of an Array what the caller gets."""
+    if isinstance(x, Array):
+        return x, _itself
+    if is_host(x):
+        return from_host(host_array(x), Device("cpu").backend), _values
+    raise TypeError(f"{name} takes arrays, not {type(x).__name__}; make one with asarray(...)")
+
+
+def _itself(array):
+    return array
+
+
+def _values(array):
+    return array.data
+
+
+def permute_dims(x, /, axes):
+    """Return a view whose axis i is axis axes[i] of x.
+
+    ValueError: not every axis once. AxisError: an axis out of range.
+    """
+    array, give = _as_array("permute_dims", x)
+    axes = parse_axes(tuple(axes), array.ndim)
+    if len(axes) != array.ndim:
+        raise ValueError(f"axes {axes} do not name each of {array.ndim} dimensions once")
+    return give(wrap(array.backend, array.backend.permute(array.data, axes)))
+
+
+def transpose(x, /, axes=None):
+    """Return a view with the axes permuted, by default in reverse order; see permute_dims."""
+    ndim = _as_array("transpose", x)[0].ndim
+    return permute_dims(x, range(ndim)[::-1] if axes is None else axes)
+
+
+def matrix_transpose(x, /):
+    """Return a view with the last two axes exchanged. ValueError: fewer than two axes."""
+    ndim = _as_array("matrix_transpose", x)[0].ndim
+    if ndim < 2:
+        raise ValueError(f"a matrix has two axes or more, not {ndim}")
+    return permute_dims(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+def reshape(x, /, shape, *, copy=None):
+    """Return the elements, in C order, in another shape, in which one -1 is worked out.
+
+    copy: None copies where no view will do, True always, False never.
+    ValueError: another number of elements, or copy=False and no view will do.
+    """
+    array, give = _as_array("reshape", x)
+    shape = _resolve_shape(shape, array.size)
+    backend = array.backend
+    source = array.copy() if copy else array
+    result = wrap(backend, backend.reshape(source.data, shape))
+    if copy is False and backend.pointer(result.data) != backend.pointer(array.data):
+        raise ValueError(f"no view shows shape {array.shape} as {shape}, and copy is False")
+    return give(result)
+
+
+def _resolve_shape(shape, size):
+    items = shape if isinstance(shape, (tuple, list)) else (shape,)
+    items = [parse_int(n, "a dimension") for n in items]
+    check_shape(tuple(1 if n == -1 else n for n in items))
+    unknown = [i for i, n in enumerate(items) if n == -1]
+    known = 1
+    for n in items:
+        known *= 1 if n == -1 else n
+    if len(unknown) > 1:
+        raise ValueError(f"only one dimension of {tuple(items)} can be -1")
+    if size % known if unknown and known else unknown or size != known:
+        raise ValueError(f"cannot reshape {size} elements into {tuple(items)}")
+    if unknown:
+        items[unknown[0]] = size // known
+    return tuple(items)
+
+
+def broadcast_to(x, /, shape):
+    """Return a read-only view repeated along new axes and along axes of length 1.
+
+    ValueError: the shape does not fit.
+    """
+    array, give = _as_array("broadcast_to", x)
+    shape = parse_shape(shape)
+    return give(wrap(array.backend, array.backend.broadcast_to(array.data, shape)))
+
+
+def expand_dims(x, /, *, axis=0):
+    """Return a view with a new axis of length 1, at place `axis` of the result.
+
+    AxisError: out of range. ValueError: too many dimensions.
+    """
+    array, give = _as_array("expand_dims", x)
+    axis = parse_axis(axis, array.ndim + 1)
+    shape = (*array.shape[:axis], 1, *array.shape[axis:])
+    check_shape(shape)
+    return give(wrap(array.backend, array.backend.reshape(array.data, shape)))
+
+
+def squeeze(x, /, axis=None):
+    """Return a view without the given axes, or without all axes, of length 1.
+
+    ValueError: an axis of another length. AxisError: out of range.
+    """
+    array, give = _as_array("squeeze", x)
+    axes = parse_axes(axis, array.ndim)
+    if axes is None:
+        axes = [i for i, n in enumerate(array.shape) if n == 1]
+    for i in axes:
+        if array.shape[i] != 1:
+            raise ValueError(f"cannot squeeze axis {i} of length {array.shape[i]}")
+    shape = tuple([n for i, n in enumerate(array.shape) if i not in axes])
+    return give(wrap(array.backend, array.backend.reshape(array.data, shape)))
+
+
+def astype(x, dtype, /, *, copy=True):
+    """Return the elements in another dtype; with copy=False x itself if it has it already.
+
+    Floats outside an integer dtype's range are clamped to it, NaN gives 0; other casts are as in C.
+    """
+    dtype = parse_dtype(dtype)
+    array, give = _as_array("astype", x)
+    if not copy and array.dtype == dtype:
+        return x
+    result = give(wrap(array.backend, array.backend.cast(array.data, dtype, None)))
+    return result if isinstance(x, (Array, np.ndarray)) else result[()]
+
+
+def contiguous(x, /):
+    """Return the elements in C order without gaps: a view if they are, else a copy."""
+    array, give = _as_array("contiguous", x)
+    return give(wrap(array.backend, array.backend.contiguous(array.data)))

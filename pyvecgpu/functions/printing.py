@@ -1,0 +1,27 @@
+"""What print shows of an array, fetching from the device only the elements that are shown."""
+
+import numpy as np
+
+
+def text(array, prefix):
+    """Return the values as NumPy prints them, for a line that begins with `prefix`."""
+    options = np.get_printoptions()
+    if array.device.type == "cpu":
+        return np.array2string(array.data, separator=", " if prefix else " ", prefix=prefix)
+    if array.size <= options["threshold"]:
+        values, threshold = array.numpy(), options["threshold"]
+    else:
+        values, threshold = _edges(array, 0, options["edgeitems"]), 0
+    separator = ", " if prefix else " "
+    return np.array2string(values, separator=separator, prefix=prefix, threshold=threshold)
+
+
+def _edges(array, axis, edge):
+    """Return the first and last items along every axis, one more than NumPy shows of a long one."""
+    while axis < array.ndim and array.shape[axis] <= 2 * edge + 1:
+        axis += 1
+    if axis == array.ndim:
+        return array.numpy()
+    before = (slice(None),) * axis
+    parts = (array[(*before, slice(0, edge + 1))], array[(*before, slice(-edge, None))])
+    return np.concatenate([_edges(part, axis + 1, edge) for part in parts], axis)

@@ -1,0 +1,67 @@
+"""Reductions over some or all axes: sum, mean, max, min, argmax.
+
+axis: an integer, a tuple of them, or None for all axes; negative ones count from the end. keepdims
+leaves the reduced axes with length 1. AxisError: an axis out of range. ValueError: an axis twice.
+"""
+
+from ..array import wrap
+from ..dtypes import bool as bool_dtype
+from ..dtypes import int32, parse_dtype, uint8
+from ..native.abi import Operation
+from .arguments import Operands, parse_axes, parse_axis
+from .layout import astype
+
+
+def reduce(code, x, axis, keepdims, out, device):
+    """Return operation `code` of pvg_reduce."""
+    call = Operands(Operation(code).name.lower(), (x,), out, device)
+    array = call.arrays[0]
+    if code == Operation.ARGMAX:
+        axes = None if axis is None else (parse_axis(axis, array.ndim),)
+    else:
+        axes = parse_axes(axis, array.ndim)
+    data = call.backend.reduce(code, array.data, axes, bool(keepdims), call.raw_out)
+    return call.deliver(data)
+
+
+def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
+    """Return the sum; 0 of nothing.
+
+    bool and int32 give int64, uint8 gives uint64; floats keep their dtype and are summed in more
+    precision than that. dtype: sum in this dtype instead.
+    """
+    if dtype is None:
+        return reduce(Operation.SUM, x, axis, keepdims, out, device)
+    dtype = parse_dtype(dtype)
+    call = Operands("sum", (x,), out, device)
+    array = astype(call.arrays[0], dtype, copy=False)
+    axes = parse_axes(axis, array.ndim)
+    if dtype in (bool_dtype, uint8, int32):  # their sums are wider
+        total = call.backend.reduce(Operation.SUM, array.data, axes, bool(keepdims), None)
+        total = wrap(call.backend, total)
+        return call.deliver(call.backend.cast(total.data, dtype, call.raw_out))
+    data = call.backend.reduce(Operation.SUM, array.data, axes, bool(keepdims), call.raw_out)
+    return call.deliver(data)
+
+
+def mean(x, /, *, axis=None, keepdims=False, out=None, device=None):
+    """Return the mean, as float; NaN of nothing (with a RuntimeWarning on the CPU)."""
+    return reduce(Operation.MEAN, x, axis, keepdims, out, device)
+
+
+def max(x, /, *, axis=None, keepdims=False, out=None, device=None):
+    """Return the largest element; NaN if any is NaN. ValueError: there is none."""
+    return reduce(Operation.MAX, x, axis, keepdims, out, device)
+
+
+def min(x, /, *, axis=None, keepdims=False, out=None, device=None):
+    """Return the smallest element; NaN if any is NaN. ValueError: there is none."""
+    return reduce(Operation.MIN, x, axis, keepdims, out, device)
+
+
+def argmax(x, /, *, axis=None, keepdims=False, out=None, device=None):
+    """Return the index (int64) of the first largest element, or of the first NaN.
+
+    axis: an integer, or None for the index in C order. ValueError: there is no element.
+    """
+    return reduce(Operation.ARGMAX, x, axis, keepdims, out, device)

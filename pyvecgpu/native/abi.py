@@ -1,0 +1,286 @@
+"""The C ABI of cuda/pyvecgpu.h as data: enumerations and the table of exported functions.
+
+FUNCTIONS maps each symbol to (restype, argtypes). ENUMS maps each C enumeration to an IntEnum whose
+member names are the header's without "PVG_". library.py binds from it; nothing here loads anything.
+"""
+
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int64, c_longlong, c_void_p
+from enum import IntEnum
+
+ABI_VERSION = 1
+MAX_NDIM = 32
+
+
+class Status(IntEnum):
+    OK = 0
+    ERROR_VALUE = 1
+    ERROR_TYPE = 2
+    ERROR_INDEX = 3
+    ERROR_AXIS = 4
+    ERROR_OVERFLOW = 5
+    ERROR_MEMORY = 6
+    ERROR_HOST_MEMORY = 7
+    ERROR_UNAVAILABLE = 8
+    ERROR_LAUNCH = 9
+    ERROR_DEVICE_LOST = 10
+    ERROR_CUDA = 11
+
+
+class DType(IntEnum):
+    BOOL = 0
+    INT32 = 3
+    INT64 = 4
+    UINT8 = 5
+    UINT64 = 8
+    FLOAT32 = 11
+    FLOAT64 = 12
+
+
+class ScalarKind(IntEnum):
+    SCALAR_BOOL = 0
+    SCALAR_INT = 1
+    SCALAR_UINT = 2
+    SCALAR_FLOAT = 3
+
+
+class Operation(IntEnum):
+    NEGATIVE = 1
+    ABS = 2
+    EXP = 3
+    LOG = 4
+    SQRT = 5
+    TANH = 6
+    SIGMOID = 7
+    RELU = 8
+    ADD = 100
+    SUBTRACT = 101
+    MULTIPLY = 102
+    DIVIDE = 103
+    MAXIMUM = 104
+    MINIMUM = 105
+    EQUAL = 120
+    NOT_EQUAL = 121
+    LESS = 122
+    LESS_EQUAL = 123
+    GREATER = 124
+    GREATER_EQUAL = 125
+    SUM = 200
+    MEAN = 201
+    MAX = 202
+    MIN = 203
+    ARGMAX = 204
+    FILL = 300
+    COPY = 301
+    CAST = 302
+    WHERE = 303
+    MATMUL = 304
+    DENSE = 305
+
+
+class Activation(IntEnum):
+    ACTIVATION_NONE = 0
+    ACTIVATION_SIGMOID = 1
+    ACTIVATION_TANH = 2
+    ACTIVATION_RELU = 3
+
+
+class Option(IntEnum):
+    OPTION_SYNC = 0
+    OPTION_LAUNCH_LOG = 1
+    OPTION_ALLOCATOR = 2
+    OPTION_DEFAULT_FLOAT = 3
+
+
+class Allocator(IntEnum):
+    ALLOCATOR_POOL = 0
+    ALLOCATOR_DIRECT = 1
+    ALLOCATOR_DEBUG = 2
+
+
+class Memory(IntEnum):
+    MEMORY_USED = 0
+    MEMORY_RESERVED = 1
+    MEMORY_PEAK = 2
+    MEMORY_LIMIT = 3
+    MEMORY_FREE = 4
+    MEMORY_TOTAL = 5
+    MEMORY_BLOCKS = 6
+    MEMORY_ALLOCATIONS = 7
+    MEMORY_DRIVER_CALLS = 8
+    MEMORY_COUNT = 9
+
+
+class Counter(IntEnum):
+    COUNT_LAUNCHES = 0
+    COUNT_COPIES_TO_DEVICE = 1
+    COUNT_BYTES_TO_DEVICE = 2
+    COUNT_COPIES_TO_HOST = 3
+    COUNT_BYTES_TO_HOST = 4
+    COUNT_WAITS = 5
+    COUNT_LIVE_ARRAYS = 6
+    COUNT_CANARY_ERRORS = 7
+
+
+class ErrorValue(IntEnum):
+    ERROR_VALUE_CUDA_CODE = 0
+    ERROR_VALUE_REQUESTED = 1
+    ERROR_VALUE_FREE = 2
+    ERROR_VALUE_RESERVED = 3
+    ERROR_VALUE_DEVICE = 4
+
+
+class DeviceAttribute(IntEnum):
+    MAX_THREADS_PER_BLOCK = 0
+    MAX_BLOCK_DIM_X = 1
+    MAX_BLOCK_DIM_Y = 2
+    MAX_BLOCK_DIM_Z = 3
+    MAX_GRID_DIM_X = 4
+    MAX_GRID_DIM_Y = 5
+    MAX_GRID_DIM_Z = 6
+    MAX_SHARED_MEMORY_PER_BLOCK = 7
+    MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 8
+    MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 9
+    RESERVED_SHARED_MEMORY_PER_BLOCK = 10
+    TOTAL_CONSTANT_MEMORY = 11
+    WARP_SIZE = 12
+    MULTIPROCESSOR_COUNT = 13
+    MAX_THREADS_PER_MULTIPROCESSOR = 14
+    MAX_BLOCKS_PER_MULTIPROCESSOR = 15
+    MAX_REGISTERS_PER_BLOCK = 16
+    MAX_REGISTERS_PER_MULTIPROCESSOR = 17
+    CLOCK_RATE = 18
+    MEMORY_CLOCK_RATE = 19
+    MEMORY_BUS_WIDTH = 20
+    L2_CACHE_SIZE = 21
+    COMPUTE_CAPABILITY_MAJOR = 22
+    COMPUTE_CAPABILITY_MINOR = 23
+    ASYNC_ENGINE_COUNT = 24
+    CONCURRENT_KERNELS = 25
+    ECC_ENABLED = 26
+    INTEGRATED = 27
+    CAN_MAP_HOST_MEMORY = 28
+    UNIFIED_ADDRESSING = 29
+    MANAGED_MEMORY = 30
+    COOPERATIVE_LAUNCH = 31
+    MEMORY_POOLS_SUPPORTED = 32
+    MAX_PITCH = 33
+    TEXTURE_ALIGNMENT = 34
+    PCI_BUS_ID = 35
+    PCI_DEVICE_ID = 36
+    PCI_DOMAIN_ID = 37
+    COMPUTE_MODE = 38
+    KERNEL_EXEC_TIMEOUT = 39
+    SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO = 40
+    GLOBAL_L1_CACHE_SUPPORTED = 41
+    DEVICE_ATTRIBUTE_COUNT = 42
+
+
+ENUMS = {
+    "pvg_status": Status,
+    "pvg_dtype": DType,
+    "pvg_scalar_kind": ScalarKind,
+    "pvg_operation": Operation,
+    "pvg_activation": Activation,
+    "pvg_option": Option,
+    "pvg_allocator": Allocator,
+    "pvg_memory": Memory,
+    "pvg_counter": Counter,
+    "pvg_error_value": ErrorValue,
+    "pvg_device_attribute_code": DeviceAttribute,
+}
+
+# Handles (pvg_array, pvg_stream, pvg_event) are plain addresses, so that a call converts nothing.
+array = stream = event = pointer = c_void_p
+int64s = POINTER(c_int64)
+ints = POINTER(c_int)
+deleter = CFUNCTYPE(None, c_void_p)
+
+FUNCTIONS = {
+    # The library
+    "pvg_abi_version": (c_int, []),
+    "pvg_build_info": (c_char_p, []),
+    "pvg_set_option": (c_int, [c_int, c_int64]),
+    "pvg_get_option": (c_int, [c_int, int64s]),
+    "pvg_counter": (c_int64, [c_int]),
+    "pvg_launch_log": (c_char_p, []),
+    "pvg_supports": (c_int, [c_int, c_int]),
+    "pvg_promote": (c_int, [c_int, c_int]),
+    "pvg_dtype_size": (c_int64, [c_int]),
+    # Errors
+    "pvg_last_status": (c_int, []),
+    "pvg_last_error": (c_char_p, []),
+    "pvg_last_error_operation": (c_char_p, []),
+    "pvg_last_error_cuda_name": (c_char_p, []),
+    "pvg_last_error_value": (c_int64, [c_int]),
+    # Devices
+    "pvg_device_count": (c_int, [ints]),
+    "pvg_driver_version": (c_int, [ints]),
+    "pvg_runtime_version": (c_int, [ints]),
+    "pvg_device_name": (c_char_p, [c_int]),
+    "pvg_device_attribute": (c_int, [c_int, c_int, int64s]),
+    "pvg_synchronize": (c_int, [c_int]),
+    "pvg_is_healthy": (c_int, []),
+    # Memory
+    "pvg_memory_info": (c_int, [c_int, int64s]),
+    "pvg_set_memory_limit": (c_int, [c_int, c_int64]),
+    "pvg_empty_cache": (c_int, [c_int]),
+    # Streams and events
+    "pvg_stream_create": (stream, [c_int]),
+    "pvg_stream_wrap": (stream, [pointer, c_int]),
+    "pvg_stream_release": (c_int, [stream]),
+    "pvg_stream_synchronize": (c_int, [stream]),
+    "pvg_stream_set_current": (c_int, [stream, c_int]),
+    "pvg_stream_current": (stream, [c_int]),
+    "pvg_stream_handle": (pointer, [stream]),
+    "pvg_stream_wait_event": (c_int, [stream, event]),
+    "pvg_event_create": (event, [c_int]),
+    "pvg_event_release": (c_int, [event]),
+    "pvg_event_record": (c_int, [event, stream]),
+    "pvg_event_synchronize": (c_int, [event]),
+    "pvg_event_query": (c_int, [event, ints]),
+    "pvg_event_elapsed": (c_int, [event, event, POINTER(c_double)]),
+    # Arrays
+    "pvg_array_empty": (array, [c_int, c_int, c_int, int64s]),
+    "pvg_array_wrap": (array, [pointer, c_int, c_int, c_int, int64s, int64s, deleter, pointer]),
+    "pvg_array_release": (c_int, [array]),
+    "pvg_array_device": (c_int, [array]),
+    "pvg_array_dtype": (c_int, [array]),
+    "pvg_array_ndim": (c_int, [array]),
+    "pvg_array_size": (c_int64, [array]),
+    "pvg_array_shape": (int64s, [array]),
+    "pvg_array_strides": (int64s, [array]),
+    "pvg_array_data": (pointer, [array]),
+    "pvg_array_is_contiguous": (c_int, [array]),
+    "pvg_array_is_readonly": (c_int, [array]),
+    "pvg_array_version": (c_int64, [array]),
+    "pvg_array_describe": (c_int, [array, int64s]),
+    # Views
+    "pvg_slice": (array, [array, int64s, int64s, int64s]),
+    "pvg_permute": (array, [array, ints]),
+    "pvg_reshape": (array, [array, c_int, int64s]),
+    "pvg_broadcast_to": (array, [array, c_int, int64s]),
+    "pvg_contiguous": (array, [array]),
+    # Copies
+    "pvg_copy_from_host": (c_int, [array, pointer, int64s]),
+    "pvg_copy_to_host": (c_int, [array, pointer, int64s]),
+    "pvg_copy": (c_int, [array, array]),
+    "pvg_cast": (array, [array, c_int, array]),
+    "pvg_fill": (c_int, [array, c_int, pointer]),
+    # Operations
+    "pvg_unary": (array, [c_int, array, array]),
+    "pvg_binary": (array, [c_int, array, array, array]),
+    "pvg_binary_scalar": (array, [c_int, array, c_int, pointer, c_int, array]),
+    "pvg_where": (array, [array, array, array, array]),
+    "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, array]),
+    "pvg_matmul": (array, [array, array, array]),
+    "pvg_dense": (array, [array, array, array, c_int, array]),
+}
+
+# What the simulated card exports besides (cuda/simulator/pyvecgpu_sim.h).
+SIMULATOR_FUNCTIONS = {
+    "pvg_sim_set": (c_int, [c_char_p, c_longlong]),
+    "pvg_sim_fail": (None, [c_char_p, c_longlong]),
+    "pvg_sim_message": (c_char_p, []),
+    "pvg_sim_reset": (None, []),
+    "pvg_sim_count": (c_longlong, [c_char_p]),
+}

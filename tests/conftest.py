@@ -1,0 +1,159 @@
+"""Devices, seeds and checks around every test.
+
+`device` runs a test on "cpu", "sim" and "cuda". Without a GPU its cuda parameter is skipped with the
+driver's reason; with --require-gpu that is a failure. A library that does not load ends the run: it
+never looks like a skip. After each test on sim or cuda nothing may be left of its arrays.
+"""
+
+import gc
+import importlib.util
+
+import helpers
+import numpy as np
+import pytest
+
+import pyvecgpu as vg
+from pyvecgpu.native import library
+from pyvecgpu.native.abi import Option
+
+DEVICES = ("cpu", "sim", "cuda")
+NO_DEVICE = "none"  # stands for a device that --device leaves out
+
+no_gpu = pytest.StashKey[str]()  # why "cuda" cannot be used; "" if it can
+deselected = pytest.StashKey[dict]()  # package: tests that need it
+failed = pytest.StashKey[bool]()  # of a test: so far
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("pyvecgpu")
+    group.addoption("--device", choices=DEVICES, help="run device tests on this device only")
+    group.addoption("--require-gpu", action="store_true", help="a GPU that is not there is a failure")
+    group.addoption("--seed", type=int, default=20240607, help="of all random data and programs")
+    group.addoption("--programs", type=int, default=300, help="random programs on each device")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "devices(*names): the devices a test with `device` runs on")
+    config.addinivalue_line("markers", "needs(package): a package that the machine may lack")
+    config.addinivalue_line("markers", "big: more elements than 32 bits can count")
+    chosen = config.getoption("--device")
+    config.stash[no_gpu] = ""
+    for name in (chosen,) if chosen else DEVICES:
+        if name != "cpu":
+            load_or_exit(config, name)
+
+
+def load_or_exit(config, name):
+    """Load a library and start its launch log; keep why "cuda" has no device."""
+    try:
+        loaded = library.load(name)
+    except vg.DeviceUnavailableError as error:
+        pytest.exit(f"the library for {name!r} does not load: {error}", returncode=1)
+    loaded.set_option(Option.OPTION_LAUNCH_LOG, 1)
+    try:
+        vg.Device(name)
+    except vg.DeviceUnavailableError as error:
+        if name == "sim":
+            pytest.exit(f"the simulated card does not start: {error}", returncode=1)
+        config.stash[no_gpu] = str(error)
+
+
+def pytest_report_header(config):
+    reason = config.stash[no_gpu]
+    chosen = config.getoption("--device")
+    lines = [f"pyvecgpu: seed {config.getoption('--seed')} (--seed)"]
+    if reason and chosen in (None, "cuda"):
+        lines.append(f"pyvecgpu: no GPU: {reason}")
+    return lines
+
+
+def pytest_generate_tests(metafunc):
+    if "device" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--device")
+        marker = metafunc.definition.get_closest_marker("devices")
+        names = [n for n in (marker.args if marker else DEVICES) if chosen in (None, n)]
+        metafunc.parametrize("device", names or [NO_DEVICE], indirect=True, scope="function")
+
+
+def pytest_collection_modifyitems(config, items):
+    lacking, rest, last, other = {}, [], [], []
+    for item in items:
+        if getattr(item, "callspec", None) and item.callspec.params.get("device") == NO_DEVICE:
+            other.append(item)
+            continue
+        packages = [marker.args[0] for marker in item.iter_markers("needs")]
+        absent = [name for name in packages if importlib.util.find_spec(name) is None]
+        if absent:
+            lacking.setdefault(absent[0], []).append(item)
+        else:
+            (last if item.path.name == "test_coverage.py" else rest).append(item)
+    items[:] = rest + last
+    config.stash[deselected] = lacking
+    other += [item for group in lacking.values() for item in group]
+    config.hook.pytest_deselected(items=other)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for package, items in config.stash.get(deselected, {}).items():
+        names = ", ".join(item.nodeid for item in items)
+        terminalreporter.write_line(f"deselected: needs {package}: {names}")
+
+
+@pytest.fixture
+def device(request):
+    """The name of the device that the test runs on."""
+    name = request.param
+    reason = request.config.stash[no_gpu]
+    if name == "cuda" and reason:
+        if request.config.getoption("--require-gpu"):
+            pytest.fail(f"--require-gpu: {reason}", pytrace=False)
+        pytest.skip(reason)
+    return name
+
+
+@pytest.fixture
+def rng(request):
+    """A random generator of the test's own: the run's seed and the test's name."""
+    words = np.frombuffer(request.node.nodeid.encode(), np.uint8)
+    return np.random.default_rng([request.config.getoption("--seed"), *words])
+
+
+@pytest.fixture(autouse=True)
+def no_numpy_warnings():
+    """Infinities and NaN are ordinary results here; only the CPU device would warn of them."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(request):
+    """Every array that a test made on a device is gone when it ends, and so is its memory."""
+    name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("device")
+    on_card = name in ("sim", "cuda") and not (name == "cuda" and request.config.stash[no_gpu])
+    before = helpers.live(name) if on_card else None
+    yield
+    # A failed test's traceback holds its arrays; the next test may see them go.
+    if on_card and not request.node.stash.get(failed, False):
+        if helpers.live(name) != before:
+            gc.collect()
+        grown = [now - then for now, then in zip(helpers.live(name), before, strict=True)]
+        assert max(grown) <= 0, f"left on {name}: {grown[0]} arrays, {grown[1]} bytes"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed:
+        item.stash[failed] = True
+    return report
+
+
+@pytest.fixture
+def simulator():
+    """The simulated card's own controls; injected faults and settings are undone afterwards."""
+    loaded = library.load("sim")
+    loaded.pvg_sim_reset()
+    yield loaded
+    for what in helpers.FAULTS:
+        loaded.pvg_sim_fail(what, 0)
+    loaded.pvg_sim_reset()

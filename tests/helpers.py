@@ -1,0 +1,316 @@
+"""What the tests share: comparisons with one table of tolerances, layouts, sizes, data, guards.
+
+A result is compared with NumPy's, or with the same computed in a wider type. Comparisons are
+written `not (difference <= tolerance)`, so that a NaN nobody expected fails.
+"""
+
+import contextlib
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pyvecgpu as vg
+
+ROOT = Path(__file__).resolve().parent.parent
+DTYPES = [np.dtype(n) for n in "bool uint8 int32 int64 uint64 float32 float64".split()]
+INTEGERS = [d for d in DTYPES if d.kind in "iu"]
+FLOATS = [d for d in DTYPES if d.kind == "f"]
+NUMBERS = INTEGERS + FLOATS
+FAULTS = ("malloc", "pinned", "copy", "memset", "launch", "stream", "event", "device")
+
+# Lengths around the sizes of warps, blocks and vectors, and primes that no tile divides.
+AWKWARD_SIZES = (0, 1, 31, 33, 1023, 1024, 1025, 4099)
+AWKWARD_SHAPES = ((0,), (), (1,), (31,), (33,), (1023,), (1025,), (7, 11), (1, 13), (13, 1), (3, 5, 7))
+
+# ---- Tolerances ----------------------------------------------------------------------------------
+
+# The only table of tolerances. Elementwise functions: units in the last place of the result, per
+# device; everything that is not here is bit-exact. NumPy's own float32 exp and log are good to 4.
+ULPS = {
+    "exp": {"cpu": 4, "sim": 2, "cuda": 2},
+    "log": {"cpu": 4, "sim": 2, "cuda": 2},
+    "tanh": {"cpu": 4, "sim": 2, "cuda": 2},
+    "sigmoid": {"cpu": 4, "sim": 4, "cuda": 4},
+}
+# u: half the distance of 1.0 to the next number, the largest relative error of rounding once.
+UNIT_ROUNDOFF = {np.dtype(np.float32): 2.0**-24, np.dtype(np.float64): 2.0**-53}
+# Sums: at most u * |sum| + this * sum(|x|), "as if summed in twice the precision".
+SUM_REST = {np.dtype(np.float32): 2.0**-40, np.dtype(np.float64): 2.0**-96}
+# NumPy adds float64 in float64, pairwise; its error grows with the logarithm of the length.
+SUM_REST_CPU = {np.dtype(np.float32): 2.0**-40, np.dtype(np.float64): 32 * 2.0**-53}
+
+
+def ulp_distance(a, b):
+    """Representable numbers from a to b, elementwise; -0.0 and 0.0 are 0 apart, NaN is not one."""
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.dtype == b.dtype and a.dtype in UNIT_ROUNDOFF, (a.dtype, b.dtype)
+    kind = np.int32 if a.dtype == np.float32 else np.int64
+    smallest = np.iinfo(kind).min
+
+    def ordered(x):  # integers in the order of the floats
+        bits = x.view(kind)
+        return np.where(bits < 0, smallest - bits, bits).astype(np.int64)
+
+    left, right = ordered(np.ascontiguousarray(a)), ordered(np.ascontiguousarray(b))
+    larger, smaller = np.maximum(left, right), np.minimum(left, right)
+    return (larger.view(np.uint64) - smaller.view(np.uint64)).reshape(a.shape)
+
+
+def bits(x):
+    """The bytes of an Array or ndarray in C order."""
+    return host(x).tobytes()
+
+
+def host(x):
+    """An Array's values on the host; an ndarray or scalar as an ndarray."""
+    return x.numpy() if isinstance(x, vg.Array) else np.asarray(x)
+
+
+def assert_same(result, expected, message=""):
+    """Equal dtype, shape and values; NaN where NaN is, and zeros of the same sign."""
+    result, expected = host(result), np.asarray(expected)
+    assert result.dtype == expected.dtype, f"dtype {result.dtype}, not {expected.dtype} {message}"
+    assert result.shape == expected.shape, f"shape {result.shape}, not {expected.shape} {message}"
+    same = result == expected
+    if expected.dtype.kind == "f":
+        same &= np.signbit(result) == np.signbit(expected)
+        same |= np.isnan(result) & np.isnan(expected)
+    report_worst(~same, result, expected, message)
+
+
+def assert_close(result, reference, op, device, message=""):
+    """A float result within the table's ulps of `reference`, which has a wider type."""
+    result, reference = host(result), np.asarray(reference)
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = reference.astype(result.dtype)
+    limit = ULPS.get(op, {}).get(device, 0)
+    if limit == 0:
+        return assert_same(result, rounded, f"{op} {message}")
+    assert result.shape == reference.shape, f"shape {result.shape}, not {reference.shape} {message}"
+    distance = ulp_distance(result, rounded)
+    wrong = ~(distance <= limit)
+    wrong |= np.isinf(rounded) != np.isinf(result)
+    # Where an exact result is next to the largest number, infinity is one ulp away and correct.
+    wrong &= ~((distance <= 1) & (np.isinf(rounded) | np.isinf(result)))
+    wrong |= np.isnan(rounded) != np.isnan(result)
+    wrong &= ~(np.isnan(rounded) & np.isnan(result))
+    report_worst(wrong, result, rounded, f"{op}: more than {limit} ulp on {device} {message}")
+
+
+def assert_within(result, reference, tolerance, message=""):
+    """|result - reference| <= tolerance elementwise, in the reference's type."""
+    result, reference = host(result), np.asarray(reference)
+    assert result.shape == reference.shape, f"shape {result.shape}, not {reference.shape} {message}"
+    with np.errstate(invalid="ignore"):
+        wrong = ~(np.abs(result - reference) <= tolerance)
+    wrong &= ~((result == reference) | (np.isnan(result) & np.isnan(reference)))
+    report_worst(wrong, result, reference, message)
+
+
+def report_worst(wrong, result, expected, message):
+    """Fail with the first wrong element, if there is one."""
+    if np.any(wrong):
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise AssertionError(
+            f"{int(np.sum(wrong))} of {wrong.size} elements differ, first at {at}: "
+            f"got {result[at]!r}, expected {expected[at]!r} {message}"
+        )
+
+
+def sum_tolerance(x, axis, dtype, device):
+    """Reference and tolerance of sum(x): exact arithmetic along the axes, see SUM_REST."""
+    wide = x.astype(np.longdouble)
+    total = wide.sum(axis=axis)
+    rest = (SUM_REST_CPU if device == "cpu" else SUM_REST)[dtype]
+    # The reference's own error: longdouble has at least 53 bits, on x86-64 64.
+    own = np.finfo(np.longdouble).eps * math.log2(max(x.size, 2))
+    with np.errstate(invalid="ignore"):
+        magnitude = np.abs(wide).sum(axis=axis)
+        return total, UNIT_ROUNDOFF[dtype] * np.abs(total) + (rest + own) * magnitude
+
+
+def product_tolerance(a, b, dtype):
+    """Reference and tolerance k * u * (|A| |B|) of a matrix product."""
+    wide = np.longdouble if dtype == np.float64 else np.float64
+    a, b = a.astype(wide), b.astype(wide)
+    k = max(a.shape[-1], 1)
+    return np.matmul(a, b), k * UNIT_ROUNDOFF[dtype] * np.matmul(np.abs(a), np.abs(b))
+
+
+# ---- Data and layouts ----------------------------------------------------------------------------
+
+
+def integers(rng, shape, dtype, low=-8, high=8):
+    """Small integer values in any dtype: sums and products of them are exact in float32."""
+    if dtype.kind in "bu":
+        low = 0
+    values = rng.integers(low, high + 1, shape)
+    return (values > high // 2) if dtype.kind == "b" else values.astype(dtype)
+
+
+def numbers(rng, shape, dtype):
+    """Random values over the dtype's range; floats over many magnitudes and both signs."""
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+    return (rng.standard_normal(shape) * np.exp2(rng.integers(-20, 20, shape))).astype(dtype)
+
+
+def specials(dtype):
+    """Zeros, infinities, NaN, subnormals, extremes of a float dtype; the ends of an integer one."""
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        values = {info.min, info.max, info.max - 1, info.min + 1, 0, 1, 2, 100}
+        return np.array(sorted(values | ({-1, -2} if info.min else set())), dtype)
+    info = np.finfo(dtype)
+    positive = [0.0, 1.0, 0.5, 1 / 3, 10.0, info.max, info.tiny, info.smallest_subnormal, np.inf]
+    return np.array([*positive, *(-np.array(positive, dtype)), np.nan], dtype)
+
+
+def put(device, values):
+    """The values as an Array on the device."""
+    return vg.asarray(values, device=device)
+
+
+def transposed(device, x):
+    return vg.permute_dims(put(device, np.ascontiguousarray(x.T)), tuple(reversed(range(x.ndim))))
+
+
+def reversed_(device, x):
+    return put(device, np.ascontiguousarray(np.flip(x)))[(slice(None, None, -1),) * x.ndim]
+
+
+def stepped(device, x):
+    """Every second element along each axis of something larger."""
+    whole = np.full([2 * n + 1 for n in x.shape], poison(x.dtype), x.dtype)
+    keys = (slice(1, None, 2),) * x.ndim
+    whole[keys] = x
+    return put(device, whole)[keys]
+
+
+def padded_rows(device, x):
+    """The last axis contiguous, the rows with a gap: a sub-array."""
+    whole = np.full([*x.shape[:-1], x.shape[-1] + 3], poison(x.dtype), x.dtype)
+    whole[..., 1:-2] = x
+    return put(device, whole)[..., 1 : x.shape[-1] + 1]
+
+
+def shifted(offset):
+    """Contiguous, `offset` elements into its memory: no vector access is aligned by luck."""
+
+    def make(device, x):
+        whole = np.full(x.size + offset, poison(x.dtype), x.dtype)
+        whole[offset:] = x.ravel()
+        return put(device, whole)[offset:].reshape(x.shape)
+
+    return make
+
+
+def poison(dtype):
+    """A value that spoils a result into which it finds its way."""
+    return np.nan if dtype.kind == "f" else dtype.kind == "b" or np.iinfo(dtype).max
+
+
+# name: function (device, values) -> Array of these values, whose memory lies as the name says.
+LAYOUTS = {
+    "contiguous": put,
+    "transposed": transposed,
+    "reversed": reversed_,
+    "stepped": stepped,
+    "padded_rows": padded_rows,
+    "shifted": shifted(1),
+    "fortran": lambda device, x: put(device, np.asfortranarray(x)),
+}
+
+
+def layouts(x):
+    """The names of the layouts that make sense for an array of x's shape."""
+    return [n for n in LAYOUTS if x.ndim > 0 or n in ("contiguous", "shifted")]
+
+
+# ---- Guards --------------------------------------------------------------------------------------
+
+
+def live(device):
+    """(arrays, bytes) in use on a card."""
+    return vg.counters(device)["live_arrays"], vg.memory_info(device).used
+
+
+class Refusal:
+    """What `refused` has caught: value, the exception."""
+
+    value = None
+
+
+@contextlib.contextmanager
+def refused(device, exception, *arrays, match=None):
+    """The block raises exactly `exception`, and nothing else has happened.
+
+    The arrays keep their values and the next operation is correct; that no array and no memory is
+    left over is seen at the end of the test (nothing_left in conftest.py). `match` is a regular
+    expression that the message has to contain, on cards; on the CPU most messages are NumPy's.
+    """
+    before = [bits(a) for a in arrays]
+    refusal = Refusal()
+    try:
+        yield refusal
+    except exception as error:
+        refusal.value = error
+        while error is not None:  # tracebacks hold frames, and these hold arrays
+            error.__traceback__, error = None, error.__context__
+    else:
+        pytest.fail(f"{exception.__name__} was not raised")
+    assert type(refusal.value) is exception, f"{type(refusal.value)!r}, not {exception!r}"
+    if match and device != "cpu":
+        assert re.search(match, str(refusal.value)), f"{match!r} is not in {refusal.value}"
+    assert [bits(a) for a in arrays] == before, "an operand or out has changed"
+    assert_works(device)
+
+
+def assert_works(device):
+    """A small computation on the device is right."""
+    x = np.arange(33, dtype=np.float32)
+    assert_same(put(device, x) + put(device, x), x + x)
+
+
+# ---- Child processes -----------------------------------------------------------------------------
+
+
+def child_environment(**variables):
+    """The environment of a child that imports this checkout, without PYVECGPU_* of our own."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYVECGPU_")}
+    paths = [str(ROOT), str(ROOT / "tests"), kept.get("PYTHONPATH", "")]
+    kept["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
+    return kept | {name: str(value) for name, value in variables.items()}
+
+
+def run_child(code, *flags, timeout=60, cwd=None, **variables):
+    """Run Python code in a new process; return its CompletedProcess with text output."""
+    return subprocess.run(
+        [sys.executable, *flags, "-c", code],
+        env=child_environment(**variables),
+        cwd=cwd or ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def child_result(code, *flags, **options):
+    """Run Python code that prints JSON as its last line, exits with 0 and is silent on stderr."""
+    done = run_child(code, *flags, **options)
+    assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    assert done.stderr == "", done.stderr
+    return json.loads(done.stdout.splitlines()[-1])

@@ -1,0 +1,61 @@
+"""dtypes: names, promotion, and which operation takes which; Python, C and NumPy agree."""
+
+import itertools
+
+import helpers
+import numpy as np
+import pytest
+from helpers import DTYPES, put
+
+import pyvecgpu as vg
+from pyvecgpu.dtypes import CODES
+from pyvecgpu.native import library
+from pyvecgpu.native.abi import Operation
+
+
+def test_names_are_numpys():
+    for dtype in DTYPES:
+        name = str(dtype)
+        assert getattr(vg, name if name != "bool" else "bool", dtype) == dtype
+        assert dtype in CODES
+    assert len(CODES) == len(DTYPES) == 7
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_promotion_is_numpys(device):
+    loaded = library.load(device)
+    for a, b in itertools.product(DTYPES, DTYPES):
+        expected = np.result_type(a, b)
+        assert loaded.pvg_promote(CODES[a], CODES[b]) == CODES[expected], (a, b)
+        assert (put(device, np.ones(1, a)) * put(device, np.ones(1, b))).dtype == expected
+    for code in (-1, 1, 2, 13, 99):
+        assert loaded.pvg_promote(code, 0) == loaded.pvg_promote(0, code) == -1
+        assert loaded.pvg_dtype_size(code) == 0
+    for dtype, code in CODES.items():
+        assert loaded.pvg_dtype_size(code) == dtype.itemsize
+
+
+NOT_BOOL = {Operation.NEGATIVE, Operation.RELU, Operation.SUBTRACT}
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_supports(device):
+    loaded = library.load(device)
+    for operation, dtype in itertools.product(Operation, DTYPES):
+        expected = not (operation in NOT_BOOL and dtype.kind == "b")
+        if operation == Operation.DENSE:
+            expected = dtype.kind == "f"
+        assert loaded.pvg_supports(operation, CODES[dtype]) == expected, (operation.name, dtype)
+    assert loaded.pvg_supports(9999, CODES[vg.float32]) == 0
+    assert loaded.pvg_supports(Operation.ADD, 9999) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", np.float32, np.dtype("<f4"), np.dtype(">f4"), float, int, bool, "uint64"])
+def test_what_counts_as_a_dtype(device, dtype):
+    assert vg.zeros(1, dtype=dtype, device=device).dtype == np.dtype(dtype).newbyteorder("=")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "nonsense", "int8", object, 3, "complex128", "U4", [("a", "i4")]], ids=str)
+def test_what_does_not(device, dtype):
+    with helpers.refused(device, TypeError):
+        vg.zeros(1, dtype=dtype, device=device)

@@ -1,0 +1,382 @@
+"""Elementwise functions against NumPy: dtypes, layouts, sizes, scalars, broadcasting, where.
+
+References are computed by NumPy in the promoted dtype where that is exact, else in a wider one from
+the operands rounded as the library rounds them. What `out=` does is in test_out.py.
+"""
+
+import itertools
+
+import helpers
+import numpy as np
+import pytest
+from helpers import DTYPES, FLOATS, NUMBERS, assert_close, assert_same, put
+
+import pyvecgpu as vg
+
+FLOAT_FUNCTIONS = ("exp", "log", "sqrt", "tanh", "sigmoid")
+ARITHMETIC = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+BINARY = ARITHMETIC + COMPARISONS
+
+
+# ---- References ----------------------------------------------------------------------------------
+
+
+def float_reference(name, x):
+    """The function of float data in a wider type; correctly rounded where the function is exact."""
+    wide = x.astype(np.float64 if x.dtype == np.float32 else np.longdouble)
+    with np.errstate(all="ignore"):
+        if name == "sigmoid":
+            small = np.exp(-np.abs(wide))
+            return np.where(wide >= 0, 1, small) / (1 + small)
+        return np.sqrt(x) if name == "sqrt" else getattr(np, name)(wide)
+
+
+def unary_reference(name, x):
+    if name in FLOAT_FUNCTIONS:
+        return float_reference(name, x if x.dtype.kind == "f" else x.astype(np.float32))
+    if name == "relu":
+        return np.where(x > 0, x, np.where(x != x, x, np.zeros_like(x)))
+    return np.abs(x) if name == "abs" else -x
+
+
+def binary_dtype(name, a, b):
+    dtype = np.promote_types(a, b)
+    return np.dtype(np.float32) if name == "divide" and dtype.kind != "f" else dtype
+
+
+def binary_reference(name, a, b, dtype=None):
+    """NumPy's result, except that a quotient of integers is a float32."""
+    if name in COMPARISONS:
+        return getattr(np, name)(a, b)  # exact for int64 beside uint64 too
+    dtype = dtype or binary_dtype(name, a.dtype, b.dtype)
+    a, b = a.astype(dtype), b.astype(dtype)
+    with np.errstate(all="ignore"):
+        if name in ("maximum", "minimum") and dtype.kind == "f":
+            return extreme(name, a, b)
+        return getattr(np, name)(a, b)
+
+
+def extreme(name, a, b):
+    """maximum and minimum with ordered zeros: -0.0 < 0.0. NumPy leaves it open which one it gives."""
+    result = getattr(np, name)(a, b)
+    zeros = (a == 0) & (b == 0)
+    negative = np.signbit(a) & np.signbit(b) if name == "maximum" else np.signbit(a) | np.signbit(b)
+    signed = np.where(negative, -np.zeros_like(result), np.zeros_like(result))
+    return np.where(zeros, signed, result)
+
+
+def takes(name, *dtypes):
+    return not (name in ("negative", "relu", "subtract") and all(d.kind == "b" for d in dtypes))
+
+
+def check_unary(device, name, x, array):
+    result = getattr(vg, name)(array)
+    reference = unary_reference(name, x)
+    if name in FLOAT_FUNCTIONS:
+        assert result.dtype == (x.dtype if x.dtype.kind == "f" else np.float32)
+        assert_close(result, reference, name, device, f"of {x.dtype} {x.shape}")
+    else:
+        assert_same(result, reference, f"{name} of {x.dtype} {x.shape}")
+
+
+# ---- One operand ---------------------------------------------------------------------------------
+
+UNARY = ("negative", "abs", "relu", *FLOAT_FUNCTIONS)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_over_sizes_and_layouts(device, rng, name, dtype):
+    if not takes(name, dtype):
+        with helpers.refused(device, TypeError, match=name):
+            getattr(vg, name)(put(device, np.array([True, False])))
+        return
+    for shape in helpers.AWKWARD_SHAPES:
+        x = helpers.numbers(rng, shape, dtype)
+        check_unary(device, name, x, put(device, x))
+    x = helpers.numbers(rng, (5, 6, 7), dtype)
+    for layout in helpers.LAYOUTS:
+        check_unary(device, name, x, helpers.LAYOUTS[layout](device, x))
+    check_unary(device, name, helpers.specials(dtype), put(device, helpers.specials(dtype)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", ["exp", "log", "tanh", "sigmoid"])
+def test_accuracy_over_the_whole_range(device, rng, name, dtype):
+    """Every exponent and both signs, and densely where the functions bend and where they saturate."""
+    n = 20_000 if device != "cuda" else 2_000_000
+    info = np.finfo(dtype)
+    unsigned = np.uint32 if dtype == np.float32 else np.uint64
+    patterns = rng.integers(0, np.iinfo(unsigned).max, n, dtype=unsigned).view(dtype)
+    reach = 1.01 * np.log(float(info.max))
+    near_zero = rng.uniform(-1, 1, n).astype(dtype)
+    dense = rng.uniform(-reach, reach, n).astype(dtype)
+    near_one = (1 + rng.uniform(-0.1, 0.1, n)).astype(dtype)
+    x = np.concatenate([patterns, near_zero, dense, near_one])
+    check_unary(device, name, x, put(device, x))
+
+
+def test_all_bytes_of_uint8(device):
+    x = np.arange(256, dtype=np.uint8)
+    for name in UNARY:
+        check_unary(device, name, x, put(device, x))
+
+
+def test_operators_and_abs(device):
+    x = np.array([-2, 0, 3], np.int32)
+    assert_same(-put(device, x), -x)
+    assert_same(abs(put(device, x)), abs(x))
+    assert_same(+put(device, x), x)
+
+
+# ---- Two operands --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_over_pairs_of_dtypes(device, rng, name):
+    for a_dtype, b_dtype in itertools.product(DTYPES, DTYPES):
+        a, b = helpers.numbers(rng, 37, a_dtype), helpers.numbers(rng, 37, b_dtype)
+        b[::5] = a[::5].astype(b_dtype)
+        if not takes(name, a_dtype, b_dtype):
+            continue
+        result = getattr(vg, name)(put(device, a), put(device, b))
+        assert_same(result, binary_reference(name, a, b), f"{name} of {a_dtype} and {b_dtype}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_of_special_values(device, name, dtype):
+    if not takes(name, dtype):
+        with helpers.refused(device, TypeError, match=name):
+            getattr(vg, name)(put(device, [True]), put(device, [False]))
+        return
+    values = helpers.specials(dtype)
+    a, b = np.meshgrid(values, values)
+    result = getattr(vg, name)(put(device, a), put(device, b))
+    assert_same(result, binary_reference(name, a, b), f"{name} of {dtype}")
+
+
+@pytest.mark.parametrize("name", ["add", "divide", "maximum", "less"])
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+def test_binary_over_sizes(device, rng, name, dtype):
+    for n in helpers.AWKWARD_SIZES:
+        a, b = helpers.numbers(rng, n, dtype), helpers.numbers(rng, n, dtype)
+        result = getattr(vg, name)(put(device, a), put(device, b))
+        assert_same(result, binary_reference(name, a, b), f"{name} of {n} {dtype}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", ["multiply", "greater_equal"])
+def test_binary_over_pairs_of_layouts(device, rng, name, dtype):
+    a, b = helpers.numbers(rng, (6, 9), dtype), helpers.numbers(rng, (6, 9), dtype)
+    expected = binary_reference(name, a, b)
+    for one, other in itertools.product(helpers.LAYOUTS, helpers.LAYOUTS):
+        left, right = helpers.LAYOUTS[one](device, a), helpers.LAYOUTS[other](device, b)
+        assert_same(getattr(vg, name)(left, right), expected, f"{name}, {one} and {other}")
+
+
+BROADCASTS = [
+    ((7, 65), (65,)),
+    ((7, 65), (7, 1)),
+    ((7, 1), (65,)),
+    ((7, 65), ()),
+    ((2, 3, 1, 5), (3, 4, 1)),
+    ((0, 4), (1, 4)),
+    ((1, 1), (3, 0)),
+    ((2, 1, 2, 1, 2, 1, 2, 3), (2, 2, 1, 2, 1, 1, 2, 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shapes", BROADCASTS, ids=str)
+def test_binary_broadcasts(device, rng, shapes, dtype):
+    a, b = (helpers.numbers(rng, shape, dtype) for shape in shapes)
+    for x, y in ((a, b), (b, a)):
+        for name in ("add", "less"):
+            result = getattr(vg, name)(put(device, x), put(device, y))
+            assert_same(result, binary_reference(name, x, y), name)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_eight_strided_dimensions(device, rng, dtype):
+    whole = helpers.numbers(rng, (3, 2, 4, 2, 3, 2, 4, 3), dtype)
+    keys = (slice(None, None, 2), ..., slice(None, None, -1), slice(1, 4, 2), slice(None, None, 2))
+    view = whole[keys].transpose(7, 0, 6, 1, 5, 2, 4, 3)
+    array = vg.permute_dims(put(device, whole)[keys], (7, 0, 6, 1, 5, 2, 4, 3))
+    assert_same(array, view)
+    assert_same(array + array, view + view)
+    assert_same(array == put(device, np.ascontiguousarray(view)), view == view)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_large_transposed_operands(device, rng, dtype):
+    """Large enough for the paths that straighten a transposed operand first."""
+    a, b = helpers.numbers(rng, (300, 250), dtype), helpers.numbers(rng, (250, 300), dtype)
+    left, right = put(device, a).T, put(device, b)
+    assert_same(left * right, a.T * b)
+    assert_same(left < right, a.T < b)
+    assert_same(vg.abs(left), np.abs(a.T))
+    assert_same(vg.where(right == right, left, right), np.where(b == b, a.T, b))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_operands_that_are_one_array(device, rng, dtype):
+    x = helpers.numbers(rng, 1025, dtype)
+    array = put(device, x)
+    assert_same(array * array, x * x)
+    assert_same(array[1:] * array[:-1], x[1:] * x[:-1])
+
+
+def test_python_operators(device):
+    a, b = np.array([5.0, -2.0, 0.5], np.float32), np.array([2.0, 3.0, 0.5], np.float32)
+    x, y = put(device, a), put(device, b)
+    pairs = [
+        (x + y, a + b), (x - y, a - b), (x * y, a * b), (x / y, a / b),
+        (x == y, a == b), (x != y, a != b), (x < y, a < b), (x <= y, a <= b),
+        (x > y, a > b), (x >= y, a >= b), (2 - x, 2 - a), (1 / x, 1 / a), (x - 2, a - 2),
+        (2.5 < x, a > 2.5), (x @ y, (a * b).sum(dtype=np.float32)), (3 * x, 3 * a),
+    ]  # fmt: skip
+    for result, expected in pairs:
+        assert_same(result, expected)
+
+
+def test_in_place_operators_keep_the_array(device):
+    a = np.arange(5, dtype=np.float64)
+    x = put(device, a)
+    same = x
+    x += 1
+    x *= put(device, a)
+    x -= 2.0
+    x /= 4
+    assert same is x
+    assert_same(x, ((a + 1) * a - 2) / 4)
+
+
+# ---- Weak scalars --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", BINARY)
+def test_weak_scalars_on_both_sides(device, rng, name, dtype):
+    x = helpers.numbers(rng, 67, dtype)
+    array = put(device, x)
+    for scalar in (True, 3, 0, 2.5):
+        weak = np.result_type(dtype, scalar)
+        if isinstance(scalar, float) and dtype.kind != "f":
+            weak = np.dtype(np.float32)  # the default float, not NumPy's float64
+        if not takes(name, weak):
+            with helpers.refused(device, TypeError, array, match=name):
+                getattr(vg, name)(array, scalar)
+            continue
+        target = np.dtype(np.float32) if name == "divide" and weak.kind != "f" else weak
+        converted, value = x.astype(target), np.full(x.shape, scalar).astype(target)
+        right = getattr(vg, name)(array, scalar)
+        assert_same(right, binary_reference(name, converted, value), f"{name} {dtype}, {scalar}")
+        left = getattr(vg, name)(scalar, array)
+        assert_same(left, binary_reference(name, value, converted), f"{name} {scalar}, {dtype}")
+
+
+@pytest.mark.parametrize("dtype", helpers.INTEGERS, ids=str)
+def test_integer_scalars_out_of_range(device, dtype):
+    info = np.iinfo(dtype)
+    array = put(device, np.array([info.min, 1, info.max], dtype))
+    for scalar in (info.max + 1, info.min - 1, 10**30, -(10**30)):
+        for name in ARITHMETIC[:3] + ARITHMETIC[4:]:
+            with helpers.refused(device, OverflowError, array, match=str(scalar)):
+                getattr(vg, name)(array, scalar)
+        for name in COMPARISONS:
+            right = name == "not_equal" or name.startswith("less" if scalar > 0 else "greater")
+            left = name == "not_equal" or name.startswith("less" if scalar < 0 else "greater")
+            assert_same(getattr(vg, name)(array, scalar), np.full(3, right), f"{name} {scalar}")
+            assert_same(getattr(vg, name)(scalar, array), np.full(3, left), f"{scalar} {name}")
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_scalars_beside_floats_round_once(device, dtype):
+    x = np.array([1.0, -0.0, np.inf], dtype)
+    array = put(device, x)
+    for scalar in (0.1, 1e300, -1e-310, float("nan"), float("inf"), 2**63 + 2**11, 2**24 + 1, -0.0):
+        with np.errstate(all="ignore"):
+            assert_same(array * scalar, x * dtype.type(scalar), repr(scalar))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_scalars_beside_strided_arrays(device, rng, dtype):
+    x = helpers.numbers(rng, (5, 9), dtype)
+    for name, make in helpers.LAYOUTS.items():
+        assert_same(make(device, x) * True, x * True, name)
+        assert_same(1 * make(device, x), 1 * x, name)
+
+
+# ---- where ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_where_over_layouts(device, rng, dtype):
+    for shape in ((0,), (), (33,), (1025,), (6, 9)):
+        mask = rng.integers(0, 2, shape).astype(bool)
+        a, b = helpers.numbers(rng, shape, dtype), helpers.numbers(rng, shape, dtype)
+        for name in helpers.layouts(mask):
+            make = helpers.LAYOUTS[name]
+            assert_same(vg.where(make(device, mask), put(device, a), put(device, b)), np.where(mask, a, b))
+            assert_same(vg.where(put(device, mask), make(device, a), make(device, b)), np.where(mask, a, b))
+
+
+def test_where_promotes_and_broadcasts(device, rng):
+    mask = rng.integers(0, 2, (4, 1, 5)).astype(bool)
+    for a_dtype, b_dtype in itertools.product(DTYPES, DTYPES):
+        a, b = helpers.numbers(rng, (3, 1), a_dtype), helpers.numbers(rng, 5, b_dtype)
+        result = vg.where(put(device, mask), put(device, a), put(device, b))
+        assert_same(result, np.where(mask, a, b), f"{a_dtype}, {b_dtype}")
+
+
+def test_where_with_scalars(device):
+    mask = np.array([True, False, True])
+    m = put(device, mask)
+    x = np.array([1, 2, 3], np.int32)
+    assert_same(vg.where(m, put(device, x), 7), np.where(mask, x, np.int32(7)))
+    assert_same(vg.where(m, 7, put(device, x)), np.where(mask, np.int32(7), x))
+    assert_same(vg.where(m, put(device, x), 0.5), np.where(mask, x.astype(np.float32), np.float32(0.5)))
+    assert_same(vg.where(m, 1.5, 0), np.where(mask, np.float32(1.5), np.float32(0)))
+    assert_same(vg.where(m, 1, 0), np.where(mask, 1, 0))
+
+
+def test_where_needs_a_bool_condition(device):
+    x = put(device, np.array([1, 2], np.int32))
+    with helpers.refused(device, TypeError, x, match=r"where.*bool"):
+        vg.where(x, x, x)
+
+
+# ---- Who computes --------------------------------------------------------------------------------
+
+
+def test_numpy_in_numpy_out(device):
+    a, b = np.array([1.0, 2.0], np.float32), np.array([3.0, 4.0], np.float32)
+    result = vg.add(a, b, device=device)
+    assert type(result) is np.ndarray
+    assert_same(result, a + b)
+    assert isinstance(vg.add(put(device, a), b), vg.Array)
+    assert isinstance(a + put(device, b), vg.Array)
+    assert_same(a - put(device, b), a - b)
+    assert_same(np.float32(2) * put(device, b), np.float32(2) * b)
+
+
+def test_shapes_that_do_not_broadcast(device):
+    a, b = put(device, np.zeros((2, 3), np.float32)), put(device, np.zeros(4, np.float32))
+    for name in BINARY:
+        with helpers.refused(device, ValueError, a, b, match=rf"{name}.*\(2, 3\).*\(4,\)"):
+            getattr(vg, name)(a, b)
+    with helpers.refused(device, ValueError, a, b, match=r"where"):
+        vg.where(put(device, np.array([True, False])), a, b)
+
+
+def test_operands_of_foreign_types(device):
+    x = put(device, np.zeros(2, np.float32))
+    for foreign in ([1, 2], (1, 2), "12", None, {}):
+        with helpers.refused(device, TypeError, x):
+            vg.add(x, foreign)
+        with helpers.refused(device, TypeError, x):
+            x + foreign
+    with helpers.refused(device, TypeError, x):
+        vg.exp(2.0)

@@ -1,0 +1,282 @@
+"""sum, mean, max, min and argmax against exact references, over axes, layouts, dtypes and sizes."""
+
+import itertools
+import math
+
+import helpers
+import numpy as np
+import pytest
+from helpers import DTYPES, FLOATS, INTEGERS, assert_same, assert_within, put
+
+import pyvecgpu as vg
+
+NAMES = ("sum", "mean", "max", "min", "argmax")
+
+
+def result_dtype(name, dtype):
+    if name == "sum":
+        return np.sum(np.zeros(1, dtype)).dtype
+    if name == "mean":
+        return dtype if dtype.kind == "f" else np.dtype(np.float32)
+    return np.dtype(np.int64) if name == "argmax" else dtype
+
+
+def check(device, name, x, array, axis=None, keepdims=False):
+    """One reduction of `array`, whose values are x, against its reference."""
+    result = getattr(vg, name)(array, axis=axis, keepdims=keepdims)
+    message = f"{name} of {x.dtype} {x.shape} over {axis}"
+    assert result.dtype == result_dtype(name, x.dtype), message
+    values = helpers.host(result)
+    if name not in ("sum", "mean") or (name == "sum" and x.dtype.kind != "f"):
+        expected = getattr(np, name)(x, axis=axis, keepdims=keepdims)
+        # Of equal elements max and min give any: zeros of both signs are equal.
+        np.testing.assert_array_equal(values, expected, err_msg=message, strict=True)
+        return
+    dtype = values.dtype
+    total, tolerance = helpers.sum_tolerance(x, axis, dtype, device)
+    if name == "mean":
+        total, tolerance = total * (1.0 / counted(x, axis)), tolerance / counted(x, axis)
+        if dtype == np.float64:
+            tolerance = tolerance + 2.0**-53 * np.abs(total)  # the division rounds once more
+    shape = np.sum(x[..., None][..., 0], axis=axis, keepdims=keepdims).shape
+    assert_within(values, total.reshape(shape), tolerance.reshape(shape), message)
+
+
+def counted(x, axis):
+    axes = range(x.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
+    return np.longdouble(math.prod(x.shape[a] for a in axes))
+
+
+def axes_of(ndim):
+    return [None, *(c for r in range(1, ndim + 1) for c in itertools.combinations(range(ndim), r))]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_over_sizes(device, rng, name, dtype):
+    for n in (1, 2, 31, 33, 1023, 1024, 1025, 4099, 20_011):
+        x = helpers.numbers(rng, n, dtype)
+        check(device, name, x, put(device, x))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_over_axes_of_every_layout(device, rng, name, dtype):
+    x = helpers.numbers(rng, (5, 4, 6), dtype)
+    for layout, make in helpers.LAYOUTS.items():
+        array = make(device, x)
+        assert helpers.bits(array) == x.tobytes(), layout
+        for axis in axes_of(3) if name != "argmax" else [None, 0, 1, 2, -1]:
+            check(device, name, x, array, axis, keepdims=axis is not None and len(layout) % 2 == 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_shapes_that_choose_kernels(device, rng, name, dtype):
+    """Short and long rows, columns, and both of a width that no vector divides; chunks to merge."""
+    for shape, axis in (
+        ((300, 7), 1), ((300, 7), 0), ((7, 300), 0), ((3, 5000), 1), ((5000, 3), 0), ((2, 3000, 5), 1),
+        ((1, 70_001), 1), ((4, 1, 9), 1), ((70_001, 1), 0), ((2500, 33), 0),
+    ):  # fmt: skip
+        x = helpers.numbers(rng, shape, dtype)
+        check(device, name, x, put(device, x), axis)
+        check(device, name, x[..., 1:] if shape[-1] > 1 else x, shifted_columns(device, x), axis)
+
+
+def shifted_columns(device, x):
+    """x without its first column: rows start at addresses that are not aligned."""
+    return put(device, x)[..., 1:] if x.shape[-1] > 1 else put(device, x)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_negative_axes_and_keepdims(device, rng, name):
+    x = helpers.integers(rng, (3, 4, 5), np.dtype(np.float32))
+    array = put(device, x)
+    for axis in (-1, -3, 1):
+        for keepdims in (False, True):
+            check(device, name, x, array, axis, keepdims)
+    assert getattr(vg, name)(array, keepdims=True).shape == (1, 1, 1)
+    if name != "argmax":
+        check(device, name, x, array, (-1, 0), True)
+        check(device, name, x, array, (2, 0))
+        assert_same(getattr(vg, name)(array, axis=()), helpers.host(getattr(vg, name)(array[None], axis=0)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_methods(device, rng, dtype):
+    x = put(device, helpers.integers(rng, (3, 4), dtype))
+    for name in NAMES:
+        assert_same(getattr(x, name)(axis=1, keepdims=True), helpers.host(getattr(vg, name)(x, axis=1, keepdims=True)))
+
+
+# ---- Accuracy ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_accuracy_under_cancellation(device, rng, name, dtype):
+    n = 30_000 if device != "cuda" else 3_000_000
+    x = helpers.numbers(rng, n, dtype)
+    cases = [x, np.sort(x), np.concatenate([x, -x[::-1]]), np.full(n, 0.1, dtype)]
+    big = np.array([1e30, 1.0, -1e30], dtype)
+    cases.append(np.tile(big[[0, 2]], 500))
+    for case in cases:
+        check(device, name, case, put(device, case))
+    square = x[: 150 * 200].reshape(150, 200)
+    for axis in (0, 1):
+        check(device, name, square, put(device, square), axis)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_sums_with_infinities_and_nan(device, dtype):
+    inf, nan = np.inf, np.nan
+    rows = np.array([[1, inf, 2], [inf, -inf, 0], [1, nan, 2], [-inf, 5, 1], [inf, inf, 1]], dtype)
+    expected = np.array([inf, nan, nan, -inf, inf], dtype)
+    assert_same(vg.sum(put(device, rows), axis=1), expected)
+    assert_same(vg.mean(put(device, rows), axis=1), expected)
+    large = np.full(2000, np.finfo(dtype).max, dtype)
+    assert_same(vg.sum(put(device, large)), np.array(inf, dtype))
+
+
+def test_sum_of_negative_zeros(device):
+    x = np.full(5, -0.0, np.float32)
+    assert helpers.host(vg.sum(put(device, x))) == 0
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, np.dtype(bool)], ids=str)
+def test_integer_sums_are_exact_and_wrap(device, rng, dtype):
+    """Small integers are summed in 64 bits, 64-bit ones modulo 2**64."""
+    n = 3000
+    top = True if dtype.kind == "b" else np.iinfo(dtype).max
+    for x in (np.full(n, top, dtype), helpers.numbers(rng, n, dtype)):
+        wide = sum(int(v) for v in x)
+        result = helpers.host(vg.sum(put(device, x)))
+        assert result.dtype == np.sum(x).dtype
+        assert int(result) % 2**64 == wide % 2**64
+        mean = helpers.host(vg.mean(put(device, x)))
+        assert not abs(float(mean) - wide / n) > abs(wide / n) * 2.0**-23
+
+
+def test_mean_of_integers_beyond_float32(device):
+    """The sum is exact before the one rounding, also where it does not fit into 64 bits."""
+    x = np.array([2**62, 2**62, 2**62, 2**62, 3], np.int64)
+    assert_same(vg.mean(put(device, x)), np.float32(4 * 2**62 / 5))
+    x = np.full(7, 2**64 - 1, np.uint64)
+    assert_same(vg.mean(put(device, x)), np.float32(2**64 - 1))
+
+
+def test_sum_in_another_dtype(device, rng):
+    x = helpers.integers(rng, (4, 5), np.dtype(np.float32))
+    for dtype in (np.float64, np.int64, np.float32):
+        assert_same(vg.sum(put(device, x), axis=0, dtype=dtype), x.sum(axis=0, dtype=dtype))
+
+
+# ---- Extremes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("shape", [(1,), (3, 40), (40, 3), (9000,), (2, 2100), (3000, 2)])
+def test_nan_wins(device, rng, dtype, shape):
+    x = rng.standard_normal(shape).astype(dtype)
+    for position in {0, x.size // 2, x.size - 1}:
+        spoiled = x.copy()
+        spoiled.flat[position] = np.nan
+        array = put(device, spoiled)
+        for axis in (None, *range(x.ndim)):
+            for name in ("max", "min", "argmax"):
+                expected = getattr(np, name)(spoiled, axis=axis)
+                np.testing.assert_array_equal(helpers.host(getattr(vg, name)(array, axis=axis)), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_argmax_gives_the_first(device, rng, dtype):
+    for shape in ((5000,), (3, 1500), (1500, 3), (4, 5, 6)):
+        x = helpers.integers(rng, shape, dtype, high=2)
+        array = put(device, x)
+        for axis in (None, *range(x.ndim)):
+            assert_same(vg.argmax(array, axis=axis), np.asarray(np.argmax(x, axis=axis)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_zeros_of_both_signs_are_equal(device, dtype):
+    x = np.array([[-0.0, 0.0], [0.0, -0.0]], dtype)
+    assert_same(vg.argmax(put(device, x), axis=1), np.array([0, 0]))
+    assert_same(vg.max(put(device, x), axis=1) == 0, np.array([True, True]))
+    assert_same(vg.min(put(device, x), axis=1) == 0, np.array([True, True]))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_extremes_of_infinities(device, dtype):
+    x = np.array([[-np.inf, -np.inf], [np.inf, 1], [np.finfo(dtype).min, -np.inf]], dtype)
+    for name in ("max", "min"):
+        assert_same(getattr(vg, name)(put(device, x), axis=1), getattr(np, name)(x, axis=1))
+
+
+# ---- Nothing, and errors -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_of_nothing(device, dtype):
+    empty = put(device, np.zeros((0, 3), dtype))
+    assert_same(vg.sum(empty), np.sum(np.zeros(0, dtype)))
+    assert_same(vg.sum(empty, axis=0), np.sum(np.zeros((0, 3), dtype), axis=0))
+    assert_same(vg.sum(empty, axis=1), np.sum(np.zeros((0, 3), dtype), axis=1))
+    for name in ("max", "min", "argmax"):
+        for axis in (None, 0):
+            with helpers.refused(device, ValueError, empty, match="empty|zero-size"):
+                getattr(vg, name)(empty, axis=axis)
+        assert getattr(vg, name)(empty, axis=1).shape == (0,)
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_mean_of_nothing(device, dtype):
+    nan = np.array(np.nan, result_dtype("mean", dtype))
+    assert_same(vg.mean(put(device, np.zeros(0, dtype))), nan)
+    assert_same(vg.mean(put(device, np.zeros((0, 2), dtype)), axis=0), np.full(2, nan))
+    assert vg.mean(put(device, np.zeros((0, 2), dtype)), axis=1).shape == (0,)
+
+
+@pytest.mark.devices("cpu")
+def test_mean_of_nothing_warns_on_the_cpu(device):
+    with pytest.warns(RuntimeWarning):
+        vg.mean(put(device, np.zeros(0, np.float32)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_axes_that_make_no_sense(device, name):
+    x = put(device, np.ones((2, 3), np.float32))
+    reduce = getattr(vg, name)
+    for axis in (2, -3, 2**40):
+        with helpers.refused(device, np.exceptions.AxisError, x, match="axis"):
+            reduce(x, axis=axis)
+    for axis in (1.0, "0", True):
+        with helpers.refused(device, TypeError, x):
+            reduce(x, axis=axis)
+    if name == "argmax":
+        with helpers.refused(device, TypeError, x):
+            reduce(x, axis=(0, 1))
+    else:
+        with helpers.refused(device, ValueError, x, match="duplicate"):
+            reduce(x, axis=(0, -2))
+
+
+def test_axis_error_is_both_kinds_of_error():
+    assert issubclass(np.exceptions.AxisError, ValueError)
+    assert issubclass(np.exceptions.AxisError, IndexError)
+
+
+# ---- Bits ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_rows_do_not_depend_on_the_batch(device, rng, dtype):
+    """The sum of row i is bit for bit the sum of row i alone, and the same every time."""
+    x = helpers.numbers(rng, (70, 1500), dtype)
+    whole = helpers.host(vg.sum(put(device, x), axis=1))
+    again = helpers.host(vg.sum(put(device, x), axis=1))
+    assert whole.tobytes() == again.tobytes()
+    for i in (0, 1, 33, 69):
+        alone = helpers.host(vg.sum(put(device, x[i : i + 1]), axis=1))
+        assert alone.tobytes() == whole[i : i + 1].tobytes()
