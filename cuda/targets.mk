@@ -20,9 +20,11 @@ endef
 RUN_GPU_TESTS = $(call run_tests,C tests on the GPU library,$(GPU_TESTS),absent)
 RUN_SIM_TESTS = $(call run_tests,C tests on the simulated card,$(SIM_TESTS),failed)
 RUN_SELF_TESTS = $(call run_tests,the simulator's tests of itself,$(SELF_TESTS),failed)
-RUN_ASAN_TESTS = $(call run_tests,C tests under ASan and UBSan,$(ASAN_TESTS),failed)
+# Without the pool, which would hand out used memory inside of large segments and so hide overruns.
+RUN_ASAN_TESTS = $(call run_tests,C tests under ASan and UBSan,$(ASAN_TESTS),failed,\
+    PVG_TEST_ALLOCATOR=direct)
 RUN_ORDER_TESTS = $(call run_tests,C tests in both thread orders,$(SIM_TESTS),failed,\
-    PVG_TEST_SIM_CHECK_ORDER=1)
+    PVG_TEST_ALLOCATOR=direct PVG_TEST_SIM_CHECK_ORDER=1)
 RUN_RACE_TESTS = $(call run_tests,C tests under ThreadSanitizer,$(TSAN_TESTS),failed)
 
 ctest: $(GPU_TESTS) $(SIM_TESTS)  ## the C tests (build/tests) on the GPU and on the simulated card

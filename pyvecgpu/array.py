@@ -71,7 +71,7 @@ class Array:
     reading values (numpy, item, tolist, print) waits for it.
     """
 
-    __slots__ = ("__weakref__", "_dtype", "_shape", "_strides", "backend", "data")
+    __slots__ = ("__weakref__", "_description", "backend", "data")
     __hash__ = None  # == is elementwise
 
     def __new__(cls, *args, **kwargs):
@@ -82,32 +82,30 @@ class Array:
 
     # What it is -----------------------------------------------------------------------------------
 
-    def _describe(self):
-        self._dtype, self._shape, self._strides = self.backend.describe(self.data)
+    @property
+    def _layout(self):
+        """(dtype, shape, strides in elements), asked for once."""
+        try:
+            return self._description
+        except AttributeError:
+            self._description = self.backend.describe(self.data)
+            return self._description
 
     @property
     def shape(self):
         """Lengths of the axes, a tuple."""
-        try:
-            return self._shape
-        except AttributeError:
-            self._describe()
-            return self._shape
+        return self._layout[1]
 
     @property
     def dtype(self):
         """The NumPy dtype of the elements."""
-        try:
-            return self._dtype
-        except AttributeError:
-            self._describe()
-            return self._dtype
+        return self._layout[0]
 
     @property
     def strides(self):
         """Bytes from one element to the next along each axis, a tuple, as in NumPy."""
-        itemsize = self.dtype.itemsize
-        return tuple([stride * itemsize for stride in self._strides])
+        dtype, _, strides = self._layout
+        return tuple([stride * dtype.itemsize for stride in strides])
 
     @property
     def device(self):

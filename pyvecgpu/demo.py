@@ -83,22 +83,17 @@ class Run(NamedTuple):
     device: vg.Device
     epochs: int
     steps: int
+    images: int  # seen in all steps
     seconds: float
     accuracy: float
     launches: int  # of kernels; 0 on the CPU
 
     def images_per_second(self):
-        return self.epochs * train_size() / self.seconds
+        return self.images / self.seconds
 
 
-def train_size():
-    """Number of images to learn from."""
-    count = len(digits.load()[0])
-    return count - count // 5
-
-
-def train(device, data, epochs, seed, report=None):
-    """Train on a digits.Split and return the Run; report(epoch, loss) is called now and then.
+def train(device, data, epochs, seed, report=lambda epoch, loss: None):
+    """Train on a digits.Split and return the Run; report(epoch, mean loss) is called now and then.
 
     AssertionError: a step copied something between host and device.
     """
@@ -122,14 +117,14 @@ def train(device, data, epochs, seed, report=None):
         after = vg.counters(device)
         check_no_copies(before, after, len(starts))
         launches += after["launches"] - before["launches"]
-        if report and (epoch in (1, epochs) or epoch % 5 == 0):
+        if epoch in (1, epochs) or epoch % 5 == 0:
             report(epoch, (sum(losses) / len(losses)).item())
     vg.synchronize(device)
     seconds = time.perf_counter() - began
     read = classify(network, vg.asarray(data.test_images, device=device))
-    correct = read == vg.asarray(data.test_labels, device=device)
-    steps = epochs * len(starts)
-    return Run(vg.Device(device), epochs, steps, seconds, vg.mean(correct).item(), launches)
+    accuracy = vg.mean(read == vg.asarray(data.test_labels, device=device)).item()
+    steps, seen = epochs * len(starts), epochs * images.shape[0]
+    return Run(vg.Device(device), epochs, steps, seen, seconds, accuracy, launches)
 
 
 def check_no_copies(before, after, steps):
@@ -173,8 +168,8 @@ def verdict(run, cpu):
         "starting kernels, not into arithmetic. "
     )
     if run.seconds < cpu.seconds:
-        return sentence + "A larger network gives each kernel more to do, and gains more."
-    return sentence + "The CPU starts nothing, so it wins at this size; larger networks turn that."
+        return sentence + "A larger network gives each kernel more to do."
+    return sentence + "The CPU has nothing to start; a larger network gives each kernel more to do."
 
 
 THE_CPU_ITSELF = "This is the CPU itself, so there is nothing to compare it with."

@@ -7,6 +7,7 @@ never looks like a skip. After each test on sim or cuda nothing may be left of i
 
 import gc
 import importlib.util
+import traceback
 
 import helpers
 import numpy as np
@@ -27,9 +28,11 @@ failed = pytest.StashKey[bool]()  # of a test: so far
 def pytest_addoption(parser):
     group = parser.getgroup("pyvecgpu")
     group.addoption("--device", choices=DEVICES, help="run device tests on this device only")
-    group.addoption("--require-gpu", action="store_true", help="a GPU that is not there is a failure")
+    group.addoption(
+        "--require-gpu", action="store_true", help="a GPU that is not there is a failure"
+    )
     group.addoption("--seed", type=int, default=20240607, help="of all random data and programs")
-    group.addoption("--programs", type=int, default=300, help="random programs on each device")
+    group.addoption("--programs", type=int, default=1000, help="random programs on each device")
 
 
 def pytest_configure(config):
@@ -132,7 +135,6 @@ def nothing_left(request):
     on_card = name in ("sim", "cuda") and not (name == "cuda" and request.config.stash[no_gpu])
     before = helpers.live(name) if on_card else None
     yield
-    # A failed test's traceback holds its arrays; the next test may see them go.
     if on_card and not request.node.stash.get(failed, False):
         if helpers.live(name) != before:
             gc.collect()
@@ -145,6 +147,10 @@ def pytest_runtest_makereport(item, call):
     report = yield
     if report.failed:
         item.stash[failed] = True
+    error = call.excinfo and call.excinfo.value
+    while error is not None:  # its frames would keep arrays alive during other tests
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
     return report
 
 
@@ -155,5 +161,5 @@ def simulator():
     loaded.pvg_sim_reset()
     yield loaded
     for what in helpers.FAULTS:
-        loaded.pvg_sim_fail(what, 0)
+        loaded.pvg_sim_fail(what.encode(), 0)
     loaded.pvg_sim_reset()

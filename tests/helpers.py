@@ -14,12 +14,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import pyvecgpu as vg
 
 ROOT = Path(__file__).resolve().parent.parent
-DTYPES = [np.dtype(n) for n in "bool uint8 int32 int64 uint64 float32 float64".split()]
+DTYPES = [np.dtype(n) for n in ["bool", "uint8", "int32", "int64", "uint64", "float32", "float64"]]
 INTEGERS = [d for d in DTYPES if d.kind in "iu"]
 FLOATS = [d for d in DTYPES if d.kind == "f"]
 NUMBERS = INTEGERS + FLOATS
@@ -27,7 +26,19 @@ FAULTS = ("malloc", "pinned", "copy", "memset", "launch", "stream", "event", "de
 
 # Lengths around the sizes of warps, blocks and vectors, and primes that no tile divides.
 AWKWARD_SIZES = (0, 1, 31, 33, 1023, 1024, 1025, 4099)
-AWKWARD_SHAPES = ((0,), (), (1,), (31,), (33,), (1023,), (1025,), (7, 11), (1, 13), (13, 1), (3, 5, 7))
+AWKWARD_SHAPES = (
+    (0,),
+    (),
+    (1,),
+    (31,),
+    (33,),
+    (1023,),
+    (1025,),
+    (7, 11),
+    (1, 13),
+    (13, 1),
+    (3, 5, 7),
+)
 
 # ---- Tolerances ----------------------------------------------------------------------------------
 
@@ -270,7 +281,7 @@ def refused(device, exception, *arrays, match=None):
         while error is not None:  # tracebacks hold frames, and these hold arrays
             error.__traceback__, error = None, error.__context__
     else:
-        pytest.fail(f"{exception.__name__} was not raised")
+        raise AssertionError(f"{exception.__name__} was not raised")
     assert type(refusal.value) is exception, f"{type(refusal.value)!r}, not {exception!r}"
     if match and device != "cpu":
         assert re.search(match, str(refusal.value)), f"{match!r} is not in {refusal.value}"
@@ -296,9 +307,10 @@ def child_environment(**variables):
 
 
 def run_child(code, *flags, timeout=60, cwd=None, **variables):
-    """Run Python code in a new process; return its CompletedProcess with text output."""
+    """Run Python code, or a file, in a new process; return its CompletedProcess with text output."""
+    program = [str(code)] if isinstance(code, Path) else ["-c", code]
     return subprocess.run(
-        [sys.executable, *flags, "-c", code],
+        [sys.executable, *flags, *program],
         env=child_environment(**variables),
         cwd=cwd or ROOT,
         capture_output=True,

@@ -202,14 +202,3 @@ def test_header_compiles_alone(header, language):
     flags = f"-pedantic -Wall -Wextra -Werror -fsyntax-only -x {language}".split()
     compiled = run("gcc", *flags, "-", text=f'#include "{header}"\n')
     assert compiled.returncode == 0, compiled.stderr
-
-
-def test_program_of_the_readme(tmp_path):
-    """README shows the code of a C test: 40 lines, and no warning with -pedantic."""
-    program = ROOT / "cuda/tests/test_readme.c"
-    code = program.read_text()
-    assert len(code.splitlines()) <= 40
-    assert code.strip() in (ROOT / "README.md").read_text()
-    flags = ["-std=c99", "-pedantic", "-Wall", "-Werror", "-c"]
-    built = run("gcc", *flags, f"-I{HEADER.parent}", str(program), "-o", str(tmp_path / "readme.o"))
-    assert built.returncode == 0, built.stderr

@@ -47,7 +47,10 @@ def test_host_layouts(device, rng, shape, dtype):
         target = vg.zeros(shape, dtype=dtype, device=device)
         target[...] = source
         assert_same(target, x, name)
-    assert_same(put(device, np.broadcast_to(x[:1], (3, *shape[1:]))), np.broadcast_to(x[:1], (3, *shape[1:])))
+    assert_same(
+        put(device, np.broadcast_to(x[:1], (3, *shape[1:]))),
+        np.broadcast_to(x[:1], (3, *shape[1:])),
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -110,7 +113,9 @@ def test_bits_go_there_and_back(device, rng, dtype):
     unsigned = np.uint32 if dtype.itemsize == 4 else np.uint64
     top = np.iinfo(unsigned).max
     x = rng.integers(0, top, (40, 50), unsigned, endpoint=True)
-    quiet = np.array([1 << (8 * dtype.itemsize - 1), 1, top, top >> 1], unsigned)  # -0.0, subnormal, NaNs
+    quiet = np.array(
+        [1 << (8 * dtype.itemsize - 1), 1, top, top >> 1], unsigned
+    )  # -0.0, subnormal, NaNs
     x[0, :4] = quiet
     x = x.view(dtype)
     array = put(device, x)
@@ -192,7 +197,11 @@ def test_ragged_lists(device, value):
         put(device, value)
 
 
-@pytest.mark.parametrize("value", [None, "12", object(), {1: 2}, {1, 2}, [None], ["a"], [object()]], ids=lambda v: str(type(v)))
+@pytest.mark.parametrize(
+    "value",
+    [None, "12", object(), {1: 2}, {1, 2}, [None], ["a"], [object()]],
+    ids=lambda v: str(type(v)),
+)
 def test_values_that_are_no_numbers(device, value):
     with helpers.refused(device, TypeError):
         put(device, value)
@@ -212,7 +221,10 @@ def test_python_ints_out_of_range(device, dtype):
         array = vg.zeros(3, dtype=dtype, device=device)
         with helpers.refused(device, OverflowError, array):
             array[1] = value
-    assert vg.asarray([info.min, info.max], dtype=dtype, device=device).tolist() == [info.min, info.max]
+    assert vg.asarray([info.min, info.max], dtype=dtype, device=device).tolist() == [
+        info.min,
+        info.max,
+    ]
 
 
 def test_python_ints_beyond_64_bits(device):
@@ -304,7 +316,17 @@ def test_full_takes_the_dtype_of_its_value(device):
 
 
 def test_arange(device):
-    cases = [(5,), (2, 9), (9, 2, -2), (0,), (3, 1), (0, 1, 0.25), (1.5, 4), (-3, 3, 2), (10, 0, -3)]
+    cases = [
+        (5,),
+        (2, 9),
+        (9, 2, -2),
+        (0,),
+        (3, 1),
+        (0, 1, 0.25),
+        (1.5, 4),
+        (-3, 3, 2),
+        (10, 0, -3),
+    ]
     for case in cases:
         dtype = np.float32 if any(isinstance(v, float) for v in case) else np.int64
         assert_same(vg.arange(*case, device=device), np.arange(*case, dtype=dtype))

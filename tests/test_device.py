@@ -24,7 +24,10 @@ def test_one_object_for_each_device(device):
         assert vg.Device(f"{device}:0") is vg.Device(device)
 
 
-@pytest.mark.parametrize("name", ["", "gpu", "cuda:-1", "cuda:01", "cuda:", "cpu:0", "CPU", "cuda:1x", "sim:9999999", " cpu"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "gpu", "cuda:-1", "cuda:01", "cuda:", "cpu:0", "CPU", "cuda:1x", "sim:9999999", " cpu"],
+)
 def test_names_that_no_device_has(name):
     with pytest.raises(ValueError, match="device"):
         vg.Device(name)
@@ -53,10 +56,14 @@ def test_limits(device):
     assert limits.max_threads_per_block == 1024
     assert limits.max_grid_dim_x == 2**31 - 1
     assert limits.max_grid_dim_y == limits.max_grid_dim_z == 65535
-    assert limits.max_shared_memory_per_block_optin >= limits.max_shared_memory_per_block >= 48 << 10
+    assert (
+        limits.max_shared_memory_per_block_optin >= limits.max_shared_memory_per_block >= 48 << 10
+    )
     assert limits.max_shared_memory_per_multiprocessor >= limits.max_shared_memory_per_block_optin
     assert limits.compute_capability >= (7, 5)
-    assert limits.multiprocessor_count > 0 and limits.l2_cache_size > 0 and limits.memory_bus_width > 0
+    assert (
+        limits.multiprocessor_count > 0 and limits.l2_cache_size > 0 and limits.memory_bus_width > 0
+    )
     assert limits is vg.Device(device).limits
     with pytest.raises(dataclasses.FrozenInstanceError):
         limits.warp_size = 64
@@ -159,7 +166,14 @@ def test_operations_do_not_wait(device):
 def test_nothing_is_launched_for_nothing(device):
     empty = put(device, np.zeros((0, 3), np.float32))
     before = vg.counters(device)["launches"]
-    for result in (empty + empty, vg.exp(empty), empty @ empty.T, empty.copy(), empty.T.copy(), empty.astype("int32")):
+    for result in (
+        empty + empty,
+        vg.exp(empty),
+        empty @ empty.T,
+        empty.copy(),
+        empty.T.copy(),
+        empty.astype("int32"),
+    ):
         assert result.size == 0
     empty[...] = 1.0
     assert vg.counters(device)["launches"] == before
@@ -169,7 +183,9 @@ def test_nothing_is_launched_for_nothing(device):
 def test_launch_log_names_kernels(device):
     _ = put(device, [1.0, 2.0]) * 3.0
     log = vg.launch_log(device)
-    assert log and all(record.launches > 0 and record.offset > 0 and "_kernel" in record.kernel for record in log)
+    assert log and all(
+        record.launches > 0 and record.offset > 0 and "_kernel" in record.kernel for record in log
+    )
 
 
 def test_synchronize(device):

@@ -50,12 +50,16 @@ def test_supports(device):
     assert loaded.pvg_supports(Operation.ADD, 9999) == 0
 
 
-@pytest.mark.parametrize("dtype", ["float32", np.float32, np.dtype("<f4"), np.dtype(">f4"), float, int, bool, "uint64"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", np.float32, np.dtype("<f4"), np.dtype(">f4"), float, int, bool, "uint64"]
+)
 def test_what_counts_as_a_dtype(device, dtype):
     assert vg.zeros(1, dtype=dtype, device=device).dtype == np.dtype(dtype).newbyteorder("=")
 
 
-@pytest.mark.parametrize("dtype", ["float16", "nonsense", "int8", object, 3, "complex128", "U4", [("a", "i4")]], ids=str)
+@pytest.mark.parametrize(
+    "dtype", ["float16", "nonsense", "int8", object, 3, "complex128", "U4", [("a", "i4")]], ids=str
+)
 def test_what_does_not(device, dtype):
     with helpers.refused(device, TypeError):
         vg.zeros(1, dtype=dtype, device=device)

@@ -26,7 +26,9 @@ ERRORS = [
     vg.PyVecGPUError("what happened"),
     vg.CUDAError("what happened", code=1, name="cudaErrorInvalidValue", operation="matmul"),
     vg.DeviceLostError("what happened", code=700, name="cudaErrorIllegalAddress", operation="add"),
-    vg.LaunchError("what happened", code=701, name="cudaErrorLaunchOutOfResources", operation="sum"),
+    vg.LaunchError(
+        "what happened", code=701, name="cudaErrorLaunchOutOfResources", operation="sum"
+    ),
     vg.OutOfMemoryError("what happened", requested=10, free=5, reserved=3, device="cuda:1"),
     vg.DeviceUnavailableError("what happened"),
     vg.ImplicitTransferError("what happened"),

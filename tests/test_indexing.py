@@ -30,7 +30,12 @@ def test_assignment(device, rng, dtype):
     x = helpers.numbers(rng, (4, 5, 6), dtype)
     for key in KEYS:
         values = helpers.numbers(rng, x[key].shape, dtype)
-        for value in (put(device, values), values, True, put(device, values[..., :1] if values.ndim else values)):
+        for value in (
+            put(device, values),
+            values,
+            True,
+            put(device, values[..., :1] if values.ndim else values),
+        ):
             array, expected = put(device, x), x.copy()
             array[key] = value
             expected[key] = helpers.host(value)
@@ -85,7 +90,17 @@ def test_indices_out_of_range(device):
 
 def test_kinds_of_indices_that_are_not_there(device):
     array = put(device, np.zeros((2, 3), np.float32))
-    for key in (1.0, "0", [0], True, np.array([0, 1]), np.array([True, False]), array, np.float32(1), {}):
+    for key in (
+        1.0,
+        "0",
+        [0],
+        True,
+        np.array([0, 1]),
+        np.array([True, False]),
+        array,
+        np.float32(1),
+        {},
+    ):
         with helpers.refused(device, IndexError, array):
             array[key]
         with helpers.refused(device, IndexError, array):

@@ -31,7 +31,11 @@ def test_copies_of_every_layout_are_contiguous(device, rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [(64, 64), (65, 33), (130, 257), (3, 40, 50), (40, 3, 50), (1, 300), (2000, 17)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(64, 64), (65, 33), (130, 257), (3, 40, 50), (40, 3, 50), (1, 300), (2000, 17)],
+    ids=str,
+)
 def test_transposed_copies(device, rng, shape, dtype):
     x = helpers.numbers(rng, shape, dtype)
     array = put(device, x)
@@ -83,7 +87,17 @@ def test_reshape_of_every_layout(device, rng, dtype):
     x = helpers.numbers(rng, (4, 6, 5), dtype)
     for layout, make in helpers.LAYOUTS.items():
         array = make(device, x)
-        for shape in ((120,), (-1,), (24, 5), (4, -1), (2, 2, 3, 2, 5), (5, 6, 4), (1, 120, 1), (4, 30), (8, 15)):
+        for shape in (
+            (120,),
+            (-1,),
+            (24, 5),
+            (4, -1),
+            (2, 2, 3, 2, 5),
+            (5, 6, 4),
+            (1, 120, 1),
+            (4, 30),
+            (8, 15),
+        ):
             assert_same(array.reshape(shape), x.reshape(shape), f"{layout} {shape}")
             assert_same(vg.reshape(array, shape), x.reshape(shape))
     assert_same(put(device, x).reshape(12, 10), x.reshape(12, 10))

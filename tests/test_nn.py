@@ -34,7 +34,9 @@ def reference(x, weight, bias, activation):
     result = ACTIVATIONS[activation](product)
     ulps = helpers.ULPS.get(activation, {}).get("sim", 0)
     # No activation is steeper than 1; a result is off by ulps of its own besides.
-    return result, tolerance * (1 + 2 * unit) + 2 * ulps * unit * np.abs(result) + np.finfo(x.dtype).tiny
+    return result, tolerance * (1 + 2 * unit) + 2 * ulps * unit * np.abs(result) + np.finfo(
+        x.dtype
+    ).tiny
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -60,10 +62,41 @@ def test_integer_values_are_exact_in_every_layout(device, rng, dtype, activation
         for arrays in (
             (make(device, x), put(device, weight), put(device, bias)),
             (put(device, x), make(device, weight), put(device, bias)),
-            (put(device, x), put(device, weight), vg.broadcast_to(make(device, bias[:, None])[:, 0], (13,))),
+            (
+                put(device, x),
+                put(device, weight),
+                vg.broadcast_to(make(device, bias[:, None])[:, 0], (13,)),
+            ),
             (make(device, x), make(device, weight), make(device, bias[None])[0]),
         ):
             assert_same(vg.dense(*arrays, activation), expected, name)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_broadcast_operands(device, rng, dtype):
+    """Rows, columns and biases that are one element repeated in memory."""
+    x, weight = (
+        helpers.integers(rng, (1, 1), dtype) + dtype.type(9),
+        helpers.integers(rng, (5, 1), dtype),
+    )
+    for shape in ((6, 1), (2, 3, 1)):
+        rows = np.broadcast_to(x, shape)
+        assert_same(
+            vg.dense(vg.broadcast_to(put(device, x), shape), put(device, weight)), rows @ weight.T
+        )
+    columns = np.broadcast_to(x, (7, 1))
+    bias = np.broadcast_to(x[0], (7,))
+    result = vg.dense(
+        put(device, weight),
+        vg.broadcast_to(put(device, x), (7, 1)),
+        vg.broadcast_to(put(device, x[0]), (7,)),
+    )
+    assert_same(result, weight @ columns.T + bias)
+    wide = np.broadcast_to(weight[:1], (4, 1))
+    assert_same(
+        vg.dense(put(device, wide.copy()), vg.broadcast_to(put(device, weight[:1]), (9, 1))),
+        wide @ np.broadcast_to(weight[:1], (9, 1)).T,
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -104,12 +137,22 @@ def test_numpy_in_numpy_out(device, rng):
 
 @pytest.mark.parametrize(
     "shapes",
-    [((2, 3), (4, 2), (4,)), ((2, 3), (4, 3), (3,)), ((2, 3), (4, 3), (4, 1)), ((2, 3), (3,), None), ((), (1, 1), None)],
+    [
+        ((2, 3), (4, 2), (4,)),
+        ((2, 3), (4, 3), (3,)),
+        ((2, 3), (4, 3), (4, 1)),
+        ((2, 3), (3,), None),
+        ((), (1, 1), None),
+    ],
     ids=str,
 )
 def test_shapes_that_do_not_fit(device, shapes):
-    arrays = [None if shape is None else put(device, np.ones(shape, np.float32)) for shape in shapes]
-    with helpers.refused(device, ValueError, *[a for a in arrays if a is not None], match="dense") as caught:
+    arrays = [
+        None if shape is None else put(device, np.ones(shape, np.float32)) for shape in shapes
+    ]
+    with helpers.refused(
+        device, ValueError, *[a for a in arrays if a is not None], match="dense"
+    ) as caught:
         vg.dense(*arrays)
     assert str(shapes[1]) in str(caught.value) or str(shapes[0]) in str(caught.value)
 

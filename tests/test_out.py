@@ -25,7 +25,11 @@ FUNCTIONS = {
     "mean": (lambda x, out=None: vg.mean(x, axis=0, keepdims=True, out=out), [(6, 5)], (1, 5)),
     "max": (lambda x, out=None: vg.max(x, out=out), [(6, 5)], ()),
     "matmul": (vg.matmul, [(6, 5), (5, 4)], (6, 4)),
-    "dense": (lambda x, w, b, out=None: vg.dense(x, w, b, "relu", out=out), [(6, 5), (4, 5), (4,)], (6, 4)),
+    "dense": (
+        lambda x, w, b, out=None: vg.dense(x, w, b, "relu", out=out),
+        [(6, 5), (4, 5), (4,)],
+        (6, 4),
+    ),
 }
 
 

@@ -99,14 +99,19 @@ def test_negative_axes_and_keepdims(device, rng, name):
     if name != "argmax":
         check(device, name, x, array, (-1, 0), True)
         check(device, name, x, array, (2, 0))
-        assert_same(getattr(vg, name)(array, axis=()), helpers.host(getattr(vg, name)(array[None], axis=0)))
+        assert_same(
+            getattr(vg, name)(array, axis=()), helpers.host(getattr(vg, name)(array[None], axis=0))
+        )
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_methods(device, rng, dtype):
     x = put(device, helpers.integers(rng, (3, 4), dtype))
     for name in NAMES:
-        assert_same(getattr(x, name)(axis=1, keepdims=True), helpers.host(getattr(vg, name)(x, axis=1, keepdims=True)))
+        assert_same(
+            getattr(x, name)(axis=1, keepdims=True),
+            helpers.host(getattr(vg, name)(x, axis=1, keepdims=True)),
+        )
 
 
 # ---- Accuracy ------------------------------------------------------------------------------------
@@ -185,7 +190,9 @@ def test_nan_wins(device, rng, dtype, shape):
         for axis in (None, *range(x.ndim)):
             for name in ("max", "min", "argmax"):
                 expected = getattr(np, name)(spoiled, axis=axis)
-                np.testing.assert_array_equal(helpers.host(getattr(vg, name)(array, axis=axis)), expected)
+                np.testing.assert_array_equal(
+                    helpers.host(getattr(vg, name)(array, axis=axis)), expected
+                )
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -228,8 +235,7 @@ def test_of_nothing(device, dtype):
         assert getattr(vg, name)(empty, axis=1).shape == (0,)
 
 
-@pytest.mark.filterwarnings("ignore:Mean of empty slice:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_mean_of_nothing(device, dtype):
     nan = np.array(np.nan, result_dtype("mean", dtype))

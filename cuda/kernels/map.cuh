@@ -59,6 +59,11 @@ namespace {
 // large ones (add: 4.39, with 128 threads 4.36), if 16 elements a thread leave them the registers.
 constexpr int map_threads = 128;
 template <class F> constexpr int most_map_threads = F::vector < 16 ? 1024 : 512;
+// Blocks of rows_kernel that a multiprocessor should hold: all of its threads, if registers allow.
+template <class F>
+constexpr int rows_blocks = F::vector > 4    ? 1
+                            : F::vector == 4 ? 16
+                                             : 12;
 constexpr int64_t large_map = 1 << 18; // vectors: enough to keep all multiprocessors busy
 constexpr int strided_threads = 256;
 constexpr int most_rows = 4;        // a thread, in large arrays
@@ -157,7 +162,7 @@ __global__ void __launch_bounds__(most_map_threads<F>)
 
 // Threads lie along rows in x; a block of narrow rows has several of them in y.
 template <class F>
-__global__ void __launch_bounds__(map_threads)
+__global__ void __launch_bounds__(map_threads, rows_blocks<F>)
     rows_kernel(const F f, const __grid_constant__ Rows<F::inputs> rows) {
     const uint32_t band = blockIdx.x / rows.blocks_across;
     RowAccess<F::inputs, F::vector> access{rows.operands, {}, 0, 0, 0, false};

@@ -9,6 +9,7 @@
 #include "kernels/copy.cuh"
 #include "kernels/map.cuh"
 #include <string.h>
+#include <type_traits>
 
 namespace pvg {
 
@@ -48,8 +49,9 @@ struct Transpose {
 template <class T>
 __device__ __forceinline__ void load_tile(Tile<T, false> &tile, const T *source, int64_t stride,
                                           int low, int high, int wide) {
-    constexpr int width = tile_vector<T>, across = tile.rows / width, down = tile_threads / across;
-    constexpr int steps = tile.lines / down;
+    using Shape = Tile<T, false>;
+    constexpr int width = tile_vector<T>, across = Shape::rows / width;
+    constexpr int down = tile_threads / across, steps = Shape::lines / down;
     TileVector<T> v[steps];
     const int x = threadIdx.x % across * width, y = threadIdx.x / across;
 #pragma unroll
@@ -69,11 +71,12 @@ __device__ __forceinline__ void load_tile(Tile<T, false> &tile, const T *source,
 template <class T>
 __device__ __forceinline__ void load_tile(Tile<T, true> &tile, const T *source, int64_t stride,
                                           int low, int high, int wide) {
-    constexpr int down = tile_threads / tile.rows, steps = (tile.lines + down - 1) / down;
+    using Shape = Tile<T, true>;
+    constexpr int down = tile_threads / Shape::rows, steps = (Shape::lines + down - 1) / down;
     constexpr int batch = steps < 20 ? steps : 20; // elements on their way at a time
-    const int x = threadIdx.x % tile.rows;
+    const int x = threadIdx.x % Shape::rows;
     if (x >= wide) return;
-    for (int first = threadIdx.x / tile.rows; first < high; first += down * batch) {
+    for (int first = threadIdx.x / Shape::rows; first < high; first += down * batch) {
         T v[batch];
 #pragma unroll
         for (int i = 0; i < batch; i++)
@@ -86,32 +89,51 @@ __device__ __forceinline__ void load_tile(Tile<T, true> &tile, const T *source, 
     }
 }
 
+// Elements from the last boundary between sectors to a row's first element in a tile.
+template <class T>
+__device__ __forceinline__ int shift_of(const T *row) {
+    return static_cast<int>(reinterpret_cast<uintptr_t>(row) / sizeof(T) % sector<T>);
+}
+
 // Writes `high` rows of the destination. Column c of the first one is at `destination`, and was
 // read as line `halo`; the matrix has `columns` columns.
 template <class T, bool SHIFTED>
 __device__ __forceinline__ void store_tile(const Tile<T, SHIFTED> &tile, T *destination,
                                            int64_t stride, int high, int64_t c, int64_t columns) {
-    constexpr int width = tile_vector<T>, across = tile.columns / width;
+    using Shape = Tile<T, SHIFTED>;
+    constexpr int width = tile_vector<T>, across = Shape::columns / width;
     constexpr int down = tile_threads / across;
+    // Read together, then written together; the shifted kernel would need too many registers.
+    constexpr int batch = SHIFTED ? 1 : 4;
     const int x = threadIdx.x % across * width;
+#pragma unroll 1
+    for (int first = threadIdx.x / across; first < high; first += down * batch) {
+        TileVector<T> packed[batch];
 #pragma unroll
-    for (int y = threadIdx.x / across, i = 0; i < tile.rows / down; i++, y += down) {
-        if (y >= high) continue;
-        T *row = destination + y * stride;
-        int shift = 0;
-        if (SHIFTED) shift = reinterpret_cast<uintptr_t>(row) / sizeof(T) % sector<T>;
-        const int64_t from = c - shift + x;
-        T v[width];
+        for (int i = 0; i < batch; i++) {
+            const int y = first + i * down;
+            const int from = x - (SHIFTED ? shift_of(destination + y * stride) : 0);
+            T v[width];
 #pragma unroll
-        for (int e = 0; e < width; e++) v[e] = tile.line[tile.halo - shift + x + e][y];
-        if ((!SHIFTED || from >= 0) && from + width <= columns) {
-            TileVector<T> packed;
-            memcpy(&packed, v, sizeof packed);
-            __stwb(reinterpret_cast<TileVector<T> *>(row - shift + x), packed);
-        } else if (SHIFTED) {
+            for (int e = 0; e < width; e++) v[e] = tile.line[Shape::halo + from + e][y];
+            memcpy(&packed[i], v, sizeof v);
+        }
 #pragma unroll
-            for (int e = 0; e < width; e++)
-                if (from + e >= 0 && from + e < columns) row[x - shift + e] = v[e];
+        for (int i = 0; i < batch; i++) {
+            const int y = first + i * down;
+            if (y >= high) continue;
+            T *to = destination + y * stride;
+            const int from = x - (SHIFTED ? shift_of(to) : 0); // columns from c
+            to += from;
+            if ((!SHIFTED || c + from >= 0) && c + from + width <= columns) {
+                __stwb(reinterpret_cast<TileVector<T> *>(to), packed[i]);
+            } else if (SHIFTED) {
+                T v[width];
+                memcpy(v, &packed[i], sizeof v);
+#pragma unroll
+                for (int e = 0; e < width; e++)
+                    if (c + from + e >= 0 && c + from + e < columns) to[e] = v[e];
+            }
         }
     }
 }
@@ -119,21 +141,22 @@ __device__ __forceinline__ void store_tile(const Tile<T, SHIFTED> &tile, T *dest
 template <class T, bool SHIFTED>
 __global__ void __launch_bounds__(tile_threads)
     transpose_kernel(const __grid_constant__ Transpose job) {
-    __shared__ Tile<T, SHIFTED> tile;
+    using Shape = Tile<T, SHIFTED>;
+    __shared__ Shape tile;
     const uint32_t band = blockIdx.x / job.row_tiles;
-    const int64_t r = int64_t(blockIdx.x - band * job.row_tiles) * tile.rows;
+    const int64_t r = int64_t(blockIdx.x - band * job.row_tiles) * Shape::rows;
     const int64_t matrix[1] = {band / job.column_tiles};
-    const int64_t c = int64_t(band % job.column_tiles) * tile.columns;
+    const int64_t c = int64_t(band % job.column_tiles) * Shape::columns;
     int64_t offsets[2][1];
     locate(job.batch, matrix, offsets);
     const T *source = static_cast<const T *>(job.source) + offsets[1][0];
     T *destination = static_cast<T *>(job.destination) + offsets[0][0];
-    const int rows = static_cast<int>(job.rows - r < tile.rows ? job.rows - r : tile.rows);
-    const int low = c == 0 ? tile.halo : 0; // there are no columns before the first
-    const int64_t left = job.columns - c + tile.halo;
-    const int high = static_cast<int>(left < tile.lines ? left : tile.lines);
-    load_tile(tile, source + r + (c - tile.halo) * job.source_stride, job.source_stride, low, high,
-              rows);
+    const int rows = static_cast<int>(job.rows - r < Shape::rows ? job.rows - r : Shape::rows);
+    const int low = c == 0 ? Shape::halo : 0; // there are no columns before the first
+    const int64_t left = job.columns - c + Shape::halo;
+    const int high = static_cast<int>(left < Shape::lines ? left : Shape::lines);
+    load_tile(tile, source + r + (c - Shape::halo) * job.source_stride, job.source_stride, low,
+              high, rows);
     __syncthreads();
     store_tile(tile, destination + r * job.destination_stride + c, job.destination_stride, rows, c,
                job.columns);

@@ -84,8 +84,8 @@ int promote_scalar(int dtype, int kind) {
     Kind k = dtype_kind(dtype);
     switch (kind) {
     case PVG_SCALAR_BOOL: return dtype;
-    case PVG_SCALAR_INT: return k == Kind::boolean ? PVG_INT64 : dtype;
-    case PVG_SCALAR_UINT: return k == Kind::boolean ? PVG_UINT64 : dtype;
+    case PVG_SCALAR_INT:
+    case PVG_SCALAR_UINT: return k == Kind::boolean ? PVG_INT64 : dtype;
     case PVG_SCALAR_FLOAT: return float_dtype(dtype);
     }
     return dtype;

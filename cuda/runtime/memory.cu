@@ -318,7 +318,7 @@ int allocate(int device, Stream *stream, size_t bytes, void **data, Block **bloc
     if (bytes == 0) return PVG_OK;
     Pool *pool = &pools[device];
     std::lock_guard<std::mutex> hold(pool->lock);
-    PVG_REQUIRE(bytes <= SIZE_MAX / 4, PVG_ERROR_VALUE,
+    PVG_REQUIRE(bytes <= INT64_MAX, PVG_ERROR_VALUE,
                 "%zu bytes are more than an address space holds", bytes);
     int64_t mode = option_allocator.load(std::memory_order_relaxed);
     size_t rounded = (bytes + granule - 1) / granule * granule;

@@ -18,17 +18,19 @@ struct Stream {
     Stream *next;      // in the registry
 };
 
+// Like a Stream, never freed: a released one may be used again.
 struct Event {
-    uint32_t magic;
+    bool alive;
     int device;
     cudaEvent_t handle;
+    Event *next; // in the registry
 };
 
 namespace {
 
-constexpr uint32_t event_magic = 0x7665766E;
 std::mutex registry_lock;
 Stream *registry = nullptr;
+Event *events = nullptr;
 uint64_t last_id = 0;
 std::atomic<Stream *> default_streams[max_devices];
 
@@ -226,21 +228,42 @@ static int make_event(int device, Event **result) {
     PVG_PASS(check_device(device));
     DeviceScope scope;
     PVG_PASS(scope.enter(device));
-    Event *e = static_cast<Event *>(calloc(1, sizeof *e));
-    PVG_REQUIRE(e, PVG_ERROR_HOST_MEMORY, "no host memory for an event");
-    cudaError_t code = cudaEventCreate(&e->handle);
-    if (code != cudaSuccess) {
-        free(e);
-        PVG_TRY(code);
+    std::lock_guard<std::mutex> hold(registry_lock);
+    Event *e = events;
+    while (e && e->alive) e = e->next;
+    if (!e) {
+        e = static_cast<Event *>(calloc(1, sizeof *e));
+        PVG_REQUIRE(e, PVG_ERROR_HOST_MEMORY, "no host memory for an event");
+        e->next = events;
+        events = e;
     }
-    e->magic = event_magic, e->device = device;
+    PVG_TRY(cudaEventCreate(&e->handle));
+    e->alive = true, e->device = device;
     *result = e;
     return PVG_OK;
 }
 
-static int check_event(const Event *e) {
-    PVG_REQUIRE(e && e->magic == event_magic, PVG_ERROR_VALUE, "not an event of this library");
-    return check_device(e->device);
+// Under registry_lock.
+static bool is_event(const Event *event) {
+    for (Event *e = events; e; e = e->next)
+        if (e == event) return e->alive;
+    return false;
+}
+
+static int check_event(const Event *event) {
+    std::lock_guard<std::mutex> hold(registry_lock);
+    PVG_REQUIRE(is_event(event), PVG_ERROR_VALUE,
+                "not an event of this library (or released before)");
+    return check_device(event->device);
+}
+
+static int release_event(Event *event) {
+    std::lock_guard<std::mutex> hold(registry_lock);
+    PVG_REQUIRE(is_event(event), PVG_ERROR_VALUE,
+                "not an event of this library (or released before)");
+    event->alive = false;
+    if (!forked_child && !device_lost) PVG_TRY(cudaEventDestroy(event->handle));
+    return PVG_OK;
 }
 
 } // namespace pvg
@@ -310,15 +333,7 @@ PVG_API pvg_event *pvg_event_create(int device) {
 
 PVG_API int pvg_event_release(pvg_event *event) {
     pvg::clear_error();
-    if (!event) return PVG_OK;
-    PVG_REQUIRE(in(event)->magic == pvg::event_magic, PVG_ERROR_VALUE,
-                "not an event of this library");
-    in(event)->magic = 0;
-    cudaError_t code =
-        pvg::forked_child || pvg::device_lost ? cudaSuccess : cudaEventDestroy(in(event)->handle);
-    free(event);
-    PVG_TRY(code);
-    return PVG_OK;
+    return event ? pvg::release_event(in(event)) : PVG_OK;
 }
 
 PVG_API int pvg_event_record(pvg_event *event, pvg_stream *stream) {

@@ -10,7 +10,7 @@
  * NaN fails.
  *
  * PVG_TEST_ALLOCATOR=pool|direct|debug chooses the allocator; on the simulated card
- * PVG_TEST_SIM_<SETTING>=<number> (ORDER, SEED, CHECK_ORDER, DEFERRED, WORKERS) goes to
+ * PVG_TEST_SIM_<SETTING>=<number> (ORDER, SEED, CHECK_ORDER, DEFERRED, WORKERS, PRINT) goes to
  * pvg_sim_set. The library itself reads no environment. */
 #ifndef PVG_CHECK_H
 #define PVG_CHECK_H
@@ -274,7 +274,8 @@ static inline void apply_environment(void) {
                                               {"PVG_TEST_SIM_SEED", "seed"},
                                               {"PVG_TEST_SIM_CHECK_ORDER", "check_order"},
                                               {"PVG_TEST_SIM_DEFERRED", "deferred"},
-                                              {"PVG_TEST_SIM_WORKERS", "workers"}};
+                                              {"PVG_TEST_SIM_WORKERS", "workers"},
+                                              {"PVG_TEST_SIM_PRINT", "print"}};
     for (size_t i = 0; i < COUNT(settings); i++) {
         const char *value = getenv(settings[i][0]);
         if (value) CHECK_EQUAL(pvg_sim_set(settings[i][1], strtoll(value, NULL, 10)), 0);
@@ -316,7 +317,7 @@ static inline int finish(void) {
     CHECK_EQUAL(memory_value(PVG_MEMORY_RESERVED), 0);
     CHECK_EQUAL(pvg_is_healthy(), 1);
 #ifdef PVG_TEST_SIMULATOR
-    CHECK_EQUAL(pvg_sim_count("order_mismatch"), 0);
+    CHECK(strcmp(pvg_sim_message(), "") == 0); /* not one report, damaged memory or a race */
 #endif
     printf("%s: %s\n", check_program, check_failures ? "FAILED" : "passed");
     return check_failures != 0;

@@ -42,14 +42,14 @@ static void check_lost(pvg_array *survivor) {
     CHECK_EQUAL(pvg_counter(PVG_COUNT_LIVE_ARRAYS), 0);
 }
 
-/* An address that is nobody's: the kernel that reads it ends all work on the device. AddressSanitizer
+/* An address that is nobody's: the kernel that reads it ends all work on the device. The sanitizers
  * would end the process as well, so there the simulated card is told to fail. */
 static int lose_the_device(int sync) {
     int count = 0;
     if (pvg_device_count(&count) != PVG_OK) return NO_DEVICE;
     CHECK_OK(pvg_set_option(PVG_OPTION_SYNC, sync));
     pvg_array *survivor = array_of(PVG_FLOAT32, SHAPE(1), ((const float[]){1}));
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     pvg_sim_fail("device", 1);
     pvg_array *wild = MADE(pvg_reshape(survivor, SHAPE(1, 1)));
 #else

@@ -48,7 +48,9 @@ static void statistics(void) {
     CHECK(memory_value(PVG_MEMORY_RESERVED) >= 3 * MiB);
     CHECK_OK(pvg_empty_cache(0));
     CHECK_EQUAL(memory_value(PVG_MEMORY_RESERVED), 0);
+#ifdef PVG_TEST_SIMULATOR /* a real device may have other users */
     CHECK_EQUAL(memory_value(PVG_MEMORY_FREE), before[PVG_MEMORY_FREE]);
+#endif
     restore_allocator();
 }
 

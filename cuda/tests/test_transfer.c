@@ -257,6 +257,37 @@ static void copies_between_arrays(void) {
     RELEASE(all, head, tail, reversed);
 }
 
+/* Transposed copies go through tiles: sides around a tile's, sizes of element, and addresses that
+ * allow wide accesses on both sides, on one, or on none. */
+static void transposed_copies(void) {
+    static const int64_t sides[][2] = {{16, 16},  {17, 40},  {63, 65},
+                                       {64, 128}, {130, 31}, {200, 64}};
+    static const int dtypes[] = {PVG_UINT8, PVG_INT32, PVG_FLOAT64};
+    const int axes[2] = {1, 0};
+    uint64_t state = 17;
+    for (size_t i = 0; i < COUNT(sides); i++)
+        for (size_t d = 0; d < COUNT(dtypes); d++)
+            for (int64_t offset = 0; offset < 6; offset += 3) {
+                int64_t rows = sides[i][0], columns = sides[i][1], start = offset, one = 1;
+                int64_t n = rows * columns;
+                pvg_array *line = random_array(dtypes[d], SHAPE(n + offset), &state);
+                pvg_array *part = MADE(pvg_slice(line, &start, &one, &n));
+                pvg_array *matrix = MADE(pvg_reshape(part, SHAPE(rows, columns)));
+                pvg_array *view = MADE(pvg_permute(matrix, axes)),
+                          *copy = MADE(pvg_contiguous(view));
+                void *values = host_copy(part), *expected = host_memory(dtypes[d], n);
+                for (int64_t at = 0; at < n; at++)
+                    set_value(dtypes[d], expected, at,
+                              value_at(dtypes[d], values, at % rows * columns + at / rows));
+                CHECK_ARRAY(copy, dtypes[d], SHAPE(columns, rows), expected, 0);
+                CHECK_OK(pvg_copy(copy, view)); /* and back, into the offset memory */
+                CHECK_ARRAY(matrix, dtypes[d], SHAPE(rows, columns), values, 0);
+                free(values);
+                free(expected);
+                RELEASE(line, part, matrix, view, copy);
+            }
+}
+
 static void fills(void) {
     const int64_t number = 5, large = 300, negative = -1;
     const uint64_t largest = UINT64_MAX;
@@ -299,6 +330,7 @@ int main(void) {
     RUN(casts);
     RUN(casts_at_the_limits);
     RUN(copies_between_arrays);
+    RUN(transposed_copies);
     RUN(fills);
     return finish();
 }

@@ -77,8 +77,8 @@ def run(device, arguments, file):
         say("There is no GPU in this: NumPy on the CPU, in small sizes, by the host's clock.")
     elif device.type == "sim":
         say("The simulated card's times say nothing about a GPU; they show that the command works.")
-    libraries = open_libraries(device, peers)
     quick = arguments.quick or device.type == "sim"
+    libraries = open_libraries(device, peers, quick)
     measured = run_overhead if arguments.benchmark == "overhead" else run_rows
     table = measured(arguments.benchmark, device, libraries, quick)
     verdicts = [goal.judge(results_of(table)) for goal in BENCHMARKS[arguments.benchmark].GOALS]

@@ -36,7 +36,7 @@ class Ratio:
         if self.peer not in results or "pyvecgpu" not in results:
             return Verdict(goal, None, "x", None)
         ratio = results[self.peer].seconds / results["pyvecgpu"].seconds
-        return Verdict(goal, ratio, "x", ratio >= self.least)
+        return Verdict(goal, float(ratio), "x", bool(ratio >= self.least))
 
 
 @dataclass
@@ -54,4 +54,4 @@ class Beyond:
         if self.base not in results or "pyvecgpu" not in results:
             return Verdict(goal, None, " us more", None)
         beyond = (results["pyvecgpu"].seconds - results[self.base].seconds) * 1e6
-        return Verdict(goal, beyond, " us more", beyond <= self.most)
+        return Verdict(goal, float(beyond), " us more", bool(beyond <= self.most))

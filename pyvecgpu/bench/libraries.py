@@ -210,12 +210,15 @@ class Cupy(Library):
 PEERS = {"torch": Torch, "cupy": Cupy}
 
 
-def open_libraries(device, peers):
-    """Return pyvecgpu on the device, and on a GPU the peers named; ImportError: one is missing."""
+def open_libraries(device, peers, quick):
+    """Return pyvecgpu on the device, and on a GPU the peers named; ImportError: one is missing.
+
+    quick: without the work that keeps a GPU busy until the first event.
+    """
     if device.type == "cpu":
         return [PyvecgpuOnCpu(device)]
     libraries = [Pyvecgpu(device), *(PEERS[name](device.index) for name in peers)]
-    if device.type == "cuda":
+    if device.type == "cuda" and not quick:
         for library in libraries:
             library.prepare()
     return libraries

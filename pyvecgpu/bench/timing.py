@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 ROUNDS = 30
-BATCH_SECONDS = 1e-3  # of device time between two events, if it takes fewer calls than
-MOST_CALLS = 100
+BATCH_SECONDS = 1e-3  # of device time between two events, but
+MOST_CALLS = 100  # calls at most
 MOST_SETS = 256
 CHUNK = 2**24  # elements compared at a time
 

@@ -77,8 +77,13 @@ def _python_values(obj, dtype):
     values = np.asarray(obj)
     if values.dtype == object and all(isinstance(item, int) for item in values.flat):
         raise OverflowError("an integer does not fit into 64 bits")
-    if values.dtype.kind in "iu" and dtype is not None and is_integer(dtype):
-        _check_range(values, dtype)
+    if dtype is not None and is_integer(dtype):
+        if values.dtype.kind == "f":  # NumPy makes floats of lists of small and very large ints
+            items = np.asarray(obj, object).flat
+            values_seen = np.asarray([item for item in items if isinstance(item, int)], object)
+            _check_range(values_seen, dtype)
+        elif values.dtype.kind in "iu":
+            _check_range(values, dtype)
     return host_array(values)
 
 

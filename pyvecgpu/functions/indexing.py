@@ -7,6 +7,7 @@ an integer removed and with those that None added. The result is a view.
 import operator
 
 from ..array import Array, wrap
+from ..native.abi import MAX_NDIM
 from .arguments import from_host, host_array, is_host, is_scalar
 
 
@@ -14,6 +15,7 @@ def get(array, key):
     """Return the view array[key].
 
     IndexError: out of range, too many indices, or a kind of index that is not there yet.
+    ValueError: None makes more than MAX_NDIM axes.
     """
     starts, steps, lengths, shape = parse_key(key, array.shape)
     backend = array.backend
@@ -67,6 +69,8 @@ def parse_key(key, shape):
         starts.append(start)
         steps.append(step)
         lengths.append(length)
+    if len(result) > MAX_NDIM:
+        raise ValueError(f"an array has at most {MAX_NDIM} dimensions, not {len(result)}")
     return tuple(starts), tuple(steps), tuple(lengths), tuple(result)
 
 

@@ -21,7 +21,8 @@ Operand describe_operand(const Matrix &matrix) {
     operand.data = a->data;
     operand.stride = matrix.side() == 1 ? 0 : a->strides[matrix.side_axis];
     operand.k_stride = matrix.k() == 1 ? 0 : a->strides[matrix.k_axis];
-    operand.along_k = operand.k_stride == 1 || operand.stride > 1 || operand.stride < 0;
+    bool side_by_side = matrix.side() == 1 || operand.stride == 1; // along the side
+    operand.along_k = operand.k_stride == 1 || !side_by_side;
     // What is left of length 1 along the packs: any stride will do.
     (operand.along_k ? operand.k_stride : operand.stride) = 1;
     return operand;

@@ -1,0 +1,306 @@
+"""Planted bugs: every detector must find the bug that it is there for.
+
+Each plant is a substitution in a copy of the sources. It must apply, build, and make a C test fail
+with the words of its detector, while the same test of the untouched copy passes without them. The
+copy takes over what `make` has built, so that a plant compiles one or two files.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ["Makefile", "pyproject.toml", "cuda"]
+BUILT = ["build/sim", "build/asan", "build/tests/sim", "build/tests/asan"]
+LIBRARY = "pyvecgpu/libpyvecgpu_sim.so"
+
+
+@dataclass(frozen=True)
+class Plant:
+    edits: tuple  # (file under cuda/, text that is there exactly once, what to put there instead)
+    test: str  # a C test
+    report: str  # a regular expression: what the detector says
+    build: str = "sim"  # or "asan": AddressSanitizer and UBSan
+    settings: dict = field(default_factory=dict)  # of the test; see cuda/tests/check.h
+
+
+DIRECT = {"PVG_TEST_ALLOCATOR": "direct"}
+DEBUG = {"PVG_TEST_ALLOCATOR": "debug"}
+PRINT = {"PVG_TEST_SIM_PRINT": "1"}
+BOTH_ORDERS = {"PVG_TEST_SIM_CHECK_ORDER": "1", **PRINT}
+
+PLANTS = {
+    "out-of-bounds global write, AddressSanitizer": Plant(
+        (("kernels/transpose.cu", "if (y >= high) continue;", ""),),
+        "test_transfer",
+        r"AddressSanitizer: heap-buffer-overflow[\s\S]*transpose\.cu:\d+",
+        build="asan",
+        settings=DIRECT,
+    ),
+    "out-of-bounds global write, canaries of the debug allocator": Plant(
+        (("kernels/matmul/tile.cuh", "if (j < count) to[", "if (j <= count) to["),),
+        "test_matmul",
+        r"PVG_COUNT_CANARY_ERRORS\) is [1-9]\d*, expected 0",
+        settings=DEBUG,
+    ),
+    "out-of-bounds shared access": Plant(
+        (("kernels/transpose.cu", "T line[lines][rows + 1];", "T line[lines - 1][rows + 1];"),),
+        "test_transfer",
+        r"transpose\.cu:\d+:\d+: runtime error: .*(out of bounds for type|insufficient space)",
+        build="asan",
+    ),
+    "missing barrier, order check": Plant(
+        (("kernels/transpose.cu", "    __syncthreads();\n    store_tile", "    store_tile"),),
+        "test_transfer",
+        r"transpose_kernel.*: the result depends on the order of the threads",
+        settings=BOTH_ORDERS,
+    ),
+    "missing barrier between two slabs, order check": Plant(
+        (
+            (
+                "kernels/matmul/tile.cuh",
+                "        }\n        __syncthreads();\n    }\n    store_tile",
+                "        }\n    }\n    store_tile",
+            ),
+        ),
+        "test_matmul",
+        r"product_kernel.*: the result depends on the order of the threads",
+        settings=BOTH_ORDERS,
+    ),
+    "barrier not reached by all": Plant(
+        (
+            (
+                "kernels/transpose.cu",
+                "    __syncthreads();\n    store_tile",
+                "    if (threadIdx.x >= 200) return;\n    __syncthreads();\n    store_tile",
+            ),
+        ),
+        "test_transfer",
+        r"returned without reaching .*transpose\.cu:\d+",
+        settings=PRINT,
+    ),
+    "int32 index": Plant(
+        (
+            (
+                "kernels/transpose.cu",
+                "source + r + (c - Shape::halo) * job.source_stride",
+                "source + r + int(c - Shape::halo) * int(job.source_stride)",
+            ),
+            (
+                "kernels/transpose.cu",
+                "(source + (y + i * down) * stride + x)",
+                "(source + (y + i * down) * int(stride) + x)",
+            ),
+        ),
+        "test_large",
+        r"transpose\.cu:\d+:\d+: runtime error: signed integer overflow",
+        build="asan",
+    ),
+    "misaligned vector access": Plant(
+        (
+            ("kernels/transpose.cu", "is_aligned(a, width, 1, ", "is_aligned(a, 1, 1, "),
+            ("kernels/transpose.cu", "is_aligned(a, width, batch", "is_aligned(a, 1, batch"),
+        ),
+        "test_transfer",
+        r"runtime error: (load|store) of misaligned address",
+        build="asan",
+    ),
+    "uninitialised read, output tail not written": Plant(
+        (
+            (
+                "kernels/reduce_kernels.cuh",
+                "if (partials)\n        partials[blockIdx.x] = total;",
+                "if (partials) {\n"
+                "        if (blockIdx.x + 1 < gridDim.x) partials[blockIdx.x] = total;\n"
+                "    }",
+            ),
+        ),
+        "test_reduce",
+        r"sums_are_accurate: element\(total, 0\) is -?nan",
+        settings=DEBUG,
+    ),
+    "wrong tail": Plant(
+        (("kernels/reduce_kernels.cuh", "if (rest && at", "if (rest > 1 && at"),),
+        "test_reduce",
+        r"sums_are_accurate: element\(total, 0\) is .*, expected",
+    ),
+    "NaN dropped in maximum": Plant(
+        (
+            (
+                "kernels/elementwise.cuh",
+                "if (a != a) return a;\n        if (a == b) return sign_bit(a) ? b : a;",
+                "if (a == b) return sign_bit(a) ? b : a;",
+            ),
+        ),
+        "test_elementwise",
+        r"nan_and_signed_zero: not true: isnan\(element\(largest, i\)\)",
+    ),
+    "skipped launch": Plant(
+        (
+            (
+                "kernels/reduce.cu",
+                "return target ? merge_partials(op, target, p.outer, rows.chunks, 1, result)"
+                " : PVG_OK;",
+                "return PVG_OK;",
+            ),
+        ),
+        "test_reduce",
+        r"sums_are_accurate: element\(total, 0\) is -?nan",
+        settings=DEBUG,
+    ),
+    "leak": Plant(
+        (("runtime/array.cu", "if (s->block) free_block", "if (s->bytes != 12) free_block"),),
+        "test_error",
+        r"memory_value\(PVG_MEMORY_USED\) is \d+, expected 0",
+    ),
+    "double free of device memory": Plant(
+        (
+            (
+                "runtime/array.cu",
+                "    deallocate(block);\n}\n\nvoid drop_storage",
+                "    deallocate(block);\n    deallocate(block);\n}\n\nvoid drop_storage",
+            ),
+        ),
+        "test_error",
+        r"memory_value\(PVG_MEMORY_BLOCKS\) is -\d+, expected 0",
+        settings=DIRECT,
+    ),
+    "double free of host memory": Plant(
+        (
+            (
+                "runtime/array.cu",
+                "    s->~Storage();\n    free(s);",
+                "    for (Storage *one : {s, s}) free(one);",
+            ),
+        ),
+        "test_array",
+        r"AddressSanitizer: attempting double-free[\s\S]*array\.cu:\d+",
+        build="asan",
+    ),
+    "stale error": Plant(
+        (
+            ("runtime/launch.cu", "stale = cudaGetLastError();", "stale = cudaPeekAtLastError();"),
+            (
+                "runtime/memory.cu",
+                "if (cudaMalloc(&p, bytes) != cudaSuccess) {\n        (void)cudaGetLastError();",
+                "if (cudaMalloc(&p, bytes) != cudaSuccess) {",
+            ),
+        ),
+        "test_memory",
+        r"out_of_memory_has_numbers: pvg_add\(a, a\) gave NULL.*cudaErrorMemoryAllocation",
+    ),
+    "read that does not wait for the writer": Plant(
+        (("runtime/stream.cu", "    PVG_PASS(wait_for(stream, writer));\n", ""),),
+        "test_stream",
+        r"read_waits_for_the_writer: element 0 is",
+    ),
+    "memory reused while another stream reads it": Plant(
+        (("runtime/array.cu", "if (home) stream_collects(home, s);", ""),),
+        "test_stream",
+        r"freed_while_another_stream_reads: element 0 is",
+    ),
+}
+
+
+class Tree:
+    """A copy of the sources and of what was built, and the untouched twin it is put back from."""
+
+    def __init__(self, folder):
+        self.work, self.untouched = folder / "work", folder / "untouched"
+        for name in [*SOURCES, *BUILT, LIBRARY]:
+            if (ROOT / name).exists():
+                copy(ROOT / name, self.work / name)
+        (self.work / LIBRARY).parent.mkdir(exist_ok=True)
+        self.controls = {}
+        binaries = sorted({self.binary(plant) for plant in PLANTS.values()})
+        self.make(*binaries)
+        copy(self.work, self.untouched)
+
+    @staticmethod
+    def binary(plant):
+        return f"build/tests/{plant.build}/{plant.test}"
+
+    def make(self, *targets):
+        """Build as `make` does, with this interpreter and independent of a make that called us."""
+        outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")
+        environment = {k: v for k, v in os.environ.items() if k not in outer}
+        environment["PYTHON"] = sys.executable
+        built = subprocess.run(
+            ["make", *targets],
+            cwd=self.work,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+        assert built.returncode == 0, f"the copy does not build:\n{built.stdout}{built.stderr}"
+
+    def run(self, plant):
+        """The exit status of the plant's test in the tree as it is, and all that it printed."""
+        environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", **plant.settings}
+        done = subprocess.run(
+            [self.work / self.binary(plant)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def control(self, plant):
+        key = (self.binary(plant), *sorted(plant.settings.items()))
+        if key not in self.controls:
+            self.controls[key] = self.run(plant)
+        return self.controls[key]
+
+    def apply(self, plant):
+        for name, old, new in plant.edits:
+            path = self.work / "cuda" / name
+            text = path.read_text()
+            assert text.count(old) == 1, f"{name} has this {text.count(old)} times, not once: {old}"
+            path.write_text(text.replace(old, new))
+
+    def restore(self):
+        """Bring back every file that has changed, with its old time: make finds nothing to do."""
+        for path in self.untouched.rglob("*"):
+            changed = self.work / path.relative_to(self.untouched)
+            time = path.stat().st_mtime_ns
+            if path.is_file() and not (changed.exists() and changed.stat().st_mtime_ns == time):
+                shutil.copy2(path, changed)
+
+
+def copy(source, target):
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copy2(source, target)
+
+
+@pytest.fixture(scope="module")
+def tree():
+    with tempfile.TemporaryDirectory(prefix="plants-") as folder:
+        yield Tree(Path(folder))
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_detector_finds(name, tree):
+    plant = PLANTS[name]
+    status, output = tree.control(plant)
+    assert status == 0, f"without the bug {plant.test} should pass:\n{output}"
+    assert not re.search(plant.report, output)
+    try:
+        tree.apply(plant)
+        tree.make(tree.binary(plant))
+        status, output = tree.run(plant)
+    finally:
+        tree.restore()
+    assert status != 0, f"{plant.test} passed in spite of the bug"
+    assert re.search(plant.report, output), f"{plant.test} failed, but not like that:\n{output}"

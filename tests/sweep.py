@@ -1,0 +1,394 @@
+"""A compact program that launches every kernel: each operation, dtype and access pattern, checked.
+
+Arrays have 4,096 elements or fewer wherever that is enough to choose the kernel, so the sweep also
+serves the slow checkers: compute-sanitizer (sanitize.py), the debug allocator (test_memory.py), and
+the test that no kernel of the library was left out (test_coverage.py). No pytest is needed.
+"""
+
+import subprocess
+import warnings
+from typing import NamedTuple
+
+import helpers
+import numpy as np
+from helpers import DTYPES, FLOATS, assert_close, assert_same, assert_within, put
+from references import (
+    BINARY,
+    FLOAT_FUNCTIONS,
+    UNARY,
+    binary_reference,
+    product_reference,
+    takes,
+    unary_reference,
+)
+
+import pyvecgpu as vg
+
+SHAPE = (6, 37)
+# Aligned vectors; unaligned ones; rows; any strides.
+PATTERNS = {
+    "contiguous": helpers.put,
+    "shifted": helpers.shifted(1),
+    "rows": helpers.padded_rows,
+    "strided": helpers.stepped,
+}
+
+
+class Case(NamedTuple):
+    """One group of checks. `dtype` is the one that its kernels are made for."""
+
+    name: str
+    dtype: np.dtype
+    run: object  # function of the device's name
+
+
+def cases():
+    """All cases, in a fixed order."""
+    found = []
+    for group in (
+        unary,
+        binary,
+        comparison_of_64_bits,
+        where,
+        moves,
+        casts,
+        reductions,
+        products,
+        layers,
+    ):
+        for dtype in DTYPES:
+            found += [Case(name, dtype, run) for name, run in group(dtype)]
+    return found
+
+
+def run(device, chosen=None):
+    """Run the cases (None: all) on a device; return how many. AssertionError: a wrong result."""
+    chosen = cases() if chosen is None else chosen
+    with np.errstate(all="ignore"):
+        for case in chosen:
+            try:
+                case.run(device)
+            except AssertionError as error:
+                raise AssertionError(f"{case.name} of {case.dtype} on {device}: {error}") from None
+    return len(chosen)
+
+
+def data(dtype, shape=SHAPE, seed=0):
+    """Small integers, so that all but the float functions are exact."""
+    return helpers.integers(np.random.default_rng([7, seed]), shape, dtype)
+
+
+# ---- Kernels of the library ----------------------------------------------------------------------
+
+
+def kernels(path):
+    """The kernels of a built library: {offset of the host symbol: readable name}."""
+    lines = subprocess.run(
+        ["nm", path], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    symbols = [line.split(" ", 2) for line in lines if " t _ZN3pvg" in line or " T _ZN3pvg" in line]
+    # No clones (a "."), no host stubs, nothing local to a function (_ZZ).
+    chosen = [
+        s for s in symbols if "_kernel" in s[2] and "." not in s[2] and "device_stub" not in s[2]
+    ]
+    names = "\n".join(symbol for _, _, symbol in chosen)
+    readable = subprocess.run(["c++filt"], input=names, capture_output=True, text=True, check=True)
+    pairs = zip(chosen, readable.stdout.splitlines(), strict=True)
+    return {int(offset, 16): shorten(name) for (offset, _, _), name in pairs}
+
+
+def shorten(name):
+    """A demangled kernel without its namespaces, return type and parameters."""
+    name = name.replace("(anonymous namespace)::", "").replace("pvg::", "").removeprefix("void ")
+    return name.rsplit(">(", 1)[0] + ">" if ">(" in name else name.split("(")[0]
+
+
+def launched(device):
+    """Offsets of the kernels in the launch log."""
+    return {record.offset for record in vg.launch_log(device)}
+
+
+# ---- Elementwise ---------------------------------------------------------------------------------
+
+
+def unary(dtype):
+    for name in UNARY:
+        if takes(name, dtype):
+            for pattern, make in PATTERNS.items():
+                yield (
+                    f"{name}, {pattern}",
+                    lambda device, name=name, make=make: check_unary(device, name, dtype, make),
+                )
+
+
+def check_unary(device, name, dtype, make):
+    x = data(dtype)
+    if name in ("log", "sqrt"):
+        x = np.abs(x)
+    result, reference = getattr(vg, name)(make(device, x)), unary_reference(name, x)
+    if name in FLOAT_FUNCTIONS:
+        assert_close(result, reference, name, device)
+    else:
+        assert_same(result, reference)
+
+
+def binary(dtype):
+    for name in BINARY:
+        if takes(name, dtype):
+            for pattern, make in PATTERNS.items():
+                yield (
+                    f"{name}, {pattern}",
+                    lambda device, name=name, make=make: check_binary(device, name, dtype, make),
+                )
+            yield (
+                f"{name}, broadcast",
+                lambda device, name=name: check_broadcast(device, name, dtype),
+            )
+            yield f"{name}, scalar", lambda device, name=name: check_scalar(device, name, dtype)
+
+
+def check_binary(device, name, dtype, make):
+    a, b = data(dtype), data(dtype, seed=1)
+    assert_same(getattr(vg, name)(make(device, a), make(device, b)), binary_reference(name, a, b))
+    if name not in ("divide", "equal"):
+        return
+    # Results of the wrong layout go through a temporary, or are written in place.
+    expected = binary_reference(name, a, b)
+    out = make(device, np.ones(SHAPE, expected.dtype))
+    getattr(vg, name)(put(device, a), make(device, b), out=out)
+    assert_same(out, expected)
+
+
+def check_broadcast(device, name, dtype):
+    a, row, column = data(dtype), data(dtype, (37,), 2), data(dtype, (6, 1), 3)
+    for other in (row, column):
+        assert_same(
+            getattr(vg, name)(put(device, a), put(device, other)), binary_reference(name, a, other)
+        )
+        assert_same(
+            getattr(vg, name)(put(device, other), put(device, a)), binary_reference(name, other, a)
+        )
+
+
+def check_scalar(device, name, dtype):
+    x = data(dtype, (1030,))
+    value = np.full((), 1, dtype)
+    array = put(device, x)
+    if takes(name, dtype):
+        assert_same(getattr(vg, name)(array, value.item()), binary_reference(name, x, value))
+        assert_same(getattr(vg, name)(value.item(), array), binary_reference(name, value, x))
+        assert_same(
+            getattr(vg, name)(array[::2], value.item()), binary_reference(name, x[::2], value)
+        )
+
+
+def comparison_of_64_bits(dtype):
+    """int64 beside uint64, which no common dtype holds, has kernels of its own."""
+    if dtype in (np.int64, np.uint64):
+        other = np.dtype(np.uint64 if dtype == np.int64 else np.int64)
+        for pattern, make in PATTERNS.items():
+
+            def check(device, make=make):
+                a, b = helpers.specials(dtype), helpers.specials(other)
+                a, b = (np.ascontiguousarray(x) for x in np.broadcast_arrays(a[:, None], b[None]))
+                for name in ("equal", "less", "greater_equal"):
+                    result = getattr(vg, name)(make(device, a), make(device, b))
+                    assert_same(result, binary_reference(name, a, b))
+
+            yield f"exact comparison, {pattern}", check
+
+
+def where(dtype):
+    for pattern, make in PATTERNS.items():
+
+        def check(device, make=make):
+            mask, a, b = data(np.dtype(bool)), data(dtype), data(dtype, seed=1)
+            assert_same(
+                vg.where(make(device, mask), make(device, a), make(device, b)), np.where(mask, a, b)
+            )
+
+        yield f"where, {pattern}", check
+
+
+# ---- Copies --------------------------------------------------------------------------------------
+
+
+def moves(dtype):
+    for pattern, make in PATTERNS.items():
+
+        def check(device, make=make):
+            x = data(dtype)
+            assert_same(make(device, x).copy(), x)
+            target = make(device, np.zeros(SHAPE, dtype))
+            target[...] = put(device, x)
+            assert_same(target, x)
+            target[...] = True
+            assert_same(target, np.ones(SHAPE, dtype))
+
+        yield f"copy and fill, {pattern}", check
+    for name, rows, columns, first in (
+        ("aligned", 64, 64, 0),
+        ("partial tiles", 48, 80, 0),
+        ("shifted", 49, 67, 1),
+        ("wide", 17, 200, 3),
+    ):
+
+        def check(device, rows=rows, columns=columns, first=first):
+            x = data(dtype, (rows, columns))
+            array = put(device, x)[:, first:]
+            assert_same(array.T.copy(), x[:, first:].T)
+            target = vg.zeros((columns - first, rows + first), dtype=dtype, device=device)
+            target[:, first:] = array.T
+            assert_same(target[:, first:], x[:, first:].T)
+
+        yield f"transposed copy, {name}", check
+
+
+def casts(dtype):
+    for source in DTYPES:
+        for pattern, make in PATTERNS.items():
+
+            def check(device, source=source, make=make):
+                x = (
+                    np.abs(data(source))
+                    if dtype.kind == "u" and source.kind != "b"
+                    else data(source)
+                )
+                assert_same(make(device, x).astype(dtype), x.astype(dtype))
+                target = make(device, np.zeros(SHAPE, dtype))
+                target[...] = put(device, x)
+                assert_same(target, x.astype(dtype))
+
+            yield f"cast from {source}, {pattern}", check
+
+
+# ---- Reductions ----------------------------------------------------------------------------------
+
+# (shape, axis): short and long rows, whole and in chunks, columns, both, and neither.
+REDUCED = {
+    "short rows": ((90, 45), 1),
+    "one long row": ((4090,), 0),
+    "columns": ((33, 60), 0),
+    "tall columns": ((2045, 2), 0),
+    "columns of a batch": ((5, 20, 7), 1),
+    "everything": ((31, 33), None),
+    "axes that do not touch": ((6, 7, 8), (0, 2)),
+    "shifted rows": ((1, 4091), 1),
+}
+
+
+def reductions(dtype):
+    for name in ("sum", "mean", "max", "min", "argmax"):
+        for shape_name, (shape, axis) in REDUCED.items():
+            if name == "argmax" and isinstance(axis, tuple):
+                continue
+
+            def check(
+                device, name=name, shape=shape, axis=axis, shifted=shape_name == "shifted rows"
+            ):
+                x = data(dtype, shape)
+                array = put(device, x)
+                if shifted:
+                    x, array = x[:, 1:], array[:, 1:]
+                check_reduction(device, name, x, array, axis)
+
+            yield f"{name}, {shape_name}", check
+
+        def check(device, name=name):
+            # Rows that are cut into chunks are longer than 4,096 elements; the stored ones are not.
+            x = data(dtype, (3, 1), 5)
+            long = np.broadcast_to(x, (3, 70_000))
+            check_reduction(device, name, long, vg.broadcast_to(put(device, x), long.shape), 1)
+
+        yield f"{name}, rows in chunks", check
+        yield f"{name}, of nothing", lambda device, name=name: check_of_nothing(device, name, dtype)
+
+
+def check_reduction(device, name, x, array, axis):
+    result = getattr(vg, name)(array, axis=axis)
+    if name != "mean":
+        np.testing.assert_array_equal(helpers.host(result), getattr(np, name)(x, axis=axis))
+        return
+    reference = np.mean(x, axis=axis, dtype=np.float64)
+    assert_within(result, reference, np.abs(reference) * 2.0**-23 + 2.0**-60)
+
+
+def check_of_nothing(device, name, dtype):
+    empty = put(device, np.zeros((0, 5), dtype))
+    if name == "sum":
+        assert_same(vg.sum(empty, axis=0), np.sum(np.zeros((0, 5), dtype), axis=0))
+    elif name == "mean":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the CPU's
+            mean = helpers.host(vg.mean(empty, axis=0))
+        assert np.isnan(mean).all()
+
+
+# ---- Products ------------------------------------------------------------------------------------
+
+# (m, k, n, batch): each size of tile, whole and partial. The batch makes up for the small matrices.
+PRODUCTS = {
+    "one tile": (32, 32, 32, 1),
+    "partial tiles": (33, 29, 31, 1),
+    "vectors": (1, 61, 1, 1),
+    "nothing to add": (5, 0, 7, 1),
+    "medium tiles": (33, 5, 35, 120),
+    "large tiles": (65, 3, 67, 120),
+}
+
+
+def operands_of_product(device, dtype, m, k, n, batch):
+    """One operand is a batch of one, repeated; both have few elements."""
+    a, b = data(dtype, (m, k)), data(dtype, (k, n), 1)
+    if batch == 1:
+        return a, b, put(device, a), put(device, b)
+    repeated = vg.broadcast_to(put(device, b), (batch, k, n))
+    return (
+        np.broadcast_to(a, (batch, m, k)),
+        np.broadcast_to(b, (batch, k, n)),
+        vg.broadcast_to(put(device, a), (batch, m, k)),
+        repeated,
+    )
+
+
+def products(dtype):
+    for name, sizes in PRODUCTS.items():
+
+        def check(device, sizes=sizes):
+            a, b, x, y = operands_of_product(device, dtype, *sizes)
+            assert_same(x @ y, product_reference(a, b))
+            if sizes[3] == 1:
+                assert_same(put(device, np.ascontiguousarray(a.T)).T @ y, product_reference(a, b))
+                assert_same(x @ put(device, np.ascontiguousarray(b.T)).T, product_reference(a, b))
+
+        yield f"product, {name}", check
+
+
+# (m, k, n): 120 tiles across make a row of large ones.
+LAYERS = (("one tile", 9, 20, 31), ("medium tiles", 33, 4, 7_650), ("large tiles", 65, 3, 15_300))
+
+
+def layers(dtype):
+    if dtype not in FLOATS:
+        return
+    for name, m, k, n in LAYERS:
+        for activation in (None, "sigmoid", "tanh", "relu"):
+
+            def check(device, m=m, k=k, n=n, activation=activation):
+                x, weight, bias = data(dtype, (m, k)), data(dtype, (n, k), 1), data(dtype, (n,), 2)
+                before = x @ weight.T + bias
+                result = vg.dense(
+                    put(device, x), put(device, weight), put(device, bias), activation
+                )
+                if activation in ("sigmoid", "tanh"):
+                    assert_close(result, unary_reference(activation, before), activation, device)
+                else:
+                    assert_same(result, np.maximum(before, 0) if activation else before)
+
+            yield f"dense with {activation}, {name}", check
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(f"{run(sys.argv[1])} cases")

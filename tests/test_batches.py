@@ -1,0 +1,132 @@
+"""Launch geometry: batches around 65,536, very tall and very wide shapes, sizes of 0."""
+
+import helpers
+import numpy as np
+import pytest
+from helpers import DTYPES, assert_same, put
+
+import pyvecgpu as vg
+
+
+@pytest.mark.parametrize("batch", [65_535, 65_536, 100_000])
+def test_batches_of_products(device, rng, batch):
+    """A grid's y and z end at 65,535 blocks; a launch beyond is an error, or silently nothing."""
+    a = helpers.integers(rng, (batch, 1, 2), np.dtype(np.float32))
+    b = helpers.integers(rng, (batch, 2, 1), np.dtype(np.float32))
+    a[0] = b[0] = a[-1] = b[-1] = 3
+    expected = np.matmul(a, b)
+    assert expected[0, 0, 0] == expected[-1, 0, 0] == 18
+    x, y = put(device, a), put(device, b)
+    assert_same(x @ y, expected)
+    helpers.assert_works(device)
+
+
+@pytest.mark.parametrize("batch", [65_535, 65_536, 100_000])
+def test_batches_of_other_operations(device, rng, batch):
+    x = helpers.integers(rng, (batch, 3), np.dtype(np.int32))
+    array = put(device, x)
+    assert_same(vg.sum(array, axis=1), x.sum(axis=1))
+    assert_same(vg.max(array, axis=0), x.max(axis=0))
+    assert_same(array.T.copy(), x.T)
+    assert_same(array + array[:, :1], x + x[:, :1])
+    assert_same(array[:, 1:] * 2, x[:, 1:] * np.int32(2))
+    vector = helpers.integers(rng, 3, np.dtype(np.float32))
+    assert_same(array.astype(np.float32) @ put(device, vector), x.astype(np.float32) @ vector)
+    cubes = x.reshape(-1)[: batch * 2].reshape(batch, 2, 1)
+    assert_same(vg.permute_dims(put(device, cubes), (0, 2, 1)).copy(), cubes.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("batch", [65_535, 65_536])
+def test_batches_of_dense_layers(device, rng, batch):
+    x, weight = (helpers.integers(rng, s, np.dtype(np.float32)) for s in ((batch, 3), (2, 3)))
+    assert_same(
+        vg.dense(put(device, x), put(device, weight), None, "relu"), np.maximum(x @ weight.T, 0)
+    )
+
+
+@pytest.mark.parametrize("shape", [(3_000_000, 1), (1, 3_000_000)], ids=str)
+def test_three_million_rows_or_columns(device, rng, shape):
+    x = rng.integers(0, 256, shape, np.uint8)
+    array = put(device, x)
+    long = 0 if shape[0] > 1 else 1
+    assert_same(vg.sum(array, axis=long), x.sum(axis=long))
+    assert_same(vg.sum(array, axis=1 - long), x.sum(axis=1 - long))
+    assert_same(vg.argmax(array), np.asarray(x.argmax()))
+    assert_same(vg.max(array, axis=1 - long), x.max(axis=1 - long))
+    assert_same(array.T.copy(), x.T)
+    assert_same(array + array.reshape(-1)[:1], x + x.reshape(-1)[:1])
+    assert_same(
+        (array == array.T.reshape(shape)).astype(np.uint8).sum(), np.asarray(np.uint64(x.size))
+    )
+
+
+def test_products_of_long_and_thin_matrices(device, rng):
+    n = 70_000
+    a, b = (
+        helpers.integers(rng, (n, 1), np.dtype(np.float32)),
+        helpers.integers(rng, (1, 3), np.dtype(np.float32)),
+    )
+    assert_same(put(device, a) @ put(device, b), a @ b)
+    assert_same(put(device, b).T @ put(device, a).T, b.T @ a.T)
+    ones = np.ones((1, n), np.float32)
+    assert_same(
+        put(device, ones) @ put(device, a), (ones.astype(np.float64) @ a).astype(np.float32)
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_sizes_of_zero_leave_no_error_behind(device, dtype):
+    for shape in ((0,), (0, 3), (3, 0), (2, 0, 3)):
+        x = put(device, np.zeros(shape, dtype))
+        for result in (
+            x + x,
+            x == x,
+            x.copy(),
+            x.T.copy(),
+            x.astype(np.float64),
+            vg.where(x == x, x, x),
+            x @ x.mT if len(shape) > 1 else x,
+        ):
+            assert 0 in result.shape or len(shape) > 1
+        assert vg.sum(x, axis=0).shape == shape[1:]
+        helpers.assert_works(device)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_lengths_around_vectors_warps_and_blocks(device, rng, dtype):
+    for n in (
+        1,
+        2,
+        3,
+        5,
+        7,
+        8,
+        9,
+        15,
+        16,
+        17,
+        31,
+        32,
+        33,
+        63,
+        64,
+        65,
+        127,
+        255,
+        256,
+        257,
+        1023,
+        1024,
+        1025,
+        2047,
+        2053,
+        4096,
+        4099,
+        16_381,
+    ):
+        x = helpers.numbers(rng, n, dtype)
+        array = put(device, x)
+        assert_same(array * array, x * x, str(n))
+        assert_same(array.copy(), x)
+        assert_same(vg.max(array), np.max(x))
+        assert_same(array.astype(bool), x.astype(bool))

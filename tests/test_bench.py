@@ -1,0 +1,242 @@
+"""The measurements: the commands run, a wrong result is told, and the figures are well-formed."""
+
+import json
+import math
+import types
+
+import numpy as np
+import pytest
+
+import pyvecgpu as vg
+from pyvecgpu import __main__ as command
+from pyvecgpu import bench
+from pyvecgpu.bench import goals, libraries, matmul, overhead, report, streaming, timing
+
+NAMES = ("streaming", "matmul", "overhead")
+
+
+def run(capsys, *arguments):
+    code = command.main(["bench", *arguments])
+    output = capsys.readouterr()
+    return code, output.out, output.err
+
+
+def read_strictly(path):
+    def refuse(name):
+        raise ValueError(f"{name} is no JSON")
+
+    return json.loads(path.read_text(), parse_constant=refuse)
+
+
+# The commands -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands(name, device, capsys, tmp_path):
+    path = tmp_path / "figures.json"
+    code, out, err = run(capsys, name, "--quick", "--device", device, "--json", str(path))
+    assert code == 0 and err == ""
+    figures = read_strictly(path)
+    assert figures["benchmark"] == name and figures["quick"] is True
+    assert figures["device"] == str(vg.Device(device)) and figures["date"].endswith("+00:00")
+    assert figures["versions"]["numpy"] == np.__version__
+    assert len(figures["goals"]) == len(bench.BENCHMARKS[name].GOALS)
+    for row in figures["rows"]:
+        assert row["name"] in out
+        result = row["results"]["pyvecgpu"]
+        assert 0 < result["low"] <= result["seconds"] <= result["high"]
+        assert result["wrong"] is False and result["error"] <= row.get("error_allowed", 1e-6)
+
+
+@pytest.mark.devices("sim")
+def test_the_simulated_card_is_no_gpu(device, capsys):
+    code, out, _ = run(capsys, "matmul", "--device", device, "--peers", "torch,cupy")
+    assert code == 0
+    assert "times say nothing about a GPU" in out and "torch and cupy left out" in out
+    assert out.count("not measured") == len(matmul.GOALS)
+
+
+def test_the_cpu_is_no_gpu(capsys):
+    code, out, _ = run(capsys, "overhead", "--quick", "--device", "cpu")
+    assert code == 0 and "There is no GPU in this" in out and "numpy" in out
+
+
+def test_bad_arguments(capsys, tmp_path):
+    for arguments in ([], ["speed"], ["matmul", "--peers", "jax"]):
+        with pytest.raises(SystemExit) as end:
+            command.main(["bench", *arguments])
+        assert end.value.code == 2
+    capsys.readouterr()
+    code, _, err = run(capsys, "matmul", "--device", "gpu")
+    assert code == 2 and "no device is called 'gpu'" in err
+    missing = str(tmp_path / "missing" / "figures.json")
+    code, _, err = run(capsys, "matmul", "--device", "cpu", "--json", missing)
+    assert code == 1 and err.startswith("bench: ")
+
+
+def test_a_peer_that_is_not_installed():
+    gpu = types.SimpleNamespace(type="cuda")
+    with pytest.raises(ModuleNotFoundError, match="no_such_peer is not installed here"):
+        bench.available_peers(gpu, ["no_such_peer"])
+
+
+# Wrong results ------------------------------------------------------------------------------------
+
+
+def row_with(calls):
+    row = streaming.add(100, "100")
+    row.calls = calls
+    return row
+
+
+def write_half(vg, a, b, out):
+    vg.add(a[:50], b[:50], out=out[:50])
+    return out
+
+
+WRONG = {
+    "another operation": lambda vg, a, b, out: vg.subtract(a, b, out=out),
+    "nothing written": lambda vg, a, b, out: out,
+    "half written": write_half,
+    "one element off": lambda vg, a, b, out: vg.add(a, b, out=out) + (vg.arange(100) == 99) * 1e-3,
+    "another shape": lambda vg, a, b, out: vg.add(a, b, out=out)[:99],
+}
+
+
+@pytest.mark.devices("cpu", "sim")
+@pytest.mark.parametrize("mistake", WRONG)
+def test_a_wrong_result_is_told(mistake, device, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(streaming, "rows", lambda size: [row_with({"pyvecgpu": WRONG[mistake]})])
+    path = tmp_path / "figures.json"
+    with vg.device(device):
+        code, _, err = run(capsys, "streaming", "--device", device, "--json", str(path))
+    assert code == 1 and "bench: add, 100: the result of pyvecgpu is wrong" in err
+    result = read_strictly(path)["rows"][0]["results"]["pyvecgpu"]
+    assert result["wrong"] is True and (result["error"] is None or result["error"] > 1e-7)
+
+
+class Peer(libraries.PyvecgpuOnCpu):
+    name = "torch"
+
+
+def test_a_wrong_peer_is_told(capsys):
+    cpu = vg.Device("cpu")
+    right, wrong = streaming.same(lambda m, a, b, out: m.add(a, b, out=out), "pyvecgpu"), WRONG
+    row = row_with(right | {"torch": wrong["another operation"]})
+    both = [libraries.PyvecgpuOnCpu(cpu), Peer(cpu)]
+    effort = timing.Effort(rounds=3)
+    results = timing.measure(row, both, timing.pool_for([row]), effort)
+    assert not results["pyvecgpu"].wrong and results["torch"].wrong
+    assert bench.tell_wrong([{"name": row.name, "results": results}]) == 1
+    assert capsys.readouterr().err.startswith("bench: add, 100: the result of torch is wrong")
+    assert "| torch " in bench.rate_line(row, results)
+
+
+def test_a_wrong_call_is_told(capsys, monkeypatch):
+    one = np.ones(1, np.float32)
+    row = overhead.Call("a + b", [one, one], overhead.numpy_way(lambda m, a, b: a - b), np.add)
+    monkeypatch.setattr(overhead, "rows", lambda: [row])
+    code, _, err = run(capsys, "overhead", "--quick", "--device", "cpu")
+    assert code == 1 and "a + b: the result of pyvecgpu is wrong" in err
+
+
+def test_relative_error(monkeypatch):
+    monkeypatch.setattr(timing, "CHUNK", 3)
+    expected = np.arange(10.0)
+    norm = math.sqrt(285)
+    assert timing.relative_error(expected, expected) == 0
+    for index in (0, 5, 9):
+        values = expected.copy()
+        values[index] += 2
+        assert abs(timing.relative_error(values, expected) - 2 / norm) <= 1e-15
+        values[index] = np.nan
+        assert math.isnan(timing.relative_error(values, expected))
+    assert timing.relative_error(expected[:9], expected) == math.inf
+    assert timing.relative_error(np.float32(1.5), np.float64(1.0), np.float64(100)) == 0.005
+
+
+# How it is measured -------------------------------------------------------------------------------
+
+
+def test_operands_are_random_and_rotate_over_three_caches():
+    row = streaming.add(2**20, "2^20")
+    assert timing.number_of_sets(row, 50 * 2**20) == math.ceil(150 / 12)
+    assert timing.number_of_sets(row, 0) == 1
+    pool = timing.RandomPool(1000)
+    a, b = pool.take((10, 100), np.float32), pool.take((10, 100), np.float64)
+    assert a.shape == b.shape == (10, 100) and (a.dtype, b.dtype) == (np.float32, np.float64)
+    assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) <= 0.2 and 0.9 <= a.std() <= 1.1
+
+
+def test_full_sizes_are_those_of_the_goals():
+    for module in (streaming, matmul):
+        names = {row.name: row for row in module.rows("full")}
+        for goal in module.GOALS:
+            assert {"pyvecgpu", goal.peer} <= set(names[goal.row].calls)
+    assert overhead.GOALS[0].row in [row.name for row in overhead.rows()]
+
+
+def result(seconds):
+    return timing.Result(seconds, seconds, seconds, 1, 0.0)
+
+
+def test_goals():
+    goal = goals.Ratio("add", "torch", 0.97)
+    for ours, met in ((1.0, True), (1.03, True), (1.04, False)):
+        verdict = goal.judge({"add": {"pyvecgpu": result(ours), "torch": result(1.0)}})
+        assert verdict.met is met and abs(verdict.measured - 1 / ours) <= 1e-12
+        assert verdict.sentence().endswith("met" if met else "NOT met")
+    beyond = goals.Beyond("a + b", overhead.BARE, 2.5)
+    for ours, met in ((5e-6, True), (5.7e-6, False)):
+        table = {"a + b": {"pyvecgpu": result(ours), overhead.BARE: result(3e-6)}}
+        assert beyond.judge(table).met is met
+    for unmeasured in (goal, beyond):
+        for table in ({}, {"add": {"pyvecgpu": result(1.0)}, "a + b": {"pyvecgpu": result(1.0)}}):
+            verdict = unmeasured.judge(table)
+            assert verdict.met is None and verdict.sentence().endswith(": not measured")
+
+
+def test_rates():
+    assert timing.rate_text(12 * 2**28, 0.74e-3, "B/s") == "4.35 TB/s"
+    assert timing.rate_text(4e6, 1e-3, "FLOP/s") == "4 GFLOP/s"
+
+
+@pytest.mark.devices("cuda")
+def test_bare_launch(device):
+    if overhead.find_nvcc() is None:
+        with pytest.raises(OSError, match="no nvcc"):
+            overhead.BareLaunch(vg.Device(device))
+    else:
+        bare = overhead.BareLaunch(vg.Device(device))
+        bare.launch(10)
+        bare.wait()
+
+
+def test_without_nvcc_there_is_no_bare_launch(monkeypatch):
+    monkeypatch.setattr(overhead.shutil, "which", lambda place: None)
+    with pytest.raises(OSError, match="no nvcc"):
+        overhead.BareLaunch(None)
+
+
+# The report ---------------------------------------------------------------------------------------
+
+
+def test_report(capsys, tmp_path, monkeypatch):
+    folder = tmp_path / "docs" / "measured"
+    folder.mkdir(parents=True)
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    monkeypatch.chdir(tmp_path)
+    assert report.main(["--check"]) == 1 and "out of date" in capsys.readouterr().err
+    assert report.main([]) == 0 and report.NONE in readme.read_text()
+    for name in NAMES:
+        arguments = ["--quick", "--device", "cpu", "--json", str(folder / f"{name}.json")]
+        assert run(capsys, name, *arguments)[0] == 0
+    assert report.main([]) == 0 and report.main(["--check"]) == 0
+    text = readme.read_text()
+    assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
+    for row in streaming.rows("quick") + matmul.rows("quick") + overhead.rows():
+        assert f"\n| {row.name} | " in text
+    readme.write_text("no markers")
+    with pytest.raises(ValueError, match="lacks the markers"):
+        report.main([])

@@ -1,0 +1,430 @@
+"""Finding and loading the libraries, and the environment: every case in a process of its own.
+
+No driver, no device, libraries planted beside the program, overrides, broken files, garbage in
+PYVECGPU_* variables. Importing never fails, and the CPU device always works.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+import helpers
+import pytest
+
+import pyvecgpu as vg
+from pyvecgpu.native import library
+from pyvecgpu.native.abi import FUNCTIONS, SIMULATOR_FUNCTIONS
+
+SIM = os.path.join(library.PACKAGE, library.FILES["sim"])
+CUDA = os.path.join(library.PACKAGE, library.FILES["cuda"])
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+# Prints what a device does: its first values, or the exception.
+USE = """
+import json, sys, warnings
+warnings.simplefilter("always")
+with warnings.catch_warnings(record=True) as caught:
+    import pyvecgpu as vg
+    report = []
+    for device in {devices!r}:
+        try:
+            report.append(vg.ones(2, device=device).tolist())
+        except Exception as error:
+            report.append([type(error).__name__, str(error)])
+    report.append([str(w.message) for w in caught if "pyvecgpu" in str(w.message).lower()])
+print(json.dumps(report))
+"""
+
+
+def use(*devices, flags=(), **options):
+    return helpers.child_result(USE.format(devices=devices), *flags, **options)
+
+
+# ---- Import and the default device ---------------------------------------------------------------
+
+
+def test_import_makes_no_cuda_call_and_is_quick():
+    code = """
+import json, sys, time
+import numpy
+start = time.perf_counter()
+import pyvecgpu
+seconds = time.perf_counter() - start
+maps = open("/proc/self/maps").read()
+print(json.dumps([seconds, "libpyvecgpu" in maps, "libcuda" in maps, "numpy.ma" in sys.modules]))
+"""
+    runs = [helpers.child_result(code) for _ in range(3)]
+    assert min(run[0] for run in runs) < 0.2
+    assert not any(run[1] or run[2] for run in runs)
+
+
+def test_importing_twice_gives_one_state():
+    code = """
+import json, sys
+import pyvecgpu as first
+from pyvecgpu.native import library
+a = first.ones(2, device="sim")
+import pyvecgpu as second
+import importlib
+print(json.dumps([first is second, second.Device("sim") is a.device, len(library.loaded())]))
+"""
+    assert helpers.child_result(code) == [True, True, 1]
+
+
+def test_cpu_is_the_default_without_a_gpu():
+    code = """
+import json, pyvecgpu as vg
+print(json.dumps([str(vg.zeros(1).device), vg.is_available(), [str(d) for d in vg.devices()][0]]))
+"""
+    for visible in ("", "-1", "99"):
+        assert helpers.child_result(code, CUDA_VISIBLE_DEVICES=visible) == ["cpu", False, "cpu"]
+
+
+@pytest.mark.skipif(not os.path.exists(CUDA), reason="the GPU library is not built")
+@pytest.mark.parametrize("visible", ["", "-1", "99", "nonsense"])
+def test_no_visible_device(visible):
+    unavailable, on_cpu, _ = use("cuda", "cpu", CUDA_VISIBLE_DEVICES=visible)
+    assert unavailable[0] == "DeviceUnavailableError"
+    assert "driver" in unavailable[1]
+    assert on_cpu == [1, 1]
+
+
+def test_the_reason_is_the_same_each_time():
+    first, second, on_cpu, _ = use("cuda", "cuda:0", "cpu", CUDA_VISIBLE_DEVICES="")
+    assert first == second
+    assert issubclass(vg.DeviceUnavailableError, RuntimeError)
+    assert on_cpu == [1, 1]
+
+
+def test_a_device_chosen_by_the_environment():
+    code = "import json, pyvecgpu as vg; print(json.dumps(str(vg.zeros(1).device)))"
+    for name, chosen in (("sim", "sim:0"), ("cpu", "cpu"), ("sim:0", "sim:0")):
+        assert helpers.child_result(code, PYVECGPU_DEVICE=name) == chosen
+    done = helpers.run_child(code, PYVECGPU_DEVICE="cuda", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 1
+    assert "DeviceUnavailableError" in done.stderr, "a device that was asked for is never replaced"
+
+
+# ---- Planted libraries ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def planted(tmp_path):
+    """A folder with libraries of our names that end the process when they are loaded."""
+    source = tmp_path / "evil.c"
+    source.write_text(
+        "#include <unistd.h>\n__attribute__((constructor)) static void run(void) { _exit(66); }\n"
+    )
+    for name in library.FILES.values():
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / name, source], check=True)
+    return tmp_path
+
+
+@needs_compiler
+def test_planted_libraries_are_not_loaded(planted):
+    code = """
+import json, pyvecgpu as vg
+print(json.dumps([vg.ones(2, device="sim").tolist(), vg.is_available("cuda") in (True, False),
+                  [line.split()[-1] for line in open("/proc/self/maps") if "libpyvecgpu" in line]]))
+"""
+    paths = os.pathsep.join([str(planted), str(helpers.ROOT)])
+    for options in (
+        {"cwd": planted},
+        {"LD_LIBRARY_PATH": planted},
+        {"PYTHONPATH": paths},
+        {
+            "cwd": planted,
+            "LD_LIBRARY_PATH": planted,
+            "PYTHONPATH": paths,
+            "PATH": f"{planted}:{os.environ['PATH']}",
+        },
+    ):
+        values, _, mapped = helpers.child_result(code, **options)
+        assert values == [1, 1]
+        assert set(mapped) <= {SIM, CUDA}
+
+
+@needs_compiler
+def test_the_planted_library_would_have_been_noticed(planted):
+    code = f"import ctypes; ctypes.CDLL({str(planted / 'libpyvecgpu_sim.so')!r})"
+    assert helpers.run_child(code).returncode == 66
+
+
+# ---- Overrides -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """A copy of the simulated card's library that only its owner may write."""
+    path = tmp_path / "copy of a library.so"
+    shutil.copyfile(SIM, path)
+    path.chmod(0o644)
+    return path
+
+
+def test_an_override_is_loaded_and_said_so(copied):
+    values, messages = use("sim", PYVECGPU_SIM_LIBRARY=copied)
+    assert values == [1, 1]
+    assert len(messages) == 1
+    assert "PYVECGPU_SIM_LIBRARY" in messages[0] and str(copied) in messages[0]
+
+
+def test_an_override_may_replace_the_gpu_library(copied):
+    """The simulated card's build has the same functions: it answers as "cuda"."""
+    values, messages = use("cuda", PYVECGPU_LIBRARY=copied)
+    assert values == [1, 1]
+    assert "PYVECGPU_LIBRARY" in messages[0]
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E"])
+def test_overrides_are_ignored_in_isolated_mode(tmp_path, flag):
+    code = f"import sys; sys.path.insert(0, {str(helpers.ROOT)!r})\n" + USE.format(devices=["sim"])
+    values, messages = helpers.child_result(code, flag, PYVECGPU_SIM_LIBRARY=tmp_path / "absent.so")
+    assert values == [1, 1]
+    assert messages == []
+
+
+def test_overrides_that_are_refused(copied, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path, reason in (
+        ("libpyvecgpu_sim.so", "absolute"),
+        ("./libpyvecgpu_sim.so", "absolute"),
+        (tmp_path / "absent.so", "No such file"),
+        (folder, "regular file"),
+        (fifo, "regular file"),
+        ("/dev/zero", "regular file"),
+    ):
+        refused, on_cpu, _ = use("sim", "cpu", PYVECGPU_SIM_LIBRARY=path, cwd=tmp_path)
+        assert refused[0] == "DeviceUnavailableError"
+        assert reason in refused[1] and "PYVECGPU_SIM_LIBRARY" in refused[1]
+        assert on_cpu == [1, 1]
+    for mode in (0o664, 0o646, 0o666):
+        copied.chmod(mode)
+        refused, on_cpu, _ = use("sim", "cpu", PYVECGPU_SIM_LIBRARY=copied)
+        assert refused[0] == "DeviceUnavailableError"
+        assert "write" in refused[1]
+        assert on_cpu == [1, 1]
+
+
+def test_a_refused_override_does_not_fall_back_silently(tmp_path):
+    code = "import pyvecgpu as vg; vg.zeros(1)"
+    done = helpers.run_child(code, PYVECGPU_LIBRARY=tmp_path / "absent.so")
+    assert done.returncode == 1
+    assert "PYVECGPU_LIBRARY" in done.stderr
+
+
+# ---- Broken libraries ----------------------------------------------------------------------------
+
+
+def broken(copied, kind):
+    """Spoil a copy of the library; return what the reason has to contain."""
+    content = bytearray(copied.read_bytes())
+    if kind == "empty":
+        content = b""
+    elif kind == "text":
+        content = b"not a library\n" * 100
+    elif kind == "half":
+        content = content[: len(content) // 2]
+    elif kind == "without its last byte":
+        content = content[:-1]
+    elif kind == "header alone":
+        content = content[:64]
+    elif kind == "another machine":
+        content[18:20] = struct.pack("<H", 183 if content[18] == 62 else 62)  # aarch64, x86-64
+    elif kind == "32 bits":
+        content[4] = 1
+    elif kind == "big-endian":
+        content[5] = 2
+    elif kind == "garbage after the header":
+        content[64:2000] = os.urandom(1936)
+    copied.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["empty", "text", "half", "without its last byte", "header alone", "another machine", "32 bits", "big-endian",
+     "garbage after the header"],
+)  # fmt: skip
+def test_broken_libraries(copied, kind):
+    broken(copied, kind)
+    refused, again, on_cpu, _ = use("sim", "sim:0", "cpu", PYVECGPU_SIM_LIBRARY=copied)
+    assert refused[0] == again[0] == "DeviceUnavailableError"
+    assert str(copied) in refused[1]
+    assert on_cpu == [1, 1]
+
+
+STRANGERS = {
+    "no symbols": "int unrelated;",
+    "no functions but the version": "int pvg_abi_version(void) { return 1; }",
+    "another ABI version": "int pvg_abi_version(void) { return 2; }",
+    "ABI version 0": "int pvg_abi_version(void) { return 0; }",
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_libraries_that_do_not_belong_here(tmp_path, kind):
+    source, path = tmp_path / "stranger.c", tmp_path / "stranger.so"
+    source.write_text(STRANGERS[kind])
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", path, source], check=True)
+    path.chmod(0o755)
+    refused, on_cpu, _ = use("sim", "cpu", PYVECGPU_SIM_LIBRARY=path)
+    assert refused[0] == "DeviceUnavailableError"
+    assert str(path) in refused[1]
+    if "version" in kind and "no functions" not in kind:
+        assert "ABI version" in refused[1]
+    assert on_cpu == [1, 1]
+
+
+def test_without_any_library(tmp_path):
+    """A checkout that is not built: the message says what to type."""
+    package = tmp_path / "pyvecgpu"
+    shutil.copytree(library.PACKAGE, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    sim, cuda, on_cpu, _ = use("sim", "cuda", "cpu", cwd=tmp_path, PYTHONPATH=tmp_path)
+    assert sim[0] == cuda[0] == "DeviceUnavailableError"
+    assert "make sim" in sim[1] and str(package) in sim[1]
+    assert "make" in cuda[1]
+    assert on_cpu == [1, 1]
+    done = subprocess.run(
+        [sys.executable, "-m", "pyvecgpu", "info"], cwd=tmp_path, capture_output=True, text=True,
+        env=helpers.child_environment(PYTHONPATH=tmp_path), timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "not built" in done.stdout
+
+
+# ---- Environment variables -----------------------------------------------------------------------
+
+GARBAGE = {
+    "PYVECGPU_DEVICE": [
+        "gpu",
+        "cuda:-1",
+        "cuda:",
+        "sim:99999999999",
+        "cpu:0",
+        " cpu",
+        "CUDA",
+        "\u0663",
+        "x" * 5000,
+    ],
+    "PYVECGPU_SYNC": ["2", "yes", "-1", "1 ", "\u0661"],
+    "PYVECGPU_ALLOCATOR": ["slow", "POOL", "1", "debug "],
+    "PYVECGPU_MEMORY_LIMIT": ["abc", "-1", "0", "1.5G", "9" * 30, "1X", "10 M", "\u0665", "1e9"],
+    "PYVECGPU_LAUNCH_LOG": ["/", "/nonexistent/folder/log", "/proc/self/nothing"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(n, v) for n, vs in GARBAGE.items() for v in vs], ids=lambda v: v[:30]
+)
+def test_garbage_in_variables(name, value):
+    """A ValueError that names the variable, at first use and each time; importing still works."""
+    sim, on_cpu, _ = use("sim", "cpu", **{name: value})
+    for kind, message in (sim, on_cpu):
+        assert kind == "ValueError", message
+        assert name in message
+
+
+def test_several_variables_in_one_process():
+    """What a table of all mistakes would say; and garbage that is not text."""
+    code = USE.format(devices=["sim"])
+    environment = {os.fsencode(k): os.fsencode(v) for k, v in helpers.child_environment().items()}
+    for name in GARBAGE:
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment | {os.fsencode(name): b"\xff\xfe\x80"},
+            capture_output=True, cwd=helpers.ROOT, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout.splitlines()[-1])
+        if name == "PYVECGPU_LAUNCH_LOG":  # any bytes make a file name
+            assert report[0] == [1, 1]
+            os.unlink(os.path.join(os.fsencode(helpers.ROOT), b"\xff\xfe\x80"))
+        else:
+            assert report[0][0] == "ValueError" and name in report[0][1]
+
+
+def test_a_limit_above_the_cards_memory():
+    sim, _ = use("sim", PYVECGPU_MEMORY_LIMIT="900T")
+    assert sim[0] == "ValueError"
+    assert "PYVECGPU_MEMORY_LIMIT" in sim[1]
+
+
+def test_variables_do_what_they_say(tmp_path):
+    code = """
+import json, pyvecgpu as vg
+x = vg.ones(1000, device="sim") + 1.0
+try:
+    vg.zeros(3 << 20, dtype="uint8", device="sim")
+    error = ""
+except vg.OutOfMemoryError as caught:
+    error = "out of memory"
+print(json.dumps([vg.memory_info("sim").limit, error]))
+"""
+    log = tmp_path / "launches"
+    limit, error = helpers.child_result(
+        code, PYVECGPU_MEMORY_LIMIT="2M", PYVECGPU_LAUNCH_LOG=log, PYVECGPU_SYNC=1
+    )
+    assert limit == 2 << 20
+    assert error == "out of memory"
+    lines = log.read_text().splitlines()
+    assert lines and all(line.startswith("sim ") and "_kernel" in line for line in lines)
+
+
+def test_empty_variables_count_as_unset():
+    values, messages = use(
+        "sim", **dict.fromkeys(GARBAGE, ""), PYVECGPU_SIM_LIBRARY="", PYVECGPU_LIBRARY=""
+    )
+    assert values == [1, 1]
+    assert messages == []
+
+
+def test_an_unknown_variable_gives_a_warning():
+    values, messages = use("sim", PYVECGPU_SINC="1")
+    assert values == [1, 1]
+    assert len(messages) == 1
+    assert "PYVECGPU_SINC" in messages[0] and "PYVECGPU_SYNC" in messages[0]
+
+
+# ---- Symbols -------------------------------------------------------------------------------------
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_every_symbol_is_declared(device):
+    """restype and argtypes of every function; what is not in the table is not there."""
+    loaded = library.load(device)
+    table = FUNCTIONS | (SIMULATOR_FUNCTIONS if device == "sim" else {})
+    for name, (restype, argtypes) in table.items():
+        function = getattr(loaded, name)
+        assert function.restype is restype
+        assert list(function.argtypes) == argtypes
+    for name in (
+        "pvg_not_there",
+        "malloc",
+        "cudaMalloc",
+        "pvg_sim_set" if device == "cuda" else "pvg_no",
+    ):
+        with pytest.raises(AttributeError, match=name):
+            getattr(loaded, name)
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_arguments_are_checked(device):
+    """Numbers that do not fit, and things that are none, do not reach C."""
+    loaded = library.load(device)
+    for arguments in (
+        (0, 11, 1),
+        (0, 11, 1, 5),
+        (0, 11, 1, "shape"),
+        ("0", 11, 1, None),
+        (0, 11.0, 1, None),
+    ):
+        with pytest.raises((TypeError, ctypes.ArgumentError)):
+            loaded.pvg_array_empty(*arguments)

@@ -1,0 +1,261 @@
+"""Threads, garbage collection, forks and exits: no deadlock, no output, status 0."""
+
+import gc
+import threading
+
+import helpers
+import numpy as np
+import pytest
+from helpers import assert_same, put
+
+import pyvecgpu as vg
+
+
+def in_threads(functions):
+    """Run functions in threads at once; raise what any of them raised."""
+    errors = []
+
+    def guarded(function):
+        try:
+            function()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(f,)) for f in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "a thread hangs"
+    if errors:
+        raise errors[0]
+
+
+def test_made_in_one_thread_freed_in_another(device):
+    made = []
+    in_threads(
+        [lambda: made.extend(vg.full(1000, i, dtype="float32", device=device) for i in range(50))]
+    )
+    in_threads(
+        [
+            lambda: assert_same(vg.sum(made[7]), np.array(7000, np.float32)),
+            lambda: made.pop(),
+            made.clear,
+        ]
+    )
+    assert not made
+    helpers.assert_works(device)
+
+
+def test_threads_give_the_same_bits_as_one(device, rng):
+    x, y = (rng.standard_normal((60, 50)).astype(np.float32) for _ in range(2))
+
+    def work():
+        a, b = put(device, x), put(device, y)
+        return [
+            helpers.bits(v)
+            for v in (vg.exp(a) @ b.T, vg.sum(a * b, axis=0), vg.tanh(a)[::2].T.copy())
+        ]
+
+    expected = work()
+    results = []
+    in_threads([lambda: results.extend(work() for _ in range(5)) for _ in range(4)])
+    assert len(results) == 20
+    assert all(result == expected for result in results)
+
+
+def test_errors_belong_to_their_thread(device):
+    """Each thread reads its own error text."""
+
+    def work(n):
+        a, b = put(device, np.zeros(n, np.float32)), put(device, np.zeros(n + 1, np.float32))
+        for _ in range(100):
+            try:
+                a + b
+            except ValueError as error:
+                assert str(n) in str(error)
+
+    in_threads([lambda n=n: work(n) for n in (11, 222, 3333)])
+
+
+def test_one_array_read_by_many_threads(device):
+    x = np.arange(5000, dtype=np.float32)
+    array = put(device, x)
+    in_threads([lambda: [assert_same(array + 1.0, x + 1) for _ in range(20)] for _ in range(4)])
+
+
+def test_garbage_collection_during_allocations(device):
+    """A collection, and with it __del__ of arrays, may begin inside any call."""
+
+    class Cycle:
+        def __init__(self):
+            self.me, self.array = self, vg.zeros(500, device=device)
+
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)
+    try:
+        in_threads([lambda: [Cycle() for _ in range(150)] for _ in range(3)])
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    helpers.assert_works(device)
+
+
+def test_signal_handlers_may_compute(device):
+    import signal
+
+    calls = []
+    before = signal.signal(
+        signal.SIGALRM, lambda *_: calls.append(vg.sum(vg.ones(100, device=device)).item())
+    )
+    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+    try:
+        for _ in range(200):
+            x = vg.ones(1000, device=device) + 1.0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert x[0].item() == 2
+    assert set(calls) <= {100.0}
+
+
+# ---- Exit ----------------------------------------------------------------------------------------
+
+EXITS = {
+    "globals": "x = vg.ones(1000, device=device); y = x[1:]",
+    "cycles": """
+class Node: pass
+a, b = Node(), Node()
+a.other, b.other, a.array, b.array = b, a, vg.ones(9, device=device), vg.ones(9, device=device)
+""",
+    "pending work": "x = vg.ones((300, 300), device=device)\nfor _ in range(5): x = x @ x * 1e-3",
+    "daemon threads": """
+import threading
+def work():
+    while True:
+        vg.sum(vg.ones(100, device=device)).item()
+for _ in range(3): threading.Thread(target=work, daemon=True).start()
+import time; time.sleep(0.2)
+""",
+    "atexit users": """
+import atexit
+x = vg.ones(10, device=device)
+@atexit.register
+def last():
+    y = x + x
+    assert y.tolist() == [2.0] * 10
+    global z
+    z = y
+""",
+    "weak references": "import weakref\nx = vg.ones(9, device=device)\nweakref.finalize(x, lambda: vg.zeros(3, device=device))",
+    "an object's __del__": """
+class Late:
+    def __init__(self): self.array = vg.ones(9, device=device)
+    def __del__(self): self.array = None
+late = Late(); late.me = late
+""",
+    "module attributes": "import sys\nsys.modules['later'] = vg.ones(9, device=device)\nvg.kept = vg.ones(9, device=device)",
+    "an exception": "x = vg.ones(3, device=device)\ntry:\n    x + vg.ones(4, device=device)\nexcept ValueError as error:\n    kept = error",
+    "sys.exit in a thread": "import threading, sys\nx = vg.ones(9, device=device)\nt = threading.Thread(target=sys.exit)\nt.start(); t.join()",
+    "nothing used": "",
+}
+
+
+@pytest.mark.parametrize("case", EXITS)
+def test_exit_is_clean(device, case):
+    code = f"import pyvecgpu as vg\ndevice = {device!r}\n{EXITS[case]}"
+    done = helpers.run_child(code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_the_exit_guard_itself(device):
+    """At exit arrays are left to the process: the library's release is not called any more."""
+    code = f"""
+import atexit
+@atexit.register          # registered before the import, so it runs after the guard
+def count():
+    global x
+    loaded = library.load({device!r})
+    before = loaded.pvg_counter(6)
+    x = None
+    print(before, loaded.pvg_counter(6))
+import pyvecgpu as vg
+from pyvecgpu.native import library
+x = vg.ones(9, device={device!r})
+"""
+    done = helpers.run_child(code)
+    assert (done.returncode, done.stderr) == (0, "")
+    before, after = done.stdout.split()
+    assert before == after == "1"
+
+
+# ---- Forks ---------------------------------------------------------------------------------------
+
+FORK = """
+import json, os, sys, gc
+import pyvecgpu as vg
+device = {device!r}
+{before}
+read, write = os.pipe()
+pid = os.fork()
+if pid == 0:
+    report = []
+    for call in (lambda: vg.ones(3, device=device).tolist(), lambda: (x + x).tolist(), lambda: x.numpy().tolist(),
+                 lambda: vg.synchronize(device), lambda: vg.memory_info(device) and None,
+                 lambda: vg.sum(vg.ones(4, device="cpu")).item()):
+        try:
+            report.append(call())
+        except Exception as error:
+            report.append([type(error).__name__, str(error)])
+    x = None
+    gc.collect()
+    os.write(write, json.dumps(report).encode())
+    sys.exit(0)
+os.close(write)
+text = b""
+while part := os.read(read, 65536):
+    text += part
+_, status = os.waitpid(pid, 0)
+after = (vg.ones(3, device=device) + 1.0).tolist()
+print(json.dumps([json.loads(text), os.waitstatus_to_exitcode(status), after, x is not None and x.tolist()]))
+"""
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_a_child_forked_after_first_use_gets_a_sentence(device):
+    code = FORK.format(device=device, before="x = vg.ones(3, device=device)")
+    report, status, after, kept = helpers.child_result(code)
+    *device_calls, on_cpu = report
+    for kind, message in device_calls:
+        assert kind == "DeviceUnavailableError", message
+        assert "fork" in message and "spawn" in message
+    assert on_cpu == 4.0
+    assert status == 0
+    assert (after, kept) == ([2, 2, 2], [1, 1, 1])
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_a_child_forked_before_first_use_works(device):
+    code = FORK.format(device=device, before="x = None")
+    report, status, after, _ = helpers.child_result(code)
+    assert report[0] == [1, 1, 1]
+    assert report[-1] == 4.0
+    assert status == 0
+    assert after == [2, 2, 2]
+
+
+def test_spawned_processes_exchange_arrays(device, tmp_path):
+    code = f"""
+import json, multiprocessing, sys
+import pyvecgpu as vg
+def double(x):
+    return x + x
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        y = pool.apply(double, (vg.ones(3, device={device!r}),))
+    print(json.dumps([y.tolist(), str(y.device).partition(":")[0]]))
+"""
+    program = tmp_path / "program.py"  # a spawned child imports the main module
+    program.write_text(code)
+    assert helpers.child_result(program) == [[2, 2, 2], device]
