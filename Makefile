@@ -81,7 +81,7 @@ TEST_FLAGS := -std=c99 -pedantic -g -O1 -Icuda $(WARNINGS) $(CFLAGS)
 # The three builds of the simulated card. ThreadSanitizer is its race checker: it watches the
 # kernels, not the simulator that runs them (race_checker.h).
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-build/sim/%: VARIANT := -O2
+build/sim/%: VARIANT := -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 build/asan/%: VARIANT := -O1 -g $(SANITIZERS)
 build/tsan/%: VARIANT := -O1 -g -DPVG_SIM_TSAN
 build/tsan/%: KERNEL_VARIANT := -fsanitize=thread

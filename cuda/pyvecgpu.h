@@ -388,8 +388,8 @@ PVG_API pvg_array *pvg_contiguous(const pvg_array *a);
 PVG_API int pvg_copy_from_host(pvg_array *array, const void *source, const int64_t *byte_strides);
 PVG_API int pvg_copy_to_host(const pvg_array *array, void *destination,
                              const int64_t *byte_strides);
-/* destination[...] = source, broadcast and cast. Floats outside an integer dtype's range are clamped
- * to it, NaN gives 0; other casts are as in C. Errors: VALUE, UNAVAILABLE, MEMORY. */
+/* destination[...] = source, broadcast and cast. Floats outside an integer dtype's range are
+ * clamped to it, NaN gives 0; other casts are as in C. Errors: VALUE, UNAVAILABLE, MEMORY. */
 PVG_API int pvg_copy(const pvg_array *source, pvg_array *destination);
 /* A contiguous copy with another dtype (or the same). */
 PVG_API pvg_array *pvg_cast(const pvg_array *a, int dtype, pvg_array *out);

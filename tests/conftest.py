@@ -1,8 +1,8 @@
 """Devices, seeds and checks around every test.
 
-`device` runs a test on "cpu", "sim" and "cuda". Without a GPU its cuda parameter is skipped with the
-driver's reason; with --require-gpu that is a failure. A library that does not load ends the run: it
-never looks like a skip. After each test on sim or cuda nothing may be left of its arrays.
+`device` runs a test on "cpu", "sim" and "cuda". Without a GPU its cuda parameter is skipped with
+the driver's reason; with --require-gpu that is a failure. A library that does not load ends the
+run: it never looks like a skip. After each test on sim or cuda nothing may be left of its arrays.
 """
 
 import gc
@@ -78,10 +78,15 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("device", names or [NO_DEVICE], indirect=True, scope="function")
 
 
+def device_of(item):
+    """The name of the device that a test is parametrised with; None without one."""
+    return item.callspec.params.get("device") if hasattr(item, "callspec") else None
+
+
 def pytest_collection_modifyitems(config, items):
     lacking, rest, last, other = {}, [], [], []
     for item in items:
-        if getattr(item, "callspec", None) and item.callspec.params.get("device") == NO_DEVICE:
+        if device_of(item) == NO_DEVICE:
             other.append(item)
             continue
         packages = [marker.args[0] for marker in item.iter_markers("needs")]
@@ -102,16 +107,19 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(f"deselected: needs {package}: {names}")
 
 
+def pytest_runtest_setup(item):
+    # Here and not in the fixture, so that the summary counts all these skips in one line.
+    reason = item.config.stash[no_gpu]
+    if reason and device_of(item) == "cuda":
+        if item.config.getoption("--require-gpu"):
+            pytest.fail(f"--require-gpu: {reason}", pytrace=False)
+        pytest.skip(reason)
+
+
 @pytest.fixture
 def device(request):
     """The name of the device that the test runs on."""
-    name = request.param
-    reason = request.config.stash[no_gpu]
-    if name == "cuda" and reason:
-        if request.config.getoption("--require-gpu"):
-            pytest.fail(f"--require-gpu: {reason}", pytrace=False)
-        pytest.skip(reason)
-    return name
+    return request.param
 
 
 @pytest.fixture
@@ -131,8 +139,8 @@ def no_numpy_warnings():
 @pytest.fixture(autouse=True)
 def nothing_left(request):
     """Every array that a test made on a device is gone when it ends, and so is its memory."""
-    name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("device")
-    on_card = name in ("sim", "cuda") and not (name == "cuda" and request.config.stash[no_gpu])
+    name = device_of(request.node)
+    on_card = name in ("sim", "cuda")
     before = helpers.live(name) if on_card else None
     yield
     if on_card and not request.node.stash.get(failed, False):

@@ -307,7 +307,7 @@ def child_environment(**variables):
 
 
 def run_child(code, *flags, timeout=60, cwd=None, **variables):
-    """Run Python code, or a file, in a new process; return its CompletedProcess with text output."""
+    """Run Python code, or a file, in a new process; return its CompletedProcess (text output)."""
     program = [str(code)] if isinstance(code, Path) else ["-c", code]
     return subprocess.run(
         [sys.executable, *flags, *program],

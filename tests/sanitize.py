@@ -6,8 +6,8 @@
 Arrays come from the direct allocator (each is one cudaMalloc, so that the tool sees its bounds).
 Shard i of n promises an n-th of the library's kernels, all shards together all of them; with
 --one-dtype, or any --tool but memcheck, one kernel of each template. It runs its own share of the
-sweep (none with one dtype), then of the rest what it takes to keep the promise. Exit status 0: results are right and the
-promise was kept; 1: not. The errors that the tool finds are the tool's to report.
+sweep (none with one dtype), then of the rest what it takes to keep the promise. Exit status 0:
+results are right and the promise was kept; 1: not. What the tool finds is the tool's to report.
 """
 
 import argparse
@@ -44,8 +44,8 @@ def parse_arguments():
 
 # What the kernels of each dtype are called, in the order of helpers.DTYPES.
 TYPES = {
-    "Bool": 0, "unsigned char": 1, "unsigned int": 2, "unsigned long": 4, "int": 2, "long": 3, "__int128": 3,
-    "FloatSum": 5, "float": 5, "DoubleSum": 6, "double": 6,
+    "Bool": 0, "unsigned char": 1, "unsigned int": 2, "int": 2, "long": 3, "__int128": 3,
+    "unsigned long": 4, "FloatSum": 5, "float": 5, "DoubleSum": 6, "double": 6,
 }  # fmt: skip
 ANY_TYPE = re.compile(r"(pvg::)?\b(" + "|".join(TYPES) + r")\b")
 
@@ -57,7 +57,7 @@ def rank(name):
 
 
 def share(items, options):
-    """This shard's part of a list: neighbours, so that kernels and cases of a dtype stay together."""
+    """This shard's part of a list: neighbours, so that a dtype's kernels and cases meet."""
     first = len(items) * (options.shard - 1) // options.shards
     return items[first : len(items) * options.shard // options.shards]
 

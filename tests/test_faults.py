@@ -1,4 +1,4 @@
-"""Injected faults on the simulated card: each allocation, launch and copy of an operation fails once.
+"""Injected faults: on the simulated card, each allocation, launch and copy of a call fails once.
 
 Afterwards operands and `out` are as before, nothing is left over, and the same call succeeds.
 """
@@ -110,7 +110,7 @@ def run_and_read(operation, values):
 
 
 def failure_of(simulator, what, nth, operation, values):
-    """The exception of an operation whose nth call fails, without its traceback; None if it works."""
+    """What an operation raises whose nth call fails, without the traceback; None if it works."""
     simulator.pvg_sim_fail(what.encode(), nth)
     try:
         operation(values)

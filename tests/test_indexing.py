@@ -9,10 +9,12 @@ import pyvecgpu as vg
 
 KEYS = [
     0, -1, slice(None), slice(1, 3), slice(None, None, -1), slice(None, None, 2), slice(3, 0, -2),
-    slice(10, 20), slice(2, 2), slice(-2, None), slice(None, -3), slice(100, None, -1), slice(None, None, 50),
-    Ellipsis, None, (), (0,), (0, 1), (0, 1, 2), (Ellipsis, 1), (1, Ellipsis), (None, 1, None), (slice(1, 3), 0),
+    slice(10, 20), slice(2, 2), slice(-2, None), slice(None, -3), slice(100, None, -1),
+    slice(None, None, 50), Ellipsis, None, (), (0,), (0, 1), (0, 1, 2), (Ellipsis, 1),
+    (1, Ellipsis), (None, 1, None), (slice(1, 3), 0),
     (slice(None), slice(None, None, -2), slice(1, 4)), (0, Ellipsis, None), (slice(None), None, -1),
-    (Ellipsis, slice(None, None, 3)), np.int64(2), (np.uint8(1), slice(0, 2)), slice(np.int32(1), np.int64(3)),
+    (Ellipsis, slice(None, None, 3)), np.int64(2), (np.uint8(1), slice(0, 2)),
+    slice(np.int32(1), np.int64(3)),
 ]  # fmt: skip
 
 

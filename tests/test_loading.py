@@ -250,8 +250,8 @@ def broken(copied, kind):
 
 @pytest.mark.parametrize(
     "kind",
-    ["empty", "text", "half", "without its last byte", "header alone", "another machine", "32 bits", "big-endian",
-     "garbage after the header"],
+    ["empty", "text", "half", "without its last byte", "header alone", "another machine", "32 bits",
+     "big-endian", "garbage after the header"],
 )  # fmt: skip
 def test_broken_libraries(copied, kind):
     broken(copied, kind)

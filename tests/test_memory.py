@@ -105,7 +105,7 @@ def test_exception_holds_no_memory(limited):
 
 @pytest.mark.devices("sim", "cuda")
 def test_temporaries_of_a_failed_operation_are_freed(limited):
-    """Operands of other dtypes and layouts need temporaries; the last allocation is the one to fail."""
+    """Operands of other dtypes and layouts need temporaries; the last allocation fails."""
     a = vg.ones((1000, 1000), dtype="int32", device=limited)
     b = vg.ones((1000, 1000), dtype="float32", device=limited)
     vg.set_memory_limit(vg.memory_info(limited).reserved + 10 * MIB, limited)
@@ -345,7 +345,8 @@ def test_wrapped_memory(device):
 DEBUG_CHILD = """
 import json, sweep, pyvecgpu as vg
 checked = sweep.run({device!r})
-print(json.dumps([checked, vg.counters({device!r})["canary_errors"], vg.memory_info({device!r}).blocks]))
+errors = vg.counters({device!r})["canary_errors"]
+print(json.dumps([checked, errors, vg.memory_info({device!r}).blocks]))
 """
 
 
@@ -369,7 +370,9 @@ counts = []
 for start, n in ((-1, 1), (64, 1), (0, 64)):
     x = vg.zeros(64, dtype="uint8", device=device)
     address = x.backend.pointer(x.data) + start
-    wrapped = loaded.pvg_array_wrap(address, 0, 5, 1, (ctypes.c_int64 * 1)(n), None, ctypes.cast(None, loaded.pvg_array_wrap.argtypes[6]), None)
+    shape = (ctypes.c_int64 * 1)(n)
+    nothing = ctypes.cast(None, loaded.pvg_array_wrap.argtypes[6])
+    wrapped = loaded.pvg_array_wrap(address, 0, 5, 1, shape, None, nothing, None)
     loaded.pvg_copy_from_host(wrapped, np.full(n, 7, np.uint8).ctypes.data, None)
     loaded.pvg_array_release(wrapped)
     del x
@@ -381,7 +384,7 @@ print(json.dumps([counts, bool((fresh == 255).all())]))
 
 @pytest.mark.devices("sim", "cuda")
 def test_canaries_fire(device):
-    """A byte before and a byte after an array are noticed when it is freed; bytes inside are not."""
+    """Bytes before and after an array are noticed when it is freed; bytes inside are not."""
     counts, poisoned = helpers.child_result(
         CANARY_CHILD.format(device=device), PYVECGPU_ALLOCATOR="debug"
     )

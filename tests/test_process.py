@@ -147,16 +147,36 @@ def last():
     global z
     z = y
 """,
-    "weak references": "import weakref\nx = vg.ones(9, device=device)\nweakref.finalize(x, lambda: vg.zeros(3, device=device))",
+    "weak references": """
+import weakref
+x = vg.ones(9, device=device)
+weakref.finalize(x, lambda: vg.zeros(3, device=device))
+""",
     "an object's __del__": """
 class Late:
     def __init__(self): self.array = vg.ones(9, device=device)
     def __del__(self): self.array = None
 late = Late(); late.me = late
 """,
-    "module attributes": "import sys\nsys.modules['later'] = vg.ones(9, device=device)\nvg.kept = vg.ones(9, device=device)",
-    "an exception": "x = vg.ones(3, device=device)\ntry:\n    x + vg.ones(4, device=device)\nexcept ValueError as error:\n    kept = error",
-    "sys.exit in a thread": "import threading, sys\nx = vg.ones(9, device=device)\nt = threading.Thread(target=sys.exit)\nt.start(); t.join()",
+    "module attributes": """
+import sys
+sys.modules['later'] = vg.ones(9, device=device)
+vg.kept = vg.ones(9, device=device)
+""",
+    "an exception": """
+x = vg.ones(3, device=device)
+try:
+    x + vg.ones(4, device=device)
+except ValueError as error:
+    kept = error
+""",
+    "sys.exit in a thread": """
+import threading, sys
+x = vg.ones(9, device=device)
+thread = threading.Thread(target=sys.exit)
+thread.start()
+thread.join()
+""",
     "nothing used": "",
 }
 
@@ -192,6 +212,8 @@ x = vg.ones(9, device={device!r})
 
 # ---- Forks ---------------------------------------------------------------------------------------
 
+# Python 3.12 warns of forks beside threads, and CUDA's runtime has threads.
+FORK_FLAGS = ("-W", "ignore::DeprecationWarning")
 FORK = """
 import json, os, sys, gc
 import pyvecgpu as vg
@@ -201,9 +223,14 @@ read, write = os.pipe()
 pid = os.fork()
 if pid == 0:
     report = []
-    for call in (lambda: vg.ones(3, device=device).tolist(), lambda: (x + x).tolist(), lambda: x.numpy().tolist(),
-                 lambda: vg.synchronize(device), lambda: vg.memory_info(device) and None,
-                 lambda: vg.sum(vg.ones(4, device="cpu")).item()):
+    for call in (
+        lambda: vg.ones(3, device=device).tolist(),
+        lambda: (x + x).tolist(),
+        lambda: x.numpy().tolist(),
+        lambda: vg.synchronize(device),
+        lambda: vg.memory_info(device) and None,
+        lambda: vg.sum(vg.ones(4, device="cpu")).item(),
+    ):
         try:
             report.append(call())
         except Exception as error:
@@ -218,14 +245,15 @@ while part := os.read(read, 65536):
     text += part
 _, status = os.waitpid(pid, 0)
 after = (vg.ones(3, device=device) + 1.0).tolist()
-print(json.dumps([json.loads(text), os.waitstatus_to_exitcode(status), after, x is not None and x.tolist()]))
+kept = x is not None and x.tolist()
+print(json.dumps([json.loads(text), os.waitstatus_to_exitcode(status), after, kept]))
 """
 
 
 @pytest.mark.devices("sim", "cuda")
 def test_a_child_forked_after_first_use_gets_a_sentence(device):
     code = FORK.format(device=device, before="x = vg.ones(3, device=device)")
-    report, status, after, kept = helpers.child_result(code)
+    report, status, after, kept = helpers.child_result(code, *FORK_FLAGS)
     *device_calls, on_cpu = report
     for kind, message in device_calls:
         assert kind == "DeviceUnavailableError", message
@@ -238,7 +266,7 @@ def test_a_child_forked_after_first_use_gets_a_sentence(device):
 @pytest.mark.devices("sim", "cuda")
 def test_a_child_forked_before_first_use_works(device):
     code = FORK.format(device=device, before="x = None")
-    report, status, after, _ = helpers.child_result(code)
+    report, status, after, _ = helpers.child_result(code, *FORK_FLAGS)
     assert report[0] == [1, 1, 1]
     assert report[-1] == 4.0
     assert status == 0

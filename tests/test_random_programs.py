@@ -150,8 +150,8 @@ class Program:
         if kind == 2:
             to = (int(self.rng.integers(1, 4)), *shape)
             return f"broadcast_to(v{n}, {to})", lambda v: vg.broadcast_to(v[n], to)
-        key = tuple(self.pick([slice(None), slice(None, None, -1), slice(1, None), slice(None, None, 2), 0 if k else slice(0)])
-                    for k in shape)  # fmt: skip
+        every = [slice(None), slice(None, None, -1), slice(1, None), slice(None, None, 2)]
+        key = tuple(self.pick([*every, 0] if length else every) for length in shape)
         return f"v{n}[{key}]", lambda v: v[n][key]
 
     def cast(self):
@@ -231,7 +231,8 @@ def test_programs(device, chunk, request):
                 assert_bits(value, expected, f"v{i}")
         except Exception as error:
             pytest.fail(
-                f"{type(error).__name__}: {error}\non {device}, (seed, index) = ({seed}, {index}):\n{program}"
+                f"{type(error).__name__}: {error}\n"
+                f"on {device}, (seed, index) = ({seed}, {index}):\n{program}"
             )
 
 

@@ -75,7 +75,8 @@ def test_over_axes_of_every_layout(device, rng, name, dtype):
 def test_shapes_that_choose_kernels(device, rng, name, dtype):
     """Short and long rows, columns, and both of a width that no vector divides; chunks to merge."""
     for shape, axis in (
-        ((300, 7), 1), ((300, 7), 0), ((7, 300), 0), ((3, 5000), 1), ((5000, 3), 0), ((2, 3000, 5), 1),
+        ((300, 7), 1), ((300, 7), 0), ((7, 300), 0), ((3, 5000), 1), ((5000, 3), 0),
+        ((2, 3000, 5), 1),
         ((1, 70_001), 1), ((4, 1, 9), 1), ((70_001, 1), 0), ((2500, 33), 0),
     ):  # fmt: skip
         x = helpers.numbers(rng, shape, dtype)

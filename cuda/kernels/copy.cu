@@ -1,5 +1,5 @@
-// pvg_copy, pvg_cast and pvg_fill. Copies within a dtype move elements by their size, one kernel per
-// size and access pattern (map.cuh), or through transpose.cu; a fill is a copy of a kernel
+// pvg_copy, pvg_cast and pvg_fill. Copies within a dtype move elements by their size, one kernel
+// per size and access pattern (map.cuh), or through transpose.cu; a fill is a copy of a kernel
 // parameter. Casts are one kernel per destination dtype, the source dtype a run-time code.
 #include "kernels/copy.cuh"
 #include "kernels/map.cuh"

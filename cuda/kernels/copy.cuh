@@ -7,8 +7,9 @@ namespace pvg {
 // Every element of an open or fresh array = the weak scalar. Errors: VALUE, OVERFLOW.
 int fill_array(Operation &op, pvg_array *array, int kind, const void *value);
 
-// Does destination[...] = source (same dtype, broadcast, disjoint) through tiles in shared memory if
-// the two lie transposed to each other; else leaves *done false. The destination is open for writing.
+// Does destination[...] = source (same dtype, broadcast, disjoint) through tiles in shared memory
+// if the two lie transposed to each other; else leaves *done false. The destination is open for
+// writing.
 int copy_transposed(Operation &op, const pvg_array *source, pvg_array *destination, bool *done);
 
 // An operand as elementwise kernels should read it: itself, or a contiguous copy in `holder` if it

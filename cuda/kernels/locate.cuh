@@ -1,4 +1,5 @@
-// From a position in a walk (runtime/array.cuh) to where each operand's element lies, on the device.
+// From a position in a walk (runtime/array.cuh) to where each operand's element lies, on the
+// device.
 //
 // Positions are divided by the lengths of the dimensions, innermost first; a division is a
 // multiplication by a number that the host prepares. Where every position of the walk is below 2^31

@@ -1,5 +1,5 @@
-// pvg_where: out[i] = condition[i] ? a[i] : b[i]. Elements are only moved, so one kernel per size of
-// element and access pattern (map.cuh).
+// pvg_where: out[i] = condition[i] ? a[i] : b[i]. Elements are only moved, so one kernel per size
+// of element and access pattern (map.cuh).
 #include "kernels/copy.cuh"
 #include "kernels/map.cuh"
 

@@ -25,6 +25,7 @@ namespace {
 constexpr size_t granule = 512;           // sizes are multiples of this
 constexpr size_t small_limit = 1 << 20;   // larger blocks live in arenas of their own
 constexpr size_t small_segment = 2 << 20; // also the unit of all segments
+constexpr size_t large_block = 64 << 20;  // see is_fitting
 constexpr int bins_per_doubling = 8, bin_count = 8 * 48, bin_words = bin_count / 64;
 constexpr size_t canary_bytes = 256;
 constexpr unsigned char canary = 0xC5;
@@ -101,20 +102,28 @@ void remove_free(Arena *arena, Block *b) {
     b->free = false;
 }
 
+// Small requests leave large blocks alone: one live piece of a large segment would keep the rest of
+// it from going back to the driver. (Unless memory is short: see add_segment.)
+bool is_fitting(const Block *b, size_t bytes, bool waste) {
+    return b->bytes >= bytes && (waste || b->bytes <= large_block || bytes >= b->bytes / 2);
+}
+
 // The smallest fitting block of the size's own bin (a few are looked at), else any of the next bin
 // in use.
-Block *find_free(Arena *arena, size_t bytes) {
+Block *find_free(Arena *arena, size_t bytes, bool waste) {
     int bin = bin_of(bytes), looked = 0;
     Block *best = nullptr;
     for (Block *b = arena->bins[bin]; b && looked < 16; b = b->free_next, looked++)
-        if (b->bytes >= bytes && (!best || b->bytes < best->bytes)) {
+        if (is_fitting(b, bytes, waste) && (!best || b->bytes < best->bytes)) {
             best = b;
             if (b->bytes == bytes) break;
         }
     if (best) return best;
     for (int at = bin + 1; at < bin_count; at = (at / 64 + 1) * 64) {
         uint64_t word = arena->used[at / 64] >> (at % 64);
-        if (word) return arena->bins[at + __builtin_ctzll(word)];
+        if (!word) continue;
+        Block *b = arena->bins[at + __builtin_ctzll(word)];
+        return is_fitting(b, bytes, waste) ? b : nullptr; // later bins have larger blocks only
     }
     return nullptr;
 }
@@ -206,28 +215,32 @@ void release_free_segments(Pool *pool) {
         }
 }
 
-// A free block of at least `bytes` in a new segment. Segments grow with what is held already, so
-// that few are needed and little is wasted; when memory is short, exactly what is asked for.
+// Segments grow with what is held already, so that few are needed and little is wasted.
+size_t segment_bytes(const Pool *pool, const Arena *arena, size_t bytes) {
+    if (arena->small) return small_segment;
+    size_t growth = static_cast<size_t>(pool->reserved) / 8;
+    size_t wish = growth > large_block ? large_block : growth;
+    if (wish < bytes) wish = bytes;
+    return (wish + small_segment - 1) / small_segment * small_segment;
+}
+
+// A free block of at least `bytes` in a new segment. When memory is short: in a segment of just
+// that size; or a part of a large block; or in a segment after the caches have been emptied.
 Block *add_segment(Pool *pool, Arena *arena, int device, size_t bytes) {
-    size_t wish = small_segment;
-    if (!arena->small) {
-        size_t growth = static_cast<size_t>(pool->reserved) / 8;
-        wish = growth > (64u << 20) ? 64u << 20 : growth;
-        if (wish < bytes) wish = bytes;
-        wish = (wish + small_segment - 1) / small_segment * small_segment;
-    }
     Segment *s = static_cast<Segment *>(calloc(1, sizeof *s));
-    Block *b = s ? take_record(pool) : nullptr;
+    Block *b = s ? take_record(pool) : nullptr, *found = nullptr;
+    size_t wish = segment_bytes(pool, arena, bytes);
     unsigned char *p = b ? driver_allocate(pool, wish) : nullptr;
     if (b && !p && wish > bytes) p = driver_allocate(pool, wish = bytes);
-    if (b && !p && cudaDeviceSynchronize() == cudaSuccess) { // empty the caches, then once more
+    if (b && !p) found = find_free(arena, bytes, true);
+    if (b && !p && !found && cudaDeviceSynchronize() == cudaSuccess) {
         release_free_segments(pool);
         p = driver_allocate(pool, wish = bytes);
     }
     if (!p) {
         if (b) drop_record(pool, b);
         free(s);
-        return nullptr;
+        return found;
     }
     s->base = p, s->bytes = wish, s->first = b;
     b->segment = s, b->data = p, b->bytes = wish, b->device = device;
@@ -238,7 +251,7 @@ Block *add_segment(Pool *pool, Arena *arena, int device, size_t bytes) {
 
 Block *allocate_from_pool(Pool *pool, int device, Stream *stream, size_t bytes) {
     Arena *arena = find_arena(pool, stream, bytes <= small_limit);
-    Block *b = arena ? find_free(arena, bytes) : nullptr;
+    Block *b = arena ? find_free(arena, bytes, false) : nullptr;
     if (arena && !b) b = add_segment(pool, arena, device, bytes);
     if (!b) return nullptr;
     remove_free(arena, b);

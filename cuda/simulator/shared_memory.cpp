@@ -62,7 +62,13 @@ static int find_tls_block(dl_phdr_info *info, size_t, void *) {
     return mine;
 }
 
-static char *tls_block() { return reinterpret_cast<char *>(&worker) + block_start; }
+/* The compiler must not know what this is reached from: it would call writes beyond `worker` errors
+ * (and, built with _FORTIFY_SOURCE, end the process). */
+static char *tls_block() {
+    char *own = reinterpret_cast<char *>(&worker);
+    asm("" : "+r"(own));
+    return own + block_start;
+}
 
 /* ---- What a kernel uses of it ---- */
 
