@@ -1,0 +1,167 @@
+"""The tests' own tools: comparisons that fail when they should, and conftest.py's promises."""
+
+import os
+import subprocess
+import sys
+
+import helpers
+import numpy as np
+import pytest
+from helpers import FLOATS
+
+import pyvecgpu as vg
+from pyvecgpu.native import library
+
+NAN = np.nan
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_ulp_distance(dtype):
+    one, zero = np.ones(1, dtype), np.zeros(1, dtype)
+    up = np.nextafter(one, dtype.type(2))
+    tiny = np.full(1, np.finfo(dtype).smallest_subnormal)
+    assert helpers.ulp_distance(one, up) == helpers.ulp_distance(up, one) == 1
+    assert helpers.ulp_distance(zero, -zero) == 0
+    assert helpers.ulp_distance(tiny, -tiny) == 2
+    assert helpers.ulp_distance(-one, -up) == 1
+    largest = np.full(1, np.finfo(dtype).max)
+    assert helpers.ulp_distance(largest, -largest) > 2**31
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ([1.0, 2.0], [1.0, 3.0]),
+        ([1.0, NAN], [1.0, 2.0]),
+        ([1.0, 2.0], [1.0, NAN]),
+        ([0.0], [-0.0]),
+        ([np.inf], [-np.inf]),
+        ([1.0], [1.0, 1.0]),
+        ([1.0], 1.0),
+    ],
+    ids=str,
+)
+def test_different_values_are_not_the_same(result, expected):
+    with pytest.raises(AssertionError):
+        helpers.assert_same(np.array(result), np.array(expected))
+    helpers.assert_same(np.array(expected), np.array(expected))
+
+
+def test_another_dtype_is_not_the_same():
+    with pytest.raises(AssertionError, match="dtype"):
+        helpers.assert_same(np.ones(2, np.int32), np.ones(2, np.int64))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_close_means_the_ulps_of_the_table(dtype):
+    exact = np.array([1.0, 100.0, -3.0, np.inf, NAN], np.longdouble)
+    near = exact.astype(dtype)
+    for steps in range(1, 6):
+        near[1] = np.nextafter(near[1], dtype.type(1e9))
+        if steps <= helpers.ULPS["exp"]["sim"]:
+            helpers.assert_close(near, exact, "exp", "sim")
+        else:
+            with pytest.raises(AssertionError, match="ulp"):
+                helpers.assert_close(near, exact, "exp", "sim")
+        with pytest.raises(AssertionError):
+            helpers.assert_close(near, exact, "sqrt", "sim")
+    for place, wrong in ((0, NAN), (4, 1.0), (3, -np.inf), (3, 1.0), (0, np.inf)):
+        spoiled = exact.astype(dtype)
+        spoiled[place] = wrong
+        with pytest.raises(AssertionError):
+            helpers.assert_close(spoiled, exact, "exp", "sim")
+
+
+def test_nan_is_within_no_tolerance():
+    for result, reference in ((NAN, 1.0), (1.0, NAN), (np.inf, 1.0), (1.0, np.inf), (1.2, 1.0)):
+        with pytest.raises(AssertionError):
+            helpers.assert_within(np.array([result]), np.array([reference]), 0.1)
+    with pytest.raises(AssertionError):
+        helpers.assert_within(np.array([1.0]), np.array([1.0 + 1e-9]), NAN)
+    helpers.assert_within(np.array([1.05, NAN]), np.array([1.0, NAN]), 0.1)
+
+
+def test_refusals_that_do_not_come_or_do_harm():
+    x = vg.ones(2, device="cpu")
+    with pytest.raises(AssertionError, match="not raised"), helpers.refused("cpu", ValueError):
+        pass
+    with (
+        pytest.raises(AssertionError, match="ZeroDivisionError"),
+        helpers.refused("cpu", ArithmeticError),
+    ):
+        1 / 0  # noqa: B018
+    with pytest.raises(AssertionError, match="changed"), helpers.refused("cpu", ValueError, x):
+        x[0] = 5.0
+        raise ValueError
+
+
+# ---- conftest.py ---------------------------------------------------------------------------------
+
+SUITE = """
+import pytest
+import pyvecgpu as vg
+kept = []
+def test_leaks(device):
+    kept.append(vg.zeros(3, device=device))
+def test_does_not(device):
+    vg.zeros(3, device=device)
+@pytest.mark.needs("no_such_package")
+def test_needs_a_package(device):
+    assert False
+"""
+
+
+def run_suite(tmp_path, *options, **variables):
+    """Run the little suite in a process of its own; return its status and output."""
+    path = tmp_path / "test_little.py"
+    path.write_text(SUITE)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "conftest",
+            "-p",
+            "no:cacheprovider",
+            *options,
+            path,
+        ],
+        cwd=tmp_path,
+        env=helpers.child_environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_leaks_are_errors_and_missing_packages_are_named(tmp_path):
+    status, output = run_suite(tmp_path, "--device", "sim")
+    assert status == 1
+    assert "left on sim: 1 arrays" in output
+    assert "2 passed, 1 deselected, 1 error" in output
+    assert "deselected: needs no_such_package: test_little.py::test_needs_a_package[sim]" in output
+    assert "seed 20240607" in output
+
+
+@pytest.mark.skipif(
+    not os.path.exists(os.path.join(library.PACKAGE, library.FILES["cuda"])),
+    reason="the GPU library is not built",
+)
+def test_a_missing_gpu_is_skipped_or_fails(tmp_path):
+    hidden = {"CUDA_VISIBLE_DEVICES": ""}
+    status, output = run_suite(tmp_path, "--device", "cuda", **hidden)
+    assert status == 0
+    assert "2 skipped" in output and "no GPU" in output
+    status, output = run_suite(tmp_path, "--device", "cuda", "--require-gpu", **hidden)
+    assert status == 1
+    assert "--require-gpu" in output
+
+
+def test_a_library_that_does_not_load_ends_the_run(tmp_path):
+    absent = {"PYVECGPU_SIM_LIBRARY": tmp_path / "absent.so"}
+    status, output = run_suite(tmp_path, "--device", "sim", **absent)
+    assert status == 1
+    assert "does not load" in output and "skipped" not in output
