@@ -141,7 +141,10 @@ int check_device(int device) {
     return PVG_OK;
 }
 
+thread_local int operation_device = -1;
+
 int DeviceScope::enter(int device) {
+    if (device == operation_device) return PVG_OK;
     int now = -1;
     PVG_TRY(cudaGetDevice(&now));
     if (now != device) {

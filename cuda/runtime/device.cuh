@@ -14,6 +14,10 @@ int check_device(int device);
 // One of pvg_device_attribute_code, cached.
 int device_attribute(int device, int attribute, int64_t *value);
 
+// The device that an operation of the calling thread has made current, -1 outside of one: a scope
+// inside of it need not ask again.
+extern thread_local int operation_device;
+
 // Makes a device current for the calling thread and puts the one before back at the end.
 struct DeviceScope {
     int before = -1;

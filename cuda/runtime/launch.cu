@@ -56,7 +56,6 @@ int before_launch(const LaunchSite &site, dim3 grid, dim3 block) {
 
 int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, dim3 grid,
                  dim3 block, size_t shared_bytes, cudaStream_t stream) {
-    if (code == cudaSuccess) code = cudaGetLastError();
     if (code != cudaSuccess) return fail_launch(site, code, grid, block, shared_bytes);
     counters[PVG_COUNT_LAUNCHES].fetch_add(1, std::memory_order_relaxed);
     if (option_launch_log.load(std::memory_order_relaxed)) log_launch(kernel, site.kernel);

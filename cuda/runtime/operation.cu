@@ -6,13 +6,15 @@
 
 namespace pvg {
 
-Operation::Operation(const char *name) : outer(current_operation) {
+Operation::Operation(const char *name)
+    : outer(current_operation), outer_device(operation_device) {
     current_operation = name;
     clear_error();
 }
 
 Operation::~Operation() {
     current_operation = outer;
+    operation_device = outer_device;
     if (device_before >= 0) (void)cudaSetDevice(device_before);
 }
 
@@ -24,7 +26,7 @@ int Operation::begin(int wanted) {
         PVG_TRY(cudaSetDevice(wanted));
         if (device_before < 0) device_before = now;
     }
-    device = wanted;
+    device = operation_device = wanted;
     PVG_PASS(current_stream(wanted, &current));
     stream = stream_handle(current);
     return PVG_OK;

@@ -36,7 +36,8 @@ struct Operation {
 private:
     Stream *current = nullptr;
     int device_before = -1;
-    const char *outer = nullptr;
+    const char *outer; // what was going on before, and on which device
+    int outer_device;
 };
 
 // Check n handles and that they live on one device; *device is that one.
