@@ -169,3 +169,4 @@ OBJECTS := $(GPU_OBJECTS) $(SIM_OBJECTS) $(ASAN_OBJECTS) $(TSAN_OBJECTS)
 -include $(wildcard $(addsuffix .d,$(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(TSAN_TESTS)))
 
 include cuda/targets.mk
+include cuda/lessons.mk

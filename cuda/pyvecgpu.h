@@ -21,8 +21,9 @@
  *   in any way (the result is as if they had been copied first).
  * - Every other function that can fail returns a status: PVG_OK (0) or one of PVG_ERROR_*. After a
  *   NULL or a status other than PVG_OK, pvg_last_status and pvg_last_error tell this thread what
- *   happened, and nothing has changed: operands and `out` are as they were. The library never
- *   prints, exits, aborts or throws, and it reads no environment.
+ *   happened, and nothing has changed: operands and `out` are as they were (only a copy to or from
+ *   the host that fails half way leaves its destination half written). The library never prints,
+ *   exits, aborts or throws, and it reads no environment.
  * - Shapes, strides and sizes are int64_t and count elements; strides of host memory count bytes,
  *   as NumPy's do. Dimensions: 0 to PVG_MAX_NDIM. A size of 0 is allowed everywhere and launches
  *   nothing.
@@ -193,8 +194,7 @@ enum pvg_error_value {
     PVG_ERROR_VALUE_DEVICE = 4     /*   and on which device */
 };
 
-/* For pvg_device_attribute. Bytes, kHz and counts as the CUDA runtime gives them; flags are 0 or 1.
- * */
+/* For pvg_device_attribute. Bytes, kHz and counts as the CUDA runtime gives them; flags: 0 or 1. */
 enum pvg_device_attribute_code {
     PVG_MAX_THREADS_PER_BLOCK = 0,
     PVG_MAX_BLOCK_DIM_X = 1,
@@ -241,6 +241,21 @@ enum pvg_device_attribute_code {
     PVG_DEVICE_ATTRIBUTE_COUNT = 42
 };
 
+/* The kernels of the lessons (cuda/lessons), for pvg_learn: operands and the shape of `out`. */
+enum pvg_lesson_kernel {
+    PVG_LESSON_VECTOR_ADD = 0,       /* a, b, out of one shape */
+    PVG_LESSON_MATRIX_ADD = 1,       /* a, b, out (rows, columns): column from x, row from y */
+    PVG_LESSON_MATRIX_ADD_SLOW = 2,  /* the same: row from x, column from y */
+    PVG_LESSON_TENSOR_ADD = 3,       /* a, b, out (depth, rows, columns): x, y, z from the last */
+    PVG_LESSON_SIGMOID = 4,          /* a, out of one shape */
+    PVG_LESSON_MATMUL_NAIVE = 5,     /* a (m, k), b (k, n), out (m, n): row from x, column from y */
+    PVG_LESSON_MATMUL_COALESCED = 6, /* the same: column from x, row from y */
+    PVG_LESSON_MATMUL_TILED = 7,     /* the same; block (32, 32), a tile of as many elements */
+    PVG_LESSON_MATMUL_REGISTERS = 8, /* the same; block (16, 16), a tile of 64 x 64 elements */
+    PVG_LESSON_LAYER = 9 /* a = W (outputs, inputs), b = x (batch, inputs), c = bias (outputs,),
+                          * out (batch, outputs); block 256, grid (outputs / 8 rounded up, batch) */
+};
+
 /* ---- The library ----------------------------------------------------------------------------- */
 
 /* PVG_ABI_VERSION of the library; differs from the header's if they do not belong together. */
@@ -281,8 +296,7 @@ PVG_API int64_t pvg_last_error_value(int which);
 /* Number of usable devices. Errors: UNAVAILABLE with the reason (no driver, driver too old, no
  * device, forked child). */
 PVG_API int pvg_device_count(int *count);
-/* Version of the driver and of the runtime, 1000 * major + 10 * minor; driver 0 if there is none.
- * */
+/* Version of the driver (0: none) and of the runtime, 1000 * major + 10 * minor. */
 PVG_API int pvg_driver_version(int *version);
 PVG_API int pvg_runtime_version(int *version);
 /* The device's name; static. NULL on error. */
@@ -311,8 +325,8 @@ PVG_API int pvg_empty_cache(int device);
  * on error. */
 PVG_API pvg_stream *pvg_stream_create(int device);
 PVG_API pvg_stream *pvg_stream_wrap(void *cuda_stream, int device);
-/* Waits for the stream's work and forgets it; a thread whose current stream it is goes back to the
- * default one. */
+/* Waits for the stream's work and forgets it. No other thread may be using it; one whose current
+ * stream it is goes back to the default one. */
 PVG_API int pvg_stream_release(pvg_stream *stream);
 PVG_API int pvg_stream_synchronize(pvg_stream *stream);
 /* Make this stream the calling thread's current one on its device; NULL with a device: the device's
@@ -346,8 +360,9 @@ PVG_API pvg_array *pvg_array_wrap(void *data, int device, int dtype, int ndim, c
 /* Give a handle back. NULL is fine; a handle released before, or none of ours, is an error of kind
  * VALUE. */
 PVG_API int pvg_array_release(pvg_array *array);
-/* What a handle is. For a bad handle: -1 or NULL. shape and strides (elements) have ndim entries
- * and live as long as the handle; data points to the element at index 0, ..., 0. */
+/* What a handle is. For a bad handle: -1 or NULL, and no error is recorded. shape and strides
+ * (elements) have ndim entries and live as long as the handle; data points to the element at index
+ * 0, ..., 0. */
 PVG_API int pvg_array_device(const pvg_array *array);
 PVG_API int pvg_array_dtype(const pvg_array *array);
 PVG_API int pvg_array_ndim(const pvg_array *array);
@@ -358,7 +373,7 @@ PVG_API void *pvg_array_data(const pvg_array *array);
 /* 1 if the elements lie in C order without gaps; 1 if it must not be written (a broadcast view). */
 PVG_API int pvg_array_is_contiguous(const pvg_array *array);
 PVG_API int pvg_array_is_readonly(const pvg_array *array);
-/* How often the memory behind the handle has been written. */
+/* Changes whenever the memory behind the handle may have been written. */
 PVG_API int64_t pvg_array_version(const pvg_array *array);
 /* info[3 + 2 * ndim] = dtype, device, ndim, shape..., strides...; room for 3 + 2 * PVG_MAX_NDIM is
  * always enough. */
@@ -396,7 +411,7 @@ PVG_API pvg_array *pvg_cast(const pvg_array *a, int dtype, pvg_array *out);
 /* Every element = the scalar. Errors: OVERFLOW if the dtype cannot hold an integer, TYPE. */
 PVG_API int pvg_fill(pvg_array *array, int kind, const void *value);
 
-/* ---- Operations, with broadcasting and promotion as in Nu ------------------------------------ */
+/* ---- Operations, with broadcasting and promotion as in NumPy --------------------------------- */
 
 PVG_API pvg_array *pvg_unary(int operation, const pvg_array *a, pvg_array *out);
 PVG_API pvg_array *pvg_binary(int operation, const pvg_array *a, const pvg_array *b,
@@ -420,6 +435,19 @@ PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, pvg_array 
  * float dtypes. */
 PVG_API pvg_array *pvg_dense(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
                              int activation, pvg_array *out);
+
+/* ---- Learning -------------------------------------------------------------------------------- */
+
+/* Launch a lesson's kernel (pvg_lesson_kernel) `launches` times with exactly this grid and block
+ * (x, y, z), and wait. Operands that a kernel does not take are NULL; all arrays are float32 and
+ * contiguous, and `out` shares no memory with the others. Elements of `out` that the launch does
+ * not reach stay as they are. *milliseconds: the mean time of a launch by the device's clock, all
+ * but the first, or the only one; *occupancy: the blocks that a multiprocessor can run at once;
+ * both 0 for an empty `out`, where nothing is launched. Errors: VALUE (shapes, or a grid or block
+ * that the kernel cannot take), TYPE, LAUNCH (the device's limits), DEVICE_LOST. */
+PVG_API int pvg_learn(int kernel, const int64_t *grid, const int64_t *block, const pvg_array *a,
+                      const pvg_array *b, const pvg_array *c, pvg_array *out, int64_t launches,
+                      double *milliseconds, int64_t *occupancy);
 
 /* ---- Short names ----------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 
 COMMANDS = {
@@ -33,7 +34,20 @@ def main(argv=None):
         from .bench import main as run
     else:
         run = info
-    return run(rest) or 0
+    return quietly(run, rest)
+
+
+def quietly(run, rest):
+    """Return the command's exit code; 1 if its output was cut off (`| head`), 130 after Ctrl-C."""
+    try:
+        code = run(rest) or 0
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush
+        return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 def info(argv):

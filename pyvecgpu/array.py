@@ -226,7 +226,7 @@ class Array:
         return wrap(self.backend, self.backend.cast(self.data, self.dtype, None))
 
     def contiguous(self):
-        """Return the Array itself if its elements lie in C order without gaps, else a copy."""
+        """Return a view if the elements lie in C order without gaps, else a copy that does."""
         return functions.layout.contiguous(self)
 
     __copy__ = copy

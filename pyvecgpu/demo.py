@@ -27,6 +27,7 @@ RATE = 0.05
 MOMENTUM = 0.9
 EPOCHS = 20
 TARGET = 0.96
+BUSY = 1e6  # operations a microsecond: at less than a teraflop/s a card mostly waits for launches
 
 
 def step(network, velocity, images, targets):
@@ -149,7 +150,7 @@ def operations():
 
 def verdict(run, cpu):
     """Return sentences: which of the two runs was faster, as measured, and why."""
-    pair = [(run.seconds, str(run.device)), (cpu.seconds, "the CPU")]
+    pair = [(run.seconds, str(run.device)), (cpu.seconds, "the CPU device (NumPy)")]
     (quick, faster), (slow, slower) = sorted(pair)
     sentence = (
         f"Faster was {faster}, {slow / quick:.1f} times: {quick:.2f} s against {slow:.2f} s "
@@ -164,9 +165,10 @@ def verdict(run, cpu):
     sentence += (
         f"A step of this small network is {operations() / 1e6:.0f} million floating-point "
         f"operations, which {run.device} did in {run.launches / run.steps:.0f} kernel launches and "
-        f"{micros:.0f} us, {micros * run.steps / run.launches:.1f} us a launch: its time goes into "
-        "starting kernels, not into arithmetic. "
+        f"{micros:.0f} us, {micros * run.steps / run.launches:.1f} us a launch. "
     )
+    if operations() / micros < BUSY:
+        sentence += "So its time goes into starting kernels, not into arithmetic. "
     if run.seconds < cpu.seconds:
         return sentence + "A larger network gives each kernel more to do."
     return sentence + "The CPU has nothing to start; a larger network gives each kernel more to do."

@@ -86,6 +86,8 @@ def _open(device, kind, index):
     device.name = name.decode()
     device.backend = CudaBackend(device, loaded)
     limit = settings.current().memory_limit
+    if limit is not None and kind == "sim":  # the limit is meant for a GPU, which has more memory
+        limit = min(limit, device.backend.memory_info()[Memory.MEMORY_TOTAL])
     if limit is not None and loaded.pvg_set_memory_limit(index, limit):
         try:
             raise_last_error(loaded)

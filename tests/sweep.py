@@ -5,6 +5,7 @@ serves the slow checkers: compute-sanitizer (sanitize.py), the debug allocator (
 the test that no kernel of the library was left out (test_coverage.py). No pytest is needed.
 """
 
+import re
 import subprocess
 import warnings
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from references import (
 )
 
 import pyvecgpu as vg
+from pyvecgpu import learn
 
 SHAPE = (6, 37)
 # Aligned vectors; unaligned ones; rows; any strides.
@@ -55,6 +57,7 @@ def cases():
         reductions,
         products,
         layers,
+        lessons,
     ):
         for dtype in DTYPES:
             found += [Case(name, dtype, run) for name, run in group(dtype)]
@@ -87,14 +90,29 @@ def kernels(path):
         ["nm", path], capture_output=True, text=True, check=True
     ).stdout.splitlines()
     symbols = [line.split(" ", 2) for line in lines if " t _ZN3pvg" in line or " T _ZN3pvg" in line]
-    # No clones (a "."), no host stubs, nothing local to a function (_ZZ).
+    # Our own end in _kernel. No clones (a "."), no host stubs, nothing local to a function (_ZZ).
+    kernel = re.compile("|".join(["_kernel", *lesson_kernels()]))
     chosen = [
-        s for s in symbols if "_kernel" in s[2] and "." not in s[2] and "device_stub" not in s[2]
+        s for s in symbols if kernel.search(s[2]) and "." not in s[2] and "device_stub" not in s[2]
     ]
     names = "\n".join(symbol for _, _, symbol in chosen)
     readable = subprocess.run(["c++filt"], input=names, capture_output=True, text=True, check=True)
     pairs = zip(chosen, readable.stdout.splitlines(), strict=True)
     return {int(offset, 16): shorten(name) for (offset, _, _), name in pairs}
+
+
+def lesson_kernels():
+    """Patterns of the lessons' kernels, as the compiler names them: learn.cu has them all."""
+    found = []
+    cuda = helpers.ROOT / "cuda"
+    for file in re.findall(
+        r'^#include "(lessons/.*)"', (cuda / "kernels/learn.cu").read_text(), re.M
+    ):
+        part = (cuda / file).read_text().split("#ifndef PVG_LESSON_KERNELS")[0]
+        number = re.search(r"\d+", file)[0]
+        for name in re.findall(r"__global__ void (\w+)\(", part):
+            found.append(rf"9lesson_{number}L?{len(name)}{name}E")
+    return found
 
 
 def shorten(name):
@@ -386,6 +404,44 @@ def layers(dtype):
                     assert_same(result, np.maximum(before, 0) if activation else before)
 
             yield f"dense with {activation}, {name}", check
+
+
+# ---- Lessons -------------------------------------------------------------------------------------
+
+
+def lessons(dtype):
+    """The kernels of cuda/lessons; the references are this library's own functions."""
+    if dtype != np.float32:
+        return
+    a, b, tall = data(dtype), data(dtype, seed=1), data(dtype, (37, 65), seed=2)
+    shape = (3, 4, 5)
+    calls = {
+        "vector_add": (lambda x, y: x + y, [a.ravel(), b.ravel()], {}),
+        "matrix_add": (lambda x, y: x + y, [a, b], {}),
+        "slow matrix_add": (lambda x, y: x + y, [a, b], {"slow": True}),
+        "tensor_add": (lambda x, y: x + y, [data(dtype, shape), data(dtype, shape, 1)], {}),
+        "sigmoid": (vg.sigmoid, [a.ravel()], {}),
+        "layer": (
+            lambda x, weight, bias: vg.dense(x, weight, bias, "sigmoid"),
+            [a / 8, b[:5] / 8, b[0, :5]],
+            {},
+        ),
+    }
+    for kernel in ("naive", "coalesced", "tiled", "registers"):
+        calls[f"{kernel} matmul"] = vg.matmul, [a, tall], {"kernel": kernel}
+    for name, (reference, operands, options) in calls.items():
+
+        def check(device, name=name, reference=reference, operands=operands, options=options):
+            expected = helpers.host(reference(*(vg.asarray(x, device="cpu") for x in operands)))
+            if device == "cpu":
+                result = helpers.host(reference(*(put("cpu", x) for x in operands)))
+            else:
+                function = getattr(learn, name.split()[-1])
+                result, report = function(*operands, device=device, **options)
+                assert report.covered == report.elements == expected.size
+            assert_within(result, expected, 1e-6 * np.abs(expected))
+
+        yield f"lesson's {name}", check
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 import pyvecgpu as vg
 from pyvecgpu import __main__ as command
 from pyvecgpu import bench
-from pyvecgpu.bench import goals, libraries, matmul, overhead, report, streaming, timing
+from pyvecgpu.bench import compiled, goals, libraries, matmul, overhead, report, streaming, timing
 
 NAMES = ("streaming", "matmul", "overhead")
 
@@ -203,7 +203,7 @@ def test_rates():
 
 @pytest.mark.devices("cuda")
 def test_bare_launch(device):
-    if overhead.find_nvcc() is None:
+    if compiled.find_nvcc() is None:
         with pytest.raises(OSError, match="no nvcc"):
             overhead.BareLaunch(vg.Device(device))
     else:
@@ -213,7 +213,7 @@ def test_bare_launch(device):
 
 
 def test_without_nvcc_there_is_no_bare_launch(monkeypatch):
-    monkeypatch.setattr(overhead.shutil, "which", lambda place: None)
+    monkeypatch.setattr(compiled.shutil, "which", lambda place: None)
     with pytest.raises(OSError, match="no nvcc"):
         overhead.BareLaunch(None)
 
@@ -225,7 +225,8 @@ def test_report(capsys, tmp_path, monkeypatch):
     folder = tmp_path / "docs" / "measured"
     folder.mkdir(parents=True)
     readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    blocks = (report.ARTICLE_BEGIN, "old", report.ARTICLE_END, report.BEGIN, "old", report.END)
+    readme.write_text("\n".join(["before", *blocks, "after", ""]))
     monkeypatch.chdir(tmp_path)
     assert report.main(["--check"]) == 1 and "out of date" in capsys.readouterr().err
     assert report.main([]) == 0 and report.NONE in readme.read_text()

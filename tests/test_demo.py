@@ -169,5 +169,5 @@ def test_verdict_names_the_faster_device_and_why(quick, slow):
     device = type("Device", (), {"type": "cuda", "__str__": lambda self: "cuda:0"})()
     ours = demo.Run(device, 20, 1000, 16_000, quick, 0.98, 50_000)
     text = demo.verdict(ours, demo.Run("cpu", 20, 1000, 16_000, slow, 0.98, 0))
-    assert f"Faster was {'cuda:0' if quick < slow else 'the CPU'}, 2.0 times" in text
+    assert f"Faster was {'cuda:0' if quick < slow else 'the CPU device (NumPy)'}, 2.0 times" in text
     assert "50 kernel launches" in text and f"{quick * 1000:.0f} us" in text

@@ -286,6 +286,7 @@ def test_every_function_checks_its_handles(device, kind):
         "pvg_reduce": (200, bad, -1, None, 0, None),
         "pvg_matmul": (bad, bad, None),
         "pvg_dense": (bad, bad, None, 0, None),
+        "pvg_learn": (0, shape, shape, bad, bad, None, bad, 1, (ctypes.c_double * 1)(), numbers),
     }
     good = loaded.pvg_array_empty(0, 11, 1, (ctypes.c_int64 * 1)(4))
     for name, values in arguments.items():

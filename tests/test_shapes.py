@@ -39,7 +39,7 @@ def test_impossible_shapes(device, shape, dtype):
 @pytest.mark.parametrize(
     "shape",
     [2.5, True, None, "3", object(), (2, 2.5), (True, 1), (None,), ("3",), [1, 1.0]],
-    ids=str,
+    ids=lambda shape: type(shape).__name__ if type(shape) is object else str(shape),
 )
 def test_dimensions_that_are_no_integers(device, shape):
     with helpers.refused(device, TypeError):

@@ -116,7 +116,6 @@ int run_fill(Operation &op, pvg_array *array, int kind, const void *value) {
                 "the array of shape %s and dtype %s is read-only", shape_text(array),
                 dtype_name(array->dtype));
     PVG_PASS(op.begin(device));
-    PVG_PASS(op.writes(array));
     return fill_array(op, array, kind, value);
 }
 
@@ -125,6 +124,7 @@ int run_fill(Operation &op, pvg_array *array, int kind, const void *value) {
 int fill_array(Operation &op, pvg_array *array, int kind, const void *value) {
     Scalar scalar;
     PVG_PASS(make_scalar(array->dtype, kind, value, &scalar));
+    PVG_PASS(op.writes(array));
     return dispatch_size(array->dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         return launch_map(op, Copy<T>{}, array, {nullptr}, &scalar);

@@ -144,11 +144,11 @@ template <class T, class Acc> int reduce_rows(Operation &op, const void *data, c
                    reduce::short_rows_threads, 0, op.stream, rows, result);
         return PVG_OK;
     }
-    int64_t bytes = p.length * size;
-    int64_t chunk_bytes = bytes <= 64 << 10    ? bytes
-                          : bytes <= 8 << 20   ? 16 << 10
-                          : bytes <= 256 << 20 ? 256 << 10
-                                               : 512 << 10;
+    int64_t length = p.length; // of which more than an address space holds is a repeated element
+    int64_t chunk_bytes = length <= (64 << 10) / size    ? length * size
+                          : length <= (8 << 20) / size   ? 16 << 10
+                          : length <= (256 << 20) / size ? 256 << 10
+                                                         : 512 << 10;
     rows.chunk = chunk_bytes / size < 4096 ? 4096 : chunk_bytes / size;
     rows.chunks = ceil_divide(p.length, rows.chunk);
     Workspace partials;
@@ -205,11 +205,25 @@ int reduce_columns(Operation &op, const void *data, const Layout &p, const Resul
     return target ? merge_partials(op, target, p.outer, columns.chunks, p.inner, result) : PVG_OK;
 }
 
-template <class T, class Acc> int reduce_as(Operation &op, const void *data, const Layout &p,
+// Outer items are dealt to several launches where a grid could not have a block for each.
+template <class T, class Acc> int reduce_as(Operation &op, const void *data, const Layout &all,
                                             const Result &result) {
-    if (p.length == 0) return merge_partials<Acc>(op, nullptr, p.outer, 0, p.inner, result);
-    return p.inner == 1 ? reduce_rows<T, Acc>(op, data, p, result)
-                        : reduce_columns<T, Acc>(op, data, p, result);
+    constexpr int64_t most = 1 << 30;
+    for (int64_t first = 0; first < all.outer; first += most) {
+        Layout p = all;
+        p.outer = all.outer - first < most ? all.outer - first : most;
+        const T *from = static_cast<const T *>(data) + first * all.outer_stride;
+        Result to = result;
+        to.data = static_cast<unsigned char *>(result.data) +
+                  first * result.outer_stride * dtype_size(result.dtype);
+        if (p.length == 0)
+            PVG_PASS(merge_partials<Acc>(op, nullptr, p.outer, 0, p.inner, to));
+        else if (p.inner == 1)
+            PVG_PASS((reduce_rows<T, Acc>(op, from, p, to)));
+        else
+            PVG_PASS((reduce_columns<T, Acc>(op, from, p, to)));
+    }
+    return PVG_OK;
 }
 
 int launch_reduction(Operation &op, int code, const pvg_array *a, const Layout &p,

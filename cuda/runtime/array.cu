@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t array_magic = 0x41677670;
 
-// Slabs double in size: few are needed, and a pointer is looked up in the newest (largest) first.
+// Slabs grow in size: few are needed, and a pointer is looked up in the newest (largest) first.
 constexpr int max_slabs = 40;
 constexpr size_t first_slab = 64; // handles
 struct Slab {
@@ -65,11 +65,15 @@ pvg_array *take_handle() {
     return a;
 }
 
-void return_handle(pvg_array *a) {
+// The storage that the handle held a reference to; NULL if somebody else has returned it already.
+Storage *return_handle(pvg_array *a) {
     std::lock_guard<std::mutex> hold(handle_lock);
+    if (a->magic != array_magic) return nullptr;
+    Storage *storage = a->storage;
     a->magic = 0;
     append_free(a);
     counters[PVG_COUNT_LIVE_ARRAYS].fetch_sub(1, std::memory_order_relaxed);
+    return storage;
 }
 
 Storage *new_storage(int device, void *data, size_t bytes) {
@@ -85,22 +89,28 @@ Storage *new_storage(int device, void *data, size_t bytes) {
     return s;
 }
 
-void free_block(Storage *s, Block *block) {
-    DeviceScope scope;
-    Stream *home = nullptr;
-    // On a lost device no CUDA call can be made: the records alone are put in order.
-    if (!device_lost) {
-        home = block_stream(block);
-        uint64_t writer = s->writer.load(std::memory_order_relaxed);
-        bool only_home = home && s->readers[0] == 0 && (writer == 0 || writer == stream_id(home));
-        if (!only_home && scope.enter(s->device) == PVG_OK) {
-            ErrorRecord before = error_record; // releasing never reports
-            if (!home && default_stream(s->device, &home) != PVG_OK) home = nullptr;
-            if (home) stream_collects(home, s);
-            error_record = before;
-        }
+// The one stream that used the storage; any_stream if none did, 0 if several.
+uint64_t sole_user(const Storage *s) {
+    uint64_t user = s->writer.load(std::memory_order_relaxed);
+    for (uint64_t reader : s->readers) {
+        if (reader == 0 || reader == user) continue;
+        if (user != 0) return 0;
+        user = reader;
     }
-    deallocate(block);
+    return user != 0 ? user : any_stream;
+}
+
+// The block goes back to the stream it came from, which first waits for all others that used it.
+void free_block(Storage *s, Block *block) {
+    ErrorRecord before = error_record; // releasing never reports
+    DeviceScope scope;
+    // On a lost device no CUDA call can be made: the records alone are put in order.
+    uint64_t safe = device_lost ? any_stream : sole_user(s);
+    while (Stream *home = deallocate(block, safe)) {
+        safe = stream_id(home);
+        if (scope.enter(s->device) == PVG_OK) stream_collects(home, s);
+    }
+    error_record = before;
 }
 
 void drop_storage(Storage *s) {
@@ -134,12 +144,13 @@ bool extent(int ndim, const int64_t *shape, const int64_t *strides, int64_t *low
 
 int check_strides(int64_t size, int ndim, const int64_t *shape, const int64_t *strides,
                   int64_t item) {
-    int64_t low = 0, high = 0, bytes;
+    int64_t low = 0, high = 0, span, bytes;
     if (size == 0) return PVG_OK;
-    PVG_REQUIRE(extent(ndim, shape, strides, &low, &high) &&
-                    !__builtin_mul_overflow(high - low, item, &bytes),
-                PVG_ERROR_VALUE, "strides of shape %s reach beyond an address space",
-                shape_text(ndim, shape));
+    PVG_REQUIRE(
+        extent(ndim, shape, strides, &low, &high) && !__builtin_sub_overflow(high, low, &span) &&
+            !__builtin_add_overflow(span, 1, &span) && !__builtin_mul_overflow(span, item, &bytes),
+        PVG_ERROR_VALUE, "strides of shape %s reach beyond an address space",
+        shape_text(ndim, shape));
     return PVG_OK;
 }
 
@@ -162,6 +173,7 @@ bool is_array(const pvg_array *a) {
 }
 
 int check_array(const pvg_array *a, const char *what) {
+    PVG_PASS(check_fork());
     PVG_REQUIRE(a, PVG_ERROR_VALUE, "%s is a null pointer", what);
     PVG_REQUIRE(is_array(a), PVG_ERROR_VALUE,
                 "%s is not an array of this library (or was released before)", what);
@@ -183,7 +195,7 @@ int new_array(int device, int dtype, int ndim, const int64_t *shape, pvg_array *
     pvg_array *a = storage ? take_handle() : nullptr;
     if (!a) {
         free(storage);
-        if (block) deallocate(block);
+        if (block) (void)deallocate(block, any_stream);
         return fail(PVG_ERROR_HOST_MEMORY, "no host memory for an array handle");
     }
     storage->block = block;
@@ -205,9 +217,12 @@ static int wrap(void *data, int device, int dtype, int ndim, const int64_t *shap
                 "data is a null pointer, but shape %s has elements", shape_text(ndim, shape));
     PVG_REQUIRE(reinterpret_cast<uintptr_t>(data) % static_cast<size_t>(item) == 0, PVG_ERROR_VALUE,
                 "data is not aligned to its dtype, %s", dtype_name(dtype));
+    // Strides that lead nowhere (of no elements, of an axis of length 1) are not the caller's.
     int64_t own[PVG_MAX_NDIM];
     contiguous_strides(ndim, shape, own);
-    if (!strides) strides = own;
+    for (int i = 0; strides && size > 0 && i < ndim; i++)
+        if (shape[i] != 1) own[i] = strides[i];
+    strides = own;
     PVG_PASS(check_strides(size, ndim, shape, strides, item));
     if (size > 0) (void)extent(ndim, shape, strides, &low, &high);
     // The storage spans the lowest to the highest element, so that views stay inside of it.
@@ -247,9 +262,7 @@ void release(pvg_array *a) {
     // A forked child leaves everything as it is: locks may be held by threads that do not exist
     // here.
     if (!a || forked_child) return;
-    Storage *storage = a->storage;
-    return_handle(a);
-    drop_storage(storage);
+    if (Storage *storage = return_handle(a)) drop_storage(storage);
 }
 
 } // namespace pvg

@@ -10,12 +10,12 @@
 namespace pvg {
 
 std::atomic<int64_t> counters[8];
-bool forked_child = false;
+std::atomic<bool> forked_child{false};
 
 namespace {
 
 std::mutex start_lock;
-bool started = false; // the runtime has been asked once
+std::atomic<bool> started{false}; // the runtime has been asked once; what follows is final then
 int devices = 0;
 char why_none[256]; // why there is no device
 
@@ -97,15 +97,15 @@ void explain_no_device(cudaError_t code) {
                  cudaGetErrorName(code), cudaGetErrorString(code));
 }
 
+} // namespace
+
 int check_fork() {
     PVG_REQUIRE(
-        !forked_child, PVG_ERROR_UNAVAILABLE,
+        !forked_child.load(std::memory_order_relaxed), PVG_ERROR_UNAVAILABLE,
         "this process was forked after its parent had started CUDA, which cannot be used here; "
         "start it with multiprocessing.get_context(\"spawn\") (or \"forkserver\"), or use the CPU");
     return PVG_OK;
 }
-
-} // namespace
 
 int start_devices(int *count) {
     PVG_PASS(check_fork());
@@ -120,7 +120,7 @@ int start_devices(int *count) {
         if (found == 0) explain_no_device(code);
         devices = found < max_devices ? found : max_devices;
         pthread_atfork(nullptr, nullptr, in_forked_child);
-        started = true;
+        started.store(true, std::memory_order_release);
     }
     *count = devices;
     return PVG_OK;
@@ -128,10 +128,12 @@ int start_devices(int *count) {
 
 int check_device(int device) {
     int count = 0;
-    if (__builtin_expect(!started || forked_child, 0))
-        PVG_PASS(start_devices(&count));
-    else
+    if (started.load(std::memory_order_acquire)) {
+        PVG_PASS(check_fork());
         count = devices;
+    } else {
+        PVG_PASS(start_devices(&count));
+    }
     PVG_REQUIRE(count > 0, PVG_ERROR_UNAVAILABLE, "no device is available: %s", why_none);
     PVG_REQUIRE(device >= 0 && device < count, PVG_ERROR_UNAVAILABLE,
                 "there is no device %d: this machine has %d", device, count);

@@ -27,6 +27,8 @@ struct DeviceScope {
 
 extern std::atomic<int64_t> counters[8]; // indexed by pvg_counter
 extern std::atomic<int64_t> option_sync, option_launch_log, option_allocator;
-extern bool forked_child; // this process was forked after CUDA had started
+extern std::atomic<bool> forked_child; // this process was forked after CUDA had started
+// Errors: UNAVAILABLE in such a child, where locks may be held by threads that do not exist.
+int check_fork();
 
 } // namespace pvg

@@ -1,6 +1,9 @@
 // Dtypes: names, sizes, promotion, and the one switch over C++ types.
 //
-// pvg::dispatch(dtype, [&](auto tag) { using T = typename decltype(tag)::type; ... return status;
+//     pvg::dispatch(dtype, [&](auto tag) {
+//         using T = typename decltype(tag)::type;
+//         ...
+//         return status;
 //     });
 #pragma once
 #include "error.cuh"

@@ -8,7 +8,7 @@ namespace pvg {
 
 thread_local ErrorRecord error_record;
 thread_local const char *current_operation = "";
-bool device_lost = false;
+std::atomic<bool> device_lost{false};
 
 static const char hint_sync[] = " Kernels run asynchronously: with PVG_OPTION_SYNC "
                                 "(PYVECGPU_SYNC=1) the operation at fault is named.";

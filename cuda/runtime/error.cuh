@@ -2,11 +2,12 @@
 // its kin.
 //
 // Functions inside the library return a status (PVG_OK or PVG_ERROR_*) and leave the text here:
-// PVG_TRY(cudaMalloc(&p, n)); a CUDA call: on failure record it and return its status
-// PVG_PASS(other_function(...)); a status: on failure return it, the text is already there
+//     PVG_TRY(cudaMalloc(&p, n));     a CUDA call: on failure record it, return its status
+//     PVG_PASS(other_function(...));  a status: on failure return it, the text is there
 //     PVG_REQUIRE(n >= 0, PVG_ERROR_VALUE, "n must not be negative, got %lld", (long long)n);
 #pragma once
 #include "pyvecgpu.h"
+#include <atomic>
 #include <cuda_runtime.h>
 
 namespace pvg {
@@ -35,7 +36,7 @@ int fail_memory(int device, int64_t requested, int64_t free, int64_t reserved, i
 
 // True for errors after which no CUDA call of this process works any more.
 bool is_sticky(cudaError_t code);
-extern bool device_lost; // set when a sticky error is seen
+extern std::atomic<bool> device_lost; // set when a sticky error is seen
 
 } // namespace pvg
 

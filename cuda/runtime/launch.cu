@@ -56,6 +56,7 @@ int before_launch(const LaunchSite &site, dim3 grid, dim3 block) {
 
 int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, dim3 grid,
                  dim3 block, size_t shared_bytes, cudaStream_t stream) {
+    if (code == cudaSuccess) code = cudaGetLastError();
     if (code != cudaSuccess) return fail_launch(site, code, grid, block, shared_bytes);
     counters[PVG_COUNT_LAUNCHES].fetch_add(1, std::memory_order_relaxed);
     if (option_launch_log.load(std::memory_order_relaxed)) log_launch(kernel, site.kernel);
@@ -70,7 +71,10 @@ int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, d
 } // namespace pvg
 
 PVG_API const char *pvg_launch_log(void) {
-    static thread_local char *text = nullptr;
+    static thread_local struct Text {
+        char *bytes = nullptr;
+        ~Text() { free(bytes); }
+    } text;
     constexpr size_t line = 320;
     Dl_info self;
     uintptr_t base = dladdr(reinterpret_cast<void *>(&pvg_launch_log), &self)
@@ -79,14 +83,14 @@ PVG_API const char *pvg_launch_log(void) {
     std::lock_guard<std::mutex> hold(pvg::log_lock);
     size_t used = 0, at = 0;
     for (const pvg::LogEntry &e : pvg::log_entries) used += e.kernel != nullptr;
-    char *bigger = static_cast<char *>(realloc(text, used * line + 1));
+    char *bigger = static_cast<char *>(realloc(text.bytes, used * line + 1));
     if (!bigger) return "";
-    text = bigger;
-    text[0] = 0;
+    text.bytes = bigger;
+    text.bytes[0] = 0;
     for (const pvg::LogEntry &e : pvg::log_entries)
         if (e.kernel)
-            at += static_cast<size_t>(snprintf(text + at, line, "%zx %lld %.250s\n",
+            at += static_cast<size_t>(snprintf(text.bytes + at, line, "%zx %lld %.250s\n",
                                                reinterpret_cast<uintptr_t>(e.kernel) - base,
                                                static_cast<long long>(e.launches), e.expression));
-    return text;
+    return text.bytes;
 }

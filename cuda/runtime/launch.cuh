@@ -1,19 +1,16 @@
-// Kernel launches, all of them: PVG_LAUNCH(kernel, grid, block, shared_bytes, stream,
-// arguments...).
+// Kernel launches, all of them:
+//     PVG_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...);
 //
 // It skips empty work, clears an error that others left behind, checks after the launch, names
 // operation and kernel in the message, counts, logs when asked, waits when PVG_OPTION_SYNC is set,
 // and is the seam for the simulator. On failure it returns the status from the function it stands
-// in. A kernel with several template arguments goes in parentheses: PVG_LAUNCH((sum_kernel<float,
-// 256>), ...).
+// in. A kernel with several template arguments goes in parentheses:
+//     PVG_LAUNCH((sum_kernel<float, 256>), ...);
 //
 // Work is linear in grid.x, which may be up to 2^31 - 1 blocks; grid.y and grid.z stay under
 // 65,536.
 #pragma once
 #include "error.cuh"
-#ifndef PVG_SIMULATOR
-#include <utility>
-#endif
 
 namespace pvg {
 

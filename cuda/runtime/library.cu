@@ -1,6 +1,7 @@
 // The library as a whole: version, options, counters, which operation takes which dtype.
 #include "runtime/array.cuh"
 #include "runtime/device.cuh"
+#include "runtime/memory.cuh"
 
 // The Makefile passes these; a compiler run by hand need not.
 #ifndef PVG_BUILD_VERSION
@@ -32,6 +33,7 @@ static int set_allocator(int64_t value) {
     PVG_REQUIRE(value == option_allocator || counters[PVG_COUNT_LIVE_ARRAYS] == 0, PVG_ERROR_VALUE,
                 "the allocator can only be changed while no array is alive; %lld are",
                 static_cast<long long>(counters[PVG_COUNT_LIVE_ARRAYS]));
+    if (value != option_allocator) PVG_PASS(empty_all_caches());
     option_allocator = value;
     return PVG_OK;
 }

@@ -32,7 +32,7 @@ constexpr unsigned char canary = 0xC5;
 
 struct Arena;
 struct Segment {
-    Arena *arena; // NULL for a direct allocation
+    Arena *arena;
     unsigned char *base;
     size_t bytes;
     Block *first;
@@ -56,7 +56,7 @@ namespace {
 
 struct Arena {
     Stream *stream;
-    uint64_t id; // the stream's
+    uint64_t id; // the stream's; 0: not in use
     bool small;
     Block *bins[bin_count];
     uint64_t used[bin_words]; // a bit for each bin that holds a block
@@ -143,14 +143,19 @@ void drop_record(Pool *pool, Block *b) {
 }
 
 Arena *find_arena(Pool *pool, Stream *stream, bool small) {
-    for (Arena *a = pool->arenas; a; a = a->next)
+    Arena *unused = nullptr;
+    for (Arena *a = pool->arenas; a; a = a->next) {
         if (a->id == stream_id(stream) && a->small == small) return a;
-    Arena *a = static_cast<Arena *>(calloc(1, sizeof *a));
-    if (!a) return nullptr;
-    a->stream = stream, a->id = stream_id(stream), a->small = small;
-    a->next = pool->arenas;
-    pool->arenas = a;
-    return a;
+        if (a->id == 0) unused = a;
+    }
+    if (!unused) {
+        unused = static_cast<Arena *>(calloc(1, sizeof *unused));
+        if (!unused) return nullptr;
+        unused->next = pool->arenas;
+        pool->arenas = unused;
+    }
+    unused->stream = stream, unused->id = stream_id(stream), unused->small = small;
+    return unused;
 }
 
 // Cut a block down to `bytes`; the rest becomes a free neighbour if it is worth keeping.
@@ -346,48 +351,44 @@ int allocate(int device, Stream *stream, size_t bytes, void **data, Block **bloc
     return PVG_OK;
 }
 
-void deallocate(Block *b) {
+Stream *deallocate(Block *b, uint64_t safe) {
     Pool *pool = &pools[b->device];
     std::lock_guard<std::mutex> hold(pool->lock);
+    if (b->segment && safe != any_stream && safe != b->segment->arena->id)
+        return b->segment->arena->stream;
     pool->live_blocks--;
     pool->live_bytes -= static_cast<int64_t>(b->bytes);
     if (b->segment) {
         return_to_pool(pool, b);
-        return;
+        return nullptr;
     }
     size_t margin = b->guarded ? canary_bytes : 0;
     if (!device_lost) {
+        DeviceScope scope;
+        (void)scope.enter(b->device);
         if (b->guarded) check_canaries(b);
         // No document promises that cudaFree waits for the kernels that use the memory.
         if (cudaDeviceSynchronize() != cudaSuccess) (void)cudaGetLastError();
         driver_free(pool, b->data - margin, b->bytes + 2 * margin);
     }
     drop_record(pool, b);
+    return nullptr;
 }
 
-Stream *block_stream(const Block *b) { return b->segment ? b->segment->arena->stream : nullptr; }
-
-void adopt_stream_memory(int device, Stream *from, Stream *to) {
+// Arenas stay: one without a stream (id 0) is used again for the next.
+void adopt_stream_memory(int device, uint64_t from, Stream *to) {
     Pool *pool = &pools[device];
     std::lock_guard<std::mutex> hold(pool->lock);
-    for (Arena **link = &pool->arenas; *link;) {
-        Arena *a = *link;
-        Arena *target = a->id == stream_id(from) ? find_arena(pool, to, a->small) : nullptr;
-        if (!target) { // not this stream's; or no host memory, and the blocks stay where they are
-            link = &a->next;
-            continue;
-        }
+    for (Arena *a = pool->arenas; a; a = a->next) {
+        Arena *target = a->id == from ? find_arena(pool, to, a->small) : nullptr;
+        if (!target) continue; // another stream's, or no host memory: then it stays where it is
         while (Segment *s = a->segments) {
             for (Block *b = s->first; b; b = b->right)
                 if (b->free) remove_free(a, b), insert_free(target, b);
             unlink_segment(s);
             link_segment(target, s);
         }
-        // find_arena puts new arenas at the front, so the link is looked up again
-        link = &pool->arenas;
-        while (*link != a) link = &(*link)->next;
-        *link = a->next;
-        free(a);
+        a->id = 0;
     }
 }
 
@@ -423,6 +424,18 @@ static int set_memory_limit(int device, int64_t bytes) {
                 total, static_cast<long long>(bytes));
     std::lock_guard<std::mutex> hold(pools[device].lock);
     pools[device].limit = bytes;
+    return PVG_OK;
+}
+
+int empty_all_caches() {
+    for (int device = 0; device < max_devices; device++) {
+        if (!pools[device].arenas) continue;
+        DeviceScope scope;
+        PVG_PASS(scope.enter(device));
+        PVG_TRY(cudaDeviceSynchronize());
+        std::lock_guard<std::mutex> hold(pools[device].lock);
+        release_free_segments(&pools[device]);
+    }
     return PVG_OK;
 }
 

@@ -10,13 +10,16 @@ struct Block; // the pool's record of one allocation
 // `bytes` of device memory for use on `stream`; bytes 0 gives a NULL pointer and no block. Errors:
 // MEMORY, CUDA.
 int allocate(int device, Stream *stream, size_t bytes, void **data, Block **block);
-// The memory may be reused by work issued later on the stream it was allocated for. Never fails.
-void deallocate(Block *block);
-// Whose free list the block will go to; NULL for a direct allocation.
-Stream *block_stream(const Block *block);
+// Gives a block back and returns NULL, if work on the stream `safe` (an id, or any_stream) is all
+// that may still use it: it can then be handed out again on that stream. Otherwise does nothing and
+// returns the stream that has to wait for the others first.
+Stream *deallocate(Block *block, uint64_t safe);
+constexpr uint64_t any_stream = UINT64_MAX;
 
-// Called when a stream is released, after its work is done: its free memory goes to the default
-// stream's lists.
-void adopt_stream_memory(int device, Stream *from, Stream *to);
+// Gives all cached memory of all devices back: another allocator would have no use for it.
+int empty_all_caches();
+// Called when the stream with id `from` is released, after its work is done: its memory goes to the
+// default stream's lists.
+void adopt_stream_memory(int device, uint64_t from, Stream *to);
 
 } // namespace pvg

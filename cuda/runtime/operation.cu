@@ -6,8 +6,7 @@
 
 namespace pvg {
 
-Operation::Operation(const char *name)
-    : outer(current_operation), outer_device(operation_device) {
+Operation::Operation(const char *name) : outer(current_operation), outer_device(operation_device) {
     current_operation = name;
     clear_error();
 }
@@ -55,6 +54,9 @@ static int check_out(const pvg_array *out, int device, int dtype, int ndim, cons
                 "out lives on device %d, the operands on device %d", device_of(out), device);
     PVG_REQUIRE(same_shape(out, ndim, shape), PVG_ERROR_VALUE,
                 "out has shape %s, the result has %s", shape_text(out), shape_text(ndim, shape));
+    for (int i = 0; i < ndim; i++)
+        PVG_REQUIRE(out->strides[i] != 0 || shape[i] <= 1, PVG_ERROR_VALUE,
+                    "out of shape %s repeats its elements along axis %d", shape_text(out), i);
     PVG_REQUIRE(can_cast_same_kind(dtype, out->dtype), PVG_ERROR_TYPE,
                 "cannot cast the result from %s to out's %s with casting rule \"same_kind\"",
                 dtype_name(dtype), dtype_name(out->dtype));

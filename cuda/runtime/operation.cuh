@@ -1,10 +1,9 @@
 // What every exported operation stands on.
 //
 //     PVG_API pvg_array *pvg_unary(int code, const pvg_array *a, pvg_array *out) {
-// Operation op("exp"); // names it in messages, clears the last error
+//         Operation op("exp");                               // clears the last error
 //         Output result;
-// int status = run_unary(op, code, a, out, &result); // checks, op.begin, result.open, op.reads,
-//         PVG_LAUNCH
+//         int status = run_unary(op, code, a, out, &result); // checks and launches
 //         return result.close(op, status);                   // the handle, or NULL
 //     }
 //

@@ -10,7 +10,8 @@
 namespace pvg {
 
 struct Stream {
-    uint64_t id; // 0: released
+    std::atomic<uint64_t> id; // 0: released
+    bool closing;             // being released: not to be used again yet
     int device;
     bool owned; // made by us, so destroyed by us
     cudaStream_t handle;
@@ -28,7 +29,8 @@ struct Event {
 
 namespace {
 
-std::mutex registry_lock;
+std::mutex registry_lock; // the lists, and ids that change
+std::mutex default_lock;  // default streams being made
 Stream *registry = nullptr;
 Event *events = nullptr;
 uint64_t last_id = 0;
@@ -43,7 +45,7 @@ thread_local Current current_streams[max_devices];
 // Under registry_lock: a Stream to use, new or released before.
 Stream *take_slot() {
     for (Stream *s = registry; s; s = s->next)
-        if (s->id == 0) return s;
+        if (s->id == 0 && !s->closing) return s;
     Stream *s = static_cast<Stream *>(calloc(1, sizeof *s));
     if (!s) return nullptr;
     s->next = registry;
@@ -80,6 +82,7 @@ Stream *find_id(uint64_t id) {
 }
 
 int check_stream(const Stream *stream) {
+    PVG_PASS(check_fork());
     if (stream) {
         std::lock_guard<std::mutex> hold(registry_lock);
         for (Stream *s = registry; s; s = s->next)
@@ -107,8 +110,7 @@ cudaStream_t stream_handle(const Stream *stream) { return stream->handle; }
 int default_stream(int device, Stream **result) {
     Stream *s = default_streams[device].load(std::memory_order_acquire);
     if (!s) {
-        static std::mutex making;
-        std::lock_guard<std::mutex> hold(making);
+        std::lock_guard<std::mutex> hold(default_lock);
         s = default_streams[device].load(std::memory_order_acquire);
         if (!s) {
             PVG_PASS(make_stream(device, &s));
@@ -178,8 +180,11 @@ void host_collects(Storage *storage) {
     uint64_t users[max_readers + 1] = {storage->writer.load(std::memory_order_relaxed)};
     for (int i = 0; i < max_readers; i++) users[i + 1] = storage->readers[i];
     for (uint64_t user : users) {
-        std::lock_guard<std::mutex> hold(registry_lock);
-        Stream *s = user ? find_id(user) : nullptr;
+        Stream *s = nullptr;
+        {
+            std::lock_guard<std::mutex> hold(registry_lock);
+            s = user ? find_id(user) : nullptr;
+        }
         if (!s) continue;
         counters[PVG_COUNT_WAITS]++;
         if (cudaStreamSynchronize(s->handle) != cudaSuccess) (void)cudaGetLastError();
@@ -193,31 +198,49 @@ int wait_on_host(Stream *stream, const char *what) {
     return PVG_OK;
 }
 
+// Nobody finds a stream by its id any more once it is 0: so its work is done before, and its handle
+// destroyed after.
 static int release_stream(Stream *stream) {
+    if (forked_child) return PVG_OK;
     PVG_PASS(check_stream(stream));
     PVG_REQUIRE(stream != default_streams[stream->device].load(), PVG_ERROR_VALUE,
                 "a device's default stream cannot be released");
-    if (!forked_child && !device_lost) {
-        DeviceScope scope;
+    DeviceScope scope;
+    Stream *home = nullptr;
+    if (!device_lost) {
         PVG_PASS(scope.enter(stream->device));
-        Stream *home = nullptr;
         PVG_PASS(default_stream(stream->device, &home));
         // A stream of somebody else's may be destroyed already: then its work is done.
         if (cudaStreamSynchronize(stream->handle) != cudaSuccess) (void)cudaGetLastError();
-        adopt_stream_memory(stream->device, stream, home);
-        if (stream->event) (void)cudaEventDestroy(stream->event);
-        if (stream->owned) PVG_TRY(cudaStreamDestroy(stream->handle));
     }
-    std::lock_guard<std::mutex> hold(registry_lock);
-    stream->id = 0;
+    uint64_t id = stream->id;
+    cudaEvent_t event = nullptr;
+    {
+        std::lock_guard<std::mutex> hold(registry_lock);
+        event = stream->event;
+        stream->event = nullptr;
+        stream->closing = true;
+        stream->id = 0;
+    }
+    cudaError_t code = cudaSuccess;
+    if (!device_lost) {
+        adopt_stream_memory(stream->device, id, home);
+        if (event) (void)cudaEventDestroy(event);
+        if (stream->owned) code = cudaStreamDestroy(stream->handle);
+    }
+    {
+        std::lock_guard<std::mutex> hold(registry_lock);
+        stream->closing = false;
+    }
+    PVG_TRY(code);
     return PVG_OK;
 }
 
 static int set_current(Stream *stream, int device) {
+    if (stream) PVG_PASS(check_stream(stream));
     PVG_PASS(check_device(stream ? stream->device : device));
     if (stream) {
-        PVG_PASS(check_stream(stream));
-        current_streams[stream->device] = {stream, stream->id};
+        current_streams[stream->device] = {stream, stream->id.load()};
     } else {
         current_streams[device] = {nullptr, 0};
     }
@@ -251,6 +274,7 @@ static bool is_event(const Event *event) {
 }
 
 static int check_event(const Event *event) {
+    PVG_PASS(check_fork());
     std::lock_guard<std::mutex> hold(registry_lock);
     PVG_REQUIRE(is_event(event), PVG_ERROR_VALUE,
                 "not an event of this library (or released before)");
@@ -258,11 +282,12 @@ static int check_event(const Event *event) {
 }
 
 static int release_event(Event *event) {
+    if (forked_child) return PVG_OK;
     std::lock_guard<std::mutex> hold(registry_lock);
     PVG_REQUIRE(is_event(event), PVG_ERROR_VALUE,
                 "not an event of this library (or released before)");
     event->alive = false;
-    if (!forked_child && !device_lost) PVG_TRY(cudaEventDestroy(event->handle));
+    if (!device_lost) PVG_TRY(cudaEventDestroy(event->handle));
     return PVG_OK;
 }
 

@@ -3,8 +3,8 @@
 // Memory that is dense in some order of its axes (C order, Fortran order, any transpose) crosses in
 // one copy, and the device puts the axes in order. Anything else (negative, zero or padded strides,
 // bytes that are no bool yet) goes through a contiguous buffer on the host, a piece at a time.
-// Sources are ordinary pageable memory: the runtime has read them when cudaMemcpyAsync returns, so
-// the caller may change them at once.
+// The caller may change the source as soon as the call returns: the runtime has read ordinary
+// memory when cudaMemcpyAsync returns, and for memory that is registered with CUDA the call waits.
 #include "runtime/device.cuh"
 #include "runtime/operation.cuh"
 #include <stdlib.h>
@@ -35,12 +35,14 @@ HostLayout describe_host(const pvg_array *a, const int64_t *byte_strides) {
 
 // The order of axes (outermost first) in which the memory has no gaps, or false.
 bool dense_order(const HostLayout &h, int *order) {
+    int n = 0; // axes of length 1 come first: their strides mean nothing
+    for (int i = 0; i < h.ndim; i++)
+        if (h.shape[i] == 1) order[n++] = i;
+    int first = n;
     for (int i = 0; i < h.ndim; i++) {
-        int j = i;
-        for (; j > 0 && h.shape[i] != 1 && h.shape[order[j - 1]] != 1 &&
-               h.strides[order[j - 1]] < h.strides[i];
-             j--)
-            order[j] = order[j - 1];
+        if (h.shape[i] == 1) continue;
+        int j = n++;
+        for (; j > first && h.strides[order[j - 1]] < h.strides[i]; j--) order[j] = order[j - 1];
         order[j] = i;
     }
     int64_t expected = h.item;
@@ -153,6 +155,12 @@ int upload_dense(Operation &op, pvg_array *a, const void *source) {
     PVG_PASS(op.writes(a));
     PVG_TRY(cudaMemcpyAsync(a->data, source, static_cast<size_t>(a->size * dtype_size(a->dtype)),
                             cudaMemcpyHostToDevice, op.stream));
+    // Only of memory that is not registered with CUDA has the source been read by now.
+    cudaPointerAttributes attributes;
+    PVG_TRY(cudaPointerGetAttributes(&attributes, source));
+    if (attributes.type == cudaMemoryTypeUnregistered) return PVG_OK;
+    counters[PVG_COUNT_WAITS]++;
+    PVG_TRY(cudaStreamSynchronize(op.stream));
     return PVG_OK;
 }
 

@@ -24,7 +24,7 @@ static int slice(Operation &, const pvg_array *a, const int64_t *start, const in
                     static_cast<long long>(start[i]), static_cast<long long>(step[i]),
                     static_cast<long long>(length[i]), i, shape_text(a));
         strides[i] = length[i] > 1 ? a->strides[i] * step[i] : a->strides[i];
-        offset += length[i] > 0 ? a->strides[i] * start[i] : 0;
+        offset += a->size > 0 && length[i] > 0 ? a->strides[i] * start[i] : 0;
     }
     return new_view(a, a->ndim, length, strides, offset, false, result);
 }

@@ -97,7 +97,7 @@ class CudaBackend:
     # Operations
 
     def scalar(self, code, a, value, side, out):
-        if type(value) is float:
+        if isinstance(value, float):
             kind, number = 3, c_double(value)
         else:
             if not -(2**63) <= value < 2**63:

@@ -1,8 +1,11 @@
-"""Measurements beside the peers, `python -m pyvecgpu bench streaming|matmul|overhead`.
+"""Measurements, `python -m pyvecgpu bench streaming|matmul|overhead|article`.
 
     streaming   memory-bound operations, in bytes a second
     matmul      matrix products and the dense layer, in floating-point operations a second
     overhead    what a call costs the host, and the import
+    article     C loops, NumPy and the GPU from small to large: where a GPU pays off
+
+The first three measure pyvecgpu beside its peers; the last one also makes pictures and a page.
 
 timing.py says how: device events, warm-up, the median of interleaved rounds, checked results. Every
 figure that is printed was measured in that run; `--json` keeps them all, docs/measured has some.
@@ -14,12 +17,13 @@ import dataclasses
 import importlib.util
 import json
 import math
+import os
 import sys
 
 import pyvecgpu as vg
 
 from ..errors import PyVecGPUError
-from . import machine, matmul, overhead, streaming, timing
+from . import article, machine, matmul, overhead, streaming, timing
 from .libraries import PEERS, open_libraries
 
 BENCHMARKS = {"streaming": streaming, "matmul": matmul, "overhead": overhead}
@@ -36,36 +40,78 @@ def main(argv=None):
     1, after a sentence, if a result is wrong or something failed; 2 for a device without sense.
     """
     arguments = parse(argv)
+    if arguments.source:
+        return redraw(arguments)
     try:
         device = vg.zeros(0, device=arguments.device).device
     except (PyVecGPUError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1 if isinstance(error, PyVecGPUError) else 2
     try:
-        with contextlib.ExitStack() as stack:
-            path = arguments.json
-            file = stack.enter_context(open(path, "w", encoding="utf-8")) if path else None
+        if arguments.benchmark == "article":
+            return run_article(device, arguments)
+        with replacement(arguments.json) as file:
             return run(device, arguments, file)
+    except BrokenPipeError:
+        raise
     except (PyVecGPUError, OSError, ImportError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
 
 
+@contextlib.contextmanager
+def replacement(path):
+    """Give a new file that takes the place of `path` once it is whole; None without a path."""
+    if path is None:
+        yield None
+        return
+    unfinished = f"{path}.unfinished"
+    try:
+        with open(unfinished, "w", encoding="utf-8") as file:
+            yield file
+        os.replace(unfinished, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(unfinished)
+
+
 def parse(argv):
     parser = argparse.ArgumentParser(
-        prog="python -m pyvecgpu bench", description="Measure pyvecgpu beside torch and CuPy."
+        prog="python -m pyvecgpu bench",
+        description="Measure pyvecgpu beside torch and CuPy, or (article) C loops and NumPy.",
     )
-    parser.add_argument("benchmark", choices=BENCHMARKS)
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, "article"])
     parser.add_argument("--peers", default="", help="torch, cupy or torch,cupy; default: none")
     parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works")
     parser.add_argument("--device", help="cuda, cuda:1, cpu, sim; default: cuda, else cpu")
+    own = parser.add_argument_group("article only")
+    own.add_argument("--plot", metavar="DIR", help="draw the pictures in this folder (matplotlib)")
+    own.add_argument("--report", metavar="FILE.html", help="write tables and pictures as one page")
+    own.add_argument(
+        "--from", dest="source", metavar="FILE", help="measure nothing: read what --json wrote"
+    )
     arguments = parser.parse_args(argv)
+    check_article(parser, arguments)
     arguments.peers = [name for name in arguments.peers.split(",") if name]
     for name in arguments.peers:
         if name not in PEERS:
             parser.error(f"--peers: {name!r} is not one of {', '.join(PEERS)}")
     return arguments
+
+
+def check_article(parser, arguments):
+    """End with a sentence if options of the article's benchmark and of the others are mixed."""
+    if arguments.benchmark != "article":
+        for name, value in (("plot", arguments.plot), ("report", arguments.report)):
+            if value:
+                parser.error(f"--{name} belongs to article")
+        if arguments.source:
+            parser.error("--from belongs to article")
+    elif arguments.peers:
+        parser.error("article has no --peers")
+    elif arguments.source and arguments.json:
+        parser.error("--from measures nothing, so there is nothing for --json")
 
 
 def run(device, arguments, file):
@@ -85,8 +131,7 @@ def run(device, arguments, file):
     say()
     for verdict in verdicts:
         say(f"goal: {verdict.sentence()}")
-    if file is not None:
-        write_report(file, arguments.benchmark, quick, about, table, verdicts)
+    write_report(file, report_of(arguments.benchmark, quick, about, table, verdicts))
     return tell_wrong(table)
 
 
@@ -99,6 +144,39 @@ def available_peers(device, peers):
         if importlib.util.find_spec(name) is None:
             raise ModuleNotFoundError(f"{name} is not installed here; leave it out of --peers")
     return peers
+
+
+# The article --------------------------------------------------------------------------------------
+
+
+def run_article(device, arguments):
+    """Measure, print, write, draw, and return the exit code."""
+    article.check_places(arguments.plot, arguments.report)
+    with replacement(arguments.json) as file:
+        about = machine.describe(device, [])
+        say(f"article on {device}, {device.name}, {about['date']}")
+        beside, table = article.run(device, arguments.quick)
+        quick = arguments.quick or device.type == "sim"
+        report = report_of("article", quick, about | beside, table, [])
+        report = article.summary.with_crossovers(report)
+        write_report(file, report)
+    article.conclude(report, arguments.plot, arguments.report)
+    return tell_wrong(table)
+
+
+def redraw(arguments):
+    """Draw pictures and write the page from a file of figures; return the exit code."""
+    try:
+        article.check_places(arguments.plot, arguments.report)
+        with open(arguments.source, encoding="utf-8") as file:
+            report = json.load(file)
+        if not isinstance(report, dict) or report.get("benchmark") != "article":
+            raise ValueError(f"{arguments.source} holds no figures of bench article")
+        article.conclude(report, arguments.plot, arguments.report)
+    except (OSError, ImportError, ValueError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 # Rates: streaming and matmul ----------------------------------------------------------------------
@@ -203,16 +281,22 @@ def results_of(table):
     return {row["name"]: row["results"] for row in table}
 
 
-def write_report(file, benchmark, quick, about, table, verdicts):
-    """Write all figures as JSON; a number that is none, such as the error of NaNs, is null."""
+def report_of(benchmark, quick, about, table, verdicts):
+    """Return all figures as JSON can hold them: None for what is no number, as the error of NaN."""
     rows = []
     for row in table:
         results = {name: finite(dataclasses.asdict(r)) for name, r in row["results"].items()}
         rows.append(row | {"results": results})
     report = {"benchmark": benchmark, "quick": quick, **about, "rows": rows}
     report["goals"] = [finite(dataclasses.asdict(verdict)) for verdict in verdicts]
-    json.dump(report, file, indent=1, allow_nan=False)
-    file.write("\n")
+    return report
+
+
+def write_report(file, report):
+    """Write a report to a file; None: nowhere."""
+    if file is not None:
+        json.dump(report, file, indent=1, allow_nan=False)
+        file.write("\n")
 
 
 def finite(values):

@@ -1,9 +1,12 @@
 """What was measured on: versions, the card, and its clock and power while it was at work."""
 
 import importlib
+import os
 import platform
+import re
 import subprocess
 from datetime import datetime, timezone
+from pathlib import Path
 
 import numpy as np
 
@@ -33,6 +36,37 @@ def describe(device, peers):
     if device.type == "cuda":
         machine["driver"] = query(device, ["driver_version"]).get("driver_version")
     return machine
+
+
+def describe_cpu():
+    """Return a dict: the processor's name, the cores for this process, and NumPy's BLAS."""
+    match = re.search(r"^model name\s*: *(.*\S)", _read("/proc/cpuinfo"), re.MULTILINE)
+    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
+    return {
+        "name": match[1] if match else platform.processor() or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "blas": " ".join(str(blas.get(key, "")) for key in ("name", "version")).strip(),
+    }
+
+
+def free_memory():
+    """Return the bytes of host memory that are free for this process, caches counted as free."""
+    match = re.search(r"^MemAvailable: *(\d+) kB", _read("/proc/meminfo"), re.MULTILINE)
+    free = int(match[1]) * 1024 if match else os.sysconf("SC_AVPHYS_PAGES") * _PAGE
+    limit, used = (_read(f"/sys/fs/cgroup/memory.{name}").strip() for name in ("max", "current"))
+    if limit.isdigit() and used.isdigit():
+        free = min(free, int(limit) - int(used))
+    return max(0, free)
+
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def _read(path):
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def clocks(device):

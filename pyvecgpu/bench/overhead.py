@@ -5,12 +5,9 @@ each batch is not counted, unless the call itself waits. A bare launch is an emp
 from C (launch.cu), in the same process and in turn with the others.
 """
 
-import ctypes
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from . import compiled
 from .goals import Beyond
 from .timing import Result, relative_error
 
@@ -134,29 +132,11 @@ def result(seconds, error=0.0):
 # The bare launch ----------------------------------------------------------------------------------
 
 
-def find_nvcc():
-    """Return the path of nvcc from $NVCC, PATH, $CUDA_HOME or /usr/local/cuda, or None."""
-    homes = [os.environ.get("CUDA_HOME"), "/usr/local/cuda"]
-    places = [os.environ.get("NVCC"), "nvcc", *(f"{home}/bin/nvcc" for home in homes if home)]
-    return next(filter(None, (shutil.which(place) for place in places if place)), None)
-
-
 class BareLaunch:
     """Launches of an empty kernel on a device. OSError: it cannot be built or run, and why."""
 
     def __init__(self, device):
-        nvcc = find_nvcc()
-        if nvcc is None:
-            raise OSError("there is no nvcc on PATH, in $CUDA_HOME or in /usr/local/cuda")
-        source = Path(__file__).with_name("launch.cu")
-        options = ["-arch=native", "-O3", "-shared", "-cudart", "static", "-Xcompiler", "-fPIC"]
-        with tempfile.TemporaryDirectory() as folder:
-            library = Path(folder, "launch.so")
-            command = [nvcc, *options, str(source), "-o", str(library)]
-            run = subprocess.run(command, capture_output=True, text=True)
-            if run.returncode:
-                raise OSError(f"nvcc did not compile launch.cu: {run.stderr.strip()}")
-            self.library = ctypes.CDLL(str(library))
+        self.library = compiled.load_cuda(Path(__file__).with_name("launch.cu"))
         self._check(self.library.bare_open(device.index))
 
     def launch(self, count):

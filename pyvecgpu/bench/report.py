@@ -1,8 +1,9 @@
 """The measured figures in README.md, from docs/measured/*.json: `python -m pyvecgpu.bench.report`.
 
-Run in the folder of the repository. The text between the two markers in README.md is replaced by
-tables made from the files that `bench --json` wrote; with --check it is only compared, and the exit
-code is 1 if it is out of date. No figure in those tables is typed by hand.
+Run in the folder of the repository. The text between the markers in README.md is replaced by what
+the files say that `bench --json` wrote: tables, and from `bench article` its pictures, which lie in
+a folder named after the file. With --check it is only compared, and the exit code is 1 if it is out
+of date. No figure there is typed by hand.
 """
 
 import argparse
@@ -10,11 +11,15 @@ import json
 import sys
 from pathlib import Path
 
+from .article.summary import ADDITION, PRODUCT
 from .overhead import IMPORT_ROW
 from .timing import rate_text
 
 BEGIN = "<!-- measured: begin, written by python -m pyvecgpu.bench.report -->"
 END = "<!-- measured: end -->"
+ARTICLE_BEGIN = "<!-- article: begin, written by python -m pyvecgpu.bench.report -->"
+ARTICLE_END = "<!-- article: end -->"
+PICTURES = {"vector-addition": ADDITION, "matrix-product": PRODUCT}
 NONE = "Nothing has been measured yet."
 TITLES = {
     "streaming": "Memory-bound operations, float32",
@@ -24,16 +29,38 @@ TITLES = {
 
 
 def read_reports(folder):
-    """Return the reports in a folder, in the order of TITLES and then by file name."""
-    reports = [
-        json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))
-    ]
-    return sorted(reports, key=lambda report: list(TITLES).index(report["benchmark"]))
+    """Return {path: report} of a folder, in the order of TITLES and then by file name."""
+    paths = sorted(folder.glob("*.json"))
+    reports = {path: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+    names = [*TITLES, "article"]
+    return dict(sorted(reports.items(), key=lambda item: names.index(item[1]["benchmark"])))
 
 
 def render(reports):
-    """Return the text between the markers."""
-    return "\n\n".join(section(report) for report in reports) if reports else NONE
+    """Return the tables, which go between BEGIN and END."""
+    sections = [section(report) for report in reports.values() if report["benchmark"] in TITLES]
+    return "\n\n".join(sections) if sections else NONE
+
+
+def render_article(reports):
+    """Return the pictures and ratios of bench article, between ARTICLE_BEGIN and ARTICLE_END."""
+    parts = []
+    for path, report in reports.items():
+        if report["benchmark"] == "article":
+            cores = f"{report['cpu']['name']} with {report['cpu']['cores']} cores"
+            lines = [f"**{report['card']} and {cores}** ({about(report)}):", ""]
+            for name, title in PICTURES.items():
+                picture = path.with_suffix("") / f"{name}.png"
+                if picture.exists():
+                    lines += [f"![{title}]({picture.as_posix()})", ""]
+            sentences = [*report["ratios"], *with_numpy(report)]
+            parts.append("\n".join([*lines, *(f"- {sentence}" for sentence in sentences)]))
+    return "\n\n".join(parts) if parts else NONE
+
+
+def with_numpy(report):
+    """Return the sentences of the crossovers with NumPy."""
+    return [one["sentence"] for one in report["crossovers"] if one["cpu"].startswith("NumPy")]
 
 
 def section(report):
@@ -79,13 +106,13 @@ def sentence(goal):
     return f"{goal['goal']}: {goal['measured']:.2f}{goal['unit']}, {met}"
 
 
-def replace(text, block):
-    """Return README's text with the block between the markers. ValueError: no markers."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def replace(text, block, first=BEGIN, last=END):
+    """Return README's text with the block between two markers. ValueError: no markers."""
+    before, begin, rest = text.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"README.md lacks the markers {BEGIN!r} and {END!r}")
-    return f"{before}{BEGIN}\n\n{block}\n\n{END}{after}"
+        raise ValueError(f"README.md lacks the markers {first!r} and {last!r}")
+    return f"{before}{first}\n\n{block}\n\n{last}{after}"
 
 
 def main(argv=None):
@@ -97,7 +124,9 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     readme = Path("README.md")
     text = readme.read_text(encoding="utf-8")
-    new = replace(text, render(read_reports(Path("docs/measured"))))
+    reports = read_reports(Path("docs/measured"))
+    new = replace(text, render(reports))
+    new = replace(new, render_article(reports), ARTICLE_BEGIN, ARTICLE_END)
     if not arguments.check:
         readme.write_text(new, encoding="utf-8")
     elif new != text:

@@ -84,12 +84,14 @@ def host_array(value):
     """Return a NumPy array or scalar as an ndarray of a supported dtype in native byte order.
 
     It may share memory with `value`, and its bools may hold bytes other than 0 and 1.
-    TypeError: an unsupported dtype, or a masked array.
+    TypeError: an unsupported dtype, or a masked array. ValueError: too many dimensions.
     """
     masked = sys.modules.get("numpy.ma")  # without it there are no masked arrays
     if masked is not None and isinstance(value, masked.MaskedArray):
         raise TypeError("a masked array would lose its mask; pass x.filled(value) or x.data")
     array = np.asarray(value)
+    if array.ndim > MAX_NDIM:
+        raise ValueError(f"an array has at most {MAX_NDIM} dimensions, not {array.ndim}")
     if array.dtype in CODES:
         return array
     return array.astype(supported(array.dtype.newbyteorder("=")))

@@ -6,7 +6,10 @@ an integer removed and with those that None added. The result is a view.
 
 import operator
 
+import numpy as np
+
 from ..array import Array, wrap
+from ..dtypes import is_integer
 from ..native.abi import MAX_NDIM
 from .arguments import from_host, host_array, is_host, is_scalar
 
@@ -35,6 +38,8 @@ def set(array, key, value):
         )
     view = get(array, key)
     backend = array.backend
+    if isinstance(value, np.generic) and is_integer(array.dtype):
+        value = value.item()  # checked like a Python scalar: a cast would wrap or clamp it
     if is_scalar(value):
         backend.fill(view.data, value)
         return
@@ -43,9 +48,6 @@ def set(array, key, value):
     elif not isinstance(value, Array):
         kind = type(value).__name__
         raise TypeError(f"cannot assign a {kind}; make an array of it with asarray(...)")
-    extra = value.ndim - view.ndim
-    if extra > 0 and value.shape[:extra] == (1,) * extra:  # allowed in an assignment only
-        value = wrap(backend, backend.reshape(value.data, value.shape[extra:]))
     backend.copy(value.data, view.data)
 
 
@@ -94,9 +96,10 @@ def _expand_ellipsis(items, ndim):
 
 def _parse_index(item, axis, size):
     """Return an integer index counted from 0."""
-    if isinstance(item, (bool, list, tuple, Array)) or (is_host(item) and not _is_integer(item)):
+    is_array = isinstance(item, Array) or is_host(item)
+    if isinstance(item, (bool, list, tuple)) or (is_array and not _is_integer(item)):
         raise IndexError(
-            f"indexing with a {type(item).__name__} is not there yet; "
+            f"an index of type {type(item).__name__} is not there yet; "
             "integers, slices, ... and None are"
         )
     try:

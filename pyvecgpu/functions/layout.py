@@ -100,10 +100,10 @@ def _resolve_shape(shape, size):
 def broadcast_to(x, /, shape):
     """Return a read-only view repeated along new axes and along axes of length 1.
 
-    ValueError: the shape does not fit.
+    ValueError: the shape does not fit, or has 2**63 bytes or more.
     """
     array, give = _as_array("broadcast_to", x)
-    shape = parse_shape(shape)
+    shape = parse_shape(shape, array.dtype.itemsize)
     return give(wrap(array.backend, array.backend.broadcast_to(array.data, shape)))
 
 

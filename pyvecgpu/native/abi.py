@@ -175,6 +175,19 @@ class DeviceAttribute(IntEnum):
     DEVICE_ATTRIBUTE_COUNT = 42
 
 
+class LessonKernel(IntEnum):
+    LESSON_VECTOR_ADD = 0
+    LESSON_MATRIX_ADD = 1
+    LESSON_MATRIX_ADD_SLOW = 2
+    LESSON_TENSOR_ADD = 3
+    LESSON_SIGMOID = 4
+    LESSON_MATMUL_NAIVE = 5
+    LESSON_MATMUL_COALESCED = 6
+    LESSON_MATMUL_TILED = 7
+    LESSON_MATMUL_REGISTERS = 8
+    LESSON_LAYER = 9
+
+
 ENUMS = {
     "pvg_status": Status,
     "pvg_dtype": DType,
@@ -187,12 +200,14 @@ ENUMS = {
     "pvg_counter": Counter,
     "pvg_error_value": ErrorValue,
     "pvg_device_attribute_code": DeviceAttribute,
+    "pvg_lesson_kernel": LessonKernel,
 }
 
 # Handles (pvg_array, pvg_stream, pvg_event) are plain addresses, so that a call converts nothing.
 array = stream = event = pointer = c_void_p
 int64s = POINTER(c_int64)
 ints = POINTER(c_int)
+doubles = POINTER(c_double)
 deleter = CFUNCTYPE(None, c_void_p)
 
 FUNCTIONS = {
@@ -238,7 +253,7 @@ FUNCTIONS = {
     "pvg_event_record": (c_int, [event, stream]),
     "pvg_event_synchronize": (c_int, [event]),
     "pvg_event_query": (c_int, [event, ints]),
-    "pvg_event_elapsed": (c_int, [event, event, POINTER(c_double)]),
+    "pvg_event_elapsed": (c_int, [event, event, doubles]),
     # Arrays
     "pvg_array_empty": (array, [c_int, c_int, c_int, int64s]),
     "pvg_array_wrap": (array, [pointer, c_int, c_int, c_int, int64s, int64s, deleter, pointer]),
@@ -274,6 +289,11 @@ FUNCTIONS = {
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, array]),
     "pvg_matmul": (array, [array, array, array]),
     "pvg_dense": (array, [array, array, array, c_int, array]),
+    # Learning
+    "pvg_learn": (
+        c_int,
+        [c_int, int64s, int64s, array, array, array, array, c_int64, doubles, int64s],
+    ),
 }
 
 # What the simulated card exports besides (cuda/simulator/pyvecgpu_sim.h).

@@ -76,8 +76,8 @@ class Library:
 
     def __init__(self, device_type):
         self.device_type = device_type
-        self.path, overridden = path_of(device_type)
-        if overridden:
+        self.path, self.overridden = path_of(device_type)
+        if self.overridden:
             self.path = check_override(device_type, self.path)
         elif not os.path.exists(self.path):
             raise DeviceUnavailableError(
@@ -101,11 +101,20 @@ class Library:
                 function = cdll[name]
                 function.restype, function.argtypes = restype, argtypes
                 setattr(self, name, function)
+            self._check_kind()
         except AttributeError as error:
             raise DeviceUnavailableError(
                 f"{self.path} does not belong to this package ({error}); "
                 f"run `{TARGETS[self.device_type]}` again"
             ) from None
+
+    def _check_kind(self):
+        """A simulated card in the place of the GPU library would be the default device unseen."""
+        simulated = b"simulator: yes" in self.pvg_build_info()
+        if simulated and self.device_type == "cuda" and not self.overridden:
+            raise DeviceUnavailableError(
+                f"{self.path} is a simulated card, not the GPU library; run `{TARGETS['cuda']}`"
+            )
 
     def _configure(self):
         chosen = settings.current()

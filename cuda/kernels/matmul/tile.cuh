@@ -42,7 +42,8 @@ struct Product {
     int64_t c_row, c_column; // strides, elements
     bool c_aligned;          // groups of a row of c may be stored at once
     int64_t tiles_down, tiles_across;
-    Walk<3> batch; // c, a, b
+    int64_t first_item; // of the batch, that this launch computes
+    Walk<3> batch;      // c, a, b
 };
 
 // ---- Arithmetic ---------------------------------------------------------------------------------
@@ -227,7 +228,7 @@ __global__ void __launch_bounds__(Shape::threads, 512 / Shape::threads)
     __shared__ typename SlabA::Shared shared_a[2];
     __shared__ typename SlabB::Shared shared_b[2];
 
-    int64_t tile = blockIdx.x, item = tile / (p.tiles_down * p.tiles_across);
+    int64_t tile = blockIdx.x, item = p.first_item + tile / (p.tiles_down * p.tiles_across);
     int64_t first_row = tile / p.tiles_across % p.tiles_down * Shape::rows;
     int64_t first_column = tile % p.tiles_across * Shape::columns;
     int64_t offset[3] = {0, 0, 0}; // of the item in c, a and b
@@ -281,9 +282,12 @@ template <class Shape> bool is_tile_for(const Product &p, int64_t batch) {
 template <class T, class Shape, class Epilogue>
 int launch_tiles(cudaStream_t stream, Product p, int64_t batch, const Epilogue &epilogue) {
     p.tiles_down = tiles(p.m, Shape::rows), p.tiles_across = tiles(p.n, Shape::columns);
-    PVG_LAUNCH((product_kernel<T, Shape, Epilogue>),
-               blocks_for(p.tiles_down * p.tiles_across * batch, 1), Shape::threads, 0, stream, p,
-               epilogue);
+    int64_t of_item = p.tiles_down * p.tiles_across, most = INT32_MAX / of_item; // items a grid
+    for (p.first_item = 0; p.first_item < batch; p.first_item += most) {
+        int64_t items = batch - p.first_item < most ? batch - p.first_item : most;
+        PVG_LAUNCH((product_kernel<T, Shape, Epilogue>), blocks_for(of_item * items, 1),
+                   Shape::threads, 0, stream, p, epilogue);
+    }
     return PVG_OK;
 }
 
