@@ -42,7 +42,11 @@ int fail_launch(const LaunchSite &site, cudaError_t code, dim3 grid, dim3 block,
     char call[512];
     snprintf(call, sizeof call, "the launch of %s<<<(%u, %u, %u), (%u, %u, %u), %zu>>>",
              site.kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared_bytes);
-    return fail_cuda(code, call, site.file, site.line);
+    int status = fail_cuda(code, call, site.file, site.line);
+    // Which error a refused launch gives depends on the CUDA version: 13 calls a block that is too
+    // large an invalid value. What it is to the caller is one thing.
+    if (status == PVG_ERROR_CUDA) status = error_record.status = PVG_ERROR_LAUNCH;
+    return status;
 }
 
 } // namespace

@@ -76,7 +76,8 @@ def _python_values(obj, dtype):
     """
     values = np.asarray(obj)
     if values.dtype == object and all(isinstance(item, (int, float)) for item in values.flat):
-        if dtype is not None and is_float(dtype) or any(isinstance(i, float) for i in values.flat):
+        wants_floats = dtype is not None and is_float(dtype)
+        if wants_floats or any(isinstance(item, float) for item in values.flat):
             return values.astype(np.float64)  # ints of any size beside floats
     if values.dtype == object and all(isinstance(item, int) for item in values.flat):
         raise OverflowError("an integer does not fit into 64 bits")

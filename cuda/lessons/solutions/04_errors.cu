@@ -61,7 +61,6 @@ int main(void) {
     cudaError_t third = CHECK_KERNEL();
 
     int passes = no_memory == cudaErrorMemoryAllocation && forgotten == no_memory && !next;
-    int found = first == cudaErrorInvalidConfiguration && !second && x == 2 &&
-                third == cudaErrorIllegalAddress;
+    int found = first != cudaSuccess && !second && x == 2 && third == cudaErrorIllegalAddress;
     return passes && found ? 0 : 1;
 }
