@@ -164,8 +164,9 @@ PLANTS = {
         (
             (
                 "runtime/array.cu",
-                "    deallocate(block);\n}\n\nvoid drop_storage",
-                "    deallocate(block);\n    deallocate(block);\n}\n\nvoid drop_storage",
+                "    while (Stream *home = deallocate(block, safe)) {",
+                "    (void)deallocate(block, any_stream);\n"
+                "    while (Stream *home = deallocate(block, safe)) {",
             ),
         ),
         "test_error",
@@ -202,7 +203,13 @@ PLANTS = {
         r"read_waits_for_the_writer: element 0 is",
     ),
     "memory reused while another stream reads it": Plant(
-        (("runtime/array.cu", "if (home) stream_collects(home, s);", ""),),
+        (
+            (
+                "runtime/array.cu",
+                "if (scope.enter(s->device) == PVG_OK) stream_collects(home, s);",
+                "",
+            ),
+        ),
         "test_stream",
         r"freed_while_another_stream_reads: element 0 is",
     ),
