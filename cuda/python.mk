@@ -2,7 +2,7 @@
 # first needs them. A stamp file in .venv stands for each set of packages.
 
 RUNTIME_PACKAGES := 'numpy>=2'
-TEST_PACKAGES := 'pytest>=8'
+TEST_PACKAGES := 'pytest>=8' 'ml_dtypes>=0.5' 'nbclient>=0.10' 'nbformat>=5.10' 'ipykernel>=6.29'
 LINT_PACKAGES := ruff==0.17.5 clang-format==23.1.3
 
 ifeq ($(origin PYTHON),undefined)

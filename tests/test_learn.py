@@ -10,7 +10,7 @@ from helpers import assert_within
 
 import pyvecgpu as vg
 from pyvecgpu import learn
-from pyvecgpu.learn import loops
+from pyvecgpu.bench import loops
 from pyvecgpu.native.abi import LessonKernel, Status
 
 on_cards = pytest.mark.devices("sim", "cuda")
@@ -114,9 +114,11 @@ def test_a_launch_too_small_leaves_zeros(device, rng):
     assert (report.covered, report.elements, report.bytes) == (1024, 500_000, 3 * 4 * 1024)
     assert "vector_add<<<1, 1,024>>>" in str(report)
     assert "covered 1,024 of 500,000 elements" in str(report) and "stay 0" in str(report)
+    assert str(report).count("all elements") == (1 if loops.load()[0] is None else 2)
     whole, report = learn.vector_add(a, b, blocks=1954, threads=256, device=device)
     np.testing.assert_array_equal(whole, a + b)
     assert "covered 500,000 of 500,000 elements" in str(report) and "stay 0" not in str(report)
+    assert "all elements" not in str(report)
 
 
 @on_cards

@@ -12,7 +12,11 @@
  *
  * Some words: the HOST is the CPU with its memory, which runs main() as in any C program. The
  * DEVICE is the GPU with a memory of its own. A KERNEL is a function that the host starts and the
- * device runs, in many THREADS at once. */
+ * device runs, in many THREADS at once.
+ *
+ * The language is CUDA C++, of which the lessons use the part that is C. Little differs from C:
+ * malloc()'s result must be cast, and what belongs to CUDA (threadIdx, names that begin with cuda)
+ * is known without an #include. The README.md has the rest. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +24,8 @@
 
 /* The kernel. `__global__` makes it one: called from the host, run on the device. Every thread runs
  * this same text, and only the number threadIdx.x is different: 0 in the first thread, 999 in the
- * last. So the loop's counter has become the number of the thread. */
+ * last. So the loop's counter has become the number of the thread. Nobody declares threadIdx: it is
+ * there in every kernel (and has a .y and a .z too, for lesson 08). */
 static __global__ void vector_add(const float *a, const float *b, float *c) {
     int i = threadIdx.x;
     c[i] = a[i] + b[i];
@@ -63,7 +68,8 @@ int main(void) {
     const int n = 1000;
     size_t bytes = n * sizeof(float);
 
-    /* Is there a device at all? Exit status 77 says: nothing was wrong, but there was none. */
+    /* Is there a device at all? The first one has number 0. Exit status 77 says: nothing was wrong,
+     * but there was none. */
     cudaDeviceProp device;
     if (cudaGetDeviceProperties(&device, 0) != cudaSuccess) {
         printf("no CUDA device: %s\n", cudaGetErrorString(cudaGetLastError()));
@@ -72,7 +78,8 @@ int main(void) {
     printf("device: %s\n", device.name);
 
     /* Memory that host and device can both use. The driver (the operating system's part for the
-     * GPU) moves it to and fro behind our back; lesson 02 does that by hand. */
+     * GPU) moves it to and fro behind our back; lesson 02 does that by hand. Where malloc()
+     * returns a pointer, this function returns an error code, and puts the pointer into a. */
     float *a, *b, *c;
     CHECK(cudaMallocManaged(&a, bytes));
     CHECK(cudaMallocManaged(&b, bytes));
@@ -91,7 +98,8 @@ int main(void) {
 
     /* The launch, <<<blocks, threads in a block>>>: one block of 1000 threads. (Blocks are for
      * lesson 05.) It returns at once: the device works while the host goes on, so the host has to
-     * wait before it looks at c. A launch returns nothing; cudaGetLastError() tells how it went. */
+     * wait before it looks at c, by cudaDeviceSynchronize(). A launch returns nothing that CHECK
+     * could look at; cudaGetLastError() tells how it went. */
     vector_add<<<1, n>>>(a, b, c);
     CHECK(cudaGetLastError());
     CHECK(cudaDeviceSynchronize());
@@ -100,7 +108,8 @@ int main(void) {
     printf("c[999] = %.1f + %.1f = %.1f, and %d of %d elements are wrong\n", a[999], b[999], c[999],
            wrong, n);
 
-    /* Once more for the clock: a first launch also loads the kernel into the device. */
+    /* Once more for the clock: a first launch also loads the kernel into the device. (On a GPU this
+     * time includes moving the vectors to the device again, as the host has just read them.) */
     start = now_us();
     vector_add<<<1, n>>>(a, b, c);
     CHECK(cudaGetLastError());

@@ -9,7 +9,8 @@
  * What to look for: the first part hands malloc()'s pointers to a kernel. The launch itself is
  * fine. The error comes later, when the host waits, and after it every call to CUDA fails: the
  * process has lost the device for good. Other processes have not, which is why that part runs in a
- * process of its own. */
+ * process of its own. (The simulated card also says what was wrong, in a line that begins with
+ * "simulator:"; there it belongs to the lesson.) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +88,9 @@ static int use_host_pointers(void) {
 }
 
 /* Part 2, as it should be. By convention h_ marks pointers to host memory, d_ to device memory:
- * the compiler cannot tell them apart, so the names have to. */
+ * the compiler cannot tell them apart, so the names have to. The host may keep
+ * a d_ pointer and hand it to CUDA, but not read or write what it points to: d_a[0] in main() would
+ * crash. */
 static int use_device_pointers(void) {
     float *h_a = new_vector(1), *h_b = new_vector(2), *h_c = new_vector(0);
     float *d_a, *d_b, *d_c;

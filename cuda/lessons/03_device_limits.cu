@@ -35,8 +35,10 @@ static double now_us(void) {
 }
 
 /* What the device says about itself. A WARP is a group of threads that go through the kernel
- * together, instruction by instruction; a block is made of whole warps. Blocks and grids may have
- * up to three dimensions, x, y and z; lessons 08 and 09 need them. */
+ * together, instruction by instruction; a block is made of whole warps. A multiprocessor holds more
+ * threads than it computes with in one moment: while some wait for memory, it goes on with others.
+ * Blocks, and grids (all blocks of a launch), may have up to three dimensions, x, y and z, as will
+ * be useful in lessons 08 and 09. */
 static void print_limits(const cudaDeviceProp *d) {
     const int *block = d->maxThreadsDim, *grid = d->maxGridSize;
     printf("device: %s\n", d->name);
@@ -45,12 +47,12 @@ static void print_limits(const cudaDeviceProp *d) {
     printf("  blocks along x, y, z, at most:    %d, %d, %d\n", grid[0], grid[1], grid[2]);
     printf("  threads in a warp:                %d\n", d->warpSize);
     printf("  multiprocessors:                  %d\n", d->multiProcessorCount);
-    printf("  threads that these run at a time: %d\n",
+    printf("  threads that these can hold:      %d\n",
            d->multiProcessorCount * d->maxThreadsPerMultiProcessor);
     printf("  memory:                           %.1f GiB\n", (double)d->totalGlobalMem / (1 << 30));
 }
 
-/* Launches one block; returns what became of it and its time in microseconds. */
+/* Launches one block; returns what became of it (cudaSuccess is 0) and its time in microseconds. */
 static cudaError_t launch(int threads, const float *a, const float *b, float *c, double *us) {
     double start = now_us();
     vector_add<<<1, threads>>>(a, b, c);
@@ -79,6 +81,7 @@ int main(void) {
     CHECK(cudaMemcpy(d_a, h_a, bytes, cudaMemcpyHostToDevice));
     CHECK(cudaMemset(d_c, 0, bytes)); /* all elements 0: those that no thread writes stay so */
 
+    /* d_a is both inputs here, so the kernel computes c = a + a. */
     double refused_us, accepted_us;
     int most = device.maxThreadsPerBlock;
     cudaError_t refused = launch(n, d_a, d_a, d_c, &refused_us);
@@ -113,6 +116,7 @@ int main(void) {
 /* Exercises (solutions/03_device_limits.cu):
  *
  * 1. Find the largest block by trying: launches of 1, 2, 4, 8, ... threads, then halve the gap.
- *    Compare with what the device said. Do the same along z: dim3(1, 1, z) is a block z deep.
+ *    Compare with what the device said. Do the same along z, by <<<1, dim3(1, 1, z)>>>: a dim3 is a
+ *    struct of the sizes along x, y and z. (A kernel that does nothing is enough.)
  * 2. Let one block of 1024 threads do all 500,000 elements: each thread goes on by 1024 until the
  *    end. (It works, but only one multiprocessor is busy.) */

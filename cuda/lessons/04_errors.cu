@@ -3,14 +3,16 @@
  * A launch has no return value. If it fails and nobody asks, the program goes on with whatever was
  * in the memory before, and prints it as its result. There are two kinds of errors to ask for:
  *
- *   - of the launch itself, such as a block that is too large: cudaGetLastError() right after it;
+ *   - of the launch itself, such as a block that is too large: cudaGetLastError() right after it
+ *     (CUDA keeps the error until somebody asks; asked later, it may have been any launch);
  *   - of the kernel, such as a wrong address. It happens later, while the host is somewhere else,
  *     and is told by the next call that waits: cudaDeviceSynchronize(), or a copy.
  *
  *     nvcc -O3 -arch=native 04_errors.cu -o 04_errors && ./04_errors
  *
  * What to look for: in part 1 every copy succeeds and the sum is still nonsense. In part 3 the
- * error appears at a call that has nothing to do with its cause, and it stays for good. */
+ * error appears at a call that has nothing to do with its cause, and it stays for good. (The line
+ * "simulator: ..." of the simulated card is about part 3.) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,8 @@
  * as there is room for, and in no promised order: this is how one program suits every card.
  *
  * A thread finds its element from three numbers: the block it is in (blockIdx.x), the threads in a
- * block (blockDim.x) and its place there (threadIdx.x). With 4 threads in a block:
+ * block (blockDim.x) and its place there (threadIdx.x). (A fourth one is gridDim.x, the blocks in
+ * the grid.) With 4 threads in a block:
  *
  *     blockIdx.x     0  0  0  0   1  1  1  1   2  2  2  2
  *     threadIdx.x    0  1  2  3   0  1  2  3   0  1  2  3
@@ -61,7 +62,8 @@ static int64_t count_wrong(const float *c, const float *expected, int64_t n) {
 }
 
 /* Adds the first n elements on the device; returns how many of them are wrong. The element after
- * the last has to stay 0. */
+ * the last has to stay 0. There is no cudaDeviceSynchronize(), as cudaMemcpy() waits for the kernel
+ * before it copies. */
 static int64_t add_and_count(int64_t n, const float *d_a, const float *d_b, float *d_c, float *h_c,
                              const float *expected) {
     CHECK(cudaMemset(d_c, 0, (size_t)(largest + 1) * sizeof(float)));
@@ -72,7 +74,9 @@ static int64_t add_and_count(int64_t n, const float *d_a, const float *d_b, floa
 }
 
 /* The time of one launch in milliseconds. An EVENT is a mark between the device's tasks: when the
- * device comes by, it writes down the time. So the host's own delays are not in the result. */
+ * device comes by, it writes down the time. So the host's own delays are not in the result.
+ * cudaEventRecord() sets the mark behind what was launched so far, cudaEventSynchronize() waits
+ * until the device has come by, and cudaEventElapsedTime() is the time between two marks. */
 static float kernel_ms(const float *d_a, const float *d_b, float *d_c) {
     const int runs = 5;
     float ms = 0;
@@ -132,10 +136,11 @@ int main(void) {
         all_wrong += wrong;
     }
 
-    /* Each element is read from a and b and written to c: 3 numbers of 4 bytes. For an addition
-     * that is the whole cost, so the measure of a card is bytes in a second. */
+    /* Each element is read from a and b and written to c: 3 numbers of 4 bytes. A GPU can add
+     * far more often than its memory brings numbers, so the memory is the whole cost, and what
+     * counts is bytes in a second. (1 GB is 10^9 bytes; 12 bytes in a ms are 12e-6 GB/s.) */
     float ms = kernel_ms(d_a, d_b, d_c);
-    printf("measured, n = %lld: C loop %.2f ms, kernel %.3f ms, which is %.0f GB/s\n",
+    printf("measured, n = %lld: C loop %.2f ms, kernel %.3f ms, which is %.1f GB/s\n",
            (long long)largest, loop_ms, ms, 12e-6 * (double)largest / ms);
 
     CHECK(cudaFree(d_a));
@@ -151,7 +156,8 @@ int main(void) {
 /* Exercises (solutions/05_blocks_and_grids.cu):
  *
  * 1. Launch exactly 4 blocks of 256 threads, whatever n is, and let each thread go on with element
- *    i + 1024, i + 2048, ... until n. This is called a grid-stride loop.
+ *    i + 1024, i + 2048, ... until n. This is called a grid-stride loop. (1024 is gridDim.x times
+ *    blockDim.x; with these the kernel suits any launch.)
  * 2. Launch too few blocks and no such loop: how many elements of 500,000 does a grid of 100 blocks
  *    cover? Count on the host which elements were written. */
 

@@ -9,8 +9,11 @@
  *
  *     nvcc -O3 -arch=native -Xcompiler -fopenmp 06_cpu_cores.cu -o 06_cpu_cores && ./06_cpu_cores
  *
- * What to look for: for a single element the GPU is by far the slowest, as every launch costs some
- * microseconds. But a million elements hardly take it longer than one. */
+ * (-Xcompiler hands -fopenmp on to gcc, which nvcc calls for the host's part of a program.)
+ *
+ * What to look for: for a single element one CPU core is by far the fastest, as every launch costs
+ * some microseconds. But a million elements hardly take a large GPU longer than one. (On the
+ * simulated card they do, as there your CPU does the work of all threads.) */
 #include <math.h>
 #include <omp.h>
 #include <stdint.h>

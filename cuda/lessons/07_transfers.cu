@@ -1,20 +1,22 @@
 /* Lesson 07: what the transfer costs; pinned memory; streams that overlap.
  *
  * Before a kernel can work, its numbers have to come down to the device, and afterwards up again,
- * over a connection (usually PCI Express) that is fifty to a hundred times slower than the device's
- * own memory. Three remedies:
+ * over a connection (usually PCI Express) that is twenty to a hundred times slower than the
+ * device's own memory. Three remedies:
  *
  *   Stay there: do all work on the device, copy at the start and at the end. This is the best one.
  *   PINNED memory: host memory that the operating system promises not to move. The device fetches
  *     from it by itself; from ordinary memory the driver first has to copy it aside.
  *   STREAMS: a stream is a queue of tasks for the device. Tasks in one stream run one after the
  *     other; those in different streams may run at the same time. So we cut the work in pieces, and
- *     while one piece is computed, the next comes down and the one before goes up.
+ *     while one piece is computed, the next comes down and the one before goes up. (Copies down,
+ *     copies up and kernels are done by different parts of the device.)
  *
  *     nvcc -O3 -arch=native 07_transfers.cu -o 07_transfers && ./07_transfers
  *
- * What to look for: the kernel is the smallest part of the time. (On the simulated card nothing
- * overlaps and all memory is the host's, so that its times do not differ.) */
+ * What to look for: on a GPU the kernel is the smallest part of the time, pinned memory is faster
+ * than ordinary memory, and pieces are faster than one go. (On the simulated card nothing overlaps,
+ * all memory is the host's, and the kernel, run by the CPU, is the largest part.) */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -107,7 +109,7 @@ int main(void) {
     float *pageable = (float *)malloc(bytes), *pinned, *d_x;
     cudaStream_t streams[STREAMS];
     if (!pageable) return 1;
-    CHECK(cudaMallocHost(&pinned, bytes)); /* pinned memory is slow to get: get it once */
+    CHECK(cudaMallocHost(&pinned, bytes)); /* a malloc() of pinned memory, slow: do it once */
     CHECK(cudaMalloc(&d_x, bytes));
     for (int s = 0; s < STREAMS; s++) CHECK(cudaStreamCreate(&streams[s]));
     launch(d_x, n, 0); /* a first run also loads the kernel: not measured */
@@ -138,5 +140,6 @@ int main(void) {
 /* Exercises (solutions/07_transfers.cu):
  *
  * 1. Is 8 a good number of pieces? Measure 1, 2, 4, ... 64. Why is a very large number bad again?
- * 2. Memory from malloc() can be pinned afterwards, by cudaHostRegister, and must be released by
- *    cudaHostUnregister before free(). How long does the pinning itself take? */
+ * 2. Memory from malloc() can be pinned afterwards, by cudaHostRegister(pointer, bytes, 0), and has
+ *    to be released by cudaHostUnregister(pointer) before free(). How long does the pinning itself
+ *    take? */

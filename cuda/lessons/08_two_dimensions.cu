@@ -5,17 +5,22 @@
  *
  *     element in row r and column k of a matrix with `cols` columns:  a[r * cols + k]
  *
- * The device does not run single threads but WARPS: 32 threads that run in step and whose
- * threadIdx.x are consecutive. When a warp reads, the memory hands out pieces of 32 bytes (8
- * floats). If the 32 threads want 32 neighbours, 4 pieces are enough, and the reads are called
- * COALESCED. If they want numbers from 32 different rows, 32 pieces are fetched for one number
- * each. (A cache keeps the rest for a while, so that not all of it is lost.) So x, the number that
- * runs fastest, has to run along a row: column from x, row from y.
+ * The device does not run single threads but WARPS: 32 threads that run in step. A block is divided
+ * into warps in the order of its threads, in which x runs fastest: first those with threadIdx.y 0,
+ * by their threadIdx.x, then those with threadIdx.y 1, ... In a block that is 32 wide, a warp is 32
+ * threads with the same y and x from 0 to 31.
+ *
+ * When a warp reads, the memory hands out pieces of 32 bytes (8 floats). If the 32 threads want 32
+ * neighbours, 4 pieces are enough, and the reads are called COALESCED. If they want numbers from 32
+ * different rows, 32 pieces are fetched for one number each. (A CACHE, a small fast memory for what
+ * was used last, as a CPU has one, keeps the rest for a while, so that not all of it is lost.) So
+ * x, the number that runs fastest, has to run along a row: column from x, row from y.
  *
  *     nvcc -O3 -arch=native 08_two_dimensions.cu -o 08_two_dimensions && ./08_two_dimensions
  *
- * What to look for: two kernels that do the same additions, right both times, and only the order
- * differs. (Not on the simulated card, which has no such memory.) */
+ * What to look for: two kernels that do the same additions, right both times. Only the order of the
+ * threads differs, and with it the time; by how much depends on a card's cache. (The simulated card
+ * has no such memory, and no slow order.) */
 #include <stdint.h>
 
 /* Column from x, row from y: the threads of a warp read neighbours. */
@@ -61,10 +66,13 @@ static int64_t count_wrong(const float *a, const float *b, const float *c, int64
     return wrong;
 }
 
+/* A kernel can be an argument, as functions can in C. */
 typedef void (*matrix_kernel)(const float *, const float *, float *, int64_t, int64_t);
 
-/* Launches one of the kernels; returns its time in milliseconds. A grid and a block with two
- * dimensions are each a dim3, {x, y}. */
+/* Launches one of the kernels; returns the time in milliseconds of the second launch (the first one
+ * also loads the kernel). A DIM3 is a struct of three sizes, x, y and z: of a grid, counted in
+ * blocks, or of a block, counted in threads. `dim3 d(30, 20)` declares one with x = 30, y = 20 and,
+ * as it is left out, z = 1; and a plain number, as in the lessons so far, is one with y = z = 1. */
 static float run(matrix_kernel kernel, dim3 grid, dim3 block, const float *a, const float *b,
                  float *c, int64_t rows, int64_t cols) {
     float ms = 0;
@@ -72,10 +80,12 @@ static float run(matrix_kernel kernel, dim3 grid, dim3 block, const float *a, co
     CHECK(cudaEventCreate(&start));
     CHECK(cudaEventCreate(&stop));
     CHECK(cudaMemset(c, 0, bytes));
-    CHECK(cudaEventRecord(start));
-    kernel<<<grid, block>>>(a, b, c, rows, cols);
-    CHECK(cudaGetLastError());
-    CHECK(cudaEventRecord(stop));
+    for (int launch = 0; launch < 2; launch++) {
+        CHECK(cudaEventRecord(start));
+        kernel<<<grid, block>>>(a, b, c, rows, cols);
+        CHECK(cudaGetLastError());
+        CHECK(cudaEventRecord(stop));
+    }
     CHECK(cudaEventSynchronize(stop));
     CHECK(cudaEventElapsedTime(&ms, start, stop));
     CHECK(cudaEventDestroy(start));
@@ -104,7 +114,8 @@ int main(void) {
     CHECK(cudaMemcpy(d_a, h_a, bytes, cudaMemcpyHostToDevice));
     CHECK(cudaMemcpy(d_b, h_b, bytes, cudaMemcpyHostToDevice));
 
-    /* One block: 20 rows x 30 columns are 600 threads, which a block can have. */
+    /* One block: 20 rows x 30 columns are 600 threads, which a block can have. x is the column, so
+     * the block is 30 wide and 20 high. */
     dim3 one_block(30, 20);
     run(matrix_add, 1, one_block, d_a, d_b, d_c, 20, 30);
     CHECK(cudaMemcpy(h_c, d_c, bytes, cudaMemcpyDeviceToHost));
@@ -122,14 +133,13 @@ int main(void) {
 
     /* The slow order: x counts rows, so the grid's numbers change places too. */
     dim3 slow_grid((unsigned)blocks_for(rows), (unsigned)blocks_for(cols));
-    run(matrix_add_slow, slow_grid, block, d_a, d_b, d_c, rows, cols); /* loads the kernel */
     float slow_ms = run(matrix_add_slow, slow_grid, block, d_a, d_b, d_c, rows, cols);
     CHECK(cudaMemcpy(h_c, d_c, bytes, cudaMemcpyDeviceToHost));
     int64_t slow_wrong = count_wrong(h_a, h_b, h_c, rows * cols);
     printf("slow order:  %lld elements wrong\n", (long long)slow_wrong);
 
     double gigabytes = 3e-9 * (double)bytes; /* read a and b, write c */
-    printf("measured: row from y %.3f ms (%.0f GB/s), row from x %.3f ms (%.0f GB/s)\n", ms,
+    printf("measured: row from y %.3f ms (%.1f GB/s), row from x %.3f ms (%.1f GB/s)\n", ms,
            1e3 * gigabytes / ms, slow_ms, 1e3 * gigabytes / slow_ms);
 
     CHECK(cudaFree(d_a));

@@ -8,10 +8,13 @@
  *
  *     nvcc -O3 -arch=native 09_three_dimensions.cu -o 09_three_dimensions && ./09_three_dimensions
  *
- * What to look for: the product of a block's three sizes may be 1024 at most, and z alone 64; a
- * grid's y and z go up to 65,535 only. And the shape of the block matters: both shapes below have
- * 256 threads, but in the flat one a warp's 32 threads are neighbours in memory, in the cube they
- * are 8 groups of 4. */
+ * As lesson 03 printed, the product of a block's three sizes may be 1024 at most, and z alone 64; a
+ * grid's y and z go up to 65,535 only.
+ *
+ * What to look for: the shape of the block matters. Both shapes below have 256 threads, but in the
+ * flat one (32 x 4 x 2) a warp's 32 threads are neighbours in memory, and in the cube (4 x 8 x 8)
+ * they are 8 groups of 4: x runs fastest, so the first 4 threads differ in x and the next 4 have
+ * the next y. How much slower the cube is depends on how well a card's cache puts up with it. */
 #include <stdint.h>
 
 static __global__ void tensor_add(const float *a, const float *b, float *c, int64_t depth,

@@ -41,7 +41,8 @@ static __global__ void copy(const float *x, float *y, int64_t n) {
         }                                                                                  \
     } while (0)
 
-/* So many that the vectors do not fit into the device's cache, which would hide the memory. */
+/* So many that the vectors, 80 MB, do not fit into most devices' cache, which would hide what the
+ * memory costs. */
 static const int64_t n = 10 * 1000 * 1000;
 static const size_t bytes = n * sizeof(float);
 

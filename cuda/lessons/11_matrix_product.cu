@@ -10,9 +10,10 @@
  * device memory, and in which order neighbouring threads ask for it. That is the whole lesson: the
  * arithmetic was never the problem.
  *
- * What to look for: the GFLOP/s (10^9 operations a second), which grow from line to line.
- * ./11_matrix_product 3000 takes another size. The simulated card has no memory of its own
- * that could be slow, so its times say nothing about the kernels. */
+ * What to look for: the GFLOP/s (10^9 operations a second), which grow from line to line on a GPU.
+ * How large the steps are differs from card to card: a large cache does by itself a part of what
+ * the later kernels do on purpose. ./11_matrix_product 3000 takes another size. The simulated card
+ * has no memory of its own that could be slow, so its times say nothing about the kernels. */
 
 /* ---- The kernels ----
  *
@@ -23,7 +24,7 @@
 enum { TILE = 32 };
 
 /* One thread per element of c. threadIdx.x counts rows: lesson 08's slow order. The 32 threads of a
- * warp ask for 32 rows of a, k numbers apart, so 32 separate pieces of memory.
+ * warp ask for 32 rows of a, k numbers apart, so for 32 separate pieces of memory each time.
  * Launch: block (TILE, TILE), grid (m / TILE, n / TILE), rounded up. */
 static __global__ void matmul_naive(const float *a, const float *b, float *c, int m, int n, int k) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -34,8 +35,8 @@ static __global__ void matmul_naive(const float *a, const float *b, float *c, in
     c[(size_t)row * n + col] = sum;
 }
 
-/* The same with x and y exchanged. Now a warp asks for 32 neighbours in a row of b, which arrive as
- * one piece ("coalesced": grown together), and for one number of a, which serves all 32.
+/* The same with x and y exchanged. Now a warp asks for 32 neighbours in a row of b, which come
+ * together ("coalesced": grown together), and for one number of a, which serves all 32.
  * Launch: block (TILE, TILE), grid (n / TILE, m / TILE), rounded up. */
 static __global__ void matmul_coalesced(const float *a, const float *b, float *c, int m, int n,
                                         int k) {
@@ -47,10 +48,18 @@ static __global__ void matmul_coalesced(const float *a, const float *b, float *c
     c[(size_t)row * n + col] = sum;
 }
 
-/* All threads of a block row need the same row of a, all of a block column the same column of b. So
- * the block fetches a square TILE x TILE of each, once, into SHARED MEMORY: a few dozen kilobytes
- * on the chip which all threads of a block see, and much nearer than device memory. A number is
- * then read TILE times from there, and device memory is asked TILE times less.
+/* The threads in a row of a block all need the same row of a, those in a column the same column of
+ * b. So the block fetches a square TILE x TILE of each, a TILE, into SHARED MEMORY: a few dozen
+ * kilobytes on the chip, much nearer than device memory. A variable marked __shared__ exists once
+ * for each block, and all threads of the block see it.
+ *
+ *                                [  ...   ]
+ *                                [ b_tile ]   `start` goes along a row of tiles of a and down a
+ *                                [  ...   ]   column of tiles of b. At each stop the block adds
+ *     [ ... ][ a_tile ][ ... ]   [ c tile ]   a_tile times b_tile to its square of c.
+ *
+ * Each thread fetches one number of each tile, and each number fetched then serves TILE threads. So
+ * device memory is asked TILE times less.
  *
  * __syncthreads() is the meeting point of a block: nobody goes on before everybody is there. The
  * first one: do not read the tiles before they are full. The second: do not overwrite them while
@@ -83,7 +92,8 @@ enum { SQUARE = 64, DEPTH = 16, EACH = 4, ACROSS = SQUARE / EACH };
  * multiplications with them: half a number for each, not two.
  *
  * A thread's rows are ACROSS apart, and its columns too. So neighbouring threads keep neighbouring
- * columns, and the reads and writes are coalesced as before.
+ * columns, and the reads and writes are coalesced as before. To fill the tiles, 1024 numbers each,
+ * the 256 threads are counted from 0 to 255, and thread t fetches numbers t, t + 256, ...
  * Launch: block (ACROSS, ACROSS), grid (n / SQUARE, m / SQUARE), rounded up. */
 static __global__ void matmul_registers(const float *a, const float *b, float *c, int m, int n,
                                         int k) {
@@ -134,7 +144,8 @@ static __global__ void matmul_registers(const float *a, const float *b, float *c
         }                                                                                  \
     } while (0)
 
-/* The type of the four kernels, and what their launches need to know. */
+/* The type of the four kernels, and what their launches need to know. (Kernel is the type of a
+ * function, so `Kernel *` is a pointer to one.) */
 typedef void Kernel(const float *a, const float *b, float *c, int m, int n, int k);
 
 typedef struct {

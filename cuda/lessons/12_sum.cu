@@ -1,4 +1,4 @@
-/* Lesson 12: the sum of an array, from one atomic addition an element to a tree.
+/* Lesson 12: the sum of an array, from one atomic addition per element to a tree.
  *
  *     nvcc -O3 -arch=native 12_sum.cu -o 12_sum && ./12_sum
  *
@@ -9,8 +9,9 @@
  * in the order in which they happen to arrive, the same program on the same numbers may print two
  * different sums. Then no result can be reproduced, and no bug that depends on it found again.
  *
- * What to look for: how many different sums ten runs give, and how long each kernel takes. On a GPU
- * the first kernel's sums do differ; the tree's never may, and this program fails if they do. */
+ * What to look for: how many different sums ten runs give (1: all are equal), and how long each
+ * kernel takes. On a GPU the first kernel's sums do differ, and it is by far the slowest; the
+ * tree's sums must never differ, and this program fails if they do. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,15 +44,16 @@ static __device__ float sum_of_chunk(const float *x, int n) {
     part[thread] = sum;
     __syncthreads();
     for (int active = THREADS / 2; active > 0; active /= 2) {
-        /* One half writes what the other half does not read, so one meeting a step is enough. */
+        /* A step writes only below `active`, and reads from other threads only from `active` on. So
+         * one meeting per step is enough. */
         if (thread < active) part[thread] += part[thread + active];
         __syncthreads();
     }
     return part[thread];
 }
 
-/* A tree in each block, then one atomic addition a block: far fewer threads take turns. It is fast,
- * but the blocks still arrive in any order. */
+/* A tree in each block, then one atomic addition per block: far fewer threads take turns. It is
+ * fast, but the blocks still arrive in any order. */
 static __global__ void sum_blocks(const float *x, float *sum, int n) {
     float chunk = sum_of_chunk(x, n);
     if (threadIdx.x == 0) atomicAdd(sum, chunk);
@@ -74,7 +76,8 @@ static __global__ void sum_tree(const float *x, float *sums, int n) {
     } while (0)
 
 enum { ATOMIC, BLOCKS, TREE, METHODS, RUNS = 10 };
-static const char *const names[METHODS] = {"an atomic an element", "an atomic a block", "tree"};
+static const char *const names[METHODS] = {"one atomic per element", "one atomic per block",
+                                           "tree"};
 
 static double now_us(void) {
     struct timespec t;
@@ -146,7 +149,7 @@ static int test_with_whole_numbers(float *h_x, float *d_x, float *d_partial, int
     for (int method = 0; method < METHODS; method++) {
         float sum = sum_on_device(method, d_x, d_partial, n);
         bool right = sum - precise_sum(h_x, n) == 0;
-        printf("whole numbers, %-20s: %.0f, %s\n", names[method], sum, right ? "right" : "WRONG");
+        printf("whole numbers, %-22s: %.0f, %s\n", names[method], sum, right ? "right" : "WRONG");
         failed |= !right;
     }
     return failed;
@@ -171,16 +174,16 @@ static int compare_with_fractions(float *h_x, float *d_x, float *d_partial, int 
         for (int run = 0; run < RUNS; run++) sums[run] = sum_on_device(method, d_x, d_partial, n);
         us[method] = (now_us() - start) / RUNS;
         int different = count_different(sums, RUNS);
-        printf("%-20s: %.2f, then %.2f; %d runs gave %d different sums\n", names[method], sums[0],
+        printf("%-22s: %.2f, then %.2f; different sums in %d runs: %d\n", names[method], sums[0],
                sums[1], RUNS, different);
-        /* n roundings, one after the other, may cost an atomic sum n times FLT_EPSILON of it; it is
-         * seldom a thousandth of that. The tree rounds a few dozen times on the way to its root. */
+        /* A rounding changes a float by up to 6e-8 of it. On the way to an atomic sum there are up
+         * to n roundings, about as many up as down; to the root of the tree a few dozen. */
         double tolerance = (method == TREE ? 1e-6 : 1e-3) * expected;
         failed |= !(fabs(sums[0] - expected) <= tolerance);
         if (method == TREE) failed |= different != 1;
     }
-    printf("measured: an atomic an element %.1f us, an atomic a block %.1f us, tree %.1f us "
-           "(each with the copy of the sum to the host)\n",
+    printf("measured: one atomic per element %.1f us, per block %.1f us, tree %.1f us (each with "
+           "the copy of the sum to the host)\n",
            us[ATOMIC], us[BLOCKS], us[TREE]);
     return failed;
 }

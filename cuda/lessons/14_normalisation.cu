@@ -14,9 +14,10 @@
  * to register: __shfl_xor_sync() ("shuffle"). So a sum over a warp needs no shared memory and no
  * barrier of the block. Here a warp has a row to itself.
  *
- * What to look for: the kernel with a thread a row is the obvious one, and slow: neighbouring
- * threads read from different rows (lesson 08). And the kernel that saves a pass over the row by a
- * formula from the statistics book gives wrong numbers, without any bug in it. */
+ * What to look for: on a GPU the kernel with one thread per row is the obvious one, and slow:
+ * neighbouring threads read from different rows (lesson 08). The kernel that saves a pass over the
+ * row by a formula from the statistics book gives wrong numbers, without any bug in it. Nor does it
+ * save much memory traffic: the second pass finds the row in the cache. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,10 +40,11 @@ static __global__ void normalise_by_threads(const float *x, float *y, int rows, 
 
 /* The sum of `value` over the 32 threads of a warp, in all of them.
  *
- * __shfl_xor_sync(mask, value, d) gives each thread the value of the thread whose number in the
- * warp differs in bit d: with d = 16 thread 0 and thread 16 exchange theirs, 1 and 17, and so on.
- * After the steps 16, 8, 4, 2, 1 each thread has the sum of all. It is lesson 12's tree, on
- * registers. The mask 0xffffffff says that all 32 take part, and all 32 have to call it. */
+ * __shfl_xor_sync(mask, value, d) gives thread t of the warp the value of thread t ^ d (C's "xor"):
+ * with d = 16 threads 0 and 16 exchange theirs, 1 and 17, and so on, and each then has the sum of
+ * two; with d = 8 the sum of four. After the steps 16, 8, 4, 2, 1 each has the sum of all. It is
+ * lesson 12's tree, on registers. The mask 0xffffffff says that all 32 take part, and all 32 have
+ * to call it. */
 static __device__ float sum_of_warp(float value) {
     for (int distance = WARP / 2; distance > 0; distance /= 2) {
         value += __shfl_xor_sync(0xffffffff, value, distance);
@@ -195,8 +197,8 @@ int main(void) {
         failed |= !(by_threads <= tolerance) || !(by_warps <= tolerance);
         if (centres[test] == 0) failed |= !(one_pass <= tolerance);
     }
-    printf("measured: C loop %.1f us, a thread a row %.1f us, a warp a row %.1f us, in one pass "
-           "%.1f us\n",
+    printf("measured: C loop %.1f us, one thread per row %.1f us, one warp per row %.1f us, in one "
+           "pass %.1f us\n",
            loop_us, threads_us, warps_us, one_pass_us);
 
     CHECK(cudaFree(d_x));
@@ -209,7 +211,7 @@ int main(void) {
 /* Exercises (solutions/14_normalisation.cu):
  *
  * 1. The SOFTMAX of a row turns scores into probabilities: y[i] = exp(x[i] - largest) / sum of all
- *    exp(x[j] - largest), where `largest` is the row's largest element. Write it, a warp a row.
+ *    exp(x[j] - largest), where `largest` is the row's largest element. Write it, one warp per row.
  *    What happens with scores around 100 if the largest is not subtracted?
  * 2. With few but long rows most of the card has nothing to do. Give a row to a whole block: each
  *    warp adds up a part, the 8 sums meet in shared memory. */

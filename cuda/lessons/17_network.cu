@@ -12,7 +12,7 @@
  * certainty that is always right. A step of training is
  *
  *     forward    all points through the layers, one after the other
- *     backward   how much does the loss change with each weight? The answers, one number a weight,
+ *     backward   how much does the loss change with each weight? The answers, one for each weight,
  *                are the GRADIENT. By the chain rule of calculus they follow from the last layer to
  *                the first: each layer hands back how much the loss changes with its inputs.
  *     update     move each weight a little in the direction in which the loss falls
@@ -20,16 +20,17 @@
  * and 400 steps are enough. There is no more to it: a large language model is trained by the same
  * three parts, with more layers of more kinds.
  *
- * What to look for: the loss, the map of the plane at the end, and how the gradient is checked. A
- * wrong gradient often still learns, only worse, so "the loss falls" is no test. Here each of the
- * 337 numbers is compared with a C loop that moves that one weight and computes the loss anew. */
+ * What to look for: the loss; the map of the plane at the end, with # where the network says that
+ * it is the second spiral; and how the gradient is checked. A wrong gradient often still learns,
+ * only worse, so "the loss falls" is no test. Here each of the 337 numbers is compared with a C
+ * loop that moves that one weight and computes the loss anew. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 /* Forward: y = f(W x + b) for all points. x is points x inputs, y is points x outputs. One thread
- * an element of y. params has W, outputs x inputs, and after it b. */
+ * per element of y. params has W, outputs x inputs, and after it b. */
 static __global__ void forward(const float *params, const float *x, float *y, int points,
                                int inputs, int outputs, bool is_last) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -41,7 +42,8 @@ static __global__ void forward(const float *params, const float *x, float *y, in
 }
 
 /* Backward begins here: delta is how much the loss changes with the last layer's W x + b. For the
- * sigmoid and this loss it is simply the answer minus the right one, over the number of points. */
+ * sigmoid s(z) and this loss it is simply the answer minus the right one, over the number of
+ * points. (s' is s (1 - s), so the derivative of -log s is s - 1, that of -log(1 - s) is s - 0.) */
 static __global__ void last_delta(const float *answer, const float *target, float *delta,
                                   int points) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -50,7 +52,7 @@ static __global__ void last_delta(const float *answer, const float *target, floa
 
 /* From a layer's delta to the delta of the layer before it, whose outputs are this one's inputs x.
  * An input goes into all outputs, so it collects from all. The derivative of tanh is 1 - tanh^2,
- * and x is a tanh already. One thread an element of x. */
+ * and x is a tanh already. One thread per element of x. */
 static __global__ void backward(const float *params, const float *delta, const float *x,
                                 float *delta_before, int points, int inputs, int outputs) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -64,8 +66,8 @@ static __global__ void backward(const float *params, const float *delta, const f
 }
 
 /* The gradient of W and b: the sum over all points of delta times what the weight was multiplied
- * with, an input, or 1 for b. One thread a parameter: always the same order, so the training gives
- * the same network every time (lesson 12). */
+ * with, an input, or 1 for b. One thread per parameter: always the same order, so the training
+ * gives the same network every time (lesson 12). */
 static __global__ void gradient_of_params(const float *delta, const float *x, float *gradient,
                                           int points, int inputs, int outputs) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, weights = outputs * inputs;
@@ -80,7 +82,7 @@ static __global__ void gradient_of_params(const float *delta, const float *x, fl
 }
 
 /* Down the slope, with MOMENTUM: the velocity remembers nine tenths of its last value, so that
- * steps in the same direction add up and those to and fro cancel out. One thread a parameter. */
+ * steps in the same direction add up and those to and fro cancel out. One thread per parameter. */
 static __global__ void update(float *params, float *velocity, const float *gradient, int count,
                               float rate, float momentum) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -314,15 +316,21 @@ int main(void) {
         CHECK(cudaFree(net.values[l]));
         CHECK(cudaFree(net.deltas[l])); /* deltas[0] is NULL, and freeing that is allowed */
     }
-    float *others[] = {net.params, net.gradient, net.velocity, net.target};
-    for (float *each : others) CHECK(cudaFree(each));
+    CHECK(cudaFree(net.params));
+    CHECK(cudaFree(net.gradient));
+    CHECK(cudaFree(net.velocity));
+    CHECK(cudaFree(net.target));
     return difference <= 1e-5 && answers_differ <= 1e-4 && loss <= 0.05 && right >= 250 ? 0 : 1;
 }
 
 /* Exercises (solutions/17_network.cu):
  *
- * 1. Train by ADAM, the method that most networks are trained with: besides the velocity each
- *    parameter remembers the mean of its squared gradients, and its step is divided by the root of
- *    that. Only update() changes. How many steps until the loss is below 0.05?
+ * 1. Train by ADAM, the method that most networks are trained with. Each parameter has two running
+ *    means, of its gradient g and of its square, and divides one by the root of the other:
+ *        mean = 0.9 mean + 0.1 g,  square = 0.999 square + 0.001 g g,
+ *        parameter -= rate * (mean / (1 - 0.9^step)) / (sqrt(square / (1 - 0.999^step)) + 1e-8)
+ *    with step = 1, 2, 3, ... and a rate of 0.02. The divisions by 1 - 0.9^step are there because
+ *    the means begin at 0. check_step() knows the old rule: leave out its comparison of `after`,
+ *    and keep that of the gradient. How many steps until the loss is below 0.05?
  * 2. Let the network learn a curve: one input x, one output without the sigmoid, the loss is the
  *    mean of (answer - sin(3 x))^2 / 2. What changes in last_delta, and why is it so little? */

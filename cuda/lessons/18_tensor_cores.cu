@@ -37,7 +37,8 @@ int main(void) {
 using namespace nvcuda;
 
 /* The edge of a fragment, and its three kinds: part of a, part of b, sum. A fragment of a or b also
- * has to know how the matrix lies in memory; both of ours are row-major. */
+ * has to know how the matrix lies in memory; both of ours are row-major. (Here C is not enough:
+ * wmma::fragment is a type, of the header's namespace nvcuda, that has parameters, in < >.) */
 enum { EDGE = 16, WARP = 32 };
 typedef wmma::fragment<wmma::matrix_a, EDGE, EDGE, EDGE, half, wmma::row_major> FragmentA;
 typedef wmma::fragment<wmma::matrix_b, EDGE, EDGE, EDGE, half, wmma::row_major> FragmentB;

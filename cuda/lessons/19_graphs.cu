@@ -2,7 +2,7 @@
  *
  *     nvcc -O3 -arch=native 19_graphs.cu -o 19_graphs && ./19_graphs
  *
- * A launch costs the host about 2 to 3 us. A kernel on a few thousand numbers is done sooner than
+ * A launch costs the host about 2 to 4 us. A kernel on a few thousand numbers is done sooner than
  * that, so the device waits for the host, and a faster device is no help. The network of lesson 17
  * is such a case: ten tiny kernels a step, the same ten in every step.
  *

@@ -11,8 +11,8 @@
  * need all of b. At the end the second hands its half to the first, from device to device: if the
  * cards have PEER ACCESS, a direct connection, the host's memory is not touched on the way.
  *
- * What to look for: the time of two against one, with and without bringing the halves together.
- * Work grows with the third power of the size and traffic with the second, so large sizes pay off
+ * What to look for: the time of two against one, and what bringing the halves together costs. Work
+ * grows with the third power of the size and traffic with the second, so large sizes pay off
  * more.
  *
  * Ends with 77 if there are fewer than two GPUs. */
@@ -20,23 +20,16 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { TILE = 32, DEVICES = 2, REPEATS = 5 };
+/* SIZE is odd: the halves are not equal. */
+enum { TILE = 32, DEVICES = 2, SIZE = 1999, REPEATS = 5 };
 
-/* Lesson 11's matmul_tiled. */
-static __global__ void matmul_tiled(const float *a, const float *b, float *c, int m, int n, int k) {
-    __shared__ float a_tile[TILE][TILE], b_tile[TILE][TILE];
-    int x = threadIdx.x, y = threadIdx.y;
-    int row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x;
+/* Lesson 11's matmul_coalesced; what follows would be the same with a faster kernel. */
+static __global__ void matmul(const float *a, const float *b, float *c, int m, int n, int k) {
+    int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= m || col >= n) return;
     float sum = 0;
-    for (int start = 0; start < k; start += TILE) {
-        bool in_a = row < m && start + x < k, in_b = start + y < k && col < n;
-        a_tile[y][x] = in_a ? a[(size_t)row * k + start + x] : 0;
-        b_tile[y][x] = in_b ? b[(size_t)(start + y) * n + col] : 0;
-        __syncthreads();
-        for (int p = 0; p < TILE; p++) sum += a_tile[y][p] * b_tile[p][x];
-        __syncthreads();
-    }
-    if (row < m && col < n) c[(size_t)row * n + col] = sum;
+    for (int p = 0; p < k; p++) sum += a[(size_t)row * k + p] * b[(size_t)p * n + col];
+    c[(size_t)row * n + col] = sum;
 }
 
 #define CHECK(call)                                                                        \
@@ -48,7 +41,7 @@ static __global__ void matmul_tiled(const float *a, const float *b, float *c, in
         }                                                                                  \
     } while (0)
 
-/* What one GPU has: its rows of a and c, all of b, a stream. */
+/* What one GPU has: its rows of a and c, from first_row on, all of b, a stream. */
 typedef struct {
     int first_row, rows;
     float *a, *b, *c;
@@ -61,47 +54,52 @@ static double now_us(void) {
     return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
 }
 
-static void matmul_on_host(const float *a, const float *b, float *c, int size) {
-    for (int row = 0; row < size; row++) {
-        float *c_row = c + (size_t)row * size;
-        for (int col = 0; col < size; col++) c_row[col] = 0;
-        for (int p = 0; p < size; p++) {
-            float factor = a[(size_t)row * size + p];
-            const float *b_row = b + (size_t)p * size;
-            for (int col = 0; col < size; col++) c_row[col] += factor * b_row[col];
+/* The C loop; c holds zeros at first. */
+static void matmul_on_host(const float *a, const float *b, float *c) {
+    for (int row = 0; row < SIZE; row++) {
+        for (int p = 0; p < SIZE; p++) {
+            const float *b_row = b + (size_t)p * SIZE;
+            float factor = a[(size_t)row * SIZE + p], *c_row = c + (size_t)row * SIZE;
+            for (int col = 0; col < SIZE; col++) c_row[col] += factor * b_row[col];
         }
     }
 }
 
-/* Memory on the current device for `rows` rows of a and c, and the inputs in it. `c_rows` rows of c
- * are allocated: the first GPU has room for the second one's result. */
-static Part new_part(int first_row, int rows, int c_rows, const float *h_a, const float *h_b,
-                     int size) {
+/* Memory on the current device for `room` rows of a and c, and the inputs in it: the first GPU has
+ * room for all rows, for the second one's result and to do all by itself, as a comparison. */
+static Part new_part(int first_row, int rows, int room, const float *h_a, const float *h_b) {
     Part part = {first_row, rows, NULL, NULL, NULL, NULL};
-    size_t row_bytes = size * sizeof(float);
-    CHECK(cudaMalloc(&part.a, rows * row_bytes));
-    CHECK(cudaMalloc(&part.b, size * row_bytes));
-    CHECK(cudaMalloc(&part.c, c_rows * row_bytes));
-    CHECK(cudaMemset(part.c, 0xFF, c_rows * row_bytes)); /* NaN: what is left out is found */
-    CHECK(cudaMemcpy(part.a, h_a + (size_t)first_row * size, rows * row_bytes,
-                     cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(part.b, h_b, size * row_bytes, cudaMemcpyHostToDevice));
+    size_t row_bytes = SIZE * sizeof(float);
+    const float *h_first = h_a + (size_t)first_row * SIZE;
+    CHECK(cudaMalloc(&part.a, room * row_bytes));
+    CHECK(cudaMalloc(&part.b, SIZE * row_bytes));
+    CHECK(cudaMalloc(&part.c, room * row_bytes));
+    CHECK(cudaMemset(part.c, 0xFF, room * row_bytes)); /* NaN: what is left out is found */
+    CHECK(cudaMemcpy(part.a, h_first, room * row_bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(part.b, h_b, SIZE * row_bytes, cudaMemcpyHostToDevice));
     CHECK(cudaStreamCreate(&part.stream));
     return part;
 }
 
-/* Starts the product of one part on the current device, and does not wait. */
-static void start_product(const Part *part, int rows, int size) {
-    dim3 block(TILE, TILE), grid((size + TILE - 1) / TILE, (rows + TILE - 1) / TILE);
-    matmul_tiled<<<grid, block, 0, part->stream>>>(part->a, part->b, part->c, rows, size, size);
+/* Starts the product of a part's first `rows` rows on the current device, and does not wait. */
+static void start_product(const Part *part, int rows) {
+    dim3 block(TILE, TILE), grid((SIZE + TILE - 1) / TILE, (rows + TILE - 1) / TILE);
+    matmul<<<grid, block, 0, part->stream>>>(part->a, part->b, part->c, rows, SIZE, SIZE);
     CHECK(cudaGetLastError());
 }
 
+/* All rows on the first GPU. */
+static void multiply_on_one(const Part *parts) {
+    CHECK(cudaSetDevice(0));
+    start_product(&parts[0], SIZE);
+    CHECK(cudaStreamSynchronize(parts[0].stream));
+}
+
 /* Both GPUs at once; returns when both are done. */
-static void multiply_on_both(const Part *parts, int size) {
+static void multiply_on_both(const Part *parts) {
     for (int d = 0; d < DEVICES; d++) {
         CHECK(cudaSetDevice(d));
-        start_product(&parts[d], parts[d].rows, size);
+        start_product(&parts[d], parts[d].rows);
     }
     for (int d = 0; d < DEVICES; d++) {
         CHECK(cudaSetDevice(d));
@@ -111,9 +109,9 @@ static void multiply_on_both(const Part *parts, int size) {
 
 /* The second GPU's rows of c to their place behind the first one's, over the direct connection if
  * there is one. "Peer" copies name both devices. */
-static void gather(const Part *parts, int size) {
-    float *to = parts[0].c + (size_t)parts[1].first_row * size;
-    size_t bytes = (size_t)parts[1].rows * size * sizeof(float);
+static void gather(const Part *parts) {
+    float *to = parts[0].c + (size_t)parts[1].first_row * SIZE;
+    size_t bytes = (size_t)parts[1].rows * SIZE * sizeof(float);
     CHECK(cudaMemcpyPeerAsync(to, 0, parts[1].c, 1, bytes, parts[1].stream));
     CHECK(cudaStreamSynchronize(parts[1].stream));
 }
@@ -132,11 +130,24 @@ static bool connect_devices(void) {
 }
 
 /* Random whole numbers from -4 to 4, whose products and sums are exact (lesson 11). */
-static void fill(float *x, size_t count, unsigned state) {
+static float *new_matrix(size_t count, unsigned state) {
+    float *x = (float *)malloc(count * sizeof(float));
+    if (!x) exit(1);
     for (size_t i = 0; i < count; i++) {
         state = state * 1664525u + 1013904223u;
         x[i] = (float)((int)(state >> 16) % 9 - 4);
     }
+    return x;
+}
+
+/* How many elements of the first GPU's c are wrong; afterwards they are all NaN. */
+static size_t count_wrong(const Part *parts, float *h_c, const float *expected, size_t count) {
+    size_t wrong = 0, bytes = count * sizeof(float);
+    CHECK(cudaSetDevice(0));
+    CHECK(cudaMemcpy(h_c, parts[0].c, bytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemset(parts[0].c, 0xFF, bytes));
+    for (size_t i = 0; i < count; i++) wrong += !(h_c[i] - expected[i] == 0);
+    return wrong;
 }
 
 int main(void) {
@@ -148,48 +159,36 @@ int main(void) {
     cudaDeviceProp device;
     CHECK(cudaGetDeviceProperties(&device, 0));
     bool direct = connect_devices();
-    int size = device.multiProcessorCount > 4 ? 1999 : 99; /* odd: the halves are not equal */
-    size_t count = (size_t)size * size, wrong = 0;
+    const size_t count = (size_t)SIZE * SIZE;
     printf("devices: two of %d, %s; matrices of %d x %d; direct connection: %s\n", devices,
-           device.name, size, size, direct ? "yes" : "no");
+           device.name, SIZE, SIZE, direct ? "yes" : "no");
 
-    float *h_a = (float *)malloc(count * sizeof(float));
-    float *h_b = (float *)malloc(count * sizeof(float));
-    float *h_c = (float *)malloc(count * sizeof(float));
-    float *expected = (float *)malloc(count * sizeof(float));
-    if (!h_a || !h_b || !h_c || !expected) return 1;
-    fill(h_a, count, 1);
-    fill(h_b, count, 2);
-    matmul_on_host(h_a, h_b, expected, size);
+    float *h_a = new_matrix(count, 1), *h_b = new_matrix(count, 2);
+    float *h_c = new_matrix(count, 3), *expected = (float *)calloc(count, sizeof(float));
+    if (!expected) return 1;
+    matmul_on_host(h_a, h_b, expected);
 
-    Part parts[DEVICES], whole;
+    Part parts[DEVICES];
     CHECK(cudaSetDevice(1));
-    parts[1] = new_part(size / 2, size - size / 2, size - size / 2, h_a, h_b, size);
+    parts[1] = new_part(SIZE / 2, SIZE - SIZE / 2, SIZE - SIZE / 2, h_a, h_b);
     CHECK(cudaSetDevice(0));
-    parts[0] = new_part(0, size / 2, size, h_a, h_b, size);
-    whole = new_part(0, size, size, h_a, h_b, size); /* to compare: all on the first GPU */
+    parts[0] = new_part(0, SIZE / 2, SIZE, h_a, h_b);
 
-    /* Once for the result: the C loop's, from the memory of the first GPU. */
-    multiply_on_both(parts, size);
-    gather(parts, size);
-    CHECK(cudaSetDevice(0));
-    CHECK(cudaMemcpy(h_c, parts[0].c, count * sizeof(float), cudaMemcpyDeviceToHost));
-    for (size_t i = 0; i < count; i++) wrong += !(h_c[i] - expected[i] == 0);
-    start_product(&whole, size, size);
-    CHECK(cudaStreamSynchronize(whole.stream));
-    CHECK(cudaMemcpy(h_c, whole.c, count * sizeof(float), cudaMemcpyDeviceToHost));
-    for (size_t i = 0; i < count; i++) wrong += !(h_c[i] - expected[i] == 0);
+    /* Once for the result, from the memory of the first GPU. */
+    multiply_on_one(parts);
+    size_t wrong = count_wrong(parts, h_c, expected, count);
+    multiply_on_both(parts);
+    gather(parts);
+    wrong += count_wrong(parts, h_c, expected, count);
 
     double one_us = 0, both_us = 0, gather_us = 0;
     for (int i = 0; i < REPEATS; i++) {
-        CHECK(cudaSetDevice(0));
         double t0 = now_us();
-        start_product(&whole, size, size);
-        CHECK(cudaStreamSynchronize(whole.stream));
+        multiply_on_one(parts);
         double t1 = now_us();
-        multiply_on_both(parts, size);
+        multiply_on_both(parts);
         double t2 = now_us();
-        gather(parts, size);
+        gather(parts);
         one_us += (t1 - t0) / REPEATS;
         both_us += (t2 - t1) / REPEATS;
         gather_us += (now_us() - t2) / REPEATS;
@@ -199,13 +198,12 @@ int main(void) {
            "together %.0f us\n",
            one_us, both_us, one_us / both_us, gather_us);
 
-    Part *all[] = {&parts[0], &parts[1], &whole};
-    for (int i = 0; i < 3; i++) {
-        CHECK(cudaSetDevice(all[i] == &parts[1] ? 1 : 0));
-        CHECK(cudaFree(all[i]->a));
-        CHECK(cudaFree(all[i]->b));
-        CHECK(cudaFree(all[i]->c));
-        CHECK(cudaStreamDestroy(all[i]->stream));
+    for (int d = 0; d < DEVICES; d++) {
+        CHECK(cudaSetDevice(d));
+        CHECK(cudaFree(parts[d].a));
+        CHECK(cudaFree(parts[d].b));
+        CHECK(cudaFree(parts[d].c));
+        CHECK(cudaStreamDestroy(parts[d].stream));
     }
     free(h_a);
     free(h_b);

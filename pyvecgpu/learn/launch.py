@@ -7,10 +7,10 @@ from ctypes import byref, c_double, c_int64
 
 import numpy as np
 
+from ..bench import loops
 from ..device import Device, resolve
 from ..errors import LaunchError
 from ..functions import empty, zeros
-from . import loops
 from .report import Report
 
 _LAUNCHES = {"cuda": 6, "sim": 1}  # of which the first is not timed unless it is the only one

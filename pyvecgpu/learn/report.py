@@ -37,8 +37,9 @@ class Report:
         if self.covered < self.elements:
             text += ": the launch is too small, and the others stay 0 in the result"
         lines.append(text)
-        lines.append(_row("C loop", self.c_loop, self.note or "one core"))
-        lines.append(_row("NumPy", self.numpy))
+        whole = ["all elements"] if self.covered < self.elements else []  # the kernel does a part
+        lines.append(_row("C loop", self.c_loop, self.note or ", ".join(["one core", *whole])))
+        lines.append(_row("NumPy", self.numpy, *whole))
         lines.append(_row("kernel", self.kernel_time, _rate(self)))
         lines.append(_row("to the device", self.to_device, f"{self.bytes_to_device:,} bytes"))
         lines.append(_row("to the host", self.to_host, f"{self.bytes_to_host:,} bytes"))

@@ -142,7 +142,7 @@ int main(void) {
     matmul_8x8<<<squares, dim3(ACROSS, ACROSS)>>>(d_a, d_b, d_c, m, n, k);
     CHECK(cudaGetLastError());
     int more_wrong = count_wrong(h_a, h_b, d_c, m, n, k, false);
-    printf("2. 8 x 8 elements a thread: %d of %d wrong\n", more_wrong, m * n);
+    printf("2. 8 x 8 elements per thread: %d of %d wrong\n", more_wrong, m * n);
 
     CHECK(cudaFree(d_a));
     CHECK(cudaFree(d_b));

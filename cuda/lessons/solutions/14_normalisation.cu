@@ -145,7 +145,7 @@ int main(void) {
     normalise_by_blocks<<<rows, WARPS * WARP>>>(d_x, d_y, n);
     CHECK(cudaGetLastError());
     int more_wrong = count_wrong(x, d_y, rows, n, 1e-2f, normalise_on_host);
-    printf("2. a block a row: %d of %d wrong\n", more_wrong, count);
+    printf("2. a block per row: %d of %d wrong\n", more_wrong, count);
 
     CHECK(cudaFree(d_x));
     CHECK(cudaFree(d_y));
