@@ -13,6 +13,7 @@
 // understand.
 #include "runtime/device.cuh"
 #include "runtime/memory.cuh"
+#include "runtime/staging.cuh"
 #include "runtime/stream.cuh"
 #include <mutex>
 #include <stdlib.h>
@@ -445,6 +446,7 @@ static int empty_cache(int device) {
     PVG_PASS(scope.enter(device));
     counters[PVG_COUNT_WAITS]++;
     PVG_TRY(cudaDeviceSynchronize());
+    PVG_PASS(free_staging(device));
     std::lock_guard<std::mutex> hold(pools[device].lock);
     release_free_segments(&pools[device]);
     return PVG_OK;

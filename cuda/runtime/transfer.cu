@@ -3,10 +3,12 @@
 // Memory that is dense in some order of its axes (C order, Fortran order, any transpose) crosses in
 // one copy, and the device puts the axes in order. Anything else (negative, zero or padded strides,
 // bytes that are no bool yet) goes through a contiguous buffer on the host, a piece at a time.
-// The caller may change the source as soon as the call returns: the runtime has read ordinary
-// memory when cudaMemcpyAsync returns, and for memory that is registered with CUDA the call waits.
+// Large copies go through pinned buffers (staging.cuh), unless the memory is registered with CUDA.
+// The caller may change the source as soon as the call returns: ordinary memory has been read by
+// then, and for memory that is registered with CUDA the call waits.
 #include "runtime/device.cuh"
 #include "runtime/operation.cuh"
+#include "runtime/staging.cuh"
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,18 +101,26 @@ template <class T> void scatter_run(unsigned char *to, const unsigned char *from
         memcpy(to + i * step, from + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
 }
 
+// Calls f with an integer that has the size of an element.
+template <class F> void with_unit(int64_t item, F &&f) {
+    switch (item) {
+    case 1: return f(uint8_t());
+    case 2: return f(uint16_t());
+    case 4: return f(uint32_t());
+    default: return f(uint64_t());
+    }
+}
+
 void gather(const HostLayout &h, const void *source, int64_t first, int64_t count,
             unsigned char *to) {
     walk_host(h, const_cast<unsigned char *>(static_cast<const unsigned char *>(source)), first,
               count, [&](const unsigned char *from, int64_t run, int64_t step) {
                   if (step == h.item)
                       memcpy(to, from, static_cast<size_t>(run * h.item));
-                  else if (h.item == 1)
-                      gather_run<uint8_t>(to, from, run, step);
-                  else if (h.item == 4)
-                      gather_run<uint32_t>(to, from, run, step);
                   else
-                      gather_run<uint64_t>(to, from, run, step);
+                      with_unit(h.item, [&](auto unit) {
+                          gather_run<decltype(unit)>(to, from, run, step);
+                      });
                   to += run * h.item;
               });
 }
@@ -121,12 +131,10 @@ void scatter(const HostLayout &h, void *destination, int64_t first, int64_t coun
               [&](unsigned char *to, int64_t run, int64_t step) {
                   if (step == h.item)
                       memcpy(to, from, static_cast<size_t>(run * h.item));
-                  else if (h.item == 1)
-                      scatter_run<uint8_t>(to, from, run, step);
-                  else if (h.item == 4)
-                      scatter_run<uint32_t>(to, from, run, step);
                   else
-                      scatter_run<uint64_t>(to, from, run, step);
+                      with_unit(h.item, [&](auto unit) {
+                          scatter_run<decltype(unit)>(to, from, run, step);
+                      });
                   from += run * h.item;
               });
 }
@@ -148,17 +156,27 @@ int permuted_view(const pvg_array *a, const int *order, Temporary *view) {
     return new_view(a, a->ndim, shape, strides, 0, false, &view->array);
 }
 
+// Whether host memory is none that is pinned, registered or managed.
+int is_ordinary(const void *memory, bool *ordinary) {
+    cudaPointerAttributes attributes;
+    PVG_TRY(cudaPointerGetAttributes(&attributes, memory));
+    *ordinary = attributes.type == cudaMemoryTypeUnregistered;
+    return PVG_OK;
+}
+
 // ---- Host to device -----------------------------------------------------------------------------
 
 // Contiguous host bytes into a contiguous array.
 int upload_dense(Operation &op, pvg_array *a, const void *source) {
     PVG_PASS(op.writes(a));
-    PVG_TRY(cudaMemcpyAsync(a->data, source, static_cast<size_t>(a->size * dtype_size(a->dtype)),
-                            cudaMemcpyHostToDevice, op.stream));
-    // Only of memory that is not registered with CUDA has the source been read by now.
-    cudaPointerAttributes attributes;
-    PVG_TRY(cudaPointerGetAttributes(&attributes, source));
-    if (attributes.type == cudaMemoryTypeUnregistered) return PVG_OK;
+    int64_t bytes = a->size * dtype_size(a->dtype);
+    bool ordinary = false;
+    PVG_PASS(is_ordinary(source, &ordinary));
+    if (ordinary && bytes >= staged_from)
+        return staged_upload(op.device, op.stream, a->data, source, bytes);
+    PVG_TRY(cudaMemcpyAsync(a->data, source, static_cast<size_t>(bytes), cudaMemcpyHostToDevice,
+                            op.stream));
+    if (ordinary) return PVG_OK; // the driver has read it
     counters[PVG_COUNT_WAITS]++;
     PVG_TRY(cudaStreamSynchronize(op.stream));
     return PVG_OK;
@@ -212,8 +230,11 @@ int upload(Operation &op, pvg_array *a, const void *source, const int64_t *byte_
 
 int download_dense(Operation &op, const pvg_array *a, void *destination) {
     PVG_PASS(op.reads(a));
-    PVG_TRY(cudaMemcpyAsync(destination, a->data,
-                            static_cast<size_t>(a->size * dtype_size(a->dtype)),
+    int64_t bytes = a->size * dtype_size(a->dtype);
+    bool ordinary = false;
+    if (bytes >= staged_from) PVG_PASS(is_ordinary(destination, &ordinary));
+    if (ordinary) return staged_download(op.device, op.stream, destination, a->data, bytes);
+    PVG_TRY(cudaMemcpyAsync(destination, a->data, static_cast<size_t>(bytes),
                             cudaMemcpyDeviceToHost, op.stream));
     counters[PVG_COUNT_WAITS]++;
     PVG_TRY(cudaStreamSynchronize(op.stream));

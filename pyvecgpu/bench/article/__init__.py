@@ -20,12 +20,12 @@ import pyvecgpu as vg
 from ...errors import DeviceUnavailableError
 from .. import machine
 from ..libraries import open_libraries
+from ..loops import Loops
 from ..timing import rate_text
 from . import ceilings, page, plots, summary
 from .budget import LIMITS, Budget, BudgetError, measure
 from .ceilings import GpuCeilings
 from .columns import PRECISIONS, columns
-from .loops import Loops
 from .problems import Addition, Case, Product, random_block
 from .progress import Progress
 from .summary import time_text

@@ -1,16 +1,17 @@
-/* What the article compares a GPU with: plain C loops, on one core and, with OpenMP, on all of them.
+/* What a GPU is compared with: plain C loops, on one core and, with OpenMP, on all of them.
  *
  * loops.py compiles this with -O3 -march=native, so the compiler makes vector instructions of the
  * inner loops. The product runs in the order i, k, j: its inner loop walks along rows of B and C,
  * which is many times as fast as i, j, k with its steps down the columns of B. Arrays are in C
  * order. Each function does its work `calls` times, so that the way from Python is not timed. */
+#include <math.h>
 #include <stdint.h>
 
 /* Here the compiler has to take memory for read and changed, so it leaves no call out. */
 #define END_OF_CALL() __asm__ volatile("" ::: "memory")
 
-void add_on_one_core(int64_t n, const float *restrict a, const float *restrict b, float *restrict c,
-                     int64_t calls) {
+void add(int64_t n, const float *restrict a, const float *restrict b, float *restrict c,
+         int64_t calls) {
     for (int64_t call = 0; call < calls; call++) {
         for (int64_t i = 0; i < n; i++) c[i] = a[i] + b[i];
         END_OF_CALL();
@@ -26,26 +27,51 @@ void add_on_all_cores(int64_t n, const float *restrict a, const float *restrict 
     }
 }
 
-/* One row of C = A B, for n x n matrices. */
-static void multiply_row(int64_t n, const float *restrict a, const float *restrict B,
-                         float *restrict c) {
-    for (int64_t j = 0; j < n; j++) c[j] = 0;
-    for (int64_t k = 0; k < n; k++)
-        for (int64_t j = 0; j < n; j++) c[j] += a[k] * B[k * n + j];
-}
-
-void multiply_on_one_core(int64_t n, const float *A, const float *B, float *C, int64_t calls) {
+void sigmoid(int64_t n, const float *restrict x, float *restrict y, int64_t calls) {
     for (int64_t call = 0; call < calls; call++) {
-        for (int64_t i = 0; i < n; i++) multiply_row(n, A + i * n, B, C + i * n);
+        for (int64_t i = 0; i < n; i++) y[i] = 1 / (1 + expf(-x[i]));
         END_OF_CALL();
     }
 }
 
-void multiply_on_all_cores(int64_t n, const float *A, const float *B, float *C, int64_t calls,
-                           int threads) {
+/* One row of C = A B, for B of k x n. */
+static void multiply_row(int64_t n, int64_t k, const float *restrict a, const float *restrict B,
+                         float *restrict c) {
+    for (int64_t j = 0; j < n; j++) c[j] = 0;
+    for (int64_t p = 0; p < k; p++)
+        for (int64_t j = 0; j < n; j++) c[j] += a[p] * B[p * n + j];
+}
+
+/* C = A B, of m x k and k x n. */
+void multiply(int64_t m, int64_t n, int64_t k, const float *A, const float *B, float *C,
+              int64_t calls) {
+    for (int64_t call = 0; call < calls; call++) {
+        for (int64_t i = 0; i < m; i++) multiply_row(n, k, A + i * k, B, C + i * n);
+        END_OF_CALL();
+    }
+}
+
+void multiply_on_all_cores(int64_t m, int64_t n, int64_t k, const float *A, const float *B,
+                           float *C, int64_t calls, int threads) {
     for (int64_t call = 0; call < calls; call++) {
 #pragma omp parallel for num_threads(threads)
-        for (int64_t i = 0; i < n; i++) multiply_row(n, A + i * n, B, C + i * n);
+        for (int64_t i = 0; i < m; i++) multiply_row(n, k, A + i * k, B, C + i * n);
+        END_OF_CALL();
+    }
+}
+
+/* y = sigmoid(x W^T + b): a row of y for each row of x, an element for each row of W. */
+void layer(int64_t batch, int64_t outputs, int64_t inputs, const float *restrict W,
+           const float *restrict x, const float *restrict b, float *restrict y, int64_t calls) {
+    for (int64_t call = 0; call < calls; call++) {
+        for (int64_t item = 0; item < batch; item++) {
+            for (int64_t o = 0; o < outputs; o++) {
+                float sum = b[o];
+                for (int64_t i = 0; i < inputs; i++)
+                    sum += W[o * inputs + i] * x[item * inputs + i];
+                y[item * outputs + o] = 1 / (1 + expf(-sum));
+            }
+        }
         END_OF_CALL();
     }
 }

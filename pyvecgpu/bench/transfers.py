@@ -1,0 +1,158 @@
+"""What data cost on their way: from NumPy to the device, back, and both around an addition.
+
+All of it by the host's clock, from the call to the moment when the result can be read, on ordinary
+host memory, which no library is told of beforehand. Rates count the bytes of the host's arrays. A
+library's result is a new array each time, and is gone before the next call.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import timing
+from .goals import Within
+from .overhead import Numpy
+
+F32 = np.float32
+# float32 elements
+SIZES = {
+    "full": (2**20, 2**24, 2**28),
+    "cpu": (2**16, 2**19),
+    "quick": (2**10, 2**19),
+}
+CALLS_SECONDS, MOST_CALLS = 5e-3, 10  # of the slowest library, one after another
+ROW_SECONDS = 20.0
+LEAST_ROUNDS = 5
+GOALS = [
+    Within("add two NumPy arrays, 2^20", 0.35e-3),
+    Within("add two NumPy arrays, 2^24", 4e-3),
+    Within("add two NumPy arrays, 2^28", 45e-3),
+]
+
+
+@dataclass
+class HostRow(timing.Row):
+    """A Row whose calls are functions (library, *operands), and whose clock is the host's.
+
+    Operands are NumPy arrays, or on_device; a result is one, or a NumPy array if it is on_host.
+    """
+
+    on_device: bool = False
+    on_host: bool = True
+
+
+def rows(size):
+    """Return the rows for a key of SIZES."""
+    named = [(length, f"2^{length.bit_length() - 1}") for length in SIZES[size]]
+    return [make(*one) for make in (add, upload, download) for one in named]
+
+
+def add(length, name):
+    peer = lambda library, a, b: library.get(library.put(a) + library.put(b))  # noqa: E731
+    return HostRow(
+        name=f"add two NumPy arrays, {name}",
+        work=12 * length,
+        unit="B/s",
+        operands=[((length,), F32)] * 2,
+        out=None,
+        calls={
+            "pyvecgpu": lambda library, a, b: library.module.add(a, b, device=library.device),
+            "torch": peer,
+            "cupy": peer,
+            "numpy": lambda library, a, b: np.add(a, b),
+        },
+        expected=lambda a, b: np.add(a, b, dtype=np.float64),
+        error_allowed=1e-7,
+    )
+
+
+def upload(length, name):
+    def call(library, host):
+        array = library.put(host)
+        library.synchronize()
+        return array
+
+    return HostRow(
+        name=f"upload, {name}",
+        work=4 * length,
+        unit="B/s",
+        operands=[((length,), F32)],
+        out=None,
+        calls=dict.fromkeys(("pyvecgpu", "torch", "cupy"), call),
+        expected=lambda a: a,
+        error_allowed=0.0,
+        on_host=False,
+    )
+
+
+def download(length, name):
+    return HostRow(
+        name=f"download, {name}",
+        work=4 * length,
+        unit="B/s",
+        operands=[((length,), F32)],
+        out=None,
+        calls=dict.fromkeys(("pyvecgpu", "torch", "cupy"), lambda library, a: library.get(a)),
+        expected=lambda a: a,
+        error_allowed=0.0,
+        on_device=True,
+    )
+
+
+# Measuring ----------------------------------------------------------------------------------------
+
+
+class Contender:
+    """A library at work on a HostRow, and what it took so far."""
+
+    def __init__(self, library, row, operands):
+        self.library, self.row = library, row
+        self.operands = [library.put(a) for a in operands] if row.on_device else operands
+        self.function = row.calls[library.name]
+        self.seconds, self.errors = [], []
+        library.synchronize()
+
+    def call(self):
+        return self.function(self.library, *self.operands)
+
+    def check(self, expected):
+        """Note the error of a result."""
+        result = self.call()
+        values = result if self.row.on_host else self.library.get(result)
+        self.errors.append(timing.relative_error(values, expected))
+
+    def time(self, calls):
+        """Return the seconds that a call takes, of so many."""
+        began = time.perf_counter()
+        for _ in range(calls):
+            self.call()
+        return (time.perf_counter() - began) / calls
+
+    def result(self, calls):
+        return timing.summary(self.seconds, calls, self.errors, self.row.error_allowed)
+
+
+def measure(row, libraries, pool, effort, watch=lambda: None):
+    """Return the Result of each library that the row has a call for, by name; see timing.measure.
+
+    There is one set of operands: what the host's caches hold of it, they hold for all libraries.
+    """
+    operands = [pool.take(shape, dtype) for shape, dtype in row.operands]
+    expected = row.expected(*operands)
+    takers = [library for library in (*libraries, Numpy()) if library.name in row.calls]
+    contenders = [Contender(library, row, operands) for library in takers]
+    trials = []
+    for contender in contenders:
+        contender.check(expected)
+        trials.append(min(contender.time(1) for _ in range(2)))
+    calls = max(1, min(MOST_CALLS, round(CALLS_SECONDS / max(trials))))
+    affordable = round(ROW_SECONDS / (calls * sum(trials)))
+    watch()
+    for _ in range(min(effort.rounds, max(LEAST_ROUNDS, affordable))):
+        for contender in contenders:
+            contender.seconds.append(contender.time(calls))
+    watch()
+    for contender in contenders:
+        contender.check(expected)
+    return {contender.library.name: contender.result(calls) for contender in contenders}

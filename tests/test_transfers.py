@@ -1,0 +1,289 @@
+"""Data on their way: each operand goes up once, each result comes down once, where it belongs.
+
+Large NumPy operands are computed in parts; here the parts are small, so that there are many.
+"""
+
+import ctypes
+import threading
+
+import helpers
+import numpy as np
+import pytest
+from helpers import assert_same, put
+
+import pyvecgpu as vg
+from pyvecgpu.functions import pipeline
+
+MIB = 1 << 20
+on_cards = pytest.mark.devices("sim", "cuda")
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """The parts that were computed, in operands; a part has 1,000 bytes of the largest elements."""
+    seen = []
+
+    def noted(values, backend, original=pipeline.from_host):
+        seen.append(values)
+        return original(values, backend)
+
+    monkeypatch.setattr(pipeline, "PART_BYTES", 1000)
+    monkeypatch.setattr(pipeline, "from_host", noted)
+    return seen
+
+
+def moved(device, call):
+    """What call() returns, and the bytes that went up and down."""
+    before = vg.counters(device)
+    result = call()
+    after = vg.counters(device)
+    return result, [after[key] - before[key] for key in ("bytes_to_device", "bytes_to_host")]
+
+
+def numbers(rng, shape, dtype=np.float32):
+    return helpers.numbers(rng, shape, np.dtype(dtype))
+
+
+# Large arrays -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bytes_", [MIB - 4, MIB, MIB + 4, 17 * MIB + 12])
+def test_large_arrays_arrive(device, rng, bytes_):
+    x = rng.integers(0, 256, bytes_, np.uint8).view(np.int32)
+    array = put(device, x)
+    kept = x.copy()
+    x[:] = 0  # the source is free again
+    assert (array.numpy() == kept).all()
+    assert (array[::-1].numpy() == kept[::-1]).all()
+
+
+@pytest.mark.parametrize("order", ["transposed", "reversed", "stepped", "offset"])
+def test_large_arrays_of_any_layout(device, rng, order):
+    whole = numbers(rng, (1200, 900))
+    x = {
+        "transposed": whole.T,
+        "reversed": whole[::-1, ::-1],
+        "stepped": whole[::2],
+        "offset": whole[3:, :],
+    }[order]
+    assert_same(put(device, x), x)
+    out = np.empty_like(whole)
+    place = {"transposed": out.T, "reversed": out[::-1, ::-1], "stepped": out[::2]}.get(order, out)
+    y = np.ascontiguousarray(np.broadcast_to(whole[: place.shape[0], :1], place.shape))
+    assert vg.negative(y, out=place, device=device) is place
+    assert_same(place, -y)
+
+
+@pytest.mark.devices("cuda")
+def test_memory_that_is_registered_with_cuda_is_copied_at_once(device, rng):
+    """The device reads it itself, so the call waits; through the buffers it would not."""
+    driver, x = ctypes.CDLL("libcuda.so.1"), numbers(rng, MIB)
+    kept, address = x.copy(), ctypes.c_void_p(x.ctypes.data)
+    _ = put(device, [1.0])
+    assert driver.cuMemHostRegister_v2(address, ctypes.c_size_t(x.nbytes), 0) == 0
+    try:
+        before = vg.counters(device)["waits"]
+        array = put(device, x)
+        assert vg.counters(device)["waits"] == before + 1
+        x[:] = 0
+        assert (array.numpy() == kept).all()
+    finally:
+        assert driver.cuMemHostUnregister(address) == 0
+
+
+@on_cards
+def test_threads_that_copy_at_the_same_time(device, rng):
+    sources = [numbers(rng, 300_000 + 1000 * i) for i in range(4)]
+    wrong = []
+
+    def work(x):
+        for _ in range(5):
+            if (put(device, x).numpy() != x).any():
+                wrong.append(x)
+
+    threads = [threading.Thread(target=work, args=(x,)) for x in sources]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "a thread hangs"
+    assert not wrong
+
+
+# Once ---------------------------------------------------------------------------------------------
+
+
+@on_cards
+@pytest.mark.parametrize("length", [100, 2 * MIB // 4])
+def test_each_operand_goes_up_once_and_the_result_down_once(device, rng, length):
+    a, b = numbers(rng, length), numbers(rng, length)
+    result, bytes_ = moved(device, lambda: vg.add(a, b, device=device))
+    assert_same(result, a + b)
+    assert bytes_ == [a.nbytes + b.nbytes, a.nbytes]
+    out = np.full(length, np.nan, np.float32)
+    result, bytes_ = moved(device, lambda: vg.add(a, b, out=out, device=device))
+    assert result is out and bytes_ == [a.nbytes + b.nbytes, a.nbytes]
+    assert_same(out, a + b)
+
+
+@on_cards
+def test_a_result_is_written_to_out_at_once(device, rng, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("an array of its own for the result")
+
+    a, out = numbers(rng, (40, 50)), np.zeros((50, 80), np.float32)
+    monkeypatch.setattr(np, "empty", refuse)
+    monkeypatch.setattr(np, "copyto", refuse)
+    vg.negative(a, out=out.T[::2], device=device)
+    monkeypatch.undo()
+    assert_same(out.T[::2], -a)
+    assert not out.T[1::2].any()
+
+
+# In parts -----------------------------------------------------------------------------------------
+
+CALLS = {
+    "unary": (lambda a, b, **o: vg.exp(a, **o), np.float32, 1),
+    "binary": (lambda a, b, **o: vg.add(a, b, **o), np.float32, 2),
+    "mixed": (lambda a, b, **o: vg.multiply(a, b.astype(np.float64), **o), np.float32, 2),
+    "integers": (lambda a, b, **o: vg.divide(a, b, **o), np.int32, 2),
+    "scalar": (lambda a, b, **o: vg.subtract(2.5, a, **o), np.int64, 1),
+    "comparison": (lambda a, b, **o: vg.less(a, b, **o), np.float64, 2),
+    "bools": (lambda a, b, **o: vg.add(a, b, **o), np.bool_, 2),
+    "where": (lambda a, b, **o: vg.where(a == a[0], a, b, **o), np.float32, 3),
+    "where scalar": (lambda a, b, **o: vg.where(a < b, 1, a, **o), np.float32, 2),
+}
+
+
+@on_cards
+@pytest.mark.parametrize("name", CALLS)
+def test_parts_give_the_same_bits(device, rng, name, parts, monkeypatch):
+    call, dtype, operands = CALLS[name]
+    a, b = numbers(rng, (7, 811), dtype), numbers(rng, (7, 811), dtype)
+    result = call(a, b, device=device)
+    assert len(parts) >= 6 * operands and len(parts) % operands == 0
+    out = np.zeros_like(result)
+    assert call(a, b, out=out, device=device) is out
+    used = len(parts)
+    monkeypatch.setattr(pipeline, "PART_BYTES", 16 * MIB)
+    whole = call(a, b, device=device)
+    assert len(parts) == used, "the reference is computed at once"
+    assert_same(result, whole)
+    assert_same(out, whole)
+
+
+@on_cards
+def test_what_is_not_computed_in_parts(device, rng, parts):
+    a, b = numbers(rng, (40, 50)), numbers(rng, (40, 50))
+    assert_same(vg.add(a, b[0], device=device), a + b[0])
+    assert_same(vg.add(a, b.T.copy().T, device=device), a + b)
+    assert_same(vg.add(a[0], b[0], device=device), a[0] + b[0])
+    assert_same(vg.add(put(device, a), b), a + b)
+    out = np.zeros((50, 40), np.float32).T
+    assert_same(vg.add(a, b, out=out, device=device), a + b)
+    with pytest.raises(ValueError, match="out has shape"):
+        vg.add(a, b, out=np.zeros((50, 40), np.float32), device=device)
+    line = numbers(rng, 2001)
+    expected = line[1:] + line[:-1]
+    vg.add(line[1:], line[:-1], out=line[:-1], device=device)  # would be read after it is written
+    assert_same(line[:-1], expected)
+    assert parts == []
+    expected = a + b
+    assert vg.add(a, b, out=a, device=device) is a
+    assert_same(a, expected)
+    assert parts
+
+
+@on_cards
+def test_out_of_another_dtype_in_parts(device, rng, parts):
+    a = helpers.integers(rng, (40, 50), np.dtype(np.float64))
+    out = np.zeros((40, 50), np.float32)
+    assert vg.add(a, a, out=out, device=device) is out
+    assert_same(out, (a + a).astype(np.float32))
+    whole = np.full((40, 50), 7, np.int32)
+    with helpers.refused(device, TypeError, whole):
+        vg.add(a, a, out=whole, device=device)
+    with helpers.refused(device, TypeError):
+        vg.negative(np.zeros((40, 50), bool), device=device)
+    assert parts
+
+
+@pytest.mark.devices("sim")
+@pytest.mark.parametrize("what", ["copy", "launch", "malloc", "stream", "event"])
+def test_each_call_of_a_computation_in_parts_fails_once(device, simulator, rng, what, parts):
+    a, b = numbers(rng, 1001), numbers(rng, 1001)
+    expected, failures, quiet, nth = vg.add(a, b, device=device), 0, 0, 0
+    running = threading.active_count()
+    while quiet < 3:  # a refused allocation is asked for again
+        nth += 1
+        vg.empty_cache(device)
+        simulator.pvg_sim_fail(what.encode(), nth)
+        try:
+            result = vg.add(a, b, device=device)
+        except vg.PyVecGPUError as error:
+            error.__traceback__ = None
+            failures += 1
+            quiet = 0
+        else:
+            quiet += 1
+            assert_same(result, expected)
+        simulator.pvg_sim_fail(what.encode(), 0)
+        assert_same(vg.add(a, b, device=device), expected)
+        assert threading.active_count() == running
+        assert nth < 100
+    assert failures >= {"copy": 12, "launch": 4, "malloc": 0, "stream": 1, "event": 4}[what]
+
+
+# Processes ----------------------------------------------------------------------------------------
+
+
+@on_cards
+@pytest.mark.parametrize(
+    "end",
+    ["", "x = None", "import os; os.kill(os.getpid(), 2)", "import threading, time; copying()"],
+)
+def test_a_process_ends_after_large_copies(device, end):
+    """With workers asleep, awake, and in the middle of a copy by a daemon thread."""
+    code = f"""
+import numpy as np, pyvecgpu as vg
+host = np.ones(1 << 20, np.float32)
+def copying():
+    def work():
+        while True:
+            vg.asarray(host, device={device!r}).numpy()
+    for _ in range(2):
+        threading.Thread(target=work, daemon=True).start()
+    time.sleep(0.3)
+x = vg.asarray(host, device={device!r})
+assert (x.numpy() == host).all()
+try:
+    {end or "pass"}
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = helpers.run_child(code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("interrupted\n" if "kill" in end else "")
+
+
+@on_cards
+def test_a_forked_child_does_not_wait_for_workers(device):
+    code = f"""
+import json, os
+import numpy as np, pyvecgpu as vg
+host = np.ones(1 << 20, np.float32)
+x = vg.asarray(host, device={device!r})
+x.numpy()
+pid = os.fork()
+if pid == 0:
+    refused = 0
+    for call in (x.numpy, lambda: vg.asarray(host, device={device!r})):
+        try:
+            call()
+        except vg.DeviceUnavailableError:
+            refused += 1
+    os._exit(refused)
+_, status = os.waitpid(pid, 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), bool((x.numpy() == 1).all())]))
+"""
+    assert helpers.child_result(code, "-W", "ignore::DeprecationWarning") == [2, True]
