@@ -3,6 +3,12 @@
 Python floats and creation functions give the default float, float32 unless `set_default_dtype` says
 otherwise, and so do the float functions (exp, mean, division, ...) of bools and integers. Between
 arrays, NumPy's promotion rules hold.
+
+float16 and bfloat16 are stored in two bytes and computed in float32. NumPy has no bfloat16: it
+comes from the package ml_dtypes, which only the CPU device and copies to NumPy need. So
+`vg.bfloat16` is an object of this module, equal to ml_dtypes' dtype, and the one that Array.dtype
+gives. Beside bool and uint8 bfloat16 stays bfloat16, as in ml_dtypes; where that knows no
+promotion, it is as in JAX and torch: bfloat16 beside the other integers, float32 beside float16.
 """
 
 import builtins
@@ -11,11 +17,49 @@ import numpy as np
 
 from .native.abi import DType, Option
 
+
+class BFloat16:
+    """The dtype bfloat16, with the attributes of NumPy's dtypes that this package uses."""
+
+    __slots__ = ()
+    name, kind, char, itemsize = "bfloat16", "f", "E", 2  # the char is ml_dtypes'
+
+    @property
+    def dtype(self):
+        """ml_dtypes' dtype, by which NumPy takes this object for a dtype."""
+        try:
+            return host_dtype(self)
+        except ImportError as error:
+            raise AttributeError(str(error)) from None
+
+    @property
+    def type(self):
+        """ml_dtypes' type of scalars."""
+        return self.dtype.type
+
+    def __eq__(self, other):
+        return is_bfloat16(other)
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __repr__(self):
+        return f"dtype({self.name})"
+
+    def __str__(self):
+        return self.name
+
+    def __reduce__(self):
+        return self.name
+
+
+bfloat16 = BFloat16()
 bool = np.dtype("bool")
 uint8 = np.dtype("uint8")
 int32 = np.dtype("int32")
 int64 = np.dtype("int64")
 uint64 = np.dtype("uint64")
+float16 = np.dtype("float16")
 float32 = np.dtype("float32")
 float64 = np.dtype("float64")
 
@@ -25,6 +69,8 @@ CODES = {
     int32: int(DType.INT32),
     int64: int(DType.INT64),
     uint64: int(DType.UINT64),
+    float16: int(DType.FLOAT16),
+    bfloat16: int(DType.BFLOAT16),
     float32: int(DType.FLOAT32),
     float64: int(DType.FLOAT64),
 }
@@ -35,10 +81,12 @@ _default = float32
 
 
 def parse_dtype(dtype):
-    """Return the NumPy dtype for a dtype, a name or a type; in native byte order.
+    """Return the dtype of arrays for a dtype, a name or a type; in native byte order.
 
     TypeError: not a dtype, or one that arrays cannot have.
     """
+    if is_bfloat16(dtype):
+        return bfloat16
     try:
         # None would be NumPy's default, float64, which is not the default here.
         parsed = None if dtype is None else np.dtype(dtype).newbyteorder("=")
@@ -48,9 +96,11 @@ def parse_dtype(dtype):
 
 
 def supported(dtype):
-    """Return the dtype, or raise TypeError if arrays cannot have it."""
+    """Return the dtype of arrays for one of NumPy's; TypeError if arrays cannot have it."""
     if dtype in CODES:
         return dtype
+    if is_bfloat16(dtype):
+        return bfloat16
     raise TypeError(f"dtype {dtype} is not supported; arrays can be: {NAMES}")
 
 
@@ -75,19 +125,57 @@ def set_default_dtype(dtype, /):
     _default = parsed
 
 
+def is_bfloat16(value):
+    """True for bfloat16 as a dtype, a name or a scalar type, be it ours or ml_dtypes'."""
+    if isinstance(value, (str, BFloat16)):
+        return str(value) == "bfloat16"
+    if isinstance(value, np.dtype):
+        return value.kind == "V" and value.name == "bfloat16"  # NumPy's own are found at once
+    return isinstance(value, type) and value.__name__ == "bfloat16"
+
+
+def host_dtype(dtype):
+    """Return the dtype of NumPy arrays with these elements; ImportError: ml_dtypes is missing."""
+    if not isinstance(dtype, BFloat16):
+        return dtype
+    try:
+        from ml_dtypes import bfloat16 as scalar_type
+    except ImportError:
+        raise ImportError(
+            "NumPy has no bfloat16; the package ml_dtypes adds it: pip install pyvecgpu[bfloat16]"
+        ) from None
+    return np.dtype(scalar_type)
+
+
+def is_half(dtype):
+    """True for the dtypes that are computed in float32: float16 and bfloat16."""
+    return dtype.char in "eE"
+
+
 def is_integer(dtype):
     """True for the integer dtypes; bool is not one."""
     return dtype.kind in "iu"
 
 
 def is_float(dtype):
-    """True for float32 and float64."""
-    return dtype.kind == "f"
+    """True for float16, bfloat16, float32 and float64."""
+    return dtype.kind == "f" or dtype.char == "E"
 
 
 def inexact(dtype):
     """Return the dtype that a float function of such an array gives."""
-    return dtype if dtype.kind == "f" else _default
+    return dtype if is_float(dtype) else _default
+
+
+def promote(a, b):
+    """Return the dtype that arrays of two dtypes are promoted to."""
+    a, b = supported(a), supported(b)
+    if a is not bfloat16 and b is not bfloat16:
+        return np.promote_types(a, b)
+    other = a if b is bfloat16 else b
+    if other is bfloat16 or other.kind in "biu":
+        return bfloat16
+    return float64 if other == float64 else float32
 
 
 def promote_scalar(dtype, value):

@@ -14,11 +14,11 @@ template <class T> struct Binary {
     int code;
 
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
-        T a[Access::count], b[Access::count], r[Access::count] = {};
-        access.read(0, a);
-        access.read(1, b);
+        ComputeType<T> a[Access::count], b[Access::count], r[Access::count] = {};
+        read_as<T>(access, 0, a);
+        read_as<T>(access, 1, b);
         apply_binary(code, a, b, r);
-        access.write(r);
+        write_as<T>(access, r);
     }
 };
 
@@ -28,11 +28,11 @@ template <class A, class B> struct Comparison {
     int code;
 
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
-        A a[Access::count];
-        B b[Access::count];
+        ComputeType<A> a[Access::count];
+        ComputeType<B> b[Access::count];
         Bool r[Access::count] = {};
-        access.read(0, a);
-        access.read(1, b);
+        read_as<A>(access, 0, a);
+        read_as<B>(access, 1, b);
         apply_comparison(code, a, b, r);
         access.write(r);
     }

@@ -48,9 +48,9 @@ template <class T> struct Cast {
 
     template <class From, class Access>
     __device__ __forceinline__ void convert_from(const Access &access) const {
-        From x[Access::count];
+        ComputeType<From> x[Access::count];
         T r[Access::count];
-        access.read(0, x);
+        read_as<From>(access, 0, x);
 #pragma unroll
         for (int e = 0; e < Access::count; e++) r[e] = convert<T>(x[e]);
         access.write(r);
@@ -62,6 +62,8 @@ template <class T> struct Cast {
         case PVG_INT64: return convert_from<int64_t>(access);
         case PVG_UINT8: return convert_from<uint8_t>(access);
         case PVG_UINT64: return convert_from<uint64_t>(access);
+        case PVG_FLOAT16: return convert_from<Half>(access);
+        case PVG_BFLOAT16: return convert_from<BFloat16>(access);
         case PVG_FLOAT32: return convert_from<float>(access);
         case PVG_FLOAT64: return convert_from<double>(access);
         }

@@ -16,6 +16,8 @@ constexpr ElementwiseOperation operations[] = {
     {PVG_TANH, "tanh", 1, true, true, false},
     {PVG_SIGMOID, "sigmoid", 1, true, true, false},
     {PVG_RELU, "relu", 1, false, false, false},
+    {PVG_GELU, "gelu", 1, true, true, false},
+    {PVG_SILU, "silu", 1, true, true, false},
     {PVG_ADD, "add", 2, true, false, false},
     {PVG_SUBTRACT, "subtract", 2, false, false, false},
     {PVG_MULTIPLY, "multiply", 2, true, false, false},

@@ -32,6 +32,12 @@ __device__ __forceinline__ float square_root(float x) { return sqrtf(x); }
 __device__ __forceinline__ double square_root(double x) { return sqrt(x); }
 __device__ __forceinline__ float hyperbolic_tangent(float x) { return tanhf(x); }
 __device__ __forceinline__ double hyperbolic_tangent(double x) { return tanh(x); }
+__device__ __forceinline__ float error_complement(float x) { return erfcf(x); }
+__device__ __forceinline__ double error_complement(double x) { return erfc(x); }
+__device__ __forceinline__ float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
+__device__ __forceinline__ double multiply_add(double a, double b, double c) {
+    return fma(a, b, c);
+}
 __device__ __forceinline__ float absolute(float x) { return fabsf(x); }
 __device__ __forceinline__ double absolute(double x) { return fabs(x); }
 __device__ __forceinline__ bool sign_bit(float x) { return copysignf(1.0f, x) < 0; }
@@ -42,6 +48,29 @@ __device__ __forceinline__ bool sign_bit(double x) { return copysign(1.0, x) < 0
 template <class T> __device__ __forceinline__ T sigmoid(T x) {
     T e = exponential(-absolute(x)); // NaN stays NaN
     return (x >= 0 ? T(1) : e) / (1 + e);
+}
+
+// erfc(-x sqrt(1/2)), twice the normal distribution's cumulative function. Where erfc is steep, the
+// argument's own rounding error, `rest`, would cost digits: erfc(t + rest) is about
+// erfc(t) (1 - 2 t rest).
+template <class T> __device__ __forceinline__ T twice_normal_cdf(T x) {
+    constexpr T root = T(0.70710678118654752440); // rounded
+    constexpr T root_rest = sizeof(T) == 4 ? T(1.2101617104478970e-8) : T(-4.8336466567264567e-17);
+    const T t = -x * root, twice = error_complement(t);
+    if (!(x < T(-1) && x > T(-40))) return twice;
+    const T rest = multiply_add(-x, root, -t) - x * root_rest;
+    return multiply_add(T(-2) * t * twice, rest, twice);
+}
+
+// The limit of both at -inf is 0, where their products would be NaN.
+template <class T> __device__ __forceinline__ T gelu(T x) {
+    return x < T(-40) ? T(-0.0) : T(0.5) * x * twice_normal_cdf(x);
+}
+// x / (1 + exp(-x)), with exp as a square: results keep their digits down to the subnormals.
+template <class T> __device__ __forceinline__ T silu(T x) {
+    if (x < T(-800)) return T(-0.0);
+    const T root = exponential(T(-0.5) * absolute(x)), side = x >= 0 ? T(1) : root;
+    return x * side / (1 + root * root) * side;
 }
 
 // Integers are computed as unsigned ones, at least an unsigned int wide: they wrap, where signed
@@ -168,6 +197,8 @@ __device__ __forceinline__ void apply_unary(int code, const T (&a)[N], T (&r)[N]
         case PVG_SQRT: return each(a, r, [](T x) { return square_root(x); });
         case PVG_TANH: return each(a, r, [](T x) { return hyperbolic_tangent(x); });
         case PVG_SIGMOID: return each(a, r, [](T x) { return sigmoid(x); });
+        case PVG_GELU: return each(a, r, [](T x) { return gelu(x); });
+        case PVG_SILU: return each(a, r, [](T x) { return silu(x); });
         }
     }
     if (code == PVG_ABS) each(a, r, [](T x) { return magnitude(x); });

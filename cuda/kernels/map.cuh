@@ -137,6 +137,25 @@ template <int N, int COUNT> struct StridedAccess {
     }
 };
 
+// Operand k, whose elements are stored as T, in the type that they are computed in; and the result,
+// rounded to T when it is stored.
+template <class T, class Access>
+__device__ __forceinline__ void read_as(const Access &access, int k,
+                                        ComputeType<T> (&x)[Access::count]) {
+    T stored[Access::count];
+    access.read(k, stored);
+#pragma unroll
+    for (int e = 0; e < Access::count; e++) x[e] = static_cast<ComputeType<T>>(stored[e]);
+}
+template <class T, class Access>
+__device__ __forceinline__ void write_as(const Access &access,
+                                         const ComputeType<T> (&x)[Access::count]) {
+    T stored[Access::count];
+#pragma unroll
+    for (int e = 0; e < Access::count; e++) stored[e] = static_cast<T>(x[e]);
+    access.write(stored);
+}
+
 // Gives thread `thread` of a block of `threads` its part of a row. Vectors lie side by side; single
 // elements are dealt out so that neighbouring threads touch neighbours.
 template <int N, int COUNT>

@@ -2,7 +2,8 @@
 // element.
 //
 //     identity()                    the accumulator of no elements
-//     add(value, index, result)     take in one element; index counts along the reduced axes
+//     add(value, index, result)     take in one element, in the type that it is computed in; index
+//                                   counts along the reduced axes
 //     merge(other)                  take in the elements of another accumulator
 //     store(result, at)             finish, and write element `at` of the result
 //
@@ -41,6 +42,24 @@ struct FloatSum {
     __device__ void store(const Result &result, int64_t at) const {
         double total = result.operation == PVG_MEAN ? sum / static_cast<double>(result.count) : sum;
         write(result, at, static_cast<float>(total));
+    }
+};
+
+// float16 and bfloat16 are summed in float32.
+struct HalfSum {
+    static constexpr bool ordered = true;
+    float sum;
+
+    __device__ static HalfSum identity() { return {0.0f}; }
+    __device__ void add(float value, int64_t, const Result &) { sum += value; }
+    __device__ void merge(const HalfSum &other) { sum += other.sum; }
+    __device__ void store(const Result &result, int64_t at) const {
+        double total = sum;
+        if (result.operation == PVG_MEAN) total /= static_cast<double>(result.count);
+        if (result.dtype == PVG_FLOAT16)
+            write(result, at, Half(total));
+        else
+            write(result, at, BFloat16(total));
     }
 };
 
@@ -161,6 +180,10 @@ template <class K> struct Extreme {
             case PVG_BOOL:
             case PVG_UINT8: return store_as<uint8_t>(result, at);
             case PVG_INT32: return store_as<int32_t>(result, at);
+            case PVG_FLOAT16:
+                return write(result, at, Half(from_order_key<float>(key, result.flip)));
+            case PVG_BFLOAT16:
+                return write(result, at, BFloat16(from_order_key<float>(key, result.flip)));
             case PVG_FLOAT32: return store_as<float>(result, at);
             }
         }
@@ -187,8 +210,10 @@ struct Argmax {
 template <class T>
 using SumOf = std::conditional_t<
     std::is_same_v<T, float>, FloatSum,
-    std::conditional_t<std::is_same_v<T, double>, DoubleSum,
-                       IntegerSum<std::conditional_t<sizeof(T) == 1, int64_t, Int128>>>>;
+    std::conditional_t<
+        std::is_same_v<T, double>, DoubleSum,
+        std::conditional_t<is_half<T>, HalfSum,
+                           IntegerSum<std::conditional_t<sizeof(T) == 1, int64_t, Int128>>>>>;
 template <class T> using ExtremeOf = Extreme<Key<T>>;
 
 } // namespace pvg::reduce

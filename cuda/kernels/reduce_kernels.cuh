@@ -56,6 +56,11 @@ template <bool VECTOR, class T> __device__ Pack<T> load_pack(const T *from, int6
     }
 }
 
+// An element in the type that it is computed in.
+template <class T> __device__ ComputeType<T> computed(T value) {
+    return static_cast<ComputeType<T>>(value);
+}
+
 // ---- Merging across threads ---------------------------------------------------------------------
 
 // The accumulator of the lane whose number differs from the caller's in the bits of `mask`.
@@ -109,14 +114,15 @@ template <class T, class Acc, int N>
 __device__ void add_pack(Acc (&chain)[N], const Pack<T> &pack, int64_t index,
                          const Result &result) {
 #pragma unroll
-    for (int j = 0; j < pack_size<T>; j++) chain[j % N].add(pack.values[j], index + j, result);
+    for (int j = 0; j < pack_size<T>; j++)
+        chain[j % N].add(computed(pack.values[j]), index + j, result);
 }
 template <class T, class Acc, int N>
 __device__ void add_tail(Acc (&chain)[N], const T *from, int64_t step, int count, int64_t index,
                          const Result &result) {
 #pragma unroll
     for (int j = 0; j < pack_size<T>; j++)
-        if (j < count) chain[j % N].add(from[j * step], index + j, result);
+        if (j < count) chain[j % N].add(computed(from[j * step]), index + j, result);
 }
 
 template <bool VECTOR, class T, class Acc>
@@ -207,7 +213,7 @@ __device__ void add_columns(const T *from, const Columns &c, int y, int down, in
 #pragma unroll
             for (int j = 0; j < pack_size<T>; j++)
                 if (VECTOR || j < columns)
-                    acc[j].add(loaded[k].values[j], first + row + k * down, result);
+                    acc[j].add(computed(loaded[k].values[j]), first + row + k * down, result);
         }
     }
 }

@@ -23,7 +23,9 @@ template <class T> constexpr int sector = 32 / sizeof(T);
 // Elements an access. 16 single bytes would meet in few banks of shared memory.
 template <class T> constexpr int tile_vector = sizeof(T) == 8 ? 2 : 4;
 // Written with an intrinsic: nvcc would take an assignment apart into single elements.
-template <class T> using TileVector = std::conditional_t<sizeof(T) == 1, unsigned, uint4>;
+template <class T>
+using TileVector =
+    std::conditional_t<sizeof(T) == 1, unsigned, std::conditional_t<sizeof(T) == 2, uint2, uint4>>;
 
 // A tile has `columns` columns and `rows` rows of the destination. In shared memory it is stored
 // as the source has it, a line for each column; the odd pitch spreads a row over the banks.

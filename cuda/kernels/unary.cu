@@ -13,10 +13,10 @@ template <class T> struct Unary {
     int code;
 
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
-        T a[Access::count], r[Access::count] = {};
-        access.read(0, a);
+        ComputeType<T> a[Access::count], r[Access::count] = {};
+        read_as<T>(access, 0, a);
         apply_unary(code, a, r);
-        access.write(r);
+        write_as<T>(access, r);
     }
 };
 

@@ -21,6 +21,8 @@ const DtypeRow dtypes[] = {
     {PVG_UINT64, "uint64", 8, Kind::unsigned_integer},
     {PVG_INT32, "int32", 4, Kind::signed_integer},
     {PVG_INT64, "int64", 8, Kind::signed_integer},
+    {PVG_FLOAT16, "float16", 2, Kind::floating},
+    {PVG_BFLOAT16, "bfloat16", 2, Kind::floating},
     {PVG_FLOAT32, "float32", 4, Kind::floating},
     {PVG_FLOAT64, "float64", 8, Kind::floating},
 };
@@ -41,6 +43,8 @@ int64_t dtype_size(int dtype) {
     switch (dtype) {
     case PVG_BOOL:
     case PVG_UINT8: return 1;
+    case PVG_FLOAT16:
+    case PVG_BFLOAT16: return 2;
     case PVG_INT32:
     case PVG_FLOAT32: return 4;
     case PVG_INT64:
@@ -56,7 +60,8 @@ Kind dtype_kind(int dtype) {
 bool dtype_is_valid(int dtype) { return dtype_size(dtype) != 0; }
 
 // NumPy's rule: the smallest dtype that holds every value of both; float64 where no integer dtype
-// does, and for an integer of 32 bits or more beside a float32.
+// does, and for an integer of 32 bits or more beside a float16 or float32. bfloat16 beside bool and
+// uint8 is as in ml_dtypes; beside what ml_dtypes refuses, it is as in JAX and torch.
 int promote(int a, int b) {
     if (a == b) return a;
     if (!dtype_is_valid(a) || !dtype_is_valid(b)) return -1;
@@ -67,7 +72,8 @@ int promote(int a, int b) {
         ka = dtype_kind(a), kb = dtype_kind(b);
     }
     // b is now of the higher kind, or of the same kind and larger
-    if (ka == kb || ka == Kind::boolean) return b;
+    if (ka == kb) return dtype_size(a) == dtype_size(b) ? PVG_FLOAT32 : b; // the same: two halves
+    if (ka == Kind::boolean || b == PVG_BFLOAT16) return b;
     if (kb == Kind::floating) return dtype_size(a) < 4 ? b : PVG_FLOAT64;
     if (dtype_size(a) < dtype_size(b)) return b; // unsigned into a larger signed
     return PVG_FLOAT64;                          // uint64 beside a signed integer

@@ -7,6 +7,7 @@
 //     });
 #pragma once
 #include "error.cuh"
+#include "half.cuh"
 
 namespace pvg {
 
@@ -28,12 +29,14 @@ template <> struct DtypeOf<int32_t> { static constexpr int value = PVG_INT32; };
 template <> struct DtypeOf<int64_t> { static constexpr int value = PVG_INT64; };
 template <> struct DtypeOf<uint8_t> { static constexpr int value = PVG_UINT8; };
 template <> struct DtypeOf<uint64_t> { static constexpr int value = PVG_UINT64; };
+template <> struct DtypeOf<Half> { static constexpr int value = PVG_FLOAT16; };
+template <> struct DtypeOf<BFloat16> { static constexpr int value = PVG_BFLOAT16; };
 template <> struct DtypeOf<float> { static constexpr int value = PVG_FLOAT32; };
 template <> struct DtypeOf<double> { static constexpr int value = PVG_FLOAT64; };
 
 template <class T>
 inline constexpr bool is_float =
-    DtypeOf<T>::value == PVG_FLOAT32 || DtypeOf<T>::value == PVG_FLOAT64;
+    is_half<T> || DtypeOf<T>::value == PVG_FLOAT32 || DtypeOf<T>::value == PVG_FLOAT64;
 template <class T> inline constexpr bool is_bool = DtypeOf<T>::value == PVG_BOOL;
 template <class T> inline constexpr bool is_integer = !is_float<T> && !is_bool<T>;
 
@@ -44,7 +47,9 @@ const char *dtype_name(int dtype); // "float32"; "?" for an unknown one
 int64_t dtype_size(int dtype);     // 0 for an unknown one
 Kind dtype_kind(int dtype);
 bool dtype_is_valid(int dtype);
-int promote(int a, int b);  // NumPy's result_type
+// NumPy's result_type. bfloat16, which NumPy does not know, stays bfloat16 beside bool and integers
+// and gives float32 beside float16.
+int promote(int a, int b);
 int float_dtype(int dtype); // of a float function of this operand: itself, or the default float
 bool can_cast_same_kind(int from, int to);
 int default_float();
@@ -59,15 +64,19 @@ template <class F> int dispatch(int dtype, F &&function) {
     case PVG_INT64: return function(Tag<int64_t>());
     case PVG_UINT8: return function(Tag<uint8_t>());
     case PVG_UINT64: return function(Tag<uint64_t>());
+    case PVG_FLOAT16: return function(Tag<Half>());
+    case PVG_BFLOAT16: return function(Tag<BFloat16>());
     case PVG_FLOAT32: return function(Tag<float>());
     case PVG_FLOAT64: return function(Tag<double>());
     }
     return fail(PVG_ERROR_TYPE, "unknown dtype code %d", dtype);
 }
-// The same for kernels that only move elements: by size, as unsigned integers of 1, 4 or 8 bytes.
+// The same for kernels that only move elements: by size, as unsigned integers of 1, 2, 4 or 8
+// bytes.
 template <class F> int dispatch_size(int dtype, F &&function) {
     switch (dtype_size(dtype)) {
     case 1: return function(Tag<uint8_t>());
+    case 2: return function(Tag<uint16_t>());
     case 4: return function(Tag<uint32_t>());
     case 8: return function(Tag<uint64_t>());
     }
@@ -76,10 +85,12 @@ template <class F> int dispatch_size(int dtype, F &&function) {
 // The same for float dtypes only.
 template <class F> int dispatch_float(int dtype, F &&function) {
     switch (dtype) {
+    case PVG_FLOAT16: return function(Tag<Half>());
+    case PVG_BFLOAT16: return function(Tag<BFloat16>());
     case PVG_FLOAT32: return function(Tag<float>());
     case PVG_FLOAT64: return function(Tag<double>());
     }
-    return fail(PVG_ERROR_TYPE, "takes float32 or float64, got %s", dtype_name(dtype));
+    return fail(PVG_ERROR_TYPE, "takes a float dtype, got %s", dtype_name(dtype));
 }
 
 // A weak scalar in the dtype it is used with, ready to be a kernel parameter.

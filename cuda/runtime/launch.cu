@@ -51,6 +51,33 @@ int fail_launch(const LaunchSite &site, cudaError_t code, dim3 grid, dim3 block,
 
 } // namespace
 
+#ifndef PVG_SIMULATOR
+cudaError_t launch_extended(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
+                            cudaStream_t stream, const LaunchExtras &extras, void **parameters) {
+    if (shared_bytes > 48 << 10) {
+        cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                static_cast<int>(shared_bytes));
+        if (code != cudaSuccess) return code;
+    }
+    cudaLaunchAttribute attributes[2] = {};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid, config.blockDim = block;
+    config.dynamicSmemBytes = shared_bytes, config.stream = stream, config.attrs = attributes;
+    if (extras.cluster > 1) {
+        cudaLaunchAttribute &cluster = attributes[config.numAttrs++];
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim.x = extras.cluster;
+        cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    }
+    if (extras.overlap) {
+        cudaLaunchAttribute &overlap = attributes[config.numAttrs++];
+        overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        overlap.val.programmaticStreamSerializationAllowed = 1;
+    }
+    return cudaLaunchKernelExC(&config, kernel, parameters);
+}
+#endif
+
 int before_launch(const LaunchSite &site, dim3 grid, dim3 block) {
     // An error that somebody else left behind is not ours to report, unless the device is lost.
     cudaError_t stale = cudaGetLastError();

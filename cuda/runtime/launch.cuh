@@ -7,6 +7,9 @@
 // in. A kernel with several template arguments goes in parentheses:
 //     PVG_LAUNCH((sum_kernel<float, 256>), ...);
 //
+// PVG_LAUNCH_WITH((pvg::LaunchExtras{2, true}), kernel, ...) asks for a cluster of blocks, or lets the
+// kernel start while the one before it on the stream still runs.
+//
 // Work is linear in grid.x, which may be up to 2^31 - 1 blocks; grid.y and grid.z stay under
 // 65,536.
 #pragma once
@@ -19,25 +22,42 @@ struct LaunchSite {
     int line;
 };
 
+// What a launch may ask for beside its grid. The simulated card has neither.
+struct LaunchExtras {
+    unsigned cluster = 1; // blocks along x that share their shared memory; sm_90 and later
+    // Programmatic dependent launch, sm_90 and later: the kernel begins with griddepcontrol.wait,
+    // before which it reads and writes no memory that another kernel uses.
+    bool overlap = false;
+};
+
 // Before and after a launch: see launch.cu.
 int before_launch(const LaunchSite &site, dim3 grid, dim3 block);
 int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, dim3 grid,
                  dim3 block, size_t shared_bytes, cudaStream_t stream);
 
+#ifndef PVG_SIMULATOR
+// cudaLaunchKernel, with the extras, and with more than 48 KiB of shared memory if that is asked for.
+cudaError_t launch_extended(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
+                            cudaStream_t stream, const LaunchExtras &extras, void **parameters);
+#endif
+
 template <class... P, class... A>
-int launch(const LaunchSite &site, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
-           cudaStream_t stream, A &&...arguments) {
+int launch(const LaunchSite &site, const LaunchExtras &extras, void (*kernel)(P...), dim3 grid,
+           dim3 block, size_t shared_bytes, cudaStream_t stream, A &&...arguments) {
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) return PVG_OK;
     PVG_PASS(before_launch(site, grid, block));
 #ifdef PVG_SIMULATOR
+    (void)extras;
     cudaError_t code = pvg_sim::launch(site.kernel, site.file, site.line, kernel, grid, block,
                                        shared_bytes, stream, static_cast<P>(arguments)...);
 #else
     // Parameters in the kernel's own types; the runtime copies them during the call.
     auto start = [&](P... values) {
         void *pointers[] = {const_cast<void *>(static_cast<const void *>(&values))..., nullptr};
-        return cudaLaunchKernel(reinterpret_cast<const void *>(kernel), grid, block, pointers,
-                                shared_bytes, stream);
+        const void *entry = reinterpret_cast<const void *>(kernel);
+        bool plain = shared_bytes <= 48 << 10 && extras.cluster == 1 && !extras.overlap;
+        return plain ? cudaLaunchKernel(entry, grid, block, pointers, shared_bytes, stream)
+                     : launch_extended(entry, grid, block, shared_bytes, stream, extras, pointers);
     };
     cudaError_t code = start(static_cast<P>(arguments)...);
 #endif
@@ -54,9 +74,11 @@ inline unsigned blocks_for(int64_t n, int64_t per_block) {
 
 } // namespace pvg
 
-#define PVG_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                          \
-    PVG_PASS(pvg::launch(pvg::LaunchSite{#kernel, __FILE__, __LINE__}, kernel, grid, block, \
-                         shared_bytes, stream, __VA_ARGS__))
+#define PVG_LAUNCH_WITH(extras, kernel, grid, block, shared_bytes, stream, ...)              \
+    PVG_PASS(pvg::launch(pvg::LaunchSite{#kernel, __FILE__, __LINE__}, extras, kernel, grid, \
+                         block, shared_bytes, stream, __VA_ARGS__))
+#define PVG_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
+    PVG_LAUNCH_WITH(pvg::LaunchExtras(), kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
 
 #ifndef PVG_SIMULATOR
 // Dynamic shared memory, aligned for 16-byte access; one per kernel.

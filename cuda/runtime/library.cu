@@ -26,6 +26,7 @@ bool reduce_supports(int operation, int dtype);      // kernels/reduce.cu
 bool matmul_supports(int operation, int dtype);      // kernels/matmul/
 
 std::atomic<int64_t> option_allocator;
+extern std::atomic<int64_t> option_matmul_kernel, option_matmul_precision; // kernels/matmul
 
 static int set_allocator(int64_t value) {
     PVG_REQUIRE(value >= PVG_ALLOCATOR_POOL && value <= PVG_ALLOCATOR_DEBUG, PVG_ERROR_VALUE,
@@ -53,6 +54,16 @@ static int set_option(int option, int64_t value) {
                     static_cast<long long>(value));
         set_default_float(static_cast<int>(value));
         return PVG_OK;
+    case PVG_OPTION_MATMUL_PRECISION:
+        PVG_REQUIRE(value >= PVG_PRECISION_IEEE && value <= PVG_PRECISION_FP16, PVG_ERROR_VALUE,
+                    "unknown precision code %lld", static_cast<long long>(value));
+        option_matmul_precision = value;
+        return PVG_OK;
+    case PVG_OPTION_MATMUL_KERNEL:
+        PVG_REQUIRE(value >= PVG_MATMUL_AUTO && value <= PVG_MATMUL_TINY, PVG_ERROR_VALUE,
+                    "unknown code %lld of a matmul kernel", static_cast<long long>(value));
+        option_matmul_kernel = value;
+        return PVG_OK;
     }
     return fail(PVG_ERROR_VALUE, "unknown option %d", option);
 }
@@ -64,6 +75,8 @@ static int get_option(int option, int64_t *value) {
     case PVG_OPTION_LAUNCH_LOG: *value = option_launch_log; return PVG_OK;
     case PVG_OPTION_ALLOCATOR: *value = option_allocator; return PVG_OK;
     case PVG_OPTION_DEFAULT_FLOAT: *value = default_float(); return PVG_OK;
+    case PVG_OPTION_MATMUL_PRECISION: *value = option_matmul_precision; return PVG_OK;
+    case PVG_OPTION_MATMUL_KERNEL: *value = option_matmul_kernel; return PVG_OK;
     }
     return fail(PVG_ERROR_VALUE, "unknown option %d", option);
 }
