@@ -106,9 +106,16 @@ build/sim/flags build/asan/flags build/tsan/flags: $(TOOLKIT) FORCE
 build/gpu/objects build/sim/objects build/asan/objects build/tsan/objects: FORCE
 	$(call keep_text,$(KERNELS) $(SIMULATOR))
 
+# Products are tuned to their registers: a spill fails the build (but in the portable kernel), and
+# so does what ptxas only mentions: that it has serialised warpgroup products (C7510 and its like).
+build/gpu/kernels/matmul/%.o: PTXAS_FLAGS := -Xptxas --warn-on-spills
+build/gpu/kernels/matmul/tiled.o: PTXAS_FLAGS :=
 build/gpu/%.o: cuda/%.cu build/gpu/flags
 	@mkdir -p $(@D) && echo 'nvcc $<'
-	$(Q)$(NVCC_PATH) $(GPU_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(Q)$(NVCC_PATH) $(GPU_FLAGS) $(PTXAS_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@ 2>&1 | \
+	    tee $(@:.o=.messages)
+	$(Q)if grep -q '(C75[0-9][0-9])' $(@:.o=.messages); then \
+	    echo '$<: warpgroup products are serialised' >&2; exit 1; fi
 
 define compile_for_simulator
 	@mkdir -p $(@D) && echo 'g++  $@'

@@ -51,7 +51,7 @@ extern "C" {
 #define PVG_API
 #endif
 
-#define PVG_ABI_VERSION 1 /* compare with pvg_abi_version() */
+#define PVG_ABI_VERSION 2 /* compare with pvg_abi_version() */
 #define PVG_MAX_NDIM 32
 
 typedef struct pvg_array pvg_array;
@@ -78,14 +78,17 @@ enum pvg_status {
     PVG_ERROR_CUDA = 11         /* any other error of the CUDA runtime */
 };
 
-/* The numbers between are reserved for int8, int16, uint16, uint32, float16, bfloat16, complex64
- * and complex128. */
+/* The numbers between are reserved for int8, int16, uint16 and uint32, the next two for complex64
+ * and complex128. float16 and bfloat16 are stored in two bytes and computed in float32; a result is
+ * rounded once, when it is stored. */
 enum pvg_dtype {
     PVG_BOOL = 0, /* one byte, 0 or 1 */
     PVG_INT32 = 3,
     PVG_INT64 = 4,
     PVG_UINT8 = 5,
     PVG_UINT64 = 8,
+    PVG_FLOAT16 = 9,   /* IEEE 754's binary16 */
+    PVG_BFLOAT16 = 10, /* the upper half of a float32 */
     PVG_FLOAT32 = 11,
     PVG_FLOAT64 = 12
 };
@@ -111,6 +114,8 @@ enum pvg_operation {
     PVG_TANH = 6,     /* float */
     PVG_SIGMOID = 7,  /* float; 1 / (1 + exp(-a)) */
     PVG_RELU = 8,     /* a > 0 ? a : 0, NaN stays NaN; not for bool */
+    PVG_GELU = 9,     /* float; a (1 + erf(a / sqrt(2))) / 2, Hendrycks and Gimpel 2016 */
+    PVG_SILU = 10,    /* float; a / (1 + exp(-a)) */
     /* pvg_binary, pvg_binary_scalar: out[i] = f(a[i], b[i]) in the promoted dtype */
     PVG_ADD = 100,      /* bool: or */
     PVG_SUBTRACT = 101, /* not for two bools */
@@ -143,14 +148,54 @@ enum pvg_activation {
     PVG_ACTIVATION_NONE = 0,
     PVG_ACTIVATION_SIGMOID = 1,
     PVG_ACTIVATION_TANH = 2,
-    PVG_ACTIVATION_RELU = 3
+    PVG_ACTIVATION_RELU = 3,
+    PVG_ACTIVATION_GELU = 4, /* as PVG_GELU */
+    PVG_ACTIVATION_SILU = 5
+};
+
+/* How products of float32 matrices are computed. Every one sums in float32 and is at least as
+ * accurate as said here; a device without the units that a precision is about computes IEEE.
+ * Operands of other dtypes ignore it: float16 and bfloat16 are multiplied exactly and summed in
+ * float32, float64 in float64, integers exactly. */
+enum pvg_precision {
+    PVG_PRECISION_DEFAULT = 0, /* what PVG_OPTION_MATMUL_PRECISION says */
+    PVG_PRECISION_IEEE = 1,    /* one fused multiply-add a term: |error| is at most
+                                * (sqrt(k) + 8) 2^-24 (|a| |b|) */
+    PVG_PRECISION_FLOAT32 = 2, /* as accurate, over the whole range of exponents, and Inf, NaN and
+                                * subnormal numbers as IEEE; on tensor cores where that is faster */
+    PVG_PRECISION_FAST32 = 3,  /* operands rounded to 22 bits of a row's or a column's largest */
+    PVG_PRECISION_TF32 = 4,    /* operands rounded to 11 bits, exponents as float32 */
+    PVG_PRECISION_BF16 = 5,    /* operands rounded to bfloat16 */
+    PVG_PRECISION_FP16 = 6     /* operands rounded to float16: larger than 65504 is infinite */
+};
+
+/* The kernels of products, for tests: PVG_OPTION_MATMUL_KERNEL forces one. cuda/kernels/matmul says
+ * what each does and when it is chosen. */
+enum pvg_matmul_kernel {
+    PVG_MATMUL_AUTO = 0,
+    PVG_MATMUL_TILED = 1, /* any dtype, layout and device */
+    PVG_MATMUL_FFMA_128X256 = 2,
+    PVG_MATMUL_FFMA_128X128 = 3,
+    PVG_MATMUL_FFMA_64X128 = 4,
+    PVG_MATMUL_FFMA_64X64 = 5,
+    PVG_MATMUL_FFMA_64X32 = 6,
+    PVG_MATMUL_FFMA_TMA = 7,
+    PVG_MATMUL_TENSOR = 8,
+    PVG_MATMUL_TENSOR_SM80 = 9,
+    PVG_MATMUL_BF16X6 = 10,
+    PVG_MATMUL_FP16X3 = 11,
+    PVG_MATMUL_DMMA = 12,
+    PVG_MATMUL_GEMV = 13,
+    PVG_MATMUL_TINY = 14
 };
 
 enum pvg_option {
     PVG_OPTION_SYNC = 0, /* 1: wait after every operation, so that errors name theirs; default 0 */
-    PVG_OPTION_LAUNCH_LOG = 1,   /* 1: keep the names of kernels for pvg_launch_log; default 0 */
-    PVG_OPTION_ALLOCATOR = 2,    /* one of pvg_allocator; only while no array is alive */
-    PVG_OPTION_DEFAULT_FLOAT = 3 /* PVG_FLOAT32 (default) or PVG_FLOAT64 */
+    PVG_OPTION_LAUNCH_LOG = 1,    /* 1: keep the names of kernels for pvg_launch_log; default 0 */
+    PVG_OPTION_ALLOCATOR = 2,     /* one of pvg_allocator; only while no array is alive */
+    PVG_OPTION_DEFAULT_FLOAT = 3, /* PVG_FLOAT32 (default) or PVG_FLOAT64 */
+    PVG_OPTION_MATMUL_PRECISION = 4, /* one of pvg_precision; FLOAT32 by default */
+    PVG_OPTION_MATMUL_KERNEL = 5     /* one of pvg_matmul_kernel; AUTO by default */
 };
 
 enum pvg_allocator {
@@ -273,7 +318,8 @@ PVG_API int64_t pvg_counter(int counter);
 PVG_API const char *pvg_launch_log(void);
 /* 1 if the operation takes operands of this dtype, else 0. */
 PVG_API int pvg_supports(int operation, int dtype);
-/* The dtype that NumPy's promotion gives for two; -1 for an unknown one. */
+/* The dtype that NumPy's promotion gives for two; -1 for an unknown one. bfloat16 beside bool or an
+ * integer is bfloat16, beside float16 it is float32. */
 PVG_API int pvg_promote(int dtype_a, int dtype_b);
 /* Bytes of one element; 0 for an unknown dtype. */
 PVG_API int64_t pvg_dtype_size(int dtype);
@@ -316,7 +362,8 @@ PVG_API int pvg_memory_info(int device, int64_t *values);
 /* Refuse to hold more than this many bytes on the device; 0: no limit. Errors: VALUE if negative or
  * above the total. */
 PVG_API int pvg_set_memory_limit(int device, int64_t bytes);
-/* Give cached memory back to the driver (waits for the device). */
+/* Give cached memory back to the driver, and the host buffers of large copies (waits for the
+ * device). */
 PVG_API int pvg_empty_cache(int device);
 
 /* ---- Streams and events ---------------------------------------------------------------------- */
@@ -429,12 +476,27 @@ PVG_API pvg_array *pvg_where(const pvg_array *condition, const pvg_array *a, con
 PVG_API pvg_array *pvg_reduce(int operation, const pvg_array *a, int naxes, const int *axes,
                               int keepdims, pvg_array *out);
 /* Matrix product as numpy.matmul: (..., m, k) @ (..., k, n); 1-D operands are rows and columns;
- * batches broadcast. bool: or of ands; integers wrap. Errors: VALUE (shapes, 0-d operands). */
-PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, pvg_array *out);
-/* One layer, activation(x @ weight.T + bias): x (..., in), weight (out, in), bias (out,) or NULL;
- * float dtypes. */
+ * batches broadcast. bool: or of ands; integers wrap. `precision` is one of pvg_precision. The same
+ * operands give the same bits, and an item of a batch those of the product of that item alone.
+ * Errors: VALUE (shapes, 0-d operands, precision). */
+PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, int precision,
+                              pvg_array *out);
+/* One layer, activation(z) with z = x @ weight.T + bias: x (..., in), weight (out, in), bias (out,)
+ * or NULL; float dtypes. z, which the backward pass needs, is written to `preactivation` unless that
+ * is NULL: a contiguous array of the result's shape and dtype that shares no memory with another
+ * one. Errors: VALUE, TYPE. */
 PVG_API pvg_array *pvg_dense(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
-                             int activation, pvg_array *out);
+                             int activation, int precision, pvg_array *preactivation,
+                             pvg_array *out);
+/* The backward pass of a layer: with dz = gradient * activation'(preactivation), (..., out),
+ * dx = dz @ weight, (..., in); dweight = dz.T @ x, (out, in); dbias = dz summed over its rows,
+ * (out,). Each is a new handle in *dx, *dweight, *dbias; a NULL pointer there: not wanted.
+ * preactivation may be NULL where activation is NONE. On failure nothing is stored. Errors: VALUE,
+ * TYPE. */
+PVG_API int pvg_dense_backward(const pvg_array *gradient, const pvg_array *x,
+                               const pvg_array *weight, const pvg_array *preactivation,
+                               int activation, int precision, pvg_array **dx, pvg_array **dweight,
+                               pvg_array **dbias);
 
 /* ---- Learning -------------------------------------------------------------------------------- */
 
@@ -468,6 +530,8 @@ static inline pvg_array *pvg_exp(const pvg_array *a) { return pvg_unary(PVG_EXP,
 static inline pvg_array *pvg_tanh(const pvg_array *a) { return pvg_unary(PVG_TANH, a, NULL); }
 static inline pvg_array *pvg_sigmoid(const pvg_array *a) { return pvg_unary(PVG_SIGMOID, a, NULL); }
 static inline pvg_array *pvg_relu(const pvg_array *a) { return pvg_unary(PVG_RELU, a, NULL); }
+static inline pvg_array *pvg_gelu(const pvg_array *a) { return pvg_unary(PVG_GELU, a, NULL); }
+static inline pvg_array *pvg_silu(const pvg_array *a) { return pvg_unary(PVG_SILU, a, NULL); }
 static inline pvg_array *pvg_sum(const pvg_array *a) {
     return pvg_reduce(PVG_SUM, a, -1, NULL, 0, NULL);
 }

@@ -11,6 +11,7 @@ the meaning of the Python array API standard. `python -m pyvecgpu info` shows wh
 Importing the package starts nothing: the library is loaded when its device is first used.
 """
 
+from . import nn
 from .array import Array
 from .device import (
     Device,
@@ -29,7 +30,9 @@ from .device import (
     synchronize,
 )
 from .dtypes import (
+    bfloat16,
     bool,
+    float16,
     float32,
     float64,
     get_default_dtype,
@@ -67,6 +70,7 @@ from .functions import (
     expand_dims,
     full,
     full_like,
+    get_matmul_precision,
     greater,
     greater_equal,
     less,
@@ -87,13 +91,16 @@ from .functions import (
     permute_dims,
     relu,
     reshape,
+    set_matmul_precision,
     sigmoid,
     sqrt,
     squeeze,
     subtract,
     sum,
     tanh,
+    tensordot,
     transpose,
+    vecdot,
     where,
     zeros,
     zeros_like,
@@ -124,7 +131,9 @@ __all__ = [
     "array",
     "asarray",
     "astype",
+    "bfloat16",
     "bool",
+    "float16",
     "broadcast_to",
     "contiguous",
     "counters",
@@ -143,6 +152,7 @@ __all__ = [
     "full",
     "full_like",
     "get_default_dtype",
+    "get_matmul_precision",
     "greater",
     "greater_equal",
     "int32",
@@ -164,6 +174,7 @@ __all__ = [
     "multiply",
     "negative",
     "newaxis",
+    "nn",
     "not_equal",
     "ones",
     "ones_like",
@@ -171,6 +182,7 @@ __all__ = [
     "relu",
     "reshape",
     "set_default_dtype",
+    "set_matmul_precision",
     "set_memory_limit",
     "sigmoid",
     "sqrt",
@@ -179,9 +191,11 @@ __all__ = [
     "sum",
     "synchronize",
     "tanh",
+    "tensordot",
     "transpose",
     "uint8",
     "uint64",
+    "vecdot",
     "where",
     "zeros",
     "zeros_like",

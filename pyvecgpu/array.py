@@ -7,6 +7,7 @@ arrays, errors) takes the way through `functions`.
 
 import numpy as np
 
+from .dtypes import bfloat16, float32
 from .errors import DeviceUnavailableError, ImplicitTransferError
 from .native.abi import Operation
 
@@ -98,7 +99,7 @@ class Array:
 
     @property
     def dtype(self):
-        """The NumPy dtype of the elements."""
+        """The dtype of the elements: NumPy's, or pyvecgpu.bfloat16."""
         return self._layout[0]
 
     @property
@@ -148,7 +149,7 @@ class Array:
     # Values on the host ---------------------------------------------------------------------------
 
     def numpy(self):
-        """Return the values as a new NumPy array."""
+        """Return the values as a new NumPy array. ImportError: bfloat16 without ml_dtypes."""
         values = self.backend.to_host(self.data)
         return values.copy() if values is self.data else values
 
@@ -156,11 +157,16 @@ class Array:
         """Return the one element as a bool, int or float. ValueError: not exactly one element."""
         if self.size != 1:
             raise ValueError(f"only an array of size 1 has an item(), not one of {self.shape}")
-        return self.backend.to_host(self.data).item()
+        return self._host_values().item()
 
     def tolist(self):
         """Return the values as nested lists of Python scalars; a scalar for 0-d."""
-        return self.backend.to_host(self.data).tolist()
+        return self._host_values().tolist()
+
+    def _host_values(self):
+        """Return the values as a NumPy array to be read; bfloat16 as float32, which NumPy has."""
+        array = functions.astype(self, float32) if self.dtype is bfloat16 else self
+        return array.backend.to_host(array.data)
 
     def __bool__(self):
         if self.size != 1:
@@ -235,7 +241,7 @@ class Array:
         return self.copy()
 
     def __reduce__(self):
-        return _unpickle, (self.numpy(), str(self.device))
+        return _unpickle, (self._host_values(), str(self.device), self.dtype)
 
     def __array__(self, dtype=None, copy=None):
         if self.device.type != "cpu":
@@ -339,10 +345,10 @@ class Array:
         return functions.abs(self)
 
 
-def _unpickle(values, device):
+def _unpickle(values, device, dtype):
     """Return an Array on the device it was pickled from, or on the CPU if that is not there."""
     try:
-        return functions.asarray(values, device=device)
+        return functions.asarray(values, dtype=dtype, device=device)
     except DeviceUnavailableError as error:
         import warnings
 
@@ -351,7 +357,7 @@ def _unpickle(values, device):
             RuntimeWarning,
             stacklevel=2,
         )
-        return functions.asarray(values, device="cpu")
+        return functions.asarray(values, dtype=dtype, device="cpu")
 
 
 # The methods need the functions only when they are called; the functions need Array at once.

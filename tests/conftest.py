@@ -65,6 +65,8 @@ def pytest_report_header(config):
     reason = config.stash[no_gpu]
     chosen = config.getoption("--device")
     lines = [f"pyvecgpu: seed {config.getoption('--seed')} (--seed)"]
+    if helpers.BFLOAT16 is None:
+        lines.append("pyvecgpu: no ml_dtypes: bfloat16 is not tested")
     if reason and chosen in (None, "cuda"):
         lines.append(f"pyvecgpu: no GPU: {reason}")
     return lines

@@ -17,11 +17,25 @@ import numpy as np
 
 import pyvecgpu as vg
 
+try:
+    import ml_dtypes
+except ImportError:  # then the tests go without bfloat16, and conftest.py says so
+    ml_dtypes = None
+
+
+def is_float(dtype):
+    """True for the float dtypes; NumPy's kind of ml_dtypes' bfloat16 is "V"."""
+    return dtype.kind in "fV"
+
+
 ROOT = Path(__file__).resolve().parent.parent
-DTYPES = [np.dtype(n) for n in ["bool", "uint8", "int32", "int64", "uint64", "float32", "float64"]]
-INTEGERS = [d for d in DTYPES if d.kind in "iu"]
-FLOATS = [d for d in DTYPES if d.kind == "f"]
+WIDE_FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16) if ml_dtypes else None
+HALVES = [np.dtype(np.float16)] + ([BFLOAT16] if ml_dtypes else [])  # computed in float32
+INTEGERS = [np.dtype(n) for n in ("uint8", "int32", "int64", "uint64")]
+FLOATS = HALVES + WIDE_FLOATS
 NUMBERS = INTEGERS + FLOATS
+DTYPES = [np.dtype(bool), *NUMBERS]
 FAULTS = ("malloc", "pinned", "copy", "memset", "launch", "stream", "event", "device")
 
 # Lengths around the sizes of warps, blocks and vectors, and primes that no tile divides.
@@ -43,31 +57,87 @@ AWKWARD_SHAPES = (
 # ---- Tolerances ----------------------------------------------------------------------------------
 
 # The only table of tolerances. Elementwise functions: units in the last place of the result, per
-# device; everything that is not here is bit-exact. NumPy's own float32 exp and log are good to 4.
+# device; everything that is not here is bit-exact. NumPy's own float32 exp and log are good to 4;
+# gelu to 8, but where erfc is subnormal its last place weighs up to 19 times as much.
+# Halves are computed in float32, so that of them 1 is allowed.
 ULPS = {
     "exp": {"cpu": 4, "sim": 2, "cuda": 2},
     "log": {"cpu": 4, "sim": 2, "cuda": 2},
     "tanh": {"cpu": 4, "sim": 2, "cuda": 2},
     "sigmoid": {"cpu": 4, "sim": 4, "cuda": 4},
+    "gelu": {"cpu": 24, "sim": 24, "cuda": 24},
+    "silu": {"cpu": 10, "sim": 8, "cuda": 8},
 }
 # u: half the distance of 1.0 to the next number, the largest relative error of rounding once.
-UNIT_ROUNDOFF = {np.dtype(np.float32): 2.0**-24, np.dtype(np.float64): 2.0**-53}
-# Sums: at most u * |sum| + this * sum(|x|), "as if summed in twice the precision".
-SUM_REST = {np.dtype(np.float32): 2.0**-40, np.dtype(np.float64): 2.0**-96}
+UNIT_ROUNDOFF = {
+    np.dtype(np.float16): 2.0**-11,
+    BFLOAT16: 2.0**-8,
+    np.dtype(np.float32): 2.0**-24,
+    np.dtype(np.float64): 2.0**-53,
+}
+# Sums: at most u * |sum| + this * sum(|x|), "as if summed in twice the precision", halves in
+# float32.
+_SUM_REST_HALF = dict.fromkeys(HALVES, 2.0**-20)
+SUM_REST = _SUM_REST_HALF | {np.dtype(np.float32): 2.0**-40, np.dtype(np.float64): 2.0**-96}
 # NumPy adds float64 in float64, pairwise; its error grows with the logarithm of the length.
-SUM_REST_CPU = {np.dtype(np.float32): 2.0**-40, np.dtype(np.float64): 32 * 2.0**-53}
+SUM_REST_CPU = SUM_REST | {np.dtype(np.float64): 32 * 2.0**-53}
+
+
+def finfo(dtype):
+    """Limits of a float dtype."""
+    return ml_dtypes.finfo(dtype) if dtype == BFLOAT16 else np.finfo(dtype)
+
+
+def widened(x):
+    """Halves as float32, anything else as it is."""
+    return x.astype(np.float32) if x.dtype in HALVES else x
+
+
+def result_type(a, b):
+    """NumPy's promotion of two dtypes; with bfloat16 what the documentation says."""
+    if BFLOAT16 not in (a, b):
+        return np.result_type(a, b)
+    other = b if a == BFLOAT16 else a
+    if other == BFLOAT16 or not is_float(other):
+        return BFLOAT16
+    return np.dtype(np.float64) if other == np.float64 else np.dtype(np.float32)
+
+
+def rounded(x, dtype):
+    """Numbers in a float dtype, rounded once to the nearest, of two nearest to the even one.
+
+    ml_dtypes rounds everything to float32 first, so bfloat16 takes the best of its result and the
+    two beside it.
+    """
+    x = np.asarray(x)
+    if dtype != BFLOAT16:
+        return x.astype(dtype)
+
+    def distance(candidate):
+        value = candidate.astype(np.float64)
+        value = np.where(np.isinf(value), np.copysign(2.0**128, value), value)  # the next number
+        return np.abs(x.astype(np.longdouble) - value)
+
+    best = x.astype(np.float32).astype(dtype)
+    bits = best.view(np.uint16).astype(np.int64)
+    for step in (-1, 1):
+        other = (bits + step).astype(np.uint16).view(dtype)
+        closer = distance(other) < distance(best)
+        tie = (distance(other) == distance(best)) & (bits % 2 == 1)
+        best = np.where(np.isfinite(x) & (closer | tie), other, best)
+    return best
 
 
 def ulp_distance(a, b):
     """Representable numbers from a to b, elementwise; -0.0 and 0.0 are 0 apart, NaN is not one."""
     a, b = np.asarray(a), np.asarray(b)
-    assert a.dtype == b.dtype and a.dtype in UNIT_ROUNDOFF, (a.dtype, b.dtype)
-    kind = np.int32 if a.dtype == np.float32 else np.int64
+    assert a.dtype == b.dtype and a.dtype in FLOATS, (a.dtype, b.dtype)
+    kind = {2: np.int16, 4: np.int32, 8: np.int64}[a.dtype.itemsize]
     smallest = np.iinfo(kind).min
 
     def ordered(x):  # integers in the order of the floats
-        bits = x.view(kind)
-        return np.where(bits < 0, smallest - bits, bits).astype(np.int64)
+        bits = x.view(kind).astype(np.int64)
+        return np.where(bits < 0, smallest - bits, bits)
 
     left, right = ordered(np.ascontiguousarray(a)), ordered(np.ascontiguousarray(b))
     larger, smaller = np.maximum(left, right), np.minimum(left, right)
@@ -90,7 +160,7 @@ def assert_same(result, expected, message=""):
     assert result.dtype == expected.dtype, f"dtype {result.dtype}, not {expected.dtype} {message}"
     assert result.shape == expected.shape, f"shape {result.shape}, not {expected.shape} {message}"
     same = result == expected
-    if expected.dtype.kind == "f":
+    if is_float(expected.dtype):
         same &= np.signbit(result) == np.signbit(expected)
         same |= np.isnan(result) & np.isnan(expected)
     report_worst(~same, result, expected, message)
@@ -100,24 +170,25 @@ def assert_close(result, reference, op, device, message=""):
     """A float result within the table's ulps of `reference`, which has a wider type."""
     result, reference = host(result), np.asarray(reference)
     with np.errstate(over="ignore", under="ignore"):
-        rounded = reference.astype(result.dtype)
+        nearest = rounded(reference, result.dtype)
     limit = ULPS.get(op, {}).get(device, 0)
     if limit == 0:
-        return assert_same(result, rounded, f"{op} {message}")
+        return assert_same(result, nearest, f"{op} {message}")
+    limit = 1 if result.dtype in HALVES else limit
     assert result.shape == reference.shape, f"shape {result.shape}, not {reference.shape} {message}"
-    distance = ulp_distance(result, rounded)
+    distance = ulp_distance(result, nearest)
     wrong = ~(distance <= limit)
-    wrong |= np.isinf(rounded) != np.isinf(result)
+    wrong |= np.isinf(nearest) != np.isinf(result)
     # Where an exact result is next to the largest number, infinity is one ulp away and correct.
-    wrong &= ~((distance <= 1) & (np.isinf(rounded) | np.isinf(result)))
-    wrong |= np.isnan(rounded) != np.isnan(result)
-    wrong &= ~(np.isnan(rounded) & np.isnan(result))
-    report_worst(wrong, result, rounded, f"{op}: more than {limit} ulp on {device} {message}")
+    wrong &= ~((distance <= 1) & (np.isinf(nearest) | np.isinf(result)))
+    wrong |= np.isnan(nearest) != np.isnan(result)
+    wrong &= ~(np.isnan(nearest) & np.isnan(result))
+    report_worst(wrong, result, nearest, f"{op}: more than {limit} ulp on {device} {message}")
 
 
 def assert_within(result, reference, tolerance, message=""):
     """|result - reference| <= tolerance elementwise, in the reference's type."""
-    result, reference = host(result), np.asarray(reference)
+    result, reference = widened(host(result)), np.asarray(reference)
     assert result.shape == reference.shape, f"shape {result.shape}, not {reference.shape} {message}"
     with np.errstate(invalid="ignore"):
         wrong = ~(np.abs(result - reference) <= tolerance)
@@ -137,22 +208,37 @@ def report_worst(wrong, result, expected, message):
 
 def sum_tolerance(x, axis, dtype, device):
     """Reference and tolerance of sum(x): exact arithmetic along the axes, see SUM_REST."""
-    wide = x.astype(np.longdouble)
-    total = wide.sum(axis=axis)
+    wide = widened(x).astype(np.longdouble)
+    total = np.asarray(wide.sum(axis=axis))
     rest = (SUM_REST_CPU if device == "cpu" else SUM_REST)[dtype]
     # The reference's own error: longdouble has at least 53 bits, on x86-64 64.
     own = np.finfo(np.longdouble).eps * math.log2(max(x.size, 2))
     with np.errstate(invalid="ignore"):
         magnitude = np.abs(wide).sum(axis=axis)
-        return total, UNIT_ROUNDOFF[dtype] * np.abs(total) + (rest + own) * magnitude
+        tolerance = UNIT_ROUNDOFF[dtype] * np.abs(total) + (rest + own) * magnitude
+    return total, tolerance
+
+
+def held(values, dtype):
+    """Finite values beyond what a float dtype holds (float16: 65504) as infinities."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        beyond = np.isinf(rounded(values, dtype)) & np.isfinite(values)
+    return np.where(beyond, np.copysign(np.inf, values), values)
 
 
 def product_tolerance(a, b, dtype):
-    """Reference and tolerance k * u * (|A| |B|) of a matrix product."""
+    """Reference and tolerance k * u * (|A| |B|) of a matrix product.
+
+    Halves are summed in float32, and the sum is rounded once.
+    """
     wide = np.longdouble if dtype == np.float64 else np.float64
     a, b = a.astype(wide), b.astype(wide)
-    k = max(a.shape[-1], 1)
-    return np.matmul(a, b), k * UNIT_ROUNDOFF[dtype] * np.matmul(np.abs(a), np.abs(b))
+    product, size = np.matmul(a, b), np.matmul(np.abs(a), np.abs(b))
+    k, unit = max(a.shape[-1], 1), UNIT_ROUNDOFF[dtype]
+    if dtype not in HALVES:
+        return product, k * unit * size
+    tolerance = unit * np.abs(product) + k * 2.0**-24 * size + finfo(dtype).smallest_subnormal
+    return held(product, dtype), tolerance
 
 
 # ---- Data and layouts ----------------------------------------------------------------------------
@@ -173,7 +259,8 @@ def numbers(rng, shape, dtype):
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
-    return (rng.standard_normal(shape) * np.exp2(rng.integers(-20, 20, shape))).astype(dtype)
+    reach = 8 if dtype == np.float16 else 20  # sums of many stay below 65504
+    return (rng.standard_normal(shape) * np.exp2(rng.integers(-reach, reach, shape))).astype(dtype)
 
 
 def specials(dtype):
@@ -184,9 +271,10 @@ def specials(dtype):
         info = np.iinfo(dtype)
         values = {info.min, info.max, info.max - 1, info.min + 1, 0, 1, 2, 100}
         return np.array(sorted(values | ({-1, -2} if info.min else set())), dtype)
-    info = np.finfo(dtype)
+    info = finfo(dtype)
     positive = [0.0, 1.0, 0.5, 1 / 3, 10.0, info.max, info.tiny, info.smallest_subnormal, np.inf]
-    return np.array([*positive, *(-np.array(positive, dtype)), np.nan], dtype)
+    positive = np.array([dtype.type(x) for x in positive], dtype)
+    return np.array([*positive, *-positive, dtype.type(np.nan)], dtype)
 
 
 def put(device, values):
@@ -230,7 +318,7 @@ def shifted(offset):
 
 def poison(dtype):
     """A value that spoils a result into which it finds its way."""
-    return np.nan if dtype.kind == "f" else dtype.kind == "b" or np.iinfo(dtype).max
+    return np.nan if is_float(dtype) else dtype.kind == "b" or np.iinfo(dtype).max
 
 
 # name: function (device, values) -> Array of these values, whose memory lies as the name says.

@@ -1,12 +1,22 @@
 """What elementwise functions should give, by NumPy: exact, or in a wider type."""
 
-import numpy as np
+import math
 
-FLOAT_FUNCTIONS = ("exp", "log", "sqrt", "tanh", "sigmoid")
+import numpy as np
+from helpers import BFLOAT16, HALVES, is_float, result_type, rounded, widened
+
+import pyvecgpu as vg
+
+FLOAT_FUNCTIONS = ("exp", "log", "sqrt", "tanh", "sigmoid", "gelu", "silu")
 UNARY = ("negative", "abs", "relu", *FLOAT_FUNCTIONS)
 ARITHMETIC = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 BINARY = ARITHMETIC + COMPARISONS
+
+
+def lookup(name):
+    """The public function of this name."""
+    return getattr(vg, name, None) or getattr(vg.nn.functional, name)
 
 
 def takes(name, *dtypes):
@@ -17,7 +27,7 @@ def takes(name, *dtypes):
 def unary_reference(name, x):
     """f(x); float functions in a wider type, of integers rounded to the default float first."""
     if name in FLOAT_FUNCTIONS:
-        return float_reference(name, x if x.dtype.kind == "f" else x.astype(np.float32))
+        return float_reference(name, x if is_float(x.dtype) else x.astype(np.float32))
     if name == "relu":
         return np.where(x > 0, x, np.where(x != x, x, np.zeros_like(x)))
     return np.abs(x) if name == "abs" else -x
@@ -25,22 +35,59 @@ def unary_reference(name, x):
 
 def float_reference(name, x):
     """A float function in a wider type; sqrt in x's own, where NumPy rounds it correctly."""
-    wide = x.astype(np.float64 if x.dtype == np.float32 else np.longdouble)
+    wide = x.astype(np.longdouble if x.dtype == np.float64 else np.float64)
     if name == "sigmoid":
-        small = np.exp(-np.abs(wide))
-        return np.where(wide >= 0, 1, small) / (1 + small)
-    return np.sqrt(x) if name == "sqrt" else getattr(np, name)(wide)
+        return sigmoid(wide)
+    if name == "gelu":
+        return np.maximum(wide, -40) * normal_cdf(wide)  # the limit at -infinity is 0
+    if name == "silu":
+        return np.maximum(wide, -800) * sigmoid(wide)
+    if name == "sqrt":
+        return np.sqrt(wide) if x.dtype in HALVES else np.sqrt(x)
+    return getattr(np, name)(wide)
+
+
+def sigmoid(x):
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, small) / (1 + small)
+
+
+def normal_cdf(x):
+    """The standard normal distribution's cumulative function, 0.5 erfc(-x sqrt(0.5)).
+
+    math.erfc takes float64, where t has been rounded: erfc(t + rest) = erfc(t) (1 - 2 t rest). Far
+    out, where its results are subnormal, the asymptotic series is better.
+    """
+    exact = np.clip(x, -40, 40) * -np.sqrt(x.dtype.type(0.5))
+    t = np.asarray(exact, np.float64)
+    erfc = np.asarray(np.frompyfunc(math.erfc, 1, 1)(t), np.float64)
+    erfc = erfc * (1 - 2 * np.maximum(t, 0) * (exact - t))
+    far = np.maximum(exact, 20)
+    term, series = np.ones_like(far), np.ones_like(far)
+    for n in range(1, 10):
+        term = term * -(2 * n - 1) / (2 * far * far)
+        series += term
+    pi = x.dtype.type("3.14159265358979323846")
+    far = np.exp(-far * far) / (far * np.sqrt(pi)) * series
+    return np.where(exact > 20, far, erfc) / 2
 
 
 def binary_reference(name, a, b):
-    """NumPy's result, except that a quotient of integers is a float32."""
-    if name in COMPARISONS:
-        return getattr(np, name)(a, b)  # exact for int64 beside uint64 too
-    dtype = np.promote_types(a.dtype, b.dtype)
-    if name == "divide" and dtype.kind != "f":
+    """NumPy's result, except that a quotient of integers is a float32.
+
+    Of bfloat16 it is NumPy's result of float32, rounded.
+    """
+    dtype = result_type(a.dtype, b.dtype)
+    if name in COMPARISONS and dtype != BFLOAT16:
+        return getattr(np, name)(widened(a), widened(b))  # exact for int64 beside uint64 too
+    if name == "divide" and not is_float(dtype):
         dtype = np.dtype(np.float32)
-    a, b = a.astype(dtype), b.astype(dtype)
-    if name in ("maximum", "minimum") and dtype.kind == "f":
+    if dtype == BFLOAT16:
+        a, b = (rounded(x, dtype).astype(np.float32) for x in (a, b))
+        result = binary_reference(name, a, b)
+        return result if name in COMPARISONS else result.astype(dtype)
+    a, b = widened(a).astype(dtype), widened(b).astype(dtype)
+    if name in ("maximum", "minimum") and is_float(dtype):
         return extreme(name, a, b)
     return getattr(np, name)(a, b)
 
@@ -56,7 +103,7 @@ def extreme(name, a, b):
 
 def product_reference(a, b):
     """The matrix product of values that the promoted dtype holds exactly."""
-    dtype = np.promote_types(a.dtype, b.dtype)
+    dtype = result_type(a.dtype, b.dtype)
     if dtype.kind == "b":
         return np.matmul(a.astype(np.int64), b.astype(np.int64)) > 0
-    return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(dtype)
+    return rounded(np.matmul(a.astype(np.float64), b.astype(np.float64)), dtype)

@@ -42,11 +42,14 @@ def parse_arguments():
     return options
 
 
-# What the kernels of each dtype are called, in the order of helpers.DTYPES.
-TYPES = {
-    "Bool": 0, "unsigned char": 1, "unsigned int": 2, "int": 2, "long": 3, "__int128": 3,
-    "unsigned long": 4, "FloatSum": 5, "float": 5, "DoubleSum": 6, "double": 6,
+# What the kernels of each dtype are called.
+NAMES = {
+    "bool": ("Bool",), "uint8": ("unsigned char",), "int32": ("unsigned int", "int"),
+    "int64": ("long", "__int128"), "uint64": ("unsigned long",),
+    "float16": ("unsigned short", "HalfSum", "Half"), "bfloat16": ("BFloat16",),
+    "float32": ("FloatSum", "float"), "float64": ("DoubleSum", "double"),
 }  # fmt: skip
+TYPES = {name: rank for rank, dtype in enumerate(helpers.DTYPES) for name in NAMES[str(dtype)]}
 ANY_TYPE = re.compile(r"(pvg::)?\b(" + "|".join(TYPES) + r")\b")
 
 

@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import helpers
 import numpy as np
-from helpers import DTYPES, FLOATS, assert_close, assert_same, assert_within, put
+from helpers import DTYPES, FLOATS, HALVES, assert_close, assert_same, assert_within, put
 from references import (
     BINARY,
     FLOAT_FUNCTIONS,
     UNARY,
     binary_reference,
+    lookup,
     product_reference,
     takes,
     unary_reference,
@@ -57,6 +58,7 @@ def cases():
         reductions,
         products,
         layers,
+        gradients,
         lessons,
     ):
         for dtype in DTYPES:
@@ -143,7 +145,7 @@ def check_unary(device, name, dtype, make):
     x = data(dtype)
     if name in ("log", "sqrt"):
         x = np.abs(x)
-    result, reference = getattr(vg, name)(make(device, x)), unary_reference(name, x)
+    result, reference = lookup(name)(make(device, x)), unary_reference(name, x)
     if name in FLOAT_FUNCTIONS:
         assert_close(result, reference, name, device)
     else:
@@ -324,11 +326,14 @@ def reductions(dtype):
 
 def check_reduction(device, name, x, array, axis):
     result = getattr(vg, name)(array, axis=axis)
+    if name == "sum" and x.dtype in HALVES:
+        return assert_same(result, np.sum(helpers.widened(x), axis=axis).astype(x.dtype))
     if name != "mean":
         np.testing.assert_array_equal(helpers.host(result), getattr(np, name)(x, axis=axis))
         return
-    reference = np.mean(x, axis=axis, dtype=np.float64)
-    assert_within(result, reference, np.abs(reference) * 2.0**-23 + 2.0**-60)
+    reference = np.mean(helpers.widened(x), axis=axis, dtype=np.float64)
+    unit = helpers.UNIT_ROUNDOFF[helpers.host(result).dtype]
+    assert_within(result, reference, np.abs(reference) * 2 * max(unit, 2.0**-24) + 2.0**-60)
 
 
 def check_of_nothing(device, name, dtype):
@@ -349,6 +354,7 @@ PRODUCTS = {
     "one tile": (32, 32, 32, 1),
     "partial tiles": (33, 29, 31, 1),
     "vectors": (1, 61, 1, 1),
+    "a vector in splits": (1, 300, 33, 1),
     "nothing to add": (5, 0, 7, 1),
     "medium tiles": (33, 5, 35, 120),
     "large tiles": (65, 3, 67, 120),
@@ -376,34 +382,67 @@ def products(dtype):
             a, b, x, y = operands_of_product(device, dtype, *sizes)
             assert_same(x @ y, product_reference(a, b))
             if sizes[3] == 1:
-                assert_same(put(device, np.ascontiguousarray(a.T)).T @ y, product_reference(a, b))
-                assert_same(x @ put(device, np.ascontiguousarray(b.T)).T, product_reference(a, b))
+                columns = [put(device, np.ascontiguousarray(one.T)).T for one in (a, b)]
+                for left, right in ((columns[0], y), (x, columns[1]), columns):
+                    assert_same(left @ right, product_reference(a, b))
 
         yield f"product, {name}", check
 
 
 # (m, k, n): 120 tiles across make a row of large ones.
-LAYERS = (("one tile", 9, 20, 31), ("medium tiles", 33, 4, 7_650), ("large tiles", 65, 3, 15_300))
+LAYERS = (
+    ("tiny", 9, 20, 31),
+    ("one tile", 9, 40, 31),
+    ("medium tiles", 33, 4, 7_650),
+    ("large tiles", 65, 3, 15_300),
+)
 
 
 def layers(dtype):
     if dtype not in FLOATS:
         return
     for name, m, k, n in LAYERS:
-        for activation in (None, "sigmoid", "tanh", "relu"):
+        for activation in (None, "sigmoid", "tanh", "relu", "gelu", "silu"):
+            if activation in ("gelu", "silu") and name != "tiny":
+                continue  # the code is a number at run time: the kernels are the same
 
             def check(device, m=m, k=k, n=n, activation=activation):
                 x, weight, bias = data(dtype, (m, k)), data(dtype, (n, k), 1), data(dtype, (n,), 2)
-                before = x @ weight.T + bias
+                before = helpers.widened(x) @ helpers.widened(weight.T) + helpers.widened(bias)
                 result = vg.dense(
                     put(device, x), put(device, weight), put(device, bias), activation
                 )
-                if activation in ("sigmoid", "tanh"):
+                if activation in FLOAT_FUNCTIONS:
                     assert_close(result, unary_reference(activation, before), activation, device)
                 else:
-                    assert_same(result, np.maximum(before, 0) if activation else before)
+                    expected = np.maximum(before, 0) if activation else before
+                    assert_same(result, helpers.rounded(expected, dtype))
 
             yield f"dense with {activation}, {name}", check
+
+
+# More rows than a block adds up, more columns than it has.
+GRADIENTS = ((65, 3, 20), (9, 2, 129))
+
+
+def gradients(dtype):
+    if dtype not in FLOATS:
+        return
+    for m, k, n in GRADIENTS:
+        for activation in (None, "relu"):
+
+            def check(device, m=m, k=k, n=n, activation=activation):
+                x, weight = data(dtype, (m, k)), data(dtype, (n, k), 1)
+                gradient, before = data(dtype, (m, n), 2), data(dtype, (m, n), 3)
+                operands = [put(device, one) for one in (gradient, x, weight, before)]
+                results = vg.nn.functional.dense_backward(*operands, activation)
+                gradient, x, weight = (helpers.widened(one) for one in (gradient, x, weight))
+                dz = np.where(before > 0, gradient, 0) if activation else gradient
+                expected = dz @ weight, dz.T @ x, dz.sum(axis=0)
+                for result, exact in zip(results, expected, strict=True):
+                    assert_same(result, helpers.rounded(exact + 0.0, dtype))
+
+            yield f"gradients with {activation}, {(m, k, n)}", check
 
 
 # ---- Lessons -------------------------------------------------------------------------------------

@@ -80,6 +80,10 @@ def c_type(kind, declared):
     if kind is ctypes.c_void_p:
         target = declared.removeprefix("const ").removesuffix("*").strip()
         return f"{const}{target if target in HANDLES else 'void'} *"
+    if kind._type_ is ctypes.c_void_p:
+        return f"{c_type(kind._type_, declared.removesuffix('*').strip())} *"
+    if kind._type_ is ctypes.c_void_p:
+        return f"{c_type(kind._type_, declared.removesuffix('*'))}*"
     return f"{const}{C_TYPES[kind._type_]} *"
 
 

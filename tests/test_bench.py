@@ -10,9 +10,19 @@ import pytest
 import pyvecgpu as vg
 from pyvecgpu import __main__ as command
 from pyvecgpu import bench
-from pyvecgpu.bench import compiled, goals, libraries, matmul, overhead, report, streaming, timing
+from pyvecgpu.bench import (
+    compiled,
+    goals,
+    libraries,
+    matmul,
+    overhead,
+    report,
+    streaming,
+    timing,
+    transfers,
+)
 
-NAMES = ("streaming", "matmul", "overhead")
+NAMES = ("streaming", "matmul", "transfers", "overhead")
 
 
 def run(capsys, *arguments):
@@ -155,6 +165,18 @@ def test_relative_error(monkeypatch):
     assert timing.relative_error(np.float32(1.5), np.float64(1.0), np.float64(100)) == 0.005
 
 
+def test_a_wrong_transfer_is_told():
+    cpu = vg.Device("cpu")
+    for make in (transfers.add, transfers.upload, transfers.download):
+        right = make(1000, "1000")
+        pool, effort = timing.pool_for([right]), timing.Effort(rounds=2)
+        device = [libraries.PyvecgpuOnCpu(cpu)]
+        assert not transfers.measure(right, device, pool, effort)["pyvecgpu"].wrong
+        call = right.calls["pyvecgpu"]
+        right.calls["pyvecgpu"] = lambda library, *hosts, call=call: call(library, *hosts)[::-1]
+        assert transfers.measure(right, device, pool, effort)["pyvecgpu"].wrong
+
+
 # How it is measured -------------------------------------------------------------------------------
 
 
@@ -174,6 +196,7 @@ def test_full_sizes_are_those_of_the_goals():
         for goal in module.GOALS:
             assert {"pyvecgpu", goal.peer} <= set(names[goal.row].calls)
     assert overhead.GOALS[0].row in [row.name for row in overhead.rows()]
+    assert {goal.row for goal in transfers.GOALS} <= {row.name for row in transfers.rows("full")}
 
 
 def result(seconds):
@@ -190,6 +213,12 @@ def test_goals():
     for ours, met in ((5e-6, True), (5.7e-6, False)):
         table = {"a + b": {"pyvecgpu": result(ours), overhead.BARE: result(3e-6)}}
         assert beyond.judge(table).met is met
+    within = goals.Within("add", 0.35e-3)
+    for ours, met in ((0.35e-3, True), (0.36e-3, False)):
+        verdict = within.judge({"add": {"pyvecgpu": result(ours)}})
+        assert verdict.met is met and abs(verdict.measured - ours * 1e3) <= 1e-12
+        assert "add: at most 0.35 ms: 0.3" in verdict.sentence()
+    assert within.judge({"add": {"torch": result(1.0)}}).met is None
     for unmeasured in (goal, beyond):
         for table in ({}, {"add": {"pyvecgpu": result(1.0)}, "a + b": {"pyvecgpu": result(1.0)}}):
             verdict = unmeasured.judge(table)
@@ -227,6 +256,9 @@ def test_report(capsys, tmp_path, monkeypatch):
     readme = tmp_path / "README.md"
     blocks = (report.ARTICLE_BEGIN, "old", report.ARTICLE_END, report.BEGIN, "old", report.END)
     readme.write_text("\n".join(["before", *blocks, "after", ""]))
+    ladder = tmp_path / report.LADDER
+    ladder.parent.mkdir(parents=True)
+    ladder.write_text(f"{report.LADDER_BEGIN}\n{report.LADDER_END}")
     monkeypatch.chdir(tmp_path)
     assert report.main(["--check"]) == 1 and "out of date" in capsys.readouterr().err
     assert report.main([]) == 0 and report.NONE in readme.read_text()
@@ -234,9 +266,11 @@ def test_report(capsys, tmp_path, monkeypatch):
         arguments = ["--quick", "--device", "cpu", "--json", str(folder / f"{name}.json")]
         assert run(capsys, name, *arguments)[0] == 0
     assert report.main([]) == 0 and report.main(["--check"]) == 0
+    assert report.NONE in ladder.read_text()
     text = readme.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
-    for row in streaming.rows("quick") + matmul.rows("quick") + overhead.rows():
+    tables = [module.rows("quick") for module in (streaming, matmul, transfers)]
+    for row in sum(tables, overhead.rows()):
         assert f"\n| {row.name} | " in text
     readme.write_text("no markers")
     with pytest.raises(ValueError, match="lacks the markers"):

@@ -3,6 +3,7 @@
 The log is kept from the start of the session; what only this file launches is the sweep.
 """
 
+import helpers
 import pytest
 import sweep
 
@@ -17,6 +18,8 @@ def test_every_kernel_is_launched(device):
     launched = sweep.launched(device)
     assert launched <= exist.keys(), "the log has offsets that belong to no kernel"
     missing = sorted(name for offset, name in exist.items() if offset not in launched)
+    if helpers.BFLOAT16 is None:  # the report's header says that these are not tested
+        missing = [name for name in missing if "BFloat16" not in name]
     assert not missing, (
         f"{len(missing)} of {len(exist)} kernels were never launched:\n" + "\n".join(missing)
     )

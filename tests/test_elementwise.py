@@ -8,7 +8,7 @@ import itertools
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, FLOATS, NUMBERS, assert_close, assert_same, put
+from helpers import DTYPES, FLOATS, NUMBERS, assert_close, assert_same, put, widened
 from references import (
     ARITHMETIC,
     BINARY,
@@ -16,6 +16,7 @@ from references import (
     FLOAT_FUNCTIONS,
     UNARY,
     binary_reference,
+    lookup,
     takes,
     unary_reference,
 )
@@ -24,10 +25,10 @@ import pyvecgpu as vg
 
 
 def check_unary(device, name, x, array):
-    result = getattr(vg, name)(array)
+    result = lookup(name)(array)
     reference = unary_reference(name, x)
     if name in FLOAT_FUNCTIONS:
-        assert result.dtype == (x.dtype if x.dtype.kind == "f" else np.float32)
+        assert result.dtype == (x.dtype if helpers.is_float(x.dtype) else np.float32)
         assert_close(result, reference, name, device, f"of {x.dtype} {x.shape}")
     else:
         assert_same(result, reference, f"{name} of {x.dtype} {x.shape}")
@@ -41,7 +42,7 @@ def check_unary(device, name, x, array):
 def test_unary_over_sizes_and_layouts(device, rng, name, dtype):
     if not takes(name, dtype):
         with helpers.refused(device, TypeError, match=name):
-            getattr(vg, name)(put(device, np.array([True, False])))
+            lookup(name)(put(device, np.array([True, False])))
         return
     for shape in helpers.AWKWARD_SHAPES:
         x = helpers.numbers(rng, shape, dtype)
@@ -53,12 +54,12 @@ def test_unary_over_sizes_and_layouts(device, rng, name, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("name", ["exp", "log", "tanh", "sigmoid"])
+@pytest.mark.parametrize("name", ["exp", "log", "tanh", "sigmoid", "gelu", "silu"])
 def test_accuracy_over_the_whole_range(device, rng, name, dtype):
     """Every exponent and both signs, and densely where the functions bend or saturate."""
     n = 20_000 if device != "cuda" else 2_000_000
-    info = np.finfo(dtype)
-    unsigned = np.uint32 if dtype == np.float32 else np.uint64
+    info = helpers.finfo(dtype)
+    unsigned = np.dtype(f"uint{8 * dtype.itemsize}")
     patterns = rng.integers(0, np.iinfo(unsigned).max, n, dtype=unsigned).view(dtype)
     reach = 1.01 * np.log(float(info.max))
     near_zero = rng.uniform(-1, 1, n).astype(dtype)
@@ -213,14 +214,14 @@ def test_weak_scalars_on_both_sides(device, rng, name, dtype):
     x = helpers.numbers(rng, 67, dtype)
     array = put(device, x)
     for scalar in (True, 3, 0, 2.5):
-        weak = np.result_type(dtype, scalar)
-        if isinstance(scalar, float) and dtype.kind != "f":
+        weak = dtype if helpers.is_float(dtype) else np.result_type(dtype, scalar)
+        if isinstance(scalar, float) and not helpers.is_float(dtype):
             weak = np.dtype(np.float32)  # the default float, not NumPy's float64
         if not takes(name, weak):
             with helpers.refused(device, TypeError, array, match=name):
                 getattr(vg, name)(array, scalar)
             continue
-        target = np.dtype(np.float32) if name == "divide" and weak.kind != "f" else weak
+        target = np.dtype(np.float32) if name == "divide" and not helpers.is_float(weak) else weak
         converted, value = x.astype(target), np.full(x.shape, scalar).astype(target)
         right = getattr(vg, name)(array, scalar)
         assert_same(right, binary_reference(name, converted, value), f"{name} {dtype}, {scalar}")
@@ -249,7 +250,8 @@ def test_scalars_beside_floats_round_once(device, dtype):
     array = put(device, x)
     for scalar in (0.1, 1e300, -1e-310, float("nan"), float("inf"), 2**63 + 2**11, 2**24 + 1, -0.0):
         with np.errstate(all="ignore"):
-            assert_same(array * scalar, x * dtype.type(scalar), repr(scalar))
+            factor = helpers.rounded(scalar, dtype)
+            assert_same(array * scalar, binary_reference("multiply", x, factor), repr(scalar))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -283,6 +285,8 @@ def test_where_promotes_and_broadcasts(device, rng):
     for a_dtype, b_dtype in itertools.product(DTYPES, DTYPES):
         a, b = helpers.numbers(rng, (3, 1), a_dtype), helpers.numbers(rng, 5, b_dtype)
         result = vg.where(put(device, mask), put(device, a), put(device, b))
+        dtype = helpers.result_type(a_dtype, b_dtype)
+        a, b = (x if x.dtype == dtype else helpers.rounded(widened(x), dtype) for x in (a, b))
         assert_same(result, np.where(mask, a, b), f"{a_dtype}, {b_dtype}")
 
 

@@ -1,6 +1,11 @@
-"""Matrix products: exact on small integers, within k * u * (|A| |B|) on random data, any shapes."""
+"""Products: exact on small integers, within k * u * (|A| |B|) on random data, any shapes.
+
+matmul, its `out=` and `precision=`; test_matmul_kernels.py has each kernel by itself, and
+test_contractions.py vecdot and tensordot.
+"""
 
 import itertools
+import threading
 
 import helpers
 import numpy as np
@@ -139,8 +144,7 @@ def test_sizes_of_zero(device, dtype):
 def test_nan_and_infinity_stay_in_their_rows_and_columns(device, dtype):
     a, b = np.ones((70, 40), dtype), np.ones((40, 50), dtype)
     a[3, 7], b[11, 48], a[69, 39] = np.nan, np.inf, -np.inf
-    with np.errstate(invalid="ignore"):
-        expected = a.astype(np.float64) @ b.astype(np.float64)
+    expected = a.astype(np.float64) @ b.astype(np.float64)
     assert_same(put(device, a) @ put(device, b), expected.astype(dtype))
 
 
@@ -193,3 +197,163 @@ def test_matrix_transpose(device, rng):
     assert_same(vg.matrix_transpose(put(device, x)), x.mT)
     with helpers.refused(device, ValueError):
         put(device, x[0, 0]).mT  # noqa: B018
+
+
+# ---- Where results go ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32", "float64"])
+@pytest.mark.parametrize("layout", helpers.LAYOUTS)
+def test_out_of_every_layout(device, rng, layout, dtype):
+    """Rows with gaps, columns, backwards: single products, vectors and batches."""
+    dtype = np.dtype(dtype)
+    for shapes in (((9, 37), (37, 23)), ((37,), (37, 5)), ((3, 5, 7), (7, 4)),
+                   ((2, 1, 5, 3), (4, 3, 6))):  # fmt: skip
+        a, b = (helpers.integers(rng, shape, dtype) for shape in shapes)
+        expected = nonzero(product_reference(a, b))
+        out = helpers.LAYOUTS[layout](device, np.full(expected.shape, 99, dtype))
+        assert vg.matmul(put(device, a), put(device, b), out=out) is out
+        assert_same(out, expected, f"{shapes}")
+
+
+def test_what_lies_between_the_rows_of_out_stays(device, rng):
+    a, b = (helpers.integers(rng, s, np.dtype(np.float32)) for s in ((3, 9, 7), (7, 8)))
+    for keys in (
+        (slice(1, 4), slice(0, 9), slice(2, 10)),
+        (slice(3, 0, -1), slice(10, 1, -1), slice(11, None, -1)),
+        (slice(0, 5, 2), slice(1, None, 2), slice(3, None, 2)),
+    ):
+        whole = np.full((5, 19, 20), -99, np.float32)
+        array = put(device, whole)
+        shape = whole[keys].shape
+        left, right = a[:, : shape[1]], b[:, : shape[2]]
+        if shape[2] > 8:
+            right = np.concatenate([b, b], axis=1)[:, : shape[2]]
+        vg.matmul(put(device, left), put(device, right), out=array[keys])
+        whole[keys] = product_reference(left, right)
+        assert_same(array, whole, f"{keys}")
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32"])
+def test_out_that_overlaps_the_operands(device, rng, dtype):
+    """The result is as if the operands had been copied first."""
+    dtype = np.dtype(dtype)
+    values = helpers.integers(rng, (4, 12, 12), dtype, high=3)
+    for read, other, written in (
+        ((0,), (1,), (0,)),
+        ((0,), (0,), (0,)),
+        ((0, slice(0, 6)), (1,), (0, slice(3, 9))),
+        ((0,), (1,), (1, slice(None, None, -1))),
+        ((slice(0, 3),), (0,), (slice(1, 4),)),
+        ((slice(0, 2),), (slice(2, 4),), (slice(1, 3), slice(None), slice(None, None, -1))),
+    ):
+        array, expected = put(device, values), values.copy()
+        expected[written] = product_reference(values[read], values[other])
+        vg.matmul(array[read], array[other], out=array[written])
+        assert_same(array, expected, f"{read} {other} {written}")
+        array = put(device, values)
+        vg.matmul(array[0], array[0].T, out=array[0].T)
+        assert_same(array[0], product_reference(values[0], values[0].T).T)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float16", "float32"])
+def test_broadcast_batches_that_are_copied(device, rng, dtype):
+    """An operand that cannot be read in place, and that the batch repeats."""
+    dtype = np.dtype(dtype)
+    a, b = helpers.integers(rng, (2, 1, 5, 7), dtype), helpers.integers(rng, (1, 3, 7, 4), dtype)
+    for one, other in itertools.product(("stepped", "reversed"), ("contiguous", "stepped")):
+        x, y = helpers.LAYOUTS[one](device, a), helpers.LAYOUTS[other](device, b)
+        expected = nonzero(product_reference(a, b))
+        assert_same(x @ y, expected)
+        assert_same(vg.broadcast_to(x, (2, 3, 5, 7)) @ vg.broadcast_to(y, (2, 3, 7, 4)), expected)
+        assert_same(vg.broadcast_to(x[0, 0], (6, 5, 7)) @ y[0, 0],
+                    np.broadcast_to(product_reference(a[0, 0], b[0, 0]), (6, 5, 4)))  # fmt: skip
+
+
+# ---- Precision -----------------------------------------------------------------------------------
+
+PRECISIONS = {name: rank for rank, name in enumerate(
+    ("ieee", "float32", "fast32", "tf32", "bf16", "fp16"), 1)}  # fmt: skip
+UNIT = {"ieee": 2.0**-24, "float32": 2.0**-24, "fast32": 2.0**-22, "tf32": 2.0**-11,
+        "bf16": 2.0**-8, "fp16": 2.0**-11}  # fmt: skip
+
+
+@pytest.fixture
+def recorded(device, monkeypatch):
+    """The codes of the precisions that reach the device's backend."""
+    backend, codes = vg.Device(device).backend, []
+
+    def record(name, position):
+        method = getattr(backend, name)
+
+        def call(*arguments):
+            codes.append(arguments[position])
+            return method(*arguments)
+
+        monkeypatch.setattr(backend, name, call)
+
+    for name, position in (("matmul", 2), ("dense", 4), ("dense_backward", 5)):
+        record(name, position)
+    yield codes
+    vg.set_matmul_precision("float32")
+
+
+@pytest.mark.parametrize("name", PRECISIONS)
+def test_precisions_go_down_to_the_device(device, recorded, name):
+    x = vg.ones((4, 4), device=device)
+    layer, backward = vg.nn.functional.dense, vg.nn.functional.dense_backward
+    calls = [
+        lambda **p: vg.matmul(x, x, **p),
+        lambda **p: vg.vecdot(x, x, **p),
+        lambda **p: vg.tensordot(x, x, **p),
+        lambda **p: layer(x, x, **p),
+        lambda **p: backward(x, x, x, **p),
+    ]
+    for call in calls:
+        call(precision=name)
+    assert recorded == [PRECISIONS[name]] * len(calls)
+    vg.set_matmul_precision(name)
+    assert vg.get_matmul_precision() == name
+    threads = [threading.Thread(target=call) for call in [*calls, lambda: x @ x]]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    assert recorded == [PRECISIONS[name]] * (2 * len(calls) + 1), "the whole process has it"
+    vg.matmul(x, x, precision="ieee")
+    assert recorded[-1] == PRECISIONS["ieee"]
+
+
+def test_precisions_that_do_not_exist(device, recorded):
+    x = put(device, np.ones((2, 2), np.float32))
+    for wrong in ("", "FLOAT32", "fp32", "float64", 2, 1.0, ["ieee"], b"ieee"):
+        for function in (vg.matmul, vg.vecdot, vg.tensordot, vg.nn.functional.dense):
+            with helpers.refused(device, ValueError, x) as caught:
+                function(x, x, precision=wrong)
+            assert all(repr(name) in str(caught.value) for name in PRECISIONS)
+        with pytest.raises(ValueError, match="precision can be"):
+            vg.set_matmul_precision(wrong)
+        assert vg.get_matmul_precision() == "float32"
+    with pytest.raises(ValueError, match="None"):
+        vg.set_matmul_precision(None)
+    assert recorded == []
+
+
+@pytest.mark.parametrize("name", PRECISIONS)
+def test_precisions_are_as_accurate_as_they_say(device, rng, name):
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((70, 300), (300, 90)))
+    result = helpers.host(vg.matmul(put(device, a), put(device, b), precision=name))
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    size = np.abs(a) @ np.abs(b)
+    if name == "fast32":
+        size = 300 * np.max(np.abs(a), axis=1, keepdims=True) * np.max(np.abs(b), axis=0)
+    rounding = 0 if UNIT[name] == 2.0**-24 else 2 * UNIT[name]
+    assert_within(result, a @ b, (rounding + (np.sqrt(300) + 8) * 2.0**-24) * size)
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != np.float32], ids=str)
+def test_other_dtypes_have_one_precision(device, rng, dtype):
+    a, b = helpers.numbers(rng, (20, 30), dtype), helpers.numbers(rng, (30, 20), dtype)
+    x, y = put(device, a), put(device, b)
+    expected = helpers.bits(x @ y)
+    for name in PRECISIONS:
+        assert helpers.bits(vg.matmul(x, y, precision=name)) == expected

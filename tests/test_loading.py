@@ -17,7 +17,7 @@ import pytest
 
 import pyvecgpu as vg
 from pyvecgpu.native import library
-from pyvecgpu.native.abi import FUNCTIONS, SIMULATOR_FUNCTIONS
+from pyvecgpu.native.abi import ABI_VERSION, FUNCTIONS, SIMULATOR_FUNCTIONS
 
 SIM = os.path.join(library.PACKAGE, library.FILES["sim"])
 CUDA = os.path.join(library.PACKAGE, library.FILES["cuda"])
@@ -263,8 +263,8 @@ def test_broken_libraries(copied, kind):
 
 STRANGERS = {
     "no symbols": "int unrelated;",
-    "no functions but the version": "int pvg_abi_version(void) { return 1; }",
-    "another ABI version": "int pvg_abi_version(void) { return 2; }",
+    "no functions but the version": f"int pvg_abi_version(void) {{ return {ABI_VERSION}; }}",
+    "another ABI version": f"int pvg_abi_version(void) {{ return {ABI_VERSION + 1}; }}",
     "ABI version 0": "int pvg_abi_version(void) { return 0; }",
 }
 
@@ -318,6 +318,7 @@ GARBAGE = {
     "PYVECGPU_SYNC": ["2", "yes", "-1", "1 ", "\u0661"],
     "PYVECGPU_ALLOCATOR": ["slow", "POOL", "1", "debug "],
     "PYVECGPU_MEMORY_LIMIT": ["abc", "-1", "0", "1.5G", "9" * 30, "1X", "10 M", "\u0665", "1e9"],
+    "PYVECGPU_MATMUL": ["fast", "TILED", "1", "tiled ", "matmul_tiled", "\u0661"],
     "PYVECGPU_LAUNCH_LOG": ["/", "/nonexistent/folder/log", "/proc/self/nothing"],
 }
 
@@ -376,6 +377,32 @@ print(json.dumps([vg.memory_info("sim").limit, error]))
     assert error == "out of memory"
     lines = log.read_text().splitlines()
     assert lines and all(line.startswith("sim ") and "_kernel" in line for line in lines)
+
+
+MULTIPLY = """
+import json, pyvecgpu as vg
+report = []
+for shape in ((3, 3), (3, 0)):
+    x = vg.ones(shape, device="sim")
+    try:
+        report.append((x @ x.T).tolist())
+    except Exception as error:
+        report.append([type(error).__name__, str(error)])
+report.append((vg.ones((2, 2), device="cpu") @ vg.ones(2, device="cpu")).tolist())
+print(json.dumps(report))
+"""
+
+
+def test_a_kernel_of_products_that_is_forced():
+    """All products are computed by it, or fail; the simulated card has the portable one."""
+    three, zeros, two = [[3, 3, 3]] * 3, [[0, 0, 0]] * 3, [2, 2]
+    for name in ("tiled", "auto"):
+        result = helpers.child_result(MULTIPLY, PYVECGPU_MATMUL=name)
+        assert result == [three, zeros, two], name
+    for name in ("tensor", "ffma_64x64", "bf16x6", "dmma"):
+        for error in helpers.child_result(MULTIPLY, PYVECGPU_MATMUL=name)[:2]:
+            assert error[0] == "ValueError"
+            assert "matmul" in error[1] and "forced" in error[1] and "(3," in error[1]
 
 
 def test_empty_variables_count_as_unset():

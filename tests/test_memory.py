@@ -284,8 +284,9 @@ def test_every_function_checks_its_handles(device, kind):
         "pvg_binary_scalar": (100, bad, 3, ctypes.addressof(memory), 1, None),
         "pvg_where": (bad, bad, bad, None),
         "pvg_reduce": (200, bad, -1, None, 0, None),
-        "pvg_matmul": (bad, bad, None),
-        "pvg_dense": (bad, bad, None, 0, None),
+        "pvg_matmul": (bad, bad, 0, None),
+        "pvg_dense": (bad, bad, None, 0, 0, None, None),
+        "pvg_dense_backward": (bad, bad, bad, bad, 0, 0, None, None, None),
         "pvg_learn": (0, shape, shape, bad, bad, None, bad, 1, (ctypes.c_double * 1)(), numbers),
     }
     good = loaded.pvg_array_empty(0, 11, 1, (ctypes.c_int64 * 1)(4))

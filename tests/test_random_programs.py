@@ -200,7 +200,7 @@ class Program:
 
 def largest(value):
     values = helpers.host(value)
-    return 0 if values.size == 0 else max(abs(int(values.max())), abs(int(values.min())))
+    return 0 if values.size == 0 else max(abs(float(values.max())), abs(float(values.min())))
 
 
 def broadcasts(a, b):

@@ -10,6 +10,7 @@ import pytest
 
 import pyvecgpu as vg
 from pyvecgpu.bench import report
+from pyvecgpu.functions import linalg
 from pyvecgpu.native import settings
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +31,7 @@ def compile_c(source, *arguments):
 
 
 def test_python_block(device, capsys):
-    (code,) = blocks("python")
+    code, products = blocks("python")
     assert len([line for line in code.splitlines() if line]) == 10
     names = {}
     with vg.device(device):
@@ -40,6 +41,17 @@ def test_python_block(device, capsys):
     expected = 1 / (1 + np.exp(-(images @ weight.T + 0.5)))
     assert np.allclose(names["result"], expected, rtol=1e-4, atol=1e-7)
     assert (names["best"].numpy() == names["result"].argmax(axis=1)).all()
+    try:
+        with vg.device(device):
+            exec(products, names)
+        assert vg.get_matmul_precision() == "fast32"
+    finally:
+        vg.set_matmul_precision("float32")
+    expected, half = images @ weight.T, names["half"]
+    assert half.dtype == np.float16
+    for result, tolerance in ((names["c"], 1e-3), (names["z"] - 0.5, 1e-3), (half, 0.1)):
+        assert np.allclose(result.numpy(), expected, rtol=0, atol=tolerance)
+    assert names["dw"].shape == weight.shape and names["dbias"].shape == (10,)
 
 
 def test_c_fragment_compiles(tmp_path):
@@ -69,6 +81,8 @@ def test_measured_figures_are_up_to_date(monkeypatch):
 
 
 def test_tables_name_what_there_is():
+    names = re.findall(r'"(\w+)"', README.split("| precision |")[1].split("\n\n")[0])
+    assert names == list(linalg.PRECISIONS)
     variables = re.findall(r"^\| `(PYVECGPU_\w+)` \|", README, re.MULTILINE)
     assert variables == [f"{settings.PREFIX}{name.upper()}" for name in settings.Settings._fields]
     errors = re.findall(r"^\| `(\w+Error)` \|", README, re.MULTILINE)

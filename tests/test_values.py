@@ -62,7 +62,7 @@ def test_zeros_of_both_signs(device, dtype):
     assert_same(p / -1.0, minus)
     assert (p == m).item() and not (m < p).item()
     assert_same(
-        vg.astype(m, np.float64 if dtype == np.float32 else np.float32).astype(dtype), minus
+        vg.astype(m, np.float32 if dtype == np.float64 else np.float64).astype(dtype), minus
     )
 
 
@@ -77,8 +77,8 @@ def test_exp_at_the_edges_of_float32(device):
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_subnormals_are_kept(device, dtype):
-    smallest = np.finfo(dtype).smallest_subnormal
-    x = np.array([smallest, -smallest, np.finfo(dtype).tiny], dtype)
+    smallest = helpers.finfo(dtype).smallest_subnormal
+    x = np.array([smallest, -smallest, helpers.finfo(dtype).tiny], dtype)
     a = put(device, x)
     assert_same(a + a, x + x)
     assert_same(a * 0.5, x * dtype.type(0.5))
@@ -87,7 +87,7 @@ def test_subnormals_are_kept(device, dtype):
     assert_same(vg.maximum(a, 0.0), np.maximum(x, 0))
     assert_same(a > 0, x > 0)
     assert vg.sum(put(device, np.full(1000, smallest, dtype))).item() == 1000 * float(smallest)
-    assert_same(a.reshape(1, 3) @ put(device, np.eye(3, dtype=dtype)), x.reshape(1, 3))
+    assert_same(a.reshape(1, 3) @ put(device, np.eye(3).astype(dtype)), x.reshape(1, 3))
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -95,7 +95,7 @@ def test_sigmoid_and_tanh_far_out(device, dtype):
     x = np.array([-np.inf, -1e4, -800, -90, 90, 1e4, np.inf], dtype)
     s = vg.sigmoid(put(device, x)).numpy()
     assert s[0] == s[1] == 0 and (s[4:] == 1).all()
-    assert (s[3] > 0) and not np.isnan(s).any()
+    assert (s[3] > 0 or dtype == np.float16) and not np.isnan(s).any()
     assert vg.tanh(put(device, x)).tolist() == [-1, -1, -1, -1, 1, 1, 1]
 
 

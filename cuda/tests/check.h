@@ -143,11 +143,40 @@ static inline double random_real(uint64_t *state, double low, double high) {
 
 /* ---- Host values of any dtype ---------------------------------------------------------------- */
 
-static const int all_dtypes[] = {PVG_BOOL,   PVG_UINT8,   PVG_INT32,  PVG_INT64,
-                                 PVG_UINT64, PVG_FLOAT32, PVG_FLOAT64};
+static const int all_dtypes[] = {PVG_BOOL,    PVG_UINT8,   PVG_INT32,   PVG_INT64,   PVG_UINT64,
+                                 PVG_FLOAT32, PVG_FLOAT64, PVG_FLOAT16, PVG_BFLOAT16};
 static const int64_t awkward_sizes[] = {0, 1, 2, 31, 32, 33, 255, 1023, 1024, 1025, 2053};
 
-static inline int is_float(int dtype) { return dtype == PVG_FLOAT32 || dtype == PVG_FLOAT64; }
+static inline int is_float(int dtype) {
+    return dtype == PVG_FLOAT32 || dtype == PVG_FLOAT64 || dtype == PVG_FLOAT16 ||
+           dtype == PVG_BFLOAT16;
+}
+
+/* float16 (5 bits of exponent, 10 of fraction) and bfloat16 (8, 7) as numbers, and the bits of a
+ * number rounded to the nearest, ties to even. */
+static inline double half_value(uint16_t bits, int fraction_bits) {
+    int bias = (1 << (14 - fraction_bits)) - 1, fraction = bits & ((1 << fraction_bits) - 1);
+    int exponent = (bits & 0x7fff) >> fraction_bits;
+    double value = ldexp(fraction, 1 - bias - fraction_bits);
+    if (exponent) value = ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+    if (exponent == 2 * bias + 1) value = fraction ? NAN : INFINITY;
+    return bits & 0x8000 ? -value : value;
+}
+static inline uint16_t half_bits(double value, int fraction_bits) {
+    int bias = (1 << (14 - fraction_bits)) - 1, exponent = 0;
+    uint16_t sign = signbit(value) ? 0x8000 : 0;
+    uint16_t infinity = (uint16_t)((2 * bias + 1) << fraction_bits);
+    if (isnan(value)) return 0x7fff;
+    if (isinf(value)) return sign | infinity;
+    if (value == 0) return sign;
+    frexp(value, &exponent);
+    if (exponent < 2 - bias) exponent = 2 - bias; /* subnormal numbers have the same last digit */
+    int last = exponent - 1 - fraction_bits;
+    /* A fraction that is rounded up to the next power of two carries into the exponent. */
+    int64_t bits = (int64_t)rint(ldexp(fabs(value), -last)) +
+                   ((int64_t)(exponent - 2 + bias) << fraction_bits);
+    return sign | (bits < infinity ? (uint16_t)bits : infinity);
+}
 
 static inline double value_at(int dtype, const void *values, int64_t i) {
     switch (dtype) {
@@ -158,6 +187,8 @@ static inline double value_at(int dtype, const void *values, int64_t i) {
     case PVG_UINT64: return (double)((const uint64_t *)values)[i];
     case PVG_FLOAT32: return ((const float *)values)[i];
     case PVG_FLOAT64: return ((const double *)values)[i];
+    case PVG_FLOAT16: return half_value(((const uint16_t *)values)[i], 10);
+    case PVG_BFLOAT16: return half_value(((const uint16_t *)values)[i], 7);
     }
     return NAN;
 }
@@ -171,6 +202,8 @@ static inline void set_value(int dtype, void *values, int64_t i, double value) {
     case PVG_UINT64: ((uint64_t *)values)[i] = (uint64_t)value; break;
     case PVG_FLOAT32: ((float *)values)[i] = (float)value; break;
     case PVG_FLOAT64: ((double *)values)[i] = value; break;
+    case PVG_FLOAT16: ((uint16_t *)values)[i] = half_bits(value, 10); break;
+    case PVG_BFLOAT16: ((uint16_t *)values)[i] = half_bits(value, 7); break;
     }
 }
 

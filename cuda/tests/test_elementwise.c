@@ -189,6 +189,8 @@ static double apply_unary(int operation, double a) {
     case PVG_LOG: return log(a);
     case PVG_SQRT: return sqrt(a);
     case PVG_TANH: return tanh(a);
+    case PVG_GELU: return a < -40 ? 0 : (double)(0.5L * a * erfcl(-a * sqrtl(0.5L)));
+    case PVG_SILU: return a < -800 ? 0 : a / (1 + exp(-a));
     case PVG_SIGMOID: return a < 0 ? exp(a) / (1 + exp(a)) : 1 / (1 + exp(-a));
     default: return isnan(a) || a > 0 ? a : 0;
     }
@@ -197,7 +199,7 @@ static double apply_unary(int operation, double a) {
 static void unary_functions(void) {
     static const double special[] = {0,      -0.0, 1,  -1,  NAN,  INFINITY, -INFINITY, 1e-40,
                                      -1e-40, 88.7, 89, -87, -103, -104,     1e4,       -1e4};
-    static const double ulps[] = {0, 0, 0, 2, 2, 0.51, 2, 4, 0}; /* by operation code */
+    static const double ulps[] = {0, 0, 0, 2, 2, 0.51, 2, 4, 0, 24, 8}; /* by operation code */
     enum { RANDOM = 1000, ALL = RANDOM + (int)COUNT(special) };
     uint64_t state = 6;
     for (int wide = 0; wide < 2; wide++) {
@@ -209,7 +211,7 @@ static void unary_functions(void) {
                           ? ldexp(random_real(&state, -1, 1), (int)random_integer(&state, -20, 7))
                           : special[i - RANDOM]);
         pvg_array *a = array_of(dtype, SHAPE(ALL), x);
-        for (int operation = PVG_NEGATIVE; operation <= PVG_RELU; operation++) {
+        for (int operation = PVG_NEGATIVE; operation <= PVG_SILU; operation++) {
             pvg_array *result = MADE(pvg_unary(operation, a, NULL));
             CHECK_EQUAL(pvg_array_dtype(result), dtype);
             void *values = host_copy(result);
@@ -232,12 +234,12 @@ static void unary_functions_of_integers(void) {
         int dtype = all_dtypes[d];
         pvg_array *a = random_array(dtype, SHAPE(100), &state);
         void *x = host_copy(a);
-        for (int operation = PVG_NEGATIVE; operation <= PVG_RELU; operation++) {
+        for (int operation = PVG_NEGATIVE; operation <= PVG_SILU; operation++) {
             if (dtype == PVG_BOOL && (operation == PVG_NEGATIVE || operation == PVG_RELU)) {
                 CHECK_NULL(PVG_ERROR_TYPE, pvg_unary(operation, a, NULL));
                 continue;
             }
-            int floating = operation >= PVG_EXP && operation <= PVG_SIGMOID;
+            int floating = operation >= PVG_EXP && operation != PVG_RELU;
             int result_dtype = floating ? PVG_FLOAT32 : dtype;
             pvg_array *result = MADE(pvg_unary(operation, a, NULL));
             void *expected = host_memory(result_dtype, 100);

@@ -121,6 +121,19 @@ static pvg_array *scaled(pvg_array *a, double factor) {
 }
 static pvg_array *transposed(pvg_array *a) { return keep(pvg_permute(a, ((const int[]){1, 0}))); }
 
+/* The gradients of the first layer: all three, or on a failure none. */
+static void propagate(pvg_array *back, pvg_array *x, pvg_array *z, pvg_array **dweight,
+                      pvg_array **dbias) {
+    pvg_array *dx = NULL;
+    *dweight = *dbias = NULL;
+    int status = pvg_dense_backward(back, x, parameters[0], z, PVG_ACTIVATION_TANH,
+                                    PVG_PRECISION_DEFAULT, &dx, dweight, dbias);
+    need(status);
+    CHECK((status == PVG_OK) == (dx && *dweight && *dbias));
+    CHECK(status == PVG_OK || !(dx || *dweight || *dbias));
+    keep(dx), keep(*dweight), keep(*dbias);
+}
+
 /* Gradients of the two layers, half of the work on a second stream; new[] are the parameters
  * after the step. */
 static void compute_step(pvg_stream *second, pvg_array **new, float *loss) {
@@ -130,20 +143,22 @@ static void compute_step(pvg_stream *second, pvg_array **new, float *loss) {
     if (t) need(pvg_copy_from_host(t, target, NULL));
     pvg_array *b1 = keep(pvg_reshape(parameters[1], SHAPE(HIDDEN))),
               *b2 = keep(pvg_reshape(parameters[3], SHAPE(OUT)));
-    pvg_array *h = keep(pvg_dense(x, parameters[0], b1, PVG_ACTIVATION_TANH, NULL));
-    pvg_array *y = keep(pvg_dense(h, parameters[2], b2, PVG_ACTIVATION_SIGMOID, NULL));
+    pvg_array *z = keep(pvg_array_empty(0, PVG_FLOAT32, SHAPE(ROWS, HIDDEN)));
+    pvg_array *h = z ? keep(pvg_dense(x, parameters[0], b1, PVG_ACTIVATION_TANH,
+                                      PVG_PRECISION_DEFAULT, z, NULL))
+                     : NULL;
+    pvg_array *y = keep(
+        pvg_dense(h, parameters[2], b2, PVG_ACTIVATION_SIGMOID, PVG_PRECISION_DEFAULT, NULL, NULL));
     pvg_array *error = keep(pvg_binary(PVG_SUBTRACT, y, t, NULL));
     need(pvg_stream_set_current(second, 0));
     pvg_array *total = keep(pvg_reduce(PVG_MEAN, keep(pvg_binary(PVG_MULTIPLY, error, error, NULL)),
                                        -1, NULL, 0, NULL));
-    pvg_array *back = keep(pvg_matmul(error, parameters[2], NULL));
-    pvg_array *slope = scaled(keep(pvg_binary(PVG_MULTIPLY, h, h, NULL)), -1);
+    pvg_array *back = keep(pvg_matmul(error, parameters[2], PVG_PRECISION_DEFAULT, NULL));
     need(pvg_stream_set_current(NULL, 0));
-    pvg_array *inner = keep(pvg_binary(PVG_MULTIPLY, back, slope, NULL));
-    pvg_array *gradients[PARAMETERS];
-    gradients[0] = keep(pvg_matmul(transposed(inner), x, NULL));
-    gradients[1] = keep(pvg_reduce(PVG_SUM, inner, AXES(0), 1, NULL));
-    gradients[2] = keep(pvg_matmul(transposed(error), h, NULL));
+    pvg_array *gradients[PARAMETERS], *flat;
+    propagate(back, x, z, gradients, &flat);
+    gradients[1] = keep(pvg_reshape(flat, SHAPE(1, HIDDEN)));
+    gradients[2] = keep(pvg_matmul(transposed(error), h, PVG_PRECISION_DEFAULT, NULL));
     gradients[3] = keep(pvg_reduce(PVG_SUM, error, AXES(0), 1, NULL));
     for (int i = 0; i < PARAMETERS; i++)
         new[i] = keep(pvg_binary(PVG_SUBTRACT, parameters[i], scaled(gradients[i], 0.1), NULL));
@@ -243,7 +258,9 @@ static void every_call_of_a_step_fails_once(void) {
 
 static pvg_array *square, *other, *wide, *row, *shifted;
 
-static pvg_array *into_itself(void) { return pvg_matmul(square, other, square); }
+static pvg_array *into_itself(void) {
+    return pvg_matmul(square, other, PVG_PRECISION_DEFAULT, square);
+}
 static pvg_array *overlapping(void) {
     return pvg_binary(PVG_ADD, transposed(square), other, square);
 }
@@ -254,7 +271,7 @@ static pvg_array *into_a_copy(void) {
     return pvg_copy(transposed(square), square) == PVG_OK ? square : NULL;
 }
 static pvg_array *into_a_layer(void) {
-    return pvg_dense(square, other, row, PVG_ACTIVATION_RELU, square);
+    return pvg_dense(square, other, row, PVG_ACTIVATION_RELU, PVG_PRECISION_DEFAULT, NULL, square);
 }
 
 static void failures_leave_out_untouched(void) {
@@ -291,6 +308,46 @@ static void failures_leave_out_untouched(void) {
         }
 }
 
+/* A backward pass that converts and copies every operand: nothing is stored, nothing is left. */
+static void failing_gradients_leave_nothing(void) {
+    enum { M = 70, N = 9, K = 5 };
+    static const char *const kinds[] = {"launch", "malloc"};
+    uint64_t state = 10;
+    int64_t allocator = 0;
+    CHECK_OK(pvg_get_option(PVG_OPTION_ALLOCATOR, &allocator));
+    CHECK_OK(pvg_set_option(PVG_OPTION_ALLOCATOR, PVG_ALLOCATOR_DIRECT)); /* a malloc an array */
+    pvg_array *operands[] = {random_array(PVG_FLOAT16, SHAPE(N, M), &state),
+                             random_array(PVG_FLOAT32, SHAPE(K, M), &state),
+                             random_array(PVG_FLOAT64, SHAPE(K, N), &state),
+                             random_array(PVG_BFLOAT16, SHAPE(N, M), &state)};
+    pvg_array *views[4];
+    for (int i = 0; i < 4; i++) views[i] = MADE(pvg_permute(operands[i], ((const int[]){1, 0})));
+    for (int kind = 0; kind < 2; kind++) {
+        int status = PVG_ERROR_CUDA, failures = -1;
+        for (int k = 1; status != PVG_OK && k < 100; k++, failures++) {
+            CHECK_OK(pvg_synchronize(0));
+            int64_t alive = pvg_counter(PVG_COUNT_LIVE_ARRAYS),
+                    used = memory_value(PVG_MEMORY_USED);
+            pvg_array *results[3] = {views[0], views[0], views[0]};
+            pvg_sim_fail(kinds[kind], k);
+            status =
+                pvg_dense_backward(views[0], views[1], views[2], views[3], PVG_ACTIVATION_GELU,
+                                   PVG_PRECISION_DEFAULT, &results[0], &results[1], &results[2]);
+            pvg_sim_fail(kinds[kind], 0);
+            for (int i = 0; i < 3; i++) {
+                CHECK((status == PVG_OK) == (results[i] != views[0]));
+                if (status == PVG_OK) RELEASE(results[i]);
+            }
+            CHECK_EQUAL(pvg_counter(PVG_COUNT_LIVE_ARRAYS), alive);
+            CHECK_EQUAL(memory_value(PVG_MEMORY_USED), used);
+        }
+        CHECK_EQUAL(status, PVG_OK);
+        CHECK(failures >= 7);
+    }
+    for (int i = 0; i < 4; i++) RELEASE(operands[i], views[i]);
+    CHECK_OK(pvg_set_option(PVG_OPTION_ALLOCATOR, allocator));
+}
+
 /* A failure of one call is not blamed on the next. */
 static void failures_do_not_linger(void) {
     pvg_array *a = array_of(PVG_FLOAT32, SHAPE(3), ((const float[]){1, 2, 3}));
@@ -318,6 +375,7 @@ int main(void) {
 #ifdef PVG_TEST_SIMULATOR
     RUN(failures_do_not_linger);
     RUN(failures_leave_out_untouched);
+    RUN(failing_gradients_leave_nothing);
     RUN(every_call_of_a_step_fails_once);
     pvg_sim_reset();
 #endif

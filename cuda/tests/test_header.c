@@ -34,6 +34,8 @@ static const int codes[][2] = {
     {PVG_TANH, 6},
     {PVG_SIGMOID, 7},
     {PVG_RELU, 8},
+    {PVG_GELU, 9},
+    {PVG_SILU, 10},
     {PVG_ADD, 100},
     {PVG_SUBTRACT, 101},
     {PVG_MULTIPLY, 102},
@@ -61,10 +63,36 @@ static const int codes[][2] = {
     {PVG_ACTIVATION_SIGMOID, 1},
     {PVG_ACTIVATION_TANH, 2},
     {PVG_ACTIVATION_RELU, 3},
+    {PVG_ACTIVATION_GELU, 4},
+    {PVG_ACTIVATION_SILU, 5},
+    {PVG_PRECISION_DEFAULT, 0},
+    {PVG_PRECISION_IEEE, 1},
+    {PVG_PRECISION_FLOAT32, 2},
+    {PVG_PRECISION_FAST32, 3},
+    {PVG_PRECISION_TF32, 4},
+    {PVG_PRECISION_BF16, 5},
+    {PVG_PRECISION_FP16, 6},
+    {PVG_MATMUL_AUTO, 0},
+    {PVG_MATMUL_TILED, 1},
+    {PVG_MATMUL_FFMA_128X256, 2},
+    {PVG_MATMUL_FFMA_128X128, 3},
+    {PVG_MATMUL_FFMA_64X128, 4},
+    {PVG_MATMUL_FFMA_64X64, 5},
+    {PVG_MATMUL_FFMA_64X32, 6},
+    {PVG_MATMUL_FFMA_TMA, 7},
+    {PVG_MATMUL_TENSOR, 8},
+    {PVG_MATMUL_TENSOR_SM80, 9},
+    {PVG_MATMUL_BF16X6, 10},
+    {PVG_MATMUL_FP16X3, 11},
+    {PVG_MATMUL_DMMA, 12},
+    {PVG_MATMUL_GEMV, 13},
+    {PVG_MATMUL_TINY, 14},
     {PVG_OPTION_SYNC, 0},
     {PVG_OPTION_LAUNCH_LOG, 1},
     {PVG_OPTION_ALLOCATOR, 2},
     {PVG_OPTION_DEFAULT_FLOAT, 3},
+    {PVG_OPTION_MATMUL_PRECISION, 4},
+    {PVG_OPTION_MATMUL_KERNEL, 5},
     {PVG_ALLOCATOR_POOL, 0},
     {PVG_ALLOCATOR_DIRECT, 1},
     {PVG_ALLOCATOR_DEBUG, 2},
@@ -120,20 +148,22 @@ static void build_information(void) {
 
 static void dtypes_and_promotion(void) {
     /* NumPy's result_type, in the order of all_dtypes: bool, uint8, int32, int64, uint64,
-     * float32, float64. */
+     * float32, float64, float16, bfloat16; of bfloat16 beside integers as in JAX. */
     enum { B = PVG_BOOL, U1 = PVG_UINT8, I4 = PVG_INT32, I8 = PVG_INT64, U8 = PVG_UINT64 };
-    enum { F4 = PVG_FLOAT32, F8 = PVG_FLOAT64 };
-    static const int promoted[7][7] = {{B, U1, I4, I8, U8, F4, F8},  {U1, U1, I4, I8, U8, F4, F8},
-                                       {I4, I4, I4, I8, F8, F8, F8}, {I8, I8, I8, I8, F8, F8, F8},
-                                       {U8, U8, F8, F8, U8, F8, F8}, {F4, F4, F8, F8, F8, F4, F8},
-                                       {F8, F8, F8, F8, F8, F8, F8}};
-    static const int64_t sizes[7] = {1, 1, 4, 8, 8, 4, 8};
-    for (int i = 0; i < 7; i++) {
+    enum { F4 = PVG_FLOAT32, F8 = PVG_FLOAT64, F2 = PVG_FLOAT16, BF = PVG_BFLOAT16 };
+    static const int promoted[9][9] = {
+        {B, U1, I4, I8, U8, F4, F8, F2, BF},  {U1, U1, I4, I8, U8, F4, F8, F2, BF},
+        {I4, I4, I4, I8, F8, F8, F8, F8, BF}, {I8, I8, I8, I8, F8, F8, F8, F8, BF},
+        {U8, U8, F8, F8, U8, F8, F8, F8, BF}, {F4, F4, F8, F8, F8, F4, F8, F4, F4},
+        {F8, F8, F8, F8, F8, F8, F8, F8, F8}, {F2, F2, F8, F8, F8, F4, F8, F2, F4},
+        {BF, BF, BF, BF, BF, F4, F8, F4, BF}};
+    static const int64_t sizes[9] = {1, 1, 4, 8, 8, 4, 8, 2, 2};
+    for (int i = 0; i < 9; i++) {
         CHECK_EQUAL(pvg_dtype_size(all_dtypes[i]), sizes[i]);
-        for (int j = 0; j < 7; j++)
+        for (int j = 0; j < 9; j++)
             CHECK_EQUAL(pvg_promote(all_dtypes[i], all_dtypes[j]), promoted[i][j]);
     }
-    static const int unknown[] = {-1, 1, 2, 6, 7, 9, 10, 13, 1000};
+    static const int unknown[] = {-1, 1, 2, 6, 7, 13, 14, 1000};
     for (size_t i = 0; i < COUNT(unknown); i++) {
         CHECK_EQUAL(pvg_dtype_size(unknown[i]), 0);
         CHECK_EQUAL(pvg_promote(unknown[i], PVG_FLOAT32), -1);
@@ -146,7 +176,7 @@ static void supported_operations(void) {
     static const int all[] = {PVG_ABS,    PVG_EXP,     PVG_SIGMOID, PVG_ADD,           PVG_MULTIPLY,
                               PVG_DIVIDE, PVG_MAXIMUM, PVG_EQUAL,   PVG_GREATER_EQUAL, PVG_SUM,
                               PVG_MEAN,   PVG_MAX,     PVG_ARGMAX,  PVG_FILL,          PVG_COPY,
-                              PVG_CAST,   PVG_WHERE,   PVG_MATMUL};
+                              PVG_CAST,   PVG_WHERE,   PVG_MATMUL,  PVG_GELU,          PVG_SILU};
     for (size_t i = 0; i < COUNT(all); i++)
         for (size_t j = 0; j < COUNT(all_dtypes); j++)
             CHECK_EQUAL(pvg_supports(all[i], all_dtypes[j]), 1);
@@ -173,12 +203,20 @@ static void options_and_counters(void) {
     CHECK_EQUAL(value, 0);
     CHECK_OK(pvg_get_option(PVG_OPTION_LAUNCH_LOG, &value));
     CHECK_EQUAL(value, 0);
+    CHECK_OK(pvg_get_option(PVG_OPTION_MATMUL_PRECISION, &value));
+    CHECK_EQUAL(value, PVG_PRECISION_FLOAT32);
+    CHECK_OK(pvg_get_option(PVG_OPTION_MATMUL_KERNEL, &value));
+    CHECK_EQUAL(value, PVG_MATMUL_AUTO);
     static const int64_t wrong[][2] = {{PVG_OPTION_DEFAULT_FLOAT, PVG_INT32},
                                        {PVG_OPTION_SYNC, 2},
                                        {PVG_OPTION_LAUNCH_LOG, -1},
                                        {PVG_OPTION_ALLOCATOR, 3},
                                        {PVG_OPTION_ALLOCATOR, -1},
-                                       {4, 0},
+                                       {PVG_OPTION_MATMUL_PRECISION, PVG_PRECISION_DEFAULT},
+                                       {PVG_OPTION_MATMUL_PRECISION, 7},
+                                       {PVG_OPTION_MATMUL_KERNEL, -1},
+                                       {PVG_OPTION_MATMUL_KERNEL, 15},
+                                       {6, 0},
                                        {-1, 0}};
     for (size_t i = 0; i < COUNT(wrong); i++)
         CHECK_STATUS(pvg_set_option((int)wrong[i][0], wrong[i][1]), PVG_ERROR_VALUE);

@@ -77,7 +77,8 @@ static void products(void) {
         expected[i] = (uint8_t)sum;
     }
     pvg_array *view = MADE(pvg_permute(far_apart, ((const int[]){1, 0})));
-    pvg_array *product = MADE(pvg_matmul(far_apart, view, NULL)); /* both are read where they lie */
+    pvg_array *product = MADE(pvg_matmul(far_apart, view, PVG_PRECISION_DEFAULT,
+                                         NULL)); /* both are read where they lie */
     CHECK_ARRAY(product, PVG_UINT8, SHAPE(ROWS, ROWS), expected, 0);
     RELEASE(view, product);
 }

@@ -21,7 +21,7 @@ static void check_product(int line, const pvg_array *a, const pvg_array *b) {
     int dtype = pvg_array_dtype(a);
     int64_t m = pvg_array_shape(a)[0], k = pvg_array_shape(a)[1], n = pvg_array_shape(b)[1];
     void *x = host_copy(a), *y = host_copy(b), *expected = multiply_on_host(dtype, x, y, m, k, n);
-    pvg_array *c = pvg_matmul(a, b, NULL);
+    pvg_array *c = pvg_matmul(a, b, PVG_PRECISION_DEFAULT, NULL);
     char text[100];
     snprintf(text, sizeof text, "(%d, %d) @ (%d, %d) of dtype %d", (int)m, (int)k, (int)k, (int)n,
              dtype);
@@ -100,7 +100,7 @@ static void batches(void) {
     for (size_t i = 0; i < COUNT(y); i++) y[i] = (float)random_real(&state, -1, 1);
     pvg_array *a = array_of(PVG_FLOAT32, SHAPE(2, 1, M, K), x),
               *b = array_of(PVG_FLOAT32, SHAPE(3, K, N), y);
-    pvg_array *c = MADE(pvg_matmul(a, b, NULL));
+    pvg_array *c = MADE(pvg_matmul(a, b, PVG_PRECISION_DEFAULT, NULL));
     CHECK_EQUAL(pvg_array_ndim(c), 4);
     CHECK_EQUAL(pvg_array_shape(c)[0] * 10 + pvg_array_shape(c)[1], 23);
     float *all = host_copy(c);
@@ -108,7 +108,7 @@ static void batches(void) {
         for (int j = 0; j < 3; j++) {
             pvg_array *p = array_of(PVG_FLOAT32, SHAPE(M, K), x + i * M * K),
                       *q = array_of(PVG_FLOAT32, SHAPE(K, N), y + j * K * N);
-            pvg_array *one = MADE(pvg_matmul(p, q, NULL));
+            pvg_array *one = MADE(pvg_matmul(p, q, PVG_PRECISION_DEFAULT, NULL));
             CHECK_ARRAY(one, PVG_FLOAT32, SHAPE(M, N), all + (i * 3 + j) * M * N, 0);
             RELEASE(p, q, one);
         }
@@ -121,12 +121,12 @@ static void rows_and_columns(void) {
     pvg_array *a = array_of(PVG_FLOAT32, SHAPE(2, 3), matrix),
               *v = array_of(PVG_FLOAT32, SHAPE(3), matrix);
     pvg_array *w = array_of(PVG_FLOAT32, SHAPE(2), matrix), *results[3];
-    CHECK_ARRAY(results[0] = MADE(pvg_matmul(a, v, NULL)), PVG_FLOAT32, SHAPE(2),
-                ((const float[]){14, 32}), 0);
-    CHECK_ARRAY(results[1] = MADE(pvg_matmul(w, a, NULL)), PVG_FLOAT32, SHAPE(3),
-                ((const float[]){9, 12, 15}), 0);
-    CHECK_ARRAY(results[2] = MADE(pvg_matmul(v, v, NULL)), PVG_FLOAT32, SCALAR,
-                ((const float[]){14}), 0);
+    CHECK_ARRAY(results[0] = MADE(pvg_matmul(a, v, PVG_PRECISION_DEFAULT, NULL)), PVG_FLOAT32,
+                SHAPE(2), ((const float[]){14, 32}), 0);
+    CHECK_ARRAY(results[1] = MADE(pvg_matmul(w, a, PVG_PRECISION_DEFAULT, NULL)), PVG_FLOAT32,
+                SHAPE(3), ((const float[]){9, 12, 15}), 0);
+    CHECK_ARRAY(results[2] = MADE(pvg_matmul(v, v, PVG_PRECISION_DEFAULT, NULL)), PVG_FLOAT32,
+                SCALAR, ((const float[]){14}), 0);
     for (int i = 0; i < 3; i++) RELEASE(results[i]);
     RELEASE(a, v, w);
 }
@@ -134,11 +134,11 @@ static void rows_and_columns(void) {
 static void mixed_dtypes(void) {
     pvg_array *a = array_of(PVG_INT32, SHAPE(1, 2), ((const int32_t[]){1, 2})),
               *b = array_of(PVG_FLOAT32, SHAPE(2, 1), ((const float[]){0.5f, 4}));
-    pvg_array *c = MADE(pvg_matmul(a, b, NULL));
+    pvg_array *c = MADE(pvg_matmul(a, b, PVG_PRECISION_DEFAULT, NULL));
     CHECK_ARRAY(c, PVG_FLOAT64, SHAPE(1, 1), ((const double[]){8.5}), 0);
     pvg_array *large = array_of(PVG_INT32, SHAPE(1, 2), ((const int32_t[]){1 << 30, 1 << 30}));
     pvg_array *fours = array_of(PVG_INT32, SHAPE(2, 1), ((const int32_t[]){4, 1})),
-              *wrapped = MADE(pvg_matmul(large, fours, NULL));
+              *wrapped = MADE(pvg_matmul(large, fours, PVG_PRECISION_DEFAULT, NULL));
     CHECK_ARRAY(wrapped, PVG_INT32, SHAPE(1, 1), ((const int32_t[]){1 << 30}), 0);
     RELEASE(a, b, c, large, fours, wrapped);
 }
@@ -149,13 +149,13 @@ static void dimensions_of_length_0(void) {
         pvg_array *a = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(shapes[i][0], shapes[i][1])));
         pvg_array *b = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(shapes[i][1], shapes[i][2])));
         const float zeros[20] = {0};
-        pvg_array *c = MADE(pvg_matmul(a, b, NULL));
+        pvg_array *c = MADE(pvg_matmul(a, b, PVG_PRECISION_DEFAULT, NULL));
         CHECK_ARRAY(c, PVG_FLOAT32, SHAPE(shapes[i][0], shapes[i][2]), zeros, 0);
         RELEASE(a, b, c);
     }
     pvg_array *a = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(0, 2, 3))),
               *b = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(3, 4)));
-    pvg_array *c = MADE(pvg_matmul(a, b, NULL));
+    pvg_array *c = MADE(pvg_matmul(a, b, PVG_PRECISION_DEFAULT, NULL));
     CHECK_ARRAY(c, PVG_FLOAT32, SHAPE(0, 2, 4), NULL, 0);
     RELEASE(a, b, c);
 }
@@ -173,7 +173,7 @@ static void accuracy(void) {
         for (int i = 0; i < K * N; i++)
             set_value(dtype, q, i, random_real(&state, -1, 1)), y[i] = value_at(dtype, q, i);
         pvg_array *a = array_of(dtype, SHAPE(M, K), p), *b = array_of(dtype, SHAPE(K, N), q),
-                  *c = MADE(pvg_matmul(a, b, NULL));
+                  *c = MADE(pvg_matmul(a, b, PVG_PRECISION_DEFAULT, NULL));
         void *values = host_copy(c);
         for (int i = 0; i < M * N; i++) {
             double sum = 0, magnitude = 0;
@@ -195,19 +195,19 @@ static void results_over_the_operands(void) {
     uint64_t state = 6;
     pvg_array *a = random_array(PVG_FLOAT32, SHAPE(33, 33), &state),
               *b = random_array(PVG_FLOAT32, SHAPE(33, 33), &state);
-    pvg_array *c = MADE(pvg_matmul(a, b, NULL));
+    pvg_array *c = MADE(pvg_matmul(a, b, PVG_PRECISION_DEFAULT, NULL));
     float *expected = host_copy(c);
-    CHECK(pvg_matmul(a, b, a) == a);
+    CHECK(pvg_matmul(a, b, PVG_PRECISION_DEFAULT, a) == a);
     CHECK_ARRAY(a, PVG_FLOAT32, SHAPE(33, 33), expected, 0);
     const int axes[2] = {1, 0};
     pvg_array *transposed = MADE(pvg_permute(c, axes)); /* a result that is not contiguous */
     free(expected);
     RELEASE(c);
-    c = MADE(pvg_matmul(b, b, NULL));
+    c = MADE(pvg_matmul(b, b, PVG_PRECISION_DEFAULT, NULL));
     expected = host_copy(c);
-    CHECK(pvg_matmul(b, b, transposed) == transposed);
+    CHECK(pvg_matmul(b, b, PVG_PRECISION_DEFAULT, transposed) == transposed);
     CHECK_ARRAY(transposed, PVG_FLOAT32, SHAPE(33, 33), expected, 0);
-    CHECK(pvg_matmul(b, b, b) == b);
+    CHECK(pvg_matmul(b, b, PVG_PRECISION_DEFAULT, b) == b);
     CHECK_ARRAY(b, PVG_FLOAT32, SHAPE(33, 33), expected, 0);
     free(expected);
     RELEASE(a, b, c, transposed);
@@ -218,13 +218,65 @@ static void shapes_that_do_not_match(void) {
               *scalar = MADE(pvg_array_empty(0, PVG_FLOAT32, SCALAR));
     pvg_array *batch2 = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(2, 3, 3))),
               *batch3 = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(3, 3, 3)));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(a, a, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(a, a, PVG_PRECISION_DEFAULT, NULL));
     CHECK(strstr(pvg_last_error(), "matmul") && strstr(pvg_last_error(), "(2, 3)"));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(a, scalar, NULL));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(scalar, a, NULL));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(batch2, batch3, NULL));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(a, batch2, a));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(a, scalar, PVG_PRECISION_DEFAULT, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(scalar, a, PVG_PRECISION_DEFAULT, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(batch2, batch3, PVG_PRECISION_DEFAULT, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(a, batch2, PVG_PRECISION_DEFAULT, a));
     RELEASE(a, scalar, batch2, batch3);
+}
+
+/* Small integers are exact in every precision; codes that there are not, are errors. */
+static void precisions(void) {
+    uint64_t state = 7;
+    pvg_array *a = random_array(PVG_FLOAT32, SHAPE(40, 70), &state),
+              *b = random_array(PVG_FLOAT32, SHAPE(70, 33), &state);
+    void *x = host_copy(a), *y = host_copy(b),
+         *expected = multiply_on_host(PVG_FLOAT32, x, y, 40, 70, 33);
+    for (int code = PVG_PRECISION_DEFAULT; code <= PVG_PRECISION_FP16; code++) {
+        int by_default = code == PVG_PRECISION_DEFAULT ? PVG_PRECISION_FLOAT32 : code;
+        CHECK_OK(pvg_set_option(PVG_OPTION_MATMUL_PRECISION, by_default));
+        pvg_array *c = MADE(pvg_matmul(a, b, code, NULL)),
+                  *d = MADE(pvg_matmul(a, b, PVG_PRECISION_DEFAULT, NULL));
+        CHECK_ARRAY(c, PVG_FLOAT32, SHAPE(40, 33), expected, 1e-300);
+        CHECK_ARRAY(d, PVG_FLOAT32, SHAPE(40, 33), expected, 1e-300);
+        RELEASE(c, d);
+    }
+    CHECK_OK(pvg_set_option(PVG_OPTION_MATMUL_PRECISION, PVG_PRECISION_FLOAT32));
+    static const int wrong[] = {-1, 7, 1000};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(a, b, wrong[i], NULL));
+        CHECK(strstr(pvg_last_error(), "matmul") && strstr(pvg_last_error(), "precision"));
+    }
+    free(x);
+    free(y);
+    free(expected);
+    RELEASE(a, b);
+}
+
+/* The portable kernel takes everything; one that cannot compute a product says so, and `out` stays
+ * as it was. */
+static void kernels_that_are_forced(void) {
+    uint64_t state = 8;
+    pvg_array *a = random_array(PVG_FLOAT32, SHAPE(33, 20), &state),
+              *b = random_array(PVG_FLOAT32, SHAPE(20, 37), &state),
+              *integers = random_array(PVG_INT64, SHAPE(20, 20), &state);
+    CHECK_OK(pvg_set_option(PVG_OPTION_MATMUL_KERNEL, PVG_MATMUL_TILED));
+    check_product(__LINE__, a, b);
+    check_product(__LINE__, integers, integers);
+    void *zeros = host_memory(PVG_INT64, 400);
+    pvg_array *out = array_of(PVG_INT64, SHAPE(20, 20), zeros);
+    for (int kernel = PVG_MATMUL_TILED + 1; kernel <= PVG_MATMUL_TINY; kernel++) {
+        CHECK_OK(pvg_set_option(PVG_OPTION_MATMUL_KERNEL, kernel)); /* none takes integers */
+        CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(integers, integers, PVG_PRECISION_DEFAULT, out));
+        CHECK(strstr(pvg_last_error(), "forced") && strstr(pvg_last_error(), "(20, 20)"));
+        CHECK_ARRAY(out, PVG_INT64, SHAPE(20, 20), zeros, 0);
+    }
+    free(zeros);
+    CHECK_OK(pvg_set_option(PVG_OPTION_MATMUL_KERNEL, PVG_MATMUL_AUTO));
+    check_product(__LINE__, integers, integers);
+    RELEASE(a, b, integers, out);
 }
 
 int main(void) {
@@ -239,5 +291,7 @@ int main(void) {
     RUN(accuracy);
     RUN(results_over_the_operands);
     RUN(shapes_that_do_not_match);
+    RUN(precisions);
+    RUN(kernels_that_are_forced);
     return finish();
 }

@@ -2,8 +2,9 @@
 
 NumPy differs in some places, which are spelled out here: float functions of integers, weak floats
 beside integers, sums in more precision, zeros of either sign in maximum and minimum, casts of
-floats that an integer dtype cannot hold. NumPy's warnings (division by zero, overflow) stay as they
-are and follow numpy.errstate. backends/__init__.py lists the methods.
+floats that an integer dtype cannot hold. float16 and bfloat16 operands become float32, and the
+result is rounded once. NumPy's warnings (division by zero, overflow) stay as they are and follow
+numpy.errstate. backends/__init__.py lists the methods.
 """
 
 import functools
@@ -13,9 +14,21 @@ import warnings
 
 import numpy as np
 
-from ..dtypes import inexact, is_float, is_integer, promote_scalar
+from ..dtypes import (
+    float32,
+    host_dtype,
+    inexact,
+    is_bfloat16,
+    is_float,
+    is_half,
+    is_integer,
+    promote,
+    promote_scalar,
+    supported,
+)
 from ..errors import OutOfMemoryError
-from ..native.abi import Activation, Memory, Operation
+from ..native.abi import Memory, Operation
+from . import cpu_layers
 
 
 def _reports_memory(method):
@@ -50,11 +63,12 @@ class CpuBackend:
 
     @_reports_memory
     def empty(self, shape, dtype):
-        return np.empty(shape, dtype)
+        return np.empty(shape, host_dtype(dtype))
 
     def describe(self, data):
         itemsize = data.dtype.itemsize
-        return data.dtype, data.shape, tuple([stride // itemsize for stride in data.strides])
+        strides = tuple([stride // itemsize for stride in data.strides])
+        return supported(data.dtype), data.shape, strides
 
     @_reports_memory
     def from_host(self, source):
@@ -62,7 +76,7 @@ class CpuBackend:
             return np.asarray(np.not_equal(source.view(np.uint8), 0), order="C")
         return np.array(source, order="C")
 
-    def to_host(self, data):
+    def to_host(self, data, into=None):
         return data
 
     def pointer(self, data):
@@ -93,41 +107,63 @@ class CpuBackend:
 
     @_reports_memory
     def unary(self, code, a, out):
-        return store(_UNARY[code](a), out)
+        dtype, (a,) = computable(a)
+        return store(finished(_UNARY[code](a), dtype), out)
 
     @_reports_memory
     def binary(self, code, a, b, out):
-        return store(_BINARY[code](a, b), out)
+        dtype, (a, b) = computable(a, b)
+        return store(finished(_BINARY[code](a, b), dtype), out)
 
     def scalar(self, code, a, value, side, out):
         dtype = promote_scalar(a.dtype, value)
         dtype = inexact(dtype) if code == Operation.DIVIDE else dtype
-        a = a.astype(dtype, copy=False)
+        a = cast(a, dtype)
         exact = code in _COMPARISONS and is_integer(dtype)  # NumPy compares with any integer
-        other = value if exact else scalar(value, dtype)
+        if exact:
+            left, right = (a, value) if side else (value, a)
+            return store(_BINARY[code](left, right), out)
+        other = scalar(value, dtype)
         return self.binary(code, a, other, out) if side else self.binary(code, other, a, out)
 
     @_reports_memory
     def where(self, condition, a, b, out):
         if condition.dtype.kind != "b":
             raise TypeError(f"where: the condition must be bool, not {condition.dtype}")
-        return store(np.where(condition, a, b), out)
+        dtype = promote(a.dtype, b.dtype)
+        return store(np.where(condition, cast(a, dtype), cast(b, dtype)), out)
 
     @_reports_memory
     def reduce(self, code, a, axes, keepdims, out):
         if code == Operation.ARGMAX:
-            result = np.argmax(a, axis=None if axes is None else axes[0], keepdims=keepdims)
-        else:
-            result = _REDUCE[code](a, axes, keepdims)
-        return store(result, out)
+            axis = None if axes is None else axes[0]
+            return store(np.argmax(widened(a), axis=axis, keepdims=keepdims), out)
+        return store(_REDUCE[code](widened(a), axes, keepdims, supported(a.dtype)), out)
 
     @_reports_memory
-    def matmul(self, a, b, out):
-        return store(np.matmul(a, b), out)
+    def matmul(self, a, b, precision, out):
+        dtype, (a, b) = computable(a, b)
+        return store(finished(np.matmul(a, b), dtype), out)
 
     @_reports_memory
-    def dense(self, x, weight, bias, activation, out):
-        return store(dense(x, weight, bias, activation), out)
+    def dense(self, x, weight, bias, activation, precision, preactivation, out):
+        operands = [operand for operand in (x, weight, bias) if operand is not None]
+        check_floats("dense", operands)
+        dtype, operands = computable(*operands)
+        z = cpu_layers.preactivation(*operands)
+        if preactivation is not None:
+            store(finished(z, dtype), preactivation)
+        return store(finished(cpu_layers.ACTIVATIONS[activation](z), dtype), out)
+
+    @_reports_memory
+    def dense_backward(self, gradient, x, weight, preactivation, activation, precision):
+        operands = [a for a in (gradient, x, weight, preactivation) if a is not None]
+        check_floats("dense_backward", operands)
+        dtype, _ = computable(gradient, x, weight)
+        operands = [widened(cast(operand, dtype)) for operand in operands]
+        before = operands[3] if preactivation is not None else None
+        dx, dweight, dbias = cpu_layers.backward(*operands[:3], before, activation)
+        return [finished(dx, dtype), finished(dweight, dtype), rounded(dbias, dtype)]
 
     # Views
 
@@ -191,39 +227,97 @@ def store(result, out):
         return result
     if out.shape != result.shape:
         raise ValueError(f"out has shape {out.shape}, the result has {result.shape}")
-    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+    kinds = [float32 if is_bfloat16(x.dtype) else x.dtype for x in (result, out)]
+    if not np.can_cast(*kinds, "same_kind"):
         raise TypeError(
             f"cannot cast the result from {result.dtype} to out's {out.dtype} "
             'with casting rule "same_kind"'
         )
+    if is_bfloat16(out.dtype):
+        result = rounded(result, out.dtype)
+    elif is_bfloat16(result.dtype):
+        result = widened(result)  # ml_dtypes knows no cast to float16
     np.copyto(out, result, casting="same_kind")
     return out
 
 
 def scalar(value, dtype):
     """Return a Python scalar as a 0-d ndarray; OverflowError: an integer the dtype cannot hold."""
-    if dtype.kind != "f":
+    if not is_float(dtype):
         return np.asarray(value, dtype)
     number = np.asarray(value)
     if number.dtype == object:  # an integer beyond 64 bits
         number = np.asarray(float(value))
     with np.errstate(over="ignore"):
-        return number.astype(dtype)
+        return rounded(number, dtype)
 
 
 def cast(a, dtype):
     """Return `a` in another dtype (itself if it has it), with floats clamped and NaN as 0."""
     if a.dtype == dtype:
         return a
+    a = widened(a)
     if not (is_float(a.dtype) and is_integer(dtype)):
         with np.errstate(over="ignore"):
-            return a.astype(dtype, order="C")
+            return rounded(a, dtype)
     limits = np.iinfo(dtype)
     below, above = a < limits.min, a >= float(limits.max + 1)  # powers of two: exact in any float
     result = np.where(below | above | np.isnan(a), 0, a).astype(dtype, order="C")
     result[below] = limits.min
     result[above] = limits.max
     return result
+
+
+def rounded(a, dtype):
+    """Return `a` in another dtype, with floats rounded once, to the nearest."""
+    if is_bfloat16(dtype) and a.dtype != float32:  # ml_dtypes rounds to float32 first
+        a = rounded_to_odd(a) if a.dtype.itemsize > 2 else a.astype(float32)
+    return a.astype(host_dtype(dtype), order="C", copy=False)
+
+
+def rounded_to_odd(a):
+    """Return numbers as float32: exact, or of the two around it the one whose last bit is 1.
+
+    Rounding that to fewer bits gives what rounding the number itself gives (cuda/runtime/half.cuh).
+    """
+    wide = a
+    if a.dtype.kind in "iu" and a.dtype.itemsize == 8:  # more digits than a double has
+        dropped = a.dtype.type(2**11 - 1)
+        odd = (a | ((a & dropped) + dropped)) & ~dropped
+        wide = np.where((a < 2**53) & (a > -(2**53)) if a.dtype.kind == "i" else a < 2**53, a, odd)
+    wide = wide.astype(np.float64)
+    nearest = wide.astype(float32)
+    away = np.abs(nearest.astype(np.float64)) > np.abs(wide)  # from zero
+    inexact = (nearest != wide) & ~np.isnan(wide)
+    return ((nearest.view(np.uint32) - away) | inexact).astype(np.uint32).view(float32)
+
+
+def widened(a):
+    """Return float16 and bfloat16 as float32, anything else as it is."""
+    return a.astype(float32) if is_half(a.dtype) else a
+
+
+def computable(*operands):
+    """Return the dtype of a result, and the operands as NumPy is to compute with them."""
+    dtypes = [operand.dtype for operand in operands]
+    if not any(is_half(dtype) for dtype in dtypes):
+        return functools.reduce(np.promote_types, dtypes), operands
+    dtype = functools.reduce(promote, dtypes)
+    if is_half(dtype):
+        operands = [cast(operand, dtype) for operand in operands]
+    return dtype, [widened(operand) for operand in operands]
+
+
+def finished(result, dtype):
+    """Return the float32 result of operands that are promoted to a half dtype in that dtype."""
+    result = np.asarray(result)
+    return rounded(result, dtype) if is_half(dtype) and result.dtype == float32 else result
+
+
+def check_floats(name, operands):
+    for operand in operands:
+        if not is_float(operand.dtype):
+            raise TypeError(f"{name} takes float arrays, not {operand.dtype}")
 
 
 def floats(a):
@@ -240,15 +334,7 @@ def negative(a):
 def relu(a):
     if a.dtype.kind == "b":
         raise TypeError("relu does not take bool")
-    result = np.maximum(a, a.dtype.type(0))
-    return result + a.dtype.type(0)  # -0.0 becomes 0.0
-
-
-def sigmoid(a):
-    """1 / (1 + exp(-a)), with exp of negative numbers only: no overflow, no digits lost."""
-    a = floats(a)
-    e = np.exp(-np.abs(a))
-    return np.where(a >= 0, a.dtype.type(1), e) / (1 + e)
+    return cpu_layers.relu(a)
 
 
 def subtract(a, b):
@@ -278,18 +364,21 @@ def minimum(a, b):
     return result
 
 
-def sum(a, axes, keepdims):
-    if not is_float(a.dtype):
+# Reductions of `a`; dtype: that of the operand, which if a half is in `a` as float32.
+
+
+def sum(a, axes, keepdims, dtype):
+    if not is_float(dtype):
         return np.sum(a, axis=axes, keepdims=keepdims)
-    return total(a, axes, keepdims).astype(a.dtype)
+    return rounded(total(a, axes, keepdims), dtype)
 
 
-def mean(a, axes, keepdims):
+def mean(a, axes, keepdims, dtype):
     count = math.prod(a.shape if axes is None else [a.shape[i] for i in axes])
     if count == 0:
         warnings.warn("mean of no elements", RuntimeWarning, stacklevel=2)
     with np.errstate(invalid="ignore"):  # 0 / 0
-        return (total(a, axes, keepdims) / np.float64(count)).astype(inexact(a.dtype))
+        return rounded(total(a, axes, keepdims) / np.float64(count), inexact(dtype))
 
 
 def total(a, axes, keepdims):
@@ -305,7 +394,7 @@ def total(a, axes, keepdims):
         result = high * 2.0**32 + low
     else:
         result = np.sum(a, axis=axes, keepdims=keepdims, dtype=np.float64)
-    return result + 0.0
+    return np.asarray(result + 0.0)
 
 
 def compensated_sum(a, axes, keepdims):
@@ -325,41 +414,26 @@ def compensated_sum(a, axes, keepdims):
             lost = (x - (both - part)) + (y - part) + errors[:half] + errors[half : 2 * half]
             sums = np.concatenate([both, sums[2 * half :]])
             errors = np.concatenate([lost, errors[2 * half :]])
-        rounded = sums.sum(axis=0)  # of one row, or none
-        result = rounded + errors.sum(axis=0)
-    result = np.where(np.isnan(result), rounded, result)
+        nearest = sums.sum(axis=0)  # of one row, or none
+        result = nearest + errors.sum(axis=0)
+    result = np.where(np.isnan(result), nearest, result)
     return np.expand_dims(result, axes) if keepdims else result
 
 
-def largest(a, axes, keepdims):
+def largest(a, axes, keepdims, dtype):
     result = np.max(a, axis=axes, keepdims=keepdims)
     if is_float(a.dtype) and not result.all():  # 0.0 if there is one, and not only -0.0
         positive = np.any((a == 0) & ~np.signbit(a), axis=axes, keepdims=keepdims)
         result = np.where((result == 0) & positive, a.dtype.type(0), result)
-    return result
+    return rounded(np.asarray(result), dtype)
 
 
-def smallest(a, axes, keepdims):
+def smallest(a, axes, keepdims, dtype):
     result = np.min(a, axis=axes, keepdims=keepdims)
     if is_float(a.dtype) and not result.all():
         negative_zero = np.any((a == 0) & np.signbit(a), axis=axes, keepdims=keepdims)
         result = np.where((result == 0) & negative_zero, -a.dtype.type(0), result)
-    return result
-
-
-def dense(x, weight, bias, activation):
-    operands = [operand for operand in (x, weight, bias) if operand is not None]
-    for operand in operands:
-        if not is_float(operand.dtype):
-            raise TypeError(f"dense takes float arrays, not {operand.dtype}")
-    if x.ndim < 1 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
-        raise ValueError(f"dense: x {x.shape} and weight {weight.shape} do not fit")
-    if bias is not None and bias.shape != weight.shape[:1]:
-        raise ValueError(f"dense: bias {bias.shape} and weight {weight.shape} do not fit")
-    result = np.matmul(x, weight.T)
-    if bias is not None:
-        result = result + bias
-    return _ACTIVATIONS[activation](result)
+    return rounded(np.asarray(result), dtype)
 
 
 _UNARY = {
@@ -369,8 +443,10 @@ _UNARY = {
     Operation.LOG: lambda a: np.log(floats(a)),
     Operation.SQRT: lambda a: np.sqrt(floats(a)),
     Operation.TANH: lambda a: np.tanh(floats(a)),
-    Operation.SIGMOID: sigmoid,
+    Operation.SIGMOID: lambda a: cpu_layers.sigmoid(floats(a)),
     Operation.RELU: relu,
+    Operation.GELU: lambda a: cpu_layers.gelu(floats(a)),
+    Operation.SILU: lambda a: cpu_layers.silu(floats(a)),
 }
 _BINARY = {
     Operation.ADD: np.add,
@@ -392,10 +468,4 @@ _REDUCE = {
     Operation.MEAN: mean,
     Operation.MAX: largest,
     Operation.MIN: smallest,
-}
-_ACTIVATIONS = {
-    Activation.ACTIVATION_NONE: lambda a: a,
-    Activation.ACTIVATION_SIGMOID: sigmoid,
-    Activation.ACTIVATION_TANH: np.tanh,
-    Activation.ACTIVATION_RELU: relu,
 }

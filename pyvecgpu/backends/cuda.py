@@ -4,11 +4,12 @@ unary, binary, where, matmul and dense are the C functions themselves; backends/
 the methods and says what they return.
 """
 
-from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64
+import contextlib
+from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
 
 import numpy as np
 
-from ..dtypes import CODES, DTYPES
+from ..dtypes import CODES, DTYPES, host_dtype, supported
 from ..native.abi import MAX_NDIM, Memory, Operation, ScalarKind
 from ..native.library import raise_last_error
 
@@ -65,7 +66,7 @@ class CudaBackend:
         return DTYPES[info[0]], tuple(info[3 : 3 + n]), tuple(info[3 + n : 3 + 2 * n])
 
     def from_host(self, source):
-        data = self.empty(source.shape, source.dtype)
+        data = self.empty(source.shape, supported(source.dtype))
         if data is not None:
             try:
                 self.copy_from_host(source, data)
@@ -78,11 +79,30 @@ class CudaBackend:
         strides = None if source.flags.c_contiguous else _Int64s[source.ndim](*source.strides)
         self.check(self.library.pvg_copy_from_host(data, source.ctypes.data, strides))
 
-    def to_host(self, data):
+    def to_host(self, data, into=None):
         dtype, shape, _ = self.describe(data)
-        result = np.empty(shape, dtype)
-        self.check(self.library.pvg_copy_to_host(data, result.ctypes.data, None))
+        dtype = host_dtype(dtype)
+        if into is not None and into.dtype == dtype and into.flags.writeable:
+            result = into
+        else:
+            result = np.empty(shape, dtype)
+        strides = None if result.flags.c_contiguous else _Int64s[result.ndim](*result.strides)
+        self.check(self.library.pvg_copy_to_host(data, result.ctypes.data, strides))
         return result
+
+    @contextlib.contextmanager
+    def own_stream(self):
+        """Let the calling thread, which has chosen no stream, work on a new one."""
+        library, index = self.library, self.device.index
+        stream = library.pvg_stream_create(index)
+        if stream is None:
+            self.fail()
+        try:
+            self.check(library.pvg_stream_set_current(stream, index))
+            yield
+        finally:
+            library.pvg_stream_set_current(None, index)
+            library.pvg_stream_release(stream)
 
     def copy(self, source, destination):
         self.check(self.library.pvg_copy(source, destination))
@@ -145,6 +165,16 @@ class CudaBackend:
         if axes is None:
             return reduce(code, a, -1, None, keepdims, out)
         return reduce(code, a, len(axes), _Ints[len(axes)](*axes), keepdims, out)
+
+    def dense_backward(self, gradient, x, weight, preactivation, activation, precision):
+        results = [c_void_p() for _ in range(3)]
+        places = [byref(result) for result in results]
+        self.check(
+            self.library.pvg_dense_backward(
+                gradient, x, weight, preactivation, activation, precision, *places
+            )
+        )
+        return [result.value for result in results]
 
     # Views
 

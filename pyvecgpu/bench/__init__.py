@@ -1,11 +1,13 @@
-"""Measurements, `python -m pyvecgpu bench streaming|matmul|overhead|article`.
+"""Measurements, `python -m pyvecgpu bench streaming|matmul|ladder|...`.
 
     streaming   memory-bound operations, in bytes a second
     matmul      matrix products and the dense layer, in floating-point operations a second
+    ladder      one product by every kernel, from the lessons' naive one on
+    transfers   from NumPy to the device and back, by the host's clock
     overhead    what a call costs the host, and the import
     article     C loops, NumPy and the GPU from small to large: where a GPU pays off
 
-The first three measure pyvecgpu beside its peers; the last one also makes pictures and a page.
+All but the last measure pyvecgpu beside its peers; that one makes pictures and a page.
 
 timing.py says how: device events, warm-up, the median of interleaved rounds, checked results. Every
 figure that is printed was measured in that run; `--json` keeps them all, docs/measured has some.
@@ -22,12 +24,21 @@ import sys
 
 import pyvecgpu as vg
 
-from ..errors import PyVecGPUError
-from . import article, machine, matmul, overhead, streaming, timing
+from ..errors import DeviceUnavailableError, PyVecGPUError
+from . import article, ladder, machine, matmul, overhead, streaming, timing, transfers
 from .libraries import PEERS, open_libraries
 
-BENCHMARKS = {"streaming": streaming, "matmul": matmul, "overhead": overhead}
-REST = {"streaming": 0.0, "matmul": 0.5}  # products heat the card
+BENCHMARKS = {
+    "streaming": streaming,
+    "matmul": matmul,
+    "ladder": ladder,
+    "transfers": transfers,
+    "overhead": overhead,
+}
+# Products heat the card, so it rests between rows and before each turn.
+REST = {"matmul": 0.3, "ladder": 0.3}  # seconds
+PAUSE = {"matmul": 0.02, "ladder": 0.02}
+ROUNDS = {"matmul": 15, "ladder": 15}
 
 
 def say(text=""):
@@ -124,7 +135,8 @@ def run(device, arguments, file):
     elif device.type == "sim":
         say("The simulated card's times say nothing about a GPU; they show that the command works.")
     quick = arguments.quick or device.type == "sim"
-    libraries = open_libraries(device, peers, quick)
+    graphs = arguments.benchmark == "matmul"
+    libraries = open_libraries(device, peers, quick, graphs)
     measured = run_overhead if arguments.benchmark == "overhead" else run_rows
     table = measured(arguments.benchmark, device, libraries, quick)
     verdicts = [goal.judge(results_of(table)) for goal in BENCHMARKS[arguments.benchmark].GOALS]
@@ -179,25 +191,30 @@ def redraw(arguments):
     return 0
 
 
-# Rates: streaming and matmul ----------------------------------------------------------------------
+# Rates: streaming, matmul and transfers -----------------------------------------------------------
 
 
 def run_rows(benchmark, device, libraries, quick):
-    """Measure and print the rows of streaming or matmul; return them as a list of dicts."""
+    """Measure and print the rows of a benchmark of rates; return them as a list of dicts."""
     on_gpu = device.type == "cuda" and not quick
     size = "quick" if quick else "cpu" if device.type == "cpu" else "full"
-    rows = BENCHMARKS[benchmark].rows(size)
+    rows = [row for row in BENCHMARKS[benchmark].rows(size) if row.able(device)]
+    if not rows:
+        raise DeviceUnavailableError(f"{benchmark} needs a GPU, or the simulated card")
     pool = timing.pool_for(rows)
     effort = timing.Effort(
-        rounds=timing.ROUNDS if on_gpu else 5,
-        rest=REST[benchmark] if on_gpu else 0.0,
+        rounds=ROUNDS.get(benchmark, timing.ROUNDS) if on_gpu else 5,
+        rest=REST.get(benchmark, 0.0) if on_gpu else 0.0,
         cache_bytes=device.limits.l2_cache_size if on_gpu else 0,
         batch_seconds=timing.BATCH_SECONDS if on_gpu else 0.0,
+        pause=PAUSE.get(benchmark, 0.0) if on_gpu else 0.0,
+        graphs=benchmark == "matmul" and on_gpu,
     )
+    measure = transfers.measure if benchmark == "transfers" else timing.measure
     table = []
     for row in rows:
         clocks = []
-        results = timing.measure(
+        results = measure(
             row, libraries, pool, effort, lambda seen=clocks: seen.append(machine.clocks(device))
         )
         say(rate_line(row, results))

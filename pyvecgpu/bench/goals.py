@@ -55,3 +55,20 @@ class Beyond:
             return Verdict(goal, None, " us more", None)
         beyond = (results["pyvecgpu"].seconds - results[self.base].seconds) * 1e6
         return Verdict(goal, float(beyond), " us more", bool(beyond <= self.most))
+
+
+@dataclass
+class Within:
+    """pyvecgpu does a row's work in at most so many seconds."""
+
+    row: str
+    most: float
+
+    def judge(self, table):
+        """Return the Verdict for a table, as Ratio.judge."""
+        goal = f"{self.row}: at most {self.most * 1e3:g} ms"
+        results = table.get(self.row, {})
+        if "pyvecgpu" not in results:
+            return Verdict(goal, None, " ms", None)
+        seconds = results["pyvecgpu"].seconds
+        return Verdict(goal, float(seconds * 1e3), " ms", bool(seconds <= self.most))

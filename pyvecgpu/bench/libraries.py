@@ -14,6 +14,8 @@ import numpy as np
 
 import pyvecgpu as vg
 
+from .timing import BFLOAT16
+
 FILL = 2**28  # float32 elements, multiplied in place: about half a millisecond on an H200
 
 
@@ -27,8 +29,8 @@ class Library:
         self.filler = None
         self.fill_seconds = 0.0
 
-    def put(self, host):
-        """Return a new device array with the values of a NumPy array."""
+    def put(self, host, dtype=None):
+        """Return a new device array with the values of a NumPy array, by default in its dtype."""
         raise NotImplementedError
 
     def get(self, array):
@@ -50,6 +52,13 @@ class Library:
     def fill(self):
         """Enqueue work that keeps the device busy for `fill_seconds`."""
         raise NotImplementedError
+
+    def recorded(self, work):
+        """Return a function that does the same work again, and whether it costs the host nothing.
+
+        Where a library can, the work is recorded as a CUDA graph.
+        """
+        return work, False
 
     def prepare(self):
         """Make the filler, and time it."""
@@ -80,6 +89,7 @@ class Pyvecgpu(Library):
         super().__init__(vg)
         self.device = device
         self.backend = device.backend
+        self.torch = self.stream = self.wrapped = None
         self.events = []
         for _ in range(2):
             self.events.append(self._made(self.backend.library.pvg_event_create(device.index)))
@@ -87,16 +97,40 @@ class Pyvecgpu(Library):
     def __del__(self):
         for event in self.events:
             self.backend.library.pvg_event_release(event)
+        if self.wrapped is not None:
+            self.backend.library.pvg_stream_set_current(None, self.device.index)
+            self.backend.library.pvg_stream_release(self.wrapped)
+
+    def record_with(self, torch):
+        """Work on a stream of PyTorch's from now on, whose graphs can record what is done there."""
+        self.torch, self.stream = torch, torch.cuda.Stream()
+        handle, index = self.stream.cuda_stream, self.device.index
+        self.wrapped = self._made(self.backend.library.pvg_stream_wrap(handle, index))
+        self.backend.check(self.backend.library.pvg_stream_set_current(self.wrapped, index))
+
+    def recorded(self, work):
+        if self.torch is None:
+            return work, False
+        graph = record(self.torch, self.stream, work)
+
+        def replay():
+            with self.torch.cuda.stream(self.stream):
+                graph.replay()
+
+        return replay, True
 
     def _made(self, handle):
         if handle is None:
             self.backend.fail()
         return handle
 
-    def put(self, host):
-        return vg.asarray(host, device=self.device)
+    def put(self, host, dtype=None):
+        array = vg.asarray(host, device=self.device)
+        return array if dtype is None else vg.astype(array, dtype, copy=False)
 
     def get(self, array):
+        if array.dtype == vg.bfloat16:  # NumPy has none
+            array = vg.astype(array, vg.float32)
         return array.numpy()
 
     def synchronize(self):
@@ -128,11 +162,12 @@ class PyvecgpuOnCpu(Library):
         self.device = device
         self.marks = [0.0, 0.0]
 
-    def put(self, host):
-        return vg.asarray(host, device=self.device)
+    def put(self, host, dtype=None):
+        array = vg.asarray(host, device=self.device)
+        return array if dtype is None else vg.astype(array, dtype, copy=False)
 
     def get(self, array):
-        return array.numpy()
+        return vg.astype(array, vg.float32).numpy() if array.dtype == vg.bfloat16 else array.numpy()
 
     def synchronize(self):
         pass
@@ -156,11 +191,16 @@ class Torch(Library):
         torch.cuda.set_device(index)
         self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
 
-    def put(self, host):
-        return self.module.from_numpy(np.ascontiguousarray(host)).cuda()
+    def put(self, host, dtype=None):
+        tensor = self.module.from_numpy(np.ascontiguousarray(host)).cuda()
+        return tensor.bfloat16() if dtype == BFLOAT16 else tensor
 
     def get(self, array):
-        return array.cpu().numpy()
+        return (array.float() if array.dtype == self.module.bfloat16 else array).cpu().numpy()
+
+    def recorded(self, work):
+        graph = record(self.module, self.module.cuda.Stream(), work)
+        return graph.replay, True
 
     def synchronize(self):
         self.module.cuda.synchronize()
@@ -187,7 +227,7 @@ class Cupy(Library):
         cupy.cuda.Device(index).use()
         self.events = [cupy.cuda.Event() for _ in range(2)]
 
-    def put(self, host):
+    def put(self, host, dtype=None):
         return self.module.asarray(host)
 
     def get(self, array):
@@ -207,17 +247,30 @@ class Cupy(Library):
         self.module.multiply(self.filler, self.module.float32(1), out=self.filler)
 
 
+def record(torch, stream, work):
+    """Return PyTorch's CUDA graph of what work() does on the stream."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        work()
+    return graph
+
+
 PEERS = {"torch": Torch, "cupy": Cupy}
 
 
-def open_libraries(device, peers, quick):
+def open_libraries(device, peers, quick, graphs=False):
     """Return pyvecgpu on the device, and on a GPU the peers named; ImportError: one is missing.
+
+    graphs: pyvecgpu's work is to be recorded, which it leaves to PyTorch, if that is a peer.
 
     quick: without the work that keeps a GPU busy until the first event.
     """
     if device.type == "cpu":
         return [PyvecgpuOnCpu(device)]
-    libraries = [Pyvecgpu(device), *(PEERS[name](device.index) for name in peers)]
+    ours, others = Pyvecgpu(device), [PEERS[name](device.index) for name in peers]
+    if graphs and "torch" in peers:
+        ours.record_with(next(other.module for other in others if other.name == "torch"))
+    libraries = [ours, *others]
     if device.type == "cuda" and not quick:
         for library in libraries:
             library.prepare()

@@ -1,9 +1,10 @@
-"""The measured figures in README.md, from docs/measured/*.json: `python -m pyvecgpu.bench.report`.
+"""The measured figures in the texts, from docs/measured/*.json: `python -m pyvecgpu.bench.report`.
 
 Run in the folder of the repository. The text between the markers in README.md is replaced by what
 the files say that `bench --json` wrote: tables, and from `bench article` its pictures, which lie in
-a folder named after the file. With --check it is only compared, and the exit code is 1 if it is out
-of date. No figure there is typed by hand.
+a folder named after the file. The pages in docs/lessons get what the lessons printed
+(lesson_pages.py), the README of the products its table of steps. With --check it is only compared,
+and the exit code is 1 if it is out of date. No figure there is typed by hand.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import json
 import sys
 from pathlib import Path
 
+from . import lesson_pages
 from .article.summary import ADDITION, PRODUCT
 from .overhead import IMPORT_ROW
 from .timing import rate_text
@@ -20,10 +22,14 @@ END = "<!-- measured: end -->"
 ARTICLE_BEGIN = "<!-- article: begin, written by python -m pyvecgpu.bench.report -->"
 ARTICLE_END = "<!-- article: end -->"
 PICTURES = {"vector-addition": ADDITION, "matrix-product": PRODUCT}
+LADDER = Path("cuda/kernels/matmul/README.md")
+LADDER_BEGIN = "<!-- ladder: begin, written by python -m pyvecgpu.bench.report -->"
+LADDER_END = "<!-- ladder: end -->"
 NONE = "Nothing has been measured yet."
 TITLES = {
     "streaming": "Memory-bound operations, float32",
     "matmul": "Products and dense layers",
+    "transfers": "From NumPy to the device and back",
     "overhead": "What a call costs the host",
 }
 
@@ -32,7 +38,7 @@ def read_reports(folder):
     """Return {path: report} of a folder, in the order of TITLES and then by file name."""
     paths = sorted(folder.glob("*.json"))
     reports = {path: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    names = [*TITLES, "article"]
+    names = [*TITLES, "ladder", "article", "lessons"]
     return dict(sorted(reports.items(), key=lambda item: names.index(item[1]["benchmark"])))
 
 
@@ -55,6 +61,24 @@ def render_article(reports):
                     lines += [f"![{title}]({picture.as_posix()})", ""]
             sentences = [*report["ratios"], *with_numpy(report)]
             parts.append("\n".join([*lines, *(f"- {sentence}" for sentence in sentences)]))
+    return "\n\n".join(parts) if parts else NONE
+
+
+def render_ladder(reports):
+    """Return the table of the steps of bench ladder, between LADDER_BEGIN and LADDER_END."""
+    parts = []
+    for report in reports.values():
+        if report["benchmark"] != "ladder":
+            continue
+        first = report["rows"][0]["results"]["pyvecgpu"]["seconds"]
+        lines = [about(report), "", "| step | where | rate | times the first | error |"]
+        lines.append("|---" * 5 + "|")
+        for row in report["rows"]:
+            result = row["results"]["pyvecgpu"]
+            rate = rate_text(row["work"], result["seconds"], row["unit"])
+            times, error = first / result["seconds"], result["error"]
+            lines.append(f"| {row['name']} | {row['note']} | {rate} | {times:.3g} | {error:.1e} |")
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) if parts else NONE
 
 
@@ -107,32 +131,44 @@ def sentence(goal):
 
 
 def replace(text, block, first=BEGIN, last=END):
-    """Return README's text with the block between two markers. ValueError: no markers."""
+    """Return a text with the block between two markers. ValueError: no markers."""
     before, begin, rest = text.partition(first)
     _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"README.md lacks the markers {first!r} and {last!r}")
+        raise ValueError(f"the text lacks the markers {first!r} and {last!r}")
     return f"{before}{first}\n\n{block}\n\n{last}{after}"
 
 
+def blocks_of(path, reports):
+    """Return (first marker, last marker, block) for each block of a README or a lesson's page."""
+    if path == LADDER:
+        return [(LADDER_BEGIN, LADDER_END, render_ladder(reports))]
+    if path.name == "README.md":
+        article = render_article(reports)
+        return [(BEGIN, END, render(reports)), (ARTICLE_BEGIN, ARTICLE_END, article)]
+    logs = [report for report in reports.values() if report["benchmark"] == "lessons"]
+    return lesson_pages.blocks(path.stem, logs, NONE)
+
+
 def main(argv=None):
-    """Write README.md, or with --check compare it; return the exit code."""
+    """Write the texts, or with --check compare them; return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m pyvecgpu.bench.report", description="Write measured figures to README.md."
+        prog="python -m pyvecgpu.bench.report", description="Write measured figures to the texts."
     )
     parser.add_argument("--check", action="store_true", help="compare only")
     arguments = parser.parse_args(argv)
-    readme = Path("README.md")
-    text = readme.read_text(encoding="utf-8")
     reports = read_reports(Path("docs/measured"))
-    new = replace(text, render(reports))
-    new = replace(new, render_article(reports), ARTICLE_BEGIN, ARTICLE_END)
-    if not arguments.check:
-        readme.write_text(new, encoding="utf-8")
-    elif new != text:
-        print("README.md: out of date; run python -m pyvecgpu.bench.report", file=sys.stderr)
-        return 1
-    return 0
+    out_of_date = False
+    for path in [Path("README.md"), LADDER, *sorted(Path("docs/lessons").glob("[0-9][0-9].md"))]:
+        text = new = path.read_text(encoding="utf-8")
+        for first, last, block in blocks_of(path, reports):
+            new = replace(new, block, first, last)
+        if new != text and arguments.check:
+            print(f"{path}: out of date; run python -m pyvecgpu.bench.report", file=sys.stderr)
+            out_of_date = True
+        elif new != text:
+            path.write_text(new, encoding="utf-8")
+    return 1 if out_of_date else 0
 
 
 if __name__ == "__main__":

@@ -19,18 +19,20 @@ BATCH_SECONDS = 1e-3  # of device time between two events, but
 MOST_CALLS = 100  # calls at most
 MOST_SETS = 256
 CHUNK = 2**24  # elements compared at a time
+BFLOAT16 = "bfloat16"  # NumPy has none: float32 values that it holds exactly, until they are put
 
 
 @dataclass
 class Row:
     """One line of a table.
 
-    operands: (shape, dtype) of each; out: (shape, dtype) of the result if all libraries are given
-    an array to write to, else None and each call makes its own. calls: for the name of a library
-    the function (module, *operands, out) that is timed. expected: from the operands, in float64,
-    what comes out. work: bytes that have to move or operations that have to be done, in a call;
-    unit: of work over time, "B/s" or "FLOP/s". error_allowed: the largest relative error, that is
-    norm(result - expected) over the norm of magnitude(*operands), by default of what is expected.
+    operands: (shape, dtype) of each, the dtype one of NumPy's or BFLOAT16; out: (shape, dtype) of
+    the result if all libraries are given an array to write to, else None and each call makes its
+    own. calls: for the name of a library the function (module, *operands, out) that is timed.
+    expected: from the operands, in float64, what comes out. work: bytes that have to move or
+    operations that have to be done, in a call; unit: of work over time, "B/s" or "FLOP/s".
+    error_allowed: the largest relative error, that is norm(result - expected) over the norm of
+    magnitude(*operands), by default of what is expected. able: whether a device can do the work.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Row:
     error_allowed: float
     magnitude: Callable | None = None
     note: str = ""
+    able: Callable = lambda device: True
 
 
 @dataclass
@@ -65,6 +68,8 @@ class Effort:
     rest: float = 0.0  # seconds between rows, in which the card cools down
     cache_bytes: int = 0  # of the card's L2; operands rotate over three times as much
     batch_seconds: float = BATCH_SECONDS
+    pause: float = 0.0  # seconds before each turn; then one batch to settle, and one that counts
+    graphs: bool = False  # batches are recorded, where a library can, and replayed
 
 
 def rate_text(work, seconds, unit):
@@ -87,8 +92,19 @@ class RandomPool:
     def take(self, shape, dtype):
         """Return an array that starts elsewhere in the sequence than the arrays before it."""
         start = next(self.taken) * 70_001 % self.SLACK
-        values = self.values[start : start + math.prod(shape)]
-        return values.reshape(shape).astype(dtype, copy=False)
+        values = self.values[start : start + math.prod(shape)].reshape(shape)
+        return rounded(values) if dtype == BFLOAT16 else values.astype(dtype, copy=False)
+
+
+def rounded(values):
+    """Return finite float32 values rounded to bfloat16, to the nearest even, as float32."""
+    bits = values.view(np.uint32)
+    even = (bits >> 16) & 1
+    return ((bits + (0x7FFF + even)) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def itemsize(dtype):
+    return 2 if dtype == BFLOAT16 else np.dtype(dtype).itemsize
 
 
 def pool_for(rows):
@@ -121,11 +137,16 @@ class Contender:
     def __init__(self, library, row, sets):
         self.library = library
         self.function = row.calls[library.name]
-        self.sets = [[library.put(host) for host in hosts] for hosts in sets]
+        dtypes = [dtype for _, dtype in row.operands]
+        self.sets = [
+            [library.put(host, dtype) for host, dtype in zip(hosts, dtypes, strict=True)]
+            for hosts in sets
+        ]
         if row.out is not None:
             shape, dtype = row.out
-            for arguments in self.sets:  # poisoned: what is not written is seen
-                arguments.append(library.put(np.full(shape, np.nan, dtype)))
+            poison = np.full(shape, np.nan, np.float32 if dtype == BFLOAT16 else dtype)
+            for arguments in self.sets:  # what is not written is seen
+                arguments.append(library.put(poison, dtype))
         self.rotation = itertools.cycle(self.sets)
         self.seconds = []
         self.errors = []
@@ -151,21 +172,38 @@ class Contender:
         host = (time.perf_counter() - began) / trial
         return self.library.device_seconds(lambda: self.run(trial), host * trial) / trial, host
 
-    def time(self, calls, host):
-        """Time so many calls, each of which takes the host so long."""
-        taken = self.library.device_seconds(lambda: self.run(calls), host * calls)
-        self.seconds.append(taken / calls)
+    def prepare(self, calls, host, effort):
+        """Get ready to be timed: so many calls a turn, each of which takes the host so long."""
+        self.calls, self.host_seconds = calls, host * calls
+        self.turn = lambda: self.run(calls)
+        if effort.graphs:
+            self.turn, is_recorded = self.library.recorded(self.turn)
+            self.host_seconds = 0.0 if is_recorded else self.host_seconds
+
+    def time(self, effort):
+        """Time one turn."""
+        if effort.pause:
+            self.library.synchronize()
+            time.sleep(effort.pause)
+            self.turn()
+        taken = self.library.device_seconds(self.turn, self.host_seconds)
+        self.seconds.append(taken / self.calls)
 
     def result(self, row, calls):
-        low, median, high = np.quantile(self.seconds, (0.25, 0.5, 0.75))
-        error = max(self.errors, key=lambda e: (math.isnan(e), e))
-        return Result(median, low, high, calls, error, not error <= row.error_allowed)
+        return summary(self.seconds, calls, self.errors, row.error_allowed)
+
+
+def summary(seconds, calls, errors, error_allowed):
+    """Return the Result of so many measured seconds a call and of the errors of some results."""
+    low, median, high = np.quantile(seconds, (0.25, 0.5, 0.75))
+    error = max(errors, key=lambda e: (math.isnan(e), e))
+    return Result(median, low, high, calls, error, not error <= error_allowed)
 
 
 def number_of_sets(row, cache_bytes):
     """How many sets of operands are three times the cache; at least one."""
     arrays = row.operands + ([row.out] if row.out is not None else [])
-    size = sum(math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in arrays)
+    size = sum(math.prod(shape) * itemsize(dtype) for shape, dtype in arrays)
     return max(1, min(MOST_SETS, math.ceil(3 * cache_bytes / size)))
 
 
@@ -187,11 +225,13 @@ def measure(row, libraries, pool, effort, watch=lambda: None):
         trials.append(contender.warm_up())
     slowest = max(device for device, _ in trials)
     calls = max(1, min(MOST_CALLS, round(effort.batch_seconds / max(slowest, 1e-9))))
+    for contender, (_, host) in zip(contenders, trials, strict=True):
+        contender.prepare(calls, host, effort)
     time.sleep(effort.rest)
     watch()
     for _ in range(effort.rounds):
-        for contender, (_, host) in zip(contenders, trials, strict=True):
-            contender.time(calls, host)
+        for contender in contenders:
+            contender.time(effort)
     watch()
     for contender in contenders:
         contender.check(expected, magnitude)

@@ -46,7 +46,7 @@ from .layout import (
     squeeze,
     transpose,
 )
-from .linalg import matmul
+from .linalg import get_matmul_precision, matmul, set_matmul_precision, tensordot, vecdot
 from .nn import dense, relu, sigmoid
 from .reductions import argmax, max, mean, min, sum
 
@@ -97,6 +97,7 @@ __all__ = [
     "expand_dims",
     "full",
     "full_like",
+    "get_matmul_precision",
     "greater",
     "greater_equal",
     "indexing",
@@ -121,13 +122,16 @@ __all__ = [
     "printing",
     "relu",
     "reshape",
+    "set_matmul_precision",
     "sigmoid",
     "sqrt",
     "squeeze",
     "subtract",
     "sum",
     "tanh",
+    "tensordot",
     "transpose",
+    "vecdot",
     "where",
     "zeros",
     "zeros_like",

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..array import Array, wrap
 from ..device import Device, resolve
-from ..dtypes import CODES, supported
+from ..dtypes import CODES, host_dtype, supported
 from ..native.abi import MAX_NDIM
 
 LARGEST = 2**63 - 1  # elements, and bytes, of one array
@@ -94,7 +94,8 @@ def host_array(value):
         raise ValueError(f"an array has at most {MAX_NDIM} dimensions, not {array.ndim}")
     if array.dtype in CODES:
         return array
-    return array.astype(supported(array.dtype.newbyteorder("=")))
+    dtype = supported(array.dtype.newbyteorder("="))
+    return array.astype(host_dtype(dtype), copy=False)
 
 
 def is_host(value):
@@ -151,15 +152,29 @@ class Operands:
             self.backend.fail()
         if self.raw_out is not None:
             return self.out
-        result = wrap(self.backend, data)
+        return self.give(wrap(self.backend, data))
+
+    def deliver_array(self, array):
+        """Return an Array that was computed without `out` to the caller, in `out` if there is one.
+
+        ValueError: another shape. TypeError: the cast is not "same_kind".
+        """
+        if self.raw_out is None:
+            return self.give(array)
+        return self.deliver(self.backend.cast(array.data, array.dtype, self.raw_out))
+
+    def give(self, result):
+        """Return an Array as what the caller gets: itself, or NumPy for NumPy."""
         if not self.host:
             return result
-        values = self.backend.to_host(result.data)
         if self.out is None:
+            values = self.backend.to_host(result.data)
             return values[()]  # a scalar instead of a 0-d array, as NumPy's functions do
-        if self.out.shape != values.shape:
-            raise ValueError(f"out has shape {self.out.shape}, the result has {values.shape}")
-        np.copyto(self.out, values, casting="same_kind")
+        if self.out.shape != result.shape:
+            raise ValueError(f"out has shape {self.out.shape}, the result has {result.shape}")
+        values = self.backend.to_host(result.data, self.out)
+        if values is not self.out:
+            np.copyto(self.out, values, casting="same_kind")
         return self.out
 
 

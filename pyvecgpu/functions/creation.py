@@ -11,8 +11,17 @@ import numpy as np
 
 from ..array import Array, wrap
 from ..device import Device, resolve
+from ..dtypes import (
+    bfloat16,
+    float32,
+    get_default_dtype,
+    int64,
+    is_float,
+    is_integer,
+    parse_dtype,
+    promote_scalar,
+)
 from ..dtypes import bool as bool_dtype
-from ..dtypes import get_default_dtype, int64, is_float, is_integer, parse_dtype, promote_scalar
 from ..dtypes import uint64 as uint64_dtype
 from .arguments import (
     check_shape,
@@ -49,8 +58,11 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
             dtype = get_default_dtype()
     else:
         values = host_array(obj)
-    if dtype is not None and dtype != values.dtype:
-        values = Device("cpu").backend.cast(normalized(values), dtype, None)
+    if dtype is None or dtype == values.dtype:
+        return wrap(backend, backend.from_host(values))
+    if dtype is bfloat16:  # the device can make it, NumPy perhaps not
+        return astype(from_host(values, backend), dtype)
+    values = Device("cpu").backend.cast(normalized(values), dtype, None)
     return wrap(backend, backend.from_host(values))
 
 
@@ -101,6 +113,8 @@ def _transfer(array, device):
     """Return an Array on a device: itself, or a copy."""
     if array.backend is device.backend:
         return array
+    if array.dtype is bfloat16 and "cpu" not in (array.device.type, device.type):
+        return astype(_transfer(astype(array, float32), device), bfloat16)  # without ml_dtypes
     return wrap(device.backend, device.backend.from_host(array.backend.to_host(array.data)))
 
 

@@ -3,13 +3,15 @@
 Operands are Arrays, NumPy arrays, and Python scalars beside at least one array; they are broadcast
 and promoted as in NumPy, with Python scalars weak. `out` is written and returned; it has the
 result's shape and may overlap the operands. `device` says where NumPy operands are computed.
-Float functions of bools and integers give the default float dtype.
+Float functions of bools and integers give the default float dtype. Large NumPy operands go through
+in parts (pipeline.py).
 """
 
 from ..array import Array, wrap
 from ..dtypes import bool as bool_dtype
 from ..dtypes import promote_scalar
 from ..native.abi import Operation
+from . import pipeline
 from .arguments import Operands, are_operands, is_scalar, strong
 
 
@@ -24,6 +26,10 @@ def unary(code, x, out=None, device=None):
     """Return operation `code` of pvg_unary."""
     if type(x) is Array and out is None and device is None:
         return wrap(x.backend, x.backend.unary(code, x.data, None))
+    if type(x) is not Array:
+        result = pipeline.compute(lambda x: unary(code, x), (x,), out, device)
+        if result is not None:
+            return result
     call = Operands(Operation(code).name.lower(), (x,), out, device)
     return call.deliver(call.backend.unary(code, call.arrays[0].data, call.raw_out))
 
@@ -34,6 +40,10 @@ def binary(code, x1, x2, out=None, device=None):
         backend = x1.backend
         if x2.backend is backend:
             return wrap(backend, backend.binary(code, x1.data, x2.data, None))
+    if type(x1) is not Array and type(x2) is not Array:
+        result = pipeline.compute(lambda a, b: binary(code, a, b), (x1, x2), out, device)
+        if result is not None:
+            return result
     call = Operands(Operation(code).name.lower(), (x1, x2), out, device)
     backend, (a, b), out = call.backend, call.arrays, call.raw_out
     if is_scalar(b):
@@ -149,6 +159,9 @@ def where(condition, x1, x2, /, *, out=None, device=None):
 
     TypeError: the condition is not bool.
     """
+    result = pipeline.compute(where, (condition, x1, x2), out, device)
+    if result is not None:
+        return result
     call = Operands("where", (condition, x1, x2), out, device)
     mask, a, b = call.arrays
     if is_scalar(mask):

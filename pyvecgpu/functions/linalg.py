@@ -1,19 +1,76 @@
-"""Products of matrices."""
+"""Products of matrices and vectors.
 
-from .arguments import Operands, are_operands, is_scalar
+Of float32 operands they are computed in a precision, by name:
+
+    "ieee"     a fused multiply-add a term, in float32
+    "float32"  as accurate, over the whole range of exponents, on tensor cores where that is faster;
+               the default
+    "fast32"   faster still: an error that is small against a row's or a column's largest element
+    "tf32", "bf16", "fp16"  operands rounded to that format, summed in float32
+
+Each is at least as accurate as its name says; a device without such units computes "ieee". Operands
+of other dtypes have one precision: float16 and bfloat16 are multiplied exactly and summed in
+float32, float64 in float64, integers exactly. The same operands give the same bits every time, and
+an item of a batch has the bits of the product of that item alone.
+"""
+
+import math
+
+from ..native.abi import Precision
+from .arguments import Operands, are_operands, is_scalar, parse_axes, parse_axis, parse_int
+from .layout import permute_dims, reshape
+
+PRECISIONS = {
+    "ieee": Precision.PRECISION_IEEE,
+    "float32": Precision.PRECISION_FLOAT32,
+    "fast32": Precision.PRECISION_FAST32,
+    "tf32": Precision.PRECISION_TF32,
+    "bf16": Precision.PRECISION_BF16,
+    "fp16": Precision.PRECISION_FP16,
+}
+_precision = "float32"
 
 
-def matmul(x1, x2, /, *, out=None, device=None):
+def get_matmul_precision():
+    """Return the precision of products that are given none; see set_matmul_precision."""
+    return _precision
+
+
+def set_matmul_precision(precision):
+    """Choose the precision of products of float32 operands that are given no `precision`.
+
+    precision: "ieee", "float32" (the default), "fast32", "tf32", "bf16" or "fp16"; for the whole
+    process. ValueError: another name.
+    """
+    global _precision
+    _code(precision)
+    _precision = precision
+
+
+def parse_precision(precision):
+    """Return a precision's code, of the default one for None. ValueError: no such name."""
+    return _code(_precision if precision is None else precision)
+
+
+def _code(precision):
+    try:
+        return int(PRECISIONS[precision])
+    except (KeyError, TypeError):
+        names = ", ".join(repr(name) for name in PRECISIONS)
+        raise ValueError(f"precision can be {names}, not {precision!r}") from None
+
+
+def matmul(x1, x2, /, *, precision=None, out=None, device=None):
     """Return the matrix product as numpy.matmul: (..., m, k) @ (..., k, n), batches broadcast.
 
-    1-D operands are a row and a column. Of bools it is the or of ands; integers wrap.
-    ValueError: shapes that do not fit, 0-d operands. TypeError: a Python scalar.
+    1-D operands are a row and a column. Of bools it is the or of ands; integers wrap. precision: a
+    name for this product of float32 operands, by default the one of set_matmul_precision.
+    ValueError: shapes that do not fit, 0-d operands, no such precision. TypeError: a Python scalar.
     """
-    if is_scalar(x1) or is_scalar(x2):
-        raise TypeError("matmul needs arrays; multiply by a scalar with *")
-    call = Operands("matmul", (x1, x2), out, device)
+    call = _operands("matmul", x1, x2, out, device)
     a, b = call.arrays
-    return call.deliver(call.backend.matmul(a.data, b.data, call.raw_out))
+    code = parse_precision(precision)
+    return call.deliver(call.backend.matmul(a.data, b.data, code, call.raw_out))
 
 
 def operator(left, right, out):
@@ -21,3 +78,73 @@ def operator(left, right, out):
     if not are_operands(left, right):
         return NotImplemented
     return matmul(left, right, out=out)
+
+
+def vecdot(x1, x2, /, *, axis=-1, precision=None, out=None, device=None):
+    """Return the sums of x1 * x2 along one axis, the other axes broadcast.
+
+    axis: a negative integer, counted from the end of both shapes, or a non-negative one if both
+    have as many dimensions. precision: see matmul. ValueError: the axis has another length in
+    x1 than in x2, or the other axes do not broadcast. AxisError: an operand has no such axis.
+    """
+    call = _operands("vecdot", x1, x2, out, device)
+    a, b = call.arrays
+    axis = parse_int(axis, "an axis")
+    if axis >= 0 and a.ndim != b.ndim:
+        raise ValueError("vecdot: operands of different dimensions need a negative axis")
+    a, b = (_to_last(operand, parse_axis(axis, operand.ndim)) for operand in (a, b))
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(f"vecdot: lengths {a.shape[-1]} and {b.shape[-1]} along the axis")
+    row, column = reshape(a, (*a.shape[:-1], 1, a.shape[-1])), reshape(b, (*b.shape, 1))
+    result = matmul(row, column, precision=precision)
+    return call.deliver_array(reshape(result, result.shape[:-2]))
+
+
+def tensordot(x1, x2, /, *, axes=2, precision=None, out=None, device=None):
+    """Return the sums of products over axes of x1 and as many of x2; their other axes stay.
+
+    axes: a number n, for the last n of x1 and the first n of x2, or two sequences of axes.
+    precision: see matmul. ValueError: not as many axes, or of different lengths. AxisError: no such
+    axis. TypeError: axes is neither.
+    """
+    call = _operands("tensordot", x1, x2, out, device)
+    a, b = call.arrays
+    summed_a, summed_b = _parse_tensordot_axes(axes, a.ndim, b.ndim)
+    lengths = [a.shape[axis] for axis in summed_a]
+    if lengths != [b.shape[axis] for axis in summed_b]:
+        raise ValueError(f"tensordot: shapes {a.shape} and {b.shape} do not fit along {axes}")
+    kept_a = [axis for axis in range(a.ndim) if axis not in summed_a]
+    kept_b = [axis for axis in range(b.ndim) if axis not in summed_b]
+    shape = [a.shape[axis] for axis in kept_a] + [b.shape[axis] for axis in kept_b]
+    k = math.prod(lengths)
+    rows = math.prod(a.shape[axis] for axis in kept_a)
+    columns = math.prod(b.shape[axis] for axis in kept_b)
+    left = reshape(permute_dims(a, (*kept_a, *summed_a)), (rows, k))
+    right = reshape(permute_dims(b, (*summed_b, *kept_b)), (k, columns))
+    return call.deliver_array(reshape(matmul(left, right, precision=precision), tuple(shape)))
+
+
+def _operands(name, x1, x2, out, device):
+    if is_scalar(x1) or is_scalar(x2):
+        raise TypeError(f"{name} needs arrays; multiply by a scalar with *")
+    return Operands(name, (x1, x2), out, device)
+
+
+def _to_last(array, axis):
+    others = [other for other in range(array.ndim) if other != axis]
+    return permute_dims(array, (*others, axis))
+
+
+def _parse_tensordot_axes(axes, ndim1, ndim2):
+    """Return the axes that are summed over, of x1 and of x2, counted from 0."""
+    if isinstance(axes, (tuple, list)):
+        if len(axes) != 2:
+            raise ValueError("tensordot: axes is a number, or two sequences of axes")
+        first, second = parse_axes(axes[0], ndim1), parse_axes(axes[1], ndim2)
+        if len(first) != len(second):
+            raise ValueError(f"tensordot: {len(first)} axes against {len(second)}")
+        return first, second
+    count = parse_int(axes, "axes")
+    if not 0 <= count <= min(ndim1, ndim2):
+        raise ValueError(f"tensordot: {count} axes of {ndim1} and {ndim2}")
+    return tuple(range(ndim1 - count, ndim1)), tuple(range(count))

@@ -2,10 +2,15 @@
 
 import numpy as np
 
+from ..dtypes import bfloat16, float32
+from .layout import astype
+
 
 def text(array, prefix):
     """Return the values as NumPy prints them, for a line that begins with `prefix`."""
     options = np.get_printoptions()
+    if array.dtype is bfloat16:
+        array = astype(array, float32)  # which NumPy prints whether or not ml_dtypes is there
     if array.device.type == "cpu":
         return np.array2string(array.data, separator=", " if prefix else " ", prefix=prefix)
     if array.size <= options["threshold"]:

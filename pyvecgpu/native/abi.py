@@ -7,7 +7,7 @@ member names are the header's without "PVG_". library.py binds from it; nothing 
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int64, c_longlong, c_void_p
 from enum import IntEnum
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 MAX_NDIM = 32
 
 
@@ -32,6 +32,8 @@ class DType(IntEnum):
     INT64 = 4
     UINT8 = 5
     UINT64 = 8
+    FLOAT16 = 9
+    BFLOAT16 = 10
     FLOAT32 = 11
     FLOAT64 = 12
 
@@ -52,6 +54,8 @@ class Operation(IntEnum):
     TANH = 6
     SIGMOID = 7
     RELU = 8
+    GELU = 9
+    SILU = 10
     ADD = 100
     SUBTRACT = 101
     MULTIPLY = 102
@@ -82,6 +86,36 @@ class Activation(IntEnum):
     ACTIVATION_SIGMOID = 1
     ACTIVATION_TANH = 2
     ACTIVATION_RELU = 3
+    ACTIVATION_GELU = 4
+    ACTIVATION_SILU = 5
+
+
+class Precision(IntEnum):
+    PRECISION_DEFAULT = 0
+    PRECISION_IEEE = 1
+    PRECISION_FLOAT32 = 2
+    PRECISION_FAST32 = 3
+    PRECISION_TF32 = 4
+    PRECISION_BF16 = 5
+    PRECISION_FP16 = 6
+
+
+class MatmulKernel(IntEnum):
+    MATMUL_AUTO = 0
+    MATMUL_TILED = 1
+    MATMUL_FFMA_128X256 = 2
+    MATMUL_FFMA_128X128 = 3
+    MATMUL_FFMA_64X128 = 4
+    MATMUL_FFMA_64X64 = 5
+    MATMUL_FFMA_64X32 = 6
+    MATMUL_FFMA_TMA = 7
+    MATMUL_TENSOR = 8
+    MATMUL_TENSOR_SM80 = 9
+    MATMUL_BF16X6 = 10
+    MATMUL_FP16X3 = 11
+    MATMUL_DMMA = 12
+    MATMUL_GEMV = 13
+    MATMUL_TINY = 14
 
 
 class Option(IntEnum):
@@ -89,6 +123,8 @@ class Option(IntEnum):
     OPTION_LAUNCH_LOG = 1
     OPTION_ALLOCATOR = 2
     OPTION_DEFAULT_FLOAT = 3
+    OPTION_MATMUL_PRECISION = 4
+    OPTION_MATMUL_KERNEL = 5
 
 
 class Allocator(IntEnum):
@@ -194,6 +230,8 @@ ENUMS = {
     "pvg_scalar_kind": ScalarKind,
     "pvg_operation": Operation,
     "pvg_activation": Activation,
+    "pvg_precision": Precision,
+    "pvg_matmul_kernel": MatmulKernel,
     "pvg_option": Option,
     "pvg_allocator": Allocator,
     "pvg_memory": Memory,
@@ -287,8 +325,12 @@ FUNCTIONS = {
     "pvg_binary_scalar": (array, [c_int, array, c_int, pointer, c_int, array]),
     "pvg_where": (array, [array, array, array, array]),
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, array]),
-    "pvg_matmul": (array, [array, array, array]),
-    "pvg_dense": (array, [array, array, array, c_int, array]),
+    "pvg_matmul": (array, [array, array, c_int, array]),
+    "pvg_dense": (array, [array, array, array, c_int, c_int, array, array]),
+    "pvg_dense_backward": (
+        c_int,
+        [array, array, array, array, c_int, c_int, *[POINTER(array)] * 3],
+    ),
     # Learning
     "pvg_learn": (
         c_int,

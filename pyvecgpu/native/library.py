@@ -120,6 +120,7 @@ class Library:
         chosen = settings.current()
         self.set_option(Option.OPTION_SYNC, chosen.sync)
         self.set_option(Option.OPTION_ALLOCATOR, chosen.allocator)
+        self.set_option(Option.OPTION_MATMUL_KERNEL, chosen.matmul)
         self.set_option(Option.OPTION_DEFAULT_FLOAT, dtypes.CODES[dtypes.get_default_dtype()])
         if chosen.launch_log is not None:
             self.set_option(Option.OPTION_LAUNCH_LOG, 1)

@@ -6,6 +6,8 @@
     PYVECGPU_MEMORY_LIMIT  bytes to hold on each device at most, such as 2000000 or 512M or 4G
     PYVECGPU_LIBRARY       absolute path of the library to load for "cuda"
     PYVECGPU_SIM_LIBRARY   absolute path of the library to load for "sim"
+    PYVECGPU_MATMUL        computes every product with this kernel (MatmulKernel in abi.py: tiled,
+                           gemv, ...) or fails; for tests
     PYVECGPU_LAUNCH_LOG    file to which the launched kernels are appended when the process ends
 
 They are read once, when a device is first used. An empty one counts as unset. A value that makes no
@@ -19,7 +21,7 @@ import sys
 import warnings
 from typing import NamedTuple
 
-from .abi import Allocator
+from .abi import Allocator, MatmulKernel
 
 PREFIX = "PYVECGPU_"
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -34,6 +36,7 @@ class Settings(NamedTuple):
     memory_limit: int | None
     library: str | None
     sim_library: str | None
+    matmul: MatmulKernel
     launch_log: str | None
 
 
@@ -65,6 +68,7 @@ def read(environment):
         memory_limit=_parse(values, "MEMORY_LIMIT", parse_bytes),
         library=_parse(values, "LIBRARY", _library),
         sim_library=_parse(values, "SIM_LIBRARY", _library),
+        matmul=_parse(values, "MATMUL", _matmul_kernel) or MatmulKernel.MATMUL_AUTO,
         launch_log=_parse(values, "LAUNCH_LOG", _writable),
     )
     for name in values:
@@ -104,6 +108,13 @@ def _allocator(text):
     if text not in ("pool", "direct", "debug"):
         raise ValueError("it can be pool, direct or debug")
     return Allocator[f"ALLOCATOR_{text.upper()}"]
+
+
+def _matmul_kernel(text):
+    kernels = {code.name.removeprefix("MATMUL_").lower(): code for code in MatmulKernel}
+    if text not in kernels:
+        raise ValueError(f"it can be {', '.join(kernels)}")
+    return kernels[text]
 
 
 def parse_bytes(text):

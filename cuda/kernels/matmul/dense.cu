@@ -1,50 +1,46 @@
-// One layer of a network in one launch: pvg_dense, activation(x @ weight.T + bias). It is the tiled
-// product of tile.cuh with bias and activation applied to the finished sums in registers; the
-// formulas are those of pvg_unary.
-#include "kernels/elementwise.cuh"
-#include "kernels/matmul/operands.cuh"
+// One layer of a network: pvg_dense, activation(x @ weight.T + bias). It is one product whose
+// kernel applies bias and activation to the finished sums; the formulas are in activation.cuh.
+#include "kernels/matmul/dense.cuh"
+#include "kernels/matmul/dispatch.cuh"
 
 namespace pvg {
-namespace {
 
-using matmul::group, matmul::Matrix, matmul::Pack, matmul::Product;
-
-// Not inlined: once in the kernel instead of once for each element of a microtile.
-template <class T>
-__device__ __attribute__((noinline)) Pack<T, group> activate(Pack<T, group> x, int activation) {
-    for (T &value : x.values) {
-        if (activation == PVG_ACTIVATION_SIGMOID) value = sigmoid(value);
-        if (activation == PVG_ACTIVATION_TANH) value = hyperbolic_tangent(value);
-        if (activation == PVG_ACTIVATION_RELU) value = relu(value);
-    }
-    return x;
+int check_activation(int activation) {
+    PVG_REQUIRE(activation >= PVG_ACTIVATION_NONE && activation <= PVG_ACTIVATION_SILU,
+                PVG_ERROR_VALUE, "unknown activation code %d", activation);
+    return PVG_OK;
 }
 
-// The epilogue of a layer. No bias: a null pointer.
-template <class T> struct Layer {
-    const T *bias;
-    int64_t bias_stride;
-    int activation;
+int Rows::open(Operation &op, const pvg_array *a, int dtype) {
+    PVG_PASS(as_dtype(op, a, dtype, &converted, &a));
+    PVG_PASS(as_contiguous(op, a, &straight, &a));
+    int64_t columns = a->shape[a->ndim - 1], shape[2] = {1, columns}, strides[2] = {columns, 1};
+    for (int i = 0; i < a->ndim - 1; i++) shape[0] *= a->shape[i];
+    PVG_PASS(new_view(a, 2, shape, strides, 0, false, &flat.array));
+    array = flat.array;
+    return PVG_OK;
+}
 
-    __device__ void operator()(T (&values)[group], int64_t column, int count) const {
-        Pack<T, group> x;
-#pragma unroll
-        for (int j = 0; j < group; j++)
-            x.values[j] =
-                bias && j < count ? values[j] + bias[(column + j) * bias_stride] : values[j];
-        if (activation != PVG_ACTIVATION_NONE) x = activate(x, activation);
-#pragma unroll
-        for (int j = 0; j < group; j++) values[j] = x.values[j];
-    }
-};
+int multiply(Operation &op, const pvg_array *a, int a_rows, const pvg_array *b, int b_columns,
+             int precision, const matmul::Epilogue &epilogue, pvg_array *c) {
+    if (c->size == 0) return PVG_OK;
+    matmul::Matrix left = {a, 0, a_rows, 1 - a_rows}, right = {b, 0, b_columns, 1 - b_columns};
+    Temporary straight_a, straight_b;
+    PVG_PASS(matmul::make_readable(op, &left, &straight_a));
+    PVG_PASS(matmul::make_readable(op, &right, &straight_b));
+    PVG_PASS(op.reads(left.array));
+    PVG_PASS(op.reads(right.array));
+    matmul::Problem problem = {c->dtype, precision, op.device, {}, 1, epilogue};
+    matmul::describe_product(left, right, c, 0, 1, &problem.product, &problem.items);
+    return matmul::launch_product(op, problem);
+}
 
-int check_layer(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
-                int activation) {
-    PVG_REQUIRE(activation >= PVG_ACTIVATION_NONE && activation <= PVG_ACTIVATION_RELU,
-                PVG_ERROR_VALUE, "unknown activation code %d", activation);
+namespace {
+
+int check_layer(const pvg_array *x, const pvg_array *weight, const pvg_array *bias) {
     for (const pvg_array *a : {x, weight, bias})
         PVG_REQUIRE(!a || dtype_kind(a->dtype) == Kind::floating, PVG_ERROR_TYPE,
-                    "takes float32 or float64, got %s", dtype_name(a->dtype));
+                    "takes a float dtype, got %s", dtype_name(a->dtype));
     PVG_REQUIRE(weight->ndim == 2, PVG_ERROR_VALUE, "weight must have shape (out, in), got %s",
                 shape_text(weight));
     PVG_REQUIRE(x->ndim > 0 && x->shape[x->ndim - 1] == weight->shape[1], PVG_ERROR_VALUE,
@@ -56,54 +52,80 @@ int check_layer(const pvg_array *x, const pvg_array *weight, const pvg_array *bi
     return PVG_OK;
 }
 
-int launch_dense(Operation &op, const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
-                 int activation, pvg_array *c) {
-    // Rows of x: axis 0 if there are two; else a batch of single ones, which lie evenly if x is
-    // contiguous.
-    int last = x->ndim - 1, row_axis = x->ndim == 2 ? 0 : -1;
-    Matrix rows = {x, row_axis < 0 ? last : 0, row_axis, last}, weights = {weight, 0, 0, 1};
-    Temporary straight_x, straight_weight;
-    if (row_axis < 0) PVG_PASS(as_contiguous(op, x, &straight_x, &rows.array));
-    if (row_axis == 0) PVG_PASS(matmul::make_readable(op, &rows, &straight_x));
-    PVG_PASS(matmul::make_readable(op, &weights, &straight_weight));
-    PVG_PASS(op.reads(rows.array));
-    PVG_PASS(op.reads(weights.array));
-    if (bias) PVG_PASS(op.reads(bias));
-    Product product;
-    int64_t batch;
-    matmul::describe_product(rows, weights, c, row_axis, last, &product, &batch);
-    return dispatch_float(c->dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        Layer<T> layer = {bias ? data<T>(bias) : nullptr, bias ? bias->strides[0] : 0, activation};
-        return matmul::launch_product<T>(op.stream, product, batch, layer);
-    });
+int check_preactivation(const pvg_array *before, int dtype, int ndim, const int64_t *shape,
+                        const pvg_array *const *others, int n) {
+    PVG_PASS(check_array(before, "preactivation"));
+    PVG_REQUIRE(before->dtype == dtype && same_shape(before, ndim, shape) &&
+                    is_contiguous(before) && !before->readonly,
+                PVG_ERROR_VALUE,
+                "preactivation has to be a contiguous array of shape %s and dtype %s that may be "
+                "written, got %s and %s",
+                shape_text(ndim, shape), dtype_name(dtype), shape_text(before),
+                dtype_name(before->dtype));
+    for (int i = 0; i < n; i++)
+        PVG_REQUIRE(!others[i] || (device_of(others[i]) == device_of(before) &&
+                                   !may_overlap(others[i], before)),
+                    PVG_ERROR_VALUE,
+                    "preactivation shares memory with another array, or is on another device");
+    return PVG_OK;
 }
 
-int run_dense(Operation &op, const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
-              int activation, pvg_array *out, Output *result) {
-    const pvg_array *operands[] = {x, weight, bias};
-    int device, dtype;
-    PVG_PASS(check_operands(operands, bias ? 3 : 2, &device));
-    PVG_PASS(check_layer(x, weight, bias, activation));
-    dtype = promote(x->dtype, weight->dtype);
-    if (bias) dtype = promote(dtype, bias->dtype);
+struct DenseCall {
+    const pvg_array *x, *weight, *bias;
+    int activation, precision;
+    pvg_array *preactivation, *out;
+};
+
+int launch_dense(Operation &op, const DenseCall &call, int dtype, pvg_array *c) {
+    Rows x, y, before;
+    Temporary converted_weight, converted_bias;
+    const pvg_array *weight, *bias = nullptr;
+    PVG_PASS(x.open(op, call.x, dtype));
+    PVG_PASS(as_dtype(op, call.weight, dtype, &converted_weight, &weight));
+    matmul::Epilogue epilogue;
+    epilogue.activation = call.activation;
+    if (call.bias) {
+        PVG_PASS(as_dtype(op, call.bias, dtype, &converted_bias, &bias));
+        PVG_PASS(op.reads(bias));
+        epilogue.bias = bias->data, epilogue.bias_stride = bias->strides[0];
+    }
+    if (call.preactivation) {
+        PVG_PASS(op.writes(call.preactivation));
+        epilogue.preactivation = call.preactivation->data;
+    }
+    PVG_PASS(y.open(op, c, dtype)); // contiguous: a view
+    return multiply(op, x.array, 0, weight, 0, call.precision, epilogue, y.flat.array);
+}
+
+int run_dense(Operation &op, DenseCall call, Output *result) {
+    const pvg_array *operands[] = {call.x, call.weight, call.bias, call.out};
+    int device, dtype, ndim, n = call.bias ? 3 : 2;
+    PVG_PASS(check_operands(operands, n, &device));
+    PVG_PASS(check_activation(call.activation));
+    PVG_PASS(check_layer(call.x, call.weight, call.bias));
+    PVG_PASS(matmul::check_precision(&call.precision));
+    dtype = promote(call.x->dtype, call.weight->dtype);
+    if (call.bias) dtype = promote(dtype, call.bias->dtype);
+    ndim = call.x->ndim;
     int64_t shape[PVG_MAX_NDIM];
-    for (int i = 0; i < x->ndim - 1; i++) shape[i] = x->shape[i];
-    shape[x->ndim - 1] = weight->shape[0];
+    for (int i = 0; i < ndim - 1; i++) shape[i] = call.x->shape[i];
+    shape[ndim - 1] = call.weight->shape[0];
+    if (call.preactivation)
+        PVG_PASS(check_preactivation(call.preactivation, dtype, ndim, shape, operands, 4));
 
     PVG_PASS(op.begin(device));
-    PVG_PASS(result->open(op, dtype, x->ndim, shape, out, nullptr, 0));
+    PVG_PASS(result->open(op, dtype, ndim, shape, call.out, nullptr, 0));
     pvg_array *c = result->array;
     if (c->size == 0) return PVG_OK;
-    Temporary converted_x, converted_weight, converted_bias, apart;
-    if (may_overlap(x, c) || may_overlap(weight, c) || (bias && may_overlap(bias, c))) {
-        PVG_PASS(new_array(device, dtype, x->ndim, shape, &apart.array));
+    Temporary apart;
+    bool overlaps = false;
+    for (int i = 0; i < n; i++) overlaps = overlaps || may_overlap(operands[i], c);
+    if (overlaps || !is_contiguous(c)) {
+        PVG_PASS(new_array(device, dtype, ndim, shape, &apart.array));
+        PVG_PASS(op.writes(apart.array));
         c = apart.array;
     }
-    PVG_PASS(as_dtype(op, x, dtype, &converted_x, &x));
-    PVG_PASS(as_dtype(op, weight, dtype, &converted_weight, &weight));
-    if (bias) PVG_PASS(as_dtype(op, bias, dtype, &converted_bias, &bias));
-    PVG_PASS(launch_dense(op, x, weight, bias, activation, c));
+    PVG_PASS(launch_dense(op, call, dtype, c));
     return apart.array ? copy_array(op, apart.array, result->array) : PVG_OK;
 }
 
@@ -111,9 +133,11 @@ int run_dense(Operation &op, const pvg_array *x, const pvg_array *weight, const 
 } // namespace pvg
 
 PVG_API pvg_array *pvg_dense(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
-                             int activation, pvg_array *out) {
+                             int activation, int precision, pvg_array *preactivation,
+                             pvg_array *out) {
     pvg::Operation op("dense");
     pvg::Output result;
-    int status = pvg::run_dense(op, x, weight, bias, activation, out, &result);
+    int status =
+        pvg::run_dense(op, {x, weight, bias, activation, precision, preactivation, out}, &result);
     return result.close(op, status);
 }

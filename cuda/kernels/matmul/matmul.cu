@@ -1,11 +1,11 @@
-// The matrix product with numpy.matmul's rules for vectors, batches and dtypes: pvg_matmul. The
-// kernel is in tile.cuh.
+// The matrix product with numpy.matmul's rules for vectors, batches and dtypes: pvg_matmul.
+#include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/operands.cuh"
 
 namespace pvg {
 namespace {
 
-using matmul::Matrix, matmul::Product;
+using matmul::Matrix, matmul::Problem;
 
 // The shape of the batch that both operands broadcast to.
 int broadcast_batch(const Matrix &a, const Matrix &b, int *ndim, int64_t *shape) {
@@ -34,30 +34,26 @@ int check_shapes(const pvg_array *a, const pvg_array *b) {
     return PVG_OK;
 }
 
-int launch_matmul(Operation &op, Matrix a, Matrix b, pvg_array *c, int row_axis, int column_axis) {
+int launch_matmul(Operation &op, Matrix a, Matrix b, pvg_array *c, int row_axis, int column_axis,
+                  int precision) {
     Temporary straight_a, straight_b;
     PVG_PASS(matmul::make_readable(op, &a, &straight_a));
     PVG_PASS(matmul::make_readable(op, &b, &straight_b));
     PVG_PASS(op.reads(a.array));
     PVG_PASS(op.reads(b.array));
-    Product product;
-    int64_t batch;
-    matmul::describe_product(a, b, c, row_axis, column_axis, &product, &batch);
-    return dispatch(c->dtype, [&](auto tag) {
-        using Element = typename decltype(tag)::type;
-        using T = std::conditional_t<std::is_same_v<Element, int64_t>, uint64_t,
-                                     Element>; // the same bits
-        return matmul::launch_product<T>(op.stream, product, batch, matmul::Plain());
-    });
+    Problem problem = {c->dtype, precision, op.device, {}, 1, {}};
+    matmul::describe_product(a, b, c, row_axis, column_axis, &problem.product, &problem.items);
+    return matmul::launch_product(op, problem);
 }
 
-int run_matmul(Operation &op, const pvg_array *a, const pvg_array *b, pvg_array *out,
+int run_matmul(Operation &op, const pvg_array *a, const pvg_array *b, int precision, pvg_array *out,
                Output *result) {
     const pvg_array *operands[] = {a, b};
     int device, ndim;
     int64_t shape[PVG_MAX_NDIM + 2];
     PVG_PASS(check_operands(operands, 2, &device));
     PVG_PASS(check_shapes(a, b));
+    PVG_PASS(matmul::check_precision(&precision));
     bool rows = a->ndim > 1, columns = b->ndim > 1;
     Matrix left = {a, rows ? a->ndim - 2 : 0, rows ? a->ndim - 2 : -1, a->ndim - 1};
     Matrix right = {b, columns ? b->ndim - 2 : 0, columns ? b->ndim - 1 : -1,
@@ -75,13 +71,15 @@ int run_matmul(Operation &op, const pvg_array *a, const pvg_array *b, pvg_array 
     pvg_array *c = result->array;
     if (c->size == 0) return PVG_OK;
     Temporary converted_a, converted_b, apart;
-    if (may_overlap(a, c) || may_overlap(b, c)) {
+    // The kernels write rows without gaps inside.
+    bool is_split = column_axis >= 0 && c->shape[column_axis] > 1 && c->strides[column_axis] != 1;
+    if (may_overlap(a, c) || may_overlap(b, c) || is_split) {
         PVG_PASS(new_array(device, dtype, ndim, shape, &apart.array));
         c = apart.array;
     }
     PVG_PASS(as_dtype(op, a, dtype, &converted_a, &left.array));
     PVG_PASS(as_dtype(op, b, dtype, &converted_b, &right.array));
-    PVG_PASS(launch_matmul(op, left, right, c, row_axis, column_axis));
+    PVG_PASS(launch_matmul(op, left, right, c, row_axis, column_axis, precision));
     return apart.array ? copy_array(op, apart.array, result->array) : PVG_OK;
 }
 
@@ -94,9 +92,10 @@ bool matmul_supports(int operation, int dtype) {
 
 } // namespace pvg
 
-PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, pvg_array *out) {
+PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, int precision,
+                              pvg_array *out) {
     pvg::Operation op("matmul");
     pvg::Output result;
-    int status = pvg::run_matmul(op, a, b, out, &result);
+    int status = pvg::run_matmul(op, a, b, precision, out, &result);
     return result.close(op, status);
 }

@@ -1,8 +1,6 @@
-// Arrays as the operands of a tiled product: what the kernel reads in place, and what is copied for
-// it.
+// Arrays as the operands of a product: what kernels read in place, and what is copied for them.
 #pragma once
-#include "kernels/matmul/tile.cuh"
-#include "runtime/operation.cuh"
+#include "kernels/matmul/product.cuh"
 
 namespace pvg::matmul {
 
@@ -16,13 +14,13 @@ struct Matrix {
     int64_t k() const { return array->shape[k_axis]; }
 };
 
-// Replaces an array that cannot be read in place, because none of the two axes has a stride of 1,
-// by a contiguous copy.
+// Replaces an array that cannot be read in place by a contiguous copy: neither of the two axes has a
+// stride of 1, or rows overlap or run backwards.
 int make_readable(Operation &op, Matrix *matrix, Temporary *holder);
 
 // Describes c = a b, of which nothing is empty except k. row_axis and column_axis of c are -1 if it
-// has none; the axes before them are the batch. *batch is the number of products.
+// has none; the axes before them are the batch.
 void describe_product(const Matrix &a, const Matrix &b, pvg_array *c, int row_axis, int column_axis,
-                      Product *product, int64_t *batch);
+                      Product *product, int64_t *items);
 
 } // namespace pvg::matmul

@@ -10,9 +10,8 @@
 // the batch or the layout: so they choose speed alone, and an item of a batch has the same bits as
 // the product of that item.
 #pragma once
-#include "runtime/array.cuh"
-#include "runtime/launch.cuh"
-#include <type_traits>
+#include "kernels/activation.cuh"
+#include "kernels/matmul/product.cuh"
 
 namespace pvg::matmul {
 
@@ -27,31 +26,18 @@ template <int ROWS, int COLUMNS, int MICRO_ROWS, int MICRO_COLUMNS> struct Tile 
     static constexpr int threads = ROWS / MICRO_ROWS * threads_across;
 };
 
-// One operand as the kernel sees it: a is [row][k], b is [column][k]; one of the strides is 1.
-struct Operand {
-    const void *data;
-    int64_t stride, k_stride; // elements, from row (column) to row and along k
-    bool along_k;             // k_stride is 1, else stride is 1
-    bool aligned;             // packs may be loaded at once
-};
-
-struct Product {
-    int64_t m, n, k;
-    Operand a, b;
-    void *c;
-    int64_t c_row, c_column; // strides, elements
-    bool c_aligned;          // groups of a row of c may be stored at once
-    int64_t tiles_down, tiles_across;
-    int64_t first_item; // of the batch, that this launch computes
-    Walk<3> batch;      // c, a, b
-};
+// How a launch cuts c: tiles of an item, and the item of the batch that it begins with.
+struct Tiling { int64_t down, across, first_item; };
 
 // ---- Arithmetic ---------------------------------------------------------------------------------
 
-// Integers are multiplied as unsigned ones, which wrap. Bools lie in shared memory as 0 and 1.
+// Integers are multiplied as unsigned ones, which wrap. Bools lie in shared memory as 0 and 1,
+// float16 and bfloat16 as float32, in which their products are exact.
 template <class T>
-using Compute = std::conditional_t<std::is_floating_point_v<T>, T,
-                                   std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
+using Compute =
+    std::conditional_t<is_half<T>, float,
+                       std::conditional_t<std::is_floating_point_v<T>, T,
+                                          std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>>;
 
 template <class T> __device__ Compute<T> widen(T value) {
     if constexpr (std::is_same_v<T, Bool>)
@@ -72,18 +58,49 @@ template <class T> __device__ Compute<T> multiply_add(Compute<T> a, Compute<T> b
         return sum + a * b;
 }
 
-// What becomes of the finished elements of one row of c, in columns column, column + 1, ...:
-// nothing.
-struct Plain {
-    template <class T, int N> __device__ void operator()(T (&)[N], int64_t, int) const {}
-};
-
-// ---- From memory to shared memory ---------------------------------------------------------------
-
 constexpr int least(int a, int b) { return a < b ? a : b; }
 
 // N neighbours, moved with accesses of up to 16 bytes.
 template <class T, int N> struct alignas(least(16, N * sizeof(T))) Pack { T values[N]; };
+// The epilogue of a group of elements that lie side by side in a row of c, `at` elements from its
+// first one: of a plain product none, of a layer what Epilogue says.
+struct Plain {
+    template <class T, class S>
+    __device__ void operator()(Tag<T>, S (&)[group], int64_t, int64_t, int64_t, int) const {}
+};
+
+// Not inlined: once in the kernel instead of once for each element of a microtile.
+template <class S>
+__device__ __attribute__((noinline)) Pack<S, group> activate_group(int activation,
+                                                                   Pack<S, group> x) {
+    for (S &value : x.values) value = activate(activation, value);
+    return x;
+}
+
+struct Layer {
+    Epilogue epilogue;
+
+    template <class T, class S>
+    __device__ void operator()(Tag<T>, S (&values)[group], int64_t at, int64_t stride,
+                               int64_t column, int count) const {
+        const T *bias = static_cast<const T *>(epilogue.bias);
+        T *before = static_cast<T *>(epilogue.preactivation);
+        Pack<S, group> x;
+#pragma unroll
+        for (int j = 0; j < group; j++) {
+            x.values[j] = values[j];
+            if (j >= count) continue;
+            if (bias) x.values[j] += widen(bias[(column + j) * epilogue.bias_stride]);
+            if (before) before[at + j * stride] = narrow<T>(x.values[j]);
+        }
+        if (epilogue.activation != PVG_ACTIVATION_NONE) x = activate_group(epilogue.activation, x);
+#pragma unroll
+        for (int j = 0; j < group; j++) values[j] = x.values[j];
+    }
+};
+
+// ---- From memory to shared memory ---------------------------------------------------------------
+
 template <class T> inline constexpr int pack_size = least(4, 16 / sizeof(T));
 
 // A thread's share of the slabs of one operand: SIZE rows (of b: columns), `depth` deep. Packs lie
@@ -185,10 +202,11 @@ __device__ void multiply_slab(const SlabA &a, const SlabB &b, int ty, int tx,
     }
 }
 
-template <class T, class Shape, class Epilogue>
-__device__ void store_tile(const Product &p, T *c, int64_t first_row, int64_t first_column, int ty,
-                           int tx, const Compute<T> (&sum)[Shape::micro_rows][Shape::micro_columns],
-                           const Epilogue &epilogue) {
+template <class T, class Shape, class Finish>
+__device__ void store_tile(const Product &p, int64_t item_offset, int64_t first_row,
+                           int64_t first_column, int ty, int tx,
+                           const Compute<T> (&sum)[Shape::micro_rows][Shape::micro_columns],
+                           const Finish &finish) {
 #pragma unroll
     for (int i = 0; i < Shape::micro_rows; i++) {
         int64_t row =
@@ -200,11 +218,15 @@ __device__ void store_tile(const Product &p, T *c, int64_t first_row, int64_t fi
                 first_column + group_begin<Shape::columns, Shape::micro_columns>(g, tx);
             int count = static_cast<int>(p.n - column < group ? p.n - column : group);
             if (count <= 0) continue;
+            Compute<T> values[group];
+#pragma unroll
+            for (int j = 0; j < group; j++) values[j] = sum[i][g * group + j];
+            int64_t at = item_offset + row * p.c_row + column * p.c_column;
+            finish(Tag<T>(), values, at, p.c_column, column, count);
             Pack<T, group> four;
 #pragma unroll
-            for (int j = 0; j < group; j++) four.values[j] = narrow<T>(sum[i][g * group + j]);
-            epilogue(four.values, column, count);
-            T *to = c + row * p.c_row + column * p.c_column;
+            for (int j = 0; j < group; j++) four.values[j] = narrow<T>(values[j]);
+            T *to = static_cast<T *>(p.c) + at;
             if (p.c_aligned && count == group) {
                 *reinterpret_cast<Pack<T, group> *>(to) = four;
             } else {
@@ -218,36 +240,29 @@ __device__ void store_tile(const Product &p, T *c, int64_t first_row, int64_t fi
 
 // ---- The kernel ---------------------------------------------------------------------------------
 
-namespace {
+// The slabs of a block: one of each operand is multiplied while the next one is stored.
+template <class T, class Shape> struct SharedSlabs {
+    typename Slab<T, Shape::rows, Shape::threads>::Shared a[2];
+    typename Slab<T, Shape::columns, Shape::threads>::Shared b[2];
+};
 
-template <class T, class Shape, class Epilogue>
-__global__ void __launch_bounds__(Shape::threads, 512 / Shape::threads)
-    product_kernel(Product p, Epilogue epilogue) {
-    using SlabA = Slab<T, Shape::rows, Shape::threads>;
-    using SlabB = Slab<T, Shape::columns, Shape::threads>;
-    __shared__ typename SlabA::Shared shared_a[2];
-    __shared__ typename SlabB::Shared shared_b[2];
-
-    int64_t tile = blockIdx.x, item = p.first_item + tile / (p.tiles_down * p.tiles_across);
-    int64_t first_row = tile / p.tiles_across % p.tiles_down * Shape::rows;
-    int64_t first_column = tile % p.tiles_across * Shape::columns;
-    int64_t offset[3] = {0, 0, 0}; // of the item in c, a and b
-    for (int i = p.batch.ndim; i-- > 0; item /= p.batch.shape[i])
-        for (int operand = 0; operand < 3; operand++)
-            offset[operand] += item % p.batch.shape[i] * p.batch.strides[operand][i];
-
+// A block's tile. offset: where the item begins in c, a and b.
+template <class T, class Shape, class Finish>
+__device__ void multiply_tile(const Product &p, const int64_t (&offset)[3], int64_t first_row,
+                              int64_t first_column, SharedSlabs<T, Shape> &shared,
+                              const Finish &finish) {
     // A warp's threads lie 4 x 8, so that it reads little of shared memory more than once.
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int ty = warp / (Shape::threads_across / 8) * 4 + lane / 8,
         tx = warp % (Shape::threads_across / 8) * 8 + lane % 8;
 
     Compute<T> sum[Shape::micro_rows][Shape::micro_columns] = {};
-    SlabA a(p.a, offset[1], first_row, p.m);
-    SlabB b(p.b, offset[2], first_column, p.n);
+    Slab<T, Shape::rows, Shape::threads> a(p.a, offset[1], first_row, p.m);
+    Slab<T, Shape::columns, Shape::threads> b(p.b, offset[2], first_column, p.n);
     a.load(p.k);
     b.load(p.k);
-    a.store(shared_a[0]);
-    b.store(shared_b[0]);
+    a.store(shared.a[0]);
+    b.store(shared.b[0]);
     __syncthreads();
     int now = 0;
     for (int64_t left = p.k; left > 0; left -= depth, now ^= 1) {
@@ -256,22 +271,35 @@ __global__ void __launch_bounds__(Shape::threads, 512 / Shape::threads)
             a.load(left - depth);
             b.load(left - depth);
         }
-        multiply_slab<T, Shape>(shared_a[now], shared_b[now], ty, tx, sum);
+        multiply_slab<T, Shape>(shared.a[now], shared.b[now], ty, tx, sum);
         if (more) {
-            a.store(shared_a[now ^ 1]);
-            b.store(shared_b[now ^ 1]);
+            a.store(shared.a[now ^ 1]);
+            b.store(shared.b[now ^ 1]);
         }
         __syncthreads();
     }
-    store_tile<T, Shape>(p, static_cast<T *>(p.c) + offset[0], first_row, first_column, ty, tx, sum,
-                         epilogue);
+    store_tile<T, Shape>(p, offset[0], first_row, first_column, ty, tx, sum, finish);
+}
+
+namespace {
+
+template <class T, class Shape, class Finish>
+__global__ void __launch_bounds__(Shape::threads, 512 / Shape::threads)
+    product_kernel(Product p, Tiling tiling, Finish finish) {
+    __shared__ SharedSlabs<T, Shape> shared;
+    int64_t tile = blockIdx.x, item = tiling.first_item + tile / (tiling.down * tiling.across);
+    int64_t first_row = tile / tiling.across % tiling.down * Shape::rows;
+    int64_t first_column = tile % tiling.across * Shape::columns;
+    int64_t offset[3] = {0, 0, 0}; // of the item in c, a and b
+    for (int i = p.batch.ndim; i-- > 0; item /= p.batch.shape[i])
+        for (int operand = 0; operand < 3; operand++)
+            offset[operand] += item % p.batch.shape[i] * p.batch.strides[operand][i];
+    multiply_tile<T, Shape>(p, offset, first_row, first_column, shared, finish);
 }
 
 } // namespace
 
 // ---- Launching ----------------------------------------------------------------------------------
-
-inline int64_t tiles(int64_t length, int size) { return length / size + (length % size != 0); }
 
 // The largest tile that leaves a large card busy and wastes at most half of itself.
 template <class Shape> bool is_tile_for(const Product &p, int64_t batch) {
@@ -279,33 +307,31 @@ template <class Shape> bool is_tile_for(const Product &p, int64_t batch) {
            tiles(p.m, Shape::rows) * tiles(p.n, Shape::columns) * batch >= 120;
 }
 
-template <class T, class Shape, class Epilogue>
-int launch_tiles(cudaStream_t stream, Product p, int64_t batch, const Epilogue &epilogue) {
-    p.tiles_down = tiles(p.m, Shape::rows), p.tiles_across = tiles(p.n, Shape::columns);
-    int64_t of_item = p.tiles_down * p.tiles_across, most = INT32_MAX / of_item; // items a grid
-    for (p.first_item = 0; p.first_item < batch; p.first_item += most) {
-        int64_t items = batch - p.first_item < most ? batch - p.first_item : most;
-        PVG_LAUNCH((product_kernel<T, Shape, Epilogue>), blocks_for(of_item * items, 1),
-                   Shape::threads, 0, stream, p, epilogue);
+template <class T, class Shape, class Finish>
+int launch_tiles(cudaStream_t stream, const Product &p, int64_t batch, const Finish &finish) {
+    Tiling tiling = {tiles(p.m, Shape::rows), tiles(p.n, Shape::columns), 0};
+    int64_t of_item = tiling.down * tiling.across, most = INT32_MAX / of_item; // items a grid
+    for (; tiling.first_item < batch; tiling.first_item += most) {
+        int64_t items = batch - tiling.first_item < most ? batch - tiling.first_item : most;
+        PVG_LAUNCH((product_kernel<T, Shape, Finish>), blocks_for(of_item * items, 1),
+                   Shape::threads, 0, stream, p, tiling, finish);
     }
     return PVG_OK;
 }
 
-template <class T, class Epilogue>
-int launch_product(cudaStream_t stream, const Product &p, int64_t batch, const Epilogue &epilogue) {
+template <class T, class Finish>
+int launch_best_tile(cudaStream_t stream, const Product &p, int64_t batch, const Finish &finish) {
     using Small = Tile<32, 32, 4, 4>;
     if constexpr (std::is_same_v<T, float>) {
         using Large = Tile<128, 128, 8, 8>;
         using Medium = Tile<64, 64, 8, 4>;
-        if (is_tile_for<Large>(p, batch)) return launch_tiles<T, Large>(stream, p, batch, epilogue);
-        if (is_tile_for<Medium>(p, batch))
-            return launch_tiles<T, Medium>(stream, p, batch, epilogue);
+        if (is_tile_for<Large>(p, batch)) return launch_tiles<T, Large>(stream, p, batch, finish);
+        if (is_tile_for<Medium>(p, batch)) return launch_tiles<T, Medium>(stream, p, batch, finish);
     } else {
         using Medium = Tile<64, 64, 4, 4>;
-        if (is_tile_for<Medium>(p, batch))
-            return launch_tiles<T, Medium>(stream, p, batch, epilogue);
+        if (is_tile_for<Medium>(p, batch)) return launch_tiles<T, Medium>(stream, p, batch, finish);
     }
-    return launch_tiles<T, Small>(stream, p, batch, epilogue);
+    return launch_tiles<T, Small>(stream, p, batch, finish);
 }
 
 } // namespace pvg::matmul

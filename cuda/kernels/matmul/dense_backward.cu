@@ -1,0 +1,197 @@
+// The backward pass of a layer y = activation(z), z = x @ weight.T + bias: pvg_dense_backward.
+//
+//     dz = gradient * activation'(z)      one kernel, which also adds up
+//     dbias = sum of dz over the rows     what the bias gradient needs, while dz passes by
+//     dx = dz @ weight                    products
+//     dweight = dz.T @ x
+//
+// Deterministic: a block adds up `chunk` rows of some columns, a second kernel the blocks' sums in
+// order; both in double.
+#include "kernels/activation.cuh"
+#include "kernels/copy.cuh"
+#include "kernels/matmul/dense.cuh"
+#include "kernels/matmul/dispatch.cuh"
+
+namespace pvg {
+namespace {
+
+constexpr int lanes = 32, warps = 8, columns_a_lane = 4, chunk = 64;
+constexpr int columns_a_block = lanes * columns_a_lane;
+
+template <class T>
+using Working = std::conditional_t<is_half<T>, float, T>; // half types are computed as float
+
+// dz = gradient * activation'(z) and sums[chunk][n] of it. No z: dz = gradient, only the sums. No
+// sums: a null pointer.
+template <class T>
+__global__ void __launch_bounds__(lanes *warps)
+    slope_kernel(const T *gradient, const T *z, T *dz, double *sums, int64_t m, int64_t n,
+                 int64_t blocks_across, int activation) {
+    using S = Working<T>;
+    __shared__ double shared[warps][columns_a_block];
+    int lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
+    int64_t block = blockIdx.x / blocks_across;
+    int64_t first = blockIdx.x % blocks_across * columns_a_block;
+    int64_t end = (block + 1) * chunk < m ? (block + 1) * chunk : m;
+    double sum[columns_a_lane] = {};
+    for (int64_t row = block * chunk + warp; row < end; row += warps) {
+#pragma unroll
+        for (int j = 0; j < columns_a_lane; j++) {
+            int64_t column = first + j * lanes + lane;
+            if (column >= n) continue;
+            T value = gradient[row * n + column];
+            if (z) {
+                S slope = activation_slope(activation, static_cast<S>(z[row * n + column]));
+                value = static_cast<T>(static_cast<S>(value) * slope);
+                dz[row * n + column] = value;
+            }
+            sum[j] += static_cast<double>(static_cast<S>(value));
+        }
+    }
+    if (!sums) return;
+#pragma unroll
+    for (int j = 0; j < columns_a_lane; j++) shared[warp][j * lanes + lane] = sum[j];
+    __syncthreads();
+    int64_t column = first + threadIdx.x;
+    if (threadIdx.x >= columns_a_block || column >= n) return;
+    double total = 0;
+    for (int w = 0; w < warps; w++) total += shared[w][threadIdx.x];
+    sums[block * n + column] = total;
+}
+
+template <class T>
+__global__ void __launch_bounds__(lanes *warps)
+    bias_kernel(const double *sums, T *dbias, int64_t chunks, int64_t n) {
+    __shared__ double shared[warps][lanes];
+    int lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
+    int64_t column = static_cast<int64_t>(blockIdx.x) * lanes + lane;
+    double sum = 0;
+    if (column < n)
+        for (int64_t c = warp; c < chunks; c += warps) sum += sums[c * n + column];
+    shared[warp][lane] = sum;
+    __syncthreads();
+    if (warp != 0 || column >= n) return;
+    for (int w = 1; w < warps; w++) sum += shared[w][lane];
+    dbias[column] = static_cast<T>(sum);
+}
+
+struct BackwardCall {
+    const pvg_array *gradient, *x, *weight, *preactivation;
+    int activation, precision;
+    pvg_array **results[3]; // dx, dweight, dbias
+};
+
+int check_backward(const BackwardCall &call) {
+    const pvg_array *gradient = call.gradient, *x = call.x, *weight = call.weight;
+    for (const pvg_array *a : {gradient, x, weight, call.preactivation})
+        PVG_REQUIRE(!a || dtype_kind(a->dtype) == Kind::floating, PVG_ERROR_TYPE,
+                    "takes a float dtype, got %s", dtype_name(a->dtype));
+    PVG_REQUIRE(weight->ndim == 2 && x->ndim > 0 && x->shape[x->ndim - 1] == weight->shape[1],
+                PVG_ERROR_VALUE, "x of shape %s does not fit weight of shape %s (out, in)",
+                shape_text(x), shape_text(weight));
+    bool fits = gradient->ndim == x->ndim && gradient->shape[x->ndim - 1] == weight->shape[0];
+    for (int i = 0; fits && i < x->ndim - 1; i++) fits = gradient->shape[i] == x->shape[i];
+    PVG_REQUIRE(fits, PVG_ERROR_VALUE,
+                "gradient of shape %s does not fit x of shape %s and weight of shape %s (out, in)",
+                shape_text(gradient), shape_text(x), shape_text(weight));
+    PVG_REQUIRE(call.activation == PVG_ACTIVATION_NONE || call.preactivation, PVG_ERROR_VALUE,
+                "an activation needs the preactivation");
+    PVG_REQUIRE(!call.preactivation ||
+                    same_shape(call.preactivation, gradient->ndim, gradient->shape),
+                PVG_ERROR_VALUE, "preactivation has shape %s, gradient %s",
+                shape_text(call.preactivation), shape_text(gradient));
+    return PVG_OK;
+}
+
+// dz, which `gradient` itself may be, and the bias gradient if it is wanted (or NULL).
+int launch_slope(Operation &op, const Rows &gradient, const pvg_array *z, int activation,
+                 pvg_array *dz, pvg_array *dbias) {
+    int64_t m = gradient.array->shape[0], n = gradient.array->shape[1];
+    int64_t chunks = matmul::tiles(m, chunk), across = matmul::tiles(n, columns_a_block);
+    Workspace sums;
+    if (dbias) PVG_PASS(sums.open(op, static_cast<size_t>(chunks * n) * sizeof(double)));
+    PVG_PASS(op.reads(gradient.array));
+    if (z) PVG_PASS(op.reads(z));
+    return dispatch_float(gradient.array->dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        double *partial = dbias ? sums.as<double>() : nullptr;
+        if (z || dbias)
+            PVG_LAUNCH(slope_kernel<T>, blocks_for(chunks * across, 1), lanes * warps, 0, op.stream,
+                       data<T>(gradient.array), z ? data<T>(z) : nullptr,
+                       dz ? data<T>(dz) : nullptr, partial, m, n, across, activation);
+        if (dbias)
+            PVG_LAUNCH(bias_kernel<T>, blocks_for(n, lanes), lanes * warps, 0, op.stream, partial,
+                       data<T>(dbias), chunks, n);
+        return PVG_OK;
+    });
+}
+
+int launch_backward(Operation &op, const BackwardCall &call, int dtype, pvg_array *const *results) {
+    Rows gradient, x, z;
+    Temporary weight, dz;
+    const pvg_array *w, *slopes;
+    PVG_PASS(gradient.open(op, call.gradient, dtype));
+    PVG_PASS(x.open(op, call.x, dtype));
+    PVG_PASS(as_dtype(op, call.weight, dtype, &weight, &w));
+    slopes = gradient.array;
+    if (call.activation != PVG_ACTIVATION_NONE) {
+        PVG_PASS(z.open(op, call.preactivation, dtype));
+        PVG_PASS(new_array(op.device, dtype, 2, gradient.array->shape, &dz.array));
+        slopes = dz.array;
+    }
+    PVG_PASS(launch_slope(op, gradient, z.array, call.activation, dz.array, results[2]));
+    if (results[0]) {
+        Rows dx; // contiguous: a view
+        PVG_PASS(dx.open(op, results[0], dtype));
+        PVG_PASS(multiply(op, slopes, 0, w, 1, call.precision, {}, dx.flat.array));
+    }
+    if (results[1]) PVG_PASS(multiply(op, slopes, 1, x.array, 1, call.precision, {}, results[1]));
+    return PVG_OK;
+}
+
+int run_backward(Operation &op, BackwardCall call) {
+    const pvg_array *operands[] = {call.gradient, call.x, call.weight};
+    int device;
+    PVG_PASS(check_operands(operands, 3, &device));
+    if (call.preactivation) {
+        const pvg_array *both[] = {call.gradient, call.preactivation};
+        PVG_PASS(check_operands(both, 2, &device));
+    }
+    PVG_PASS(check_activation(call.activation));
+    PVG_PASS(check_backward(call));
+    PVG_PASS(matmul::check_precision(&call.precision));
+    int dtype = promote(promote(call.gradient->dtype, call.x->dtype), call.weight->dtype);
+    PVG_PASS(op.begin(device));
+    const pvg_array *like[] = {call.x, call.weight};
+    Temporary made[3];
+    pvg_array *results[3] = {};
+    for (int i = 0; i < 3; i++) {
+        if (!call.results[i]) continue;
+        int ndim = i < 2 ? like[i]->ndim : 1;
+        const int64_t *shape = i < 2 ? like[i]->shape : call.weight->shape;
+        PVG_PASS(new_array(device, dtype, ndim, shape, &made[i].array));
+        results[i] = made[i].array;
+    }
+    if (call.gradient->size == 0) {
+        const double zero = 0;
+        for (pvg_array *result : results)
+            if (result) PVG_PASS(fill_array(op, result, PVG_SCALAR_FLOAT, &zero));
+    } else {
+        PVG_PASS(launch_backward(op, call, dtype, results));
+    }
+    for (int i = 0; i < 3; i++)
+        if (call.results[i]) *call.results[i] = made[i].take();
+    return PVG_OK;
+}
+
+} // namespace
+} // namespace pvg
+
+PVG_API int pvg_dense_backward(const pvg_array *gradient, const pvg_array *x,
+                               const pvg_array *weight, const pvg_array *preactivation,
+                               int activation, int precision, pvg_array **dx, pvg_array **dweight,
+                               pvg_array **dbias) {
+    pvg::Operation op("dense_backward");
+    return pvg::run_backward(
+        op, {gradient, x, weight, preactivation, activation, precision, {dx, dweight, dbias}});
+}

@@ -1,0 +1,257 @@
+// Which kernel computes a product: the first row of the table below whose condition holds and whose
+// kernel is able to. A condition looks at one item of a batch, never at their number, at addresses
+// or at memory: so an item of a batch is computed as the product of that item alone would be.
+//
+// The numbers were found on an H200 (132 multiprocessors; docs/measured); README.md in this folder
+// says what each kernel does.
+#include "kernels/matmul/dispatch.cuh"
+#include "runtime/device.cuh"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef PVG_BUILD_ARCHITECTURES
+#define PVG_BUILD_ARCHITECTURES "" // the Makefile says which; a compiler run by hand need not
+#endif
+
+namespace pvg {
+
+std::atomic<int64_t> option_matmul_kernel, option_matmul_precision{PVG_PRECISION_FLOAT32};
+
+namespace matmul {
+
+namespace {
+
+// ---- The table ----------------------------------------------------------------------------------
+
+int smaller(int a, int b) { return a < b ? a : b; }
+bool all_at_least(const Gemm &g, int size) { return g.m >= size && g.n >= size && g.k >= size; }
+double terms(const Gemm &g) { return static_cast<double>(g.m) * g.n * g.k; }
+
+// How much of the multiprocessors' time goes into tiles of c, if each computes one at a time.
+double fill(const Gemm &g, int rows, int columns) {
+    const int multiprocessors = 132;
+    int64_t count = tiles(g.m, rows) * tiles(g.n, columns), waves = tiles(count, multiprocessors);
+    return static_cast<double>(g.m) * g.n / (static_cast<double>(rows) * columns) /
+           static_cast<double>(waves * multiprocessors);
+}
+
+bool is_rounded(const Gemm &g) {
+    return g.precision == PVG_PRECISION_TF32 || g.precision == PVG_PRECISION_BF16 ||
+           g.precision == PVG_PRECISION_FP16;
+}
+bool is_vector(const Gemm &g) { return g.m == 1 || g.n == 1; }
+bool is_tiny(const Gemm &g) { return g.m <= 32 && g.n <= 32 && g.k <= 32; }
+// Large enough that splitting the operands is little beside multiplying them. Not where "ieee" adds
+// eight slices of k up (FFMA_64X32): sums that short are more accurate than what tensor cores give.
+bool pays_splitting(const Gemm &g) {
+    if (g.k < 768 || !all_at_least(g, 128) || (g.m <= 640 && g.n <= 640)) return false;
+    return terms(g) >= (smaller(g.m, g.n) >= 512 ? 0.9e9 : 2e9);
+}
+
+bool always(const Gemm &) { return true; }
+
+struct Rule {
+    int kernel;
+    bool (*when)(const Gemm &);
+};
+
+// float32; "ieee" begins where the others end.
+const Rule float32_rules[] = {
+    {PVG_MATMUL_TINY, is_tiny},
+    {PVG_MATMUL_GEMV, is_vector},
+    {PVG_MATMUL_TENSOR, is_rounded},
+    {PVG_MATMUL_TENSOR_SM80, is_rounded},
+    {PVG_MATMUL_FP16X3,
+     [](const Gemm &g) { return g.precision == PVG_PRECISION_FAST32 && pays_splitting(g); }},
+    {PVG_MATMUL_BF16X6,
+     [](const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pays_splitting(g); }},
+    {PVG_MATMUL_FFMA_128X128, [](const Gemm &g) { return g.m <= 128 && g.n <= 128 && g.k <= 256; }},
+    {PVG_MATMUL_FFMA_TMA,
+     [](const Gemm &g) { return smaller(g.m, g.n) >= 1700 && fill(g, 128, 256) >= 0.9; }},
+    {PVG_MATMUL_FFMA_128X256,
+     [](const Gemm &g) { return smaller(g.m, g.n) >= 256 && fill(g, 128, 256) >= 0.9; }},
+    {PVG_MATMUL_FFMA_64X32, [](const Gemm &g) { return g.m <= 640 && g.n <= 640; }},
+    {PVG_MATMUL_FFMA_64X64, // unless the larger tiles leave less of the card idle
+     [](const Gemm &g) { return smaller(g.m, g.n) > 512 && fill(g, 64, 128) < 0.8; }},
+    {PVG_MATMUL_FFMA_64X128, always},
+    {PVG_MATMUL_FFMA_128X128, always},
+};
+const Rule float64_rules[] = {
+    {PVG_MATMUL_GEMV, is_vector},
+    {PVG_MATMUL_DMMA, [](const Gemm &g) { return all_at_least(g, 16); }},
+};
+const Rule half_rules[] = {
+    {PVG_MATMUL_GEMV, is_vector},
+    {PVG_MATMUL_TENSOR, [](const Gemm &g) { return all_at_least(g, 16); }},
+    {PVG_MATMUL_TENSOR_SM80, [](const Gemm &g) { return all_at_least(g, 16); }},
+};
+
+// ---- Kernels by code ----------------------------------------------------------------------------
+
+const Kernel *kernel_of(int code) {
+#ifndef PVG_SIMULATOR
+    static const Kernel *const others[] = {&ffma_tma_kernel, &tensor_kernel, &tensor_sm80_kernel,
+                                           &bf16x6_kernel,   &fp16x3_kernel, &dmma_kernel,
+                                           &gemv_kernel,     &tiny_kernel};
+    for (const Kernel *kernel = ffma_kernels; kernel->code; kernel++)
+        if (kernel->code == code) return kernel;
+#else
+    static const Kernel *const others[] = {&gemv_kernel, &tiny_kernel};
+#endif
+    for (const Kernel *kernel : others)
+        if (kernel->code == code) return kernel;
+    return nullptr;
+}
+
+template <size_t N> const Kernel *choose(const Rule (&rules)[N], const Gemm &g) {
+    for (const Rule &rule : rules) {
+        const Kernel *kernel = kernel_of(rule.kernel);
+        if (kernel && rule.when(g) && kernel->can(g)) return kernel;
+    }
+    return nullptr;
+}
+
+const Kernel *choose(const Gemm &g) {
+    switch (g.dtype) {
+    case PVG_FLOAT32: return choose(float32_rules, g);
+    case PVG_FLOAT64: return choose(float64_rules, g);
+    case PVG_FLOAT16:
+    case PVG_BFLOAT16: return choose(half_rules, g);
+    }
+    return nullptr;
+}
+
+#ifndef PVG_SIMULATOR
+// Of the architectures that the library was built for ("80 90a ptx75") the one whose code such a
+// device runs. Machine code runs on devices of its own generation; 90a is 90 with wgmma, and what
+// was built for 90 without it counts as a little less. PTX runs on every later device.
+int best_architecture(const char *built, int capability) {
+    int best = 0;
+    for (const char *at = built; *at;) {
+        const bool is_ptx = strncmp(at, "ptx", 3) == 0;
+        char *end = nullptr;
+        const int number = static_cast<int>(strtol(at + (is_ptx ? 3 : 0), &end, 10));
+        const bool runs = number <= capability && (is_ptx || number / 10 == capability / 10);
+        const int level = number == 90 && *end != 'a' ? 89 : number;
+        if (runs && level > best) best = level;
+        at = end + strcspn(end, " ");
+        at += strspn(at, " ");
+    }
+    return best;
+}
+#endif
+
+// ---- From a problem to launches -----------------------------------------------------------------
+
+// False if the problem is not one of the fast kernels: no terms, lengths beyond 2^31, c in columns.
+bool describe_gemm(const Problem &problem, int inner, Gemm *g) {
+    const Product &p = problem.product;
+    if (p.k == 0 || p.m > INT_MAX || p.n > INT_MAX || p.k > INT_MAX || p.c_column != 1)
+        return false;
+    *g = Gemm();
+    g->m = static_cast<int>(p.m), g->n = static_cast<int>(p.n), g->k = static_cast<int>(p.k);
+    g->items = 1;
+    if (inner >= 0) {
+        if (p.batch.shape[inner] > INT_MAX) return false;
+        g->items = static_cast<int>(p.batch.shape[inner]);
+        g->c_item = p.batch.strides[0][inner];
+        g->a_item = p.batch.strides[1][inner];
+        g->b_item = p.batch.strides[2][inner];
+    }
+    g->a = p.a.data, g->b = p.b.data, g->c = p.c;
+    g->a_along_k = p.a.along_k, g->b_along_k = p.b.along_k;
+    g->lda = p.a.along_k ? p.a.stride : p.a.k_stride;
+    g->ldb = p.b.along_k ? p.b.stride : p.b.k_stride;
+    g->ldc = p.c_row;
+    g->dtype = problem.dtype, g->precision = problem.precision, g->device = problem.device;
+    g->epilogue = problem.epilogue;
+    return true;
+}
+
+// The batch's dimension that is left to the kernel: the longest; -1 without a batch.
+int longest(const Walk<3> &batch) {
+    int best = -1;
+    for (int i = 0; i < batch.ndim; i++)
+        if (best < 0 || batch.shape[i] > batch.shape[best]) best = i;
+    return best;
+}
+
+template <class Pointer> Pointer step(Pointer data, int64_t elements, int dtype) {
+    return data ? static_cast<char *>(const_cast<void *>(static_cast<const void *>(data))) +
+                      elements * dtype_size(dtype)
+                : nullptr;
+}
+
+int launch_batch(Operation &op, const Kernel &kernel, const Problem &problem, const Gemm &first,
+                 int inner) {
+    const Walk<3> &batch = problem.product.batch;
+    int64_t rounds = problem.items / first.items;
+    for (int64_t round = 0; round < rounds; round++) {
+        int64_t offset[3] = {0, 0, 0}, rest = round;
+        for (int i = batch.ndim; i-- > 0;) {
+            if (i == inner) continue;
+            for (int operand = 0; operand < 3; operand++)
+                offset[operand] += rest % batch.shape[i] * batch.strides[operand][i];
+            rest /= batch.shape[i];
+        }
+        Gemm g = first;
+        g.c = step(g.c, offset[0], g.dtype);
+        g.a = step(g.a, offset[1], g.dtype);
+        g.b = step(g.b, offset[2], g.dtype);
+        g.epilogue.preactivation = step(g.epilogue.preactivation, offset[0], g.dtype);
+        PVG_PASS(kernel.launch(op, g));
+    }
+    return PVG_OK;
+}
+
+} // namespace
+
+int tensor_architecture(int device) {
+#ifdef PVG_SIMULATOR
+    (void)device;
+    return 0;
+#else
+    static std::atomic<int> known[max_devices]; // plus one; 0: not asked yet
+    int found = known[device].load(std::memory_order_relaxed) - 1;
+    if (found >= 0) return found;
+    int64_t major = 0, minor = 0;
+    if (device_attribute(device, PVG_COMPUTE_CAPABILITY_MAJOR, &major) != PVG_OK ||
+        device_attribute(device, PVG_COMPUTE_CAPABILITY_MINOR, &minor) != PVG_OK)
+        return 0;
+    found = best_architecture(PVG_BUILD_ARCHITECTURES, static_cast<int>(major * 10 + minor));
+    known[device].store(found + 1, std::memory_order_relaxed);
+    return found;
+#endif
+}
+
+int check_precision(int *precision) {
+    if (*precision == PVG_PRECISION_DEFAULT) *precision = static_cast<int>(option_matmul_precision);
+    PVG_REQUIRE(*precision >= PVG_PRECISION_IEEE && *precision <= PVG_PRECISION_FP16,
+                PVG_ERROR_VALUE, "unknown precision code %d", *precision);
+    return PVG_OK;
+}
+
+int launch_product(Operation &op, const Problem &problem) {
+    int forced = static_cast<int>(option_matmul_kernel), inner = longest(problem.product.batch);
+    if (forced == PVG_MATMUL_TILED) return launch_tiled(op, problem);
+    Gemm g;
+    bool is_gemm = describe_gemm(problem, inner, &g);
+    const Kernel *kernel = nullptr;
+    if (forced != PVG_MATMUL_AUTO) {
+        kernel = kernel_of(forced);
+        PVG_REQUIRE(
+            kernel && is_gemm && kernel->can(g), PVG_ERROR_VALUE,
+            "the kernel that is forced (%s) cannot compute %s of (%lld, %lld) @ (%lld, "
+            "%lld) on this device",
+            kernel ? kernel->name : "not in this library", dtype_name(problem.dtype),
+            static_cast<long long>(problem.product.m), static_cast<long long>(problem.product.k),
+            static_cast<long long>(problem.product.k), static_cast<long long>(problem.product.n));
+    } else if (is_gemm) {
+        kernel = choose(g);
+    }
+    return kernel ? launch_batch(op, *kernel, problem, g, inner) : launch_tiled(op, problem);
+}
+
+} // namespace matmul
+} // namespace pvg

@@ -1,0 +1,124 @@
+// float32 products on the CUDA cores by cp.async, compute capability 8.0 and later: the tiles of
+// ffma.cuh that there are, the layouts that each is made for, and where k is split.
+//
+// FFMA_128X256 and FFMA_128X128 compute every element of c as one chain of multiply-adds in
+// increasing k, as the tiled kernel does. FFMA_64X128 and FFMA_64X64 give the same bits as each
+// other: the same four slices and the same splits. FFMA_64X32 has eight slices. Where bits are the
+// same, speed alone may choose, and so the number of items too: FFMA_128X128 and FFMA_64X64 take
+// smaller tiles for what would leave theirs idle.
+#ifndef PVG_SIMULATOR
+#include "kernels/matmul/ffma.cuh"
+#include "kernels/matmul/pretranspose.cuh"
+#include "runtime/device.cuh"
+#include <limits.h>
+
+namespace pvg::matmul {
+
+namespace {
+
+using Tile128x256 = FfmaTile<4, 2, 1, 4, 8, 16, 16, 3, 1>;
+using Tile128x128 = FfmaTile<2, 4, 1, 8, 8, 8, 16, 3, 2>;
+using Tile64x128 = FfmaTile<2, 1, 4, 4, 8, 16, 32, 3, 1>;
+using Tile64x64 = FfmaTile<1, 2, 4, 8, 8, 8, 32, 3, 2>;
+using Tile64x32 = FfmaTile<1, 1, 8, 8, 8, 8, 64, 3, 1>;
+// In place of 128 x 128, and of 64 x 64 with four slices.
+using Small64x64 = FfmaTile<1, 2, 1, 8, 8, 8, 16, 4, 6>;
+using Small64x32 = FfmaTile<1, 1, 4, 8, 8, 8, 32, 4, 3>;
+
+constexpr int multiprocessors = 132; // of the card that the numbers below were found on
+
+// Blocks that share a tile of c: two where tiles fill half of the card at most and sums are long,
+// more where there are few tiles. Tiles of four slices are counted as if they were 64 x 128, so
+// that all of them split alike.
+template <class Tile> int splits_of(const Gemm &g) {
+    if (Tile::slices == 1) return 1;
+    const int64_t count = tiles(g.m, 64) * tiles(g.n, Tile::slices == 4 ? 128 : 32);
+    const int least = Tile::slices == 4 && count > 16 ? 512 : 128; // of k, for a split
+    int splits = count <= multiprocessors / 2 && g.k >= 2 * least ? 2 : 1;
+    while (splits > 1 && splits < 8 && count * splits <= 32 && g.k / (2 * splits) >= least)
+        splits *= 2;
+    return splits;
+}
+
+template <class Tile> int64_t blocks_of(const Gemm &g) {
+    return tiles(g.m, Tile::rows) * tiles(g.n, Tile::columns) * splits_of<Tile>(g);
+}
+
+// Whether smaller tiles fill the card so much better that they win, though they read more memory
+// for what they compute: reckoned as three tenths more time.
+template <class Tile, class Small> bool is_too_large(const Gemm &g) {
+    auto time = [&](int64_t blocks, int size) { return tiles(blocks, multiprocessors) * size; };
+    return time(blocks_of<Small>(g) * g.items, Small::rows * Small::columns * 13) <
+           time(blocks_of<Tile>(g) * g.items, Tile::rows * Tile::columns * 10);
+}
+
+// The stages, and in the end the sums where they go through shared memory.
+template <class Tile> constexpr int shared_bytes(int pipeline, bool sums) {
+    return sums && Tile::sum_bytes > pipeline ? Tile::sum_bytes : pipeline;
+}
+template <class Tile> using LargestStage = Stage<Tile, true, true, 1>; // padded
+
+template <class Tile> bool can(const Gemm &g) {
+    const int least_architecture = splits_of<Tile>(g) > 1 ? 90 : 80; // clusters
+    int64_t most = 0;
+    if (g.dtype != PVG_FLOAT32 || tensor_architecture(g.device) < least_architecture) return false;
+    if (device_attribute(g.device, PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &most) != PVG_OK)
+        return false;
+    return shared_bytes<Tile>(LargestStage<Tile>::all_bytes, true) <= most &&
+           blocks_of<Tile>(g) <= INT_MAX / 4; // of smaller tiles too
+}
+
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
+int launch_layout(Operation &op, const Gemm &g) {
+    using Parts = Stage<Tile, A_ALONG_K, B_ALONG_K, V>;
+    FfmaProduct p = describe_ffma<Tile>(g);
+    p.splits = static_cast<unsigned>(splits_of<Tile>(g));
+    const int64_t blocks = blocks_of<Tile>(g);
+    const int bytes = shared_bytes<Tile>(Parts::all_bytes, Tile::slices > 1 || !p.plain);
+    const LaunchExtras extras = {p.splits, tensor_architecture(g.device) >= 90};
+    const int64_t most = INT_MAX / blocks; // items a grid
+    for (int64_t first = 0; first < g.items; first += most) {
+        const int64_t items = g.items - first < most ? g.items - first : most;
+        PVG_LAUNCH_WITH(extras, (ffma_kernel<Tile, A_ALONG_K, B_ALONG_K, V>),
+                        blocks_for(blocks * items, 1), Tile::threads, bytes, op.stream, p);
+        p.a += items * p.a_item, p.b += items * p.b_item, p.c += items * p.c_item;
+        if (p.preactivation) p.preactivation += items * p.c_item;
+    }
+    return PVG_OK;
+}
+
+// Which layouts a kernel is made for: a along k and b along n; both along k; a along m and b along
+// n. Operands along m or n are aligned, but for tiles with slices, which take any b beside an a
+// along k. The largest tile transposes b beforehand, which costs less than doing it in each of its
+// blocks. What else is asked is copied.
+template <class Tile, class Small = Tile> int launch(Operation &op, const Gemm &given) {
+    if constexpr (!std::is_same_v<Tile, Small>)
+        if (is_too_large<Tile, Small>(given)) return launch<Small>(op, given);
+    Gemm g = given;
+    Workspace space;
+    constexpr bool is_largest = Tile::columns == 256, any_b = Tile::slices > 1;
+    const bool b_along_k = g.b_along_k && g.a_along_k && !is_largest;
+    Layout a = {g.a_along_k, g.a_along_k ? 1 : 4}, b = {b_along_k, b_along_k ? 1 : 4};
+    if (any_b && g.a_along_k && !g.b_along_k && !has_layout_b(g, b)) b.alignment = 1;
+    PVG_PASS(arrange_operands(op, &g, a, b, &space));
+    if (!g.a_along_k) return launch_layout<Tile, false, false, 4>(op, g);
+    if constexpr (!is_largest)
+        if (g.b_along_k) return launch_layout<Tile, true, true, 1>(op, g);
+    if constexpr (any_b)
+        if (b.alignment == 1) return launch_layout<Tile, true, false, 1>(op, g);
+    return launch_layout<Tile, true, false, 4>(op, g);
+}
+
+} // namespace
+
+const Kernel ffma_kernels[] = {
+    {PVG_MATMUL_FFMA_128X256, "ffma_128x256", can<Tile128x256>, launch<Tile128x256>},
+    {PVG_MATMUL_FFMA_128X128, "ffma_128x128", can<Tile128x128>, launch<Tile128x128, Small64x64>},
+    {PVG_MATMUL_FFMA_64X128, "ffma_64x128", can<Tile64x128>, launch<Tile64x128>},
+    {PVG_MATMUL_FFMA_64X64, "ffma_64x64", can<Tile64x64>, launch<Tile64x64, Small64x32>},
+    {PVG_MATMUL_FFMA_64X32, "ffma_64x32", can<Tile64x32>, launch<Tile64x32>},
+    {0, nullptr, nullptr, nullptr},
+};
+
+} // namespace pvg::matmul
+#endif

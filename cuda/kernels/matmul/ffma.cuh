@@ -1,0 +1,213 @@
+// The kernel that ffma.cu makes for some tiles and layouts: float32 products on the CUDA cores
+// whose stages come by cp.async, which needs no registers; ffma_tile.cuh says how the rest works.
+//
+// An operand that is contiguous along k is transposed on the way, element by element: the lanes of
+// a warp read 4 whole sectors and write to 32 different banks.
+#pragma once
+#include "kernels/matmul/ffma_tile.cuh"
+
+namespace pvg::matmul {
+
+namespace {
+
+// ---- From memory to shared memory ---------------------------------------------------------------
+
+// Copies V elements to shared memory; or zeros, and then the address is not read. (The form of the
+// instruction that takes a number of bytes would cost four more instructions a copy.)
+template <int V>
+__device__ __forceinline__ void copy_async(uint32_t to, const float *from, bool exists) {
+    if constexpr (V == 4)
+        asm volatile("{\n.reg .pred none;\n"
+                     "setp.eq.b32 none, %2, 0;\n"
+                     "cp.async.cg.shared.global [%0], [%1], 16, none;\n}\n" ::"r"(to),
+                     "l"(from), "r"(int(exists)));
+    else
+        asm volatile("{\n.reg .pred none;\n"
+                     "setp.eq.b32 none, %2, 0;\n"
+                     "cp.async.ca.shared.global [%0], [%1], 4, none;\n}\n" ::"r"(to),
+                     "l"(from), "r"(int(exists)));
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
+template <int N> __device__ __forceinline__ void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(N));
+}
+
+// A thread's share of one operand's part of a stage: SIZE rows (of b: columns), DEPTH of k. Rows
+// beyond the matrix hold anything, as they are not stored; along k there are zeros beyond it.
+template <int SIZE, int DEPTH, bool ALONG_K, int V, int THREADS> struct StageLoader;
+
+// Contiguous along k, any alignment. 8 threads read a sector of 8 elements of k.
+template <int SIZE, int DEPTH, int THREADS> struct StageLoader<SIZE, DEPTH, true, 1, THREADS> {
+    static constexpr int pitch = SIZE + 4; // against bank conflicts
+    static constexpr int down = THREADS / 8, row_steps = SIZE / down, k_steps = DEPTH / 8;
+    static_assert(SIZE % down == 0 && DEPTH % 8 == 0);
+    const float *from[row_steps];
+    uint32_t to;
+    int k;
+
+    // The part begins at first_row and first_k of the matrix, where `rows` rows are left.
+    __device__ __forceinline__ void begin(const float *matrix, int64_t stride, int first_row,
+                                          int first_k, int rows) {
+        k = threadIdx.x % 8;
+        int row = threadIdx.x / 8;
+        to = (k * pitch + row) * 4;
+        matrix += first_row * stride + first_k + k;
+#pragma unroll
+        for (int i = 0; i < row_steps; i++)
+            from[i] = matrix + min(row + i * down, rows - 1) * stride;
+    }
+    // The next stage, of whose k so much is in the matrix.
+    __device__ __forceinline__ void load(uint32_t stage, int depth) {
+#pragma unroll
+        for (int i = 0; i < row_steps; i++) {
+#pragma unroll
+            for (int j = 0; j < k_steps; j++)
+                copy_async<1>(stage + to + (j * 8 * pitch + i * down) * 4, from[i] + j * 8,
+                              j * 8 < depth - k);
+            from[i] += DEPTH;
+        }
+    }
+};
+
+// Contiguous along the rows of a (the columns of b). V = 4 needs addresses that allow 16 bytes, and
+// memory up to the next multiple of 4 rows.
+template <int SIZE, int DEPTH, int V, int THREADS>
+struct StageLoader<SIZE, DEPTH, false, V, THREADS> {
+    static constexpr int pitch = SIZE;
+    static constexpr int across = SIZE / V, down = THREADS / across, steps = DEPTH / down;
+    static_assert(THREADS % across == 0 && DEPTH % down == 0);
+    const float *from;
+    int64_t step;
+    uint32_t to;
+    int k; // beyond the stage if the thread's rows are not in the matrix
+
+    __device__ __forceinline__ void begin(const float *matrix, int64_t stride, int first_row,
+                                          int first_k, int rows) {
+        int row = threadIdx.x % across * V;
+        k = threadIdx.x / across;
+        to = (k * pitch + row) * 4;
+        from = matrix + (int64_t(first_k) + k) * stride + first_row + row;
+        step = down * stride;
+        if (row >= rows) k = DEPTH;
+    }
+    __device__ __forceinline__ void load(uint32_t stage, int depth) {
+#pragma unroll
+        for (int i = 0; i < steps; i++) {
+            copy_async<V>(stage + to + i * down * pitch * 4, from, i * down < depth - k);
+            from += step;
+        }
+    }
+};
+
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V> struct Stage {
+    using LoaderA =
+        StageLoader<Tile::rows, Tile::depth, A_ALONG_K, A_ALONG_K ? 1 : V, Tile::threads>;
+    using LoaderB =
+        StageLoader<Tile::columns, Tile::depth, B_ALONG_K, B_ALONG_K ? 1 : V, Tile::threads>;
+    static constexpr int a_bytes = Tile::depth * LoaderA::pitch * 4;
+    static constexpr int bytes = a_bytes + Tile::depth * LoaderB::pitch * 4;
+    static constexpr int all_bytes = Tile::stages * bytes;
+};
+
+// sum += the tile's rows of a times its columns of b. The last k of a stage is multiplied behind
+// the barrier that opens the next, to hide the barrier and the first reads.
+template <class Tile, class Parts>
+__device__ __forceinline__ void multiply(const FfmaProduct &p, const Place &at,
+                                         const Position<Tile> &thread, uint32_t shared,
+                                         Sums<Tile> &sum) {
+    typename Parts::LoaderA a;
+    typename Parts::LoaderB b;
+    a.begin(p.a + at.item * p.a_item, p.lda, at.row, at.k, at.rows);
+    b.begin(p.b + at.item * p.b_item, p.ldb, at.column, at.k, at.columns);
+    int left = at.terms; // of k, from the stage on that is loaded next
+    auto load = [&](uint32_t stage) {
+        const int depth = min(left, Tile::depth); // below zero beyond the end
+        a.load(stage, depth);
+        b.load(stage + Parts::a_bytes, depth);
+        left -= Tile::depth;
+    };
+#pragma unroll
+    for (int s = 0; s < Tile::stages - 1; s++) {
+        load(shared + s * Parts::bytes);
+        commit_copies();
+    }
+    constexpr int slice = Tile::slice_depth;
+    const uint32_t in_a = (thread.row + thread.slice * slice * Parts::LoaderA::pitch) * 4;
+    const uint32_t in_b =
+        Parts::a_bytes + (thread.column + thread.slice * slice * Parts::LoaderB::pitch) * 4;
+    const uint32_t last = shared + (Tile::stages - 1) * Parts::bytes;
+    uint32_t reading = shared, writing = last;
+    Fragments<Tile> fragments;
+    const int stages = at.terms / Tile::depth + (at.terms % Tile::depth != 0);
+#pragma unroll 1
+    for (int stage = 0; stage < stages; stage++) {
+        // This stage has come, for every thread; and every thread has read the one before, in whose
+        // place the next is loaded.
+        wait_for_copies<Tile::stages - 2>();
+        __syncthreads();
+        const uint32_t from_a = reading + in_a, from_b = reading + in_b;
+        fragments.template read<Parts>(0, from_a, from_b, 0);
+        fragments.multiply(1, sum);
+#pragma unroll
+        for (int k = 0; k < slice - 1; k++) {
+            fragments.template read<Parts>((k + 1) % 2, from_a, from_b, k + 1);
+            if (k == 0) load(writing);
+            if (k == slice - 2) commit_copies();
+            fragments.multiply(k % 2, sum);
+        }
+        reading = reading == last ? shared : reading + Parts::bytes;
+        writing = writing == last ? shared : writing + Parts::bytes;
+    }
+    fragments.multiply(1, sum);
+}
+
+// ---- The kernel ---------------------------------------------------------------------------------
+
+// Before 9.0 the compiler needs more registers than 128 a thread, which two blocks of 256 allow.
+#if __CUDA_ARCH__ >= 900
+template <class Tile> constexpr int blocks_that_fit = Tile::blocks;
+#else
+template <class Tile> constexpr int blocks_that_fit = Tile::threads == 256 ? 1 : Tile::blocks;
+#endif
+
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
+__global__ void __launch_bounds__(Tile::threads, blocks_that_fit<Tile>)
+    ffma_kernel(const __grid_constant__ FfmaProduct p) {
+#if __CUDA_ARCH__ >= 800
+    PVG_DYNAMIC_SHARED(float, memory);
+    const uint32_t shared = hopper::shared_address(memory);
+    const Place at = place_of_block<Tile>(p);
+    const Position<Tile> thread;
+    Sums<Tile> sum = {};
+#if __CUDA_ARCH__ >= 900
+    hopper::let_next_kernel_start();
+    hopper::wait_for_previous_kernel();
+#endif
+    multiply<Tile, Stage<Tile, A_ALONG_K, B_ALONG_K, V>>(p, at, thread, shared, sum);
+    if (Tile::slices == 1 && p.plain) {
+        store_sums(p, at, thread, sum);
+        return;
+    }
+    wait_for_copies<0>(); // zeros beyond the end of k: they must not overwrite the sums
+    share_sums(memory, thread, sum);
+#if __CUDA_ARCH__ >= 900
+    if (Tile::slices > 1 && p.splits > 1)
+        hopper::cluster_sync();
+    else
+#endif
+        __syncthreads();
+    finish_tile<Tile>(p, at, memory);
+#if __CUDA_ARCH__ >= 900
+    // No block leaves while another reads its sums. What it has read it has also stored, so nothing
+    // is left to be made visible.
+    if (Tile::slices > 1 && p.splits > 1)
+        asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
+                     "barrier.cluster.wait.acquire.aligned;" ::
+                         : "memory");
+#endif
+#endif
+}
+
+} // namespace
+
+} // namespace pvg::matmul

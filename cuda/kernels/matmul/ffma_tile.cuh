@@ -1,0 +1,307 @@
+// What the kernels of ffma.cuh and ffma_tma.cu share: float32 products on the CUDA cores, one fused
+// multiply-add (FFMA) a term.
+//
+// A block computes a tile of c and walks along k in stages, which lie in shared memory as
+// [k][row of a] and [k][column of b]. A thread owns a microtile of 8 x 8 or 8 x 16 elements of c:
+// each value that it reads from shared memory is used 8 or 16 times, which keeps the multipliers
+// busy.
+//
+// Small products have too few microtiles for that, so several warps share one: each multiplies its
+// slice of every stage, and the slices are summed at the end ("sliced k"). Products that still
+// leave most of the card idle give k to a cluster of blocks, which read each other's sums from
+// shared memory ("split k"). Both depend on m, n, k and the tile alone, and sums are added in a
+// fixed order.
+#pragma once
+#include "kernels/activation.cuh"
+#include "kernels/matmul/hopper.cuh"
+#include "kernels/matmul/product.cuh"
+
+namespace pvg::matmul {
+
+namespace {
+
+// WARPS_DOWN x WARPS_ACROSS warps, times SLICES of k; a warp is LANES_DOWN x 32 / LANES_DOWN
+// threads with microtiles of MICRO_ROWS x MICRO_COLUMNS. STAGES of DEPTH of k. BLOCKS fit a
+// multiprocessor.
+template <int WARPS_DOWN, int WARPS_ACROSS, int SLICES, int LANES_DOWN, int MICRO_ROWS,
+          int MICRO_COLUMNS, int DEPTH, int STAGES, int BLOCKS, bool BY_TMA = false>
+struct FfmaTile {
+    static constexpr int warps_across = WARPS_ACROSS, warps = WARPS_DOWN * WARPS_ACROSS;
+    static constexpr int slices = SLICES, depth = DEPTH, stages = STAGES, blocks = BLOCKS;
+    static constexpr int lanes_down = LANES_DOWN, lanes_across = 32 / LANES_DOWN;
+    static constexpr int micro_rows = MICRO_ROWS, micro_columns = MICRO_COLUMNS;
+    static constexpr int warp_rows = lanes_down * micro_rows;
+    static constexpr int warp_columns = lanes_across * micro_columns;
+    static constexpr int rows = WARPS_DOWN * warp_rows, columns = WARPS_ACROSS * warp_columns;
+    static constexpr int threads = 32 * warps * SLICES, slice_depth = DEPTH / SLICES;
+    static constexpr bool by_tma = BY_TMA;
+    static constexpr int sum_bytes = SLICES * rows * columns * 4; // of all slices' sums
+    static_assert(slice_depth % 2 == 0 && slice_depth >= 4 && threads * 4 % columns == 0);
+};
+
+struct FfmaProduct {
+    const float *a, *b, *bias;
+    float *c, *preactivation;
+    int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
+    int m, n, k, activation;
+    int tiles_down, tiles_across; // of c
+    int stages;                   // along k
+    unsigned splits;              // blocks that share a tile: a cluster
+    bool batched, plain;          // more than one item; an empty epilogue
+};
+
+// ---- Instructions -------------------------------------------------------------------------------
+
+// Four elements of shared memory, volatile: the compiler would load them later than is good.
+__device__ __forceinline__ void read_four(uint32_t from, float *to) {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+                 : "r"(from));
+}
+#if __CUDA_ARCH__ >= 900
+// Four elements that lie at the same place in the shared memory of a block of the cluster.
+__device__ __forceinline__ float4 read_in_cluster(const float *from, unsigned rank) {
+    uint32_t there;
+    float4 v;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(there)
+                 : "r"(hopper::shared_address(from)), "r"(rank));
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(there));
+    return v;
+}
+#endif
+__device__ __forceinline__ float4 sum_of(float4 a, float4 b) {
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
+// ---- Which part of the product ------------------------------------------------------------------
+
+// What a block computes: a tile of an item of c, over its share of k.
+struct Place {
+    int64_t item;
+    int row, column;   // of the tile's first element
+    int rows, columns; // left in the matrix from there, perhaps more than a tile has
+    int k, terms;      // the first of k, and how many
+    unsigned split;    // rank in the cluster
+};
+
+// Tiles are walked in groups of 8 rows of tiles, column by column, so that those in flight share
+// operands in the second-level cache.
+template <class Tile> __device__ __forceinline__ Place place_of_block(const FfmaProduct &p) {
+    Place at;
+    unsigned tile = blockIdx.x;
+    at.k = 0, at.terms = p.k, at.split = 0;
+    if (p.splits > 1) {
+        at.split = tile % p.splits, tile /= p.splits;
+        int first = static_cast<int>(p.stages * at.split / p.splits);
+        int last = static_cast<int>(p.stages * (at.split + 1) / p.splits);
+        at.k = first * Tile::depth;
+        at.terms = at.split + 1 == p.splits ? p.k - at.k : (last - first) * Tile::depth;
+    }
+    at.item = 0;
+    if (p.batched) {
+        unsigned tiles = p.tiles_down * p.tiles_across;
+        at.item = tile / tiles, tile %= tiles;
+    }
+    const int group = 8;
+    int of_group = group * p.tiles_across, first_row = static_cast<int>(tile) / of_group * group;
+    int rows = min(group, p.tiles_down - first_row), in_group = static_cast<int>(tile) % of_group;
+    at.row = (first_row + in_group % rows) * Tile::rows,
+    at.column = in_group / rows * Tile::columns;
+    at.rows = p.m - at.row, at.columns = p.n - at.column;
+    return at;
+}
+
+// A thread's microtile lies in groups of 4 x 4 elements, a warp's width or height apart. Of the
+// threads of a warp neighbours share addresses, one bit of the lane for each operand: what lanes x
+// and x ^ 1, or x and x ^ 2, read at the same address costs half as much. (The kernel of
+// ffma_tma.cu is faster with lanes in plain order, all the same.)
+template <class Tile> struct Position {
+    int slice, row, column; // of the first element in the tile
+
+    __device__ __forceinline__ Position() {
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % Tile::warps;
+        slice = threadIdx.x / 32 / Tile::warps;
+        const int of_eight = Tile::by_tma ? lane % 8 : lane / 2 % 8;
+        const int of_four = Tile::by_tma ? lane / 8 : lane % 2 + lane / 16 * 2;
+        const bool tall = Tile::lanes_down == 8;
+        static_assert(Tile::lanes_down == 8 || Tile::lanes_down == 4);
+        row = warp / Tile::warps_across * Tile::warp_rows + (tall ? of_eight : of_four) * 4;
+        column = warp % Tile::warps_across * Tile::warp_columns + (tall ? of_four : of_eight) * 4;
+    }
+    static __device__ __forceinline__ int row_step(int i) {
+        return i / 4 * 4 * Tile::lanes_down + i % 4;
+    }
+    static __device__ __forceinline__ int column_step(int j) {
+        return j / 4 * 4 * Tile::lanes_across;
+    }
+};
+
+// ---- The sums -----------------------------------------------------------------------------------
+
+template <class Tile> using Sums = float[Tile::micro_rows][Tile::micro_columns];
+
+// The elements of a and b that a thread multiplies with each other, for two successive k.
+template <class Tile> struct Fragments {
+    float a[2][Tile::micro_rows] = {}, b[2][Tile::micro_columns] = {};
+
+    template <class Parts>
+    __device__ __forceinline__ void read(int which, uint32_t from_a, uint32_t from_b, int k) {
+#pragma unroll
+        for (int i = 0; i < Tile::micro_rows; i += 4)
+            read_four(from_a + (k * Parts::LoaderA::pitch + i * Tile::lanes_down) * 4,
+                      a[which] + i);
+#pragma unroll
+        for (int j = 0; j < Tile::micro_columns; j += 4)
+            read_four(from_b + (k * Parts::LoaderB::pitch + j * Tile::lanes_across) * 4,
+                      b[which] + j);
+    }
+    // Row by row, or by TMA column by column, which was measured as faster there; to and fro, so
+    // that successive multiply-adds share an operand.
+    __device__ __forceinline__ void multiply(int which, Sums<Tile> &sum) const {
+        constexpr int outer = Tile::by_tma ? Tile::micro_columns : Tile::micro_rows;
+        constexpr int inner = Tile::by_tma ? Tile::micro_rows : Tile::micro_columns;
+#pragma unroll
+        for (int x = 0; x < outer; x++)
+#pragma unroll
+            for (int step = 0; step < inner; step++) {
+                const int y = x % 2 ? inner - 1 - step : step;
+                const int i = Tile::by_tma ? y : x, j = Tile::by_tma ? x : y;
+                sum[i][j] = fmaf(a[which][i], b[which][j], sum[i][j]);
+            }
+    }
+};
+
+// ---- The epilogue -------------------------------------------------------------------------------
+
+// The first `count` of four elements of a row.
+__device__ __forceinline__ void store_four(float *to, const float (&v)[4], int count,
+                                           bool aligned) {
+    if (aligned && count >= 4) {
+        *reinterpret_cast<float4 *>(to) = make_float4(v[0], v[1], v[2], v[3]);
+    } else {
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (e < count) to[e] = v[e];
+    }
+}
+__device__ __forceinline__ bool rows_allow_four(const float *first, int64_t stride) {
+    return reinterpret_cast<uintptr_t>(first) % 16 == 0 && stride % 4 == 0;
+}
+
+// One slice and nothing to do but store: from registers.
+template <class Tile>
+__device__ __forceinline__ void store_sums(const FfmaProduct &p, const Place &at,
+                                           const Position<Tile> &thread, const Sums<Tile> &sum) {
+    float *c = p.c + at.item * p.c_item + at.row * p.ldc + at.column;
+    const bool aligned = rows_allow_four(c, p.ldc);
+#pragma unroll
+    for (int i = 0; i < Tile::micro_rows; i++) {
+        const int row = thread.row + thread.row_step(i);
+        if (row >= at.rows) continue;
+#pragma unroll
+        for (int j = 0; j < Tile::micro_columns; j += 4) {
+            const int column = thread.column + thread.column_step(j);
+            const float four[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
+            store_four(c + row * p.ldc + column, four, at.columns - column, aligned);
+        }
+    }
+}
+
+// Puts the sums of all slices into shared memory, as [slice][row][column].
+template <class Tile>
+__device__ __forceinline__ void share_sums(float *shared, const Position<Tile> &thread,
+                                           const Sums<Tile> &sum) {
+    __syncthreads(); // the last stage has been read
+    float *first =
+        shared + (thread.slice * Tile::rows + thread.row) * Tile::columns + thread.column;
+#pragma unroll
+    for (int i = 0; i < Tile::micro_rows; i++)
+#pragma unroll
+        for (int j = 0; j < Tile::micro_columns; j += 4)
+            *reinterpret_cast<float4 *>(first + thread.row_step(i) * Tile::columns +
+                                        thread.column_step(j)) =
+                make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+}
+
+// Four elements summed over the slices of all blocks of the cluster, in order.
+template <class Tile>
+__device__ __forceinline__ float4 sum_slices(const float *shared, int element, unsigned splits) {
+    constexpr int size = Tile::rows * Tile::columns;
+    float4 total = make_float4(0, 0, 0, 0);
+    if (Tile::slices > 1 && splits > 1) {
+#if __CUDA_ARCH__ >= 900
+        for (unsigned split = 0; split < splits; split++) {
+            float4 part[Tile::slices];
+#pragma unroll
+            for (int s = 0; s < Tile::slices; s++)
+                part[s] = read_in_cluster(shared + s * size + element, split);
+#pragma unroll
+            for (int s = 0; s < Tile::slices; s++) total = sum_of(total, part[s]);
+        }
+#endif
+    } else {
+#pragma unroll
+        for (int s = 0; s < Tile::slices; s++)
+            total = sum_of(total, *reinterpret_cast<const float4 *>(shared + s * size + element));
+    }
+    return total;
+}
+
+// The block's share of the finished tile: sums, bias, activation. A thread stays in its columns.
+template <class Tile>
+__device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &at,
+                                            const float *shared) {
+    const int first = (at.split * Tile::threads + threadIdx.x) * 4, column = first % Tile::columns;
+    const int count = at.columns - column;
+    const int64_t corner = at.item * p.c_item + at.row * p.ldc + at.column + column;
+    float *c = p.c + corner, *before = p.preactivation ? p.preactivation + corner : nullptr;
+    const bool aligned = rows_allow_four(c, p.ldc) && (!before || rows_allow_four(before, p.ldc));
+    float bias[4] = {};
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        if (p.bias && e < count)
+            bias[e] = p.bias[(int64_t(at.column) + column + e) * p.bias_stride];
+#pragma unroll 1
+    for (int element = first; element < Tile::rows * Tile::columns;
+         element += p.splits * Tile::threads * 4) {
+        const int row = element / Tile::columns;
+        if (row >= at.rows || count <= 0) break;
+        const float4 total = sum_slices<Tile>(shared, element, p.splits);
+        float four[4] = {total.x, total.y, total.z, total.w};
+        if (!p.plain) {
+            if (p.bias)
+#pragma unroll
+                for (int e = 0; e < 4; e++) four[e] += bias[e];
+            if (before) store_four(before + row * p.ldc, four, count, aligned);
+#pragma unroll
+            for (int e = 0; e < 4; e++) four[e] = activate(p.activation, four[e]);
+        }
+        store_four(c + row * p.ldc, four, count, aligned);
+    }
+}
+
+// ---- On the host --------------------------------------------------------------------------------
+
+template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
+    FfmaProduct p{};
+    p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
+    p.c = static_cast<float *>(g.c);
+    p.bias = static_cast<const float *>(g.epilogue.bias);
+    p.preactivation = static_cast<float *>(g.epilogue.preactivation);
+    p.bias_stride = g.epilogue.bias_stride, p.activation = g.epilogue.activation;
+    p.plain = g.epilogue.is_plain(), p.batched = g.items > 1;
+    p.m = g.m, p.n = g.n, p.k = g.k, p.splits = 1;
+    p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
+    p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;
+    p.tiles_down = static_cast<int>(tiles(g.m, Tile::rows));
+    p.tiles_across = static_cast<int>(tiles(g.n, Tile::columns));
+    p.stages = static_cast<int>(tiles(g.k, Tile::depth));
+    return p;
+}
+
+} // namespace
+
+} // namespace pvg::matmul

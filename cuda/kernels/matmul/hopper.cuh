@@ -1,0 +1,219 @@
+// The instructions of compute capability 9.0 that CUDA C has no words for: asynchronous copies of
+// tiles (TMA), barriers in shared memory that count bytes, products of warpgroups (wgmma),
+// clusters, and the start of a kernel before the one ahead of it has ended. Tensor maps, which tell
+// TMA how a matrix lies in memory, are made on the host: make_tensor_map in hopper.cu.
+//
+// The instructions exist on sm_90a only: kernels that use them have their body inside
+// #if defined(__CUDA_ARCH_FEAT_SM90_ALL), and their files are empty on the simulated card.
+//
+// The usual pipeline: shared memory holds a ring of stages, each with two barriers.
+//   producer (one thread): wait(empty), expect_bytes(full, stage), load_tile ... -> full
+//   consumers (warpgroups): wait(full), wgmma ..., wait until it has read the stage, arrive(empty)
+#pragma once
+#include "runtime/error.cuh"
+#include <cuda.h>
+#include <stdint.h>
+
+namespace pvg::hopper {
+
+// ---- Tensor maps (host) -------------------------------------------------------------------------
+
+// A matrix, or a stack of them, as TMA reads it: dimension 0 has no gaps, strides are those of the
+// dimensions after it. Elements outside of `size` are read as zeros.
+struct TensorView {
+    CUtensorMapDataType type;
+    CUtensorMapSwizzle swizzle;
+    const void *data;   // a multiple of 16 bytes
+    int rank;           // 2 or 3
+    uint64_t size[3];   // elements, each up to 2^32
+    uint64_t stride[2]; // bytes from index to index of dimensions 1 and 2; multiples of 16
+    uint32_t box[3];    // elements of one load, each up to 256; box[0] at most the swizzle's span
+};
+
+// Kernels take the map by value, as `const __grid_constant__ CUtensorMap`.
+int make_tensor_map(CUtensorMap *map, const TensorView &view);
+
+// Whether TMA can read rows of `stride` bytes that begin at `data`.
+inline bool is_readable_by_tma(const void *data, int64_t stride) {
+    return reinterpret_cast<uintptr_t>(data) % 16 == 0 && stride > 0 && stride % 16 == 0 &&
+           stride < int64_t(1) << 40;
+}
+
+// ---- Shared memory and barriers -----------------------------------------------------------------
+
+// Barriers and tiles are addressed by their 32-bit offset in the shared memory window.
+__device__ __forceinline__ uint32_t shared_address(const void *pointer) {
+    return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+// What a swizzle of 128 bytes repeats after: tiles begin at multiples of it.
+constexpr int tile_alignment = 1024;
+
+// A barrier's phase ends when `arrivals` have arrived and the bytes expected in it have come. One
+// thread makes all barriers, then publish_barriers and a barrier of the block (or cluster).
+__device__ __forceinline__ void make_barrier(uint32_t barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+__device__ __forceinline__ void publish_barriers() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+// Wait for the end of the phase with this parity: 0 for the first, third, ... phase. Waiting for
+// parity 1 on a fresh barrier returns at once: so a producer finds all stages empty.
+__device__ __forceinline__ void wait(uint32_t barrier, int parity) {
+    asm volatile("{\n.reg .pred done;\n"
+                 "again%=:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@done bra over%=;\n"
+                 "bra again%=;\n"
+                 "over%=:\n}\n" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+}
+// Arrive, and expect so many bytes from TMA in this phase. What lies outside of the matrix counts.
+__device__ __forceinline__ void expect_bytes(uint32_t barrier, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ void arrive(uint32_t barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// Arrive at the same barrier of block `rank` of the cluster. Without .release.cluster: that adds a
+// memory barrier of 0.9 us to every step, and nothing that was written has to be seen.
+__device__ __forceinline__ void arrive_in_cluster(uint32_t barrier, uint32_t rank) {
+    asm volatile("{\n.reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n}\n" ::"r"(barrier),
+                 "r"(rank)
+                 : "memory");
+}
+// What ordinary instructions have written to shared memory may be read by TMA and wgmma: every
+// writing thread executes this, then a barrier.
+__device__ __forceinline__ void fence_async_proxy() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+// A barrier of the 128 threads of one warpgroup; 0 is that of the whole block.
+__device__ __forceinline__ void warpgroup_sync(int barrier) {
+    asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
+}
+
+// The same, and whether any of them has a value other than 0.
+__device__ __forceinline__ int warpgroup_any(int value, int barrier) {
+    int any;
+    asm volatile("{\n.reg .pred mine, one;\n"
+                 "setp.ne.b32 mine, %1, 0;\n"
+                 "bar.red.or.pred one, %2, 128, mine;\n"
+                 "selp.b32 %0, 1, 0, one;\n}\n"
+                 : "=r"(any)
+                 : "r"(value), "r"(barrier)
+                 : "memory");
+    return any;
+}
+
+// ---- Clusters -----------------------------------------------------------------------------------
+
+// All threads of all blocks of the cluster. A block must not end while another may still write to
+// its shared memory or arrive at its barriers: end the kernel with this.
+__device__ __forceinline__ void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\n"
+                 "barrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+}
+__device__ __forceinline__ uint32_t cluster_rank() {
+    uint32_t rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+// ---- TMA ----------------------------------------------------------------------------------------
+
+// One thread copies a box, whose first element has these coordinates (x in dimension 0), to shared
+// memory; the barrier counts its bytes. With `blocks`, a mask of ranks, the box and the count go to
+// the same places of all those blocks of the cluster, each of which expects the bytes.
+__device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap *map, uint32_t barrier,
+                                          int x, int y) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4}], [%2];" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(x), "r"(y)
+                 : "memory");
+}
+__device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap *map, uint32_t barrier,
+                                          int x, int y, int z) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+                 : "memory");
+}
+__device__ __forceinline__ void load_tile_multicast(uint32_t to, const CUtensorMap *map,
+                                                    uint32_t barrier, int x, int y, int z,
+                                                    uint16_t blocks) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
+                 : "memory");
+}
+__device__ __forceinline__ void prefetch_map(const CUtensorMap *map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+// ---- Programmatic dependent launch --------------------------------------------------------------
+
+// For kernels launched with LaunchExtras.overlap. Until wait_for_previous_kernel nothing that
+// another kernel uses is read or written; it returns when that kernel and its writes are complete.
+// let_next_kernel_start may come first: the next one waits too.
+__device__ __forceinline__ void wait_for_previous_kernel() {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+__device__ __forceinline__ void let_next_kernel_start() {
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+// ---- Warpgroup products -------------------------------------------------------------------------
+
+// A warpgroup's registers a thread, a multiple of 8; every warp of it executes the same one. The
+// sum over a block's warpgroups must fit what the block was launched with: __launch_bounds__(384,
+// 1) gives 168 a thread, 3 x 168 = 504 = 40 + 232 + 232. With 48 + 232 + 232 = 512 the last
+// increase waits for ever, and the compiler says nothing.
+template <int N> __device__ __forceinline__ void give_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N> __device__ __forceinline__ void take_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+
+// Before the first product of a group, and when registers of it were written by other instructions.
+__device__ __forceinline__ void begin_products() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void commit_products() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+// Wait until at most N committed groups are still at work.
+template <int N> __device__ __forceinline__ void wait_for_products() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+// Keeps the compiler from moving reads and writes of the sums across this point. Sums touched while
+// products are at work, registers that spill, a call that is not inlined or a sum indexed at run
+// time make ptxas serialise the products: it says C7510 and the build fails.
+template <int N> __device__ __forceinline__ void pin_sums(float (&sums)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; i++) asm volatile("" : "+f"(sums[i])::"memory");
+}
+
+// A tile's descriptor for wgmma: where it begins in shared memory and how it lies there. All our
+// tiles are swizzled as TMA writes them; their rows are as long as the swizzle's span: 128, 64 or
+// 32 bytes.
+//   Along k ("K-major"): a row of the tile is one m or n. row_groups = 8 spans, from 8 rows to the
+//     next 8; slabs is ignored. 32 bytes further in a row (+2 in the descriptor) is the next step.
+//   Along m or n (16-bit elements only; the instruction's transpose flag): a row is one k and holds
+//     64 of m or n. slabs: from 64 of m or n to the next 64; row_groups = 8 spans, from 8 of k to
+//     the next 8. 16 rows further (+128 at 128 bytes) is the next step.
+enum Swizzle : uint32_t { swizzle_128 = 1, swizzle_64 = 2, swizzle_32 = 3 };
+
+__host__ __device__ constexpr uint64_t tile_layout(int slabs, int row_groups, Swizzle swizzle) {
+    return static_cast<uint64_t>(swizzle) << 62 | static_cast<uint64_t>(row_groups >> 4) << 32 |
+           static_cast<uint64_t>(slabs >> 4) << 16;
+}
+__device__ __forceinline__ uint64_t describe_tile(uint32_t address, uint64_t layout) {
+    return layout | (address & 0x3FFFF) >> 4;
+}
+
+} // namespace pvg::hopper

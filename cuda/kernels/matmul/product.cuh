@@ -1,0 +1,94 @@
+// What the kernels of this folder are given: c = epilogue(a b), a batch of products that pvg_matmul,
+// pvg_dense and others have described. Kernels never see arrays.
+//
+// A Problem is general: any strides of c, any batch that broadcasts. A Gemm is the form that the
+// fast kernels take: rows of c without gaps inside, one stride from item to item.
+#pragma once
+#include "runtime/array.cuh"
+#include "runtime/operation.cuh"
+
+namespace pvg::matmul {
+
+// One operand as the kernels see it: a is [row][k], b is [column][k]; one of the strides is 1.
+struct Operand {
+    const void *data;
+    int64_t stride, k_stride; // elements, from row (column) to row and along k
+    bool along_k;             // k_stride is 1, else stride is 1
+    bool aligned;             // packs may be loaded at once
+};
+
+struct Product {
+    int64_t m, n, k;
+    Operand a, b;
+    void *c;
+    int64_t c_row, c_column; // strides, elements
+    bool c_aligned;          // groups of a row of c may be stored at once
+    Walk<3> batch;           // c, a, b
+};
+
+// What becomes of the sums before they are stored: c = activation(sum + bias[column]). Everything is
+// computed in the dtype of the sums (float32 for float16 and bfloat16) and rounded once.
+struct Epilogue {
+    const void *bias = nullptr; // n elements of c's dtype, or NULL
+    int64_t bias_stride = 1;    // elements
+    int activation = PVG_ACTIVATION_NONE;
+    // sum + bias, or NULL: c's dtype, shape and strides, from item to item too.
+    void *preactivation = nullptr;
+
+    bool is_plain() const { return !bias && activation == PVG_ACTIVATION_NONE && !preactivation; }
+};
+
+struct Problem {
+    int dtype;     // of a, b and c
+    int precision; // pvg_precision; only float32 looks at it
+    int device;
+    Product product;
+    int64_t items; // of the batch
+    Epilogue epilogue;
+};
+
+// The batch's innermost dimension, for the fast kernels. Matrices are stored by rows: a is (m, k),
+// or if a_along_k is false (k, m); b is (k, n), or if b_along_k is true (n, k); c is (m, n).
+struct Gemm {
+    int m, n, k, items;
+    const void *a, *b;
+    void *c;
+    int64_t lda, ldb, ldc;          // elements from stored row to stored row
+    int64_t a_item, b_item, c_item; // elements from item to item; 0: the same one
+    bool a_along_k, b_along_k;
+    int dtype, precision, device;
+    Epilogue epilogue;
+};
+
+// One way to compute a product. `can` says whether it is able to (architecture, dtype, layout,
+// sizes), not whether it is a good idea: that is in the dispatcher's table.
+struct Kernel {
+    int code; // pvg_matmul_kernel
+    const char *name;
+    bool (*can)(const Gemm &);
+    int (*launch)(Operation &, const Gemm &);
+};
+
+// Tiles of `size` that cover `length`.
+inline int64_t tiles(int64_t length, int size) { return length / size + (length % size != 0); }
+
+// Compute capability times ten that the library's code on this device was built for, 90 for an H200;
+// 0 on the simulated card, where the tensor-core and asynchronous-copy kernels are compiled out.
+int tensor_architecture(int device);
+
+// ---- The kernels, one line each. In ffma.cu, ffma_tma.cu: float32 on CUDA cores -------------------
+extern const Kernel ffma_kernels[];  // cp.async, sm_80 and later: tiles by size, ended by code 0
+extern const Kernel ffma_tma_kernel; // both operands by TMA, sm_90a
+// In tensor.cu: float16, bfloat16 and TF32 by wgmma, sm_90a; float32 operands are rounded to what
+// the precision says.
+extern const Kernel tensor_kernel;
+// In emulated.cu: float32 from 16-bit tensor-core products, sm_90a: precisions float32 and fast32.
+extern const Kernel bf16x6_kernel, fp16x3_kernel;
+// In dmma.cu: float64 by tensor cores, sm_80 and later.
+extern const Kernel dmma_kernel;
+// In tensor_sm80.cu: float16, bfloat16 and TF32 by mma.sync, sm_80 and later.
+extern const Kernel tensor_sm80_kernel;
+// In gemv.cu: m or n is 1. In tiny.cu: one warp a product, m, n and k up to 32.
+extern const Kernel gemv_kernel, tiny_kernel;
+
+} // namespace pvg::matmul

@@ -1,0 +1,112 @@
+// From a plan to a launch of the kernel in tensor.cuh; one file for each type of operands.
+#pragma once
+#include "kernels/matmul/tensor.cuh"
+#include "kernels/matmul/tensor_operands.cuh"
+#include "runtime/device.cuh"
+
+namespace pvg::matmul {
+
+struct TensorPlan {
+    int columns;       // of the tile: 256, 128 or 64
+    Schedule schedule; // of one item
+};
+
+int launch_float16(Operation &op, const Gemm &g, const TensorOperands &operands,
+                   const TensorPlan &plan);
+int launch_bfloat16(Operation &op, const Gemm &g, const TensorOperands &operands,
+                    const TensorPlan &plan);
+int launch_tf32(Operation &op, const Gemm &g, const TensorOperands &operands,
+                const TensorPlan &plan);
+
+namespace {
+
+template <class T> constexpr CUtensorMapDataType tensor_map_type() {
+    if (std::is_same_v<T, __half>) return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    if (std::is_same_v<T, __nv_bfloat16>) return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; // float32 in memory, rounded when it is loaded
+}
+
+// A load brings `side` rows of one block of K if the operand lies along k, else a slab of them.
+template <class Tile>
+int make_operand_map(CUtensorMap *map, const TensorOperand &x, bool along_k, int side) {
+    hopper::TensorView view = {};
+    view.type = tensor_map_type<typename Tile::Element>();
+    view.swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+    view.data = x.data;
+    view.rank = 3;
+    view.size[0] = static_cast<uint64_t>(x.columns), view.size[1] = static_cast<uint64_t>(x.rows);
+    view.size[2] = static_cast<uint64_t>(x.items);
+    // The distance of what there is only one of is not used, but has to be a possible one.
+    const int64_t row = (x.rows == 1 ? (x.columns + 7) / 8 * 8 : x.stride) * Tile::element;
+    view.stride[0] = static_cast<uint64_t>(row);
+    view.stride[1] = static_cast<uint64_t>(x.items == 1 ? row : x.item * Tile::element);
+    view.box[0] = static_cast<uint32_t>(along_k ? Tile::k : Tile::span);
+    view.box[1] = static_cast<uint32_t>(along_k ? side : Tile::k);
+    view.box[2] = 1;
+    return hopper::make_tensor_map(map, view);
+}
+
+// Items of one launch: units are counted in 32 bits, and the workspace of slices stays small.
+template <class Tile> int items_at_a_time(const Schedule &s, int items) {
+    int64_t most = (int64_t(1) << 30) / s.units_of_item();
+    const int64_t bytes = partial_bytes(s, 1, 2, Tile::n / 2);
+    if (bytes > 0 && most > (int64_t(256) << 20) / bytes) most = (int64_t(256) << 20) / bytes;
+    if (most < 1) most = 1;
+    return static_cast<int>(most < items ? most : items);
+}
+
+// a and b are the instruction's operands.
+template <class Tile>
+int launch_tile(Operation &op, const Gemm &g, const TensorOperand &a, const TensorOperand &b,
+                const TensorPlan &plan) {
+    CUtensorMap map_a, map_b;
+    PVG_PASS(make_operand_map<Tile>(&map_a, a, !Tile::a_along_m, Tile::m));
+    PVG_PASS(make_operand_map<Tile>(&map_b, b, !Tile::b_along_n, Tile::n));
+    TensorParameters p = {destination_of(g), plan.schedule, 0, a.items > 1, b.items > 1};
+    Schedule &s = p.schedule;
+    const int at_a_time = items_at_a_time<Tile>(s, g.items);
+    const int64_t partials = partial_bytes(s, at_a_time, 2, Tile::n / 2);
+    const size_t tickets = static_cast<size_t>(ticket_bytes(s, at_a_time, 2));
+    Workspace space;
+    if (s.cut) {
+        PVG_PASS(space.open(op, static_cast<size_t>(partials) + tickets));
+        s.partials = space.as<float>();
+        s.tickets = reinterpret_cast<unsigned *>(space.as<char>() + partials);
+    }
+    int64_t multiprocessors;
+    PVG_PASS(device_attribute(g.device, PVG_MULTIPROCESSOR_COUNT, &multiprocessors));
+    for (int64_t first = 0; first < g.items; first += at_a_time) {
+        p.first_item = static_cast<int>(first);
+        s.items = static_cast<int>(g.items - first < at_a_time ? g.items - first : at_a_time);
+        // Only a kernel can be overlapped, not what clears the tickets.
+        if (s.cut) PVG_TRY(cudaMemsetAsync(s.tickets, 0, tickets, op.stream));
+        const int64_t blocks = s.units() < multiprocessors ? s.units() : multiprocessors;
+        PVG_LAUNCH_WITH((LaunchExtras{1, s.cut == 0}), (tensor_product_kernel<Tile>),
+                        static_cast<unsigned>(blocks), 384, Tile::shared_bytes, op.stream, map_a,
+                        map_b, p);
+    }
+    return PVG_OK;
+}
+
+template <class T, bool A_ALONG_M, bool B_ALONG_N>
+int launch_layout(Operation &op, const Gemm &g, const TensorOperand &a, const TensorOperand &b,
+                  const TensorPlan &plan) {
+    switch (plan.columns) {
+    case 256: return launch_tile<TensorTile<T, 256, A_ALONG_M, B_ALONG_N>>(op, g, a, b, plan);
+    case 128: return launch_tile<TensorTile<T, 128, A_ALONG_M, B_ALONG_N>>(op, g, a, b, plan);
+    }
+    return launch_tile<TensorTile<T, 64, A_ALONG_M, B_ALONG_N>>(op, g, a, b, plan);
+}
+
+template <class T>
+int launch_halves(Operation &op, const Gemm &g, const TensorOperands &x, const TensorPlan &plan) {
+    if (x.a_along_k)
+        return x.b_along_k ? launch_layout<T, false, false>(op, g, x.a, x.b, plan)
+                           : launch_layout<T, false, true>(op, g, x.a, x.b, plan);
+    return x.b_along_k ? launch_layout<T, true, false>(op, g, x.a, x.b, plan)
+                       : launch_layout<T, true, true>(op, g, x.a, x.b, plan);
+}
+
+} // namespace
+
+} // namespace pvg::matmul

@@ -1,0 +1,17 @@
+// The tensor-core product of float32 operands, rounded to TF32: a along k, b along k or n; see
+// tensor.cuh.
+#ifndef PVG_SIMULATOR
+#include "kernels/matmul/tensor_launch.cuh"
+
+namespace pvg::matmul {
+
+int launch_tf32(Operation &op, const Gemm &g, const TensorOperands &operands,
+                const TensorPlan &plan) {
+    const TensorOperand &a = operands.a, &b = operands.b;
+    return operands.b_along_k
+               ? launch_layout<hopper::Tf32, false, false>(op, g, a, b, plan)
+               : launch_layout<hopper::Tf32, true, false>(op, g, b, a, plan); // c transposed
+}
+
+} // namespace pvg::matmul
+#endif

@@ -1,0 +1,74 @@
+"""Products with a vector whose terms are so many that several blocks share them."""
+
+import helpers
+import numpy as np
+import pytest
+from helpers import assert_same, assert_within, put
+
+import pyvecgpu as vg
+
+F = vg.nn.functional
+# (length of the result, terms): splits in clusters, in a workspace, with empty ones at the end.
+SHAPES = [(1, 70_001), (3, 40_000), (130, 2_100), (600, 300), (1, 4096)]
+
+
+def stored(device, matrix, along_k):
+    """The matrix (length, terms) by rows, or by columns."""
+    return put(device, matrix) if along_k else put(device, np.ascontiguousarray(matrix.T)).T
+
+
+@pytest.mark.parametrize("along_k", [True, False])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", helpers.WIDE_FLOATS, ids=str)
+def test_long_sums(device, rng, dtype, shape, along_k):
+    a = helpers.integers(rng, shape, dtype)
+    x = helpers.integers(rng, (shape[1],), dtype)
+    a[:, -1], x[-1] = 1, 7
+    expected = (a.astype(np.float64) @ x.astype(np.float64)).astype(dtype)
+    assert np.any(expected)
+    matrix, vector = stored(device, a, along_k), put(device, x)
+    assert_same(matrix @ vector, expected)
+    assert_same(vector @ matrix.T, expected)
+    a, x = rng.standard_normal(shape).astype(dtype), rng.standard_normal(shape[1]).astype(dtype)
+    reference, tolerance = helpers.product_tolerance(a, x, dtype)
+    result = stored(device, a, along_k) @ put(device, x)
+    tolerance = tolerance * (np.sqrt(shape[1]) + 8) / shape[1]
+    if device != "cpu":  # NumPy's own sums are not ours to judge
+        assert_within(result, reference, tolerance)
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("along_k", [True, False])
+@pytest.mark.parametrize("shape", [(3, 20_000), (130, 1_000)], ids=str)
+def test_alignment_and_items_change_no_bit(device, rng, shape, along_k):
+    """Loads of one element and of four, alone and in a batch, give the same sums."""
+    length, terms = shape
+    a = rng.standard_normal((4, length, terms)).astype(np.float32)
+    x = rng.standard_normal((4, terms, 1)).astype(np.float32)
+    matrices = put(device, a) if along_k else vg.matrix_transpose(put(device, a.mT.copy()))
+    whole = helpers.host(matrices @ put(device, x))
+    for i in range(4):
+        assert helpers.bits(matrices[i] @ put(device, x[i])) == whole[i].tobytes(), f"item {i}"
+        wide = np.full((max(shape) + 1, max(shape) + 3), np.nan, np.float32)
+        wide[:length, 1 : terms + 1] = a[i]
+        askew = put(device, wide)[:length, 1 : terms + 1]
+        if not along_k:
+            wide[:] = np.nan
+            wide[:terms, 1 : length + 1] = a[i].T
+            askew = put(device, wide)[:terms, 1 : length + 1].T
+        assert helpers.bits(askew @ put(device, x[i])) == whole[i].tobytes(), f"askew {i}"
+
+
+@pytest.mark.parametrize("along_k", [True, False])
+def test_a_layer_of_one_sample(device, rng, along_k):
+    """Bias, activation and preactivation after the sums of several blocks have been added up."""
+    length, terms = 40, 20_000
+    w = rng.standard_normal((length, terms)).astype(np.float32)
+    x = rng.standard_normal((1, terms)).astype(np.float32) / 64
+    bias = rng.standard_normal(length).astype(np.float32)
+    weight = stored(device, w, along_k)
+    y, z = F.dense(put(device, x), weight, put(device, bias), "tanh", with_preactivation=True)
+    before = x.astype(np.float64) @ w.T.astype(np.float64) + bias
+    assert_within(z, before, 1e-4 * (np.abs(before) + 1))
+    assert_within(y, np.tanh(helpers.host(z).astype(np.float64)), 1e-6)
+    assert np.any(helpers.host(y))

@@ -1,0 +1,14 @@
+"""Files that scripts write hold what the scripts write."""
+
+import runpy
+
+import pytest
+from helpers import ROOT
+
+GENERATED = {"cuda/kernels/matmul/wgmma.cuh": "cuda/kernels/matmul/generate_wgmma.py"}
+
+
+@pytest.mark.parametrize("path", GENERATED)
+def test_file_is_what_its_script_writes(path):
+    generate = runpy.run_path(str(ROOT / GENERATED[path]))["generate"]
+    assert (ROOT / path).read_text() == generate()
