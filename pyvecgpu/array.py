@@ -5,6 +5,8 @@ Operators between two Arrays of one device call the backend at once; everything 
 arrays, errors) takes the way through `functions`.
 """
 
+import threading
+
 import numpy as np
 
 from .dtypes import bfloat16, float32
@@ -12,6 +14,15 @@ from .errors import DeviceUnavailableError, ImplicitTransferError
 from .native.abi import Operation
 
 _new = object.__new__
+
+
+class _Refusals(threading.local):
+    """How often NumPy was refused the values of a card's array, in each thread."""
+
+    count = 0
+
+
+_refusals = _Refusals()
 
 
 def wrap(backend, data):
@@ -245,6 +256,7 @@ class Array:
 
     def __array__(self, dtype=None, copy=None):
         if self.device.type != "cpu":
+            _refusals.count += 1
             raise ImplicitTransferError(
                 f"NumPy asked for the values of an array on {self.device}; "
                 "copy them to the host with .numpy()"
@@ -261,6 +273,19 @@ class Array:
                 "use a function of pyvecgpu, or numpy on x.numpy()"
             )
         return function(*inputs, out=out[0] if out else None)
+
+    # NumPy's other functions do what they do to any object: some use its methods and attributes. If
+    # one asked for the values of a card's array it fails, even if it went on without them, as
+    # numpy.array_equal does, which would then say False.
+    def __array_function__(self, function, types, arguments, options):
+        before = _refusals.count
+        result = function._implementation(*arguments, **options)
+        if _refusals.count != before:
+            raise ImplicitTransferError(
+                f"numpy.{function.__name__} asked for the values of an array on a card; "
+                "copy them to the host with .numpy()"
+            )
+        return result
 
     # Indexing and layout --------------------------------------------------------------------------
 

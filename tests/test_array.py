@@ -167,3 +167,18 @@ def test_unknown_names_say_what_there_is():
     with pytest.raises(AttributeError, match="no_such_function"):
         vg.no_such_function()
     assert "asarray" in dir(vg)
+
+
+def test_numpy_functions_do_not_guess(device):
+    """numpy.array_equal swallows every error and says False; it must not here."""
+    x = put(device, np.arange(6, dtype=np.float32).reshape(2, 3))
+    assert np.shape(x) == (2, 3) and np.ndim(x) == 2
+    assert np.sum(x, axis=1).tolist() == [3.0, 12.0]
+    for function in (np.array_equal, np.array_equiv, np.allclose):
+        if device == "cpu":
+            assert function(x, x)
+            continue
+        with helpers.refused(device, vg.ImplicitTransferError, x, match="host with .numpy"):
+            function(x, x)
+        with helpers.refused(device, vg.ImplicitTransferError, x, match="host with .numpy"):
+            function(x.numpy(), x)
