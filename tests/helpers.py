@@ -252,6 +252,14 @@ def integers(rng, shape, dtype, low=-8, high=8):
     return (values > high // 2) if dtype.kind == "b" else values.astype(dtype)
 
 
+SHAPE = (6, 37)
+
+
+def fixed_integers(dtype, shape=SHAPE, seed=0):
+    """The same small integers every time: all but the float functions of them are exact."""
+    return integers(np.random.default_rng([7, seed]), shape, dtype)
+
+
 def numbers(rng, shape, dtype):
     """Random values over the dtype's range; floats over many magnitudes and both signs."""
     if dtype.kind == "b":

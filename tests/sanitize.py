@@ -46,8 +46,10 @@ def parse_arguments():
 NAMES = {
     "bool": ("Bool",), "uint8": ("unsigned char",), "int32": ("unsigned int", "int"),
     "int64": ("long", "__int128"), "uint64": ("unsigned long",),
-    "float16": ("unsigned short", "HalfSum", "Half"), "bfloat16": ("BFloat16",),
-    "float32": ("FloatSum", "float"), "float64": ("DoubleSum", "double"),
+    "float16": ("unsigned short", "HalfSum", "Half", "__half"),
+    "bfloat16": ("BFloat16", "__nv_bfloat16"),
+    "float32": ("FloatSum", "float", "Tf32", "Bf16x6", "Fp16x3", "FfmaTile"),
+    "float64": ("DoubleSum", "double"),
 }  # fmt: skip
 TYPES = {name: rank for rank, dtype in enumerate(helpers.DTYPES) for name in NAMES[str(dtype)]}
 ANY_TYPE = re.compile(r"(pvg::)?\b(" + "|".join(TYPES) + r")\b")

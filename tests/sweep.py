@@ -12,22 +12,22 @@ from typing import NamedTuple
 
 import helpers
 import numpy as np
-from helpers import DTYPES, FLOATS, HALVES, assert_close, assert_same, assert_within, put
+from helpers import DTYPES, HALVES, SHAPE, assert_close, assert_same, assert_within, put
+from helpers import fixed_integers as data
 from references import (
     BINARY,
     FLOAT_FUNCTIONS,
     UNARY,
     binary_reference,
     lookup,
-    product_reference,
     takes,
     unary_reference,
 )
+from sweep_products import forced_products, gradients, layers, products
 
 import pyvecgpu as vg
 from pyvecgpu import learn
 
-SHAPE = (6, 37)
 # Aligned vectors; unaligned ones; rows; any strides.
 PATTERNS = {
     "contiguous": helpers.put,
@@ -57,6 +57,7 @@ def cases():
         casts,
         reductions,
         products,
+        forced_products,
         layers,
         gradients,
         lessons,
@@ -76,11 +77,6 @@ def run(device, chosen=None):
             except AssertionError as error:
                 raise AssertionError(f"{case.name} of {case.dtype} on {device}: {error}") from None
     return len(chosen)
-
-
-def data(dtype, shape=SHAPE, seed=0):
-    """Small integers, so that all but the float functions are exact."""
-    return helpers.integers(np.random.default_rng([7, seed]), shape, dtype)
 
 
 # ---- Kernels of the library ----------------------------------------------------------------------
@@ -345,104 +341,6 @@ def check_of_nothing(device, name, dtype):
             warnings.simplefilter("ignore")  # the CPU's
             mean = helpers.host(vg.mean(empty, axis=0))
         assert np.isnan(mean).all()
-
-
-# ---- Products ------------------------------------------------------------------------------------
-
-# (m, k, n, batch): each size of tile, whole and partial. The batch makes up for the small matrices.
-PRODUCTS = {
-    "one tile": (32, 32, 32, 1),
-    "partial tiles": (33, 29, 31, 1),
-    "vectors": (1, 61, 1, 1),
-    "a vector in splits": (1, 300, 33, 1),
-    "nothing to add": (5, 0, 7, 1),
-    "medium tiles": (33, 5, 35, 120),
-    "large tiles": (65, 3, 67, 120),
-}
-
-
-def operands_of_product(device, dtype, m, k, n, batch):
-    """One operand is a batch of one, repeated; both have few elements."""
-    a, b = data(dtype, (m, k)), data(dtype, (k, n), 1)
-    if batch == 1:
-        return a, b, put(device, a), put(device, b)
-    repeated = vg.broadcast_to(put(device, b), (batch, k, n))
-    return (
-        np.broadcast_to(a, (batch, m, k)),
-        np.broadcast_to(b, (batch, k, n)),
-        vg.broadcast_to(put(device, a), (batch, m, k)),
-        repeated,
-    )
-
-
-def products(dtype):
-    for name, sizes in PRODUCTS.items():
-
-        def check(device, sizes=sizes):
-            a, b, x, y = operands_of_product(device, dtype, *sizes)
-            assert_same(x @ y, product_reference(a, b))
-            if sizes[3] == 1:
-                columns = [put(device, np.ascontiguousarray(one.T)).T for one in (a, b)]
-                for left, right in ((columns[0], y), (x, columns[1]), columns):
-                    assert_same(left @ right, product_reference(a, b))
-
-        yield f"product, {name}", check
-
-
-# (m, k, n): 120 tiles across make a row of large ones.
-LAYERS = (
-    ("tiny", 9, 20, 31),
-    ("one tile", 9, 40, 31),
-    ("medium tiles", 33, 4, 7_650),
-    ("large tiles", 65, 3, 15_300),
-)
-
-
-def layers(dtype):
-    if dtype not in FLOATS:
-        return
-    for name, m, k, n in LAYERS:
-        for activation in (None, "sigmoid", "tanh", "relu", "gelu", "silu"):
-            if activation in ("gelu", "silu") and name != "tiny":
-                continue  # the code is a number at run time: the kernels are the same
-
-            def check(device, m=m, k=k, n=n, activation=activation):
-                x, weight, bias = data(dtype, (m, k)), data(dtype, (n, k), 1), data(dtype, (n,), 2)
-                before = helpers.widened(x) @ helpers.widened(weight.T) + helpers.widened(bias)
-                result = vg.dense(
-                    put(device, x), put(device, weight), put(device, bias), activation
-                )
-                if activation in FLOAT_FUNCTIONS:
-                    assert_close(result, unary_reference(activation, before), activation, device)
-                else:
-                    expected = np.maximum(before, 0) if activation else before
-                    assert_same(result, helpers.rounded(expected, dtype))
-
-            yield f"dense with {activation}, {name}", check
-
-
-# More rows than a block adds up, more columns than it has.
-GRADIENTS = ((65, 3, 20), (9, 2, 129))
-
-
-def gradients(dtype):
-    if dtype not in FLOATS:
-        return
-    for m, k, n in GRADIENTS:
-        for activation in (None, "relu"):
-
-            def check(device, m=m, k=k, n=n, activation=activation):
-                x, weight = data(dtype, (m, k)), data(dtype, (n, k), 1)
-                gradient, before = data(dtype, (m, n), 2), data(dtype, (m, n), 3)
-                operands = [put(device, one) for one in (gradient, x, weight, before)]
-                results = vg.nn.functional.dense_backward(*operands, activation)
-                gradient, x, weight = (helpers.widened(one) for one in (gradient, x, weight))
-                dz = np.where(before > 0, gradient, 0) if activation else gradient
-                expected = dz @ weight, dz.T @ x, dz.sum(axis=0)
-                for result, exact in zip(results, expected, strict=True):
-                    assert_same(result, helpers.rounded(exact + 0.0, dtype))
-
-            yield f"gradients with {activation}, {(m, k, n)}", check
 
 
 # ---- Lessons -------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ import pyvecgpu as vg
 from pyvecgpu import __main__ as command
 from pyvecgpu.bench import article, compiled, loops
 from pyvecgpu.bench.article import budget, ceilings, page, plots, problems, summary
-from pyvecgpu.bench.article.columns import PRECISIONS
+from pyvecgpu.bench.article.columns import MATMUL_PRECISIONS, PRECISIONS
+from pyvecgpu.functions import linalg
 
 TINY = budget.Limits(run=60.0, row=20.0, cell=0.002, patience=0.002)
 needs_matplotlib = pytest.mark.needs("matplotlib")
@@ -87,8 +88,10 @@ def test_command(device, capsys, tiny, tmp_path):
 def test_products_have_a_column_for_each_precision(capsys, tiny, tmp_path):
     figures, _ = measured(capsys, tmp_path, "--device", "sim")
     columns = figures["columns"][summary.PRODUCT]
-    for kind in ("numpy", "kernel"):
-        assert [c["dtype"] for c in columns.values() if c["kind"] == kind] == list(PRECISIONS)
+    for kind, extra in (("numpy", []), ("kernel", MATMUL_PRECISIONS)):
+        found = [c["dtype"] for c in columns.values() if c["kind"] == kind]
+        assert found == [*PRECISIONS, *extra]
+    assert {*MATMUL_PRECISIONS, "float32"} == set(linalg.PRECISIONS)
     for dtype in PRECISIONS:
         a = vg.ones((2, 2), dtype=dtype, device="sim")
         assert (a @ a).dtype == dtype
@@ -184,10 +187,16 @@ class Clock:
     """Stands in for the module time."""
 
     def __init__(self):
-        self.now = 100.0
+        self.now, self.busy_until = 100.0, 0.0
 
     def perf_counter(self):
         return self.now
+
+    def process_time(self):
+        return min(self.now, self.busy_until)
+
+    def sleep(self, seconds):
+        self.now += seconds
 
 
 @pytest.fixture
@@ -254,6 +263,21 @@ def test_measure(clock):
         budget.measure(Sleeper(clock, 4.0), 1e-4, limits, bound.require_left)
 
 
+def test_measure_waits_until_threads_are_at_rest(clock):
+    def waited(busy):
+        """Return the seconds until the first call, if threads are busy for so long."""
+        began, clock.busy_until, calls = clock.now, clock.now + busy, []
+        task = Sleeper(clock, 1.0)
+        right = task.run
+        task.run = lambda count: calls.append(clock.now - began) or right(count)
+        budget.measure(task, 1e-2, budget.Limits(run=100.0, row=10.0, cell=0.7, patience=1.0))
+        return calls[0]
+
+    assert waited(0.0) <= 0.02
+    assert 0.105 <= waited(0.105) <= 0.13
+    assert budget.REST <= waited(1e3) <= budget.REST + 0.02
+
+
 # Checked results ----------------------------------------------------------------------------------
 
 
@@ -274,7 +298,7 @@ def test_a_wrong_loop_is_told(name, capsys, tiny, tmp_path):
 
 
 def test_a_wrong_kernel_is_told(capsys, tiny, tmp_path):
-    tiny.setattr(vg, "matmul", lambda a, b, out, device=None: out)
+    tiny.setattr(vg, "matmul", lambda a, b, out, device=None, precision=None: out)
     _, text = measured(capsys, tmp_path, "--device", "sim", code=1)
     for column in ("kernel float32", "kernel float64", "with transfers float32"):
         assert f"matrix product, N = 32: the result of sim {column} is wrong" in text

@@ -40,7 +40,9 @@ def check(device, name, x, array, axis=None, keepdims=False):
             tolerance = tolerance + 2.0**-53 * np.abs(total)  # the division rounds once more
         tolerance = tolerance + helpers.finfo(dtype).smallest_subnormal.astype(np.float64) / 2
     shape = np.sum(x[..., None][..., 0], axis=axis, keepdims=keepdims).shape
-    assert_within(values, helpers.held(total, dtype).reshape(shape), tolerance.reshape(shape), message)
+    assert_within(
+        values, helpers.held(total, dtype).reshape(shape), tolerance.reshape(shape), message
+    )
 
 
 def counted(x, axis):

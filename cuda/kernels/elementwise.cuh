@@ -43,11 +43,28 @@ __device__ __forceinline__ double absolute(double x) { return fabs(x); }
 __device__ __forceinline__ bool sign_bit(float x) { return copysignf(1.0f, x) < 0; }
 __device__ __forceinline__ bool sign_bit(double x) { return copysign(1.0, x) < 0; }
 
+// n / d for n from 0 to 1 and d from 1 to 2. A card's division of float32 branches for extreme
+// operands, which keeps the divisions of a thread from overlapping; these are the steps that it
+// takes for all others. The result is at most one ulp from that of IEEE division, and only where it
+// is subnormal or d is next to 2.
+__device__ __forceinline__ float divide_small(float n, float d) {
+#ifdef PVG_SIMULATOR
+    return n / d;
+#else
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
+    r = fmaf(r, fmaf(-d, r, 1.0f), r);
+    const float q = n * r;
+    return fmaf(fmaf(-d, q, n), r, q);
+#endif
+}
+__device__ __forceinline__ double divide_small(double n, double d) { return n / d; }
+
 // 1 / (1 + exp(-x)), with exp of negative numbers only: no overflow, and small results keep their
 // digits down to the subnormals.
 template <class T> __device__ __forceinline__ T sigmoid(T x) {
     T e = exponential(-absolute(x)); // NaN stays NaN
-    return (x >= 0 ? T(1) : e) / (1 + e);
+    return divide_small(x >= 0 ? T(1) : e, 1 + e);
 }
 
 // erfc(-x sqrt(1/2)), twice the normal distribution's cumulative function. Where erfc is steep, the

@@ -1,7 +1,7 @@
 /* Lesson 07: what the transfer costs; pinned memory; streams that overlap.
  *
  * Before a kernel can work, its numbers have to come down to the device, and afterwards up again,
- * over a connection (usually PCI Express) that is twenty to a hundred times slower than the
+ * over a connection (usually PCI Express) that is ten to a hundred times slower than the
  * device's own memory. Three remedies:
  *
  *   Stay there: do all work on the device, copy at the start and at the end. This is the best one.

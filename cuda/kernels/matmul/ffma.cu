@@ -4,8 +4,9 @@
 // FFMA_128X256 and FFMA_128X128 compute every element of c as one chain of multiply-adds in
 // increasing k, as the tiled kernel does. FFMA_64X128 and FFMA_64X64 give the same bits as each
 // other: the same four slices and the same splits. FFMA_64X32 has eight slices. Where bits are the
-// same, speed alone may choose, and so the number of items too: FFMA_128X128 and FFMA_64X64 take
-// smaller tiles for what would leave theirs idle.
+// same, speed alone may choose, and so the number of items too: smaller tiles for what would leave
+// large ones idle, larger ones for batches. A batch of FFMA_64X32 goes to tiles that compute its
+// eight slices in sequence.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/ffma.cuh"
 #include "kernels/matmul/pretranspose.cuh"
@@ -21,19 +22,20 @@ using Tile128x128 = FfmaTile<2, 4, 1, 8, 8, 8, 16, 3, 2>;
 using Tile64x128 = FfmaTile<2, 1, 4, 4, 8, 16, 32, 3, 1>;
 using Tile64x64 = FfmaTile<1, 2, 4, 8, 8, 8, 32, 3, 2>;
 using Tile64x32 = FfmaTile<1, 1, 8, 8, 8, 8, 64, 3, 1>;
-// In place of 128 x 128, and of 64 x 64 with four slices.
+// In place of 128 x 128, of 64 x 64 with four slices, and of 64 x 32 with eight.
 using Small64x64 = FfmaTile<1, 2, 1, 8, 8, 8, 16, 4, 6>;
 using Small64x32 = FfmaTile<1, 1, 4, 8, 8, 8, 32, 4, 3>;
+using Sequence64x128 = FfmaTile<1, 4, 1, 8, 8, 8, 16, 3, 2, false, 8>;
 
 constexpr int multiprocessors = 132; // of the card that the numbers below were found on
 
 // Blocks that share a tile of c: two where tiles fill half of the card at most and sums are long,
 // more where there are few tiles. Tiles of four slices are counted as if they were 64 x 128, so
-// that all of them split alike.
-template <class Tile> int splits_of(const Gemm &g) {
-    if (Tile::slices == 1) return 1;
-    const int64_t count = tiles(g.m, 64) * tiles(g.n, Tile::slices == 4 ? 128 : 32);
-    const int least = Tile::slices == 4 && count > 16 ? 512 : 128; // of k, for a split
+// that all of them split alike; those of eight are 64 x 32.
+int splits_of(const Gemm &g, int slices) {
+    if (slices == 1) return 1;
+    const int64_t count = tiles(g.m, 64) * tiles(g.n, slices == 4 ? 128 : 32);
+    const int least = slices == 4 && count > 16 ? 512 : 128; // of k, for a split
     int splits = count <= multiprocessors / 2 && g.k >= 2 * least ? 2 : 1;
     while (splits > 1 && splits < 8 && count * splits <= 32 && g.k / (2 * splits) >= least)
         splits *= 2;
@@ -41,15 +43,7 @@ template <class Tile> int splits_of(const Gemm &g) {
 }
 
 template <class Tile> int64_t blocks_of(const Gemm &g) {
-    return tiles(g.m, Tile::rows) * tiles(g.n, Tile::columns) * splits_of<Tile>(g);
-}
-
-// Whether smaller tiles fill the card so much better that they win, though they read more memory
-// for what they compute: reckoned as three tenths more time.
-template <class Tile, class Small> bool is_too_large(const Gemm &g) {
-    auto time = [&](int64_t blocks, int size) { return tiles(blocks, multiprocessors) * size; };
-    return time(blocks_of<Small>(g) * g.items, Small::rows * Small::columns * 13) <
-           time(blocks_of<Tile>(g) * g.items, Tile::rows * Tile::columns * 10);
+    return tiles(g.m, Tile::rows) * tiles(g.n, Tile::columns) * splits_of(g, Tile::slices);
 }
 
 // The stages, and in the end the sums where they go through shared memory.
@@ -59,7 +53,7 @@ template <class Tile> constexpr int shared_bytes(int pipeline, bool sums) {
 template <class Tile> using LargestStage = Stage<Tile, true, true, 1>; // padded
 
 template <class Tile> bool can(const Gemm &g) {
-    const int least_architecture = splits_of<Tile>(g) > 1 ? 90 : 80; // clusters
+    const int least_architecture = splits_of(g, Tile::slices) > 1 ? 90 : 80; // clusters
     int64_t most = 0;
     if (g.dtype != PVG_FLOAT32 || tensor_architecture(g.device) < least_architecture) return false;
     if (device_attribute(g.device, PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &most) != PVG_OK)
@@ -68,11 +62,33 @@ template <class Tile> bool can(const Gemm &g) {
            blocks_of<Tile>(g) <= INT_MAX / 4; // of smaller tiles too
 }
 
+// What an element of c costs in tiles of a size, beside those of its family that read the least
+// memory for what they compute: percent.
+template <class Tile> constexpr int cost = 100;
+template <> constexpr int cost<Small64x64> = 130;
+template <> constexpr int cost<Tile64x64> = 110;
+template <> constexpr int cost<Small64x32> = 143;
+template <> constexpr int cost<Tile64x32> = 170;
+
+// With so many blocks at least one after another on a multiprocessor.
+template <class Tile> int64_t time_of(const Gemm &g, int64_t least) {
+    const int64_t waves = tiles(blocks_of<Tile>(g) * g.items, multiprocessors);
+    return (waves < least ? least : waves) * (Tile::rows * Tile::columns * cost<Tile>);
+}
+
+// Whether tiles of another size, which give the same bits, are faster. Of larger ones a block alone
+// leaves much of a multiprocessor idle: reckoned as the time of two.
+template <class Tile, class Other> bool is_better(const Gemm &g) {
+    constexpr bool is_larger = Other::rows * Other::columns > Tile::rows * Tile::columns;
+    return time_of<Other>(g, is_larger ? 2 : 1) < time_of<Tile>(g, 1) && can<Other>(g);
+}
+
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
 int launch_layout(Operation &op, const Gemm &g) {
     using Parts = Stage<Tile, A_ALONG_K, B_ALONG_K, V>;
     FfmaProduct p = describe_ffma<Tile>(g);
-    p.splits = static_cast<unsigned>(splits_of<Tile>(g));
+    p.splits = static_cast<unsigned>(splits_of(g, Tile::slices));
+    p.splits_in_sequence = static_cast<unsigned>(splits_of(g, Tile::sequence));
     const int64_t blocks = blocks_of<Tile>(g);
     const int bytes = shared_bytes<Tile>(Parts::all_bytes, Tile::slices > 1 || !p.plain);
     const LaunchExtras extras = {p.splits, tensor_architecture(g.device) >= 90};
@@ -91,9 +107,7 @@ int launch_layout(Operation &op, const Gemm &g) {
 // n. Operands along m or n are aligned, but for tiles with slices, which take any b beside an a
 // along k. The largest tile transposes b beforehand, which costs less than doing it in each of its
 // blocks. What else is asked is copied.
-template <class Tile, class Small = Tile> int launch(Operation &op, const Gemm &given) {
-    if constexpr (!std::is_same_v<Tile, Small>)
-        if (is_too_large<Tile, Small>(given)) return launch<Small>(op, given);
+template <class Tile> int launch_tile(Operation &op, const Gemm &given) {
     Gemm g = given;
     Workspace space;
     constexpr bool is_largest = Tile::columns == 256, any_b = Tile::slices > 1;
@@ -109,14 +123,22 @@ template <class Tile, class Small = Tile> int launch(Operation &op, const Gemm &
     return launch_layout<Tile, true, false, 4>(op, g);
 }
 
+// The tile, or the first of the others that is better.
+template <class Tile, class... Others> int launch(Operation &op, const Gemm &g) {
+    decltype(&launch_tile<Tile>) other = nullptr;
+    ((other = !other && is_better<Tile, Others>(g) ? launch_tile<Others> : other), ...);
+    return other ? other(op, g) : launch_tile<Tile>(op, g);
+}
+
 } // namespace
 
 const Kernel ffma_kernels[] = {
     {PVG_MATMUL_FFMA_128X256, "ffma_128x256", can<Tile128x256>, launch<Tile128x256>},
     {PVG_MATMUL_FFMA_128X128, "ffma_128x128", can<Tile128x128>, launch<Tile128x128, Small64x64>},
-    {PVG_MATMUL_FFMA_64X128, "ffma_64x128", can<Tile64x128>, launch<Tile64x128>},
-    {PVG_MATMUL_FFMA_64X64, "ffma_64x64", can<Tile64x64>, launch<Tile64x64, Small64x32>},
-    {PVG_MATMUL_FFMA_64X32, "ffma_64x32", can<Tile64x32>, launch<Tile64x32>},
+    {PVG_MATMUL_FFMA_64X128, "ffma_64x128", can<Tile64x128>, launch<Tile64x128, Tile64x64>},
+    {PVG_MATMUL_FFMA_64X64, "ffma_64x64", can<Tile64x64>,
+     launch<Tile64x64, Small64x32, Tile64x128>},
+    {PVG_MATMUL_FFMA_64X32, "ffma_64x32", can<Tile64x32>, launch<Tile64x32, Sequence64x128>},
     {0, nullptr, nullptr, nullptr},
 };
 

@@ -3,6 +3,11 @@
 //
 // An operand that is contiguous along k is transposed on the way, element by element: the lanes of
 // a warp read 4 whole sectors and write to 32 different banks.
+//
+// Slices in sequence: a tile of s slices multiplies, in its slice i, the groups of 8 of k that
+// begin at 8 i, 8 (i + s), 8 (i + 2 s) ... A block with slices in sequence loads the same groups in
+// the same order, two a stage, one slice (a chain of multiply-adds) after another, and adds the
+// finished chains in the order in which the other tile's last step does.
 #pragma once
 #include "kernels/matmul/ffma_tile.cuh"
 
@@ -67,6 +72,16 @@ template <int SIZE, int DEPTH, int THREADS> struct StageLoader<SIZE, DEPTH, true
             from[i] += DEPTH;
         }
     }
+    // The next 8 elements of k, to a group of a stage; of them so many are in the matrix.
+    __device__ __forceinline__ void load_group(uint32_t stage, int group, int depth) const {
+#pragma unroll
+        for (int i = 0; i < row_steps; i++)
+            copy_async<1>(stage + to + (group * 8 * pitch + i * down) * 4, from[i], k < depth);
+    }
+    __device__ __forceinline__ void move(int distance, int64_t) {
+#pragma unroll
+        for (int i = 0; i < row_steps; i++) from[i] += distance;
+    }
 };
 
 // Contiguous along the rows of a (the columns of b). V = 4 needs addresses that allow 16 bytes, and
@@ -96,6 +111,19 @@ struct StageLoader<SIZE, DEPTH, false, V, THREADS> {
             copy_async<V>(stage + to + i * down * pitch * 4, from, i * down < depth - k);
             from += step;
         }
+    }
+    __device__ __forceinline__ void load_group(uint32_t stage, int group, int depth) const {
+        static_assert(8 % down == 0);
+        const float *at = from;
+#pragma unroll
+        for (int i = 0; i < 8 / down; i++) {
+            copy_async<V>(stage + to + (group * 8 + i * down) * pitch * 4, at,
+                          i * down < depth - k);
+            at += step;
+        }
+    }
+    __device__ __forceinline__ void move(int distance, int64_t stride) {
+        from += distance * stride;
     }
 };
 
@@ -161,6 +189,119 @@ __device__ __forceinline__ void multiply(const FfmaProduct &p, const Place &at,
     fragments.multiply(1, sum);
 }
 
+// ---- Slices in sequence -------------------------------------------------------------------------
+
+// The groups of 8 of k in the order in which they are multiplied: split by split, slice by slice.
+template <class Tile> struct Groups {
+    unsigned k; // of the next group; beyond the matrix when there is none left
+    int left;   // groups of its chain, from it on
+
+    __device__ __forceinline__ explicit Groups(const FfmaProduct &p) : product(p) {
+        begin_split();
+        begin_chain();
+    }
+    // Goes on to the next group, which is so far away.
+    __device__ __forceinline__ int advance() {
+        const unsigned before = k;
+        k += Tile::unit;
+        if (--left == 0) next_chain();
+        return static_cast<int>(k - before);
+    }
+
+private:
+    const FfmaProduct &product;
+    unsigned split = 0, first = 0; // unit of k at which the split begins
+    int slice = 0, length = 0;     // of a chain
+
+    __device__ __forceinline__ void next_chain() {
+        if (++slice == Tile::sequence) {
+            slice = 0, split++;
+            begin_split();
+        }
+        begin_chain();
+    }
+    __device__ __forceinline__ void begin_split() {
+        const unsigned splits = product.splits_in_sequence;
+        if (split >= splits) return;
+        first = first_unit(product, split, splits);
+        length = first_unit(product, split + 1, splits) - first;
+    }
+    __device__ __forceinline__ void begin_chain() {
+        left = length;
+        k = split < product.splits_in_sequence ? first * Tile::unit + slice * 8 : product.k;
+    }
+};
+
+// What a group leaves behind: the end of its chain, perhaps.
+template <class Tile>
+__device__ __forceinline__ void finish_group(Groups<Tile> &groups, Sums<Tile> &sum,
+                                             Sums<Tile> &total) {
+    const bool ends_chain = groups.left == 1;
+    groups.advance();
+    if (!ends_chain) return;
+#pragma unroll
+    for (int i = 0; i < Tile::micro_rows; i++)
+#pragma unroll
+        for (int j = 0; j < Tile::micro_columns; j++) total[i][j] += sum[i][j], sum[i][j] = 0;
+}
+
+// total += the tile's rows of a times its columns of b. Stages go round as in multiply.
+template <class Tile, class Parts>
+__device__ __forceinline__ void multiply_in_sequence(const FfmaProduct &p, const Place &at,
+                                                     const Position<Tile> &thread, uint32_t shared,
+                                                     Sums<Tile> &total) {
+    typename Parts::LoaderA a;
+    typename Parts::LoaderB b;
+    a.begin(p.a + at.item * p.a_item, p.lda, at.row, 0, at.rows);
+    b.begin(p.b + at.item * p.b_item, p.ldb, at.column, 0, at.columns);
+    Groups<Tile> loaded(p), multiplied(p);
+    constexpr int groups = Tile::depth / 8;
+    auto load = [&](uint32_t stage) {
+#pragma unroll
+        for (int group = 0; group < groups; group++) {
+            const int depth = min(static_cast<int>(p.k - loaded.k), 8); // zero or below at the end
+            a.load_group(stage, group, depth);
+            b.load_group(stage + Parts::a_bytes, group, depth);
+            const int distance = loaded.advance();
+            a.move(distance, p.lda);
+            b.move(distance, p.ldb);
+        }
+    };
+#pragma unroll
+    for (int s = 0; s < Tile::stages - 1; s++) {
+        load(shared + s * Parts::bytes);
+        commit_copies();
+    }
+    const uint32_t in_a = thread.row * 4, in_b = Parts::a_bytes + thread.column * 4;
+    const uint32_t last = shared + (Tile::stages - 1) * Parts::bytes;
+    uint32_t reading = shared, writing = last;
+    Fragments<Tile> fragments;
+    Sums<Tile> sum = {};
+    multiplied.left++; // the fragments of zeros that are multiplied before the first group
+    const int stages = p.units * (Tile::sequence / groups);
+#pragma unroll 1
+    for (int stage = 0; stage < stages; stage++) {
+        wait_for_copies<Tile::stages - 2>();
+        __syncthreads();
+        const uint32_t from_a = reading + in_a, from_b = reading + in_b;
+        fragments.template read<Parts>(0, from_a, from_b, 0);
+        fragments.multiply(1, sum);
+        finish_group(multiplied, sum, total);
+#pragma unroll
+        for (int k = 0; k < Tile::depth - 1; k++) {
+            fragments.template read<Parts>((k + 1) % 2, from_a, from_b, k + 1);
+            if (k == 0) load(writing);
+            if (k == Tile::depth - 2) commit_copies();
+            fragments.multiply(k % 2, sum);
+            if (k % 8 == 7) finish_group(multiplied, sum, total);
+        }
+        reading = reading == last ? shared : reading + Parts::bytes;
+        writing = writing == last ? shared : writing + Parts::bytes;
+    }
+    fragments.multiply(1, sum);
+    finish_group(multiplied, sum, total);
+}
+
 // ---- The kernel ---------------------------------------------------------------------------------
 
 // Before 9.0 the compiler needs more registers than 128 a thread, which two blocks of 256 allow.
@@ -183,7 +324,11 @@ __global__ void __launch_bounds__(Tile::threads, blocks_that_fit<Tile>)
     hopper::let_next_kernel_start();
     hopper::wait_for_previous_kernel();
 #endif
-    multiply<Tile, Stage<Tile, A_ALONG_K, B_ALONG_K, V>>(p, at, thread, shared, sum);
+    using Parts = Stage<Tile, A_ALONG_K, B_ALONG_K, V>;
+    if constexpr (Tile::sequence > 1)
+        multiply_in_sequence<Tile, Parts>(p, at, thread, shared, sum);
+    else
+        multiply<Tile, Parts>(p, at, thread, shared, sum);
     if (Tile::slices == 1 && p.plain) {
         store_sums(p, at, thread, sum);
         return;

@@ -10,7 +10,8 @@
 // slice of every stage, and the slices are summed at the end ("sliced k"). Products that still
 // leave most of the card idle give k to a cluster of blocks, which read each other's sums from
 // shared memory ("split k"). Both depend on m, n, k and the tile alone, and sums are added in a
-// fixed order.
+// fixed order. Where many such products come at once there are enough tiles, and a large tile whose
+// threads compute the slices one after another gives the same bits ("slices in sequence").
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/hopper.cuh"
@@ -22,9 +23,10 @@ namespace {
 
 // WARPS_DOWN x WARPS_ACROSS warps, times SLICES of k; a warp is LANES_DOWN x 32 / LANES_DOWN
 // threads with microtiles of MICRO_ROWS x MICRO_COLUMNS. STAGES of DEPTH of k. BLOCKS fit a
-// multiprocessor.
+// multiprocessor. SEQUENCE is the number of slices that a thread computes one after another.
 template <int WARPS_DOWN, int WARPS_ACROSS, int SLICES, int LANES_DOWN, int MICRO_ROWS,
-          int MICRO_COLUMNS, int DEPTH, int STAGES, int BLOCKS, bool BY_TMA = false>
+          int MICRO_COLUMNS, int DEPTH, int STAGES, int BLOCKS, bool BY_TMA = false,
+          int SEQUENCE = 1>
 struct FfmaTile {
     static constexpr int warps_across = WARPS_ACROSS, warps = WARPS_DOWN * WARPS_ACROSS;
     static constexpr int slices = SLICES, depth = DEPTH, stages = STAGES, blocks = BLOCKS;
@@ -35,8 +37,12 @@ struct FfmaTile {
     static constexpr int rows = WARPS_DOWN * warp_rows, columns = WARPS_ACROSS * warp_columns;
     static constexpr int threads = 32 * warps * SLICES, slice_depth = DEPTH / SLICES;
     static constexpr bool by_tma = BY_TMA;
+    static constexpr int sequence = SEQUENCE;
+    // Of k: what the splits are counted in, a stage of the tile that gives the bits.
+    static constexpr int unit = SEQUENCE > 1 ? 8 * SEQUENCE : DEPTH;
     static constexpr int sum_bytes = SLICES * rows * columns * 4; // of all slices' sums
     static_assert(slice_depth % 2 == 0 && slice_depth >= 4 && threads * 4 % columns == 0);
+    static_assert(SEQUENCE == 1 || (SLICES == 1 && SEQUENCE * 8 % DEPTH == 0));
 };
 
 struct FfmaProduct {
@@ -45,8 +51,9 @@ struct FfmaProduct {
     int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
     int m, n, k, activation;
     int tiles_down, tiles_across; // of c
-    int stages;                   // along k
+    int units;                    // along k
     unsigned splits;              // blocks that share a tile: a cluster
+    unsigned splits_in_sequence;  // what is left to one block where there are slices in sequence
     bool batched, plain;          // more than one item; an empty epilogue
 };
 
@@ -87,6 +94,11 @@ struct Place {
     unsigned split;    // rank in the cluster
 };
 
+// Where a split begins, in units of k.
+__device__ __forceinline__ int first_unit(const FfmaProduct &p, unsigned split, unsigned splits) {
+    return static_cast<int>(p.units * split / splits);
+}
+
 // Tiles are walked in groups of 8 rows of tiles, column by column, so that those in flight share
 // operands in the second-level cache.
 template <class Tile> __device__ __forceinline__ Place place_of_block(const FfmaProduct &p) {
@@ -95,8 +107,8 @@ template <class Tile> __device__ __forceinline__ Place place_of_block(const Ffma
     at.k = 0, at.terms = p.k, at.split = 0;
     if (p.splits > 1) {
         at.split = tile % p.splits, tile /= p.splits;
-        int first = static_cast<int>(p.stages * at.split / p.splits);
-        int last = static_cast<int>(p.stages * (at.split + 1) / p.splits);
+        const int first = first_unit(p, at.split, p.splits);
+        const int last = first_unit(p, at.split + 1, p.splits);
         at.k = first * Tile::depth;
         at.terms = at.split + 1 == p.splits ? p.k - at.k : (last - first) * Tile::depth;
     }
@@ -293,12 +305,12 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
     p.preactivation = static_cast<float *>(g.epilogue.preactivation);
     p.bias_stride = g.epilogue.bias_stride, p.activation = g.epilogue.activation;
     p.plain = g.epilogue.is_plain(), p.batched = g.items > 1;
-    p.m = g.m, p.n = g.n, p.k = g.k, p.splits = 1;
+    p.m = g.m, p.n = g.n, p.k = g.k, p.splits = p.splits_in_sequence = 1;
     p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
     p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;
     p.tiles_down = static_cast<int>(tiles(g.m, Tile::rows));
     p.tiles_across = static_cast<int>(tiles(g.n, Tile::columns));
-    p.stages = static_cast<int>(tiles(g.k, Tile::depth));
+    p.units = static_cast<int>(tiles(g.k, Tile::unit));
     return p;
 }
 

@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     const int item = static_cast<int>(at.item);
     const Producer<Tile> producer = {
         &a, &b, at.row, at.column, p.a_item ? item : 0, p.b_item ? item : 0, tiles, full};
-    const int steps = p.stages;
+    const int steps = p.units;
     if (threadIdx.x == 0) {
         hopper::prefetch_map(&a);
         hopper::prefetch_map(&b);

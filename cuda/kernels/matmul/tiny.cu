@@ -22,7 +22,7 @@ struct TinyProduct {
     int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
     int64_t items;
     int m, n, k, activation;
-    bool aligned, c_aligned, plain; // packs of a and b, of c may be moved at once; no epilogue
+    bool aligned, c_aligned, plain; // rows of a and b, of c consist of packs; no epilogue
 };
 
 using Four = Pack<float, 4>;
@@ -36,18 +36,15 @@ template <bool ALONG_K, bool ALIGNED> struct TinyOperand {
 
     __device__ __forceinline__ void load(const float *from, int64_t stride, int lines, int length) {
         const int lane = threadIdx.x % 32, line = lane / across, at = lane % across * width;
+        const int left = at < length ? lines - line : 0;
+        from += line * stride + at;
 #pragma unroll
         for (int i = 0; i < side / down; i++) {
-            const int count = line + i * down < lines ? length - at : 0;
-            const float *pack = from + (line + i * down) * stride + at;
-            if (ALIGNED && count >= width) {
-                const Four four = *reinterpret_cast<const Four *>(pack);
+            Pack<float, width> pack = {};
+            if (i * down < left) pack = *reinterpret_cast<const Pack<float, width> *>(from);
 #pragma unroll
-                for (int e = 0; e < width; e++) values[i][e] = four.values[e];
-            } else {
-#pragma unroll
-                for (int e = 0; e < width; e++) values[i][e] = e < count ? pack[e] : 0;
-            }
+            for (int e = 0; e < width; e++) values[i][e] = pack.values[e];
+            from += down * stride;
         }
     }
     __device__ __forceinline__ void store(float *shared) const {
@@ -125,15 +122,9 @@ __device__ __forceinline__ void store_rows(const TinyProduct &p, int64_t item,
 #pragma unroll
         for (int i = 0; i < side / 4; i++) {
             const int row = lane / 8 + i * 4;
-            if (row >= p.m) break;
-            const Four four = *reinterpret_cast<const Four *>(shared + row * sums_pitch + at);
-            if (at + 4 <= p.n) {
-                *reinterpret_cast<Four *>(c + row * p.ldc + at) = four;
-            } else {
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    if (at + e < p.n) c[row * p.ldc + at + e] = four.values[e];
-            }
+            if (row < p.m && at < p.n)
+                *reinterpret_cast<Four *>(c + row * p.ldc + at) =
+                    *reinterpret_cast<const Four *>(shared + row * sums_pitch + at);
         }
         return;
     }
@@ -190,10 +181,10 @@ __global__ void __launch_bounds__(32 * warps, 5) tiny_product_kernel(TinyProduct
     store_rows(p, item, shared_a);
 }
 
-// Whether packs of four elements may be moved at once: at the start, from row to row, item to item.
-bool allows_fours(const void *data, int64_t stride, int64_t item) {
-    return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | stride * 4 | item * 4) % 16 ==
-           0;
+// Whether rows of `length` consist of packs of four elements that may be moved at once.
+bool allows_fours(const void *data, int length, int64_t stride, int64_t item) {
+    const int64_t bytes = length * int64_t(4) | stride * 4 | item * 4;
+    return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | bytes) % 16 == 0;
 }
 
 bool can(const Gemm &g) {
@@ -218,8 +209,9 @@ int launch(Operation &op, const Gemm &g) {
     p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
     p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;
     p.items = g.items, p.m = g.m, p.n = g.n, p.k = g.k;
-    p.aligned = allows_fours(g.a, g.lda, g.a_item) && allows_fours(g.b, g.ldb, g.b_item);
-    p.c_aligned = allows_fours(g.c, g.ldc, g.c_item);
+    p.aligned = allows_fours(g.a, g.a_along_k ? g.k : g.m, g.lda, g.a_item) &&
+                allows_fours(g.b, g.b_along_k ? g.k : g.n, g.ldb, g.b_item);
+    p.c_aligned = allows_fours(g.c, g.n, g.ldc, g.c_item);
     if (g.a_along_k)
         return g.b_along_k ? launch_layout<true, true>(op, p) : launch_layout<true, false>(op, p);
     return g.b_along_k ? launch_layout<false, true>(op, p) : launch_layout<false, false>(op, p);

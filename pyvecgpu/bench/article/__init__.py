@@ -174,7 +174,7 @@ class Article:
         began = time.perf_counter()
         task = column.begin(case)
         setup = time.perf_counter() - began
-        allowed = case.problem.error_allowed[column.dtype]
+        allowed = case.problem.error_allowed[column.precision]
         result, least = measure(task, allowed, self.limits, self.budget.require_left)
         self.budget.learn(key, case.operations, setup + least)
         if column.kind == "numpy" and key[0] == summary.PRODUCT:
@@ -206,7 +206,7 @@ def about_device(device):
     try:
         vg.Device("cuda")
     except DeviceUnavailableError as error:
-        return f"There is no GPU here, so only the columns of the CPU are measured: {error}."
+        return f"No GPU can be used here, so only the columns of the CPU are measured: {error}."
     return "Only the columns of the CPU are measured, because the device is cpu."
 
 
@@ -227,7 +227,7 @@ def run(device, quick, limits=None):
     article = Article(device, size, limits)
     article.run()
     about_columns = {
-        table: {c.name: {"kind": c.kind, "dtype": c.dtype} for c in table_columns}
+        table: {c.name: {"kind": c.kind, "dtype": c.precision} for c in table_columns}
         for table, table_columns in article.columns.items()
     }
     about = {

@@ -12,6 +12,7 @@ import numpy as np
 from ..timing import Result
 
 ROUNDS = 7
+REST = 0.5  # seconds, at most, between two measurements
 
 
 @dataclass(frozen=True)
@@ -110,13 +111,30 @@ class Task:
         raise NotImplementedError
 
 
+def rest():
+    """Wait until no thread of this process is busy, or REST seconds.
+
+    The threads of BLAS, which the checks use too, spin for some 0.1 s after their work, and would
+    take cores from what is measured next.
+    """
+    ends = time.perf_counter() + REST
+    while time.perf_counter() < ends:
+        began, processor_began = time.perf_counter(), time.process_time()
+        time.sleep(0.01)
+        busy = time.process_time() - processor_began
+        if busy <= 0.1 * (time.perf_counter() - began):
+            return
+
+
 def measure(task, error_allowed, limits, require_left=lambda seconds: None):
     """Return (the timing.Result of a Task, the least seconds that the measurement could take).
 
-    The first call warms up; require_left(its seconds) may refuse the others. Fast calls fill ROUNDS
-    rounds, limits.cell seconds in all; slow ones are timed at least once and then again as long as
-    limits.patience lasts. The last call's result is checked.
+    It begins when the threads of what came before are at rest. The first call warms up;
+    require_left(its seconds) may refuse the others. Fast calls fill ROUNDS rounds, limits.cell
+    seconds in all; slow ones are timed at least once and then again as long as limits.patience
+    lasts. The last call's result is checked.
     """
+    rest()
     taken = task.run(1)
     if taken < limits.cell:
         taken = min(task.run(1) for _ in range(3))  # without what only a first call costs

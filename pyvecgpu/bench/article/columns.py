@@ -5,6 +5,7 @@ already, by the device's own clock; and the GPU with the way there and back, fro
 NumPy array. All of them write to memory that exists before the clock starts.
 """
 
+import functools
 import time
 
 import numpy as np
@@ -14,7 +15,9 @@ import pyvecgpu as vg
 from ..timing import MOST_CALLS
 from .budget import Task
 
-PRECISIONS = ("float32", "float64")  # that products can be computed in
+PRECISIONS = ("float32", "float64")  # that NumPy and the library compute in
+# Those that products of float32 have besides the default one, on a card (functions/linalg.py).
+MATMUL_PRECISIONS = ("ieee", "fast32", "tf32", "bf16", "fp16")
 
 
 class OnHost(Task):
@@ -42,9 +45,9 @@ class OnDevice(Task):
 
     most_calls = MOST_CALLS
 
-    def __init__(self, case, dtype, library):
+    def __init__(self, case, dtype, library, options):
         self.case, self.library = case, library
-        self.function = getattr(vg, case.problem.function)
+        self.function = functools.partial(getattr(vg, case.problem.function), **options)
         self.hosts = case.arrays(dtype)[:2]
         self.a, self.b = (library.put(host) for host in self.hosts)
         self.out = vg.full(case.shape, np.nan, dtype=dtype, device=library.device)
@@ -80,13 +83,15 @@ def repeated(function):
 
 
 class Column:
-    """One column: its name, its precision, `begin(case)` for its Task, and what it needs.
+    """One column: its name, the dtype of its arrays, `begin(case)` for its Task, what it needs.
 
-    kind: "loop", "numpy", "kernel" or "transfers". host_arrays, device_arrays: how many arrays of
+    kind: "loop", "numpy", "kernel" or "transfers". precision: of a product that is not computed as
+    the dtype has it, its name; else the dtype. host_arrays, device_arrays: how many arrays of
     the problem's size a cell needs, operands and result counted.
     """
 
-    def __init__(self, name, kind, dtype, begin, host_arrays=3, device_arrays=0):
+    def __init__(self, name, kind, dtype, begin, precision=None, host_arrays=3, device_arrays=0):
+        self.precision = precision or dtype
         self.name, self.kind, self.dtype, self.begin = name, kind, dtype, begin
         self.host_arrays, self.device_arrays = host_arrays, device_arrays
 
@@ -107,6 +112,8 @@ def columns(problem, precisions, loops, library):
         where = "GPU" if library.device.type == "cuda" else "sim"
         for dtype in precisions:
             table.append(kernel_column(dtype, library, f"{where} kernel{labels[dtype]}"))
+        for precision in MATMUL_PRECISIONS if problem.function == "matmul" else ():
+            table.append(kernel_column(first, library, f"{where} kernel {precision}", precision))
         name = f"{where} with transfers{labels[first]}"
         table.append(transfers_column(problem, first, library, name))
     return table
@@ -125,9 +132,10 @@ def numpy_column(problem, dtype, name):
     return Column(name, "numpy", dtype, lambda case: OnHost(case, dtype, function))
 
 
-def kernel_column(dtype, library, name):
-    begin = lambda case: OnDevice(case, dtype, library)  # noqa: E731
-    return Column(name, "kernel", dtype, begin, device_arrays=3)
+def kernel_column(dtype, library, name, precision=None):
+    options = {} if precision is None else {"precision": precision}
+    begin = lambda case: OnDevice(case, dtype, library, options)  # noqa: E731
+    return Column(name, "kernel", dtype, begin, precision, device_arrays=3)
 
 
 def transfers_column(problem, dtype, library, name):

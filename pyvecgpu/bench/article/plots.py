@@ -15,7 +15,15 @@ from .ceilings import ALL_CORES, BANDWIDTH, GPU
 STYLES = {
     "loop": [("#999999", "s"), ("#555555", "D")],
     "numpy": [("#0072b2", "o"), ("#56b4e9", "v")],
-    "kernel": [("#d55e00", "^"), ("#a6761d", "P")],
+    "kernel": [
+        ("#d55e00", "^"),
+        ("#a6761d", "P"),
+        ("#b22222", "<"),
+        ("#cc79a7", ">"),
+        ("#e69f00", "*"),
+        ("#882255", "p"),
+        ("#661100", "h"),
+    ],
     "transfers": [("#009e73", "X")],
 }
 SIZE = (9.6, 6.4)  # inches
@@ -158,7 +166,11 @@ def roofline(report):
     for table in (summary.ADDITION, summary.PRODUCT):
         drawn = styles(report, table)
         for name, column in report["columns"][table].items():
-            if column["dtype"] == "float32" and column["kind"] != "transfers":
+            # The GPU's roof is that of its float32 units, on which "ieee" products are computed.
+            kernel = "ieee" if table == summary.PRODUCT else "float32"
+            if column["dtype"] == {"kernel": kernel, "transfers": ""}.get(
+                column["kind"], "float32"
+            ):
                 draw_points(axes, report, table, name, drawn[name])
     sides = [row["n"] for row in summary.rows_of(report, summary.PRODUCT)]
     title = f"Products of N = {sides[0]:,} to {sides[-1]:,}"

@@ -109,7 +109,8 @@ class Product:
     name = "matrix product"
     function = "matmul"
     loop = "multiply"
-    error_allowed = {"float32": 1e-5, "float64": 1e-13}
+    error_allowed = {"float32": 1e-5, "float64": 1e-13, "ieee": 1e-5, "fast32": 1e-5}
+    error_allowed |= {"tf32": 2e-3, "bf16": 2e-2, "fp16": 2e-3}
 
     @staticmethod
     def shape(n):

@@ -1,0 +1,147 @@
+"""The sweep's products and layers: every kernel of cuda/kernels/matmul, see sweep.py."""
+
+import helpers
+import numpy as np
+from forced import CASES, forced, is_able
+from helpers import FLOATS, assert_close, assert_same, put
+from helpers import fixed_integers as data
+from references import FLOAT_FUNCTIONS, product_reference, unary_reference
+
+import pyvecgpu as vg
+
+# (m, k, n, batch): each size of tile, whole and partial. The batch makes up for the small matrices.
+PRODUCTS = {
+    "one tile": (32, 32, 32, 1),
+    "partial tiles": (33, 29, 31, 1),
+    "vectors": (1, 61, 1, 1),
+    "a vector in splits": (1, 300, 33, 1),
+    "nothing to add": (5, 0, 7, 1),
+    "medium tiles": (33, 5, 35, 120),
+    "large tiles": (65, 3, 67, 120),
+}
+
+
+def operands_of_product(device, dtype, m, k, n, batch):
+    """One operand is a batch of one, repeated; both have few elements."""
+    a, b = data(dtype, (m, k)), data(dtype, (k, n), 1)
+    if batch == 1:
+        return a, b, put(device, a), put(device, b)
+    repeated = vg.broadcast_to(put(device, b), (batch, k, n))
+    return (
+        np.broadcast_to(a, (batch, m, k)),
+        np.broadcast_to(b, (batch, k, n)),
+        vg.broadcast_to(put(device, a), (batch, m, k)),
+        repeated,
+    )
+
+
+def products(dtype):
+    for name, sizes in PRODUCTS.items():
+
+        def check(device, sizes=sizes):
+            a, b, x, y = operands_of_product(device, dtype, *sizes)
+            assert_same(x @ y, product_reference(a, b))
+            if sizes[3] == 1:
+                columns = [put(device, np.ascontiguousarray(one.T)).T for one in (a, b)]
+                for left, right in ((columns[0], y), (x, columns[1]), columns):
+                    assert_same(left @ right, product_reference(a, b))
+
+        yield f"product, {name}", check
+
+
+# (m, n, k, items) of products by each kernel in turn: partial tiles, and enough whole ones of each
+# width to keep a card busy, which large kernels need to be chosen.
+FORCED = {
+    "gemv": [(1, 70, 300, 1), (70, 1, 300, 1), (1, 130, 5_000, 1)],
+    "tiny": [(31, 30, 29, 3)],
+    "bf16x6": [(70, 90, 50, 1), (1_536, 1_536, 64, 1), (3_072, 3_072, 32, 1)],
+}
+FORCED["fp16x3"] = FORCED["bf16x6"]
+OTHERS = [(70, 90, 50, 1), (128, 64, 16, 132), (128, 128, 16, 132), (256, 256, 16, 132)]
+OTHERS += [(2_048, 2_048, 16, 1)]
+
+
+def forced_products(dtype):
+    for kernel, name, precision in CASES:
+        if name != str(dtype):
+            continue
+        for m, n, k, items in FORCED.get(kernel, OTHERS):
+
+            def check(device, kernel=kernel, precision=precision, sizes=(m, n, k), items=items):
+                if is_able(device, kernel):
+                    with forced(device, kernel):
+                        check_forced(device, dtype, precision, sizes, items)
+
+            yield f"{kernel} product {(m, n, k, items)}", check
+
+
+def check_forced(device, dtype, precision, sizes, items):
+    """Both ways in which each operand can lie; of small ones also beside every alignment."""
+    m, n, k = sizes
+    a, b = (data(dtype, shape, seed) for seed, shape in enumerate(((m, k), (k, n))))
+    expected = product_reference(a, b)
+    for place in (put, helpers.shifted(1))[: 1 if m * n > 10_000 else 2]:
+        lefts = [place(device, a), place(device, np.ascontiguousarray(a.T)).T]
+        rights = [place(device, b), place(device, np.ascontiguousarray(b.T)).T]
+        for left in lefts:
+            for right in rights:
+                batch = vg.broadcast_to(left, (items, m, k)) if items > 1 else left
+                result = vg.matmul(batch, right, precision=precision)
+                for item in (result[0], result[-1]) if items > 1 else (result,):
+                    assert_same(item, expected)
+
+
+# (m, k, n): 120 tiles across make a row of large ones.
+LAYERS = (
+    ("tiny", 9, 20, 31),
+    ("one tile", 9, 40, 31),
+    ("medium tiles", 33, 4, 7_650),
+    ("large tiles", 65, 3, 15_300),
+)
+
+
+def layers(dtype):
+    if dtype not in FLOATS:
+        return
+    for name, m, k, n in LAYERS:
+        for activation in (None, "sigmoid", "tanh", "relu", "gelu", "silu"):
+            if activation in ("gelu", "silu") and name != "tiny":
+                continue  # the code is a number at run time: the kernels are the same
+
+            def check(device, m=m, k=k, n=n, activation=activation):
+                x, weight, bias = data(dtype, (m, k)), data(dtype, (n, k), 1), data(dtype, (n,), 2)
+                before = helpers.widened(x) @ helpers.widened(weight.T) + helpers.widened(bias)
+                result = vg.dense(
+                    put(device, x), put(device, weight), put(device, bias), activation
+                )
+                if activation in FLOAT_FUNCTIONS:
+                    assert_close(result, unary_reference(activation, before), activation, device)
+                else:
+                    expected = np.maximum(before, 0) if activation else before
+                    assert_same(result, helpers.rounded(expected, dtype))
+
+            yield f"dense with {activation}, {name}", check
+
+
+# More rows than a block adds up, more columns than it has.
+GRADIENTS = ((65, 3, 20), (9, 2, 129))
+
+
+def gradients(dtype):
+    if dtype not in FLOATS:
+        return
+    for m, k, n in GRADIENTS:
+        for activation in (None, "relu"):
+
+            def check(device, m=m, k=k, n=n, activation=activation):
+                x, weight = data(dtype, (m, k)), data(dtype, (n, k), 1)
+                gradient, before = data(dtype, (m, n), 2), data(dtype, (m, n), 3)
+                operands = [put(device, one) for one in (gradient, x, weight, before)]
+                results = vg.nn.functional.dense_backward(*operands, activation)
+                gradient, x, weight = (helpers.widened(one) for one in (gradient, x, weight))
+                dz = np.where(before > 0, gradient, 0) if activation else gradient
+                expected = dz @ weight, dz.T @ x, dz.sum(axis=0)
+                for result, exact in zip(results, expected, strict=True):
+                    assert_same(result, helpers.rounded(exact + 0.0, dtype))
+
+            yield f"gradients with {activation}, {(m, k, n)}", check
