@@ -200,10 +200,12 @@ __device__ __forceinline__ void store_staged(const Patch<TRANSPOSED> &patch, voi
     __syncwarp(); // lanes have worked on quads, and now take neighbours
     const int at = lane % columns, column = patch.column_of(at / 4) + at % 4;
     if (column < d.n) {
-#pragma unroll 1
-        for (int r = lane / columns; r < patch.rows && row + r < d.m; r += 32 / columns)
-            store_element<T>(to, int64_t(row + r) * d.ldc + column,
-                             patch.staging[r * patch.pitch + at], d.wide);
+#pragma unroll 4
+        for (int r = lane / columns; r < patch.rows; r += 32 / columns) {
+            const float value = patch.staging[r * patch.pitch + at];
+            if (row + r < d.m)
+                store_element<T>(to, int64_t(row + r) * d.ldc + column, value, d.wide);
+        }
     }
     __syncwarp();
 }

@@ -1,12 +1,13 @@
 // float32 products on the CUDA cores by cp.async, compute capability 8.0 and later: the tiles of
 // ffma.cuh that there are, the layouts that each is made for, and where k is split.
 //
-// FFMA_128X256 and FFMA_128X128 compute every element of c as one chain of multiply-adds in
-// increasing k, as the tiled kernel does. FFMA_64X128 and FFMA_64X64 give the same bits as each
-// other: the same four slices and the same splits. FFMA_64X32 has eight slices. Where bits are the
-// same, speed alone may choose, and so the number of items too: smaller tiles for what would leave
-// large ones idle, larger ones for batches. A batch of FFMA_64X32 goes to tiles that compute its
-// eight slices in sequence.
+// FFMA_128X256, FFMA_128X128 and FFMA_TMA (ffma_tma.cu) give the same bits as each other: one chain
+// of multiply-adds an element in increasing k, and from k = 512 on two, one for each half of k. The
+// tiled kernel always computes one. FFMA_64X128 and FFMA_64X64 give the same bits as each other:
+// the same four slices and the same splits. FFMA_64X32 has eight slices. Where bits are the same,
+// speed alone may choose, and so the number of items too: smaller tiles for what would leave large
+// ones idle, larger ones for batches. A batch of FFMA_64X32 goes to tiles that compute its eight
+// slices in sequence.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/ffma.cuh"
 #include "kernels/matmul/pretranspose.cuh"
@@ -84,9 +85,9 @@ template <class Tile, class Other> bool is_better(const Gemm &g) {
 }
 
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
-int launch_layout(Operation &op, const Gemm &g) {
+int launch_half(Operation &op, const Gemm &g, bool adds) {
     using Parts = Stage<Tile, A_ALONG_K, B_ALONG_K, V>;
-    FfmaProduct p = describe_ffma<Tile>(g);
+    FfmaProduct p = describe_ffma<Tile>(g, adds);
     p.splits = static_cast<unsigned>(splits_of(g, Tile::slices));
     p.splits_in_sequence = static_cast<unsigned>(splits_of(g, Tile::sequence));
     const int64_t blocks = blocks_of<Tile>(g);
@@ -101,6 +102,14 @@ int launch_layout(Operation &op, const Gemm &g) {
         if (p.preactivation) p.preactivation += items * p.c_item;
     }
     return PVG_OK;
+}
+
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
+int launch_layout(Operation &op, const Gemm &g) {
+    const auto launch = [&op](const Gemm &half, bool adds) {
+        return launch_half<Tile, A_ALONG_K, B_ALONG_K, V>(op, half, adds);
+    };
+    return Tile::halves ? launch_halves(g, launch) : launch(g, false);
 }
 
 // Which layouts a kernel is made for: a along k and b along n; both along k; a along m and b along

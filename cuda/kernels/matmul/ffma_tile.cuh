@@ -12,6 +12,12 @@
 // shared memory ("split k"). Both depend on m, n, k and the tile alone, and sums are added in a
 // fixed order. Where many such products come at once there are enough tiles, and a large tile whose
 // threads compute the slices one after another gives the same bits ("slices in sequence").
+//
+// Tiles without slices compute an element as one chain of multiply-adds in increasing k. A long
+// chain errs by more than (sqrt(k) + 8) 2^-24 of its terms' magnitudes, if only in one of millions
+// of elements. So a long k is halved: one launch leaves the first half's sums in c, and the next
+// adds those of the second half to them. (To store sums in the middle of the loop over k instead
+// costs the compiler registers that the loop needs.)
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/hopper.cuh"
@@ -38,6 +44,7 @@ struct FfmaTile {
     static constexpr int threads = 32 * warps * SLICES, slice_depth = DEPTH / SLICES;
     static constexpr bool by_tma = BY_TMA;
     static constexpr int sequence = SEQUENCE;
+    static constexpr bool halves = SLICES == 1 && SEQUENCE == 1; // k is halved where it is long
     // Of k: what the splits are counted in, a stage of the tile that gives the bits.
     static constexpr int unit = SEQUENCE > 1 ? 8 * SEQUENCE : DEPTH;
     static constexpr int sum_bytes = SLICES * rows * columns * 4; // of all slices' sums
@@ -54,7 +61,8 @@ struct FfmaProduct {
     int units;                    // along k
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // what is left to one block where there are slices in sequence
-    bool batched, plain;          // more than one item; an empty epilogue
+    bool batched, plain;          // more than one item; sums are stored as they are
+    bool adds;                    // to the sums in c: the second half of k
 };
 
 // ---- Instructions -------------------------------------------------------------------------------
@@ -262,10 +270,46 @@ __device__ __forceinline__ float4 sum_slices(const float *shared, int element, u
     return total;
 }
 
+// The sums in shared memory become those of the first half, in c, plus themselves. A thread takes
+// the elements that it takes in finish_tile. Its loads are on their way at once, without branches:
+// beyond the matrix they repeat what is in it.
+template <class Tile>
+__device__ __forceinline__ void add_stored(const FfmaProduct &p, const Place &at, float *shared) {
+    constexpr int step = Tile::threads * 4, loads = 8, size = Tile::rows * Tile::columns;
+    static_assert(size % (step * loads) == 0);
+    const int first = threadIdx.x * 4, column = first % Tile::columns, count = at.columns - column;
+    if (count <= 0) return;
+    const float *c = p.c + at.item * p.c_item + at.row * p.ldc + at.column + column;
+    const bool by_four = rows_allow_four(c, p.ldc) && count >= 4;
+#pragma unroll 1
+    for (int element = first; element < size; element += step * loads) {
+        float4 stored[loads];
+        auto row = [&](int i) {
+            return c + min((element + i * step) / Tile::columns, at.rows - 1) * p.ldc;
+        };
+        if (by_four) {
+#pragma unroll
+            for (int i = 0; i < loads; i++) stored[i] = *reinterpret_cast<const float4 *>(row(i));
+        } else {
+            const int last = min(count, 4) - 1;
+#pragma unroll
+            for (int i = 0; i < loads; i++)
+                stored[i] = make_float4(row(i)[0], row(i)[min(1, last)], row(i)[min(2, last)],
+                                        row(i)[last]);
+        }
+#pragma unroll
+        for (int i = 0; i < loads; i++) {
+            float4 *sum = reinterpret_cast<float4 *>(shared + element + i * step);
+            *sum = sum_of(stored[i], *sum);
+        }
+    }
+}
+
 // The block's share of the finished tile: sums, bias, activation. A thread stays in its columns.
 template <class Tile>
-__device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &at,
-                                            const float *shared) {
+__device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &at, float *shared) {
+    if constexpr (Tile::halves)
+        if (p.adds) add_stored<Tile>(p, at, shared);
     const int first = (at.split * Tile::threads + threadIdx.x) * 4, column = first % Tile::columns;
     const int count = at.columns - column;
     const int64_t corner = at.item * p.c_item + at.row * p.ldc + at.column + column;
@@ -297,14 +341,30 @@ __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &a
 
 // ---- On the host --------------------------------------------------------------------------------
 
-template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
+constexpr int least_halved = 512; // of k
+
+// launch(g, false); or where k is long launch(half, adds) for both halves. The first has a multiple
+// of 32, found from k alone: the second half's operands are aligned as the first's.
+template <class Launch> int launch_halves(const Gemm &g, const Launch &launch) {
+    if (g.k < least_halved) return launch(g, false);
+    Gemm first = g, second = g;
+    first.k = g.k / 64 * 32;
+    first.epilogue = Epilogue();
+    second.k -= first.k;
+    second.a = static_cast<const float *>(g.a) + first.k * (g.a_along_k ? 1 : g.lda);
+    second.b = static_cast<const float *>(g.b) + first.k * (g.b_along_k ? 1 : g.ldb);
+    PVG_PASS(launch(first, false));
+    return launch(second, true);
+}
+
+template <class Tile> FfmaProduct describe_ffma(const Gemm &g, bool adds) {
     FfmaProduct p{};
     p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
     p.c = static_cast<float *>(g.c);
     p.bias = static_cast<const float *>(g.epilogue.bias);
     p.preactivation = static_cast<float *>(g.epilogue.preactivation);
     p.bias_stride = g.epilogue.bias_stride, p.activation = g.epilogue.activation;
-    p.plain = g.epilogue.is_plain(), p.batched = g.items > 1;
+    p.adds = adds, p.plain = g.epilogue.is_plain() && !adds, p.batched = g.items > 1;
     p.m = g.m, p.n = g.n, p.k = g.k, p.splits = p.splits_in_sequence = 1;
     p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
     p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;

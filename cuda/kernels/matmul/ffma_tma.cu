@@ -6,7 +6,8 @@
 // that begin at multiples of 16 bytes. Others are copied into that layout first (pretranspose.cu),
 // which takes about 50 / n of the product's time for a and 50 / m for b.
 //
-// Every element of c is one chain of multiply-adds in increasing k, as in the tiled kernel.
+// Every element of c has the same bits as from the tiles of ffma.cu without slices: one chain of
+// multiply-adds in increasing k, or one for each half of k.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/ffma_tile.cuh"
 #include "kernels/matmul/pretranspose.cuh"
@@ -154,20 +155,25 @@ int make_map(const Gemm &g, const void *data, int length, int64_t stride, int64_
     return hopper::make_tensor_map(map, view);
 }
 
-int launch(Operation &op, const Gemm &given) {
-    Gemm g = given;
-    Workspace space;
-    if (g.items == 1) g.a_item = g.b_item = 0;
-    PVG_PASS(arrange_operands(op, &g, Layout{false, 4}, Layout{false, 4}, &space));
+int launch_half(Operation &op, const Gemm &g, bool adds) {
     CUtensorMap a, b;
     PVG_PASS(make_map(g, g.a, g.m, g.lda, g.a_item, TmaTile::rows, &a));
     PVG_PASS(make_map(g, g.b, g.n, g.ldb, g.b_item, TmaTile::columns, &b));
-    const FfmaProduct p = describe_ffma<TmaTile>(g);
+    const FfmaProduct p = describe_ffma<TmaTile>(g, adds);
     const LaunchExtras extras = {1, true};
     PVG_LAUNCH_WITH(extras, tma_kernel<TmaTile>,
                     blocks_for(int64_t(p.tiles_down) * p.tiles_across * g.items, 1),
                     TmaTile::threads, shared_size, op.stream, a, b, p);
     return PVG_OK;
+}
+
+int launch(Operation &op, const Gemm &given) {
+    Gemm g = given;
+    Workspace space;
+    if (g.items == 1) g.a_item = g.b_item = 0;
+    PVG_PASS(arrange_operands(op, &g, Layout{false, 4}, Layout{false, 4}, &space));
+    return launch_halves(
+        g, [&op](const Gemm &half, bool adds) { return launch_half(op, half, adds); });
 }
 
 } // namespace
