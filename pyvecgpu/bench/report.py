@@ -77,7 +77,8 @@ def render_ladder(reports):
             result = row["results"]["pyvecgpu"]
             rate = rate_text(row["work"], result["seconds"], row["unit"])
             times, error = first / result["seconds"], result["error"]
-            lines.append(f"| {row['name']} | {row['note']} | {rate} | {times:.3g} | {error:.1e} |")
+            times = f"{times:,.0f}" if times >= 100 else f"{times:.3g}"
+            lines.append(f"| {row['name']} | {row['note']} | {rate} | {times} | {error:.1e} |")
         parts.append("\n".join(lines))
     return "\n\n".join(parts) if parts else NONE
 
