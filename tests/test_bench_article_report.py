@@ -206,3 +206,19 @@ def test_the_article_in_readme(tmp_path, monkeypatch):
     assert "![vector addition](docs/measured/article-card/vector-addition.png)" in text
     assert "matrix-product.png" not in text and "2026-01-31" in text and "A Card" in text
     assert "GPU kernel float32 25x NumPy float32" in text
+
+
+def test_the_faster_of_loop_and_product_is_the_ceiling():
+    """NumPy may have wider vectors than the loop that measures it; tensor cores do not count."""
+    report = made_up()
+    kernel = report["columns"][summary.PRODUCT]["GPU kernel float32"]
+    assert summary.peak(report, summary.GPU) == (6e13, "multiply-adds in registers")
+    kernel["dtype"] = "ieee"
+    fastest = max(
+        rate for _, rate in summary.roofline_points(report, summary.PRODUCT, "GPU kernel float32")
+    )
+    (row,) = (row for row in report["rows"] if row["table"] == "peak")
+    row["work"] = fastest / 2
+    assert summary.peak(report, summary.GPU) == (fastest, "the fastest product")
+    kernel["dtype"] = "float32"  # by tensor cores
+    assert summary.peak(report, summary.GPU) == (fastest / 2, "multiply-adds in registers")

@@ -166,11 +166,8 @@ def roofline(report):
     for table in (summary.ADDITION, summary.PRODUCT):
         drawn = styles(report, table)
         for name, column in report["columns"][table].items():
-            # The GPU's roof is that of its float32 units, on which "ieee" products are computed.
-            kernel = "ieee" if table == summary.PRODUCT else "float32"
-            if column["dtype"] == {"kernel": kernel, "transfers": ""}.get(
-                column["kind"], "float32"
-            ):
+            is_drawn = column["kind"] != "transfers"
+            if is_drawn and summary.is_in_roofline(report, table, name):
                 draw_points(axes, report, table, name, drawn[name])
     sides = [row["n"] for row in summary.rows_of(report, summary.PRODUCT)]
     title = f"Products of N = {sides[0]:,} to {sides[-1]:,}"
