@@ -200,7 +200,7 @@ def test_only_floats(device, dtype):
 
 def test_unknown_activations_and_scalars(device):
     x = put(device, np.ones((2, 3), np.float32))
-    for activation in ("GELU", "softmax", 1, ""):
+    for activation in ("GELU", "softmax", 1, "", [1]):
         with helpers.refused(device, ValueError, x, match="activation"):
             vg.dense(x, x, None, activation)
         with helpers.refused(device, ValueError, x, match="activation"):

@@ -228,7 +228,11 @@ static void preactivations_that_do_not_fit(void) {
     CHECK_ARRAY(memory, PVG_FLOAT32, SHAPE(12, 6), before, 0);
     free(before);
     for (size_t i = 2; i < COUNT(bad); i++) RELEASE(bad[i]);
-    RELEASE(x, weight, memory, out);
+    pvg_array *place = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(6, 6)));
+    RELEASE(out); /* which the preactivation is not compared with any more */
+    CHECK_NULL(PVG_ERROR_VALUE,
+               pvg_dense(x, weight, NULL, PVG_ACTIVATION_RELU, PVG_PRECISION_DEFAULT, place, out));
+    RELEASE(x, weight, memory, place);
 }
 
 /* ---- The backward pass ----------------------------------------------------------------------- */

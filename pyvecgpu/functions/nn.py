@@ -107,10 +107,11 @@ def _operands(name, operands, out, device):
 
 
 def _parse_activation(name, activation):
-    if activation not in ACTIVATIONS:
+    try:
+        return int(ACTIVATIONS[activation])
+    except (KeyError, TypeError):  # TypeError: not hashable
         names = ", ".join(repr(one) for one in ACTIVATIONS)
-        raise ValueError(f"{name}: activation can be {names}, not {activation!r}")
-    return int(ACTIVATIONS[activation])
+        raise ValueError(f"{name}: activation can be {names}, not {activation!r}") from None
 
 
 def _empty_preactivation(call):

@@ -110,6 +110,7 @@ int run_dense(Operation &op, DenseCall call, Output *result) {
     int64_t shape[PVG_MAX_NDIM];
     for (int i = 0; i < ndim - 1; i++) shape[i] = call.x->shape[i];
     shape[ndim - 1] = call.weight->shape[0];
+    if (call.out) PVG_PASS(check_array(call.out, "out")); // as preactivation is compared with it
     if (call.preactivation)
         PVG_PASS(check_preactivation(call.preactivation, dtype, ndim, shape, operands, 4));
 

@@ -30,10 +30,10 @@ __device__ __forceinline__ uint4 load_halves(const uint16_t *from, int n, const 
                                              const uint16_t *end) {
     const uintptr_t address = reinterpret_cast<uintptr_t>(from), low = address / 16 * 16;
     const unsigned offset = static_cast<unsigned>(address - low);
-    if (offset == 0 && n >= vector) return __ldg(reinterpret_cast<const uint4 *>(from));
+    if (offset == 0 && n >= vector) return *reinterpret_cast<const uint4 *>(from);
     if (low >= reinterpret_cast<uintptr_t>(begin) && low + 32 <= reinterpret_cast<uintptr_t>(end)) {
-        const uint4 x = __ldg(reinterpret_cast<const uint4 *>(low));
-        const uint4 y = __ldg(reinterpret_cast<const uint4 *>(low) + 1);
+        const uint4 x = *reinterpret_cast<const uint4 *>(low);
+        const uint4 y = *(reinterpret_cast<const uint4 *>(low) + 1);
         // The eight words, moved down by two and by one; then by half a word.
         const bool two = offset & 8, one = offset & 4;
         const uint32_t a0 = two ? x.z : x.x, a1 = two ? x.w : x.y, a2 = two ? y.x : x.z;
@@ -56,8 +56,8 @@ template <class T>
 __device__ __forceinline__ uint4 round_floats(const float *from, int n) {
     float x[vector];
     if (n >= vector && reinterpret_cast<uintptr_t>(from) % 16 == 0) {
-        const float4 low = __ldg(reinterpret_cast<const float4 *>(from));
-        const float4 high = __ldg(reinterpret_cast<const float4 *>(from) + 1);
+        const float4 low = *reinterpret_cast<const float4 *>(from);
+        const float4 high = *(reinterpret_cast<const float4 *>(from) + 1);
         x[0] = low.x, x[1] = low.y, x[2] = low.z, x[3] = low.w;
         x[4] = high.x, x[5] = high.y, x[6] = high.z, x[7] = high.w;
     } else {
