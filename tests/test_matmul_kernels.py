@@ -23,7 +23,16 @@ ROUNDED = {  # precisions that round float32 operands: bits of fraction, the sma
     "bf16": (7, -126),
     "fp16": (10, -14),
 }
-IDS = ["-".join(part for part in case if part) for case in CASES]
+PARAMETERS = ("kernel", "dtype", "precision")
+
+
+def cases_without(*kernels):
+    """The CASES of all other kernels, with ids."""
+    chosen = [case for case in CASES if case[0] not in kernels]
+    return [pytest.param(*case, id="-".join(part for part in case if part)) for case in chosen]
+
+
+EVERY_CASE = cases_without()
 # Around the edges of every tile: 32, 64, 128, 192, 256; and of the slabs of k: 8 to 64.
 SIZES = [
     (1, 1, 1),
@@ -52,6 +61,14 @@ def sizes_of(kernel):
     if kernel == "gemv":
         return VECTORS + [(n, m, k) for m, n, k in VECTORS]
     return TINY if kernel == "tiny" else SIZES
+
+
+def size_for(device, kernel, sizes, most):
+    """(m, n, k) of a kernel in `sizes`, or those of "others"; on the simulated card `most`."""
+    chosen = sizes.get(kernel, sizes["others"])
+    if device != "sim":
+        return chosen
+    return tuple(min(length, limit) for length, limit in zip(chosen, most, strict=True))
 
 
 @contextlib.contextmanager
@@ -134,7 +151,7 @@ def check_same(result, expected):
 
 
 @pytest.mark.devices("sim", "cuda")
-@pytest.mark.parametrize(("kernel", "dtype", "precision"), CASES, ids=IDS)
+@pytest.mark.parametrize(PARAMETERS, EVERY_CASE)
 def test_integers_are_exact_in_every_layout(device, rng, kernel, dtype, precision):
     with forced(device, kernel):
         for m, n, k in sizes_of(kernel):
@@ -152,12 +169,11 @@ def test_integers_are_exact_in_every_layout(device, rng, kernel, dtype, precisio
 
 
 @pytest.mark.devices("sim", "cuda")
-@pytest.mark.parametrize(("kernel", "dtype", "precision"), CASES, ids=IDS)
+@pytest.mark.parametrize(PARAMETERS, EVERY_CASE)
 def test_misaligned_operands(device, rng, kernel, dtype, precision):
     """Pointers and rows 1 to 15 elements off every alignment, and out in a wider array."""
-    m, n, k = {"gemv": (1, 70, 300), "tiny": (31, 30, 29)}.get(kernel, (130, 140, 150))
-    if device == "sim":
-        m, n, k = min(m, 40), min(n, 40), min(k, 40)
+    sizes = {"gemv": (1, 70, 300), "tiny": (31, 30, 29), "others": (130, 140, 150)}
+    m, n, k = size_for(device, kernel, sizes, (40, 40, 40))
     a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
     expected = halves(a @ b, dtype)
     with forced(device, kernel):
@@ -173,12 +189,11 @@ def test_misaligned_operands(device, rng, kernel, dtype, precision):
 
 
 @pytest.mark.devices("sim", "cuda")
-@pytest.mark.parametrize(("kernel", "dtype", "precision"), CASES, ids=IDS)
+@pytest.mark.parametrize(PARAMETERS, EVERY_CASE)
 def test_items_of_a_batch_are_the_products_alone(device, rng, kernel, dtype, precision):
     """Bit for bit, with random data; also where an operand is one for the whole batch."""
-    m, n, k = {"gemv": (1, 70, 300), "tiny": (31, 32, 29)}.get(kernel, (70, 200, 600))
-    if device == "sim":
-        m, n, k = min(m, 33), min(n, 33), min(k, 33)
+    sizes = {"gemv": (1, 70, 300), "tiny": (31, 32, 29), "others": (70, 200, 600)}
+    m, n, k = size_for(device, kernel, sizes, (33, 33, 33))
     a, b = rng.standard_normal((5, m, k)), rng.standard_normal((5, k, n))
     with forced(device, kernel):
         x, y = place(device, a, dtype), place(device, b, dtype)
@@ -203,12 +218,11 @@ def test_items_of_a_batch_are_the_products_alone(device, rng, kernel, dtype, pre
 
 
 @pytest.mark.devices("sim", "cuda")
-@pytest.mark.parametrize(("kernel", "dtype", "precision"), CASES, ids=IDS)
+@pytest.mark.parametrize(PARAMETERS, EVERY_CASE)
 def test_random_data(device, rng, kernel, dtype, precision):
     """Within (sqrt(k) + 8) u of (|A| |B|), u of the dtype that sums are made in."""
-    m, n, k = {"gemv": (1, 300, 3000), "tiny": (32, 31, 32)}.get(kernel, (200, 300, 1100))
-    if device == "sim":
-        m, n, k = min(m, 40), min(n, 40), min(k, 200)
+    sizes = {"gemv": (1, 300, 3000), "tiny": (32, 31, 32), "others": (200, 300, 1100)}
+    m, n, k = size_for(device, kernel, sizes, (40, 40, 200))
     a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
     with forced(device, kernel):
         x, y = place(device, a, dtype), place(device, b, dtype)
@@ -316,11 +330,10 @@ def test_special_values_are_as_in_ieee(device, rng, precision, value):
 
 
 @pytest.mark.devices("sim", "cuda")
-@pytest.mark.parametrize(("kernel", "dtype", "precision"), CASES, ids=IDS)
+@pytest.mark.parametrize(PARAMETERS, EVERY_CASE)
 def test_infinities_and_nan_stay_in_their_rows(device, rng, kernel, dtype, precision):
-    m, n, k = {"gemv": (1, 40, 90), "tiny": (20, 21, 22)}.get(kernel, (70, 90, 130))
-    if device == "sim":
-        m, n, k = min(m, 20), min(n, 20), min(k, 40)
+    sizes = {"gemv": (1, 40, 90), "tiny": (20, 21, 22), "others": (70, 90, 130)}
+    m, n, k = size_for(device, kernel, sizes, (20, 20, 40))
     a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
     a[:, -1], b[-1] = 1, 1
     a[m - 1, k - 1] = np.inf
@@ -342,12 +355,11 @@ def test_infinities_and_nan_stay_in_their_rows(device, rng, kernel, dtype, preci
 
 
 @pytest.mark.devices("sim", "cuda")
-@pytest.mark.parametrize(("kernel", "dtype", "precision"), CASES, ids=IDS)
+@pytest.mark.parametrize(PARAMETERS, EVERY_CASE)
 def test_layers(device, rng, kernel, dtype, precision):
     """Bias, every activation and the preactivation in each kernel's epilogue."""
-    m, n, k = {"gemv": (1, 70, 300), "tiny": (31, 30, 29)}.get(kernel, (133, 201, 70))
-    if device == "sim":
-        m, n, k = min(m, 21), min(n, 22), min(k, 23)
+    sizes = {"gemv": (1, 70, 300), "tiny": (31, 30, 29), "others": (133, 201, 70)}
+    m, n, k = size_for(device, kernel, sizes, (21, 22, 23))
     x, w = rng.standard_normal((m, k)) / np.sqrt(k), rng.standard_normal((n, k))
     bias = rng.standard_normal(n)
     with forced(device, kernel):
@@ -390,11 +402,12 @@ def activate(activation, z):
 
 
 @pytest.mark.devices("cuda")
-@pytest.mark.parametrize(("kernel", "dtype", "precision"), CASES, ids=IDS)
+@pytest.mark.parametrize(PARAMETERS, cases_without("bf16x6", "fp16x3"))
 def test_large_batches(device, rng, kernel, dtype, precision):
-    """65,535, 65,536 and 100,000 items: beyond what a grid's y and z can count."""
-    if kernel in ("bf16x6", "fp16x3"):
-        pytest.skip("these take their items one after another")
+    """65,535, 65,536 and 100,000 items: beyond what a grid's y and z can count.
+
+    Not by the kernels that take their items one after another, with launches for each.
+    """
     m, n, k = (1, 8, 16) if kernel == "gemv" else (8, 8, 16)
     with forced(device, kernel):
         for items in (65_535, 65_536, 100_000):
@@ -407,15 +420,7 @@ def test_large_batches(device, rng, kernel, dtype, precision):
 
 @pytest.mark.devices("cuda")
 @pytest.mark.big
-@pytest.mark.parametrize(
-    ("kernel", "dtype", "precision"),
-    [case for case in CASES if case[0] not in ("gemv", "tiny", "tiled")],
-    ids=[
-        name
-        for case, name in zip(CASES, IDS, strict=True)
-        if case[0] not in ("gemv", "tiny", "tiled")
-    ],
-)
+@pytest.mark.parametrize(PARAMETERS, cases_without("gemv", "tiny", "tiled"))
 def test_more_results_than_32_bits_count(device, rng, kernel, dtype, precision):
     m, n, k = 50_000, 43_000, 16
     assert m * n > 2**31

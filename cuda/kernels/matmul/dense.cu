@@ -24,15 +24,8 @@ int Rows::open(Operation &op, const pvg_array *a, int dtype) {
 int multiply(Operation &op, const pvg_array *a, int a_rows, const pvg_array *b, int b_columns,
              int precision, const matmul::Epilogue &epilogue, pvg_array *c) {
     if (c->size == 0) return PVG_OK;
-    matmul::Matrix left = {a, 0, a_rows, 1 - a_rows}, right = {b, 0, b_columns, 1 - b_columns};
-    Temporary straight_a, straight_b;
-    PVG_PASS(matmul::make_readable(op, &left, &straight_a));
-    PVG_PASS(matmul::make_readable(op, &right, &straight_b));
-    PVG_PASS(op.reads(left.array));
-    PVG_PASS(op.reads(right.array));
-    matmul::Problem problem = {c->dtype, precision, op.device, {}, 1, epilogue};
-    matmul::describe_product(left, right, c, 0, 1, &problem.product, &problem.items);
-    return matmul::launch_product(op, problem);
+    return matmul::multiply(op, {a, 0, a_rows, 1 - a_rows}, {b, 0, b_columns, 1 - b_columns}, c, 0,
+                            1, precision, epilogue);
 }
 
 namespace {

@@ -13,19 +13,14 @@
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/mma.cuh"
-#include "kernels/matmul/schedule.cuh"
 
 namespace pvg::matmul {
 
 namespace {
 
-constexpr int side = 128, depth = 16, stages = 4, threads = 256; // side: of a tile of c
-constexpr int warps_across = 4, warp_rows = 64, warp_columns = 32;
-constexpr int step = 4; // of k, in one instruction
-constexpr int down = warp_rows / 16,
-              across = warp_columns / 8; // instructions that cover a warp's part
+constexpr int depth = 16; // of a stage
+constexpr int step = 4;   // of k, in one instruction
 constexpr int pad = 4;
-constexpr int sums_pitch = side + 8; // of the sums in shared memory, against bank conflicts
 
 struct DmmaProduct {
     const double *a, *b, *bias;
@@ -45,28 +40,20 @@ template <bool A_ALONG_K, bool B_ALONG_K>
 constexpr int stage_bytes = Loader<A_ALONG_K, 1>::bytes + Loader<B_ALONG_K, 1>::bytes;
 
 // What a block computes: a tile of an item of c, over its part of k.
-struct Place {
-    int64_t item;
-    int row, column;   // of the tile's first element
-    int rows, columns; // left in the matrix from there, perhaps more than a tile has
-    int k, terms;      // the first of k, and how many
-    unsigned split;    // rank in the cluster
+struct Place : TilePlace {
+    int k, terms;   // the first of k, and how many
+    unsigned split; // rank in the cluster
 };
 
 __device__ __forceinline__ Place place_of_block(const DmmaProduct &p) {
+    const unsigned split = blockIdx.x % p.splits;
+    const int64_t first = int64_t(p.stages) * split / p.splits;
+    const int64_t last = int64_t(p.stages) * (split + 1) / p.splits;
     Place at;
-    unsigned tile = blockIdx.x;
-    at.split = tile % p.splits, tile /= p.splits;
-    const int64_t first = int64_t(p.stages) * at.split / p.splits;
-    const int64_t last = int64_t(p.stages) * (at.split + 1) / p.splits;
+    static_cast<TilePlace &>(at) = place_of_tile(blockIdx.x / p.splits, p);
     at.k = static_cast<int>(first * depth);
     at.terms = static_cast<int>((last * depth < p.k ? last * depth : p.k) - at.k);
-    const unsigned tiles = static_cast<unsigned>(p.tiles_down) * p.tiles_across;
-    at.item = tile / tiles;
-    int row, column;
-    place_tile(static_cast<int>(tile % tiles), p.tiles_down, p.tiles_across, &row, &column);
-    at.row = row * side, at.column = column * side;
-    at.rows = p.m - at.row, at.columns = p.n - at.column;
+    at.split = split;
     return at;
 }
 

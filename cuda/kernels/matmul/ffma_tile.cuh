@@ -22,6 +22,7 @@
 #include "kernels/activation.cuh"
 #include "kernels/matmul/hopper.cuh"
 #include "kernels/matmul/product.cuh"
+#include "kernels/matmul/schedule.cuh"
 
 namespace pvg::matmul {
 
@@ -107,8 +108,6 @@ __device__ __forceinline__ int first_unit(const FfmaProduct &p, unsigned split, 
     return static_cast<int>(p.units * split / splits);
 }
 
-// Tiles are walked in groups of 8 rows of tiles, column by column, so that those in flight share
-// operands in the second-level cache.
 template <class Tile> __device__ __forceinline__ Place place_of_block(const FfmaProduct &p) {
     Place at;
     unsigned tile = blockIdx.x;
@@ -125,11 +124,9 @@ template <class Tile> __device__ __forceinline__ Place place_of_block(const Ffma
         unsigned tiles = p.tiles_down * p.tiles_across;
         at.item = tile / tiles, tile %= tiles;
     }
-    const int group = 8;
-    int of_group = group * p.tiles_across, first_row = static_cast<int>(tile) / of_group * group;
-    int rows = min(group, p.tiles_down - first_row), in_group = static_cast<int>(tile) % of_group;
-    at.row = (first_row + in_group % rows) * Tile::rows,
-    at.column = in_group / rows * Tile::columns;
+    int row, column;
+    place_tile(static_cast<int>(tile), p.tiles_down, p.tiles_across, &row, &column);
+    at.row = row * Tile::rows, at.column = column * Tile::columns;
     at.rows = p.m - at.row, at.columns = p.n - at.column;
     return at;
 }

@@ -5,7 +5,7 @@
 namespace pvg {
 namespace {
 
-using matmul::Matrix, matmul::Problem;
+using matmul::Matrix;
 
 // The shape of the batch that both operands broadcast to.
 int broadcast_batch(const Matrix &a, const Matrix &b, int *ndim, int64_t *shape) {
@@ -32,18 +32,6 @@ int check_shapes(const pvg_array *a, const pvg_array *b) {
                 "shapes %s and %s do not fit: %lld columns against %lld rows", shape_text(a),
                 shape_text(b), static_cast<long long>(k), static_cast<long long>(other));
     return PVG_OK;
-}
-
-int launch_matmul(Operation &op, Matrix a, Matrix b, pvg_array *c, int row_axis, int column_axis,
-                  int precision) {
-    Temporary straight_a, straight_b;
-    PVG_PASS(matmul::make_readable(op, &a, &straight_a));
-    PVG_PASS(matmul::make_readable(op, &b, &straight_b));
-    PVG_PASS(op.reads(a.array));
-    PVG_PASS(op.reads(b.array));
-    Problem problem = {c->dtype, precision, op.device, {}, 1, {}};
-    matmul::describe_product(a, b, c, row_axis, column_axis, &problem.product, &problem.items);
-    return matmul::launch_product(op, problem);
 }
 
 int run_matmul(Operation &op, const pvg_array *a, const pvg_array *b, int precision, pvg_array *out,
@@ -79,7 +67,7 @@ int run_matmul(Operation &op, const pvg_array *a, const pvg_array *b, int precis
     }
     PVG_PASS(as_dtype(op, a, dtype, &converted_a, &left.array));
     PVG_PASS(as_dtype(op, b, dtype, &converted_b, &right.array));
-    PVG_PASS(launch_matmul(op, left, right, c, row_axis, column_axis, precision));
+    PVG_PASS(matmul::multiply(op, left, right, c, row_axis, column_axis, precision, {}));
     return apart.array ? copy_array(op, apart.array, result->array) : PVG_OK;
 }
 

@@ -1,6 +1,7 @@
 // What the products by tensor-core instructions of a warp (mma.sync) share, dmma.cu and
-// tensor_sm80.cu: the instructions of compute capability 8.0 that CUDA C has no words for, and the
-// way of an operand from memory to shared memory by cp.async, which needs no registers.
+// tensor_sm80.cu: the tile of a block and its warps, the instructions of compute capability 8.0 that
+// CUDA C has no words for, and the way of an operand from memory to shared memory by cp.async, which
+// needs no registers.
 //
 // A tile of an operand lies in shared memory as it is stored: rows of a (columns of b) that are
 // contiguous along k, or k's that are contiguous along the rows. A pad behind each of them keeps
@@ -8,6 +9,7 @@
 #pragma once
 #include "kernels/matmul/hopper.cuh"
 #include "kernels/matmul/product.cuh"
+#include "kernels/matmul/schedule.cuh"
 
 namespace pvg::matmul {
 
@@ -20,6 +22,32 @@ inline bool allows_16_bytes(const void *data, int64_t stride, int64_t item, int6
 }
 
 namespace {
+
+// ---- The tile of a block ------------------------------------------------------------------------
+
+constexpr int side = 128, stages = 4, threads = 256; // side: of a tile of c
+constexpr int warps_across = 4, warp_rows = 64, warp_columns = 32;
+constexpr int down = warp_rows / 16,
+              across = warp_columns / 8; // instructions that cover a warp's part
+constexpr int sums_pitch = side + 8;     // of the sums in shared memory, against bank conflicts
+
+struct TilePlace {
+    int64_t item;
+    int row, column;   // of the tile's first element
+    int rows, columns; // left in the matrix from there, perhaps more than a tile has
+};
+// The place of the tile with this number, among those of all items.
+template <class Product>
+__device__ __forceinline__ TilePlace place_of_tile(unsigned tile, const Product &p) {
+    const unsigned tiles = static_cast<unsigned>(p.tiles_down) * p.tiles_across;
+    TilePlace at;
+    at.item = tile / tiles;
+    int row, column;
+    place_tile(static_cast<int>(tile % tiles), p.tiles_down, p.tiles_across, &row, &column);
+    at.row = row * side, at.column = column * side;
+    at.rows = p.m - at.row, at.columns = p.n - at.column;
+    return at;
+}
 
 // ---- Instructions -------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
 // Strides and batches of a product's operands; see operands.cuh.
+#include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/operands.cuh"
 
 namespace pvg::matmul {
@@ -18,8 +19,8 @@ Operand describe_operand(const Matrix &matrix) {
     return operand;
 }
 
-} // namespace
-
+// Replaces an array that cannot be read in place by a contiguous copy: neither of the two axes has a
+// stride of 1, or rows overlap or run backwards.
 int make_readable(Operation &op, Matrix *matrix, Temporary *holder) {
     const pvg_array *a = matrix->array;
     int64_t side = matrix->side(), k = matrix->k();
@@ -60,6 +61,20 @@ void describe_product(const Matrix &a, const Matrix &b, pvg_array *c, int row_ax
         *items *= c->shape[i];
     }
     collapse(&p->batch);
+}
+
+} // namespace
+
+int multiply(Operation &op, Matrix a, Matrix b, pvg_array *c, int row_axis, int column_axis,
+             int precision, const Epilogue &epilogue) {
+    Temporary straight_a, straight_b;
+    PVG_PASS(make_readable(op, &a, &straight_a));
+    PVG_PASS(make_readable(op, &b, &straight_b));
+    PVG_PASS(op.reads(a.array));
+    PVG_PASS(op.reads(b.array));
+    Problem problem = {c->dtype, precision, op.device, {}, 1, epilogue};
+    describe_product(a, b, c, row_axis, column_axis, &problem.product, &problem.items);
+    return launch_product(op, problem);
 }
 
 } // namespace pvg::matmul

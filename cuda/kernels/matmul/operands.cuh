@@ -14,13 +14,10 @@ struct Matrix {
     int64_t k() const { return array->shape[k_axis]; }
 };
 
-// Replaces an array that cannot be read in place by a contiguous copy: neither of the two axes has a
-// stride of 1, or rows overlap or run backwards.
-int make_readable(Operation &op, Matrix *matrix, Temporary *holder);
-
-// Describes c = a b, of which nothing is empty except k. row_axis and column_axis of c are -1 if it
-// has none; the axes before them are the batch.
-void describe_product(const Matrix &a, const Matrix &b, pvg_array *c, int row_axis, int column_axis,
-                      Product *product, int64_t *items);
+// Launches c = epilogue(a b), of which nothing is empty except k: reads the operands in place or
+// copies them, and waits for the streams that wrote them. row_axis and column_axis of c are -1 if it
+// has none; the axes before them are the batch. Rows of c have no gaps inside.
+int multiply(Operation &op, Matrix a, Matrix b, pvg_array *c, int row_axis, int column_axis,
+             int precision, const Epilogue &epilogue);
 
 } // namespace pvg::matmul

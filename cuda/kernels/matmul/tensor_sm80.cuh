@@ -9,19 +9,14 @@
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/mma.cuh"
-#include "kernels/matmul/schedule.cuh"
 
 namespace pvg::matmul {
 
 namespace {
 
-constexpr int side = 128, depth_bytes = 64, stages = 4, threads = 256; // side: of a tile of c
-constexpr int warps_across = 4, warp_rows = 64, warp_columns = 32;
-constexpr int step_bytes = 32; // of k, in one instruction
-constexpr int down = warp_rows / 16,
-              across = warp_columns / 8; // instructions that cover a warp's part
+constexpr int depth_bytes = 64; // of a stage
+constexpr int step_bytes = 32;  // of k, in one instruction
 constexpr int pad_bytes = 16;
-constexpr int sums_pitch = side + 8; // of the sums in shared memory, against bank conflicts
 
 // Operands: Half, BFloat16, or float for TF32.
 template <class T, bool ALONG_K>
@@ -38,24 +33,6 @@ struct WarpProduct {
     bool wide;                    // c is float32, though the operands may be 16 bits
     bool plain, aligned;          // an empty epilogue; four of a row of c may be stored at once
 };
-
-// What a block computes: a tile of an item of c.
-struct Place {
-    int64_t item;
-    int row, column;   // of the tile's first element
-    int rows, columns; // left in the matrix from there, perhaps more than a tile has
-};
-
-__device__ __forceinline__ Place place_of_block(const WarpProduct &p) {
-    const unsigned tiles = static_cast<unsigned>(p.tiles_down) * p.tiles_across;
-    Place at;
-    at.item = blockIdx.x / tiles;
-    int row, column;
-    place_tile(static_cast<int>(blockIdx.x % tiles), p.tiles_down, p.tiles_across, &row, &column);
-    at.row = row * side, at.column = column * side;
-    at.rows = p.m - at.row, at.columns = p.n - at.column;
-    return at;
-}
 
 // ---- The sums -----------------------------------------------------------------------------------
 
@@ -158,7 +135,7 @@ template <class T, bool A_ALONG_K, bool B_ALONG_K> struct Fragments {
 
 // `row` and `column` are those of the warp's part in the tile.
 template <class T, bool A_ALONG_K, bool B_ALONG_K>
-__device__ __forceinline__ void multiply_tile(const WarpProduct &p, const Place &at, int row,
+__device__ __forceinline__ void multiply_tile(const WarpProduct &p, const TilePlace &at, int row,
                                               int column, uint32_t shared, Sums &sums) {
     using LoaderA = Loader<T, A_ALONG_K>;
     using LoaderB = Loader<T, B_ALONG_K>;
@@ -240,7 +217,7 @@ __device__ __forceinline__ void store_four(void *to, int64_t at, const float (&v
 // The finished tile: bias, activation, in the dtype of c, which is T. A thread stays in its
 // columns.
 template <class T>
-__device__ __forceinline__ void finish_tile(const WarpProduct &p, const Place &at,
+__device__ __forceinline__ void finish_tile(const WarpProduct &p, const TilePlace &at,
                                             const float *shared) {
     const int column = static_cast<int>(threadIdx.x) % (side / 4) * 4, count = at.columns - column;
     if (count <= 0) return;
@@ -275,7 +252,7 @@ template <class T, bool A_ALONG_K, bool B_ALONG_K>
 __global__ void __launch_bounds__(threads, 2) mma_kernel(const __grid_constant__ WarpProduct p) {
 #if __CUDA_ARCH__ >= 800
     PVG_DYNAMIC_SHARED(float, memory);
-    const Place at = place_of_block(p);
+    const TilePlace at = place_of_tile(blockIdx.x, p);
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int row = warp / warps_across * warp_rows, column = warp % warps_across * warp_columns;
     Sums sums = {};
