@@ -21,6 +21,16 @@ def test_batches_of_products(device, rng, batch):
     helpers.assert_works(device)
 
 
+@pytest.mark.devices("cpu", "cuda")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32"])
+def test_a_million_products_of_broadcast_batches(device, rng, dtype):
+    a = helpers.integers(rng, (2**10, 1, 2, 3), np.dtype(dtype))
+    b = helpers.integers(rng, (2**10, 3, 2), np.dtype(dtype))
+    result = put(device, a) @ put(device, b)
+    assert result.shape == (2**10, 2**10, 2, 2)
+    assert_same(result, np.matmul(a, b))
+
+
 @pytest.mark.parametrize("batch", [65_535, 65_536, 100_000])
 def test_batches_of_other_operations(device, rng, batch):
     x = helpers.integers(rng, (batch, 3), np.dtype(np.int32))

@@ -22,7 +22,7 @@ from pyvecgpu.bench import (
     transfers,
 )
 
-NAMES = ("streaming", "matmul", "transfers", "overhead")
+NAMES = ("streaming", "matmul", "shapes", "transfers", "overhead")
 
 
 def run(capsys, *arguments):
@@ -219,7 +219,15 @@ def test_goals():
         assert verdict.met is met and abs(verdict.measured - ours * 1e3) <= 1e-12
         assert "add: at most 0.35 ms: 0.3" in verdict.sentence()
     assert within.judge({"add": {"torch": result(1.0)}}).met is None
-    for unmeasured in (goal, beyond):
+    mean = goals.MeanRatio("a", "torch", 2.0)
+    for second, met in ((8.1, True), (7.9, False)):
+        times = {"add": 0.5, "a + b": second, "other": 1e-9}
+        verdict = mean.judge(
+            {row: {"pyvecgpu": result(1.0), "torch": result(t)} for row, t in times.items()}
+        )
+        assert verdict.met is met and abs(verdict.measured - math.sqrt(second / 2)) <= 1e-12
+        assert "a, geometric mean of 2 shapes: at least 2x torch: " in verdict.sentence()
+    for unmeasured in (goal, beyond, mean):
         for table in ({}, {"add": {"pyvecgpu": result(1.0)}, "a + b": {"pyvecgpu": result(1.0)}}):
             verdict = unmeasured.judge(table)
             assert verdict.met is None and verdict.sentence().endswith(": not measured")
@@ -269,6 +277,7 @@ def test_report(capsys, tmp_path, monkeypatch):
     assert report.NONE in ladder.read_text()
     text = readme.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
+    assert "**Products of shapes drawn at random**" in text and "float16, geometric mean" in text
     tables = [module.rows("quick") for module in (streaming, matmul, transfers)]
     for row in sum(tables, overhead.rows()):
         assert f"\n| {row.name} | " in text

@@ -195,6 +195,20 @@ def test_products_with_operands_beyond_2_to_the_31(device):
             assert left[side, i].item() == value(chosen * long + i, np.float64).sum()
 
 
+@pytest.mark.parametrize("dtype", [U8, F32, np.dtype(np.float16)], ids=str)
+def test_products_with_a_dimension_beyond_2_to_the_31(device, rng, dtype):
+    n = 2**31 + 5
+    x, three = make(n, dtype), vg.full((1, 1), 3, dtype=str(dtype), device=device)
+    for result in (x.reshape(n, 1) @ three, three @ x.reshape(1, n)):
+        check_samples(result.reshape(-1), lambda i: value(i, dtype) * dtype.type(3), rng)
+    if dtype == F32:  # a few ones among zeros
+        picks, chosen = vg.zeros(n, dtype="float32", device=device), [0, 7, 2**31 - 1, n - 2, n - 1]
+        for place in chosen:
+            picks[place] = 1.0
+        for result in (x @ picks, vg.vecdot(picks, x)):
+            assert result.item() == value(chosen, np.float64).sum()
+
+
 def test_dense_layer(device, rng):
     rows, inner, outer = 2**16 + 1, 3, 2**15 + 1
     x, weight = (

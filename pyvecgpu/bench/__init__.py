@@ -2,6 +2,7 @@
 
     streaming   memory-bound operations, in bytes a second
     matmul      matrix products and the dense layer, in floating-point operations a second
+    shapes      products of shapes drawn at random
     ladder      one product by every kernel, from the lessons' naive one on
     transfers   from NumPy to the device and back, by the host's clock
     overhead    what a call costs the host, and the import
@@ -25,20 +26,22 @@ import sys
 import pyvecgpu as vg
 
 from ..errors import DeviceUnavailableError, PyVecGPUError
-from . import article, ladder, machine, matmul, overhead, streaming, timing, transfers
+from . import article, ladder, machine, matmul, overhead, shapes, streaming, timing, transfers
 from .libraries import PEERS, open_libraries
 
 BENCHMARKS = {
     "streaming": streaming,
     "matmul": matmul,
+    "shapes": shapes,
     "ladder": ladder,
     "transfers": transfers,
     "overhead": overhead,
 }
 # Products heat the card, so it rests between rows and before each turn.
-REST = {"matmul": 0.3, "ladder": 0.3}  # seconds
-PAUSE = {"matmul": 0.02, "ladder": 0.02}
-ROUNDS = {"matmul": 15, "ladder": 15}
+REST = {"matmul": 0.3, "shapes": 0.3, "ladder": 0.3}  # seconds
+PAUSE = {"matmul": 0.02, "shapes": 0.02, "ladder": 0.02}
+ROUNDS = {"matmul": 15, "shapes": 9, "ladder": 15}
+GRAPHS = ("matmul", "shapes")  # recorded as CUDA graphs
 
 
 def say(text=""):
@@ -135,7 +138,7 @@ def run(device, arguments, file):
     elif device.type == "sim":
         say("The simulated card's times say nothing about a GPU; they show that the command works.")
     quick = arguments.quick or device.type == "sim"
-    graphs = arguments.benchmark == "matmul"
+    graphs = arguments.benchmark in GRAPHS
     libraries = open_libraries(device, peers, quick, graphs)
     measured = run_overhead if arguments.benchmark == "overhead" else run_rows
     table = measured(arguments.benchmark, device, libraries, quick)
@@ -208,7 +211,7 @@ def run_rows(benchmark, device, libraries, quick):
         cache_bytes=device.limits.l2_cache_size if on_gpu else 0,
         batch_seconds=timing.BATCH_SECONDS if on_gpu else 0.0,
         pause=PAUSE.get(benchmark, 0.0) if on_gpu else 0.0,
-        graphs=benchmark == "matmul" and on_gpu,
+        graphs=benchmark in GRAPHS and on_gpu,
     )
     measure = transfers.measure if benchmark == "transfers" else timing.measure
     table = []

@@ -3,6 +3,7 @@
 A goal that is missed is a finding and no error: the command ends with 0 all the same.
 """
 
+import math
 from dataclasses import dataclass
 
 
@@ -37,6 +38,26 @@ class Ratio:
             return Verdict(goal, None, "x", None)
         ratio = results[self.peer].seconds / results["pyvecgpu"].seconds
         return Verdict(goal, float(ratio), "x", bool(ratio >= self.least))
+
+
+@dataclass
+class MeanRatio:
+    """Rows that begin with `prefix` run at `least` times a peer's rate, in the geometric mean."""
+
+    prefix: str
+    peer: str
+    least: float
+
+    def judge(self, table):
+        """Return the Verdict for a table, as Ratio.judge."""
+        rows = [results for name, results in table.items() if name.startswith(self.prefix)]
+        goal = f"{self.prefix.strip()}, geometric mean of {len(rows)} shapes"
+        goal += f": at least {self.least:g}x {self.peer}"
+        if not rows or any(not {self.peer, "pyvecgpu"} <= results.keys() for results in rows):
+            return Verdict(goal, None, "x", None)
+        logs = [math.log(row[self.peer].seconds / row["pyvecgpu"].seconds) for row in rows]
+        ratio = math.exp(sum(logs) / len(logs))
+        return Verdict(goal, ratio, "x", ratio >= self.least)
 
 
 @dataclass
