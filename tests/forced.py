@@ -10,7 +10,6 @@ CASES = [
     ("tiled", "float32", "ieee"),
     ("tiled", "float16", None),
     ("tiled", "bfloat16", None),
-    ("ffma_128x256", "float32", "ieee"),
     ("ffma_128x128", "float32", "ieee"),
     ("ffma_64x128", "float32", "ieee"),
     ("ffma_64x64", "float32", "ieee"),

@@ -46,6 +46,9 @@ SIZES = [
     (257, 129, 200),
     (300, 70, 7),
     (65, 520, 1000),
+    (65, 520, 3000),
+    (130, 70, 48),
+    (70, 260, 180),
     (5, 6, 7),
     (300, 301, 37),
     (16, 20, 3000),
@@ -186,6 +189,31 @@ def test_misaligned_operands(device, rng, kernel, dtype, precision):
                 check_same(memory[:, by : by + n], expected)
                 left = values_of(memory)
                 assert np.isnan(left[:, :by]).all() and np.isnan(left[:, by + n :]).all()
+
+
+# Tiles of 64, 128 and 256 rows of c, and so many of them that an unaligned b is copied after all.
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(300, 257, 68), (2000, 1023, 65), (2049, 2049, 65), (3000, 130, 40)]
+)
+def test_tf32_of_a_b_whose_rows_begin_anywhere(device, rng, m, n, k):
+    """By the kernel that reads b along n as four classes of rows; with its epilogue, and items."""
+    a, b, bias = (integers(rng, shape, "float32") for shape in ((m, k), (2, k, n), (1, n)))
+    expected = a @ b
+    with forced(device, "tensor"):
+        x = place(device, a, "float32", gap=1)
+        z = place(device, bias, "float32")[0]
+        for offset, gap in ((0, 1), (1, 0), (2, 3), (3, 2), (1, 1)):
+            both = place(device, b, "float32", offset=offset, gap=gap)
+            check_same(vg.matmul(x, both, precision="tf32"), expected)
+            y = place(device, b[0], "float32", offset=offset, gap=gap)
+            memory = poisoned(device, (m, n + 4), "float32")
+            vg.matmul(x, y, precision="tf32", out=memory[:, offset : offset + n])
+            check_same(memory[:, offset : offset + n], expected[0])
+            left = values_of(memory)
+            assert np.isnan(left[:, :offset]).all() and np.isnan(left[:, offset + n :]).all()
+            layer = F.dense(x, vg.permute_dims(y, (1, 0)), z, "relu", precision="tf32")
+            check_same(layer, np.maximum(expected[0] + bias, 0))
 
 
 @pytest.mark.devices("sim", "cuda")

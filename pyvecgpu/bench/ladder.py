@@ -38,7 +38,7 @@ STEPS = [
     Step("shared tiles", LESSON, LessonKernel.LESSON_MATMUL_TILED),
     Step("register tiles", LESSON, LessonKernel.LESSON_MATMUL_REGISTERS),
     Step("tiled, any layout", "tile.cuh", MatmulKernel.MATMUL_TILED),
-    Step("asynchronous copies", "ffma.cuh", MatmulKernel.MATMUL_FFMA_128X256),
+    Step("asynchronous copies", "ffma.cuh", MatmulKernel.MATMUL_FFMA_128X128),
     Step("copies by TMA", "ffma_tma.cu", MatmulKernel.MATMUL_FFMA_TMA),
     Step("float32 by BF16x6", "emulated.cu", MatmulKernel.MATMUL_BF16X6, "float32"),
     Step("fast32 by FP16x3", "emulated.cu", MatmulKernel.MATMUL_FP16X3, "fast32"),

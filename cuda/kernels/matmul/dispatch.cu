@@ -69,8 +69,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_FFMA_128X128, [](const Gemm &g) { return g.m <= 128 && g.n <= 128 && g.k <= 256; }},
     {PVG_MATMUL_FFMA_TMA,
      [](const Gemm &g) { return smaller(g.m, g.n) >= 1700 && fill(g, 128, 256) >= 0.9; }},
-    {PVG_MATMUL_FFMA_128X256,
-     [](const Gemm &g) { return smaller(g.m, g.n) >= 256 && fill(g, 128, 256) >= 0.9; }},
+    {PVG_MATMUL_FFMA_128X128,
+     [](const Gemm &g) { return smaller(g.m, g.n) >= 256 && fill(g, 128, 128) >= 0.8; }},
     {PVG_MATMUL_FFMA_64X32, [](const Gemm &g) { return g.m <= 640 && g.n <= 640; }},
     {PVG_MATMUL_FFMA_64X64, // unless the larger tiles leave less of the card idle
      [](const Gemm &g) { return smaller(g.m, g.n) > 512 && fill(g, 64, 128) < 0.8; }},

@@ -9,9 +9,11 @@
 // at any address. A warp takes 32 columns of its 16 rows at a time. Sums must be named by
 // constants, so the code that writes them there exists once for each 32 columns, but the code that
 // works on them only once; after that, lanes hold neighbouring columns and store them next to each
-// other.
+// other. Of a tile that is one of c transposed, a pair of warps holds 32 columns of c, and shares
+// what both leave in shared memory: 32 rows, 16 for each of them to work on.
 #pragma once
 #include "kernels/activation.cuh"
+#include "kernels/matmul/hopper.cuh"
 #include "kernels/matmul/product.cuh"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -48,6 +50,14 @@ inline Destination destination_of(const Gemm &g) {
 // a multiple of 16 bytes.
 constexpr int staging_floats = 640;
 constexpr int staging_bytes(int warps) { return warps * staging_floats * int(sizeof(float)); }
+
+// What the 64 rows of a warpgroup's tile are, of which warp w of four holds 16: q and q + 8 in its
+// lanes 4 q to 4 q + 3.
+//   rows: rows of c in their order: 16 w + 8 h + q.
+//   slabs, classes: columns of c, in an order that lets tensor.cuh read its operand without bank
+//     conflicts: 32 (w / 2) + 8 (w % 2) + 4 h + q % 4 + 16 (q / 4), and
+//     32 (w / 2) + 4 q + 2 (w % 2) + h.
+enum class Order { rows, slabs, classes };
 
 // ---- Straight from the registers ----------------------------------------------------------------
 
@@ -164,61 +174,56 @@ __device__ __forceinline__ void store_four(void *to, int64_t index, float4 four,
     }
 }
 
-// The sums that a warp has in shared memory at a time, and where they belong in c: 16 rows of 32
-// columns, or of a transposed tile 32 rows of 16 columns, of which 8 lie apart from the other 8
-// (see store_transposed). Lanes work on quads, four neighbouring columns of a row.
-template <bool TRANSPOSED> struct Patch {
-    static constexpr int quads = TRANSPOSED ? 4 : 8; // of a row
-    static constexpr int pitch = TRANSPOSED ? 20 : 40, rows = 128 / quads;
+// The sums that a warp works on in shared memory at a time: 16 rows of 32 columns of c. Lanes work
+// on quads, four neighbouring columns of a row. The distance of rows is such that sums are left
+// with few bank conflicts.
+template <Order ORDER> struct Patch {
+    static constexpr int rows = 16, quads = 8; // of a row
+    static constexpr int pitch = ORDER == Order::rows ? 40 : 36;
+    static_assert(rows * pitch <= staging_floats, "of a warp");
     float *staging;
     int row, column;
 
-    __device__ int column_of(int quad) const {
-        return column + (TRANSPOSED ? quad / 2 * 16 + quad % 2 * 4 : quad * 4);
-    }
-    __device__ int last_column() const { return column_of(quads - 1) + 3; }
     __device__ float4 *quad_at(int r, int quad) const {
         return reinterpret_cast<float4 *>(staging + r * pitch + quad * 4);
     }
 };
 
 // What a warp has in its staging goes to `to`.
-template <class T, bool TRANSPOSED>
-__device__ __forceinline__ void store_staged(const Patch<TRANSPOSED> &patch, void *to,
+template <class T, Order ORDER>
+__device__ __forceinline__ void store_staged(const Patch<ORDER> &patch, void *to,
                                              const Destination &d) {
-    constexpr int quads = Patch<TRANSPOSED>::quads, columns = quads * 4;
+    constexpr int quads = Patch<ORDER>::quads;
     const int lane = threadIdx.x % 32, row = patch.row;
     const uintptr_t four = d.wide || sizeof(T) == 4 ? 16 : 8; // bytes
-    if (reinterpret_cast<uintptr_t>(to) % four == 0 && d.ldc % 4 == 0 &&
-        patch.last_column() < d.n) {
-        const int quad = lane % quads, column = patch.column_of(quad);
+    if (reinterpret_cast<uintptr_t>(to) % four == 0 && d.ldc % 4 == 0 && patch.column + 31 < d.n) {
+        const int quad = lane % quads, column = patch.column + quad * 4;
 #pragma unroll 1
         for (int r = lane / quads; r < patch.rows && row + r < d.m; r += 32 / quads)
             store_four<T>(to, int64_t(row + r) * d.ldc + column, *patch.quad_at(r, quad), d.wide);
         return;
     }
     __syncwarp(); // lanes have worked on quads, and now take neighbours
-    const int at = lane % columns, column = patch.column_of(at / 4) + at % 4;
-    if (column < d.n) {
+    if (patch.column + lane < d.n) {
 #pragma unroll 4
-        for (int r = lane / columns; r < patch.rows; r += 32 / columns) {
-            const float value = patch.staging[r * patch.pitch + at];
+        for (int r = 0; r < patch.rows; r++) {
+            const float value = patch.staging[r * patch.pitch + lane];
             if (row + r < d.m)
-                store_element<T>(to, int64_t(row + r) * d.ldc + column, value, d.wide);
+                store_element<T>(to, int64_t(row + r) * d.ldc + patch.column + lane, value, d.wide);
         }
     }
     __syncwarp();
 }
 
 // Bias and activation, in place.
-template <class T, bool TRANSPOSED>
-__device__ __forceinline__ void add_bias(const Patch<TRANSPOSED> &patch, const Destination &d) {
-    constexpr int quads = Patch<TRANSPOSED>::quads;
+template <class T, Order ORDER>
+__device__ __forceinline__ void add_bias(const Patch<ORDER> &patch, const Destination &d) {
+    constexpr int quads = Patch<ORDER>::quads;
     const int lane = threadIdx.x % 32, quad = lane % quads;
     float bias[4];
 #pragma unroll
     for (int e = 0; e < 4; e++) {
-        const int64_t column = patch.column_of(quad) + e;
+        const int64_t column = patch.column + quad * 4 + e;
         bias[e] = column < d.n ? load_element<T>(d.bias, column * d.bias_stride, d.wide) : 0.0f;
     }
 #pragma unroll
@@ -232,9 +237,9 @@ template <int ACTIVATION> __device__ __forceinline__ float4 activate_four(float4
     return make_float4(activate(ACTIVATION, x.x), activate(ACTIVATION, x.y),
                        activate(ACTIVATION, x.z), activate(ACTIVATION, x.w));
 }
-template <bool TRANSPOSED>
-__device__ __forceinline__ void activate_staged(const Patch<TRANSPOSED> &patch, int activation) {
-    constexpr int quads = Patch<TRANSPOSED>::quads;
+template <Order ORDER>
+__device__ __forceinline__ void activate_staged(const Patch<ORDER> &patch, int activation) {
+    constexpr int quads = Patch<ORDER>::quads;
     const int lane = threadIdx.x % 32;
 #pragma unroll 1
     for (int r = lane / quads; r < patch.rows; r += 32 / quads) {
@@ -251,44 +256,68 @@ __device__ __forceinline__ void activate_staged(const Patch<TRANSPOSED> &patch, 
     }
 }
 
-// Sixteen sums of a thread, where the patch has them.
-template <bool TRANSPOSED>
-__device__ __forceinline__ void stage_sums(const float *sums, const Patch<TRANSPOSED> &patch) {
-    constexpr int pitch = Patch<TRANSPOSED>::pitch;
-    const int lane = threadIdx.x % 32, q = lane / 4, c = lane % 4;
+// Sixteen sums of a thread, where the patch has them; of a tile of c transposed, `staging` is that
+// of the pair of warps.
+template <Order ORDER>
+__device__ __forceinline__ void stage_sums(const float *sums, float *staging) {
+    constexpr int pitch = Patch<ORDER>::pitch;
+    const int lane = threadIdx.x % 32, q = lane / 4, c = lane % 4, odd = threadIdx.x / 32 % 2;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const float *s = sums + i * 4;
-        if constexpr (TRANSPOSED) {
-            float *const to = patch.staging + (i * 8 + c * 2) * pitch + q / 4 * 8 + q % 4;
-            to[0] = s[0], to[pitch] = s[1], to[4] = s[2], to[pitch + 4] = s[3];
-        } else {
-            float *const to = patch.staging + q * pitch + i * 8 + c * 2;
+        if constexpr (ORDER == Order::rows) {
+            float *const to = staging + q * pitch + i * 8 + c * 2;
             *reinterpret_cast<float2 *>(to) = make_float2(s[0], s[1]);
             *reinterpret_cast<float2 *>(to + 8 * pitch) = make_float2(s[2], s[3]);
+        } else if constexpr (ORDER == Order::slabs) {
+            float *const to = staging + (i * 8 + c * 2) * pitch + odd * 8 + q / 4 * 16 + q % 4;
+            to[0] = s[0], to[pitch] = s[1], to[4] = s[2], to[pitch + 4] = s[3];
+        } else {
+            float *const to = staging + (i * 8 + c * 2) * pitch + q * 4 + odd * 2;
+            *reinterpret_cast<float2 *>(to) = make_float2(s[0], s[2]);
+            *reinterpret_cast<float2 *>(to + pitch) = make_float2(s[1], s[3]);
         }
     }
 }
 
-// `row` and `column`: where the warp's sums begin in c.
-template <class T, int N, bool TRANSPOSED>
-__device__ __forceinline__ void store_through_shared(const float (&sums)[N / 2], char *c,
-                                                     char *preactivation, const Destination &d,
-                                                     int row, int column, float *staging) {
+// `row` and `column`: where the sums of the warp, or of the pair, begin in c. `staging`: that of
+// the whole block.
+template <class T, int N, Order ORDER>
+__device__ __forceinline__ void
+store_through_shared(const float (&sums)[N / 2], char *c, char *preactivation, const Destination &d,
+                     int row, int column, float *staging, int warp) {
+    constexpr bool paired = ORDER != Order::rows;
+    constexpr int pair_barrier = 3; // and the next three; the warpgroups' numbers are below
+    const auto sync = [&] {
+        if constexpr (paired)
+            hopper::warp_pair_sync(pair_barrier + warp / 2);
+        else
+            __syncwarp();
+    };
+    Patch<ORDER> patch = {staging + warp * staging_floats, row, column};
+    if constexpr (paired) {
+        staging += warp / 2 * 2 * staging_floats;
+        patch.staging = staging + warp % 2 * patch.rows * patch.pitch;
+        patch.row += warp % 2 * patch.rows;
+    } else {
+        staging = patch.staging;
+    }
 #pragma unroll 1
     for (int part = 0; part < N / 32; part++) {
-        const Patch<TRANSPOSED> patch = {staging, row + (TRANSPOSED ? part * 32 : 0),
-                                         column + (TRANSPOSED ? 0 : part * 32)};
-        if (patch.column >= d.n || patch.row >= d.m) break;
-        __syncwarp(); // the part before has been stored
+        if (column >= d.n || row >= d.m) break;
+        sync(); // the part before has been stored
 #pragma unroll
         for (int p = 0; p < N / 32; p++)
-            if (p == part) stage_sums(sums + p * 16, patch);
-        __syncwarp();
+            if (p == part) stage_sums<ORDER>(sums + p * 16, staging);
+        sync();
         if (d.bias) add_bias<T>(patch, d);
         if (preactivation) store_staged<T>(patch, preactivation, d);
         if (d.activation != PVG_ACTIVATION_NONE) activate_staged(patch, d.activation);
         store_staged<T>(patch, c, d);
+        if constexpr (paired)
+            row += 32, patch.row += 32;
+        else
+            column += 32, patch.column += 32;
     }
 }
 
@@ -311,30 +340,30 @@ __device__ __forceinline__ void store_sums(const float (&sums)[N / 2], const Des
     }
     char *preactivation = static_cast<char *>(d.preactivation);
     if (preactivation) preactivation += item * d.c_item * size;
-    store_through_shared<T, N, false>(sums, c, preactivation, d, row, column,
-                                      staging + warp * staging_floats);
+    store_through_shared<T, N, Order::rows>(sums, c, preactivation, d, row, column, staging, warp);
 }
 
-// The same of a tile of c transposed, float32, whose 64 rows are columns of c from `column` on and
-// whose N columns are rows of c. Its rows are not in order: row 16 w + 8 h + q of it is column
-// 32 (w / 2) + 8 (w % 2) + 4 h + q % 4 + 16 (q / 4), which lets tensor.cuh read its operand without
-// bank conflicts. Here too four lanes exchange sums and store 16 bytes each.
-template <int N>
+// The same of a tile of c transposed, float32, whose 64 rows are columns of c from `column` on, in
+// the order ORDER, and whose N columns are rows of c. Slabs have the first way too: here as well
+// four lanes exchange sums and store 16 bytes each. Where b comes in classes, c hardly ever lies so
+// that it could be gone.
+template <int N, Order ORDER>
 __device__ __forceinline__ void store_transposed(const float (&sums)[N / 2], const Destination &d,
                                                  int item, int row, int column, float *staging,
                                                  int warp) {
-    column += warp % 4 / 2 * 32 + warp % 2 * 8;
+    column += warp % 4 / 2 * 32;
     float *const c = static_cast<float *>(d.c) + item * d.c_item;
-    if (!d.plain || reinterpret_cast<uintptr_t>(c) % 16 != 0 || d.ldc % 4 != 0) {
+    if (ORDER == Order::classes || !d.plain || reinterpret_cast<uintptr_t>(c) % 16 != 0 ||
+        d.ldc % 4 != 0) {
         float *preactivation = static_cast<float *>(d.preactivation);
         if (preactivation) preactivation += item * d.c_item;
-        store_through_shared<float, N, true>(sums, reinterpret_cast<char *>(c),
-                                             reinterpret_cast<char *>(preactivation), d, row,
-                                             column, staging + warp * staging_floats);
+        store_through_shared<float, N, ORDER>(sums, reinterpret_cast<char *>(c),
+                                              reinterpret_cast<char *>(preactivation), d, row,
+                                              column, staging, warp);
         return;
     }
     const int lane = threadIdx.x % 32, place = lane / 4 % 4;
-    column += lane / 16 * 16 + place / 2 * 4;
+    column += warp % 2 * 8 + lane / 16 * 16 + place / 2 * 4;
     row += lane % 4 * 2 + place % 2;
 #pragma unroll
     for (int i = 0; i < N / 8; i++) {

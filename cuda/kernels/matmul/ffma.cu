@@ -1,8 +1,8 @@
 // float32 products on the CUDA cores by cp.async, compute capability 8.0 and later: the tiles of
 // ffma.cuh that there are, the layouts that each is made for, and where k is split.
 //
-// FFMA_128X256, FFMA_128X128 and FFMA_TMA (ffma_tma.cu) give the same bits as each other: one chain
-// of multiply-adds an element in increasing k, and from k = 512 on two, one for each half of k. The
+// FFMA_128X128 and FFMA_TMA (ffma_tma.cu) give the same bits as each other: one chain of
+// multiply-adds an element in increasing k, and from k = 512 on two, one for each half of k. The
 // tiled kernel always computes one. FFMA_64X128 and FFMA_64X64 give the same bits as each other:
 // the same four slices and the same splits. FFMA_64X32 has eight slices. Where bits are the same,
 // speed alone may choose, and so the number of items too: smaller tiles for what would leave large
@@ -18,7 +18,6 @@ namespace pvg::matmul {
 
 namespace {
 
-using Tile128x256 = FfmaTile<4, 2, 1, 4, 8, 16, 16, 3, 1>;
 using Tile128x128 = FfmaTile<2, 4, 1, 8, 8, 8, 16, 3, 2>;
 using Tile64x128 = FfmaTile<2, 1, 4, 4, 8, 16, 32, 3, 1>;
 using Tile64x64 = FfmaTile<1, 2, 4, 8, 8, 8, 32, 3, 2>;
@@ -85,9 +84,9 @@ template <class Tile, class Other> bool is_better(const Gemm &g) {
 }
 
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
-int launch_half(Operation &op, const Gemm &g, bool adds) {
+int launch_layout(Operation &op, const Gemm &g) {
     using Parts = Stage<Tile, A_ALONG_K, B_ALONG_K, V>;
-    FfmaProduct p = describe_ffma<Tile>(g, adds);
+    FfmaProduct p = describe_ffma<Tile>(g);
     p.splits = static_cast<unsigned>(splits_of(g, Tile::slices));
     p.splits_in_sequence = static_cast<unsigned>(splits_of(g, Tile::sequence));
     const int64_t blocks = blocks_of<Tile>(g);
@@ -104,29 +103,19 @@ int launch_half(Operation &op, const Gemm &g, bool adds) {
     return PVG_OK;
 }
 
-template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
-int launch_layout(Operation &op, const Gemm &g) {
-    const auto launch = [&op](const Gemm &half, bool adds) {
-        return launch_half<Tile, A_ALONG_K, B_ALONG_K, V>(op, half, adds);
-    };
-    return Tile::halves ? launch_halves(g, launch) : launch(g, false);
-}
-
 // Which layouts a kernel is made for: a along k and b along n; both along k; a along m and b along
 // n. Operands along m or n are aligned, but for tiles with slices, which take any b beside an a
-// along k. The largest tile transposes b beforehand, which costs less than doing it in each of its
-// blocks. What else is asked is copied.
+// along k. What else is asked is copied.
 template <class Tile> int launch_tile(Operation &op, const Gemm &given) {
     Gemm g = given;
     Workspace space;
-    constexpr bool is_largest = Tile::columns == 256, any_b = Tile::slices > 1;
-    const bool b_along_k = g.b_along_k && g.a_along_k && !is_largest;
+    constexpr bool any_b = Tile::slices > 1;
+    const bool b_along_k = g.b_along_k && g.a_along_k;
     Layout a = {g.a_along_k, g.a_along_k ? 1 : 4}, b = {b_along_k, b_along_k ? 1 : 4};
     if (any_b && g.a_along_k && !g.b_along_k && !has_layout_b(g, b)) b.alignment = 1;
     PVG_PASS(arrange_operands(op, &g, a, b, &space));
     if (!g.a_along_k) return launch_layout<Tile, false, false, 4>(op, g);
-    if constexpr (!is_largest)
-        if (g.b_along_k) return launch_layout<Tile, true, true, 1>(op, g);
+    if (g.b_along_k) return launch_layout<Tile, true, true, 1>(op, g);
     if constexpr (any_b)
         if (b.alignment == 1) return launch_layout<Tile, true, false, 1>(op, g);
     return launch_layout<Tile, true, false, 4>(op, g);
@@ -142,7 +131,6 @@ template <class Tile, class... Others> int launch(Operation &op, const Gemm &g) 
 } // namespace
 
 const Kernel ffma_kernels[] = {
-    {PVG_MATMUL_FFMA_128X256, "ffma_128x256", can<Tile128x256>, launch<Tile128x256>},
     {PVG_MATMUL_FFMA_128X128, "ffma_128x128", can<Tile128x128>, launch<Tile128x128, Small64x64>},
     {PVG_MATMUL_FFMA_64X128, "ffma_64x128", can<Tile64x128>, launch<Tile64x128, Tile64x64>},
     {PVG_MATMUL_FFMA_64X64, "ffma_64x64", can<Tile64x64>,

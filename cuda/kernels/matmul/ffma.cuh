@@ -137,8 +137,9 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V> struct Stage {
     static constexpr int all_bytes = Tile::stages * bytes;
 };
 
-// sum += the tile's rows of a times its columns of b. The last k of a stage is multiplied behind
-// the barrier that opens the next, to hide the barrier and the first reads.
+// sum += the tile's rows of a times its columns of b; where k is halved, of the second half alone,
+// and what the first half gives is parked. The last k of a stage is multiplied behind the barrier
+// that opens the next, to hide the barrier and the first reads.
 template <class Tile, class Parts>
 __device__ __forceinline__ void multiply(const FfmaProduct &p, const Place &at,
                                          const Position<Tile> &thread, uint32_t shared,
@@ -167,26 +168,33 @@ __device__ __forceinline__ void multiply(const FfmaProduct &p, const Place &at,
     uint32_t reading = shared, writing = last;
     Fragments<Tile> fragments;
     const int stages = at.terms / Tile::depth + (at.terms % Tile::depth != 0);
+    int stage = 0, end = Tile::halves && p.first_half ? p.first_half / Tile::depth : stages;
+    for (;;) {
 #pragma unroll 1
-    for (int stage = 0; stage < stages; stage++) {
-        // This stage has come, for every thread; and every thread has read the one before, in whose
-        // place the next is loaded.
-        wait_for_copies<Tile::stages - 2>();
-        __syncthreads();
-        const uint32_t from_a = reading + in_a, from_b = reading + in_b;
-        fragments.template read<Parts>(0, from_a, from_b, 0);
-        fragments.multiply(1, sum);
+        for (; stage < end; stage++) {
+            // This stage has come, for every thread; and every thread has read the one before, in
+            // whose place the next is loaded.
+            wait_for_copies<Tile::stages - 2>();
+            __syncthreads();
+            const uint32_t from_a = reading + in_a, from_b = reading + in_b;
+            fragments.template read<Parts>(0, from_a, from_b, 0);
+            fragments.multiply(1, sum);
 #pragma unroll
-        for (int k = 0; k < slice - 1; k++) {
-            fragments.template read<Parts>((k + 1) % 2, from_a, from_b, k + 1);
-            if (k == 0) load(writing);
-            if (k == slice - 2) commit_copies();
-            fragments.multiply(k % 2, sum);
+            for (int k = 0; k < slice - 1; k++) {
+                fragments.template read<Parts>((k + 1) % 2, from_a, from_b, k + 1);
+                if (k == 0) load(writing);
+                if (k == slice - 2) commit_copies();
+                fragments.multiply(k % 2, sum);
+            }
+            reading = reading == last ? shared : reading + Parts::bytes;
+            writing = writing == last ? shared : writing + Parts::bytes;
         }
-        reading = reading == last ? shared : reading + Parts::bytes;
-        writing = writing == last ? shared : writing + Parts::bytes;
+        fragments.multiply(1, sum);
+        if (!Tile::halves || end == stages) break;
+        park_sums<Tile>(p, sum);
+        fragments = Fragments<Tile>();
+        end = stages;
     }
-    fragments.multiply(1, sum);
 }
 
 // ---- Slices in sequence -------------------------------------------------------------------------
@@ -317,8 +325,8 @@ __global__ void __launch_bounds__(Tile::threads, blocks_that_fit<Tile>)
 #if __CUDA_ARCH__ >= 800
     PVG_DYNAMIC_SHARED(float, memory);
     const uint32_t shared = hopper::shared_address(memory);
-    const Place at = place_of_block<Tile>(p);
-    const Position<Tile> thread;
+    const Place at = place_of_block<Tile>(p, blockIdx.x);
+    const Position<Tile> thread(threadIdx.x);
     Sums<Tile> sum = {};
 #if __CUDA_ARCH__ >= 900
     hopper::let_next_kernel_start();
@@ -329,6 +337,7 @@ __global__ void __launch_bounds__(Tile::threads, blocks_that_fit<Tile>)
         multiply_in_sequence<Tile, Parts>(p, at, thread, shared, sum);
     else
         multiply<Tile, Parts>(p, at, thread, shared, sum);
+    if (Tile::halves) add_parked(p, at, thread, sum);
     if (Tile::slices == 1 && p.plain) {
         store_sums(p, at, thread, sum);
         return;

@@ -15,9 +15,8 @@
 //
 // Tiles without slices compute an element as one chain of multiply-adds in increasing k. A long
 // chain errs by more than (sqrt(k) + 8) 2^-24 of its terms' magnitudes, if only in one of millions
-// of elements. So a long k is halved: one launch leaves the first half's sums in c, and the next
-// adds those of the second half to them. (To store sums in the middle of the loop over k instead
-// costs the compiler registers that the loop needs.)
+// of elements. So a long k is halved: in the middle of its loop a thread parks its sums in c, as it
+// has no registers left for them, and in the end it adds them to those of the second half.
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/hopper.cuh"
@@ -63,7 +62,7 @@ struct FfmaProduct {
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // what is left to one block where there are slices in sequence
     bool batched, plain;          // more than one item; sums are stored as they are
-    bool adds;                    // to the sums in c: the second half of k
+    int first_half;               // of k, a multiple of 32; 0 where one chain goes all the way
 };
 
 // ---- Instructions -------------------------------------------------------------------------------
@@ -108,9 +107,9 @@ __device__ __forceinline__ int first_unit(const FfmaProduct &p, unsigned split, 
     return static_cast<int>(p.units * split / splits);
 }
 
-template <class Tile> __device__ __forceinline__ Place place_of_block(const FfmaProduct &p) {
+template <class Tile> __device__ __forceinline__ Place place_of_block(const FfmaProduct &p,
+                                                                      unsigned tile) {
     Place at;
-    unsigned tile = blockIdx.x;
     at.k = 0, at.terms = p.k, at.split = 0;
     if (p.splits > 1) {
         at.split = tile % p.splits, tile /= p.splits;
@@ -138,9 +137,9 @@ template <class Tile> __device__ __forceinline__ Place place_of_block(const Ffma
 template <class Tile> struct Position {
     int slice, row, column; // of the first element in the tile
 
-    __device__ __forceinline__ Position() {
-        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % Tile::warps;
-        slice = threadIdx.x / 32 / Tile::warps;
+    __device__ __forceinline__ explicit Position(unsigned thread) {
+        const int lane = thread % 32, warp = thread / 32 % Tile::warps;
+        slice = thread / 32 / Tile::warps;
         const int of_eight = Tile::by_tma ? lane % 8 : lane / 2 % 8;
         const int of_four = Tile::by_tma ? lane / 8 : lane % 2 + lane / 16 * 2;
         const bool tall = Tile::lanes_down == 8;
@@ -204,26 +203,117 @@ __device__ __forceinline__ void store_four(float *to, const float (&v)[4], int c
             if (e < count) to[e] = v[e];
     }
 }
+// The same without branches, for the middle of a loop: where threads might part ways the compiler
+// computes in every thread what else it computes once a warp.
+__device__ __forceinline__ void store_four_predicated(float *to, const float (&v)[4], int count,
+                                                      bool aligned) {
+    const int all = aligned && count >= 4;
+    asm volatile(
+        "{\n.reg .pred all, one;\n"
+        "setp.ne.s32 all, %5, 0;\n"
+        "@all st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
+        "setp.gt.and.s32 one, %6, 0, !all;\n@one st.global.f32 [%0], %1;\n"
+        "setp.gt.and.s32 one, %6, 1, !all;\n@one st.global.f32 [%0 + 4], %2;\n"
+        "setp.gt.and.s32 one, %6, 2, !all;\n@one st.global.f32 [%0 + 8], %3;\n"
+        "setp.gt.and.s32 one, %6, 3, !all;\n@one st.global.f32 [%0 + 12], %4;\n}\n" ::"l"(to),
+        "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(all), "r"(count)
+        : "memory");
+}
+__device__ __forceinline__ void load_four(const float *from, float *v, int count, bool aligned) {
+    if (aligned && count >= 4) {
+        const float4 four = *reinterpret_cast<const float4 *>(from);
+        v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
+    } else {
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (e < count) v[e] = from[e];
+    }
+}
 __device__ __forceinline__ bool rows_allow_four(const float *first, int64_t stride) {
     return reinterpret_cast<uintptr_t>(first) % 16 == 0 && stride % 4 == 0;
+}
+
+// Where the microtile lies in c: take(i, j, address, count, aligned) for every four elements of so
+// many of its rows. In tiles that lie wholly in the matrix it compiles to the accesses and little
+// else.
+template <class Tile, bool IS_WHOLE, class Take>
+__device__ __forceinline__ void visit_rows(const FfmaProduct &p, const Place &at,
+                                           const Position<Tile> &thread, int first, int rows,
+                                           bool aligned, const Take &take) {
+    float *c = p.c + at.item * p.c_item + at.row * p.ldc + at.column;
+#pragma unroll
+    for (int i = first; i < first + rows; i++) {
+        const int row = thread.row + thread.row_step(i);
+#pragma unroll
+        for (int j = 0; j < Tile::micro_columns; j += 4) {
+            const int column = thread.column + thread.column_step(j);
+            const int left = row < at.rows ? at.columns - column : 0;
+            take(i, j, c + row * p.ldc + column, IS_WHOLE ? 4 : left, IS_WHOLE || aligned);
+        }
+    }
+}
+template <class Tile, class Take>
+__device__ __forceinline__ void visit(const FfmaProduct &p, const Place &at,
+                                      const Position<Tile> &thread, int first, int rows,
+                                      const Take &take) {
+    const float *c = p.c + at.item * p.c_item + at.row * p.ldc + at.column;
+    const bool aligned = rows_allow_four(c, p.ldc);
+    if (aligned && at.rows >= Tile::rows && at.columns >= Tile::columns)
+        visit_rows<Tile, true>(p, at, thread, first, rows, true, take);
+    else
+        visit_rows<Tile, false>(p, at, thread, first, rows, aligned, take);
 }
 
 // One slice and nothing to do but store: from registers.
 template <class Tile>
 __device__ __forceinline__ void store_sums(const FfmaProduct &p, const Place &at,
                                            const Position<Tile> &thread, const Sums<Tile> &sum) {
-    float *c = p.c + at.item * p.c_item + at.row * p.ldc + at.column;
-    const bool aligned = rows_allow_four(c, p.ldc);
+    visit(p, at, thread, 0, Tile::micro_rows,
+          [&](int i, int j, float *to, int count, bool aligned) {
+              const float four[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
+              store_four_predicated(to, four, count, aligned);
+          });
+}
+
+// The first half of k is done: its sums go to c, until add_parked, and the next chain begins. From
+// new copies of the indices: what depends on the others the compiler would compute before the loop
+// over k, and keep in registers that the loop needs.
+template <class Tile>
+__device__ __forceinline__ void park_sums(const FfmaProduct &p, Sums<Tile> &sum) {
+    unsigned block, thread;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    store_sums(p, place_of_block<Tile>(p, block), Position<Tile>(thread), sum);
 #pragma unroll
-    for (int i = 0; i < Tile::micro_rows; i++) {
-        const int row = thread.row + thread.row_step(i);
-        if (row >= at.rows) continue;
+    for (int i = 0; i < Tile::micro_rows; i++)
 #pragma unroll
-        for (int j = 0; j < Tile::micro_columns; j += 4) {
-            const int column = thread.column + thread.column_step(j);
-            const float four[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
-            store_four(c + row * p.ldc + column, four, at.columns - column, aligned);
-        }
+        for (int j = 0; j < Tile::micro_columns; j++) sum[i][j] = 0;
+}
+
+// sum = what is parked in c, plus sum. The loads of four rows are on their way at once. Where
+// nothing is parked -0 is added, which changes no number: a branch around the additions would cost
+// the loop over k some conflicts between the banks of the registers.
+template <class Tile>
+__device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at,
+                                           const Position<Tile> &thread, Sums<Tile> &sum) {
+    constexpr int rows = 4;
+#pragma unroll
+    for (int first = 0; first < Tile::micro_rows; first += rows) {
+        float parked[rows][Tile::micro_columns];
+#pragma unroll
+        for (int i = 0; i < rows; i++)
+#pragma unroll
+            for (int j = 0; j < Tile::micro_columns; j++) parked[i][j] = -0.0f;
+        if (p.first_half)
+            visit(p, at, thread, first, rows,
+                  [&](int i, int j, const float *from, int count, bool aligned) {
+                      load_four(from, parked[i - first] + j, count, aligned);
+                  });
+#pragma unroll
+        for (int i = 0; i < rows; i++)
+#pragma unroll
+            for (int j = 0; j < Tile::micro_columns; j++)
+                sum[first + i][j] = parked[i][j] + sum[first + i][j];
     }
 }
 
@@ -267,46 +357,9 @@ __device__ __forceinline__ float4 sum_slices(const float *shared, int element, u
     return total;
 }
 
-// The sums in shared memory become those of the first half, in c, plus themselves. A thread takes
-// the elements that it takes in finish_tile. Its loads are on their way at once, without branches:
-// beyond the matrix they repeat what is in it.
-template <class Tile>
-__device__ __forceinline__ void add_stored(const FfmaProduct &p, const Place &at, float *shared) {
-    constexpr int step = Tile::threads * 4, loads = 8, size = Tile::rows * Tile::columns;
-    static_assert(size % (step * loads) == 0);
-    const int first = threadIdx.x * 4, column = first % Tile::columns, count = at.columns - column;
-    if (count <= 0) return;
-    const float *c = p.c + at.item * p.c_item + at.row * p.ldc + at.column + column;
-    const bool by_four = rows_allow_four(c, p.ldc) && count >= 4;
-#pragma unroll 1
-    for (int element = first; element < size; element += step * loads) {
-        float4 stored[loads];
-        auto row = [&](int i) {
-            return c + min((element + i * step) / Tile::columns, at.rows - 1) * p.ldc;
-        };
-        if (by_four) {
-#pragma unroll
-            for (int i = 0; i < loads; i++) stored[i] = *reinterpret_cast<const float4 *>(row(i));
-        } else {
-            const int last = min(count, 4) - 1;
-#pragma unroll
-            for (int i = 0; i < loads; i++)
-                stored[i] = make_float4(row(i)[0], row(i)[min(1, last)], row(i)[min(2, last)],
-                                        row(i)[last]);
-        }
-#pragma unroll
-        for (int i = 0; i < loads; i++) {
-            float4 *sum = reinterpret_cast<float4 *>(shared + element + i * step);
-            *sum = sum_of(stored[i], *sum);
-        }
-    }
-}
-
 // The block's share of the finished tile: sums, bias, activation. A thread stays in its columns.
 template <class Tile>
 __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &at, float *shared) {
-    if constexpr (Tile::halves)
-        if (p.adds) add_stored<Tile>(p, at, shared);
     const int first = (at.split * Tile::threads + threadIdx.x) * 4, column = first % Tile::columns;
     const int count = at.columns - column;
     const int64_t corner = at.item * p.c_item + at.row * p.ldc + at.column + column;
@@ -340,28 +393,15 @@ __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &a
 
 constexpr int least_halved = 512; // of k
 
-// launch(g, false); or where k is long launch(half, adds) for both halves. The first has a multiple
-// of 32, found from k alone: the second half's operands are aligned as the first's.
-template <class Launch> int launch_halves(const Gemm &g, const Launch &launch) {
-    if (g.k < least_halved) return launch(g, false);
-    Gemm first = g, second = g;
-    first.k = g.k / 64 * 32;
-    first.epilogue = Epilogue();
-    second.k -= first.k;
-    second.a = static_cast<const float *>(g.a) + first.k * (g.a_along_k ? 1 : g.lda);
-    second.b = static_cast<const float *>(g.b) + first.k * (g.b_along_k ? 1 : g.ldb);
-    PVG_PASS(launch(first, false));
-    return launch(second, true);
-}
-
-template <class Tile> FfmaProduct describe_ffma(const Gemm &g, bool adds) {
+template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
     FfmaProduct p{};
     p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
     p.c = static_cast<float *>(g.c);
     p.bias = static_cast<const float *>(g.epilogue.bias);
     p.preactivation = static_cast<float *>(g.epilogue.preactivation);
     p.bias_stride = g.epilogue.bias_stride, p.activation = g.epilogue.activation;
-    p.adds = adds, p.plain = g.epilogue.is_plain() && !adds, p.batched = g.items > 1;
+    p.plain = g.epilogue.is_plain(), p.batched = g.items > 1;
+    if (Tile::halves && g.k >= least_halved) p.first_half = g.k / 64 * 32;
     p.m = g.m, p.n = g.n, p.k = g.k, p.splits = p.splits_in_sequence = 1;
     p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
     p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;

@@ -50,8 +50,8 @@ template <class Tile> struct Producer {
 
 // sum += the tile's rows of a times its columns of b, as in ffma.cuh.
 template <class Tile>
-__device__ __forceinline__ void multiply(const Producer<Tile> &producer, int steps,
-                                         const Position<Tile> &thread, Sums<Tile> &sum) {
+__device__ __forceinline__ void multiply(const FfmaProduct &p, const Producer<Tile> &producer,
+                                         int steps, const Position<Tile> &thread, Sums<Tile> &sum) {
     using Parts = TmaStage<Tile>;
     // Of k, in the inner loop: 18 KB of instructions. A whole stage of them, 70 KB, is slower.
     constexpr int unrolled = 8, parts = Tile::depth / unrolled;
@@ -60,35 +60,42 @@ __device__ __forceinline__ void multiply(const Producer<Tile> &producer, int ste
     Fragments<Tile> fragments;
     uint32_t stage = 0, refill = Tile::stages - 1; // being read, and to be loaded next
     int parity = 0, refill_parity = 0;
+    int step = 0, end = p.first_half ? p.first_half / Tile::depth : steps;
+    for (;;) {
 #pragma unroll 1
-    for (int step = 0; step < steps; step++) {
-        uint32_t from_a = producer.tiles + stage * Parts::bytes + in_a;
-        uint32_t from_b = producer.tiles + stage * Parts::bytes + in_b;
-        hopper::wait(full + 8 * stage, parity);
+        for (; step < end; step++) {
+            uint32_t from_a = producer.tiles + stage * Parts::bytes + in_a;
+            uint32_t from_b = producer.tiles + stage * Parts::bytes + in_b;
+            hopper::wait(full + 8 * stage, parity);
 #pragma unroll 1
-        for (int part = 0; part < parts; part++) {
-            fragments.template read<Parts>(0, from_a, from_b, 0);
-            fragments.multiply(1, sum);
+            for (int part = 0; part < parts; part++) {
+                fragments.template read<Parts>(0, from_a, from_b, 0);
+                fragments.multiply(1, sum);
 #pragma unroll
-            for (int k = 0; k < unrolled - 1; k++) {
-                // In the middle of a stage all warps have long left the one before it.
-                if (k == unrolled / 2 && part == parts / 2 && threadIdx.x == 0 &&
-                    step + Tile::stages - 1 < steps) {
-                    if (step > 0) hopper::wait(empty + 8 * refill, refill_parity);
-                    producer.load(step + Tile::stages - 1, refill);
+                for (int k = 0; k < unrolled - 1; k++) {
+                    // In the middle of a stage all warps have long left the one before it.
+                    if (k == unrolled / 2 && part == parts / 2 && threadIdx.x == 0 &&
+                        step + Tile::stages - 1 < steps) {
+                        if (step > 0) hopper::wait(empty + 8 * refill, refill_parity);
+                        producer.load(step + Tile::stages - 1, refill);
+                    }
+                    fragments.template read<Parts>((k + 1) % 2, from_a, from_b, k + 1);
+                    fragments.multiply(k % 2, sum);
                 }
-                fragments.template read<Parts>((k + 1) % 2, from_a, from_b, k + 1);
-                fragments.multiply(k % 2, sum);
+                from_a += unrolled * Tile::rows * 4;
+                from_b += unrolled * Tile::columns * 4;
             }
-            from_a += unrolled * Tile::rows * 4;
-            from_b += unrolled * Tile::columns * 4;
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) hopper::arrive(empty + 8 * stage);
+            refill = stage, refill_parity = parity;
+            if (++stage == Tile::stages) stage = 0, parity ^= 1;
         }
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) hopper::arrive(empty + 8 * stage);
-        refill = stage, refill_parity = parity;
-        if (++stage == Tile::stages) stage = 0, parity ^= 1;
+        fragments.multiply(1, sum);
+        if (end == steps) break;
+        park_sums<Tile>(p, sum);
+        fragments = Fragments<Tile>();
+        end = steps;
     }
-    fragments.multiply(1, sum);
 }
 
 template <class Tile>
@@ -100,7 +107,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     const uint32_t offset = -hopper::shared_address(memory) % hopper::tile_alignment;
     const uint32_t tiles = hopper::shared_address(memory) + offset;
     const uint32_t full = tiles + TmaStage<Tile>::all_bytes, empty = full + 8 * Tile::stages;
-    const Place at = place_of_block<Tile>(p);
+    const Place at = place_of_block<Tile>(p, blockIdx.x);
     const int item = static_cast<int>(at.item);
     const Producer<Tile> producer = {
         &a, &b, at.row, at.column, p.a_item ? item : 0, p.b_item ? item : 0, tiles, full};
@@ -119,9 +126,10 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     hopper::wait_for_previous_kernel();
     if (threadIdx.x == 0)
         for (int s = 0; s < Tile::stages - 1 && s < steps; s++) producer.load(s, s);
-    const Position<Tile> thread;
+    const Position<Tile> thread(threadIdx.x);
     Sums<Tile> sum = {};
-    multiply(producer, steps, thread, sum);
+    multiply(p, producer, steps, thread, sum);
+    add_parked(p, at, thread, sum);
     if (p.plain) {
         store_sums(p, at, thread, sum);
         return;
@@ -155,25 +163,20 @@ int make_map(const Gemm &g, const void *data, int length, int64_t stride, int64_
     return hopper::make_tensor_map(map, view);
 }
 
-int launch_half(Operation &op, const Gemm &g, bool adds) {
+int launch(Operation &op, const Gemm &given) {
+    Gemm g = given;
+    Workspace space;
     CUtensorMap a, b;
+    if (g.items == 1) g.a_item = g.b_item = 0;
+    PVG_PASS(arrange_operands(op, &g, Layout{false, 4}, Layout{false, 4}, &space));
     PVG_PASS(make_map(g, g.a, g.m, g.lda, g.a_item, TmaTile::rows, &a));
     PVG_PASS(make_map(g, g.b, g.n, g.ldb, g.b_item, TmaTile::columns, &b));
-    const FfmaProduct p = describe_ffma<TmaTile>(g, adds);
+    const FfmaProduct p = describe_ffma<TmaTile>(g);
     const LaunchExtras extras = {1, true};
     PVG_LAUNCH_WITH(extras, tma_kernel<TmaTile>,
                     blocks_for(int64_t(p.tiles_down) * p.tiles_across * g.items, 1),
                     TmaTile::threads, shared_size, op.stream, a, b, p);
     return PVG_OK;
-}
-
-int launch(Operation &op, const Gemm &given) {
-    Gemm g = given;
-    Workspace space;
-    if (g.items == 1) g.a_item = g.b_item = 0;
-    PVG_PASS(arrange_operands(op, &g, Layout{false, 4}, Layout{false, 4}, &space));
-    return launch_halves(
-        g, [&op](const Gemm &half, bool adds) { return launch_half(op, half, adds); });
 }
 
 } // namespace

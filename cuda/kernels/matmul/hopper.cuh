@@ -33,10 +33,9 @@ struct TensorView {
 // Kernels take the map by value, as `const __grid_constant__ CUtensorMap`.
 int make_tensor_map(CUtensorMap *map, const TensorView &view);
 
-// Whether TMA can read rows of `stride` bytes that begin at `data`.
-inline bool is_readable_by_tma(const void *data, int64_t stride) {
-    return reinterpret_cast<uintptr_t>(data) % 16 == 0 && stride > 0 && stride % 16 == 0 &&
-           stride < int64_t(1) << 40;
+// Whether a TensorView can have such a stride.
+inline bool is_tma_stride(int64_t bytes) {
+    return bytes > 0 && bytes % 16 == 0 && bytes < int64_t(1) << 40;
 }
 
 // ---- Shared memory and barriers -----------------------------------------------------------------
@@ -90,9 +89,12 @@ __device__ __forceinline__ void arrive_in_cluster(uint32_t barrier, uint32_t ran
 __device__ __forceinline__ void fence_async_proxy() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-// A barrier of the 128 threads of one warpgroup; 0 is that of the whole block.
+// A barrier of the 128 threads of one warpgroup, or of 64; 0 is that of the whole block.
 __device__ __forceinline__ void warpgroup_sync(int barrier) {
     asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void warp_pair_sync(int barrier) {
+    asm volatile("bar.sync %0, 64;" ::"r"(barrier) : "memory");
 }
 
 // The same, and whether any of them has a value other than 0.

@@ -1,58 +1,104 @@
 // tensor_kernel: float16, bfloat16 and TF32 products by warpgroups; the kernel is in tensor.cuh.
-// Here it is decided which tile it takes and what it splits, and the kernel of a type is called,
-// which tensor_float16.cu, tensor_bfloat16.cu and tensor_tf32.cu compile.
+// Here it is decided which tile it takes, what it splits and whether blocks share loads, and the
+// kernel of a type is called; tensor_float16.cu, tensor_bfloat16.cu and tensor_tf32.cu compile it.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/tensor_launch.cuh"
+#include <math.h>
 
 namespace pvg::matmul {
 
 namespace {
 
-// ---- Which tile ---------------------------------------------------------------------------------
+// ---- What a plan costs --------------------------------------------------------------------------
 
-// Clock cycles of one block of K, 128 bytes deep, of a tile of 128 x n: what the tensor cores need,
-// or what the second-level cache needs to deliver the operands at 46 bytes a cycle.
-int block_cycles(int n) {
-    const int products = 4 * n, loads = (128 + n) * 128 / 46;
-    return products > loads ? products : loads;
+// Of an item's operands, as the instruction has them. Clock cycles to bring 128 bytes of a row from
+// the second-level cache to a multiprocessor: more where rows begin within a line of memory of 128
+// bytes, or even within a sector of 32. And the bytes that have to come from memory.
+struct Loads { double row_a, row_b, bytes; };
+constexpr double line_cycles = 2.4, sector_cycles = 3.4, unaligned_cycles = 4.8;
+constexpr double class_cycles = 3;   // in classes of rows: five lines for four times 128 bytes
+constexpr double memory_rate = 2200; // bytes a cycle, for all multiprocessors
+
+// To fill the ring and to store the tile; for each slice of a tile that is cut; for the launch that
+// clears the tickets; and what a pair of blocks, which wait for each other, begins and ends later.
+constexpr int tile_cycles = 2000, slice_cycles = 2800, ticket_cycles = 4700, pair_cycles = 1500;
+
+// One block of K, 128 bytes deep, of a tile of 128 x n. Shared memory passes 128 bytes a cycle: a
+// and b when they come, and when they are read, b by both warpgroups. With n = 256 the products
+// take as long, else less.
+int shared_memory_cycles(int n) { return 256 + 3 * n; }
+
+double cycles(const TensorPlan &plan, const Loads &x, int64_t items) {
+    const Schedule &s = plan.schedule;
+    const int n = plan.columns;
+    const int64_t rounds = tiles(s.units() * items, tuned_multiprocessors >> plan.pair);
+    const double blocks = double(rounds) * s.k_blocks / s.slices; // of K, one after the other
+    const double rows = (128 >> plan.pair) * x.row_a + n * x.row_b;
+    const double memory = x.bytes * items / (memory_rate * blocks);
+    const double loads = sqrt(rows * rows + memory * memory); // both wait at times: as measured
+    const double block = loads > shared_memory_cycles(n) ? loads : shared_memory_cycles(n);
+    return blocks * block + double(rounds) * tile_cycles +
+           (s.cut ? s.slices * slice_cycles + ticket_cycles : 0) + plan.pair * pair_cycles;
 }
-// To fill the ring and to store the tile; for each slice of a tile that is cut; and for the launch
-// that clears the tickets.
-constexpr int tile_cycles = 2000, slice_cycles = 1500, ticket_cycles = 3500;
+
+// ---- Which plan ---------------------------------------------------------------------------------
 
 // What remains is cut only where K is long and few tiles would leave many multiprocessors idle. The
 // large tile never is: the code for it would cost it registers.
-Schedule cut_schedule(int m, int n, int columns, int k_blocks, bool may_cut) {
-    const int64_t down = tiles(m, 128), across = tiles(n, columns);
-    may_cut &= columns < 256 && k_blocks >= 32 && down * across <= tuned_multiprocessors * 3 / 4;
-    const double overhead = slice_cycles / (double(k_blocks) * block_cycles(columns));
-    return make_schedule(static_cast<int>(down), static_cast<int>(across), 1, k_blocks, 1, overhead,
-                         !may_cut);
-}
-
-double cycles(const Schedule &s, int columns, int64_t items) {
-    const int64_t units = s.units() * items, rounds = tiles(units, tuned_multiprocessors);
-    const double of_unit = double(s.k_blocks) / s.slices * block_cycles(columns);
-    return double(rounds) * (of_unit + tile_cycles) +
-           (s.cut ? s.slices * slice_cycles + ticket_cycles : 0);
+bool may_be_cut(const TensorPlan &whole) {
+    return whole.columns < 256 && whole.schedule.k_blocks >= 32 &&
+           whole.schedule.whole << whole.pair <= tuned_multiprocessors * 3 / 4;
 }
 
 // An item that is cut when it is alone is cut in the same way in a batch, because the order of the
-// sums is the result's business. Else the tile is free, and the number of items counts.
+// sums is the result's business: so the plan depends on its shape alone, and is made for rows that
+// begin at lines of memory. Else the tile is free, and the number of items counts.
 TensorPlan choose_plan(int m, int n, int k_blocks, int64_t all_items) {
+    const Loads loads = {line_cycles, line_cycles, (double(m) + n) * k_blocks * 128};
     TensorPlan best = {};
     for (int64_t items : {int64_t(1), all_items}) {
         double least = 0;
-        for (int columns : {256, 128, 64}) {
-            const Schedule schedule = cut_schedule(m, n, columns, k_blocks, items == 1);
-            const double cost = cycles(schedule, columns, items);
-            if (least != 0 && cost >= least) continue;
+        const auto consider = [&](const TensorPlan &plan) {
+            const double cost = cycles(plan, loads, items);
+            if (least != 0 && cost >= least) return;
             least = cost;
-            best = {columns, schedule};
+            best = plan;
+        };
+        for (int columns : {256, 128, 64}) {
+            for (int pair = 0; pair < (n > columns ? 2 : 1); pair++) {
+                const int down = static_cast<int>(tiles(m, 128));
+                const int across = static_cast<int>(tiles(n, columns << pair));
+                TensorPlan plan = {
+                    columns, make_schedule(down, across, 1 << pair, k_blocks, 1, 0, true), pair};
+                consider(plan);
+                if (items > 1 || !may_be_cut(plan)) continue;
+                const double of_tile = double(k_blocks) * shared_memory_cycles(columns);
+                plan.schedule =
+                    make_schedule(down, across, 1 << pair, k_blocks, 1, slice_cycles / of_tile);
+                consider(plan);
+            }
         }
         if (best.schedule.cut || all_items == 1) break;
     }
     return best;
+}
+
+// Lets blocks share a also where that pays for these operands only. The slices of K stay what they
+// are, and with them the bits: so here addresses and strides may count.
+void pair_blocks(TensorPlan *plan, const TensorOperand &a, const TensorOperand &b, int element,
+                 bool a_in_classes, int64_t items) {
+    TensorPlan paired = *plan;
+    Schedule &s = paired.schedule;
+    if (plan->pair || s.tiles_across < 2 || (s.cut && s.whole)) return;
+    paired.pair = 1, s.tiles_across = (s.tiles_across + 1) / 2;
+    (s.cut ? s.cut : s.whole) = s.tiles_down * s.tiles_across;
+    const auto row_cycles = [element](const TensorOperand &x) {
+        const uint64_t begin = reinterpret_cast<uintptr_t>(x.data) | uint64_t(x.stride) * element;
+        return begin % 128 == 0 ? line_cycles : begin % 32 == 0 ? sector_cycles : unaligned_cycles;
+    };
+    const double bytes = (double(a.rows) * a.columns + double(b.rows) * b.columns) * element;
+    const Loads loads = {a_in_classes ? class_cycles : row_cycles(a), row_cycles(b), bytes};
+    if (cycles(paired, loads, items) < cycles(*plan, loads, items)) *plan = paired;
 }
 
 // ---- The kernel's entry -------------------------------------------------------------------------
@@ -76,11 +122,14 @@ bool can(const Gemm &g) {
 
 int launch(Operation &op, const Gemm &g) {
     const int type = multiplied_type(g);
+    const bool tf32 = type == PVG_FLOAT32, transposed = tf32 && !g.b_along_k;
+    TensorPlan plan = choose_plan(transposed ? g.n : g.m, transposed ? g.m : g.n,
+                                  static_cast<int>(tiles(g.k, tf32 ? 32 : 64)), g.items);
+    const Schedule &s = plan.schedule;
     TensorOperands operands;
-    PVG_PASS(prepare_operands(op, g, type, &operands));
-    const bool tf32 = type == PVG_FLOAT32, transposed = tf32 && !operands.b_along_k;
-    const TensorPlan plan = choose_plan(transposed ? g.n : g.m, transposed ? g.m : g.n,
-                                        static_cast<int>(tiles(g.k, tf32 ? 32 : 64)), g.items);
+    PVG_PASS(prepare_operands(op, g, type, transposed ? s.tiles_across : s.tiles_down, &operands));
+    pair_blocks(&plan, transposed ? operands.b : operands.a, transposed ? operands.a : operands.b,
+                tf32 ? 4 : 2, operands.b_in_classes, g.items);
     if (tf32) return launch_tf32(op, g, operands, plan);
     return type == PVG_FLOAT16 ? launch_float16(op, g, operands, plan)
                                : launch_bfloat16(op, g, operands, plan);

@@ -8,7 +8,8 @@ namespace pvg::matmul {
 
 struct TensorPlan {
     int columns;       // of the tile: 256, 128 or 64
-    Schedule schedule; // of one item
+    Schedule schedule; // of one item; a pair of blocks counts as one
+    int pair;          // 1: two tiles, neighbours along n, share the loads of a; else 0
 };
 
 int launch_float16(Operation &op, const Gemm &g, const TensorOperands &operands,
@@ -46,10 +47,38 @@ int make_operand_map(CUtensorMap *map, const TensorOperand &x, bool along_k, int
     return hopper::make_tensor_map(map, view);
 }
 
+template <class Tile> int make_maps_of_a(MapsOfA<1> *maps, const TensorOperand &x, int side) {
+    maps->shift[0] = 0;
+    return make_operand_map<Tile>(&maps->map[0], x, !Tile::a_along_m, side);
+}
+
+// A load brings a class's rows of one block of K, for a tile and the shift.
+template <class Tile> int make_maps_of_a(MapsOfA<4> *maps, const TensorOperand &x, int) {
+    for (int i = 0; i < 4; i++) {
+        const uintptr_t row = reinterpret_cast<uintptr_t>(x.data) +
+                              static_cast<uintptr_t>(i * x.stride * Tile::element);
+        maps->shift[i] = static_cast<int>(row % 16 / Tile::element);
+        hopper::TensorView view = {};
+        view.type = tensor_map_type<typename Tile::Element>();
+        view.swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
+        view.data = reinterpret_cast<const void *>(row / 16 * 16);
+        view.rank = 3;
+        view.size[0] = static_cast<uint64_t>(x.columns + maps->shift[i]);
+        view.size[1] = static_cast<uint64_t>((x.rows - i + 3) / 4);
+        view.size[2] = static_cast<uint64_t>(x.items);
+        view.stride[0] = static_cast<uint64_t>(x.stride * 4 * Tile::element);
+        view.stride[1] =
+            x.items == 1 ? view.stride[0] : static_cast<uint64_t>(x.item * Tile::element);
+        view.box[0] = Tile::class_row, view.box[1] = Tile::k / 4, view.box[2] = 1;
+        PVG_PASS(hopper::make_tensor_map(&maps->map[i], view));
+    }
+    return PVG_OK;
+}
+
 // Items of one launch: units are counted in 32 bits, and the workspace of slices stays small.
-template <class Tile> int items_at_a_time(const Schedule &s, int items) {
+template <class Tile> int items_at_a_time(const Schedule &s, int items, int parts) {
     int64_t most = (int64_t(1) << 30) / s.units_of_item();
-    const int64_t bytes = partial_bytes(s, 1, 2, Tile::n / 2);
+    const int64_t bytes = partial_bytes(s, 1, parts, Tile::n / 2);
     if (bytes > 0 && most > (int64_t(256) << 20) / bytes) most = (int64_t(256) << 20) / bytes;
     if (most < 1) most = 1;
     return static_cast<int>(most < items ? most : items);
@@ -59,14 +88,19 @@ template <class Tile> int items_at_a_time(const Schedule &s, int items) {
 template <class Tile>
 int launch_tile(Operation &op, const Gemm &g, const TensorOperand &a, const TensorOperand &b,
                 const TensorPlan &plan) {
-    CUtensorMap map_a, map_b;
-    PVG_PASS(make_operand_map<Tile>(&map_a, a, !Tile::a_along_m, Tile::m));
+    MapsOfA<Tile::classes> maps_of_a;
+    CUtensorMap map_b;
+    PVG_PASS(make_maps_of_a<Tile>(&maps_of_a, a, Tile::m >> plan.pair));
     PVG_PASS(make_operand_map<Tile>(&map_b, b, !Tile::b_along_n, Tile::n));
-    TensorParameters p = {destination_of(g), plan.schedule, 0, a.items > 1, b.items > 1};
+    const int rest = Tile::from_registers ? 0 : (g.k % Tile::k + Tile::step - 1) / Tile::step;
+    TensorParameters p = {
+        destination_of(g), plan.schedule, rest % (Tile::k / Tile::step), 0, a.items > 1,
+        b.items > 1,       plan.pair};
     Schedule &s = p.schedule;
-    const int at_a_time = items_at_a_time<Tile>(s, g.items);
-    const int64_t partials = partial_bytes(s, at_a_time, 2, Tile::n / 2);
-    const size_t tickets = static_cast<size_t>(ticket_bytes(s, at_a_time, 2));
+    const int parts = 2 << plan.pair; // warpgroups
+    const int at_a_time = items_at_a_time<Tile>(s, g.items, parts);
+    const int64_t partials = partial_bytes(s, at_a_time, parts, Tile::n / 2);
+    const size_t tickets = static_cast<size_t>(ticket_bytes(s, at_a_time, parts));
     Workspace space;
     if (s.cut) {
         PVG_PASS(space.open(op, static_cast<size_t>(partials) + tickets));
@@ -80,22 +114,24 @@ int launch_tile(Operation &op, const Gemm &g, const TensorOperand &a, const Tens
         s.items = static_cast<int>(g.items - first < at_a_time ? g.items - first : at_a_time);
         // Only a kernel can be overlapped, not what clears the tickets.
         if (s.cut) PVG_TRY(cudaMemsetAsync(s.tickets, 0, tickets, op.stream));
-        const int64_t blocks = s.units() < multiprocessors ? s.units() : multiprocessors;
-        PVG_LAUNCH_WITH((LaunchExtras{1, s.cut == 0}), (tensor_product_kernel<Tile>),
-                        static_cast<unsigned>(blocks), 384, Tile::shared_bytes, op.stream, map_a,
-                        map_b, p);
+        const int64_t most = multiprocessors >> plan.pair;
+        const unsigned blocks = static_cast<unsigned>(s.units() < most ? s.units() : most);
+        PVG_LAUNCH_WITH((LaunchExtras{1u << plan.pair, s.cut == 0}), (tensor_product_kernel<Tile>),
+                        blocks << plan.pair, 384, Tile::shared_bytes, op.stream, maps_of_a, map_b,
+                        p);
     }
     return PVG_OK;
 }
 
-template <class T, bool A_ALONG_M, bool B_ALONG_N>
+template <class T, bool A_ALONG_M, bool B_ALONG_N, bool IN_CLASSES = false>
 int launch_layout(Operation &op, const Gemm &g, const TensorOperand &a, const TensorOperand &b,
                   const TensorPlan &plan) {
-    switch (plan.columns) {
-    case 256: return launch_tile<TensorTile<T, 256, A_ALONG_M, B_ALONG_N>>(op, g, a, b, plan);
-    case 128: return launch_tile<TensorTile<T, 128, A_ALONG_M, B_ALONG_N>>(op, g, a, b, plan);
-    }
-    return launch_tile<TensorTile<T, 64, A_ALONG_M, B_ALONG_N>>(op, g, a, b, plan);
+    using Wide = TensorTile<T, 256, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
+    using Medium = TensorTile<T, 128, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
+    using Narrow = TensorTile<T, 64, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
+    if (plan.columns == 256) return launch_tile<Wide>(op, g, a, b, plan);
+    if (plan.columns == 128) return launch_tile<Medium>(op, g, a, b, plan);
+    return launch_tile<Narrow>(op, g, a, b, plan);
 }
 
 template <class T>

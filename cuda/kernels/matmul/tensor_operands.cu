@@ -1,6 +1,8 @@
 // The pass before a product by tensor cores, where there has to be one: rows that do not begin at
 // multiples of 16 bytes are copied to where they do, and float32 is rounded to 16 bits. One launch
-// for both operands; a thread makes 16 bytes. See tensor_operands.cuh.
+// for both operands; a thread makes 16 bytes at a time, four times. A copy is one of elements of 16
+// bits, of which float32 for TF32 is two. A TF32 a along m is transposed, by pretranspose.cuh. See
+// tensor_operands.cuh.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/hopper.cuh"
@@ -11,61 +13,70 @@ namespace pvg::matmul {
 
 namespace {
 
-constexpr int vector = 8; // elements of 16 bits that a thread makes
+constexpr int vector = 8; // elements of 16 bits that a thread makes at a time
+constexpr int depth = 4;  // and so often
+constexpr int copy_threads = 128;
 
 struct Rows {
     const void *from;
     uint16_t *to;
     int64_t columns, rows, from_stride, from_item, to_stride; // to: rows of all items, evenly
-    int64_t vectors;                                          // of a row
+    int vectors, threads; // of a row: thread i makes vectors i, i + threads, ...
 };
 struct RowCopies {
     Rows of[2];
-    int64_t first_of_second, total; // vectors
+    int64_t first_of_second, total; // threads
 };
 
-// n elements at `from`, with zeros after them. `begin` and `end` enclose the row: 16 aligned bytes
-// within it may be read at once even if they are not wholly asked for.
-__device__ __forceinline__ uint4 load_halves(const uint16_t *from, int n, const uint16_t *begin,
-                                             const uint16_t *end) {
-    const uintptr_t address = reinterpret_cast<uintptr_t>(from), low = address / 16 * 16;
-    const unsigned offset = static_cast<unsigned>(address - low);
-    if (offset == 0 && n >= vector) return *reinterpret_cast<const uint4 *>(from);
-    if (low >= reinterpret_cast<uintptr_t>(begin) && low + 32 <= reinterpret_cast<uintptr_t>(end)) {
-        const uint4 x = *reinterpret_cast<const uint4 *>(low);
-        const uint4 y = *(reinterpret_cast<const uint4 *>(low) + 1);
-        // The eight words, moved down by two and by one; then by half a word.
-        const bool two = offset & 8, one = offset & 4;
-        const uint32_t a0 = two ? x.z : x.x, a1 = two ? x.w : x.y, a2 = two ? y.x : x.z;
-        const uint32_t a3 = two ? y.y : x.w, a4 = two ? y.z : y.x, a5 = two ? y.w : y.y;
-        const uint32_t b0 = one ? a1 : a0, b1 = one ? a2 : a1, b2 = one ? a3 : a2;
-        const uint32_t b3 = one ? a4 : a3, b4 = one ? a5 : a4;
-        const unsigned bits = (offset & 2) * 8;
-        return make_uint4(__funnelshift_r(b0, b1, bits), __funnelshift_r(b1, b2, bits),
-                          __funnelshift_r(b2, b3, bits), __funnelshift_r(b3, b4, bits));
+// A row to read, in granules of 16 aligned bytes, each of which holds something of the row. They
+// are read as what nothing will read again, so that the copies stay in the second-level cache.
+struct Source {
+    const uint4 *granules;
+    int last, offset; // the last granule; where the row begins in the first one, in bytes
+
+    __device__ Source(const void *row, int64_t bytes) {
+        const uintptr_t address = reinterpret_cast<uintptr_t>(row);
+        granules = reinterpret_cast<const uint4 *>(address / 16 * 16);
+        offset = static_cast<int>(address % 16);
+        last = static_cast<int>((offset + bytes - 1) / 16);
     }
-    uint32_t words[4] = {0, 0, 0, 0};
+    // Words of 4 bytes from the one that is `offset` into a granule; anything beyond the row's end.
+    // Without branches, so that other loads need not wait for these.
+    template <int GRANULES, int WORDS>
+    __device__ __forceinline__ void load(uint32_t (&words)[WORDS], int granule) const {
+        static_assert(WORDS + 3 <= GRANULES * 4, "the offset is up to 3 words");
+        uint32_t read[GRANULES * 4], moved[WORDS + 1];
 #pragma unroll
-    for (int e = 0; e < vector; e++)
-        if (e < n) words[e / 2] |= static_cast<uint32_t>(from[e]) << 16 * (e % 2);
-    return make_uint4(words[0], words[1], words[2], words[3]);
+        for (int i = 0; i < GRANULES; i++) {
+            const uint4 four = __ldcs(granules + min(granule + i, last));
+            read[4 * i] = four.x, read[4 * i + 1] = four.y;
+            read[4 * i + 2] = four.z, read[4 * i + 3] = four.w;
+        }
+#pragma unroll
+        for (int i = 0; i <= WORDS; i++) moved[i] = offset & 8 ? read[i + 2] : read[i];
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) words[i] = offset & 4 ? moved[i + 1] : moved[i];
+    }
+};
+
+// Vector number `number` of a row of 16-bit elements.
+__device__ __forceinline__ uint4 load_halves(const Source &row, int number) {
+    uint32_t words[5];
+    row.load<2>(words, number);
+    const unsigned bits = (row.offset & 2) * 8;
+    return make_uint4(
+        __funnelshift_r(words[0], words[1], bits), __funnelshift_r(words[1], words[2], bits),
+        __funnelshift_r(words[2], words[3], bits), __funnelshift_r(words[3], words[4], bits));
 }
 
-// The same from float32, rounded.
-template <class T>
-__device__ __forceinline__ uint4 round_floats(const float *from, int n) {
-    float x[vector];
-    if (n >= vector && reinterpret_cast<uintptr_t>(from) % 16 == 0) {
-        const float4 low = *reinterpret_cast<const float4 *>(from);
-        const float4 high = *(reinterpret_cast<const float4 *>(from) + 1);
-        x[0] = low.x, x[1] = low.y, x[2] = low.z, x[3] = low.w;
-        x[4] = high.x, x[5] = high.y, x[6] = high.z, x[7] = high.w;
-    } else {
+// The same of a row of float32, rounded.
+template <class T> __device__ __forceinline__ uint4 round_floats(const Source &row, int number) {
+    uint32_t words[vector], pairs[4];
+    row.load<3>(words, number * 2);
 #pragma unroll
-        for (int e = 0; e < vector; e++) x[e] = e < n ? from[e] : 0.0f;
-    }
-    return make_uint4(pack_pair<T>(x[0], x[1]), pack_pair<T>(x[2], x[3]), pack_pair<T>(x[4], x[5]),
-                      pack_pair<T>(x[6], x[7]));
+    for (int i = 0; i < 4; i++)
+        pairs[i] = pack_pair<T>(__uint_as_float(words[2 * i]), __uint_as_float(words[2 * i + 1]));
+    return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
 }
 
 // dividend / divisor; 64-bit division only where it has to be.
@@ -76,7 +87,8 @@ __device__ __forceinline__ int64_t divide(int64_t dividend, int64_t divisor) {
 
 // FROM: uint16_t, copied, or float, rounded to T.
 template <class FROM, class T>
-__global__ void __launch_bounds__(256) copy_rows_kernel(const __grid_constant__ RowCopies copies) {
+__global__ void __launch_bounds__(copy_threads)
+    copy_rows_kernel(const __grid_constant__ RowCopies copies) {
 #if __CUDA_ARCH__ >= 900
     hopper::let_next_kernel_start();
     hopper::wait_for_previous_kernel();
@@ -86,31 +98,48 @@ __global__ void __launch_bounds__(256) copy_rows_kernel(const __grid_constant__ 
     const bool second = index >= copies.first_of_second;
     if (second) index -= copies.first_of_second;
     const Rows &rows = copies.of[second];
-    const int64_t row = divide(index, rows.vectors), item = divide(row, rows.rows);
-    const int64_t column = (index - row * rows.vectors) * vector;
-    const FROM *begin = static_cast<const FROM *>(rows.from) + item * rows.from_item +
-                        (row - item * rows.rows) * rows.from_stride;
-    const int n = static_cast<int>(min(rows.columns - column, int64_t(vector)));
-    uint4 result;
-    if constexpr (sizeof(FROM) == 2)
-        result = load_halves(begin + column, n, begin, begin + rows.columns);
-    else
-        result = round_floats<T>(begin + column, n);
-    *reinterpret_cast<uint4 *>(rows.to + row * rows.to_stride + column) = result;
+    const int64_t row = divide(index, rows.threads), item = divide(row, rows.rows);
+    const int first = static_cast<int>(index - row * rows.threads);
+    const FROM *const from = static_cast<const FROM *>(rows.from) + item * rows.from_item +
+                             (row - item * rows.rows) * rows.from_stride;
+    const Source source(from, rows.columns * static_cast<int>(sizeof(FROM)));
+    uint4 made[depth];
+#pragma unroll
+    for (int i = 0; i < depth; i++) {
+        if constexpr (sizeof(FROM) == 2)
+            made[i] = load_halves(source, first + i * rows.threads);
+        else
+            made[i] = round_floats<T>(source, first + i * rows.threads);
+    }
+    uint4 *const to = reinterpret_cast<uint4 *>(rows.to + row * rows.to_stride);
+#pragma unroll
+    for (int i = 0; i < depth; i++)
+        if (first + i * rows.threads < rows.vectors) to[first + i * rows.threads] = made[i];
 }
 
-// 16-bit elements as they are in g.
-bool is_readable(const TensorOperand &x) {
-    const bool items = x.items == 1 || hopper::is_readable_by_tma(x.data, 2 * x.item);
-    const bool rows = x.stride >= x.columns && hopper::is_readable_by_tma(x.data, 2 * x.stride);
-    return items && (rows || (x.rows == 1 && hopper::is_readable_by_tma(x.data, 16)));
+// Elements of so many bytes as they are in g.
+bool is_readable(const TensorOperand &x, int element) {
+    const bool items = x.items == 1 || hopper::is_tma_stride(element * x.item);
+    const bool rows =
+        x.rows == 1 || (x.stride >= x.columns && hopper::is_tma_stride(element * x.stride));
+    return items && rows && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
 }
+
+// Whether tensor.cuh can read float32 rows i, i + 4, i + 8, ... for each i below 4, and finds them
+// in different banks of shared memory, two at least.
+bool has_readable_classes(const TensorOperand &x) {
+    return (x.items == 1 || hopper::is_tma_stride(4 * x.item)) && x.rows >= 4 &&
+           x.stride >= x.columns && x.stride % 4 != 0 && hopper::is_tma_stride(16 * x.stride);
+}
+// Rows in classes begin anywhere in the lines of memory, so that a tile's part of a row needs one
+// line more, five instead of four: read more often than this, b is copied for less.
+constexpr int64_t most_readings = 24;
 
 // Copies have rows of whole 128 bytes, so that the box of a tile is whole lines of memory; short
 // ones of whole 16.
-int64_t copy_stride(const TensorOperand &x) {
-    const int64_t multiple = x.columns > 64 ? 64 : 8;
-    return (x.columns + multiple - 1) / multiple * multiple;
+int64_t copy_stride(int64_t columns) {
+    const int64_t multiple = columns > 64 ? 64 : 8;
+    return (columns + multiple - 1) / multiple * multiple;
 }
 
 TensorOperand operand_a(const Gemm &g) {
@@ -126,13 +155,14 @@ TensorOperand operand_b(const Gemm &g) {
 
 template <class FROM, class T> int launch_copies(Operation &op, const RowCopies &copies) {
     PVG_LAUNCH_WITH((LaunchExtras{1, true}), (copy_rows_kernel<FROM, T>),
-                    blocks_for(copies.total, 256), 256, 0, op.stream, copies);
+                    blocks_for(copies.total, copy_threads), copy_threads, 0, op.stream, copies);
     return PVG_OK;
 }
 
 // Replaces what `copied` says by copies in the workspace.
 int copy_operands(Operation &op, int dtype, int type, const bool (&copied)[2],
                   TensorOperand *const (&operands)[2], Workspace *space) {
+    const int halves = type == PVG_FLOAT32 ? 2 : 1; // that an element is copied as
     RowCopies copies = {};
     int64_t offsets[2], bytes = 0;
     for (int i = 0; i < 2; i++) {
@@ -140,13 +170,16 @@ int copy_operands(Operation &op, int dtype, int type, const bool (&copied)[2],
         if (i == 1) copies.first_of_second = copies.total;
         if (!copied[i]) continue;
         Rows &rows = copies.of[i];
-        rows.from = x.data, rows.columns = x.columns, rows.rows = x.rows;
-        rows.from_stride = x.stride, rows.from_item = x.items > 1 ? x.item : 0;
-        rows.to_stride = copy_stride(x), rows.vectors = (x.columns + vector - 1) / vector;
-        x.stride = rows.to_stride, x.item = x.rows * rows.to_stride;
-        copies.total += x.items * x.rows * rows.vectors;
+        rows.from = x.data, rows.columns = x.columns * halves, rows.rows = x.rows;
+        rows.from_stride = x.stride * halves;
+        rows.from_item = x.items > 1 ? x.item * halves : 0;
+        rows.to_stride = copy_stride(rows.columns);
+        rows.vectors = static_cast<int>((rows.columns + vector - 1) / vector);
+        rows.threads = (rows.vectors + depth - 1) / depth;
+        x.stride = rows.to_stride / halves, x.item = x.rows * x.stride;
+        copies.total += x.items * x.rows * rows.threads;
         offsets[i] = bytes;
-        bytes += (x.items * x.item * 2 + 255) / 256 * 256;
+        bytes += (x.items * x.rows * rows.to_stride * 2 + 255) / 256 * 256;
     }
     PVG_PASS(space->open(op, static_cast<size_t>(bytes)));
     for (int i = 0; i < 2; i++) {
@@ -154,28 +187,38 @@ int copy_operands(Operation &op, int dtype, int type, const bool (&copied)[2],
         copies.of[i].to = reinterpret_cast<uint16_t *>(space->as<char>() + offsets[i]);
         operands[i]->data = copies.of[i].to;
     }
-    if (dtype != PVG_FLOAT32) return launch_copies<uint16_t, uint16_t>(op, copies);
+    if (dtype == type) return launch_copies<uint16_t, uint16_t>(op, copies);
     if (type == PVG_FLOAT16) return launch_copies<float, __half>(op, copies);
     return launch_copies<float, __nv_bfloat16>(op, copies);
 }
 
+// An a along m is transposed, together with what b needs.
+int transpose_a(Operation &op, const Gemm &g, bool b_stays, TensorOperands *operands) {
+    Gemm arranged = g;
+    PVG_PASS(arrange_operands(op, &arranged, {true, 4}, {g.b_along_k, b_stays ? 1 : 4},
+                              &operands->space));
+    operands->a = operand_a(arranged), operands->a_along_k = true;
+    if (!b_stays) operands->b = operand_b(arranged);
+    return PVG_OK;
+}
+
 } // namespace
 
-int prepare_operands(Operation &op, const Gemm &g, int type, TensorOperands *operands) {
-    if (type == PVG_FLOAT32) {
-        Gemm arranged = g;
-        PVG_PASS(arrange_operands(op, &arranged, {true, 4}, {g.b_along_k, 4}, &operands->space));
-        operands->a = operand_a(arranged), operands->b = operand_b(arranged);
-        operands->a_along_k = true, operands->b_along_k = g.b_along_k;
-        return PVG_OK;
-    }
+int prepare_operands(Operation &op, const Gemm &g, int type, int64_t readings_of_b,
+                     TensorOperands *operands) {
     operands->a = operand_a(g), operands->b = operand_b(g);
     operands->a_along_k = g.a_along_k, operands->b_along_k = g.b_along_k;
-    const bool rounded = g.dtype == PVG_FLOAT32;
-    const bool copied[2] = {rounded || !is_readable(operands->a),
-                            rounded || !is_readable(operands->b)};
-    if (!copied[0] && !copied[1]) return PVG_OK;
-    return copy_operands(op, g.dtype, type, copied, {&operands->a, &operands->b}, &operands->space);
+    const int element = type == PVG_FLOAT32 ? 4 : 2;
+    const bool rounded = g.dtype != type;
+    const bool a_stays = !rounded && is_readable(operands->a, element);
+    bool b_stays = !rounded && is_readable(operands->b, element);
+    operands->b_in_classes = type == PVG_FLOAT32 && !b_stays && !g.b_along_k &&
+                             readings_of_b <= most_readings && has_readable_classes(operands->b);
+    b_stays |= operands->b_in_classes;
+    if (type == PVG_FLOAT32 && !g.a_along_k) return transpose_a(op, g, b_stays, operands);
+    if (a_stays && b_stays) return PVG_OK;
+    return copy_operands(op, g.dtype, type, {!a_stays, !b_stays}, {&operands->a, &operands->b},
+                         &operands->space);
 }
 
 } // namespace pvg::matmul

@@ -13,12 +13,15 @@ struct TensorOperand {
 struct TensorOperands {
     TensorOperand a, b;
     bool a_along_k, b_along_k;
-    Workspace space; // of the copies
+    bool b_in_classes; // TF32: TMA can read b as classes of rows only, see tensor.cuh
+    Workspace space;   // of the copies
 };
 
 // What tensor_kernel multiplies, instead of g's own operands where TMA cannot read those. float32
 // becomes `type`, PVG_FLOAT16 or PVG_BFLOAT16, rounded to nearest; with type PVG_FLOAT32, which is
-// for TF32, a lies along k. The copies are made by one launch.
-int prepare_operands(Operation &op, const Gemm &g, int type, TensorOperands *operands);
+// for TF32, a lies along k. The copies are made by one launch. readings_of_b: by the tiles that lie
+// below each other in c.
+int prepare_operands(Operation &op, const Gemm &g, int type, int64_t readings_of_b,
+                     TensorOperands *operands);
 
 } // namespace pvg::matmul

@@ -8,9 +8,10 @@ namespace pvg::matmul {
 int launch_tf32(Operation &op, const Gemm &g, const TensorOperands &operands,
                 const TensorPlan &plan) {
     const TensorOperand &a = operands.a, &b = operands.b;
-    return operands.b_along_k
-               ? launch_layout<hopper::Tf32, false, false>(op, g, a, b, plan)
-               : launch_layout<hopper::Tf32, true, false>(op, g, b, a, plan); // c transposed
+    if (operands.b_along_k) return launch_layout<hopper::Tf32, false, false>(op, g, a, b, plan);
+    return operands.b_in_classes // c transposed
+               ? launch_layout<hopper::Tf32, true, false, true>(op, g, b, a, plan)
+               : launch_layout<hopper::Tf32, true, false>(op, g, b, a, plan);
 }
 
 } // namespace pvg::matmul
