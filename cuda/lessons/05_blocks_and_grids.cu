@@ -140,7 +140,7 @@ int main(void) {
      * far more often than its memory brings numbers, so the memory is the whole cost, and what
      * counts is bytes in a second. (1 GB is 10^9 bytes; 12 bytes in a ms are 12e-6 GB/s.) */
     float ms = kernel_ms(d_a, d_b, d_c);
-    printf("measured, n = %lld: C loop %.2f ms, kernel %.3f ms, which is %.1f GB/s\n",
+    printf("measured: n = %lld, C loop %.2f ms, kernel %.3f ms, which is %.1f GB/s\n",
            (long long)largest, loop_ms, ms, 12e-6 * (double)largest / ms);
 
     CHECK(cudaFree(d_a));

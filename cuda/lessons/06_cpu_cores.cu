@@ -119,9 +119,10 @@ int main(void) {
         if (n == 1) gpu_latency = gpu;
         printf("%13lld %13.2f %13.2f %13.2f\n", (long long)n, one, all, gpu);
     }
-    printf("measured: a million elements take the GPU %.1f times as long as one element, and are\n"
-           "done %.2f times as fast as by one core, %.2f times as fast as by all\n",
-           gpu / gpu_latency, one / gpu, all / gpu);
+    printf(
+        "measured: for a million elements the GPU takes %.1f times as long as for one; it is %.2f "
+        "times as fast as one core, %.2f times as fast as all\n",
+        gpu / gpu_latency, one / gpu, all / gpu);
     printf("%lld elements are wrong\n", (long long)wrong);
 
     CHECK(cudaFree(d_a));
