@@ -482,9 +482,9 @@ PVG_API pvg_array *pvg_reduce(int operation, const pvg_array *a, int naxes, cons
 PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, int precision,
                               pvg_array *out);
 /* One layer, activation(z) with z = x @ weight.T + bias: x (..., in), weight (out, in), bias (out,)
- * or NULL; float dtypes. z, which the backward pass needs, is written to `preactivation` unless that
- * is NULL: a contiguous array of the result's shape and dtype that shares no memory with another
- * one. Errors: VALUE, TYPE. */
+ * or NULL; float dtypes. z, which the backward pass needs, is written to `preactivation` unless
+ * that is NULL: a contiguous array of the result's shape and dtype that shares no memory with
+ * another one. Errors: VALUE, TYPE. */
 PVG_API pvg_array *pvg_dense(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
                              int activation, int precision, pvg_array *preactivation,
                              pvg_array *out);

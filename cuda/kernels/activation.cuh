@@ -1,5 +1,5 @@
-// Activations of a layer and their derivatives, by pvg_activation code: what products apply to their
-// sums and what the backward pass of a layer multiplies with.
+// Activations of a layer and their derivatives, by pvg_activation code: what products apply to
+// their sums and what the backward pass of a layer multiplies with.
 #pragma once
 #include "kernels/elementwise.cuh"
 

@@ -7,8 +7,8 @@
 // in. A kernel with several template arguments goes in parentheses:
 //     PVG_LAUNCH((sum_kernel<float, 256>), ...);
 //
-// PVG_LAUNCH_WITH((pvg::LaunchExtras{2, true}), kernel, ...) asks for a cluster of blocks, or lets the
-// kernel start while the one before it on the stream still runs.
+// PVG_LAUNCH_WITH((pvg::LaunchExtras{2, true}), kernel, ...) asks for a cluster of blocks, or lets
+// the kernel start while the one before it on the stream still runs.
 //
 // Work is linear in grid.x, which may be up to 2^31 - 1 blocks; grid.y and grid.z stay under
 // 65,536.
@@ -36,7 +36,8 @@ int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, d
                  dim3 block, size_t shared_bytes, cudaStream_t stream);
 
 #ifndef PVG_SIMULATOR
-// cudaLaunchKernel, with the extras, and with more than 48 KiB of shared memory if that is asked for.
+// cudaLaunchKernel, with the extras, and with more than 48 KiB of shared memory if that is asked
+// for.
 cudaError_t launch_extended(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
                             cudaStream_t stream, const LaunchExtras &extras, void **parameters);
 #endif

@@ -12,7 +12,7 @@ from .matmul import product
 SEED = 20240607
 LEAST = {"float32": 1.5, "bfloat16": 1.0, "float16": 1.0}
 # How many shapes, and the largest size.
-SIZES = {"full": (20, 5000), "cpu": (3, 500), "quick": (2, 40)}
+SIZES = {"full": (12, 5000), "cpu": (3, 500), "quick": (2, 40)}
 GOALS = [MeanRatio(f"{precision} ", "torch", least) for precision, least in LEAST.items()]
 
 

@@ -345,8 +345,8 @@ __device__ __forceinline__ void store_sums(const float (&sums)[N / 2], const Des
 
 // The same of a tile of c transposed, float32, whose 64 rows are columns of c from `column` on, in
 // the order ORDER, and whose N columns are rows of c. Slabs have the first way too: here as well
-// four lanes exchange sums and store 16 bytes each. Where b comes in classes, c hardly ever lies so
-// that it could be gone.
+// four lanes exchange sums and store 16 bytes each. Where b comes in classes, n is mostly no
+// multiple of 4 and c is not aligned either: there is only the second way.
 template <int N, Order ORDER>
 __device__ __forceinline__ void store_transposed(const float (&sums)[N / 2], const Destination &d,
                                                  int item, int row, int column, float *staging,

@@ -49,7 +49,7 @@ struct FfmaTile {
     static constexpr int unit = SEQUENCE > 1 ? 8 * SEQUENCE : DEPTH;
     static constexpr int sum_bytes = SLICES * rows * columns * 4; // of all slices' sums
     static_assert(slice_depth % 2 == 0 && slice_depth >= 4 && threads * 4 % columns == 0);
-    static_assert(SEQUENCE == 1 || (SLICES == 1 && SEQUENCE * 8 % DEPTH == 0));
+    static_assert(SEQUENCE == 1 || (SLICES == 1 && DEPTH % 8 == 0));
 };
 
 struct FfmaProduct {
@@ -175,7 +175,8 @@ template <class Tile> struct Fragments {
                       b[which] + j);
     }
     // Row by row, or by TMA column by column, which was measured as faster there; to and fro, so
-    // that successive multiply-adds share an operand.
+    // that successive multiply-adds share an operand. IS_FIRST: the sums begin with these products.
+    template <bool IS_FIRST = false>
     __device__ __forceinline__ void multiply(int which, Sums<Tile> &sum) const {
         constexpr int outer = Tile::by_tma ? Tile::micro_columns : Tile::micro_rows;
         constexpr int inner = Tile::by_tma ? Tile::micro_rows : Tile::micro_columns;
@@ -185,7 +186,8 @@ template <class Tile> struct Fragments {
             for (int step = 0; step < inner; step++) {
                 const int y = x % 2 ? inner - 1 - step : step;
                 const int i = Tile::by_tma ? y : x, j = Tile::by_tma ? x : y;
-                sum[i][j] = fmaf(a[which][i], b[which][j], sum[i][j]);
+                const float of_a = a[which][i], of_b = b[which][j];
+                sum[i][j] = IS_FIRST ? of_a * of_b : fmaf(of_a, of_b, sum[i][j]);
             }
     }
 };

@@ -8,10 +8,10 @@
 // owns some neighbouring columns, and the warps of a block take turns with the k's. In both a
 // thread asks for all of 64 or 128 bytes of the matrix before it adds them up.
 //
-// Where that makes too few blocks, several share the k's: their sums go to a workspace, and a second
-// kernel adds them up, which on an H200 takes 2 us less than a cluster of blocks that read each
-// other's shared memory. Who adds what, and in which order, depends on the lengths and the dtype
-// alone: not on alignment, items or device.
+// Where that makes too few blocks, several share the k's: their sums go to a workspace, and a
+// second kernel adds them up, which on an H200 takes 2 us less than a cluster of blocks that read
+// each other's shared memory. Who adds what, and in which order, depends on the lengths and the
+// dtype alone: not on alignment, items or device.
 #include "kernels/matmul/tile.cuh"
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/hopper.cuh"

@@ -1,7 +1,7 @@
 // What the products by tensor-core instructions of a warp (mma.sync) share, dmma.cu and
-// tensor_sm80.cu: the tile of a block and its warps, the instructions of compute capability 8.0 that
-// CUDA C has no words for, and the way of an operand from memory to shared memory by cp.async, which
-// needs no registers.
+// tensor_sm80.cu: the tile of a block and its warps, the instructions of compute capability 8.0
+// that CUDA C has no words for, and the way of an operand from memory to shared memory by cp.async,
+// which needs no registers.
 //
 // A tile of an operand lies in shared memory as it is stored: rows of a (columns of b) that are
 // contiguous along k, or k's that are contiguous along the rows. A pad behind each of them keeps

@@ -19,8 +19,8 @@ Operand describe_operand(const Matrix &matrix) {
     return operand;
 }
 
-// Replaces an array that cannot be read in place by a contiguous copy: neither of the two axes has a
-// stride of 1, or rows overlap or run backwards.
+// Replaces an array that cannot be read in place by a contiguous copy: neither of the two axes has
+// a stride of 1, or rows overlap or run backwards.
 int make_readable(Operation &op, Matrix *matrix, Temporary *holder) {
     const pvg_array *a = matrix->array;
     int64_t side = matrix->side(), k = matrix->k();

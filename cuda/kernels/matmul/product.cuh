@@ -1,5 +1,5 @@
-// What the kernels of this folder are given: c = epilogue(a b), a batch of products that pvg_matmul,
-// pvg_dense and others have described. Kernels never see arrays.
+// What the kernels of this folder are given: c = epilogue(a b), a batch of products that
+// pvg_matmul, pvg_dense and others have described. Kernels never see arrays.
 //
 // A Problem is general: any strides of c, any batch that broadcasts. A Gemm is the form that the
 // fast kernels take: rows of c without gaps inside, one stride from item to item.
@@ -26,8 +26,8 @@ struct Product {
     Walk<3> batch;           // c, a, b
 };
 
-// What becomes of the sums before they are stored: c = activation(sum + bias[column]). Everything is
-// computed in the dtype of the sums (float32 for float16 and bfloat16) and rounded once.
+// What becomes of the sums before they are stored: c = activation(sum + bias[column]). Everything
+// is computed in the dtype of the sums (float32 for float16 and bfloat16) and rounded once.
 struct Epilogue {
     const void *bias = nullptr; // n elements of c's dtype, or NULL
     int64_t bias_stride = 1;    // elements
@@ -72,11 +72,12 @@ struct Kernel {
 // Tiles of `size` that cover `length`.
 inline int64_t tiles(int64_t length, int size) { return length / size + (length % size != 0); }
 
-// Compute capability times ten that the library's code on this device was built for, 90 for an H200;
-// 0 on the simulated card, where the tensor-core and asynchronous-copy kernels are compiled out.
+// Compute capability times ten that the library's code on this device was built for, 90 for an
+// H200; 0 on the simulated card, where the tensor-core and asynchronous-copy kernels are compiled
+// out.
 int tensor_architecture(int device);
 
-// ---- The kernels, one line each. In ffma.cu, ffma_tma.cu: float32 on CUDA cores -------------------
+// ---- The kernels, one line each. In ffma.cu, ffma_tma.cu: float32 on CUDA cores ----------------
 extern const Kernel ffma_kernels[];  // cp.async, sm_80 and later: tiles by size, ended by code 0
 extern const Kernel ffma_tma_kernel; // both operands by TMA, sm_90a
 // In tensor.cu: float16, bfloat16 and TF32 by wgmma, sm_90a; float32 operands are rounded to what

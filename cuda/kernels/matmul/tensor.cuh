@@ -78,8 +78,8 @@ struct TensorTile {
     using Products = hopper::Wgmma<T, n>;
 };
 
-// How TMA sees a: as one matrix, or as its four classes of rows, i, i + 4, i + 8, ..., each of which
-// begins `shift` elements before its first row.
+// How TMA sees a: as one matrix, or as its four classes of rows (i, i + 4, i + 8, ...), of which
+// each begins `shift` elements before its first row.
 template <int CLASSES> struct MapsOfA {
     CUtensorMap map[CLASSES];
     int shift[CLASSES];

@@ -114,7 +114,7 @@ int launch_tile(Operation &op, const Gemm &g, const TensorOperand &a, const Tens
         s.items = static_cast<int>(g.items - first < at_a_time ? g.items - first : at_a_time);
         // Only a kernel can be overlapped, not what clears the tickets.
         if (s.cut) PVG_TRY(cudaMemsetAsync(s.tickets, 0, tickets, op.stream));
-        const int64_t most = multiprocessors >> plan.pair;
+        const int64_t most = multiprocessors > plan.pair ? multiprocessors >> plan.pair : 1;
         const unsigned blocks = static_cast<unsigned>(s.units() < most ? s.units() : most);
         PVG_LAUNCH_WITH((LaunchExtras{1u << plan.pair, s.cut == 0}), (tensor_product_kernel<Tile>),
                         blocks << plan.pair, 384, Tile::shared_bytes, op.stream, maps_of_a, map_b,

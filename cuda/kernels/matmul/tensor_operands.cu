@@ -28,27 +28,34 @@ struct RowCopies {
     int64_t first_of_second, total; // threads
 };
 
-// A row to read, in granules of 16 aligned bytes, each of which holds something of the row. They
-// are read as what nothing will read again, so that the copies stay in the second-level cache.
+// A row to read, in granules of 16 aligned bytes. They are read as what nothing will read again, so
+// that the copies stay in the second-level cache. In front of the row there is memory up to the
+// first granule's begin, as allocations are aligned; behind the row there may be none.
 struct Source {
     const uint4 *granules;
-    int last, offset; // the last granule; where the row begins in the first one, in bytes
+    int whole, offset; // granules that end in the row; where it begins in the first one, in bytes
 
     __device__ Source(const void *row, int64_t bytes) {
         const uintptr_t address = reinterpret_cast<uintptr_t>(row);
         granules = reinterpret_cast<const uint4 *>(address / 16 * 16);
         offset = static_cast<int>(address % 16);
-        last = static_cast<int>((offset + bytes - 1) / 16);
+        whole = static_cast<int>((offset + bytes) / 16);
     }
-    // Words of 4 bytes from the one that is `offset` into a granule; anything beyond the row's end.
-    // Without branches, so that other loads need not wait for these.
+    // Whether load() finds all of `count` granules' worth of bytes that begin so many after the
+    // row.
+    __device__ bool has(int first, int count) const {
+        return first + count + (offset > 0) <= whole;
+    }
+    // Words of 4 bytes from the one that is `offset` into a granule; anything beyond the last whole
+    // granule. Without branches, so that other loads need not wait for these.
     template <int GRANULES, int WORDS>
     __device__ __forceinline__ void load(uint32_t (&words)[WORDS], int granule) const {
         static_assert(WORDS + 3 <= GRANULES * 4, "the offset is up to 3 words");
         uint32_t read[GRANULES * 4], moved[WORDS + 1];
 #pragma unroll
         for (int i = 0; i < GRANULES; i++) {
-            const uint4 four = __ldcs(granules + min(granule + i, last));
+            uint4 four = make_uint4(0, 0, 0, 0);
+            if (whole > 0) four = __ldcs(granules + min(granule + i, whole - 1));
             read[4 * i] = four.x, read[4 * i + 1] = four.y;
             read[4 * i + 2] = four.z, read[4 * i + 3] = four.w;
         }
@@ -77,6 +84,22 @@ template <class T> __device__ __forceinline__ uint4 round_floats(const Source &r
     for (int i = 0; i < 4; i++)
         pairs[i] = pack_pair<T>(__uint_as_float(words[2 * i]), __uint_as_float(words[2 * i + 1]));
     return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+}
+
+// A vector at the end of a row: its first n elements, one by one.
+template <class T> __device__ uint4 load_rest(const uint16_t *from, int64_t n) {
+    uint32_t words[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int e = 0; e < vector; e++)
+        if (e < n) words[e / 2] |= static_cast<uint32_t>(from[e]) << 16 * (e % 2);
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+template <class T> __device__ uint4 load_rest(const float *from, int64_t n) {
+    float x[vector];
+#pragma unroll
+    for (int e = 0; e < vector; e++) x[e] = e < n ? from[e] : 0.0f;
+    return make_uint4(pack_pair<T>(x[0], x[1]), pack_pair<T>(x[2], x[3]), pack_pair<T>(x[4], x[5]),
+                      pack_pair<T>(x[6], x[7]));
 }
 
 // dividend / divisor; 64-bit division only where it has to be.
@@ -112,9 +135,17 @@ __global__ void __launch_bounds__(copy_threads)
             made[i] = round_floats<T>(source, first + i * rows.threads);
     }
     uint4 *const to = reinterpret_cast<uint4 *>(rows.to + row * rows.to_stride);
+    constexpr int granules = vector * static_cast<int>(sizeof(FROM)) / 16;
 #pragma unroll
-    for (int i = 0; i < depth; i++)
-        if (first + i * rows.threads < rows.vectors) to[first + i * rows.threads] = made[i];
+    for (int i = 0; i < depth; i++) {
+        const int number = first + i * rows.threads;
+        if (number >= rows.vectors) break;
+        if (!source.has(number * granules, granules)) {
+            const int64_t column = int64_t(number) * vector;
+            made[i] = load_rest<T>(from + column, rows.columns - column);
+        }
+        to[number] = made[i];
+    }
 }
 
 // Elements of so many bytes as they are in g.
@@ -202,22 +233,36 @@ int transpose_a(Operation &op, const Gemm &g, bool b_stays, TensorOperands *oper
     return PVG_OK;
 }
 
-} // namespace
+// What stays where it is: all that TMA can read and need not be rounded.
+struct Stay { bool a, b; };
 
-int prepare_operands(Operation &op, const Gemm &g, int type, int64_t readings_of_b,
-                     TensorOperands *operands) {
+// Describes the operands as they are in g.
+Stay describe_operands(const Gemm &g, int type, int64_t readings_of_b, TensorOperands *operands) {
     operands->a = operand_a(g), operands->b = operand_b(g);
     operands->a_along_k = g.a_along_k, operands->b_along_k = g.b_along_k;
     const int element = type == PVG_FLOAT32 ? 4 : 2;
     const bool rounded = g.dtype != type;
-    const bool a_stays = !rounded && is_readable(operands->a, element);
-    bool b_stays = !rounded && is_readable(operands->b, element);
+    const bool b_stays = !rounded && is_readable(operands->b, element);
     operands->b_in_classes = type == PVG_FLOAT32 && !b_stays && !g.b_along_k &&
                              readings_of_b <= most_readings && has_readable_classes(operands->b);
-    b_stays |= operands->b_in_classes;
-    if (type == PVG_FLOAT32 && !g.a_along_k) return transpose_a(op, g, b_stays, operands);
-    if (a_stays && b_stays) return PVG_OK;
-    return copy_operands(op, g.dtype, type, {!a_stays, !b_stays}, {&operands->a, &operands->b},
+    return {!rounded && is_readable(operands->a, element), b_stays || operands->b_in_classes};
+}
+
+} // namespace
+
+int64_t bytes_of_a_alone(const Gemm &g, int64_t readings_of_b) {
+    TensorOperands operands;
+    const Stay stay = describe_operands(g, PVG_FLOAT32, readings_of_b, &operands);
+    const TensorOperand &a = operands.a;
+    return g.a_along_k && !stay.a && stay.b ? a.items * a.rows * copy_stride(2 * a.columns) * 2 : 0;
+}
+
+int prepare_operands(Operation &op, const Gemm &g, int type, int64_t readings_of_b,
+                     TensorOperands *operands) {
+    const Stay stay = describe_operands(g, type, readings_of_b, operands);
+    if (type == PVG_FLOAT32 && !g.a_along_k) return transpose_a(op, g, stay.b, operands);
+    if (stay.a && stay.b) return PVG_OK;
+    return copy_operands(op, g.dtype, type, {!stay.a, !stay.b}, {&operands->a, &operands->b},
                          &operands->space);
 }
 

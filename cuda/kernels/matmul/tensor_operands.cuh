@@ -24,4 +24,7 @@ struct TensorOperands {
 int prepare_operands(Operation &op, const Gemm &g, int type, int64_t readings_of_b,
                      TensorOperands *operands);
 
+// For TF32, bytes of a's copy, if that is all that prepare_operands makes, row by row; else 0.
+int64_t bytes_of_a_alone(const Gemm &g, int64_t readings_of_b);
+
 } // namespace pvg::matmul
