@@ -4,15 +4,14 @@ What one card lacks (the simulated one has only the portable kernels) is left ou
 library, not by a list: `able` is what it can force.
 """
 
-import contextlib
 import itertools
 
 import helpers
 import numpy as np
 import pytest
 from forced import CASES, is_able
-from forced import forced as forced_kernel
 from helpers import put
+from products import check_same, forced, halves, integers, place, poisoned, values_of
 
 import pyvecgpu as vg
 from pyvecgpu.native.abi import MatmulKernel
@@ -74,15 +73,6 @@ def size_for(device, kernel, sizes, most):
     return tuple(min(length, limit) for length, limit in zip(chosen, most, strict=True))
 
 
-@contextlib.contextmanager
-def forced(device, kernel):
-    """Compute products by this kernel; skip the test where the card has not got it."""
-    if not is_able(device, kernel):
-        pytest.skip(f"no kernel {kernel} on this card")
-    with forced_kernel(device, kernel):
-        yield
-
-
 @pytest.mark.devices("sim", "cuda")
 def test_what_the_card_has(device):
     """On an sm_90 card every kernel can be forced: no kernel is left out of CASES, or untested."""
@@ -93,61 +83,6 @@ def test_what_the_card_has(device):
         assert have == every
     else:
         assert have >= {"tiled", "gemv", "tiny"}
-
-
-def halves(values, dtype):
-    """float64 values rounded to the dtype once, as float64."""
-    return helpers.rounded(
-        values, np.dtype(dtype) if dtype != "bfloat16" else helpers.BFLOAT16
-    ).astype(np.float64)
-
-
-def integers(rng, shape, dtype):
-    """Integers that every precision holds exactly; few ones, so that sums stay small in 16 bit."""
-    top = 2 if dtype in ("float16", "bfloat16") else 5
-    values = rng.integers(1 - top, top, shape).astype(np.float64)
-    if values.size:
-        values.flat[rng.integers(values.size)] = 1
-    return values
-
-
-def place(device, values, dtype, trans=False, offset=0, gap=0):
-    """Values on the device, stored by rows or columns, `offset` elements into memory, `gap` a row.
-
-    What lies between the rows is NaN.
-    """
-    stored = values.swapaxes(-1, -2) if trans else values
-    rows, columns = stored.shape[-2:]
-    batch = stored.shape[:-2]
-    room = np.full((*batch, rows, columns + gap), np.nan)
-    room[..., :columns] = stored
-    flat = np.concatenate([np.full(offset, np.nan), room.ravel()])
-    with np.errstate(invalid="ignore"):
-        memory = vg.astype(
-            put(device, flat.astype(np.float32 if dtype != "float64" else float)),
-            getattr(vg, dtype),
-        )
-    view = vg.reshape(memory[offset:], room.shape)[..., :columns]
-    return vg.permute_dims(view, (*range(len(batch)), -1, -2)) if trans else view
-
-
-def poisoned(device, shape, dtype):
-    return vg.full(shape, float("nan"), dtype=getattr(vg, dtype), device=device)
-
-
-def values_of(array):
-    """An Array's values as float64."""
-    return vg.astype(array, vg.float64).numpy()
-
-
-def check_same(result, expected):
-    assert np.any(expected), "the reference is zero"
-    result = values_of(result)
-    wrong = ~(result == expected)
-    assert not wrong.any(), (
-        f"{wrong.sum()} of {wrong.size} wrong, first at {np.argwhere(wrong)[0]}: "
-        f"{result[wrong][0]}, not {expected[wrong][0]}"
-    )
 
 
 # ---- Exact ---------------------------------------------------------------------------------------
@@ -189,115 +124,6 @@ def test_misaligned_operands(device, rng, kernel, dtype, precision):
                 check_same(memory[:, by : by + n], expected)
                 left = values_of(memory)
                 assert np.isnan(left[:, :by]).all() and np.isnan(left[:, by + n :]).all()
-
-
-# Tiles of 64, 128 and 256 rows of c, and so many of them that an unaligned b is copied after all.
-CLASSES = [(300, 257, 68), (2000, 1023, 65), (2049, 2049, 65), (3000, 130, 40)]
-# By pairs of blocks, of an even and an odd number of tiles; with k cut; by wider tiles.
-CLASSES += [(124, 35, 250), (141, 37, 230), (70, 57, 1430), (132, 37, 1810), (1836, 51, 297)]
-CLASSES += [(956, 259, 2791), (3839, 41, 957), (143, 87, 292)]
-# With a copy of a so large that a product alone, not one of a batch, is made in two parts.
-CLASSES += [(8000, 641, 1401)]
-
-
-@pytest.mark.devices("cuda")
-@pytest.mark.parametrize(("m", "n", "k"), CLASSES)
-def test_tf32_of_a_b_whose_rows_begin_anywhere(device, rng, m, n, k):
-    """By the kernel that reads b along n as four classes of rows; with its epilogue, and items."""
-    a, b, bias = (integers(rng, shape, "float32") for shape in ((m, k), (2, k, n), (1, n)))
-    expected = a @ b
-    with forced(device, "tensor"):
-        x = place(device, a, "float32", gap=1)
-        z = place(device, bias, "float32")[0]
-        for offset, gap in ((0, 1), (1, 0), (2, 3), (3, 2), (1, 1)):
-            both = place(device, b, "float32", offset=offset, gap=gap)
-            check_same(vg.matmul(x, both, precision="tf32"), expected)
-            y = place(device, b[0], "float32", offset=offset, gap=gap)
-            memory = poisoned(device, (m, n + 4), "float32")
-            vg.matmul(x, y, precision="tf32", out=memory[:, offset : offset + n])
-            check_same(memory[:, offset : offset + n], expected[0])
-            left = values_of(memory)
-            assert np.isnan(left[:, :offset]).all() and np.isnan(left[:, offset + n :]).all()
-            layer = F.dense(x, vg.permute_dims(y, (1, 0)), z, "relu", precision="tf32")
-            check_same(layer, np.maximum(expected[0] + bias, 0))
-
-
-@pytest.mark.devices("cuda")
-@pytest.mark.parametrize("gap", [1, 2, 3])
-def test_alignment_does_not_change_the_bits(device, rng, gap):
-    """Random data: the sums have one order, whether rows are read where they are or from a copy."""
-    m, n, k = 300, 260, 1_000
-    a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
-    for dtype, precision in (("float32", "tf32"), ("bfloat16", None), ("float16", None)):
-        with forced(device, "tensor"):
-            results = [
-                vg.matmul(
-                    place(device, a, dtype, gap=of_a),
-                    place(device, b, dtype, gap=of_b),
-                    precision=precision,
-                )
-                for of_a, of_b in ((0, 0), (gap, 0), (0, gap), (gap, gap))
-            ]
-        assert len({helpers.bits(result) for result in results}) == 1, dtype
-
-
-@pytest.mark.devices("cuda")
-@pytest.mark.parametrize(("m", "n", "k"), [(33, 2312, 1276), (175, 2124, 4164), (130, 3799, 937)])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_pairs_of_blocks_with_wide_tiles(device, rng, dtype, m, n, k):
-    """A pair's second block has no tile at the end of a row; k cut for some numbers of items."""
-    a, b = integers(rng, (5, m, k), dtype), integers(rng, (k, n), dtype)
-    expected = halves(a @ b, dtype)
-    with forced(device, "tensor"):
-        for gap in (0, 1):
-            x, y = place(device, a, dtype), place(device, b, dtype, gap=gap)
-            check_same(vg.matmul(x, y), expected)
-            check_same(vg.matmul(x[0], y), expected[0])
-            check_same(vg.matmul(x[:3], y), expected[:3])
-
-
-@pytest.mark.devices("cuda")
-@pytest.mark.parametrize("k", [511, 512, 513, 575, 576, 600])
-@pytest.mark.parametrize("kernel", ["ffma_128x128", "ffma_tma"])
-def test_halves_of_k(device, rng, kernel, k):
-    """The first half's sums wait in c: for any place of c, with an epilogue, and in a batch."""
-    m, n = 131, 259
-    a, b, bias = (integers(rng, shape, "float32") for shape in ((2, m, k), (n, k), (1, n)))
-    expected = a @ b.T
-    with forced(device, kernel):
-        x, weight = place(device, a, "float32"), place(device, b, "float32")
-        z = place(device, bias, "float32")[0]
-        for first in (0, 1):
-            memory = poisoned(device, (2, m, n + 2), "float32")
-            y = vg.permute_dims(weight, (1, 0))
-            vg.matmul(x, y, precision="ieee", out=memory[:, :, first : first + n])
-            check_same(memory[:, :, first : first + n], expected)
-            left = values_of(memory)
-            assert np.isnan(left[..., :first]).all() and np.isnan(left[..., first + n :]).all()
-        layer, before = F.dense(x[0], weight, z, "relu", precision="ieee", with_preactivation=True)
-        check_same(before, expected[0] + bias)
-        check_same(layer, np.maximum(expected[0] + bias, 0))
-
-
-# (items, m, n, k): k of whole and partial groups, of splits, and shorter than the slices.
-SEQUENCES = [(64, 512, 512, 448), (64, 257, 129, 1000), (300, 130, 140, 64), (300, 129, 127, 70)]
-SEQUENCES += [(300, 128, 132, 8), (400, 65, 66, 333), (600, 33, 100, 130)]
-
-
-@pytest.mark.devices("cuda")
-@pytest.mark.parametrize("trans", [(False, False), (False, True), (True, False)])
-@pytest.mark.parametrize(("items", "m", "n", "k"), SEQUENCES)
-def test_slices_in_sequence_have_the_bits_of_slices_side_by_side(
-    device, rng, items, m, n, k, trans
-):
-    """Many items go to a kernel that has one slice after another, and one item to all at once."""
-    a, b = rng.standard_normal((items, m, k)), rng.standard_normal((items, k, n))
-    with forced(device, "ffma_64x32"):
-        x, y = place(device, a, "float32", trans[0]), place(device, b, "float32", trans[1])
-        batch = vg.matmul(x, y, precision="ieee")
-        for i in (0, items // 2, items - 1):
-            alone = vg.matmul(x[i], y[i], precision="ieee")
-            assert helpers.bits(batch[i]) == helpers.bits(alone)
 
 
 @pytest.mark.devices("sim", "cuda")
