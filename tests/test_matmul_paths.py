@@ -10,6 +10,7 @@ import pytest
 from products import check_same, forced, halves, integers, place, poisoned, values_of
 
 import pyvecgpu as vg
+from pyvecgpu.native.abi import Counter
 
 F = vg.nn.functional
 
@@ -17,13 +18,13 @@ F = vg.nn.functional
 CLASSES = [(300, 257, 68), (2000, 1023, 65), (2049, 2049, 65), (3000, 130, 40)]
 # By pairs of blocks, of an even and an odd number of tiles; with k cut; by wider tiles.
 CLASSES += [(124, 35, 250), (141, 37, 230), (70, 57, 1430), (132, 37, 1810), (1836, 51, 297)]
-CLASSES += [(956, 259, 2791), (3839, 41, 957), (143, 87, 292)]
-# With a copy of a so large that a product alone, not one of a batch, is made in two parts.
-CLASSES += [(8000, 641, 1401)]
+CLASSES += [(956, 259, 2791), (4240, 386, 131), (1858, 570, 135), (143, 87, 292)]
+# With copies of a so large that a product alone is made in two parts, or in three, one of one row.
+PARTS = [(3455, 1281, 3101), (5121, 1537, 3201)]
 
 
 @pytest.mark.devices("cuda")
-@pytest.mark.parametrize(("m", "n", "k"), CLASSES)
+@pytest.mark.parametrize(("m", "n", "k"), CLASSES + PARTS)
 def test_tf32_of_a_b_whose_rows_begin_anywhere(device, rng, m, n, k):
     """By the kernel that reads b along n as four classes of rows; with its epilogue, and items."""
     a, b, bias = (integers(rng, shape, "float32") for shape in ((m, k), (2, k, n), (1, n)))
@@ -42,6 +43,20 @@ def test_tf32_of_a_b_whose_rows_begin_anywhere(device, rng, m, n, k):
             assert np.isnan(left[:, :offset]).all() and np.isnan(left[:, offset + n :]).all()
             layer = F.dense(x, vg.permute_dims(y, (1, 0)), z, "relu", precision="tf32")
             check_same(layer, np.maximum(expected[0] + bias, 0))
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize(("m", "n", "k"), PARTS)
+def test_products_in_parts_have_the_bits_of_whole_ones(device, rng, m, n, k):
+    """Items of a batch are never made in parts, a product alone here is: copy, product, copy ..."""
+    a, b = rng.standard_normal((m, k)), rng.standard_normal((2, k, n))
+    backend = vg.Device(device).backend
+    with forced(device, "tensor"):
+        x, y = place(device, a, "float32", gap=1), place(device, b, "float32")
+        before = backend.counter(Counter.COUNT_LAUNCHES)
+        alone = vg.matmul(x, y[0], precision="tf32")
+        assert backend.counter(Counter.COUNT_LAUNCHES) - before >= 4
+        assert helpers.bits(alone) == helpers.bits(vg.matmul(x, y, precision="tf32")[0])
 
 
 @pytest.mark.devices("cuda")
@@ -67,7 +82,7 @@ def test_alignment_does_not_change_the_bits(device, rng, gap):
 @pytest.mark.parametrize(("m", "n", "k"), [(33, 2312, 1276), (175, 2124, 4164), (130, 3799, 937)])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_pairs_of_blocks_with_wide_tiles(device, rng, dtype, m, n, k):
-    """A pair's second block has no tile at the end of a row; k cut for some numbers of items."""
+    """A pair's second block has no tile at the end of a row; the second shape's k is cut."""
     a, b = integers(rng, (5, m, k), dtype), integers(rng, (k, n), dtype)
     expected = halves(a @ b, dtype)
     with forced(device, "tensor"):
@@ -103,7 +118,8 @@ def test_halves_of_k(device, rng, kernel, k):
 
 # (items, m, n, k): k of whole and partial groups, of splits, and shorter than the slices.
 SEQUENCES = [(64, 512, 512, 448), (64, 257, 129, 1000), (300, 130, 140, 64), (300, 129, 127, 70)]
-SEQUENCES += [(300, 128, 132, 8), (400, 65, 66, 333), (600, 33, 100, 130)]
+SEQUENCES += [(300, 128, 128, 8), (300, 128, 128, 3), (400, 65, 66, 333), (600, 33, 100, 130)]
+SEQUENCES += [(400, 64, 32, 1100), (400, 65, 60, 1101)]
 
 
 @pytest.mark.devices("cuda")

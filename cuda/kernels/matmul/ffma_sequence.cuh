@@ -63,7 +63,7 @@ private:
         first = first_unit(p, split, p.splits_in_sequence);
         length = first_unit(p, split + 1, p.splits_in_sequence) - first;
         first *= Tile::unit;
-        end = min(p.k, first + length * Tile::unit);
+        end = first + min(p.k - first, length * Tile::unit);
         length = (length + groups - 1) / groups;
     }
 };

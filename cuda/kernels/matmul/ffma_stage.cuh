@@ -89,7 +89,7 @@ struct StageLoader<SIZE, DEPTH, false, V, THREADS> {
     const float *from;
     int64_t step;
     uint32_t to;
-    int k; // beyond any matrix if the thread's rows are not in this one
+    int k; // 2^30 if the thread's rows are not in the matrix: then, or nearly, nothing is loaded
 
     __device__ __forceinline__ void begin(const float *matrix, int64_t stride, int first_row,
                                           int first_k, int rows) {

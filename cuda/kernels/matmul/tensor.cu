@@ -129,13 +129,13 @@ constexpr int64_t large_copy = 40 << 20, part_of_copy = 36 << 20; // bytes
 int64_t rows_of_part(const Gemm &g, const TensorPlan &plan, int64_t readings_of_b) {
     const int64_t bytes = bytes_of_a_alone(g, readings_of_b);
     if (bytes < large_copy || g.items > 1 || plan.schedule.cut) return g.m;
-    const int step = 2 * plan.columns, down = plan.schedule.tiles_down;
-    const int64_t steps = tiles(g.m, step);
-    const auto rounds = [down](int64_t pairs) {
-        return tiles(pairs * down, tuned_multiprocessors / 2);
+    const auto rounds = [&plan](int64_t rows) {
+        const int64_t across = tiles(rows, plan.columns << plan.pair);
+        return tiles(across * plan.schedule.tiles_down, tuned_multiprocessors >> plan.pair);
     };
-    for (int64_t part = part_of_copy * g.m / (bytes * step); part > 0; part--)
-        if (steps / part * rounds(part) + rounds(steps % part) <= rounds(steps)) return part * step;
+    const int64_t step = 2 * plan.columns;
+    for (int64_t part = part_of_copy * g.m / (bytes * step) * step; part > 0; part -= step)
+        if (g.m / part * rounds(part) + rounds(g.m % part) <= rounds(g.m)) return part;
     return g.m;
 }
 
