@@ -177,12 +177,6 @@ int longest(const Walk<3> &batch) {
     return best;
 }
 
-template <class Pointer> Pointer step(Pointer data, int64_t elements, int dtype) {
-    return data ? static_cast<char *>(const_cast<void *>(static_cast<const void *>(data))) +
-                      elements * dtype_size(dtype)
-                : nullptr;
-}
-
 int launch_batch(Operation &op, const Kernel &kernel, const Problem &problem, const Gemm &first,
                  int inner) {
     const Walk<3> &batch = problem.product.batch;
@@ -196,10 +190,10 @@ int launch_batch(Operation &op, const Kernel &kernel, const Problem &problem, co
             rest /= batch.shape[i];
         }
         Gemm g = first;
-        g.c = step(g.c, offset[0], g.dtype);
-        g.a = step(g.a, offset[1], g.dtype);
-        g.b = step(g.b, offset[2], g.dtype);
-        g.epilogue.preactivation = step(g.epilogue.preactivation, offset[0], g.dtype);
+        g.c = step_by(g.c, offset[0], g.dtype);
+        g.a = step_by(g.a, offset[1], g.dtype);
+        g.b = step_by(g.b, offset[2], g.dtype);
+        g.epilogue.preactivation = step_by(g.epilogue.preactivation, offset[0], g.dtype);
         PVG_PASS(kernel.launch(op, g));
     }
     return PVG_OK;

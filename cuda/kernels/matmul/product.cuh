@@ -72,6 +72,13 @@ struct Kernel {
 // Tiles of `size` that cover `length`.
 inline int64_t tiles(int64_t length, int size) { return length / size + (length % size != 0); }
 
+// The data so many elements further on; null stays null.
+template <class Pointer> Pointer step_by(Pointer data, int64_t elements, int dtype) {
+    return data ? static_cast<char *>(const_cast<void *>(static_cast<const void *>(data))) +
+                      elements * dtype_size(dtype)
+                : nullptr;
+}
+
 // Compute capability times ten that the library's code on this device was built for, 90 for an
 // H200; 0 on the simulated card, where the tensor-core and asynchronous-copy kernels are compiled
 // out.

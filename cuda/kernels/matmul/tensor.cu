@@ -167,15 +167,11 @@ int launch_type(Operation &op, const Gemm &g, int type, const TensorOperands &op
 
 // The product's rows from `first` on: `count`, or as many as there are.
 Gemm part_of(const Gemm &g, int64_t first, int64_t count) {
-    const auto move = [&](const void *data, int64_t stride) -> void * {
-        if (!data) return nullptr;
-        return static_cast<char *>(const_cast<void *>(data)) + first * stride * dtype_size(g.dtype);
-    };
     Gemm part = g;
     part.m = static_cast<int>(g.m - first < count ? g.m - first : count);
-    part.a = move(g.a, g.lda);
-    part.c = move(g.c, g.ldc);
-    part.epilogue.preactivation = move(g.epilogue.preactivation, g.ldc);
+    part.a = step_by(g.a, first * g.lda, g.dtype);
+    part.c = step_by(g.c, first * g.ldc, g.dtype);
+    part.epilogue.preactivation = step_by(g.epilogue.preactivation, first * g.ldc, g.dtype);
     return part;
 }
 

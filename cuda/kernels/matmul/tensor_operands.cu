@@ -41,8 +41,7 @@ struct Source {
         offset = static_cast<int>(address % 16);
         whole = static_cast<int>((offset + bytes) / 16);
     }
-    // Whether load() finds all of `count` granules' worth of bytes that begin so many after the
-    // row.
+    // Whether load() finds all bytes of the row from 16 * first on, 16 * count of them.
     __device__ bool has(int first, int count) const {
         return first + count + (offset > 0) <= whole;
     }
