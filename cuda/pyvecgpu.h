@@ -160,8 +160,7 @@ enum pvg_activation {
 enum pvg_precision {
     PVG_PRECISION_DEFAULT = 0, /* what PVG_OPTION_MATMUL_PRECISION says */
     PVG_PRECISION_IEEE = 1,    /* one fused multiply-add a term: |error| is at most
-                                * (sqrt(k) + 8) 2^-24 (|a| |b|); by the portable kernel, which
-                                * adds up all k in one chain, rarely a few per cent more */
+                                * (sqrt(k) + 8) 2^-24 (|a| |b|) */
     PVG_PRECISION_FLOAT32 = 2, /* as accurate, over the whole range of exponents, and Inf, NaN and
                                 * subnormal numbers as IEEE; on tensor cores where that is faster */
     PVG_PRECISION_FAST32 = 3,  /* operands rounded to 22 bits of a row's or a column's largest */

@@ -1,6 +1,7 @@
 // Which kernel computes a product: the first row of the table below whose condition holds and whose
 // kernel is able to. A condition looks at one item of a batch, never at their number, at addresses
-// or at memory: so an item of a batch is computed as the product of that item alone would be.
+// or at memory: so an item of a batch is computed as the product of that item alone would be. (Of
+// kernels that give the same bits the layout may choose.)
 //
 // The numbers were found on an H200 (132 multiprocessors; docs/measured); README.md in this folder
 // says what each kernel does.
@@ -49,6 +50,9 @@ bool pays_splitting(const Gemm &g) {
     return terms(g) >= (smaller(g.m, g.n) >= 512 ? 0.9e9 : 2e9);
 }
 
+// Whether FFMA_TMA can read the operands where they are. It and FFMA_128X128 give the same bits.
+bool has_rows_for_tma(const Gemm &g) { return !g.b_along_k && g.lda % 4 == 0 && g.ldb % 4 == 0; }
+
 bool always(const Gemm &) { return true; }
 
 struct Rule {
@@ -67,8 +71,11 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_BF16X6,
      [](const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pays_splitting(g); }},
     {PVG_MATMUL_FFMA_128X128, [](const Gemm &g) { return g.m <= 128 && g.n <= 128 && g.k <= 256; }},
-    {PVG_MATMUL_FFMA_TMA,
-     [](const Gemm &g) { return smaller(g.m, g.n) >= 1700 && fill(g, 128, 256) >= 0.9; }},
+    {PVG_MATMUL_FFMA_TMA, // copies of operands cost a part of the product that falls with m and n
+     [](const Gemm &g) {
+         const int least = has_rows_for_tma(g) ? 256 : 1700;
+         return smaller(g.m, g.n) >= least && g.k >= 256 && fill(g, 128, 256) >= 0.9;
+     }},
     {PVG_MATMUL_FFMA_128X128,
      [](const Gemm &g) { return smaller(g.m, g.n) >= 256 && fill(g, 128, 128) >= 0.8; }},
     {PVG_MATMUL_FFMA_64X32, [](const Gemm &g) { return g.m <= 640 && g.n <= 640; }},

@@ -13,10 +13,10 @@
 // fixed order. Where many such products come at once there are enough tiles, and a large tile whose
 // threads compute the slices one after another gives the same bits ("slices in sequence").
 //
-// Tiles without slices compute an element as one chain of multiply-adds in increasing k. A long
-// chain errs by more than (sqrt(k) + 8) 2^-24 of its terms' magnitudes, if only in one of millions
-// of elements. So a long k is halved: in the middle of its loop a thread parks its sums in c, as it
-// has no registers left for them, and in the end it adds them to those of the second half.
+// Tiles without slices compute an element as one chain of multiply-adds in increasing k, or where k
+// is long as one for each half of it (first_half in product.cuh): in the middle of its loop a thread
+// parks its sums in c, as it has no registers left for them, and in the end it adds them to those of
+// the second half.
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/hopper.cuh"
@@ -292,12 +292,14 @@ __device__ __forceinline__ void park_sums(const FfmaProduct &p, Sums<Tile> &sum)
         for (int j = 0; j < Tile::micro_columns; j++) sum[i][j] = 0;
 }
 
-// sum = what is parked in c, plus sum. The loads of four rows are on their way at once. Where
-// nothing is parked -0 is added, which changes no number: a branch around the additions would cost
-// the loop over k some conflicts between the banks of the registers.
-template <class Tile>
+// sum = what is parked in c, plus sum, four rows at a time. They are read from c, loads of all four
+// on their way at once, or where `is_fetched` by fetch(first row, sums). Where nothing is parked -0
+// is added, which changes no number: a branch around the additions would cost the loop over k some
+// conflicts between the banks of the registers.
+template <class Tile, class Fetch>
 __device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at,
-                                           const Position<Tile> &thread, Sums<Tile> &sum) {
+                                           const Position<Tile> &thread, Sums<Tile> &sum,
+                                           bool is_fetched, const Fetch &fetch) {
     constexpr int rows = 4;
 #pragma unroll
     for (int first = 0; first < Tile::micro_rows; first += rows) {
@@ -306,7 +308,9 @@ __device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at
         for (int i = 0; i < rows; i++)
 #pragma unroll
             for (int j = 0; j < Tile::micro_columns; j++) parked[i][j] = -0.0f;
-        if (p.first_half)
+        if (is_fetched)
+            fetch(first, parked);
+        else if (p.first_half)
             visit(p, at, thread, first, rows,
                   [&](int i, int j, const float *from, int count, bool aligned) {
                       load_four(from, parked[i - first] + j, count, aligned);
@@ -318,12 +322,25 @@ __device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at
                 sum[first + i][j] = parked[i][j] + sum[first + i][j];
     }
 }
+template <class Tile>
+__device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at,
+                                           const Position<Tile> &thread, Sums<Tile> &sum) {
+    add_parked(p, at, thread, sum, false, [](int, auto &) {});
+}
+
+// All threads that multiply.
+template <class Tile> __device__ __forceinline__ void sync_tile() {
+    if constexpr (Tile::by_tma)
+        asm volatile("bar.sync 1, %0;" ::"n"(Tile::threads) : "memory");
+    else
+        __syncthreads();
+}
 
 // Puts the sums of all slices into shared memory, as [slice][row][column].
 template <class Tile>
 __device__ __forceinline__ void share_sums(float *shared, const Position<Tile> &thread,
                                            const Sums<Tile> &sum) {
-    __syncthreads(); // the last stage has been read
+    sync_tile<Tile>(); // the last stage has been read
     float *first =
         shared + (thread.slice * Tile::rows + thread.row) * Tile::columns + thread.column;
 #pragma unroll
@@ -393,8 +410,6 @@ __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &a
 
 // ---- On the host --------------------------------------------------------------------------------
 
-constexpr int least_halved = 512; // of k
-
 template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
     FfmaProduct p{};
     p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
@@ -403,7 +418,7 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
     p.preactivation = static_cast<float *>(g.epilogue.preactivation);
     p.bias_stride = g.epilogue.bias_stride, p.activation = g.epilogue.activation;
     p.plain = g.epilogue.is_plain(), p.batched = g.items > 1;
-    if (Tile::halves && g.k >= least_halved) p.first_half = g.k / 64 * 32;
+    if (Tile::halves) p.first_half = static_cast<int>(first_half(g.k));
     p.m = g.m, p.n = g.n, p.k = g.k, p.splits = p.splits_in_sequence = 1;
     p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
     p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;

@@ -89,6 +89,10 @@ __device__ __forceinline__ void arrive_in_cluster(uint32_t barrier, uint32_t ran
 __device__ __forceinline__ void fence_async_proxy() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
+// The same for what was written to global memory.
+__device__ __forceinline__ void fence_async_proxy_global() {
+    asm volatile("fence.proxy.async.global;" ::: "memory");
+}
 // A barrier of the 128 threads of one warpgroup, or of 64; 0 is that of the whole block.
 __device__ __forceinline__ void warpgroup_sync(int barrier) {
     asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");

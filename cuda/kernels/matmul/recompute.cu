@@ -24,8 +24,9 @@ __global__ void __launch_bounds__(Shape::threads, blocks_a_multiprocessor)
     if (!__syncthreads_or(verdict != 0)) return;
     const int64_t offset[3] = {0, 0, 0};
     for (int64_t tile = blockIdx.x; tile < down * across; tile += gridDim.x)
-        multiply_tile<float, Shape>(p, offset, tile / across * Shape::rows,
-                                    tile % across * Shape::columns, shared, finish);
+        multiply_tile<float, Shape>(
+            {p, offset, static_cast<unsigned>(tile / across), static_cast<unsigned>(tile % across)},
+            shared, finish);
 #endif
 }
 

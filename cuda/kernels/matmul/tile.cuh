@@ -6,9 +6,10 @@
 // next slab on the way from memory into registers. A thread owns a microtile of c, in groups of 4 x
 // 4 so that it reads shared memory 16 bytes at a time.
 //
-// Every element of c is one chain of multiply-adds over k in increasing order, whatever the tile,
-// the batch or the layout: so they choose speed alone, and an item of a batch has the same bits as
-// the product of that item.
+// Every element of c is one chain of multiply-adds over k in increasing order, for float32 one for
+// each half of a long k (first_half in product.cuh), whatever the tile, the batch or the layout: so
+// they choose speed alone, and an item of a batch has the same bits as the product of that item. The
+// sums of the first half wait in c for the second.
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/product.cuh"
@@ -120,14 +121,15 @@ template <class T, int SIZE, int THREADS> struct Slab {
     Pack<T, pack> loaded[share];
 
     // `first` is the slab's first row, of `total`.
-    __device__ Slab(const Operand &operand, int64_t offset, int64_t first, int64_t total)
+    __device__ Slab(const Operand &operand, int64_t offset, int64_t first, int64_t total,
+                    int thread)
         : step(depth * operand.k_stride),
           rows(static_cast<int>(total - first < SIZE ? total - first : SIZE)),
           along_k(operand.along_k), aligned(operand.aligned) {
         const T *data = static_cast<const T *>(operand.data) + offset + first * operand.stride;
 #pragma unroll
         for (int i = 0; i < share; i++) {
-            int index = static_cast<int>(threadIdx.x) + i * THREADS;
+            int index = thread + i * THREADS;
             row[i] = along_k ? index / (depth / pack) : index % (SIZE / pack) * pack;
             k[i] = along_k ? index % (depth / pack) * pack : index / (SIZE / pack);
             from[i] = data + row[i] * operand.stride + k[i] * operand.k_stride;
@@ -175,6 +177,34 @@ template <int SIZE, int MICRO> __device__ int group_begin(int g, int at) {
     return g * (SIZE * group / MICRO) + at * group;
 }
 
+// The number of the thread, from which the compiler cannot compute anything beforehand, and keep it
+// in registers that a loop over k needs.
+__device__ inline int this_thread() {
+    int thread = static_cast<int>(threadIdx.x);
+    asm volatile("" : "+r"(thread));
+    return thread;
+}
+
+// A block's tile: where its item begins in c, a and b, and how many tiles are above and before it.
+template <class Shape> struct Place {
+    const Product &p;
+    const int64_t (&offset)[3];
+    unsigned above, before;
+
+    __device__ int64_t first_row() const { return int64_t(above) * Shape::rows; }
+    __device__ int64_t first_column() const { return int64_t(before) * Shape::columns; }
+};
+
+// Where the thread's microtile is in a tile. A warp's threads lie 4 x 8, so that it reads little of shared
+// memory more than once.
+template <class Shape> struct Position {
+    int y, x;
+
+    __device__ explicit Position(int thread)
+        : y(thread / 32 / (Shape::threads_across / 8) * 4 + thread % 32 / 8),
+          x(thread / 32 % (Shape::threads_across / 8) * 8 + thread % 8) {}
+};
+
 template <class S, int SIZE, int MICRO> __device__ void read_fragment(const S *shared, int at,
                                                                       S (&fragment)[MICRO]) {
 #pragma unroll
@@ -187,13 +217,13 @@ template <class S, int SIZE, int MICRO> __device__ void read_fragment(const S *s
 }
 
 template <class T, class Shape, class SlabA, class SlabB>
-__device__ void multiply_slab(const SlabA &a, const SlabB &b, int ty, int tx,
+__device__ void multiply_slab(const SlabA &a, const SlabB &b, const Position<Shape> &at,
                               Compute<T> (&sum)[Shape::micro_rows][Shape::micro_columns]) {
 #pragma unroll
     for (int k = 0; k < depth; k++) {
         Compute<T> x[Shape::micro_rows], y[Shape::micro_columns];
-        read_fragment<Compute<T>, Shape::rows>(a.at[k], ty, x);
-        read_fragment<Compute<T>, Shape::columns>(b.at[k], tx, y);
+        read_fragment<Compute<T>, Shape::rows>(a.at[k], at.y, x);
+        read_fragment<Compute<T>, Shape::columns>(b.at[k], at.x, y);
 #pragma unroll
         for (int j = 0; j < Shape::micro_columns; j++)
 #pragma unroll
@@ -203,25 +233,26 @@ __device__ void multiply_slab(const SlabA &a, const SlabB &b, int ty, int tx,
 }
 
 template <class T, class Shape, class Finish>
-__device__ void store_tile(const Product &p, int64_t item_offset, int64_t first_row,
-                           int64_t first_column, int ty, int tx,
+__device__ void store_tile(const Place<Shape> &place,
                            const Compute<T> (&sum)[Shape::micro_rows][Shape::micro_columns],
                            const Finish &finish) {
+    const Product &p = place.p;
+    const Position<Shape> thread(this_thread());
 #pragma unroll
     for (int i = 0; i < Shape::micro_rows; i++) {
-        int64_t row =
-            first_row + group_begin<Shape::rows, Shape::micro_rows>(i / group, ty) + i % group;
+        int64_t row = place.first_row() +
+                      group_begin<Shape::rows, Shape::micro_rows>(i / group, thread.y) + i % group;
         if (row >= p.m) continue;
 #pragma unroll
         for (int g = 0; g < Shape::micro_columns / group; g++) {
-            int64_t column =
-                first_column + group_begin<Shape::columns, Shape::micro_columns>(g, tx);
+            int64_t column = place.first_column() +
+                             group_begin<Shape::columns, Shape::micro_columns>(g, thread.x);
             int count = static_cast<int>(p.n - column < group ? p.n - column : group);
             if (count <= 0) continue;
             Compute<T> values[group];
 #pragma unroll
             for (int j = 0; j < group; j++) values[j] = sum[i][g * group + j];
-            int64_t at = item_offset + row * p.c_row + column * p.c_column;
+            int64_t at = place.offset[0] + row * p.c_row + column * p.c_column;
             finish(Tag<T>(), values, at, p.c_column, column, count);
             Pack<T, group> four;
 #pragma unroll
@@ -246,39 +277,68 @@ template <class T, class Shape> struct SharedSlabs {
     typename Slab<T, Shape::columns, Shape::threads>::Shared b[2];
 };
 
-// A block's tile. offset: where the item begins in c, a and b.
+// The tile's sums for k from `begin` on, below `end`.
 template <class T, class Shape, class Finish>
-__device__ void multiply_tile(const Product &p, const int64_t (&offset)[3], int64_t first_row,
-                              int64_t first_column, SharedSlabs<T, Shape> &shared,
-                              const Finish &finish) {
-    // A warp's threads lie 4 x 8, so that it reads little of shared memory more than once.
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    int ty = warp / (Shape::threads_across / 8) * 4 + lane / 8,
-        tx = warp % (Shape::threads_across / 8) * 8 + lane % 8;
-
+__device__ void multiply_terms(const Place<Shape> &place, int64_t begin, int64_t end,
+                               SharedSlabs<T, Shape> &shared, const Finish &finish) {
+    const Product &p = place.p;
+    const int thread = this_thread();
+    const Position<Shape> at(thread);
     Compute<T> sum[Shape::micro_rows][Shape::micro_columns] = {};
-    Slab<T, Shape::rows, Shape::threads> a(p.a, offset[1], first_row, p.m);
-    Slab<T, Shape::columns, Shape::threads> b(p.b, offset[2], first_column, p.n);
-    a.load(p.k);
-    b.load(p.k);
+    Slab<T, Shape::rows, Shape::threads> a(p.a, place.offset[1] + begin * p.a.k_stride,
+                                           place.first_row(), p.m, thread);
+    Slab<T, Shape::columns, Shape::threads> b(p.b, place.offset[2] + begin * p.b.k_stride,
+                                              place.first_column(), p.n, thread);
+    a.load(end - begin);
+    b.load(end - begin);
     a.store(shared.a[0]);
     b.store(shared.b[0]);
     __syncthreads();
     int now = 0;
-    for (int64_t left = p.k; left > 0; left -= depth, now ^= 1) {
+    for (int64_t left = end - begin; left > 0; left -= depth, now ^= 1) {
         bool more = left > depth;
         if (more) {
             a.load(left - depth);
             b.load(left - depth);
         }
-        multiply_slab<T, Shape>(shared.a[now], shared.b[now], ty, tx, sum);
+        multiply_slab<T, Shape>(shared.a[now], shared.b[now], at, sum);
         if (more) {
             a.store(shared.a[now ^ 1]);
             b.store(shared.b[now ^ 1]);
         }
         __syncthreads();
     }
-    store_tile<T, Shape>(p, offset[0], first_row, first_column, ty, tx, sum, finish);
+    store_tile<T, Shape>(place, sum, finish);
+}
+
+// The sums of the second half: those of the first are in c.
+template <class Finish> struct Rest {
+    const Product &p;
+    const Finish &finish;
+
+    template <class T, class S>
+    __device__ void operator()(Tag<T> tag, S (&values)[group], int64_t at, int64_t stride,
+                               int64_t column, int count) const {
+#pragma unroll
+        for (int j = 0; j < group; j++)
+            if (j < count) values[j] = static_cast<const T *>(p.c)[at + j * stride] + values[j];
+        finish(tag, values, at, stride, column, count);
+    }
+};
+
+template <class T, class Shape, class Finish>
+__device__ void multiply_tile(const Place<Shape> &place, SharedSlabs<T, Shape> &shared,
+                              const Finish &finish) {
+    const int64_t k = place.p.k;
+    if constexpr (std::is_same_v<T, float>) {
+        const int64_t half = first_half(k);
+        if (half > 0) {
+            multiply_terms<T, Shape>(place, 0, half, shared, Plain());
+            multiply_terms<T, Shape>(place, half, k, shared, Rest<Finish>{place.p, finish});
+            return;
+        }
+    }
+    multiply_terms<T, Shape>(place, 0, k, shared, finish);
 }
 
 namespace {
@@ -288,13 +348,13 @@ __global__ void __launch_bounds__(Shape::threads, 512 / Shape::threads)
     product_kernel(Product p, Tiling tiling, Finish finish) {
     __shared__ SharedSlabs<T, Shape> shared;
     int64_t tile = blockIdx.x, item = tiling.first_item + tile / (tiling.down * tiling.across);
-    int64_t first_row = tile / tiling.across % tiling.down * Shape::rows;
-    int64_t first_column = tile % tiling.across * Shape::columns;
+    auto above = static_cast<unsigned>(tile / tiling.across % tiling.down);
+    auto before = static_cast<unsigned>(tile % tiling.across);
     int64_t offset[3] = {0, 0, 0}; // of the item in c, a and b
     for (int i = p.batch.ndim; i-- > 0; item /= p.batch.shape[i])
         for (int operand = 0; operand < 3; operand++)
             offset[operand] += item % p.batch.shape[i] * p.batch.strides[operand][i];
-    multiply_tile<T, Shape>(p, offset, first_row, first_column, shared, finish);
+    multiply_tile<T, Shape>({p, offset, above, before}, shared, finish);
 }
 
 } // namespace
