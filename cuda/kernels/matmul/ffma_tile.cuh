@@ -14,9 +14,9 @@
 // threads compute the slices one after another gives the same bits ("slices in sequence").
 //
 // Tiles without slices compute an element as one chain of multiply-adds in increasing k, or where k
-// is long as one for each half of it (first_half in product.cuh): in the middle of its loop a thread
-// parks its sums in c, as it has no registers left for them, and in the end it adds them to those of
-// the second half.
+// is long as one for each half of it (first_half in product.cuh): in the middle of its loop a
+// thread parks its sums in c, as it has no registers left for them, and in the end it adds them to
+// those of the second half.
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/hopper.cuh"

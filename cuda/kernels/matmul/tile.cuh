@@ -177,8 +177,8 @@ template <int SIZE, int MICRO> __device__ int group_begin(int g, int at) {
     return g * (SIZE * group / MICRO) + at * group;
 }
 
-// The number of the thread, from which the compiler cannot compute anything beforehand, and keep it
-// in registers that a loop over k needs.
+// The number of the thread, opaque: what depends on it the compiler does not compute before a loop
+// over k, to keep it in registers that the loop needs.
 __device__ inline int this_thread() {
     int thread = static_cast<int>(threadIdx.x);
     asm volatile("" : "+r"(thread));
@@ -195,8 +195,8 @@ template <class Shape> struct Place {
     __device__ int64_t first_column() const { return int64_t(before) * Shape::columns; }
 };
 
-// Where the thread's microtile is in a tile. A warp's threads lie 4 x 8, so that it reads little of shared
-// memory more than once.
+// Where the thread's microtile is in a tile. A warp's threads lie 4 x 8, so that it reads little of
+// shared memory more than once.
 template <class Shape> struct Position {
     int y, x;
 
