@@ -57,25 +57,29 @@ demo: lib sim $(PYTHON_RUNTIME)  ## train a network that reads handwritten digit
 bench: lib $(PYTHON_RUNTIME)     ## measure on the GPU: ARGS="streaming --peers torch,cupy"
 	$(PYTHON) -m pyvecgpu bench $(ARGS)
 
-# compute-sanitizer, each tool's cases dealt to SHARDS processes that run side by side. It must not
-# take backtraces on the host: it keeps the Python frames that it finds there, and their arrays with
-# them, which then look like leaks.
+# compute-sanitizer, each tool's cases dealt to SHARDS processes that run side by side: memcheck all
+# of them, the slower tools those of a plan. It must not take backtraces on the host: it keeps the
+# Python frames that it finds there, and their arrays with them, which then look like leaks.
 SHARDS ?= 4
 SANITIZER_TOOLS := memcheck racecheck initcheck synccheck
 SANITIZER_PLACES = $(dir $(NVCC_PATH)):$(CUDA_HOME)/bin:/usr/local/cuda/bin
 SANITIZER = $(shell PATH="$$PATH:$(SANITIZER_PLACES)" command -v compute-sanitizer)
+SANITIZER_PLAN := build/memcheck/plan.json
 SHARD_NUMBERS := $(shell seq 1 $(SHARDS))
 MEMCHECK_RUNS := $(foreach tool,$(SANITIZER_TOOLS),$(SHARD_NUMBERS:%=build/memcheck/$(tool).%))
 memcheck: $(MEMCHECK_RUNS)  ## every kernel under compute-sanitizer's four tools (needs a GPU)
-	@grep -h 'ERROR SUMMARY' $^ /dev/null | sort | uniq -c
-$(MEMCHECK_RUNS): build/memcheck/%: $(LIB) $(PYTHON_TESTS) FORCE
+	@grep -h 'ERROR SUMMARY\|RACECHECK SUMMARY' $^ /dev/null | sort | uniq -c
+$(SANITIZER_PLAN): $(LIB) $(PYTHON_TESTS) FORCE
 	@mkdir -p $(@D)
+	@PYTHONPATH=. $(PYTHON) tests/sanitize.py --make-plan $@
+$(MEMCHECK_RUNS): build/memcheck/%: $(SANITIZER_PLAN)
 	@[ -n "$(SANITIZER)" ] || \
 	    { echo 'make: no compute-sanitizer, a part of the CUDA toolkit, on PATH' >&2; exit 1; }
 	@echo 'compute-sanitizer $(subst ., ,$*)/$(SHARDS)'
 	@PYTHONPATH=. $(SANITIZER) --tool $(basename $*) --show-backtrace device \
 	    $(if $(filter memcheck.%,$*),--leak-check full) \
-	    --error-exitcode 1 $(PYTHON) tests/sanitize.py --tool $(basename $*) \
+	    --error-exitcode 1 $(PYTHON) tests/sanitize.py \
+	    $(if $(filter-out memcheck.%,$*),--plan $<) \
 	    --shard $(patsubst .%,%,$(suffix $*))/$(SHARDS) >$@ 2>&1 || { cat $@; exit 1; }
 
 C_FILES = $(shell find cuda -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp')

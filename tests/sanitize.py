@@ -1,19 +1,24 @@
 """The sweep as a program for compute-sanitizer: every kernel of the GPU library, in shards.
 
     compute-sanitizer --tool memcheck --error-exitcode 1 python tests/sanitize.py --shard 1/4
-    compute-sanitizer --tool racecheck ... python tests/sanitize.py --shard 1/4 --one-dtype
+    python tests/sanitize.py --make-plan plan.json
+    compute-sanitizer --tool racecheck ... python tests/sanitize.py --shard 1/4 --plan plan.json
 
 Arrays come from the direct allocator (each is one cudaMalloc, so that the tool sees its bounds).
-Shard i of n promises an n-th of the library's kernels, all shards together all of them; with
---one-dtype, or any --tool but memcheck, one kernel of each template. It runs its own share of the
-sweep (none with one dtype), then of the rest what it takes to keep the promise. Exit status 0:
-results are right and the promise was kept; 1: not. What the tool finds is the tool's to report.
+Without a plan, shard i of n runs an n-th of the sweep's cases, all shards together all of them.
+The other tools take up to a thousand times as long as the kernels alone. A plan is for them: few
+and quick cases that launch one kernel of each template, found by running all cases without a tool.
+Exit status 0: results are right, and all kernels of the plan were launched, or some without one; 1:
+not. What the tool finds is the tool's to report.
 """
 
 import argparse
+import json
 import os
+import pathlib
 import re
 import sys
+import time
 
 os.environ["PYVECGPU_ALLOCATOR"] = "direct"  # read when the device is first used
 
@@ -27,8 +32,8 @@ from pyvecgpu.native.abi import Allocator, Option
 def parse_arguments():
     parser = argparse.ArgumentParser(description="Launch every kernel once, for compute-sanitizer.")
     parser.add_argument("--shard", default="1/1", help="which of how many, such as 2/4")
-    parser.add_argument("--one-dtype", action="store_true", help="one dtype for each kernel")
-    parser.add_argument("--tool", default="memcheck", help="all but memcheck mean --one-dtype")
+    parser.add_argument("--plan", type=pathlib.Path, help="run the cases of this plan alone")
+    parser.add_argument("--make-plan", type=pathlib.Path, help="write a plan, and end")
     parser.add_argument("--device", default="cuda", choices=("cuda", "sim"))
     options = parser.parse_args()
     try:
@@ -38,7 +43,6 @@ def parse_arguments():
     if not 1 <= shard <= shards:
         parser.error("--shard is i/n with 1 <= i <= n")
     options.shard, options.shards = shard, shards
-    options.one_dtype = options.one_dtype or options.tool != "memcheck"
     return options
 
 
@@ -51,31 +55,43 @@ NAMES = {
     "float32": ("FloatSum", "float", "Tf32", "Bf16x6", "Fp16x3", "FfmaTile"),
     "float64": ("DoubleSum", "double"),
 }  # fmt: skip
-TYPES = {name: rank for rank, dtype in enumerate(helpers.DTYPES) for name in NAMES[str(dtype)]}
-ANY_TYPE = re.compile(r"(pvg::)?\b(" + "|".join(TYPES) + r")\b")
+ANY_TYPE = re.compile(
+    r"(pvg::)?\b(" + "|".join(name for names in NAMES.values() for name in names) + r")\b"
+)
 
 
-def rank(name):
-    """Which dtype a kernel belongs to: the first in its name, as an index into helpers.DTYPES."""
-    found = ANY_TYPE.search(name)
-    return TYPES[found[2]] if found else len(helpers.DTYPES) - 1
+def templates_of(kernels):
+    """The kernels by template: {offset: name without dtypes}."""
+    return {offset: ANY_TYPE.sub("T", name) for offset, name in kernels.items()}
 
 
-def share(items, options):
-    """This shard's part of a list: neighbours, so that a dtype's kernels and cases meet."""
-    first = len(items) * (options.shard - 1) // options.shards
-    return items[first : len(items) * options.shard // options.shards]
+def launches(device):
+    return {record.offset: record.launches for record in vg.launch_log(device)}
 
 
-def promised_kernels(kernels, options):
-    """The offsets of this shard's kernels."""
-    offsets = sorted(kernels, key=lambda offset: (rank(kernels[offset]), kernels[offset]))
-    if options.one_dtype:
-        templates = {}
-        for offset in offsets:
-            templates[ANY_TYPE.sub("T", kernels[offset])] = offset
-        offsets = list(templates.values())
-    return set(share(offsets, options))
+def make_plan(device, cases, templates):
+    """Cases that launch a kernel of each template, as [number, seconds, templates]: first those
+    that launch the most new ones for their time."""
+    seen, costs = launches(device), []
+    for case in cases:
+        start = time.perf_counter()
+        sweep.run(device, [case])
+        seconds = time.perf_counter() - start
+        now = launches(device)
+        costs.append(
+            (seconds, {templates[offset] for offset in now if now[offset] != seen.get(offset)})
+        )
+        seen = now
+    plan, missing = [], set(templates.values())
+    while missing:
+        rates = [len(used & missing) / (seconds + 1e-3) for seconds, used in costs]
+        best = max(range(len(cases)), key=rates.__getitem__)
+        if rates[best] == 0:
+            break
+        seconds, used = costs[best]
+        plan.append([best, seconds, sorted(used & missing)])
+        missing -= used
+    return plan, missing
 
 
 def main():
@@ -85,28 +101,34 @@ def main():
     assert loaded.pvg_set_option(Option.OPTION_LAUNCH_LOG, 1) == 0
     assert loaded.pvg_set_option(Option.OPTION_ALLOCATOR, Allocator.ALLOCATOR_DIRECT) == 0
     kernels = sweep.kernels(loaded.path)
-    promised = promised_kernels(kernels, options)
+    templates = templates_of(kernels)
     cases = sorted(sweep.cases(), key=lambda case: helpers.DTYPES.index(case.dtype))
-    done = [] if options.one_dtype else share(cases, options)
+    if options.make_plan:
+        plan, missing = make_plan(device, cases, templates)
+        options.make_plan.write_text(json.dumps(plan))
+        print(f"{len(plan)} of {len(cases)} cases for {len(set(templates.values()))} templates")
+        for name in sorted(missing):
+            print(f"never launched: {name}")
+        return 1 if missing else 0
+    promised = set()
+    if options.plan:
+        plan = sorted(json.loads(options.plan.read_text()), key=lambda step: -step[1])
+        chosen = plan[options.shard - 1 :: options.shards]
+        promised = {name for _, _, names in chosen for name in names}
+        done = [cases[number] for number, _, _ in chosen]
+    else:
+        done = cases[options.shard - 1 :: options.shards]
     sweep.run(device, done)
-    for only_ranks in (True, False):  # a few kernels serve other dtypes than their names say
-        for case in cases:
-            ranks = {rank(kernels[offset]) for offset in promised - sweep.launched(device)}
-            likely = helpers.DTYPES.index(case.dtype) in ranks if only_ranks else ranks
-            if likely and case not in done:
-                sweep.run(device, [case])
-                done.append(case)
     vg.empty_cache(device)  # and the buffers of large transfers: memory still held counts as leaked
     launched = sweep.launched(device)
-    missing = sorted(kernels[offset] for offset in promised - launched)
+    missing = sorted(promised - {templates[offset] for offset in launched})
     for name in missing:
         print(f"never launched: {name}")
     print(
         f"shard {options.shard}/{options.shards} on {device}: {len(done)} of {len(cases)} cases, "
-        f"{len(launched)} of {len(kernels)} kernels launched, "
-        f"{len(promised) - len(missing)} of {len(promised)} promised ones"
+        f"{len(launched)} of {len(kernels)} kernels launched"
     )
-    return 1 if missing or not promised else 0
+    return 1 if missing or not launched else 0
 
 
 if __name__ == "__main__":

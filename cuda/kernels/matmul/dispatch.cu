@@ -74,7 +74,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_FFMA_TMA, // copies of operands cost a part of the product that falls with m and n
      [](const Gemm &g) {
          const int least = has_rows_for_tma(g) ? 256 : 1700;
-         return smaller(g.m, g.n) >= least && g.k >= 256 && fill(g, 128, 256) >= 0.9;
+         return smaller(g.m, g.n) >= least && g.k >= 256 && fill(g, 128, 256) >= 0.8 &&
+                1.05 * fill(g, 128, 256) >= fill(g, 128, 128);
      }},
     {PVG_MATMUL_FFMA_128X128,
      [](const Gemm &g) { return smaller(g.m, g.n) >= 256 && fill(g, 128, 128) >= 0.8; }},

@@ -74,11 +74,12 @@ template <class T> __device__ __forceinline__ uint32_t pack_pair(float low, floa
     return word;
 }
 
-// 16 bytes of one row, the last of it element by element.
+// 16 bytes of one row, the last of it element by element. (The compiler may make several stores of
+// an assignment, but not of __stwb.)
 template <class T> __device__ __forceinline__ void store_vector(T *to, uint4 vector, int count) {
     constexpr int length = 16 / sizeof(T);
     if (count >= length) {
-        *reinterpret_cast<uint4 *>(to) = vector;
+        __stwb(reinterpret_cast<uint4 *>(to), vector);
         return;
     }
     const uint32_t words[4] = {vector.x, vector.y, vector.z, vector.w};
@@ -157,26 +158,18 @@ __device__ __forceinline__ float load_element(const void *from, int64_t index, b
     if (wide || sizeof(T) == 4) return static_cast<const float *>(from)[index];
     return static_cast<float>(static_cast<const T *>(from)[index]);
 }
-template <class T>
-__device__ __forceinline__ void store_element(void *to, int64_t index, float value, bool wide) {
-    if (wide || sizeof(T) == 4)
-        static_cast<float *>(to)[index] = value;
-    else
-        static_cast<T *>(to)[index] = T(value);
+__device__ __forceinline__ void store_four(float *to, float4 four) {
+    __stwb(reinterpret_cast<float4 *>(to), four);
 }
-template <class T>
-__device__ __forceinline__ void store_four(void *to, int64_t index, float4 four, bool wide) {
-    if (wide || sizeof(T) == 4) {
-        *reinterpret_cast<float4 *>(static_cast<float *>(to) + index) = four;
-    } else if constexpr (sizeof(T) == 2) {
-        *reinterpret_cast<uint2 *>(static_cast<T *>(to) + index) =
-            make_uint2(pack_pair<T>(four.x, four.y), pack_pair<T>(four.z, four.w));
-    }
+template <class T> __device__ __forceinline__ void store_four(T *to, float4 four) {
+    __stwb(reinterpret_cast<uint2 *>(to),
+           make_uint2(pack_pair<T>(four.x, four.y), pack_pair<T>(four.z, four.w)));
 }
 
 // The sums that a warp works on in shared memory at a time: 16 rows of 32 columns of c. Lanes work
-// on quads, four neighbouring columns of a row. The distance of rows is such that sums are left
-// with few bank conflicts.
+// on quads, four neighbouring places of a row. Places are columns, but of classes each warp of the
+// pair fills one half of every row: its sums of q and h, as in Order, are in place q + 8 h of that
+// half. By this and the distance of rows sums are left with few bank conflicts, classes with none.
 template <Order ORDER> struct Patch {
     static constexpr int rows = 16, quads = 8; // of a row
     static constexpr int pitch = ORDER == Order::rows ? 40 : 36;
@@ -187,32 +180,65 @@ template <Order ORDER> struct Patch {
     __device__ float4 *quad_at(int r, int quad) const {
         return reinterpret_cast<float4 *>(staging + r * pitch + quad * 4);
     }
+    // The column of this place of a row, from the patch's first.
+    __device__ static int column_at(int place) {
+        if (ORDER != Order::classes) return place;
+        return 4 * (place % 8) + 2 * (place / 16) + place / 8 % 2;
+    }
 };
 
-// What a warp has in its staging goes to `to`.
-template <class T, Order ORDER>
-__device__ __forceinline__ void store_staged(const Patch<ORDER> &patch, void *to,
-                                             const Destination &d) {
-    constexpr int quads = Patch<ORDER>::quads;
-    const int lane = threadIdx.x % 32, row = patch.row;
-    const uintptr_t four = d.wide || sizeof(T) == 4 ? 16 : 8; // bytes
-    if (reinterpret_cast<uintptr_t>(to) % four == 0 && d.ldc % 4 == 0 && patch.column + 31 < d.n) {
-        const int quad = lane % quads, column = patch.column + quad * 4;
-#pragma unroll 1
-        for (int r = lane / quads; r < patch.rows && row + r < d.m; r += 32 / quads)
-            store_four<T>(to, int64_t(row + r) * d.ldc + column, *patch.quad_at(r, quad), d.wide);
-        return;
-    }
-    __syncwarp(); // lanes have worked on quads, and now take neighbours
-    if (patch.column + lane < d.n) {
-#pragma unroll 4
-        for (int r = 0; r < patch.rows; r++) {
-            const float value = patch.staging[r * patch.pitch + lane];
-            if (row + r < d.m)
-                store_element<T>(to, int64_t(row + r) * d.ldc + patch.column + lane, value, d.wide);
-        }
+// A patch goes to c, of which `to` is the patch's first element, as far as there are rows and
+// columns. All loads come before the first store. By quads, where these are neighbours in c too:
+template <class E, Order ORDER>
+__device__ __forceinline__ void store_quads(const Patch<ORDER> &patch, E *to, int64_t ldc,
+                                            int rows) {
+    constexpr int quads = Patch<ORDER>::quads, step = 32 / quads, steps = Patch<ORDER>::rows / step;
+    const int lane = threadIdx.x % 32, first = lane / quads, quad = lane % quads;
+    float4 four[steps];
+#pragma unroll
+    for (int i = 0; i < steps; i++) four[i] = *patch.quad_at(first + i * step, quad);
+    to += first * ldc + quad * 4;
+#pragma unroll
+    for (int i = 0; i < steps; i++, to += step * ldc)
+        if (first + i * step < rows) store_four(to, four[i]);
+}
+
+// By elements, where rows are at any address: a lane has one place of every row.
+template <class E, Order ORDER>
+__device__ __forceinline__ void store_elements(const Patch<ORDER> &patch, E *to, int64_t ldc,
+                                               int rows, int columns) {
+    const int lane = threadIdx.x % 32, column = patch.column_at(lane);
+    __syncwarp(); // lanes have worked on quads
+    if (column < columns) {
+        E elements[Patch<ORDER>::rows];
+#pragma unroll
+        for (int r = 0; r < patch.rows; r++) elements[r] = E(patch.staging[r * patch.pitch + lane]);
+        to += column;
+#pragma unroll
+        for (int r = 0; r < patch.rows; r++, to += ldc)
+            if (r < rows) *to = elements[r];
     }
     __syncwarp();
+}
+
+// `c`: where c begins, or the preactivation.
+template <class E, Order ORDER>
+__device__ __forceinline__ void store_patch(const Patch<ORDER> &patch, E *c, const Destination &d) {
+    const bool aligned = reinterpret_cast<uintptr_t>(c) % (4 * sizeof(E)) == 0 && d.ldc % 4 == 0;
+    const int rows = d.m - patch.row, columns = d.n - patch.column;
+    E *const to = c + patch.row * d.ldc + patch.column;
+    if (ORDER != Order::classes && aligned && columns >= 32)
+        store_quads(patch, to, d.ldc, rows);
+    else
+        store_elements(patch, to, d.ldc, rows, columns);
+}
+template <class T, Order ORDER>
+__device__ __forceinline__ void store_staged(const Patch<ORDER> &patch, void *c,
+                                             const Destination &d) {
+    if (d.wide || sizeof(T) == 4)
+        store_patch(patch, static_cast<float *>(c), d);
+    else
+        store_patch(patch, static_cast<T *>(c), d);
 }
 
 // Bias and activation, in place.
@@ -223,7 +249,7 @@ __device__ __forceinline__ void add_bias(const Patch<ORDER> &patch, const Destin
     float bias[4];
 #pragma unroll
     for (int e = 0; e < 4; e++) {
-        const int64_t column = patch.column + quad * 4 + e;
+        const int64_t column = patch.column + patch.column_at(quad * 4 + e);
         bias[e] = column < d.n ? load_element<T>(d.bias, column * d.bias_stride, d.wide) : 0.0f;
     }
 #pragma unroll
@@ -273,11 +299,23 @@ __device__ __forceinline__ void stage_sums(const float *sums, float *staging) {
             float *const to = staging + (i * 8 + c * 2) * pitch + odd * 8 + q / 4 * 16 + q % 4;
             to[0] = s[0], to[pitch] = s[1], to[4] = s[2], to[pitch + 4] = s[3];
         } else {
-            float *const to = staging + (i * 8 + c * 2) * pitch + q * 4 + odd * 2;
-            *reinterpret_cast<float2 *>(to) = make_float2(s[0], s[2]);
-            *reinterpret_cast<float2 *>(to + pitch) = make_float2(s[1], s[3]);
+            float *const to = staging + (i * 8 + c * 2) * pitch + odd * 16 + q;
+            to[0] = s[0], to[pitch] = s[1], to[8] = s[2], to[pitch + 8] = s[3];
         }
     }
+}
+
+// The sums of one of COUNT parts, the first of which is number FIRST. It is found by halving: of a
+// list of conditions the compiler makes one sequence of all stores, each with its predicate.
+template <Order ORDER, int FIRST, int COUNT, int SUMS>
+__device__ __forceinline__ void stage_part(const float (&sums)[SUMS], int part, float *staging) {
+    constexpr int half = COUNT / 2;
+    if constexpr (COUNT == 1)
+        stage_sums<ORDER>(sums + FIRST * 16, staging);
+    else if (part < FIRST + half)
+        stage_part<ORDER, FIRST, half>(sums, part, staging);
+    else
+        stage_part<ORDER, FIRST + half, COUNT - half>(sums, part, staging);
 }
 
 // `row` and `column`: where the sums of the warp, or of the pair, begin in c. `staging`: that of
@@ -306,9 +344,7 @@ store_through_shared(const float (&sums)[N / 2], char *c, char *preactivation, c
     for (int part = 0; part < N / 32; part++) {
         if (column >= d.n || row >= d.m) break;
         sync(); // the part before has been stored
-#pragma unroll
-        for (int p = 0; p < N / 32; p++)
-            if (p == part) stage_sums<ORDER>(sums + p * 16, staging);
+        stage_part<ORDER, 0, N / 32>(sums, part, staging);
         sync();
         if (d.bias) add_bias<T>(patch, d);
         if (preactivation) store_staged<T>(patch, preactivation, d);
