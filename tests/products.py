@@ -1,4 +1,9 @@
-"""Operands and checks of products, for tests that force one kernel after another."""
+"""Cases, operands and checks of products, for tests that force one kernel after another.
+
+Memory that is freed is handed out again, often with an earlier result of the same product in it. So
+results that are compared go to memory that was poisoned before (`multiply`, `layer`): what a kernel
+does not write is not a number then.
+"""
 
 import contextlib
 
@@ -9,6 +14,29 @@ import pytest
 from helpers import put
 
 import pyvecgpu as vg
+from pyvecgpu.native.abi import Counter
+
+PARAMETERS = ("kernel", "dtype", "precision")
+
+
+def cases_without(*kernels):
+    """The CASES of all other kernels, with ids."""
+    chosen = [case for case in library_choice.CASES if case[0] not in kernels]
+    return [pytest.param(*case, id="-".join(part for part in case if part)) for case in chosen]
+
+
+EVERY_CASE = cases_without()
+
+
+def size_for(device, kernel, sizes, most):
+    """(m, n, k) of a kernel in `sizes`, or those of "others"; on the simulated card `most`."""
+    chosen = sizes.get(kernel, sizes["others"])
+    if device != "sim":
+        return chosen
+    return tuple(min(length, limit) for length, limit in zip(chosen, most, strict=True))
+
+
+# ---- Products ------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -20,6 +48,28 @@ def forced(device, kernel):
         yield
 
 
+def multiply(x, y, precision=None):
+    """x @ y, in poisoned memory."""
+    shape = np.broadcast_shapes(x.shape[:-2], y.shape[:-2]) + x.shape[-2:-1]
+    shape += y.shape[-1:] if y.ndim > 1 else ()
+    out = poisoned(x.device, shape, str(x.dtype))
+    return vg.matmul(x, y, precision=precision, out=out)
+
+
+def layer(x, weight, bias, activation, **options):
+    """A dense layer, in poisoned memory; a preactivation, if asked for, is in memory of its own."""
+    out = poisoned(x.device, (*x.shape[:-1], weight.shape[0]), str(x.dtype))
+    return vg.nn.functional.dense(x, weight, bias, activation, out=out, **options)
+
+
+def launches(device):
+    """How many kernels have been launched."""
+    return vg.Device(device).backend.counter(Counter.COUNT_LAUNCHES)
+
+
+# ---- Operands ------------------------------------------------------------------------------------
+
+
 def halves(values, dtype):
     """float64 values rounded to the dtype once, as float64."""
     return helpers.rounded(
@@ -28,9 +78,13 @@ def halves(values, dtype):
 
 
 def integers(rng, shape, dtype):
-    """Integers that every precision holds exactly; few ones, so that sums stay small in 16 bit."""
-    top = 2 if dtype in ("float16", "bfloat16") else 5
-    values = rng.integers(1 - top, top, shape).astype(np.float64)
+    """Integers that every precision holds exactly; few ones, so that sums stay small in 16 bit.
+
+    Of uint8, 0 to 3: sums of 28 products do not wrap.
+    """
+    top = {"float16": 2, "bfloat16": 2, "uint8": 4}.get(dtype, 5)
+    lowest = 0 if dtype == "uint8" else 1 - top
+    values = rng.integers(lowest, top, shape).astype(np.float64)
     if values.size:
         values.flat[rng.integers(values.size)] = 1
     return values
@@ -44,9 +98,11 @@ def place(device, values, dtype, trans=False, offset=0, gap=0):
     stored = values.swapaxes(-1, -2) if trans else values
     rows, columns = stored.shape[-2:]
     batch = stored.shape[:-2]
-    room = np.full((*batch, rows, columns + gap), np.nan)
-    room[..., :columns] = stored
-    flat = np.concatenate([np.full(offset, np.nan), room.ravel()])
+    room = stored
+    if gap:
+        room = np.full((*batch, rows, columns + gap), np.nan)
+        room[..., :columns] = stored
+    flat = np.concatenate([np.full(offset, np.nan), room.ravel()]) if offset else room.ravel()
     with np.errstate(invalid="ignore"):
         memory = vg.astype(
             put(device, flat.astype(np.float32 if dtype != "float64" else float)),
@@ -57,7 +113,12 @@ def place(device, values, dtype, trans=False, offset=0, gap=0):
 
 
 def poisoned(device, shape, dtype):
-    return vg.full(shape, float("nan"), dtype=getattr(vg, dtype), device=device)
+    """NaN; of uint8, the largest number."""
+    value = 255 if dtype == "uint8" else float("nan")
+    return vg.full(shape, value, dtype=getattr(vg, dtype), device=device)
+
+
+# ---- Checks --------------------------------------------------------------------------------------
 
 
 def values_of(array):
@@ -73,3 +134,15 @@ def check_same(result, expected):
         f"{wrong.sum()} of {wrong.size} wrong, first at {np.argwhere(wrong)[0]}: "
         f"{result[wrong][0]}, not {expected[wrong][0]}"
     )
+
+
+def check_bits(result, expected, message=""):
+    """The same numbers, bit for bit; poison on both sides is none."""
+    assert np.isfinite(values_of(result)).all(), f"not finite {message}"
+    assert helpers.bits(result) == helpers.bits(expected), f"other bits {message}"
+
+
+def check_within(result, expected, tolerance, message=""):
+    """|result - expected| <= tolerance, of float64 ndarrays."""
+    error = np.abs(result - expected)
+    assert np.all(error <= tolerance), f"{np.max(error / tolerance)} of the tolerance {message}"

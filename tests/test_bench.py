@@ -2,10 +2,13 @@
 
 import json
 import math
+import re
 import types
 
+import helpers
 import numpy as np
 import pytest
+from helpers import put
 
 import pyvecgpu as vg
 from pyvecgpu import __main__ as command
@@ -142,6 +145,93 @@ def test_a_wrong_peer_is_told(capsys):
     assert "| torch " in bench.rate_line(row, results)
 
 
+def test_what_a_graph_leaves_is_checked():
+    """Of a replay that does nothing: the result of an earlier call does not stand in for it."""
+
+    class Replayed(libraries.PyvecgpuOnCpu):
+        def __init__(self, work_again):
+            super().__init__(vg.Device("cpu"))
+            self.work_again = work_again
+
+        def recorded(self, work):
+            return (work if self.work_again else lambda: None), True
+
+    row = matmul.product("ieee", (8, 9, 10))  # more sets than calls in a turn
+    for work_again in (True, False):
+        library = [Replayed(work_again)]
+        effort = timing.Effort(rounds=2, graphs=True, cache_bytes=4500, batch_seconds=0.0)
+        result = timing.measure(row, library, timing.pool_for([row]), effort)["pyvecgpu"]
+        assert result.wrong is not work_again and math.isnan(result.error) is not work_again
+
+
+def cut_off(k, bits):
+    """Return a call that adds k products, 16 at a time, and cuts each sum off at so many bits."""
+
+    def call(vg, a, b, out):
+        a, b = (x.numpy().astype(np.float64) for x in (a, b))
+        total = np.zeros((a.shape[0], b.shape[1]))
+        for at in range(0, k, 16):
+            fraction, exponent = np.frexp(total + a[:, at : at + 16] @ b[at : at + 16])
+            total = np.ldexp(np.trunc(fraction * 2.0**bits), exponent - bits)
+        out[...] = vg.asarray(total.astype(np.float32), device="cpu")
+        return out
+
+    return call
+
+
+def rounded_to(bits, trunc):
+    """Return a call whose operands are rounded to so many bits, or cut off."""
+
+    def shorten(x):
+        fraction, exponent = np.frexp(x.numpy().astype(np.float64))
+        return np.ldexp((np.trunc if trunc else np.rint)(fraction * 2.0**bits), exponent - bits)
+
+    def call(vg, a, b, out):
+        product = shorten(a) @ shorten(b)
+        out[...] = vg.asarray(product.astype(np.float32), device="cpu")
+        return out
+
+    return call
+
+
+# (precision, k, a call, whether it is wrong)
+LIMITS = {
+    "float32 by promoted sums": ("float32", 4096, cut_off(4096, 40), False),
+    "float32 as tensor cores add": ("float32", 4096, cut_off(4096, 24), True),
+    "a shorter one": ("float32", 1024, cut_off(1024, 24), True),
+    "fast32 as tensor cores add": ("fast32", 4096, cut_off(4096, 24), True),
+    "ieee as tensor cores add": ("ieee", 4096, cut_off(4096, 24), True),
+    "tf32": ("tf32", 512, rounded_to(11, False), False),
+    "tf32, cut off": ("tf32", 512, rounded_to(11, True), True),
+    "tf32 for float32": ("float32", 512, rounded_to(11, False), True),
+}
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_limits_of_errors(case):
+    precision, k, call, wrong = LIMITS[case]
+    row = matmul.product(precision, (48, 48, k))
+    row.calls = {"pyvecgpu": call}
+    library, effort = [libraries.PyvecgpuOnCpu(vg.Device("cpu"))], timing.Effort(rounds=1)
+    result = timing.measure(row, library, timing.pool_for([row]), effort)["pyvecgpu"]
+    assert result.wrong is wrong, (result.error, row.error_allowed)
+
+
+def test_limits_follow_from_rounding():
+    """One addition after another errs as reckoned; "ieee" may by twice that of its chains."""
+    random = np.random.default_rng(1)
+    for k in (16, 255, 1024):
+        a, b = random.standard_normal((2, 40, k), np.float32)
+        total = np.zeros((40, 40), np.float32)
+        for i in range(k):
+            product = np.multiply.outer(a[:, i].astype(np.float64), b[:, i])
+            total = (total + product).astype(np.float32)
+        error = timing.relative_error(total, a.astype(np.float64) @ b.T)
+        assert abs(error / matmul.chain_error(k, 24) - 1) <= 0.1
+        chains = 1 if k < 256 else 2
+        assert matmul.error_allowed("ieee", k) <= 2.2 * error / math.sqrt(chains)
+
+
 def test_a_wrong_call_is_told(capsys, monkeypatch):
     one = np.ones(1, np.float32)
     row = overhead.Call("a + b", [one, one], overhead.numpy_way(lambda m, a, b: a - b), np.add)
@@ -199,6 +289,16 @@ def test_full_sizes_are_those_of_the_goals():
     assert {goal.row for goal in transfers.GOALS} <= {row.name for row in transfers.rows("full")}
 
 
+@pytest.mark.devices("sim", "cuda")
+def test_batches_run_as_ieee_as_their_names_say(device, rng):
+    for _, n in matmul.SIZES["full"]["batches"]:
+        if device == "sim" and n > 64:
+            continue
+        a, b = (put(device, rng.standard_normal((2, n, n)).astype(np.float32)) for _ in range(2))
+        ieee = vg.matmul(a, b, precision="ieee")
+        assert helpers.bits(vg.matmul(a, b)) == helpers.bits(ieee)
+
+
 def result(seconds):
     return timing.Result(seconds, seconds, seconds, 1, 0.0)
 
@@ -209,6 +309,10 @@ def test_goals():
         verdict = goal.judge({"add": {"pyvecgpu": result(ours), "torch": result(1.0)}})
         assert verdict.met is met and abs(verdict.measured - 1 / ours) <= 1e-12
         assert verdict.sentence().endswith("met" if met else "NOT met")
+    aim = goals.Ratio("add", "torch", 0.97, aim=True)
+    verdict = aim.judge({"add": {"pyvecgpu": result(1.04), "torch": result(1.0)}})
+    assert verdict.aim and not verdict.met and "add: aim, at least 0.97x" in verdict.sentence()
+    assert aim.judge({}).aim and not goal.judge({}).aim
     beyond = goals.Beyond("a + b", overhead.BARE, 2.5)
     for ours, met in ((5e-6, True), (5.7e-6, False)):
         table = {"a + b": {"pyvecgpu": result(ours), overhead.BARE: result(3e-6)}}
@@ -267,6 +371,10 @@ def test_report(capsys, tmp_path, monkeypatch):
     ladder = tmp_path / report.LADDER
     ladder.parent.mkdir(parents=True)
     ladder.write_text(f"{report.LADDER_BEGIN}\n{report.LADDER_END}")
+    products = tmp_path / report.PRODUCTS
+    products.write_text(f"{report.PRODUCTS_BEGIN}\n{report.PRODUCTS_END}")
+    quick = [row.name for row in matmul.rows("quick")]
+    monkeypatch.setattr(report, "FRONT", quick[:3])
     monkeypatch.chdir(tmp_path)
     assert report.main(["--check"]) == 1 and "out of date" in capsys.readouterr().err
     assert report.main([]) == 0 and report.NONE in readme.read_text()
@@ -278,9 +386,25 @@ def test_report(capsys, tmp_path, monkeypatch):
     text = readme.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
     assert "**Products of shapes drawn at random**" in text and "float16, geometric mean" in text
-    tables = [module.rows("quick") for module in (streaming, matmul, transfers)]
+    tables = [module.rows("quick") for module in (streaming, transfers)]
     for row in sum(tables, overhead.rows()):
         assert f"\n| {row.name} | " in text
+    check_products(text, products.read_text(), quick)
     readme.write_text("no markers")
     with pytest.raises(ValueError, match="lacks the markers"):
         report.main([])
+
+
+def check_products(front, page, names):
+    """The front page has the first three rows and what is not met, the page all rows and goals."""
+    for name in names:
+        line = rf"^\| {re.escape(name)} \| [0-9.e+-]+ [GT]FLOP/s \| [0-9]\.[0-9]e[+-][0-9]+ \|$"
+        assert re.search(line, page, re.MULTILINE), name
+        assert bool(re.search(line, front, re.MULTILINE)) is (name in names[:3]), name
+    required = [goal for goal in matmul.GOALS if not goal.aim]
+    assert len(required) < len(matmul.GOALS)
+    assert f"All {len(names)} rows are in" in front
+    assert f"0 of {len(required)} goals are met; the others:" in front
+    for goal in matmul.GOALS:
+        line = f"\n- {goal.judge({}).sentence()}\n"
+        assert line in page and (line in front) is not goal.aim

@@ -148,6 +148,7 @@ def test_report_writes_the_pages(tmp_path, monkeypatch, capsys):
     pages.mkdir()
     marks = (report.BEGIN, report.END, report.ARTICLE_BEGIN, report.ARTICLE_END)
     (tmp_path / "README.md").write_text("\n".join(marks))
+    (tmp_path / report.PRODUCTS).write_text(f"{report.PRODUCTS_BEGIN}\n{report.PRODUCTS_END}")
     (tmp_path / report.LADDER).parent.mkdir(parents=True)
     (tmp_path / report.LADDER).write_text(f"{report.LADDER_BEGIN}\n{report.LADDER_END}")
     blocks = [line for device in lesson_pages.DEVICES for line in lesson_pages.markers(device)]

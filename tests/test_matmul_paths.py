@@ -4,15 +4,54 @@ test_matmul_kernels.py asks the same of all kernels; here are the ways inside of
 where they are or from a copy, blocks in pairs, k in halves, slices in sequence.
 """
 
+import itertools
+
 import helpers
 import numpy as np
 import pytest
-from products import check_same, forced, halves, integers, place, poisoned, values_of
+from helpers import put
+from products import (
+    check_bits,
+    check_same,
+    forced,
+    halves,
+    integers,
+    launches,
+    layer,
+    multiply,
+    place,
+    poisoned,
+    values_of,
+)
 
 import pyvecgpu as vg
-from pyvecgpu.native.abi import Counter
 
-F = vg.nn.functional
+
+def emulated(device):
+    """Launches of the kernel that multiplies float32 from 16-bit pieces."""
+    return sum(one.launches for one in vg.launch_log(device) if "emulated_kernel" in one.kernel)
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize(("m", "n", "k"), [(1024,) * 3, (1030, 1040, 1024), (2048,) * 3])
+@pytest.mark.parametrize(("precision", "kernel"), [("float32", "bf16x6"), ("fast32", "fp16x3")])
+def test_large_products_of_float32_are_by_tensor_cores(device, rng, precision, kernel, m, n, k):
+    """Without being told to, without a wait of the host; not those of "ieee", nor small ones."""
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    x, y = put(device, a), put(device, b)
+    with forced(device, kernel):
+        expected = multiply(x, y, precision)
+    before, counts = emulated(device), vg.counters(device)
+    result = multiply(x, y, precision)
+    later = vg.counters(device)
+    assert emulated(device) == before + 1
+    assert all(later[name] == counts[name] for name in ("waits", "copies_to_host"))
+    check_bits(result, expected)
+    ieee, small = multiply(x, y, "ieee"), multiply(x[:500, :500], y[:500, :500], precision)
+    assert emulated(device) == before + 1
+    assert helpers.bits(ieee) != helpers.bits(result)
+    check_bits(small, multiply(x[:500, :500], y[:500, :500], "ieee"))
+
 
 # Tiles of 64, 128 and 256 rows of c, and so many of them that an unaligned b is copied after all.
 CLASSES = [(300, 257, 68), (2000, 1023, 65), (2049, 2049, 65), (3000, 130, 40)]
@@ -34,15 +73,15 @@ def test_tf32_of_a_b_whose_rows_begin_anywhere(device, rng, m, n, k):
         z = place(device, bias, "float32")[0]
         for offset, gap in ((0, 1), (1, 0), (2, 3), (3, 2), (1, 1)):
             both = place(device, b, "float32", offset=offset, gap=gap)
-            check_same(vg.matmul(x, both, precision="tf32"), expected)
+            check_same(multiply(x, both, "tf32"), expected)
             y = place(device, b[0], "float32", offset=offset, gap=gap)
             memory = poisoned(device, (m, n + 4), "float32")
             vg.matmul(x, y, precision="tf32", out=memory[:, offset : offset + n])
             check_same(memory[:, offset : offset + n], expected[0])
             left = values_of(memory)
             assert np.isnan(left[:, :offset]).all() and np.isnan(left[:, offset + n :]).all()
-            layer = F.dense(x, vg.permute_dims(y, (1, 0)), z, "relu", precision="tf32")
-            check_same(layer, np.maximum(expected[0] + bias, 0))
+            result = layer(x, y.T, z, "relu", precision="tf32")
+            check_same(result, np.maximum(expected[0] + bias, 0))
 
 
 @pytest.mark.devices("cuda")
@@ -50,13 +89,12 @@ def test_tf32_of_a_b_whose_rows_begin_anywhere(device, rng, m, n, k):
 def test_products_in_parts_have_the_bits_of_whole_ones(device, rng, m, n, k):
     """Items of a batch are never made in parts, a product alone here is: copy, product, copy ..."""
     a, b = rng.standard_normal((m, k)), rng.standard_normal((2, k, n))
-    backend = vg.Device(device).backend
     with forced(device, "tensor"):
         x, y = place(device, a, "float32", gap=1), place(device, b, "float32")
-        before = backend.counter(Counter.COUNT_LAUNCHES)
+        before = launches(device)
         alone = vg.matmul(x, y[0], precision="tf32")
-        assert backend.counter(Counter.COUNT_LAUNCHES) - before >= 4
-        assert helpers.bits(alone) == helpers.bits(vg.matmul(x, y, precision="tf32")[0])
+        assert launches(device) - before >= 4
+        check_bits(alone, multiply(x, y, "tf32")[0])
 
 
 @pytest.mark.devices("cuda")
@@ -67,15 +105,14 @@ def test_alignment_does_not_change_the_bits(device, rng, gap):
     a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
     for dtype, precision in (("float32", "tf32"), ("bfloat16", None), ("float16", None)):
         with forced(device, "tensor"):
-            results = [
-                vg.matmul(
-                    place(device, a, dtype, gap=of_a),
-                    place(device, b, dtype, gap=of_b),
-                    precision=precision,
+            first, *others = [
+                multiply(
+                    place(device, a, dtype, gap=of_a), place(device, b, dtype, gap=of_b), precision
                 )
                 for of_a, of_b in ((0, 0), (gap, 0), (0, gap), (gap, gap))
             ]
-        assert len({helpers.bits(result) for result in results}) == 1, dtype
+        for result in others:
+            check_bits(result, first, dtype)
 
 
 @pytest.mark.devices("cuda")
@@ -88,14 +125,14 @@ def test_pairs_of_blocks_with_wide_tiles(device, rng, dtype, m, n, k):
     with forced(device, "tensor"):
         for gap in (0, 1):
             x, y = place(device, a, dtype), place(device, b, dtype, gap=gap)
-            check_same(vg.matmul(x, y), expected)
-            check_same(vg.matmul(x[0], y), expected[0])
-            check_same(vg.matmul(x[:3], y), expected[:3])
+            check_same(multiply(x, y), expected)
+            check_same(multiply(x[0], y), expected[0])
+            check_same(multiply(x[:3], y), expected[:3])
 
 
-@pytest.mark.devices("cuda")
-@pytest.mark.parametrize("k", [511, 512, 513, 575, 576, 600])
-@pytest.mark.parametrize("kernel", ["ffma_128x128", "ffma_tma"])
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("k", [255, 256, 257, 319, 320, 600])
+@pytest.mark.parametrize("kernel", ["tiled", "ffma_128x128", "ffma_tma"])
 def test_halves_of_k(device, rng, kernel, k):
     """The first half's sums wait in c: for any place of c, with an epilogue, and in a batch."""
     m, n = 131, 259
@@ -111,9 +148,24 @@ def test_halves_of_k(device, rng, kernel, k):
             check_same(memory[:, :, first : first + n], expected)
             left = values_of(memory)
             assert np.isnan(left[..., :first]).all() and np.isnan(left[..., first + n :]).all()
-        layer, before = F.dense(x[0], weight, z, "relu", precision="ieee", with_preactivation=True)
+        y, before = layer(x[0], weight, z, "relu", precision="ieee", with_preactivation=True)
         check_same(before, expected[0] + bias)
-        check_same(layer, np.maximum(expected[0] + bias, 0))
+        check_same(y, np.maximum(expected[0] + bias, 0))
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize("k", [200, 255, 256, 300, 1000])
+def test_kernels_without_slices_have_the_same_bits(device, rng, k):
+    """So the layout of the operands may choose between them."""
+    a, b = rng.standard_normal((300, k)), rng.standard_normal((k, 260))
+    results = []
+    for kernel in ("tiled", "ffma_128x128", "ffma_tma"):
+        for trans_a, trans_b in itertools.product((False, True), repeat=2):
+            x, y = place(device, a, "float32", trans_a), place(device, b, "float32", trans_b)
+            with forced(device, kernel):
+                results.append(multiply(x, y, "ieee"))
+    for result in results[1:]:
+        check_bits(result, results[0])
 
 
 # (items, m, n, k): k of whole and partial groups, of splits, and shorter than the slices.
@@ -132,7 +184,6 @@ def test_slices_in_sequence_have_the_bits_of_slices_side_by_side(
     a, b = rng.standard_normal((items, m, k)), rng.standard_normal((items, k, n))
     with forced(device, "ffma_64x32"):
         x, y = place(device, a, "float32", trans[0]), place(device, b, "float32", trans[1])
-        batch = vg.matmul(x, y, precision="ieee")
+        batch = multiply(x, y, "ieee")
         for i in (0, items // 2, items - 1):
-            alone = vg.matmul(x[i], y[i], precision="ieee")
-            assert helpers.bits(batch[i]) == helpers.bits(alone)
+            check_bits(batch[i], multiply(x[i], y[i], "ieee"))

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 
 @dataclass
 class Verdict:
-    """A goal in words, what was measured (None: not measured), and whether the goal is met."""
+    """A goal in words, what was measured (None: not measured), and whether the goal is met.
+
+    aim: it is what we would like to have, not what has to be.
+    """
 
     goal: str
     measured: float | None
     unit: str
     met: bool | None
+    aim: bool = False
 
     def sentence(self):
         if self.measured is None:
@@ -24,20 +28,21 @@ class Verdict:
 
 @dataclass
 class Ratio:
-    """pyvecgpu does a row's work at `least` times the rate of a peer."""
+    """pyvecgpu does a row's work at `least` times the rate of a peer; aim: as in a Verdict."""
 
     row: str
     peer: str
     least: float
+    aim: bool = False
 
     def judge(self, table):
         """Return the Verdict for a table: {row's name: {library's name: Result}}."""
-        goal = f"{self.row}: at least {self.least:g}x {self.peer}"
+        goal = f"{self.row}: {'aim, ' if self.aim else ''}at least {self.least:g}x {self.peer}"
         results = table.get(self.row, {})
         if self.peer not in results or "pyvecgpu" not in results:
-            return Verdict(goal, None, "x", None)
+            return Verdict(goal, None, "x", None, self.aim)
         ratio = results[self.peer].seconds / results["pyvecgpu"].seconds
-        return Verdict(goal, float(ratio), "x", bool(ratio >= self.least))
+        return Verdict(goal, float(ratio), "x", bool(ratio >= self.least), self.aim)
 
 
 @dataclass

@@ -14,7 +14,7 @@ import numpy as np
 import pyvecgpu as vg
 
 from ..native.abi import LessonKernel, MatmulKernel, Option
-from .matmul import FORMATS
+from .matmul import DTYPES, error_allowed
 from .timing import Row
 
 SIZE = {"full": 4096, "cpu": 256, "quick": 32}
@@ -28,7 +28,7 @@ class Step:
     name: str
     file: str
     kernel: LessonKernel | MatmulKernel
-    format: str = "ieee"  # a key of FORMATS
+    format: str = "ieee"  # a key of DTYPES
 
 
 LESSON = "cuda/lessons/11_matrix_product.cu"
@@ -57,7 +57,7 @@ def rows(size):
 
 
 def row(step, n):
-    dtype, error_allowed = FORMATS[step.format]
+    dtype = DTYPES[step.format]
     return Row(
         name=step.name,
         work=2 * n**3,
@@ -66,7 +66,7 @@ def row(step, n):
         out=((n, n), dtype),
         calls={"pyvecgpu": by_lesson(step) if type(step.kernel) is LessonKernel else forced(step)},
         expected=lambda a, b: a.astype(np.float64) @ b.astype(np.float64),
-        error_allowed=error_allowed,
+        error_allowed=error_allowed(step.format, n),
         note=step.file,
         able=functools.partial(is_able, step),
     )
@@ -119,8 +119,7 @@ def is_able(step, device):
     """Whether the device has the step's kernel."""
     if device.type == "cpu" or type(step.kernel) is LessonKernel:
         return device.type != "cpu"
-    dtype, _ = FORMATS[step.format]
-    ones = [vg.ones((32, 32), dtype=dtype, device=device) for _ in range(3)]
+    ones = [vg.ones((32, 32), dtype=DTYPES[step.format], device=device) for _ in range(3)]
     try:
         forced(step)(vg, *ones)
     except ValueError:

@@ -2,9 +2,10 @@
 
 Run in the folder of the repository. The text between the markers in README.md is replaced by what
 the files say that `bench --json` wrote: tables, and from `bench article` its pictures, which lie in
-a folder named after the file. The pages in docs/lessons get what the lessons printed
-(lesson_pages.py), the README of the products its table of steps. With --check it is only compared,
-and the exit code is 1 if it is out of date. No figure there is typed by hand.
+a folder named after the file. Of the products README.md has some rows, docs/benchmarks.md all. The
+pages in docs/lessons get what the lessons printed (lesson_pages.py), the README of the products its
+table of steps. With --check it is only compared, and the exit code is 1 if it is out of date. No
+figure there is typed by hand.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from . import lesson_pages
 from .article.summary import ADDITION, PRODUCT
+from .matmul import FRONT
 from .overhead import IMPORT_ROW
 from .timing import rate_text
 
@@ -22,6 +24,9 @@ END = "<!-- measured: end -->"
 ARTICLE_BEGIN = "<!-- article: begin, written by python -m pyvecgpu.bench.report -->"
 ARTICLE_END = "<!-- article: end -->"
 PICTURES = {"vector-addition": ADDITION, "matrix-product": PRODUCT}
+PRODUCTS = Path("docs/benchmarks.md")
+PRODUCTS_BEGIN = "<!-- products: begin, written by python -m pyvecgpu.bench.report -->"
+PRODUCTS_END = "<!-- products: end -->"
 LADDER = Path("cuda/kernels/matmul/README.md")
 LADDER_BEGIN = "<!-- ladder: begin, written by python -m pyvecgpu.bench.report -->"
 LADDER_END = "<!-- ladder: end -->"
@@ -47,6 +52,16 @@ def render(reports):
     """Return the tables, which go between BEGIN and END."""
     sections = [section(report) for report in reports.values() if report["benchmark"] in TITLES]
     return "\n\n".join(sections) if sections else NONE
+
+
+def render_products(reports):
+    """Return all rows and goals of bench matmul, between PRODUCTS_BEGIN and PRODUCTS_END."""
+    parts = [
+        "\n".join([*heading(report), *table(report, report["rows"]), "", *goal_lines(report)])
+        for report in reports.values()
+        if report["benchmark"] == "matmul"
+    ]
+    return "\n\n".join(parts) if parts else NONE
 
 
 def render_article(reports):
@@ -91,19 +106,44 @@ def with_numpy(report):
 
 def section(report):
     """Return one report as a heading, a line about the machine, a table and the goals."""
-    overhead = report["benchmark"] == "overhead"
-    names = list(dict.fromkeys(name for row in report["rows"] for name in row["results"]))
-    lines = [f"**{TITLES[report['benchmark']]}** ({about(report)})", ""]
-    goals = [f"- {sentence(goal)}" for goal in report["goals"]]
     if report["benchmark"] == "shapes":  # the means say it; the rows are in the file
-        return "\n".join(lines + goals)
-    lines.append("| " + " | ".join(["", *names]) + " |")
-    lines.append("|---" * (len(names) + 1) + "|")
-    for row in report["rows"]:
-        cell = time_cell if overhead else rate_cell
-        cells = [cell(row, name) if name in row["results"] else "" for name in names]
+        return "\n".join([*heading(report), *goal_lines(report)])
+    if report["benchmark"] == "matmul":
+        rows = [row for row in report["rows"] if row["name"] in FRONT]
+        return "\n".join([*heading(report), *table(report, rows), "", *missed_goals(report)])
+    lines = [*heading(report), *table(report, report["rows"]), "", *goal_lines(report)]
+    return "\n".join(lines)
+
+
+def heading(report):
+    return [f"**{TITLES[report['benchmark']]}** ({about(report)})", ""]
+
+
+def goal_lines(report):
+    return [f"- {sentence(goal)}" for goal in report["goals"]]
+
+
+def missed_goals(report):
+    """Return how many goals are met, and a line for each of the others; aims do not count."""
+    goals = [goal for goal in report["goals"] if not goal.get("aim")]
+    missed = [f"- {sentence(goal)}" for goal in goals if not goal["met"]]
+    met = f"{len(goals) - len(missed)} of {len(goals)} goals are met"
+    text = f"All {len(report['rows'])} rows are in [{PRODUCTS}]({PRODUCTS}). {met}"
+    return [f"{text}; the others:", "", *missed] if missed else [f"{text}."]
+
+
+def table(report, rows):
+    """Return the lines of a table: a column for each library, for products one for its errors."""
+    names = list(dict.fromkeys(name for row in report["rows"] for name in row["results"]))
+    cell, heads, empty = CELLS.get(report["benchmark"], rate_cell), names, ""
+    if cell is product_cells:
+        heads, empty = [f"{name} | error" for name in names], " | "
+    lines = ["| " + " | ".join(["", *heads]) + " |"]
+    lines.append("|---" * (lines[0].count("|") - 1) + "|")
+    for row in rows:
+        cells = [cell(row, name) if name in row["results"] else empty for name in names]
         lines.append("| " + " | ".join([row["name"], *cells]) + " |")
-    return "\n".join([*lines, "", *goals])
+    return lines
 
 
 def about(report):
@@ -120,10 +160,18 @@ def rate_cell(row, name):
     return text if name == "pyvecgpu" else f"{text} ({result['seconds'] / ours['seconds']:.2f}x)"
 
 
+def product_cells(row, name):
+    """Return a rate and, in a cell of its own, the error."""
+    return f"{rate_cell(row, name)} | {row['results'][name]['error']:.1e}"
+
+
 def time_cell(row, name):
     """Return the time of a call in us, or of an import in ms."""
     seconds = row["results"][name]["seconds"]
     return f"{seconds * 1e3:.0f} ms" if row["name"] == IMPORT_ROW else f"{seconds * 1e6:.2f} us"
+
+
+CELLS = {"matmul": product_cells, "overhead": time_cell}
 
 
 def sentence(goal):
@@ -147,6 +195,8 @@ def blocks_of(path, reports):
     """Return (first marker, last marker, block) for each block of a README or a lesson's page."""
     if path == LADDER:
         return [(LADDER_BEGIN, LADDER_END, render_ladder(reports))]
+    if path == PRODUCTS:
+        return [(PRODUCTS_BEGIN, PRODUCTS_END, render_products(reports))]
     if path.name == "README.md":
         article = render_article(reports)
         return [(BEGIN, END, render(reports)), (ARTICLE_BEGIN, ARTICLE_END, article)]
@@ -163,7 +213,8 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     reports = read_reports(Path("docs/measured"))
     out_of_date = False
-    for path in [Path("README.md"), LADDER, *sorted(Path("docs/lessons").glob("[0-9][0-9].md"))]:
+    pages = sorted(Path("docs/lessons").glob("[0-9][0-9].md"))
+    for path in [Path("README.md"), PRODUCTS, LADDER, *pages]:
         text = new = path.read_text(encoding="utf-8")
         for first, last, block in blocks_of(path, reports):
             new = replace(new, block, first, last)

@@ -1,13 +1,13 @@
 // float32 products on the CUDA cores by cp.async, compute capability 8.0 and later: the tiles of
 // ffma.cuh that there are, the layouts that each is made for, and where k is split.
 //
-// FFMA_128X128 and FFMA_TMA (ffma_tma.cu) give the same bits as each other, and as the tiled kernel:
-// one chain of multiply-adds an element in increasing k, and from k = 256 on two, one for each half
-// of k (but for the sign of a zero that is left where everything underflows). FFMA_64X128 and FFMA_64X64 give the same bits as each other: the same four slices
-// and the same splits. FFMA_64X32 has eight slices. Where bits are the same, speed alone may
-// choose, and so the number of items too: smaller tiles for what would leave large ones idle,
-// larger ones for batches. A batch of FFMA_64X32 goes to tiles that compute its eight slices in
-// sequence.
+// FFMA_128X128 and FFMA_TMA (ffma_tma.cu) give the same bits as each other, and as the tiled
+// kernel: one chain of multiply-adds an element in increasing k, and from k = 256 on two, one for
+// each half of k (but for the sign of a zero that is left where everything underflows). FFMA_64X128
+// and FFMA_64X64 give the same bits as each other: the same four slices and the same splits.
+// FFMA_64X32 has eight slices. Where bits are the same, speed alone may choose, and so the number
+// of items too: smaller tiles for what would leave large ones idle, larger ones for batches. A
+// batch of FFMA_64X32 goes to tiles that compute its eight slices in sequence.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/ffma.cuh"
 #include "kernels/matmul/pretranspose.cuh"

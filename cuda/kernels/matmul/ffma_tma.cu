@@ -1,5 +1,5 @@
-// float32 products on the CUDA cores for large matrices, compute capability 9.0: stages come by TMA,
-// and the threads that multiply do nothing else.
+// float32 products on the CUDA cores for large matrices, compute capability 9.0: stages come by
+// TMA, and the threads that multiply do nothing else.
 //
 // A block has three warpgroups. Two multiply: each thread reads a stage of a as [k][row] and of b
 // as [k][column]. The third fills the ring of stages: one of its threads starts the copies, and
@@ -31,9 +31,7 @@ using Tile = FfmaTile<4, 2, 1, 4, 8, 16, 32, 4, 1, true>;
 constexpr int producers = 128; // threads
 
 // What lies in shared memory from a multiple of tile_alignment on: stages, a along k, barriers.
-struct Ring {
-    struct LoaderA { static constexpr int pitch = Tile::rows; };
-    struct LoaderB { static constexpr int pitch = Tile::columns; };
+struct RingLayout {
     static constexpr int a_bytes = Tile::depth * Tile::rows * 4;
     static constexpr int b_bytes = Tile::depth * Tile::columns * 4;
     static constexpr int bytes = a_bytes + b_bytes, all_bytes = Tile::stages * bytes;
@@ -45,6 +43,20 @@ struct Ring {
     static_assert(Tile::sum_bytes <= all_bytes && shared_size <= 227 << 10);
     static constexpr int parked_rows = bytes / (Tile::columns * 4); // of c, in a stage
     static_assert(parked_rows * Tile::stages >= Tile::rows);
+};
+
+struct TmaMaps {
+    CUtensorMap a, b, c;
+    bool a_along_k;
+    bool parked; // c is there, for the sums of the first half
+};
+constexpr int parked_box = 16; // rows of c that TMA brings at a time
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+struct Ring : RingLayout {
+    struct LoaderA { static constexpr int pitch = Tile::rows; };
+    struct LoaderB { static constexpr int pitch = Tile::columns; };
     uint32_t base;
 
     // Of step `at`: its stage, two barriers and their phase; the same of a along k.
@@ -73,13 +85,6 @@ struct Ring {
         hopper::publish_barriers();
     }
 };
-
-struct TmaMaps {
-    CUtensorMap a, b, c;
-    bool a_along_k;
-    bool parked; // c is there, for the sums of the first half
-};
-constexpr int parked_box = 16; // rows of c that TMA brings at a time
 
 // ---- The warpgroup that fills the stages --------------------------------------------------------
 
@@ -212,12 +217,14 @@ __device__ __forceinline__ void read_parked(const Ring &ring, int steps,
             read_four(from + (i * Tile::columns + thread.column_step(j)) * 4, parked[i] + j);
 }
 
+#endif
+
 __global__ void __launch_bounds__(Tile::threads + producers, 1)
     tma_kernel(const __grid_constant__ TmaMaps maps, const __grid_constant__ FfmaProduct p) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     PVG_DYNAMIC_SHARED(unsigned char, memory);
     const uint32_t offset = -hopper::shared_address(memory) % hopper::tile_alignment;
-    const Ring ring = {hopper::shared_address(memory) + offset};
+    const Ring ring = {{}, hopper::shared_address(memory) + offset};
     const int steps = p.units;
     if (threadIdx.x == 0) {
         hopper::prefetch_map(&maps.a);
@@ -269,7 +276,7 @@ bool can(const Gemm &g) {
     int64_t most = 0;
     return g.dtype == PVG_FLOAT32 && tensor_architecture(g.device) == 90 &&
            device_attribute(g.device, PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &most) == PVG_OK &&
-           Ring::shared_size <= most &&
+           RingLayout::shared_size <= most &&
            tiles(g.m, Tile::rows) * tiles(g.n, Tile::columns) <= INT_MAX;
 }
 
@@ -317,7 +324,7 @@ int launch(Operation &op, const Gemm &given) {
     const LaunchExtras extras = {1, true};
     PVG_LAUNCH_WITH(extras, tma_kernel,
                     blocks_for(int64_t(p.tiles_down) * p.tiles_across * g.items, 1),
-                    Tile::threads + producers, Ring::shared_size, op.stream, maps, p);
+                    Tile::threads + producers, RingLayout::shared_size, op.stream, maps, p);
     return PVG_OK;
 }
 

@@ -73,9 +73,9 @@ struct Kernel {
 inline int64_t tiles(int64_t length, int size) { return length / size + (length % size != 0); }
 
 // A float32 sum of one chain of multiply-adds errs by more than (sqrt(k) + 8) 2^-24 of its terms'
-// magnitudes where k is long, if only in one of millions of elements. So kernels whose threads would
-// go through all of k in one chain halve it: they add the sums of its first so many terms to those
-// of the rest. A multiple of 32, or 0 where k is short enough for one chain.
+// magnitudes where k is long, if only in one of millions of elements. So kernels whose threads
+// would go through all of k in one chain halve it: they add the sums of its first so many terms to
+// those of the rest. A multiple of 32, or 0 where k is short enough for one chain.
 __host__ __device__ inline int64_t first_half(int64_t k) { return k >= 256 ? k / 64 * 32 : 0; }
 
 // The data so many elements further on; null stays null.

@@ -1,6 +1,6 @@
-// Computes a product again, as the tiled kernel would (tile.cuh), if an earlier kernel on the stream
-// says so. It is always launched, and ends at once when there is nothing to do, so that the host need
-// not wait to know.
+// Computes a product again, as the tiled kernel would (tile.cuh), if an earlier kernel on the
+// stream says so. It is always launched, and ends at once when there is nothing to do, so that the
+// host need not wait to know.
 #pragma once
 #include "kernels/matmul/product.cuh"
 

@@ -8,8 +8,8 @@
 //
 // Every element of c is one chain of multiply-adds over k in increasing order, for float32 one for
 // each half of a long k (first_half in product.cuh), whatever the tile, the batch or the layout: so
-// they choose speed alone, and an item of a batch has the same bits as the product of that item. The
-// sums of the first half wait in c for the second.
+// they choose speed alone, and an item of a batch has the same bits as the product of that item.
+// The sums of the first half wait in c for the second.
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/product.cuh"
