@@ -205,8 +205,9 @@ def test_products_with_a_dimension_beyond_2_to_the_31(device, rng, dtype):
         picks, chosen = vg.zeros(n, dtype="float32", device=device), [0, 7, 2**31 - 1, n - 2, n - 1]
         for place in chosen:
             picks[place] = 1.0
-        for result in (x @ picks, vg.vecdot(picks, x)):
-            assert result.item() == value(chosen, np.float64).sum()
+        total_of_picks = value(chosen, np.float64).sum()
+        for result in (x @ picks, vg.vecdot(picks, x), picks.reshape(1, n) @ x.reshape(n, 1)):
+            assert result.item() == total_of_picks
 
 
 def test_dense_layer(device, rng):

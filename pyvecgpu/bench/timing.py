@@ -146,6 +146,7 @@ class Contender:
         if row.out is not None:
             for arguments in self.sets:
                 arguments.append(self.poisoned())
+            self.left = self.poisoned()  # now, as nothing can be allocated while a graph is recorded
         self.rotation = itertools.cycle(self.sets)
         self.seconds = []
         self.errors = []
@@ -172,7 +173,7 @@ class Contender:
         if self.row.out is None:
             self.check(expected, magnitude)
         else:
-            left = self.library.get(self.sets[0][-1])
+            left = self.library.get(self.left)
             self.errors.append(relative_error(left, expected, magnitude))
 
     def warm_up(self):
@@ -188,7 +189,7 @@ class Contender:
     def prepare(self, calls, host, effort):
         """Get ready to be timed: so many calls a turn, each of which takes the host so long."""
         if self.row.out is not None:
-            self.sets[0][-1] = self.poisoned()
+            self.sets[0][-1] = self.left
             self.rotation = itertools.cycle(self.sets)  # so that a turn has the first set in it
         self.calls, self.host_seconds = calls, host * calls
         self.turn = lambda: self.run(calls)

@@ -112,10 +112,14 @@ const Kernel *kernel_of(int code) {
     return nullptr;
 }
 
+bool is_able(const Kernel &kernel, const Gemm &g) {
+    return (g.k <= INT_MAX || kernel.code == PVG_MATMUL_GEMV) && kernel.can(g);
+}
+
 template <size_t N> const Kernel *choose(const Rule (&rules)[N], const Gemm &g) {
     for (const Rule &rule : rules) {
         const Kernel *kernel = kernel_of(rule.kernel);
-        if (kernel && rule.when(g) && kernel->can(g)) return kernel;
+        if (kernel && rule.when(g) && is_able(*kernel, g)) return kernel;
     }
     return nullptr;
 }
@@ -152,13 +156,12 @@ int best_architecture(const char *built, int capability) {
 
 // ---- From a problem to launches -----------------------------------------------------------------
 
-// False if the problem is not one of the fast kernels: no terms, lengths beyond 2^31, c in columns.
+// False if the problem is not one of the fast kernels: no terms, m or n beyond 2^31, c in columns.
 bool describe_gemm(const Problem &problem, int inner, Gemm *g) {
     const Product &p = problem.product;
-    if (p.k == 0 || p.m > INT_MAX || p.n > INT_MAX || p.k > INT_MAX || p.c_column != 1)
-        return false;
+    if (p.k == 0 || p.m > INT_MAX || p.n > INT_MAX || p.c_column != 1) return false;
     *g = Gemm();
-    g->m = static_cast<int>(p.m), g->n = static_cast<int>(p.n), g->k = static_cast<int>(p.k);
+    g->m = static_cast<int>(p.m), g->n = static_cast<int>(p.n), g->k = p.k;
     g->items = 1;
     if (inner >= 0) {
         if (p.batch.shape[inner] > INT_MAX) return false;
@@ -243,7 +246,7 @@ int launch_product(Operation &op, const Problem &problem) {
     if (forced != PVG_MATMUL_AUTO) {
         kernel = kernel_of(forced);
         PVG_REQUIRE(
-            kernel && is_gemm && kernel->can(g), PVG_ERROR_VALUE,
+            kernel && is_gemm && is_able(*kernel, g), PVG_ERROR_VALUE,
             "the kernel that is forced (%s) cannot compute %s of (%lld, %lld) @ (%lld, "
             "%lld) on this device",
             kernel ? kernel->name : "not in this library", dtype_name(problem.dtype),

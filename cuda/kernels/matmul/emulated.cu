@@ -139,7 +139,7 @@ int launch_item(Operation &op, const Gemm &g, Launch *launch, bool split_a, bool
                                          destination_of(g),
                                          {o.a.ranges, o.b.ranges, range_count(o.a),
                                           range_count(o.b), o.a.roots, o.b.roots, o.verdicts},
-                                         g.k};
+                                         static_cast<int>(g.k)};
     PVG_LAUNCH_WITH((LaunchExtras{Tile::cluster, true}), emulated_kernel<Tile>, launch->blocks,
                     emulated_threads, Tile::shared_bytes, op.stream, launch->map_a, launch->map_b,
                     arguments);

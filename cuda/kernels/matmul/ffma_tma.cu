@@ -283,8 +283,7 @@ bool can(const Gemm &g) {
 // A matrix of so many rows, or one for each item; box: of a load.
 struct Matrix {
     const void *data;
-    int rows, columns;
-    int64_t stride, item;
+    int64_t rows, columns, stride, item;
     int box_rows, box_columns;
     CUtensorMapSwizzle swizzle;
 };

@@ -50,7 +50,8 @@ struct Problem {
 // The batch's innermost dimension, for the fast kernels. Matrices are stored by rows: a is (m, k),
 // or if a_along_k is false (k, m); b is (k, n), or if b_along_k is true (n, k); c is (m, n).
 struct Gemm {
-    int m, n, k, items;
+    int m, n, items;
+    int64_t k; // beyond 2^31 for gemv_kernel alone
     const void *a, *b;
     void *c;
     int64_t lda, ldb, ldc;          // elements from stored row to stored row
