@@ -7,11 +7,9 @@
 // and FFMA_64X64 give the same bits as each other: the same four slices and the same splits.
 // FFMA_64X32 has eight slices. Where bits are the same, speed alone may choose, and so the number
 // of items too: smaller tiles for what would leave large ones idle, larger ones for batches. A
-// batch of FFMA_64X32 goes to tiles that compute its eight slices in sequence, by TMA where that
-// can read the operands (ffma_tma_sequence.cu).
+// batch of FFMA_64X32 goes to tiles that compute its eight slices in sequence.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/ffma.cuh"
-#include "kernels/matmul/ffma_tma_sequence.cuh"
 #include "kernels/matmul/pretranspose.cuh"
 #include "runtime/device.cuh"
 #include <limits.h>
@@ -123,25 +121,11 @@ template <class Tile> int launch_tile(Operation &op, const Gemm &given) {
     return launch_layout<Tile, true, false, 4>(op, g);
 }
 
-// Tiles of 128 x 128 by TMA, in which a block alone keeps a multiprocessor busy.
-bool is_better_by_tma(const Gemm &g) {
-    constexpr int cost_by_tma = 94;
-    const int64_t waves = tiles(blocks_of_sequence_by_tma(g) * g.items, multiprocessors);
-    const int64_t time = waves * (128 * 128 * cost_by_tma);
-    return time < time_of<Tile64x32>(g, 1) && time < time_of<Sequence64x128>(g, 2) &&
-           can_sequence_by_tma(g);
-}
-
 // The tile, or the first of the others that is better.
 template <class Tile, class... Others> int launch(Operation &op, const Gemm &g) {
     decltype(&launch_tile<Tile>) other = nullptr;
     ((other = !other && is_better<Tile, Others>(g) ? launch_tile<Others> : other), ...);
     return other ? other(op, g) : launch_tile<Tile>(op, g);
-}
-int launch_eight_slices(Operation &op, const Gemm &g) {
-    if (is_better_by_tma(g))
-        return launch_sequence_by_tma(op, g, static_cast<unsigned>(splits_of(g, 8)));
-    return launch<Tile64x32, Sequence64x128>(op, g);
 }
 
 } // namespace
@@ -151,7 +135,7 @@ const Kernel ffma_kernels[] = {
     {PVG_MATMUL_FFMA_64X128, "ffma_64x128", can<Tile64x128>, launch<Tile64x128, Tile64x64>},
     {PVG_MATMUL_FFMA_64X64, "ffma_64x64", can<Tile64x64>,
      launch<Tile64x64, Small64x32, Tile64x128>},
-    {PVG_MATMUL_FFMA_64X32, "ffma_64x32", can<Tile64x32>, launch_eight_slices},
+    {PVG_MATMUL_FFMA_64X32, "ffma_64x32", can<Tile64x32>, launch<Tile64x32, Sequence64x128>},
     {0, nullptr, nullptr, nullptr},
 };
 
