@@ -172,6 +172,8 @@ def test_kernels_without_slices_have_the_same_bits(device, rng, k):
 SEQUENCES = [(64, 512, 512, 448), (64, 257, 129, 1000), (300, 130, 140, 64), (300, 129, 127, 70)]
 SEQUENCES += [(300, 128, 128, 8), (300, 128, 128, 3), (400, 65, 66, 333), (600, 33, 100, 130)]
 SEQUENCES += [(400, 64, 32, 1100), (400, 65, 60, 1101)]
+# By TMA: one split and several, chains of whole and partial stages, tiles that c does not fill.
+SEQUENCES += [(70, 384, 260, 512), (132, 128, 128, 1032), (33, 500, 516, 200), (132, 252, 124, 64)]
 
 
 @pytest.mark.devices("cuda")

@@ -146,7 +146,7 @@ class Contender:
         if row.out is not None:
             for arguments in self.sets:
                 arguments.append(self.poisoned())
-            self.left = self.poisoned()  # now, as nothing can be allocated while a graph is recorded
+            self.left = self.poisoned()  # no memory can be had while a graph is recorded
         self.rotation = itertools.cycle(self.sets)
         self.seconds = []
         self.errors = []
