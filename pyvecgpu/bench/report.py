@@ -59,7 +59,7 @@ def render_products(reports):
     parts = [
         "\n".join([*heading(report), *table(report, report["rows"]), "", *goal_lines(report)])
         for report in reports.values()
-        if report["benchmark"] == "matmul"
+        if report["benchmark"] in ("matmul", "shapes")
     ]
     return "\n\n".join(parts) if parts else NONE
 
@@ -106,7 +106,7 @@ def with_numpy(report):
 
 def section(report):
     """Return one report as a heading, a line about the machine, a table and the goals."""
-    if report["benchmark"] == "shapes":  # the means say it; the rows are in the file
+    if report["benchmark"] == "shapes":  # the means say it; the rows are in PRODUCTS
         return "\n".join([*heading(report), *goal_lines(report)])
     if report["benchmark"] == "matmul":
         rows = [row for row in report["rows"] if row["name"] in FRONT]
@@ -171,7 +171,7 @@ def time_cell(row, name):
     return f"{seconds * 1e3:.0f} ms" if row["name"] == IMPORT_ROW else f"{seconds * 1e6:.2f} us"
 
 
-CELLS = {"matmul": product_cells, "overhead": time_cell}
+CELLS = {"matmul": product_cells, "shapes": product_cells, "overhead": time_cell}
 
 
 def sentence(goal):
