@@ -160,7 +160,10 @@ enum pvg_activation {
 enum pvg_precision {
     PVG_PRECISION_DEFAULT = 0, /* what PVG_OPTION_MATMUL_PRECISION says */
     PVG_PRECISION_IEEE = 1,    /* one fused multiply-add a term: |error| is at most
-                                * (sqrt(k) + 8) 2^-24 (|a| |b|) */
+                                * (sqrt(k) + 8) 2^-24 (|a| |b|) where rounding errors are
+                                * independent, as of random data, and always at most
+                                * k 2^-24 (|a| |b|), as of a constant row, if no partial sum
+                                * overflows */
     PVG_PRECISION_FLOAT32 = 2, /* as accurate, over the whole range of exponents, and Inf, NaN and
                                 * subnormal numbers as IEEE; on tensor cores where that is faster */
     PVG_PRECISION_FAST32 = 3,  /* operands rounded to 22 bits of a row's or a column's largest */

@@ -67,7 +67,7 @@ SANITIZER = $(shell PATH="$$PATH:$(SANITIZER_PLACES)" command -v compute-sanitiz
 SANITIZER_PLAN := build/memcheck/plan.json
 SHARD_NUMBERS := $(shell seq 1 $(SHARDS))
 MEMCHECK_RUNS := $(foreach tool,$(SANITIZER_TOOLS),$(SHARD_NUMBERS:%=build/memcheck/$(tool).%))
-memcheck: $(MEMCHECK_RUNS)  ## every kernel under compute-sanitizer's four tools (needs a GPU)
+memcheck: $(MEMCHECK_RUNS)  ## the sweep under memcheck, a part under three more (needs a GPU)
 	@grep -h 'ERROR SUMMARY\|RACECHECK SUMMARY' $^ /dev/null | sort | uniq -c
 $(SANITIZER_PLAN): $(LIB) $(PYTHON_TESTS) FORCE
 	@mkdir -p $(@D)

@@ -289,11 +289,9 @@ def test_full_sizes_are_those_of_the_goals():
     assert {goal.row for goal in transfers.GOALS} <= {row.name for row in transfers.rows("full")}
 
 
-@pytest.mark.devices("sim", "cuda")
+@pytest.mark.devices("cuda")  # the simulated card computes everything so
 def test_batches_run_as_ieee_as_their_names_say(device, rng):
     for _, n in matmul.SIZES["full"]["batches"]:
-        if device == "sim" and n > 64:
-            continue
         a, b = (put(device, rng.standard_normal((2, n, n)).astype(np.float32)) for _ in range(2))
         ieee = vg.matmul(a, b, precision="ieee")
         assert helpers.bits(vg.matmul(a, b)) == helpers.bits(ieee)

@@ -99,6 +99,20 @@ def data_sets(rng, m, n, k):
 # ---- "ieee" --------------------------------------------------------------------------------------
 
 LONG_SUMS = ("tiled", "ffma_128x128", "ffma_64x128", "ffma_64x64", "ffma_64x32", "ffma_tma")
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("kernel", LONG_SUMS)
+@pytest.mark.parametrize("k", [255, 512, 2048, 8192])
+def test_constant_rows(device, kernel, k):
+    """All rounding errors point one way: beyond the bound of random data, never beyond k 2^-24."""
+    a, b = np.full((34, k), 0.1, np.float32), np.ones((k, 34), np.float32)
+    with forced(device, kernel):
+        product = values_of(multiply(put(device, a), put(device, b), "ieee"))
+    exact = a.astype(np.float64) @ b
+    check_within(product, exact, k * 2.0**-24 * exact)
+
+
 # k: seeds of rows of numbers in 0..1, and of a column for each. One chain of k multiply-adds in
 # float32 errs by more than (sqrt(k) + 8) 2^-24 of their product; so does one pair of such vectors
 # in 10^6 (k = 5000) to 10^8 (k = 340). These were found by trying.

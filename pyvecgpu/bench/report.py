@@ -5,7 +5,7 @@ the files say that `bench --json` wrote: tables, and from `bench article` its pi
 a folder named after the file. Of the products README.md has some rows, docs/benchmarks.md all. The
 pages in docs/lessons get what the lessons printed (lesson_pages.py), the README of the products its
 table of steps. With --check it is only compared, and the exit code is 1 if it is out of date. No
-figure there is typed by hand.
+figure there is typed by hand, but for those of a row whose note says where they are from.
 """
 
 import argparse
@@ -57,7 +57,15 @@ def render(reports):
 def render_products(reports):
     """Return all rows and goals of bench matmul, between PRODUCTS_BEGIN and PRODUCTS_END."""
     parts = [
-        "\n".join([*heading(report), *table(report, report["rows"]), "", *goal_lines(report)])
+        "\n".join(
+            [
+                *heading(report),
+                *table(report, report["rows"]),
+                *notes(report),
+                "",
+                *goal_lines(report),
+            ]
+        )
         for report in reports.values()
         if report["benchmark"] in ("matmul", "shapes")
     ]
@@ -110,13 +118,20 @@ def section(report):
         return "\n".join([*heading(report), *goal_lines(report)])
     if report["benchmark"] == "matmul":
         rows = [row for row in report["rows"] if row["name"] in FRONT]
-        return "\n".join([*heading(report), *table(report, rows), "", *missed_goals(report)])
+        lines = [*heading(report), *table(report, rows), *notes(report), "", *missed_goals(report)]
+        return "\n".join(lines)
     lines = [*heading(report), *table(report, report["rows"]), "", *goal_lines(report)]
     return "\n".join(lines)
 
 
 def heading(report):
     return [f"**{TITLES[report['benchmark']]}** ({about(report)})", ""]
+
+
+def notes(report):
+    """Return what has to be said of single rows."""
+    lines = [f"- {row['name']}: {row['note']}" for row in report["rows"] if row["note"]]
+    return ["", *lines] if lines else []
 
 
 def goal_lines(report):

@@ -51,7 +51,10 @@ bool pays_splitting(const Gemm &g) {
 }
 
 // Whether FFMA_TMA can read the operands where they are. It and FFMA_128X128 give the same bits.
-bool has_rows_for_tma(const Gemm &g) { return !g.b_along_k && g.lda % 4 == 0 && g.ldb % 4 == 0; }
+bool has_rows_for_tma(const Gemm &g) {
+    const int64_t row_of_a = g.a_along_k ? g.k : g.m;
+    return !g.b_along_k && (row_of_a | g.lda | g.n | g.ldb) % 4 == 0;
+}
 
 bool always(const Gemm &) { return true; }
 

@@ -8,9 +8,9 @@
 // into a ring of its own, and the third warpgroup moves it from there into the stages, a warp 32
 // rows. That takes 40 instructions of a scheduler that has 8,600 to issue in the same time.
 //
-// Other operands, and those whose rows do not begin at multiples of 16 bytes, are copied into the
-// layout first (pretranspose.cu), which takes about 50 / n of the product's time for a and 50 / m
-// for b.
+// Other operands, and those whose rows do not begin at multiples of 16 bytes or have no multiple
+// of 4 elements, are copied into the layout first (pretranspose.cu), which takes about 50 / n of
+// the product's time for a and 50 / m for b.
 //
 // Where k is halved the sums of the first half wait in c (ffma_tile.cuh). The third warpgroup has
 // them brought back by TMA while the last stages are multiplied, into the stages that are done.
@@ -43,6 +43,9 @@ struct RingLayout {
     static_assert(Tile::sum_bytes <= all_bytes && shared_size <= 227 << 10);
     static constexpr int parked_rows = bytes / (Tile::columns * 4); // of c, in a stage
     static_assert(parked_rows * Tile::stages >= Tile::rows);
+    // The second half has as many steps as there are stages: when the stages behind the last one
+    // are empty, all threads have parked their sums.
+    static_assert(least_halved / 2 / Tile::depth >= Tile::stages);
 };
 
 struct TmaMaps {

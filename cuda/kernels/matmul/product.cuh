@@ -73,11 +73,15 @@ struct Kernel {
 // Tiles of `size` that cover `length`.
 inline int64_t tiles(int64_t length, int size) { return length / size + (length % size != 0); }
 
-// A float32 sum of one chain of multiply-adds errs by more than (sqrt(k) + 8) 2^-24 of its terms'
-// magnitudes where k is long, if only in one of millions of elements. So kernels whose threads
-// would go through all of k in one chain halve it: they add the sums of its first so many terms to
-// those of the rest. A multiple of 32, or 0 where k is short enough for one chain.
-__host__ __device__ inline int64_t first_half(int64_t k) { return k >= 256 ? k / 64 * 32 : 0; }
+// A float32 sum of one chain of multiply-adds errs, even of random data, by more than (sqrt(k) + 8)
+// 2^-24 of its terms' magnitudes where k is long, if only in one of millions of elements. So
+// kernels whose threads would go through all of k in one chain halve it: they add the sums of its
+// first so many terms to those of the rest. A multiple of 32, or 0 where k is short enough for one
+// chain.
+constexpr int least_halved = 256;
+__host__ __device__ inline int64_t first_half(int64_t k) {
+    return k >= least_halved ? k / 64 * 32 : 0;
+}
 
 // The data so many elements further on; null stays null.
 template <class Pointer> Pointer step_by(Pointer data, int64_t elements, int dtype) {
