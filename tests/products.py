@@ -142,6 +142,16 @@ def check_bits(result, expected, message=""):
     assert helpers.bits(result) == helpers.bits(expected), f"other bits {message}"
 
 
+def check_columns(x, y, precision, expected, first, width):
+    """x @ y into columns of a wider array, from `first` on: right, and nothing else written."""
+    memory = poisoned(x.device, (*expected.shape[:-1], width), str(x.dtype))
+    last = first + expected.shape[-1]
+    vg.matmul(x, y, precision=precision, out=memory[..., first:last])
+    check_same(memory[..., first:last], expected)
+    left = values_of(memory)
+    assert np.isnan(left[..., :first]).all() and np.isnan(left[..., last:]).all()
+
+
 def check_within(result, expected, tolerance, message=""):
     """|result - expected| <= tolerance, of float64 ndarrays."""
     error = np.abs(result - expected)

@@ -12,6 +12,7 @@ import pytest
 from helpers import put
 from products import (
     check_bits,
+    check_columns,
     check_same,
     forced,
     halves,
@@ -20,8 +21,6 @@ from products import (
     layer,
     multiply,
     place,
-    poisoned,
-    values_of,
 )
 
 import pyvecgpu as vg
@@ -75,11 +74,7 @@ def test_tf32_of_a_b_whose_rows_begin_anywhere(device, rng, m, n, k):
             both = place(device, b, "float32", offset=offset, gap=gap)
             check_same(multiply(x, both, "tf32"), expected)
             y = place(device, b[0], "float32", offset=offset, gap=gap)
-            memory = poisoned(device, (m, n + 4), "float32")
-            vg.matmul(x, y, precision="tf32", out=memory[:, offset : offset + n])
-            check_same(memory[:, offset : offset + n], expected[0])
-            left = values_of(memory)
-            assert np.isnan(left[:, :offset]).all() and np.isnan(left[:, offset + n :]).all()
+            check_columns(x, y, "tf32", expected[0], offset, n + 4)
             result = layer(x, y.T, z, "relu", precision="tf32")
             check_same(result, np.maximum(expected[0] + bias, 0))
 
@@ -146,12 +141,7 @@ def test_halves_of_k(device, rng, kernel, k, n):
         x, weight = place(device, a, "float32"), place(device, b, "float32")
         z = place(device, bias, "float32")[0]
         for first, width in ((0, n + 2), (1, n + 2), (0, n + 4), (4, n + 8)):
-            memory = poisoned(device, (2, m, width), "float32")
-            y = vg.permute_dims(weight, (1, 0))
-            vg.matmul(x, y, precision="ieee", out=memory[:, :, first : first + n])
-            check_same(memory[:, :, first : first + n], expected)
-            left = values_of(memory)
-            assert np.isnan(left[..., :first]).all() and np.isnan(left[..., first + n :]).all()
+            check_columns(x, weight.T, "ieee", expected, first, width)
         y, before = layer(x[0], weight, z, "relu", precision="ieee", with_preactivation=True)
         check_same(before, expected[0] + bias)
         check_same(y, np.maximum(expected[0] + bias, 0))
