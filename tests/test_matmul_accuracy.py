@@ -204,6 +204,7 @@ def test_ieee_over_millions_of_results_of_the_simulated_card(device, seed):
 ACCURATE = [(1024, 1088, k) for k in (64, 784, 1024, 4096, 16384)]
 ACCURATE += [(1000, 1000, 1000), (128, 4096, 4096), (4096, 128, 8192), (8192, 512, 784)]
 ACCURATE += [(700, 1500, 900), (2048, 2048, 2048), (3000, 3100, 1024)]
+ACCURATE += [(2000, 2047, k) for k in (256, 327, 512, 559, 704)]  # with tiles that fill a card
 ACCURATE += [(128, 960, 16384), (256, 641, 16384)]  # few results, which "ieee" adds up in slices
 ACCURATE = [(*sizes, (False, False)) for sizes in ACCURATE]
 ACCURATE += [(*sizes, (True, True)) for sizes in ((1024, 1088, 784), (701, 1501, 901))]

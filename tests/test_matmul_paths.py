@@ -31,8 +31,11 @@ def emulated(device):
     return sum(one.launches for one in vg.launch_log(device) if "emulated_kernel" in one.kernel)
 
 
+SPLIT = [(1024,) * 3, (1030, 1040, 1024), (2048,) * 3, (2048, 2048, 256), (2047, 2047, 327)]
+
+
 @pytest.mark.devices("cuda")
-@pytest.mark.parametrize(("m", "n", "k"), [(1024,) * 3, (1030, 1040, 1024), (2048,) * 3])
+@pytest.mark.parametrize(("m", "n", "k"), SPLIT)
 @pytest.mark.parametrize(("precision", "kernel"), [("float32", "bf16x6"), ("fast32", "fp16x3")])
 def test_large_products_of_float32_are_by_tensor_cores(device, rng, precision, kernel, m, n, k):
     """Without being told to, without a wait of the host; not those of "ieee", nor small ones."""
@@ -130,9 +133,9 @@ def test_pairs_of_blocks_with_wide_tiles(device, rng, dtype, m, n, k):
 @pytest.mark.parametrize("k", [255, 256, 257, 319, 320, 600])
 @pytest.mark.parametrize("kernel", ["tiled", "ffma_128x128", "ffma_tma"])
 def test_halves_of_k(device, rng, kernel, k, n):
-    """The first half's sums wait in c: for any place of c, with an epilogue, and in a batch.
+    """The first half's sums wait: for any place of c, with an epilogue, and in a batch.
 
-    Where n, the distance of rows and the place are multiples of 4, TMA brings them back.
+    In c where n, the distance of rows and the place are multiples of 4, else in a workspace.
     """
     m = 131
     a, b, bias = (integers(rng, shape, "float32") for shape in ((2, m, k), (n, k), (1, n)))
@@ -145,6 +148,25 @@ def test_halves_of_k(device, rng, kernel, k, n):
         y, before = layer(x[0], weight, z, "relu", precision="ieee", with_preactivation=True)
         check_same(before, expected[0] + bias)
         check_same(y, np.maximum(expected[0] + bias, 0))
+
+
+# Of 33.6 MB an item and 4 MB an item: more than one launch, of which the last one has fewer items.
+IN_PARTS = [(9, 2048, 4099, 256), (67, 1000, 1001, 260)]
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize(("items", "m", "n", "k"), IN_PARTS)
+@pytest.mark.parametrize("kernel", ["ffma_128x128", "ffma_tma"])
+def test_halves_of_k_of_many_items_whose_rows_begin_anywhere(device, rng, kernel, items, m, n, k):
+    """Their sums wait in a workspace of 256 MiB at most, which several launches use in turn."""
+    a, b = rng.standard_normal((items, m, k)), rng.standard_normal((k, n))
+    with forced(device, kernel):
+        x, y = place(device, a, "float32"), place(device, b, "float32")
+        before = launches(device)
+        batch = multiply(x, y, "ieee")
+        assert launches(device) - before >= 3  # with the copy of b
+        for i in (0, items - 2, items - 1):
+            check_bits(batch[i], multiply(x[i], y, "ieee"))
 
 
 @pytest.mark.devices("cuda")

@@ -90,15 +90,16 @@ int launch_layout(Operation &op, const Gemm &g) {
     p.splits = static_cast<unsigned>(splits_of(g, Tile::slices));
     p.splits_in_sequence = static_cast<unsigned>(splits_of(g, Tile::sequence));
     const int64_t blocks = blocks_of<Tile>(g);
-    const int bytes = shared_bytes<Tile>(Parts::all_bytes, Tile::slices > 1 || !p.plain);
+    const int bytes = shared_bytes<Tile>(Parts::all_bytes, Tile::slices > 1 || !p.direct);
     const LaunchExtras extras = {p.splits, tensor_architecture(g.device) >= 90};
-    const int64_t most = INT_MAX / blocks; // items a grid
+    int64_t most = INT_MAX / blocks; // items a grid
+    Workspace parking;
+    PVG_PASS(make_parking(op, g, &p, &parking, &most));
     for (int64_t first = 0; first < g.items; first += most) {
         const int64_t items = g.items - first < most ? g.items - first : most;
         PVG_LAUNCH_WITH(extras, (ffma_kernel<Tile, A_ALONG_K, B_ALONG_K, V>),
                         blocks_for(blocks * items, 1), Tile::threads, bytes, op.stream, p);
-        p.a += items * p.a_item, p.b += items * p.b_item, p.c += items * p.c_item;
-        if (p.preactivation) p.preactivation += items * p.c_item;
+        step_items(&p, items);
     }
     return PVG_OK;
 }

@@ -15,12 +15,14 @@
 //
 // Tiles without slices compute an element as one chain of multiply-adds in increasing k, or where k
 // is long as one for each half of it (first_half in product.cuh): in the middle of its loop a
-// thread parks its sums in c, as it has no registers left for them, and in the end it adds them to
-// those of the second half.
+// thread parks its sums, as it has no registers left for them, and in the end it adds them to those
+// of the second half. They wait in c, or where c's rows begin anywhere in a workspace whose rows
+// are aligned: a warp's store of 16 bytes a thread fills 16 sectors, and of the four stores of 4
+// bytes in its place each writes parts of as many or more.
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/hopper.cuh"
-#include "kernels/matmul/product.cuh"
+#include "kernels/matmul/pretranspose.cuh"
 #include "kernels/matmul/schedule.cuh"
 
 namespace pvg::matmul {
@@ -47,7 +49,14 @@ struct FfmaTile {
     static constexpr bool halves = SLICES == 1 && SEQUENCE == 1; // k is halved where it is long
     // Of k: what the splits are counted in, a stage of the tile that gives the bits.
     static constexpr int unit = SEQUENCE > 1 ? 8 * SEQUENCE : DEPTH;
-    static constexpr int sum_bytes = SLICES * rows * columns * 4; // of all slices' sums
+    // In shared memory a slice's sums have a gap after every four rows: of the eight threads that
+    // store 16 bytes each at a time, those in other rows than the first reach other banks.
+    static constexpr int gap = BY_TMA ? 0 : LANES_DOWN == 8 ? 8 : 16;
+    static constexpr int slice_sums = rows * columns + rows / 4 * gap;
+    static constexpr int sum_bytes = SLICES * slice_sums * 4; // of all slices' sums
+    static __device__ __forceinline__ int sums_of_row(int row) {
+        return row * columns + row / 4 * gap;
+    }
     static_assert(slice_depth % 2 == 0 && slice_depth >= 4 && threads * 4 % columns == 0);
     static_assert(SEQUENCE == 1 || (SLICES == 1 && DEPTH % 8 == 0));
 };
@@ -62,7 +71,10 @@ struct FfmaProduct {
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // what is left to one block where there are slices in sequence
     bool batched, plain;          // more than one item; sums are stored as they are
+    bool direct;                  // from registers: they are plain, and c's rows aligned
     int first_half;               // of k, a multiple of 32; 0 where one chain goes all the way
+    float *parked;                // its sums: c, or laid out like c with distances of their own
+    int64_t parked_stride, parked_item;
 };
 
 // ---- Instructions -------------------------------------------------------------------------------
@@ -74,19 +86,33 @@ __device__ __forceinline__ void read_four(uint32_t from, float *to) {
                  : "r"(from));
 }
 #if __CUDA_ARCH__ >= 900
-// Four elements that lie at the same place in the shared memory of a block of the cluster.
+// Four elements, STEP apart, that lie at the same places in the shared memory of a block of the
+// cluster.
+template <int STEP>
 __device__ __forceinline__ float4 read_in_cluster(const float *from, unsigned rank) {
     uint32_t there;
     float4 v;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                  : "=r"(there)
                  : "r"(hopper::shared_address(from)), "r"(rank));
-    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(there));
+    if constexpr (STEP == 1)
+        asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                     : "r"(there));
+    else
+        asm volatile("ld.shared::cluster.f32 %0, [%4];\n"
+                     "ld.shared::cluster.f32 %1, [%4 + %5];\n"
+                     "ld.shared::cluster.f32 %2, [%4 + 2 * %5];\n"
+                     "ld.shared::cluster.f32 %3, [%4 + 3 * %5];\n"
+                     : "=&f"(v.x), "=&f"(v.y), "=&f"(v.z), "=&f"(v.w)
+                     : "r"(there), "n"(STEP * 4));
     return v;
 }
 #endif
+template <int STEP> __device__ __forceinline__ float4 read_shared(const float *from) {
+    if constexpr (STEP == 1) return *reinterpret_cast<const float4 *>(from);
+    return make_float4(from[0], from[STEP], from[2 * STEP], from[3 * STEP]);
+}
 __device__ __forceinline__ float4 sum_of(float4 a, float4 b) {
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
@@ -194,112 +220,83 @@ template <class Tile> struct Fragments {
 
 // ---- The epilogue -------------------------------------------------------------------------------
 
-// The first `count` of four elements of a row.
-__device__ __forceinline__ void store_four(float *to, const float (&v)[4], int count,
-                                           bool aligned) {
-    if (aligned && count >= 4) {
+// Those of four elements of a row, so far apart, that are among the next `count`. With a step of 1
+// addresses allow 16 bytes.
+__device__ __forceinline__ void store_apart(float *to, const float (&v)[4], int count, int step) {
+    if (step == 1 && count >= 4) {
         *reinterpret_cast<float4 *>(to) = make_float4(v[0], v[1], v[2], v[3]);
     } else {
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            if (e < count) to[e] = v[e];
+            if (e * step < count) to[e * step] = v[e];
     }
 }
-// The same without branches, for the middle of a loop: where threads might part ways the compiler
-// computes in every thread what else it computes once a warp.
-__device__ __forceinline__ void store_four_predicated(float *to, const float (&v)[4], int count,
-                                                      bool aligned) {
-    const int all = aligned && count >= 4;
-    asm volatile(
-        "{\n.reg .pred all, one;\n"
-        "setp.ne.s32 all, %5, 0;\n"
-        "@all st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
-        "setp.gt.and.s32 one, %6, 0, !all;\n@one st.global.f32 [%0], %1;\n"
-        "setp.gt.and.s32 one, %6, 1, !all;\n@one st.global.f32 [%0 + 4], %2;\n"
-        "setp.gt.and.s32 one, %6, 2, !all;\n@one st.global.f32 [%0 + 8], %3;\n"
-        "setp.gt.and.s32 one, %6, 3, !all;\n@one st.global.f32 [%0 + 12], %4;\n}\n" ::"l"(to),
-        "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(all), "r"(count)
-        : "memory");
-}
-__device__ __forceinline__ void load_four(const float *from, float *v, int count, bool aligned) {
-    if (aligned && count >= 4) {
-        const float4 four = *reinterpret_cast<const float4 *>(from);
-        v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
-    } else {
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (e < count) v[e] = from[e];
-    }
+// Four neighbours, 16 bytes, if they exist; without branches, for the middle of a loop: where
+// threads might part ways the compiler computes in every thread what else it computes once a warp.
+__device__ __forceinline__ void store_four_predicated(float *to, const float (&v)[4], bool exists) {
+    asm volatile("{\n.reg .pred exists;\n"
+                 "setp.ne.s32 exists, %5, 0;\n"
+                 "@exists st.global.v4.f32 [%0], {%1, %2, %3, %4};\n}\n" ::"l"(to),
+                 "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(int(exists))
+                 : "memory");
 }
 __device__ __forceinline__ bool rows_allow_four(const float *first, int64_t stride) {
     return reinterpret_cast<uintptr_t>(first) % 16 == 0 && stride % 4 == 0;
 }
 
-// Where the microtile lies in c: take(i, j, address, count, aligned) for every four elements of so
-// many of its rows. In tiles that lie wholly in the matrix it compiles to the accesses and little
-// else.
-template <class Tile, bool IS_WHOLE, class Take>
-__device__ __forceinline__ void visit_rows(const FfmaProduct &p, const Place &at,
-                                           const Position<Tile> &thread, int first, int rows,
-                                           bool aligned, const Take &take) {
-    float *c = p.c + at.item * p.c_item + at.row * p.ldc + at.column;
+// Where the microtile lies in an item's matrix, which is as large as c and whose rows are aligned,
+// with room for a multiple of four elements: take(i, j, address, exists) for every four elements of
+// so many of its rows.
+template <class Tile, class Take>
+__device__ __forceinline__ void visit(float *matrix, int64_t stride, const Place &at,
+                                      const Position<Tile> &thread, int first, int rows,
+                                      const Take &take) {
+    matrix += at.row * stride + at.column;
 #pragma unroll
     for (int i = first; i < first + rows; i++) {
         const int row = thread.row + thread.row_step(i);
 #pragma unroll
         for (int j = 0; j < Tile::micro_columns; j += 4) {
             const int column = thread.column + thread.column_step(j);
-            const int left = row < at.rows ? at.columns - column : 0;
-            take(i, j, c + row * p.ldc + column, IS_WHOLE ? 4 : left, IS_WHOLE || aligned);
+            take(i, j, matrix + row * stride + column, row < at.rows && column < at.columns);
         }
     }
 }
-template <class Tile, class Take>
-__device__ __forceinline__ void visit(const FfmaProduct &p, const Place &at,
-                                      const Position<Tile> &thread, int first, int rows,
-                                      const Take &take) {
-    const float *c = p.c + at.item * p.c_item + at.row * p.ldc + at.column;
-    const bool aligned = rows_allow_four(c, p.ldc);
-    if (aligned && at.rows >= Tile::rows && at.columns >= Tile::columns)
-        visit_rows<Tile, true>(p, at, thread, first, rows, true, take);
-    else
-        visit_rows<Tile, false>(p, at, thread, first, rows, aligned, take);
-}
 
-// One slice and nothing to do but store: from registers.
+// One slice and nothing to do but store 16 bytes at a time: from registers.
 template <class Tile>
-__device__ __forceinline__ void store_sums(const FfmaProduct &p, const Place &at,
+__device__ __forceinline__ void store_sums(float *matrix, int64_t stride, const Place &at,
                                            const Position<Tile> &thread, const Sums<Tile> &sum) {
-    visit(p, at, thread, 0, Tile::micro_rows,
-          [&](int i, int j, float *to, int count, bool aligned) {
+    visit(matrix, stride, at, thread, 0, Tile::micro_rows,
+          [&](int i, int j, float *to, bool exists) {
               const float four[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
-              store_four_predicated(to, four, count, aligned);
+              store_four_predicated(to, four, exists);
           });
 }
 
-// The first half of k is done: its sums go to c, until add_parked, and the next chain begins. From
-// new copies of the indices: what depends on the others the compiler would compute before the loop
-// over k, and keep in registers that the loop needs.
+// The first half of k is done: its sums are parked until add_parked, and the next chain begins.
+// From new copies of the indices: what depends on the others the compiler would compute before the
+// loop over k, and keep in registers that the loop needs.
 template <class Tile>
 __device__ __forceinline__ void park_sums(const FfmaProduct &p, Sums<Tile> &sum) {
     unsigned block, thread;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    store_sums(p, place_of_block<Tile>(p, block), Position<Tile>(thread), sum);
+    const Place at = place_of_block<Tile>(p, block);
+    store_sums(p.parked + at.item * p.parked_item, p.parked_stride, at, Position<Tile>(thread),
+               sum);
 #pragma unroll
     for (int i = 0; i < Tile::micro_rows; i++)
 #pragma unroll
         for (int j = 0; j < Tile::micro_columns; j++) sum[i][j] = 0;
 }
 
-// sum = what is parked in c, plus sum, four rows at a time. They are read from c, loads of all four
-// on their way at once, or where `is_fetched` by fetch(first row, sums). Where nothing is parked -0
-// is added, which changes no number: a branch around the additions would cost the loop over k some
-// conflicts between the banks of the registers.
+// sum = what is parked, plus sum, four rows at a time, which fetch(first row, sums) reads. Where
+// nothing is parked -0 is added, which changes no number: a branch around the additions would cost
+// the loop over k some conflicts between the banks of the registers.
 template <class Tile, class Fetch>
-__device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at,
-                                           const Position<Tile> &thread, Sums<Tile> &sum,
-                                           bool is_fetched, const Fetch &fetch) {
+__device__ __forceinline__ void add_parked(const FfmaProduct &p, Sums<Tile> &sum,
+                                           const Fetch &fetch) {
     constexpr int rows = 4;
 #pragma unroll
     for (int first = 0; first < Tile::micro_rows; first += rows) {
@@ -308,13 +305,7 @@ __device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at
         for (int i = 0; i < rows; i++)
 #pragma unroll
             for (int j = 0; j < Tile::micro_columns; j++) parked[i][j] = -0.0f;
-        if (is_fetched)
-            fetch(first, parked);
-        else if (p.first_half)
-            visit(p, at, thread, first, rows,
-                  [&](int i, int j, const float *from, int count, bool aligned) {
-                      load_four(from, parked[i - first] + j, count, aligned);
-                  });
+        if (p.first_half) fetch(first, parked);
 #pragma unroll
         for (int i = 0; i < rows; i++)
 #pragma unroll
@@ -322,10 +313,20 @@ __device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at
                 sum[first + i][j] = parked[i][j] + sum[first + i][j];
     }
 }
+// From where they wait, loads of all four rows on their way at once.
 template <class Tile>
 __device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at,
                                            const Position<Tile> &thread, Sums<Tile> &sum) {
-    add_parked(p, at, thread, sum, false, [](int, auto &) {});
+    float *matrix = p.parked + at.item * p.parked_item;
+    add_parked<Tile>(p, sum, [&](int first, auto &parked) {
+        visit(matrix, p.parked_stride, at, thread, first, 4,
+              [&](int i, int j, const float *from, bool exists) {
+                  if (!exists) return;
+                  const float4 four = *reinterpret_cast<const float4 *>(from);
+                  float *to = parked[i - first] + j;
+                  to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+              });
+    });
 }
 
 // All threads that multiply.
@@ -336,26 +337,26 @@ template <class Tile> __device__ __forceinline__ void sync_tile() {
         __syncthreads();
 }
 
-// Puts the sums of all slices into shared memory, as [slice][row][column].
+// Puts the sums of all slices into shared memory, as [slice][row][column], with gaps.
 template <class Tile>
 __device__ __forceinline__ void share_sums(float *shared, const Position<Tile> &thread,
                                            const Sums<Tile> &sum) {
     sync_tile<Tile>(); // the last stage has been read
-    float *first =
-        shared + (thread.slice * Tile::rows + thread.row) * Tile::columns + thread.column;
+    float *first = shared + thread.slice * Tile::slice_sums + Tile::sums_of_row(thread.row) +
+                   thread.column; // rows of microtiles begin at multiples of four
 #pragma unroll
     for (int i = 0; i < Tile::micro_rows; i++)
 #pragma unroll
         for (int j = 0; j < Tile::micro_columns; j += 4)
-            *reinterpret_cast<float4 *>(first + thread.row_step(i) * Tile::columns +
+            *reinterpret_cast<float4 *>(first + Tile::sums_of_row(thread.row_step(i)) +
                                         thread.column_step(j)) =
                 make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
 }
 
-// Four elements summed over the slices of all blocks of the cluster, in order.
-template <class Tile>
+// Four elements, STEP apart, summed over the slices of all blocks of the cluster, in order.
+template <class Tile, int STEP>
 __device__ __forceinline__ float4 sum_slices(const float *shared, int element, unsigned splits) {
-    constexpr int size = Tile::rows * Tile::columns;
+    constexpr int size = Tile::slice_sums;
     float4 total = make_float4(0, 0, 0, 0);
     if (Tile::slices > 1 && splits > 1) {
 #if __CUDA_ARCH__ >= 900
@@ -363,7 +364,7 @@ __device__ __forceinline__ float4 sum_slices(const float *shared, int element, u
             float4 part[Tile::slices];
 #pragma unroll
             for (int s = 0; s < Tile::slices; s++)
-                part[s] = read_in_cluster(shared + s * size + element, split);
+                part[s] = read_in_cluster<STEP>(shared + s * size + element, split);
 #pragma unroll
             for (int s = 0; s < Tile::slices; s++) total = sum_of(total, part[s]);
         }
@@ -371,40 +372,45 @@ __device__ __forceinline__ float4 sum_slices(const float *shared, int element, u
     } else {
 #pragma unroll
         for (int s = 0; s < Tile::slices; s++)
-            total = sum_of(total, *reinterpret_cast<const float4 *>(shared + s * size + element));
+            total = sum_of(total, read_shared<STEP>(shared + s * size + element));
     }
     return total;
 }
 
-// The block's share of the finished tile: sums, bias, activation. A thread stays in its columns.
+// The block's share of the finished tile: sums, bias, activation. A thread stays in its four
+// columns: neighbours, or where rows of c begin anywhere a quarter of the tile apart. Then lanes
+// store neighbours: whole sectors, of which four lanes with four neighbours each would store parts.
 template <class Tile>
 __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &at, float *shared) {
-    const int first = (at.split * Tile::threads + threadIdx.x) * 4, column = first % Tile::columns;
-    const int count = at.columns - column;
-    const int64_t corner = at.item * p.c_item + at.row * p.ldc + at.column + column;
-    float *c = p.c + corner, *before = p.preactivation ? p.preactivation + corner : nullptr;
+    constexpr int quads = Tile::columns / 4;
+    const int first = at.split * Tile::threads + threadIdx.x, quad = first % quads;
+    const int64_t tile = at.item * p.c_item + at.row * p.ldc + at.column;
+    float *c = p.c + tile, *before = p.preactivation ? p.preactivation + tile : nullptr;
     const bool aligned = rows_allow_four(c, p.ldc) && (!before || rows_allow_four(before, p.ldc));
+    const int step = aligned ? 1 : quads, column = aligned ? quad * 4 : quad;
+    const int count = at.columns - column; // of columns, from the thread's first one on
     float bias[4] = {};
 #pragma unroll
     for (int e = 0; e < 4; e++)
-        if (p.bias && e < count)
-            bias[e] = p.bias[(int64_t(at.column) + column + e) * p.bias_stride];
+        if (p.bias && e * step < count)
+            bias[e] = p.bias[(int64_t(at.column) + column + e * step) * p.bias_stride];
+    c += column, before += before ? column : 0;
 #pragma unroll 1
-    for (int element = first; element < Tile::rows * Tile::columns;
-         element += p.splits * Tile::threads * 4) {
-        const int row = element / Tile::columns;
+    for (int row = first / quads; row < Tile::rows; row += p.splits * (Tile::threads / quads)) {
         if (row >= at.rows || count <= 0) break;
-        const float4 total = sum_slices<Tile>(shared, element, p.splits);
+        const int element = Tile::sums_of_row(row) + column;
+        const float4 total = aligned ? sum_slices<Tile, 1>(shared, element, p.splits)
+                                     : sum_slices<Tile, quads>(shared, element, p.splits);
         float four[4] = {total.x, total.y, total.z, total.w};
         if (!p.plain) {
             if (p.bias)
 #pragma unroll
                 for (int e = 0; e < 4; e++) four[e] += bias[e];
-            if (before) store_four(before + row * p.ldc, four, count, aligned);
+            if (before) store_apart(before + row * p.ldc, four, count, step);
 #pragma unroll
             for (int e = 0; e < 4; e++) four[e] = activate(p.activation, four[e]);
         }
-        store_four(c + row * p.ldc, four, count, aligned);
+        store_apart(c + row * p.ldc, four, count, step);
     }
 }
 
@@ -418,6 +424,7 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
     p.preactivation = static_cast<float *>(g.epilogue.preactivation);
     p.bias_stride = g.epilogue.bias_stride, p.activation = g.epilogue.activation;
     p.plain = g.epilogue.is_plain(), p.batched = g.items > 1;
+    p.direct = p.plain && is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
     if (Tile::halves) p.first_half = static_cast<int>(first_half(g.k));
     p.m = g.m, p.n = g.n, p.k = g.k, p.splits = p.splits_in_sequence = 1;
     p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
@@ -426,6 +433,31 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
     p.tiles_across = static_cast<int>(tiles(g.n, Tile::columns));
     p.units = static_cast<int>(tiles(g.k, Tile::unit));
     return p;
+}
+
+// Of all items, if that is not much, or of so many at a time: launches one after another use it.
+constexpr int64_t most_parked = int64_t(1) << 28; // bytes
+
+// Where the sums of the first half wait, and how many items a launch may then have at most.
+inline int make_parking(Operation &op, const Gemm &g, FfmaProduct *p, Workspace *space,
+                        int64_t *items) {
+    p->parked = p->c, p->parked_stride = p->ldc, p->parked_item = p->c_item;
+    if (!p->first_half || is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4)) return PVG_OK;
+    p->parked_stride = tiles(g.n, 4) * 4, p->parked_item = g.m * p->parked_stride;
+    const int64_t bytes = p->parked_item * static_cast<int64_t>(sizeof(float));
+    const int64_t most = bytes < most_parked ? most_parked / bytes : 1;
+    if (*items > most) *items = most;
+    PVG_PASS(space->open(op, static_cast<size_t>(bytes * (g.items < *items ? g.items : *items))));
+    p->parked = space->as<float>();
+    return PVG_OK;
+}
+
+// The product of the next items; those of a launch that comes later wait where these did.
+inline void step_items(FfmaProduct *p, int64_t items) {
+    const bool parked_in_c = p->parked == p->c;
+    p->a += items * p->a_item, p->b += items * p->b_item, p->c += items * p->c_item;
+    if (parked_in_c) p->parked = p->c;
+    if (p->preactivation) p->preactivation += items * p->c_item;
 }
 
 } // namespace

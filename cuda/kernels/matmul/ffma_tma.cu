@@ -12,8 +12,8 @@
 // of 4 elements, are copied into the layout first (pretranspose.cu), which takes about 50 / n of
 // the product's time for a and 50 / m for b.
 //
-// Where k is halved the sums of the first half wait in c (ffma_tile.cuh). The third warpgroup has
-// them brought back by TMA while the last stages are multiplied, into the stages that are done.
+// Where k is halved the sums of the first half wait in memory (ffma_tile.cuh). The third warpgroup
+// has them brought back by TMA while the last stages are multiplied, into the stages that are done.
 //
 // Every element of c has the same bits as from the tiles of ffma.cu without slices: one chain of
 // multiply-adds in increasing k, or one for each half of k.
@@ -41,7 +41,7 @@ struct RingLayout {
         hopper::tile_alignment + barriers_at + (Tile::stages + by_rows) * 16;
     static_assert(Tile::depth * 4 == 128, "a row of a along k is as long as the swizzle's span");
     static_assert(Tile::sum_bytes <= all_bytes && shared_size <= 227 << 10);
-    static constexpr int parked_rows = bytes / (Tile::columns * 4); // of c, in a stage
+    static constexpr int parked_rows = bytes / (Tile::columns * 4); // in a stage
     static_assert(parked_rows * Tile::stages >= Tile::rows);
     // The second half has as many steps as there are stages: when the stages behind the last one
     // are empty, all threads have parked their sums.
@@ -49,11 +49,10 @@ struct RingLayout {
 };
 
 struct TmaMaps {
-    CUtensorMap a, b, c;
+    CUtensorMap a, b, parked; // parked: the sums of the first half, if there is one
     bool a_along_k;
-    bool parked; // c is there, for the sums of the first half
 };
-constexpr int parked_box = 16; // rows of c that TMA brings at a time
+constexpr int parked_box = 16; // rows that TMA brings at a time
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -93,7 +92,7 @@ struct Ring : RingLayout {
 
 struct Producer {
     const TmaMaps &maps;
-    int row, column, item_a, item_b, item_c;
+    int row, column, item_a, item_b, item;
     int thread; // of the warpgroup
 
     // Both operands of a stage, or b's alone where a is moved there.
@@ -156,10 +155,11 @@ struct Producer {
             const uint32_t to = ring.stage(steps), full = ring.full(steps);
             const int rows = min(ring.parked_rows, Tile::rows - first);
             hopper::wait(ring.empty(steps), ring.phase(steps) ^ 1);
+            hopper::fence_async_proxy(); // a's part of the stage was written by ordinary stores
             hopper::expect_bytes(full, rows * Tile::columns * 4);
             for (int i = 0; i < rows; i += parked_box)
-                hopper::load_tile(to + i * Tile::columns * 4, &maps.c, full, column,
-                                  row + first + i, item_c);
+                hopper::load_tile(to + i * Tile::columns * 4, &maps.parked, full, column,
+                                  row + first + i, item);
             if (maps.a_along_k) hopper::arrive(full, producers);
         }
     }
@@ -203,7 +203,7 @@ __device__ __forceinline__ void multiply(const FfmaProduct &p, const Ring &ring,
     }
 }
 
-// Rows of the microtile from `first` on, parked in c and brought back to the stages.
+// Rows of the microtile from `first` on, parked and brought back to the stages.
 template <int ROWS>
 __device__ __forceinline__ void read_parked(const Ring &ring, int steps,
                                             const Position<Tile> &thread, int first,
@@ -252,18 +252,17 @@ __global__ void __launch_bounds__(Tile::threads + producers, 1)
             producer.produce_rows(ring, steps);
         else if (producer.thread == 0)
             producer.produce(ring, steps);
-        if (maps.parked && producer.thread == 0) producer.fetch_parked(ring, steps);
+        if (p.first_half && producer.thread == 0) producer.fetch_parked(ring, steps);
         return;
     }
     hopper::take_registers<232>();
     const Position<Tile> thread(threadIdx.x);
     Sums<Tile> sum = {};
     multiply(p, ring, steps, thread, sum);
-    add_parked<Tile>(p, at, thread, sum, maps.parked, [&](int first, auto &parked) {
-        read_parked(ring, steps, thread, first, parked);
-    });
-    if (p.plain) {
-        store_sums(p, at, thread, sum);
+    add_parked<Tile>(
+        p, sum, [&](int first, auto &parked) { read_parked(ring, steps, thread, first, parked); });
+    if (p.direct) {
+        store_sums(p.c + at.item * p.c_item, p.ldc, at, thread, sum);
         return;
     }
     float *sums = reinterpret_cast<float *>(memory + offset);
@@ -304,29 +303,45 @@ int make_map(const Gemm &g, const Matrix &x, CUtensorMap *map) {
     return hopper::make_tensor_map(map, view);
 }
 
-int launch(Operation &op, const Gemm &given) {
-    const Layout along_k = {true, 4}, along_side = {false, 4};
+// One launch, of operands that are laid out so.
+int launch_items(Operation &op, const Gemm &g, const FfmaProduct &p) {
     constexpr CUtensorMapSwizzle plain = CU_TENSOR_MAP_SWIZZLE_NONE;
-    Gemm g = given;
-    Workspace space;
     TmaMaps maps{};
-    if (g.items == 1) g.a_item = g.b_item = g.c_item = 0;
-    maps.a_along_k = has_layout_a(g, along_k);
-    PVG_PASS(arrange_operands(op, &g, maps.a_along_k ? along_k : along_side, along_side, &space));
-    const FfmaProduct p = describe_ffma<Tile>(g);
+    maps.a_along_k = g.a_along_k;
     Matrix a = {g.a, g.k, g.m, g.lda, g.a_item, Tile::depth, Tile::rows, plain};
     if (maps.a_along_k)
         a = {g.a, g.m, g.k, g.lda, g.a_item, Tile::rows, Tile::depth, CU_TENSOR_MAP_SWIZZLE_128B};
     const Matrix b = {g.b, g.k, g.n, g.ldb, g.b_item, Tile::depth, Tile::columns, plain};
-    const Matrix c = {g.c, g.m, g.n, g.ldc, g.c_item, parked_box, Tile::columns, plain};
-    maps.parked = p.first_half && is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
+    const Matrix parked = {p.parked,      g.m,        g.n,           p.parked_stride,
+                           p.parked_item, parked_box, Tile::columns, plain};
     PVG_PASS(make_map(g, a, &maps.a));
     PVG_PASS(make_map(g, b, &maps.b));
-    if (maps.parked) PVG_PASS(make_map(g, c, &maps.c));
+    if (p.first_half) PVG_PASS(make_map(g, parked, &maps.parked));
     const LaunchExtras extras = {1, true};
     PVG_LAUNCH_WITH(extras, tma_kernel,
                     blocks_for(int64_t(p.tiles_down) * p.tiles_across * g.items, 1),
                     Tile::threads + producers, RingLayout::shared_size, op.stream, maps, p);
+    return PVG_OK;
+}
+
+int launch(Operation &op, const Gemm &given) {
+    const Layout along_k = {true, 4}, along_side = {false, 4};
+    Gemm g = given;
+    Workspace space, parking;
+    if (g.items == 1) g.a_item = g.b_item = g.c_item = 0;
+    const bool a_along_k = has_layout_a(g, along_k);
+    PVG_PASS(arrange_operands(op, &g, a_along_k ? along_k : along_side, along_side, &space));
+    FfmaProduct p = describe_ffma<Tile>(g);
+    int64_t most = INT_MAX / (int64_t(p.tiles_down) * p.tiles_across); // items a grid
+    PVG_PASS(make_parking(op, g, &p, &parking, &most));
+    for (int64_t left = g.items; left > 0; left -= most) {
+        Gemm part = g;
+        part.items = static_cast<int>(left < most ? left : most);
+        PVG_PASS(launch_items(op, part, p));
+        g.a = step_by(g.a, part.items * g.a_item, g.dtype);
+        g.b = step_by(g.b, part.items * g.b_item, g.dtype);
+        step_items(&p, part.items);
+    }
     return PVG_OK;
 }
 
