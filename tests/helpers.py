@@ -128,6 +128,12 @@ def rounded(x, dtype):
     return best
 
 
+def shortened(x, bits, by=np.rint):
+    """Numbers in float64, of which so many bits are left: rounded, or by np.trunc cut off."""
+    fraction, exponent = np.frexp(np.asarray(x, np.float64))
+    return np.ldexp(by(fraction * 2.0**bits), exponent - bits)
+
+
 def ulp_distance(a, b):
     """Representable numbers from a to b, elementwise; -0.0 and 0.0 are 0 apart, NaN is not one."""
     a, b = np.asarray(a), np.asarray(b)

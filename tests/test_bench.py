@@ -8,7 +8,7 @@ import types
 import helpers
 import numpy as np
 import pytest
-from helpers import put
+from helpers import put, shortened
 
 import pyvecgpu as vg
 from pyvecgpu import __main__ as command
@@ -171,23 +171,18 @@ def cut_off(k, bits):
         a, b = (x.numpy().astype(np.float64) for x in (a, b))
         total = np.zeros((a.shape[0], b.shape[1]))
         for at in range(0, k, 16):
-            fraction, exponent = np.frexp(total + a[:, at : at + 16] @ b[at : at + 16])
-            total = np.ldexp(np.trunc(fraction * 2.0**bits), exponent - bits)
+            total = shortened(total + a[:, at : at + 16] @ b[at : at + 16], bits, np.trunc)
         out[...] = vg.asarray(total.astype(np.float32), device="cpu")
         return out
 
     return call
 
 
-def rounded_to(bits, trunc):
-    """Return a call whose operands are rounded to so many bits, or cut off."""
-
-    def shorten(x):
-        fraction, exponent = np.frexp(x.numpy().astype(np.float64))
-        return np.ldexp((np.trunc if trunc else np.rint)(fraction * 2.0**bits), exponent - bits)
+def rounded_to(bits, by=np.rint):
+    """Return a call whose operands are rounded to so many bits, or by np.trunc cut off."""
 
     def call(vg, a, b, out):
-        product = shorten(a) @ shorten(b)
+        product = shortened(a.numpy(), bits, by) @ shortened(b.numpy(), bits, by)
         out[...] = vg.asarray(product.astype(np.float32), device="cpu")
         return out
 
@@ -201,9 +196,9 @@ LIMITS = {
     "a shorter one": ("float32", 1024, cut_off(1024, 24), True),
     "fast32 as tensor cores add": ("fast32", 4096, cut_off(4096, 24), True),
     "ieee as tensor cores add": ("ieee", 4096, cut_off(4096, 24), True),
-    "tf32": ("tf32", 512, rounded_to(11, False), False),
-    "tf32, cut off": ("tf32", 512, rounded_to(11, True), True),
-    "tf32 for float32": ("float32", 512, rounded_to(11, False), True),
+    "tf32": ("tf32", 512, rounded_to(11), False),
+    "tf32, cut off": ("tf32", 512, rounded_to(11, np.trunc), True),
+    "tf32 for float32": ("float32", 512, rounded_to(11), True),
 }
 
 
@@ -387,6 +382,8 @@ def test_report(capsys, tmp_path, monkeypatch):
     tables = [module.rows("quick") for module in (streaming, transfers)]
     for row in sum(tables, overhead.rows()):
         assert f"\n| {row.name} | " in text
+    notes = [f"\n- {row.name}: {row.note}\n" for row in streaming.rows("quick") if row.note]
+    assert notes and all(note in text for note in notes)
     check_products(text, products.read_text(), quick)
     readme.write_text("no markers")
     with pytest.raises(ValueError, match="lacks the markers"):

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from helpers import shortened
 
 import pyvecgpu as vg
 from pyvecgpu import __main__ as command
@@ -311,7 +312,7 @@ def test_the_check_of_a_product_sees_every_element(dtype):
     case = problems.Case(problem, 40, problems.random_block())
     a, b, out = case.arrays(dtype)
     np.matmul(a, b, out=out)
-    allowed = problem.error_allowed[dtype]
+    allowed = problem.error_allowed(dtype, 40)
     assert problem.error(a, b, out.__getitem__) <= allowed
     for place in ((0, 0), (17, 23), (39, 39)):
         for value in (0.0, np.nan):
@@ -330,13 +331,54 @@ def test_the_check_of_an_addition(monkeypatch):
         pieces = problem.pieces(n)
         assert pieces[0].start == 0 and pieces[-1].stop == n
         np.add(a, b, out=out)
-        assert problem.error(a, b, out.__getitem__) <= problem.error_allowed["float32"]
+        allowed = problem.error_allowed("float32", n)
+        assert problem.error(a, b, out.__getitem__) <= allowed
         for place in (0, n - 1):
             wrong = out.copy()
             wrong[place] += 1e-3
-            assert not problem.error(a, b, wrong.__getitem__) <= 1e-7
+            assert not problem.error(a, b, wrong.__getitem__) <= allowed
         problem.poison(out)
-        assert not problem.error(a, b, out.__getitem__) <= 1e-7
+        assert not problem.error(a, b, out.__getitem__) <= allowed
+
+
+# How many bits the operands and the result have, how they come about, whether that is wrong
+LIMITS = {
+    "float32": ("float32", 24, 24, np.rint, False),
+    "float32, bits missing": ("float32", 20, 24, np.rint, True),
+    "ieee, bits missing": ("ieee", 20, 24, np.rint, True),
+    "fast32, bits missing": ("fast32", 20, 24, np.rint, True),
+    "tf32": ("tf32", 11, 24, np.rint, False),
+    "tf32, cut off": ("tf32", 11, 24, np.trunc, True),
+    "fp16": ("fp16", 11, 24, np.rint, False),
+    "fp16, cut off": ("fp16", 11, 24, np.trunc, True),
+    "bf16": ("bf16", 8, 24, np.rint, False),
+    "bf16, cut off": ("bf16", 8, 24, np.trunc, True),
+    "float64": ("float64", 53, 53, np.rint, False),
+    "float64, bits missing": ("float64", 53, 46, np.rint, True),
+}
+
+
+@pytest.mark.parametrize("n", [64, 256])
+@pytest.mark.parametrize("case", LIMITS)
+def test_limits_of_errors_of_products(case, n):
+    precision, bits, result_bits, by, wrong = LIMITS[case]
+    problem = problems.Product()
+    dtype = "float64" if precision == "float64" else "float32"
+    a, b, out = problems.Case(problem, n, problems.random_block()).arrays(dtype)
+    product = shortened(a, bits, by) @ shortened(b, bits, by)
+    out[...] = shortened(product, result_bits)
+    error, allowed = problem.error(a, b, out.__getitem__), problem.error_allowed(precision, n)
+    assert (not error <= allowed) is wrong, (error, allowed)
+
+
+@pytest.mark.parametrize("n", [problems.MANY, 10**5])
+def test_limits_of_errors_of_additions(n):
+    problem = problems.Addition()
+    a, b, _ = problems.Case(problem, n, problems.random_block()).arrays("float32")
+    for bits, wrong in ((24, False), (23, True)):
+        c = shortened(np.add(a, b, dtype=np.float64), bits)
+        error = problem.error(a, b, c.__getitem__)
+        assert (not error <= problem.error_allowed("float32", n)) is wrong, error
 
 
 def test_operands_are_random_and_differ():

@@ -5,11 +5,10 @@ where they are or from a copy, blocks in pairs, k in halves, slices in sequence.
 """
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
-import helpers
 import numpy as np
 import pytest
-from helpers import put
 from products import (
     check_bits,
     check_columns,
@@ -21,44 +20,17 @@ from products import (
     layer,
     multiply,
     place,
+    poisoned,
 )
 
 import pyvecgpu as vg
 
-
-def emulated(device):
-    """Launches of the kernel that multiplies float32 from 16-bit pieces."""
-    return sum(one.launches for one in vg.launch_log(device) if "emulated_kernel" in one.kernel)
-
-
-SPLIT = [(1024,) * 3, (1030, 1040, 1024), (2048,) * 3, (2048, 2048, 256), (2047, 2047, 327)]
-
-
-@pytest.mark.devices("cuda")
-@pytest.mark.parametrize(("m", "n", "k"), SPLIT)
-@pytest.mark.parametrize(("precision", "kernel"), [("float32", "bf16x6"), ("fast32", "fp16x3")])
-def test_large_products_of_float32_are_by_tensor_cores(device, rng, precision, kernel, m, n, k):
-    """Without being told to, without a wait of the host; not those of "ieee", nor small ones."""
-    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
-    x, y = put(device, a), put(device, b)
-    with forced(device, kernel):
-        expected = multiply(x, y, precision)
-    before, counts = emulated(device), vg.counters(device)
-    result = multiply(x, y, precision)
-    later = vg.counters(device)
-    assert emulated(device) == before + 1
-    assert all(later[name] == counts[name] for name in ("waits", "copies_to_host"))
-    check_bits(result, expected)
-    ieee, small = multiply(x, y, "ieee"), multiply(x[:500, :500], y[:500, :500], precision)
-    assert emulated(device) == before + 1
-    assert helpers.bits(ieee) != helpers.bits(result)
-    check_bits(small, multiply(x[:500, :500], y[:500, :500], "ieee"))
-
-
-# Tiles of 64, 128 and 256 rows of c, and so many of them that an unaligned b is copied after all.
+# Tiles of 32, 64, 128 and 256 rows of c, and so many that an unaligned b is copied after all.
 CLASSES = [(300, 257, 68), (2000, 1023, 65), (2049, 2049, 65), (3000, 130, 40)]
-# By pairs of blocks, of an even and an odd number of tiles; with k cut; by wider tiles.
+# By pairs of blocks, of an even and an odd number of tiles, small ones in a batch; with k cut; by
+# wider tiles.
 CLASSES += [(124, 35, 250), (141, 37, 230), (70, 57, 1430), (132, 37, 1810), (1836, 51, 297)]
+CLASSES += [(3001, 130, 297), (3050, 130, 297)]
 CLASSES += [(956, 259, 2791), (4240, 386, 131), (1858, 570, 135), (143, 87, 292)]
 # With copies of a so large that a product alone is made in two parts, or in three, one of one row.
 PARTS = [(3455, 1281, 3101), (5121, 1537, 3201)]
@@ -128,6 +100,64 @@ def test_pairs_of_blocks_with_wide_tiles(device, rng, dtype, m, n, k):
             check_same(multiply(x[:3], y), expected[:3])
 
 
+TYPES = [("float16", None), ("bfloat16", None), ("float32", "tf32"), ("float32", "bf16")]
+
+
+def by_tensor_cores(device):
+    """What was launched of the kernel for each tile, type and layout, and how often."""
+    log = vg.launch_log(device)
+    return {(one.offset, one.launches) for one in log if "tensor_product_kernel" in one.kernel}
+
+
+def halves_of(values, dtype):
+    """What is rounded once to 16 bits, if the dtype has so few."""
+    return values if dtype == "float32" else halves(values, dtype)
+
+
+# Tiles of 64 x 32 and of 64 x 64; more of them below each other than beside; k of half a step, of
+# one step, of less than the ring of stages and of more.
+SMALL = [(64, 64, 64), (65, 33, 40), (256, 256, 256), (257, 130, 600), (511, 97, 990)]
+SMALL += [(384, 768, 768), (450, 700, 333), (130, 700, 9)]
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize(("m", "n", "k"), SMALL)
+@pytest.mark.parametrize(("dtype", "precision"), TYPES)
+def test_tiles_of_64_rows(device, rng, dtype, precision, m, n, k):
+    """In all layouts, from copies and in classes; with an epilogue; in columns of a wider array."""
+    a, b, bias = (integers(rng, shape, dtype) for shape in ((m, k), (k, n), (1, n)))
+    expected = a @ b
+    with forced(device, "tensor"):
+        for of_a, of_b, gap in itertools.product((False, True), (False, True), (0, 1)):
+            x = place(device, a, dtype, trans=of_a, gap=gap)
+            y = place(device, b, dtype, trans=of_b, gap=gap)
+            check_same(multiply(x, y, precision), halves_of(expected, dtype))
+            check_columns(x, y, precision, halves_of(expected, dtype), gap, n + 3)
+            z = place(device, bias, dtype)[0]
+            result = layer(x, y.T, z, "relu", precision=precision)
+            check_same(result, halves_of(np.maximum(expected + bias, 0), dtype))
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize(("m", "n", "k"), SMALL)
+@pytest.mark.parametrize(("dtype", "precision"), TYPES)
+def test_tiles_of_64_rows_have_the_bits_of_larger_ones(device, rng, dtype, precision, m, n, k):
+    """Many items have larger tiles than one, and so another kernel."""
+    items = min(300, 2**24 // (m * k))
+    a, b = rng.standard_normal((items, m, k)), rng.standard_normal((k, n))
+    with forced(device, "tensor"):
+        for trans in (False, True):
+            x, y = place(device, a, dtype), place(device, b, dtype, trans=trans)
+            before = by_tensor_cores(device)
+            many = multiply(x, y, precision)
+            between = by_tensor_cores(device)
+            for i in (0, items // 2, items - 1):
+                check_bits(multiply(x[i], y, precision), many[i], f"{dtype}, item {i}")
+            (of_many,) = between - before
+            (of_one,) = by_tensor_cores(device) - between
+            assert of_one[0] != of_many[0]
+
+
 @pytest.mark.devices("sim", "cuda")
 @pytest.mark.parametrize("n", [259, 260])
 @pytest.mark.parametrize("k", [255, 256, 257, 319, 320, 600])
@@ -145,6 +175,10 @@ def test_halves_of_k(device, rng, kernel, k, n):
         z = place(device, bias, "float32")[0]
         for first, width in ((0, n + 2), (1, n + 2), (0, n + 4), (4, n + 8)):
             check_columns(x, weight.T, "ieee", expected, first, width)
+        for backwards in (np.s_[::-1], np.s_[:, ::-1]):  # items, or rows
+            out = poisoned(device, (2, m, n), "float32")
+            vg.matmul(x, weight.T, precision="ieee", out=out[backwards])
+            check_same(out[backwards], expected)
         y, before = layer(x[0], weight, z, "relu", precision="ieee", with_preactivation=True)
         check_same(before, expected[0] + bias)
         check_same(y, np.maximum(expected[0] + bias, 0))
@@ -158,7 +192,7 @@ IN_PARTS = [(9, 2048, 4099, 256), (67, 1000, 1001, 260)]
 @pytest.mark.parametrize(("items", "m", "n", "k"), IN_PARTS)
 @pytest.mark.parametrize("kernel", ["ffma_128x128", "ffma_tma"])
 def test_halves_of_k_of_many_items_whose_rows_begin_anywhere(device, rng, kernel, items, m, n, k):
-    """Their sums wait in a workspace of 256 MiB at most, which several launches use in turn."""
+    """Their sums wait in a workspace of at most 256 MiB, which several launches use in turn."""
     a, b = rng.standard_normal((items, m, k)), rng.standard_normal((k, n))
     with forced(device, kernel):
         x, y = place(device, a, "float32"), place(device, b, "float32")
@@ -167,6 +201,62 @@ def test_halves_of_k_of_many_items_whose_rows_begin_anywhere(device, rng, kernel
         assert launches(device) - before >= 3  # with the copy of b
         for i in (0, items - 2, items - 1):
             check_bits(batch[i], multiply(x[i], y, "ieee"))
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize("kernel", ["ffma_128x128", "ffma_tma"])
+def test_halves_of_k_of_one_item_that_waits_in_parts(device, rng, kernel):
+    """So many rows at a time that their sums have room in 256 MiB."""
+    m, n, k = 9000, 8003, 256
+    a, b, bias = (integers(rng, shape, "float32") for shape in ((m, k), (n, k), (1, n)))
+    with forced(device, kernel):
+        x, weight = place(device, a, "float32"), place(device, b, "float32")
+        z = place(device, bias, "float32")[0]
+        before = launches(device)
+        result, sums = layer(x, weight, z, "relu", precision="ieee", with_preactivation=True)
+        assert launches(device) - before >= 3  # two parts, and a copy of b
+        expected = multiply(x, weight[:8000].T, "ieee")  # waits in c
+        check_bits(multiply(x, weight.T, "ieee")[:, :8000], expected)
+    check_same(sums[:, 7990:], a @ b[7990:].T + bias[:, 7990:])
+    check_same(result[:, 7990:], np.maximum(a @ b[7990:].T + bias[:, 7990:], 0))
+
+
+@pytest.mark.devices("cuda")
+def test_threads_that_need_more_and_less_shared_memory(device, rng):
+    """One kernel: what few blocks ask for, to have a multiprocessor each, and what many do."""
+    shapes = [(600, 600, 64), (1700, 600, 64)]
+    pairs = [
+        (place(device, rng.standard_normal((m, k)), "float32"),
+         place(device, rng.standard_normal((k, n)), "float32"))
+        for m, n, k in shapes
+    ]  # fmt: skip
+
+    def repeat(pair):
+        first = multiply(*pair, "ieee")
+        for _ in range(300):
+            last = multiply(*pair, "ieee")
+        check_bits(last, first)
+
+    with forced(device, "ffma_64x64"), ThreadPoolExecutor(4) as pool:
+        list(pool.map(repeat, pairs * 2))
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("n", [129, 132])
+@pytest.mark.parametrize("kernel", ["tiled", "ffma_64x128", "ffma_64x64", "ffma_64x32"])
+def test_blocks_that_share_k(device, rng, kernel, n):
+    """A cluster's sums are added to c at any place, with an epilogue."""
+    m, k = 66, 700  # four blocks a tile
+    a, b, bias = (integers(rng, shape, "float32") for shape in ((m, k), (n, k), (1, n)))
+    expected = a @ b.T
+    with forced(device, kernel):
+        x, weight = place(device, a, "float32"), place(device, b, "float32")
+        z = place(device, bias, "float32")[0]
+        for first, width in ((0, n + 1), (1, n + 3), (4, n + 8)):
+            check_columns(x, weight.T, "ieee", expected, first, width)
+        y, before = layer(x, weight, z, "relu", precision="ieee", with_preactivation=True)
+        check_same(before, expected + bias)
+        check_same(y, np.maximum(expected + bias, 0))
 
 
 @pytest.mark.devices("cuda")

@@ -26,6 +26,9 @@ DTYPES = {
     "bfloat16": BFLOAT16,
     "float64": F64,
 }
+# Of what is rounded: its bits, and how much of a product it is. tf32, and "bf16" and "fp16" of
+# float32, round both operands; of arrays of 16 bits the result is rounded.
+ROUNDED = {"tf32": (11, 2), "fp16": (11, 2), "bf16": (8, 2), "float16": (11, 1), "bfloat16": (8, 1)}
 # What rounding to the nearest number of so many bits changes it by, in units of 2^-bits of the
 # number: the root mean square.
 ROUNDING = 0.425
@@ -62,20 +65,24 @@ def chain_error(k, bits):
     return ROUNDING * 2.0**-bits * math.sqrt((k + 1) / 2)
 
 
+def rounding_allowed(bits, roundings):
+    """Return 1.7 times the error of so many roundings to the nearest number of so many bits."""
+    return 1.7 * ROUNDING * 2.0**-bits * math.sqrt(roundings)
+
+
 def error_allowed(precision, k):
     """Return from which relative error on a product of normal numbers is wrong.
 
     "ieee", "float32" and "fast32": twice the error of "ieee", which adds in two chains from k = 256
     on. A library that adds in one stays below; what tensor cores cut off, if "float32" left it to
-    them to add all of k up, does not. tf32 (two operands are rounded) and 16 bit (the result is):
-    1.7 times what rounding gives; if bits are cut off instead it is twice as much.
+    them to add all of k up, does not. tf32 and 16 bit: 1.7 times what rounding gives; if bits are
+    cut off instead it is twice as much.
     """
     if precision in ("ieee", "float32", "fast32"):
         return 2 * chain_error(k if k < 256 else k / 2, 24)
     if precision == "float64":
         return 2 * chain_error(k, 53)
-    bits = {"tf32": 11, "float16": 11, "bfloat16": 8}[precision]
-    return 1.7 * ROUNDING * 2.0**-bits * (math.sqrt(2) if precision == "tf32" else 1)
+    return rounding_allowed(*ROUNDED[precision])
 
 
 def product_name(precision, shape):

@@ -50,22 +50,18 @@ def read_reports(folder):
 
 def render(reports):
     """Return the tables, which go between BEGIN and END."""
-    sections = [section(report) for report in reports.values() if report["benchmark"] in TITLES]
-    return "\n\n".join(sections) if sections else NONE
+    parts = [
+        section(report, front_rows(report), front_goals(report))
+        for report in reports.values()
+        if report["benchmark"] in TITLES
+    ]
+    return "\n\n".join(parts) if parts else NONE
 
 
 def render_products(reports):
     """Return all rows and goals of bench matmul, between PRODUCTS_BEGIN and PRODUCTS_END."""
     parts = [
-        "\n".join(
-            [
-                *heading(report),
-                *table(report, report["rows"]),
-                *notes(report),
-                "",
-                *goal_lines(report),
-            ]
-        )
+        section(report, report["rows"], goal_lines(report))
         for report in reports.values()
         if report["benchmark"] in ("matmul", "shapes")
     ]
@@ -112,25 +108,30 @@ def with_numpy(report):
     return [one["sentence"] for one in report["crossovers"] if one["cpu"].startswith("NumPy")]
 
 
-def section(report):
-    """Return one report as a heading, a line about the machine, a table and the goals."""
-    if report["benchmark"] == "shapes":  # the means say it; the rows are in PRODUCTS
-        return "\n".join([*heading(report), *goal_lines(report)])
-    if report["benchmark"] == "matmul":
-        rows = [row for row in report["rows"] if row["name"] in FRONT]
-        lines = [*heading(report), *table(report, rows), *notes(report), "", *missed_goals(report)]
-        return "\n".join(lines)
-    lines = [*heading(report), *table(report, report["rows"]), "", *goal_lines(report)]
-    return "\n".join(lines)
+def section(report, rows, goals):
+    """Return a heading with the machine, a table of these rows with their notes, and the goals."""
+    lines = [f"**{TITLES[report['benchmark']]}** ({about(report)})", ""]
+    if rows:
+        lines += [*table(report, rows), *notes(rows), ""]
+    return "\n".join([*lines, *goals])
 
 
-def heading(report):
-    return [f"**{TITLES[report['benchmark']]}** ({about(report)})", ""]
+def front_rows(report):
+    """Return the rows that README.md has."""
+    if report["benchmark"] == "shapes":
+        return []  # the means say it
+    is_short = report["benchmark"] == "matmul"
+    return [row for row in report["rows"] if not is_short or row["name"] in FRONT]
 
 
-def notes(report):
+def front_goals(report):
+    """Return what README.md says of the goals."""
+    return missed_goals(report) if report["benchmark"] == "matmul" else goal_lines(report)
+
+
+def notes(rows):
     """Return what has to be said of single rows."""
-    lines = [f"- {row['name']}: {row['note']}" for row in report["rows"] if row["note"]]
+    lines = [f"- {row['name']}: {row['note']}" for row in rows if row["note"]]
     return ["", *lines] if lines else []
 
 

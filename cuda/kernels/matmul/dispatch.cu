@@ -29,28 +29,22 @@ int smaller(int a, int b) { return a < b ? a : b; }
 bool all_at_least(const Gemm &g, int size) { return g.m >= size && g.n >= size && g.k >= size; }
 double terms(const Gemm &g) { return static_cast<double>(g.m) * g.n * g.k; }
 
-// How much of the multiprocessors' time goes into tiles of c, if each computes one at a time.
-double fill(const Gemm &g, int rows, int columns) {
-    const int multiprocessors = 132;
-    int64_t count = tiles(g.m, rows) * tiles(g.n, columns), waves = tiles(count, multiprocessors);
-    return static_cast<double>(g.m) * g.n / (static_cast<double>(rows) * columns) /
-           static_cast<double>(waves * multiprocessors);
-}
-
 bool is_rounded(const Gemm &g) {
     return g.precision == PVG_PRECISION_TF32 || g.precision == PVG_PRECISION_BF16 ||
            g.precision == PVG_PRECISION_FP16;
 }
 bool is_vector(const Gemm &g) { return g.m == 1 || g.n == 1; }
 bool is_tiny(const Gemm &g) { return g.m <= 32 && g.n <= 32 && g.k <= 32; }
-// Large enough that splitting the operands is little beside multiplying them. Not where "ieee" adds
-// eight slices of k up (FFMA_64X32), nor four of less than 768: sums that short are as accurate as
-// what tensor cores give, or more. Two halves were compared with them from 256 on.
+// Where tiles of 64 x 32 are one for each multiprocessor: "ieee" adds eight slices of k up.
+bool adds_eight_slices(const Gemm &g) {
+    return tiles(g.m, 64) * tiles(g.n, 32) <= tuned_multiprocessors;
+}
+// Large enough that splitting the operands is little beside multiplying them. Eight short slices
+// are as accurate as what tensor cores give, or more, and as fast.
 bool pays_splitting(const Gemm &g) {
-    const bool by_halves = smaller(g.m, g.n) >= 512 && fill(g, 128, 128) >= 0.8; // in "ieee"
-    if (g.k < (by_halves ? 256 : 768) || !all_at_least(g, 128)) return false;
-    if (g.m <= 640 && g.n <= 640) return false;
-    return terms(g) >= (smaller(g.m, g.n) >= 512 ? 0.9e9 : 2e9);
+    if (!all_at_least(g, 128) || g.k < (adds_eight_slices(g) ? 2048 : 256)) return false;
+    if (smaller(g.m, g.n) >= 256) return terms(g) >= 0.18e9;
+    return terms(g) >= 2e9 && (g.m > 640 || g.n > 640);
 }
 
 // Whether FFMA_TMA can read the operands where they are. It and FFMA_128X128 give the same bits.
@@ -73,7 +67,9 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TENSOR, is_rounded},
     {PVG_MATMUL_TENSOR_SM80, is_rounded},
     {PVG_MATMUL_FP16X3,
-     [](const Gemm &g) { return g.precision == PVG_PRECISION_FAST32 && pays_splitting(g); }},
+     [](const Gemm &g) {
+         return g.precision == PVG_PRECISION_FAST32 && pays_splitting(g) && terms(g) >= 2e9;
+     }},
     {PVG_MATMUL_BF16X6,
      [](const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pays_splitting(g); }},
     {PVG_MATMUL_FFMA_128X128, [](const Gemm &g) { return g.m <= 128 && g.n <= 128 && g.k <= 256; }},
@@ -83,9 +79,8 @@ const Rule float32_rules[] = {
          return smaller(g.m, g.n) >= least && g.k >= 256 && fill(g, 128, 256) >= 0.8 &&
                 1.05 * fill(g, 128, 256) >= fill(g, 128, 128);
      }},
-    {PVG_MATMUL_FFMA_128X128,
-     [](const Gemm &g) { return smaller(g.m, g.n) >= 256 && fill(g, 128, 128) >= 0.8; }},
-    {PVG_MATMUL_FFMA_64X32, [](const Gemm &g) { return g.m <= 640 && g.n <= 640; }},
+    {PVG_MATMUL_FFMA_128X128, adds_halves},
+    {PVG_MATMUL_FFMA_64X32, adds_eight_slices},
     {PVG_MATMUL_FFMA_64X64, // unless the larger tiles leave less of the card idle
      [](const Gemm &g) { return smaller(g.m, g.n) > 512 && fill(g, 64, 128) < 0.8; }},
     {PVG_MATMUL_FFMA_64X128, always},

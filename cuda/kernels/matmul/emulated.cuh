@@ -10,15 +10,18 @@
 // than float32 arithmetic would. So a warpgroup has two sets of sums: tensor cores begin anew in
 // one of them for every unit of K (`unit` blocks of 32), the small products first, and additions,
 // which round to nearest, promote it to the other one. Meanwhile the other warpgroup keeps the
-// tensor cores busy.
+// tensor cores busy. Where a third set of registers can be had (`grouped`), four units are added up
+// in it before they are added to all others, so that fewer additions round large sums.
 //
 // A block is three warpgroups: one loads tiles of all pieces with TMA into a ring of stages, two
 // multiply, 64 rows each. A stage is K = 32 of
 //   a: [piece][128 rows][32], swizzled over 64 bytes, along k
 //   b: [64 columns][half of the k][piece][16 of k][64], swizzled over 128 bytes, along n
 // Two blocks of a cluster compute tiles one below the other: each loads one half of b for both.
+// The blocks walk through the units of a Schedule, those of all items of a batch.
 #pragma once
 #include "kernels/matmul/epilogue.cuh"
+#include "kernels/matmul/recompute.cuh"
 #include "kernels/matmul/schedule.cuh"
 #include "kernels/matmul/split.cuh"
 #include "kernels/matmul/wgmma.cuh"
@@ -43,11 +46,13 @@ struct Fp16x3 {
     static constexpr bool scaled = true; // the small products by 2^11, rows and columns by roots^-2
 };
 
-// A tile of 128 x COLUMNS; UNIT blocks of K between promotions.
-template <class SCHEME, int COLUMNS, int STAGES, int CLUSTER, int UNIT> struct EmulatedTile {
+// A tile of 128 x COLUMNS; UNIT blocks of K between promotions, which are GROUPED or not.
+template <class SCHEME, int COLUMNS, int STAGES, int CLUSTER, int UNIT, bool GROUPED = false>
+struct EmulatedTile {
     using Scheme = SCHEME;
     static constexpr int columns = COLUMNS, stages = STAGES, cluster = CLUSTER, unit = UNIT;
     static constexpr int sums = COLUMNS / 2, slabs = COLUMNS / 64;
+    static constexpr bool grouped = GROUPED;
     static constexpr int a_piece_bytes = emulated_rows * 64, b_piece_bytes = 16 * 128;
     static constexpr int a_bytes = SCHEME::pieces * a_piece_bytes;
     static constexpr int b_half_bytes = SCHEME::pieces * b_piece_bytes;
@@ -59,21 +64,27 @@ template <class SCHEME, int COLUMNS, int STAGES, int CLUSTER, int UNIT> struct E
     static_assert(shared_bytes <= 227 << 10, "more shared memory than a block can have");
 };
 
-// Whether the float32 arithmetic of the tiled kernel has to do the product instead, which the first
-// block finds out beside its work: for Bf16x6 from the operands' magnitudes, for Fp16x3 from lines
-// that are not finite.
+// Which items the float32 arithmetic of the tiled kernel has to do instead. The blocks find it out
+// beside their work: for Bf16x6 from the operands' magnitudes, for Fp16x3 from lines that are not
+// finite.
 struct Guard {
-    const Range *ranges_a, *ranges_b;
-    int range_count_a, range_count_b;
+    const Range *ranges_a, *ranges_b; // of all items
+    int range_count_a, range_count_b; // of one
     const float *roots_a, *roots_b;
-    unsigned *verdicts; // of each block for Fp16x3, of the first one for Bf16x6
+    unsigned parts; // into which an item's lines are cut, to share them out
+    Verdicts verdicts;
 };
+constexpr int lines_of_part = 512;
 
 struct EmulatedArguments {
     Schedule schedule;
     Destination destination;
     Guard guard;
     int k;
+    bool a_items, b_items; // the operand has an item for each of c; else they share one
+
+    __device__ int64_t item_of_a(int item) const { return a_items ? item : 0; }
+    __device__ int64_t item_of_b(int item) const { return b_items ? item : 0; }
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -109,23 +120,42 @@ __device__ __forceinline__ bool is_safe(const Range &a, const Range &b, int k) {
     return exponent_of(a.smallest) + exponent_of(b.smallest) >= least_product;
 }
 
+// Whether all lines of this part are finite: rows of a, and after them columns of b.
+__device__ __forceinline__ bool are_finite(const float *roots_a, const float *roots_b, int64_t m,
+                                           int64_t n, unsigned part) {
+    bool finite = true;
+    const int64_t first = int64_t(part) * lines_of_part + threadIdx.x % 32;
+#pragma unroll 4
+    for (int i = 0; i < lines_of_part; i += 32) {
+        const int64_t line = first + i;
+        if (line >= m + n) break;
+        const float root = line < m ? roots_a[line] : roots_b[line - m];
+        finite &= root == root;
+    }
+    return __all_sync(~0u, finite);
+}
+
 // One warp of every block.
 template <class Scheme>
 __device__ __forceinline__ void judge(const EmulatedArguments &arguments) {
     const Guard &guard = arguments.guard;
-    const int lane = threadIdx.x % 32;
-    if constexpr (Scheme::scaled) {
-        const int m = arguments.destination.m, n = arguments.destination.n;
-        const int64_t first = int64_t(blockIdx.x) * 32 + lane, step = int64_t(gridDim.x) * 32;
-        bool finite = true;
-        for (int64_t i = first; i < m; i += step) finite &= guard.roots_a[i] == guard.roots_a[i];
-        for (int64_t i = first; i < n; i += step) finite &= guard.roots_b[i] == guard.roots_b[i];
-        finite = __all_sync(~0u, finite);
-        if (lane == 0) guard.verdicts[blockIdx.x] = !finite;
-    } else if (blockIdx.x == 0) {
-        const Range a = range_of(guard.ranges_a, guard.range_count_a);
-        const Range b = range_of(guard.ranges_b, guard.range_count_b);
-        if (lane == 0) guard.verdicts[0] = !is_safe(a, b, arguments.k);
+    const int m = arguments.destination.m, n = arguments.destination.n;
+    const unsigned count = static_cast<unsigned>(arguments.schedule.items) * guard.parts;
+    for (unsigned i = blockIdx.x; i < count; i += gridDim.x) {
+        const int item = static_cast<int>(i / guard.parts);
+        const int64_t of_a = arguments.item_of_a(item), of_b = arguments.item_of_b(item);
+        bool is_fine;
+        if constexpr (Scheme::scaled) {
+            is_fine = are_finite(guard.roots_a + of_a * m, guard.roots_b + of_b * n, m, n,
+                                 i % guard.parts);
+        } else {
+            const Range a =
+                range_of(guard.ranges_a + of_a * guard.range_count_a, guard.range_count_a);
+            const Range b =
+                range_of(guard.ranges_b + of_b * guard.range_count_b, guard.range_count_b);
+            is_fine = is_safe(a, b, arguments.k);
+        }
+        if (!is_fine && threadIdx.x % 32 == 0) *guard.verdicts.any = guard.verdicts.items[item] = 1;
     }
 }
 
@@ -148,30 +178,34 @@ template <class Tile> struct Ring {
 // One thread, for all units of its block.
 template <class Tile>
 __device__ __forceinline__ void load_tiles(const CUtensorMap &map_a, const CUtensorMap &map_b,
-                                           const Schedule &schedule, const Ring<Tile> &ring,
-                                           int rank) {
+                                           const EmulatedArguments &arguments,
+                                           const Ring<Tile> &ring, int rank) {
+    const Schedule &schedule = arguments.schedule;
+    constexpr int pieces = Tile::Scheme::pieces;
     const int units = static_cast<int>(schedule.units());
     int block = 0; // of K, counted through all units
     for (int unit = blockIdx.x / Tile::cluster; unit < units; unit += gridDim.x / Tile::cluster) {
         const Work work = work_of(static_cast<unsigned>(unit), schedule);
         const int row = (work.row * Tile::cluster + rank) * emulated_rows;
         const int column = work.column * Tile::columns;
+        const int piece_a = static_cast<int>(arguments.item_of_a(work.item)) * pieces;
+        const int piece_b = static_cast<int>(arguments.item_of_b(work.item)) * pieces;
         for (int kb = work.k_begin; kb < work.k_end; kb++, block++) {
             const uint32_t a = ring.stage(block), b = a + Tile::a_bytes, full = ring.full(block);
             const int k = kb * emulated_k;
             hopper::wait(ring.empty(block), ring.round(block) ^ 1);
             hopper::expect_bytes(full, Tile::stage_bytes);
-            hopper::load_tile(a, &map_a, full, k, row, 0);
+            hopper::load_tile(a, &map_a, full, k, row, piece_a);
 #pragma unroll
             for (int j = 0; j < Tile::slabs; j++) {
                 const uint32_t slab = b + j * Tile::slab_bytes;
                 const int at = column + j * 64;
                 if constexpr (Tile::cluster == 2) {
                     hopper::load_tile_multicast(slab + rank * Tile::b_half_bytes, &map_b, full, at,
-                                                k + rank * 16, 0, 3);
+                                                k + rank * 16, piece_b, 3);
                 } else {
-                    hopper::load_tile(slab, &map_b, full, at, k, 0);
-                    hopper::load_tile(slab + Tile::b_half_bytes, &map_b, full, at, k + 16, 0);
+                    hopper::load_tile(slab, &map_b, full, at, k, piece_b);
+                    hopper::load_tile(slab + Tile::b_half_bytes, &map_b, full, at, k + 16, piece_b);
                 }
             }
         }
@@ -209,12 +243,48 @@ template <class Tile> __device__ __forceinline__ void release(const Ring<Tile> &
     }
 }
 
-// One unit of K, which begins with this block: sums += its products.
+// Of grouped tiles the two warpgroups that multiply take turns: one adds up while the other
+// multiplies, where they might else do both at the same times. A turn ends when all products of a
+// unit are under way.
+__device__ __forceinline__ void wait_for_turn(int warpgroup) {
+    asm volatile("bar.sync %0, 256;" ::"r"(3 + warpgroup) : "memory");
+}
+__device__ __forceinline__ void give_turn(int warpgroup) {
+    asm volatile("bar.arrive %0, 256;" ::"r"(3 + warpgroup) : "memory");
+}
+
+// The sums of a warpgroup, and of grouped tiles those of the units since the last four.
+template <class Tile> struct Totals {
+    float sums[Tile::sums] = {}, group[Tile::grouped ? Tile::sums : 1] = {};
+    int count = 0; // of units in the group
+
+    __device__ __forceinline__ void add(const float (&part)[Tile::sums]) {
+        if constexpr (Tile::grouped) {
+#pragma unroll
+            for (int i = 0; i < Tile::sums; i++) group[i] += part[i];
+            if (++count == 4) finish();
+        } else {
+#pragma unroll
+            for (int i = 0; i < Tile::sums; i++) sums[i] += part[i];
+        }
+    }
+    __device__ __forceinline__ void finish() {
+        if constexpr (Tile::grouped)
+#pragma unroll
+            for (int i = 0; i < Tile::sums; i++) sums[i] += group[i], group[i] = 0;
+        count = 0;
+    }
+};
+
+// One unit of K, which begins with this block: totals += its products. is_last: of all that this
+// block has to do.
 template <class Tile>
-__device__ __forceinline__ void multiply_unit(float (&sums)[Tile::sums], float (&part)[Tile::sums],
-                                              const Ring<Tile> &ring, int block, int warpgroup) {
+__device__ __forceinline__ void multiply_unit(Totals<Tile> &totals, float (&part)[Tile::sums],
+                                              const Ring<Tile> &ring, int block, int warpgroup,
+                                              bool is_last) {
     using Scheme = typename Tile::Scheme;
     uint64_t a, b;
+    if (Tile::grouped) wait_for_turn(warpgroup);
 #pragma unroll
     for (int j = 0; j < Tile::unit; j++) {
         hopper::wait(ring.full(block + j), ring.round(block + j));
@@ -233,7 +303,8 @@ __device__ __forceinline__ void multiply_unit(float (&sums)[Tile::sums], float (
         hopper::wait_for_products<0>();
         hopper::pin_sums(part);
 #pragma unroll
-        for (int i = 0; i < Tile::sums; i++) sums[i] = fmaf(part[i], 1 / fp16_low_scale, sums[i]);
+        for (int i = 0; i < Tile::sums; i++)
+            totals.sums[i] = fmaf(part[i], 1 / fp16_low_scale, totals.sums[i]);
         hopper::pin_sums(part);
     }
 #pragma unroll
@@ -249,26 +320,30 @@ __device__ __forceinline__ void multiply_unit(float (&sums)[Tile::sums], float (
             release(ring, block + j - 1);
         }
     }
+    if (Tile::grouped && !(is_last && warpgroup == 1)) give_turn(1 - warpgroup);
     hopper::wait_for_products<0>();
     hopper::pin_sums(part);
     release(ring, block + Tile::unit - 1);
-#pragma unroll
-    for (int i = 0; i < Tile::sums; i++) sums[i] += part[i];
+    totals.add(part);
 }
 
 // Takes the scales of rows and columns off: root^2 of both, in an order that overflows, or loses
 // digits, only if the result does.
 template <class Tile>
-__device__ __forceinline__ void unscale(float (&sums)[Tile::sums], const Guard &guard, int row,
-                                        int column, int m, int n) {
+__device__ __forceinline__ void unscale(float (&sums)[Tile::sums],
+                                        const EmulatedArguments &arguments, int item, int row,
+                                        int column) {
+    const int m = arguments.destination.m, n = arguments.destination.n;
+    const float *const roots_a = arguments.guard.roots_a + arguments.item_of_a(item) * m;
+    const float *const roots_b = arguments.guard.roots_b + arguments.item_of_b(item) * n;
     const int thread = threadIdx.x % 128, lane = thread % 32;
     row += thread / 32 * 16 + lane / 4, column += lane % 4 * 2;
-    const float upper = row < m ? guard.roots_a[row] : 0.0f;
-    const float lower = row + 8 < m ? guard.roots_a[row + 8] : 0.0f;
+    const float upper = row < m ? roots_a[row] : 0.0f;
+    const float lower = row + 8 < m ? roots_a[row + 8] : 0.0f;
 #pragma unroll
     for (int i = 0; i < Tile::sums; i++) {
         const int at = column + i / 4 * 8 + i % 2;
-        const float root = (at < n ? guard.roots_b[at] : 0.0f) * (i % 4 < 2 ? upper : lower);
+        const float root = (at < n ? roots_b[at] : 0.0f) * (i % 4 < 2 ? upper : lower);
         sums[i] = sums[i] * root * root;
     }
 }
@@ -281,22 +356,25 @@ __device__ __forceinline__ void multiply_tiles(const EmulatedArguments &argument
     const Destination &destination = arguments.destination;
     const int warpgroup = static_cast<int>(threadIdx.x) / 128 - 1;
     const int units = static_cast<int>(schedule.units());
+    const int step = static_cast<int>(gridDim.x) / Tile::cluster;
     int block = 0;
-    for (int unit = blockIdx.x / Tile::cluster; unit < units; unit += gridDim.x / Tile::cluster) {
+    if (Tile::grouped && warpgroup == 1) give_turn(0);
+    for (int unit = blockIdx.x / Tile::cluster; unit < units; unit += step) {
         const Work work = work_of(static_cast<unsigned>(unit), schedule);
-        float sums[Tile::sums], part[Tile::sums];
-#pragma unroll
-        for (int i = 0; i < Tile::sums; i++) sums[i] = 0.0f;
+        Totals<Tile> totals;
+        float part[Tile::sums];
         for (int kb = work.k_begin; kb < work.k_end; kb += Tile::unit, block += Tile::unit)
-            multiply_unit<Tile>(sums, part, ring, block, warpgroup);
+            multiply_unit<Tile>(totals, part, ring, block, warpgroup,
+                                unit + step >= units && kb + Tile::unit >= work.k_end);
+        totals.finish();
+        float (&sums)[Tile::sums] = totals.sums;
         if (!combine_slices(sums, work, schedule, rank * 2 + warpgroup, Tile::cluster * 2,
                             1 + warpgroup))
             continue;
         const int row = (work.row * Tile::cluster + rank) * emulated_rows + warpgroup * 64;
         const int column = work.column * Tile::columns;
-        if constexpr (Tile::Scheme::scaled)
-            unscale<Tile>(sums, arguments.guard, row, column, destination.m, destination.n);
-        store_sums<float, Tile::columns>(sums, destination, 0, row, column, staging,
+        if constexpr (Tile::Scheme::scaled) unscale<Tile>(sums, arguments, work.item, row, column);
+        store_sums<float, Tile::columns>(sums, destination, work.item, row, column, staging,
                                          static_cast<int>(threadIdx.x) / 32 - 4);
     }
 }
@@ -338,7 +416,7 @@ __global__ void __launch_bounds__(emulated_threads, 1)
 
     if (threadIdx.x < 128) {
         hopper::give_registers<40>();
-        if (threadIdx.x == 0) load_tiles<Tile>(map_a, map_b, arguments.schedule, ring, rank);
+        if (threadIdx.x == 0) load_tiles<Tile>(map_a, map_b, arguments, ring, rank);
         if (threadIdx.x / 32 == 1) judge<typename Tile::Scheme>(arguments);
         __syncwarp();
     } else {

@@ -27,8 +27,6 @@ using Small64x64 = FfmaTile<1, 2, 1, 8, 8, 8, 16, 4, 6>;
 using Small64x32 = FfmaTile<1, 1, 4, 8, 8, 8, 32, 4, 3>;
 using Sequence64x128 = FfmaTile<1, 4, 1, 8, 8, 8, 16, 3, 2, false, 8>;
 
-constexpr int multiprocessors = 132; // of the card that the numbers below were found on
-
 // Blocks that share a tile of c: two where tiles fill half of the card at most and sums are long,
 // more where there are few tiles. Tiles of four slices are counted as if they were 64 x 128, so
 // that all of them split alike; those of eight are 64 x 32.
@@ -36,7 +34,7 @@ int splits_of(const Gemm &g, int slices) {
     if (slices == 1) return 1;
     const int64_t count = tiles(g.m, 64) * tiles(g.n, slices == 4 ? 128 : 32);
     const int least = slices == 4 && count > 16 ? 512 : 128; // of k, for a split
-    int splits = count <= multiprocessors / 2 && g.k >= 2 * least ? 2 : 1;
+    int splits = count <= tuned_multiprocessors / 2 && g.k >= 2 * least ? 2 : 1;
     while (splits > 1 && splits < 8 && count * splits <= 32 && g.k / (2 * splits) >= least)
         splits *= 2;
     return splits;
@@ -72,7 +70,7 @@ template <> constexpr int cost<Tile64x32> = 170;
 
 // With so many blocks at least one after another on a multiprocessor.
 template <class Tile> int64_t time_of(const Gemm &g, int64_t least) {
-    const int64_t waves = tiles(blocks_of<Tile>(g) * g.items, multiprocessors);
+    const int64_t waves = tiles(blocks_of<Tile>(g) * g.items, tuned_multiprocessors);
     return (waves < least ? least : waves) * (Tile::rows * Tile::columns * cost<Tile>);
 }
 
@@ -83,25 +81,31 @@ template <class Tile, class Other> bool is_better(const Gemm &g) {
     return time_of<Other>(g, is_larger ? 2 : 1) < time_of<Tile>(g, 1) && can<Other>(g);
 }
 
+// Shared memory of a block. Few blocks get a multiprocessor each, by asking for more than half of
+// what it has: where two fit, those of a kernel that starts while the one before it ends go where
+// that leaves room first, two together, and other multiprocessors stay idle.
+int spread(const Gemm &g, int64_t blocks, int *bytes) {
+    int64_t count, all;
+    PVG_PASS(device_attribute(g.device, PVG_MULTIPROCESSOR_COUNT, &count));
+    PVG_PASS(device_attribute(g.device, PVG_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &all));
+    if (blocks <= count && *bytes <= all / 2) *bytes = static_cast<int>(all / 2);
+    return PVG_OK;
+}
+
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
 int launch_layout(Operation &op, const Gemm &g) {
     using Parts = Stage<Tile, A_ALONG_K, B_ALONG_K, V>;
-    FfmaProduct p = describe_ffma<Tile>(g);
-    p.splits = static_cast<unsigned>(splits_of(g, Tile::slices));
-    p.splits_in_sequence = static_cast<unsigned>(splits_of(g, Tile::sequence));
-    const int64_t blocks = blocks_of<Tile>(g);
-    const int bytes = shared_bytes<Tile>(Parts::all_bytes, Tile::slices > 1 || !p.direct);
-    const LaunchExtras extras = {p.splits, tensor_architecture(g.device) >= 90};
-    int64_t most = INT_MAX / blocks; // items a grid
-    Workspace parking;
-    PVG_PASS(make_parking(op, g, &p, &parking, &most));
-    for (int64_t first = 0; first < g.items; first += most) {
-        const int64_t items = g.items - first < most ? g.items - first : most;
-        PVG_LAUNCH_WITH(extras, (ffma_kernel<Tile, A_ALONG_K, B_ALONG_K, V>),
-                        blocks_for(blocks * items, 1), Tile::threads, bytes, op.stream, p);
-        step_items(&p, items);
-    }
-    return PVG_OK;
+    return launch_in_parts<Tile>(op, g, [&](const Gemm &part, FfmaProduct p) -> int {
+        p.splits = static_cast<unsigned>(splits_of(part, Tile::slices));
+        p.splits_in_sequence = static_cast<unsigned>(splits_of(part, Tile::sequence));
+        const int64_t blocks = blocks_of<Tile>(part) * part.items;
+        int bytes = shared_bytes<Tile>(Parts::all_bytes, Tile::slices > 1 || !p.direct);
+        if (Tile::blocks == 2) PVG_PASS(spread(g, blocks, &bytes));
+        const LaunchExtras extras = {p.splits, tensor_architecture(g.device) >= 90};
+        PVG_LAUNCH_WITH(extras, (ffma_kernel<Tile, A_ALONG_K, B_ALONG_K, V>), blocks_for(blocks, 1),
+                        Tile::threads, bytes, op.stream, p);
+        return PVG_OK;
+    });
 }
 
 // Which layouts a kernel is made for: a along k and b along n; both along k; a along m and b along

@@ -11,15 +11,17 @@ namespace pvg::matmul {
 namespace {
 
 // Loads the groups of chain after chain, so many a stage; the last stage of a chain may have less.
+// It remembers where chains begin until these stages are multiplied: Tile::stages - 1 later.
 template <class Tile, class Parts> struct ChainLoader {
     static constexpr int groups = Tile::depth / 8, stage_k = groups * Tile::unit;
     const FfmaProduct &p;
     typename Parts::LoaderA a;
     typename Parts::LoaderB b;
-    int k = 0, end = 0;       // of the next group; of the split
+    int k = 0, end = 0;       // of the next group; of the split, or 0 beyond the last
     int left = 0, length = 0; // stages of the chain from the next on, and in all
     int slice = 0, first = 0; // of k: where the split begins
     unsigned split = 0;
+    unsigned begins = 0; // bit i: with the stage i before this one a chain begins, or the tile ends
 
     __device__ __forceinline__ ChainLoader(const FfmaProduct &product, const Place &at)
         : p(product) {
@@ -40,22 +42,32 @@ template <class Tile, class Parts> struct ChainLoader {
     }
     // To the next stage: of the chain, or of the chain after it.
     __device__ __forceinline__ void advance() {
+        begins <<= 1;
         k += stage_k;
         a.move(stage_k, p.lda);
         b.move(stage_k, p.ldb);
-        if (--left) return;
+        if (--left) return; // also beyond the last chain
+        begins |= 1;
         const int before = k;
         if (++slice == Tile::sequence) {
             slice = 0;
-            if (++split < p.splits_in_sequence)
-                begin_split();
-            else
-                end = 0; // nothing is left
+            if (++split == p.splits_in_sequence) {
+                end = 0;
+                return;
+            }
+            begin_split();
         }
         left = length;
         k = first + slice * 8;
         a.move(k - before, p.lda);
         b.move(k - before, p.ldb);
+    }
+    // Of the stage that is multiplied while this one is loaded.
+    __device__ __forceinline__ bool is_after_chain() const {
+        return begins & 1u << (Tile::stages - 1);
+    }
+    __device__ __forceinline__ bool is_after_last_chain() const {
+        return end == 0 && (begins & ((1u << (Tile::stages - 1)) - 1)) == 0;
     }
 
 private:
@@ -65,33 +77,6 @@ private:
         first *= Tile::unit;
         end = first + min(p.k - first, length * Tile::unit);
         length = (length + groups - 1) / groups;
-    }
-};
-
-// How many stages of the chain that is being multiplied are left.
-template <class Tile> struct ChainCount {
-    int left, length, slice = 0;
-    unsigned split = 0;
-
-    __device__ __forceinline__ explicit ChainCount(const FfmaProduct &p) {
-        begin_split(p);
-        left = length;
-    }
-    __device__ __forceinline__ void begin_split(const FfmaProduct &p) {
-        constexpr int groups = Tile::depth / 8;
-        const unsigned splits = p.splits_in_sequence;
-        length = first_unit(p, split + 1, splits) - first_unit(p, split, splits);
-        length = (length + groups - 1) / groups;
-    }
-    // The next chain; false if the tile has no more.
-    __device__ __forceinline__ bool next(const FfmaProduct &p) {
-        if (++slice == Tile::sequence) {
-            slice = 0;
-            if (++split == p.splits_in_sequence) return false;
-            begin_split(p);
-        }
-        left = length;
-        return true;
     }
 };
 
@@ -122,18 +107,17 @@ __device__ __forceinline__ void multiply_in_sequence(const FfmaProduct &p, const
     uint32_t reading = shared, writing = last;
     Fragments<Tile> fragments;
     Sums<Tile> sum = {};
-    ChainCount<Tile> chain(p);
 #pragma unroll 1
-    for (;; chain.left--) {
+    for (;;) {
         wait_for_copies<Tile::stages - 2>();
         __syncthreads();
         const uint32_t from_a = reading + in_a, from_b = reading + in_b;
         fragments.template read<Parts>(0, from_a, from_b, 0);
         fragments.multiply((depth - 1) % 2, sum);
         loader.advance();
-        if (chain.left == 0) {
+        if (loader.is_after_chain()) {
             add<Tile>(sum, total);
-            if (!chain.next(p)) return;
+            if (loader.is_after_last_chain()) return;
             fragments.template read<Parts>(1, from_a, from_b, 1);
             fragments.template multiply<true>(0, sum);
         } else {

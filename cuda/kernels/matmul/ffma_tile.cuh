@@ -16,14 +16,15 @@
 // Tiles without slices compute an element as one chain of multiply-adds in increasing k, or where k
 // is long as one for each half of it (first_half in product.cuh): in the middle of its loop a
 // thread parks its sums, as it has no registers left for them, and in the end it adds them to those
-// of the second half. They wait in c, or where c's rows begin anywhere in a workspace whose rows
-// are aligned: a warp's store of 16 bytes a thread fills 16 sectors, and of the four stores of 4
-// bytes in its place each writes parts of as many or more.
+// of the second half. They wait in c, or if c's rows begin anywhere, in a workspace whose rows begin
+// at multiples of 32 bytes, a sector: there a warp's store of 16 bytes a thread fills 16 sectors,
+// while each of the four stores of 4 bytes in its place would write parts of as many or more.
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/hopper.cuh"
 #include "kernels/matmul/pretranspose.cuh"
 #include "kernels/matmul/schedule.cuh"
+#include <limits.h>
 
 namespace pvg::matmul {
 
@@ -378,8 +379,9 @@ __device__ __forceinline__ float4 sum_slices(const float *shared, int element, u
 }
 
 // The block's share of the finished tile: sums, bias, activation. A thread stays in its four
-// columns: neighbours, or where rows of c begin anywhere a quarter of the tile apart. Then lanes
-// store neighbours: whole sectors, of which four lanes with four neighbours each would store parts.
+// columns: neighbours, or if rows of c begin anywhere, a quarter of the tile apart: then a store of
+// neighbouring lanes fills all sectors but the first and the last of a row, while stores of every
+// fourth element would leave parts in all of them.
 template <class Tile>
 __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &at, float *shared) {
     constexpr int quads = Tile::columns / 4;
@@ -435,29 +437,47 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
     return p;
 }
 
-// Of all items, if that is not much, or of so many at a time: launches one after another use it.
-constexpr int64_t most_parked = int64_t(1) << 28; // bytes
+// Bytes of a workspace, or of 128 rows if those are more. What would park more is computed in parts
+// that use it in turn.
+constexpr int64_t most_parked = int64_t(1) << 28;
 
-// Where the sums of the first half wait, and how many items a launch may then have at most.
-inline int make_parking(Operation &op, const Gemm &g, FfmaProduct *p, Workspace *space,
-                        int64_t *items) {
-    p->parked = p->c, p->parked_stride = p->ldc, p->parked_item = p->c_item;
-    if (!p->first_half || is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4)) return PVG_OK;
-    p->parked_stride = tiles(g.n, 4) * 4, p->parked_item = g.m * p->parked_stride;
-    const int64_t bytes = p->parked_item * static_cast<int64_t>(sizeof(float));
-    const int64_t most = bytes < most_parked ? most_parked / bytes : 1;
-    if (*items > most) *items = most;
-    PVG_PASS(space->open(op, static_cast<size_t>(bytes * (g.items < *items ? g.items : *items))));
-    p->parked = space->as<float>();
+// launch(part, p) for so many items, or rows of one, at a time as a grid and a workspace for parked
+// sums allow. Operands are laid out as the kernel wants them.
+template <class Tile, class Launch>
+int launch_in_parts(Operation &op, const Gemm &g, const Launch &launch) {
+    const int64_t most = INT_MAX / 8 / (tiles(g.m, Tile::rows) * tiles(g.n, Tile::columns));
+    int64_t items = most < 1 ? 1 : most < g.items ? most : g.items, rows = g.m;
+    const int64_t stride = tiles(g.n, 8) * 8, row_bytes = stride * 4; // of what is parked
+    const bool parks =
+        Tile::halves && first_half(g.k) && !is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
+    Workspace parking;
+    if (parks) {
+        const int64_t fit = most_parked / row_bytes; // rows
+        if (rows > fit) rows = fit < Tile::rows ? Tile::rows : fit / Tile::rows * Tile::rows;
+        if (rows >= g.m) rows = g.m;
+        if (items * rows > fit) items = rows < fit ? fit / rows : 1;
+        if (rows < g.m) items = 1;
+        PVG_PASS(parking.open(op, static_cast<size_t>(items * rows * row_bytes)));
+    }
+    for (int64_t item = 0; item < g.items; item += items)
+        for (int64_t row = 0; row < g.m; row += rows) {
+            Gemm part = g;
+            part.items = static_cast<int>(g.items - item < items ? g.items - item : items);
+            part.m = static_cast<int>(g.m - row < rows ? g.m - row : rows);
+            const int64_t in_a = item * g.a_item + row * (g.a_along_k ? g.lda : 1);
+            const int64_t in_c = item * g.c_item + row * g.ldc;
+            part.a = step_by(g.a, in_a, g.dtype);
+            part.b = step_by(g.b, item * g.b_item, g.dtype);
+            part.c = step_by(g.c, in_c, g.dtype);
+            part.epilogue.preactivation = step_by(g.epilogue.preactivation, in_c, g.dtype);
+            FfmaProduct p = describe_ffma<Tile>(part);
+            p.parked = p.c, p.parked_stride = p.ldc, p.parked_item = p.c_item;
+            if (parks)
+                p.parked = parking.as<float>(), p.parked_stride = stride,
+                p.parked_item = rows * stride;
+            PVG_PASS(launch(part, p));
+        }
     return PVG_OK;
-}
-
-// The product of the next items; those of a launch that comes later wait where these did.
-inline void step_items(FfmaProduct *p, int64_t items) {
-    const bool parked_in_c = p->parked == p->c;
-    p->a += items * p->a_item, p->b += items * p->b_item, p->c += items * p->c_item;
-    if (parked_in_c) p->parked = p->c;
-    if (p->preactivation) p->preactivation += items * p->c_item;
 }
 
 } // namespace

@@ -304,7 +304,7 @@ int make_map(const Gemm &g, const Matrix &x, CUtensorMap *map) {
 }
 
 // One launch, of operands that are laid out so.
-int launch_items(Operation &op, const Gemm &g, const FfmaProduct &p) {
+int launch_part(Operation &op, const Gemm &g, const FfmaProduct &p) {
     constexpr CUtensorMapSwizzle plain = CU_TENSOR_MAP_SWIZZLE_NONE;
     TmaMaps maps{};
     maps.a_along_k = g.a_along_k;
@@ -327,22 +327,12 @@ int launch_items(Operation &op, const Gemm &g, const FfmaProduct &p) {
 int launch(Operation &op, const Gemm &given) {
     const Layout along_k = {true, 4}, along_side = {false, 4};
     Gemm g = given;
-    Workspace space, parking;
+    Workspace space;
     if (g.items == 1) g.a_item = g.b_item = g.c_item = 0;
     const bool a_along_k = has_layout_a(g, along_k);
     PVG_PASS(arrange_operands(op, &g, a_along_k ? along_k : along_side, along_side, &space));
-    FfmaProduct p = describe_ffma<Tile>(g);
-    int64_t most = INT_MAX / (int64_t(p.tiles_down) * p.tiles_across); // items a grid
-    PVG_PASS(make_parking(op, g, &p, &parking, &most));
-    for (int64_t left = g.items; left > 0; left -= most) {
-        Gemm part = g;
-        part.items = static_cast<int>(left < most ? left : most);
-        PVG_PASS(launch_items(op, part, p));
-        g.a = step_by(g.a, part.items * g.a_item, g.dtype);
-        g.b = step_by(g.b, part.items * g.b_item, g.dtype);
-        step_items(&p, part.items);
-    }
-    return PVG_OK;
+    return launch_in_parts<Tile>(
+        op, g, [&](const Gemm &part, const FfmaProduct &p) { return launch_part(op, part, p); });
 }
 
 } // namespace

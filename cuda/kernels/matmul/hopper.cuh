@@ -72,11 +72,8 @@ __device__ __forceinline__ void expect_bytes(uint32_t barrier, int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                  : "memory");
 }
-__device__ __forceinline__ void arrive(uint32_t barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-// The same for so many arrivals.
-__device__ __forceinline__ void arrive(uint32_t barrier, int arrivals) {
+// Arrive so many times.
+__device__ __forceinline__ void arrive(uint32_t barrier, int arrivals = 1) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(arrivals)
                  : "memory");
 }

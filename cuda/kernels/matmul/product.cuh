@@ -73,6 +73,22 @@ struct Kernel {
 // Tiles of `size` that cover `length`.
 inline int64_t tiles(int64_t length, int size) { return length / size + (length % size != 0); }
 
+// Of the H200 and the H100 SXM. Which kernel and which tiles a product gets depends on its shape, and
+// never on the device of the day: so do the bits of the result.
+constexpr int tuned_multiprocessors = 132;
+
+// How much of the multiprocessors' time goes into tiles of c, if each computes one at a time.
+inline double fill(const Gemm &g, int rows, int columns) {
+    const int64_t count = tiles(g.m, rows) * tiles(g.n, columns);
+    return static_cast<double>(g.m) * g.n / (static_cast<double>(rows) * columns) /
+           static_cast<double>(tiles(count, tuned_multiprocessors) * tuned_multiprocessors);
+}
+
+// Where "ieee" has large tiles: it adds up no more than two halves of k.
+inline bool adds_halves(const Gemm &g) {
+    return g.m >= 256 && g.n >= 256 && fill(g, 128, 128) >= 0.8;
+}
+
 // A float32 sum of one chain of multiply-adds errs, even of random data, by more than (sqrt(k) + 8)
 // 2^-24 of its terms' magnitudes where k is long, if only in one of millions of elements. So
 // kernels whose threads would go through all of k in one chain halve it: they add the sums of its

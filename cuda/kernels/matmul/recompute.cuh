@@ -1,12 +1,14 @@
-// Computes a product again, as the tiled kernel would (tile.cuh), if an earlier kernel on the
-// stream says so. It is always launched, and ends at once when there is nothing to do, so that the
-// host need not wait to know.
+// Computes items of a batch again, in float32 arithmetic, if an earlier kernel on the stream says
+// so. It is always launched, and ends at once when there is nothing to do, so that the host need not
+// wait to know.
 #pragma once
 #include "kernels/matmul/product.cuh"
 
 namespace pvg::matmul {
 
-// For the first item of the Gemm: c is computed again if one of the words is not zero.
-int launch_recompute(Operation &op, const Gemm &g, const unsigned *verdicts, int count);
+// What is not zero: an item that is to be computed again, and whether there is one.
+struct Verdicts { unsigned *items, *any; };
+
+int launch_recompute(Operation &op, const Gemm &g, const Verdicts &verdicts);
 
 } // namespace pvg::matmul

@@ -12,10 +12,9 @@
 // the product of that item.
 #pragma once
 #include "kernels/matmul/hopper.cuh"
+#include "kernels/matmul/product.cuh"
 
 namespace pvg::matmul {
-
-constexpr int tuned_multiprocessors = 132; // of the H200 and the H100 SXM
 
 struct Schedule {
     int items = 1;

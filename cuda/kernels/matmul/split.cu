@@ -9,17 +9,14 @@
 // maxima of a few hundred stored rows. A second kernel puts these together and splits.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/hopper.cuh"
-#include "kernels/matmul/split.cuh"
+#include "kernels/matmul/pieces.cuh"
 #include "runtime/launch.cuh"
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <string.h>
 
 namespace pvg::matmul {
 
 namespace {
 
-constexpr int threads = 256, pack = 8, tile = 64;
+constexpr int threads = 256, tile = 64;
 constexpr int lines_of_block = 256; // whose maxima a block finds, or that it scales
 constexpr int rows_of_block = 32;   // that it scales
 constexpr int most_parts = 16;      // into which a line is cut to find its maximum
@@ -33,68 +30,8 @@ __host__ __device__ inline int part_count(const SplitOperand &o) {
     const bool side_by_side = o.lines_are_rows != o.turned;
     return side_by_side ? 1 : (line + part_length(line) - 1) / part_length(line);
 }
-__host__ __device__ inline int line_count(const SplitOperand &o) {
-    return o.lines_are_rows ? o.rows : o.columns;
-}
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-
-// ---- Eight elements -----------------------------------------------------------------------------
-
-// The first `count` of eight neighbours, and zeros.
-__device__ __forceinline__ void load_pack(const float *from, int count, float (&x)[pack]) {
-    if (count >= pack && reinterpret_cast<uintptr_t>(from) % 16 == 0) {
-        const float4 first = reinterpret_cast<const float4 *>(from)[0];
-        const float4 second = reinterpret_cast<const float4 *>(from)[1];
-        x[0] = first.x, x[1] = first.y, x[2] = first.z, x[3] = first.w;
-        x[4] = second.x, x[5] = second.y, x[6] = second.z, x[7] = second.w;
-        return;
-    }
-#pragma unroll
-    for (int e = 0; e < pack; e++) x[e] = e < count ? from[e] : 0.0f;
-}
-
-template <class T>
-__device__ __forceinline__ void store_piece(const T (&values)[pack], uint16_t *to) {
-    uint4 words;
-    memcpy(&words, values, sizeof words);
-    *reinterpret_cast<uint4 *>(to) = words;
-}
-
-// Each piece is the nearest bfloat16 to what is left, and what is left then is exact.
-struct Bf16Pieces {
-    __device__ static __forceinline__ void store(const float (&x)[pack], uint16_t *to,
-                                                 int64_t plane) {
-        float rest[pack];
-#pragma unroll
-        for (int e = 0; e < pack; e++) rest[e] = x[e];
-#pragma unroll
-        for (int i = 0; i < bf16_planes; i++) {
-            __nv_bfloat16 piece[pack];
-#pragma unroll
-            for (int e = 0; e < pack; e++) {
-                piece[e] = __float2bfloat16_rn(rest[e]);
-                rest[e] -= __bfloat162float(piece[e]);
-            }
-            store_piece(piece, to + i * plane);
-        }
-    }
-};
-
-// Of elements that have been scaled.
-struct Fp16Pieces {
-    __device__ static __forceinline__ void store(const float (&x)[pack], uint16_t *to,
-                                                 int64_t plane) {
-        __half high[pack], low[pack];
-#pragma unroll
-        for (int e = 0; e < pack; e++) {
-            high[e] = __float2half_rn(x[e]);
-            low[e] = __float2half_rn((x[e] - __half2float(high[e])) * fp16_low_scale);
-        }
-        store_piece(high, to);
-        store_piece(low, to + plane);
-    }
-};
 
 // ---- Maxima -------------------------------------------------------------------------------------
 
@@ -368,13 +305,46 @@ __device__ __forceinline__ void scale_turned(const SplitOperand &o, int block,
 
 // ---- Kernels ------------------------------------------------------------------------------------
 
-// Both operands in one launch: the first blocks take a.
+// An operand's part of a grid: so many blocks for each of its items.
+struct Share {
+    SplitOperand operand;
+    unsigned blocks;
+
+    __host__ __device__ unsigned all() const { return blocks * operand.items; }
+};
+
+// Both operands in one launch.
 struct SplitPair {
-    SplitOperand a, b;
-    unsigned blocks_a, blocks_b;
+    Share a, b;
     unsigned *flags;
     int flag_count;
 };
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+// What a block of a share has to do: for one item, as its block of this number.
+template <int PLANES> struct Task {
+    SplitOperand operand;
+    unsigned block;
+
+    __device__ __forceinline__ Task(const Share &share, unsigned block_of_share)
+        : operand(share.operand), block(block_of_share) {
+        if (operand.items == 1) return;
+        SplitOperand &o = operand;
+        const int64_t item = block / share.blocks;
+        block -= static_cast<unsigned>(item) * share.blocks;
+        o.data += item * o.item;
+        o.planes += item * PLANES * o.rows * o.pitch;
+        if constexpr (PLANES == bf16_planes) {
+            o.ranges += item * share.blocks;
+        } else {
+            o.maxima += item * part_count(o) * line_count(o);
+            o.roots += item * line_count(o);
+        }
+    }
+};
+
+#endif
 
 __global__ void __launch_bounds__(threads, 6)
     split_bf16_kernel(const __grid_constant__ SplitPair pair) {
@@ -384,15 +354,15 @@ __global__ void __launch_bounds__(threads, 6)
     hopper::let_next_kernel_start();
     hopper::wait_for_previous_kernel();
     clear(pair.flags, pair.flag_count);
-    const bool is_b = blockIdx.x >= pair.blocks_a;
-    const SplitOperand &o = is_b ? pair.b : pair.a;
-    const unsigned block = is_b ? blockIdx.x - pair.blocks_a : blockIdx.x;
-    const unsigned blocks = is_b ? pair.blocks_b : pair.blocks_a;
-    const Range range =
-        o.turned ? split_turned(o, block, blocks, shared) : split_straight(o, block, blocks);
+    const bool is_b = blockIdx.x >= pair.a.all();
+    const Share &share = is_b ? pair.b : pair.a;
+    const Task<bf16_planes> task(share, is_b ? blockIdx.x - pair.a.all() : blockIdx.x);
+    const SplitOperand &o = task.operand;
+    const Range range = o.turned ? split_turned(o, task.block, share.blocks, shared)
+                                 : split_straight(o, task.block, share.blocks);
     const uint32_t largest = best_of_block<true>(range.largest, of_warp);
     const uint32_t smallest = best_of_block<false>(range.smallest, of_warp);
-    if (threadIdx.x == 0) o.ranges[block] = {largest, smallest == ~0u ? ~0u : smallest + 1};
+    if (threadIdx.x == 0) o.ranges[task.block] = {largest, smallest == ~0u ? ~0u : smallest + 1};
 #endif
 }
 
@@ -404,13 +374,14 @@ __global__ void __launch_bounds__(threads)
     hopper::wait_for_previous_kernel();
     clear(pair.flags, pair.flag_count);
     // b first: its maxima are waited for, while rows of a are done here.
-    const bool is_b = blockIdx.x < pair.blocks_b;
-    const SplitOperand &o = is_b ? pair.b : pair.a;
-    const int block = static_cast<int>(is_b ? blockIdx.x : blockIdx.x - pair.blocks_b);
+    const bool is_b = blockIdx.x < pair.b.all();
+    const Task<fp16_planes> task(is_b ? pair.b : pair.a,
+                                 is_b ? blockIdx.x : blockIdx.x - pair.b.all());
+    const SplitOperand &o = task.operand;
     if (o.lines_are_rows != o.turned)
-        measure_row(o, block, of_warp);
+        measure_row(o, static_cast<int>(task.block), of_warp);
     else
-        measure_part(o, block);
+        measure_part(o, static_cast<int>(task.block));
 #endif
 }
 
@@ -420,13 +391,14 @@ __global__ void __launch_bounds__(threads)
     __shared__ float shared[tile][tile + 1], roots[lines_of_block];
     hopper::let_next_kernel_start();
     hopper::wait_for_previous_kernel();
-    const bool is_b = blockIdx.x >= pair.blocks_a;
-    const SplitOperand &o = is_b ? pair.b : pair.a;
-    const int block = static_cast<int>(is_b ? blockIdx.x - pair.blocks_a : blockIdx.x);
+    const bool is_b = blockIdx.x >= pair.a.all();
+    const Task<fp16_planes> task(is_b ? pair.b : pair.a,
+                                 is_b ? blockIdx.x - pair.a.all() : blockIdx.x);
+    const SplitOperand &o = task.operand;
     if (o.turned)
-        scale_turned(o, block, roots, shared);
+        scale_turned(o, static_cast<int>(task.block), roots, shared);
     else
-        scale_straight(o, block, roots);
+        scale_straight(o, static_cast<int>(task.block), roots);
 #endif
 }
 
@@ -450,6 +422,10 @@ int64_t scaling_blocks(const SplitOperand &o) {
            ((int64_t(o.rows) + rows_of_block - 1) / rows_of_block);
 }
 
+template <class Blocks> Share share_of(const SplitOperand *operand, const Blocks &blocks) {
+    return operand ? Share{*operand, blocks_for(blocks(*operand), 1)} : Share();
+}
+
 } // namespace
 
 // Every block reports a range, which somebody has to read: a few waves of blocks share the work.
@@ -463,25 +439,21 @@ int64_t maxima_count(const SplitOperand &o) { return int64_t(part_count(o)) * li
 
 int split_bf16(Operation &op, const SplitOperand *a, const SplitOperand *b, unsigned *flags,
                int flag_count) {
-    SplitPair pair = {a ? *a : SplitOperand(), b ? *b : SplitOperand(), 0, 0, flags, flag_count};
-    pair.blocks_a = a ? static_cast<unsigned>(range_count(*a)) : 0;
-    pair.blocks_b = b ? static_cast<unsigned>(range_count(*b)) : 0;
-    PVG_LAUNCH_WITH((LaunchExtras{1, true}), split_bf16_kernel, pair.blocks_a + pair.blocks_b,
+    const SplitPair pair = {share_of(a, range_count), share_of(b, range_count), flags, flag_count};
+    PVG_LAUNCH_WITH((LaunchExtras{1, true}), split_bf16_kernel, pair.a.all() + pair.b.all(),
                     threads, 0, op.stream, pair);
     return PVG_OK;
 }
 
 int split_fp16(Operation &op, const SplitOperand *a, const SplitOperand *b, unsigned *flags,
                int flag_count) {
-    SplitPair pair = {a ? *a : SplitOperand(), b ? *b : SplitOperand(), 0, 0, flags, flag_count};
     const LaunchExtras early = {1, true};
-    pair.blocks_a = a ? blocks_for(measuring_blocks(*a), 1) : 0;
-    pair.blocks_b = b ? blocks_for(measuring_blocks(*b), 1) : 0;
-    PVG_LAUNCH_WITH(early, measure_lines_kernel, pair.blocks_a + pair.blocks_b, threads, 0,
-                    op.stream, pair);
-    pair.blocks_a = a ? blocks_for(scaling_blocks(*a), 1) : 0;
-    pair.blocks_b = b ? blocks_for(scaling_blocks(*b), 1) : 0;
-    PVG_LAUNCH_WITH(early, split_fp16_kernel, pair.blocks_a + pair.blocks_b, threads, 0, op.stream,
+    SplitPair pair = {share_of(a, measuring_blocks), share_of(b, measuring_blocks), flags,
+                      flag_count};
+    PVG_LAUNCH_WITH(early, measure_lines_kernel, pair.a.all() + pair.b.all(), threads, 0, op.stream,
+                    pair);
+    pair.a = share_of(a, scaling_blocks), pair.b = share_of(b, scaling_blocks);
+    PVG_LAUNCH_WITH(early, split_fp16_kernel, pair.a.all() + pair.b.all(), threads, 0, op.stream,
                     pair);
     return PVG_OK;
 }

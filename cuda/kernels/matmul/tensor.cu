@@ -29,10 +29,10 @@ constexpr double memory_rate = 2200;     // bytes a cycle, for all multiprocesso
 // tickets.
 constexpr int tile_cycles = 2000, pair_cycles = 1500, slice_cycles = 2800, ticket_cycles = 4700;
 
-// One block of K, 128 bytes deep, of a tile of 128 x n. Shared memory passes 128 bytes a cycle: a
-// and b when they come, and when they are read, b by both warpgroups. With n = 256 the products
-// take as long, else less.
-int shared_memory_cycles(int n) { return 256 + 3 * n; }
+// One block of K, 128 bytes deep, of a tile of m x n. Shared memory passes 128 bytes a cycle: a and
+// b when they come, and when they are read, b by each warpgroup. With n = 256 the products take as
+// long, else less.
+int shared_memory_cycles(int m, int n) { return 2 * m + (1 + m / 64) * n; }
 
 // The same if a comes as TF32 along m, by the rows of 128 bytes that a block asks TMA for: as
 // measured, and the same whether they come from the cache or from memory. With n = 256 it is hidden
@@ -41,13 +41,13 @@ double to_registers_cycles(int n, double rows) { return n < 256 ? 200 + 2.7 * ro
 
 double cycles(const TensorPlan &plan, const Loads &x, int64_t items) {
     const Schedule &s = plan.schedule;
-    const int n = plan.columns, rows_a = 128 >> plan.pair;
+    const int n = plan.columns, rows_a = plan.rows >> plan.pair;
     const int64_t rounds = tiles(s.units() * items, tuned_multiprocessors >> plan.pair);
     const double blocks = double(rounds) * s.k_blocks / s.slices; // of K, one after the other
     const double rows = rows_a * x.row_a + n * x.row_b;
     const double memory = x.bytes * items / (memory_rate * blocks);
     const double loads = sqrt(rows * rows + memory * memory); // both wait at times: as measured
-    double block = fmax(loads, shared_memory_cycles(n));
+    double block = fmax(loads, shared_memory_cycles(plan.rows, n));
     if (x.to_registers) block = fmax(block, to_registers_cycles(n, rows_a + n));
     return blocks * block + double(rounds) * (tile_cycles + plan.pair * pair_cycles) +
            (s.cut ? s.slices * slice_cycles + ticket_cycles : 0);
@@ -55,10 +55,24 @@ double cycles(const TensorPlan &plan, const Loads &x, int64_t items) {
 
 // ---- Which plan ---------------------------------------------------------------------------------
 
+// Tiles, the first of those that cost the same.
+struct {
+    int rows, columns;
+} constexpr sizes[] = {{128, 256}, {128, 128}, {128, 64}, {64, 64}, {64, 32}};
+
+constexpr int long_k = 32; // blocks
+
+// Tiles of 64 rows are for small products alone: more multiprocessors then have one, and each loads
+// less. They are neither cut nor in pairs.
+bool may_be_small(const TensorPlan &whole, int64_t items) {
+    return items == 1 && whole.schedule.k_blocks < long_k &&
+           whole.schedule.whole <= tuned_multiprocessors;
+}
+
 // What remains is cut only where K is long and few tiles would leave many multiprocessors idle. The
 // large tile never is: the code for it would cost it registers.
 bool may_be_cut(const TensorPlan &whole) {
-    return whole.columns < 256 && whole.schedule.k_blocks >= 32 &&
+    return whole.columns < 256 && whole.schedule.k_blocks >= long_k &&
            whole.schedule.whole << whole.pair <= tuned_multiprocessors * 3 / 4;
 }
 
@@ -77,15 +91,17 @@ TensorPlan choose_plan(int m, int n, int k_blocks, bool to_registers, int64_t al
             least = cost;
             best = plan;
         };
-        for (int columns : {256, 128, 64}) {
-            for (int pair = 0; pair < (n > columns ? 2 : 1); pair++) {
-                const int down = static_cast<int>(tiles(m, 128));
+        for (const auto [rows, columns] : sizes) {
+            for (int pair = 0; pair < (rows == 128 && n > columns ? 2 : 1); pair++) {
+                const int down = static_cast<int>(tiles(m, rows));
                 const int across = static_cast<int>(tiles(n, columns << pair));
-                TensorPlan plan = {
-                    columns, make_schedule(down, across, 1 << pair, k_blocks, 1, 0, true), pair};
+                TensorPlan plan = {rows, columns,
+                                   make_schedule(down, across, 1 << pair, k_blocks, 1, 0, true),
+                                   pair};
+                if (rows == 64 && !may_be_small(plan, all_items)) continue;
                 consider(plan);
                 if (items > 1 || !may_be_cut(plan)) continue;
-                const double of_tile = double(k_blocks) * shared_memory_cycles(columns);
+                const double of_tile = double(k_blocks) * shared_memory_cycles(rows, columns);
                 plan.schedule =
                     make_schedule(down, across, 1 << pair, k_blocks, 1, slice_cycles / of_tile);
                 consider(plan);
@@ -102,7 +118,7 @@ void pair_blocks(TensorPlan *plan, const TensorOperand &a, const TensorOperand &
                  bool a_in_classes, bool to_registers, int64_t items) {
     TensorPlan paired = *plan;
     Schedule &s = paired.schedule;
-    if (plan->pair || s.tiles_across < 2 || (s.cut && s.whole)) return;
+    if (plan->pair || plan->rows == 64 || s.tiles_across < 2 || (s.cut && s.whole)) return;
     paired.pair = 1, s.tiles_across = (s.tiles_across + 1) / 2;
     (s.cut ? s.cut : s.whole) = s.tiles_down * s.tiles_across;
     const auto row_cycles = [element](const TensorOperand &x) {

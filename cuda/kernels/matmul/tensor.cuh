@@ -4,9 +4,10 @@
 // A block of three warpgroups stays for the whole launch and walks through the units of a Schedule.
 // One thread of the first warpgroup fills a ring of stages in shared memory by TMA, each with 64
 // (TF32: 32) of K for 128 rows of a and N columns of b; the other two warpgroups multiply, 64 rows
-// each, with the sums in registers. A stage goes back to the producer when the products that read
-// it are done, one step later, so that the tensor cores always have work. While the two warpgroups
-// store a tile, the producer fills the ring for the next one.
+// each, with the sums in registers; small products have tiles of 64 rows, and one such warpgroup. A
+// stage goes back to the producer when the products that read it are done, one step later, so that
+// the tensor cores always have work. While a tile is stored, the producer fills the ring for the
+// next one.
 //
 // Where loads bound the time (tensor.cu says when), two blocks of a cluster, neighbours along n,
 // share the rows of a: each loads one half of them and TMA writes it to both. Both walk through the
@@ -43,20 +44,25 @@
 
 namespace pvg::matmul {
 
-// T: __half, __nv_bfloat16 or hopper::Tf32. N: columns of the tile. "a" and "b" are the operands of
-// the instruction: a TF32 tile whose a lies along m is one of c transposed, and its a is b of the
-// product, which may come in classes of rows.
-template <class T, int N_, bool A_ALONG_M, bool B_ALONG_N, bool IN_CLASSES = false>
+// T: __half, __nv_bfloat16 or hopper::Tf32. M, N: rows and columns of the tile. "a" and "b" are the
+// operands of the instruction: a TF32 tile whose a lies along m is one of c transposed, and its a
+// is b of the product, which may come in classes of rows.
+template <class T, int M_, int N_, bool A_ALONG_M, bool B_ALONG_N, bool IN_CLASSES = false>
 struct TensorTile {
     using Element = T;
     static constexpr bool tf32 = std::is_same_v<T, hopper::Tf32>;
     using Output = std::conditional_t<tf32, float, T>;
     static constexpr bool a_along_m = A_ALONG_M, b_along_n = B_ALONG_N;
     static constexpr bool from_registers = tf32 && A_ALONG_M;
-    static constexpr int element = tf32 ? 4 : 2;             // bytes
-    static constexpr int m = 128, n = N_, k = 128 / element; // k: 128 bytes, the swizzle's span
-    static constexpr int step = 32 / element;                // of k, in one instruction
+    static constexpr int element = tf32 ? 4 : 2;              // bytes
+    static constexpr int m = M_, n = N_, k = 128 / element;   // k: 128 bytes, the swizzle's span
+    static constexpr int warpgroups = m / 64, warps = m / 16; // that multiply
+    static constexpr int threads = 128 + warpgroups * 128;
+    // Blocks for which a multiprocessor has room, small ones of launches that overlap.
+    static constexpr int at_a_time = m == 64 && !from_registers ? 2 : 1;
+    static constexpr int step = 32 / element;  // of k, in one instruction
     static constexpr int span = 128 / element; // of m or n, in a row of a slab along them
+    static constexpr int b_span = b_along_n && n < span ? n : span; // the same of b
     static constexpr bool in_classes = IN_CLASSES;
     static constexpr int classes = in_classes ? 4 : 1; // of a's rows
     static constexpr int class_row = m + 4, class_bytes = k / 4 * class_row * element;
@@ -64,17 +70,19 @@ struct TensorTile {
     static constexpr int a_bytes =
         (a_loaded + hopper::tile_alignment - 1) / hopper::tile_alignment * hopper::tile_alignment;
     static constexpr int b_bytes = n * 128, stage_bytes = a_bytes + b_bytes;
-    static constexpr int stages = N_ == 256 ? 4 : N_ == 128 ? 6 : 8;
+    static constexpr int stages = m == 64 ? 384 / (m + n) * 2 : n == 256 ? 4 : n == 128 ? 6 : 8;
     static constexpr int staging_at = stages * stage_bytes;
-    static constexpr int barriers_at = staging_at + staging_bytes(8);
+    static constexpr int barriers_at = staging_at + staging_bytes(warps);
     static constexpr int shared_bytes = hopper::tile_alignment + barriers_at + 2 * stages * 8;
-    static_assert(shared_bytes <= 227 << 10, "more shared memory than a block can have");
+    static_assert(shared_bytes <= (at_a_time == 2 ? 113 : 227) << 10,
+                  "more shared memory than there is");
+    static_assert(!b_along_n || n % b_span == 0, "b comes in whole slabs");
     static_assert(!(tf32 && b_along_n), "in shared memory TF32 lies along k");
     static_assert(from_registers || !in_classes, "wgmma itself cannot read classes of rows");
     static_assert(class_bytes % 128 == 0, "TMA writes to multiples of 128 bytes");
     // Arrivals that empty a stage: of both warpgroups, whose products read it together, or of each
     // warp that reads it by itself.
-    static constexpr int readers = from_registers ? 8 : 2;
+    static constexpr int readers = from_registers ? warps : warpgroups;
     using Products = hopper::Wgmma<T, n>;
 };
 
@@ -149,7 +157,7 @@ __device__ __forceinline__ void load_stage(const Ring<Tile> &ring, unsigned at,
         constexpr int slabs = Tile::m / Tile::span;
 #pragma unroll
         for (int slab = 0; slab < slabs; slab++)
-            if (!ring.pair || slab / (slabs / 2) == ring.rank)
+            if (!ring.pair || slab * 2 / slabs == ring.rank)
                 load_shared(ring, a + slab * Tile::k * 128, map_a, full, row + slab * Tile::span, k,
                             item_a);
     } else { // the map has boxes of half the rows for a pair
@@ -158,9 +166,9 @@ __device__ __forceinline__ void load_stage(const Ring<Tile> &ring, unsigned at,
     }
     if constexpr (Tile::b_along_n) {
 #pragma unroll
-        for (int slab = 0; slab < Tile::n / Tile::span; slab++)
-            hopper::load_tile(b + slab * Tile::k * 128, map_b, full, column + slab * Tile::span, k,
-                              item_b);
+        for (int slab = 0; slab < Tile::n / Tile::b_span; slab++)
+            hopper::load_tile(b + slab * Tile::k * 128, map_b, full, column + slab * Tile::b_span,
+                              k, item_b);
     } else {
         hopper::load_tile(b, map_b, full, k, column, item_b);
     }
@@ -192,18 +200,22 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Tile::n / 2], uint3
     using namespace hopper;
     constexpr uint64_t along_k = tile_layout(16, 1024, swizzle_128);
     constexpr uint64_t along_side = tile_layout(Tile::k * 128, 1024, swizzle_128);
+    constexpr int b_row = Tile::b_span * Tile::element; // bytes: 128, or 64 of a tile of 32 columns
+    constexpr uint64_t b_along_side =
+        tile_layout(Tile::k * 128, 8 * b_row, b_row == 64 ? swizzle_64 : swizzle_128);
     constexpr int next_along_k = 32 >> 4, next_along_side = Tile::step * 128 >> 4;
+    constexpr int next_of_b = Tile::b_along_n ? Tile::step * b_row >> 4 : next_along_k;
     const int half = Tile::a_along_m ? Tile::k * 128 : 64 * 128; // a's rows of this warpgroup
     uint64_t a = describe_tile(stage + warpgroup * half, Tile::a_along_m ? along_side : along_k);
-    uint64_t b = describe_tile(stage + Tile::a_bytes, Tile::b_along_n ? along_side : along_k);
+    uint64_t b = describe_tile(stage + Tile::a_bytes, Tile::b_along_n ? b_along_side : along_k);
     a += first * (Tile::a_along_m ? next_along_side : next_along_k);
-    b += first * (Tile::b_along_n ? next_along_side : next_along_k);
+    b += first * next_of_b;
     pin_sums(sums);
     begin_products();
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         const uint64_t a_step = a + i * (Tile::a_along_m ? next_along_side : next_along_k);
-        const uint64_t b_step = b + i * (Tile::b_along_n ? next_along_side : next_along_k);
+        const uint64_t b_step = b + i * next_of_b;
         const int accumulate = !(is_first && i == 0);
         if constexpr (!Tile::tf32)
             Tile::Products::template multiply<Tile::a_along_m, Tile::b_along_n>(sums, a_step,
@@ -379,7 +391,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> &ring, unsigned char *s
         unsigned again = unit;
         asm volatile("" : "+r"(again));
         const Work work = work_of(again, p.schedule);
-        if constexpr (Tile::n < 256) {
+        if constexpr (Tile::m == 128 && Tile::n < 256) {
             if (!combine_slices(sums, work, p.schedule, ring.rank * 2 + warpgroup, 2 << p.pair,
                                 1 + warpgroup))
                 continue;
@@ -398,7 +410,7 @@ __device__ __forceinline__ void consume(const Ring<Tile> &ring, unsigned char *s
 #endif
 
 template <class Tile>
-__global__ void __launch_bounds__(384, 1)
+__global__ void __launch_bounds__(Tile::threads, Tile::at_a_time)
     tensor_product_kernel(const __grid_constant__ MapsOfA<Tile::classes> a,
                           const __grid_constant__ CUtensorMap map_b, const TensorParameters p) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -422,10 +434,10 @@ __global__ void __launch_bounds__(384, 1)
     else
         __syncthreads();
     if (threadIdx.x < 128) {
-        hopper::give_registers<40>();
+        if constexpr (Tile::warpgroups == 2) hopper::give_registers<40>();
         if (threadIdx.x == 0) produce<Tile>(ring, a.map, &map_b, p);
     } else {
-        hopper::take_registers<232>();
+        if constexpr (Tile::warpgroups == 2) hopper::take_registers<232>();
         consume<Tile>(ring, shared + (base - start), a.shift, p);
     }
     __syncwarp();

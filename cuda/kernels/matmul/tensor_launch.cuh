@@ -7,7 +7,7 @@
 namespace pvg::matmul {
 
 struct TensorPlan {
-    int columns;       // of the tile: 256, 128 or 64
+    int rows, columns; // of the tile: 128 by 256, 128 or 64, or 64 by 64 or 32
     Schedule schedule; // of one item; a pair of blocks counts as one
     int pair;          // 1: two tiles, neighbours along n, share the loads of a; else 0
 };
@@ -27,12 +27,14 @@ template <class T> constexpr CUtensorMapDataType tensor_map_type() {
     return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; // float32 in memory, rounded when it is loaded
 }
 
-// A load brings `side` rows of one block of K if the operand lies along k, else a slab of them.
+// A load brings `side` rows of one block of K if the operand lies along k, else a slab of them,
+// with `span` of the side.
 template <class Tile>
-int make_operand_map(CUtensorMap *map, const TensorOperand &x, bool along_k, int side) {
+int make_operand_map(CUtensorMap *map, const TensorOperand &x, bool along_k, int side,
+                     int span = Tile::span) {
     hopper::TensorView view = {};
     view.type = tensor_map_type<typename Tile::Element>();
-    view.swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+    view.swizzle = span < Tile::span ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B;
     view.data = x.data;
     view.rank = 3;
     view.size[0] = static_cast<uint64_t>(x.columns), view.size[1] = static_cast<uint64_t>(x.rows);
@@ -41,7 +43,7 @@ int make_operand_map(CUtensorMap *map, const TensorOperand &x, bool along_k, int
     const int64_t row = (x.rows == 1 ? (x.columns + 7) / 8 * 8 : x.stride) * Tile::element;
     view.stride[0] = static_cast<uint64_t>(row);
     view.stride[1] = static_cast<uint64_t>(x.items == 1 ? row : x.item * Tile::element);
-    view.box[0] = static_cast<uint32_t>(along_k ? Tile::k : Tile::span);
+    view.box[0] = static_cast<uint32_t>(along_k ? Tile::k : span);
     view.box[1] = static_cast<uint32_t>(along_k ? side : Tile::k);
     view.box[2] = 1;
     return hopper::make_tensor_map(map, view);
@@ -91,13 +93,13 @@ int launch_tile(Operation &op, const Gemm &g, const TensorOperand &a, const Tens
     MapsOfA<Tile::classes> maps_of_a;
     CUtensorMap map_b;
     PVG_PASS(make_maps_of_a<Tile>(&maps_of_a, a, Tile::m >> plan.pair));
-    PVG_PASS(make_operand_map<Tile>(&map_b, b, !Tile::b_along_n, Tile::n));
+    PVG_PASS(make_operand_map<Tile>(&map_b, b, !Tile::b_along_n, Tile::n, Tile::b_span));
     const int rest = Tile::from_registers ? 0 : (g.k % Tile::k + Tile::step - 1) / Tile::step;
     TensorParameters p = {
         destination_of(g), plan.schedule, rest % (Tile::k / Tile::step), 0, a.items > 1,
         b.items > 1,       plan.pair};
     Schedule &s = p.schedule;
-    const int parts = 2 << plan.pair; // warpgroups
+    const int parts = Tile::warpgroups << plan.pair;
     const int at_a_time = items_at_a_time<Tile>(s, g.items, parts);
     const int64_t partials = partial_bytes(s, at_a_time, parts, Tile::n / 2);
     const size_t tickets = static_cast<size_t>(ticket_bytes(s, at_a_time, parts));
@@ -117,8 +119,8 @@ int launch_tile(Operation &op, const Gemm &g, const TensorOperand &a, const Tens
         const int64_t most = multiprocessors > plan.pair ? multiprocessors >> plan.pair : 1;
         const unsigned blocks = static_cast<unsigned>(s.units() < most ? s.units() : most);
         PVG_LAUNCH_WITH((LaunchExtras{1u << plan.pair, s.cut == 0}), (tensor_product_kernel<Tile>),
-                        blocks << plan.pair, 384, Tile::shared_bytes, op.stream, maps_of_a, map_b,
-                        p);
+                        blocks << plan.pair, Tile::threads, Tile::shared_bytes, op.stream,
+                        maps_of_a, map_b, p);
     }
     return PVG_OK;
 }
@@ -126,9 +128,13 @@ int launch_tile(Operation &op, const Gemm &g, const TensorOperand &a, const Tens
 template <class T, bool A_ALONG_M, bool B_ALONG_N, bool IN_CLASSES = false>
 int launch_layout(Operation &op, const Gemm &g, const TensorOperand &a, const TensorOperand &b,
                   const TensorPlan &plan) {
-    using Wide = TensorTile<T, 256, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
-    using Medium = TensorTile<T, 128, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
-    using Narrow = TensorTile<T, 64, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
+    using Wide = TensorTile<T, 128, 256, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
+    using Medium = TensorTile<T, 128, 128, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
+    using Narrow = TensorTile<T, 128, 64, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
+    using Small = TensorTile<T, 64, 64, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
+    using Smallest = TensorTile<T, 64, 32, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
+    if (plan.rows == 64 && plan.columns == 64) return launch_tile<Small>(op, g, a, b, plan);
+    if (plan.rows == 64) return launch_tile<Smallest>(op, g, a, b, plan);
     if (plan.columns == 256) return launch_tile<Wide>(op, g, a, b, plan);
     if (plan.columns == 128) return launch_tile<Medium>(op, g, a, b, plan);
     return launch_tile<Narrow>(op, g, a, b, plan);

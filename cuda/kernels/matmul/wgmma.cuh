@@ -160,6 +160,24 @@ template <> struct Wgmma<__nv_bfloat16, 64> {
     }
 };
 
+template <> struct Wgmma<__nv_bfloat16, 32> {
+    template <bool A_ALONG_M, bool B_ALONG_N>
+    static __device__ __forceinline__ void multiply(float (&sums)[16], uint64_t a,
+                                                    uint64_t b, int accumulate) {
+        asm volatile(
+            "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15 "
+            "}, %16, %17, p, 1, 1, %19, %20;\n}\n"
+            :
+              "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]),
+              "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]),
+              "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]),
+              "+f"(sums[15])
+            : "l"(a), "l"(b), "r"(accumulate), "n"(int(A_ALONG_M)), "n"(int(B_ALONG_N)));
+    }
+};
+
 template <> struct Wgmma<__half, 256> {
     template <bool A_ALONG_M, bool B_ALONG_N>
     static __device__ __forceinline__ void multiply(float (&sums)[128], uint64_t a,
@@ -296,6 +314,24 @@ template <> struct Wgmma<__half, 64> {
               "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]),
               "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]),
               "+f"(sums[30]), "+f"(sums[31])
+            : "l"(a), "l"(b), "r"(accumulate), "n"(int(A_ALONG_M)), "n"(int(B_ALONG_N)));
+    }
+};
+
+template <> struct Wgmma<__half, 32> {
+    template <bool A_ALONG_M, bool B_ALONG_N>
+    static __device__ __forceinline__ void multiply(float (&sums)[16], uint64_t a,
+                                                    uint64_t b, int accumulate) {
+        asm volatile(
+            "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15 "
+            "}, %16, %17, p, 1, 1, %19, %20;\n}\n"
+            :
+              "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]),
+              "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]),
+              "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]),
+              "+f"(sums[15])
             : "l"(a), "l"(b), "r"(accumulate), "n"(int(A_ALONG_M)), "n"(int(B_ALONG_N)));
     }
 };
@@ -483,6 +519,37 @@ template <> struct Wgmma<Tf32, 64> {
               "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]),
               "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]),
               "+f"(sums[30]), "+f"(sums[31])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+    }
+};
+
+template <> struct Wgmma<Tf32, 32> {
+    static __device__ __forceinline__ void multiply(float (&sums)[16], uint64_t a,
+                                                    uint64_t b, int accumulate) {
+        asm volatile(
+            "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n32k8.f32.tf32.tf32 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15 "
+            "}, %16, %17, p, 1, 1;\n}\n"
+            :
+              "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]),
+              "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]),
+              "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]),
+              "+f"(sums[15])
+            : "l"(a), "l"(b), "r"(accumulate));
+    }
+    static __device__ __forceinline__ void multiply(float (&sums)[16], const uint32_t (&a)[4],
+                                                    uint64_t b, int accumulate) {
+        asm volatile(
+            "{\n.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n32k8.f32.tf32.tf32 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15 "
+            "}, {%16, %17, %18, %19}, %20, p, 1, 1;\n}\n"
+            :
+              "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]),
+              "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]),
+              "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]),
+              "+f"(sums[15])
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
     }
 };

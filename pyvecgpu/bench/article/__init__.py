@@ -155,7 +155,7 @@ class Article:
             "work": case.operations,
             "bytes": 3 * case.nbytes(PRECISIONS[0]),
             "note": "",
-            "error_allowed": case.problem.error_allowed[PRECISIONS[0]],
+            "error_allowed": case.problem.error_allowed(PRECISIONS[0], case.n),
             "results": results,
             "omitted": omitted,
         }
@@ -174,7 +174,7 @@ class Article:
         began = time.perf_counter()
         task = column.begin(case)
         setup = time.perf_counter() - began
-        allowed = case.problem.error_allowed[column.precision]
+        allowed = case.problem.error_allowed(column.precision, case.n)
         result, least = measure(task, allowed, self.limits, self.budget.require_left)
         self.budget.learn(key, case.operations, setup + least)
         if column.kind == "numpy" and key[0] == summary.PRODUCT:

@@ -10,12 +10,14 @@ import time
 
 import numpy as np
 
+from .. import matmul
 from ..timing import relative_error
 
 BLOCK = 4_194_301  # random numbers; a prime, so that no two tiles of a matrix are alike
 WHOLE = 2**24  # elements up to which all are compared; beyond that
 PIECES, PIECE = 64, 2**16  # in pieces
 ELEMENTS = 2**22  # converted to float64 at a time
+MANY = 1000  # sums, which err as is to be expected; of fewer each may err by half a unit
 
 
 class Case:
@@ -72,7 +74,12 @@ class Addition:
     name = "vector addition"
     function = "add"  # the name in NumPy and in pyvecgpu, and of the loop in C:
     loop = "add"
-    error_allowed = {"float32": 1e-7, "float64": 1e-15}
+
+    @staticmethod
+    def error_allowed(precision, n):
+        """Return from which error on a result is wrong. Each sum is rounded to the nearest."""
+        bits = np.finfo(precision).nmant + 1
+        return 2.0**-bits if n < MANY else matmul.rounding_allowed(bits, 1)
 
     @staticmethod
     def shape(n):
@@ -109,8 +116,16 @@ class Product:
     name = "matrix product"
     function = "matmul"
     loop = "multiply"
-    error_allowed = {"float32": 1e-5, "float64": 1e-13, "ieee": 1e-5, "fast32": 1e-5}
-    error_allowed |= {"tf32": 2e-3, "bf16": 2e-2, "fp16": 2e-3}
+
+    @staticmethod
+    def error_allowed(precision, n):
+        """Return from which error on a result is wrong.
+
+        For float64 twice that of a product alone: each of the check's own three, which add as many
+        terms, may err as much, and independent errors add up like the root of four.
+        """
+        allowed = matmul.error_allowed(precision, n)
+        return 2 * allowed if precision == "float64" else allowed
 
     @staticmethod
     def shape(n):
