@@ -16,9 +16,10 @@
 // Tiles without slices compute an element as one chain of multiply-adds in increasing k, or where k
 // is long as one for each half of it (first_half in product.cuh): in the middle of its loop a
 // thread parks its sums, as it has no registers left for them, and in the end it adds them to those
-// of the second half. They wait in c, or if c's rows begin anywhere, in a workspace whose rows begin
-// at multiples of 32 bytes, a sector: there a warp's store of 16 bytes a thread fills 16 sectors,
-// while each of the four stores of 4 bytes in its place would write parts of as many or more.
+// of the second half. They wait in c, or if c's rows begin anywhere, in a workspace whose rows
+// begin at multiples of 32 bytes, a sector: there a warp's store of 16 bytes a thread fills 16
+// sectors, while each of the four stores of 4 bytes in its place would write parts of as many or
+// more.
 #pragma once
 #include "kernels/activation.cuh"
 #include "kernels/matmul/hopper.cuh"

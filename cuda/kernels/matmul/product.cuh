@@ -73,8 +73,8 @@ struct Kernel {
 // Tiles of `size` that cover `length`.
 inline int64_t tiles(int64_t length, int size) { return length / size + (length % size != 0); }
 
-// Of the H200 and the H100 SXM. Which kernel and which tiles a product gets depends on its shape, and
-// never on the device of the day: so do the bits of the result.
+// Of the H200 and the H100 SXM. Which kernel and which tiles a product gets depends on its shape,
+// and never on the device of the day: so do the bits of the result.
 constexpr int tuned_multiprocessors = 132;
 
 // How much of the multiprocessors' time goes into tiles of c, if each computes one at a time.

@@ -1,6 +1,6 @@
 // Computes items of a batch again, in float32 arithmetic, if an earlier kernel on the stream says
-// so. It is always launched, and ends at once when there is nothing to do, so that the host need not
-// wait to know.
+// so. It is always launched, and ends at once when there is nothing to do, so that the host need
+// not wait to know.
 #pragma once
 #include "kernels/matmul/product.cuh"
 
