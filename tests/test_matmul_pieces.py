@@ -148,6 +148,20 @@ def test_only_items_that_need_it_are_computed_again(device, rng, kernel, precisi
 
 
 @pytest.mark.devices("cuda")
+@pytest.mark.parametrize(("kernel", "precision"), EMULATED)
+def test_sums_that_overflow_only_in_parts(device, kernel, precision):
+    """Of terms that are far apart in k: a sum of all of them in order stays finite."""
+    a, b = np.zeros((130, 600), np.float32), np.ones((600, 140), np.float32)
+    a[3, [0, 64, 65, 128, 129]] = [3e38, -2e38, -2e38, 2e38, 2e38]
+    a[4, [0, 64, 65]] = [-3e38, 2e38, 2e38]
+    expected = np.zeros((130, 140))
+    expected[3], expected[4] = np.float32(3e38), np.float32(2e38) * 2.0 - np.float32(3e38)
+    with forced(device, kernel):
+        result = values_of(multiply(put(device, a), put(device, b), precision))
+    check_within(result, expected, 1e-6 * np.abs(expected))
+
+
+@pytest.mark.devices("cuda")
 @pytest.mark.big
 @pytest.mark.parametrize(("kernel", "precision"), EMULATED)
 def test_batches_of_more_elements_than_32_bits_count(device, rng, kernel, precision):

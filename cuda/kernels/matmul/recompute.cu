@@ -12,6 +12,8 @@ namespace {
 using Shape = Tile<128, 128, 8, 8>;
 constexpr int blocks_a_multiprocessor = 1;
 
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
 constexpr int chain = 32; // terms
 static_assert(chain % depth == 0);
 
@@ -54,13 +56,21 @@ __device__ void multiply_exactly(const Place<Shape> &place, SharedSlabs<float, S
                 total[i][j] = after, sum[i][j] = 0;
             }
     }
+    bool is_finite = true;
 #pragma unroll
     for (int i = 0; i < rows; i++)
 #pragma unroll
-        for (int j = 0; j < columns; j++)
-            if (isfinite(rest[i][j])) total[i][j] += rest[i][j]; // else the total is not, either
-    store_tile<float, Shape>(place, total, finish);
+        for (int j = 0; j < columns; j++) {
+            total[i][j] += rest[i][j];
+            is_finite &= isfinite(total[i][j]);
+        }
+    if (__syncthreads_and(is_finite))
+        store_tile<float, Shape>(place, total, finish);
+    else // perhaps a short chain alone overflowed, as the sums of "ieee" do not
+        multiply_tile<float, Shape>(place, shared, finish);
 }
+
+#endif
 
 struct Batch {
     unsigned items, down, across; // tiles of an item
