@@ -324,7 +324,15 @@ def test_goals():
         )
         assert verdict.met is met and abs(verdict.measured - math.sqrt(second / 2)) <= 1e-12
         assert "a, geometric mean of 2 shapes: at least 2x torch: " in verdict.sentence()
-    for unmeasured in (goal, beyond, mean):
+    every = goals.EveryRatio("a", "torch", 2.0)
+    for second, met in ((2.1, True), (1.9, False)):
+        times = {"add": 9.0, "a + b": second, "other": 1e-9}
+        verdict = every.judge(
+            {row: {"pyvecgpu": result(1.0), "torch": result(t)} for row, t in times.items()}
+        )
+        assert verdict.met is met and verdict.measured == second
+        assert verdict.sentence().startswith("a, each of 2 shapes: at least 2x torch: ")
+    for unmeasured in (goal, beyond, mean, every):
         for table in ({}, {"add": {"pyvecgpu": result(1.0)}, "a + b": {"pyvecgpu": result(1.0)}}):
             verdict = unmeasured.judge(table)
             assert verdict.met is None and verdict.sentence().endswith(": not measured")

@@ -248,6 +248,22 @@ def test_float32_is_as_accurate_as_ieee_on_a_range_that_pieces_cannot_hold(devic
     check_as_accurate_as_ieee(device, "very wide", operands, (False, False))
 
 
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize(("m", "n", "k"), [(700, 700, 1024), (1024, 1088, 2048)])
+def test_rows_beside_an_infinite_one_are_as_accurate_as_in_ieee(device, rng, m, n, k):
+    a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+    a[17, 5] = np.inf
+    x, y = place_both(device, (a, b), "float32", (False, False))
+    near = np.delete(np.arange(128), 17)  # in its tiles
+    left, right = values_of(x)[near], values_of(y)
+    expected, size = left @ right, np.abs(left) @ np.abs(right)
+    most, largest = (
+        np.max(np.abs(values_of(multiply(x, y, precision))[near] - expected) / size)
+        for precision in ("ieee", "float32")
+    )
+    assert largest <= most, f"{largest}, ieee: {most}"
+
+
 # ---- "fast32" ------------------------------------------------------------------------------------
 
 

@@ -45,6 +45,14 @@ class Ratio:
         return Verdict(goal, float(ratio), "x", bool(ratio >= self.least), self.aim)
 
 
+def ratios(table, prefix, peer):
+    """Return how many rows begin with a prefix, and a peer's seconds over ours, if measured."""
+    rows = [results for name, results in table.items() if name.startswith(prefix)]
+    if not rows or any(not {peer, "pyvecgpu"} <= results.keys() for results in rows):
+        return len(rows), None
+    return len(rows), [row[peer].seconds / row["pyvecgpu"].seconds for row in rows]
+
+
 @dataclass
 class MeanRatio:
     """Rows that begin with `prefix` run at `least` times a peer's rate, in the geometric mean."""
@@ -55,14 +63,33 @@ class MeanRatio:
 
     def judge(self, table):
         """Return the Verdict for a table, as Ratio.judge."""
-        rows = [results for name, results in table.items() if name.startswith(self.prefix)]
-        goal = f"{self.prefix.strip()}, geometric mean of {len(rows)} shapes"
+        count, all_ratios = ratios(table, self.prefix, self.peer)
+        goal = f"{self.prefix.strip()}, geometric mean of {count} shapes"
         goal += f": at least {self.least:g}x {self.peer}"
-        if not rows or any(not {self.peer, "pyvecgpu"} <= results.keys() for results in rows):
+        if all_ratios is None:
             return Verdict(goal, None, "x", None)
-        logs = [math.log(row[self.peer].seconds / row["pyvecgpu"].seconds) for row in rows]
-        ratio = math.exp(sum(logs) / len(logs))
+        ratio = math.exp(sum(map(math.log, all_ratios)) / count)
         return Verdict(goal, ratio, "x", ratio >= self.least)
+
+
+@dataclass
+class EveryRatio:
+    """Each row that begins with `prefix` runs at `least` times a peer's rate."""
+
+    prefix: str
+    peer: str
+    least: float
+
+    def judge(self, table):
+        """Return the Verdict for a table, as Ratio.judge."""
+        count, all_ratios = ratios(table, self.prefix, self.peer)
+        goal = (
+            f"{self.prefix.strip()}, each of {count} shapes: at least {self.least:g}x {self.peer}"
+        )
+        if all_ratios is None:
+            return Verdict(goal, None, "x", None)
+        ratio = min(all_ratios)
+        return Verdict(goal, float(ratio), "x", bool(ratio >= self.least))
 
 
 @dataclass

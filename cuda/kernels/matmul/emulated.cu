@@ -231,7 +231,7 @@ template <class Tile> int launch_tiles(Operation &op, const Gemm &g) {
 template <class Scheme> int launch(Operation &op, const Gemm &g) {
     using All = Tiles<Scheme>;
     // Without groups Bf16x6 errs less than "ieee" only where that adds two halves of k up.
-    const bool wide_is_accurate = Scheme::scaled || All::Wide::grouped || adds_halves(g);
+    const bool wide_is_accurate = Scheme::scaled || adds_halves(g);
     const double medium = time_of<typename All::Medium>(g);
     const double narrow = time_of<typename All::Narrow>(g);
     if (wide_is_accurate && time_of<typename All::Wide>(g) <= (medium < narrow ? medium : narrow))

@@ -64,8 +64,8 @@ struct EmulatedTile {
     static_assert(shared_bytes <= 227 << 10, "more shared memory than a block can have");
 };
 
-// Which items the float32 arithmetic of the tiled kernel has to do instead. The blocks find it out
-// beside their work: for Bf16x6 from the operands' magnitudes, for Fp16x3 from lines that are not
+// Which items recompute.cu has to do again in float32 arithmetic. The blocks find it out beside
+// their work: for Bf16x6 from the operands' magnitudes, for Fp16x3 from lines that are not
 // finite.
 struct Guard {
     const Range *ranges_a, *ranges_b; // of all items

@@ -81,9 +81,9 @@ template <class Tile, class Other> bool is_better(const Gemm &g) {
     return time_of<Other>(g, is_larger ? 2 : 1) < time_of<Tile>(g, 1) && can<Other>(g);
 }
 
-// Shared memory of a block. Few blocks get a multiprocessor each, by asking for more than half of
-// what it has: where two fit, those of a kernel that starts while the one before it ends go where
-// that leaves room first, two together, and other multiprocessors stay idle.
+// Shared memory of a block. Few blocks get a multiprocessor each, by asking for half of what it
+// has, which is more with the 1 KiB that CUDA adds: where two fit, those of a kernel that starts
+// while the one before it ends go where that leaves room first, two together, and others idle.
 int spread(const Gemm &g, int64_t blocks, int *bytes) {
     int64_t count, all;
     PVG_PASS(device_attribute(g.device, PVG_MULTIPROCESSOR_COUNT, &count));

@@ -438,8 +438,8 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
     return p;
 }
 
-// Bytes of a workspace, or of 128 rows if those are more. What would park more is computed in parts
-// that use it in turn.
+// Bytes of a workspace, or of a row of tiles if those are more. What would park more is computed in
+// parts that use it in turn.
 constexpr int64_t most_parked = int64_t(1) << 28;
 
 // launch(part, p) for so many items, or rows of one, at a time as a grid and a workspace for parked

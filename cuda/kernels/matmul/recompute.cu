@@ -17,6 +17,25 @@ constexpr int blocks_a_multiprocessor = 1;
 constexpr int chain = 32; // terms
 static_assert(chain % depth == 0);
 
+// The sums of one chain through all of k, where those of short chains, which wait in c, are not
+// finite: of finite terms two short chains can give NaN, but a long one stays infinite once it is.
+struct Rescue {
+    const Product &p;
+    const Layer &finish;
+
+    template <class T, class S>
+    __device__ void operator()(Tag<T> tag, S (&values)[group], int64_t at, int64_t stride,
+                               int64_t column, int count) const {
+#pragma unroll
+        for (int j = 0; j < group; j++) {
+            if (j >= count) continue;
+            const S of_short_chains = static_cast<const T *>(p.c)[at + j * stride];
+            if (isfinite(of_short_chains)) values[j] = of_short_chains;
+        }
+        finish(tag, values, at, stride, column, count);
+    }
+};
+
 // Short chains of multiply-adds, which are added up without an error: Knuth, The Art of Computer
 // Programming, volume 2, section 4.2.2, theorem B. So the result is at least as accurate as that of
 // "ieee", whose chains are longer.
@@ -64,10 +83,12 @@ __device__ void multiply_exactly(const Place<Shape> &place, SharedSlabs<float, S
             total[i][j] += rest[i][j];
             is_finite &= isfinite(total[i][j]);
         }
-    if (__syncthreads_and(is_finite))
+    if (__syncthreads_and(is_finite)) {
         store_tile<float, Shape>(place, total, finish);
-    else // perhaps a short chain alone overflowed, as the sums of "ieee" do not
-        multiply_tile<float, Shape>(place, shared, finish);
+    } else { // perhaps a short chain alone overflowed
+        store_tile<float, Shape>(place, total, Plain());
+        multiply_terms<float, Shape>(place, 0, p.k, shared, Rescue{p, finish});
+    }
 }
 
 #endif
