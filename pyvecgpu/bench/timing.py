@@ -146,7 +146,7 @@ class Contender:
         if row.out is not None:
             for arguments in self.sets:
                 arguments.append(self.poisoned())
-            self.left = self.poisoned()  # no memory can be had while a graph is recorded
+            self.left = self.poisoned()
         self.rotation = itertools.cycle(self.sets)
         self.seconds = []
         self.errors = []
@@ -194,6 +194,7 @@ class Contender:
         self.calls, self.host_seconds = calls, host * calls
         self.turn = lambda: self.run(calls)
         if effort.graphs:
+            self.run(len(self.sets))  # no memory can be had while a graph is recorded
             self.turn, is_recorded = self.library.recorded(self.turn)
             self.host_seconds = 0.0 if is_recorded else self.host_seconds
 
