@@ -3,7 +3,7 @@
 A goal that is missed is a finding and no error: the command ends with 0 all the same.
 """
 
-import math
+import statistics
 from dataclasses import dataclass
 
 
@@ -45,17 +45,9 @@ class Ratio:
         return Verdict(goal, float(ratio), "x", bool(ratio >= self.least), self.aim)
 
 
-def ratios(table, prefix, peer):
-    """Return how many rows begin with a prefix, and a peer's seconds over ours, if measured."""
-    rows = [results for name, results in table.items() if name.startswith(prefix)]
-    if not rows or any(not {peer, "pyvecgpu"} <= results.keys() for results in rows):
-        return len(rows), None
-    return len(rows), [row[peer].seconds / row["pyvecgpu"].seconds for row in rows]
-
-
 @dataclass
-class MeanRatio:
-    """Rows that begin with `prefix` run at `least` times a peer's rate, in the geometric mean."""
+class ShapesRatio:
+    """Rows that begin with `prefix` run at `least` times a peer's rate: in the mean, or each."""
 
     prefix: str
     peer: str
@@ -63,33 +55,28 @@ class MeanRatio:
 
     def judge(self, table):
         """Return the Verdict for a table, as Ratio.judge."""
-        count, all_ratios = ratios(table, self.prefix, self.peer)
-        goal = f"{self.prefix.strip()}, geometric mean of {count} shapes"
+        rows = [results for name, results in table.items() if name.startswith(self.prefix)]
+        goal = f"{self.prefix.strip()}, {self.which} of {len(rows)} shapes"
         goal += f": at least {self.least:g}x {self.peer}"
-        if all_ratios is None:
+        if not rows or any(not {self.peer, "pyvecgpu"} <= results.keys() for results in rows):
             return Verdict(goal, None, "x", None)
-        ratio = math.exp(sum(map(math.log, all_ratios)) / count)
+        ratios = [row[self.peer].seconds / row["pyvecgpu"].seconds for row in rows]
+        ratio = float(self.summary(ratios))
         return Verdict(goal, ratio, "x", ratio >= self.least)
 
 
-@dataclass
-class EveryRatio:
-    """Each row that begins with `prefix` runs at `least` times a peer's rate."""
+class MeanRatio(ShapesRatio):
+    """A ShapesRatio of the geometric mean."""
 
-    prefix: str
-    peer: str
-    least: float
+    which = "geometric mean"
+    summary = staticmethod(statistics.geometric_mean)
 
-    def judge(self, table):
-        """Return the Verdict for a table, as Ratio.judge."""
-        count, all_ratios = ratios(table, self.prefix, self.peer)
-        goal = (
-            f"{self.prefix.strip()}, each of {count} shapes: at least {self.least:g}x {self.peer}"
-        )
-        if all_ratios is None:
-            return Verdict(goal, None, "x", None)
-        ratio = min(all_ratios)
-        return Verdict(goal, float(ratio), "x", bool(ratio >= self.least))
+
+class EveryRatio(ShapesRatio):
+    """A ShapesRatio of the slowest row."""
+
+    which = "each"
+    summary = staticmethod(min)
 
 
 @dataclass
