@@ -67,6 +67,12 @@ def launches(device):
     return vg.Device(device).backend.counter(Counter.COUNT_LAUNCHES)
 
 
+def launched(device, *kernels):
+    """How often kernels have been launched whose names contain one of these."""
+    log = vg.launch_log(device)
+    return sum(one.launches for one in log if any(name in one.kernel for name in kernels))
+
+
 # ---- Operands ------------------------------------------------------------------------------------
 
 

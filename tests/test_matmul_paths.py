@@ -16,6 +16,7 @@ from products import (
     forced,
     halves,
     integers,
+    launched,
     launches,
     layer,
     multiply,
@@ -109,19 +110,6 @@ def by_tensor_cores(device):
     return {(one.offset, one.launches) for one in log if "tensor_product_kernel" in one.kernel}
 
 
-def by_cuda_cores(device):
-    """Launches of the kernels whose sums wait where k is halved."""
-    names = ("ffma_kernel", "tma_kernel")
-    return sum(
-        one.launches for one in vg.launch_log(device) if any(name in one.kernel for name in names)
-    )
-
-
-def halves_of(values, dtype):
-    """What is rounded once to 16 bits, if the dtype has so few."""
-    return values if dtype == "float32" else halves(values, dtype)
-
-
 # Tiles of 64 x 32 and of 64 x 64; more of them below each other than beside; k of half a step, of
 # one step, of less than the ring of stages and of more.
 SMALL = [(64, 64, 64), (65, 33, 40), (256, 256, 256), (257, 130, 600), (511, 97, 990)]
@@ -139,11 +127,11 @@ def test_tiles_of_64_rows(device, rng, dtype, precision, m, n, k):
         for of_a, of_b, gap in itertools.product((False, True), (False, True), (0, 1)):
             x = place(device, a, dtype, trans=of_a, gap=gap)
             y = place(device, b, dtype, trans=of_b, gap=gap)
-            check_same(multiply(x, y, precision), halves_of(expected, dtype))
-            check_columns(x, y, precision, halves_of(expected, dtype), gap, n + 3)
+            check_same(multiply(x, y, precision), halves(expected, dtype))
+            check_columns(x, y, precision, halves(expected, dtype), gap, n + 3)
             z = place(device, bias, dtype)[0]
             result = layer(x, y.T, z, "relu", precision=precision)
-            check_same(result, halves_of(np.maximum(expected + bias, 0), dtype))
+            check_same(result, halves(np.maximum(expected + bias, 0), dtype))
 
 
 @pytest.mark.devices("cuda")
@@ -192,6 +180,7 @@ def test_halves_of_k(device, rng, kernel, k, n):
         check_same(y, np.maximum(expected[0] + bias, 0))
 
 
+HALVING = ("ffma_kernel", "tma_kernel")  # whose sums wait where k is halved
 # Of 33.6 MB an item and 4 MB an item: more than one launch, of which the last one has fewer items.
 IN_PARTS = [(9, 2048, 4099, 256), (67, 1000, 1001, 260)]
 
@@ -204,9 +193,9 @@ def test_halves_of_k_of_many_items_whose_rows_begin_anywhere(device, rng, kernel
     a, b = rng.standard_normal((items, m, k)), rng.standard_normal((k, n))
     with forced(device, kernel):
         x, y = place(device, a, "float32"), place(device, b, "float32")
-        before = by_cuda_cores(device)
+        before = launched(device, *HALVING)
         batch = multiply(x, y, "ieee")
-        assert by_cuda_cores(device) - before == 2
+        assert launched(device, *HALVING) - before == 2
         for i in (0, items - 2, items - 1):
             check_bits(batch[i], multiply(x[i], y, "ieee"))
 
@@ -220,9 +209,9 @@ def test_halves_of_k_of_one_item_that_waits_in_parts(device, rng, kernel):
     with forced(device, kernel):
         x, weight = place(device, a, "float32"), place(device, b, "float32")
         z = place(device, bias, "float32")[0]
-        before = by_cuda_cores(device)
+        before = launched(device, *HALVING)
         result, sums = layer(x, weight, z, "relu", precision="ieee", with_preactivation=True)
-        assert by_cuda_cores(device) - before == 2
+        assert launched(device, *HALVING) - before == 2
         expected = multiply(x, weight[:8000].T, "ieee")  # waits in c
         check_bits(multiply(x, weight.T, "ieee")[:, :8000], expected)
     check_same(sums[:, 7990:], a @ b[7990:].T + bias[:, 7990:])
@@ -234,10 +223,9 @@ def test_threads_that_need_more_and_less_shared_memory(device, rng):
     """One kernel: what few blocks ask for, to have a multiprocessor each, and what many do."""
     shapes = [(600, 600, 64), (1408, 768, 64)]  # 100 tiles and 264, both of 64 x 64
     pairs = [
-        (place(device, rng.standard_normal((m, k)), "float32"),
-         place(device, rng.standard_normal((k, n)), "float32"))
+        [place(device, rng.standard_normal(sizes), "float32") for sizes in ((m, k), (k, n))]
         for m, n, k in shapes
-    ]  # fmt: skip
+    ]
 
     def repeat(pair):
         first = multiply(*pair, "ieee")

@@ -13,6 +13,7 @@ from products import (
     check_within,
     forced,
     integers,
+    launched,
     launches,
     multiply,
     place,
@@ -25,17 +26,18 @@ import pyvecgpu as vg
 
 def emulated(device):
     """Launches of the kernel that multiplies float32 from 16-bit pieces."""
-    return sum(one.launches for one in vg.launch_log(device) if "emulated_kernel" in one.kernel)
+    return launched(device, "emulated_kernel")
 
 
+EMULATED = [("bf16x6", "float32"), ("fp16x3", "fast32")]
 SPLIT = [(1024,) * 3, (1030, 1040, 1024), (2048,) * 3, (2048, 2048, 256), (2047, 2047, 327)]
 SPLIT += [(576,) * 3, (512, 1024, 512), (512, 512, 2048), (130, 4000, 4000)]
 
 
 @pytest.mark.devices("cuda")
 @pytest.mark.parametrize(("m", "n", "k"), SPLIT)
-@pytest.mark.parametrize(("precision", "kernel"), [("float32", "bf16x6"), ("fast32", "fp16x3")])
-def test_large_products_of_float32_are_by_tensor_cores(device, rng, precision, kernel, m, n, k):
+@pytest.mark.parametrize(("kernel", "precision"), EMULATED)
+def test_large_products_of_float32_are_by_tensor_cores(device, rng, kernel, precision, m, n, k):
     """Without being told to, without a wait of the host; not those of "ieee", nor small ones."""
     a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
     x, y = put(device, a), put(device, b)
@@ -71,9 +73,6 @@ def test_products_that_splitting_would_not_pay_for(device, rng, precision, m, n,
     result = multiply(x, y, precision)
     assert emulated(device) == before
     check_bits(result, multiply(x, y, "ieee"))
-
-
-EMULATED = [("bf16x6", "float32"), ("fp16x3", "fast32")]
 
 
 @pytest.mark.devices("cuda")

@@ -5,7 +5,7 @@ the files say that `bench --json` wrote: tables, and from `bench article` its pi
 a folder named after the file. Of the products README.md has some rows, docs/benchmarks.md all. The
 pages in docs/lessons get what the lessons printed (lesson_pages.py), the README of the products its
 table of steps. With --check it is only compared, and the exit code is 1 if it is out of date. No
-figure there is typed by hand, but for those of a row whose note says where they are from.
+figure there is typed by hand.
 """
 
 import argparse

@@ -201,12 +201,7 @@ int launch_batch(Operation &op, const Kernel &kernel, const Problem &problem, co
                 offset[operand] += rest % batch.shape[i] * batch.strides[operand][i];
             rest /= batch.shape[i];
         }
-        Gemm g = first;
-        g.c = step_by(g.c, offset[0], g.dtype);
-        g.a = step_by(g.a, offset[1], g.dtype);
-        g.b = step_by(g.b, offset[2], g.dtype);
-        g.epilogue.preactivation = step_by(g.epilogue.preactivation, offset[0], g.dtype);
-        PVG_PASS(kernel.launch(op, g));
+        PVG_PASS(kernel.launch(op, moved(first, offset[1], offset[2], offset[0])));
     }
     return PVG_OK;
 }

@@ -197,12 +197,8 @@ int launch_items(Operation &op, const Gemm &g, Launch *launch, bool split_a, boo
 
 // Items of the Gemm, from `first` on.
 Gemm items_of(const Gemm &g, int64_t first, int count) {
-    Gemm part = g;
+    Gemm part = moved(g, first * g.a_item, first * g.b_item, first * g.c_item);
     part.items = g.items - first < count ? static_cast<int>(g.items - first) : count;
-    part.a = step_by(g.a, first * g.a_item, g.dtype);
-    part.b = step_by(g.b, first * g.b_item, g.dtype);
-    part.c = step_by(g.c, first * g.c_item, g.dtype);
-    part.epilogue.preactivation = step_by(g.epilogue.preactivation, first * g.c_item, g.dtype);
     return part;
 }
 

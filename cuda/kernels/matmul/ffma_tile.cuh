@@ -462,15 +462,10 @@ int launch_in_parts(Operation &op, const Gemm &g, const Launch &launch) {
     }
     for (int64_t item = 0; item < g.items; item += items)
         for (int64_t row = 0; row < g.m; row += rows) {
-            Gemm part = g;
+            Gemm part = moved(g, item * g.a_item + row * (g.a_along_k ? g.lda : 1), item * g.b_item,
+                              item * g.c_item + row * g.ldc);
             part.items = static_cast<int>(g.items - item < items ? g.items - item : items);
             part.m = static_cast<int>(g.m - row < rows ? g.m - row : rows);
-            const int64_t in_a = item * g.a_item + row * (g.a_along_k ? g.lda : 1);
-            const int64_t in_c = item * g.c_item + row * g.ldc;
-            part.a = step_by(g.a, in_a, g.dtype);
-            part.b = step_by(g.b, item * g.b_item, g.dtype);
-            part.c = step_by(g.c, in_c, g.dtype);
-            part.epilogue.preactivation = step_by(g.epilogue.preactivation, in_c, g.dtype);
             FfmaProduct p = describe_ffma<Tile>(part);
             p.parked = p.c, p.parked_stride = p.ldc, p.parked_item = p.c_item;
             if (parks)

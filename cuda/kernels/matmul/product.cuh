@@ -106,6 +106,17 @@ template <class Pointer> Pointer step_by(Pointer data, int64_t elements, int dty
                 : nullptr;
 }
 
+// The same product so many elements further on in a, b and c, and in the preactivation, which lies
+// as c does.
+inline Gemm moved(const Gemm &g, int64_t in_a, int64_t in_b, int64_t in_c) {
+    Gemm there = g;
+    there.a = step_by(g.a, in_a, g.dtype);
+    there.b = step_by(g.b, in_b, g.dtype);
+    there.c = step_by(g.c, in_c, g.dtype);
+    there.epilogue.preactivation = step_by(g.epilogue.preactivation, in_c, g.dtype);
+    return there;
+}
+
 // Compute capability times ten that the library's code on this device was built for, 90 for an
 // H200; 0 on the simulated card, where the tensor-core and asynchronous-copy kernels are compiled
 // out.
