@@ -34,7 +34,8 @@ SIM := pyvecgpu/libpyvecgpu_sim.so
 ASAN := build/asan/libpyvecgpu_sim.so
 TSAN := build/tsan/libpyvecgpu_sim.so
 
-KERNELS := $(wildcard cuda/runtime/*.cu cuda/kernels/*.cu cuda/kernels/*/*.cu)
+KERNELS := $(wildcard $(addprefix cuda/,*.cu dtypes/*.cu runtime/*.cu arrays/*.cu kernels/*.cu \
+    kernels/*/*.cu kernels/*/*/*.cu))
 SIMULATOR := $(wildcard cuda/simulator/*.cpp)
 C_TESTS := $(patsubst cuda/tests/%.c,%,$(wildcard cuda/tests/test_*.c))
 
@@ -69,7 +70,7 @@ BUILD_MACROS = -DPVG_BUILD_VERSION='"$(VERSION)"' -DPVG_BUILD_TOOLKIT='"$(TOOLKI
     -DPVG_BUILD_ARCHITECTURES='"$(1)"'
 
 GPU_FLAGS = -std=c++17 -O3 -Icuda -ccbin $(CXX) $(GENCODE) $(call BUILD_MACROS,$(ARCHITECTURES)) \
-    --compress-mode=size -Werror all-warnings $(HOST_FLAGS:%=-Xcompiler %) $(NVCCFLAGS)
+    --compress-mode=size -Werror=all-warnings $(HOST_FLAGS:%=-Xcompiler %) $(NVCCFLAGS)
 # No contraction of a * b + c, which g++ does on some machines and not on others.
 # cuda_builtins.h gives plain C++ what nvcc adds to it, so the .cu files compile unchanged.
 SIM_FLAGS = -std=c++17 -Icuda -isystem $(CUDA_INCLUDE) -isystem $(CUDA_INCLUDE)/cccl \
@@ -109,7 +110,7 @@ build/gpu/objects build/sim/objects build/asan/objects build/tsan/objects: FORCE
 # Products are tuned to their registers: a spill fails the build (but in the portable kernel), and
 # so does what ptxas only mentions: that it has serialised warpgroup products (C7510 and its like).
 build/gpu/kernels/matmul/%.o: PTXAS_FLAGS := -Xptxas --warn-on-spills
-build/gpu/kernels/matmul/tiled.o: PTXAS_FLAGS :=
+build/gpu/kernels/matmul/simt/tiled.o: PTXAS_FLAGS :=
 build/gpu/%.o: cuda/%.cu build/gpu/flags
 	@mkdir -p $(@D) && echo 'nvcc $<'
 	$(Q)$(NVCC_PATH) $(GPU_FLAGS) $(PTXAS_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@ 2>&1 | \

@@ -1,9 +1,9 @@
 // pvg_binary and pvg_binary_scalar: out[i] = f(a[i], b[i]), arithmetic and comparisons. One kernel
 // per dtype and access pattern (map.cuh); which function it is, is a run-time code
 // (elementwise.cuh). A weak scalar is an operand that the kernel takes from its parameters.
-#include "kernels/copy.cuh"
+#include "arrays/copy.cuh"
+#include "arrays/map.cuh"
 #include "kernels/elementwise.cuh"
-#include "kernels/map.cuh"
 
 namespace pvg {
 
@@ -50,13 +50,13 @@ int mirrored(int code) {
 }
 
 // Operands are NULL (the scalar) or have the dtype.
-int launch_binary(Operation &op, const ElementwiseOperation &operation, int dtype, pvg_array *out,
+int launch_binary(Call &call, const Operation &operation, int dtype, pvg_array *out,
                   const pvg_array *a, const pvg_array *b, const Scalar *scalar) {
     return dispatch(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         if (operation.gives_bool)
-            return launch_map(op, Comparison<T, T>{operation.code}, out, {a, b}, scalar);
-        return launch_map(op, Binary<T>{operation.code}, out, {a, b}, scalar);
+            return launch_map(call, Comparison<T, T>{operation.code}, out, {a, b}, scalar);
+        return launch_map(call, Binary<T>{operation.code}, out, {a, b}, scalar);
     });
 }
 
@@ -66,18 +66,18 @@ bool are_int64_and_uint64(const pvg_array *a, const pvg_array *b) {
 }
 
 // Opens the result for two operands that have been converted. Errors: VALUE.
-int open_broadcast(Operation &op, int dtype, const pvg_array *const *operands, pvg_array *out,
+int open_broadcast(Call &call, int dtype, const pvg_array *const *operands, pvg_array *out,
                    Output *result) {
     const pvg_array *a = operands[0], *b = operands[1];
     if (same_shape(a, b->ndim, b->shape))
-        return result->open(op, dtype, a->ndim, a->shape, out, operands, 2);
+        return result->open(call, dtype, a->ndim, a->shape, out, operands, 2);
     int ndim = 0;
     int64_t shape[PVG_MAX_NDIM];
     PVG_PASS(broadcast_shapes(operands, 2, &ndim, shape));
-    return result->open(op, dtype, ndim, shape, out, operands, 2);
+    return result->open(call, dtype, ndim, shape, out, operands, 2);
 }
 
-int run_binary(Operation &op, int code, const ElementwiseOperation *operation, const pvg_array *a,
+int run_binary(Call &call, int code, const Operation *operation, const pvg_array *a,
                const pvg_array *b, pvg_array *out, Output *result) {
     PVG_REQUIRE(operation, PVG_ERROR_VALUE, "unknown operation code %d", code);
     const pvg_array *operands[2] = {a, b};
@@ -88,42 +88,41 @@ int run_binary(Operation &op, int code, const ElementwiseOperation *operation, c
                 "does not take two bool arrays, got shapes %s and %s, dtypes bool and bool",
                 shape_text(a), shape_text(b));
     if (operation->gives_float) dtype = float_dtype(dtype);
-    PVG_PASS(op.begin(device));
+    PVG_PASS(call.begin(device));
     bool exact = operation->gives_bool && are_int64_and_uint64(a, b);
     Temporary converted[2], straight[2];
     for (int k = 0; k < 2; k++) {
-        if (!exact) PVG_PASS(as_dtype(op, operands[k], dtype, &converted[k], &operands[k]));
-        PVG_PASS(as_readable(op, operands[k], &straight[k], &operands[k]));
+        if (!exact) PVG_PASS(as_dtype(call, operands[k], dtype, &converted[k], &operands[k]));
+        PVG_PASS(as_readable(call, operands[k], &straight[k], &operands[k]));
     }
     int result_dtype = operation->gives_bool ? static_cast<int>(PVG_BOOL) : dtype;
-    PVG_PASS(open_broadcast(op, result_dtype, operands, out, result));
+    PVG_PASS(open_broadcast(call, result_dtype, operands, out, result));
     a = operands[0], b = operands[1];
-    if (!exact) return launch_binary(op, *operation, dtype, result->array, a, b, nullptr);
+    if (!exact) return launch_binary(call, *operation, dtype, result->array, a, b, nullptr);
     using Exact = Comparison<int64_t, uint64_t>;
-    if (a->dtype == PVG_INT64) return launch_map(op, Exact{code}, result->array, {a, b});
-    return launch_map(op, Exact{mirrored(code)}, result->array, {b, a});
+    if (a->dtype == PVG_INT64) return launch_map(call, Exact{code}, result->array, {a, b});
+    return launch_map(call, Exact{mirrored(code)}, result->array, {b, a});
 }
 
 // A comparison with an integer that the array's dtype cannot hold: the same answer for every
 // element. `above`: the integer is larger than any element.
-int compare_out_of_range(Operation &op, int code, const pvg_array *a, bool above, pvg_array *out,
+int compare_out_of_range(Call &call, int code, const pvg_array *a, bool above, pvg_array *out,
                          Output *result) {
     clear_error();
     bool answer =
         code == PVG_NOT_EQUAL || (above ? code == PVG_LESS || code == PVG_LESS_EQUAL
                                         : code == PVG_GREATER || code == PVG_GREATER_EQUAL);
-    PVG_PASS(result->open(op, PVG_BOOL, a->ndim, a->shape, out, &a, 1));
+    PVG_PASS(result->open(call, PVG_BOOL, a->ndim, a->shape, out, &a, 1));
     const uint8_t value = answer;
-    return fill_array(op, result->array, PVG_SCALAR_BOOL, &value);
+    return fill_array(call, result->array, PVG_SCALAR_BOOL, &value);
 }
 
 bool is_negative(int kind, const void *value) {
     return kind == PVG_SCALAR_INT && *static_cast<const int64_t *>(value) < 0;
 }
 
-int run_binary_scalar(Operation &op, int code, const ElementwiseOperation *operation,
-                      const pvg_array *a, int kind, const void *value, int side, pvg_array *out,
-                      Output *result) {
+int run_binary_scalar(Call &call, int code, const Operation *operation, const pvg_array *a,
+                      int kind, const void *value, int side, pvg_array *out, Output *result) {
     PVG_REQUIRE(operation, PVG_ERROR_VALUE, "unknown operation code %d", code);
     PVG_REQUIRE(side == 0 || side == 1, PVG_ERROR_VALUE, "side is 0 or 1, got %d", side);
     int device = -1;
@@ -133,21 +132,21 @@ int run_binary_scalar(Operation &op, int code, const ElementwiseOperation *opera
                 "does not take a bool array and a bool, got shape %s and dtype bool",
                 shape_text(a));
     if (operation->gives_float) dtype = float_dtype(dtype);
-    PVG_PASS(op.begin(device));
+    PVG_PASS(call.begin(device));
     Scalar scalar;
     int status = make_scalar(dtype, kind, value, &scalar);
     if (status == PVG_ERROR_OVERFLOW && operation->gives_bool) {
         int as_right = side == 1 ? code : mirrored(code);
-        return compare_out_of_range(op, as_right, a, !is_negative(kind, value), out, result);
+        return compare_out_of_range(call, as_right, a, !is_negative(kind, value), out, result);
     }
     PVG_PASS(status);
     Temporary converted, straight;
-    PVG_PASS(as_dtype(op, a, dtype, &converted, &a));
-    PVG_PASS(as_readable(op, a, &straight, &a));
+    PVG_PASS(as_dtype(call, a, dtype, &converted, &a));
+    PVG_PASS(as_readable(call, a, &straight, &a));
     int result_dtype = operation->gives_bool ? static_cast<int>(PVG_BOOL) : dtype;
-    PVG_PASS(result->open(op, result_dtype, a->ndim, a->shape, out, &a, 1));
+    PVG_PASS(result->open(call, result_dtype, a->ndim, a->shape, out, &a, 1));
     const pvg_array *left = side == 1 ? a : nullptr, *right = side == 1 ? nullptr : a;
-    return launch_binary(op, *operation, dtype, result->array, left, right, &scalar);
+    return launch_binary(call, *operation, dtype, result->array, left, right, &scalar);
 }
 
 } // namespace
@@ -155,18 +154,18 @@ int run_binary_scalar(Operation &op, int code, const ElementwiseOperation *opera
 } // namespace pvg
 
 PVG_API pvg_array *pvg_binary(int code, const pvg_array *a, const pvg_array *b, pvg_array *out) {
-    const pvg::ElementwiseOperation *operation = pvg::find_elementwise(code, 2);
-    pvg::Operation op(operation ? operation->name : "binary");
+    const pvg::Operation *operation = pvg::find_elementwise(code, 2);
+    pvg::Call call(operation ? operation->name : "binary");
     pvg::Output result;
-    int status = pvg::run_binary(op, code, operation, a, b, out, &result);
-    return result.close(op, status);
+    int status = pvg::run_binary(call, code, operation, a, b, out, &result);
+    return result.close(call, status);
 }
 
 PVG_API pvg_array *pvg_binary_scalar(int code, const pvg_array *a, int kind, const void *value,
                                      int side, pvg_array *out) {
-    const pvg::ElementwiseOperation *operation = pvg::find_elementwise(code, 2);
-    pvg::Operation op(operation ? operation->name : "binary_scalar");
+    const pvg::Operation *operation = pvg::find_elementwise(code, 2);
+    pvg::Call call(operation ? operation->name : "binary_scalar");
     pvg::Output result;
-    int status = pvg::run_binary_scalar(op, code, operation, a, kind, value, side, out, &result);
-    return result.close(op, status);
+    int status = pvg::run_binary_scalar(call, code, operation, a, kind, value, side, out, &result);
+    return result.close(call, status);
 }

@@ -6,7 +6,7 @@ namespace pvg {
 
 namespace {
 
-constexpr ElementwiseOperation operations[] = {
+constexpr Operation operations[] = {
     // code, name, operands, takes bool, gives float, gives bool
     {PVG_NEGATIVE, "negative", 1, false, false, false},
     {PVG_ABS, "abs", 1, true, false, false},
@@ -35,14 +35,14 @@ constexpr ElementwiseOperation operations[] = {
 
 } // namespace
 
-const ElementwiseOperation *find_elementwise(int code, int operands) {
-    for (const ElementwiseOperation &row : operations)
+const Operation *find_elementwise(int code, int operands) {
+    for (const Operation &row : operations)
         if (row.code == code && row.operands == operands) return &row;
     return nullptr;
 }
 
 bool elementwise_supports(int operation, int dtype) {
-    for (const ElementwiseOperation &row : operations)
+    for (const Operation &row : operations)
         if (row.code == operation)
             return dtype_is_valid(dtype) && (row.takes_bool || dtype != PVG_BOOL);
     return false;

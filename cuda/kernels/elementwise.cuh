@@ -4,14 +4,14 @@
 // A new operation is a __device__ function and a `case` here, an entry in pvg_operation, and a row
 // in the table of elementwise.cu.
 #pragma once
-#include "runtime/dtype.cuh"
+#include "dtypes/dtype.cuh"
 #include <math.h>
 #include <type_traits>
 
 namespace pvg {
 
 // What the table of elementwise.cu knows about an operation.
-struct ElementwiseOperation {
+struct Operation {
     int code;
     const char *name;
     int operands;     // 1: pvg_unary, 2: pvg_binary, 3: pvg_where
@@ -20,7 +20,7 @@ struct ElementwiseOperation {
     bool gives_bool;  // a comparison
 };
 // The row of a code that takes so many operands; NULL for any other.
-const ElementwiseOperation *find_elementwise(int code, int operands);
+const Operation *find_elementwise(int code, int operands);
 
 // ---- One element --------------------------------------------------------------------------------
 

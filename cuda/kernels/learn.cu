@@ -3,8 +3,8 @@
 // The lesson files are included up to their main(), which PVG_LESSON_KERNELS leaves out, so that a
 // kernel is written once. Each has a namespace of its own, as their other names may meet. Here are
 // only the checks that keep a launch inside the arrays; a launch that leaves elements out is fine.
+#include "arrays/call.cuh"
 #include "runtime/device.cuh"
-#include "runtime/operation.cuh"
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -180,7 +180,7 @@ int check_launch(const Chosen &c) {
 // Calls `launch_once` as often as chosen. The first launch also loads the kernel into the device,
 // so it is timed only if it is the only one.
 template <class F>
-int measure(Operation &op, const Chosen &c, const void *kernel, double *milliseconds,
+int measure(Call &call, const Chosen &c, const void *kernel, double *milliseconds,
             int64_t *occupancy, F &&launch_once) {
     Events events;
     PVG_TRY(cudaEventCreate(&events.start));
@@ -190,9 +190,9 @@ int measure(Operation &op, const Chosen &c, const void *kernel, double *millisec
         PVG_PASS(launch_once());
         timed--;
     }
-    PVG_TRY(cudaEventRecord(events.start, op.stream));
+    PVG_TRY(cudaEventRecord(events.start, call.stream));
     for (int64_t i = 0; i < timed; i++) PVG_PASS(launch_once());
-    PVG_TRY(cudaEventRecord(events.stop, op.stream));
+    PVG_TRY(cudaEventRecord(events.stop, call.stream));
     counters[PVG_COUNT_WAITS]++;
     PVG_TRY(cudaEventSynchronize(events.stop));
     float total = 0;
@@ -211,14 +211,14 @@ dim3 dimensions(const int64_t *sizes) {
 }
 
 // Launches and times `kernel` with the arguments, and returns the status.
-#define LEARN(kernel, ...)                                                                      \
-    return measure(op, chosen, reinterpret_cast<const void *>(kernel), milliseconds, occupancy, \
-                   [&]() -> int {                                                               \
-                       PVG_LAUNCH(kernel, grid, block, 0, op.stream, __VA_ARGS__);              \
-                       return PVG_OK;                                                           \
+#define LEARN(kernel, ...)                                                                        \
+    return measure(call, chosen, reinterpret_cast<const void *>(kernel), milliseconds, occupancy, \
+                   [&]() -> int {                                                                 \
+                       PVG_LAUNCH(kernel, grid, block, 0, call.stream, __VA_ARGS__);              \
+                       return PVG_OK;                                                             \
                    })
 
-int launch_product(Operation &op, const Chosen &chosen, double *milliseconds, int64_t *occupancy) {
+int launch_product(Call &call, const Chosen &chosen, double *milliseconds, int64_t *occupancy) {
     dim3 grid = dimensions(chosen.grid), block = dimensions(chosen.block);
     const float *a = data<float>(chosen.inputs[0]), *b = data<float>(chosen.inputs[1]);
     float *out = data<float>(chosen.out);
@@ -231,7 +231,7 @@ int launch_product(Operation &op, const Chosen &chosen, double *milliseconds, in
     LEARN(lesson_11::matmul_registers, a, b, out, m, n, k);
 }
 
-int launch_chosen(Operation &op, const Chosen &chosen, double *milliseconds, int64_t *occupancy) {
+int launch_chosen(Call &call, const Chosen &chosen, double *milliseconds, int64_t *occupancy) {
     dim3 grid = dimensions(chosen.grid), block = dimensions(chosen.block);
     const float *inputs[3] = {};
     for (int i = 0; i < inputs_of(chosen.kernel); i++) inputs[i] = data<float>(chosen.inputs[i]);
@@ -249,20 +249,20 @@ int launch_chosen(Operation &op, const Chosen &chosen, double *milliseconds, int
     case PVG_LESSON_LAYER:
         LEARN(lesson_15::layer, a, b, inputs[2], out, chosen.inputs[0]->shape[1], shape[1]);
     }
-    return launch_product(op, chosen, milliseconds, occupancy);
+    return launch_product(call, chosen, milliseconds, occupancy);
 }
 
-int run_learn(Operation &op, const Chosen &chosen, double *milliseconds, int64_t *occupancy) {
+int run_learn(Call &call, const Chosen &chosen, double *milliseconds, int64_t *occupancy) {
     int device = -1;
     PVG_PASS(check_arrays(chosen, &device));
     PVG_PASS(check_launch(chosen));
     *milliseconds = 0;
     *occupancy = 0;
     if (chosen.out->size == 0) return PVG_OK;
-    PVG_PASS(op.begin(device));
-    for (int i = 0; i < inputs_of(chosen.kernel); i++) PVG_PASS(op.reads(chosen.inputs[i]));
-    PVG_PASS(op.writes(chosen.out));
-    return launch_chosen(op, chosen, milliseconds, occupancy);
+    PVG_PASS(call.begin(device));
+    for (int i = 0; i < inputs_of(chosen.kernel); i++) PVG_PASS(call.reads(chosen.inputs[i]));
+    PVG_PASS(call.writes(chosen.out));
+    return launch_chosen(call, chosen, milliseconds, occupancy);
 }
 
 } // namespace
@@ -272,12 +272,12 @@ PVG_API int pvg_learn(int kernel, const int64_t *grid, const int64_t *block, con
                       const pvg_array *b, const pvg_array *c, pvg_array *out, int64_t launches,
                       double *milliseconds, int64_t *occupancy) {
     const char *name = pvg::kernel_name(kernel);
-    pvg::Operation op(name ? name : "learn");
+    pvg::Call call(name ? name : "learn");
     if (!name) return pvg::fail(PVG_ERROR_VALUE, "unknown lesson kernel %d", kernel);
     if (!grid || !block || !milliseconds || !occupancy)
         return pvg::fail(PVG_ERROR_VALUE, "grid, block, milliseconds or occupancy is NULL");
     pvg::Chosen chosen = {
         kernel,  {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, {a, b, c}, out,
         launches};
-    return pvg::run_learn(op, chosen, milliseconds, occupancy);
+    return pvg::run_learn(call, chosen, milliseconds, occupancy);
 }

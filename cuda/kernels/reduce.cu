@@ -7,8 +7,8 @@
 // and everything else is copied once, with the reduced axes last. Long axes are cut into chunks
 // whose length depends on the axes alone; a second kernel merges their totals. The kernels are in
 // reduce_kernels.cuh, what they compute is in reduce_accumulators.cuh.
+#include "arrays/call.cuh"
 #include "kernels/reduce_kernels.cuh"
-#include "runtime/operation.cuh"
 #include <string.h>
 
 namespace pvg {
@@ -100,7 +100,7 @@ bool match_layout(const Axis *axes, int n, Layout *layout) {
 }
 
 // A contiguous copy of `a` with the reduced axes behind the others, and its axes.
-int copy_reduced_last(Operation &op, const pvg_array *a, Axis *axes, int n, Temporary *copy) {
+int copy_reduced_last(Call &call, const pvg_array *a, Axis *axes, int n, Temporary *copy) {
     Axis sorted[PVG_MAX_NDIM];
     int64_t shape[PVG_MAX_NDIM], strides[PVG_MAX_NDIM];
     int count = 0;
@@ -110,23 +110,24 @@ int copy_reduced_last(Operation &op, const pvg_array *a, Axis *axes, int n, Temp
     for (int i = 0; i < n; i++) shape[i] = sorted[i].length, strides[i] = sorted[i].stride;
     Temporary view;
     PVG_PASS(new_view(a, n, shape, strides, 0, true, &view.array));
-    PVG_PASS(new_array(op.device, a->dtype, n, shape, &copy->array));
+    PVG_PASS(new_array(call.device, a->dtype, n, shape, &copy->array));
     for (int i = 0; i < n; i++) axes[i] = sorted[i], axes[i].stride = copy->array->strides[i];
-    return copy_array(op, view.array, copy->array);
+    return copy_array(call, view.array, copy->array);
 }
 
 // ---- Launches -----------------------------------------------------------------------------------
 
 template <class Acc>
-int merge_partials(Operation &op, const Acc *partials, int64_t outer, int64_t chunks, int64_t inner,
+int merge_partials(Call &call, const Acc *partials, int64_t outer, int64_t chunks, int64_t inner,
                    const Result &result) {
     int down = power_of_two(chunks, reduce::column_threads);
     PVG_LAUNCH(reduce::merge_kernel<Acc>, blocks_for(outer * inner, reduce::column_threads / down),
-               reduce::column_threads, 0, op.stream, partials, outer, chunks, inner, down, result);
+               reduce::column_threads, 0, call.stream, partials, outer, chunks, inner, down,
+               result);
     return PVG_OK;
 }
 
-template <class T, class Acc> int reduce_rows(Operation &op, const void *data, const Layout &p,
+template <class T, class Acc> int reduce_rows(Call &call, const void *data, const Layout &p,
                                               const Result &result) {
     constexpr int pack = reduce::pack_size<T>, size = sizeof(T);
     constexpr int64_t few_threads = 1 << 18; // about what a large card runs at once
@@ -141,7 +142,7 @@ template <class T, class Acc> int reduce_rows(Operation &op, const void *data, c
         rows.groups = few ? p.outer : ceil_divide(p.outer, reduce::rows_per_group);
         PVG_LAUNCH((reduce::short_rows_kernel<T, Acc>),
                    blocks_for(rows.groups, reduce::short_rows_threads / rows.lanes),
-                   reduce::short_rows_threads, 0, op.stream, rows, result);
+                   reduce::short_rows_threads, 0, call.stream, rows, result);
         return PVG_OK;
     }
     int64_t length = p.length; // of which more than an address space holds is a repeated element
@@ -154,12 +155,12 @@ template <class T, class Acc> int reduce_rows(Operation &op, const void *data, c
     Workspace partials;
     Acc *target = nullptr;
     if (rows.chunks > 1) {
-        PVG_PASS(partials.open(op, static_cast<size_t>(p.outer * rows.chunks) * sizeof(Acc)));
+        PVG_PASS(partials.open(call, static_cast<size_t>(p.outer * rows.chunks) * sizeof(Acc)));
         target = partials.as<Acc>();
     }
     PVG_LAUNCH((reduce::long_rows_kernel<T, Acc>), blocks_for(p.outer * rows.chunks, 1),
-               reduce::long_rows_threads, 0, op.stream, rows, target, result);
-    return target ? merge_partials(op, target, p.outer, rows.chunks, 1, result) : PVG_OK;
+               reduce::long_rows_threads, 0, call.stream, rows, target, result);
+    return target ? merge_partials(call, target, p.outer, rows.chunks, 1, result) : PVG_OK;
 }
 
 // How the [length][inner] columns of one matrix are dealt to blocks: wide enough to read whole
@@ -181,7 +182,7 @@ template <class T> void deal_columns(const Layout &p, Columns *columns) {
 }
 
 template <class T, class Acc>
-int reduce_columns(Operation &op, const void *data, const Layout &p, const Result &result) {
+int reduce_columns(Call &call, const void *data, const Layout &p, const Result &result) {
     constexpr int64_t pack = reduce::pack_size<T>;
     Columns columns = {};
     columns.data = data, columns.outer = p.outer, columns.length = p.length,
@@ -195,18 +196,18 @@ int reduce_columns(Operation &op, const void *data, const Layout &p, const Resul
     Workspace partials;
     Acc *target = nullptr;
     if (columns.chunks > 1) {
-        PVG_PASS(partials.open(op, static_cast<size_t>(p.outer * columns.chunks * p.inner) *
-                                       sizeof(Acc)));
+        PVG_PASS(partials.open(call, static_cast<size_t>(p.outer * columns.chunks * p.inner) *
+                                         sizeof(Acc)));
         target = partials.as<Acc>();
     }
     PVG_LAUNCH((reduce::columns_kernel<T, Acc>),
                blocks_for(p.outer * columns.chunks * columns.stripes, 1), reduce::column_threads, 0,
-               op.stream, columns, target, result);
-    return target ? merge_partials(op, target, p.outer, columns.chunks, p.inner, result) : PVG_OK;
+               call.stream, columns, target, result);
+    return target ? merge_partials(call, target, p.outer, columns.chunks, p.inner, result) : PVG_OK;
 }
 
 // Outer items are dealt to several launches where a grid could not have a block for each.
-template <class T, class Acc> int reduce_as(Operation &op, const void *data, const Layout &all,
+template <class T, class Acc> int reduce_as(Call &call, const void *data, const Layout &all,
                                             const Result &result) {
     constexpr int64_t most = 1 << 30;
     for (int64_t first = 0; first < all.outer; first += most) {
@@ -217,16 +218,16 @@ template <class T, class Acc> int reduce_as(Operation &op, const void *data, con
         to.data = static_cast<unsigned char *>(result.data) +
                   first * result.outer_stride * dtype_size(result.dtype);
         if (p.length == 0)
-            PVG_PASS(merge_partials<Acc>(op, nullptr, p.outer, 0, p.inner, to));
+            PVG_PASS(merge_partials<Acc>(call, nullptr, p.outer, 0, p.inner, to));
         else if (p.inner == 1)
-            PVG_PASS((reduce_rows<T, Acc>(op, from, p, to)));
+            PVG_PASS((reduce_rows<T, Acc>(call, from, p, to)));
         else
-            PVG_PASS((reduce_columns<T, Acc>(op, from, p, to)));
+            PVG_PASS((reduce_columns<T, Acc>(call, from, p, to)));
     }
     return PVG_OK;
 }
 
-int launch_reduction(Operation &op, int code, const pvg_array *a, const Layout &p,
+int launch_reduction(Call &call, int code, const pvg_array *a, const Layout &p,
                      const pvg_array *target) {
     Result result = {};
     result.data = target->data, result.operation = code, result.dtype = target->dtype,
@@ -237,11 +238,11 @@ int launch_reduction(Operation &op, int code, const pvg_array *a, const Layout &
         using Element = typename decltype(tag)::type;
         using T = std::conditional_t<is_bool<Element>, uint8_t, Element>;
         switch (code) {
-        case PVG_ARGMAX: return reduce_as<T, reduce::Argmax>(op, a->data, p, result);
+        case PVG_ARGMAX: return reduce_as<T, reduce::Argmax>(call, a->data, p, result);
         case PVG_MAX:
-        case PVG_MIN: return reduce_as<T, reduce::ExtremeOf<T>>(op, a->data, p, result);
+        case PVG_MIN: return reduce_as<T, reduce::ExtremeOf<T>>(call, a->data, p, result);
         }
-        return reduce_as<T, reduce::SumOf<T>>(op, a->data, p, result);
+        return reduce_as<T, reduce::SumOf<T>>(call, a->data, p, result);
     });
 }
 
@@ -301,43 +302,43 @@ int check_not_empty(int code, int64_t length) {
 
 // Reduce `a` into `target`, which overlaps nothing; a target that fits no layout is written through
 // a contiguous one.
-int reduce_into(Operation &op, int code, const pvg_array *a, const bool *reduced, bool keepdims,
+int reduce_into(Call &call, int code, const pvg_array *a, const bool *reduced, bool keepdims,
                 bool sort, pvg_array *target) {
     Axis axes[PVG_MAX_NDIM], merged[PVG_MAX_NDIM];
     Layout layout;
     Temporary copy, contiguous;
     int n = collect_axes(a, reduced, target, keepdims, axes);
     memcpy(merged, axes, sizeof axes);
-    PVG_PASS(op.reads(a));
+    PVG_PASS(call.reads(a));
     if (match_layout(merged, merge_axes(merged, n, sort), &layout))
-        return launch_reduction(op, code, a, layout, target);
+        return launch_reduction(call, code, a, layout, target);
     if (!is_contiguous(target)) {
         PVG_PASS(
-            new_array(op.device, target->dtype, target->ndim, target->shape, &contiguous.array));
-        PVG_PASS(reduce_into(op, code, a, reduced, keepdims, sort, contiguous.array));
-        return copy_array(op, contiguous.array, target);
+            new_array(call.device, target->dtype, target->ndim, target->shape, &contiguous.array));
+        PVG_PASS(reduce_into(call, code, a, reduced, keepdims, sort, contiguous.array));
+        return copy_array(call, contiguous.array, target);
     }
-    PVG_PASS(copy_reduced_last(op, a, axes, n, &copy));
+    PVG_PASS(copy_reduced_last(call, a, axes, n, &copy));
     match_layout(axes, merge_axes(axes, n, false), &layout);
-    return launch_reduction(op, code, copy.array, layout, target);
+    return launch_reduction(call, code, copy.array, layout, target);
 }
 
 // Sums and means of nothing: every element of `target` is 0 or NaN.
-int reduce_nothing(Operation &op, int code, const pvg_array *a, pvg_array *target) {
+int reduce_nothing(Call &call, int code, const pvg_array *a, pvg_array *target) {
     Temporary contiguous;
     if (!is_contiguous(target)) {
         PVG_PASS(
-            new_array(op.device, target->dtype, target->ndim, target->shape, &contiguous.array));
-        PVG_PASS(reduce_nothing(op, code, a, contiguous.array));
-        return copy_array(op, contiguous.array, target);
+            new_array(call.device, target->dtype, target->ndim, target->shape, &contiguous.array));
+        PVG_PASS(reduce_nothing(call, code, a, contiguous.array));
+        return copy_array(call, contiguous.array, target);
     }
     Layout layout;
     layout.length = 0, layout.inner = target->size;
-    return launch_reduction(op, code, a, layout, target);
+    return launch_reduction(call, code, a, layout, target);
 }
 
-int run_reduce(Operation &op, int code, const pvg_array *a, int naxes, const int *axes,
-               bool keepdims, pvg_array *out, Output *result) {
+int run_reduce(Call &call, int code, const pvg_array *a, int naxes, const int *axes, bool keepdims,
+               pvg_array *out, Output *result) {
     PVG_REQUIRE(code >= PVG_SUM && code <= PVG_ARGMAX, PVG_ERROR_VALUE, "unknown reduction code %d",
                 code);
     int device, ndim;
@@ -347,17 +348,17 @@ int run_reduce(Operation &op, int code, const pvg_array *a, int naxes, const int
     PVG_PASS(mark_axes(code, a, naxes, axes, reduced));
     int64_t length = result_shape(a, reduced, keepdims, &ndim, shape);
     PVG_PASS(check_not_empty(code, length));
-    PVG_PASS(op.begin(device));
-    PVG_PASS(result->open(op, result_dtype(code, a->dtype), ndim, shape, out, nullptr, 0));
+    PVG_PASS(call.begin(device));
+    PVG_PASS(result->open(call, result_dtype(code, a->dtype), ndim, shape, out, nullptr, 0));
     if (result->array->size == 0) return PVG_OK;
-    if (length == 0) return reduce_nothing(op, code, a, result->array);
+    if (length == 0) return reduce_nothing(call, code, a, result->array);
     bool sort = code != PVG_ARGMAX || naxes == 1;
     if (!may_overlap(a, result->array))
-        return reduce_into(op, code, a, reduced, keepdims, sort, result->array);
+        return reduce_into(call, code, a, reduced, keepdims, sort, result->array);
     Temporary apart;
-    PVG_PASS(new_array(op.device, result->array->dtype, ndim, shape, &apart.array));
-    PVG_PASS(reduce_into(op, code, a, reduced, keepdims, sort, apart.array));
-    return copy_array(op, apart.array, result->array);
+    PVG_PASS(new_array(call.device, result->array->dtype, ndim, shape, &apart.array));
+    PVG_PASS(reduce_into(call, code, a, reduced, keepdims, sort, apart.array));
+    return copy_array(call, apart.array, result->array);
 }
 
 } // namespace
@@ -370,8 +371,8 @@ bool reduce_supports(int operation, int dtype) {
 
 PVG_API pvg_array *pvg_reduce(int operation, const pvg_array *a, int naxes, const int *axes,
                               int keepdims, pvg_array *out) {
-    pvg::Operation op(pvg::operation_name(operation));
+    pvg::Call call(pvg::operation_name(operation));
     pvg::Output result;
-    int status = pvg::run_reduce(op, operation, a, naxes, axes, keepdims != 0, out, &result);
-    return result.close(op, status);
+    int status = pvg::run_reduce(call, operation, a, naxes, axes, keepdims != 0, out, &result);
+    return result.close(call, status);
 }

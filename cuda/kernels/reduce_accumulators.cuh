@@ -11,7 +11,7 @@
 // kernels fix it. The others are exact. All are plain data, so that they can lie in shared memory
 // and travel through shuffles word by word.
 #pragma once
-#include "runtime/dtype.cuh"
+#include "dtypes/dtype.cuh"
 #include <string.h>
 #include <type_traits>
 

@@ -1,8 +1,8 @@
 // pvg_unary: out[i] = f(a[i]). One kernel per dtype and access pattern (map.cuh); which function it
 // is, is a run-time code (elementwise.cuh).
-#include "kernels/copy.cuh"
+#include "arrays/copy.cuh"
+#include "arrays/map.cuh"
 #include "kernels/elementwise.cuh"
-#include "kernels/map.cuh"
 
 namespace pvg {
 
@@ -20,22 +20,22 @@ template <class T> struct Unary {
     }
 };
 
-int run_unary(Operation &op, int code, const ElementwiseOperation *operation, const pvg_array *a,
-              pvg_array *out, Output *result) {
+int run_unary(Call &call, int code, const Operation *operation, const pvg_array *a, pvg_array *out,
+              Output *result) {
     PVG_REQUIRE(operation, PVG_ERROR_VALUE, "unknown operation code %d", code);
     int device = -1;
     PVG_PASS(check_operands(&a, 1, &device));
     PVG_REQUIRE(operation->takes_bool || a->dtype != PVG_BOOL, PVG_ERROR_TYPE,
                 "does not take bool, got an array of shape %s and dtype bool", shape_text(a));
-    PVG_PASS(op.begin(device));
+    PVG_PASS(call.begin(device));
     int dtype = operation->gives_float ? float_dtype(a->dtype) : a->dtype;
     Temporary converted, straight;
-    PVG_PASS(as_dtype(op, a, dtype, &converted, &a));
-    PVG_PASS(as_readable(op, a, &straight, &a));
-    PVG_PASS(result->open(op, dtype, a->ndim, a->shape, out, &a, 1));
+    PVG_PASS(as_dtype(call, a, dtype, &converted, &a));
+    PVG_PASS(as_readable(call, a, &straight, &a));
+    PVG_PASS(result->open(call, dtype, a->ndim, a->shape, out, &a, 1));
     return dispatch(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        return launch_map(op, Unary<T>{code}, result->array, {a});
+        return launch_map(call, Unary<T>{code}, result->array, {a});
     });
 }
 
@@ -44,9 +44,9 @@ int run_unary(Operation &op, int code, const ElementwiseOperation *operation, co
 } // namespace pvg
 
 PVG_API pvg_array *pvg_unary(int code, const pvg_array *a, pvg_array *out) {
-    const pvg::ElementwiseOperation *operation = pvg::find_elementwise(code, 1);
-    pvg::Operation op(operation ? operation->name : "unary");
+    const pvg::Operation *operation = pvg::find_elementwise(code, 1);
+    pvg::Call call(operation ? operation->name : "unary");
     pvg::Output result;
-    int status = pvg::run_unary(op, code, operation, a, out, &result);
-    return result.close(op, status);
+    int status = pvg::run_unary(call, code, operation, a, out, &result);
+    return result.close(call, status);
 }

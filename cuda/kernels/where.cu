@@ -1,7 +1,7 @@
 // pvg_where: out[i] = condition[i] ? a[i] : b[i]. Elements are only moved, so one kernel per size
 // of element and access pattern (map.cuh).
-#include "kernels/copy.cuh"
-#include "kernels/map.cuh"
+#include "arrays/copy.cuh"
+#include "arrays/map.cuh"
 
 namespace pvg {
 
@@ -22,7 +22,7 @@ template <class T> struct Where {
     }
 };
 
-int run_where(Operation &op, const pvg_array *condition, const pvg_array *a, const pvg_array *b,
+int run_where(Call &call, const pvg_array *condition, const pvg_array *a, const pvg_array *b,
               pvg_array *out, Output *result) {
     const pvg_array *operands[3] = {condition, a, b};
     int device = -1, ndim = 0;
@@ -32,17 +32,17 @@ int run_where(Operation &op, const pvg_array *condition, const pvg_array *a, con
                 "the condition must be bool, got an array of shape %s and dtype %s",
                 shape_text(condition), dtype_name(condition->dtype));
     PVG_PASS(broadcast_shapes(operands, 3, &ndim, shape));
-    PVG_PASS(op.begin(device));
+    PVG_PASS(call.begin(device));
     int dtype = promote(a->dtype, b->dtype);
     Temporary converted[2], straight[3];
     for (int k = 0; k < 3; k++) {
-        if (k > 0) PVG_PASS(as_dtype(op, operands[k], dtype, &converted[k - 1], &operands[k]));
-        PVG_PASS(as_readable(op, operands[k], &straight[k], &operands[k]));
+        if (k > 0) PVG_PASS(as_dtype(call, operands[k], dtype, &converted[k - 1], &operands[k]));
+        PVG_PASS(as_readable(call, operands[k], &straight[k], &operands[k]));
     }
-    PVG_PASS(result->open(op, dtype, ndim, shape, out, operands, 3));
+    PVG_PASS(result->open(call, dtype, ndim, shape, out, operands, 3));
     return dispatch_size(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        return launch_map(op, Where<T>{}, result->array, {operands[0], operands[1], operands[2]});
+        return launch_map(call, Where<T>{}, result->array, {operands[0], operands[1], operands[2]});
     });
 }
 
@@ -52,8 +52,8 @@ int run_where(Operation &op, const pvg_array *condition, const pvg_array *a, con
 
 PVG_API pvg_array *pvg_where(const pvg_array *condition, const pvg_array *a, const pvg_array *b,
                              pvg_array *out) {
-    pvg::Operation op("where");
+    pvg::Call call("where");
     pvg::Output result;
-    int status = pvg::run_where(op, condition, a, b, out, &result);
-    return result.close(op, status);
+    int status = pvg::run_where(call, condition, a, b, out, &result);
+    return result.close(call, status);
 }

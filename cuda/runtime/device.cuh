@@ -1,6 +1,6 @@
 // Devices: how many, which is current, what they can do (cached), fork and exit guards.
 #pragma once
-#include "error.cuh"
+#include "runtime/error.cuh"
 #include <atomic>
 
 namespace pvg {

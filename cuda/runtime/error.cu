@@ -67,7 +67,7 @@ static int status_of(cudaError_t code) {
     }
 }
 
-// The part of a path that says something to a reader of messages: "kernels/copy.cu".
+// The part of a path that says something to a reader of messages: "arrays/copy.cu".
 static const char *short_path(const char *file) {
     const char *found = strstr(file, "cuda/");
     return found ? found + strlen("cuda/") : file;

@@ -13,7 +13,7 @@
 // Work is linear in grid.x, which may be up to 2^31 - 1 blocks; grid.y and grid.z stay under
 // 65,536.
 #pragma once
-#include "error.cuh"
+#include "runtime/error.cuh"
 
 namespace pvg {
 

@@ -1,10 +1,11 @@
 // Device memory: a pool per device over cudaMalloc segments, with free lists per stream; see
 // memory.cu.
 #pragma once
-#include "array.cuh"
+#include "runtime/error.cuh"
 
 namespace pvg {
 
+struct Stream;
 struct Block; // the pool's record of one allocation
 
 // `bytes` of device memory for use on `stream`; bytes 0 gives a NULL pointer and no block. Errors:

@@ -1,6 +1,6 @@
 // Large copies between a device and ordinary host memory, through pinned buffers; see staging.cu.
 #pragma once
-#include "error.cuh"
+#include "runtime/error.cuh"
 
 namespace pvg {
 

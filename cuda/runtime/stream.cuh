@@ -1,10 +1,8 @@
 // Streams: one non-blocking default stream per device, others on request, and who waits for whom.
 #pragma once
-#include "array.cuh"
+#include "runtime/storage.cuh"
 
 namespace pvg {
-
-struct Stream;
 
 // The calling thread's current stream on a device, made at first use.
 int current_stream(int device, Stream **result);

@@ -1,6 +1,6 @@
 // Host threads that copy memory: one core copies at 10 to 14 GB/s, a card's bus takes 50.
 #pragma once
-#include "error.cuh"
+#include "runtime/error.cuh"
 
 namespace pvg {
 

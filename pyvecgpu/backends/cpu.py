@@ -278,7 +278,7 @@ def rounded(a, dtype):
 def rounded_to_odd(a):
     """Return numbers as float32: exact, or of the two around it the one whose last bit is 1.
 
-    Rounding that to fewer bits gives what rounding the number itself gives (cuda/runtime/half.cuh).
+    Rounding that to fewer bits gives what rounding the number itself gives (cuda/dtypes/half.cuh).
     """
     wide = a
     if a.dtype.kind in "iu" and a.dtype.itemsize == 8:  # more digits than a double has

@@ -38,26 +38,26 @@ BOTH_ORDERS = {"PVG_TEST_SIM_CHECK_ORDER": "1", **PRINT}
 
 PLANTS = {
     "out-of-bounds global write, AddressSanitizer": Plant(
-        (("kernels/transpose.cu", "if (y >= high) continue;", ""),),
+        (("arrays/transpose.cu", "if (y >= high) continue;", ""),),
         "test_transfer",
         r"AddressSanitizer: heap-buffer-overflow[\s\S]*transpose\.cu:\d+",
         build="asan",
         settings=DIRECT,
     ),
     "out-of-bounds global write, canaries of the debug allocator": Plant(
-        (("kernels/matmul/tile.cuh", "if (j < count) to[", "if (j <= count) to["),),
+        (("kernels/matmul/simt/tile.cuh", "if (j < count) to[", "if (j <= count) to["),),
         "test_matmul",
         r"PVG_COUNT_CANARY_ERRORS\) is [1-9]\d*, expected 0",
         settings=DEBUG,
     ),
     "out-of-bounds shared access": Plant(
-        (("kernels/transpose.cu", "T line[lines][rows + 1];", "T line[lines - 1][rows + 1];"),),
+        (("arrays/transpose.cu", "T line[lines][rows + 1];", "T line[lines - 1][rows + 1];"),),
         "test_transfer",
         r"transpose\.cu:\d+:\d+: runtime error: .*(out of bounds for type|insufficient space)",
         build="asan",
     ),
     "missing barrier, order check": Plant(
-        (("kernels/transpose.cu", "    __syncthreads();\n    store_tile", "    store_tile"),),
+        (("arrays/transpose.cu", "    __syncthreads();\n    store_tile", "    store_tile"),),
         "test_transfer",
         r"transpose_kernel.*: the result depends on the order of the threads",
         settings=BOTH_ORDERS,
@@ -65,7 +65,7 @@ PLANTS = {
     "missing barrier between two slabs, order check": Plant(
         (
             (
-                "kernels/matmul/tile.cuh",
+                "kernels/matmul/simt/tile.cuh",
                 "        }\n        __syncthreads();\n    }\n    store_tile",
                 "        }\n    }\n    store_tile",
             ),
@@ -77,7 +77,7 @@ PLANTS = {
     "barrier not reached by all": Plant(
         (
             (
-                "kernels/transpose.cu",
+                "arrays/transpose.cu",
                 "    __syncthreads();\n    store_tile",
                 "    if (threadIdx.x >= 200) return;\n    __syncthreads();\n    store_tile",
             ),
@@ -89,12 +89,12 @@ PLANTS = {
     "int32 index": Plant(
         (
             (
-                "kernels/transpose.cu",
+                "arrays/transpose.cu",
                 "source + r + (c - Shape::halo) * job.source_stride",
                 "source + r + int(c - Shape::halo) * int(job.source_stride)",
             ),
             (
-                "kernels/transpose.cu",
+                "arrays/transpose.cu",
                 "(source + (y + i * down) * stride + x)",
                 "(source + (y + i * down) * int(stride) + x)",
             ),
@@ -110,8 +110,8 @@ PLANTS = {
     ),
     "misaligned vector access": Plant(
         (
-            ("kernels/transpose.cu", "is_aligned(a, width, 1, ", "is_aligned(a, 1, 1, "),
-            ("kernels/transpose.cu", "is_aligned(a, width, batch", "is_aligned(a, 1, batch"),
+            ("arrays/transpose.cu", "is_aligned(a, width, 1, ", "is_aligned(a, 1, 1, "),
+            ("arrays/transpose.cu", "is_aligned(a, width, batch", "is_aligned(a, 1, batch"),
         ),
         "test_transfer",
         r"runtime error: (load|store) of misaligned address",
@@ -161,14 +161,14 @@ PLANTS = {
         settings=DEBUG,
     ),
     "leak": Plant(
-        (("runtime/array.cu", "if (s->block) free_block", "if (s->bytes != 12) free_block"),),
+        (("arrays/array.cu", "if (s->block) free_block", "if (s->bytes != 12) free_block"),),
         "test_error",
         r"memory_value\(PVG_MEMORY_USED\) is \d+, expected 0",
     ),
     "double free of device memory": Plant(
         (
             (
-                "runtime/array.cu",
+                "arrays/array.cu",
                 "    while (Stream *home = deallocate(block, safe)) {",
                 "    (void)deallocate(block, any_stream);\n"
                 "    while (Stream *home = deallocate(block, safe)) {",
@@ -181,7 +181,7 @@ PLANTS = {
     "double free of host memory": Plant(
         (
             (
-                "runtime/array.cu",
+                "arrays/array.cu",
                 "    s->~Storage();\n    free(s);",
                 "    for (Storage *one : {s, s}) free(one);",
             ),
@@ -210,7 +210,7 @@ PLANTS = {
     "memory reused while another stream reads it": Plant(
         (
             (
-                "runtime/array.cu",
+                "arrays/array.cu",
                 "if (scope.enter(s->device) == PVG_OK) stream_collects(home, s);",
                 "",
             ),

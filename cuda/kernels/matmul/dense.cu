@@ -11,9 +11,9 @@ int check_activation(int activation) {
     return PVG_OK;
 }
 
-int Rows::open(Operation &op, const pvg_array *a, int dtype) {
-    PVG_PASS(as_dtype(op, a, dtype, &converted, &a));
-    PVG_PASS(as_contiguous(op, a, &straight, &a));
+int Rows::open(Call &call, const pvg_array *a, int dtype) {
+    PVG_PASS(as_dtype(call, a, dtype, &converted, &a));
+    PVG_PASS(as_contiguous(call, a, &straight, &a));
     int64_t columns = a->shape[a->ndim - 1], shape[2] = {1, columns}, strides[2] = {columns, 1};
     for (int i = 0; i < a->ndim - 1; i++) shape[0] *= a->shape[i];
     PVG_PASS(new_view(a, 2, shape, strides, 0, false, &flat.array));
@@ -21,11 +21,11 @@ int Rows::open(Operation &op, const pvg_array *a, int dtype) {
     return PVG_OK;
 }
 
-int multiply(Operation &op, const pvg_array *a, int a_rows, const pvg_array *b, int b_columns,
+int multiply(Call &call, const pvg_array *a, int a_rows, const pvg_array *b, int b_columns,
              int precision, const matmul::Epilogue &epilogue, pvg_array *c) {
     if (c->size == 0) return PVG_OK;
-    return matmul::multiply(op, {a, 0, a_rows, 1 - a_rows}, {b, 0, b_columns, 1 - b_columns}, c, 0,
-                            1, precision, epilogue);
+    return matmul::multiply(call, {a, 0, a_rows, 1 - a_rows}, {b, 0, b_columns, 1 - b_columns}, c,
+                            0, 1, precision, epilogue);
 }
 
 namespace {
@@ -63,52 +63,52 @@ int check_preactivation(const pvg_array *before, int dtype, int ndim, const int6
     return PVG_OK;
 }
 
-struct DenseCall {
+struct Layer {
     const pvg_array *x, *weight, *bias;
     int activation, precision;
     pvg_array *preactivation, *out;
 };
 
-int launch_dense(Operation &op, const DenseCall &call, int dtype, pvg_array *c) {
+int launch_dense(Call &call, const Layer &layer, int dtype, pvg_array *c) {
     Rows x, y, before;
     Temporary converted_weight, converted_bias;
     const pvg_array *weight, *bias = nullptr;
-    PVG_PASS(x.open(op, call.x, dtype));
-    PVG_PASS(as_dtype(op, call.weight, dtype, &converted_weight, &weight));
+    PVG_PASS(x.open(call, layer.x, dtype));
+    PVG_PASS(as_dtype(call, layer.weight, dtype, &converted_weight, &weight));
     matmul::Epilogue epilogue;
-    epilogue.activation = call.activation;
-    if (call.bias) {
-        PVG_PASS(as_dtype(op, call.bias, dtype, &converted_bias, &bias));
-        PVG_PASS(op.reads(bias));
+    epilogue.activation = layer.activation;
+    if (layer.bias) {
+        PVG_PASS(as_dtype(call, layer.bias, dtype, &converted_bias, &bias));
+        PVG_PASS(call.reads(bias));
         epilogue.bias = bias->data, epilogue.bias_stride = bias->strides[0];
     }
-    if (call.preactivation) {
-        PVG_PASS(op.writes(call.preactivation));
-        epilogue.preactivation = call.preactivation->data;
+    if (layer.preactivation) {
+        PVG_PASS(call.writes(layer.preactivation));
+        epilogue.preactivation = layer.preactivation->data;
     }
-    PVG_PASS(y.open(op, c, dtype)); // contiguous: a view
-    return multiply(op, x.array, 0, weight, 0, call.precision, epilogue, y.flat.array);
+    PVG_PASS(y.open(call, c, dtype)); // contiguous: a view
+    return multiply(call, x.array, 0, weight, 0, layer.precision, epilogue, y.flat.array);
 }
 
-int run_dense(Operation &op, DenseCall call, Output *result) {
-    const pvg_array *operands[] = {call.x, call.weight, call.bias, call.out};
-    int device, dtype, ndim, n = call.bias ? 3 : 2;
+int run_dense(Call &call, Layer layer, Output *result) {
+    const pvg_array *operands[] = {layer.x, layer.weight, layer.bias, layer.out};
+    int device, dtype, ndim, n = layer.bias ? 3 : 2;
     PVG_PASS(check_operands(operands, n, &device));
-    PVG_PASS(check_activation(call.activation));
-    PVG_PASS(check_layer(call.x, call.weight, call.bias));
-    PVG_PASS(matmul::check_precision(&call.precision));
-    dtype = promote(call.x->dtype, call.weight->dtype);
-    if (call.bias) dtype = promote(dtype, call.bias->dtype);
-    ndim = call.x->ndim;
+    PVG_PASS(check_activation(layer.activation));
+    PVG_PASS(check_layer(layer.x, layer.weight, layer.bias));
+    PVG_PASS(matmul::check_precision(&layer.precision));
+    dtype = promote(layer.x->dtype, layer.weight->dtype);
+    if (layer.bias) dtype = promote(dtype, layer.bias->dtype);
+    ndim = layer.x->ndim;
     int64_t shape[PVG_MAX_NDIM];
-    for (int i = 0; i < ndim - 1; i++) shape[i] = call.x->shape[i];
-    shape[ndim - 1] = call.weight->shape[0];
-    if (call.out) PVG_PASS(check_array(call.out, "out")); // as preactivation is compared with it
-    if (call.preactivation)
-        PVG_PASS(check_preactivation(call.preactivation, dtype, ndim, shape, operands, 4));
+    for (int i = 0; i < ndim - 1; i++) shape[i] = layer.x->shape[i];
+    shape[ndim - 1] = layer.weight->shape[0];
+    if (layer.out) PVG_PASS(check_array(layer.out, "out")); // as preactivation is compared with it
+    if (layer.preactivation)
+        PVG_PASS(check_preactivation(layer.preactivation, dtype, ndim, shape, operands, 4));
 
-    PVG_PASS(op.begin(device));
-    PVG_PASS(result->open(op, dtype, ndim, shape, call.out, nullptr, 0));
+    PVG_PASS(call.begin(device));
+    PVG_PASS(result->open(call, dtype, ndim, shape, layer.out, nullptr, 0));
     pvg_array *c = result->array;
     if (c->size == 0) return PVG_OK;
     Temporary apart;
@@ -116,11 +116,11 @@ int run_dense(Operation &op, DenseCall call, Output *result) {
     for (int i = 0; i < n; i++) overlaps = overlaps || may_overlap(operands[i], c);
     if (overlaps || !is_contiguous(c)) {
         PVG_PASS(new_array(device, dtype, ndim, shape, &apart.array));
-        PVG_PASS(op.writes(apart.array));
+        PVG_PASS(call.writes(apart.array));
         c = apart.array;
     }
-    PVG_PASS(launch_dense(op, call, dtype, c));
-    return apart.array ? copy_array(op, apart.array, result->array) : PVG_OK;
+    PVG_PASS(launch_dense(call, layer, dtype, c));
+    return apart.array ? copy_array(call, apart.array, result->array) : PVG_OK;
 }
 
 } // namespace
@@ -129,9 +129,9 @@ int run_dense(Operation &op, DenseCall call, Output *result) {
 PVG_API pvg_array *pvg_dense(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
                              int activation, int precision, pvg_array *preactivation,
                              pvg_array *out) {
-    pvg::Operation op("dense");
+    pvg::Call call("dense");
     pvg::Output result;
     int status =
-        pvg::run_dense(op, {x, weight, bias, activation, precision, preactivation, out}, &result);
-    return result.close(op, status);
+        pvg::run_dense(call, {x, weight, bias, activation, precision, preactivation, out}, &result);
+    return result.close(call, status);
 }

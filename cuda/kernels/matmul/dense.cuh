@@ -9,11 +9,11 @@ int check_activation(int activation);
 struct Rows {
     Temporary converted, straight, flat;
     const pvg_array *array = nullptr; // (rows, columns), contiguous
-    int open(Operation &op, const pvg_array *a, int dtype);
+    int open(Call &call, const pvg_array *a, int dtype);
 };
 
 // c = a b for two-dimensional arrays; a_rows is a's axis of c's rows, b_columns b's of its columns.
-int multiply(Operation &op, const pvg_array *a, int a_rows, const pvg_array *b, int b_columns,
+int multiply(Call &call, const pvg_array *a, int a_rows, const pvg_array *b, int b_columns,
              int precision, const matmul::Epilogue &epilogue, pvg_array *c);
 
 } // namespace pvg

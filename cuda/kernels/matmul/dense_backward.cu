@@ -7,8 +7,8 @@
 //
 // Deterministic: a block adds up `chunk` rows of some columns, a second kernel the blocks' sums in
 // order; both in double.
+#include "arrays/copy.cuh"
 #include "kernels/activation.cuh"
-#include "kernels/copy.cuh"
 #include "kernels/matmul/dense.cuh"
 #include "kernels/matmul/dispatch.cuh"
 
@@ -75,15 +75,15 @@ __global__ void __launch_bounds__(lanes *warps)
     dbias[column] = static_cast<T>(sum);
 }
 
-struct BackwardCall {
+struct BackwardLayer {
     const pvg_array *gradient, *x, *weight, *preactivation;
     int activation, precision;
     pvg_array **results[3]; // dx, dweight, dbias
 };
 
-int check_backward(const BackwardCall &call) {
-    const pvg_array *gradient = call.gradient, *x = call.x, *weight = call.weight;
-    for (const pvg_array *a : {gradient, x, weight, call.preactivation})
+int check_backward(const BackwardLayer &layer) {
+    const pvg_array *gradient = layer.gradient, *x = layer.x, *weight = layer.weight;
+    for (const pvg_array *a : {gradient, x, weight, layer.preactivation})
         PVG_REQUIRE(!a || dtype_kind(a->dtype) == Kind::floating, PVG_ERROR_TYPE,
                     "takes a float dtype, got %s", dtype_name(a->dtype));
     PVG_REQUIRE(weight->ndim == 2 && x->ndim > 0 && x->shape[x->ndim - 1] == weight->shape[1],
@@ -94,93 +94,94 @@ int check_backward(const BackwardCall &call) {
     PVG_REQUIRE(fits, PVG_ERROR_VALUE,
                 "gradient of shape %s does not fit x of shape %s and weight of shape %s (out, in)",
                 shape_text(gradient), shape_text(x), shape_text(weight));
-    PVG_REQUIRE(call.activation == PVG_ACTIVATION_NONE || call.preactivation, PVG_ERROR_VALUE,
+    PVG_REQUIRE(layer.activation == PVG_ACTIVATION_NONE || layer.preactivation, PVG_ERROR_VALUE,
                 "an activation needs the preactivation");
-    PVG_REQUIRE(!call.preactivation ||
-                    same_shape(call.preactivation, gradient->ndim, gradient->shape),
+    PVG_REQUIRE(!layer.preactivation ||
+                    same_shape(layer.preactivation, gradient->ndim, gradient->shape),
                 PVG_ERROR_VALUE, "preactivation has shape %s, gradient %s",
-                shape_text(call.preactivation), shape_text(gradient));
+                shape_text(layer.preactivation), shape_text(gradient));
     return PVG_OK;
 }
 
 // dz, which `gradient` itself may be, and the bias gradient if it is wanted (or NULL).
-int launch_slope(Operation &op, const Rows &gradient, const pvg_array *z, int activation,
+int launch_slope(Call &call, const Rows &gradient, const pvg_array *z, int activation,
                  pvg_array *dz, pvg_array *dbias) {
     int64_t m = gradient.array->shape[0], n = gradient.array->shape[1];
     int64_t chunks = matmul::tiles(m, chunk), across = matmul::tiles(n, columns_a_block);
     Workspace sums;
-    if (dbias) PVG_PASS(sums.open(op, static_cast<size_t>(chunks * n) * sizeof(double)));
-    PVG_PASS(op.reads(gradient.array));
-    if (z) PVG_PASS(op.reads(z));
-    return dispatch_float(gradient.array->dtype, [&](auto tag) -> int {
+    if (dbias) PVG_PASS(sums.open(call, static_cast<size_t>(chunks * n) * sizeof(double)));
+    PVG_PASS(call.reads(gradient.array));
+    if (z) PVG_PASS(call.reads(z));
+    return dispatch<floats>(gradient.array->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         double *partial = dbias ? sums.as<double>() : nullptr;
         if (z || dbias)
-            PVG_LAUNCH(slope_kernel<T>, blocks_for(chunks * across, 1), lanes * warps, 0, op.stream,
-                       data<T>(gradient.array), z ? data<T>(z) : nullptr,
+            PVG_LAUNCH(slope_kernel<T>, blocks_for(chunks * across, 1), lanes * warps, 0,
+                       call.stream, data<T>(gradient.array), z ? data<T>(z) : nullptr,
                        dz ? data<T>(dz) : nullptr, partial, m, n, across, activation);
         if (dbias)
-            PVG_LAUNCH(bias_kernel<T>, blocks_for(n, lanes), lanes * warps, 0, op.stream, partial,
+            PVG_LAUNCH(bias_kernel<T>, blocks_for(n, lanes), lanes * warps, 0, call.stream, partial,
                        data<T>(dbias), chunks, n);
         return PVG_OK;
     });
 }
 
-int launch_backward(Operation &op, const BackwardCall &call, int dtype, pvg_array *const *results) {
+int launch_backward(Call &call, const BackwardLayer &layer, int dtype, pvg_array *const *results) {
     Rows gradient, x, z;
     Temporary weight, dz;
     const pvg_array *w, *slopes;
-    PVG_PASS(gradient.open(op, call.gradient, dtype));
-    PVG_PASS(x.open(op, call.x, dtype));
-    PVG_PASS(as_dtype(op, call.weight, dtype, &weight, &w));
+    PVG_PASS(gradient.open(call, layer.gradient, dtype));
+    PVG_PASS(x.open(call, layer.x, dtype));
+    PVG_PASS(as_dtype(call, layer.weight, dtype, &weight, &w));
     slopes = gradient.array;
-    if (call.activation != PVG_ACTIVATION_NONE) {
-        PVG_PASS(z.open(op, call.preactivation, dtype));
-        PVG_PASS(new_array(op.device, dtype, 2, gradient.array->shape, &dz.array));
+    if (layer.activation != PVG_ACTIVATION_NONE) {
+        PVG_PASS(z.open(call, layer.preactivation, dtype));
+        PVG_PASS(new_array(call.device, dtype, 2, gradient.array->shape, &dz.array));
         slopes = dz.array;
     }
-    PVG_PASS(launch_slope(op, gradient, z.array, call.activation, dz.array, results[2]));
+    PVG_PASS(launch_slope(call, gradient, z.array, layer.activation, dz.array, results[2]));
     if (results[0]) {
         Rows dx; // contiguous: a view
-        PVG_PASS(dx.open(op, results[0], dtype));
-        PVG_PASS(multiply(op, slopes, 0, w, 1, call.precision, {}, dx.flat.array));
+        PVG_PASS(dx.open(call, results[0], dtype));
+        PVG_PASS(multiply(call, slopes, 0, w, 1, layer.precision, {}, dx.flat.array));
     }
-    if (results[1]) PVG_PASS(multiply(op, slopes, 1, x.array, 1, call.precision, {}, results[1]));
+    if (results[1])
+        PVG_PASS(multiply(call, slopes, 1, x.array, 1, layer.precision, {}, results[1]));
     return PVG_OK;
 }
 
-int run_backward(Operation &op, BackwardCall call) {
-    const pvg_array *operands[] = {call.gradient, call.x, call.weight};
+int run_backward(Call &call, BackwardLayer layer) {
+    const pvg_array *operands[] = {layer.gradient, layer.x, layer.weight};
     int device;
     PVG_PASS(check_operands(operands, 3, &device));
-    if (call.preactivation) {
-        const pvg_array *both[] = {call.gradient, call.preactivation};
+    if (layer.preactivation) {
+        const pvg_array *both[] = {layer.gradient, layer.preactivation};
         PVG_PASS(check_operands(both, 2, &device));
     }
-    PVG_PASS(check_activation(call.activation));
-    PVG_PASS(check_backward(call));
-    PVG_PASS(matmul::check_precision(&call.precision));
-    int dtype = promote(promote(call.gradient->dtype, call.x->dtype), call.weight->dtype);
-    PVG_PASS(op.begin(device));
-    const pvg_array *like[] = {call.x, call.weight};
+    PVG_PASS(check_activation(layer.activation));
+    PVG_PASS(check_backward(layer));
+    PVG_PASS(matmul::check_precision(&layer.precision));
+    int dtype = promote(promote(layer.gradient->dtype, layer.x->dtype), layer.weight->dtype);
+    PVG_PASS(call.begin(device));
+    const pvg_array *like[] = {layer.x, layer.weight};
     Temporary made[3];
     pvg_array *results[3] = {};
     for (int i = 0; i < 3; i++) {
-        if (!call.results[i]) continue;
+        if (!layer.results[i]) continue;
         int ndim = i < 2 ? like[i]->ndim : 1;
-        const int64_t *shape = i < 2 ? like[i]->shape : call.weight->shape;
+        const int64_t *shape = i < 2 ? like[i]->shape : layer.weight->shape;
         PVG_PASS(new_array(device, dtype, ndim, shape, &made[i].array));
         results[i] = made[i].array;
     }
-    if (call.gradient->size == 0) {
+    if (layer.gradient->size == 0) {
         const double zero = 0;
         for (pvg_array *result : results)
-            if (result) PVG_PASS(fill_array(op, result, PVG_SCALAR_FLOAT, &zero));
+            if (result) PVG_PASS(fill_array(call, result, PVG_SCALAR_FLOAT, &zero));
     } else {
-        PVG_PASS(launch_backward(op, call, dtype, results));
+        PVG_PASS(launch_backward(call, layer, dtype, results));
     }
     for (int i = 0; i < 3; i++)
-        if (call.results[i]) *call.results[i] = made[i].take();
+        if (layer.results[i]) *layer.results[i] = made[i].take();
     return PVG_OK;
 }
 
@@ -191,7 +192,7 @@ PVG_API int pvg_dense_backward(const pvg_array *gradient, const pvg_array *x,
                                const pvg_array *weight, const pvg_array *preactivation,
                                int activation, int precision, pvg_array **dx, pvg_array **dweight,
                                pvg_array **dbias) {
-    pvg::Operation op("dense_backward");
+    pvg::Call call("dense_backward");
     return pvg::run_backward(
-        op, {gradient, x, weight, preactivation, activation, precision, {dx, dweight, dbias}});
+        call, {gradient, x, weight, preactivation, activation, precision, {dx, dweight, dbias}});
 }

@@ -189,7 +189,7 @@ int longest(const Walk<3> &batch) {
     return best;
 }
 
-int launch_batch(Operation &op, const Kernel &kernel, const Problem &problem, const Gemm &first,
+int launch_batch(Call &call, const Kernel &kernel, const Problem &problem, const Gemm &first,
                  int inner) {
     const Walk<3> &batch = problem.product.batch;
     int64_t rounds = problem.items / first.items;
@@ -201,7 +201,7 @@ int launch_batch(Operation &op, const Kernel &kernel, const Problem &problem, co
                 offset[operand] += rest % batch.shape[i] * batch.strides[operand][i];
             rest /= batch.shape[i];
         }
-        PVG_PASS(kernel.launch(op, moved(first, offset[1], offset[2], offset[0])));
+        PVG_PASS(kernel.launch(call, moved(first, offset[1], offset[2], offset[0])));
     }
     return PVG_OK;
 }
@@ -233,9 +233,9 @@ int check_precision(int *precision) {
     return PVG_OK;
 }
 
-int launch_product(Operation &op, const Problem &problem) {
+int launch_product(Call &call, const Problem &problem) {
     int forced = static_cast<int>(option_matmul_kernel), inner = longest(problem.product.batch);
-    if (forced == PVG_MATMUL_TILED) return launch_tiled(op, problem);
+    if (forced == PVG_MATMUL_TILED) return launch_tiled(call, problem);
     Gemm g;
     bool is_gemm = describe_gemm(problem, inner, &g);
     const Kernel *kernel = nullptr;
@@ -251,7 +251,7 @@ int launch_product(Operation &op, const Problem &problem) {
     } else if (is_gemm) {
         kernel = choose(g);
     }
-    return kernel ? launch_batch(op, *kernel, problem, g, inner) : launch_tiled(op, problem);
+    return kernel ? launch_batch(call, *kernel, problem, g, inner) : launch_tiled(call, problem);
 }
 
 } // namespace matmul

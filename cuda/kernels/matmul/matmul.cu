@@ -34,7 +34,7 @@ int check_shapes(const pvg_array *a, const pvg_array *b) {
     return PVG_OK;
 }
 
-int run_matmul(Operation &op, const pvg_array *a, const pvg_array *b, int precision, pvg_array *out,
+int run_matmul(Call &call, const pvg_array *a, const pvg_array *b, int precision, pvg_array *out,
                Output *result) {
     const pvg_array *operands[] = {a, b};
     int device, ndim;
@@ -54,8 +54,8 @@ int run_matmul(Operation &op, const pvg_array *a, const pvg_array *b, int precis
                 "the result has %d dimensions, at most %d are possible", ndim, PVG_MAX_NDIM);
     int dtype = promote(a->dtype, b->dtype);
 
-    PVG_PASS(op.begin(device));
-    PVG_PASS(result->open(op, dtype, ndim, shape, out, nullptr, 0));
+    PVG_PASS(call.begin(device));
+    PVG_PASS(result->open(call, dtype, ndim, shape, out, nullptr, 0));
     pvg_array *c = result->array;
     if (c->size == 0) return PVG_OK;
     Temporary converted_a, converted_b, apart;
@@ -65,10 +65,10 @@ int run_matmul(Operation &op, const pvg_array *a, const pvg_array *b, int precis
         PVG_PASS(new_array(device, dtype, ndim, shape, &apart.array));
         c = apart.array;
     }
-    PVG_PASS(as_dtype(op, a, dtype, &converted_a, &left.array));
-    PVG_PASS(as_dtype(op, b, dtype, &converted_b, &right.array));
-    PVG_PASS(matmul::multiply(op, left, right, c, row_axis, column_axis, precision, {}));
-    return apart.array ? copy_array(op, apart.array, result->array) : PVG_OK;
+    PVG_PASS(as_dtype(call, a, dtype, &converted_a, &left.array));
+    PVG_PASS(as_dtype(call, b, dtype, &converted_b, &right.array));
+    PVG_PASS(matmul::multiply(call, left, right, c, row_axis, column_axis, precision, {}));
+    return apart.array ? copy_array(call, apart.array, result->array) : PVG_OK;
 }
 
 } // namespace
@@ -82,8 +82,8 @@ bool matmul_supports(int operation, int dtype) {
 
 PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, int precision,
                               pvg_array *out) {
-    pvg::Operation op("matmul");
+    pvg::Call call("matmul");
     pvg::Output result;
-    int status = pvg::run_matmul(op, a, b, precision, out, &result);
-    return result.close(op, status);
+    int status = pvg::run_matmul(call, a, b, precision, out, &result);
+    return result.close(call, status);
 }

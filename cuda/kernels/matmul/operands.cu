@@ -21,7 +21,7 @@ Operand describe_operand(const Matrix &matrix) {
 
 // Replaces an array that cannot be read in place by a contiguous copy: neither of the two axes has
 // a stride of 1, or rows overlap or run backwards.
-int make_readable(Operation &op, Matrix *matrix, Temporary *holder) {
+int make_readable(Call &call, Matrix *matrix, Temporary *holder) {
     const pvg_array *a = matrix->array;
     int64_t side = matrix->side(), k = matrix->k();
     int64_t side_stride = matrix->side_axis < 0 ? 1 : a->strides[matrix->side_axis],
@@ -35,7 +35,7 @@ int make_readable(Operation &op, Matrix *matrix, Temporary *holder) {
         shape[i] = i < matrix->batch_ndim && a->strides[i] == 0 ? 1 : a->shape[i];
     Temporary once;
     PVG_PASS(new_view(a, a->ndim, shape, a->strides, 0, true, &once.array));
-    PVG_PASS(as_contiguous(op, once.array, holder, &matrix->array));
+    PVG_PASS(as_contiguous(call, once.array, holder, &matrix->array));
     if (matrix->array == once.array) holder->array = once.take();
     return PVG_OK;
 }
@@ -65,16 +65,16 @@ void describe_product(const Matrix &a, const Matrix &b, pvg_array *c, int row_ax
 
 } // namespace
 
-int multiply(Operation &op, Matrix a, Matrix b, pvg_array *c, int row_axis, int column_axis,
+int multiply(Call &call, Matrix a, Matrix b, pvg_array *c, int row_axis, int column_axis,
              int precision, const Epilogue &epilogue) {
     Temporary straight_a, straight_b;
-    PVG_PASS(make_readable(op, &a, &straight_a));
-    PVG_PASS(make_readable(op, &b, &straight_b));
-    PVG_PASS(op.reads(a.array));
-    PVG_PASS(op.reads(b.array));
-    Problem problem = {c->dtype, precision, op.device, {}, 1, epilogue};
+    PVG_PASS(make_readable(call, &a, &straight_a));
+    PVG_PASS(make_readable(call, &b, &straight_b));
+    PVG_PASS(call.reads(a.array));
+    PVG_PASS(call.reads(b.array));
+    Problem problem = {c->dtype, precision, call.device, {}, 1, epilogue};
     describe_product(a, b, c, row_axis, column_axis, &problem.product, &problem.items);
-    return launch_product(op, problem);
+    return launch_product(call, problem);
 }
 
 } // namespace pvg::matmul

@@ -17,7 +17,7 @@ struct Matrix {
 // Launches c = epilogue(a b), of which nothing is empty except k: reads the operands in place or
 // copies them, and waits for the streams that wrote them. row_axis and column_axis of c are -1 if
 // it has none; the axes before them are the batch. Rows of c have no gaps inside.
-int multiply(Operation &op, Matrix a, Matrix b, pvg_array *c, int row_axis, int column_axis,
+int multiply(Call &call, Matrix a, Matrix b, pvg_array *c, int row_axis, int column_axis,
              int precision, const Epilogue &epilogue);
 
 } // namespace pvg::matmul

@@ -4,8 +4,8 @@
 // A Problem is general: any strides of c, any batch that broadcasts. A Gemm is the form that the
 // fast kernels take: rows of c without gaps inside, one stride from item to item.
 #pragma once
-#include "runtime/array.cuh"
-#include "runtime/operation.cuh"
+#include "arrays/array.cuh"
+#include "arrays/call.cuh"
 
 namespace pvg::matmul {
 
@@ -67,7 +67,7 @@ struct Kernel {
     int code; // pvg_matmul_kernel
     const char *name;
     bool (*can)(const Gemm &);
-    int (*launch)(Operation &, const Gemm &);
+    int (*launch)(Call &, const Gemm &);
 };
 
 // Tiles of `size` that cover `length`.

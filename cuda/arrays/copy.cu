@@ -1,0 +1,196 @@
+// pvg_copy, pvg_cast and pvg_fill. Copies within a dtype move elements by their size, one kernel
+// per size and access pattern (map.cuh), or through transpose.cu; a fill is a copy of a kernel
+// parameter. Casts are one kernel per destination dtype, the source dtype a run-time code.
+#include "arrays/copy.cuh"
+#include "arrays/map.cuh"
+#include <limits>
+
+namespace pvg {
+
+namespace {
+
+template <class T> struct Copy {
+    static constexpr int inputs = 1, vector = 16 / sizeof(T);
+
+    template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
+        T x[Access::count];
+        access.read(0, x);
+        access.write(x);
+    }
+};
+
+template <class T> constexpr T lowest = std::numeric_limits<T>::min();
+template <class T> constexpr T highest = std::numeric_limits<T>::max();
+
+// Toward zero and clamped to the range; NaN gives 0. The bounds are powers of two, so exact.
+template <class T, class Float> __device__ __forceinline__ T to_integer(Float x) {
+    constexpr Float low = static_cast<Float>(lowest<T>);
+    constexpr Float above = static_cast<Float>(highest<T> / 2 + 1) * 2;
+    if (x != x) return 0;
+    if (x <= low) return lowest<T>;
+    return x >= above ? highest<T> : static_cast<T>(x);
+}
+
+template <class T, class From> __device__ __forceinline__ T convert(From x) {
+    if constexpr (is_bool<From>)
+        return static_cast<T>(bool(x));
+    else if constexpr (is_bool<T>)
+        return T(x != 0); // NaN is true
+    else if constexpr (is_float<From> && is_integer<T>)
+        return to_integer<T>(x);
+    else
+        return static_cast<T>(x);
+}
+
+template <class T> struct Cast {
+    static constexpr int inputs = 1, vector = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
+    int from;
+
+    template <class From, class Access>
+    __device__ __forceinline__ void convert_from(const Access &access) const {
+        ComputeType<From> x[Access::count];
+        T r[Access::count];
+        read_as<From>(access, 0, x);
+#pragma unroll
+        for (int e = 0; e < Access::count; e++) r[e] = convert<T>(x[e]);
+        access.write(r);
+    }
+    template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
+        switch (from) {
+#define PVG_CASE(NAME, code, name, From, computed, kind) \
+    case PVG_##NAME: return convert_from<From>(access);
+            PVG_PRESENT_DTYPES(PVG_CASE)
+#undef PVG_CASE
+        }
+    }
+};
+
+// Sets *leading to the source's leading axes of length 1 that the destination lacks.
+// Errors: VALUE if the source cannot be broadcast to the destination.
+int check_assignable(const pvg_array *source, const pvg_array *destination, int *leading) {
+    *leading = source->ndim > destination->ndim ? source->ndim - destination->ndim : 0;
+    bool fits = true;
+    for (int i = 0; i < source->ndim; i++) {
+        int j = i + destination->ndim - source->ndim;
+        fits = fits &&
+               (source->shape[i] == 1 || (j >= 0 && source->shape[i] == destination->shape[j]));
+    }
+    PVG_REQUIRE(fits, PVG_ERROR_VALUE, "an array of shape %s cannot be broadcast to shape %s",
+                shape_text(source), shape_text(destination));
+    return PVG_OK;
+}
+
+int run_copy(Call &call, const pvg_array *source, pvg_array *destination) {
+    const pvg_array *operands[2] = {source, destination};
+    int device = -1, leading = 0;
+    PVG_PASS(check_operands(operands, 2, &device));
+    PVG_REQUIRE(!destination->readonly, PVG_ERROR_VALUE,
+                "the destination of shape %s and dtype %s is read-only", shape_text(destination),
+                dtype_name(destination->dtype));
+    PVG_PASS(check_assignable(source, destination, &leading));
+    PVG_PASS(call.begin(device));
+    if (leading == 0) return copy_array(call, source, destination);
+    Temporary view;
+    PVG_PASS(new_view(source, source->ndim - leading, source->shape + leading,
+                      source->strides + leading, 0, source->readonly, &view.array));
+    return copy_array(call, view.array, destination);
+}
+
+int run_cast(Call &call, const pvg_array *a, int dtype, pvg_array *out, Output *result) {
+    int device = -1;
+    PVG_PASS(check_operands(&a, 1, &device));
+    PVG_REQUIRE(dtype_is_valid(dtype), PVG_ERROR_TYPE, "unknown dtype code %d", dtype);
+    PVG_PASS(call.begin(device));
+    PVG_PASS(result->open(call, dtype, a->ndim, a->shape, out, &a, 1));
+    return copy_array(call, a, result->array);
+}
+
+int run_fill(Call &call, pvg_array *array, int kind, const void *value) {
+    const pvg_array *operand = array;
+    int device = -1;
+    PVG_PASS(check_operands(&operand, 1, &device));
+    PVG_REQUIRE(!array->readonly, PVG_ERROR_VALUE,
+                "the array of shape %s and dtype %s is read-only", shape_text(array),
+                dtype_name(array->dtype));
+    PVG_PASS(call.begin(device));
+    return fill_array(call, array, kind, value);
+}
+
+} // namespace
+
+int fill_array(Call &call, pvg_array *array, int kind, const void *value) {
+    Scalar scalar;
+    PVG_PASS(make_scalar(array->dtype, kind, value, &scalar));
+    PVG_PASS(call.writes(array));
+    return dispatch_size(array->dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        return launch_map(call, Copy<T>{}, array, {nullptr}, &scalar);
+    });
+}
+
+int copy_array(Call &call, const pvg_array *source, pvg_array *destination) {
+    if (destination->size == 0) return PVG_OK;
+    Temporary copied, straight;
+    if (!safe_in_place(source, destination->ndim, destination->shape, destination)) {
+        PVG_PASS(new_array(call.device, source->dtype, source->ndim, source->shape, &copied.array));
+        PVG_PASS(copy_array(call, source, copied.array));
+        source = copied.array;
+    }
+    if (source->dtype != destination->dtype) {
+        PVG_PASS(as_readable(call, source, &straight, &source));
+        PVG_PASS(call.writes(destination));
+        return dispatch(destination->dtype, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            return launch_map(call, Cast<T>{source->dtype}, destination, {source});
+        });
+    }
+    PVG_PASS(call.writes(destination));
+    bool done = false;
+    PVG_PASS(copy_transposed(call, source, destination, &done));
+    if (done) return PVG_OK;
+    return dispatch_size(source->dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        return launch_map(call, Copy<T>{}, destination, {source});
+    });
+}
+
+int as_readable(Call &call, const pvg_array *a, Temporary *holder, const pvg_array **result) {
+    constexpr int64_t large = 1 << 16, long_axis = 16;
+    *result = a;
+    if (a->size < large) return PVG_OK;
+    int last = -1;
+    bool repeated = false, transposed = false;
+    for (int i = 0; i < a->ndim; i++) {
+        if (a->shape[i] == 1) continue;
+        repeated = repeated || a->strides[i] == 0;
+        transposed = transposed || (a->strides[i] == 1 && a->shape[i] >= long_axis);
+        last = i;
+    }
+    if (repeated || !transposed || a->strides[last] == 1 || a->shape[last] < long_axis)
+        return PVG_OK;
+    return as_contiguous(call, a, holder, result);
+}
+
+bool copy_supports(int operation, int dtype) {
+    return (operation == PVG_FILL || operation == PVG_COPY || operation == PVG_CAST) &&
+           dtype_is_valid(dtype);
+}
+
+} // namespace pvg
+
+PVG_API int pvg_copy(const pvg_array *source, pvg_array *destination) {
+    pvg::Call call("copy");
+    return pvg::run_copy(call, source, destination);
+}
+
+PVG_API pvg_array *pvg_cast(const pvg_array *a, int dtype, pvg_array *out) {
+    pvg::Call call("cast");
+    pvg::Output result;
+    int status = pvg::run_cast(call, a, dtype, out, &result);
+    return result.close(call, status);
+}
+
+PVG_API int pvg_fill(pvg_array *array, int kind, const void *value) {
+    pvg::Call call("fill");
+    return pvg::run_fill(call, array, kind, value);
+}

@@ -1,0 +1,19 @@
+// Copies inside a device, for the operations that need one; pvg::copy_array is in operation.cuh.
+#pragma once
+#include "arrays/call.cuh"
+
+namespace pvg {
+
+// Every element of an open or fresh array = the weak scalar. Errors: VALUE, OVERFLOW.
+int fill_array(Call &call, pvg_array *array, int kind, const void *value);
+
+// Does destination[...] = source (same dtype, broadcast, disjoint) through tiles in shared memory
+// if the two lie transposed to each other; else leaves *done false. The destination is open for
+// writing.
+int copy_transposed(Call &call, const pvg_array *source, pvg_array *destination, bool *done);
+
+// An operand as elementwise kernels should read it: itself, or a contiguous copy in `holder` if it
+// is large and transposed. Two passes at full speed beat one that reads a whole sector an element.
+int as_readable(Call &call, const pvg_array *a, Temporary *holder, const pvg_array **result);
+
+} // namespace pvg

@@ -1,0 +1,66 @@
+// From a position in a walk (arrays/array.cuh) to where each operand's element lies, on the
+// device.
+//
+// Positions are divided by the lengths of the dimensions, innermost first; a division is a
+// multiplication by a number that the host prepares. Where every position of the walk is below 2^31
+// the multiplication is one of 32 bits. Offsets are always 64 bits.
+#pragma once
+#include "arrays/layout.cuh"
+
+namespace pvg {
+
+template <int N> struct Locator {
+    Walk<N> walk;
+    bool narrow;                       // every position is below 2^31; else below 2^63
+    uint64_t multiplier[PVG_MAX_NDIM]; // n / d == (n * multiplier / 2^B + n) >> shift, where d is
+    uint32_t shift[PVG_MAX_NDIM];      // the length and B is 32 or 64
+};
+
+// Fills in what division needs, once the walk is final.
+template <int N> void prepare(Locator<N> *locator) {
+    int64_t positions = 1;
+    for (int i = 0; i < locator->walk.ndim; i++) positions *= locator->walk.shape[i];
+    locator->narrow = positions <= int64_t(1) << 31;
+    using Wide = unsigned __int128;
+    const Wide unit = Wide(1) << (locator->narrow ? 32 : 64);
+    for (int i = 1; i < locator->walk.ndim; i++) {
+        uint64_t length = static_cast<uint64_t>(locator->walk.shape[i]);
+        uint32_t shift = 0;
+        while ((Wide(1) << shift) < length) shift++;
+        locator->shift[i] = shift;
+        locator->multiplier[i] =
+            static_cast<uint64_t>(unit * ((uint64_t(1) << shift) - length) / length + 1);
+    }
+}
+
+// offsets[k][e]: elements from operand k's first element to the one at position[e].
+template <int N, int COUNT>
+__device__ __forceinline__ void locate(const Locator<N> &locator, const int64_t (&position)[COUNT],
+                                       int64_t (&offsets)[N][COUNT]) {
+    uint64_t rest[COUNT];
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) {
+        rest[e] = static_cast<uint64_t>(position[e]);
+        for (int k = 0; k < N; k++) offsets[k][e] = 0;
+    }
+    for (int i = locator.walk.ndim - 1; i >= 0; i--) {
+        const uint64_t length = static_cast<uint64_t>(locator.walk.shape[i]);
+        const uint64_t multiplier = locator.multiplier[i];
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) {
+            uint64_t quotient = 0;
+            if (i > 0 && locator.narrow) {
+                uint32_t n = static_cast<uint32_t>(rest[e]);
+                quotient = (__umulhi(n, static_cast<uint32_t>(multiplier)) + n) >> locator.shift[i];
+            } else if (i > 0) {
+                quotient = (__umul64hi(rest[e], multiplier) + rest[e]) >> locator.shift[i];
+            }
+            const int64_t index = static_cast<int64_t>(rest[e] - quotient * length);
+            rest[e] = quotient;
+#pragma unroll
+            for (int k = 0; k < N; k++) offsets[k][e] += index * locator.walk.strides[k][i];
+        }
+    }
+}
+
+} // namespace pvg

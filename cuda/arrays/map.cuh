@@ -1,0 +1,328 @@
+// out[i] = f(a[i], b[i], ...): the three kernels that every elementwise operation and copy runs on.
+//
+// A function object says what to do with the few elements of one thread; the kernel hands it an
+// `access` that knows where they lie:
+//
+//     struct Twice {
+//         static constexpr int inputs = 1; // operands
+//         static constexpr int vector = 4; // elements a thread: 16 bytes of the widest operand
+//         template <class Access> __device__ void operator()(const Access &access) const {
+//             float x[Access::count];
+//             access.read(0, x); // element type: that of x
+//             for (int e = 0; e < Access::count; e++) x[e] *= 2;
+//             access.write(x);
+//         }
+//     };
+//     PVG_PASS(launch_map(call, Twice(), out, {a}));
+//
+// contiguous_kernel: every operand has the output's layout, or is one element for all.
+// rows_kernel:       the innermost dimension is contiguous or repeated in every operand; the outer
+//                    ones have any strides (sub-arrays, broadcast rows and columns).
+// strided_kernel:    any strides.
+#pragma once
+#include "arrays/call.cuh"
+#include "arrays/locate.cuh"
+#include "arrays/scalar.cuh"
+
+namespace pvg {
+
+// What a kernel works on, besides where the elements lie.
+template <int N> struct Operands {
+    const void *input[N]; // NULL: `scalar` instead
+    bool repeated[N];     // the same element all along a row
+    void *output;
+    Scalar scalar;
+};
+
+// V elements as one access of up to 16 bytes (or several of 16).
+constexpr size_t vector_alignment(size_t bytes) { return bytes < 16 ? bytes : 16; }
+template <class T, int V> struct alignas(vector_alignment(sizeof(T) * V)) Vector { T element[V]; };
+
+template <int N> struct Rows {
+    Operands<N> operands;
+    int64_t rows, columns;
+    uint32_t blocks_across; // blocks that share a row
+    int rows_each;          // rows a thread
+    bool aligned;           // vectors may be used
+    Locator<N + 1> outer;   // the dimensions above a row; operand 0 is the output
+};
+
+template <int N> struct Strided {
+    Operands<N> operands;
+    int64_t size;
+    Locator<N + 1> all; // operand 0 is the output
+};
+
+namespace {
+
+// Threads a block, as measured: one array in and one out want small blocks, so that some read while
+// others write (copy of 1 GiB: 4.26 TB/s, with 1,024 threads 4.05); two arrays in, or none, want
+// large ones (add: 4.39, with 128 threads 4.36), if 16 elements a thread leave them the registers.
+constexpr int map_threads = 128;
+template <class F> constexpr int most_map_threads = F::vector < 16 ? 1024 : 512;
+// Blocks of rows_kernel that a multiprocessor should hold: all of its threads, if registers allow.
+template <class F>
+constexpr int rows_blocks = F::vector > 4    ? 1
+                            : F::vector == 4 ? 16
+                                             : 12;
+constexpr int64_t large_map = 1 << 18; // vectors: enough to keep all multiprocessors busy
+constexpr int strided_threads = 256;
+constexpr int most_rows = 4;        // a thread, in large arrays
+constexpr int strided_elements = 4; // a thread
+
+// COUNT elements of one row: the first `left` of start, start + step, start + 2 * step, ...; with
+// `whole`, COUNT consecutive ones on an aligned address.
+template <int N, int COUNT> struct RowAccess {
+    static constexpr int count = COUNT;
+    const Operands<N> &operands;
+    int64_t offsets[N + 1][1]; // of the row, in elements; 0 is the output's
+    int64_t start;
+    unsigned step, left; // left: counted in steps of 1
+    bool whole;
+
+    template <class T> __device__ __forceinline__ void read(int k, T (&x)[COUNT]) const {
+        const T *row = static_cast<const T *>(operands.input[k]);
+        if (row == nullptr || operands.repeated[k]) {
+            T value = row == nullptr ? operands.scalar.template as<T>() : row[offsets[k + 1][0]];
+#pragma unroll
+            for (int e = 0; e < COUNT; e++) x[e] = value;
+        } else if (whole) {
+            using V = Vector<T, COUNT>;
+            V v = *reinterpret_cast<const V *>(row + offsets[k + 1][0] + start);
+#pragma unroll
+            for (int e = 0; e < COUNT; e++) x[e] = v.element[e];
+        } else {
+            row += offsets[k + 1][0] + start;
+#pragma unroll
+            for (int e = 0; e < COUNT; e++) x[e] = e * step < left ? row[e * step] : T();
+        }
+    }
+    template <class T> __device__ __forceinline__ void write(const T (&x)[COUNT]) const {
+        T *row = static_cast<T *>(operands.output) + offsets[0][0] + start;
+        if (whole) {
+            using V = Vector<T, COUNT>;
+            V v;
+#pragma unroll
+            for (int e = 0; e < COUNT; e++) v.element[e] = x[e];
+            *reinterpret_cast<V *>(row) = v;
+        } else {
+#pragma unroll
+            for (int e = 0; e < COUNT; e++)
+                if (e * step < left) row[e * step] = x[e];
+        }
+    }
+};
+
+// COUNT elements anywhere.
+template <int N, int COUNT> struct StridedAccess {
+    static constexpr int count = COUNT;
+    const Operands<N> &operands;
+    int64_t offsets[N + 1][COUNT]; // of the elements; 0 is the output's
+    bool inside[COUNT];
+
+    template <class T> __device__ __forceinline__ void read(int k, T (&x)[COUNT]) const {
+        const T *first = static_cast<const T *>(operands.input[k]);
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) {
+            if (first == nullptr)
+                x[e] = operands.scalar.template as<T>();
+            else
+                x[e] = inside[e] ? first[offsets[k + 1][e]] : T();
+        }
+    }
+    template <class T> __device__ __forceinline__ void write(const T (&x)[COUNT]) const {
+        T *first = static_cast<T *>(operands.output);
+#pragma unroll
+        for (int e = 0; e < COUNT; e++)
+            if (inside[e]) first[offsets[0][e]] = x[e];
+    }
+};
+
+// Operand k, whose elements are stored as T, in the type that they are computed in; and the result,
+// rounded to T when it is stored.
+template <class T, class Access>
+__device__ __forceinline__ void read_as(const Access &access, int k,
+                                        ComputeType<T> (&x)[Access::count]) {
+    T stored[Access::count];
+    access.read(k, stored);
+#pragma unroll
+    for (int e = 0; e < Access::count; e++) x[e] = static_cast<ComputeType<T>>(stored[e]);
+}
+template <class T, class Access>
+__device__ __forceinline__ void write_as(const Access &access,
+                                         const ComputeType<T> (&x)[Access::count]) {
+    T stored[Access::count];
+#pragma unroll
+    for (int e = 0; e < Access::count; e++) stored[e] = static_cast<T>(x[e]);
+    access.write(stored);
+}
+
+// Gives thread `thread` of a block of `threads` its part of a row. Vectors lie side by side; single
+// elements are dealt out so that neighbouring threads touch neighbours.
+template <int N, int COUNT>
+__device__ __forceinline__ void deal(RowAccess<N, COUNT> *access, int64_t length, int64_t block,
+                                     unsigned threads, unsigned thread, bool aligned) {
+    const int64_t first = block * threads;
+    constexpr int64_t enough = 1 << 30;
+    access->start = aligned ? (first + thread) * COUNT : first * COUNT + thread;
+    access->step = aligned ? 1 : threads;
+    const int64_t left = length - access->start;
+    access->left = static_cast<unsigned>(left < 0 ? 0 : left < enough ? left : enough);
+    access->whole = aligned && left >= COUNT;
+}
+
+template <class F>
+__global__ void __launch_bounds__(most_map_threads<F>)
+    contiguous_kernel(const F f, const __grid_constant__ Operands<F::inputs> operands,
+                      const int64_t size, const bool aligned) {
+    RowAccess<F::inputs, F::vector> access{operands, {}, 0, 0, 0, false};
+    deal(&access, size, blockIdx.x, blockDim.x, threadIdx.x, aligned);
+    if (access.left > 0) f(access);
+}
+
+// Threads lie along rows in x; a block of narrow rows has several of them in y.
+template <class F>
+__global__ void __launch_bounds__(map_threads, rows_blocks<F>)
+    rows_kernel(const F f, const __grid_constant__ Rows<F::inputs> rows) {
+    const uint32_t band = blockIdx.x / rows.blocks_across;
+    RowAccess<F::inputs, F::vector> access{rows.operands, {}, 0, 0, 0, false};
+    deal(&access, rows.columns, blockIdx.x - band * rows.blocks_across, blockDim.x, threadIdx.x,
+         rows.aligned);
+    if (access.left == 0) return;
+    int64_t row[1] = {int64_t(band) * rows.rows_each * blockDim.y + threadIdx.y};
+#pragma unroll 1
+    for (int i = 0; i < rows.rows_each && row[0] < rows.rows; i++, row[0] += blockDim.y) {
+        locate(rows.outer, row, access.offsets);
+        f(access);
+    }
+}
+
+template <class F>
+__global__ void __launch_bounds__(strided_threads)
+    strided_kernel(const F f, const __grid_constant__ Strided<F::inputs> strided) {
+    constexpr int count = F::vector < strided_elements ? F::vector : strided_elements;
+    StridedAccess<F::inputs, count> access{strided.operands, {}, {}};
+    int64_t position[count];
+#pragma unroll
+    for (int e = 0; e < count; e++) {
+        position[e] = (int64_t(blockIdx.x) * count + e) * blockDim.x + threadIdx.x;
+        access.inside[e] = position[e] < strided.size;
+    }
+    locate(strided.all, position, access.offsets);
+    f(access);
+}
+
+} // namespace
+
+// ---- Which kernel -------------------------------------------------------------------------------
+
+// True if `a` and its rows (strides, in elements) allow accesses of `vector` elements.
+inline bool is_aligned(const pvg_array *a, int vector, int rows, const int64_t *strides) {
+    uint64_t item = static_cast<uint64_t>(dtype_size(a->dtype));
+    uint64_t bits = reinterpret_cast<uintptr_t>(a->data);
+    for (int i = 0; i < rows; i++) bits |= static_cast<uint64_t>(strides[i]) * item;
+    return bits % vector_alignment(static_cast<size_t>(item) * static_cast<size_t>(vector)) == 0;
+}
+
+template <class F>
+int launch_contiguous(Call &call, const F &f, const Operands<F::inputs> &operands, int64_t size,
+                      bool aligned) {
+    int arrays = 0;
+    for (int k = 0; k < F::inputs; k++) arrays += operands.input[k] && !operands.repeated[k];
+    bool wide = arrays == 0 || (arrays == 2 && F::vector < 16);
+    wide = wide && size / F::vector >= large_map;
+    unsigned threads = wide ? most_map_threads<F> : map_threads;
+    unsigned blocks = blocks_for(size, int64_t(threads) * F::vector);
+    PVG_LAUNCH(contiguous_kernel<F>, blocks, threads, 0, call.stream, f, operands, size, aligned);
+    return PVG_OK;
+}
+
+// `outer` is the whole walk; its innermost dimension becomes the row.
+template <class F> int launch_rows(Call &call, const F &f, Rows<F::inputs> *rows) {
+    Walk<F::inputs + 1> &walk = rows->outer.walk;
+    rows->columns = walk.shape[--walk.ndim];
+    rows->rows = 1;
+    for (int i = 0; i < walk.ndim; i++) rows->rows *= walk.shape[i];
+    prepare(&rows->outer);
+    int64_t vectors = rows->columns / F::vector + (rows->columns % F::vector != 0);
+    int64_t across = vectors / map_threads + (vectors % map_threads != 0);
+    rows->blocks_across = static_cast<uint32_t>(across);
+    dim3 block(static_cast<unsigned>((vectors + across - 1) / across));
+    if (across > 1) block.x = (block.x + 31) / 32 * 32; // whole warps
+    int64_t high = map_threads / block.x;
+    block.y = static_cast<unsigned>(high < rows->rows ? high : rows->rows);
+    rows->rows_each = vectors * rows->rows < large_map * most_rows ? 1 : most_rows;
+    int64_t bands = blocks_for(rows->rows, int64_t(block.y) * rows->rows_each);
+    PVG_LAUNCH(rows_kernel<F>, blocks_for(bands * across, 1), block, 0, call.stream, f, *rows);
+    return PVG_OK;
+}
+
+template <class F> int launch_strided(Call &call, const F &f, Strided<F::inputs> *strided) {
+    constexpr int count = F::vector < strided_elements ? F::vector : strided_elements;
+    prepare(&strided->all);
+    PVG_LAUNCH(strided_kernel<F>, blocks_for(strided->size, strided_threads * count),
+               strided_threads, 0, call.stream, f, *strided);
+    return PVG_OK;
+}
+
+// The operands do not all lie like the output: collapse the dimensions and see what is left.
+template <class F>
+int launch_walk(Call &call, const F &f, Operands<F::inputs> operands, const pvg_array *out,
+                const pvg_array *const *inputs) {
+    constexpr int N = F::inputs;
+    Walk<N + 1> walk;
+    walk.ndim = out->ndim;
+    for (int i = 0; i < out->ndim; i++) {
+        walk.shape[i] = out->shape[i];
+        walk.strides[0][i] = out->strides[i];
+    }
+    for (int k = 0; k < N; k++) {
+        if (inputs[k])
+            broadcast_strides(inputs[k], out->ndim, out->shape, walk.strides[k + 1]);
+        else
+            for (int i = 0; i < out->ndim; i++) walk.strides[k + 1][i] = 0;
+    }
+    collapse(&walk);
+    int last = walk.ndim - 1;
+    bool in_rows = last < 0 || walk.strides[0][last] == 1;
+    bool aligned = is_aligned(out, F::vector, last, walk.strides[0]);
+    for (int k = 0; k < N; k++) {
+        int64_t step = last < 0 ? 0 : walk.strides[k + 1][last];
+        operands.repeated[k] = step == 0;
+        in_rows = in_rows && (step == 0 || step == 1);
+        if (step == 1) aligned &= is_aligned(inputs[k], F::vector, last, walk.strides[k + 1]);
+    }
+    if (in_rows && last <= 0) return launch_contiguous(call, f, operands, out->size, aligned);
+    if (in_rows) {
+        Rows<N> rows{operands, 0, 0, 0, 1, aligned, {}};
+        rows.outer.walk = walk;
+        return launch_rows(call, f, &rows);
+    }
+    Strided<N> strided{operands, out->size, {}};
+    strided.all.walk = walk;
+    return launch_strided(call, f, &strided);
+}
+
+// Runs f over `out`, with the inputs broadcast to its shape; a NULL among them stands for `scalar`.
+// The output must be open for writing (Output::open, or Call::writes).
+template <class F>
+int launch_map(Call &call, const F &f, pvg_array *out, const pvg_array *const (&inputs)[F::inputs],
+               const Scalar *scalar = nullptr) {
+    if (out->size == 0) return PVG_OK;
+    Operands<F::inputs> operands{};
+    operands.output = out->data;
+    if (scalar) operands.scalar = *scalar;
+    bool contiguous = is_contiguous(out), aligned = is_aligned(out, F::vector, 0, nullptr);
+    for (int k = 0; k < F::inputs; k++) {
+        if (!inputs[k]) continue;
+        PVG_PASS(call.reads(inputs[k]));
+        operands.input[k] = inputs[k]->data;
+        contiguous =
+            contiguous && same_shape(inputs[k], out->ndim, out->shape) && is_contiguous(inputs[k]);
+        aligned &= is_aligned(inputs[k], F::vector, 0, nullptr);
+    }
+    if (contiguous) return launch_contiguous(call, f, operands, out->size, aligned);
+    return launch_walk(call, f, operands, out, inputs);
+}
+
+} // namespace pvg

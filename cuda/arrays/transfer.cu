@@ -1,0 +1,299 @@
+// Copies between arrays and host memory of any layout.
+//
+// Memory that is dense in some order of its axes (C order, Fortran order, any transpose) crosses in
+// one copy, and the device puts the axes in order. Anything else (negative, zero or padded strides,
+// bytes that are no bool yet) goes through a contiguous buffer on the host, a piece at a time.
+// Large copies go through pinned buffers (staging.cuh), unless the memory is registered with CUDA.
+// The caller may change the source as soon as the call returns: ordinary memory has been read by
+// then, and for memory that is registered with CUDA the call waits.
+#include "arrays/call.cuh"
+#include "runtime/device.cuh"
+#include "runtime/staging.cuh"
+#include <stdlib.h>
+#include <string.h>
+
+namespace pvg {
+
+namespace {
+
+constexpr int64_t piece_bytes = 4 << 20;
+
+// Host memory as the caller describes it: byte strides for every axis of an array's shape.
+struct HostLayout {
+    int ndim;
+    int64_t item;
+    const int64_t *shape;
+    int64_t strides[PVG_MAX_NDIM];
+};
+
+HostLayout describe_host(const pvg_array *a, const int64_t *byte_strides) {
+    HostLayout h;
+    h.ndim = a->ndim, h.item = dtype_size(a->dtype), h.shape = a->shape;
+    contiguous_strides(a->ndim, a->shape, h.strides);
+    for (int i = 0; i < a->ndim; i++)
+        h.strides[i] = byte_strides ? byte_strides[i] : h.strides[i] * h.item;
+    return h;
+}
+
+// The order of axes (outermost first) in which the memory has no gaps, or false.
+bool dense_order(const HostLayout &h, int *order) {
+    int n = 0; // axes of length 1 come first: their strides mean nothing
+    for (int i = 0; i < h.ndim; i++)
+        if (h.shape[i] == 1) order[n++] = i;
+    int first = n;
+    for (int i = 0; i < h.ndim; i++) {
+        if (h.shape[i] == 1) continue;
+        int j = n++;
+        for (; j > first && h.strides[order[j - 1]] < h.strides[i]; j--) order[j] = order[j - 1];
+        order[j] = i;
+    }
+    int64_t expected = h.item;
+    for (int i = h.ndim; i-- > 0;) {
+        int axis = order[i];
+        if (h.shape[axis] != 1 && h.strides[axis] != expected) return false;
+        expected *= h.shape[axis];
+    }
+    return true;
+}
+
+bool is_identity(const int *order, int n) {
+    for (int i = 0; i < n; i++)
+        if (order[i] != i) return false;
+    return true;
+}
+
+// Walks host memory in C order, `count` elements from element `first` on, calling visit(pointer,
+// run) for stretches of `run` elements that lie at even distances `step` (bytes).
+template <class F> void walk_host(const HostLayout &h, unsigned char *base, int64_t first,
+                                  int64_t count, F &&visit) {
+    int inner = h.ndim - 1;
+    int64_t index[PVG_MAX_NDIM], length = h.ndim ? h.shape[inner] : 1,
+                                 step = h.ndim ? h.strides[inner] : h.item;
+    int64_t rest = first;
+    for (int i = h.ndim; i-- > 0;) {
+        index[i] = rest % h.shape[i];
+        rest /= h.shape[i];
+    }
+    while (count > 0) {
+        unsigned char *p = base;
+        for (int i = 0; i < h.ndim; i++) p += index[i] * h.strides[i];
+        int64_t at = h.ndim ? index[inner] : 0, run = length - at < count ? length - at : count;
+        visit(p, run, step);
+        count -= run;
+        if (h.ndim == 0) return;
+        index[inner] = 0;
+        for (int i = inner - 1; i >= 0; i--) {
+            if (++index[i] < h.shape[i]) break;
+            index[i] = 0;
+        }
+    }
+}
+
+// A run of elements between strided host memory and a contiguous buffer; T has the element's size.
+template <class T> void gather_run(unsigned char *to, const unsigned char *from, int64_t run,
+                                   int64_t step) {
+    for (int64_t i = 0; i < run; i++)
+        memcpy(to + i * static_cast<int64_t>(sizeof(T)), from + i * step, sizeof(T));
+}
+template <class T> void scatter_run(unsigned char *to, const unsigned char *from, int64_t run,
+                                    int64_t step) {
+    for (int64_t i = 0; i < run; i++)
+        memcpy(to + i * step, from + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+}
+
+// Calls f with an integer that has the size of an element.
+template <class F> void with_unit(int64_t item, F &&f) {
+    switch (item) {
+    case 1: return f(uint8_t());
+    case 2: return f(uint16_t());
+    case 4: return f(uint32_t());
+    default: return f(uint64_t());
+    }
+}
+
+void gather(const HostLayout &h, const void *source, int64_t first, int64_t count,
+            unsigned char *to) {
+    walk_host(h, const_cast<unsigned char *>(static_cast<const unsigned char *>(source)), first,
+              count, [&](const unsigned char *from, int64_t run, int64_t step) {
+                  if (step == h.item)
+                      memcpy(to, from, static_cast<size_t>(run * h.item));
+                  else
+                      with_unit(h.item, [&](auto unit) {
+                          gather_run<decltype(unit)>(to, from, run, step);
+                      });
+                  to += run * h.item;
+              });
+}
+
+void scatter(const HostLayout &h, void *destination, int64_t first, int64_t count,
+             const unsigned char *from) {
+    walk_host(h, static_cast<unsigned char *>(destination), first, count,
+              [&](unsigned char *to, int64_t run, int64_t step) {
+                  if (step == h.item)
+                      memcpy(to, from, static_cast<size_t>(run * h.item));
+                  else
+                      with_unit(h.item, [&](auto unit) {
+                          scatter_run<decltype(unit)>(to, from, run, step);
+                      });
+                  from += run * h.item;
+              });
+}
+
+struct HostBuffer {
+    unsigned char *bytes;
+    explicit HostBuffer(int64_t size)
+        : bytes(static_cast<unsigned char *>(malloc(static_cast<size_t>(size)))) {}
+    HostBuffer(const HostBuffer &) = delete;
+    HostBuffer &operator=(const HostBuffer &) = delete;
+    ~HostBuffer() { free(bytes); }
+};
+
+// A view of `a` with its axes in the given order.
+int permuted_view(const pvg_array *a, const int *order, Temporary *view) {
+    int64_t shape[PVG_MAX_NDIM], strides[PVG_MAX_NDIM];
+    for (int i = 0; i < a->ndim; i++)
+        shape[i] = a->shape[order[i]], strides[i] = a->strides[order[i]];
+    return new_view(a, a->ndim, shape, strides, 0, false, &view->array);
+}
+
+// Whether host memory is none that is pinned, registered or managed.
+int is_ordinary(const void *memory, bool *ordinary) {
+    cudaPointerAttributes attributes;
+    PVG_TRY(cudaPointerGetAttributes(&attributes, memory));
+    *ordinary = attributes.type == cudaMemoryTypeUnregistered;
+    return PVG_OK;
+}
+
+// ---- Host to device -----------------------------------------------------------------------------
+
+// Contiguous host bytes into a contiguous array.
+int upload_dense(Call &call, pvg_array *a, const void *source) {
+    PVG_PASS(call.writes(a));
+    int64_t bytes = a->size * dtype_size(a->dtype);
+    bool ordinary = false;
+    PVG_PASS(is_ordinary(source, &ordinary));
+    if (ordinary && bytes >= staged_from)
+        return staged_upload(call.device, call.stream, a->data, source, bytes);
+    PVG_TRY(cudaMemcpyAsync(a->data, source, static_cast<size_t>(bytes), cudaMemcpyHostToDevice,
+                            call.stream));
+    if (ordinary) return PVG_OK; // the driver has read it
+    counters[PVG_COUNT_WAITS]++;
+    PVG_TRY(cudaStreamSynchronize(call.stream));
+    return PVG_OK;
+}
+
+// Host memory of any layout into a contiguous array, piece by piece.
+int upload_gathered(Call &call, pvg_array *a, const HostLayout &h, const void *source) {
+    int64_t piece = piece_bytes / h.item;
+    if (piece > a->size) piece = a->size;
+    HostBuffer buffer(piece * h.item);
+    PVG_REQUIRE(buffer.bytes, PVG_ERROR_HOST_MEMORY, "no host memory for a buffer of %lld bytes",
+                static_cast<long long>(piece * h.item));
+    PVG_PASS(call.writes(a));
+    for (int64_t first = 0; first < a->size; first += piece) {
+        int64_t count = a->size - first < piece ? a->size - first : piece;
+        gather(h, source, first, count, buffer.bytes);
+        if (a->dtype == PVG_BOOL)
+            for (int64_t i = 0; i < count; i++) buffer.bytes[i] = buffer.bytes[i] != 0;
+        PVG_TRY(cudaMemcpyAsync(a->data + first * h.item, buffer.bytes,
+                                static_cast<size_t>(count * h.item), cudaMemcpyHostToDevice,
+                                call.stream));
+    }
+    return PVG_OK;
+}
+
+int upload(Call &call, pvg_array *a, const void *source, const int64_t *byte_strides) {
+    PVG_PASS(check_array(a, "array"));
+    PVG_REQUIRE(!a->readonly, PVG_ERROR_VALUE, "the array is read-only (a broadcast view)");
+    PVG_PASS(call.begin(device_of(a)));
+    if (a->size == 0) return PVG_OK;
+    PVG_REQUIRE(source, PVG_ERROR_VALUE, "source is a null pointer");
+    HostLayout h = describe_host(a, byte_strides);
+    int order[PVG_MAX_NDIM];
+    bool dense = a->dtype != PVG_BOOL && dense_order(h, order);
+    Temporary target; // the array with its axes in the order of the host's memory
+    if (dense) PVG_PASS(permuted_view(a, order, &target));
+    Temporary staging;
+    pvg_array *landing = dense ? target.array : a;
+    if (!is_contiguous(landing)) {
+        PVG_PASS(new_array(call.device, a->dtype, landing->ndim, landing->shape, &staging.array));
+        landing = staging.array;
+    }
+    PVG_PASS(dense ? upload_dense(call, landing, source)
+                   : upload_gathered(call, landing, h, source));
+    if (staging.array) PVG_PASS(copy_array(call, staging.array, dense ? target.array : a));
+    counters[PVG_COUNT_COPIES_TO_DEVICE]++;
+    counters[PVG_COUNT_BYTES_TO_DEVICE] += a->size * h.item;
+    return PVG_OK;
+}
+
+// ---- Device to host -----------------------------------------------------------------------------
+
+int download_dense(Call &call, const pvg_array *a, void *destination) {
+    PVG_PASS(call.reads(a));
+    int64_t bytes = a->size * dtype_size(a->dtype);
+    bool ordinary = false;
+    if (bytes >= staged_from) PVG_PASS(is_ordinary(destination, &ordinary));
+    if (ordinary) return staged_download(call.device, call.stream, destination, a->data, bytes);
+    PVG_TRY(cudaMemcpyAsync(destination, a->data, static_cast<size_t>(bytes),
+                            cudaMemcpyDeviceToHost, call.stream));
+    counters[PVG_COUNT_WAITS]++;
+    PVG_TRY(cudaStreamSynchronize(call.stream));
+    return PVG_OK;
+}
+
+int download_scattered(Call &call, const pvg_array *a, const HostLayout &h, void *destination) {
+    int64_t piece = piece_bytes / h.item;
+    if (piece > a->size) piece = a->size;
+    HostBuffer buffer(piece * h.item);
+    PVG_REQUIRE(buffer.bytes, PVG_ERROR_HOST_MEMORY, "no host memory for a buffer of %lld bytes",
+                static_cast<long long>(piece * h.item));
+    PVG_PASS(call.reads(a));
+    for (int64_t first = 0; first < a->size; first += piece) {
+        int64_t count = a->size - first < piece ? a->size - first : piece;
+        PVG_TRY(cudaMemcpyAsync(buffer.bytes, a->data + first * h.item,
+                                static_cast<size_t>(count * h.item), cudaMemcpyDeviceToHost,
+                                call.stream));
+        counters[PVG_COUNT_WAITS]++;
+        PVG_TRY(cudaStreamSynchronize(call.stream));
+        scatter(h, destination, first, count, buffer.bytes);
+    }
+    return PVG_OK;
+}
+
+int download(Call &call, const pvg_array *a, void *destination, const int64_t *byte_strides) {
+    PVG_PASS(check_array(a, "array"));
+    PVG_PASS(call.begin(device_of(a)));
+    if (a->size == 0) return PVG_OK;
+    PVG_REQUIRE(destination, PVG_ERROR_VALUE, "destination is a null pointer");
+    HostLayout h = describe_host(a, byte_strides);
+    int order[PVG_MAX_NDIM];
+    bool dense = dense_order(h, order);
+    Temporary view, staging;
+    const pvg_array *source = a;
+    if (dense && !is_identity(order, a->ndim)) {
+        PVG_PASS(permuted_view(a, order, &view));
+        source = view.array;
+    }
+    PVG_PASS(as_contiguous(call, source, &staging, &source));
+    PVG_PASS(dense ? download_dense(call, source, destination)
+                   : download_scattered(call, source, h, destination));
+    counters[PVG_COUNT_COPIES_TO_HOST]++;
+    counters[PVG_COUNT_BYTES_TO_HOST] += a->size * h.item;
+    return PVG_OK;
+}
+
+} // namespace
+
+} // namespace pvg
+
+PVG_API int pvg_copy_from_host(pvg_array *array, const void *source, const int64_t *byte_strides) {
+    pvg::Call call("copy_from_host");
+    return pvg::upload(call, array, source, byte_strides);
+}
+
+PVG_API int pvg_copy_to_host(const pvg_array *array, void *destination,
+                             const int64_t *byte_strides) {
+    pvg::Call call("copy_to_host");
+    return pvg::download(call, array, destination, byte_strides);
+}

@@ -1,0 +1,59 @@
+// The portable product: every dtype, layout, batch and device, by the kernel of tile.cuh.
+#include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/simt/tile.cuh"
+
+namespace pvg::matmul {
+
+namespace {
+
+// Rows of c that lie evenly in a batch over one b are the rows of a single, taller product. That
+// changes no bit, as every element is the same chain of multiply-adds in any tile.
+void fold_batch(Product *p, int64_t *items) {
+    if (p->batch.ndim != 1 || p->batch.strides[2][0] != 0 || !p->a.along_k) return;
+    int64_t c_step = p->batch.strides[0][0], a_step = p->batch.strides[1][0];
+    if (p->m == 1)
+        p->c_row = c_step, p->a.stride = a_step;
+    else if (c_step != p->m * p->c_row || a_step != p->m * p->a.stride)
+        return;
+    p->m *= *items;
+    p->batch.ndim = 0;
+    *items = 1;
+}
+
+// Whether packs of the operand (0: groups of c) may be moved at once, in every item.
+bool is_aligned(const void *data, int64_t stride, int operand, const Walk<3> &batch, int dtype) {
+    int64_t size = dtype_size(dtype), bytes = least(16, 4 * static_cast<int>(size));
+    for (int i = 0; i < batch.ndim; i++) stride |= batch.strides[operand][i];
+    return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) == 0 &&
+           stride * size % bytes == 0;
+}
+
+template <class Finish> int launch(Call &call, const Problem &problem, const Finish &finish) {
+    Product p = problem.product;
+    int64_t items = problem.items;
+    int dtype = problem.dtype;
+    fold_batch(&p, &items);
+    p.a.aligned = is_aligned(p.a.data, p.a.along_k ? p.a.stride : p.a.k_stride, 1, p.batch, dtype);
+    p.b.aligned = is_aligned(p.b.data, p.b.along_k ? p.b.stride : p.b.k_stride, 2, p.batch, dtype);
+    p.c_aligned = p.c_column == 1 && is_aligned(p.c, p.c_row, 0, p.batch, dtype);
+    auto start = [&](auto tag) {
+        using Element = typename decltype(tag)::type;
+        using T = std::conditional_t<std::is_same_v<Element, int64_t>, uint64_t,
+                                     Element>; // the same bits
+        return launch_best_tile<T>(call.stream, p, items, finish);
+    };
+    if constexpr (std::is_same_v<Finish, Layer>)
+        return dispatch<floats>(dtype, start);
+    else
+        return dispatch(dtype, start);
+}
+
+} // namespace
+
+int launch_tiled(Call &call, const Problem &problem) {
+    const Epilogue &epilogue = problem.epilogue;
+    return epilogue.is_plain() ? launch(call, problem, Plain())
+                               : launch(call, problem, Layer{epilogue});
+}
+
+} // namespace pvg::matmul

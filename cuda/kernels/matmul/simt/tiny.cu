@@ -1,0 +1,225 @@
+// Batches of tiny float32 products, m, n and k up to 32: one warp a product, with no barrier of a
+// block. What counts is to stream: a lane asks for its 32 elements of a and 32 of b at once, and
+// many warps are at it at the same time.
+//
+// The operands lie in shared memory as [k][row] and [k][column], with zeros up to 32 x 32. A lane
+// owns 4 x 8 sums. They go back through shared memory, so that whole rows of c are stored. Every
+// sum is one chain of multiply-adds over increasing k, as in the tiled kernel.
+#include "kernels/matmul/simt/tile.cuh"
+
+namespace pvg::matmul {
+
+namespace {
+
+constexpr int side = 32, warps = 4;  // of a block: a product each
+constexpr int transposed_pitch = 33; // of an operand that is stored along k: no bank conflicts
+constexpr int sums_pitch = 36;       // of c in shared memory: none either
+constexpr int lane_rows = 4, lane_columns = 8;
+
+struct TinyProduct {
+    const float *a, *b, *bias;
+    float *c, *preactivation;
+    int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
+    int64_t items;
+    int m, n, k, activation;
+    bool aligned, c_aligned, plain; // rows of a and b, of c consist of packs; no epilogue
+};
+
+using Four = Pack<float, 4>;
+
+// An operand on its way to shared memory: `lines` rows of `length` elements as it is stored.
+// ALIGNED: a lane has packs of four elements of every fourth line, else one of every line.
+template <bool ALONG_K, bool ALIGNED> struct TinyOperand {
+    static constexpr int pitch = ALONG_K ? transposed_pitch : side;
+    static constexpr int width = ALIGNED ? 4 : 1, across = side / width, down = 32 / across;
+    float values[side / down][width];
+
+    __device__ __forceinline__ void load(const float *from, int64_t stride, int lines, int length) {
+        const int lane = threadIdx.x % 32, line = lane / across, at = lane % across * width;
+        const int left = at < length ? lines - line : 0;
+        from += line * stride + at;
+#pragma unroll
+        for (int i = 0; i < side / down; i++) {
+            Pack<float, width> pack = {};
+            if (i * down < left) pack = *reinterpret_cast<const Pack<float, width> *>(from);
+#pragma unroll
+            for (int e = 0; e < width; e++) values[i][e] = pack.values[e];
+            from += down * stride;
+        }
+    }
+    __device__ __forceinline__ void store(float *shared) const {
+        const int lane = threadIdx.x % 32, line = lane / across, at = lane % across * width;
+#pragma unroll
+        for (int i = 0; i < side / down; i++) {
+            if (ALONG_K) {
+#pragma unroll
+                for (int e = 0; e < width; e++)
+                    shared[(at + e) * pitch + line + i * down] = values[i][e];
+            } else if (ALIGNED) {
+                Four four;
+#pragma unroll
+                for (int e = 0; e < width; e++) four.values[e] = values[i][e];
+                *reinterpret_cast<Four *>(shared + (line + i * down) * pitch + at) = four;
+            } else {
+                shared[(line + i * down) * pitch + at] = values[i][0];
+            }
+        }
+    }
+};
+
+template <bool A_ALONG_K, bool B_ALONG_K, bool ALIGNED>
+__device__ __forceinline__ void load_operands(const TinyProduct &p, int64_t item, float *shared_a,
+                                              float *shared_b) {
+    TinyOperand<A_ALONG_K, ALIGNED> a;
+    TinyOperand<B_ALONG_K, ALIGNED> b;
+    a.load(p.a + item * p.a_item, p.lda, A_ALONG_K ? p.m : p.k, A_ALONG_K ? p.k : p.m);
+    b.load(p.b + item * p.b_item, p.ldb, B_ALONG_K ? p.n : p.k, B_ALONG_K ? p.k : p.n);
+    a.store(shared_a);
+    b.store(shared_b);
+}
+
+// Which row (column) of c a lane's i-th of COUNT is, if it is number `at` of 32 / COUNT. What is
+// stored along k is read one by one, else in fours.
+template <bool ALONG_K, int COUNT> __device__ __forceinline__ int place(int at, int i) {
+    constexpr int lanes = 32 / COUNT;
+    return ALONG_K ? at + i * lanes : i / 4 * 4 * lanes + at * 4 + i % 4;
+}
+template <bool ALONG_K, int COUNT>
+__device__ __forceinline__ void read_line(const float *shared, int at, float (&values)[COUNT]) {
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 4) {
+        if (ALONG_K) {
+#pragma unroll
+            for (int e = 0; e < 4; e++) values[i + e] = shared[place<ALONG_K, COUNT>(at, i + e)];
+        } else {
+            const Four four =
+                *reinterpret_cast<const Four *>(shared + place<ALONG_K, COUNT>(at, i));
+#pragma unroll
+            for (int e = 0; e < 4; e++) values[i + e] = four.values[e];
+        }
+    }
+}
+
+// The lane's j-th of 8 sums of a row, and the three after it.
+template <bool ALONG_K>
+__device__ __forceinline__ void write_line(float *row, int at, int j, const float *sums) {
+    if (ALONG_K) {
+#pragma unroll
+        for (int e = 0; e < 4; e++) row[place<ALONG_K, lane_columns>(at, j + e)] = sums[e];
+    } else {
+        const Four four = {{sums[0], sums[1], sums[2], sums[3]}};
+        *reinterpret_cast<Four *>(row + place<ALONG_K, lane_columns>(at, j)) = four;
+    }
+}
+
+// The warp's sums, as rows of c in shared memory.
+__device__ __forceinline__ void store_rows(const TinyProduct &p, int64_t item,
+                                           const float *shared) {
+    const int lane = threadIdx.x % 32;
+    float *c = p.c + item * p.c_item;
+    if (p.plain && p.c_aligned) {
+        const int at = lane % 8 * 4;
+#pragma unroll
+        for (int i = 0; i < side / 4; i++) {
+            const int row = lane / 8 + i * 4;
+            if (row < p.m && at < p.n)
+                *reinterpret_cast<Four *>(c + row * p.ldc + at) =
+                    *reinterpret_cast<const Four *>(shared + row * sums_pitch + at);
+        }
+        return;
+    }
+    if (lane >= p.n) return;
+    float *before = p.preactivation ? p.preactivation + item * p.c_item : nullptr;
+    const float bias = p.bias ? p.bias[lane * p.bias_stride] : 0;
+#pragma unroll 1
+    for (int row = 0; row < p.m; row++) {
+        float value = shared[row * sums_pitch + lane];
+        if (p.bias) value += bias;
+        if (before) before[row * p.ldc + lane] = value;
+        c[row * p.ldc + lane] = activate(p.activation, value);
+    }
+}
+
+template <bool A_ALONG_K, bool B_ALONG_K>
+__global__ void __launch_bounds__(32 * warps, 5) tiny_product_kernel(TinyProduct p) {
+    constexpr int a_size = side * (A_ALONG_K ? transposed_pitch : side);
+    constexpr int b_size = side * (B_ALONG_K ? transposed_pitch : side);
+    __shared__ __align__(16) float shared[warps][a_size + b_size];
+    const int lane = threadIdx.x % 32, lane_row = lane / 4, lane_column = lane % 4;
+    float *const shared_a = shared[threadIdx.x / 32], *const shared_b = shared_a + a_size;
+    const int64_t item = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / 32;
+    if (item >= p.items) return;
+    if (p.aligned)
+        load_operands<A_ALONG_K, B_ALONG_K, true>(p, item, shared_a, shared_b);
+    else
+        load_operands<A_ALONG_K, B_ALONG_K, false>(p, item, shared_a, shared_b);
+    __syncwarp();
+    float sums[lane_rows][lane_columns] = {};
+#pragma unroll 2
+    for (int first = 0; first < p.k; first += 4) {
+#pragma unroll
+        for (int k = first; k < first + 4; k++) {
+            float x[lane_rows], y[lane_columns];
+            read_line<A_ALONG_K>(shared_a + k * (a_size / side), lane_row, x);
+            read_line<B_ALONG_K>(shared_b + k * (b_size / side), lane_column, y);
+#pragma unroll
+            for (int i = 0; i < lane_rows; i++)
+#pragma unroll
+                for (int j = 0; j < lane_columns; j++)
+                    sums[i][j] = multiply_add<float>(x[i], y[j], sums[i][j]);
+        }
+    }
+    __syncwarp(); // the operands have been read
+#pragma unroll
+    for (int i = 0; i < lane_rows; i++) {
+        float *row = shared_a + place<A_ALONG_K, lane_rows>(lane_row, i) * sums_pitch;
+#pragma unroll
+        for (int j = 0; j < lane_columns; j += 4)
+            write_line<B_ALONG_K>(row, lane_column, j, &sums[i][j]);
+    }
+    __syncwarp();
+    store_rows(p, item, shared_a);
+}
+
+// Whether rows of `length` consist of packs of four elements that may be moved at once.
+bool allows_fours(const void *data, int length, int64_t stride, int64_t item) {
+    const int64_t bytes = length * int64_t(4) | stride * 4 | item * 4;
+    return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | bytes) % 16 == 0;
+}
+
+bool can(const Gemm &g) {
+    return g.dtype == PVG_FLOAT32 && g.m <= side && g.n <= side && g.k <= side;
+}
+
+template <bool A_ALONG_K, bool B_ALONG_K>
+int launch_layout(Call &call, const TinyProduct &p) {
+    PVG_LAUNCH((tiny_product_kernel<A_ALONG_K, B_ALONG_K>), blocks_for(p.items, warps), 32 * warps,
+               0, call.stream, p);
+    return PVG_OK;
+}
+
+int launch(Call &call, const Gemm &g) {
+    TinyProduct p{};
+    p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
+    p.c = static_cast<float *>(g.c);
+    p.bias = static_cast<const float *>(g.epilogue.bias);
+    p.preactivation = static_cast<float *>(g.epilogue.preactivation);
+    p.bias_stride = g.epilogue.bias_stride, p.activation = g.epilogue.activation;
+    p.plain = g.epilogue.is_plain();
+    p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
+    p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;
+    p.items = g.items, p.m = g.m, p.n = g.n, p.k = g.k;
+    p.aligned = allows_fours(g.a, g.a_along_k ? g.k : g.m, g.lda, g.a_item) &&
+                allows_fours(g.b, g.b_along_k ? g.k : g.n, g.ldb, g.b_item);
+    p.c_aligned = allows_fours(g.c, g.n, g.ldc, g.c_item);
+    if (g.a_along_k)
+        return g.b_along_k ? launch_layout<true, true>(call, p)
+                           : launch_layout<true, false>(call, p);
+    return g.b_along_k ? launch_layout<false, true>(call, p) : launch_layout<false, false>(call, p);
+}
+
+} // namespace
+
+const Kernel tiny_kernel = {PVG_MATMUL_TINY, "tiny", can, launch};
+
+} // namespace pvg::matmul

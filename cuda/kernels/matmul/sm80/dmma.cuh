@@ -1,0 +1,299 @@
+// float64 products by the tensor cores (DMMA), compute capability 8.0 and later: the kernel that
+// dmma.cu launches.
+//
+// A block of eight warps computes a tile of 128 x 128 of c and walks along k in stages of 16: while
+// it multiplies one, the next three are on their way to shared memory by cp.async. A warp owns
+// 64 x 32 of the tile. It multiplies four of k at a time, and reads the fragments of the next four
+// before it multiplies these; the last four of a stage are multiplied behind the barrier that opens
+// the next stage, to hide the barrier and the first reads.
+//
+// With few tiles most of the card would be idle. Then a cluster of blocks shares a tile, each with
+// a part of k ("split k"), and every block sums its share of the tile over the shared memory of all
+// of them, in their order.
+#pragma once
+#include "kernels/activation.cuh"
+#include "kernels/matmul/sm80/mma.cuh"
+
+namespace pvg::matmul {
+
+namespace {
+
+constexpr int depth = 16; // of a stage
+constexpr int step = 4;   // of k, in one instruction
+constexpr int pad = 4;
+
+struct DmmaProduct {
+    const double *a, *b, *bias;
+    double *c, *preactivation;
+    int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
+    int m, n, k, activation;
+    int tiles_down, tiles_across; // of c
+    int stages;                   // along k
+    unsigned splits;              // blocks that share a tile: a cluster
+    bool plain, aligned;          // an empty epilogue; pairs of a row of c may be stored at once
+};
+
+template <bool ALONG_K, int V>
+using Loader = TileLoader<double, side, depth, ALONG_K, V, pad, threads>;
+
+template <bool A_ALONG_K, bool B_ALONG_K>
+constexpr int stage_bytes = Loader<A_ALONG_K, 1>::bytes + Loader<B_ALONG_K, 1>::bytes;
+
+// What a block computes: a tile of an item of c, over its part of k.
+struct Place : TilePlace {
+    int k, terms;   // the first of k, and how many
+    unsigned split; // rank in the cluster
+};
+
+__device__ __forceinline__ Place place_of_block(const DmmaProduct &p) {
+    const unsigned split = blockIdx.x % p.splits;
+    const int64_t first = int64_t(p.stages) * split / p.splits;
+    const int64_t last = int64_t(p.stages) * (split + 1) / p.splits;
+    Place at;
+    static_cast<TilePlace &>(at) = place_of_tile(blockIdx.x / p.splits, p);
+    at.k = static_cast<int>(first * depth);
+    at.terms = static_cast<int>((last * depth < p.k ? last * depth : p.k) - at.k);
+    at.split = split;
+    return at;
+}
+
+// ---- The sums -----------------------------------------------------------------------------------
+
+// A warp's part of the tile: sums[i][j] are those of 16 rows and 8 columns, of which a thread has
+// columns 2 (lane % 4) and the one after it of rows lane / 4 and lane / 4 + 8.
+using Sums = double[down][across][4];
+
+__device__ __forceinline__ double read_shared(uint32_t from) {
+    double value;
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(value) : "r"(from));
+    return value;
+}
+
+__device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[2], double b) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
+                 "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(b));
+#else
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
+                     "{%0, %1}, {%2}, {%3}, {%0, %1};"
+                     : "+d"(sum[2 * half]), "+d"(sum[2 * half + 1])
+                     : "d"(a[half]), "d"(b));
+#endif
+}
+
+// The elements that a warp multiplies with each other, for two successive steps of k.
+template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct Fragments {
+    double a[2][down][2] = {}, b[2][across] = {};
+
+    // Where the thread's first elements lie in the tiles of a and b, in bytes.
+    static __device__ __forceinline__ uint32_t first_a(int row, int lane) {
+        row += lane / 4;
+        return (A_ALONG_K ? row * LoaderA::pitch + lane % 4 : lane % 4 * LoaderA::pitch + row) * 8;
+    }
+    static __device__ __forceinline__ uint32_t first_b(int column, int lane) {
+        column += lane / 4;
+        return (B_ALONG_K ? column * LoaderB::pitch + lane % 4
+                          : lane % 4 * LoaderB::pitch + column) *
+               8;
+    }
+    __device__ __forceinline__ void read(int which, uint32_t from_a, uint32_t from_b, int k) {
+        constexpr int a_k = A_ALONG_K ? 8 : LoaderA::pitch * 8;
+        constexpr int a_row = A_ALONG_K ? LoaderA::pitch * 8 : 8;
+        constexpr int b_k = B_ALONG_K ? 8 : LoaderB::pitch * 8;
+        constexpr int b_column = B_ALONG_K ? LoaderB::pitch * 8 : 8;
+#pragma unroll
+        for (int i = 0; i < down; i++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                a[which][i][half] = read_shared(from_a + k * a_k + (i * 16 + half * 8) * a_row);
+#pragma unroll
+        for (int j = 0; j < across; j++)
+            b[which][j] = read_shared(from_b + k * b_k + j * 8 * b_column);
+    }
+    __device__ __forceinline__ void multiply_into(Sums &sums, int which) const {
+#pragma unroll
+        for (int i = 0; i < down; i++)
+#pragma unroll
+            for (int j = 0; j < across; j++) multiply(sums[i][j], a[which][i], b[which][j]);
+    }
+};
+
+// `row` and `column` are those of the warp's part in the tile.
+template <bool A_ALONG_K, bool B_ALONG_K, int V>
+__device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const Place &at, int row,
+                                              int column, uint32_t shared, Sums &sums) {
+    using LoaderA = Loader<A_ALONG_K, V>;
+    using LoaderB = Loader<B_ALONG_K, V>;
+    using Parts = Fragments<LoaderA, LoaderB, A_ALONG_K, B_ALONG_K>;
+    constexpr int bytes = LoaderA::bytes + LoaderB::bytes;
+    LoaderA a(p.a + at.item * p.a_item, p.lda, at.row, at.k, at.rows);
+    LoaderB b(p.b + at.item * p.b_item, p.ldb, at.column, at.k, at.columns);
+    int left = at.terms; // of k, from the stage on that is loaded next
+    auto load = [&](uint32_t stage) {
+        a.load(stage, left);
+        b.load(stage + LoaderA::bytes, left);
+        commit_copies();
+        left -= depth;
+    };
+#pragma unroll
+    for (int s = 0; s < stages - 1; s++) load(shared + s * bytes);
+    const int lane = threadIdx.x % 32;
+    const uint32_t in_a = Parts::first_a(row, lane);
+    const uint32_t in_b = LoaderA::bytes + Parts::first_b(column, lane);
+    const uint32_t last = shared + (stages - 1) * bytes;
+    uint32_t reading = shared, writing = last;
+    Parts fragments;
+    const int count = (at.terms - 1) / depth + 1;
+#pragma unroll 1
+    for (int stage = 0; stage < count; stage++) {
+        // This stage has come, for every thread; and every thread has read the one before, in whose
+        // place the next is loaded.
+        wait_for_copies<stages - 2>();
+        __syncthreads();
+        fragments.read(0, reading + in_a, reading + in_b, 0);
+        fragments.multiply_into(sums, 1);
+        load(writing);
+#pragma unroll
+        for (int k = 0; k < depth / step - 1; k++) {
+            fragments.read((k + 1) % 2, reading + in_a, reading + in_b, (k + 1) * step);
+            fragments.multiply_into(sums, k % 2);
+        }
+        reading = reading == last ? shared : reading + bytes;
+        writing = writing == last ? shared : writing + bytes;
+    }
+    fragments.multiply_into(sums, 1);
+}
+
+// ---- The epilogue -------------------------------------------------------------------------------
+
+__device__ __forceinline__ void store_pair(double *to, double x, double y, int count,
+                                           bool aligned) {
+    if (aligned && count >= 2) {
+        *reinterpret_cast<double2 *>(to) = make_double2(x, y);
+    } else {
+        if (count >= 1) to[0] = x;
+        if (count >= 2) to[1] = y;
+    }
+}
+
+// One block and nothing to do but store: from registers.
+__device__ __forceinline__ void store_sums(const DmmaProduct &p, const Place &at, int row,
+                                           int column, const Sums &sums) {
+    double *c = p.c + at.item * p.c_item + at.row * p.ldc + at.column;
+    const int lane = threadIdx.x % 32;
+    row += lane / 4, column += lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < down; i++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int r = row + i * 16 + half * 8;
+            if (r >= at.rows) continue;
+#pragma unroll
+            for (int j = 0; j < across; j++)
+                store_pair(c + r * p.ldc + column + j * 8, sums[i][j][2 * half],
+                           sums[i][j][2 * half + 1], at.columns - column - j * 8, p.aligned);
+        }
+}
+
+__device__ __forceinline__ void share_sums(double *shared, int row, int column, const Sums &sums) {
+    wait_for_copies<0>();
+    __syncthreads(); // the last stage has been read, and nothing comes any more
+    const int lane = threadIdx.x % 32;
+    double *own = shared + (row + lane / 4) * sums_pitch + column + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < down; i++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+#pragma unroll
+            for (int j = 0; j < across; j++)
+                *reinterpret_cast<double2 *>(own + (i * 16 + half * 8) * sums_pitch + j * 8) =
+                    make_double2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+}
+
+// A pair of sums over the blocks of the cluster, in order.
+__device__ __forceinline__ double2 sum_splits(const double *shared, unsigned splits) {
+    double2 total = *reinterpret_cast<const double2 *>(shared);
+#if __CUDA_ARCH__ >= 900
+    if (splits > 1) {
+        total = make_double2(0, 0);
+        for (unsigned split = 0; split < splits; split++) {
+            const double2 part =
+                *static_cast<const double2 *>(__cluster_map_shared_rank(shared, split));
+            total.x += part.x, total.y += part.y;
+        }
+    }
+#endif
+    return total;
+}
+
+// The block's share of the finished tile: sums, bias, activation. A thread stays in its columns.
+__device__ __forceinline__ void finish_tile(const DmmaProduct &p, const Place &at,
+                                            const double *shared) {
+    const int column = static_cast<int>(threadIdx.x) % (side / 2) * 2;
+    const int count = at.columns - column;
+    if (count <= 0) return;
+    constexpr int rows_at_once = threads / (side / 2);
+    const int first =
+        static_cast<int>(at.split) * rows_at_once + static_cast<int>(threadIdx.x) / (side / 2);
+    const int64_t corner = at.item * p.c_item + at.row * p.ldc + at.column + column;
+    double *c = p.c + corner, *before = p.preactivation ? p.preactivation + corner : nullptr;
+    const double *bias = p.bias ? p.bias + (int64_t(at.column) + column) * p.bias_stride : nullptr;
+    const double bias_x = bias ? bias[0] : 0, bias_y = bias && count > 1 ? bias[p.bias_stride] : 0;
+#pragma unroll 1
+    for (int row = first; row < side && row < at.rows;
+         row += static_cast<int>(p.splits) * rows_at_once) {
+        double2 total = sum_splits(shared + row * sums_pitch + column, p.splits);
+        if (!p.plain) {
+            if (bias) total.x += bias_x, total.y += bias_y;
+            if (before) store_pair(before + row * p.ldc, total.x, total.y, count, p.aligned);
+#pragma unroll 1
+            for (int e = 0; e < 2; e++) // the code of double functions is long: once
+                (e ? total.y : total.x) = activate(p.activation, e ? total.y : total.x);
+        }
+        store_pair(c + row * p.ldc, total.x, total.y, count, p.aligned);
+    }
+}
+
+// ---- The kernel ---------------------------------------------------------------------------------
+
+template <bool A_ALONG_K, bool B_ALONG_K, int V>
+__global__ void __launch_bounds__(threads, 1)
+    dmma_tile_kernel(const __grid_constant__ DmmaProduct p) {
+#if __CUDA_ARCH__ >= 800
+    PVG_DYNAMIC_SHARED(double, memory);
+    const Place at = place_of_block(p);
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int row = warp / warps_across * warp_rows, column = warp % warps_across * warp_columns;
+    Sums sums = {};
+#if __CUDA_ARCH__ >= 900
+    hopper::let_next_kernel_start();
+    hopper::wait_for_previous_kernel();
+#endif
+    multiply_tile<A_ALONG_K, B_ALONG_K, V>(p, at, row, column, hopper::shared_address(memory),
+                                           sums);
+    if (p.plain && p.splits == 1) {
+        store_sums(p, at, row, column, sums);
+        return;
+    }
+    share_sums(memory, row, column, sums);
+#if __CUDA_ARCH__ >= 900
+    if (p.splits > 1)
+        hopper::cluster_sync();
+    else
+#endif
+        __syncthreads();
+    finish_tile(p, at, memory);
+#if __CUDA_ARCH__ >= 900
+    __syncwarp();
+    if (p.splits > 1) hopper::cluster_sync(); // no block leaves while another reads its sums
+#endif
+#endif
+}
+
+} // namespace
+
+} // namespace pvg::matmul

@@ -1,0 +1,117 @@
+// What the products by tensor-core instructions of a warp (mma.sync) share, dmma.cu and
+// tensor_sm80.cu: the tile of a block and its warps, the instructions of compute capability 8.0
+// that CUDA C has no words for, and the way of an operand from memory to shared memory by cp.async,
+// which needs no registers.
+//
+// A tile of an operand lies in shared memory as it is stored: rows of a (columns of b) that are
+// contiguous along k, or k's that are contiguous along the rows. A pad behind each of them keeps
+// the reading of fragments free of bank conflicts.
+#pragma once
+#include "kernels/matmul/product.cuh"
+#include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/matmul/sm90/schedule.cuh"
+
+namespace pvg::matmul {
+
+// Whether every 16 bytes of an operand, counted from the beginning of a row, may be loaded at once.
+inline bool allows_16_bytes(const void *data, int64_t stride, int64_t item, int64_t element) {
+    return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | stride * element |
+            item * element) %
+               16 ==
+           0;
+}
+
+namespace {
+
+// ---- The tile of a block ------------------------------------------------------------------------
+
+constexpr int side = 128, stages = 4, threads = 256; // side: of a tile of c
+constexpr int warps_across = 4, warp_rows = 64, warp_columns = 32;
+constexpr int down = warp_rows / 16,
+              across = warp_columns / 8; // instructions that cover a warp's part
+constexpr int sums_pitch = side + 8;     // of the sums in shared memory, against bank conflicts
+
+struct TilePlace {
+    int64_t item;
+    int row, column;   // of the tile's first element
+    int rows, columns; // left in the matrix from there, perhaps more than a tile has
+};
+// The place of the tile with this number, among those of all items.
+template <class Product>
+__device__ __forceinline__ TilePlace place_of_tile(unsigned tile, const Product &p) {
+    const unsigned tiles = static_cast<unsigned>(p.tiles_down) * p.tiles_across;
+    TilePlace at;
+    at.item = tile / tiles;
+    int row, column;
+    place_tile(static_cast<int>(tile % tiles), p.tiles_down, p.tiles_across, &row, &column);
+    at.row = row * side, at.column = column * side;
+    at.rows = p.m - at.row, at.columns = p.n - at.column;
+    return at;
+}
+
+// ---- Instructions -------------------------------------------------------------------------------
+
+// Copies the first `count` of BYTES (8 or 16) to shared memory, and zeros in place of the rest.
+template <int BYTES>
+__device__ __forceinline__ void copy_async(uint32_t to, const void *from, int count) {
+    static_assert(BYTES == 8 || BYTES == 16);
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                     "r"(count));
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from),
+                     "r"(count));
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
+// Wait until at most N committed groups of this thread are still on their way.
+template <int N> __device__ __forceinline__ void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+// ---- From memory to shared memory ---------------------------------------------------------------
+
+// A thread's share of an operand's part of a stage: SIZE rows of a (columns of b), DEPTH of k, V
+// elements at a time. Outside of the matrix there are zeros.
+template <class T, int SIZE, int DEPTH, bool ALONG_K, int V, int PAD, int THREADS>
+struct TileLoader {
+    static constexpr int lines = ALONG_K ? SIZE : DEPTH, length = ALONG_K ? DEPTH : SIZE;
+    static constexpr int pitch = length + PAD; // elements
+    static constexpr int bytes = lines * pitch * static_cast<int>(sizeof(T));
+    static constexpr int across = length / V, down = THREADS / across, steps = lines / down;
+    static_assert(THREADS % across == 0 && lines % down == 0);
+
+    const T *matrix, *from;
+    int64_t step, next; // from one of the thread's lines to the next one, and to the next stage
+    uint32_t to;
+    int line, at, rows;
+
+    // The part begins at `first` of the rows, where `rows` of them are left, and at first_k.
+    __device__ __forceinline__ TileLoader(const T *matrix, int64_t stride, int64_t first,
+                                          int64_t first_k, int rows)
+        : matrix(matrix), rows(rows) {
+        line = static_cast<int>(threadIdx.x) / across;
+        at = static_cast<int>(threadIdx.x) % across * V;
+        from = matrix + (ALONG_K ? first * stride + first_k : first_k * stride + first) +
+               line * stride + at;
+        step = down * stride;
+        next = ALONG_K ? DEPTH : DEPTH * stride;
+        to = static_cast<uint32_t>((line * pitch + at) * sizeof(T));
+    }
+    // Starts copying the next stage, of which `left` of k are in the matrix: perhaps none.
+    __device__ __forceinline__ void load(uint32_t stage, int left) {
+        const int lines_left = ALONG_K ? rows : left, elements = (ALONG_K ? left : rows) - at;
+        const int count = max(0, min(V, elements)) * static_cast<int>(sizeof(T));
+#pragma unroll
+        for (int i = 0; i < steps; i++) {
+            const int inside = line + i * down < lines_left ? count : 0;
+            copy_async<V * sizeof(T)>(stage + to +
+                                          static_cast<uint32_t>(i * down * pitch * sizeof(T)),
+                                      inside ? from + i * step : matrix, inside);
+        }
+        from += next;
+    }
+};
+
+} // namespace
+
+} // namespace pvg::matmul

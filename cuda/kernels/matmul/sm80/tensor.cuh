@@ -1,0 +1,275 @@
+// float16, bfloat16 and TF32 products by the tensor-core instructions of a warp (mma.sync), compute
+// capability 8.0 and later: the kernel that tensor_sm80.cu launches. Sums are in float32.
+//
+// A block of eight warps computes a tile of 128 x 128 of c and walks along k in stages of 64 bytes
+// (32 halves or 16 floats): while it multiplies one, the next three are on their way to shared
+// memory by cp.async. A warp owns 64 x 32 of the tile and reads its fragments by ldmatrix, which
+// transposes halves that are stored along m or n on the way. The sums go through shared memory, so
+// that bias and activation are applied, and c is stored, along the rows.
+#pragma once
+#include "kernels/activation.cuh"
+#include "kernels/matmul/sm80/mma.cuh"
+
+namespace pvg::matmul {
+
+namespace {
+
+constexpr int depth_bytes = 64; // of a stage
+constexpr int step_bytes = 32;  // of k, in one instruction
+constexpr int pad_bytes = 16;
+
+// Operands: Half, BFloat16, or float for TF32.
+template <class T, bool ALONG_K>
+using Loader =
+    TileLoader<T, side, depth_bytes / static_cast<int>(sizeof(T)), ALONG_K,
+               static_cast<int>(16 / sizeof(T)), static_cast<int>(pad_bytes / sizeof(T)), threads>;
+
+struct WarpProduct {
+    const void *a, *b, *bias;
+    void *c, *preactivation;
+    int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
+    int m, n, k, activation;
+    int tiles_down, tiles_across; // of c
+    bool wide;                    // c is float32, though the operands may be 16 bits
+    bool plain, aligned;          // an empty epilogue; four of a row of c may be stored at once
+};
+
+// ---- The sums -----------------------------------------------------------------------------------
+
+// A warp's part of the tile: sums[i][j] are those of 16 rows and 8 columns, of which a thread has
+// columns 2 (lane % 4) and the one after it of rows lane / 4 and lane / 4 + 8.
+using Sums = float[down][across][4];
+
+// Four matrices of 8 x 16 bytes, whose rows begin at the addresses that the lanes give, eight after
+// another. A lane gets 4 bytes of row lane / 4 of each. Transposed: of column lane / 4, in halves.
+template <bool TRANSPOSED>
+__device__ __forceinline__ void read_matrices(uint32_t from, uint32_t (&to)[4]) {
+    if constexpr (TRANSPOSED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(from)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(from)
+                     : "memory");
+}
+
+// Floats to the nearest of TF32; of two nearest to the even one, before compute capability 9.0 to
+// the larger one.
+__device__ __forceinline__ void round_to_tf32(uint32_t (&values)[4]) {
+#if __CUDA_ARCH__ >= 900
+#define PVG_ROUND "cvt.rn.tf32.f32"
+#else
+#define PVG_ROUND "cvt.rna.tf32.f32"
+#endif
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        asm(PVG_ROUND " %0, %1;" : "=r"(values[i]) : "f"(__uint_as_float(values[i])));
+#undef PVG_ROUND
+}
+
+// sum += a b for 16 x 8 elements and 32 bytes of k.
+template <class T>
+__device__ __forceinline__ void multiply(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0,
+                                         uint32_t b1) {
+#define PVG_MMA(SHAPE)                                                                       \
+    asm volatile("mma.sync.aligned." SHAPE " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, " \
+                 "{%0, %1, %2, %3};"                                                         \
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                    \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+    if constexpr (std::is_same_v<T, Half>)
+        PVG_MMA("m16n8k16.row.col.f32.f16.f16.f32");
+    else if constexpr (std::is_same_v<T, BFloat16>)
+        PVG_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
+    else
+        PVG_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
+#undef PVG_MMA
+}
+
+// What a warp reads of the tiles in shared memory. An instruction wants of a two matrices of rows,
+// and behind them in k two more; of b, for two times 8 columns, two that follow in k, and two more.
+template <class T, bool A_ALONG_K, bool B_ALONG_K> struct Fragments {
+    static constexpr int size = static_cast<int>(sizeof(T)), step = step_bytes / size; // elements
+    static constexpr int pitch_a = Loader<T, A_ALONG_K>::pitch * size;
+    static constexpr int pitch_b = Loader<T, B_ALONG_K>::pitch * size;
+    static_assert(size == 2 || (A_ALONG_K && B_ALONG_K), "ldmatrix transposes halves");
+
+    uint32_t a[down][4], b[across / 2][4];
+
+    // The address that the lane gives to the first ldmatrix, in bytes from the beginning of the
+    // tile.
+    static __device__ __forceinline__ uint32_t first_a(int row, int lane) {
+        if (A_ALONG_K) return (row + lane % 16) * pitch_a + lane / 16 * 16;
+        return (lane % 8 + lane / 16 * 8) * pitch_a + (row + lane / 8 % 2 * 8) * size;
+    }
+    static __device__ __forceinline__ uint32_t first_b(int column, int lane) {
+        if (B_ALONG_K) return (column + lane % 8 + lane / 16 * 8) * pitch_b + lane / 8 % 2 * 16;
+        return lane % 16 * pitch_b + (column + lane / 16 * 8) * size;
+    }
+    __device__ __forceinline__ void read(uint32_t from_a, uint32_t from_b, int step_number) {
+        from_a += step_number * (A_ALONG_K ? step_bytes : step * pitch_a);
+        from_b += step_number * (B_ALONG_K ? step_bytes : step * pitch_b);
+#pragma unroll
+        for (int i = 0; i < down; i++)
+            read_matrices<!A_ALONG_K>(from_a + i * 16 * (A_ALONG_K ? pitch_a : size), a[i]);
+#pragma unroll
+        for (int j = 0; j < across / 2; j++)
+            read_matrices<!B_ALONG_K>(from_b + j * 16 * (B_ALONG_K ? pitch_b : size), b[j]);
+        if constexpr (size == 4) {
+#pragma unroll
+            for (int i = 0; i < down; i++) round_to_tf32(a[i]);
+#pragma unroll
+            for (int j = 0; j < across / 2; j++) round_to_tf32(b[j]);
+        }
+    }
+    __device__ __forceinline__ void multiply_into(Sums &sums) const {
+#pragma unroll
+        for (int i = 0; i < down; i++)
+#pragma unroll
+            for (int j = 0; j < across; j++)
+                multiply<T>(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+    }
+};
+
+// `row` and `column` are those of the warp's part in the tile.
+template <class T, bool A_ALONG_K, bool B_ALONG_K>
+__device__ __forceinline__ void multiply_tile(const WarpProduct &p, const TilePlace &at, int row,
+                                              int column, uint32_t shared, Sums &sums) {
+    using LoaderA = Loader<T, A_ALONG_K>;
+    using LoaderB = Loader<T, B_ALONG_K>;
+    using Parts = Fragments<T, A_ALONG_K, B_ALONG_K>;
+    constexpr int bytes = LoaderA::bytes + LoaderB::bytes;
+    constexpr int depth = depth_bytes / static_cast<int>(sizeof(T));
+    LoaderA a(static_cast<const T *>(p.a) + at.item * p.a_item, p.lda, at.row, 0, at.rows);
+    LoaderB b(static_cast<const T *>(p.b) + at.item * p.b_item, p.ldb, at.column, 0, at.columns);
+    int left = p.k; // of k, from the stage on that is loaded next
+    auto load = [&](uint32_t stage) {
+        a.load(stage, left);
+        b.load(stage + LoaderA::bytes, left);
+        commit_copies();
+        left -= depth;
+    };
+#pragma unroll
+    for (int s = 0; s < stages - 1; s++) load(shared + s * bytes);
+    const int lane = threadIdx.x % 32;
+    const uint32_t in_a = Parts::first_a(row, lane);
+    const uint32_t in_b = LoaderA::bytes + Parts::first_b(column, lane);
+    const uint32_t last = shared + (stages - 1) * bytes;
+    uint32_t reading = shared, writing = last;
+    const int count = (p.k - 1) / depth + 1;
+#pragma unroll 1
+    for (int stage = 0; stage < count; stage++) {
+        // This stage has come, for every thread; and every thread has read the one before, in whose
+        // place the next is loaded.
+        wait_for_copies<stages - 2>();
+        __syncthreads();
+        load(writing);
+#pragma unroll
+        for (int step = 0; step < depth_bytes / step_bytes; step++) {
+            Parts fragments;
+            fragments.read(reading + in_a, reading + in_b, step);
+            fragments.multiply_into(sums);
+        }
+        reading = reading == last ? shared : reading + bytes;
+        writing = writing == last ? shared : writing + bytes;
+    }
+}
+
+// ---- The epilogue -------------------------------------------------------------------------------
+
+__device__ __forceinline__ void share_sums(float *shared, int row, int column, const Sums &sums) {
+    wait_for_copies<0>();
+    __syncthreads(); // the last stage has been read, and nothing comes any more
+    const int lane = threadIdx.x % 32;
+    float *own = shared + (row + lane / 4) * sums_pitch + column + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < down; i++)
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+#pragma unroll
+            for (int j = 0; j < across; j++)
+                *reinterpret_cast<float2 *>(own + (i * 16 + half * 8) * sums_pitch + j * 8) =
+                    make_float2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+    __syncthreads();
+}
+
+template <class T> struct alignas(4 * sizeof(T)) Four { T values[4]; };
+
+// The first `count` of four elements of a row.
+template <class T>
+__device__ __forceinline__ void store_four(void *to, int64_t at, const float (&values)[4],
+                                           int count, bool aligned) {
+    T *first = static_cast<T *>(to) + at;
+    Four<T> four;
+#pragma unroll
+    for (int e = 0; e < 4; e++) four.values[e] = static_cast<T>(values[e]);
+    if (aligned && count >= 4) {
+        *reinterpret_cast<Four<T> *>(first) = four;
+    } else {
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (e < count) first[e] = four.values[e];
+    }
+}
+
+// The finished tile: bias, activation, in the dtype of c, which is T. A thread stays in its
+// columns.
+template <class T>
+__device__ __forceinline__ void finish_tile(const WarpProduct &p, const TilePlace &at,
+                                            const float *shared) {
+    const int column = static_cast<int>(threadIdx.x) % (side / 4) * 4, count = at.columns - column;
+    if (count <= 0) return;
+    const int64_t corner = at.item * p.c_item + at.row * p.ldc + at.column + column;
+    float bias[4] = {};
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        if (p.bias && e < count)
+            bias[e] = static_cast<float>(
+                static_cast<const T *>(p.bias)[(int64_t(at.column) + column + e) * p.bias_stride]);
+#pragma unroll 1
+    for (int row = static_cast<int>(threadIdx.x) / (side / 4); row < side && row < at.rows;
+         row += threads / (side / 4)) {
+        const float4 total = *reinterpret_cast<const float4 *>(shared + row * sums_pitch + column);
+        float four[4] = {total.x, total.y, total.z, total.w};
+        const int64_t place = corner + row * p.ldc;
+        if (!p.plain) {
+            if (p.bias)
+#pragma unroll
+                for (int e = 0; e < 4; e++) four[e] += bias[e];
+            if (p.preactivation) store_four<T>(p.preactivation, place, four, count, p.aligned);
+#pragma unroll
+            for (int e = 0; e < 4; e++) four[e] = activate(p.activation, four[e]);
+        }
+        store_four<T>(p.c, place, four, count, p.aligned);
+    }
+}
+
+// ---- The kernel ---------------------------------------------------------------------------------
+
+template <class T, bool A_ALONG_K, bool B_ALONG_K>
+__global__ void __launch_bounds__(threads, 2) mma_kernel(const __grid_constant__ WarpProduct p) {
+#if __CUDA_ARCH__ >= 800
+    PVG_DYNAMIC_SHARED(float, memory);
+    const TilePlace at = place_of_tile(blockIdx.x, p);
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int row = warp / warps_across * warp_rows, column = warp % warps_across * warp_columns;
+    Sums sums = {};
+#if __CUDA_ARCH__ >= 900
+    hopper::let_next_kernel_start();
+    hopper::wait_for_previous_kernel();
+#endif
+    multiply_tile<T, A_ALONG_K, B_ALONG_K>(p, at, row, column, hopper::shared_address(memory),
+                                           sums);
+    share_sums(memory, row, column, sums);
+    if (std::is_same_v<T, float> || p.wide)
+        finish_tile<float>(p, at, memory);
+    else
+        finish_tile<T>(p, at, memory);
+#endif
+}
+
+} // namespace
+
+} // namespace pvg::matmul

@@ -1,0 +1,164 @@
+// Which block computes what in a product of tiles: a grid of about as many blocks as there are
+// multiprocessors walks through "units". A unit is a tile of c, or a slice of K of one.
+//
+// With 140 tiles on 132 multiprocessors the second round would keep 8 of them busy. So the last
+// tiles of an item may be cut into slices of K. Every slice leaves its sums in a workspace, and
+// whoever comes last adds them up in the order of the slices and goes on with the tile. Nobody
+// waits for another block, so that no order in which blocks are started, and nothing else that runs
+// on the device, can make it hang; and the sums are the same whoever was last.
+//
+// What is cut depends on the shape alone, and was tuned for 132 multiprocessors: never on the
+// device of the day, the number of items or free memory, so that an item of a batch has the bits of
+// the product of that item.
+#pragma once
+#include "kernels/matmul/product.cuh"
+#include "kernels/matmul/sm90/hopper.cuh"
+
+namespace pvg::matmul {
+
+struct Schedule {
+    int items = 1;
+    int tiles_down, tiles_across; // of an item; a cluster of blocks counts as one tile
+    int k_blocks, k_step;         // K in blocks; slices are multiples of k_step blocks
+    int whole, cut = 0;           // tiles of an item that are whole, and that are cut
+    int slices = 1;               // of a tile that is cut
+    float *partials = nullptr;    // [item][cut][part][slice]: what the slices leave
+    unsigned *tickets = nullptr;  // [item][cut][part]: zero at the start
+
+    __host__ __device__ int units_of_item() const { return whole + cut * slices; }
+    __host__ __device__ int64_t units() const { return int64_t(items) * units_of_item(); }
+};
+
+// ---- On the host --------------------------------------------------------------------------------
+
+// Decides what to cut. The cost is in units of the time of one tile; cutting once more costs
+// `overhead` of that. `cluster` blocks share a tile; no_cuts: all tiles stay whole.
+inline Schedule make_schedule(int tiles_down, int tiles_across, int cluster, int k_blocks,
+                              int k_step, double overhead, bool no_cuts = false) {
+    Schedule schedule;
+    schedule.tiles_down = tiles_down, schedule.tiles_across = tiles_across;
+    schedule.k_blocks = k_blocks, schedule.k_step = k_step;
+    const int64_t tiles = int64_t(tiles_down) * tiles_across;
+    schedule.whole = static_cast<int>(tiles);
+    const int width = tuned_multiprocessors / cluster; // tiles at a time
+    const int longest = k_blocks / k_step;
+    if (no_cuts) return schedule;
+    double best = static_cast<double>((tiles + width - 1) / width);
+    for (int extra = 0; extra < 2; extra++) { // the last round, or the last two
+        const int64_t whole = (tiles / width - extra) * width, cut = tiles - whole;
+        if (whole < 0 || cut == 0) continue;
+        for (int slices = 2; slices <= 8 && slices <= longest / 2; slices++) {
+            if ((slices - 1) * cut > 2 * width) break; // the workspace stays small
+            const int64_t rounds = (cut * slices + width - 1) / width;
+            const double cost = static_cast<double>(whole / width) +
+                                static_cast<double>(rounds) / slices + overhead * slices;
+            if (cost >= best - 1e-9) continue;
+            best = cost;
+            schedule.whole = static_cast<int>(whole);
+            schedule.cut = static_cast<int>(cut), schedule.slices = slices;
+        }
+    }
+    return schedule;
+}
+
+// What the slices of `items` items need: `parts` warpgroups work on a tile, with `sums` sums a
+// thread each.
+inline int64_t partial_bytes(const Schedule &schedule, int items, int parts, int sums) {
+    return int64_t(items) * schedule.cut * parts * schedule.slices * sums * 128 *
+           int64_t(sizeof(float));
+}
+inline int64_t ticket_bytes(const Schedule &schedule, int items, int parts) {
+    return int64_t(items) * schedule.cut * parts * int64_t(sizeof(unsigned));
+}
+
+// ---- In the kernel ------------------------------------------------------------------------------
+
+struct Work {
+    int item, row, column; // of the tile among the item's tiles
+    int k_begin, k_end;    // blocks of K
+    int slice, place;      // which slice, of which of all the tiles that are cut; place -1: whole
+};
+
+// Tiles in groups of eight rows, walked column by column: what is computed at the same time then
+// needs few different rows and columns, which the second-level cache holds.
+__device__ __forceinline__ void place_tile(int tile, int tiles_down, int tiles_across, int *row,
+                                           int *column) {
+    constexpr int height = 8;
+    const int group = tile / (height * tiles_across), first = group * height;
+    const int rows = min(height, tiles_down - first), rest = tile - group * height * tiles_across;
+    *row = first + rest % rows;
+    *column = rest / rows;
+}
+
+// `unit` is below Schedule::units(), which is at most 2^31 in one launch.
+__device__ __forceinline__ Work work_of(unsigned unit, const Schedule &s) {
+    Work work;
+    const int of_item = s.units_of_item();
+    work.item = s.items == 1 ? 0 : static_cast<int>(unit / of_item);
+    int tile = static_cast<int>(unit - static_cast<unsigned>(work.item) * of_item);
+    work.slice = 0, work.place = -1, work.k_begin = 0, work.k_end = s.k_blocks;
+    if (tile >= s.whole) {
+        const int index = tile - s.whole, steps = s.k_blocks / s.k_step;
+        work.slice = index / s.cut;
+        const int of_cut = index - work.slice * s.cut;
+        work.place = work.item * s.cut + of_cut;
+        work.k_begin = steps * work.slice / s.slices * s.k_step;
+        if (work.slice < s.slices - 1) work.k_end = steps * (work.slice + 1) / s.slices * s.k_step;
+        tile = s.whole + of_cut;
+    }
+    place_tile(tile, s.tiles_down, s.tiles_across, &work.row, &work.column);
+    return work;
+}
+
+// For the 128 threads of a warpgroup, which is `part` of `parts` that work on the tile, with a
+// barrier of its own. False: another slice was not there yet, and the tile is not ours. True:
+// `sums` are those of all of K.
+template <int N>
+__device__ __forceinline__ bool combine_slices(float (&sums)[N], const Work &work,
+                                               const Schedule &s, int part, int parts,
+                                               int barrier) {
+    if (work.place < 0) return true;
+    const int thread = threadIdx.x % 128;
+    const int64_t index = int64_t(work.place) * parts + part;
+    // Every thread keeps the same places in all slices: 16 bytes a thread, next to each other.
+    float4 *const first = reinterpret_cast<float4 *>(s.partials) + index * s.slices * (N * 32);
+    float4 *const mine = first + int64_t(work.slice) * (N * 32) + thread;
+#pragma unroll
+    for (int i = 0; i < N / 4; i++)
+        __stcg(mine + i * 128,
+               make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]));
+    hopper::warpgroup_sync(barrier); // then one release covers the stores of all threads
+    int is_last = 0;
+    if (thread == 0) {
+        unsigned before;
+        asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+                     : "=r"(before)
+                     : "l"(s.tickets + index)
+                     : "memory");
+        is_last = before == static_cast<unsigned>(s.slices - 1);
+    }
+    is_last = hopper::warpgroup_any(is_last, barrier);
+    if (!is_last) return false;
+    const float4 *from = first + thread;
+    if (work.slice != 0) {
+#pragma unroll
+        for (int i = 0; i < N / 4; i++) {
+            const float4 four = __ldcg(from + i * 128);
+            sums[4 * i] = four.x, sums[4 * i + 1] = four.y;
+            sums[4 * i + 2] = four.z, sums[4 * i + 3] = four.w;
+        }
+    }
+    for (int slice = 1; slice < s.slices; slice++) {
+        from += N * 32;
+#pragma unroll
+        for (int i = 0; i < N / 4; i++) {
+            const float4 four = __ldcg(from + i * 128);
+            sums[4 * i] += four.x, sums[4 * i + 1] += four.y;
+            sums[4 * i + 2] += four.z, sums[4 * i + 3] += four.w;
+            if (i % 8 == 7) asm volatile("" ::: "memory"); // at most eight loads at a time
+        }
+    }
+    return true;
+}
+
+} // namespace pvg::matmul

@@ -1,0 +1,450 @@
+// The product by warpgroups (wgmma) of sm_90a: c = epilogue(a b) for float16, bfloat16 and TF32,
+// sums in float32.
+//
+// A block of three warpgroups stays for the whole launch and walks through the units of a Schedule.
+// One thread of the first warpgroup fills a ring of stages in shared memory by TMA, each with 64
+// (TF32: 32) of K for 128 rows of a and N columns of b; the other two warpgroups multiply, 64 rows
+// each, with the sums in registers; small products have tiles of 64 rows, and one such warpgroup. A
+// stage goes back to the producer when the products that read it are done, one step later, so that
+// the tensor cores always have work. While a tile is stored, the producer fills the ring for the
+// next one.
+//
+// Where loads bound the time (tensor.cu says when), two blocks of a cluster, neighbours along n,
+// share the rows of a: each loads one half of them and TMA writes it to both. Both walk through the
+// same units, so step `at` is the same stage and phase of the same depth in both, and the barriers
+// are those of one block but for two things. A stage is full when the block's own b and the halves
+// of both producers have come: its producer alone arrives there, with the bytes of all. A stage is
+// empty when the readers of both blocks have said so, to both. So nobody is ahead by a round:
+//   - A half can come before the block's own producer expects it. It counts in the right phase,
+//     because the other producer has seen this block's readers leave the stage, which they do after
+//     the phase before is over.
+//   - Readers arrive for the next round only after both producers have loaded for it, which is
+//     after both have seen this round's last arrival.
+//   - No block begins before both have made their barriers, and none ends before both have done all
+//     their steps: so nothing comes to a block that is not there. A block waits for nobody outside
+//     of its cluster, whose blocks are on the device together.
+//   - With an odd number of tiles along n the last pair's second tile is outside of c: it is loaded
+//     as zeros, multiplied and not stored.
+//
+// Operands of 16 bits are taken as they lie: along k, or along m and n, which the instruction
+// transposes. TF32, which TMA rounds to nearest, has to lie along k in shared memory, but not in
+// registers: where b lies along n, the product is that of the transposed matrices, b's and a's, and
+// the consumers read b from shared memory themselves, one stage ahead. Elements outside of a matrix
+// come as zeros.
+//
+// TMA reads rows that begin at multiples of 16 bytes and lie as much apart. In a matrix of 4-byte
+// elements every fourth row does, whatever the distance of rows, but for at most three elements at
+// its beginning. So a TF32 b along n that begins anywhere is loaded as four matrices, its classes
+// of rows k % 4, each from up to three elements before its first one: the consumers, who read it by
+// themselves, know how many.
+#pragma once
+#include "kernels/matmul/sm90/epilogue.cuh"
+#include "kernels/matmul/sm90/schedule.cuh"
+#include "kernels/matmul/sm90/wgmma.cuh"
+
+namespace pvg::matmul {
+
+// T: __half, __nv_bfloat16 or hopper::Tf32. M, N: rows and columns of the tile. "a" and "b" are the
+// operands of the instruction: a TF32 tile whose a lies along m is one of c transposed, and its a
+// is b of the product, which may come in classes of rows.
+template <class T, int M_, int N_, bool A_ALONG_M, bool B_ALONG_N, bool IN_CLASSES = false>
+struct TensorTile {
+    using Element = T;
+    static constexpr bool tf32 = std::is_same_v<T, hopper::Tf32>;
+    using Output = std::conditional_t<tf32, float, T>;
+    static constexpr bool a_along_m = A_ALONG_M, b_along_n = B_ALONG_N;
+    static constexpr bool from_registers = tf32 && A_ALONG_M;
+    static constexpr int element = tf32 ? 4 : 2;              // bytes
+    static constexpr int m = M_, n = N_, k = 128 / element;   // k: 128 bytes, the swizzle's span
+    static constexpr int warpgroups = m / 64, warps = m / 16; // that multiply
+    static constexpr int threads = 128 + warpgroups * 128;
+    // Blocks for which a multiprocessor has room, small ones of launches that overlap.
+    static constexpr int at_a_time = m == 64 && !from_registers ? 2 : 1;
+    static constexpr int step = 32 / element;  // of k, in one instruction
+    static constexpr int span = 128 / element; // of m or n, in a row of a slab along them
+    static constexpr int b_span = b_along_n && n < span ? n : span; // the same of b
+    static constexpr bool in_classes = IN_CLASSES;
+    static constexpr int classes = in_classes ? 4 : 1; // of a's rows
+    static constexpr int class_row = m + 4, class_bytes = k / 4 * class_row * element;
+    static constexpr int a_loaded = in_classes ? 4 * class_bytes : m * 128; // bytes
+    static constexpr int a_bytes =
+        (a_loaded + hopper::tile_alignment - 1) / hopper::tile_alignment * hopper::tile_alignment;
+    static constexpr int b_bytes = n * 128, stage_bytes = a_bytes + b_bytes;
+    static constexpr int stages = m == 64 ? 384 / (m + n) * 2 : n == 256 ? 4 : n == 128 ? 6 : 8;
+    static constexpr int staging_at = stages * stage_bytes;
+    static constexpr int barriers_at = staging_at + staging_bytes(warps);
+    static constexpr int shared_bytes = hopper::tile_alignment + barriers_at + 2 * stages * 8;
+    static_assert(shared_bytes <= (at_a_time == 2 ? 113 : 227) << 10,
+                  "more shared memory than there is");
+    static_assert(!b_along_n || n % b_span == 0, "b comes in whole slabs");
+    static_assert(!(tf32 && b_along_n), "in shared memory TF32 lies along k");
+    static_assert(from_registers || !in_classes, "wgmma itself cannot read classes of rows");
+    static_assert(class_bytes % 128 == 0, "TMA writes to multiples of 128 bytes");
+    // Arrivals that empty a stage: of both warpgroups, whose products read it together, or of each
+    // warp that reads it by itself.
+    static constexpr int readers = from_registers ? warps : warpgroups;
+    using Products = hopper::Wgmma<T, n>;
+};
+
+// How TMA sees a: as one matrix, or as its four classes of rows (i, i + 4, i + 8, ...), of which
+// each begins `shift` elements before its first row.
+template <int CLASSES> struct MapsOfA {
+    CUtensorMap map[CLASSES];
+    int shift[CLASSES];
+};
+
+struct TensorParameters {
+    Destination destination;
+    Schedule schedule;
+    int rest;              // instructions for the last block of K; 0: as many as for the others
+    int first_item;        // of the batch; the schedule counts from it
+    bool a_items, b_items; // the operand has an item for each of c; else they share one
+    int pair; // 1: two blocks, which share a, to a tile of the schedule, 128 x 2 N; else 0
+};
+
+namespace {
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+// The ring as both sides see it: stage and phase of step `at`.
+template <class Tile> struct Ring {
+    uint32_t base;
+    int pair, rank; // pair: 1 if two blocks share a, of which this one is number `rank`; else 0, 0
+
+    __device__ uint32_t stage(unsigned at) const {
+        return base + at % Tile::stages * Tile::stage_bytes;
+    }
+    __device__ uint32_t full(unsigned at) const {
+        return base + Tile::barriers_at + at % Tile::stages * 8;
+    }
+    __device__ uint32_t empty(unsigned at) const { return full(at) + Tile::stages * 8; }
+    __device__ int phase(unsigned at) const { return at / Tile::stages & 1; }
+};
+
+// A warp or warpgroup, in which the thread has this place, has read the stage of this step.
+template <class Tile>
+__device__ __forceinline__ void release(const Ring<Tile> &ring, unsigned at, unsigned place) {
+    if (ring.pair) {
+        if (place < 2) hopper::arrive_in_cluster(ring.empty(at), place);
+    } else if (place == 0) {
+        hopper::arrive(ring.empty(at));
+    }
+}
+
+// A box of a, for both blocks of a pair.
+template <class Tile>
+__device__ __forceinline__ void load_shared(const Ring<Tile> &ring, uint32_t to,
+                                            const CUtensorMap *map, uint32_t full, int x, int y,
+                                            int item) {
+    if (ring.pair)
+        hopper::load_tile_multicast(to, map, full, x, y, item, 3);
+    else
+        hopper::load_tile(to, map, full, x, y, item);
+}
+
+template <class Tile>
+__device__ __forceinline__ void load_stage(const Ring<Tile> &ring, unsigned at,
+                                           const CUtensorMap *map_a, const CUtensorMap *map_b,
+                                           int row, int column, int k, int item_a, int item_b) {
+    const uint32_t full = ring.full(at), a = ring.stage(at), b = a + Tile::a_bytes;
+    hopper::expect_bytes(full, Tile::a_loaded + Tile::b_bytes);
+    if constexpr (Tile::in_classes) {
+#pragma unroll
+        for (int i = 0; i < Tile::classes; i++)
+            if (!ring.pair || i / 2 == ring.rank)
+                load_shared(ring, a + i * Tile::class_bytes, map_a + i, full, row, k / 4, item_a);
+    } else if constexpr (Tile::a_along_m) {
+        constexpr int slabs = Tile::m / Tile::span;
+#pragma unroll
+        for (int slab = 0; slab < slabs; slab++)
+            if (!ring.pair || slab * 2 / slabs == ring.rank)
+                load_shared(ring, a + slab * Tile::k * 128, map_a, full, row + slab * Tile::span, k,
+                            item_a);
+    } else { // the map has boxes of half the rows for a pair
+        const int first = ring.rank * (Tile::m / 2);
+        load_shared(ring, a + first * 128, map_a, full, k, row + first, item_a);
+    }
+    if constexpr (Tile::b_along_n) {
+#pragma unroll
+        for (int slab = 0; slab < Tile::n / Tile::b_span; slab++)
+            hopper::load_tile(b + slab * Tile::k * 128, map_b, full, column + slab * Tile::b_span,
+                              k, item_b);
+    } else {
+        hopper::load_tile(b, map_b, full, k, column, item_b);
+    }
+}
+
+template <class Tile>
+__device__ __forceinline__ void produce(const Ring<Tile> &ring, const CUtensorMap *map_a,
+                                        const CUtensorMap *map_b, const TensorParameters &p) {
+    unsigned at = 0;
+    const unsigned units = static_cast<unsigned>(p.schedule.units());
+    for (unsigned unit = blockIdx.x >> p.pair; unit < units; unit += gridDim.x >> p.pair) {
+        const Work work = work_of(unit, p.schedule);
+        const int item = p.first_item + work.item;
+        const int column = ((work.column << p.pair) + ring.rank) * Tile::n;
+#pragma unroll 1 // the producer has few registers
+        for (int k = work.k_begin; k < work.k_end; k++, at++) {
+            hopper::wait(ring.empty(at), ring.phase(at) ^ 1);
+            load_stage(ring, at, map_a, map_b, work.row * Tile::m, column, k * Tile::k,
+                       p.a_items ? item : 0, p.b_items ? item : 0);
+        }
+    }
+}
+
+// The products of one stage, or COUNT steps of it from `first` on; the first of all begin the sums
+// anew.
+template <class Tile, int COUNT = Tile::k / Tile::step>
+__device__ __forceinline__ void multiply_stage(float (&sums)[Tile::n / 2], uint32_t stage,
+                                               int warpgroup, bool is_first, int first = 0) {
+    using namespace hopper;
+    constexpr uint64_t along_k = tile_layout(16, 1024, swizzle_128);
+    constexpr uint64_t along_side = tile_layout(Tile::k * 128, 1024, swizzle_128);
+    constexpr int b_row = Tile::b_span * Tile::element; // bytes: 128, or 64 of a tile of 32 columns
+    constexpr uint64_t b_along_side =
+        tile_layout(Tile::k * 128, 8 * b_row, b_row == 64 ? swizzle_64 : swizzle_128);
+    constexpr int next_along_k = 32 >> 4, next_along_side = Tile::step * 128 >> 4;
+    constexpr int next_of_b = Tile::b_along_n ? Tile::step * b_row >> 4 : next_along_k;
+    const int half = Tile::a_along_m ? Tile::k * 128 : 64 * 128; // a's rows of this warpgroup
+    uint64_t a = describe_tile(stage + warpgroup * half, Tile::a_along_m ? along_side : along_k);
+    uint64_t b = describe_tile(stage + Tile::a_bytes, Tile::b_along_n ? b_along_side : along_k);
+    a += first * (Tile::a_along_m ? next_along_side : next_along_k);
+    b += first * next_of_b;
+    pin_sums(sums);
+    begin_products();
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        const uint64_t a_step = a + i * (Tile::a_along_m ? next_along_side : next_along_k);
+        const uint64_t b_step = b + i * next_of_b;
+        const int accumulate = !(is_first && i == 0);
+        if constexpr (!Tile::tf32)
+            Tile::Products::template multiply<Tile::a_along_m, Tile::b_along_n>(sums, a_step,
+                                                                                b_step, accumulate);
+        else
+            Tile::Products::multiply(sums, a_step, b_step, accumulate);
+    }
+    commit_products();
+    pin_sums(sums);
+}
+
+// ---- a from shared memory -----------------------------------------------------------------------
+
+// All steps of a unit, and `rest` products of one more; returns the number of the next one.
+template <class Tile>
+__device__ __forceinline__ unsigned multiply_unit(float (&sums)[Tile::n / 2],
+                                                  const Ring<Tile> &ring, unsigned at, int steps,
+                                                  int rest) {
+    const int warpgroup = threadIdx.x / 128 - 1;
+    const unsigned place = threadIdx.x % 128;
+    for (int i = 0; i < steps; i++, at++) {
+        hopper::wait(ring.full(at), ring.phase(at));
+        multiply_stage<Tile>(sums, ring.stage(at), warpgroup, i == 0);
+        if (i > 0) {
+            hopper::wait_for_products<1>();
+            release(ring, at - 1, place);
+        }
+    }
+    if (rest > 0) {
+        hopper::wait(ring.full(at), ring.phase(at));
+#pragma unroll 1
+        for (int i = 0; i < rest; i++)
+            multiply_stage<Tile, 1>(sums, ring.stage(at), warpgroup, steps == 0 && i == 0, i);
+        at++;
+    }
+    hopper::wait_for_products<0>();
+    hopper::pin_sums(sums);
+    if (rest > 0 && steps > 0) release(ring, at - 2, place);
+    release(ring, at - 1, place);
+    return at;
+}
+
+// ---- a from registers: TF32 along m -------------------------------------------------------------
+
+// A warp's elements of one stage of a. Which rows of the tile it takes (Order in epilogue.cuh names
+// them) is such that its lanes, four of k and eight of m, read 32 different banks.
+struct Fragments {
+    uint32_t of[4][4]; // of four instructions
+
+    // Keeps the registers from being used for something else before this point.
+    __device__ void pin() const {
+#pragma unroll
+        for (int i = 0; i < 16; i++) asm volatile("" ::"r"(of[i / 4][i % 4]) : "memory");
+    }
+    // From four slabs of 32 rows of k and 32 of m. TMA has swizzled them: 16 bytes of row k are
+    // where their number XOR k % 8 says.
+    __device__ void load_slabs(const unsigned char *a) {
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 - 4, q = lane / 4, c = lane % 4;
+        const unsigned char *slab = a + warp / 2 * 4096 + q % 4 * 4;
+#pragma unroll
+        for (int g = 0; g < 2; g++) { // k and k + 4
+#pragma unroll
+            for (int h = 0; h < 2; h++) { // rows r and r + 8
+                const int chunk = warp % 2 * 2 + h + q / 4 * 4;
+                const unsigned char *from = slab + (c + 4 * g) * 128 + (chunk ^ (c + 4 * g)) * 16;
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    of[i][2 * g + h] = *reinterpret_cast<const uint32_t *>(from + i * 1024);
+            }
+        }
+    }
+    // From classes of rows, k = 4 j + c being row j of class c: lane % 4 is the class, and where in
+    // a stage the lane's first element is. All classes begin in the same bank, and the shifts, if
+    // they differ, are what keeps them apart.
+    template <class Tile> static __device__ int place_in_classes(const int *shift) {
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 - 4, q = lane / 4, c = lane % 4;
+        const int column = warp / 2 * 32 + q * 4 + warp % 2 * 2 + shift[c];
+        return c * Tile::class_bytes + column * Tile::element;
+    }
+    template <class Tile> __device__ void load_classes(const unsigned char *from) {
+        const uint32_t *const elements = reinterpret_cast<const uint32_t *>(from);
+#pragma unroll
+        for (int j = 0; j < Tile::k / 4; j++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) // rows r and r + 8
+                of[j / 2][j % 2 * 2 + h] = elements[j * Tile::class_row + h];
+    }
+    template <class Tile> __device__ void load(const unsigned char *a) {
+        if constexpr (Tile::in_classes)
+            load_classes<Tile>(a);
+        else
+            load_slabs(a);
+    }
+};
+
+template <class Tile>
+__device__ __forceinline__ void multiply_fragments(float (&sums)[Tile::n / 2], Fragments &a,
+                                                   uint32_t stage, bool is_first) {
+    using namespace hopper;
+    const uint64_t b = describe_tile(stage + Tile::a_bytes, tile_layout(16, 1024, swizzle_128));
+    pin_sums(sums);
+    begin_products();
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        Tile::Products::multiply(sums, a.of[i], b + i * 2, !(is_first && i == 0));
+    commit_products();
+    pin_sums(sums);
+}
+
+// One more step, whose elements are read while the products of the step before are at work, and
+// whose products queue up behind those: the tensor cores do not wait for a warpgroup to see that
+// one group is done and to issue the next.
+template <class Tile>
+__device__ __forceinline__ void follow_with(float (&sums)[Tile::n / 2], Fragments &now,
+                                            const Fragments &before, const Ring<Tile> &ring,
+                                            const unsigned char *a, unsigned at) {
+    hopper::wait(ring.full(at), ring.phase(at));
+    now.load<Tile>(a + at % Tile::stages * Tile::stage_bytes);
+    multiply_fragments<Tile>(sums, now, ring.stage(at), false);
+    hopper::wait_for_products<1>();
+    before.pin();
+    release(ring, at - 1, threadIdx.x % 32);
+}
+
+// Two sets of registers take turns, because those of products at work cannot be moved. `a`: the
+// ring, or in classes where the lane begins to read in it.
+template <class Tile>
+__device__ __forceinline__ unsigned
+multiply_unit_from_registers(float (&sums)[Tile::n / 2], const Ring<Tile> &ring,
+                             const unsigned char *a, unsigned at, int steps) {
+    Fragments even, odd = {};
+    hopper::wait(ring.full(at), ring.phase(at));
+    even.load<Tile>(a + at % Tile::stages * Tile::stage_bytes);
+    multiply_fragments<Tile>(sums, even, ring.stage(at), true);
+    at++;
+    for (int i = 2; i < steps; i += 2) {
+        follow_with(sums, odd, even, ring, a, at++);
+        follow_with(sums, even, odd, ring, a, at++);
+    }
+    if (steps % 2 == 0) follow_with(sums, odd, even, ring, a, at++);
+    hopper::wait_for_products<0>();
+    hopper::pin_sums(sums);
+    even.pin();
+    odd.pin();
+    release(ring, at - 1, threadIdx.x % 32);
+    return at;
+}
+
+// ---- A warpgroup's way through its units --------------------------------------------------------
+
+template <class Tile>
+__device__ __forceinline__ void consume(const Ring<Tile> &ring, unsigned char *shared,
+                                        const int *shift, const TensorParameters &p) {
+    const int warpgroup = threadIdx.x / 128 - 1, warp = threadIdx.x / 32 - 4;
+    float *const staging = reinterpret_cast<float *>(shared + Tile::staging_at);
+    const unsigned char *a = shared;
+    if constexpr (Tile::in_classes) a += Fragments::place_in_classes<Tile>(shift);
+    float sums[Tile::n / 2];
+    unsigned at = 0;
+    const unsigned units = static_cast<unsigned>(p.schedule.units());
+    for (unsigned unit = blockIdx.x >> p.pair; unit < units; unit += gridDim.x >> p.pair) {
+        int steps, rest;
+        {
+            const Work work = work_of(unit, p.schedule);
+            rest = work.k_end == p.schedule.k_blocks ? p.rest : 0;
+            steps = work.k_end - work.k_begin - (rest > 0);
+        }
+        if constexpr (Tile::from_registers)
+            at = multiply_unit_from_registers<Tile>(sums, ring, a, at, steps);
+        else
+            at = multiply_unit<Tile>(sums, ring, at, steps, rest);
+        // Where the tile is, is worked out again: the main loop needs the registers.
+        unsigned again = unit;
+        asm volatile("" : "+r"(again));
+        const Work work = work_of(again, p.schedule);
+        if constexpr (Tile::m == 128 && Tile::n < 256) {
+            if (!combine_slices(sums, work, p.schedule, ring.rank * 2 + warpgroup, 2 << p.pair,
+                                1 + warpgroup))
+                continue;
+        }
+        const int item = p.first_item + work.item, row = work.row * Tile::m + warpgroup * 64;
+        const int column = ((work.column << p.pair) + ring.rank) * Tile::n;
+        if constexpr (Tile::from_registers)
+            store_transposed<Tile::n, Tile::in_classes ? Order::classes : Order::slabs>(
+                sums, p.destination, item, column, row, staging, warp);
+        else
+            store_sums<typename Tile::Output, Tile::n>(sums, p.destination, item, row, column,
+                                                       staging, warp);
+    }
+}
+
+#endif
+
+template <class Tile>
+__global__ void __launch_bounds__(Tile::threads, Tile::at_a_time)
+    tensor_product_kernel(const __grid_constant__ MapsOfA<Tile::classes> a,
+                          const __grid_constant__ CUtensorMap map_b, const TensorParameters p) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    PVG_DYNAMIC_SHARED(unsigned char, shared);
+    const uint32_t start = hopper::shared_address(shared);
+    const uint32_t base = (start + hopper::tile_alignment - 1) & ~(hopper::tile_alignment - 1u);
+    const Ring<Tile> ring = {base, p.pair, p.pair ? static_cast<int>(hopper::cluster_rank()) : 0};
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < Tile::stages; s++) {
+            hopper::make_barrier(ring.full(s), 1);
+            hopper::make_barrier(ring.empty(s), Tile::readers << p.pair);
+        }
+        hopper::publish_barriers();
+        for (const CUtensorMap &map : a.map) hopper::prefetch_map(&map);
+        hopper::prefetch_map(&map_b);
+    }
+    hopper::let_next_kernel_start();
+    hopper::wait_for_previous_kernel();
+    if (p.pair)
+        hopper::cluster_sync();
+    else
+        __syncthreads();
+    if (threadIdx.x < 128) {
+        if constexpr (Tile::warpgroups == 2) hopper::give_registers<40>();
+        if (threadIdx.x == 0) produce<Tile>(ring, a.map, &map_b, p);
+    } else {
+        if constexpr (Tile::warpgroups == 2) hopper::take_registers<232>();
+        consume<Tile>(ring, shared + (base - start), a.shift, p);
+    }
+    __syncwarp();
+    if (p.pair) hopper::cluster_sync(); // the other block may still load for this one, or arrive
+#endif
+}
+
+} // namespace
+
+} // namespace pvg::matmul

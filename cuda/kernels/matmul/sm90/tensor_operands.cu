@@ -1,0 +1,269 @@
+// The pass before a product by tensor cores, where there has to be one: rows that do not begin at
+// multiples of 16 bytes are copied to where they do, and float32 is rounded to 16 bits. One launch
+// for both operands; a thread makes 16 bytes at a time, four times. A copy is one of elements of 16
+// bits, of which float32 for TF32 is two. A TF32 a along m is transposed, by pretranspose.cuh. See
+// tensor_operands.cuh.
+#ifndef PVG_SIMULATOR
+#include "kernels/matmul/simt/pretranspose.cuh"
+#include "kernels/matmul/sm90/epilogue.cuh"
+#include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/matmul/sm90/tensor_operands.cuh"
+
+namespace pvg::matmul {
+
+namespace {
+
+constexpr int vector = 8; // elements of 16 bits that a thread makes at a time
+constexpr int depth = 4;  // and so often
+constexpr int copy_threads = 128;
+
+struct Rows {
+    const void *from;
+    uint16_t *to;
+    int64_t columns, rows, from_stride, from_item, to_stride; // to: rows of all items, evenly
+    int vectors, threads; // of a row: thread i makes vectors i, i + threads, ...
+};
+struct RowCopies {
+    Rows of[2];
+    int64_t first_of_second, total; // threads
+};
+
+// A row to read, in granules of 16 aligned bytes. They are read as what nothing will read again, so
+// that the copies stay in the second-level cache. In front of the row there is memory up to the
+// first granule's begin, as allocations are aligned; behind the row there may be none.
+struct Source {
+    const uint4 *granules;
+    int whole, offset; // granules that end in the row; where it begins in the first one, in bytes
+
+    __device__ Source(const void *row, int64_t bytes) {
+        const uintptr_t address = reinterpret_cast<uintptr_t>(row);
+        granules = reinterpret_cast<const uint4 *>(address / 16 * 16);
+        offset = static_cast<int>(address % 16);
+        whole = static_cast<int>((offset + bytes) / 16);
+    }
+    // Whether load() finds all bytes of the row from 16 * first on, 16 * count of them.
+    __device__ bool has(int first, int count) const {
+        return first + count + (offset > 0) <= whole;
+    }
+    // Words of 4 bytes from the one that is `offset` into a granule; anything beyond the last whole
+    // granule. Without branches, so that other loads need not wait for these.
+    template <int GRANULES, int WORDS>
+    __device__ __forceinline__ void load(uint32_t (&words)[WORDS], int granule) const {
+        static_assert(WORDS + 3 <= GRANULES * 4, "the offset is up to 3 words");
+        uint32_t read[GRANULES * 4], moved[WORDS + 1];
+#pragma unroll
+        for (int i = 0; i < GRANULES; i++) {
+            uint4 four = make_uint4(0, 0, 0, 0);
+            if (whole > 0) four = __ldcs(granules + min(granule + i, whole - 1));
+            read[4 * i] = four.x, read[4 * i + 1] = four.y;
+            read[4 * i + 2] = four.z, read[4 * i + 3] = four.w;
+        }
+#pragma unroll
+        for (int i = 0; i <= WORDS; i++) moved[i] = offset & 8 ? read[i + 2] : read[i];
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) words[i] = offset & 4 ? moved[i + 1] : moved[i];
+    }
+};
+
+// Vector number `number` of a row of 16-bit elements.
+__device__ __forceinline__ uint4 load_halves(const Source &row, int number) {
+    uint32_t words[5];
+    row.load<2>(words, number);
+    const unsigned bits = (row.offset & 2) * 8;
+    return make_uint4(
+        __funnelshift_r(words[0], words[1], bits), __funnelshift_r(words[1], words[2], bits),
+        __funnelshift_r(words[2], words[3], bits), __funnelshift_r(words[3], words[4], bits));
+}
+
+// The same of a row of float32, rounded.
+template <class T> __device__ __forceinline__ uint4 round_floats(const Source &row, int number) {
+    uint32_t words[vector], pairs[4];
+    row.load<3>(words, number * 2);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        pairs[i] = pack_pair<T>(__uint_as_float(words[2 * i]), __uint_as_float(words[2 * i + 1]));
+    return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+}
+
+// A vector at the end of a row: its first n elements, one by one.
+template <class T> __device__ uint4 load_rest(const uint16_t *from, int64_t n) {
+    uint32_t words[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int e = 0; e < vector; e++)
+        if (e < n) words[e / 2] |= static_cast<uint32_t>(from[e]) << 16 * (e % 2);
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+template <class T> __device__ uint4 load_rest(const float *from, int64_t n) {
+    float x[vector];
+#pragma unroll
+    for (int e = 0; e < vector; e++) x[e] = e < n ? from[e] : 0.0f;
+    return make_uint4(pack_pair<T>(x[0], x[1]), pack_pair<T>(x[2], x[3]), pack_pair<T>(x[4], x[5]),
+                      pack_pair<T>(x[6], x[7]));
+}
+
+// dividend / divisor; 64-bit division only where it has to be.
+__device__ __forceinline__ int64_t divide(int64_t dividend, int64_t divisor) {
+    if ((dividend | divisor) >> 32) return dividend / divisor;
+    return static_cast<uint32_t>(dividend) / static_cast<uint32_t>(divisor);
+}
+
+// FROM: uint16_t, copied, or float, rounded to T.
+template <class FROM, class T>
+__global__ void __launch_bounds__(copy_threads)
+    copy_rows_kernel(const __grid_constant__ RowCopies copies) {
+#if __CUDA_ARCH__ >= 900
+    hopper::let_next_kernel_start();
+    hopper::wait_for_previous_kernel();
+#endif
+    int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (index >= copies.total) return;
+    const bool second = index >= copies.first_of_second;
+    if (second) index -= copies.first_of_second;
+    const Rows &rows = copies.of[second];
+    const int64_t row = divide(index, rows.threads), item = divide(row, rows.rows);
+    const int first = static_cast<int>(index - row * rows.threads);
+    const FROM *const from = static_cast<const FROM *>(rows.from) + item * rows.from_item +
+                             (row - item * rows.rows) * rows.from_stride;
+    const Source source(from, rows.columns * static_cast<int>(sizeof(FROM)));
+    uint4 made[depth];
+#pragma unroll
+    for (int i = 0; i < depth; i++) {
+        if constexpr (sizeof(FROM) == 2)
+            made[i] = load_halves(source, first + i * rows.threads);
+        else
+            made[i] = round_floats<T>(source, first + i * rows.threads);
+    }
+    uint4 *const to = reinterpret_cast<uint4 *>(rows.to + row * rows.to_stride);
+    constexpr int granules = vector * static_cast<int>(sizeof(FROM)) / 16;
+#pragma unroll
+    for (int i = 0; i < depth; i++) {
+        const int number = first + i * rows.threads;
+        if (number >= rows.vectors) break;
+        if (!source.has(number * granules, granules)) {
+            const int64_t column = int64_t(number) * vector;
+            made[i] = load_rest<T>(from + column, rows.columns - column);
+        }
+        to[number] = made[i];
+    }
+}
+
+// Elements of so many bytes as they are in g.
+bool is_readable(const TensorOperand &x, int element) {
+    const bool items = x.items == 1 || hopper::is_tma_stride(element * x.item);
+    const bool rows =
+        x.rows == 1 || (x.stride >= x.columns && hopper::is_tma_stride(element * x.stride));
+    return items && rows && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
+}
+
+// Whether tensor.cuh can read float32 rows i, i + 4, i + 8, ... for each i below 4, and finds them
+// in different banks of shared memory, two at least.
+bool has_readable_classes(const TensorOperand &x) {
+    return (x.items == 1 || hopper::is_tma_stride(4 * x.item)) && x.rows >= 4 &&
+           x.stride >= x.columns && x.stride % 4 != 0 && hopper::is_tma_stride(16 * x.stride);
+}
+// Rows in classes begin anywhere in the lines of memory, so that a tile's part of a row needs one
+// line more, five instead of four: read more often than this, b is copied for less.
+constexpr int64_t most_readings = 24;
+
+// Copies have rows of whole 128 bytes, so that the box of a tile is whole lines of memory; short
+// ones of whole 16.
+int64_t copy_stride(int64_t columns) {
+    const int64_t multiple = columns > 64 ? 64 : 8;
+    return (columns + multiple - 1) / multiple * multiple;
+}
+
+TensorOperand operand_a(const Gemm &g) {
+    const int64_t rows = g.a_along_k ? g.m : g.k, columns = g.a_along_k ? g.k : g.m;
+    const int64_t items = g.a_item == 0 ? 1 : g.items;
+    return {g.a, rows, columns, g.lda, items, g.a_item};
+}
+TensorOperand operand_b(const Gemm &g) {
+    const int64_t rows = g.b_along_k ? g.n : g.k, columns = g.b_along_k ? g.k : g.n;
+    const int64_t items = g.b_item == 0 ? 1 : g.items;
+    return {g.b, rows, columns, g.ldb, items, g.b_item};
+}
+
+template <class FROM, class T> int launch_copies(Call &call, const RowCopies &copies) {
+    PVG_LAUNCH_WITH((LaunchExtras{1, true}), (copy_rows_kernel<FROM, T>),
+                    blocks_for(copies.total, copy_threads), copy_threads, 0, call.stream, copies);
+    return PVG_OK;
+}
+
+// Replaces what `copied` says by copies in the workspace.
+int copy_operands(Call &call, int dtype, int type, const bool (&copied)[2],
+                  TensorOperand *const (&operands)[2], Workspace *space) {
+    const int halves = type == PVG_FLOAT32 ? 2 : 1; // that an element is copied as
+    RowCopies copies = {};
+    int64_t offsets[2], bytes = 0;
+    for (int i = 0; i < 2; i++) {
+        TensorOperand &x = *operands[i];
+        if (i == 1) copies.first_of_second = copies.total;
+        if (!copied[i]) continue;
+        Rows &rows = copies.of[i];
+        rows.from = x.data, rows.columns = x.columns * halves, rows.rows = x.rows;
+        rows.from_stride = x.stride * halves;
+        rows.from_item = x.items > 1 ? x.item * halves : 0;
+        rows.to_stride = copy_stride(rows.columns);
+        rows.vectors = static_cast<int>((rows.columns + vector - 1) / vector);
+        rows.threads = (rows.vectors + depth - 1) / depth;
+        x.stride = rows.to_stride / halves, x.item = x.rows * x.stride;
+        copies.total += x.items * x.rows * rows.threads;
+        offsets[i] = bytes;
+        bytes += (x.items * x.rows * rows.to_stride * 2 + 255) / 256 * 256;
+    }
+    PVG_PASS(space->open(call, static_cast<size_t>(bytes)));
+    for (int i = 0; i < 2; i++) {
+        if (!copied[i]) continue;
+        copies.of[i].to = reinterpret_cast<uint16_t *>(space->as<char>() + offsets[i]);
+        operands[i]->data = copies.of[i].to;
+    }
+    if (dtype == type) return launch_copies<uint16_t, uint16_t>(call, copies);
+    if (type == PVG_FLOAT16) return launch_copies<float, __half>(call, copies);
+    return launch_copies<float, __nv_bfloat16>(call, copies);
+}
+
+// An a along m is transposed, together with what b needs.
+int transpose_a(Call &call, const Gemm &g, bool b_stays, TensorOperands *operands) {
+    Gemm arranged = g;
+    PVG_PASS(arrange_operands(call, &arranged, {true, 4}, {g.b_along_k, b_stays ? 1 : 4},
+                              &operands->space));
+    operands->a = operand_a(arranged), operands->a_along_k = true;
+    if (!b_stays) operands->b = operand_b(arranged);
+    return PVG_OK;
+}
+
+// What stays where it is: all that TMA can read and need not be rounded.
+struct Stay { bool a, b; };
+
+// Describes the operands as they are in g.
+Stay describe_operands(const Gemm &g, int type, int64_t readings_of_b, TensorOperands *operands) {
+    operands->a = operand_a(g), operands->b = operand_b(g);
+    operands->a_along_k = g.a_along_k, operands->b_along_k = g.b_along_k;
+    const int element = type == PVG_FLOAT32 ? 4 : 2;
+    const bool rounded = g.dtype != type;
+    const bool b_stays = !rounded && is_readable(operands->b, element);
+    operands->b_in_classes = type == PVG_FLOAT32 && !b_stays && !g.b_along_k &&
+                             readings_of_b <= most_readings && has_readable_classes(operands->b);
+    return {!rounded && is_readable(operands->a, element), b_stays || operands->b_in_classes};
+}
+
+} // namespace
+
+int64_t bytes_of_a_alone(const Gemm &g, int64_t readings_of_b) {
+    TensorOperands operands;
+    const Stay stay = describe_operands(g, PVG_FLOAT32, readings_of_b, &operands);
+    const TensorOperand &a = operands.a;
+    return g.a_along_k && !stay.a && stay.b ? a.items * a.rows * copy_stride(2 * a.columns) * 2 : 0;
+}
+
+int prepare_operands(Call &call, const Gemm &g, int type, int64_t readings_of_b,
+                     TensorOperands *operands) {
+    const Stay stay = describe_operands(g, type, readings_of_b, operands);
+    if (type == PVG_FLOAT32 && !g.a_along_k) return transpose_a(call, g, stay.b, operands);
+    if (stay.a && stay.b) return PVG_OK;
+    return copy_operands(call, g.dtype, type, {!stay.a, !stay.b}, {&operands->a, &operands->b},
+                         &operands->space);
+}
+
+} // namespace pvg::matmul
+#endif
