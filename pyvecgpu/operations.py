@@ -4,16 +4,15 @@ A row says which kinds of dtypes an operation takes and which dtype it gives, as
 does (cuda/kernels), and what computes it on the CPU device. Its code and its name are those of
 abi.Operation.
 
-    domain    letters of kinds: b(ool), u(nsigned), i(nteger), f(loat), c(omplex). Operands of a
-              binary operation are promoted to one dtype first.
+    domain    letters of kinds: b(ool), u(nsigned), i(nteger), f(loat). Operands of a binary
+              operation are promoted to one dtype first.
     result    "same"   the promoted dtype        "float"  that, or the default float of an integer
-              "bool"                             "real"   the promoted dtype, of complex its parts'
               "wide"   int64 or uint64 of bools and integers, else the dtype itself
-              "index"  int64                     "none"   nothing
+              "bool", "index" (int64), "none"
     cpu       f(a), f(a, b), or of a reduction f(a, axes, keepdims); of arrays that NumPy computes
               in, already floats where the result is "float" and they are not reduced
     slope     of an activation that a layer can have: its derivative, f(a)
-    identity  of a reduction: what it gives of nothing
+    identity  of a reduction: what it starts from; without one there is no result of nothing
     order     of one that picks an element: "largest" or "smallest"
 """
 
@@ -26,7 +25,7 @@ from .dtypes import bool as bool_dtype
 from .dtypes import inexact, int64, uint64
 from .native.abi import Operation
 
-ALL, NUMBERS, REALS, REAL_NUMBERS = "buifc", "uifc", "buif", "uif"
+ORDERED, REALS = "buif", "uif"
 
 
 class Row(NamedTuple):
@@ -70,43 +69,43 @@ def _other(code, domain, result):
 
 
 ROWS = (
-    _unary(Operation.NEGATIVE, NUMBERS, "same", np.negative),
-    _unary(Operation.ABS, ALL, "real", np.abs),
-    _unary(Operation.EXP, ALL, "float", np.exp),
-    _unary(Operation.LOG, ALL, "float", np.log),
-    _unary(Operation.SQRT, ALL, "float", np.sqrt),
+    _unary(Operation.NEGATIVE, REALS, "same", np.negative),
+    _unary(Operation.ABS, ORDERED, "same", np.abs),
+    _unary(Operation.EXP, ORDERED, "float", np.exp),
+    _unary(Operation.LOG, ORDERED, "float", np.log),
+    _unary(Operation.SQRT, ORDERED, "float", np.sqrt),
     # Activations
-    _unary(Operation.SIGMOID, REALS, "float", cpu_layers.sigmoid, cpu_layers.sigmoid_slope),
-    _unary(Operation.TANH, ALL, "float", np.tanh, cpu_layers.tanh_slope),
-    _unary(Operation.RELU, REAL_NUMBERS, "same", cpu_layers.relu, cpu_layers.relu_slope),
-    _unary(Operation.GELU, REALS, "float", cpu_layers.gelu, cpu_layers.gelu_slope),
-    _unary(Operation.SILU, REALS, "float", cpu_layers.silu, cpu_layers.silu_slope),
+    _unary(Operation.SIGMOID, ORDERED, "float", cpu_layers.sigmoid, cpu_layers.sigmoid_slope),
+    _unary(Operation.TANH, ORDERED, "float", np.tanh, cpu_layers.tanh_slope),
+    _unary(Operation.RELU, REALS, "same", cpu_layers.relu, cpu_layers.relu_slope),
+    _unary(Operation.GELU, ORDERED, "float", cpu_layers.gelu, cpu_layers.gelu_slope),
+    _unary(Operation.SILU, ORDERED, "float", cpu_layers.silu, cpu_layers.silu_slope),
     # Arithmetic
-    _binary(Operation.ADD, ALL, "same", np.add),
-    _binary(Operation.SUBTRACT, NUMBERS, "same", np.subtract),
-    _binary(Operation.MULTIPLY, ALL, "same", np.multiply),
-    _binary(Operation.DIVIDE, ALL, "float", np.divide),
-    _binary(Operation.MAXIMUM, REALS, "same", cpu_functions.maximum),
-    _binary(Operation.MINIMUM, REALS, "same", cpu_functions.minimum),
+    _binary(Operation.ADD, ORDERED, "same", np.add),
+    _binary(Operation.SUBTRACT, REALS, "same", np.subtract),
+    _binary(Operation.MULTIPLY, ORDERED, "same", np.multiply),
+    _binary(Operation.DIVIDE, ORDERED, "float", np.divide),
+    _binary(Operation.MAXIMUM, ORDERED, "same", cpu_functions.maximum),
+    _binary(Operation.MINIMUM, ORDERED, "same", cpu_functions.minimum),
     # Comparisons
-    _binary(Operation.EQUAL, ALL, "bool", np.equal),
-    _binary(Operation.NOT_EQUAL, ALL, "bool", np.not_equal),
-    _binary(Operation.LESS, REALS, "bool", np.less),
-    _binary(Operation.LESS_EQUAL, REALS, "bool", np.less_equal),
-    _binary(Operation.GREATER, REALS, "bool", np.greater),
-    _binary(Operation.GREATER_EQUAL, REALS, "bool", np.greater_equal),
+    _binary(Operation.EQUAL, ORDERED, "bool", np.equal),
+    _binary(Operation.NOT_EQUAL, ORDERED, "bool", np.not_equal),
+    _binary(Operation.LESS, ORDERED, "bool", np.less),
+    _binary(Operation.LESS_EQUAL, ORDERED, "bool", np.less_equal),
+    _binary(Operation.GREATER, ORDERED, "bool", np.greater),
+    _binary(Operation.GREATER_EQUAL, ORDERED, "bool", np.greater_equal),
     # Reductions
-    _reduction(Operation.SUM, ALL, "wide", cpu_functions.sum, identity=0),
-    _reduction(Operation.MEAN, ALL, "float", cpu_functions.mean),
-    _reduction(Operation.MAX, REALS, "same", cpu_functions.largest, order="largest"),
-    _reduction(Operation.MIN, REALS, "same", cpu_functions.smallest, order="smallest"),
-    _reduction(Operation.ARGMAX, REALS, "index", cpu_functions.argmax, order="largest"),
+    _reduction(Operation.SUM, ORDERED, "wide", cpu_functions.sum, identity=0),
+    _reduction(Operation.MEAN, ORDERED, "float", cpu_functions.mean, identity=0),
+    _reduction(Operation.MAX, ORDERED, "same", cpu_functions.largest, order="largest"),
+    _reduction(Operation.MIN, ORDERED, "same", cpu_functions.smallest, order="smallest"),
+    _reduction(Operation.ARGMAX, ORDERED, "index", cpu_functions.argmax, order="largest"),
     # Those with methods of their own in the backends
-    _other(Operation.FILL, ALL, "none"),
-    _other(Operation.COPY, ALL, "none"),
-    _other(Operation.CAST, ALL, "same"),
-    _other(Operation.WHERE, ALL, "same"),
-    _other(Operation.MATMUL, ALL, "same"),
+    _other(Operation.FILL, ORDERED, "none"),
+    _other(Operation.COPY, ORDERED, "none"),
+    _other(Operation.CAST, ORDERED, "same"),
+    _other(Operation.WHERE, ORDERED, "same"),
+    _other(Operation.MATMUL, ORDERED, "same"),
     _other(Operation.DENSE, "f", "same"),
 )
 OPERATIONS = {int(row.code): row for row in ROWS}

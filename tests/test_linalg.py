@@ -4,6 +4,7 @@ matmul, its `out=` and `precision=`; test_matmul_kernels.py has each kernel by i
 test_contractions.py vecdot and tensordot.
 """
 
+import ctypes
 import itertools
 import threading
 
@@ -14,6 +15,8 @@ from helpers import DTYPES, FLOATS, assert_same, assert_within, put
 from references import product_reference
 
 import pyvecgpu as vg
+from pyvecgpu.native import library
+from pyvecgpu.native.abi import Option
 
 SHAPES = [
     ((1, 1), (1, 1)),

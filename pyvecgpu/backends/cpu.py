@@ -8,6 +8,7 @@ numpy.errstate. backends/__init__.py lists the methods.
 
 import functools
 import itertools
+import math
 import os
 import weakref
 
@@ -39,7 +40,8 @@ def _reports_memory(method):
         try:
             return method(*args)
         except MemoryError as error:
-            requested = getattr(error, "_total_size", None)
+            shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+            requested = None if shape is None else math.prod(shape) * dtype.itemsize
             message = f"out of memory on the CPU: {error}"
         raise OutOfMemoryError(message, requested=requested, device="cpu")
 
