@@ -23,6 +23,23 @@ from .native import library, settings
 from .native.abi import Counter, DeviceAttribute, Memory
 from .native.library import raise_last_error
 
+__all__ = [
+    "Device",
+    "DeviceLimits",
+    "LaunchRecord",
+    "MemoryInfo",
+    "counters",
+    "device",
+    "devices",
+    "empty_cache",
+    "is_available",
+    "is_healthy",
+    "launch_log",
+    "memory_info",
+    "set_memory_limit",
+    "synchronize",
+]
+
 _lock = threading.RLock()
 _devices = {}  # name: Device
 _default = None  # the process's; a thread's `with device()` goes before it

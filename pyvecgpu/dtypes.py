@@ -16,6 +16,21 @@ import builtins
 import numpy as np
 
 from .native.abi import DType, Option
+from .native.choices import choose, chosen
+
+__all__ = [
+    "bfloat16",
+    "bool",
+    "float16",
+    "float32",
+    "float64",
+    "get_default_dtype",
+    "int32",
+    "int64",
+    "set_default_dtype",
+    "uint64",
+    "uint8",
+]
 
 
 class BFloat16:
@@ -76,8 +91,7 @@ CODES = {
 }
 DTYPES = {code: dtype for dtype, code in CODES.items()}
 NAMES = ", ".join(dtype.name for dtype in CODES)
-
-_default = float32
+_DEFAULT_FLOAT = Option.OPTION_DEFAULT_FLOAT
 
 
 def parse_dtype(dtype):
@@ -106,7 +120,7 @@ def supported(dtype):
 
 def get_default_dtype():
     """Return the dtype of Python floats: float32 or float64."""
-    return _default
+    return DTYPES[chosen(_DEFAULT_FLOAT)]
 
 
 def set_default_dtype(dtype, /):
@@ -114,15 +128,10 @@ def set_default_dtype(dtype, /):
 
     TypeError: any other dtype.
     """
-    global _default
-    from .native import library
-
     parsed = parse_dtype(dtype)
     if parsed not in (float32, float64):
         raise TypeError(f"the default dtype can be float32 or float64, not {parsed}")
-    for loaded in library.loaded():
-        loaded.set_option(Option.OPTION_DEFAULT_FLOAT, CODES[parsed])
-    _default = parsed
+    choose(_DEFAULT_FLOAT, CODES[parsed])
 
 
 def is_bfloat16(value):
@@ -164,7 +173,7 @@ def is_float(dtype):
 
 def inexact(dtype):
     """Return the dtype that a float function of such an array gives."""
-    return dtype if is_float(dtype) else _default
+    return dtype if is_float(dtype) else get_default_dtype()
 
 
 def promote(a, b):

@@ -11,6 +11,16 @@
 All of them can be pickled, and none keeps an array alive.
 """
 
+__all__ = [
+    "CUDAError",
+    "DeviceLostError",
+    "DeviceUnavailableError",
+    "ImplicitTransferError",
+    "LaunchError",
+    "OutOfMemoryError",
+    "PyVecGPUError",
+]
+
 
 class PyVecGPUError(Exception):
     """Base of the exceptions that pyvecgpu defines."""

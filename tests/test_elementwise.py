@@ -4,6 +4,7 @@ The references are in references.py. What `out=` does is in test_out.py.
 """
 
 import itertools
+import operator
 
 import helpers
 import numpy as np
@@ -242,6 +243,21 @@ def test_integer_scalars_out_of_range(device, dtype):
             left = name == "not_equal" or name.startswith("less" if scalar < 0 else "greater")
             assert_same(getattr(vg, name)(array, scalar), np.full(3, right), f"{name} {scalar}")
             assert_same(getattr(vg, name)(scalar, array), np.full(3, left), f"{scalar} {name}")
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(bool), *helpers.INTEGERS], ids=str)
+def test_comparisons_with_any_integer(device, dtype):
+    """On both sides, also with integers that C cannot be given: as Python compares them."""
+    x = np.array([0, 1], bool) if dtype.kind == "b" else helpers.specials(dtype)
+    array, items = put(device, x), x.tolist()
+    ends = [2**bits + step for bits in (7, 8, 31, 32, 63, 64, 100) for step in (-1, 0, 1)]
+    for scalar in [*ends, *[-end for end in ends], 0, 1, 10**300, -(10**300)]:
+        for symbol in ("eq", "ne", "lt", "le", "gt", "ge"):
+            compare = getattr(operator, symbol)
+            expected = np.array([compare(item, scalar) for item in items])
+            assert_same(compare(array, scalar), expected, f"array {symbol} {scalar}")
+            expected = np.array([compare(scalar, item) for item in items])
+            assert_same(compare(scalar, array), expected, f"{scalar} {symbol} array")
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)

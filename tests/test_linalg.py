@@ -4,6 +4,7 @@ matmul, its `out=` and `precision=`; test_matmul_kernels.py has each kernel by i
 test_contractions.py vecdot and tensordot.
 """
 
+import ctypes
 import itertools
 import threading
 
@@ -14,6 +15,8 @@ from helpers import DTYPES, FLOATS, assert_same, assert_within, put
 from references import product_reference
 
 import pyvecgpu as vg
+from pyvecgpu.native import library
+from pyvecgpu.native.abi import Option
 
 SHAPES = [
     ((1, 1), (1, 1)),
@@ -318,7 +321,11 @@ def test_precisions_go_down_to_the_device(device, recorded, name):
     for thread in threads:
         thread.start()
         thread.join()
-    assert recorded == [PRECISIONS[name]] * (2 * len(calls) + 1), "the whole process has it"
+    assert recorded[len(calls) :] == [0] * (len(calls) + 1), "0 is what the library was told"
+    for loaded in library.loaded():
+        code = ctypes.c_int64()
+        assert loaded.pvg_get_option(Option.OPTION_MATMUL_PRECISION, code) == 0
+        assert code.value == PRECISIONS[name], "the whole process has it"
     vg.matmul(x, x, precision="ieee")
     assert recorded[-1] == PRECISIONS["ieee"]
 

@@ -5,20 +5,60 @@ CudaBackend. A method that gives an array returns raw data, or None after an err
 then raises; with `out` it writes there and returns `out`. Shapes, axes and keys were parsed before,
 once for all backends: shapes are tuples of ints that fit, axes count from 0.
 
-    empty(shape, dtype)                    from_host(ndarray)
-    to_host(data, into=None)               an ndarray: `into`, of the same shape, if it is of use
+METHODS lists what computes, copies, makes an array or a view of one. dispatch.py calls these and
+nothing else does. Beside them a backend has
+
     describe(data) -> dtype, shape, strides in elements
-    unary(code, a, out)                    binary(code, a, b, out)      where(condition, a, b, out)
-    scalar(code, a, value, side, out)      value: bool, int or float, the right operand if side is 1
-    reduce(code, a, axes, keepdims, out)   axes: a tuple, or None for all
-    matmul(a, b, precision, out)
-    dense(x, weight, bias, activation, precision, preactivation, out)
-    dense_backward(gradient, x, weight, preactivation, activation, precision)  three results
-    cast(a, dtype, out)                    copy(source, destination)    fill(a, value)
-    slice(a, start, step, length)          permute(a, axes)             reshape(a, shape)
-    broadcast_to(a, shape)                 contiguous(a)                pointer(a)
-    release(data)                          fail()
+    version(data)                          a number that every write to its memory changes
+    pointer(data)                          release(data)                fail()
     synchronize()                          memory_info()                set_memory_limit(limit)
     empty_cache()                          counter(code)                launch_log()
     own_stream()                           for a thread that has none; not on the CPU
 """
+
+from typing import NamedTuple
+
+ARRAY, ARRAYS, HOST, NOTHING = "array", "arrays", "host", "nothing"
+
+
+class Method(NamedTuple):
+    """A method's parameters in their order, those it writes to, and what it gives."""
+
+    parameters: tuple
+    written: tuple
+    gives: str
+
+
+def _method(parameters, gives=ARRAY, written="out"):
+    names = tuple(parameters.split())
+    return Method(names, tuple(name for name in written.split() if name in names), gives)
+
+
+METHODS = {
+    # Memory: `into` is an ndarray of the same shape that is filled if it is of use.
+    "empty": _method("shape dtype"),
+    "from_host": _method("source"),
+    "lend": _method("source"),  # from_host for use within a call: uncopied on the CPU
+    "copy_from_host": _method("source data", NOTHING, "data"),
+    "to_host": _method("data into", HOST, "into"),
+    "copy": _method("source destination", NOTHING, "destination"),
+    "fill": _method("a value", NOTHING, "a"),
+    # Operations. value: bool, int or float, the right operand if side is 1. axes: None for all.
+    "cast": _method("a dtype out"),
+    "unary": _method("code a out"),
+    "binary": _method("code a b out"),
+    "scalar": _method("code a value side out"),
+    "where": _method("condition a b out"),
+    "reduce": _method("code a axes keepdims out"),
+    "matmul": _method("a b precision out"),
+    "dense": _method(
+        "x weight bias activation precision preactivation out", ARRAY, "preactivation out"
+    ),
+    "dense_backward": _method("gradient x weight preactivation activation precision", ARRAYS),
+    # Views; contiguous and reshape copy where no view will do.
+    "slice": _method("a start step length"),
+    "permute": _method("a axes"),
+    "reshape": _method("a shape"),
+    "broadcast_to": _method("a shape"),
+    "contiguous": _method("a"),
+}

@@ -8,8 +8,6 @@ import math
 
 import numpy as np
 
-from ..native.abi import Operation
-
 _erfc = np.frompyfunc(math.erfc, 1, 1)  # NumPy has none
 
 
@@ -43,26 +41,31 @@ def silu(a):
     return a * side / (1 + root * root) * side
 
 
+# Derivatives of activations at the preactivation.
+
+
+def sigmoid_slope(a):
+    return sigmoid(a) * sigmoid(-a)
+
+
+def tanh_slope(a):
+    return (1 - np.tanh(a)) * (1 + np.tanh(a))
+
+
+def relu_slope(a):
+    return np.where(np.isnan(a), a, (a > 0).astype(a.dtype))
+
+
 def gelu_slope(a):
     density = np.exp(-0.5 * a * a) * a.dtype.type(1 / math.sqrt(2 * math.pi))
     return (0.5 * twice_normal_cdf(a)).astype(a.dtype) + a * density
 
 
-ACTIVATIONS = {
-    Operation.NONE: lambda a: a,
-    Operation.SIGMOID: sigmoid,
-    Operation.TANH: np.tanh,
-    Operation.RELU: relu,
-    Operation.GELU: gelu,
-    Operation.SILU: silu,
-}
-SLOPES = {  # derivatives at the preactivation
-    Operation.SIGMOID: lambda a: sigmoid(a) * sigmoid(-a),
-    Operation.TANH: lambda a: (1 - np.tanh(a)) * (1 + np.tanh(a)),
-    Operation.RELU: lambda a: np.where(np.isnan(a), a, (a > 0).astype(a.dtype)),
-    Operation.GELU: gelu_slope,
-    Operation.SILU: lambda a: sigmoid(a) * (1 + a * sigmoid(-a)),
-}
+def silu_slope(a):
+    return sigmoid(a) * (1 + a * sigmoid(-a))
+
+
+# The dense layer ----------------------------------------------------------------------------------
 
 
 def preactivation(x, weight, bias=None):
@@ -75,10 +78,10 @@ def preactivation(x, weight, bias=None):
     return result if bias is None else result + bias
 
 
-def backward(gradient, x, weight, before, activation):
+def backward(gradient, x, weight, before, slope):
     """Return dx, dweight, and dbias as float64.
 
-    before: the preactivation, or None without an activation.
+    before: the preactivation, and slope: the activation's derivative; None without one.
     """
     if x.ndim < 1 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
         raise ValueError(f"dense_backward: x {x.shape} and weight {weight.shape} do not fit")
@@ -89,8 +92,8 @@ def backward(gradient, x, weight, before, activation):
             f"dense_backward: preactivation {before.shape} and gradient {gradient.shape}"
         )
     dz = gradient
-    if activation:  # 0 times infinity would be NaN; further out no derivative changes any more
-        dz = gradient * SLOPES[activation](np.clip(before, -800, 800))
+    if slope:  # 0 times infinity would be NaN; further out no derivative changes any more
+        dz = gradient * slope(np.clip(before, -800, 800))
     rows = math.prod(dz.shape[:-1])
     flat, inputs = dz.reshape(rows, dz.shape[-1]), x.reshape(rows, x.shape[-1])
     dbias = np.sum(flat, axis=0, dtype=np.float64)

@@ -5,27 +5,21 @@ the methods and says what they return.
 """
 
 import contextlib
+import math
 from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
 
 import numpy as np
 
 from ..dtypes import CODES, DTYPES, host_dtype, supported
-from ..native.abi import MAX_NDIM, Memory, Operation, ScalarKind
+from ..native.abi import MAX_NDIM, Memory, ScalarKind
 from ..native.library import raise_last_error
+from ..operations import OPERATIONS
 
 _Description = c_int64 * (3 + 2 * MAX_NDIM)
 _MemoryValues = c_int64 * Memory.MEMORY_COUNT
 # ctypes arrays by their length: making such a type costs more than a launch.
 _Int64s = [c_int64 * n for n in range(MAX_NDIM + 1)]
 _Ints = [c_int * n for n in range(MAX_NDIM + 1)]
-
-_COMPARISONS = range(Operation.EQUAL, Operation.GREATER_EQUAL + 1)
-_MIRRORED = {
-    Operation.LESS: Operation.GREATER,
-    Operation.LESS_EQUAL: Operation.GREATER_EQUAL,
-    Operation.GREATER: Operation.LESS,
-    Operation.GREATER_EQUAL: Operation.LESS_EQUAL,
-}
 
 
 class CudaBackend:
@@ -41,6 +35,7 @@ class CudaBackend:
         self.dense = library.pvg_dense
         self.contiguous = library.pvg_contiguous
         self.pointer = library.pvg_array_data
+        self.version = library.pvg_array_version
         self.counter = library.pvg_counter
         self.release = library.pvg_array_release
 
@@ -74,6 +69,8 @@ class CudaBackend:
                 self.release(data)
                 raise
         return data
+
+    lend = from_host
 
     def copy_from_host(self, source, data):
         strides = None if source.flags.c_contiguous else _Int64s[source.ndim](*source.strides)
@@ -121,27 +118,26 @@ class CudaBackend:
             kind, number = 3, c_double(value)
         else:
             if not -(2**63) <= value < 2**63:
-                code, value = self.narrowed(code, a, value)
+                value = self.narrowed(code, a, value)
             kind, number = self.as_scalar(a, value)
         return self.library.pvg_binary_scalar(code, a, kind, byref(number), side, out)
 
     def narrowed(self, code, a, value):
-        """Return (code, value) that say the same as an integer beyond the range of int64 does.
+        """Return what says beside an array the same as an integer beyond the range of int64 does.
 
-        Divisions are done in float. Integer arrays are compared with any integer: one that C cannot
-        be given is replaced by one that is out of the array's range, too, on the same side or,
-        mirrored, on the other one.
-        OverflowError: an operation other than a comparison needs the value in int64.
+        Floats are promoted to, divisions are done in float, and integers are compared with any
+        integer: all of them lie on the same side of one that C cannot be given as of an infinity.
+        OverflowError: the operation needs the value in an integer dtype that cannot hold it.
         """
         kind = self.describe(a)[0].kind
         if kind == "f" or (kind == "u" and 0 <= value < 2**64):
-            return code, value
-        if code == Operation.DIVIDE:
-            return code, float(value)
-        if code not in _COMPARISONS:
+            return value
+        result = OPERATIONS[code].result
+        if result == "float":
+            return float(value)
+        if result != "bool":
             raise OverflowError(f"{value} is out of bounds for the integers of the array")
-        beyond = -1 if kind == "u" else 2**64 - 1
-        return (code if (value < 0) == (beyond < 0) else _MIRRORED.get(code, code)), beyond
+        return math.inf if value > 0 else -math.inf
 
     def as_scalar(self, a, value):
         """Return (kind, C number) of a scalar beside the array `a`."""

@@ -1,138 +1,20 @@
-"""The public functions, one module per topic of the array API standard."""
+"""The public functions, one module per topic of the array API standard.
 
-from . import creation, elementwise, indexing, layout, linalg, printing
-from .creation import (
-    arange,
-    array,
-    asarray,
-    empty,
-    empty_like,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
-from .elementwise import (
-    abs,
-    add,
-    divide,
-    equal,
-    exp,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
-    log,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    not_equal,
-    sqrt,
-    subtract,
-    tanh,
-    where,
-)
-from .layout import (
-    astype,
-    broadcast_to,
-    contiguous,
-    expand_dims,
-    matrix_transpose,
-    permute_dims,
-    reshape,
-    squeeze,
-    transpose,
-)
-from .linalg import get_matmul_precision, matmul, set_matmul_precision, tensordot, vecdot
-from .nn import dense, relu, sigmoid
-from .reductions import argmax, max, mean, min, sum
+Each module's `__all__` names what of it is public. nn.py is for vg.nn.functional alone.
+"""
 
-# NumPy's ufuncs that are the same function here, by NumPy's names.
-UFUNCS = {
-    function.__name__: function
-    for function in (
-        add,
-        divide,
-        equal,
-        exp,
-        greater,
-        greater_equal,
-        less,
-        less_equal,
-        log,
-        matmul,
-        maximum,
-        minimum,
-        multiply,
-        negative,
-        not_equal,
-        sqrt,
-        subtract,
-        tanh,
-    )
-} | {"absolute": abs}
+from . import creation, elementwise, layers, layout, linalg, reductions
+from .creation import *
+from .elementwise import *
+from .layers import *
+from .layout import *
+from .linalg import *
+from .reductions import *
 
-__all__ = [
-    "UFUNCS",
-    "abs",
-    "add",
-    "arange",
-    "argmax",
-    "array",
-    "asarray",
-    "astype",
-    "broadcast_to",
-    "contiguous",
-    "creation",
-    "dense",
-    "divide",
-    "elementwise",
-    "empty",
-    "empty_like",
-    "equal",
-    "exp",
-    "expand_dims",
-    "full",
-    "full_like",
-    "get_matmul_precision",
-    "greater",
-    "greater_equal",
-    "indexing",
-    "layout",
-    "less",
-    "less_equal",
-    "linalg",
-    "log",
-    "matmul",
-    "matrix_transpose",
-    "max",
-    "maximum",
-    "mean",
-    "min",
-    "minimum",
-    "multiply",
-    "negative",
-    "not_equal",
-    "ones",
-    "ones_like",
-    "permute_dims",
-    "printing",
-    "relu",
-    "reshape",
-    "set_matmul_precision",
-    "sigmoid",
-    "sqrt",
-    "squeeze",
-    "subtract",
-    "sum",
-    "tanh",
-    "tensordot",
-    "transpose",
-    "vecdot",
-    "where",
-    "zeros",
-    "zeros_like",
-]
+__all__ = []
+__all__ += creation.__all__
+__all__ += elementwise.__all__
+__all__ += layers.__all__
+__all__ += layout.__all__
+__all__ += linalg.__all__
+__all__ += reductions.__all__

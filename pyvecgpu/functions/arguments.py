@@ -9,10 +9,12 @@ import sys
 
 import numpy as np
 
-from ..array import Array, wrap
+from ..array import Array
 from ..device import Device, resolve
+from ..dispatch import apply
 from ..dtypes import CODES, host_dtype, supported
 from ..native.abi import MAX_NDIM
+from .values import item, to_host
 
 LARGEST = 2**63 - 1  # elements, and bytes, of one array
 
@@ -123,11 +125,12 @@ def are_operands(*values):
 class Operands:
     """The operands of one call on one device, and where its result goes.
 
-    `backend` computes, `arrays` are the operands as Arrays or Python scalars, and `deliver` turns
-    raw data into what the caller gets: an Array if there was one among the operands, else NumPy.
+    `backend` computes, `arrays` are the operands as Arrays or Python scalars, `place` is the Array
+    to write to or None, and `deliver` makes of a result what the caller gets: an Array if there was
+    one among the operands, else NumPy.
     """
 
-    __slots__ = ("arrays", "backend", "host", "out", "raw_out")
+    __slots__ = ("arrays", "backend", "host", "out", "place")
 
     def __init__(self, name, operands, out=None, device=None):
         self.out = out
@@ -144,35 +147,35 @@ class Operands:
         if not (out is None or isinstance(out, Array) or (self.host and is_ndarray(out))):
             place = "a NumPy array" if self.host else f"an Array on {self.backend.device}"
             raise TypeError(f"{name}: out is {place} or None, not {type(out).__name__}")
-        self.raw_out = out.data if isinstance(out, Array) else None
+        self.place = out if isinstance(out, Array) else None
 
-    def deliver(self, data):
-        """Return the result of a backend's method to the caller; its exception if it has failed."""
-        if data is None:
-            self.backend.fail()
-        if self.raw_out is not None:
-            return self.out
-        return self.give(wrap(self.backend, data))
+    def apply(self, method, *arguments):
+        """Call a method of the backend that takes an `out`; return what the caller gets."""
+        return self.deliver(apply(self.backend, method, *arguments, self.place))
+
+    def deliver(self, result):
+        """Return what the caller gets for an Array that was computed with `place` as its `out`."""
+        return result if self.place is not None else self.give(result)
 
     def deliver_array(self, array):
         """Return an Array that was computed without `out` to the caller, in `out` if there is one.
 
         ValueError: another shape. TypeError: the cast is not "same_kind".
         """
-        if self.raw_out is None:
+        if self.place is None:
             return self.give(array)
-        return self.deliver(self.backend.cast(array.data, array.dtype, self.raw_out))
+        return self.apply("cast", array, array.dtype)
 
     def give(self, result):
         """Return an Array as what the caller gets: itself, or NumPy for NumPy."""
         if not self.host:
             return result
         if self.out is None:
-            values = self.backend.to_host(result.data)
+            values = to_host(result)
             return values[()]  # a scalar instead of a 0-d array, as NumPy's functions do
         if self.out.shape != result.shape:
             raise ValueError(f"out has shape {self.out.shape}, the result has {result.shape}")
-        values = self.backend.to_host(result.data, self.out)
+        values = to_host(result, self.out)
         if values is not self.out:
             np.copyto(self.out, values, casting="same_kind")
         return self.out
@@ -212,22 +215,13 @@ def _operand(name, value, backend):
 
 def from_host(values, backend):
     """Return an Array with the values of an ndarray for use within a call, uncopied on the CPU."""
-    if backend.device.type != "cpu":
-        return wrap(backend, backend.from_host(values))
-    return wrap(backend, normalized(values))
-
-
-def normalized(values):
-    """Return the ndarray, or if it is bool and holds bytes other than 0 and 1, a clean copy."""
-    if values.dtype.kind == "b" and values.size and values.view(np.uint8).max() > 1:
-        return np.not_equal(values.view(np.uint8), 0)
-    return values
+    return apply(backend, "lend", values)
 
 
 def strong(value, backend, dtype):
     """Return a Python scalar as a 0-d Array of a dtype; OverflowError if it cannot hold it."""
-    result = wrap(backend, backend.empty((), dtype))
-    backend.fill(result.data, value)
+    result = apply(backend, "empty", (), dtype)
+    apply(backend, "fill", result, value)
     return result
 
 
@@ -235,8 +229,10 @@ def parse_scalar(value, what):
     """Return a Python scalar, or the one in a 0-d array, as bool, int or float; else TypeError."""
     if is_scalar(value):
         return value
-    if isinstance(value, Array) or is_host(value):
-        array = value if isinstance(value, Array) else host_array(value)
+    if isinstance(value, Array) and value.ndim == 0:
+        return item(value)
+    if is_host(value):
+        array = host_array(value)
         if array.ndim == 0:
             return array.item()
     raise TypeError(f"{what} is a bool, an int or a float, not {type(value).__name__}")

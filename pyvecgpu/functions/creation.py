@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
-from ..array import Array, wrap
+from ..array import Array
 from ..device import Device, resolve
+from ..dispatch import apply
 from ..dtypes import (
     bfloat16,
     float32,
@@ -29,11 +30,25 @@ from .arguments import (
     host_array,
     is_host,
     is_scalar,
-    normalized,
     parse_scalar,
     parse_shape,
 )
 from .layout import astype
+from .values import copied, to_host
+
+__all__ = [
+    "arange",
+    "array",
+    "asarray",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+]
 
 # From values --------------------------------------------------------------------------------------
 
@@ -59,11 +74,11 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     else:
         values = host_array(obj)
     if dtype is None or dtype == values.dtype:
-        return wrap(backend, backend.from_host(values))
+        return apply(backend, "from_host", values)
     if dtype is bfloat16:  # the device can make it, NumPy perhaps not
         return astype(from_host(values, backend), dtype)
-    values = Device("cpu").backend.cast(normalized(values), dtype, None)
-    return wrap(backend, backend.from_host(values))
+    values = astype(from_host(values, Device("cpu").backend), dtype)
+    return apply(backend, "from_host", to_host(values))
 
 
 def array(obj, /, *, dtype=None, device=None, copy=True):
@@ -78,7 +93,7 @@ def _from_array(array, dtype, device, copy):
         raise ValueError("the dtype or the device does not fit, and copy is False")
     result = array if same_dtype else astype(array, dtype)
     result = _transfer(result, target)
-    return array.copy() if copy and result is array else result
+    return copied(array) if copy and result is array else result
 
 
 def _python_values(obj, dtype):
@@ -115,7 +130,7 @@ def _transfer(array, device):
         return array
     if array.dtype is bfloat16 and "cpu" not in (array.device.type, device.type):
         return astype(_transfer(astype(array, float32), device), bfloat16)  # without ml_dtypes
-    return wrap(device.backend, device.backend.from_host(array.backend.to_host(array.data)))
+    return apply(device.backend, "from_host", to_host(array))
 
 
 def to(array, target):
@@ -139,8 +154,7 @@ def empty(shape, *, dtype=None, device=None):
     """Return an Array with undefined elements. ValueError: a shape that makes no sense."""
     dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
     shape = parse_shape(shape, dtype.itemsize)
-    backend = resolve(device).backend
-    return wrap(backend, backend.empty(shape, dtype))
+    return apply(resolve(device).backend, "empty", shape, dtype)
 
 
 def zeros(shape, *, dtype=None, device=None):
@@ -195,7 +209,7 @@ def _host_like(x):
 
 
 def _filled(array, value):
-    array.backend.fill(array.data, value)
+    apply(array.backend, "fill", array, value)
     return array
 
 
@@ -225,7 +239,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     if length:
         values = _progression(start, step, length, dtype, integers)
         values = from_host(values, result.backend)
-        result.backend.copy(values.data, result.data)
+        apply(result.backend, "copy", values, result)
     return result
 
 

@@ -7,12 +7,34 @@ Float functions of bools and integers give the default float dtype. Large NumPy 
 in parts (pipeline.py).
 """
 
-from ..array import Array, wrap
+from .. import dispatch
+from ..array import Array
 from ..dtypes import bool as bool_dtype
 from ..dtypes import promote_scalar
 from ..native.abi import Operation
 from . import pipeline
 from .arguments import Operands, are_operands, is_scalar, strong
+
+__all__ = [
+    "abs",
+    "add",
+    "divide",
+    "equal",
+    "exp",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "log",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "not_equal",
+    "sqrt",
+    "subtract",
+    "where",
+]
 
 
 def operator(code, left, right, out):
@@ -25,34 +47,35 @@ def operator(code, left, right, out):
 def unary(code, x, out=None, device=None):
     """Return operation `code` of pvg_unary."""
     if type(x) is Array and out is None and device is None:
-        return wrap(x.backend, x.backend.unary(code, x.data, None))
+        return dispatch.unary(code, x)
     if type(x) is not Array:
         result = pipeline.compute(lambda x: unary(code, x), (x,), out, device)
         if result is not None:
             return result
     call = Operands(Operation(code).name.lower(), (x,), out, device)
-    return call.deliver(call.backend.unary(code, call.arrays[0].data, call.raw_out))
+    return call.apply("unary", code, call.arrays[0])
 
 
 def binary(code, x1, x2, out=None, device=None):
     """Return operation `code` of pvg_binary or, with a Python scalar, of pvg_binary_scalar."""
-    if out is None and device is None and type(x1) is type(x2) is Array:
-        backend = x1.backend
-        if x2.backend is backend:
-            return wrap(backend, backend.binary(code, x1.data, x2.data, None))
+    if (
+        type(x1) is type(x2) is Array
+        and x1.backend is x2.backend
+        and out is None
+        and device is None
+    ):
+        return dispatch.binary(code, x1, x2)
     if type(x1) is not Array and type(x2) is not Array:
         result = pipeline.compute(lambda a, b: binary(code, a, b), (x1, x2), out, device)
         if result is not None:
             return result
     call = Operands(Operation(code).name.lower(), (x1, x2), out, device)
-    backend, (a, b), out = call.backend, call.arrays, call.raw_out
+    a, b = call.arrays
     if is_scalar(b):
-        data = backend.scalar(code, a.data, b, 1, out)
-    elif is_scalar(a):
-        data = backend.scalar(code, b.data, a, 0, out)
-    else:
-        data = backend.binary(code, a.data, b.data, out)
-    return call.deliver(data)
+        return call.apply("scalar", code, a, b, 1)
+    if is_scalar(a):
+        return call.apply("scalar", code, b, a, 0)
+    return call.apply("binary", code, a, b)
 
 
 # One operand --------------------------------------------------------------------------------------
@@ -81,11 +104,6 @@ def negative(x, /, *, out=None, device=None):
 def sqrt(x, /, *, out=None, device=None):
     """Return the square root, as float."""
     return unary(Operation.SQRT, x, out, device)
-
-
-def tanh(x, /, *, out=None, device=None):
-    """Return the hyperbolic tangent, as float."""
-    return unary(Operation.TANH, x, out, device)
 
 
 # Two operands -------------------------------------------------------------------------------------
@@ -167,7 +185,7 @@ def where(condition, x1, x2, /, *, out=None, device=None):
     if is_scalar(mask):
         raise TypeError("where: the condition is an array of bools, not a scalar")
     a, b = _strong_pair(a, b, call.backend)
-    return call.deliver(call.backend.where(mask.data, a.data, b.data, call.raw_out))
+    return call.apply("where", mask, a, b)
 
 
 def _strong_pair(a, b, backend):
@@ -180,6 +198,6 @@ def _strong_pair(a, b, backend):
     elif is_scalar(b):
         dtype = promote_scalar(a.dtype, b)
         if dtype != a.dtype:  # or NumPy's promotion of int64 and float32 would give float64
-            a = wrap(backend, backend.cast(a.data, dtype, None))
+            a = dispatch.apply(backend, "cast", a, dtype, None)
         b = strong(b, backend, dtype)
     return a, b

@@ -8,7 +8,8 @@ import operator
 
 import numpy as np
 
-from ..array import Array, wrap
+from ..array import Array
+from ..dispatch import apply
 from ..dtypes import is_integer
 from ..native.abi import MAX_NDIM
 from .arguments import from_host, host_array, is_host, is_scalar
@@ -21,9 +22,8 @@ def get(array, key):
     ValueError: None makes more than MAX_NDIM axes.
     """
     starts, steps, lengths, shape = parse_key(key, array.shape)
-    backend = array.backend
-    view = wrap(backend, backend.slice(array.data, starts, steps, lengths))
-    return view if lengths == shape else wrap(backend, backend.reshape(view.data, shape))
+    view = apply(array.backend, "slice", array, starts, steps, lengths)
+    return view if lengths == shape else apply(array.backend, "reshape", view, shape)
 
 
 def set(array, key, value):
@@ -41,14 +41,14 @@ def set(array, key, value):
     if isinstance(value, np.generic) and is_integer(array.dtype):
         value = value.item()  # checked like a Python scalar: a cast would wrap or clamp it
     if is_scalar(value):
-        backend.fill(view.data, value)
+        apply(backend, "fill", view, value)
         return
     if is_host(value):
         value = from_host(host_array(value), backend)
     elif not isinstance(value, Array):
         kind = type(value).__name__
         raise TypeError(f"cannot assign a {kind}; make an array of it with asarray(...)")
-    backend.copy(value.data, view.data)
+    apply(backend, "copy", value, view)
 
 
 def parse_key(key, shape):

@@ -6,8 +6,9 @@ memory; `reshape` copies where no view can show the elements in the new shape.
 
 import numpy as np
 
-from ..array import Array, wrap
+from ..array import Array
 from ..device import Device
+from ..dispatch import apply
 from ..dtypes import parse_dtype
 from .arguments import (
     check_shape,
@@ -19,6 +20,19 @@ from .arguments import (
     parse_int,
     parse_shape,
 )
+from .values import copied, to_host
+
+__all__ = [
+    "astype",
+    "broadcast_to",
+    "contiguous",
+    "expand_dims",
+    "matrix_transpose",
+    "permute_dims",
+    "reshape",
+    "squeeze",
+    "transpose",
+]
 
 
 def _as_array(name, x):
@@ -26,16 +40,12 @@ def _as_array(name, x):
     if isinstance(x, Array):
         return x, _itself
     if is_host(x):
-        return from_host(host_array(x), Device("cpu").backend), _values
+        return from_host(host_array(x), Device("cpu").backend), to_host
     raise TypeError(f"{name} takes arrays, not {type(x).__name__}; make one with asarray(...)")
 
 
 def _itself(array):
     return array
-
-
-def _values(array):
-    return array.data
 
 
 def permute_dims(x, /, axes):
@@ -47,7 +57,7 @@ def permute_dims(x, /, axes):
     axes = parse_axes(tuple(axes), array.ndim)
     if len(axes) != array.ndim:
         raise ValueError(f"axes {axes} do not name each of {array.ndim} dimensions once")
-    return give(wrap(array.backend, array.backend.permute(array.data, axes)))
+    return give(apply(array.backend, "permute", array, axes))
 
 
 def transpose(x, /, axes=None):
@@ -73,8 +83,7 @@ def reshape(x, /, shape, *, copy=None):
     array, give = _as_array("reshape", x)
     shape = _resolve_shape(shape, array.size)
     backend = array.backend
-    source = array.copy() if copy else array
-    result = wrap(backend, backend.reshape(source.data, shape))
+    result = apply(backend, "reshape", copied(array) if copy else array, shape)
     if copy is False and backend.pointer(result.data) != backend.pointer(array.data):
         raise ValueError(f"no view shows shape {array.shape} as {shape}, and copy is False")
     return give(result)
@@ -104,7 +113,7 @@ def broadcast_to(x, /, shape):
     """
     array, give = _as_array("broadcast_to", x)
     shape = parse_shape(shape, array.dtype.itemsize)
-    return give(wrap(array.backend, array.backend.broadcast_to(array.data, shape)))
+    return give(apply(array.backend, "broadcast_to", array, shape))
 
 
 def expand_dims(x, /, *, axis=0):
@@ -116,7 +125,7 @@ def expand_dims(x, /, *, axis=0):
     axis = parse_axis(axis, array.ndim + 1)
     shape = (*array.shape[:axis], 1, *array.shape[axis:])
     check_shape(shape)
-    return give(wrap(array.backend, array.backend.reshape(array.data, shape)))
+    return give(apply(array.backend, "reshape", array, shape))
 
 
 def squeeze(x, /, axis=None):
@@ -132,7 +141,7 @@ def squeeze(x, /, axis=None):
         if array.shape[i] != 1:
             raise ValueError(f"cannot squeeze axis {i} of length {array.shape[i]}")
     shape = tuple([n for i, n in enumerate(array.shape) if i not in axes])
-    return give(wrap(array.backend, array.backend.reshape(array.data, shape)))
+    return give(apply(array.backend, "reshape", array, shape))
 
 
 def astype(x, dtype, /, *, copy=True):
@@ -144,11 +153,11 @@ def astype(x, dtype, /, *, copy=True):
     array, give = _as_array("astype", x)
     if not copy and array.dtype == dtype:
         return x
-    result = give(wrap(array.backend, array.backend.cast(array.data, dtype, None)))
+    result = give(apply(array.backend, "cast", array, dtype, None))
     return result if isinstance(x, (Array, np.ndarray)) else result[()]
 
 
 def contiguous(x, /):
     """Return the elements in C order without gaps: a view if they are, else a copy."""
     array, give = _as_array("contiguous", x)
-    return give(wrap(array.backend, array.backend.contiguous(array.data)))
+    return give(apply(array.backend, "contiguous", array))

@@ -16,9 +16,12 @@ an item of a batch has the bits of the product of that item alone.
 
 import math
 
-from ..native.abi import Precision
+from ..native.abi import Option, Precision
+from ..native.choices import choose, chosen
 from .arguments import Operands, are_operands, is_scalar, parse_axes, parse_axis, parse_int
 from .layout import permute_dims, reshape
+
+__all__ = ["get_matmul_precision", "matmul", "set_matmul_precision", "tensordot", "vecdot"]
 
 PRECISIONS = {
     "ieee": Precision.PRECISION_IEEE,
@@ -28,12 +31,12 @@ PRECISIONS = {
     "bf16": Precision.PRECISION_BF16,
     "fp16": Precision.PRECISION_FP16,
 }
-_precision = "float32"
 
 
 def get_matmul_precision():
     """Return the precision of products that are given none; see set_matmul_precision."""
-    return _precision
+    code = chosen(Option.OPTION_MATMUL_PRECISION)
+    return next(name for name, one in PRECISIONS.items() if one == code)
 
 
 def set_matmul_precision(precision):
@@ -42,14 +45,12 @@ def set_matmul_precision(precision):
     precision: "ieee", "float32" (the default), "fast32", "tf32", "bf16" or "fp16"; for the whole
     process. ValueError: another name.
     """
-    global _precision
-    _code(precision)
-    _precision = precision
+    choose(Option.OPTION_MATMUL_PRECISION, _code(precision))
 
 
 def parse_precision(precision):
-    """Return a precision's code, of the default one for None. ValueError: no such name."""
-    return _code(_precision if precision is None else precision)
+    """Return a precision's code, which for None says "the one chosen". ValueError: no such name."""
+    return int(Precision.PRECISION_DEFAULT) if precision is None else _code(precision)
 
 
 def _code(precision):
@@ -69,8 +70,7 @@ def matmul(x1, x2, /, *, precision=None, out=None, device=None):
     """
     call = _operands("matmul", x1, x2, out, device)
     a, b = call.arrays
-    code = parse_precision(precision)
-    return call.deliver(call.backend.matmul(a.data, b.data, code, call.raw_out))
+    return call.apply("matmul", a, b, parse_precision(precision))
 
 
 def operator(left, right, out):

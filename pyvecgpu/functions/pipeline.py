@@ -13,6 +13,7 @@ import numpy as np
 from ..device import resolve
 from ..dtypes import CODES, host_dtype
 from .arguments import from_host, is_scalar
+from .values import to_host
 
 PART_BYTES = 16 << 20  # of the operand with the largest elements
 LEAST_PARTS = 2
@@ -111,6 +112,6 @@ class Downloads:
                 pass
 
     def _copy(self, result, place):
-        values = self.backend.to_host(result.data, place)
+        values = to_host(result, place)
         if values is not place:
             np.copyto(place, values, casting="same_kind")

@@ -3,7 +3,9 @@
 import numpy as np
 
 from ..dtypes import bfloat16, float32
+from .indexing import get
 from .layout import astype
+from .values import to_host
 
 
 def text(array, prefix):
@@ -12,9 +14,9 @@ def text(array, prefix):
     if array.dtype is bfloat16:
         array = astype(array, float32)  # which NumPy prints whether or not ml_dtypes is there
     if array.device.type == "cpu":
-        return np.array2string(array.data, separator=", " if prefix else " ", prefix=prefix)
+        return np.array2string(to_host(array), separator=", " if prefix else " ", prefix=prefix)
     if array.size <= options["threshold"]:
-        values, threshold = array.numpy(), options["threshold"]
+        values, threshold = to_host(array), options["threshold"]
     else:
         values, threshold = _edges(array, 0, options["edgeitems"]), 0
     separator = ", " if prefix else " "
@@ -26,7 +28,8 @@ def _edges(array, axis, edge):
     while axis < array.ndim and array.shape[axis] <= 2 * edge + 1:
         axis += 1
     if axis == array.ndim:
-        return array.numpy()
+        return to_host(array)
     before = (slice(None),) * axis
-    parts = (array[(*before, slice(0, edge + 1))], array[(*before, slice(-edge, None))])
+    ends = slice(0, edge + 1), slice(-edge, None)
+    parts = [get(array, (*before, end)) for end in ends]
     return np.concatenate([_edges(part, axis + 1, edge) for part in parts], axis)

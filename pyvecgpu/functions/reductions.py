@@ -4,12 +4,14 @@ axis: an integer, a tuple of them, or None for all axes; negative ones count fro
 leaves the reduced axes with length 1. AxisError: an axis out of range. ValueError: an axis twice.
 """
 
-from ..array import wrap
+from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
 from ..dtypes import int32, parse_dtype, uint8
 from ..native.abi import Operation
 from .arguments import Operands, parse_axes, parse_axis
 from .layout import astype
+
+__all__ = ["argmax", "max", "mean", "min", "sum"]
 
 
 def reduce(code, x, axis, keepdims, out, device):
@@ -20,8 +22,7 @@ def reduce(code, x, axis, keepdims, out, device):
         axes = None if axis is None else (parse_axis(axis, array.ndim),)
     else:
         axes = parse_axes(axis, array.ndim)
-    data = call.backend.reduce(code, array.data, axes, bool(keepdims), call.raw_out)
-    return call.deliver(data)
+    return call.apply("reduce", code, array, axes, bool(keepdims))
 
 
 def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
@@ -37,11 +38,9 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
     array = astype(call.arrays[0], dtype, copy=False)
     axes = parse_axes(axis, array.ndim)
     if dtype in (bool_dtype, uint8, int32):  # their sums are wider
-        total = call.backend.reduce(Operation.SUM, array.data, axes, bool(keepdims), None)
-        total = wrap(call.backend, total)
-        return call.deliver(call.backend.cast(total.data, dtype, call.raw_out))
-    data = call.backend.reduce(Operation.SUM, array.data, axes, bool(keepdims), call.raw_out)
-    return call.deliver(data)
+        total = apply(call.backend, "reduce", Operation.SUM, array, axes, bool(keepdims), None)
+        return call.apply("cast", total, dtype)
+    return call.apply("reduce", Operation.SUM, array, axes, bool(keepdims))
 
 
 def mean(x, /, *, axis=None, keepdims=False, out=None, device=None):

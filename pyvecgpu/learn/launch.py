@@ -9,6 +9,7 @@ import numpy as np
 
 from ..bench import loops
 from ..device import Device, resolve
+from ..dispatch import apply
 from ..errors import LaunchError
 from ..functions import empty, zeros
 from .report import Report
@@ -126,7 +127,7 @@ def _on_device(device, kernel, operands, shape, grid, block):
 
     def copy_in():
         for source, array in zip(operands, arrays, strict=True):
-            backend.copy_from_host(source, array.data)
+            apply(backend, "copy_from_host", source, array)
         backend.synchronize()
 
     backend.synchronize()
@@ -140,8 +141,8 @@ def _on_device(device, kernel, operands, shape, grid, block):
             kernel, *sizes, *handles, out.data, launches, byref(milliseconds), byref(resident)
         )
     )
-    result = backend.to_host(out.data)
-    to_host = _time(lambda: backend.to_host(out.data))
+    result = apply(backend, "to_host", out, None)
+    to_host = _time(lambda: apply(backend, "to_host", out, None))
     launch = (result, milliseconds.value, resident.value)
     return {"to_device": to_device, "to_host": to_host, "launch": launch}
 

@@ -16,7 +16,6 @@ import warnings
 
 import numpy as np
 
-from .. import dtypes
 from ..errors import (
     CUDAError,
     DeviceLostError,
@@ -25,7 +24,7 @@ from ..errors import (
     OutOfMemoryError,
     PyVecGPUError,
 )
-from . import settings
+from . import choices, settings
 from .abi import ABI_VERSION, FUNCTIONS, SIMULATOR_FUNCTIONS, ErrorValue, Option, Status
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -121,10 +120,10 @@ class Library:
         self.set_option(Option.OPTION_SYNC, chosen.sync)
         self.set_option(Option.OPTION_ALLOCATOR, chosen.allocator)
         self.set_option(Option.OPTION_MATMUL_KERNEL, chosen.matmul)
-        self.set_option(Option.OPTION_DEFAULT_FLOAT, dtypes.CODES[dtypes.get_default_dtype()])
         if chosen.launch_log is not None:
             self.set_option(Option.OPTION_LAUNCH_LOG, 1)
             atexit.register(self._append_launch_log, chosen.launch_log)
+        choices.follow(self)
 
     def _append_launch_log(self, path):
         with open(path, "a", encoding="utf-8") as file:

@@ -1,6 +1,9 @@
 """The operations of a network's layers, as functions of arrays."""
 
-from ..functions.elementwise import tanh
-from ..functions.nn import dense, dense_backward, gelu, relu, sigmoid, silu
+from ..functions import layers, nn
+from ..functions.layers import *
+from ..functions.nn import *
 
-__all__ = ["dense", "dense_backward", "gelu", "relu", "sigmoid", "silu", "tanh"]
+__all__ = []
+__all__ += layers.__all__
+__all__ += nn.__all__

@@ -1,0 +1,99 @@
+"""Dtypes on the CPU device: casts as the C library makes them, and halves beside NumPy.
+
+Floats that an integer dtype cannot hold are clamped. float16 and bfloat16 are computed in float32,
+and the result is rounded once.
+"""
+
+import functools
+
+import numpy as np
+
+from ..dtypes import (
+    float32,
+    host_dtype,
+    inexact,
+    is_bfloat16,
+    is_float,
+    is_half,
+    is_integer,
+    promote,
+)
+
+
+def scalar(value, dtype):
+    """Return a Python scalar as a 0-d ndarray; OverflowError: an integer the dtype cannot hold."""
+    if not is_float(dtype):
+        return np.asarray(value, dtype)
+    number = np.asarray(value)
+    if number.dtype == object:  # an integer beyond 64 bits
+        number = np.asarray(float(value))
+    with np.errstate(over="ignore"):
+        return rounded(number, dtype)
+
+
+def cast(a, dtype):
+    """Return `a` in another dtype (itself if it has it), with floats clamped and NaN as 0."""
+    if a.dtype == dtype:
+        return a
+    a = widened(a)
+    if not (is_float(a.dtype) and is_integer(dtype)):
+        with np.errstate(over="ignore"):
+            return rounded(a, dtype)
+    limits = np.iinfo(dtype)
+    below, above = a < limits.min, a >= float(limits.max + 1)  # powers of two: exact in any float
+    result = np.where(below | above | np.isnan(a), 0, a).astype(dtype, order="C")
+    result[below] = limits.min
+    result[above] = limits.max
+    return result
+
+
+def rounded(a, dtype):
+    """Return `a` in another dtype, with floats rounded once, to the nearest."""
+    if is_bfloat16(dtype) and a.dtype != float32:  # ml_dtypes rounds to float32 first
+        a = rounded_to_odd(a) if a.dtype.itemsize > 2 else a.astype(float32)
+    return a.astype(host_dtype(dtype), order="C", copy=False)
+
+
+def rounded_to_odd(a):
+    """Return numbers as float32: exact, or of the two around it the one whose last bit is 1.
+
+    Rounding that to fewer bits gives what rounding the number itself gives (cuda/dtypes/half.cuh).
+    """
+    wide = a
+    if a.dtype.kind in "iu" and a.dtype.itemsize == 8:  # more digits than a double has
+        dropped = a.dtype.type(2**11 - 1)
+        odd = (a | ((a & dropped) + dropped)) & ~dropped
+        wide = np.where((a < 2**53) & (a > -(2**53)) if a.dtype.kind == "i" else a < 2**53, a, odd)
+    wide = wide.astype(np.float64)
+    nearest = wide.astype(float32)
+    away = np.abs(nearest.astype(np.float64)) > np.abs(wide)  # from zero
+    inexact = (nearest != wide) & ~np.isnan(wide)
+    return ((nearest.view(np.uint32) - away) | inexact).astype(np.uint32).view(float32)
+
+
+def widened(a):
+    """Return float16 and bfloat16 as float32, anything else as it is."""
+    return a.astype(float32) if is_half(a.dtype) else a
+
+
+def computable(*operands):
+    """Return the dtype of a result, and the operands as NumPy is to compute with them."""
+    dtypes = [operand.dtype for operand in operands]
+    if not any(is_half(dtype) for dtype in dtypes):
+        return functools.reduce(np.promote_types, dtypes), operands
+    dtype = functools.reduce(promote, dtypes)
+    if is_half(dtype):
+        operands = [cast(operand, dtype) for operand in operands]
+    return dtype, [widened(operand) for operand in operands]
+
+
+def finished(result, dtype):
+    """Return the float32 result of operands that are promoted to a half dtype in that dtype."""
+    result = np.asarray(result)
+    return rounded(result, dtype) if is_half(dtype) and result.dtype == float32 else result
+
+
+def floats(*operands):
+    """Return operands as floats of one dtype; for integers it is the default float."""
+    dtype = inexact(functools.reduce(np.promote_types, [operand.dtype for operand in operands]))
+    return [operand.astype(dtype, copy=False) for operand in operands]

@@ -1,0 +1,104 @@
+"""What NumPy lacks or does otherwise: zeros in maximum and minimum, and the reductions.
+
+Operands are arrays that NumPy computes in. A reduction gives its result in a dtype that holds it;
+the backend rounds it once to the one that operations.py says.
+"""
+
+import math
+import warnings
+
+import numpy as np
+
+from ..dtypes import is_float
+
+
+def maximum(a, b):
+    result = np.maximum(a, b)
+    if is_float(result.dtype) and not result.all():  # of two zeros NumPy gives either
+        a, b = a.astype(result.dtype), b.astype(result.dtype)
+        result = np.where((a == 0) & (b == 0), a + b, result)  # 0.0 unless both are -0.0
+    return result
+
+
+def minimum(a, b):
+    result = np.minimum(a, b)
+    if is_float(result.dtype) and not result.all():
+        a, b = a.astype(result.dtype), b.astype(result.dtype)
+        result = np.where((a == 0) & (b == 0), -(-a - b), result)  # -0.0 if either is
+    return result
+
+
+# Reductions along axes, a tuple or None for all of them -------------------------------------------
+
+
+def sum(a, axes, keepdims):
+    if not is_float(a.dtype):
+        return np.sum(a, axis=axes, keepdims=keepdims)
+    return total(a, axes, keepdims)
+
+
+def mean(a, axes, keepdims):
+    count = math.prod(a.shape if axes is None else [a.shape[i] for i in axes])
+    if count == 0:
+        warnings.warn("mean of no elements", RuntimeWarning, stacklevel=2)
+    with np.errstate(invalid="ignore"):  # 0 / 0
+        return total(a, axes, keepdims) / np.float64(count)
+
+
+def total(a, axes, keepdims):
+    """Return the sum as float64, added up in twice the precision of the elements, and -0.0 as 0.0.
+
+    Integers are added up exactly: of 8 bytes each, as two halves.
+    """
+    if a.dtype == np.float64:
+        result = compensated_sum(a, axes, keepdims)
+    elif a.dtype.kind in "iu" and a.dtype.itemsize == 8:
+        high = np.sum(a >> 32, axis=axes, keepdims=keepdims).astype(np.float64)
+        low = np.sum(a & 0xFFFFFFFF, axis=axes, keepdims=keepdims).astype(np.float64)
+        result = high * 2.0**32 + low
+    else:
+        result = np.sum(a, axis=axes, keepdims=keepdims, dtype=np.float64)
+    return np.asarray(result + 0.0)
+
+
+def compensated_sum(a, axes, keepdims):
+    """Return the sum of float64 elements and of the rounding errors of its additions (TwoSum)."""
+    axes = tuple(range(a.ndim)) if axes is None else axes
+    kept = [i for i in range(a.ndim) if i not in axes]
+    lengths = [a.shape[i] for i in kept]
+    rows = math.prod([a.shape[i] for i in axes])
+    sums = np.transpose(a, (*axes, *kept)).reshape((rows, *lengths))
+    errors = np.zeros_like(sums)
+    with np.errstate(invalid="ignore"):  # the error of an infinite sum is NaN
+        while len(sums) > 1:
+            half = len(sums) // 2  # one may be left over
+            x, y = sums[:half], sums[half : 2 * half]
+            both = x + y
+            part = both - x
+            lost = (x - (both - part)) + (y - part) + errors[:half] + errors[half : 2 * half]
+            sums = np.concatenate([both, sums[2 * half :]])
+            errors = np.concatenate([lost, errors[2 * half :]])
+        nearest = sums.sum(axis=0)  # of one row, or none
+        result = nearest + errors.sum(axis=0)
+    result = np.where(np.isnan(result), nearest, result)
+    return np.expand_dims(result, axes) if keepdims else result
+
+
+def largest(a, axes, keepdims):
+    result = np.max(a, axis=axes, keepdims=keepdims)
+    if is_float(a.dtype) and not result.all():  # 0.0 if there is one, and not only -0.0
+        positive = np.any((a == 0) & ~np.signbit(a), axis=axes, keepdims=keepdims)
+        result = np.where((result == 0) & positive, a.dtype.type(0), result)
+    return result
+
+
+def smallest(a, axes, keepdims):
+    result = np.min(a, axis=axes, keepdims=keepdims)
+    if is_float(a.dtype) and not result.all():
+        negative_zero = np.any((a == 0) & np.signbit(a), axis=axes, keepdims=keepdims)
+        result = np.where((result == 0) & negative_zero, -a.dtype.type(0), result)
+    return result
+
+
+def argmax(a, axes, keepdims):
+    return np.argmax(a, axis=None if axes is None else axes[0], keepdims=keepdims)

@@ -1,0 +1,119 @@
+"""The seam: the one way from functions, methods and operators to a backend.
+
+`apply` calls a method of backends.METHODS, and nothing else in the package does, but for `unary`,
+`binary` and the operators of two Arrays, which take a shorter way while nothing listens. So
+whatever wants to know what is computed, from what and into what, looks here: `observe` hands it
+every Call.
+"""
+
+import contextlib
+import threading
+from typing import NamedTuple
+
+from .array import Array, wrap
+from .backends import ARRAY, ARRAYS, HOST, METHODS
+
+_new = object.__new__
+
+listeners = []  # of all threads; the short ways are open while it is empty
+
+
+class Call(NamedTuple):
+    """One call of a backend's method, after it.
+
+    inputs: the Arrays it read, and static: what else it was told, by the names in METHODS.
+    results: the Arrays it gave and those it wrote to, or the ndarray that `to_host` gave.
+    """
+
+    method: str
+    inputs: dict
+    static: dict
+    results: tuple
+
+
+class _Thread(threading.local):
+    """Whether this thread is in a callback, whose own calls are nobody's business."""
+
+    telling = False
+
+
+_thread = _Thread()
+
+
+@contextlib.contextmanager
+def observe(callback):
+    """Inside the block, call callback(Call) after every call of a backend, in its thread.
+
+    What the callback itself computes is not observed, and what it raises leaves the operation.
+    """
+    listeners.append(callback)
+    try:
+        yield
+    finally:
+        listeners.remove(callback)
+
+
+def apply(backend, method, *arguments):
+    """Call a backend's method; return the Array or Arrays it gives, an ndarray or None.
+
+    arguments: as METHODS names them, with Arrays for raw data. With an `out` that is what returns.
+    The backend's exception: the method has failed.
+    """
+    raw = getattr(backend, method)(*[x.data if isinstance(x, Array) else x for x in arguments])
+    _, written, gives = METHODS[method]
+    if gives is ARRAY:
+        out = arguments[-1] if written else None
+        result = wrap(backend, raw) if raw is None or out is None else out
+    elif gives is ARRAYS:
+        result = tuple([wrap(backend, one) for one in raw])
+    else:
+        result = raw
+    if listeners:
+        _tell(method, arguments, result)
+    return result
+
+
+def unary(code, a):
+    """Return apply(a.backend, "unary", code, a, None), for less."""
+    if listeners:
+        return apply(a.backend, "unary", code, a, None)
+    backend = a.backend
+    data = backend.unary(code, a.data, None)
+    if data is None:
+        backend.fail()
+    array = _new(Array)
+    array.backend = backend
+    array.data = data
+    return array
+
+
+def binary(code, a, b):
+    """Return apply(a.backend, "binary", code, a, b, None), for less."""
+    if listeners:
+        return apply(a.backend, "binary", code, a, b, None)
+    backend = a.backend
+    data = backend.binary(code, a.data, b.data, None)
+    if data is None:
+        backend.fail()
+    array = _new(Array)
+    array.backend = backend
+    array.data = data
+    return array
+
+
+def _tell(method, arguments, result):
+    if _thread.telling:
+        return
+    parameters, written, gives = METHODS[method]
+    named = dict(zip(parameters, arguments, strict=True))
+    arrays = {name: value for name, value in named.items() if isinstance(value, Array)}
+    inputs = {n: array for n, array in arrays.items() if n not in written}
+    static = {n: value for n, value in named.items() if n not in arrays and n not in written}
+    results = result if gives is ARRAYS else (result,) if gives in (ARRAY, HOST) else ()
+    results += tuple(arrays[n] for n in written if n in arrays and arrays[n] is not result)
+    _thread.telling = True
+    try:
+        for callback in tuple(listeners):
+            callback(Call(method, inputs, static, results))
+    finally:
+        _thread.telling = False

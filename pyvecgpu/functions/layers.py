@@ -1,0 +1,92 @@
+"""Activations and the dense layer, as `vg` itself and `vg.nn.functional` have them."""
+
+from ..dispatch import apply
+from ..dtypes import promote
+from ..native.abi import Operation
+from ..operations import ROWS
+from .arguments import Operands, is_scalar
+from .elementwise import unary
+from .linalg import parse_precision
+from .values import to_numpy
+
+__all__ = ["dense", "relu", "sigmoid", "tanh"]
+
+# Names of the activations that a layer can have, and their codes.
+ACTIVATIONS = {None: Operation.NONE} | {row.name: row.code for row in ROWS if row.slope}
+
+
+def sigmoid(x, /, *, out=None, device=None):
+    """Return 1 / (1 + exp(-x)), as float; without overflow for large |x|."""
+    return unary(Operation.SIGMOID, x, out, device)
+
+
+def relu(x, /, *, out=None, device=None):
+    """Return x where it is positive, else 0; NaN stays NaN. TypeError: bool."""
+    return unary(Operation.RELU, x, out, device)
+
+
+def tanh(x, /, *, out=None, device=None):
+    """Return the hyperbolic tangent, as float."""
+    return unary(Operation.TANH, x, out, device)
+
+
+def dense(
+    x,
+    weight,
+    bias=None,
+    activation=None,
+    *,
+    precision=None,
+    with_preactivation=False,
+    out=None,
+    device=None,
+):
+    """Return one layer, activation(x @ weight.T + bias), in one call.
+
+    x: (..., in), weight: (out, in), bias: (out,) or None; float dtypes. activation: None,
+    "sigmoid", "tanh", "relu", "gelu" or "silu". precision: see matmul. with_preactivation: return
+    (layer, x @ weight.T + bias), as dense_backward needs it. ValueError: shapes, another activation
+    or precision. TypeError: dtypes.
+    """
+    operands = (x, weight) if bias is None else (x, weight, bias)
+    call = parse_operands("dense", operands, out, device)
+    x, weight, *rest = call.arrays
+    bias = rest[0] if rest else None
+    code, precision = parse_activation("dense", activation), parse_precision(precision)
+    before = _empty_preactivation(call) if with_preactivation else None
+    y = call.apply("dense", x, weight, bias, code, precision, before)
+    if before is None:
+        return y
+    return y, to_numpy(before) if call.host else before
+
+
+# What the backward pass shares --------------------------------------------------------------------
+
+
+def parse_operands(name, operands, out, device):
+    """Return the Operands of a layer. TypeError: a Python scalar is among them."""
+    call = Operands(name, operands, out, device)
+    if any(is_scalar(operand) for operand in operands):
+        raise TypeError(f"{name} needs arrays; make them with asarray(...)")
+    return call
+
+
+def parse_activation(name, activation):
+    """Return an activation's code. ValueError: no such name."""
+    try:
+        return int(ACTIVATIONS[activation])
+    except (KeyError, TypeError):  # TypeError: not hashable
+        names = ", ".join(repr(one) for one in ACTIVATIONS)
+        raise ValueError(f"{name}: activation can be {names}, not {activation!r}") from None
+
+
+def _empty_preactivation(call):
+    """Return an Array for the preactivation of a layer: its shape and dtype."""
+    x, weight, *rest = call.arrays
+    if x.ndim < 1 or weight.ndim != 2:
+        raise ValueError(f"dense: x {x.shape} and weight {weight.shape} do not fit")
+    dtype = promote(x.dtype, weight.dtype)
+    for bias in rest:
+        dtype = promote(dtype, bias.dtype)
+    shape = (*x.shape[:-1], weight.shape[0])
+    return apply(call.backend, "empty", shape, dtype)

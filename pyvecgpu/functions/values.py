@@ -1,0 +1,34 @@
+"""An Array's values on the host, and copies of it."""
+
+from ..dispatch import apply
+from ..dtypes import bfloat16, float32
+
+
+def copied(array):
+    """Return a contiguous copy on the same device."""
+    return apply(array.backend, "cast", array, array.dtype, None)
+
+
+def to_host(array, into=None):
+    """Return the values as an ndarray to be read: `into` if it is of use, the CPU device's own."""
+    return apply(array.backend, "to_host", array, into)
+
+
+def to_numpy(array):
+    """Return the values as a new ndarray. ImportError: bfloat16 without ml_dtypes."""
+    values = to_host(array)
+    return values.copy() if values is array.data else values
+
+
+def readable(array):
+    """Return the values as an ndarray to be read; bfloat16 as float32, which NumPy has."""
+    if array.dtype is bfloat16:
+        array = apply(array.backend, "cast", array, float32, None)
+    return to_host(array)
+
+
+def item(array):
+    """Return the one element as a bool, int or float. ValueError: not exactly one element."""
+    if array.size != 1:
+        raise ValueError(f"only an array of size 1 has an item(), not one of {array.shape}")
+    return readable(array).item()

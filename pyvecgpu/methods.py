@@ -1,0 +1,318 @@
+"""Operators, methods and NumPy's protocols of vg.Array, bound to the class when this is imported.
+
+Operators between two Arrays of one device, or an Array and a float, call the backend at once while
+nothing listens (dispatch.py); everything else (scalars, NumPy arrays, errors) takes the way through
+`functions`.
+"""
+
+import threading
+
+import numpy as np
+
+from . import functions
+from .array import Array
+from .dispatch import listeners
+from .errors import DeviceUnavailableError, ImplicitTransferError
+from .functions import creation, elementwise, indexing, linalg, printing, values
+from .native.abi import Operation
+from .operations import ROWS
+
+_new = object.__new__
+
+# NumPy's ufuncs that are the same function here, by NumPy's names.
+_UFUNCS = {row.ufunc: getattr(functions, row.name) for row in ROWS if row.ufunc}
+
+
+class _Refusals(threading.local):
+    """How often NumPy was refused the values of a card's array, in each thread."""
+
+    count = 0
+
+
+_refusals = _Refusals()
+_host = np.empty(0)  # whose __array_function__ is NumPy's own way to the implementation
+
+
+def _operator(code):
+    """Return the method of a binary operator, for an operation of pvg_binary.
+
+    This is the path that decides what a small operation costs: no call but the backend's own.
+    """
+    code = int(code)
+
+    def method(self, other):
+        backend = self.backend
+        kind = type(other)
+        if listeners:
+            return elementwise.operator(code, self, other, None)
+        if kind is Array and other.backend is backend:
+            data = backend.binary(code, self.data, other.data, None)
+        elif kind is float:
+            data = backend.scalar(code, self.data, other, 1, None)
+        else:
+            return elementwise.operator(code, self, other, None)
+        if data is None:
+            backend.fail()
+        array = _new(Array)
+        array.backend = backend
+        array.data = data
+        return array
+
+    return method
+
+
+def _reflected(code):
+    """Return the method for `other + array`, where `other` is no Array."""
+    return lambda self, other: elementwise.operator(int(code), other, self, None)
+
+
+def _in_place(code):
+    """Return the method for `array += other`."""
+    return lambda self, other: elementwise.operator(int(code), self, other, self)
+
+
+class _Methods:
+    """What is bound to Array, as it would stand in its class."""
+
+    __add__ = _operator(Operation.ADD)
+    __sub__ = _operator(Operation.SUBTRACT)
+    __mul__ = _operator(Operation.MULTIPLY)
+    __truediv__ = _operator(Operation.DIVIDE)
+    __eq__ = _operator(Operation.EQUAL)
+    __ne__ = _operator(Operation.NOT_EQUAL)
+    __lt__ = _operator(Operation.LESS)
+    __le__ = _operator(Operation.LESS_EQUAL)
+    __gt__ = _operator(Operation.GREATER)
+    __ge__ = _operator(Operation.GREATER_EQUAL)
+
+    __radd__ = _reflected(Operation.ADD)
+    __rsub__ = _reflected(Operation.SUBTRACT)
+    __rmul__ = _reflected(Operation.MULTIPLY)
+    __rtruediv__ = _reflected(Operation.DIVIDE)
+
+    __iadd__ = _in_place(Operation.ADD)
+    __isub__ = _in_place(Operation.SUBTRACT)
+    __imul__ = _in_place(Operation.MULTIPLY)
+    __itruediv__ = _in_place(Operation.DIVIDE)
+
+    def __matmul__(self, other):
+        return linalg.operator(self, other, None)
+
+    def __rmatmul__(self, other):
+        return linalg.operator(other, self, None)
+
+    def __imatmul__(self, other):
+        return linalg.operator(self, other, self)
+
+    def __neg__(self):
+        return functions.negative(self)
+
+    def __pos__(self):
+        return values.copied(self)
+
+    def __abs__(self):
+        return functions.abs(self)
+
+    # Values on the host ---------------------------------------------------------------------------
+
+    def numpy(self):
+        """Return the values as a new NumPy array. ImportError: bfloat16 without ml_dtypes."""
+        return values.to_numpy(self)
+
+    def item(self):
+        """Return the one element as a bool, int or float. ValueError: not exactly one element."""
+        return values.item(self)
+
+    def tolist(self):
+        """Return the values as nested lists of Python scalars; a scalar for 0-d."""
+        return values.readable(self).tolist()
+
+    def __bool__(self):
+        if self.size != 1:
+            raise ValueError(f"the truth value of an array of shape {self.shape} is ambiguous")
+        return bool(values.item(self))
+
+    def __int__(self):
+        return int(_number(self, "an int"))
+
+    def __float__(self):
+        return float(_number(self, "a float"))
+
+    def __index__(self):
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError("only integer 0-d arrays can be an index")
+        return values.item(self)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of an array without axes")
+        return self.shape[0]
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over an array without axes")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __repr__(self):
+        text = printing.text(self, "Array(")
+        return f"Array({text}, dtype={self.dtype.name}, device='{self.device}')"
+
+    def __str__(self):
+        return printing.text(self, "")
+
+    def __format__(self, spec):
+        return format(values.item(self) if spec and self.ndim == 0 else str(self), spec)
+
+    # Other devices, dtypes and protocols ----------------------------------------------------------
+
+    def to(self, target, /):
+        """Return the values on another device or in another dtype; the Array itself if it fits.
+
+        target: a Device or its name ("cuda:0"), or a dtype or its name ("float64").
+        DeviceUnavailableError: the device is not there. ValueError, TypeError: neither.
+        """
+        return creation.to(self, target)
+
+    def cpu(self):
+        """Return the values on the CPU; the Array itself if it is there."""
+        return creation.to(self, "cpu")
+
+    def astype(self, dtype, /, *, copy=True):
+        """Return the values in another dtype, see vg.astype."""
+        return functions.astype(self, dtype, copy=copy)
+
+    def copy(self):
+        """Return a contiguous copy on the same device."""
+        return values.copied(self)
+
+    def contiguous(self):
+        """Return a view if the elements lie in C order without gaps, else a copy that does."""
+        return functions.contiguous(self)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo):
+        return values.copied(self)
+
+    def __reduce__(self):
+        return _unpickle, (values.readable(self), str(self.device), self.dtype)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.device.type != "cpu":
+            _refusals.count += 1
+            raise ImplicitTransferError(
+                f"NumPy asked for the values of an array on {self.device}; "
+                "copy them to the host with .numpy()"
+            )
+        return np.array(values.to_host(self), dtype=dtype, copy=copy)
+
+    # NumPy's functions and `ndarray + Array` arrive here; the result is an Array.
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
+        function = _UFUNCS.get(ufunc.__name__) if method == "__call__" else None
+        if function is None or options:
+            call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+            raise TypeError(
+                f"numpy.{call} does not take pyvecgpu arrays in this way; "
+                "use a function of pyvecgpu, or numpy on x.numpy()"
+            )
+        return function(*inputs, out=out[0] if out else None)
+
+    # NumPy's other functions do what they do to any object: some use its methods and attributes. If
+    # one asked for the values of a card's array it fails, even if it went on without them, as
+    # numpy.array_equal does, which would then say False.
+    def __array_function__(self, function, types, arguments, options):
+        before = _refusals.count
+        result = _host.__array_function__(function, (), arguments, options)
+        if _refusals.count != before:
+            raise ImplicitTransferError(
+                f"numpy.{function.__name__} asked for the values of an array on a card; "
+                "copy them to the host with .numpy()"
+            )
+        return result
+
+    # Indexing and layout --------------------------------------------------------------------------
+
+    def __getitem__(self, key):
+        return indexing.get(self, key)
+
+    def __setitem__(self, key, value):
+        indexing.set(self, key, value)
+
+    @property
+    def T(self):  # noqa: N802
+        """A view with the axes in reverse order."""
+        return functions.transpose(self)
+
+    @property
+    def mT(self):  # noqa: N802
+        """A view with the last two axes exchanged. ValueError: fewer than two axes."""
+        return functions.matrix_transpose(self)
+
+    def reshape(self, *shape, copy=None):
+        """Return the elements in another shape: x.reshape(2, -1) or x.reshape((2, -1))."""
+        return functions.reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
+
+    def transpose(self, *axes):
+        """Return a view with the axes permuted; in reverse order without arguments."""
+        if not axes or axes == (None,):
+            return functions.transpose(self)
+        return functions.transpose(self, axes[0] if isinstance(axes[0], (tuple, list)) else axes)
+
+    # Reductions -----------------------------------------------------------------------------------
+
+    def sum(self, axis=None, dtype=None, keepdims=False, out=None):
+        """Return the sum over some or all axes, see vg.sum."""
+        return functions.sum(self, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
+
+    def mean(self, axis=None, dtype=None, keepdims=False, out=None):
+        """Return the mean over some or all axes, see vg.mean; of the elements in another dtype."""
+        x = self if dtype is None else functions.astype(self, dtype, copy=False)
+        return functions.mean(x, axis=axis, keepdims=keepdims, out=out)
+
+    def max(self, axis=None, keepdims=False, out=None):
+        """Return the largest element over some or all axes, see vg.max."""
+        return functions.max(self, axis=axis, keepdims=keepdims, out=out)
+
+    def min(self, axis=None, keepdims=False, out=None):
+        """Return the smallest element over some or all axes, see vg.min."""
+        return functions.min(self, axis=axis, keepdims=keepdims, out=out)
+
+    def argmax(self, axis=None, keepdims=False, out=None):
+        """Return the index of the first largest element, see vg.argmax."""
+        return functions.argmax(self, axis=axis, keepdims=keepdims, out=out)
+
+
+def _number(array, kind):
+    if array.size != 1:
+        raise TypeError(f"only an array of size 1 can become {kind}, not one of {array.shape}")
+    return values.item(array)
+
+
+def _unpickle(values, device, dtype):
+    """Return an Array on the device it was pickled from, or on the CPU if that is not there."""
+    try:
+        return creation.asarray(values, dtype=dtype, device=device)
+    except DeviceUnavailableError as error:
+        import warnings
+
+        warnings.warn(
+            f"an array pickled on {device} was loaded on the CPU: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return creation.asarray(values, dtype=dtype, device="cpu")
+
+
+def _bind(members):
+    """Make the members of a class those of Array, which tracebacks and help() then say they are."""
+    for name, member in members.items():
+        function = member.fget if isinstance(member, property) else member
+        if not callable(function):
+            continue  # what every class has: __module__, __doc__, __dict__ and the like
+        if "<locals>" in function.__qualname__:
+            function.__name__ = name
+        function.__qualname__ = f"Array.{function.__name__}"
+        setattr(Array, name, member)
+
+
+_bind(vars(_Methods))

@@ -1,0 +1,357 @@
+"""The seam (dispatch.py): what every public function and operator does passes `observe`.
+
+CASES has each public function, called on Arrays, and the calls of the backend that have to be
+seen: the method, which of the Arrays it reads, and its static parameters.
+"""
+
+import inspect
+import operator
+import threading
+
+import helpers
+import numpy as np
+import pytest
+from helpers import put
+
+import pyvecgpu as vg
+from pyvecgpu import dispatch
+from pyvecgpu.backends import METHODS
+from pyvecgpu.backends.cpu import CpuBackend
+from pyvecgpu.backends.cuda import CudaBackend
+from pyvecgpu.dispatch import observe
+from pyvecgpu.native.abi import Operation
+from pyvecgpu.operations import OPERATIONS, ROWS
+
+functional = vg.nn.functional
+SETTINGS = {"get_matmul_precision", "set_matmul_precision"}  # of no array
+
+A = np.array([[1.0, -2.0], [3.0, 4.0]], np.float32)
+B = np.array([[5.0, 6.0], [7.0, 9.0]], np.float32)
+
+
+def code(name):
+    return {"code": Operation[name.upper()]}
+
+
+def reduction(name):
+    return [("reduce", "a", code(name) | {"axes": (1,), "keepdims": True})]
+
+
+PRODUCT = ("matmul", "ab", {"precision": 0})
+
+# name: (call of Arrays a and b, [(method, the Arrays it reads, static parameters), ...]); "?" is
+# read where an Array from the call itself is, and static parameters may hold more than is here.
+CASES = {
+    row.name: (lambda a, b, f=row.name: function(f)(a), [("unary", "a", code(row.name))])
+    for row in ROWS
+    if row.family == "unary"
+}
+CASES |= {
+    row.name: (lambda a, b, f=row.name: function(f)(a, b), [("binary", "ab", code(row.name))])
+    for row in ROWS
+    if row.family == "binary"
+}
+CASES |= {
+    row.name: (lambda a, b, f=row.name: function(f)(a, axis=1, keepdims=True), reduction(row.name))
+    for row in ROWS
+    if row.family == "reduce"
+}
+CASES |= {
+    "where": (
+        lambda a, b: vg.where(a > b, a, b),
+        [("binary", "ab", code("greater")), ("where", "?ab", {})],
+    ),
+    "matmul": (
+        lambda a, b: vg.matmul(a, b, precision="ieee"),
+        [("matmul", "ab", {"precision": 1})],
+    ),
+    "vecdot": (
+        lambda a, b: vg.vecdot(a, b),
+        [
+            ("permute", "a", {"axes": (0, 1)}),
+            ("permute", "b", {"axes": (0, 1)}),
+            ("reshape", "?", {"shape": (2, 1, 2)}),
+            ("reshape", "?", {"shape": (2, 2, 1)}),
+            ("matmul", "??", {"precision": 0}),
+            ("reshape", "?", {"shape": (2,)}),
+        ],
+    ),
+    "tensordot": (
+        lambda a, b: vg.tensordot(a, b, axes=1),
+        [
+            ("permute", "a", {"axes": (0, 1)}),
+            ("reshape", "?", {"shape": (2, 2)}),
+            ("permute", "b", {"axes": (0, 1)}),
+            ("reshape", "?", {"shape": (2, 2)}),
+            ("matmul", "??", {"precision": 0}),
+            ("reshape", "?", {"shape": (2, 2)}),
+        ],
+    ),
+    "dense": (
+        lambda a, b: vg.dense(a, b, activation="relu"),
+        [("dense", "ab", {"bias": None, "activation": Operation.RELU, "precision": 0})],
+    ),
+    "dense_backward": (
+        lambda a, b: functional.dense_backward(a, b, a, b, "tanh", precision="tf32"),
+        [("dense_backward", "abab", {"activation": Operation.TANH, "precision": 4})],
+    ),
+    "astype": (lambda a, b: vg.astype(a, vg.int32), [("cast", "a", {"dtype": vg.int32})]),
+    "broadcast_to": (
+        lambda a, b: vg.broadcast_to(a, (3, 2, 2)),
+        [("broadcast_to", "a", {"shape": (3, 2, 2)})],
+    ),
+    "contiguous": (lambda a, b: vg.contiguous(a), [("contiguous", "a", {})]),
+    "expand_dims": (lambda a, b: vg.expand_dims(a), [("reshape", "a", {"shape": (1, 2, 2)})]),
+    "matrix_transpose": (lambda a, b: vg.matrix_transpose(a), [("permute", "a", {"axes": (1, 0)})]),
+    "permute_dims": (lambda a, b: vg.permute_dims(a, (1, 0)), [("permute", "a", {"axes": (1, 0)})]),
+    "transpose": (lambda a, b: vg.transpose(a), [("permute", "a", {"axes": (1, 0)})]),
+    "reshape": (lambda a, b: vg.reshape(a, -1), [("reshape", "a", {"shape": (4,)})]),
+    "squeeze": (lambda a, b: vg.squeeze(a), [("reshape", "a", {"shape": (2, 2)})]),
+    "asarray": (lambda a, b: vg.asarray(a, copy=True), [("cast", "a", {"dtype": vg.float32})]),
+    "array": (lambda a, b: vg.array(a), [("cast", "a", {"dtype": vg.float32})]),
+    "empty": (
+        lambda a, b: vg.empty(2, device=a.device),
+        [("empty", "", {"shape": (2,), "dtype": vg.float32})],
+    ),
+    "empty_like": (
+        lambda a, b: vg.empty_like(a),
+        [("empty", "", {"shape": (2, 2), "dtype": vg.float32})],
+    ),
+    "arange": (
+        lambda a, b: vg.arange(3, device=a.device),
+        [("empty", "", {"shape": (3,)}), ("lend", "", {}), ("copy", "?", {})],
+    ),
+}
+for name, value in (("zeros", 0), ("ones", 1), ("full", 7)):
+    given = () if name != "full" else (value,)
+    CASES[name] = (
+        lambda a, b, name=name, given=given: function(name)(
+            2, *given, dtype="int32", device=a.device
+        ),
+        [("empty", "", {"shape": (2,), "dtype": vg.int32}), ("fill", "", {"value": value})],
+    )
+    CASES[f"{name}_like"] = (
+        lambda a, b, name=name, given=given: function(f"{name}_like")(a, *given),
+        [("empty", "", {"shape": (2, 2), "dtype": vg.float32}), ("fill", "", {"value": value})],
+    )
+
+# Operators, methods and protocols: the same.
+OTHERS = {
+    "a + b": (operator.add, [("binary", "ab", code("add"))]),
+    "a + a": (lambda a, b: a + a, [("binary", "aa", code("add"))]),
+    "a < b": (operator.lt, [("binary", "ab", code("less"))]),
+    "a * 2.0": (
+        lambda a, b: a * 2.0,
+        [("scalar", "a", code("multiply") | {"value": 2.0, "side": 1})],
+    ),
+    "1 - a": (lambda a, b: 1 - a, [("scalar", "a", code("subtract") | {"value": 1, "side": 0})]),
+    "a @ b": (operator.matmul, [PRODUCT]),
+    "a + ndarray": (
+        lambda a, b: a + B,
+        [("lend", "", {}), ("binary", "a?", code("add"))],
+    ),
+    "np.exp(a)": (lambda a, b: np.exp(a), [("unary", "a", code("exp"))]),
+    "-a": (lambda a, b: -a, [("unary", "a", code("negative"))]),
+    "+a": (lambda a, b: +a, [("cast", "a", {"dtype": vg.float32})]),
+    "abs(a)": (lambda a, b: abs(a), [("unary", "a", code("abs"))]),
+    "a.sum()": (lambda a, b: a.sum(), [("reduce", "a", code("sum") | {"axes": None})]),
+    "a.T": (lambda a, b: a.T, [("permute", "a", {"axes": (1, 0)})]),
+    "a.copy()": (lambda a, b: a.copy(), [("cast", "a", {"dtype": vg.float32})]),
+    "a[1, :]": (
+        lambda a, b: a[1, :],
+        [
+            ("slice", "a", {"start": (1, 0), "step": (1, 1), "length": (1, 2)}),
+            ("reshape", "?", {"shape": (2,)}),
+        ],
+    ),
+    "a.numpy()": (lambda a, b: a.numpy(), [("to_host", "a", {})]),
+    "a.tolist()": (lambda a, b: a.tolist(), [("to_host", "a", {})]),
+    "str(a)": (lambda a, b: str(a), [("to_host", "a", {})]),
+    "asarray(ndarray)": (lambda a, b: put(a.device, A), [("from_host", "", {})]),
+    "pickle": (lambda a, b: a.__reduce__(), [("to_host", "a", {})]),
+}
+
+
+def function(name):
+    return getattr(vg, name, None) or getattr(functional, name)
+
+
+def observed(call, *arrays):
+    """(what a call returns, the Calls of the backend that it took)."""
+    calls = []
+    with observe(calls.append):
+        result = call(*arrays)
+    return result, calls
+
+
+def check(case, device):
+    call, expected = case
+    a, b = put(device, A), put(device, B)
+    result, calls = observed(call, a, b)
+    assert [seen.method for seen in calls] == [method for method, _, _ in expected]
+    made = []
+    for seen, (method, reads, static) in zip(calls, expected, strict=True):
+        assert len(seen.inputs) == len(reads), method
+        for letter, array in zip(reads, seen.inputs.values(), strict=True):
+            source = {"a": [a], "b": [b]}.get(letter, made)
+            assert any(array is one for one in source), f"{method} reads another than {letter}"
+        for name, value in static.items():
+            assert seen.static[name] == value, f"{method}: {name}"
+        parameters, written, _ = METHODS[method]
+        assert {*seen.inputs, *seen.static} == set(parameters) - set(written), method
+        made += seen.results
+    last = calls[-1].results
+    if isinstance(result, vg.Array):
+        assert last[0] is result
+    elif isinstance(result, tuple) and isinstance(result[0], vg.Array):
+        assert all(one is other for one, other in zip(last, result, strict=True))
+    return calls
+
+
+def test_every_public_function_has_a_case():
+    public = set(vg.functions.__all__) | set(functional.__all__)
+    assert set(CASES) == public - SETTINGS
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_functions_pass_the_seam(device, name):
+    check(CASES[name], device)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_operators_and_methods_pass_the_seam(device, name):
+    check(OTHERS[name], device)
+
+
+def test_what_is_written_is_a_result(device):
+    a, b, place = put(device, A), put(device, B), put(device, A)
+    for call in (
+        lambda: vg.exp(a, out=place),
+        lambda: vg.add(a, b, out=place),
+        lambda: vg.multiply(a, 2, out=place),
+        lambda: vg.matmul(a, b, out=place),
+        lambda: vg.dense(a, b, out=place),
+        lambda: vg.sum(a, axis=0, keepdims=True, dtype=vg.float32, out=place[:1]),
+    ):
+        result, calls = observed(call)
+        written = calls[-1].results
+        assert len(written) == 1 and written[0] is result
+        assert all(array is not result for array in calls[-1].inputs.values())
+    in_place = a
+    _, calls = observed(lambda: operator.iadd(in_place, b))
+    assert calls[0].results[0] is a and next(iter(calls[0].inputs.values())) is a
+    (layer, before), calls = observed(lambda: vg.dense(a, b, None, "relu", with_preactivation=True))
+    assert [call.method for call in calls] == ["empty", "dense"]
+    assert calls[1].results[0] is layer and calls[1].results[1] is before
+    assert [*calls[1].inputs] == ["x", "weight"]
+    _, calls = observed(lambda: operator.setitem(a, 0, 3.0))
+    assert calls[-1].method == "fill" and calls[-1].inputs == {}
+    assert calls[-1].results[0] is calls[-2].results[0], "the view that was filled"
+    _, calls = observed(lambda: operator.setitem(a, 0, b[0]))
+    assert calls[-1].method == "copy" and len(calls[-1].inputs) == len(calls[-1].results) == 1
+
+
+def test_results_are_the_same_observed_or_not(device):
+    """Operators between two Arrays and unary functions take a shorter way when nothing listens."""
+    a, b = put(device, A), put(device, B)
+    for call in (
+        operator.add,
+        operator.eq,
+        lambda a, b: a * 2.5,
+        vg.add,
+        vg.maximum,
+        lambda a, b: vg.exp(a),
+    ):
+        helpers.assert_same(observed(call, a, b)[0], call(a, b).numpy())
+    failing = lambda: operator.add(a, put(device, np.ones(3, np.float32)))  # noqa: E731
+    for run in (failing, lambda: observed(failing)):
+        with helpers.refused(device, ValueError, a):
+            run()
+
+
+def test_failures_are_not_told(device):
+    a, calls = put(device, A), []
+    with observe(calls.append), helpers.refused(device, ValueError, a):
+        vg.add(a, np.ones(3, np.float32))
+    told = [call.method for call in calls if call.method != "to_host"]  # by refused() itself
+    assert told == ["lend", "from_host", "from_host", "binary"], "the last three are assert_works"
+
+
+def test_large_numpy_operands_are_observed_in_their_parts(device):
+    """Each part of what goes up while results come down is a call, its way back one in a thread."""
+    x = np.ones(3 * (16 << 20) // 4, np.float32)
+    result, calls = observed(lambda: vg.negative(x, device=device))
+    assert (result == -1).all()
+    parts = 1 if device == "cpu" else 3
+    assert [call.method for call in calls if call.method == "unary"] == ["unary"] * parts
+    assert [call.method for call in calls].count("to_host") == parts
+
+
+def test_callbacks(device):
+    """They may compute, which nobody sees; they end with the block; what they raise comes out."""
+    a = put(device, A)
+    seen, also = [], []
+
+    def callback(call):
+        seen.append((call.method, vg.sum(a).item(), threading.get_ident()))
+
+    with observe(callback), observe(also.append):
+        a + a
+    a + a
+    assert [method for method, _, _ in seen] == ["binary"] and len(also) == 1
+    assert seen[0][1:] == (6.0, threading.get_ident())
+    assert dispatch.listeners == []
+
+    def fails(call):
+        raise KeyError(call.method)
+
+    with pytest.raises(KeyError, match="unary"), observe(fails):
+        vg.exp(a)
+    assert dispatch.listeners == []
+    with observe(also.append):
+        worker = threading.Thread(target=lambda: a + a)
+        worker.start()
+        worker.join()
+    assert len(also) == 2, "other threads are observed, too"
+
+
+def test_methods_are_those_of_both_backends():
+    """METHODS has the parameters of CpuBackend in their order; CudaBackend takes as many."""
+    for name, (parameters, written, _) in METHODS.items():
+        signature = inspect.signature(getattr(CpuBackend, name))
+        assert (*signature.parameters,)[1:] == parameters, name
+        assert set(written) <= set(parameters)
+        other = getattr(CudaBackend, name, None)
+        if other is not None:  # the others are the C functions themselves
+            assert (*inspect.signature(other).parameters,)[1:] == parameters, name
+    for row in OPERATIONS.values():
+        if row.family == "other":
+            assert row.name in METHODS
+
+
+def test_backends_have_no_other_methods(device):
+    """Whatever takes or gives raw data is a method of the seam, or asks and computes nothing."""
+    asks = {"describe", "version", "pointer", "release"}
+    backend = vg.Device(device).backend
+    names = {name for name in dir(CpuBackend) if not name.startswith("_")}
+    computing = names & set(METHODS)
+    assert computing == set(METHODS)
+    assert all(callable(getattr(backend, name)) for name in [*METHODS, *asks])
+    rest = {
+        "attribute",
+        "as_scalar",
+        "check",
+        "counter",
+        "device",
+        "empty_cache",
+        "fail",
+        "launch_log",
+        "library",
+        "memory_info",
+        "narrowed",
+        "own_stream",
+        "set_memory_limit",
+        "synchronize",
+    }
+    public = {name for name in dir(backend) if not name.startswith("_")}
+    assert public - set(METHODS) - asks <= rest, public - set(METHODS) - asks - rest

@@ -1,0 +1,146 @@
+"""An Array's version: every write to its memory changes it, and nothing else; views share it."""
+
+import gc
+
+import helpers
+import numpy as np
+import pytest
+from helpers import put
+
+import pyvecgpu as vg
+from pyvecgpu.backends import cpu
+from pyvecgpu.dispatch import apply
+
+functional = vg.nn.functional
+
+X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+
+
+def writes(x, y):
+    """name: function that writes to x; y: an Array of x's shape."""
+    square = vg.ones((4, 4), device=x.device)
+
+    def preactivation():
+        apply(x.backend, "dense", y, square, None, 0, 0, x, None)
+
+    def in_place(operator, other):
+        return lambda: getattr(x, operator)(other)
+
+    return {
+        "unary": lambda: vg.exp(y, out=x),
+        "binary": lambda: vg.add(y, y, out=x),
+        "scalar": lambda: vg.multiply(y, 2.0, out=x),
+        "where": lambda: vg.where(y > 0, y, 1.0, out=x),
+        "reduce": lambda: vg.sum(y, axis=0, keepdims=True, out=x[:1]),
+        "reduce and cast": lambda: vg.sum(y > 0, axis=0, dtype=vg.int32, keepdims=True, out=x[:1]),
+        "matmul": lambda: vg.matmul(y, square, out=x),
+        "tensordot": lambda: vg.tensordot(y, square, axes=1, out=x),
+        "dense": lambda: vg.dense(y, square, out=x),
+        "preactivation": preactivation,
+        "fill": lambda: x.__setitem__(Ellipsis, 2.0),
+        "copy": lambda: x.__setitem__(Ellipsis, y),
+        "copy of a host array": lambda: x.__setitem__(0, X[1]),
+        "copy to a part": lambda: x.__setitem__((1, slice(None, None, 2)), y[0, ::2]),
+        "copy from the host": lambda: apply(x.backend, "copy_from_host", X, x),
+        "+=": in_place("__iadd__", y),
+        "-= scalar": in_place("__isub__", 1.0),
+        "@=": in_place("__imatmul__", square),
+        "through a view": lambda: vg.negative(y.T, out=x.T),
+        "as an operand": lambda: vg.add(x, x, out=x),
+        "NumPy's ufunc": lambda: np.multiply(y, y, out=x),
+    }
+
+
+def views(x):
+    return {
+        "slice": x[1:],
+        "element": x[0, 0],
+        "step": x[:, ::-2],
+        "transpose": x.T,
+        "reshape": x.reshape(-1),
+        "broadcast": vg.broadcast_to(x, (2, 3, 4)),
+        "expanded": vg.expand_dims(x),
+        "contiguous": x.contiguous(),
+        "view of a view": x.T[1:, 1:],
+    }
+
+
+@pytest.mark.parametrize("name", writes(put("cpu", X), put("cpu", X)))
+def test_writes_change_it_for_all_views(device, name):
+    x, y = put(device, X), put(device, X)
+    seen = views(x)
+    for _ in range(2):  # the first write and a later one
+        before, other = x._version, y._version
+        assert {view._version for view in seen.values()} == {before}
+        writes(x, y)[name]()
+        assert x._version > before
+        assert {n: view._version for n, view in seen.items()} == dict.fromkeys(seen, x._version)
+        assert y._version == other, "the operand was read only"
+
+
+def test_writes_through_a_view_change_its_base(device):
+    for name in views(put(device, X)):
+        if name == "broadcast":  # read-only
+            continue
+        x = put(device, X)
+        before = x._version
+        view = views(x)[name]
+        view[...] = 5.0
+        assert x._version == view._version > before, name
+
+
+def test_reads_leave_it(device):
+    x = put(device, X)
+    x += 1.0
+    before = x._version
+    for use in (
+        x.numpy,
+        x.tolist,
+        lambda: str(x),
+        lambda: x + x,
+        lambda: x * 2,
+        lambda: vg.exp(x),
+        lambda: vg.sum(x),
+        lambda: x @ x.T,
+        lambda: functional.dense(x, x),
+        lambda: functional.dense_backward(vg.ones((3, 3), device=device), x, x),
+        lambda: vg.where(x > 1, x, 0.0),
+        lambda: x.astype(vg.float64),
+        lambda: vg.add(x, x, out=put(device, X)),
+        lambda: list(views(x)),
+        x.copy,
+        lambda: put(device, X).__setitem__(0, x[0]),
+    ):
+        use()
+        assert x._version == before
+
+
+def test_failures_leave_it(device):
+    x = put(device, X)
+    x += 1.0
+    before = x._version
+    with helpers.refused(device, ValueError, x):
+        vg.add(x[0], 1.0, out=x)
+    with helpers.refused(device, TypeError, x):
+        vg.add(x, 1.0, out=x.astype(vg.int32))
+    with helpers.refused(device, OverflowError, x):
+        vg.full_like(x.astype(vg.int32), 2**40)
+    with helpers.refused(device, ValueError, x):
+        x[0] = vg.ones(3, device=device)
+    assert x._version == before
+
+
+def test_memory_that_is_gone_leaves_no_version():
+    """The CPU device keeps versions beside the arrays, only of those that were written to."""
+    gc.collect()
+    before = len(cpu._versions)
+    x = put("cpu", X)
+    view = x[1:]
+    assert len(cpu._versions) == before
+    view += 1.0
+    x += 1.0
+    assert len(cpu._versions) == before + 1
+    del x
+    assert len(cpu._versions) == before + 1, "the view keeps the memory"
+    del view
+    assert len(cpu._versions) == before
