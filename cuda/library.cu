@@ -25,7 +25,6 @@ bool copy_supports(int operation, int dtype);        // arrays/copy.cu
 bool reduce_supports(int operation, int dtype);      // kernels/reduce.cu
 bool matmul_supports(int operation, int dtype);      // kernels/matmul/
 
-std::atomic<int64_t> option_allocator;
 extern std::atomic<int64_t> option_matmul_kernel, option_matmul_precision; // kernels/matmul
 
 static int set_allocator(int64_t value) {
