@@ -107,7 +107,6 @@ struct OperationsText {
         return "?";
     }
 };
-std::atomic<int64_t> option_allocator;
 extern std::atomic<int64_t> option_matmul_kernel, option_matmul_precision; // kernels/matmul
 
 static int set_allocator(int64_t value) {

@@ -9,6 +9,7 @@ import gc
 import importlib.util
 import traceback
 
+import forced
 import helpers
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ NO_DEVICE = "none"  # stands for a device that --device leaves out
 
 no_gpu = pytest.StashKey[str]()  # why "cuda" cannot be used; "" if it can
 deselected = pytest.StashKey[dict]()  # package: tests that need it
+lacking_kernel = pytest.StashKey[list]()  # tests of kernels of products that the card has not got
 failed = pytest.StashKey[bool]()  # of a test: so far
 
 
@@ -85,11 +87,27 @@ def device_of(item):
     return item.callspec.params.get("device") if hasattr(item, "callspec") else None
 
 
+def lacks_its_kernel(item):
+    """Whether a test forces a kernel of products that its card has not got.
+
+    The card is asked. That none is missing that should be there says test_what_the_card_has.
+    """
+    device = device_of(item)
+    if device not in ("sim", "cuda") or (device == "cuda" and item.config.stash[no_gpu]):
+        return False
+    kernel = item.callspec.params.get("kernel")
+    return any(kernel == case[0] for case in forced.CASES) and not forced.is_able(device, kernel)
+
+
 def pytest_collection_modifyitems(config, items):
     lacking, rest, last, other = {}, [], [], []
+    config.stash[lacking_kernel] = kernelless = []
     for item in items:
         if device_of(item) == NO_DEVICE:
             other.append(item)
+            continue
+        if lacks_its_kernel(item):
+            kernelless.append(item)
             continue
         packages = [marker.args[0] for marker in item.iter_markers("needs")]
         absent = [name for name in packages if importlib.util.find_spec(name) is None]
@@ -99,7 +117,7 @@ def pytest_collection_modifyitems(config, items):
             (last if item.path.name == "test_coverage.py" else rest).append(item)
     items[:] = rest + last
     config.stash[deselected] = lacking
-    other += [item for group in lacking.values() for item in group]
+    other += [item for group in (*lacking.values(), kernelless) for item in group]
     config.hook.pytest_deselected(items=other)
 
 
@@ -107,6 +125,12 @@ def pytest_terminal_summary(terminalreporter, config):
     for package, items in config.stash.get(deselected, {}).items():
         names = ", ".join(item.nodeid for item in items)
         terminalreporter.write_line(f"deselected: needs {package}: {names}")
+    pairs = [
+        (device_of(i), i.callspec.params["kernel"]) for i in config.stash.get(lacking_kernel, [])
+    ]
+    for device in dict.fromkeys(device for device, _ in pairs):
+        names = ", ".join(sorted({kernel for one, kernel in pairs if one == device}))
+        terminalreporter.write_line(f"deselected: {device} has no {names}")
 
 
 def pytest_runtest_setup(item):

@@ -1,6 +1,7 @@
 """Products by one kernel of the library's choice of them, for the tests and the sweep."""
 
 import contextlib
+import functools
 
 import pyvecgpu as vg
 from pyvecgpu.native.abi import MatmulKernel, Option
@@ -52,6 +53,7 @@ def forced(device, kernel):
         choose(device, "auto")
 
 
+@functools.cache
 def is_able(device, kernel):
     """Whether the library has this kernel for the device: it is asked to multiply two vectors."""
     if device == "cpu":

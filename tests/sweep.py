@@ -1,8 +1,8 @@
 """A compact program that launches every kernel: each operation, dtype and access pattern, checked.
 
 Arrays have 4,096 elements or fewer wherever that is enough to choose the kernel, so the sweep also
-serves the slow checkers: compute-sanitizer (sanitize.py), the debug allocator (test_memory.py), and
-the test that no kernel of the library was left out (test_coverage.py). No pytest is needed.
+serves the slow checkers: compute-sanitizer (sanitize.py), the debug allocator, and the test that no
+kernel of the library was left out (both in test_coverage.py). No pytest is needed.
 """
 
 import re

@@ -21,6 +21,8 @@
 
 namespace pvg {
 
+std::atomic<int64_t> option_allocator;
+
 namespace {
 
 constexpr size_t granule = 512;           // sizes are multiples of this

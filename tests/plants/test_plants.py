@@ -151,7 +151,7 @@ PLANTS = {
         (
             (
                 "kernels/reduce.cu",
-                "return target ? merge_partials(op, target, p.outer, rows.chunks, 1, result)"
+                "return target ? merge_partials(call, target, p.outer, rows.chunks, 1, result)"
                 " : PVG_OK;",
                 "return PVG_OK;",
             ),
@@ -161,14 +161,14 @@ PLANTS = {
         settings=DEBUG,
     ),
     "leak": Plant(
-        (("arrays/array.cu", "if (s->block) free_block", "if (s->bytes != 12) free_block"),),
+        (("runtime/storage.cu", "if (s->block) free_block", "if (s->bytes != 12) free_block"),),
         "test_error",
         r"memory_value\(PVG_MEMORY_USED\) is \d+, expected 0",
     ),
     "double free of device memory": Plant(
         (
             (
-                "arrays/array.cu",
+                "runtime/storage.cu",
                 "    while (Stream *home = deallocate(block, safe)) {",
                 "    (void)deallocate(block, any_stream);\n"
                 "    while (Stream *home = deallocate(block, safe)) {",
@@ -181,13 +181,13 @@ PLANTS = {
     "double free of host memory": Plant(
         (
             (
-                "arrays/array.cu",
+                "runtime/storage.cu",
                 "    s->~Storage();\n    free(s);",
                 "    for (Storage *one : {s, s}) free(one);",
             ),
         ),
         "test_array",
-        r"AddressSanitizer: attempting double-free[\s\S]*array\.cu:\d+",
+        r"AddressSanitizer: attempting double-free[\s\S]*storage\.cu:\d+",
         build="asan",
     ),
     "stale error": Plant(
@@ -210,7 +210,7 @@ PLANTS = {
     "memory reused while another stream reads it": Plant(
         (
             (
-                "arrays/array.cu",
+                "runtime/storage.cu",
                 "if (scope.enter(s->device) == PVG_OK) stream_collects(home, s);",
                 "",
             ),
