@@ -207,13 +207,13 @@ def products(draw, group, rate, items, sides, transposed):
 def expected_product(a, b, rate):
     """Return products of normal numbers, and what the elements may err by.
 
-    The error is spread over the elements like normal numbers: eight times its root mean square is
-    room for millions of them.
+    Errors are spread over the elements like normal numbers, and larger where sums are: 16 times the
+    root mean square allowed is room for millions of them.
     """
     a, b = wide(a), wide(b)
     values, k = a @ b, a.shape[-1]
     norms = np.linalg.norm(a, axis=-1)[..., :, None] * np.linalg.norm(b, axis=-2)[..., None, :]
-    error = 8 * error_allowed(rate, k) / math.sqrt(k) * norms
+    error = 16 * error_allowed(rate, k) / math.sqrt(k) * norms
     return values, error + rounding(values, rate)
 
 

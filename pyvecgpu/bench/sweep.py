@@ -459,6 +459,7 @@ def class_line(group, told):
 
 
 def case_line(outcome, beside):
-    times = f"{outcome.seconds * 1e6:10.1f} us, {beside} {outcome.beside * 1e6:10.1f} us"
-    said = outcome.problem or times
+    said = outcome.problem
+    if not said:
+        said = f"{outcome.seconds * 1e6:10.1f} us, {beside} {outcome.beside * 1e6:10.1f} us"
     return f"{outcome.ratio:6.3f}  {outcome.group:28} {outcome.text:36} {said}  #{outcome.number}"
