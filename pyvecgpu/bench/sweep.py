@@ -333,10 +333,12 @@ class Sweep:
                 outcome.problem = check(case, self.arrays[0].library, ours.call(), self.values)
             else:
                 ours.warm_up()
+            if not outcome.problem:
+                self.time(case, ours, outcome)
+        except PeerError:
+            raise
         except Exception as error:
             outcome.problem = f"{type(error).__name__}: {error}"
-        if not outcome.problem:
-            self.time(case, ours, outcome)
         return outcome
 
     def contender(self, at, case):
