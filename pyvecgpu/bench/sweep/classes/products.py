@@ -51,6 +51,18 @@ def multiple(side):
     return 8 * math.ceil(side / 8)
 
 
+def matmul(vg, a, b):
+    return vg.matmul(a, b)
+
+
+def matmul_in_tf32(vg, a, b):
+    return vg.matmul(a, b, precision="tf32")
+
+
+# Of two matrices, and of two batches.
+PEERS = (lambda torch, a, b: torch.mm(a, b), lambda torch, a, b: torch.bmm(a, b))
+
+
 def products(draw, group, rate, items, sides, transposed):
     """Return the case of a product, or of a batch of `items`, each operand perhaps transposed."""
     m, n, k = sides
@@ -65,21 +77,13 @@ def products(draw, group, rate, items, sides, transposed):
         else:
             operands.append(Operand(dtype, (*items, rows, columns), start))
             letters += "N"
-    if rate == "tf32":
-        call = lambda vg, a, b: vg.matmul(a, b, precision="tf32")  # noqa: E731
-    else:
-        call = lambda vg, a, b: vg.matmul(a, b)  # noqa: E731
-    if items:
-        peer = lambda torch, a, b: torch.bmm(a, b)  # noqa: E731
-    else:
-        peer = lambda torch, a, b: torch.mm(a, b)  # noqa: E731
     times = f"{items[0]} of " if items else ""
     return Case(
         group=group,
         text=f"{times}{m}x{n}x{k} {letters}",
         operands=operands,
-        call=call,
-        peer=peer,
+        call=matmul_in_tf32 if rate == "tf32" else matmul,
+        peer=PEERS[len(items)],
         expected=lambda a, b: expected_product(a, b, rate),
         bytes=moved(operands, (*items, m, n), dtype),
         operations=2 * math.prod(items) * m * n * k,
