@@ -373,7 +373,8 @@ def test_report(capsys, tmp_path, monkeypatch):
     ladder.parent.mkdir(parents=True)
     ladder.write_text(f"{report.LADDER_BEGIN}\n{report.LADDER_END}")
     products = tmp_path / report.PRODUCTS
-    products.write_text(f"{report.PRODUCTS_BEGIN}\n{report.PRODUCTS_END}")
+    blocks = (report.PRODUCTS_BEGIN, report.PRODUCTS_END, report.SWEEP_BEGIN, report.SWEEP_END)
+    products.write_text("\n".join(blocks))
     quick = [row.name for row in matmul.rows("quick")]
     monkeypatch.setattr(report, "FRONT", quick[:3])
     monkeypatch.chdir(tmp_path)

@@ -6,6 +6,7 @@
     ladder      one product by every kernel, from the lessons' naive one on
     transfers   from NumPy to the device and back, by the host's clock
     overhead    what a call costs the host, and the import
+    sweep       random cases of many classes, beside torch or what the card can do
     article     C loops, NumPy and the GPU from small to large: where a GPU pays off
 
 All but the last measure pyvecgpu beside its peers; that one makes pictures and a page.
@@ -26,7 +27,18 @@ import sys
 import pyvecgpu as vg
 
 from ..errors import DeviceUnavailableError, PyVecGPUError
-from . import article, ladder, machine, matmul, overhead, shapes, streaming, timing, transfers
+from . import (
+    article,
+    ladder,
+    machine,
+    matmul,
+    overhead,
+    shapes,
+    streaming,
+    sweep,
+    timing,
+    transfers,
+)
 from .libraries import PEERS, open_libraries
 
 BENCHMARKS = {
@@ -64,6 +76,8 @@ def main(argv=None):
     try:
         if arguments.benchmark == "article":
             return run_article(device, arguments)
+        if arguments.benchmark == "sweep":
+            return run_sweep(device, arguments)
         with replacement(arguments.json) as file:
             return run(device, arguments, file)
     except BrokenPipeError:
@@ -94,7 +108,7 @@ def parse(argv):
         prog="python -m pyvecgpu bench",
         description="Measure pyvecgpu beside torch and CuPy, or (article) C loops and NumPy.",
     )
-    parser.add_argument("benchmark", choices=[*BENCHMARKS, "article"])
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, "sweep", "article"])
     parser.add_argument("--peers", default="", help="torch, cupy or torch,cupy; default: none")
     parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works")
@@ -105,12 +119,14 @@ def parse(argv):
     own.add_argument(
         "--from", dest="source", metavar="FILE", help="measure nothing: read what --json wrote"
     )
+    sweep.add_options(parser)
     arguments = parser.parse_args(argv)
     check_article(parser, arguments)
     arguments.peers = [name for name in arguments.peers.split(",") if name]
     for name in arguments.peers:
         if name not in PEERS:
             parser.error(f"--peers: {name!r} is not one of {', '.join(PEERS)}")
+    sweep.check_options(parser, arguments)
     return arguments
 
 
@@ -132,11 +148,7 @@ def run(device, arguments, file):
     """Measure, print, write the figures to the file, and return the exit code."""
     peers = available_peers(device, arguments.peers)
     about = machine.describe(device, peers)
-    say(f"{arguments.benchmark} on {device}, {device.name}, {about['date']}")
-    if device.type == "cpu":
-        say("There is no GPU in this: NumPy on the CPU, in small sizes, by the host's clock.")
-    elif device.type == "sim":
-        say("The simulated card's times say nothing about a GPU; they show that the command works.")
+    say_heading(device, arguments, about)
     quick = arguments.quick or device.type == "sim"
     graphs = arguments.benchmark in GRAPHS
     libraries = open_libraries(device, peers, quick, graphs)
@@ -148,6 +160,26 @@ def run(device, arguments, file):
         say(f"goal: {verdict.sentence()}")
     write_report(file, report_of(arguments.benchmark, quick, about, table, verdicts))
     return tell_wrong(table)
+
+
+def say_heading(device, arguments, about):
+    say(f"{arguments.benchmark} on {device}, {device.name}, {about['date']}")
+    if device.type == "cpu":
+        say("There is no GPU in this: NumPy on the CPU, in small sizes, by the host's clock.")
+    elif device.type == "sim":
+        say("The simulated card's times say nothing about a GPU; they show that the command works.")
+
+
+def run_sweep(device, arguments):
+    """Measure random cases, print, write, and return the exit code."""
+    peers = available_peers(device, arguments.peers)
+    with replacement(arguments.json) as file:
+        about = machine.describe(device, peers)
+        say_heading(device, arguments, about)
+        report, code = sweep.run(device, peers, arguments, say)
+        quick = arguments.quick or device.type == "sim"
+        write_report(file, {"benchmark": "sweep", "quick": quick, **about, **report})
+    return code
 
 
 def available_peers(device, peers):

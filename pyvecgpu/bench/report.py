@@ -2,10 +2,10 @@
 
 Run in the folder of the repository. The text between the markers in README.md is replaced by what
 the files say that `bench --json` wrote: tables, and from `bench article` its pictures, which lie in
-a folder named after the file. Of the products README.md has some rows, docs/benchmarks.md all. The
-pages in docs/lessons get what the lessons printed (lesson_pages.py), the README of the products its
-table of steps. With --check it is only compared, and the exit code is 1 if it is out of date. No
-figure there is typed by hand.
+a folder named after the file. Of the products README.md has some rows, docs/benchmarks.md all; of
+random cases it has the classes. The pages in docs/lessons get what the lessons printed
+(lesson_pages.py), the README of the products its table of steps. With --check it is only compared,
+and the exit code is 1 if it is out of date. No figure there is typed by hand.
 """
 
 import argparse
@@ -27,6 +27,8 @@ PICTURES = {"vector-addition": ADDITION, "matrix-product": PRODUCT}
 PRODUCTS = Path("docs/benchmarks.md")
 PRODUCTS_BEGIN = "<!-- products: begin, written by python -m pyvecgpu.bench.report -->"
 PRODUCTS_END = "<!-- products: end -->"
+SWEEP_BEGIN = "<!-- sweep: begin, written by python -m pyvecgpu.bench.report -->"
+SWEEP_END = "<!-- sweep: end -->"
 LADDER = Path("cuda/kernels/matmul/README.md")
 LADDER_BEGIN = "<!-- ladder: begin, written by python -m pyvecgpu.bench.report -->"
 LADDER_END = "<!-- ladder: end -->"
@@ -44,7 +46,7 @@ def read_reports(folder):
     """Return {path: report} of a folder, in the order of TITLES and then by file name."""
     paths = sorted(folder.glob("*.json"))
     reports = {path: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    names = [*TITLES, "ladder", "article", "lessons"]
+    names = [*TITLES, "sweep", "ladder", "article", "lessons"]
     return dict(sorted(reports.items(), key=lambda item: names.index(item[1]["benchmark"])))
 
 
@@ -65,6 +67,20 @@ def render_products(reports):
         for report in reports.values()
         if report["benchmark"] in ("matmul", "shapes")
     ]
+    return "\n\n".join(parts) if parts else NONE
+
+
+def render_sweep(reports):
+    """Return what bench sweep says of its classes, between SWEEP_BEGIN and SWEEP_END."""
+    parts = []
+    for report in reports.values():
+        if report["benchmark"] == "sweep":
+            lines = [f"**Beside {report['beside']}, seed {report['seed']}** ({about(report)})", ""]
+            lines += ["| class | cases | mean | tenth percentile | worst |", "|---" * 5 + "|"]
+            for row in report["classes"]:
+                ratios = " | ".join(f"{row[key]:.2f}" for key in ("mean", "tenth", "worst"))
+                lines.append(f"| {row['name']} | {row['count']} | {ratios} |")
+            parts.append("\n".join(lines))
     return "\n\n".join(parts) if parts else NONE
 
 
@@ -212,7 +228,10 @@ def blocks_of(path, reports):
     if path == LADDER:
         return [(LADDER_BEGIN, LADDER_END, render_ladder(reports))]
     if path == PRODUCTS:
-        return [(PRODUCTS_BEGIN, PRODUCTS_END, render_products(reports))]
+        return [
+            (PRODUCTS_BEGIN, PRODUCTS_END, render_products(reports)),
+            (SWEEP_BEGIN, SWEEP_END, render_sweep(reports)),
+        ]
     if path.name == "README.md":
         article = render_article(reports)
         return [(BEGIN, END, render(reports)), (ARTICLE_BEGIN, ARTICLE_END, article)]

@@ -1,0 +1,161 @@
+"""`bench sweep`: random cases of many classes, timed by the wall clock, some of them checked.
+
+classes/ draws them; a case is known by the seed and its number, and `--case` measures it again.
+Operands are views of one large array a dtype, equal in all libraries. Results are gone before the
+next call: what a library remembers of its operands is what it keeps by itself. The figure of a case
+is the time of torch over ours or, without torch, the time that the card's limit asks for over ours:
+bytes over the rate of a large copy, operations over that of a large product, whichever is longer.
+So below 1 we are slower. A result that is wrong, and an exception of ours, count as 0.
+"""
+
+import datetime
+import itertools
+import math
+import sys
+import time
+from collections import defaultdict
+from dataclasses import asdict
+
+import numpy as np
+
+from ..libraries import open_libraries
+from .arrays import size_of
+from .timed import AGAIN, PeerError, Sweep
+
+PEERS = ("torch",)
+SECONDS = 150.0
+WORST = 60  # cases that are printed
+
+
+def add_options(parser):
+    """Add the options of the sweep to a parser."""
+    group = parser.add_argument_group("sweep only")
+    group.add_argument("--seed", type=natural, metavar="N", help="of all cases; default: the date")
+    group.add_argument(
+        "--seconds", type=float, help=f"when to end; default: {SECONDS:.0f}, with --cases never"
+    )
+    group.add_argument("--cases", type=natural, metavar="N", help="how many cases")
+    group.add_argument("--only", metavar="CLASS", help="classes with this in their names")
+    group.add_argument("--case", type=natural, metavar="K", help="this case of the seed alone")
+
+
+def natural(text):
+    """Return a number that is not negative, for argparse."""
+    number = int(text)
+    if number < 0:
+        raise ValueError(f"{number} is negative")
+    return number
+
+
+def check_options(parser, arguments):
+    """End with a sentence if another benchmark is given options of the sweep, or it wrong ones."""
+    if arguments.benchmark != "sweep":
+        for name in ("seed", "seconds", "cases", "only", "case"):
+            if getattr(arguments, name) is not None:
+                parser.error(f"--{name} belongs to sweep")
+    elif [name for name in arguments.peers if name not in PEERS]:
+        parser.error("sweep can be measured beside torch alone")
+
+
+def geometric_mean(ratios):
+    """Return the geometric mean; 0 if one is."""
+    return math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if min(ratios) > 0 else 0.0
+
+
+def summary(ratios):
+    """Return what is said of a class."""
+    return {
+        "count": len(ratios),
+        "mean": geometric_mean(ratios),
+        "tenth": float(np.quantile(ratios, 0.1)),
+        "worst": min(ratios),
+    }
+
+
+def classes_of(outcomes):
+    """Return {class: summary}, the one with the worst case first."""
+    groups = defaultdict(list)
+    for outcome in outcomes:
+        groups[outcome.group].append(outcome.ratio)
+    summaries = {group: summary(ratios) for group, ratios in groups.items()}
+    return dict(sorted(summaries.items(), key=lambda item: (item[1]["worst"], item[0])))
+
+
+def run(device, peers, arguments, say):
+    """Measure, print, and return what there is to report, and the exit code."""
+    quick = arguments.quick or device.type == "sim"
+    today = datetime.datetime.now(datetime.timezone.utc)
+    seed = int(f"{today:%Y%m%d}") if arguments.seed is None else arguments.seed
+    sweep = Sweep(open_libraries(device, peers, quick=True), size_of(device, quick), seed)
+    with np.errstate(all="ignore"):  # logarithms of negative numbers are NaN
+        outcomes, left_out = collect(sweep, arguments)
+    beside = sweep.peer or "the limit"
+    say(f"seed {seed}, beside {beside}: {counted(outcomes, left_out)}")
+    classes = classes_of(outcomes)
+    for group, told in classes.items():
+        say(class_line(group, told))
+    say()
+    for outcome in sorted(outcomes, key=lambda one: one.ratio)[:WORST]:
+        say(case_line(outcome, beside))
+    report = {"seed": seed, "beside": beside, "rates": sweep.limits.rates}
+    report |= {"shrink": sweep.size.shrink, "room": sweep.size.room, "left_out": left_out}
+    every = {"all": summary([one.ratio for one in outcomes])} if outcomes else {}
+    report["classes"] = [{"name": name, **told} for name, told in (every | classes).items()]
+    report["cases"] = [asdict(outcome) for outcome in outcomes]
+    return report, 1 if any(outcome.problem for outcome in outcomes) else 0
+
+
+def collect(sweep, arguments):
+    """Measure cases until there are enough; return the outcomes and what the peer could not do."""
+    if arguments.case is not None:
+        numbers, is_checked, seconds = [arguments.case], True, math.inf
+    else:
+        numbers, is_checked = itertools.islice(sweep.numbers(arguments.only), arguments.cases), None
+        seconds = math.inf if arguments.cases is not None else SECONDS
+        seconds = seconds if arguments.seconds is None else arguments.seconds
+    began, outcomes, left_out = time.monotonic(), [], []
+    for number in numbers:
+        try:
+            outcomes.append(sweep.measure(number, is_checked))
+            tell_problem(outcomes[-1])
+        except PeerError as error:
+            left_out.append(f"case {number}: {error}")
+        if time.monotonic() - began >= seconds:
+            break
+    return outcomes, left_out
+
+
+def tell_problem(outcome):
+    """Say on stderr what is wrong with a case, if anything is."""
+    if outcome.problem:
+        about = f"case {outcome.number}, {outcome.group} {outcome.text}"
+        print(f"bench: {about}: {outcome.problem}", file=sys.stderr, flush=True)
+
+
+def counted(outcomes, left_out):
+    """Return in words how many cases there were, and how they went."""
+    ratios = [outcome.ratio for outcome in outcomes]
+    parts = [f"{len(ratios)} cases"]
+    for limit in (AGAIN, 0.5):
+        parts.append(f"{sum(ratio < limit for ratio in ratios)} below {limit}")
+    parts.append(f"{sum(outcome.checked for outcome in outcomes)} checked")
+    parts.append(f"{sum(bool(outcome.problem) for outcome in outcomes)} wrong or failed")
+    if left_out:
+        parts.append(f"{len(left_out)} left out, the first {left_out[0]}")
+    if ratios:
+        parts.append(f"geometric mean {geometric_mean(ratios):.3f}")
+    return ", ".join(parts)
+
+
+def class_line(group, told):
+    return (
+        f"{group:32} n {told['count']:4}  mean {told['mean']:6.3f}"
+        f"  tenth {told['tenth']:6.3f}  worst {told['worst']:6.3f}"
+    )
+
+
+def case_line(outcome, beside):
+    said = outcome.problem
+    if not said:
+        said = f"{outcome.seconds * 1e6:10.1f} us, {beside} {outcome.beside * 1e6:10.1f} us"
+    return f"{outcome.ratio:6.3f}  {outcome.group:28} {outcome.text:36} {said}  #{outcome.number}"

@@ -1,0 +1,130 @@
+"""What a case of the sweep is, and the random numbers it is drawn with.
+
+Operands are described, not made: views of one large array a dtype, of which each library has its
+own with equal values.
+"""
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..timing import BFLOAT16, itemsize
+
+FLOATS = ("float32", "float16", BFLOAT16, "float64")
+NUMBERS = (*FLOATS, "int32", "int64", "uint8")
+DTYPES = (*NUMBERS, "bool")
+# The largest error of a number rounded once: relative, and where float16 has no more digits.
+ROUNDOFF = {"float16": 2.0**-11, BFLOAT16: 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
+SMALLEST = {"float16": 2.0**-25}
+
+
+@dataclass
+class Operand:
+    """A view of the array of a dtype: from element `start` on, in a shape, permuted, sliced."""
+
+    dtype: str
+    shape: tuple
+    start: int = 0
+    axes: tuple | None = None
+    key: tuple | None = None
+
+    def end(self):
+        return self.start + math.prod(self.shape)
+
+    def view_shape(self):
+        shape = self.shape if self.axes is None else [self.shape[axis] for axis in self.axes]
+        return tuple(
+            len(range(length)[one]) for length, one in zip(shape, self.slices(), strict=True)
+        )
+
+    def slices(self):
+        """Return a slice for each axis."""
+        given = self.key or ()
+        return (*given, *[slice(None)] * (len(self.shape) - len(given)))
+
+    def ahead(self):
+        """Return the key without steps backwards: they walk the same elements ahead."""
+        return tuple(slice(None) if one.step == -1 else one for one in self.key or ()) or None
+
+    def nbytes(self):
+        return math.prod(self.view_shape()) * itemsize(self.dtype)
+
+
+@dataclass
+class Case:
+    """One thing to compute.
+
+    group: the name of its class; text: what distinguishes it there. call: the function
+    (pyvecgpu, *arrays) that is timed; peer: the same of (torch, *tensors). expected: from NumPy
+    arrays, bfloat16 as float32, the values and the largest error allowed, both a number or an array
+    that broadcasts. bytes: that have to move, each operand read and the result written once.
+    operations: of floating point, beside which `rate` names the kind of product that sets the pace.
+    """
+
+    group: str
+    text: str
+    operands: list
+    call: Callable
+    peer: Callable
+    expected: Callable
+    bytes: int
+    operations: int = 0
+    rate: str = ""
+
+
+class Draw(random.Random):
+    """The random numbers of a case, by the seed of the sweep and the case's number.
+
+    room: {dtype: elements there are to take operands from}. shrink: the power that sizes are raised
+    to, below 1 where they shall be small.
+    """
+
+    @classmethod
+    def of(cls, seed, number, room, shrink=1.0):
+        draw = cls(f"{seed}:{number}")
+        draw.room, draw.shrink = room, shrink
+        return draw
+
+    def size(self, low, high):
+        """Return a size from low to high, as likely to double as to halve."""
+        size = math.exp(self.uniform(math.log(low), math.log(high)))
+        return max(1, round(size**self.shrink))
+
+    def split(self, size, low, high):
+        """Return two sizes whose product is about `size`, the first from low to high."""
+        first = self.size(low, high)
+        return first, max(1, size // first)
+
+    def case(self, classes):
+        """Return a case of {class: how often}; one that needs more than there is, is drawn anew."""
+        while True:
+            case = self.choices(list(classes), classes.values())[0](self)
+            if all(operand.end() <= self.room.get(operand.dtype, 0) for operand in case.operands):
+                return case
+
+
+def moved(operands, shape, dtype):
+    """Return the bytes of different operands and of a result."""
+    different = [one for at, one in enumerate(operands) if one not in operands[:at]]
+    size = sum(operand.nbytes() for operand in different)
+    return size + math.prod(shape) * itemsize(dtype)
+
+
+def rounding(values, dtype):
+    """Return the largest error of rounding float64 values to a dtype; 0 if it is not a float's."""
+    if dtype not in ROUNDOFF:
+        return 0.0
+    return ROUNDOFF[dtype] * np.abs(values) + SMALLEST.get(dtype, 0.0)
+
+
+def wide(values):
+    """Return floats as float64, others as they are."""
+    return values.astype(np.float64) if values.dtype.kind == "f" else values
+
+
+def expected_rounded(values, dtype):
+    """Return values, and what they may err by if they are rounded to the dtype."""
+    return values, rounding(values, dtype)

@@ -1,0 +1,11 @@
+"""The classes of random cases: what users do, in sizes and layouts that nobody chose.
+
+A class is a function that draws a Case from a Draw; CLASSES of its file says how often, beside the
+others. A new one is measured, checked and reported without another edit. In the functions of a case
+`m` is the module of whoever computes, pyvecgpu or torch; what is expected comes from NumPy.
+"""
+
+from . import copies, elementwise, products, reductions
+
+FILES = (products, reductions, elementwise, copies)
+CLASSES = {draw: weight for file in FILES for draw, weight in file.CLASSES.items()}
