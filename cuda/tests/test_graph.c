@@ -468,8 +468,8 @@ static void out_of_memory_anywhere(void) {
         }
         CHECK_EQUAL(made, room);
         pvg_graph *graph = pvg_graph_end(0);
-        CHECK_OK(pvg_set_memory_limit(0, 0));
         if (made < CHAIN) CHECK_NULL(PVG_ERROR_MEMORY, graph);
+        CHECK_OK(pvg_set_memory_limit(0, 0));
         if (made == CHAIN) CHECK_OK(pvg_graph_launch(graph));
         if (made == CHAIN) CHECK_ALL(chain[CHAIN], 32);
         CHECK_OK(pvg_graph_release(graph));
