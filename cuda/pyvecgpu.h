@@ -57,6 +57,7 @@ extern "C" {
 typedef struct pvg_array pvg_array;
 typedef struct pvg_stream pvg_stream;
 typedef struct pvg_event pvg_event;
+typedef struct pvg_graph pvg_graph;
 
 /* Called once, from any thread, when memory given to pvg_array_wrap is no longer used. */
 typedef void (*pvg_deleter)(void *context);
@@ -394,6 +395,27 @@ PVG_API int pvg_event_record(pvg_event *event, pvg_stream *stream);
 PVG_API int pvg_event_synchronize(pvg_event *event);
 PVG_API int pvg_event_query(pvg_event *event, int *done);
 PVG_API int pvg_event_elapsed(pvg_event *start, pvg_event *stop, double *milliseconds);
+
+/* ---- Graphs ---------------------------------------------------------------------------------- */
+
+/* From here until pvg_graph_end, what the calling thread does on the device is recorded instead of
+ * run: its current stream is the recording's. Arrays made meanwhile are in the graph's memory and
+ * get their contents by its launches, each of which may write to all of it; what the recording only
+ * read, its launches read as it is then. Arrays from elsewhere that it uses live at least as long
+ * as the graph. What needs a result or another stream cannot be recorded: copies from and to the
+ * host, waiting, events, pvg_stream_set_current, pvg_empty_cache, pvg_learn, launching a graph give
+ * errors of kind VALUE that begin "recording a graph", and the recording goes on. Errors: VALUE (a
+ * recording is going on already), UNAVAILABLE, HOST_MEMORY, CUDA. */
+PVG_API int pvg_graph_begin(int device);
+/* Ends the recording, also on errors: NULL, and the status of the operation that failed in it for
+ * want of memory or in a launch; VALUE if this thread is not recording on the device. */
+PVG_API pvg_graph *pvg_graph_end(int device);
+/* Does what was recorded, on the calling thread's current stream, after and before other streams'
+ * work on the same arrays as if it were called again. Errors: VALUE, CUDA. */
+PVG_API int pvg_graph_launch(pvg_graph *graph);
+/* Waits for the graph's launches and forgets it; its memory is free again once the arrays in it are
+ * released too. No other thread may be using it. */
+PVG_API int pvg_graph_release(pvg_graph *graph);
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 

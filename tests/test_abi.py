@@ -29,7 +29,7 @@ C_TYPES = {
     ctypes.c_char_p: "const char *",
     None: "void",
 }
-HANDLES = {"void", "pvg_array", "pvg_stream", "pvg_event"}
+HANDLES = {"void", "pvg_array", "pvg_stream", "pvg_event", "pvg_graph"}
 
 
 def run(*command, text=None):

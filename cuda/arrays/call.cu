@@ -1,6 +1,7 @@
 // The frame of every operation: device, stream, ordering, outputs and temporaries; see call.cuh.
 #include "arrays/call.cuh"
 #include "runtime/device.cuh"
+#include "runtime/graph.cuh"
 #include "runtime/stream.cuh"
 #include <stdio.h>
 
@@ -12,6 +13,7 @@ Call::Call(const char *name) : outer(current_operation), outer_device(operation_
 }
 
 Call::~Call() {
+    if (current && error_record.status >= PVG_ERROR_MEMORY) spoil_recording(current);
     current_operation = outer;
     operation_device = outer_device;
     if (device_before >= 0) (void)cudaSetDevice(device_before);

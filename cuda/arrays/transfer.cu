@@ -8,6 +8,7 @@
 // then, and for memory that is registered with CUDA the call waits.
 #include "arrays/call.cuh"
 #include "runtime/device.cuh"
+#include "runtime/graph.cuh"
 #include "runtime/staging.cuh"
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +207,7 @@ int upload(Call &call, pvg_array *a, const void *source, const int64_t *byte_str
     PVG_PASS(check_array(a, "array"));
     PVG_REQUIRE(!a->readonly, PVG_ERROR_VALUE, "the array is read-only (a broadcast view)");
     PVG_PASS(call.begin(device_of(a)));
+    PVG_PASS(refuse_recording(call.device, "a copy from the host"));
     if (a->size == 0) return PVG_OK;
     PVG_REQUIRE(source, PVG_ERROR_VALUE, "source is a null pointer");
     HostLayout h = describe_host(a, byte_strides);
@@ -264,6 +266,7 @@ int download_scattered(Call &call, const pvg_array *a, const HostLayout &h, void
 int download(Call &call, const pvg_array *a, void *destination, const int64_t *byte_strides) {
     PVG_PASS(check_array(a, "array"));
     PVG_PASS(call.begin(device_of(a)));
+    PVG_PASS(refuse_recording(call.device, "a copy to the host"));
     if (a->size == 0) return PVG_OK;
     PVG_REQUIRE(destination, PVG_ERROR_VALUE, "destination is a null pointer");
     HostLayout h = describe_host(a, byte_strides);

@@ -5,6 +5,7 @@
 // only the checks that keep a launch inside the arrays; a launch that leaves elements out is fine.
 #include "arrays/call.cuh"
 #include "runtime/device.cuh"
+#include "runtime/graph.cuh"
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -260,6 +261,7 @@ int run_learn(Call &call, const Chosen &chosen, double *milliseconds, int64_t *o
     *occupancy = 0;
     if (chosen.out->size == 0) return PVG_OK;
     PVG_PASS(call.begin(device));
+    PVG_PASS(refuse_recording(device, "a lesson, which is timed,"));
     for (int i = 0; i < inputs_of(chosen.kernel); i++) PVG_PASS(call.reads(chosen.inputs[i]));
     PVG_PASS(call.writes(chosen.out));
     return launch_chosen(call, chosen, milliseconds, occupancy);

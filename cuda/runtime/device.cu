@@ -1,6 +1,7 @@
 // Devices: counted at first use, attributes cached, and the guards for forked children; see
 // device.cuh.
 #include "runtime/device.cuh"
+#include "runtime/graph.cuh"
 #include "runtime/stream.cuh"
 #include <mutex>
 #include <pthread.h>
@@ -194,10 +195,11 @@ static int device_name(int device, const char **name) {
 
 static int synchronize(int device) {
     PVG_PASS(check_device(device));
+    PVG_PASS(refuse_recording(device, "waiting for the device"));
     DeviceScope scope;
     PVG_PASS(scope.enter(device));
     counters[PVG_COUNT_WAITS]++;
-    PVG_TRY(cudaDeviceSynchronize());
+    PVG_TRY(finish_device(device));
     return PVG_OK;
 }
 

@@ -1,5 +1,6 @@
 // Around every kernel launch: checks, counts, and the log of launched kernels; see launch.cuh.
 #include "runtime/device.cuh"
+#include "runtime/graph.cuh"
 #include "runtime/launch.cuh"
 #include <dlfcn.h>
 #include <mutex>
@@ -96,7 +97,7 @@ int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, d
     if (code != cudaSuccess) return fail_launch(site, code, grid, block, shared_bytes);
     counters[PVG_COUNT_LAUNCHES].fetch_add(1, std::memory_order_relaxed);
     if (option_launch_log.load(std::memory_order_relaxed)) log_launch(kernel, site.kernel);
-    if (option_sync.load(std::memory_order_relaxed)) {
+    if (option_sync.load(std::memory_order_relaxed) && !is_captured(stream)) {
         counters[PVG_COUNT_WAITS]++;
         code = cudaStreamSynchronize(stream);
         if (code != cudaSuccess) return fail_launch(site, code, grid, block, shared_bytes);

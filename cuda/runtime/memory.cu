@@ -10,8 +10,9 @@
 // touched.
 //
 // PVG_ALLOCATOR_DIRECT and _DEBUG make every block a cudaMalloc of its own, which memory checkers
-// understand.
+// understand; but a recording's blocks are its arena's (graph.cuh).
 #include "runtime/device.cuh"
+#include "runtime/graph.cuh"
 #include "runtime/memory.cuh"
 #include "runtime/staging.cuh"
 #include "runtime/stream.cuh"
@@ -61,6 +62,7 @@ struct Arena {
     Stream *stream;
     uint64_t id; // the stream's; 0: not in use
     bool small;
+    bool pinned; // to a graph: even free blocks of it are written to
     Block *bins[bin_count];
     uint64_t used[bin_words]; // a bit for each bin that holds a block
     Segment *segments;
@@ -158,6 +160,7 @@ Arena *find_arena(Pool *pool, Stream *stream, bool small) {
         pool->arenas = unused;
     }
     unused->stream = stream, unused->id = stream_id(stream), unused->small = small;
+    unused->pinned = recording_on(stream) != nullptr;
     return unused;
 }
 
@@ -208,11 +211,11 @@ void link_segment(Arena *arena, Segment *s) {
     arena->segments = s;
 }
 
-// Give every segment without a live block back. The caller has made sure that the device is done
-// with them.
+// Give every segment without a live block back, but for those of graphs. The caller has made sure
+// that the device is done with them.
 void release_free_segments(Pool *pool) {
     for (Arena *a = pool->arenas; a; a = a->next)
-        for (Segment *s = a->segments, *next; s; s = next) {
+        for (Segment *s = a->pinned ? nullptr : a->segments, *next; s; s = next) {
             next = s->next;
             if (!s->first->free || s->first->right) continue;
             remove_free(a, s->first);
@@ -241,7 +244,7 @@ Block *add_segment(Pool *pool, Arena *arena, int device, size_t bytes) {
     unsigned char *p = b ? driver_allocate(pool, wish) : nullptr;
     if (b && !p && wish > bytes) p = driver_allocate(pool, wish = bytes);
     if (b && !p) found = find_free(arena, bytes, true);
-    if (b && !p && !found && cudaDeviceSynchronize() == cudaSuccess) {
+    if (b && !p && !found && finish_device(device) == cudaSuccess) {
         release_free_segments(pool);
         p = driver_allocate(pool, wish = bytes);
     }
@@ -289,7 +292,7 @@ Block *allocate_direct(Pool *pool, int device, Stream *stream, size_t bytes, boo
 
 void check_canaries(const Block *b) {
     unsigned char seen[2 * canary_bytes];
-    if (cudaDeviceSynchronize() != cudaSuccess ||
+    if (finish_device(b->device) != cudaSuccess ||
         cudaMemcpy(seen, b->data - canary_bytes, canary_bytes, cudaMemcpyDeviceToHost) !=
             cudaSuccess ||
         cudaMemcpy(seen + canary_bytes, b->data + b->bytes, canary_bytes, cudaMemcpyDeviceToHost) !=
@@ -343,7 +346,7 @@ int allocate(int device, Stream *stream, size_t bytes, void **data, Block **bloc
                 "%zu bytes are more than an address space holds", bytes);
     int64_t mode = option_allocator.load(std::memory_order_relaxed);
     size_t rounded = (bytes + granule - 1) / granule * granule;
-    Block *b = mode == PVG_ALLOCATOR_POOL
+    Block *b = mode == PVG_ALLOCATOR_POOL || recording_on(stream)
                    ? allocate_from_pool(pool, device, stream, rounded)
                    : allocate_direct(pool, device, stream, bytes, mode == PVG_ALLOCATOR_DEBUG);
     if (!b) return report_exhausted(device, pool, bytes);
@@ -371,7 +374,7 @@ Stream *deallocate(Block *b, uint64_t safe) {
         (void)scope.enter(b->device);
         if (b->guarded) check_canaries(b);
         // No document promises that cudaFree waits for the kernels that use the memory.
-        if (cudaDeviceSynchronize() != cudaSuccess) (void)cudaGetLastError();
+        if (finish_device(b->device) != cudaSuccess) (void)cudaGetLastError();
         driver_free(pool, b->data - margin, b->bytes + 2 * margin);
     }
     drop_record(pool, b);
@@ -391,7 +394,7 @@ void adopt_stream_memory(int device, uint64_t from, Stream *to) {
             unlink_segment(s);
             link_segment(target, s);
         }
-        a->id = 0;
+        a->id = 0, a->pinned = false;
     }
 }
 
@@ -435,7 +438,7 @@ int empty_all_caches() {
         if (!pools[device].arenas) continue;
         DeviceScope scope;
         PVG_PASS(scope.enter(device));
-        PVG_TRY(cudaDeviceSynchronize());
+        PVG_TRY(finish_device(device));
         std::lock_guard<std::mutex> hold(pools[device].lock);
         release_free_segments(&pools[device]);
     }
@@ -444,10 +447,11 @@ int empty_all_caches() {
 
 static int empty_cache(int device) {
     PVG_PASS(check_device(device));
+    PVG_PASS(refuse_recording(device, "emptying the cache"));
     DeviceScope scope;
     PVG_PASS(scope.enter(device));
     counters[PVG_COUNT_WAITS]++;
-    PVG_TRY(cudaDeviceSynchronize());
+    PVG_TRY(finish_device(device));
     PVG_PASS(free_staging(device));
     std::lock_guard<std::mutex> hold(pools[device].lock);
     release_free_segments(&pools[device]);

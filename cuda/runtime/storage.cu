@@ -1,6 +1,7 @@
 // Storages: how they are made, and what has to be waited for before their memory is used again; see
 // storage.cuh.
 #include "runtime/device.cuh"
+#include "runtime/graph.cuh"
 #include "runtime/memory.cuh"
 #include "runtime/storage.cuh"
 #include "runtime/stream.cuh"
@@ -18,7 +19,7 @@ Storage *new_storage(int device, void *data, size_t bytes) {
     Storage *s = new (memory) Storage;
     s->references = 1;
     s->data = data, s->bytes = bytes, s->device = device;
-    s->block = nullptr, s->deleter = nullptr, s->context = nullptr;
+    s->block = nullptr, s->graph = nullptr, s->deleter = nullptr, s->context = nullptr;
     s->version = 0, s->writer = 0;
     s->lock.clear();
     memset(s->readers, 0, sizeof s->readers);
@@ -36,16 +37,19 @@ uint64_t sole_user(const Storage *s) {
     return user != 0 ? user : any_stream;
 }
 
-// The block goes back to the stream it came from, which first waits for all others that used it.
+// The block goes back to the stream it came from, which first waits for all others that used it; or
+// to its graph, whose launches do.
 void free_block(Storage *s, Block *block) {
     ErrorRecord before = error_record; // releasing never reports
     DeviceScope scope;
     // On a lost device no CUDA call can be made: the records alone are put in order.
-    uint64_t safe = device_lost ? any_stream : sole_user(s);
+    uint64_t safe = device_lost || s->graph ? any_stream : sole_user(s);
+    if (s->graph) leave_graph(s->graph, s);
     while (Stream *home = deallocate(block, safe)) {
         safe = stream_id(home);
         if (scope.enter(s->device) == PVG_OK) stream_collects(home, s);
     }
+    if (s->graph) release_graph(s->graph);
     error_record = before;
 }
 
@@ -73,6 +77,14 @@ int allocate_storage(int device, Stream *stream, size_t bytes, Storage **result)
     }
     storage->block = block;
     storage->writer.store(stream_id(stream), std::memory_order_relaxed);
+    Graph *graph = block ? recording_on(stream) : nullptr;
+    int status = graph ? join_graph(graph, storage) : PVG_OK;
+    if (status != PVG_OK) {
+        (void)deallocate(block, any_stream);
+        storage->block = nullptr;
+        release_storage(storage);
+        return status;
+    }
     *result = storage;
     return PVG_OK;
 }

@@ -7,6 +7,7 @@ namespace pvg {
 
 struct Stream;
 struct Block;
+struct Graph;
 
 // Memory on a device, and who used it last. Stream ids are never reused; 0 means nobody.
 struct Storage {
@@ -15,6 +16,7 @@ struct Storage {
     size_t bytes;
     int device;
     Block *block;        // the pool's record; NULL for wrapped memory
+    Graph *graph;        // whose arena the block is from, or NULL
     pvg_deleter deleter; // of wrapped memory, or NULL
     void *context;
     std::atomic<int64_t> version;

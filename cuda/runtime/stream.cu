@@ -2,12 +2,19 @@
 // its work) it may be used again under a new id, so that a storage that remembers an old id finds
 // nobody and has nothing to wait for.
 #include "runtime/device.cuh"
+#include "runtime/graph.cuh"
 #include "runtime/memory.cuh"
 #include "runtime/stream.cuh"
 #include <mutex>
 #include <stdlib.h>
 
 namespace pvg {
+
+// A stream, and its id when it was remembered: if that has changed, the stream is gone.
+struct Current {
+    Stream *stream;
+    uint64_t id;
+};
 
 struct Stream {
     std::atomic<uint64_t> id; // 0: released
@@ -16,6 +23,8 @@ struct Stream {
     bool owned; // made by us, so destroyed by us
     cudaStream_t handle;
     cudaEvent_t event; // for wait_for, made at first use
+    Graph *graph;      // recorded on it, or NULL
+    Current before;    // the recording thread's current stream before
     Stream *next;      // in the registry
 };
 
@@ -36,10 +45,6 @@ Event *events = nullptr;
 uint64_t last_id = 0;
 std::atomic<Stream *> default_streams[max_devices];
 
-struct Current {
-    Stream *stream;
-    uint64_t id;
-};
 thread_local Current current_streams[max_devices];
 
 // Under registry_lock: a Stream to use, new or released before.
@@ -53,23 +58,24 @@ Stream *take_slot() {
     return s;
 }
 
-int register_stream(int device, cudaStream_t handle, bool owned, Stream **result) {
+int register_stream(int device, cudaStream_t handle, bool owned, Graph *graph, Stream **result) {
     std::lock_guard<std::mutex> hold(registry_lock);
     Stream *s = take_slot();
     PVG_REQUIRE(s, PVG_ERROR_HOST_MEMORY, "no host memory for a stream");
     s->device = device, s->handle = handle, s->owned = owned, s->event = nullptr;
+    s->graph = graph;
     s->id = ++last_id;
     *result = s;
     return PVG_OK;
 }
 
-int make_stream(int device, Stream **result) {
+int make_stream(int device, Graph *graph, Stream **result) {
     PVG_PASS(check_device(device));
     DeviceScope scope;
     PVG_PASS(scope.enter(device));
     cudaStream_t handle;
     PVG_TRY(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking));
-    int status = register_stream(device, handle, true, result);
+    int status = register_stream(device, handle, true, graph, result);
     if (status != PVG_OK) (void)cudaStreamDestroy(handle);
     return status;
 }
@@ -79,6 +85,12 @@ Stream *find_id(uint64_t id) {
     for (Stream *s = registry; s; s = s->next)
         if (s->id == id) return s;
     return nullptr;
+}
+
+// The stream with this id, NULL if it is gone.
+Stream *look_up(uint64_t id) {
+    std::lock_guard<std::mutex> hold(registry_lock);
+    return id ? find_id(id) : nullptr;
 }
 
 int check_stream(const Stream *stream) {
@@ -102,6 +114,12 @@ struct ReadersLock {
 
 constexpr int max_readers = sizeof(Storage::readers) / sizeof(uint64_t);
 
+// The ids of a storage's last writer and of those who read since, 0 for nobody.
+void list_users(const Storage *storage, uint64_t (&users)[max_readers + 1]) {
+    users[0] = storage->writer.load(std::memory_order_relaxed);
+    for (int i = 0; i < max_readers; i++) users[i + 1] = storage->readers[i];
+}
+
 } // namespace
 
 uint64_t stream_id(const Stream *stream) { return stream->id; }
@@ -113,7 +131,7 @@ int default_stream(int device, Stream **result) {
         std::lock_guard<std::mutex> hold(default_lock);
         s = default_streams[device].load(std::memory_order_acquire);
         if (!s) {
-            PVG_PASS(make_stream(device, &s));
+            PVG_PASS(make_stream(device, nullptr, &s));
             default_streams[device].store(s, std::memory_order_release);
         }
     }
@@ -135,31 +153,40 @@ int wait_for(Stream *waiter, uint64_t other) {
     std::lock_guard<std::mutex> hold(registry_lock);
     Stream *s = find_id(other);
     if (!s) return PVG_OK; // released, so its work was waited for
+    PVG_REQUIRE(!s->graph, PVG_ERROR_VALUE,
+                "recording a graph: the array belongs to a recording that has not ended");
     if (!s->event) PVG_TRY(cudaEventCreateWithFlags(&s->event, cudaEventDisableTiming));
     PVG_TRY(cudaEventRecord(s->event, s->handle));
     PVG_TRY(cudaStreamWaitEvent(waiter->handle, s->event, 0));
     return PVG_OK;
 }
 
+// Under the storage's lock. If the list is full, the stream waits for the last one there and stands
+// for both.
+static int add_reader(Stream *stream, Storage *storage) {
+    for (uint64_t &reader : storage->readers)
+        if (reader == 0 || reader == stream->id) {
+            reader = stream->id;
+            return PVG_OK;
+        }
+    PVG_PASS(wait_for(stream, storage->readers[max_readers - 1]));
+    storage->readers[max_readers - 1] = stream->id;
+    return PVG_OK;
+}
+
 int stream_reads(Stream *stream, Storage *storage) {
+    if (stream->graph) return note_use(stream->graph, storage, false);
     uint64_t writer = storage->writer.load(std::memory_order_relaxed);
     if (writer == stream->id) return PVG_OK;
     ReadersLock hold(storage);
     for (uint64_t reader : storage->readers)
         if (reader == stream->id) return PVG_OK; // it waited for the writer when it read first
     PVG_PASS(wait_for(stream, writer));
-    for (uint64_t &reader : storage->readers)
-        if (reader == 0) {
-            reader = stream->id;
-            return PVG_OK;
-        }
-    // The list is full: this stream waits for the last one there and stands for both.
-    PVG_PASS(wait_for(stream, storage->readers[max_readers - 1]));
-    storage->readers[max_readers - 1] = stream->id;
-    return PVG_OK;
+    return add_reader(stream, storage);
 }
 
 int stream_writes(Stream *stream, Storage *storage) {
+    if (stream->graph) return note_use(stream->graph, storage, true);
     ReadersLock hold(storage);
     for (uint64_t reader : storage->readers) PVG_PASS(wait_for(stream, reader));
     PVG_PASS(wait_for(stream, storage->writer.load(std::memory_order_relaxed)));
@@ -173,18 +200,26 @@ void stream_collects(Stream *home, Storage *storage) {
     bool failed = wait_for(home, storage->writer.load(std::memory_order_relaxed)) != PVG_OK;
     for (uint64_t reader : storage->readers) failed |= wait_for(home, reader) != PVG_OK;
     // Without the events the memory must not be reused before everything is done.
-    if (failed) (void)cudaDeviceSynchronize(), (void)cudaGetLastError();
+    if (failed) (void)finish_device(home->device), (void)cudaGetLastError();
+}
+
+void pass_on_users(const Storage *from, Storage *to) {
+    bool failed = false;
+    uint64_t users[max_readers + 1];
+    list_users(from, users);
+    ReadersLock hold(to);
+    for (uint64_t user : users) {
+        Stream *s = user == to->writer.load(std::memory_order_relaxed) ? nullptr : look_up(user);
+        if (s && !s->graph) failed |= add_reader(s, to) != PVG_OK;
+    }
+    if (failed) (void)finish_device(to->device), (void)cudaGetLastError();
 }
 
 void host_collects(Storage *storage) {
-    uint64_t users[max_readers + 1] = {storage->writer.load(std::memory_order_relaxed)};
-    for (int i = 0; i < max_readers; i++) users[i + 1] = storage->readers[i];
+    uint64_t users[max_readers + 1];
+    list_users(storage, users);
     for (uint64_t user : users) {
-        Stream *s = nullptr;
-        {
-            std::lock_guard<std::mutex> hold(registry_lock);
-            s = user ? find_id(user) : nullptr;
-        }
+        Stream *s = look_up(user);
         if (!s) continue;
         counters[PVG_COUNT_WAITS]++;
         if (cudaStreamSynchronize(s->handle) != cudaSuccess) (void)cudaGetLastError();
@@ -192,6 +227,7 @@ void host_collects(Storage *storage) {
 }
 
 int wait_on_host(Stream *stream, const char *what) {
+    PVG_PASS(refuse_recording(stream, what));
     counters[PVG_COUNT_WAITS]++;
     cudaError_t code = cudaStreamSynchronize(stream->handle);
     if (code != cudaSuccess) return fail_cuda(code, what, __FILE__, __LINE__);
@@ -199,12 +235,67 @@ int wait_on_host(Stream *stream, const char *what) {
 }
 
 // Nobody finds a stream by its id any more once it is 0: so its work is done before, and its handle
-// destroyed after.
+// destroyed after. `heir` has its memory from then on, unless it is NULL.
+static cudaError_t forget_stream(Stream *stream, Stream *heir) {
+    uint64_t id = stream->id;
+    cudaEvent_t event = nullptr;
+    {
+        std::lock_guard<std::mutex> hold(registry_lock);
+        event = stream->event;
+        stream->event = nullptr, stream->graph = nullptr;
+        stream->closing = true;
+        stream->id = 0;
+    }
+    cudaError_t code = cudaSuccess;
+    if (!device_lost) {
+        if (heir) adopt_stream_memory(stream->device, id, heir);
+        if (event) (void)cudaEventDestroy(event);
+        if (stream->owned) code = cudaStreamDestroy(stream->handle);
+    }
+    std::lock_guard<std::mutex> hold(registry_lock);
+    stream->closing = false;
+    return code;
+}
+
+int open_recording(int device, Graph *graph, Stream **result) {
+    Stream *s = nullptr;
+    PVG_PASS(make_stream(device, graph, &s));
+    s->before = current_streams[device];
+    current_streams[device] = {s, s->id};
+    *result = s;
+    return PVG_OK;
+}
+
+void close_recording(Stream *stream) {
+    current_streams[stream->device] = stream->before;
+    (void)forget_stream(stream, nullptr);
+}
+
+Graph *recording_on(const Stream *stream) { return stream->graph; }
+
+Graph *thread_recording(int device) {
+    if (device < 0 || device >= max_devices) return nullptr;
+    const Current &c = current_streams[device];
+    return c.stream && c.stream->id == c.id ? c.stream->graph : nullptr;
+}
+
+cudaError_t finish_streams(int device) {
+    std::lock_guard<std::mutex> hold(registry_lock);
+    cudaError_t result = cudaSuccess;
+    for (Stream *s = registry; s; s = s->next) {
+        if (s->id == 0 || s->device != device || s->graph) continue;
+        cudaError_t code = cudaStreamSynchronize(s->handle);
+        if (result == cudaSuccess) result = code;
+    }
+    return result;
+}
+
 static int release_stream(Stream *stream) {
     if (forked_child) return PVG_OK;
     PVG_PASS(check_stream(stream));
     PVG_REQUIRE(stream != default_streams[stream->device].load(), PVG_ERROR_VALUE,
                 "a device's default stream cannot be released");
+    PVG_PASS(refuse_recording(stream, "the release of its stream"));
     DeviceScope scope;
     Stream *home = nullptr;
     if (!device_lost) {
@@ -213,32 +304,15 @@ static int release_stream(Stream *stream) {
         // A stream of somebody else's may be destroyed already: then its work is done.
         if (cudaStreamSynchronize(stream->handle) != cudaSuccess) (void)cudaGetLastError();
     }
-    uint64_t id = stream->id;
-    cudaEvent_t event = nullptr;
-    {
-        std::lock_guard<std::mutex> hold(registry_lock);
-        event = stream->event;
-        stream->event = nullptr;
-        stream->closing = true;
-        stream->id = 0;
-    }
-    cudaError_t code = cudaSuccess;
-    if (!device_lost) {
-        adopt_stream_memory(stream->device, id, home);
-        if (event) (void)cudaEventDestroy(event);
-        if (stream->owned) code = cudaStreamDestroy(stream->handle);
-    }
-    {
-        std::lock_guard<std::mutex> hold(registry_lock);
-        stream->closing = false;
-    }
-    PVG_TRY(code);
+    PVG_TRY(forget_stream(stream, home));
     return PVG_OK;
 }
 
 static int set_current(Stream *stream, int device) {
     if (stream) PVG_PASS(check_stream(stream));
     PVG_PASS(check_device(stream ? stream->device : device));
+    PVG_PASS(refuse_recording(stream ? stream->device : device, "another current stream"));
+    if (stream) PVG_PASS(refuse_recording(stream, "the work of another thread"));
     if (stream) {
         current_streams[stream->device] = {stream, stream->id.load()};
     } else {
@@ -301,14 +375,16 @@ static Event *in(pvg_event *e) { return reinterpret_cast<Event *>(e); }
 PVG_API pvg_stream *pvg_stream_create(int device) {
     pvg::clear_error();
     Stream *s = nullptr;
-    return pvg::make_stream(device, &s) == PVG_OK ? reinterpret_cast<pvg_stream *>(s) : nullptr;
+    return pvg::make_stream(device, nullptr, &s) == PVG_OK ? reinterpret_cast<pvg_stream *>(s)
+                                                           : nullptr;
 }
 
 PVG_API pvg_stream *pvg_stream_wrap(void *cuda_stream, int device) {
     pvg::clear_error();
     Stream *s = nullptr;
     if (pvg::check_device(device) != PVG_OK) return nullptr;
-    int status = pvg::register_stream(device, static_cast<cudaStream_t>(cuda_stream), false, &s);
+    auto handle = static_cast<cudaStream_t>(cuda_stream);
+    int status = pvg::register_stream(device, handle, false, nullptr, &s);
     return status == PVG_OK ? reinterpret_cast<pvg_stream *>(s) : nullptr;
 }
 
@@ -346,6 +422,7 @@ PVG_API int pvg_stream_wait_event(pvg_stream *stream, pvg_event *event) {
     pvg::clear_error();
     PVG_PASS(pvg::check_stream(in(stream)));
     PVG_PASS(pvg::check_event(in(event)));
+    PVG_PASS(pvg::refuse_recording(in(stream), "waiting for an event"));
     PVG_TRY(cudaStreamWaitEvent(in(stream)->handle, in(event)->handle, 0));
     return PVG_OK;
 }
@@ -365,6 +442,7 @@ PVG_API int pvg_event_record(pvg_event *event, pvg_stream *stream) {
     pvg::clear_error();
     PVG_PASS(pvg::check_event(in(event)));
     PVG_PASS(pvg::check_stream(in(stream)));
+    PVG_PASS(pvg::refuse_recording(in(stream), "an event"));
     PVG_TRY(cudaEventRecord(in(event)->handle, in(stream)->handle));
     return PVG_OK;
 }

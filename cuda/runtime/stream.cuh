@@ -4,6 +4,8 @@
 
 namespace pvg {
 
+struct Graph;
+
 // The calling thread's current stream on a device, made at first use.
 int current_stream(int device, Stream **result);
 int default_stream(int device, Stream **result);
@@ -22,7 +24,19 @@ void stream_collects(Stream *home, Storage *storage);
 // Host waits for every stream that still uses the storage: after that its memory is the caller's
 // again.
 void host_collects(Storage *storage);
+// Whoever still uses `from` counts as a reader of `to` from now on.
+void pass_on_users(const Storage *from, Storage *to);
 // Host waits for the stream; sticky errors become DEVICE_LOST. `what` names the wait in messages.
 int wait_on_host(Stream *stream, const char *what);
+
+// For graph.cu. A new stream on which the graph is recorded, the calling thread's current one until
+// it is closed; its memory stays where it is then.
+int open_recording(int device, Graph *graph, Stream **result);
+void close_recording(Stream *stream);
+// What is recorded on the stream, or on the calling thread's current one; NULL if nothing is.
+Graph *recording_on(const Stream *stream);
+Graph *thread_recording(int device);
+// Host waits for all streams of a device on which nothing is recorded.
+cudaError_t finish_streams(int device);
 
 } // namespace pvg

@@ -3,7 +3,8 @@
  * One path for all: a rectangle of rows. Ranges are checked at the call, as a driver does, and once
  * more when recorded work runs. What CUDA documents about the host's side holds: a pageable source
  * is copied at the call, a copy to pageable memory has happened when the call returns, pinned
- * memory is read and written when the copy's turn in its stream comes. */
+ * memory is read and written when the copy's turn in its stream comes, and so is any that a capture
+ * has noted. */
 #include "simulator.h"
 
 #include <cstring>
@@ -97,26 +98,30 @@ static void run_recorded(const Copy &c, bool to_known, bool from_known) {
     }
 }
 
-static void submit_copy(const std::shared_ptr<Stream> &stream, const Copy &c, const Side &to,
-                        const Side &from, bool wait) {
+static cudaError_t submit_copy(const std::shared_ptr<Stream> &stream, const Copy &c, const Side &to,
+                               const Side &from, bool wait) {
     bool pageable_source = !from.memory, pageable_target = !to.memory;
     bool to_known = to.memory, from_known = from.memory;
-    if (pageable_source && !pageable_target && settings.deferred) {
+    cudaError_t error;
+    if (pageable_source && !pageable_target && settings.deferred && !stream->capture) {
         auto staged = std::make_shared<std::vector<char>>(c.width * c.height);
         Copy stage = c, upload = c;
         stage.to = upload.from = {staged->data(), c.width};
         perform(stage);
-        submit(stream, [staged, upload] { run_recorded(upload, true, false); });
+        error = submit(stream, [staged, upload] { run_recorded(upload, true, false); });
     } else {
-        submit(stream, [c, to_known, from_known] { run_recorded(c, to_known, from_known); });
+        error =
+            submit(stream, [c, to_known, from_known] { run_recorded(c, to_known, from_known); });
     }
-    if (wait || pageable_target) run_pending(*stream);
+    if (wait || (pageable_target && !stream->capture)) run_pending(*stream);
+    return error;
 }
 
 static cudaError_t copy(const Copy &c, cudaMemcpyKind kind, cudaStream_t handle, bool wait) {
     if (cudaError_t lost = sticky_error()) return lost;
     std::shared_ptr<Stream> stream = find_stream(handle);
     if (!stream) return cudaErrorInvalidResourceHandle;
+    if (cudaError_t error = wait ? check_unsafe() : cudaSuccess) return error;
     if (injected(FAULT_COPY)) return cudaErrorInvalidValue;
     if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
         return cudaErrorInvalidMemcpyDirection;
@@ -140,8 +145,7 @@ static cudaError_t copy(const Copy &c, cudaMemcpyKind kind, cudaStream_t handle,
                          ? from.on_card
                          : kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
     count_copy(to_card, from_card, c.width * c.height);
-    submit_copy(stream, c, to, from, wait);
-    return cudaSuccess;
+    return submit_copy(stream, c, to, from, wait);
 }
 
 static cudaError_t fill(void *start, int value, size_t bytes, cudaStream_t handle) {
@@ -153,7 +157,7 @@ static cudaError_t fill(void *start, int value, size_t bytes, cudaStream_t handl
     Rows rows = {static_cast<char *>(start), bytes};
     if (!is_inside(side_of(rows).memory, rows, bytes, 1)) return cudaErrorInvalidValue;
     counters[COUNT_MEMSET]++;
-    submit(stream, [rows, value, bytes] {
+    return submit(stream, [rows, value, bytes] {
         if (is_inside(side_of(rows).memory, rows, bytes, 1)) {
             memset(rows.start, value, bytes);
         } else {
@@ -162,7 +166,6 @@ static cudaError_t fill(void *start, int value, size_t bytes, cudaStream_t handl
                    (void *)rows.start);
         }
     });
-    return cudaSuccess;
 }
 
 static Copy one_row(void *to, const void *from, size_t bytes) {

@@ -184,7 +184,7 @@ cudaError_t launch(const Launch &job, cudaStream_t handle) {
     if (cudaError_t error = check_configuration(job)) return call.finish(error);
     counters[COUNT_LAUNCH]++;
     bool lose_card = injected(FAULT_DEVICE);
-    submit(stream, [owned, device, lose_card] {
+    cudaError_t error = submit(stream, [owned, device, lose_card] {
         if (lose_card) {
             report(cudaErrorLaunchFailure, "%s, launched at %s:%d: the card was lost, as asked for",
                    owned->name, owned->file, owned->line);
@@ -192,7 +192,7 @@ cudaError_t launch(const Launch &job, cudaStream_t handle) {
             run(*owned, device);
         }
     });
-    return call.finish(cudaSuccess);
+    return call.finish(error);
 }
 
 } /* namespace pvg_sim */

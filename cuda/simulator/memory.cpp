@@ -172,6 +172,7 @@ static cudaError_t allocate(void **result, size_t bytes, MemoryKind kind) {
     if (!result) return cudaErrorInvalidValue;
     *result = nullptr;
     if (card.sticky) return card.sticky;
+    if (cudaError_t error = check_unsafe()) return error;
     if (injected(on_card ? FAULT_MALLOC : FAULT_PINNED)) return cudaErrorMemoryAllocation;
     if (!bytes) return cudaSuccess;
     size_t free_bytes = settings.memory - std::min(settings.memory, card.bytes_in_use);
@@ -202,6 +203,7 @@ static void forget(std::map<const char *, Allocation>::iterator found) {
 
 static cudaError_t release(void *base, bool pinned) {
     if (!base) return cudaSuccess;
+    if (cudaError_t error = check_unsafe()) return error;
     auto found = allocations.find(static_cast<char *>(base));
     if (found == allocations.end() || found->second.registered ||
         (found->second.kind == MemoryKind::pinned) != pinned) {

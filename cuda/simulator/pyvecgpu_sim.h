@@ -34,7 +34,9 @@ PVG_SIM_EXPORT int pvg_sim_set(const char *setting, long long value);
  *   "launch"   a kernel launch: cudaErrorLaunchOutOfResources
  *   "stream"   creating a stream: cudaErrorOperatingSystem
  *   "event"    creating or recording an event: cudaErrorOperatingSystem
- *   "device"   a kernel launch is accepted, and the card is lost: cudaErrorLaunchFailure, sticky */
+ *   "device"   a kernel launch is accepted, and the card is lost: cudaErrorLaunchFailure, sticky
+ *   "graph"    beginning a capture, instantiating a graph, launching it: cudaErrorMemoryAllocation
+ */
 PVG_SIM_EXPORT void pvg_sim_fail(const char *what, long long nth);
 
 /* What the last report said: who did what, where. "" if there was none. The text stays valid until
@@ -49,10 +51,11 @@ PVG_SIM_EXPORT void pvg_sim_reset(void);
  * an unknown name.
  *   calls     "launch", "copy_h2d", "copy_d2h", "copy_d2d", "copy_h2h", "memset", "malloc", "free",
  *             "pinned_malloc", "pinned_free", "sync" (calls that wait for a stream, an event or a
- *             device), "stream_wait", "event_record"
+ *             device), "stream_wait", "event_record", "graph_launch"
  *   bytes     "bytes_h2d", "bytes_d2h", "bytes_d2d"
  *   there now "live_allocations", "live_bytes" (device memory), "live_pinned", "live_streams",
- *             "live_events", "pending" (recorded work that has not run)
+ *             "live_events", "live_graphs" (and instances), "pending" (recorded work that has not
+ *             run)
  *   reports   "reports" (all), "order_mismatch" */
 PVG_SIM_EXPORT long long pvg_sim_count(const char *what);
 

@@ -71,6 +71,7 @@ enum Fault {
     FAULT_STREAM,
     FAULT_EVENT,
     FAULT_DEVICE,
+    FAULT_GRAPH,
     FAULTS
 };
 bool injected(Fault what); /* counts the call down; true when it is the one to fail */
@@ -89,6 +90,7 @@ enum Counter {
     COUNT_SYNC,
     COUNT_STREAM_WAIT,
     COUNT_EVENT_RECORD,
+    COUNT_GRAPH_LAUNCH,
     COUNT_BYTES_H2D,
     COUNT_BYTES_D2H,
     COUNT_BYTES_D2D,
@@ -97,6 +99,7 @@ enum Counter {
     COUNT_LIVE_PINNED,
     COUNT_LIVE_STREAMS,
     COUNT_LIVE_EVENTS,
+    COUNT_LIVE_GRAPHS,
     COUNT_PENDING,
     COUNT_REPORTS,
     COUNT_ORDER_MISMATCH,
@@ -154,17 +157,31 @@ void free_card_memory(int device);
 
 /* ---- streams.cpp: work in order, at once or deferred ---- */
 
+struct Capture; /* graphs.cpp */
+
 struct Stream {
     int device;
     uint64_t recorded = 0, done = 0; /* tickets of the last work recorded, the last that ran */
     std::deque<std::function<void()>> pending;
+    std::shared_ptr<Capture> capture; /* work is captured, not run; nullptr: it is not */
 };
 
 std::shared_ptr<Stream> find_stream(cudaStream_t handle); /* nullptr: no such stream */
-void submit(const std::shared_ptr<Stream> &stream, std::function<void()> work);
+/* Runs, records or captures it; the error if its stream captures and cannot any more. */
+cudaError_t submit(const std::shared_ptr<Stream> &stream, std::function<void()> work);
+void run_until(Stream &stream, uint64_t ticket);
 void run_pending(Stream &stream);
 void run_everything(); /* the pending work of all streams of all cards */
 void drop_pending();
+
+/* ---- graphs.cpp: work that is captured and launched again ---- */
+
+/* What a capture forbids: the error, and the captures that forbade it are invalidated. */
+cudaError_t check_unsafe();                   /* cudaMalloc and its like, by the modes */
+cudaError_t check_wait(const Stream &stream); /* waiting for a stream, or asking it */
+cudaError_t check_wait_for_card(int device);
+cudaError_t capture_work(Capture &capture, std::function<void()> work);
+cudaError_t capture_wait(Capture &capture, bool captured_event); /* its stream, for an event */
 
 /* ---- grid.cpp, block.cpp, order.cpp: running a launch ---- */
 

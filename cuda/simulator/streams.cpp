@@ -19,7 +19,7 @@ static const size_t MAX_PENDING = 1024; /* as on a card, a longer queue waits fo
 
 struct Event {
     int device;
-    bool timing;
+    bool timing, captured;          /* captured: the last record was, so nobody can wait for it */
     std::shared_ptr<Stream> stream; /* of the last record, nullptr before it */
     uint64_t ticket;
     double time_ms;
@@ -69,23 +69,25 @@ static void run_one(Stream &stream) {
     stream.done++;
 }
 
-static void run_until(Stream &stream, uint64_t ticket) {
+void run_until(Stream &stream, uint64_t ticket) {
     while (stream.done < ticket && !stream.pending.empty()) run_one(stream);
 }
 
 void run_pending(Stream &stream) { run_until(stream, stream.recorded); }
 
-void submit(const std::shared_ptr<Stream> &stream, std::function<void()> work) {
+cudaError_t submit(const std::shared_ptr<Stream> &stream, std::function<void()> work) {
+    if (stream->capture) return capture_work(*stream->capture, std::move(work));
     stream->recorded++;
     if (settings.deferred) {
         stream->pending.push_back(std::move(work));
         counters[COUNT_PENDING]++;
         if (stream->pending.size() > MAX_PENDING) run_one(*stream);
-        return;
+        return cudaSuccess;
     }
     set_running_card(stream->device);
     if (!running_card_is_lost()) work();
     stream->done++;
+    return cudaSuccess;
 }
 
 template <class F> static void for_each_queue(F visit) {
@@ -181,6 +183,7 @@ extern "C" cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     Call call;
     auto found = streams.find(handle);
     if (found == streams.end()) return call.finish(cudaErrorInvalidResourceHandle);
+    if (cudaError_t error = check_wait(*found->second.queue)) return call.finish(error);
     run_pending(*found->second.queue);
     streams.erase(found);
     delete reinterpret_cast<char *>(handle);
@@ -192,6 +195,7 @@ extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     Call call;
     auto stream = find_stream(handle);
     if (!stream) return call.finish(cudaErrorInvalidResourceHandle);
+    if (cudaError_t error = check_wait(*stream)) return call.finish(error);
     counters[COUNT_SYNC]++;
     run_pending(*stream);
     return call.finish(cards[stream->device].sticky);
@@ -201,6 +205,7 @@ extern "C" cudaError_t cudaStreamQuery(cudaStream_t handle) {
     Call call;
     auto stream = find_stream(handle);
     if (!stream) return call.finish(cudaErrorInvalidResourceHandle);
+    if (cudaError_t error = check_wait(*stream)) return call.finish(error);
     return call.finish(query(*stream, stream->recorded));
 }
 
@@ -213,6 +218,9 @@ extern "C" cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t even
     if (flags != cudaEventWaitDefault) return call.finish(cudaErrorInvalidValue);
     counters[COUNT_STREAM_WAIT]++;
     if (!event->stream) return call.finish(cudaSuccess); /* nothing was recorded to wait for */
+    bool within = event->captured && event->stream == stream;
+    if (stream->capture) return call.finish(capture_wait(*stream->capture, within));
+    if (event->captured) return call.finish(cudaErrorCapturedEvent);
     submit(stream, [waiting = stream.get(), other = event->stream, ticket = event->ticket] {
         if (other.get() == waiting) return; /* done: its work comes before this in the queue */
         run_until(*other, ticket);
@@ -226,12 +234,12 @@ extern "C" cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t func
     auto stream = find_stream(handle);
     if (!stream) return call.finish(cudaErrorInvalidResourceHandle);
     if (!function) return call.finish(cudaErrorInvalidValue);
-    submit(stream, [function, data] { function(data); });
-    return call.finish(cudaSuccess);
+    return call.finish(submit(stream, [function, data] { function(data); }));
 }
 
 extern "C" cudaError_t cudaDeviceSynchronize(void) {
     Call call;
+    if (cudaError_t error = check_wait_for_card(current_device())) return call.finish(error);
     counters[COUNT_SYNC]++;
     run_device(current_device());
     return call.finish(cudaSuccess);
@@ -240,6 +248,7 @@ extern "C" cudaError_t cudaDeviceSynchronize(void) {
 extern "C" cudaError_t cudaDeviceReset(void) {
     Call call;
     int device = current_device();
+    if (cudaError_t error = check_wait_for_card(device)) return call.finish(error);
     run_device(device);
     free_card_memory(device);
     return call.finish(cudaSuccess);
@@ -284,9 +293,9 @@ extern "C" cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_h
     if (injected(FAULT_EVENT)) return call.finish(cudaErrorOperatingSystem);
     counters[COUNT_EVENT_RECORD]++;
     event->stream = stream;
+    event->captured = stream->capture != nullptr;
     event->ticket = stream->recorded + 1;
-    submit(stream, [event] { event->time_ms = now_ms(); });
-    return call.finish(cudaSuccess);
+    return call.finish(submit(stream, [event] { event->time_ms = now_ms(); }));
 }
 
 extern "C" cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
@@ -297,6 +306,7 @@ extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     Call call;
     auto event = find_event(handle);
     if (!event) return call.finish(cudaErrorInvalidResourceHandle);
+    if (event->captured) return call.finish(cudaErrorCapturedEvent);
     counters[COUNT_SYNC]++;
     if (event->stream) run_until(*event->stream, event->ticket);
     return call.finish(cudaSuccess);
@@ -307,6 +317,7 @@ extern "C" cudaError_t cudaEventQuery(cudaEvent_t handle) {
     auto event = find_event(handle);
     if (!event) return call.finish(cudaErrorInvalidResourceHandle);
     if (!event->stream) return call.finish(cudaSuccess);
+    if (event->captured) return call.finish(cudaErrorCapturedEvent);
     return call.finish(query(*event->stream, event->ticket));
 }
 
@@ -318,6 +329,7 @@ extern "C" cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEv
         if (!event || !event->timing || !event->stream) {
             return call.finish(cudaErrorInvalidResourceHandle);
         }
+        if (event->captured) return call.finish(cudaErrorCapturedEvent);
         if (event->stream->done < event->ticket) return call.finish(cudaErrorNotReady);
     }
     *ms = (float)(second->time_ms - first->time_ms);

@@ -231,8 +231,8 @@ ENUMS = {
     "pvg_lesson_kernel": LessonKernel,
 }
 
-# Handles (pvg_array, pvg_stream, pvg_event) are plain addresses, so that a call converts nothing.
-array = stream = event = pointer = c_void_p
+# Handles (pvg_array, pvg_stream, pvg_event, pvg_graph) are plain addresses: a call converts nothing.
+array = stream = event = graph = pointer = c_void_p
 int64s = POINTER(c_int64)
 ints = POINTER(c_int)
 doubles = POINTER(c_double)
@@ -284,6 +284,11 @@ FUNCTIONS = {
     "pvg_event_synchronize": (c_int, [event]),
     "pvg_event_query": (c_int, [event, ints]),
     "pvg_event_elapsed": (c_int, [event, event, doubles]),
+    # Graphs
+    "pvg_graph_begin": (c_int, [c_int]),
+    "pvg_graph_end": (graph, [c_int]),
+    "pvg_graph_launch": (c_int, [graph]),
+    "pvg_graph_release": (c_int, [graph]),
     # Arrays
     "pvg_array_empty": (array, [c_int, c_int, c_int, int64s]),
     "pvg_array_wrap": (array, [pointer, c_int, c_int, c_int, int64s, int64s, deleter, pointer]),
