@@ -87,6 +87,7 @@ struct OperationsText {
         case Gives::real: return "real";
         case Gives::wide: return "wide";
         case Gives::index: return "index";
+        case Gives::none: return "none";
         }
         return "?";
     }

@@ -6,6 +6,7 @@ and knows no const, so for pointers the header says to what, and the table says 
 """
 
 import ctypes
+import itertools
 import pathlib
 import re
 import subprocess
@@ -13,6 +14,7 @@ import subprocess
 import pytest
 
 import pyvecgpu
+from pyvecgpu import dtypes
 from pyvecgpu.native import abi
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -196,6 +198,26 @@ def test_library_says_which_abi_it_is(name):
     )
     assert information["simulator"] == ("yes" if name == "sim" else "no")
     assert information["version"] == pyvecgpu.__version__
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_dtypes_of_the_header_are_those_of_the_table(name):
+    """Every one has Python's size, name and promotion; no other code has any."""
+    loaded = ctypes.CDLL(str(library(name)))
+    for function in ("pvg_dtype_size", "pvg_dtype_name", "pvg_promote"):
+        getattr(loaded, function).restype = abi.FUNCTIONS[function][0]
+    declared = {name.removeprefix("PVG_").lower() for name in enumerators(HEADER)["pvg_dtype"]}
+    assert declared == {dtype.name for dtype in dtypes.CODES}
+    assert {dtype: abi.DType[dtype.name.upper()] for dtype in dtypes.CODES} == dtypes.CODES
+    for code in range(-1, 30):
+        dtype = dtypes.DTYPES.get(code)
+        assert loaded.pvg_dtype_size(code) == (dtype.itemsize if dtype else 0), code
+        if dtype:
+            assert loaded.pvg_dtype_name(code).decode() == dtype.name
+    for a, b in itertools.product(range(-1, 30), repeat=2):
+        known = a in dtypes.DTYPES and b in dtypes.DTYPES
+        expected = dtypes.CODES[dtypes.promote(dtypes.DTYPES[a], dtypes.DTYPES[b])] if known else -1
+        assert loaded.pvg_promote(a, b) == expected, (a, b)
 
 
 @pytest.mark.parametrize("header", TABLES, ids=lambda path: path.name)

@@ -174,8 +174,8 @@ int as_readable(Call &call, const pvg_array *a, Temporary *holder, const pvg_arr
 
 Operations copy_operations() {
     static constexpr Operation rows[] = {
-        {PVG_FILL, "fill", Family::other, ordered, Gives::same},
-        {PVG_COPY, "copy", Family::other, ordered, Gives::same},
+        {PVG_FILL, "fill", Family::other, ordered, Gives::none},
+        {PVG_COPY, "copy", Family::other, ordered, Gives::none},
         {PVG_CAST, "cast", Family::other, ordered, Gives::same},
     };
     return rows;

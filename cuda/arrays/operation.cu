@@ -6,7 +6,8 @@ namespace pvg {
 
 Dtypes dtypes_of(const Operation &operation, int promoted) {
     switch (operation.gives) {
-    case Gives::same: break;
+    case Gives::same:
+    case Gives::none: break;
     case Gives::floating: return {float_dtype(promoted), float_dtype(promoted)};
     case Gives::boolean: return {promoted, PVG_BOOL};
     case Gives::real: return {promoted, real_dtype(promoted)};

@@ -15,6 +15,7 @@ enum class Gives {
     real,  // of complex numbers the dtype of their parts
     wide,  // of bool and integers that of 64 bits
     index, // int64
+    none,  // it writes to an operand
 };
 // Of a reduction: what it gives for no elements, and which elements it prefers.
 enum class Identity { none, zero, one };

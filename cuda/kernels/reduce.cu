@@ -15,7 +15,7 @@
 namespace pvg {
 namespace {
 
-using reduce::Argmax, reduce::Columns, reduce::ExtremeOf, reduce::Result, reduce::Rows,
+using reduce::Columns, reduce::ExtremeOf, reduce::FirstExtreme, reduce::Result, reduce::Rows,
     reduce::SumOf;
 
 // An axis of the operand, or several merged.
@@ -243,8 +243,10 @@ int launch_reduction(Call &call, const Operation &operation, const pvg_array *a,
         using T = std::conditional_t<is_bool<Element>, uint8_t, Element>;
 #define PVG_CASE(NAME, name, domain, gives, identity, order, Accumulator) \
     case PVG_##NAME:                                                      \
-        if constexpr ((kinds_of<Element> & (domain)) != 0)                \
+        if constexpr ((kinds_of<Element> & (domain)) != 0) {              \
+            [[maybe_unused]] constexpr Order ORDER = Order::order;        \
             return reduce_as<T, Accumulator>(call, a->data, p, result);   \
+        }                                                                 \
         break;
         switch (operation.code) { PVG_REDUCTIONS(PVG_CASE) }
 #undef PVG_CASE

@@ -42,11 +42,14 @@ template <class Acc> bool can_store(int dtype) {
 template <class Acc> __device__ void store(const Acc &acc, const Result &result, int64_t at) {
 #define PVG_CASE(NAME, code, name, R, computed, kind)                          \
     case PVG_##NAME:                                                           \
-        if constexpr (Acc::template gives<R>)                                  \
+        if constexpr (Acc::template gives<R>) {                                \
             static_cast<R *>(result.data)[at] = acc.template total<R>(result); \
-        return;
+            return;                                                            \
+        }                                                                      \
+        break;
     switch (result.dtype) { PVG_PRESENT_DTYPES(PVG_CASE) }
 #undef PVG_CASE
+    __builtin_unreachable(); // the host has asked can_store
 }
 
 template <class T> inline constexpr bool is_wide_integer = is_integer<T> && sizeof(T) == 8;
@@ -198,16 +201,18 @@ template <class K> struct Extreme {
     }
 };
 
-struct Argmax {
+// Index of the first largest or smallest. The order is known when compiling: turning each key round
+// would be a good part of the work.
+template <Order ORDER> struct FirstExtreme {
     static constexpr bool ordered = false;
+    static constexpr int64_t flip = ORDER == Order::smallest ? -1 : 0;
     int64_t key, index; // the largest key, and the first element that has it
 
-    __device__ static Argmax identity() { return {lowest_key<int64_t>, INT64_MAX}; }
-    template <class T> __device__ void add(T value, int64_t at, const Result &result) {
-        // -0.0 and 0.0 are equally large
-        merge({order_key(value == 0 ? T(0) : value, result.flip), at});
+    __device__ static FirstExtreme identity() { return {lowest_key<int64_t>, INT64_MAX}; }
+    template <class T> __device__ void add(T value, int64_t at, const Result &) {
+        merge({order_key(value == 0 ? T(0) : value, flip), at}); // -0.0 and 0.0 are equally large
     }
-    __device__ void merge(const Argmax &other) {
+    __device__ void merge(const FirstExtreme &other) {
         bool better = other.key > key || (other.key == key && other.index < index);
         key = better ? other.key : key;
         index = better ? other.index : index;
@@ -226,12 +231,12 @@ using SumOf = std::conditional_t<
                            IntegerSum<std::conditional_t<sizeof(T) == 1, int64_t, Int128>>>>>;
 template <class T> using ExtremeOf = Extreme<Key<Compared<T>>>;
 
-// X(NAME, "name", domain, result, identity, order, accumulator of elements of type T)
+// X(NAME, "name", domain, result, identity, order, accumulator for type T and ORDER)
 #define PVG_REDUCTIONS(X)                                      \
     X(SUM, "sum", ordered, wide, zero, none, SumOf<T>)         \
     X(MEAN, "mean", ordered, floating, zero, none, SumOf<T>)   \
     X(MAX, "max", ordered, same, none, largest, ExtremeOf<T>)  \
     X(MIN, "min", ordered, same, none, smallest, ExtremeOf<T>) \
-    X(ARGMAX, "argmax", ordered, index, none, largest, Argmax)
+    X(ARGMAX, "argmax", ordered, index, none, largest, FirstExtreme<ORDER>)
 
 } // namespace pvg::reduce
