@@ -1,7 +1,8 @@
 // The library as a whole: version, options, counters, which operation takes which dtype.
-#include "arrays/dispatch.cuh"
+#include "arrays/operation.cuh"
 #include "runtime/device.cuh"
 #include "runtime/memory.cuh"
+#include <stdio.h>
 
 // The Makefile passes these; a compiler run by hand need not.
 #ifndef PVG_BUILD_VERSION
@@ -20,11 +21,92 @@
 #endif
 
 namespace pvg {
-bool elementwise_supports(int operation, int dtype); // kernels/elementwise
-bool copy_supports(int operation, int dtype);        // arrays/copy.cu
-bool reduce_supports(int operation, int dtype);      // kernels/reduce.cu
-bool matmul_supports(int operation, int dtype);      // kernels/matmul/
+// The families of operations.
+Operations unary_operations();  // kernels/elementwise.cu
+Operations binary_operations(); // kernels/elementwise.cu
+Operations reduce_operations(); // kernels/reduce.cu
+Operations copy_operations();   // arrays/copy.cu
+Operations where_operations();  // kernels/where.cu
+Operations matmul_operations(); // kernels/matmul/
 
+static Operations (*const families[])() = {unary_operations, binary_operations, reduce_operations,
+                                           copy_operations,  where_operations,  matmul_operations};
+
+static bool supports(int code, int dtype) {
+    for (const auto operations : families)
+        if (const Operation *operation = operations().find(code))
+            return is_among(dtype, operation->domain);
+    return false;
+}
+
+// What pvg_operations returns, written once.
+struct OperationsText {
+    char text[16 << 10];
+    size_t length = 0;
+
+    OperationsText() {
+        text[0] = 0;
+        for (const auto operations : families)
+            for (const Operation &operation : operations()) add(operation);
+    }
+    // Lines that do not fit are left out whole.
+    void add(const Operation &operation) {
+        const size_t room = sizeof text - length;
+        const int line =
+            snprintf(text + length, room, "%d %s %s %s %s %s %s\n", operation.code, operation.name,
+                     word(operation.family), domain_letters(operation.domain).letters,
+                     word(operation.gives), word(operation.identity), word(operation.order));
+        if (line < 0 || static_cast<size_t>(line) >= room)
+            text[length] = 0;
+        else
+            length += static_cast<size_t>(line);
+    }
+
+    struct Letters { char letters[6]; };
+    static Letters domain_letters(Kinds domain) {
+        Letters result = {};
+        int n = 0;
+        for (int kind = 0; kind < 5; kind++)
+            if (domain & only(static_cast<Kind>(kind))) result.letters[n++] = "buifc"[kind];
+        return result;
+    }
+    static const char *word(Family family) {
+        switch (family) {
+        case Family::unary: return "unary";
+        case Family::binary: return "binary";
+        case Family::reduce: return "reduce";
+        case Family::other: return "other";
+        }
+        return "?";
+    }
+    static const char *word(Gives gives) {
+        switch (gives) {
+        case Gives::same: return "same";
+        case Gives::floating: return "float";
+        case Gives::boolean: return "bool";
+        case Gives::real: return "real";
+        case Gives::wide: return "wide";
+        case Gives::index: return "index";
+        }
+        return "?";
+    }
+    static const char *word(Identity identity) {
+        switch (identity) {
+        case Identity::none: return "none";
+        case Identity::zero: return "0";
+        case Identity::one: return "1";
+        }
+        return "?";
+    }
+    static const char *word(Order order) {
+        switch (order) {
+        case Order::none: return "none";
+        case Order::largest: return "largest";
+        case Order::smallest: return "smallest";
+        }
+        return "?";
+    }
+};
 std::atomic<int64_t> option_allocator;
 extern std::atomic<int64_t> option_matmul_kernel, option_matmul_precision; // kernels/matmul
 
@@ -107,8 +189,9 @@ PVG_API int64_t pvg_counter(int counter) {
     return counter >= 0 && counter < 8 ? pvg::counters[counter].load() : -1;
 }
 
-PVG_API int pvg_supports(int operation, int dtype) {
-    if (!pvg::dtype_is_valid(dtype)) return 0;
-    return pvg::elementwise_supports(operation, dtype) || pvg::copy_supports(operation, dtype) ||
-           pvg::reduce_supports(operation, dtype) || pvg::matmul_supports(operation, dtype);
+PVG_API int pvg_supports(int operation, int dtype) { return pvg::supports(operation, dtype); }
+
+PVG_API const char *pvg_operations(void) {
+    static const pvg::OperationsText operations;
+    return operations.text;
 }

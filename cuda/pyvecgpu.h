@@ -310,11 +310,18 @@ PVG_API int64_t pvg_counter(int counter);
  * offset is that of the kernel's host symbol in this library, in hexadecimal. The text is this
  * thread's until its next call. */
 PVG_API const char *pvg_launch_log(void);
+/* One line "code name family domain result identity order" per operation. Family: unary, binary,
+ * reduce or other. Domain: what it takes, letters of buifc (bool, unsigned, signed, float, complex).
+ * Result: same, float, bool, real, wide (64 bits of integers), index or none. Of a reduction,
+ * identity: none, 0 or 1, and order: none, largest or smallest. Static. */
+PVG_API const char *pvg_operations(void);
 /* 1 if the operation takes operands of this dtype, else 0. */
 PVG_API int pvg_supports(int operation, int dtype);
 /* The dtype that NumPy's promotion gives for two; -1 for an unknown one. bfloat16 beside bool or an
  * integer is bfloat16, beside float16 it is float32. */
 PVG_API int pvg_promote(int dtype_a, int dtype_b);
+/* "float32"; the reserved codes have their names already; "?" for an unknown one. Static. */
+PVG_API const char *pvg_dtype_name(int dtype);
 /* Bytes of one element; 0 for an unknown dtype. */
 PVG_API int64_t pvg_dtype_size(int dtype);
 

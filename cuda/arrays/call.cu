@@ -1,8 +1,8 @@
-// The frame of every operation: device, stream, ordering, outputs and temporaries; see
-// operation.cuh.
+// The frame of every operation: device, stream, ordering, outputs and temporaries; see call.cuh.
 #include "arrays/call.cuh"
 #include "runtime/device.cuh"
 #include "runtime/stream.cuh"
+#include <stdio.h>
 
 namespace pvg {
 
@@ -34,11 +34,23 @@ int Call::begin(int wanted) {
 int Call::reads(const pvg_array *a) { return stream_reads(current, a->storage); }
 int Call::writes(pvg_array *a) { return stream_writes(current, a->storage); }
 
+// "the first operand", "the 11th operand", "the 22nd operand".
+static const char *operand_name(int index, char *text, size_t size) {
+    static const char *const words[] = {"first", "second", "third"};
+    static const char *const endings[] = {"th", "st", "nd", "rd"};
+    const int number = index + 1, last = number % 10;
+    if (index < 3)
+        snprintf(text, size, "the %s operand", words[index]);
+    else
+        snprintf(text, size, "the %d%s operand", number,
+                 endings[last > 3 || number / 10 % 10 == 1 ? 0 : last]);
+    return text;
+}
+
 int check_operands(const pvg_array *const *arrays, int n, int *device) {
-    static const char *const names[] = {"the first operand", "the second operand",
-                                        "the third operand"};
     for (int i = 0; i < n; i++) {
-        PVG_PASS(check_array(arrays[i], names[i]));
+        char name[32];
+        PVG_PASS(check_array(arrays[i], operand_name(i, name, sizeof name)));
         PVG_REQUIRE(device_of(arrays[i]) == device_of(arrays[0]), PVG_ERROR_VALUE,
                     "operands live on different devices, %d and %d", device_of(arrays[0]),
                     device_of(arrays[i]));

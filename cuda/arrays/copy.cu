@@ -3,6 +3,7 @@
 // parameter. Casts are one kernel per destination dtype, the source dtype a run-time code.
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
+#include "arrays/operation.cuh"
 #include <limits>
 
 namespace pvg {
@@ -171,9 +172,13 @@ int as_readable(Call &call, const pvg_array *a, Temporary *holder, const pvg_arr
     return as_contiguous(call, a, holder, result);
 }
 
-bool copy_supports(int operation, int dtype) {
-    return (operation == PVG_FILL || operation == PVG_COPY || operation == PVG_CAST) &&
-           dtype_is_valid(dtype);
+Operations copy_operations() {
+    static constexpr Operation rows[] = {
+        {PVG_FILL, "fill", Family::other, ordered, Gives::same},
+        {PVG_COPY, "copy", Family::other, ordered, Gives::same},
+        {PVG_CAST, "cast", Family::other, ordered, Gives::same},
+    };
+    return rows;
 }
 
 } // namespace pvg

@@ -63,11 +63,8 @@ int broadcast_shapes(const pvg_array *const *arrays, int n, int *ndim, int64_t *
             if (here == 1) continue;
             if (length == 1) length = here;
             if (length == here) continue;
-            if (n == 3)
-                return fail(PVG_ERROR_VALUE, "shapes %s, %s and %s cannot be broadcast together",
-                            shape_text(arrays[0]), shape_text(arrays[1]), shape_text(arrays[2]));
-            return fail(PVG_ERROR_VALUE, "shapes %s and %s cannot be broadcast together",
-                        shape_text(arrays[0]), shape_text(arrays[n - 1]));
+            return fail(PVG_ERROR_VALUE, "shapes %s cannot be broadcast together",
+                        shape_text(arrays, n));
         }
         shape[i] = length;
     }
@@ -92,6 +89,27 @@ const char *shape_text(int ndim, const int64_t *shape) {
         at += static_cast<size_t>(snprintf(text + at, sizeof texts[0] - at, i ? ", %lld" : "%lld",
                                            static_cast<long long>(shape[i])));
     snprintf(text + at, sizeof texts[0] - at, ndim == 1 ? ",)" : ")");
+    return text;
+}
+
+// "a, b and c"; what does not fit is left out.
+template <size_t SIZE, class F> static void list_text(char (&text)[SIZE], int n, F text_of) {
+    size_t at = 0;
+    for (int i = 0; i < n && at < SIZE; i++) {
+        const char *before = i == 0 ? "" : i == n - 1 ? " and " : ", ";
+        at += static_cast<size_t>(snprintf(text + at, SIZE - at, "%s%s", before, text_of(i)));
+    }
+}
+
+const char *shape_text(const pvg_array *const *arrays, int n) {
+    static thread_local char text[512];
+    list_text(text, n, [&](int i) { return shape_text(arrays[i]); });
+    return text;
+}
+
+const char *dtype_text(const pvg_array *const *arrays, int n) {
+    static thread_local char text[256];
+    list_text(text, n, [&](int i) { return dtype_name(arrays[i]->dtype); });
     return text;
 }
 

@@ -18,6 +18,9 @@ void broadcast_strides(const pvg_array *a, int ndim, const int64_t *shape, int64
 // "(2, 3)" for messages; the text lives in a small ring of this thread's buffers.
 const char *shape_text(int ndim, const int64_t *shape);
 inline const char *shape_text(const pvg_array *a) { return shape_text(a->ndim, a->shape); }
+// "(2, 3), (4,) and ()" and "int32, bool and float32" of n arrays; each until its next call.
+const char *shape_text(const pvg_array *const *arrays, int n);
+const char *dtype_text(const pvg_array *const *arrays, int n);
 // A negative axis counts from the end. Errors: AXIS.
 int normalize_axis(int axis, int ndim, int *result);
 // True if the two views may share a byte.

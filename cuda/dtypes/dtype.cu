@@ -17,27 +17,20 @@ struct Fact {
     {code, name, sizeof(type), Kind::kind, true},
 #define PVG_RESERVED_FACT(NAME, code, name, type, computed, kind) \
     {code, name, sizeof(type), Kind::kind, false},
-constexpr Fact facts[] = {PVG_PRESENT_DTYPES(PVG_PRESENT_FACT)
-                              PVG_RESERVED_DTYPES(PVG_RESERVED_FACT)};
+constexpr Fact facts[] = {PVG_DTYPES(PVG_PRESENT_FACT, PVG_RESERVED_FACT)};
+#undef PVG_PRESENT_FACT
+#undef PVG_RESERVED_FACT
 constexpr int count = sizeof facts / sizeof facts[0];
 
-// The facts by code, for a look-up without a search.
-struct Index {
-    Fact of[count] = {};
-    constexpr Index() {
-        for (const Fact &fact : facts) of[fact.code] = fact;
-    }
-};
-constexpr Index by_code;
 constexpr bool is_complete() {
     for (int code = 0; code < count; code++)
-        if (by_code.of[code].code != code || by_code.of[code].size > largest_item) return false;
+        if (facts[code].code != code || facts[code].size > largest_item) return false;
     return true;
 }
-static_assert(is_complete(), "codes of dtypes count from 0, each once");
+static_assert(is_complete(), "dtypes are listed by code, from 0 on");
 
 bool is_known(int dtype) { return dtype >= 0 && dtype < count; }
-const Fact &fact_of(int dtype) { return by_code.of[is_known(dtype) ? dtype : 0]; }
+const Fact &fact_of(int dtype) { return facts[is_known(dtype) ? dtype : 0]; }
 
 std::atomic<int> default_float_dtype{PVG_FLOAT32};
 
@@ -85,6 +78,20 @@ int default_float() { return default_float_dtype.load(std::memory_order_relaxed)
 void set_default_float(int dtype) { default_float_dtype.store(dtype); }
 
 int float_dtype(int dtype) { return dtype_kind(dtype) >= Kind::floating ? dtype : default_float(); }
+int real_dtype(int dtype) {
+    const Fact &fact = fact_of(dtype);
+    return fact.kind == Kind::complex ? find(Kind::floating, fact.size / 2) : dtype;
+}
+int wide_dtype(int dtype) {
+    switch (dtype_kind(dtype)) {
+    case Kind::boolean:
+    case Kind::signed_integer: return PVG_INT64;
+    case Kind::unsigned_integer: return PVG_UINT64;
+    case Kind::floating:
+    case Kind::complex: break;
+    }
+    return dtype;
+}
 
 bool can_cast_same_kind(int from, int to) { return dtype_kind(from) <= dtype_kind(to); }
 
@@ -103,4 +110,5 @@ PVG_API int pvg_promote(int dtype_a, int dtype_b) {
     const bool valid = pvg::dtype_is_valid(dtype_a) && pvg::dtype_is_valid(dtype_b);
     return valid ? pvg::promote(dtype_a, dtype_b) : -1;
 }
+PVG_API const char *pvg_dtype_name(int dtype) { return pvg::dtype_name(dtype); }
 PVG_API int64_t pvg_dtype_size(int dtype) { return pvg::dtype_size(dtype); }

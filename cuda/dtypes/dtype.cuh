@@ -17,27 +17,27 @@ struct Bool {
 };
 static_assert(sizeof(Bool) == 1, "a bool array is an array of bytes");
 
-// X(NAME, code, "name", element type, type that it is computed in, kind). Arrays can have the first
-// ones. A row moves there from the reserved ones, whose codes and facts are fixed already, when
-// every function knows what to do with it.
-#define PVG_PRESENT_DTYPES(X)                                    \
-    X(BOOL, 0, "bool", Bool, Bool, boolean)                      \
-    X(INT32, 3, "int32", int32_t, int32_t, signed_integer)       \
-    X(INT64, 4, "int64", int64_t, int64_t, signed_integer)       \
-    X(UINT8, 5, "uint8", uint8_t, uint8_t, unsigned_integer)     \
-    X(UINT64, 8, "uint64", uint64_t, uint64_t, unsigned_integer) \
-    X(FLOAT16, 9, "float16", Half, float, floating)              \
-    X(BFLOAT16, 10, "bfloat16", BFloat16, float, floating)       \
-    X(FLOAT32, 11, "float32", float, float, floating)            \
-    X(FLOAT64, 12, "float64", double, double, floating)
-#define PVG_RESERVED_DTYPES(X)                                             \
-    X(INT8, 1, "int8", int8_t, int8_t, signed_integer)                     \
-    X(INT16, 2, "int16", int16_t, int16_t, signed_integer)                 \
-    X(UINT16, 6, "uint16", uint16_t, uint16_t, unsigned_integer)           \
-    X(UINT32, 7, "uint32", uint32_t, uint32_t, unsigned_integer)           \
-    X(COMPLEX64, 13, "complex64", cuFloatComplex, cuFloatComplex, complex) \
-    X(COMPLEX128, 14, "complex128", cuDoubleComplex, cuDoubleComplex, complex)
-#define PVG_DTYPES(X) PVG_PRESENT_DTYPES(X) PVG_RESERVED_DTYPES(X)
+// PRESENT(NAME, code, "name", element type, type that it is computed in, kind), or RESERVED of the
+// same: arrays can have the present ones. The others' codes and facts are fixed already; one becomes
+// present when every function knows what to do with it.
+#define PVG_DTYPES(PRESENT, RESERVED)                                             \
+    PRESENT(BOOL, 0, "bool", Bool, Bool, boolean)                                 \
+    RESERVED(INT8, 1, "int8", int8_t, int8_t, signed_integer)                     \
+    RESERVED(INT16, 2, "int16", int16_t, int16_t, signed_integer)                 \
+    PRESENT(INT32, 3, "int32", int32_t, int32_t, signed_integer)                  \
+    PRESENT(INT64, 4, "int64", int64_t, int64_t, signed_integer)                  \
+    PRESENT(UINT8, 5, "uint8", uint8_t, uint8_t, unsigned_integer)                \
+    RESERVED(UINT16, 6, "uint16", uint16_t, uint16_t, unsigned_integer)           \
+    RESERVED(UINT32, 7, "uint32", uint32_t, uint32_t, unsigned_integer)           \
+    PRESENT(UINT64, 8, "uint64", uint64_t, uint64_t, unsigned_integer)            \
+    PRESENT(FLOAT16, 9, "float16", Half, float, floating)                         \
+    PRESENT(BFLOAT16, 10, "bfloat16", BFloat16, float, floating)                  \
+    PRESENT(FLOAT32, 11, "float32", float, float, floating)                       \
+    PRESENT(FLOAT64, 12, "float64", double, double, floating)                     \
+    RESERVED(COMPLEX64, 13, "complex64", cuFloatComplex, cuFloatComplex, complex) \
+    RESERVED(COMPLEX128, 14, "complex128", cuDoubleComplex, cuDoubleComplex, complex)
+#define PVG_NO_DTYPE(NAME, code, name, type, computed, kind)
+#define PVG_PRESENT_DTYPES(X) PVG_DTYPES(X, PVG_NO_DTYPE)
 
 #define PVG_CHECK_CODE(NAME, code, name, type, computed, kind) \
     static_assert(PVG_##NAME == code, "the header and the list of dtypes differ in " name);
@@ -69,7 +69,7 @@ template <class T> struct DtypeOf;
         static constexpr Kind kind = Kind::its_kind;        \
         using compute = computed;                           \
     };
-PVG_DTYPES(PVG_TRAITS)
+PVG_DTYPES(PVG_TRAITS, PVG_TRAITS)
 #undef PVG_TRAITS
 
 template <class T> inline constexpr Kinds kinds_of = only(DtypeOf<T>::kind);
@@ -98,6 +98,8 @@ inline bool is_among(int dtype, Kinds kinds) {
 // beside float16.
 int promote(int a, int b);
 int float_dtype(int dtype); // of a float function of this operand: itself, or the default float
+int real_dtype(int dtype);  // of a part of such a number: itself, or of a complex one its parts'
+int wide_dtype(int dtype);  // of sums: itself, or of bool and integers the one of 64 bits
 bool can_cast_same_kind(int from, int to);
 int default_float();
 void set_default_float(int dtype);

@@ -7,7 +7,7 @@ namespace pvg {
 
 // The standard normal distribution's density.
 template <class T> __device__ __forceinline__ T normal_density(T x) {
-    return T(0.39894228040143267794) * exponential(T(-0.5) * x * x);
+    return T(0.39894228040143267794) * exp(T(-0.5) * x * x);
 }
 
 // 1 - y would lose the digits of a y near 1.
@@ -15,7 +15,7 @@ template <class T> __device__ __forceinline__ T sigmoid_slope(T x) {
     return sigmoid(x) * sigmoid(-x);
 }
 template <class T> __device__ __forceinline__ T tanh_slope(T x) {
-    T y = hyperbolic_tangent(x);
+    T y = tanh(x);
     return (1 - y) * (1 + y);
 }
 template <class T> __device__ __forceinline__ T relu_slope(T x) {
@@ -29,11 +29,11 @@ template <class T> __device__ __forceinline__ T silu_slope(T x) {
 }
 
 // X(code, the function's value, its derivative): every activation.
-#define PVG_ACTIVATIONS(X)                            \
-    X(PVG_SIGMOID, sigmoid(x), sigmoid_slope(x))      \
-    X(PVG_TANH, hyperbolic_tangent(x), tanh_slope(x)) \
-    X(PVG_RELU, relu(x), relu_slope(x))               \
-    X(PVG_GELU, gelu(x), gelu_slope(x))               \
+#define PVG_ACTIVATIONS(X)                       \
+    X(PVG_SIGMOID, sigmoid(x), sigmoid_slope(x)) \
+    X(PVG_TANH, tanh(x), tanh_slope(x))          \
+    X(PVG_RELU, relu(x), relu_slope(x))          \
+    X(PVG_GELU, gelu(x), gelu_slope(x))          \
     X(PVG_SILU, silu(x), silu_slope(x))
 
 constexpr bool is_activation(int code) {

@@ -38,23 +38,14 @@ template <class A, class B> struct Comparison {
     }
 };
 
-// The comparison that gives the same with its operands exchanged.
-int mirrored(int code) {
-    switch (code) {
-    case PVG_LESS: return PVG_GREATER;
-    case PVG_LESS_EQUAL: return PVG_GREATER_EQUAL;
-    case PVG_GREATER: return PVG_LESS;
-    case PVG_GREATER_EQUAL: return PVG_LESS_EQUAL;
-    }
-    return code;
-}
+bool is_comparison(const Operation &operation) { return operation.gives == Gives::boolean; }
 
 // Operands are NULL (the scalar) or have the dtype.
 int launch_binary(Call &call, const Operation &operation, int dtype, pvg_array *out,
                   const pvg_array *a, const pvg_array *b, const Scalar *scalar) {
     return dispatch(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if (operation.gives_bool)
+        if (is_comparison(operation))
             return launch_map(call, Comparison<T, T>{operation.code}, out, {a, b}, scalar);
         return launch_map(call, Binary<T>{operation.code}, out, {a, b}, scalar);
     });
@@ -84,24 +75,23 @@ int run_binary(Call &call, int code, const Operation *operation, const pvg_array
     int device = -1;
     PVG_PASS(check_operands(operands, 2, &device));
     int dtype = promote(a->dtype, b->dtype);
-    PVG_REQUIRE(operation->takes_bool || dtype != PVG_BOOL, PVG_ERROR_TYPE,
-                "does not take two bool arrays, got shapes %s and %s, dtypes bool and bool",
-                shape_text(a), shape_text(b));
-    if (operation->gives_float) dtype = float_dtype(dtype);
+    PVG_PASS(check_domain(*operation, dtype, operands, 2));
+    const Dtypes dtypes = dtypes_of(*operation, dtype);
     PVG_PASS(call.begin(device));
-    bool exact = operation->gives_bool && are_int64_and_uint64(a, b);
+    bool exact = is_comparison(*operation) && are_int64_and_uint64(a, b);
     Temporary converted[2], straight[2];
     for (int k = 0; k < 2; k++) {
-        if (!exact) PVG_PASS(as_dtype(call, operands[k], dtype, &converted[k], &operands[k]));
+        if (!exact)
+            PVG_PASS(as_dtype(call, operands[k], dtypes.computed, &converted[k], &operands[k]));
         PVG_PASS(as_readable(call, operands[k], &straight[k], &operands[k]));
     }
-    int result_dtype = operation->gives_bool ? static_cast<int>(PVG_BOOL) : dtype;
-    PVG_PASS(open_broadcast(call, result_dtype, operands, out, result));
+    PVG_PASS(open_broadcast(call, dtypes.result, operands, out, result));
     a = operands[0], b = operands[1];
-    if (!exact) return launch_binary(call, *operation, dtype, result->array, a, b, nullptr);
+    if (!exact)
+        return launch_binary(call, *operation, dtypes.computed, result->array, a, b, nullptr);
     using Exact = Comparison<int64_t, uint64_t>;
     if (a->dtype == PVG_INT64) return launch_map(call, Exact{code}, result->array, {a, b});
-    return launch_map(call, Exact{mirrored(code)}, result->array, {b, a});
+    return launch_map(call, Exact{operation->mirrored}, result->array, {b, a});
 }
 
 // A comparison with an integer that the array's dtype cannot hold: the same answer for every
@@ -128,25 +118,22 @@ int run_binary_scalar(Call &call, int code, const Operation *operation, const pv
     int device = -1;
     PVG_PASS(check_operands(&a, 1, &device));
     int dtype = promote_scalar(a->dtype, kind);
-    PVG_REQUIRE(operation->takes_bool || dtype != PVG_BOOL, PVG_ERROR_TYPE,
-                "does not take a bool array and a bool, got shape %s and dtype bool",
-                shape_text(a));
-    if (operation->gives_float) dtype = float_dtype(dtype);
+    PVG_PASS(check_domain(*operation, dtype, &a, 1));
+    const Dtypes dtypes = dtypes_of(*operation, dtype);
     PVG_PASS(call.begin(device));
     Scalar scalar;
-    int status = make_scalar(dtype, kind, value, &scalar);
-    if (status == PVG_ERROR_OVERFLOW && operation->gives_bool) {
-        int as_right = side == 1 ? code : mirrored(code);
+    int status = make_scalar(dtypes.computed, kind, value, &scalar);
+    if (status == PVG_ERROR_OVERFLOW && is_comparison(*operation)) {
+        int as_right = side == 1 ? code : operation->mirrored;
         return compare_out_of_range(call, as_right, a, !is_negative(kind, value), out, result);
     }
     PVG_PASS(status);
     Temporary converted, straight;
-    PVG_PASS(as_dtype(call, a, dtype, &converted, &a));
+    PVG_PASS(as_dtype(call, a, dtypes.computed, &converted, &a));
     PVG_PASS(as_readable(call, a, &straight, &a));
-    int result_dtype = operation->gives_bool ? static_cast<int>(PVG_BOOL) : dtype;
-    PVG_PASS(result->open(call, result_dtype, a->ndim, a->shape, out, &a, 1));
+    PVG_PASS(result->open(call, dtypes.result, a->ndim, a->shape, out, &a, 1));
     const pvg_array *left = side == 1 ? a : nullptr, *right = side == 1 ? nullptr : a;
-    return launch_binary(call, *operation, dtype, result->array, left, right, &scalar);
+    return launch_binary(call, *operation, dtypes.computed, result->array, left, right, &scalar);
 }
 
 } // namespace
@@ -154,7 +141,7 @@ int run_binary_scalar(Call &call, int code, const Operation *operation, const pv
 } // namespace pvg
 
 PVG_API pvg_array *pvg_binary(int code, const pvg_array *a, const pvg_array *b, pvg_array *out) {
-    const pvg::Operation *operation = pvg::find_elementwise(code, 2);
+    const pvg::Operation *operation = pvg::binary_operations().find(code);
     pvg::Call call(operation ? operation->name : "binary");
     pvg::Output result;
     int status = pvg::run_binary(call, code, operation, a, b, out, &result);
@@ -163,7 +150,7 @@ PVG_API pvg_array *pvg_binary(int code, const pvg_array *a, const pvg_array *b, 
 
 PVG_API pvg_array *pvg_binary_scalar(int code, const pvg_array *a, int kind, const void *value,
                                      int side, pvg_array *out) {
-    const pvg::Operation *operation = pvg::find_elementwise(code, 2);
+    const pvg::Operation *operation = pvg::binary_operations().find(code);
     pvg::Call call(operation ? operation->name : "binary_scalar");
     pvg::Output result;
     int status = pvg::run_binary_scalar(call, code, operation, a, kind, value, side, out, &result);

@@ -1,47 +1,16 @@
-// The arithmetic of elementwise operations, one element at a time, and the switch over operation
-// codes that kernels run (the same code in every thread: no divergence).
+// Elementwise operations: the arithmetic of one element, the rows of the operations, and the switch
+// over their codes that kernels run (the same code in every thread: no divergence).
 //
-// A new operation is a __device__ function and a `case` here, an entry in pvg_operation, and a row
-// in the table of elementwise.cu.
+// A new operation is a row in one of the lists below, its __device__ function if it needs one of its
+// own, and an entry in pvg_operation.
 #pragma once
-#include "dtypes/dtype.cuh"
+#include "arrays/operation.cuh"
 #include <math.h>
 #include <type_traits>
 
 namespace pvg {
 
-// What the table of elementwise.cu knows about an operation.
-struct Operation {
-    int code;
-    const char *name;
-    int operands;     // 1: pvg_unary, 2: pvg_binary, 3: pvg_where
-    bool takes_bool;  // operands that are all bool
-    bool gives_float; // integers and bools are computed in the default float dtype
-    bool gives_bool;  // a comparison
-};
-// The row of a code that takes so many operands; NULL for any other.
-const Operation *find_elementwise(int code, int operands);
-
 // ---- One element --------------------------------------------------------------------------------
-
-__device__ __forceinline__ float exponential(float x) { return expf(x); }
-__device__ __forceinline__ double exponential(double x) { return exp(x); }
-__device__ __forceinline__ float logarithm(float x) { return logf(x); }
-__device__ __forceinline__ double logarithm(double x) { return log(x); }
-__device__ __forceinline__ float square_root(float x) { return sqrtf(x); }
-__device__ __forceinline__ double square_root(double x) { return sqrt(x); }
-__device__ __forceinline__ float hyperbolic_tangent(float x) { return tanhf(x); }
-__device__ __forceinline__ double hyperbolic_tangent(double x) { return tanh(x); }
-__device__ __forceinline__ float error_complement(float x) { return erfcf(x); }
-__device__ __forceinline__ double error_complement(double x) { return erfc(x); }
-__device__ __forceinline__ float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
-__device__ __forceinline__ double multiply_add(double a, double b, double c) {
-    return fma(a, b, c);
-}
-__device__ __forceinline__ float absolute(float x) { return fabsf(x); }
-__device__ __forceinline__ double absolute(double x) { return fabs(x); }
-__device__ __forceinline__ bool sign_bit(float x) { return copysignf(1.0f, x) < 0; }
-__device__ __forceinline__ bool sign_bit(double x) { return copysign(1.0, x) < 0; }
 
 // n / d for n from 0 to 1 and d from 1 to 2. A card's division of float32 branches for extreme
 // operands, which keeps the divisions of a thread from overlapping; these are the steps that it
@@ -63,7 +32,7 @@ __device__ __forceinline__ double divide_small(double n, double d) { return n / 
 // 1 / (1 + exp(-x)), with exp of negative numbers only: no overflow, and small results keep their
 // digits down to the subnormals.
 template <class T> __device__ __forceinline__ T sigmoid(T x) {
-    T e = exponential(-absolute(x)); // NaN stays NaN
+    T e = exp(-fabs(x)); // NaN stays NaN
     return divide_small(x >= 0 ? T(1) : e, 1 + e);
 }
 
@@ -73,10 +42,10 @@ template <class T> __device__ __forceinline__ T sigmoid(T x) {
 template <class T> __device__ __forceinline__ T twice_normal_cdf(T x) {
     constexpr T root = T(0.70710678118654752440); // rounded
     constexpr T root_rest = sizeof(T) == 4 ? T(1.2101617104478970e-8) : T(-4.8336466567264567e-17);
-    const T t = -x * root, twice = error_complement(t);
+    const T t = -x * root, twice = erfc(t);
     if (!(x < T(-1) && x > T(-40))) return twice;
-    const T rest = multiply_add(-x, root, -t) - x * root_rest;
-    return multiply_add(T(-2) * t * twice, rest, twice);
+    const T rest = fma(-x, root, -t) - x * root_rest;
+    return fma(T(-2) * t * twice, rest, twice);
 }
 
 // The limit of both at -inf is 0, where their products would be NaN.
@@ -86,7 +55,7 @@ template <class T> __device__ __forceinline__ T gelu(T x) {
 // x / (1 + exp(-x)), with exp as a square: results keep their digits down to the subnormals.
 template <class T> __device__ __forceinline__ T silu(T x) {
     if (x < T(-800)) return T(-0.0);
-    const T root = exponential(T(-0.5) * absolute(x)), side = x >= 0 ? T(1) : root;
+    const T root = exp(T(-0.5) * fabs(x)), side = x >= 0 ? T(1) : root;
     return x * side / (1 + root * root) * side;
 }
 
@@ -103,8 +72,8 @@ template <class T> __device__ __forceinline__ T negative(T x) {
 
 template <class T> __device__ __forceinline__ T magnitude(T x) {
     if constexpr (is_float<T>)
-        return absolute(x);
-    else if constexpr (is_integer<T> && std::is_signed<T>::value)
+        return fabs(x);
+    else if constexpr (is_signed<T>)
         return x < 0 ? negative(x) : x;
     else
         return x;
@@ -150,7 +119,7 @@ template <class T> __device__ __forceinline__ auto comparable(T x) {
 template <class T> __device__ __forceinline__ T maximum(T a, T b) {
     if constexpr (is_float<T>) {
         if (a != a) return a;
-        if (a == b) return sign_bit(a) ? b : a;
+        if (a == b) return signbit(a) ? b : a;
     }
     return comparable(a) > comparable(b) ? a : b; // b where b is NaN
 }
@@ -159,7 +128,7 @@ template <class T> __device__ __forceinline__ T maximum(T a, T b) {
 template <class T> __device__ __forceinline__ T minimum(T a, T b) {
     if constexpr (is_float<T>) {
         if (a != a) return a;
-        if (a == b) return sign_bit(a) ? a : b;
+        if (a == b) return signbit(a) ? a : b;
     }
     return comparable(a) < comparable(b) ? a : b;
 }
@@ -184,6 +153,43 @@ template <class T> __device__ __forceinline__ bool is_greater(T a, T b) {
     return comparable(a) > comparable(b);
 }
 
+// ---- The operations -----------------------------------------------------------------------------
+
+// X(NAME, "name", domain, result, f(x)): out[i] = f(a[i]).
+#define PVG_UNARY_OPERATIONS(X)                          \
+    X(NEGATIVE, "negative", reals, same, negative(x))    \
+    X(ABS, "abs", ordered, same, magnitude(x))           \
+    X(EXP, "exp", ordered, floating, exp(x))             \
+    X(LOG, "log", ordered, floating, log(x))             \
+    X(SQRT, "sqrt", ordered, floating, sqrt(x))          \
+    X(TANH, "tanh", ordered, floating, tanh(x))          \
+    X(SIGMOID, "sigmoid", ordered, floating, sigmoid(x)) \
+    X(RELU, "relu", reals, same, relu(x))                \
+    X(GELU, "gelu", ordered, floating, gelu(x))          \
+    X(SILU, "silu", ordered, floating, silu(x))
+
+// X(NAME, "name", domain, result, f(x, y)): out[i] = f(a[i], b[i]).
+#define PVG_BINARY_OPERATIONS(X)                           \
+    X(ADD, "add", ordered, same, add(x, y))                \
+    X(SUBTRACT, "subtract", reals, same, subtract(x, y))   \
+    X(MULTIPLY, "multiply", ordered, same, multiply(x, y)) \
+    X(DIVIDE, "divide", ordered, floating, x / y)          \
+    X(MAXIMUM, "maximum", ordered, same, maximum(x, y))    \
+    X(MINIMUM, "minimum", ordered, same, minimum(x, y))
+
+// X(NAME, "name", domain, MIRRORED, f(x, y)): comparisons. MIRRORED gives the same with the operands
+// exchanged. With NaN "less or equal" is not "not greater".
+#define PVG_COMPARISONS(X)                                                             \
+    X(EQUAL, "equal", ordered, EQUAL, equals(x, y))                                    \
+    X(NOT_EQUAL, "not_equal", ordered, NOT_EQUAL, !equals(x, y))                       \
+    X(LESS, "less", ordered, GREATER, is_less(x, y))                                   \
+    X(LESS_EQUAL, "less_equal", ordered, GREATER_EQUAL, is_less(x, y) || equals(x, y)) \
+    X(GREATER, "greater", ordered, LESS, is_greater(x, y))                             \
+    X(GREATER_EQUAL, "greater_equal", ordered, LESS_EQUAL, is_greater(x, y) || equals(x, y))
+
+Operations unary_operations();
+Operations binary_operations(); // the comparisons among them
+
 // ---- The elements of one thread -----------------------------------------------------------------
 
 // r[e] = f(a[e]) and r[e] = f(a[e], b[e]).
@@ -198,57 +204,44 @@ __device__ __forceinline__ void each(const A (&a)[N], const B (&b)[N], R (&r)[N]
     for (int e = 0; e < N; e++) r[e] = f(a[e], b[e]);
 }
 
-// Codes that the table does not allow for T leave r as it is.
+// Elements of type T are computed in for this row; the others need no code, and the host refuses
+// them before a launch (check_domain).
+template <class T, Kinds DOMAIN, Gives GIVES>
+inline constexpr bool is_computed = (kinds_of<T> & computed_kinds(DOMAIN, GIVES)) != 0;
+
 template <class T, int N>
 __device__ __forceinline__ void apply_unary(int code, const T (&a)[N], T (&r)[N]) {
-    if constexpr (!is_bool<T>) {
-        switch (code) {
-        case PVG_NEGATIVE: return each(a, r, [](T x) { return negative(x); });
-        case PVG_RELU: return each(a, r, [](T x) { return relu(x); });
-        }
-    }
-    if constexpr (is_float<T>) {
-        switch (code) {
-        case PVG_EXP: return each(a, r, [](T x) { return exponential(x); });
-        case PVG_LOG: return each(a, r, [](T x) { return logarithm(x); });
-        case PVG_SQRT: return each(a, r, [](T x) { return square_root(x); });
-        case PVG_TANH: return each(a, r, [](T x) { return hyperbolic_tangent(x); });
-        case PVG_SIGMOID: return each(a, r, [](T x) { return sigmoid(x); });
-        case PVG_GELU: return each(a, r, [](T x) { return gelu(x); });
-        case PVG_SILU: return each(a, r, [](T x) { return silu(x); });
-        }
-    }
-    if (code == PVG_ABS) each(a, r, [](T x) { return magnitude(x); });
+#define PVG_CASE(NAME, name, domain, result, value)          \
+    case PVG_##NAME:                                         \
+        if constexpr (is_computed<T, domain, Gives::result>) \
+            each(a, r, [](T x) { return value; });           \
+        return;
+    switch (code) { PVG_UNARY_OPERATIONS(PVG_CASE) }
+#undef PVG_CASE
 }
 
 template <class T, int N>
 __device__ __forceinline__ void apply_binary(int code, const T (&a)[N], const T (&b)[N],
                                              T (&r)[N]) {
-    switch (code) {
-    case PVG_ADD: return each(a, b, r, [](T x, T y) { return add(x, y); });
-    case PVG_MULTIPLY: return each(a, b, r, [](T x, T y) { return multiply(x, y); });
-    case PVG_MAXIMUM: return each(a, b, r, [](T x, T y) { return maximum(x, y); });
-    case PVG_MINIMUM: return each(a, b, r, [](T x, T y) { return minimum(x, y); });
-    }
-    if constexpr (!is_bool<T>)
-        if (code == PVG_SUBTRACT) each(a, b, r, [](T x, T y) { return subtract(x, y); });
-    if constexpr (is_float<T>)
-        if (code == PVG_DIVIDE) each(a, b, r, [](T x, T y) { return x / y; });
+#define PVG_CASE(NAME, name, domain, result, value)          \
+    case PVG_##NAME:                                         \
+        if constexpr (is_computed<T, domain, Gives::result>) \
+            each(a, b, r, [](T x, T y) { return value; });   \
+        return;
+    switch (code) { PVG_BINARY_OPERATIONS(PVG_CASE) }
+#undef PVG_CASE
 }
 
 template <class A, class B, int N>
 __device__ __forceinline__ void apply_comparison(int code, const A (&a)[N], const B (&b)[N],
                                                  Bool (&r)[N]) {
-    switch (code) {
-    case PVG_EQUAL: return each(a, b, r, [](A x, B y) { return Bool(equals(x, y)); });
-    case PVG_NOT_EQUAL: return each(a, b, r, [](A x, B y) { return Bool(!equals(x, y)); });
-    case PVG_LESS: return each(a, b, r, [](A x, B y) { return Bool(is_less(x, y)); });
-    case PVG_GREATER: return each(a, b, r, [](A x, B y) { return Bool(is_greater(x, y)); });
-    case PVG_LESS_EQUAL: // not "not greater": NaN
-        return each(a, b, r, [](A x, B y) { return Bool(is_less(x, y) || equals(x, y)); });
-    case PVG_GREATER_EQUAL:
-        return each(a, b, r, [](A x, B y) { return Bool(is_greater(x, y) || equals(x, y)); });
-    }
+#define PVG_CASE(NAME, name, domain, MIRRORED, value)            \
+    case PVG_##NAME:                                             \
+        if constexpr (is_computed<A, domain, Gives::boolean>)    \
+            each(a, b, r, [](A x, B y) { return Bool(value); }); \
+        return;
+    switch (code) { PVG_COMPARISONS(PVG_CASE) }
+#undef PVG_CASE
 }
 
 } // namespace pvg

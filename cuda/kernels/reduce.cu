@@ -8,13 +8,15 @@
 // whose length depends on the axes alone; a second kernel merges their totals. The kernels are in
 // reduce_kernels.cuh, what they compute is in reduce_accumulators.cuh.
 #include "arrays/call.cuh"
+#include "arrays/operation.cuh"
 #include "kernels/reduce_kernels.cuh"
 #include <string.h>
 
 namespace pvg {
 namespace {
 
-using reduce::Columns, reduce::Result, reduce::Rows;
+using reduce::Argmax, reduce::Columns, reduce::ExtremeOf, reduce::Result, reduce::Rows,
+    reduce::SumOf;
 
 // An axis of the operand, or several merged.
 struct Axis {
@@ -209,6 +211,8 @@ int reduce_columns(Call &call, const void *data, const Layout &p, const Result &
 // Outer items are dealt to several launches where a grid could not have a block for each.
 template <class T, class Acc> int reduce_as(Call &call, const void *data, const Layout &all,
                                             const Result &result) {
+    PVG_REQUIRE(reduce::can_store<Acc>(result.dtype), PVG_ERROR_TYPE, "cannot give %s",
+                dtype_name(result.dtype));
     constexpr int64_t most = 1 << 30;
     for (int64_t first = 0; first < all.outer; first += most) {
         Layout p = all;
@@ -227,50 +231,35 @@ template <class T, class Acc> int reduce_as(Call &call, const void *data, const 
     return PVG_OK;
 }
 
-int launch_reduction(Call &call, int code, const pvg_array *a, const Layout &p,
+int launch_reduction(Call &call, const Operation &operation, const pvg_array *a, const Layout &p,
                      const pvg_array *target) {
     Result result = {};
-    result.data = target->data, result.operation = code, result.dtype = target->dtype,
-    result.count = p.length;
-    result.flip = code == PVG_MIN ? -1 : 0;
+    result.data = target->data, result.dtype = target->dtype, result.count = p.length;
+    result.is_mean = operation.code == PVG_MEAN;
+    result.flip = operation.order == Order::smallest ? -1 : 0;
     result.outer_stride = p.outer_result_stride, result.inner_stride = p.inner_result_stride;
     return dispatch(a->dtype, [&](auto tag) {
         using Element = typename decltype(tag)::type;
         using T = std::conditional_t<is_bool<Element>, uint8_t, Element>;
-        switch (code) {
-        case PVG_ARGMAX: return reduce_as<T, reduce::Argmax>(call, a->data, p, result);
-        case PVG_MAX:
-        case PVG_MIN: return reduce_as<T, reduce::ExtremeOf<T>>(call, a->data, p, result);
-        }
-        return reduce_as<T, reduce::SumOf<T>>(call, a->data, p, result);
+#define PVG_CASE(NAME, name, domain, gives, identity, order, Accumulator) \
+    case PVG_##NAME:                                                      \
+        if constexpr ((kinds_of<Element> & (domain)) != 0)                \
+            return reduce_as<T, Accumulator>(call, a->data, p, result);   \
+        break;
+        switch (operation.code) { PVG_REDUCTIONS(PVG_CASE) }
+#undef PVG_CASE
+        return check_domain(operation, a->dtype, &a, 1);
     });
 }
 
 // ---- The operation ------------------------------------------------------------------------------
 
-const char *operation_name(int code) {
-    switch (code) {
-    case PVG_SUM: return "sum";
-    case PVG_MEAN: return "mean";
-    case PVG_MAX: return "max";
-    case PVG_MIN: return "min";
-    case PVG_ARGMAX: return "argmax";
-    }
-    return "reduce";
-}
-
-int result_dtype(int code, int dtype) {
-    if (code == PVG_ARGMAX) return PVG_INT64;
-    if (code == PVG_MEAN) return float_dtype(dtype);
-    if (code != PVG_SUM || dtype_kind(dtype) == Kind::floating) return dtype;
-    return dtype_kind(dtype) == Kind::unsigned_integer ? PVG_UINT64 : PVG_INT64;
-}
-
-int mark_axes(int code, const pvg_array *a, int naxes, const int *axes, bool *reduced) {
+int mark_axes(const Operation &operation, const pvg_array *a, int naxes, const int *axes,
+              bool *reduced) {
     PVG_REQUIRE(naxes >= -1 && (naxes <= 0 || axes), PVG_ERROR_VALUE, "%d axes make no sense",
                 naxes);
-    PVG_REQUIRE(code != PVG_ARGMAX || naxes == -1 || naxes == 1, PVG_ERROR_VALUE,
-                "argmax takes one axis or all of them, got %d axes", naxes);
+    PVG_REQUIRE(operation.gives != Gives::index || naxes == -1 || naxes == 1, PVG_ERROR_VALUE,
+                "%s takes one axis or all of them, got %d axes", operation.name, naxes);
     for (int i = 0; i < a->ndim; i++) reduced[i] = naxes == -1;
     for (int i = 0; i < naxes; i++) {
         int axis;
@@ -293,17 +282,21 @@ int64_t result_shape(const pvg_array *a, const bool *reduced, bool keepdims, int
     return length;
 }
 
-int check_not_empty(int code, int64_t length) {
-    if (length != 0 || code == PVG_SUM || code == PVG_MEAN) return PVG_OK;
-    PVG_REQUIRE(code != PVG_ARGMAX, PVG_ERROR_VALUE, "attempt to get argmax of an empty sequence");
+// NumPy's words.
+int check_not_empty(const Operation &operation, int64_t length) {
+    if (length != 0 || operation.identity != Identity::none) return PVG_OK;
+    PVG_REQUIRE(operation.gives != Gives::index, PVG_ERROR_VALUE,
+                "attempt to get %s of an empty sequence", operation.name);
     return fail(PVG_ERROR_VALUE, "zero-size array to reduction operation %s which has no identity",
-                code == PVG_MAX ? "maximum" : "minimum");
+                operation.order == Order::largest    ? "maximum"
+                : operation.order == Order::smallest ? "minimum"
+                                                     : operation.name);
 }
 
 // Reduce `a` into `target`, which overlaps nothing; a target that fits no layout is written through
 // a contiguous one.
-int reduce_into(Call &call, int code, const pvg_array *a, const bool *reduced, bool keepdims,
-                bool sort, pvg_array *target) {
+int reduce_into(Call &call, const Operation &operation, const pvg_array *a, const bool *reduced,
+                bool keepdims, bool sort, pvg_array *target) {
     Axis axes[PVG_MAX_NDIM], merged[PVG_MAX_NDIM];
     Layout layout;
     Temporary copy, contiguous;
@@ -311,68 +304,75 @@ int reduce_into(Call &call, int code, const pvg_array *a, const bool *reduced, b
     memcpy(merged, axes, sizeof axes);
     PVG_PASS(call.reads(a));
     if (match_layout(merged, merge_axes(merged, n, sort), &layout))
-        return launch_reduction(call, code, a, layout, target);
+        return launch_reduction(call, operation, a, layout, target);
     if (!is_contiguous(target)) {
         PVG_PASS(
             new_array(call.device, target->dtype, target->ndim, target->shape, &contiguous.array));
-        PVG_PASS(reduce_into(call, code, a, reduced, keepdims, sort, contiguous.array));
+        PVG_PASS(reduce_into(call, operation, a, reduced, keepdims, sort, contiguous.array));
         return copy_array(call, contiguous.array, target);
     }
     PVG_PASS(copy_reduced_last(call, a, axes, n, &copy));
     match_layout(axes, merge_axes(axes, n, false), &layout);
-    return launch_reduction(call, code, copy.array, layout, target);
+    return launch_reduction(call, operation, copy.array, layout, target);
 }
 
-// Sums and means of nothing: every element of `target` is 0 or NaN.
-int reduce_nothing(Call &call, int code, const pvg_array *a, pvg_array *target) {
+// Of nothing: every element of `target` is the identity, or NaN as a mean.
+int reduce_nothing(Call &call, const Operation &operation, const pvg_array *a, pvg_array *target) {
     Temporary contiguous;
     if (!is_contiguous(target)) {
         PVG_PASS(
             new_array(call.device, target->dtype, target->ndim, target->shape, &contiguous.array));
-        PVG_PASS(reduce_nothing(call, code, a, contiguous.array));
+        PVG_PASS(reduce_nothing(call, operation, a, contiguous.array));
         return copy_array(call, contiguous.array, target);
     }
     Layout layout;
     layout.length = 0, layout.inner = target->size;
-    return launch_reduction(call, code, a, layout, target);
+    return launch_reduction(call, operation, a, layout, target);
 }
 
-int run_reduce(Call &call, int code, const pvg_array *a, int naxes, const int *axes, bool keepdims,
-               pvg_array *out, Output *result) {
-    PVG_REQUIRE(code >= PVG_SUM && code <= PVG_ARGMAX, PVG_ERROR_VALUE, "unknown reduction code %d",
-                code);
+int run_reduce(Call &call, int code, const Operation *operation, const pvg_array *a, int naxes,
+               const int *axes, bool keepdims, pvg_array *out, Output *result) {
+    PVG_REQUIRE(operation, PVG_ERROR_VALUE, "unknown reduction code %d", code);
     int device, ndim;
     bool reduced[PVG_MAX_NDIM];
     int64_t shape[PVG_MAX_NDIM];
     PVG_PASS(check_operands(&a, 1, &device));
-    PVG_PASS(mark_axes(code, a, naxes, axes, reduced));
+    PVG_PASS(check_domain(*operation, a->dtype, &a, 1));
+    PVG_PASS(mark_axes(*operation, a, naxes, axes, reduced));
     int64_t length = result_shape(a, reduced, keepdims, &ndim, shape);
-    PVG_PASS(check_not_empty(code, length));
+    PVG_PASS(check_not_empty(*operation, length));
     PVG_PASS(call.begin(device));
-    PVG_PASS(result->open(call, result_dtype(code, a->dtype), ndim, shape, out, nullptr, 0));
+    PVG_PASS(
+        result->open(call, dtypes_of(*operation, a->dtype).result, ndim, shape, out, nullptr, 0));
     if (result->array->size == 0) return PVG_OK;
-    if (length == 0) return reduce_nothing(call, code, a, result->array);
-    bool sort = code != PVG_ARGMAX || naxes == 1;
+    if (length == 0) return reduce_nothing(call, *operation, a, result->array);
+    bool sort = operation->gives != Gives::index || naxes == 1;
     if (!may_overlap(a, result->array))
-        return reduce_into(call, code, a, reduced, keepdims, sort, result->array);
+        return reduce_into(call, *operation, a, reduced, keepdims, sort, result->array);
     Temporary apart;
     PVG_PASS(new_array(call.device, result->array->dtype, ndim, shape, &apart.array));
-    PVG_PASS(reduce_into(call, code, a, reduced, keepdims, sort, apart.array));
+    PVG_PASS(reduce_into(call, *operation, a, reduced, keepdims, sort, apart.array));
     return copy_array(call, apart.array, result->array);
 }
 
 } // namespace
 
-bool reduce_supports(int operation, int dtype) {
-    return operation >= PVG_SUM && operation <= PVG_ARGMAX && dtype_is_valid(dtype);
+Operations reduce_operations() {
+#define PVG_ROW(NAME, name, domain, gives, identity, order, Accumulator) \
+    {PVG_##NAME, name, Family::reduce, domain, Gives::gives, 0, Identity::identity, Order::order},
+    static constexpr Operation rows[] = {PVG_REDUCTIONS(PVG_ROW)};
+#undef PVG_ROW
+    return rows;
 }
 
 } // namespace pvg
 
-PVG_API pvg_array *pvg_reduce(int operation, const pvg_array *a, int naxes, const int *axes,
+PVG_API pvg_array *pvg_reduce(int code, const pvg_array *a, int naxes, const int *axes,
                               int keepdims, pvg_array *out) {
-    pvg::Call call(pvg::operation_name(operation));
+    const pvg::Operation *operation = pvg::reduce_operations().find(code);
+    pvg::Call call(operation ? operation->name : "reduce");
     pvg::Output result;
-    int status = pvg::run_reduce(call, operation, a, naxes, axes, keepdims != 0, out, &result);
+    int status =
+        pvg::run_reduce(call, code, operation, a, naxes, axes, keepdims != 0, out, &result);
     return result.close(call, status);
 }

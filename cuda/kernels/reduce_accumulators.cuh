@@ -5,7 +5,8 @@
 //     add(value, index, result)     take in one element, in the type that it is computed in; index
 //                                   counts along the reduced axes
 //     merge(other)                  take in the elements of another accumulator
-//     store(result, at)             finish, and write element `at` of the result
+//     gives<R>                      elements of the result can be of type R
+//     total<R>(result)              finish: the element of the result
 //
 // An accumulator that is `ordered` rounds: its bits depend on the order of its calls, so the
 // kernels fix it. The others are exact. All are plain data, so that they can lie in shared memory
@@ -20,16 +21,36 @@ namespace pvg::reduce {
 // Where the totals go, and what they become on the way.
 struct Result {
     void *data;
-    int operation, dtype; // of the result
-    int64_t count;        // elements behind each total
-    int64_t flip; // maximum and argmax: xor of the order keys, 0 or (minimum) -1; see order_key
+    int dtype;
+    bool is_mean;  // divided by `count`
+    int64_t count; // elements behind each total
+    int64_t flip;  // extremes: xor of the order keys, 0, or -1 for the smallest; see order_key
     int64_t outer_stride; // elements of the result, along the kept axes outside of the reduced ones
     int64_t inner_stride; //   and along the kept axis inside of them
 };
 
-template <class T> __device__ void write(const Result &result, int64_t at, T value) {
-    static_cast<T *>(result.data)[at] = value;
+// A result of this dtype can be stored.
+template <class Acc> bool can_store(int dtype) {
+#define PVG_CASE(NAME, code, name, R, computed, kind) \
+    case PVG_##NAME: return Acc::template gives<R>;
+    switch (dtype) { PVG_PRESENT_DTYPES(PVG_CASE) }
+#undef PVG_CASE
+    return false;
 }
+
+// Finish, and write element `at` of a result that can be stored.
+template <class Acc> __device__ void store(const Acc &acc, const Result &result, int64_t at) {
+#define PVG_CASE(NAME, code, name, R, computed, kind)                          \
+    case PVG_##NAME:                                                           \
+        if constexpr (Acc::template gives<R>)                                  \
+            static_cast<R *>(result.data)[at] = acc.template total<R>(result); \
+        return;
+    switch (result.dtype) { PVG_PRESENT_DTYPES(PVG_CASE) }
+#undef PVG_CASE
+}
+
+template <class T> inline constexpr bool is_wide_integer = is_integer<T> && sizeof(T) == 8;
+template <class T> inline constexpr bool is_full_float = is_float<T> && !is_half<T>;
 
 // float32 is summed in float64: exact for most data, and rounded once at the end.
 struct FloatSum {
@@ -39,9 +60,9 @@ struct FloatSum {
     __device__ static FloatSum identity() { return {0.0}; }
     __device__ void add(float value, int64_t, const Result &) { sum += value; }
     __device__ void merge(const FloatSum &other) { sum += other.sum; }
-    __device__ void store(const Result &result, int64_t at) const {
-        double total = result.operation == PVG_MEAN ? sum / static_cast<double>(result.count) : sum;
-        write(result, at, static_cast<float>(total));
+    template <class R> static constexpr bool gives = std::is_same_v<R, float>;
+    template <class R> __device__ R total(const Result &result) const {
+        return static_cast<R>(result.is_mean ? sum / static_cast<double>(result.count) : sum);
     }
 };
 
@@ -53,13 +74,10 @@ struct HalfSum {
     __device__ static HalfSum identity() { return {0.0f}; }
     __device__ void add(float value, int64_t, const Result &) { sum += value; }
     __device__ void merge(const HalfSum &other) { sum += other.sum; }
-    __device__ void store(const Result &result, int64_t at) const {
-        double total = sum;
-        if (result.operation == PVG_MEAN) total /= static_cast<double>(result.count);
-        if (result.dtype == PVG_FLOAT16)
-            write(result, at, Half(total));
-        else
-            write(result, at, BFloat16(total));
+    template <class R> static constexpr bool gives = is_half<R>;
+    template <class R> __device__ R total(const Result &result) const {
+        const double wide = sum;
+        return R(result.is_mean ? wide / static_cast<double>(result.count) : wide);
     }
 };
 
@@ -79,11 +97,11 @@ struct DoubleSum {
         add(other.sum, 0, Result());
         error += other.error;
     }
-    __device__ void store(const Result &result, int64_t at) const {
-        double total = sum + error;
-        if (total != total) total = sum; // the error of an infinite sum is NaN
-        write(result, at,
-              result.operation == PVG_MEAN ? total / static_cast<double>(result.count) : total);
+    template <class R> static constexpr bool gives = std::is_same_v<R, double>;
+    template <class R> __device__ R total(const Result &result) const {
+        double all = sum + error;
+        if (all != all) all = sum; // the error of an infinite sum is NaN
+        return result.is_mean ? all / static_cast<double>(result.count) : all;
     }
 };
 
@@ -107,33 +125,37 @@ template <class Wide> struct IntegerSum {
             static_cast<double>(static_cast<uint64_t>(magnitude));
         return sum < 0 ? -value : value;
     }
-    __device__ void store(const Result &result, int64_t at) const {
-        if (result.operation == PVG_SUM) return write(result, at, static_cast<uint64_t>(sum));
-        double mean = as_double() / static_cast<double>(result.count);
-        if (result.dtype == PVG_FLOAT32)
-            write(result, at, static_cast<float>(mean));
+    template <class R> static constexpr bool gives = is_wide_integer<R> || is_full_float<R>;
+    template <class R> __device__ R total(const Result &result) const {
+        if constexpr (is_integer<R>)
+            return static_cast<R>(sum);
         else
-            write(result, at, mean);
+            return static_cast<R>(as_double() / static_cast<double>(result.count));
     }
 };
 
 // Maximum, minimum and argmax compare signed integers in the order of the values: NaN above
 // everything, -0.0 below 0.0. For the minimum the order is turned round by inverting all bits.
-template <class T> using Key = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+template <class T> using Key = std::conditional_t<(sizeof(T) > 4), int64_t, int32_t>;
 template <class K> inline constexpr int sign_bit = sizeof(K) * 8 - 1;
 template <class K> inline constexpr K lowest_key = static_cast<K>(1ull << sign_bit<K>);
 template <class K> inline constexpr K nan_key =
     static_cast<K>(~(1ull << sign_bit<K>)); // the largest
 
+// Unsigned integers as wide as their keys, whose upper half would be negative.
+template <class T> inline constexpr bool is_shifted = is_unsigned<T> && sizeof(T) == sizeof(Key<T>);
+
 template <class T> __device__ Key<T> order_key(T value, int64_t flip) {
     using K = Key<T>;
+    static_assert(is_float<T> ? sizeof(T) == sizeof(K) : is_integer<T> && sizeof(T) <= sizeof(K),
+                  "elements of this type have no key");
     K key;
     if constexpr (is_float<T>) {
         memcpy(&key, &value, sizeof key);
         key ^= (key >> sign_bit<K>)&nan_key<K>; // negative numbers: larger magnitude, smaller key
         return value != value ? nan_key<K> : key ^ static_cast<K>(flip);
-    } else if constexpr (std::is_same_v<T, uint64_t>) {
-        key = static_cast<K>(value ^ 1ull << sign_bit<K>);
+    } else if constexpr (is_shifted<T>) {
+        key = static_cast<K>(value ^ T(1) << sign_bit<K>);
     } else {
         key = value;
     }
@@ -149,12 +171,16 @@ template <class T> __device__ T from_order_key(Key<T> key, int64_t flip) {
         T value;
         memcpy(&value, &key, sizeof value);
         return value;
-    } else if constexpr (std::is_same_v<T, uint64_t>) {
-        return static_cast<T>(key ^ static_cast<K>(flip)) ^ 1ull << sign_bit<K>;
+    } else if constexpr (is_shifted<T>) {
+        return static_cast<T>(key ^ static_cast<K>(flip)) ^ T(1) << sign_bit<K>;
     } else {
         return static_cast<T>(key ^ static_cast<K>(flip));
     }
 }
+
+// What elements of type T are compared as: bool as uint8, halves as float.
+template <class T>
+using Compared = std::conditional_t<is_bool<T>, uint8_t, typename DtypeOf<T>::compute>;
 
 template <class K> struct Extreme {
     static constexpr bool ordered = false;
@@ -165,28 +191,10 @@ template <class K> struct Extreme {
         merge({order_key(value, result.flip)});
     }
     __device__ void merge(const Extreme &other) { key = other.key > key ? other.key : key; }
-    template <class T> __device__ void store_as(const Result &result, int64_t at) const {
-        write(result, at, from_order_key<T>(key, result.flip));
-    }
-    __device__ void store(const Result &result, int64_t at) const {
-        if constexpr (sizeof(K) == 8) {
-            switch (result.dtype) {
-            case PVG_INT64: return store_as<int64_t>(result, at);
-            case PVG_UINT64: return store_as<uint64_t>(result, at);
-            case PVG_FLOAT64: return store_as<double>(result, at);
-            }
-        } else {
-            switch (result.dtype) {
-            case PVG_BOOL:
-            case PVG_UINT8: return store_as<uint8_t>(result, at);
-            case PVG_INT32: return store_as<int32_t>(result, at);
-            case PVG_FLOAT16:
-                return write(result, at, Half(from_order_key<float>(key, result.flip)));
-            case PVG_BFLOAT16:
-                return write(result, at, BFloat16(from_order_key<float>(key, result.flip)));
-            case PVG_FLOAT32: return store_as<float>(result, at);
-            }
-        }
+    template <class R> static constexpr bool gives =
+        !is_complex<R> && std::is_same_v<Key<Compared<R>>, K>;
+    template <class R> __device__ R total(const Result &result) const {
+        return static_cast<R>(from_order_key<Compared<R>>(key, result.flip));
     }
 };
 
@@ -195,15 +203,17 @@ struct Argmax {
     int64_t key, index; // the largest key, and the first element that has it
 
     __device__ static Argmax identity() { return {lowest_key<int64_t>, INT64_MAX}; }
-    template <class T> __device__ void add(T value, int64_t at, const Result &) {
-        merge({order_key(value == 0 ? T(0) : value, 0), at}); // -0.0 and 0.0 are equally large
+    template <class T> __device__ void add(T value, int64_t at, const Result &result) {
+        // -0.0 and 0.0 are equally large
+        merge({order_key(value == 0 ? T(0) : value, result.flip), at});
     }
     __device__ void merge(const Argmax &other) {
         bool better = other.key > key || (other.key == key && other.index < index);
         key = better ? other.key : key;
         index = better ? other.index : index;
     }
-    __device__ void store(const Result &result, int64_t at) const { write(result, at, index); }
+    template <class R> static constexpr bool gives = std::is_same_v<R, int64_t>;
+    template <class R> __device__ R total(const Result &) const { return index; }
 };
 
 // The accumulator for elements of type T; bool is reduced as uint8.
@@ -214,6 +224,14 @@ using SumOf = std::conditional_t<
         std::is_same_v<T, double>, DoubleSum,
         std::conditional_t<is_half<T>, HalfSum,
                            IntegerSum<std::conditional_t<sizeof(T) == 1, int64_t, Int128>>>>>;
-template <class T> using ExtremeOf = Extreme<Key<T>>;
+template <class T> using ExtremeOf = Extreme<Key<Compared<T>>>;
+
+// X(NAME, "name", domain, result, identity, order, accumulator of elements of type T)
+#define PVG_REDUCTIONS(X)                                      \
+    X(SUM, "sum", ordered, wide, zero, none, SumOf<T>)         \
+    X(MEAN, "mean", ordered, floating, zero, none, SumOf<T>)   \
+    X(MAX, "max", ordered, same, none, largest, ExtremeOf<T>)  \
+    X(MIN, "min", ordered, same, none, smallest, ExtremeOf<T>) \
+    X(ARGMAX, "argmax", ordered, index, none, largest, Argmax)
 
 } // namespace pvg::reduce

@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(short_rows_threads, 5)
         merge_lanes(&total[u], rows.lanes);
         int64_t index = group + u * rows.groups;
         if (lane == 0 && group < rows.groups && index < rows.rows)
-            total[u].store(result, index * result.outer_stride);
+            store(total[u], result, index * result.outer_stride);
     }
 }
 
@@ -262,7 +262,7 @@ __global__ void __launch_bounds__(long_rows_threads, 2)
     if (partials)
         partials[blockIdx.x] = total;
     else
-        total.store(result, index * result.outer_stride);
+        store(total, result, index * result.outer_stride);
 }
 
 template <class T, class Acc>
@@ -294,7 +294,7 @@ __global__ void __launch_bounds__(column_threads, 2)
         if (partials)
             partials[(outer * c.chunks + chunk) * c.inner + column + j] = acc[j];
         else
-            acc[j].store(result, outer * result.outer_stride + (column + j) * result.inner_stride);
+            store(acc[j], result, outer * result.outer_stride + (column + j) * result.inner_stride);
     }
 }
 
@@ -314,7 +314,7 @@ __global__ void __launch_bounds__(column_threads)
         for (int64_t chunk = y; chunk < chunks; chunk += down)
             total[0].merge(partials[(i * chunks + chunk) * inner + j]);
     merge_down(total, shared, x, y, across, down);
-    if (here && y == 0) total[0].store(result, i * result.outer_stride + j * result.inner_stride);
+    if (here && y == 0) store(total[0], result, i * result.outer_stride + j * result.inner_stride);
 }
 
 } // namespace

@@ -25,15 +25,14 @@ int run_unary(Call &call, int code, const Operation *operation, const pvg_array 
     PVG_REQUIRE(operation, PVG_ERROR_VALUE, "unknown operation code %d", code);
     int device = -1;
     PVG_PASS(check_operands(&a, 1, &device));
-    PVG_REQUIRE(operation->takes_bool || a->dtype != PVG_BOOL, PVG_ERROR_TYPE,
-                "does not take bool, got an array of shape %s and dtype bool", shape_text(a));
+    PVG_PASS(check_domain(*operation, a->dtype, &a, 1));
     PVG_PASS(call.begin(device));
-    int dtype = operation->gives_float ? float_dtype(a->dtype) : a->dtype;
+    const Dtypes dtypes = dtypes_of(*operation, a->dtype);
     Temporary converted, straight;
-    PVG_PASS(as_dtype(call, a, dtype, &converted, &a));
+    PVG_PASS(as_dtype(call, a, dtypes.computed, &converted, &a));
     PVG_PASS(as_readable(call, a, &straight, &a));
-    PVG_PASS(result->open(call, dtype, a->ndim, a->shape, out, &a, 1));
-    return dispatch(dtype, [&](auto tag) {
+    PVG_PASS(result->open(call, dtypes.result, a->ndim, a->shape, out, &a, 1));
+    return dispatch(dtypes.computed, [&](auto tag) {
         using T = typename decltype(tag)::type;
         return launch_map(call, Unary<T>{code}, result->array, {a});
     });
@@ -44,7 +43,7 @@ int run_unary(Call &call, int code, const Operation *operation, const pvg_array 
 } // namespace pvg
 
 PVG_API pvg_array *pvg_unary(int code, const pvg_array *a, pvg_array *out) {
-    const pvg::Operation *operation = pvg::find_elementwise(code, 1);
+    const pvg::Operation *operation = pvg::unary_operations().find(code);
     pvg::Call call(operation ? operation->name : "unary");
     pvg::Output result;
     int status = pvg::run_unary(call, code, operation, a, out, &result);

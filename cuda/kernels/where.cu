@@ -2,6 +2,7 @@
 // of element and access pattern (map.cuh).
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
+#include "arrays/operation.cuh"
 
 namespace pvg {
 
@@ -47,6 +48,13 @@ int run_where(Call &call, const pvg_array *condition, const pvg_array *a, const 
 }
 
 } // namespace
+
+Operations where_operations() {
+    static constexpr Operation rows[] = {
+        {PVG_WHERE, "where", Family::other, ordered, Gives::same},
+    };
+    return rows;
+}
 
 } // namespace pvg
 

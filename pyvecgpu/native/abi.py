@@ -246,8 +246,10 @@ FUNCTIONS = {
     "pvg_get_option": (c_int, [c_int, int64s]),
     "pvg_counter": (c_int64, [c_int]),
     "pvg_launch_log": (c_char_p, []),
+    "pvg_operations": (c_char_p, []),
     "pvg_supports": (c_int, [c_int, c_int]),
     "pvg_promote": (c_int, [c_int, c_int]),
+    "pvg_dtype_name": (c_char_p, [c_int]),
     "pvg_dtype_size": (c_int64, [c_int]),
     # Errors
     "pvg_last_status": (c_int, []),

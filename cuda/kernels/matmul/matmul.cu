@@ -1,4 +1,5 @@
 // The matrix product with numpy.matmul's rules for vectors, batches and dtypes: pvg_matmul.
+#include "arrays/operation.cuh"
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/operands.cuh"
 
@@ -73,9 +74,12 @@ int run_matmul(Call &call, const pvg_array *a, const pvg_array *b, int precision
 
 } // namespace
 
-bool matmul_supports(int operation, int dtype) {
-    if (operation == PVG_DENSE) return dtype_is_valid(dtype) && dtype_kind(dtype) == Kind::floating;
-    return operation == PVG_MATMUL && dtype_is_valid(dtype);
+Operations matmul_operations() {
+    static constexpr Operation rows[] = {
+        {PVG_MATMUL, "matmul", Family::other, ordered, Gives::same},
+        {PVG_DENSE, "dense", Family::other, floats, Gives::same},
+    };
+    return rows;
 }
 
 } // namespace pvg
