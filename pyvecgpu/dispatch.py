@@ -10,7 +10,17 @@ import threading
 from typing import NamedTuple
 
 from .array import Array, new, wrap
-from .backends import ARRAY, ARRAYS, HOST, METHODS
+from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS
+
+
+def _plan(method):
+    """What apply has to know of a method: where an Array can be, where `out` is, what it gives."""
+    names = method.parameters
+    arrays = tuple(i for i, name in enumerate(names) if name in ARRAY_PARAMETERS)
+    return arrays, "out" in names, method.gives
+
+
+_PLANS = {name: _plan(method) for name, method in METHODS.items()}
 
 _listeners = []  # callbacks, for all threads
 _listening = False  # whether there are any; if not, the short ways are open
@@ -63,15 +73,23 @@ def apply(backend, method, *arguments):
     arguments: as METHODS names them, with Arrays for raw data. With an `out` that is what returns.
     The backend's exception: the method has failed.
     """
-    raw = getattr(backend, method)(*[x.data if isinstance(x, Array) else x for x in arguments])
-    _, written, gives = METHODS[method]
+    arrays, has_out, gives = _PLANS[method]
+    raw = list(arguments)
+    for i in arrays:
+        if raw[i] is not None:
+            raw[i] = raw[i].data
+    result = getattr(backend, method)(*raw)
     if gives is ARRAY:
-        out = arguments[-1] if written else None
-        result = wrap(backend, raw) if raw is None or out is None else out
+        if result is None:
+            backend.fail()
+        if has_out and arguments[-1] is not None:
+            result = arguments[-1]
+        else:
+            data, result = result, new()
+            result.backend = backend
+            result.data = data
     elif gives is ARRAYS:
-        result = tuple([wrap(backend, one) for one in raw])
-    else:
-        result = raw
+        result = tuple([wrap(backend, data) for data in result])
     if _listening:
         _tell(method, arguments, result)
     return result

@@ -12,6 +12,7 @@ from ..dispatch import apply, apply_binary, apply_unary
 from ..dtypes import bool as bool_dtype
 from ..dtypes import promote_scalar
 from ..native.abi import Operation
+from ..operations import OPERATIONS
 from . import pipeline
 from .arguments import Operands, are_operands, is_scalar, strong
 
@@ -52,7 +53,7 @@ def unary(code, x, out=None, device=None):
         result = pipeline.compute(lambda x: unary(code, x), (x,), out, device)
         if result is not None:
             return result
-    call = Operands(Operation(code).name.lower(), (x,), out, device)
+    call = Operands(OPERATIONS[code].name, (x,), out, device)
     return call.apply("unary", code, call.arrays[0])
 
 
@@ -69,7 +70,7 @@ def binary(code, x1, x2, out=None, device=None):
         result = pipeline.compute(lambda a, b: binary(code, a, b), (x1, x2), out, device)
         if result is not None:
             return result
-    call = Operands(Operation(code).name.lower(), (x1, x2), out, device)
+    call = Operands(OPERATIONS[code].name, (x1, x2), out, device)
     a, b = call.arrays
     if is_scalar(b):
         return call.apply("scalar", code, a, b, 1)
