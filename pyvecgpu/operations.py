@@ -8,7 +8,7 @@ abi.Operation.
               operation are promoted to one dtype first.
     result    "same"   the promoted dtype        "float"  that, or the default float of an integer
               "wide"   int64 or uint64 of bools and integers, else the dtype itself
-              "bool", "index" (int64), "none"
+              "bool", "index" (int64)
     cpu       f(a), f(a, b), or of a reduction f(a, axes, keepdims); of arrays that NumPy computes
               in, already floats where the result is "float" and they are not reduced
     slope     of an activation that a layer can have: its derivative, f(a)
@@ -101,8 +101,8 @@ ROWS = (
     _reduction(Operation.MIN, ORDERED, "same", cpu_functions.smallest, order="smallest"),
     _reduction(Operation.ARGMAX, ORDERED, "index", cpu_functions.argmax, order="largest"),
     # Those with methods of their own in the backends
-    _other(Operation.FILL, ORDERED, "none"),
-    _other(Operation.COPY, ORDERED, "none"),
+    _other(Operation.FILL, ORDERED, "same"),
+    _other(Operation.COPY, ORDERED, "same"),
     _other(Operation.CAST, ORDERED, "same"),
     _other(Operation.WHERE, ORDERED, "same"),
     _other(Operation.MATMUL, ORDERED, "same"),
@@ -111,7 +111,7 @@ ROWS = (
 OPERATIONS = {int(row.code): row for row in ROWS}
 
 _WIDE = {"b": int64, "i": int64, "u": uint64}
-_FIXED = {"bool": bool_dtype, "index": int64, "none": None}
+_FIXED = {"bool": bool_dtype, "index": int64}
 
 
 def result_dtype(row, dtype):

@@ -1,4 +1,4 @@
-"""dtypes: names, promotion, and which operation takes which; Python, C and NumPy agree."""
+"""dtypes: names and promotion; Python, C and NumPy agree."""
 
 import itertools
 
@@ -10,7 +10,6 @@ from helpers import DTYPES, put
 import pyvecgpu as vg
 from pyvecgpu.dtypes import CODES, promote, supported
 from pyvecgpu.native import library
-from pyvecgpu.native.abi import Operation
 
 
 def test_names_are_numpys():
@@ -36,23 +35,6 @@ def test_promotion_is_numpys(device):
         assert loaded.pvg_dtype_size(code) == 0
     for dtype, code in CODES.items():
         assert loaded.pvg_dtype_size(code) == dtype.itemsize
-
-
-NOT_BOOL = {Operation.NEGATIVE, Operation.RELU, Operation.SUBTRACT}
-
-
-@pytest.mark.devices("sim", "cuda")
-def test_supports(device):
-    loaded = library.load(device)
-    for operation, dtype in itertools.product(set(Operation) - {Operation.NONE}, DTYPES):
-        expected = not (operation in NOT_BOOL and dtype.kind == "b")
-        if operation == Operation.DENSE:
-            expected = helpers.is_float(dtype)
-        code = CODES[supported(dtype)]
-        assert loaded.pvg_supports(operation, code) == expected, (operation.name, dtype)
-    for code in (Operation.NONE, -1, 9999):
-        assert loaded.pvg_supports(code, CODES[vg.float32]) == 0
-    assert loaded.pvg_supports(Operation.ADD, 9999) == 0
 
 
 @pytest.mark.parametrize(

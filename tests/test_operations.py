@@ -1,4 +1,4 @@
-"""The rows of operations.py: what they say is what both backends and NumPy do."""
+"""The rows of operations.py: the C library has the same, and every device does what they say."""
 
 import itertools
 import warnings
@@ -35,7 +35,7 @@ def test_every_operation_has_one_row():
     assert len(OPERATIONS) == len(ROWS)
     for row in ROWS:
         assert row.code in FAMILIES.get(row.family, range(300, 400)), row.name
-        assert row.result in ("same", "float", "bool", "wide", "index", "none"), row.name
+        assert row.result in ("same", "float", "bool", "wide", "index"), row.name
         assert row.domain and set(row.domain) <= set("buif"), row.name
         assert (row.cpu is None) == (row.family == "other"), row.name
         assert row.order in (None, "largest", "smallest"), row.name
@@ -43,14 +43,21 @@ def test_every_operation_has_one_row():
 
 
 @pytest.mark.devices("sim", "cuda")
+def test_the_library_has_the_same_rows(device):
+    def text(row):
+        identity, order = ("none" if fact is None else fact for fact in (row.identity, row.order))
+        return f"{row.code:d} {row.name} {row.family} {row.domain} {row.result} {identity} {order}"
+
+    lines = library.load(device).pvg_operations().decode().splitlines()
+    assert sorted(lines) == sorted(text(row) for row in ROWS)
+
+
+@pytest.mark.devices("sim", "cuda")
 def test_the_library_takes_the_same_dtypes(device):
-    loaded = library.load(device)
-    for row, dtype in itertools.product(ROWS, DTYPES):
-        supports = loaded.pvg_supports(row.code, CODES[supported(dtype)])
-        assert supports == takes(row, dtype), (row.name, dtype)
-    for code in (Operation.NONE, -1, 9999):
-        assert loaded.pvg_supports(code, CODES[vg.float32]) == 0
-    assert loaded.pvg_supports(Operation.ADD, 9999) == 0
+    loaded, kinds = library.load(device), {code: dtype.kind for dtype, code in CODES.items()}
+    for code, dtype in itertools.product(range(-1, 1000), range(-1, 20)):
+        expected = code in OPERATIONS and kinds.get(dtype, "?") in OPERATIONS[code].domain
+        assert loaded.pvg_supports(code, dtype) == expected, (code, dtype)
 
 
 @pytest.mark.parametrize("default", [vg.float32, vg.float64], ids=str)
@@ -80,6 +87,18 @@ def test_dtypes_of_two_operands(device, row):
         else:
             with helpers.refused(device, TypeError, x, y, match=row.name):
                 public(row)(x, y)
+
+
+@pytest.mark.parametrize("row", rows_of("binary"))
+def test_dtypes_beside_a_scalar(device, row):
+    """A weak bool leaves the array's dtype as it is."""
+    for dtype in DTYPES:
+        x = put(device, np.ones(3, dtype))
+        if takes(row, dtype):
+            assert public(row)(x, True).dtype == result_dtype(row, supported(dtype)), dtype
+        else:
+            with helpers.refused(device, TypeError, x, match=f"{row.name}.*{dtype}"):
+                public(row)(x, True)
 
 
 @pytest.mark.parametrize("row", rows_of("reduce"))
