@@ -4,17 +4,7 @@ One class for all devices: `backend` computes (backends/__init__.py), `data` is 
 The class says what an Array is and knows no function; methods.py binds operators and methods to it.
 """
 
-_new = object.__new__
-
-
-def wrap(backend, data):
-    """Return a new Array that owns the raw data; the backend's exception if it is None."""
-    if data is None:
-        backend.fail()
-    array = _new(Array)
-    array.backend = backend
-    array.data = data
-    return array
+from functools import partial
 
 
 class Array:
@@ -32,7 +22,8 @@ class Array:
         raise TypeError("make an Array with vg.asarray(values) or vg.zeros(shape)")
 
     def __del__(self):
-        self.backend.release(self.data)
+        release = self.backend.release  # found sooner than as a method, see dispatch.py
+        release(self.data)
 
     @property
     def _layout(self):
@@ -91,3 +82,16 @@ class Array:
     def _version(self):
         """A number that every write to this Array's memory changes, through whichever view."""
         return self.backend.version(self.data)
+
+
+new = partial(object.__new__, Array)  # cheaper to call than what it stands for
+
+
+def wrap(backend, data):
+    """Return a new Array that owns the raw data; the backend's exception if it is None."""
+    if data is None:
+        backend.fail()
+    array = new()
+    array.backend = backend
+    array.data = data
+    return array

@@ -1,21 +1,29 @@
 """The seam: the one way from functions, methods and operators to a backend.
 
-`apply` calls a method of backends.METHODS, and nothing else in the package does, but for `unary`,
-`binary` and the operators of two Arrays, which take a shorter way while nothing listens. So
-whatever wants to know what is computed, from what and into what, looks here: `observe` hands it
-every Call.
+`apply` calls a method of backends.METHODS, and nothing else in the package does, but for what small
+operations take here as a shorter way while nothing listens. So whatever wants to know what is
+computed, from what and into what, looks here: `observe` hands it every Call.
 """
 
 import contextlib
 import threading
 from typing import NamedTuple
 
-from .array import Array, wrap
-from .backends import ARRAY, ARRAYS, HOST, METHODS
+from .array import Array, new, wrap
+from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS
 
-_new = object.__new__
 
-listeners = []  # of all threads; the short ways are open while it is empty
+def _plan(method):
+    """What apply has to know of a method: where an Array can be, where `out` is, what it gives."""
+    names = method.parameters
+    arrays = tuple(i for i, name in enumerate(names) if name in ARRAY_PARAMETERS)
+    return arrays, "out" in names, method.gives
+
+
+_PLANS = {name: _plan(method) for name, method in METHODS.items()}
+
+_listeners = []  # callbacks, for all threads
+_listening = False  # whether there are any; if not, the short ways are open
 
 
 class Call(NamedTuple):
@@ -38,6 +46,7 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+_lock = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -46,11 +55,16 @@ def observe(callback):
 
     What the callback itself computes is not observed, and what it raises leaves the operation.
     """
-    listeners.append(callback)
+    global _listening
+    with _lock:
+        _listeners.append(callback)
+        _listening = True
     try:
         yield
     finally:
-        listeners.remove(callback)
+        with _lock:
+            _listeners.remove(callback)
+            _listening = bool(_listeners)
 
 
 def apply(backend, method, *arguments):
@@ -59,46 +73,26 @@ def apply(backend, method, *arguments):
     arguments: as METHODS names them, with Arrays for raw data. With an `out` that is what returns.
     The backend's exception: the method has failed.
     """
-    raw = getattr(backend, method)(*[x.data if isinstance(x, Array) else x for x in arguments])
-    _, written, gives = METHODS[method]
+    arrays, has_out, gives = _PLANS[method]
+    raw = list(arguments)
+    for i in arrays:
+        if raw[i] is not None:
+            raw[i] = raw[i].data
+    result = getattr(backend, method)(*raw)
     if gives is ARRAY:
-        out = arguments[-1] if written else None
-        result = wrap(backend, raw) if raw is None or out is None else out
+        if result is None:
+            backend.fail()
+        if has_out and arguments[-1] is not None:
+            result = arguments[-1]
+        else:
+            data, result = result, new()
+            result.backend = backend
+            result.data = data
     elif gives is ARRAYS:
-        result = tuple([wrap(backend, one) for one in raw])
-    else:
-        result = raw
-    if listeners:
+        result = tuple([wrap(backend, data) for data in result])
+    if _listening:
         _tell(method, arguments, result)
     return result
-
-
-def unary(code, a):
-    """Return apply(a.backend, "unary", code, a, None), for less."""
-    if listeners:
-        return apply(a.backend, "unary", code, a, None)
-    backend = a.backend
-    data = backend.unary(code, a.data, None)
-    if data is None:
-        backend.fail()
-    array = _new(Array)
-    array.backend = backend
-    array.data = data
-    return array
-
-
-def binary(code, a, b):
-    """Return apply(a.backend, "binary", code, a, b, None), for less."""
-    if listeners:
-        return apply(a.backend, "binary", code, a, b, None)
-    backend = a.backend
-    data = backend.binary(code, a.data, b.data, None)
-    if data is None:
-        backend.fail()
-    array = _new(Array)
-    array.backend = backend
-    array.data = data
-    return array
 
 
 def _tell(method, arguments, result):
@@ -113,7 +107,73 @@ def _tell(method, arguments, result):
     results += tuple(arrays[n] for n in written if n in arrays and arrays[n] is not result)
     _thread.telling = True
     try:
-        for callback in tuple(listeners):
+        for callback in tuple(_listeners):
             callback(Call(method, inputs, static, results))
     finally:
         _thread.telling = False
+
+
+# Short ways ---------------------------------------------------------------------------------------
+
+# A backend's function is fetched before it is called: on a card it is no method but a value of the
+# instance, which Python finds sooner as an attribute than as a method.
+
+
+def apply_unary(code, a):
+    """Return apply(a.backend, "unary", code, a, None)."""
+    backend = a.backend
+    if _listening:
+        return apply(backend, "unary", code, a, None)
+    compute = backend.unary
+    data = compute(code, a.data, None)
+    if data is None:
+        backend.fail()
+    array = new()
+    array.backend = backend
+    array.data = data
+    return array
+
+
+def apply_binary(code, a, b):
+    """Return apply(a.backend, "binary", code, a, b, None)."""
+    backend = a.backend
+    if _listening:
+        return apply(backend, "binary", code, a, b, None)
+    compute = backend.binary
+    data = compute(code, a.data, b.data, None)
+    if data is None:
+        backend.fail()
+    array = new()
+    array.backend = backend
+    array.data = data
+    return array
+
+
+def operator(code, general):
+    """Return the method of a binary operator; general(code, left, right, out) takes any operands.
+
+    This is the path that decides what a small operation costs: no call but the backend's own.
+    """
+    code = int(code)
+
+    def method(self, other):
+        backend = self.backend
+        kind = type(other)
+        if _listening:
+            return general(code, self, other, None)
+        if kind is Array and other.backend is backend:
+            compute = backend.binary
+            data = compute(code, self.data, other.data, None)
+        elif kind is float:
+            compute = backend.scalar
+            data = compute(code, self.data, other, 1, None)
+        else:
+            return general(code, self, other, None)
+        if data is None:
+            backend.fail()
+        array = new()
+        array.backend = backend
+        array.data = data
+        return array
+
+    return method

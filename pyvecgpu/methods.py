@@ -1,8 +1,7 @@
 """Operators, methods and NumPy's protocols of vg.Array, bound to the class when this is imported.
 
-Operators between two Arrays of one device, or an Array and a float, call the backend at once while
-nothing listens (dispatch.py); everything else (scalars, NumPy arrays, errors) takes the way through
-`functions`.
+Operators between two Arrays of one device, or an Array and a float, take the short way of
+dispatch.py; everything else (scalars, NumPy arrays, errors) that through `functions`.
 """
 
 import threading
@@ -11,13 +10,11 @@ import numpy as np
 
 from . import functions
 from .array import Array
-from .dispatch import listeners
+from .dispatch import operator
 from .errors import DeviceUnavailableError, ImplicitTransferError
 from .functions import creation, elementwise, indexing, linalg, printing, values
 from .native.abi import Operation
 from .operations import ROWS
-
-_new = object.__new__
 
 # NumPy's ufuncs that are the same function here, by NumPy's names.
 _UFUNCS = {row.ufunc: getattr(functions, row.name) for row in ROWS if row.ufunc}
@@ -34,31 +31,8 @@ _host = np.empty(0)  # whose __array_function__ is NumPy's own way to the implem
 
 
 def _operator(code):
-    """Return the method of a binary operator, for an operation of pvg_binary.
-
-    This is the path that decides what a small operation costs: no call but the backend's own.
-    """
-    code = int(code)
-
-    def method(self, other):
-        backend = self.backend
-        kind = type(other)
-        if listeners:
-            return elementwise.operator(code, self, other, None)
-        if kind is Array and other.backend is backend:
-            data = backend.binary(code, self.data, other.data, None)
-        elif kind is float:
-            data = backend.scalar(code, self.data, other, 1, None)
-        else:
-            return elementwise.operator(code, self, other, None)
-        if data is None:
-            backend.fail()
-        array = _new(Array)
-        array.backend = backend
-        array.data = data
-        return array
-
-    return method
+    """Return the method of a binary operator, for an operation of pvg_binary."""
+    return operator(code, elementwise.operator)
 
 
 def _reflected(code):

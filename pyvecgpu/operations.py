@@ -8,7 +8,7 @@ abi.Operation.
               operation are promoted to one dtype first.
     result    "same"   the promoted dtype        "float"  that, or the default float of an integer
               "wide"   int64 or uint64 of bools and integers, else the dtype itself
-              "bool", "index" (int64), "none"
+              "bool", "index" (int64)
     cpu       f(a), f(a, b), or of a reduction f(a, axes, keepdims); of arrays that NumPy computes
               in, already floats where the result is "float" and they are not reduced
     slope     of an activation that a layer can have: its derivative, f(a)
@@ -32,6 +32,7 @@ class Row(NamedTuple):
     """What there is to know of an operation; see above."""
 
     code: Operation
+    name: str  # which is its function's
     family: str
     domain: str
     result: str
@@ -41,31 +42,30 @@ class Row(NamedTuple):
     order: str | None = None
 
     @property
-    def name(self):
-        """The operation's name, which is its function's."""
-        return self.code.name.lower()
-
-    @property
     def ufunc(self):
         """The name of NumPy's ufunc that is the same function; None if there is none."""
         function = getattr(np, self.name, None)
         return function.__name__ if isinstance(function, np.ufunc) else None
 
 
+def _row(code, family, domain, result, *rest):
+    return Row(code, code.name.lower(), family, domain, result, *rest)
+
+
 def _unary(code, domain, result, cpu, slope=None):
-    return Row(code, "unary", domain, result, cpu, slope)
+    return _row(code, "unary", domain, result, cpu, slope)
 
 
 def _binary(code, domain, result, cpu):
-    return Row(code, "binary", domain, result, cpu)
+    return _row(code, "binary", domain, result, cpu)
 
 
 def _reduction(code, domain, result, cpu, identity=None, order=None):
-    return Row(code, "reduce", domain, result, cpu, None, identity, order)
+    return _row(code, "reduce", domain, result, cpu, None, identity, order)
 
 
 def _other(code, domain, result):
-    return Row(code, "other", domain, result)
+    return _row(code, "other", domain, result)
 
 
 ROWS = (
@@ -101,8 +101,8 @@ ROWS = (
     _reduction(Operation.MIN, ORDERED, "same", cpu_functions.smallest, order="smallest"),
     _reduction(Operation.ARGMAX, ORDERED, "index", cpu_functions.argmax, order="largest"),
     # Those with methods of their own in the backends
-    _other(Operation.FILL, ORDERED, "none"),
-    _other(Operation.COPY, ORDERED, "none"),
+    _other(Operation.FILL, ORDERED, "same"),
+    _other(Operation.COPY, ORDERED, "same"),
     _other(Operation.CAST, ORDERED, "same"),
     _other(Operation.WHERE, ORDERED, "same"),
     _other(Operation.MATMUL, ORDERED, "same"),
@@ -110,11 +110,14 @@ ROWS = (
 )
 OPERATIONS = {int(row.code): row for row in ROWS}
 
+_WIDE = {"b": int64, "i": int64, "u": uint64}
+_FIXED = {"bool": bool_dtype, "index": int64}
+
 
 def result_dtype(row, dtype):
     """Return the dtype that an operation gives of operands promoted to one that it takes."""
     if row.result == "float":
         return inexact(dtype)
     if row.result == "wide":
-        return {"b": int64, "i": int64, "u": uint64}.get(dtype.kind, dtype)
-    return {"bool": bool_dtype, "index": int64, "none": None}.get(row.result, dtype)
+        return _WIDE.get(dtype.kind, dtype)
+    return _FIXED.get(row.result, dtype)

@@ -16,11 +16,8 @@ from pyvecgpu.backends import METHODS
 PACKAGE = helpers.ROOT / "pyvecgpu"
 TOPICS = ["creation", "elementwise", "layers", "layout", "linalg", "nn", "reductions"]
 
-# Where a backend's methods are called: the seam, and the operators' short way beside it.
-SHORT_WAYS = {
-    "dispatch.py": {"unary", "binary"},
-    "methods.py": {"binary", "scalar"},
-}
+# The short ways beside dispatch.apply.
+SHORT_WAYS = {"dispatch.py": {"binary", "getattr", "scalar", "unary"}}
 
 
 def sources():
@@ -113,7 +110,7 @@ def test_only_the_seam_calls_a_backend():
     for path in MODULES.values():
         name = str(path.relative_to(PACKAGE))
         calls = list(computing_calls(parse(path)))
-        allowed = SHORT_WAYS.get(name, set()) | ({"getattr"} if name == "dispatch.py" else set())
+        allowed = SHORT_WAYS.get(name, set())
         beside = [f"{name}:{line}: {method}" for method, line in calls if method not in allowed]
         assert not beside, f"not through dispatch.apply: {beside}"
         unused = allowed - {method for method, _ in calls}

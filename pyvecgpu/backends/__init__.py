@@ -34,6 +34,12 @@ def _method(parameters, gives=ARRAY, written="out"):
     return Method(names, tuple(name for name in written.split() if name in names), gives)
 
 
+# The parameters that are raw data, or None; those of from_host and its like are of NumPy.
+ARRAY_PARAMETERS = (
+    *("a", "b", "x", "weight", "bias", "condition", "gradient", "preactivation"),
+    *("data", "destination", "out"),
+)
+
 METHODS = {
     # Memory: `into` is an ndarray of the same shape that is filled if it is of use.
     "empty": _method("shape dtype"),
@@ -41,7 +47,7 @@ METHODS = {
     "lend": _method("source"),  # from_host for use within a call: uncopied on the CPU
     "copy_from_host": _method("source data", NOTHING, "data"),
     "to_host": _method("data into", HOST, "into"),
-    "copy": _method("source destination", NOTHING, "destination"),
+    "copy": _method("data destination", NOTHING, "destination"),
     "fill": _method("a value", NOTHING, "a"),
     # Operations. value: bool, int or float, the right operand if side is 1. axes: None for all.
     "cast": _method("a dtype out"),

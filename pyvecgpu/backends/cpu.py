@@ -98,10 +98,10 @@ class CpuBackend:
         return data.__array_interface__["data"][0]
 
     @_reports_memory
-    def copy(self, source, destination):
-        if np.may_share_memory(source, destination):
-            source = source.copy()
-        np.copyto(destination, cast(source, destination.dtype))
+    def copy(self, data, destination):
+        if np.may_share_memory(data, destination):
+            data = data.copy()
+        np.copyto(destination, cast(data, destination.dtype))
         wrote(destination)
 
     @_reports_memory
@@ -128,7 +128,7 @@ class CpuBackend:
         dtype, (a,) = computable(a)
         if a.dtype.kind not in operation.domain:
             raise TypeError(f"{operation.name} does not take {dtype}")
-        if operation.result == "float":
+        if operation.result == "float" and a.dtype.kind != "f":
             (a,) = floats(a)
         return store(finished(operation.cpu(a), dtype), out)
 
@@ -138,7 +138,7 @@ class CpuBackend:
         dtype, (a, b) = computable(a, b)
         if dtype.kind not in operation.domain:
             raise TypeError(f"{operation.name} does not take two {dtype} arrays")
-        if operation.result == "float":
+        if operation.result == "float" and not a.dtype.kind == b.dtype.kind == "f":
             a, b = floats(a, b)
         return store(finished(operation.cpu(a, b), dtype), out)
 
@@ -263,7 +263,7 @@ def version_of(data):
 
 def wrote(data):
     """Give the memory of an ndarray, and with it all views of it, a new version."""
-    owner = owner_of(data)
+    owner = data if data.base is None else owner_of(data)
     key = id(owner)
     entry = _versions.get(key)
     reference = entry[0] if entry else weakref.ref(owner, lambda _: _versions.pop(key, None))

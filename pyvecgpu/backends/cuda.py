@@ -101,8 +101,8 @@ class CudaBackend:
             library.pvg_stream_set_current(None, index)
             library.pvg_stream_release(stream)
 
-    def copy(self, source, destination):
-        self.check(self.library.pvg_copy(source, destination))
+    def copy(self, data, destination):
+        self.check(self.library.pvg_copy(data, destination))
 
     def cast(self, a, dtype, out):
         return self.library.pvg_cast(a, CODES[dtype], out)

@@ -125,15 +125,25 @@ def are_operands(*values):
 class Operands:
     """The operands of one call on one device, and where its result goes.
 
-    `backend` computes, `arrays` are the operands as Arrays or Python scalars, `place` is the Array
-    to write to or None, and `deliver` makes of a result what the caller gets: an Array if there was
-    one among the operands, else NumPy.
+    `backend` computes, `arrays` are the operands as Arrays or Python scalars, and `place` is the
+    Array to write to, or None. The caller gets an Array if there was one among the operands, else
+    NumPy, for which `host` is true.
     """
 
     __slots__ = ("arrays", "backend", "host", "out", "place")
 
     def __init__(self, name, operands, out=None, device=None):
         self.out = out
+        self.place = out if isinstance(out, Array) else None
+        backend = _backend_of(operands) if device is None else None
+        if backend and (out is None or (type(out) is Array and out.backend is backend)):
+            self.backend, self.host, self.arrays = backend, False, operands
+        else:
+            self._bring_together(name, operands, device)
+
+    def _bring_together(self, name, operands, device):
+        """Bring operands of any kind to one device; the errors of what does not fit."""
+        out = self.out
         self.backend = _common_backend(name, (*operands, out), device)
         self.host = self.backend is None
         if self.host:
@@ -147,15 +157,11 @@ class Operands:
         if not (out is None or isinstance(out, Array) or (self.host and is_ndarray(out))):
             place = "a NumPy array" if self.host else f"an Array on {self.backend.device}"
             raise TypeError(f"{name}: out is {place} or None, not {type(out).__name__}")
-        self.place = out if isinstance(out, Array) else None
 
     def apply(self, method, *arguments):
         """Call a method of the backend that takes an `out`; return what the caller gets."""
-        return self.deliver(apply(self.backend, method, *arguments, self.place))
-
-    def deliver(self, result):
-        """Return what the caller gets for an Array that was computed with `place` as its `out`."""
-        return result if self.place is not None else self.give(result)
+        result = apply(self.backend, method, *arguments, self.place)
+        return self.give(result) if self.host and self.place is None else result
 
     def deliver_array(self, array):
         """Return an Array that was computed without `out` to the caller, in `out` if there is one.
@@ -179,6 +185,24 @@ class Operands:
         if values is not self.out:
             np.copyto(self.out, values, casting="same_kind")
         return self.out
+
+
+def _backend_of(operands):
+    """Return the backend of operands that are Arrays of one device, and Python scalars; else None.
+
+    It is what most calls have, and so they need no other look at them.
+    """
+    backend = None
+    for operand in operands:
+        kind = type(operand)
+        if kind is Array:
+            if backend is None:
+                backend = operand.backend
+            elif operand.backend is not backend:
+                return None
+        elif kind is not float and kind is not int and kind is not bool:
+            return None
+    return backend
 
 
 def is_ndarray(value):

@@ -7,11 +7,12 @@ Float functions of bools and integers give the default float dtype. Large NumPy 
 in parts (pipeline.py).
 """
 
-from .. import dispatch
 from ..array import Array
+from ..dispatch import apply, apply_binary, apply_unary
 from ..dtypes import bool as bool_dtype
 from ..dtypes import promote_scalar
 from ..native.abi import Operation
+from ..operations import OPERATIONS
 from . import pipeline
 from .arguments import Operands, are_operands, is_scalar, strong
 
@@ -47,12 +48,12 @@ def operator(code, left, right, out):
 def unary(code, x, out=None, device=None):
     """Return operation `code` of pvg_unary."""
     if type(x) is Array and out is None and device is None:
-        return dispatch.unary(code, x)
+        return apply_unary(code, x)
     if type(x) is not Array:
         result = pipeline.compute(lambda x: unary(code, x), (x,), out, device)
         if result is not None:
             return result
-    call = Operands(Operation(code).name.lower(), (x,), out, device)
+    call = Operands(OPERATIONS[code].name, (x,), out, device)
     return call.apply("unary", code, call.arrays[0])
 
 
@@ -64,12 +65,12 @@ def binary(code, x1, x2, out=None, device=None):
         and out is None
         and device is None
     ):
-        return dispatch.binary(code, x1, x2)
+        return apply_binary(code, x1, x2)
     if type(x1) is not Array and type(x2) is not Array:
         result = pipeline.compute(lambda a, b: binary(code, a, b), (x1, x2), out, device)
         if result is not None:
             return result
-    call = Operands(Operation(code).name.lower(), (x1, x2), out, device)
+    call = Operands(OPERATIONS[code].name, (x1, x2), out, device)
     a, b = call.arrays
     if is_scalar(b):
         return call.apply("scalar", code, a, b, 1)
@@ -198,6 +199,6 @@ def _strong_pair(a, b, backend):
     elif is_scalar(b):
         dtype = promote_scalar(a.dtype, b)
         if dtype != a.dtype:  # or NumPy's promotion of int64 and float32 would give float64
-            a = dispatch.apply(backend, "cast", a, dtype, None)
+            a = apply(backend, "cast", a, dtype, None)
         b = strong(b, backend, dtype)
     return a, b

@@ -62,16 +62,20 @@ def permute_dims(x, /, axes):
 
 def transpose(x, /, axes=None):
     """Return a view with the axes permuted, by default in reverse order; see permute_dims."""
-    ndim = _as_array("transpose", x)[0].ndim
-    return permute_dims(x, range(ndim)[::-1] if axes is None else axes)
+    if axes is not None:
+        return permute_dims(x, axes)
+    array, give = _as_array("transpose", x)
+    return give(apply(array.backend, "permute", array, tuple(range(array.ndim))[::-1]))
 
 
 def matrix_transpose(x, /):
     """Return a view with the last two axes exchanged. ValueError: fewer than two axes."""
-    ndim = _as_array("matrix_transpose", x)[0].ndim
-    if ndim < 2:
-        raise ValueError(f"a matrix has two axes or more, not {ndim}")
-    return permute_dims(x, (*range(ndim - 2), ndim - 1, ndim - 2))
+    array, give = _as_array("matrix_transpose", x)
+    if array.ndim < 2:
+        raise ValueError(f"a matrix has two axes or more, not {array.ndim}")
+    *others, last = range(array.ndim)
+    axes = (*others[:-1], last, others[-1])
+    return give(apply(array.backend, "permute", array, axes))
 
 
 def reshape(x, /, shape, *, copy=None):

@@ -16,6 +16,7 @@ an item of a batch has the bits of the product of that item alone.
 
 import math
 
+from ..array import Array
 from ..native.abi import Option, Precision
 from ..native.choices import choose, chosen
 from .arguments import Operands, are_operands, is_scalar, parse_axes, parse_axis, parse_int
@@ -31,6 +32,7 @@ PRECISIONS = {
     "bf16": Precision.PRECISION_BF16,
     "fp16": Precision.PRECISION_FP16,
 }
+_DEFAULT = int(Precision.PRECISION_DEFAULT)
 
 
 def get_matmul_precision():
@@ -50,7 +52,7 @@ def set_matmul_precision(precision):
 
 def parse_precision(precision):
     """Return a precision's code, which for None says "the one chosen". ValueError: no such name."""
-    return int(Precision.PRECISION_DEFAULT) if precision is None else _code(precision)
+    return _DEFAULT if precision is None else _code(precision)
 
 
 def _code(precision):
@@ -75,7 +77,7 @@ def matmul(x1, x2, /, *, precision=None, out=None, device=None):
 
 def operator(left, right, out):
     """Return left @ right; NotImplemented if an operand is of a foreign type."""
-    if not are_operands(left, right):
+    if not (type(left) is type(right) is Array or are_operands(left, right)):
         return NotImplemented
     return matmul(left, right, out=out)
 

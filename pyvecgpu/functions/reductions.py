@@ -8,6 +8,7 @@ from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
 from ..dtypes import int32, parse_dtype, uint8
 from ..native.abi import Operation
+from ..operations import OPERATIONS
 from .arguments import Operands, parse_axes, parse_axis
 from .layout import astype
 
@@ -16,7 +17,7 @@ __all__ = ["argmax", "max", "mean", "min", "sum"]
 
 def reduce(code, x, axis, keepdims, out, device):
     """Return operation `code` of pvg_reduce."""
-    call = Operands(Operation(code).name.lower(), (x,), out, device)
+    call = Operands(OPERATIONS[code].name, (x,), out, device)
     array = call.arrays[0]
     if code == Operation.ARGMAX:
         axes = None if axis is None else (parse_axis(axis, array.ndim),)
