@@ -68,7 +68,7 @@ def elementwise(draw):
     )
 
 
-# Of a float64 array, and how many times the error of rounding a result may have, with that of NumPy.
+# Of a float64 array, and how many roundings a result may be off, those of NumPy among them.
 UNARY = {
     "exp": (np.exp, 12),
     "log": (np.log, 12),
