@@ -13,6 +13,7 @@ from pyvecgpu.bench import libraries, report, sweep
 from pyvecgpu.bench.sweep import arrays, checking, timed
 from pyvecgpu.bench.sweep.case import BFLOAT16, DTYPES, Case, Draw, Operand, moved
 from pyvecgpu.bench.sweep.classes import CLASSES
+from pyvecgpu.bench.sweep.classes.copies import expected_cast
 
 ROOM = dict.fromkeys(DTYPES, 2**27) | {"float32": 2**28, "uint8": 2**28}
 QUICK = arrays.Size(dict.fromkeys(DTYPES, 2**17), 0.5, 1, 0.0, 1, checked=1.0)
@@ -245,6 +246,17 @@ def test_faults():
     assert checking.fault(np.uint8(3), np.int64(4), 0) == "1 of 1 elements, at () 3 for 4"
 
 
+def test_casts_clamp():
+    values, allowed = expected_cast(np.float32([-1.5, -0.5, 2.9, 300]), "uint8")
+    assert values.tolist() == [0, 0, 2, 255] and values.dtype == np.uint8 and allowed == 0
+    assert expected_cast(np.float32([-0.5, 0]), "bool")[0].tolist() == [True, False]
+    values, allowed = expected_cast(np.float64([1 / 3, -1e-9]), "float16")
+    assert values.tolist() == [1 / 3, -1e-9] and np.all(
+        np.abs(np.float16(values) - values) <= allowed
+    )
+    assert np.all(allowed <= 2.0**-11 / 3 + 2.0**-24)
+
+
 # Times and figures --------------------------------------------------------------------------------
 
 
@@ -368,20 +380,24 @@ def beside_torch():
 
 def test_a_peer_computes_the_same_cases():
     torch, one = beside_torch()
-    count = 0
-    for number in range(60):
+    count, groups, precisions = 0, set(), set()
+    for number in range(100):
         case, _ = one.draw(number)
+        groups.add(case.group)
         if case.group.split()[0] in ("product", "batch", "elementwise", "where"):
             torch.precisions.clear()
             outcome = one.measure(number)
             assert outcome.problem == "" and outcome.checked and outcome.ratio > 0
             assert set(torch.precisions) <= {case.rate == "tf32"}
+            precisions |= set(torch.precisions)
+            operands = [one.arrays[1].take(operand) for operand in case.operands]
+            assert all(stride >= 0 for operand in operands for stride in operand.strides)
             if case.group != "elementwise reversed":
-                operands = [one.arrays[1].take(operand) for operand in case.operands]
                 values, error = case.expected(*operands)
                 assert checking.fault(case.peer(torch.module, *operands), values, error) == ""
             count += 1
-    assert count > 20 and one.limits.rates == {}
+    assert count > 20 and one.limits.rates == {} and precisions == {False, True}
+    assert "elementwise reversed" in groups
 
 
 def test_what_a_peer_cannot_do_is_left_out(monkeypatch, capsys):
