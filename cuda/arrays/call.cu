@@ -1,5 +1,4 @@
-// The frame of every operation: device, stream, ordering, outputs and temporaries; see
-// operation.cuh.
+// The frame of every operation: device, stream, ordering, outputs and temporaries; see call.cuh.
 #include "arrays/call.cuh"
 #include "runtime/device.cuh"
 #include "runtime/stream.cuh"
