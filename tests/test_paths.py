@@ -80,6 +80,13 @@ def test_named_files_are_there():
     assert not lost, "named, but not there:\n" + "\n".join(lost)
 
 
+@pytest.mark.parametrize("name", [name for name in files() if name.endswith(".md")])
+def test_links_lead_somewhere(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", text):
+        assert ((ROOT / name).parent / link).exists(), link
+
+
 @pytest.mark.parametrize(
     ("path", "there"),
     [
