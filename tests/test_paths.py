@@ -60,7 +60,7 @@ def is_there(path, name, names):
     """Whether a path that the file `name` names is there."""
     pattern = re.sub(r"[A-Z]{2,}(?![a-z])", "*", path) if not (ROOT / path).exists() else path
     if "/" not in path:
-        pattern = re.compile(re.escape(path).replace(r"\*", ".*") + "$")
+        pattern = re.compile(re.escape(pattern).replace(r"\*", ".*") + "$")
         return any(pattern.match(one) for one in names)
     folders = (ROOT, ROOT / "cuda", (ROOT / name).parent)
     return any(any(folder.glob(pattern.rstrip("/"))) for folder in folders)
