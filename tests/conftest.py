@@ -7,6 +7,7 @@ run: it never looks like a skip. After each test on sim or cuda nothing may be l
 
 import gc
 import importlib.util
+import itertools
 import traceback
 
 import forced
@@ -100,7 +101,7 @@ def lacks_its_kernel(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    lacking, rest, last, other = {}, [], [], []
+    lacking, other, by_time = {}, [], ([], [], [])
     config.stash[lacking_kernel] = kernelless = []
     for item in items:
         if device_of(item) == NO_DEVICE:
@@ -114,11 +115,28 @@ def pytest_collection_modifyitems(config, items):
         if absent:
             lacking.setdefault(absent[0], []).append(item)
         else:
-            (last if item.path.name == "test_coverage.py" else rest).append(item)
-    items[:] = rest + last
+            # What launches kernels, what counts them, what waits for work beside the tests.
+            is_coverage = item.path.name == "test_coverage.py"
+            by_time[2 if hasattr(item.module, "WORK") else is_coverage].append(item)
+    items[:] = itertools.chain(*by_time)
     config.stash[deselected] = lacking
     other += [item for group in (*lacking.values(), kernelless) for item in group]
     config.hook.pytest_deselected(items=other)
+
+
+def is_skipped(item):
+    """Whether a test is for a GPU that is not there."""
+    return bool(item.config.stash[no_gpu]) and device_of(item) == "cuda"
+
+
+def pytest_collection_finish(session):
+    if session.config.option.collectonly:
+        return
+    for module in dict.fromkeys(item.module for item in session.items):
+        if hasattr(module, "WORK"):
+            items = [i for i in session.items if i.module is module and not is_skipped(i)]
+            module.WORK.begin(items)
+            session.config.add_cleanup(module.WORK.end)
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -135,8 +153,8 @@ def pytest_terminal_summary(terminalreporter, config):
 
 def pytest_runtest_setup(item):
     # Here and not in the fixture, so that the summary counts all these skips in one line.
-    reason = item.config.stash[no_gpu]
-    if reason and device_of(item) == "cuda":
+    if is_skipped(item):
+        reason = item.config.stash[no_gpu]
         if item.config.getoption("--require-gpu"):
             pytest.fail(f"--require-gpu: {reason}", pytrace=False)
         pytest.skip(reason)

@@ -4,8 +4,8 @@ The floors, from the ground: dtypes/ and runtime/ side by side, arrays/, kernels
 top, which alone knows every family of kernels. In kernels/ a family is a .cu file (with those whose
 names begin with its own and "_") or a folder, and uses no other family but by a header with a bare
 name, such as elementwise.cuh; its own headers are called like reduce_kernels.cuh. matmul/ has
-rooms: front files beside its README, and a folder for each generation of cards, which uses the
-front's headers, its own and those of older cards.
+rooms: the front, which is the files beside its README and plan/, and a folder for each generation
+of cards, which uses the front's headers, its own and those of older cards.
 
 Includes alone would not do: a function of a higher floor can be declared by hand. So the objects
 that the libraries were linked from are asked too, what each defines and what it lacks.
@@ -27,7 +27,8 @@ BELOW = {
     "kernels": ("dtypes", "runtime", "arrays"),
     "library": ("dtypes", "runtime", "arrays", "kernels"),
 }
-ROOMS = {"matmul": ("simt", "sm80", "sm90")}  # from old to new
+# A family's rooms, "" being its folder itself: each may use those of its own number and below.
+ROOMS = {"matmul": {"": 0, "plan": 0, "simt": 1, "sm80": 2, "sm90": 3}}
 # The launches of lessons from Python: the one file that shows the library another folder.
 LESSONS = ("kernels/learn.cu", "lessons")
 # What does not fit yet: instructions that older cards share lie in sm90/.
@@ -94,10 +95,12 @@ def climb(user, used, families):
         return f"a family uses another one, {other}"
     if family not in ROOMS or other is None:
         return None
-    rooms = ("", *ROOMS[family])
-    if rooms.index(room_of(used)) > rooms.index(room_of(user)):
-        return f"{room_of(user) or 'the front'} comes before {room_of(used)}"
-    return None
+    mine, other = room_of(user), room_of(used)
+    unknown = {mine, other} - ROOMS[family].keys()
+    if unknown:
+        return f"ROOMS does not say where {unknown} are"
+    below = ROOMS[family][other] <= ROOMS[family][mine]
+    return None if below else f"{mine or 'the front'} comes before {other}"
 
 
 # ---- Includes ------------------------------------------------------------------------------------
@@ -212,6 +215,8 @@ FINE = [
     ("kernels/reduce_other.cu", "kernels/reduce_kernels.cuh"),
     ("kernels/learn.cu", "lessons/15_layer.cu"),
     ("kernels/matmul/simt/tiny.cu", "kernels/matmul/product.cuh"),
+    ("kernels/matmul/dispatch.cuh", "kernels/matmul/plan/plan.cuh"),
+    ("kernels/matmul/plan/plan.cuh", "kernels/matmul/product.cuh"),
     ("kernels/matmul/sm90/emulated.cu", "kernels/matmul/simt/recompute.cuh"),
     ("kernels/matmul/sm80/dmma.cu", "kernels/activation.cuh"),
     ("library.cu", "kernels/elementwise.cuh"),
@@ -229,7 +234,9 @@ CLIMBS = [
     ("kernels/unary.cu", "lessons/15_layer.cu"),
     ("kernels/unary.cu", "simulator/simulator.h"),
     ("kernels/matmul/matmul.cu", "kernels/matmul/simt/tile.cuh"),
+    ("kernels/matmul/plan/plan.cu", "kernels/matmul/simt/tile.cuh"),
     ("kernels/matmul/simt/gemv.cu", "kernels/matmul/sm90/hopper.cuh"),
+    ("kernels/matmul/sm100/new.cu", "kernels/matmul/product.cuh"),
     ("kernels/matmul/sm80/dmma.cu", "kernels/matmul/sm90/schedule.cuh"),
 ]
 

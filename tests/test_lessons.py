@@ -5,13 +5,13 @@ planted copy of a lesson for each of its kernels: a kernel that is wrong in one 
 lesson's comparison with the C loop has to see.
 """
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import ahead
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,57 +109,51 @@ def plants():
     return [f"planted/{kernel}/{lesson}" for lesson in PLANTS for kernel in PLANTS[lesson]]
 
 
-class Tree:
-    """A copy of the sources with the planted lessons, and what make builds there."""
-
-    def __init__(self, folder):
-        self.folder, self.output = folder, {}
-        for name in ("Makefile", "pyproject.toml"):
-            shutil.copy2(ROOT / name, folder / name)
-        shutil.copytree(ROOT / "cuda", folder / "cuda")
-        if (ROOT / "build/sim/simulator").exists():
-            shutil.copytree(ROOT / "build/sim/simulator", folder / "build/sim/simulator")
-            shutil.copy2(ROOT / "build/sim/flags", folder / "build/sim/flags")
-        for name in plants():
-            path = folder / "cuda/lessons" / f"{name}.cu"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(planted(path.stem, path.parent.name))
-
-    def build(self, card, names):
-        """Build these programs, for the simulated card ("sim") or by nvcc ("gpu"), and go on when
-        one does not build."""
-        outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")
-        environment = {k: v for k, v in os.environ.items() if k not in outer}
-        environment["PYTHON"] = sys.executable
-        made = subprocess.run(
-            ["make", "--keep-going", *(f"build/lessons/{card}/{name}" for name in names)],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
-        return made.stdout + made.stderr
-
-    def program(self, card, name):
-        """The path of a program. With the first one all of its kind are built, side by side."""
-        kind = plants() if name in plants() else LESSONS + SOLUTIONS
-        if (card, kind[0]) not in self.output:
-            self.output[card, kind[0]] = self.build(card, kind)
-        path = self.folder / "build/lessons" / card / name
-        assert path.exists(), f"{name} does not build:\n{self.output[card, kind[0]]}"
-        return path
-
-    def run(self, device, name):
-        """The exit status of a program and what it printed."""
-        program = self.program(CARDS[device], name)
-        done = subprocess.run([program], capture_output=True, text=True, timeout=120)
-        return done.returncode, done.stdout + done.stderr
+PROGRAMS = LESSONS + SOLUTIONS
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    return Tree(tmp_path_factory.mktemp("lessons"))
+def kind_of(card, name):
+    """What is built in one go, side by side."""
+    return f"{card} {'plants' if name in plants() else 'programs'}"
+
+
+def make_tree(folder):
+    """A copy of the sources with the planted lessons, and of what `make` has built for them."""
+    shutil.copytree(ROOT / "cuda", folder / "cuda")
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy2(ROOT / name, folder / name)
+    if (ROOT / "build/sim/simulator").exists():
+        shutil.copytree(ROOT / "build/sim/simulator", folder / "build/sim/simulator")
+        shutil.copy2(ROOT / "build/sim/flags", folder / "build/sim/flags")
+    for name in plants():
+        path = folder / "cuda/lessons" / f"{name}.cu"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(planted(path.stem, path.parent.name))
+
+
+def names_of(item):
+    """The kinds of programs that a test needs."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    name = params.get("program", params.get("plant"))
+    return [kind_of(CARDS[params["device"]] if "device" in params else "gpu", name)] if name else []
+
+
+WORK = ahead.Work(__file__, names_of)
+
+
+def build(card, name):
+    """The path of a program for the simulated card ("sim") or by nvcc ("gpu")."""
+    output = WORK.result(kind_of(card, name))
+    path = WORK.path("tree") / "build/lessons" / card / name
+    assert path.exists(), f"{name} does not build:\n{output}"
+    return path
+
+
+def run(device, name):
+    """The exit status of a program and what it printed."""
+    program = build(CARDS[device], name)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout + done.stderr
 
 
 def allowed_statuses(device, program):
@@ -168,9 +162,9 @@ def allowed_statuses(device, program):
 
 
 @pytest.mark.devices("sim", "cuda")
-@pytest.mark.parametrize("program", LESSONS + SOLUTIONS)
-def test_runs(device, tree, program):
-    status, output = tree.run(device, program)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_runs(device, program):
+    status, output = run(device, program)
     assert status in allowed_statuses(device, program), output
     if status == 0 and program in LESSONS:
         assert [line[:9] for line in output.splitlines()].count("measured:") == 1, output
@@ -178,21 +172,21 @@ def test_runs(device, tree, program):
 
 @pytest.mark.devices("sim", "cuda")
 @pytest.mark.parametrize("plant", plants())
-def test_check_finds_a_planted_bug(device, tree, plant):
-    status, output = tree.run(device, plant)
+def test_check_finds_a_planted_bug(device, plant):
+    status, output = run(device, plant)
     without_device = status == 77 and 77 in allowed_statuses(device, plant)
     assert status == 1 or without_device, f"status {status} in spite of the bug:\n{output}"
 
 
-@pytest.mark.parametrize("program", LESSONS + SOLUTIONS)
-def test_nvcc_compiles(tree, program):
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nvcc_compiles(program):
     """With the flags of the line in its head, which is where make takes them from."""
     lines = NVCC_LINE.findall(source(program))
     assert len(lines) == 1, "there must be one line: nvcc FLAGS NAME.cu -o NAME && ./NAME"
     _, flags, *names = lines[0]
     assert set(names) == {Path(program).name}
     assert {"-O3", "-arch=native"} <= set(flags.split())
-    tree.program("gpu", program)
+    build("gpu", program)
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
@@ -218,3 +212,13 @@ def test_has_two_exercises_and_their_solutions(lesson):
 def test_readme_lists_every_lesson():
     table = re.findall(r"^\| \[(\w+)\]\((\w+)\.cu\) \|", (FOLDER / "README.md").read_text(), re.M)
     assert table == [(lesson, lesson) for lesson in LESSONS]
+
+
+if __name__ == "__main__":
+    tree = Path(sys.argv[1])
+    make_tree(tree)
+    for kind in sys.argv[2:]:
+        card = kind.split()[0]
+        names = [name for name in [*PROGRAMS, *plants()] if kind_of(card, name) == kind]
+        made = ahead.make(tree, "--keep-going", *(f"build/lessons/{card}/{name}" for name in names))
+        ahead.report(kind, made.stdout + made.stderr)

@@ -16,12 +16,13 @@ from pyvecgpu.native.abi import MatmulKernel
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 KERNELS = (ROOT / report.LADDER).read_text(encoding="utf-8")
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Werror", f"-I{ROOT / 'cuda'}"]
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(language, text=README):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def compile_c(source, *arguments):
@@ -113,7 +114,8 @@ def test_links_and_layout_lead_somewhere():
 def test_make_targets_exist():
     makefiles = [ROOT / "Makefile", *(ROOT / "cuda").glob("*.mk")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in makefiles)
-    targets = set(re.findall(r"\bmake ([a-z][a-z-]*)\b", "\n".join(blocks("sh"))))
+    commands = blocks("sh") + blocks("sh", CONTRIBUTING)
+    targets = set(re.findall(r"\bmake ([a-z][a-z-]*)\b(?!/)", "\n".join(commands)))
     assert {"demo", "test", "test-gpu", "bench"} <= targets
     for target in targets:
         assert re.search(rf"^{target}:", text, re.MULTILINE), target

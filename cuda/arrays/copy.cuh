@@ -1,4 +1,4 @@
-// Copies inside a device, for the operations that need one; pvg::copy_array is in operation.cuh.
+// Copies inside a device, for the operations that need one; pvg::copy_array is in call.cuh.
 #pragma once
 #include "arrays/call.cuh"
 

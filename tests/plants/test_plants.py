@@ -10,10 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import ahead
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +29,7 @@ class Plant:
     report: str  # a regular expression: what the detector says
     build: str = "sim"  # or "asan": AddressSanitizer and UBSan
     settings: dict = field(default_factory=dict)  # of the test; see cuda/tests/check.h
+    only: str = ""  # the one object that the bug is built into, of those that include its file
 
 
 DIRECT = {"PVG_TEST_ALLOCATOR": "direct"}
@@ -49,6 +50,7 @@ PLANTS = {
         "test_matmul",
         r"PVG_COUNT_CANARY_ERRORS\) is [1-9]\d*, expected 0",
         settings=DEBUG,
+        only="kernels/matmul/simt/tiled.o",
     ),
     "out-of-bounds shared access": Plant(
         (("arrays/transpose.cu", "T line[lines][rows + 1];", "T line[lines - 1][rows + 1];"),),
@@ -73,6 +75,7 @@ PLANTS = {
         "test_matmul",
         r"product_kernel.*: the result depends on the order of the threads",
         settings=BOTH_ORDERS,
+        only="kernels/matmul/simt/tiled.o",
     ),
     "barrier not reached by all": Plant(
         (
@@ -146,6 +149,7 @@ PLANTS = {
         ),
         "test_elementwise",
         r"nan_and_signed_zero: not true: isnan\(element\(largest, i\)\)",
+        only="kernels/binary.o",
     ),
     "skipped launch": Plant(
         (
@@ -183,7 +187,7 @@ PLANTS = {
             (
                 "runtime/storage.cu",
                 "    s->~Storage();\n    free(s);",
-                "    for (Storage *one : {s, s}) free(one);",
+                "    Storage *const twice[] = {s, s};\n    for (Storage *one : twice) free(one);",
             ),
         ),
         "test_array",
@@ -224,14 +228,14 @@ PLANTS = {
 class Tree:
     """A copy of the sources and of what was built, and the untouched twin it is put back from."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, plants):
         self.work, self.untouched = folder / "work", folder / "untouched"
         for name in [*SOURCES, *BUILT, LIBRARY]:
             if (ROOT / name).exists():
                 copy(ROOT / name, self.work / name)
         (self.work / LIBRARY).parent.mkdir(exist_ok=True)
         self.controls = {}
-        binaries = sorted({self.binary(plant) for plant in PLANTS.values()})
+        binaries = sorted({self.binary(plant) for plant in plants})
         self.make(*binaries)
         copy(self.work, self.untouched)
 
@@ -239,19 +243,14 @@ class Tree:
     def binary(plant):
         return f"build/tests/{plant.build}/{plant.test}"
 
+    def kept(self, plant):
+        """For make: the objects that stay as they are."""
+        folder = self.work / "build" / plant.build
+        objects = [path.relative_to(folder) for path in folder.rglob("*.o")] if plant.only else []
+        return [f"--old-file=build/{plant.build}/{o}" for o in objects if str(o) != plant.only]
+
     def make(self, *targets):
-        """Build as `make` does, with this interpreter and independent of a make that called us."""
-        outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES")
-        environment = {k: v for k, v in os.environ.items() if k not in outer}
-        environment["PYTHON"] = sys.executable
-        built = subprocess.run(
-            ["make", *targets],
-            cwd=self.work,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
+        built = ahead.make(self.work, *targets)
         assert built.returncode == 0, f"the copy does not build:\n{built.stdout}{built.stderr}"
 
     def run(self, plant):
@@ -296,23 +295,36 @@ def copy(source, target):
         shutil.copy2(source, target)
 
 
-@pytest.fixture(scope="module")
-def tree():
-    with tempfile.TemporaryDirectory(prefix="plants-") as folder:
-        yield Tree(Path(folder))
+def find(tree, plant):
+    """(exit status, output) of a plant's test, without the bug and with it; or what went wrong."""
+    try:
+        without = tree.control(plant)
+        tree.apply(plant)
+        tree.make(*tree.kept(plant), tree.binary(plant))
+        return {"without": without, "with": tree.run(plant)}
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        return {"error": str(error)}
+    finally:
+        tree.restore()
+
+
+WORK = ahead.Work(__file__, lambda item: [item.callspec.params["name"]])
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_detector_finds(name, tree):
-    plant = PLANTS[name]
-    status, output = tree.control(plant)
+def test_detector_finds(name):
+    plant, found = PLANTS[name], WORK.result(name)
+    assert "error" not in found, found["error"]
+    status, output = found["without"]
     assert status == 0, f"without the bug {plant.test} should pass:\n{output}"
     assert not re.search(plant.report, output)
-    try:
-        tree.apply(plant)
-        tree.make(tree.binary(plant))
-        status, output = tree.run(plant)
-    finally:
-        tree.restore()
+    status, output = found["with"]
     assert status != 0, f"{plant.test} passed in spite of the bug"
     assert re.search(plant.report, output), f"{plant.test} failed, but not like that:\n{output}"
+
+
+if __name__ == "__main__":
+    chosen = {name: PLANTS[name] for name in sys.argv[2:]}
+    tree = Tree(Path(sys.argv[1]), chosen.values())
+    for name, plant in chosen.items():
+        ahead.report(name, find(tree, plant))
