@@ -21,4 +21,5 @@ once for all backends: shapes are tuples of ints that fit, axes count from 0.
     synchronize()                          memory_info()                set_memory_limit(limit)
     empty_cache()                          counter(code)                launch_log()
     own_stream()                           for a thread that has none; not on the CPU
+    record(work)                           a function that does it again; not on the CPU
 """

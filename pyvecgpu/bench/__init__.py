@@ -138,8 +138,7 @@ def run(device, arguments, file):
     elif device.type == "sim":
         say("The simulated card's times say nothing about a GPU; they show that the command works.")
     quick = arguments.quick or device.type == "sim"
-    graphs = arguments.benchmark in GRAPHS
-    libraries = open_libraries(device, peers, quick, graphs)
+    libraries = open_libraries(device, peers, quick)
     measured = run_overhead if arguments.benchmark == "overhead" else run_rows
     table = measured(arguments.benchmark, device, libraries, quick)
     verdicts = [goal.judge(results_of(table)) for goal in BENCHMARKS[arguments.benchmark].GOALS]
