@@ -164,6 +164,22 @@ def test_what_a_graph_leaves_is_checked():
         assert result.wrong is not work_again and math.isnan(result.error) is not work_again
 
 
+@pytest.mark.devices("sim", "cuda")
+def test_pyvecgpu_is_recorded(device):
+    """Turns are launches of a graph, with temporaries, whose results are those of the calls."""
+    row = matmul.product("float32", (30, 40, 50))
+    row.calls["pyvecgpu"] = lambda vg, a, b, out: vg.add(a @ b, 0.0, out=out)
+    library = libraries.Pyvecgpu(vg.Device(device))
+    effort = timing.Effort(rounds=2, graphs=True, cache_bytes=20_000, batch_seconds=0.0)
+    result = timing.measure(row, [library], timing.pool_for([row]), effort)["pyvecgpu"]
+    assert not result.wrong
+    ones = vg.ones(3, device=device)
+    turn, is_recorded = library.recorded(lambda: vg.add(ones, ones, out=ones))
+    assert is_recorded and ones.tolist() == [1, 1, 1]
+    turn()
+    assert ones.tolist() == [2, 2, 2]
+
+
 def cut_off(k, bits):
     """Return a call that adds k products, 16 at a time, and cuts each sum off at so many bits."""
 

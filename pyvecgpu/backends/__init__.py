@@ -14,6 +14,7 @@ nothing else does. Beside them a backend has
     synchronize()                          memory_info()                set_memory_limit(limit)
     empty_cache()                          counter(code)                launch_log()
     own_stream()                           for a thread that has none; not on the CPU
+    record(work)                           a function that does it again; not on the CPU
 """
 
 from typing import NamedTuple

@@ -210,3 +210,34 @@ class CudaBackend:
 
     def launch_log(self):
         return self.library.pvg_launch_log().decode()
+
+    def record(self, work):
+        """Record what work() does on the device instead of doing it; return a function to do it.
+
+        The function may be called any number of times, each time at the price of one launch, and
+        uses the arrays that work() used, with what is in them then.
+        """
+        library, index = self.library, self.device.index
+        self.check(library.pvg_graph_begin(index))
+        try:
+            work()
+        except BaseException:
+            library.pvg_graph_release(library.pvg_graph_end(index))
+            raise
+        graph = library.pvg_graph_end(index)
+        if graph is None:
+            self.fail()
+        return _Recorded(self, graph)
+
+
+class _Recorded:
+    """A graph of the C library, launched when it is called."""
+
+    def __init__(self, backend, graph):
+        self.backend, self.graph = backend, graph
+
+    def __call__(self):
+        self.backend.check(self.backend.library.pvg_graph_launch(self.graph))
+
+    def __del__(self):
+        self.backend.library.pvg_graph_release(self.graph)

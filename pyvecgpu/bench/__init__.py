@@ -150,8 +150,7 @@ def run(device, arguments, file):
     about = machine.describe(device, peers)
     say_heading(device, arguments, about)
     quick = arguments.quick or device.type == "sim"
-    graphs = arguments.benchmark in GRAPHS
-    libraries = open_libraries(device, peers, quick, graphs)
+    libraries = open_libraries(device, peers, quick)
     measured = run_overhead if arguments.benchmark == "overhead" else run_rows
     table = measured(arguments.benchmark, device, libraries, quick)
     verdicts = [goal.judge(results_of(table)) for goal in BENCHMARKS[arguments.benchmark].GOALS]

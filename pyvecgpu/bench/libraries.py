@@ -89,7 +89,6 @@ class Pyvecgpu(Library):
         super().__init__(vg)
         self.device = device
         self.backend = device.backend
-        self.torch = self.stream = self.wrapped = None
         self.events = []
         for _ in range(2):
             self.events.append(self._made(self.backend.library.pvg_event_create(device.index)))
@@ -97,27 +96,9 @@ class Pyvecgpu(Library):
     def __del__(self):
         for event in self.events:
             self.backend.library.pvg_event_release(event)
-        if self.wrapped is not None:
-            self.backend.library.pvg_stream_set_current(None, self.device.index)
-            self.backend.library.pvg_stream_release(self.wrapped)
-
-    def record_with(self, torch):
-        """Work on a stream of PyTorch's from now on, whose graphs can record what is done there."""
-        self.torch, self.stream = torch, torch.cuda.Stream()
-        handle, index = self.stream.cuda_stream, self.device.index
-        self.wrapped = self._made(self.backend.library.pvg_stream_wrap(handle, index))
-        self.backend.check(self.backend.library.pvg_stream_set_current(self.wrapped, index))
 
     def recorded(self, work):
-        if self.torch is None:
-            return work, False
-        graph = record(self.torch, self.stream, work)
-
-        def replay():
-            with self.torch.cuda.stream(self.stream):
-                graph.replay()
-
-        return replay, True
+        return self.backend.record(work), True
 
     def _made(self, handle):
         if handle is None:
@@ -199,7 +180,9 @@ class Torch(Library):
         return (array.float() if array.dtype == self.module.bfloat16 else array).cpu().numpy()
 
     def recorded(self, work):
-        graph = record(self.module, self.module.cuda.Stream(), work)
+        graph = self.module.cuda.CUDAGraph()
+        with self.module.cuda.graph(graph, stream=self.module.cuda.Stream()):
+            work()
         return graph.replay, True
 
     def synchronize(self):
@@ -247,30 +230,17 @@ class Cupy(Library):
         self.module.multiply(self.filler, self.module.float32(1), out=self.filler)
 
 
-def record(torch, stream, work):
-    """Return PyTorch's CUDA graph of what work() does on the stream."""
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
-        work()
-    return graph
-
-
 PEERS = {"torch": Torch, "cupy": Cupy}
 
 
-def open_libraries(device, peers, quick, graphs=False):
+def open_libraries(device, peers, quick):
     """Return pyvecgpu on the device, and on a GPU the peers named; ImportError: one is missing.
-
-    graphs: pyvecgpu's work is to be recorded, which it leaves to PyTorch, if that is a peer.
 
     quick: without the work that keeps a GPU busy until the first event.
     """
     if device.type == "cpu":
         return [PyvecgpuOnCpu(device)]
-    ours, others = Pyvecgpu(device), [PEERS[name](device.index) for name in peers]
-    if graphs and "torch" in peers:
-        ours.record_with(next(other.module for other in others if other.name == "torch"))
-    libraries = [ours, *others]
+    libraries = [Pyvecgpu(device), *(PEERS[name](device.index) for name in peers)]
     if device.type == "cuda" and not quick:
         for library in libraries:
             library.prepare()

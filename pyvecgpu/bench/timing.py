@@ -189,9 +189,7 @@ class Contender:
     def prepare(self, calls, host, effort):
         """Get ready to be timed: so many calls a turn, each of which takes the host so long."""
         if self.row.out is not None:
-            # No memory can be had while a graph is recorded: so nothing is freed, which the calls
-            # before have left as they will need it.
-            self.unused, self.sets[0][-1] = self.sets[0][-1], self.left
+            self.sets[0][-1] = self.left
             self.rotation = itertools.cycle(self.sets)  # so that a turn has the first set in it
         self.calls, self.host_seconds = calls, host * calls
         self.turn = lambda: self.run(calls)

@@ -231,7 +231,7 @@ ENUMS = {
     "pvg_lesson_kernel": LessonKernel,
 }
 
-# Handles (pvg_array, pvg_stream, pvg_event, pvg_graph) are plain addresses: a call converts nothing.
+# Handles (pvg_array, pvg_stream ...) are plain addresses, so that a call converts nothing.
 array = stream = event = graph = pointer = c_void_p
 int64s = POINTER(c_int64)
 ints = POINTER(c_int)
