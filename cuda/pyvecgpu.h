@@ -51,7 +51,7 @@ extern "C" {
 #define PVG_API
 #endif
 
-#define PVG_ABI_VERSION 2 /* compare with pvg_abi_version() */
+#define PVG_ABI_VERSION 3 /* compare with pvg_abi_version() */
 #define PVG_MAX_NDIM 32
 
 typedef struct pvg_array pvg_array;
@@ -105,6 +105,7 @@ enum pvg_scalar_kind {
 /* Operation codes. "float" functions of bool and integer operands give the default float dtype
  * (pvg_set_option). */
 enum pvg_operation {
+    PVG_NONE = 0, /* no operation; no activation of a layer */
     /* pvg_unary: out[i] = f(a[i]) */
     PVG_NEGATIVE = 1, /* -a; integers wrap; not for bool */
     PVG_ABS = 2,      /* |a|; integers wrap */
@@ -142,15 +143,6 @@ enum pvg_operation {
     PVG_WHERE = 303,
     PVG_MATMUL = 304,
     PVG_DENSE = 305
-};
-
-enum pvg_activation {
-    PVG_ACTIVATION_NONE = 0,
-    PVG_ACTIVATION_SIGMOID = 1,
-    PVG_ACTIVATION_TANH = 2,
-    PVG_ACTIVATION_RELU = 3,
-    PVG_ACTIVATION_GELU = 4, /* as PVG_GELU */
-    PVG_ACTIVATION_SILU = 5
 };
 
 /* How products of float32 matrices are computed. Every one sums in float32 and is at least as
@@ -484,16 +476,17 @@ PVG_API pvg_array *pvg_reduce(int operation, const pvg_array *a, int naxes, cons
 PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, int precision,
                               pvg_array *out);
 /* One layer, activation(z) with z = x @ weight.T + bias: x (..., in), weight (out, in), bias (out,)
- * or NULL; float dtypes. z, which the backward pass needs, is written to `preactivation` unless
- * that is NULL: a contiguous array of the result's shape and dtype that shares no memory with
- * another one. Errors: VALUE, TYPE. */
+ * or NULL; float dtypes. `activation` is PVG_NONE, PVG_SIGMOID, PVG_TANH, PVG_RELU, PVG_GELU or
+ * PVG_SILU. z, which the backward pass needs, is written to `preactivation` unless that is NULL: a
+ * contiguous array of the result's shape and dtype that shares no memory with another one. Errors:
+ * VALUE, TYPE. */
 PVG_API pvg_array *pvg_dense(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
                              int activation, int precision, pvg_array *preactivation,
                              pvg_array *out);
 /* The backward pass of a layer: with dz = gradient * activation'(preactivation), (..., out),
  * dx = dz @ weight, (..., in); dweight = dz.T @ x, (out, in); dbias = dz summed over its rows,
  * (out,). Each is a new handle in *dx, *dweight, *dbias; a NULL pointer there: not wanted.
- * preactivation may be NULL where activation is NONE. On failure nothing is stored. Errors: VALUE,
+ * preactivation may be NULL where activation is PVG_NONE. On failure nothing is stored. Errors: VALUE,
  * TYPE. */
 PVG_API int pvg_dense_backward(const pvg_array *gradient, const pvg_array *x,
                                const pvg_array *weight, const pvg_array *preactivation,

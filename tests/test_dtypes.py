@@ -44,13 +44,14 @@ NOT_BOOL = {Operation.NEGATIVE, Operation.RELU, Operation.SUBTRACT}
 @pytest.mark.devices("sim", "cuda")
 def test_supports(device):
     loaded = library.load(device)
-    for operation, dtype in itertools.product(Operation, DTYPES):
+    for operation, dtype in itertools.product(set(Operation) - {Operation.NONE}, DTYPES):
         expected = not (operation in NOT_BOOL and dtype.kind == "b")
         if operation == Operation.DENSE:
             expected = helpers.is_float(dtype)
         code = CODES[supported(dtype)]
         assert loaded.pvg_supports(operation, code) == expected, (operation.name, dtype)
-    assert loaded.pvg_supports(9999, CODES[vg.float32]) == 0
+    for code in (Operation.NONE, -1, 9999):
+        assert loaded.pvg_supports(code, CODES[vg.float32]) == 0
     assert loaded.pvg_supports(Operation.ADD, 9999) == 0
 
 

@@ -2,13 +2,15 @@
  * preactivation and the backward pass, compared with the host. */
 #include "check.h"
 
+static const int activations[] = {PVG_NONE, PVG_SIGMOID, PVG_TANH, PVG_RELU, PVG_GELU, PVG_SILU};
+
 static double activate(int activation, double value) {
     switch (activation) {
-    case PVG_ACTIVATION_SIGMOID: return 1 / (1 + exp(-value));
-    case PVG_ACTIVATION_TANH: return tanh(value);
-    case PVG_ACTIVATION_RELU: return isnan(value) || value > 0 ? value : 0;
-    case PVG_ACTIVATION_GELU: return 0.5 * value * erfc(-value * sqrt(0.5));
-    case PVG_ACTIVATION_SILU: return value / (1 + exp(-value));
+    case PVG_SIGMOID: return 1 / (1 + exp(-value));
+    case PVG_TANH: return tanh(value);
+    case PVG_RELU: return isnan(value) || value > 0 ? value : 0;
+    case PVG_GELU: return 0.5 * value * erfc(-value * sqrt(0.5));
+    case PVG_SILU: return value / (1 + exp(-value));
     default: return value;
     }
 }
@@ -65,10 +67,10 @@ static void activations_and_shapes(void) {
     static const int64_t shapes[][3] = {{1, 1, 1},   {4, 3, 2},   {32, 64, 10}, {33, 65, 129},
                                         {1, 200, 7}, {100, 2, 1}, {64, 8, 64},  {3, 500, 33}};
     for (size_t i = 0; i < COUNT(shapes); i++)
-        for (int activation = PVG_ACTIVATION_NONE; activation <= PVG_ACTIVATION_SILU; activation++)
+        for (size_t f = 0; f < COUNT(activations); f++)
             for (int d = 0; d < 4; d++)
                 check_layer(__LINE__, float_dtypes[d], shapes[i][0], shapes[i][1], shapes[i][2],
-                            activation, (activation + d) % 2);
+                            activations[f], ((int)f + d) % 2);
 }
 
 /* Small integers are exact, so views of any layout must give the same bits as dense arrays. */
@@ -87,15 +89,15 @@ static void layouts(void) {
               *bias = MADE(pvg_slice(line, &zero, &three, &count));
     pvg_array *dense_x = MADE(pvg_contiguous(x)), *dense_weight = MADE(pvg_contiguous(weight)),
               *dense_bias = MADE(pvg_contiguous(bias));
-    pvg_array *y = MADE(pvg_dense(dense_x, dense_weight, dense_bias, PVG_ACTIVATION_RELU,
-                                  PVG_PRECISION_DEFAULT, NULL, NULL));
+    pvg_array *y = MADE(
+        pvg_dense(dense_x, dense_weight, dense_bias, PVG_RELU, PVG_PRECISION_DEFAULT, NULL, NULL));
     float *expected = host_copy(y);
     pvg_array *of_views =
-        MADE(pvg_dense(x, weight, bias, PVG_ACTIVATION_RELU, PVG_PRECISION_DEFAULT, NULL, NULL));
+        MADE(pvg_dense(x, weight, bias, PVG_RELU, PVG_PRECISION_DEFAULT, NULL, NULL));
     CHECK_ARRAY(of_views, PVG_FLOAT32, SHAPE(15, 15), expected, 0);
     pvg_array *out = MADE(pvg_slice(all, ((const int64_t[]){0, 0}), ((const int64_t[]){2, 1}),
                                     ((const int64_t[]){15, 15})));
-    CHECK(pvg_dense(x, weight, bias, PVG_ACTIVATION_RELU, PVG_PRECISION_DEFAULT, NULL, out) ==
+    CHECK(pvg_dense(x, weight, bias, PVG_RELU, PVG_PRECISION_DEFAULT, NULL, out) ==
           out); /* strided, and over the operands */
     CHECK_ARRAY(out, PVG_FLOAT32, SHAPE(15, 15), expected, 0);
     RELEASE(all, line, transposed, x, weight, bias, dense_x, dense_weight, dense_bias, y, of_views,
@@ -113,22 +115,21 @@ static void leading_dimensions(void) {
     pvg_array *input = array_of(PVG_FLOAT32, SHAPE(3, 2, 2), x),
               *weight = array_of(PVG_FLOAT32, SHAPE(3, 2), w);
     pvg_array *bias = array_of(PVG_FLOAT32, SHAPE(3), b),
-              *y = MADE(pvg_dense(input, weight, bias, PVG_ACTIVATION_NONE, PVG_PRECISION_DEFAULT,
-                                  NULL, NULL));
+              *y =
+                  MADE(pvg_dense(input, weight, bias, PVG_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
     CHECK_ARRAY(y, PVG_FLOAT32, SHAPE(3, 2, 3), expected, 0);
     pvg_array *one = array_of(PVG_FLOAT32, SHAPE(2), x),
-              *row = MADE(pvg_dense(one, weight, bias, PVG_ACTIVATION_NONE, PVG_PRECISION_DEFAULT,
-                                    NULL, NULL));
+              *row =
+                  MADE(pvg_dense(one, weight, bias, PVG_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
     CHECK_ARRAY(row, PVG_FLOAT32, SHAPE(3), expected, 0);
     pvg_array *none = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(0, 2))),
-              *nothing = MADE(pvg_dense(none, weight, bias, PVG_ACTIVATION_TANH,
-                                        PVG_PRECISION_DEFAULT, NULL, NULL));
+              *nothing =
+                  MADE(pvg_dense(none, weight, bias, PVG_TANH, PVG_PRECISION_DEFAULT, NULL, NULL));
     CHECK_ARRAY(nothing, PVG_FLOAT32, SHAPE(0, 3), NULL, 0);
     pvg_array *empty_x = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(2, 0))),
               *empty_w = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(3, 0)));
-    pvg_array *only_bias =
-        MADE(pvg_dense(empty_x, empty_w, bias, PVG_ACTIVATION_RELU, PVG_PRECISION_DEFAULT, NULL,
-                       NULL)); /* without inputs, the bias alone */
+    pvg_array *only_bias = MADE(pvg_dense(empty_x, empty_w, bias, PVG_RELU, PVG_PRECISION_DEFAULT,
+                                          NULL, NULL)); /* without inputs, the bias alone */
     CHECK_ARRAY(only_bias, PVG_FLOAT32, SHAPE(2, 3), ((const float[]){0.5f, 0, 0, 0.5f, 0, 0}),
                 1e-300);
     RELEASE(input, weight, bias, y, one, row, none, nothing, empty_x, empty_w, only_bias);
@@ -137,8 +138,9 @@ static void leading_dimensions(void) {
 static void nan_goes_through(void) {
     pvg_array *x = array_of(PVG_FLOAT32, SHAPE(1, 1), ((const float[]){NAN})),
               *w = array_of(PVG_FLOAT32, SHAPE(1, 1), ((const float[]){1}));
-    for (int activation = PVG_ACTIVATION_NONE; activation <= PVG_ACTIVATION_SILU; activation++) {
-        pvg_array *y = MADE(pvg_dense(x, w, NULL, activation, PVG_PRECISION_DEFAULT, NULL, NULL));
+    for (size_t f = 0; f < COUNT(activations); f++) {
+        pvg_array *y =
+            MADE(pvg_dense(x, w, NULL, activations[f], PVG_PRECISION_DEFAULT, NULL, NULL));
         CHECK(isnan(element(y, 0)));
         RELEASE(y);
     }
@@ -152,20 +154,27 @@ static void operands_that_do_not_fit(void) {
               *integers = MADE(pvg_array_empty(0, PVG_INT32, SHAPE(4, 3)));
     pvg_array *scalar = MADE(pvg_array_empty(0, PVG_FLOAT32, SCALAR)),
               *out = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(4, 3)));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_dense(x, x, x, PVG_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
     CHECK_NULL(PVG_ERROR_VALUE,
-               pvg_dense(x, x, x, PVG_ACTIVATION_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
+               pvg_dense(x, bias, NULL, PVG_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
     CHECK_NULL(PVG_ERROR_VALUE,
-               pvg_dense(x, bias, NULL, PVG_ACTIVATION_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_dense(x, weight, scalar, PVG_ACTIVATION_NONE,
-                                          PVG_PRECISION_DEFAULT, NULL, NULL));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_dense(scalar, weight, bias, PVG_ACTIVATION_NONE,
-                                          PVG_PRECISION_DEFAULT, NULL, NULL));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_dense(bias, weight, bias, PVG_ACTIVATION_NONE,
-                                          PVG_PRECISION_DEFAULT, NULL, NULL));
+               pvg_dense(x, weight, scalar, PVG_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
     CHECK_NULL(PVG_ERROR_VALUE,
-               pvg_dense(x, weight, bias, PVG_ACTIVATION_NONE, PVG_PRECISION_DEFAULT, NULL, out));
-    CHECK_NULL(PVG_ERROR_TYPE, pvg_dense(integers, integers, NULL, PVG_ACTIVATION_NONE,
-                                         PVG_PRECISION_DEFAULT, NULL, NULL));
+               pvg_dense(scalar, weight, bias, PVG_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE,
+               pvg_dense(bias, weight, bias, PVG_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE,
+               pvg_dense(x, weight, bias, PVG_NONE, PVG_PRECISION_DEFAULT, NULL, out));
+    CHECK_NULL(PVG_ERROR_TYPE,
+               pvg_dense(integers, integers, NULL, PVG_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
+    for (int code = -1; code <= PVG_DENSE; code++) { /* whatever is no activation */
+        int known = 0;
+        for (size_t i = 0; i < COUNT(activations); i++) known = known || code == activations[i];
+        if (known) continue;
+        CHECK_NULL(PVG_ERROR_VALUE,
+                   pvg_dense(x, weight, bias, code, PVG_PRECISION_DEFAULT, NULL, NULL));
+        CHECK(strstr(pvg_last_error(), "is no activation of a layer"));
+    }
     RELEASE(x, weight, bias, integers, scalar, out);
 }
 
@@ -181,16 +190,15 @@ static void preactivations(void) {
         pvg_array *x = array_of(dtype, SHAPE(3, M / 3, K), values[0]),
                   *weight = array_of(dtype, SHAPE(N, K), values[1]),
                   *bias = array_of(dtype, SHAPE(N), values[2]);
-        pvg_array *plain = MADE(
-            pvg_dense(x, weight, bias, PVG_ACTIVATION_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
+        pvg_array *plain =
+            MADE(pvg_dense(x, weight, bias, PVG_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
         void *z = host_copy(plain);
-        for (int activation = PVG_ACTIVATION_NONE; activation <= PVG_ACTIVATION_SILU;
-             activation++) {
+        for (size_t f = 0; f < COUNT(activations); f++) {
             pvg_array *before = MADE(pvg_array_empty(0, dtype, SHAPE(3, M / 3, N)));
-            pvg_array *y =
-                MADE(pvg_dense(x, weight, bias, activation, PVG_PRECISION_DEFAULT, before, NULL));
+            pvg_array *y = MADE(
+                pvg_dense(x, weight, bias, activations[f], PVG_PRECISION_DEFAULT, before, NULL));
             pvg_array *alone =
-                MADE(pvg_dense(x, weight, bias, activation, PVG_PRECISION_DEFAULT, NULL, NULL));
+                MADE(pvg_dense(x, weight, bias, activations[f], PVG_PRECISION_DEFAULT, NULL, NULL));
             void *expected = host_copy(alone);
             CHECK_ARRAY(before, dtype, SHAPE(3, M / 3, N), z, 0);
             CHECK_ARRAY(y, dtype, SHAPE(3, M / 3, N), expected, 0);
@@ -221,8 +229,8 @@ static void preactivations_that_do_not_fit(void) {
     pvg_array *out = MADE(pvg_slice(memory, zero, one, six));
     void *before = host_copy(memory);
     for (size_t i = 0; i < COUNT(bad); i++) {
-        CHECK_NULL(PVG_ERROR_VALUE, pvg_dense(x, weight, NULL, PVG_ACTIVATION_RELU,
-                                              PVG_PRECISION_DEFAULT, bad[i], out));
+        CHECK_NULL(PVG_ERROR_VALUE,
+                   pvg_dense(x, weight, NULL, PVG_RELU, PVG_PRECISION_DEFAULT, bad[i], out));
         CHECK(strstr(pvg_last_error(), "preactivation"));
     }
     CHECK_ARRAY(memory, PVG_FLOAT32, SHAPE(12, 6), before, 0);
@@ -231,7 +239,7 @@ static void preactivations_that_do_not_fit(void) {
     pvg_array *place = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(6, 6)));
     RELEASE(out); /* which the preactivation is not compared with any more */
     CHECK_NULL(PVG_ERROR_VALUE,
-               pvg_dense(x, weight, NULL, PVG_ACTIVATION_RELU, PVG_PRECISION_DEFAULT, place, out));
+               pvg_dense(x, weight, NULL, PVG_RELU, PVG_PRECISION_DEFAULT, place, out));
     RELEASE(x, weight, memory, place);
 }
 
@@ -240,12 +248,11 @@ static void preactivations_that_do_not_fit(void) {
 static double slope(int activation, double z) {
     double s = 1 / (1 + exp(-z)), t = tanh(z);
     switch (activation) {
-    case PVG_ACTIVATION_SIGMOID: return s * (1 - s);
-    case PVG_ACTIVATION_TANH: return 1 - t * t;
-    case PVG_ACTIVATION_RELU: return z > 0;
-    case PVG_ACTIVATION_GELU:
-        return 0.5 * erfc(-z * sqrt(0.5)) + z * exp(-0.5 * z * z) / sqrt(2 * acos(-1));
-    case PVG_ACTIVATION_SILU: return s * (1 + z * (1 - s));
+    case PVG_SIGMOID: return s * (1 - s);
+    case PVG_TANH: return 1 - t * t;
+    case PVG_RELU: return z > 0;
+    case PVG_GELU: return 0.5 * erfc(-z * sqrt(0.5)) + z * exp(-0.5 * z * z) / sqrt(2 * acos(-1));
+    case PVG_SILU: return s * (1 + z * (1 - s));
     default: return 1;
     }
 }
@@ -284,9 +291,9 @@ static void gradients(void) {
                                         {130, 33, 7}, {1, 70, 40}, {40, 70, 1}};
     uint64_t state = 4;
     for (size_t i = 0; i < COUNT(shapes); i++)
-        for (int activation = PVG_ACTIVATION_NONE; activation <= PVG_ACTIVATION_SILU; activation++)
+        for (size_t f = 0; f < COUNT(activations); f++)
             for (int d = 0; d < 4; d++) {
-                int dtype = float_dtypes[d];
+                int dtype = float_dtypes[d], activation = activations[f];
                 int64_t m = shapes[i][0], k = shapes[i][1], n = shapes[i][2];
                 void *host[] = {
                     random_reals(dtype, m * n, &state), random_reals(dtype, m * k, &state),
@@ -310,7 +317,7 @@ static void some_of_the_gradients(void) {
     pvg_array *gradient = random_array(PVG_FLOAT32, SHAPE(2, 40, 9), &state),
               *x = random_array(PVG_FLOAT32, SHAPE(2, 40, 5), &state),
               *weight = random_array(PVG_FLOAT32, SHAPE(9, 5), &state), *all[3];
-    for (int activation = 0; activation <= PVG_ACTIVATION_TANH; activation += PVG_ACTIVATION_TANH) {
+    for (int activation = 0; activation <= PVG_TANH; activation += PVG_TANH) {
         CHECK_OK(pvg_dense_backward(gradient, x, weight, gradient, activation, PVG_PRECISION_IEEE,
                                     &all[0], &all[1], &all[2]));
         void *expected[3];
@@ -344,8 +351,8 @@ static void gradients_of_nothing(void) {
         const double one = 1;
         float expected[20] = {0};
         CHECK_OK(pvg_fill(gradient, PVG_SCALAR_FLOAT, &one));
-        CHECK_OK(pvg_dense_backward(gradient, x, weight, gradient, PVG_ACTIVATION_RELU,
-                                    PVG_PRECISION_DEFAULT, &results[0], &results[1], &results[2]));
+        CHECK_OK(pvg_dense_backward(gradient, x, weight, gradient, PVG_RELU, PVG_PRECISION_DEFAULT,
+                                    &results[0], &results[1], &results[2]));
         CHECK_ARRAY(results[0], PVG_FLOAT32, SHAPE(m, k), expected, 0);
         CHECK_ARRAY(results[1], PVG_FLOAT32, SHAPE(n, k), expected, 0);
         for (int j = 0; j < 20; j++) expected[j] = (float)m;
@@ -360,7 +367,7 @@ static void backward_refuses(void) {
               *weight = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(2, 4))),
               *integers = MADE(pvg_array_empty(0, PVG_INT32, SHAPE(3, 2))),
               *scalar = MADE(pvg_array_empty(0, PVG_FLOAT32, SCALAR));
-    enum { RELU = PVG_ACTIVATION_RELU, NONE = PVG_ACTIVATION_NONE };
+    enum { RELU = PVG_RELU, NONE = PVG_NONE };
     const struct {
         const pvg_array *gradient, *x, *weight, *preactivation;
         int activation, precision, status;
@@ -373,8 +380,9 @@ static void backward_refuses(void) {
         {gradient, x, scalar, NULL, NONE, 0, PVG_ERROR_VALUE},
         {gradient, x, weight, NULL, RELU, 0, PVG_ERROR_VALUE},
         {gradient, x, weight, x, RELU, 0, PVG_ERROR_VALUE},
-        {gradient, x, weight, gradient, 6, 0, PVG_ERROR_VALUE},
+        {gradient, x, weight, gradient, PVG_EXP, 0, PVG_ERROR_VALUE},
         {gradient, x, weight, gradient, -1, 0, PVG_ERROR_VALUE},
+        {gradient, x, weight, gradient, PVG_ADD, 0, PVG_ERROR_VALUE},
         {gradient, x, weight, gradient, RELU, 7, PVG_ERROR_VALUE},
         {gradient, x, weight, gradient, RELU, -1, PVG_ERROR_VALUE},
         {integers, x, weight, NULL, NONE, 0, PVG_ERROR_TYPE},

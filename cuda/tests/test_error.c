@@ -75,12 +75,12 @@ static void use_bad_array(pvg_array *bad, pvg_array *good) {
     CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(bad, good, PVG_PRECISION_DEFAULT, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(good, bad, PVG_PRECISION_DEFAULT, NULL));
     CHECK_NULL(PVG_ERROR_VALUE,
-               pvg_dense(bad, good, NULL, PVG_ACTIVATION_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
+               pvg_dense(bad, good, NULL, PVG_NONE, PVG_PRECISION_DEFAULT, NULL, NULL));
     pvg_array *dx = good;
     for (int i = 0; i < 3; i++)
         CHECK_STATUS(pvg_dense_backward(i == 0 ? bad : good, i == 1 ? bad : good,
-                                        i == 2 ? bad : good, NULL, PVG_ACTIVATION_NONE,
-                                        PVG_PRECISION_DEFAULT, &dx, NULL, NULL),
+                                        i == 2 ? bad : good, NULL, PVG_NONE, PVG_PRECISION_DEFAULT,
+                                        &dx, NULL, NULL),
                      PVG_ERROR_VALUE);
     CHECK(dx == good); /* nothing is stored */
 }
@@ -127,9 +127,9 @@ static void bad_codes(void) {
     CHECK_NULL(PVG_ERROR_VALUE, pvg_binary_scalar(PVG_ADD, a, PVG_SCALAR_FLOAT, NULL, 1, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_binary_scalar(PVG_ADD, a, PVG_SCALAR_FLOAT, &value, 2, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_reduce(PVG_ADD, a, -1, NULL, 0, NULL));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_dense(a, a, NULL, 6, PVG_PRECISION_DEFAULT, NULL, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_dense(a, a, NULL, PVG_EXP, PVG_PRECISION_DEFAULT, NULL, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_dense(a, a, NULL, -1, PVG_PRECISION_DEFAULT, NULL, NULL));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_dense(a, a, NULL, PVG_ACTIVATION_NONE, 7, NULL, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_dense(a, a, NULL, PVG_NONE, 7, NULL, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(a, a, -1, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(a, a, 7, NULL));
     CHECK_STATUS(pvg_fill(a, 7, &value), PVG_ERROR_VALUE);

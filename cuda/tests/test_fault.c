@@ -126,8 +126,8 @@ static void propagate(pvg_array *back, pvg_array *x, pvg_array *z, pvg_array **d
                       pvg_array **dbias) {
     pvg_array *dx = NULL;
     *dweight = *dbias = NULL;
-    int status = pvg_dense_backward(back, x, parameters[0], z, PVG_ACTIVATION_TANH,
-                                    PVG_PRECISION_DEFAULT, &dx, dweight, dbias);
+    int status = pvg_dense_backward(back, x, parameters[0], z, PVG_TANH, PVG_PRECISION_DEFAULT, &dx,
+                                    dweight, dbias);
     need(status);
     CHECK((status == PVG_OK) == (dx && *dweight && *dbias));
     CHECK(status == PVG_OK || !(dx || *dweight || *dbias));
@@ -144,11 +144,10 @@ static void compute_step(pvg_stream *second, pvg_array **new, float *loss) {
     pvg_array *b1 = keep(pvg_reshape(parameters[1], SHAPE(HIDDEN))),
               *b2 = keep(pvg_reshape(parameters[3], SHAPE(OUT)));
     pvg_array *z = keep(pvg_array_empty(0, PVG_FLOAT32, SHAPE(ROWS, HIDDEN)));
-    pvg_array *h = z ? keep(pvg_dense(x, parameters[0], b1, PVG_ACTIVATION_TANH,
-                                      PVG_PRECISION_DEFAULT, z, NULL))
-                     : NULL;
-    pvg_array *y = keep(
-        pvg_dense(h, parameters[2], b2, PVG_ACTIVATION_SIGMOID, PVG_PRECISION_DEFAULT, NULL, NULL));
+    pvg_array *h =
+        z ? keep(pvg_dense(x, parameters[0], b1, PVG_TANH, PVG_PRECISION_DEFAULT, z, NULL)) : NULL;
+    pvg_array *y =
+        keep(pvg_dense(h, parameters[2], b2, PVG_SIGMOID, PVG_PRECISION_DEFAULT, NULL, NULL));
     pvg_array *error = keep(pvg_binary(PVG_SUBTRACT, y, t, NULL));
     need(pvg_stream_set_current(second, 0));
     pvg_array *total = keep(pvg_reduce(PVG_MEAN, keep(pvg_binary(PVG_MULTIPLY, error, error, NULL)),
@@ -271,7 +270,7 @@ static pvg_array *into_a_copy(void) {
     return pvg_copy(transposed(square), square) == PVG_OK ? square : NULL;
 }
 static pvg_array *into_a_layer(void) {
-    return pvg_dense(square, other, row, PVG_ACTIVATION_RELU, PVG_PRECISION_DEFAULT, NULL, square);
+    return pvg_dense(square, other, row, PVG_RELU, PVG_PRECISION_DEFAULT, NULL, square);
 }
 
 static void failures_leave_out_untouched(void) {
@@ -331,7 +330,7 @@ static void failing_gradients_leave_nothing(void) {
             pvg_array *results[3] = {views[0], views[0], views[0]};
             pvg_sim_fail(kinds[kind], k);
             status =
-                pvg_dense_backward(views[0], views[1], views[2], views[3], PVG_ACTIVATION_GELU,
+                pvg_dense_backward(views[0], views[1], views[2], views[3], PVG_GELU,
                                    PVG_PRECISION_DEFAULT, &results[0], &results[1], &results[2]);
             pvg_sim_fail(kinds[kind], 0);
             for (int i = 0; i < 3; i++) {

@@ -21,7 +21,7 @@ int main(void) {
     }
     pvg_array *device_x = to_device(2, shape, *x), *device_weight = to_device(2, shape, *weight);
     pvg_array *device_bias = to_device(1, shape, bias);
-    pvg_array *device_y = pvg_dense(device_x, device_weight, device_bias, PVG_ACTIVATION_SIGMOID,
+    pvg_array *device_y = pvg_dense(device_x, device_weight, device_bias, PVG_SIGMOID,
                                     PVG_PRECISION_DEFAULT, NULL, NULL);
 
     int failed = !device_y || pvg_copy_to_host(device_y, *y, NULL) != PVG_OK;

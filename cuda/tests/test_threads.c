@@ -71,8 +71,8 @@ static uint64_t one_round(uint64_t *state, uint64_t hash) {
     pvg_array *b = keep(&made, pvg_matmul(a, shared, PVG_PRECISION_DEFAULT, NULL));
     pvg_array *c =
         keep(&made, pvg_binary_scalar(PVG_MULTIPLY, b, PVG_SCALAR_FLOAT, &factor, 1, NULL));
-    pvg_array *d = keep(&made, pvg_dense(c, shared, NULL, PVG_ACTIVATION_SIGMOID,
-                                         PVG_PRECISION_DEFAULT, NULL, NULL));
+    pvg_array *d =
+        keep(&made, pvg_dense(c, shared, NULL, PVG_SIGMOID, PVG_PRECISION_DEFAULT, NULL, NULL));
     pvg_array *e = keep(&made, pvg_permute(d, ((const int[]){1, 0})));
     pvg_array *f = keep(&made, pvg_contiguous(e));
     pvg_array *g = keep(&made, pvg_reduce(PVG_SUM, f, AXES(1), 0, NULL));

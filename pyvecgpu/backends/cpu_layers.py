@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ..native.abi import Activation
+from ..native.abi import Operation
 
 _erfc = np.frompyfunc(math.erfc, 1, 1)  # NumPy has none
 
@@ -49,19 +49,19 @@ def gelu_slope(a):
 
 
 ACTIVATIONS = {
-    Activation.ACTIVATION_NONE: lambda a: a,
-    Activation.ACTIVATION_SIGMOID: sigmoid,
-    Activation.ACTIVATION_TANH: np.tanh,
-    Activation.ACTIVATION_RELU: relu,
-    Activation.ACTIVATION_GELU: gelu,
-    Activation.ACTIVATION_SILU: silu,
+    Operation.NONE: lambda a: a,
+    Operation.SIGMOID: sigmoid,
+    Operation.TANH: np.tanh,
+    Operation.RELU: relu,
+    Operation.GELU: gelu,
+    Operation.SILU: silu,
 }
 SLOPES = {  # derivatives at the preactivation
-    Activation.ACTIVATION_SIGMOID: lambda a: sigmoid(a) * sigmoid(-a),
-    Activation.ACTIVATION_TANH: lambda a: (1 - np.tanh(a)) * (1 + np.tanh(a)),
-    Activation.ACTIVATION_RELU: lambda a: np.where(np.isnan(a), a, (a > 0).astype(a.dtype)),
-    Activation.ACTIVATION_GELU: gelu_slope,
-    Activation.ACTIVATION_SILU: lambda a: sigmoid(a) * (1 + a * sigmoid(-a)),
+    Operation.SIGMOID: lambda a: sigmoid(a) * sigmoid(-a),
+    Operation.TANH: lambda a: (1 - np.tanh(a)) * (1 + np.tanh(a)),
+    Operation.RELU: lambda a: np.where(np.isnan(a), a, (a > 0).astype(a.dtype)),
+    Operation.GELU: gelu_slope,
+    Operation.SILU: lambda a: sigmoid(a) * (1 + a * sigmoid(-a)),
 }
 
 

@@ -2,18 +2,18 @@
 
 from ..array import wrap
 from ..dtypes import promote
-from ..native.abi import Activation, Operation
+from ..native.abi import Operation
 from .arguments import Operands, is_scalar
 from .elementwise import unary
 from .linalg import parse_precision
 
 ACTIVATIONS = {
-    None: Activation.ACTIVATION_NONE,
-    "sigmoid": Activation.ACTIVATION_SIGMOID,
-    "tanh": Activation.ACTIVATION_TANH,
-    "relu": Activation.ACTIVATION_RELU,
-    "gelu": Activation.ACTIVATION_GELU,
-    "silu": Activation.ACTIVATION_SILU,
+    None: Operation.NONE,
+    "sigmoid": Operation.SIGMOID,
+    "tanh": Operation.TANH,
+    "relu": Operation.RELU,
+    "gelu": Operation.GELU,
+    "silu": Operation.SILU,
 }
 
 

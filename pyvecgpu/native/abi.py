@@ -7,7 +7,7 @@ member names are the header's without "PVG_". library.py binds from it; nothing 
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int64, c_longlong, c_void_p
 from enum import IntEnum
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 MAX_NDIM = 32
 
 
@@ -46,6 +46,7 @@ class ScalarKind(IntEnum):
 
 
 class Operation(IntEnum):
+    NONE = 0
     NEGATIVE = 1
     ABS = 2
     EXP = 3
@@ -79,15 +80,6 @@ class Operation(IntEnum):
     WHERE = 303
     MATMUL = 304
     DENSE = 305
-
-
-class Activation(IntEnum):
-    ACTIVATION_NONE = 0
-    ACTIVATION_SIGMOID = 1
-    ACTIVATION_TANH = 2
-    ACTIVATION_RELU = 3
-    ACTIVATION_GELU = 4
-    ACTIVATION_SILU = 5
 
 
 class Precision(IntEnum):
@@ -228,7 +220,6 @@ ENUMS = {
     "pvg_dtype": DType,
     "pvg_scalar_kind": ScalarKind,
     "pvg_operation": Operation,
-    "pvg_activation": Activation,
     "pvg_precision": Precision,
     "pvg_matmul_kernel": MatmulKernel,
     "pvg_option": Option,

@@ -1,13 +1,14 @@
 // One layer of a network: pvg_dense, activation(x @ weight.T + bias). It is one product whose
 // kernel applies bias and activation to the finished sums; the formulas are in activation.cuh.
+#include "kernels/activation.cuh"
 #include "kernels/matmul/dense.cuh"
 #include "kernels/matmul/dispatch.cuh"
 
 namespace pvg {
 
 int check_activation(int activation) {
-    PVG_REQUIRE(activation >= PVG_ACTIVATION_NONE && activation <= PVG_ACTIVATION_SILU,
-                PVG_ERROR_VALUE, "unknown activation code %d", activation);
+    PVG_REQUIRE(activation == PVG_NONE || is_activation(activation), PVG_ERROR_VALUE,
+                "operation code %d is no activation of a layer", activation);
     return PVG_OK;
 }
 

@@ -94,7 +94,7 @@ int check_backward(const BackwardLayer &layer) {
     PVG_REQUIRE(fits, PVG_ERROR_VALUE,
                 "gradient of shape %s does not fit x of shape %s and weight of shape %s (out, in)",
                 shape_text(gradient), shape_text(x), shape_text(weight));
-    PVG_REQUIRE(layer.activation == PVG_ACTIVATION_NONE || layer.preactivation, PVG_ERROR_VALUE,
+    PVG_REQUIRE(layer.activation == PVG_NONE || layer.preactivation, PVG_ERROR_VALUE,
                 "an activation needs the preactivation");
     PVG_REQUIRE(!layer.preactivation ||
                     same_shape(layer.preactivation, gradient->ndim, gradient->shape),
@@ -134,7 +134,7 @@ int launch_backward(Call &call, const BackwardLayer &layer, int dtype, pvg_array
     PVG_PASS(x.open(call, layer.x, dtype));
     PVG_PASS(as_dtype(call, layer.weight, dtype, &weight, &w));
     slopes = gradient.array;
-    if (layer.activation != PVG_ACTIVATION_NONE) {
+    if (layer.activation != PVG_NONE) {
         PVG_PASS(z.open(call, layer.preactivation, dtype));
         PVG_PASS(new_array(call.device, dtype, 2, gradient.array->shape, &dz.array));
         slopes = dz.array;

@@ -31,11 +31,11 @@ struct Product {
 struct Epilogue {
     const void *bias = nullptr; // n elements of c's dtype, or NULL
     int64_t bias_stride = 1;    // elements
-    int activation = PVG_ACTIVATION_NONE;
+    int activation = PVG_NONE;
     // sum + bias, or NULL: c's dtype, shape and strides, from item to item too.
     void *preactivation = nullptr;
 
-    bool is_plain() const { return !bias && activation == PVG_ACTIVATION_NONE && !preactivation; }
+    bool is_plain() const { return !bias && activation == PVG_NONE && !preactivation; }
 };
 
 struct Problem {

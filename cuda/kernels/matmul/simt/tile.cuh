@@ -94,7 +94,7 @@ struct Layer {
             if (bias) x.values[j] += widen(bias[(column + j) * epilogue.bias_stride]);
             if (before) before[at + j * stride] = narrow<T>(x.values[j]);
         }
-        if (epilogue.activation != PVG_ACTIVATION_NONE) x = activate_group(epilogue.activation, x);
+        if (epilogue.activation != PVG_NONE) x = activate_group(epilogue.activation, x);
 #pragma unroll
         for (int j = 0; j < group; j++) values[j] = x.values[j];
     }

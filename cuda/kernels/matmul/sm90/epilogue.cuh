@@ -272,11 +272,11 @@ __device__ __forceinline__ void activate_staged(const Patch<ORDER> &patch, int a
         float4 *const four = patch.quad_at(r, lane % quads);
         float4 x = *four;
         switch (activation) { // once for four: their chains of instructions overlap
-        case PVG_ACTIVATION_SIGMOID: x = activate_four<PVG_ACTIVATION_SIGMOID>(x); break;
-        case PVG_ACTIVATION_TANH: x = activate_four<PVG_ACTIVATION_TANH>(x); break;
-        case PVG_ACTIVATION_RELU: x = activate_four<PVG_ACTIVATION_RELU>(x); break;
-        case PVG_ACTIVATION_GELU: x = activate_four<PVG_ACTIVATION_GELU>(x); break;
-        case PVG_ACTIVATION_SILU: x = activate_four<PVG_ACTIVATION_SILU>(x); break;
+        case PVG_SIGMOID: x = activate_four<PVG_SIGMOID>(x); break;
+        case PVG_TANH: x = activate_four<PVG_TANH>(x); break;
+        case PVG_RELU: x = activate_four<PVG_RELU>(x); break;
+        case PVG_GELU: x = activate_four<PVG_GELU>(x); break;
+        case PVG_SILU: x = activate_four<PVG_SILU>(x); break;
         }
         *four = x;
     }
@@ -348,7 +348,7 @@ store_through_shared(const float (&sums)[N / 2], char *c, char *preactivation, c
         sync();
         if (d.bias) add_bias<T>(patch, d);
         if (preactivation) store_staged<T>(patch, preactivation, d);
-        if (d.activation != PVG_ACTIVATION_NONE) activate_staged(patch, d.activation);
+        if (d.activation != PVG_NONE) activate_staged(patch, d.activation);
         store_staged<T>(patch, c, d);
         if constexpr (paired)
             row += 32, patch.row += 32;
