@@ -8,9 +8,9 @@
 // Deterministic: a block adds up `chunk` rows of some columns, a second kernel the blocks' sums in
 // order; both in double.
 #include "arrays/copy.cuh"
-#include "kernels/activation.cuh"
 #include "kernels/matmul/dense.cuh"
 #include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/epilogue.cuh"
 
 namespace pvg {
 namespace {
@@ -18,16 +18,12 @@ namespace {
 constexpr int lanes = 32, warps = 8, columns_a_lane = 4, chunk = 64;
 constexpr int columns_a_block = lanes * columns_a_lane;
 
-template <class T>
-using Working = std::conditional_t<is_half<T>, float, T>; // half types are computed as float
-
 // dz = gradient * activation'(z) and sums[chunk][n] of it. No z: dz = gradient, only the sums. No
 // sums: a null pointer.
 template <class T>
 __global__ void __launch_bounds__(lanes *warps)
     slope_kernel(const T *gradient, const T *z, T *dz, double *sums, int64_t m, int64_t n,
                  int64_t blocks_across, int activation) {
-    using S = Working<T>;
     __shared__ double shared[warps][columns_a_block];
     int lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
     int64_t block = blockIdx.x / blocks_across;
@@ -41,11 +37,10 @@ __global__ void __launch_bounds__(lanes *warps)
             if (column >= n) continue;
             T value = gradient[row * n + column];
             if (z) {
-                S slope = activation_slope(activation, static_cast<S>(z[row * n + column]));
-                value = static_cast<T>(static_cast<S>(value) * slope);
+                value = matmul::gradient_before(activation, value, z[row * n + column]);
                 dz[row * n + column] = value;
             }
-            sum[j] += static_cast<double>(static_cast<S>(value));
+            sum[j] += static_cast<double>(matmul::widen(value));
         }
     }
     if (!sums) return;

@@ -157,10 +157,10 @@ int best_architecture(const char *built, int capability) {
 
 // ---- From a problem to launches -----------------------------------------------------------------
 
-// False if the problem is not one of the fast kernels: no terms, m or n beyond 2^31, c in columns.
+// False if the problem is not one of the fast kernels: no terms, m or n beyond 2^31.
 bool describe_gemm(const Problem &problem, int inner, Gemm *g) {
     const Product &p = problem.product;
-    if (p.k == 0 || p.m > INT_MAX || p.n > INT_MAX || p.c_column != 1) return false;
+    if (p.k == 0 || p.m > INT_MAX || p.n > INT_MAX) return false;
     *g = Gemm();
     g->m = static_cast<int>(p.m), g->n = static_cast<int>(p.n), g->k = p.k;
     g->items = 1;

@@ -21,9 +21,9 @@ struct Product {
     int64_t m, n, k;
     Operand a, b;
     void *c;
-    int64_t c_row, c_column; // strides, elements
-    bool c_aligned;          // groups of a row of c may be stored at once
-    Walk<3> batch;           // c, a, b
+    int64_t c_row;  // from row to row, whose elements have no gaps, in elements
+    bool c_aligned; // groups of a row of c may be stored at once
+    Walk<3> batch;  // c, a, b
 };
 
 // What becomes of the sums before they are stored: c = activation(sum + bias[column]). Everything

@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(Tile::threads, blocks_that_fit<Tile>)
         multiply<Tile, Parts>(p, at, thread, shared, sum);
     if (Tile::halves) add_parked(p, at, thread, sum);
     if (Tile::slices == 1 && p.direct) {
-        store_sums(p.c + at.item * p.c_item, p.ldc, at, thread, sum);
+        store_plain(p, at, thread, sum);
         return;
     }
     wait_for_copies<0>(); // zeros beyond the end of k: they must not overwrite the sums

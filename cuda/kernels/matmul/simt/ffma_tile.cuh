@@ -21,7 +21,7 @@
 // sectors, while each of the four stores of 4 bytes in its place would write parts of as many or
 // more.
 #pragma once
-#include "kernels/activation.cuh"
+#include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/simt/pretranspose.cuh"
 #include "kernels/matmul/sm90/hopper.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
@@ -64,15 +64,15 @@ struct FfmaTile {
 };
 
 struct FfmaProduct {
-    const float *a, *b, *bias;
-    float *c, *preactivation;
-    int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
-    int m, n, k, activation;
+    const float *a, *b;
+    Destination c;
+    int64_t lda, ldb, a_item, b_item;
+    int m, n, k;
     int tiles_down, tiles_across; // of c
     int units;                    // along k
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // what is left to one block where there are slices in sequence
-    bool batched, plain;          // more than one item; sums are stored as they are
+    bool batched;                 // more than one item
     bool direct;                  // from registers: they are plain, and c's rows aligned
     int first_half;               // of k, a multiple of 32; 0 where one chain goes all the way
     float *parked;                // its sums: c, or laid out like c with distances of their own
@@ -222,17 +222,6 @@ template <class Tile> struct Fragments {
 
 // ---- The epilogue -------------------------------------------------------------------------------
 
-// Those of four elements of a row, so far apart, that are among the next `count`. With a step of 1
-// addresses allow 16 bytes.
-__device__ __forceinline__ void store_apart(float *to, const float (&v)[4], int count, int step) {
-    if (step == 1 && count >= 4) {
-        *reinterpret_cast<float4 *>(to) = make_float4(v[0], v[1], v[2], v[3]);
-    } else {
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (e * step < count) to[e * step] = v[e];
-    }
-}
 // Four neighbours, 16 bytes, if they exist; without branches, for the middle of a loop: where
 // threads might part ways the compiler computes in every thread what else it computes once a warp.
 __device__ __forceinline__ void store_four_predicated(float *to, const float (&v)[4], bool exists) {
@@ -242,7 +231,7 @@ __device__ __forceinline__ void store_four_predicated(float *to, const float (&v
                  "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(int(exists))
                  : "memory");
 }
-__device__ __forceinline__ bool rows_allow_four(const float *first, int64_t stride) {
+__device__ __forceinline__ bool rows_allow_four(const void *first, int64_t stride) {
     return reinterpret_cast<uintptr_t>(first) % 16 == 0 && stride % 4 == 0;
 }
 
@@ -274,6 +263,14 @@ __device__ __forceinline__ void store_sums(float *matrix, int64_t stride, const 
               const float four[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
               store_four_predicated(to, four, exists);
           });
+}
+
+// The same to c, whose sums are finished: they are plain.
+template <class Tile>
+__device__ __forceinline__ void store_plain(const FfmaProduct &p, const Place &at,
+                                            const Position<Tile> &thread, const Sums<Tile> &sum) {
+    store_sums(static_cast<float *>(p.c.data) + at.item * p.c.item_stride, p.c.row_stride, at,
+               thread, sum);
 }
 
 // The first half of k is done: its sums are parked until add_parked, and the next chain begins.
@@ -387,33 +384,24 @@ template <class Tile>
 __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &at, float *shared) {
     constexpr int quads = Tile::columns / 4;
     const int first = at.split * Tile::threads + threadIdx.x, quad = first % quads;
-    const int64_t tile = at.item * p.c_item + at.row * p.ldc + at.column;
-    float *c = p.c + tile, *before = p.preactivation ? p.preactivation + tile : nullptr;
-    const bool aligned = rows_allow_four(c, p.ldc) && (!before || rows_allow_four(before, p.ldc));
-    const int step = aligned ? 1 : quads, column = aligned ? quad * 4 : quad;
-    const int count = at.columns - column; // of columns, from the thread's first one on
-    float bias[4] = {};
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-        if (p.bias && e * step < count)
-            bias[e] = p.bias[(int64_t(at.column) + column + e * step) * p.bias_stride];
-    c += column, before += before ? column : 0;
+    const Destination c =
+        p.c.moved(at.item * p.c.item_stride + at.row * p.c.row_stride + at.column, sizeof(float));
+    const bool aligned = rows_allow_four(c.data, c.row_stride) &&
+                         (!c.preactivation || rows_allow_four(c.preactivation, c.row_stride));
+    const int column = aligned ? quad * 4 : quad;
+    RowPart<float, 4> four;
+    four.count = at.columns - column, four.step = aligned ? 1 : quads, four.packed = aligned;
+    load_bias<float>(c, int64_t(at.column) + column, four.count, four.step, four.bias);
 #pragma unroll 1
     for (int row = first / quads; row < Tile::rows; row += p.splits * (Tile::threads / quads)) {
-        if (row >= at.rows || count <= 0) break;
+        if (row >= at.rows || four.count <= 0) break;
         const int element = Tile::sums_of_row(row) + column;
         const float4 total = aligned ? sum_slices<Tile, 1>(shared, element, p.splits)
                                      : sum_slices<Tile, quads>(shared, element, p.splits);
-        float four[4] = {total.x, total.y, total.z, total.w};
-        if (!p.plain) {
-            if (p.bias)
-#pragma unroll
-                for (int e = 0; e < 4; e++) four[e] += bias[e];
-            if (before) store_apart(before + row * p.ldc, four, count, step);
-#pragma unroll
-            for (int e = 0; e < 4; e++) four[e] = activate(p.activation, four[e]);
-        }
-        store_apart(c + row * p.ldc, four, count, step);
+        four.sums[0] = total.x, four.sums[1] = total.y;
+        four.sums[2] = total.z, four.sums[3] = total.w;
+        four.at = row * c.row_stride + column;
+        finish(c, four);
     }
 }
 
@@ -422,16 +410,11 @@ __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &a
 template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
     FfmaProduct p{};
     p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
-    p.c = static_cast<float *>(g.c);
-    p.bias = static_cast<const float *>(g.epilogue.bias);
-    p.preactivation = static_cast<float *>(g.epilogue.preactivation);
-    p.bias_stride = g.epilogue.bias_stride, p.activation = g.epilogue.activation;
-    p.plain = g.epilogue.is_plain(), p.batched = g.items > 1;
-    p.direct = p.plain && is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
+    p.c = destination_of(g), p.batched = g.items > 1;
+    p.direct = p.c.plain && is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
     if (Tile::halves) p.first_half = static_cast<int>(first_half(g.k));
     p.m = g.m, p.n = g.n, p.k = g.k, p.splits = p.splits_in_sequence = 1;
-    p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
-    p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;
+    p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
     p.tiles_down = static_cast<int>(tiles(g.m, Tile::rows));
     p.tiles_across = static_cast<int>(tiles(g.n, Tile::columns));
     p.units = static_cast<int>(tiles(g.k, Tile::unit));
@@ -467,7 +450,8 @@ int launch_in_parts(Call &call, const Gemm &g, const Launch &launch) {
             part.items = static_cast<int>(g.items - item < items ? g.items - item : items);
             part.m = static_cast<int>(g.m - row < rows ? g.m - row : rows);
             FfmaProduct p = describe_ffma<Tile>(part);
-            p.parked = p.c, p.parked_stride = p.ldc, p.parked_item = p.c_item;
+            p.parked = static_cast<float *>(p.c.data);
+            p.parked_stride = p.c.row_stride, p.parked_item = p.c.item_stride;
             if (parks)
                 p.parked = parking.as<float>(), p.parked_stride = stride,
                 p.parked_item = rows * stride;

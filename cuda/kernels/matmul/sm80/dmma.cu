@@ -48,13 +48,8 @@ bool can(const Gemm &g) {
 DmmaProduct describe(const Gemm &g) {
     DmmaProduct p{};
     p.a = static_cast<const double *>(g.a), p.b = static_cast<const double *>(g.b);
-    p.c = static_cast<double *>(g.c);
-    p.bias = static_cast<const double *>(g.epilogue.bias);
-    p.preactivation = static_cast<double *>(g.epilogue.preactivation);
-    p.bias_stride = g.epilogue.bias_stride, p.activation = g.epilogue.activation;
-    p.plain = g.epilogue.is_plain();
-    p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
-    p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;
+    p.c = destination_of(g);
+    p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
     p.m = g.m, p.n = g.n, p.k = g.k;
     p.tiles_down = static_cast<int>(tiles(g.m, side));
     p.tiles_across = static_cast<int>(tiles(g.n, side));
@@ -75,8 +70,8 @@ template <bool A_ALONG_K, bool B_ALONG_K, int V> int launch_layout(Call &call, c
         PVG_LAUNCH_WITH(extras, (dmma_tile_kernel<A_ALONG_K, B_ALONG_K, V>),
                         blocks_for(blocks * items, 1), threads,
                         (shared_bytes<A_ALONG_K, B_ALONG_K>()), call.stream, p);
-        p.a += items * p.a_item, p.b += items * p.b_item, p.c += items * p.c_item;
-        if (p.preactivation) p.preactivation += items * p.c_item;
+        p.a += items * p.a_item, p.b += items * p.b_item;
+        p.c = p.c.moved(items * p.c.item_stride, sizeof(double));
     }
     return PVG_OK;
 }

@@ -11,7 +11,7 @@
 // a part of k ("split k"), and every block sums its share of the tile over the shared memory of all
 // of them, in their order.
 #pragma once
-#include "kernels/activation.cuh"
+#include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/sm80/mma.cuh"
 
 namespace pvg::matmul {
@@ -23,14 +23,14 @@ constexpr int step = 4;   // of k, in one instruction
 constexpr int pad = 4;
 
 struct DmmaProduct {
-    const double *a, *b, *bias;
-    double *c, *preactivation;
-    int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
-    int m, n, k, activation;
+    const double *a, *b;
+    Destination c;
+    int64_t lda, ldb, a_item, b_item;
+    int m, n, k;
     int tiles_down, tiles_across; // of c
     int stages;                   // along k
     unsigned splits;              // blocks that share a tile: a cluster
-    bool plain, aligned;          // an empty epilogue; pairs of a row of c may be stored at once
+    bool aligned;                 // pairs of a row of c may be stored at once
 };
 
 template <bool ALONG_K, int V>
@@ -170,22 +170,15 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const Place 
 
 // ---- The epilogue -------------------------------------------------------------------------------
 
-__device__ __forceinline__ void store_pair(double *to, double x, double y, int count,
-                                           bool aligned) {
-    if (aligned && count >= 2) {
-        *reinterpret_cast<double2 *>(to) = make_double2(x, y);
-    } else {
-        if (count >= 1) to[0] = x;
-        if (count >= 2) to[1] = y;
-    }
-}
-
 // One block and nothing to do but store: from registers.
 __device__ __forceinline__ void store_sums(const DmmaProduct &p, const Place &at, int row,
                                            int column, const Sums &sums) {
-    double *c = p.c + at.item * p.c_item + at.row * p.ldc + at.column;
+    const PlainDestination c(
+        p.c.moved(at.item * p.c.item_stride + at.row * p.c.row_stride + at.column, sizeof(double)));
     const int lane = threadIdx.x % 32;
     row += lane / 4, column += lane % 4 * 2;
+    RowPart<double, 2> pair;
+    pair.step = 1, pair.packed = p.aligned;
 #pragma unroll
     for (int i = 0; i < down; i++)
 #pragma unroll
@@ -193,9 +186,12 @@ __device__ __forceinline__ void store_sums(const DmmaProduct &p, const Place &at
             const int r = row + i * 16 + half * 8;
             if (r >= at.rows) continue;
 #pragma unroll
-            for (int j = 0; j < across; j++)
-                store_pair(c + r * p.ldc + column + j * 8, sums[i][j][2 * half],
-                           sums[i][j][2 * half + 1], at.columns - column - j * 8, p.aligned);
+            for (int j = 0; j < across; j++) {
+                pair.sums[0] = sums[i][j][2 * half], pair.sums[1] = sums[i][j][2 * half + 1];
+                pair.at = r * c.row_stride + column + j * 8;
+                pair.count = at.columns - column - j * 8;
+                finish(c, pair);
+            }
         }
 }
 
@@ -234,27 +230,22 @@ __device__ __forceinline__ double2 sum_splits(const double *shared, unsigned spl
 __device__ __forceinline__ void finish_tile(const DmmaProduct &p, const Place &at,
                                             const double *shared) {
     const int column = static_cast<int>(threadIdx.x) % (side / 2) * 2;
-    const int count = at.columns - column;
-    if (count <= 0) return;
+    RowPart<double, 2> pair;
+    pair.count = at.columns - column, pair.step = 1, pair.packed = p.aligned;
+    if (pair.count <= 0) return;
     constexpr int rows_at_once = threads / (side / 2);
     const int first =
         static_cast<int>(at.split) * rows_at_once + static_cast<int>(threadIdx.x) / (side / 2);
-    const int64_t corner = at.item * p.c_item + at.row * p.ldc + at.column + column;
-    double *c = p.c + corner, *before = p.preactivation ? p.preactivation + corner : nullptr;
-    const double *bias = p.bias ? p.bias + (int64_t(at.column) + column) * p.bias_stride : nullptr;
-    const double bias_x = bias ? bias[0] : 0, bias_y = bias && count > 1 ? bias[p.bias_stride] : 0;
+    const Destination c = p.c.moved(
+        at.item * p.c.item_stride + at.row * p.c.row_stride + at.column + column, sizeof(double));
+    load_bias<double>(c, int64_t(at.column) + column, pair.count, pair.step, pair.bias);
 #pragma unroll 1
     for (int row = first; row < side && row < at.rows;
          row += static_cast<int>(p.splits) * rows_at_once) {
-        double2 total = sum_splits(shared + row * sums_pitch + column, p.splits);
-        if (!p.plain) {
-            if (bias) total.x += bias_x, total.y += bias_y;
-            if (before) store_pair(before + row * p.ldc, total.x, total.y, count, p.aligned);
-#pragma unroll 1
-            for (int e = 0; e < 2; e++) // the code of double functions is long: once
-                (e ? total.y : total.x) = activate(p.activation, e ? total.y : total.x);
-        }
-        store_pair(c + row * p.ldc, total.x, total.y, count, p.aligned);
+        const double2 total = sum_splits(shared + row * sums_pitch + column, p.splits);
+        pair.sums[0] = total.x, pair.sums[1] = total.y;
+        pair.at = row * c.row_stride;
+        finish(c, pair);
     }
 }
 
@@ -275,7 +266,7 @@ __global__ void __launch_bounds__(threads, 1)
 #endif
     multiply_tile<A_ALONG_K, B_ALONG_K, V>(p, at, row, column, hopper::shared_address(memory),
                                            sums);
-    if (p.plain && p.splits == 1) {
+    if (p.c.plain && p.splits == 1) {
         store_sums(p, at, row, column, sums);
         return;
     }

@@ -93,19 +93,15 @@ bool can(const Gemm &g) {
 }
 
 WarpProduct describe(const Gemm &g) {
-    const Epilogue &e = g.epilogue;
     WarpProduct p{};
-    p.a = g.a, p.b = g.b, p.c = g.c, p.bias = e.bias, p.preactivation = e.preactivation;
-    p.bias_stride = e.bias_stride, p.activation = e.activation, p.plain = e.is_plain();
-    p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
-    p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;
+    p.a = g.a, p.b = g.b, p.c = destination_of(g);
+    p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
     p.m = g.m, p.n = g.n, p.k = g.k;
     p.tiles_down = static_cast<int>(tiles(g.m, side));
     p.tiles_across = static_cast<int>(tiles(g.n, side));
     const int64_t size = dtype_size(g.dtype);
-    p.wide = g.dtype == PVG_FLOAT32;
-    p.aligned =
-        allows_16_bytes(g.c, g.ldc, g.c_item, size) && allows_16_bytes(e.preactivation, 0, 0, size);
+    p.aligned = allows_16_bytes(g.c, g.ldc, g.c_item, size) &&
+                allows_16_bytes(g.epilogue.preactivation, 0, 0, size);
     return p;
 }
 
@@ -121,9 +117,7 @@ template <class T, bool A_ALONG_K, bool B_ALONG_K> int launch_layout(Call &call,
                         (shared_bytes<T, A_ALONG_K, B_ALONG_K>()), call.stream, p);
         p.a = static_cast<const T *>(p.a) + items * p.a_item;
         p.b = static_cast<const T *>(p.b) + items * p.b_item;
-        p.c = static_cast<char *>(p.c) + items * p.c_item * size;
-        if (p.preactivation)
-            p.preactivation = static_cast<char *>(p.preactivation) + items * p.c_item * size;
+        p.c = p.c.moved(items * p.c.item_stride, size);
     }
     return PVG_OK;
 }

@@ -7,7 +7,7 @@
 // transposes halves that are stored along m or n on the way. The sums go through shared memory, so
 // that bias and activation are applied, and c is stored, along the rows.
 #pragma once
-#include "kernels/activation.cuh"
+#include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/sm80/mma.cuh"
 
 namespace pvg::matmul {
@@ -25,13 +25,12 @@ using Loader =
                static_cast<int>(16 / sizeof(T)), static_cast<int>(pad_bytes / sizeof(T)), threads>;
 
 struct WarpProduct {
-    const void *a, *b, *bias;
-    void *c, *preactivation;
-    int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
-    int m, n, k, activation;
+    const void *a, *b;
+    Destination c; // float32, though the operands may be 16 bits, or of their type
+    int64_t lda, ldb, a_item, b_item;
+    int m, n, k;
     int tiles_down, tiles_across; // of c
-    bool wide;                    // c is float32, though the operands may be 16 bits
-    bool plain, aligned;          // an empty epilogue; four of a row of c may be stored at once
+    bool aligned;                 // four of a row of c may be stored at once
 };
 
 // ---- The sums -----------------------------------------------------------------------------------
@@ -195,54 +194,26 @@ __device__ __forceinline__ void share_sums(float *shared, int row, int column, c
     __syncthreads();
 }
 
-template <class T> struct alignas(4 * sizeof(T)) Four { T values[4]; };
-
-// The first `count` of four elements of a row.
-template <class T>
-__device__ __forceinline__ void store_four(void *to, int64_t at, const float (&values)[4],
-                                           int count, bool aligned) {
-    T *first = static_cast<T *>(to) + at;
-    Four<T> four;
-#pragma unroll
-    for (int e = 0; e < 4; e++) four.values[e] = static_cast<T>(values[e]);
-    if (aligned && count >= 4) {
-        *reinterpret_cast<Four<T> *>(first) = four;
-    } else {
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (e < count) first[e] = four.values[e];
-    }
-}
-
 // The finished tile: bias, activation, in the dtype of c, which is T. A thread stays in its
 // columns.
 template <class T>
 __device__ __forceinline__ void finish_tile(const WarpProduct &p, const TilePlace &at,
                                             const float *shared) {
-    const int column = static_cast<int>(threadIdx.x) % (side / 4) * 4, count = at.columns - column;
-    if (count <= 0) return;
-    const int64_t corner = at.item * p.c_item + at.row * p.ldc + at.column + column;
-    float bias[4] = {};
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-        if (p.bias && e < count)
-            bias[e] = static_cast<float>(
-                static_cast<const T *>(p.bias)[(int64_t(at.column) + column + e) * p.bias_stride]);
+    const int column = static_cast<int>(threadIdx.x) % (side / 4) * 4;
+    RowPart<T, 4> four;
+    four.count = at.columns - column, four.step = 1, four.packed = p.aligned;
+    if (four.count <= 0) return;
+    const Destination &c = p.c;
+    const int64_t corner = at.item * c.item_stride + at.row * c.row_stride + at.column + column;
+    load_bias<T>(c, int64_t(at.column) + column, four.count, four.step, four.bias);
 #pragma unroll 1
     for (int row = static_cast<int>(threadIdx.x) / (side / 4); row < side && row < at.rows;
          row += threads / (side / 4)) {
         const float4 total = *reinterpret_cast<const float4 *>(shared + row * sums_pitch + column);
-        float four[4] = {total.x, total.y, total.z, total.w};
-        const int64_t place = corner + row * p.ldc;
-        if (!p.plain) {
-            if (p.bias)
-#pragma unroll
-                for (int e = 0; e < 4; e++) four[e] += bias[e];
-            if (p.preactivation) store_four<T>(p.preactivation, place, four, count, p.aligned);
-#pragma unroll
-            for (int e = 0; e < 4; e++) four[e] = activate(p.activation, four[e]);
-        }
-        store_four<T>(p.c, place, four, count, p.aligned);
+        four.sums[0] = total.x, four.sums[1] = total.y;
+        four.sums[2] = total.z, four.sums[3] = total.w;
+        four.at = corner + row * c.row_stride;
+        finish(c, four);
     }
 }
 
@@ -263,7 +234,7 @@ __global__ void __launch_bounds__(threads, 2) mma_kernel(const __grid_constant__
     multiply_tile<T, A_ALONG_K, B_ALONG_K>(p, at, row, column, hopper::shared_address(memory),
                                            sums);
     share_sums(memory, row, column, sums);
-    if (std::is_same_v<T, float> || p.wide)
+    if (std::is_same_v<T, float> || p.c.dtype == PVG_FLOAT32)
         finish_tile<float>(p, at, memory);
     else
         finish_tile<T>(p, at, memory);

@@ -21,9 +21,9 @@
 // The blocks walk through the units of a Schedule, those of all items of a batch.
 #pragma once
 #include "kernels/matmul/simt/recompute.cuh"
-#include "kernels/matmul/sm90/epilogue.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
 #include "kernels/matmul/sm90/split.cuh"
+#include "kernels/matmul/sm90/store.cuh"
 #include "kernels/matmul/sm90/wgmma.cuh"
 
 namespace pvg::matmul {
@@ -139,7 +139,8 @@ __device__ __forceinline__ bool are_finite(const float *roots_a, const float *ro
 template <class Scheme>
 __device__ __forceinline__ void judge(const EmulatedArguments &arguments) {
     const Guard &guard = arguments.guard;
-    const int m = arguments.destination.m, n = arguments.destination.n;
+    const int m = static_cast<int>(arguments.destination.rows);
+    const int n = static_cast<int>(arguments.destination.columns);
     const unsigned count = static_cast<unsigned>(arguments.schedule.items) * guard.parts;
     for (unsigned i = blockIdx.x; i < count; i += gridDim.x) {
         const int item = static_cast<int>(i / guard.parts);
@@ -333,7 +334,8 @@ template <class Tile>
 __device__ __forceinline__ void unscale(float (&sums)[Tile::sums],
                                         const EmulatedArguments &arguments, int item, int row,
                                         int column) {
-    const int m = arguments.destination.m, n = arguments.destination.n;
+    const int m = static_cast<int>(arguments.destination.rows);
+    const int n = static_cast<int>(arguments.destination.columns);
     const float *const roots_a = arguments.guard.roots_a + arguments.item_of_a(item) * m;
     const float *const roots_b = arguments.guard.roots_b + arguments.item_of_b(item) * n;
     const int thread = threadIdx.x % 128, lane = thread % 32;

@@ -262,7 +262,7 @@ __global__ void __launch_bounds__(Tile::threads + producers, 1)
     add_parked<Tile>(
         p, sum, [&](int first, auto &parked) { read_parked(ring, steps, thread, first, parked); });
     if (p.direct) {
-        store_sums(p.c + at.item * p.c_item, p.ldc, at, thread, sum);
+        store_plain(p, at, thread, sum);
         return;
     }
     float *sums = reinterpret_cast<float *>(memory + offset);

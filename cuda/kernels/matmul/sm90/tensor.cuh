@@ -38,8 +38,8 @@
 // of rows k % 4, each from up to three elements before its first one: the consumers, who read it by
 // themselves, know how many.
 #pragma once
-#include "kernels/matmul/sm90/epilogue.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
+#include "kernels/matmul/sm90/store.cuh"
 #include "kernels/matmul/sm90/wgmma.cuh"
 
 namespace pvg::matmul {
@@ -51,7 +51,9 @@ template <class T, int M_, int N_, bool A_ALONG_M, bool B_ALONG_N, bool IN_CLASS
 struct TensorTile {
     using Element = T;
     static constexpr bool tf32 = std::is_same_v<T, hopper::Tf32>;
-    using Output = std::conditional_t<tf32, float, T>;
+    using Output = // of c, where that is not float32
+        std::conditional_t<tf32, float,
+                           std::conditional_t<std::is_same_v<T, __half>, Half, BFloat16>>;
     static constexpr bool a_along_m = A_ALONG_M, b_along_n = B_ALONG_N;
     static constexpr bool from_registers = tf32 && A_ALONG_M;
     static constexpr int element = tf32 ? 4 : 2;              // bytes
@@ -260,7 +262,7 @@ __device__ __forceinline__ unsigned multiply_unit(float (&sums)[Tile::n / 2],
 
 // ---- a from registers: TF32 along m -------------------------------------------------------------
 
-// A warp's elements of one stage of a. Which rows of the tile it takes (Order in epilogue.cuh names
+// A warp's elements of one stage of a. Which rows of the tile it takes (Order in store.cuh names
 // them) is such that its lanes, four of k and eight of m, read 32 different banks.
 struct Fragments {
     uint32_t of[4][4]; // of four instructions

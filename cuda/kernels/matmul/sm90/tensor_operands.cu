@@ -5,8 +5,8 @@
 // tensor_operands.cuh.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/simt/pretranspose.cuh"
-#include "kernels/matmul/sm90/epilogue.cuh"
 #include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/matmul/sm90/store.cuh"
 #include "kernels/matmul/sm90/tensor_operands.cuh"
 
 namespace pvg::matmul {
@@ -218,8 +218,8 @@ int copy_operands(Call &call, int dtype, int type, const bool (&copied)[2],
         operands[i]->data = copies.of[i].to;
     }
     if (dtype == type) return launch_copies<uint16_t, uint16_t>(call, copies);
-    if (type == PVG_FLOAT16) return launch_copies<float, __half>(call, copies);
-    return launch_copies<float, __nv_bfloat16>(call, copies);
+    if (type == PVG_FLOAT16) return launch_copies<float, Half>(call, copies);
+    return launch_copies<float, BFloat16>(call, copies);
 }
 
 // An a along m is transposed, together with what b needs.
