@@ -22,6 +22,8 @@
 // more.
 #pragma once
 #include "kernels/matmul/epilogue.cuh"
+#include "kernels/matmul/plan/plan.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/pretranspose.cuh"
 #include "kernels/matmul/sm90/hopper.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
@@ -407,13 +409,24 @@ __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &a
 
 // ---- On the host --------------------------------------------------------------------------------
 
-template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
+// The planner knows the tile as it is.
+template <class Tile> constexpr bool is_size(const FfmaSize &size) {
+    return size.rows == Tile::rows && size.columns == Tile::columns &&
+           size.slices == Tile::slices && size.sequence == Tile::sequence &&
+           size.blocks == Tile::blocks && size.depth == Tile::depth &&
+           size.stages == Tile::stages && size.threads == Tile::threads && size.gap == Tile::gap &&
+           size.halves() == Tile::halves && size.sum_bytes() == Tile::sum_bytes;
+}
+
+template <class Tile> FfmaProduct describe_ffma(const Gemm &g, const Plan &plan) {
     FfmaProduct p{};
     p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
     p.c = destination_of(g), p.batched = g.items > 1;
-    p.direct = p.c.plain && is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
+    p.direct = plan.direct;
     if (Tile::halves) p.first_half = static_cast<int>(first_half(g.k));
-    p.m = g.m, p.n = g.n, p.k = g.k, p.splits = p.splits_in_sequence = 1;
+    p.m = g.m, p.n = g.n, p.k = g.k;
+    p.splits = static_cast<unsigned>(plan.splits);
+    p.splits_in_sequence = static_cast<unsigned>(plan.splits_in_sequence);
     p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
     p.tiles_down = static_cast<int>(tiles(g.m, Tile::rows));
     p.tiles_across = static_cast<int>(tiles(g.n, Tile::columns));
@@ -421,40 +434,25 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
     return p;
 }
 
-// Bytes of a workspace, or of a row of tiles if those are more. What would park more is computed in
-// parts that use it in turn.
-constexpr int64_t most_parked = int64_t(1) << 28;
-
-// launch(part, p) for so many items, or rows of one, at a time as a grid and a workspace for parked
-// sums allow. Operands are laid out as the kernel wants them.
+// launch(part, p) for so many items, or rows of one, at a time as the plan says. Operands are laid
+// out as the kernel wants them.
 template <class Tile, class Launch>
-int launch_in_parts(Call &call, const Gemm &g, const Launch &launch) {
-    const int64_t most = INT_MAX / 8 / (tiles(g.m, Tile::rows) * tiles(g.n, Tile::columns));
-    int64_t items = most < 1 ? 1 : most < g.items ? most : g.items, rows = g.m;
-    const int64_t stride = tiles(g.n, 8) * 8, row_bytes = stride * 4; // of what is parked
-    const bool parks =
-        Tile::halves && first_half(g.k) && !is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
-    Workspace parking;
-    if (parks) {
-        const int64_t fit = most_parked / row_bytes; // rows
-        if (rows > fit) rows = fit < Tile::rows ? Tile::rows : fit / Tile::rows * Tile::rows;
-        if (rows >= g.m) rows = g.m;
-        if (items * rows > fit) items = rows < fit ? fit / rows : 1;
-        if (rows < g.m) items = 1;
-        PVG_PASS(parking.open(call, static_cast<size_t>(items * rows * row_bytes)));
-    }
+int launch_in_parts(Call &call, const Gemm &g, const Plan &plan, const Launch &launch) {
+    Workspace parking; // for the sums of k's first half, of one part after the other
+    if (plan.workspace) PVG_PASS(parking.open(call, static_cast<size_t>(plan.workspace)));
+    const int64_t items = plan.items, rows = plan.part_rows;
     for (int64_t item = 0; item < g.items; item += items)
         for (int64_t row = 0; row < g.m; row += rows) {
             Gemm part = moved(g, item * g.a_item + row * (g.a_along_k ? g.lda : 1), item * g.b_item,
                               item * g.c_item + row * g.ldc);
             part.items = static_cast<int>(g.items - item < items ? g.items - item : items);
             part.m = static_cast<int>(g.m - row < rows ? g.m - row : rows);
-            FfmaProduct p = describe_ffma<Tile>(part);
+            FfmaProduct p = describe_ffma<Tile>(part, plan);
             p.parked = static_cast<float *>(p.c.data);
             p.parked_stride = p.c.row_stride, p.parked_item = p.c.item_stride;
-            if (parks)
-                p.parked = parking.as<float>(), p.parked_stride = stride,
-                p.parked_item = rows * stride;
+            if (plan.workspace)
+                p.parked = parking.as<float>(), p.parked_stride = parked_stride(g.n),
+                p.parked_item = rows * p.parked_stride;
             PVG_PASS(launch(part, p));
         }
     return PVG_OK;

@@ -12,6 +12,8 @@
 // second kernel adds them up, which on an H200 takes 2 us less than a cluster of blocks that read
 // each other's shared memory. Who adds what, and in which order, depends on the lengths and the
 // dtype alone: not on alignment, items or device.
+#include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/tile.cuh"
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/sm90/hopper.cuh"
@@ -278,34 +280,6 @@ __global__ void __launch_bounds__(32 * column_warps, 4) columns_kernel(MatrixVec
 
 // ---- Launching ----------------------------------------------------------------------------------
 
-// Cuts k into splits of whole chunks: as many as bring about as many blocks as are wanted. A power
-// of two of them, the last ones perhaps empty.
-void split_terms(MatrixVector *p, int64_t chunk, int64_t wanted) {
-    int64_t most = wanted / p->blocks, splits = 1;
-    if (p->k / chunk < most) most = p->k / chunk;
-    while (splits * 2 <= most) splits *= 2;
-    const int64_t chunks = (p->k + chunk - 1) / chunk;
-    p->terms = (chunks + splits - 1) / splits * chunk;
-    p->splits = static_cast<unsigned>(splits);
-}
-
-// The numbers suit a card of 132 multiprocessors, and about 32 warps on each.
-template <class T> void partition_rows(MatrixVector *p) {
-    const int64_t most = p->k / Rows<T>::chunk;
-    p->slices = 1;
-    while (p->slices < row_warps && p->length * p->slices <= 2048 && p->slices * 2 <= most)
-        p->slices *= 2;
-    p->blocks = tiles(p->length, row_warps / p->slices);
-    split_terms(p, p->slices * Rows<T>::chunk, 264);
-}
-// Enough blocks for four on each multiprocessor, or of 256 KiB of the matrix each.
-template <class T> void partition_columns(MatrixVector *p) {
-    const int64_t pieces = (p->length * p->k >> 18) * static_cast<int64_t>(sizeof(T));
-    p->slices = column_warps;
-    p->blocks = tiles(p->length, Columns<T>::width);
-    split_terms(p, column_warps * 4, pieces > 528 ? pieces : 528);
-}
-
 // Whether packs of V elements may be loaded at once: at the start, from row to row, item to item.
 bool allows_packs(const void *data, int64_t stride, int64_t item, int pack, int64_t element) {
     return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | stride * element |
@@ -313,8 +287,6 @@ bool allows_packs(const void *data, int64_t stride, int64_t item, int pack, int6
                (pack * element) ==
            0;
 }
-
-bool can(const Gemm &g) { return (g.m == 1 || g.n == 1) && dtype_kind(g.dtype) == Kind::floating; }
 
 // c's only column for n = 1, else its only row.
 MatrixVector describe(const Gemm &g, bool *along_k) {
@@ -337,35 +309,32 @@ template <class T> void step_items(MatrixVector *p, int64_t items) {
     p->y = p->y.moved(items * p->y.item_stride, sizeof(T));
 }
 
-template <class T> int launch_dtype(Call &call, const Gemm &g) {
+template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan) {
     bool along_k;
     MatrixVector p = describe(g, &along_k);
     const int pack = along_k ? Rows<T>::pack : Columns<T>::pack;
     p.aligned = allows_packs(p.matrix, p.ld, p.matrix_item, pack, sizeof(T));
     p.x_aligned = p.x_stride == 1 && allows_packs(p.x, 0, p.x_item, pack, sizeof(T));
-    along_k ? partition_rows<T>(&p) : partition_columns<T>(&p);
+    static_assert(Rows<T>::chunk == gemv_chunk(sizeof(T)) && row_warps == gemv_warps);
+    static_assert(Columns<T>::width == gemv_width(sizeof(T)) && column_warps == gemv_warps);
+    p.slices = plan.slices, p.splits = static_cast<unsigned>(plan.splits);
+    p.blocks = plan.tiles, p.terms = plan.terms;
 
-    const bool is_hopper = tensor_architecture(g.device) >= 90;
-    const LaunchExtras extras = {1, is_hopper};
-    const bool apart = p.splits > 1;
-    int64_t most = INT32_MAX / (p.blocks * p.splits); // items a grid
-    if (most > g.items) most = g.items;
+    const LaunchExtras extras = {1, plan.overlap};
     Workspace partials;
-    if (apart) {
-        const int64_t limit = (int64_t(1) << 26) / (p.splits * p.length) + 1; // some 512 MiB
-        if (most > limit) most = limit;
-        PVG_PASS(partials.open(call, static_cast<size_t>(most * p.splits * p.length) *
-                                         sizeof(SumType<T>)));
+    if (plan.workspace) {
+        PVG_PASS(partials.open(call, static_cast<size_t>(plan.workspace)));
         p.partials = partials.as<void>();
     }
+    const int64_t most = plan.items;
     for (int64_t first = 0; first < g.items; first += most) {
         const int64_t items = g.items - first < most ? g.items - first : most;
         const unsigned grid = blocks_for(items * p.blocks * p.splits, 1);
         if (along_k)
-            PVG_LAUNCH_WITH(extras, rows_kernel<T>, grid, 32 * row_warps, 0, call.stream, p);
+            PVG_LAUNCH_WITH(extras, rows_kernel<T>, grid, plan.threads, 0, call.stream, p);
         else
-            PVG_LAUNCH_WITH(extras, columns_kernel<T>, grid, 32 * column_warps, 0, call.stream, p);
-        if (apart)
+            PVG_LAUNCH_WITH(extras, columns_kernel<T>, grid, plan.threads, 0, call.stream, p);
+        if (plan.workspace)
             PVG_LAUNCH_WITH(extras, combine_kernel<T>, blocks_for(items * tiles(p.length, 32), 1),
                             32 * combining_warps, 0, call.stream, p);
         step_items<T>(&p, items);
@@ -373,14 +342,12 @@ template <class T> int launch_dtype(Call &call, const Gemm &g) {
     return PVG_OK;
 }
 
-int launch(Call &call, const Gemm &g) {
-    return dispatch<floats>(g.dtype, [&](auto tag) -> int {
-        return launch_dtype<typename decltype(tag)::type>(call, g);
-    });
-}
-
 } // namespace
 
-const Kernel gemv_kernel = {PVG_MATMUL_GEMV, "gemv", can, launch};
+int launch_gemv(Call &call, const Gemm &g, const Plan &plan) {
+    return dispatch<floats>(g.dtype, [&](auto tag) -> int {
+        return launch_dtype<typename decltype(tag)::type>(call, g, plan);
+    });
+}
 
 } // namespace pvg::matmul

@@ -12,6 +12,8 @@
 // The sums of the first half wait in c for the second.
 #pragma once
 #include "kernels/matmul/epilogue.cuh"
+#include "kernels/matmul/plan/plan.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 
 namespace pvg::matmul {
 
@@ -297,37 +299,38 @@ __global__ void __launch_bounds__(Shape::threads, 512 / Shape::threads)
 
 // ---- Launching ----------------------------------------------------------------------------------
 
-// The largest tile that leaves a large card busy and wastes at most half of itself.
-template <class Shape> bool is_tile_for(const Product &p, int64_t batch) {
-    return p.m > Shape::rows / 2 && p.n > Shape::columns / 2 &&
-           tiles(p.m, Shape::rows) * tiles(p.n, Shape::columns) * batch >= 120;
+template <class Shape> constexpr bool is_size(TiledNumber number, bool is_float) {
+    const TiledSize &size = tiled_sizes[number];
+    return Shape::rows == size.side && Shape::columns == size.side &&
+           Shape::threads == (is_float ? size.float_threads : size.threads);
 }
 
 template <class T, class Shape, class To>
-int launch_tiles(cudaStream_t stream, const Product &p, int64_t batch, const To &to) {
+int launch_tiles(cudaStream_t stream, const Product &p, int64_t batch, const Plan &plan,
+                 const To &to) {
     Tiling tiling = {tiles(p.m, Shape::rows), tiles(p.n, Shape::columns), 0};
-    int64_t of_item = tiling.down * tiling.across, most = INT32_MAX / of_item; // items a grid
+    const int64_t most = plan.items;
     for (; tiling.first_item < batch; tiling.first_item += most) {
         int64_t items = batch - tiling.first_item < most ? batch - tiling.first_item : most;
-        PVG_LAUNCH((product_kernel<T, Shape, To>), blocks_for(of_item * items, 1), Shape::threads,
-                   0, stream, p, tiling, to);
+        PVG_LAUNCH((product_kernel<T, Shape, To>), blocks_for(plan.tiles * items, 1),
+                   plan.threads, 0, stream, p, tiling, to);
     }
     return PVG_OK;
 }
 
 template <class T, class To>
-int launch_best_tile(cudaStream_t stream, const Product &p, int64_t batch, const To &to) {
+int launch_planned_tile(cudaStream_t stream, const Product &p, int64_t items, const Plan &plan,
+                        const To &to) {
+    constexpr bool is_float = std::is_same_v<T, float>;
+    using Large = Tile<128, 128, 8, 8>;
+    using Medium = Tile<64, 64, is_float ? 8 : 4, 4>;
     using Small = Tile<32, 32, 4, 4>;
-    if constexpr (std::is_same_v<T, float>) {
-        using Large = Tile<128, 128, 8, 8>;
-        using Medium = Tile<64, 64, 8, 4>;
-        if (is_tile_for<Large>(p, batch)) return launch_tiles<T, Large>(stream, p, batch, to);
-        if (is_tile_for<Medium>(p, batch)) return launch_tiles<T, Medium>(stream, p, batch, to);
-    } else {
-        using Medium = Tile<64, 64, 4, 4>;
-        if (is_tile_for<Medium>(p, batch)) return launch_tiles<T, Medium>(stream, p, batch, to);
-    }
-    return launch_tiles<T, Small>(stream, p, batch, to);
+    static_assert(is_size<Large>(tiled_large, true) && is_size<Small>(tiled_small, is_float) &&
+                  is_size<Medium>(tiled_medium, is_float));
+    if constexpr (is_float)
+        if (plan.tile == tiled_large) return launch_tiles<T, Large>(stream, p, items, plan, to);
+    if (plan.tile == tiled_medium) return launch_tiles<T, Medium>(stream, p, items, plan, to);
+    return launch_tiles<T, Small>(stream, p, items, plan, to);
 }
 
 } // namespace pvg::matmul

@@ -5,13 +5,15 @@
 // The operands lie in shared memory as [k][row] and [k][column], with zeros up to 32 x 32. A lane
 // owns 4 x 8 sums. They go back through shared memory, so that whole rows of c are stored. Every
 // sum is one chain of multiply-adds over increasing k, as in the tiled kernel.
+#include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/tile.cuh"
 
 namespace pvg::matmul {
 
 namespace {
 
-constexpr int side = 32, warps = 4;  // of a block: a product each
+constexpr int side = tiny_side, warps = tiny_warps; // of a block: a product each
 constexpr int transposed_pitch = 33; // of an operand that is stored along k: no bank conflicts
 constexpr int sums_pitch = 36;       // of c in shared memory: none either
 constexpr int lane_rows = 4, lane_columns = 8;
@@ -186,18 +188,16 @@ bool allows_fours(const void *data, int length, int64_t stride, int64_t item) {
     return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | bytes) % 16 == 0;
 }
 
-bool can(const Gemm &g) {
-    return g.dtype == PVG_FLOAT32 && g.m <= side && g.n <= side && g.k <= side;
-}
-
 template <bool A_ALONG_K, bool B_ALONG_K>
-int launch_layout(Call &call, const TinyProduct &p) {
-    PVG_LAUNCH((tiny_product_kernel<A_ALONG_K, B_ALONG_K>), blocks_for(p.items, warps), 32 * warps,
-               0, call.stream, p);
+int launch_layout(Call &call, const TinyProduct &p, const Plan &plan) {
+    PVG_LAUNCH((tiny_product_kernel<A_ALONG_K, B_ALONG_K>), blocks_for(plan.blocks, 1),
+               plan.threads, plan.shared_bytes, call.stream, p);
     return PVG_OK;
 }
 
-int launch(Call &call, const Gemm &g) {
+} // namespace
+
+int launch_tiny(Call &call, const Gemm &g, const Plan &plan) {
     TinyProduct p{};
     p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
     p.c = destination_of(g);
@@ -207,13 +207,10 @@ int launch(Call &call, const Gemm &g) {
                 allows_fours(g.b, g.b_along_k ? g.k : g.n, g.ldb, g.b_item);
     p.c_aligned = allows_fours(g.c, g.n, g.ldc, g.c_item);
     if (g.a_along_k)
-        return g.b_along_k ? launch_layout<true, true>(call, p)
-                           : launch_layout<true, false>(call, p);
-    return g.b_along_k ? launch_layout<false, true>(call, p) : launch_layout<false, false>(call, p);
+        return g.b_along_k ? launch_layout<true, true>(call, p, plan)
+                           : launch_layout<true, false>(call, p, plan);
+    return g.b_along_k ? launch_layout<false, true>(call, p, plan)
+                       : launch_layout<false, false>(call, p, plan);
 }
-
-} // namespace
-
-const Kernel tiny_kernel = {PVG_MATMUL_TINY, "tiny", can, launch};
 
 } // namespace pvg::matmul

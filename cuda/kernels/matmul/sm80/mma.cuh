@@ -13,14 +13,6 @@
 
 namespace pvg::matmul {
 
-// Whether every 16 bytes of an operand, counted from the beginning of a row, may be loaded at once.
-inline bool allows_16_bytes(const void *data, int64_t stride, int64_t item, int64_t element) {
-    return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | stride * element |
-            item * element) %
-               16 ==
-           0;
-}
-
 namespace {
 
 // ---- The tile of a block ------------------------------------------------------------------------

@@ -28,8 +28,6 @@
 
 namespace pvg::matmul {
 
-constexpr int emulated_rows = 128, emulated_k = 32, emulated_threads = 384;
-
 struct Bf16x6 {
     using Element = __nv_bfloat16;
     static constexpr CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;

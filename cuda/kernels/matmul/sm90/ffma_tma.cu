@@ -18,10 +18,8 @@
 // Every element of c has the same bits as from the tiles of ffma.cu without slices: one chain of
 // multiply-adds in increasing k, or one for each half of k.
 #ifndef PVG_SIMULATOR
+#include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/simt/ffma_tile.cuh"
-#include "kernels/matmul/simt/pretranspose.cuh"
-#include "runtime/device.cuh"
-#include <limits.h>
 
 namespace pvg::matmul {
 
@@ -274,14 +272,6 @@ __global__ void __launch_bounds__(Tile::threads + producers, 1)
 
 // ---- On the host --------------------------------------------------------------------------------
 
-bool can(const Gemm &g) {
-    int64_t most = 0;
-    return g.dtype == PVG_FLOAT32 && tensor_architecture(g.device) == 90 &&
-           device_attribute(g.device, PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &most) == PVG_OK &&
-           RingLayout::shared_size <= most &&
-           tiles(g.m, Tile::rows) * tiles(g.n, Tile::columns) <= INT_MAX;
-}
-
 // A matrix of so many rows, or one for each item; box: of a load.
 struct Matrix {
     const void *data;
@@ -304,7 +294,7 @@ int make_map(const Gemm &g, const Matrix &x, CUtensorMap *map) {
 }
 
 // One launch, of operands that are laid out so.
-int launch_part(Call &call, const Gemm &g, const FfmaProduct &p) {
+int launch_part(Call &call, const Gemm &g, const FfmaProduct &p, const Plan &plan) {
     constexpr CUtensorMapSwizzle plain = CU_TENSOR_MAP_SWIZZLE_NONE;
     TmaMaps maps{};
     maps.a_along_k = g.a_along_k;
@@ -317,28 +307,25 @@ int launch_part(Call &call, const Gemm &g, const FfmaProduct &p) {
     PVG_PASS(make_map(g, a, &maps.a));
     PVG_PASS(make_map(g, b, &maps.b));
     if (p.first_half) PVG_PASS(make_map(g, parked, &maps.parked));
-    const LaunchExtras extras = {1, true};
-    PVG_LAUNCH_WITH(extras, tma_kernel,
-                    blocks_for(int64_t(p.tiles_down) * p.tiles_across * g.items, 1),
-                    Tile::threads + producers, RingLayout::shared_size, call.stream, maps, p);
+    PVG_LAUNCH_WITH((LaunchExtras{1, plan.overlap}), tma_kernel,
+                    blocks_for(int64_t(p.tiles_down) * p.tiles_across * g.items, 1), plan.threads,
+                    plan.shared_bytes, call.stream, maps, p);
     return PVG_OK;
-}
-
-int launch(Call &call, const Gemm &given) {
-    const Layout along_k = {true, 4}, along_side = {false, 4};
-    Gemm g = given;
-    Workspace space;
-    if (g.items == 1) g.a_item = g.b_item = g.c_item = 0;
-    const bool a_along_k = has_layout_a(g, along_k);
-    PVG_PASS(arrange_operands(call, &g, a_along_k ? along_k : along_side, along_side, &space));
-    return launch_in_parts<Tile>(call, g, [&](const Gemm &part, const FfmaProduct &p) {
-        return launch_part(call, part, p);
-    });
 }
 
 } // namespace
 
-const Kernel ffma_tma_kernel = {PVG_MATMUL_FFMA_TMA, "ffma_tma", can, launch};
+int launch_ffma_tma(Call &call, const Gemm &given, const Plan &plan) {
+    static_assert(is_size<Tile>(ffma_sizes[ffma_by_tma]) && producers == ffma_tma_producers &&
+                  RingLayout::shared_size == ffma_tma_shared_bytes);
+    Gemm g = given;
+    Workspace space;
+    PVG_PASS(arrange_operands(call, &g, plan, &space));
+    if (g.items == 1) g.a_item = g.b_item = g.c_item = 0;
+    return launch_in_parts<Tile>(call, g, plan, [&](const Gemm &part, const FfmaProduct &p) {
+        return launch_part(call, part, p, plan);
+    });
+}
 
 } // namespace pvg::matmul
 #endif
