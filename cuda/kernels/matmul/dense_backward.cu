@@ -99,7 +99,7 @@ int check_backward(const BackwardLayer &layer) {
 }
 
 // dz, which `gradient` itself may be, and the bias gradient if it is wanted (or NULL).
-int launch_slope(Call &call, const Rows &gradient, const pvg_array *z, int activation,
+int launch_slope(Call &call, const LayerRows &gradient, const pvg_array *z, int activation,
                  pvg_array *dz, pvg_array *dbias) {
     int64_t m = gradient.array->shape[0], n = gradient.array->shape[1];
     int64_t chunks = matmul::tiles(m, chunk), across = matmul::tiles(n, columns_a_block);
@@ -122,7 +122,7 @@ int launch_slope(Call &call, const Rows &gradient, const pvg_array *z, int activ
 }
 
 int launch_backward(Call &call, const BackwardLayer &layer, int dtype, pvg_array *const *results) {
-    Rows gradient, x, z;
+    LayerRows gradient, x, z;
     Temporary weight, dz;
     const pvg_array *w, *slopes;
     PVG_PASS(gradient.open(call, layer.gradient, dtype));
@@ -136,7 +136,7 @@ int launch_backward(Call &call, const BackwardLayer &layer, int dtype, pvg_array
     }
     PVG_PASS(launch_slope(call, gradient, z.array, layer.activation, dz.array, results[2]));
     if (results[0]) {
-        Rows dx; // contiguous: a view
+        LayerRows dx; // contiguous: a view
         PVG_PASS(dx.open(call, results[0], dtype));
         PVG_PASS(multiply(call, slopes, 0, w, 1, layer.precision, {}, dx.flat.array));
     }

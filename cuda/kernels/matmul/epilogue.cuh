@@ -4,7 +4,7 @@
 //
 // A Destination says where the sums of a launch go; the host makes it, by destination_of. Kernels
 // decide how they bring sums to the threads that finish them, and hand them to `finish` there: a
-// RowPart where they are in a thread's registers, or a type of their own with the same four
+// RowPart where they are in a thread's registers, or a type of their own with the same three
 // functions (sm90/store.cuh has one for sums that lie in shared memory). Everything is computed in
 // the type of the sums, which is float32 for float16 and bfloat16.
 #pragma once
@@ -171,8 +171,9 @@ template <class T, int N, bool CALLS = false> struct RowPart {
 
 // ---- The epilogue -------------------------------------------------------------------------------
 
-// Sums: what holds finished sums, and knows where in c they go.
-template <class Sums> __device__ __forceinline__ void finish(const Destination &to, Sums &sums) {
+// Holder: what holds finished sums, and knows where in c they go.
+template <class Holder> __device__ __forceinline__ void finish(const Destination &to,
+                                                               Holder &sums) {
     if (!to.plain) {
         if (to.bias) sums.add_bias(to);
         if (to.preactivation) sums.store(to, to.preactivation);
@@ -180,8 +181,8 @@ template <class Sums> __device__ __forceinline__ void finish(const Destination &
     }
     sums.store(to, to.data);
 }
-template <class Sums>
-__device__ __forceinline__ void finish(const PlainDestination &to, Sums &sums) {
+template <class Holder>
+__device__ __forceinline__ void finish(const PlainDestination &to, Holder &sums) {
     sums.store(to, to.data);
 }
 

@@ -27,11 +27,11 @@ static bool is_aligned(const Stored &x, int alignment) {
     return is_aligned(x.data, x.rows, x.columns, x.stride, x.items, x.item, alignment);
 }
 
-bool has_layout(const Stored &operand, Layout layout) {
+bool has_layout(const Stored &operand, OperandLayout layout) {
     return operand.along_k == layout.along_k && is_aligned(operand, layout.alignment);
 }
 
-OperandPlan arrange(const Stored &operand, Layout layout) {
+OperandPlan arrange(const Stored &operand, OperandLayout layout) {
     OperandPlan plan;
     plan.along_k = layout.along_k, plan.alignment = layout.alignment;
     plan.stride = operand.rows == 1 ? round_up(operand.columns, 64) : operand.stride;

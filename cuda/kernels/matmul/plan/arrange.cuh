@@ -8,7 +8,7 @@ namespace pvg::matmul {
 
 // What a kernel asks of an operand: which index is contiguous, and a number of elements (1, or a
 // multiple of 4) that the address, the distance of rows and that of items have to be multiples of.
-struct Layout {
+struct OperandLayout {
     bool along_k;
     int alignment;
 };
@@ -24,7 +24,7 @@ enum class Copying {
 struct OperandPlan {
     Copying copying = Copying::none;
     bool along_k = false;
-    int alignment = 1;            // of Layout: what the kernel may rely on
+    int alignment = 1;            // of OperandLayout: what the kernel may rely on
     int64_t stride = 0, item = 0; // elements from row to row, and from item to item
     int64_t bytes = 0;            // of the copies of all items; an operand that all share has one
     bool by_fours = false;        // the copy's source can be read 16 bytes at a time
@@ -44,11 +44,11 @@ Stored stored_b(const Gemm &g);
 // have any distance.
 bool is_aligned(const void *data, int64_t rows, int64_t length, int64_t stride, int64_t items,
                 int64_t item, int alignment);
-bool has_layout(const Stored &operand, Layout layout);
+bool has_layout(const Stored &operand, OperandLayout layout);
 
 // The operand, or a copy in the layout, of 4-byte elements. Afterwards the distance of rows has the
 // alignment, even of a single row.
-OperandPlan arrange(const Stored &operand, Layout layout);
+OperandPlan arrange(const Stored &operand, OperandLayout layout);
 
 // g with the operands' layout that two plans say; the copies' addresses are not known yet.
 Gemm arranged(const Gemm &g, const OperandPlan &a, const OperandPlan &b);

@@ -72,7 +72,7 @@ bool is_better(int other, int number, const Gemm &g, const Card &card) {
 // along k. What else is asked is copied.
 void plan_operands(const Gemm &g, const FfmaSize &size, Plan *plan) {
     const bool b_along_k = g.b_along_k && g.a_along_k;
-    Layout a = {g.a_along_k, g.a_along_k ? 1 : 4}, b = {b_along_k, b_along_k ? 1 : 4};
+    OperandLayout a = {g.a_along_k, g.a_along_k ? 1 : 4}, b = {b_along_k, b_along_k ? 1 : 4};
     if (size.slices > 1 && g.a_along_k && !g.b_along_k && !has_layout(stored_b(g), b))
         b.alignment = 1;
     plan->a = arrange(stored_a(g), a);
@@ -163,7 +163,7 @@ bool can_ffma_tma(const Gemm &g, const Card &card) {
 // Operands that TMA cannot read as they are, or that lie otherwise, are copied: an a that lies along
 // k may stay so.
 void plan_ffma_tma(const Gemm &g, const Card &card, Plan *plan) {
-    const Layout along_k = {true, 4}, along_side = {false, 4};
+    const OperandLayout along_k = {true, 4}, along_side = {false, 4};
     describe_tile(g, card, ffma_by_tma, plan);
     const Stored a = stored_a(g);
     plan->a = arrange(a, has_layout(a, along_k) ? along_k : along_side);

@@ -4,28 +4,14 @@
 // A block computes a tile of c and walks along k in stages, which lie in shared memory as
 // [k][row of a] and [k][column of b]. A thread owns a microtile of 8 x 8 or 8 x 16 elements of c:
 // each value that it reads from shared memory is used 8 or 16 times, which keeps the multipliers
-// busy.
-//
-// Small products have too few microtiles for that, so several warps share one: each multiplies its
-// slice of every stage, and the slices are summed at the end ("sliced k"). Products that still
-// leave most of the card idle give k to a cluster of blocks, which read each other's sums from
-// shared memory ("split k"). Both depend on m, n, k and the tile alone, and sums are added in a
-// fixed order. Where many such products come at once there are enough tiles, and a large tile whose
-// threads compute the slices one after another gives the same bits ("slices in sequence").
-//
-// Tiles without slices compute an element as one chain of multiply-adds in increasing k, or where k
-// is long as one for each half of it (first_half in product.cuh): in the middle of its loop a
-// thread parks its sums, as it has no registers left for them, and in the end it adds them to those
-// of the second half. They wait in c, or if c's rows begin anywhere, in a workspace whose rows
-// begin at multiples of 32 bytes, a sector: there a warp's store of 16 bytes a thread fills 16
-// sectors, while each of the four stores of 4 bytes in its place would write parts of as many or
-// more.
+// busy. README.md says how k is cut where there are few tiles, and where the sums of its first half
+// wait.
 #pragma once
 #include "kernels/matmul/epilogue.cuh"
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/plan/plan.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/pretranspose.cuh"
-#include "kernels/matmul/sm90/hopper.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
 #include <limits.h>
 
@@ -98,7 +84,7 @@ __device__ __forceinline__ float4 read_in_cluster(const float *from, unsigned ra
     float4 v;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                  : "=r"(there)
-                 : "r"(hopper::shared_address(from)), "r"(rank));
+                 : "r"(shared_address(from)), "r"(rank));
     if constexpr (STEP == 1)
         asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                      : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
@@ -124,7 +110,7 @@ __device__ __forceinline__ float4 sum_of(float4 a, float4 b) {
 // ---- Which part of the product ------------------------------------------------------------------
 
 // What a block computes: a tile of an item of c, over its share of k.
-struct Place {
+struct FfmaPlace {
     int64_t item;
     int row, column;   // of the tile's first element
     int rows, columns; // left in the matrix from there, perhaps more than a tile has
@@ -137,9 +123,9 @@ __device__ __forceinline__ int first_unit(const FfmaProduct &p, unsigned split, 
     return static_cast<int>(p.units * split / splits);
 }
 
-template <class Tile> __device__ __forceinline__ Place place_of_block(const FfmaProduct &p,
-                                                                      unsigned tile) {
-    Place at;
+template <class Tile> __device__ __forceinline__ FfmaPlace place_of_block(const FfmaProduct &p,
+                                                                          unsigned tile) {
+    FfmaPlace at;
     at.k = 0, at.terms = p.k, at.split = 0;
     if (p.splits > 1) {
         at.split = tile % p.splits, tile /= p.splits;
@@ -164,10 +150,10 @@ template <class Tile> __device__ __forceinline__ Place place_of_block(const Ffma
 // threads of a warp neighbours share addresses, one bit of the lane for each operand: what lanes x
 // and x ^ 1, or x and x ^ 2, read at the same address costs half as much. (The kernel of
 // ffma_tma.cu is faster with lanes in plain order, all the same.)
-template <class Tile> struct Position {
+template <class Tile> struct FfmaMicrotile {
     int slice, row, column; // of the first element in the tile
 
-    __device__ __forceinline__ explicit Position(unsigned thread) {
+    __device__ __forceinline__ explicit FfmaMicrotile(unsigned thread) {
         const int lane = thread % 32, warp = thread / 32 % Tile::warps;
         slice = thread / 32 / Tile::warps;
         const int of_eight = Tile::by_tma ? lane % 8 : lane / 2 % 8;
@@ -187,10 +173,10 @@ template <class Tile> struct Position {
 
 // ---- The sums -----------------------------------------------------------------------------------
 
-template <class Tile> using Sums = float[Tile::micro_rows][Tile::micro_columns];
+template <class Tile> using FfmaSums = float[Tile::micro_rows][Tile::micro_columns];
 
 // The elements of a and b that a thread multiplies with each other, for two successive k.
-template <class Tile> struct Fragments {
+template <class Tile> struct FfmaFragments {
     float a[2][Tile::micro_rows] = {}, b[2][Tile::micro_columns] = {};
 
     template <class Parts>
@@ -207,7 +193,7 @@ template <class Tile> struct Fragments {
     // Row by row, or by TMA column by column, which was measured as faster there; to and fro, so
     // that successive multiply-adds share an operand. IS_FIRST: the sums begin with these products.
     template <bool IS_FIRST = false>
-    __device__ __forceinline__ void multiply(int which, Sums<Tile> &sum) const {
+    __device__ __forceinline__ void multiply(int which, FfmaSums<Tile> &sum) const {
         constexpr int outer = Tile::by_tma ? Tile::micro_columns : Tile::micro_rows;
         constexpr int inner = Tile::by_tma ? Tile::micro_rows : Tile::micro_columns;
 #pragma unroll
@@ -241,8 +227,8 @@ __device__ __forceinline__ bool rows_allow_four(const void *first, int64_t strid
 // with room for a multiple of four elements: take(i, j, address, exists) for every four elements of
 // so many of its rows.
 template <class Tile, class Take>
-__device__ __forceinline__ void visit(float *matrix, int64_t stride, const Place &at,
-                                      const Position<Tile> &thread, int first, int rows,
+__device__ __forceinline__ void visit(float *matrix, int64_t stride, const FfmaPlace &at,
+                                      const FfmaMicrotile<Tile> &thread, int first, int rows,
                                       const Take &take) {
     matrix += at.row * stride + at.column;
 #pragma unroll
@@ -258,8 +244,9 @@ __device__ __forceinline__ void visit(float *matrix, int64_t stride, const Place
 
 // One slice and nothing to do but store 16 bytes at a time: from registers.
 template <class Tile>
-__device__ __forceinline__ void store_sums(float *matrix, int64_t stride, const Place &at,
-                                           const Position<Tile> &thread, const Sums<Tile> &sum) {
+__device__ __forceinline__ void store_sums(float *matrix, int64_t stride, const FfmaPlace &at,
+                                           const FfmaMicrotile<Tile> &thread,
+                                           const FfmaSums<Tile> &sum) {
     visit(matrix, stride, at, thread, 0, Tile::micro_rows,
           [&](int i, int j, float *to, bool exists) {
               const float four[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
@@ -269,8 +256,9 @@ __device__ __forceinline__ void store_sums(float *matrix, int64_t stride, const 
 
 // The same to c, whose sums are finished: they are plain.
 template <class Tile>
-__device__ __forceinline__ void store_plain(const FfmaProduct &p, const Place &at,
-                                            const Position<Tile> &thread, const Sums<Tile> &sum) {
+__device__ __forceinline__ void store_plain(const FfmaProduct &p, const FfmaPlace &at,
+                                            const FfmaMicrotile<Tile> &thread,
+                                            const FfmaSums<Tile> &sum) {
     store_sums(static_cast<float *>(p.c.data) + at.item * p.c.item_stride, p.c.row_stride, at,
                thread, sum);
 }
@@ -279,12 +267,12 @@ __device__ __forceinline__ void store_plain(const FfmaProduct &p, const Place &a
 // From new copies of the indices: what depends on the others the compiler would compute before the
 // loop over k, and keep in registers that the loop needs.
 template <class Tile>
-__device__ __forceinline__ void park_sums(const FfmaProduct &p, Sums<Tile> &sum) {
+__device__ __forceinline__ void park_sums(const FfmaProduct &p, FfmaSums<Tile> &sum) {
     unsigned block, thread;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    const Place at = place_of_block<Tile>(p, block);
-    store_sums(p.parked + at.item * p.parked_item, p.parked_stride, at, Position<Tile>(thread),
+    const FfmaPlace at = place_of_block<Tile>(p, block);
+    store_sums(p.parked + at.item * p.parked_item, p.parked_stride, at, FfmaMicrotile<Tile>(thread),
                sum);
 #pragma unroll
     for (int i = 0; i < Tile::micro_rows; i++)
@@ -296,7 +284,7 @@ __device__ __forceinline__ void park_sums(const FfmaProduct &p, Sums<Tile> &sum)
 // nothing is parked -0 is added, which changes no number: a branch around the additions would cost
 // the loop over k some conflicts between the banks of the registers.
 template <class Tile, class Fetch>
-__device__ __forceinline__ void add_parked(const FfmaProduct &p, Sums<Tile> &sum,
+__device__ __forceinline__ void add_parked(const FfmaProduct &p, FfmaSums<Tile> &sum,
                                            const Fetch &fetch) {
     constexpr int rows = 4;
 #pragma unroll
@@ -316,8 +304,8 @@ __device__ __forceinline__ void add_parked(const FfmaProduct &p, Sums<Tile> &sum
 }
 // From where they wait, loads of all four rows on their way at once.
 template <class Tile>
-__device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at,
-                                           const Position<Tile> &thread, Sums<Tile> &sum) {
+__device__ __forceinline__ void add_parked(const FfmaProduct &p, const FfmaPlace &at,
+                                           const FfmaMicrotile<Tile> &thread, FfmaSums<Tile> &sum) {
     float *matrix = p.parked + at.item * p.parked_item;
     add_parked<Tile>(p, sum, [&](int first, auto &parked) {
         visit(matrix, p.parked_stride, at, thread, first, 4,
@@ -333,15 +321,15 @@ __device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at
 // All threads that multiply.
 template <class Tile> __device__ __forceinline__ void sync_tile() {
     if constexpr (Tile::by_tma)
-        asm volatile("bar.sync 1, %0;" ::"n"(Tile::threads) : "memory");
+        sync_threads<Tile::threads>(1);
     else
         __syncthreads();
 }
 
 // Puts the sums of all slices into shared memory, as [slice][row][column], with gaps.
 template <class Tile>
-__device__ __forceinline__ void share_sums(float *shared, const Position<Tile> &thread,
-                                           const Sums<Tile> &sum) {
+__device__ __forceinline__ void share_sums(float *shared, const FfmaMicrotile<Tile> &thread,
+                                           const FfmaSums<Tile> &sum) {
     sync_tile<Tile>(); // the last stage has been read
     float *first = shared + thread.slice * Tile::slice_sums + Tile::sums_of_row(thread.row) +
                    thread.column; // rows of microtiles begin at multiples of four
@@ -383,7 +371,8 @@ __device__ __forceinline__ float4 sum_slices(const float *shared, int element, u
 // neighbouring lanes fills all sectors but the first and the last of a row, while stores of every
 // fourth element would leave parts in all of them.
 template <class Tile>
-__device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &at, float *shared) {
+__device__ __forceinline__ void finish_tile(const FfmaProduct &p, const FfmaPlace &at,
+                                            float *shared) {
     constexpr int quads = Tile::columns / 4;
     const int first = at.split * Tile::threads + threadIdx.x, quad = first % quads;
     const Destination c =
@@ -434,10 +423,10 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g, const Plan &plan)
     return p;
 }
 
-// launch(part, p) for so many items, or rows of one, at a time as the plan says. Operands are laid
+// start(part, p) for so many items, or rows of one, at a time as the plan says. Operands are laid
 // out as the kernel wants them.
-template <class Tile, class Launch>
-int launch_in_parts(Call &call, const Gemm &g, const Plan &plan, const Launch &launch) {
+template <class Tile, class Start>
+int launch_in_parts(Call &call, const Gemm &g, const Plan &plan, const Start &start) {
     Workspace parking; // for the sums of k's first half, of one part after the other
     if (plan.workspace) PVG_PASS(parking.open(call, static_cast<size_t>(plan.workspace)));
     const int64_t items = plan.items, rows = plan.part_rows;
@@ -453,7 +442,7 @@ int launch_in_parts(Call &call, const Gemm &g, const Plan &plan, const Launch &l
             if (plan.workspace)
                 p.parked = parking.as<float>(), p.parked_stride = parked_stride(g.n),
                 p.parked_item = rows * p.parked_stride;
-            PVG_PASS(launch(part, p));
+            PVG_PASS(start(part, p));
         }
     return PVG_OK;
 }

@@ -16,7 +16,7 @@
 #include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/tile.cuh"
 #ifndef PVG_SIMULATOR
-#include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/matmul/instructions.cuh"
 #endif
 
 namespace pvg::matmul {
@@ -56,8 +56,8 @@ __device__ __forceinline__ Part part_of_block(const MatrixVector &p) {
 // For kernels that are launched with overlap.
 __device__ __forceinline__ void wait_for_operands() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
 #endif
 }
 
@@ -113,16 +113,16 @@ __global__ void __launch_bounds__(32 * combining_warps) combine_kernel(MatrixVec
 
 constexpr int row_warps = 8;
 
-template <class T> struct Rows {
+template <class T> struct RowPacks {
     static constexpr int pack = static_cast<int>(16 / sizeof(T)), steps = 4; // packs at a time
     static constexpr int chunk = 32 * pack * steps;                          // of k, by a warp
 };
 
 // A lane's pack of `left` elements and zeros behind them; aligned packs have stride 1.
 template <class T, bool ALIGNED>
-__device__ __forceinline__ Vector<T, Rows<T>::pack> load_row(const T *from, int64_t stride,
-                                                             int64_t left) {
-    constexpr int pack = Rows<T>::pack;
+__device__ __forceinline__ Vector<T, RowPacks<T>::pack> load_row(const T *from, int64_t stride,
+                                                                 int64_t left) {
+    constexpr int pack = RowPacks<T>::pack;
     if constexpr (ALIGNED) {
         return *reinterpret_cast<const Vector<T, pack> *>(from);
     } else {
@@ -133,14 +133,14 @@ __device__ __forceinline__ Vector<T, Rows<T>::pack> load_row(const T *from, int6
     }
 }
 
-template <class T> using RowSums = SumType<T>[Rows<T>::pack];
+template <class T> using RowSums = SumType<T>[RowPacks<T>::pack];
 
 // sums += row times x for STEPS packs of the lane from k on; from there on the split has `left`.
 // ALIGNED: all of them, in both operands.
 template <class T, bool ALIGNED, int STEPS>
 __device__ __forceinline__ void add_packs(const T *row, const T *x, int64_t x_stride, int64_t k,
                                           int64_t left, RowSums<T> &sums) {
-    constexpr int pack = Rows<T>::pack;
+    constexpr int pack = RowPacks<T>::pack;
     Vector<T, pack> a[STEPS], b[STEPS];
 #pragma unroll
     for (int s = 0; s < STEPS; s++) {
@@ -156,7 +156,7 @@ __device__ __forceinline__ void add_packs(const T *row, const T *x, int64_t x_st
 
 template <class T>
 __global__ void __launch_bounds__(32 * row_warps, 4) rows_kernel(MatrixVector p) {
-    constexpr int pack = Rows<T>::pack, steps = Rows<T>::steps, chunk = Rows<T>::chunk;
+    constexpr int pack = RowPacks<T>::pack, steps = RowPacks<T>::steps, chunk = RowPacks<T>::chunk;
     __shared__ SumType<T> shared[row_warps];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int rows = row_warps / p.slices, slice = warp % p.slices; // rows: of the block
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(32 * row_warps, 4) rows_kernel(MatrixVector p)
 
 constexpr int column_warps = 8;
 
-template <class T> struct Columns {
+template <class T> struct ColumnPacks {
     static constexpr int pack = least(4, static_cast<int>(16 / sizeof(T)));
     static constexpr int steps = 128 / (pack * static_cast<int>(sizeof(T)));
     static constexpr int width = 32 * pack; // of a block
@@ -207,8 +207,8 @@ template <class T> struct Columns {
 
 // The lane's pack of a row: all of it, or its first `count` elements, and zeros for the others.
 template <class T, bool WHOLE>
-__device__ __forceinline__ Vector<T, Columns<T>::pack> load_columns(const T *from, int count) {
-    constexpr int pack = Columns<T>::pack;
+__device__ __forceinline__ Vector<T, ColumnPacks<T>::pack> load_columns(const T *from, int count) {
+    constexpr int pack = ColumnPacks<T>::pack;
     if constexpr (WHOLE) {
         return *reinterpret_cast<const Vector<T, pack> *>(from);
     } else {
@@ -219,13 +219,13 @@ __device__ __forceinline__ Vector<T, Columns<T>::pack> load_columns(const T *fro
     }
 }
 
-template <class T> using ColumnSums = SumType<T>[Columns<T>::pack];
+template <class T> using ColumnSums = SumType<T>[ColumnPacks<T>::pack];
 
 // sums += a row times its element of x, for the next STEPS rows of a warp, which lie `step` apart.
 template <class T, bool WHOLE, int STEPS>
 __device__ __forceinline__ void add_rows(const T *&matrix, int64_t step, const T *&x,
                                          int64_t x_step, int count, ColumnSums<T> &sums) {
-    constexpr int pack = Columns<T>::pack;
+    constexpr int pack = ColumnPacks<T>::pack;
     Vector<T, pack> rows[STEPS];
     T factors[STEPS];
 #pragma unroll
@@ -243,10 +243,10 @@ __device__ __forceinline__ void add_rows(const T *&matrix, int64_t step, const T
 template <class T, bool WHOLE>
 __device__ __forceinline__ void add_all_rows(const MatrixVector &p, const Part &part, int64_t first,
                                              int count, ColumnSums<T> &sums) {
-    constexpr int steps = WHOLE ? Columns<T>::steps : 4;
+    constexpr int steps = WHOLE ? ColumnPacks<T>::steps : 4;
     const int64_t k = part.begin + threadIdx.x / 32;
     const T *matrix = static_cast<const T *>(p.matrix) + part.item * p.matrix_item + k * p.ld +
-                      first + static_cast<int>(threadIdx.x) % 32 * Columns<T>::pack;
+                      first + static_cast<int>(threadIdx.x) % 32 * ColumnPacks<T>::pack;
     const T *x = static_cast<const T *>(p.x) + part.item * p.x_item + k * p.x_stride;
     const int64_t step = column_warps * p.ld, x_step = column_warps * p.x_stride;
     int left = static_cast<int>((part.end - k + column_warps - 1) / column_warps); // or less than 1
@@ -257,7 +257,7 @@ __device__ __forceinline__ void add_all_rows(const MatrixVector &p, const Part &
 
 template <class T>
 __global__ void __launch_bounds__(32 * column_warps, 4) columns_kernel(MatrixVector p) {
-    constexpr int pack = Columns<T>::pack, width = Columns<T>::width;
+    constexpr int pack = ColumnPacks<T>::pack, width = ColumnPacks<T>::width;
     __shared__ SumType<T> shared[column_warps][width];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const Part part = part_of_block(p);
@@ -312,11 +312,11 @@ template <class T> void step_items(MatrixVector *p, int64_t items) {
 template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan) {
     bool along_k;
     MatrixVector p = describe(g, &along_k);
-    const int pack = along_k ? Rows<T>::pack : Columns<T>::pack;
+    const int pack = along_k ? RowPacks<T>::pack : ColumnPacks<T>::pack;
     p.aligned = allows_packs(p.matrix, p.ld, p.matrix_item, pack, sizeof(T));
     p.x_aligned = p.x_stride == 1 && allows_packs(p.x, 0, p.x_item, pack, sizeof(T));
-    static_assert(Rows<T>::chunk == gemv_chunk(sizeof(T)) && row_warps == gemv_warps);
-    static_assert(Columns<T>::width == gemv_width(sizeof(T)) && column_warps == gemv_warps);
+    static_assert(RowPacks<T>::chunk == gemv_chunk(sizeof(T)) && row_warps == gemv_warps);
+    static_assert(ColumnPacks<T>::width == gemv_width(sizeof(T)) && column_warps == gemv_warps);
     p.slices = plan.slices, p.splits = static_cast<unsigned>(plan.splits);
     p.blocks = plan.tiles, p.terms = plan.terms;
 

@@ -4,8 +4,8 @@
 // by columns. It reads whole rows, 16 bytes a thread if their addresses allow, and writes 16 bytes
 // a thread always, because the copies are ours and aligned. Both operands' tiles are one grid.
 #ifndef PVG_SIMULATOR
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/simt/pretranspose.cuh"
-#include "kernels/matmul/sm90/hopper.cuh"
 
 namespace pvg::matmul {
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int side = 64, threads = 256;
 
-struct Copy {
+struct OperandCopy {
     const float *source; // `rows` rows of `columns` elements
     float *destination;  // as many, or if transposed `columns` rows of `rows` elements
     int64_t rows, columns;
@@ -22,15 +22,15 @@ struct Copy {
     unsigned tiles_down, tiles; // of an item
     bool transposed, aligned;   // aligned: the source's rows
 };
-struct Copies {
-    Copy copy[2];
+struct OperandCopies {
+    OperandCopy copy[2];
     unsigned first_of_second; // block
 };
 
 // 16 bytes at a time, of which every thread has four on their way. Rows hold a multiple of that;
 // beyond the matrix there are zeros.
-__device__ void read_aligned(float (&tile)[side][side + 1], const Copy &job, const float *from,
-                             int rows, int64_t columns) {
+__device__ void read_aligned(float (&tile)[side][side + 1], const OperandCopy &job,
+                             const float *from, int rows, int64_t columns) {
     const int x = threadIdx.x % (side / 4) * 4, y = threadIdx.x / (side / 4);
     constexpr int down = threads / (side / 4), steps = side / down;
     float4 values[steps];
@@ -48,8 +48,8 @@ __device__ void read_aligned(float (&tile)[side][side + 1], const Copy &job, con
     }
 }
 
-__device__ void read_unaligned(float (&tile)[side][side + 1], const Copy &job, const float *from,
-                               int rows, int64_t columns) {
+__device__ void read_unaligned(float (&tile)[side][side + 1], const OperandCopy &job,
+                               const float *from, int rows, int64_t columns) {
     const int x = threadIdx.x % side, y = threadIdx.x / side;
     constexpr int down = threads / side, steps = side / down;
     float values[steps];
@@ -62,8 +62,8 @@ __device__ void read_unaligned(float (&tile)[side][side + 1], const Copy &job, c
 }
 
 // Rows of the destination, up to a multiple of 4 elements.
-__device__ void write(const float (&tile)[side][side + 1], const Copy &job, float *to, int64_t rows,
-                      int64_t columns) {
+__device__ void write(const float (&tile)[side][side + 1], const OperandCopy &job, float *to,
+                      int64_t rows, int64_t columns) {
     const int x = threadIdx.x % (side / 4) * 4, y = threadIdx.x / (side / 4);
     constexpr int down = threads / (side / 4);
     if (x >= columns) return;
@@ -78,14 +78,15 @@ __device__ void write(const float (&tile)[side][side + 1], const Copy &job, floa
     }
 }
 
-__global__ void __launch_bounds__(threads) arrange_kernel(const __grid_constant__ Copies copies) {
+__global__ void __launch_bounds__(threads)
+    arrange_kernel(const __grid_constant__ OperandCopies copies) {
     __shared__ float tile[side][side + 1];
 #if __CUDA_ARCH__ >= 900
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
 #endif
     const bool second = blockIdx.x >= copies.first_of_second;
-    const Copy &job = copies.copy[second];
+    const OperandCopy &job = copies.copy[second];
     const unsigned block = blockIdx.x - (second ? copies.first_of_second : 0);
     const unsigned item = block / job.tiles, number = block % job.tiles;
     const int64_t row = int64_t(number % job.tiles_down) * side;
@@ -105,8 +106,8 @@ __global__ void __launch_bounds__(threads) arrange_kernel(const __grid_constant_
         write(tile, job, to + row * job.destination_stride + column, rows, columns);
 }
 
-Copy describe(const Stored &from, const OperandPlan &plan, float *to) {
-    Copy job{};
+OperandCopy describe(const Stored &from, const OperandPlan &plan, float *to) {
+    OperandCopy job{};
     job.source = static_cast<const float *>(from.data), job.destination = to;
     job.rows = from.rows, job.columns = from.columns;
     job.source_stride = from.stride, job.source_item = from.items > 1 ? from.item : 0;
@@ -128,7 +129,7 @@ int arrange_operands(Call &call, Gemm *g, const Plan &plan, Workspace *space) {
     if (bytes == 0) return PVG_OK;
     PVG_PASS(space->open(call, static_cast<size_t>(bytes)));
     float *to = space->as<float>();
-    Copies copies{};
+    OperandCopies copies{};
     int64_t blocks[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
         if (plans[i]->copying == Copying::none) continue;

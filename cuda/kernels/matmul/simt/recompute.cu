@@ -1,15 +1,15 @@
 // The conditional product; see recompute.cuh. A grid that fills the device walks through the tiles.
 #ifndef PVG_SIMULATOR
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/simt/recompute.cuh"
 #include "kernels/matmul/simt/tile.cuh"
-#include "kernels/matmul/sm90/hopper.cuh"
 #include "runtime/device.cuh"
 
 namespace pvg::matmul {
 
 namespace {
 
-using Shape = Tile<128, 128, 8, 8>;
+using Shape = TileShape<128, 128, 8, 8>;
 constexpr int blocks_a_multiprocessor = 1;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -35,16 +35,16 @@ struct Rescue {
 // Short chains of multiply-adds, which are added up without an error: Knuth, The Art of Computer
 // Programming, volume 2, section 4.2.2, theorem B. So the result is at least as accurate as that of
 // "ieee", whose chains are longer.
-__device__ void multiply_exactly(const Place<Shape> &place, SharedSlabs<float, Shape> &shared,
+__device__ void multiply_exactly(const TiledPlace<Shape> &place, SharedSlabs<float, Shape> &shared,
                                  const Destination &to) {
     constexpr int rows = Shape::micro_rows, columns = Shape::micro_columns;
     const Product &p = place.p;
     const int thread = this_thread();
-    const Position<Shape> at(thread);
-    Slab<float, Shape::rows, Shape::threads> a(p.a, place.offset[1], place.first_row(), p.m,
-                                               thread);
-    Slab<float, Shape::columns, Shape::threads> b(p.b, place.offset[2], place.first_column(), p.n,
-                                                  thread);
+    const TiledMicrotile<Shape> at(thread);
+    OperandSlab<float, Shape::rows, Shape::threads> a(p.a, place.offset[1], place.first_row(), p.m,
+                                                      thread);
+    OperandSlab<float, Shape::columns, Shape::threads> b(p.b, place.offset[2], place.first_column(),
+                                                         p.n, thread);
     float total[rows][columns] = {}, rest[rows][columns] = {}, sum[rows][columns] = {};
     a.load(p.k);
     b.load(p.k);
@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(Shape::threads, blocks_a_multiprocessor)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     __shared__ SharedSlabs<float, Shape> shared;
     __shared__ int64_t offset[3]; // not in registers: there are none left
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
     if (*verdicts.any == 0) return;
     const unsigned of_item = batch.down * batch.across, all = batch.items * of_item;
     for (unsigned i = blockIdx.x; i < all; i += gridDim.x) {

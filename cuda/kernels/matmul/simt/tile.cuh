@@ -21,7 +21,7 @@ constexpr int depth = 8; // of a slab, along k
 constexpr int group = 4; // rows and columns of a microtile that lie side by side
 
 // A tile of `rows` x `columns` by threads with microtiles of micro_rows x micro_columns each.
-template <int ROWS, int COLUMNS, int MICRO_ROWS, int MICRO_COLUMNS> struct Tile {
+template <int ROWS, int COLUMNS, int MICRO_ROWS, int MICRO_COLUMNS> struct TileShape {
     static constexpr int rows = ROWS, columns = COLUMNS, micro_rows = MICRO_ROWS,
                          micro_columns = MICRO_COLUMNS;
     static constexpr int threads_across = COLUMNS / MICRO_COLUMNS;
@@ -49,7 +49,7 @@ template <class T> inline constexpr int pack_size = least(4, 16 / sizeof(T));
 // A thread's share of the slabs of one operand: SIZE rows (of b: columns), `depth` deep. Packs lie
 // along the stride of 1. Outside of the matrix there are zeros: along k they add nothing, and other
 // rows and columns are not stored.
-template <class T, int SIZE, int THREADS> struct Slab {
+template <class T, int SIZE, int THREADS> struct OperandSlab {
     static constexpr int pack = pack_size<T>, packs = SIZE * depth / pack;
     static constexpr int share = (packs + THREADS - 1) / THREADS;
     struct alignas(16) Shared {
@@ -63,8 +63,8 @@ template <class T, int SIZE, int THREADS> struct Slab {
     Vector<T, pack> loaded[share];
 
     // `first` is the slab's first row, of `total`.
-    __device__ Slab(const Operand &operand, int64_t offset, int64_t first, int64_t total,
-                    int thread)
+    __device__ OperandSlab(const Operand &operand, int64_t offset, int64_t first, int64_t total,
+                           int thread)
         : step(depth * operand.k_stride),
           rows(static_cast<int>(total - first < SIZE ? total - first : SIZE)),
           along_k(operand.along_k), aligned(operand.aligned) {
@@ -128,7 +128,7 @@ __device__ inline int this_thread() {
 }
 
 // A block's tile: where its item begins in c, a and b, and how many tiles are above and before it.
-template <class Shape> struct Place {
+template <class Shape> struct TiledPlace {
     const Product &p;
     const int64_t (&offset)[3];
     unsigned above, before;
@@ -139,10 +139,10 @@ template <class Shape> struct Place {
 
 // Where the thread's microtile is in a tile. A warp's threads lie 4 x 8, so that it reads little of
 // shared memory more than once.
-template <class Shape> struct Position {
+template <class Shape> struct TiledMicrotile {
     int y, x;
 
-    __device__ explicit Position(int thread)
+    __device__ explicit TiledMicrotile(int thread)
         : y(thread / 32 / (Shape::threads_across / 8) * 4 + thread % 32 / 8),
           x(thread / 32 % (Shape::threads_across / 8) * 8 + thread % 8) {}
 };
@@ -159,7 +159,7 @@ template <class S, int SIZE, int MICRO> __device__ void read_fragment(const S *s
 }
 
 template <class T, class Shape, class SlabA, class SlabB>
-__device__ void multiply_slab(const SlabA &a, const SlabB &b, const Position<Shape> &at,
+__device__ void multiply_slab(const SlabA &a, const SlabB &b, const TiledMicrotile<Shape> &at,
                               SumType<T> (&sum)[Shape::micro_rows][Shape::micro_columns]) {
 #pragma unroll
     for (int k = 0; k < depth; k++) {
@@ -181,11 +181,11 @@ struct AsTheyAre {
 };
 
 template <class T, class Shape, class To, class Revise>
-__device__ void store_tile(const Place<Shape> &place,
+__device__ void store_tile(const TiledPlace<Shape> &place,
                            const SumType<T> (&sum)[Shape::micro_rows][Shape::micro_columns],
                            const To &to, const Revise &revise) {
     const Product &p = place.p;
-    const Position<Shape> thread(this_thread());
+    const TiledMicrotile<Shape> thread(this_thread());
 #pragma unroll
     for (int i = 0; i < Shape::micro_rows; i++) {
         int64_t row = place.first_row() +
@@ -214,22 +214,22 @@ __device__ void store_tile(const Place<Shape> &place,
 
 // The slabs of a block: one of each operand is multiplied while the next one is stored.
 template <class T, class Shape> struct SharedSlabs {
-    typename Slab<T, Shape::rows, Shape::threads>::Shared a[2];
-    typename Slab<T, Shape::columns, Shape::threads>::Shared b[2];
+    typename OperandSlab<T, Shape::rows, Shape::threads>::Shared a[2];
+    typename OperandSlab<T, Shape::columns, Shape::threads>::Shared b[2];
 };
 
 // The tile's sums for k from `begin` on, below `end`.
 template <class T, class Shape, class To, class Revise>
-__device__ void multiply_terms(const Place<Shape> &place, int64_t begin, int64_t end,
+__device__ void multiply_terms(const TiledPlace<Shape> &place, int64_t begin, int64_t end,
                                SharedSlabs<T, Shape> &shared, const To &to, const Revise &revise) {
     const Product &p = place.p;
     const int thread = this_thread();
-    const Position<Shape> at(thread);
+    const TiledMicrotile<Shape> at(thread);
     SumType<T> sum[Shape::micro_rows][Shape::micro_columns] = {};
-    Slab<T, Shape::rows, Shape::threads> a(p.a, place.offset[1] + begin * p.a.k_stride,
-                                           place.first_row(), p.m, thread);
-    Slab<T, Shape::columns, Shape::threads> b(p.b, place.offset[2] + begin * p.b.k_stride,
-                                              place.first_column(), p.n, thread);
+    OperandSlab<T, Shape::rows, Shape::threads> a(p.a, place.offset[1] + begin * p.a.k_stride,
+                                                  place.first_row(), p.m, thread);
+    OperandSlab<T, Shape::columns, Shape::threads> b(p.b, place.offset[2] + begin * p.b.k_stride,
+                                                     place.first_column(), p.n, thread);
     a.load(end - begin);
     b.load(end - begin);
     a.store(shared.a[0]);
@@ -264,7 +264,7 @@ struct AddFirstHalf {
 };
 
 template <class T, class Shape, class To>
-__device__ void multiply_tile(const Place<Shape> &place, SharedSlabs<T, Shape> &shared,
+__device__ void multiply_tile(const TiledPlace<Shape> &place, SharedSlabs<T, Shape> &shared,
                               const To &to) {
     const int64_t k = place.p.k;
     if constexpr (std::is_same_v<T, float>) {
@@ -312,8 +312,8 @@ int launch_tiles(cudaStream_t stream, const Product &p, int64_t batch, const Pla
     const int64_t most = plan.items;
     for (; tiling.first_item < batch; tiling.first_item += most) {
         int64_t items = batch - tiling.first_item < most ? batch - tiling.first_item : most;
-        PVG_LAUNCH((product_kernel<T, Shape, To>), blocks_for(plan.tiles * items, 1),
-                   plan.threads, 0, stream, p, tiling, to);
+        PVG_LAUNCH((product_kernel<T, Shape, To>), blocks_for(plan.tiles * items, 1), plan.threads,
+                   0, stream, p, tiling, to);
     }
     return PVG_OK;
 }
@@ -322,9 +322,9 @@ template <class T, class To>
 int launch_planned_tile(cudaStream_t stream, const Product &p, int64_t items, const Plan &plan,
                         const To &to) {
     constexpr bool is_float = std::is_same_v<T, float>;
-    using Large = Tile<128, 128, 8, 8>;
-    using Medium = Tile<64, 64, is_float ? 8 : 4, 4>;
-    using Small = Tile<32, 32, 4, 4>;
+    using Large = TileShape<128, 128, 8, 8>;
+    using Medium = TileShape<64, 64, is_float ? 8 : 4, 4>;
+    using Small = TileShape<32, 32, 4, 4>;
     static_assert(is_size<Large>(tiled_large, true) && is_size<Small>(tiled_small, is_float) &&
                   is_size<Medium>(tiled_medium, is_float));
     if constexpr (is_float)

@@ -34,22 +34,22 @@ struct DmmaProduct {
 };
 
 template <bool ALONG_K, int V>
-using Loader = TileLoader<double, side, depth, ALONG_K, V, pad, threads>;
+using DmmaLoader = TileLoader<double, side, depth, ALONG_K, V, pad, threads>;
 
 template <bool A_ALONG_K, bool B_ALONG_K>
-constexpr int stage_bytes = Loader<A_ALONG_K, 1>::bytes + Loader<B_ALONG_K, 1>::bytes;
+constexpr int stage_bytes = DmmaLoader<A_ALONG_K, 1>::bytes + DmmaLoader<B_ALONG_K, 1>::bytes;
 
 // What a block computes: a tile of an item of c, over its part of k.
-struct Place : TilePlace {
+struct DmmaPlace : TilePlace {
     int k, terms;   // the first of k, and how many
     unsigned split; // rank in the cluster
 };
 
-__device__ __forceinline__ Place place_of_block(const DmmaProduct &p) {
+__device__ __forceinline__ DmmaPlace place_of_block(const DmmaProduct &p) {
     const unsigned split = blockIdx.x % p.splits;
     const int64_t first = int64_t(p.stages) * split / p.splits;
     const int64_t last = int64_t(p.stages) * (split + 1) / p.splits;
-    Place at;
+    DmmaPlace at;
     static_cast<TilePlace &>(at) = place_of_tile(blockIdx.x / p.splits, p);
     at.k = static_cast<int>(first * depth);
     at.terms = static_cast<int>((last * depth < p.k ? last * depth : p.k) - at.k);
@@ -61,7 +61,7 @@ __device__ __forceinline__ Place place_of_block(const DmmaProduct &p) {
 
 // A warp's part of the tile: sums[i][j] are those of 16 rows and 8 columns, of which a thread has
 // columns 2 (lane % 4) and the one after it of rows lane / 4 and lane / 4 + 8.
-using Sums = double[down][across][4];
+using DmmaSums = double[down][across][4];
 
 __device__ __forceinline__ double read_shared(uint32_t from) {
     double value;
@@ -86,7 +86,7 @@ __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[2],
 }
 
 // The elements that a warp multiplies with each other, for two successive steps of k.
-template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct Fragments {
+template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct DmmaFragments {
     double a[2][down][2] = {}, b[2][across] = {};
 
     // Where the thread's first elements lie in the tiles of a and b, in bytes.
@@ -114,7 +114,7 @@ template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct F
         for (int j = 0; j < across; j++)
             b[which][j] = read_shared(from_b + k * b_k + j * 8 * b_column);
     }
-    __device__ __forceinline__ void multiply_into(Sums &sums, int which) const {
+    __device__ __forceinline__ void multiply_into(DmmaSums &sums, int which) const {
 #pragma unroll
         for (int i = 0; i < down; i++)
 #pragma unroll
@@ -124,11 +124,11 @@ template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct F
 
 // `row` and `column` are those of the warp's part in the tile.
 template <bool A_ALONG_K, bool B_ALONG_K, int V>
-__device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const Place &at, int row,
-                                              int column, uint32_t shared, Sums &sums) {
-    using LoaderA = Loader<A_ALONG_K, V>;
-    using LoaderB = Loader<B_ALONG_K, V>;
-    using Parts = Fragments<LoaderA, LoaderB, A_ALONG_K, B_ALONG_K>;
+__device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPlace &at, int row,
+                                              int column, uint32_t shared, DmmaSums &sums) {
+    using LoaderA = DmmaLoader<A_ALONG_K, V>;
+    using LoaderB = DmmaLoader<B_ALONG_K, V>;
+    using Parts = DmmaFragments<LoaderA, LoaderB, A_ALONG_K, B_ALONG_K>;
     constexpr int bytes = LoaderA::bytes + LoaderB::bytes;
     LoaderA a(p.a + at.item * p.a_item, p.lda, at.row, at.k, at.rows);
     LoaderB b(p.b + at.item * p.b_item, p.ldb, at.column, at.k, at.columns);
@@ -171,8 +171,8 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const Place 
 // ---- The epilogue -------------------------------------------------------------------------------
 
 // One block and nothing to do but store: from registers.
-__device__ __forceinline__ void store_sums(const DmmaProduct &p, const Place &at, int row,
-                                           int column, const Sums &sums) {
+__device__ __forceinline__ void store_sums(const DmmaProduct &p, const DmmaPlace &at, int row,
+                                           int column, const DmmaSums &sums) {
     const PlainDestination c(
         p.c.moved(at.item * p.c.item_stride + at.row * p.c.row_stride + at.column, sizeof(double)));
     const int lane = threadIdx.x % 32;
@@ -195,7 +195,8 @@ __device__ __forceinline__ void store_sums(const DmmaProduct &p, const Place &at
         }
 }
 
-__device__ __forceinline__ void share_sums(double *shared, int row, int column, const Sums &sums) {
+__device__ __forceinline__ void share_sums(double *shared, int row, int column,
+                                           const DmmaSums &sums) {
     wait_for_copies<0>();
     __syncthreads(); // the last stage has been read, and nothing comes any more
     const int lane = threadIdx.x % 32;
@@ -227,7 +228,7 @@ __device__ __forceinline__ double2 sum_splits(const double *shared, unsigned spl
 }
 
 // The block's share of the finished tile: sums, bias, activation. A thread stays in its columns.
-__device__ __forceinline__ void finish_tile(const DmmaProduct &p, const Place &at,
+__device__ __forceinline__ void finish_tile(const DmmaProduct &p, const DmmaPlace &at,
                                             const double *shared) {
     const int column = static_cast<int>(threadIdx.x) % (side / 2) * 2;
     RowPart<double, 2> pair;
@@ -256,16 +257,15 @@ __global__ void __launch_bounds__(threads, 1)
     dmma_tile_kernel(const __grid_constant__ DmmaProduct p) {
 #if __CUDA_ARCH__ >= 800
     PVG_DYNAMIC_SHARED(double, memory);
-    const Place at = place_of_block(p);
+    const DmmaPlace at = place_of_block(p);
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int row = warp / warps_across * warp_rows, column = warp % warps_across * warp_columns;
-    Sums sums = {};
+    DmmaSums sums = {};
 #if __CUDA_ARCH__ >= 900
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
 #endif
-    multiply_tile<A_ALONG_K, B_ALONG_K, V>(p, at, row, column, hopper::shared_address(memory),
-                                           sums);
+    multiply_tile<A_ALONG_K, B_ALONG_K, V>(p, at, row, column, shared_address(memory), sums);
     if (p.c.plain && p.splits == 1) {
         store_sums(p, at, row, column, sums);
         return;
@@ -273,14 +273,14 @@ __global__ void __launch_bounds__(threads, 1)
     share_sums(memory, row, column, sums);
 #if __CUDA_ARCH__ >= 900
     if (p.splits > 1)
-        hopper::cluster_sync();
+        cluster_sync();
     else
 #endif
         __syncthreads();
     finish_tile(p, at, memory);
 #if __CUDA_ARCH__ >= 900
     __syncwarp();
-    if (p.splits > 1) hopper::cluster_sync(); // no block leaves while another reads its sums
+    if (p.splits > 1) cluster_sync(); // no block leaves while another reads its sums
 #endif
 #endif
 }

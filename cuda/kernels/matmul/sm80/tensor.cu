@@ -1,4 +1,4 @@
-// float16, bfloat16 and TF32 products by mma.sync: the launch of the kernel of tensor_sm80.cuh.
+// float16, bfloat16 and TF32 products by mma.sync: the launch of the kernel of tensor.cuh.
 //
 // Halves are taken as they lie, in every layout. What cp.async cannot read in 16 bytes, and float32
 // operands that the precision rounds to 16 bits, are copied beforehand. TF32 wants both operands
@@ -28,8 +28,8 @@ constexpr int converted = 8; // elements of a thread
 template <class From, class To>
 __global__ void __launch_bounds__(threads) convert_kernel(Conversion job) {
 #if __CUDA_ARCH__ >= 900
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
 #endif
     const int64_t packs = job.pitch / converted;
     const int64_t index = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
@@ -38,14 +38,14 @@ __global__ void __launch_bounds__(threads) convert_kernel(Conversion job) {
     if (item >= job.items) return;
     const From *from =
         static_cast<const From *>(job.from) + item * job.item + row * job.stride + column;
-    struct alignas(16) { To values[converted]; } pack;
+    Vector<To, converted> pack;
 #pragma unroll
     for (int e = 0; e < converted; e++) {
         const From value = column + e < job.columns ? from[e] : From(0.0f);
         if constexpr (std::is_same_v<From, To>)
-            pack.values[e] = value;
+            pack.element[e] = value;
         else
-            pack.values[e] = To(value);
+            pack.element[e] = To(value);
     }
     *reinterpret_cast<decltype(pack) *>(static_cast<To *>(job.to) + line * job.pitch + column) =
         pack;
@@ -70,9 +70,9 @@ int convert(Call &call, const Plan &all, const OperandPlan &plan, const Stored &
 
 static_assert(side == warp_side && threads == warp_threads && stages == warp_stages &&
               sums_pitch == warp_sums_pitch);
-static_assert(Loader<Half, true>::bytes == warp_stage_bytes(2, true) &&
-              Loader<Half, false>::bytes == warp_stage_bytes(2, false) &&
-              Loader<float, true>::bytes == warp_stage_bytes(4, true));
+static_assert(MmaLoader<Half, true>::bytes == warp_stage_bytes(2, true) &&
+              MmaLoader<Half, false>::bytes == warp_stage_bytes(2, false) &&
+              MmaLoader<float, true>::bytes == warp_stage_bytes(4, true));
 
 WarpProduct describe(const Gemm &g) {
     WarpProduct p{};

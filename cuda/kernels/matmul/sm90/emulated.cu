@@ -29,7 +29,7 @@ template <> struct Tiles<Fp16x3> {
 };
 
 // What the kernels of one launch are given, or of several one after another: so many items at most.
-struct Launch {
+struct EmulatedLaunch {
     int items;
     Schedule schedule;
     SplitOperand a, b;
@@ -47,13 +47,13 @@ constexpr bool is_size(const EmulatedSize &size) {
 }
 
 // An operand that all items share is there once.
-void set_items(const Gemm &g, int items, Launch *launch) {
+void set_items(const Gemm &g, int items, EmulatedLaunch *launch) {
     launch->items = items;
     launch->a.items = g.a_item == 0 ? 1 : items, launch->b.items = g.b_item == 0 ? 1 : items;
 }
 
 // The parts of the workspace that begins here.
-void lay_out(const Gemm &g, const Plan &plan, char *base, Launch *launch) {
+void lay_out(const Gemm &g, const Plan &plan, char *base, EmulatedLaunch *launch) {
     const PieceSpace space = space_of_pieces(g, plan, plan.items);
     const auto place = [base](SplitOperand *x, const auto &at) {
         x->planes = reinterpret_cast<uint16_t *>(base + at.planes);
@@ -102,7 +102,7 @@ int map_planes(CUtensorMap *map, const SplitOperand &operand, CUtensorMapSwizzle
 
 // The kernels of the Gemm's items, which are as many as the launch has or, the last ones, fewer.
 template <class Tile>
-int launch_items(Call &call, const Gemm &g, const Plan &plan, Launch *launch, bool split_a,
+int launch_items(Call &call, const Gemm &g, const Plan &plan, EmulatedLaunch *launch, bool split_a,
                  bool split_b) {
     using Scheme = typename Tile::Scheme;
     set_items(g, g.items, launch);
@@ -137,7 +137,7 @@ Gemm items_of(const Gemm &g, int64_t first, int count) {
 
 template <class Tile> int launch_tiles(Call &call, const Gemm &g, const Plan &plan) {
     using Scheme = typename Tile::Scheme;
-    Launch launch = {};
+    EmulatedLaunch launch = {};
     launch.schedule = plan.schedule;
     launch.a = operand_of(g.a, g.m, static_cast<int>(g.k), g.lda, g.a_item, !g.a_along_k, true);
     launch.b = operand_of(g.b, static_cast<int>(g.k), g.n, g.ldb, g.b_item, g.b_along_k, false);

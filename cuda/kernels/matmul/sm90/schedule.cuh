@@ -67,7 +67,7 @@ __device__ __forceinline__ bool combine_slices(float (&sums)[N], const Work &wor
     for (int i = 0; i < N / 4; i++)
         __stcg(mine + i * 128,
                make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]));
-    hopper::warpgroup_sync(barrier); // then one release covers the stores of all threads
+    sync_threads<128>(barrier); // then one release covers the stores of all threads
     int is_last = 0;
     if (thread == 0) {
         unsigned before;

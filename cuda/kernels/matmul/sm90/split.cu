@@ -8,7 +8,7 @@
 // (columns of a turned b: only the maximum). Lines that run across the stored rows: blocks find the
 // maxima of a few hundred stored rows. A second kernel puts these together and splits.
 #ifndef PVG_SIMULATOR
-#include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/sm90/pieces.cuh"
 #include "runtime/launch.cuh"
 
@@ -344,8 +344,8 @@ __global__ void __launch_bounds__(threads, 6)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     __shared__ float shared[tile][tile + 1];
     __shared__ uint32_t of_warp[8];
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
     clear(pair.flags, pair.flag_count);
     const bool is_b = blockIdx.x >= pair.a.all();
     const Share &share = is_b ? pair.b : pair.a;
@@ -363,8 +363,8 @@ __global__ void __launch_bounds__(threads)
     measure_lines_kernel(const __grid_constant__ SplitPair pair) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     __shared__ uint32_t of_warp[8];
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
     clear(pair.flags, pair.flag_count);
     // b first: its maxima are waited for, while rows of a are done here.
     const bool is_b = blockIdx.x < pair.b.all();
@@ -382,8 +382,8 @@ __global__ void __launch_bounds__(threads)
     split_fp16_kernel(const __grid_constant__ SplitPair pair) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     __shared__ float shared[tile][tile + 1], roots[lines_of_block];
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
     const bool is_b = blockIdx.x >= pair.a.all();
     const Task<fp16_planes> task(is_b ? pair.b : pair.a,
                                  is_b ? blockIdx.x - pair.a.all() : blockIdx.x);

@@ -301,7 +301,7 @@ __device__ __forceinline__ void store_through_shared(const float (&sums)[N / 2],
     constexpr int pair_barrier = 3; // and the next three; the warpgroups' numbers are below
     const auto sync = [&] {
         if constexpr (paired)
-            hopper::warp_pair_sync(pair_barrier + warp / 2);
+            sync_threads<64>(pair_barrier + warp / 2);
         else
             __syncwarp();
     };

@@ -17,14 +17,14 @@ constexpr int vector = 8; // elements of 16 bits that a thread makes at a time
 constexpr int depth = 4;  // and so often
 constexpr int copy_threads = 128;
 
-struct Rows {
+struct RowCopy {
     const void *from;
     uint16_t *to;
     int64_t columns, rows, from_stride, from_item, to_stride; // to: rows of all items, evenly
     int vectors, threads; // of a row: thread i makes vectors i, i + threads, ...
 };
 struct RowCopies {
-    Rows of[2];
+    RowCopy of[2];
     int64_t first_of_second, total; // threads
 };
 
@@ -112,14 +112,14 @@ template <class FROM, class T>
 __global__ void __launch_bounds__(copy_threads)
     copy_rows_kernel(const __grid_constant__ RowCopies copies) {
 #if __CUDA_ARCH__ >= 900
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
 #endif
     int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (index >= copies.total) return;
     const bool second = index >= copies.first_of_second;
     if (second) index -= copies.first_of_second;
-    const Rows &rows = copies.of[second];
+    const RowCopy &rows = copies.of[second];
     const int64_t row = divide(index, rows.threads), item = divide(row, rows.rows);
     const int first = static_cast<int>(index - row * rows.threads);
     const FROM *const from = static_cast<const FROM *>(rows.from) + item * rows.from_item +
@@ -165,7 +165,7 @@ int copy_operands(Call &call, int dtype, int type, const Plan &plan, TensorOpera
         if (i == 1) copies.first_of_second = copies.total;
         if (plans[i]->copying == Copying::none) continue;
         Stored &x = *stored[i];
-        Rows &rows = copies.of[i];
+        RowCopy &rows = copies.of[i];
         rows.from = x.data, rows.to = reinterpret_cast<uint16_t *>(to);
         rows.columns = x.columns * halves, rows.rows = x.rows;
         rows.from_stride = x.stride * halves;
