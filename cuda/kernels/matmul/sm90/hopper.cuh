@@ -1,6 +1,6 @@
-// The instructions of compute capability 9.0 that CUDA C has no words for and that this room alone
-// uses: asynchronous copies of tiles (TMA), barriers in shared memory that count bytes, and products
-// of warpgroups (wgmma). Tensor maps, which tell TMA how a matrix lies in memory, are made on the
+// The instructions of compute capability 9.0 that CUDA C has no words for and this room alone uses:
+// asynchronous copies of tiles (TMA), barriers in shared memory that count bytes, and products of
+// warpgroups (wgmma). Tensor maps, which tell TMA how a matrix lies in memory, are made on the
 // host: make_tensor_map in hopper.cu.
 //
 // The instructions exist on sm_90a only: kernels that use them have their body inside

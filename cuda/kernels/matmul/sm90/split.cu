@@ -16,7 +16,8 @@ namespace pvg::matmul {
 
 namespace {
 
-constexpr int threads = split_threads, tile = split_tile;
+constexpr int threads = split_threads;
+[[maybe_unused]] constexpr int tile = split_tile; // of the code for sm_90a
 constexpr int lines_of_block = 256; // whose maxima a block finds, or that it scales
 constexpr int rows_of_block = 32;   // that it scales
 

@@ -291,8 +291,8 @@ __device__ __forceinline__ void stage_part(const float (&sums)[SUMS], int part, 
         stage_part<ORDER, FIRST + half, COUNT - half>(sums, part, staging);
 }
 
-// `to`: of the item. `row` and `column`: where the sums of the warp, or of the pair, begin. `staging`: that of
-// the whole block.
+// `to`: of the item. `row`, `column`: where the sums of the warp, or of the pair, begin. `staging`:
+// that of the whole block.
 template <class T, int N, Order ORDER>
 __device__ __forceinline__ void store_through_shared(const float (&sums)[N / 2],
                                                      const Destination &to, int row, int column,
