@@ -23,6 +23,7 @@
 #include "arrays/call.cuh"
 #include "arrays/locate.cuh"
 #include "arrays/scalar.cuh"
+#include "arrays/vector.cuh"
 
 namespace pvg {
 
@@ -33,10 +34,6 @@ template <int N> struct Operands {
     void *output;
     Scalar scalar;
 };
-
-// V elements as one access of up to 16 bytes (or several of 16).
-constexpr size_t vector_alignment(size_t bytes) { return bytes < 16 ? bytes : 16; }
-template <class T, int V> struct alignas(vector_alignment(sizeof(T) * V)) Vector { T element[V]; };
 
 template <int N> struct Rows {
     Operands<N> operands;

@@ -11,6 +11,7 @@
 // device. So a row has the same total, bit for bit, alone and in a batch. Loads are of 16 bytes
 // where the addresses allow it.
 #pragma once
+#include "arrays/vector.cuh"
 #include "kernels/reduce_accumulators.cuh"
 #include "runtime/launch.cuh"
 
@@ -22,7 +23,7 @@ constexpr int column_threads = 256, rows_in_flight = 8;
 
 // Neighbouring elements that one thread takes together: 16 bytes, and at most 4.
 template <class T> inline constexpr int pack_size = sizeof(T) == 8 ? 2 : 4;
-template <class T> struct alignas(pack_size<T> * sizeof(T)) Pack { T values[pack_size<T>]; };
+template <class T> using Pack = Vector<T, pack_size<T>>;
 
 struct Rows {
     const void *data;
@@ -51,7 +52,7 @@ template <bool VECTOR, class T> __device__ Pack<T> load_pack(const T *from, int6
     } else {
         Pack<T> pack;
 #pragma unroll
-        for (int j = 0; j < pack_size<T>; j++) pack.values[j] = from[j * step];
+        for (int j = 0; j < pack_size<T>; j++) pack.element[j] = from[j * step];
         return pack;
     }
 }
@@ -115,7 +116,7 @@ __device__ void add_pack(Acc (&chain)[N], const Pack<T> &pack, int64_t index,
                          const Result &result) {
 #pragma unroll
     for (int j = 0; j < pack_size<T>; j++)
-        chain[j % N].add(computed(pack.values[j]), index + j, result);
+        chain[j % N].add(computed(pack.element[j]), index + j, result);
 }
 template <class T, class Acc, int N>
 __device__ void add_tail(Acc (&chain)[N], const T *from, int64_t step, int count, int64_t index,
@@ -204,7 +205,7 @@ __device__ void add_columns(const T *from, const Columns &c, int y, int down, in
             } else {
 #pragma unroll
                 for (int j = 0; j < pack_size<T>; j++)
-                    if (j < columns) loaded[k].values[j] = at[j * c.step];
+                    if (j < columns) loaded[k].element[j] = at[j * c.step];
             }
         }
 #pragma unroll
@@ -213,7 +214,7 @@ __device__ void add_columns(const T *from, const Columns &c, int y, int down, in
 #pragma unroll
             for (int j = 0; j < pack_size<T>; j++)
                 if (VECTOR || j < columns)
-                    acc[j].add(computed(loaded[k].values[j]), first + row + k * down, result);
+                    acc[j].add(computed(loaded[k].element[j]), first + row + k * down, result);
         }
     }
 }

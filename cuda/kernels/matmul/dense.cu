@@ -12,7 +12,7 @@ int check_activation(int activation) {
     return PVG_OK;
 }
 
-int Rows::open(Call &call, const pvg_array *a, int dtype) {
+int LayerRows::open(Call &call, const pvg_array *a, int dtype) {
     PVG_PASS(as_dtype(call, a, dtype, &converted, &a));
     PVG_PASS(as_contiguous(call, a, &straight, &a));
     int64_t columns = a->shape[a->ndim - 1], shape[2] = {1, columns}, strides[2] = {columns, 1};
@@ -71,7 +71,7 @@ struct Layer {
 };
 
 int launch_dense(Call &call, const Layer &layer, int dtype, pvg_array *c) {
-    Rows x, y, before;
+    LayerRows x, y, before;
     Temporary converted_weight, converted_bias;
     const pvg_array *weight, *bias = nullptr;
     PVG_PASS(x.open(call, layer.x, dtype));

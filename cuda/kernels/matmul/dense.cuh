@@ -6,7 +6,7 @@ namespace pvg {
 
 int check_activation(int activation);
 // Contiguous arrays of the layer (operands' positions are those of the calls), all with one dtype.
-struct Rows {
+struct LayerRows {
     Temporary converted, straight, flat;
     const pvg_array *array = nullptr; // (rows, columns), contiguous
     int open(Call &call, const pvg_array *a, int dtype);

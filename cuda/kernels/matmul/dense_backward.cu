@@ -8,9 +8,9 @@
 // Deterministic: a block adds up `chunk` rows of some columns, a second kernel the blocks' sums in
 // order; both in double.
 #include "arrays/copy.cuh"
-#include "kernels/activation.cuh"
 #include "kernels/matmul/dense.cuh"
 #include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/epilogue.cuh"
 
 namespace pvg {
 namespace {
@@ -18,16 +18,12 @@ namespace {
 constexpr int lanes = 32, warps = 8, columns_a_lane = 4, chunk = 64;
 constexpr int columns_a_block = lanes * columns_a_lane;
 
-template <class T>
-using Working = std::conditional_t<is_half<T>, float, T>; // half types are computed as float
-
 // dz = gradient * activation'(z) and sums[chunk][n] of it. No z: dz = gradient, only the sums. No
 // sums: a null pointer.
 template <class T>
 __global__ void __launch_bounds__(lanes *warps)
     slope_kernel(const T *gradient, const T *z, T *dz, double *sums, int64_t m, int64_t n,
                  int64_t blocks_across, int activation) {
-    using S = Working<T>;
     __shared__ double shared[warps][columns_a_block];
     int lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
     int64_t block = blockIdx.x / blocks_across;
@@ -41,11 +37,10 @@ __global__ void __launch_bounds__(lanes *warps)
             if (column >= n) continue;
             T value = gradient[row * n + column];
             if (z) {
-                S slope = activation_slope(activation, static_cast<S>(z[row * n + column]));
-                value = static_cast<T>(static_cast<S>(value) * slope);
+                value = matmul::gradient_before(activation, value, z[row * n + column]);
                 dz[row * n + column] = value;
             }
-            sum[j] += static_cast<double>(static_cast<S>(value));
+            sum[j] += static_cast<double>(matmul::widen(value));
         }
     }
     if (!sums) return;
@@ -104,7 +99,7 @@ int check_backward(const BackwardLayer &layer) {
 }
 
 // dz, which `gradient` itself may be, and the bias gradient if it is wanted (or NULL).
-int launch_slope(Call &call, const Rows &gradient, const pvg_array *z, int activation,
+int launch_slope(Call &call, const LayerRows &gradient, const pvg_array *z, int activation,
                  pvg_array *dz, pvg_array *dbias) {
     int64_t m = gradient.array->shape[0], n = gradient.array->shape[1];
     int64_t chunks = matmul::tiles(m, chunk), across = matmul::tiles(n, columns_a_block);
@@ -127,7 +122,7 @@ int launch_slope(Call &call, const Rows &gradient, const pvg_array *z, int activ
 }
 
 int launch_backward(Call &call, const BackwardLayer &layer, int dtype, pvg_array *const *results) {
-    Rows gradient, x, z;
+    LayerRows gradient, x, z;
     Temporary weight, dz;
     const pvg_array *w, *slopes;
     PVG_PASS(gradient.open(call, layer.gradient, dtype));
@@ -141,7 +136,7 @@ int launch_backward(Call &call, const BackwardLayer &layer, int dtype, pvg_array
     }
     PVG_PASS(launch_slope(call, gradient, z.array, layer.activation, dz.array, results[2]));
     if (results[0]) {
-        Rows dx; // contiguous: a view
+        LayerRows dx; // contiguous: a view
         PVG_PASS(dx.open(call, results[0], dtype));
         PVG_PASS(multiply(call, slopes, 0, w, 1, layer.precision, {}, dx.flat.array));
     }

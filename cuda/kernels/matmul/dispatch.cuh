@@ -1,6 +1,6 @@
-// Which kernel computes a product: see the table in dispatch.cu.
+// Plans and launches products; plan/ decides which kernel computes one.
 #pragma once
-#include "kernels/matmul/product.cuh"
+#include "kernels/matmul/plan/plan.cuh"
 
 namespace pvg::matmul {
 
@@ -11,7 +11,17 @@ int launch_product(Call &call, const Problem &problem);
 // Replaces PVG_PRECISION_DEFAULT by what PVG_OPTION_MATMUL_PRECISION says. Errors: VALUE.
 int check_precision(int *precision);
 
-// The kernel that takes every problem; in tiled.cu.
+// The kernels, each of which executes a plan that has its code. In simt/ffma.cu: FFMA_*.
+int launch_ffma(Call &call, const Gemm &g, const Plan &plan);
+int launch_ffma_tma(Call &call, const Gemm &g, const Plan &plan);
+int launch_tensor(Call &call, const Gemm &g, const Plan &plan);
+int launch_tensor_sm80(Call &call, const Gemm &g, const Plan &plan);
+int launch_bf16x6(Call &call, const Gemm &g, const Plan &plan);
+int launch_fp16x3(Call &call, const Gemm &g, const Plan &plan);
+int launch_dmma(Call &call, const Gemm &g, const Plan &plan);
+int launch_gemv(Call &call, const Gemm &g, const Plan &plan);
+int launch_tiny(Call &call, const Gemm &g, const Plan &plan);
+// The kernel that takes every problem.
 int launch_tiled(Call &call, const Problem &problem);
 
 } // namespace pvg::matmul

@@ -47,7 +47,6 @@ void describe_product(const Matrix &a, const Matrix &b, pvg_array *c, int row_ax
     p->a = describe_operand(a), p->b = describe_operand(b);
     p->c = c->data;
     p->c_row = row_axis < 0 || p->m == 1 ? p->n : c->strides[row_axis];
-    p->c_column = column_axis < 0 || p->n == 1 ? 1 : c->strides[column_axis];
 
     int ndim = c->ndim - (row_axis >= 0) - (column_axis >= 0);
     p->batch.ndim = ndim;

@@ -21,9 +21,9 @@ struct Product {
     int64_t m, n, k;
     Operand a, b;
     void *c;
-    int64_t c_row, c_column; // strides, elements
-    bool c_aligned;          // groups of a row of c may be stored at once
-    Walk<3> batch;           // c, a, b
+    int64_t c_row;  // from row to row, whose elements have no gaps, in elements
+    bool c_aligned; // groups of a row of c may be stored at once
+    Walk<3> batch;  // c, a, b
 };
 
 // What becomes of the sums before they are stored: c = activation(sum + bias[column]). Everything
@@ -61,33 +61,8 @@ struct Gemm {
     Epilogue epilogue;
 };
 
-// One way to compute a product. `can` says whether it is able to (architecture, dtype, layout,
-// sizes), not whether it is a good idea: that is in the dispatcher's table.
-struct Kernel {
-    int code; // pvg_matmul_kernel
-    const char *name;
-    bool (*can)(const Gemm &);
-    int (*launch)(Call &, const Gemm &);
-};
-
 // Tiles of `size` that cover `length`.
 inline int64_t tiles(int64_t length, int size) { return length / size + (length % size != 0); }
-
-// Of the H200 and the H100 SXM. Which kernel and which tiles a product gets depends on its shape,
-// and never on the device of the day: so do the bits of the result.
-constexpr int tuned_multiprocessors = 132;
-
-// How much of the multiprocessors' time goes into tiles of c, if each computes one at a time.
-inline double fill(const Gemm &g, int rows, int columns) {
-    const int64_t count = tiles(g.m, rows) * tiles(g.n, columns);
-    return static_cast<double>(g.m) * g.n / (static_cast<double>(rows) * columns) /
-           static_cast<double>(tiles(count, tuned_multiprocessors) * tuned_multiprocessors);
-}
-
-// Where "ieee" has large tiles: it adds up no more than two halves of k.
-inline bool adds_halves(const Gemm &g) {
-    return g.m >= 256 && g.n >= 256 && fill(g, 128, 128) >= 0.8;
-}
 
 // A float32 sum of one chain of multiply-adds errs, even of random data, by more than (sqrt(k) + 8)
 // 2^-24 of its terms' magnitudes where k is long, if only in one of millions of elements. So
@@ -116,25 +91,5 @@ inline Gemm moved(const Gemm &g, int64_t in_a, int64_t in_b, int64_t in_c) {
     there.epilogue.preactivation = step_by(g.epilogue.preactivation, in_c, g.dtype);
     return there;
 }
-
-// Compute capability times ten that the library's code on this device was built for, 90 for an
-// H200; 0 on the simulated card, where the tensor-core and asynchronous-copy kernels are compiled
-// out.
-int tensor_architecture(int device);
-
-// ---- The kernels, one line each. In ffma.cu, ffma_tma.cu: float32 on CUDA cores ----------------
-extern const Kernel ffma_kernels[];  // cp.async, sm_80 and later: tiles by size, ended by code 0
-extern const Kernel ffma_tma_kernel; // both operands by TMA, sm_90a
-// In tensor.cu: float16, bfloat16 and TF32 by wgmma, sm_90a; float32 operands are rounded to what
-// the precision says.
-extern const Kernel tensor_kernel;
-// In emulated.cu: float32 from 16-bit tensor-core products, sm_90a: precisions float32 and fast32.
-extern const Kernel bf16x6_kernel, fp16x3_kernel;
-// In dmma.cu: float64 by tensor cores, sm_80 and later.
-extern const Kernel dmma_kernel;
-// In sm80/tensor.cu: float16, bfloat16 and TF32 by mma.sync, sm_80 and later.
-extern const Kernel tensor_sm80_kernel;
-// In gemv.cu: m or n is 1. In tiny.cu: one warp a product, m, n and k up to 32.
-extern const Kernel gemv_kernel, tiny_kernel;
 
 } // namespace pvg::matmul

@@ -11,9 +11,9 @@ namespace {
 // and what the first half gives is parked. The last k of a stage is multiplied behind the barrier
 // that opens the next, to hide the barrier and the first reads.
 template <class Tile, class Parts>
-__device__ __forceinline__ void multiply(const FfmaProduct &p, const Place &at,
-                                         const Position<Tile> &thread, uint32_t shared,
-                                         Sums<Tile> &sum) {
+__device__ __forceinline__ void multiply(const FfmaProduct &p, const FfmaPlace &at,
+                                         const FfmaMicrotile<Tile> &thread, uint32_t shared,
+                                         FfmaSums<Tile> &sum) {
     typename Parts::LoaderA a;
     typename Parts::LoaderB b;
     a.begin(p.a + at.item * p.a_item, p.lda, at.row, at.k, at.rows);
@@ -36,7 +36,7 @@ __device__ __forceinline__ void multiply(const FfmaProduct &p, const Place &at,
         Parts::a_bytes + (thread.column + thread.slice * slice * Parts::LoaderB::pitch) * 4;
     const uint32_t last = shared + (Tile::stages - 1) * Parts::bytes;
     uint32_t reading = shared, writing = last;
-    Fragments<Tile> fragments;
+    FfmaFragments<Tile> fragments;
     const int stages = at.terms / Tile::depth + (at.terms % Tile::depth != 0);
     int stage = 0, end = Tile::halves && p.first_half ? p.first_half / Tile::depth : stages;
     for (;;) {
@@ -62,7 +62,7 @@ __device__ __forceinline__ void multiply(const FfmaProduct &p, const Place &at,
         fragments.multiply(1, sum);
         if (!Tile::halves || end == stages) break;
         park_sums<Tile>(p, sum);
-        fragments = Fragments<Tile>();
+        fragments = FfmaFragments<Tile>();
         end = stages;
     }
 }
@@ -81,40 +81,36 @@ __global__ void __launch_bounds__(Tile::threads, blocks_that_fit<Tile>)
     ffma_kernel(const __grid_constant__ FfmaProduct p) {
 #if __CUDA_ARCH__ >= 800
     PVG_DYNAMIC_SHARED(float, memory);
-    const uint32_t shared = hopper::shared_address(memory);
-    const Place at = place_of_block<Tile>(p, blockIdx.x);
-    const Position<Tile> thread(threadIdx.x);
-    Sums<Tile> sum = {};
+    const uint32_t shared = shared_address(memory);
+    const FfmaPlace at = place_of_block<Tile>(p, blockIdx.x);
+    const FfmaMicrotile<Tile> thread(threadIdx.x);
+    FfmaSums<Tile> sum = {};
 #if __CUDA_ARCH__ >= 900
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
 #endif
-    using Parts = Stage<Tile, A_ALONG_K, B_ALONG_K, V>;
+    using Parts = FfmaStage<Tile, A_ALONG_K, B_ALONG_K, V>;
     if constexpr (Tile::sequence > 1)
         multiply_in_sequence<Tile, Parts>(p, at, thread, shared, sum);
     else
         multiply<Tile, Parts>(p, at, thread, shared, sum);
     if (Tile::halves) add_parked(p, at, thread, sum);
     if (Tile::slices == 1 && p.direct) {
-        store_sums(p.c + at.item * p.c_item, p.ldc, at, thread, sum);
+        store_plain(p, at, thread, sum);
         return;
     }
     wait_for_copies<0>(); // zeros beyond the end of k: they must not overwrite the sums
     share_sums(memory, thread, sum);
 #if __CUDA_ARCH__ >= 900
     if (Tile::slices > 1 && p.splits > 1)
-        hopper::cluster_sync();
+        cluster_sync();
     else
 #endif
         __syncthreads();
     finish_tile<Tile>(p, at, memory);
 #if __CUDA_ARCH__ >= 900
-    // No block leaves while another reads its sums. What it has read it has also stored, so nothing
-    // is left to be made visible.
-    if (Tile::slices > 1 && p.splits > 1)
-        asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
-                     "barrier.cluster.wait.acquire.aligned;" ::
-                         : "memory");
+    // No block leaves while another reads its sums.
+    if (Tile::slices > 1 && p.splits > 1) cluster_sync_after_reading();
 #endif
 #endif
 }

@@ -23,7 +23,7 @@ template <class Tile, class Parts> struct ChainLoader {
     unsigned split = 0;
     unsigned begins = 0; // bit i: with the stage i before this one a chain begins, or the tile ends
 
-    __device__ __forceinline__ ChainLoader(const FfmaProduct &product, const Place &at)
+    __device__ __forceinline__ ChainLoader(const FfmaProduct &product, const FfmaPlace &at)
         : p(product) {
         a.begin(p.a + at.item * p.a_item, p.lda, at.row, 0, at.rows);
         b.begin(p.b + at.item * p.b_item, p.ldb, at.column, 0, at.columns);
@@ -81,7 +81,7 @@ private:
 };
 
 template <class Tile>
-__device__ __forceinline__ void add(const Sums<Tile> &sum, Sums<Tile> &total) {
+__device__ __forceinline__ void add(const FfmaSums<Tile> &sum, FfmaSums<Tile> &total) {
 #pragma unroll
     for (int i = 0; i < Tile::micro_rows; i++)
 #pragma unroll
@@ -91,9 +91,9 @@ __device__ __forceinline__ void add(const Sums<Tile> &sum, Sums<Tile> &total) {
 // total += the tile's rows of a times its columns of b. Stages go round as in `multiply`, and their
 // last k too is multiplied behind the barrier.
 template <class Tile, class Parts>
-__device__ __forceinline__ void multiply_in_sequence(const FfmaProduct &p, const Place &at,
-                                                     const Position<Tile> &thread, uint32_t shared,
-                                                     Sums<Tile> &total) {
+__device__ __forceinline__ void multiply_in_sequence(const FfmaProduct &p, const FfmaPlace &at,
+                                                     const FfmaMicrotile<Tile> &thread,
+                                                     uint32_t shared, FfmaSums<Tile> &total) {
     ChainLoader<Tile, Parts> loader(p, at);
 #pragma unroll
     for (int s = 0; s < Tile::stages - 1; s++) {
@@ -105,8 +105,8 @@ __device__ __forceinline__ void multiply_in_sequence(const FfmaProduct &p, const
     const uint32_t in_a = thread.row * 4, in_b = Parts::a_bytes + thread.column * 4;
     const uint32_t last = shared + (Tile::stages - 1) * Parts::bytes;
     uint32_t reading = shared, writing = last;
-    Fragments<Tile> fragments;
-    Sums<Tile> sum = {};
+    FfmaFragments<Tile> fragments;
+    FfmaSums<Tile> sum = {};
 #pragma unroll 1
     for (;;) {
         wait_for_copies<Tile::stages - 2>();

@@ -10,26 +10,6 @@ namespace pvg::matmul {
 
 namespace {
 
-// Copies V elements to shared memory; or zeros, and then the address is not read. (The form of the
-// instruction that takes a number of bytes would cost four more instructions a copy.)
-template <int V>
-__device__ __forceinline__ void copy_async(uint32_t to, const float *from, bool exists) {
-    if constexpr (V == 4)
-        asm volatile("{\n.reg .pred none;\n"
-                     "setp.eq.b32 none, %2, 0;\n"
-                     "cp.async.cg.shared.global [%0], [%1], 16, none;\n}\n" ::"r"(to),
-                     "l"(from), "r"(int(exists)));
-    else
-        asm volatile("{\n.reg .pred none;\n"
-                     "setp.eq.b32 none, %2, 0;\n"
-                     "cp.async.ca.shared.global [%0], [%1], 4, none;\n}\n" ::"r"(to),
-                     "l"(from), "r"(int(exists)));
-}
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
-template <int N> __device__ __forceinline__ void wait_for_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(N));
-}
-
 // A thread's share of one operand's part of a stage: SIZE rows (of b: columns), DEPTH of k. Rows
 // beyond the matrix hold anything, as they are not stored; along k there are zeros beyond it.
 template <int SIZE, int DEPTH, bool ALONG_K, int V, int THREADS> struct StageLoader;
@@ -60,8 +40,8 @@ template <int SIZE, int DEPTH, int THREADS> struct StageLoader<SIZE, DEPTH, true
         for (int i = 0; i < row_steps; i++) {
 #pragma unroll
             for (int j = 0; j < k_steps; j++)
-                copy_async<1>(stage + to + (j * 8 * pitch + i * down) * 4, from[i] + j * 8,
-                              j * 8 < depth - k);
+                copy_async_if<4>(j * 8 < depth - k, stage + to + (j * 8 * pitch + i * down) * 4,
+                                 from[i] + j * 8);
             from[i] += DEPTH;
         }
     }
@@ -70,8 +50,8 @@ template <int SIZE, int DEPTH, int THREADS> struct StageLoader<SIZE, DEPTH, true
                                                int depth) const {
 #pragma unroll
         for (int i = 0; i < row_steps; i++)
-            copy_async<1>(stage + to + (group * 8 * pitch + i * down) * 4, from[i] + k_from_here,
-                          k < depth);
+            copy_async_if<4>(k < depth, stage + to + (group * 8 * pitch + i * down) * 4,
+                             from[i] + k_from_here);
     }
     __device__ __forceinline__ void move(int distance, int64_t) {
 #pragma unroll
@@ -103,7 +83,7 @@ struct StageLoader<SIZE, DEPTH, false, V, THREADS> {
     __device__ __forceinline__ void load(uint32_t stage, int depth) {
 #pragma unroll
         for (int i = 0; i < steps; i++) {
-            copy_async<V>(stage + to + i * down * pitch * 4, from, i * down < depth - k);
+            copy_async_if<4 * V>(i * down < depth - k, stage + to + i * down * pitch * 4, from);
             from += step;
         }
     }
@@ -113,8 +93,8 @@ struct StageLoader<SIZE, DEPTH, false, V, THREADS> {
         const float *at = from + k_from_here * stride;
 #pragma unroll
         for (int i = 0; i < 8 / down; i++) {
-            copy_async<V>(stage + to + (group * 8 + i * down) * pitch * 4, at,
-                          i * down < depth - k);
+            copy_async_if<4 * V>(i * down < depth - k,
+                                 stage + to + (group * 8 + i * down) * pitch * 4, at);
             at += step;
         }
     }
@@ -123,7 +103,7 @@ struct StageLoader<SIZE, DEPTH, false, V, THREADS> {
     }
 };
 
-template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V> struct Stage {
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V> struct FfmaStage {
     using LoaderA =
         StageLoader<Tile::rows, Tile::depth, A_ALONG_K, A_ALONG_K ? 1 : V, Tile::threads>;
     using LoaderB =

@@ -4,26 +4,14 @@
 // A block computes a tile of c and walks along k in stages, which lie in shared memory as
 // [k][row of a] and [k][column of b]. A thread owns a microtile of 8 x 8 or 8 x 16 elements of c:
 // each value that it reads from shared memory is used 8 or 16 times, which keeps the multipliers
-// busy.
-//
-// Small products have too few microtiles for that, so several warps share one: each multiplies its
-// slice of every stage, and the slices are summed at the end ("sliced k"). Products that still
-// leave most of the card idle give k to a cluster of blocks, which read each other's sums from
-// shared memory ("split k"). Both depend on m, n, k and the tile alone, and sums are added in a
-// fixed order. Where many such products come at once there are enough tiles, and a large tile whose
-// threads compute the slices one after another gives the same bits ("slices in sequence").
-//
-// Tiles without slices compute an element as one chain of multiply-adds in increasing k, or where k
-// is long as one for each half of it (first_half in product.cuh): in the middle of its loop a
-// thread parks its sums, as it has no registers left for them, and in the end it adds them to those
-// of the second half. They wait in c, or if c's rows begin anywhere, in a workspace whose rows
-// begin at multiples of 32 bytes, a sector: there a warp's store of 16 bytes a thread fills 16
-// sectors, while each of the four stores of 4 bytes in its place would write parts of as many or
-// more.
+// busy. README.md says how k is cut where there are few tiles, and where the sums of its first half
+// wait.
 #pragma once
-#include "kernels/activation.cuh"
+#include "kernels/matmul/epilogue.cuh"
+#include "kernels/matmul/instructions.cuh"
+#include "kernels/matmul/plan/plan.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/pretranspose.cuh"
-#include "kernels/matmul/sm90/hopper.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
 #include <limits.h>
 
@@ -64,15 +52,15 @@ struct FfmaTile {
 };
 
 struct FfmaProduct {
-    const float *a, *b, *bias;
-    float *c, *preactivation;
-    int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
-    int m, n, k, activation;
+    const float *a, *b;
+    Destination c;
+    int64_t lda, ldb, a_item, b_item;
+    int m, n, k;
     int tiles_down, tiles_across; // of c
     int units;                    // along k
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // what is left to one block where there are slices in sequence
-    bool batched, plain;          // more than one item; sums are stored as they are
+    bool batched;                 // more than one item
     bool direct;                  // from registers: they are plain, and c's rows aligned
     int first_half;               // of k, a multiple of 32; 0 where one chain goes all the way
     float *parked;                // its sums: c, or laid out like c with distances of their own
@@ -96,7 +84,7 @@ __device__ __forceinline__ float4 read_in_cluster(const float *from, unsigned ra
     float4 v;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                  : "=r"(there)
-                 : "r"(hopper::shared_address(from)), "r"(rank));
+                 : "r"(shared_address(from)), "r"(rank));
     if constexpr (STEP == 1)
         asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                      : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
@@ -122,7 +110,7 @@ __device__ __forceinline__ float4 sum_of(float4 a, float4 b) {
 // ---- Which part of the product ------------------------------------------------------------------
 
 // What a block computes: a tile of an item of c, over its share of k.
-struct Place {
+struct FfmaPlace {
     int64_t item;
     int row, column;   // of the tile's first element
     int rows, columns; // left in the matrix from there, perhaps more than a tile has
@@ -135,9 +123,9 @@ __device__ __forceinline__ int first_unit(const FfmaProduct &p, unsigned split, 
     return static_cast<int>(p.units * split / splits);
 }
 
-template <class Tile> __device__ __forceinline__ Place place_of_block(const FfmaProduct &p,
-                                                                      unsigned tile) {
-    Place at;
+template <class Tile> __device__ __forceinline__ FfmaPlace place_of_block(const FfmaProduct &p,
+                                                                          unsigned tile) {
+    FfmaPlace at;
     at.k = 0, at.terms = p.k, at.split = 0;
     if (p.splits > 1) {
         at.split = tile % p.splits, tile /= p.splits;
@@ -162,10 +150,10 @@ template <class Tile> __device__ __forceinline__ Place place_of_block(const Ffma
 // threads of a warp neighbours share addresses, one bit of the lane for each operand: what lanes x
 // and x ^ 1, or x and x ^ 2, read at the same address costs half as much. (The kernel of
 // ffma_tma.cu is faster with lanes in plain order, all the same.)
-template <class Tile> struct Position {
+template <class Tile> struct FfmaMicrotile {
     int slice, row, column; // of the first element in the tile
 
-    __device__ __forceinline__ explicit Position(unsigned thread) {
+    __device__ __forceinline__ explicit FfmaMicrotile(unsigned thread) {
         const int lane = thread % 32, warp = thread / 32 % Tile::warps;
         slice = thread / 32 / Tile::warps;
         const int of_eight = Tile::by_tma ? lane % 8 : lane / 2 % 8;
@@ -185,10 +173,10 @@ template <class Tile> struct Position {
 
 // ---- The sums -----------------------------------------------------------------------------------
 
-template <class Tile> using Sums = float[Tile::micro_rows][Tile::micro_columns];
+template <class Tile> using FfmaSums = float[Tile::micro_rows][Tile::micro_columns];
 
 // The elements of a and b that a thread multiplies with each other, for two successive k.
-template <class Tile> struct Fragments {
+template <class Tile> struct FfmaFragments {
     float a[2][Tile::micro_rows] = {}, b[2][Tile::micro_columns] = {};
 
     template <class Parts>
@@ -205,7 +193,7 @@ template <class Tile> struct Fragments {
     // Row by row, or by TMA column by column, which was measured as faster there; to and fro, so
     // that successive multiply-adds share an operand. IS_FIRST: the sums begin with these products.
     template <bool IS_FIRST = false>
-    __device__ __forceinline__ void multiply(int which, Sums<Tile> &sum) const {
+    __device__ __forceinline__ void multiply(int which, FfmaSums<Tile> &sum) const {
         constexpr int outer = Tile::by_tma ? Tile::micro_columns : Tile::micro_rows;
         constexpr int inner = Tile::by_tma ? Tile::micro_rows : Tile::micro_columns;
 #pragma unroll
@@ -222,17 +210,6 @@ template <class Tile> struct Fragments {
 
 // ---- The epilogue -------------------------------------------------------------------------------
 
-// Those of four elements of a row, so far apart, that are among the next `count`. With a step of 1
-// addresses allow 16 bytes.
-__device__ __forceinline__ void store_apart(float *to, const float (&v)[4], int count, int step) {
-    if (step == 1 && count >= 4) {
-        *reinterpret_cast<float4 *>(to) = make_float4(v[0], v[1], v[2], v[3]);
-    } else {
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (e * step < count) to[e * step] = v[e];
-    }
-}
 // Four neighbours, 16 bytes, if they exist; without branches, for the middle of a loop: where
 // threads might part ways the compiler computes in every thread what else it computes once a warp.
 __device__ __forceinline__ void store_four_predicated(float *to, const float (&v)[4], bool exists) {
@@ -242,7 +219,7 @@ __device__ __forceinline__ void store_four_predicated(float *to, const float (&v
                  "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(int(exists))
                  : "memory");
 }
-__device__ __forceinline__ bool rows_allow_four(const float *first, int64_t stride) {
+__device__ __forceinline__ bool rows_allow_four(const void *first, int64_t stride) {
     return reinterpret_cast<uintptr_t>(first) % 16 == 0 && stride % 4 == 0;
 }
 
@@ -250,8 +227,8 @@ __device__ __forceinline__ bool rows_allow_four(const float *first, int64_t stri
 // with room for a multiple of four elements: take(i, j, address, exists) for every four elements of
 // so many of its rows.
 template <class Tile, class Take>
-__device__ __forceinline__ void visit(float *matrix, int64_t stride, const Place &at,
-                                      const Position<Tile> &thread, int first, int rows,
+__device__ __forceinline__ void visit(float *matrix, int64_t stride, const FfmaPlace &at,
+                                      const FfmaMicrotile<Tile> &thread, int first, int rows,
                                       const Take &take) {
     matrix += at.row * stride + at.column;
 #pragma unroll
@@ -267,8 +244,9 @@ __device__ __forceinline__ void visit(float *matrix, int64_t stride, const Place
 
 // One slice and nothing to do but store 16 bytes at a time: from registers.
 template <class Tile>
-__device__ __forceinline__ void store_sums(float *matrix, int64_t stride, const Place &at,
-                                           const Position<Tile> &thread, const Sums<Tile> &sum) {
+__device__ __forceinline__ void store_sums(float *matrix, int64_t stride, const FfmaPlace &at,
+                                           const FfmaMicrotile<Tile> &thread,
+                                           const FfmaSums<Tile> &sum) {
     visit(matrix, stride, at, thread, 0, Tile::micro_rows,
           [&](int i, int j, float *to, bool exists) {
               const float four[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
@@ -276,16 +254,25 @@ __device__ __forceinline__ void store_sums(float *matrix, int64_t stride, const 
           });
 }
 
+// The same to c, whose sums are finished: they are plain.
+template <class Tile>
+__device__ __forceinline__ void store_plain(const FfmaProduct &p, const FfmaPlace &at,
+                                            const FfmaMicrotile<Tile> &thread,
+                                            const FfmaSums<Tile> &sum) {
+    store_sums(static_cast<float *>(p.c.data) + at.item * p.c.item_stride, p.c.row_stride, at,
+               thread, sum);
+}
+
 // The first half of k is done: its sums are parked until add_parked, and the next chain begins.
 // From new copies of the indices: what depends on the others the compiler would compute before the
 // loop over k, and keep in registers that the loop needs.
 template <class Tile>
-__device__ __forceinline__ void park_sums(const FfmaProduct &p, Sums<Tile> &sum) {
+__device__ __forceinline__ void park_sums(const FfmaProduct &p, FfmaSums<Tile> &sum) {
     unsigned block, thread;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    const Place at = place_of_block<Tile>(p, block);
-    store_sums(p.parked + at.item * p.parked_item, p.parked_stride, at, Position<Tile>(thread),
+    const FfmaPlace at = place_of_block<Tile>(p, block);
+    store_sums(p.parked + at.item * p.parked_item, p.parked_stride, at, FfmaMicrotile<Tile>(thread),
                sum);
 #pragma unroll
     for (int i = 0; i < Tile::micro_rows; i++)
@@ -297,7 +284,7 @@ __device__ __forceinline__ void park_sums(const FfmaProduct &p, Sums<Tile> &sum)
 // nothing is parked -0 is added, which changes no number: a branch around the additions would cost
 // the loop over k some conflicts between the banks of the registers.
 template <class Tile, class Fetch>
-__device__ __forceinline__ void add_parked(const FfmaProduct &p, Sums<Tile> &sum,
+__device__ __forceinline__ void add_parked(const FfmaProduct &p, FfmaSums<Tile> &sum,
                                            const Fetch &fetch) {
     constexpr int rows = 4;
 #pragma unroll
@@ -317,8 +304,8 @@ __device__ __forceinline__ void add_parked(const FfmaProduct &p, Sums<Tile> &sum
 }
 // From where they wait, loads of all four rows on their way at once.
 template <class Tile>
-__device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at,
-                                           const Position<Tile> &thread, Sums<Tile> &sum) {
+__device__ __forceinline__ void add_parked(const FfmaProduct &p, const FfmaPlace &at,
+                                           const FfmaMicrotile<Tile> &thread, FfmaSums<Tile> &sum) {
     float *matrix = p.parked + at.item * p.parked_item;
     add_parked<Tile>(p, sum, [&](int first, auto &parked) {
         visit(matrix, p.parked_stride, at, thread, first, 4,
@@ -334,15 +321,15 @@ __device__ __forceinline__ void add_parked(const FfmaProduct &p, const Place &at
 // All threads that multiply.
 template <class Tile> __device__ __forceinline__ void sync_tile() {
     if constexpr (Tile::by_tma)
-        asm volatile("bar.sync 1, %0;" ::"n"(Tile::threads) : "memory");
+        sync_threads<Tile::threads>(1);
     else
         __syncthreads();
 }
 
 // Puts the sums of all slices into shared memory, as [slice][row][column], with gaps.
 template <class Tile>
-__device__ __forceinline__ void share_sums(float *shared, const Position<Tile> &thread,
-                                           const Sums<Tile> &sum) {
+__device__ __forceinline__ void share_sums(float *shared, const FfmaMicrotile<Tile> &thread,
+                                           const FfmaSums<Tile> &sum) {
     sync_tile<Tile>(); // the last stage has been read
     float *first = shared + thread.slice * Tile::slice_sums + Tile::sums_of_row(thread.row) +
                    thread.column; // rows of microtiles begin at multiples of four
@@ -384,94 +371,78 @@ __device__ __forceinline__ float4 sum_slices(const float *shared, int element, u
 // neighbouring lanes fills all sectors but the first and the last of a row, while stores of every
 // fourth element would leave parts in all of them.
 template <class Tile>
-__device__ __forceinline__ void finish_tile(const FfmaProduct &p, const Place &at, float *shared) {
+__device__ __forceinline__ void finish_tile(const FfmaProduct &p, const FfmaPlace &at,
+                                            float *shared) {
     constexpr int quads = Tile::columns / 4;
     const int first = at.split * Tile::threads + threadIdx.x, quad = first % quads;
-    const int64_t tile = at.item * p.c_item + at.row * p.ldc + at.column;
-    float *c = p.c + tile, *before = p.preactivation ? p.preactivation + tile : nullptr;
-    const bool aligned = rows_allow_four(c, p.ldc) && (!before || rows_allow_four(before, p.ldc));
-    const int step = aligned ? 1 : quads, column = aligned ? quad * 4 : quad;
-    const int count = at.columns - column; // of columns, from the thread's first one on
-    float bias[4] = {};
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-        if (p.bias && e * step < count)
-            bias[e] = p.bias[(int64_t(at.column) + column + e * step) * p.bias_stride];
-    c += column, before += before ? column : 0;
+    const Destination c =
+        p.c.moved(at.item * p.c.item_stride + at.row * p.c.row_stride + at.column, sizeof(float));
+    const bool aligned = rows_allow_four(c.data, c.row_stride) &&
+                         (!c.preactivation || rows_allow_four(c.preactivation, c.row_stride));
+    const int column = aligned ? quad * 4 : quad;
+    RowPart<float, 4> four;
+    four.count = at.columns - column, four.step = aligned ? 1 : quads, four.packed = aligned;
+    load_bias<float>(c, int64_t(at.column) + column, four.count, four.step, four.bias);
 #pragma unroll 1
     for (int row = first / quads; row < Tile::rows; row += p.splits * (Tile::threads / quads)) {
-        if (row >= at.rows || count <= 0) break;
+        if (row >= at.rows || four.count <= 0) break;
         const int element = Tile::sums_of_row(row) + column;
         const float4 total = aligned ? sum_slices<Tile, 1>(shared, element, p.splits)
                                      : sum_slices<Tile, quads>(shared, element, p.splits);
-        float four[4] = {total.x, total.y, total.z, total.w};
-        if (!p.plain) {
-            if (p.bias)
-#pragma unroll
-                for (int e = 0; e < 4; e++) four[e] += bias[e];
-            if (before) store_apart(before + row * p.ldc, four, count, step);
-#pragma unroll
-            for (int e = 0; e < 4; e++) four[e] = activate(p.activation, four[e]);
-        }
-        store_apart(c + row * p.ldc, four, count, step);
+        four.sums[0] = total.x, four.sums[1] = total.y;
+        four.sums[2] = total.z, four.sums[3] = total.w;
+        four.at = row * c.row_stride + column;
+        finish(c, four);
     }
 }
 
 // ---- On the host --------------------------------------------------------------------------------
 
-template <class Tile> FfmaProduct describe_ffma(const Gemm &g) {
+// The planner knows the tile as it is.
+template <class Tile> constexpr bool is_size(const FfmaSize &size) {
+    return size.rows == Tile::rows && size.columns == Tile::columns &&
+           size.slices == Tile::slices && size.sequence == Tile::sequence &&
+           size.blocks == Tile::blocks && size.depth == Tile::depth &&
+           size.stages == Tile::stages && size.threads == Tile::threads && size.gap == Tile::gap &&
+           size.halves() == Tile::halves && size.sum_bytes() == Tile::sum_bytes;
+}
+
+template <class Tile> FfmaProduct describe_ffma(const Gemm &g, const Plan &plan) {
     FfmaProduct p{};
     p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
-    p.c = static_cast<float *>(g.c);
-    p.bias = static_cast<const float *>(g.epilogue.bias);
-    p.preactivation = static_cast<float *>(g.epilogue.preactivation);
-    p.bias_stride = g.epilogue.bias_stride, p.activation = g.epilogue.activation;
-    p.plain = g.epilogue.is_plain(), p.batched = g.items > 1;
-    p.direct = p.plain && is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
+    p.c = destination_of(g), p.batched = g.items > 1;
+    p.direct = plan.direct;
     if (Tile::halves) p.first_half = static_cast<int>(first_half(g.k));
-    p.m = g.m, p.n = g.n, p.k = g.k, p.splits = p.splits_in_sequence = 1;
-    p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
-    p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;
+    p.m = g.m, p.n = g.n, p.k = g.k;
+    p.splits = static_cast<unsigned>(plan.splits);
+    p.splits_in_sequence = static_cast<unsigned>(plan.splits_in_sequence);
+    p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
     p.tiles_down = static_cast<int>(tiles(g.m, Tile::rows));
     p.tiles_across = static_cast<int>(tiles(g.n, Tile::columns));
     p.units = static_cast<int>(tiles(g.k, Tile::unit));
     return p;
 }
 
-// Bytes of a workspace, or of a row of tiles if those are more. What would park more is computed in
-// parts that use it in turn.
-constexpr int64_t most_parked = int64_t(1) << 28;
-
-// launch(part, p) for so many items, or rows of one, at a time as a grid and a workspace for parked
-// sums allow. Operands are laid out as the kernel wants them.
-template <class Tile, class Launch>
-int launch_in_parts(Call &call, const Gemm &g, const Launch &launch) {
-    const int64_t most = INT_MAX / 8 / (tiles(g.m, Tile::rows) * tiles(g.n, Tile::columns));
-    int64_t items = most < 1 ? 1 : most < g.items ? most : g.items, rows = g.m;
-    const int64_t stride = tiles(g.n, 8) * 8, row_bytes = stride * 4; // of what is parked
-    const bool parks =
-        Tile::halves && first_half(g.k) && !is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
-    Workspace parking;
-    if (parks) {
-        const int64_t fit = most_parked / row_bytes; // rows
-        if (rows > fit) rows = fit < Tile::rows ? Tile::rows : fit / Tile::rows * Tile::rows;
-        if (rows >= g.m) rows = g.m;
-        if (items * rows > fit) items = rows < fit ? fit / rows : 1;
-        if (rows < g.m) items = 1;
-        PVG_PASS(parking.open(call, static_cast<size_t>(items * rows * row_bytes)));
-    }
+// start(part, p) for so many items, or rows of one, at a time as the plan says. Operands are laid
+// out as the kernel wants them.
+template <class Tile, class Start>
+int launch_in_parts(Call &call, const Gemm &g, const Plan &plan, const Start &start) {
+    Workspace parking; // for the sums of k's first half, of one part after the other
+    if (plan.workspace) PVG_PASS(parking.open(call, static_cast<size_t>(plan.workspace)));
+    const int64_t items = plan.items, rows = plan.part_rows;
     for (int64_t item = 0; item < g.items; item += items)
         for (int64_t row = 0; row < g.m; row += rows) {
             Gemm part = moved(g, item * g.a_item + row * (g.a_along_k ? g.lda : 1), item * g.b_item,
                               item * g.c_item + row * g.ldc);
             part.items = static_cast<int>(g.items - item < items ? g.items - item : items);
             part.m = static_cast<int>(g.m - row < rows ? g.m - row : rows);
-            FfmaProduct p = describe_ffma<Tile>(part);
-            p.parked = p.c, p.parked_stride = p.ldc, p.parked_item = p.c_item;
-            if (parks)
-                p.parked = parking.as<float>(), p.parked_stride = stride,
-                p.parked_item = rows * stride;
-            PVG_PASS(launch(part, p));
+            FfmaProduct p = describe_ffma<Tile>(part, plan);
+            p.parked = static_cast<float *>(p.c.data);
+            p.parked_stride = p.c.row_stride, p.parked_item = p.c.item_stride;
+            if (plan.workspace)
+                p.parked = parking.as<float>(), p.parked_stride = parked_stride(g.n),
+                p.parked_item = rows * p.parked_stride;
+            PVG_PASS(start(part, p));
         }
     return PVG_OK;
 }

@@ -12,9 +12,11 @@
 // second kernel adds them up, which on an H200 takes 2 us less than a cluster of blocks that read
 // each other's shared memory. Who adds what, and in which order, depends on the lengths and the
 // dtype alone: not on alignment, items or device.
+#include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/tile.cuh"
 #ifndef PVG_SIMULATOR
-#include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/matmul/instructions.cuh"
 #endif
 
 namespace pvg::matmul {
@@ -22,18 +24,17 @@ namespace pvg::matmul {
 namespace {
 
 struct MatrixVector {
-    const void *matrix, *x, *bias;
-    void *y, *preactivation, *partials; // partials: [item][split][length] sums, or NULL
-    int64_t length, k;                  // of y; terms
-    int64_t ld, x_stride, y_stride, bias_stride;
-    int64_t matrix_item, x_item, y_item;
+    const void *matrix, *x;
+    Destination y;
+    void *partials;    // [item][split][length] sums, or NULL
+    int64_t length, k; // of y; terms
+    int64_t ld, x_stride, y_stride;
+    int64_t matrix_item, x_item;
     int64_t blocks;          // along y, of an item
     int64_t terms;           // of a block, along k
     unsigned splits;         // blocks along k
     int slices;              // warps of a block that share a row
-    int activation;          //
     bool aligned, x_aligned; // packs of the matrix, of x, may be loaded at once
-    bool plain;              // an empty epilogue
 };
 
 // Which part of which item a block computes.
@@ -55,35 +56,31 @@ __device__ __forceinline__ Part part_of_block(const MatrixVector &p) {
 // For kernels that are launched with overlap.
 __device__ __forceinline__ void wait_for_operands() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
 #endif
 }
 
 // ---- The end of a sum ---------------------------------------------------------------------------
 
 template <class T>
-__device__ __forceinline__ void store_element(const MatrixVector &p, int64_t item, int64_t j,
-                                              Compute<T> value) {
-    const int64_t at = item * p.y_item + j * p.y_stride;
-    if (!p.plain) {
-        if (p.bias) value += widen(static_cast<const T *>(p.bias)[j * p.bias_stride]);
-        if (p.preactivation) static_cast<T *>(p.preactivation)[at] = narrow<T>(value);
-        value = activate(p.activation, value);
-    }
-    static_cast<T *>(p.y)[at] = narrow<T>(value);
+__device__ __forceinline__ void finish_element(const MatrixVector &p, int64_t item, int64_t j,
+                                               SumType<T> value) {
+    RowPart<T, 1> one = {{value}, {}, item * p.y.item_stride + j * p.y_stride, 1, 1, false};
+    load_bias<T>(p.y, j, one.count, one.step, one.bias);
+    finish(p.y, one);
 }
 
 // The block's sum of element `first` + threadIdx.x, for the threads below `count`.
 template <class T>
-__device__ __forceinline__ void finish(const MatrixVector &p, const Part &part, int64_t first,
-                                       int64_t count, Compute<T> value) {
+__device__ __forceinline__ void finish_or_keep(const MatrixVector &p, const Part &part,
+                                               int64_t first, int64_t count, SumType<T> value) {
     const int64_t j = first + threadIdx.x;
     if (static_cast<int64_t>(threadIdx.x) >= count) return;
     if (p.splits == 1)
-        store_element<T>(p, part.item, j, value);
+        finish_element<T>(p, part.item, j, value);
     else
-        static_cast<Compute<T> *>(p.partials)[(part.item * p.splits + part.split) * p.length + j] =
+        static_cast<SumType<T> *>(p.partials)[(part.item * p.splits + part.split) * p.length + j] =
             value;
 }
 
@@ -92,14 +89,14 @@ constexpr int combining_warps = 8;
 
 template <class T>
 __global__ void __launch_bounds__(32 * combining_warps) combine_kernel(MatrixVector p) {
-    __shared__ Compute<T> shared[combining_warps][32];
+    __shared__ SumType<T> shared[combining_warps][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int64_t blocks = (p.length + 31) / 32, item = blockIdx.x / blocks;
     const int64_t j = blockIdx.x % blocks * 32 + lane;
     wait_for_operands();
-    const Compute<T> *partials =
-        static_cast<const Compute<T> *>(p.partials) + item * p.splits * p.length + j;
-    Compute<T> sum = 0;
+    const SumType<T> *partials =
+        static_cast<const SumType<T> *>(p.partials) + item * p.splits * p.length + j;
+    SumType<T> sum = 0;
     if (j < p.length) {
 #pragma unroll 8
         for (unsigned split = warp; split < p.splits; split += combining_warps)
@@ -109,42 +106,42 @@ __global__ void __launch_bounds__(32 * combining_warps) combine_kernel(MatrixVec
     __syncthreads();
     if (warp != 0 || j >= p.length) return;
     for (int w = 1; w < combining_warps; w++) sum += shared[w][lane];
-    store_element<T>(p, item, j, sum);
+    finish_element<T>(p, item, j, sum);
 }
 
 // ---- Contiguous along k -------------------------------------------------------------------------
 
 constexpr int row_warps = 8;
 
-template <class T> struct Rows {
+template <class T> struct RowPacks {
     static constexpr int pack = static_cast<int>(16 / sizeof(T)), steps = 4; // packs at a time
     static constexpr int chunk = 32 * pack * steps;                          // of k, by a warp
 };
 
 // A lane's pack of `left` elements and zeros behind them; aligned packs have stride 1.
 template <class T, bool ALIGNED>
-__device__ __forceinline__ Pack<T, Rows<T>::pack> load_row(const T *from, int64_t stride,
-                                                           int64_t left) {
-    constexpr int pack = Rows<T>::pack;
+__device__ __forceinline__ Vector<T, RowPacks<T>::pack> load_row(const T *from, int64_t stride,
+                                                                 int64_t left) {
+    constexpr int pack = RowPacks<T>::pack;
     if constexpr (ALIGNED) {
-        return *reinterpret_cast<const Pack<T, pack> *>(from);
+        return *reinterpret_cast<const Vector<T, pack> *>(from);
     } else {
-        Pack<T, pack> result;
+        Vector<T, pack> result;
 #pragma unroll
-        for (int e = 0; e < pack; e++) result.values[e] = e < left ? from[e * stride] : T(0.0f);
+        for (int e = 0; e < pack; e++) result.element[e] = e < left ? from[e * stride] : T(0.0f);
         return result;
     }
 }
 
-template <class T> using RowSums = Compute<T>[Rows<T>::pack];
+template <class T> using RowSums = SumType<T>[RowPacks<T>::pack];
 
 // sums += row times x for STEPS packs of the lane from k on; from there on the split has `left`.
 // ALIGNED: all of them, in both operands.
 template <class T, bool ALIGNED, int STEPS>
 __device__ __forceinline__ void add_packs(const T *row, const T *x, int64_t x_stride, int64_t k,
                                           int64_t left, RowSums<T> &sums) {
-    constexpr int pack = Rows<T>::pack;
-    Pack<T, pack> a[STEPS], b[STEPS];
+    constexpr int pack = RowPacks<T>::pack;
+    Vector<T, pack> a[STEPS], b[STEPS];
 #pragma unroll
     for (int s = 0; s < STEPS; s++) {
         const int at = s * 32 * pack;
@@ -154,13 +151,13 @@ __device__ __forceinline__ void add_packs(const T *row, const T *x, int64_t x_st
 #pragma unroll
     for (int s = 0; s < STEPS; s++)
 #pragma unroll
-        for (int e = 0; e < pack; e++) sums[e] += widen(a[s].values[e]) * widen(b[s].values[e]);
+        for (int e = 0; e < pack; e++) sums[e] += widen(a[s].element[e]) * widen(b[s].element[e]);
 }
 
 template <class T>
 __global__ void __launch_bounds__(32 * row_warps, 4) rows_kernel(MatrixVector p) {
-    constexpr int pack = Rows<T>::pack, steps = Rows<T>::steps, chunk = Rows<T>::chunk;
-    __shared__ Compute<T> shared[row_warps];
+    constexpr int pack = RowPacks<T>::pack, steps = RowPacks<T>::steps, chunk = RowPacks<T>::chunk;
+    __shared__ SumType<T> shared[row_warps];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int rows = row_warps / p.slices, slice = warp % p.slices; // rows: of the block
     const Part part = part_of_block(p);
@@ -182,7 +179,7 @@ __global__ void __launch_bounds__(32 * row_warps, 4) rows_kernel(MatrixVector p)
             }
         }
     }
-    Compute<T> sum = sums[0];
+    SumType<T> sum = sums[0];
 #pragma unroll
     for (int e = 1; e < pack; e++) sum += sums[e];
 #pragma unroll
@@ -195,14 +192,14 @@ __global__ void __launch_bounds__(32 * row_warps, 4) rows_kernel(MatrixVector p)
         sum = shared[thread * p.slices];
         for (int s = 1; s < p.slices; s++) sum += shared[thread * p.slices + s];
     }
-    finish<T>(p, part, first, count, sum);
+    finish_or_keep<T>(p, part, first, count, sum);
 }
 
 // ---- Contiguous along y -------------------------------------------------------------------------
 
 constexpr int column_warps = 8;
 
-template <class T> struct Columns {
+template <class T> struct ColumnPacks {
     static constexpr int pack = least(4, static_cast<int>(16 / sizeof(T)));
     static constexpr int steps = 128 / (pack * static_cast<int>(sizeof(T)));
     static constexpr int width = 32 * pack; // of a block
@@ -210,26 +207,26 @@ template <class T> struct Columns {
 
 // The lane's pack of a row: all of it, or its first `count` elements, and zeros for the others.
 template <class T, bool WHOLE>
-__device__ __forceinline__ Pack<T, Columns<T>::pack> load_columns(const T *from, int count) {
-    constexpr int pack = Columns<T>::pack;
+__device__ __forceinline__ Vector<T, ColumnPacks<T>::pack> load_columns(const T *from, int count) {
+    constexpr int pack = ColumnPacks<T>::pack;
     if constexpr (WHOLE) {
-        return *reinterpret_cast<const Pack<T, pack> *>(from);
+        return *reinterpret_cast<const Vector<T, pack> *>(from);
     } else {
-        Pack<T, pack> result;
+        Vector<T, pack> result;
 #pragma unroll
-        for (int e = 0; e < pack; e++) result.values[e] = e < count ? from[e] : T(0.0f);
+        for (int e = 0; e < pack; e++) result.element[e] = e < count ? from[e] : T(0.0f);
         return result;
     }
 }
 
-template <class T> using ColumnSums = Compute<T>[Columns<T>::pack];
+template <class T> using ColumnSums = SumType<T>[ColumnPacks<T>::pack];
 
 // sums += a row times its element of x, for the next STEPS rows of a warp, which lie `step` apart.
 template <class T, bool WHOLE, int STEPS>
 __device__ __forceinline__ void add_rows(const T *&matrix, int64_t step, const T *&x,
                                          int64_t x_step, int count, ColumnSums<T> &sums) {
-    constexpr int pack = Columns<T>::pack;
-    Pack<T, pack> rows[STEPS];
+    constexpr int pack = ColumnPacks<T>::pack;
+    Vector<T, pack> rows[STEPS];
     T factors[STEPS];
 #pragma unroll
     for (int s = 0; s < STEPS; s++) {
@@ -240,16 +237,16 @@ __device__ __forceinline__ void add_rows(const T *&matrix, int64_t step, const T
 #pragma unroll
     for (int s = 0; s < STEPS; s++)
 #pragma unroll
-        for (int e = 0; e < pack; e++) sums[e] += widen(rows[s].values[e]) * widen(factors[s]);
+        for (int e = 0; e < pack; e++) sums[e] += widen(rows[s].element[e]) * widen(factors[s]);
 }
 // The same for all the warp's rows, k, k + column_warps, ... up to the block's last.
 template <class T, bool WHOLE>
 __device__ __forceinline__ void add_all_rows(const MatrixVector &p, const Part &part, int64_t first,
                                              int count, ColumnSums<T> &sums) {
-    constexpr int steps = WHOLE ? Columns<T>::steps : 4;
+    constexpr int steps = WHOLE ? ColumnPacks<T>::steps : 4;
     const int64_t k = part.begin + threadIdx.x / 32;
     const T *matrix = static_cast<const T *>(p.matrix) + part.item * p.matrix_item + k * p.ld +
-                      first + static_cast<int>(threadIdx.x) % 32 * Columns<T>::pack;
+                      first + static_cast<int>(threadIdx.x) % 32 * ColumnPacks<T>::pack;
     const T *x = static_cast<const T *>(p.x) + part.item * p.x_item + k * p.x_stride;
     const int64_t step = column_warps * p.ld, x_step = column_warps * p.x_stride;
     int left = static_cast<int>((part.end - k + column_warps - 1) / column_warps); // or less than 1
@@ -260,8 +257,8 @@ __device__ __forceinline__ void add_all_rows(const MatrixVector &p, const Part &
 
 template <class T>
 __global__ void __launch_bounds__(32 * column_warps, 4) columns_kernel(MatrixVector p) {
-    constexpr int pack = Columns<T>::pack, width = Columns<T>::width;
-    __shared__ Compute<T> shared[column_warps][width];
+    constexpr int pack = ColumnPacks<T>::pack, width = ColumnPacks<T>::width;
+    __shared__ SumType<T> shared[column_warps][width];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const Part part = part_of_block(p);
     const int64_t first = part.block * width, left = p.length - first;
@@ -275,41 +272,13 @@ __global__ void __launch_bounds__(32 * column_warps, 4) columns_kernel(MatrixVec
 #pragma unroll
     for (int e = 0; e < pack; e++) shared[warp][lane * pack + e] = sums[e];
     __syncthreads();
-    Compute<T> sum = 0;
+    SumType<T> sum = 0;
     if (threadIdx.x < width)
         for (int w = 0; w < column_warps; w++) sum += shared[w][threadIdx.x];
-    finish<T>(p, part, first, left < width ? left : width, sum);
+    finish_or_keep<T>(p, part, first, left < width ? left : width, sum);
 }
 
 // ---- Launching ----------------------------------------------------------------------------------
-
-// Cuts k into splits of whole chunks: as many as bring about as many blocks as are wanted. A power
-// of two of them, the last ones perhaps empty.
-void split_terms(MatrixVector *p, int64_t chunk, int64_t wanted) {
-    int64_t most = wanted / p->blocks, splits = 1;
-    if (p->k / chunk < most) most = p->k / chunk;
-    while (splits * 2 <= most) splits *= 2;
-    const int64_t chunks = (p->k + chunk - 1) / chunk;
-    p->terms = (chunks + splits - 1) / splits * chunk;
-    p->splits = static_cast<unsigned>(splits);
-}
-
-// The numbers suit a card of 132 multiprocessors, and about 32 warps on each.
-template <class T> void partition_rows(MatrixVector *p) {
-    const int64_t most = p->k / Rows<T>::chunk;
-    p->slices = 1;
-    while (p->slices < row_warps && p->length * p->slices <= 2048 && p->slices * 2 <= most)
-        p->slices *= 2;
-    p->blocks = tiles(p->length, row_warps / p->slices);
-    split_terms(p, p->slices * Rows<T>::chunk, 264);
-}
-// Enough blocks for four on each multiprocessor, or of 256 KiB of the matrix each.
-template <class T> void partition_columns(MatrixVector *p) {
-    const int64_t pieces = (p->length * p->k >> 18) * static_cast<int64_t>(sizeof(T));
-    p->slices = column_warps;
-    p->blocks = tiles(p->length, Columns<T>::width);
-    split_terms(p, column_warps * 4, pieces > 528 ? pieces : 528);
-}
 
 // Whether packs of V elements may be loaded at once: at the start, from row to row, item to item.
 bool allows_packs(const void *data, int64_t stride, int64_t item, int pack, int64_t element) {
@@ -318,8 +287,6 @@ bool allows_packs(const void *data, int64_t stride, int64_t item, int pack, int6
                (pack * element) ==
            0;
 }
-
-bool can(const Gemm &g) { return (g.m == 1 || g.n == 1) && dtype_kind(g.dtype) == Kind::floating; }
 
 // c's only column for n = 1, else its only row.
 MatrixVector describe(const Gemm &g, bool *along_k) {
@@ -330,10 +297,8 @@ MatrixVector describe(const Gemm &g, bool *along_k) {
     p.ld = column ? g.lda : g.ldb;
     p.x_stride = column ? (g.b_along_k ? 1 : g.ldb) : (g.a_along_k ? 1 : g.lda);
     p.matrix_item = column ? g.a_item : g.b_item, p.x_item = column ? g.b_item : g.a_item;
-    p.y = g.c, p.y_item = g.c_item, p.y_stride = column ? g.ldc : 1;
-    p.bias = g.epilogue.bias, p.bias_stride = column ? 0 : g.epilogue.bias_stride;
-    p.preactivation = g.epilogue.preactivation, p.activation = g.epilogue.activation;
-    p.plain = g.epilogue.is_plain();
+    p.y = destination_of(g), p.y_stride = column ? g.ldc : 1;
+    if (column) p.y.bias_stride = 0; // y's elements are in the same column
     *along_k = column ? g.a_along_k : g.b_along_k;
     return p;
 }
@@ -341,39 +306,35 @@ MatrixVector describe(const Gemm &g, bool *along_k) {
 template <class T> void step_items(MatrixVector *p, int64_t items) {
     p->matrix = static_cast<const T *>(p->matrix) + items * p->matrix_item;
     p->x = static_cast<const T *>(p->x) + items * p->x_item;
-    p->y = static_cast<T *>(p->y) + items * p->y_item;
-    if (p->preactivation) p->preactivation = static_cast<T *>(p->preactivation) + items * p->y_item;
+    p->y = p->y.moved(items * p->y.item_stride, sizeof(T));
 }
 
-template <class T> int launch_dtype(Call &call, const Gemm &g) {
+template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan) {
     bool along_k;
     MatrixVector p = describe(g, &along_k);
-    const int pack = along_k ? Rows<T>::pack : Columns<T>::pack;
+    const int pack = along_k ? RowPacks<T>::pack : ColumnPacks<T>::pack;
     p.aligned = allows_packs(p.matrix, p.ld, p.matrix_item, pack, sizeof(T));
     p.x_aligned = p.x_stride == 1 && allows_packs(p.x, 0, p.x_item, pack, sizeof(T));
-    along_k ? partition_rows<T>(&p) : partition_columns<T>(&p);
+    static_assert(RowPacks<T>::chunk == gemv_chunk(sizeof(T)) && row_warps == gemv_warps);
+    static_assert(ColumnPacks<T>::width == gemv_width(sizeof(T)) && column_warps == gemv_warps);
+    p.slices = plan.slices, p.splits = static_cast<unsigned>(plan.splits);
+    p.blocks = plan.tiles, p.terms = plan.terms;
 
-    const bool is_hopper = tensor_architecture(g.device) >= 90;
-    const LaunchExtras extras = {1, is_hopper};
-    const bool apart = p.splits > 1;
-    int64_t most = INT32_MAX / (p.blocks * p.splits); // items a grid
-    if (most > g.items) most = g.items;
+    const LaunchExtras extras = {1, plan.overlap};
     Workspace partials;
-    if (apart) {
-        const int64_t limit = (int64_t(1) << 26) / (p.splits * p.length) + 1; // some 512 MiB
-        if (most > limit) most = limit;
-        PVG_PASS(partials.open(call, static_cast<size_t>(most * p.splits * p.length) *
-                                         sizeof(Compute<T>)));
+    if (plan.workspace) {
+        PVG_PASS(partials.open(call, static_cast<size_t>(plan.workspace)));
         p.partials = partials.as<void>();
     }
+    const int64_t most = plan.items;
     for (int64_t first = 0; first < g.items; first += most) {
         const int64_t items = g.items - first < most ? g.items - first : most;
         const unsigned grid = blocks_for(items * p.blocks * p.splits, 1);
         if (along_k)
-            PVG_LAUNCH_WITH(extras, rows_kernel<T>, grid, 32 * row_warps, 0, call.stream, p);
+            PVG_LAUNCH_WITH(extras, rows_kernel<T>, grid, plan.threads, 0, call.stream, p);
         else
-            PVG_LAUNCH_WITH(extras, columns_kernel<T>, grid, 32 * column_warps, 0, call.stream, p);
-        if (apart)
+            PVG_LAUNCH_WITH(extras, columns_kernel<T>, grid, plan.threads, 0, call.stream, p);
+        if (plan.workspace)
             PVG_LAUNCH_WITH(extras, combine_kernel<T>, blocks_for(items * tiles(p.length, 32), 1),
                             32 * combining_warps, 0, call.stream, p);
         step_items<T>(&p, items);
@@ -381,14 +342,12 @@ template <class T> int launch_dtype(Call &call, const Gemm &g) {
     return PVG_OK;
 }
 
-int launch(Call &call, const Gemm &g) {
-    return dispatch<floats>(g.dtype, [&](auto tag) -> int {
-        return launch_dtype<typename decltype(tag)::type>(call, g);
-    });
-}
-
 } // namespace
 
-const Kernel gemv_kernel = {PVG_MATMUL_GEMV, "gemv", can, launch};
+int launch_gemv(Call &call, const Gemm &g, const Plan &plan) {
+    return dispatch<floats>(g.dtype, [&](auto tag) -> int {
+        return launch_dtype<typename decltype(tag)::type>(call, g, plan);
+    });
+}
 
 } // namespace pvg::matmul

@@ -1,15 +1,15 @@
 // The conditional product; see recompute.cuh. A grid that fills the device walks through the tiles.
 #ifndef PVG_SIMULATOR
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/simt/recompute.cuh"
 #include "kernels/matmul/simt/tile.cuh"
-#include "kernels/matmul/sm90/hopper.cuh"
 #include "runtime/device.cuh"
 
 namespace pvg::matmul {
 
 namespace {
 
-using Shape = Tile<128, 128, 8, 8>;
+using Shape = TileShape<128, 128, 8, 8>;
 constexpr int blocks_a_multiprocessor = 1;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -20,35 +20,31 @@ static_assert(chain % depth == 0);
 // The sums of one chain through all of k, where those of short chains, which wait in c, are not
 // finite: of finite terms two short chains can give NaN, but a long one stays infinite once it is.
 struct Rescue {
-    const Product &p;
-    const Layer &finish;
+    const float *c;
 
-    template <class T, class S>
-    __device__ void operator()(Tag<T> tag, S (&values)[group], int64_t at, int64_t stride,
-                               int64_t column, int count) const {
+    __device__ void operator()(RowPart<float, group, true> &four) const {
 #pragma unroll
         for (int j = 0; j < group; j++) {
-            if (j >= count) continue;
-            const S of_short_chains = static_cast<const T *>(p.c)[at + j * stride];
-            if (isfinite(of_short_chains)) values[j] = of_short_chains;
+            if (j >= four.count) continue;
+            const float of_short_chains = c[four.at + j];
+            if (isfinite(of_short_chains)) four.sums[j] = of_short_chains;
         }
-        finish(tag, values, at, stride, column, count);
     }
 };
 
 // Short chains of multiply-adds, which are added up without an error: Knuth, The Art of Computer
 // Programming, volume 2, section 4.2.2, theorem B. So the result is at least as accurate as that of
 // "ieee", whose chains are longer.
-__device__ void multiply_exactly(const Place<Shape> &place, SharedSlabs<float, Shape> &shared,
-                                 const Layer &finish) {
+__device__ void multiply_exactly(const TiledPlace<Shape> &place, SharedSlabs<float, Shape> &shared,
+                                 const Destination &to) {
     constexpr int rows = Shape::micro_rows, columns = Shape::micro_columns;
     const Product &p = place.p;
     const int thread = this_thread();
-    const Position<Shape> at(thread);
-    Slab<float, Shape::rows, Shape::threads> a(p.a, place.offset[1], place.first_row(), p.m,
-                                               thread);
-    Slab<float, Shape::columns, Shape::threads> b(p.b, place.offset[2], place.first_column(), p.n,
-                                                  thread);
+    const TiledMicrotile<Shape> at(thread);
+    OperandSlab<float, Shape::rows, Shape::threads> a(p.a, place.offset[1], place.first_row(), p.m,
+                                                      thread);
+    OperandSlab<float, Shape::columns, Shape::threads> b(p.b, place.offset[2], place.first_column(),
+                                                         p.n, thread);
     float total[rows][columns] = {}, rest[rows][columns] = {}, sum[rows][columns] = {};
     a.load(p.k);
     b.load(p.k);
@@ -84,10 +80,11 @@ __device__ void multiply_exactly(const Place<Shape> &place, SharedSlabs<float, S
             is_finite &= isfinite(total[i][j]);
         }
     if (__syncthreads_and(is_finite)) {
-        store_tile<float, Shape>(place, total, finish);
+        store_tile<float, Shape>(place, total, to, AsTheyAre());
     } else { // perhaps a short chain alone overflowed
-        store_tile<float, Shape>(place, total, Plain());
-        multiply_terms<float, Shape>(place, 0, p.k, shared, Rescue{p, finish});
+        store_tile<float, Shape>(place, total, PlainDestination(to), AsTheyAre());
+        multiply_terms<float, Shape>(place, 0, p.k, shared, to,
+                                     Rescue{static_cast<const float *>(to.data)});
     }
 }
 
@@ -100,12 +97,12 @@ struct Batch {
 
 __global__ void __launch_bounds__(Shape::threads, blocks_a_multiprocessor)
     recompute_kernel(const __grid_constant__ Product p, const __grid_constant__ Batch batch,
-                     const __grid_constant__ Layer finish, const Verdicts verdicts) {
+                     const __grid_constant__ Destination to, const Verdicts verdicts) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     __shared__ SharedSlabs<float, Shape> shared;
     __shared__ int64_t offset[3]; // not in registers: there are none left
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
     if (*verdicts.any == 0) return;
     const unsigned of_item = batch.down * batch.across, all = batch.items * of_item;
     for (unsigned i = blockIdx.x; i < all; i += gridDim.x) {
@@ -114,7 +111,7 @@ __global__ void __launch_bounds__(Shape::threads, blocks_a_multiprocessor)
         __syncthreads(); // the block may still need the offsets and slabs of the tile before
         if (threadIdx.x < 3) offset[threadIdx.x] = item * batch.stride[threadIdx.x];
         __syncthreads();
-        multiply_exactly({p, offset, tile / batch.across, tile % batch.across}, shared, finish);
+        multiply_exactly({p, offset, tile / batch.across, tile % batch.across}, shared, to);
     }
 #endif
 }
@@ -135,8 +132,8 @@ int launch_recompute(Call &call, const Gemm &g, const Verdicts &verdicts) {
     p.m = g.m, p.n = g.n, p.k = g.k;
     p.a = operand_of(g.a, g.lda, g.a_item, g.a_along_k);
     p.b = operand_of(g.b, g.ldb, g.b_item, g.b_along_k);
-    p.c = g.c, p.c_row = g.ldc, p.c_column = 1;
-    p.c_aligned = is_aligned(g.c, g.ldc, g.c_item);
+    p.c_aligned =
+        is_aligned(g.c, g.ldc, g.c_item) && is_aligned(g.epilogue.preactivation, g.ldc, g.c_item);
     const int64_t down = tiles(g.m, Shape::rows), across = tiles(g.n, Shape::columns);
     const Batch batch = {static_cast<unsigned>(g.items),
                          static_cast<unsigned>(down),
@@ -148,7 +145,7 @@ int launch_recompute(Call &call, const Gemm &g, const Verdicts &verdicts) {
     const int64_t all = g.items * down * across;
     PVG_LAUNCH_WITH((LaunchExtras{1, true}), recompute_kernel,
                     blocks_for(all < most ? all : most, 1), Shape::threads, 0, call.stream, p,
-                    batch, Layer{g.epilogue}, verdicts);
+                    batch, destination_of(g), verdicts);
     return PVG_OK;
 }
 

@@ -11,8 +11,9 @@
 // they choose speed alone, and an item of a batch has the same bits as the product of that item.
 // The sums of the first half wait in c for the second.
 #pragma once
-#include "kernels/activation.cuh"
-#include "kernels/matmul/product.cuh"
+#include "kernels/matmul/epilogue.cuh"
+#include "kernels/matmul/plan/plan.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 
 namespace pvg::matmul {
 
@@ -20,7 +21,7 @@ constexpr int depth = 8; // of a slab, along k
 constexpr int group = 4; // rows and columns of a microtile that lie side by side
 
 // A tile of `rows` x `columns` by threads with microtiles of micro_rows x micro_columns each.
-template <int ROWS, int COLUMNS, int MICRO_ROWS, int MICRO_COLUMNS> struct Tile {
+template <int ROWS, int COLUMNS, int MICRO_ROWS, int MICRO_COLUMNS> struct TileShape {
     static constexpr int rows = ROWS, columns = COLUMNS, micro_rows = MICRO_ROWS,
                          micro_columns = MICRO_COLUMNS;
     static constexpr int threads_across = COLUMNS / MICRO_COLUMNS;
@@ -32,27 +33,7 @@ struct Tiling { int64_t down, across, first_item; };
 
 // ---- Arithmetic ---------------------------------------------------------------------------------
 
-// Integers are multiplied as unsigned ones, which wrap. Bools lie in shared memory as 0 and 1,
-// float16 and bfloat16 as float32, in which their products are exact.
-template <class T>
-using Compute =
-    std::conditional_t<is_half<T>, float,
-                       std::conditional_t<std::is_floating_point_v<T>, T,
-                                          std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>>;
-
-template <class T> __device__ Compute<T> widen(T value) {
-    if constexpr (std::is_same_v<T, Bool>)
-        return bool(value);
-    else
-        return static_cast<Compute<T>>(value);
-}
-template <class T> __device__ T narrow(Compute<T> value) {
-    if constexpr (std::is_same_v<T, Bool>)
-        return Bool(value != 0);
-    else
-        return static_cast<T>(value);
-}
-template <class T> __device__ Compute<T> multiply_add(Compute<T> a, Compute<T> b, Compute<T> sum) {
+template <class T> __device__ SumType<T> multiply_add(SumType<T> a, SumType<T> b, SumType<T> sum) {
     if constexpr (std::is_same_v<T, Bool>)
         return sum | (a & b);
     else
@@ -61,45 +42,6 @@ template <class T> __device__ Compute<T> multiply_add(Compute<T> a, Compute<T> b
 
 constexpr int least(int a, int b) { return a < b ? a : b; }
 
-// N neighbours, moved with accesses of up to 16 bytes.
-template <class T, int N> struct alignas(least(16, N * sizeof(T))) Pack { T values[N]; };
-// The epilogue of a group of elements that lie side by side in a row of c, `at` elements from its
-// first one: of a plain product none, of a layer what Epilogue says.
-struct Plain {
-    template <class T, class S>
-    __device__ void operator()(Tag<T>, S (&)[group], int64_t, int64_t, int64_t, int) const {}
-};
-
-// Not inlined: once in the kernel instead of once for each element of a microtile.
-template <class S>
-__device__ __attribute__((noinline)) Pack<S, group> activate_group(int activation,
-                                                                   Pack<S, group> x) {
-    for (S &value : x.values) value = activate(activation, value);
-    return x;
-}
-
-struct Layer {
-    Epilogue epilogue;
-
-    template <class T, class S>
-    __device__ void operator()(Tag<T>, S (&values)[group], int64_t at, int64_t stride,
-                               int64_t column, int count) const {
-        const T *bias = static_cast<const T *>(epilogue.bias);
-        T *before = static_cast<T *>(epilogue.preactivation);
-        Pack<S, group> x;
-#pragma unroll
-        for (int j = 0; j < group; j++) {
-            x.values[j] = values[j];
-            if (j >= count) continue;
-            if (bias) x.values[j] += widen(bias[(column + j) * epilogue.bias_stride]);
-            if (before) before[at + j * stride] = narrow<T>(x.values[j]);
-        }
-        if (epilogue.activation != PVG_NONE) x = activate_group(epilogue.activation, x);
-#pragma unroll
-        for (int j = 0; j < group; j++) values[j] = x.values[j];
-    }
-};
-
 // ---- From memory to shared memory ---------------------------------------------------------------
 
 template <class T> inline constexpr int pack_size = least(4, 16 / sizeof(T));
@@ -107,22 +49,22 @@ template <class T> inline constexpr int pack_size = least(4, 16 / sizeof(T));
 // A thread's share of the slabs of one operand: SIZE rows (of b: columns), `depth` deep. Packs lie
 // along the stride of 1. Outside of the matrix there are zeros: along k they add nothing, and other
 // rows and columns are not stored.
-template <class T, int SIZE, int THREADS> struct Slab {
+template <class T, int SIZE, int THREADS> struct OperandSlab {
     static constexpr int pack = pack_size<T>, packs = SIZE * depth / pack;
     static constexpr int share = (packs + THREADS - 1) / THREADS;
     struct alignas(16) Shared {
-        Compute<T> at[depth][SIZE + group]; // [k][row], padded against bank conflicts
+        SumType<T> at[depth][SIZE + group]; // [k][row], padded against bank conflicts
     };
 
     const T *from[share];
     int64_t step;
     int row[share], k[share], rows;
     bool along_k, aligned;
-    Pack<T, pack> loaded[share];
+    Vector<T, pack> loaded[share];
 
     // `first` is the slab's first row, of `total`.
-    __device__ Slab(const Operand &operand, int64_t offset, int64_t first, int64_t total,
-                    int thread)
+    __device__ OperandSlab(const Operand &operand, int64_t offset, int64_t first, int64_t total,
+                           int thread)
         : step(depth * operand.k_stride),
           rows(static_cast<int>(total - first < SIZE ? total - first : SIZE)),
           along_k(operand.along_k), aligned(operand.aligned) {
@@ -143,10 +85,10 @@ template <class T, int SIZE, int THREADS> struct Slab {
             int64_t count =
                 along_k ? (row[i] < rows ? left - k[i] : 0) : (k[i] < left ? rows - row[i] : 0);
             if (aligned && count >= pack) {
-                loaded[i] = *reinterpret_cast<const Pack<T, pack> *>(from[i]);
+                loaded[i] = *reinterpret_cast<const Vector<T, pack> *>(from[i]);
             } else {
 #pragma unroll
-                for (int j = 0; j < pack; j++) loaded[i].values[j] = j < count ? from[i][j] : T();
+                for (int j = 0; j < pack; j++) loaded[i].element[j] = j < count ? from[i][j] : T();
             }
             from[i] += step;
         }
@@ -156,14 +98,14 @@ template <class T, int SIZE, int THREADS> struct Slab {
 #pragma unroll
         for (int i = 0; i < share; i++) {
             if (packs % THREADS != 0 && threadIdx.x + i * THREADS >= packs) continue;
-            Pack<Compute<T>, pack> wide;
+            Vector<SumType<T>, pack> wide;
 #pragma unroll
-            for (int j = 0; j < pack; j++) wide.values[j] = widen(loaded[i].values[j]);
+            for (int j = 0; j < pack; j++) wide.element[j] = widen(loaded[i].element[j]);
             if (along_k) {
 #pragma unroll
-                for (int j = 0; j < pack; j++) shared.at[k[i] + j][row[i]] = wide.values[j];
+                for (int j = 0; j < pack; j++) shared.at[k[i] + j][row[i]] = wide.element[j];
             } else {
-                *reinterpret_cast<Pack<Compute<T>, pack> *>(&shared.at[k[i]][row[i]]) = wide;
+                *reinterpret_cast<Vector<SumType<T>, pack> *>(&shared.at[k[i]][row[i]]) = wide;
             }
         }
     }
@@ -186,7 +128,7 @@ __device__ inline int this_thread() {
 }
 
 // A block's tile: where its item begins in c, a and b, and how many tiles are above and before it.
-template <class Shape> struct Place {
+template <class Shape> struct TiledPlace {
     const Product &p;
     const int64_t (&offset)[3];
     unsigned above, before;
@@ -197,10 +139,10 @@ template <class Shape> struct Place {
 
 // Where the thread's microtile is in a tile. A warp's threads lie 4 x 8, so that it reads little of
 // shared memory more than once.
-template <class Shape> struct Position {
+template <class Shape> struct TiledMicrotile {
     int y, x;
 
-    __device__ explicit Position(int thread)
+    __device__ explicit TiledMicrotile(int thread)
         : y(thread / 32 / (Shape::threads_across / 8) * 4 + thread % 32 / 8),
           x(thread / 32 % (Shape::threads_across / 8) * 8 + thread % 8) {}
 };
@@ -210,20 +152,20 @@ template <class S, int SIZE, int MICRO> __device__ void read_fragment(const S *s
 #pragma unroll
     for (int g = 0; g < MICRO / group; g++) {
         auto four =
-            *reinterpret_cast<const Pack<S, group> *>(shared + group_begin<SIZE, MICRO>(g, at));
+            *reinterpret_cast<const Vector<S, group> *>(shared + group_begin<SIZE, MICRO>(g, at));
 #pragma unroll
-        for (int i = 0; i < group; i++) fragment[g * group + i] = four.values[i];
+        for (int i = 0; i < group; i++) fragment[g * group + i] = four.element[i];
     }
 }
 
 template <class T, class Shape, class SlabA, class SlabB>
-__device__ void multiply_slab(const SlabA &a, const SlabB &b, const Position<Shape> &at,
-                              Compute<T> (&sum)[Shape::micro_rows][Shape::micro_columns]) {
+__device__ void multiply_slab(const SlabA &a, const SlabB &b, const TiledMicrotile<Shape> &at,
+                              SumType<T> (&sum)[Shape::micro_rows][Shape::micro_columns]) {
 #pragma unroll
     for (int k = 0; k < depth; k++) {
-        Compute<T> x[Shape::micro_rows], y[Shape::micro_columns];
-        read_fragment<Compute<T>, Shape::rows>(a.at[k], at.y, x);
-        read_fragment<Compute<T>, Shape::columns>(b.at[k], at.x, y);
+        SumType<T> x[Shape::micro_rows], y[Shape::micro_columns];
+        read_fragment<SumType<T>, Shape::rows>(a.at[k], at.y, x);
+        read_fragment<SumType<T>, Shape::columns>(b.at[k], at.x, y);
 #pragma unroll
         for (int j = 0; j < Shape::micro_columns; j++)
 #pragma unroll
@@ -232,39 +174,38 @@ __device__ void multiply_slab(const SlabA &a, const SlabB &b, const Position<Sha
     }
 }
 
-template <class T, class Shape, class Finish>
-__device__ void store_tile(const Place<Shape> &place,
-                           const Compute<T> (&sum)[Shape::micro_rows][Shape::micro_columns],
-                           const Finish &finish) {
+// What is done with four sums of a row before the epilogue, `at` elements from c's beginning: as a
+// rule nothing.
+struct AsTheyAre {
+    template <class T> __device__ void operator()(RowPart<T, group, true> &) const {}
+};
+
+template <class T, class Shape, class To, class Revise>
+__device__ void store_tile(const TiledPlace<Shape> &place,
+                           const SumType<T> (&sum)[Shape::micro_rows][Shape::micro_columns],
+                           const To &to, const Revise &revise) {
     const Product &p = place.p;
-    const Position<Shape> thread(this_thread());
+    const TiledMicrotile<Shape> thread(this_thread());
 #pragma unroll
     for (int i = 0; i < Shape::micro_rows; i++) {
         int64_t row = place.first_row() +
                       group_begin<Shape::rows, Shape::micro_rows>(i / group, thread.y) + i % group;
-        if (row >= p.m) continue;
+        if (row >= to.rows) continue;
 #pragma unroll
         for (int g = 0; g < Shape::micro_columns / group; g++) {
             int64_t column = place.first_column() +
                              group_begin<Shape::columns, Shape::micro_columns>(g, thread.x);
-            int count = static_cast<int>(p.n - column < group ? p.n - column : group);
-            if (count <= 0) continue;
-            Compute<T> values[group];
+            int64_t left = to.columns - column;
+            if (left <= 0) continue;
+            RowPart<T, group, true> four;
+            four.at = place.offset[0] + row * to.row_stride + column;
+            four.count = static_cast<int>(left < group ? left : group);
+            four.step = 1, four.packed = p.c_aligned;
 #pragma unroll
-            for (int j = 0; j < group; j++) values[j] = sum[i][g * group + j];
-            int64_t at = place.offset[0] + row * p.c_row + column * p.c_column;
-            finish(Tag<T>(), values, at, p.c_column, column, count);
-            Pack<T, group> four;
-#pragma unroll
-            for (int j = 0; j < group; j++) four.values[j] = narrow<T>(values[j]);
-            T *to = static_cast<T *>(p.c) + at;
-            if (p.c_aligned && count == group) {
-                *reinterpret_cast<Pack<T, group> *>(to) = four;
-            } else {
-#pragma unroll
-                for (int j = 0; j < group; j++)
-                    if (j < count) to[j * p.c_column] = four.values[j];
-            }
+            for (int j = 0; j < group; j++) four.sums[j] = sum[i][g * group + j];
+            load_bias<T>(to, column, four.count, four.step, four.bias);
+            revise(four);
+            finish(to, four);
         }
     }
 }
@@ -273,22 +214,22 @@ __device__ void store_tile(const Place<Shape> &place,
 
 // The slabs of a block: one of each operand is multiplied while the next one is stored.
 template <class T, class Shape> struct SharedSlabs {
-    typename Slab<T, Shape::rows, Shape::threads>::Shared a[2];
-    typename Slab<T, Shape::columns, Shape::threads>::Shared b[2];
+    typename OperandSlab<T, Shape::rows, Shape::threads>::Shared a[2];
+    typename OperandSlab<T, Shape::columns, Shape::threads>::Shared b[2];
 };
 
 // The tile's sums for k from `begin` on, below `end`.
-template <class T, class Shape, class Finish>
-__device__ void multiply_terms(const Place<Shape> &place, int64_t begin, int64_t end,
-                               SharedSlabs<T, Shape> &shared, const Finish &finish) {
+template <class T, class Shape, class To, class Revise>
+__device__ void multiply_terms(const TiledPlace<Shape> &place, int64_t begin, int64_t end,
+                               SharedSlabs<T, Shape> &shared, const To &to, const Revise &revise) {
     const Product &p = place.p;
     const int thread = this_thread();
-    const Position<Shape> at(thread);
-    Compute<T> sum[Shape::micro_rows][Shape::micro_columns] = {};
-    Slab<T, Shape::rows, Shape::threads> a(p.a, place.offset[1] + begin * p.a.k_stride,
-                                           place.first_row(), p.m, thread);
-    Slab<T, Shape::columns, Shape::threads> b(p.b, place.offset[2] + begin * p.b.k_stride,
-                                              place.first_column(), p.n, thread);
+    const TiledMicrotile<Shape> at(thread);
+    SumType<T> sum[Shape::micro_rows][Shape::micro_columns] = {};
+    OperandSlab<T, Shape::rows, Shape::threads> a(p.a, place.offset[1] + begin * p.a.k_stride,
+                                                  place.first_row(), p.m, thread);
+    OperandSlab<T, Shape::columns, Shape::threads> b(p.b, place.offset[2] + begin * p.b.k_stride,
+                                                     place.first_column(), p.n, thread);
     a.load(end - begin);
     b.load(end - begin);
     a.store(shared.a[0]);
@@ -308,44 +249,41 @@ __device__ void multiply_terms(const Place<Shape> &place, int64_t begin, int64_t
         }
         __syncthreads();
     }
-    store_tile<T, Shape>(place, sum, finish);
+    store_tile<T, Shape>(place, sum, to, revise);
 }
 
-// The sums of the second half: those of the first are in c.
-template <class Finish> struct Rest {
-    const Product &p;
-    const Finish &finish;
+// For the sums of the second half: those of the first are in c.
+struct AddFirstHalf {
+    const float *c;
 
-    template <class T, class S>
-    __device__ void operator()(Tag<T> tag, S (&values)[group], int64_t at, int64_t stride,
-                               int64_t column, int count) const {
+    __device__ void operator()(RowPart<float, group, true> &four) const {
 #pragma unroll
         for (int j = 0; j < group; j++)
-            if (j < count) values[j] = static_cast<const T *>(p.c)[at + j * stride] + values[j];
-        finish(tag, values, at, stride, column, count);
+            if (j < four.count) four.sums[j] = c[four.at + j] + four.sums[j];
     }
 };
 
-template <class T, class Shape, class Finish>
-__device__ void multiply_tile(const Place<Shape> &place, SharedSlabs<T, Shape> &shared,
-                              const Finish &finish) {
+template <class T, class Shape, class To>
+__device__ void multiply_tile(const TiledPlace<Shape> &place, SharedSlabs<T, Shape> &shared,
+                              const To &to) {
     const int64_t k = place.p.k;
     if constexpr (std::is_same_v<T, float>) {
         const int64_t half = first_half(k);
         if (half > 0) {
-            multiply_terms<T, Shape>(place, 0, half, shared, Plain());
-            multiply_terms<T, Shape>(place, half, k, shared, Rest<Finish>{place.p, finish});
+            multiply_terms<T, Shape>(place, 0, half, shared, PlainDestination(to), AsTheyAre());
+            multiply_terms<T, Shape>(place, half, k, shared, to,
+                                     AddFirstHalf{static_cast<const float *>(to.data)});
             return;
         }
     }
-    multiply_terms<T, Shape>(place, 0, k, shared, finish);
+    multiply_terms<T, Shape>(place, 0, k, shared, to, AsTheyAre());
 }
 
 namespace {
 
-template <class T, class Shape, class Finish>
+template <class T, class Shape, class To>
 __global__ void __launch_bounds__(Shape::threads, 512 / Shape::threads)
-    product_kernel(Product p, Tiling tiling, Finish finish) {
+    product_kernel(Product p, Tiling tiling, To to) {
     __shared__ SharedSlabs<T, Shape> shared;
     int64_t tile = blockIdx.x, item = tiling.first_item + tile / (tiling.down * tiling.across);
     auto above = static_cast<unsigned>(tile / tiling.across % tiling.down);
@@ -354,44 +292,45 @@ __global__ void __launch_bounds__(Shape::threads, 512 / Shape::threads)
     for (int i = p.batch.ndim; i-- > 0; item /= p.batch.shape[i])
         for (int operand = 0; operand < 3; operand++)
             offset[operand] += item % p.batch.shape[i] * p.batch.strides[operand][i];
-    multiply_tile<T, Shape>({p, offset, above, before}, shared, finish);
+    multiply_tile<T, Shape>({p, offset, above, before}, shared, to);
 }
 
 } // namespace
 
 // ---- Launching ----------------------------------------------------------------------------------
 
-// The largest tile that leaves a large card busy and wastes at most half of itself.
-template <class Shape> bool is_tile_for(const Product &p, int64_t batch) {
-    return p.m > Shape::rows / 2 && p.n > Shape::columns / 2 &&
-           tiles(p.m, Shape::rows) * tiles(p.n, Shape::columns) * batch >= 120;
+template <class Shape> constexpr bool is_size(TiledNumber number, bool is_float) {
+    const TiledSize &size = tiled_sizes[number];
+    return Shape::rows == size.side && Shape::columns == size.side &&
+           Shape::threads == (is_float ? size.float_threads : size.threads);
 }
 
-template <class T, class Shape, class Finish>
-int launch_tiles(cudaStream_t stream, const Product &p, int64_t batch, const Finish &finish) {
+template <class T, class Shape, class To>
+int launch_tiles(cudaStream_t stream, const Product &p, int64_t batch, const Plan &plan,
+                 const To &to) {
     Tiling tiling = {tiles(p.m, Shape::rows), tiles(p.n, Shape::columns), 0};
-    int64_t of_item = tiling.down * tiling.across, most = INT32_MAX / of_item; // items a grid
+    const int64_t most = plan.items;
     for (; tiling.first_item < batch; tiling.first_item += most) {
         int64_t items = batch - tiling.first_item < most ? batch - tiling.first_item : most;
-        PVG_LAUNCH((product_kernel<T, Shape, Finish>), blocks_for(of_item * items, 1),
-                   Shape::threads, 0, stream, p, tiling, finish);
+        PVG_LAUNCH((product_kernel<T, Shape, To>), blocks_for(plan.tiles * items, 1), plan.threads,
+                   0, stream, p, tiling, to);
     }
     return PVG_OK;
 }
 
-template <class T, class Finish>
-int launch_best_tile(cudaStream_t stream, const Product &p, int64_t batch, const Finish &finish) {
-    using Small = Tile<32, 32, 4, 4>;
-    if constexpr (std::is_same_v<T, float>) {
-        using Large = Tile<128, 128, 8, 8>;
-        using Medium = Tile<64, 64, 8, 4>;
-        if (is_tile_for<Large>(p, batch)) return launch_tiles<T, Large>(stream, p, batch, finish);
-        if (is_tile_for<Medium>(p, batch)) return launch_tiles<T, Medium>(stream, p, batch, finish);
-    } else {
-        using Medium = Tile<64, 64, 4, 4>;
-        if (is_tile_for<Medium>(p, batch)) return launch_tiles<T, Medium>(stream, p, batch, finish);
-    }
-    return launch_tiles<T, Small>(stream, p, batch, finish);
+template <class T, class To>
+int launch_planned_tile(cudaStream_t stream, const Product &p, int64_t items, const Plan &plan,
+                        const To &to) {
+    constexpr bool is_float = std::is_same_v<T, float>;
+    using Large = TileShape<128, 128, 8, 8>;
+    using Medium = TileShape<64, 64, is_float ? 8 : 4, 4>;
+    using Small = TileShape<32, 32, 4, 4>;
+    static_assert(is_size<Large>(tiled_large, true) && is_size<Small>(tiled_small, is_float) &&
+                  is_size<Medium>(tiled_medium, is_float));
+    if constexpr (is_float)
+        if (plan.tile == tiled_large) return launch_tiles<T, Large>(stream, p, items, plan, to);
+    if (plan.tile == tiled_medium) return launch_tiles<T, Medium>(stream, p, items, plan, to);
+    return launch_tiles<T, Small>(stream, p, items, plan, to);
 }
 
 } // namespace pvg::matmul

@@ -6,20 +6,6 @@ namespace pvg::matmul {
 
 namespace {
 
-// Rows of c that lie evenly in a batch over one b are the rows of a single, taller product. That
-// changes no bit, as every element is the same chain of multiply-adds in any tile.
-void fold_batch(Product *p, int64_t *items) {
-    if (p->batch.ndim != 1 || p->batch.strides[2][0] != 0 || !p->a.along_k) return;
-    int64_t c_step = p->batch.strides[0][0], a_step = p->batch.strides[1][0];
-    if (p->m == 1)
-        p->c_row = c_step, p->a.stride = a_step;
-    else if (c_step != p->m * p->c_row || a_step != p->m * p->a.stride)
-        return;
-    p->m *= *items;
-    p->batch.ndim = 0;
-    *items = 1;
-}
-
 // Whether packs of the operand (0: groups of c) may be moved at once, in every item.
 bool is_aligned(const void *data, int64_t stride, int operand, const Walk<3> &batch, int dtype) {
     int64_t size = dtype_size(dtype), bytes = least(16, 4 * static_cast<int>(size));
@@ -28,21 +14,24 @@ bool is_aligned(const void *data, int64_t stride, int operand, const Walk<3> &ba
            stride * size % bytes == 0;
 }
 
-template <class Finish> int launch(Call &call, const Problem &problem, const Finish &finish) {
+template <class To> int launch(Call &call, const Problem &problem) {
     Product p = problem.product;
     int64_t items = problem.items;
     int dtype = problem.dtype;
+    const Plan plan = plan_tiled(problem);
     fold_batch(&p, &items);
     p.a.aligned = is_aligned(p.a.data, p.a.along_k ? p.a.stride : p.a.k_stride, 1, p.batch, dtype);
     p.b.aligned = is_aligned(p.b.data, p.b.along_k ? p.b.stride : p.b.k_stride, 2, p.batch, dtype);
-    p.c_aligned = p.c_column == 1 && is_aligned(p.c, p.c_row, 0, p.batch, dtype);
+    p.c_aligned = is_aligned(p.c, p.c_row, 0, p.batch, dtype) &&
+                  is_aligned(problem.epilogue.preactivation, p.c_row, 0, p.batch, dtype);
+    const To to(destination_of(p, problem.epilogue, dtype));
     auto start = [&](auto tag) {
         using Element = typename decltype(tag)::type;
         using T = std::conditional_t<std::is_same_v<Element, int64_t>, uint64_t,
                                      Element>; // the same bits
-        return launch_best_tile<T>(call.stream, p, items, finish);
+        return launch_planned_tile<T>(call.stream, p, items, plan, to);
     };
-    if constexpr (std::is_same_v<Finish, Layer>)
+    if constexpr (std::is_same_v<To, Destination>)
         return dispatch<floats>(dtype, start);
     else
         return dispatch(dtype, start);
@@ -51,9 +40,8 @@ template <class Finish> int launch(Call &call, const Problem &problem, const Fin
 } // namespace
 
 int launch_tiled(Call &call, const Problem &problem) {
-    const Epilogue &epilogue = problem.epilogue;
-    return epilogue.is_plain() ? launch(call, problem, Plain())
-                               : launch(call, problem, Layer{epilogue});
+    return problem.epilogue.is_plain() ? launch<PlainDestination>(call, problem)
+                                       : launch<Destination>(call, problem);
 }
 
 } // namespace pvg::matmul

@@ -5,27 +5,29 @@
 // The operands lie in shared memory as [k][row] and [k][column], with zeros up to 32 x 32. A lane
 // owns 4 x 8 sums. They go back through shared memory, so that whole rows of c are stored. Every
 // sum is one chain of multiply-adds over increasing k, as in the tiled kernel.
+#include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/tile.cuh"
 
 namespace pvg::matmul {
 
 namespace {
 
-constexpr int side = 32, warps = 4;  // of a block: a product each
+constexpr int side = tiny_side, warps = tiny_warps; // of a block: a product each
 constexpr int transposed_pitch = 33; // of an operand that is stored along k: no bank conflicts
 constexpr int sums_pitch = 36;       // of c in shared memory: none either
 constexpr int lane_rows = 4, lane_columns = 8;
 
 struct TinyProduct {
-    const float *a, *b, *bias;
-    float *c, *preactivation;
-    int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
+    const float *a, *b;
+    Destination c;
+    int64_t lda, ldb, a_item, b_item;
     int64_t items;
-    int m, n, k, activation;
-    bool aligned, c_aligned, plain; // rows of a and b, of c consist of packs; no epilogue
+    int m, n, k;
+    bool aligned, c_aligned; // rows of a and b, of c consist of packs
 };
 
-using Four = Pack<float, 4>;
+using Four = Vector<float, 4>;
 
 // An operand on its way to shared memory: `lines` rows of `length` elements as it is stored.
 // ALIGNED: a lane has packs of four elements of every fourth line, else one of every line.
@@ -40,10 +42,10 @@ template <bool ALONG_K, bool ALIGNED> struct TinyOperand {
         from += line * stride + at;
 #pragma unroll
         for (int i = 0; i < side / down; i++) {
-            Pack<float, width> pack = {};
-            if (i * down < left) pack = *reinterpret_cast<const Pack<float, width> *>(from);
+            Vector<float, width> pack = {};
+            if (i * down < left) pack = *reinterpret_cast<const Vector<float, width> *>(from);
 #pragma unroll
-            for (int e = 0; e < width; e++) values[i][e] = pack.values[e];
+            for (int e = 0; e < width; e++) values[i][e] = pack.element[e];
             from += down * stride;
         }
     }
@@ -58,7 +60,7 @@ template <bool ALONG_K, bool ALIGNED> struct TinyOperand {
             } else if (ALIGNED) {
                 Four four;
 #pragma unroll
-                for (int e = 0; e < width; e++) four.values[e] = values[i][e];
+                for (int e = 0; e < width; e++) four.element[e] = values[i][e];
                 *reinterpret_cast<Four *>(shared + (line + i * down) * pitch + at) = four;
             } else {
                 shared[(line + i * down) * pitch + at] = values[i][0];
@@ -95,7 +97,7 @@ __device__ __forceinline__ void read_line(const float *shared, int at, float (&v
             const Four four =
                 *reinterpret_cast<const Four *>(shared + place<ALONG_K, COUNT>(at, i));
 #pragma unroll
-            for (int e = 0; e < 4; e++) values[i + e] = four.values[e];
+            for (int e = 0; e < 4; e++) values[i + e] = four.element[e];
         }
     }
 }
@@ -113,30 +115,29 @@ __device__ __forceinline__ void write_line(float *row, int at, int j, const floa
 }
 
 // The warp's sums, as rows of c in shared memory.
-__device__ __forceinline__ void store_rows(const TinyProduct &p, int64_t item,
-                                           const float *shared) {
+__device__ __forceinline__ void finish_rows(const TinyProduct &p, int64_t item,
+                                            const float *shared) {
     const int lane = threadIdx.x % 32;
-    float *c = p.c + item * p.c_item;
-    if (p.plain && p.c_aligned) {
+    const Destination c = p.c.moved(item * p.c.item_stride, sizeof(float));
+    if (c.plain && p.c_aligned) {
         const int at = lane % 8 * 4;
 #pragma unroll
         for (int i = 0; i < side / 4; i++) {
             const int row = lane / 8 + i * 4;
             if (row < p.m && at < p.n)
-                *reinterpret_cast<Four *>(c + row * p.ldc + at) =
+                *reinterpret_cast<Four *>(static_cast<float *>(c.data) + row * c.row_stride + at) =
                     *reinterpret_cast<const Four *>(shared + row * sums_pitch + at);
         }
         return;
     }
     if (lane >= p.n) return;
-    float *before = p.preactivation ? p.preactivation + item * p.c_item : nullptr;
-    const float bias = p.bias ? p.bias[lane * p.bias_stride] : 0;
+    RowPart<float, 1> one = {{}, {}, lane, 1, 1, false};
+    load_bias<float>(c, lane, one.count, one.step, one.bias);
 #pragma unroll 1
     for (int row = 0; row < p.m; row++) {
-        float value = shared[row * sums_pitch + lane];
-        if (p.bias) value += bias;
-        if (before) before[row * p.ldc + lane] = value;
-        c[row * p.ldc + lane] = activate(p.activation, value);
+        one.sums[0] = shared[row * sums_pitch + lane];
+        finish(c, one);
+        one.at += c.row_stride;
     }
 }
 
@@ -178,7 +179,7 @@ __global__ void __launch_bounds__(32 * warps, 5) tiny_product_kernel(TinyProduct
             write_line<B_ALONG_K>(row, lane_column, j, &sums[i][j]);
     }
     __syncwarp();
-    store_rows(p, item, shared_a);
+    finish_rows(p, item, shared_a);
 }
 
 // Whether rows of `length` consist of packs of four elements that may be moved at once.
@@ -187,39 +188,29 @@ bool allows_fours(const void *data, int length, int64_t stride, int64_t item) {
     return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | bytes) % 16 == 0;
 }
 
-bool can(const Gemm &g) {
-    return g.dtype == PVG_FLOAT32 && g.m <= side && g.n <= side && g.k <= side;
-}
-
 template <bool A_ALONG_K, bool B_ALONG_K>
-int launch_layout(Call &call, const TinyProduct &p) {
-    PVG_LAUNCH((tiny_product_kernel<A_ALONG_K, B_ALONG_K>), blocks_for(p.items, warps), 32 * warps,
-               0, call.stream, p);
+int launch_layout(Call &call, const TinyProduct &p, const Plan &plan) {
+    PVG_LAUNCH((tiny_product_kernel<A_ALONG_K, B_ALONG_K>), blocks_for(plan.blocks, 1),
+               plan.threads, plan.shared_bytes, call.stream, p);
     return PVG_OK;
 }
 
-int launch(Call &call, const Gemm &g) {
+} // namespace
+
+int launch_tiny(Call &call, const Gemm &g, const Plan &plan) {
     TinyProduct p{};
     p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
-    p.c = static_cast<float *>(g.c);
-    p.bias = static_cast<const float *>(g.epilogue.bias);
-    p.preactivation = static_cast<float *>(g.epilogue.preactivation);
-    p.bias_stride = g.epilogue.bias_stride, p.activation = g.epilogue.activation;
-    p.plain = g.epilogue.is_plain();
-    p.lda = g.lda, p.ldb = g.ldb, p.ldc = g.ldc;
-    p.a_item = g.a_item, p.b_item = g.b_item, p.c_item = g.c_item;
+    p.c = destination_of(g);
+    p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
     p.items = g.items, p.m = g.m, p.n = g.n, p.k = g.k;
     p.aligned = allows_fours(g.a, g.a_along_k ? g.k : g.m, g.lda, g.a_item) &&
                 allows_fours(g.b, g.b_along_k ? g.k : g.n, g.ldb, g.b_item);
     p.c_aligned = allows_fours(g.c, g.n, g.ldc, g.c_item);
     if (g.a_along_k)
-        return g.b_along_k ? launch_layout<true, true>(call, p)
-                           : launch_layout<true, false>(call, p);
-    return g.b_along_k ? launch_layout<false, true>(call, p) : launch_layout<false, false>(call, p);
+        return g.b_along_k ? launch_layout<true, true>(call, p, plan)
+                           : launch_layout<true, false>(call, p, plan);
+    return g.b_along_k ? launch_layout<false, true>(call, p, plan)
+                       : launch_layout<false, false>(call, p, plan);
 }
-
-} // namespace
-
-const Kernel tiny_kernel = {PVG_MATMUL_TINY, "tiny", can, launch};
 
 } // namespace pvg::matmul

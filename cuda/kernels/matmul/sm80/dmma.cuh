@@ -11,7 +11,7 @@
 // a part of k ("split k"), and every block sums its share of the tile over the shared memory of all
 // of them, in their order.
 #pragma once
-#include "kernels/activation.cuh"
+#include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/sm80/mma.cuh"
 
 namespace pvg::matmul {
@@ -23,33 +23,33 @@ constexpr int step = 4;   // of k, in one instruction
 constexpr int pad = 4;
 
 struct DmmaProduct {
-    const double *a, *b, *bias;
-    double *c, *preactivation;
-    int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
-    int m, n, k, activation;
+    const double *a, *b;
+    Destination c;
+    int64_t lda, ldb, a_item, b_item;
+    int m, n, k;
     int tiles_down, tiles_across; // of c
     int stages;                   // along k
     unsigned splits;              // blocks that share a tile: a cluster
-    bool plain, aligned;          // an empty epilogue; pairs of a row of c may be stored at once
+    bool aligned;                 // pairs of a row of c may be stored at once
 };
 
 template <bool ALONG_K, int V>
-using Loader = TileLoader<double, side, depth, ALONG_K, V, pad, threads>;
+using DmmaLoader = TileLoader<double, side, depth, ALONG_K, V, pad, threads>;
 
 template <bool A_ALONG_K, bool B_ALONG_K>
-constexpr int stage_bytes = Loader<A_ALONG_K, 1>::bytes + Loader<B_ALONG_K, 1>::bytes;
+constexpr int stage_bytes = DmmaLoader<A_ALONG_K, 1>::bytes + DmmaLoader<B_ALONG_K, 1>::bytes;
 
 // What a block computes: a tile of an item of c, over its part of k.
-struct Place : TilePlace {
+struct DmmaPlace : TilePlace {
     int k, terms;   // the first of k, and how many
     unsigned split; // rank in the cluster
 };
 
-__device__ __forceinline__ Place place_of_block(const DmmaProduct &p) {
+__device__ __forceinline__ DmmaPlace place_of_block(const DmmaProduct &p) {
     const unsigned split = blockIdx.x % p.splits;
     const int64_t first = int64_t(p.stages) * split / p.splits;
     const int64_t last = int64_t(p.stages) * (split + 1) / p.splits;
-    Place at;
+    DmmaPlace at;
     static_cast<TilePlace &>(at) = place_of_tile(blockIdx.x / p.splits, p);
     at.k = static_cast<int>(first * depth);
     at.terms = static_cast<int>((last * depth < p.k ? last * depth : p.k) - at.k);
@@ -61,7 +61,7 @@ __device__ __forceinline__ Place place_of_block(const DmmaProduct &p) {
 
 // A warp's part of the tile: sums[i][j] are those of 16 rows and 8 columns, of which a thread has
 // columns 2 (lane % 4) and the one after it of rows lane / 4 and lane / 4 + 8.
-using Sums = double[down][across][4];
+using DmmaSums = double[down][across][4];
 
 __device__ __forceinline__ double read_shared(uint32_t from) {
     double value;
@@ -86,7 +86,7 @@ __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[2],
 }
 
 // The elements that a warp multiplies with each other, for two successive steps of k.
-template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct Fragments {
+template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct DmmaFragments {
     double a[2][down][2] = {}, b[2][across] = {};
 
     // Where the thread's first elements lie in the tiles of a and b, in bytes.
@@ -114,7 +114,7 @@ template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct F
         for (int j = 0; j < across; j++)
             b[which][j] = read_shared(from_b + k * b_k + j * 8 * b_column);
     }
-    __device__ __forceinline__ void multiply_into(Sums &sums, int which) const {
+    __device__ __forceinline__ void multiply_into(DmmaSums &sums, int which) const {
 #pragma unroll
         for (int i = 0; i < down; i++)
 #pragma unroll
@@ -124,11 +124,11 @@ template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct F
 
 // `row` and `column` are those of the warp's part in the tile.
 template <bool A_ALONG_K, bool B_ALONG_K, int V>
-__device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const Place &at, int row,
-                                              int column, uint32_t shared, Sums &sums) {
-    using LoaderA = Loader<A_ALONG_K, V>;
-    using LoaderB = Loader<B_ALONG_K, V>;
-    using Parts = Fragments<LoaderA, LoaderB, A_ALONG_K, B_ALONG_K>;
+__device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPlace &at, int row,
+                                              int column, uint32_t shared, DmmaSums &sums) {
+    using LoaderA = DmmaLoader<A_ALONG_K, V>;
+    using LoaderB = DmmaLoader<B_ALONG_K, V>;
+    using Parts = DmmaFragments<LoaderA, LoaderB, A_ALONG_K, B_ALONG_K>;
     constexpr int bytes = LoaderA::bytes + LoaderB::bytes;
     LoaderA a(p.a + at.item * p.a_item, p.lda, at.row, at.k, at.rows);
     LoaderB b(p.b + at.item * p.b_item, p.ldb, at.column, at.k, at.columns);
@@ -170,22 +170,15 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const Place 
 
 // ---- The epilogue -------------------------------------------------------------------------------
 
-__device__ __forceinline__ void store_pair(double *to, double x, double y, int count,
-                                           bool aligned) {
-    if (aligned && count >= 2) {
-        *reinterpret_cast<double2 *>(to) = make_double2(x, y);
-    } else {
-        if (count >= 1) to[0] = x;
-        if (count >= 2) to[1] = y;
-    }
-}
-
 // One block and nothing to do but store: from registers.
-__device__ __forceinline__ void store_sums(const DmmaProduct &p, const Place &at, int row,
-                                           int column, const Sums &sums) {
-    double *c = p.c + at.item * p.c_item + at.row * p.ldc + at.column;
+__device__ __forceinline__ void store_sums(const DmmaProduct &p, const DmmaPlace &at, int row,
+                                           int column, const DmmaSums &sums) {
+    const PlainDestination c(
+        p.c.moved(at.item * p.c.item_stride + at.row * p.c.row_stride + at.column, sizeof(double)));
     const int lane = threadIdx.x % 32;
     row += lane / 4, column += lane % 4 * 2;
+    RowPart<double, 2> pair;
+    pair.step = 1, pair.packed = p.aligned;
 #pragma unroll
     for (int i = 0; i < down; i++)
 #pragma unroll
@@ -193,13 +186,17 @@ __device__ __forceinline__ void store_sums(const DmmaProduct &p, const Place &at
             const int r = row + i * 16 + half * 8;
             if (r >= at.rows) continue;
 #pragma unroll
-            for (int j = 0; j < across; j++)
-                store_pair(c + r * p.ldc + column + j * 8, sums[i][j][2 * half],
-                           sums[i][j][2 * half + 1], at.columns - column - j * 8, p.aligned);
+            for (int j = 0; j < across; j++) {
+                pair.sums[0] = sums[i][j][2 * half], pair.sums[1] = sums[i][j][2 * half + 1];
+                pair.at = r * c.row_stride + column + j * 8;
+                pair.count = at.columns - column - j * 8;
+                finish(c, pair);
+            }
         }
 }
 
-__device__ __forceinline__ void share_sums(double *shared, int row, int column, const Sums &sums) {
+__device__ __forceinline__ void share_sums(double *shared, int row, int column,
+                                           const DmmaSums &sums) {
     wait_for_copies<0>();
     __syncthreads(); // the last stage has been read, and nothing comes any more
     const int lane = threadIdx.x % 32;
@@ -231,30 +228,25 @@ __device__ __forceinline__ double2 sum_splits(const double *shared, unsigned spl
 }
 
 // The block's share of the finished tile: sums, bias, activation. A thread stays in its columns.
-__device__ __forceinline__ void finish_tile(const DmmaProduct &p, const Place &at,
+__device__ __forceinline__ void finish_tile(const DmmaProduct &p, const DmmaPlace &at,
                                             const double *shared) {
     const int column = static_cast<int>(threadIdx.x) % (side / 2) * 2;
-    const int count = at.columns - column;
-    if (count <= 0) return;
+    RowPart<double, 2> pair;
+    pair.count = at.columns - column, pair.step = 1, pair.packed = p.aligned;
+    if (pair.count <= 0) return;
     constexpr int rows_at_once = threads / (side / 2);
     const int first =
         static_cast<int>(at.split) * rows_at_once + static_cast<int>(threadIdx.x) / (side / 2);
-    const int64_t corner = at.item * p.c_item + at.row * p.ldc + at.column + column;
-    double *c = p.c + corner, *before = p.preactivation ? p.preactivation + corner : nullptr;
-    const double *bias = p.bias ? p.bias + (int64_t(at.column) + column) * p.bias_stride : nullptr;
-    const double bias_x = bias ? bias[0] : 0, bias_y = bias && count > 1 ? bias[p.bias_stride] : 0;
+    const Destination c = p.c.moved(
+        at.item * p.c.item_stride + at.row * p.c.row_stride + at.column + column, sizeof(double));
+    load_bias<double>(c, int64_t(at.column) + column, pair.count, pair.step, pair.bias);
 #pragma unroll 1
     for (int row = first; row < side && row < at.rows;
          row += static_cast<int>(p.splits) * rows_at_once) {
-        double2 total = sum_splits(shared + row * sums_pitch + column, p.splits);
-        if (!p.plain) {
-            if (bias) total.x += bias_x, total.y += bias_y;
-            if (before) store_pair(before + row * p.ldc, total.x, total.y, count, p.aligned);
-#pragma unroll 1
-            for (int e = 0; e < 2; e++) // the code of double functions is long: once
-                (e ? total.y : total.x) = activate(p.activation, e ? total.y : total.x);
-        }
-        store_pair(c + row * p.ldc, total.x, total.y, count, p.aligned);
+        const double2 total = sum_splits(shared + row * sums_pitch + column, p.splits);
+        pair.sums[0] = total.x, pair.sums[1] = total.y;
+        pair.at = row * c.row_stride;
+        finish(c, pair);
     }
 }
 
@@ -265,31 +257,30 @@ __global__ void __launch_bounds__(threads, 1)
     dmma_tile_kernel(const __grid_constant__ DmmaProduct p) {
 #if __CUDA_ARCH__ >= 800
     PVG_DYNAMIC_SHARED(double, memory);
-    const Place at = place_of_block(p);
+    const DmmaPlace at = place_of_block(p);
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int row = warp / warps_across * warp_rows, column = warp % warps_across * warp_columns;
-    Sums sums = {};
+    DmmaSums sums = {};
 #if __CUDA_ARCH__ >= 900
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
 #endif
-    multiply_tile<A_ALONG_K, B_ALONG_K, V>(p, at, row, column, hopper::shared_address(memory),
-                                           sums);
-    if (p.plain && p.splits == 1) {
+    multiply_tile<A_ALONG_K, B_ALONG_K, V>(p, at, row, column, shared_address(memory), sums);
+    if (p.c.plain && p.splits == 1) {
         store_sums(p, at, row, column, sums);
         return;
     }
     share_sums(memory, row, column, sums);
 #if __CUDA_ARCH__ >= 900
     if (p.splits > 1)
-        hopper::cluster_sync();
+        cluster_sync();
     else
 #endif
         __syncthreads();
     finish_tile(p, at, memory);
 #if __CUDA_ARCH__ >= 900
     __syncwarp();
-    if (p.splits > 1) hopper::cluster_sync(); // no block leaves while another reads its sums
+    if (p.splits > 1) cluster_sync(); // no block leaves while another reads its sums
 #endif
 #endif
 }

@@ -1,25 +1,16 @@
-// What the products by tensor-core instructions of a warp (mma.sync) share, dmma.cu and
-// sm80/tensor.cu: the tile of a block and its warps, the instructions of compute capability 8.0
-// that CUDA C has no words for, and the way of an operand from memory to shared memory by cp.async,
-// which needs no registers.
+// What the products by tensor-core instructions of a warp (mma.sync) share, dmma.cu and tensor.cu:
+// the tile of a block and its warps, and the way of an operand from memory to shared memory by
+// cp.async, which needs no registers. Instructions that both use are in instructions.cuh.
 //
 // A tile of an operand lies in shared memory as it is stored: rows of a (columns of b) that are
 // contiguous along k, or k's that are contiguous along the rows. A pad behind each of them keeps
 // the reading of fragments free of bank conflicts.
 #pragma once
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/product.cuh"
-#include "kernels/matmul/sm90/hopper.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
 
 namespace pvg::matmul {
-
-// Whether every 16 bytes of an operand, counted from the beginning of a row, may be loaded at once.
-inline bool allows_16_bytes(const void *data, int64_t stride, int64_t item, int64_t element) {
-    return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | stride * element |
-            item * element) %
-               16 ==
-           0;
-}
 
 namespace {
 
@@ -47,25 +38,6 @@ __device__ __forceinline__ TilePlace place_of_tile(unsigned tile, const Product 
     at.row = row * side, at.column = column * side;
     at.rows = p.m - at.row, at.columns = p.n - at.column;
     return at;
-}
-
-// ---- Instructions -------------------------------------------------------------------------------
-
-// Copies the first `count` of BYTES (8 or 16) to shared memory, and zeros in place of the rest.
-template <int BYTES>
-__device__ __forceinline__ void copy_async(uint32_t to, const void *from, int count) {
-    static_assert(BYTES == 8 || BYTES == 16);
-    if constexpr (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-                     "r"(count));
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from),
-                     "r"(count));
-}
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
-// Wait until at most N committed groups of this thread are still on their way.
-template <int N> __device__ __forceinline__ void wait_for_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
 // ---- From memory to shared memory ---------------------------------------------------------------

@@ -1,5 +1,5 @@
 // float16, bfloat16 and TF32 products by the tensor-core instructions of a warp (mma.sync), compute
-// capability 8.0 and later: the kernel that sm80/tensor.cu launches. Sums are in float32.
+// capability 8.0 and later: the kernel that tensor.cu launches. Sums are in float32.
 //
 // A block of eight warps computes a tile of 128 x 128 of c and walks along k in stages of 64 bytes
 // (32 halves or 16 floats): while it multiplies one, the next three are on their way to shared
@@ -7,7 +7,7 @@
 // transposes halves that are stored along m or n on the way. The sums go through shared memory, so
 // that bias and activation are applied, and c is stored, along the rows.
 #pragma once
-#include "kernels/activation.cuh"
+#include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/sm80/mma.cuh"
 
 namespace pvg::matmul {
@@ -20,25 +20,24 @@ constexpr int pad_bytes = 16;
 
 // Operands: Half, BFloat16, or float for TF32.
 template <class T, bool ALONG_K>
-using Loader =
+using MmaLoader =
     TileLoader<T, side, depth_bytes / static_cast<int>(sizeof(T)), ALONG_K,
                static_cast<int>(16 / sizeof(T)), static_cast<int>(pad_bytes / sizeof(T)), threads>;
 
 struct WarpProduct {
-    const void *a, *b, *bias;
-    void *c, *preactivation;
-    int64_t lda, ldb, ldc, a_item, b_item, c_item, bias_stride;
-    int m, n, k, activation;
+    const void *a, *b;
+    Destination c; // float32, though the operands may be 16 bits, or of their type
+    int64_t lda, ldb, a_item, b_item;
+    int m, n, k;
     int tiles_down, tiles_across; // of c
-    bool wide;                    // c is float32, though the operands may be 16 bits
-    bool plain, aligned;          // an empty epilogue; four of a row of c may be stored at once
+    bool aligned;                 // four of a row of c may be stored at once
 };
 
 // ---- The sums -----------------------------------------------------------------------------------
 
 // A warp's part of the tile: sums[i][j] are those of 16 rows and 8 columns, of which a thread has
 // columns 2 (lane % 4) and the one after it of rows lane / 4 and lane / 4 + 8.
-using Sums = float[down][across][4];
+using MmaSums = float[down][across][4];
 
 // Four matrices of 8 x 16 bytes, whose rows begin at the addresses that the lanes give, eight after
 // another. A lane gets 4 bytes of row lane / 4 of each. Transposed: of column lane / 4, in halves.
@@ -90,10 +89,10 @@ __device__ __forceinline__ void multiply(float (&sum)[4], const uint32_t (&a)[4]
 
 // What a warp reads of the tiles in shared memory. An instruction wants of a two matrices of rows,
 // and behind them in k two more; of b, for two times 8 columns, two that follow in k, and two more.
-template <class T, bool A_ALONG_K, bool B_ALONG_K> struct Fragments {
+template <class T, bool A_ALONG_K, bool B_ALONG_K> struct MmaFragments {
     static constexpr int size = static_cast<int>(sizeof(T)), step = step_bytes / size; // elements
-    static constexpr int pitch_a = Loader<T, A_ALONG_K>::pitch * size;
-    static constexpr int pitch_b = Loader<T, B_ALONG_K>::pitch * size;
+    static constexpr int pitch_a = MmaLoader<T, A_ALONG_K>::pitch * size;
+    static constexpr int pitch_b = MmaLoader<T, B_ALONG_K>::pitch * size;
     static_assert(size == 2 || (A_ALONG_K && B_ALONG_K), "ldmatrix transposes halves");
 
     uint32_t a[down][4], b[across / 2][4];
@@ -124,7 +123,7 @@ template <class T, bool A_ALONG_K, bool B_ALONG_K> struct Fragments {
             for (int j = 0; j < across / 2; j++) round_to_tf32(b[j]);
         }
     }
-    __device__ __forceinline__ void multiply_into(Sums &sums) const {
+    __device__ __forceinline__ void multiply_into(MmaSums &sums) const {
 #pragma unroll
         for (int i = 0; i < down; i++)
 #pragma unroll
@@ -136,10 +135,10 @@ template <class T, bool A_ALONG_K, bool B_ALONG_K> struct Fragments {
 // `row` and `column` are those of the warp's part in the tile.
 template <class T, bool A_ALONG_K, bool B_ALONG_K>
 __device__ __forceinline__ void multiply_tile(const WarpProduct &p, const TilePlace &at, int row,
-                                              int column, uint32_t shared, Sums &sums) {
-    using LoaderA = Loader<T, A_ALONG_K>;
-    using LoaderB = Loader<T, B_ALONG_K>;
-    using Parts = Fragments<T, A_ALONG_K, B_ALONG_K>;
+                                              int column, uint32_t shared, MmaSums &sums) {
+    using LoaderA = MmaLoader<T, A_ALONG_K>;
+    using LoaderB = MmaLoader<T, B_ALONG_K>;
+    using Parts = MmaFragments<T, A_ALONG_K, B_ALONG_K>;
     constexpr int bytes = LoaderA::bytes + LoaderB::bytes;
     constexpr int depth = depth_bytes / static_cast<int>(sizeof(T));
     LoaderA a(static_cast<const T *>(p.a) + at.item * p.a_item, p.lda, at.row, 0, at.rows);
@@ -179,7 +178,8 @@ __device__ __forceinline__ void multiply_tile(const WarpProduct &p, const TilePl
 
 // ---- The epilogue -------------------------------------------------------------------------------
 
-__device__ __forceinline__ void share_sums(float *shared, int row, int column, const Sums &sums) {
+__device__ __forceinline__ void share_sums(float *shared, int row, int column,
+                                           const MmaSums &sums) {
     wait_for_copies<0>();
     __syncthreads(); // the last stage has been read, and nothing comes any more
     const int lane = threadIdx.x % 32;
@@ -195,54 +195,26 @@ __device__ __forceinline__ void share_sums(float *shared, int row, int column, c
     __syncthreads();
 }
 
-template <class T> struct alignas(4 * sizeof(T)) Four { T values[4]; };
-
-// The first `count` of four elements of a row.
-template <class T>
-__device__ __forceinline__ void store_four(void *to, int64_t at, const float (&values)[4],
-                                           int count, bool aligned) {
-    T *first = static_cast<T *>(to) + at;
-    Four<T> four;
-#pragma unroll
-    for (int e = 0; e < 4; e++) four.values[e] = static_cast<T>(values[e]);
-    if (aligned && count >= 4) {
-        *reinterpret_cast<Four<T> *>(first) = four;
-    } else {
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (e < count) first[e] = four.values[e];
-    }
-}
-
 // The finished tile: bias, activation, in the dtype of c, which is T. A thread stays in its
 // columns.
 template <class T>
 __device__ __forceinline__ void finish_tile(const WarpProduct &p, const TilePlace &at,
                                             const float *shared) {
-    const int column = static_cast<int>(threadIdx.x) % (side / 4) * 4, count = at.columns - column;
-    if (count <= 0) return;
-    const int64_t corner = at.item * p.c_item + at.row * p.ldc + at.column + column;
-    float bias[4] = {};
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-        if (p.bias && e < count)
-            bias[e] = static_cast<float>(
-                static_cast<const T *>(p.bias)[(int64_t(at.column) + column + e) * p.bias_stride]);
+    const int column = static_cast<int>(threadIdx.x) % (side / 4) * 4;
+    RowPart<T, 4> four;
+    four.count = at.columns - column, four.step = 1, four.packed = p.aligned;
+    if (four.count <= 0) return;
+    const Destination &c = p.c;
+    const int64_t corner = at.item * c.item_stride + at.row * c.row_stride + at.column + column;
+    load_bias<T>(c, int64_t(at.column) + column, four.count, four.step, four.bias);
 #pragma unroll 1
     for (int row = static_cast<int>(threadIdx.x) / (side / 4); row < side && row < at.rows;
          row += threads / (side / 4)) {
         const float4 total = *reinterpret_cast<const float4 *>(shared + row * sums_pitch + column);
-        float four[4] = {total.x, total.y, total.z, total.w};
-        const int64_t place = corner + row * p.ldc;
-        if (!p.plain) {
-            if (p.bias)
-#pragma unroll
-                for (int e = 0; e < 4; e++) four[e] += bias[e];
-            if (p.preactivation) store_four<T>(p.preactivation, place, four, count, p.aligned);
-#pragma unroll
-            for (int e = 0; e < 4; e++) four[e] = activate(p.activation, four[e]);
-        }
-        store_four<T>(p.c, place, four, count, p.aligned);
+        four.sums[0] = total.x, four.sums[1] = total.y;
+        four.sums[2] = total.z, four.sums[3] = total.w;
+        four.at = corner + row * c.row_stride;
+        finish(c, four);
     }
 }
 
@@ -255,15 +227,14 @@ __global__ void __launch_bounds__(threads, 2) mma_kernel(const __grid_constant__
     const TilePlace at = place_of_tile(blockIdx.x, p);
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int row = warp / warps_across * warp_rows, column = warp % warps_across * warp_columns;
-    Sums sums = {};
+    MmaSums sums = {};
 #if __CUDA_ARCH__ >= 900
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
 #endif
-    multiply_tile<T, A_ALONG_K, B_ALONG_K>(p, at, row, column, hopper::shared_address(memory),
-                                           sums);
+    multiply_tile<T, A_ALONG_K, B_ALONG_K>(p, at, row, column, shared_address(memory), sums);
     share_sums(memory, row, column, sums);
-    if (std::is_same_v<T, float> || p.wide)
+    if (std::is_same_v<T, float> || p.c.dtype == PVG_FLOAT32)
         finish_tile<float>(p, at, memory);
     else
         finish_tile<T>(p, at, memory);

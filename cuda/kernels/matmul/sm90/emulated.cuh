@@ -6,29 +6,20 @@
 //           h h' + (l h' + h l') / 2^11. Its error is small against the largest elements of row
 //           and column.
 //
-// Tensor cores round every sum toward zero, so that a long chain in them drifts away by far more
-// than float32 arithmetic would. So a warpgroup has two sets of sums: tensor cores begin anew in
-// one of them for every unit of K (`unit` blocks of 32), the small products first, and additions,
-// which round to nearest, promote it to the other one. Meanwhile the other warpgroup keeps the
-// tensor cores busy. Where a third set of registers can be had (`grouped`), four units are added up
-// in it before they are added to all others, so that fewer additions round large sums.
-//
-// A block is three warpgroups: one loads tiles of all pieces with TMA into a ring of stages, two
-// multiply, 64 rows each. A stage is K = 32 of
+// README.md says how sums are kept from drifting. A block is three warpgroups: one loads tiles of
+// all pieces with TMA into a ring of stages, two multiply, 64 rows each. A stage is K = 32 of
 //   a: [piece][128 rows][32], swizzled over 64 bytes, along k
 //   b: [64 columns][half of the k][piece][16 of k][64], swizzled over 128 bytes, along n
 // Two blocks of a cluster compute tiles one below the other: each loads one half of b for both.
 // The blocks walk through the units of a Schedule, those of all items of a batch.
 #pragma once
 #include "kernels/matmul/simt/recompute.cuh"
-#include "kernels/matmul/sm90/epilogue.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
 #include "kernels/matmul/sm90/split.cuh"
+#include "kernels/matmul/sm90/store.cuh"
 #include "kernels/matmul/sm90/wgmma.cuh"
 
 namespace pvg::matmul {
-
-constexpr int emulated_rows = 128, emulated_k = 32, emulated_threads = 384;
 
 struct Bf16x6 {
     using Element = __nv_bfloat16;
@@ -139,7 +130,8 @@ __device__ __forceinline__ bool are_finite(const float *roots_a, const float *ro
 template <class Scheme>
 __device__ __forceinline__ void judge(const EmulatedArguments &arguments) {
     const Guard &guard = arguments.guard;
-    const int m = arguments.destination.m, n = arguments.destination.n;
+    const int m = static_cast<int>(arguments.destination.rows);
+    const int n = static_cast<int>(arguments.destination.columns);
     const unsigned count = static_cast<unsigned>(arguments.schedule.items) * guard.parts;
     for (unsigned i = blockIdx.x; i < count; i += gridDim.x) {
         const int item = static_cast<int>(i / guard.parts);
@@ -162,7 +154,7 @@ __device__ __forceinline__ void judge(const EmulatedArguments &arguments) {
 // ---- Loading ------------------------------------------------------------------------------------
 
 // The ring: a stage's tiles, and its barriers behind all stages and the staging of the epilogue.
-template <class Tile> struct Ring {
+template <class Tile> struct EmulatedRing {
     uint32_t base;
 
     __device__ __forceinline__ uint32_t stage(int block) const {
@@ -179,7 +171,7 @@ template <class Tile> struct Ring {
 template <class Tile>
 __device__ __forceinline__ void load_tiles(const CUtensorMap &map_a, const CUtensorMap &map_b,
                                            const EmulatedArguments &arguments,
-                                           const Ring<Tile> &ring, int rank) {
+                                           const EmulatedRing<Tile> &ring, int rank) {
     const Schedule &schedule = arguments.schedule;
     constexpr int pieces = Tile::Scheme::pieces;
     const int units = static_cast<int>(schedule.units());
@@ -224,7 +216,7 @@ __device__ __forceinline__ void multiply(float (&sums)[Tile::sums], uint64_t a, 
 }
 
 template <class Tile>
-__device__ __forceinline__ void describe(const Ring<Tile> &ring, int block, int warpgroup,
+__device__ __forceinline__ void describe(const EmulatedRing<Tile> &ring, int block, int warpgroup,
                                          uint64_t *a, uint64_t *b) {
     const uint32_t stage = ring.stage(block);
     *a = hopper::describe_tile(stage + warpgroup * 64 * 64,
@@ -234,7 +226,8 @@ __device__ __forceinline__ void describe(const Ring<Tile> &ring, int block, int 
 }
 
 // The stage is free, for all blocks that load into it.
-template <class Tile> __device__ __forceinline__ void release(const Ring<Tile> &ring, int block) {
+template <class Tile> __device__ __forceinline__ void release(const EmulatedRing<Tile> &ring,
+                                                              int block) {
     const uint32_t thread = threadIdx.x % 128;
     if constexpr (Tile::cluster == 2) {
         if (thread < 2) hopper::arrive_in_cluster(ring.empty(block), thread);
@@ -246,12 +239,8 @@ template <class Tile> __device__ __forceinline__ void release(const Ring<Tile> &
 // Of grouped tiles the two warpgroups that multiply take turns: one adds up while the other
 // multiplies, where they might else do both at the same times. A turn ends when all products of a
 // unit are under way.
-__device__ __forceinline__ void wait_for_turn(int warpgroup) {
-    asm volatile("bar.sync %0, 256;" ::"r"(3 + warpgroup) : "memory");
-}
-__device__ __forceinline__ void give_turn(int warpgroup) {
-    asm volatile("bar.arrive %0, 256;" ::"r"(3 + warpgroup) : "memory");
-}
+__device__ __forceinline__ void wait_for_turn(int warpgroup) { sync_threads<256>(3 + warpgroup); }
+__device__ __forceinline__ void give_turn(int warpgroup) { arrive_at<256>(3 + warpgroup); }
 
 // The sums of a warpgroup, and of grouped tiles those of the units since the last four.
 template <class Tile> struct Totals {
@@ -280,8 +269,8 @@ template <class Tile> struct Totals {
 // block has to do.
 template <class Tile>
 __device__ __forceinline__ void multiply_unit(Totals<Tile> &totals, float (&part)[Tile::sums],
-                                              const Ring<Tile> &ring, int block, int warpgroup,
-                                              bool is_last) {
+                                              const EmulatedRing<Tile> &ring, int block,
+                                              int warpgroup, bool is_last) {
     using Scheme = typename Tile::Scheme;
     uint64_t a, b;
     if (Tile::grouped) wait_for_turn(warpgroup);
@@ -333,7 +322,8 @@ template <class Tile>
 __device__ __forceinline__ void unscale(float (&sums)[Tile::sums],
                                         const EmulatedArguments &arguments, int item, int row,
                                         int column) {
-    const int m = arguments.destination.m, n = arguments.destination.n;
+    const int m = static_cast<int>(arguments.destination.rows);
+    const int n = static_cast<int>(arguments.destination.columns);
     const float *const roots_a = arguments.guard.roots_a + arguments.item_of_a(item) * m;
     const float *const roots_b = arguments.guard.roots_b + arguments.item_of_b(item) * n;
     const int thread = threadIdx.x % 128, lane = thread % 32;
@@ -351,7 +341,8 @@ __device__ __forceinline__ void unscale(float (&sums)[Tile::sums],
 // One of the two warpgroups that multiply, for all units of its block.
 template <class Tile>
 __device__ __forceinline__ void multiply_tiles(const EmulatedArguments &arguments,
-                                               const Ring<Tile> &ring, float *staging, int rank) {
+                                               const EmulatedRing<Tile> &ring, float *staging,
+                                               int rank) {
     const Schedule &schedule = arguments.schedule;
     const Destination &destination = arguments.destination;
     const int warpgroup = static_cast<int>(threadIdx.x) / 128 - 1;
@@ -393,8 +384,8 @@ __global__ void __launch_bounds__(emulated_threads, 1)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     PVG_DYNAMIC_SHARED(unsigned char, memory);
     constexpr uint32_t alignment = hopper::tile_alignment;
-    const uint32_t start = hopper::shared_address(memory);
-    const Ring<Tile> ring = {(start + alignment - 1) / alignment * alignment};
+    const uint32_t start = shared_address(memory);
+    const EmulatedRing<Tile> ring = {(start + alignment - 1) / alignment * alignment};
     float *const staging =
         reinterpret_cast<float *>(memory + (ring.base - start) + Tile::staging_at);
     const int rank = Tile::cluster == 2 ? static_cast<int>(hopper::cluster_rank()) : 0;
@@ -407,10 +398,10 @@ __global__ void __launch_bounds__(emulated_threads, 1)
         hopper::prefetch_map(&map_a);
         hopper::prefetch_map(&map_b);
     }
-    hopper::let_next_kernel_start(); // and until here this one ran beside the one before it
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start(); // and until here this one ran beside the one before it
+    wait_for_previous_kernel();
     if constexpr (Tile::cluster == 2)
-        hopper::cluster_sync();
+        cluster_sync();
     else
         __syncthreads();
 
@@ -423,7 +414,7 @@ __global__ void __launch_bounds__(emulated_threads, 1)
         hopper::take_registers<232>();
         multiply_tiles<Tile>(arguments, ring, staging, rank);
     }
-    if constexpr (Tile::cluster == 2) hopper::cluster_sync(); // the other block may still signal
+    if constexpr (Tile::cluster == 2) cluster_sync(); // the other block may still signal
 #endif
 }
 

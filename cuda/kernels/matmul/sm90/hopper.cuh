@@ -1,7 +1,7 @@
-// The instructions of compute capability 9.0 that CUDA C has no words for: asynchronous copies of
-// tiles (TMA), barriers in shared memory that count bytes, products of warpgroups (wgmma),
-// clusters, and the start of a kernel before the one ahead of it has ended. Tensor maps, which tell
-// TMA how a matrix lies in memory, are made on the host: make_tensor_map in hopper.cu.
+// The instructions of compute capability 9.0 that CUDA C has no words for and this room alone uses:
+// asynchronous copies of tiles (TMA), barriers in shared memory that count bytes, and products of
+// warpgroups (wgmma). Tensor maps, which tell TMA how a matrix lies in memory, are made on the
+// host: make_tensor_map in hopper.cu.
 //
 // The instructions exist on sm_90a only: kernels that use them have their body inside
 // #if defined(__CUDA_ARCH_FEAT_SM90_ALL), and their files are empty on the simulated card.
@@ -10,6 +10,7 @@
 //   producer (one thread): wait(empty), expect_bytes(full, stage), load_tile ... -> full
 //   consumers (warpgroups): wait(full), wgmma ..., wait until it has read the stage, arrive(empty)
 #pragma once
+#include "kernels/matmul/instructions.cuh"
 #include "runtime/error.cuh"
 #include <cuda.h>
 #include <stdint.h>
@@ -40,10 +41,7 @@ inline bool is_tma_stride(int64_t bytes) {
 
 // ---- Shared memory and barriers -----------------------------------------------------------------
 
-// Barriers and tiles are addressed by their 32-bit offset in the shared memory window.
-__device__ __forceinline__ uint32_t shared_address(const void *pointer) {
-    return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
+// Barriers and tiles are addressed by shared_address.
 // What a swizzle of 128 bytes repeats after: tiles begin at multiples of it.
 constexpr int tile_alignment = 1024;
 
@@ -95,15 +93,7 @@ __device__ __forceinline__ void fence_async_proxy() {
 __device__ __forceinline__ void fence_async_proxy_global() {
     asm volatile("fence.proxy.async.global;" ::: "memory");
 }
-// A barrier of the 128 threads of one warpgroup, or of 64; 0 is that of the whole block.
-__device__ __forceinline__ void warpgroup_sync(int barrier) {
-    asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
-}
-__device__ __forceinline__ void warp_pair_sync(int barrier) {
-    asm volatile("bar.sync %0, 64;" ::"r"(barrier) : "memory");
-}
-
-// The same, and whether any of them has a value other than 0.
+// A barrier of the 128 threads of a warpgroup: whether any of them has a value other than 0.
 __device__ __forceinline__ int warpgroup_any(int value, int barrier) {
     int any;
     asm volatile("{\n.reg .pred mine, one;\n"
@@ -118,13 +108,6 @@ __device__ __forceinline__ int warpgroup_any(int value, int barrier) {
 
 // ---- Clusters -----------------------------------------------------------------------------------
 
-// All threads of all blocks of the cluster. A block must not end while another may still write to
-// its shared memory or arrive at its barriers: end the kernel with this.
-__device__ __forceinline__ void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\n"
-                 "barrier.cluster.wait.acquire.aligned;" ::
-                     : "memory");
-}
 __device__ __forceinline__ uint32_t cluster_rank() {
     uint32_t rank;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -160,18 +143,6 @@ __device__ __forceinline__ void load_tile_multicast(uint32_t to, const CUtensorM
 }
 __device__ __forceinline__ void prefetch_map(const CUtensorMap *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
-}
-
-// ---- Programmatic dependent launch --------------------------------------------------------------
-
-// For kernels launched with LaunchExtras.overlap. Until wait_for_previous_kernel nothing that
-// another kernel uses is read or written; it returns when that kernel and its writes are complete.
-// let_next_kernel_start may come first: the next one waits too.
-__device__ __forceinline__ void wait_for_previous_kernel() {
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-}
-__device__ __forceinline__ void let_next_kernel_start() {
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
 // ---- Warpgroup products -------------------------------------------------------------------------

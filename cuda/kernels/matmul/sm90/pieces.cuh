@@ -10,7 +10,7 @@ namespace pvg::matmul {
 
 namespace {
 
-constexpr int pack = 8;
+constexpr int pack = split_pack;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 

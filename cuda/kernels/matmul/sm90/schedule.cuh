@@ -6,72 +6,12 @@
 // whoever comes last adds them up in the order of the slices and goes on with the tile. Nobody
 // waits for another block, so that no order in which blocks are started, and nothing else that runs
 // on the device, can make it hang; and the sums are the same whoever was last.
-//
-// What is cut depends on the shape alone, and was tuned for 132 multiprocessors: never on the
-// device of the day, the number of items or free memory, so that an item of a batch has the bits of
-// the product of that item.
+// plan/schedule.cuh says what is cut.
 #pragma once
-#include "kernels/matmul/product.cuh"
+#include "kernels/matmul/plan/schedule.cuh"
 #include "kernels/matmul/sm90/hopper.cuh"
 
 namespace pvg::matmul {
-
-struct Schedule {
-    int items = 1;
-    int tiles_down, tiles_across; // of an item; a cluster of blocks counts as one tile
-    int k_blocks, k_step;         // K in blocks; slices are multiples of k_step blocks
-    int whole, cut = 0;           // tiles of an item that are whole, and that are cut
-    int slices = 1;               // of a tile that is cut
-    float *partials = nullptr;    // [item][cut][part][slice]: what the slices leave
-    unsigned *tickets = nullptr;  // [item][cut][part]: zero at the start
-
-    __host__ __device__ int units_of_item() const { return whole + cut * slices; }
-    __host__ __device__ int64_t units() const { return int64_t(items) * units_of_item(); }
-};
-
-// ---- On the host --------------------------------------------------------------------------------
-
-// Decides what to cut. The cost is in units of the time of one tile; cutting once more costs
-// `overhead` of that. `cluster` blocks share a tile; no_cuts: all tiles stay whole.
-inline Schedule make_schedule(int tiles_down, int tiles_across, int cluster, int k_blocks,
-                              int k_step, double overhead, bool no_cuts = false) {
-    Schedule schedule;
-    schedule.tiles_down = tiles_down, schedule.tiles_across = tiles_across;
-    schedule.k_blocks = k_blocks, schedule.k_step = k_step;
-    const int64_t tiles = int64_t(tiles_down) * tiles_across;
-    schedule.whole = static_cast<int>(tiles);
-    const int width = tuned_multiprocessors / cluster; // tiles at a time
-    const int longest = k_blocks / k_step;
-    if (no_cuts) return schedule;
-    double best = static_cast<double>((tiles + width - 1) / width);
-    for (int extra = 0; extra < 2; extra++) { // the last round, or the last two
-        const int64_t whole = (tiles / width - extra) * width, cut = tiles - whole;
-        if (whole < 0 || cut == 0) continue;
-        for (int slices = 2; slices <= 8 && slices <= longest / 2; slices++) {
-            if ((slices - 1) * cut > 2 * width) break; // the workspace stays small
-            const int64_t rounds = (cut * slices + width - 1) / width;
-            const double cost = static_cast<double>(whole / width) +
-                                static_cast<double>(rounds) / slices + overhead * slices;
-            if (cost >= best - 1e-9) continue;
-            best = cost;
-            schedule.whole = static_cast<int>(whole);
-            schedule.cut = static_cast<int>(cut), schedule.slices = slices;
-        }
-    }
-    return schedule;
-}
-
-// What the slices of `items` items need: `parts` warpgroups work on a tile, with `sums` sums a
-// thread each.
-inline int64_t partial_bytes(const Schedule &schedule, int items, int parts, int sums) {
-    return int64_t(items) * schedule.cut * parts * schedule.slices * sums * 128 *
-           int64_t(sizeof(float));
-}
-inline int64_t ticket_bytes(const Schedule &schedule, int items, int parts) {
-    return int64_t(items) * schedule.cut * parts * int64_t(sizeof(unsigned));
-}
-
-// ---- In the kernel ------------------------------------------------------------------------------
 
 struct Work {
     int item, row, column; // of the tile among the item's tiles
@@ -127,7 +67,7 @@ __device__ __forceinline__ bool combine_slices(float (&sums)[N], const Work &wor
     for (int i = 0; i < N / 4; i++)
         __stcg(mine + i * 128,
                make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]));
-    hopper::warpgroup_sync(barrier); // then one release covers the stores of all threads
+    sync_threads<128>(barrier); // then one release covers the stores of all threads
     int is_last = 0;
     if (thread == 0) {
         unsigned before;

@@ -8,7 +8,7 @@
 // (columns of a turned b: only the maximum). Lines that run across the stored rows: blocks find the
 // maxima of a few hundred stored rows. A second kernel puts these together and splits.
 #ifndef PVG_SIMULATOR
-#include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/sm90/pieces.cuh"
 #include "runtime/launch.cuh"
 
@@ -16,19 +16,13 @@ namespace pvg::matmul {
 
 namespace {
 
-constexpr int threads = 256, tile = 64;
+constexpr int threads = split_threads;
+[[maybe_unused]] constexpr int tile = split_tile; // of the code for sm_90a
 constexpr int lines_of_block = 256; // whose maxima a block finds, or that it scales
 constexpr int rows_of_block = 32;   // that it scales
-constexpr int most_parts = 16;      // into which a line is cut to find its maximum
 
-// Parts of a line that runs across the stored rows, and their length.
-__host__ __device__ inline int part_length(int line) {
-    return max(64, (line + most_parts - 1) / most_parts);
-}
 __host__ __device__ inline int part_count(const SplitOperand &o) {
-    const int line = o.lines_are_rows ? o.columns : o.rows;
-    const bool side_by_side = o.lines_are_rows != o.turned;
-    return side_by_side ? 1 : (line + part_length(line) - 1) / part_length(line);
+    return line_part_count(o.lines_are_rows ? o.columns : o.rows, o.lines_are_rows != o.turned);
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -226,7 +220,7 @@ __device__ __forceinline__ void measure_row(const SplitOperand &o, int line,
 // Lines that run across the stored rows: the maxima of 256 of them over one part.
 __device__ __forceinline__ void measure_part(const SplitOperand &o, int block) {
     const int lines = line_count(o), across = (lines + lines_of_block - 1) / lines_of_block;
-    const int length = o.lines_are_rows ? o.columns : o.rows, size = part_length(length);
+    const int length = o.lines_are_rows ? o.columns : o.rows, size = line_part_length(length);
     const int part = block / across;
     const int64_t line = int64_t(block % across) * lines_of_block + threadIdx.x;
     if (line >= lines) return;
@@ -351,8 +345,8 @@ __global__ void __launch_bounds__(threads, 6)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     __shared__ float shared[tile][tile + 1];
     __shared__ uint32_t of_warp[8];
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
     clear(pair.flags, pair.flag_count);
     const bool is_b = blockIdx.x >= pair.a.all();
     const Share &share = is_b ? pair.b : pair.a;
@@ -370,8 +364,8 @@ __global__ void __launch_bounds__(threads)
     measure_lines_kernel(const __grid_constant__ SplitPair pair) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     __shared__ uint32_t of_warp[8];
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
     clear(pair.flags, pair.flag_count);
     // b first: its maxima are waited for, while rows of a are done here.
     const bool is_b = blockIdx.x < pair.b.all();
@@ -389,8 +383,8 @@ __global__ void __launch_bounds__(threads)
     split_fp16_kernel(const __grid_constant__ SplitPair pair) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     __shared__ float shared[tile][tile + 1], roots[lines_of_block];
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
     const bool is_b = blockIdx.x >= pair.a.all();
     const Task<fp16_planes> task(is_b ? pair.b : pair.a,
                                  is_b ? blockIdx.x - pair.a.all() : blockIdx.x);
@@ -404,10 +398,6 @@ __global__ void __launch_bounds__(threads)
 
 // ---- Grids --------------------------------------------------------------------------------------
 
-int64_t turned_tiles(const SplitOperand &o) {
-    return o.pitch / tile * ((int64_t(o.rows) + tile - 1) / tile);
-}
-
 int64_t measuring_blocks(const SplitOperand &o) {
     if (o.lines_are_rows != o.turned) return line_count(o);
     return int64_t(part_count(o)) *
@@ -416,11 +406,13 @@ int64_t measuring_blocks(const SplitOperand &o) {
 
 // Rows of a that are stored as rows were split when they were measured.
 int64_t scaling_blocks(const SplitOperand &o) {
-    if (o.turned) return turned_tiles(o);
+    if (o.turned) return turned_tiles(shape_of(o));
     if (o.lines_are_rows) return 0;
     return (o.pitch + lines_of_block - 1) / lines_of_block *
            ((int64_t(o.rows) + rows_of_block - 1) / rows_of_block);
 }
+
+int64_t ranging_blocks(const SplitOperand &o) { return range_count(shape_of(o)); }
 
 template <class Blocks> Share share_of(const SplitOperand *operand, const Blocks &blocks) {
     return operand ? Share{*operand, blocks_for(blocks(*operand), 1)} : Share();
@@ -428,18 +420,10 @@ template <class Blocks> Share share_of(const SplitOperand *operand, const Blocks
 
 } // namespace
 
-// Every block reports a range, which somebody has to read: a few waves of blocks share the work.
-int range_count(const SplitOperand &o) {
-    const int64_t blocks =
-        o.turned ? turned_tiles(o) : (o.rows * o.pitch / pack + threads - 1) / threads;
-    return static_cast<int>(blocks < 2048 ? blocks : 2048);
-}
-
-int64_t maxima_count(const SplitOperand &o) { return int64_t(part_count(o)) * line_count(o); }
-
 int split_bf16(Call &call, const SplitOperand *a, const SplitOperand *b, unsigned *flags,
                int flag_count) {
-    const SplitPair pair = {share_of(a, range_count), share_of(b, range_count), flags, flag_count};
+    const SplitPair pair = {share_of(a, ranging_blocks), share_of(b, ranging_blocks), flags,
+                            flag_count};
     PVG_LAUNCH_WITH((LaunchExtras{1, true}), split_bf16_kernel, pair.a.all() + pair.b.all(),
                     threads, 0, call.stream, pair);
     return PVG_OK;

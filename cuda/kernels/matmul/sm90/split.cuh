@@ -6,11 +6,10 @@
 // a's planes are (m, k), b's (k, n), whichever way the operand is stored: the pass transposes. Of a
 // batch all that a pass leaves has the items one after another.
 #pragma once
-#include "arrays/call.cuh"
+#include "kernels/matmul/plan/pieces.cuh"
 
 namespace pvg::matmul {
 
-constexpr int bf16_planes = 3, fp16_planes = 2;
 constexpr float fp16_low_scale = 0x1p11f; // of the pieces l
 
 // The magnitudes that a block of the pass met, as the bits of |x|: NaN is above infinity above all.
@@ -28,18 +27,17 @@ struct SplitOperand {
     bool lines_are_rows; // fp16: a line is a row of the planes, else a column
     uint16_t *planes;    // of an item one after another, rows x pitch each
     int64_t pitch;       // elements, a multiple of 64
-    Range *ranges;       // bf16: range_count(*this) of them an item
-    uint32_t *maxima;    // fp16: maxima_count(*this) an item, scratch
+    Range *ranges;       // bf16: range_count(shape_of(*this)) of them an item
+    uint32_t *maxima;    // fp16: maxima_count(shape_of(*this)) an item, scratch
     float *roots;        // fp16: per line 2^(-s/2), NaN if an element is not finite
 };
 
-inline int64_t plane_pitch(int columns) { return (int64_t(columns) + 63) / 64 * 64; }
-inline int64_t plane_size(int rows, int columns) { return rows * plane_pitch(columns); }
-int range_count(const SplitOperand &operand);
+inline PlaneShape shape_of(const SplitOperand &x) {
+    return {x.items, x.rows, x.columns, x.turned, x.lines_are_rows};
+}
 __host__ __device__ inline int line_count(const SplitOperand &operand) {
     return operand.lines_are_rows ? operand.rows : operand.columns;
 }
-int64_t maxima_count(const SplitOperand &operand);
 
 // Splits all items of both operands, or of only one if the other is NULL; sets `flags` (count of
 // them) to zero. Launched with overlap: the next kernel on the stream may begin early.

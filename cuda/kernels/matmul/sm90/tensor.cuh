@@ -2,44 +2,14 @@
 // sums in float32.
 //
 // A block of three warpgroups stays for the whole launch and walks through the units of a Schedule.
-// One thread of the first warpgroup fills a ring of stages in shared memory by TMA, each with 64
-// (TF32: 32) of K for 128 rows of a and N columns of b; the other two warpgroups multiply, 64 rows
-// each, with the sums in registers; small products have tiles of 64 rows, and one such warpgroup. A
-// stage goes back to the producer when the products that read it are done, one step later, so that
-// the tensor cores always have work. While a tile is stored, the producer fills the ring for the
-// next one.
-//
-// Where loads bound the time (tensor.cu says when), two blocks of a cluster, neighbours along n,
-// share the rows of a: each loads one half of them and TMA writes it to both. Both walk through the
-// same units, so step `at` is the same stage and phase of the same depth in both, and the barriers
-// are those of one block but for two things. A stage is full when the block's own b and the halves
-// of both producers have come: its producer alone arrives there, with the bytes of all. A stage is
-// empty when the readers of both blocks have said so, to both. So nobody is ahead by a round:
-//   - A half can come before the block's own producer expects it. It counts in the right phase,
-//     because the other producer has seen this block's readers leave the stage, which they do after
-//     the phase before is over.
-//   - Readers arrive for the next round only after both producers have loaded for it, which is
-//     after both have seen this round's last arrival.
-//   - No block begins before both have made their barriers, and none ends before both have done all
-//     their steps: so nothing comes to a block that is not there. A block waits for nobody outside
-//     of its cluster, whose blocks are on the device together.
-//   - With an odd number of tiles along n the last pair's second tile is outside of c: it is loaded
-//     as zeros, multiplied and not stored.
-//
-// Operands of 16 bits are taken as they lie: along k, or along m and n, which the instruction
-// transposes. TF32, which TMA rounds to nearest, has to lie along k in shared memory, but not in
-// registers: where b lies along n, the product is that of the transposed matrices, b's and a's, and
-// the consumers read b from shared memory themselves, one stage ahead. Elements outside of a matrix
-// come as zeros.
-//
-// TMA reads rows that begin at multiples of 16 bytes and lie as much apart. In a matrix of 4-byte
-// elements every fourth row does, whatever the distance of rows, but for at most three elements at
-// its beginning. So a TF32 b along n that begins anywhere is loaded as four matrices, its classes
-// of rows k % 4, each from up to three elements before its first one: the consumers, who read it by
-// themselves, know how many.
+// One thread of the first warpgroup fills a ring of stages in shared memory by TMA; the other two
+// warpgroups multiply, 64 rows each, with the sums in registers (small products: 64 rows, and one
+// such warpgroup). While a tile is stored, the producer fills the ring for the next one. README.md
+// says how two blocks share what they load, how TF32 is read that lies along n, and why nobody is
+// ever ahead by a round.
 #pragma once
-#include "kernels/matmul/sm90/epilogue.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
+#include "kernels/matmul/sm90/store.cuh"
 #include "kernels/matmul/sm90/wgmma.cuh"
 
 namespace pvg::matmul {
@@ -51,7 +21,9 @@ template <class T, int M_, int N_, bool A_ALONG_M, bool B_ALONG_N, bool IN_CLASS
 struct TensorTile {
     using Element = T;
     static constexpr bool tf32 = std::is_same_v<T, hopper::Tf32>;
-    using Output = std::conditional_t<tf32, float, T>;
+    using OfC = // of c, where that is not float32
+        std::conditional_t<tf32, float,
+                           std::conditional_t<std::is_same_v<T, __half>, Half, BFloat16>>;
     static constexpr bool a_along_m = A_ALONG_M, b_along_n = B_ALONG_N;
     static constexpr bool from_registers = tf32 && A_ALONG_M;
     static constexpr int element = tf32 ? 4 : 2;              // bytes
@@ -107,7 +79,7 @@ namespace {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 // The ring as both sides see it: stage and phase of step `at`.
-template <class Tile> struct Ring {
+template <class Tile> struct TensorRing {
     uint32_t base;
     int pair, rank; // pair: 1 if two blocks share a, of which this one is number `rank`; else 0, 0
 
@@ -123,7 +95,7 @@ template <class Tile> struct Ring {
 
 // A warp or warpgroup, in which the thread has this place, has read the stage of this step.
 template <class Tile>
-__device__ __forceinline__ void release(const Ring<Tile> &ring, unsigned at, unsigned place) {
+__device__ __forceinline__ void release(const TensorRing<Tile> &ring, unsigned at, unsigned place) {
     if (ring.pair) {
         if (place < 2) hopper::arrive_in_cluster(ring.empty(at), place);
     } else if (place == 0) {
@@ -133,7 +105,7 @@ __device__ __forceinline__ void release(const Ring<Tile> &ring, unsigned at, uns
 
 // A box of a, for both blocks of a pair.
 template <class Tile>
-__device__ __forceinline__ void load_shared(const Ring<Tile> &ring, uint32_t to,
+__device__ __forceinline__ void load_shared(const TensorRing<Tile> &ring, uint32_t to,
                                             const CUtensorMap *map, uint32_t full, int x, int y,
                                             int item) {
     if (ring.pair)
@@ -143,7 +115,7 @@ __device__ __forceinline__ void load_shared(const Ring<Tile> &ring, uint32_t to,
 }
 
 template <class Tile>
-__device__ __forceinline__ void load_stage(const Ring<Tile> &ring, unsigned at,
+__device__ __forceinline__ void load_stage(const TensorRing<Tile> &ring, unsigned at,
                                            const CUtensorMap *map_a, const CUtensorMap *map_b,
                                            int row, int column, int k, int item_a, int item_b) {
     const uint32_t full = ring.full(at), a = ring.stage(at), b = a + Tile::a_bytes;
@@ -175,7 +147,7 @@ __device__ __forceinline__ void load_stage(const Ring<Tile> &ring, unsigned at,
 }
 
 template <class Tile>
-__device__ __forceinline__ void produce(const Ring<Tile> &ring, const CUtensorMap *map_a,
+__device__ __forceinline__ void produce(const TensorRing<Tile> &ring, const CUtensorMap *map_a,
                                         const CUtensorMap *map_b, const TensorParameters &p) {
     unsigned at = 0;
     const unsigned units = static_cast<unsigned>(p.schedule.units());
@@ -232,8 +204,8 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Tile::n / 2], uint3
 // All steps of a unit, and `rest` products of one more; returns the number of the next one.
 template <class Tile>
 __device__ __forceinline__ unsigned multiply_unit(float (&sums)[Tile::n / 2],
-                                                  const Ring<Tile> &ring, unsigned at, int steps,
-                                                  int rest) {
+                                                  const TensorRing<Tile> &ring, unsigned at,
+                                                  int steps, int rest) {
     const int warpgroup = threadIdx.x / 128 - 1;
     const unsigned place = threadIdx.x % 128;
     for (int i = 0; i < steps; i++, at++) {
@@ -260,9 +232,9 @@ __device__ __forceinline__ unsigned multiply_unit(float (&sums)[Tile::n / 2],
 
 // ---- a from registers: TF32 along m -------------------------------------------------------------
 
-// A warp's elements of one stage of a. Which rows of the tile it takes (Order in epilogue.cuh names
+// A warp's elements of one stage of a. Which rows of the tile it takes (Order in store.cuh names
 // them) is such that its lanes, four of k and eight of m, read 32 different banks.
-struct Fragments {
+struct WgmmaFragments {
     uint32_t of[4][4]; // of four instructions
 
     // Keeps the registers from being used for something else before this point.
@@ -312,7 +284,7 @@ struct Fragments {
 };
 
 template <class Tile>
-__device__ __forceinline__ void multiply_fragments(float (&sums)[Tile::n / 2], Fragments &a,
+__device__ __forceinline__ void multiply_fragments(float (&sums)[Tile::n / 2], WgmmaFragments &a,
                                                    uint32_t stage, bool is_first) {
     using namespace hopper;
     const uint64_t b = describe_tile(stage + Tile::a_bytes, tile_layout(16, 1024, swizzle_128));
@@ -329,9 +301,9 @@ __device__ __forceinline__ void multiply_fragments(float (&sums)[Tile::n / 2], F
 // whose products queue up behind those: the tensor cores do not wait for a warpgroup to see that
 // one group is done and to issue the next.
 template <class Tile>
-__device__ __forceinline__ void follow_with(float (&sums)[Tile::n / 2], Fragments &now,
-                                            const Fragments &before, const Ring<Tile> &ring,
-                                            const unsigned char *a, unsigned at) {
+__device__ __forceinline__ void
+follow_with(float (&sums)[Tile::n / 2], WgmmaFragments &now, const WgmmaFragments &before,
+            const TensorRing<Tile> &ring, const unsigned char *a, unsigned at) {
     hopper::wait(ring.full(at), ring.phase(at));
     now.load<Tile>(a + at % Tile::stages * Tile::stage_bytes);
     multiply_fragments<Tile>(sums, now, ring.stage(at), false);
@@ -344,9 +316,9 @@ __device__ __forceinline__ void follow_with(float (&sums)[Tile::n / 2], Fragment
 // ring, or in classes where the lane begins to read in it.
 template <class Tile>
 __device__ __forceinline__ unsigned
-multiply_unit_from_registers(float (&sums)[Tile::n / 2], const Ring<Tile> &ring,
+multiply_unit_from_registers(float (&sums)[Tile::n / 2], const TensorRing<Tile> &ring,
                              const unsigned char *a, unsigned at, int steps) {
-    Fragments even, odd = {};
+    WgmmaFragments even, odd = {};
     hopper::wait(ring.full(at), ring.phase(at));
     even.load<Tile>(a + at % Tile::stages * Tile::stage_bytes);
     multiply_fragments<Tile>(sums, even, ring.stage(at), true);
@@ -367,12 +339,12 @@ multiply_unit_from_registers(float (&sums)[Tile::n / 2], const Ring<Tile> &ring,
 // ---- A warpgroup's way through its units --------------------------------------------------------
 
 template <class Tile>
-__device__ __forceinline__ void consume(const Ring<Tile> &ring, unsigned char *shared,
+__device__ __forceinline__ void consume(const TensorRing<Tile> &ring, unsigned char *shared,
                                         const int *shift, const TensorParameters &p) {
     const int warpgroup = threadIdx.x / 128 - 1, warp = threadIdx.x / 32 - 4;
     float *const staging = reinterpret_cast<float *>(shared + Tile::staging_at);
     const unsigned char *a = shared;
-    if constexpr (Tile::in_classes) a += Fragments::place_in_classes<Tile>(shift);
+    if constexpr (Tile::in_classes) a += WgmmaFragments::place_in_classes<Tile>(shift);
     float sums[Tile::n / 2];
     unsigned at = 0;
     const unsigned units = static_cast<unsigned>(p.schedule.units());
@@ -402,8 +374,8 @@ __device__ __forceinline__ void consume(const Ring<Tile> &ring, unsigned char *s
             store_transposed<Tile::n, Tile::in_classes ? Order::classes : Order::slabs>(
                 sums, p.destination, item, column, row, staging, warp);
         else
-            store_sums<typename Tile::Output, Tile::n>(sums, p.destination, item, row, column,
-                                                       staging, warp);
+            store_sums<typename Tile::OfC, Tile::n>(sums, p.destination, item, row, column, staging,
+                                                    warp);
     }
 }
 
@@ -415,9 +387,10 @@ __global__ void __launch_bounds__(Tile::threads, Tile::at_a_time)
                           const __grid_constant__ CUtensorMap map_b, const TensorParameters p) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     PVG_DYNAMIC_SHARED(unsigned char, shared);
-    const uint32_t start = hopper::shared_address(shared);
+    const uint32_t start = shared_address(shared);
     const uint32_t base = (start + hopper::tile_alignment - 1) & ~(hopper::tile_alignment - 1u);
-    const Ring<Tile> ring = {base, p.pair, p.pair ? static_cast<int>(hopper::cluster_rank()) : 0};
+    const TensorRing<Tile> ring = {base, p.pair,
+                                   p.pair ? static_cast<int>(hopper::cluster_rank()) : 0};
     if (threadIdx.x == 0) {
         for (int s = 0; s < Tile::stages; s++) {
             hopper::make_barrier(ring.full(s), 1);
@@ -427,10 +400,10 @@ __global__ void __launch_bounds__(Tile::threads, Tile::at_a_time)
         for (const CUtensorMap &map : a.map) hopper::prefetch_map(&map);
         hopper::prefetch_map(&map_b);
     }
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
     if (p.pair)
-        hopper::cluster_sync();
+        cluster_sync();
     else
         __syncthreads();
     if (threadIdx.x < 128) {
@@ -441,7 +414,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::at_a_time)
         consume<Tile>(ring, shared + (base - start), a.shift, p);
     }
     __syncwarp();
-    if (p.pair) hopper::cluster_sync(); // the other block may still load for this one, or arrive
+    if (p.pair) cluster_sync(); // the other block may still load for this one, or arrive
 #endif
 }
 

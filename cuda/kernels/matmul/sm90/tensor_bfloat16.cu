@@ -4,8 +4,7 @@
 
 namespace pvg::matmul {
 
-int launch_bfloat16(Call &call, const Gemm &g, const TensorOperands &operands,
-                    const TensorPlan &plan) {
+int launch_bfloat16(Call &call, const Gemm &g, const TensorOperands &operands, const Plan &plan) {
     return launch_halves<__nv_bfloat16>(call, g, operands, plan);
 }
 

@@ -4,8 +4,7 @@
 
 namespace pvg::matmul {
 
-int launch_float16(Call &call, const Gemm &g, const TensorOperands &operands,
-                   const TensorPlan &plan) {
+int launch_float16(Call &call, const Gemm &g, const TensorOperands &operands, const Plan &plan) {
     return launch_halves<__half>(call, g, operands, plan);
 }
 

@@ -5,8 +5,8 @@
 // tensor_operands.cuh.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/simt/pretranspose.cuh"
-#include "kernels/matmul/sm90/epilogue.cuh"
 #include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/matmul/sm90/store.cuh"
 #include "kernels/matmul/sm90/tensor_operands.cuh"
 
 namespace pvg::matmul {
@@ -17,14 +17,14 @@ constexpr int vector = 8; // elements of 16 bits that a thread makes at a time
 constexpr int depth = 4;  // and so often
 constexpr int copy_threads = 128;
 
-struct Rows {
+struct RowCopy {
     const void *from;
     uint16_t *to;
     int64_t columns, rows, from_stride, from_item, to_stride; // to: rows of all items, evenly
     int vectors, threads; // of a row: thread i makes vectors i, i + threads, ...
 };
 struct RowCopies {
-    Rows of[2];
+    RowCopy of[2];
     int64_t first_of_second, total; // threads
 };
 
@@ -112,14 +112,14 @@ template <class FROM, class T>
 __global__ void __launch_bounds__(copy_threads)
     copy_rows_kernel(const __grid_constant__ RowCopies copies) {
 #if __CUDA_ARCH__ >= 900
-    hopper::let_next_kernel_start();
-    hopper::wait_for_previous_kernel();
+    let_next_kernel_start();
+    wait_for_previous_kernel();
 #endif
     int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (index >= copies.total) return;
     const bool second = index >= copies.first_of_second;
     if (second) index -= copies.first_of_second;
-    const Rows &rows = copies.of[second];
+    const RowCopy &rows = copies.of[second];
     const int64_t row = divide(index, rows.threads), item = divide(row, rows.rows);
     const int first = static_cast<int>(index - row * rows.threads);
     const FROM *const from = static_cast<const FROM *>(rows.from) + item * rows.from_item +
@@ -147,122 +147,55 @@ __global__ void __launch_bounds__(copy_threads)
     }
 }
 
-// Elements of so many bytes as they are in g.
-bool is_readable(const TensorOperand &x, int element) {
-    const bool items = x.items == 1 || hopper::is_tma_stride(element * x.item);
-    const bool rows =
-        x.rows == 1 || (x.stride >= x.columns && hopper::is_tma_stride(element * x.stride));
-    return items && rows && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
-}
-
-// Whether tensor.cuh can read float32 rows i, i + 4, i + 8, ... for each i below 4, and finds them
-// in different banks of shared memory, two at least.
-bool has_readable_classes(const TensorOperand &x) {
-    return (x.items == 1 || hopper::is_tma_stride(4 * x.item)) && x.rows >= 4 &&
-           x.stride >= x.columns && x.stride % 4 != 0 && hopper::is_tma_stride(16 * x.stride);
-}
-// Rows in classes begin anywhere in the lines of memory, so that a tile's part of a row needs one
-// line more, five instead of four: read more often than this, b is copied for less.
-constexpr int64_t most_readings = 24;
-
-// Copies have rows of whole 128 bytes, so that the box of a tile is whole lines of memory; short
-// ones of whole 16.
-int64_t copy_stride(int64_t columns) {
-    const int64_t multiple = columns > 64 ? 64 : 8;
-    return (columns + multiple - 1) / multiple * multiple;
-}
-
-TensorOperand operand_a(const Gemm &g) {
-    const int64_t rows = g.a_along_k ? g.m : g.k, columns = g.a_along_k ? g.k : g.m;
-    const int64_t items = g.a_item == 0 ? 1 : g.items;
-    return {g.a, rows, columns, g.lda, items, g.a_item};
-}
-TensorOperand operand_b(const Gemm &g) {
-    const int64_t rows = g.b_along_k ? g.n : g.k, columns = g.b_along_k ? g.k : g.n;
-    const int64_t items = g.b_item == 0 ? 1 : g.items;
-    return {g.b, rows, columns, g.ldb, items, g.b_item};
-}
-
 template <class FROM, class T> int launch_copies(Call &call, const RowCopies &copies) {
     PVG_LAUNCH_WITH((LaunchExtras{1, true}), (copy_rows_kernel<FROM, T>),
                     blocks_for(copies.total, copy_threads), copy_threads, 0, call.stream, copies);
     return PVG_OK;
 }
 
-// Replaces what `copied` says by copies in the workspace.
-int copy_operands(Call &call, int dtype, int type, const bool (&copied)[2],
-                  TensorOperand *const (&operands)[2], Workspace *space) {
+// Copies by rows what the plan says.
+int copy_operands(Call &call, int dtype, int type, const Plan &plan, TensorOperands *operands) {
     const int halves = type == PVG_FLOAT32 ? 2 : 1; // that an element is copied as
+    const OperandPlan *const plans[] = {&plan.a, &plan.b};
+    Stored *const stored[] = {&operands->a, &operands->b};
+    PVG_PASS(operands->space.open(call, static_cast<size_t>(plan.a.bytes + plan.b.bytes)));
+    char *to = operands->space.as<char>();
     RowCopies copies = {};
-    int64_t offsets[2], bytes = 0;
     for (int i = 0; i < 2; i++) {
-        TensorOperand &x = *operands[i];
         if (i == 1) copies.first_of_second = copies.total;
-        if (!copied[i]) continue;
-        Rows &rows = copies.of[i];
-        rows.from = x.data, rows.columns = x.columns * halves, rows.rows = x.rows;
+        if (plans[i]->copying == Copying::none) continue;
+        Stored &x = *stored[i];
+        RowCopy &rows = copies.of[i];
+        rows.from = x.data, rows.to = reinterpret_cast<uint16_t *>(to);
+        rows.columns = x.columns * halves, rows.rows = x.rows;
         rows.from_stride = x.stride * halves;
         rows.from_item = x.items > 1 ? x.item * halves : 0;
-        rows.to_stride = copy_stride(rows.columns);
+        rows.to_stride = plans[i]->stride * halves;
         rows.vectors = static_cast<int>((rows.columns + vector - 1) / vector);
         rows.threads = (rows.vectors + depth - 1) / depth;
-        x.stride = rows.to_stride / halves, x.item = x.rows * x.stride;
         copies.total += x.items * x.rows * rows.threads;
-        offsets[i] = bytes;
-        bytes += (x.items * x.rows * rows.to_stride * 2 + 255) / 256 * 256;
-    }
-    PVG_PASS(space->open(call, static_cast<size_t>(bytes)));
-    for (int i = 0; i < 2; i++) {
-        if (!copied[i]) continue;
-        copies.of[i].to = reinterpret_cast<uint16_t *>(space->as<char>() + offsets[i]);
-        operands[i]->data = copies.of[i].to;
+        x.data = to, x.stride = plans[i]->stride, x.item = plans[i]->item;
+        to += plans[i]->bytes;
     }
     if (dtype == type) return launch_copies<uint16_t, uint16_t>(call, copies);
-    if (type == PVG_FLOAT16) return launch_copies<float, __half>(call, copies);
-    return launch_copies<float, __nv_bfloat16>(call, copies);
-}
-
-// An a along m is transposed, together with what b needs.
-int transpose_a(Call &call, const Gemm &g, bool b_stays, TensorOperands *operands) {
-    Gemm arranged = g;
-    PVG_PASS(arrange_operands(call, &arranged, {true, 4}, {g.b_along_k, b_stays ? 1 : 4},
-                              &operands->space));
-    operands->a = operand_a(arranged), operands->a_along_k = true;
-    if (!b_stays) operands->b = operand_b(arranged);
-    return PVG_OK;
-}
-
-// What stays where it is: all that TMA can read and need not be rounded.
-struct Stay { bool a, b; };
-
-// Describes the operands as they are in g.
-Stay describe_operands(const Gemm &g, int type, int64_t readings_of_b, TensorOperands *operands) {
-    operands->a = operand_a(g), operands->b = operand_b(g);
-    operands->a_along_k = g.a_along_k, operands->b_along_k = g.b_along_k;
-    const int element = type == PVG_FLOAT32 ? 4 : 2;
-    const bool rounded = g.dtype != type;
-    const bool b_stays = !rounded && is_readable(operands->b, element);
-    operands->b_in_classes = type == PVG_FLOAT32 && !b_stays && !g.b_along_k &&
-                             readings_of_b <= most_readings && has_readable_classes(operands->b);
-    return {!rounded && is_readable(operands->a, element), b_stays || operands->b_in_classes};
+    if (type == PVG_FLOAT16) return launch_copies<float, Half>(call, copies);
+    return launch_copies<float, BFloat16>(call, copies);
 }
 
 } // namespace
 
-int64_t bytes_of_a_alone(const Gemm &g, int64_t readings_of_b) {
-    TensorOperands operands;
-    const Stay stay = describe_operands(g, PVG_FLOAT32, readings_of_b, &operands);
-    const TensorOperand &a = operands.a;
-    return g.a_along_k && !stay.a && stay.b ? a.items * a.rows * copy_stride(2 * a.columns) * 2 : 0;
-}
-
-int prepare_operands(Call &call, const Gemm &g, int type, int64_t readings_of_b,
+int prepare_operands(Call &call, const Gemm &g, int type, const Plan &plan,
                      TensorOperands *operands) {
-    const Stay stay = describe_operands(g, type, readings_of_b, operands);
-    if (type == PVG_FLOAT32 && !g.a_along_k) return transpose_a(call, g, stay.b, operands);
-    if (stay.a && stay.b) return PVG_OK;
-    return copy_operands(call, g.dtype, type, {!stay.a, !stay.b}, {&operands->a, &operands->b},
-                         &operands->space);
+    operands->a = stored_a(g), operands->b = stored_b(g);
+    if (plan.a.copying == Copying::transposed) {
+        Gemm there = g;
+        PVG_PASS(arrange_operands(call, &there, plan, &operands->space));
+        operands->a = stored_a(there);
+        if (plan.b.copying != Copying::none) operands->b = stored_b(there);
+        return PVG_OK;
+    }
+    if (plan.a.bytes + plan.b.bytes == 0) return PVG_OK;
+    return copy_operands(call, g.dtype, type, plan, operands);
 }
 
 } // namespace pvg::matmul

@@ -5,10 +5,10 @@
 
 namespace pvg::matmul {
 
-int launch_tf32(Call &call, const Gemm &g, const TensorOperands &operands, const TensorPlan &plan) {
-    const TensorOperand &a = operands.a, &b = operands.b;
-    if (operands.b_along_k) return launch_layout<hopper::Tf32, false, false>(call, g, a, b, plan);
-    return operands.b_in_classes // c transposed
+int launch_tf32(Call &call, const Gemm &g, const TensorOperands &operands, const Plan &plan) {
+    const Stored &a = operands.a, &b = operands.b;
+    if (b.along_k) return launch_layout<hopper::Tf32, false, false>(call, g, a, b, plan);
+    return plan.b_in_classes // c transposed
                ? launch_layout<hopper::Tf32, true, false, true>(call, g, b, a, plan)
                : launch_layout<hopper::Tf32, true, false>(call, g, b, a, plan);
 }

@@ -5,46 +5,20 @@
 // lanes that hold neighbouring columns exchange sums, so that each stores 16 bytes and together
 // they store 64.
 //
-// Through shared memory, for everything else: bias, activation, preactivation, another dtype, rows
+// Through shared memory, for everything else: what the epilogue has to work on, another dtype, rows
 // at any address. A warp takes 32 columns of its 16 rows at a time. Sums must be named by
 // constants, so the code that writes them there exists once for each 32 columns, but the code that
 // works on them only once; after that, lanes hold neighbouring columns and store them next to each
 // other. Of a tile that is one of c transposed, a pair of warps holds 32 columns of c, and shares
 // what both leave in shared memory: 32 rows, 16 for each of them to work on.
 #pragma once
-#include "kernels/activation.cuh"
-#include "kernels/matmul/product.cuh"
+#include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/sm90/hopper.cuh"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <string.h>
 
 namespace pvg::matmul {
-
-// Where the sums of a product go.
-struct Destination {
-    void *c, *preactivation;
-    const void *bias;
-    int64_t ldc, c_item, bias_stride;
-    int m, n, activation;
-    bool plain; // no bias, activation and preactivation
-    bool wide;  // c is float32, though the operands are 16 bits
-};
-
-inline Destination destination_of(const Gemm &g) {
-    const Epilogue &e = g.epilogue;
-    return {g.c,
-            e.preactivation,
-            e.bias,
-            g.ldc,
-            g.c_item,
-            e.bias_stride,
-            g.m,
-            g.n,
-            e.activation,
-            e.is_plain(),
-            g.dtype == PVG_FLOAT32};
-}
 
 // Shared memory of the second way: 512 sums of each warp, padded against bank conflicts. Begins at
 // a multiple of 16 bytes.
@@ -64,7 +38,7 @@ enum class Order { rows, slabs, classes };
 // Two numbers rounded to T, a type of 16 bits, the first in the lower half.
 template <class T> __device__ __forceinline__ uint32_t pack_pair(float low, float high) {
     uint32_t word;
-    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    if constexpr (std::is_same_v<T, BFloat16>) {
         const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
         memcpy(&word, &pair, sizeof word);
     } else {
@@ -120,8 +94,11 @@ __device__ __forceinline__ uint4 exchange_words(const uint32_t (&word)[4], int p
 
 // `row` and `column` are the warp's first of its 16 rows and N columns.
 template <class T, int N>
-__device__ __forceinline__ void store_from_registers(const float (&sums)[N / 2], T *c, int64_t ldc,
-                                                     int row, int column, int m, int n) {
+__device__ __forceinline__ void store_from_registers(const float (&sums)[N / 2],
+                                                     const Destination &to, int row, int column) {
+    T *const c = static_cast<T *>(to.data);
+    const int64_t ldc = to.row_stride;
+    const int m = static_cast<int>(to.rows), n = static_cast<int>(to.columns);
     const int lane = threadIdx.x % 32, c4 = lane % 4;
     constexpr int groups = sizeof(T) == 4 ? 2 : 4; // of eight columns, which four lanes exchange
     row += lane / 4;
@@ -152,11 +129,9 @@ __device__ __forceinline__ void store_from_registers(const float (&sums)[N / 2],
 
 // ---- Through shared memory ----------------------------------------------------------------------
 
-// Elements of c's dtype, which is T or float32.
-template <class T>
-__device__ __forceinline__ float load_element(const void *from, int64_t index, bool wide) {
-    if (wide || sizeof(T) == 4) return static_cast<const float *>(from)[index];
-    return static_cast<float>(static_cast<const T *>(from)[index]);
+// Whether c is float32 where the operands are T.
+template <class T> __device__ __forceinline__ bool is_wide(const Destination &to) {
+    return sizeof(T) == 4 || to.dtype == PVG_FLOAT32;
 }
 __device__ __forceinline__ void store_four(float *to, float4 four) {
     __stwb(reinterpret_cast<float4 *>(to), four);
@@ -170,7 +145,8 @@ template <class T> __device__ __forceinline__ void store_four(T *to, float4 four
 // on quads, four neighbouring places of a row. Places are columns, but of classes each warp of the
 // pair fills one half of every row: its sums of q and h, as in Order, are in place q + 8 h of that
 // half. By this and the distance of rows sums are left with few bank conflicts, classes with none.
-template <Order ORDER> struct Patch {
+// For `finish`: c has elements of type T, or float32.
+template <class T, Order ORDER> struct Patch {
     static constexpr int rows = 16, quads = 8; // of a row
     static constexpr int pitch = ORDER == Order::rows ? 40 : 36;
     static_assert(rows * pitch <= staging_floats, "of a warp");
@@ -185,14 +161,18 @@ template <Order ORDER> struct Patch {
         if (ORDER != Order::classes) return place;
         return 4 * (place % 8) + 2 * (place / 16) + place / 8 % 2;
     }
+    __device__ __forceinline__ void add_bias(const Destination &to);
+    __device__ __forceinline__ void apply(const Destination &to, int activation);
+    __device__ __forceinline__ void store(const Destination &to, void *matrix) const;
 };
 
 // A patch goes to c, of which `to` is the patch's first element, as far as there are rows and
 // columns. All loads come before the first store. By quads, where these are neighbours in c too:
-template <class E, Order ORDER>
-__device__ __forceinline__ void store_quads(const Patch<ORDER> &patch, E *to, int64_t ldc,
+template <class E, class T, Order ORDER>
+__device__ __forceinline__ void store_quads(const Patch<T, ORDER> &patch, E *to, int64_t ldc,
                                             int rows) {
-    constexpr int quads = Patch<ORDER>::quads, step = 32 / quads, steps = Patch<ORDER>::rows / step;
+    constexpr int quads = Patch<T, ORDER>::quads, step = 32 / quads,
+                  steps = Patch<T, ORDER>::rows / step;
     const int lane = threadIdx.x % 32, first = lane / quads, quad = lane % quads;
     float4 four[steps];
 #pragma unroll
@@ -204,13 +184,13 @@ __device__ __forceinline__ void store_quads(const Patch<ORDER> &patch, E *to, in
 }
 
 // By elements, where rows are at any address: a lane has one place of every row.
-template <class E, Order ORDER>
-__device__ __forceinline__ void store_elements(const Patch<ORDER> &patch, E *to, int64_t ldc,
+template <class E, class T, Order ORDER>
+__device__ __forceinline__ void store_elements(const Patch<T, ORDER> &patch, E *to, int64_t ldc,
                                                int rows, int columns) {
     const int lane = threadIdx.x % 32, column = patch.column_at(lane);
     __syncwarp(); // lanes have worked on quads
     if (column < columns) {
-        E elements[Patch<ORDER>::rows];
+        E elements[Patch<T, ORDER>::rows];
 #pragma unroll
         for (int r = 0; r < patch.rows; r++) elements[r] = E(patch.staging[r * patch.pitch + lane]);
         to += column;
@@ -221,64 +201,57 @@ __device__ __forceinline__ void store_elements(const Patch<ORDER> &patch, E *to,
     __syncwarp();
 }
 
-// `c`: where c begins, or the preactivation.
-template <class E, Order ORDER>
-__device__ __forceinline__ void store_patch(const Patch<ORDER> &patch, E *c, const Destination &d) {
-    const bool aligned = reinterpret_cast<uintptr_t>(c) % (4 * sizeof(E)) == 0 && d.ldc % 4 == 0;
-    const int rows = d.m - patch.row, columns = d.n - patch.column;
-    E *const to = c + patch.row * d.ldc + patch.column;
+// `matrix`: c or the preactivation, of elements E.
+template <class E, class T, Order ORDER>
+__device__ __forceinline__ void store_patch(const Patch<T, ORDER> &patch, E *matrix,
+                                            const Destination &to) {
+    const int64_t stride = to.row_stride;
+    const bool aligned =
+        reinterpret_cast<uintptr_t>(matrix) % (4 * sizeof(E)) == 0 && stride % 4 == 0;
+    const int rows = static_cast<int>(to.rows) - patch.row;
+    const int columns = static_cast<int>(to.columns) - patch.column;
+    E *const first = matrix + patch.row * stride + patch.column;
     if (ORDER != Order::classes && aligned && columns >= 32)
-        store_quads(patch, to, d.ldc, rows);
+        store_quads(patch, first, stride, rows);
     else
-        store_elements(patch, to, d.ldc, rows, columns);
+        store_elements(patch, first, stride, rows, columns);
 }
 template <class T, Order ORDER>
-__device__ __forceinline__ void store_staged(const Patch<ORDER> &patch, void *c,
-                                             const Destination &d) {
-    if (d.wide || sizeof(T) == 4)
-        store_patch(patch, static_cast<float *>(c), d);
+__device__ __forceinline__ void Patch<T, ORDER>::store(const Destination &to, void *matrix) const {
+    if (is_wide<T>(to))
+        store_patch(*this, static_cast<float *>(matrix), to);
     else
-        store_patch(patch, static_cast<T *>(c), d);
+        store_patch(*this, static_cast<T *>(matrix), to);
 }
 
-// Bias and activation, in place.
 template <class T, Order ORDER>
-__device__ __forceinline__ void add_bias(const Patch<ORDER> &patch, const Destination &d) {
-    constexpr int quads = Patch<ORDER>::quads;
+__device__ __forceinline__ void Patch<T, ORDER>::add_bias(const Destination &to) {
     const int lane = threadIdx.x % 32, quad = lane % quads;
     float bias[4];
 #pragma unroll
     for (int e = 0; e < 4; e++) {
-        const int64_t column = patch.column + patch.column_at(quad * 4 + e);
-        bias[e] = column < d.n ? load_element<T>(d.bias, column * d.bias_stride, d.wide) : 0.0f;
+        const int64_t at = column + column_at(quad * 4 + e);
+        bias[e] = 0.0f;
+        if (at < static_cast<int>(to.columns))
+            bias[e] = is_wide<T>(to) ? bias_of<float>(to, at) : bias_of<T>(to, at);
     }
 #pragma unroll
-    for (int r = lane / quads; r < patch.rows; r += 32 / quads) {
-        float4 *const four = patch.quad_at(r, quad);
+    for (int r = lane / quads; r < rows; r += 32 / quads) {
+        float4 *const four = quad_at(r, quad);
         const float4 x = *four;
         *four = make_float4(x.x + bias[0], x.y + bias[1], x.z + bias[2], x.w + bias[3]);
     }
 }
-template <int ACTIVATION> __device__ __forceinline__ float4 activate_four(float4 x) {
-    return make_float4(activate(ACTIVATION, x.x), activate(ACTIVATION, x.y),
-                       activate(ACTIVATION, x.z), activate(ACTIVATION, x.w));
-}
-template <Order ORDER>
-__device__ __forceinline__ void activate_staged(const Patch<ORDER> &patch, int activation) {
-    constexpr int quads = Patch<ORDER>::quads;
+template <class T, Order ORDER>
+__device__ __forceinline__ void Patch<T, ORDER>::apply(const Destination &, int activation) {
     const int lane = threadIdx.x % 32;
+    if (activation == PVG_NONE) return;
 #pragma unroll 1
-    for (int r = lane / quads; r < patch.rows; r += 32 / quads) {
-        float4 *const four = patch.quad_at(r, lane % quads);
-        float4 x = *four;
-        switch (activation) { // once for four: their chains of instructions overlap
-        case PVG_SIGMOID: x = activate_four<PVG_SIGMOID>(x); break;
-        case PVG_TANH: x = activate_four<PVG_TANH>(x); break;
-        case PVG_RELU: x = activate_four<PVG_RELU>(x); break;
-        case PVG_GELU: x = activate_four<PVG_GELU>(x); break;
-        case PVG_SILU: x = activate_four<PVG_SILU>(x); break;
-        }
-        *four = x;
+    for (int r = lane / quads; r < rows; r += 32 / quads) {
+        float4 *const four = quad_at(r, lane % quads);
+        float x[4] = {four->x, four->y, four->z, four->w};
+        activate_all(activation, x);
+        *four = make_float4(x[0], x[1], x[2], x[3]);
     }
 }
 
@@ -286,7 +259,7 @@ __device__ __forceinline__ void activate_staged(const Patch<ORDER> &patch, int a
 // of the pair of warps.
 template <Order ORDER>
 __device__ __forceinline__ void stage_sums(const float *sums, float *staging) {
-    constexpr int pitch = Patch<ORDER>::pitch;
+    constexpr int pitch = Patch<float, ORDER>::pitch;
     const int lane = threadIdx.x % 32, q = lane / 4, c = lane % 4, odd = threadIdx.x / 32 % 2;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -318,21 +291,21 @@ __device__ __forceinline__ void stage_part(const float (&sums)[SUMS], int part, 
         stage_part<ORDER, FIRST + half, COUNT - half>(sums, part, staging);
 }
 
-// `row` and `column`: where the sums of the warp, or of the pair, begin in c. `staging`: that of
-// the whole block.
+// `to`: of the item. `row`, `column`: where the sums of the warp, or of the pair, begin. `staging`:
+// that of the whole block.
 template <class T, int N, Order ORDER>
-__device__ __forceinline__ void
-store_through_shared(const float (&sums)[N / 2], char *c, char *preactivation, const Destination &d,
-                     int row, int column, float *staging, int warp) {
+__device__ __forceinline__ void store_through_shared(const float (&sums)[N / 2],
+                                                     const Destination &to, int row, int column,
+                                                     float *staging, int warp) {
     constexpr bool paired = ORDER != Order::rows;
     constexpr int pair_barrier = 3; // and the next three; the warpgroups' numbers are below
     const auto sync = [&] {
         if constexpr (paired)
-            hopper::warp_pair_sync(pair_barrier + warp / 2);
+            sync_threads<64>(pair_barrier + warp / 2);
         else
             __syncwarp();
     };
-    Patch<ORDER> patch = {staging + warp * staging_floats, row, column};
+    Patch<T, ORDER> patch = {staging + warp * staging_floats, row, column};
     if constexpr (paired) {
         staging += warp / 2 * 2 * staging_floats;
         patch.staging = staging + warp % 2 * patch.rows * patch.pitch;
@@ -342,14 +315,11 @@ store_through_shared(const float (&sums)[N / 2], char *c, char *preactivation, c
     }
 #pragma unroll 1
     for (int part = 0; part < N / 32; part++) {
-        if (column >= d.n || row >= d.m) break;
+        if (column >= static_cast<int>(to.columns) || row >= static_cast<int>(to.rows)) break;
         sync(); // the part before has been stored
         stage_part<ORDER, 0, N / 32>(sums, part, staging);
         sync();
-        if (d.bias) add_bias<T>(patch, d);
-        if (preactivation) store_staged<T>(patch, preactivation, d);
-        if (d.activation != PVG_NONE) activate_staged(patch, d.activation);
-        store_staged<T>(patch, c, d);
+        finish(to, patch);
         if constexpr (paired)
             row += 32, patch.row += 32;
         else
@@ -359,24 +329,22 @@ store_through_shared(const float (&sums)[N / 2], char *c, char *preactivation, c
 
 // ---- One tile -----------------------------------------------------------------------------------
 
-// The sums of a warpgroup whose tile begins at (row, column) of an item. T: __half, __nv_bfloat16
-// or float. `staging`: that of the whole block, staging_bytes(its storing warps); `warp` is the
+// The sums of a warpgroup whose tile begins at (row, column) of an item. T: Half, BFloat16 or
+// float. `staging`: that of the whole block, staging_bytes(its storing warps); `warp` is the
 // number among those.
 template <class T, int N>
 __device__ __forceinline__ void store_sums(const float (&sums)[N / 2], const Destination &d,
                                            int item, int row, int column, float *staging,
                                            int warp) {
-    const int size = d.wide ? 4 : sizeof(T);
+    const bool wide = is_wide<T>(d);
+    const int size = wide ? 4 : sizeof(T);
     row += warp % 4 * 16;
-    char *const c = static_cast<char *>(d.c) + item * d.c_item * size;
-    if (d.plain && (!d.wide || sizeof(T) == 4) && reinterpret_cast<uintptr_t>(c) % 16 == 0 &&
-        d.ldc * size % 16 == 0) {
-        store_from_registers<T, N>(sums, reinterpret_cast<T *>(c), d.ldc, row, column, d.m, d.n);
-        return;
-    }
-    char *preactivation = static_cast<char *>(d.preactivation);
-    if (preactivation) preactivation += item * d.c_item * size;
-    store_through_shared<T, N, Order::rows>(sums, c, preactivation, d, row, column, staging, warp);
+    const Destination to = d.moved(item * d.item_stride, size);
+    if (to.plain && (!wide || sizeof(T) == 4) && reinterpret_cast<uintptr_t>(to.data) % 16 == 0 &&
+        to.row_stride * size % 16 == 0)
+        store_from_registers<T, N>(sums, to, row, column);
+    else
+        store_through_shared<T, N, Order::rows>(sums, to, row, column, staging, warp);
 }
 
 // The same of a tile of c transposed, float32, whose 64 rows are columns of c from `column` on, in
@@ -388,17 +356,15 @@ __device__ __forceinline__ void store_transposed(const float (&sums)[N / 2], con
                                                  int item, int row, int column, float *staging,
                                                  int warp) {
     column += warp % 4 / 2 * 32;
-    float *const c = static_cast<float *>(d.c) + item * d.c_item;
-    if (ORDER == Order::classes || !d.plain || reinterpret_cast<uintptr_t>(c) % 16 != 0 ||
-        d.ldc % 4 != 0) {
-        float *preactivation = static_cast<float *>(d.preactivation);
-        if (preactivation) preactivation += item * d.c_item;
-        store_through_shared<float, N, ORDER>(sums, reinterpret_cast<char *>(c),
-                                              reinterpret_cast<char *>(preactivation), d, row,
-                                              column, staging, warp);
+    const Destination to = d.moved(item * d.item_stride, sizeof(float));
+    float *const c = static_cast<float *>(to.data);
+    if (ORDER == Order::classes || !to.plain || reinterpret_cast<uintptr_t>(c) % 16 != 0 ||
+        to.row_stride % 4 != 0) {
+        store_through_shared<float, N, ORDER>(sums, to, row, column, staging, warp);
         return;
     }
     const int lane = threadIdx.x % 32, place = lane / 4 % 4;
+    const int rows = static_cast<int>(to.rows), columns = static_cast<int>(to.columns);
     column += warp % 2 * 8 + lane / 16 * 16 + place / 2 * 4;
     row += lane % 4 * 2 + place % 2;
 #pragma unroll
@@ -407,8 +373,9 @@ __device__ __forceinline__ void store_transposed(const float (&sums)[N / 2], con
 #pragma unroll
         for (int j = 0; j < 4; j++) word[j] = __float_as_uint(sums[4 * i + j]);
         const uint4 vector = exchange_words<4>(word, place);
-        if (row + 8 * i < d.m && column < d.n)
-            store_vector(c + int64_t(row + 8 * i) * d.ldc + column, vector, d.n - column);
+        if (row + 8 * i < rows && column < columns)
+            store_vector(c + int64_t(row + 8 * i) * to.row_stride + column, vector,
+                         columns - column);
     }
 }
 

@@ -1,0 +1,105 @@
+// What the planner knows of a card's speed: every number that weighs one kernel, tile or cut of k
+// against another. All were measured on an H200 (132 multiprocessors, docs/measured), which has
+// sm_90's rates; `python -m pyvecgpu bench model` measures how well they choose, and for each kernel
+// the ratio of the time to what they reckon.
+//
+// Which numbers add up in which order follows from some of them, and so a result's bits: then it is
+// said. Those are the same on every card.
+#pragma once
+
+namespace pvg::matmul::cost {
+
+// Of the H200 and the H100 SXM. Which kernel and which cuts of k a product gets depends on its shape,
+// and never on the device of the day: so do the bits of the result.
+constexpr int tuned_multiprocessors = 132;
+
+// ---- The table of rules: rules.cu. All decide about bits ----------------------------------------
+
+constexpr double busy_enough =
+    0.8; // the part of the card that a kernel's large tiles must keep busy
+// FFMA_TMA reaches so much more of the units' speed than FFMA_128X128, where both fill the card.
+constexpr double tma_advantage = 1.05;
+constexpr int least_for_tma = 256; // of m, n and k, for tiles of 128 x 256
+// The same where operands have to be copied first: 50 / n and 50 / m of the product's time.
+constexpr int least_for_tma_copies = 1700;
+// Of m, n and k, where no more than two chains of k add up: "ieee" of large products.
+constexpr int least_for_halves = 256;
+// The tiles of 64 x 64 are for m and n above this: below, those of 64 x 128 are as fast.
+constexpr int least_for_squares = 512;
+// Multiply-adds from which on splitting both operands into 16-bit pieces pays: of m and n from 256
+// on, and of narrow ones, whose operands are read as often by fewer tiles.
+constexpr double pieces_terms = 0.18e9, narrow_pieces_terms = 2e9, fp16_terms = 2e9;
+constexpr int least_for_pieces = 128, wide_for_pieces = 256, long_side_for_pieces = 640;
+constexpr int least_k_for_pieces = 256;
+// Where tiles of 64 x 32 are one a multiprocessor, "ieee" adds eight slices up, as fast up to here.
+constexpr int least_k_beside_slices = 2048;
+
+// ---- CUDA cores by cp.async: ffma.cu ------------------------------------------------------------
+
+// What an element of c takes in tiles of a size, in percent of those of the same bits that read the
+// least memory for what they compute.
+constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_64x32 = 170;
+// Of k, for a split of a tile's: where there are more tiles than `few`, and where there are not. Bits.
+constexpr int split_terms = 512, split_terms_of_few = 128, few_tiles = 16;
+constexpr int split_blocks = 32; // more splits than two, while blocks are no more than this. Bits
+
+// ---- float64 on tensor cores: warps.cu. Bits ----------------------------------------------------
+
+// In stages: what a block needs beside its own, and what sharing a tile adds.
+constexpr int dmma_block = 4, dmma_sharing = 3;
+// Blocks that run at a time in clusters of 1, 2, 4 and 8, which have to fit groups of
+// multiprocessors.
+constexpr int dmma_at_a_time[] = {132, 132, 128, 120};
+
+// ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
+
+// Clock cycles to bring 128 bytes of a row from the second-level cache to a multiprocessor: more
+// where rows begin within half a line of memory of 128 bytes, or even within a sector of 32.
+constexpr double line_cycles = 2.4, sector_cycles = 3.4;
+constexpr double unaligned_cycles = 4.8; // in classes of rows, too
+constexpr double memory_rate = 2200;     // bytes a cycle, for all multiprocessors
+
+// To fill the ring and to store the tile, and what a pair of blocks, which wait for each other,
+// begins and ends later; for each slice of a tile that is cut; for the launch that clears the
+// tickets. Bits, as far as slices are concerned.
+constexpr int tile_cycles = 2000, pair_cycles = 1500, slice_cycles = 2800, ticket_cycles = 4700;
+
+// One block of k, 128 bytes deep, of a tile of m x n. Shared memory passes 128 bytes a cycle: a and
+// b when they come, and when they are read, b by each warpgroup. With n = 256 the products take as
+// long, else less.
+constexpr int shared_memory_cycles(int m, int n) { return 2 * m + (1 + m / 64) * n; }
+
+// The same if a comes as TF32 along m, by the rows of 128 bytes that a block asks TMA for: as
+// measured, and the same whether they come from the cache or from memory. With n = 256 it is hidden
+// by the products: as measured they take not 1,024 cycles but 1.3 times that, of all types.
+constexpr double to_registers_cycles(int n, double rows) { return n < 256 ? 200 + 2.7 * rows : 0; }
+
+constexpr int long_k = 32; // blocks of k from which on tiles may be cut. Bits
+
+// A copy of an operand above the first number does not stay in the second-level cache until it is
+// read; one of the second number, a part's, does. Bytes.
+constexpr long long large_copy = 40 << 20, part_of_copy = 36 << 20;
+// Rows in classes begin anywhere in the lines of memory, so that a tile's part of a row needs one
+// line more, five instead of four: read more often than this, the operand is copied for less.
+constexpr int most_readings = 24;
+
+// ---- float32 from pieces: emulated.cu. Bits -----------------------------------------------------
+
+// The part of a wide tile's speed that tiles of 192, 128 and 64 columns reach: a narrow tile's
+// operands are read more often.
+constexpr double of_192 = 1, of_128 = 0.97, of_64 = 0.85;
+// What cutting k once more costs, in parts of the time of a tile of all of k.
+constexpr double cutting(double k) { return 0.01 * 4096 / k; }
+
+// ---- Vectors: small.cu. Bits --------------------------------------------------------------------
+
+constexpr int rows_for_a_warp = 2048; // of y: with fewer, several warps share a row
+constexpr int row_blocks = 264;       // wanted where the matrix lies along k: two a multiprocessor
+constexpr int column_blocks = 528;    // else: four, or of 256 KiB of the matrix each
+constexpr int column_block_shift = 18;
+
+// ---- The portable kernel: small.cu --------------------------------------------------------------
+
+constexpr int tiled_blocks = 120; // that leave a large card busy
+
+} // namespace pvg::matmul::cost

@@ -1,0 +1,73 @@
+// The planners of the kernels, a file each family; plan.cuh says what they fill in. rules.cu lists
+// them.
+#pragma once
+#include "kernels/matmul/plan/cost.cuh"
+#include "kernels/matmul/plan/plan.cuh"
+
+namespace pvg::matmul {
+
+// ffma.cu: FFMA_*, for each tile that gives other bits, and FFMA_TMA.
+bool can_ffma_128x128(const Gemm &g, const Card &card);
+bool can_ffma_64x128(const Gemm &g, const Card &card);
+bool can_ffma_64x64(const Gemm &g, const Card &card);
+bool can_ffma_64x32(const Gemm &g, const Card &card);
+bool can_ffma_tma(const Gemm &g, const Card &card);
+void plan_ffma_128x128(const Gemm &g, const Card &card, Plan *plan);
+void plan_ffma_64x128(const Gemm &g, const Card &card, Plan *plan);
+void plan_ffma_64x64(const Gemm &g, const Card &card, Plan *plan);
+void plan_ffma_64x32(const Gemm &g, const Card &card, Plan *plan);
+void plan_ffma_tma(const Gemm &g, const Card &card, Plan *plan);
+
+// tensor.cu
+bool can_tensor(const Gemm &g, const Card &card);
+void plan_tensor(const Gemm &g, const Card &card, Plan *plan);
+
+// emulated.cu
+bool can_pieces(const Gemm &g, const Card &card);
+void plan_bf16x6(const Gemm &g, const Card &card, Plan *plan);
+void plan_fp16x3(const Gemm &g, const Card &card, Plan *plan);
+
+// warps.cu
+bool can_dmma(const Gemm &g, const Card &card);
+bool can_tensor_sm80(const Gemm &g, const Card &card);
+void plan_dmma(const Gemm &g, const Card &card, Plan *plan);
+void plan_tensor_sm80(const Gemm &g, const Card &card, Plan *plan);
+
+// small.cu
+bool can_gemv(const Gemm &g, const Card &card);
+bool can_tiny(const Gemm &g, const Card &card);
+void plan_gemv(const Gemm &g, const Card &card, Plan *plan);
+void plan_tiny(const Gemm &g, const Card &card, Plan *plan);
+
+// ---- What they share ----------------------------------------------------------------------------
+
+inline bool is_rounded(const Gemm &g) {
+    return g.precision == PVG_PRECISION_TF32 || g.precision == PVG_PRECISION_BF16 ||
+           g.precision == PVG_PRECISION_FP16;
+}
+
+// The dtype that the operands of a product on tensor cores are multiplied as; PVG_FLOAT32: TF32.
+inline int multiplied_type(const Gemm &g) {
+    if (g.dtype != PVG_FLOAT32) return g.dtype;
+    if (g.precision == PVG_PRECISION_BF16) return PVG_BFLOAT16;
+    return g.precision == PVG_PRECISION_FP16 ? PVG_FLOAT16 : PVG_FLOAT32;
+}
+
+// How much of the multiprocessors' time goes into tiles of c, if each computes one at a time.
+inline double fill(const Gemm &g, int rows, int columns) {
+    const int64_t count = tiles(g.m, rows) * tiles(g.n, columns);
+    constexpr int width = cost::tuned_multiprocessors;
+    return static_cast<double>(g.m) * g.n / (static_cast<double>(rows) * columns) /
+           static_cast<double>(tiles(count, width) * width);
+}
+
+// Where "ieee" has large tiles: it adds up no more than two halves of k.
+inline bool adds_halves(const Gemm &g) {
+    return g.m >= cost::least_for_halves && g.n >= cost::least_for_halves &&
+           fill(g, 128, 128) >= cost::busy_enough;
+}
+
+// Of workspaces that hold what waits, of all items or parts at a time, unless one needs more.
+constexpr int64_t most_waiting = int64_t(1) << 28; // bytes
+
+} // namespace pvg::matmul

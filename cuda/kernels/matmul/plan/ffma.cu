@@ -1,0 +1,175 @@
+// Plans of float32 products on the CUDA cores: simt/ffma.cu and sm90/ffma_tma.cu.
+//
+// FFMA_128X128 and FFMA_TMA give the same bits as each other, and as the tiled kernel: one chain of
+// multiply-adds an element in increasing k, and from k = 256 on two, one for each half of k (but for
+// the sign of a zero that is left where everything underflows). FFMA_64X128 and FFMA_64X64 give the
+// same bits as each other: the same four slices and the same splits. FFMA_64X32 has eight slices.
+// Where bits are the same, speed alone may choose, and so the number of items too: smaller tiles for
+// what would leave large ones idle, larger ones for batches. A batch of FFMA_64X32 goes to tiles
+// that compute its eight slices in sequence.
+#include "kernels/matmul/plan/families.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
+#include <limits.h>
+
+namespace pvg::matmul {
+
+namespace {
+
+constexpr int width = cost::tuned_multiprocessors;
+
+// Blocks that share a tile of c: two where tiles fill half of the card at most and sums are long,
+// more where there are few tiles. Tiles of four slices are counted as if they were 64 x 128, so
+// that all of them split alike; those of eight are 64 x 32.
+int splits_of(const Gemm &g, int slices) {
+    if (slices == 1) return 1;
+    const int64_t count = tiles(g.m, 64) * tiles(g.n, slices == 4 ? 128 : 32);
+    const int least =
+        slices == 4 && count > cost::few_tiles ? cost::split_terms : cost::split_terms_of_few;
+    int splits = count <= width / 2 && g.k >= 2 * least ? 2 : 1;
+    while (splits > 1 && splits < 8 && count * splits <= cost::split_blocks &&
+           g.k / (2 * splits) >= least)
+        splits *= 2;
+    return splits;
+}
+
+int64_t tiles_of(const Gemm &g, const FfmaSize &size) {
+    return tiles(g.m, size.rows) * tiles(g.n, size.columns);
+}
+int64_t blocks_of(const Gemm &g, const FfmaSize &size) {
+    return tiles_of(g, size) * splits_of(g, size.slices);
+}
+
+// The stages, and in the end the sums where they go through shared memory.
+int shared_bytes(const FfmaSize &size, bool a_along_k, bool b_along_k, bool sums) {
+    const int stages = size.stages_bytes(a_along_k, b_along_k);
+    return sums && size.sum_bytes() > stages ? size.sum_bytes() : stages;
+}
+
+bool can(int number, const Gemm &g, const Card &card) {
+    const FfmaSize &size = ffma_sizes[number];
+    const int least_architecture = splits_of(g, size.slices) > 1 ? 90 : 80; // clusters
+    return g.dtype == PVG_FLOAT32 && card.architecture >= least_architecture &&
+           shared_bytes(size, true, true, true) <= card.shared_of_block &&
+           blocks_of(g, size) <= INT_MAX / 4; // of smaller tiles too
+}
+
+// With so many blocks at least one after another on a multiprocessor.
+int64_t time_of(const Gemm &g, const FfmaSize &size, int64_t least) {
+    const int64_t waves = tiles(blocks_of(g, size) * g.items, width);
+    return (waves < least ? least : waves) * (size.rows * size.columns * size.percent);
+}
+
+// Whether tiles of another size, which give the same bits, are faster. Of larger ones a block alone
+// leaves much of a multiprocessor idle: reckoned as the time of two.
+bool is_better(int other, int number, const Gemm &g, const Card &card) {
+    const FfmaSize &size = ffma_sizes[number], &there = ffma_sizes[other];
+    const bool is_larger = there.rows * there.columns > size.rows * size.columns;
+    return time_of(g, there, is_larger ? 2 : 1) < time_of(g, size, 1) && can(other, g, card);
+}
+
+// Which layouts a kernel is made for: a along k and b along n; both along k; a along m and b along
+// n. Operands along m or n are aligned, but for tiles with slices, which take any b beside an a
+// along k. What else is asked is copied.
+void plan_operands(const Gemm &g, const FfmaSize &size, Plan *plan) {
+    const bool b_along_k = g.b_along_k && g.a_along_k;
+    OperandLayout a = {g.a_along_k, g.a_along_k ? 1 : 4}, b = {b_along_k, b_along_k ? 1 : 4};
+    if (size.slices > 1 && g.a_along_k && !g.b_along_k && !has_layout(stored_b(g), b))
+        b.alignment = 1;
+    plan->a = arrange(stored_a(g), a);
+    plan->b = arrange(stored_b(g), b);
+}
+
+// So many items, or rows of one, at a time as a grid and a workspace for parked sums allow. What
+// would park more is computed in parts that use it in turn. A part is a row of tiles at least.
+void plan_parts(const Gemm &g, const FfmaSize &size, Plan *plan) {
+    const int64_t most = INT_MAX / 8 / tiles_of(g, size);
+    int64_t items = most < 1 ? 1 : most < g.items ? most : g.items, rows = g.m;
+    const bool aligned = is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
+    plan->direct = g.epilogue.is_plain() && aligned;
+    if (size.halves() && first_half(g.k) && !aligned) {
+        const int64_t row_bytes = parked_stride(g.n) * 4, fit = most_waiting / row_bytes; // rows
+        if (rows > fit) rows = fit < size.rows ? size.rows : fit / size.rows * size.rows;
+        if (rows >= g.m) rows = g.m;
+        if (items * rows > fit) items = rows < fit ? fit / rows : 1;
+        if (rows < g.m) items = 1;
+        plan->workspace = items * rows * row_bytes;
+    }
+    plan->items = static_cast<int>(items), plan->part_rows = static_cast<int>(rows);
+}
+
+void describe_tile(const Gemm &g, const Card &card, int number, Plan *plan) {
+    const FfmaSize &size = ffma_sizes[number];
+    plan->tile = number;
+    plan->rows = size.rows, plan->columns = size.columns;
+    plan->slices = size.slices * size.sequence;
+    plan->splits = plan->cluster = splits_of(g, size.slices);
+    plan->splits_in_sequence = splits_of(g, size.sequence);
+    plan->threads = size.threads;
+    plan->overlap = card.overlaps();
+    plan_parts(g, size, plan);
+    plan->tiles = tiles(plan->part_rows, size.rows) * tiles(g.n, size.columns);
+    plan->blocks = plan->tiles * plan->splits * plan->items;
+}
+
+// Few blocks get a multiprocessor each, by asking for half of its shared memory, which is more with
+// the 1 KiB that CUDA adds: where two fit, those of a kernel that starts while the one before it
+// ends go where that leaves room first, two together, and others idle.
+void spread(const FfmaSize &size, const Card &card, Plan *plan) {
+    const int64_t half = card.shared_of_multiprocessor / 2;
+    if (size.blocks == 2 && plan->blocks <= card.multiprocessors && plan->shared_bytes <= half)
+        plan->shared_bytes = static_cast<int>(half);
+}
+
+// The tile, or the first of the others that is better.
+template <int N>
+void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &card, Plan *plan) {
+    int number = first;
+    for (int other : others)
+        if (number == first && is_better(other, first, g, card)) number = other;
+    const FfmaSize &size = ffma_sizes[number];
+    describe_tile(g, card, number, plan);
+    plan_operands(g, size, plan);
+    plan->shared_bytes =
+        shared_bytes(size, plan->a.along_k, plan->b.along_k, size.slices > 1 || !plan->direct);
+    spread(size, card, plan);
+}
+
+} // namespace
+
+bool can_ffma_128x128(const Gemm &g, const Card &card) { return can(ffma_128x128, g, card); }
+bool can_ffma_64x128(const Gemm &g, const Card &card) { return can(ffma_64x128, g, card); }
+bool can_ffma_64x64(const Gemm &g, const Card &card) { return can(ffma_64x64, g, card); }
+bool can_ffma_64x32(const Gemm &g, const Card &card) { return can(ffma_64x32, g, card); }
+
+void plan_ffma_128x128(const Gemm &g, const Card &card, Plan *plan) {
+    plan_best(ffma_128x128, {ffma_small_64x64}, g, card, plan);
+}
+void plan_ffma_64x128(const Gemm &g, const Card &card, Plan *plan) {
+    plan_best(ffma_64x128, {ffma_64x64}, g, card, plan);
+}
+void plan_ffma_64x64(const Gemm &g, const Card &card, Plan *plan) {
+    plan_best(ffma_64x64, {ffma_small_64x32, ffma_64x128}, g, card, plan);
+}
+void plan_ffma_64x32(const Gemm &g, const Card &card, Plan *plan) {
+    plan_best(ffma_64x32, {ffma_sequence_64x128}, g, card, plan);
+}
+
+bool can_ffma_tma(const Gemm &g, const Card &card) {
+    return g.dtype == PVG_FLOAT32 && card.architecture == 90 &&
+           ffma_tma_shared_bytes <= card.shared_of_block &&
+           tiles_of(g, ffma_sizes[ffma_by_tma]) <= INT_MAX;
+}
+
+// Operands that TMA cannot read as they are, or that lie otherwise, are copied: an a that lies along
+// k may stay so.
+void plan_ffma_tma(const Gemm &g, const Card &card, Plan *plan) {
+    const OperandLayout along_k = {true, 4}, along_side = {false, 4};
+    describe_tile(g, card, ffma_by_tma, plan);
+    const Stored a = stored_a(g);
+    plan->a = arrange(a, has_layout(a, along_k) ? along_k : along_side);
+    plan->b = arrange(stored_b(g), along_side);
+    plan->threads += ffma_tma_producers;
+    plan->shared_bytes = ffma_tma_shared_bytes;
+}
+
+} // namespace pvg::matmul

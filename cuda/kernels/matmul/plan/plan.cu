@@ -1,0 +1,37 @@
+// From a problem to a plan; see plan.cuh. And pvg_plan_product, by which tests ask for one.
+#include "kernels/matmul/plan/plan.cuh"
+#include <limits.h>
+
+namespace pvg::matmul {
+
+bool describe_gemm(const Problem &problem, int inner, Gemm *g) {
+    const Product &p = problem.product;
+    if (p.k == 0 || p.m > INT_MAX || p.n > INT_MAX) return false;
+    *g = Gemm();
+    g->m = static_cast<int>(p.m), g->n = static_cast<int>(p.n), g->k = p.k;
+    g->items = 1;
+    if (inner >= 0) {
+        if (p.batch.shape[inner] > INT_MAX) return false;
+        g->items = static_cast<int>(p.batch.shape[inner]);
+        g->c_item = p.batch.strides[0][inner];
+        g->a_item = p.batch.strides[1][inner];
+        g->b_item = p.batch.strides[2][inner];
+    }
+    g->a = p.a.data, g->b = p.b.data, g->c = p.c;
+    g->a_along_k = p.a.along_k, g->b_along_k = p.b.along_k;
+    g->lda = p.a.along_k ? p.a.stride : p.a.k_stride;
+    g->ldb = p.b.along_k ? p.b.stride : p.b.k_stride;
+    g->ldc = p.c_row;
+    g->dtype = problem.dtype, g->precision = problem.precision, g->device = problem.device;
+    g->epilogue = problem.epilogue;
+    return true;
+}
+
+Plan plan_gemm(const Kernel &kernel, const Gemm &g, const Card &card) {
+    Plan plan;
+    plan.kernel = kernel.code;
+    kernel.plan(g, card, &plan);
+    return plan;
+}
+
+} // namespace pvg::matmul

@@ -1,0 +1,83 @@
+// How a product is computed: which kernel, and every number that its launches are given but for
+// addresses. Plain functions of a product's description and a card's, so that every machine can ask
+// for the plan of any product on any card: pvg_plan_product does, for tests.
+//
+// The kernel, the cuts of k and the order in which their sums are added depend on the shape, the
+// dtype and the precision of one item alone, and on what code the card can run: so do the bits of a
+// result. Tiles that give the same bits, copies, pairs of blocks and the size of grids may follow
+// layouts, addresses, the number of items and of multiprocessors.
+//
+// Who decides what: rules.cu has the table of kernels; ffma.cu, tensor.cu, emulated.cu, warps.cu and
+// small.cu plan one family each; arrange.cu plans copies of operands; schedule.cu cuts tiles;
+// cost.cuh has all measured numbers, tiles.cuh the sizes of tiles.
+#pragma once
+#include "kernels/matmul/plan/arrange.cuh"
+#include "kernels/matmul/plan/card.cuh"
+#include "kernels/matmul/plan/schedule.cuh"
+
+namespace pvg::matmul {
+
+struct Plan {
+    int kernel = PVG_MATMUL_TILED; // pvg_matmul_kernel
+    int tile = 0;                  // number in the kernel's table in tiles.cuh
+    int rows = 0, columns = 0;     // of a tile of c
+    // Of k: slices by the warps of a block, or one after another by its threads; splits by blocks,
+    // which form a cluster (FFMA, DMMA) or leave their sums in the workspace (GEMV); splits that are
+    // left to one block.
+    int slices = 1, splits = 1, splits_in_sequence = 1;
+    int64_t terms = 0;      // of k, in a split of GEMV
+    Schedule schedule = {}; // of an item, where blocks walk through units
+    int pair = 0;           // 1: two tiles, neighbours along n, share the loads of a
+    int cluster = 1;        // blocks
+    int64_t tiles = 0;      // of an item, or of its first part
+    int part_rows = 0;      // of c, computed at a time
+    int items = 1;          // the same of items
+    int64_t blocks = 0;     // of the largest launch
+    int threads = 0;        // of a block
+    int shared_bytes = 0;   // that a block asks for
+    OperandPlan a, b;
+    bool b_in_classes = false; // TF32: TMA can read b as classes of rows only, see sm90/tensor.cuh
+    bool transposed = false;   // TF32: computed as the product of the transposed matrices
+    bool direct = false;       // FFMA: sums go to c from registers
+    int64_t workspace = 0;     // bytes, beside copies: sums that wait, pieces, counters
+    bool overlap = false;      // launches may begin while the ones before them end
+};
+
+// Elements from row to row of the sums that FFMA parks in the workspace: rows begin at multiples of 32
+// bytes.
+inline int64_t parked_stride(int64_t n) { return tiles(n, 8) * 8; }
+
+// One way to compute a product. `can` says whether it is able to on a card (architecture, dtype,
+// layout, sizes), not whether it is a good idea: that is in the table of rules.
+struct Kernel {
+    int code; // pvg_matmul_kernel
+    const char *name;
+    const char *code_of; // the least that it is part of: "sm_80", "sm_90a", "any"
+    bool (*can)(const Gemm &, const Card &);
+    void (*plan)(const Gemm &, const Card &, Plan *);
+};
+
+// Of all kernels but TILED; null for a code that is none of theirs.
+const Kernel *kernel_of(int code);
+bool is_able(const Kernel &kernel, const Gemm &g, const Card &card);
+// By the table of rules; null: the tiled one.
+const Kernel *choose_kernel(const Gemm &g, const Card &card);
+
+// The form of a problem that the kernels of the table take, its batch's dimension `inner` as items
+// (-1: no batch). False if there is none: no terms, m or n beyond 2^31.
+bool describe_gemm(const Problem &problem, int inner, Gemm *g);
+
+// A row of the table of rules in words, "dtype | precision | m, n and k | kernel | code"; null beyond
+// the end. Valid until the thread's next call.
+const char *rule_in_words(int number);
+
+Plan plan_gemm(const Kernel &kernel, const Gemm &g, const Card &card);
+
+// Of a TENSOR product that is computed in parts: rows of one of them, as for plan_gemm.
+Plan plan_part(const Gemm &part, const Card &card, const Plan &whole);
+
+// The tiled kernel's. Batches that are rows of one taller product become that first.
+Plan plan_tiled(const Problem &problem);
+void fold_batch(Product *p, int64_t *items);
+
+} // namespace pvg::matmul

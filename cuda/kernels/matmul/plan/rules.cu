@@ -1,0 +1,185 @@
+// Which kernel computes a product: the first row of the table below whose condition holds and whose
+// kernel is able to. A condition looks at one item of a batch, never at their number, at addresses
+// or at memory: so an item of a batch is computed as the product of that item alone would be. (Of
+// kernels that give the same bits the layout may choose.) Each row has its condition in words, from
+// which the README of the products has its table.
+#include "kernels/matmul/plan/families.cuh"
+#include <limits.h>
+#include <stdio.h>
+
+namespace pvg::matmul {
+
+namespace {
+
+// ---- Conditions ---------------------------------------------------------------------------------
+
+int smaller(int a, int b) { return a < b ? a : b; }
+bool all_at_least(const Gemm &g, int size) { return g.m >= size && g.n >= size && g.k >= size; }
+double terms(const Gemm &g) { return static_cast<double>(g.m) * g.n * g.k; }
+
+bool is_vector(const Gemm &g) { return g.m == 1 || g.n == 1; }
+bool is_tiny(const Gemm &g) { return g.m <= 32 && g.n <= 32 && g.k <= 32; }
+bool is_16_at_least(const Gemm &g) { return all_at_least(g, 16); }
+// Where tiles of 64 x 32 are one for each multiprocessor: "ieee" adds eight slices of k up.
+bool adds_eight_slices(const Gemm &g) {
+    return tiles(g.m, 64) * tiles(g.n, 32) <= cost::tuned_multiprocessors;
+}
+// Large enough that splitting the operands is little beside multiplying them. Eight short slices
+// are as accurate as what tensor cores give, or more, and as fast.
+bool pays_splitting(const Gemm &g) {
+    const int least_k =
+        adds_eight_slices(g) ? cost::least_k_beside_slices : cost::least_k_for_pieces;
+    if (!all_at_least(g, cost::least_for_pieces) || g.k < least_k) return false;
+    if (smaller(g.m, g.n) >= cost::wide_for_pieces) return terms(g) >= cost::pieces_terms;
+    return terms(g) >= cost::narrow_pieces_terms &&
+           (g.m > cost::long_side_for_pieces || g.n > cost::long_side_for_pieces);
+}
+bool pays_fp16x3(const Gemm &g) {
+    return g.precision == PVG_PRECISION_FAST32 && pays_splitting(g) && terms(g) >= cost::fp16_terms;
+}
+bool pays_bf16x6(const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pays_splitting(g); }
+
+bool fits_a_few_large_tiles(const Gemm &g) { return g.m <= 128 && g.n <= 128 && g.k <= 256; }
+// Whether FFMA_TMA can read the operands where they are. It and FFMA_128X128 give the same bits.
+bool has_rows_for_tma(const Gemm &g) {
+    const int64_t row_of_a = g.a_along_k ? g.k : g.m;
+    return !g.b_along_k && (row_of_a | g.lda | g.n | g.ldb) % 4 == 0;
+}
+// Copies of operands cost a part of the product that falls with m and n.
+bool pays_tma(const Gemm &g) {
+    const int least = has_rows_for_tma(g) ? cost::least_for_tma : cost::least_for_tma_copies;
+    return smaller(g.m, g.n) >= least && g.k >= cost::least_for_tma &&
+           fill(g, 128, 256) >= cost::busy_enough &&
+           cost::tma_advantage * fill(g, 128, 256) >= fill(g, 128, 128);
+}
+// Unless the larger tiles leave less of the card idle.
+bool wants_squares(const Gemm &g) {
+    return smaller(g.m, g.n) > cost::least_for_squares && fill(g, 64, 128) < cost::busy_enough;
+}
+bool always(const Gemm &) { return true; }
+
+// ---- The table ----------------------------------------------------------------------------------
+
+struct Rule {
+    int kernel;
+    bool (*when)(const Gemm &);
+    const char *precision, *words; // the condition
+};
+
+const char float32_words[] = "float32", float64_words[] = "float64",
+           half_words[] = "float16, bfloat16", any_words[] = "any";
+const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"";
+
+// "ieee" begins where the others end.
+const Rule float32_rules[] = {
+    {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
+    {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
+    {PVG_MATMUL_TENSOR, is_rounded, rounded_words, "any"},
+    {PVG_MATMUL_TENSOR_SM80, is_rounded, rounded_words, "any"},
+    {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
+    {PVG_MATMUL_BF16X6, pays_bf16x6, "\"float32\", \"fast32\"", "large, see below"},
+    {PVG_MATMUL_FFMA_128X128, fits_a_few_large_tiles, "any of the others",
+     "m and n at most 128, k at most 256"},
+    {PVG_MATMUL_FFMA_TMA, pays_tma, "any of the others",
+     "m and n at least 256 (1700 if b lies along k, or rows are no multiples of 4 elements), k at "
+     "least 256, and tiles of 128 x 256 keep 80 % of the card busy and hardly less than tiles of "
+     "128 x 128"},
+    {PVG_MATMUL_FFMA_128X128, adds_halves, "any of the others",
+     "m and n at least 256, and tiles of 128 x 128 keep 80 % of the card busy"},
+    {PVG_MATMUL_FFMA_64X32, adds_eight_slices, "any of the others",
+     "at most 132 tiles of 64 x 32: one for each multiprocessor"},
+    {PVG_MATMUL_FFMA_64X64, wants_squares, "any of the others",
+     "m and n above 512, and tiles of 64 x 128 keep less than 80 % of the card busy"},
+    {PVG_MATMUL_FFMA_64X128, always, "any of the others", "any"},
+    {PVG_MATMUL_FFMA_128X128, always, "any of the others",
+     "any: on sm_80, whose blocks cannot form the clusters that the lines above need"},
+};
+const Rule half_rules[] = {
+    {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
+    {PVG_MATMUL_TENSOR, is_16_at_least, "any", "all at least 16"},
+    {PVG_MATMUL_TENSOR_SM80, is_16_at_least, "any", "all at least 16"},
+};
+const Rule float64_rules[] = {
+    {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
+    {PVG_MATMUL_DMMA, is_16_at_least, "any", "all at least 16"},
+};
+const Rule other_rules[] = {{PVG_MATMUL_TILED, always, "any", "any"}}; // and what no row takes
+
+struct Rules {
+    const char *dtypes;
+    const Rule *rules;
+    int count;
+};
+template <int N> constexpr Rules rules_for(const char *dtypes, const Rule (&rules)[N]) {
+    return {dtypes, rules, N};
+}
+const Rules all_rules[] = {
+    rules_for(float32_words, float32_rules), rules_for(half_words, half_rules),
+    rules_for(float64_words, float64_rules), rules_for(any_words, other_rules)};
+
+const Rules &rules_of(int dtype) {
+    switch (dtype) {
+    case PVG_FLOAT32: return all_rules[0];
+    case PVG_FLOAT16:
+    case PVG_BFLOAT16: return all_rules[1];
+    case PVG_FLOAT64: return all_rules[2];
+    }
+    return all_rules[3];
+}
+
+// ---- Kernels by code ----------------------------------------------------------------------------
+
+const Kernel kernels[] = {
+    {PVG_MATMUL_FFMA_128X128, "ffma_128x128", "sm_80", can_ffma_128x128, plan_ffma_128x128},
+    {PVG_MATMUL_FFMA_64X128, "ffma_64x128", "sm_80", can_ffma_64x128, plan_ffma_64x128},
+    {PVG_MATMUL_FFMA_64X64, "ffma_64x64", "sm_80", can_ffma_64x64, plan_ffma_64x64},
+    {PVG_MATMUL_FFMA_64X32, "ffma_64x32", "sm_80", can_ffma_64x32, plan_ffma_64x32},
+    {PVG_MATMUL_FFMA_TMA, "ffma_tma", "sm_90a", can_ffma_tma, plan_ffma_tma},
+    {PVG_MATMUL_TENSOR, "tensor", "sm_90a", can_tensor, plan_tensor},
+    {PVG_MATMUL_TENSOR_SM80, "tensor_sm80", "sm_80", can_tensor_sm80, plan_tensor_sm80},
+    {PVG_MATMUL_BF16X6, "bf16x6", "sm_90a", can_pieces, plan_bf16x6},
+    {PVG_MATMUL_FP16X3, "fp16x3", "sm_90a", can_pieces, plan_fp16x3},
+    {PVG_MATMUL_DMMA, "dmma", "sm_80", can_dmma, plan_dmma},
+    {PVG_MATMUL_GEMV, "gemv", "any", can_gemv, plan_gemv},
+    {PVG_MATMUL_TINY, "tiny", "any", can_tiny, plan_tiny},
+};
+
+} // namespace
+
+const Kernel *kernel_of(int code) {
+    for (const Kernel &kernel : kernels)
+        if (kernel.code == code) return &kernel;
+    return nullptr;
+}
+
+bool is_able(const Kernel &kernel, const Gemm &g, const Card &card) {
+    return (g.k <= INT_MAX || kernel.code == PVG_MATMUL_GEMV) && kernel.can(g, card);
+}
+
+const Kernel *choose_kernel(const Gemm &g, const Card &card) {
+    const Rules &table = rules_of(g.dtype);
+    for (int i = 0; i < table.count; i++) {
+        const Kernel *kernel = kernel_of(table.rules[i].kernel);
+        if (kernel && table.rules[i].when(g) && is_able(*kernel, g, card)) return kernel;
+    }
+    return nullptr;
+}
+
+const char *rule_in_words(int number) {
+    thread_local char text[400];
+    for (const Rules &table : all_rules) {
+        if (number < 0) break;
+        if (number >= table.count) {
+            number -= table.count;
+            continue;
+        }
+        const Rule &rule = table.rules[number];
+        const Kernel *kernel = kernel_of(rule.kernel);
+        snprintf(text, sizeof text, "%s | %s | %s | %s | %s", table.dtypes, rule.precision,
+                 rule.words, kernel ? kernel->name : "tiled", kernel ? kernel->code_of : "any");
+        return text;
+    }
+    return nullptr;
+}
+
+} // namespace pvg::matmul

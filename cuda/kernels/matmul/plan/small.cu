@@ -1,0 +1,138 @@
+// Plans of products with a vector (simt/gemv.cu), of tiny ones (simt/tiny.cu) and of what the
+// portable kernel takes (simt/tiled.cu).
+#include "kernels/matmul/plan/families.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
+#include <limits.h>
+
+namespace pvg::matmul {
+
+namespace {
+
+// ---- Vectors ------------------------------------------------------------------------------------
+
+// The matrix of a product with a vector: y is c's only column for n = 1, else its only row.
+struct VectorShape {
+    int64_t length, k; // of y; terms
+    bool along_k;      // the matrix
+    int element;       // bytes
+};
+VectorShape describe(const Gemm &g) {
+    const bool column = g.n == 1;
+    return {column ? g.m : g.n, g.k, column ? g.a_along_k : g.b_along_k,
+            static_cast<int>(dtype_size(g.dtype))};
+}
+
+// Cuts k into splits of whole chunks: as many as bring about as many blocks as are wanted. A power
+// of two of them, the last ones perhaps empty.
+void split_terms(int64_t k, int64_t chunk, int64_t wanted, Plan *plan) {
+    int64_t most = wanted / plan->tiles, splits = 1;
+    if (k / chunk < most) most = k / chunk;
+    while (splits * 2 <= most) splits *= 2;
+    const int64_t chunks = tiles(k, static_cast<int>(chunk));
+    plan->terms = (chunks + splits - 1) / splits * chunk;
+    plan->splits = static_cast<int>(splits);
+}
+
+// Both return how many of y a block computes.
+int partition_rows(const VectorShape &x, Plan *plan) {
+    const int chunk = gemv_chunk(x.element);
+    plan->slices = 1;
+    while (plan->slices < gemv_warps && x.length * plan->slices <= cost::rows_for_a_warp &&
+           plan->slices * 2 <= x.k / chunk)
+        plan->slices *= 2;
+    const int rows = gemv_warps / plan->slices;
+    plan->tiles = tiles(x.length, rows);
+    split_terms(x.k, plan->slices * chunk, cost::row_blocks, plan);
+    return rows;
+}
+
+int partition_columns(const VectorShape &x, Plan *plan) {
+    const int64_t pieces = (x.length * x.k >> cost::column_block_shift) * x.element;
+    plan->slices = gemv_warps;
+    const int columns = gemv_width(x.element);
+    plan->tiles = tiles(x.length, columns);
+    split_terms(x.k, gemv_warps * 4, pieces > cost::column_blocks ? pieces : cost::column_blocks,
+                plan);
+    return columns;
+}
+
+} // namespace
+
+bool can_gemv(const Gemm &g, const Card &) {
+    return (g.m == 1 || g.n == 1) && dtype_kind(g.dtype) == Kind::floating;
+}
+
+// Who adds what, and in which order, depends on the lengths and the dtype alone. Numbers suit a card
+// of 132 multiprocessors, and about 32 warps on each.
+void plan_gemv(const Gemm &g, const Card &card, Plan *plan) {
+    const VectorShape x = describe(g);
+    const int of_y = x.along_k ? partition_rows(x, plan) : partition_columns(x, plan);
+    plan->rows = g.n == 1 ? of_y : 1, plan->columns = g.n == 1 ? 1 : of_y;
+    int64_t most = INT32_MAX / (plan->tiles * plan->splits); // items a grid
+    if (most > g.items) most = g.items;
+    if (plan->splits > 1) {
+        const int64_t sums = plan->splits * x.length;
+        const int64_t limit = (int64_t(1) << 26) / sums + 1; // some 512 MiB
+        if (most > limit) most = limit;
+        plan->workspace = most * sums * (x.element == 8 ? 8 : 4);
+    }
+    plan->items = static_cast<int>(most);
+    plan->part_rows = g.m;
+    plan->blocks = plan->tiles * plan->splits * plan->items;
+    plan->threads = 32 * gemv_warps;
+    plan->overlap = card.overlaps();
+}
+
+// ---- Tiny products ------------------------------------------------------------------------------
+
+bool can_tiny(const Gemm &g, const Card &) {
+    return g.dtype == PVG_FLOAT32 && g.m <= tiny_side && g.n <= tiny_side && g.k <= tiny_side;
+}
+
+void plan_tiny(const Gemm &g, const Card &, Plan *plan) {
+    plan->rows = plan->columns = tiny_side;
+    plan->tiles = 1, plan->items = g.items, plan->part_rows = g.m;
+    plan->blocks = tiles(g.items, tiny_warps);
+    plan->threads = 32 * tiny_warps;
+}
+
+// ---- The portable kernel ------------------------------------------------------------------------
+
+// Rows of c that lie evenly in a batch over one b are the rows of a single, taller product. That
+// changes no bit, as every element is the same chain of multiply-adds in any tile.
+void fold_batch(Product *p, int64_t *items) {
+    if (p->batch.ndim != 1 || p->batch.strides[2][0] != 0 || !p->a.along_k) return;
+    const int64_t c_step = p->batch.strides[0][0], a_step = p->batch.strides[1][0];
+    if (p->m == 1)
+        p->c_row = c_step, p->a.stride = a_step;
+    else if (c_step != p->m * p->c_row || a_step != p->m * p->a.stride)
+        return;
+    p->m *= *items;
+    p->batch.ndim = 0;
+    *items = 1;
+}
+
+// The largest tile that leaves a large card busy and wastes at most half of itself.
+Plan plan_tiled(const Problem &problem) {
+    Product p = problem.product;
+    int64_t items = problem.items;
+    fold_batch(&p, &items);
+    Plan plan;
+    const bool is_float = problem.dtype == PVG_FLOAT32;
+    for (plan.tile = is_float ? tiled_large : tiled_medium;; plan.tile++) {
+        const int side = tiled_sizes[plan.tile].side;
+        plan.tiles = tiles(p.m, side) * tiles(p.n, side);
+        plan.rows = plan.columns = side;
+        if (plan.tile == tiled_small) break;
+        if (p.m > side / 2 && p.n > side / 2 && plan.tiles * items >= cost::tiled_blocks) break;
+    }
+    const int64_t most = INT32_MAX / plan.tiles; // items a grid
+    plan.items = static_cast<int>(items < most ? items : most);
+    plan.part_rows = static_cast<int>(p.m < INT_MAX ? p.m : INT_MAX);
+    plan.blocks = plan.tiles * plan.items;
+    const TiledSize &size = tiled_sizes[plan.tile];
+    plan.threads = is_float ? size.float_threads : size.threads;
+    return plan;
+}
+
+} // namespace pvg::matmul

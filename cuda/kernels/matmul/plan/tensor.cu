@@ -1,0 +1,293 @@
+// Plans of float16, bfloat16 and TF32 products by wgmma, sm90/tensor.cu: which tile, what is cut,
+// whether blocks share loads, what is copied and whether a product is made in parts.
+#include "kernels/matmul/plan/families.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
+#include <limits.h>
+#include <math.h>
+
+namespace pvg::matmul {
+
+namespace {
+
+constexpr int width = cost::tuned_multiprocessors;
+
+// ---- What a plan costs --------------------------------------------------------------------------
+
+// Of an item's operands, as the instruction has them. Clock cycles to bring 128 bytes of a row from
+// the second-level cache to a multiprocessor, the bytes that have to come from memory, and whether a
+// comes as TF32 along m, for the consumers to read into registers.
+struct Loads {
+    double row_a, row_b, bytes;
+    bool to_registers;
+};
+
+double cycles(const Plan &plan, const Loads &x, int64_t items) {
+    const Schedule &s = plan.schedule;
+    const int n = plan.columns, rows_a = plan.rows >> plan.pair;
+    const int64_t rounds = tiles(s.units() * items, width >> plan.pair);
+    const double blocks = double(rounds) * s.k_blocks / s.slices; // of K, one after the other
+    const double rows = rows_a * x.row_a + n * x.row_b;
+    const double memory = x.bytes * items / (cost::memory_rate * blocks);
+    const double loads = sqrt(rows * rows + memory * memory); // both wait at times: as measured
+    double block = fmax(loads, cost::shared_memory_cycles(plan.rows, n));
+    if (x.to_registers) block = fmax(block, cost::to_registers_cycles(n, rows_a + n));
+    return blocks * block + double(rounds) * (cost::tile_cycles + plan.pair * cost::pair_cycles) +
+           (s.cut ? s.slices * cost::slice_cycles + cost::ticket_cycles : 0);
+}
+
+// ---- Which tile, and what is cut ----------------------------------------------------------------
+
+// Tiles of 64 rows are for small products alone: more multiprocessors then have one, and each loads
+// less. They are neither cut nor in pairs.
+bool may_be_small(const Plan &whole, int64_t items) {
+    return items == 1 && whole.schedule.k_blocks < cost::long_k && whole.schedule.whole <= width;
+}
+
+// What remains is cut only where K is long and few tiles would leave many multiprocessors idle. The
+// large tile never is: the code for it would cost it registers.
+bool may_be_cut(const Plan &whole) {
+    return whole.columns < 256 && whole.schedule.k_blocks >= cost::long_k &&
+           whole.schedule.whole << whole.pair <= width * 3 / 4;
+}
+
+// An item that is cut when it is alone is cut in the same way in a batch, because the order of the
+// sums is the result's business: so the plan depends on its shape alone, and is made for rows that
+// begin at lines of memory. Else the tile is free, and the number of items counts.
+void choose_tile(int m, int n, int k_blocks, bool to_registers, int64_t all_items, Plan *best) {
+    const double bytes = (double(m) + n) * k_blocks * 128;
+    const Loads loads = {cost::line_cycles, cost::line_cycles, bytes, to_registers};
+    const Plan empty = *best;
+    for (int64_t items : {int64_t(1), all_items}) {
+        double least = 0;
+        const auto consider = [&](const Plan &plan) {
+            const double cost = cycles(plan, loads, items);
+            if (least != 0 && cost >= least) return;
+            least = cost;
+            *best = plan;
+        };
+        for (const TensorSize &size : tensor_sizes) {
+            const int pairs = size.rows == 128 && n > size.columns ? 2 : 1;
+            for (int pair = 0; pair < pairs; pair++) {
+                Plan plan = empty;
+                plan.rows = size.rows, plan.columns = size.columns, plan.pair = pair;
+                plan.tile = static_cast<int>(&size - tensor_sizes);
+                plan.schedule = whole_schedule(tiles(m, size.rows), tiles(n, size.columns << pair),
+                                               k_blocks, 1);
+                if (size.rows == 64 && !may_be_small(plan, all_items)) continue;
+                consider(plan);
+                if (items > 1 || !may_be_cut(plan)) continue;
+                const double of_tile =
+                    double(k_blocks) * cost::shared_memory_cycles(size.rows, size.columns);
+                plan.schedule =
+                    cut_schedule(plan.schedule, 1 << pair, cost::slice_cycles / of_tile);
+                consider(plan);
+            }
+        }
+        if (best->schedule.cut || all_items == 1) break;
+    }
+}
+
+// ---- Operands -----------------------------------------------------------------------------------
+
+bool is_tma_stride(int64_t bytes) {
+    return bytes > 0 && bytes % 16 == 0 && bytes < int64_t(1) << 40;
+}
+
+// Whether TMA can read elements of so many bytes as they are in g.
+bool is_readable(const Stored &x, int element) {
+    const bool items = x.items == 1 || is_tma_stride(element * x.item);
+    const bool rows = x.rows == 1 || (x.stride >= x.columns && is_tma_stride(element * x.stride));
+    return items && rows && reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
+}
+
+// Whether the kernel can read float32 rows i, i + 4, i + 8, ... for each i below 4, and finds them
+// in different banks of shared memory, two at least.
+bool has_readable_classes(const Stored &x) {
+    return (x.items == 1 || is_tma_stride(4 * x.item)) && x.rows >= 4 && x.stride >= x.columns &&
+           x.stride % 4 != 0 && is_tma_stride(16 * x.stride);
+}
+
+// Copies have rows of whole 128 bytes, so that the box of a tile is whole lines of memory; short
+// ones of whole 16. In elements of 16 bits.
+int64_t copy_stride(int64_t columns) { return round_up(columns, columns > 64 ? 64 : 8); }
+
+OperandPlan read_in_place(const Stored &x) {
+    OperandPlan plan;
+    plan.along_k = x.along_k, plan.stride = x.stride, plan.item = x.item;
+    return plan;
+}
+
+OperandPlan copy_rows(const Stored &x, int type) {
+    const int halves = type == PVG_FLOAT32 ? 2 : 1; // that an element is copied as
+    OperandPlan plan = read_in_place(x);
+    plan.copying = Copying::rows;
+    plan.stride = copy_stride(x.columns * halves) / halves;
+    plan.item = x.rows * plan.stride;
+    plan.bytes = round_up(x.items * x.rows * plan.stride * halves * 2, 256);
+    return plan;
+}
+
+// A TF32 a along m is transposed, together with what b needs. readings_of_b: by the tiles that lie
+// below each other in c.
+void plan_operands(const Gemm &g, int type, int64_t readings_of_b, Plan *plan) {
+    const Stored a = stored_a(g), b = stored_b(g);
+    const int element = type == PVG_FLOAT32 ? 4 : 2;
+    const bool rounded = g.dtype != type;
+    const bool a_stays = !rounded && is_readable(a, element);
+    bool b_stays = !rounded && is_readable(b, element);
+    plan->b_in_classes = type == PVG_FLOAT32 && !b_stays && !g.b_along_k &&
+                         readings_of_b <= cost::most_readings && has_readable_classes(b);
+    b_stays = b_stays || plan->b_in_classes;
+    const bool transposes = type == PVG_FLOAT32 && !g.a_along_k;
+    if (transposes)
+        plan->a = arrange(a, {true, 4});
+    else
+        plan->a = a_stays ? read_in_place(a) : copy_rows(a, type);
+    if (b_stays)
+        plan->b = read_in_place(b);
+    else
+        plan->b = transposes ? arrange(b, {g.b_along_k, 4}) : copy_rows(b, type);
+}
+
+// ---- Pairs --------------------------------------------------------------------------------------
+
+// To bring 128 bytes of a row. Copies begin at lines of memory.
+double row_cycles(const Stored &x, const OperandPlan &plan, int element) {
+    const uint64_t address =
+        plan.copying == Copying::none ? reinterpret_cast<uintptr_t>(x.data) : 0;
+    const uint64_t begin = address | uint64_t(plan.stride) * element;
+    return begin % 64 == 0   ? cost::line_cycles
+           : begin % 32 == 0 ? cost::sector_cycles
+                             : cost::unaligned_cycles;
+}
+
+// Lets blocks share the instruction's a also where that pays for these operands only. The slices of
+// K stay what they are, and with them the bits: so here addresses and strides may count.
+void pair_blocks(const Gemm &g, int type, Plan *plan) {
+    Plan paired = *plan;
+    Schedule &s = paired.schedule;
+    if (plan->pair || plan->rows == 64 || s.tiles_across < 2 || (s.cut && s.whole)) return;
+    paired.pair = 1, s.tiles_across = (s.tiles_across + 1) / 2;
+    (s.cut ? s.cut : s.whole) = s.tiles_down * s.tiles_across;
+    const int element = type == PVG_FLOAT32 ? 4 : 2;
+    const double rows_of_a = row_cycles(stored_a(g), plan->a, element);
+    const double rows_of_b =
+        plan->b_in_classes ? cost::unaligned_cycles : row_cycles(stored_b(g), plan->b, element);
+    const double of_a = double(g.m) * double(g.k), of_b = double(g.n) * double(g.k);
+    const double bytes = (plan->transposed ? of_b + of_a : of_a + of_b) * element;
+    const Loads loads = {plan->transposed ? rows_of_b : rows_of_a,
+                         plan->transposed ? rows_of_a : rows_of_b, bytes, plan->transposed};
+    if (cycles(paired, loads, g.items) < cycles(*plan, loads, g.items)) *plan = paired;
+}
+
+// ---- Large copies, in parts ---------------------------------------------------------------------
+
+// Bytes of a's copy of a TF32 product, if that is all that is copied, row by row; else 0.
+int64_t bytes_of_a_alone(const Gemm &g, int64_t readings_of_b) {
+    Plan plan;
+    plan_operands(g, PVG_FLOAT32, readings_of_b, &plan);
+    if (plan.a.copying != Copying::rows || plan.b.copying != Copying::none) return 0;
+    return stored_a(g).items * g.m * plan.a.stride * 4;
+}
+
+// A copy of a that the second-level cache cannot hold goes to memory and comes back. So such a
+// product is made in parts, rows after rows: the copy of a part stays in the cache, and the next
+// one's takes its place there. The kernels of a part wait for those of the part before. Every
+// element of c is the same sum as before.
+//
+// The rows of a part, for a TF32 product of c transposed, whose tiles are `columns` of them: as
+// many as may be, if all parts together take no more rounds of tiles than the whole; else all rows.
+// An even number of tiles, so that blocks can be paired.
+int64_t rows_of_part(const Gemm &g, const Plan &plan, int64_t readings_of_b) {
+    const int64_t bytes = bytes_of_a_alone(g, readings_of_b);
+    if (bytes < cost::large_copy || g.items > 1 || plan.schedule.cut) return g.m;
+    const auto rounds = [&plan](int64_t rows) {
+        const int64_t across = tiles(rows, plan.columns << plan.pair);
+        return tiles(across * plan.schedule.tiles_down, width >> plan.pair);
+    };
+    const int64_t step = 2 * plan.columns;
+    for (int64_t part = cost::part_of_copy * g.m / (bytes * step) * step; part > 0; part -= step)
+        if (g.m / part * rounds(part) + rounds(g.m % part) <= rounds(g.m)) return part;
+    return g.m;
+}
+
+// Items of one launch: units are counted in 32 bits, and the workspace of slices stays small.
+void plan_launch(const Gemm &g, const Card &card, int type, Plan *plan) {
+    const Schedule &s = plan->schedule;
+    const int parts = plan->rows / 64 << plan->pair; // warpgroups
+    int64_t most = (int64_t(1) << 30) / s.units_of_item();
+    const int64_t bytes = partial_bytes(s, 1, parts, plan->columns / 2);
+    if (bytes > 0 && most > most_waiting / bytes) most = most_waiting / bytes;
+    if (most < 1) most = 1;
+    plan->items = static_cast<int>(most < g.items ? most : g.items);
+    if (s.cut)
+        plan->workspace = partial_bytes(s, plan->items, parts, plan->columns / 2) +
+                          ticket_bytes(s, plan->items, parts);
+    const int64_t units = int64_t(plan->items) * s.units_of_item();
+    const int64_t at_once =
+        card.multiprocessors > plan->pair ? card.multiprocessors >> plan->pair : 1;
+    plan->cluster = 1 << plan->pair;
+    plan->tiles = int64_t(s.tiles_down) * s.tiles_across * plan->cluster;
+    plan->blocks = (units < at_once ? units : at_once) << plan->pair;
+    plan->slices = s.slices;
+    plan->threads = 128 + plan->rows / 64 * 128;
+    plan->shared_bytes = tensor_shared_bytes(plan->rows, plan->columns, type == PVG_FLOAT32 ? 4 : 2,
+                                             plan->b_in_classes);
+    plan->overlap = true;
+}
+
+int64_t readings_of_b(const Plan &whole) {
+    return whole.transposed ? whole.schedule.tiles_across : whole.schedule.tiles_down;
+}
+
+// `plan` has the tiles of the part.
+void complete(const Gemm &part, const Card &card, int64_t readings, Plan *plan) {
+    const int type = multiplied_type(part);
+    plan_operands(part, type, readings, plan);
+    pair_blocks(part, type, plan);
+    plan_launch(part, card, type, plan);
+}
+
+} // namespace
+
+bool can_tensor(const Gemm &g, const Card &card) {
+    const int longest = INT32_MAX - 512; // coordinates of TMA are of 32 bits
+    if (card.architecture != 90 || g.m > longest || g.n > longest || g.k > longest) return false;
+    return g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16 ||
+           (g.dtype == PVG_FLOAT32 && is_rounded(g));
+}
+
+// TF32, which has to lie along k in shared memory but not in registers, is computed as the product
+// of the transposed matrices where b lies along n.
+void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
+    const bool tf32 = multiplied_type(g) == PVG_FLOAT32;
+    plan->transposed = tf32 && !g.b_along_k;
+    choose_tile(plan->transposed ? g.n : g.m, plan->transposed ? g.m : g.n,
+                static_cast<int>(tiles(g.k, tf32 ? 32 : 64)), plan->transposed, g.items, plan);
+    const int64_t readings = readings_of_b(*plan);
+    plan->part_rows = plan->transposed ? static_cast<int>(rows_of_part(g, *plan, readings)) : g.m;
+    if (plan->part_rows < g.m) {
+        // What the parts have in common; plan_part makes a plan of each.
+        plan->overlap = true;
+        Gemm part = g;
+        part.m = plan->part_rows;
+        const Plan first = plan_part(part, card, *plan);
+        plan->a = first.a, plan->b = first.b, plan->b_in_classes = first.b_in_classes;
+        plan->items = first.items, plan->blocks = first.blocks, plan->tiles = first.tiles;
+        plan->cluster = first.cluster, plan->threads = first.threads;
+        plan->shared_bytes = first.shared_bytes;
+        return;
+    }
+    complete(g, card, readings, plan);
+}
+
+Plan plan_part(const Gemm &part, const Card &card, const Plan &whole) {
+    Plan plan = whole;
+    Schedule &s = plan.schedule;
+    s.tiles_across = static_cast<int>(tiles(part.m, plan.columns << plan.pair));
+    s.whole = s.tiles_down * s.tiles_across;
+    complete(part, card, readings_of_b(whole), &plan);
+    return plan;
+}
+
+} // namespace pvg::matmul

@@ -1,0 +1,120 @@
+// The sizes of tiles that the planner and the kernels agree on: the kernels' files assert it.
+#pragma once
+#include "kernels/matmul/plan/cost.cuh"
+#include <stdint.h>
+
+namespace pvg::matmul {
+
+// ---- CUDA cores: simt/ffma.cu, sm90/ffma_tma.cu -------------------------------------------------
+
+// As FfmaTile in simt/ffma_tile.cuh. gap: in shared memory after every four rows of sums. percent:
+// see cost.cuh.
+struct FfmaSize {
+    int rows, columns, slices, sequence, blocks, depth, stages, threads, gap, percent;
+
+    // Tiles without slices park the sums of the first half of k.
+    constexpr bool halves() const { return slices == 1 && sequence == 1; }
+    constexpr int sum_bytes() const { return slices * (rows * columns + rows / 4 * gap) * 4; }
+    // Of all stages; an operand along k is padded.
+    constexpr int stages_bytes(bool a_along_k, bool b_along_k) const {
+        return stages * depth * (rows + 4 * a_along_k + columns + 4 * b_along_k) * 4;
+    }
+};
+enum FfmaNumber {
+    ffma_128x128,
+    ffma_64x128,
+    ffma_64x64,
+    ffma_64x32,
+    ffma_small_64x64,
+    ffma_small_64x32,
+    ffma_sequence_64x128,
+    ffma_by_tma
+};
+constexpr FfmaSize ffma_sizes[] = {
+    {128, 128, 1, 1, 2, 16, 3, 256, 8, 100},
+    {64, 128, 4, 1, 1, 32, 3, 256, 16, 100},
+    {64, 64, 4, 1, 2, 32, 3, 256, 8, cost::sliced_64x64},
+    {64, 32, 8, 1, 1, 64, 3, 256, 8, cost::sliced_64x32},
+    {64, 64, 1, 1, 6, 16, 4, 64, 8, cost::small_64x64},
+    {64, 32, 4, 1, 3, 32, 4, 128, 8, cost::small_64x32},
+    {64, 128, 1, 8, 2, 16, 3, 128, 8, 100},
+    {128, 256, 1, 1, 1, 32, 4, 256, 0, 100},
+};
+constexpr int ffma_tma_producers = 128, ffma_tma_rows = 2; // threads; stages of a along k
+constexpr int ffma_tma_shared_bytes =
+    1024 + 4 * 32 * (128 + 256) * 4 + ffma_tma_rows * 32 * 128 * 4 + (4 + ffma_tma_rows) * 16;
+
+// ---- Warps: sm80/tensor.cu, sm80/dmma.cu --------------------------------------------------------
+
+constexpr int warp_side = 128, warp_threads = 256, warp_stages = 4; // of a tile of c
+constexpr int warp_sums_pitch = warp_side + 8;
+// An operand's part of a stage: 64 bytes of k of halves and TF32, 16 of k of float64, with gaps of
+// 16 and 32 bytes after each stored row.
+constexpr int warp_stage_bytes(int element, bool along_k) {
+    return along_k ? warp_side * (64 + 16) : 64 / element * (warp_side * element + 16);
+}
+constexpr int dmma_depth = 16;
+constexpr int dmma_stage_bytes(bool along_k) {
+    return along_k ? warp_side * (dmma_depth + 4) * 8 : dmma_depth * (warp_side + 4) * 8;
+}
+
+// ---- wgmma: sm90/tensor.cuh ---------------------------------------------------------------------
+
+// The first of those that cost the same.
+struct TensorSize { int rows, columns; };
+constexpr TensorSize tensor_sizes[] = {{128, 256}, {128, 128}, {128, 64}, {64, 64}, {64, 32}};
+
+constexpr int tensor_stages(int m, int n) {
+    return m == 64 ? 384 / (m + n) * 2 : n == 256 ? 4 : n == 128 ? 6 : 8;
+}
+constexpr int hopper_alignment = 1024;
+constexpr int hopper_staging_bytes(int warps) { return warps * 640 * 4; }
+// element: bytes of an operand's; in_classes: a TF32 a in classes of rows.
+constexpr int tensor_shared_bytes(int m, int n, int element, bool in_classes) {
+    const int k = 128 / element;
+    const int a_loaded = in_classes ? k * (m + 4) * element : m * 128;
+    const int a_bytes = (a_loaded + hopper_alignment - 1) / hopper_alignment * hopper_alignment;
+    const int stages = tensor_stages(m, n);
+    return hopper_alignment + stages * (a_bytes + n * 128) + hopper_staging_bytes(m / 16) +
+           2 * stages * 8;
+}
+
+// ---- Pieces: sm90/emulated.cu -------------------------------------------------------------------
+
+constexpr int emulated_rows = 128, emulated_k = 32, emulated_threads = 384;
+
+// As EmulatedTile in sm90/emulated.cuh.
+struct EmulatedSize {
+    int columns, stages, cluster, unit;
+    bool grouped;
+    double efficiency;
+
+    constexpr int shared_bytes(int pieces) const {
+        const int stage = pieces * emulated_rows * 64 + columns / 64 * 2 * pieces * 16 * 128;
+        return hopper_alignment + stages * stage + hopper_staging_bytes(8) + stages * 16;
+    }
+};
+// Of each scheme: wide, medium, narrow. (A wide tile of Bf16x6 has no registers for groups.)
+constexpr EmulatedSize bf16x6_sizes[] = {{192, 3, 2, 1, false, cost::of_192},
+                                         {128, 4, 2, 1, true, cost::of_128},
+                                         {64, 5, 1, 1, true, cost::of_64}};
+constexpr EmulatedSize fp16x3_sizes[] = {{192, 5, 2, 4, false, cost::of_192},
+                                         {128, 6, 2, 2, false, cost::of_128},
+                                         {64, 8, 1, 2, false, cost::of_64}};
+
+// ---- Vectors and tiny products: simt/gemv.cu, simt/tiny.cu --------------------------------------
+
+constexpr int gemv_warps = 8;     // of a block
+constexpr int gemv_row_packs = 4; // of 16 bytes that a lane asks for at a time, along k
+constexpr int tiny_side = 32, tiny_warps = 4;
+// Of k, that a warp adds up at a time; columns of a block.
+constexpr int gemv_chunk(int element) { return 32 * (16 / element) * gemv_row_packs; }
+constexpr int gemv_width(int element) { return 32 * (element >= 4 ? 16 / element : 4); }
+
+// ---- The portable kernel: simt/tile.cuh ---------------------------------------------------------
+
+struct TiledSize { int side, threads, float_threads; };
+enum TiledNumber { tiled_large, tiled_medium, tiled_small }; // large: of float32 alone
+constexpr TiledSize tiled_sizes[] = {{128, 256, 256}, {64, 256, 128}, {32, 64, 64}};
+
+} // namespace pvg::matmul
