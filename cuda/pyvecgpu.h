@@ -184,6 +184,68 @@ enum pvg_matmul_kernel {
     PVG_MATMUL_TINY = 13
 };
 
+/* For tests: a card, a product and the plan of how it is computed there, as arrays of numbers that
+ * these are the indices of. cuda/kernels/matmul/plan says more about each. */
+enum pvg_card {
+    PVG_CARD_ARCHITECTURE = 0, /* compute capability times ten that the code for it was built for;
+                                * 90: with the instructions of 9.0a, 89: without them */
+    PVG_CARD_MULTIPROCESSORS = 1,
+    PVG_CARD_SHARED_OF_BLOCK = 2, /* bytes of shared memory that can be asked for */
+    PVG_CARD_SHARED_OF_MULTIPROCESSOR = 3,
+    PVG_CARD_COUNT = 4
+};
+enum pvg_product { /* strides in elements, of rows as they are stored, and from item to item */
+                   PVG_PRODUCT_M = 0,
+                   PVG_PRODUCT_N = 1,
+                   PVG_PRODUCT_K = 2,
+                   PVG_PRODUCT_ITEMS = 3,
+                   PVG_PRODUCT_DTYPE = 4,
+                   PVG_PRODUCT_PRECISION = 5,
+                   PVG_PRODUCT_KERNEL = 6,    /* pvg_matmul_kernel; AUTO: the table chooses */
+                   PVG_PRODUCT_A_ALONG_K = 7, /* 1: a is stored as (m, k), 0: as (k, m) */
+                   PVG_PRODUCT_B_ALONG_K = 8, /* 1: b is stored as (n, k), 0: as (k, n) */
+                   PVG_PRODUCT_A_STRIDE = 9,
+                   PVG_PRODUCT_B_STRIDE = 10,
+                   PVG_PRODUCT_C_STRIDE = 11,
+                   PVG_PRODUCT_A_ITEM = 12, /* 0: all items share it */
+                   PVG_PRODUCT_B_ITEM = 13,
+                   PVG_PRODUCT_C_ITEM = 14,
+                   PVG_PRODUCT_A_ADDRESS = 15, /* nothing is read there */
+                   PVG_PRODUCT_B_ADDRESS = 16,
+                   PVG_PRODUCT_C_ADDRESS = 17,
+                   PVG_PRODUCT_HAS_BIAS = 18,
+                   PVG_PRODUCT_COUNT = 19
+};
+enum pvg_plan {
+    PVG_PLAN_KERNEL = 0, /* pvg_matmul_kernel */
+    PVG_PLAN_ROWS = 1,   /* of a tile of c */
+    PVG_PLAN_COLUMNS = 2,
+    PVG_PLAN_TILES = 3,  /* of an item, or of its first part */
+    PVG_PLAN_SLICES = 4, /* of k, inside of a tile, or of one that is cut */
+    PVG_PLAN_SPLITS = 5, /* of k, by blocks that share a tile */
+    PVG_PLAN_SPLITS_IN_SEQUENCE = 6,
+    PVG_PLAN_DEPTH = 7,    /* of k, what slices and splits are counted in */
+    PVG_PLAN_TERMS = 8,    /* of k, in a split of GEMV */
+    PVG_PLAN_K_BLOCKS = 9, /* of a schedule, 0 without one: k in blocks of the depth */
+    PVG_PLAN_K_STEP = 10,  /* blocks that slices are multiples of */
+    PVG_PLAN_WHOLE = 11,   /* tiles, or pairs of them, that are not cut */
+    PVG_PLAN_CUT = 12,     /* and that are cut */
+    PVG_PLAN_PAIR = 13,
+    PVG_PLAN_CLUSTER = 14,
+    PVG_PLAN_PART_ROWS = 15, /* of c, at a time */
+    PVG_PLAN_ITEMS = 16,     /* at a time */
+    PVG_PLAN_BLOCKS = 17,    /* of the largest launch */
+    PVG_PLAN_THREADS = 18,
+    PVG_PLAN_SHARED_BYTES = 19,
+    PVG_PLAN_WORKSPACE = 20, /* bytes, beside copies */
+    PVG_PLAN_A_COPIED = 21,  /* 0: read where it is, 1: by rows, 2: transposed, 3: into pieces */
+    PVG_PLAN_B_COPIED = 22,
+    PVG_PLAN_A_BYTES = 23, /* of its copies */
+    PVG_PLAN_B_BYTES = 24,
+    PVG_PLAN_RECKONED = 25, /* time by the kernel's model, in a unit of its own; 0: it has none */
+    PVG_PLAN_COUNT = 26
+};
+
 enum pvg_option {
     PVG_OPTION_SYNC = 0, /* 1: wait after every operation, so that errors name theirs; default 0 */
     PVG_OPTION_LAUNCH_LOG = 1,    /* 1: keep the names of kernels for pvg_launch_log; default 0 */
@@ -534,6 +596,17 @@ PVG_API int pvg_dense_backward(const pvg_array *gradient, const pvg_array *x,
 PVG_API int pvg_learn(int kernel, const int64_t *grid, const int64_t *block, const pvg_array *a,
                       const pvg_array *b, const pvg_array *c, pvg_array *out, int64_t launches,
                       double *milliseconds, int64_t *occupancy);
+
+/* ---- For tests ------------------------------------------------------------------------------- */
+
+/* How a product would be computed (pvg_plan) on a card (pvg_card), which need not exist. Errors:
+ * VALUE (no such product, or the kernel cannot compute it). */
+PVG_API int pvg_plan_product(const int64_t *card, const int64_t *product, int64_t *plan);
+/* What plans know of a device: card[PVG_CARD_COUNT]. */
+PVG_API int pvg_plan_card(int device, int64_t *card);
+/* A row of the table that chooses kernels, "dtype | precision | m, n and k | kernel | code", from 0
+ * on, and NULL behind the last one. Valid until the thread's next call. */
+PVG_API const char *pvg_plan_rule(int number);
 
 /* ---- Short names ----------------------------------------------------------------------------- */
 

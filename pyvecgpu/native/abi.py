@@ -109,6 +109,67 @@ class MatmulKernel(IntEnum):
     MATMUL_TINY = 13
 
 
+class Card(IntEnum):
+    CARD_ARCHITECTURE = 0
+    CARD_MULTIPROCESSORS = 1
+    CARD_SHARED_OF_BLOCK = 2
+    CARD_SHARED_OF_MULTIPROCESSOR = 3
+    CARD_COUNT = 4
+
+
+class Product(IntEnum):
+    PRODUCT_M = 0
+    PRODUCT_N = 1
+    PRODUCT_K = 2
+    PRODUCT_ITEMS = 3
+    PRODUCT_DTYPE = 4
+    PRODUCT_PRECISION = 5
+    PRODUCT_KERNEL = 6
+    PRODUCT_A_ALONG_K = 7
+    PRODUCT_B_ALONG_K = 8
+    PRODUCT_A_STRIDE = 9
+    PRODUCT_B_STRIDE = 10
+    PRODUCT_C_STRIDE = 11
+    PRODUCT_A_ITEM = 12
+    PRODUCT_B_ITEM = 13
+    PRODUCT_C_ITEM = 14
+    PRODUCT_A_ADDRESS = 15
+    PRODUCT_B_ADDRESS = 16
+    PRODUCT_C_ADDRESS = 17
+    PRODUCT_HAS_BIAS = 18
+    PRODUCT_COUNT = 19
+
+
+class Plan(IntEnum):
+    PLAN_KERNEL = 0
+    PLAN_ROWS = 1
+    PLAN_COLUMNS = 2
+    PLAN_TILES = 3
+    PLAN_SLICES = 4
+    PLAN_SPLITS = 5
+    PLAN_SPLITS_IN_SEQUENCE = 6
+    PLAN_DEPTH = 7
+    PLAN_TERMS = 8
+    PLAN_K_BLOCKS = 9
+    PLAN_K_STEP = 10
+    PLAN_WHOLE = 11
+    PLAN_CUT = 12
+    PLAN_PAIR = 13
+    PLAN_CLUSTER = 14
+    PLAN_PART_ROWS = 15
+    PLAN_ITEMS = 16
+    PLAN_BLOCKS = 17
+    PLAN_THREADS = 18
+    PLAN_SHARED_BYTES = 19
+    PLAN_WORKSPACE = 20
+    PLAN_A_COPIED = 21
+    PLAN_B_COPIED = 22
+    PLAN_A_BYTES = 23
+    PLAN_B_BYTES = 24
+    PLAN_RECKONED = 25
+    PLAN_COUNT = 26
+
+
 class Option(IntEnum):
     OPTION_SYNC = 0
     OPTION_LAUNCH_LOG = 1
@@ -222,6 +283,9 @@ ENUMS = {
     "pvg_operation": Operation,
     "pvg_precision": Precision,
     "pvg_matmul_kernel": MatmulKernel,
+    "pvg_card": Card,
+    "pvg_product": Product,
+    "pvg_plan": Plan,
     "pvg_option": Option,
     "pvg_allocator": Allocator,
     "pvg_memory": Memory,
@@ -333,6 +397,10 @@ FUNCTIONS = {
         c_int,
         [c_int, int64s, int64s, array, array, array, array, c_int64, doubles, int64s],
     ),
+    # For tests
+    "pvg_plan_product": (c_int, [int64s, int64s, int64s]),
+    "pvg_plan_card": (c_int, [c_int, int64s]),
+    "pvg_plan_rule": (c_char_p, [c_int]),
 }
 
 # What the simulated card exports besides (cuda/simulator/pyvecgpu_sim.h).

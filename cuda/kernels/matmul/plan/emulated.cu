@@ -67,6 +67,8 @@ void plan_pieces(const Gemm &g, const Card &card, const EmulatedSize (&sizes)[3]
     plan->cluster = size.cluster;
     plan->tiles = int64_t(plan->schedule.tiles_down) * plan->schedule.tiles_across * size.cluster;
     plan->part_rows = g.m;
+    plan->depth = emulated_k;
+    plan->reckoned = time_of(g, size) * g.items;
     plan->threads = emulated_threads;
     plan->shared_bytes = size.shared_bytes(planes);
     plan->overlap = true;

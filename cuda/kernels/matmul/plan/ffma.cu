@@ -109,6 +109,10 @@ void describe_tile(const Gemm &g, const Card &card, int number, Plan *plan) {
     plan_parts(g, size, plan);
     plan->tiles = tiles(plan->part_rows, size.rows) * tiles(g.n, size.columns);
     plan->blocks = plan->tiles * plan->splits * plan->items;
+    plan->depth = size.sequence > 1 ? 8 * size.sequence : size.depth;
+    const bool is_large = number == ffma_by_tma; // a tile at a time; of others two
+    plan->reckoned =
+        static_cast<double>(time_of(g, size, is_large ? 1 : 2)) * static_cast<double>(g.k);
 }
 
 // Few blocks get a multiprocessor each, by asking for half of its shared memory, which is more with

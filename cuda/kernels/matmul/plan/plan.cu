@@ -1,4 +1,4 @@
-// From a problem to a plan; see plan.cuh. And pvg_plan_product, by which tests ask for one.
+// From a problem to a plan; see plan.cuh.
 #include "kernels/matmul/plan/plan.cuh"
 #include <limits.h>
 

@@ -25,6 +25,7 @@ struct Plan {
     // which form a cluster (FFMA, DMMA) or leave their sums in the workspace (GEMV); splits that are
     // left to one block.
     int slices = 1, splits = 1, splits_in_sequence = 1;
+    int depth = 0;          // of k: what splits and slices are counted in
     int64_t terms = 0;      // of k, in a split of GEMV
     Schedule schedule = {}; // of an item, where blocks walk through units
     int pair = 0;           // 1: two tiles, neighbours along n, share the loads of a
@@ -41,6 +42,8 @@ struct Plan {
     bool direct = false;       // FFMA: sums go to c from registers
     int64_t workspace = 0;     // bytes, beside copies: sums that wait, pieces, counters
     bool overlap = false;      // launches may begin while the ones before them end
+    // The time of all items by the family's model, in a unit of its own; 0: it has none.
+    double reckoned = 0;
 };
 
 // Elements from row to row of the sums that FFMA parks in the workspace: rows begin at multiples of 32

@@ -164,20 +164,21 @@ double row_cycles(const Stored &x, const OperandPlan &plan, int element) {
 // Lets blocks share the instruction's a also where that pays for these operands only. The slices of
 // K stay what they are, and with them the bits: so here addresses and strides may count.
 void pair_blocks(const Gemm &g, int type, Plan *plan) {
+    const int element = type == PVG_FLOAT32 ? 4 : 2;
+    const double rows_of_a = row_cycles(stored_a(g), plan->a, element);
+    const double rows_of_b =
+        plan->b_in_classes ? cost::unaligned_cycles : row_cycles(stored_b(g), plan->b, element);
+    const double bytes = (double(g.m) * double(g.k) + double(g.n) * double(g.k)) * element;
+    const Loads loads = {plan->transposed ? rows_of_b : rows_of_a,
+                         plan->transposed ? rows_of_a : rows_of_b, bytes, plan->transposed};
+    plan->reckoned = cycles(*plan, loads, g.items);
     Plan paired = *plan;
     Schedule &s = paired.schedule;
     if (plan->pair || plan->rows == 64 || s.tiles_across < 2 || (s.cut && s.whole)) return;
     paired.pair = 1, s.tiles_across = (s.tiles_across + 1) / 2;
     (s.cut ? s.cut : s.whole) = s.tiles_down * s.tiles_across;
-    const int element = type == PVG_FLOAT32 ? 4 : 2;
-    const double rows_of_a = row_cycles(stored_a(g), plan->a, element);
-    const double rows_of_b =
-        plan->b_in_classes ? cost::unaligned_cycles : row_cycles(stored_b(g), plan->b, element);
-    const double of_a = double(g.m) * double(g.k), of_b = double(g.n) * double(g.k);
-    const double bytes = (plan->transposed ? of_b + of_a : of_a + of_b) * element;
-    const Loads loads = {plan->transposed ? rows_of_b : rows_of_a,
-                         plan->transposed ? rows_of_a : rows_of_b, bytes, plan->transposed};
-    if (cycles(paired, loads, g.items) < cycles(*plan, loads, g.items)) *plan = paired;
+    paired.reckoned = cycles(paired, loads, g.items);
+    if (paired.reckoned < plan->reckoned) *plan = paired;
 }
 
 // ---- Large copies, in parts ---------------------------------------------------------------------
@@ -229,7 +230,7 @@ void plan_launch(const Gemm &g, const Card &card, int type, Plan *plan) {
     plan->cluster = 1 << plan->pair;
     plan->tiles = int64_t(s.tiles_down) * s.tiles_across * plan->cluster;
     plan->blocks = (units < at_once ? units : at_once) << plan->pair;
-    plan->slices = s.slices;
+    plan->slices = s.slices, plan->depth = type == PVG_FLOAT32 ? 32 : 64;
     plan->threads = 128 + plan->rows / 64 * 128;
     plan->shared_bytes = tensor_shared_bytes(plan->rows, plan->columns, type == PVG_FLOAT32 ? 4 : 2,
                                              plan->b_in_classes);
@@ -273,6 +274,7 @@ void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
         part.m = plan->part_rows;
         const Plan first = plan_part(part, card, *plan);
         plan->a = first.a, plan->b = first.b, plan->b_in_classes = first.b_in_classes;
+        plan->reckoned = first.reckoned * g.m / part.m;
         plan->items = first.items, plan->blocks = first.blocks, plan->tiles = first.tiles;
         plan->cluster = first.cluster, plan->threads = first.threads;
         plan->shared_bytes = first.shared_bytes;

@@ -13,21 +13,27 @@ namespace {
 
 int64_t tiles_of(const Gemm &g) { return tiles(g.m, warp_side) * tiles(g.n, warp_side); }
 
-// Blocks that share a tile of c. Costs are in stages.
-int splits_of(const Gemm &g) {
-    const int64_t count = tiles_of(g), length = tiles(g.k, dmma_depth);
-    const int candidates[] = {1, 2, 4, 8};
-    int best = 1;
-    int64_t least_cost = INT64_MAX;
-    for (int i = 0; i < 4; i++) {
-        const int splits = candidates[i];
-        if (splits > 1 && length < 4 * splits) break;
-        const int64_t at_a_time = cost::dmma_at_a_time[i];
-        const int64_t rounds = (count * splits + at_a_time - 1) / at_a_time;
-        const int64_t cost = rounds * ((length + splits - 1) / splits + cost::dmma_block +
-                                       (splits > 1 ? cost::dmma_sharing : 0));
-        if (cost < least_cost) best = splits, least_cost = cost;
-    }
+// How many blocks share a tile of c, and the time of the items, in stages.
+struct Splitting {
+    int splits;
+    int64_t cost;
+};
+constexpr int candidates[] = {1, 2, 4, 8};
+
+Splitting split_by(const Gemm &g, int candidate, int64_t items) {
+    const int64_t count = tiles_of(g) * items, length = tiles(g.k, dmma_depth);
+    const int splits = candidates[candidate];
+    const int64_t at_a_time = cost::dmma_at_a_time[candidate];
+    const int64_t rounds = (count * splits + at_a_time - 1) / at_a_time;
+    return {splits, rounds * ((length + splits - 1) / splits + cost::dmma_block +
+                              (splits > 1 ? cost::dmma_sharing : 0))};
+}
+
+// The best for one item, which is the best for each of a batch, because of the bits.
+int best_candidate(const Gemm &g) {
+    int best = 0;
+    for (int i = 1; i < 4 && tiles(g.k, dmma_depth) >= 4 * candidates[i]; i++)
+        if (split_by(g, i, 1).cost < split_by(g, best, 1).cost) best = i;
     return best;
 }
 
@@ -72,12 +78,15 @@ OperandPlan plan_halves(const Stored &x, bool is_rounded) {
 bool can_dmma(const Gemm &g, const Card &card) {
     return g.dtype == PVG_FLOAT64 && card.architecture >= 80 &&
            shared_bytes(2 * dmma_stage_bytes(true), 8) <= card.shared_of_block &&
-           tiles_of(g) <= INT_MAX / splits_of(g);
+           tiles_of(g) <= INT_MAX / candidates[best_candidate(g)];
 }
 
 void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
     const Stored a = stored_a(g), b = stored_b(g);
-    plan->splits = plan->cluster = card.overlaps() ? splits_of(g) : 1;
+    const Splitting split = split_by(g, card.overlaps() ? best_candidate(g) : 0, g.items);
+    plan->splits = plan->cluster = split.splits;
+    plan->reckoned = static_cast<double>(split.cost);
+    plan->depth = dmma_depth;
     plan_grid(g, card, plan);
     plan->a = in_place(a), plan->b = in_place(b);
     const bool pairs = allows_16_bytes(a.data, a.stride, a.item, 8) &&
