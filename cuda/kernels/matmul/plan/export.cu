@@ -33,7 +33,7 @@ int problem_of(const int64_t *x, Problem *problem) {
     p.b = operand_of(x[PVG_PRODUCT_B_ADDRESS], x[PVG_PRODUCT_B_STRIDE],
                      x[PVG_PRODUCT_B_ALONG_K] != 0);
     p.c = address(x[PVG_PRODUCT_C_ADDRESS]);
-    p.c_row = x[PVG_PRODUCT_C_STRIDE], p.c_column = 1;
+    p.c_row = x[PVG_PRODUCT_C_STRIDE];
     if (problem->items == 1) return PVG_OK;
     p.batch.ndim = 1, p.batch.shape[0] = problem->items;
     p.batch.strides[0][0] = x[PVG_PRODUCT_C_ITEM];
