@@ -7,36 +7,34 @@ computed, from what and into what, looks here: `observe` hands it every Call.
 
 import contextlib
 import threading
-from typing import NamedTuple
 
 from .array import Array, new, wrap
 from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS
 
 
-def _plan(method):
+def _plan(parameters, gives):
     """What apply has to know of a method: where an Array can be, where `out` is, what it gives."""
-    names = method.parameters
-    arrays = tuple(i for i, name in enumerate(names) if name in ARRAY_PARAMETERS)
-    return arrays, "out" in names, method.gives
+    arrays = tuple(i for i, name in enumerate(parameters) if name in ARRAY_PARAMETERS)
+    return arrays, "out" in parameters, gives
 
 
-_PLANS = {name: _plan(method) for name, method in METHODS.items()}
+_PLANS = {name: _plan(parameters, gives) for name, (parameters, _, gives) in METHODS.items()}
 
 _listeners = []  # callbacks, for all threads
 _listening = False  # whether there are any; if not, the short ways are open
 
 
-class Call(NamedTuple):
+class Call:
     """One call of a backend's method, after it.
 
     inputs: the Arrays it read, and static: what else it was told, by the names in METHODS.
     results: the Arrays it gave and those it wrote to, or the ndarray that `to_host` gave.
     """
 
-    method: str
-    inputs: dict
-    static: dict
-    results: tuple
+    __slots__ = ("inputs", "method", "results", "static")
+
+    def __init__(self, method, inputs, static, results):
+        self.method, self.inputs, self.static, self.results = method, inputs, static, results
 
 
 class _Thread(threading.local):

@@ -16,8 +16,6 @@ abi.Operation.
     order     of one that picks an element: "largest" or "smallest"
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from .backends import cpu_functions, cpu_layers
@@ -28,18 +26,18 @@ from .native.abi import Operation
 ORDERED, REALS = "buif", "uif"
 
 
-class Row(NamedTuple):
-    """What there is to know of an operation; see above."""
+class Row:
+    """What there is to know of an operation; see above. Its name is its function's."""
 
-    code: Operation
-    name: str  # which is its function's
-    family: str
-    domain: str
-    result: str
-    cpu: Any = None
-    slope: Any = None
-    identity: int | None = None
-    order: str | None = None
+    __slots__ = (
+        *("code", "name", "family", "domain", "result"),
+        *("cpu", "slope", "identity", "order"),
+    )
+
+    def __init__(self, code, family, domain, result, cpu=None, **facts):
+        self.code, self.name, self.family = code, code.name.lower(), family
+        self.domain, self.result, self.cpu = domain, result, cpu
+        self.slope, self.identity, self.order = map(facts.get, ("slope", "identity", "order"))
 
     @property
     def ufunc(self):
@@ -48,24 +46,20 @@ class Row(NamedTuple):
         return function.__name__ if isinstance(function, np.ufunc) else None
 
 
-def _row(code, family, domain, result, *rest):
-    return Row(code, code.name.lower(), family, domain, result, *rest)
-
-
 def _unary(code, domain, result, cpu, slope=None):
-    return _row(code, "unary", domain, result, cpu, slope)
+    return Row(code, "unary", domain, result, cpu, slope=slope)
 
 
 def _binary(code, domain, result, cpu):
-    return _row(code, "binary", domain, result, cpu)
+    return Row(code, "binary", domain, result, cpu)
 
 
 def _reduction(code, domain, result, cpu, identity=None, order=None):
-    return _row(code, "reduce", domain, result, cpu, None, identity, order)
+    return Row(code, "reduce", domain, result, cpu, identity=identity, order=order)
 
 
 def _other(code, domain, result):
-    return _row(code, "other", domain, result)
+    return Row(code, "other", domain, result)
 
 
 ROWS = (

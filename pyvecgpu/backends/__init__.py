@@ -17,22 +17,13 @@ nothing else does. Beside them a backend has
     record(work)                           a function that does it again; not on the CPU
 """
 
-from typing import NamedTuple
-
 ARRAY, ARRAYS, HOST, NOTHING = "array", "arrays", "host", "nothing"
 
 
-class Method(NamedTuple):
-    """A method's parameters in their order, those it writes to, and what it gives."""
-
-    parameters: tuple
-    written: tuple
-    gives: str
-
-
 def _method(parameters, gives=ARRAY, written="out"):
+    """Return (parameters in their order, those that are written to, what the method gives)."""
     names = tuple(parameters.split())
-    return Method(names, tuple(name for name in written.split() if name in names), gives)
+    return names, tuple(name for name in written.split() if name in names), gives
 
 
 # The parameters that are raw data, or None; those of from_host and its like are of NumPy.
