@@ -132,7 +132,7 @@ extern const Kernel tensor_kernel;
 extern const Kernel bf16x6_kernel, fp16x3_kernel;
 // In dmma.cu: float64 by tensor cores, sm_80 and later.
 extern const Kernel dmma_kernel;
-// In sm80/tensor.cu: float16, bfloat16 and TF32 by mma.sync, sm_80 and later.
+// In tensor_sm80.cu: float16, bfloat16 and TF32 by mma.sync, sm_80 and later.
 extern const Kernel tensor_sm80_kernel;
 // In gemv.cu: m or n is 1. In tiny.cu: one warp a product, m, n and k up to 32.
 extern const Kernel gemv_kernel, tiny_kernel;

@@ -1,5 +1,5 @@
 // What the products by tensor-core instructions of a warp (mma.sync) share, dmma.cu and
-// sm80/tensor.cu: the tile of a block and its warps, the instructions of compute capability 8.0
+// tensor_sm80.cu: the tile of a block and its warps, the instructions of compute capability 8.0
 // that CUDA C has no words for, and the way of an operand from memory to shared memory by cp.async,
 // which needs no registers.
 //

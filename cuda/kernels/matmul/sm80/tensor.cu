@@ -1,4 +1,4 @@
-// float16, bfloat16 and TF32 products by mma.sync: the launch of the kernel of sm80/tensor.cuh.
+// float16, bfloat16 and TF32 products by mma.sync: the launch of the kernel of tensor_sm80.cuh.
 //
 // Halves are taken as they lie, in every layout. What cp.async cannot read in 16 bytes, and float32
 // operands that the precision rounds to 16 bits, are copied beforehand. TF32 wants both operands

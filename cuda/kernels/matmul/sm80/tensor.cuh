@@ -1,5 +1,5 @@
 // float16, bfloat16 and TF32 products by the tensor-core instructions of a warp (mma.sync), compute
-// capability 8.0 and later: the kernel that sm80/tensor.cu launches. Sums are in float32.
+// capability 8.0 and later: the kernel that tensor_sm80.cu launches. Sums are in float32.
 //
 // A block of eight warps computes a tile of 128 x 128 of c and walks along k in stages of 64 bytes
 // (32 halves or 16 floats): while it multiplies one, the next three are on their way to shared
