@@ -130,6 +130,8 @@ def is_skipped(item):
 
 
 def pytest_collection_finish(session):
+    gc.collect()
+    gc.freeze()  # ten thousand tests, at which no later gc.collect() has to look
     if session.config.option.collectonly:
         return
     for module in dict.fromkeys(item.module for item in session.items):
