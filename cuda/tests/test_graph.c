@@ -226,7 +226,7 @@ static void released_while_it_is_read(void) {
 
 /* Its memory goes to other arrays when the graph is gone, but not before a stream has read it. */
 static void read_after_the_graph(void) {
-    enum { LARGE = 1 << 20 }; /* a size that the pool has no other memory for */
+    enum { LARGE = 1 << 19 }; /* a size that the pool has no other memory for */
     pvg_array *in = filled(LARGE, 4), *read = filled(LARGE, 0);
     CHECK_OK(pvg_empty_cache(0));
     CHECK_OK(pvg_graph_begin(0));
@@ -283,12 +283,12 @@ static pvg_graph *with_temporaries(pvg_array *in, pvg_array *out) {
 }
 
 static void its_memory_is_nobody_elses(void) {
-    enum { OTHERS = 24 };
+    enum { OTHERS = 8 };
     pvg_array *in = filled(N, 1), *out = filled(N, 0), *others[OTHERS];
-    for (int i = 0; i < OTHERS; i++) others[i] = filled(40000 * (i + 1), -1);
+    for (int i = 0; i < OTHERS; i++) others[i] = filled(100000 * (i + 1), -1);
     for (int i = 0; i < OTHERS; i++) RELEASE(others[i]); /* cached: not for the recording */
     pvg_graph *graph = with_temporaries(in, out);
-    for (int i = 0; i < OTHERS; i++) others[i] = filled(40000 * (i + 1), i);
+    for (int i = 0; i < OTHERS; i++) others[i] = filled(100000 * (i + 1), i);
     CHECK_OK(pvg_empty_cache(0));
     for (int round = 0; round < 2; round++) {
         refill(in, 7 + round);
@@ -474,14 +474,14 @@ static void out_of_memory(void) {
 
 /* Memory for none of the results, for one, for two, and so on. */
 static void out_of_memory_anywhere(void) {
-    enum { CHAIN = 5, MIB = 1 << 20 };
-    pvg_array *in = filled(MIB, 1);
+    enum { CHAIN = 4, LARGE = 1 << 19 };
+    pvg_array *in = filled(LARGE, 1);
     CHECK_OK(pvg_empty_cache(0));
     const int64_t before = memory_value(PVG_MEMORY_RESERVED);
     for (int room = 0; room <= CHAIN; room++) {
         pvg_array *chain[CHAIN + 1] = {in};
         int made = 0;
-        CHECK_OK(pvg_set_memory_limit(0, before + room * 4 * MIB));
+        CHECK_OK(pvg_set_memory_limit(0, before + room * 4 * LARGE));
         CHECK_OK(pvg_graph_begin(0));
         for (; made < CHAIN; made++) {
             chain[made + 1] = pvg_add(chain[made], chain[made]);
@@ -492,7 +492,7 @@ static void out_of_memory_anywhere(void) {
         if (made < CHAIN) CHECK_NULL(PVG_ERROR_MEMORY, graph);
         CHECK_OK(pvg_set_memory_limit(0, 0));
         if (made == CHAIN) CHECK_OK(pvg_graph_launch(graph));
-        if (made == CHAIN) CHECK_ALL(chain[CHAIN], 32);
+        if (made == CHAIN) CHECK_ALL(chain[CHAIN], 16);
         CHECK_OK(pvg_graph_release(graph));
         for (int i = 1; i <= made; i++) RELEASE(chain[i]);
         CHECK_OK(pvg_empty_cache(0));
