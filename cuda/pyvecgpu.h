@@ -473,7 +473,8 @@ PVG_API int pvg_graph_begin(int device);
  * want of memory or in a launch; VALUE if this thread is not recording on the device. */
 PVG_API pvg_graph *pvg_graph_end(int device);
 /* Does what was recorded, on the calling thread's current stream, after and before other streams'
- * work on the same arrays as if it were called again. Errors: VALUE, CUDA. */
+ * work on the same arrays as if it were called again. (Kernels are counted when they are recorded.)
+ * Errors: VALUE, CUDA. */
 PVG_API int pvg_graph_launch(pvg_graph *graph);
 /* Waits for the graph's launches and forgets it; its memory is free again once the arrays in it are
  * released too. No other thread may be using it. */

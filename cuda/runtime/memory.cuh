@@ -19,8 +19,8 @@ constexpr uint64_t any_stream = UINT64_MAX;
 
 // Gives all cached memory of all devices back: another allocator would have no use for it.
 int empty_all_caches();
-// The memory of the stream that had the id `from`, whose work `to` has waited for, goes to the lists
-// of `to`: when it is released, or the graph that was recorded on it.
+// The memory of the stream that had the id `from`, whose work `to` has waited for, goes to the
+// lists of `to`: when it is released, or the graph that was recorded on it.
 void adopt_stream_memory(int device, uint64_t from, Stream *to);
 
 } // namespace pvg
