@@ -93,27 +93,27 @@ template <class T, int N>
 __device__ __forceinline__ void load_bias(const PlainDestination &, int64_t, int, int,
                                           SumType<T> (&)[N]) {}
 
-// One switch for all, so that the chains of instructions of neighbours overlap. But the code of
-// double functions is long: there is one of it, through which the values go in turn.
+// One switch for all, so that the chains of instructions of neighbours overlap.
 template <class S, int N> __device__ __forceinline__ void activate_all(int activation, S (&x)[N]) {
-    if constexpr (sizeof(S) == 8) {
-#pragma unroll 1
-        for (int i = 0; i < N; i++) {
-            const S first = activate(activation, x[0]);
-#pragma unroll
-            for (int e = 0; e < N - 1; e++) x[e] = x[e + 1];
-            x[N - 1] = first;
-        }
-    } else {
 #define PVG_CASE(code, value, slope)          \
     case code:                                \
         for (S &y : x) y = activate(code, y); \
         break;
-        switch (activation) { PVG_ACTIVATIONS(PVG_CASE) }
+    switch (activation) { PVG_ACTIVATIONS(PVG_CASE) }
 #undef PVG_CASE
+}
+// One after another: the code of double functions is long, and so it is there once.
+template <class S, int N>
+__device__ __forceinline__ void activate_in_turn(int activation, S (&x)[N]) {
+#pragma unroll 1
+    for (int i = 0; i < N; i++) { // the values go round: registers have no index
+        const S first = activate(activation, x[0]);
+#pragma unroll
+        for (int e = 0; e < N - 1; e++) x[e] = x[e + 1];
+        x[N - 1] = first;
     }
 }
-// The same, where a kernel has many groups of sums one after another: its code is there once.
+// All, in a function that is called: for kernels with many groups of sums one after another.
 template <class S, int N>
 __device__ __attribute__((noinline)) Vector<S, N> activate_apart(int activation, Vector<S, N> x) {
     activate_all(activation, x.element);
@@ -150,6 +150,8 @@ template <class T, int N, bool CALLS = false> struct RowPart {
             all = activate_apart(activation, all);
 #pragma unroll
             for (int e = 0; e < N; e++) sums[e] = all.element[e];
+        } else if constexpr (sizeof(SumType<T>) == 8) {
+            activate_in_turn(activation, sums);
         } else {
             activate_all(activation, sums);
         }
