@@ -6,6 +6,7 @@
     ladder      one product by every kernel, from the lessons' naive one on
     transfers   from NumPy to the device and back, by the host's clock
     overhead    what a call costs the host, and the import
+    model       the kernel that is chosen for a product, beside each that could be
     article     C loops, NumPy and the GPU from small to large: where a GPU pays off
 
 All but the last measure pyvecgpu beside its peers; that one makes pictures and a page.
@@ -26,7 +27,18 @@ import sys
 import pyvecgpu as vg
 
 from ..errors import DeviceUnavailableError, PyVecGPUError
-from . import article, ladder, machine, matmul, overhead, shapes, streaming, timing, transfers
+from . import (
+    article,
+    ladder,
+    machine,
+    matmul,
+    model,
+    overhead,
+    shapes,
+    streaming,
+    timing,
+    transfers,
+)
 from .libraries import PEERS, open_libraries
 
 BENCHMARKS = {
@@ -64,6 +76,8 @@ def main(argv=None):
     try:
         if arguments.benchmark == "article":
             return run_article(device, arguments)
+        if arguments.benchmark == "model":
+            return run_model(device, arguments)
         with replacement(arguments.json) as file:
             return run(device, arguments, file)
     except BrokenPipeError:
@@ -94,7 +108,7 @@ def parse(argv):
         prog="python -m pyvecgpu bench",
         description="Measure pyvecgpu beside torch and CuPy, or (article) C loops and NumPy.",
     )
-    parser.add_argument("benchmark", choices=[*BENCHMARKS, "article"])
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, "model", "article"])
     parser.add_argument("--peers", default="", help="torch, cupy or torch,cupy; default: none")
     parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works")
@@ -191,6 +205,25 @@ def redraw(arguments):
     except (OSError, ImportError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    return 0
+
+
+# The planner's model ------------------------------------------------------------------------------
+
+
+def run_model(device, arguments):
+    """Measure, print, write, and return the exit code."""
+    if device.type == "cpu":
+        raise DeviceUnavailableError("model needs a GPU, or the simulated card")
+    with replacement(arguments.json) as file:
+        about = machine.describe(device, [])
+        say(f"model on {device}, {device.name}, {about['date']}")
+        quick = arguments.quick or device.type == "sim"
+        (library,) = open_libraries(device, [], quick, False)
+        table, scales, verdict = model.run(library, "quick" if quick else "full", say)
+        say(f"goal: {verdict.sentence()}")
+        report = {"benchmark": "model", "quick": quick, **about, "rows": table, "scales": scales}
+        write_report(file, report | {"goals": [dataclasses.asdict(verdict)]})
     return 0
 
 

@@ -14,8 +14,8 @@ constexpr int width = cost::tuned_multiprocessors;
 // ---- What a plan costs --------------------------------------------------------------------------
 
 // Of an item's operands, as the instruction has them. Clock cycles to bring 128 bytes of a row from
-// the second-level cache to a multiprocessor, the bytes that have to come from memory, and whether a
-// comes as TF32 along m, for the consumers to read into registers.
+// the second-level cache to a multiprocessor, the bytes that have to come from memory, and whether
+// a comes as TF32 along m, for the consumers to read into registers.
 struct Loads {
     double row_a, row_b, bytes;
     bool to_registers;
@@ -267,20 +267,18 @@ void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
                 static_cast<int>(tiles(g.k, tf32 ? 32 : 64)), plan->transposed, g.items, plan);
     const int64_t readings = readings_of_b(*plan);
     plan->part_rows = plan->transposed ? static_cast<int>(rows_of_part(g, *plan, readings)) : g.m;
-    if (plan->part_rows < g.m) {
-        // What the parts have in common; plan_part makes a plan of each.
-        plan->overlap = true;
-        Gemm part = g;
-        part.m = plan->part_rows;
-        const Plan first = plan_part(part, card, *plan);
-        plan->a = first.a, plan->b = first.b, plan->b_in_classes = first.b_in_classes;
-        plan->reckoned = first.reckoned * g.m / part.m;
-        plan->items = first.items, plan->blocks = first.blocks, plan->tiles = first.tiles;
-        plan->cluster = first.cluster, plan->threads = first.threads;
-        plan->shared_bytes = first.shared_bytes;
+    if (plan->part_rows == g.m) {
+        complete(g, card, readings, plan);
         return;
     }
-    complete(g, card, readings, plan);
+    // plan_part makes a plan of each part, from the tiles of the whole; here the first one's stands
+    // for what they have in common.
+    Gemm part = g;
+    part.m = plan->part_rows;
+    const Plan whole = *plan;
+    *plan = plan_part(part, card, whole);
+    plan->schedule = whole.schedule, plan->pair = whole.pair;
+    plan->reckoned *= double(g.m) / part.m;
 }
 
 Plan plan_part(const Gemm &part, const Card &card, const Plan &whole) {
