@@ -109,7 +109,7 @@ def operand(case, rows, columns, straight, device):
     host = np.resize(line, shape)
     array = vg.asarray(host, device=device)
     array = vg.astype(array, dtype, copy=False)[:, :, : stored[1]]
-    return array if straight else vg.swapaxes(array, 1, 2)
+    return array if straight else vg.transpose(array, (0, 2, 1))
 
 
 # Plans --------------------------------------------------------------------------------------------
