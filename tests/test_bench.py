@@ -18,6 +18,7 @@ from pyvecgpu.bench import (
     goals,
     libraries,
     matmul,
+    model,
     overhead,
     report,
     streaming,
@@ -59,6 +60,46 @@ def test_commands(name, device, capsys, tmp_path):
         result = row["results"]["pyvecgpu"]
         assert 0 < result["low"] <= result["seconds"] <= result["high"]
         assert result["wrong"] is False and result["error"] <= row.get("error_allowed", 1e-6)
+
+
+@pytest.mark.devices("cuda", "sim")
+def test_model(device, capsys, tmp_path):
+    path = tmp_path / "figures.json"
+    code, out, err = run(capsys, "model", "--quick", "--device", device, "--json", str(path))
+    assert code == 0 and err == "" and "goal: the chosen kernel within 1.25x" in out
+    figures = read_strictly(path)
+    assert len(figures["rows"]) == model.CASES["quick"]
+    assert figures["goals"][0]["met"] in (True, False)
+    for row in figures["rows"]:
+        seconds = row["seconds"]
+        assert row["chosen"] in seconds and all(0 < seconds[name] < 60 for name in seconds)
+        assert set(seconds) - {"auto"} <= set(model.FORMATS[row["format"]][2])
+        assert set(row["reckoned"]) == set(seconds)
+    assert {"tiny", "tiled"} <= {name for row in figures["rows"] for name in row["seconds"]}
+    assert all(f"\n{name} " in out for name in figures["scales"])
+
+
+def test_the_model_is_judged_by_the_fastest():
+    def row(auto, **others):
+        return {"seconds": {"auto": auto, **others}, "reckoned": {"auto": 1, "tiled": 4}}
+
+    rows = [row(1.0, tiled=2.0), row(1.0, tiled=0.5), row(1.2, tiled=1.0, gemv=3.0)]
+    assert [model.loss(one) for one in rows] == [1.0, 2.0, 1.2]
+    verdict = model.judge(rows)
+    assert verdict.measured == pytest.approx(2 / 3) and verdict.met is False
+    assert model.judge(rows[:1] * 19 + rows[1:2]).met is True
+    assert model.judge([]).met is None
+    assert model.scales(rows)["tiled"][:2] == (3, pytest.approx(0.25))
+
+
+def test_the_model_is_measured_with_the_same_products():
+    drawn = model.cases("full")
+    assert drawn == model.cases("full") and len(drawn) == 500
+    assert {case.format for case in drawn} == set(model.FORMATS)
+    assert all(case.terms <= model.MOST_TERMS for case in drawn)
+    for kernels in (model.FORMATS["ieee"][2], model.FORMATS["float32"][2]):
+        assert not {"tensor", "tensor_sm80", "fp16x3"} & set(kernels)
+    assert "bf16x6" not in model.FORMATS["ieee"][2]
 
 
 @pytest.mark.devices("sim")
@@ -387,7 +428,8 @@ def test_report(capsys, tmp_path, monkeypatch):
     readme.write_text("\n".join(["before", *blocks, "after", ""]))
     ladder = tmp_path / report.LADDER
     ladder.parent.mkdir(parents=True)
-    ladder.write_text(f"{report.LADDER_BEGIN}\n{report.LADDER_END}")
+    marks = (report.LADDER_BEGIN, report.LADDER_END, report.CHOICE_BEGIN, report.CHOICE_END)
+    ladder.write_text("\n".join(marks))
     products = tmp_path / report.PRODUCTS
     blocks = (report.PRODUCTS_BEGIN, report.PRODUCTS_END, report.SWEEP_BEGIN, report.SWEEP_END)
     products.write_text("\n".join(blocks))

@@ -7,6 +7,7 @@
     transfers   from NumPy to the device and back, by the host's clock
     overhead    what a call costs the host, and the import
     sweep       random cases of many classes, beside torch or what the card can do
+    model       the kernel that is chosen for a product, beside each that could be
     article     C loops, NumPy and the GPU from small to large: where a GPU pays off
 
 All but the last measure pyvecgpu beside its peers; that one makes pictures and a page.
@@ -32,6 +33,7 @@ from . import (
     ladder,
     machine,
     matmul,
+    model,
     overhead,
     shapes,
     streaming,
@@ -78,6 +80,8 @@ def main(argv=None):
             return run_article(device, arguments)
         if arguments.benchmark == "sweep":
             return run_sweep(device, arguments)
+        if arguments.benchmark == "model":
+            return run_model(device, arguments)
         with replacement(arguments.json) as file:
             return run(device, arguments, file)
     except BrokenPipeError:
@@ -108,7 +112,7 @@ def parse(argv):
         prog="python -m pyvecgpu bench",
         description="Measure pyvecgpu beside torch and CuPy, or (article) C loops and NumPy.",
     )
-    parser.add_argument("benchmark", choices=[*BENCHMARKS, "sweep", "article"])
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, "sweep", "model", "article"])
     parser.add_argument("--peers", default="", help="torch, cupy or torch,cupy; default: none")
     parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works")
@@ -222,6 +226,25 @@ def redraw(arguments):
     except (OSError, ImportError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    return 0
+
+
+# The planner's model ------------------------------------------------------------------------------
+
+
+def run_model(device, arguments):
+    """Measure, print, write, and return the exit code."""
+    if device.type == "cpu":
+        raise DeviceUnavailableError("model needs a GPU, or the simulated card")
+    with replacement(arguments.json) as file:
+        about = machine.describe(device, [])
+        say(f"model on {device}, {device.name}, {about['date']}")
+        quick = arguments.quick or device.type == "sim"
+        (library,) = open_libraries(device, [], quick, False)
+        table, scales, verdict = model.run(library, "quick" if quick else "full", say)
+        say(f"goal: {verdict.sentence()}")
+        report = {"benchmark": "model", "quick": quick, **about, "rows": table, "scales": scales}
+        write_report(file, report | {"goals": [dataclasses.asdict(verdict)]})
     return 0
 
 

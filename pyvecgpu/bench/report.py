@@ -13,6 +13,7 @@ import json
 import sys
 from pathlib import Path
 
+from ..native.library import load
 from . import lesson_pages
 from .article.summary import ADDITION, PRODUCT
 from .matmul import FRONT
@@ -32,6 +33,8 @@ SWEEP_END = "<!-- sweep: end -->"
 LADDER = Path("cuda/kernels/matmul/README.md")
 LADDER_BEGIN = "<!-- ladder: begin, written by python -m pyvecgpu.bench.report -->"
 LADDER_END = "<!-- ladder: end -->"
+CHOICE_BEGIN = "<!-- choice: begin, written by python -m pyvecgpu.bench.report -->"
+CHOICE_END = "<!-- choice: end -->"
 NONE = "Nothing has been measured yet."
 TITLES = {
     "streaming": "Memory-bound operations, float32",
@@ -46,7 +49,7 @@ def read_reports(folder):
     """Return {path: report} of a folder, in the order of TITLES and then by file name."""
     paths = sorted(folder.glob("*.json"))
     reports = {path: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    names = [*TITLES, "sweep", "ladder", "article", "lessons"]
+    names = [*TITLES, "sweep", "ladder", "model", "article", "lessons"]
     return dict(sorted(reports.items(), key=lambda item: names.index(item[1]["benchmark"])))
 
 
@@ -178,6 +181,31 @@ def table(report, rows):
     return lines
 
 
+def rules():
+    """Return the rows of the table that chooses kernels, as the simulated card's library has them.
+
+    All libraries have the same.
+    """
+    library, rows = load("sim"), []
+    while (text := library.pvg_plan_rule(len(rows))) is not None:
+        rows.append(text.decode().split(" | "))
+    return rows
+
+
+def render_choice(table):
+    """Return the table of choice: what is as in the row above is left out."""
+    lines = ["| dtype | precision | m, n and k | kernel | code |", "|---|---|---|---|---|"]
+    above = ["", ""]
+    for row in table:
+        dtype, precision, when, kernel, code = row
+        same_dtype = dtype == above[0]
+        cells = ["" if same_dtype else dtype]
+        cells.append("" if same_dtype and precision == above[1] else precision)
+        lines.append(f"| {' | '.join([*cells, when])} | `{kernel}` | {code} |")
+        above = row
+    return "\n".join(lines)
+
+
 def about(report):
     """Return the card, the driver, the date and the versions in words."""
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
@@ -226,7 +254,8 @@ def replace(text, block, first=BEGIN, last=END):
 def blocks_of(path, reports):
     """Return (first marker, last marker, block) for each block of a README or a lesson's page."""
     if path == LADDER:
-        return [(LADDER_BEGIN, LADDER_END, render_ladder(reports))]
+        choice = (CHOICE_BEGIN, CHOICE_END, render_choice(rules()))
+        return [(LADDER_BEGIN, LADDER_END, render_ladder(reports)), choice]
     if path == PRODUCTS:
         return [
             (PRODUCTS_BEGIN, PRODUCTS_END, render_products(reports)),

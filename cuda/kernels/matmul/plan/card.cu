@@ -30,30 +30,42 @@ int best_architecture(const char *built, int capability) {
     return best;
 }
 
-int architecture_of(int device, int *architecture) {
-    static std::atomic<int> known[max_devices]; // plus one; 0: not asked yet
-    *architecture = known[device].load(std::memory_order_relaxed) - 1;
-    if (*architecture >= 0) return PVG_OK;
-    int64_t major, minor;
+// 0: not asked yet, 1: being written, 2: known.
+struct Known {
+    Card card;
+    std::atomic<int> state;
+};
+Known known[max_devices];
+
+int ask(int device, Card *card) {
+    int64_t major, minor, multiprocessors;
     PVG_PASS(device_attribute(device, PVG_COMPUTE_CAPABILITY_MAJOR, &major));
     PVG_PASS(device_attribute(device, PVG_COMPUTE_CAPABILITY_MINOR, &minor));
-    *architecture =
-        best_architecture(PVG_BUILD_ARCHITECTURES, static_cast<int>(major * 10 + minor));
-    known[device].store(*architecture + 1, std::memory_order_relaxed);
-    return PVG_OK;
-}
-
-} // namespace
-
-int card_of(int device, Card *card) {
-    int64_t multiprocessors;
-    PVG_PASS(architecture_of(device, &card->architecture));
     PVG_PASS(device_attribute(device, PVG_MULTIPROCESSOR_COUNT, &multiprocessors));
+    card->architecture =
+        best_architecture(PVG_BUILD_ARCHITECTURES, static_cast<int>(major * 10 + minor));
     card->multiprocessors = static_cast<int>(multiprocessors);
     PVG_PASS(
         device_attribute(device, PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &card->shared_of_block));
     return device_attribute(device, PVG_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
                             &card->shared_of_multiprocessor);
+}
+
+} // namespace
+
+int card_of(int device, Card *card) {
+    Known &x = known[device];
+    if (x.state.load(std::memory_order_acquire) == 2) {
+        *card = x.card;
+        return PVG_OK;
+    }
+    PVG_PASS(ask(device, card));
+    int state = 0;
+    if (x.state.compare_exchange_strong(state, 1)) {
+        x.card = *card;
+        x.state.store(2, std::memory_order_release);
+    }
+    return PVG_OK;
 }
 
 } // namespace pvg::matmul

@@ -1,7 +1,7 @@
 // What the planner knows of a card's speed: every number that weighs one kernel, tile or cut of k
 // against another. All were measured on an H200 (132 multiprocessors, docs/measured), which has
-// sm_90's rates; `python -m pyvecgpu bench model` measures how well they choose, and for each kernel
-// the ratio of the time to what they reckon.
+// sm_90's rates; `python -m pyvecgpu bench model` measures how well they choose, and for each
+// kernel the ratio of the time to what they reckon.
 //
 // Which numbers add up in which order follows from some of them, and so a result's bits: then it is
 // said. Those are the same on every card.
@@ -9,8 +9,8 @@
 
 namespace pvg::matmul::cost {
 
-// Of the H200 and the H100 SXM. Which kernel and which cuts of k a product gets depends on its shape,
-// and never on the device of the day: so do the bits of the result.
+// Of the H200 and the H100 SXM. Which kernel and which cuts of k a product gets depends on its
+// shape, and never on the device of the day: so do the bits of the result.
 constexpr int tuned_multiprocessors = 132;
 
 // ---- The table of rules: rules.cu. All decide about bits ----------------------------------------
@@ -39,7 +39,8 @@ constexpr int least_k_beside_slices = 2048;
 // What an element of c takes in tiles of a size, in percent of those of the same bits that read the
 // least memory for what they compute.
 constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_64x32 = 170;
-// Of k, for a split of a tile's: where there are more tiles than `few`, and where there are not. Bits.
+// Of k, for a split of a tile's: where there are more tiles than `few`, and where there are not.
+// Bits.
 constexpr int split_terms = 512, split_terms_of_few = 128, few_tiles = 16;
 constexpr int split_blocks = 32; // more splits than two, while blocks are no more than this. Bits
 

@@ -1,5 +1,5 @@
-// Plans of float32 products from 16-bit pieces, sm90/emulated.cu: BF16X6 and FP16X3. Which tile, and
-// how K is cut, depends on m, n and k alone.
+// Plans of float32 products from 16-bit pieces, sm90/emulated.cu: BF16X6 and FP16X3. Which tile,
+// and how K is cut, depends on m, n and k alone.
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/pieces.cuh"
 #include <limits.h>

@@ -1,4 +1,5 @@
-// pvg_plan_product and its like: what plans are, for tests. No device is asked but by pvg_plan_card.
+// pvg_plan_product and its like: what plans are, for tests. No device is asked but by
+// pvg_plan_card.
 #include "kernels/matmul/plan/plan.cuh"
 #include "runtime/device.cuh"
 

@@ -1,12 +1,12 @@
 // Plans of float32 products on the CUDA cores: simt/ffma.cu and sm90/ffma_tma.cu.
 //
 // FFMA_128X128 and FFMA_TMA give the same bits as each other, and as the tiled kernel: one chain of
-// multiply-adds an element in increasing k, and from k = 256 on two, one for each half of k (but for
-// the sign of a zero that is left where everything underflows). FFMA_64X128 and FFMA_64X64 give the
-// same bits as each other: the same four slices and the same splits. FFMA_64X32 has eight slices.
-// Where bits are the same, speed alone may choose, and so the number of items too: smaller tiles for
-// what would leave large ones idle, larger ones for batches. A batch of FFMA_64X32 goes to tiles
-// that compute its eight slices in sequence.
+// multiply-adds an element in increasing k, and from k = 256 on two, one for each half of k (but
+// for the sign of a zero that is left where everything underflows). FFMA_64X128 and FFMA_64X64 give
+// the same bits as each other: the same four slices and the same splits. FFMA_64X32 has eight
+// slices. Where bits are the same, speed alone may choose, and so the number of items too: smaller
+// tiles for what would leave large ones idle, larger ones for batches. A batch of FFMA_64X32 goes
+// to tiles that compute its eight slices in sequence.
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>
@@ -164,8 +164,8 @@ bool can_ffma_tma(const Gemm &g, const Card &card) {
            tiles_of(g, ffma_sizes[ffma_by_tma]) <= INT_MAX;
 }
 
-// Operands that TMA cannot read as they are, or that lie otherwise, are copied: an a that lies along
-// k may stay so.
+// Operands that TMA cannot read as they are, or that lie otherwise, are copied: an a that lies
+// along k may stay so.
 void plan_ffma_tma(const Gemm &g, const Card &card, Plan *plan) {
     const OperandLayout along_k = {true, 4}, along_side = {false, 4};
     describe_tile(g, card, ffma_by_tma, plan);

@@ -7,8 +7,8 @@
 // result. Tiles that give the same bits, copies, pairs of blocks and the size of grids may follow
 // layouts, addresses, the number of items and of multiprocessors.
 //
-// Who decides what: rules.cu has the table of kernels; ffma.cu, tensor.cu, emulated.cu, warps.cu and
-// small.cu plan one family each; arrange.cu plans copies of operands; schedule.cu cuts tiles;
+// Who decides what: rules.cu has the table of kernels; ffma.cu, tensor.cu, emulated.cu, warps.cu
+// and small.cu plan one family each; arrange.cu plans copies of operands; schedule.cu cuts tiles;
 // cost.cuh has all measured numbers, tiles.cuh the sizes of tiles.
 #pragma once
 #include "kernels/matmul/plan/arrange.cuh"
@@ -22,8 +22,8 @@ struct Plan {
     int tile = 0;                  // number in the kernel's table in tiles.cuh
     int rows = 0, columns = 0;     // of a tile of c
     // Of k: slices by the warps of a block, or one after another by its threads; splits by blocks,
-    // which form a cluster (FFMA, DMMA) or leave their sums in the workspace (GEMV); splits that are
-    // left to one block.
+    // which form a cluster (FFMA, DMMA) or leave their sums in the workspace (GEMV); splits that
+    // are left to one block.
     int slices = 1, splits = 1, splits_in_sequence = 1;
     int depth = 0;          // of k: what splits and slices are counted in
     int64_t terms = 0;      // of k, in a split of GEMV
@@ -46,8 +46,8 @@ struct Plan {
     double reckoned = 0;
 };
 
-// Elements from row to row of the sums that FFMA parks in the workspace: rows begin at multiples of 32
-// bytes.
+// Elements from row to row of the sums that FFMA parks in the workspace: rows begin at multiples of
+// 32 bytes.
 inline int64_t parked_stride(int64_t n) { return tiles(n, 8) * 8; }
 
 // One way to compute a product. `can` says whether it is able to on a card (architecture, dtype,
@@ -70,8 +70,8 @@ const Kernel *choose_kernel(const Gemm &g, const Card &card);
 // (-1: no batch). False if there is none: no terms, m or n beyond 2^31.
 bool describe_gemm(const Problem &problem, int inner, Gemm *g);
 
-// A row of the table of rules in words, "dtype | precision | m, n and k | kernel | code"; null beyond
-// the end. Valid until the thread's next call.
+// A row of the table of rules in words, "dtype | precision | m, n and k | kernel | code"; null
+// beyond the end. Valid until the thread's next call.
 const char *rule_in_words(int number);
 
 Plan plan_gemm(const Kernel &kernel, const Gemm &g, const Card &card);

@@ -1,5 +1,5 @@
-// How a product's tiles of c are cut into the units that blocks walk through: see sm90/schedule.cuh,
-// where the kernels do so.
+// How a product's tiles of c are cut into the units that blocks walk through: see
+// sm90/schedule.cuh, where the kernels do so.
 //
 // What is cut depends on the shape alone, and was tuned for 132 multiprocessors: never on the
 // device of the day, the number of items or free memory, so that an item of a batch has the bits of

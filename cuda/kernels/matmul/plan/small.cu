@@ -62,8 +62,8 @@ bool can_gemv(const Gemm &g, const Card &) {
     return (g.m == 1 || g.n == 1) && dtype_kind(g.dtype) == Kind::floating;
 }
 
-// Who adds what, and in which order, depends on the lengths and the dtype alone. Numbers suit a card
-// of 132 multiprocessors, and about 32 warps on each.
+// Who adds what, and in which order, depends on the lengths and the dtype alone. Numbers suit a
+// card of 132 multiprocessors, and about 32 warps on each.
 void plan_gemv(const Gemm &g, const Card &card, Plan *plan) {
     const VectorShape x = describe(g);
     const int of_y = x.along_k ? partition_rows(x, plan) : partition_columns(x, plan);

@@ -14,24 +14,33 @@ constexpr int width = cost::tuned_multiprocessors;
 // ---- What a plan costs --------------------------------------------------------------------------
 
 // Of an item's operands, as the instruction has them. Clock cycles to bring 128 bytes of a row from
-// the second-level cache to a multiprocessor, the bytes that have to come from memory, and whether a
-// comes as TF32 along m, for the consumers to read into registers.
+// the second-level cache to a multiprocessor, the bytes that have to come from memory, and whether
+// a comes as TF32 along m, for the consumers to read into registers.
 struct Loads {
     double row_a, row_b, bytes;
     bool to_registers;
 };
 
-double cycles(const Plan &plan, const Loads &x, int64_t items) {
-    const Schedule &s = plan.schedule;
-    const int n = plan.columns, rows_a = plan.rows >> plan.pair;
-    const int64_t rounds = tiles(s.units() * items, width >> plan.pair);
+// What decides the time: a part of a plan.
+struct Tiling {
+    int tile, rows, columns, pair;
+    Schedule schedule;
+};
+Tiling tiling_of(const Plan &plan) {
+    return {plan.tile, plan.rows, plan.columns, plan.pair, plan.schedule};
+}
+
+double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
+    const Schedule &s = tiling.schedule;
+    const int n = tiling.columns, rows_a = tiling.rows >> tiling.pair;
+    const int64_t rounds = tiles(s.units() * items, width >> tiling.pair);
     const double blocks = double(rounds) * s.k_blocks / s.slices; // of K, one after the other
     const double rows = rows_a * x.row_a + n * x.row_b;
     const double memory = x.bytes * items / (cost::memory_rate * blocks);
     const double loads = sqrt(rows * rows + memory * memory); // both wait at times: as measured
-    double block = fmax(loads, cost::shared_memory_cycles(plan.rows, n));
+    double block = fmax(loads, cost::shared_memory_cycles(tiling.rows, n));
     if (x.to_registers) block = fmax(block, cost::to_registers_cycles(n, rows_a + n));
-    return blocks * block + double(rounds) * (cost::tile_cycles + plan.pair * cost::pair_cycles) +
+    return blocks * block + double(rounds) * (cost::tile_cycles + tiling.pair * cost::pair_cycles) +
            (s.cut ? s.slices * cost::slice_cycles + cost::ticket_cycles : 0);
 }
 
@@ -39,13 +48,13 @@ double cycles(const Plan &plan, const Loads &x, int64_t items) {
 
 // Tiles of 64 rows are for small products alone: more multiprocessors then have one, and each loads
 // less. They are neither cut nor in pairs.
-bool may_be_small(const Plan &whole, int64_t items) {
+bool may_be_small(const Tiling &whole, int64_t items) {
     return items == 1 && whole.schedule.k_blocks < cost::long_k && whole.schedule.whole <= width;
 }
 
 // What remains is cut only where K is long and few tiles would leave many multiprocessors idle. The
 // large tile never is: the code for it would cost it registers.
-bool may_be_cut(const Plan &whole) {
+bool may_be_cut(const Tiling &whole) {
     return whole.columns < 256 && whole.schedule.k_blocks >= cost::long_k &&
            whole.schedule.whole << whole.pair <= width * 3 / 4;
 }
@@ -53,38 +62,36 @@ bool may_be_cut(const Plan &whole) {
 // An item that is cut when it is alone is cut in the same way in a batch, because the order of the
 // sums is the result's business: so the plan depends on its shape alone, and is made for rows that
 // begin at lines of memory. Else the tile is free, and the number of items counts.
-void choose_tile(int m, int n, int k_blocks, bool to_registers, int64_t all_items, Plan *best) {
+Tiling choose_tiling(int m, int n, int k_blocks, bool to_registers, int64_t all_items) {
     const double bytes = (double(m) + n) * k_blocks * 128;
     const Loads loads = {cost::line_cycles, cost::line_cycles, bytes, to_registers};
-    const Plan empty = *best;
+    Tiling best = {};
     for (int64_t items : {int64_t(1), all_items}) {
         double least = 0;
-        const auto consider = [&](const Plan &plan) {
-            const double cost = cycles(plan, loads, items);
+        const auto consider = [&](const Tiling &tiling) {
+            const double cost = cycles(tiling, loads, items);
             if (least != 0 && cost >= least) return;
             least = cost;
-            *best = plan;
+            best = tiling;
         };
-        for (const TensorSize &size : tensor_sizes) {
-            const int pairs = size.rows == 128 && n > size.columns ? 2 : 1;
-            for (int pair = 0; pair < pairs; pair++) {
-                Plan plan = empty;
-                plan.rows = size.rows, plan.columns = size.columns, plan.pair = pair;
-                plan.tile = static_cast<int>(&size - tensor_sizes);
-                plan.schedule = whole_schedule(tiles(m, size.rows), tiles(n, size.columns << pair),
-                                               k_blocks, 1);
-                if (size.rows == 64 && !may_be_small(plan, all_items)) continue;
-                consider(plan);
-                if (items > 1 || !may_be_cut(plan)) continue;
-                const double of_tile =
-                    double(k_blocks) * cost::shared_memory_cycles(size.rows, size.columns);
-                plan.schedule =
-                    cut_schedule(plan.schedule, 1 << pair, cost::slice_cycles / of_tile);
-                consider(plan);
+        for (int tile = 0; tile < 5; tile++) {
+            const auto [rows, columns] = tensor_sizes[tile];
+            for (int pair = 0; pair < (rows == 128 && n > columns ? 2 : 1); pair++) {
+                Tiling tiling = {
+                    tile, rows, columns, pair,
+                    whole_schedule(tiles(m, rows), tiles(n, columns << pair), k_blocks, 1)};
+                if (rows == 64 && !may_be_small(tiling, all_items)) continue;
+                consider(tiling);
+                if (items > 1 || !may_be_cut(tiling)) continue;
+                const double of_tile = double(k_blocks) * cost::shared_memory_cycles(rows, columns);
+                tiling.schedule =
+                    cut_schedule(tiling.schedule, 1 << pair, cost::slice_cycles / of_tile);
+                consider(tiling);
             }
         }
-        if (best->schedule.cut || all_items == 1) break;
+        if (best.schedule.cut || all_items == 1) break;
     }
+    return best;
 }
 
 // ---- Operands -----------------------------------------------------------------------------------
@@ -171,14 +178,15 @@ void pair_blocks(const Gemm &g, int type, Plan *plan) {
     const double bytes = (double(g.m) * double(g.k) + double(g.n) * double(g.k)) * element;
     const Loads loads = {plan->transposed ? rows_of_b : rows_of_a,
                          plan->transposed ? rows_of_a : rows_of_b, bytes, plan->transposed};
-    plan->reckoned = cycles(*plan, loads, g.items);
-    Plan paired = *plan;
+    Tiling paired = tiling_of(*plan);
     Schedule &s = paired.schedule;
+    plan->reckoned = cycles(paired, loads, g.items);
     if (plan->pair || plan->rows == 64 || s.tiles_across < 2 || (s.cut && s.whole)) return;
     paired.pair = 1, s.tiles_across = (s.tiles_across + 1) / 2;
     (s.cut ? s.cut : s.whole) = s.tiles_down * s.tiles_across;
-    paired.reckoned = cycles(paired, loads, g.items);
-    if (paired.reckoned < plan->reckoned) *plan = paired;
+    const double reckoned = cycles(paired, loads, g.items);
+    if (reckoned >= plan->reckoned) return;
+    plan->schedule = s, plan->pair = 1, plan->reckoned = reckoned;
 }
 
 // ---- Large copies, in parts ---------------------------------------------------------------------
@@ -263,24 +271,25 @@ bool can_tensor(const Gemm &g, const Card &card) {
 void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
     const bool tf32 = multiplied_type(g) == PVG_FLOAT32;
     plan->transposed = tf32 && !g.b_along_k;
-    choose_tile(plan->transposed ? g.n : g.m, plan->transposed ? g.m : g.n,
-                static_cast<int>(tiles(g.k, tf32 ? 32 : 64)), plan->transposed, g.items, plan);
+    const Tiling best =
+        choose_tiling(plan->transposed ? g.n : g.m, plan->transposed ? g.m : g.n,
+                      static_cast<int>(tiles(g.k, tf32 ? 32 : 64)), plan->transposed, g.items);
+    plan->tile = best.tile, plan->rows = best.rows, plan->columns = best.columns;
+    plan->pair = best.pair, plan->schedule = best.schedule;
     const int64_t readings = readings_of_b(*plan);
     plan->part_rows = plan->transposed ? static_cast<int>(rows_of_part(g, *plan, readings)) : g.m;
-    if (plan->part_rows < g.m) {
-        // What the parts have in common; plan_part makes a plan of each.
-        plan->overlap = true;
-        Gemm part = g;
-        part.m = plan->part_rows;
-        const Plan first = plan_part(part, card, *plan);
-        plan->a = first.a, plan->b = first.b, plan->b_in_classes = first.b_in_classes;
-        plan->reckoned = first.reckoned * g.m / part.m;
-        plan->items = first.items, plan->blocks = first.blocks, plan->tiles = first.tiles;
-        plan->cluster = first.cluster, plan->threads = first.threads;
-        plan->shared_bytes = first.shared_bytes;
+    if (plan->part_rows == g.m) {
+        complete(g, card, readings, plan);
         return;
     }
-    complete(g, card, readings, plan);
+    // plan_part makes a plan of each part, from the tiles of the whole; here the first one's stands
+    // for what they have in common.
+    Gemm part = g;
+    part.m = plan->part_rows;
+    const Plan whole = *plan;
+    *plan = plan_part(part, card, whole);
+    plan->schedule = whole.schedule, plan->pair = whole.pair;
+    plan->reckoned *= double(g.m) / part.m;
 }
 
 Plan plan_part(const Gemm &part, const Card &card, const Plan &whole) {

@@ -60,8 +60,8 @@ OperandPlan in_place(const Stored &x) {
     return plan;
 }
 
-// An operand of 16 bits: what cp.async cannot read in 16 bytes, or what is still float32, is copied,
-// to rows that begin at multiples of 128 bytes.
+// An operand of 16 bits: what cp.async cannot read in 16 bytes, or what is still float32, is
+// copied, to rows that begin at multiples of 128 bytes.
 OperandPlan plan_halves(const Stored &x, bool is_rounded) {
     OperandPlan plan = in_place(x);
     if (!is_rounded && allows_16_bytes(x.data, x.stride, x.item, 2)) return plan;

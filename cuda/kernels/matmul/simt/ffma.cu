@@ -1,6 +1,6 @@
 // float32 products on the CUDA cores by cp.async, compute capability 8.0 and later: the tiles of
-// ffma.cuh that there are, and the layouts that each is made for. plan/ffma.cu chooses between tiles
-// that give the same bits, and splits k.
+// ffma.cuh that there are, and the layouts that each is made for. plan/ffma.cu chooses between
+// tiles that give the same bits, and splits k.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/simt/ffma.cuh"
@@ -19,7 +19,7 @@ using Small64x32 = FfmaTile<1, 1, 4, 8, 8, 8, 32, 4, 3>;
 using Sequence64x128 = FfmaTile<1, 4, 1, 8, 8, 8, 16, 3, 2, false, 8>;
 
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K>
-constexpr int all_bytes = Stage < Tile,
+constexpr int all_bytes = FfmaStage < Tile,
               A_ALONG_K, B_ALONG_K, A_ALONG_K &&B_ALONG_K ? 1 : 4 > ::all_bytes;
 
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>

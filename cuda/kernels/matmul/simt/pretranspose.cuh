@@ -5,9 +5,9 @@
 
 namespace pvg::matmul {
 
-// Replaces the operands that the plan copies by rows or transposes by copies in `space`, and gives g
-// the layout that they have then. What lies between the rows of a copy is no number to rely on. The
-// stream's next kernel may be launched with overlap. For elements of 4 bytes.
+// Replaces the operands that the plan copies by rows or transposes by copies in `space`, and gives
+// g the layout that they have then. What lies between the rows of a copy is no number to rely on.
+// The stream's next kernel may be launched with overlap. For elements of 4 bytes.
 int arrange_operands(Call &call, Gemm *g, const Plan &plan, Workspace *space);
 
 } // namespace pvg::matmul

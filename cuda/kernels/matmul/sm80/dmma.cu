@@ -1,5 +1,5 @@
-// float64 products by the tensor cores: the launch of the kernel of dmma.cuh, which exists for every
-// layout, with loads of one element and of two. plan/warps.cu says how often k is split.
+// float64 products by the tensor cores: the launch of the kernel of dmma.cuh, which exists for
+// every layout, with loads of one element and of two. plan/warps.cu says how often k is split.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/plan/tiles.cuh"

@@ -1,6 +1,6 @@
-// tensor_kernel: float16, bfloat16 and TF32 products by warpgroups; the kernel is in tensor.cuh, and
-// plan/tensor.cu plans its launches. Here the parts of a product are walked through, and the kernel
-// of a type is called; tensor_float16.cu, tensor_bfloat16.cu and tensor_tf32.cu compile it.
+// tensor_kernel: float16, bfloat16 and TF32 products by warpgroups; the kernel is in tensor.cuh,
+// and plan/tensor.cu plans its launches. Here the parts of a product are walked through, and the
+// kernel of a type is called; tensor_float16.cu, tensor_bfloat16.cu and tensor_tf32.cu compile it.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/plan/families.cuh"

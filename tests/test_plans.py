@@ -1,0 +1,147 @@
+"""Which kernel a product gets, on cards that need not be there.
+
+cuda/tests/test_plan.c checks 100,000 random plans; here are the facts that a reader of the table
+can check by hand, and that the README's table is the library's.
+"""
+
+import pathlib
+
+import pytest
+from forced import CASES
+
+import pyvecgpu as vg
+from pyvecgpu.bench import model, report
+from pyvecgpu.native import library
+from pyvecgpu.native.abi import Card, DType, MatmulKernel, Plan, Precision, Product
+
+README = pathlib.Path(__file__).parent.parent / report.LADDER
+CARDS = {
+    "H200": (90, 132, 232448, 233472),
+    "RTX 4090": (80, 128, 101376, 102400),
+    "Turing": (75, 40, 65536, 65536),
+    "simulated": (0, 68, 65536, 65536),
+}
+
+
+def plan(card, dtype, precision, m, n, k, *, items=1, pad=0, kernel="auto", a_along_k=True):
+    """The plan of a product of matrices by rows, as a dict; None if there is none."""
+    values = {
+        Product.PRODUCT_M: m,
+        Product.PRODUCT_N: n,
+        Product.PRODUCT_K: k,
+        Product.PRODUCT_ITEMS: items,
+        Product.PRODUCT_DTYPE: DType[dtype.upper()],
+        Product.PRODUCT_PRECISION: Precision[f"PRECISION_{precision.upper()}"],
+        Product.PRODUCT_KERNEL: MatmulKernel[f"MATMUL_{kernel.upper()}"],
+        Product.PRODUCT_A_ALONG_K: a_along_k,
+        Product.PRODUCT_A_STRIDE: (k if a_along_k else m) + pad,
+        Product.PRODUCT_B_STRIDE: n + pad,
+        Product.PRODUCT_C_STRIDE: n,
+        Product.PRODUCT_A_ITEM: m * k,
+        Product.PRODUCT_B_ITEM: k * n,
+        Product.PRODUCT_C_ITEM: m * n,
+    }
+    described = model.numbers(Card, dict(zip(Card, CARDS[card], strict=False)))
+    result = model.numbers(Plan, {})
+    loaded = library.load("sim")  # the planner is the same in all libraries
+    if loaded.pvg_plan_product(described, model.numbers(Product, values), result) != 0:
+        return None
+    return {member.name.removeprefix("PLAN_").lower(): result[member] for member in list(Plan)[:-1]}
+
+
+def kernel_of(*arguments, **options):
+    return MatmulKernel(plan(*arguments, **options)["kernel"]).name.removeprefix("MATMUL_").lower()
+
+
+# (dtype, precision, (m, n, k), on an H200, an RTX 4090, a Turing card)
+CHOICES = [
+    ("float32", "float32", (32, 32, 32), "tiny", "tiny", "tiny"),
+    ("float32", "ieee", (1, 4096, 4096), "gemv", "gemv", "gemv"),
+    ("float64", "ieee", (4096, 1, 4096), "gemv", "gemv", "gemv"),
+    ("float32", "ieee", (4096, 4096, 4096), "ffma_tma", "ffma_128x128", "tiled"),
+    ("float32", "float32", (4096, 4096, 4096), "bf16x6", "ffma_128x128", "tiled"),
+    ("float32", "fast32", (4096, 4096, 4096), "fp16x3", "ffma_128x128", "tiled"),
+    ("float32", "fast32", (768, 768, 768), "bf16x6", "ffma_64x64", "tiled"),
+    ("float32", "tf32", (512, 512, 512), "tensor", "tensor_sm80", "tiled"),
+    ("float32", "ieee", (128, 128, 256), "ffma_128x128", "ffma_128x128", "tiled"),
+    ("float32", "ieee", (256, 256, 1024), "ffma_64x32", "ffma_128x128", "tiled"),
+    ("float16", "float32", (512, 512, 512), "tensor", "tensor_sm80", "tiled"),
+    ("bfloat16", "float32", (512, 512, 15), "tiled", "tiled", "tiled"),
+    (
+        "float64",
+        "float32",
+        (1024, 1024, 1024),
+        "dmma",
+        "tiled",
+        "tiled",
+    ),  # 160 KiB of shared memory
+    ("int32", "float32", (1024, 1024, 1024), "tiled", "tiled", "tiled"),
+]
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_choice(choice):
+    dtype, precision, sizes, *kernels = choice
+    found = [kernel_of(card, dtype, precision, *sizes) for card in ("H200", "RTX 4090", "Turing")]
+    assert found == kernels
+    assert kernel_of("simulated", dtype, precision, *sizes) == kernels[2]
+
+
+def test_an_item_has_the_bits_of_the_product_alone():
+    alone = plan("H200", "float32", "float32", 384, 640, 4096)
+    batch = plan("H200", "float32", "float32", 384, 640, 4096, items=50, pad=3)
+    for field in ("kernel", "slices", "whole", "cut", "k_blocks", "k_step", "columns"):
+        assert alone[field] == batch[field], field
+    assert alone["cut"] > 0 and alone["blocks"] < batch["blocks"]
+
+
+def test_large_workspaces_are_used_again():
+    one = plan("H200", "float32", "float32", 2048, 2048, 2048)
+    many = plan("H200", "float32", "float32", 2048, 2048, 2048, items=1000)
+    assert one["workspace"] < many["workspace"] <= 2**28
+    assert 1 < many["items"] < 1000
+
+
+def test_operands_are_copied_where_they_have_to_be():
+    assert plan("H200", "float16", "float32", 512, 512, 512)["a_copied"] == 0
+    padded = plan("H200", "float16", "float32", 512, 512, 512, pad=3)
+    assert padded["a_copied"] == padded["b_copied"] == 1 and padded["a_bytes"] >= 2 * 512 * 512
+    turned = plan("H200", "float32", "tf32", 512, 512, 512, a_along_k=False)
+    assert turned["a_copied"] == 2 and turned["b_copied"] == 0
+    split = plan("H200", "float32", "float32", 1024, 1024, 1024)
+    assert split["a_copied"] == split["b_copied"] == 3 and split["a_bytes"] == 3 * 2 * 1024 * 1024
+
+
+@pytest.mark.parametrize("kernel, dtype, precision", CASES)
+def test_every_kernel_can_be_forced_on_an_h200(kernel, dtype, precision):
+    sizes = (1, 20, 20) if kernel == "gemv" else (20, 20, 20)
+    precision = precision or "float32"
+    assert kernel_of("H200", dtype, precision, *sizes, kernel=kernel) == kernel
+    by_cuda_cores = kernel in ("tiled", "gemv", "tiny")
+    assert (plan("Turing", dtype, precision, *sizes, kernel=kernel) is not None) is by_cuda_cores
+
+
+def test_names_of_kernels_agree():
+    """The header's, the README's, the table's and those that tests force."""
+    names = {code.name.removeprefix("MATMUL_").lower() for code in MatmulKernel}
+    chosen = {kernel for *_, kernel, _ in report.rules()}
+    assert chosen == names - {"auto"} == {case[0] for case in CASES}
+    text = README.read_text(encoding="utf-8")
+    table = text.split("For tests, `PYVECGPU_MATMUL=<name>`")[1].split("\n## ")[0]
+    listed = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert sorted(listed) == sorted(names)
+
+
+def test_readme_has_the_table_of_the_library():
+    text = README.read_text(encoding="utf-8")
+    block = text.split(report.CHOICE_BEGIN)[1].split(report.CHOICE_END)[0]
+    assert block.strip() == report.render_choice(report.rules())
+
+
+@pytest.mark.devices("cuda", "sim")
+def test_the_card_is_described(device):
+    place = vg.Device(device)
+    card = dict(zip(Card, model.card_of(place), strict=False))
+    assert card[Card.CARD_MULTIPROCESSORS] == place.limits.multiprocessor_count
+    assert (card[Card.CARD_ARCHITECTURE] == 0) is (device == "sim")
+    assert len(card) == Card.CARD_COUNT
