@@ -18,9 +18,8 @@ using Small64x64 = FfmaTile<1, 2, 1, 8, 8, 8, 16, 4, 6>;
 using Small64x32 = FfmaTile<1, 1, 4, 8, 8, 8, 32, 4, 3>;
 using Sequence64x128 = FfmaTile<1, 4, 1, 8, 8, 8, 16, 3, 2, false, 8>;
 
-template <class Tile, bool A_ALONG_K, bool B_ALONG_K>
-constexpr int all_bytes = FfmaStage < Tile,
-              A_ALONG_K, B_ALONG_K, A_ALONG_K &&B_ALONG_K ? 1 : 4 > ::all_bytes;
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V = A_ALONG_K && B_ALONG_K ? 1 : 4>
+constexpr int all_bytes = FfmaStage<Tile, A_ALONG_K, B_ALONG_K, V>::all_bytes;
 
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
 int launch_layout(Call &call, const Gemm &g, const Plan &plan) {
