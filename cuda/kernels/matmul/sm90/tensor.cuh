@@ -9,7 +9,7 @@
 // the tensor cores always have work. While a tile is stored, the producer fills the ring for the
 // next one.
 //
-// Where loads bound the time (tensor.cu says when), two blocks of a cluster, neighbours along n,
+// Where loads bound the time (see plan/tensor.cu), two blocks of a cluster, neighbours along n,
 // share the rows of a: each loads one half of them and TMA writes it to both. Both walk through the
 // same units, so step `at` is the same stage and phase of the same depth in both, and the barriers
 // are those of one block but for two things. A stage is full when the block's own b and the halves
