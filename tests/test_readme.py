@@ -12,12 +12,10 @@ import pyvecgpu as vg
 from pyvecgpu.bench import report
 from pyvecgpu.functions import linalg
 from pyvecgpu.native import settings
-from pyvecgpu.native.abi import MatmulKernel
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-KERNELS = (ROOT / report.LADDER).read_text(encoding="utf-8")
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Werror", f"-I{ROOT / 'cuda'}"]
 
 
@@ -91,11 +89,6 @@ def test_tables_name_what_there_is():
     errors = re.findall(r"^\| `(\w+Error)` \|", README, re.MULTILINE)
     defined = {name for name, value in vars(vg).items() if is_error(value)}
     assert set(errors) == defined and len(errors) == len(defined)
-    chosen, named = KERNELS.split("`PYVECGPU_MATMUL=<name>`")
-    kernels = [kernel.name.removeprefix("MATMUL_").lower() for kernel in MatmulKernel]
-    assert sorted(re.findall(r"^\| `(\w+)` \|", named, re.MULTILINE)) == sorted(kernels)
-    chosen = set(re.findall(r"\| `(\w+)` \|$", chosen, re.MULTILINE))
-    assert chosen == {*kernels} - {"auto", "tensor_sm80"}
 
 
 def is_error(value):

@@ -9,6 +9,7 @@ tensor kernel is a clock cycle.
 """
 
 import contextlib
+import functools
 import statistics
 import time
 from ctypes import c_int64
@@ -24,12 +25,13 @@ from .timing import BFLOAT16
 
 SEED = 20261122
 CASES = {"full": 500, "cpu": 0, "quick": 16}
-LARGEST = {"full": 6000, "quick": 24}
+LARGEST = {"full": 5000, "quick": 24}
 MOST_TERMS = 2e11  # of a product, all items: some milliseconds
-MOST_BYTES = 2e9
+MOST_BYTES = 4e8
 WITHIN, SHARE = 1.25, 0.95
 WORST = 20
 BATCH_SECONDS = 1e-3
+MOST_CALLS = 100
 ROUNDS = {"full": 5, "quick": 1}
 
 _FFMA = ("ffma_128x128", "ffma_64x128", "ffma_64x64", "ffma_64x32", "ffma_tma")
@@ -75,11 +77,18 @@ class Case:
 
 
 def cases(size):
-    """Return the random products for a key of CASES; the same ones every time."""
+    """Return the random products for a key of CASES; the same ones every time.
+
+    Sizes, or their logarithms, are even; every other product's are multiples of 64.
+    """
     random = np.random.default_rng(SEED)
     drawn = []
     while len(drawn) < CASES[size]:
-        m, n, k = (int(x) for x in np.exp(random.uniform(0, np.log(LARGEST[size]), 3)).round())
+        if random.random() < 0.5:
+            sizes = random.integers(1, LARGEST[size], 3, endpoint=True)
+        else:
+            sizes = np.exp(random.uniform(0, np.log(LARGEST[size]), 3)).round()
+        m, n, k = (int(x) for x in sizes)
         if random.random() < 0.5:
             m, n, k = (-(-x // 64) * 64 if x > 32 else x for x in (m, n, k))
         items = int(np.exp(random.uniform(0, np.log(256)))) if random.random() < 0.25 else 1
@@ -216,24 +225,28 @@ def is_present(device, a, b, precision, out, name):
 
 def calls_of(name, a, b, precision, out, library):
     """Return how many calls make a batch, and the seconds that each takes the host."""
+    trial = 5
     with forced(library.device, MatmulKernel[f"MATMUL_{name.upper()}"]):
-        for trial in (1, 5):
-            began = time.perf_counter()
-            taken = library.device_seconds(
-                lambda n=trial: [vg.matmul(a, b, precision=precision, out=out) for _ in range(n)],
-                0.0,
-            )
+        repeat(1, a, b, precision, out)
+        library.synchronize()
+        began = time.perf_counter()
+        repeat(trial, a, b, precision, out)
         host = (time.perf_counter() - began) / trial
-    return max(1, min(100, round(BATCH_SECONDS * trial / max(taken, 1e-9)))), host
+        library.synchronize()
+    taken = time_of(name, a, b, precision, out, library, trial, host)
+    return max(1, min(MOST_CALLS, round(BATCH_SECONDS / max(taken, 1e-9)))), host
 
 
 def time_of(name, a, b, precision, out, library, calls, host):
+    """Return the seconds that a call takes the device, which finds its operands in the cache."""
     with forced(library.device, MatmulKernel[f"MATMUL_{name.upper()}"]):
-        taken = library.device_seconds(
-            lambda: [vg.matmul(a, b, precision=precision, out=out) for _ in range(calls)],
-            min(host * calls, 0.02),
-        )
-    return taken / calls
+        work = functools.partial(repeat, calls, a, b, precision, out)
+        return library.device_seconds(work, host * calls) / calls
+
+
+def repeat(calls, a, b, precision, out):
+    for _ in range(calls):
+        vg.matmul(a, b, precision=precision, out=out)
 
 
 # What is told -------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ namespace pvg::matmul {
 namespace {
 
 constexpr int threads = split_threads;
-[[maybe_unused]] constexpr int tile = split_tile; // of the code for sm_90a
 constexpr int lines_of_block = 256; // whose maxima a block finds, or that it scales
 constexpr int rows_of_block = 32;   // that it scales
 
@@ -26,6 +25,8 @@ __host__ __device__ inline int part_count(const SplitOperand &o) {
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+constexpr int tile = split_tile; // its side
 
 // ---- Maxima -------------------------------------------------------------------------------------
 
