@@ -95,8 +95,8 @@ ROWS = (
     _reduction(Operation.MIN, ORDERED, "same", cpu_functions.smallest, order="smallest"),
     _reduction(Operation.ARGMAX, ORDERED, "index", cpu_functions.argmax, order="largest"),
     # Those with methods of their own in the backends
-    _other(Operation.FILL, ORDERED, "same"),
-    _other(Operation.COPY, ORDERED, "same"),
+    _other(Operation.FILL, ORDERED, "none"),
+    _other(Operation.COPY, ORDERED, "none"),
     _other(Operation.CAST, ORDERED, "same"),
     _other(Operation.WHERE, ORDERED, "same"),
     _other(Operation.MATMUL, ORDERED, "same"),
