@@ -79,9 +79,8 @@ enum pvg_status {
     PVG_ERROR_CUDA = 11         /* any other error of the CUDA runtime */
 };
 
-/* The numbers between are reserved for int8, int16, uint16 and uint32, the next two for complex64
- * and complex128. float16 and bfloat16 are stored in two bytes and computed in float32; a result is
- * rounded once, when it is stored. */
+/* The numbers between, and the next two, are reserved. float16 and bfloat16 are stored in two bytes
+ * and computed in float32; a result is rounded once, when it is stored. */
 enum pvg_dtype {
     PVG_BOOL = 0, /* one byte, 0 or 1 */
     PVG_INT32 = 3,
@@ -132,10 +131,10 @@ enum pvg_operation {
     PVG_GREATER = 124,
     PVG_GREATER_EQUAL = 125,
     /* pvg_reduce, over some or all axes */
-    PVG_SUM = 200,    /* bool, int32: int64; uint8: uint64; floats as if in twice the precision */
-    PVG_MEAN = 201,   /* float */
-    PVG_MAX = 202,    /* NaN if any is NaN */
-    PVG_MIN = 203,    /* NaN if any is NaN */
+    PVG_SUM = 200,  /* bool and signed: int64; unsigned: uint64; floats as in twice the precision */
+    PVG_MEAN = 201, /* float */
+    PVG_MAX = 202,  /* NaN if any is NaN */
+    PVG_MIN = 203,  /* NaN if any is NaN */
     PVG_ARGMAX = 204, /* int64 index of the first largest or NaN; over all axes (C order) or one */
     /* functions of their own, here for pvg_supports */
     PVG_FILL = 300,

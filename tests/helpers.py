@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import pyvecgpu as vg
+from pyvecgpu.dtypes import CODES
 
 try:
     import ml_dtypes
@@ -32,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WIDE_FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16) if ml_dtypes else None
 HALVES = [np.dtype(np.float16)] + ([BFLOAT16] if ml_dtypes else [])  # computed in float32
-INTEGERS = [np.dtype(n) for n in ("uint8", "int32", "int64", "uint64")]
+INTEGERS = [dtype for dtype in CODES if dtype.kind in "iu"]
 FLOATS = HALVES + WIDE_FLOATS
 NUMBERS = INTEGERS + FLOATS
 DTYPES = [np.dtype(bool), *NUMBERS]

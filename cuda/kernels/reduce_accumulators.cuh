@@ -228,7 +228,7 @@ using SumOf = std::conditional_t<
     std::conditional_t<
         std::is_same_v<T, double>, DoubleSum,
         std::conditional_t<is_half<T>, HalfSum,
-                           IntegerSum<std::conditional_t<sizeof(T) == 1, int64_t, Int128>>>>>;
+                           IntegerSum<std::conditional_t<sizeof(T) <= 2, int64_t, Int128>>>>>;
 template <class T> using ExtremeOf = Extreme<Key<Compared<T>>>;
 
 // X(NAME, "name", domain, result, identity, order, accumulator for type T and ORDER)

@@ -11,8 +11,7 @@ from ..array import Array
 from ..dispatch import apply, apply_binary, apply_unary
 from ..dtypes import bool as bool_dtype
 from ..dtypes import promote_scalar
-from ..native.abi import Operation
-from ..operations import OPERATIONS
+from ..operations import OPERATIONS, Operation
 from . import pipeline
 from .arguments import Operands, are_operands, is_scalar, strong
 
