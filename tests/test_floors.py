@@ -31,18 +31,6 @@ BELOW = {
 ROOMS = {"matmul": {"": 0, "plan": 0, "simt": 1, "sm80": 2, "sm90": 3}}
 # The launches of lessons from Python: the one file that shows the library another folder.
 LESSONS = ("kernels/learn.cu", "lessons")
-# What does not fit yet: instructions that older cards share lie in sm90/.
-EXCEPTIONS = {
-    (f"kernels/matmul/{user}", f"kernels/matmul/sm90/{used}")
-    for used, users in {
-        "hopper.cuh": (
-            "simt/ffma_tile.cuh", "simt/gemv.cu", "simt/pretranspose.cu", "simt/recompute.cu",
-            "sm80/mma.cuh",
-        ),
-        "schedule.cuh": ("simt/ffma_tile.cuh", "sm80/mma.cuh"),
-    }.items()
-    for user in users
-}  # fmt: skip
 LIBRARIES = {"gpu": "libpyvecgpu.so", "sim": "libpyvecgpu_sim.so"}
 
 
@@ -119,7 +107,7 @@ def test_includes_only_go_down():
     files = library_files()
     families = families_of([path for path in files if floor_of(path) == "kernels"])
     assert len(files) > 60 and families >= {"unary", "binary", "where", "reduce", "learn", "matmul"}
-    wrong, seen, excused = [], 0, set()
+    wrong, seen = [], 0
     for path in files:
         for name in includes_of((CUDA / path).read_text(encoding="utf-8")):
             if name == "pyvecgpu.h" or not (CUDA / name).exists():
@@ -128,13 +116,10 @@ def test_includes_only_go_down():
                 continue  # the toolkit's and the system's
             seen += 1
             why = climb(path, name, families)
-            if why and (path, name) in EXCEPTIONS:
-                excused.add((path, name))
-            elif why:
+            if why:
                 wrong.append(f"{path} includes {name}: {why}")
     assert seen > 100
     assert not wrong, "\n".join(wrong)
-    assert excused == EXCEPTIONS, f"no exceptions any more: {EXCEPTIONS - excused}"
 
 
 # ---- Calls ---------------------------------------------------------------------------------------

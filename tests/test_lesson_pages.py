@@ -148,9 +148,11 @@ def test_report_writes_the_pages(tmp_path, monkeypatch, capsys):
     pages.mkdir()
     marks = (report.BEGIN, report.END, report.ARTICLE_BEGIN, report.ARTICLE_END)
     (tmp_path / "README.md").write_text("\n".join(marks))
-    (tmp_path / report.PRODUCTS).write_text(f"{report.PRODUCTS_BEGIN}\n{report.PRODUCTS_END}")
+    marks = (report.PRODUCTS_BEGIN, report.PRODUCTS_END, report.SWEEP_BEGIN, report.SWEEP_END)
+    (tmp_path / report.PRODUCTS).write_text("\n".join(marks))
     (tmp_path / report.LADDER).parent.mkdir(parents=True)
-    (tmp_path / report.LADDER).write_text(f"{report.LADDER_BEGIN}\n{report.LADDER_END}")
+    marks = (report.LADDER_BEGIN, report.LADDER_END, report.CHOICE_BEGIN, report.CHOICE_END)
+    (tmp_path / report.LADDER).write_text("\n".join(marks))
     blocks = [line for device in lesson_pages.DEVICES for line in lesson_pages.markers(device)]
     (pages / "07.md").write_text("\n".join(["before", *blocks, "after"]))
     assert report.main([]) == 0 and (pages / "07.md").read_text().count(report.NONE) == 2

@@ -349,6 +349,7 @@ def test_backends_have_no_other_methods(device):
         "memory_info",
         "narrowed",
         "own_stream",
+        "record",
         "set_memory_limit",
         "synchronize",
     }

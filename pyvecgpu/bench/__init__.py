@@ -240,7 +240,7 @@ def run_model(device, arguments):
         about = machine.describe(device, [])
         say(f"model on {device}, {device.name}, {about['date']}")
         quick = arguments.quick or device.type == "sim"
-        (library,) = open_libraries(device, [], quick, False)
+        (library,) = open_libraries(device, [], quick)
         table, scales, verdict = model.run(library, "quick" if quick else "full", say)
         say(f"goal: {verdict.sentence()}")
         report = {"benchmark": "model", "quick": quick, **about, "rows": table, "scales": scales}

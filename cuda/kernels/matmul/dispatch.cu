@@ -89,7 +89,7 @@ int launch_product(Call &call, const Problem &problem) {
             static_cast<long long>(problem.product.m), static_cast<long long>(problem.product.k),
             static_cast<long long>(problem.product.k), static_cast<long long>(problem.product.n));
     } else if (is_gemm) {
-        kernel = choose_kernel(g, card);
+        kernel = choose_by_rules(g, card);
     }
     return kernel ? launch_batch(call, *kernel, card, problem, g, inner)
                   : launch_tiled(call, problem);

@@ -46,7 +46,8 @@ int problem_of(const int64_t *x, Problem *problem) {
 int plan_problem(const Card &card, const Problem &problem, int forced, Plan *plan) {
     Gemm g;
     const bool is_gemm = describe_gemm(problem, problem.product.batch.ndim - 1, &g);
-    const Kernel *kernel = forced == PVG_MATMUL_AUTO && is_gemm ? choose_kernel(g, card) : nullptr;
+    const Kernel *kernel =
+        forced == PVG_MATMUL_AUTO && is_gemm ? choose_by_rules(g, card) : nullptr;
     if (forced != PVG_MATMUL_AUTO && forced != PVG_MATMUL_TILED) {
         kernel = kernel_of(forced);
         PVG_REQUIRE(kernel && is_gemm && is_able(*kernel, g, card), PVG_ERROR_VALUE,

@@ -64,7 +64,7 @@ struct Kernel {
 const Kernel *kernel_of(int code);
 bool is_able(const Kernel &kernel, const Gemm &g, const Card &card);
 // By the table of rules; null: the tiled one.
-const Kernel *choose_kernel(const Gemm &g, const Card &card);
+const Kernel *choose_by_rules(const Gemm &g, const Card &card);
 
 // The form of a problem that the kernels of the table take, its batch's dimension `inner` as items
 // (-1: no batch). False if there is none: no terms, m or n beyond 2^31.

@@ -156,7 +156,7 @@ bool is_able(const Kernel &kernel, const Gemm &g, const Card &card) {
     return (g.k <= INT_MAX || kernel.code == PVG_MATMUL_GEMV) && kernel.can(g, card);
 }
 
-const Kernel *choose_kernel(const Gemm &g, const Card &card) {
+const Kernel *choose_by_rules(const Gemm &g, const Card &card) {
     const Rules &table = rules_of(g.dtype);
     for (int i = 0; i < table.count; i++) {
         const Kernel *kernel = kernel_of(table.rules[i].kernel);

@@ -12,7 +12,7 @@
 #include "kernels/matmul/plan/plan.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/pretranspose.cuh"
-#include "kernels/matmul/sm90/schedule.cuh"
+#include "kernels/matmul/tile_order.cuh"
 #include <limits.h>
 
 namespace pvg::matmul {

@@ -8,7 +8,7 @@
 #pragma once
 #include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/product.cuh"
-#include "kernels/matmul/sm90/schedule.cuh"
+#include "kernels/matmul/tile_order.cuh"
 
 namespace pvg::matmul {
 

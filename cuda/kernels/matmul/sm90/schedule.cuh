@@ -10,6 +10,7 @@
 #pragma once
 #include "kernels/matmul/plan/schedule.cuh"
 #include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/matmul/tile_order.cuh"
 
 namespace pvg::matmul {
 
@@ -18,17 +19,6 @@ struct Work {
     int k_begin, k_end;    // blocks of K
     int slice, place;      // which slice, of which of all the tiles that are cut; place -1: whole
 };
-
-// Tiles in groups of eight rows, walked column by column: what is computed at the same time then
-// needs few different rows and columns, which the second-level cache holds.
-__device__ __forceinline__ void place_tile(int tile, int tiles_down, int tiles_across, int *row,
-                                           int *column) {
-    constexpr int height = 8;
-    const int group = tile / (height * tiles_across), first = group * height;
-    const int rows = min(height, tiles_down - first), rest = tile - group * height * tiles_across;
-    *row = first + rest % rows;
-    *column = rest / rows;
-}
 
 // `unit` is below Schedule::units(), which is at most 2^31 in one launch.
 __device__ __forceinline__ Work work_of(unsigned unit, const Schedule &s) {
