@@ -117,6 +117,7 @@ enum pvg_operation {
     PVG_RELU = 8,     /* a > 0 ? a : 0, NaN stays NaN; not for bool */
     PVG_GELU = 9,     /* float; a (1 + erf(a / sqrt(2))) / 2, Hendrycks and Gimpel 2016 */
     PVG_SILU = 10,    /* float; a / (1 + exp(-a)) */
+    PVG_EXPM1 = 11,   /* float; exp(a) - 1, with all digits near 0 */
     /* pvg_binary, pvg_binary_scalar: out[i] = f(a[i], b[i]) in the promoted dtype */
     PVG_ADD = 100,      /* bool: or */
     PVG_SUBTRACT = 101, /* not for two bools */

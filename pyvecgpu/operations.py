@@ -68,6 +68,7 @@ ROWS = (
     _unary("negative", 1, REALS, "same", np.negative),
     _unary("abs", 2, ORDERED, "same", np.abs),
     _unary("exp", 3, ORDERED, "float", np.exp),
+    _unary("expm1", 11, ORDERED, "float", np.expm1),
     _unary("log", 4, ORDERED, "float", np.log),
     _unary("sqrt", 5, ORDERED, "float", np.sqrt),
     # Activations

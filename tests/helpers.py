@@ -63,6 +63,7 @@ AWKWARD_SHAPES = (
 # Halves are computed in float32, so that of them 1 is allowed.
 ULPS = {
     "exp": {"cpu": 4, "sim": 2, "cuda": 2},
+    "expm1": {"cpu": 4, "sim": 2, "cuda": 2},
     "log": {"cpu": 4, "sim": 2, "cuda": 2},
     "tanh": {"cpu": 4, "sim": 2, "cuda": 2},
     "sigmoid": {"cpu": 4, "sim": 4, "cuda": 4},

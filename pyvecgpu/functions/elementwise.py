@@ -21,6 +21,7 @@ __all__ = [
     "divide",
     "equal",
     "exp",
+    "expm1",
     "greater",
     "greater_equal",
     "less",
@@ -89,6 +90,11 @@ def abs(x, /, *, out=None, device=None):
 def exp(x, /, *, out=None, device=None):
     """Return e to the power x, as float."""
     return unary(Operation.EXP, x, out, device)
+
+
+def expm1(x, /, *, out=None, device=None):
+    """Return e to the power x, minus 1, with all digits where x is near 0; as float."""
+    return unary(Operation.EXPM1, x, out, device)
 
 
 def log(x, /, *, out=None, device=None):
