@@ -198,10 +198,14 @@ def test_mean_of_integers_beyond_float32(device):
     assert_same(vg.mean(put(device, x)), np.float32(2**64 - 1))
 
 
-def test_sum_in_another_dtype(device, rng):
-    x = helpers.integers(rng, (4, 5), np.dtype(np.float32))
-    for dtype in (np.float64, np.int64, np.float32):
-        assert_same(vg.sum(put(device, x), axis=0, dtype=dtype), x.sum(axis=0, dtype=dtype))
+@pytest.mark.parametrize("name", [n for n, row in REDUCTIONS.items() if row.result == "wide"])
+def test_results_in_another_dtype(device, rng, name):
+    """Narrow integers wrap; a function and its method take the dtype."""
+    x = helpers.integers(rng, (4, 5), np.dtype(np.float32), low=1) * np.float32(30)
+    for dtype in (np.float64, np.int64, np.float32, np.uint8, np.int32):
+        expected = getattr(np, name)(x.astype(dtype), axis=0, dtype=dtype)
+        assert_same(getattr(vg, name)(put(device, x), axis=0, dtype=dtype), expected)
+        assert_same(getattr(put(device, x), name)(0, dtype), expected)
 
 
 # ---- Extremes ------------------------------------------------------------------------------------
