@@ -93,6 +93,7 @@ ROWS = (
     _binary("greater_equal", 125, ORDERED, "bool", np.greater_equal),
     # Reductions
     _reduction("sum", 200, ORDERED, "wide", cpu_functions.sum, identity=0),
+    _reduction("prod", 205, ORDERED, "wide", cpu_functions.prod, identity=1),
     _reduction("mean", 201, ORDERED, "float", cpu_functions.mean, identity=0),
     _reduction("max", 202, ORDERED, "same", cpu_functions.largest, order="largest"),
     _reduction("min", 203, ORDERED, "same", cpu_functions.smallest, order="smallest"),

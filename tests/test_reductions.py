@@ -32,6 +32,14 @@ class Inexact:
         return helpers.sum_tolerance(x, axis, dtype, device)
 
     @staticmethod
+    def prod(x, axis, dtype, device):
+        """A rounding a factor, of float32 for halves, else of float64, and the result's."""
+        exact = np.asarray(np.prod(x.astype(np.longdouble), axis=axis))
+        unit = 2.0**-24 if dtype in helpers.HALVES else 2.0**-53
+        relative = helpers.UNIT_ROUNDOFF[dtype] + counted(x, axis) * 1.01 * unit
+        return exact, np.abs(exact) * relative + helpers.finfo(dtype).smallest_subnormal
+
+    @staticmethod
     def mean(x, axis, dtype, device):
         total, tolerance = helpers.sum_tolerance(x, axis, dtype, device)
         total, tolerance = total * (1.0 / counted(x, axis)), tolerance / counted(x, axis)

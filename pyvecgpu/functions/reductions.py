@@ -10,7 +10,7 @@ from ..operations import OPERATIONS, Operation, result_dtype
 from .arguments import Operands, parse_axes, parse_axis
 from .layout import astype
 
-__all__ = ["argmax", "max", "mean", "min", "sum"]
+__all__ = ["argmax", "max", "mean", "min", "prod", "sum"]
 
 
 def reduce(code, x, axis, keepdims, out, device):
@@ -45,6 +45,15 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
     summed in more precision than that. dtype: sum in this dtype instead.
     """
     return accumulate(Operation.SUM, x, axis, dtype, keepdims, out, device)
+
+
+def prod(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
+    """Return the product; 1 of nothing.
+
+    Its dtypes are those of sum; integers wrap, and floats are multiplied in float64, float16 and
+    bfloat16 in float32. dtype: multiply in this dtype instead.
+    """
+    return accumulate(Operation.PROD, x, axis, dtype, keepdims, out, device)
 
 
 def mean(x, /, *, axis=None, keepdims=False, out=None, device=None):
