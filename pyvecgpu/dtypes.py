@@ -25,6 +25,7 @@ __all__ = [
     "float32",
     "float64",
     "get_default_dtype",
+    "int16",
     "int32",
     "int64",
     "set_default_dtype",
@@ -71,6 +72,7 @@ class BFloat16:
 bfloat16 = BFloat16()
 bool = np.dtype("bool")
 uint8 = np.dtype("uint8")
+int16 = np.dtype("int16")
 int32 = np.dtype("int32")
 int64 = np.dtype("int64")
 uint64 = np.dtype("uint64")
