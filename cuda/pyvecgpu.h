@@ -79,11 +79,11 @@ enum pvg_status {
     PVG_ERROR_CUDA = 11         /* any other error of the CUDA runtime */
 };
 
-/* The numbers between are reserved for int8, int16, uint16 and uint32, the next two for complex64
- * and complex128. float16 and bfloat16 are stored in two bytes and computed in float32; a result is
- * rounded once, when it is stored. */
+/* The numbers between, and the next two, are reserved. float16 and bfloat16 are stored in two bytes
+ * and computed in float32; a result is rounded once, when it is stored. */
 enum pvg_dtype {
     PVG_BOOL = 0, /* one byte, 0 or 1 */
+    PVG_INT16 = 2,
     PVG_INT32 = 3,
     PVG_INT64 = 4,
     PVG_UINT8 = 5,
@@ -118,6 +118,7 @@ enum pvg_operation {
     PVG_RELU = 8,     /* a > 0 ? a : 0, NaN stays NaN; not for bool */
     PVG_GELU = 9,     /* float; a (1 + erf(a / sqrt(2))) / 2, Hendrycks and Gimpel 2016 */
     PVG_SILU = 10,    /* float; a / (1 + exp(-a)) */
+    PVG_EXPM1 = 11,   /* float; exp(a) - 1, with all digits near 0 */
     /* pvg_binary, pvg_binary_scalar: out[i] = f(a[i], b[i]) in the promoted dtype */
     PVG_ADD = 100,      /* bool: or */
     PVG_SUBTRACT = 101, /* not for two bools */
@@ -132,11 +133,12 @@ enum pvg_operation {
     PVG_GREATER = 124,
     PVG_GREATER_EQUAL = 125,
     /* pvg_reduce, over some or all axes */
-    PVG_SUM = 200,    /* bool, int32: int64; uint8: uint64; floats as if in twice the precision */
-    PVG_MEAN = 201,   /* float */
-    PVG_MAX = 202,    /* NaN if any is NaN */
-    PVG_MIN = 203,    /* NaN if any is NaN */
+    PVG_SUM = 200,  /* bool and signed: int64; unsigned: uint64; floats as in twice the precision */
+    PVG_MEAN = 201, /* float */
+    PVG_MAX = 202,  /* NaN if any is NaN */
+    PVG_MIN = 203,  /* NaN if any is NaN */
     PVG_ARGMAX = 204, /* int64 index of the first largest or NaN; over all axes (C order) or one */
+    PVG_PROD = 205, /* dtypes as of PVG_SUM; integers wrap, halves in float32, others in float64 */
     /* functions of their own, here for pvg_supports */
     PVG_FILL = 300,
     PVG_COPY = 301,

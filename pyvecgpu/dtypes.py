@@ -25,6 +25,7 @@ __all__ = [
     "float32",
     "float64",
     "get_default_dtype",
+    "int16",
     "int32",
     "int64",
     "set_default_dtype",
@@ -71,6 +72,7 @@ class BFloat16:
 bfloat16 = BFloat16()
 bool = np.dtype("bool")
 uint8 = np.dtype("uint8")
+int16 = np.dtype("int16")
 int32 = np.dtype("int32")
 int64 = np.dtype("int64")
 uint64 = np.dtype("uint64")
@@ -79,15 +81,7 @@ float32 = np.dtype("float32")
 float64 = np.dtype("float64")
 
 CODES = {
-    bool: int(DType.BOOL),
-    uint8: int(DType.UINT8),
-    int32: int(DType.INT32),
-    int64: int(DType.INT64),
-    uint64: int(DType.UINT64),
-    float16: int(DType.FLOAT16),
-    bfloat16: int(DType.BFLOAT16),
-    float32: int(DType.FLOAT32),
-    float64: int(DType.FLOAT64),
+    bfloat16 if code is DType.BFLOAT16 else np.dtype(code.name.lower()): int(code) for code in DType
 }
 DTYPES = {code: dtype for dtype, code in CODES.items()}
 NAMES = ", ".join(dtype.name for dtype in CODES)

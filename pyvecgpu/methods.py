@@ -13,8 +13,7 @@ from .array import Array
 from .dispatch import operator
 from .errors import DeviceUnavailableError, ImplicitTransferError
 from .functions import creation, elementwise, indexing, linalg, printing, values
-from .native.abi import Operation
-from .operations import ROWS
+from .operations import ROWS, Operation
 
 # NumPy's ufuncs that are the same function here, by NumPy's names.
 _UFUNCS = {row.ufunc: getattr(functions, row.name) for row in ROWS if row.ufunc}
@@ -43,6 +42,21 @@ def _reflected(code):
 def _in_place(code):
     """Return the method for `array += other`."""
     return lambda self, other: elementwise.operator(int(code), self, other, self)
+
+
+def _reduction(row):
+    """Return the method of a reduction, its arguments as those of NumPy's method."""
+    function = getattr(functions, row.name)
+
+    def accumulate(self, axis=None, dtype=None, keepdims=False, out=None):
+        return function(self, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
+
+    def reduce(self, axis=None, keepdims=False, out=None):
+        return function(self, axis=axis, keepdims=keepdims, out=out)
+
+    method = accumulate if row.result == "wide" else reduce
+    method.__doc__ = function.__doc__
+    return method
 
 
 class _Methods:
@@ -232,28 +246,12 @@ class _Methods:
             return functions.transpose(self)
         return functions.transpose(self, axes[0] if isinstance(axes[0], (tuple, list)) else axes)
 
-    # Reductions -----------------------------------------------------------------------------------
-
-    def sum(self, axis=None, dtype=None, keepdims=False, out=None):
-        """Return the sum over some or all axes, see vg.sum."""
-        return functions.sum(self, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
+    # Reductions: the other ones follow from their rows, see _reduction ----------------------------
 
     def mean(self, axis=None, dtype=None, keepdims=False, out=None):
         """Return the mean over some or all axes, see vg.mean; of the elements in another dtype."""
         x = self if dtype is None else functions.astype(self, dtype, copy=False)
         return functions.mean(x, axis=axis, keepdims=keepdims, out=out)
-
-    def max(self, axis=None, keepdims=False, out=None):
-        """Return the largest element over some or all axes, see vg.max."""
-        return functions.max(self, axis=axis, keepdims=keepdims, out=out)
-
-    def min(self, axis=None, keepdims=False, out=None):
-        """Return the smallest element over some or all axes, see vg.min."""
-        return functions.min(self, axis=axis, keepdims=keepdims, out=out)
-
-    def argmax(self, axis=None, keepdims=False, out=None):
-        """Return the index of the first largest element, see vg.argmax."""
-        return functions.argmax(self, axis=axis, keepdims=keepdims, out=out)
 
 
 def _number(array, kind):
@@ -289,4 +287,5 @@ def _bind(members):
         setattr(Array, name, member)
 
 
+_bind({row.name: _reduction(row) for row in ROWS if row.family == "reduce"})
 _bind(vars(_Methods))

@@ -1,14 +1,15 @@
 """The operations: one row each, which the CPU device, the functions and the tests read.
 
 A row says which kinds of dtypes an operation takes and which dtype it gives, as the C library's row
-does (cuda/kernels), and what computes it on the CPU device. Its code and its name are those of
-abi.Operation.
+does (cuda/kernels), and what computes it on the CPU device.
 
+    name      that of its function, and in capitals that of its code in `Operation`
+    code      that of enum pvg_operation in cuda/pyvecgpu.h
     domain    letters of kinds: b(ool), u(nsigned), i(nteger), f(loat). Operands of a binary
               operation are promoted to one dtype first.
     result    "same"   the promoted dtype        "float"  that, or the default float of an integer
               "wide"   int64 or uint64 of bools and integers, else the dtype itself
-              "bool", "index" (int64)
+              "bool", "index" (int64); "none": it writes to an operand
     cpu       f(a), f(a, b), or of a reduction f(a, axes, keepdims); of arrays that NumPy computes
               in, already floats where the result is "float" and they are not reduced
     slope     of an activation that a layer can have: its derivative, f(a)
@@ -16,26 +17,27 @@ abi.Operation.
     order     of one that picks an element: "largest" or "smallest"
 """
 
+from enum import IntEnum
+
 import numpy as np
 
 from .backends import cpu_functions, cpu_layers
 from .dtypes import bool as bool_dtype
 from .dtypes import inexact, int64, uint64
-from .native.abi import Operation
 
 ORDERED, REALS = "buif", "uif"
 
 
 class Row:
-    """What there is to know of an operation; see above. Its name is its function's."""
+    """What there is to know of an operation; see above."""
 
     __slots__ = (
-        *("code", "name", "family", "domain", "result"),
+        *("name", "code", "family", "domain", "result"),
         *("cpu", "slope", "identity", "order"),
     )
 
-    def __init__(self, code, family, domain, result, cpu=None, **facts):
-        self.code, self.name, self.family = code, code.name.lower(), family
+    def __init__(self, name, code, family, domain, result, cpu=None, **facts):
+        self.name, self.code, self.family = name, code, family
         self.domain, self.result, self.cpu = domain, result, cpu
         self.slope, self.identity, self.order = map(facts.get, ("slope", "identity", "order"))
 
@@ -46,63 +48,69 @@ class Row:
         return function.__name__ if isinstance(function, np.ufunc) else None
 
 
-def _unary(code, domain, result, cpu, slope=None):
-    return Row(code, "unary", domain, result, cpu, slope=slope)
+def _unary(name, code, domain, result, cpu, slope=None):
+    return Row(name, code, "unary", domain, result, cpu, slope=slope)
 
 
-def _binary(code, domain, result, cpu):
-    return Row(code, "binary", domain, result, cpu)
+def _binary(name, code, domain, result, cpu):
+    return Row(name, code, "binary", domain, result, cpu)
 
 
-def _reduction(code, domain, result, cpu, identity=None, order=None):
-    return Row(code, "reduce", domain, result, cpu, identity=identity, order=order)
+def _reduction(name, code, domain, result, cpu, identity=None, order=None):
+    return Row(name, code, "reduce", domain, result, cpu, identity=identity, order=order)
 
 
-def _other(code, domain, result):
-    return Row(code, "other", domain, result)
+def _other(name, code, domain, result):
+    return Row(name, code, "other", domain, result)
 
 
 ROWS = (
-    _unary(Operation.NEGATIVE, REALS, "same", np.negative),
-    _unary(Operation.ABS, ORDERED, "same", np.abs),
-    _unary(Operation.EXP, ORDERED, "float", np.exp),
-    _unary(Operation.LOG, ORDERED, "float", np.log),
-    _unary(Operation.SQRT, ORDERED, "float", np.sqrt),
+    _unary("negative", 1, REALS, "same", np.negative),
+    _unary("abs", 2, ORDERED, "same", np.abs),
+    _unary("exp", 3, ORDERED, "float", np.exp),
+    _unary("expm1", 11, ORDERED, "float", np.expm1),
+    _unary("log", 4, ORDERED, "float", np.log),
+    _unary("sqrt", 5, ORDERED, "float", np.sqrt),
     # Activations
-    _unary(Operation.SIGMOID, ORDERED, "float", cpu_layers.sigmoid, cpu_layers.sigmoid_slope),
-    _unary(Operation.TANH, ORDERED, "float", np.tanh, cpu_layers.tanh_slope),
-    _unary(Operation.RELU, REALS, "same", cpu_layers.relu, cpu_layers.relu_slope),
-    _unary(Operation.GELU, ORDERED, "float", cpu_layers.gelu, cpu_layers.gelu_slope),
-    _unary(Operation.SILU, ORDERED, "float", cpu_layers.silu, cpu_layers.silu_slope),
+    _unary("sigmoid", 7, ORDERED, "float", cpu_layers.sigmoid, cpu_layers.sigmoid_slope),
+    _unary("tanh", 6, ORDERED, "float", np.tanh, cpu_layers.tanh_slope),
+    _unary("relu", 8, REALS, "same", cpu_layers.relu, cpu_layers.relu_slope),
+    _unary("gelu", 9, ORDERED, "float", cpu_layers.gelu, cpu_layers.gelu_slope),
+    _unary("silu", 10, ORDERED, "float", cpu_layers.silu, cpu_layers.silu_slope),
     # Arithmetic
-    _binary(Operation.ADD, ORDERED, "same", np.add),
-    _binary(Operation.SUBTRACT, REALS, "same", np.subtract),
-    _binary(Operation.MULTIPLY, ORDERED, "same", np.multiply),
-    _binary(Operation.DIVIDE, ORDERED, "float", np.divide),
-    _binary(Operation.MAXIMUM, ORDERED, "same", cpu_functions.maximum),
-    _binary(Operation.MINIMUM, ORDERED, "same", cpu_functions.minimum),
+    _binary("add", 100, ORDERED, "same", np.add),
+    _binary("subtract", 101, REALS, "same", np.subtract),
+    _binary("multiply", 102, ORDERED, "same", np.multiply),
+    _binary("divide", 103, ORDERED, "float", np.divide),
+    _binary("maximum", 104, ORDERED, "same", cpu_functions.maximum),
+    _binary("minimum", 105, ORDERED, "same", cpu_functions.minimum),
     # Comparisons
-    _binary(Operation.EQUAL, ORDERED, "bool", np.equal),
-    _binary(Operation.NOT_EQUAL, ORDERED, "bool", np.not_equal),
-    _binary(Operation.LESS, ORDERED, "bool", np.less),
-    _binary(Operation.LESS_EQUAL, ORDERED, "bool", np.less_equal),
-    _binary(Operation.GREATER, ORDERED, "bool", np.greater),
-    _binary(Operation.GREATER_EQUAL, ORDERED, "bool", np.greater_equal),
+    _binary("equal", 120, ORDERED, "bool", np.equal),
+    _binary("not_equal", 121, ORDERED, "bool", np.not_equal),
+    _binary("less", 122, ORDERED, "bool", np.less),
+    _binary("less_equal", 123, ORDERED, "bool", np.less_equal),
+    _binary("greater", 124, ORDERED, "bool", np.greater),
+    _binary("greater_equal", 125, ORDERED, "bool", np.greater_equal),
     # Reductions
-    _reduction(Operation.SUM, ORDERED, "wide", cpu_functions.sum, identity=0),
-    _reduction(Operation.MEAN, ORDERED, "float", cpu_functions.mean, identity=0),
-    _reduction(Operation.MAX, ORDERED, "same", cpu_functions.largest, order="largest"),
-    _reduction(Operation.MIN, ORDERED, "same", cpu_functions.smallest, order="smallest"),
-    _reduction(Operation.ARGMAX, ORDERED, "index", cpu_functions.argmax, order="largest"),
+    _reduction("sum", 200, ORDERED, "wide", cpu_functions.sum, identity=0),
+    _reduction("prod", 205, ORDERED, "wide", cpu_functions.prod, identity=1),
+    _reduction("mean", 201, ORDERED, "float", cpu_functions.mean, identity=0),
+    _reduction("max", 202, ORDERED, "same", cpu_functions.largest, order="largest"),
+    _reduction("min", 203, ORDERED, "same", cpu_functions.smallest, order="smallest"),
+    _reduction("argmax", 204, ORDERED, "index", cpu_functions.argmax, order="largest"),
     # Those with methods of their own in the backends
-    _other(Operation.FILL, ORDERED, "none"),
-    _other(Operation.COPY, ORDERED, "none"),
-    _other(Operation.CAST, ORDERED, "same"),
-    _other(Operation.WHERE, ORDERED, "same"),
-    _other(Operation.MATMUL, ORDERED, "same"),
-    _other(Operation.DENSE, "f", "same"),
+    _other("fill", 300, ORDERED, "none"),
+    _other("copy", 301, ORDERED, "none"),
+    _other("cast", 302, ORDERED, "same"),
+    _other("where", 303, ORDERED, "same"),
+    _other("matmul", 304, ORDERED, "same"),
+    _other("dense", 305, "f", "same"),
 )
-OPERATIONS = {int(row.code): row for row in ROWS}
+OPERATIONS = {row.code: row for row in ROWS}
+# The codes by name; NONE is no operation, and no activation of a layer.
+Operation = IntEnum(
+    "Operation", {"NONE": 0} | {row.name.upper(): row.code for row in ROWS}, module=__name__
+)
 
 _WIDE = {"b": int64, "i": int64, "u": uint64}
 _FIXED = {"bool": bool_dtype, "index": int64}

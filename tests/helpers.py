@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import pyvecgpu as vg
+from pyvecgpu.dtypes import CODES
 
 try:
     import ml_dtypes
@@ -32,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WIDE_FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16) if ml_dtypes else None
 HALVES = [np.dtype(np.float16)] + ([BFLOAT16] if ml_dtypes else [])  # computed in float32
-INTEGERS = [np.dtype(n) for n in ("uint8", "int32", "int64", "uint64")]
+INTEGERS = [dtype for dtype in CODES if dtype.kind in "iu"]
 FLOATS = HALVES + WIDE_FLOATS
 NUMBERS = INTEGERS + FLOATS
 DTYPES = [np.dtype(bool), *NUMBERS]
@@ -62,6 +63,7 @@ AWKWARD_SHAPES = (
 # Halves are computed in float32, so that of them 1 is allowed.
 ULPS = {
     "exp": {"cpu": 4, "sim": 2, "cuda": 2},
+    "expm1": {"cpu": 4, "sim": 2, "cuda": 2},
     "log": {"cpu": 4, "sim": 2, "cuda": 2},
     "tanh": {"cpu": 4, "sim": 2, "cuda": 2},
     "sigmoid": {"cpu": 4, "sim": 4, "cuda": 4},

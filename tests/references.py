@@ -1,17 +1,21 @@
 """What elementwise functions should give, by NumPy: exact, or in a wider type."""
 
+import functools
 import math
 
 import numpy as np
-from helpers import BFLOAT16, HALVES, ULPS, is_float, result_type, rounded, widened
+from helpers import BFLOAT16, HALVES, is_float, result_type, rounded, widened
 
 import pyvecgpu as vg
+from pyvecgpu.dtypes import promote
+from pyvecgpu.operations import ROWS
 
-FLOAT_FUNCTIONS = (*ULPS, "sqrt")
-UNARY = ("negative", "abs", "relu", *FLOAT_FUNCTIONS)
-ARITHMETIC = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-BINARY = ARITHMETIC + COMPARISONS
+DOMAINS = {row.name: row.domain for row in ROWS}
+UNARY = tuple(row.name for row in ROWS if row.family == "unary")
+FLOAT_FUNCTIONS = tuple(row.name for row in ROWS if (row.family, row.result) == ("unary", "float"))
+BINARY = tuple(row.name for row in ROWS if row.family == "binary")
+COMPARISONS = tuple(row.name for row in ROWS if (row.family, row.result) == ("binary", "bool"))
+ARITHMETIC = tuple(name for name in BINARY if name not in COMPARISONS)
 
 
 def lookup(name):
@@ -21,7 +25,7 @@ def lookup(name):
 
 def takes(name, *dtypes):
     """Whether an operation takes operands of these dtypes."""
-    return not (name in ("negative", "relu", "subtract") and all(d.kind == "b" for d in dtypes))
+    return functools.reduce(promote, dtypes, dtypes[0]).kind in DOMAINS[name]
 
 
 def unary_reference(name, x):
@@ -30,7 +34,7 @@ def unary_reference(name, x):
         return float_reference(name, x if is_float(x.dtype) else x.astype(np.float32))
     if name == "relu":
         return np.where(x > 0, x, np.where(x != x, x, np.zeros_like(x)))
-    return np.abs(x) if name == "abs" else -x
+    return getattr(np, name)(x)
 
 
 def float_reference(name, x):

@@ -47,18 +47,13 @@ def parse_arguments():
     return options
 
 
-# What the kernels of each dtype are called.
-NAMES = {
-    "bool": ("Bool",), "uint8": ("unsigned char",), "int32": ("unsigned int", "int"),
-    "int64": ("long", "__int128"), "uint64": ("unsigned long",),
-    "float16": ("unsigned short", "HalfSum", "Half", "__half"),
-    "bfloat16": ("BFloat16", "__nv_bfloat16"),
-    "float32": ("FloatSum", "float", "Tf32", "Bf16x6", "Fp16x3", "FfmaTile"),
-    "float64": ("DoubleSum", "double"),
-}  # fmt: skip
-ANY_TYPE = re.compile(
-    r"(pvg::)?\b(" + "|".join(name for names in NAMES.values() for name in names) + r")\b"
-)
+# What the types that kernels are made for are called in their names.
+TYPES = (
+    "Bool", "signed char", "unsigned char", "unsigned short", "short", "unsigned int", "int",
+    "unsigned long", "long", "__int128", "HalfSum", "Half", "__half", "BFloat16", "__nv_bfloat16",
+    "FloatSum", "float", "Tf32", "Bf16x6", "Fp16x3", "FfmaTile", "DoubleSum", "double",
+)  # fmt: skip
+ANY_TYPE = re.compile(rf"(pvg::)?\b({'|'.join(TYPES)})\b")
 
 
 def templates_of(kernels):

@@ -27,6 +27,7 @@ from sweep_products import forced_products, gradients, layers, products
 
 import pyvecgpu as vg
 from pyvecgpu import learn
+from pyvecgpu.operations import ROWS
 
 # Aligned vectors; unaligned ones; rows; any strides.
 PATTERNS = {
@@ -294,53 +295,63 @@ REDUCED = {
 
 
 def reductions(dtype):
-    for name in ("sum", "mean", "max", "min", "argmax"):
-        for shape_name, (shape, axis) in REDUCED.items():
-            if name == "argmax" and isinstance(axis, tuple):
-                continue
+    for row in ROWS:
+        if row.family != "reduce":
+            continue
+        make = factors if row.identity == 1 else data
+        for name, (shape, axis) in REDUCED.items():
+            if row.result != "index" or not isinstance(axis, tuple):
 
-            def check(
-                device, name=name, shape=shape, axis=axis, shifted=shape_name == "shifted rows"
-            ):
-                x = data(dtype, shape)
-                array = put(device, x)
-                if shifted:
-                    x, array = x[:, 1:], array[:, 1:]
-                check_reduction(device, name, x, array, axis)
+                def check(device, row=row, make=make, shape=shape, axis=axis, name=name):
+                    x = make(dtype, shape)
+                    array = put(device, x)
+                    if name == "shifted rows":
+                        x, array = x[:, 1:], array[:, 1:]
+                    check_reduction(device, row, x, array, axis)
 
-            yield f"{name}, {shape_name}", check
+                yield f"{row.name}, {name}", check
 
-        def check(device, name=name):
+        def check(device, row=row, make=make):
             # Rows that are cut into chunks are longer than 4,096 elements; the stored ones are not.
-            x = data(dtype, (3, 1), 5)
+            x = make(dtype, (3, 1), 5)
             long = np.broadcast_to(x, (3, 70_000))
-            check_reduction(device, name, long, vg.broadcast_to(put(device, x), long.shape), 1)
+            check_reduction(device, row, long, vg.broadcast_to(put(device, x), long.shape), 1)
 
-        yield f"{name}, rows in chunks", check
-        yield f"{name}, of nothing", lambda device, name=name: check_of_nothing(device, name, dtype)
+        yield f"{row.name}, rows in chunks", check
+        if row.identity is not None:
+            yield f"{row.name}, of nothing", lambda d, row=row: check_of_nothing(d, row, dtype)
 
 
-def check_reduction(device, name, x, array, axis):
-    result = getattr(vg, name)(array, axis=axis)
-    if name == "sum" and x.dtype in HALVES:
-        return assert_same(result, np.sum(helpers.widened(x), axis=axis).astype(x.dtype))
-    if name != "mean":
-        np.testing.assert_array_equal(helpers.host(result), getattr(np, name)(x, axis=axis))
-        return
-    reference = np.mean(helpers.widened(x), axis=axis, dtype=np.float64)
+def factors(dtype, shape, seed=0):
+    """Numbers whose products are exact and not 0: odd integers, and 1.0 and -1.0."""
+    x = data(dtype, shape, seed)
+    if helpers.is_float(dtype):
+        return np.where(x < 0, -1, 1).astype(dtype)
+    return x if dtype.kind == "b" else x | 1
+
+
+def check_reduction(device, row, x, array, axis):
+    result = getattr(vg, row.name)(array, axis=axis)
+    if row.result != "float":
+        if row.result == "wide" and x.dtype in HALVES:
+            expected = getattr(np, row.name)(helpers.widened(x), axis=axis).astype(x.dtype)
+        else:
+            expected = getattr(np, row.name)(x, axis=axis)
+        return assert_same(result, expected)
+    reference = getattr(np, row.name)(helpers.widened(x), axis=axis, dtype=np.float64)
     unit = helpers.UNIT_ROUNDOFF[helpers.host(result).dtype]
     assert_within(result, reference, np.abs(reference) * 2 * max(unit, 2.0**-24) + 2.0**-60)
 
 
-def check_of_nothing(device, name, dtype):
-    empty = put(device, np.zeros((0, 5), dtype))
-    if name == "sum":
-        assert_same(vg.sum(empty, axis=0), np.sum(np.zeros((0, 5), dtype), axis=0))
-    elif name == "mean":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the CPU's
-            mean = helpers.host(vg.mean(empty, axis=0))
-        assert np.isnan(mean).all()
+def check_of_nothing(device, row, dtype):
+    nothing = np.zeros((0, 5), dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the CPU's, of a mean
+        result = helpers.host(getattr(vg, row.name)(put(device, nothing), axis=0))
+    if row.result == "float":
+        assert np.isnan(result).all()
+    else:
+        assert_same(result, getattr(np, row.name)(nothing, axis=0))
 
 
 # ---- Lessons -------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ def test_comparisons_with_any_integer(device, dtype):
     """On both sides, also with integers that C cannot be given: as Python compares them."""
     x = np.array([0, 1], bool) if dtype.kind == "b" else helpers.specials(dtype)
     array, items = put(device, x), x.tolist()
-    ends = [2**bits + step for bits in (7, 8, 31, 32, 63, 64, 100) for step in (-1, 0, 1)]
+    ends = [2**bits + step for bits in (7, 8, 15, 16, 31, 32, 63, 64, 100) for step in (-1, 0, 1)]
     for scalar in [*ends, *[-end for end in ends], 0, 1, 10**300, -(10**300)]:
         for symbol in ("eq", "ne", "lt", "le", "gt", "ge"):
             compare = getattr(operator, symbol)

@@ -222,7 +222,7 @@ def test_astype_without_a_copy(device):
     assert x.astype("float32") is not x
     assert x.to("float32") is x
     assert x.to(np.int64).dtype == np.int64
-    for dtype in ("int16", "complex64", "S3", object, "M8[s]", "nonsense", None):
+    for dtype in ("longdouble", "S3", object, "M8[s]", "nonsense", None):
         with helpers.refused(device, TypeError, x):
             x.astype(dtype)
 

@@ -11,8 +11,7 @@ from helpers import DTYPES, put
 import pyvecgpu as vg
 from pyvecgpu.dtypes import CODES, promote, supported
 from pyvecgpu.native import library
-from pyvecgpu.native.abi import Operation
-from pyvecgpu.operations import OPERATIONS, ROWS, result_dtype
+from pyvecgpu.operations import OPERATIONS, ROWS, Operation, result_dtype
 
 FAMILIES = {"unary": range(1, 100), "binary": range(100, 200), "reduce": range(200, 300)}
 
@@ -31,8 +30,7 @@ def takes(row, dtype):
 
 
 def test_every_operation_has_one_row():
-    assert {row.code for row in ROWS} == set(Operation) - {Operation.NONE}
-    assert len(OPERATIONS) == len(ROWS)
+    assert len(OPERATIONS) == len(Operation) - 1 == len(ROWS)
     for row in ROWS:
         assert row.code in FAMILIES.get(row.family, range(300, 400)), row.name
         assert row.result in ("same", "float", "bool", "wide", "index", "none"), row.name
@@ -46,7 +44,7 @@ def test_every_operation_has_one_row():
 def test_the_library_has_the_same_rows(device):
     def text(row):
         identity, order = ("none" if fact is None else fact for fact in (row.identity, row.order))
-        return f"{row.code:d} {row.name} {row.family} {row.domain} {row.result} {identity} {order}"
+        return f"{row.code} {row.name} {row.family} {row.domain} {row.result} {identity} {order}"
 
     lines = library.load(device).pvg_operations().decode().splitlines()
     assert sorted(lines) == sorted(text(row) for row in ROWS)

@@ -1,4 +1,4 @@
-"""sum, mean, max, min and argmax against exact references, over axes, layouts, dtypes and sizes."""
+"""Reductions against exact references, over axes, layouts, dtypes and sizes."""
 
 import itertools
 import math
@@ -9,16 +9,53 @@ import pytest
 from helpers import DTYPES, FLOATS, INTEGERS, assert_same, assert_within, put
 
 import pyvecgpu as vg
+from pyvecgpu.operations import ROWS
 
-NAMES = ("sum", "mean", "max", "min", "argmax")
+REDUCTIONS = {row.name: row for row in ROWS if row.family == "reduce"}
+NAMES = list(REDUCTIONS)
 
 
 def result_dtype(name, dtype):
-    if name == "sum":
-        return np.sum(np.zeros(1, dtype)).dtype
     if name == "mean":
         return dtype if helpers.is_float(dtype) else np.dtype(np.float32)
-    return np.dtype(np.int64) if name == "argmax" else dtype
+    return getattr(np, name)(np.ones(1, dtype)).dtype
+
+
+class Inexact:
+    """Reductions that round: function (x, axis, dtype of the result, device) -> reference, error.
+
+    The others give what NumPy gives, and so do these of integers where the result is one.
+    """
+
+    @staticmethod
+    def sum(x, axis, dtype, device):
+        return helpers.sum_tolerance(x, axis, dtype, device)
+
+    @staticmethod
+    def prod(x, axis, dtype, device):
+        """A rounding a factor, of float32 for halves, else of float64, and the result's."""
+        exact = np.asarray(np.prod(x.astype(np.longdouble), axis=axis))
+        unit = 2.0**-24 if dtype in helpers.HALVES else 2.0**-53
+        relative = helpers.UNIT_ROUNDOFF[dtype] + counted(x, axis) * 1.01 * unit
+        return exact, np.abs(exact) * relative + helpers.finfo(dtype).smallest_subnormal
+
+    @staticmethod
+    def mean(x, axis, dtype, device):
+        total, tolerance = helpers.sum_tolerance(x, axis, dtype, device)
+        total, tolerance = total * (1.0 / counted(x, axis)), tolerance / counted(x, axis)
+        if dtype == np.float64:
+            tolerance = tolerance + 2.0**-53 * np.abs(total)  # the division rounds once more
+        smallest = helpers.finfo(dtype).smallest_subnormal.astype(np.float64)
+        return total, tolerance + smallest / 2
+
+
+def numbers(rng, name, shape, dtype):
+    """Operands of a reduction: over the dtype's range, but factors of a product near 1."""
+    x = helpers.numbers(rng, shape, dtype)
+    if not helpers.is_float(dtype) or REDUCTIONS[name].identity != 1:
+        return x
+    reach = 4 / math.sqrt(max(x.size, 1))
+    return (np.exp2(rng.uniform(-reach, reach, shape)) * rng.choice([-1, 1], shape)).astype(dtype)
 
 
 def check(device, name, x, array, axis=None, keepdims=False):
@@ -27,18 +64,13 @@ def check(device, name, x, array, axis=None, keepdims=False):
     message = f"{name} of {x.dtype} {x.shape} over {axis}"
     assert result.dtype == result_dtype(name, x.dtype), message
     values = helpers.host(result)
-    if name not in ("sum", "mean") or (name == "sum" and not helpers.is_float(x.dtype)):
+    if not hasattr(Inexact, name) or not helpers.is_float(result.dtype):
         expected = getattr(np, name)(x, axis=axis, keepdims=keepdims)
         # Of equal elements max and min give any: zeros of both signs are equal.
         np.testing.assert_array_equal(values, expected, err_msg=message, strict=True)
         return
     dtype = values.dtype
-    total, tolerance = helpers.sum_tolerance(x, axis, dtype, device)
-    if name == "mean":
-        total, tolerance = total * (1.0 / counted(x, axis)), tolerance / counted(x, axis)
-        if dtype == np.float64:
-            tolerance = tolerance + 2.0**-53 * np.abs(total)  # the division rounds once more
-        tolerance = tolerance + helpers.finfo(dtype).smallest_subnormal.astype(np.float64) / 2
+    total, tolerance = getattr(Inexact, name)(x, axis, dtype, device)
     shape = np.sum(x[..., None][..., 0], axis=axis, keepdims=keepdims).shape
     assert_within(
         values, helpers.held(total, dtype).reshape(shape), tolerance.reshape(shape), message
@@ -58,14 +90,14 @@ def axes_of(ndim):
 @pytest.mark.parametrize("name", NAMES)
 def test_over_sizes(device, rng, name, dtype):
     for n in (1, 2, 31, 33, 1023, 1024, 1025, 4099, 20_011):
-        x = helpers.numbers(rng, n, dtype)
+        x = numbers(rng, name, n, dtype)
         check(device, name, x, put(device, x))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_over_axes_of_every_layout(device, rng, name, dtype):
-    x = helpers.numbers(rng, (5, 4, 6), dtype)
+    x = numbers(rng, name, (5, 4, 6), dtype)
     for layout, make in helpers.LAYOUTS.items():
         array = make(device, x)
         assert helpers.bits(array) == x.tobytes(), layout
@@ -82,7 +114,7 @@ def test_shapes_that_choose_kernels(device, rng, name, dtype):
         ((2, 3000, 5), 1),
         ((1, 70_001), 1), ((4, 1, 9), 1), ((70_001, 1), 0), ((2500, 33), 0),
     ):  # fmt: skip
-        x = helpers.numbers(rng, shape, dtype)
+        x = numbers(rng, name, shape, dtype)
         check(device, name, x, put(device, x), axis)
         check(device, name, x[..., 1:] if shape[-1] > 1 else x, shifted_columns(device, x), axis)
 
@@ -174,10 +206,14 @@ def test_mean_of_integers_beyond_float32(device):
     assert_same(vg.mean(put(device, x)), np.float32(2**64 - 1))
 
 
-def test_sum_in_another_dtype(device, rng):
-    x = helpers.integers(rng, (4, 5), np.dtype(np.float32))
-    for dtype in (np.float64, np.int64, np.float32):
-        assert_same(vg.sum(put(device, x), axis=0, dtype=dtype), x.sum(axis=0, dtype=dtype))
+@pytest.mark.parametrize("name", [n for n, row in REDUCTIONS.items() if row.result == "wide"])
+def test_results_in_another_dtype(device, rng, name):
+    """Narrow integers wrap; a function and its method take the dtype."""
+    x = helpers.integers(rng, (4, 5), np.dtype(np.float32), low=1) * np.float32(30)
+    for dtype in (np.float64, np.int64, np.float32, np.uint8, np.int32):
+        expected = getattr(np, name)(x.astype(dtype), axis=0, dtype=dtype)
+        assert_same(getattr(vg, name)(put(device, x), axis=0, dtype=dtype), expected)
+        assert_same(getattr(put(device, x), name)(0, dtype), expected)
 
 
 # ---- Extremes ------------------------------------------------------------------------------------

@@ -19,8 +19,7 @@ from pyvecgpu.backends import METHODS
 from pyvecgpu.backends.cpu import CpuBackend
 from pyvecgpu.backends.cuda import CudaBackend
 from pyvecgpu.dispatch import observe
-from pyvecgpu.native.abi import Operation
-from pyvecgpu.operations import OPERATIONS, ROWS
+from pyvecgpu.operations import OPERATIONS, ROWS, Operation
 
 functional = vg.nn.functional
 SETTINGS = {"get_matmul_precision", "set_matmul_precision"}  # of no array

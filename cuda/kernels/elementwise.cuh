@@ -160,6 +160,7 @@ template <class T> __device__ __forceinline__ bool is_greater(T a, T b) {
     X(NEGATIVE, "negative", reals, same, negative(x))    \
     X(ABS, "abs", ordered, same, magnitude(x))           \
     X(EXP, "exp", ordered, floating, exp(x))             \
+    X(EXPM1, "expm1", ordered, floating, expm1(x))       \
     X(LOG, "log", ordered, floating, log(x))             \
     X(SQRT, "sqrt", ordered, floating, sqrt(x))          \
     X(TANH, "tanh", ordered, floating, tanh(x))          \

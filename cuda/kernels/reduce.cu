@@ -15,8 +15,7 @@
 namespace pvg {
 namespace {
 
-using reduce::Columns, reduce::ExtremeOf, reduce::FirstExtreme, reduce::Result, reduce::Rows,
-    reduce::SumOf;
+using reduce::Columns, reduce::Result, reduce::Rows;
 
 // An axis of the operand, or several merged.
 struct Axis {
@@ -238,6 +237,7 @@ int launch_reduction(Call &call, const Operation &operation, const pvg_array *a,
     result.is_mean = operation.code == PVG_MEAN;
     result.flip = operation.order == Order::smallest ? -1 : 0;
     result.outer_stride = p.outer_result_stride, result.inner_stride = p.inner_result_stride;
+    using namespace reduce; // where the rows and what they mention are
     return dispatch(a->dtype, [&](auto tag) {
         using Element = typename decltype(tag)::type;
         using T = std::conditional_t<is_bool<Element>, uint8_t, Element>;

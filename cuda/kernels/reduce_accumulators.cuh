@@ -137,6 +137,27 @@ template <class Wide> struct IntegerSum {
     }
 };
 
+// Integers are multiplied modulo 2^64, halves in float32, other floats in float64; a product is
+// rounded once more when it is stored.
+template <class Wide> struct Product {
+    static constexpr bool ordered = is_float<Wide>;
+    Wide product;
+
+    __device__ static Product identity() { return {Wide(1)}; }
+    template <class T> __device__ void add(T value, int64_t, const Result &) {
+        product *= static_cast<Wide>(value);
+    }
+    __device__ void merge(const Product &other) { product *= other.product; }
+    template <class R>
+    static constexpr bool gives = std::is_same_v<Wide, float>    ? is_half<R>
+                                  : std::is_same_v<Wide, double> ? is_full_float<R>
+                                                                 : is_wide_integer<R>;
+    template <class R> __device__ R total(const Result &) const { return static_cast<R>(product); }
+};
+template <class T>
+using ProductOf = Product<
+    std::conditional_t<is_half<T>, float, std::conditional_t<is_float<T>, double, uint64_t>>>;
+
 // Maximum, minimum and argmax compare signed integers in the order of the values: NaN above
 // everything, -0.0 below 0.0. For the minimum the order is turned round by inverting all bits.
 template <class T> using Key = std::conditional_t<(sizeof(T) > 4), int64_t, int32_t>;
@@ -228,12 +249,13 @@ using SumOf = std::conditional_t<
     std::conditional_t<
         std::is_same_v<T, double>, DoubleSum,
         std::conditional_t<is_half<T>, HalfSum,
-                           IntegerSum<std::conditional_t<sizeof(T) == 1, int64_t, Int128>>>>>;
+                           IntegerSum<std::conditional_t<sizeof(T) <= 2, int64_t, Int128>>>>>;
 template <class T> using ExtremeOf = Extreme<Key<Compared<T>>>;
 
 // X(NAME, "name", domain, result, identity, order, accumulator for type T and ORDER)
 #define PVG_REDUCTIONS(X)                                      \
     X(SUM, "sum", ordered, wide, zero, none, SumOf<T>)         \
+    X(PROD, "prod", ordered, wide, one, none, ProductOf<T>)    \
     X(MEAN, "mean", ordered, floating, zero, none, SumOf<T>)   \
     X(MAX, "max", ordered, same, none, largest, ExtremeOf<T>)  \
     X(MIN, "min", ordered, same, none, smallest, ExtremeOf<T>) \

@@ -143,14 +143,20 @@ static inline double random_real(uint64_t *state, double low, double high) {
 
 /* ---- Host values of any dtype ---------------------------------------------------------------- */
 
-static const int all_dtypes[] = {PVG_BOOL,    PVG_UINT8,   PVG_INT32,   PVG_INT64,   PVG_UINT64,
-                                 PVG_FLOAT32, PVG_FLOAT64, PVG_FLOAT16, PVG_BFLOAT16};
+/* Those that arrays can have; begin() lists them. */
+enum { MOST_DTYPES = 100 };
+static int all_dtypes[MOST_DTYPES], dtype_count = 0;
+static inline void list_dtypes(void) {
+    for (int code = 0; code < MOST_DTYPES; code++)
+        if (pvg_dtype_size(code) > 0) all_dtypes[dtype_count++] = code;
+}
 static const int64_t awkward_sizes[] = {0, 1, 2, 31, 32, 33, 255, 1023, 1024, 1025, 2053};
 
-static inline int is_float(int dtype) {
-    return dtype == PVG_FLOAT32 || dtype == PVG_FLOAT64 || dtype == PVG_FLOAT16 ||
-           dtype == PVG_BFLOAT16;
+/* b(ool), u(nsigned), i(nteger), f(loat): the letter that the name begins with. */
+static inline char kind_of(int dtype) {
+    return dtype == PVG_BFLOAT16 ? 'f' : pvg_dtype_name(dtype)[0];
 }
+static inline int is_float(int dtype) { return kind_of(dtype) == 'f'; }
 
 /* float16 (5 bits of exponent, 10 of fraction) and bfloat16 (8, 7) as numbers, and the bits of a
  * number rounded to the nearest, ties to even. */
@@ -179,31 +185,40 @@ static inline uint16_t half_bits(double value, int fraction_bits) {
 }
 
 static inline double value_at(int dtype, const void *values, int64_t i) {
-    switch (dtype) {
-    case PVG_BOOL:
-    case PVG_UINT8: return ((const uint8_t *)values)[i];
-    case PVG_INT32: return ((const int32_t *)values)[i];
-    case PVG_INT64: return (double)((const int64_t *)values)[i];
-    case PVG_UINT64: return (double)((const uint64_t *)values)[i];
-    case PVG_FLOAT32: return ((const float *)values)[i];
-    case PVG_FLOAT64: return ((const double *)values)[i];
-    case PVG_FLOAT16: return half_value(((const uint16_t *)values)[i], 10);
-    case PVG_BFLOAT16: return half_value(((const uint16_t *)values)[i], 7);
+    int64_t size = pvg_dtype_size(dtype);
+    int unused = 64 - 8 * (int)size;
+    uint64_t bits = 0; /* of a little-endian number */
+    float single;
+    double number;
+    memcpy(&bits, (const unsigned char *)values + i * size, (size_t)size);
+    memcpy(&single, &bits, sizeof single);
+    memcpy(&number, &bits, sizeof number);
+    switch (kind_of(dtype)) {
+    case 'b':
+    case 'u': return (double)bits;
+    case 'i': return (double)((int64_t)(bits << unused) >> unused);
     }
-    return NAN;
+    return size == 8   ? number
+           : size == 4 ? single
+                       : half_value((uint16_t)bits, dtype == PVG_FLOAT16 ? 10 : 7);
 }
 
+/* Integers are stored modulo their range. */
 static inline void set_value(int dtype, void *values, int64_t i, double value) {
-    switch (dtype) {
-    case PVG_BOOL: ((uint8_t *)values)[i] = value != 0; break;
-    case PVG_UINT8: ((uint8_t *)values)[i] = (uint8_t)value; break;
-    case PVG_INT32: ((int32_t *)values)[i] = (int32_t)value; break;
-    case PVG_INT64: ((int64_t *)values)[i] = (int64_t)value; break;
-    case PVG_UINT64: ((uint64_t *)values)[i] = (uint64_t)value; break;
-    case PVG_FLOAT32: ((float *)values)[i] = (float)value; break;
-    case PVG_FLOAT64: ((double *)values)[i] = value; break;
-    case PVG_FLOAT16: ((uint16_t *)values)[i] = half_bits(value, 10); break;
-    case PVG_BFLOAT16: ((uint16_t *)values)[i] = half_bits(value, 7); break;
+    int64_t size = pvg_dtype_size(dtype);
+    unsigned char *to = (unsigned char *)values + i * size;
+    if (!is_float(dtype)) {
+        uint64_t bits = value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
+        if (kind_of(dtype) == 'b') bits = value != 0;
+        memcpy(to, &bits, (size_t)size);
+    } else if (size == 8) {
+        memcpy(to, &value, sizeof value);
+    } else if (size == 4) {
+        float single = (float)value;
+        memcpy(to, &single, sizeof single);
+    } else {
+        uint16_t bits = half_bits(value, dtype == PVG_FLOAT16 ? 10 : 7);
+        memcpy(to, &bits, sizeof bits);
     }
 }
 
@@ -216,7 +231,7 @@ static inline void *host_memory(int dtype, int64_t n) {
 /* n integers from -8 to 8 (0 to 8, 0 to 1) that every dtype holds exactly; free() them. */
 static inline void *small_integers(int dtype, int64_t n, uint64_t *state) {
     void *values = host_memory(dtype, n);
-    int64_t low = dtype == PVG_BOOL || dtype == PVG_UINT8 || dtype == PVG_UINT64 ? 0 : -8;
+    int64_t low = kind_of(dtype) == 'b' || kind_of(dtype) == 'u' ? 0 : -8;
     for (int64_t i = 0; i < n; i++)
         set_value(dtype, values, i, (double)random_integer(state, low, dtype == PVG_BOOL ? 1 : 8));
     return values;
@@ -320,6 +335,7 @@ static inline void apply_environment(void) {
 static inline void begin(const char *program) {
     int count = 0;
     check_program = program;
+    list_dtypes();
     apply_environment();
     if (pvg_device_count(&count) == PVG_OK && count > 0) return;
     printf("%s: no device: %s\n", program, pvg_last_error());

@@ -242,7 +242,7 @@ static void memory_that_cannot_be_wrapped(void) {
                pvg_array_wrap(data, 0, PVG_FLOAT32, 33, shape, NULL, count_call, &calls));
     CHECK_NULL(PVG_ERROR_VALUE,
                pvg_array_wrap(data, 0, PVG_FLOAT32, 2, shape, far_apart, count_call, &calls));
-    CHECK_NULL(PVG_ERROR_TYPE, pvg_array_wrap(data, 0, 2, SHAPE(2), NULL, count_call, &calls));
+    CHECK_NULL(PVG_ERROR_TYPE, pvg_array_wrap(data, 0, 99, SHAPE(2), NULL, count_call, &calls));
     CHECK_NULL(PVG_ERROR_UNAVAILABLE,
                pvg_array_wrap(data, 64, PVG_FLOAT32, SHAPE(2), NULL, count_call, &calls));
     CHECK_EQUAL(calls, 0); /* on error the memory stays its owner's */

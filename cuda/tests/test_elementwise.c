@@ -30,16 +30,6 @@ static int binary_dtype(int operation, int a, int b) {
     return operation == PVG_DIVIDE && !is_float(dtype) ? PVG_FLOAT32 : dtype;
 }
 
-/* A result that is a small integer, or a float; negative ones wrap in unsigned dtypes. */
-static void store(int dtype, void *values, int64_t i, double value) {
-    if (dtype == PVG_UINT8)
-        ((uint8_t *)values)[i] = (uint8_t)(int64_t)value;
-    else if (dtype == PVG_UINT64)
-        ((uint64_t *)values)[i] = (uint64_t)(int64_t)value;
-    else
-        set_value(dtype, values, i, value);
-}
-
 static void *broadcast_copy(const pvg_array *a, int ndim, const int64_t *shape) {
     pvg_array *view = MADE(pvg_broadcast_to(a, ndim, shape));
     void *values = host_copy(view);
@@ -61,7 +51,8 @@ static void check_binary(int line, int operation, const pvg_array *a, const pvg_
     void *x = broadcast_copy(a, ndim, shape), *y = broadcast_copy(b, ndim, shape),
          *expected = host_memory(dtype, n);
     for (int64_t i = 0; i < n; i++)
-        store(dtype, expected, i, apply_binary(operation, value_at(ad, x, i), value_at(bd, y, i)));
+        set_value(dtype, expected, i,
+                  apply_binary(operation, value_at(ad, x, i), value_at(bd, y, i)));
     char text[64];
     snprintf(text, sizeof text, "operation %d on dtypes %d, %d", operation, ad, bd);
     check_array(__FILE__, line, text, result, dtype, ndim, shape, expected, EXACT);
@@ -73,8 +64,8 @@ static void check_binary(int line, int operation, const pvg_array *a, const pvg_
 
 static void every_pair_of_dtypes(void) {
     uint64_t state = 1;
-    for (size_t i = 0; i < COUNT(all_dtypes); i++)
-        for (size_t j = 0; j < COUNT(all_dtypes); j++) {
+    for (int i = 0; i < dtype_count; i++)
+        for (int j = 0; j < dtype_count; j++) {
             pvg_array *a = random_array(all_dtypes[i], SHAPE(37), &state);
             pvg_array *b = random_array(all_dtypes[j], SHAPE(37), &state);
             for (size_t k = 0; k < COUNT(binaries); k++) {
@@ -140,8 +131,8 @@ static void views_at_every_offset(void) {
             pvg_array *part = MADE(pvg_slice(out, &at, &one, &n));
             unsigned char *x = host_copy(a), *y = host_copy(b), *expected = host_copy(out);
             for (int64_t i = 0; i < n; i++)
-                store(dtypes[d], expected, at + i,
-                      value_at(dtypes[d], x, i) + value_at(dtypes[d], y, i));
+                set_value(dtypes[d], expected, at + i,
+                          value_at(dtypes[d], x, i) + value_at(dtypes[d], y, i));
             CHECK(pvg_binary(PVG_ADD, a, b, part) == part);
             CHECK_ARRAY(out, dtypes[d], SHAPE(320), expected, EXACT);
             RELEASE(all, out, a, b, part);
@@ -230,8 +221,9 @@ static void unary_functions(void) {
 
 static void unary_functions_of_integers(void) {
     uint64_t state = 7;
-    for (int d = 0; d < 5; d++) {
+    for (int d = 0; d < dtype_count; d++) {
         int dtype = all_dtypes[d];
+        if (is_float(dtype)) continue;
         pvg_array *a = random_array(dtype, SHAPE(100), &state);
         void *x = host_copy(a);
         for (int operation = PVG_NEGATIVE; operation <= PVG_SILU; operation++) {
@@ -244,7 +236,7 @@ static void unary_functions_of_integers(void) {
             pvg_array *result = MADE(pvg_unary(operation, a, NULL));
             void *expected = host_memory(result_dtype, 100);
             for (int i = 0; i < 100; i++)
-                store(result_dtype, expected, i, apply_unary(operation, value_at(dtype, x, i)));
+                set_value(result_dtype, expected, i, apply_unary(operation, value_at(dtype, x, i)));
             CHECK_ARRAY(result, result_dtype, SHAPE(100), expected, floating ? 3e-7 : EXACT);
             RELEASE(result);
             free(expected);

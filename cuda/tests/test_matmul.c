@@ -11,7 +11,6 @@ static void *multiply_on_host(int dtype, const void *a, const void *b, int64_t m
             double sum = 0;
             for (int64_t l = 0; l < k; l++)
                 sum += value_at(dtype, a, i * k + l) * value_at(dtype, b, l * n + j);
-            if (dtype == PVG_UINT8) sum = fmod(sum, 256);
             set_value(dtype, c, i * n + j, sum);
         }
     return c;
@@ -38,7 +37,7 @@ static void check_product(int line, const pvg_array *a, const pvg_array *b) {
 static void every_dtype(void) {
     static const int64_t shapes[][3] = {{1, 1, 1}, {5, 7, 3}, {17, 33, 9}, {40, 20, 35}};
     uint64_t state = 1;
-    for (size_t d = 0; d < COUNT(all_dtypes); d++)
+    for (int d = 0; d < dtype_count; d++)
         for (size_t i = 0; i < COUNT(shapes); i++) {
             pvg_array *a = random_array(all_dtypes[d], SHAPE(shapes[i][0], shapes[i][1]), &state);
             pvg_array *b = random_array(all_dtypes[d], SHAPE(shapes[i][1], shapes[i][2]), &state);

@@ -10,7 +10,7 @@ static void weak_scalars_keep_the_dtype(void) {
     const int64_t two = 2;
     const double half = 0.5;
     const uint8_t truth = 1;
-    for (size_t d = 0; d < COUNT(all_dtypes); d++) {
+    for (int d = 0; d < dtype_count; d++) {
         int dtype = all_dtypes[d], is_bool = dtype == PVG_BOOL;
         pvg_array *a = MADE(pvg_array_empty(0, dtype, SHAPE(40)));
         CHECK_OK(pvg_fill(a, PVG_SCALAR_BOOL, &truth));
@@ -78,7 +78,7 @@ static void where(void) {
     CHECK(pvg_where(condition, b, b, b) == b);
     CHECK_ARRAY(b, PVG_FLOAT32, SHAPE(3), ((const float[]){0.5f, NAN, -1}), 1e-300);
     RELEASE(condition, a, b, result);
-    for (size_t d = 0; d < COUNT(all_dtypes); d++)
+    for (int d = 0; d < dtype_count; d++)
         for (int64_t n = 1; n < 3000; n = n * 3 + 30) {
             uint64_t state = (uint64_t)n;
             uint8_t *mask = small_integers(PVG_BOOL, n, &state);

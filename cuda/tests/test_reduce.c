@@ -8,7 +8,7 @@ static int reduced_dtype(int operation, int dtype) {
     if (operation == PVG_ARGMAX) return PVG_INT64;
     if (operation == PVG_MAX || operation == PVG_MIN || is_float(dtype)) return dtype;
     if (operation == PVG_MEAN) return PVG_FLOAT32;
-    return dtype == PVG_UINT8 || dtype == PVG_UINT64 ? PVG_UINT64 : PVG_INT64;
+    return kind_of(dtype) == 'u' ? PVG_UINT64 : PVG_INT64;
 }
 
 /* The reduction of dense values over the axes whose bits are set in `mask`; free() the result. */
@@ -76,7 +76,7 @@ static void check_reduction(int line, int operation, const pvg_array *a, unsigne
 
 static void every_length_and_dtype(void) {
     uint64_t state = 1;
-    for (size_t d = 0; d < COUNT(all_dtypes); d++)
+    for (int d = 0; d < dtype_count; d++)
         for (size_t i = 0; i < COUNT(awkward_sizes); i++) {
             if (awkward_sizes[i] == 0) continue;
             pvg_array *a = random_array(all_dtypes[d], SHAPE(awkward_sizes[i]), &state);

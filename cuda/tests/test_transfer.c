@@ -50,7 +50,7 @@ static void round_trips_of_random_layouts(void) {
     static unsigned char host[BYTES], back[BYTES], untouched[BYTES];
     uint64_t state = 15;
     for (int round = 0; round < 60; round++) {
-        int dtype = all_dtypes[random_integer(&state, 0, COUNT(all_dtypes) - 1)],
+        int dtype = all_dtypes[random_integer(&state, 0, dtype_count - 1)],
             ndim = (int)random_integer(&state, 0, MAX_DIMENSIONS);
         int64_t shape[MAX_DIMENSIONS], item = pvg_dtype_size(dtype);
         for (int i = 0; i < ndim; i++)
@@ -80,7 +80,7 @@ static void round_trips_of_views(void) {
     uint64_t state = 16;
     const int64_t start[2] = {30, 1}, step[2] = {-2, 3}, length[2] = {14, 11};
     const int axes[2] = {1, 0};
-    for (size_t d = 0; d < COUNT(all_dtypes); d++) {
+    for (int d = 0; d < dtype_count; d++) {
         int dtype = all_dtypes[d];
         void *all = small_integers(dtype, 31 * 35, &state),
              *values = small_integers(dtype, 14 * 11, &state);
@@ -182,8 +182,8 @@ static void transfers_are_counted(void) {
 
 static void casts(void) {
     static const double numbers[] = {0, 1, 2, 7, 100, 127};
-    for (size_t i = 0; i < COUNT(all_dtypes); i++)
-        for (size_t j = 0; j < COUNT(all_dtypes); j++) {
+    for (int i = 0; i < dtype_count; i++)
+        for (int j = 0; j < dtype_count; j++) {
             int from = all_dtypes[i], to = all_dtypes[j];
             void *values = host_memory(from, 6), *expected = host_memory(to, 6);
             for (int k = 0; k < 6; k++) {
@@ -294,7 +294,7 @@ static void fills(void) {
     const uint64_t largest = UINT64_MAX;
     const double half = 0.5;
     const uint8_t truth = 1;
-    for (size_t d = 0; d < COUNT(all_dtypes); d++) {
+    for (int d = 0; d < dtype_count; d++) {
         int dtype = all_dtypes[d];
         pvg_array *a = MADE(pvg_array_empty(0, dtype, SHAPE(1025)));
         CHECK_OK(pvg_fill(a, PVG_SCALAR_INT, &number));

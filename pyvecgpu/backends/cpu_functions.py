@@ -37,6 +37,11 @@ def sum(a, axes, keepdims):
     return total(a, axes, keepdims)
 
 
+def prod(a, axes, keepdims):
+    wide = np.float64 if is_float(a.dtype) else None
+    return np.prod(a, axis=axes, keepdims=keepdims, dtype=wide)
+
+
 def mean(a, axes, keepdims):
     count = math.prod(a.shape if axes is None else [a.shape[i] for i in axes])
     if count == 0:

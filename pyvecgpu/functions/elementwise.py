@@ -11,8 +11,7 @@ from ..array import Array
 from ..dispatch import apply, apply_binary, apply_unary
 from ..dtypes import bool as bool_dtype
 from ..dtypes import promote_scalar
-from ..native.abi import Operation
-from ..operations import OPERATIONS
+from ..operations import OPERATIONS, Operation
 from . import pipeline
 from .arguments import Operands, are_operands, is_scalar, strong
 
@@ -22,6 +21,7 @@ __all__ = [
     "divide",
     "equal",
     "exp",
+    "expm1",
     "greater",
     "greater_equal",
     "less",
@@ -90,6 +90,11 @@ def abs(x, /, *, out=None, device=None):
 def exp(x, /, *, out=None, device=None):
     """Return e to the power x, as float."""
     return unary(Operation.EXP, x, out, device)
+
+
+def expm1(x, /, *, out=None, device=None):
+    """Return e to the power x, minus 1, with all digits where x is near 0; as float."""
+    return unary(Operation.EXPM1, x, out, device)
 
 
 def log(x, /, *, out=None, device=None):

@@ -2,8 +2,7 @@
 
 from ..dispatch import apply
 from ..dtypes import promote
-from ..native.abi import Operation
-from ..operations import ROWS
+from ..operations import ROWS, Operation
 from .arguments import Operands, is_scalar
 from .elementwise import unary
 from .linalg import parse_precision

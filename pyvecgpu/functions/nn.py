@@ -1,7 +1,7 @@
 """Functions of networks that only `vg.nn.functional` has: more activations, a layer's gradients."""
 
 from ..dispatch import apply
-from ..native.abi import Operation
+from ..operations import Operation
 from .elementwise import unary
 from .layers import parse_activation, parse_operands
 from .linalg import parse_precision

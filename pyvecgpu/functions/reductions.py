@@ -1,18 +1,16 @@
-"""Reductions over some or all axes: sum, mean, max, min, argmax.
+"""Reductions over some or all axes: sum, mean, max and their kin.
 
 axis: an integer, a tuple of them, or None for all axes; negative ones count from the end. keepdims
 leaves the reduced axes with length 1. AxisError: an axis out of range. ValueError: an axis twice.
 """
 
 from ..dispatch import apply
-from ..dtypes import bool as bool_dtype
-from ..dtypes import int32, parse_dtype, uint8
-from ..native.abi import Operation
-from ..operations import OPERATIONS
+from ..dtypes import parse_dtype
+from ..operations import OPERATIONS, Operation, result_dtype
 from .arguments import Operands, parse_axes, parse_axis
 from .layout import astype
 
-__all__ = ["argmax", "max", "mean", "min", "sum"]
+__all__ = ["argmax", "max", "mean", "min", "prod", "sum"]
 
 
 def reduce(code, x, axis, keepdims, out, device):
@@ -26,22 +24,36 @@ def reduce(code, x, axis, keepdims, out, device):
     return call.apply("reduce", code, array, axes, bool(keepdims))
 
 
+def accumulate(code, x, axis, dtype, keepdims, out, device):
+    """Return a reduction that gives wide integers of narrow ones: in `dtype`, if there is one."""
+    if dtype is None:
+        return reduce(code, x, axis, keepdims, out, device)
+    row, dtype = OPERATIONS[code], parse_dtype(dtype)
+    call = Operands(row.name, (x,), out, device)
+    array = astype(call.arrays[0], dtype, copy=False)
+    axes = parse_axes(axis, array.ndim)
+    if result_dtype(row, dtype) == dtype:
+        return call.apply("reduce", code, array, axes, bool(keepdims))
+    wide = apply(call.backend, "reduce", code, array, axes, bool(keepdims), None)
+    return call.apply("cast", wide, dtype)
+
+
 def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
     """Return the sum; 0 of nothing.
 
-    bool and int32 give int64, uint8 gives uint64; floats keep their dtype and are summed in more
-    precision than that. dtype: sum in this dtype instead.
+    bool and signed integers give int64, unsigned ones uint64; floats keep their dtype and are
+    summed in more precision than that. dtype: sum in this dtype instead.
     """
-    if dtype is None:
-        return reduce(Operation.SUM, x, axis, keepdims, out, device)
-    dtype = parse_dtype(dtype)
-    call = Operands("sum", (x,), out, device)
-    array = astype(call.arrays[0], dtype, copy=False)
-    axes = parse_axes(axis, array.ndim)
-    if dtype in (bool_dtype, uint8, int32):  # their sums are wider
-        total = apply(call.backend, "reduce", Operation.SUM, array, axes, bool(keepdims), None)
-        return call.apply("cast", total, dtype)
-    return call.apply("reduce", Operation.SUM, array, axes, bool(keepdims))
+    return accumulate(Operation.SUM, x, axis, dtype, keepdims, out, device)
+
+
+def prod(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
+    """Return the product; 1 of nothing.
+
+    Its dtypes are those of sum; integers wrap, and floats are multiplied in float64, float16 and
+    bfloat16 in float32. dtype: multiply in this dtype instead.
+    """
+    return accumulate(Operation.PROD, x, axis, dtype, keepdims, out, device)
 
 
 def mean(x, /, *, axis=None, keepdims=False, out=None, device=None):

@@ -1,7 +1,8 @@
 """The C ABI of cuda/pyvecgpu.h as data: enumerations and the table of exported functions.
 
-FUNCTIONS maps each symbol to (restype, argtypes). ENUMS maps each C enumeration to an IntEnum whose
-member names are the header's without "PVG_". library.py binds from it; nothing here loads anything.
+FUNCTIONS maps each symbol to (restype, argtypes). ENUMS maps the C enumerations to IntEnums whose
+member names are the header's without "PVG_"; but pvg_operation is Operation of operations.py, where
+an operation's code stands in its row. library.py binds from it; nothing here loads anything.
 """
 
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int64, c_longlong, c_void_p
@@ -28,6 +29,7 @@ class Status(IntEnum):
 
 class DType(IntEnum):
     BOOL = 0
+    INT16 = 2
     INT32 = 3
     INT64 = 4
     UINT8 = 5
@@ -43,43 +45,6 @@ class ScalarKind(IntEnum):
     SCALAR_INT = 1
     SCALAR_UINT = 2
     SCALAR_FLOAT = 3
-
-
-class Operation(IntEnum):
-    NONE = 0
-    NEGATIVE = 1
-    ABS = 2
-    EXP = 3
-    LOG = 4
-    SQRT = 5
-    TANH = 6
-    SIGMOID = 7
-    RELU = 8
-    GELU = 9
-    SILU = 10
-    ADD = 100
-    SUBTRACT = 101
-    MULTIPLY = 102
-    DIVIDE = 103
-    MAXIMUM = 104
-    MINIMUM = 105
-    EQUAL = 120
-    NOT_EQUAL = 121
-    LESS = 122
-    LESS_EQUAL = 123
-    GREATER = 124
-    GREATER_EQUAL = 125
-    SUM = 200
-    MEAN = 201
-    MAX = 202
-    MIN = 203
-    ARGMAX = 204
-    FILL = 300
-    COPY = 301
-    CAST = 302
-    WHERE = 303
-    MATMUL = 304
-    DENSE = 305
 
 
 class Precision(IntEnum):
@@ -280,7 +245,6 @@ ENUMS = {
     "pvg_status": Status,
     "pvg_dtype": DType,
     "pvg_scalar_kind": ScalarKind,
-    "pvg_operation": Operation,
     "pvg_precision": Precision,
     "pvg_matmul_kernel": MatmulKernel,
     "pvg_card": Card,

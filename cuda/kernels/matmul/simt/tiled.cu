@@ -14,6 +14,10 @@ bool is_aligned(const void *data, int64_t stride, int operand, const Walk<3> &ba
            stride * size % bytes == 0;
 }
 
+// Signed integers are multiplied as the unsigned ones of their size: the results have the same bits.
+template <class T, bool = is_signed<T>> struct SameBits : std::make_unsigned<T> {};
+template <class T> struct SameBits<T, false> : Tag<T> {};
+
 template <class To> int launch(Call &call, const Problem &problem) {
     Product p = problem.product;
     int64_t items = problem.items;
@@ -27,8 +31,7 @@ template <class To> int launch(Call &call, const Problem &problem) {
     const To to(destination_of(p, problem.epilogue, dtype));
     auto start = [&](auto tag) {
         using Element = typename decltype(tag)::type;
-        using T = std::conditional_t<std::is_same_v<Element, int64_t>, uint64_t,
-                                     Element>; // the same bits
+        using T = typename SameBits<Element>::type;
         return launch_planned_tile<T>(call.stream, p, items, plan, to);
     };
     if constexpr (std::is_same_v<To, Destination>)
