@@ -145,7 +145,8 @@ enum pvg_operation {
     PVG_CAST = 302,
     PVG_WHERE = 303,
     PVG_MATMUL = 304,
-    PVG_DENSE = 305
+    PVG_DENSE = 305,
+    PVG_TRIANGLE = 306
 };
 
 /* How products of float32 matrices are computed. Every one sums in float32 and is at least as
@@ -558,6 +559,10 @@ PVG_API pvg_array *pvg_binary_scalar(int operation, const pvg_array *a, int kind
 /* out[i] = condition[i] ? a[i] : b[i]; condition is bool. */
 PVG_API pvg_array *pvg_where(const pvg_array *condition, const pvg_array *a, const pvg_array *b,
                              pvg_array *out);
+/* Of each matrix (the last two axes) the elements on one side of a diagonal, zeros on the other:
+ * those with column - row >= diagonal (upper 1), or <= diagonal (upper 0). Errors: VALUE (fewer than
+ * two axes; upper neither). */
+PVG_API pvg_array *pvg_triangle(const pvg_array *a, int upper, int64_t diagonal, pvg_array *out);
 /* Over naxes axes (negative ones count from the end), or over all with naxes -1 and axes NULL.
  * keepdims 1 leaves the reduced axes with length 1. Errors: AXIS, VALUE (repeated axis; MAX, MIN,
  * ARGMAX of nothing; ARGMAX of several). */

@@ -105,6 +105,7 @@ ROWS = (
     _other("where", 303, ORDERED, "same"),
     _other("matmul", 304, ORDERED, "same"),
     _other("dense", 305, "f", "same"),
+    _other("triangle", 306, ORDERED, "same"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

@@ -54,6 +54,7 @@ def cases():
         binary,
         comparison_of_64_bits,
         where,
+        triangles,
         moves,
         casts,
         reductions,
@@ -228,6 +229,18 @@ def where(dtype):
 
 
 # ---- Copies --------------------------------------------------------------------------------------
+
+
+def triangles(dtype):
+    for pattern, make in PATTERNS.items():
+
+        def check(device, make=make):
+            a = data(dtype)
+            x = make(device, a)
+            assert_same(vg.tril(x, 2), np.tril(a, 2))
+            assert_same(vg.triu(x, -3), np.triu(a, -3))
+
+        yield f"triangle, {pattern}", check
 
 
 def moves(dtype):

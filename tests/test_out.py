@@ -21,6 +21,7 @@ FUNCTIONS = {
     "divide": (vg.divide, [(6, 5), (5,)], (6, 5)),
     "scalar": (lambda x, out=None: vg.multiply(2, x, out=out), [(6, 5)], (6, 5)),
     "where": (lambda a, b, out=None: vg.where(a == a, a, b, out=out), [(6, 5), (6, 1)], (6, 5)),
+    "tril": (vg.tril, [(6, 5)], (6, 5)),
     "sum": (lambda x, out=None: vg.sum(x, axis=1, out=out), [(6, 5)], (6,)),
     "mean": (lambda x, out=None: vg.mean(x, axis=0, keepdims=True, out=out), [(6, 5)], (1, 5)),
     "max": (lambda x, out=None: vg.max(x, out=out), [(6, 5)], ()),

@@ -47,6 +47,7 @@ METHODS = {
     "binary": _method("code a b out"),
     "scalar": _method("code a value side out"),
     "where": _method("condition a b out"),
+    "triangle": _method("a upper diagonal out"),
     "reduce": _method("code a axes keepdims out"),
     "matmul": _method("a b precision out"),
     "dense": _method(

@@ -161,6 +161,10 @@ class CpuBackend:
         return store(np.where(condition, cast(a, dtype), cast(b, dtype)), out)
 
     @_reports_memory
+    def triangle(self, a, upper, diagonal, out):
+        return store((np.triu if upper else np.tril)(a, diagonal), out)
+
+    @_reports_memory
     def reduce(self, code, a, axes, keepdims, out):
         operation = OPERATIONS[code]
         result = np.asarray(operation.cpu(widened(a), axes, keepdims))

@@ -1,7 +1,7 @@
 """The "cuda" and "sim" devices: each method is one call of the C library, on handles.
 
-unary, binary, where, matmul and dense are the C functions themselves; backends/__init__.py lists
-the methods and says what they return.
+unary, binary, where, triangle, matmul and dense are the C functions themselves; backends/__init__.py
+lists the methods and says what they return.
 """
 
 import contextlib
@@ -31,6 +31,7 @@ class CudaBackend:
         self.unary = library.pvg_unary
         self.binary = library.pvg_binary
         self.where = library.pvg_where
+        self.triangle = library.pvg_triangle
         self.matmul = library.pvg_matmul
         self.dense = library.pvg_dense
         self.contiguous = library.pvg_contiguous

@@ -25,11 +25,13 @@ from ..dtypes import (
 from ..dtypes import bool as bool_dtype
 from ..dtypes import uint64 as uint64_dtype
 from .arguments import (
+    Operands,
     check_shape,
     from_host,
     host_array,
     is_host,
     is_scalar,
+    parse_int,
     parse_scalar,
     parse_shape,
 )
@@ -46,6 +48,8 @@ __all__ = [
     "full_like",
     "ones",
     "ones_like",
+    "tril",
+    "triu",
     "zeros",
     "zeros_like",
 ]
@@ -200,6 +204,31 @@ def full_like(x, /, fill_value, *, dtype=None, device=None):
     """Return an Array of one value like x, which is an Array or a NumPy array."""
     value = parse_scalar(fill_value, "fill_value")
     return _filled(empty_like(x, dtype=dtype, device=device), value)
+
+
+# Of one side of a diagonal ------------------------------------------------------------------------
+
+
+def tril(x, /, k=0, *, out=None, device=None):
+    """Return matrices, the last two axes of x, with zeros above a diagonal.
+
+    k: column - row of that diagonal, an integer; 0 is the main one. ValueError: less than two axes.
+    """
+    return _triangle("tril", x, False, k, out, device)
+
+
+def triu(x, /, k=0, *, out=None, device=None):
+    """Return matrices, the last two axes of x, with zeros below a diagonal; see tril."""
+    return _triangle("triu", x, True, k, out, device)
+
+
+def _triangle(name, x, upper, k, out, device):
+    call = Operands(name, (x,), out, device)
+    array, k = call.arrays[0], parse_int(k, "a diagonal")
+    if array.ndim < 2:
+        raise ValueError(f"{name} takes matrices, not an array of shape {array.shape}")
+    rows, columns = array.shape[-2:]
+    return call.apply("triangle", array, upper, max(-rows, min(k, columns)))
 
 
 def _host_like(x):

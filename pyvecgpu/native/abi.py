@@ -349,6 +349,7 @@ FUNCTIONS = {
     "pvg_binary": (array, [c_int, array, array, array]),
     "pvg_binary_scalar": (array, [c_int, array, c_int, pointer, c_int, array]),
     "pvg_where": (array, [array, array, array, array]),
+    "pvg_triangle": (array, [array, c_int, c_int64, array]),
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, array]),
     "pvg_matmul": (array, [array, array, c_int, array]),
     "pvg_dense": (array, [array, array, array, c_int, c_int, array, array]),
