@@ -254,3 +254,21 @@ def test_axes_that_make_no_sense(device):
             vg.permute_dims(x, axes)
     with helpers.refused(device, TypeError, x):
         vg.permute_dims(x, (0.0, 1))
+
+
+@pytest.mark.parametrize("layout", helpers.LAYOUTS)
+def test_flip(device, rng, layout):
+    assert_same(vg.flip(put(device, np.float32(3))), np.float32(3))
+    for shape in ((5,), (3, 0, 2), (2, 3, 4), (1, 7, 1)):
+        a = helpers.integers(rng, shape, np.dtype(np.int32))
+        x = helpers.LAYOUTS[layout](device, a)
+        choices = [None, (), *range(-len(shape), len(shape)), tuple(range(len(shape)))]
+        for axis in choices:
+            assert_same(vg.flip(x, axis), np.flip(a, axis))
+        if x.size:  # a view: what is written to it is seen through the other
+            vg.flip(x)[...] = 7
+            assert_same(x, np.full_like(a, 7))
+    with helpers.refused(device, np.exceptions.AxisError, x):
+        vg.flip(x, 3)
+    with helpers.refused(device, ValueError, x):
+        vg.flip(x, (0, 0))

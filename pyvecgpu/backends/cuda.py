@@ -1,7 +1,7 @@
 """The "cuda" and "sim" devices: each method is one call of the C library, on handles.
 
-unary, binary, where, triangle, matmul and dense are the C functions themselves; backends/__init__.py
-lists the methods and says what they return.
+Some are the C functions themselves; backends/__init__.py lists the methods and says what they
+return.
 """
 
 import contextlib

@@ -27,6 +27,7 @@ __all__ = [
     "broadcast_to",
     "contiguous",
     "expand_dims",
+    "flip",
     "matrix_transpose",
     "permute_dims",
     "reshape",
@@ -130,6 +131,19 @@ def expand_dims(x, /, *, axis=0):
     shape = (*array.shape[:axis], 1, *array.shape[axis:])
     check_shape(shape)
     return give(apply(array.backend, "reshape", array, shape))
+
+
+def flip(x, /, axis=None):
+    """Return a view with the order of the elements reversed along the given axes, or along all.
+
+    AxisError: an axis out of range. ValueError: an axis twice.
+    """
+    array, give = _as_array("flip", x)
+    axes = parse_axes(axis, array.ndim)
+    turned = [array.shape[i] > 0 and (axes is None or i in axes) for i in range(array.ndim)]
+    starts = tuple([n - 1 if turn else 0 for n, turn in zip(array.shape, turned, strict=True)])
+    steps = tuple([-1 if turn else 1 for turn in turned])
+    return give(apply(array.backend, "slice", array, starts, steps, array.shape))
 
 
 def squeeze(x, /, axis=None):
