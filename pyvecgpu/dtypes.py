@@ -28,6 +28,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "int8",
     "set_default_dtype",
     "uint64",
     "uint8",
@@ -72,6 +73,7 @@ class BFloat16:
 bfloat16 = BFloat16()
 bool = np.dtype("bool")
 uint8 = np.dtype("uint8")
+int8 = np.dtype("int8")
 int16 = np.dtype("int16")
 int32 = np.dtype("int32")
 int64 = np.dtype("int64")
