@@ -7,7 +7,7 @@ arrays, NumPy's promotion rules hold.
 float16 and bfloat16 are stored in two bytes and computed in float32. NumPy has no bfloat16: it
 comes from the package ml_dtypes, which only the CPU device and copies to NumPy need. So
 `vg.bfloat16` is an object of this module, equal to ml_dtypes' dtype, and the one that Array.dtype
-gives. Beside bool and uint8 bfloat16 stays bfloat16, as in ml_dtypes; where that knows no
+gives. Beside bool, int8 and uint8 bfloat16 stays bfloat16, as in ml_dtypes; where that knows no
 promotion, it is as in JAX and torch: bfloat16 beside the other integers, float32 beside float16.
 """
 
