@@ -24,8 +24,18 @@ constexpr int least_for_tma = 256; // of m, n and k, for tiles of 128 x 256
 constexpr int least_for_tma_copies = 1700;
 // Of m, n and k, where no more than two chains of k add up: "ieee" of large products.
 constexpr int least_for_halves = 256;
-// The tiles of 64 x 64 are for m and n above this: below, those of 64 x 128 are as fast.
-constexpr int least_for_squares = 512;
+// The tiles of 64 x 64 are for m and n above this, or where there are few: elsewhere those of 64 x
+// 128 are as fast.
+constexpr int least_for_squares = 512, few_squares = 66;
+// Tiles of 64 x 32 with eight slices: so many at least, and so long a k.
+constexpr int least_for_slices = 16, least_k_for_slices = 64;
+// Short sums: up to so many terms of k, and of all, a thread reads operands sooner itself; and what
+// fits one stage needs no slices.
+constexpr int shallow_k = 24, stage_k = 16;
+constexpr double shallow_terms = 1e6;
+// From which k, or of which product, tensor cores pay for 16-bit operands and for float64.
+constexpr int least_k_for_tensor = 40, least_k_for_dmma = 48;
+constexpr double tensor_terms = 4e6, dmma_terms = 2e7;
 // Multiply-adds from which on splitting both operands into 16-bit pieces pays: of m and n from 256
 // on, and of narrow ones, whose operands are read as often by fewer tiles.
 constexpr double pieces_terms = 0.18e9, narrow_pieces_terms = 2e9, fp16_terms = 2e9;

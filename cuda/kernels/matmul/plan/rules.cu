@@ -19,11 +19,23 @@ double terms(const Gemm &g) { return static_cast<double>(g.m) * g.n * g.k; }
 
 bool is_vector(const Gemm &g) { return g.m == 1 || g.n == 1; }
 bool is_tiny(const Gemm &g) { return g.m <= 32 && g.n <= 32 && g.k <= 32; }
-bool is_16_at_least(const Gemm &g) { return all_at_least(g, 16); }
+// Of tensor cores without another precision: below, starting them takes longer than multiplying.
+bool pays_tensor_cores(const Gemm &g) {
+    return g.k >= cost::least_k_for_tensor || terms(g) >= cost::tensor_terms;
+}
+bool pays_dmma(const Gemm &g) {
+    return g.k >= cost::least_k_for_dmma || terms(g) >= cost::dmma_terms;
+}
+// So short a k that filling stages of shared memory by cp.async would be most of the time.
+bool is_shallow(const Gemm &g) { return g.k <= cost::shallow_k && terms(g) < cost::shallow_terms; }
+bool is_within_a_stage(const Gemm &g) { return g.k <= cost::stage_k; }
 // Where tiles of 64 x 32 are one for each multiprocessor: "ieee" adds eight slices of k up.
 bool adds_eight_slices(const Gemm &g) {
-    return tiles(g.m, 64) * tiles(g.n, 32) <= cost::tuned_multiprocessors;
+    const int64_t count = tiles(g.m, 64) * tiles(g.n, 32);
+    return g.k >= cost::least_k_for_slices && count >= cost::least_for_slices &&
+           count <= cost::tuned_multiprocessors;
 }
+bool has_few_squares(const Gemm &g) { return tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_squares; }
 // Large enough that splitting the operands is little beside multiplying them. Eight short slices
 // are as accurate as what tensor cores give, or more, and as fast.
 bool pays_splitting(const Gemm &g) {
@@ -39,7 +51,10 @@ bool pays_fp16x3(const Gemm &g) {
 }
 bool pays_bf16x6(const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pays_splitting(g); }
 
-bool fits_a_few_large_tiles(const Gemm &g) { return g.m <= 128 && g.n <= 128 && g.k <= 256; }
+// Batches of these are many, and tiles without slices read the least for what they compute.
+bool is_a_block(const Gemm &g) {
+    return smaller(g.m, g.n) >= 64 && g.m <= 128 && g.n <= 128 && g.k <= 256;
+}
 // Whether FFMA_TMA can read the operands where they are. It and FFMA_128X128 give the same bits.
 bool has_rows_for_tma(const Gemm &g) {
     const int64_t row_of_a = g.a_along_k ? g.k : g.m;
@@ -78,8 +93,10 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TENSOR_SM80, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
     {PVG_MATMUL_BF16X6, pays_bf16x6, "\"float32\", \"fast32\"", "large, see below"},
-    {PVG_MATMUL_FFMA_128X128, fits_a_few_large_tiles, "any of the others",
-     "m and n at most 128, k at most 256"},
+    {PVG_MATMUL_TILED, is_shallow, "any of the others", "k at most 24, and m n k below 1e6"},
+    {PVG_MATMUL_FFMA_128X128, is_within_a_stage, "any of the others", "k at most 16"},
+    {PVG_MATMUL_FFMA_128X128, is_a_block, "any of the others",
+     "m and n from 64 to 128, k at most 256"},
     {PVG_MATMUL_FFMA_TMA, pays_tma, "any of the others",
      "m and n at least 256 (1700 if b lies along k, or rows are no multiples of 4 elements), k at "
      "least 256, and tiles of 128 x 256 keep 80 % of the card busy and hardly less than tiles of "
@@ -87,21 +104,22 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_FFMA_128X128, adds_halves, "any of the others",
      "m and n at least 256, and tiles of 128 x 128 keep 80 % of the card busy"},
     {PVG_MATMUL_FFMA_64X32, adds_eight_slices, "any of the others",
-     "at most 132 tiles of 64 x 32: one for each multiprocessor"},
+     "k at least 64, and 16 to 132 tiles of 64 x 32: one for each multiprocessor"},
     {PVG_MATMUL_FFMA_64X64, wants_squares, "any of the others",
      "m and n above 512, and tiles of 64 x 128 keep less than 80 % of the card busy"},
+    {PVG_MATMUL_FFMA_64X64, has_few_squares, "any of the others", "at most 66 tiles of 64 x 64"},
     {PVG_MATMUL_FFMA_64X128, always, "any of the others", "any"},
     {PVG_MATMUL_FFMA_128X128, always, "any of the others",
      "any: on sm_80, whose blocks cannot form the clusters that the lines above need"},
 };
 const Rule half_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
-    {PVG_MATMUL_TENSOR, is_16_at_least, "any", "all at least 16"},
-    {PVG_MATMUL_TENSOR_SM80, is_16_at_least, "any", "all at least 16"},
+    {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 40, or m n k at least 4e6"},
+    {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 40, or m n k at least 4e6"},
 };
 const Rule float64_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
-    {PVG_MATMUL_DMMA, is_16_at_least, "any", "all at least 16"},
+    {PVG_MATMUL_DMMA, pays_dmma, "any", "k at least 48, or m n k at least 2e7"},
 };
 const Rule other_rules[] = {{PVG_MATMUL_TILED, always, "any", "any"}}; // and what no row takes
 
@@ -159,8 +177,11 @@ bool is_able(const Kernel &kernel, const Gemm &g, const Card &card) {
 const Kernel *choose_by_rules(const Gemm &g, const Card &card) {
     const Rules &table = rules_of(g.dtype);
     for (int i = 0; i < table.count; i++) {
-        const Kernel *kernel = kernel_of(table.rules[i].kernel);
-        if (kernel && table.rules[i].when(g) && is_able(*kernel, g, card)) return kernel;
+        const Rule &rule = table.rules[i];
+        if (!rule.when(g)) continue;
+        if (rule.kernel == PVG_MATMUL_TILED) break; // which is able to compute anything
+        const Kernel *kernel = kernel_of(rule.kernel);
+        if (kernel && is_able(*kernel, g, card)) return kernel;
     }
     return nullptr;
 }

@@ -10,6 +10,7 @@
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/simt/ffma_tile.cuh"
+#include "kernels/matmul/sm90/hopper.cuh"
 
 namespace pvg::matmul {
 
