@@ -83,6 +83,7 @@ enum pvg_status {
  * and computed in float32; a result is rounded once, when it is stored. */
 enum pvg_dtype {
     PVG_BOOL = 0, /* one byte, 0 or 1 */
+    PVG_INT8 = 1,
     PVG_INT16 = 2,
     PVG_INT32 = 3,
     PVG_INT64 = 4,

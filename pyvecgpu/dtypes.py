@@ -7,7 +7,7 @@ arrays, NumPy's promotion rules hold.
 float16 and bfloat16 are stored in two bytes and computed in float32. NumPy has no bfloat16: it
 comes from the package ml_dtypes, which only the CPU device and copies to NumPy need. So
 `vg.bfloat16` is an object of this module, equal to ml_dtypes' dtype, and the one that Array.dtype
-gives. Beside bool and uint8 bfloat16 stays bfloat16, as in ml_dtypes; where that knows no
+gives. Beside bool, int8 and uint8 bfloat16 stays bfloat16, as in ml_dtypes; where that knows no
 promotion, it is as in JAX and torch: bfloat16 beside the other integers, float32 beside float16.
 """
 
@@ -28,6 +28,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "int8",
     "set_default_dtype",
     "uint64",
     "uint8",
@@ -72,6 +73,7 @@ class BFloat16:
 bfloat16 = BFloat16()
 bool = np.dtype("bool")
 uint8 = np.dtype("uint8")
+int8 = np.dtype("int8")
 int16 = np.dtype("int16")
 int32 = np.dtype("int32")
 int64 = np.dtype("int64")

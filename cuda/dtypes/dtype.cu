@@ -50,7 +50,7 @@ Kind dtype_kind(int dtype) { return fact_of(dtype).kind; }
 
 // NumPy's rule: the smallest dtype that holds every value of both; float64 where no integer dtype
 // does, and for an integer of 32 bits or more beside a smaller float. bfloat16 beside bool and
-// uint8 is as in ml_dtypes; beside what ml_dtypes refuses, it is as in JAX and torch.
+// 8-bit integers is as in ml_dtypes; beside what ml_dtypes refuses, it is as in JAX and torch.
 int promote(int a, int b) {
     if (!is_known(a) || !is_known(b)) return -1;
     if (a == b) return a;

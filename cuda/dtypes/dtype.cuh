@@ -22,7 +22,7 @@ static_assert(sizeof(Bool) == 1, "a bool array is an array of bytes");
 // present when every function knows what to do with it.
 #define PVG_DTYPES(PRESENT, RESERVED)                                             \
     PRESENT(BOOL, 0, "bool", Bool, Bool, boolean)                                 \
-    RESERVED(INT8, 1, "int8", int8_t, int8_t, signed_integer)                     \
+    PRESENT(INT8, 1, "int8", int8_t, int8_t, signed_integer)                      \
     PRESENT(INT16, 2, "int16", int16_t, int16_t, signed_integer)                  \
     PRESENT(INT32, 3, "int32", int32_t, int32_t, signed_integer)                  \
     PRESENT(INT64, 4, "int64", int64_t, int64_t, signed_integer)                  \

@@ -29,6 +29,7 @@ class Status(IntEnum):
 
 class DType(IntEnum):
     BOOL = 0
+    INT8 = 1
     INT16 = 2
     INT32 = 3
     INT64 = 4
