@@ -50,9 +50,10 @@ static const char *operand_name(int index, char *text, size_t size) {
 }
 
 int check_operands(const pvg_array *const *arrays, int n, int *device) {
+    char name[32];
+    PVG_PASS(check_fork());
     for (int i = 0; i < n; i++) {
-        char name[32];
-        PVG_PASS(check_array(arrays[i], operand_name(i, name, sizeof name)));
+        if (!is_array(arrays[i])) return check_array(arrays[i], operand_name(i, name, sizeof name));
         PVG_REQUIRE(device_of(arrays[i]) == device_of(arrays[0]), PVG_ERROR_VALUE,
                     "operands live on different devices, %d and %d", device_of(arrays[0]),
                     device_of(arrays[i]));

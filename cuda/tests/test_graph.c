@@ -64,8 +64,7 @@ enum { RESULTS = 5 };
 static int step(pvg_array *x, pvg_array *w, pvg_array *const *results) {
     const double half = 0.5;
     pvg_array *z = pvg_array_empty(0, PVG_FLOAT32, SHAPE(SIDE, SIDE)), *gradients[3] = {NULL};
-    pvg_array *y =
-        z ? pvg_dense(x, w, NULL, PVG_GELU, PVG_PRECISION_DEFAULT, z, NULL) : NULL;
+    pvg_array *y = z ? pvg_dense(x, w, NULL, PVG_GELU, PVG_PRECISION_DEFAULT, z, NULL) : NULL;
     pvg_array *t = y ? pvg_permute(y, ((const int[]){1, 0})) : NULL;
     pvg_array *p = t ? pvg_matmul(t, w, PVG_PRECISION_DEFAULT, NULL) : NULL;
     pvg_array *d = p ? pvg_cast(p, PVG_FLOAT64, NULL) : NULL;
@@ -73,8 +72,8 @@ static int step(pvg_array *x, pvg_array *w, pvg_array *const *results) {
     int done = s && pvg_reduce(PVG_SUM, s, AXES(0), 0, results[0]) &&
                pvg_reduce(PVG_ARGMAX, p, -1, NULL, 0, results[1]) &&
                pvg_binary(PVG_MAXIMUM, y, p, results[2]) &&
-               pvg_dense_backward(p, x, w, z, PVG_GELU, PVG_PRECISION_DEFAULT,
-                                  &gradients[0], &gradients[1], &gradients[2]) == PVG_OK &&
+               pvg_dense_backward(p, x, w, z, PVG_GELU, PVG_PRECISION_DEFAULT, &gradients[0],
+                                  &gradients[1], &gradients[2]) == PVG_OK &&
                pvg_unary(PVG_TANH, gradients[0], results[3]) &&
                pvg_binary(PVG_ADD, gradients[1], gradients[2], results[4]);
     pvg_array *const made[] = {z, y, t, p, d, s, gradients[0], gradients[1], gradients[2]};

@@ -27,14 +27,14 @@ constexpr int least_for_halves = 256;
 // The tiles of 64 x 64 are for m and n above this, or where there are few: elsewhere those of 64 x
 // 128 are as fast.
 constexpr int least_for_squares = 512, few_squares = 66;
-// Tiles of 64 x 32 with eight slices: so many at least, and so long a k.
-constexpr int least_for_slices = 16, least_k_for_slices = 64;
+// Tiles of 64 x 32 with eight slices: from so long a k on, and where they are fewer than so many.
+constexpr int least_k_for_slices = 64, least_for_slices = 16, least_k_of_few_slices = 1536;
 // Short sums: up to so many terms of k, and of all, a thread reads operands sooner itself; and what
 // fits one stage needs no slices.
 constexpr int shallow_k = 24, stage_k = 16;
 constexpr double shallow_terms = 1e6;
 // From which k, or of which product, tensor cores pay for 16-bit operands and for float64.
-constexpr int least_k_for_tensor = 40, least_k_for_dmma = 48;
+constexpr int least_k_for_tensor = 36, least_k_for_dmma = 48;
 constexpr double tensor_terms = 4e6, dmma_terms = 2e7;
 // Multiply-adds from which on splitting both operands into 16-bit pieces pays: of m and n from 256
 // on, and of narrow ones, whose operands are read as often by fewer tiles.

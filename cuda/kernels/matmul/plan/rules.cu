@@ -32,8 +32,9 @@ bool is_within_a_stage(const Gemm &g) { return g.k <= cost::stage_k; }
 // Where tiles of 64 x 32 are one for each multiprocessor: "ieee" adds eight slices of k up.
 bool adds_eight_slices(const Gemm &g) {
     const int64_t count = tiles(g.m, 64) * tiles(g.n, 32);
-    return g.k >= cost::least_k_for_slices && count >= cost::least_for_slices &&
-           count <= cost::tuned_multiprocessors;
+    const int least_k =
+        count < cost::least_for_slices ? cost::least_k_of_few_slices : cost::least_k_for_slices;
+    return g.k >= least_k && count <= cost::tuned_multiprocessors;
 }
 bool has_few_squares(const Gemm &g) { return tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_squares; }
 // Large enough that splitting the operands is little beside multiplying them. Eight short slices
@@ -53,7 +54,7 @@ bool pays_bf16x6(const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pa
 
 // Batches of these are many, and tiles without slices read the least for what they compute.
 bool is_a_block(const Gemm &g) {
-    return smaller(g.m, g.n) >= 64 && g.m <= 128 && g.n <= 128 && g.k <= 256;
+    return smaller(g.m, g.n) > 32 && g.m <= 128 && g.n <= 128 && g.k <= 256;
 }
 // Whether FFMA_TMA can read the operands where they are. It and FFMA_128X128 give the same bits.
 bool has_rows_for_tma(const Gemm &g) {
@@ -93,10 +94,10 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TENSOR_SM80, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
     {PVG_MATMUL_BF16X6, pays_bf16x6, "\"float32\", \"fast32\"", "large, see below"},
+    {PVG_MATMUL_FFMA_128X128, is_a_block, "any of the others",
+     "m and n from 33 to 128, k at most 256"},
     {PVG_MATMUL_TILED, is_shallow, "any of the others", "k at most 24, and m n k below 1e6"},
     {PVG_MATMUL_FFMA_128X128, is_within_a_stage, "any of the others", "k at most 16"},
-    {PVG_MATMUL_FFMA_128X128, is_a_block, "any of the others",
-     "m and n from 64 to 128, k at most 256"},
     {PVG_MATMUL_FFMA_TMA, pays_tma, "any of the others",
      "m and n at least 256 (1700 if b lies along k, or rows are no multiples of 4 elements), k at "
      "least 256, and tiles of 128 x 256 keep 80 % of the card busy and hardly less than tiles of "
@@ -104,7 +105,9 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_FFMA_128X128, adds_halves, "any of the others",
      "m and n at least 256, and tiles of 128 x 128 keep 80 % of the card busy"},
     {PVG_MATMUL_FFMA_64X32, adds_eight_slices, "any of the others",
-     "k at least 64, and 16 to 132 tiles of 64 x 32: one for each multiprocessor"},
+     "at most 132 tiles of 64 x 32, one for each multiprocessor, and k at least 64, or 1,536 if "
+     "there "
+     "are less than 16"},
     {PVG_MATMUL_FFMA_64X64, wants_squares, "any of the others",
      "m and n above 512, and tiles of 64 x 128 keep less than 80 % of the card busy"},
     {PVG_MATMUL_FFMA_64X64, has_few_squares, "any of the others", "at most 66 tiles of 64 x 64"},
@@ -114,8 +117,8 @@ const Rule float32_rules[] = {
 };
 const Rule half_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
-    {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 40, or m n k at least 4e6"},
-    {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 40, or m n k at least 4e6"},
+    {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
+    {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
 };
 const Rule float64_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
