@@ -378,8 +378,8 @@ PVG_API int64_t pvg_counter(int counter);
  * thread's until its next call. */
 PVG_API const char *pvg_launch_log(void);
 /* One line "code name family domain result identity order" per operation. Family: unary, binary,
- * reduce or other. Domain: what it takes, letters of buifc (bool, unsigned, signed, float, complex).
- * Result: same, float, bool, real, wide (64 bits of integers), index or none. Of a reduction,
+ * reduce or other. Domain: what it takes, letters of buifc (bool, unsigned, signed, float,
+ * complex). Result: same, float, bool, real, wide (64 bits of integers), index or none. Of a reduction,
  * identity: none, 0 or 1, and order: none, largest or smallest. Static. */
 PVG_API const char *pvg_operations(void);
 /* 1 if the operation takes operands of this dtype, else 0. */
@@ -561,8 +561,8 @@ PVG_API pvg_array *pvg_binary_scalar(int operation, const pvg_array *a, int kind
 PVG_API pvg_array *pvg_where(const pvg_array *condition, const pvg_array *a, const pvg_array *b,
                              pvg_array *out);
 /* Of each matrix (the last two axes) the elements on one side of a diagonal, zeros on the other:
- * those with column - row >= diagonal (upper 1), or <= diagonal (upper 0). Errors: VALUE (fewer than
- * two axes; upper neither). */
+ * those with column - row >= diagonal (upper 1), or <= diagonal (upper 0). Errors: VALUE (fewer
+ * than two axes; upper neither). */
 PVG_API pvg_array *pvg_triangle(const pvg_array *a, int upper, int64_t diagonal, pvg_array *out);
 /* Over naxes axes (negative ones count from the end), or over all with naxes -1 and axes NULL.
  * keepdims 1 leaves the reduced axes with length 1. Errors: AXIS, VALUE (repeated axis; MAX, MIN,
@@ -586,8 +586,8 @@ PVG_API pvg_array *pvg_dense(const pvg_array *x, const pvg_array *weight, const 
 /* The backward pass of a layer: with dz = gradient * activation'(preactivation), (..., out),
  * dx = dz @ weight, (..., in); dweight = dz.T @ x, (out, in); dbias = dz summed over its rows,
  * (out,). Each is a new handle in *dx, *dweight, *dbias; a NULL pointer there: not wanted.
- * preactivation may be NULL where activation is PVG_NONE. On failure nothing is stored. Errors: VALUE,
- * TYPE. */
+ * preactivation may be NULL where activation is PVG_NONE. On failure nothing is stored. Errors:
+ * VALUE, TYPE. */
 PVG_API int pvg_dense_backward(const pvg_array *gradient, const pvg_array *x,
                                const pvg_array *weight, const pvg_array *preactivation,
                                int activation, int precision, pvg_array **dx, pvg_array **dweight,

@@ -8,8 +8,8 @@
 //     }
 //
 // Inside, in this order: check handles; call.begin(device) chooses device and stream; result.open
-// makes the place to write to; call.reads / call.writes make the stream wait for other streams where
-// that is needed; then launch on call.stream.
+// makes the place to write to; call.reads / call.writes make the stream wait for other streams
+// where that is needed; then launch on call.stream.
 #pragma once
 #include "arrays/dispatch.cuh"
 #include "arrays/layout.cuh"

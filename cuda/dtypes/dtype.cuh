@@ -18,8 +18,8 @@ struct Bool {
 static_assert(sizeof(Bool) == 1, "a bool array is an array of bytes");
 
 // PRESENT(NAME, code, "name", element type, type that it is computed in, kind), or RESERVED of the
-// same: arrays can have the present ones. The others' codes and facts are fixed already; one becomes
-// present when every function knows what to do with it.
+// same: arrays can have the present ones. The others' codes and facts are fixed already; one
+// becomes present when every function knows what to do with it.
 #define PVG_DTYPES(PRESENT, RESERVED)                                             \
     PRESENT(BOOL, 0, "bool", Bool, Bool, boolean)                                 \
     PRESENT(INT8, 1, "int8", int8_t, int8_t, signed_integer)                      \
@@ -94,8 +94,8 @@ inline bool is_among(int dtype, Kinds kinds) {
     return dtype_is_valid(dtype) && (only(dtype_kind(dtype)) & kinds) != 0;
 }
 // NumPy's result_type of two dtypes in the list, which may be a reserved one; -1 if one is not in
-// it. bfloat16, which NumPy does not know, stays bfloat16 beside bool and integers and gives float32
-// beside float16.
+// it. bfloat16, which NumPy does not know, stays bfloat16 beside bool and integers and gives
+// float32 beside float16.
 int promote(int a, int b);
 int float_dtype(int dtype); // of a float function of this operand: itself, or the default float
 int real_dtype(int dtype);  // of a part of such a number: itself, or of a complex one its parts'

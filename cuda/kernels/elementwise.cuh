@@ -1,8 +1,8 @@
 // Elementwise operations: the arithmetic of one element, the rows of the operations, and the switch
 // over their codes that kernels run (the same code in every thread: no divergence).
 //
-// A new operation is a row in one of the lists below, its __device__ function if it needs one of its
-// own, and an entry in pvg_operation.
+// A new operation is a row in one of the lists below, its __device__ function if it needs one of
+// its own, and an entry in pvg_operation.
 #pragma once
 #include "arrays/operation.cuh"
 #include <math.h>
@@ -178,8 +178,8 @@ template <class T> __device__ __forceinline__ bool is_greater(T a, T b) {
     X(MAXIMUM, "maximum", ordered, same, maximum(x, y))    \
     X(MINIMUM, "minimum", ordered, same, minimum(x, y))
 
-// X(NAME, "name", domain, MIRRORED, f(x, y)): comparisons. MIRRORED gives the same with the operands
-// exchanged. With NaN "less or equal" is not "not greater".
+// X(NAME, "name", domain, MIRRORED, f(x, y)): comparisons. MIRRORED gives the same with the
+// operands exchanged. With NaN "less or equal" is not "not greater".
 #define PVG_COMPARISONS(X)                                                             \
     X(EQUAL, "equal", ordered, EQUAL, equals(x, y))                                    \
     X(NOT_EQUAL, "not_equal", ordered, NOT_EQUAL, !equals(x, y))                       \

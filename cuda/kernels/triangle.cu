@@ -1,6 +1,6 @@
-// pvg_triangle: the elements of matrices on one side of a diagonal, and zeros on the other. Elements
-// are only moved, so one kernel per size of element. A thread has 16 bytes of the result; what it
-// leaves out it does not read.
+// pvg_triangle: the elements of matrices on one side of a diagonal, and zeros on the other.
+// Elements are only moved, so one kernel per size of element. A thread has 16 bytes of the result;
+// what it leaves out it does not read.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
 

@@ -114,7 +114,7 @@ static void bad_codes(void) {
     pvg_array *a = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(2, 2)));
     int64_t n = 2;
     double value = 1;
-    CHECK_NULL(PVG_ERROR_TYPE, pvg_array_empty(0, 1, 1, &n));
+    CHECK_NULL(PVG_ERROR_TYPE, pvg_array_empty(0, 99, 1, &n));
     CHECK_NULL(PVG_ERROR_TYPE, pvg_array_empty(0, -1, 1, &n));
     CHECK_NULL(PVG_ERROR_UNAVAILABLE, pvg_array_empty(1000, PVG_FLOAT32, 1, &n));
     CHECK_NULL(PVG_ERROR_UNAVAILABLE, pvg_array_empty(-1, PVG_FLOAT32, 1, &n));

@@ -14,7 +14,7 @@ bool is_aligned(const void *data, int64_t stride, int operand, const Walk<3> &ba
            stride * size % bytes == 0;
 }
 
-// Signed integers are multiplied as the unsigned ones of their size: the results have the same bits.
+// Signed integers are multiplied as the unsigned ones of their size: results have the same bits.
 template <class T, bool = is_signed<T>> struct SameBits : std::make_unsigned<T> {};
 template <class T> struct SameBits<T, false> : Tag<T> {};
 
