@@ -379,8 +379,8 @@ PVG_API int64_t pvg_counter(int counter);
 PVG_API const char *pvg_launch_log(void);
 /* One line "code name family domain result identity order" per operation. Family: unary, binary,
  * reduce or other. Domain: what it takes, letters of buifc (bool, unsigned, signed, float,
- * complex). Result: same, float, bool, real, wide (64 bits of integers), index or none. Of a reduction,
- * identity: none, 0 or 1, and order: none, largest or smallest. Static. */
+ * complex). Result: same, float, bool, real, wide (64 bits of integers), index or none. Of a
+ * reduction, identity: none, 0 or 1, and order: none, largest or smallest. Static. */
 PVG_API const char *pvg_operations(void);
 /* 1 if the operation takes operands of this dtype, else 0. */
 PVG_API int pvg_supports(int operation, int dtype);
