@@ -162,7 +162,7 @@ template <class T, int N, bool CALLS = false> struct RowPart {
 #pragma unroll
         for (int e = 0; e < N; e++) all.element[e] = narrow<T>(sums[e]);
         if (packed && count >= N) {
-            *reinterpret_cast<Vector<T, N> *>(first) = all;
+            store_at_once(first, all);
         } else {
 #pragma unroll
             for (int e = 0; e < N; e++)
