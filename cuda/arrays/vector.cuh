@@ -11,7 +11,8 @@ namespace pvg {
 constexpr size_t vector_alignment(size_t bytes) { return bytes < 16 ? bytes : 16; }
 template <class T, int V> struct alignas(vector_alignment(sizeof(T) * V)) Vector { T element[V]; };
 
-// Stores all of them so. (The compiler may make several stores of an assignment, but not of __stwb.)
+// Stores all of them so. (The compiler may make several stores of an assignment, but not of
+// __stwb.)
 template <class T, int V>
 __device__ __forceinline__ void store_at_once(T *to, const Vector<T, V> &vector) {
     constexpr size_t size = alignof(Vector<T, V>);
