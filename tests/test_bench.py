@@ -95,9 +95,10 @@ def test_the_model_is_judged_by_the_fastest():
     assert model.scales(rows)["tiled"][:2] == (3, pytest.approx(0.25))
 
 
-def test_the_model_is_measured_with_the_same_products():
-    drawn = model.cases("full")
-    assert drawn == model.cases("full") and len(drawn) == 500
+def test_the_model_is_measured_with_the_products_of_a_seed():
+    drawn = model.cases("full", 1)
+    assert drawn == model.cases("full", 1) and len(drawn) == 500
+    assert drawn != model.cases("full", 2)
     assert {case.format for case in drawn} == set(model.FORMATS)
     assert all(case.terms <= model.MOST_TERMS for case in drawn)
     for kernels in (model.FORMATS["ieee"][2], model.FORMATS["float32"][2]):

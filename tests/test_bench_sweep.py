@@ -466,6 +466,7 @@ def test_seconds_end_it(capsys):
 def test_options(capsys):
     for arguments in (
         ["matmul", "--seed", "1"],
+        ["model", "--seconds", "1"],
         ["article", "--cases", "1"],
         ["streaming", "--only", "product"],
         ["sweep", "--peers", "cupy"],

@@ -261,9 +261,11 @@ def run_model(device, arguments):
         say(f"model on {device}, {device.name}, {about['date']}")
         quick = arguments.quick or device.type == "sim"
         (library,) = open_libraries(device, [], quick)
-        table, scales, verdict = model.run(library, "quick" if quick else "full", say)
+        seed = sweep.seed_of(arguments)
+        table, scales, verdict = model.run(library, "quick" if quick else "full", seed, say)
         say(f"goal: {verdict.sentence()}")
-        report = {"benchmark": "model", "quick": quick, **about, "rows": table, "scales": scales}
+        report = {"benchmark": "model", "quick": quick, **about, "seed": seed}
+        report |= {"rows": table, "scales": scales}
         write_report(file, report | {"goals": [dataclasses.asdict(verdict)]})
     return 0
 

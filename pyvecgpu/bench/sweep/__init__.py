@@ -30,14 +30,25 @@ WORST = 60  # cases that are printed
 
 def add_options(parser):
     """Add the options of the sweep to a parser."""
+    parser.add_argument(
+        "--seed",
+        type=natural,
+        metavar="N",
+        help="sweep and model: of all cases; default: the date",
+    )
     group = parser.add_argument_group("sweep only")
-    group.add_argument("--seed", type=natural, metavar="N", help="of all cases; default: the date")
     group.add_argument(
         "--seconds", type=float, help=f"when to end; default: {SECONDS:.0f}, with --cases never"
     )
     group.add_argument("--cases", type=natural, metavar="N", help="how many cases")
     group.add_argument("--only", metavar="CLASS", help="classes with this in their names")
     group.add_argument("--case", type=natural, metavar="K", help="this case of the seed alone")
+
+
+def seed_of(arguments):
+    """Return the seed that was given, else the date."""
+    today = datetime.datetime.now(datetime.timezone.utc)
+    return int(f"{today:%Y%m%d}") if arguments.seed is None else arguments.seed
 
 
 def natural(text):
@@ -50,8 +61,10 @@ def natural(text):
 
 def check_options(parser, arguments):
     """End with a sentence if another benchmark is given options of the sweep, or it wrong ones."""
+    if arguments.benchmark not in ("sweep", "model") and arguments.seed is not None:
+        parser.error("--seed belongs to sweep and model")
     if arguments.benchmark != "sweep":
-        for name in ("seed", "seconds", "cases", "only", "case"):
+        for name in ("seconds", "cases", "only", "case"):
             if getattr(arguments, name) is not None:
                 parser.error(f"--{name} belongs to sweep")
     elif [name for name in arguments.peers if name not in PEERS]:
@@ -87,8 +100,7 @@ def classes_of(outcomes):
 def run(device, peers, arguments, say):
     """Measure, print, and return what there is to report, and the exit code."""
     quick = arguments.quick or device.type == "sim"
-    today = datetime.datetime.now(datetime.timezone.utc)
-    seed = int(f"{today:%Y%m%d}") if arguments.seed is None else arguments.seed
+    seed = seed_of(arguments)
     libraries = open_libraries(device, peers, quick=True, against=arguments.against)
     sweep = Sweep(libraries, size_of(device, quick), seed)
     with np.errstate(all="ignore"):  # logarithms of negative numbers are NaN
