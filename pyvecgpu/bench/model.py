@@ -289,9 +289,7 @@ def run(library, size, seed, say):
     rows = []
     for case in cases(size, seed):
         rows.append(measure(case, library, card, size))
-    say(
-        f"seed {seed}, {len(rows)} products, each by the chosen kernel and by the others; the worst:"
-    )
+    say(f"seed {seed}, {len(rows)} products, by the chosen kernel and by the others; the worst:")
     for row in sorted(rows, key=loss, reverse=True)[:WORST]:
         fastest = min(row["seconds"], key=row["seconds"].get)
         say(
