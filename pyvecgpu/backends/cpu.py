@@ -285,6 +285,8 @@ def store(result, out):
     result = np.asarray(result)
     if out is None:
         return result
+    if not out.flags.writeable:
+        raise ValueError("out is read-only (a broadcast view)")
     if out.shape != result.shape:
         raise ValueError(f"out has shape {out.shape}, the result has {result.shape}")
     kinds = [float32 if is_bfloat16(x.dtype) else x.dtype for x in (result, out)]
