@@ -5,8 +5,10 @@
 Areas are drawn from equally often. A mutant is killed by the first test that fails, equivalent if
 equivalent.json has it, with a reason, and otherwise it has lived. What does not build or makes no
 other code is drawn again. Every verdict is kept in build/mutants at once, so that the same command
-goes on where it was ended; --again tries those that have lived once more, after the tests have
-changed. Other sources are other mutants: they begin anew.
+goes on where it was ended. Other sources are other mutants: they begin anew. In ARGS,
+
+    --near    only the tests that concern the file: a quick look, with fewer killed
+    --again   those that have lived once more: with all tests, or after the tests have changed
 """
 
 import argparse
@@ -157,6 +159,7 @@ def main(arguments=None):
     parser.add_argument("--seed", default="1")
     parser.add_argument("--area", default="", help="names of areas, with - for a space")
     parser.add_argument("--again", action="store_true", help="only those that have lived")
+    parser.add_argument("--near", action="store_true", help="only tests that concern the file")
     parser.add_argument("--json", type=Path, help="write the result there")
     options = parser.parse_args(arguments)
     areas = chosen_areas(options.area)
@@ -164,7 +167,7 @@ def main(arguments=None):
         raise SystemExit("areas for a GPU are run by themselves")
     kept = ROOT / "build" / "mutants"
     state = State(kept / f"{options.seed}-{digest(AREAS)}.json", options.seed)
-    judge = Judge(Tree(kept / "tree", areas[0].where), state.control())
+    judge = Judge(Tree(kept / "tree", areas[0].where), state.control(), options.near)
     left = list(areas)
     while left and not options.again:
         area = min(left, key=lambda one: len(state.area(one.name)["mutants"]))

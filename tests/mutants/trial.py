@@ -158,8 +158,11 @@ class Tree:
         return f"{step.tests[0]} ({section.group(1) if section else status})"
 
 
-def steps_of(area, mutant, root, seconds):
-    """The tests that a mutant meets, in their order. `seconds`: what tests took before."""
+def steps_of(area, mutant, root, seconds, near):
+    """The tests that a mutant meets, in their order; `near`: only those that concern its file.
+
+    `seconds`: what tests took before.
+    """
     (c_near, c_far), (py_near, py_far) = tests_of(area, mutant.path, root)
     devices = ["cuda"] if area.where == "gpu" else ["sim"] if area.c_tests else ["cpu", "sim"]
     if "self" in area.c_tests.split():
@@ -170,6 +173,8 @@ def steps_of(area, mutant, root, seconds):
     yield from (py_tests(device, py_near) for device in devices)
     if area.where == "sim":
         yield from (c_test(area, name, BOTH_ORDERS, "order") for name in c_near)
+    if near:
+        return
     for name in c_far:
         yield c_test(area, name)
     if area.where == "sim" and (root / ASAN).exists():
@@ -202,8 +207,8 @@ def py_tests(device, names):
 class Judge:
     """Verdicts about the mutants of a tree. `seconds` are those of tests without a mutant."""
 
-    def __init__(self, tree, seconds):
-        self.tree, self.seconds = tree, seconds
+    def __init__(self, tree, seconds, near):
+        self.tree, self.seconds, self.near = tree, seconds, near
 
     def control(self, step):
         """Run what has not yet run without a mutant: it must pass."""
@@ -220,7 +225,7 @@ class Judge:
 
     def judge(self, area, mutant):
         """(Outcome, number of tests) of a mutant; None for one that makes no other code."""
-        steps = list(steps_of(area, mutant, self.tree.work, self.seconds))
+        steps = list(steps_of(area, mutant, self.tree.work, self.seconds, self.near))
         for step in steps:
             self.control(step)
         try:
