@@ -5,6 +5,7 @@ written `not (difference <= tolerance)`, so that a NaN nobody expected fails.
 """
 
 import contextlib
+import gc
 import json
 import math
 import os
@@ -17,6 +18,8 @@ import numpy as np
 
 import pyvecgpu as vg
 from pyvecgpu.dtypes import CODES
+from pyvecgpu.native import library
+from pyvecgpu.native.abi import Allocator, Option
 
 try:
     import ml_dtypes
@@ -360,6 +363,19 @@ def layouts(x):
 def live(device):
     """(arrays, bytes) in use on a card."""
     return vg.counters(device)["live_arrays"], vg.memory_info(device).used
+
+
+@contextlib.contextmanager
+def allocator(device, which):
+    """Take memory by this one of abi.Allocator for a while, for which no array may be alive."""
+    loaded = library.load(device)
+    gc.collect()
+    loaded.set_option(Option.OPTION_ALLOCATOR, which)
+    try:
+        yield
+    finally:
+        gc.collect()
+        loaded.set_option(Option.OPTION_ALLOCATOR, Allocator.ALLOCATOR_POOL)
 
 
 class Refusal:
