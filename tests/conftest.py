@@ -189,12 +189,12 @@ def no_numpy_warnings():
 def nothing_left(request):
     """Whatever a test made is gone when it ends: arrays, memory, streams, threads, files ..."""
     name = device_of(request.node)
-    before = helpers.held(name)
+    before = helpers.in_use(name)
     yield
     if request.node.stash.get(failed, False):
         return
     for attempt in range(20):
-        now = helpers.held(name)
+        now = helpers.in_use(name)
         grown = {what: now[what] - n for what, n in before.items() if now[what] > n}
         if not grown:
             return

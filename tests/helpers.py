@@ -19,7 +19,7 @@ import numpy as np
 import pyvecgpu as vg
 from pyvecgpu.dtypes import CODES
 from pyvecgpu.native import library
-from pyvecgpu.native.abi import Allocator, Option
+from pyvecgpu.native.abi import Allocator, Counter, Memory, Option
 
 try:
     import ml_dtypes
@@ -379,7 +379,7 @@ def allocator(device, which):
         loaded.set_option(Option.OPTION_ALLOCATOR, Allocator.ALLOCATOR_POOL)
 
 
-def held(device):
+def in_use(device):
     """What a test could leave behind: {what: how much of it there is}.
 
     Pinned buffers of large copies are kept until the cache is emptied, each with an event.
@@ -387,8 +387,10 @@ def held(device):
     tasks, files = (len(os.listdir(f"/proc/self/{what}")) for what in ("task", "fd"))
     found = {"threads": tasks, "descriptors": files}
     if device in ("sim", "cuda"):
-        found["arrays"], found["bytes"] = live(device)
-        found["blocks"] = vg.memory_info(device).blocks
+        backend = vg.Device(device).backend
+        memory = backend.memory_info()
+        found["arrays"] = backend.counter(Counter.COUNT_LIVE_ARRAYS)
+        found["bytes"], found["blocks"] = memory[Memory.MEMORY_USED], memory[Memory.MEMORY_BLOCKS]
     if device == "sim":
         count = library.load(device).pvg_sim_count
         pinned = count(b"live_pinned")
