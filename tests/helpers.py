@@ -407,7 +407,7 @@ def warm_up(device):
     x = put(device, np.zeros(1 << 20, np.uint8))
     stream = loaded.pvg_stream_create(0)
     loaded.pvg_stream_set_current(stream, 0)
-    x[:1] = 1
+    x[...] = 1
     loaded.pvg_stream_set_current(None, 0)
     loaded.pvg_stream_release(stream)
     x.numpy()
