@@ -151,7 +151,9 @@ BACKWARD = {"g": ((9, 31), F32), "x": ((9, 20), F32), "w": ((31, 20), F32), "z":
 LARGE = (260, 260)  # from 65,536 elements on a transposed operand is put in order first
 STAGED = (1025, 257)  # more than 1 MiB, which crosses through pinned buffers
 
-USES = dict(of_rows()) | {
+USES = dict(of_rows())
+ROWS_END = len(USES)  # the number of those that follow from rows
+USES |= {
     # Elementwise, by every way through the frame of a call.
     "operand of another dtype": Use(
         {"a": ((6, 37), F32), "b": ((37, 6), I32)}, lambda v: v["a"] + v["b"].T
