@@ -65,15 +65,22 @@ print(json.dumps([seconds, "libpyvecgpu" in maps, "libcuda" in maps, "numpy.ma" 
 
 def test_importing_twice_gives_one_state():
     code = """
-import json, sys
+import importlib, json, sys
 import pyvecgpu as first
-from pyvecgpu.native import library
 a = first.ones(2, device="sim")
+again = importlib.reload(first)
+same = [again is first, again.Device("sim") is a.device, (a + 1.0).tolist()]
+for name in [name for name in sys.modules if name.startswith("pyvecgpu")]:
+    del sys.modules[name]
 import pyvecgpu as second
-import importlib
-print(json.dumps([first is second, second.Device("sim") is a.device, len(library.loaded())]))
+b = second.ones(3, device="sim")
+same += [second is first, second.counters("sim")["live_arrays"], first.counters("sim")["live_arrays"]]
+maps = {line.split()[-1] for line in open("/proc/self/maps") if "libpyvecgpu" in line}
+print(json.dumps([*same, (a + a).tolist(), b.tolist(), len(maps)]))
 """
-    assert helpers.child_result(code) == [True, True, 1]
+    reloaded = [True, True, [2, 2]]
+    imported_anew = [False, 2, 2, [2, 2], [1, 1, 1], 1]
+    assert helpers.child_result(code) == reloaded + imported_anew
 
 
 def test_cpu_is_the_default_without_a_gpu():

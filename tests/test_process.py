@@ -64,6 +64,30 @@ def test_threads_give_the_same_bits_as_one(device, rng):
     assert all(result == expected for result in results)
 
 
+FIRST_USE = """
+import json, threading
+import pyvecgpu as vg
+from pyvecgpu.native import library
+together, found = threading.Barrier(8), []
+def work(i):
+    together.wait()
+    x = vg.full(100, float(i), device={device!r})
+    found.append((x.device, vg.sum(x + x).item() == 200.0 * i))
+threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(json.dumps([len(found), all(right for _, right in found),
+                  len({{id(device) for device, _ in found}}), len(library.loaded())]))
+"""
+
+
+def test_the_first_use_by_many_threads(device):
+    """Of the package, the library and the device: there is one of each."""
+    libraries = 0 if device == "cpu" else 1
+    result = helpers.child_result(FIRST_USE.format(device=device))
+    assert result == [8, True, 1, libraries]
+
+
 def test_errors_belong_to_their_thread(device):
     """Each thread reads its own error text."""
 
@@ -278,14 +302,15 @@ def test_a_child_forked_before_first_use_works(device):
     assert after == [2, 2, 2]
 
 
-def test_spawned_processes_exchange_arrays(device, tmp_path):
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_spawned_processes_exchange_arrays(device, tmp_path, method):
     code = f"""
 import json, multiprocessing, sys
 import pyvecgpu as vg
 def double(x):
     return x + x
 if __name__ == "__main__":
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    with multiprocessing.get_context({method!r}).Pool(1) as pool:
         y = pool.apply(double, (vg.ones(3, device={device!r}),))
     print(json.dumps([y.tolist(), str(y.device).partition(":")[0]]))
 """

@@ -234,6 +234,22 @@ def test_each_call_of_a_computation_in_parts_fails_once(device, simulator, rng, 
     assert failures >= {"copy": 12, "launch": 4, "malloc": 0, "stream": 1, "event": 4}[what]
 
 
+@pytest.mark.devices("sim")
+def test_refused_pinned_memory_is_done_without(device, simulator, rng):
+    """The values arrive all the same, and the kernel that comes next is not blamed for it."""
+    x = numbers(rng, 2 * MIB + 5)  # 8 MiB: through pinned slots
+    for nth in range(1, 8):
+        vg.empty_cache(device)
+        asked = simulator.pvg_sim_count(b"pinned_malloc")
+        simulator.pvg_sim_fail(b"pinned", nth)
+        array = put(device, x)
+        double = array + array
+        granted = simulator.pvg_sim_count(b"pinned_malloc") - asked
+        simulator.pvg_sim_fail(b"pinned", 0)
+        assert granted == nth - 1, "the refusal was not met"
+        assert_same(double, x + x)
+
+
 # Processes ----------------------------------------------------------------------------------------
 
 
