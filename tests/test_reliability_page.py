@@ -1,4 +1,4 @@
-"""docs/reliability.md tells the truth: tests that it names exist, features that it misses are missing.
+"""docs/reliability.md tells the truth: named tests exist, missing features are missing.
 
 Its rows are read as text. That a named test shows its case is for readers to judge; that it is
 there, is collected, and needs a GPU where the page says so, is found in the sources.
@@ -30,31 +30,27 @@ UNTESTED = r"[Nn]ot yet tested"
 
 
 @functools.cache
-def parsed(name):
-    """The statements of a test's file in tests/ or tests/plants/; None without such a file."""
-    found = [path / name for path in (ROOT / "tests", ROOT / "tests" / "plants")]
+def python_tests(file):
+    """{test: whether it needs a GPU} of a file in tests/ or tests/plants/."""
+    found = [folder / file for folder in (ROOT / "tests", ROOT / "tests" / "plants")]
     found = [path for path in found if path.exists()]
-    return ast.parse(found[0].read_text(encoding="utf-8")).body if found else None
+    statements = ast.parse(found[0].read_text(encoding="utf-8")).body if found else []
+    assigned = [node for node in statements if isinstance(node, ast.Assign)]
+    of_all = [node.value for node in assigned if ast.unparse(node.targets[0]) == "pytestmark"]
+    defined = [node for node in statements if isinstance(node, ast.FunctionDef)]
+    return {
+        node.name: devices_of([*node.decorator_list, *of_all]) == ["cuda"]
+        for node in defined
+        if node.name.startswith("test_")
+    }
 
 
-def devices_of(node):
-    """The names in the `pytest.mark.devices(...)` of a decorator or of pytestmark; None: all."""
-    for call in ast.walk(node):
+def devices_of(marks):
+    """The names in the first `pytest.mark.devices(...)` of some expressions; None: all."""
+    for call in (node for mark in marks for node in ast.walk(mark)):
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.devices":
             return [ast.literal_eval(argument) for argument in call.args]
     return None
-
-
-def python_test(file, name):
-    """Whether a test needs a GPU; LookupError: there is none of this name."""
-    statements = parsed(file) or []
-    tests = [node for node in statements if isinstance(node, ast.FunctionDef)]
-    tests = {node.name: node for node in tests if node.name.startswith("test_")}
-    if name not in tests:
-        raise LookupError(f"there is no {file}::{name}")
-    marks = [node for node in statements if ast.unparse(node).startswith("pytestmark")]
-    chosen = [devices_of(node) for node in [*tests[name].decorator_list, *marks]]
-    return next((devices for devices in chosen if devices), None) == ["cuda"]
 
 
 def c_section(file, name):
@@ -71,9 +67,9 @@ def check_test(file, name, mark):
     """LookupError: the test is not there, or needs a GPU and is not marked so, or the reverse."""
     if file.endswith(".c"):
         c_section(file, name)
-        needs_gpu = False
-    else:
-        needs_gpu = python_test(file, name)
+    elif name not in python_tests(file):
+        raise LookupError(f"there is no {file}::{name}")
+    needs_gpu = file.endswith(".py") and python_tests(file)[name]
     if needs_gpu != bool(mark):
         raise LookupError(f"{file}::{name} {'needs a' if needs_gpu else 'runs without'} GPU")
 
@@ -114,8 +110,9 @@ def test_every_case_has_one_row():
     assert len(rows) == len(CASES) + len(GATES), "a row that is not read"
 
 
-@pytest.mark.parametrize(("number", "happens", "shown_by"), [(n, h, s) for n, _, h, s in CASES])
-def test_rows_of_cases(number, happens, shown_by):
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_rows_of_cases(case):
+    number, _, happens, shown_by = case
     for entry in filter(None, shown_by.split(", ")):
         named = re.fullmatch(TEST, entry)
         assert named, f"{entry} is no test"
@@ -156,12 +153,24 @@ def test_rows_of_gates():
     assert rows["R11"].endswith(f"| {functions} of {functions} functions")
 
 
-def test_the_table_of_errors_is_that_of_the_tests():
+def test_other_tests_that_are_named():
+    named = [match.groups() for match in re.finditer(TEST, PAGE)]
+    assert len(named) > 200
+    for test in named:
+        check_test(*test)
+
+
+def test_the_tables_of_errors_are_those_of_the_tests():
     rows = re.findall(r"^\| `(\w+)` \| (\d+) ulp \| (\d+) ulp \|$", PAGE, re.MULTILINE)
     assert {name: (int(cards), int(cpu)) for name, cards, cpu in rows} == {
         name: (ulps["cuda"], ulps["cpu"]) for name, ulps in helpers.ULPS.items()
     }
     assert all(ulps["sim"] == ulps["cuda"] for ulps in helpers.ULPS.values())
+    rows = re.findall(r"^\| `(\w+)` \| 2\^-(\d+) \| 2\^-(\d+) \|$", PAGE, re.MULTILINE)
+    sums = {name: (2.0 ** -int(cards), 2.0 ** -int(cpu)) for name, cards, cpu in rows}
+    assert list(sums) == ["float16", "bfloat16", "float32", "float64"]
+    for dtype in helpers.FLOATS:
+        assert sums[str(dtype)] == (helpers.SUM_REST[dtype], helpers.SUM_REST_CPU[dtype]), dtype
 
 
 def test_no_kernel_adds_floats_atomically():
