@@ -293,9 +293,6 @@ print(json.dumps([len(os.listdir("/proc/self/task")) - threads, bool((result == 
     assert helpers.child_result(code) == [0, True]
 
 
-# Processes ----------------------------------------------------------------------------------------
-
-
 # Python leaves an interrupt ignored that was so when it started, as in the background of a shell.
 INTERRUPT = (
     "import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
