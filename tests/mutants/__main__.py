@@ -15,6 +15,7 @@ import argparse
 import datetime
 import hashlib
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def described(mutant):
 def try_next(area, state, judge, seed):
     """Judge the next mutant of an area that builds. False: there are no more."""
     kept, known = state.area(area.name), reasons()
-    for number, mutant in enumerate(sequence(area, seed)):
+    for number, mutant in enumerate(sequence(area, seed, judge.tree.untouched)):
         if number < kept["tried"]:
             continue
         kept["tried"] = number + 1
@@ -162,6 +163,7 @@ def main(arguments=None):
     parser.add_argument("--near", action="store_true", help="only tests that concern the file")
     parser.add_argument("--json", type=Path, help="write the result there")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests need it, in the background too
     areas = chosen_areas(options.area)
     if len({area.where for area in areas}) > 1:
         raise SystemExit("areas for a GPU are run by themselves")

@@ -171,7 +171,8 @@ def steps_of(area, mutant, root, seconds, near):
     for name in c_near:
         yield c_test(area, name)
     yield from (py_tests(device, py_near) for device in devices)
-    if area.where == "sim":
+    has_kernels = re.search("__(global|device)__", (root / mutant.path).read_text())
+    if area.where == "sim" and has_kernels:
         yield from (c_test(area, name, BOTH_ORDERS, "order") for name in c_near)
     if near:
         return
