@@ -112,6 +112,7 @@ def test_an_area_has_mutants_and_tests(area):
         assert mutant.was != mutant.now
         (c_near, c_far), (py_near, py_far) = areas.tests_of(area, mutant.path)
         assert set(area.c_tests.split()) - {"self"} <= {*c_near, *c_far}, "a C test is not there"
+        assert {*c_near, *c_far} <= set(areas.names(ROOT / "cuda/tests", "test_*.c"))
         assert set(area.py_tests.split()) <= {*py_near, *py_far}, "a test is not there"
         assert not set(areas.LEFT_OUT) & {*py_near, *py_far}
     if area.files.startswith("pyvecgpu"):
