@@ -59,7 +59,7 @@ AREAS = (
         "matmul plan",
         "cuda/kernels/matmul/*.cu* cuda/kernels/matmul/plan/*.cu*",
         "plan matmul dense",
-        "plans matmul_paths matmul_kernels nn linalg contractions gemv",
+        "recorded_plans plans matmul_paths matmul_kernels nn linalg contractions gemv",
     ),
     Area(
         "matmul simt",
