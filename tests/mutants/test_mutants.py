@@ -184,3 +184,40 @@ def test_how_a_step_ends(tmp_path, limit, silence, code, expected):
 def test_who_noticed(is_pytest, status, text, expected):
     step = trial.Step(("first", "second"), ("true",), is_pytest=is_pytest)
     assert trial.Tree.culprit(step, status, text) == expected
+
+
+PROJECT = {
+    "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
+    "pyvecgpu/__init__.py": "",
+    "pyvecgpu/sums.py": "def double(x):\n    return x + x if x > 5 else 2 * x\n",
+    "tests/conftest.py": "def pytest_addoption(parser):\n    parser.addoption('--device')\n",
+    "tests/test_sums.py": "from pyvecgpu.sums import double\n\n\n"
+    "def test_double():\n    assert double(2) == 4 and double(7) == 14\n",
+    "tests/test_names.py": "def test_names():\n    from pyvecgpu import sums\n\n"
+    "    assert sums.double(5.5) == 11\n",
+}
+
+
+def test_verdicts(tmp_path, monkeypatch):
+    """Of a small project: which mutants live, and that the project is as before."""
+    root = tmp_path / "project"
+    for name, text in PROJECT.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    monkeypatch.setattr(trial, "ROOT", root)
+    area = areas.Area("sums", "pyvecgpu/sums.py", py_tests="sums")
+    tree = trial.Tree(tmp_path / "tree", "sim")
+    seconds, found = {}, {}
+    judge = trial.Judge(tree, seconds, near=False)
+    rules = {mutant.rule: mutant for mutant in draw.sequence(area, "1", root)}
+    for rule in ("statement", "comparison"):
+        outcome = judge.judge(area, rules[rule])
+        found[rule] = outcome.by if outcome.failed else "lived"
+        assert not list(tree.touched())
+    assert found == {"statement": "tests/test_sums.py::test_double", "comparison": "lived"}
+    assert seconds.keys() == {f"{device} {test}" for device in ("cpu", "sim")
+                              for test in ("sums", "names")}  # fmt: skip
+    (root / "tests/test_sums.py").write_text("def test_a():\n    assert False\n")
+    judge = trial.Judge(trial.Tree(tmp_path / "tree", "sim"), {}, near=False)
+    with pytest.raises(SystemExit, match="Without a mutant cpu sums fails"):
+        judge.judge(area, rules["statement"])
