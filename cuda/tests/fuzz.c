@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CALLS = 80, BATCH = 400 }; /* of a round; rounds of a child process */
+enum { CALLS = 80, BATCH = 60 }; /* of a round; rounds of a child process */
 
 typedef struct {
     int64_t round;
@@ -50,10 +50,10 @@ static void count_deleted(void *context) { ++*(int64_t *)context; }
 
 static void wrap_array(void) {
     int code = dtype(), ndim = random_shape();
-    int64_t size = ndim >= 0 && ndim <= 5 ? product(ndim, shape) : 0;
-    if (size < 0 || size * pvg_dtype_size(code) > BASE * 8) return;
     for (int i = 0; i < ndim && i < 64; i++)
         if (shape[i] > BASE) return;
+    int64_t size = ndim >= 0 && ndim <= 5 ? product(ndim, shape) : 0;
+    if (size < 0 || size * pvg_dtype_size(code) > BASE * 8) return;
     TRACE("pvg_array_wrap(dtype %d, ndim %d)\n", code, ndim);
     pvg_array *made =
         pvg_array_wrap(pvg_array_data(base), 0, code, ndim, shape, NULL, count_deleted, &deleted);

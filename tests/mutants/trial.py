@@ -20,7 +20,7 @@ import ahead
 from .areas import ROOT, tests_of
 
 SECONDS = 180  # of tests, for each mutant
-SILENCE = 60  # seconds in which pytest says nothing: a test hangs
+SILENCE = 90  # seconds in which pytest says nothing: a test hangs
 KEPT = ("Makefile", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
         "cuda", "pyvecgpu", "tests", "docs")  # fmt: skip
 BUILT = {
