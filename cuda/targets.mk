@@ -55,7 +55,8 @@ test-gpu: lib sim $(GPU_TESTS) $(PYTHON_TESTS)  ## the tests that need a GPU; on
 # What tests do not notice: tests/mutants. The kernels for newer cards need one, and AREA=sm90.
 N ?= 300
 SEED ?= 1
-MUTANTS_NEED := $(if $(filter sm90,$(AREA)),$(GPU_TESTS),$(SIM_TESTS) $(SELF_TESTS) $(ASAN_TESTS))
+MUTANTS_NEED := $(if $(filter sm90,$(AREA)),$(GPU_TESTS),\
+    $(SIM_TESTS) $(SELF_TESTS) $(ASAN_TESTS) $(TSAN_TESTS))
 mutants: lib sim $(MUTANTS_NEED) $(PYTHON_TESTS)  ## draw mistakes that tests must notice (N=)
 	PYTHONPATH=tests $(PYTHON) -m mutants --n $(N) --seed $(SEED) --area '$(AREA)' $(ARGS)
 # A third of the time each: calls from C, the same under AddressSanitizer, programs in Python.

@@ -152,6 +152,27 @@ def test_rates(tmp_path, monkeypatch):
     assert lines[3:] == [f"a.c:3: wait: f{i}();  ->  {{}}" for i in (2, 4, 5)]
 
 
+def test_order_of_the_tests(tmp_path):
+    """First those that concern the file, then all others; sanitizers where they are built."""
+    (area,) = (area for area in AREAS if area.name == "kernels")
+    (mutant, *_) = (one for one in draw.sequence(area, "1") if one.path.endswith("triangle.cu"))
+    for folder in ("cuda", "tests"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    (tmp_path / "build/tsan").mkdir(parents=True)
+    (tmp_path / "build/tsan/libpyvecgpu_sim.so").touch()
+    near, far = (list(trial.steps_of(area, mutant, tmp_path, {}, quick))
+                 for quick in (True, False))  # fmt: skip
+    names = [name for step in far for name in step.tests]
+    assert names[: len(near) - 1] == [name for step in near for name in step.tests][: len(near) - 1]
+    assert near[-1].command == ("build/tests/sim/test_header",)
+    assert [step.tests[0] for step in near if step.is_pytest] == ["sim triangle"]
+    assert "C test_reduce, tsan" in names and "C test_reduce, asan" not in names
+    assert {f"sim {one}" for one in areas.names(ROOT / "tests", "test_*.py")} - set(names) == {
+        f"sim {one}" for one in areas.LEFT_OUT}  # fmt: skip
+    assert {f"C test_{one}" for one in areas.names(ROOT / "cuda/tests", "test_*.c")} <= set(names)
+    assert len(set(names)) == len(names)
+
+
 @pytest.mark.parametrize(
     ("limit", "silence", "code", "expected"),
     [
