@@ -173,6 +173,14 @@ def test_order_of_the_tests(tmp_path):
     assert len(set(names)) == len(names)
 
 
+def test_one_run_at_a_time(tmp_path):
+    first = command.only_one(tmp_path)
+    with pytest.raises(SystemExit, match="already"):
+        command.only_one(tmp_path)
+    first.close()
+    command.only_one(tmp_path).close()
+
+
 @pytest.mark.parametrize(
     ("limit", "silence", "code", "expected"),
     [
