@@ -165,9 +165,9 @@ define build_c_test
 endef
 build/tests/test_%: cuda/tests/test_%.c $(LIB)
 	$(call build_c_test,$(LIB),,../../pyvecgpu)
-build/tests/sim/test_%: cuda/tests/test_%.c $(SIM)
+build/tests/sim/%: cuda/tests/%.c $(SIM)
 	$(call build_c_test,$(SIM),$(ON_SIMULATOR),../../../pyvecgpu)
-build/tests/asan/test_%: cuda/tests/test_%.c $(ASAN)
+build/tests/asan/%: cuda/tests/%.c $(ASAN)
 	$(call build_c_test,$(ASAN),$(ON_SIMULATOR) $(SANITIZERS),../../asan)
 build/tests/tsan/test_%: cuda/tests/test_%.c $(TSAN)
 	$(call build_c_test,$(TSAN),$(ON_SIMULATOR) -fsanitize=thread,../../tsan)

@@ -36,7 +36,7 @@ def pytest_addoption(parser):
         "--require-gpu", action="store_true", help="a GPU that is not there is a failure"
     )
     group.addoption("--seed", type=int, default=20240607, help="of all random data and programs")
-    group.addoption("--programs", type=int, default=1000, help="random programs on each device")
+    group.addoption("--programs", type=int, default=600, help="random programs on each device")
 
 
 def pytest_configure(config):
