@@ -11,13 +11,13 @@ the meaning of the Python array API standard. `python -m pyvecgpu info` shows wh
 Importing the package starts nothing: the library is loaded when its device is first used.
 """
 
-from . import device as _device
 from . import dtypes as _dtypes
 from . import errors as _errors
 from . import functions, nn
 from . import methods as _methods  # noqa: F401  binds what Array can do
 from .array import Array
 from .device import *
+from .device import __all__ as _of_devices  # as vg.device is a function
 from .dtypes import *
 from .errors import *
 from .functions import *
@@ -27,7 +27,7 @@ __version__ = "0.1.0"
 newaxis = None
 
 __all__ = ["Array", "__version__", "newaxis", "nn"]
-__all__ += _device.__all__
+__all__ += _of_devices
 __all__ += _dtypes.__all__
 __all__ += _errors.__all__
 __all__ += functions.__all__

@@ -102,6 +102,7 @@ def _open(device, kind, index):
         raise_last_error(loaded)
     device.name = name.decode()
     device.backend = CudaBackend(device, loaded)
+    _check_kernels(device, loaded)
     limit = settings.current().memory_limit
     if limit is not None and kind == "sim":  # the limit is meant for a GPU, which has more memory
         limit = min(limit, device.backend.memory_info()[Memory.MEMORY_TOTAL])
@@ -111,6 +112,38 @@ def _open(device, kind, index):
         except ValueError as error:
             raise ValueError(f"PYVECGPU_MEMORY_LIMIT is {limit} bytes; {error}") from None
     return device
+
+
+def _check_kernels(device, loaded):
+    """DeviceUnavailableError if the library has no kernels that a card of this kind can run.
+
+    CUDA itself says so no sooner than a kernel is launched, which is too late for a default device.
+    """
+    built_for = loaded.build_info()["architectures"]
+    capability = tuple(
+        device.backend.attribute(DeviceAttribute[f"COMPUTE_CAPABILITY_{part}"])
+        for part in ("MAJOR", "MINOR")
+    )
+    if not any(runs(architecture, capability) for architecture in built_for.split()):
+        major, minor = capability
+        raise DeviceUnavailableError(
+            f"{device}, {device.name}, has compute capability {major}.{minor}, and {loaded.path} "
+            f"is built for {built_for}; build it with `make ARCHS={major}{minor}`"
+        )
+
+
+def runs(architecture, capability):
+    """Whether a card runs kernels built for "80", "90a", "100f", "ptx75" or the simulated card."""
+    form = re.fullmatch(r"(ptx)?(\d+)(\d)([af]?)", architecture)
+    if form is None:
+        return True
+    ptx, major, minor, suffix = form.groups()
+    built_for = int(major), int(minor)
+    if suffix == "a":  # what one architecture alone has
+        return capability == built_for
+    if ptx and not suffix:  # compiled when it is loaded
+        return capability >= built_for
+    return capability[0] == built_for[0] and capability >= built_for
 
 
 def _count(loaded):
@@ -202,9 +235,10 @@ def devices():
 
 
 def siblings(device):
-    """Return all devices of a device's type."""
+    """Return all usable devices of a device's type."""
     count = 1 if device.type == "cpu" else _count(library.load(device.type))
-    return [device] if count == 1 else [Device(f"{device.type}:{i}") for i in range(count)]
+    names = [f"{device.type}:{i}" for i in range(count)]
+    return [device] if count == 1 else [Device(name) for name in names if is_available(name)]
 
 
 def synchronize(device=None, /):

@@ -154,6 +154,70 @@ def test_memmap(device, tmp_path):
     assert_same(put(device, mapped[1:]), np.arange(1, 10, dtype=np.int32))
 
 
+class Measured(np.ndarray):
+    """A subclass that would show if the library computed with it, and not with its values."""
+
+    def __array_finalize__(self, made_from):
+        self.unit = getattr(made_from, "unit", "m")
+
+    def __array_ufunc__(self, *_, **__):
+        raise AssertionError("a ufunc of a subclass was used")
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_subclasses_of_ndarray(device):
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for source in (np.matrix(x), x.view(Measured), np.rec.array(x)):
+        array = put(device, source)
+        assert_same(array, x)
+        assert type(array.numpy()) is np.ndarray
+        assert_same(array * source, x * x)  # elementwise, also of a matrix
+        target = vg.zeros((2, 3), device=device)
+        target[...] = source
+        assert_same(target, x)
+
+
+class Interface:
+    """An object that offers its memory by __array_interface__."""
+
+    def __init__(self, **changes):
+        self.values = np.arange(6, dtype=np.float32).reshape(2, 3)
+        self.__array_interface__ = self.values.__array_interface__ | changes
+
+
+def test_the_array_interface(device):
+    """NumPy reads it, and the values are copied; what it refuses is refused."""
+    offered = Interface()
+    array = put(device, offered)
+    offered.values[...] = 9
+    assert_same(array, np.arange(6, dtype=np.float32).reshape(2, 3))
+    swapped = put(device, Interface(typestr=">f4", data=np.ones((2, 3), ">f4").tobytes()))
+    assert_same(swapped, np.ones((2, 3), np.float32))
+    for changes in (
+        {"data": (0, False)},
+        {"shape": (-2, 3)},
+        {"shape": (2**62, 2**62)},
+        {"shape": (2**64, 1)},
+        {"typestr": "nonsense"},
+        {"typestr": "|O8", "shape": (1, 3)},
+        {"shape": None},
+        {"data": ("nowhere", False)},
+        {"strides": (4,)},
+    ):
+        with helpers.refused(device, *refusals_of(Interface(**changes))):
+            put(device, Interface(**changes))
+
+
+def refusals_of(offered):
+    """The exception that numpy.asarray raises, or that an array of objects gets here."""
+    try:
+        values = np.asarray(offered)
+    except (TypeError, ValueError, OverflowError) as error:
+        return (type(error),)
+    assert values.dtype == object, "NumPy takes it"
+    return (TypeError,)
+
+
 # ---- Host values that are refused ----------------------------------------------------------------
 
 
@@ -163,6 +227,7 @@ def test_memmap(device, tmp_path):
         np.array([object()]), np.array(["text"]), np.array([b"bytes"]), np.zeros(1, "M8[D]"),
         np.array([1], "m8[s]"), np.zeros(2, [("a", "i4"), ("b", "f8")]), np.zeros(2, "V4"),
         np.zeros(2, np.longdouble), np.zeros(2, np.clongdouble), np.zeros(2, "V2"),
+        np.zeros(2, np.complex64), np.zeros(2, np.complex128),
     ],
     ids=lambda value: str(value.dtype),
 )  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 from helpers import assert_same, put
 
 import pyvecgpu as vg
+from pyvecgpu.device import runs
 
 
 def test_one_object_for_each_device(device):
@@ -44,6 +45,54 @@ def test_devices_that_are_not_there(device):
     with helpers.refused(device, vg.DeviceUnavailableError):
         vg.zeros(2, device=f"{device}:99")
     assert not vg.is_available(f"{device}:99")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "runs_on", "does_not"),
+    [
+        ("75", [(7, 5)], [(7, 0), (7, 2), (8, 0), (9, 0)]),
+        ("80", [(8, 0), (8, 6), (8, 9)], [(7, 5), (9, 0), (10, 0)]),
+        ("86", [(8, 6), (8, 9)], [(8, 0), (9, 0)]),
+        ("90a", [(9, 0)], [(8, 9), (9, 1), (10, 0)]),
+        ("100", [(10, 0), (10, 3)], [(9, 0), (11, 0), (12, 0)]),
+        ("100f", [(10, 0), (10, 3)], [(9, 0), (12, 0)]),
+        ("ptx75", [(7, 5), (8, 0), (9, 0), (12, 1)], [(7, 0), (6, 1)]),
+        ("ptx90a", [(9, 0)], [(7, 5), (10, 0)]),
+        ("simulator", [(7, 5), (12, 0)], []),
+    ],
+)
+def test_which_cards_run_what_was_built(architecture, runs_on, does_not):
+    for capability in runs_on:
+        assert runs(architecture, capability), capability
+    for capability in does_not:
+        assert not runs(architecture, capability), capability
+
+
+BUILT_FOR_OTHERS = """
+import json
+from pyvecgpu.native import library
+facts = library.Library.build_info
+library.Library.build_info = lambda self: facts(self) | {"architectures": %r}
+import pyvecgpu as vg
+device, found = %r, []
+try:
+    found.append(vg.zeros(2, device=device).tolist())
+except vg.DeviceUnavailableError as error:
+    found.append(str(error))
+print(json.dumps([*found, vg.is_available(device), device in [d.type for d in vg.devices()]]))
+"""
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_a_card_for_which_nothing_was_built(device):
+    """It is unavailable from the beginning, with what to type, and so never the default device."""
+    reason, available, listed = helpers.child_result(BUILT_FOR_OTHERS % ("30 35a ptx999", device))
+    major, minor = vg.Device(device).limits.compute_capability
+    for words in (f"{device}:0", f"{major}.{minor}", "30 35a ptx999", f"make ARCHS={major}{minor}"):
+        assert words in reason
+    assert not available and not listed
+    fits = f"30 {major}{minor}"
+    assert helpers.child_result(BUILT_FOR_OTHERS % (fits, device)) == [[0, 0], True, True]
 
 
 @pytest.mark.devices("sim", "cuda")

@@ -65,15 +65,52 @@ print(json.dumps([seconds, "libpyvecgpu" in maps, "libcuda" in maps, "numpy.ma" 
 
 def test_importing_twice_gives_one_state():
     code = """
-import json, sys
+import importlib, json, sys
 import pyvecgpu as first
-from pyvecgpu.native import library
 a = first.ones(2, device="sim")
+again = importlib.reload(first)
+same = [again is first, again.Device("sim") is a.device, (a + 1.0).tolist()]
+for name in [name for name in sys.modules if name.startswith("pyvecgpu")]:
+    del sys.modules[name]
 import pyvecgpu as second
-import importlib
-print(json.dumps([first is second, second.Device("sim") is a.device, len(library.loaded())]))
+b = second.ones(3, device="sim")
+same += [second is first, *[vg.counters("sim")["live_arrays"] for vg in (second, first)]]
+maps = {line.split()[-1] for line in open("/proc/self/maps") if "libpyvecgpu" in line}
+print(json.dumps([*same, (a + a).tolist(), b.tolist(), len(maps)]))
 """
-    assert helpers.child_result(code) == [True, True, 1]
+    reloaded = [True, True, [2, 2]]
+    imported_anew = [False, 2, 2, [2, 2], [1, 1, 1], 1]
+    assert helpers.child_result(code) == reloaded + imported_anew
+
+
+SUB_INTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:  # before Python 3.13
+    import _xxsubinterpreters as interpreters
+import pyvecgpu as vg
+x = vg.ones(2, device="sim")
+other = interpreters.create()
+interpreters.run_string(other, {inside!r})
+interpreters.destroy(other)
+print((x + 1.0).tolist())
+"""
+INSIDE = """
+try:
+    import pyvecgpu as vg
+    print((vg.ones(2, device="sim") + 1.0).tolist(), flush=True)
+except ImportError:
+    print("ImportError", flush=True)
+"""
+
+
+def test_sub_interpreters():
+    """There it works, or it is an ImportError as NumPy's is; the main interpreter goes on."""
+    done = helpers.run_child(SUB_INTERPRETER.format(inside=INSIDE))
+    assert done.returncode == 0, done.stderr
+    inside, outside = done.stdout.splitlines()
+    assert inside in ("ImportError", "[2.0, 2.0]")
+    assert outside == "[2.0, 2.0]"
 
 
 def test_cpu_is_the_default_without_a_gpu():

@@ -114,6 +114,21 @@ def test_reductions_of_nothing(device, row):
     helpers.assert_same(result, np.full(2, expected, np.float32))
 
 
+@pytest.mark.parametrize("row", rows_of("unary", "binary", "reduce"))
+def test_operations_of_0_d_arrays(device, row):
+    """What they give of one element along an axis, but for the axis."""
+    for dtype in (dtype for dtype in DTYPES if takes(row, dtype)):
+        x = put(device, np.array([3]).astype(dtype))
+        operands = [x, x] if row.family == "binary" else [x]
+        expected = public(row)(*operands).numpy().reshape(())
+        scalars = [x.reshape(()) for x in operands]
+        helpers.assert_same(public(row)(*scalars), expected)
+        helpers.assert_same(public(row)(*[x[0] for x in operands]), expected)
+        out = vg.empty((), dtype=expected.dtype, device=device)
+        assert public(row)(*scalars, out=out) is out
+        helpers.assert_same(out, expected)
+
+
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ROWS if row.order])
 def test_what_picks_an_element_picks_that_one(device, row):
     x = np.array([3, -7, 9, 0], np.float32)

@@ -1,7 +1,11 @@
 """Threads, garbage collection, forks and exits: no deadlock, no output, status 0."""
 
 import gc
+import signal
+import subprocess
+import sys
 import threading
+import time
 
 import helpers
 import numpy as np
@@ -64,6 +68,30 @@ def test_threads_give_the_same_bits_as_one(device, rng):
     assert all(result == expected for result in results)
 
 
+FIRST_USE = """
+import json, threading
+import pyvecgpu as vg
+from pyvecgpu.native import library
+together, found = threading.Barrier(8), []
+def work(i):
+    together.wait()
+    x = vg.full(100, float(i), device={device!r})
+    found.append((x.device, vg.sum(x + x).item() == 200.0 * i))
+threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(json.dumps([len(found), all(right for _, right in found),
+                  len({{id(device) for device, _ in found}}), len(library.loaded())]))
+"""
+
+
+def test_the_first_use_by_many_threads(device):
+    """Of the package, the library and the device: there is one of each."""
+    libraries = 0 if device == "cpu" else 1
+    result = helpers.child_result(FIRST_USE.format(device=device))
+    assert result == [8, True, 1, libraries]
+
+
 def test_errors_belong_to_their_thread(device):
     """Each thread reads its own error text."""
 
@@ -104,8 +132,6 @@ def test_garbage_collection_during_allocations(device):
 
 
 def test_signal_handlers_may_compute(device):
-    import signal
-
     calls = []
 
     def handle(*_):
@@ -122,6 +148,78 @@ def test_signal_handlers_may_compute(device):
         signal.signal(signal.SIGALRM, before)
     assert x[0].item() == 2
     assert set(calls) <= {100.0}
+
+
+# A product after a product, run by the wait for the last one; SIGINT comes when the wait has begun.
+INTERRUPTED = """
+import json, os, signal, threading, time
+import numpy as np, pyvecgpu as vg
+from pyvecgpu.native import library
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a parent ignores it
+device = {device!r}
+if device == "sim":
+    library.load(device).pvg_sim_set(b"deferred", 1)  # work runs at a wait
+n = 200 if device == "sim" else 8192
+x = vg.asarray(np.eye(n, dtype=np.float32), device=device)
+y = x
+for _ in range(40):
+    y = vg.matmul(y, x, precision="ieee")
+sent = []
+def interrupt():
+    time.sleep(0.05)
+    sent.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    vg.synchronize(device)
+    time.sleep(1)
+    result = "not within the wait"
+except KeyboardInterrupt:
+    result = "interrupted"
+waited = time.perf_counter() - sent[0] if sent else 0.0
+print(json.dumps([result, waited, vg.sum(y).item() / n, (x[:2, :2] + 1.0).tolist()]))
+"""
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_an_interrupt_during_a_wait(device):
+    """KeyboardInterrupt comes out of the wait when that is over, and nothing is lost."""
+    result = helpers.child_result(INTERRUPTED.format(device=device))
+    assert result[0] == "interrupted"
+    assert 0.02 < result[1] < 30, "it was not sent within the wait"
+    assert result[2:] == [1.0, [[2, 1], [1, 2]]]
+
+
+BUSY = """
+import numpy as np, pyvecgpu as vg
+host = np.ones(1 << 20, np.float32)
+held = vg.ones(1 << 27, dtype="uint8", device={device!r})
+while True:
+    (vg.asarray(host, device={device!r}) + 1.0).numpy()
+    print("busy", flush=True)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_a_process_that_is_killed_at_work(device, name):
+    """It ends at once, threads and all, says nothing, and the card's memory comes back."""
+    free = vg.memory_info(device).free
+    with subprocess.Popen(
+        [sys.executable, "-c", BUSY.format(device=device)],
+        env=helpers.child_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        try:
+            assert child.stdout.readline() == b"busy\n"
+            child.send_signal(getattr(signal, name))
+            assert child.wait(5) == -getattr(signal, name)
+            assert child.stderr.read() == b""
+        finally:
+            child.kill()
+    end = time.monotonic() + 20
+    while device == "cuda" and vg.memory_info(device).free < free - (32 << 20):
+        assert time.monotonic() < end, "the memory of a killed process is not free"
+        time.sleep(0.1)
+    helpers.assert_works(device)
 
 
 # ---- Exit ----------------------------------------------------------------------------------------
@@ -278,14 +376,15 @@ def test_a_child_forked_before_first_use_works(device):
     assert after == [2, 2, 2]
 
 
-def test_spawned_processes_exchange_arrays(device, tmp_path):
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_spawned_processes_exchange_arrays(device, tmp_path, method):
     code = f"""
 import json, multiprocessing, sys
 import pyvecgpu as vg
 def double(x):
     return x + x
 if __name__ == "__main__":
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    with multiprocessing.get_context({method!r}).Pool(1) as pool:
         y = pool.apply(double, (vg.ones(3, device={device!r}),))
     print(json.dumps([y.tolist(), str(y.device).partition(":")[0]]))
 """

@@ -1,6 +1,7 @@
-"""Streams, and what a failed kernel leaves behind. Everything here runs in child processes.
+"""Streams in whole programs, and what a failed kernel leaves behind.
 
-A device that has been lost stays lost for its process, so these tests never touch the suite's own.
+Everything here runs in child processes: a device that has been lost stays lost for its process. The
+rest of streams is tested in C: cuda/tests/test_stream.c.
 """
 
 import time
@@ -63,6 +64,43 @@ def test_memory_is_not_reused_while_another_stream_reads_it(device, allocator):
     code = LIFETIME.format(device=device, bits=bits)
     result = helpers.child_result(code, PYVECGPU_ALLOCATOR=allocator, timeout=120)
     assert result == [0, True, True, 0, 0]
+
+
+# Memory that was freed while another stream still used it is the pool's: when all else is in use,
+# an allocation on any stream waits for that work and takes it.
+PENDING = """
+import ctypes, json, numpy as np, pyvecgpu as vg
+from pyvecgpu.native import library
+device = {device!r}
+loaded = library.load(device)
+if device == "sim":
+    loaded.pvg_sim_set(b"deferred", 1)
+first, second, third = (loaded.pvg_stream_create(0) for _ in range(3))
+n = 10 << 20
+limit = (100 << 20) + vg.memory_info(device).reserved
+vg.set_memory_limit(limit, device)
+loaded.pvg_stream_set_current(first, 0)
+x = vg.full(n, 1.0, device=device)
+loaded.pvg_stream_set_current(second, 0)
+total = vg.sum(x * 2.0)          # reads x on the second stream; its temporary is freed there
+loaded.pvg_stream_set_current(first, 0)
+del x
+loaded.pvg_stream_set_current(third, 0)
+y = vg.full(2 * n, 3.0, device=device)  # 80 MiB of 100: both of the freed 40 are needed
+result = [total.item(), vg.sum(y).item(), vg.memory_info(device).reserved <= limit]
+try:
+    vg.zeros(n, device=device)
+    result.append("room for more than the limit")
+except vg.OutOfMemoryError:
+    result.append(vg.sum(y).item())
+print(json.dumps(result))
+"""
+
+
+def test_memory_with_pending_work_is_given_up_before_an_allocation_fails(device):
+    result = helpers.child_result(PENDING.format(device=device))
+    n = 10 << 20
+    assert result == [2.0 * n, 6.0 * n, True, 6.0 * n]
 
 
 EVENTS = """

@@ -252,6 +252,25 @@ def test_a_thread_that_cannot_be_started(device, rng, parts, monkeypatch):
     assert_same(vg.add(a, a, device=device), a + a)
 
 
+@pytest.mark.devices("sim")
+def test_refused_pinned_memory_is_done_without(device, simulator, rng):
+    """The values arrive all the same, and the kernel that comes next is not blamed for it."""
+    x = numbers(rng, 2 * MIB + 5)  # 8 MiB: through pinned slots
+    for nth in range(1, 8):
+        vg.empty_cache(device)
+        asked = simulator.pvg_sim_count(b"pinned_malloc")
+        simulator.pvg_sim_fail(b"pinned", nth)
+        array = put(device, x)
+        double = array + array
+        granted = simulator.pvg_sim_count(b"pinned_malloc") - asked
+        simulator.pvg_sim_fail(b"pinned", 0)
+        assert granted == nth - 1, "the refusal was not met"
+        assert_same(double, x + x)
+
+
+# Processes ----------------------------------------------------------------------------------------
+
+
 @on_cards
 def test_workers_that_cannot_be_started(device):
     """Without memory for their stacks the calling thread copies, and nobody notices."""
@@ -272,9 +291,6 @@ apply(array.backend, "to_host", array, result)
 print(json.dumps([len(os.listdir("/proc/self/task")) - threads, bool((result == host).all())]))
 """
     assert helpers.child_result(code) == [0, True]
-
-
-# Processes ----------------------------------------------------------------------------------------
 
 
 # Python leaves an interrupt ignored that was so when it started, as in the background of a shell.
