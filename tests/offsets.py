@@ -52,7 +52,7 @@ def calls(dtype):
         "row": ([(B, M, N), (N,)], (B, M, N), lambda x, y, out: vg.maximum(x, y, out=out)),
         "scalar": ([(M, N)], (M, N), lambda x, out: vg.multiply(x, True, out=out)),
         "where": ([(M, N)] * 2, (M, N), lambda x, y, out: vg.where(x == y, x, y, out=out)),
-        "triangle": ([(B, M, N)], (B, M, N), lambda x, out: vg.tril(x, 3, out=out)),
+        "triangle": ([(M, N)], (M, N), lambda x, out: vg.tril(x, 3, out=out)),
         "sum of rows": ([(M, N)], (M,), lambda x, out: assign(vg.sum(x, axis=1), out)),
         "sum of columns": ([(M, N)], (N,), lambda x, out: assign(vg.sum(x, axis=0), out)),
         "largest of a batch": ([(B, M, N)], (B, N), lambda x, out: vg.max(x, axis=1, out=out)),

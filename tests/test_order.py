@@ -452,7 +452,9 @@ def launch_beside(card, about, begin):
 
 def graph_released(card, begin):
     """The memory of a graph is handed out again while its launch, and a reader, have yet to run."""
-    arrays, launch = recorded(card)
+    vg.empty_cache("sim")  # so that the default stream has no other memory
+    with card.on(2):
+        arrays, launch = recorded(card)
     copies, kept = [], arrays["out"]
     begin()
     with card.on(1):
