@@ -112,6 +112,7 @@ static bool set(const char *name, long long value) {
     if (is("print") && in(0, 1)) return settings.print = value, true;
     if (is("workers") && in(1, MAX_WORKERS)) return settings.workers = (int)value, true;
     if (is("devices") && in(1, MAX_CARDS)) return settings.devices = (int)value, true;
+    if (is("copy_error") && in(1, 999)) return settings.copy_error = (cudaError_t)value, true;
     if (is("memory") && value > 0) return settings.memory = (size_t)value, true;
     if (is("deferred") && in(0, 1)) {
         if (!value) run_everything();

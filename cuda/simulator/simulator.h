@@ -27,6 +27,7 @@ struct Settings {
     unsigned seed = 1;
     bool check_order = false, strict = true, deferred = false, print = false;
     int workers = 2, devices = 1;
+    cudaError_t copy_error = cudaErrorInvalidValue; /* what an injected fault of a copy returns */
     size_t memory = size_t{4} << 30;
 };
 extern Settings settings;
