@@ -199,27 +199,28 @@ enum pvg_card {
     PVG_CARD_SHARED_OF_MULTIPROCESSOR = 3,
     PVG_CARD_COUNT = 4
 };
-enum pvg_product { /* strides in elements, of rows as they are stored, and from item to item */
-                   PVG_PRODUCT_M = 0,
-                   PVG_PRODUCT_N = 1,
-                   PVG_PRODUCT_K = 2,
-                   PVG_PRODUCT_ITEMS = 3,
-                   PVG_PRODUCT_DTYPE = 4,
-                   PVG_PRODUCT_PRECISION = 5,
-                   PVG_PRODUCT_KERNEL = 6,    /* pvg_matmul_kernel; AUTO: the table chooses */
-                   PVG_PRODUCT_A_ALONG_K = 7, /* 1: a is stored as (m, k), 0: as (k, m) */
-                   PVG_PRODUCT_B_ALONG_K = 8, /* 1: b is stored as (n, k), 0: as (k, n) */
-                   PVG_PRODUCT_A_STRIDE = 9,
-                   PVG_PRODUCT_B_STRIDE = 10,
-                   PVG_PRODUCT_C_STRIDE = 11,
-                   PVG_PRODUCT_A_ITEM = 12, /* 0: all items share it */
-                   PVG_PRODUCT_B_ITEM = 13,
-                   PVG_PRODUCT_C_ITEM = 14,
-                   PVG_PRODUCT_A_ADDRESS = 15, /* nothing is read there */
-                   PVG_PRODUCT_B_ADDRESS = 16,
-                   PVG_PRODUCT_C_ADDRESS = 17,
-                   PVG_PRODUCT_HAS_BIAS = 18,
-                   PVG_PRODUCT_COUNT = 19
+/* Strides in elements, of rows as they are stored, and from item to item. */
+enum pvg_product {
+    PVG_PRODUCT_M = 0,
+    PVG_PRODUCT_N = 1,
+    PVG_PRODUCT_K = 2,
+    PVG_PRODUCT_ITEMS = 3,
+    PVG_PRODUCT_DTYPE = 4,
+    PVG_PRODUCT_PRECISION = 5,
+    PVG_PRODUCT_KERNEL = 6,    /* pvg_matmul_kernel; AUTO: the table chooses */
+    PVG_PRODUCT_A_ALONG_K = 7, /* 1: a is stored as (m, k), 0: as (k, m) */
+    PVG_PRODUCT_B_ALONG_K = 8, /* 1: b is stored as (n, k), 0: as (k, n) */
+    PVG_PRODUCT_A_STRIDE = 9,
+    PVG_PRODUCT_B_STRIDE = 10,
+    PVG_PRODUCT_C_STRIDE = 11,
+    PVG_PRODUCT_A_ITEM = 12, /* 0: all items share it */
+    PVG_PRODUCT_B_ITEM = 13,
+    PVG_PRODUCT_C_ITEM = 14,
+    PVG_PRODUCT_A_ADDRESS = 15, /* nothing is read there */
+    PVG_PRODUCT_B_ADDRESS = 16,
+    PVG_PRODUCT_C_ADDRESS = 17,
+    PVG_PRODUCT_HAS_BIAS = 18,
+    PVG_PRODUCT_COUNT = 19
 };
 enum pvg_plan {
     PVG_PLAN_KERNEL = 0, /* pvg_matmul_kernel */
@@ -479,7 +480,7 @@ PVG_API int pvg_graph_begin(int device);
 PVG_API pvg_graph *pvg_graph_end(int device);
 /* Does what was recorded, on the calling thread's current stream, after and before other streams'
  * work on the same arrays as if it were called again. (Kernels are counted when they are recorded.)
- * Errors: VALUE, CUDA. */
+ * Errors: VALUE, MEMORY, CUDA. */
 PVG_API int pvg_graph_launch(pvg_graph *graph);
 /* Waits for the graph's launches and forgets it; its memory is free again once the arrays in it are
  * released too. No other thread may be using it. */

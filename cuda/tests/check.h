@@ -162,15 +162,16 @@ static inline int is_float(int dtype) { return kind_of(dtype) == 'f'; }
 enum { MOST_OPERATIONS = 1000 };
 typedef struct {
     int code;
-    char name[32], family[16], result[16];
+    char name[32], family[16], domain[8], result[16];
 } Operation;
 static Operation all_operations[MOST_OPERATIONS];
 static int operation_count = 0;
 static inline void list_operations(void) {
     for (const char *line = pvg_operations(); *line; line = strchr(line, '\n') + 1) {
         Operation *o = &all_operations[operation_count++];
-        CHECK_EQUAL(sscanf(line, "%d %31s %15s %*s %15s", &o->code, o->name, o->family, o->result),
-                    4);
+        CHECK_EQUAL(sscanf(line, "%d %31s %15s %7s %15s", &o->code, o->name, o->family, o->domain,
+                           o->result),
+                    5);
     }
 }
 static inline const Operation *row_of(int code) {

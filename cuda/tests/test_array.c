@@ -249,6 +249,21 @@ static void memory_that_cannot_be_wrapped(void) {
     RELEASE(owner);
 }
 
+/* Whoever is given the code of a dtype that arrays cannot have says which one it is. */
+static void dtypes_that_are_none(void) {
+    pvg_array *a = counting(PVG_FLOAT32, SHAPE(4));
+    for (int code = -1; code < 30; code++) {
+        const int is_reserved = pvg_dtype_name(code)[0] != '?';
+        const char *said = is_reserved ? pvg_dtype_name(code) : "unknown dtype code";
+        if (pvg_dtype_size(code) > 0) continue;
+        CHECK_NULL(PVG_ERROR_TYPE, pvg_array_empty(0, code, SHAPE(2)));
+        CHECK(strstr(pvg_last_error(), said) != NULL);
+        CHECK_NULL(PVG_ERROR_TYPE, pvg_cast(a, code, NULL));
+        CHECK(strstr(pvg_last_error(), said) != NULL);
+    }
+    RELEASE(a);
+}
+
 int main(void) {
     begin("test_array");
     RUN(what_a_handle_tells);
@@ -262,5 +277,6 @@ int main(void) {
     RUN(largest_number_of_dimensions);
     RUN(memory_of_somebody_else);
     RUN(memory_that_cannot_be_wrapped);
+    RUN(dtypes_that_are_none);
     return finish();
 }
