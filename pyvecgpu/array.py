@@ -85,7 +85,7 @@ new = partial(object.__new__, Array)  # cheaper to call than what it stands for
 
 
 def wrap(backend, data):
-    """Return a new Array of raw data that a backend gave; the backend's exception if it gave none."""
+    """Return a new Array of what a backend gave as raw data; its exception if that is none."""
     if backend.on_card and not data:
         backend.fail()
     array = new()

@@ -72,7 +72,8 @@ def apply(backend, method, *arguments):
     for i in arrays:
         if raw[i] is not None:
             raw[i] = raw[i].data
-    result = getattr(backend if out is None else backend.into, method)(*raw)
+    compute = getattr(backend, method) if out is None else getattr(backend.into, method)
+    result = compute(*raw)
     if gives is ARRAY:
         if backend.on_card and not result:
             backend.fail()

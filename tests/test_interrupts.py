@@ -26,12 +26,12 @@ INTERRUPTS = 10_000  # on each device
 MADE = (b"live_streams", b"live_events", b"live_graphs")  # by the simulated card
 
 
-class Timeout(Exception):
+class HandlerError(Exception):
     """What a handler of an application raises."""
 
 
 def calls_of(device):
-    """Functions of two Arrays, by name: each public function, operators, and what they leave out."""
+    """Functions of two Arrays, by name: each public function, operators, and what else there is."""
 
     def chosen(a, b):
         with vg.device(device):
@@ -119,7 +119,7 @@ def interrupt(call, times, rng, exception=KeyboardInterrupt):
     return times - caught
 
 
-@pytest.mark.parametrize("exception", [KeyboardInterrupt, Timeout])
+@pytest.mark.parametrize("exception", [KeyboardInterrupt, HandlerError])
 def test_nothing_is_lost_when_a_call_is_interrupted(device, rng, exception):
     calls = calls_of(device)
     a, b = put(device, A), put(device, B)
@@ -136,7 +136,7 @@ def test_nothing_is_lost_when_a_call_is_interrupted(device, rng, exception):
     helpers.assert_works(device)
 
 
-@pytest.mark.parametrize("exception", [KeyboardInterrupt, Timeout])
+@pytest.mark.parametrize("exception", [KeyboardInterrupt, HandlerError])
 def test_large_numpy_operands_are_interrupted(device, rng, exception, monkeypatch):
     """Parts of them go up while the thread that brings results back is at work."""
     monkeypatch.setattr(pipeline, "PART_BYTES", 1 << 12)

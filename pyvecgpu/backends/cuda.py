@@ -58,7 +58,9 @@ class CudaBackend:
 
     def empty(self, shape, dtype):
         n = len(shape)
-        return self.functions.pvg_array_empty(self.device.index, CODES[dtype], n, _Int64s[n](*shape))
+        return self.functions.pvg_array_empty(
+            self.device.index, CODES[dtype], n, _Int64s[n](*shape)
+        )
 
     def describe(self, data):
         info = _Description()

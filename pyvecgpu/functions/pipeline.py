@@ -137,7 +137,8 @@ def bring_back(downloads, token):
         downloads.errors.append(error)
         downloads.room.put(None)  # a put that waits goes on, and sees the error
     finally:
-        item = downloads = token = None  # the error's traceback holds this function's variables
+        del downloads, token  # the error's traceback holds this function's variables
+        item = None
 
 
 def copy(result, place):

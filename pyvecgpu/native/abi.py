@@ -1,9 +1,10 @@
 """The C ABI of cuda/pyvecgpu.h as data: enumerations and the table of exported functions.
 
 FUNCTIONS maps each symbol to (restype, argtypes), where a handle is one of the classes array,
-stream, event and graph, and a restype of them is a new reference. ENUMS maps the C enumerations to IntEnums whose
-member names are the header's without "PVG_"; but pvg_operation is Operation of operations.py, where
-an operation's code stands in its row. library.py binds from it; nothing here loads anything.
+stream, event and graph; as a restype it is a new reference. ENUMS maps the C enumerations to
+IntEnums whose member names are the header's without "PVG_"; but pvg_operation is Operation of
+operations.py, where an operation's code stands in its row. library.py and owners.py bind from them;
+nothing here loads anything.
 """
 
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int64, c_longlong, c_void_p
