@@ -86,7 +86,7 @@ def c_type(kind, declared):
     const = "const " if declared.startswith("const ") else ""
     if kind in HANDLE_CLASSES:
         return f"{const}pvg_{HANDLE_CLASSES[kind]} *"
-    if kind is ctypes.c_void_p:
+    if kind in (ctypes.c_void_p, abi.value):
         target = declared.removeprefix("const ").removesuffix("*").strip()
         return f"{const}{target if target in BORROWED else 'void'} *"
     if kind._type_ in HANDLE_CLASSES:

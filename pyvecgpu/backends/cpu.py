@@ -51,10 +51,9 @@ def _reports_memory(method):
 class CpuBackend:
     """Operations on NumPy arrays; raw data are ndarrays of the supported dtypes."""
 
-    on_card = False
-
     def __init__(self, device):
         self.device = device
+        self.on_card = False
         self.into = self
 
     # Arrays

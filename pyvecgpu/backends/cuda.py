@@ -26,10 +26,9 @@ _Ints = [c_int * n for n in range(MAX_NDIM + 1)]
 class CudaBackend:
     """Operations on one device of a Library; `into` is the backend of calls with an `out`."""
 
-    on_card = True
-
     def __init__(self, device, library, functions=None):
         self.device = device
+        self.on_card = True
         self.library = library
         self.functions = functions = functions or library.owning
         into = functions is library.into

@@ -291,6 +291,12 @@ class graph(Handle):  # noqa: N801
     __slots__ = ()
 
 
+class value(c_void_p):  # noqa: N801
+    """Where the value of a scalar is."""
+
+    __slots__ = ()
+
+
 pointer = c_void_p  # to anything else, and what is returned without a reference
 int64s = POINTER(c_int64)
 ints = POINTER(c_int)
@@ -378,11 +384,11 @@ FUNCTIONS = {
     "pvg_copy_to_host": (c_int, [array, pointer, int64s]),
     "pvg_copy": (c_int, [array, array]),
     "pvg_cast": (array, [array, c_int, out]),
-    "pvg_fill": (c_int, [array, c_int, pointer]),
+    "pvg_fill": (c_int, [array, c_int, value]),
     # Operations
     "pvg_unary": (array, [c_int, array, out]),
     "pvg_binary": (array, [c_int, array, array, out]),
-    "pvg_binary_scalar": (array, [c_int, array, c_int, pointer, c_int, out]),
+    "pvg_binary_scalar": (array, [c_int, array, c_int, value, c_int, out]),
     "pvg_where": (array, [array, array, array, out]),
     "pvg_triangle": (array, [array, c_int, c_int64, out]),
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),

@@ -18,12 +18,12 @@ function of ctypes to an instance as a function of Python binds itself.
 import ctypes
 from ctypes import POINTER, c_int, c_void_p
 
-from .abi import FUNCTIONS, array, event, graph, out, stream
+from .abi import FUNCTIONS, array, event, graph, int64s, ints, out, stream, value
 
 KINDS = (array, stream, event, graph)
-# What ctypes passes as it is: ints and handles. To convert it first, as argtypes ask for, would be
-# a quarter of the time of `a + b`.
-PLAIN = {c_int, *KINDS, out}
+# Without argtypes ctypes passes ints, handles, None, arrays and byref(...) as they are; to convert
+# them first, to the same, is a quarter of the time of `a + b`. So functions of these have none.
+PLAIN = {c_int, *KINDS, out, value, int64s, ints}
 
 
 class Functions:
