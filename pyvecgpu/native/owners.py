@@ -59,7 +59,7 @@ def make_owners(cdll):
 
 def make_owner(cdll, kind):
     drop = cdll[f"pvg_{kind.__name__}_drop"]
-    cls = type(kind.__name__, (kind,), {"__slots__": (), "__module__": __name__})
+    cls = type(kind)(kind.__name__, (kind,), {"__slots__": (), "__module__": __name__})
     drop.restype, drop.argtypes = None, [POINTER(cls)]  # nobody is there to be told its status
     cls.__del__ = method(drop)
     return cls
