@@ -107,7 +107,7 @@ def interrupt(call, times, rng, exception=KeyboardInterrupt, after=lambda: None)
         raise exception
 
     longest = 1.2 * min(timeit.repeat(call, number=1, repeat=3)) + 1e-5
-    delays = rng.uniform(5e-6, longest, times).tolist()
+    delays = rng.uniform(5e-6, min(longest, 2e-3), times).tolist()
     before = signal.signal(signal.SIGALRM, handle)
     try:
         for number, delay in enumerate(delays):
