@@ -293,6 +293,18 @@ static void handles_that_are_none(void) {
     CHECK_OK(pvg_graph_release(graph));
     CHECK_STATUS(pvg_graph_release(graph), PVG_ERROR_VALUE);
     CHECK_STATUS(pvg_graph_launch(graph), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_graph_drop(&graph), PVG_ERROR_VALUE);
+    CHECK(graph == NULL);
+    CHECK_STATUS(pvg_graph_drop(NULL), PVG_ERROR_VALUE);
+    CHECK_OK(pvg_graph_begin(0));
+    graph = MADE(pvg_graph_end(0));
+    pvg_graph *stale = graph;
+    CHECK_STATUS(pvg_graph_launch(NULL), PVG_ERROR_VALUE);
+    CHECK_EQUAL(pvg_graph_drop(&graph), PVG_OK);
+    CHECK_EQUAL(pvg_graph_drop(&graph), PVG_OK);
+    CHECK(graph == NULL);
+    CHECK_EQUAL(pvg_last_status(), PVG_ERROR_VALUE); /* of the call before */
+    CHECK_STATUS(pvg_graph_launch(stale), PVG_ERROR_VALUE);
 }
 
 #ifdef PVG_TEST_SIMULATOR
