@@ -4,7 +4,7 @@ import math
 
 import helpers
 import numpy as np
-from forced import CASES, forced, is_able
+from forced import CASES, card_for, forced, is_simulated
 from helpers import FLOATS, assert_close, assert_same, put
 from helpers import fixed_integers as data
 from references import FLOAT_FUNCTIONS, product_reference, unary_reference
@@ -76,11 +76,12 @@ def forced_products(dtype):
         for m, n, k, items in FORCED.get(kernel, OTHERS):
 
             def check(device, kernel=kernel, precision=precision, sizes=(m, n, k), items=items):
-                if device == "sim" and math.prod((*sizes, items)) > MOST_ON_SIM:
+                if is_simulated(device) and math.prod((*sizes, items)) > MOST_ON_SIM:
                     return
-                if is_able(device, kernel):
-                    with forced(device, kernel):
-                        check_forced(device, dtype, precision, sizes, items)
+                card = card_for(device, kernel)
+                if card is not None:
+                    with forced(card, kernel):
+                        check_forced(card, dtype, precision, sizes, items)
 
             halved = ", k in halves" if k >= 256 and name == "float32" else ""
             yield f"{kernel} product {(m, n, k, items)}{halved}", check

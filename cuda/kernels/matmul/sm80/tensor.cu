@@ -27,10 +27,8 @@ constexpr int converted = 8; // elements of a thread
 
 template <class From, class To>
 __global__ void __launch_bounds__(threads) convert_kernel(Conversion job) {
-#if __CUDA_ARCH__ >= 900
     let_next_kernel_start();
     wait_for_previous_kernel();
-#endif
     const int64_t packs = job.pitch / converted;
     const int64_t index = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
     const int64_t line = index / packs, column = index % packs * converted;
