@@ -53,7 +53,8 @@ SIM_TESTS := $(C_TESTS:%=build/tests/sim/%)
 ASAN_TESTS := $(C_TESTS:%=build/tests/asan/%)
 TSAN_TESTS := $(C_TESTS:%=build/tests/tsan/%)
 # The simulator's tests of itself have kernels of their own and are linked with it alone.
-SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/test_*.cu))
+SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/test_*.cu)) \
+    $(PASS_TEST)
 
 .PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-races test-gpu demo \
     bench memcheck lint format install clean help FORCE
@@ -159,6 +160,7 @@ $(ASAN): $(ASAN_OBJECTS) build/asan/objects cuda/exports.map
 	$(call link_simulator,$(SANITIZERS))
 $(TSAN): $(TSAN_OBJECTS) build/tsan/objects cuda/exports.map
 	$(call link_simulator,-fsanitize=thread)
+$(PASS_TEST): $(PASS_OBJECTS) $(SIM_OBJECTS)
 $(SELF_TESTS): %: %.o $(filter build/sim/simulator/%,$(SIM_OBJECTS))
 	@echo 'link $@'
 	$(Q)$(CXX) -pthread $^ -o $@

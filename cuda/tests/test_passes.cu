@@ -25,14 +25,17 @@ std::mt19937 generator(7);
 
 float random_number() { return std::normal_distribution<float>()(generator); }
 
+template <class T> float value_of_bits(uint16_t bits) {
+    T x;
+    x.bits = bits;
+    return float(x);
+}
 float value_of(uint16_t bits, int dtype) {
-    return dtype == PVG_BFLOAT16 ? float(BFloat16{bits}) : float(Half{bits});
+    return dtype == PVG_BFLOAT16 ? value_of_bits<BFloat16>(bits) : value_of_bits<Half>(bits);
 }
 uint16_t bits_of(float x, int dtype) {
     return dtype == PVG_BFLOAT16 ? BFloat16(x).bits : Half(x).bits;
 }
-/* value_of needs aggregates of the bits. */
-
 template <class T> std::vector<T> read(const DeviceArray<T> &from) {
     std::vector<T> values(from.count);
     from.read(values.data());
