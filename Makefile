@@ -42,7 +42,8 @@ C_TESTS := $(patsubst cuda/tests/%.c,%,$(wildcard cuda/tests/test_*.c))
 GPU_OBJECTS := $(KERNELS:cuda/%.cu=build/gpu/%.o)
 SIM_OBJECTS := $(KERNELS:cuda/%.cu=build/sim/%.o) $(SIMULATOR:cuda/%.cpp=build/sim/%.o)
 # Passes before and after products on tensor cores, which alone launch them: a test calls these.
-PASSES := $(addprefix kernels/matmul/,simt/recompute sm90/split sm90/tensor_operands)
+PASSES := $(addprefix kernels/matmul/,simt/recompute sm80/convert \
+    sm90/split sm90/tensor_operands)
 PASS_OBJECTS := $(PASSES:%=build/sim/%.o)
 PASS_TEST := build/sim/tests/test_passes
 SIM_OBJECTS := $(filter-out $(PASS_OBJECTS),$(SIM_OBJECTS))

@@ -5,6 +5,7 @@
 #include "arrays/call.cuh"
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/simt/recompute.cuh"
+#include "kernels/matmul/sm80/convert.cuh"
 #include "kernels/matmul/sm90/split.cuh"
 #include "kernels/matmul/sm90/tensor_operands.cuh"
 #include "simulator/tests/check.h"
@@ -232,6 +233,24 @@ Gemm product_of(const void *a, const void *b, int m, int n, int k, int dtype, in
     return g;
 }
 
+/* What is at an operand's rows, one element after another, is what was stored, rounded. */
+void check_copy(Source &source, const Stored &x, int64_t size, int type) {
+    int wrong = 0;
+    for (int i = 0; i < source.items; i++)
+        for (int r = 0; r < source.rows; r++) {
+            const auto *row = static_cast<const char *>(x.data) + (i * x.item + r * x.stride) * size;
+            std::vector<char> got((size_t)(source.columns * size));
+            CHECK_EQUAL(cudaMemcpy(got.data(), row, got.size(), cudaMemcpyDefault), 0);
+            for (int k = 0; k < source.columns; k++) {
+                const float exact = source.at(i, r, k);
+                const uint16_t half = type == PVG_FLOAT32 ? (uint16_t)0 : bits_of(exact, type);
+                const void *expected = size == 4 ? (const void *)&exact : &half;
+                wrong += memcmp(&got[(size_t)(k * size)], expected, (size_t)size) != 0;
+            }
+        }
+    CHECK_EQUAL(wrong, 0);
+}
+
 /* Rows that begin anywhere, of numbers rounded to `type`, or moved as they are. */
 void check_rows(int rows, int columns, int gap, int offset, int precision, int type) {
     Source a(2, rows, columns, gap, offset), b(1, rows + 3, columns, 3 - gap, 1);
@@ -252,23 +271,33 @@ void check_rows(int rows, int columns, int gap, int offset, int precision, int t
         CHECK(copied || type == PVG_FLOAT32);
         const int64_t size = copied && type != PVG_FLOAT32 ? 2 : 4;
         CHECK(reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && x.stride * size % 16 == 0);
-        int wrong = 0;
-        for (int i = 0; i < source->items; i++)
-            for (int r = 0; r < source->rows; r++)
-                for (int k = 0; k < columns; k++) {
-                    const float exact = source->at(i, r, k);
-                    const int64_t at = i * x.item + r * x.stride + k;
-                    const auto *there = static_cast<const char *>(x.data) + at * size;
-                    uint32_t got = 0, expected = 0;
-                    CHECK_EQUAL(cudaMemcpy(&got, there, (size_t)size, cudaMemcpyDefault), 0);
-                    if (size == 4)
-                        memcpy(&expected, &exact, 4);
-                    else
-                        expected = bits_of(exact, type);
-                    wrong += got != expected;
-                }
-        CHECK_EQUAL(wrong, 0);
+        check_copy(*source, x, size, type);
     }
+}
+
+/* The same for cp.async: rounded, and halves as they are. */
+void check_conversion(int rows, int columns, int gap, int offset, int type) {
+    Source a(2, rows, columns, gap, offset);
+    const Stored from = {a.upload(), rows, columns, a.ld, 2, a.item, true};
+    OperandPlan plan;
+    plan.copying = Copying::rows, plan.along_k = true, plan.alignment = 8;
+    plan.stride = round_up(columns, 8), plan.item = plan.stride * rows;
+    plan.bytes = plan.item * 2 * 2;
+    Plan all;
+    all.overlap = gap % 2;
+    Call call("conversion");
+    CHECK_EQUAL(call.begin(0), PVG_OK);
+    Workspace space, again;
+    const void *data = nullptr, *copied = nullptr;
+    CHECK_EQUAL(convert_operand(call, PVG_FLOAT32, type, all, plan, from, &data, &space), 0);
+    const Stored there = {data, rows, columns, plan.stride, 2, plan.item, true};
+    check_copy(a, there, 2, type);
+    CHECK_EQUAL(convert_operand(call, type, type, all, plan, there, &copied, &again), 0);
+    CHECK(copied != data);
+    check_copy(a, {copied, rows, columns, plan.stride, 2, plan.item, true}, 2, type);
+    plan.copying = Copying::none;
+    CHECK_EQUAL(convert_operand(call, type, type, all, plan, there, &data, &again), 0);
+    CHECK(data == there.data);
 }
 
 void copies_of_rows() {
@@ -277,6 +306,8 @@ void copies_of_rows() {
             check_rows(5, columns, gap, gap, PVG_PRECISION_TF32, PVG_FLOAT32);
             check_rows(4, columns, gap, 3 - gap, PVG_PRECISION_BF16, PVG_BFLOAT16);
             check_rows(3, columns, gap, 2, PVG_PRECISION_FP16, PVG_FLOAT16);
+            check_conversion(6, columns, gap, 1, PVG_FLOAT16);
+            check_conversion(3, columns, gap, 2, PVG_BFLOAT16);
         }
 }
 
