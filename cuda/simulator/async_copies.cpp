@@ -1,8 +1,8 @@
 /* cp.async: copies to shared memory that a thread starts, and that are there when it has waited.
  *
  * A card may do such a copy at any time in between; the simulator does the worst. From the start on
- * the destination holds 0xFF, and the bytes come when the thread waits for their group: so a missing
- * wait, one for too few groups, and the missing barrier after it all leave NaN, or -1, to whoever
+ * the destination holds 0xFF, and the bytes come when the thread waits for their group: so a
+ * missing wait, one for too few groups, and a missing barrier after it leave NaN, or -1, to whoever
  * reads. A destination that no longer holds 0xFF then was written to meanwhile, which is an error.
  * What a thread never waits for comes when it returns. */
 #include "worker.h"

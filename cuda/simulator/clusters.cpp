@@ -27,8 +27,9 @@ void cluster_barrier(const char *file, int line) {
     for (unsigned i = 0; i < cluster.size; i++) {
         const Worker &block = *cluster.blocks[i];
         if (block.alive < block.thread_count) {
-            fail_kernel(cudaErrorLaunchFailure, "%u threads of block %u of the cluster returned "
-                                                "without reaching its barrier",
+            fail_kernel(cudaErrorLaunchFailure,
+                        "%u threads of block %u of the cluster returned "
+                        "without reaching its barrier",
                         block.thread_count - block.alive, i);
         }
     }

@@ -89,7 +89,8 @@ static void describe_limits(cudaDeviceProp &p, int device) {
     }
     p.sharedMemPerBlock = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlock, device);
     p.sharedMemPerBlockOptin = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    p.sharedMemPerMultiprocessor = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    p.sharedMemPerMultiprocessor =
+        (size_t)attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
     p.regsPerBlock = attribute(cudaDevAttrMaxRegistersPerBlock, device);
     p.regsPerMultiprocessor = attribute(cudaDevAttrMaxRegistersPerMultiprocessor, device);
     p.totalConstMem = (size_t)attribute(cudaDevAttrTotalConstantMemory, device);
@@ -115,7 +116,8 @@ static void describe_card(cudaDeviceProp &p, int device) {
     p.unifiedAddressing = attribute(cudaDevAttrUnifiedAddressing, device);
     p.managedMemory = attribute(cudaDevAttrManagedMemory, device);
     p.hostRegisterSupported = attribute(cudaDevAttrHostRegisterSupported, device);
-    p.canUseHostPointerForRegisteredMem = attribute(cudaDevAttrCanUseHostPointerForRegisteredMem, device);
+    p.canUseHostPointerForRegisteredMem =
+        attribute(cudaDevAttrCanUseHostPointerForRegisteredMem, device);
     p.globalL1CacheSupported = attribute(cudaDevAttrGlobalL1CacheSupported, device);
     p.localL1CacheSupported = attribute(cudaDevAttrLocalL1CacheSupported, device);
     p.pciBusID = attribute(cudaDevAttrPciBusId, device);

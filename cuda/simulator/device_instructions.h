@@ -52,14 +52,14 @@ void wait_for_previous_kernel();
 
 /* ---- Reductions of a warp, 8.0 ---- */
 
-#define PVG_SIM_REDUCE(name, T, expression)                                                \
-    inline T __reduce_##name##_sync(unsigned mask, T value, PVG_SIM_HERE) {                \
-        T result = value;                                                                  \
-        for (unsigned left = mask; left; left &= left - 1) {                               \
-            T other = pvg_sim_shuffle(mask, value, __builtin_ctz(left), file, line);       \
-            result = expression;                                                           \
-        }                                                                                  \
-        return result;                                                                     \
+#define PVG_SIM_REDUCE(name, T, expression)                                          \
+    inline T __reduce_##name##_sync(unsigned mask, T value, PVG_SIM_HERE) {          \
+        T result = value;                                                            \
+        for (unsigned left = mask; left; left &= left - 1) {                         \
+            T other = pvg_sim_shuffle(mask, value, __builtin_ctz(left), file, line); \
+            result = expression;                                                     \
+        }                                                                            \
+        return result;                                                               \
     }
 PVG_SIM_REDUCE(max, unsigned, other > result ? other : result)
 PVG_SIM_REDUCE(min, unsigned, other < result ? other : result)

@@ -88,6 +88,7 @@ void arrive_at_barrier(uint32_t address, int arrivals, int expected_bytes) {
                     "%d arrivals at a barrier in shared memory where %u are missing", arrivals,
                     (unsigned)barrier.missing);
     }
+    race::release(worker->events->order, 0);
     barrier.bytes += expected_bytes;
     barrier.missing -= (unsigned)arrivals;
     end_phase_if_complete(barrier);
@@ -97,6 +98,7 @@ void wait_at_barrier(uint32_t address, int parity, const char *file, int line) {
     require_capability(80, "mbarrier");
     SharedBarrier &barrier = barrier_at(address, "a wait");
     while (barrier.phase == (unsigned)parity) sleep_for(&barrier, file, line);
+    race::acquire(worker->events->order, 0);
 }
 
 void bytes_have_come(uint32_t address, size_t bytes) {
@@ -118,9 +120,14 @@ void sync_threads(int number, int threads, const char *file, int line) {
                     number, barrier.threads, threads);
     }
     barrier.threads = threads;
-    if (++barrier.arrived < threads) return sleep_for(&barrier, file, line);
-    barrier.arrived = 0;
-    wake_all(w, &barrier);
+    race::release(w.events->order, 0);
+    if (++barrier.arrived < threads) {
+        sleep_for(&barrier, file, line);
+    } else {
+        barrier.arrived = 0;
+        wake_all(w, &barrier);
+    }
+    race::acquire(w.events->order, 0);
 }
 
 /* ---- The kernel before ---- */
@@ -160,11 +167,12 @@ void end_thread_events(Worker &w) {
 
 void end_block_events(Worker &w) {
     if (w.events->tiles.empty()) return;
-    report(cudaErrorLaunchFailure,
-           "%s, block (%u,%u,%u), launched at %s:%d: the block ended while %zu copies by TMA to its "
-           "shared memory were on their way",
-           w.launch->name, blockIdx.x, blockIdx.y, blockIdx.z, w.launch->file, w.launch->line,
-           w.events->tiles.size());
+    report(
+        cudaErrorLaunchFailure,
+        "%s, block (%u,%u,%u), launched at %s:%d: the block ended while %zu copies by TMA to its "
+        "shared memory were on their way",
+        w.launch->name, blockIdx.x, blockIdx.y, blockIdx.z, w.launch->file, w.launch->line,
+        w.events->tiles.size());
     w.failed = w.grid->stopped = true;
 }
 

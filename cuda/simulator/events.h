@@ -1,5 +1,6 @@
 /* What instructions leave for later, of a block: copies on their way, threads that sleep. */
 #pragma once
+#include "race_checker.h"
 #include "simulator.h"
 
 #include <vector>
@@ -37,7 +38,8 @@ struct Events {
     std::vector<AsyncThread> threads;
     std::vector<TileCopy> tiles;
     PartialBarrier partial[PARTIAL_BARRIERS];
-    unsigned asleep; /* threads */
+    unsigned asleep;  /* threads */
+    race::Sync order; /* of who arrives and who waits, for the race checker */
     Events();
 };
 

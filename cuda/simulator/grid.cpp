@@ -33,7 +33,7 @@ static cudaError_t check_configuration(const Launch &job, const Description &car
     if (job.shared_bytes > limit) return cudaErrorInvalidValue;
     if (job.cluster == 1) return cudaSuccess;
     const bool is_cluster = job.cluster > 1 && job.cluster <= MOST_IN_CLUSTER &&
-                            g.x % job.cluster == 0 && card.capability >= 90;
+                            g.x % job.cluster == 0 && card.capability >= 90 && !race::ENABLED;
     return is_cluster ? cudaSuccess : cudaErrorInvalidClusterSize;
 }
 

@@ -26,7 +26,8 @@ static const size_t LEAD = 16;
 /* What lies before and behind it is out of bounds. */
 static void guard_dynamic_shared([[maybe_unused]] const Worker &w, [[maybe_unused]] bool on) {
 #if defined(__SANITIZE_ADDRESS__)
-    char *const first = w.dynamic_shared - LEAD, *const end = w.dynamic_shared + w.launch->shared_bytes;
+    char *const first = w.dynamic_shared - LEAD, *const end =
+                                                     w.dynamic_shared + w.launch->shared_bytes;
     if (on) {
         __asan_poison_memory_region(first, LEAD);
         __asan_poison_memory_region(end, 1);

@@ -21,8 +21,8 @@ static const uint32_t MARK = 0x70766774;
 struct TensorMap {
     uint32_t mark, rank;
     const char *data;
-    uint64_t stride[MOST_DIMENSIONS - 1];   /* bytes, of dimensions 1 ... */
-    uint32_t last_index[MOST_DIMENSIONS];   /* size - 1 */
+    uint64_t stride[MOST_DIMENSIONS - 1]; /* bytes, of dimensions 1 ... */
+    uint32_t last_index[MOST_DIMENSIONS]; /* size - 1 */
     uint16_t box[MOST_DIMENSIONS];
     uint8_t step[MOST_DIMENSIONS], element; /* element: bytes */
     uint8_t type, swizzle, fill;
@@ -215,7 +215,7 @@ extern "C" cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void *
     const bool is_known = strcmp(name, "cuTensorMapEncodeTiled") == 0;
     *function = is_known && version >= 12000 ? (void *)encode_tiled : nullptr;
     if (result) {
-        *result = !is_known        ? cudaDriverEntryPointSymbolNotFound
+        *result = !is_known         ? cudaDriverEntryPointSymbolNotFound
                   : version < 12000 ? cudaDriverEntryPointVersionNotSufficent
                                     : cudaDriverEntryPointSuccess;
     }

@@ -52,7 +52,7 @@ struct Worker {
     unsigned self; /* the thread that runs */
     bool failed;   /* the launch is given up: whoever runs next goes home */
     bool closing;  /* idle fibers end (AddressSanitizer wants that) */
-    uint3 place; /* blockIdx of the block that runs */
+    uint3 place;   /* blockIdx of the block that runs */
     dim3 indexed_block;
     uint3 index[MAX_THREADS]; /* threadIdx of each thread, for blocks of shape indexed_block */
     Thread threads[MAX_THREADS];
@@ -94,10 +94,10 @@ void end_block(Worker &w);
 
 bool obtain_dynamic_shared(Worker &w); /* false: no memory */
 void free_dynamic_shared(Worker &w);
-void begin_shared(Worker &w);          /* before a launch's first block */
-void poison_shared(Worker &w);         /* before each block */
-void end_shared(Worker &w);            /* after the last */
-void enter_block(Worker &w);           /* what its threads see is the worker's from now on */
+void begin_shared(Worker &w);  /* before a launch's first block */
+void poison_shared(Worker &w); /* before each block */
+void end_shared(Worker &w);    /* after the last */
+void enter_block(Worker &w);   /* what its threads see is the worker's from now on */
 
 /* ---- barriers.cpp ---- */
 

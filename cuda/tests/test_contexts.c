@@ -17,7 +17,8 @@ typedef struct {
 static void *multiply(void *argument) {
     Work *work = argument;
     work->status = pvg_matmul(work->a, work->b, PVG_PRECISION_IEEE, work->out) ? PVG_OK : -1;
-    if (work->status != PVG_OK) snprintf(work->message, sizeof work->message, "%s", pvg_last_error());
+    if (work->status != PVG_OK)
+        snprintf(work->message, sizeof work->message, "%s", pvg_last_error());
     return NULL;
 }
 

@@ -81,13 +81,12 @@ struct Planes {
     Planes(Source &x, bool turned, bool lines_are_rows, int count)
         : Planes(x, shape(x, turned, lines_are_rows), count) {}
     Planes(Source &x, const PlaneShape &s, int count)
-        : size(plane_size(s.rows, s.columns)), ranges_of_item(range_count(s)),
-          lines(line_count(s)), planes((size_t)(size * count * s.items)),
-          ranges((size_t)(ranges_of_item * s.items)), maxima((size_t)(maxima_count(s) * s.items + 1)),
-          roots((size_t)(lines * s.items)) {
-        operand = {x.upload(),  x.ld,         x.item,      s.items,      s.rows,
-                   s.columns,   s.turned,     s.lines_are_rows, planes.data,
-                   plane_pitch(s.columns), ranges.data, maxima.data, roots.data};
+        : size(plane_size(s.rows, s.columns)), ranges_of_item(range_count(s)), lines(line_count(s)),
+          planes((size_t)(size * count * s.items)), ranges((size_t)(ranges_of_item * s.items)),
+          maxima((size_t)(maxima_count(s) * s.items + 1)), roots((size_t)(lines * s.items)) {
+        operand = {x.upload(),  x.ld,        x.item,           s.items,     s.rows,
+                   s.columns,   s.turned,    s.lines_are_rows, planes.data, plane_pitch(s.columns),
+                   ranges.data, maxima.data, roots.data};
     }
     float element(Source &x, int i, int r, int c) const {
         return operand.turned ? x.at(i, c, r) : x.at(i, r, c);
@@ -190,8 +189,8 @@ void pieces() {
                 CHECK_EQUAL(cleared.back(), ~0u);
                 Planes halves_a(a, turned, lines_are_rows, fp16_planes);
                 Planes halves_b(b, turned, lines_are_rows, fp16_planes);
-                CHECK_EQUAL(
-                    split_fp16(call, &halves_a.operand, &halves_b.operand, flags.data, 10), 0);
+                CHECK_EQUAL(split_fp16(call, &halves_a.operand, &halves_b.operand, flags.data, 10),
+                            0);
                 check_fp16(a, halves_a);
                 check_fp16(b, halves_b);
             }
@@ -214,7 +213,8 @@ void pieces_of_infinities() {
             Planes halves(a, turned, lines_are_rows, fp16_planes);
             CHECK_EQUAL(split_fp16(call, nullptr, &halves.operand, flags.data, 1), 0);
             const auto roots = read(halves.roots);
-            const bool along = (turned != 0) == (lines_are_rows != 0); /* a line is a stored column */
+            const bool along =
+                (turned != 0) == (lines_are_rows != 0); /* a line is a stored column */
             for (size_t line = 0; line < roots.size(); line++) {
                 const bool bad = along ? line == 11 || line == 2 : line == 7 || line == 9;
                 CHECK_EQUAL(std::isnan(roots[line]), bad);
@@ -238,7 +238,8 @@ void check_copy(Source &source, const Stored &x, int64_t size, int type) {
     int wrong = 0;
     for (int i = 0; i < source.items; i++)
         for (int r = 0; r < source.rows; r++) {
-            const auto *row = static_cast<const char *>(x.data) + (i * x.item + r * x.stride) * size;
+            const auto *row =
+                static_cast<const char *>(x.data) + (i * x.item + r * x.stride) * size;
             std::vector<char> got((size_t)(source.columns * size));
             CHECK_EQUAL(cudaMemcpy(got.data(), row, got.size(), cudaMemcpyDefault), 0);
             for (int k = 0; k < source.columns; k++) {

@@ -28,14 +28,15 @@ cudaError_t run_with(unsigned cluster, bool overlap, void (*kernel)(P...), unsig
     return error;
 }
 template <class... P, class... A>
-cudaError_t run(void (*kernel)(P...), unsigned grid, unsigned block, size_t shared, A... arguments) {
+cudaError_t run(void (*kernel)(P...), unsigned grid, unsigned block, size_t shared,
+                A... arguments) {
     return run_with(1, false, kernel, grid, block, shared, arguments...);
 }
-#define CHECK_FAILS(error, part, ...)                                         \
-    do {                                                                      \
-        CHECK_EQUAL(__VA_ARGS__, error);                                      \
-        CHECK(message.find(part) != std::string::npos);                       \
-        if (message.find(part) == std::string::npos) puts(message.c_str());   \
+#define CHECK_FAILS(error, part, ...)                                       \
+    do {                                                                    \
+        CHECK_EQUAL(__VA_ARGS__, error);                                    \
+        CHECK(message.find(part) != std::string::npos);                     \
+        if (message.find(part) == std::string::npos) puts(message.c_str()); \
     } while (0)
 
 /* ---- cp.async ---- */
@@ -89,8 +90,9 @@ void copies() {
                 run(copy_kernel<OUTSIDE>, 1, 64, 512, in, y.data));
     CHECK_FAILS(cudaErrorMisalignedAddress, "not aligned",
                 run(copy_kernel<ASKEW>, 1, 64, 512, in, y.data));
-    CHECK_FAILS(cudaErrorMisalignedAddress, "not aligned",
-                run(copy_kernel<NO_BUG>, 1, 64, 512, (const float *)((const char *)in + 2), y.data));
+    CHECK_FAILS(
+        cudaErrorMisalignedAddress, "not aligned",
+        run(copy_kernel<NO_BUG>, 1, 64, 512, (const float *)((const char *)in + 2), y.data));
 }
 
 /* ---- Barriers in shared memory ---- */
@@ -278,8 +280,7 @@ cudaError_t run_tile(int x, int y, CUtensorMapSwizzle swizzle, bool *right) {
     CUtensorMap map;
     CHECK_EQUAL(encode(&map, view), CUDA_SUCCESS);
     const bool is_swizzled = swizzle != CU_TENSOR_MAP_SWIZZLE_NONE;
-    cudaError_t error =
-        run(tile_kernel<BUG>, 1, 32, 3072, map, x, y, is_swizzled, out.data);
+    cudaError_t error = run(tile_kernel<BUG>, 1, 32, 3072, map, x, y, is_swizzled, out.data);
     float back[256];
     out.read(back);
     *right = true;
@@ -360,7 +361,8 @@ void clusters() {
     CHECK_EQUAL(pvg_sim_set("order", 0), 0);
     cudaError_t error = run_clusters<NO_FIRST_BARRIER>(2, &right);
     CHECK(error || !right);
-    CHECK_FAILS(cudaErrorIllegalAddress, "which has ended", run_clusters<NO_LAST_BARRIER>(2, &right));
+    CHECK_FAILS(cudaErrorIllegalAddress, "which has ended",
+                run_clusters<NO_LAST_BARRIER>(2, &right));
     CHECK_FAILS(cudaErrorIllegalAddress, "block 2 of a cluster of 2",
                 run_clusters<RANK_TOO_HIGH>(2, &right));
     CHECK_FAILS(cudaErrorLaunchFailure, "returned without reaching its barrier",
@@ -413,7 +415,8 @@ void cards() {
         CHECK_EQUAL(properties.major, expected[device][0]);
         CHECK_EQUAL(properties.sharedMemPerBlockOptin, expected[device][1]);
         CHECK_EQUAL(attribute(cudaDevAttrComputeCapabilityMajor, device), expected[device][0]);
-        CHECK_EQUAL(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device), expected[device][1]);
+        CHECK_EQUAL(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+                    expected[device][1]);
         CHECK_EQUAL(attribute(cudaDevAttrMultiProcessorCount, device), 2);
     }
     CHECK_EQUAL(pvg_sim_set("multiprocessors", 7), 0);

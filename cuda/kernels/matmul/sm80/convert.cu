@@ -1,7 +1,7 @@
 // Copies of operands for products by mma.sync; see convert.cuh. A thread makes eight elements.
-#include "kernels/matmul/sm80/convert.cuh"
 #include "arrays/vector.cuh"
 #include "kernels/matmul/instructions.cuh"
+#include "kernels/matmul/sm80/convert.cuh"
 
 namespace pvg::matmul {
 

@@ -1,8 +1,8 @@
 // float16, bfloat16 and TF32 products by mma.sync: the launch of the kernel of tensor.cuh.
 //
 // Halves are taken as they lie, in every layout. What cp.async cannot read in 16 bytes, and float32
-// operands that the precision rounds to 16 bits, are copied beforehand (convert.cuh). TF32 wants both operands
-// along k, which pretranspose.cu sees to.
+// operands that the precision rounds to 16 bits, are copied beforehand (convert.cuh). TF32 wants
+// both operands along k, which pretranspose.cu sees to.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/plan/families.cuh"

@@ -109,8 +109,7 @@ struct Producer {
             for (int i = 0; i < 4; i++)
                 read_four(from + ((half * 4 + i) ^ thread % 8) * 16, k + i * 4);
 #pragma unroll
-            for (int i = 0; i < 16; i++)
-                write_one(to + (half * 16 + i) * TmaTile::rows * 4, k[i]);
+            for (int i = 0; i < 16; i++) write_one(to + (half * 16 + i) * TmaTile::rows * 4, k[i]);
         }
     }
     __device__ __forceinline__ void produce_rows(const FfmaRing &ring, int steps) const {

@@ -4,8 +4,8 @@
 // host: make_tensor_map in hopper.cu.
 //
 // The instructions exist on sm_90a only: kernels that use them have their body inside
-// #if PVG_TARGET_IS_90A. The simulated card has barriers and TMA, but no multicast and no wgmma: the
-// files that use those are empty there.
+// #if PVG_TARGET_IS_90A. The simulated card has barriers and TMA, but no multicast and no wgmma:
+// the files that use those are empty there.
 //
 // The usual pipeline: shared memory holds a ring of stages, each with two barriers.
 //   producer (one thread): wait(empty), expect_bytes(full, stage), load_tile ... -> full
