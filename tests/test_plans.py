@@ -156,5 +156,5 @@ def test_the_card_is_described(device):
     place = vg.Device(device)
     card = dict(zip(Card, model.card_of(place), strict=False))
     assert card[Card.CARD_MULTIPROCESSORS] == place.limits.multiprocessor_count
-    assert (card[Card.CARD_ARCHITECTURE] == 0) is (device == "sim")
+    assert (card[Card.CARD_ARCHITECTURE] < 80) is (device == "sim")
     assert len(card) == Card.CARD_COUNT
