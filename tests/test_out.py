@@ -124,6 +124,9 @@ def test_read_only_out(device, rng, name):
     out = vg.broadcast_to(one, shape)
     with helpers.refused(device, ValueError, one, *arrays, match="read-only"):
         function(*arrays, out=out)
+    flags = vg.broadcast_to(one.astype("bool"), shape)  # of two mistakes the same one everywhere
+    with helpers.refused(device, ValueError, flags, *arrays, match="read-only"):
+        function(*arrays, out=flags)
 
 
 @pytest.mark.devices("sim", "cuda")

@@ -287,6 +287,8 @@ def store(result, out):
         return result
     if out.shape != result.shape:
         raise ValueError(f"out has shape {out.shape}, the result has {result.shape}")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only (a broadcast view)")
     kinds = [float32 if is_bfloat16(x.dtype) else x.dtype for x in (result, out)]
     if not np.can_cast(*kinds, "same_kind"):
         raise TypeError(
