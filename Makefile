@@ -50,8 +50,8 @@ TSAN_TESTS := $(C_TESTS:%=build/tests/tsan/%)
 # The simulator's tests of itself have kernels of their own and are linked with it alone.
 SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/test_*.cu))
 
-.PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-races test-gpu demo \
-    bench memcheck lint format install clean help FORCE
+.PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-races test-gpu \
+    mutants fuzz demo bench memcheck lint format install clean help FORCE
 
 all: lib sim
 	@echo 'Built $(LIB) ($(ARCHITECTURES)) and $(SIM). Next: make demo$(PYTHON_ARGUMENT)'

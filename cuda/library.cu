@@ -3,6 +3,7 @@
 #include "runtime/device.cuh"
 #include "runtime/memory.cuh"
 #include <stdio.h>
+#include <stdlib.h>
 
 // The Makefile passes these; a compiler run by hand need not.
 #ifndef PVG_BUILD_VERSION
@@ -41,75 +42,76 @@ static bool supports(int code, int dtype) {
     return false;
 }
 
-// What pvg_operations returns, written once.
-struct OperationsText {
-    char text[16 << 10];
+struct Letters { char letters[6]; };
+static Letters domain_letters(Kinds domain) {
+    Letters result = {};
+    int n = 0;
+    for (int kind = 0; kind < 5; kind++)
+        if (domain & only(static_cast<Kind>(kind))) result.letters[n++] = "buifc"[kind];
+    return result;
+}
+static const char *word(Family family) {
+    switch (family) {
+    case Family::unary: return "unary";
+    case Family::binary: return "binary";
+    case Family::reduce: return "reduce";
+    case Family::other: return "other";
+    }
+    return "?";
+}
+static const char *word(Gives gives) {
+    switch (gives) {
+    case Gives::same: return "same";
+    case Gives::floating: return "float";
+    case Gives::boolean: return "bool";
+    case Gives::real: return "real";
+    case Gives::wide: return "wide";
+    case Gives::index: return "index";
+    case Gives::none: return "none";
+    }
+    return "?";
+}
+static const char *word(Identity identity) {
+    switch (identity) {
+    case Identity::none: return "none";
+    case Identity::zero: return "0";
+    case Identity::one: return "1";
+    }
+    return "?";
+}
+static const char *word(Order order) {
+    switch (order) {
+    case Order::none: return "none";
+    case Order::largest: return "largest";
+    case Order::smallest: return "smallest";
+    }
+    return "?";
+}
+
+// All operations, a line each, as far as there is room; returns the length that they need, like
+// snprintf.
+static size_t write_operations(char *text, size_t room) {
     size_t length = 0;
+    for (const auto operations : families)
+        for (const Operation &operation : operations()) {
+            const bool fits = length < room;
+            length += static_cast<size_t>(
+                snprintf(fits ? text + length : nullptr, fits ? room - length : 0,
+                         "%d %s %s %s %s %s %s\n", operation.code, operation.name,
+                         word(operation.family), domain_letters(operation.domain).letters,
+                         word(operation.gives), word(operation.identity), word(operation.order)));
+        }
+    return length;
+}
 
-    OperationsText() {
-        text[0] = 0;
-        for (const auto operations : families)
-            for (const Operation &operation : operations()) add(operation);
-    }
-    // Lines that do not fit are left out whole.
-    void add(const Operation &operation) {
-        const size_t room = sizeof text - length;
-        const int line =
-            snprintf(text + length, room, "%d %s %s %s %s %s %s\n", operation.code, operation.name,
-                     word(operation.family), domain_letters(operation.domain).letters,
-                     word(operation.gives), word(operation.identity), word(operation.order));
-        if (line < 0 || static_cast<size_t>(line) >= room)
-            text[length] = 0;
-        else
-            length += static_cast<size_t>(line);
-    }
+// Never freed. NULL: no host memory.
+static const char *make_operations_text() {
+    const size_t room = write_operations(nullptr, 0) + 1;
+    char *text = static_cast<char *>(malloc(room));
+    if (text) write_operations(text, room);
+    return text;
+}
 
-    struct Letters { char letters[6]; };
-    static Letters domain_letters(Kinds domain) {
-        Letters result = {};
-        int n = 0;
-        for (int kind = 0; kind < 5; kind++)
-            if (domain & only(static_cast<Kind>(kind))) result.letters[n++] = "buifc"[kind];
-        return result;
-    }
-    static const char *word(Family family) {
-        switch (family) {
-        case Family::unary: return "unary";
-        case Family::binary: return "binary";
-        case Family::reduce: return "reduce";
-        case Family::other: return "other";
-        }
-        return "?";
-    }
-    static const char *word(Gives gives) {
-        switch (gives) {
-        case Gives::same: return "same";
-        case Gives::floating: return "float";
-        case Gives::boolean: return "bool";
-        case Gives::real: return "real";
-        case Gives::wide: return "wide";
-        case Gives::index: return "index";
-        case Gives::none: return "none";
-        }
-        return "?";
-    }
-    static const char *word(Identity identity) {
-        switch (identity) {
-        case Identity::none: return "none";
-        case Identity::zero: return "0";
-        case Identity::one: return "1";
-        }
-        return "?";
-    }
-    static const char *word(Order order) {
-        switch (order) {
-        case Order::none: return "none";
-        case Order::largest: return "largest";
-        case Order::smallest: return "smallest";
-        }
-        return "?";
-    }
-};
 extern std::atomic<int64_t> option_matmul_kernel, option_matmul_precision; // kernels/matmul
 
 static int set_allocator(int64_t value) {
@@ -194,6 +196,6 @@ PVG_API int64_t pvg_counter(int counter) {
 PVG_API int pvg_supports(int operation, int dtype) { return pvg::supports(operation, dtype); }
 
 PVG_API const char *pvg_operations(void) {
-    static const pvg::OperationsText operations;
-    return operations.text;
+    static const char *const text = pvg::make_operations_text();
+    return text ? text : "";
 }

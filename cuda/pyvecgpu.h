@@ -161,8 +161,9 @@ enum pvg_precision {
                                 * independent, as of random data, and always at most
                                 * k 2^-24 (|a| |b|), as of a constant row, if no partial sum
                                 * overflows */
-    PVG_PRECISION_FLOAT32 = 2, /* as accurate, over the whole range of exponents, and Inf, NaN and
-                                * subnormal numbers as IEEE; on tensor cores where that is faster */
+    PVG_PRECISION_FLOAT32 = 2, /* as accurate (within 1.6 times, if most elements are zero), over
+                                * the whole range of exponents, and Inf, NaN and subnormal numbers
+                                * as IEEE; on tensor cores where that is faster */
     PVG_PRECISION_FAST32 = 3,  /* operands rounded to 22 bits of a row's or a column's largest */
     PVG_PRECISION_TF32 = 4,    /* operands rounded to 11 bits, exponents as float32 */
     PVG_PRECISION_BF16 = 5,    /* operands rounded to bfloat16 */
@@ -585,9 +586,9 @@ PVG_API pvg_array *pvg_dense(const pvg_array *x, const pvg_array *weight, const 
                              pvg_array *out);
 /* The backward pass of a layer: with dz = gradient * activation'(preactivation), (..., out),
  * dx = dz @ weight, (..., in); dweight = dz.T @ x, (out, in); dbias = dz summed over its rows,
- * (out,). Each is a new handle in *dx, *dweight, *dbias; a NULL pointer there: not wanted.
- * preactivation may be NULL where activation is PVG_NONE. On failure nothing is stored. Errors:
- * VALUE, TYPE. */
+ * (out,). dz is computed as the activation is, and rounded to the dtype before it is multiplied.
+ * Each is a new handle in *dx, *dweight, *dbias; a NULL pointer there: not wanted. preactivation
+ * may be NULL where activation is PVG_NONE. On failure nothing is stored. Errors: VALUE, TYPE. */
 PVG_API int pvg_dense_backward(const pvg_array *gradient, const pvg_array *x,
                                const pvg_array *weight, const pvg_array *preactivation,
                                int activation, int precision, pvg_array **dx, pvg_array **dweight,

@@ -52,6 +52,13 @@ test-gpu: lib sim $(GPU_TESTS) $(PYTHON_TESTS)  ## the tests that need a GPU; on
 	$(call run_tests,C tests on the GPU,$(GPU_TESTS),failed)
 	$(PYTHON) -m pytest tests --ignore=tests/plants --device cuda --require-gpu $(ARGS)
 
+# What tests do not notice: tests/mutants. The kernels for newer cards need one, and AREA=sm90.
+N ?= 300
+SEED ?= 1
+MUTANTS_NEED := $(if $(filter sm90,$(AREA)),$(GPU_TESTS),$(SIM_TESTS) $(SELF_TESTS) $(ASAN_TESTS))
+mutants: lib sim $(MUTANTS_NEED) $(PYTHON_TESTS)  ## draw mistakes that tests must notice (N=)
+	PYTHONPATH=tests $(PYTHON) -m mutants --n $(N) --seed $(SEED) --area '$(AREA)' $(ARGS)
+
 demo: lib sim $(PYTHON_RUNTIME)  ## train a network that reads handwritten digits (ARGS=)
 	$(PYTHON) -m pyvecgpu demo $(ARGS)
 bench: lib $(PYTHON_RUNTIME)     ## measure on the GPU: ARGS="streaming --peers torch,cupy"

@@ -5,6 +5,7 @@ written `not (difference <= tolerance)`, so that a NaN nobody expected fails.
 """
 
 import contextlib
+import gc
 import json
 import math
 import os
@@ -17,6 +18,8 @@ import numpy as np
 
 import pyvecgpu as vg
 from pyvecgpu.dtypes import CODES
+from pyvecgpu.native import library
+from pyvecgpu.native.abi import Allocator, Counter, Memory, Option
 
 try:
     import ml_dtypes
@@ -37,6 +40,7 @@ INTEGERS = [dtype for dtype in CODES if dtype.kind in "iu"]
 FLOATS = HALVES + WIDE_FLOATS
 NUMBERS = INTEGERS + FLOATS
 DTYPES = [np.dtype(bool), *NUMBERS]
+MOST_PINNED = 24  # buffers of large copies, both ways
 FAULTS = ("malloc", "pinned", "copy", "memset", "launch", "stream", "event", "device")
 
 # Lengths around the sizes of warps, blocks and vectors, and primes that no tile divides.
@@ -360,6 +364,53 @@ def layouts(x):
 def live(device):
     """(arrays, bytes) in use on a card."""
     return vg.counters(device)["live_arrays"], vg.memory_info(device).used
+
+
+@contextlib.contextmanager
+def allocator(device, which):
+    """Take memory by this one of abi.Allocator for a while, for which no array may be alive."""
+    loaded = library.load(device)
+    gc.collect()
+    loaded.set_option(Option.OPTION_ALLOCATOR, which)
+    try:
+        yield
+    finally:
+        gc.collect()
+        loaded.set_option(Option.OPTION_ALLOCATOR, Allocator.ALLOCATOR_POOL)
+
+
+def in_use(device):
+    """What a test could leave behind: {what: how much of it there is}.
+
+    Pinned buffers of large copies are kept until the cache is emptied, each with an event.
+    """
+    tasks, files = (len(os.listdir(f"/proc/self/{what}")) for what in ("task", "fd"))
+    found = {"threads": tasks, "descriptors": files}
+    if device in ("sim", "cuda"):
+        backend = vg.Device(device).backend
+        memory = backend.memory_info()
+        found["arrays"] = backend.counter(Counter.COUNT_LIVE_ARRAYS)
+        found["bytes"], found["blocks"] = memory[Memory.MEMORY_USED], memory[Memory.MEMORY_BLOCKS]
+    if device == "sim":
+        count = library.load(device).pvg_sim_count
+        pinned = count(b"live_pinned")
+        found["pinned buffers"] = max(pinned, MOST_PINNED)
+        found["streams"] = count(b"live_streams")
+        found["events"] = count(b"live_events") - pinned
+        found["graphs"] = count(b"live_graphs")
+    return found
+
+
+def warm_up(device):
+    """Make what a device's library makes once: threads, the default stream and its event."""
+    loaded = library.load(device)
+    x = put(device, np.zeros(1 << 20, np.uint8))
+    stream = loaded.pvg_stream_create(0)
+    loaded.pvg_stream_set_current(stream, 0)
+    x[...] = 1
+    loaded.pvg_stream_set_current(None, 0)
+    loaded.pvg_stream_release(stream)
+    x.numpy()
 
 
 class Refusal:

@@ -94,6 +94,9 @@ def test_repr_and_str(device):
     )
     assert str(array) == "[[ 1.   2.5]\n [ 3.  -4. ]]"
     assert f"{put(device, 1.25):.1f}" == "1.2"
+    for dtype in (np.float16, np.float32, np.float64, np.int64, bool):
+        third = np.asarray(1 / 3).astype(dtype)
+        assert str(put(device, third)) == f"{put(device, third)}" == str(third), "all digits"
     assert "dtype=int64" in repr(put(device, 3))
     empty = repr(put(device, np.zeros((0, 3), np.float32)))
     assert "Array([]" in empty

@@ -3,7 +3,10 @@
 import json
 import math
 import re
+import shutil
+import sys
 import types
+from pathlib import Path
 
 import helpers
 import numpy as np
@@ -92,9 +95,10 @@ def test_the_model_is_judged_by_the_fastest():
     assert model.scales(rows)["tiled"][:2] == (3, pytest.approx(0.25))
 
 
-def test_the_model_is_measured_with_the_same_products():
-    drawn = model.cases("full")
-    assert drawn == model.cases("full") and len(drawn) == 500
+def test_the_model_is_measured_with_the_products_of_a_seed():
+    drawn = model.cases("full", 1)
+    assert drawn == model.cases("full", 1) and len(drawn) == 500
+    assert drawn != model.cases("full", 2)
     assert {case.format for case in drawn} == set(model.FORMATS)
     assert all(case.terms <= model.MOST_TERMS for case in drawn)
     for kernels in (model.FORMATS["ieee"][2], model.FORMATS["float32"][2]):
@@ -134,6 +138,63 @@ def test_a_peer_that_is_not_installed():
         bench.available_peers(gpu, ["no_such_peer"])
 
 
+# Another build ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def another(tmp_path):
+    """A checkout whose additions are products, with our libraries."""
+    package = tmp_path / "another" / "pyvecgpu"
+    shutil.copytree(Path(vg.__file__).parent, package, symlinks=True, ignore=skipped)
+    for library in Path(vg.__file__).parent.glob("*.so"):
+        (package / library.name).symlink_to(library)
+    with (package / "__init__.py").open("a") as file:
+        file.write("\n\ndef add(a, b, **options):\n    return multiply(a, b, **options)\n")
+    yield package.parent
+    for name in [name for name in sys.modules if name.startswith("pyvecgpu_against")]:
+        del sys.modules[name]
+
+
+skipped = shutil.ignore_patterns("*.so", "__pycache__")
+
+
+@pytest.mark.devices("cpu", "sim")
+@pytest.mark.parametrize("name", ["streaming", "transfers", "overhead"])
+def test_another_build_takes_part(device, another, name, capsys, tmp_path):
+    file = tmp_path / "figures.json"
+    arguments = [name, "--quick", "--device", device, "--against", str(another)]
+    code, out, err = run(capsys, *arguments, "--json", str(file))
+    rows = {row["name"]: row["results"] for row in read_strictly(file)["rows"]}
+    wrong = {row for row, results in rows.items() if results.get("against", {}).get("wrong")}
+    added = {row for row in rows if row.startswith("add")}  # a + b is no function of the module
+    assert wrong == added and code == bool(added)
+    assert all(f"{row}: the result of against is wrong" in err for row in added)
+    assert not any(
+        results["pyvecgpu"]["wrong"] for results in rows.values() if "against" in results
+    )
+    told = re.search(r"against the other build: geometric mean (\S+)x, least (\S+)x, (.*)\n", out)
+    worst = rows[told[3]]
+    ratio = worst["against"]["seconds"] / worst["pyvecgpu"]["seconds"]
+    assert told[2] == f"{ratio:.3f}" and float(told[1]) >= float(told[2])
+
+
+@pytest.mark.devices("cpu", "sim")
+def test_the_sweep_beside_another_build(device, another, capsys):
+    arguments = ["sweep", "--quick", "--device", device, "--cases", "9", "--seed", "1"]
+    code, out, _ = run(capsys, *arguments, "--against", str(another))
+    assert code == 0 and "seed 1, beside against: 9 cases" in out
+
+
+def test_no_other_build(capsys, tmp_path):
+    code, _, err = run(capsys, "streaming", "--device", "cpu", "--against", str(tmp_path))
+    assert code == 1 and err == f"bench: there is no package pyvecgpu in {tmp_path}\n"
+    for arguments in (["article"], ["model"], ["sweep", "--peers", "torch"]):
+        with pytest.raises(SystemExit) as end:
+            command.main(["bench", *arguments, "--against", str(tmp_path)])
+        assert end.value.code == 2
+    capsys.readouterr()
+
+
 # Wrong results ------------------------------------------------------------------------------------
 
 
@@ -170,7 +231,7 @@ def test_a_wrong_result_is_told(mistake, device, capsys, monkeypatch, tmp_path):
 
 
 class Peer(libraries.PyvecgpuOnCpu):
-    name = "torch"
+    name = writes_as = "torch"
 
 
 def test_a_wrong_peer_is_told(capsys):

@@ -345,7 +345,8 @@ def test_rates_are_those_of_a_copy_and_a_product(device):
 class Torch(libraries.PyvecgpuOnCpu):
     """NumPy with the names that torch has."""
 
-    name = "torch"
+    name = writes_as = "torch"
+    allow_tf32, empty_cache = libraries.Torch.allow_tf32, libraries.Torch.empty_cache
 
     def __init__(self):
         super().__init__(vg.Device("cpu"))
@@ -465,6 +466,7 @@ def test_seconds_end_it(capsys):
 def test_options(capsys):
     for arguments in (
         ["matmul", "--seed", "1"],
+        ["model", "--seconds", "1"],
         ["article", "--cases", "1"],
         ["streaming", "--only", "product"],
         ["sweep", "--peers", "cupy"],

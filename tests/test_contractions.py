@@ -39,6 +39,16 @@ def test_vecdot(device, rng, shapes, dtype):
     assert_same(out, expected)
 
 
+def test_vecdot_of_as_many_dimensions_as_there_can_be(device, rng):
+    a = helpers.integers(rng, (2, 3, *(1,) * 28, 4, 5), np.dtype(np.float32))
+    b = helpers.integers(rng, (2, 1, *(1,) * 27, 6, 1, 5), np.dtype(np.float32))
+    row = b[(0,) * 31]
+    for x, y in ((a, b), (b, a), (a, row), (row, b)):
+        assert_same(vg.vecdot(put(device, x), put(device, y)), np.sum(x * y, axis=-1))
+    with helpers.refused(device, ValueError):
+        vg.vecdot(put(device, a), put(device, np.concatenate([b, b], axis=1)))
+
+
 def test_vecdot_along_any_axis(device, rng):
     a, b = (helpers.integers(rng, (3, 4, 5), np.dtype(np.float32)) for _ in range(2))
     for axis in (-3, -2, -1, 0, 1, 2):

@@ -298,6 +298,24 @@ def test_python_ints_beyond_64_bits(device):
     assert put(device, 2**63).dtype == np.uint64
 
 
+def test_python_ints_beyond_int64(device):
+    """All digits of lists that uint64 holds; with negative ones float64, which NumPy gives."""
+    large = 2**63 + 1
+    for values, dtype in (
+        ([large, 2**40 + 12345], np.uint64),
+        ([[large], [0]], np.uint64),
+        ([large, np.int64(4), True], np.uint64),
+        ([large, -1], np.float64),
+        ([large, 0.5], np.float32),
+    ):
+        assert_same(put(device, values), np.asarray(np.asarray(values, object), dtype))
+    assert vg.asarray([large, 1], dtype="uint64", device=device).tolist() == [large, 1]
+    assert_same(vg.asarray([large, 1], dtype="float64", device=device), np.array([2.0**63, 1]))
+    for values, dtype in (([large, -1], "uint64"), ([large, 1], "int64"), ([large, 1.0], "int32")):
+        with helpers.refused(device, OverflowError):
+            vg.asarray(values, dtype=dtype, device=device)
+
+
 def test_floats_that_an_integer_dtype_cannot_hold(device):
     array = vg.zeros(3, dtype=np.int32, device=device)
     for value in (1e30, float("nan"), float("inf")):

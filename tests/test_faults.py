@@ -1,125 +1,132 @@
-"""Injected faults: on the simulated card, each allocation, launch and copy of a call fails once.
+"""Injected faults: on the simulated card, each thing that a call asks CUDA for fails once.
 
-Afterwards operands and `out` are as before, nothing is left over, and the same call succeeds.
+The calls are those of uses.py, under each allocator. Afterwards operands and `out` are as before,
+nothing is left over, and the same call succeeds.
 """
 
-import gc
+import contextlib
 
 import helpers
 import numpy as np
 import pytest
+import uses
 from helpers import assert_same, put
+from uses import USES
 
 import pyvecgpu as vg
-from pyvecgpu.native.abi import Allocator, Option
+from pyvecgpu.native.abi import Allocator
 
 pytestmark = pytest.mark.devices("sim")
 
-F32 = np.dtype(np.float32)
-
-
-def operands(device):
-    """Arrays of which every operation below needs temporaries, and an out that is one of them."""
-    rng = np.random.default_rng(1)
-    return {
-        "a": put(device, helpers.integers(rng, (40, 30), F32)),
-        "b": put(device, helpers.integers(rng, (30, 40), np.dtype(np.int32))),
-        "f": put(device, helpers.integers(rng, (40, 30), np.dtype(np.float64))),
-        "long": put(device, helpers.integers(rng, (3, 20_000), F32)),
-    }
-
-
-OPERATIONS = {
-    "unary": lambda v: vg.exp(v["b"].T),
-    "binary": lambda v: v["a"] + v["b"].T,
-    "in place": lambda v: vg.add(v["a"], v["a"][::-1], out=v["a"]),
-    "out of another dtype": lambda v: vg.multiply(v["f"], 2.0, out=v["a"]),
-    "scalar": lambda v: 2.5 * v["b"],
-    "where": lambda v: vg.where(v["a"] > 0, v["b"].T, v["a"]),
-    "sum": lambda v: vg.sum(v["long"], axis=1),
-    "mean out": lambda v: vg.mean(v["long"], axis=1, out=v["long"][:, 5]),
-    "argmax": lambda v: vg.argmax(v["a"].T, axis=0),
-    "sum of axes": lambda v: vg.sum(v["long"].reshape(3, 20, 10, 100), axis=(0, 2)),
-    "product": lambda v: v["a"] @ v["b"],
-    "product in place": lambda v: vg.matmul(v["a"], v["a"][:30], out=v["a"]),
-    "dense": lambda v: vg.dense(v["a"], v["f"], v["f"][:, 0], "tanh"),
-    "cast": lambda v: v["a"].T.astype("int64"),
-    "copy": lambda v: v["a"].T.copy(),
-    "reshape": lambda v: v["a"].T.reshape(-1),
-    "assign": lambda v: v["a"].__setitem__(slice(1, None), v["a"][:-1]),
-    "assign cast": lambda v: v["b"].__setitem__(Ellipsis, v["a"].T),
-    "fill": lambda v: v["a"].__setitem__(slice(None, None, 2), 3.0),
-    "upload": lambda v: put("sim", np.arange(60_000.0).reshape(200, 300).T),
-    "strided upload": lambda v: v["long"].__setitem__(
-        Ellipsis, np.ones((3, 40_000), np.float32)[:, ::2]
-    ),
-    "download": lambda v: v["a"].T[::2].numpy(),
+# What fails, how the simulated card counts it, and what it becomes; None: there is another way.
+FAULTS = {
+    "malloc": (["malloc"], vg.OutOfMemoryError),
+    "pinned": (["pinned_malloc"], None),
+    "copy": (["copy_h2d", "copy_d2h", "copy_d2d"], vg.CUDAError),
+    "memset": (["memset"], vg.OutOfMemoryError),  # of new memory, by the debug allocator
+    "launch": (["launch"], vg.LaunchError),
+    "event": (["event_record"], vg.CUDAError),
 }
-# What a fault becomes. A launch of a kernel and its memory are asked for in C; so is the copy.
-EXCEPTIONS = {"malloc": vg.OutOfMemoryError, "launch": vg.LaunchError, "copy": vg.CUDAError}
+EVENTS_MADE = 2  # by a call, which are not counted
+# Operations of one kernel each need no more than one allocator.
+ALLOCATORS = list(Allocator)
+CASES = [
+    (name, which)
+    for number, name in enumerate(USES)
+    for which in (ALLOCATORS if number >= uses.ROWS_END else [ALLOCATORS[number % 3]])
+]
 
 
-# Operations that need no such call.
-NOT_NEEDED = {
-    "malloc": {"fill", "assign cast"},
-    "launch": set(),
-    "copy": set(OPERATIONS) - {"upload", "strided upload", "download"},
-}
+class Attempt:
+    """A use on a stream of its own, of arrays that another stream has written."""
+
+    def __init__(self, simulator, use):
+        self.simulator, self.use, self.values = simulator, use, uses.values(use)
+        self.streams = [simulator.pvg_stream_create(0) for _ in range(2)]
+        self.on(0)
+        self.arrays = {name: put("sim", x) for name, x in self.values.items()}
+        self.on(None)
+        vg.empty_cache("sim")
+
+    def on(self, number):
+        stream = None if number is None else self.streams[number]
+        assert self.simulator.pvg_stream_set_current(stream, 0) == 0
+
+    def run(self):
+        """What the use gives."""
+        self.on(1)
+        try:
+            return uses.results(self.use.run(self.arrays))
+        finally:
+            self.on(None)
+
+    def bits(self, given):
+        """Of what the use has given, and of what it has written."""
+        return [helpers.bits(x) for x in [*given, *(self.arrays[n] for n in self.use.written)]]
+
+    def is_unchanged(self, names):
+        return all(helpers.bits(self.arrays[n]) == self.values[n].tobytes() for n in names)
+
+    def close(self):
+        self.arrays.clear()
+        for stream in self.streams:
+            assert self.simulator.pvg_stream_release(stream) == 0
 
 
-@pytest.fixture
-def direct_allocator(simulator):
-    """Every array is one cudaMalloc, which is not tried again."""
-    gc.collect()
-    simulator.set_option(Option.OPTION_ALLOCATOR, Allocator.ALLOCATOR_DIRECT)
-    yield
-    gc.collect()
-    simulator.set_option(Option.OPTION_ALLOCATOR, Allocator.ALLOCATOR_POOL)
+def asked_for(simulator, what):
+    """How often the simulated card was asked for this so far."""
+    return sum(simulator.pvg_sim_count(name.encode()) for name in FAULTS[what][0])
 
 
-@pytest.mark.parametrize("what", EXCEPTIONS)
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_each_call_fails_once(device, simulator, direct_allocator, name, what):
-    operation = OPERATIONS[name]
-    expected = run_and_read(operation, operands(device))
-    for nth in range(1, 50):
-        values = operands(device)
-        before = {key: helpers.bits(value) for key, value in values.items()}
-        gc.collect()
-        in_use = helpers.live(device)
-        error = failure_of(simulator, what, nth, operation, values)
+@pytest.mark.parametrize(("name", "which"), CASES, ids=lambda part: getattr(part, "name", part))
+def test_each_call_fails_once(device, simulator, name, which):
+    use = USES[name]
+    with helpers.allocator(device, which):
+        with contextlib.closing(Attempt(simulator, use)) as attempt:
+            before = {what: asked_for(simulator, what) for what in FAULTS}
+            given = attempt.run()
+            calls = {what: asked_for(simulator, what) - n for what, n in before.items()}
+            expected = attempt.bits(given)
+            del given
+        for what, count in calls.items():
+            extra = EVENTS_MADE if what == "event" else 0
+            for nth in range(1, count + extra + 1):
+                failed = fails_once(simulator, name, what, nth, expected)
+                assert failed or nth > count or can_do_without(what, which), f"{what} {nth}"
+    assert vg.counters(device)["canary_errors"] == 0
+
+
+def can_do_without(what, which):
+    """Copies go without buffers, releases wait on the host; the pool asks again for less."""
+    tried = ("malloc", Allocator.ALLOCATOR_POOL), ("copy", Allocator.ALLOCATOR_DEBUG)  # of canaries
+    return what in ("pinned", "event") or (what, which) in tried
+
+
+def fails_once(simulator, name, what, nth, expected):
+    """Let the nth call of a kind fail; whether the use failed with it."""
+    use, error = USES[name], None
+    with contextlib.closing(Attempt(simulator, use)) as attempt:
+        before = helpers.live("sim")
+        simulator.pvg_sim_fail(what.encode(), nth)
+        try:
+            given = attempt.run()
+        except Exception as caught:
+            error = caught
+            error.__traceback__ = None
+        finally:
+            simulator.pvg_sim_fail(what.encode(), 0)
         if error is None:
-            break
-        assert type(error) is EXCEPTIONS[what], repr(error)
-        after = {key: helpers.bits(value) for key, value in values.items()}
-        assert after == before, "an operand has changed"
-        gc.collect()
-        assert helpers.live(device) == in_use
-        helpers.assert_works(device)
-        assert run_and_read(operation, values) == expected, "the same call again"
-    assert nth < 49, "the operation never succeeded"
-    assert (nth > 1) != (name in NOT_NEEDED[what]), f"{nth - 1} calls failed"
-
-
-def run_and_read(operation, values):
-    """The bits of the result, or of all operands where the operation gives none."""
-    result = operation(values)
-    if result is None:
-        return [helpers.bits(value) for value in values.values()]
-    return helpers.bits(result)
-
-
-def failure_of(simulator, what, nth, operation, values):
-    """What an operation raises whose nth call fails, without the traceback; None if it works."""
-    simulator.pvg_sim_fail(what.encode(), nth)
-    try:
-        operation(values)
-    except Exception as error:
-        error.__traceback__ = None
-        return error
-    finally:
-        simulator.pvg_sim_fail(what.encode(), 0)
-    return None
+            assert attempt.bits(given) == expected, f"{what} {nth} was not noticed"
+            del given
+            return False
+        assert type(error) is FAULTS[what][1], f"{what} {nth}: {error!r}"
+        # Only copies from the host that fail half way leave their destination half written.
+        kept = set(use.arrays) - set(use.written if name.startswith("upload") else ())
+        assert attempt.is_unchanged(kept), f"{what} {nth}: an operand or out has changed"
+        assert helpers.live("sim") == before, f"{what} {nth}"
+        helpers.assert_works("sim")
+        assert attempt.bits(attempt.run()) == expected, f"{what} {nth}: the same call again"
+        return True
 
 
 @pytest.mark.parametrize("nth", [1, 2])
@@ -145,6 +152,13 @@ def test_a_refused_launch_says_which(device, simulator):
     assert caught.value.name == "cudaErrorLaunchOutOfResources"
     assert caught.value.code == 701
     assert vg.is_healthy()
+
+
+@pytest.fixture
+def direct_allocator(device):
+    """Every array is one cudaMalloc, which is not tried again."""
+    with helpers.allocator(device, Allocator.ALLOCATOR_DIRECT):
+        yield
 
 
 def test_training_steps_are_all_or_nothing(device, simulator, direct_allocator):

@@ -1,6 +1,6 @@
-"""Recorded work: each launch does what the calls would do; what goes wrong leaves nothing behind.
+"""Recorded work as Python has it: whole expressions, and the exceptions of what goes wrong.
 
-cuda/tests/test_graph.c is about memory, streams and threads; here whole expressions are recorded.
+What graphs do to memory, streams and threads is tested in C: cuda/tests/test_graph*.c.
 """
 
 import gc

@@ -298,6 +298,40 @@ def test_broken_libraries(copied, kind):
     assert on_cpu == [1, 1]
 
 
+FLIPS = """
+import ctypes, json, os, random
+from pyvecgpu.native import elf
+path = {path!r}
+content, ends = open(path, "rb").read(), []
+size = 64 + 56 * int.from_bytes(content[56:58], "little")
+for bit in random.Random(20240607).sample(range(8 * size), 60):
+    flipped = content[bit // 8] ^ 1 << bit % 8
+    with open(path, "r+b") as file:
+        file.seek(bit // 8)
+        file.write(bytes([flipped]))
+    child = os.fork()
+    if child == 0:
+        try:
+            elf.check_library(path)
+            ctypes.CDLL(path).pvg_abi_version()
+            os._exit(0)
+        except OSError:
+            os._exit(1)
+    ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    with open(path, "r+b") as file:
+        file.seek(bit // 8)
+        file.write(content[bit // 8 : bit // 8 + 1])
+print(json.dumps(ends))
+"""
+
+
+def test_flipped_bits_of_headers(copied):
+    """A library with any one is refused, or loads: the loader ends no process."""
+    ends = helpers.child_result(FLIPS.format(path=str(copied)))
+    assert set(ends) <= {0, 1}
+    assert ends.count(1) > len(ends) // 2
+
+
 STRANGERS = {
     "no symbols": "int unrelated;",
     "no functions but the version": f"int pvg_abi_version(void) {{ return {ABI_VERSION}; }}",

@@ -1,6 +1,7 @@
-"""Streams, and what a failed kernel leaves behind. Everything here runs in child processes.
+"""Streams in whole programs, and what a failed kernel leaves behind.
 
-A device that has been lost stays lost for its process, so these tests never touch the suite's own.
+Everything here runs in child processes: a device that has been lost stays lost for its process. The
+rest of streams is tested in C: cuda/tests/test_stream.c.
 """
 
 import time

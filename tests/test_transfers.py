@@ -234,6 +234,24 @@ def test_each_call_of_a_computation_in_parts_fails_once(device, simulator, rng, 
     assert failures >= {"copy": 12, "launch": 4, "malloc": 0, "stream": 1, "event": 4}[what]
 
 
+def test_a_thread_that_cannot_be_started(device, rng, parts, monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    a = numbers(rng, 1001)
+    before = a.copy()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    if device == "cpu":  # which has nothing to do at the same time
+        assert_same(vg.add(a, a, device=device), a + a)
+    else:
+        with pytest.raises(RuntimeError, match="can't start") as caught:
+            vg.add(a, a, out=a, device=device)
+        caught.value.__traceback__ = None
+    monkeypatch.undo()
+    assert_same(a, before)
+    assert_same(vg.add(a, a, device=device), a + a)
+
+
 @pytest.mark.devices("sim")
 def test_refused_pinned_memory_is_done_without(device, simulator, rng):
     """The values arrive all the same, and the kernel that comes next is not blamed for it."""
@@ -254,10 +272,36 @@ def test_refused_pinned_memory_is_done_without(device, simulator, rng):
 
 
 @on_cards
-@pytest.mark.parametrize(
-    "end",
-    ["", "x = None", "import os; os.kill(os.getpid(), 2)", "import threading, time; copying()"],
+def test_workers_that_cannot_be_started(device):
+    """Without memory for their stacks the calling thread copies, and nobody notices."""
+    code = f"""
+import json, os, resource
+import numpy as np, pyvecgpu as vg
+from pyvecgpu.dispatch import apply
+device = {device!r}
+(vg.ones(100_000, device=device) * 2.0).numpy()  # the simulated card's own threads
+host = np.arange(400_000, dtype=np.float32)
+array, result = vg.zeros(400_000, device=device), np.zeros_like(host)
+threads = len(os.listdir("/proc/self/task"))
+pages = int(open("/proc/self/statm").read().split()[0])
+_, most = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + 7 * {MIB}, most))
+apply(array.backend, "copy_from_host", host, array)
+apply(array.backend, "to_host", array, result)
+print(json.dumps([len(os.listdir("/proc/self/task")) - threads, bool((result == host).all())]))
+"""
+    assert helpers.child_result(code) == [0, True]
+
+
+# Python leaves an interrupt ignored that was so when it started, as in the background of a shell.
+INTERRUPT = (
+    "import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "os.kill(os.getpid(), signal.SIGINT)"
 )
+
+
+@on_cards
+@pytest.mark.parametrize("end", ["", "x = None", INTERRUPT, "import threading, time; copying()"])
 def test_a_process_ends_after_large_copies(device, end):
     """With workers asleep, awake, and in the middle of a copy by a daemon thread."""
     code = f"""

@@ -3,6 +3,7 @@
 // Handles live in slabs that are never given back, so that a handle released twice, or a pointer
 // that is none, is recognised (by address and magic number) instead of crashing the process.
 #include "arrays/array.cuh"
+#include "arrays/dispatch.cuh"
 #include "arrays/layout.cuh"
 #include "runtime/device.cuh"
 #include "runtime/stream.cuh"
@@ -115,7 +116,7 @@ int check_strides(int64_t size, int ndim, const int64_t *shape, const int64_t *s
 }
 
 int check_new(int device, int dtype, int ndim, const int64_t *shape, int64_t *size) {
-    PVG_REQUIRE(dtype_is_valid(dtype), PVG_ERROR_TYPE, "unknown dtype code %d", dtype);
+    PVG_PASS(check_kinds(dtype, all_kinds));
     PVG_PASS(checked_size(ndim, shape, dtype_size(dtype), size));
     return check_device(device);
 }

@@ -100,7 +100,7 @@ int run_copy(Call &call, const pvg_array *source, pvg_array *destination) {
 int run_cast(Call &call, const pvg_array *a, int dtype, pvg_array *out, Output *result) {
     int device = -1;
     PVG_PASS(check_operands(&a, 1, &device));
-    PVG_REQUIRE(dtype_is_valid(dtype), PVG_ERROR_TYPE, "unknown dtype code %d", dtype);
+    PVG_PASS(check_kinds(dtype, all_kinds));
     PVG_PASS(call.begin(device));
     PVG_PASS(result->open(call, dtype, a->ndim, a->shape, out, &a, 1));
     return copy_array(call, a, result->array);

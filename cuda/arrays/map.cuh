@@ -35,7 +35,7 @@ template <int N> struct Operands {
     Scalar scalar;
 };
 
-template <int N> struct Rows {
+template <int N> struct InRows {
     Operands<N> operands;
     int64_t rows, columns;
     uint32_t blocks_across; // blocks that share a row
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(most_map_threads<F>)
 // Threads lie along rows in x; a block of narrow rows has several of them in y.
 template <class F>
 __global__ void __launch_bounds__(map_threads, rows_blocks<F>)
-    rows_kernel(const F f, const __grid_constant__ Rows<F::inputs> rows) {
+    rows_kernel(const F f, const __grid_constant__ InRows<F::inputs> rows) {
     const uint32_t band = blockIdx.x / rows.blocks_across;
     RowAccess<F::inputs, F::vector> access{rows.operands, {}, 0, 0, 0, false};
     deal(&access, rows.columns, blockIdx.x - band * rows.blocks_across, blockDim.x, threadIdx.x,
@@ -235,7 +235,7 @@ int launch_contiguous(Call &call, const F &f, const Operands<F::inputs> &operand
 }
 
 // `outer` is the whole walk; its innermost dimension becomes the row.
-template <class F> int launch_rows(Call &call, const F &f, Rows<F::inputs> *rows) {
+template <class F> int launch_rows(Call &call, const F &f, InRows<F::inputs> *rows) {
     Walk<F::inputs + 1> &walk = rows->outer.walk;
     rows->columns = walk.shape[--walk.ndim];
     rows->rows = 1;
@@ -291,7 +291,7 @@ int launch_walk(Call &call, const F &f, Operands<F::inputs> operands, const pvg_
     }
     if (in_rows && last <= 0) return launch_contiguous(call, f, operands, out->size, aligned);
     if (in_rows) {
-        Rows<N> rows{operands, 0, 0, 0, 1, aligned, {}};
+        InRows<N> rows{operands, 0, 0, 0, 1, aligned, {}};
         rows.outer.walk = walk;
         return launch_rows(call, f, &rows);
     }

@@ -12,6 +12,7 @@
 #include "runtime/staging.cuh"
 #include <stdlib.h>
 #include <string.h>
+#include <type_traits>
 
 namespace pvg {
 
@@ -90,25 +91,26 @@ template <class F> void walk_host(const HostLayout &h, unsigned char *base, int6
     }
 }
 
-// A run of elements between strided host memory and a contiguous buffer; T has the element's size.
-template <class T> void gather_run(unsigned char *to, const unsigned char *from, int64_t run,
-                                   int64_t step) {
+// A run of elements of `item` bytes between strided host memory and a contiguous buffer.
+template <class Size> void gather_run(unsigned char *to, const unsigned char *from, int64_t run,
+                                      int64_t step, Size item) {
     for (int64_t i = 0; i < run; i++)
-        memcpy(to + i * static_cast<int64_t>(sizeof(T)), from + i * step, sizeof(T));
+        memcpy(to + i * item, from + i * step, static_cast<size_t>(item));
 }
-template <class T> void scatter_run(unsigned char *to, const unsigned char *from, int64_t run,
-                                    int64_t step) {
+template <class Size> void scatter_run(unsigned char *to, const unsigned char *from, int64_t run,
+                                       int64_t step, Size item) {
     for (int64_t i = 0; i < run; i++)
-        memcpy(to + i * step, from + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+        memcpy(to + i * step, from + i * item, static_cast<size_t>(item));
 }
 
-// Calls f with an integer that has the size of an element.
-template <class F> void with_unit(int64_t item, F &&f) {
+// Calls f with the size of an element, as a constant where a register holds one.
+template <class F> void with_size(int64_t item, F &&f) {
     switch (item) {
-    case 1: return f(uint8_t());
-    case 2: return f(uint16_t());
-    case 4: return f(uint32_t());
-    default: return f(uint64_t());
+    case 1: return f(std::integral_constant<int64_t, 1>());
+    case 2: return f(std::integral_constant<int64_t, 2>());
+    case 4: return f(std::integral_constant<int64_t, 4>());
+    case 8: return f(std::integral_constant<int64_t, 8>());
+    default: return f(item);
     }
 }
 
@@ -119,9 +121,7 @@ void gather(const HostLayout &h, const void *source, int64_t first, int64_t coun
                   if (step == h.item)
                       memcpy(to, from, static_cast<size_t>(run * h.item));
                   else
-                      with_unit(h.item, [&](auto unit) {
-                          gather_run<decltype(unit)>(to, from, run, step);
-                      });
+                      with_size(h.item, [&](auto item) { gather_run(to, from, run, step, item); });
                   to += run * h.item;
               });
 }
@@ -133,9 +133,7 @@ void scatter(const HostLayout &h, void *destination, int64_t first, int64_t coun
                   if (step == h.item)
                       memcpy(to, from, static_cast<size_t>(run * h.item));
                   else
-                      with_unit(h.item, [&](auto unit) {
-                          scatter_run<decltype(unit)>(to, from, run, step);
-                      });
+                      with_size(h.item, [&](auto item) { scatter_run(to, from, run, step, item); });
                   from += run * h.item;
               });
 }

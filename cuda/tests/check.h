@@ -158,6 +158,41 @@ static inline char kind_of(int dtype) {
 }
 static inline int is_float(int dtype) { return kind_of(dtype) == 'f'; }
 
+/* The rows of pvg_operations; begin() lists them. */
+enum { MOST_OPERATIONS = 1000 };
+typedef struct {
+    int code;
+    char name[32], family[16], result[16];
+} Operation;
+static Operation all_operations[MOST_OPERATIONS];
+static int operation_count = 0;
+static inline void list_operations(void) {
+    for (const char *line = pvg_operations(); *line; line = strchr(line, '\n') + 1) {
+        Operation *o = &all_operations[operation_count++];
+        CHECK_EQUAL(sscanf(line, "%d %31s %15s %*s %15s", &o->code, o->name, o->family, o->result),
+                    4);
+    }
+}
+static inline const Operation *row_of(int code) {
+    for (int i = 0; i < operation_count; i++)
+        if (all_operations[i].code == code) return &all_operations[i];
+    report(__FILE__, __LINE__, "no operation has code %d", code);
+    exit(1);
+}
+static inline int is_of(const Operation *o, const char *family) {
+    return strcmp(o->family, family) == 0;
+}
+
+/* The dtype that an operation gives of operands promoted to one that it takes. */
+static inline int result_dtype(const Operation *o, int dtype) {
+    if (strcmp(o->result, "bool") == 0) return PVG_BOOL;
+    if (strcmp(o->result, "index") == 0) return PVG_INT64;
+    if (strcmp(o->result, "same") == 0 || is_float(dtype)) return dtype;
+    if (strcmp(o->result, "float") == 0) return PVG_FLOAT32;
+    CHECK_EQUAL(strcmp(o->result, "wide"), 0);
+    return kind_of(dtype) == 'u' ? PVG_UINT64 : PVG_INT64;
+}
+
 /* float16 (5 bits of exponent, 10 of fraction) and bfloat16 (8, 7) as numbers, and the bits of a
  * number rounded to the nearest, ties to even. */
 static inline double half_value(uint16_t bits, int fraction_bits) {
@@ -336,6 +371,7 @@ static inline void begin(const char *program) {
     int count = 0;
     check_program = program;
     list_dtypes();
+    list_operations();
     apply_environment();
     if (pvg_device_count(&count) == PVG_OK && count > 0) return;
     printf("%s: no device: %s\n", program, pvg_last_error());

@@ -1,41 +1,14 @@
-/* Streams: work on several of them is ordered by who wrote and who read an array, never by luck.
- *
- * On the simulated card every section also runs with deferred streams: work is recorded, and a
- * wait runs only what it waits for. A missing dependency then gives the old values, always; the
- * first section shows that it does. */
-#include "check.h"
+/* Streams: work on several of them is ordered by who wrote and who read an array, never by luck. */
+#include "streams.h"
 
 enum { N = 1500 };
-
-static pvg_stream *first, *second;
-
-static void use(pvg_stream *stream) { CHECK_OK(pvg_stream_set_current(stream, 0)); }
-static pvg_array *filled(float value) {
-    const double number = value;
-    pvg_array *a = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(N)));
-    CHECK_OK(pvg_fill(a, PVG_SCALAR_FLOAT, &number));
-    return a;
-}
-static void refill(pvg_array *a, double value) { CHECK_OK(pvg_fill(a, PVG_SCALAR_FLOAT, &value)); }
-
-static void check_all(int line, const pvg_array *a, float value) {
-    float *values = host_copy(a);
-    for (int i = 0; i < N; i++)
-        if (!(values[i] == value)) {
-            report(__FILE__, line, "element %d is %g, expected %g", i, (double)values[i],
-                   (double)value);
-            break;
-        }
-    free(values);
-}
-#define CHECK_ALL(array, value) check_all(__LINE__, array, value)
 
 #ifdef PVG_TEST_SIMULATOR
 /* Two handles that the library cannot know to be one memory: nobody waits, and the reader sees
  * the old values. So in deferred mode the other sections would fail if a wait were missing. */
 static void a_missing_wait_is_visible(void) {
     CHECK_EQUAL(pvg_sim_set("deferred", 1), 0);
-    pvg_array *memory = filled(1);
+    pvg_array *memory = filled(N, 1);
     CHECK_OK(pvg_synchronize(0));
     void *data = pvg_array_data(memory);
     pvg_array *written = MADE(pvg_array_wrap(data, 0, PVG_FLOAT32, SHAPE(N), NULL, NULL, NULL));
@@ -49,13 +22,14 @@ static void a_missing_wait_is_visible(void) {
     CHECK_OK(pvg_synchronize(0));
     CHECK_ALL(memory, 2);
     RELEASE(written, read, sum, memory);
+    CHECK_EQUAL(pvg_sim_set("deferred", 0), 0);
 }
 #endif
 
 static void read_waits_for_the_writer(void) {
     for (int round = 0; round < 3; round++) {
         use(first);
-        pvg_array *a = filled(1);
+        pvg_array *a = filled(N, 1);
         refill(a, 2);
         use(second);
         pvg_array *b = MADE(pvg_add(a, a));
@@ -68,7 +42,7 @@ static void read_waits_for_the_writer(void) {
 
 static void write_waits_for_readers(void) {
     use(first);
-    pvg_array *a = filled(3);
+    pvg_array *a = filled(N, 3);
     use(second);
     pvg_array *b = MADE(pvg_multiply(a, a));
     use(first);
@@ -90,7 +64,7 @@ static void many_readers(void) {
     enum { STREAMS = 9 };
     pvg_stream *streams[STREAMS];
     pvg_array *results[STREAMS];
-    pvg_array *a = filled(4);
+    pvg_array *a = filled(N, 4);
     for (int i = 0; i < STREAMS; i++) {
         streams[i] = MADE(pvg_stream_create(0));
         use(streams[i]);
@@ -112,13 +86,13 @@ static void many_readers(void) {
 static void freed_while_another_stream_reads(void) {
     for (int round = 0; round < 5; round++) {
         use(first);
-        pvg_array *a = filled(7);
+        pvg_array *a = filled(N, 7);
         use(second);
         pvg_array *b = MADE(pvg_add(a, a));
         pvg_array *c = MADE(pvg_multiply(b, a));
         RELEASE(a);
         use(first);
-        pvg_array *reused = filled(-1);
+        pvg_array *reused = filled(N, -1);
         CHECK_OK(pvg_stream_synchronize(first));
         CHECK_ALL(c, 98);
         CHECK_ALL(reused, -1);
@@ -130,7 +104,7 @@ static void freed_while_another_stream_reads(void) {
 /* A temporary made and released on one stream while its values are still to be computed. */
 static void released_before_it_ran(void) {
     use(first);
-    pvg_array *a = filled(1), *sum = filled(0);
+    pvg_array *a = filled(N, 1), *sum = filled(N, 0);
     for (int i = 0; i < 20; i++) {
         pvg_array *twice = MADE(pvg_add(a, a));
         MADE(pvg_binary(PVG_ADD, sum, twice, sum));
@@ -149,7 +123,7 @@ static void streams_of_somebody_else(void) {
     CHECK(pvg_stream_handle(wrapped) == handle);
     use(wrapped);
     CHECK(pvg_stream_current(0) == wrapped);
-    pvg_array *a = filled(2);
+    pvg_array *a = filled(N, 2);
     use(second);
     pvg_array *b = MADE(pvg_add(a, a));
     CHECK_ALL(b, 4);
@@ -165,7 +139,7 @@ static void release_with_work_pending(void) {
     pvg_stream *stream = MADE(pvg_stream_create(0)), *usual = pvg_stream_current(0);
     use(stream);
     CHECK(pvg_stream_current(0) == stream);
-    pvg_array *a = filled(1);
+    pvg_array *a = filled(N, 1);
     for (int i = 0; i < 10; i++) MADE(pvg_binary(PVG_ADD, a, a, a));
     CHECK_OK(pvg_stream_release(stream));
     CHECK(pvg_stream_current(0) == usual);
@@ -186,7 +160,7 @@ static void events(void) {
     pvg_event *start = MADE(pvg_event_create(0)), *stop = MADE(pvg_event_create(0));
     CHECK_OK(pvg_event_record(start, first));
     use(first);
-    pvg_array *a = filled(1);
+    pvg_array *a = filled(N, 1);
     for (int i = 0; i < 4; i++) MADE(pvg_binary(PVG_ADD, a, a, a));
     CHECK_OK(pvg_event_record(stop, first));
     CHECK_OK(pvg_stream_wait_event(second, stop));
@@ -211,7 +185,7 @@ static void events(void) {
 
 /* The order of two handles on one memory, made by hand with an event. */
 static void waiting_for_an_event(void) {
-    pvg_array *memory = filled(1);
+    pvg_array *memory = filled(N, 1);
     CHECK_OK(pvg_synchronize(0));
     pvg_array *same =
         MADE(pvg_array_wrap(pvg_array_data(memory), 0, PVG_FLOAT32, SHAPE(N), NULL, NULL, NULL));
@@ -244,16 +218,11 @@ static void every_section(void) {
 
 int main(void) {
     begin("test_stream");
-    first = MADE(pvg_stream_create(0));
-    second = MADE(pvg_stream_create(0));
-    every_section();
+    make_streams();
+    run_in_both_modes(every_section);
 #ifdef PVG_TEST_SIMULATOR
     RUN(a_missing_wait_is_visible);
-    every_section();
-    CHECK_OK(pvg_synchronize(0));
-    CHECK_EQUAL(pvg_sim_set("deferred", 0), 0);
 #endif
-    CHECK_OK(pvg_stream_release(first));
-    CHECK_OK(pvg_stream_release(second));
+    release_streams();
     return finish();
 }

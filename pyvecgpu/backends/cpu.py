@@ -39,6 +39,8 @@ def _reports_memory(method):
     def call(*args):
         try:
             return method(*args)
+        except OutOfMemoryError:
+            raise
         except MemoryError as error:
             shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
             requested = None if shape is None else math.prod(shape) * dtype.itemsize
@@ -78,6 +80,7 @@ class CpuBackend:
             return np.asarray(np.not_equal(source.view(np.uint8), 0), order="C")
         return np.array(source, order="C")
 
+    @_reports_memory
     def lend(self, source):
         if source.dtype.kind == "b" and source.size and source.view(np.uint8).max() > 1:
             return np.not_equal(source.view(np.uint8), 0)
@@ -142,6 +145,7 @@ class CpuBackend:
             a, b = floats(a, b)
         return store(finished(operation.cpu(a, b), dtype), out)
 
+    @_reports_memory
     def scalar(self, code, a, value, side, out):
         operation = OPERATIONS[code]
         dtype = promote_scalar(a.dtype, value)
@@ -285,10 +289,10 @@ def store(result, out):
     result = np.asarray(result)
     if out is None:
         return result
-    if out.shape != result.shape:
-        raise ValueError(f"out has shape {out.shape}, the result has {result.shape}")
     if not out.flags.writeable:
         raise ValueError("out is read-only (a broadcast view)")
+    if out.shape != result.shape:
+        raise ValueError(f"out has shape {out.shape}, the result has {result.shape}")
     kinds = [float32 if is_bfloat16(x.dtype) else x.dtype for x in (result, out)]
     if not np.can_cast(*kinds, "same_kind"):
         raise TypeError(

@@ -10,7 +10,8 @@
     model       the kernel that is chosen for a product, beside each that could be
     article     C loops, NumPy and the GPU from small to large: where a GPU pays off
 
-All but the last measure pyvecgpu beside its peers; that one makes pictures and a page.
+All but model and article measure pyvecgpu beside its peers, and with `--against DIR` beside the
+build in another checkout; article makes pictures and a page.
 
 timing.py says how: device events, warm-up, the median of interleaved rounds, checked results. Every
 figure that is printed was measured in that run; `--json` keeps them all, docs/measured has some.
@@ -41,7 +42,7 @@ from . import (
     timing,
     transfers,
 )
-from .libraries import PEERS, open_libraries
+from .libraries import AGAINST, PEERS, open_libraries
 
 BENCHMARKS = {
     "streaming": streaming,
@@ -110,10 +111,13 @@ def replacement(path):
 def parse(argv):
     parser = argparse.ArgumentParser(
         prog="python -m pyvecgpu bench",
-        description="Measure pyvecgpu beside torch and CuPy, or (article) C loops and NumPy.",
+        description="Measure pyvecgpu beside torch, CuPy and another build, or (article) C loops.",
     )
     parser.add_argument("benchmark", choices=[*BENCHMARKS, "sweep", "model", "article"])
     parser.add_argument("--peers", default="", help="torch, cupy or torch,cupy; default: none")
+    parser.add_argument(
+        "--against", metavar="DIR", help="another checkout of pyvecgpu, built: one more library"
+    )
     parser.add_argument("--json", metavar="FILE", help="write all figures to this file")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works")
     parser.add_argument("--device", help="cuda, cuda:1, cpu, sim; default: cuda, else cpu")
@@ -136,6 +140,8 @@ def parse(argv):
 
 def check_article(parser, arguments):
     """End with a sentence if options of the article's benchmark and of the others are mixed."""
+    if arguments.against and arguments.benchmark in ("model", "article"):
+        parser.error(f"{arguments.benchmark} has no --against")
     if arguments.benchmark != "article":
         for name, value in (("plot", arguments.plot), ("report", arguments.report)):
             if value:
@@ -154,15 +160,29 @@ def run(device, arguments, file):
     about = machine.describe(device, peers)
     say_heading(device, arguments, about)
     quick = arguments.quick or device.type == "sim"
-    libraries = open_libraries(device, peers, quick)
+    libraries = open_libraries(device, peers, quick, arguments.against)
     measured = run_overhead if arguments.benchmark == "overhead" else run_rows
     table = measured(arguments.benchmark, device, libraries, quick)
     verdicts = [goal.judge(results_of(table)) for goal in BENCHMARKS[arguments.benchmark].GOALS]
     say()
+    if arguments.against:
+        say_against(table)
     for verdict in verdicts:
         say(f"goal: {verdict.sentence()}")
     write_report(file, report_of(arguments.benchmark, quick, about, table, verdicts))
     return tell_wrong(table)
+
+
+def say_against(table):
+    """Say how our times and those of the other build compare, of all rows together."""
+    ratios = {
+        row["name"]: row["results"][AGAINST].seconds / row["results"]["pyvecgpu"].seconds
+        for row in table
+        if AGAINST in row["results"]
+    }
+    least = min(ratios, key=ratios.get)
+    mean = sweep.geometric_mean(ratios.values())
+    say(f"against the other build: geometric mean {mean:.3f}x, least {ratios[least]:.3f}x, {least}")
 
 
 def say_heading(device, arguments, about):
@@ -241,9 +261,11 @@ def run_model(device, arguments):
         say(f"model on {device}, {device.name}, {about['date']}")
         quick = arguments.quick or device.type == "sim"
         (library,) = open_libraries(device, [], quick)
-        table, scales, verdict = model.run(library, "quick" if quick else "full", say)
+        seed = sweep.seed_of(arguments)
+        table, scales, verdict = model.run(library, "quick" if quick else "full", seed, say)
         say(f"goal: {verdict.sentence()}")
-        report = {"benchmark": "model", "quick": quick, **about, "rows": table, "scales": scales}
+        report = {"benchmark": "model", "quick": quick, **about, "seed": seed}
+        report |= {"rows": table, "scales": scales}
         write_report(file, report | {"goals": [dataclasses.asdict(verdict)]})
     return 0
 
@@ -331,9 +353,8 @@ def run_overhead(benchmark, device, libraries, quick):
         results = overhead.measure(row, libraries, rounds, bare if number == 0 else None)
         table.append({"name": row.name, "note": "", "results": results})
     imports = overhead.QUICK_IMPORTS if quick else overhead.IMPORTS
-    modules = [library.name for library in libraries]
     note = "numpy: its own import; each in a new process"
-    results = overhead.measure_imports(modules, imports)
+    results = overhead.measure_imports(libraries, imports)
     table.append({"name": overhead.IMPORT_ROW, "note": note, "results": results})
     for row in table:
         say(time_line(row))

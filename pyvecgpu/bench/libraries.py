@@ -1,4 +1,4 @@
-"""What is timed: pyvecgpu and its peers torch and CuPy, behind the same few methods.
+"""What is timed: pyvecgpu, another build of it, torch and CuPy, behind the same few methods.
 
 Each library works on its own default stream and is timed with its own device events. Before the
 first event it gets some work to chew on (`fill`), so that the host runs ahead and the events see
@@ -6,9 +6,12 @@ the device's time and not the interpreter's. On the CPU the clock is the host's.
 """
 
 import importlib
+import importlib.util
 import math
+import sys
 import time
 from ctypes import byref, c_double
+from pathlib import Path
 
 import numpy as np
 
@@ -20,9 +23,12 @@ FILL = 2**28  # float32 elements, multiplied in place: about half a millisecond 
 
 
 class Library:
-    """A library on a device: its functions in `module`, and methods to move data and tell time."""
+    """A library on a device: its functions in `module`, and methods to move data and tell time.
 
-    name = ""
+    writes_as: the library whose calls it takes, which is itself but for another build.
+    """
+
+    name = writes_as = ""
 
     def __init__(self, module):
         self.module = module
@@ -60,6 +66,12 @@ class Library:
         """
         return work, False
 
+    def allow_tf32(self, allowed):
+        """Let products of float32 be rounded to TF32 where calls cannot say so themselves."""
+
+    def empty_cache(self):
+        """Give back memory that is kept for later, as after a call that failed."""
+
     def prepare(self):
         """Make the filler, and time it."""
         self.filler = self.put(np.ones(FILL, np.float32))
@@ -81,12 +93,12 @@ class Library:
 
 
 class Pyvecgpu(Library):
-    """pyvecgpu on a GPU or on the simulated card."""
+    """pyvecgpu on a GPU or on the simulated card; of another build, its module and its device."""
 
-    name = "pyvecgpu"
+    name = writes_as = "pyvecgpu"
 
-    def __init__(self, device):
-        super().__init__(vg)
+    def __init__(self, device, module=vg):
+        super().__init__(module)
         self.device = device
         self.backend = device.backend
         self.events = []
@@ -100,22 +112,25 @@ class Pyvecgpu(Library):
     def recorded(self, work):
         return self.backend.record(work), True
 
+    def empty_cache(self):
+        self.module.empty_cache(self.device)
+
     def _made(self, handle):
         if handle is None:
             self.backend.fail()
         return handle
 
     def put(self, host, dtype=None):
-        array = vg.asarray(host, device=self.device)
-        return array if dtype is None else vg.astype(array, dtype, copy=False)
+        array = self.module.asarray(host, device=self.device)
+        return array if dtype is None else self.module.astype(array, dtype, copy=False)
 
     def get(self, array):
-        if array.dtype == vg.bfloat16:  # NumPy has none
-            array = vg.astype(array, vg.float32)
+        if array.dtype == self.module.bfloat16:  # NumPy has none
+            array = self.module.astype(array, self.module.float32)
         return array.numpy()
 
     def synchronize(self):
-        vg.synchronize(self.device)
+        self.module.synchronize(self.device)
 
     def mark(self, which):
         library = self.backend.library
@@ -130,25 +145,27 @@ class Pyvecgpu(Library):
         return milliseconds.value * 1e-3
 
     def fill(self):
-        vg.multiply(self.filler, 1.0, out=self.filler)
+        self.module.multiply(self.filler, 1.0, out=self.filler)
 
 
 class PyvecgpuOnCpu(Library):
     """pyvecgpu on the CPU, where every call is done when it returns."""
 
-    name = "pyvecgpu"
+    name = writes_as = "pyvecgpu"
 
-    def __init__(self, device):
-        super().__init__(vg)
+    def __init__(self, device, module=vg):
+        super().__init__(module)
         self.device = device
         self.marks = [0.0, 0.0]
 
     def put(self, host, dtype=None):
-        array = vg.asarray(host, device=self.device)
-        return array if dtype is None else vg.astype(array, dtype, copy=False)
+        array = self.module.asarray(host, device=self.device)
+        return array if dtype is None else self.module.astype(array, dtype, copy=False)
 
     def get(self, array):
-        return vg.astype(array, vg.float32).numpy() if array.dtype == vg.bfloat16 else array.numpy()
+        if array.dtype == self.module.bfloat16:
+            array = self.module.astype(array, self.module.float32)
+        return array.numpy()
 
     def synchronize(self):
         pass
@@ -163,7 +180,7 @@ class PyvecgpuOnCpu(Library):
 class Torch(Library):
     """PyTorch, eager, with products in float32 proper (TF32 off)."""
 
-    name = "torch"
+    name = writes_as = "torch"
 
     def __init__(self, index):
         torch = importlib.import_module("torch")
@@ -198,11 +215,17 @@ class Torch(Library):
     def fill(self):
         self.filler.mul_(1.0)
 
+    def allow_tf32(self, allowed):
+        self.module.backends.cuda.matmul.allow_tf32 = allowed
+
+    def empty_cache(self):
+        self.module.cuda.empty_cache()
+
 
 class Cupy(Library):
     """CuPy as it comes: products in float32 proper."""
 
-    name = "cupy"
+    name = writes_as = "cupy"
 
     def __init__(self, index):
         cupy = importlib.import_module("cupy")
@@ -232,15 +255,52 @@ class Cupy(Library):
 
 PEERS = {"torch": Torch, "cupy": Cupy}
 
+# Another build ------------------------------------------------------------------------------------
 
-def open_libraries(device, peers, quick):
-    """Return pyvecgpu on the device, and on a GPU the peers named; ImportError: one is missing.
+AGAINST = "against"  # its name among the libraries
 
-    quick: without the work that keeps a GPU busy until the first event.
+
+def package_in(folder):
+    """Return where the package of a checkout is, or the folder itself. ImportError: nowhere."""
+    for place in (Path(folder) / "pyvecgpu", Path(folder)):
+        if (place / "dtypes.py").is_file():
+            return place.resolve()
+    raise ImportError(f"there is no package pyvecgpu in {folder}")
+
+
+def open_against(folder, device):
+    """Return the pyvecgpu of another folder as one more library, on the same device.
+
+    Its package and its C library are loaded beside ours, under another name. ImportError: there is
+    none, or it has no such device.
     """
+    package = package_in(folder)
+    name = f"pyvecgpu_{AGAINST}"
+    spec = importlib.util.spec_from_file_location(
+        name, package / "__init__.py", submodule_search_locations=[str(package)]
+    )
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    try:
+        its_device = module.zeros(0, device=str(device)).device
+    except RuntimeError as error:
+        raise ImportError(f"the pyvecgpu in {folder} has no device {device}: {error}") from error
+    kind = PyvecgpuOnCpu if device.type == "cpu" else Pyvecgpu
+    library = kind(its_device, module)
+    library.name = AGAINST
+    return library
+
+
+def open_libraries(device, peers, quick, against=None):
+    """Return pyvecgpu on the device, on a GPU the peers named, and another build of pyvecgpu.
+
+    against: its folder, or None. ImportError: a peer is missing, or there is no package. quick:
+    without the work that keeps a GPU busy until the first event.
+    """
+    others = [] if against is None else [open_against(against, device)]
     if device.type == "cpu":
-        return [PyvecgpuOnCpu(device)]
-    libraries = [Pyvecgpu(device), *(PEERS[name](device.index) for name in peers)]
+        return [PyvecgpuOnCpu(device), *others]
+    libraries = [Pyvecgpu(device), *(PEERS[name](device.index) for name in peers), *others]
     if device.type == "cuda" and not quick:
         for library in libraries:
             library.prepare()

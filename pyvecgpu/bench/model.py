@@ -23,7 +23,6 @@ from ..native.abi import Card, DType, MatmulKernel, Option, Plan, Precision, Pro
 from .goals import Verdict
 from .timing import BFLOAT16
 
-SEED = 20261122
 CASES = {"full": 500, "cpu": 0, "quick": 16}
 LARGEST = {"full": 5000, "quick": 24}
 MOST_TERMS = 2e11  # of a product, all items: some milliseconds
@@ -76,12 +75,12 @@ class Case:
         return self.items * self.m * self.n * self.k
 
 
-def cases(size):
-    """Return the random products for a key of CASES; the same ones every time.
+def cases(size, seed):
+    """Return the random products of a seed, for a key of CASES.
 
     Sizes, or their logarithms, are even; every other product's are multiples of 64.
     """
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(seed)
     drawn = []
     while len(drawn) < CASES[size]:
         if random.random() < 0.5:
@@ -284,13 +283,13 @@ def scales(rows):
     return found
 
 
-def run(library, size, say):
+def run(library, size, seed, say):
     """Measure and print; return the rows, the scales and the Verdict."""
     card = card_of(library.device)
     rows = []
-    for case in cases(size):
+    for case in cases(size, seed):
         rows.append(measure(case, library, card, size))
-    say(f"{len(rows)} products, each by the chosen kernel and by all that can; the worst:")
+    say(f"seed {seed}, {len(rows)} products, by the chosen kernel and by the others; the worst:")
     for row in sorted(rows, key=loss, reverse=True)[:WORST]:
         fastest = min(row["seconds"], key=row["seconds"].get)
         say(

@@ -67,7 +67,8 @@ def rows():
 class Numpy:
     """NumPy on the host, for the scale."""
 
-    name, module = "numpy", np
+    name = writes_as = "numpy"
+    module = np
 
     def put(self, host):
         return host
@@ -87,8 +88,8 @@ def measure(row, libraries, rounds, bare=None):
     contenders, errors = {}, {}
     expected = row.expected(*[operand.astype(np.float64) for operand in row.operands])
     for library in (*libraries, Numpy()):
-        if library.name in row.calls:
-            call = bound(row.calls[library.name], library, row.operands)
+        if library.writes_as in row.calls:
+            call = bound(row.calls[library.writes_as], library, row.operands)
             values = library.get(call()) if row.get else call()
             errors[library.name] = relative_error(values, expected)
             contenders[library.name] = (repeat(call), library.synchronize, [])
@@ -162,17 +163,18 @@ print(middle - began, time.perf_counter() - middle)
 """
 
 
-def measure_imports(modules, rounds):
-    """Return the Result of importing each module after NumPy, and of NumPy, in fresh processes."""
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    seconds = {"numpy": []} | {module: [] for module in modules}
+def measure_imports(libraries, rounds):
+    """Return the Result of importing each library after NumPy, and of NumPy, in fresh processes."""
+    seconds = {"numpy": []} | {library.name: [] for library in libraries}
     for _ in range(rounds):
-        for module in modules:
+        for library in libraries:
+            module, place = library.writes_as, Path(library.module.__file__).parents[1]
+            environment = os.environ | {"PYTHONPATH": str(place)}
             command = [sys.executable, "-c", IMPORT.format(module=module)]
             run = subprocess.run(command, capture_output=True, text=True, env=environment)
             if run.returncode:
                 raise OSError(f"import {module} failed: {run.stderr.strip()}")
             numpy_seconds, module_seconds = map(float, run.stdout.split())
             seconds["numpy"].append(numpy_seconds)
-            seconds[module].append(module_seconds)
-    return {module: result(taken) for module, taken in seconds.items()}
+            seconds[library.name].append(module_seconds)
+    return {name: result(taken) for name, taken in seconds.items()}

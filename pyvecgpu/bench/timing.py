@@ -137,7 +137,7 @@ class Contender:
 
     def __init__(self, library, row, sets):
         self.library, self.row = library, row
-        self.function = row.calls[library.name]
+        self.function = row.calls[library.writes_as]
         dtypes = [dtype for _, dtype in row.operands]
         self.sets = [
             [library.put(host, dtype) for host, dtype in zip(hosts, dtypes, strict=True)]
@@ -233,7 +233,7 @@ def measure(row, libraries, pool, effort, watch=lambda: None):
         [pool.take(shape, dtype) for shape, dtype in row.operands]
         for _ in range(number_of_sets(row, effort.cache_bytes))
     ]
-    contenders = [Contender(lib, row, sets) for lib in libraries if lib.name in row.calls]
+    contenders = [Contender(lib, row, sets) for lib in libraries if lib.writes_as in row.calls]
     expected = row.expected(*sets[0])
     magnitude = row.magnitude(*sets[0]) if row.magnitude is not None else None
     trials = []

@@ -109,7 +109,7 @@ class Contender:
     def __init__(self, library, row, operands):
         self.library, self.row = library, row
         self.operands = [library.put(a) for a in operands] if row.on_device else operands
-        self.function = row.calls[library.name]
+        self.function = row.calls[library.writes_as]
         self.seconds, self.errors = [], []
         library.synchronize()
 
@@ -140,7 +140,7 @@ def measure(row, libraries, pool, effort, watch=lambda: None):
     """
     operands = [pool.take(shape, dtype) for shape, dtype in row.operands]
     expected = row.expected(*operands)
-    takers = [library for library in (*libraries, Numpy()) if library.name in row.calls]
+    takers = [library for library in (*libraries, Numpy()) if library.writes_as in row.calls]
     contenders = [Contender(library, row, operands) for library in takers]
     trials = []
     for contender in contenders:

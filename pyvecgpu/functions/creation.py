@@ -2,7 +2,7 @@
 
 device: a Device, its name, or None for the current one; *_like and asarray of an Array keep the
 Array's. dtype: None is the default float (float32) for zeros, ones, empty and Python floats, int64
-for Python ints, bool for Python bools, and the dtype of NumPy input.
+for Python ints (uint64 where one needs it), bool for Python bools, and the dtype of NumPy input.
 """
 
 import math
@@ -72,9 +72,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
         raise ValueError("values on the host are always copied, and copy is False")
     backend = resolve(device).backend
     if isinstance(obj, (list, tuple)) or is_scalar(obj):
-        values = _python_values(obj, dtype)
-        if dtype is None and is_float(values.dtype) and values.dtype.itemsize == 8:
-            dtype = get_default_dtype()
+        values, dtype = _python_values(obj, dtype)
     else:
         values = host_array(obj)
     if dtype is None or dtype == values.dtype:
@@ -101,7 +99,7 @@ def _from_array(array, dtype, device, copy):
 
 
 def _python_values(obj, dtype):
-    """Return a Python scalar or nested lists as an ndarray.
+    """Return a Python scalar or nested lists as an ndarray, and the dtype that they shall have.
 
     OverflowError: an integer beyond 64 bits, or beyond the range of an integer `dtype`.
     """
@@ -109,17 +107,27 @@ def _python_values(obj, dtype):
     if values.dtype == object and all(isinstance(item, (int, float)) for item in values.flat):
         wants_floats = dtype is not None and is_float(dtype)
         if wants_floats or any(isinstance(item, float) for item in values.flat):
-            return values.astype(np.float64)  # ints of any size beside floats
-    if values.dtype == object and all(isinstance(item, int) for item in values.flat):
-        raise OverflowError("an integer does not fit into 64 bits")
-    if dtype is not None and is_integer(dtype):
-        if values.dtype.kind == "f":  # NumPy makes floats of lists of small and very large ints
-            items = np.asarray(obj, object).flat
-            values_seen = np.asarray([item for item in items if isinstance(item, int)], object)
-            _check_range(values_seen, dtype)
-        elif values.dtype.kind in "iu":
+            values = values.astype(np.float64)  # ints of any size beside floats
+        elif all(isinstance(item, int) for item in values.flat):
+            raise OverflowError("an integer does not fit into 64 bits")
+    wants_integers = dtype is not None and is_integer(dtype)
+    if values.dtype != np.float64:
+        if wants_integers and values.dtype.kind in "iu":
             _check_range(values, dtype)
-    return host_array(values)
+        return host_array(values), dtype
+    # Floats, or ints that int64 cannot all hold, of which NumPy makes float64.
+    floats = values, (get_default_dtype() if dtype is None else dtype)
+    if not wants_integers and not (dtype is None and values.size and values.max() >= 2**63):
+        return floats
+    items = np.asarray(obj, object)
+    integers = [item for item in items.flat if isinstance(item, (int, np.integer))]
+    if wants_integers:
+        _check_range(np.asarray(integers, object), dtype)
+    if len(integers) < items.size:
+        return floats
+    if wants_integers:
+        return items.astype(dtype), dtype
+    return (items.astype(uint64_dtype) if min(integers) >= 0 else values), None
 
 
 def _check_range(values, dtype):

@@ -33,7 +33,8 @@ def dense_backward(
 
     gradient: that of y, (..., out). preactivation: x @ weight.T + bias, which dense returns on
     request; not needed without an activation. dx: (..., in), dweight: (out, in), dbias: (out,).
-    The same bits every time. ValueError: shapes, another activation or precision, an activation
+    Gradients of x @ weight.T + bias are rounded to the dtype before they are multiplied. The same
+    bits every time. ValueError: shapes, another activation or precision, an activation
     without preactivation. TypeError: dtypes.
     """
     operands = (

@@ -13,6 +13,8 @@ def text(array, prefix):
     options = np.get_printoptions()
     if array.dtype is bfloat16:
         array = astype(array, float32)  # which NumPy prints whether or not ml_dtypes is there
+    if array.ndim == 0 and not prefix:
+        return str(to_host(array)[()])  # all digits of a scalar, as NumPy's str of a 0-d array
     if array.device.type == "cpu":
         return np.array2string(to_host(array), separator=", " if prefix else " ", prefix=prefix)
     if array.size <= options["threshold"]:

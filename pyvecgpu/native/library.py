@@ -9,7 +9,6 @@ import atexit
 import ctypes
 import os
 import stat
-import struct
 import sys
 import threading
 import warnings
@@ -24,7 +23,7 @@ from ..errors import (
     OutOfMemoryError,
     PyVecGPUError,
 )
-from . import choices, settings
+from . import choices, elf, settings
 from .abi import ABI_VERSION, FUNCTIONS, SIMULATOR_FUNCTIONS, ErrorValue, Option, Status
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -168,41 +167,10 @@ def open_library(path):
     """Return the ctypes.CDLL; DeviceUnavailableError with the reason if it will not load."""
     try:
         if sys.platform == "linux":
-            check_complete(path)
+            elf.check_library(path)
         return ctypes.CDLL(path)
     except OSError as error:
         raise DeviceUnavailableError(f"cannot load {path}: {error}") from None
-
-
-_MACHINES = {62: "x86_64", 183: "aarch64"}  # e_machine
-
-
-def check_complete(path):
-    """OSError if a file is no ELF file for this machine, or is shorter than its headers say.
-
-    The dynamic loader maps a short file all the same, and the process dies when it reads the rest.
-    """
-    size = os.path.getsize(path)
-    with open(path, "rb") as file:
-        header = file.read(64)
-        if len(header) < 64 or header[:4] != b"\x7fELF":
-            raise OSError("it is not a shared library")
-        if header[4:6] != b"\x02\x01":  # the loader names the other classes and byte orders itself
-            return
-        built_for = _MACHINES.get(header[18], f"machine type {header[18]}")
-        if os.uname().machine in _MACHINES.values() and os.uname().machine != built_for:
-            raise OSError(f"it is built for {built_for}, this machine is {os.uname().machine}")
-        segments, sections = struct.unpack_from("<QQ", header, 32)
-        segment_size, segment_count, section_size, section_count = struct.unpack_from(
-            "<HHHH", header, 54
-        )
-        ends = [sections + section_size * section_count, segments + segment_size * segment_count]
-        if segment_size == 56 and ends[1] <= size:
-            file.seek(segments)
-            for entry in struct.iter_unpack("<IIQQQQQQ", file.read(56 * segment_count)):
-                ends.append(entry[2] + entry[5])  # p_offset + p_filesz
-    if max(ends) > size:
-        raise OSError(f"it is truncated: {size} bytes of {max(ends)}")
 
 
 _PLAIN = {

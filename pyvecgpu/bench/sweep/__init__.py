@@ -3,8 +3,9 @@
 classes/ draws them; a case is known by the seed and its number, and `--case` measures it again.
 Operands are views of one large array a dtype, equal in all libraries. Results are gone before the
 next call: what a library remembers of its operands is what it keeps by itself. The figure of a case
-is the time of torch over ours or, without torch, the time that the card's limit asks for over ours:
-bytes over the rate of a large copy, operations over that of a large product, whichever is longer.
+is the time of the peer, torch or another build, over ours or, without one, the time that the card's
+limit asks for over ours: bytes over the rate of a large copy, operations over that of a large
+product, whichever is longer.
 So below 1 we are slower. A result that is wrong, and an exception of ours, count as 0.
 """
 
@@ -29,14 +30,25 @@ WORST = 60  # cases that are printed
 
 def add_options(parser):
     """Add the options of the sweep to a parser."""
+    parser.add_argument(
+        "--seed",
+        type=natural,
+        metavar="N",
+        help="sweep and model: of all cases; default: the date",
+    )
     group = parser.add_argument_group("sweep only")
-    group.add_argument("--seed", type=natural, metavar="N", help="of all cases; default: the date")
     group.add_argument(
         "--seconds", type=float, help=f"when to end; default: {SECONDS:.0f}, with --cases never"
     )
     group.add_argument("--cases", type=natural, metavar="N", help="how many cases")
     group.add_argument("--only", metavar="CLASS", help="classes with this in their names")
     group.add_argument("--case", type=natural, metavar="K", help="this case of the seed alone")
+
+
+def seed_of(arguments):
+    """Return the seed that was given, else the date."""
+    today = datetime.datetime.now(datetime.timezone.utc)
+    return int(f"{today:%Y%m%d}") if arguments.seed is None else arguments.seed
 
 
 def natural(text):
@@ -49,12 +61,16 @@ def natural(text):
 
 def check_options(parser, arguments):
     """End with a sentence if another benchmark is given options of the sweep, or it wrong ones."""
+    if arguments.benchmark not in ("sweep", "model") and arguments.seed is not None:
+        parser.error("--seed belongs to sweep and model")
     if arguments.benchmark != "sweep":
-        for name in ("seed", "seconds", "cases", "only", "case"):
+        for name in ("seconds", "cases", "only", "case"):
             if getattr(arguments, name) is not None:
                 parser.error(f"--{name} belongs to sweep")
     elif [name for name in arguments.peers if name not in PEERS]:
-        parser.error("sweep can be measured beside torch alone")
+        parser.error("sweep can be measured beside torch or --against another build")
+    elif arguments.peers and arguments.against:
+        parser.error("sweep is measured beside one library: --peers torch, or --against")
 
 
 def geometric_mean(ratios):
@@ -84,12 +100,12 @@ def classes_of(outcomes):
 def run(device, peers, arguments, say):
     """Measure, print, and return what there is to report, and the exit code."""
     quick = arguments.quick or device.type == "sim"
-    today = datetime.datetime.now(datetime.timezone.utc)
-    seed = int(f"{today:%Y%m%d}") if arguments.seed is None else arguments.seed
-    sweep = Sweep(open_libraries(device, peers, quick=True), size_of(device, quick), seed)
+    seed = seed_of(arguments)
+    libraries = open_libraries(device, peers, quick=True, against=arguments.against)
+    sweep = Sweep(libraries, size_of(device, quick), seed)
     with np.errstate(all="ignore"):  # logarithms of negative numbers are NaN
         outcomes, left_out = collect(sweep, arguments)
-    beside = sweep.peer or "the limit"
+    beside = sweep.peer.name if sweep.peer else "the limit"
     say(f"seed {seed}, beside {beside}: {counted(outcomes, left_out)}")
     classes = classes_of(outcomes)
     for group, told in classes.items():

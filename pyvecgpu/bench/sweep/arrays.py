@@ -96,7 +96,7 @@ class Arrays:
         """Return the view. torch has no negative steps: it gets what they would walk backwards."""
         module, flat = self.library.module, self.array(operand.dtype)
         flat = flat[operand.start : operand.end()]
-        if self.library.name == "torch":
+        if self.library.writes_as == "torch":
             return view(module.reshape, module.permute, flat, replace(operand, key=operand.ahead()))
         return view(module.reshape, module.transpose, flat, operand)
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..timing import BFLOAT16, itemsize
 
 FLOATS = ("float32", "float16", BFLOAT16, "float64")
-NUMBERS = (*FLOATS, "int32", "int64", "uint8")
+NUMBERS = (*FLOATS, "int8", "int16", "int32", "int64", "uint8")
 DTYPES = (*NUMBERS, "bool")
 # The largest error of a number rounded once: relative, and where float16 has no more digits.
 ROUNDOFF = {"float16": 2.0**-11, BFLOAT16: 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}

@@ -120,7 +120,7 @@ class Sweep:
         self.size, self.seed, self.values = size, seed, Values(seed, size.room)
         self.arrays = [Arrays(library, self.values, size.room) for library in libraries]
         self.limits = Limits(self.arrays[0], size)
-        self.peer = libraries[1].name if len(libraries) > 1 else None
+        self.peer = libraries[1] if len(libraries) > 1 else None
 
     def draw(self, number):
         """Return the case of a number, and whether it is among those to check."""
@@ -161,7 +161,8 @@ class Sweep:
         """Return the Contender for pyvecgpu (0) or for the peer."""
         arrays = self.arrays[at]
         operands = [arrays.take(operand) for operand in case.operands]
-        return Contender(arrays.library, case.peer if at else case.call, operands)
+        calls = {"pyvecgpu": case.call, "torch": case.peer}
+        return Contender(arrays.library, calls[arrays.library.writes_as], operands)
 
     def time(self, case, ours, outcome):
         """Note the seconds of a case, and of its peer or limit. PeerError: it could not."""
@@ -169,14 +170,13 @@ class Sweep:
             outcome.seconds = take_turns([ours], self.size)[0]
             outcome.beside = self.limits.seconds(case)
         else:
-            torch = self.arrays[1].library.module
-            torch.backends.cuda.matmul.allow_tf32 = case.rate == "tf32"
+            self.peer.allow_tf32(case.rate == "tf32")
             try:
                 peer = self.contender(1, case)
                 peer.warm_up()
             except Exception as error:
-                torch.cuda.empty_cache()
-                raise PeerError(f"{self.peer}: {type(error).__name__}: {error}") from error
+                self.peer.empty_cache()
+                raise PeerError(f"{self.peer.name}: {type(error).__name__}: {error}") from error
             both = beside_peer(lambda: take_turns([ours, peer], self.size))
             outcome.seconds, outcome.beside = both
         outcome.ratio = outcome.beside / outcome.seconds

@@ -1,0 +1,1 @@
+"""Mutants: small mistakes, drawn by rules, that some test has to notice. See __main__.py."""

@@ -1,0 +1,188 @@
+"""Draws small mistakes by rules and sees whether the tests notice them: `make mutants`.
+
+    make mutants N=300 SEED=7 AREA="runtime arrays"       # the areas: areas.py
+
+Areas are drawn from equally often. A mutant is killed by the first test that fails, equivalent if
+equivalent.json has it, with a reason, and otherwise it has lived. What does not build or makes no
+other code is drawn again. Every verdict is kept in build/mutants at once, so that the same command
+goes on where it was ended. Other sources are other mutants: they begin anew. In ARGS,
+
+    --near    only the tests that concern the file: a quick look, with fewer killed
+    --again   those that have lived once more: with all tests, or after the tests have changed
+"""
+
+import argparse
+import datetime
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+from .areas import AREAS, ROOT
+from .draw import Mutant, digest, sequence
+from .trial import Judge, Tree
+
+EQUIVALENT = Path(__file__).with_name("equivalent.json")
+
+
+class State:
+    """What is known so far, in a file."""
+
+    def __init__(self, path, seed):
+        self.path = path
+        self.found = {"seed": seed, "areas": {}, "control": {}}
+        if path.exists():
+            self.found = json.loads(path.read_text(encoding="utf-8"))
+
+    def area(self, name):
+        return self.found["areas"].setdefault(name, {"tried": 0, "mutants": []})
+
+    def control(self):
+        """The seconds of tests without a mutant, as long as the tests are the same."""
+        files = [*ROOT.glob("tests/*.py"), *ROOT.glob("cuda/tests/*"),
+                 *ROOT.glob("cuda/simulator/tests/*")]  # fmt: skip
+        now = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()
+        if self.found["control"].get("tests") != now:
+            self.found["control"] = {"tests": now, "seconds": {}}
+        return self.found["control"]["seconds"]
+
+    def save(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new = self.path.with_suffix(".new")
+        new.write_text(json.dumps(self.found, indent=1) + "\n", encoding="utf-8")
+        new.replace(self.path)
+
+
+def reasons():
+    """{what a mutant is: why it makes no difference}."""
+    rows = json.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    return {(row["path"], row["was"], row["now"]): row["reason"] for row in rows}
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def described(mutant):
+    return f"{mutant.path}:{mutant.line}: {mutant.rule}: {mutant.was}  ->  {mutant.now}"
+
+
+def try_next(area, state, judge, seed):
+    """Judge the next mutant of an area that builds. False: there are no more."""
+    kept, known = state.area(area.name), reasons()
+    for number, mutant in enumerate(sequence(area, seed)):
+        if number < kept["tried"]:
+            continue
+        kept["tried"] = number + 1
+        if mutant.key in known:
+            row = {"verdict": "lived", "by": "", "seconds": 0}
+        else:
+            outcome = judge.judge(area, mutant)
+            if outcome is None:
+                continue
+            row = verdict(outcome)
+        kept["mutants"].append({**mutant.as_dict(), **row})
+        state.save()
+        say(f"{area.name}: {row['verdict']} in {row['seconds']} s: {described(mutant)}"
+            + (f"  [{row['by']}]" if row["by"] else ""))  # fmt: skip
+        return True
+    return False
+
+
+def verdict(outcome):
+    word = "killed" if outcome.failed else "lived"
+    return {"verdict": word, "by": outcome.by, "seconds": outcome.seconds}
+
+
+def try_again(area, state, judge):
+    """Judge those once more that have lived."""
+    known = reasons()
+    for row in state.area(area.name)["mutants"]:
+        mutant = Mutant(**{name: row[name] for name in Mutant.__dataclass_fields__})
+        if row["verdict"] == "lived" and mutant.key not in known:
+            row.update(verdict(judge.judge(area, mutant)))
+            state.save()
+            say(f"{area.name}: {row['verdict']}: {described(mutant)}  [{row['by']}]")
+
+
+def summary(state):
+    """What the verdicts amount to: a dict for a file."""
+    known, areas, every = reasons(), {}, []
+    for name, kept in state.found["areas"].items():
+        rows = []
+        for row in kept["mutants"]:
+            reason = known.get((row["path"], row["was"], row["now"]))
+            same = row["verdict"] == "lived" and reason is not None
+            rows.append({"area": name, **row, **({"verdict": "equivalent"} if same else {})})
+        areas[name] = counts(rows)
+        every += rows
+    return {
+        "benchmark": "mutants",
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "seed": state.found["seed"],
+        "areas": areas,
+        "all": counts(every),
+        "lived": [row for row in every if row["verdict"] == "lived"],
+    }
+
+
+def counts(rows):
+    found = {word: sum(row["verdict"] == word for row in rows)
+             for word in ("killed", "equivalent", "lived")}  # fmt: skip
+    counted = found["killed"] + found["lived"]
+    return {"drawn": len(rows), **found, "rate": found["killed"] / counted if counted else None}
+
+
+def table(found):
+    names = ("drawn", "killed", "equivalent", "lived")
+    yield f"{'area':14}" + "".join(f"{name:>12}" for name in names) + f"{'rate':>8}"
+    for name, row in {**found["areas"], "all": found["all"]}.items():
+        rate = "-" if row["rate"] is None else f"{row['rate']:.0%}"
+        yield f"{name:14}" + "".join(f"{row[one]:12}" for one in names) + f"{rate:>8}"
+    yield from (described(Mutant(**{n: row[n] for n in Mutant.__dataclass_fields__}))
+                for row in found["lived"])  # fmt: skip
+
+
+def chosen_areas(text):
+    by_name = {area.name.replace(" ", "-"): area for area in AREAS}
+    if not text:
+        return [area for area in AREAS if area.where == "sim"]
+    unknown = set(text.split()) - set(by_name)
+    if unknown:
+        raise SystemExit(f"no such area: {', '.join(sorted(unknown))}; there are {list(by_name)}")
+    return [by_name[name] for name in text.split()]
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__.split("\n")[0])
+    parser.add_argument("--n", type=int, default=300, help="mutants, of all areas together")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--area", default="", help="names of areas, with - for a space")
+    parser.add_argument("--again", action="store_true", help="only those that have lived")
+    parser.add_argument("--near", action="store_true", help="only tests that concern the file")
+    parser.add_argument("--json", type=Path, help="write the result there")
+    options = parser.parse_args(arguments)
+    areas = chosen_areas(options.area)
+    if len({area.where for area in areas}) > 1:
+        raise SystemExit("areas for a GPU are run by themselves")
+    kept = ROOT / "build" / "mutants"
+    state = State(kept / f"{options.seed}-{digest(AREAS)}.json", options.seed)
+    judge = Judge(Tree(kept / "tree", areas[0].where), state.control(), options.near)
+    left = list(areas)
+    while left and not options.again:
+        area = min(left, key=lambda one: len(state.area(one.name)["mutants"]))
+        done = sum(len(state.area(one.name)["mutants"]) for one in areas)
+        if done >= options.n:
+            break
+        if not try_next(area, state, judge, options.seed):
+            left.remove(area)
+    for area in areas if options.again else ():
+        try_again(area, state, judge)
+    found = summary(state)
+    say("\n".join(table(found)))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

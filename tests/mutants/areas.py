@@ -1,0 +1,153 @@
+"""The areas that mutants are drawn from, each with the tests that concern it, the likeliest first.
+
+Of an area's tests those whose name has the name of the mutated file come before the others. All
+the other tests that count follow.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Area:
+    name: str
+    files: str  # patterns; "!" before one takes away
+    c_tests: str = ""  # of cuda/tests, without "test_"; "self": the simulator's tests of itself
+    py_tests: str = ""  # of tests/, without "test_"
+    where: str = "sim"  # "gpu": a machine with an H200, and only if it is asked for
+
+    def paths(self, root=ROOT):
+        """The files, from the project's folder on."""
+        chosen = set()
+        for pattern in self.files.split():
+            found = {path.relative_to(root).as_posix() for path in root.glob(pattern.lstrip("!"))}
+            chosen = chosen - found if pattern.startswith("!") else chosen | found
+        return sorted(chosen)
+
+
+# The kernels for newer cards, and those parts of simt/ that the simulated card has not got.
+NEWER = "ffma pretranspose recompute"
+
+AREAS = (
+    Area(
+        "dtypes",
+        "cuda/dtypes/*.cu*",
+        "header elementwise transfer operands",
+        "dtypes half values layout elementwise",
+    ),
+    Area(
+        "runtime",
+        "cuda/runtime/*.cu*",
+        "stream memory staging error graph array device threads fault",
+        "memory device graphs streams transfers errors faults process",
+    ),
+    Area(
+        "arrays",
+        "cuda/arrays/*.cu*",
+        "array transfer operands elementwise error large",
+        "layout indexing out versions shapes creation transfers batches",
+    ),
+    Area(
+        "kernels",
+        "cuda/kernels/*.cu* cuda/library.cu",
+        "elementwise reduce operands dense header",
+        "elementwise reductions triangle values operations out learn batches half",
+    ),
+    Area(
+        "matmul plan",
+        "cuda/kernels/matmul/*.cu* cuda/kernels/matmul/plan/*.cu*",
+        "plan matmul dense",
+        "plans matmul_paths matmul_kernels nn linalg contractions gemv",
+    ),
+    Area(
+        "matmul simt",
+        "cuda/kernels/matmul/simt/*.cu* "
+        + " ".join(f"!cuda/kernels/matmul/simt/{name}*" for name in NEWER.split()),
+        "matmul dense",
+        "linalg matmul_kernels gemv nn matmul_accuracy matmul_paths contractions batches",
+    ),
+    Area(
+        "simulator",
+        "cuda/simulator/*.cpp cuda/simulator/*.h !cuda/simulator/pyvecgpu_sim.h",
+        "self stream graph error fault device memory transfer matmul",
+        "streams faults",
+    ),
+    Area(
+        "functions",
+        "pyvecgpu/functions/*.py pyvecgpu/nn/*.py",
+        py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
+        " array out transfers errors seam operations",
+    ),
+    Area(
+        "backends",
+        "pyvecgpu/backends/*.py",
+        py_tests="operations elementwise reductions nn values half transfers out layout memory"
+        " linalg faults errors graphs versions",
+    ),
+    Area(
+        "package",
+        "pyvecgpu/array.py pyvecgpu/device.py pyvecgpu/dispatch.py pyvecgpu/dtypes.py"
+        " pyvecgpu/errors.py pyvecgpu/methods.py pyvecgpu/operations.py",
+        py_tests="array seam device dtypes errors operations versions indexing memory graphs"
+        " process",
+    ),
+    Area(
+        "native",
+        "pyvecgpu/native/*.py",
+        py_tests="abi loading errors device memory faults process operations",
+    ),
+    Area(
+        "tools",
+        "pyvecgpu/bench/**/*.py pyvecgpu/learn/*.py pyvecgpu/demo.py pyvecgpu/digits.py"
+        " pyvecgpu/__main__.py",
+        py_tests="learn demo bench bench_sweep bench_article bench_article_report",
+    ),
+    Area(
+        "sm90",
+        "cuda/kernels/matmul/sm80/*.cu* cuda/kernels/matmul/sm90/*.cu*"
+        " !cuda/kernels/matmul/sm90/wgmma.cuh "
+        + " ".join(f"cuda/kernels/matmul/simt/{name}*" for name in NEWER.split()),
+        "matmul dense plan",
+        "matmul_kernels matmul_paths matmul_pieces matmul_accuracy linalg nn gemv batches",
+        where="gpu",
+    ),
+)
+
+# Tests that do not count, and why.
+READ_TEXT = "reads the text of sources, which a mutant changes whatever it does"
+BUILD = "builds programs for longer than a mutant is given"
+LEFT_OUT = {
+    "floors": READ_TEXT,
+    "generated": READ_TEXT,
+    "package": READ_TEXT,
+    "paths": READ_TEXT,
+    "readme": READ_TEXT,
+    "lesson_pages": READ_TEXT,
+    "lessons": BUILD,
+    "notebooks": BUILD,
+    "helpers": "is about the tests' own tools",
+    "big": "is for cards with more memory than the simulated one",
+}
+
+
+def names(root, pattern):
+    """The tests of a folder, without "test_"."""
+    return sorted(path.stem.removeprefix("test_") for path in root.glob(pattern))
+
+
+def ranked(path, concerned, every):
+    """(tests that concern a file, the others), both in the order in which they run."""
+    stem = Path(path).stem
+    first = [one for one in every if stem in one or one in stem.split("_")]
+    first = [one for one in concerned if one in first]
+    near = list(dict.fromkeys([*first, *concerned]))
+    return near, [one for one in every if one not in near]
+
+
+def tests_of(area, path, root=ROOT):
+    """The C tests and the Python tests of a file's mutants: (near, far) of each."""
+    c = names(root / "cuda/tests", "test_*.c") if area.c_tests else []
+    py = [one for one in names(root / "tests", "test_*.py") if one not in LEFT_OUT]
+    return ranked(path, area.c_tests.split(), c), ranked(path, area.py_tests.split(), py)

@@ -1,0 +1,185 @@
+"""What mutants are drawn, and how verdicts are counted. `make mutants` itself runs for hours."""
+
+import collections
+import itertools
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from mutants import __main__ as command
+from mutants import areas, c_rules, draw, python_rules, sites, trial
+from mutants.areas import AREAS, ROOT
+
+C_CASES = {
+    "if (a < b) f(a, b);": {
+        ("comparison", "a <= b"), ("comparison", "a >= b"), ("comparison", "a > b"),
+        ("condition", "(!(a < b))"), ("condition", "(true)"), ("condition", "(false)"),
+        ("operand", "f(b, a)"), ("statement", ") {}"),
+    },
+    "x = y - 16u;": {
+        ("constant", "17u"), ("constant", "15u"), ("constant", "32u"), ("constant", "0u"),
+        ("operand", "16u - y"), ("statement", "{ {} }"),
+    },
+    "__syncthreads();": {("wait", "{ {} }")},
+    "std::lock_guard<std::mutex> hold(lock);": {("wait", "{ {} }")},
+    "if (!a && b) free_block(p);": {
+        ("condition", "||"), ("condition", "!(!a && b)"), ("condition", "(true)"),
+        ("condition", "(false)"), ("release", ") {}"),
+    },
+    "return PVG_ERROR_VALUE;": {
+        ("error", "PVG_ERROR_TYPE"), ("error", "PVG_ERROR_INDEX"), ("statement", "{ {} }"),
+    },
+    "f(a[1 - i].b,\n  c);": {
+        ("constant", "[2 -"), ("constant", "[0 -"), ("operand", "[i - 1]"),
+        ("operand", "f(c,\n  a[1 - i].b)"), ("statement", "{ {}\n }"),
+    },
+    "int n;": set(),
+    'asm volatile("bar.sync 0;" ::: "memory");': set(),
+    "static_assert(a < 16, \"16 < 3\");": set(),
+    "// a < 16\n/* f(); */": set(),
+}  # fmt: skip
+PYTHON_CASES = {
+    "if a < b <= c: f()": {
+        ("comparison", "a <= b <= c"), ("comparison", "a > b <="), ("comparison", "a >= b <="),
+        ("comparison", "b < c"), ("comparison", "b > c"), ("comparison", "b >= c"),
+        ("condition", "not (a < b <= c)"), ("condition", "if True"), ("condition", "if False"),
+        ("statement", ": pass"),
+    },
+    "raise ValueError(f'{a + 1}')": {
+        ("error", "pass"), ("error", "TypeError"), ("error", "IndexError"),
+        ("error", "OverflowError"), ("error", "RuntimeError"),
+    },
+    "with self.lock: x.y = g(b, 'a < 1')": {
+        ("wait", "if True:"), ("operand", "g('a < 1', b)"), ("statement", ": pass"),
+    },
+    "é = a - b if c is not None else True": {
+        ("operand", "b - a if"), ("operand", "= True if"), ("comparison", "c is None"),
+        ("condition", "not (c is not None)"), ("condition", "if True"), ("condition", "if False"),
+        ("condition", "else False"),
+    },
+    "library.pvg_array_release(a)": {("release", "pass")},
+    "'1 < 2'": set(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", C_CASES)
+def test_places_in_c(text):
+    whole = f"#define A(x) (1 < x)\ntemplate <int N, bool B = 1 < 2> void f() {{ {text} }}\n"
+    check_places(c_rules.sites(whole), whole, C_CASES[text])
+
+
+@pytest.mark.parametrize("text", PYTHON_CASES)
+def test_places_in_python(text):
+    check_places(python_rules.sites(text), text, PYTHON_CASES[text])
+
+
+def check_places(found, text, expected):
+    """Each expected mutant is there once, and there is no other."""
+    mutants = [(site.rule, draw.mutant("a.c", text, site, other).apply(text))
+               for site in found for other in site.others]  # fmt: skip
+    assert len(set(mutants)) == len(mutants) == len(expected), mutants
+    for rule, part in expected:
+        assert (
+            sum(rule == one and part in mutant and mutant != text for one, mutant in mutants) == 1
+        )
+    assert all(mutant.count("\n") == text.count("\n") for _, mutant in mutants)
+
+
+def test_every_file_is_in_one_area():
+    seen = collections.Counter(path for area in AREAS for path in area.paths())
+    assert set(seen.values()) == {1}, [path for path in seen if seen[path] > 1]
+    every = {path.relative_to(ROOT).as_posix() for kind in ("cu", "cuh", "cpp", "h")
+             for path in ROOT.glob(f"cuda/**/*.{kind}")}  # fmt: skip
+    every |= {path.relative_to(ROOT).as_posix() for path in ROOT.glob("pyvecgpu/**/*.py")}
+    left = {path for path in every - set(seen) if not path.endswith("__init__.py")}
+    left -= {"cuda/pyvecgpu.h", "cuda/simulator/pyvecgpu_sim.h"}  # the tests' own
+    left -= {"cuda/kernels/matmul/sm90/wgmma.cuh"}  # a script writes it
+    assert not {path for path in left if not re.match("cuda/(lessons|(simulator/)?tests)/", path)}
+
+
+@pytest.mark.parametrize("area", AREAS, ids=lambda area: area.name)
+def test_an_area_has_mutants_and_tests(area):
+    first, second, other = (
+        list(itertools.islice(draw.sequence(area, seed), 60)) for seed in (1, 1, 2)
+    )
+    assert first == second != other and len(first) == 60
+    assert len({(mutant.path, mutant.start, mutant.rule) for mutant in first}) == 60
+    assert {mutant.rule for mutant in first} <= set(sites.RULES)
+    for mutant in first:
+        assert mutant.was != mutant.now
+        (c_near, c_far), (py_near, py_far) = areas.tests_of(area, mutant.path)
+        assert set(area.c_tests.split()) - {"self"} <= {*c_near, *c_far}, "a C test is not there"
+        assert set(area.py_tests.split()) <= {*py_near, *py_far}, "a test is not there"
+        assert not set(areas.LEFT_OUT) & {*py_near, *py_far}
+    if area.files.startswith("pyvecgpu"):
+        for mutant in first:
+            compile(mutant.apply((ROOT / mutant.path).read_text()), mutant.path, "exec")
+
+
+def test_what_is_left_out_is_there():
+    assert set(areas.LEFT_OUT) <= set(areas.names(ROOT / "tests", "test_*.py"))
+
+
+def test_the_equivalent_are_of_these_sources():
+    for (path, was, now), reason in command.reasons().items():
+        assert was in " ".join((ROOT / path).read_text().split()), f"{path} has no longer: {was}"
+        assert now != was and len(reason.split()) > 3
+    assert json.loads(command.EQUIVALENT.read_text()) == sorted(
+        json.loads(command.EQUIVALENT.read_text()), key=lambda row: (row["path"], row["was"])
+    )
+
+
+def test_rates(tmp_path, monkeypatch):
+    equivalent = tmp_path / "equivalent.json"
+    row = {"path": "a.c", "line": 3, "rule": "wait", "start": 1, "end": 2, "new": "", "now": "{}"}
+    rows = [{**row, "was": f"f{i}();", "verdict": "lived" if i % 3 else "killed", "by": "",
+             "seconds": 1} for i in range(6)]  # fmt: skip
+    equivalent.write_text(json.dumps([{"path": "a.c", "was": "f1();", "now": "{}", "reason": "r"}]))
+    monkeypatch.setattr(command, "EQUIVALENT", equivalent)
+    state = command.State(tmp_path / "state.json", "5")
+    state.area("runtime")["mutants"] = rows
+    state.save()
+    found = command.summary(command.State(tmp_path / "state.json", "6"))
+    assert found["seed"] == "5" and found["all"] == found["areas"]["runtime"] == {
+        "drawn": 6, "killed": 2, "equivalent": 1, "lived": 3, "rate": 2 / 5}  # fmt: skip
+    assert [row["was"] for row in found["lived"]] == ["f2();", "f4();", "f5();"]
+    lines = list(command.table(found))
+    assert lines[1].split() == ["runtime", "6", "2", "1", "3", "40%"]
+    assert lines[3:] == [f"a.c:3: wait: f{i}();  ->  {{}}" for i in (2, 4, 5)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "silence", "code", "expected"),
+    [
+        (9, 9, "", None),
+        (0.5, 9, "import time; time.sleep(9)", "out of time"),
+        (9, 0.5, "import time; time.sleep(9)", "hangs"),
+    ],
+)
+def test_how_a_step_ends(tmp_path, limit, silence, code, expected):
+    log = tmp_path / "log"
+    with open(log, "w") as output:
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=output)
+    try:
+        assert trial.Tree.wait(process, log, limit, silence) == expected
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize(
+    ("is_pytest", "status", "text", "expected"),
+    [
+        (True, 1, "x\nFAILED tests/a.py::b[sim] - assert 1\n", "tests/a.py::b[sim]"),
+        (True, "hangs", "tests/a.py::t PASSED\ntests/a.py::u[1]", "tests/a.py::u[1] (hangs)"),
+        (True, 4, "ImportError", "first (4)"),
+        (False, 1, "cuda/tests/test_a.c:3: sums: x is 1\n", "first (sums)"),
+        (False, -11, "", "first (-11)"),
+    ],
+)  # fmt: skip
+def test_who_noticed(is_pytest, status, text, expected):
+    step = trial.Step(("first", "second"), ("true",), is_pytest=is_pytest)
+    assert trial.Tree.culprit(step, status, text) == expected

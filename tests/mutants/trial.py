@@ -1,0 +1,248 @@
+"""Whether a mutant is noticed: it is built in a copy of the tree, and tests run until one fails.
+
+The copy has what `make` has built, so that a mutant compiles what includes its file, and a twin
+that it is put back from. Tests of the untouched copy run once, before a mutant's verdict rests on
+them: they have to pass, and what takes ten times as long later hangs.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+
+import ahead
+
+from .areas import ROOT, tests_of
+
+SECONDS = 180  # of tests, for each mutant
+SILENCE = 60  # seconds in which pytest says nothing: a test hangs
+KEPT = ("Makefile", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
+        "cuda", "pyvecgpu", "tests", "docs")  # fmt: skip
+BUILT = {
+    "sim": ("build/sim", "build/tests/sim", "build/asan", "build/tests/asan"),
+    "gpu": ("build/gpu", "build/tests"),
+}
+LIBRARY = {"sim": "pyvecgpu/libpyvecgpu_sim.so", "gpu": "pyvecgpu/libpyvecgpu.so"}
+ASAN = "build/asan/libpyvecgpu_sim.so"
+FOLDER = {"sim": "build/tests/sim", "gpu": "build/tests"}
+BOTH_ORDERS = {"PVG_TEST_ALLOCATOR": "direct", "PVG_TEST_SIM_CHECK_ORDER": "1"}
+UNDER_ASAN = {"PVG_TEST_ALLOCATOR": "direct", "ASAN_OPTIONS": "detect_leaks=0"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """Tests that run together."""
+
+    tests: tuple  # names of what runs
+    command: tuple
+    settings: dict = field(default_factory=dict)
+    target: str = ""  # what make has to make first
+    is_pytest: bool = False
+
+
+@dataclass
+class Outcome:
+    failed: bool
+    by: str = ""  # the test, and how
+    seconds: float = 0
+
+
+class Tree:
+    def __init__(self, folder, where):
+        self.folder, self.where = folder, where
+        self.work, self.untouched = folder / "work", folder / "untouched"
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in (*KEPT, *BUILT[where]):
+            source, target = ROOT / name, self.work / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            elif source.exists():
+                shutil.copy2(source, target)
+        shutil.copytree(self.work, self.untouched)
+        self.scratch = folder / "scratch"
+
+    def build(self, mutant):
+        """Put the mutant in and build it. Whether it builds, and makes other code."""
+        path = self.work / mutant.path
+        text = mutant.apply(path.read_text(encoding="utf-8"))
+        path.write_text(text, encoding="utf-8")
+        if mutant.path.endswith(".py"):
+            with contextlib.suppress(SyntaxError):
+                compile(text, mutant.path, "exec")
+                return True
+            return False
+        return self.make(LIBRARY[self.where]) and bool(self.changed("build/*/**/*.o"))
+
+    def make(self, target):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return ahead.make(self.work, target).returncode == 0
+        return False
+
+    def touched(self, pattern="**/*"):
+        """(file, twin) of those whose time is not the twin's."""
+        for twin in self.untouched.glob(pattern):
+            path = self.work / twin.relative_to(self.untouched)
+            if twin.is_file():
+                time_now = path.stat().st_mtime_ns if path.exists() else None
+                if time_now != twin.stat().st_mtime_ns:
+                    yield path, twin
+
+    def changed(self, pattern):
+        return [path for path, twin in self.touched(pattern)
+                if not path.exists() or path.read_bytes() != twin.read_bytes()]  # fmt: skip
+
+    def restore(self):
+        for path, twin in self.touched():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(twin, path)
+
+    def run(self, step, limit, silence):
+        """Run a step; it may take `limit` seconds, and be silent for `silence`."""
+        if step.target and not self.make(step.target):
+            return Outcome(True, f"{step.tests[0]} (make {step.target} fails)")
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir()
+        settings = {**step.settings, "TMPDIR": str(self.scratch), "PYTHONPATH": ""}
+        log, begun = self.folder / "log", time.monotonic()
+        with open(log, "w") as output:
+            process = subprocess.Popen(
+                step.command,
+                cwd=self.work,
+                env={**os.environ, **settings},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        ended = self.wait(process, log, limit, silence)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        status, text = process.wait(), log.read_text(errors="replace")
+        seconds = time.monotonic() - begun
+        if ended == "out of time":
+            return Outcome(False, ended, seconds)
+        failed = status != 0 and not (step.is_pytest and status == 5)  # 5: all are deselected
+        by = self.culprit(step, status if ended is None else ended, text) if failed else ""
+        return Outcome(failed, by, seconds)
+
+    @staticmethod
+    def wait(process, log, limit, silence):
+        """None when a process ends by itself, else why it must."""
+        size, begun = 0, time.monotonic()
+        spoke = begun
+        while process.poll() is None:
+            time.sleep(0.02)
+            now, written = time.monotonic(), log.stat().st_size
+            size, spoke = (written, now) if written != size else (size, spoke)
+            if now - spoke > silence:
+                return "hangs"
+            if now - begun > limit:
+                return "out of time"
+        return None
+
+    @staticmethod
+    def culprit(step, status, text):
+        """Which test failed, in a few words."""
+        if step.is_pytest:
+            found = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", text, re.MULTILINE)
+            begun = re.findall(r"^(tests/\S+::.*?)(?: PASSED.*| SKIPPED.*)?$", text, re.MULTILINE)
+            test = found.group(1) if found else begun[-1] if begun else step.tests[0]
+            return f"{test} ({status})" if status != 1 else test
+        section = re.search(r"^\S+\.(?:c|cu|h):\d+: (\w+): .*$", text, re.MULTILINE)
+        return f"{step.tests[0]} ({section.group(1) if section else status})"
+
+
+def steps_of(area, mutant, root, seconds, near):
+    """The tests that a mutant meets, in their order; `near`: only those that concern its file.
+
+    `seconds`: what tests took before.
+    """
+    (c_near, c_far), (py_near, py_far) = tests_of(area, mutant.path, root)
+    devices = ["cuda"] if area.where == "gpu" else ["sim"] if area.c_tests else ["cpu", "sim"]
+    if "self" in area.c_tests.split():
+        yield from (self_test(path.stem) for path in
+                    sorted((root / "cuda/simulator/tests").glob("test_*.cu")))  # fmt: skip
+    for name in c_near:
+        yield c_test(area, name)
+    yield from (py_tests(device, py_near) for device in devices)
+    if area.where == "sim":
+        yield from (c_test(area, name, BOTH_ORDERS, "order") for name in c_near)
+    if near:
+        return
+    for name in c_far:
+        yield c_test(area, name)
+    if area.where == "sim" and (root / ASAN).exists():
+        yield from (c_test(area, name, UNDER_ASAN, "asan") for name in c_near)
+    for device in devices:
+        fastest = sorted(py_far, key=lambda name: seconds.get(f"{device} {name}", 0))
+        yield py_tests(device, fastest)
+
+
+def self_test(name):
+    binary = f"build/sim/simulator/tests/{name}"
+    return Step((f"self {name}",), (binary,), target=binary)
+
+
+def c_test(area, name, settings=None, way=""):
+    folder = "build/tests/asan" if way == "asan" else FOLDER[area.where]
+    label = f"C test_{name}" + (f", {way}" if way else "")
+    target = ASAN if way == "asan" else ""
+    return Step((label,), (f"{folder}/test_{name}",), settings or {}, target)
+
+
+def py_tests(device, names):
+    command = (sys.executable, "-m", "pytest", "-x", "-v", "--tb=line", "-p", "no:cacheprovider",
+               "--device", device, *(f"tests/test_{name}.py" for name in names))  # fmt: skip
+    if device == "cuda":
+        command += ("--require-gpu",)
+    return Step(tuple(f"{device} {name}" for name in names), command, is_pytest=True)
+
+
+class Judge:
+    """Verdicts about the mutants of a tree. `seconds` are those of tests without a mutant."""
+
+    def __init__(self, tree, seconds, near):
+        self.tree, self.seconds, self.near = tree, seconds, near
+
+    def control(self, step):
+        """Run what has not yet run without a mutant: it must pass."""
+        for name in step.tests:
+            if name in self.seconds:
+                continue
+            device, _, test = name.partition(" ")
+            one = py_tests(device, [test]) if step.is_pytest else step
+            outcome = self.tree.run(one, 1200, 300)
+            if outcome.failed or outcome.by:
+                log = (self.tree.folder / "log").read_text(errors="replace")[-3000:]
+                raise SystemExit(f"{log}\nWithout a mutant {name} fails: {outcome.by}")
+            self.seconds[name] = round(outcome.seconds, 2)
+
+    def judge(self, area, mutant):
+        """(Outcome, number of tests) of a mutant; None for one that makes no other code."""
+        steps = list(steps_of(area, mutant, self.tree.work, self.seconds, self.near))
+        for step in steps:
+            self.control(step)
+        try:
+            if not self.tree.build(mutant):
+                return None
+            left, spent = SECONDS, 0.0
+            for step in steps:
+                if left <= 0 or not step.tests:
+                    break
+                limit, silence = left, SILENCE
+                if not step.is_pytest:
+                    hang = 10 * self.seconds[step.tests[0]] + 20
+                    limit, silence = max(limit, hang), hang
+                outcome = self.tree.run(step, limit, silence)
+                left, spent = left - outcome.seconds, spent + outcome.seconds
+                if outcome.failed:
+                    return Outcome(True, outcome.by, round(spent, 1))
+            return Outcome(False, "", round(spent, 1))
+        finally:
+            self.tree.restore()

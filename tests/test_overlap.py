@@ -1,0 +1,122 @@
+"""Results that are written over their operands: the same as if these had been copied first.
+
+Every function that takes `out`, and assignment, of random views of one buffer: steps of either
+sign, shifts of a few elements, axes exchanged. What the function gives of copies is the reference,
+and elements that `out` does not cover keep their values.
+"""
+
+import math
+
+import helpers
+import numpy as np
+import pytest
+from helpers import assert_same, put
+from references import lookup, takes
+
+import pyvecgpu as vg
+from pyvecgpu.dispatch import apply
+from pyvecgpu.operations import ROWS
+
+DTYPES = [np.dtype(name) for name in ("u1", "f2", "f4", "i8")]
+DRAWS = 24
+ELEMENTS = 7000
+
+
+def draw_view(rng, shape):
+    """A function that makes the same view of this shape of a flat ndarray or Array."""
+    axes = rng.permutation(len(shape))
+    steps = [int(rng.choice([-2, -1, 1, 1, 2])) for _ in axes]
+    lengths = [
+        shape[axis] * abs(s) + int(rng.integers(2)) for axis, s in zip(axes, steps, strict=True)
+    ]
+    keys = tuple(
+        slice(None, None, s) if s > 0 else slice(shape[axis] * -s - 1, None, s)
+        for axis, s in zip(axes, steps, strict=True)
+    )
+    cut = tuple(slice(0, shape[axis]) for axis in axes)
+    first, back = int(rng.integers(0, 6)), tuple(int(i) for i in np.argsort(axes))
+
+    def make(buffer):
+        whole = buffer[first : first + math.prod(lengths)].reshape(tuple(lengths))
+        return whole[keys][cut].transpose(back)
+
+    return make
+
+
+def draw_shapes(rng, name, family):
+    """The operands' shapes and the result's, and f(operands, out) of a function by name."""
+    m, n, k = (int(x) for x in rng.integers(1, 10, 3))
+    function = lookup(name) if family in ("unary", "binary", "reduce") else None
+    if family == "unary":
+        return [(m, n)], (m, n), function
+    if family == "binary":
+        other = [(m, n), (1, n), (m, 1), (n,)][rng.integers(4)]
+        return [(m, n), other], (m, n), function
+    if family == "reduce":
+        axis, keep = int(rng.integers(3)), bool(rng.integers(2))
+        shape = [m, n, k]
+        shape[axis : axis + 1] = [1] if keep else []
+        return (
+            [(m, n, k)],
+            tuple(shape),
+            lambda a, out: function(a, axis=axis, keepdims=keep, out=out),
+        )
+    return {
+        "scalar": ([(m, n)], (m, n), lambda a, out: vg.subtract(3, a, out=out)),
+        "where": (
+            [(m, n), (m, n), (n,)], (m, n),
+            lambda a, b, c, out: vg.where(a > 2, b, c, out=out),
+        ),
+        "triangle": ([(k, m, n)], (k, m, n), lambda a, out: vg.tril(a, 1, out=out)),
+        "cast": ([(m, n)], (m, n), lambda a, out: apply(a.backend, "cast", a, a.dtype, out)),
+        "matmul": ([(m, k), (k, n)], (m, n), lambda a, b, out: vg.matmul(a, b, out=out)),
+        "batch": ([(3, m, k), (k, n)], (3, m, n), lambda a, b, out: vg.matmul(a, b, out=out)),
+        "vecdot": ([(m, n, k), (n, k)], (m, n), lambda a, b, out: vg.vecdot(a, b, out=out)),
+        "tensordot": (
+            [(m, n, k), (n, k, 3)], (m, 3), lambda a, b, out: vg.tensordot(a, b, out=out)
+        ),
+        "dense": (
+            [(m, k), (n, k), (n,)], (m, n),
+            lambda x, w, b, out: vg.dense(x, w, b, "relu", out=out),
+        ),
+        "assignment": ([(m, n)], (k, m, n), assign),
+    }[name]  # fmt: skip
+
+
+def assign(a, out):
+    if out is None:
+        return a
+    out[...] = a
+    return out
+
+
+OTHERS = ("scalar", "where", "triangle", "cast", "matmul", "batch", "vecdot", "tensordot", "dense")
+NAMES = [(row.name, row.family) for row in ROWS if row.family in ("unary", "binary", "reduce")]
+NAMES += [(name, "other") for name in (*OTHERS, "assignment")]
+
+
+@pytest.mark.parametrize(("name", "family"), NAMES, ids=lambda part: part)
+def test_views_of_one_buffer(device, rng, name, family):
+    written = 0
+    for _ in range(DRAWS):
+        dtype = DTYPES[rng.integers(len(DTYPES))]
+        if (family != "other" and not takes(name, dtype)) or (
+            name == "dense" and dtype.kind != "f"
+        ):
+            continue
+        shapes, shape, function = draw_shapes(rng, name, family)
+        buffer = helpers.integers(rng, ELEMENTS, dtype, -3, 3)
+        makers = [draw_view(rng, one) for one in (*shapes, shape)]
+        if shapes[0] == shape and rng.integers(4) == 0:
+            makers[-1] = makers[0]  # in place
+        copies = [put(device, np.ascontiguousarray(make(buffer))) for make in makers[:-1]]
+        result = helpers.host(function(*copies, out=None))
+        if not np.can_cast(result.dtype, dtype, "same_kind"):
+            continue
+        array = put(device, buffer)
+        *operands, out = (make(array) for make in makers)
+        assert function(*operands, out=out) is out
+        makers[-1](buffer)[...] = result
+        assert_same(array, buffer, f"{name} of {dtype}, {shapes}")
+        written += 1
+    assert written >= DRAWS // 6

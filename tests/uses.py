@@ -1,0 +1,326 @@
+"""Every way of using a card's arrays, as data: what the tests of order, faults and overlap run.
+
+A Use has the shapes and dtypes of its arrays and a function of them that does one thing and gives
+what comes of it, or None where it writes to its arrays. Together the uses call every method of
+backends.METHODS with an array in each of its places, every row of operations.ROWS, and go every way
+through the C library on which an operand is read or a result written: in place or by a copy, a
+cast, a transposition, pieces of host memory or the pinned buffers of large copies.
+"""
+
+import ctypes
+import math
+from typing import NamedTuple
+
+import helpers
+import numpy as np
+
+import pyvecgpu as vg
+from pyvecgpu.dispatch import apply
+from pyvecgpu.operations import ROWS, Operation
+
+F32, F64, F16, I32, BOOL = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?"))
+MIB = 1 << 20
+
+
+class Use(NamedTuple):
+    """`arrays`: {name: (shape, dtype)}; `run`: f(arrays) -> an Array, several, an ndarray, None."""
+
+    arrays: dict
+    run: object
+    written: tuple = ()  # names of the arrays that it writes to
+
+
+def values(use, seed=0):
+    """Host values for the arrays of a use: small integers, no two arrays alike."""
+    rng = np.random.default_rng([11, seed])
+    return {name: helpers.integers(rng, *array) for name, array in use.arrays.items()}
+
+
+def results(value):
+    """What a use gave, as a list of Arrays and ndarrays."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def assign(key, value):
+    """The function v[key[0]][key[1]] = value(v)."""
+    return lambda v: v[key[0]].__setitem__(key[1], value(v))
+
+
+def of_rows():
+    """Operations of operations.ROWS that have one or two operands, with and without `out`."""
+    for row in ROWS:
+        function = getattr(vg, row.name, None) or getattr(vg.nn.functional, row.name, None)
+        gives = BOOL if row.result == "bool" else np.dtype("i8") if row.result == "index" else F32
+        if row.family == "unary":
+            yield row.name, Use({"a": ((6, 37), F32)}, lambda v, f=function: f(v["a"]))
+            arrays = {"a": ((6, 37), F32), "out": ((6, 37), F32)}
+            yield (
+                f"{row.name}, out",
+                Use(arrays, lambda v, f=function: void(f(v["a"], out=v["out"])), ("out",)),
+            )
+        elif row.family == "binary":
+            arrays = {"a": ((6, 37), F32), "b": ((6, 37), F32)}
+            yield row.name, Use(arrays, lambda v, f=function: f(v["a"], v["b"]))
+            yield (
+                f"{row.name}, out",
+                Use(
+                    arrays | {"out": ((37, 6), gives)},
+                    lambda v, f=function: void(f(v["a"], v["b"], out=v["out"].T)),
+                    ("out",),
+                ),
+            )
+            yield (
+                f"{row.name}, scalar",
+                Use({"a": ((6, 37), F32)}, lambda v, f=function: f(v["a"], 3.0)),
+            )
+        elif row.family == "reduce":
+            arrays = {"a": ((6, 37), F32)}
+            for axis in (0, 1, None):
+                yield (
+                    f"{row.name}, axis {axis}",
+                    Use(arrays, lambda v, f=function, axis=axis: f(v["a"], axis=axis)),
+                )
+            yield (
+                f"{row.name}, out",
+                Use(
+                    arrays | {"out": ((6, 2), gives)},
+                    lambda v, f=function: void(f(v["a"], axis=1, out=v["out"][:, 1])),
+                    ("out",),
+                ),
+            )
+
+
+def void(_):
+    """For uses that give nothing new: what they wrote to is among their arrays."""
+
+
+def dense_backward(v, activation, before):
+    return vg.nn.functional.dense_backward(v["g"], v["x"], v["w"], before, activation)
+
+
+def learn(v):
+    """A lesson's kernel, launched as pyvecgpu.learn does."""
+    backend = v["a"].backend
+    sizes = [(ctypes.c_int64 * 3)(n, 1, 1) for n in (2, 128)]
+    backend.check(
+        backend.library.pvg_learn(
+            0, *sizes, v["a"].data, v["b"].data, None, v["out"].data, 1,
+            ctypes.byref(ctypes.c_double()), ctypes.byref(ctypes.c_int64()),
+        )
+    )  # fmt: skip
+
+
+def upload(shape, key=..., make=lambda x: x):
+    """Host values into an array; the host's are changed as soon as the call is over."""
+
+    def run(v):
+        place = v["a"][key]
+        whole = np.arange(math.prod(shape)).reshape(shape).astype(place.dtype)
+        source = make(whole)
+        apply(place.backend, "copy_from_host", source, place)
+        whole[...] = 0
+
+    return run
+
+
+def new_from_host(v):
+    source = np.arange(200, dtype=np.float32)
+    result = apply(v["a"].backend, "from_host", source)
+    lent = apply(v["a"].backend, "lend", source)
+    source[...] = 0
+    return [result, vg.add(result, v["a"]), lent]
+
+
+def download(v, into):
+    apply(v["a"].backend, "to_host", v["a"], into)
+    return into
+
+
+def fresh(v):
+    """Memory that is new and written by a kernel, beside the pool's memory."""
+    result = apply(v["a"].backend, "empty", (6, 37), F32)
+    result[...] = v["a"]
+    return result
+
+
+A, AB = {"a": ((6, 37), F32)}, {"a": ((6, 37), F32), "b": ((6, 37), F32)}
+LAYER = {"x": ((9, 20), F32), "w": ((31, 20), F32), "bias": ((31,), F32)}
+BACKWARD = {"g": ((9, 31), F32), "x": ((9, 20), F32), "w": ((31, 20), F32), "z": ((9, 31), F32)}
+LARGE = (260, 260)  # from 65,536 elements on a transposed operand is put in order first
+STAGED = (1025, 257)  # more than 1 MiB, which crosses through pinned buffers
+
+USES = dict(of_rows())
+ROWS_END = len(USES)  # the number of those that follow from rows
+USES |= {
+    # Elementwise, by every way through the frame of a call.
+    "operand of another dtype": Use(
+        {"a": ((6, 37), F32), "b": ((37, 6), I32)}, lambda v: v["a"] + v["b"].T
+    ),
+    "out of another dtype": Use(
+        {"a": ((6, 37), F64), "out": ((6, 37), F32)},
+        lambda v: void(vg.multiply(v["a"], 2.0, out=v["out"])),
+        ("out",),
+    ),
+    "out that overlaps": Use(A, lambda v: void(vg.add(v["a"], v["a"][::-1], out=v["a"])), ("a",)),
+    "in place": Use(AB, lambda v: void(v["a"].__iadd__(v["b"])), ("a",)),
+    "large transposed operands": Use(
+        {"a": (LARGE, F32), "b": (LARGE, F32)}, lambda v: v["a"].T + v["b"]
+    ),
+    "where": Use(
+        {"c": ((6, 37), BOOL)} | AB, lambda v: vg.where(v["c"], v["a"], v["b"])
+    ),
+    "where, out": Use(
+        {"c": ((6, 1), BOOL), "out": ((6, 37), F64)} | AB,
+        lambda v: void(vg.where(v["c"], v["a"], v["b"], out=v["out"])),
+        ("out",),
+    ),
+    "triangle": Use(A, lambda v: vg.tril(v["a"], 2)),
+    "triangle, out": Use(
+        A | {"out": ((6, 37), F32)}, lambda v: void(vg.triu(v["a"], -1, out=v["out"])), ("out",)
+    ),
+    "triangle in place": Use(
+        {"a": ((37, 37), F32)}, lambda v: void(vg.triu(v["a"], out=v["a"].T)), ("a",)
+    ),
+    # Reductions with partial results, copies and temporaries.
+    "long rows": Use({"a": ((3, 20_000), F32)}, lambda v: vg.sum(v["a"], axis=1)),
+    "largest of long rows": Use({"a": ((3, 20_000), F32)}, lambda v: vg.argmax(v["a"], axis=1)),
+    "tall columns": Use({"a": ((6_000, 2), F32)}, lambda v: vg.mean(v["a"], axis=0)),
+    "axes that do not touch": Use(
+        {"a": ((6, 7, 8, 5), F32)}, lambda v: vg.sum(v["a"], axis=(0, 2))
+    ),
+    "axes that do not touch, out": Use(
+        {"a": ((6, 7, 8, 5), F32), "out": ((5, 7), F32)},
+        lambda v: void(vg.max(v["a"], axis=(0, 2), out=v["out"].T)),
+        ("out",),
+    ),
+    "reduction into its operand": Use(
+        {"a": ((6, 37), F32)}, lambda v: void(vg.max(v["a"], axis=1, out=v["a"][:, 3])), ("a",)
+    ),
+    "sum of nothing": Use(
+        {"a": ((0, 37), F32), "out": ((2, 37), F32)},
+        lambda v: void(vg.sum(v["a"], axis=0, out=v["out"][1])),
+        ("out",),
+    ),
+    # Products.
+    "product": Use({"a": ((33, 29), F32), "b": ((29, 31), F32)}, lambda v: v["a"] @ v["b"]),
+    "product of vectors": Use({"a": ((61,), F32), "b": ((61,), F32)}, lambda v: v["a"] @ v["b"]),
+    "vector and matrix": Use(
+        {"a": ((1, 300), F32), "b": ((300, 33), F32)}, lambda v: v["a"] @ v["b"]
+    ),
+    "product of integers": Use({"a": ((9, 8), I32), "b": ((8, 7), I32)}, lambda v: v["a"] @ v["b"]),
+    "product of halves": Use({"a": ((9, 8), F16), "b": ((8, 7), F16)}, lambda v: v["a"] @ v["b"]),
+    "batch": Use(
+        {"a": ((3, 9, 8), F32), "b": ((1, 8, 7), F32)}, lambda v: v["a"] @ v["b"]
+    ),
+    "product of strided operands": Use(
+        {"a": ((18, 16), F32), "b": ((16, 14), F32)}, lambda v: v["a"][::2, ::2] @ v["b"][::-2, ::2]
+    ),
+    "product of two dtypes": Use(
+        {"a": ((9, 8), F32), "b": ((8, 7), F64)}, lambda v: v["a"] @ v["b"]
+    ),
+    "product, out": Use(
+        {"a": ((9, 8), F32), "b": ((8, 7), F32), "out": ((7, 9), F32)},
+        lambda v: void(vg.matmul(v["a"], v["b"], out=v["out"].T)),
+        ("out",),
+    ),
+    "product in place": Use(
+        {"a": ((9, 9), F32), "b": ((9, 9), F32)},
+        lambda v: void(vg.matmul(v["a"], v["b"], out=v["a"])),
+        ("a",),
+    ),
+    "vecdot": Use(AB, lambda v: vg.vecdot(v["a"], v["b"])),
+    "tensordot": Use(
+        {"a": ((3, 4, 5), F32), "b": ((4, 5, 6), F32)}, lambda v: vg.tensordot(v["a"], v["b"])
+    ),
+    # Layers.
+    "dense": Use(LAYER, lambda v: vg.dense(v["x"], v["w"], v["bias"], "tanh")),
+    "dense, preactivation": Use(
+        LAYER | {"z": ((9, 31), F32)},
+        lambda v: apply(
+            v["x"].backend, "dense", v["x"], v["w"], v["bias"], Operation.RELU, 0, v["z"], None
+        ),
+        ("z",),
+    ),
+    "dense, out": Use(
+        LAYER | {"out": ((9, 31), F32)},
+        lambda v: void(vg.dense(v["x"], v["w"], v["bias"], "relu", out=v["out"])),
+        ("out",),
+    ),
+    "dense, out apart": Use(
+        LAYER | {"out": ((31, 9), F32)},
+        lambda v: void(vg.dense(v["x"], v["w"], v["bias"], "relu", out=v["out"].T)),
+        ("out",),
+    ),
+    "dense of strided operands of two dtypes": Use(
+        {"x": ((20, 9), F32), "w": ((31, 20), F64), "bias": ((62,), F32)},
+        lambda v: vg.dense(v["x"].T, v["w"], v["bias"][::2]),
+    ),
+    "dense_backward": Use(BACKWARD, lambda v: dense_backward(v, "gelu", v["z"])),
+    "dense_backward, no activation": Use(
+        {n: BACKWARD[n] for n in "gxw"}, lambda v: dense_backward(v, None, None)
+    ),
+    "dense_backward of strided operands of two dtypes": Use(
+        {"g": ((31, 9), F64), "x": ((20, 9), F32), "w": ((31, 20), F32), "z": ((31, 9), F32)},
+        lambda v: vg.nn.functional.dense_backward(v["g"].T, v["x"].T, v["w"], v["z"].T, "relu"),
+    ),
+    # Copies and casts on the card.
+    "cast": Use(A, lambda v: v["a"].astype("int64")),
+    "cast, out": Use(
+        A | {"out": ((6, 37), F16)},
+        lambda v: void(apply(v["a"].backend, "cast", v["a"], F32, v["out"])),
+        ("out",),
+    ),
+    "large transposed cast": Use({"a": (LARGE, F32)}, lambda v: v["a"].T.astype("float64")),
+    "copy": Use(A, lambda v: v["a"].copy()),
+    "transposed copy": Use({"a": ((48, 80), F32)}, lambda v: v["a"].T.copy()),
+    "assignment": Use(AB, assign(("a", ...), lambda v: v["b"]), ("a",)),
+    "assignment to rows": Use(
+        {"a": ((6, 37), F32), "b": ((37,), F32)},
+        assign(("a", slice(1, 4)), lambda v: v["b"]),
+        ("a",),
+    ),
+    "assignment that overlaps": Use(
+        A, assign(("a", slice(1, None)), lambda v: v["a"][:-1]), ("a",)
+    ),
+    "assignment of the transposed": Use(
+        {"a": ((48, 48), F32), "b": ((48, 48), F32)}, assign(("a", ...), lambda v: v["b"].T), ("a",)
+    ),
+    "assignment of another dtype": Use(
+        {"a": ((6, 37), I32), "b": ((6, 37), F32)}, assign(("a", ...), lambda v: v["b"]), ("a",)
+    ),
+    "assignment of leading ones": Use(
+        {"a": ((37,), F32), "b": ((1, 1, 37), F32)}, assign(("a", ...), lambda v: v["b"]), ("a",)
+    ),
+    "fill": Use(A, assign(("a", ...), lambda v: 3.0), ("a",)),
+    "fill of every second": Use(A, assign(("a", slice(None, None, 2)), lambda v: True), ("a",)),
+    "empty": Use(A, fresh),
+    # Views, which copy where they must.
+    "slice": Use(A, lambda v: v["a"][1:, ::-2] + 0.0),
+    "permute": Use(A, lambda v: vg.permute_dims(v["a"], (1, 0)) + 0.0),
+    "reshape": Use(A, lambda v: v["a"].reshape(37, 6) + 0.0),
+    "reshape by a copy": Use(A, lambda v: v["a"].T.reshape(-1)),
+    "broadcast_to": Use(A, lambda v: vg.broadcast_to(v["a"], (2, 6, 37)) + 0.0),
+    "contiguous": Use(A, lambda v: vg.contiguous(v["a"].T)),
+    # To the card and back.
+    "from_host": Use({"a": ((200,), F32)}, new_from_host),
+    "upload": Use(A, upload((6, 37)), ("a",)),
+    "upload into columns": Use(A, upload((6, 18), (slice(None), slice(1, None, 2))), ("a",)),
+    "upload of another order": Use(A, upload((37, 6), ..., lambda x: x.T), ("a",)),
+    "upload of pieces": Use(A, upload((12, 37), ..., lambda x: x[::2]), ("a",)),
+    "upload of pieces into columns": Use(
+        A, upload((12, 18), (slice(None), slice(1, None, 2)), lambda x: x[::-2]), ("a",)
+    ),
+    "upload of bools": Use({"a": ((6, 37), BOOL)}, upload((6, 37)), ("a",)),
+    "upload through pinned buffers": Use({"a": (STAGED, F32)}, upload(STAGED), ("a",)),
+    "download": Use(A, lambda v: v["a"].numpy()),
+    "download of the transposed": Use(A, lambda v: v["a"].T.numpy()),
+    "download of every second": Use(A, lambda v: v["a"][::2, ::2].numpy()),
+    "download into pieces": Use(A, lambda v: download(v, np.zeros((12, 37), np.float32)[::2])),
+    "download through pinned buffers": Use({"a": (STAGED, F32)}, lambda v: v["a"].numpy()),
+    # What else works on arrays.
+    "lesson": Use(
+        {"a": ((200,), F32), "b": ((200,), F32), "out": ((200,), F32)}, learn, ("out",)
+    ),
+}  # fmt: skip
