@@ -323,6 +323,12 @@ def test_floats_that_an_integer_dtype_cannot_hold(device):
             array[...] = value
     array[...] = 2.75
     assert array.tolist() == [2, 2, 2]
+    read_only = vg.broadcast_to(array[:1], (4,))
+    for value in (1e30, float("nan"), 2**31, 2**70):  # of two mistakes the same one everywhere
+        with helpers.refused(device, OverflowError, read_only):
+            read_only[...] = value
+    with helpers.refused(device, ValueError, read_only):
+        read_only[...] = 1.0
 
 
 # ---- Python values and defaults ------------------------------------------------------------------
@@ -416,8 +422,10 @@ def test_arange(device):
     for bad in ((2**62,), (0, 10, 0), (0.0, float("inf")), (0, 1, float("nan")), (2**63, 2**64)):
         with helpers.refused(device, ValueError):
             vg.arange(*bad, device=device)
-    with helpers.refused(device, OverflowError):
-        vg.arange(0, 300, 20, dtype="uint8", device=device)
+    assert_same(vg.arange(-0.5, 3, dtype="uint8", device=device), np.array([0, 0, 1, 2], np.uint8))
+    for bad in ((0, 300, 20), (0.0, 300.0, 20.0), (256.0, 250.0, -1.5), (-1.0, 3.0)):
+        with helpers.refused(device, OverflowError):
+            vg.arange(*bad, dtype="uint8", device=device)
 
 
 # ---- Between devices -----------------------------------------------------------------------------

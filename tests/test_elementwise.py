@@ -23,6 +23,7 @@ from references import (
 )
 
 import pyvecgpu as vg
+from pyvecgpu.operations import ROWS
 
 
 def check_unary(device, name, x, array):
@@ -355,5 +356,13 @@ def test_operands_of_foreign_types(device):
             vg.add(x, foreign)
         with helpers.refused(device, TypeError, x):
             x + foreign
-    with helpers.refused(device, TypeError, x):
-        vg.exp(2.0)
+
+
+@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS if r.family != "other"])
+def test_scalars_alone(device, row):
+    """There is no array whose device or dtype they could have, not even with an out."""
+    operands = {"binary": (2.0, 3)}.get(row.family, (True,))
+    out = put(device, np.full(3, 7, np.float32))
+    for place in (None, out):
+        with helpers.refused(device, TypeError, out, match=f"{row.name} needs an array"):
+            lookup(row.name)(*operands, out=place)

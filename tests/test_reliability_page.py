@@ -12,6 +12,7 @@ import helpers
 import pytest
 from helpers import ROOT
 from plants.test_plants import PLANTS
+from test_mistakes import CALLS
 
 import pyvecgpu as vg
 from pyvecgpu.native.abi import FUNCTIONS, SIMULATOR_FUNCTIONS
@@ -150,6 +151,7 @@ def test_rows_of_gates():
     assert rows["R2"].endswith(f"| {len(PLANTS)} plants, all found") and len(PLANTS) >= 12
     assert f": {programs:,} programs of 5 to 20 operations" in rows["R3"]
     assert rows["R4"].endswith(f"| {counts()['shown']} shown, {counts()['in part']} in part")
+    assert f": {CALLS:,} calls with arguments at random" in rows["R4"]
     assert rows["R11"].endswith(f"| {functions} of {functions} functions")
 
 

@@ -108,8 +108,10 @@ int run_cast(Call &call, const pvg_array *a, int dtype, pvg_array *out, Output *
 
 int run_fill(Call &call, pvg_array *array, int kind, const void *value) {
     const pvg_array *operand = array;
+    Scalar scalar;
     int device = -1;
     PVG_PASS(check_operands(&operand, 1, &device));
+    PVG_PASS(make_scalar(array->dtype, kind, value, &scalar)); // of two mistakes the value's
     PVG_REQUIRE(!array->readonly, PVG_ERROR_VALUE,
                 "the array of shape %s and dtype %s is read-only", shape_text(array),
                 dtype_name(array->dtype));

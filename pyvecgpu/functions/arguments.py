@@ -152,7 +152,7 @@ class Operands:
             operand if type(operand) is Array else _operand(name, operand, self.backend)
             for operand in operands
         ]
-        if self.host and all(is_scalar(operand) for operand in operands):
+        if all(is_scalar(operand) for operand in operands):
             raise TypeError(f"{name} needs an array; make one with asarray(...)")
         if not (out is None or isinstance(out, Array) or (self.host and is_ndarray(out))):
             place = "a NumPy array" if self.host else f"an Array on {self.backend.device}"

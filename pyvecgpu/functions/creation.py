@@ -286,13 +286,18 @@ def len_of(start, stop, step):
 
 
 def _progression(start, step, length, dtype, integers):
-    """Return start + i * step for i < length as an ndarray."""
+    """Return start + i * step for i < length as an ndarray; OverflowError: dtype is too narrow."""
+    values = None
     if not (integers and is_integer(dtype)):
-        return start + np.arange(length, dtype=np.float64) * step
+        values = start + np.arange(length, dtype=np.float64) * step
+    if not is_integer(dtype):
+        return values
+    ends = (start, start + (length - 1) * step) if integers else (int(values[0]), int(values[-1]))
     limits = np.iinfo(dtype)
-    ends = (start, start + (length - 1) * step)
     if min(ends) < limits.min or max(ends) > limits.max:
         raise OverflowError(f"arange: {ends[0]} to {ends[1]} is out of bounds for {dtype}")
+    if not integers:
+        return values
     # Modulo 2**64, because neither int64 nor uint64 holds every start and step.
     values = np.arange(length, dtype=uint64_dtype) * np.uint64(step % 2**64)
     return (values + np.uint64(start % 2**64)).astype(dtype)
