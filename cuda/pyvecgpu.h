@@ -140,7 +140,7 @@ enum pvg_operation {
     PVG_MAX = 202,  /* NaN if any is NaN */
     PVG_MIN = 203,  /* NaN if any is NaN */
     PVG_ARGMAX = 204, /* int64 index of the first largest or NaN; over all axes (C order) or one */
-    PVG_PROD = 205, /* dtypes as of PVG_SUM; integers wrap, halves in float32, others in float64 */
+    PVG_PROD = 205,   /* dtypes as of PVG_SUM; integers wrap, floats are multiplied in float64 */
     /* functions of their own, here for pvg_supports */
     PVG_FILL = 300,
     PVG_COPY = 301,

@@ -33,10 +33,9 @@ class Inexact:
 
     @staticmethod
     def prod(x, axis, dtype, device):
-        """A rounding a factor, of float32 for halves, else of float64, and the result's."""
+        """A rounding of float64 a factor, and the result's."""
         exact = np.asarray(np.prod(x.astype(np.longdouble), axis=axis))
-        unit = 2.0**-24 if dtype in helpers.HALVES else 2.0**-53
-        relative = helpers.UNIT_ROUNDOFF[dtype] + counted(x, axis) * 1.01 * unit
+        relative = helpers.UNIT_ROUNDOFF[dtype] + counted(x, axis) * 1.01 * 2.0**-53
         return exact, np.abs(exact) * relative + helpers.finfo(dtype).smallest_subnormal
 
     @staticmethod
@@ -325,3 +324,16 @@ def test_rows_do_not_depend_on_the_batch(device, rng, dtype):
     for i in (0, 1, 33, 69):
         alone = helpers.host(vg.sum(put(device, x[i : i + 1]), axis=1))
         assert alone.tobytes() == whole[i : i + 1].tobytes()
+
+
+@pytest.mark.parametrize("dtype", [d for d in FLOATS if d.itemsize < 8], ids=str)
+def test_parts_of_a_product_may_be_larger_than_any_float32(device, dtype):
+    """Whichever factors meet first: the product is 1, or 0 with a 0 among them."""
+    exponent = math.frexp(float(helpers.finfo(dtype).max))[1] // 2
+    factors = np.repeat([2.0**exponent, 2.0**-exponent], 8).astype(dtype)
+    for x in (factors[None], np.tile(factors, 2)[None]):
+        assert vg.prod(put(device, x), axis=1).astype(vg.float32).tolist() == [1.0]
+    column = put(device, np.ascontiguousarray(np.broadcast_to(factors[:, None], (16, 5))))
+    assert vg.prod(column, axis=0).astype(vg.float32).tolist() == [1.0] * 5
+    x = np.append(factors[:8], np.zeros(1, dtype))
+    assert vg.prod(put(device, x)).astype(vg.float32).item() == 0.0

@@ -137,8 +137,8 @@ template <class Wide> struct IntegerSum {
     }
 };
 
-// Integers are multiplied modulo 2^64, halves in float32, other floats in float64; a product is
-// rounded once more when it is stored.
+// Integers are multiplied modulo 2^64, floats in float64; a product is rounded once more when it is
+// stored. (bfloat16 in float32 would have no room for parts that are larger than the whole.)
 template <class Wide> struct Product {
     static constexpr bool ordered = is_float<Wide>;
     Wide product;
@@ -149,14 +149,10 @@ template <class Wide> struct Product {
     }
     __device__ void merge(const Product &other) { product *= other.product; }
     template <class R>
-    static constexpr bool gives = std::is_same_v<Wide, float>    ? is_half<R>
-                                  : std::is_same_v<Wide, double> ? is_full_float<R>
-                                                                 : is_wide_integer<R>;
+    static constexpr bool gives = is_float<Wide> ? is_float<R> : is_wide_integer<R>;
     template <class R> __device__ R total(const Result &) const { return static_cast<R>(product); }
 };
-template <class T>
-using ProductOf = Product<
-    std::conditional_t<is_half<T>, float, std::conditional_t<is_float<T>, double, uint64_t>>>;
+template <class T> using ProductOf = Product<std::conditional_t<is_float<T>, double, uint64_t>>;
 
 // Maximum, minimum and argmax compare signed integers in the order of the values: NaN above
 // everything, -0.0 below 0.0. For the minimum the order is turned round by inverting all bits.

@@ -50,8 +50,8 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
 def prod(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
     """Return the product; 1 of nothing.
 
-    Its dtypes are those of sum; integers wrap, and floats are multiplied in float64, float16 and
-    bfloat16 in float32. dtype: multiply in this dtype instead.
+    Its dtypes are those of sum; integers wrap, and floats are multiplied in float64. dtype:
+    multiply in this dtype instead.
     """
     return accumulate(Operation.PROD, x, axis, dtype, keepdims, out, device)
 
