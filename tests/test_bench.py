@@ -531,3 +531,18 @@ def check_products(front, page, names):
     for goal in matmul.GOALS:
         line = f"\n- {goal.judge({}).sentence()}\n"
         assert line in page and (line in front) is not goal.aim
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "figures.json"
+    path.write_text("old")
+    with pytest.raises(KeyboardInterrupt), bench.replacement(path) as file:
+        file.write("half")
+        raise KeyboardInterrupt
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+    with bench.replacement(path) as file:
+        file.write("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
+    with bench.replacement(None) as file:
+        assert file is None

@@ -12,6 +12,7 @@ goes on where it was ended. Other sources are other mutants: they begin anew. In
 """
 
 import argparse
+import contextlib
 import datetime
 import fcntl
 import hashlib
@@ -24,6 +25,7 @@ from .areas import AREAS, ROOT
 from .draw import Mutant, digest, sequence
 from .trial import Judge, Tree
 
+KEPT = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
 
 
@@ -155,15 +157,32 @@ def chosen_areas(text):
     return [by_name[name] for name in text.split()]
 
 
-def only_one(folder):
-    """A file that is locked as long as it is open: two runs would share a tree."""
+@contextlib.contextmanager
+def alone(folder):
+    """Inside the block no other run uses the folder: two would share a tree."""
     folder.mkdir(parents=True, exist_ok=True)
-    file = open(folder / "lock", "w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise SystemExit("make mutants is running here already") from None
-    return file
+    with open(folder / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SystemExit("make mutants is running here already") from None
+        yield
+
+
+def try_all(areas, state, options):
+    """Judge mutants until there are as many as are wanted."""
+    judge = Judge(Tree(KEPT / "tree", areas[0].where), state.control(), options.near)
+    if options.again:
+        for area in areas:
+            try_again(area, state, judge)
+        return
+    left = list(areas)
+    while left:
+        area = min(left, key=lambda one: len(state.area(one.name)["mutants"]))
+        if sum(len(state.area(one.name)["mutants"]) for one in areas) >= options.n:
+            break
+        if not try_next(area, state, judge, options.seed):
+            left.remove(area)
 
 
 def main(arguments=None):
@@ -179,25 +198,13 @@ def main(arguments=None):
     areas = chosen_areas(options.area)
     if len({area.where for area in areas}) > 1:
         raise SystemExit("areas for a GPU are run by themselves")
-    kept = ROOT / "build" / "mutants"
-    alone = only_one(kept)
-    state = State(kept / f"{options.seed}-{digest(AREAS)}.json", options.seed)
-    judge = Judge(Tree(kept / "tree", areas[0].where), state.control(), options.near)
-    left = list(areas)
-    while left and not options.again:
-        area = min(left, key=lambda one: len(state.area(one.name)["mutants"]))
-        done = sum(len(state.area(one.name)["mutants"]) for one in areas)
-        if done >= options.n:
-            break
-        if not try_next(area, state, judge, options.seed):
-            left.remove(area)
-    for area in areas if options.again else ():
-        try_again(area, state, judge)
+    with alone(KEPT):
+        state = State(KEPT / f"{options.seed}-{digest(AREAS)}.json", options.seed)
+        try_all(areas, state, options)
     found = summary(state)
     say("\n".join(table(found)))
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    alone.close()
 
 
 if __name__ == "__main__":

@@ -174,11 +174,14 @@ def test_order_of_the_tests(tmp_path):
 
 
 def test_one_run_at_a_time(tmp_path):
-    first = command.only_one(tmp_path)
-    with pytest.raises(SystemExit, match="already"):
-        command.only_one(tmp_path)
-    first.close()
-    command.only_one(tmp_path).close()
+    with (
+        command.alone(tmp_path),
+        pytest.raises(SystemExit, match="already"),
+        command.alone(tmp_path),
+    ):
+        pass
+    with command.alone(tmp_path):
+        pass
 
 
 @pytest.mark.parametrize(
