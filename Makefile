@@ -41,6 +41,12 @@ C_TESTS := $(patsubst cuda/tests/%.c,%,$(wildcard cuda/tests/test_*.c))
 
 GPU_OBJECTS := $(KERNELS:cuda/%.cu=build/gpu/%.o)
 SIM_OBJECTS := $(KERNELS:cuda/%.cu=build/sim/%.o) $(SIMULATOR:cuda/%.cpp=build/sim/%.o)
+# Passes before and after products on tensor cores, which alone launch them: a test calls these.
+PASSES := $(addprefix kernels/matmul/,simt/recompute sm80/convert \
+    sm90/split sm90/tensor_operands)
+PASS_OBJECTS := $(PASSES:%=build/sim/%.o)
+PASS_TEST := build/sim/tests/test_passes
+SIM_OBJECTS := $(filter-out $(PASS_OBJECTS),$(SIM_OBJECTS))
 ASAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/asan/%)
 TSAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/tsan/%)
 GPU_TESTS := $(C_TESTS:%=build/tests/%)
@@ -48,7 +54,8 @@ SIM_TESTS := $(C_TESTS:%=build/tests/sim/%)
 ASAN_TESTS := $(C_TESTS:%=build/tests/asan/%)
 TSAN_TESTS := $(C_TESTS:%=build/tests/tsan/%)
 # The simulator's tests of itself have kernels of their own and are linked with it alone.
-SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/test_*.cu))
+SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/test_*.cu)) \
+    $(PASS_TEST)
 
 .PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-races test-gpu \
     mutants fuzz demo bench memcheck lint format install clean help FORCE
@@ -74,8 +81,8 @@ GPU_FLAGS = -std=c++17 -O3 -Icuda -ccbin $(CXX) $(GENCODE) $(call BUILD_MACROS,$
 # No contraction of a * b + c, which g++ does on some machines and not on others.
 # cuda_builtins.h gives plain C++ what nvcc adds to it, so the .cu files compile unchanged.
 SIM_FLAGS = -std=c++17 -Icuda -isystem $(CUDA_INCLUDE) -isystem $(CUDA_INCLUDE)/cccl \
-    -DPVG_SIMULATOR $(call BUILD_MACROS,simulator) -fPIC -fvisibility=hidden -pthread \
-    -ffp-contract=off $(WARNINGS) -Wno-unknown-pragmas $(CXXFLAGS)
+    -DPVG_SIMULATOR $(call BUILD_MACROS,75 80 90a) -fPIC -fvisibility=hidden -pthread \
+    -ffp-contract=off $(WARNINGS) -Wno-unknown-pragmas -Wno-psabi $(CXXFLAGS)
 ON_SIMULATOR := -DPVG_TEST_SIMULATOR -Icuda/simulator
 TEST_FLAGS := -std=c99 -pedantic -g -O1 -Icuda $(WARNINGS) $(CFLAGS)
 
@@ -154,6 +161,7 @@ $(ASAN): $(ASAN_OBJECTS) build/asan/objects cuda/exports.map
 	$(call link_simulator,$(SANITIZERS))
 $(TSAN): $(TSAN_OBJECTS) build/tsan/objects cuda/exports.map
 	$(call link_simulator,-fsanitize=thread)
+$(PASS_TEST): $(PASS_OBJECTS) $(SIM_OBJECTS)
 $(SELF_TESTS): %: %.o $(filter build/sim/simulator/%,$(SIM_OBJECTS))
 	@echo 'link $@'
 	$(Q)$(CXX) -pthread $^ -o $@
@@ -165,9 +173,9 @@ define build_c_test
 endef
 build/tests/test_%: cuda/tests/test_%.c $(LIB)
 	$(call build_c_test,$(LIB),,../../pyvecgpu)
-build/tests/sim/test_%: cuda/tests/test_%.c $(SIM)
+build/tests/sim/%: cuda/tests/%.c $(SIM)
 	$(call build_c_test,$(SIM),$(ON_SIMULATOR),../../../pyvecgpu)
-build/tests/asan/test_%: cuda/tests/test_%.c $(ASAN)
+build/tests/asan/%: cuda/tests/%.c $(ASAN)
 	$(call build_c_test,$(ASAN),$(ON_SIMULATOR) $(SANITIZERS),../../asan)
 build/tests/tsan/test_%: cuda/tests/test_%.c $(TSAN)
 	$(call build_c_test,$(TSAN),$(ON_SIMULATOR) -fsanitize=thread,../../tsan)

@@ -37,7 +37,7 @@ define run_lessons
     $(if $(filter gpu,$(1)),--toolkit '$(TOOLKIT_RELEASE)')) $(LESSONS:%=build/lessons/$(1)/%)
 endef
 ONE_GPU_LACKS = $(if $(filter 1,$(GPU_COUNT)),20_)
-SIMULATOR_LACKS := 18_ 19_ 20_
+SIMULATOR_LACKS := 18_ 20_
 
 .PHONY: lessons lessons-gpu lessons-sim
 # By a make of its own, as what there is to build depends on the machine: only then it is asked.

@@ -13,8 +13,9 @@
  * Conventions, the same everywhere:
  *
  * - Arrays are opaque handles. The library owns their memory; a handle is a view (dtype, shape,
- *   strides, offset) of reference-counted memory. Whoever receives a new handle releases it once
- *   with pvg_array_release.
+ *   strides, offset) of reference-counted memory. Whoever receives a new handle releases it once,
+ *   with pvg_array_release, or with pvg_array_drop, which takes the variable's address and makes it
+ *   NULL, so that it may be done twice. Streams, events and graphs have the same two functions.
  * - A function that makes an array returns a new handle, or NULL. With `out` given it writes there
  *   and returns `out` itself, without a new reference. `out` must have the result's shape; its
  *   dtype may differ where NumPy's casting rule "same_kind" allows it; it may overlap the operands
@@ -199,27 +200,28 @@ enum pvg_card {
     PVG_CARD_SHARED_OF_MULTIPROCESSOR = 3,
     PVG_CARD_COUNT = 4
 };
-enum pvg_product { /* strides in elements, of rows as they are stored, and from item to item */
-                   PVG_PRODUCT_M = 0,
-                   PVG_PRODUCT_N = 1,
-                   PVG_PRODUCT_K = 2,
-                   PVG_PRODUCT_ITEMS = 3,
-                   PVG_PRODUCT_DTYPE = 4,
-                   PVG_PRODUCT_PRECISION = 5,
-                   PVG_PRODUCT_KERNEL = 6,    /* pvg_matmul_kernel; AUTO: the table chooses */
-                   PVG_PRODUCT_A_ALONG_K = 7, /* 1: a is stored as (m, k), 0: as (k, m) */
-                   PVG_PRODUCT_B_ALONG_K = 8, /* 1: b is stored as (n, k), 0: as (k, n) */
-                   PVG_PRODUCT_A_STRIDE = 9,
-                   PVG_PRODUCT_B_STRIDE = 10,
-                   PVG_PRODUCT_C_STRIDE = 11,
-                   PVG_PRODUCT_A_ITEM = 12, /* 0: all items share it */
-                   PVG_PRODUCT_B_ITEM = 13,
-                   PVG_PRODUCT_C_ITEM = 14,
-                   PVG_PRODUCT_A_ADDRESS = 15, /* nothing is read there */
-                   PVG_PRODUCT_B_ADDRESS = 16,
-                   PVG_PRODUCT_C_ADDRESS = 17,
-                   PVG_PRODUCT_HAS_BIAS = 18,
-                   PVG_PRODUCT_COUNT = 19
+/* Strides in elements, of rows as they are stored, and from item to item. */
+enum pvg_product {
+    PVG_PRODUCT_M = 0,
+    PVG_PRODUCT_N = 1,
+    PVG_PRODUCT_K = 2,
+    PVG_PRODUCT_ITEMS = 3,
+    PVG_PRODUCT_DTYPE = 4,
+    PVG_PRODUCT_PRECISION = 5,
+    PVG_PRODUCT_KERNEL = 6,    /* pvg_matmul_kernel; AUTO: the table chooses */
+    PVG_PRODUCT_A_ALONG_K = 7, /* 1: a is stored as (m, k), 0: as (k, m) */
+    PVG_PRODUCT_B_ALONG_K = 8, /* 1: b is stored as (n, k), 0: as (k, n) */
+    PVG_PRODUCT_A_STRIDE = 9,
+    PVG_PRODUCT_B_STRIDE = 10,
+    PVG_PRODUCT_C_STRIDE = 11,
+    PVG_PRODUCT_A_ITEM = 12, /* 0: all items share it */
+    PVG_PRODUCT_B_ITEM = 13,
+    PVG_PRODUCT_C_ITEM = 14,
+    PVG_PRODUCT_A_ADDRESS = 15, /* nothing is read there */
+    PVG_PRODUCT_B_ADDRESS = 16,
+    PVG_PRODUCT_C_ADDRESS = 17,
+    PVG_PRODUCT_HAS_BIAS = 18,
+    PVG_PRODUCT_COUNT = 19
 };
 enum pvg_plan {
     PVG_PLAN_KERNEL = 0, /* pvg_matmul_kernel */
@@ -444,6 +446,7 @@ PVG_API pvg_stream *pvg_stream_wrap(void *cuda_stream, int device);
 /* Waits for the stream's work and forgets it. No other thread may be using it; one whose current
  * stream it is goes back to the default one. */
 PVG_API int pvg_stream_release(pvg_stream *stream);
+PVG_API int pvg_stream_drop(pvg_stream **stream);
 PVG_API int pvg_stream_synchronize(pvg_stream *stream);
 /* Make this stream the calling thread's current one on its device; NULL with a device: the device's
  * default stream. */
@@ -458,6 +461,7 @@ PVG_API int pvg_stream_wait_event(pvg_stream *stream, pvg_event *event);
  * (milliseconds). */
 PVG_API pvg_event *pvg_event_create(int device);
 PVG_API int pvg_event_release(pvg_event *event);
+PVG_API int pvg_event_drop(pvg_event **event);
 PVG_API int pvg_event_record(pvg_event *event, pvg_stream *stream);
 PVG_API int pvg_event_synchronize(pvg_event *event);
 PVG_API int pvg_event_query(pvg_event *event, int *done);
@@ -479,11 +483,12 @@ PVG_API int pvg_graph_begin(int device);
 PVG_API pvg_graph *pvg_graph_end(int device);
 /* Does what was recorded, on the calling thread's current stream, after and before other streams'
  * work on the same arrays as if it were called again. (Kernels are counted when they are recorded.)
- * Errors: VALUE, CUDA. */
+ * Errors: VALUE, MEMORY, CUDA. */
 PVG_API int pvg_graph_launch(pvg_graph *graph);
 /* Waits for the graph's launches and forgets it; its memory is free again once the arrays in it are
  * released too. No other thread may be using it. */
 PVG_API int pvg_graph_release(pvg_graph *graph);
+PVG_API int pvg_graph_drop(pvg_graph **graph);
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
@@ -498,6 +503,9 @@ PVG_API pvg_array *pvg_array_wrap(void *data, int device, int dtype, int ndim, c
 /* Give a handle back. NULL is fine; a handle released before, or none of ours, is an error of kind
  * VALUE. */
 PVG_API int pvg_array_release(pvg_array *array);
+/* Give back the handle in a variable, unless it is NULL there, and make it NULL first. As a
+ * finaliser may do it at any time, a success leaves this thread's last error as it is. */
+PVG_API int pvg_array_drop(pvg_array **array);
 /* What a handle is. For a bad handle: -1 or NULL, and no error is recorded. shape and strides
  * (elements) have ndim entries and live as long as the handle; data points to the element at index
  * 0, ..., 0. */

@@ -55,9 +55,18 @@ test-gpu: lib sim $(GPU_TESTS) $(PYTHON_TESTS)  ## the tests that need a GPU; on
 # What tests do not notice: tests/mutants. The kernels for newer cards need one, and AREA=sm90.
 N ?= 300
 SEED ?= 1
-MUTANTS_NEED := $(if $(filter sm90,$(AREA)),$(GPU_TESTS),$(SIM_TESTS) $(SELF_TESTS) $(ASAN_TESTS))
+MUTANTS_NEED := $(if $(filter sm90,$(AREA)),$(GPU_TESTS),\
+    $(SIM_TESTS) $(SELF_TESTS) $(ASAN_TESTS) $(TSAN_TESTS))
 mutants: lib sim $(MUTANTS_NEED) $(PYTHON_TESTS)  ## draw mistakes that tests must notice (N=)
 	PYTHONPATH=tests $(PYTHON) -m mutants --n $(N) --seed $(SEED) --area '$(AREA)' $(ARGS)
+# A third of the time each: calls from C, the same under AddressSanitizer, programs in Python.
+SECONDS ?= 600
+FUZZ_SECONDS = $(shell expr $(SECONDS) / 3)
+FUZZERS := build/tests/sim/fuzz build/tests/asan/fuzz
+fuzz: lib $(FUZZERS) $(PYTHON_TESTS)  ## random calls and programs (SECONDS=)
+	build/tests/sim/fuzz $(FUZZ_SECONDS)
+	$(TEST_ENVIRONMENT) build/tests/asan/fuzz $(FUZZ_SECONDS)
+	PYTHONPATH=.:tests $(PYTHON) tests/fuzz.py --seconds $(FUZZ_SECONDS) $(ARGS)
 
 demo: lib sim $(PYTHON_RUNTIME)  ## train a network that reads handwritten digits (ARGS=)
 	$(PYTHON) -m pyvecgpu demo $(ARGS)

@@ -1,6 +1,7 @@
 """vg.Array: values on a device.
 
-One class for all devices: `backend` computes (backends/__init__.py), `data` is what it computes on.
+One class for all devices: `backend` computes (backends/__init__.py), `data` is what it computes on
+and releases what it owns when it goes.
 The class says what an Array is and knows no function; methods.py binds operators and methods to it.
 """
 
@@ -20,10 +21,6 @@ class Array:
 
     def __new__(cls, *args, **kwargs):
         raise TypeError("make an Array with vg.asarray(values) or vg.zeros(shape)")
-
-    def __del__(self):
-        release = self.backend.release  # found sooner than as a method, see dispatch.py
-        release(self.data)
 
     @property
     def _layout(self):
@@ -88,8 +85,8 @@ new = partial(object.__new__, Array)  # cheaper to call than what it stands for
 
 
 def wrap(backend, data):
-    """Return a new Array that owns the raw data; the backend's exception if it is None."""
-    if data is None:
+    """Return a new Array of what a backend gave as raw data; its exception if that is none."""
+    if backend.on_card and not data:
         backend.fail()
     array = new()
     array.backend = backend

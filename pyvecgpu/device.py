@@ -156,12 +156,8 @@ def _count(loaded):
 @atexit.register
 def _stop_releasing():
     # What is still alive when Python exits goes with the process: by then CUDA may be gone already.
-    for device in _devices.values():
-        device.backend.release = _keep
-
-
-def _keep(data):
-    """Stands in for a backend's release while Python exits."""
+    for loaded in library.loaded():
+        loaded.stop_releasing()
 
 
 # The current device -------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ def _plan(parameters, gives):
 
 _PLANS = {name: _plan(parameters, gives) for name, (parameters, _, gives) in METHODS.items()}
 
-_listeners = []  # callbacks, for all threads
-_listening = False  # whether there are any; if not, the short ways are open
+# The callbacks for all threads, each by a key of its own. Without any the short ways are open.
+_listeners = {}
 
 
 class Call:
@@ -44,7 +44,6 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
-_lock = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -53,16 +52,12 @@ def observe(callback):
 
     What the callback itself computes is not observed, and what it raises leaves the operation.
     """
-    global _listening
-    with _lock:
-        _listeners.append(callback)
-        _listening = True
+    key = object()
     try:
+        _listeners[key] = callback
         yield
     finally:
-        with _lock:
-            _listeners.remove(callback)
-            _listening = bool(_listeners)
+        _listeners.pop(key, None)
 
 
 def apply(backend, method, *arguments):
@@ -72,23 +67,25 @@ def apply(backend, method, *arguments):
     The backend's exception: the method has failed.
     """
     arrays, has_out, gives = _PLANS[method]
+    out = arguments[-1] if has_out else None
     raw = list(arguments)
     for i in arrays:
         if raw[i] is not None:
             raw[i] = raw[i].data
-    result = getattr(backend, method)(*raw)
+    compute = getattr(backend, method) if out is None else getattr(backend.into, method)
+    result = compute(*raw)
     if gives is ARRAY:
-        if result is None:
+        if backend.on_card and not result:
             backend.fail()
-        if has_out and arguments[-1] is not None:
-            result = arguments[-1]
-        else:
+        if out is None:
             data, result = result, new()
             result.backend = backend
             result.data = data
+        else:
+            result = out
     elif gives is ARRAYS:
         result = tuple([wrap(backend, data) for data in result])
-    if _listening:
+    if _listeners:
         _tell(method, arguments, result)
     return result
 
@@ -105,7 +102,7 @@ def _tell(method, arguments, result):
     results += tuple(arrays[n] for n in written if n in arrays and arrays[n] is not result)
     _thread.telling = True
     try:
-        for callback in tuple(_listeners):
+        for callback in tuple(_listeners.values()):
             callback(Call(method, inputs, static, results))
     finally:
         _thread.telling = False
@@ -120,11 +117,11 @@ def _tell(method, arguments, result):
 def apply_unary(code, a):
     """Return apply(a.backend, "unary", code, a, None)."""
     backend = a.backend
-    if _listening:
+    if _listeners:
         return apply(backend, "unary", code, a, None)
     compute = backend.unary
     data = compute(code, a.data, None)
-    if data is None:
+    if backend.on_card and not data:
         backend.fail()
     array = new()
     array.backend = backend
@@ -135,11 +132,11 @@ def apply_unary(code, a):
 def apply_binary(code, a, b):
     """Return apply(a.backend, "binary", code, a, b, None)."""
     backend = a.backend
-    if _listening:
+    if _listeners:
         return apply(backend, "binary", code, a, b, None)
     compute = backend.binary
     data = compute(code, a.data, b.data, None)
-    if data is None:
+    if backend.on_card and not data:
         backend.fail()
     array = new()
     array.backend = backend
@@ -157,7 +154,7 @@ def operator(code, general):
     def method(self, other):
         backend = self.backend
         kind = type(other)
-        if _listening:
+        if _listeners:
             return general(code, self, other, None)
         if kind is Array and other.backend is backend:
             compute = backend.binary
@@ -167,7 +164,7 @@ def operator(code, general):
             data = compute(code, self.data, other, 1, None)
         else:
             return general(code, self, other, None)
-        if data is None:
+        if backend.on_card and not data:
             backend.fail()
         array = new()
         array.backend = backend

@@ -36,7 +36,7 @@ def pytest_addoption(parser):
         "--require-gpu", action="store_true", help="a GPU that is not there is a failure"
     )
     group.addoption("--seed", type=int, default=20240607, help="of all random data and programs")
-    group.addoption("--programs", type=int, default=1000, help="random programs on each device")
+    group.addoption("--programs", type=int, default=600, help="random programs on each device")
 
 
 def pytest_configure(config):
@@ -57,6 +57,8 @@ def load_or_exit(config, name):
     except vg.DeviceUnavailableError as error:
         pytest.exit(f"the library for {name!r} does not load: {error}", returncode=1)
     loaded.set_option(Option.OPTION_LAUNCH_LOG, 1)
+    if name == "sim":
+        forced.simulate_cards()
     try:
         vg.Device(name)
     except vg.DeviceUnavailableError as error:
@@ -91,16 +93,29 @@ def device_of(item):
     return item.callspec.params.get("device") if hasattr(item, "callspec") else None
 
 
+def forces_a_kernel(item):
+    """Whether a test forces a kernel of products, on a card that there is."""
+    kernel, device = item.callspec.params.get("kernel"), device_of(item)
+    is_there = device == "sim" or (device == "cuda" and not item.config.stash[no_gpu])
+    return is_there and any(kernel == case[0] for case in forced.CASES)
+
+
+def card_of(item):
+    """The name of the card that a test runs on: of "sim" the first that has the test's kernel."""
+    device = device_of(item)
+    if device in ("sim", "cuda") and forces_a_kernel(item):
+        return forced.card_for(device, item.callspec.params["kernel"]) or device
+    return device
+
+
 def lacks_its_kernel(item):
     """Whether a test forces a kernel of products that its card has not got.
 
     The card is asked. That none is missing that should be there says test_what_the_card_has.
     """
-    device = device_of(item)
-    if device not in ("sim", "cuda") or (device == "cuda" and item.config.stash[no_gpu]):
+    if device_of(item) not in ("sim", "cuda") or not forces_a_kernel(item):
         return False
-    kernel = item.callspec.params.get("kernel")
-    return any(kernel == case[0] for case in forced.CASES) and not forced.is_able(device, kernel)
+    return forced.card_for(device_of(item), item.callspec.params["kernel"]) is None
 
 
 def pytest_collection_modifyitems(config, items):
@@ -168,7 +183,7 @@ def pytest_runtest_setup(item):
 @pytest.fixture
 def device(request):
     """The name of the device that the test runs on."""
-    return request.param
+    return card_of(request.node)
 
 
 @pytest.fixture
@@ -188,7 +203,7 @@ def no_numpy_warnings():
 @pytest.fixture(autouse=True)
 def nothing_left(request):
     """Whatever a test made is gone when it ends: arrays, memory, streams, threads, files ..."""
-    name = device_of(request.node)
+    name = card_of(request.node)
     before = helpers.in_use(name)
     yield
     if request.node.stash.get(failed, False):

@@ -4,7 +4,12 @@ import contextlib
 import functools
 
 import pyvecgpu as vg
+from pyvecgpu.native import library
 from pyvecgpu.native.abi import MatmulKernel, Option
+
+# What the tests simulate, by compute capability: sim:0 is the card that there is by default, on
+# the others run the kernels that it has not got.
+SIMULATED_CARDS = (75, 90, 80)
 
 # (kernel, dtype, precision): what each kernel is for.
 CASES = [
@@ -35,6 +40,25 @@ CASES = [
     ("gemv", "bfloat16", None),
     ("tiny", "float32", "ieee"),
 ]
+
+
+def simulate_cards():
+    """Describe the SIMULATED_CARDS; before anything asks for a device of "sim"."""
+    loaded = library.load("sim")
+    for number, capability in enumerate(SIMULATED_CARDS):
+        assert loaded.pvg_sim_set(f"card{number}".encode(), capability) == 0
+    assert loaded.pvg_sim_set(b"devices", len(SIMULATED_CARDS)) == 0
+
+
+def is_simulated(device):
+    """Whether this is "sim", "sim:0", ..."""
+    return device.split(":")[0] == "sim"
+
+
+def card_for(device, kernel):
+    """The device; of "sim" the first card that has the kernel. None: there is none."""
+    names = [f"sim:{i}" for i in range(1, len(SIMULATED_CARDS))] if device == "sim" else []
+    return next((name for name in [device, *names] if is_able(name, kernel)), None)
 
 
 def choose(device, kernel):

@@ -386,7 +386,7 @@ def in_use(device):
     """
     tasks, files = (len(os.listdir(f"/proc/self/{what}")) for what in ("task", "fd"))
     found = {"threads": tasks, "descriptors": files}
-    if device in ("sim", "cuda"):
+    if device is not None and device.partition(":")[0] in ("sim", "cuda"):
         backend = vg.Device(device).backend
         memory = backend.memory_info()
         found["arrays"] = backend.counter(Counter.COUNT_LIVE_ARRAYS)

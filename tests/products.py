@@ -31,7 +31,7 @@ EVERY_CASE = cases_without()
 def size_for(device, kernel, sizes, most):
     """(m, n, k) of a kernel in `sizes`, or those of "others"; on the simulated card `most`."""
     chosen = sizes.get(kernel, sizes["others"])
-    if device != "sim":
+    if not library_choice.is_simulated(device):
         return chosen
     return tuple(min(length, limit) for length, limit in zip(chosen, most, strict=True))
 

@@ -23,6 +23,7 @@ import time
 
 os.environ["PYVECGPU_ALLOCATOR"] = "direct"  # read when the device is first used
 
+import forced
 import helpers
 import sweep
 
@@ -97,6 +98,8 @@ def make_plan(device, cases, templates):
 def main():
     options = parse_arguments()
     device = options.device
+    if device == "sim":
+        forced.simulate_cards()
     loaded = vg.Device(device).backend.library
     assert loaded.pvg_set_option(Option.OPTION_LAUNCH_LOG, 1) == 0
     assert loaded.pvg_set_option(Option.OPTION_ALLOCATOR, Allocator.ALLOCATOR_DIRECT) == 0

@@ -4,7 +4,7 @@ import math
 
 import helpers
 import numpy as np
-from forced import CASES, forced, is_able
+from forced import CASES, card_for, forced
 from helpers import FLOATS, assert_close, assert_same, put
 from helpers import fixed_integers as data
 from references import FLOAT_FUNCTIONS, product_reference, unary_reference
@@ -64,23 +64,32 @@ OTHERS = [(70, 90, 290, 1), (70, 92, 292, 1), (128, 64, 16, 132), (128, 128, 16,
 OTHERS += [(256, 256, 16, 132), (2_048, 2_048, 16, 1), (128, 63, 16, 132), (256, 255, 16, 132)]
 OTHERS += [(256, 256, 15, 132), (384, 768, 768, 1), (450, 701, 333, 1)]
 OTHERS += [(70, 90, 290, 3), (70, 92, 292, 3)]
-# The largest are for kernels that the simulated card has not got: the portable one, which it has,
-# has launched its widest tiles before, and multiplies so many terms there in seconds.
-MOST_ON_SIM = 40_000_000
+# The least batches for which the largest tiles of a kernel are chosen.
+LARGE_TILES = {
+    "ffma_128x128": [(128, 128, 16, 132)],
+    "ffma_64x128": [(64, 128, 16, 132), (64, 127, 16, 132)],
+    "ffma_64x32": [(64, 128, 16, 264)],
+}
+# Terms that are multiplied on the simulated card, which takes seconds for so many: by kernels that
+# the first of its cards has, whose widest tiles the others have launched before, and by the others.
+MOST_ON_SIM = {True: 40_000_000, False: 6_000_000}
 
 
 def forced_products(dtype):
     for kernel, name, precision in CASES:
         if name != str(dtype):
             continue
-        for m, n, k, items in FORCED.get(kernel, OTHERS):
+        for m, n, k, items in FORCED.get(kernel, OTHERS) + LARGE_TILES.get(kernel, []):
 
             def check(device, kernel=kernel, precision=precision, sizes=(m, n, k), items=items):
-                if device == "sim" and math.prod((*sizes, items)) > MOST_ON_SIM:
+                card = card_for(device, kernel)
+                is_large = (*sizes, items) in LARGE_TILES.get(kernel, [])
+                most = math.inf if is_large or device != "sim" else MOST_ON_SIM[card == device]
+                if math.prod((*sizes, items)) > most:
                     return
-                if is_able(device, kernel):
-                    with forced(device, kernel):
-                        check_forced(device, dtype, precision, sizes, items)
+                if card is not None:
+                    with forced(card, kernel):
+                        check_forced(card, dtype, precision, sizes, items)
 
             halved = ", k in halves" if k >= 256 and name == "float32" else ""
             yield f"{kernel} product {(m, n, k, items)}{halved}", check

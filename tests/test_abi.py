@@ -1,8 +1,9 @@
 """The C ABI is the same everywhere: the header, the ctypes table, and what both libraries export.
 
 Function types are compared by the C compiler: for each row of the table a pointer of the table's
-type is assigned the header's function, with warnings as errors. ctypes has one type for all handles
-and knows no const, so for pointers the header says to what, and the table says that it is one.
+type is assigned the header's function, with warnings as errors. The table has a class for each kind
+of handle; ctypes knows no const and one type for all other pointers, so that there the header says
+to what, and the table says that it is one.
 """
 
 import ctypes
@@ -33,7 +34,9 @@ C_TYPES = {
     ctypes.c_char_p: "const char *",
     None: "void",
 }
-HANDLES = {"void", "pvg_array", "pvg_stream", "pvg_event", "pvg_graph"}
+HANDLE_CLASSES = {abi.array: "array", abi.out: "array", abi.stream: "stream"}
+HANDLE_CLASSES |= {abi.event: "event", abi.graph: "graph"}
+BORROWED = {"void", "pvg_stream"}  # what a plain pointer of the table points to
 
 
 def run(*command, text=None):
@@ -81,13 +84,13 @@ def c_type(kind, declared):
     if kind in C_TYPES:
         return C_TYPES[kind]
     const = "const " if declared.startswith("const ") else ""
-    if kind is ctypes.c_void_p:
+    if kind in HANDLE_CLASSES:
+        return f"{const}pvg_{HANDLE_CLASSES[kind]} *"
+    if kind in (ctypes.c_void_p, abi.value):
         target = declared.removeprefix("const ").removesuffix("*").strip()
-        return f"{const}{target if target in HANDLES else 'void'} *"
-    if kind._type_ is ctypes.c_void_p:
+        return f"{const}{target if target in BORROWED else 'void'} *"
+    if kind._type_ in HANDLE_CLASSES:
         return f"{c_type(kind._type_, declared.removesuffix('*').strip())} *"
-    if kind._type_ is ctypes.c_void_p:
-        return f"{c_type(kind._type_, declared.removesuffix('*'))}*"
     return f"{const}{C_TYPES[kind._type_]} *"
 
 
@@ -134,6 +137,7 @@ WRONG_ROWS = {
     "handle for number": ("pvg_synchronize", (ctypes.c_int, [ctypes.c_void_p])),
     "one argument less": ("pvg_copy", (ctypes.c_int, [abi.array])),
     "one argument more": ("pvg_copy", (ctypes.c_int, [abi.array, abi.array, ctypes.c_int])),
+    "event for stream": ("pvg_stream_release", (ctypes.c_int, [abi.event])),
     "no result": ("pvg_array_size", (None, [abi.array])),
     "text for memory": ("pvg_fill", (ctypes.c_int, [abi.array, ctypes.c_int, ctypes.c_char_p])),
 }

@@ -14,8 +14,10 @@ import sweep
 import pyvecgpu as vg
 
 CHILD = """
-import json, sweep, pyvecgpu as vg
+import forced, json, sweep, pyvecgpu as vg
 from pyvecgpu.native.abi import Option
+if {device!r} == "sim":
+    forced.simulate_cards()
 vg.Device({device!r}).backend.library.set_option(Option.OPTION_LAUNCH_LOG, 1)
 checked = sweep.run({device!r})
 errors = vg.counters({device!r})["canary_errors"]

@@ -98,11 +98,21 @@ def test_refusals_that_do_not_come_or_do_harm():
 # ---- conftest.py ---------------------------------------------------------------------------------
 
 SUITE = """
+import threading
 import pytest
 import pyvecgpu as vg
+from pyvecgpu.native import library
 kept = []
 def test_leaks(device):
     kept.append(vg.zeros(3, device=device))
+@pytest.mark.parametrize("what", ["pvg_stream_create", "pvg_event_create"])
+def test_leaks_from_c(device, what):
+    assert getattr(library.load(device), what)(0)
+def test_leaks_a_file(device):
+    kept.append(open("/dev/null"))
+def test_leaks_a_thread(device):
+    kept.append(threading.Event())
+    threading.Thread(target=kept[-1].wait, daemon=True).start()
 def test_does_not(device):
     vg.zeros(3, device=device)
 @pytest.mark.needs("no_such_package")
@@ -140,8 +150,10 @@ def run_suite(tmp_path, *options, **variables):
 def test_leaks_are_errors_and_missing_packages_are_named(tmp_path):
     status, output = run_suite(tmp_path, "--device", "sim")
     assert status == 1
-    assert "left on sim: 1 arrays" in output
-    assert "2 passed, 1 deselected, 1 error" in output
+    assert "left by the test: {'arrays': 1, 'bytes': 512, 'blocks': 1}" in output
+    for what in ("streams", "events", "descriptors", "threads"):
+        assert f"left by the test: {{'{what}': 1}}" in output
+    assert "6 passed, 1 deselected, 5 errors" in output
     assert "deselected: needs no_such_package: test_little.py::test_needs_a_package[sim]" in output
     assert "seed 20240607" in output
 
@@ -154,7 +166,7 @@ def test_a_missing_gpu_is_skipped_or_fails(tmp_path):
     hidden = {"CUDA_VISIBLE_DEVICES": ""}
     status, output = run_suite(tmp_path, "--device", "cuda", **hidden)
     assert status == 0
-    assert "2 skipped" in output and "no GPU" in output
+    assert "6 skipped" in output and "no GPU" in output
     status, output = run_suite(tmp_path, "--device", "cuda", "--require-gpu", **hidden)
     assert status == 1
     assert "--require-gpu" in output

@@ -11,7 +11,7 @@ import itertools
 
 import numpy as np
 import pytest
-from forced import CASES, is_able
+from forced import CASES, card_for, is_able, is_simulated
 from products import (
     EVERY_CASE,
     PARAMETERS,
@@ -71,14 +71,41 @@ def sizes_of(kernel):
 
 @pytest.mark.devices("sim", "cuda")
 def test_what_the_card_has(device):
-    """On an sm_90 card every kernel can be forced: no kernel is left out of CASES, or untested."""
+    """On an sm_90 card every kernel can be forced: no kernel is left out of CASES, or untested.
+
+    Of the simulated cards, none of which has tensor cores, one of sm_90 has all others.
+    """
     have = {kernel for kernel in {case[0] for case in CASES} if is_able(device, kernel)}
     every = {kernel.name.removeprefix("MATMUL_").lower() for kernel in MatmulKernel} - {"auto"}
     limits = vg.Device(device).limits
-    if (limits.compute_capability_major, limits.compute_capability_minor) == (9, 0):
+    if device == "sim":
+        assert have == {"tiled", "gemv", "tiny"}
+        on_tensor_cores = {"bf16x6", "fp16x3", "tensor", "tensor_sm80", "dmma"}
+        others = every - have - on_tensor_cores
+        assert {card_for(device, kernel) for kernel in others} == {"sim:1"}
+        assert {card_for(device, kernel) for kernel in on_tensor_cores} == {None}
+        assert {kernel for kernel in others if is_able("sim:2", kernel)} == others - {"ffma_tma"}
+    elif limits.compute_capability == (9, 0):
         assert have == every
     else:
         assert have >= {"tiled", "gemv", "tiny"}
+
+
+@pytest.mark.devices("sim")
+def test_asynchronous_copies_without_clusters(device, rng):
+    """On a card of sm_80, where blocks do not share k."""
+    card = "sim:2"
+    assert vg.Device(card).limits.compute_capability == (8, 0)
+    a, b = integers(rng, (70, 200), "float32"), integers(rng, (200, 75), "float32")
+    for kernel in ("ffma_128x128", "ffma_64x128", "ffma_64x64", "ffma_64x32"):
+        with forced(card, kernel):
+            for trans_a, trans_b in itertools.product((False, True), repeat=2):
+                x, y = place(card, a, "float32", trans_a), place(card, b, "float32", trans_b)
+                check_same(multiply(x, y, "ieee"), a @ b)
+            if kernel != "ffma_128x128":
+                x, y = vg.ones((70, 900), device=card), vg.ones((900, 75), device=card)
+                with pytest.raises(ValueError, match="is forced"):
+                    multiply(x, y, "ieee")
 
 
 # ---- Exact ---------------------------------------------------------------------------------------
@@ -89,7 +116,7 @@ def test_what_the_card_has(device):
 def test_integers_are_exact_in_every_layout(device, rng, kernel, dtype, precision):
     with forced(device, kernel):
         for m, n, k in sizes_of(kernel):
-            if device == "sim" and m * n * k > 300_000:
+            if is_simulated(device) and m * n * k > 300_000:
                 continue
             a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
             a[0], b[:, 0] = 1, 1
@@ -111,7 +138,7 @@ def test_misaligned_operands(device, rng, kernel, dtype, precision):
     a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
     expected = halves(a @ b, dtype)
     with forced(device, kernel):
-        for by in range(1, 16, 5 if device == "sim" else 1):
+        for by in range(1, 16, 5 if is_simulated(device) else 1):
             for trans_a, trans_b in ((False, False), (True, True)):
                 x = place(device, a, dtype, trans_a, offset=by, gap=(by * 7) % 16)
                 y = place(device, b, dtype, trans_b, offset=16 - by, gap=by)
@@ -129,7 +156,7 @@ LONG["others"] = (70, 200, 600)
 @pytest.mark.devices("sim", "cuda")
 @pytest.mark.parametrize(PARAMETERS, EVERY_CASE)
 def test_items_of_a_batch_are_the_products_alone(device, rng, kernel, dtype, precision):
-    """Bit for bit, ten times; also of one operand for the whole batch, and of one backwards."""
+    """Bit for bit, every time; also of one operand for the whole batch, and of one backwards."""
     m, n, k = size_for(device, kernel, LONG, (33, 40, 300))
     a, b = rng.standard_normal((5, m, k)), rng.standard_normal((5, k, n))
     x = place(device, a, dtype)
@@ -137,7 +164,7 @@ def test_items_of_a_batch_are_the_products_alone(device, rng, kernel, dtype, pre
         for trans in (False, True) if kernel == "gemv" else (False,):  # two ways to add up
             y = place(device, b, dtype, trans)
             both = multiply(x, y, precision)
-            for time in range(9):
+            for time in range(2 if is_simulated(device) else 9):
                 check_bits(multiply(x, y, precision), both, f"time {time}")
             shared, backwards = multiply(x, y[0], precision), multiply(x[::-1], y, precision)
             outer = multiply(x[:2, None], y[None], precision)

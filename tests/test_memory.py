@@ -10,7 +10,7 @@ import pytest
 from helpers import assert_same, put
 
 import pyvecgpu as vg
-from pyvecgpu.native import library
+from pyvecgpu.native import abi, library
 from pyvecgpu.native.abi import FUNCTIONS, Status
 
 MIB = 1 << 20
@@ -292,14 +292,10 @@ def test_every_function_checks_its_handles(device, kind):
     good = loaded.pvg_array_empty(0, 11, 1, (ctypes.c_int64 * 1)(4))
     for name, values in arguments.items():
         result = getattr(loaded, name)(*values)
-        failed = (
-            result is None
-            if FUNCTIONS[name][0] is ctypes.c_void_p
-            else result == Status.ERROR_VALUE
-        )
+        failed = result is None if FUNCTIONS[name][0] is abi.array else result == Status.ERROR_VALUE
         assert failed, name
         assert loaded.pvg_last_status() == Status.ERROR_VALUE, (name, loaded.pvg_last_error())
-        if kind != "null" and FUNCTIONS[name][0] is ctypes.c_void_p and values[-1] is None:
+        if kind != "null" and FUNCTIONS[name][1][-1] is abi.out:
             with_bad_out = [good if value is bad else value for value in values[:-1]]
             if name != "pvg_where":  # whose condition is a float here
                 assert getattr(loaded, name)(*with_bad_out, bad) is None, f"{name} with a bad out"

@@ -92,17 +92,20 @@ def test_array_knows_no_function():
     assert imported("pyvecgpu.array", parse(PACKAGE / "array.py")) == set()
 
 
+BACKENDS = ("backend", "into")
+
+
 def computing_calls(tree):
-    """(method, line) where a computing method of something called backend is used."""
+    """(method, line) where a computing method of what is called as backends are is used."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in METHODS:
             owner = node.value
             name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
-            if name.strip("_") == "backend":
+            if name.strip("_") in BACKENDS:
                 yield node.attr, node.lineno
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr":
             owner = node.args[0]
-            if (getattr(owner, "attr", "") or getattr(owner, "id", "")) == "backend":
+            if (getattr(owner, "attr", "") or getattr(owner, "id", "")) in BACKENDS:
                 yield "getattr", node.lineno
 
 
@@ -119,9 +122,11 @@ def test_only_the_seam_calls_a_backend():
 
 def test_what_counts_as_a_call_of_a_backend():
     code = "x.backend.reshape(a, b); backend.unary(1, 2, None); getattr(x.backend, 'cast')"
+    code += "; backend.into.where(a, b)"
     assert {method for method, _ in computing_calls(ast.parse(code))} == {
         "reshape",
         "unary",
+        "where",
         "getattr",
     }
     others = "backend.synchronize(); functions.reshape(a, b); x.backend.describe(x.data)"

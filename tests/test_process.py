@@ -51,6 +51,51 @@ def test_made_in_one_thread_freed_in_another(device):
     helpers.assert_works(device)
 
 
+FIRST_ACT = """
+import json, threading
+import forced, pyvecgpu as vg
+from pyvecgpu.native import library
+
+device = {device!r}
+if device == "sim":
+    library.load("sim").pvg_sim_set(b"card0", 90)
+results = []
+for kernel, dtype, precision in forced.CASES if device != "cpu" else [("auto", "float32", None)]:
+    if device != "cpu" and not forced.is_able(device, kernel):
+        continue
+    m, n = (1, 64) if kernel == "gemv" else (32, 32) if kernel == "tiny" else (64, 64)
+    x = vg.ones((m, 32), dtype=dtype, device=device)
+    y = vg.ones((32, n), dtype=dtype, device=device)
+
+    def act(product, expected):
+        try:
+            values = sorted({{float(v) for v in product().numpy().ravel()}})
+        except Exception as error:
+            values = repr(error)
+        results.append([kernel, str(dtype), precision, expected, values])
+
+    if device != "cpu":
+        forced.choose(device, kernel)
+    for product, expected in (
+        (lambda: vg.matmul(x, y, precision=precision), 32),
+        (lambda: vg.matmul(x[:, 1:], y[1:], precision=precision), 31),
+        (lambda: vg.nn.functional.dense(x, y.T, precision=precision), 32),
+    ):
+        thread = threading.Thread(target=act, args=(product, expected))
+        thread.start()
+        thread.join()
+print(json.dumps(results))
+"""
+
+
+def test_a_product_is_the_first_act_of_a_thread(device):
+    """By every kernel: some want what only certain calls of CUDA's runtime give to a thread."""
+    results = helpers.child_result(FIRST_ACT.format(device=device))
+    assert len(results) >= (3 if device == "cpu" else 24)
+    for *name, expected, values in results:
+        assert values == [expected], f"{name}: {values}"
+
+
 def test_threads_give_the_same_bits_as_one(device, rng):
     x, y = (rng.standard_normal((60, 50)).astype(np.float32) for _ in range(2))
 

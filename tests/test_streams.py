@@ -177,7 +177,7 @@ copied = kept.numpy()
 loaded = library.load(device)
 nothing = ctypes.cast(None, loaded.pvg_array_wrap.argtypes[6])
 shape = (ctypes.c_int64 * 1)(1000)
-bogus = loaded.pvg_array_wrap(0x10000, 0, 11, 1, shape, None, nothing, None)
+bogus = kept.backend.functions.pvg_array_wrap(0x10000, 0, 11, 1, shape, None, nothing, None)
 bogus = wrap(kept.backend, bogus)
 report = {{}}
 def attempt(name, call):

@@ -8,8 +8,8 @@ import pytest
 from helpers import put
 
 import pyvecgpu as vg
-from pyvecgpu.backends import cpu
-from pyvecgpu.dispatch import apply
+from pyvecgpu.backends import METHODS, cpu
+from pyvecgpu.dispatch import apply, observe
 
 functional = vg.nn.functional
 
@@ -31,6 +31,7 @@ def writes(x, y):
         "binary": lambda: vg.add(y, y, out=x),
         "scalar": lambda: vg.multiply(y, 2.0, out=x),
         "where": lambda: vg.where(y > 0, y, 1.0, out=x),
+        "triangle": lambda: vg.tril(y, out=x),
         "reduce": lambda: vg.sum(y, axis=0, keepdims=True, out=x[:1]),
         "reduce and cast": lambda: vg.sum(y > 0, axis=0, dtype=vg.int32, keepdims=True, out=x[:1]),
         "matmul": lambda: vg.matmul(y, square, out=x),
@@ -76,6 +77,16 @@ def test_writes_change_it_for_all_views(device, name):
         assert x._version > before
         assert {n: view._version for n, view in seen.items()} == dict.fromkeys(seen, x._version)
         assert y._version == other, "the operand was read only"
+
+
+def test_every_method_that_writes_is_among_them():
+    x, y = put("cpu", X), put("cpu", X)
+    calls = []
+    with observe(calls.append):
+        for write in writes(x, y).values():
+            write()
+    seen = {call.method for call in calls if METHODS[call.method][1]}
+    assert seen == {name for name, (_, written, _) in METHODS.items() if written} - {"to_host"}
 
 
 def test_writes_through_a_view_change_its_base(device):

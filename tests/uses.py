@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import helpers
 import numpy as np
+from references import lookup
 
 import pyvecgpu as vg
 from pyvecgpu.dispatch import apply
 from pyvecgpu.operations import ROWS, Operation
 
 F32, F64, F16, I32, BOOL = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?"))
-MIB = 1 << 20
 
 
 class Use(NamedTuple):
@@ -51,7 +51,7 @@ def assign(key, value):
 def of_rows():
     """Operations of operations.ROWS that have one or two operands, with and without `out`."""
     for row in ROWS:
-        function = getattr(vg, row.name, None) or getattr(vg.nn.functional, row.name, None)
+        function = lookup(row.name) if row.family != "other" else None
         gives = BOOL if row.result == "bool" else np.dtype("i8") if row.result == "index" else F32
         if row.family == "unary":
             yield row.name, Use({"a": ((6, 37), F32)}, lambda v, f=function: f(v["a"]))

@@ -240,6 +240,8 @@ PVG_API int pvg_array_release(pvg_array *array) {
     return PVG_OK;
 }
 
+PVG_API int pvg_array_drop(pvg_array **array) { return pvg::drop(array, pvg_array_release); }
+
 PVG_API int pvg_array_device(const pvg_array *a) {
     return pvg::is_array(a) ? a->storage->device : -1;
 }

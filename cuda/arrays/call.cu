@@ -129,8 +129,8 @@ int as_contiguous(Call &call, const pvg_array *a, Temporary *holder, const pvg_a
 
 int Workspace::open(Call &call, size_t bytes) {
     int64_t shape[1] = {static_cast<int64_t>(bytes)};
-    PVG_PASS(new_array(call.device, PVG_UINT8, 1, shape, &memory.array));
-    return call.writes(memory.array);
+    // Fresh memory counts as written by the stream that it is for.
+    return new_array(call.device, PVG_UINT8, 1, shape, &memory.array);
 }
 
 } // namespace pvg

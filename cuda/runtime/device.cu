@@ -161,6 +161,13 @@ DeviceScope::~DeviceScope() {
     if (before >= 0) (void)cudaSetDevice(before);
 }
 
+int bind_context() {
+    int device = 0;
+    PVG_TRY(cudaGetDevice(&device));
+    PVG_TRY(cudaSetDevice(device));
+    return PVG_OK;
+}
+
 static int fill_cache(int device) {
     std::lock_guard<std::mutex> hold(cache_lock);
     CachedDevice &c = cache[device];

@@ -25,6 +25,11 @@ struct DeviceScope {
     ~DeviceScope();
 };
 
+// Binds the context of the thread's current device to the thread. The runtime does so in some of its
+// calls only: a function of the driver gives CUDA_ERROR_INVALID_CONTEXT before one of them, or when
+// somebody else has unbound it, and is called again after this.
+int bind_context();
+
 extern std::atomic<int64_t> counters[8]; // indexed by pvg_counter
 extern std::atomic<int64_t> option_sync, option_launch_log, option_allocator;
 extern std::atomic<bool> forked_child; // this process was forked after CUDA had started

@@ -118,12 +118,13 @@ PVG_API const char *pvg_last_error_cuda_name(void) {
 
 PVG_API int64_t pvg_last_error_value(int which) {
     const pvg::ErrorRecord &e = pvg::error_record;
+    const int64_t known = e.status != PVG_OK; // the numbers of an error before it are stale
     switch (which) {
-    case PVG_ERROR_VALUE_CUDA_CODE: return e.status ? e.cuda_code : 0;
-    case PVG_ERROR_VALUE_REQUESTED: return e.requested;
-    case PVG_ERROR_VALUE_FREE: return e.free;
-    case PVG_ERROR_VALUE_RESERVED: return e.reserved;
-    case PVG_ERROR_VALUE_DEVICE: return e.device;
+    case PVG_ERROR_VALUE_CUDA_CODE: return known * e.cuda_code;
+    case PVG_ERROR_VALUE_REQUESTED: return known * e.requested;
+    case PVG_ERROR_VALUE_FREE: return known * e.free;
+    case PVG_ERROR_VALUE_RESERVED: return known * e.reserved;
+    case PVG_ERROR_VALUE_DEVICE: return known * e.device;
     }
     return -1;
 }

@@ -38,6 +38,24 @@ int fail_memory(int device, int64_t requested, int64_t free, int64_t reserved, i
 bool is_sticky(cudaError_t code);
 extern std::atomic<bool> device_lost; // set when a sticky error is seen
 
+// What the exported functions named drop do. The variable is NULL before the handle is released, so
+// that nobody finds in it what is another's by then; and a success leaves the last error as it is,
+// because a finaliser may come between a failed call and the look at what went wrong.
+template <class Handle> int drop(Handle **variable, int (*release)(Handle *)) {
+    if (!variable) {
+        clear_error();
+        return fail(PVG_ERROR_VALUE, "the address of a handle is a null pointer");
+    }
+    Handle *handle = *variable;
+    if (!handle) return PVG_OK;
+    *variable = nullptr;
+    if (error_record.status == PVG_OK) return release(handle);
+    ErrorRecord before = error_record;
+    int status = release(handle);
+    if (status == PVG_OK) error_record = before;
+    return status;
+}
+
 } // namespace pvg
 
 #define PVG_TRY(call)                                                                              \

@@ -310,3 +310,5 @@ PVG_API int pvg_graph_release(pvg_graph *graph) {
     pvg::clear_error();
     return graph ? pvg::release_handle(in(graph)) : PVG_OK;
 }
+
+PVG_API int pvg_graph_drop(pvg_graph **graph) { return pvg::drop(graph, pvg_graph_release); }

@@ -52,19 +52,21 @@ int fail_launch(const LaunchSite &site, cudaError_t code, dim3 grid, dim3 block,
 
 } // namespace
 
+static std::mutex setting_shared_memory;
+
+SharedMemoryPermit::SharedMemoryPermit(const void *kernel, size_t bytes) : held(bytes > 48 << 10) {
+    if (!held) return;
+    setting_shared_memory.lock();
+    code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                static_cast<int>(bytes));
+}
+SharedMemoryPermit::~SharedMemoryPermit() {
+    if (held) setting_shared_memory.unlock();
+}
+
 #ifndef PVG_SIMULATOR
 cudaError_t launch_extended(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
                             cudaStream_t stream, const LaunchExtras &extras, void **parameters) {
-    // What a kernel may ask for is set before each launch that needs it, and no other thread may
-    // set it to less in between.
-    static std::mutex setting;
-    std::unique_lock<std::mutex> lock(setting, std::defer_lock);
-    if (shared_bytes > 48 << 10) {
-        lock.lock();
-        cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                static_cast<int>(shared_bytes));
-        if (code != cudaSuccess) return code;
-    }
     cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = {};
     config.gridDim = grid, config.blockDim = block;

@@ -22,7 +22,7 @@ struct LaunchSite {
     int line;
 };
 
-// What a launch may ask for beside its grid. The simulated card has neither.
+// What a launch may ask for beside its grid.
 struct LaunchExtras {
     unsigned cluster = 1; // blocks along x that share their shared memory; sm_90 and later
     // Programmatic dependent launch, sm_90 and later: the kernel begins with griddepcontrol.wait,
@@ -35,9 +35,20 @@ int before_launch(const LaunchSite &site, dim3 grid, dim3 block);
 int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, dim3 grid,
                  dim3 block, size_t shared_bytes, cudaStream_t stream);
 
+// While it exists the kernel may be launched with so much shared memory: more than 48 KiB is asked
+// for before each launch that needs it, and no other thread may ask for less in between.
+struct SharedMemoryPermit {
+    cudaError_t code = cudaSuccess;
+    SharedMemoryPermit(const void *kernel, size_t bytes);
+    ~SharedMemoryPermit();
+    SharedMemoryPermit(const SharedMemoryPermit &) = delete;
+
+private:
+    bool held = false;
+};
+
 #ifndef PVG_SIMULATOR
-// cudaLaunchKernel, with the extras, and with more than 48 KiB of shared memory if that is asked
-// for.
+// cudaLaunchKernel, with the extras.
 cudaError_t launch_extended(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
                             cudaStream_t stream, const LaunchExtras &extras, void **parameters);
 #endif
@@ -47,21 +58,25 @@ int launch(const LaunchSite &site, const LaunchExtras &extras, void (*kernel)(P.
            dim3 block, size_t shared_bytes, cudaStream_t stream, A &&...arguments) {
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) return PVG_OK;
     PVG_PASS(before_launch(site, grid, block));
+    const SharedMemoryPermit permit(reinterpret_cast<const void *>(kernel), shared_bytes);
 #ifdef PVG_SIMULATOR
-    (void)extras;
-    cudaError_t code = pvg_sim::launch(site.kernel, site.file, site.line, kernel, grid, block,
-                                       shared_bytes, stream, static_cast<P>(arguments)...);
+    auto start = [&](P... values) {
+        return pvg_sim::launch_with(extras.cluster, extras.overlap, site.kernel, site.file,
+                                    site.line, kernel, grid, block, shared_bytes, stream,
+                                    static_cast<P>(values)...);
+    };
 #else
     // Parameters in the kernel's own types; the runtime copies them during the call.
     auto start = [&](P... values) {
         void *pointers[] = {const_cast<void *>(static_cast<const void *>(&values))..., nullptr};
         const void *entry = reinterpret_cast<const void *>(kernel);
-        bool plain = shared_bytes <= 48 << 10 && extras.cluster == 1 && !extras.overlap;
+        bool plain = extras.cluster == 1 && !extras.overlap;
         return plain ? cudaLaunchKernel(entry, grid, block, pointers, shared_bytes, stream)
                      : launch_extended(entry, grid, block, shared_bytes, stream, extras, pointers);
     };
-    cudaError_t code = start(static_cast<P>(arguments)...);
 #endif
+    cudaError_t code = permit.code;
+    if (code == cudaSuccess) code = start(static_cast<P>(arguments)...);
     return after_launch(site, reinterpret_cast<const void *>(kernel), code, grid, block,
                         shared_bytes, stream);
 }

@@ -280,7 +280,11 @@ Block *allocate_direct(Pool *pool, int device, Stream *stream, size_t bytes, boo
         cudaStream_t s = stream_handle(stream);
         bool done = cudaMemsetAsync(p, canary, all, s) == cudaSuccess &&
                     cudaMemsetAsync(p + margin, 0xFF, bytes, s) == cudaSuccess;
-        if (!done) (void)cudaGetLastError(), driver_free(pool, p, all), p = nullptr;
+        if (!done) { // the first may be on its way
+            (void)finish_device(device), (void)cudaGetLastError();
+            driver_free(pool, p, all);
+            p = nullptr;
+        }
     }
     if (!p) {
         drop_record(pool, b);

@@ -394,6 +394,8 @@ PVG_API int pvg_stream_release(pvg_stream *stream) {
     return stream ? pvg::release_stream(in(stream)) : PVG_OK;
 }
 
+PVG_API int pvg_stream_drop(pvg_stream **stream) { return pvg::drop(stream, pvg_stream_release); }
+
 PVG_API int pvg_stream_synchronize(pvg_stream *stream) {
     pvg::clear_error();
     PVG_PASS(pvg::check_stream(in(stream)));
@@ -438,6 +440,8 @@ PVG_API int pvg_event_release(pvg_event *event) {
     pvg::clear_error();
     return event ? pvg::release_event(in(event)) : PVG_OK;
 }
+
+PVG_API int pvg_event_drop(pvg_event **event) { return pvg::drop(event, pvg_event_release); }
 
 PVG_API int pvg_event_record(pvg_event *event, pvg_stream *stream) {
     pvg::clear_error();

@@ -159,9 +159,12 @@ void report_deadlock(const Worker &w) {
             told[j] = true;
             count++;
         }
-        length += (size_t)snprintf(
-            where + length, sizeof where - length, "%u at the %s barrier %s:%d; ", count,
-            one.state == State::at_block_barrier ? "block" : "warp", one.file, one.line);
+        length += (size_t)snprintf(where + length, sizeof where - length,
+                                   "%u at the %s barrier %s:%d; ", count,
+                                   one.state == State::at_block_barrier  ? "block"
+                                   : one.state == State::at_warp_barrier ? "warp"
+                                                                         : "shared",
+                                   one.file, one.line);
     }
     report(cudaErrorLaunchTimeout,
            "%s, block (%u,%u,%u), launched at %s:%d: deadlock, no thread can go on: %s%u returned",

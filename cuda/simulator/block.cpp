@@ -62,6 +62,8 @@ void run_another(Worker &w) {
         go_to(w, fiber_for_next_thread(w));
     } else if (w.ready_head != w.ready_tail) {
         resume_oldest(w);
+    } else if (!w.events->tiles.empty() && deliver_tiles(w)) {
+        resume_oldest(w);
     } else {
         go_to(w, w.home);
     }
@@ -77,6 +79,7 @@ static void run_thread(Worker &w, unsigned thread) {
     race::enter_thread(thread);
     race::acquire(w.block_sync, w.blocks_run);
     w.launch->call(w.launch->closure);
+    end_thread_events(w);
     race::release(w.block_sync, w.blocks_run + 1);
     race::enter_home();
     t.state = State::returned;
@@ -96,11 +99,7 @@ static void thread_loop() {
         }
         while (w.started < w.thread_count && !w.failed) run_thread(w, w.sequence[w.started++]);
         w.idle[w.idle_count++] = w.current;
-        if (w.ready_head != w.ready_tail && !w.failed) {
-            resume_oldest(w);
-        } else {
-            go_to(w, w.home);
-        }
+        run_another(w);
     }
     Fiber *self = w.current;
     w.current = &w.home;
@@ -183,10 +182,11 @@ static uint64_t block_at(const Grid &grid, uint64_t turn) {
 
 static bool is_deadlocked(const Worker &w) { return w.alive && !w.failed; }
 
-static void run_block(Worker &w, uint64_t block) {
+void begin_block(Worker &w, uint64_t block) {
     const dim3 &grid = w.launch->grid;
     blockIdx = {(unsigned)(block % grid.x), (unsigned)(block / grid.x % grid.y),
                 (unsigned)(block / grid.x / grid.y)};
+    w.place = blockIdx;
     if (w.grid->order == SHUFFLED) shuffle_threads(w, block);
     w.started = w.at_barrier = w.waiting = 0;
     w.alive = w.thread_count;
@@ -196,13 +196,23 @@ static void run_block(Worker &w, uint64_t block) {
         w.warps[first / WARP].live = lanes >= WARP ? ~0u : (1u << lanes) - 1;
         w.warps[first / WARP].waiting = 0;
     }
+    begin_events(w);
     race::release(w.block_sync, w.blocks_run);
-    run_another(w); /* until no thread can run: all returned, or they wait for each other */
+}
+
+void end_block(Worker &w) {
     if (is_deadlocked(w)) {
         report_deadlock(w);
         w.failed = w.grid->stopped = true;
     }
+    if (!w.failed) end_block_events(w);
     w.blocks_run++;
+}
+
+static void run_block(Worker &w, uint64_t block) {
+    begin_block(w, block);
+    run_another(w); /* until no thread can run: all returned, or they wait for each other */
+    end_block(w);
 }
 
 static void index_threads(Worker &w, const dim3 &block) {
@@ -217,7 +227,7 @@ static void index_threads(Worker &w, const dim3 &block) {
     w.indexed_block = block;
 }
 
-static bool begin_launch(Worker &w) {
+bool begin_launch(Worker &w) {
     const Grid &grid = *w.grid;
     const Launch &job = *grid.launch;
     w.launch = &job;
@@ -241,7 +251,7 @@ static bool begin_launch(Worker &w) {
     return true;
 }
 
-static void end_launch(Worker &w) {
+void end_launch(Worker &w) {
     race::acquire(w.block_sync, 0);
     race::acquire(w.block_sync, 1);
 #if defined(__SANITIZE_ADDRESS__)
@@ -252,8 +262,7 @@ static void end_launch(Worker &w) {
     }
 #endif
     end_shared(w);
-    free(w.dynamic_shared);
-    w.dynamic_shared = nullptr;
+    free_dynamic_shared(w);
 }
 
 static void check_surroundings(Worker &w) {
@@ -268,13 +277,19 @@ static void check_surroundings(Worker &w) {
 
 void run_blocks(Worker &w) {
     Grid &grid = *w.grid;
-    if (!begin_launch(w)) return;
+    const bool in_clusters = grid.launch->cluster > 1;
+    if (!begin_launch(w) || (in_clusters && !begin_cluster(w))) return;
     for (uint64_t turn; !grid.stopped && (turn = grid.next++) < grid.blocks;) {
         race::acquire(w.block_sync, w.blocks_run);
         poison_shared(w);
-        run_block(w, block_at(grid, turn));
+        if (in_clusters) {
+            run_cluster(w, block_at(grid, turn));
+        } else {
+            run_block(w, block_at(grid, turn));
+        }
         if (grid.few_allocations) check_surroundings(w);
     }
+    if (in_clusters) end_cluster(w);
     end_launch(w);
 }
 

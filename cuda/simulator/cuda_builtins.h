@@ -54,6 +54,8 @@ struct Launch {
     void (*destroy)(void *closure);
     const PointerArgument *pointers;
     int pointer_count;
+    unsigned cluster; /* blocks along x that share their shared memory */
+    bool overlap;     /* it may begin before the kernel ahead of it has ended */
 };
 
 /* Takes over `closure`. Returns, and records, what cudaGetLastError() would return. */
@@ -70,8 +72,9 @@ template <class T> constexpr bool is_data_pointer() {
 }
 
 template <class... P, class... A>
-cudaError_t launch(const char *name, const char *file, int line, void (*kernel)(P...), dim3 grid,
-                   dim3 block, size_t shared_bytes, cudaStream_t stream, A &&...args) {
+cudaError_t launch_with(unsigned cluster, bool overlap, const char *name, const char *file,
+                        int line, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+                        cudaStream_t stream, A &&...args) {
     static_assert(sizeof...(P) == sizeof...(A), "a launch needs one argument per parameter");
     auto *closure = new Closure<P...>{kernel, {std::forward<A>(args)...}, {}};
     int index = 0, count = 0;
@@ -88,8 +91,15 @@ cudaError_t launch(const char *name, const char *file, int line, void (*kernel)(
     };
     auto destroy = [](void *c) { delete (Closure<P...> *)c; };
     return launch(Launch{name, file, line, grid, block, shared_bytes, (const void *)kernel, closure,
-                         call, destroy, closure->pointers, count},
+                         call, destroy, closure->pointers, count, cluster, overlap},
                   stream);
+}
+
+template <class... P, class... A>
+cudaError_t launch(const char *name, const char *file, int line, void (*kernel)(P...), dim3 grid,
+                   dim3 block, size_t shared_bytes, cudaStream_t stream, A &&...args) {
+    return launch_with(1, false, name, file, line, kernel, grid, block, shared_bytes, stream,
+                       std::forward<A>(args)...);
 }
 
 } /* namespace pvg_sim */
@@ -214,6 +224,7 @@ PVG_SIM_STORE(__stwt)
 #undef PVG_SIM_STORE
 
 #include "device_atomics.h"
+#include "device_instructions.h"
 #include "device_math.h"
 
 /* ---- Templates that the toolkit's header declares for nvcc only ---- */

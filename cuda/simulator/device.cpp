@@ -1,16 +1,13 @@
-/* What the simulated card says about itself: a small Turing (compute capability 7.5).
+/* What a simulated card says about itself.
  *
- * Two multiprocessors, so that kernels which fill the card start few blocks; capability 7.5, so
- * that the library takes its portable kernels (tensor cores and TMA are not simulated). One table
- * gives every attribute, and cudaGetDeviceProperties() is filled from the same numbers. */
+ * One table gives every attribute, and cudaGetDeviceProperties() is filled from the same numbers.
+ * Where cards differ, by the setting "card0" and its like, cards.cpp says how. */
 #include "simulator.h"
 
 #include <cstring>
 
 namespace pvg_sim {
 
-static const int MULTIPROCESSORS = 2, THREADS_PER_MULTIPROCESSOR = 1024,
-                 BLOCKS_PER_MULTIPROCESSOR = 16;
 static const int REGISTERS = 65536, CLOCK_KHZ = 1500000, MEMORY_CLOCK_KHZ = 5000000;
 static const int BUS_WIDTH_BITS = 256, L2_BYTES = 1 << 20, CONSTANT_BYTES = 64 << 10;
 static const int PITCH = 0x7fffffff, KERNEL_REGISTERS = 32;
@@ -27,8 +24,6 @@ static const Attribute attributes[] = {
     {cudaDevAttrMaxGridDimY, (int)MAX_GRID_YZ},
     {cudaDevAttrMaxGridDimZ, (int)MAX_GRID_YZ},
     {cudaDevAttrMaxSharedMemoryPerBlock, DEFAULT_SHARED_BYTES},
-    {cudaDevAttrMaxSharedMemoryPerBlockOptin, OPT_IN_SHARED_BYTES},
-    {cudaDevAttrMaxSharedMemoryPerMultiprocessor, OPT_IN_SHARED_BYTES},
     {cudaDevAttrTotalConstantMemory, CONSTANT_BYTES},
     {cudaDevAttrWarpSize, warpSize},
     {cudaDevAttrMaxPitch, PITCH},
@@ -44,17 +39,11 @@ static const Attribute attributes[] = {
     {cudaDevAttrGpuOverlap, 1},
     {cudaDevAttrAsyncEngineCount, 2},
     {cudaDevAttrConcurrentKernels, 1},
-    {cudaDevAttrMultiProcessorCount, MULTIPROCESSORS},
-    {cudaDevAttrMaxThreadsPerMultiProcessor, THREADS_PER_MULTIPROCESSOR},
-    {cudaDevAttrMaxBlocksPerMultiprocessor, BLOCKS_PER_MULTIPROCESSOR},
     {cudaDevAttrCanMapHostMemory, 1},
     {cudaDevAttrUnifiedAddressing, 1},
     {cudaDevAttrManagedMemory, 1},
     {cudaDevAttrHostRegisterSupported, 1},
     {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
-    {cudaDevAttrComputeCapabilityMajor, 7},
-    {cudaDevAttrComputeCapabilityMinor, 5},
-    {cudaDevAttrPciBusId, 1},
     {cudaDevAttrSingleToDoublePrecisionPerfRatio, 32},
     {cudaDevAttrGlobalL1CacheSupported, 1},
     {cudaDevAttrLocalL1CacheSupported, 1},
@@ -68,7 +57,19 @@ static const Attribute attributes[] = {
     {cudaDevAttrMaxTexture3DDepth, 16384},
 };
 
-static int attribute(int number) {
+static int attribute(int number, int device) {
+    const Description &card = description_of(device);
+    switch (number) {
+    case cudaDevAttrComputeCapabilityMajor: return card.capability / 10;
+    case cudaDevAttrComputeCapabilityMinor: return card.capability % 10;
+    case cudaDevAttrMultiProcessorCount: return settings.multiprocessors;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return card.shared_of_block;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return card.shared_of_multiprocessor;
+    case cudaDevAttrReservedSharedMemoryPerBlock: return card.reserved_shared;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: return card.threads_of_multiprocessor;
+    case cudaDevAttrMaxBlocksPerMultiprocessor: return card.blocks_of_multiprocessor;
+    case cudaDevAttrPciBusId: return 1 + device;
+    }
     for (const Attribute &a : attributes) {
         if (a.number == number) return a.value;
     }
@@ -77,25 +78,26 @@ static int attribute(int number) {
 
 static bool is_device(int device) { return device >= 0 && device < settings.devices; }
 
-static void describe_limits(cudaDeviceProp &p) {
-    p.warpSize = attribute(cudaDevAttrWarpSize);
-    p.maxThreadsPerBlock = attribute(cudaDevAttrMaxThreadsPerBlock);
-    p.maxThreadsPerMultiProcessor = attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
-    p.maxBlocksPerMultiProcessor = attribute(cudaDevAttrMaxBlocksPerMultiprocessor);
+static void describe_limits(cudaDeviceProp &p, int device) {
+    p.warpSize = attribute(cudaDevAttrWarpSize, device);
+    p.maxThreadsPerBlock = attribute(cudaDevAttrMaxThreadsPerBlock, device);
+    p.maxThreadsPerMultiProcessor = attribute(cudaDevAttrMaxThreadsPerMultiProcessor, device);
+    p.maxBlocksPerMultiProcessor = attribute(cudaDevAttrMaxBlocksPerMultiprocessor, device);
     for (int i = 0; i < 3; i++) {
-        p.maxThreadsDim[i] = attribute(cudaDevAttrMaxBlockDimX + i);
-        p.maxGridSize[i] = attribute(cudaDevAttrMaxGridDimX + i);
+        p.maxThreadsDim[i] = attribute(cudaDevAttrMaxBlockDimX + i, device);
+        p.maxGridSize[i] = attribute(cudaDevAttrMaxGridDimX + i, device);
     }
-    p.sharedMemPerBlock = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlock);
-    p.sharedMemPerBlockOptin = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    p.sharedMemPerMultiprocessor = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
-    p.regsPerBlock = attribute(cudaDevAttrMaxRegistersPerBlock);
-    p.regsPerMultiprocessor = attribute(cudaDevAttrMaxRegistersPerMultiprocessor);
-    p.totalConstMem = (size_t)attribute(cudaDevAttrTotalConstantMemory);
-    p.memPitch = (size_t)attribute(cudaDevAttrMaxPitch);
-    p.textureAlignment = (size_t)attribute(cudaDevAttrTextureAlignment);
-    p.texturePitchAlignment = (size_t)attribute(cudaDevAttrTexturePitchAlignment);
-    p.surfaceAlignment = (size_t)attribute(cudaDevAttrSurfaceAlignment);
+    p.sharedMemPerBlock = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlock, device);
+    p.sharedMemPerBlockOptin = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    p.sharedMemPerMultiprocessor =
+        (size_t)attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    p.regsPerBlock = attribute(cudaDevAttrMaxRegistersPerBlock, device);
+    p.regsPerMultiprocessor = attribute(cudaDevAttrMaxRegistersPerMultiprocessor, device);
+    p.totalConstMem = (size_t)attribute(cudaDevAttrTotalConstantMemory, device);
+    p.memPitch = (size_t)attribute(cudaDevAttrMaxPitch, device);
+    p.textureAlignment = (size_t)attribute(cudaDevAttrTextureAlignment, device);
+    p.texturePitchAlignment = (size_t)attribute(cudaDevAttrTexturePitchAlignment, device);
+    p.surfaceAlignment = (size_t)attribute(cudaDevAttrSurfaceAlignment, device);
 }
 
 static void describe_card(cudaDeviceProp &p, int device) {
@@ -103,23 +105,24 @@ static void describe_card(cudaDeviceProp &p, int device) {
     memcpy(p.uuid.bytes, "pvg-simulator-", 14);
     p.uuid.bytes[15] = (char)device;
     p.totalGlobalMem = settings.memory;
-    p.major = attribute(cudaDevAttrComputeCapabilityMajor);
-    p.minor = attribute(cudaDevAttrComputeCapabilityMinor);
-    p.multiProcessorCount = attribute(cudaDevAttrMultiProcessorCount);
-    p.memoryBusWidth = attribute(cudaDevAttrGlobalMemoryBusWidth);
-    p.l2CacheSize = attribute(cudaDevAttrL2CacheSize);
-    p.asyncEngineCount = attribute(cudaDevAttrAsyncEngineCount);
-    p.concurrentKernels = attribute(cudaDevAttrConcurrentKernels);
-    p.canMapHostMemory = attribute(cudaDevAttrCanMapHostMemory);
-    p.unifiedAddressing = attribute(cudaDevAttrUnifiedAddressing);
-    p.managedMemory = attribute(cudaDevAttrManagedMemory);
-    p.hostRegisterSupported = attribute(cudaDevAttrHostRegisterSupported);
-    p.canUseHostPointerForRegisteredMem = attribute(cudaDevAttrCanUseHostPointerForRegisteredMem);
-    p.globalL1CacheSupported = attribute(cudaDevAttrGlobalL1CacheSupported);
-    p.localL1CacheSupported = attribute(cudaDevAttrLocalL1CacheSupported);
-    p.pciBusID = device + attribute(cudaDevAttrPciBusId);
-    p.deviceNumaId = attribute(cudaDevAttrNumaId);
-    p.hostNumaId = attribute(cudaDevAttrHostNumaId);
+    p.major = attribute(cudaDevAttrComputeCapabilityMajor, device);
+    p.minor = attribute(cudaDevAttrComputeCapabilityMinor, device);
+    p.multiProcessorCount = attribute(cudaDevAttrMultiProcessorCount, device);
+    p.memoryBusWidth = attribute(cudaDevAttrGlobalMemoryBusWidth, device);
+    p.l2CacheSize = attribute(cudaDevAttrL2CacheSize, device);
+    p.asyncEngineCount = attribute(cudaDevAttrAsyncEngineCount, device);
+    p.concurrentKernels = attribute(cudaDevAttrConcurrentKernels, device);
+    p.canMapHostMemory = attribute(cudaDevAttrCanMapHostMemory, device);
+    p.unifiedAddressing = attribute(cudaDevAttrUnifiedAddressing, device);
+    p.managedMemory = attribute(cudaDevAttrManagedMemory, device);
+    p.hostRegisterSupported = attribute(cudaDevAttrHostRegisterSupported, device);
+    p.canUseHostPointerForRegisteredMem =
+        attribute(cudaDevAttrCanUseHostPointerForRegisteredMem, device);
+    p.globalL1CacheSupported = attribute(cudaDevAttrGlobalL1CacheSupported, device);
+    p.localL1CacheSupported = attribute(cudaDevAttrLocalL1CacheSupported, device);
+    p.pciBusID = attribute(cudaDevAttrPciBusId, device);
+    p.deviceNumaId = attribute(cudaDevAttrNumaId, device);
+    p.hostNumaId = attribute(cudaDevAttrHostNumaId, device);
 }
 
 } /* namespace pvg_sim */
@@ -146,6 +149,7 @@ extern "C" cudaError_t cudaSetDevice(int device) {
     Call call;
     if (!is_device(device)) return call.finish(cudaErrorInvalidDevice);
     set_current_device(device);
+    bind_context();
     return call.finish(cudaSuccess);
 }
 
@@ -155,7 +159,7 @@ extern "C" cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr number,
         return call.finish(cudaErrorInvalidValue);
     }
     if (!is_device(device)) return call.finish(cudaErrorInvalidDevice);
-    *value = attribute(number) + (number == cudaDevAttrPciBusId ? device : 0);
+    *value = attribute(number, device);
     return cudaSuccess;
 }
 
@@ -164,7 +168,7 @@ extern "C" cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int d
     if (!properties) return call.finish(cudaErrorInvalidValue);
     if (!is_device(device)) return call.finish(cudaErrorInvalidDevice);
     *properties = cudaDeviceProp{};
-    describe_limits(*properties);
+    describe_limits(*properties, device);
     describe_card(*properties, device);
     return cudaSuccess;
 }
@@ -201,7 +205,9 @@ extern "C" cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribut
     Call call;
     if (!kernel) return call.finish(cudaErrorInvalidDeviceFunction);
     if (which == cudaFuncAttributeMaxDynamicSharedMemorySize) {
-        if (value < 0 || value > OPT_IN_SHARED_BYTES) return call.finish(cudaErrorInvalidValue);
+        if (value < 0 || value > description_of(current_device()).shared_of_block) {
+            return call.finish(cudaErrorInvalidValue);
+        }
         limits_of(kernel).dynamic_shared_bytes = value;
     } else if (which == cudaFuncAttributePreferredSharedMemoryCarveout) {
         if (value < -1 || value > 100) return call.finish(cudaErrorInvalidValue);
@@ -219,7 +225,7 @@ extern "C" cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *result, const v
     *result = cudaFuncAttributes{};
     result->maxThreadsPerBlock = (int)MAX_BLOCK_THREADS;
     result->numRegs = KERNEL_REGISTERS;
-    result->ptxVersion = result->binaryVersion = 75;
+    result->ptxVersion = result->binaryVersion = description_of(current_device()).capability;
     result->maxDynamicSharedSizeBytes = limits_of(kernel).dynamic_shared_bytes;
     result->preferredShmemCarveout = limits_of(kernel).carveout;
     return call.finish(cudaSuccess);
@@ -239,10 +245,12 @@ extern "C" cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *result
     if (!result || block_threads <= 0) return call.finish(cudaErrorInvalidValue);
     if (!kernel) return call.finish(cudaErrorInvalidDeviceFunction);
     int warps = (block_threads + warpSize - 1) / warpSize;
-    int blocks = THREADS_PER_MULTIPROCESSOR / warpSize / warps;
-    if (blocks > BLOCKS_PER_MULTIPROCESSOR) blocks = BLOCKS_PER_MULTIPROCESSOR;
+    const Description &card = description_of(current_device());
+    int blocks = card.threads_of_multiprocessor / warpSize / warps;
+    if (blocks > card.blocks_of_multiprocessor) blocks = card.blocks_of_multiprocessor;
     if (dynamic_shared_bytes) {
-        size_t fit = (size_t)OPT_IN_SHARED_BYTES / dynamic_shared_bytes;
+        size_t fit = (size_t)card.shared_of_multiprocessor /
+                     (dynamic_shared_bytes + (size_t)card.reserved_shared);
         if (fit < (size_t)blocks) blocks = (int)fit;
     }
     *result = blocks;

@@ -23,6 +23,12 @@ int current_device() { return device_of_thread; }
 
 void set_current_device(int device) { device_of_thread = device; }
 
+static thread_local bool context_is_bound = false;
+
+void bind_context() { context_is_bound = true; }
+
+bool has_bound_context() { return context_is_bound; }
+
 /* ---- The lock ---- */
 
 static std::mutex runtime_lock, report_lock;
@@ -61,6 +67,8 @@ static int running_card = 0;
 static char message[1024];
 
 void set_running_card(int device) { running_card = device; }
+
+int running_card_number() { return running_card; }
 
 bool running_card_is_lost() { return cards[running_card].sticky != cudaSuccess; }
 
@@ -102,6 +110,13 @@ static int find_name(const char *const *names, int count, const char *name) {
     return -1;
 }
 
+/* "card0" ...: a card, by its compute capability. */
+static bool set_card(const char *name, long long capability) {
+    int device, length = 0;
+    if (sscanf(name, "card%1d%n", &device, &length) != 1 || name[length]) return false;
+    return describe_as(device, capability);
+}
+
 static bool set(const char *name, long long value) {
     auto in = [&](long long low, long long high) { return value >= low && value <= high; };
     auto is = [&](const char *other) { return strcmp(name, other) == 0; };
@@ -112,12 +127,14 @@ static bool set(const char *name, long long value) {
     if (is("print") && in(0, 1)) return settings.print = value, true;
     if (is("workers") && in(1, MAX_WORKERS)) return settings.workers = (int)value, true;
     if (is("devices") && in(1, MAX_CARDS)) return settings.devices = (int)value, true;
+    if (is("copy_error") && in(1, 999)) return settings.copy_error = (cudaError_t)value, true;
+    if (is("multiprocessors") && in(1, 1024)) return settings.multiprocessors = (int)value, true;
     if (is("memory") && value > 0) return settings.memory = (size_t)value, true;
     if (is("deferred") && in(0, 1)) {
         if (!value) run_everything();
         return settings.deferred = value, true;
     }
-    return false;
+    return set_card(name, value);
 }
 
 /* ---- Bad accesses ---- */

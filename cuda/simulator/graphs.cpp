@@ -147,6 +147,16 @@ extern "C" cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCapt
     return call.finish(cudaSuccess);
 }
 
+/* Nodes have no handles here: they can be counted. */
+extern "C" cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t *nodes,
+                                         size_t *count) {
+    Call call;
+    if (nodes) return call.finish(cudaErrorNotSupported);
+    if (!count || !graphs.count(handle)) return call.finish(cudaErrorInvalidValue);
+    *count = reinterpret_cast<Graph *>(handle)->work.size();
+    return call.finish(cudaSuccess);
+}
+
 extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *result, cudaGraph_t handle,
                                             unsigned long long flags) {
     Call call;

@@ -10,13 +10,13 @@
 
 namespace pvg_sim {
 
-/* ---- Limits, as the card of device.cpp has them ---- */
+/* ---- Limits, as the cards of device.cpp have them ---- */
 
 static auto &kernel_limits = *new std::map<const void *, KernelLimits>;
 
 KernelLimits &limits_of(const void *kernel) { return kernel_limits[kernel]; }
 
-static cudaError_t check_configuration(const Launch &job) {
+static cudaError_t check_configuration(const Launch &job, const Description &card) {
     const dim3 &g = job.grid, &b = job.block;
     if (!g.x || !g.y || !g.z || !b.x || !b.y || !b.z) return cudaErrorInvalidConfiguration;
     if (g.x > MAX_GRID_X || g.y > MAX_GRID_YZ || g.z > MAX_GRID_YZ) {
@@ -29,7 +29,12 @@ static cudaError_t check_configuration(const Launch &job) {
     auto known = kernel_limits.find(job.function);
     size_t limit = known == kernel_limits.end() ? DEFAULT_SHARED_BYTES
                                                 : (size_t)known->second.dynamic_shared_bytes;
-    return job.shared_bytes > limit ? cudaErrorInvalidValue : cudaSuccess;
+    if (limit > (size_t)card.shared_of_block) limit = (size_t)card.shared_of_block;
+    if (job.shared_bytes > limit) return cudaErrorInvalidValue;
+    if (job.cluster == 1) return cudaSuccess;
+    const bool is_cluster = job.cluster > 1 && job.cluster <= MOST_IN_CLUSTER &&
+                            g.x % job.cluster == 0 && card.capability >= 90 && !race::ENABLED;
+    return is_cluster ? cudaSuccess : cudaErrorInvalidClusterSize;
 }
 
 /* ---- Arguments ---- */
@@ -134,7 +139,7 @@ static int worker_count([[maybe_unused]] uint64_t blocks) {
 void run_grid(const Launch &job, int order) {
     Grid grid;
     grid.launch = &job, grid.order = order;
-    grid.blocks = (uint64_t)job.grid.x * job.grid.y * job.grid.z;
+    grid.blocks = (uint64_t)job.grid.x * job.grid.y * job.grid.z / job.cluster;
     grid.few_allocations = counters[COUNT_LIVE_ALLOCATIONS] + counters[COUNT_LIVE_PINNED] <= 16;
     sem_init(&grid.done, 0, 0);
     Worker *workers[MAX_WORKERS];
@@ -181,7 +186,10 @@ cudaError_t launch(const Launch &job, cudaStream_t handle) {
     int device = current_device();
     if (!stream || stream->device != device) return call.finish(cudaErrorInvalidResourceHandle);
     if (injected(FAULT_LAUNCH)) return call.finish(cudaErrorLaunchOutOfResources);
-    if (cudaError_t error = check_configuration(job)) return call.finish(error);
+    if (cudaError_t error = check_configuration(job, description_of(device))) {
+        return call.finish(error);
+    }
+    bind_context();
     counters[COUNT_LAUNCH]++;
     bool lose_card = injected(FAULT_DEVICE);
     cudaError_t error = submit(stream, [owned, device, lose_card] {

@@ -231,6 +231,7 @@ using namespace pvg_sim;
 
 extern "C" cudaError_t cudaMalloc(void **result, size_t bytes) {
     Call call;
+    bind_context();
     return call.finish(allocate(result, bytes, MemoryKind::device));
 }
 

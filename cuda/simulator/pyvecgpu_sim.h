@@ -22,14 +22,19 @@ extern "C" {
  *   "workers"      OS threads that run the blocks of a launch, 1 to 64 (default 2; AddressSanitizer
  *                  and ThreadSanitizer builds always use 1)
  *   "devices"      simulated cards, 1 to 8 (default 1)
+ *   "card0" ...    what a card is, by compute capability times ten: 75 (default), 80 or 90, with
+ *                  its shared memory (cards.cpp); to be set before anything asks
+ *   "multiprocessors"  of each card, 1 to 1024 (default 2)
  *   "memory"       bytes of a card's memory (default 4 GiB)
+ *   "copy_error"   the cudaError_t of copies that pvg_sim_fail makes fail (default
+ *                  cudaErrorInvalidValue)
  *   "print"        1: reports also go to stderr */
 PVG_SIM_EXPORT int pvg_sim_set(const char *setting, long long value);
 
 /* Makes exactly the nth call of a kind from now fail; 0 takes it back. An unknown kind is ignored.
  *   "malloc"   cudaMalloc: cudaErrorMemoryAllocation
  *   "pinned"   cudaMallocHost, cudaHostAlloc: cudaErrorMemoryAllocation
- *   "copy"     cudaMemcpy and its variants: cudaErrorInvalidValue
+ *   "copy"     cudaMemcpy and its variants: cudaErrorInvalidValue, or as the setting says
  *   "memset"   cudaMemset, cudaMemsetAsync: cudaErrorInvalidValue
  *   "launch"   a kernel launch: cudaErrorLaunchOutOfResources
  *   "stream"   creating a stream: cudaErrorOperatingSystem

@@ -12,22 +12,54 @@
 #include <cstring>
 #include <link.h>
 #include <map>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace pvg_sim {
 
 static const int POISON = 0xFF;
 
+/* Kernels may rely on a multiple of 16 bytes, and get no multiple of more. */
+static const size_t LEAD = 16;
+
+/* What lies before and behind it is out of bounds. */
+static void guard_dynamic_shared([[maybe_unused]] const Worker &w, [[maybe_unused]] bool on) {
+#if defined(__SANITIZE_ADDRESS__)
+    char *const first = w.dynamic_shared - LEAD, *const end =
+                                                     w.dynamic_shared + w.launch->shared_bytes;
+    if (on) {
+        __asan_poison_memory_region(first, LEAD);
+        __asan_poison_memory_region(end, 1);
+    } else {
+        __asan_unpoison_memory_region(first, LEAD + w.launch->shared_bytes + 1);
+    }
+#endif
+}
+
 bool obtain_dynamic_shared(Worker &w) {
     void *memory = nullptr;
-    size_t bytes = w.launch->shared_bytes ? w.launch->shared_bytes : 1;
-    if (posix_memalign(&memory, 256, bytes)) return false;
-    w.dynamic_shared = static_cast<char *>(memory);
+    if (posix_memalign(&memory, 1024, LEAD + w.launch->shared_bytes + 1)) return false;
+    w.dynamic_shared = static_cast<char *>(memory) + LEAD;
+    guard_dynamic_shared(w, true);
     return true;
+}
+
+void free_dynamic_shared(Worker &w) {
+    if (!w.dynamic_shared) return;
+    guard_dynamic_shared(w, false);
+    free(w.dynamic_shared - LEAD);
+    w.dynamic_shared = nullptr;
 }
 
 static void set_builtins(Worker &w) {
     worker = &w;
     blockDim = w.launch->block, gridDim = w.launch->grid;
+}
+
+void enter_block(Worker &w) {
+    set_builtins(w);
+    blockIdx = w.place;
 }
 
 #if defined(__SANITIZE_ADDRESS__) /* plain statics with redzones, which are not poisoned */

@@ -26,7 +26,8 @@ struct Settings {
     int order = FORWARD;
     unsigned seed = 1;
     bool check_order = false, strict = true, deferred = false, print = false;
-    int workers = 2, devices = 1;
+    int workers = 2, devices = 1, multiprocessors = 2;
+    cudaError_t copy_error = cudaErrorInvalidValue; /* what an injected fault of a copy returns */
     size_t memory = size_t{4} << 30;
 };
 extern Settings settings;
@@ -56,6 +57,7 @@ private:
 
 /* The card whose work runs now; reports are for it. */
 void set_running_card(int device);
+int running_card_number();
 bool running_card_is_lost();
 
 /* Makes `error` the sticky error of the running card, and keeps the sentence. The lock that it
@@ -114,11 +116,28 @@ public:
     ~FaultGuard();
 };
 
-/* ---- device.cpp: the limits of the card, a small Turing ---- */
+/* Binds the current device's context to the calling thread, as some runtime calls do and others do
+ * not: what the driver itself offers needs it. */
+void bind_context();
+bool has_bound_context();
+
+/* ---- cards.cpp: what sets the cards apart ---- */
+
+struct Description {
+    int capability; /* compute capability times ten */
+    int shared_of_block, shared_of_multiprocessor, reserved_shared; /* bytes; of_block: opt-in */
+    int threads_of_multiprocessor, blocks_of_multiprocessor;
+};
+const Description &description_of(int device);
+bool describe_as(int device, long long capability); /* false: there is no such card */
+/* In a kernel: fails it on a card that has not got the instruction. */
+void require_capability(int capability, const char *instruction);
+
+/* ---- device.cpp: the limits of all cards ---- */
 
 constexpr unsigned MAX_BLOCK_THREADS = 1024, MAX_BLOCK_Z = 64;
 constexpr unsigned MAX_GRID_X = 0x7fffffff, MAX_GRID_YZ = 65535;
-constexpr int DEFAULT_SHARED_BYTES = 48 << 10, OPT_IN_SHARED_BYTES = 64 << 10;
+constexpr int DEFAULT_SHARED_BYTES = 48 << 10;
 
 /* What cudaFuncSetAttribute changes for one kernel. */
 struct KernelLimits { int dynamic_shared_bytes = DEFAULT_SHARED_BYTES, carveout = -1; };
@@ -189,7 +208,7 @@ cudaError_t capture_wait(Capture &capture, bool captured_event); /* its stream, 
 struct Grid {
     const Launch *launch;
     int order;
-    uint64_t blocks;
+    uint64_t blocks;                  /* or clusters of them */
     bool few_allocations;             /* then damage around them is looked for after each block */
     std::atomic<uint64_t> next{0};    /* the first turn that nobody took */
     std::atomic<bool> stopped{false}; /* after an error no more blocks are started */
@@ -198,6 +217,9 @@ struct Grid {
 
 void run_grid(const Launch &job, int order);
 void run_grid_both_ways(const Launch &job);
+/* Reports an error of the thread that runs, with its place, and gives up the launch. */
+[[noreturn, gnu::format(printf, 2, 3)]] void fail_kernel(cudaError_t error, const char *format,
+                                                         ...);
 void forget_workers(); /* in the child of a fork, where their OS threads do not exist */
 
 /* For the signal handler: leaves the kernel if this thread runs one (then does not return), else

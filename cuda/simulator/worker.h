@@ -4,17 +4,19 @@
  * kernel without barriers so uses one fiber and no switch. At a barrier the waiting thread switches
  * straight to the next thread that can run; control comes home only when none can. */
 #pragma once
+#include "events.h"
 #include "fibers.h"
 #include "race_checker.h"
 #include "simulator.h"
 
+#include <memory>
 #include <semaphore.h>
 
 namespace pvg_sim {
 
 constexpr unsigned MAX_THREADS = 1024, WARP = 32;
 
-enum class State : unsigned char { ready, at_block_barrier, at_warp_barrier, returned };
+enum class State : unsigned char { ready, at_block_barrier, at_warp_barrier, at_event, returned };
 
 /* One thread of the block that runs. */
 struct Thread {
@@ -50,6 +52,7 @@ struct Worker {
     unsigned self; /* the thread that runs */
     bool failed;   /* the launch is given up: whoever runs next goes home */
     bool closing;  /* idle fibers end (AddressSanitizer wants that) */
+    uint3 place;   /* blockIdx of the block that runs */
     dim3 indexed_block;
     uint3 index[MAX_THREADS]; /* threadIdx of each thread, for blocks of shape indexed_block */
     Thread threads[MAX_THREADS];
@@ -66,6 +69,8 @@ struct Worker {
     bool looks_closely;  /* whether the footprint has grown */
     race::Sync block_sync, barrier_sync;
     uint64_t blocks_run;
+    std::unique_ptr<Events> events{new Events};
+    Cluster *cluster; /* of a launch in clusters; kept */
 };
 
 extern __thread Worker *worker;
@@ -76,19 +81,23 @@ extern __thread Worker *worker;
  * home. Returns when the calling thread may go on. */
 void run_another(Worker &w);
 
-/* Reports an error of the thread that runs, with its place, and gives up the launch. */
-[[noreturn, gnu::format(printf, 2, 3)]] void fail_kernel(cudaError_t error, const char *format,
-                                                         ...);
-
 /* Runs blocks of w.grid until none is left. */
 void run_blocks(Worker &w);
+
+/* Its parts, for clusters.cpp. Between the two of a block run_another() runs its threads. */
+bool begin_launch(Worker &w);
+void end_launch(Worker &w);
+void begin_block(Worker &w, uint64_t block);
+void end_block(Worker &w);
 
 /* ---- shared_memory.cpp ---- */
 
 bool obtain_dynamic_shared(Worker &w); /* false: no memory */
-void begin_shared(Worker &w);          /* before a launch's first block */
-void poison_shared(Worker &w);         /* before each block */
-void end_shared(Worker &w);            /* after the last */
+void free_dynamic_shared(Worker &w);
+void begin_shared(Worker &w);  /* before a launch's first block */
+void poison_shared(Worker &w); /* before each block */
+void end_shared(Worker &w);    /* after the last */
+void enter_block(Worker &w);   /* what its threads see is the worker's from now on */
 
 /* ---- barriers.cpp ---- */
 

@@ -10,8 +10,8 @@
  * NaN fails.
  *
  * PVG_TEST_ALLOCATOR=pool|direct|debug chooses the allocator; on the simulated card
- * PVG_TEST_SIM_<SETTING>=<number> (ORDER, SEED, CHECK_ORDER, DEFERRED, WORKERS, PRINT) goes to
- * pvg_sim_set. The library itself reads no environment. */
+ * PVG_TEST_SIM_<SETTING>=<number> (ORDER, SEED, CHECK_ORDER, DEFERRED, CARD, WORKERS, PRINT) goes to
+ * pvg_sim_set, CARD for device 0. The library itself reads no environment. */
 #ifndef PVG_CHECK_H
 #define PVG_CHECK_H
 
@@ -162,15 +162,16 @@ static inline int is_float(int dtype) { return kind_of(dtype) == 'f'; }
 enum { MOST_OPERATIONS = 1000 };
 typedef struct {
     int code;
-    char name[32], family[16], result[16];
+    char name[32], family[16], domain[8], result[16];
 } Operation;
 static Operation all_operations[MOST_OPERATIONS];
 static int operation_count = 0;
 static inline void list_operations(void) {
     for (const char *line = pvg_operations(); *line; line = strchr(line, '\n') + 1) {
         Operation *o = &all_operations[operation_count++];
-        CHECK_EQUAL(sscanf(line, "%d %31s %15s %*s %15s", &o->code, o->name, o->family, o->result),
-                    4);
+        CHECK_EQUAL(sscanf(line, "%d %31s %15s %7s %15s", &o->code, o->name, o->family, o->domain,
+                           o->result),
+                    5);
     }
 }
 static inline const Operation *row_of(int code) {
@@ -357,6 +358,7 @@ static inline void apply_environment(void) {
                                               {"PVG_TEST_SIM_SEED", "seed"},
                                               {"PVG_TEST_SIM_CHECK_ORDER", "check_order"},
                                               {"PVG_TEST_SIM_DEFERRED", "deferred"},
+                                              {"PVG_TEST_SIM_CARD", "card0"},
                                               {"PVG_TEST_SIM_WORKERS", "workers"},
                                               {"PVG_TEST_SIM_PRINT", "print"}};
     for (size_t i = 0; i < COUNT(settings); i++) {

@@ -171,6 +171,29 @@ static void views_outlive_their_array(void) {
     RELEASE(view);
 }
 
+/* A variable that is dropped is NULL, whatever was in it, and the last error stays what it was. */
+static void dropped(void) {
+    pvg_array *a = counting(PVG_FLOAT32, SHAPE(4)), *view = MADE(pvg_reshape(a, SHAPE(2, 2))),
+              *stale = view;
+    char text[1024];
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_reshape(a, SHAPE(3)));
+    snprintf(text, sizeof text, "%s", pvg_last_error());
+    int64_t arrays = pvg_counter(PVG_COUNT_LIVE_ARRAYS);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(pvg_array_drop(&view), PVG_OK);
+        CHECK(view == NULL);
+        CHECK_EQUAL(pvg_last_status(), PVG_ERROR_VALUE);
+        CHECK(strcmp(pvg_last_error(), text) == 0);
+        CHECK_EQUAL(pvg_counter(PVG_COUNT_LIVE_ARRAYS), arrays - 1);
+    }
+    CHECK_STATUS(pvg_array_drop(&stale), PVG_ERROR_VALUE);
+    CHECK(stale == NULL);
+    CHECK_EQUAL(pvg_array_drop(&stale), PVG_OK);
+    CHECK_STATUS(pvg_array_drop(NULL), PVG_ERROR_VALUE);
+    CHECK_EQUAL(pvg_array_drop(&a), PVG_OK);
+    CHECK_EQUAL(pvg_counter(PVG_COUNT_LIVE_ARRAYS), arrays - 2);
+}
+
 static void largest_number_of_dimensions(void) {
     int64_t shape[PVG_MAX_NDIM], start[PVG_MAX_NDIM] = {0}, step[PVG_MAX_NDIM],
                                  strides[PVG_MAX_NDIM];
@@ -249,6 +272,21 @@ static void memory_that_cannot_be_wrapped(void) {
     RELEASE(owner);
 }
 
+/* Whoever is given the code of a dtype that arrays cannot have says which one it is. */
+static void dtypes_that_are_none(void) {
+    pvg_array *a = counting(PVG_FLOAT32, SHAPE(4));
+    for (int code = -1; code < 30; code++) {
+        const int is_reserved = pvg_dtype_name(code)[0] != '?';
+        const char *said = is_reserved ? pvg_dtype_name(code) : "unknown dtype code";
+        if (pvg_dtype_size(code) > 0) continue;
+        CHECK_NULL(PVG_ERROR_TYPE, pvg_array_empty(0, code, SHAPE(2)));
+        CHECK(strstr(pvg_last_error(), said) != NULL);
+        CHECK_NULL(PVG_ERROR_TYPE, pvg_cast(a, code, NULL));
+        CHECK(strstr(pvg_last_error(), said) != NULL);
+    }
+    RELEASE(a);
+}
+
 int main(void) {
     begin("test_array");
     RUN(what_a_handle_tells);
@@ -259,8 +297,10 @@ int main(void) {
     RUN(reshapes);
     RUN(broadcasts);
     RUN(views_outlive_their_array);
+    RUN(dropped);
     RUN(largest_number_of_dimensions);
     RUN(memory_of_somebody_else);
     RUN(memory_that_cannot_be_wrapped);
+    RUN(dtypes_that_are_none);
     return finish();
 }

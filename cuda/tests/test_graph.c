@@ -173,6 +173,26 @@ static void launches_wait_and_are_waited_for(void) {
     RELEASE(in, out);
 }
 
+/* What a recording reads first and writes later is written by its launches. */
+static void read_and_then_written(void) {
+    pvg_array *a = filled(N, 1);
+    CHECK_OK(pvg_graph_begin(0));
+    pvg_array *twice = MADE(pvg_add(a, a));
+    refill(a, 7);
+    pvg_graph *graph = MADE(pvg_graph_end(0));
+    const int64_t version = pvg_array_version(a);
+    use(first);
+    CHECK_OK(pvg_graph_launch(graph));
+    CHECK(pvg_array_version(a) != version);
+    use(second);
+    pvg_array *read = MADE(pvg_add(a, a));
+    CHECK_ALL(read, 14);
+    CHECK_ALL(twice, 2);
+    use(NULL);
+    CHECK_OK(pvg_graph_release(graph));
+    RELEASE(a, twice, read);
+}
+
 /* An array of the graph is released while a stream still reads it: the next launch waits. */
 static void released_while_it_is_read(void) {
     pvg_array *in = filled(N, 4);
@@ -247,7 +267,9 @@ static void what_cannot_be_recorded(void) {
     CHECK_OK(pvg_set_option(PVG_OPTION_SYNC, 0));
     pvg_graph *graph = MADE(pvg_graph_end(0)); /* intact */
     CHECK_OK(pvg_set_option(PVG_OPTION_SYNC, 1));
+    const int64_t waits = pvg_counter(PVG_COUNT_WAITS);
     CHECK_OK(pvg_graph_launch(graph));
+    CHECK_EQUAL(pvg_counter(PVG_COUNT_WAITS), waits + 1);
     CHECK_OK(pvg_set_option(PVG_OPTION_SYNC, 0));
     CHECK_ALL(a, 4);
     CHECK_OK(pvg_graph_release(graph));
@@ -271,6 +293,18 @@ static void handles_that_are_none(void) {
     CHECK_OK(pvg_graph_release(graph));
     CHECK_STATUS(pvg_graph_release(graph), PVG_ERROR_VALUE);
     CHECK_STATUS(pvg_graph_launch(graph), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_graph_drop(&graph), PVG_ERROR_VALUE);
+    CHECK(graph == NULL);
+    CHECK_STATUS(pvg_graph_drop(NULL), PVG_ERROR_VALUE);
+    CHECK_OK(pvg_graph_begin(0));
+    graph = MADE(pvg_graph_end(0));
+    pvg_graph *stale = graph;
+    CHECK_STATUS(pvg_graph_launch(NULL), PVG_ERROR_VALUE);
+    CHECK_EQUAL(pvg_graph_drop(&graph), PVG_OK);
+    CHECK_EQUAL(pvg_graph_drop(&graph), PVG_OK);
+    CHECK(graph == NULL);
+    CHECK_EQUAL(pvg_last_status(), PVG_ERROR_VALUE); /* of the call before */
+    CHECK_STATUS(pvg_graph_launch(stale), PVG_ERROR_VALUE);
 }
 
 #ifdef PVG_TEST_SIMULATOR
@@ -409,6 +443,7 @@ static void every_section(void) {
     RUN(nothing_recorded);
     RUN(one_graph_after_another);
     RUN(launches_wait_and_are_waited_for);
+    RUN(read_and_then_written);
     RUN(released_while_it_is_read);
     RUN(a_release_waits_for_launches);
     RUN(what_cannot_be_recorded);

@@ -97,6 +97,30 @@ static void arrays_of_a_graph(void) {
     RELEASE(in);
 }
 
+/* An array without contents where a temporary was before: launches write to it. */
+static void the_memory_of_a_temporary(void) {
+    pvg_array *in = filled(N, 3), *out = filled(N, 0);
+    CHECK_OK(pvg_graph_begin(0));
+    pvg_array *twice = MADE(pvg_add(in, in));
+    MADE(pvg_binary(PVG_ADD, twice, in, out));
+    void *const memory = pvg_array_data(twice);
+    RELEASE(twice);
+    pvg_array *later = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(N)));
+    CHECK(pvg_array_data(later) == memory);
+    pvg_graph *graph = MADE(pvg_graph_end(0));
+    use(first);
+    refill(later, -1);
+    const int64_t version = pvg_array_version(later);
+    use(second);
+    CHECK_OK(pvg_graph_launch(graph));
+    CHECK(pvg_array_version(later) != version);
+    use(first);
+    CHECK_ALL(later, 6);
+    use(NULL);
+    CHECK_OK(pvg_graph_release(graph));
+    RELEASE(in, out, later);
+}
+
 /* Operands that the application releases, within the recording and after it, live on. */
 static void operands_are_kept(void) {
     pvg_array *out = filled(N, 0), *in = filled(N, 5), *other = filled(N, 6);
@@ -211,6 +235,7 @@ static void every_section(void) {
     RUN(its_memory_is_nobody_elses);
     RUN(its_memory_comes_back);
     RUN(arrays_of_a_graph);
+    RUN(the_memory_of_a_temporary);
     RUN(operands_are_kept);
     RUN(releases_while_recording);
     RUN(out_of_memory);

@@ -255,6 +255,24 @@ static void debug_mode(void) {
     restore_allocator();
 }
 
+#ifdef PVG_TEST_SIMULATOR
+/* Canaries that cannot be written: the memory goes back, but not before what was written has been,
+ * which deferred streams put off. */
+static void debug_mode_with_faults(void) {
+    use_allocator(PVG_ALLOCATOR_DEBUG);
+    CHECK_EQUAL(pvg_sim_set("deferred", 1), 0);
+    for (int nth = 1; nth <= 2; nth++) {
+        pvg_sim_fail("memset", nth);
+        CHECK_NULL(PVG_ERROR_MEMORY, pvg_array_empty(0, PVG_FLOAT32, SHAPE(1001)));
+        pvg_sim_fail("memset", 0);
+        CHECK_OK(pvg_synchronize(0));
+        CHECK(strcmp(pvg_sim_message(), "") == 0);
+    }
+    CHECK_EQUAL(pvg_sim_set("deferred", getenv("PVG_TEST_SIM_DEFERRED") ? 1 : 0), 0);
+    restore_allocator();
+}
+#endif
+
 int main(void) {
     begin("test_memory");
     RUN(statistics);
@@ -267,5 +285,8 @@ int main(void) {
     RUN(sizes_that_cannot_be);
     RUN(direct_mode);
     RUN(debug_mode);
+#ifdef PVG_TEST_SIMULATOR
+    RUN(debug_mode_with_faults);
+#endif
     return finish();
 }

@@ -183,6 +183,28 @@ static void events(void) {
     CHECK_OK(pvg_event_release(NULL));
 }
 
+static void dropped(void) {
+    pvg_stream *stream = MADE(pvg_stream_create(0)), *usual = pvg_stream_current(0);
+    pvg_event *event = MADE(pvg_event_create(0));
+    pvg_stream *stale_stream = stream;
+    pvg_event *stale_event = event;
+    use(stream);
+    CHECK_STATUS(pvg_event_record(event, NULL), PVG_ERROR_VALUE);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(pvg_stream_drop(&stream), PVG_OK);
+        CHECK_EQUAL(pvg_event_drop(&event), PVG_OK);
+        CHECK(!stream && !event);
+        CHECK_EQUAL(pvg_last_status(), PVG_ERROR_VALUE); /* of the call before */
+        CHECK(strstr(pvg_last_error(), "not a stream") != NULL);
+    }
+    CHECK(pvg_stream_current(0) == usual);
+    CHECK_STATUS(pvg_stream_drop(&stale_stream), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_event_drop(&stale_event), PVG_ERROR_VALUE);
+    CHECK(!stale_stream && !stale_event);
+    CHECK_STATUS(pvg_stream_drop(NULL), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_event_drop(NULL), PVG_ERROR_VALUE);
+}
+
 /* The order of two handles on one memory, made by hand with an event. */
 static void waiting_for_an_event(void) {
     pvg_array *memory = filled(N, 1);
@@ -212,6 +234,7 @@ static void every_section(void) {
     RUN(released_before_it_ran);
     RUN(streams_of_somebody_else);
     RUN(release_with_work_pending);
+    RUN(dropped);
     RUN(events);
     RUN(waiting_for_an_event);
 }

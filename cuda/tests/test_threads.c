@@ -152,11 +152,48 @@ static void made_here_released_there(void) {
     for (int i = 0; i < THREADS; i++) CHECK_EQUAL(work[i].status, 0);
 }
 
+/* ---- The launch log -------------------------------------------------------------------------- */
+
+enum { OFTEN = 200 };
+
+/* The launches of all kernels in the log. */
+static int64_t logged(void) {
+    int64_t all = 0;
+    for (const char *line = pvg_launch_log(); line && *line; line = strchr(line, '\n')) {
+        int64_t launches = 0;
+        line += *line == '\n';
+        if (sscanf(line, "%*s %" SCNd64, &launches) == 1) all += launches;
+    }
+    return all;
+}
+
+static void *launch_often(void *argument) {
+    Work *work = argument;
+    pvg_array *a = pvg_array_empty(0, PVG_FLOAT32, SHAPE(3));
+    pthread_barrier_wait(&together);
+    for (int i = 0; i < OFTEN; i++) work->status |= pvg_unary(PVG_NEGATIVE, a, a) != a;
+    work->status |= pvg_array_release(a);
+    return NULL;
+}
+
+/* Threads that launch one kernel at the same time: none of the launches is lost. */
+static void every_launch_is_logged(void) {
+    Work work[THREADS] = {{0, 0, 0, 0}};
+    CHECK_OK(pvg_set_option(PVG_OPTION_LAUNCH_LOG, 1));
+    int64_t before = logged(), counted = pvg_counter(PVG_COUNT_LAUNCHES);
+    run_threads(launch_often, work);
+    CHECK_EQUAL(pvg_counter(PVG_COUNT_LAUNCHES) - counted, THREADS * OFTEN);
+    CHECK_EQUAL(logged() - before, THREADS * OFTEN);
+    for (int i = 0; i < THREADS; i++) CHECK_EQUAL(work[i].status, 0);
+    CHECK_OK(pvg_set_option(PVG_OPTION_LAUNCH_LOG, 0));
+}
+
 int main(void) {
     check_section = "race_to_the_first_use";
     race_to_the_first_use();
     begin("test_threads");
     RUN(equal_to_serial);
     RUN(made_here_released_there);
+    RUN(every_launch_is_logged);
     return finish();
 }

@@ -1,16 +1,18 @@
 """What computes: CpuBackend (NumPy) and CudaBackend (the C library), with the same methods.
 
-A backend works on raw data: NumPy arrays for CpuBackend, handles of the C library (ints) for
-CudaBackend. A method that gives an array returns raw data, or None after an error that `fail()`
-then raises; with `out` it writes there and returns `out`. Shapes, axes and keys were parsed before,
-once for all backends: shapes are tuples of ints that fit, axes count from 0.
+A backend works on raw data: NumPy arrays for CpuBackend, owners of handles of the C library
+(native/owners.py) for CudaBackend. A method that gives an array returns raw data; CudaBackend's,
+whose `on_card` is true, return what is false after an error, which `fail()` then raises. With `out`
+a method is that of the backend's `into`: it writes there, and what it returns owns nothing. Shapes,
+axes and keys were parsed before, once for all backends: shapes are tuples of ints that fit, axes
+count from 0.
 
 METHODS lists what computes, copies, makes an array or a view of one. dispatch.py calls these and
 nothing else does. Beside them a backend has
 
     describe(data) -> dtype, shape, strides in elements
     version(data)                          a number that every write to its memory changes
-    pointer(data)                          release(data)                fail()
+    pointer(data)
     synchronize()                          memory_info()                set_memory_limit(limit)
     empty_cache()                          counter(code)                launch_log()
     own_stream()                           for a thread that has none; not on the CPU

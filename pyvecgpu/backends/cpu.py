@@ -55,13 +55,8 @@ class CpuBackend:
 
     def __init__(self, device):
         self.device = device
-
-    @staticmethod
-    def release(data):
-        """Nothing to do: the ndarray goes with the Array."""
-
-    def fail(self):
-        raise RuntimeError("an operation of the CPU device gave no result")
+        self.on_card = False
+        self.into = self
 
     # Arrays
 
@@ -274,7 +269,8 @@ def wrote(data):
     owner = data if data.base is None else owner_of(data)
     key = id(owner)
     entry = _versions.get(key)
-    reference = entry[0] if entry else weakref.ref(owner, lambda _: _versions.pop(key, None))
+    # The callback is no Python code, in which a signal handler's exception would be lost.
+    reference = entry[0] if entry else weakref.ref(owner, functools.partial(_versions.pop, key))
     _versions[key] = reference, next(_clock)
 
 

@@ -5,8 +5,9 @@ return.
 """
 
 import contextlib
+import functools
 import math
-from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
+from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64
 
 import numpy as np
 
@@ -23,22 +24,25 @@ _Ints = [c_int * n for n in range(MAX_NDIM + 1)]
 
 
 class CudaBackend:
-    """Operations on one device of a Library."""
+    """Operations on one device of a Library; `into` is the backend of calls with an `out`."""
 
-    def __init__(self, device, library):
+    def __init__(self, device, library, functions=None):
         self.device = device
+        self.on_card = True
         self.library = library
-        self.unary = library.pvg_unary
-        self.binary = library.pvg_binary
-        self.where = library.pvg_where
-        self.triangle = library.pvg_triangle
-        self.matmul = library.pvg_matmul
-        self.dense = library.pvg_dense
-        self.contiguous = library.pvg_contiguous
-        self.pointer = library.pvg_array_data
-        self.version = library.pvg_array_version
-        self.counter = library.pvg_counter
-        self.release = library.pvg_array_release
+        self.functions = functions = functions or library.owning
+        into = functions is library.into
+        self.into = self if into else CudaBackend(device, library, library.into)
+        self.unary = functions.pvg_unary
+        self.binary = functions.pvg_binary
+        self.where = functions.pvg_where
+        self.triangle = functions.pvg_triangle
+        self.matmul = functions.pvg_matmul
+        self.dense = functions.pvg_dense
+        self.contiguous = functions.pvg_contiguous
+        self.pointer = functions.pvg_array_data
+        self.version = functions.pvg_array_version
+        self.counter = functions.pvg_counter
 
     def fail(self):
         """Raise the exception for this thread's last error."""
@@ -53,29 +57,27 @@ class CudaBackend:
 
     def empty(self, shape, dtype):
         n = len(shape)
-        return self.library.pvg_array_empty(self.device.index, CODES[dtype], n, _Int64s[n](*shape))
+        return self.functions.pvg_array_empty(
+            self.device.index, CODES[dtype], n, _Int64s[n](*shape)
+        )
 
     def describe(self, data):
         info = _Description()
-        self.check(self.library.pvg_array_describe(data, info))
+        self.check(self.functions.pvg_array_describe(data, info))
         n = info[2]
         return DTYPES[info[0]], tuple(info[3 : 3 + n]), tuple(info[3 + n : 3 + 2 * n])
 
     def from_host(self, source):
         data = self.empty(source.shape, supported(source.dtype))
-        if data is not None:
-            try:
-                self.copy_from_host(source, data)
-            except BaseException:
-                self.release(data)
-                raise
+        if data:
+            self.copy_from_host(source, data)
         return data
 
     lend = from_host
 
     def copy_from_host(self, source, data):
         strides = None if source.flags.c_contiguous else _Int64s[source.ndim](*source.strides)
-        self.check(self.library.pvg_copy_from_host(data, source.ctypes.data, strides))
+        self.check(self.functions.pvg_copy_from_host(data, source.ctypes.data, strides))
 
     def to_host(self, data, into=None):
         dtype, shape, _ = self.describe(data)
@@ -85,32 +87,31 @@ class CudaBackend:
         else:
             result = np.empty(shape, dtype)
         strides = None if result.flags.c_contiguous else _Int64s[result.ndim](*result.strides)
-        self.check(self.library.pvg_copy_to_host(data, result.ctypes.data, strides))
+        self.check(self.functions.pvg_copy_to_host(data, result.ctypes.data, strides))
         return result
 
     @contextlib.contextmanager
     def own_stream(self):
         """Let the calling thread, which has chosen no stream, work on a new one."""
-        library, index = self.library, self.device.index
-        stream = library.pvg_stream_create(index)
-        if stream is None:
+        functions, index = self.functions, self.device.index
+        stream = functions.pvg_stream_create(index)
+        if not stream:
             self.fail()
         try:
-            self.check(library.pvg_stream_set_current(stream, index))
+            self.check(functions.pvg_stream_set_current(stream, index))
             yield
         finally:
-            library.pvg_stream_set_current(None, index)
-            library.pvg_stream_release(stream)
+            functions.pvg_stream_set_current(None, index)
 
     def copy(self, data, destination):
-        self.check(self.library.pvg_copy(data, destination))
+        self.check(self.functions.pvg_copy(data, destination))
 
     def cast(self, a, dtype, out):
-        return self.library.pvg_cast(a, CODES[dtype], out)
+        return self.functions.pvg_cast(a, CODES[dtype], out)
 
     def fill(self, a, value):
         kind, number = self.as_scalar(a, value)
-        self.check(self.library.pvg_fill(a, kind, byref(number)))
+        self.check(self.functions.pvg_fill(a, kind, byref(number)))
 
     # Operations
 
@@ -121,7 +122,7 @@ class CudaBackend:
             if not -(2**63) <= value < 2**63:
                 value = self.narrowed(code, a, value)
             kind, number = self.as_scalar(a, value)
-        return self.library.pvg_binary_scalar(code, a, kind, byref(number), side, out)
+        return self.functions.pvg_binary_scalar(code, a, kind, byref(number), side, out)
 
     def narrowed(self, code, a, value):
         """Return what says beside an array the same as an integer beyond the range of int64 does.
@@ -158,59 +159,59 @@ class CudaBackend:
         return ScalarKind.SCALAR_FLOAT, c_double(value)
 
     def reduce(self, code, a, axes, keepdims, out):
-        reduce = self.library.pvg_reduce
+        reduce = self.functions.pvg_reduce
         if axes is None:
             return reduce(code, a, -1, None, keepdims, out)
         return reduce(code, a, len(axes), _Ints[len(axes)](*axes), keepdims, out)
 
     def dense_backward(self, gradient, x, weight, preactivation, activation, precision):
-        results = [c_void_p() for _ in range(3)]
-        places = [byref(result) for result in results]
+        functions = self.functions
+        results = [functions.array() for _ in range(3)]
         self.check(
-            self.library.pvg_dense_backward(
-                gradient, x, weight, preactivation, activation, precision, *places
+            functions.pvg_dense_backward(
+                gradient, x, weight, preactivation, activation, precision, *results
             )
         )
-        return [result.value for result in results]
+        return results
 
     # Views
 
     def slice(self, a, start, step, length):
         array = _Int64s[len(start)]
-        return self.library.pvg_slice(a, array(*start), array(*step), array(*length))
+        return self.functions.pvg_slice(a, array(*start), array(*step), array(*length))
 
     def permute(self, a, axes):
-        return self.library.pvg_permute(a, _Ints[len(axes)](*axes))
+        return self.functions.pvg_permute(a, _Ints[len(axes)](*axes))
 
     def reshape(self, a, shape):
-        return self.library.pvg_reshape(a, len(shape), _Int64s[len(shape)](*shape))
+        return self.functions.pvg_reshape(a, len(shape), _Int64s[len(shape)](*shape))
 
     def broadcast_to(self, a, shape):
-        return self.library.pvg_broadcast_to(a, len(shape), _Int64s[len(shape)](*shape))
+        return self.functions.pvg_broadcast_to(a, len(shape), _Int64s[len(shape)](*shape))
 
     # The device
 
     def attribute(self, code):
         value = c_int64()
-        self.check(self.library.pvg_device_attribute(self.device.index, code, byref(value)))
+        self.check(self.functions.pvg_device_attribute(self.device.index, code, byref(value)))
         return value.value
 
     def synchronize(self):
-        self.check(self.library.pvg_synchronize(self.device.index))
+        self.check(self.functions.pvg_synchronize(self.device.index))
 
     def memory_info(self):
         values = _MemoryValues()
-        self.check(self.library.pvg_memory_info(self.device.index, values))
+        self.check(self.functions.pvg_memory_info(self.device.index, values))
         return dict(enumerate(values))
 
     def set_memory_limit(self, limit):
-        self.check(self.library.pvg_set_memory_limit(self.device.index, limit))
+        self.check(self.functions.pvg_set_memory_limit(self.device.index, limit))
 
     def empty_cache(self):
-        self.check(self.library.pvg_empty_cache(self.device.index))
+        self.check(self.functions.pvg_empty_cache(self.device.index))
 
     def launch_log(self):
-        return self.library.pvg_launch_log().decode()
+        return self.functions.pvg_launch_log().decode()
 
     def record(self, work):
         """Record what work() does on the device instead of doing it; return a function to do it.
@@ -218,27 +219,19 @@ class CudaBackend:
         The function may be called any number of times, each time at the price of one launch, and
         uses the arrays that work() used, with what is in them then.
         """
-        library, index = self.library, self.device.index
-        self.check(library.pvg_graph_begin(index))
+        functions, index = self.functions, self.device.index
+        before = functions.pvg_stream_current(index)
         try:
+            self.check(functions.pvg_graph_begin(index))
             work()
+            graph = functions.pvg_graph_end(index)
         except BaseException:
-            library.pvg_graph_release(library.pvg_graph_end(index))
+            if functions.pvg_stream_current(index) != before:  # the recording's own, until it ends
+                functions.pvg_graph_end(index)
             raise
-        graph = library.pvg_graph_end(index)
-        if graph is None:
+        if not graph:
             self.fail()
-        return _Recorded(self, graph)
+        return functools.partial(self._launch, graph)
 
-
-class _Recorded:
-    """A graph of the C library, launched when it is called."""
-
-    def __init__(self, backend, graph):
-        self.backend, self.graph = backend, graph
-
-    def __call__(self):
-        self.backend.check(self.backend.library.pvg_graph_launch(self.graph))
-
-    def __del__(self):
-        self.backend.library.pvg_graph_release(self.graph)
+    def _launch(self, graph):
+        self.check(self.functions.pvg_graph_launch(graph))

@@ -101,13 +101,8 @@ class Pyvecgpu(Library):
         super().__init__(module)
         self.device = device
         self.backend = device.backend
-        self.events = []
-        for _ in range(2):
-            self.events.append(self._made(self.backend.library.pvg_event_create(device.index)))
-
-    def __del__(self):
-        for event in self.events:
-            self.backend.library.pvg_event_release(event)
+        create = self.backend.functions.pvg_event_create
+        self.events = [self._made(create(device.index)) for _ in range(2)]
 
     def recorded(self, work):
         return self.backend.record(work), True
@@ -116,7 +111,7 @@ class Pyvecgpu(Library):
         self.module.empty_cache(self.device)
 
     def _made(self, handle):
-        if handle is None:
+        if not handle:
             self.backend.fail()
         return handle
 
@@ -133,9 +128,9 @@ class Pyvecgpu(Library):
         self.module.synchronize(self.device)
 
     def mark(self, which):
-        library = self.backend.library
-        stream = self._made(library.pvg_stream_current(self.device.index))
-        self.backend.check(library.pvg_event_record(self.events[which], stream))
+        functions = self.backend.functions
+        stream = self._made(functions.pvg_stream_current(self.device.index))
+        self.backend.check(functions.pvg_event_record(self.events[which], stream))
 
     def elapsed(self):
         library, (start, stop) = self.backend.library, self.events

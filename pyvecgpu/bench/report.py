@@ -49,7 +49,7 @@ def read_reports(folder):
     """Return {path: report} of a folder, in the order of TITLES and then by file name."""
     paths = sorted(folder.glob("*.json"))
     reports = {path: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    names = [*TITLES, "sweep", "ladder", "model", "article", "lessons"]
+    names = [*TITLES, "sweep", "ladder", "model", "article", "lessons", "mutants"]
     return dict(sorted(reports.items(), key=lambda item: names.index(item[1]["benchmark"])))
 
 

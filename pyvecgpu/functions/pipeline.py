@@ -6,7 +6,9 @@ on a stream of its own. No element depends on another: the result is the same to
 error `out` may have been written in part.
 """
 
-import threading
+import _thread
+import os
+import weakref
 
 import numpy as np
 
@@ -65,53 +67,81 @@ def run(function, operands, shape, out, backend, step):
     size = max(operand.size for operand in flat if not is_scalar(operand))
     downloads = Downloads(backend)
     try:
+        downloads.start()
         for start in range(0, size, step):
             part = slice(start, start + step)
             result = function(*(x if is_scalar(x) else from_host(x[part], backend) for x in flat))
             if out is None:
                 out = np.empty(shape, host_dtype(result.dtype))
             downloads.put(result, out.reshape(-1)[part])
-            if downloads.error is not None:
+            if downloads.errors:
                 break
     finally:
-        downloads.finish()
+        try:
+            downloads.finish()
+        except BaseException:  # a signal handler's: `out` is the thread's until it has ended
+            downloads.finish()
+            raise
+    if downloads.errors:
+        raise downloads.errors.pop()
     return out
 
 
 class Downloads:
-    """A thread that brings results back, in the order of put."""
+    """A thread that brings results back, in the order of put.
+
+    A signal handler may raise anywhere in the calling thread, between a call and the next step too.
+    So the two threads share nothing but SimpleQueues, which are written in C and take and give
+    whole items; and that the thread has ended, or never began, is known by a token that only it
+    keeps. (What queue.Queue and threading.Thread do in Python can be left half done.)
+    """
 
     def __init__(self, backend):
         import queue  # a part of what `import pyvecgpu` would take, and most programs need none
 
-        self.backend, self.error = backend, None
-        self.waiting = queue.Queue(WAITING)
-        self.thread = threading.Thread(target=self._run)
-        self.thread.start()
+        self.backend, self.errors, self.process = backend, [], os.getpid()
+        self.waiting, self.room, self.ended = (queue.SimpleQueue() for _ in range(3))
+        for _ in range(WAITING):
+            self.room.put(None)
+        self.token = Token()
+        self.alive = weakref.ref(self.token, self.ended.put)
+
+    def start(self):
+        _thread.start_new_thread(bring_back, (self, self.token))
 
     def put(self, result, place):
         """Let an Array be copied to an ndarray of its shape; waits while too many others wait."""
+        self.room.get()
         self.waiting.put((result, place))
 
     def finish(self):
-        """Wait until all is copied; raise what went wrong."""
+        """Wait until all is copied, or has failed; may be called again."""
         self.waiting.put(None)
-        self.thread.join()
-        if self.error is not None:
-            raise self.error
+        self.token = None
+        if self.alive() is not None and os.getpid() == self.process:  # a forked child has no thread
+            self.ended.get()
 
-    def _run(self):
-        try:
-            with self.backend.own_stream():
-                while (item := self.waiting.get()) is not None:
-                    self._copy(*item)
-        except BaseException as error:
-            self.error = error
-            item = None
-            while self.waiting.get() is not None:  # nobody has to wait for ever
-                pass
 
-    def _copy(self, result, place):
-        values = to_host(result, place)
-        if values is not place:
-            np.copyto(place, values, casting="same_kind")
+class Token:
+    """What can be weakly referred to."""
+
+
+def bring_back(downloads, token):
+    """Copy what is put until None is; `token` goes when this is done."""
+    try:
+        with downloads.backend.own_stream():
+            while (item := downloads.waiting.get()) is not None:
+                downloads.room.put(None)
+                copy(*item)
+    except BaseException as error:
+        downloads.errors.append(error)
+        downloads.room.put(None)  # a put that waits goes on, and sees the error
+    finally:
+        del downloads, token  # the error's traceback holds this function's variables
+        item = None
+
+
+def copy(result, place):
+    values = to_host(result, place)
+    if values is not place:
+        np.copyto(place, values, casting="same_kind")

@@ -1,8 +1,10 @@
 """The C ABI of cuda/pyvecgpu.h as data: enumerations and the table of exported functions.
 
-FUNCTIONS maps each symbol to (restype, argtypes). ENUMS maps the C enumerations to IntEnums whose
-member names are the header's without "PVG_"; but pvg_operation is Operation of operations.py, where
-an operation's code stands in its row. library.py binds from it; nothing here loads anything.
+FUNCTIONS maps each symbol to (restype, argtypes), where a handle is one of the classes array,
+stream, event and graph; as a restype it is a new reference. ENUMS maps the C enumerations to
+IntEnums whose member names are the header's without "PVG_"; but pvg_operation is Operation of
+operations.py, where an operation's code stands in its row. library.py and owners.py bind from them;
+nothing here loads anything.
 """
 
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int64, c_longlong, c_void_p
@@ -260,8 +262,42 @@ ENUMS = {
     "pvg_lesson_kernel": LessonKernel,
 }
 
-# Handles (pvg_array, pvg_stream ...) are plain addresses, so that a call converts nothing.
-array = stream = event = graph = pointer = c_void_p
+
+class Handle(c_void_p):
+    """A pvg_array *, pvg_stream * ..., see owners.py for who releases what it points to."""
+
+    __slots__ = ()
+
+
+class array(Handle):  # noqa: N801  as C spells them
+    __slots__ = ()
+
+
+class out(array):  # noqa: N801
+    """An array to write to, which is returned then and is no new reference; NULL for a new one."""
+
+    __slots__ = ()
+
+
+class stream(Handle):  # noqa: N801
+    __slots__ = ()
+
+
+class event(Handle):  # noqa: N801
+    __slots__ = ()
+
+
+class graph(Handle):  # noqa: N801
+    __slots__ = ()
+
+
+class value(c_void_p):  # noqa: N801
+    """Where the value of a scalar is."""
+
+    __slots__ = ()
+
+
+pointer = c_void_p  # to anything else, and what is returned without a reference
 int64s = POINTER(c_int64)
 ints = POINTER(c_int)
 doubles = POINTER(c_double)
@@ -302,13 +338,15 @@ FUNCTIONS = {
     "pvg_stream_create": (stream, [c_int]),
     "pvg_stream_wrap": (stream, [pointer, c_int]),
     "pvg_stream_release": (c_int, [stream]),
+    "pvg_stream_drop": (c_int, [POINTER(stream)]),
     "pvg_stream_synchronize": (c_int, [stream]),
     "pvg_stream_set_current": (c_int, [stream, c_int]),
-    "pvg_stream_current": (stream, [c_int]),
+    "pvg_stream_current": (pointer, [c_int]),
     "pvg_stream_handle": (pointer, [stream]),
     "pvg_stream_wait_event": (c_int, [stream, event]),
     "pvg_event_create": (event, [c_int]),
     "pvg_event_release": (c_int, [event]),
+    "pvg_event_drop": (c_int, [POINTER(event)]),
     "pvg_event_record": (c_int, [event, stream]),
     "pvg_event_synchronize": (c_int, [event]),
     "pvg_event_query": (c_int, [event, ints]),
@@ -318,10 +356,12 @@ FUNCTIONS = {
     "pvg_graph_end": (graph, [c_int]),
     "pvg_graph_launch": (c_int, [graph]),
     "pvg_graph_release": (c_int, [graph]),
+    "pvg_graph_drop": (c_int, [POINTER(graph)]),
     # Arrays
     "pvg_array_empty": (array, [c_int, c_int, c_int, int64s]),
     "pvg_array_wrap": (array, [pointer, c_int, c_int, c_int, int64s, int64s, deleter, pointer]),
     "pvg_array_release": (c_int, [array]),
+    "pvg_array_drop": (c_int, [POINTER(array)]),
     "pvg_array_device": (c_int, [array]),
     "pvg_array_dtype": (c_int, [array]),
     "pvg_array_ndim": (c_int, [array]),
@@ -343,17 +383,17 @@ FUNCTIONS = {
     "pvg_copy_from_host": (c_int, [array, pointer, int64s]),
     "pvg_copy_to_host": (c_int, [array, pointer, int64s]),
     "pvg_copy": (c_int, [array, array]),
-    "pvg_cast": (array, [array, c_int, array]),
-    "pvg_fill": (c_int, [array, c_int, pointer]),
+    "pvg_cast": (array, [array, c_int, out]),
+    "pvg_fill": (c_int, [array, c_int, value]),
     # Operations
-    "pvg_unary": (array, [c_int, array, array]),
-    "pvg_binary": (array, [c_int, array, array, array]),
-    "pvg_binary_scalar": (array, [c_int, array, c_int, pointer, c_int, array]),
-    "pvg_where": (array, [array, array, array, array]),
-    "pvg_triangle": (array, [array, c_int, c_int64, array]),
-    "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, array]),
-    "pvg_matmul": (array, [array, array, c_int, array]),
-    "pvg_dense": (array, [array, array, array, c_int, c_int, array, array]),
+    "pvg_unary": (array, [c_int, array, out]),
+    "pvg_binary": (array, [c_int, array, array, out]),
+    "pvg_binary_scalar": (array, [c_int, array, c_int, value, c_int, out]),
+    "pvg_where": (array, [array, array, array, out]),
+    "pvg_triangle": (array, [array, c_int, c_int64, out]),
+    "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
+    "pvg_matmul": (array, [array, array, c_int, out]),
+    "pvg_dense": (array, [array, array, array, c_int, c_int, array, out]),
     "pvg_dense_backward": (
         c_int,
         [array, array, array, array, c_int, c_int, *[POINTER(array)] * 3],

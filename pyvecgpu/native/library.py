@@ -23,8 +23,8 @@ from ..errors import (
     OutOfMemoryError,
     PyVecGPUError,
 )
-from . import choices, elf, settings
-from .abi import ABI_VERSION, FUNCTIONS, SIMULATOR_FUNCTIONS, ErrorValue, Option, Status
+from . import choices, elf, owners, settings
+from .abi import ABI_VERSION, FUNCTIONS, SIMULATOR_FUNCTIONS, ErrorValue, Handle, Option, Status
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = {"cuda": "libpyvecgpu.so", "sim": "libpyvecgpu_sim.so"}
@@ -69,7 +69,9 @@ def path_of(device_type):
 class Library:
     """A loaded library: its path, and the functions of the ABI table as attributes.
 
-    An attribute that is not in the table is an AttributeError, even if the file exports it.
+    An attribute that is not in the table is an AttributeError, even if the file exports it. Handles
+    that the functions return are ints, which the caller has to release. `owning` has the functions
+    whose new handles are owners, and `into` those for calls with an `out`; see owners.py.
     """
 
     def __init__(self, device_type):
@@ -97,8 +99,13 @@ class Library:
                 )
             for name, (restype, argtypes) in table.items():
                 function = cdll[name]
-                function.restype, function.argtypes = restype, argtypes
+                is_handle = restype is not None and issubclass(restype, Handle)
+                function.restype = ctypes.c_void_p if is_handle else restype
+                function.argtypes = argtypes
                 setattr(self, name, function)
+            self._owners = owners.make_owners(cdll)
+            self.owning = owners.Functions(cdll, self._owners)
+            self.into = owners.Functions(cdll, self._owners, out=True)
             self._check_kind()
         except AttributeError as error:
             raise DeviceUnavailableError(
@@ -136,6 +143,10 @@ class Library:
         """Set one of abi.Option; ValueError if it does not take the value."""
         if self.pvg_set_option(option, value):
             raise_last_error(self)
+
+    def stop_releasing(self):
+        """Let what the owners still own go with the process."""
+        owners.keep(self._owners)
 
     def build_info(self):
         """Return what the library says about itself: a dict of strings."""

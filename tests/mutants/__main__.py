@@ -13,8 +13,10 @@ goes on where it was ended. Other sources are other mutants: they begin anew. In
 
 import argparse
 import datetime
+import fcntl
 import hashlib
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -70,7 +72,7 @@ def described(mutant):
 def try_next(area, state, judge, seed):
     """Judge the next mutant of an area that builds. False: there are no more."""
     kept, known = state.area(area.name), reasons()
-    for number, mutant in enumerate(sequence(area, seed)):
+    for number, mutant in enumerate(sequence(area, seed, judge.tree.untouched)):
         if number < kept["tried"]:
             continue
         kept["tried"] = number + 1
@@ -153,6 +155,17 @@ def chosen_areas(text):
     return [by_name[name] for name in text.split()]
 
 
+def only_one(folder):
+    """A file that is locked as long as it is open: two runs would share a tree."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = open(folder / "lock", "w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise SystemExit("make mutants is running here already") from None
+    return file
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__.split("\n")[0])
     parser.add_argument("--n", type=int, default=300, help="mutants, of all areas together")
@@ -162,10 +175,12 @@ def main(arguments=None):
     parser.add_argument("--near", action="store_true", help="only tests that concern the file")
     parser.add_argument("--json", type=Path, help="write the result there")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests need it, in the background too
     areas = chosen_areas(options.area)
     if len({area.where for area in areas}) > 1:
         raise SystemExit("areas for a GPU are run by themselves")
     kept = ROOT / "build" / "mutants"
+    alone = only_one(kept)
     state = State(kept / f"{options.seed}-{digest(AREAS)}.json", options.seed)
     judge = Judge(Tree(kept / "tree", areas[0].where), state.control(), options.near)
     left = list(areas)
@@ -182,6 +197,7 @@ def main(arguments=None):
     say("\n".join(table(found)))
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    alone.close()
 
 
 if __name__ == "__main__":

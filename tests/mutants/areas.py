@@ -59,7 +59,7 @@ AREAS = (
         "matmul plan",
         "cuda/kernels/matmul/*.cu* cuda/kernels/matmul/plan/*.cu*",
         "plan matmul dense",
-        "plans matmul_paths matmul_kernels nn linalg contractions gemv",
+        "recorded_plans plans matmul_paths matmul_kernels nn linalg contractions gemv",
     ),
     Area(
         "matmul simt",
@@ -150,4 +150,5 @@ def tests_of(area, path, root=ROOT):
     """The C tests and the Python tests of a file's mutants: (near, far) of each."""
     c = names(root / "cuda/tests", "test_*.c") if area.c_tests else []
     py = [one for one in names(root / "tests", "test_*.py") if one not in LEFT_OUT]
-    return ranked(path, area.c_tests.split(), c), ranked(path, area.py_tests.split(), py)
+    concerned = [one for one in area.c_tests.split() if one != "self"]
+    return ranked(path, concerned, c), ranked(path, area.py_tests.split(), py)

@@ -112,6 +112,7 @@ def test_an_area_has_mutants_and_tests(area):
         assert mutant.was != mutant.now
         (c_near, c_far), (py_near, py_far) = areas.tests_of(area, mutant.path)
         assert set(area.c_tests.split()) - {"self"} <= {*c_near, *c_far}, "a C test is not there"
+        assert {*c_near, *c_far} <= set(areas.names(ROOT / "cuda/tests", "test_*.c"))
         assert set(area.py_tests.split()) <= {*py_near, *py_far}, "a test is not there"
         assert not set(areas.LEFT_OUT) & {*py_near, *py_far}
     if area.files.startswith("pyvecgpu"):
@@ -151,6 +152,35 @@ def test_rates(tmp_path, monkeypatch):
     assert lines[3:] == [f"a.c:3: wait: f{i}();  ->  {{}}" for i in (2, 4, 5)]
 
 
+def test_order_of_the_tests(tmp_path):
+    """First those that concern the file, then all others; sanitizers where they are built."""
+    (area,) = (area for area in AREAS if area.name == "kernels")
+    (mutant, *_) = (one for one in draw.sequence(area, "1") if one.path.endswith("triangle.cu"))
+    for folder in ("cuda", "tests"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    (tmp_path / "build/tsan").mkdir(parents=True)
+    (tmp_path / "build/tsan/libpyvecgpu_sim.so").touch()
+    near, far = (list(trial.steps_of(area, mutant, tmp_path, {}, quick))
+                 for quick in (True, False))  # fmt: skip
+    names = [name for step in far for name in step.tests]
+    assert names[: len(near) - 1] == [name for step in near for name in step.tests][: len(near) - 1]
+    assert near[-1].command == ("build/tests/sim/test_header",)
+    assert [step.tests[0] for step in near if step.is_pytest] == ["sim triangle"]
+    assert "C test_reduce, tsan" in names and "C test_reduce, asan" not in names
+    assert {f"sim {one}" for one in areas.names(ROOT / "tests", "test_*.py")} - set(names) == {
+        f"sim {one}" for one in areas.LEFT_OUT}  # fmt: skip
+    assert {f"C test_{one}" for one in areas.names(ROOT / "cuda/tests", "test_*.c")} <= set(names)
+    assert len(set(names)) == len(names)
+
+
+def test_one_run_at_a_time(tmp_path):
+    first = command.only_one(tmp_path)
+    with pytest.raises(SystemExit, match="already"):
+        command.only_one(tmp_path)
+    first.close()
+    command.only_one(tmp_path).close()
+
+
 @pytest.mark.parametrize(
     ("limit", "silence", "code", "expected"),
     [
@@ -183,3 +213,40 @@ def test_how_a_step_ends(tmp_path, limit, silence, code, expected):
 def test_who_noticed(is_pytest, status, text, expected):
     step = trial.Step(("first", "second"), ("true",), is_pytest=is_pytest)
     assert trial.Tree.culprit(step, status, text) == expected
+
+
+PROJECT = {
+    "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
+    "pyvecgpu/__init__.py": "",
+    "pyvecgpu/sums.py": "def double(x):\n    return x + x if x > 5 else 2 * x\n",
+    "tests/conftest.py": "def pytest_addoption(parser):\n    parser.addoption('--device')\n",
+    "tests/test_sums.py": "from pyvecgpu.sums import double\n\n\n"
+    "def test_double():\n    assert double(2) == 4 and double(7) == 14\n",
+    "tests/test_names.py": "def test_names():\n    from pyvecgpu import sums\n\n"
+    "    assert sums.double(5.5) == 11\n",
+}
+
+
+def test_verdicts(tmp_path, monkeypatch):
+    """Of a small project: which mutants live, and that the project is as before."""
+    root = tmp_path / "project"
+    for name, text in PROJECT.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    monkeypatch.setattr(trial, "ROOT", root)
+    area = areas.Area("sums", "pyvecgpu/sums.py", py_tests="sums")
+    tree = trial.Tree(tmp_path / "tree", "sim")
+    seconds, found = {}, {}
+    judge = trial.Judge(tree, seconds, near=False)
+    rules = {mutant.rule: mutant for mutant in draw.sequence(area, "1", root)}
+    for rule in ("statement", "comparison"):
+        outcome = judge.judge(area, rules[rule])
+        found[rule] = outcome.by if outcome.failed else "lived"
+        assert not list(tree.touched())
+    assert found == {"statement": "tests/test_sums.py::test_double", "comparison": "lived"}
+    assert seconds.keys() == {f"{device} {test}" for device in ("cpu", "sim")
+                              for test in ("sums", "names")}  # fmt: skip
+    (root / "tests/test_sums.py").write_text("def test_a():\n    assert False\n")
+    judge = trial.Judge(trial.Tree(tmp_path / "tree", "sim"), {}, near=False)
+    with pytest.raises(SystemExit, match="Without a mutant cpu sums fails"):
+        judge.judge(area, rules["statement"])

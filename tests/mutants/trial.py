@@ -20,18 +20,21 @@ import ahead
 from .areas import ROOT, tests_of
 
 SECONDS = 180  # of tests, for each mutant
-SILENCE = 60  # seconds in which pytest says nothing: a test hangs
+SILENCE = 90  # seconds in which pytest says nothing: a test hangs
 KEPT = ("Makefile", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
         "cuda", "pyvecgpu", "tests", "docs")  # fmt: skip
 BUILT = {
-    "sim": ("build/sim", "build/tests/sim", "build/asan", "build/tests/asan"),
+    "sim": ("build/sim", "build/asan", "build/tsan", "build/tests"),
     "gpu": ("build/gpu", "build/tests"),
 }
 LIBRARY = {"sim": "pyvecgpu/libpyvecgpu_sim.so", "gpu": "pyvecgpu/libpyvecgpu.so"}
-ASAN = "build/asan/libpyvecgpu_sim.so"
 FOLDER = {"sim": "build/tests/sim", "gpu": "build/tests"}
 BOTH_ORDERS = {"PVG_TEST_ALLOCATOR": "direct", "PVG_TEST_SIM_CHECK_ORDER": "1"}
-UNDER_ASAN = {"PVG_TEST_ALLOCATOR": "direct", "ASAN_OPTIONS": "detect_leaks=0"}
+# The C tests that concern a file run under these too, where `make` has built them.
+SANITIZERS = {
+    "tsan": {},
+    "asan": {"PVG_TEST_ALLOCATOR": "direct", "ASAN_OPTIONS": "detect_leaks=0"},
+}
 
 
 @dataclass(frozen=True)
@@ -171,14 +174,16 @@ def steps_of(area, mutant, root, seconds, near):
     for name in c_near:
         yield c_test(area, name)
     yield from (py_tests(device, py_near) for device in devices)
-    if area.where == "sim":
+    has_kernels = re.search("__(global|device)__", (root / mutant.path).read_text())
+    if area.where == "sim" and has_kernels:
         yield from (c_test(area, name, BOTH_ORDERS, "order") for name in c_near)
     if near:
         return
     for name in c_far:
         yield c_test(area, name)
-    if area.where == "sim" and (root / ASAN).exists():
-        yield from (c_test(area, name, UNDER_ASAN, "asan") for name in c_near)
+    for way, settings in SANITIZERS.items() if area.where == "sim" else ():
+        if (root / f"build/{way}/libpyvecgpu_sim.so").exists():
+            yield from (c_test(area, name, settings, way) for name in c_near)
     for device in devices:
         fastest = sorted(py_far, key=lambda name: seconds.get(f"{device} {name}", 0))
         yield py_tests(device, fastest)
@@ -190,9 +195,9 @@ def self_test(name):
 
 
 def c_test(area, name, settings=None, way=""):
-    folder = "build/tests/asan" if way == "asan" else FOLDER[area.where]
+    folder = f"build/tests/{way}" if way in SANITIZERS else FOLDER[area.where]
     label = f"C test_{name}" + (f", {way}" if way else "")
-    target = ASAN if way == "asan" else ""
+    target = f"build/{way}/libpyvecgpu_sim.so" if way in SANITIZERS else ""
     return Step((label,), (f"{folder}/test_{name}",), settings or {}, target)
 
 

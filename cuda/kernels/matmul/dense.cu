@@ -117,7 +117,6 @@ int run_dense(Call &call, Layer layer, Output *result) {
     for (int i = 0; i < n; i++) overlaps = overlaps || may_overlap(operands[i], c);
     if (overlaps || !is_contiguous(c)) {
         PVG_PASS(new_array(device, dtype, ndim, shape, &apart.array));
-        PVG_PASS(call.writes(apart.array));
         c = apart.array;
     }
     PVG_PASS(launch_dense(call, layer, dtype, c));

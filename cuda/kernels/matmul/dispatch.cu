@@ -18,12 +18,12 @@ Launch launch_of(int code) {
     switch (code) {
     case PVG_MATMUL_GEMV: return launch_gemv;
     case PVG_MATMUL_TINY: return launch_tiny;
-#ifndef PVG_SIMULATOR
     case PVG_MATMUL_FFMA_128X128:
     case PVG_MATMUL_FFMA_64X128:
     case PVG_MATMUL_FFMA_64X64:
     case PVG_MATMUL_FFMA_64X32: return launch_ffma;
     case PVG_MATMUL_FFMA_TMA: return launch_ffma_tma;
+#ifndef PVG_SIMULATOR // it has no tensor cores
     case PVG_MATMUL_TENSOR: return launch_tensor;
     case PVG_MATMUL_TENSOR_SM80: return launch_tensor_sm80;
     case PVG_MATMUL_BF16X6: return launch_bf16x6;

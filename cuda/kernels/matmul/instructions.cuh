@@ -3,8 +3,26 @@
 // capability 9.0 the start of a kernel before the one ahead of it has ended, clusters, and barriers
 // of a part of a block. What one room alone uses is there: in sm80/ the products of a warp and how
 // their operands are read, in sm90/hopper.cuh TMA, its barriers and the products of a warpgroup.
+//
+// Those that the simulated card has are functions of pvg_sim there, which ask the card that runs
+// whether it has them; so there everything is compiled.
 #pragma once
 #include <stdint.h>
+
+// What code is compiled for, where it is asked by #if: compute capability times 100, 0 on the host,
+// and whether it is 9.0a, which has the instructions that no later card has.
+#if defined(PVG_SIMULATOR)
+#define PVG_TARGET 900
+#elif defined(__CUDA_ARCH__)
+#define PVG_TARGET __CUDA_ARCH__
+#else
+#define PVG_TARGET 0
+#endif
+#if defined(PVG_SIMULATOR) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define PVG_TARGET_IS_90A 1
+#else
+#define PVG_TARGET_IS_90A 0
+#endif
 
 namespace pvg::matmul {
 
@@ -12,7 +30,28 @@ namespace pvg::matmul {
 
 // Instructions take the 32-bit offset in the shared memory window.
 __device__ __forceinline__ uint32_t shared_address(const void *pointer) {
+#ifdef PVG_SIMULATOR
+    return pvg_sim::shared_address(pointer);
+#else
     return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+#endif
+}
+// Four elements, volatile: the compiler would load them later than is good.
+__device__ __forceinline__ void read_four(uint32_t from, float *to) {
+#ifdef PVG_SIMULATOR
+    memcpy(to, pvg_sim::shared_pointer(from, 16), 16);
+#else
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+                 : "r"(from));
+#endif
+}
+__device__ __forceinline__ void write_one(uint32_t to, float value) {
+#ifdef PVG_SIMULATOR
+    memcpy(pvg_sim::shared_pointer(to, 4), &value, 4);
+#else
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(value));
+#endif
 }
 
 // ---- Asynchronous copies ------------------------------------------------------------------------
@@ -21,18 +60,25 @@ __device__ __forceinline__ uint32_t shared_address(const void *pointer) {
 template <int BYTES>
 __device__ __forceinline__ void copy_async(uint32_t to, const void *from, int count) {
     static_assert(BYTES == 8 || BYTES == 16);
+#ifdef PVG_SIMULATOR
+    pvg_sim::copy_async(to, from, BYTES, count);
+#else
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                      "r"(count));
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from),
                      "r"(count));
+#endif
 }
 // Copies all of BYTES (4 or 16), or zeros, and then the address is not read. (The form above would
 // cost four more instructions a copy.)
 template <int BYTES>
 __device__ __forceinline__ void copy_async_if(bool exists, uint32_t to, const void *from) {
     static_assert(BYTES == 4 || BYTES == 16);
+#ifdef PVG_SIMULATOR
+    pvg_sim::copy_async(to, from, BYTES, exists ? BYTES : 0);
+#else
     if constexpr (BYTES == 16)
         asm volatile("{\n.reg .pred none;\n"
                      "setp.eq.b32 none, %2, 0;\n"
@@ -43,46 +89,78 @@ __device__ __forceinline__ void copy_async_if(bool exists, uint32_t to, const vo
                      "setp.eq.b32 none, %2, 0;\n"
                      "cp.async.ca.shared.global [%0], [%1], 4, none;\n}\n" ::"r"(to),
                      "l"(from), "r"(int(exists)));
+#endif
 }
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
+__device__ __forceinline__ void commit_copies() {
+#ifdef PVG_SIMULATOR
+    pvg_sim::commit_copies();
+#else
+    asm volatile("cp.async.commit_group;");
+#endif
+}
 // Wait until at most N committed groups of this thread are still on their way.
 template <int N> __device__ __forceinline__ void wait_for_copies() {
+#ifdef PVG_SIMULATOR
+    pvg_sim::wait_for_copies(N);
+#else
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
 }
 
 // ---- Programmatic dependent launch --------------------------------------------------------------
 
 // For kernels launched with LaunchExtras.overlap. Until wait_for_previous_kernel nothing that
 // another kernel uses is read or written; it returns when that kernel and its writes are complete.
-// let_next_kernel_start may come first: the next one waits too.
+// let_next_kernel_start may come first: the next one waits too. Before 9.0 they are nothing.
 __device__ __forceinline__ void let_next_kernel_start() {
+#if PVG_TARGET >= 900 && !defined(PVG_SIMULATOR) // kernels run one after another there
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 __device__ __forceinline__ void wait_for_previous_kernel() {
+#ifdef PVG_SIMULATOR
+    pvg_sim::wait_for_previous_kernel();
+#elif PVG_TARGET >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 // ---- Clusters -----------------------------------------------------------------------------------
 
+// Before 9.0 blocks are alone, and what follows is not called.
+constexpr bool has_clusters = PVG_TARGET >= 900;
+
 // All threads of all blocks of the cluster. A block must not end while another may still write to
 // its shared memory or arrive at its barriers: end the kernel with this.
 __device__ __forceinline__ void cluster_sync() {
+#ifdef PVG_SIMULATOR
+    pvg_sim::cluster_barrier();
+#elif PVG_TARGET >= 900
     asm volatile("barrier.cluster.arrive.release.aligned;\n"
                  "barrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
+#endif
 }
 // The same for the end of a kernel that has only read: nothing is left to be made visible.
 __device__ __forceinline__ void cluster_sync_after_reading() {
+#ifdef PVG_SIMULATOR
+    pvg_sim::cluster_barrier();
+#elif PVG_TARGET >= 900
     asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
                  "barrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
+#endif
 }
 
 // ---- Barriers of a part of a block --------------------------------------------------------------
 
 // THREADS of them, whole warps; 0 is the barrier of the whole block.
 template <int THREADS> __device__ __forceinline__ void sync_threads(int barrier) {
+#ifdef PVG_SIMULATOR
+    pvg_sim::sync_threads(barrier, THREADS);
+#else
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(THREADS) : "memory");
+#endif
 }
 // Arrives for those who wait at it, and does not wait.
 template <int THREADS> __device__ __forceinline__ void arrive_at(int barrier) {

@@ -46,10 +46,13 @@ void end(cudaStream_t stream, bool valid) {
     cudaGetLastError();
 }
 
-cudaGraphExec_t end_and_instantiate(cudaStream_t stream) {
+cudaGraphExec_t end_and_instantiate(cudaStream_t stream, size_t work = 1) {
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t exec = nullptr;
+    size_t nodes = 0;
     CHECK_EQUAL(cudaStreamEndCapture(stream, &graph), 0);
+    CHECK_EQUAL(cudaGraphGetNodes(graph, nullptr, &nodes), 0);
+    CHECK_EQUAL(nodes, work);
     CHECK_EQUAL(cudaGraphInstantiate(&exec, graph, 0), 0);
     CHECK_EQUAL(cudaGraphDestroy(graph), 0);
     return exec;
@@ -64,7 +67,7 @@ void check_launches() {
     CHECK_EQUAL(LAUNCH_ON(s.a, triple_kernel, 1, 4, 0, x.data), 0);
     CHECK_EQUAL(LAUNCH_ON(s.a, add_kernel, 1, 4, 0, x.data, (const int *)y.data), 0);
     CHECK_EQUAL(cudaMemsetAsync(y.data, 0, 4, s.a), 0);
-    auto exec = end_and_instantiate(s.a);
+    auto exec = end_and_instantiate(s.a, 3);
     x.read(seen);
     CHECK_EQUAL(seen[1], 2); /* nothing ran */
     CHECK_EQUAL(cudaGraphLaunch(exec, s.a), 0);

@@ -3,6 +3,8 @@
 
 #include <cstring>
 #include <pthread.h>
+#include <set>
+#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -211,6 +213,21 @@ void check_devices() {
     CHECK_EQUAL(pvg_sim_set("devices", 1), 0);
 }
 
+/* Every error of the toolkit's has a name, which is nobody else's. */
+void check_error_names() {
+    const int known_to_cuda_13 = 133;
+    std::set<std::string> names;
+    int known = 0;
+    for (int code = 0; code <= cudaErrorUnknown; code++) {
+        std::string name = cudaGetErrorName((cudaError_t)code);
+        if (name == "unrecognized error code") continue;
+        CHECK(names.insert(name).second && name.rfind(code ? "cudaError" : "cudaSuccess", 0) == 0);
+        CHECK(*cudaGetErrorString((cudaError_t)code));
+        known++;
+    }
+    CHECK_EQUAL(known, known_to_cuda_13);
+}
+
 void check_properties() {
     cudaDeviceProp p;
     CHECK_EQUAL(cudaGetDeviceProperties(&p, 0), 0);
@@ -225,6 +242,7 @@ void check_properties() {
     CHECK(p.maxGridSize[0] == 0x7fffffff && p.maxGridSize[1] == 65535 && p.maxThreadsDim[2] == 64);
     CHECK(p.totalGlobalMem == (size_t)4 << 30);
     cudaGetLastError();
+    check_error_names();
     CHECK(strcmp(cudaGetErrorName(cudaErrorIllegalAddress), "cudaErrorIllegalAddress") == 0);
     CHECK(strcmp(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory") == 0);
     CHECK_EQUAL(pvg_sim_set("no such setting", 1), 1);

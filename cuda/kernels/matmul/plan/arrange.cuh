@@ -1,5 +1,5 @@
 // What becomes of an operand before its product: it is read where it is, or a copy is, in the
-// layout that the kernel wants. The copies are made by simt/pretranspose.cu, sm80/tensor.cu and
+// layout that the kernel wants. The copies are made by simt/pretranspose.cu, sm80/convert.cu and
 // sm90/tensor_operands.cu.
 #pragma once
 #include "kernels/matmul/product.cuh"

@@ -44,6 +44,9 @@ int ask(int device, Card *card) {
     PVG_PASS(device_attribute(device, PVG_MULTIPROCESSOR_COUNT, &multiprocessors));
     card->architecture =
         best_architecture(PVG_BUILD_ARCHITECTURES, static_cast<int>(major * 10 + minor));
+#ifdef PVG_SIMULATOR
+    card->tensor_cores = false;
+#endif
     card->multiprocessors = static_cast<int>(multiprocessors);
     PVG_PASS(
         device_attribute(device, PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &card->shared_of_block));

@@ -6,12 +6,11 @@ namespace pvg::matmul {
 
 struct Card {
     // Compute capability times ten that the library's code for it was built for: 90 with the
-    // instructions of 9.0a, as on an H200, 89 for code of 9.0 without them. 0 where no code runs,
-    // as on the simulated card: there the kernels of tensor cores and asynchronous copies do not
-    // exist.
+    // instructions of 9.0a, as on an H200, 89 for code of 9.0 without them. 0 where no code runs.
     int architecture;
     int multiprocessors;
     int64_t shared_of_block, shared_of_multiprocessor; // bytes that can be asked for
+    bool tensor_cores = true;                          // the simulated card has none
 
     // Kernels may begin while the ones before them end, and blocks be in clusters.
     bool overlaps() const { return architecture >= 90; }

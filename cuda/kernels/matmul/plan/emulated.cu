@@ -136,8 +136,8 @@ PieceSpace space_of_pieces(const Gemm &g, const Plan &plan, int items) {
 // Coordinates of tiles that reach beyond the matrix are numbers of 32 bits too.
 bool can_pieces(const Gemm &g, const Card &card) {
     constexpr int most = INT_MAX - 256;
-    return g.dtype == PVG_FLOAT32 && card.architecture == 90 && g.m <= most && g.n <= most &&
-           g.k <= most;
+    return g.dtype == PVG_FLOAT32 && card.architecture == 90 && card.tensor_cores && g.m <= most &&
+           g.n <= most && g.k <= most;
 }
 
 // Without groups Bf16x6 errs less than "ieee" only where that adds two halves of k up.

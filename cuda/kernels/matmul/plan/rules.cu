@@ -106,8 +106,7 @@ const Rule float32_rules[] = {
      "m and n at least 256, and tiles of 128 x 128 keep 80 % of the card busy"},
     {PVG_MATMUL_FFMA_64X32, adds_eight_slices, "any of the others",
      "at most 132 tiles of 64 x 32, one for each multiprocessor, and k at least 64, or 1,536 if "
-     "there "
-     "are less than 16"},
+     "there are less than 16"},
     {PVG_MATMUL_FFMA_64X64, wants_squares, "any of the others",
      "m and n above 512, and tiles of 64 x 128 keep less than 80 % of the card busy"},
     {PVG_MATMUL_FFMA_64X64, has_few_squares, "any of the others", "at most 66 tiles of 64 x 64"},

@@ -261,7 +261,9 @@ void complete(const Gemm &part, const Card &card, int64_t readings, Plan *plan) 
 
 bool can_tensor(const Gemm &g, const Card &card) {
     const int longest = INT32_MAX - 512; // coordinates of TMA are of 32 bits
-    if (card.architecture != 90 || g.m > longest || g.n > longest || g.k > longest) return false;
+    if (card.architecture != 90 || !card.tensor_cores || g.m > longest || g.n > longest ||
+        g.k > longest)
+        return false;
     return g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16 ||
            (g.dtype == PVG_FLOAT32 && is_rounded(g));
 }

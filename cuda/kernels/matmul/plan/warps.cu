@@ -76,7 +76,7 @@ OperandPlan plan_halves(const Stored &x, bool is_rounded) {
 } // namespace
 
 bool can_dmma(const Gemm &g, const Card &card) {
-    return g.dtype == PVG_FLOAT64 && card.architecture >= 80 &&
+    return g.dtype == PVG_FLOAT64 && card.architecture >= 80 && card.tensor_cores &&
            shared_bytes(2 * dmma_stage_bytes(true), 8) <= card.shared_of_block &&
            tiles_of(g) <= INT_MAX / candidates[best_candidate(g)];
 }
@@ -99,7 +99,7 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
 bool can_tensor_sm80(const Gemm &g, const Card &card) {
     const bool fits = g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16 ||
                       (g.dtype == PVG_FLOAT32 && is_rounded(g));
-    return fits && card.architecture >= 80 &&
+    return fits && card.architecture >= 80 && card.tensor_cores &&
            shared_bytes(2 * warp_stage_bytes(2, true), 4) <= card.shared_of_block &&
            tiles_of(g) <= INT_MAX;
 }

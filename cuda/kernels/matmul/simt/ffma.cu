@@ -1,7 +1,6 @@
 // float32 products on the CUDA cores by cp.async, compute capability 8.0 and later: the tiles of
 // ffma.cuh that there are, and the layouts that each is made for. plan/ffma.cu chooses between
 // tiles that give the same bits, and splits k.
-#ifndef PVG_SIMULATOR
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/simt/ffma.cuh"
 
@@ -65,4 +64,3 @@ int launch_ffma(Call &call, const Gemm &g, const Plan &plan) {
 }
 
 } // namespace pvg::matmul
-#endif

@@ -70,25 +70,20 @@ __device__ __forceinline__ void multiply(const FfmaProduct &p, const FfmaPlace &
 // ---- The kernel ---------------------------------------------------------------------------------
 
 // Before 9.0 the compiler needs more registers than 128 a thread, which two blocks of 256 allow.
-#if __CUDA_ARCH__ >= 900
-template <class Tile> constexpr int blocks_that_fit = Tile::blocks;
-#else
-template <class Tile> constexpr int blocks_that_fit = Tile::threads == 256 ? 1 : Tile::blocks;
-#endif
+template <class Tile>
+constexpr int blocks_that_fit = PVG_TARGET < 900 && Tile::threads == 256 ? 1 : Tile::blocks;
 
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
 __global__ void __launch_bounds__(Tile::threads, blocks_that_fit<Tile>)
     ffma_kernel(const __grid_constant__ FfmaProduct p) {
-#if __CUDA_ARCH__ >= 800
+#if PVG_TARGET >= 800
     PVG_DYNAMIC_SHARED(float, memory);
     const uint32_t shared = shared_address(memory);
     const FfmaPlace at = place_of_block<Tile>(p, blockIdx.x);
     const FfmaMicrotile<Tile> thread(threadIdx.x);
     FfmaSums<Tile> sum = {};
-#if __CUDA_ARCH__ >= 900
     let_next_kernel_start();
     wait_for_previous_kernel();
-#endif
     using Parts = FfmaStage<Tile, A_ALONG_K, B_ALONG_K, V>;
     if constexpr (Tile::sequence > 1)
         multiply_in_sequence<Tile, Parts>(p, at, thread, shared, sum);
@@ -101,17 +96,13 @@ __global__ void __launch_bounds__(Tile::threads, blocks_that_fit<Tile>)
     }
     wait_for_copies<0>(); // zeros beyond the end of k: they must not overwrite the sums
     share_sums(memory, thread, sum);
-#if __CUDA_ARCH__ >= 900
-    if (Tile::slices > 1 && p.splits > 1)
+    if (has_clusters && Tile::slices > 1 && p.splits > 1)
         cluster_sync();
     else
-#endif
         __syncthreads();
     finish_tile<Tile>(p, at, memory);
-#if __CUDA_ARCH__ >= 900
     // No block leaves while another reads its sums.
-    if (Tile::slices > 1 && p.splits > 1) cluster_sync_after_reading();
-#endif
+    if (has_clusters && Tile::slices > 1 && p.splits > 1) cluster_sync_after_reading();
 #endif
 }
 

@@ -69,19 +69,20 @@ struct FfmaProduct {
 
 // ---- Instructions -------------------------------------------------------------------------------
 
-// Four elements of shared memory, volatile: the compiler would load them later than is good.
-__device__ __forceinline__ void read_four(uint32_t from, float *to) {
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
-                 : "r"(from));
+template <int STEP> __device__ __forceinline__ float4 read_shared(const float *from) {
+    if constexpr (STEP == 1) return *reinterpret_cast<const float4 *>(from);
+    return make_float4(from[0], from[STEP], from[2 * STEP], from[3 * STEP]);
 }
-#if __CUDA_ARCH__ >= 900
 // Four elements, STEP apart, that lie at the same places in the shared memory of a block of the
 // cluster.
 template <int STEP>
 __device__ __forceinline__ float4 read_in_cluster(const float *from, unsigned rank) {
+    float4 v = {};
+#ifdef PVG_SIMULATOR
+    const void *there = pvg_sim::in_cluster(from, rank, 12 * STEP + 4);
+    v = read_shared<STEP>(static_cast<const float *>(there));
+#elif PVG_TARGET >= 900
     uint32_t there;
-    float4 v;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                  : "=r"(there)
                  : "r"(shared_address(from)), "r"(rank));
@@ -96,12 +97,27 @@ __device__ __forceinline__ float4 read_in_cluster(const float *from, unsigned ra
                      "ld.shared::cluster.f32 %3, [%4 + 3 * %5];\n"
                      : "=&f"(v.x), "=&f"(v.y), "=&f"(v.z), "=&f"(v.w)
                      : "r"(there), "n"(STEP * 4));
+#endif
     return v;
 }
+// blockIdx.x and threadIdx.x, read anew: see park_sums.
+__device__ __forceinline__ unsigned block_anew() {
+#ifdef PVG_SIMULATOR
+    return blockIdx.x;
+#else
+    unsigned block;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+    return block;
 #endif
-template <int STEP> __device__ __forceinline__ float4 read_shared(const float *from) {
-    if constexpr (STEP == 1) return *reinterpret_cast<const float4 *>(from);
-    return make_float4(from[0], from[STEP], from[2 * STEP], from[3 * STEP]);
+}
+__device__ __forceinline__ unsigned thread_anew() {
+#ifdef PVG_SIMULATOR
+    return threadIdx.x;
+#else
+    unsigned thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+#endif
 }
 __device__ __forceinline__ float4 sum_of(float4 a, float4 b) {
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
@@ -213,11 +229,15 @@ template <class Tile> struct FfmaFragments {
 // Four neighbours, 16 bytes, if they exist; without branches, for the middle of a loop: where
 // threads might part ways the compiler computes in every thread what else it computes once a warp.
 __device__ __forceinline__ void store_four_predicated(float *to, const float (&v)[4], bool exists) {
+#ifdef PVG_SIMULATOR
+    if (exists) *reinterpret_cast<float4 *>(to) = make_float4(v[0], v[1], v[2], v[3]);
+#else
     asm volatile("{\n.reg .pred exists;\n"
                  "setp.ne.s32 exists, %5, 0;\n"
                  "@exists st.global.v4.f32 [%0], {%1, %2, %3, %4};\n}\n" ::"l"(to),
                  "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(int(exists))
                  : "memory");
+#endif
 }
 __device__ __forceinline__ bool rows_allow_four(const void *first, int64_t stride) {
     return reinterpret_cast<uintptr_t>(first) % 16 == 0 && stride % 4 == 0;
@@ -268,9 +288,7 @@ __device__ __forceinline__ void store_plain(const FfmaProduct &p, const FfmaPlac
 // loop over k, and keep in registers that the loop needs.
 template <class Tile>
 __device__ __forceinline__ void park_sums(const FfmaProduct &p, FfmaSums<Tile> &sum) {
-    unsigned block, thread;
-    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    const unsigned block = block_anew(), thread = thread_anew();
     const FfmaPlace at = place_of_block<Tile>(p, block);
     store_sums(p.parked + at.item * p.parked_item, p.parked_stride, at, FfmaMicrotile<Tile>(thread),
                sum);
@@ -348,8 +366,7 @@ __device__ __forceinline__ float4 sum_slices(const float *shared, int element, u
     constexpr int size = Tile::slice_sums;
     float4 total = make_float4(0, 0, 0, 0);
     if (Tile::slices > 1 && splits > 1) {
-#if __CUDA_ARCH__ >= 900
-        for (unsigned split = 0; split < splits; split++) {
+        for (unsigned split = 0; has_clusters && split < splits; split++) {
             float4 part[Tile::slices];
 #pragma unroll
             for (int s = 0; s < Tile::slices; s++)
@@ -357,7 +374,6 @@ __device__ __forceinline__ float4 sum_slices(const float *shared, int element, u
 #pragma unroll
             for (int s = 0; s < Tile::slices; s++) total = sum_of(total, part[s]);
         }
-#endif
     } else {
 #pragma unroll
         for (int s = 0; s < Tile::slices; s++)

@@ -13,11 +13,9 @@
 // each other's shared memory. Who adds what, and in which order, depends on the lengths and the
 // dtype alone: not on alignment, items or device.
 #include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/tile.cuh"
-#ifndef PVG_SIMULATOR
-#include "kernels/matmul/instructions.cuh"
-#endif
 
 namespace pvg::matmul {
 
@@ -55,10 +53,8 @@ __device__ __forceinline__ Part part_of_block(const MatrixVector &p) {
 
 // For kernels that are launched with overlap.
 __device__ __forceinline__ void wait_for_operands() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     let_next_kernel_start();
     wait_for_previous_kernel();
-#endif
 }
 
 // ---- The end of a sum ---------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 // A block moves a tile of 64 x 64 elements through shared memory, where a transposed copy is read
 // by columns. It reads whole rows, 16 bytes a thread if their addresses allow, and writes 16 bytes
 // a thread always, because the copies are ours and aligned. Both operands' tiles are one grid.
-#ifndef PVG_SIMULATOR
 #include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/simt/pretranspose.cuh"
 
@@ -81,10 +80,8 @@ __device__ void write(const float (&tile)[side][side + 1], const OperandCopy &jo
 __global__ void __launch_bounds__(threads)
     arrange_kernel(const __grid_constant__ OperandCopies copies) {
     __shared__ float tile[side][side + 1];
-#if __CUDA_ARCH__ >= 900
     let_next_kernel_start();
     wait_for_previous_kernel();
-#endif
     const bool second = blockIdx.x >= copies.first_of_second;
     const OperandCopy &job = copies.copy[second];
     const unsigned block = blockIdx.x - (second ? copies.first_of_second : 0);
@@ -145,4 +142,3 @@ int arrange_operands(Call &call, Gemm *g, const Plan &plan, Workspace *space) {
 }
 
 } // namespace pvg::matmul
-#endif

@@ -1,5 +1,4 @@
 // The conditional product; see recompute.cuh. A grid that fills the device walks through the tiles.
-#ifndef PVG_SIMULATOR
 #include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/simt/recompute.cuh"
 #include "kernels/matmul/simt/tile.cuh"
@@ -12,7 +11,7 @@ namespace {
 using Shape = TileShape<128, 128, 8, 8>;
 constexpr int blocks_a_multiprocessor = 1;
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PVG_TARGET_IS_90A
 
 constexpr int chain = 32; // terms
 static_assert(chain % depth == 0);
@@ -98,7 +97,7 @@ struct Batch {
 __global__ void __launch_bounds__(Shape::threads, blocks_a_multiprocessor)
     recompute_kernel(const __grid_constant__ Product p, const __grid_constant__ Batch batch,
                      const __grid_constant__ Destination to, const Verdicts verdicts) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PVG_TARGET_IS_90A
     __shared__ SharedSlabs<float, Shape> shared;
     __shared__ int64_t offset[3]; // not in registers: there are none left
     let_next_kernel_start();
@@ -150,4 +149,3 @@ int launch_recompute(Call &call, const Gemm &g, const Verdicts &verdicts) {
 }
 
 } // namespace pvg::matmul
-#endif

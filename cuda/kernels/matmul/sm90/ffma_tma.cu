@@ -7,7 +7,6 @@
 // transpose what it copies: an a along k comes as [row][k] into a ring of its own, and the third
 // warpgroup moves it from there into the stages, a warp 32 rows. Every element of c has the same
 // bits as from the tiles of ffma.cu without slices. More in README.md.
-#ifndef PVG_SIMULATOR
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/simt/ffma_tile.cuh"
 #include "kernels/matmul/sm90/hopper.cuh"
@@ -43,7 +42,7 @@ struct TmaMaps {
 };
 constexpr int parked_box = 16; // rows that TMA brings at a time
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PVG_TARGET_IS_90A
 
 struct FfmaRing : FfmaRingLayout {
     struct LoaderA { static constexpr int pitch = TmaTile::rows; };
@@ -110,10 +109,7 @@ struct Producer {
             for (int i = 0; i < 4; i++)
                 read_four(from + ((half * 4 + i) ^ thread % 8) * 16, k + i * 4);
 #pragma unroll
-            for (int i = 0; i < 16; i++)
-                asm volatile(
-                    "st.shared.f32 [%0], %1;" ::"r"(to + (half * 16 + i) * TmaTile::rows * 4),
-                    "f"(k[i]));
+            for (int i = 0; i < 16; i++) write_one(to + (half * 16 + i) * TmaTile::rows * 4, k[i]);
         }
     }
     __device__ __forceinline__ void produce_rows(const FfmaRing &ring, int steps) const {
@@ -218,7 +214,7 @@ __device__ __forceinline__ void read_parked(const FfmaRing &ring, int steps,
 
 __global__ void __launch_bounds__(TmaTile::threads + producers, 1)
     tma_kernel(const __grid_constant__ TmaMaps maps, const __grid_constant__ FfmaProduct p) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PVG_TARGET_IS_90A
     PVG_DYNAMIC_SHARED(unsigned char, memory);
     const uint32_t offset = -shared_address(memory) % hopper::tile_alignment;
     const FfmaRing ring = {{}, shared_address(memory) + offset};
@@ -331,4 +327,3 @@ int launch_ffma_tma(Call &call, const Gemm &given, const Plan &plan) {
 }
 
 } // namespace pvg::matmul
-#endif

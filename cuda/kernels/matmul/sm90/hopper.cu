@@ -1,6 +1,7 @@
-// Tensor maps: the driver's encoder, found without linking against the driver.
-#ifndef PVG_SIMULATOR
+// Tensor maps: the driver's encoder, found without linking against the driver. It is the one
+// function of the driver that the library calls.
 #include "kernels/matmul/sm90/hopper.cuh"
+#include "runtime/device.cuh"
 #include <atomic>
 #include <cudaTypedefs.h>
 
@@ -39,10 +40,17 @@ int make_tensor_map(CUtensorMap *map, const TensorView &view) {
     const CUtensorMapL2promotion lines = view.stride[0] % 128 == 0
                                              ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B
                                              : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
-    CUresult code =
-        encode(map, view.type, static_cast<cuuint32_t>(view.rank), const_cast<void *>(view.data),
-               size, stride, view.box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, view.swizzle, lines,
-               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const auto make = [&] {
+        return encode(map, view.type, static_cast<cuuint32_t>(view.rank),
+                      const_cast<void *>(view.data), size, stride, view.box, step,
+                      CU_TENSOR_MAP_INTERLEAVE_NONE, view.swizzle, lines,
+                      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    };
+    CUresult code = make();
+    if (code == CUDA_ERROR_INVALID_CONTEXT) { // the thread's first call, see bind_context
+        PVG_PASS(bind_context());
+        code = make();
+    }
     PVG_REQUIRE(code == CUDA_SUCCESS, PVG_ERROR_CUDA,
                 "cuTensorMapEncodeTiled failed with code %d for a tensor of (%llu, %llu, %llu)",
                 static_cast<int>(code), static_cast<unsigned long long>(view.size[0]),
@@ -52,4 +60,3 @@ int make_tensor_map(CUtensorMap *map, const TensorView &view) {
 }
 
 } // namespace pvg::hopper
-#endif

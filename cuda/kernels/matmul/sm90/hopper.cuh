@@ -4,7 +4,8 @@
 // host: make_tensor_map in hopper.cu.
 //
 // The instructions exist on sm_90a only: kernels that use them have their body inside
-// #if defined(__CUDA_ARCH_FEAT_SM90_ALL), and their files are empty on the simulated card.
+// #if PVG_TARGET_IS_90A. The simulated card has barriers and TMA, but no multicast and no wgmma:
+// the files that use those are empty there.
 //
 // The usual pipeline: shared memory holds a ring of stages, each with two barriers.
 //   producer (one thread): wait(empty), expect_bytes(full, stage), load_tile ... -> full
@@ -48,14 +49,23 @@ constexpr int tile_alignment = 1024;
 // A barrier's phase ends when `arrivals` have arrived and the bytes expected in it have come. One
 // thread makes all barriers, then publish_barriers and a barrier of the block (or cluster).
 __device__ __forceinline__ void make_barrier(uint32_t barrier, int arrivals) {
+#ifdef PVG_SIMULATOR
+    pvg_sim::make_barrier(barrier, arrivals);
+#else
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+#endif
 }
 __device__ __forceinline__ void publish_barriers() {
+#ifndef PVG_SIMULATOR // which has no weak memory order
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
 }
 // Wait for the end of the phase with this parity: 0 for the first, third, ... phase. Waiting for
 // parity 1 on a fresh barrier returns at once: so a producer finds all stages empty.
 __device__ __forceinline__ void wait(uint32_t barrier, int parity) {
+#ifdef PVG_SIMULATOR
+    pvg_sim::wait_at_barrier(barrier, parity);
+#else
     asm volatile("{\n.reg .pred done;\n"
                  "again%=:\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
@@ -64,16 +74,25 @@ __device__ __forceinline__ void wait(uint32_t barrier, int parity) {
                  "over%=:\n}\n" ::"r"(barrier),
                  "r"(parity)
                  : "memory");
+#endif
 }
 // Arrive, and expect so many bytes from TMA in this phase. What lies outside of the matrix counts.
 __device__ __forceinline__ void expect_bytes(uint32_t barrier, int bytes) {
+#ifdef PVG_SIMULATOR
+    pvg_sim::arrive_at_barrier(barrier, 1, bytes);
+#else
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                  : "memory");
+#endif
 }
 // Arrive so many times.
 __device__ __forceinline__ void arrive(uint32_t barrier, int arrivals = 1) {
+#ifdef PVG_SIMULATOR
+    pvg_sim::arrive_at_barrier(barrier, arrivals, 0);
+#else
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(arrivals)
                  : "memory");
+#endif
 }
 // Arrive at the same barrier of block `rank` of the cluster. Without .release.cluster: that adds a
 // memory barrier of 0.9 us to every step, and nothing that was written has to be seen.
@@ -87,11 +106,15 @@ __device__ __forceinline__ void arrive_in_cluster(uint32_t barrier, uint32_t ran
 // What ordinary instructions have written to shared memory may be read by TMA and wgmma: every
 // writing thread executes this, then a barrier.
 __device__ __forceinline__ void fence_async_proxy() {
+#ifndef PVG_SIMULATOR // where TMA sees what is written
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
 }
 // The same for what was written to global memory.
 __device__ __forceinline__ void fence_async_proxy_global() {
+#ifndef PVG_SIMULATOR
     asm volatile("fence.proxy.async.global;" ::: "memory");
+#endif
 }
 // A barrier of the 128 threads of a warpgroup: whether any of them has a value other than 0.
 __device__ __forceinline__ int warpgroup_any(int value, int barrier) {
@@ -128,10 +151,15 @@ __device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap *map, u
 }
 __device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap *map, uint32_t barrier,
                                           int x, int y, int z) {
+#ifdef PVG_SIMULATOR
+    const int place[] = {x, y, z};
+    pvg_sim::load_tile(to, map, barrier, 3, place);
+#else
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
                  "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
                  : "memory");
+#endif
 }
 __device__ __forceinline__ void load_tile_multicast(uint32_t to, const CUtensorMap *map,
                                                     uint32_t barrier, int x, int y, int z,
@@ -142,7 +170,11 @@ __device__ __forceinline__ void load_tile_multicast(uint32_t to, const CUtensorM
                  : "memory");
 }
 __device__ __forceinline__ void prefetch_map(const CUtensorMap *map) {
+#ifdef PVG_SIMULATOR
+    (void)map;
+#else
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+#endif
 }
 
 // ---- Warpgroup products -------------------------------------------------------------------------
@@ -152,10 +184,16 @@ __device__ __forceinline__ void prefetch_map(const CUtensorMap *map) {
 // 1) gives 168 a thread, 3 x 168 = 504 = 40 + 232 + 232. With 48 + 232 + 232 = 512 the last
 // increase waits for ever, and the compiler says nothing.
 template <int N> __device__ __forceinline__ void give_registers() {
+    static_assert(N % 8 == 0 && N >= 24 && N <= 256);
+#ifndef PVG_SIMULATOR // which has no registers
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+#endif
 }
 template <int N> __device__ __forceinline__ void take_registers() {
+    static_assert(N % 8 == 0 && N >= 24 && N <= 256);
+#ifndef PVG_SIMULATOR
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+#endif
 }
 
 // Before the first product of a group, and when registers of it were written by other instructions.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int pack = split_pack;
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PVG_TARGET_IS_90A
 
 // The first `count` of eight neighbours, and zeros.
 __device__ __forceinline__ void load_pack(const float *from, int count, float (&x)[pack]) {
@@ -69,7 +69,7 @@ struct Fp16Pieces {
     }
 };
 
-#endif // __CUDA_ARCH_FEAT_SM90_ALL
+#endif
 
 } // namespace
 

@@ -7,7 +7,6 @@
 // side: the rows of a have a block each, which finds the maximum and splits the row in one pass
 // (columns of a turned b: only the maximum). Lines that run across the stored rows: blocks find the
 // maxima of a few hundred stored rows. A second kernel puts these together and splits.
-#ifndef PVG_SIMULATOR
 #include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/sm90/pieces.cuh"
 #include "runtime/launch.cuh"
@@ -24,7 +23,7 @@ __host__ __device__ inline int part_count(const SplitOperand &o) {
     return line_part_count(o.lines_are_rows ? o.columns : o.rows, o.lines_are_rows != o.turned);
 }
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PVG_TARGET_IS_90A
 
 constexpr int tile = split_tile; // its side
 
@@ -296,7 +295,7 @@ __device__ __forceinline__ void scale_turned(const SplitOperand &o, int block,
     });
 }
 
-#endif // __CUDA_ARCH_FEAT_SM90_ALL
+#endif
 
 // ---- Kernels ------------------------------------------------------------------------------------
 
@@ -315,7 +314,7 @@ struct SplitPair {
     int flag_count;
 };
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PVG_TARGET_IS_90A
 
 // What a block of a share has to do: for one item, as its block of this number.
 template <int PLANES> struct Task {
@@ -343,7 +342,7 @@ template <int PLANES> struct Task {
 
 __global__ void __launch_bounds__(threads, 6)
     split_bf16_kernel(const __grid_constant__ SplitPair pair) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PVG_TARGET_IS_90A
     __shared__ float shared[tile][tile + 1];
     __shared__ uint32_t of_warp[8];
     let_next_kernel_start();
@@ -363,7 +362,7 @@ __global__ void __launch_bounds__(threads, 6)
 
 __global__ void __launch_bounds__(threads)
     measure_lines_kernel(const __grid_constant__ SplitPair pair) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PVG_TARGET_IS_90A
     __shared__ uint32_t of_warp[8];
     let_next_kernel_start();
     wait_for_previous_kernel();
@@ -382,7 +381,7 @@ __global__ void __launch_bounds__(threads)
 
 __global__ void __launch_bounds__(threads)
     split_fp16_kernel(const __grid_constant__ SplitPair pair) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PVG_TARGET_IS_90A
     __shared__ float shared[tile][tile + 1], roots[lines_of_block];
     let_next_kernel_start();
     wait_for_previous_kernel();
@@ -444,4 +443,3 @@ int split_fp16(Call &call, const SplitOperand *a, const SplitOperand *b, unsigne
 }
 
 } // namespace pvg::matmul
-#endif

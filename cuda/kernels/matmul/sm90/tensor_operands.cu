@@ -3,7 +3,6 @@
 // for both operands; a thread makes 16 bytes at a time, four times. A copy is one of elements of 16
 // bits, of which float32 for TF32 is two. A TF32 a along m is transposed, by pretranspose.cuh. See
 // tensor_operands.cuh.
-#ifndef PVG_SIMULATOR
 #include "kernels/matmul/simt/pretranspose.cuh"
 #include "kernels/matmul/sm90/hopper.cuh"
 #include "kernels/matmul/sm90/store.cuh"
@@ -111,10 +110,8 @@ __device__ __forceinline__ int64_t divide(int64_t dividend, int64_t divisor) {
 template <class FROM, class T>
 __global__ void __launch_bounds__(copy_threads)
     copy_rows_kernel(const __grid_constant__ RowCopies copies) {
-#if __CUDA_ARCH__ >= 900
     let_next_kernel_start();
     wait_for_previous_kernel();
-#endif
     int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (index >= copies.total) return;
     const bool second = index >= copies.first_of_second;
@@ -199,4 +196,3 @@ int prepare_operands(Call &call, const Gemm &g, int type, const Plan &plan,
 }
 
 } // namespace pvg::matmul
-#endif

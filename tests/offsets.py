@@ -1,0 +1,109 @@
+"""Views at every offset and with odd strides of rows and batches, through all that reads vectors.
+
+The memory of an array is aligned, and most arrays begin where it does; a kernel that loads or
+stores vectors must also be right, and aligned, where a view begins anywhere. Operands and results
+of every width lie here at all distances from a multiple of 16 bytes. No pytest is needed:
+test_alignment.py runs this in a process of its own, in the build that sees misaligned accesses.
+"""
+
+import helpers
+import numpy as np
+
+import pyvecgpu as vg
+
+DTYPES = [np.dtype(name) for name in ("i1", "f2", "f4", "f8")]  # one of each size
+VECTOR = 16  # bytes
+PADS = ((0, 1), (1, 0), (4, 0))  # elements behind a row, and behind an item of a batch
+B, M, N, K = 3, 21, 40, 36  # a batch of matrices
+
+
+def place(rng, shape, dtype, offset, pads, device):
+    """Values, and an Array of them `offset` elements into its memory, with gaps."""
+    pad, behind = pads
+    values = helpers.integers(rng, shape, dtype, -2, 2)
+    *batch, rows, columns = (1, 1, *shape)[-max(len(shape), 2) :]
+    items, item = int(np.prod(batch)), rows * (columns + pad) + behind
+    whole = helpers.put(device, helpers.integers(rng, offset + items * item, dtype, -2, 2))
+    view = whole[offset:].reshape(items, item)[:, : rows * (columns + pad)]
+    view = view.reshape(*batch, rows, columns + pad)[..., :columns]
+    view = view if len(shape) > 1 else view[0]
+    view[...] = values
+    return values, view
+
+
+def assign(x, out):
+    out[...] = x
+    return out
+
+
+def multiply(x, y, out):
+    return vg.matmul(x, y, out=out)
+
+
+def calls(dtype):
+    """{name: (shapes of the operands, shape of the result, function)} for a dtype."""
+    found = {
+        "copy": ([(M, N)], (M, N), assign),
+        "copy of a batch": ([(B, M, N)], (B, M, N), assign),
+        "transposed copy": ([(N, M)], (M, N), lambda x, out: assign(x.T, out)),
+        "transposed batch": ([(B, N, M)], (B, M, N), lambda x, out: assign(x.mT, out)),
+        "fill": ([], (M, N), lambda out: assign(True, out)),
+        "add": ([(M, N), (M, N)], (M, N), lambda x, y, out: vg.add(x, y, out=out)),
+        "row": ([(B, M, N), (N,)], (B, M, N), lambda x, y, out: vg.maximum(x, y, out=out)),
+        "scalar": ([(M, N)], (M, N), lambda x, out: vg.multiply(x, True, out=out)),
+        "where": ([(M, N)] * 2, (M, N), lambda x, y, out: vg.where(x == y, x, y, out=out)),
+        "triangle": ([(M, N)], (M, N), lambda x, out: vg.tril(x, 3, out=out)),
+        "sum of rows": ([(M, N)], (M,), lambda x, out: assign(vg.sum(x, axis=1), out)),
+        "sum of columns": ([(M, N)], (N,), lambda x, out: assign(vg.sum(x, axis=0), out)),
+        "largest of a batch": ([(B, M, N)], (B, N), lambda x, out: vg.max(x, axis=1, out=out)),
+        "product": ([(M, K), (K, N)], (M, N), multiply),
+        "transposed product": (
+            [(K, M), (N, K)], (M, N), lambda x, y, out: vg.matmul(x.T, y.T, out=out)
+        ),
+        "batch": ([(B, M, K), (B, K, N)], (B, M, N), multiply),
+        "small batch": ([(B, 9, 8), (B, 8, 7)], (B, 9, 7), multiply),
+        "row by matrix": ([(1, 300), (300, N)], (1, N), multiply),
+        "matrix by column": ([(N, 300), (300,)], (N,), multiply),
+    }  # fmt: skip
+    if helpers.is_float(dtype):
+        found["dense"] = (
+            [(M, K), (N, K), (N,)], (M, N), lambda x, w, b, out: vg.dense(x, w, b, "relu", out=out)
+        )  # fmt: skip
+        found["gradients"] = ([(M, N), (M, K), (N, K), (M, N)], None, gradients)
+    return found
+
+
+def gradients(g, x, w, z, out):
+    return vg.nn.functional.dense_backward(g, x, w, z, "relu")
+
+
+def run(device, seed=20240607):
+    """Run all calls on a device; return how many. AssertionError: a wrong result."""
+    count = 0
+    for dtype in DTYPES:
+        for offset in range(VECTOR // dtype.itemsize + 1):
+            aligned = offset * dtype.itemsize % VECTOR == 0
+            for pads in PADS if aligned else PADS[offset % 3 :][:1]:
+                rng = np.random.default_rng([seed, dtype.itemsize, offset, *pads])
+                for name, (shapes, shape, function) in calls(dtype).items():
+                    check(rng, device, dtype, offset, pads, name, shapes, shape, function)
+                    count += 1
+    return count
+
+
+def check(rng, device, dtype, offset, pads, name, shapes, shape, function):
+    """One call, whose first operand is at the offset, the others and the result anywhere."""
+    places = [offset, *rng.integers(0, VECTOR // dtype.itemsize + 1, 4).tolist()]
+    operands = [
+        place(rng, one, dtype, at, pads, device) for one, at in zip(shapes, places, strict=False)
+    ]
+    straight = [helpers.put(device, x) for x, _ in operands]
+    views = [view for _, view in operands]
+    if shape is None:
+        expected, results = function(*straight, out=None), function(*views, out=None)
+    else:
+        expected = [function(*straight, out=vg.zeros(shape, dtype=dtype, device=device))]
+        _, out = place(rng, shape, dtype, places[-1] if shapes else offset, pads, device)
+        results = [function(*views, out=out)]
+    for result, one in zip(results, expected, strict=True):
+        helpers.assert_same(result, helpers.host(one), f"{name} of {dtype}: {offset}, {pads}")
