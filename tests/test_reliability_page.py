@@ -12,6 +12,7 @@ import helpers
 import pytest
 from helpers import ROOT
 from plants.test_plants import PLANTS
+from programs import LINES
 from test_mistakes import CALLS
 
 import pyvecgpu as vg
@@ -146,10 +147,10 @@ def test_rows_of_gates():
         assert figure == "not measured" or re.search(r"\d|both libraries", figure)
     rows = {number: f"{text} | {figure}" for number, _, text, figure in GATES}
     options = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
-    programs = int(re.search(r'"--programs", type=int, default=(\d+)', options)[1])
+    count = int(re.search(r'"--programs", type=int, default=(\d+)', options)[1])
     functions = len(FUNCTIONS) + len(SIMULATOR_FUNCTIONS)
     assert rows["R2"].endswith(f"| {len(PLANTS)} plants, all found") and len(PLANTS) >= 12
-    assert f": {programs:,} programs of 5 to 20 operations" in rows["R3"]
+    assert f": {count:,} programs of {LINES[0]} lines or more" in rows["R3"]
     assert rows["R4"].endswith(f"| {counts()['shown']} shown, {counts()['in part']} in part")
     assert f": {CALLS:,} calls with arguments at random" in rows["R4"]
     assert rows["R11"].endswith(f"| {functions} of {functions} functions")
