@@ -25,9 +25,9 @@ struct DeviceScope {
     ~DeviceScope();
 };
 
-// Binds the context of the thread's current device to the thread. The runtime does so in some of its
-// calls only: a function of the driver gives CUDA_ERROR_INVALID_CONTEXT before one of them, or when
-// somebody else has unbound it, and is called again after this.
+// Binds the context of the thread's current device to the thread. The runtime does so in some of
+// its calls only: a function of the driver gives CUDA_ERROR_INVALID_CONTEXT before one of them, or
+// when somebody else has unbound it, and is called again after this.
 int bind_context();
 
 extern std::atomic<int64_t> counters[8]; // indexed by pvg_counter

@@ -10,8 +10,8 @@
  * NaN fails.
  *
  * PVG_TEST_ALLOCATOR=pool|direct|debug chooses the allocator; on the simulated card
- * PVG_TEST_SIM_<SETTING>=<number> (ORDER, SEED, CHECK_ORDER, DEFERRED, CARD, WORKERS, PRINT) goes to
- * pvg_sim_set, CARD for device 0. The library itself reads no environment. */
+ * PVG_TEST_SIM_<SETTING>=<number> (ORDER, SEED, CHECK_ORDER, DEFERRED, CARD, WORKERS, PRINT) goes
+ * to pvg_sim_set, CARD for device 0. The library itself reads no environment. */
 #ifndef PVG_CHECK_H
 #define PVG_CHECK_H
 

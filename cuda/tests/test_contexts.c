@@ -1,6 +1,6 @@
 /* A thread's first call: products whose kernel wants something of the driver itself, each as the
- * first thing that a new thread does on a device. CUDA's runtime binds a context to a thread in some
- * of its calls only, and the driver finds none before one of them. */
+ * first thing that a new thread does on a device. CUDA's runtime binds a context to a thread in
+ * some of its calls only, and the driver finds none before one of them. */
 #include "check.h"
 
 #include <pthread.h>
