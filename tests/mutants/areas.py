@@ -41,19 +41,19 @@ AREAS = (
         "runtime",
         "cuda/runtime/*.cu*",
         "stream memory staging error graph array device threads fault",
-        "memory device graphs streams transfers errors faults process",
+        "order memory device graphs streams transfers errors error_tables faults process",
     ),
     Area(
         "arrays",
         "cuda/arrays/*.cu*",
         "array transfer operands elementwise error large",
-        "layout indexing out versions shapes creation transfers batches",
+        "order layout indexing out overlap versions shapes creation transfers batches",
     ),
     Area(
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
         "elementwise reduce operands dense header",
-        "elementwise reductions triangle values operations out learn batches half",
+        "elementwise reductions triangle values operations out overlap order learn batches half",
     ),
     Area(
         "matmul plan",
