@@ -25,6 +25,8 @@ RUN_ASAN_TESTS = $(call run_tests,C tests under ASan and UBSan,$(ASAN_TESTS),fai
     PVG_TEST_ALLOCATOR=direct)
 RUN_ORDER_TESTS = $(call run_tests,C tests in both thread orders,$(SIM_TESTS),failed,\
     PVG_TEST_ALLOCATOR=direct PVG_TEST_SIM_CHECK_ORDER=1)
+RUN_WATCH_TESTS = $(call run_tests,C tests with every access checked,$(WATCH_TESTS),failed,\
+    PVG_TEST_SIM_GUARD=1)
 RUN_RACE_TESTS = $(call run_tests,C tests under ThreadSanitizer,$(TSAN_TESTS),failed)
 
 ctest: $(GPU_TESTS) $(SIM_TESTS)  ## the C tests (build/tests) on the GPU and on the simulated card
@@ -36,6 +38,8 @@ test-asan: $(ASAN_TESTS)   ## the C tests on the simulated card under AddressSan
 	$(RUN_ASAN_TESTS)
 test-order: $(SIM_TESTS)   ## the C tests with every launch run forwards and backwards and compared
 	$(RUN_ORDER_TESTS)
+test-watch: $(WATCH_TESTS) ## the C tests with every access of a kernel checked (watch.cpp)
+	$(RUN_WATCH_TESTS)
 test-races: $(TSAN_TESTS)  ## the C tests with ThreadSanitizer watching the kernels
 	$(RUN_RACE_TESTS)
 # One recipe, so that the parts run one after another and pytest's closing line is the last.

@@ -23,6 +23,10 @@ extern "C" {
  *                  and ThreadSanitizer builds always use 1)
  *   "devices"      simulated cards, 1 to 8 (default 1)
  *   "memory"       bytes of a card's memory (default 4 GiB)
+ *   "patience"     seconds of processor time that a thread may run without coming to a barrier or
+ *                  to its end (default 60; 0: any time): then its launch fails (702)
+ *   "guard"        1: host code that touches device memory ends the process with a sentence on
+ *                  stderr, as it would end on a card (not in AddressSanitizer builds)
  *   "print"        1: reports also go to stderr */
 PVG_SIM_EXPORT int pvg_sim_set(const char *setting, long long value);
 

@@ -30,6 +30,10 @@ static void set_builtins(Worker &w) {
     blockDim = w.launch->block, gridDim = w.launch->grid;
 }
 
+static bool is_dynamic_shared(const Worker &w, const void *address) {
+    return (size_t)(static_cast<const char *>(address) - w.dynamic_shared) < w.launch->shared_bytes;
+}
+
 #if defined(__SANITIZE_ADDRESS__) /* plain statics with redzones, which are not poisoned */
 
 void begin_shared(Worker &w) { set_builtins(w); }
@@ -37,6 +41,8 @@ void begin_shared(Worker &w) { set_builtins(w); }
 void poison_shared(Worker &w) { memset(w.dynamic_shared, POISON, w.launch->shared_bytes); }
 
 void end_shared(Worker &) {}
+
+bool is_shared(const Worker &w, const void *address) { return is_dynamic_shared(w, address); }
 
 #else
 
@@ -131,6 +137,11 @@ void end_shared(Worker &w) {
         known.last = std::max(known.last, w.footprint.last);
     }
     poison_footprint(w);
+}
+
+bool is_shared(const Worker &w, const void *address) {
+    return (size_t)(static_cast<const char *>(address) - tls_block()) < block_bytes ||
+           is_dynamic_shared(w, address);
 }
 
 #endif

@@ -25,8 +25,8 @@ enum ThreadOrder { FORWARD, REVERSE, SHUFFLED };
 struct Settings {
     int order = FORWARD;
     unsigned seed = 1;
-    bool check_order = false, strict = true, deferred = false, print = false;
-    int workers = 2, devices = 1;
+    bool check_order = false, strict = true, deferred = false, print = false, guard = false;
+    int workers = 2, devices = 1, patience = 60;
     size_t memory = size_t{4} << 30;
 };
 extern Settings settings;
@@ -61,6 +61,8 @@ bool running_card_is_lost();
 /* Makes `error` the sticky error of the running card, and keeps the sentence. The lock that it
  * takes is its own: a worker reports while the launching thread holds the other one. */
 [[gnu::format(printf, 2, 3)]] void report(cudaError_t error, const char *format, ...);
+/* Keeps the sentence; the caller returns the error, which is not sticky. */
+[[gnu::format(printf, 1, 2)]] void note(const char *format, ...);
 
 enum Fault {
     FAULT_MALLOC,
@@ -114,6 +116,20 @@ public:
     ~FaultGuard();
 };
 
+/* What an action of the process's own does with a signal that is not for us. */
+void pass_signal_on(const struct sigaction &action, int number, siginfo_t *info, void *context);
+
+/* ---- host_access.cpp ---- */
+
+/* While one exists, device memory may be touched; with the setting "guard" at no other time. */
+class OpenMemory {
+public:
+    OpenMemory();
+    ~OpenMemory();
+};
+bool set_guard(bool on);                          /* false: this build has none */
+const void *place_of_signal(const void *context); /* the instruction that it interrupted */
+
 /* ---- device.cpp: the limits of the card, a small Turing ---- */
 
 constexpr unsigned MAX_BLOCK_THREADS = 1024, MAX_BLOCK_Z = 64;
@@ -121,8 +137,12 @@ constexpr unsigned MAX_GRID_X = 0x7fffffff, MAX_GRID_YZ = 65535;
 constexpr int DEFAULT_SHARED_BYTES = 48 << 10, OPT_IN_SHARED_BYTES = 64 << 10;
 
 /* What cudaFuncSetAttribute changes for one kernel. */
-struct KernelLimits { int dynamic_shared_bytes = DEFAULT_SHARED_BYTES, carveout = -1; };
+struct KernelLimits {
+    int dynamic_shared_bytes = DEFAULT_SHARED_BYTES, carveout = -1;
+    unsigned most_threads; /* of a block: its __launch_bounds__, or the card's limit */
+};
 KernelLimits &limits_of(const void *kernel);
+unsigned launch_bound_of(const void *kernel); /* launch_bounds.cpp */
 
 /* ---- memory.cpp: allocations ---- */
 
@@ -202,6 +222,7 @@ void forget_workers(); /* in the child of a fork, where their OS threads do not 
 
 /* For the signal handler: leaves the kernel if this thread runs one (then does not return), else
  * returns false. */
-bool leave_kernel_after_fault(const siginfo_t &fault);
+bool leave_kernel_after_fault(const siginfo_t &fault, const void *place);
+constexpr int WATCHDOG_SIGNAL = SIGURG; /* one that does nothing where it is not expected */
 
 } /* namespace pvg_sim */

@@ -10,7 +10,8 @@
  * NaN fails.
  *
  * PVG_TEST_ALLOCATOR=pool|direct|debug chooses the allocator; on the simulated card
- * PVG_TEST_SIM_<SETTING>=<number> (ORDER, SEED, CHECK_ORDER, DEFERRED, WORKERS, PRINT) goes to
+ * PVG_TEST_SIM_<SETTING>=<number> (ORDER, SEED, CHECK_ORDER, DEFERRED, WORKERS, GUARD, PATIENCE,
+ * PRINT) goes to
  * pvg_sim_set. The library itself reads no environment. */
 #ifndef PVG_CHECK_H
 #define PVG_CHECK_H
@@ -323,6 +324,8 @@ static inline void apply_environment(void) {
                                               {"PVG_TEST_SIM_CHECK_ORDER", "check_order"},
                                               {"PVG_TEST_SIM_DEFERRED", "deferred"},
                                               {"PVG_TEST_SIM_WORKERS", "workers"},
+                                              {"PVG_TEST_SIM_GUARD", "guard"},
+                                              {"PVG_TEST_SIM_PATIENCE", "patience"},
                                               {"PVG_TEST_SIM_PRINT", "print"}};
     for (size_t i = 0; i < COUNT(settings); i++) {
         const char *value = getenv(settings[i][0]);
