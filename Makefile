@@ -52,8 +52,8 @@ ASAN_TESTS := $(C_TESTS:%=build/tests/asan/%)
 TSAN_TESTS := $(C_TESTS:%=build/tests/tsan/%)
 WATCH_TESTS := $(C_TESTS:%=build/tests/watch/%)
 # The simulator's tests of itself have kernels of their own and are linked with it alone.
-SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/test_*.cu)) \
-    build/watch/simulator/tests/test_plants
+SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/test_*.cu))
+SELF_TESTS += $(foreach build,asan tsan watch,build/$(build)/simulator/tests/test_plants)
 
 .PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-watch test-races test-gpu demo \
     bench memcheck lint format install clean help FORCE
@@ -169,11 +169,13 @@ $(TSAN): $(TSAN_OBJECTS) build/tsan/objects cuda/exports.map
 	$(call link_simulator,-fsanitize=thread)
 $(WATCH): $(WATCH_OBJECTS) build/watch/objects cuda/exports.map
 	$(call link_simulator)
-$(filter build/sim/%,$(SELF_TESTS)): $(filter build/sim/simulator/%,$(SIM_OBJECTS))
-$(filter build/watch/%,$(SELF_TESTS)): $(filter build/watch/simulator/%,$(WATCH_OBJECTS))
+$(foreach build,sim asan tsan watch,$(eval $(filter build/$(build)/%,$(SELF_TESTS)): \
+    $(SIMULATOR:cuda/%.cpp=build/$(build)/%.o)))
+build/asan/simulator/tests/test_%: LINK_VARIANT := $(SANITIZERS)
+build/tsan/simulator/tests/test_%: LINK_VARIANT := -fsanitize=thread
 $(SELF_TESTS): %: %.o
 	@echo 'link $@'
-	$(Q)$(CXX) -pthread $^ -o $@
+	$(Q)$(CXX) -pthread $(filter %.o,$^) $(LINK_VARIANT) -o $@
 
 # $(call build_c_test,library,flags,the way to its folder): runs from any folder.
 define build_c_test

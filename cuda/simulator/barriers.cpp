@@ -13,8 +13,6 @@
 
 namespace pvg_sim {
 
-static const unsigned char POISON = 0xFF;
-
 static bool same_place(const Thread &a, const Thread &b) {
     return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0);
 }

@@ -188,9 +188,9 @@ static void wait_for_workers(Grid &grid, Worker *const *workers, int count) {
     }
 }
 
-void run_grid(const Launch &job, int order) {
+void run_grid(const Launch &job, int order, unsigned char poison) {
     Grid grid;
-    grid.launch = &job, grid.order = order;
+    grid.launch = &job, grid.order = order, grid.poison = poison;
     grid.blocks = (uint64_t)job.grid.x * job.grid.y * job.grid.z;
     grid.few_allocations = counters[COUNT_LIVE_ALLOCATIONS] + counters[COUNT_LIVE_PINNED] <= 16;
     sem_init(&grid.done, 0, 0);

@@ -51,10 +51,10 @@ static const char *verb([[maybe_unused]] const void *context) {
 #endif
 }
 
-static struct sigaction previous_action;
+[[maybe_unused]] static struct sigaction previous_action;
 
 /* The thread may be in the middle of anything, but the process ends. */
-static void on_fault(int number, siginfo_t *info, void *context) {
+[[maybe_unused]] static void on_fault(int number, siginfo_t *info, void *context) {
     const Allocation *a = open_depth ? nullptr : find_allocation(info->si_addr);
     if (a && a->kind == MemoryKind::device) {
         char text[768], place[512];

@@ -17,7 +17,7 @@
 namespace pvg_sim {
 
 static const size_t PAGE = 4096, ALIGNMENT = 256;
-static const unsigned char POISON = 0xFF, PATTERN = 0xA5;
+static const unsigned char PATTERN = 0xA5;
 
 /* By base address. Never destroyed: memory may still be freed while the process exits. */
 static auto &allocations = *new std::map<const char *, Allocation>;

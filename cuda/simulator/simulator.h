@@ -209,6 +209,7 @@ cudaError_t capture_wait(Capture &capture, bool captured_event); /* its stream, 
 struct Grid {
     const Launch *launch;
     int order;
+    unsigned char poison; /* what shared memory is filled with before each block */
     uint64_t blocks;
     bool few_allocations;             /* then damage around them is looked for after each block */
     std::atomic<uint64_t> next{0};    /* the first turn that nobody took */
@@ -216,7 +217,8 @@ struct Grid {
     sem_t done;                       /* posted by each worker */
 };
 
-void run_grid(const Launch &job, int order);
+constexpr unsigned char POISON = 0xFF; /* NaN, or -1 */
+void run_grid(const Launch &job, int order, unsigned char poison = POISON);
 void run_grid_both_ways(const Launch &job);
 void forget_workers(); /* in the child of a fork, where their OS threads do not exist */
 

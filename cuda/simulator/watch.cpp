@@ -3,7 +3,6 @@
  * In the "watch" build the kernels are compiled with -fsanitize=thread, which puts a call in front
  * of each access; watch_calls.cpp has those functions, and they come here. An access is an error
  *   - of memory that is no kernel's: the host's, reached through a pointer in a struct, or freed
- *   - of shared memory that no thread of the block has written
  *   - after one of another thread that nothing orders before it, one of the two writing.
  *
  * What orders two accesses is what CUDA says: a barrier those of a block, a barrier of a warp those
@@ -292,13 +291,10 @@ static void note_read(Stamp &reader, const Stamp &own) {
 static void check_byte(const Event &e, uintptr_t address) {
     const unsigned thread = e.w.self;
     const bool strong = e.how >= Access::volatile_read;
-    const bool stores = e.how == Access::write || e.how == Access::volatile_write;
     const bool loads = e.how == Access::read || e.how == Access::volatile_read;
     Cell &cell = *cell_of(address);
-    if (e.shared && cell.write.block != now.number) {
-        if (!stores) give_up(e, " that no thread of its block has written");
-        cell = Cell{};
-    }
+    if (e.shared && cell.write.block != now.number) cell.write = Stamp{};
+    if (e.shared && cell.read.block != now.number) cell.read = Stamp{};
     /* Of two volatile stores one is lost; other strong accesses come one after another. */
     bool both_strong = strong && cell.write.strong && e.how != Access::volatile_write;
     if (!both_strong && !is_ordered(cell.write, thread)) report_unordered(e, cell.write, true);
