@@ -15,8 +15,8 @@ extern "C" {
 /* Changes a setting. Returns 0, or 1 for an unknown name or a value out of range.
  *   "order"        order of threads and blocks: 0 forward (default), 1 reverse, 2 shuffled
  *   "seed"         seed of the shuffled order (default 1)
- *   "check_order"  1: every launch runs backwards, then, on the memory as it was, forwards; both
- *                  must leave the same bytes in device and pinned memory, else it fails (719)
+ *   "check_order"  1: every launch runs backwards, then forwards on the memory as it was, but for
+ *                  other poison in shared memory; both leave the same bytes, or it fails (719)
  *   "strict"       1 (default): a barrier that some threads returned without reaching is an error
  *   "deferred"     1: work on a stream is recorded, and runs at a wait that needs it (streams.cpp)
  *   "workers"      OS threads that run the blocks of a launch, 1 to 64 (default 2; AddressSanitizer

@@ -164,9 +164,12 @@ static bool knows(const View &view, const Stamp &other) {
            knows(view, key(other.block, other.thread), other.moment);
 }
 
+/* An atomic access needs no fence to come before what follows an atomic that saw it. */
 static bool is_ordered(const Stamp &other, unsigned thread) {
     if (!other.block) return true;
-    if (other.block != now.number) return knows(now.seen.fenced, other);
+    if (other.block != now.number) {
+        return knows(other.strong ? now.seen.hoped : now.seen.fenced, other);
+    }
     if (now.barrier > other.moment || (other.thread == thread && !other.several)) return true;
     return other.thread / WARP == thread / WARP && now.warp_barrier[thread] > other.moment;
 }

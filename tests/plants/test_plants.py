@@ -251,7 +251,10 @@ PLANTS = {
         report=r"transpose_kernel.*transpose\.cu:\d+ that block .* an update is lost",
     ),
     "missing __threadfence before a block that reads": in_transpose(
-        (KERNEL, "__device__ unsigned tiles_done, first_byte;\n\n" + KERNEL),
+        (
+            KERNEL,
+            "__device__ unsigned tiles_done;\n__device__ volatile char first_byte;\n\n" + KERNEL,
+        ),
         (
             END,
             END.replace(
@@ -308,8 +311,8 @@ PLANTS = {
         (KERNEL, "__device__ volatile unsigned begun;\n\n" + KERNEL),
         (
             BEGIN,
-            BEGIN + "    if (blockIdx.x == gridDim.x - 1) begun = 1;\n"
-            "    while (begun == 0 && blockIdx.x == 0) continue;\n",
+            BEGIN + "    if (blockIdx.x == 1) begun = 1;\n"
+            "    while (begun == 0 && gridDim.x > 1) continue;\n",
         ),
         report=r"transpose_kernel.*has run for 1 seconds and comes to no barrier and to no end",
         settings=IMPATIENT,

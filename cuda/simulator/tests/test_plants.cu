@@ -480,16 +480,16 @@ const char SPIN[] = "comes to no barrier and to no end",
            BOUNDS[] = "its __launch_bounds__ allow 64";
 const char UNWRITTEN[] = "depends on shared memory that no thread has written";
 const char HOST_READS[] = "reads device memory, byte 0", HOST_WRITES[] = "writes device memory";
-const char HEAP[] = "heap-buffer-overflow", GLOBAL[] = "global-buffer-overflow";
+const char HEAP[] = "heap-buffer-overflow";
 
 const Plant plants[] = {
-    {"past_end", past_end, "seen after block (3,0,0)", HEAP, "past the end"},
+    {"past_end", past_end, "seen after block (3,0,0)", HEAP, "past the end", FOREIGN},
     {"in_front", in_front, "in front of an allocation", HEAP, "in front of"},
     {"read_beyond", read_beyond, "thread (3,0,0), launched", HEAP, "error 700"},
     {"far", far, "thread (3,0,0), launched", "ERROR: AddressSanitizer", "illegal access", FOREIGN},
     {"null_read", null_read, "illegal access", "null pointer", "illegal access", FOREIGN},
     {"shared_index", shared_index, nullptr, "out of bounds", nullptr},
-    {"shared_pointer", shared_pointer, nullptr, GLOBAL, nullptr},
+    {"shared_pointer", shared_pointer, nullptr, "insufficient space", nullptr},
     {"dynamic_shared", dynamic_shared, nullptr, HEAP, nullptr},
     {"misaligned", misaligned, nullptr, "misaligned", nullptr},
     {"int32_index", int32_index, "error 700", "signed integer overflow", nullptr},
