@@ -12,6 +12,7 @@ import pytest
 from plants.test_plants import PLANTS
 
 ROOT = Path(__file__).parents[1]
+BUILT = ROOT / "build" / "tests"
 SIMULATOR = ROOT / "cuda" / "simulator"
 COLUMNS = ("plain", "ASan + UBSan", "TSan", "access checker")
 
@@ -52,35 +53,26 @@ def test_every_row_of_the_table_is_shown_by_a_planted_bug():
     assert sorted(named) == sorted(own) and len(own) > 30
 
 
-def build(*arguments):
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    run = subprocess.run([compiler, *map(str, arguments)], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+def run(*command, **settings):
+    environment = {**os.environ, **settings}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.devices("sim")
-@pytest.mark.skipif(not (ROOT / "build/asan").exists(), reason="make sim-asan was not run")
-def test_no_leak_of_a_c_program(device, tmp_path):
+@pytest.mark.skipif(not (BUILT / "asan/test_readme").exists(), reason="make sim-asan was not run")
+def test_no_leak_of_a_c_program(device):
     """README's program under AddressSanitizer, which also looks for leaks at its end."""
-    library = ROOT / "build/asan/libpyvecgpu_sim.so"
-    source, binary = ROOT / "cuda/tests/test_readme.c", tmp_path / "layer"
-    build("-fsanitize=address", f"-I{ROOT / 'cuda'}", source, library, "-o", binary)
-    environment = {
-        **os.environ,
-        "ASAN_OPTIONS": "detect_leaks=1",
-        "LD_LIBRARY_PATH": library.parent,
-    }
-    run = subprocess.run([binary], env=environment, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout == "0.5000 0.5000\n0.9526 0.9526\n" and run.stderr == ""
+    done = run(BUILT / "asan/test_readme", ASAN_OPTIONS="detect_leaks=1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "0.5000 0.5000\n0.9526 0.9526\n" and done.stderr == ""
 
 
 @pytest.mark.devices("sim")
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="there is no valgrind")
 def test_valgrind_finds_nothing(device):
-    """Threads of a block on stacks of their own, barriers, and a kernel that is left by an error."""
-    binary = ROOT / "build/tests/sim/test_readme"
-    run = subprocess.run(["valgrind", "--error-exitcode=9", binary], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert "ERROR SUMMARY: 0 errors from 0 contexts" in run.stderr
-    assert "client switching stacks" not in run.stderr
+    """Not in the threads of a block either, on stacks of their own and with barriers."""
+    for binary in (BUILT / "sim/test_readme", ROOT / "build/sim/simulator/tests/test_kernels"):
+        done = run("valgrind", "--error-exitcode=9", binary)
+        assert done.returncode == 0, done.stderr
+        assert "ERROR SUMMARY: 0 errors from 0 contexts" in done.stderr
+        assert "client switching stacks" not in done.stderr

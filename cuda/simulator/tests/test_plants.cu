@@ -490,7 +490,7 @@ const Plant plants[] = {
     {"null_read", null_read, "illegal access", "null pointer", "illegal access", FOREIGN},
     {"shared_index", shared_index, nullptr, "out of bounds", nullptr},
     {"shared_pointer", shared_pointer, nullptr, "insufficient space", nullptr},
-    {"dynamic_shared", dynamic_shared, nullptr, HEAP, nullptr},
+    {"dynamic_shared", dynamic_shared, nullptr, HEAP, nullptr, FOREIGN},
     {"misaligned", misaligned, nullptr, "misaligned", nullptr},
     {"int32_index", int32_index, "error 700", "signed integer overflow", nullptr},
     {"uint32_index", uint32_index, "wrong", "wrong", nullptr},
