@@ -9,7 +9,7 @@ namespace pvg_sim {
 
 /* Of inlined calls the innermost comes first: one in the simulator's headers says too little. */
 static bool says_something(const char *place) {
-    return place[0] != '?' && !strstr(place, "/simulator/cuda_builtins.h") &&
+    return !strchr(place, '?') && !strstr(place, "/simulator/cuda_builtins.h") &&
            !strstr(place, "/simulator/device_");
 }
 
