@@ -2,7 +2,8 @@
 
 # Leaks are counted by the library itself: LeakSanitizer would end a test before its output is out.
 # (tests/test_simulator.py runs a program under it.)
-TEST_ENVIRONMENT := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
+TEST_ENVIRONMENT := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+    TSAN_OPTIONS=atexit_sleep_ms=0
 SECONDS_PER_TEST := 600
 
 # $(call run_tests,title,binaries,what exit status 77 is: absent or failed,environment)
