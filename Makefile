@@ -33,6 +33,7 @@ LIB := pyvecgpu/libpyvecgpu.so
 SIM := pyvecgpu/libpyvecgpu_sim.so
 ASAN := build/asan/libpyvecgpu_sim.so
 TSAN := build/tsan/libpyvecgpu_sim.so
+WATCH := build/watch/libpyvecgpu_sim.so
 
 KERNELS := $(wildcard $(addprefix cuda/,*.cu dtypes/*.cu runtime/*.cu arrays/*.cu kernels/*.cu \
     kernels/*/*.cu kernels/*/*/*.cu))
@@ -49,16 +50,24 @@ PASS_TEST := build/sim/tests/test_passes
 SIM_OBJECTS := $(filter-out $(PASS_OBJECTS),$(SIM_OBJECTS))
 ASAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/asan/%)
 TSAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/tsan/%)
+# The access checker's kernels are ThreadSanitizer's.
+WATCH_OBJECTS := $(filter build/tsan/%,$(filter-out build/tsan/simulator/%,$(TSAN_OBJECTS))) \
+    $(SIMULATOR:cuda/%.cpp=build/watch/%.o)
 GPU_TESTS := $(C_TESTS:%=build/tests/%)
 SIM_TESTS := $(C_TESTS:%=build/tests/sim/%)
 ASAN_TESTS := $(C_TESTS:%=build/tests/asan/%)
-TSAN_TESTS := $(C_TESTS:%=build/tests/tsan/%)
+# ThreadSanitizer is slow: the fewest tests that run each kernel. The access checker, which also
+# keeps the host off device memory, has all but those about threads, staging and lost devices.
+TSAN_TESTS := $(addprefix build/tests/tsan/test_,dense elementwise matmul reduce)
+WATCH_TESTS := $(filter-out %_fault %_graph %_plan %_staging %_threads,$(C_TESTS))
+WATCH_TESTS := $(WATCH_TESTS:%=build/tests/watch/%)
 # The simulator's tests of itself have kernels of their own and are linked with it alone.
-SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/test_*.cu)) \
-    $(PASS_TEST)
+SELF_TESTS := $(patsubst cuda/%.cu,build/sim/%,$(wildcard cuda/simulator/tests/test_*.cu))
+SELF_TESTS += $(foreach build,asan tsan watch,build/$(build)/simulator/tests/test_plants)
+SELF_TESTS += $(PASS_TEST)
 
-.PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-races test-gpu \
-    mutants fuzz demo bench memcheck lint format install clean help FORCE
+.PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-watch test-races \
+    test-gpu mutants fuzz demo bench memcheck lint format install clean help FORCE
 
 all: lib sim
 	@echo 'Built $(LIB) ($(ARCHITECTURES)) and $(SIM). Next: make demo$(PYTHON_ARGUMENT)'
@@ -86,13 +95,16 @@ SIM_FLAGS = -std=c++17 -Icuda -isystem $(CUDA_INCLUDE) -isystem $(CUDA_INCLUDE)/
 ON_SIMULATOR := -DPVG_TEST_SIMULATOR -Icuda/simulator
 TEST_FLAGS := -std=c99 -pedantic -g -O1 -Icuda $(WARNINGS) $(CFLAGS)
 
-# The three builds of the simulated card. ThreadSanitizer is its race checker: it watches the
-# kernels, not the simulator that runs them (race_checker.h).
+# The builds of the simulated card. ThreadSanitizer is its race checker: it watches the kernels, not
+# the simulator that runs them (race_checker.h). The access checker is the simulator's own, behind
+# the same calls in the kernels (watch.cpp).
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 build/sim/%: VARIANT := -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 build/asan/%: VARIANT := -O1 -g $(SANITIZERS)
 build/tsan/%: VARIANT := -O1 -g -DPVG_SIM_TSAN
-build/tsan/%: KERNEL_VARIANT := -fsanitize=thread
+build/tsan/%: KERNEL_VARIANT := -fsanitize=thread --param tsan-distinguish-volatile=1
+build/watch/%: VARIANT := -O2 -g -DPVG_SIM_WATCH
+build/watch/%: KERNEL_VARIANT := -O1 -fsanitize=thread --param tsan-distinguish-volatile=1
 
 # Only pvg_* is visible, every symbol is resolved when linking, and tables are read-only after it.
 LINK := -z,defs -z,relro -z,now -z,noexecstack --as-needed --exclude-libs,ALL \
@@ -109,9 +121,11 @@ endef
 build/gpu/flags: $(TOOLKIT) FORCE
 	$(if $(UNSUPPORTED_ARCHS),@echo 'nvcc $(TOOLKIT_RELEASE) does not know: $(UNSUPPORTED_ARCHS)')
 	$(call keep_text,$(NVCC_PATH) $(TOOLKIT_RELEASE) $(GPU_FLAGS) $(shell $(CXX) --version))
-build/sim/flags build/asan/flags build/tsan/flags: $(TOOLKIT) FORCE
-	$(call keep_text,$(TOOLKIT_RELEASE) $(SIM_FLAGS) $(VARIANT) $(shell $(CXX) --version))
-build/gpu/objects build/sim/objects build/asan/objects build/tsan/objects: FORCE
+build/sim/flags build/asan/flags build/tsan/flags build/watch/flags: $(TOOLKIT) FORCE
+	$(call keep_text,$(TOOLKIT_RELEASE) $(SIM_FLAGS) $(VARIANT) $(KERNEL_VARIANT) \
+	    $(shell $(CXX) --version))
+build/gpu/objects build/sim/objects build/asan/objects build/tsan/objects \
+    build/watch/objects: FORCE
 	$(call keep_text,$(KERNELS) $(SIMULATOR))
 
 # Products are tuned to their registers: a spill fails the build (but in the portable kernel), and
@@ -142,6 +156,10 @@ build/tsan/%.o: cuda/%.cu build/tsan/flags
 	$(call compile_for_simulator,$(SIM_CU_FLAGS))
 build/tsan/%.o: cuda/%.cpp build/tsan/flags
 	$(call compile_for_simulator)
+build/watch/%.o: cuda/%.cu build/watch/flags
+	$(call compile_for_simulator,$(SIM_CU_FLAGS))
+build/watch/%.o: cuda/%.cpp build/watch/flags
+	$(call compile_for_simulator)
 
 # $(call link_gpu,soname): the CUDA runtime goes in, the driver is looked up when it is needed.
 define link_gpu
@@ -162,9 +180,15 @@ $(ASAN): $(ASAN_OBJECTS) build/asan/objects cuda/exports.map
 $(TSAN): $(TSAN_OBJECTS) build/tsan/objects cuda/exports.map
 	$(call link_simulator,-fsanitize=thread)
 $(PASS_TEST): $(PASS_OBJECTS) $(SIM_OBJECTS)
-$(SELF_TESTS): %: %.o $(filter build/sim/simulator/%,$(SIM_OBJECTS))
+$(WATCH): $(WATCH_OBJECTS) build/watch/objects cuda/exports.map
+	$(call link_simulator)
+$(foreach build,sim asan tsan watch,$(eval $(filter build/$(build)/%,$(SELF_TESTS)): \
+    $(SIMULATOR:cuda/%.cpp=build/$(build)/%.o)))
+build/asan/simulator/tests/test_%: LINK_VARIANT := $(SANITIZERS)
+build/tsan/simulator/tests/test_%: LINK_VARIANT := -fsanitize=thread
+$(SELF_TESTS): %: %.o
 	@echo 'link $@'
-	$(Q)$(CXX) -pthread $^ -o $@
+	$(Q)$(CXX) -pthread $(filter %.o,$^) $(LINK_VARIANT) -o $@
 
 # $(call build_c_test,library,flags,the way to its folder): runs from any folder.
 define build_c_test
@@ -179,10 +203,13 @@ build/tests/asan/%: cuda/tests/%.c $(ASAN)
 	$(call build_c_test,$(ASAN),$(ON_SIMULATOR) $(SANITIZERS),../../asan)
 build/tests/tsan/test_%: cuda/tests/test_%.c $(TSAN)
 	$(call build_c_test,$(TSAN),$(ON_SIMULATOR) -fsanitize=thread,../../tsan)
+build/tests/watch/test_%: cuda/tests/test_%.c $(WATCH)
+	$(call build_c_test,$(WATCH),$(ON_SIMULATOR),../../watch)
 
-OBJECTS := $(GPU_OBJECTS) $(SIM_OBJECTS) $(ASAN_OBJECTS) $(TSAN_OBJECTS)
+OBJECTS := $(GPU_OBJECTS) $(SIM_OBJECTS) $(ASAN_OBJECTS) $(TSAN_OBJECTS) $(WATCH_OBJECTS)
 -include $(wildcard $(OBJECTS:.o=.d) $(SELF_TESTS:=.d))
--include $(wildcard $(addsuffix .d,$(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(TSAN_TESTS)))
+-include $(wildcard $(addsuffix .d,$(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(TSAN_TESTS) \
+    $(WATCH_TESTS)))
 
 include cuda/targets.mk
 include cuda/lessons.mk

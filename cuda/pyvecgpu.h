@@ -496,8 +496,8 @@ PVG_API int pvg_graph_drop(pvg_graph **graph);
  * shape), MEMORY. */
 PVG_API pvg_array *pvg_array_empty(int device, int dtype, int ndim, const int64_t *shape);
 /* Device memory that is somebody else's, as an array. strides in elements, NULL: C order. deleter
- * may be NULL. The pointer is trusted; every element must lie in memory that the device may access
- * and be aligned to its dtype. On error the deleter is not called. */
+ * may be NULL. Every element must be aligned to its dtype and lie in memory that the device may use
+ * (VALUE where the first one does not; the rest is trusted). On error the deleter is not called. */
 PVG_API pvg_array *pvg_array_wrap(void *data, int device, int dtype, int ndim, const int64_t *shape,
                                   const int64_t *strides, pvg_deleter deleter, void *context);
 /* Give a handle back. NULL is fine; a handle released before, or none of ours, is an error of kind

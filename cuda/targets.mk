@@ -1,7 +1,9 @@
 # What is done with the built libraries: tests, demo, measurements, formatting, installation.
 
 # Leaks are counted by the library itself: LeakSanitizer would end a test before its output is out.
-TEST_ENVIRONMENT := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
+# (tests/test_simulator.py runs a program under it.)
+TEST_ENVIRONMENT := ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+    TSAN_OPTIONS=atexit_sleep_ms=0
 SECONDS_PER_TEST := 600
 
 # $(call run_tests,title,binaries,what exit status 77 is: absent or failed,environment)
@@ -25,7 +27,9 @@ RUN_ASAN_TESTS = $(call run_tests,C tests under ASan and UBSan,$(ASAN_TESTS),fai
     PVG_TEST_ALLOCATOR=direct)
 RUN_ORDER_TESTS = $(call run_tests,C tests in both thread orders,$(SIM_TESTS),failed,\
     PVG_TEST_ALLOCATOR=direct PVG_TEST_SIM_CHECK_ORDER=1)
-RUN_RACE_TESTS = $(call run_tests,C tests under ThreadSanitizer,$(TSAN_TESTS),failed)
+RUN_WATCH_TESTS = $(call run_tests,C tests with every access checked,$(WATCH_TESTS),failed,\
+    PVG_TEST_SIM_GUARD=1)
+RUN_RACE_TESTS = $(call run_tests,every kernel under ThreadSanitizer,$(TSAN_TESTS),failed)
 
 ctest: $(GPU_TESTS) $(SIM_TESTS)  ## the C tests (build/tests) on the GPU and on the simulated card
 	$(RUN_GPU_TESTS)
@@ -36,16 +40,20 @@ test-asan: $(ASAN_TESTS)   ## the C tests on the simulated card under AddressSan
 	$(RUN_ASAN_TESTS)
 test-order: $(SIM_TESTS)   ## the C tests with every launch run forwards and backwards and compared
 	$(RUN_ORDER_TESTS)
-test-races: $(TSAN_TESTS)  ## the C tests with ThreadSanitizer watching the kernels
+test-watch: $(WATCH_TESTS) ## the C tests with every access of a kernel checked (watch.cpp)
+	$(RUN_WATCH_TESTS)
+test-races: $(TSAN_TESTS)  ## C tests that run every kernel, watched by ThreadSanitizer
 	$(RUN_RACE_TESTS)
 # One recipe, so that the parts run one after another and pytest's closing line is the last.
-BINARIES := $(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(SELF_TESTS)
+BINARIES := $(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(WATCH_TESTS) $(TSAN_TESTS) $(SELF_TESTS)
 test: lib sim sim-asan $(BINARIES) $(PYTHON_TESTS)  ## all tests (ARGS= to pytest)
 	$(RUN_GPU_TESTS)
 	$(RUN_SIM_TESTS)
 	$(RUN_SELF_TESTS)
 	$(RUN_ASAN_TESTS)
 	$(RUN_ORDER_TESTS)
+	$(RUN_WATCH_TESTS)
+	$(RUN_RACE_TESTS)
 	$(PYTHON) -m pytest tests $(ARGS)
 # The planted bugs are found on the simulated card alone, so they are left out here.
 test-gpu: lib sim $(GPU_TESTS) $(PYTHON_TESTS)  ## the tests that need a GPU; one skipped fails

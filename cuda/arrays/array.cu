@@ -160,6 +160,19 @@ int new_array(int device, int dtype, int ndim, const int64_t *shape, pvg_array *
     return PVG_OK;
 }
 
+// Memory that the device cannot access would lose it at the first kernel. Some devices access all
+// of the host's memory; then it is the caller's to know what is there.
+static int check_accessible(const void *data, int device) {
+    cudaPointerAttributes attributes;
+    PVG_TRY(cudaPointerGetAttributes(&attributes, data));
+    if (attributes.type != cudaMemoryTypeUnregistered) return PVG_OK;
+    int accesses_all = 0;
+    PVG_TRY(cudaDeviceGetAttribute(&accesses_all, cudaDevAttrPageableMemoryAccess, device));
+    PVG_REQUIRE(accesses_all, PVG_ERROR_VALUE,
+                "data is not memory that device %d can access: the host's, or freed", device);
+    return PVG_OK;
+}
+
 static int wrap(void *data, int device, int dtype, int ndim, const int64_t *shape,
                 const int64_t *strides, pvg_deleter deleter, void *context, pvg_array **result) {
     int64_t size = 0, low = 0, high = 0, item = dtype_size(dtype);
@@ -168,6 +181,7 @@ static int wrap(void *data, int device, int dtype, int ndim, const int64_t *shap
                 "data is a null pointer, but shape %s has elements", shape_text(ndim, shape));
     PVG_REQUIRE(reinterpret_cast<uintptr_t>(data) % static_cast<size_t>(item) == 0, PVG_ERROR_VALUE,
                 "data is not aligned to its dtype, %s", dtype_name(dtype));
+    if (size > 0) PVG_PASS(check_accessible(data, device));
     // Strides that lead nowhere (of no elements, of an axis of length 1) are not the caller's.
     int64_t own[PVG_MAX_NDIM];
     contiguous_strides(ndim, shape, own);

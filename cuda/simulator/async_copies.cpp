@@ -11,7 +11,6 @@
 
 namespace pvg_sim {
 
-static const int POISON = 0xFF;
 /* Where dynamic shared memory begins for instructions; a card keeps 1 KiB for itself. Kernels may
  * rely on a multiple of 16, and so it is no multiple of more (shared_memory.cpp). */
 static const uint32_t WINDOW = (1 << 10) + 16;

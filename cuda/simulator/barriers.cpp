@@ -3,15 +3,15 @@
  * Each thread leaves what it brings and waits; the last one to arrive computes the results of all
  * and makes them ready. Misuse is an error that names the barriers' places: threads of a block at
  * different barriers, threads that returned without reaching one (allowed with "strict" 0: since
- * Volta the hardware counts only threads that have not returned), a lane outside its own mask. */
-#include "worker.h"
+ * Volta the hardware counts only threads that have not returned), a lane outside its own mask, two
+ * lanes that wait for each other at different places or with different masks, a shuffle from a lane
+ * that takes no part (with "strict" 0 it gives NaN or -1). */
+#include "watch.h"
 
 #include <cstdio>
 #include <cstring>
 
 namespace pvg_sim {
-
-static const unsigned char POISON = 0xFF;
 
 static bool same_place(const Thread &a, const Thread &b) {
     return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0);
@@ -47,6 +47,7 @@ static void release_block_if_complete(Worker &w) {
         count += t.state == State::at_block_barrier && t.predicate;
     }
     w.at_barrier = 0;
+    watch::block_barrier();
     for (unsigned i = 0; i < w.thread_count; i++) {
         unsigned thread = w.sequence[i];
         if (w.threads[thread].state != State::at_block_barrier) continue;
@@ -61,6 +62,7 @@ Exchange block_barrier(bool predicate, const char *file, int line) {
     unsigned turn = t.block_barriers++, self = w.self;
     t.predicate = predicate, t.file = file, t.line = line, t.state = State::at_block_barrier;
     w.at_barrier++, w.waiting++;
+    note_step(w);
     race::release(w.barrier_sync, turn);
     race::enter_home();
     release_block_if_complete(w);
@@ -72,14 +74,38 @@ Exchange block_barrier(bool predicate, const char *file, int line) {
 
 /* ---- Warps ---- */
 
+[[noreturn]] static void report_absent_lane(const Thread &t, unsigned lane, unsigned group) {
+    fail_kernel(cudaErrorLaunchFailure,
+                "lane %u takes a value from lane %d at %s:%d, but that lane takes no part in the "
+                "shuffle (mask %08x, lanes there %08x): on a card the value is undefined",
+                lane, t.source, t.file, t.line, t.mask, group);
+}
+
+/* Two lanes, each in the mask of the other one, at different places or with different masks: they
+ * would wait for ever, and a card mixes up the two. */
+static void check_warp_meets(const Thread *lanes, unsigned waiting, unsigned arrived) {
+    const Thread &t = lanes[arrived];
+    for (unsigned left = waiting & t.mask; left; left &= left - 1) {
+        unsigned other = (unsigned)__builtin_ctz(left);
+        const Thread &o = lanes[other];
+        if (!(o.mask >> arrived & 1) || (o.mask == t.mask && same_place(o, t))) continue;
+        fail_kernel(cudaErrorLaunchFailure,
+                    "two warp functions meet: lane %u is at %s:%d with mask %08x, lane %u at %s:%d "
+                    "with mask %08x",
+                    arrived, t.file, t.line, t.mask, other, o.file, o.line, o.mask);
+    }
+}
+
 /* Gives each lane of the group its result; a lane that reads one that is not there gets poison. */
 static void exchange(Thread *lanes, unsigned group, unsigned ballot) {
     for (unsigned left = group; left; left &= left - 1) {
-        Thread &t = lanes[__builtin_ctz(left)];
+        const unsigned lane = (unsigned)__builtin_ctz(left);
+        Thread &t = lanes[lane];
         t.result.ballot = ballot;
         if (t.source >= 0 && group >> t.source & 1) {
             memcpy(t.result.value, lanes[t.source].value, sizeof t.result.value);
         } else {
+            if (t.source >= 0 && settings.strict) report_absent_lane(t, lane, group);
             memset(t.result.value, POISON, sizeof t.result.value);
         }
     }
@@ -103,6 +129,7 @@ static void release_warp_if_complete(Worker &w, unsigned number) {
         }
         if (!together) continue;
         exchange(lanes, group, ballot);
+        watch::warp_barrier(number * WARP, group);
         warp.waiting &= ~group;
         left &= ~group;
         while (group) {
@@ -129,6 +156,8 @@ Exchange warp_barrier(const Offer &offer, const char *file, int line) {
     unsigned turn = t.warp_barriers++;
     w.waiting++;
     warp.waiting |= 1u << lane;
+    note_step(w);
+    check_warp_meets(&w.threads[self - lane], warp.waiting, lane);
     race::release(warp.sync, turn);
     race::enter_home();
     if (!(t.mask & warp.live & ~warp.waiting)) release_warp_if_complete(w, self / WARP);
@@ -173,6 +202,11 @@ void report_deadlock(const Worker &w) {
 }
 
 unsigned lane() { return worker->self % WARP; }
+
+void fence() {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    watch::fence(worker->self);
+}
 
 void *dynamic_shared() { return worker->dynamic_shared; }
 

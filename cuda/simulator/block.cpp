@@ -2,7 +2,8 @@
  *
  * run_blocks() is what each worker does with a launch; run_another() is how one thread of the block
  * gives way to another. A thread that does something forbidden reports it and leaves the kernel. */
-#include "worker.h"
+#include "code_place.h"
+#include "watch.h"
 
 #include <cstdarg>
 #include <cstdio>
@@ -74,6 +75,7 @@ static void run_thread(Worker &w, unsigned thread) {
     t.fiber = w.current;
     t.state = State::ready;
     t.block_barriers = t.warp_barriers = 0;
+    note_step(w);
     w.self = thread;
     threadIdx = w.index[thread];
     race::enter_thread(thread);
@@ -134,9 +136,25 @@ void fail_kernel(cudaError_t error, const char *format, ...) {
     give_up(w);
 }
 
-bool leave_kernel_after_fault(const siginfo_t &fault) {
+void report_overdue(Worker &w, const void *place) {
+    char code[256];
+    describe_code(place, code, sizeof code);
+    w.overdue = false;
+    fail_kernel(cudaErrorLaunchTimeout,
+                "it has run for %d seconds and comes to no barrier and to no end%s: a loop without "
+                "end, or one that waits for what another thread or block will write, and here "
+                "they run one after another",
+                settings.patience, code);
+}
+
+bool leave_kernel_after_fault(const siginfo_t &fault, const void *code) {
     Worker *w = worker;
     if (!w || w->current == &w->home) return false;
+    if (fault.si_signo == WATCHDOG_SIGNAL) {
+        w->overdue = true;
+        if (!w->busy) report_overdue(*w, code);
+        return true;
+    }
     if (fault.si_signo == SIGFPE) {
         fail_kernel(cudaErrorLaunchFailure, "an integer was divided by zero, or the quotient "
                                             "overflows; a card gives an unspecified value");
@@ -189,6 +207,8 @@ void begin_block(Worker &w, uint64_t block) {
     w.place = blockIdx;
     if (w.grid->order == SHUFFLED) shuffle_threads(w, block);
     w.started = w.at_barrier = w.waiting = 0;
+    w.busy = w.overdue = false;
+    watch::begin_block(block);
     w.alive = w.thread_count;
     w.ready_head = w.ready_tail = 0;
     for (unsigned first = 0; first < w.thread_count; first += WARP) {
@@ -242,6 +262,7 @@ bool begin_launch(Worker &w) {
     }
     w.blocks_run = 0;
     race::begin_launch();
+    watch::begin_launch();
     if (!obtain_dynamic_shared(w)) {
         report(cudaErrorLaunchFailure, "%s: no memory for %zu bytes of shared memory", job.name,
                job.shared_bytes);

@@ -17,7 +17,10 @@
 #else
 #define __shared__ static thread_local
 #endif
-#define __launch_bounds__(...)
+/* As many instructions that do nothing in front of the kernel as it may have threads, where
+ * launch_bounds.cpp counts them. sizeof makes a number of what may depend on a template. */
+#define __launch_bounds__(threads, ...) \
+    __attribute__((patchable_function_entry(sizeof(char[threads]), sizeof(char[threads]))))
 
 #include <cuda_runtime.h>
 
@@ -134,6 +137,7 @@ struct Offer {
 Exchange block_barrier(bool predicate, const char *file, int line);
 Exchange warp_barrier(const Offer &offer, const char *file, int line);
 void *dynamic_shared();
+void fence(); /* for all threads of the card */
 unsigned lane();
 [[noreturn]] void trap(const char *file, int line);
 
@@ -199,9 +203,9 @@ T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, PVG_SIM_HER
 }
 
 inline void __trap(PVG_SIM_HERE) { pvg_sim::trap(file, line); }
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() { __threadfence(); }
-inline void __threadfence_system() { __threadfence(); }
+inline void __threadfence() { pvg_sim::fence(); }
+inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { pvg_sim::fence(); }
 
 /* ---- Loads and stores with a cache hint ---- */
 

@@ -223,7 +223,7 @@ extern "C" cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *result, const v
     if (!result) return call.finish(cudaErrorInvalidValue);
     if (!kernel) return call.finish(cudaErrorInvalidDeviceFunction);
     *result = cudaFuncAttributes{};
-    result->maxThreadsPerBlock = (int)MAX_BLOCK_THREADS;
+    result->maxThreadsPerBlock = (int)limits_of(kernel).most_threads;
     result->numRegs = KERNEL_REGISTERS;
     result->ptxVersion = result->binaryVersion = description_of(current_device()).capability;
     result->maxDynamicSharedSizeBytes = limits_of(kernel).dynamic_shared_bytes;

@@ -83,6 +83,15 @@ void report(cudaError_t error, const char *format, ...) {
     if (!running_card_is_lost()) cards[running_card].sticky = error;
 }
 
+void note(const char *format, ...) {
+    std::lock_guard<std::mutex> hold(report_lock);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (settings.print) fprintf(stderr, "simulator: %s\n", message);
+}
+
 /* ---- Injected faults ---- */
 
 static const char *const fault_names[FAULTS] = {"malloc", "pinned", "copy",   "memset", "launch",
@@ -129,6 +138,8 @@ static bool set(const char *name, long long value) {
     if (is("devices") && in(1, MAX_CARDS)) return settings.devices = (int)value, true;
     if (is("copy_error") && in(1, 999)) return settings.copy_error = (cudaError_t)value, true;
     if (is("multiprocessors") && in(1, 1024)) return settings.multiprocessors = (int)value, true;
+    if (is("patience") && in(0, 1 << 30)) return settings.patience = (int)value, true;
+    if (is("guard") && in(0, 1)) return set_guard(value);
     if (is("memory") && value > 0) return settings.memory = (size_t)value, true;
     if (is("deferred") && in(0, 1)) {
         if (!value) run_everything();
@@ -140,30 +151,32 @@ static bool set(const char *name, long long value) {
 /* ---- Bad accesses ---- */
 
 #if defined(__SANITIZE_ADDRESS__) /* it reports bad accesses itself, and better */
-
-FaultGuard::FaultGuard() {}
-FaultGuard::~FaultGuard() {}
-
+static const int fault_signals[] = {WATCHDOG_SIGNAL};
+constexpr int FAULT_SIGNALS = 1;
 #else
-
-static const int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE};
-constexpr int FAULT_SIGNALS = 3;
+static const int fault_signals[] = {WATCHDOG_SIGNAL, SIGSEGV, SIGBUS, SIGFPE};
+constexpr int FAULT_SIGNALS = 4;
+#endif
 static struct sigaction previous_actions[FAULT_SIGNALS];
+
+void pass_signal_on(const struct sigaction &action, int number, siginfo_t *info, void *context) {
+    if (action.sa_flags & SA_SIGINFO) {
+        action.sa_sigaction(number, info, context);
+    } else if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) {
+        action.sa_handler(number);
+    } else {
+        signal(number, SIG_DFL); /* the instruction runs again, and ends the process */
+    }
+}
 
 /* A fault of a kernel leaves the kernel. Any other one (of another thread of the process) goes to
  * the handler that was there before, Python's faulthandler for one. */
 static void on_fault(int number, siginfo_t *info, void *context) {
-    leave_kernel_after_fault(*info);
+    if (leave_kernel_after_fault(*info, place_of_signal(context))) return;
     for (int i = 0; i < FAULT_SIGNALS; i++) {
-        if (fault_signals[i] != number) continue;
-        const struct sigaction &previous = previous_actions[i];
-        if (previous.sa_flags & SA_SIGINFO) {
-            previous.sa_sigaction(number, info, context);
-        } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-            previous.sa_handler(number);
-        } else {
-            signal(number, SIG_DFL); /* the instruction runs again, and ends the process */
-        }
+        bool harmless = number == WATCHDOG_SIGNAL && previous_actions[i].sa_handler == SIG_DFL;
+        if (fault_signals[i] != number || harmless) continue;
+        pass_signal_on(previous_actions[i], number, info, context);
     }
 }
 
@@ -181,8 +194,6 @@ FaultGuard::~FaultGuard() {
         sigaction(fault_signals[i], &previous_actions[i], nullptr);
     }
 }
-
-#endif
 
 } /* namespace pvg_sim */
 

@@ -1,11 +1,11 @@
 /* A launch from call to result: the card's limits, its arguments, its workers. */
 #include "worker.h"
 
-#include <cstdlib>
 #include <map>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <time.h>
 #include <vector>
 
 namespace pvg_sim {
@@ -14,7 +14,22 @@ namespace pvg_sim {
 
 static auto &kernel_limits = *new std::map<const void *, KernelLimits>;
 
-KernelLimits &limits_of(const void *kernel) { return kernel_limits[kernel]; }
+KernelLimits &limits_of(const void *kernel) {
+    auto known = kernel_limits.find(kernel);
+    if (known != kernel_limits.end()) return known->second;
+    KernelLimits &limits = kernel_limits[kernel];
+    limits.most_threads = launch_bound_of(kernel);
+    return limits;
+}
+
+/* On a card such a launch fails as well, with nothing to say why. */
+static bool exceeds_launch_bounds(const Launch &job, unsigned most_threads) {
+    unsigned threads = job.block.x * job.block.y * job.block.z;
+    if (threads <= most_threads) return false;
+    note("%s, launched at %s:%d: blocks of %u threads, but its __launch_bounds__ allow %u",
+         job.name, job.file, job.line, threads, most_threads);
+    return true;
+}
 
 static cudaError_t check_configuration(const Launch &job, const Description &card) {
     const dim3 &g = job.grid, &b = job.block;
@@ -26,9 +41,9 @@ static cudaError_t check_configuration(const Launch &job, const Description &car
         (uint64_t)b.x * b.y * b.z > MAX_BLOCK_THREADS) {
         return cudaErrorInvalidConfiguration;
     }
-    auto known = kernel_limits.find(job.function);
-    size_t limit = known == kernel_limits.end() ? DEFAULT_SHARED_BYTES
-                                                : (size_t)known->second.dynamic_shared_bytes;
+    const KernelLimits &limits = limits_of(job.function);
+    if (exceeds_launch_bounds(job, limits.most_threads)) return cudaErrorInvalidValue;
+    size_t limit = (size_t)limits.dynamic_shared_bytes;
     if (limit > (size_t)card.shared_of_block) limit = (size_t)card.shared_of_block;
     if (job.shared_bytes > limit) return cudaErrorInvalidValue;
     if (job.cluster == 1) return cudaSuccess;
@@ -71,30 +86,29 @@ static auto &idle_workers = *new std::vector<Worker *>;
 
 void forget_workers() { idle_workers.clear(); }
 
-/* A stack for the signal handler: a kernel's own may be the one that overflowed. */
-static void use_signal_stack() {
-    stack_t stack = {};
-    stack.ss_size = 64 << 10;
-    stack.ss_sp = malloc(stack.ss_size);
-    if (stack.ss_sp) sigaltstack(&stack, nullptr);
-}
-
 /* Asks for about 50 us before it sleeps: to wake a processor that idles takes as long as a small
  * launch, and the next launch often comes soon. */
-static void wait_for(sem_t &semaphore) {
+static bool try_for_a_while(sem_t &semaphore) {
     for (int asked = 0; asked < 100; asked++) {
-        if (sem_trywait(&semaphore) == 0) return;
+        if (sem_trywait(&semaphore) == 0) return true;
         sched_yield();
     }
+    return false;
+}
+
+static void wait_for_work(sem_t &semaphore) {
+    if (try_for_a_while(semaphore)) return;
     while (sem_wait(&semaphore)) continue; /* a signal came */
 }
 
 static void *worker_main(void *argument) {
     Worker &w = *static_cast<Worker *>(argument);
     worker = &w;
-    use_signal_stack();
+    stack_t stack = {};
+    stack.ss_sp = w.signal_stack, stack.ss_size = sizeof w.signal_stack;
+    sigaltstack(&stack, nullptr);
     for (;;) {
-        wait_for(w.start);
+        wait_for_work(w.start);
         run_blocks(w);
         sem_post(&w.grid->done);
     }
@@ -104,14 +118,13 @@ static void *worker_main(void *argument) {
 static bool start_thread(Worker *w) {
     sigset_t signals, before;
     sigfillset(&signals);
-    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
+    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, WATCHDOG_SIGNAL}) {
         sigdelset(&signals, fault);
     }
     pthread_sigmask(SIG_BLOCK, &signals, &before);
-    pthread_t thread;
-    int error = pthread_create(&thread, nullptr, worker_main, w);
+    int error = pthread_create(&w->os_thread, nullptr, worker_main, w);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (!error) pthread_detach(thread);
+    if (!error) pthread_detach(w->os_thread);
     return !error;
 }
 
@@ -128,17 +141,61 @@ static Worker *take_worker() {
 }
 
 static int worker_count([[maybe_unused]] uint64_t blocks) {
-#if defined(__SANITIZE_ADDRESS__) || defined(PVG_SIM_TSAN)
-    return 1; /* statics are shared by all OS threads; ThreadSanitizer's contexts too */
+#if defined(__SANITIZE_ADDRESS__) || defined(PVG_SIM_TSAN) || defined(PVG_SIM_WATCH)
+    return 1; /* statics are shared by all OS threads; ThreadSanitizer's contexts too, and cells */
 #else
     if (settings.check_order) return 1;
     return blocks < (uint64_t)settings.workers ? (int)blocks : settings.workers;
 #endif
 }
 
-void run_grid(const Launch &job, int order) {
+/* ---- The watchdog ---- */
+
+static double processor_seconds(const Worker &w) {
+    clockid_t clock;
+    timespec used = {};
+    if (pthread_getcpuclockid(w.os_thread, &clock) == 0) clock_gettime(clock, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
+}
+
+/* What is known of a worker's last step. */
+struct LastStep {
+    uint64_t steps = UINT64_MAX;
+    double seconds; /* of processor time that the worker had used then */
+};
+
+/* Interrupts a worker whose thread has had its processor time without a step. */
+static void look_after(Worker &w, LastStep &last) {
+    double seconds = processor_seconds(w);
+    uint64_t steps = w.steps.load(std::memory_order_relaxed);
+    if (steps != last.steps) last = {steps, seconds};
+    if (settings.patience && seconds - last.seconds >= settings.patience) {
+        pthread_kill(w.os_thread, WATCHDOG_SIGNAL);
+        last.seconds = seconds;
+    }
+}
+
+static void wait_for_workers(Grid &grid, Worker *const *workers, int count) {
+    LastStep last[MAX_WORKERS];
+    for (int done = 0; done < count;) {
+        if (try_for_a_while(grid.done)) {
+            done++;
+            continue;
+        }
+        timespec end;
+        clock_gettime(CLOCK_REALTIME, &end);
+        end.tv_sec++;
+        if (sem_timedwait(&grid.done, &end) == 0) {
+            done++;
+        } else {
+            for (int i = 0; i < count; i++) look_after(*workers[i], last[i]);
+        }
+    }
+}
+
+void run_grid(const Launch &job, int order, unsigned char poison) {
     Grid grid;
-    grid.launch = &job, grid.order = order;
+    grid.launch = &job, grid.order = order, grid.poison = poison;
     grid.blocks = (uint64_t)job.grid.x * job.grid.y * job.grid.z / job.cluster;
     grid.few_allocations = counters[COUNT_LIVE_ALLOCATIONS] + counters[COUNT_LIVE_PINNED] <= 16;
     sem_init(&grid.done, 0, 0);
@@ -148,7 +205,7 @@ void run_grid(const Launch &job, int order) {
         workers[started]->grid = &grid;
         sem_post(&workers[started++]->start);
     }
-    for (int i = 0; i < started; i++) wait_for(grid.done);
+    wait_for_workers(grid, workers, started);
     idle_workers.insert(idle_workers.end(), workers, workers + started);
     sem_destroy(&grid.done);
     if (!started) {

@@ -17,7 +17,7 @@
 namespace pvg_sim {
 
 static const size_t PAGE = 4096, ALIGNMENT = 256;
-static const unsigned char POISON = 0xFF, PATTERN = 0xA5;
+static const unsigned char PATTERN = 0xA5;
 
 /* By base address. Never destroyed: memory may still be freed while the process exits. */
 static auto &allocations = *new std::map<const char *, Allocation>;
@@ -177,6 +177,7 @@ static cudaError_t allocate(void **result, size_t bytes, MemoryKind kind) {
     if (!bytes) return cudaSuccess;
     size_t free_bytes = settings.memory - std::min(settings.memory, card.bytes_in_use);
     if (bytes > (on_card ? free_bytes : settings.memory)) return cudaErrorMemoryAllocation;
+    OpenMemory open;
     Allocation a = {nullptr, bytes, kind, current_device(), 0, false};
     if (!obtain(a)) return cudaErrorMemoryAllocation;
     if (on_card && bytes <= VIRTUAL_BYTES) memset(a.base, POISON, bytes);
@@ -209,6 +210,7 @@ static cudaError_t release(void *base, bool pinned) {
         (found->second.kind == MemoryKind::pinned) != pinned) {
         return cudaErrorInvalidValue;
     }
+    OpenMemory open;
     Damage damage;
     if (find_damage(&damage)) report_damage(damage, pinned ? "cudaFreeHost" : "cudaFree");
     forget(found);

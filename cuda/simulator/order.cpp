@@ -1,10 +1,12 @@
-/* The order check: a launch must leave the same memory whichever way its threads run.
+/* The order check: a launch must leave the same memory whichever way its threads run, and whatever
+ * shared memory held before.
  *
- * It runs backwards (blocks, threads and lanes), the memory is put back, it runs forwards, and all
- * device and pinned memory must then be equal bit by bit. A missing barrier, two threads that write
- * one address, or a sum in the order of arrival shows as a difference. Either order alone would
- * miss some of them. __device__ variables are not put back; allocations larger than VIRTUAL_BYTES
- * are left out. */
+ * It runs backwards (blocks, threads and lanes), the memory is put back, it runs forwards with
+ * another poison in shared memory, and all device and pinned memory must then be equal bit by bit.
+ * A missing barrier, two threads that write one address, or a sum in the order of arrival shows as
+ * a difference, and so does a maximum that takes in what nobody has written. Either run alone would
+ * miss some of them; which it was, a third run tells. __device__ variables are not put back;
+ * allocations larger than VIRTUAL_BYTES are left out. */
 #include "simulator.h"
 
 #include <cstring>
@@ -37,30 +39,53 @@ static void restore(const Snapshot &saved) {
         [&](const Allocation &a, size_t i) { memcpy(a.base, saved[i].data(), a.bytes); });
 }
 
-static void compare(const Launch &job, const Snapshot &backwards) {
-    bool reported = false;
+/* Where memory first differs from what was saved. */
+struct Difference {
+    const Allocation *allocation = nullptr;
+    size_t at = 0;
+};
+
+static Difference compare(const Snapshot &saved) {
+    Difference found;
     for_each_checked([&](const Allocation &a, size_t i) {
-        const char *expected = backwards[i].data();
-        if (reported || memcmp(a.base, expected, a.bytes) == 0) return;
-        size_t at = 0;
-        while (a.base[at] == expected[at]) at++;
-        counters[COUNT_ORDER_MISMATCH]++;
-        report(cudaErrorLaunchFailure,
-               "%s, launched at %s:%d: the result depends on the order of the threads, first at "
-               "byte %zu of an allocation of %zu bytes: a barrier is missing, or threads race",
-               job.name, job.file, job.line, at, a.bytes);
-        reported = true;
+        const char *expected = saved[i].data();
+        if (found.allocation || memcmp(a.base, expected, a.bytes) == 0) return;
+        while (a.base[found.at] == expected[found.at]) found.at++;
+        found.allocation = &a;
     });
+    return found;
+}
+
+static void report_difference(const Launch &job, const Difference &found, bool by_order) {
+    counters[COUNT_ORDER_MISMATCH]++;
+    report(cudaErrorLaunchFailure,
+           "%s, launched at %s:%d: the result depends on %s, first at byte %zu of an allocation of "
+           "%zu bytes: %s",
+           job.name, job.file, job.line,
+           by_order ? "the order of the threads" : "shared memory that no thread has written",
+           found.at, found.allocation->bytes,
+           by_order ? "a barrier is missing, or threads race"
+                    : "it is read, or compared, before a write");
 }
 
 void run_grid_both_ways(const Launch &job) {
+    /* In turn one that a maximum takes, of signed numbers as well, and one that a minimum takes. */
+    static unsigned launches = 0;
+    const unsigned char other_poison = launches++ % 2 ? 0x00 : 0x7F;
     Snapshot before = save();
     run_grid(job, REVERSE);
     if (running_card_is_lost()) return;
     Snapshot backwards = save();
     restore(before);
+    run_grid(job, FORWARD, other_poison);
+    if (running_card_is_lost()) return;
+    Difference found = compare(backwards);
+    if (!found.allocation) return;
+    restore(before);
     run_grid(job, FORWARD);
-    if (!running_card_is_lost()) compare(job, backwards);
+    if (running_card_is_lost()) return;
+    Difference by_order = compare(backwards);
+    report_difference(job, by_order.allocation ? by_order : found, by_order.allocation);
 }
 
 } /* namespace pvg_sim */

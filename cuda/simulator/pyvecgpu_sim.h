@@ -15,8 +15,8 @@ extern "C" {
 /* Changes a setting. Returns 0, or 1 for an unknown name or a value out of range.
  *   "order"        order of threads and blocks: 0 forward (default), 1 reverse, 2 shuffled
  *   "seed"         seed of the shuffled order (default 1)
- *   "check_order"  1: every launch runs backwards, then, on the memory as it was, forwards; both
- *                  must leave the same bytes in device and pinned memory, else it fails (719)
+ *   "check_order"  1: every launch runs backwards, then forwards on the memory as it was, but for
+ *                  other poison in shared memory; both leave the same bytes, or it fails (719)
  *   "strict"       1 (default): a barrier that some threads returned without reaching is an error
  *   "deferred"     1: work on a stream is recorded, and runs at a wait that needs it (streams.cpp)
  *   "workers"      OS threads that run the blocks of a launch, 1 to 64 (default 2; AddressSanitizer
@@ -28,6 +28,10 @@ extern "C" {
  *   "memory"       bytes of a card's memory (default 4 GiB)
  *   "copy_error"   the cudaError_t of copies that pvg_sim_fail makes fail (default
  *                  cudaErrorInvalidValue)
+ *   "patience"     seconds of processor time that a thread may run without coming to a barrier or
+ *                  to its end (default 60; 0: any time): then its launch fails (702)
+ *   "guard"        1: host code that touches device memory ends the process with a sentence on
+ *                  stderr, as it would end on a card (not in AddressSanitizer builds)
  *   "print"        1: reports also go to stderr */
 PVG_SIM_EXPORT int pvg_sim_set(const char *setting, long long value);
 

@@ -1,4 +1,5 @@
-/* Static and dynamic shared memory, filled with 0xFF (NaN, or -1) before each block.
+/* Static and dynamic shared memory, filled with poison before each block: 0xFF, which is NaN or -1,
+ * and in one of the order check's two runs another value.
  *
  * A __shared__ variable is a thread-local (cuda_builtins.h), so all of them, of every kernel, lie
  * in the module's TLS block, one copy per worker. That block grows with the library and is too
@@ -17,8 +18,6 @@
 #endif
 
 namespace pvg_sim {
-
-static const int POISON = 0xFF;
 
 /* Kernels may rely on a multiple of 16 bytes, and get no multiple of more. */
 static const size_t LEAD = 16;
@@ -62,13 +61,19 @@ void enter_block(Worker &w) {
     blockIdx = w.place;
 }
 
+static bool is_dynamic_shared(const Worker &w, const void *address) {
+    return (size_t)(static_cast<const char *>(address) - w.dynamic_shared) < w.launch->shared_bytes;
+}
+
 #if defined(__SANITIZE_ADDRESS__) /* plain statics with redzones, which are not poisoned */
 
 void begin_shared(Worker &w) { set_builtins(w); }
 
-void poison_shared(Worker &w) { memset(w.dynamic_shared, POISON, w.launch->shared_bytes); }
+void poison_shared(Worker &w) { memset(w.dynamic_shared, w.grid->poison, w.launch->shared_bytes); }
 
 void end_shared(Worker &) {}
+
+bool is_shared(const Worker &w, const void *address) { return is_dynamic_shared(w, address); }
 
 #else
 
@@ -107,20 +112,21 @@ static char *tls_block() {
 static std::mutex footprints_lock;
 static auto &footprints = *new std::map<const void *, Footprint>;
 
-static bool is_poison(const char *from, size_t bytes) {
-    return (unsigned char)from[0] == POISON && memcmp(from, from + 1, bytes - 1) == 0;
+static bool is_filled(const char *from, size_t bytes, unsigned char value) {
+    return (unsigned char)from[0] == value && memcmp(from, from + 1, bytes - 1) == 0;
 }
 
 /* Makes w.footprint hold all that has changed. The simulator's own variables do not count. */
 static void widen_footprint(Worker &w) {
     const size_t piece = 256;
     Footprint &f = w.footprint;
-    for (void *own : {(void *)&threadIdx, (void *)&blockIdx}) memset(own, POISON, sizeof(uint3));
-    for (void *own : {(void *)&blockDim, (void *)&gridDim}) memset(own, POISON, sizeof(dim3));
-    memset((void *)&worker, POISON, sizeof worker);
+    const unsigned char poison = w.grid->poison;
+    for (void *own : {(void *)&threadIdx, (void *)&blockIdx}) memset(own, poison, sizeof(uint3));
+    for (void *own : {(void *)&blockDim, (void *)&gridDim}) memset(own, poison, sizeof(dim3));
+    memset((void *)&worker, poison, sizeof worker);
     for (size_t at = 0; at < block_bytes; at += piece) {
         size_t bytes = std::min(piece, block_bytes - at);
-        if (is_poison(tls_block() + at, bytes)) continue;
+        if (is_filled(tls_block() + at, bytes, poison)) continue;
         f.first = std::min(f.first, at);
         f.last = std::max(f.last, at + bytes);
     }
@@ -130,7 +136,12 @@ static void widen_footprint(Worker &w) {
 static void poison_footprint(Worker &w) {
     const Footprint &f = w.footprint;
     if (f.first >= f.last) return;
-    memset(tls_block() + f.first, POISON, f.last - f.first);
+    memset(tls_block() + f.first, w.grid->poison, f.last - f.first);
+    set_builtins(w);
+}
+
+static void fill_block(Worker &w, unsigned char value) {
+    memset(tls_block(), value, block_bytes);
     set_builtins(w);
 }
 
@@ -138,7 +149,7 @@ void begin_shared(Worker &w) {
     const unsigned first_launches = 4, then_each = 64;
     std::lock_guard<std::mutex> hold(footprints_lock);
     if (!block_bytes) dl_iterate_phdr(find_tls_block, nullptr);
-    if (!w.has_poison) memset(tls_block(), POISON, block_bytes);
+    if (!w.has_poison || w.grid->poison != POISON) fill_block(w, w.grid->poison);
     w.has_poison = true;
     set_builtins(w);
     Footprint &known = footprints[w.launch->function];
@@ -148,7 +159,7 @@ void begin_shared(Worker &w) {
 }
 
 void poison_shared(Worker &w) {
-    memset(w.dynamic_shared, POISON, w.launch->shared_bytes);
+    memset(w.dynamic_shared, w.grid->poison, w.launch->shared_bytes);
     if (w.blocks_run == 0) return; /* the launch before left it clean */
     if (w.blocks_run == 1 && w.looks_closely) widen_footprint(w);
     poison_footprint(w);
@@ -163,6 +174,12 @@ void end_shared(Worker &w) {
         known.last = std::max(known.last, w.footprint.last);
     }
     poison_footprint(w);
+    if (w.grid->poison != POISON) fill_block(w, POISON);
+}
+
+bool is_shared(const Worker &w, const void *address) {
+    return (size_t)(static_cast<const char *>(address) - tls_block()) < block_bytes ||
+           is_dynamic_shared(w, address);
 }
 
 #endif

@@ -25,8 +25,8 @@ enum ThreadOrder { FORWARD, REVERSE, SHUFFLED };
 struct Settings {
     int order = FORWARD;
     unsigned seed = 1;
-    bool check_order = false, strict = true, deferred = false, print = false;
-    int workers = 2, devices = 1, multiprocessors = 2;
+    bool check_order = false, strict = true, deferred = false, print = false, guard = false;
+    int workers = 2, devices = 1, multiprocessors = 2, patience = 60;
     cudaError_t copy_error = cudaErrorInvalidValue; /* what an injected fault of a copy returns */
     size_t memory = size_t{4} << 30;
 };
@@ -63,6 +63,8 @@ bool running_card_is_lost();
 /* Makes `error` the sticky error of the running card, and keeps the sentence. The lock that it
  * takes is its own: a worker reports while the launching thread holds the other one. */
 [[gnu::format(printf, 2, 3)]] void report(cudaError_t error, const char *format, ...);
+/* Keeps the sentence; the caller returns the error, which is not sticky. */
+[[gnu::format(printf, 1, 2)]] void note(const char *format, ...);
 
 enum Fault {
     FAULT_MALLOC,
@@ -116,6 +118,20 @@ public:
     ~FaultGuard();
 };
 
+/* What an action of the process's own does with a signal that is not for us. */
+void pass_signal_on(const struct sigaction &action, int number, siginfo_t *info, void *context);
+
+/* ---- host_access.cpp ---- */
+
+/* While one exists, device memory may be touched; with the setting "guard" at no other time. */
+class OpenMemory {
+public:
+    OpenMemory();
+    ~OpenMemory();
+};
+bool set_guard(bool on);                          /* false: this build has none */
+const void *place_of_signal(const void *context); /* the instruction that it interrupted */
+
 /* Binds the current device's context to the calling thread, as some runtime calls do and others do
  * not: what the driver itself offers needs it. */
 void bind_context();
@@ -140,8 +156,12 @@ constexpr unsigned MAX_GRID_X = 0x7fffffff, MAX_GRID_YZ = 65535;
 constexpr int DEFAULT_SHARED_BYTES = 48 << 10;
 
 /* What cudaFuncSetAttribute changes for one kernel. */
-struct KernelLimits { int dynamic_shared_bytes = DEFAULT_SHARED_BYTES, carveout = -1; };
+struct KernelLimits {
+    int dynamic_shared_bytes = DEFAULT_SHARED_BYTES, carveout = -1;
+    unsigned most_threads; /* of a block: its __launch_bounds__, or the card's limit */
+};
 KernelLimits &limits_of(const void *kernel);
+unsigned launch_bound_of(const void *kernel); /* launch_bounds.cpp */
 
 /* ---- memory.cpp: allocations ---- */
 
@@ -208,6 +228,7 @@ cudaError_t capture_wait(Capture &capture, bool captured_event); /* its stream, 
 struct Grid {
     const Launch *launch;
     int order;
+    unsigned char poison;             /* what shared memory is filled with before each block */
     uint64_t blocks;                  /* or clusters of them */
     bool few_allocations;             /* then damage around them is looked for after each block */
     std::atomic<uint64_t> next{0};    /* the first turn that nobody took */
@@ -215,7 +236,8 @@ struct Grid {
     sem_t done;                       /* posted by each worker */
 };
 
-void run_grid(const Launch &job, int order);
+constexpr unsigned char POISON = 0xFF; /* NaN, or -1 */
+void run_grid(const Launch &job, int order, unsigned char poison = POISON);
 void run_grid_both_ways(const Launch &job);
 /* Reports an error of the thread that runs, with its place, and gives up the launch. */
 [[noreturn, gnu::format(printf, 2, 3)]] void fail_kernel(cudaError_t error, const char *format,
@@ -224,6 +246,7 @@ void forget_workers(); /* in the child of a fork, where their OS threads do not 
 
 /* For the signal handler: leaves the kernel if this thread runs one (then does not return), else
  * returns false. */
-bool leave_kernel_after_fault(const siginfo_t &fault);
+bool leave_kernel_after_fault(const siginfo_t &fault, const void *place);
+constexpr int WATCHDOG_SIGNAL = SIGURG; /* one that does nothing where it is not expected */
 
 } /* namespace pvg_sim */

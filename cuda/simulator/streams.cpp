@@ -60,13 +60,18 @@ std::shared_ptr<Stream> find_stream(cudaStream_t handle) {
 
 /* ---- Work ---- */
 
+static void do_work(Stream &stream, const std::function<void()> &work) {
+    OpenMemory open;
+    set_running_card(stream.device);
+    if (!running_card_is_lost()) work();
+    stream.done++;
+}
+
 static void run_one(Stream &stream) {
     std::function<void()> work = std::move(stream.pending.front());
     stream.pending.pop_front();
     counters[COUNT_PENDING]--;
-    set_running_card(stream.device);
-    if (!running_card_is_lost()) work();
-    stream.done++;
+    do_work(stream, work);
 }
 
 void run_until(Stream &stream, uint64_t ticket) {
@@ -84,9 +89,7 @@ cudaError_t submit(const std::shared_ptr<Stream> &stream, std::function<void()> 
         if (stream->pending.size() > MAX_PENDING) run_one(*stream);
         return cudaSuccess;
     }
-    set_running_card(stream->device);
-    if (!running_card_is_lost()) work();
-    stream->done++;
+    do_work(*stream, work);
     return cudaSuccess;
 }
 

@@ -10,6 +10,7 @@
 #include "simulator.h"
 
 #include <memory>
+#include <pthread.h>
 #include <semaphore.h>
 
 namespace pvg_sim {
@@ -46,6 +47,11 @@ struct Footprint {
 
 struct Worker {
     sem_t start; /* posted when `grid` has work for it */
+    pthread_t os_thread;
+    char signal_stack[64 << 10];    /* a kernel's own may be the one that overflowed */
+    std::atomic<uint64_t> steps{0}; /* threads started and barriers reached, for the watchdog */
+    std::atomic<bool> busy{false};  /* in the access checker, which must not be left half-way */
+    std::atomic<bool> overdue{false};
     Grid *grid;
     const Launch *launch;
     unsigned thread_count, started, alive, waiting, at_barrier;
@@ -89,6 +95,8 @@ bool begin_launch(Worker &w);
 void end_launch(Worker &w);
 void begin_block(Worker &w, uint64_t block);
 void end_block(Worker &w);
+/* Tells of a thread that never comes to a barrier or to its end, and gives up the launch. */
+[[noreturn]] void report_overdue(Worker &w, const void *place);
 
 /* ---- shared_memory.cpp ---- */
 
@@ -98,6 +106,7 @@ void begin_shared(Worker &w);  /* before a launch's first block */
 void poison_shared(Worker &w); /* before each block */
 void end_shared(Worker &w);    /* after the last */
 void enter_block(Worker &w);   /* what its threads see is the worker's from now on */
+bool is_shared(const Worker &w, const void *address);
 
 /* ---- barriers.cpp ---- */
 
@@ -106,6 +115,10 @@ void release_waiting(Worker &w, unsigned returned);
 
 /* Reports who waits where, when no thread of the block can run. */
 void report_deadlock(const Worker &w);
+
+inline void note_step(Worker &w) {
+    w.steps.store(w.steps.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
 inline void wake(Worker &w, unsigned thread) {
     w.waiting--;

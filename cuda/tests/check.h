@@ -10,8 +10,9 @@
  * NaN fails.
  *
  * PVG_TEST_ALLOCATOR=pool|direct|debug chooses the allocator; on the simulated card
- * PVG_TEST_SIM_<SETTING>=<number> (ORDER, SEED, CHECK_ORDER, DEFERRED, CARD, WORKERS, PRINT) goes
- * to pvg_sim_set, CARD for device 0. The library itself reads no environment. */
+ * PVG_TEST_SIM_<SETTING>=<number> (ORDER, SEED, CHECK_ORDER, DEFERRED, CARD, WORKERS, GUARD,
+ * PATIENCE, PRINT) goes to pvg_sim_set, CARD for device 0. The library itself reads no
+ * environment. */
 #ifndef PVG_CHECK_H
 #define PVG_CHECK_H
 
@@ -360,6 +361,8 @@ static inline void apply_environment(void) {
                                               {"PVG_TEST_SIM_DEFERRED", "deferred"},
                                               {"PVG_TEST_SIM_CARD", "card0"},
                                               {"PVG_TEST_SIM_WORKERS", "workers"},
+                                              {"PVG_TEST_SIM_GUARD", "guard"},
+                                              {"PVG_TEST_SIM_PATIENCE", "patience"},
                                               {"PVG_TEST_SIM_PRINT", "print"}};
     for (size_t i = 0; i < COUNT(settings); i++) {
         const char *value = getenv(settings[i][0]);

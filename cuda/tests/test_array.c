@@ -268,6 +268,9 @@ static void memory_that_cannot_be_wrapped(void) {
     CHECK_NULL(PVG_ERROR_TYPE, pvg_array_wrap(data, 0, 99, SHAPE(2), NULL, count_call, &calls));
     CHECK_NULL(PVG_ERROR_UNAVAILABLE,
                pvg_array_wrap(data, 64, PVG_FLOAT32, SHAPE(2), NULL, count_call, &calls));
+    float of_the_host[2] = {0};
+    CHECK_NULL(PVG_ERROR_VALUE,
+               pvg_array_wrap(of_the_host, 0, PVG_FLOAT32, SHAPE(2), NULL, count_call, &calls));
     CHECK_EQUAL(calls, 0); /* on error the memory stays its owner's */
     RELEASE(owner);
 }

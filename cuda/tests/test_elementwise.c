@@ -302,6 +302,24 @@ static void nan_and_signed_zero(void) {
     RELEASE(a, b, largest, smallest, relu);
 }
 
+/* The elements on one side of a diagonal, of every dtype, whole vectors and what is left of one. */
+static void triangles(void) {
+    for (int i = 0; i < dtype_count; i++) {
+        int dtype = all_dtypes[i];
+        for (int64_t columns = 15; columns <= 16; columns++) {
+            uint64_t state = 5;
+            void *values = small_integers(dtype, 9 * columns, &state);
+            pvg_array *a = array_of(dtype, SHAPE(9, columns), values);
+            pvg_array *upper = MADE(pvg_triangle(a, 1, -2, NULL));
+            for (int64_t k = 0; k < 9 * columns; k++)
+                if (k % columns - k / columns < -2) set_value(dtype, values, k, 0);
+            CHECK_ARRAY(upper, dtype, SHAPE(9, columns), values, 0);
+            RELEASE(a, upper);
+            free(values);
+        }
+    }
+}
+
 int main(void) {
     begin("test_elementwise");
     RUN(every_pair_of_dtypes);
@@ -313,5 +331,6 @@ int main(void) {
     RUN(unary_functions_of_integers);
     RUN(integers_wrap);
     RUN(nan_and_signed_zero);
+    RUN(triangles);
     return finish();
 }

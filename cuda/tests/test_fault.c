@@ -42,7 +42,7 @@ static void check_lost(pvg_array *survivor) {
     CHECK_EQUAL(pvg_counter(PVG_COUNT_LIVE_ARRAYS), 0);
 }
 
-/* An address that is nobody's: the kernel that reads it ends all work on the device. The sanitizers
+/* Addresses that are nobody's: the kernel that reads them ends all work on the device. The sanitizers
  * would end the process as well, so there the simulated card is told to fail. */
 static int lose_the_device(int sync) {
     int count = 0;
@@ -53,8 +53,9 @@ static int lose_the_device(int sync) {
     pvg_sim_fail("device", 1);
     pvg_array *wild = MADE(pvg_reshape(survivor, SHAPE(1, 1)));
 #else
-    void *nowhere = (void *)(uintptr_t)4096;
-    pvg_array *wild = MADE(pvg_array_wrap(nowhere, 0, PVG_FLOAT32, SHAPE(100), NULL, NULL, NULL));
+    const int64_t far_apart = (int64_t)1 << 36;
+    pvg_array *wild = MADE(pvg_array_wrap(pvg_array_data(survivor), 0, PVG_FLOAT32, SHAPE(100),
+                                          &far_apart, NULL, NULL));
 #endif
     pvg_array *result = pvg_unary(PVG_TANH, wild, NULL);
     if (sync) {

@@ -18,7 +18,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ["Makefile", "pyproject.toml", "cuda"]
-BUILT = ["build/sim", "build/asan", "build/tests/sim", "build/tests/asan"]
+BUILT = [f"build/{part}{name}" for part in ("", "tests/") for name in ("sim", "asan", "watch")]
+BUILT += ["build/tsan"]  # whose kernels the access checker runs
 LIBRARY = "pyvecgpu/libpyvecgpu_sim.so"
 
 
@@ -27,7 +28,7 @@ class Plant:
     edits: tuple  # (file under cuda/, text that is there exactly once, what to put there instead)
     test: str  # a C test
     report: str  # a regular expression: what the detector says
-    build: str = "sim"  # or "asan": AddressSanitizer and UBSan
+    build: str = "sim"  # or "asan": AddressSanitizer and UBSan; "watch": the access checker
     settings: dict = field(default_factory=dict)  # of the test; see cuda/tests/check.h
     only: str = ""  # the one object that the bug is built into, of those that include its file
 
@@ -36,6 +37,19 @@ DIRECT = {"PVG_TEST_ALLOCATOR": "direct"}
 DEBUG = {"PVG_TEST_ALLOCATOR": "debug"}
 PRINT = {"PVG_TEST_SIM_PRINT": "1"}
 BOTH_ORDERS = {"PVG_TEST_SIM_CHECK_ORDER": "1", **PRINT}
+GUARD = {"PVG_TEST_SIM_GUARD": "1", **PRINT}
+IMPATIENT = {"PVG_TEST_SIM_PATIENCE": "1", "PVG_TEST_SIM_WORKERS": "1", **PRINT}
+# Where plants for the access checker go: a kernel's head, its first line, its end, its launch.
+KERNEL = "template <class T, bool SHIFTED>\n__global__ void __launch_bounds__(tile_threads)"
+BEGIN = "    using Shape = Tile<T, SHIFTED>;\n    __shared__ Shape tile;\n"
+END = "destination_stride, rows, c,\n               job.columns);\n}"
+
+
+def in_transpose(*edits, **how):
+    """A plant in the kernel that moves tiles, its file's shortest way to a whole grid."""
+    how = {"test": "test_transfer", "settings": PRINT, **how}
+    return Plant(tuple(("arrays/transpose.cu", *edit) for edit in edits), **how)
+
 
 PLANTS = {
     "out-of-bounds global write, AddressSanitizer": Plant(
@@ -227,6 +241,82 @@ PLANTS = {
         "test_stream",
         r"freed_while_another_stream_reads: element 0 is",
     ),
+    "launch bounds exceeded": in_transpose(
+        ("blocks_for(tiles, 1), tile_threads, 0", "blocks_for(tiles, 1), 2 * tile_threads, 0"),
+        report=r"transpose_kernel.*: blocks of \d+ threads, but its __launch_bounds__ allow \d+",
+    ),
+    "address updated by several blocks without atomics": in_transpose(
+        (BEGIN, BEGIN + "    if (threadIdx.x == 0) *static_cast<char *>(job.destination) += 1;\n"),
+        build="watch",
+        report=r"transpose_kernel.*transpose\.cu:\d+ that block .* an update is lost",
+    ),
+    "missing __threadfence before a block that reads": in_transpose(
+        (
+            KERNEL,
+            "__device__ unsigned tiles_done;\n__device__ volatile char first_byte;\n\n" + KERNEL,
+        ),
+        (
+            END,
+            END.replace(
+                "\n}",
+                "\n    if (gridDim.x > 1 && threadIdx.x == 0 &&\n"
+                "        atomicAdd(&tiles_done, 1u) == gridDim.x - 1)\n"
+                "        tiles_done = 0, first_byte = *static_cast<char *>(job.destination);\n}",
+            ),
+        ),
+        build="watch",
+        report=r"transpose_kernel.* reads .* that block .*: a __threadfence\(\) is missing",
+    ),
+    "maximum of shared memory that nobody has written": Plant(
+        (
+            (
+                "kernels/reduce_kernels.cuh",
+                "threadIdx.x < long_rows_threads / 32 ? of_warp[threadIdx.x] : Acc::identity()",
+                "of_warp[threadIdx.x]",
+            ),
+        ),
+        "test_reduce",
+        r"long_rows_kernel.*: the result depends on shared memory that no thread has written",
+        settings=BOTH_ORDERS,
+        only="kernels/reduce.o",
+    ),
+    "host code that reads device memory": in_transpose(
+        (
+            "job.rows = walk.shape[across];",
+            "job.rows = walk.shape[across] + 0 * *static_cast<volatile char *>(job.destination);",
+        ),
+        build="watch",
+        report=r"host code at .*transpose\.cu:\d+ reads device memory",
+        settings=GUARD,
+    ),
+    "host memory in a kernel's struct": in_transpose(
+        ("job.source = source->data;", "job.source = malloc(1 << 20);"),
+        build="watch",
+        report=r"transpose_kernel.*reads .* at .*transpose\.cu:\d+, which is no device memory",
+    ),
+    "shuffle from a lane that takes no part": in_transpose(
+        (BEGIN, BEGIN + "    if (threadIdx.x % 32 < 16) (void)__shfl_sync(0xffffu, 1, 20);\n"),
+        report=r"transpose_kernel.*lane 20 at .*transpose\.cu:\d+, but that lane takes no part",
+    ),
+    "shuffle of a whole warp at two places": in_transpose(
+        (
+            BEGIN,
+            BEGIN
+            + "    if (threadIdx.x % 32 < 16)\n        (void)__shfl_sync(0xffffffffu, 1, 0);\n"
+            "    else\n        (void)__shfl_sync(0xffffffffu, 2, 0);\n",
+        ),
+        report=r"transpose_kernel.*two warp functions meet: lane .*transpose\.cu:\d+ with mask",
+    ),
+    "block that waits for another one": in_transpose(
+        (KERNEL, "__device__ volatile unsigned begun;\n\n" + KERNEL),
+        (
+            BEGIN,
+            BEGIN + "    if (blockIdx.x == 1) begun = 1;\n"
+            "    while (begun == 0 && gridDim.x > 1) continue;\n",
+        ),
+        report=r"transpose_kernel.*has run for 1 seconds and comes to no barrier and to no end",
+        settings=IMPATIENT,
+    ),
 }
 
 
@@ -250,7 +340,7 @@ class Tree:
 
     def kept(self, plant):
         """For make: the objects that stay as they are."""
-        folder = self.work / "build" / plant.build
+        folder = self.work / "build" / plant.build  # all plants of one object are in sim or asan
         objects = [path.relative_to(folder) for path in folder.rglob("*.o")] if plant.only else []
         return [f"--old-file=build/{plant.build}/{o}" for o in objects if str(o) != plant.only]
 

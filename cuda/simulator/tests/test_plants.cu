@@ -2,8 +2,9 @@
  *
  * A plant runs in a child process, because sanitizers end the process or write to stderr. The child
  * writes down what a caller of the library would know: the error, the report, whether the result is
- * right. -DPVG_TEST_UBSAN tells that the build has -fsanitize=undefined. */
+ * right. */
 #include "check.h"
+#include "plants.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -13,167 +14,6 @@
 #include <vector>
 
 namespace {
-
-const int N = 1000; /* floats in the arrays below: 4000 bytes, not a whole number of pages */
-
-/* ---- Accesses out of bounds ---- */
-
-template <bool BUG> __global__ void past_end_kernel(float *out) {
-    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (BUG ? i <= N : i < N) out[i] = 1;
-}
-
-template <bool BUG> __global__ void in_front_kernel(float *out) {
-    if (threadIdx.x < 2) out[(int)threadIdx.x - (BUG ? 1 : 0)] = 1;
-}
-
-template <bool BUG> __global__ void read_beyond_kernel(const float *in, float *out) {
-    out[threadIdx.x] = in[threadIdx.x + (BUG && threadIdx.x == 3 ? 1024 : 0)]; /* of 1024 */
-}
-
-template <bool BUG> __global__ void far_kernel(float *out) {
-    if (threadIdx.x == 3) out[BUG ? (size_t)1 << 36 : 0] = 1;
-}
-
-template <bool BUG> __global__ void null_kernel(float *out, const float *optional) {
-    out[threadIdx.x] = BUG ? optional[threadIdx.x] : 1;
-}
-
-template <bool BUG> __global__ void shared_index_kernel(float *out) {
-    __shared__ float s[64];
-    s[BUG && threadIdx.x == 63 ? 64 : threadIdx.x] = 1;
-    __syncthreads();
-    out[threadIdx.x] = s[threadIdx.x];
-}
-
-__device__ float element(const float *s, unsigned i) { return s[i]; }
-
-template <bool BUG> __global__ void shared_pointer_kernel(float *out) {
-    __shared__ float s[64];
-    s[threadIdx.x] = 1;
-    __syncthreads();
-    out[threadIdx.x] = element(s, threadIdx.x + (BUG && threadIdx.x == 63));
-}
-
-__global__ void dynamic_shared_kernel(float *out) {
-    PVG_DYNAMIC_SHARED(float, s);
-    s[threadIdx.x] = 1;
-    __syncthreads();
-    out[threadIdx.x] = s[63 - threadIdx.x];
-}
-
-template <bool BUG> __global__ void misaligned_kernel(float *out) {
-    float4 *four = reinterpret_cast<float4 *>(out + (BUG ? 1 : 0));
-    four[threadIdx.x] = make_float4(1, 1, 1, 1);
-}
-
-template <bool BUG> __global__ void int32_kernel(char *out, int columns) {
-    out[BUG ? (int)threadIdx.x * columns : (size_t)threadIdx.x * (size_t)columns] = 1;
-}
-
-template <bool BUG> __global__ void uint32_kernel(char *out, unsigned columns) {
-    out[BUG ? threadIdx.x * columns : (size_t)threadIdx.x * columns] = 1;
-}
-
-/* ---- Reads before writes ---- */
-
-template <bool BUG> __global__ void unwritten_kernel(float *out) {
-    if (!BUG || threadIdx.x != 7) out[threadIdx.x] = 1;
-}
-
-template <bool BUG> __global__ void unwritten_shared_kernel(float *out) {
-    __shared__ float s[64];
-    if (!BUG || threadIdx.x != 7) s[threadIdx.x] = 1;
-    __syncthreads();
-    out[threadIdx.x] = s[threadIdx.x];
-}
-
-template <bool BUG> __global__ void missing_syncwarp_kernel(int *out) {
-    __shared__ int s[32];
-    s[threadIdx.x] = 1;
-    if (!BUG) __syncwarp();
-    out[threadIdx.x] = s[31 - threadIdx.x];
-}
-
-/* ---- Barriers and races ---- */
-
-template <bool BUG> __global__ void tree_kernel(float *out) {
-    __shared__ float s[256];
-    s[threadIdx.x] = 1;
-    __syncthreads();
-    for (unsigned half = 128; half > 0; half /= 2) {
-        if (threadIdx.x < half) s[threadIdx.x] += s[threadIdx.x + half];
-        if (!BUG) __syncthreads();
-    }
-    if (threadIdx.x == 0) out[0] = s[0] / 256;
-}
-
-template <bool BUG> __global__ void tile_kernel(float *out) { /* a second barrier is missing */
-    __shared__ float tile[64];
-    float sum = 0;
-    for (int step = 1; step <= 4; step++) {
-        tile[threadIdx.x] = (float)step;
-        __syncthreads();
-        sum += tile[63 - threadIdx.x];
-        if (!BUG) __syncthreads();
-    }
-    out[threadIdx.x] = sum / 10;
-}
-
-template <bool BUG> __global__ void race_kernel(int *out) {
-    if (BUG || blockIdx.x == 0) out[0] = 1 + (int)blockIdx.x;
-}
-
-template <bool BUG> __global__ void partial_barrier_kernel(float *out) {
-    if (!BUG || threadIdx.x < 40) __syncthreads();
-    out[threadIdx.x] = 1;
-}
-
-template <bool BUG> __global__ void two_barriers_kernel(float *out) {
-    if (BUG && threadIdx.x < 40) {
-        __syncthreads();
-    } else {
-        __syncthreads();
-    }
-    out[threadIdx.x] = 1;
-}
-
-template <bool BUG> __global__ void deadlock_kernel(float *out) {
-    if (BUG && threadIdx.x == 0) {
-        __syncwarp();
-    } else {
-        __syncthreads();
-    }
-    out[threadIdx.x] = 1;
-}
-
-template <bool BUG> __global__ void lane_mask_kernel(float *out) {
-    unsigned mask = BUG ? 0x0000ffffu : 0xffffffffu;
-    out[threadIdx.x] = __shfl_sync(mask, 1.0f, 0);
-}
-
-/* ---- Others ---- */
-
-template <bool BUG> __global__ void trap_kernel(float *out) {
-    out[threadIdx.x] = 1;
-    if (BUG) __trap();
-}
-
-/* Recursion with a frame of 4 KB. */
-__device__ __attribute__((noinline)) int depth(const volatile int *above, int n) {
-    volatile int frame[1024];
-    frame[0] = above[0];
-    return n == 0 ? frame[0] : depth(frame, n - 1);
-}
-
-template <bool BUG> __global__ void stack_kernel(int *out) {
-    out[0] = 1;
-    out[0] = depth(out, BUG ? 1000 : 3);
-}
-
-template <bool BUG> __global__ void divide_kernel(int *out, int zero) {
-    out[0] = 7 / (BUG ? zero : 7);
-}
 
 /* ---- What a child does: runs one of them, looks at the result ---- */
 
@@ -212,6 +52,9 @@ SIMPLE(partial_barrier, float, partial_barrier_kernel, 1, 64, 64)
 SIMPLE(two_barriers, float, two_barriers_kernel, 1, 64, 64)
 SIMPLE(deadlock, float, deadlock_kernel, 1, 64, 64)
 SIMPLE(lane_mask, float, lane_mask_kernel, 1, 32, 32)
+SIMPLE(absent_lane, float, absent_lane_kernel, 1, 20, 20)
+SIMPLE(masks, float, masks_kernel, 1, 32, 32)
+SIMPLE(two_shuffles, float, two_shuffles_kernel, 1, 32, 32)
 SIMPLE(trap, float, trap_kernel, 1, 32, 32)
 SIMPLE(stack, int, stack_kernel, 1, 1, 1)
 
@@ -249,6 +92,79 @@ void freed_pointer(bool bug) {
     run<float>(0, [&](float *out) {
         if (bug) cudaFree(out);
         return LAUNCH(unwritten_kernel<false>, 1, 64, 0, out);
+    });
+}
+
+/* Launches with 4096 bytes of zeros as well. */
+template <class F> void run_with_zeros(F launch) {
+    int *zeros;
+    cudaMalloc(&zeros, 4096);
+    cudaMemset(zeros, 0, 4096);
+    run<int>(1, [&](int *out) { return launch(out, zeros); });
+}
+
+void blocks_update(bool bug) {
+    run_with_zeros([&](int *out, int *) {
+        cudaMemset(out, 0, 8);
+        return LAUNCH((bug ? update_kernel<true> : update_kernel<false>), 4, 1, 0, out);
+    });
+}
+
+void last_block(bool bug) {
+    run_with_zeros([&](int *out, int *zeros) {
+        auto kernel = bug ? last_block_kernel<true> : last_block_kernel<false>;
+        return LAUNCH(kernel, 6, 64, 0, out, zeros + 1, reinterpret_cast<unsigned *>(zeros));
+    });
+}
+
+void flag(bool bug) {
+    run_with_zeros([&](int *out, int *zeros) {
+        auto kernel = bug ? flag_kernel<true> : flag_kernel<false>;
+        return LAUNCH(kernel, 2, 1, 0, out, zeros + 1, (volatile int *)zeros);
+    });
+}
+
+void spin(bool bug) {
+    pvg_sim_set("patience", 1);
+    run_with_zeros([&](int *out, int *zeros) {
+        auto kernel = bug ? spin_kernel<true> : spin_kernel<false>;
+        return LAUNCH(kernel, 2, 1, 0, out, (volatile int *)zeros);
+    });
+}
+
+void pointer_in_struct(bool bug) {
+    static int host[8];
+    auto *heap = new int[8];
+    for (int i = 0; i < 8; i++) heap[i] = host[i] = 1;
+    int *device;
+    cudaMalloc(&device, sizeof host);
+    cudaMemcpy(device, host, sizeof host, cudaMemcpyHostToDevice);
+    run<int>(8, [&](int *out) {
+        return LAUNCH(struct_kernel, 1, 8, 0, Pair{out, bug ? heap : device});
+    });
+    delete[] heap;
+}
+
+void launch_bounds(bool bug) {
+    run<float>(bug ? 0 : 64,
+               [&](float *out) { return LAUNCH(bounded_kernel, 1, bug ? 65 : 64, 0, out); });
+}
+
+void host_reads(bool bug) {
+    pvg_sim_set("guard", 1);
+    run<float>(1, [&](float *out) {
+        int error = LAUNCH(unwritten_kernel<false>, 1, 1, 0, out);
+        if (bug && *(volatile float *)out != 1) error = 1;
+        return error;
+    });
+}
+
+void host_writes(bool bug) {
+    pvg_sim_set("guard", 1);
+    run<float>(1, [&](float *out) {
+        int error = LAUNCH(unwritten_kernel<false>, 1, 1, 0, out);
+        if (bug) *(volatile float *)out = 1;
+        return error;
     });
 }
 
@@ -297,62 +213,82 @@ void uint32_index(bool bug) {
 
 ORDERED(missing_barrier, float, tree_kernel, 1, 256, 1)
 ORDERED(missing_second_barrier, float, tile_kernel, 1, 64, 64)
+ORDERED(overwritten, int, overwrite_kernel, 1, 64, 64)
 ORDERED(race_of_blocks, int, race_kernel, 8, 1, 1)
+ORDERED(shared_maximum, int, maximum_kernel, 1, 64, 64)
 
 /* ---- Who sees what ---- */
 
-/* What the child's output must hold in a plain build, with UBSan, with ASan and UBSan, with TSan;
- * nullptr where that build does not see the bug. */
+/* What the child's output must hold in a plain build, with ASan and UBSan, with TSan, and with the
+ * access checker (nothing: what a plain build says); nullptr where a build does not see the bug.
+ * The table in ../README.md says the same. */
 struct Plant {
     const char *name;
     void (*run)(bool bug);
-    const char *plain, *ubsan, *asan, *tsan;
+    const char *plain, *asan, *tsan;
+    const char *watch = nullptr;
 };
 
 const char ORDER[] = "depends on the order of the threads", RACE[] = "data race";
-const char HEAP[] = "heap-buffer-overflow", GLOBAL[] = "global-buffer-overflow";
+const char FOREIGN[] = "which is no device memory: the host's, or freed";
+const char UNORDERED[] = "no barrier is between the two", BLOCKS[] = "blocks run in any order";
+const char FENCE[] = "a __threadfence() is missing before the atomic or volatile access";
+const char ABSENT[] = "that lane takes no part in the shuffle", MEET[] = "two warp functions meet";
+const char SPIN[] = "comes to no barrier and to no end",
+           BOUNDS[] = "its __launch_bounds__ allow 64";
+const char UNWRITTEN[] = "depends on shared memory that no thread has written";
+const char HOST_READS[] = "reads device memory, byte 0", HOST_WRITES[] = "writes device memory";
+const char HEAP[] = "heap-buffer-overflow";
 
 const Plant plants[] = {
-    {"past_end", past_end, "seen after block (3,0,0)", "bytes past the end", HEAP, "past the end"},
-    {"in_front", in_front, "in front of an allocation", "in front of", HEAP, "in front of"},
-    {"read_beyond", read_beyond, "thread (3,0,0), launched", "12 bytes past the end", HEAP,
-     "error 700"},
-    {"far", far, "thread (3,0,0), launched", "illegal access", "ERROR: AddressSanitizer",
-     "illegal access"},
-    {"null_read", null_read, "illegal access", "null pointer", "null pointer", "illegal access"},
-    {"shared_index", shared_index, nullptr, "out of bounds", "out of bounds", nullptr},
-    {"shared_pointer", shared_pointer, nullptr, nullptr, GLOBAL, nullptr},
-    {"dynamic_shared", dynamic_shared, nullptr, nullptr, HEAP, nullptr},
-    {"misaligned", misaligned, nullptr, "misaligned", "misaligned", nullptr},
-    {"int32_index", int32_index, "error 700", "signed integer overflow", "signed integer overflow",
-     nullptr},
-    {"uint32_index", uint32_index, "wrong", "wrong", "wrong", nullptr},
-    {"unwritten", unwritten, "wrong", "wrong", "wrong", "wrong"},
-    {"unwritten_shared", unwritten_shared, "wrong", "wrong", nullptr, "wrong"},
-    {"missing_syncwarp", missing_syncwarp, "wrong", "wrong", "wrong", RACE},
-    {"missing_barrier", missing_barrier, ORDER, ORDER, ORDER, RACE},
-    {"missing_second_barrier", missing_second_barrier, ORDER, ORDER, ORDER, RACE},
-    {"race_of_blocks", race_of_blocks, ORDER, ORDER, ORDER, ORDER},
-    {"partial_barrier", partial_barrier, "24 of 64 threads returned", "error 719", "error 719",
-     "error 719"},
-    {"two_barriers", two_barriers, "different barriers", "error 719", "error 719", "error 719"},
-    {"deadlock", deadlock, "1 at the warp barrier", "error 702", "error 702", "error 702"},
-    {"lane_mask", lane_mask, "not in its own mask", "error 719", "error 719", "error 719"},
-    {"host_pointer", host_pointer, "argument 1", "error 700", "error 700", "error 700"},
-    {"freed_pointer", freed_pointer, "argument 1", "error 700", "error 700", "error 700"},
-    {"trap", trap, "__trap() at", "error 719", "error 719", "error 719"},
-    {"stack", stack, "fiber's stack", "fiber's stack", "stack-overflow", nullptr},
-    {"divide", divide, "divided by zero", "division by zero", "division by zero",
-     "divided by zero"},
+    {"past_end", past_end, "seen after block (3,0,0)", HEAP, "past the end", FOREIGN},
+    {"in_front", in_front, "in front of an allocation", HEAP, "in front of"},
+    {"read_beyond", read_beyond, "thread (3,0,0), launched", HEAP, "error 700"},
+    {"far", far, "thread (3,0,0), launched", "ERROR: AddressSanitizer", "illegal access", FOREIGN},
+    {"null_read", null_read, "illegal access", "null pointer", "illegal access", FOREIGN},
+    {"shared_index", shared_index, nullptr, "out of bounds", nullptr},
+    {"shared_pointer", shared_pointer, nullptr, "insufficient space", nullptr},
+    {"dynamic_shared", dynamic_shared, nullptr, HEAP, nullptr, FOREIGN},
+    {"misaligned", misaligned, nullptr, "misaligned", nullptr},
+    {"int32_index", int32_index, "error 700", "signed integer overflow", nullptr},
+    {"uint32_index", uint32_index, "wrong", "wrong", nullptr},
+    {"unwritten", unwritten, "wrong", "wrong", "wrong"},
+    {"unwritten_shared", unwritten_shared, "wrong", nullptr, "wrong"},
+    {"missing_syncwarp", missing_syncwarp, "wrong", "wrong", RACE, UNORDERED},
+    {"missing_barrier", missing_barrier, ORDER, ORDER, RACE, UNORDERED},
+    {"missing_second_barrier", missing_second_barrier, ORDER, ORDER, RACE, UNORDERED},
+    {"overwritten", overwritten, ORDER, ORDER, RACE, "has read, and no barrier"},
+    {"race_of_blocks", race_of_blocks, ORDER, ORDER, ORDER, BLOCKS},
+    {"partial_barrier", partial_barrier, "24 of 64 threads returned", "error 719", "error 719"},
+    {"two_barriers", two_barriers, "different barriers", "error 719", "error 719"},
+    {"deadlock", deadlock, "1 at the warp barrier", "error 702", "error 702"},
+    {"lane_mask", lane_mask, "not in its own mask", "error 719", "error 719"},
+    {"absent_lane", absent_lane, ABSENT, ABSENT, ABSENT},
+    {"masks", masks, MEET, MEET, MEET},
+    {"two_shuffles", two_shuffles, MEET, MEET, MEET},
+    {"blocks_update", blocks_update, nullptr, nullptr, nullptr, BLOCKS},
+    {"last_block", last_block, nullptr, nullptr, nullptr, FENCE},
+    {"flag", flag, nullptr, nullptr, nullptr, FENCE},
+    {"spin", spin, SPIN, SPIN, nullptr},
+    {"shared_maximum", shared_maximum, UNWRITTEN, nullptr, UNWRITTEN},
+    {"pointer_in_struct", pointer_in_struct, nullptr, nullptr, nullptr, FOREIGN},
+    {"launch_bounds", launch_bounds, BOUNDS, BOUNDS, BOUNDS},
+    {"host_reads", host_reads, HOST_READS, nullptr, HOST_READS},
+    {"host_writes", host_writes, HOST_WRITES, nullptr, HOST_WRITES},
+    {"host_pointer", host_pointer, "argument 1", "error 700", "error 700"},
+    {"freed_pointer", freed_pointer, "argument 1", "error 700", "error 700"},
+    {"trap", trap, "__trap() at", "error 719", "error 719"},
+    {"stack", stack, "fiber's stack", "stack-overflow", nullptr},
+    {"divide", divide, "divided by zero", "division by zero", "divided by zero"},
 };
 
 const char *expected_in_this_build(const Plant &plant) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(PVG_SIM_WATCH)
+    return plant.watch ? plant.watch : plant.plain;
+#elif defined(__SANITIZE_ADDRESS__)
     return plant.asan;
 #elif defined(__SANITIZE_THREAD__)
     return plant.tsan;
-#elif defined(PVG_TEST_UBSAN)
-    return plant.ubsan;
 #else
     return plant.plain;
 #endif
