@@ -376,3 +376,34 @@ def test_backends_have_no_other_methods(device):
     }
     public = {name for name in dir(backend) if not name.startswith("_")}
     assert public - set(METHODS) - asks <= rest, public - set(METHODS) - asks - rest
+
+
+def test_one_stops_observing_while_another_begins(monkeypatch):
+    """Whether anybody is left is asked, and another thread gets its turn before it is noted."""
+    seen, asked = [], threading.Event()
+
+    class Listeners(list):
+        def __len__(self):
+            count = super().__len__()
+            asked.set()
+            begun.wait(0.2)  # without a lock the other begins here
+            return count
+
+    begun = threading.Event()
+
+    def other():
+        asked.wait(10)
+        with dispatch.observe(seen.append):
+            begun.set()
+            done.wait(10)
+            vg.add(vg.ones(3, device="cpu"), 1)
+
+    done = threading.Event()
+    monkeypatch.setattr(dispatch, "_listeners", Listeners())
+    thread = threading.Thread(target=other)
+    thread.start()
+    with dispatch.observe(lambda call: None):
+        pass
+    done.set()
+    thread.join()
+    assert seen

@@ -347,3 +347,15 @@ _, status = os.waitpid(pid, 0)
 print(json.dumps([os.waitstatus_to_exitcode(status), bool((x.numpy() == 1).all())]))
 """
     assert helpers.child_result(code, "-W", "ignore::DeprecationWarning") == [2, True]
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("dtype", helpers.DTYPES, ids=str)
+def test_values_go_up_in_the_dtype_that_they_get(device, dtype):
+    """But bfloat16 is made by the card, as NumPy may not know it."""
+    x = np.arange(100.0)
+    before = vg.counters(device)["bytes_to_device"]
+    result = vg.asarray(x, dtype=dtype, device=device)
+    sent = vg.counters(device)["bytes_to_device"] - before
+    assert sent == 100 * (8 if dtype == helpers.BFLOAT16 else dtype.itemsize)
+    assert_same(result, x.astype(dtype))
