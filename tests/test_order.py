@@ -278,6 +278,25 @@ def several_readers_of_scratch(card, readers, begin):
     return [y, *copies]
 
 
+def several_readers_and_its_owner(card, readers, begin):
+    """The same, written by another stream and read last by the one that the memory came from."""
+    with card.on(6):
+        x = vg.full(SCRATCH, 7, dtype="uint8", device="sim")
+    with card.on(5):
+        x[...] = 8
+    card.wait(5, 6)
+    begin()
+    copies = []
+    for number in (*range(min(readers, 3)), 6):  # the three and the owner are all remembered
+        with card.on(number):
+            copies.append(x.copy())
+    del x
+    with card.on(6):
+        y = vg.full(SCRATCH, 5, dtype="uint8", device="sim")
+    card.wait(6, *range(readers))
+    return [y, *copies]
+
+
 def readers_and_writers(card, seed, begin):
     """A random history of reads and writes of three arrays by seven streams."""
     rng = np.random.default_rng([13, seed])
@@ -298,7 +317,9 @@ def readers_and_writers(card, seed, begin):
 
 
 @pytest.mark.parametrize("count", range(1, 7))
-@pytest.mark.parametrize("scenario", [several_readers, several_readers_of_scratch])
+@pytest.mark.parametrize(
+    "scenario", [several_readers, several_readers_of_scratch, several_readers_and_its_owner]
+)
 def test_many_readers(device, card, scenario, count):
     assert_ordered(card, scenario, count)
 
