@@ -1,5 +1,5 @@
-/* What the calls of fuzz.c are made of: handles that live or not any more, the rules that hold after
- * each call, injected faults, and random arguments, most of which make sense. */
+/* What the calls of fuzz.c are made of: handles that live or not any more, the rules that hold
+ * after each call, injected faults, and random arguments, most of which make sense. */
 #ifndef PVG_FUZZ_H
 #define PVG_FUZZ_H
 

@@ -42,8 +42,8 @@ static void check_lost(pvg_array *survivor) {
     CHECK_EQUAL(pvg_counter(PVG_COUNT_LIVE_ARRAYS), 0);
 }
 
-/* Addresses that are nobody's: the kernel that reads them ends all work on the device. The sanitizers
- * would end the process as well, so there the simulated card is told to fail. */
+/* Addresses that are nobody's: the kernel that reads them ends all work on the device. The
+ * sanitizers would end the process as well, so there the simulated card is told to fail. */
 static int lose_the_device(int sync) {
     int count = 0;
     if (pvg_device_count(&count) != PVG_OK) return NO_DEVICE;
