@@ -109,7 +109,7 @@ def _check_segments(segments):
     for one in others:
         _require(
             any(
-                load.holds(one.address, one.size)
+                load.holds(one.address, 0 if one.type == _RELRO else one.size)
                 and one.address - one.offset == load.address - load.offset
                 for load in loads
             ),
@@ -163,4 +163,5 @@ def _check_relro(segments, sections):
     for one in segments:
         if one.type == _RELRO:
             zeros = [s.address for s in sections if s.type == _NOBITS and not s.flags & _THREAD]
-            _require(one.address + one.size <= max(zeros, default=0), "read-only data")
+            end = one.address + one.size  # which a linker may round up to a page
+            _require(not zeros or end <= max(zeros), "read-only data")
