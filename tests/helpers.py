@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import pyvecgpu as vg
+from pyvecgpu.device import siblings
 from pyvecgpu.dtypes import CODES
 from pyvecgpu.native import library
 from pyvecgpu.native.abi import Allocator, Counter, Memory, Option
@@ -40,7 +41,7 @@ INTEGERS = [dtype for dtype in CODES if dtype.kind in "iu"]
 FLOATS = HALVES + WIDE_FLOATS
 NUMBERS = INTEGERS + FLOATS
 DTYPES = [np.dtype(bool), *NUMBERS]
-MOST_PINNED = 24  # buffers of large copies, both ways
+MOST_PINNED = 24  # buffers of large copies, both ways, of a card
 FAULTS = ("malloc", "pinned", "copy", "memset", "launch", "stream", "event", "device")
 
 # Lengths around the sizes of warps, blocks and vectors, and primes that no tile divides.
@@ -394,7 +395,7 @@ def in_use(device):
     if device == "sim":
         count = library.load(device).pvg_sim_count
         pinned = count(b"live_pinned")
-        found["pinned buffers"] = max(pinned, MOST_PINNED)
+        found["pinned buffers"] = max(pinned, MOST_PINNED * len(siblings(vg.Device(device))))
         found["streams"] = count(b"live_streams")
         found["events"] = count(b"live_events") - pinned
         found["graphs"] = count(b"live_graphs")

@@ -1,6 +1,8 @@
 """bench article, the command: its bounds, its checked results, and that its files are whole."""
 
+import contextlib
 import json
+import os
 import re
 
 import numpy as np
@@ -30,6 +32,13 @@ def tiny(monkeypatch):
         for size in ("quick", "tiny"):
             monkeypatch.setitem(table, size, value)
     return monkeypatch
+
+
+@pytest.fixture(scope="module", autouse=True)
+def threads_of_openmp():
+    """The threads of the C loops, which OpenMP keeps, are there before a test begins."""
+    with contextlib.suppress(OSError):  # no compiler
+        loops.Loops(os.cpu_count()).multiply_add(1, os.cpu_count())
 
 
 def run(capsys, *arguments):

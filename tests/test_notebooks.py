@@ -36,6 +36,14 @@ SHOWN = {
     "4_training": (),
 }
 
+
+@pytest.fixture(scope="module", autouse=True)
+def loop_of_jupyter():
+    """The event loop that its clients keep, with its files, is there before a test begins."""
+    if importlib.util.find_spec("jupyter_core"):
+        importlib.import_module("jupyter_core.utils").ensure_event_loop()
+
+
 # A notebook, and a function that returns something wrong in it.
 SPOILED = [
     ("1_vectors", "learn.vector_add"),

@@ -163,7 +163,8 @@ def test_released_and_foreign_events(device):
     ]
 
 
-# An array over memory that is none: the kernel that reads it fails on the device.
+# An array whose elements but the first lie in no memory: the kernel that reads it fails on the
+# device.
 ILLEGAL = """
 import ctypes, json, sys, time
 import numpy as np
@@ -176,8 +177,9 @@ kept = vg.asarray(host, device=device)
 copied = kept.numpy()
 loaded = library.load(device)
 nothing = ctypes.cast(None, loaded.pvg_array_wrap.argtypes[6])
-shape = (ctypes.c_int64 * 1)(1000)
-bogus = kept.backend.functions.pvg_array_wrap(0x10000, 0, 11, 1, shape, None, nothing, None)
+shape, apart = (ctypes.c_int64 * 1)(1000), (ctypes.c_int64 * 1)(1 << 36)
+here = kept.backend.pointer(kept.data)
+bogus = kept.backend.functions.pvg_array_wrap(here, 0, 11, 1, shape, apart, nothing, None)
 bogus = wrap(kept.backend, bogus)
 report = {{}}
 def attempt(name, call):
