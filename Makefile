@@ -51,7 +51,7 @@ SIM_OBJECTS := $(filter-out $(PASS_OBJECTS),$(SIM_OBJECTS))
 ASAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/asan/%)
 TSAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/tsan/%)
 # The access checker's kernels are ThreadSanitizer's.
-WATCH_OBJECTS := $(filter build/tsan/%,$(filter-out build/tsan/simulator/%,$(TSAN_OBJECTS))) \
+WATCH_OBJECTS := $(filter-out build/tsan/simulator/%,$(TSAN_OBJECTS)) \
     $(SIMULATOR:cuda/%.cpp=build/watch/%.o)
 GPU_TESTS := $(C_TESTS:%=build/tests/%)
 SIM_TESTS := $(C_TESTS:%=build/tests/sim/%)

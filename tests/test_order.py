@@ -263,37 +263,31 @@ def several_readers(card, readers, begin):
 
 def several_readers_of_scratch(card, readers, begin):
     """The same of memory that is freed, and handed out again to the stream that it came from."""
-    with card.on(6):
-        x = vg.full(SCRATCH, 7, dtype="uint8", device="sim")
-    card.wait(6)
-    begin()
-    copies = []
-    for number in range(readers):
-        with card.on(number):
-            copies.append(x.copy())
-    del x
-    with card.on(6):
-        y = vg.full(SCRATCH, 5, dtype="uint8", device="sim")
-    card.wait(6, *range(readers))
-    return [y, *copies]
+    return readers_of_scratch(card, 6, range(readers), begin)
 
 
 def several_readers_and_its_owner(card, readers, begin):
     """The same, written by another stream and read last by the one that the memory came from."""
+    readers = (*range(min(readers, 3)), 6)  # the three and the owner are all remembered
+    return readers_of_scratch(card, 5, readers, begin)
+
+
+def readers_of_scratch(card, writer, readers, begin):
     with card.on(6):
         x = vg.full(SCRATCH, 7, dtype="uint8", device="sim")
-    with card.on(5):
+    card.wait(6)
+    with card.on(writer):
         x[...] = 8
-    card.wait(5, 6)
+    card.wait(writer)
     begin()
     copies = []
-    for number in (*range(min(readers, 3)), 6):  # the three and the owner are all remembered
+    for number in readers:
         with card.on(number):
             copies.append(x.copy())
     del x
     with card.on(6):
         y = vg.full(SCRATCH, 5, dtype="uint8", device="sim")
-    card.wait(6, *range(readers))
+    card.wait(6, *readers)
     return [y, *copies]
 
 

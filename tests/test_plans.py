@@ -12,7 +12,7 @@ from forced import CASES
 import pyvecgpu as vg
 from pyvecgpu.bench import model, report
 from pyvecgpu.native import library
-from pyvecgpu.native.abi import Card, DType, MatmulKernel, Plan, Precision, Product
+from pyvecgpu.native.abi import Card, MatmulKernel, Plan
 
 README = pathlib.Path(__file__).parent.parent / report.LADDER
 CARDS = {
@@ -25,26 +25,26 @@ CARDS = {
 
 def plan(card, dtype, precision, m, n, k, *, items=1, pad=0, kernel="auto", a_along_k=True):
     """The plan of a product of matrices by rows, as a dict; None if there is none."""
-    values = {
-        Product.PRODUCT_M: m,
-        Product.PRODUCT_N: n,
-        Product.PRODUCT_K: k,
-        Product.PRODUCT_ITEMS: items,
-        Product.PRODUCT_DTYPE: DType[dtype.upper()],
-        Product.PRODUCT_PRECISION: Precision[f"PRECISION_{precision.upper()}"],
-        Product.PRODUCT_KERNEL: MatmulKernel[f"MATMUL_{kernel.upper()}"],
-        Product.PRODUCT_A_ALONG_K: a_along_k,
-        Product.PRODUCT_A_STRIDE: (k if a_along_k else m) + pad,
-        Product.PRODUCT_B_STRIDE: n + pad,
-        Product.PRODUCT_C_STRIDE: n,
-        Product.PRODUCT_A_ITEM: m * k,
-        Product.PRODUCT_B_ITEM: k * n,
-        Product.PRODUCT_C_ITEM: m * n,
-    }
+    product = model.product_of(
+        m,
+        n,
+        k,
+        dtype=dtype,
+        precision=precision,
+        kernel=MatmulKernel[f"MATMUL_{kernel.upper()}"],
+        items=items,
+        a_along_k=a_along_k,
+        a_stride=(k if a_along_k else m) + pad,
+        b_stride=n + pad,
+        c_stride=n,
+        a_item=m * k,
+        b_item=k * n,
+        c_item=m * n,
+    )
     described = model.numbers(Card, dict(zip(Card, CARDS[card], strict=False)))
     result = model.numbers(Plan, {})
     loaded = library.load("sim")  # the planner is the same in all libraries
-    if loaded.pvg_plan_product(described, model.numbers(Product, values), result) != 0:
+    if loaded.pvg_plan_product(described, product, result) != 0:
         return None
     return {member.name.removeprefix("PLAN_").lower(): result[member] for member in list(Plan)[:-1]}
 

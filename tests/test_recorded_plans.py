@@ -17,7 +17,7 @@ import pytest
 
 from pyvecgpu.bench import model
 from pyvecgpu.native import library
-from pyvecgpu.native.abi import Card, DType, MatmulKernel, Plan, Precision, Product
+from pyvecgpu.native.abi import Card, MatmulKernel, Plan
 
 RECORD = Path(__file__).with_name("recorded_plans.json")
 PRODUCTS = {"H200": 1200, "RTX 4090": 200, "Turing": 100}  # of a group
@@ -71,27 +71,27 @@ def product(rng, dtype, precision, kernel):
     pads = [pick(rng, 0, 0, 0, 3, 8, 64) for _ in range(3)]
     items = int(2 ** (rng.random() * 9)) if rng.random() < 0.3 else 1
     shared = [rng.random() < 0.1 for _ in range(2)]
-    return {
-        Product.PRODUCT_M: m,
-        Product.PRODUCT_N: n,
-        Product.PRODUCT_K: k,
-        Product.PRODUCT_ITEMS: items,
-        Product.PRODUCT_DTYPE: DType[dtype.upper()],
-        Product.PRODUCT_PRECISION: Precision[f"PRECISION_{precision.upper()}"],
-        Product.PRODUCT_KERNEL: MatmulKernel[f"MATMUL_{kernel.upper()}"],
-        Product.PRODUCT_A_ALONG_K: along[0],
-        Product.PRODUCT_B_ALONG_K: along[1],
-        Product.PRODUCT_A_STRIDE: (k if along[0] else m) + pads[0],
-        Product.PRODUCT_B_STRIDE: (k if along[1] else n) + pads[1],
-        Product.PRODUCT_C_STRIDE: n + pads[2],
-        Product.PRODUCT_A_ITEM: 0 if shared[0] else (m + 64) * (k + 64),
-        Product.PRODUCT_B_ITEM: 0 if shared[1] else (n + pads[1]) * (k + pads[1]),
-        Product.PRODUCT_C_ITEM: m * (n + pads[2]),
-        Product.PRODUCT_A_ADDRESS: pick(rng, 0, 0, 0, 8, 16),
-        Product.PRODUCT_B_ADDRESS: pick(rng, 0, 0, 0, 8, 16),
-        Product.PRODUCT_C_ADDRESS: pick(rng, 0, 0, 0, 8, 16),
-        Product.PRODUCT_HAS_BIAS: rng.random() < 0.2,
-    }
+    return model.product_of(
+        m,
+        n,
+        k,
+        dtype=dtype,
+        precision=precision,
+        kernel=MatmulKernel[f"MATMUL_{kernel.upper()}"],
+        items=items,
+        a_along_k=along[0],
+        b_along_k=along[1],
+        a_stride=(k if along[0] else m) + pads[0],
+        b_stride=(k if along[1] else n) + pads[1],
+        c_stride=n + pads[2],
+        a_item=0 if shared[0] else (m + 64) * (k + 64),
+        b_item=0 if shared[1] else (n + pads[1]) * (k + pads[1]),
+        c_item=m * (n + pads[2]),
+        a_address=pick(rng, 0, 0, 0, 8, 16),
+        b_address=pick(rng, 0, 0, 0, 8, 16),
+        c_address=pick(rng, 0, 0, 0, 8, 16),
+        has_bias=rng.random() < 0.2,
+    )
 
 
 def planned(group):
@@ -101,7 +101,7 @@ def planned(group):
     described = model.numbers(Card, dict(zip(Card, CARDS[card], strict=False)))
     loaded, digest, count = library.load("sim"), hashlib.sha256(), 0
     for _ in range(PRODUCTS[card]):
-        wish = model.numbers(Product, product(rng, dtype, precision, kernel))
+        wish = product(rng, dtype, precision, kernel)
         plan = model.numbers(Plan, {})
         status = loaded.pvg_plan_product(described, wish, plan)
         count += status == 0

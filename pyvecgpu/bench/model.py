@@ -136,37 +136,45 @@ def card_of(device):
     return card
 
 
-def product_of(case, a, b, kernel):
+def product_of(m, n, k, *, dtype, precision, kernel, **others):
+    """Return a product as the planner is asked: others are members of Product, in lower case."""
+    values = {
+        "m": m,
+        "n": n,
+        "k": k,
+        "dtype": DType[dtype.upper()],
+        "precision": Precision[f"PRECISION_{precision.upper()}"],
+        "kernel": kernel,
+        **others,
+    }
+    return numbers(Product, {Product[f"PRODUCT_{x.upper()}"]: values[x] for x in values})
+
+
+def product_of_case(case, a, b, kernel):
     """Return a case with its operands as the planner is asked."""
-    dtype = a.dtype.name.upper()
-    precision = FORMATS[case.format][1] or "float32"
-    a_step, b_step = [array.strides for array in (a, b)]
-    return numbers(
-        Product,
-        {
-            Product.PRODUCT_M: case.m,
-            Product.PRODUCT_N: case.n,
-            Product.PRODUCT_K: case.k,
-            Product.PRODUCT_ITEMS: case.items,
-            Product.PRODUCT_DTYPE: DType[dtype],
-            Product.PRODUCT_PRECISION: Precision[f"PRECISION_{precision.upper()}"],
-            Product.PRODUCT_KERNEL: kernel,
-            Product.PRODUCT_A_ALONG_K: case.a_along_k,
-            Product.PRODUCT_B_ALONG_K: case.b_along_k,
-            Product.PRODUCT_A_STRIDE: (case.k if case.a_along_k else case.m) + case.padding,
-            Product.PRODUCT_B_STRIDE: (case.k if case.b_along_k else case.n) + case.padding,
-            Product.PRODUCT_C_STRIDE: case.n,
-            Product.PRODUCT_A_ITEM: a_step[0] // a.itemsize,
-            Product.PRODUCT_B_ITEM: b_step[0] // b.itemsize,
-            Product.PRODUCT_C_ITEM: case.m * case.n,
-        },
+    return product_of(
+        case.m,
+        case.n,
+        case.k,
+        dtype=a.dtype.name,
+        precision=FORMATS[case.format][1] or "float32",
+        kernel=kernel,
+        items=case.items,
+        a_along_k=case.a_along_k,
+        b_along_k=case.b_along_k,
+        a_stride=(case.k if case.a_along_k else case.m) + case.padding,
+        b_stride=(case.k if case.b_along_k else case.n) + case.padding,
+        c_stride=case.n,
+        a_item=a.strides[0] // a.itemsize,
+        b_item=b.strides[0] // b.itemsize,
+        c_item=case.m * case.n,
     )
 
 
 def plan_of(device, card, case, a, b, kernel):
     """Return the plan of a case by a kernel, as a dict; None if the kernel cannot compute it."""
     plan = (c_int64 * Plan.PLAN_COUNT)()
-    product = product_of(case, a, b, kernel)
+    product = product_of_case(case, a, b, kernel)
     if device.backend.library.pvg_plan_product(card, product, plan) != 0:
         return None
     return dict(zip(Plan, plan, strict=False))
