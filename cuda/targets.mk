@@ -55,8 +55,9 @@ test: lib sim sim-asan $(BINARIES) $(PYTHON_TESTS)  ## all tests (ARGS= to pytes
 	$(RUN_WATCH_TESTS)
 	$(RUN_RACE_TESTS)
 	$(PYTHON) -m pytest tests $(ARGS)
-# The planted bugs are found on the simulated card alone, so they are left out here.
-test-gpu: lib sim $(GPU_TESTS) $(PYTHON_TESTS)  ## the tests that need a GPU; one skipped fails
+# The planted bugs are found on the simulated card alone, so they are left out here. A test reads
+# the names in all objects.
+test-gpu: lib sim $(PASS_OBJECTS) $(GPU_TESTS) $(PYTHON_TESTS)  ## the tests that need a GPU; one skipped fails
 	$(call run_tests,C tests on the GPU,$(GPU_TESTS),failed)
 	$(PYTHON) -m pytest tests --ignore=tests/plants --device cuda --require-gpu $(ARGS)
 

@@ -402,6 +402,12 @@ def in_use(device):
     return found
 
 
+def imported_since(modules):
+    """The installed packages that were imported since `modules` was the set of all modules."""
+    new = [sys.modules[name] for name in sys.modules.keys() - modules]
+    return {x.__name__ for x in new if "-packages" in (getattr(x, "__file__", None) or "")}
+
+
 def warm_up(device):
     """Make what a device's library makes once: threads, the default stream and its event."""
     loaded = library.load(device)

@@ -98,6 +98,7 @@ def test_refusals_that_do_not_come_or_do_harm():
 # ---- conftest.py ---------------------------------------------------------------------------------
 
 SUITE = """
+import sys
 import threading
 import pytest
 import pyvecgpu as vg
@@ -115,6 +116,10 @@ def test_leaks_a_thread(device):
     threading.Thread(target=kept[-1].wait, daemon=True).start()
 def test_does_not(device):
     vg.zeros(3, device=device)
+def test_imports_what_keeps_a_file(device):
+    sys.path.append("site-packages")
+    import another
+    del sys.path[-1]
 @pytest.mark.needs("no_such_package")
 def test_needs_a_package(device):
     assert False
@@ -125,6 +130,8 @@ def run_suite(tmp_path, *options, **variables):
     """Run the little suite in a process of its own; return its status and output."""
     path = tmp_path / "test_little.py"
     path.write_text(SUITE)
+    (tmp_path / "site-packages").mkdir(exist_ok=True)
+    (tmp_path / "site-packages" / "another.py").write_text("kept = open('/dev/null')")
     done = subprocess.run(
         [
             sys.executable,
@@ -153,7 +160,7 @@ def test_leaks_are_errors_and_missing_packages_are_named(tmp_path):
     assert "left by the test: {'arrays': 1, 'bytes': 512, 'blocks': 1}" in output
     for what in ("streams", "events", "descriptors", "threads"):
         assert f"left by the test: {{'{what}': 1}}" in output
-    assert "6 passed, 1 deselected, 5 errors" in output
+    assert "7 passed, 1 deselected, 5 errors" in output
     assert "deselected: needs no_such_package: test_little.py::test_needs_a_package[sim]" in output
     assert "seed 20240607" in output
 
@@ -166,7 +173,7 @@ def test_a_missing_gpu_is_skipped_or_fails(tmp_path):
     hidden = {"CUDA_VISIBLE_DEVICES": ""}
     status, output = run_suite(tmp_path, "--device", "cuda", **hidden)
     assert status == 0
-    assert "6 skipped" in output and "no GPU" in output
+    assert "7 skipped" in output and "no GPU" in output
     status, output = run_suite(tmp_path, "--device", "cuda", "--require-gpu", **hidden)
     assert status == 1
     assert "--require-gpu" in output
