@@ -129,6 +129,27 @@ def apply_unary(code, a):
     return array
 
 
+def apply_view(method, a, *static):
+    """Return apply(a.backend, method, a, *static) of a method that gives an Array, without out."""
+    backend = a.backend
+    if _listeners:
+        return apply(backend, method, a, *static)
+    data = getattr(backend, method)(a.data, *static)
+    if backend.on_card and not data:
+        backend.fail()
+    array = new()
+    array.backend = backend
+    array.data = data
+    return array
+
+
+def apply_to_host(a, into):
+    """Return apply(a.backend, "to_host", a, into)."""
+    if _listeners:
+        return apply(a.backend, "to_host", a, into)
+    return a.backend.to_host(a.data, into)
+
+
 def apply_binary(code, a, b):
     """Return apply(a.backend, "binary", code, a, b, None)."""
     backend = a.backend

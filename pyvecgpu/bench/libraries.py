@@ -101,7 +101,9 @@ class Pyvecgpu(Library):
         super().__init__(module)
         self.device = device
         self.backend = device.backend
-        create = self.backend.functions.pvg_event_create
+        # An older build's backend has them in its library alone.
+        self.functions = getattr(self.backend, "functions", self.backend.library)
+        create = self.functions.pvg_event_create
         self.events = [self._made(create(device.index)) for _ in range(2)]
 
     def recorded(self, work):
@@ -128,9 +130,8 @@ class Pyvecgpu(Library):
         self.module.synchronize(self.device)
 
     def mark(self, which):
-        functions = self.backend.functions
-        stream = self._made(functions.pvg_stream_current(self.device.index))
-        self.backend.check(functions.pvg_event_record(self.events[which], stream))
+        stream = self._made(self.functions.pvg_stream_current(self.device.index))
+        self.backend.check(self.functions.pvg_event_record(self.events[which], stream))
 
     def elapsed(self):
         library, (start, stop) = self.backend.library, self.events
