@@ -1,7 +1,7 @@
 """The seam: the one way from functions, methods and operators to a backend.
 
-`apply` calls a method of backends.METHODS, and nothing else in the package does, but for what small
-operations take here as a shorter way while nothing listens. So whatever wants to know what is
+`apply` calls a method of backends.METHODS, and nothing else in the package does, but for what the
+operators take here as a shorter way while nothing listens. So whatever wants to know what is
 computed, from what and into what, looks here: `observe` hands it every Call.
 """
 
@@ -9,18 +9,9 @@ import contextlib
 import threading
 
 from .array import Array, new, wrap
-from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS
+from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS, NOTHING
 
-
-def _plan(parameters, gives):
-    """What apply has to know of a method: where an Array can be, where `out` is, what it gives."""
-    arrays = tuple(i for i, name in enumerate(parameters) if name in ARRAY_PARAMETERS)
-    return arrays, "out" in parameters, gives
-
-
-_PLANS = {name: _plan(parameters, gives) for name, (parameters, _, gives) in METHODS.items()}
-
-# The callbacks for all threads, each by a key of its own. Without any the short ways are open.
+# The callbacks for all threads, each by a key of its own. Without any the operators' way is open.
 _listeners = {}
 
 
@@ -66,28 +57,83 @@ def apply(backend, method, *arguments):
     arguments: as METHODS names them, with Arrays for raw data. With an `out` that is what returns.
     The backend's exception: the method has failed.
     """
-    arrays, has_out, gives = _PLANS[method]
-    out = arguments[-1] if has_out else None
-    raw = list(arguments)
-    for i in arrays:
-        if raw[i] is not None:
-            raw[i] = raw[i].data
-    compute = getattr(backend, method) if out is None else getattr(backend.into, method)
-    result = compute(*raw)
-    if gives is ARRAY:
-        if backend.on_card and not result:
+    return WAYS[method](backend, *arguments)
+
+
+# What apply does, by what the method gives, and before it what an `out` asks for. {raw}: the
+# arguments with raw data for Arrays. A backend's function is fetched before it is called: on a card
+# it is no method but a value of the instance, which Python finds sooner as an attribute than as a
+# method.
+_HEAD = """
+def {name}(backend, {parameters}):
+"""
+_INTO_OUT = """
+    if out is not None:
+        data = backend.into.{name}({raw_but_out}, out.data)
+        if backend.on_card and not data:
             backend.fail()
-        if out is None:
-            data, result = result, new()
-            result.backend = backend
-            result.data = data
-        else:
-            result = out
-    elif gives is ARRAYS:
-        result = tuple([wrap(backend, data) for data in result])
+        if _listeners:
+            _tell("{name}", ({parameters},), out)
+        return out
+"""
+_ONE_ARRAY = """
+    compute = backend.{name}
+    data = compute({raw})
+    if backend.on_card and not data:
+        backend.fail()
+    result = new()
+    result.backend = backend
+    result.data = data
+"""
+_ARRAYS = """
+    result = tuple([wrap(backend, data) for data in backend.{name}({raw})])
+"""
+_OTHER = """
+    compute = backend.{name}
+    result = compute({raw})
+"""
+_TAIL = """
     if _listeners:
-        _tell(method, arguments, result)
+        _tell("{name}", ({parameters},), result)
     return result
+"""
+_BODIES = {ARRAY: _ONE_ARRAY, ARRAYS: _ARRAYS, HOST: _OTHER, NOTHING: _OTHER}
+_CAN_BE_NONE = ("bias", "preactivation")
+
+
+class _Ways(dict):
+    """{method: a function (backend, *arguments) that does what apply does}, made when asked for.
+
+    Each is written out for its parameters: a loop over them costs more than a small operation.
+    """
+
+    def __missing__(self, method):
+        parameters, _, gives = METHODS[method]
+        raw = [_raw(name) for name in parameters]
+        parts = [_HEAD, _BODIES[gives], _TAIL]
+        if "out" in parameters:  # the last of them
+            raw[-1] = "None"
+            parts.insert(1, _INTO_OUT)
+        source = "".join(parts).format(
+            name=method,
+            parameters=", ".join(parameters),
+            raw=", ".join(raw),
+            raw_but_out=", ".join(raw[:-1]),
+        )
+        made = {"new": new, "wrap": wrap, "_listeners": _listeners, "_tell": _tell}
+        exec(compile(source, f"<{method} of dispatch.py>", "exec"), made)
+        return self.setdefault(method, made[method])
+
+
+def _raw(name):
+    """Return what stands for a parameter where raw data is wanted."""
+    if name not in ARRAY_PARAMETERS:
+        return name
+    data = f"{name}.data"
+    return f"None if {name} is None else {data}" if name in _CAN_BE_NONE else data
+
+
+WAYS = _Ways()
 
 
 def _tell(method, arguments, result):
@@ -108,61 +154,7 @@ def _tell(method, arguments, result):
         _thread.telling = False
 
 
-# Short ways ---------------------------------------------------------------------------------------
-
-# A backend's function is fetched before it is called: on a card it is no method but a value of the
-# instance, which Python finds sooner as an attribute than as a method.
-
-
-def apply_unary(code, a):
-    """Return apply(a.backend, "unary", code, a, None)."""
-    backend = a.backend
-    if _listeners:
-        return apply(backend, "unary", code, a, None)
-    compute = backend.unary
-    data = compute(code, a.data, None)
-    if backend.on_card and not data:
-        backend.fail()
-    array = new()
-    array.backend = backend
-    array.data = data
-    return array
-
-
-def apply_view(method, a, *static):
-    """Return apply(a.backend, method, a, *static) of a method that gives an Array, without out."""
-    backend = a.backend
-    if _listeners:
-        return apply(backend, method, a, *static)
-    data = getattr(backend, method)(a.data, *static)
-    if backend.on_card and not data:
-        backend.fail()
-    array = new()
-    array.backend = backend
-    array.data = data
-    return array
-
-
-def apply_to_host(a, into):
-    """Return apply(a.backend, "to_host", a, into)."""
-    if _listeners:
-        return apply(a.backend, "to_host", a, into)
-    return a.backend.to_host(a.data, into)
-
-
-def apply_binary(code, a, b):
-    """Return apply(a.backend, "binary", code, a, b, None)."""
-    backend = a.backend
-    if _listeners:
-        return apply(backend, "binary", code, a, b, None)
-    compute = backend.binary
-    data = compute(code, a.data, b.data, None)
-    if backend.on_card and not data:
-        backend.fail()
-    array = new()
-    array.backend = backend
-    array.data = data
-    return array
+# Operators ----------------------------------------------------------------------------------------
 
 
 def operator(code, general):

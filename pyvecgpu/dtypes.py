@@ -87,6 +87,9 @@ CODES = {
 }
 DTYPES = {code: dtype for dtype, code in CODES.items()}
 NAMES = ", ".join(dtype.name for dtype in CODES)
+# What nearly every dtype is given as: as itself, by its name, as NumPy's type of its scalars.
+_KNOWN = {form: x for x in CODES if x is not bfloat16 for form in (x, x.name, x.type)}
+_KNOWN |= {bfloat16: bfloat16, float: float64, int: int64}
 _DEFAULT_FLOAT = Option.OPTION_DEFAULT_FLOAT
 
 
@@ -95,6 +98,10 @@ def parse_dtype(dtype):
 
     TypeError: not a dtype, or one that arrays cannot have.
     """
+    try:
+        return _KNOWN[dtype]
+    except (KeyError, TypeError):
+        pass
     if is_bfloat16(dtype):
         return bfloat16
     try:

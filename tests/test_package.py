@@ -16,8 +16,8 @@ from pyvecgpu.backends import METHODS
 PACKAGE = helpers.ROOT / "pyvecgpu"
 TOPICS = ["creation", "elementwise", "layers", "layout", "linalg", "nn", "reductions"]
 
-# The short ways beside dispatch.apply.
-SHORT_WAYS = {"dispatch.py": {"binary", "getattr", "scalar", "unary"}}
+# The short ways of the operators beside dispatch.apply.
+SHORT_WAYS = {"dispatch.py": {"binary", "scalar"}}
 
 
 def sources():

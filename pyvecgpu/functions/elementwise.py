@@ -8,7 +8,7 @@ in parts (pipeline.py).
 """
 
 from ..array import Array
-from ..dispatch import apply, apply_binary, apply_unary
+from ..dispatch import WAYS, apply
 from ..dtypes import bool as bool_dtype
 from ..dtypes import promote_scalar
 from ..operations import OPERATIONS, Operation
@@ -48,7 +48,7 @@ def operator(code, left, right, out):
 def unary(code, x, out=None, device=None):
     """Return operation `code` of pvg_unary."""
     if type(x) is Array and out is None and device is None:
-        return apply_unary(code, x)
+        return WAYS["unary"](x.backend, code, x, None)
     if type(x) is not Array:
         result = pipeline.compute(lambda x: unary(code, x), (x,), out, device)
         if result is not None:
@@ -65,7 +65,7 @@ def binary(code, x1, x2, out=None, device=None):
         and out is None
         and device is None
     ):
-        return apply_binary(code, x1, x2)
+        return WAYS["binary"](x1.backend, code, x1, x2, None)
     if type(x1) is not Array and type(x2) is not Array:
         result = pipeline.compute(lambda a, b: binary(code, a, b), (x1, x2), out, device)
         if result is not None:

@@ -9,7 +9,7 @@ import operator
 import numpy as np
 
 from ..array import Array
-from ..dispatch import apply, apply_view
+from ..dispatch import apply
 from ..dtypes import is_integer
 from ..native.abi import MAX_NDIM
 from .arguments import from_host, host_array, is_host, is_scalar
@@ -22,8 +22,8 @@ def get(array, key):
     ValueError: None makes more than MAX_NDIM axes.
     """
     starts, steps, lengths, shape = parse_key(key, array.shape)
-    view = apply_view("slice", array, starts, steps, lengths)
-    return view if lengths == shape else apply_view("reshape", view, shape)
+    view = apply(array.backend, "slice", array, starts, steps, lengths)
+    return view if lengths == shape else apply(array.backend, "reshape", view, shape)
 
 
 def set(array, key, value):

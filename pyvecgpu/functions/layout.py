@@ -8,7 +8,7 @@ import numpy as np
 
 from ..array import Array
 from ..device import Device
-from ..dispatch import apply, apply_view
+from ..dispatch import apply
 from ..dtypes import parse_dtype
 from .arguments import (
     check_shape,
@@ -58,7 +58,7 @@ def permute_dims(x, /, axes):
     axes = parse_axes(tuple(axes), array.ndim)
     if len(axes) != array.ndim:
         raise ValueError(f"axes {axes} do not name each of {array.ndim} dimensions once")
-    return give(apply_view("permute", array, axes))
+    return give(apply(array.backend, "permute", array, axes))
 
 
 def transpose(x, /, axes=None):
@@ -66,7 +66,7 @@ def transpose(x, /, axes=None):
     if axes is not None:
         return permute_dims(x, axes)
     array, give = _as_array("transpose", x)
-    return give(apply_view("permute", array, tuple(range(array.ndim))[::-1]))
+    return give(apply(array.backend, "permute", array, tuple(range(array.ndim))[::-1]))
 
 
 def matrix_transpose(x, /):
@@ -76,7 +76,7 @@ def matrix_transpose(x, /):
         raise ValueError(f"a matrix has two axes or more, not {array.ndim}")
     *others, last = range(array.ndim)
     axes = (*others[:-1], last, others[-1])
-    return give(apply_view("permute", array, axes))
+    return give(apply(array.backend, "permute", array, axes))
 
 
 def reshape(x, /, shape, *, copy=None):
@@ -88,7 +88,7 @@ def reshape(x, /, shape, *, copy=None):
     array, give = _as_array("reshape", x)
     shape = _resolve_shape(shape, array.size)
     backend = array.backend
-    result = apply_view("reshape", copied(array) if copy else array, shape)
+    result = apply(backend, "reshape", copied(array) if copy else array, shape)
     if copy is False and backend.pointer(result.data) != backend.pointer(array.data):
         raise ValueError(f"no view shows shape {array.shape} as {shape}, and copy is False")
     return give(result)
@@ -118,7 +118,7 @@ def broadcast_to(x, /, shape):
     """
     array, give = _as_array("broadcast_to", x)
     shape = parse_shape(shape, array.dtype.itemsize)
-    return give(apply_view("broadcast_to", array, shape))
+    return give(apply(array.backend, "broadcast_to", array, shape))
 
 
 def expand_dims(x, /, *, axis=0):
@@ -130,7 +130,7 @@ def expand_dims(x, /, *, axis=0):
     axis = parse_axis(axis, array.ndim + 1)
     shape = (*array.shape[:axis], 1, *array.shape[axis:])
     check_shape(shape)
-    return give(apply_view("reshape", array, shape))
+    return give(apply(array.backend, "reshape", array, shape))
 
 
 def flip(x, /, axis=None):
@@ -143,7 +143,7 @@ def flip(x, /, axis=None):
     turned = [array.shape[i] > 0 and (axes is None or i in axes) for i in range(array.ndim)]
     starts = tuple([n - 1 if turn else 0 for n, turn in zip(array.shape, turned, strict=True)])
     steps = tuple([-1 if turn else 1 for turn in turned])
-    return give(apply_view("slice", array, starts, steps, array.shape))
+    return give(apply(array.backend, "slice", array, starts, steps, array.shape))
 
 
 def squeeze(x, /, axis=None):
@@ -159,7 +159,7 @@ def squeeze(x, /, axis=None):
         if array.shape[i] != 1:
             raise ValueError(f"cannot squeeze axis {i} of length {array.shape[i]}")
     shape = tuple([n for i, n in enumerate(array.shape) if i not in axes])
-    return give(apply_view("reshape", array, shape))
+    return give(apply(array.backend, "reshape", array, shape))
 
 
 def astype(x, dtype, /, *, copy=True):
@@ -178,4 +178,4 @@ def astype(x, dtype, /, *, copy=True):
 def contiguous(x, /):
     """Return the elements in C order without gaps: a view if they are, else a copy."""
     array, give = _as_array("contiguous", x)
-    return give(apply_view("contiguous", array))
+    return give(apply(array.backend, "contiguous", array))

@@ -1,6 +1,6 @@
 """An Array's values on the host, and copies of it."""
 
-from ..dispatch import apply, apply_to_host
+from ..dispatch import apply
 from ..dtypes import bfloat16, float32
 
 
@@ -11,7 +11,7 @@ def copied(array):
 
 def to_host(array, into=None):
     """Return the values as an ndarray to be read: `into` if it is of use, the CPU device's own."""
-    return apply_to_host(array, into)
+    return apply(array.backend, "to_host", array, into)
 
 
 def to_numpy(array):
