@@ -49,6 +49,8 @@ def pytest_configure(config):
     for name in (chosen,) if chosen else DEVICES:
         if name != "cpu":
             load_or_exit(config, name)
+    if chosen not in (None, "sim") and vg.is_available("sim"):
+        helpers.warm_up("sim")  # some tests use it on their own
 
 
 def load_or_exit(config, name):

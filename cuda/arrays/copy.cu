@@ -5,6 +5,7 @@
 #include "arrays/map.cuh"
 #include "arrays/operation.cuh"
 #include <limits>
+#include <string.h>
 
 namespace pvg {
 
@@ -43,25 +44,47 @@ template <class T, class From> __device__ __forceinline__ T convert(From x) {
         return static_cast<T>(x);
 }
 
+// Reads by the size of an element, converts by its dtype, and writes: so the code for each of the
+// many dtypes is the conversion alone.
 template <class T> struct Cast {
     static constexpr int inputs = 1, vector = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
-    int from;
+    int from, item; // the source's dtype, and the bytes of its elements
 
-    template <class From, class Access>
-    __device__ __forceinline__ void convert_from(const Access &access) const {
-        ComputeType<From> x[Access::count];
-        T r[Access::count];
-        read_as<From>(access, 0, x);
-#pragma unroll
-        for (int e = 0; e < Access::count; e++) r[e] = convert<T>(x[e]);
-        access.write(r);
-    }
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
+        uint64_t bits[Access::count];
+        switch (item) {
+        case 1: read_bits<uint8_t>(access, bits); break;
+        case 2: read_bits<uint16_t>(access, bits); break;
+        case 4: read_bits<uint32_t>(access, bits); break;
+        default: read_bits<uint64_t>(access, bits);
+        }
+        T result[Access::count] = {};
         switch (from) {
 #define PVG_CASE(NAME, code, name, From, computed, kind) \
-    case PVG_##NAME: return convert_from<From>(access);
+    case PVG_##NAME: convert_bits<From>(bits, result); break;
             PVG_PRESENT_DTYPES(PVG_CASE)
 #undef PVG_CASE
+        }
+        access.write(result);
+    }
+
+  private:
+    template <class Word, class Access>
+    static __device__ __forceinline__ void read_bits(const Access &access,
+                                                     uint64_t (&bits)[Access::count]) {
+        Word words[Access::count];
+        access.read(0, words);
+#pragma unroll
+        for (int e = 0; e < Access::count; e++) bits[e] = words[e];
+    }
+    template <class From, int N>
+    static __device__ __forceinline__ void convert_bits(const uint64_t (&bits)[N], T (&result)[N]) {
+        static_assert(sizeof(From) <= sizeof(uint64_t), "bits of one element");
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            From x;
+            memcpy(&x, &bits[e], sizeof x); // the low bytes
+            result[e] = convert<T>(static_cast<ComputeType<From>>(x));
         }
     }
 };
@@ -142,9 +165,10 @@ int copy_array(Call &call, const pvg_array *source, pvg_array *destination) {
     if (source->dtype != destination->dtype) {
         PVG_PASS(as_readable(call, source, &straight, &source));
         PVG_PASS(call.writes(destination));
+        const int item = static_cast<int>(dtype_size(source->dtype));
         return dispatch(destination->dtype, [&](auto tag) {
             using T = typename decltype(tag)::type;
-            return launch_map(call, Cast<T>{source->dtype}, destination, {source});
+            return launch_map(call, Cast<T>{source->dtype, item}, destination, {source});
         });
     }
     PVG_PASS(call.writes(destination));

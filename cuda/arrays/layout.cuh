@@ -32,9 +32,9 @@ bool safe_in_place(const pvg_array *input, int ndim, const int64_t *shape, const
 // N operands walked together: as few dimensions as possible, outermost first. Passed to kernels by
 // value.
 template <int N> struct Walk {
-    int ndim;
     int64_t shape[PVG_MAX_NDIM];
     int64_t strides[N][PVG_MAX_NDIM]; // elements
+    int ndim;
 };
 // Drops dimensions of length 1, orders the others by the strides of operand 0 (descending
 // magnitude), and merges neighbours that all operands step through evenly. A walk over one element

@@ -9,11 +9,14 @@
 
 namespace pvg {
 
-template <int N> struct Locator {
+// A kernel's parameter, read dimension by dimension: the first few of each table are in one line of
+// the constant cache.
+template <int N> struct alignas(64) Locator {
     Walk<N> walk;
-    bool narrow;                       // every position is below 2^31; else below 2^63
-    uint64_t multiplier[PVG_MAX_NDIM]; // n / d == (n * multiplier / 2^B + n) >> shift, where d is
-    uint32_t shift[PVG_MAX_NDIM];      // the length and B is 32 or 64
+    bool narrow; // every position is below 2^31; else below 2^63
+    // n / d == (n * multiplier / 2^B + n) >> shift, where d is the length and B is 32 or 64
+    alignas(64) uint64_t multiplier[PVG_MAX_NDIM];
+    uint32_t shift[PVG_MAX_NDIM];
 };
 
 // Fills in what division needs, once the walk is final.

@@ -101,8 +101,10 @@ class Pyvecgpu(Library):
         super().__init__(module)
         self.device = device
         self.backend = device.backend
-        # An older build's backend has them in its library alone.
-        self.functions = getattr(self.backend, "functions", self.backend.library)
+        try:
+            self.functions = self.backend.functions
+        except AttributeError:  # an older build's backend has them in its library alone
+            self.functions = self.backend.library
         create = self.functions.pvg_event_create
         self.events = [self._made(create(device.index)) for _ in range(2)]
 

@@ -1,12 +1,12 @@
 """An Array's values on the host, and copies of it."""
 
-from ..dispatch import apply
+from ..dispatch import WAYS, apply
 from ..dtypes import bfloat16, float32
 
 
 def copied(array):
     """Return a contiguous copy on the same device."""
-    return apply(array.backend, "cast", array, array.dtype, None)
+    return WAYS["cast"](array.backend, array, array.dtype, None)
 
 
 def to_host(array, into=None):
