@@ -57,7 +57,8 @@ test: lib sim sim-asan $(BINARIES) $(PYTHON_TESTS)  ## all tests (ARGS= to pytes
 	$(PYTHON) -m pytest tests $(ARGS)
 # The planted bugs are found on the simulated card alone, so they are left out here. A test reads
 # the names in all objects.
-test-gpu: lib sim $(PASS_OBJECTS) $(GPU_TESTS) $(PYTHON_TESTS)  ## the tests that need a GPU; one skipped fails
+GPU_TESTS_NEED := lib sim $(PASS_OBJECTS) $(GPU_TESTS) $(PYTHON_TESTS)
+test-gpu: $(GPU_TESTS_NEED)  ## the tests that need a GPU; one skipped fails
 	$(call run_tests,C tests on the GPU,$(GPU_TESTS),failed)
 	$(PYTHON) -m pytest tests --ignore=tests/plants --device cuda --require-gpu $(ARGS)
 

@@ -85,8 +85,10 @@ CHOICES = [
     ("float16", "ieee", (64, 64, 36), "tensor", "tensor_sm80", "tiled"),
     ("float16", "ieee", (400, 400, 24), "tiled", "tiled", "tiled"),
     ("float16", "ieee", (400, 400, 25), "tensor", "tensor_sm80", "tiled"),
-    ("float64", "ieee", (64, 64, 47), "tiled", "tiled", "tiled"),
-    ("float64", "ieee", (64, 64, 48), "dmma", "tiled", "tiled"),
+    ("float64", "ieee", (33, 33, 19), "tiled", "tiled", "tiled"),
+    ("float64", "ieee", (33, 33, 20), "dmma", "tiled", "tiled"),
+    ("float64", "ieee", (64, 32, 47), "tiled", "tiled", "tiled"),
+    ("float64", "ieee", (64, 32, 48), "dmma", "tiled", "tiled"),
     ("float32", "fast32", (1000, 1000, 1999), "bf16x6", "ffma_128x128", "tiled"),
     ("float32", "fast32", (1000, 1000, 2000), "fp16x3", "ffma_128x128", "tiled"),
 ]
@@ -106,6 +108,13 @@ def test_an_item_has_the_bits_of_the_product_alone():
     for field in ("kernel", "slices", "whole", "cut", "k_blocks", "k_step", "columns"):
         assert alone[field] == batch[field], field
     assert alone["cut"] > 0 and alone["blocks"] < batch["blocks"]
+
+
+def test_blocks_that_would_be_copied_are_read_as_they_are():
+    """Where tiles are few: 264 of 64 x 64."""
+    for items, pad, kernel in ((1, 0, "ffma_128x128"), (66, 3, "tiled"), (67, 3, "ffma_128x128")):
+        options = {"items": items, "pad": pad}
+        assert kernel_of("H200", "float32", "ieee", 100, 100, 100, **options) == kernel
 
 
 def test_large_workspaces_are_used_again():

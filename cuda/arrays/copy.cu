@@ -44,42 +44,55 @@ template <class T, class From> __device__ __forceinline__ T convert(From x) {
         return static_cast<T>(x);
 }
 
-// Reads by the size of an element, converts by its dtype, and writes: so the code for each of the
-// many dtypes is the conversion alone.
+// Reads by the size of an element, converts by its dtype, and writes once: so the code for each of
+// the many dtypes is the conversion alone. Elements of 8 bytes need twice the registers of others.
 template <class T> struct Cast {
     static constexpr int inputs = 1, vector = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
     int from, item; // the source's dtype, and the bytes of its elements
 
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
-        uint64_t bits[Access::count];
-        switch (item) {
-        case 1: read_bits<uint8_t>(access, bits); break;
-        case 2: read_bits<uint16_t>(access, bits); break;
-        case 4: read_bits<uint32_t>(access, bits); break;
-        default: read_bits<uint64_t>(access, bits);
-        }
         T result[Access::count] = {};
-        switch (from) {
-#define PVG_CASE(NAME, code, name, From, computed, kind) \
-    case PVG_##NAME: convert_bits<From>(bits, result); break;
-            PVG_PRESENT_DTYPES(PVG_CASE)
-#undef PVG_CASE
+        if (item == 8) {
+            uint64_t bits[Access::count];
+            access.read(0, bits);
+            convert_all(bits, result);
+        } else {
+            uint32_t bits[Access::count];
+            switch (item) {
+            case 1: read_bits<uint8_t>(access, bits); break;
+            case 2: read_bits<uint16_t>(access, bits); break;
+            default: access.read(0, bits);
+            }
+            convert_all(bits, result);
         }
         access.write(result);
     }
 
-  private:
+private:
     template <class Word, class Access>
     static __device__ __forceinline__ void read_bits(const Access &access,
-                                                     uint64_t (&bits)[Access::count]) {
+                                                     uint32_t (&bits)[Access::count]) {
         Word words[Access::count];
         access.read(0, words);
 #pragma unroll
         for (int e = 0; e < Access::count; e++) bits[e] = words[e];
     }
-    template <class From, int N>
-    static __device__ __forceinline__ void convert_bits(const uint64_t (&bits)[N], T (&result)[N]) {
-        static_assert(sizeof(From) <= sizeof(uint64_t), "bits of one element");
+    // Bits: of 8 bytes, or those of 4 and less.
+    template <class Bits, int N>
+    __device__ __forceinline__ void convert_all(const Bits (&bits)[N], T (&result)[N]) const {
+        switch (from) {
+#define PVG_CASE(NAME, code, name, From, computed, kind)          \
+    case PVG_##NAME:                                              \
+        if constexpr ((sizeof(From) == 8) == (sizeof(Bits) == 8)) \
+            convert_bits<From>(bits, result);                     \
+        break;
+            PVG_PRESENT_DTYPES(PVG_CASE)
+#undef PVG_CASE
+        }
+    }
+    template <class From, class Bits, int N>
+    static __device__ __forceinline__ void convert_bits(const Bits (&bits)[N], T (&result)[N]) {
+        static_assert(sizeof(From) <= sizeof(Bits), "bits of one element");
 #pragma unroll
         for (int e = 0; e < N; e++) {
             From x;

@@ -215,10 +215,11 @@ static void check_memory(const Product x, const Plan plan) {
 /* ---- Bits follow from the shape -------------------------------------------------------------- */
 
 /* What decides in which order a sum's terms are added. */
-static void write_bits(const Plan plan, int64_t bits[8]) {
+static void write_bits(const Plan plan, int64_t dtype, int64_t bits[8]) {
     int64_t kernel = plan[PVG_PLAN_KERNEL];
     memset(bits, 0, 8 * sizeof *bits);
-    if (kernel == PVG_MATMUL_FFMA_TMA) kernel = PVG_MATMUL_FFMA_128X128;
+    if (kernel == PVG_MATMUL_FFMA_TMA || (kernel == PVG_MATMUL_TILED && dtype == PVG_FLOAT32))
+        kernel = PVG_MATMUL_FFMA_128X128;
     bits[0] = kernel;
     bits[1] = plan[PVG_PLAN_SLICES];
     bits[2] = plan[PVG_PLAN_SPLITS] * plan[PVG_PLAN_SPLITS_IN_SEQUENCE];
@@ -235,7 +236,7 @@ static void check_bits(uint64_t *state, const Card card, const Product x, const 
     Card smaller;
     Plan again;
     memcpy(other, x, sizeof other), memcpy(smaller, card, sizeof smaller);
-    write_bits(plan, expected);
+    write_bits(plan, x[PVG_PRODUCT_DTYPE], expected);
     CHECK_OK(pvg_plan_product(card, x, again));
     REQUIRE(memcmp(again, plan, sizeof again) == 0);
     smaller[PVG_CARD_MULTIPROCESSORS] = random_integer(state, 2, 200);
@@ -243,7 +244,7 @@ static void check_bits(uint64_t *state, const Card card, const Product x, const 
     other[PVG_PRODUCT_HAS_BIAS] = !x[PVG_PRODUCT_HAS_BIAS];
     lay_out(state, other, (int)random_integer(state, 0, 1));
     CHECK_OK(pvg_plan_product(smaller, other, again));
-    write_bits(again, found);
+    write_bits(again, x[PVG_PRODUCT_DTYPE], found);
     REQUIRE(memcmp(found, expected, sizeof found) == 0);
 }
 

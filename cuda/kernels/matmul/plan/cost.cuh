@@ -32,9 +32,14 @@ constexpr int least_k_for_slices = 64, least_for_slices = 16, least_k_of_few_sli
 // Short sums: up to so many terms of k, and of all, a thread reads operands sooner itself; and what
 // fits one stage needs no slices.
 constexpr int shallow_k = 24, stage_k = 16;
+// Blocks of which an operand would be copied are read by the tiled kernel as they are, where tiles
+// of 64 x 64 are no more than these: two a multiprocessor.
+constexpr int few_tiles_to_copy = 264;
 constexpr double shallow_terms = 1e6;
-// From which k, or of which product, tensor cores pay for 16-bit operands and for float64.
-constexpr int least_k_for_tensor = 36, least_k_for_dmma = 48;
+// From which k, or of which product, tensor cores pay for 16-bit operands and for float64: for its
+// narrow products, and for the others, of which one alone takes up to 1.4 times as long as by the
+// tiled kernel, which the launch of the next hides, and a batch half as long.
+constexpr int least_k_for_tensor = 36, least_k_for_dmma = 48, least_k_for_wide_dmma = 20;
 constexpr double tensor_terms = 4e6, dmma_terms = 2e7;
 // Multiply-adds from which on splitting both operands into 16-bit pieces pays: of m and n from 256
 // on, and of narrow ones, whose operands are read as often by fewer tiles.

@@ -7,6 +7,8 @@
 namespace pvg::matmul {
 
 // ffma.cu: FFMA_*, for each tile that gives other bits, and FFMA_TMA.
+// Whether FFMA_128X128 would have an operand copied.
+bool wants_copies(const Gemm &g);
 bool can_ffma_128x128(const Gemm &g, const Card &card);
 bool can_ffma_64x128(const Gemm &g, const Card &card);
 bool can_ffma_64x64(const Gemm &g, const Card &card);

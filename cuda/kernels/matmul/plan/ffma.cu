@@ -70,9 +70,14 @@ bool is_better(int other, int number, const Gemm &g, const Card &card) {
 // Which layouts a kernel is made for: a along k and b along n; both along k; a along m and b along
 // n. Operands along m or n are aligned, but for tiles with slices, which take any b beside an a
 // along k. What else is asked is copied.
-void plan_operands(const Gemm &g, const FfmaSize &size, Plan *plan) {
+struct Layouts { OperandLayout a, b; };
+Layouts layouts_of(const Gemm &g) {
     const bool b_along_k = g.b_along_k && g.a_along_k;
-    OperandLayout a = {g.a_along_k, g.a_along_k ? 1 : 4}, b = {b_along_k, b_along_k ? 1 : 4};
+    return {{g.a_along_k, g.a_along_k ? 1 : 4}, {b_along_k, b_along_k ? 1 : 4}};
+}
+
+void plan_operands(const Gemm &g, const FfmaSize &size, Plan *plan) {
+    auto [a, b] = layouts_of(g);
     if (size.slices > 1 && g.a_along_k && !g.b_along_k && !has_layout(stored_b(g), b))
         b.alignment = 1;
     plan->a = arrange(stored_a(g), a);
@@ -139,6 +144,11 @@ void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &car
 }
 
 } // namespace
+
+bool wants_copies(const Gemm &g) {
+    const auto [a, b] = layouts_of(g);
+    return !has_layout(stored_a(g), a) || !has_layout(stored_b(g), b);
+}
 
 bool can_ffma_128x128(const Gemm &g, const Card &card) { return can(ffma_128x128, g, card); }
 bool can_ffma_64x128(const Gemm &g, const Card &card) { return can(ffma_64x128, g, card); }

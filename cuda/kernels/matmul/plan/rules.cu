@@ -1,8 +1,8 @@
 // Which kernel computes a product: the first row of the table below whose condition holds and whose
 // kernel is able to. A condition looks at one item of a batch, never at their number, at addresses
 // or at memory: so an item of a batch is computed as the product of that item alone would be. (Of
-// kernels that give the same bits the layout may choose.) Each row has its condition in words, from
-// which the README of the products has its table.
+// kernels that give the same bits the layout and the number may choose.) Each row has its condition
+// in words, from which the README of the products has its table.
 #include "kernels/matmul/plan/families.cuh"
 #include <limits.h>
 #include <stdio.h>
@@ -24,7 +24,9 @@ bool pays_tensor_cores(const Gemm &g) {
     return g.k >= cost::least_k_for_tensor || terms(g) >= cost::tensor_terms;
 }
 bool pays_dmma(const Gemm &g) {
-    return g.k >= cost::least_k_for_dmma || terms(g) >= cost::dmma_terms;
+    const int least_k =
+        smaller(g.m, g.n) > 32 ? cost::least_k_for_wide_dmma : cost::least_k_for_dmma;
+    return g.k >= least_k || terms(g) >= cost::dmma_terms;
 }
 // So short a k that filling stages of shared memory by cp.async would be most of the time.
 bool is_shallow(const Gemm &g) { return g.k <= cost::shallow_k && terms(g) < cost::shallow_terms; }
@@ -55,6 +57,11 @@ bool pays_bf16x6(const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pa
 // Batches of these are many, and tiles without slices read the least for what they compute.
 bool is_a_block(const Gemm &g) {
     return smaller(g.m, g.n) > 32 && g.m <= 128 && g.n <= 128 && g.k <= 256;
+}
+// TILED and FFMA_128X128 give the same bits, and so the number of items may choose, too.
+bool is_a_block_to_copy(const Gemm &g) {
+    return is_a_block(g) && wants_copies(g) &&
+           tiles(g.m, 64) * tiles(g.n, 64) * g.items <= cost::few_tiles_to_copy;
 }
 // Whether FFMA_TMA can read the operands where they are. It and FFMA_128X128 give the same bits.
 bool has_rows_for_tma(const Gemm &g) {
@@ -94,6 +101,9 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TENSOR_SM80, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
     {PVG_MATMUL_BF16X6, pays_bf16x6, "\"float32\", \"fast32\"", "large, see below"},
+    {PVG_MATMUL_TILED, is_a_block_to_copy, "any of the others",
+     "m and n from 33 to 128, k at most 256, rows that are no multiples of 4 elements, at most 264 "
+     "tiles of 64 x 64 in all items"},
     {PVG_MATMUL_FFMA_128X128, is_a_block, "any of the others",
      "m and n from 33 to 128, k at most 256"},
     {PVG_MATMUL_TILED, is_shallow, "any of the others", "k at most 24, and m n k below 1e6"},
@@ -121,7 +131,8 @@ const Rule half_rules[] = {
 };
 const Rule float64_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
-    {PVG_MATMUL_DMMA, pays_dmma, "any", "k at least 48, or m n k at least 2e7"},
+    {PVG_MATMUL_DMMA, pays_dmma, "any",
+     "k at least 48, or 20 if m and n are above 32, or m n k at least 2e7"},
 };
 const Rule other_rules[] = {{PVG_MATMUL_TILED, always, "any", "any"}}; // and what no row takes
 
