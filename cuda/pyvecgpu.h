@@ -31,8 +31,8 @@
  * - Work runs in order on the calling thread's current stream and returns before it is done;
  *   copying to the host waits. Arrays remember which streams read and wrote them, so work on
  *   several streams never needs events by hand.
- * - Results are the same bits from run to run: no result depends on the device, the load or the
- *   stream.
+ * - Results are the same bits from run to run: no result depends on the load, the stream or which
+ *   of the devices of one compute capability computes it.
  * - All functions may be called from several threads. One array may be read by many threads at
  *   once; writing to an array that another thread is using needs the caller's own lock.
  * - Numbers in the enumerations never change their meaning; new ones are appended. */
@@ -458,7 +458,7 @@ PVG_API void *pvg_stream_handle(pvg_stream *stream);
 /* Later work on the stream waits for the event. */
 PVG_API int pvg_stream_wait_event(pvg_stream *stream, pvg_event *event);
 /* An event, recorded on a stream, waited for, asked (*done 0 or 1), and timed against a later one
- * (milliseconds). */
+ * (milliseconds): both of one device, recorded and waited for. Errors: VALUE, CUDA. */
 PVG_API pvg_event *pvg_event_create(int device);
 PVG_API int pvg_event_release(pvg_event *event);
 PVG_API int pvg_event_drop(pvg_event **event);

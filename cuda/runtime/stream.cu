@@ -5,6 +5,7 @@
 #include "runtime/graph.cuh"
 #include "runtime/memory.cuh"
 #include "runtime/stream.cuh"
+#include <atomic>
 #include <mutex>
 #include <stdlib.h>
 
@@ -31,6 +32,7 @@ struct Stream {
 // Like a Stream, never freed: a released one may be used again.
 struct Event {
     bool alive;
+    std::atomic<bool> recorded;
     int device;
     cudaEvent_t handle;
     Event *next; // in the registry
@@ -336,7 +338,7 @@ static int make_event(int device, Event **result) {
         events = e;
     }
     PVG_TRY(cudaEventCreate(&e->handle));
-    e->alive = true, e->device = device;
+    e->alive = true, e->recorded = false, e->device = device;
     *result = e;
     return PVG_OK;
 }
@@ -449,6 +451,7 @@ PVG_API int pvg_event_record(pvg_event *event, pvg_stream *stream) {
     PVG_PASS(pvg::check_stream(in(stream)));
     PVG_PASS(pvg::refuse_recording(in(stream), "an event"));
     PVG_TRY(cudaEventRecord(in(event)->handle, in(stream)->handle));
+    in(event)->recorded = true;
     return PVG_OK;
 }
 
@@ -478,6 +481,11 @@ PVG_API int pvg_event_elapsed(pvg_event *start, pvg_event *stop, double *millise
     PVG_REQUIRE(milliseconds, PVG_ERROR_VALUE, "milliseconds is a null pointer");
     PVG_PASS(pvg::check_event(in(start)));
     PVG_PASS(pvg::check_event(in(stop)));
+    PVG_REQUIRE(in(start)->recorded, PVG_ERROR_VALUE, "the start event was never recorded");
+    PVG_REQUIRE(in(stop)->recorded, PVG_ERROR_VALUE, "the stop event was never recorded");
+    PVG_REQUIRE(in(start)->device == in(stop)->device, PVG_ERROR_VALUE,
+                "the events are on different devices: %d and %d", in(start)->device,
+                in(stop)->device);
     float elapsed = 0;
     PVG_TRY(cudaEventElapsedTime(&elapsed, in(start)->handle, in(stop)->handle));
     *milliseconds = elapsed;

@@ -175,6 +175,18 @@ static void events(void) {
     RELEASE(a);
     use(NULL);
     CHECK_STATUS(pvg_event_elapsed(start, stop, NULL), PVG_ERROR_VALUE);
+    pvg_event *never = MADE(pvg_event_create(0));
+    CHECK_STATUS(pvg_event_elapsed(never, stop, &milliseconds), PVG_ERROR_VALUE);
+    CHECK(strstr(pvg_last_error(), "start event was never recorded"));
+    CHECK_STATUS(pvg_event_elapsed(start, never, &milliseconds), PVG_ERROR_VALUE);
+    CHECK(strstr(pvg_last_error(), "stop event was never recorded"));
+    CHECK_OK(pvg_event_release(never));
+    never = MADE(pvg_event_create(0)); /* a handle that was used before begins anew */
+    CHECK_OK(pvg_event_record(never, first));
+    CHECK_OK(pvg_event_release(never));
+    never = MADE(pvg_event_create(0));
+    CHECK_STATUS(pvg_event_elapsed(never, stop, &milliseconds), PVG_ERROR_VALUE);
+    CHECK_OK(pvg_event_release(never));
     CHECK_STATUS(pvg_event_query(stop, NULL), PVG_ERROR_VALUE);
     CHECK_STATUS(pvg_event_record(NULL, first), PVG_ERROR_VALUE);
     CHECK_STATUS(pvg_event_record(stop, NULL), PVG_ERROR_VALUE);
