@@ -38,7 +38,6 @@ _OTHER_NAMES = {
     "amin": "min",
     "ascontiguousarray": "contiguous",
     "clamp_min": "maximum",
-    "dot": "matmul",
     "linear": "dense",
     "mm": "matmul",
     "permute": "permute_dims",

@@ -169,6 +169,26 @@ class _Methods:
         """Return the values in another dtype, see vg.astype."""
         return functions.astype(self, dtype, copy=copy)
 
+    def ravel(self):
+        """Return the elements along one axis, see vg.ravel."""
+        return functions.ravel(self)
+
+    def flatten(self):
+        """Return a copy of the elements, in C order, along one axis."""
+        return functions.ravel(values.copied(self))
+
+    def swapaxes(self, axis1, axis2, /):
+        """Return a view with two axes exchanged, see vg.swapaxes."""
+        return functions.swapaxes(self, axis1, axis2)
+
+    def diagonal(self, offset=0, axis1=0, axis2=1):
+        """Return the diagonals, see vg.diagonal."""
+        return functions.diagonal(self, offset, axis1, axis2)
+
+    def repeat(self, repeats, /, axis=None):
+        """Return every element repeated, see vg.repeat."""
+        return functions.repeat(self, repeats, axis)
+
     def copy(self):
         """Return a contiguous copy on the same device."""
         return values.copied(self)

@@ -130,7 +130,7 @@ class Call:
             error.__traceback__ = None
             assert [helpers.bits(x) for x in arrays] == before, f"{error!r} changed an array"
             return type(error).__name__, []
-        results = result if isinstance(result, tuple) else (result,)
+        results = result if isinstance(result, (tuple, list)) else (result,)
         values = [helpers.host(x) for x in (*results, *arrays) if is_array(x)]
         plain = [x for x in results if not is_array(x)]
         shapes = [(str(x.dtype), x.shape) for x in values]

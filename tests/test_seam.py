@@ -23,7 +23,7 @@ from pyvecgpu.native.abi import FUNCTIONS
 from pyvecgpu.operations import OPERATIONS, ROWS, Operation
 
 functional = vg.nn.functional
-SETTINGS = {"get_matmul_precision", "set_matmul_precision"}  # of no array
+SETTINGS = {"get_matmul_precision", "set_matmul_precision", "broadcast_shapes"}  # of no array
 
 A = np.array([[1.0, -2.0], [3.0, 4.0]], np.float32)
 B = np.array([[5.0, 6.0], [7.0, 9.0]], np.float32)
@@ -139,6 +139,42 @@ for name, value in (("zeros", 0), ("ones", 1), ("full", 7)):
         [("empty", "", {"shape": (2, 2), "dtype": vg.float32}), ("fill", "", {"value": value})],
     )
 
+# Functions that compute through several calls or through other functions: which ones is theirs.
+COMPOSED = {
+    "append": lambda a, b: vg.append(a, b),
+    "array_split": lambda a, b: vg.array_split(a, 2),
+    "broadcast_arrays": lambda a, b: vg.broadcast_arrays(a, b[0]),
+    "column_stack": lambda a, b: vg.column_stack([a, b]),
+    "concat": lambda a, b: vg.concat([a, b]),
+    "concatenate": lambda a, b: vg.concatenate([a, b], 1),
+    "dot": lambda a, b: vg.dot(a, b),
+    "dsplit": lambda a, b: vg.dsplit(a[None], 2),
+    "dstack": lambda a, b: vg.dstack([a, b]),
+    "eye": lambda a, b: vg.eye(3, device=a.device),
+    "einsum": lambda a, b: vg.einsum("ij,kj,jl->il", a, b, a),
+    "geomspace": lambda a, b: vg.geomspace(1, 2, device=a.device),
+    "hsplit": lambda a, b: vg.hsplit(a, 2),
+    "hstack": lambda a, b: vg.hstack([a, b]),
+    "identity": lambda a, b: vg.identity(3, device=a.device),
+    "inner": lambda a, b: vg.inner(a, b),
+    "kron": lambda a, b: vg.kron(a, b),
+    "linspace": lambda a, b: vg.linspace(0, 1, device=a.device),
+    "logspace": lambda a, b: vg.logspace(0, 1, device=a.device),
+    "meshgrid": lambda a, b: vg.meshgrid(a[0], b[0]),
+    "moveaxis": lambda a, b: vg.moveaxis(a, 0, 1),
+    "outer": lambda a, b: vg.outer(a, b),
+    "repeat": lambda a, b: vg.repeat(a, 2, axis=1),
+    "roll": lambda a, b: vg.roll(a, 1, axis=1),
+    "split": lambda a, b: vg.split(a, 2),
+    "stack": lambda a, b: vg.stack([a, b]),
+    "swapaxes": lambda a, b: vg.swapaxes(a, 0, 1),
+    "tile": lambda a, b: vg.tile(a, 2),
+    "tri": lambda a, b: vg.tri(3, device=a.device),
+    "unstack": lambda a, b: vg.unstack(a),
+    "vsplit": lambda a, b: vg.vsplit(a, 2),
+    "vstack": lambda a, b: vg.vstack([a, b]),
+}
+
 # Operators, methods and protocols: the same.
 OTHERS = {
     "a + b": (operator.add, [("binary", "ab", code("add"))]),
@@ -216,10 +252,26 @@ PUBLIC = set(vg.functions.__all__) | set(functional.__all__)
 
 
 def test_every_case_is_of_a_public_function():
-    assert set(CASES) <= PUBLIC - SETTINGS
+    assert set(CASES) | set(COMPOSED) <= PUBLIC - SETTINGS
+    assert not set(CASES) & set(COMPOSED)
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC - SETTINGS - set(CASES)))
+@pytest.mark.parametrize("name", COMPOSED)
+def test_composed_functions_pass_the_seam(device, name):
+    """Every Array that comes out is one that a call gave or wrote to, and none reads unseen."""
+    a, b = put(device, A), put(device, B)
+    versions = a._version, b._version
+    result, calls = observed(COMPOSED[name], a, b)
+    results = result if isinstance(result, (list, tuple)) else [result]
+    made = [one for seen in calls for one in seen.results]
+    assert results and all(any(x is one for one in made) for x in results)
+    known = [a, b, *made]
+    read = [one for seen in calls for one in seen.inputs.values()]
+    assert all(any(x is one for one in known) for x in read)
+    assert (a._version, b._version) == versions
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC - SETTINGS - set(CASES) - set(COMPOSED)))
 def test_functions_of_one_array_pass_the_seam(device, name):
     """Those that no case is written for: called on an Array alone, which they read first."""
     a = put(device, A)

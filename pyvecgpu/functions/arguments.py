@@ -4,6 +4,7 @@ Shapes, axes and sizes are checked as Python ints, because ctypes would silently
 not fit into 64 bits; operands are brought to one device; results go back to where they came from.
 """
 
+import functools
 import operator
 import sys
 
@@ -12,7 +13,7 @@ import numpy as np
 from ..array import Array
 from ..device import Device, resolve
 from ..dispatch import apply
-from ..dtypes import CODES, host_dtype, supported
+from ..dtypes import CODES, host_dtype, promote, supported
 from ..native.abi import MAX_NDIM
 from .values import item, to_host
 
@@ -185,6 +186,11 @@ class Operands:
         if values is not self.out:
             np.copyto(self.out, values, casting="same_kind")
         return self.out
+
+
+def promote_all(arrays):
+    """Return the dtype that arrays are promoted to together."""
+    return functools.reduce(promote, [x.dtype for x in arrays])
 
 
 def _backend_of(operands):

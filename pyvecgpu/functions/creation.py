@@ -5,8 +5,6 @@ Array's. dtype: None is the default float (float32) for zeros, ones, empty and P
 for Python ints (uint64 where one needs it), bool for Python bools, and the dtype of NumPy input.
 """
 
-import math
-
 import numpy as np
 
 from ..array import Array
@@ -16,7 +14,6 @@ from ..dtypes import (
     bfloat16,
     float32,
     get_default_dtype,
-    int64,
     is_float,
     is_integer,
     parse_dtype,
@@ -25,13 +22,10 @@ from ..dtypes import (
 from ..dtypes import bool as bool_dtype
 from ..dtypes import uint64 as uint64_dtype
 from .arguments import (
-    Operands,
-    check_shape,
     from_host,
     host_array,
     is_host,
     is_scalar,
-    parse_int,
     parse_scalar,
     parse_shape,
 )
@@ -39,7 +33,6 @@ from .layout import astype
 from .values import copied, to_host
 
 __all__ = [
-    "arange",
     "array",
     "asarray",
     "empty",
@@ -48,8 +41,6 @@ __all__ = [
     "full_like",
     "ones",
     "ones_like",
-    "tril",
-    "triu",
     "zeros",
     "zeros_like",
 ]
@@ -171,12 +162,12 @@ def empty(shape, *, dtype=None, device=None):
 
 def zeros(shape, *, dtype=None, device=None):
     """Return an Array of zeros. ValueError: a shape that makes no sense."""
-    return _filled(empty(shape, dtype=dtype, device=device), 0)
+    return filled(empty(shape, dtype=dtype, device=device), 0)
 
 
 def ones(shape, *, dtype=None, device=None):
     """Return an Array of ones. ValueError: a shape that makes no sense."""
-    return _filled(empty(shape, dtype=dtype, device=device), 1)
+    return filled(empty(shape, dtype=dtype, device=device), 1)
 
 
 def full(shape, fill_value, *, dtype=None, device=None):
@@ -188,7 +179,7 @@ def full(shape, fill_value, *, dtype=None, device=None):
     if dtype is None:
         strong = getattr(fill_value, "dtype", None)
         dtype = promote_scalar(bool_dtype, value) if strong is None else strong
-    return _filled(empty(shape, dtype=dtype, device=device), value)
+    return filled(empty(shape, dtype=dtype, device=device), value)
 
 
 def empty_like(x, /, *, dtype=None, device=None):
@@ -200,43 +191,18 @@ def empty_like(x, /, *, dtype=None, device=None):
 
 def zeros_like(x, /, *, dtype=None, device=None):
     """Return an Array of zeros like x, which is an Array or a NumPy array."""
-    return _filled(empty_like(x, dtype=dtype, device=device), 0)
+    return filled(empty_like(x, dtype=dtype, device=device), 0)
 
 
 def ones_like(x, /, *, dtype=None, device=None):
     """Return an Array of ones like x, which is an Array or a NumPy array."""
-    return _filled(empty_like(x, dtype=dtype, device=device), 1)
+    return filled(empty_like(x, dtype=dtype, device=device), 1)
 
 
 def full_like(x, /, fill_value, *, dtype=None, device=None):
     """Return an Array of one value like x, which is an Array or a NumPy array."""
     value = parse_scalar(fill_value, "fill_value")
-    return _filled(empty_like(x, dtype=dtype, device=device), value)
-
-
-# Of one side of a diagonal ------------------------------------------------------------------------
-
-
-def tril(x, /, k=0, *, out=None, device=None):
-    """Return matrices, the last two axes of x, with zeros above a diagonal.
-
-    k: column - row of that diagonal, an integer; 0 is the main one. ValueError: less than two axes.
-    """
-    return _triangle("tril", x, False, k, out, device)
-
-
-def triu(x, /, k=0, *, out=None, device=None):
-    """Return matrices, the last two axes of x, with zeros below a diagonal; see tril."""
-    return _triangle("triu", x, True, k, out, device)
-
-
-def _triangle(name, x, upper, k, out, device):
-    call = Operands(name, (x,), out, device)
-    array, k = call.arrays[0], parse_int(k, "a diagonal")
-    if array.ndim < 2:
-        raise ValueError(f"{name} takes matrices, not an array of shape {array.shape}")
-    rows, columns = array.shape[-2:]
-    return call.apply("triangle", array, upper, max(-rows, min(k, columns)))
+    return filled(empty_like(x, dtype=dtype, device=device), value)
 
 
 def _host_like(x):
@@ -245,59 +211,6 @@ def _host_like(x):
     return host_array(x)
 
 
-def _filled(array, value):
+def filled(array, value):
     apply(array.backend, "fill", array, value)
     return array
-
-
-def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
-    """Return evenly spaced values in [start, stop), or in [0, start) without a stop.
-
-    Ints give int64, floats the default float. ValueError: a step of 0, a bound that is not finite,
-    too many values. OverflowError: a value that an integer dtype cannot hold.
-    """
-    start, stop = (0, start) if stop is None else (start, stop)
-    start, stop, step = (parse_scalar(value, "a bound of arange") for value in (start, stop, step))
-    integers = not any(isinstance(value, float) for value in (start, stop, step))
-    dtype = (int64 if integers else get_default_dtype()) if dtype is None else parse_dtype(dtype)
-    if dtype == bool_dtype:
-        raise TypeError("arange gives numbers, not bools")
-    if step == 0:
-        raise ValueError("the step of arange must not be 0")
-    if integers:
-        length = len_of(start, stop, step)
-    else:
-        steps = (stop - start) / step
-        if not math.isfinite(steps):
-            raise ValueError(f"arange from {start} to {stop} by {step} is not finite")
-        length = max(0, math.ceil(steps))
-    check_shape((length,), max(dtype.itemsize, 8))
-    result = empty(length, dtype=dtype, device=device)
-    if length:
-        values = _progression(start, step, length, dtype, integers)
-        values = from_host(values, result.backend)
-        apply(result.backend, "copy", values, result)
-    return result
-
-
-def len_of(start, stop, step):
-    """Return len(range(start, stop, step)), which itself fails from 2**63 on."""
-    return max(0, -((start - stop) // step))
-
-
-def _progression(start, step, length, dtype, integers):
-    """Return start + i * step for i < length as an ndarray; OverflowError: dtype is too narrow."""
-    values = None
-    if not (integers and is_integer(dtype)):
-        values = start + np.arange(length, dtype=np.float64) * step
-    if not is_integer(dtype):
-        return values
-    ends = (start, start + (length - 1) * step) if integers else (int(values[0]), int(values[-1]))
-    limits = np.iinfo(dtype)
-    if min(ends) < limits.min or max(ends) > limits.max:
-        raise OverflowError(f"arange: {ends[0]} to {ends[1]} is out of bounds for {dtype}")
-    if not integers:
-        return values
-    # Modulo 2**64, because neither int64 nor uint64 holds every start and step.
-    values = np.arange(length, dtype=uint64_dtype) * np.uint64(step % 2**64)
-    return (values + np.uint64(start % 2**64)).astype(dtype)

@@ -1,7 +1,7 @@
 """Functions that change the shape, the order of axes or the dtype.
 
 Array in, Array out; NumPy in, NumPy out. All but `astype` and `contiguous` give views of the same
-memory; `reshape` copies where no view can show the elements in the new shape.
+memory; `reshape`, `ravel` and `diagonal` copy where no view can show the elements in that shape.
 """
 
 import numpy as np
@@ -24,19 +24,31 @@ from .values import copied, to_host
 
 __all__ = [
     "astype",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_arrays",
+    "broadcast_shapes",
     "broadcast_to",
     "contiguous",
+    "diagonal",
     "expand_dims",
     "flip",
+    "fliplr",
+    "flipud",
     "matrix_transpose",
+    "moveaxis",
     "permute_dims",
+    "ravel",
     "reshape",
+    "rot90",
     "squeeze",
+    "swapaxes",
     "transpose",
 ]
 
 
-def _as_array(name, x):
+def as_array(name, x):
     """Return an Array and the function that makes of an Array what the caller gets."""
     if isinstance(x, Array):
         return x, _itself
@@ -54,7 +66,7 @@ def permute_dims(x, /, axes):
 
     ValueError: not every axis once. AxisError: an axis out of range.
     """
-    array, give = _as_array("permute_dims", x)
+    array, give = as_array("permute_dims", x)
     axes = parse_axes(tuple(axes), array.ndim)
     if len(axes) != array.ndim:
         raise ValueError(f"axes {axes} do not name each of {array.ndim} dimensions once")
@@ -65,18 +77,48 @@ def transpose(x, /, axes=None):
     """Return a view with the axes permuted, by default in reverse order; see permute_dims."""
     if axes is not None:
         return permute_dims(x, axes)
-    array, give = _as_array("transpose", x)
+    array, give = as_array("transpose", x)
     return give(apply(array.backend, "permute", array, tuple(range(array.ndim))[::-1]))
 
 
 def matrix_transpose(x, /):
     """Return a view with the last two axes exchanged. ValueError: fewer than two axes."""
-    array, give = _as_array("matrix_transpose", x)
+    array, give = as_array("matrix_transpose", x)
     if array.ndim < 2:
         raise ValueError(f"a matrix has two axes or more, not {array.ndim}")
     *others, last = range(array.ndim)
     axes = (*others[:-1], last, others[-1])
     return give(apply(array.backend, "permute", array, axes))
+
+
+def swapaxes(x, axis1, axis2, /):
+    """Return a view with two axes exchanged. AxisError: no such axis."""
+    array, give = as_array("swapaxes", x)
+    axes = list(range(array.ndim))
+    i, j = parse_axis(axis1, array.ndim), parse_axis(axis2, array.ndim)
+    axes[i], axes[j] = j, i
+    return give(apply(array.backend, "permute", array, tuple(axes)))
+
+
+def moveaxis(x, source, destination, /):
+    """Return a view with axes moved to other places; the others stay in their order.
+
+    source, destination: an axis, or as many each. ValueError: not as many, or one twice. AxisError:
+    no such axis.
+    """
+    array, give = as_array("moveaxis", x)
+    come, go = parse_axes(source, array.ndim), parse_axes(destination, array.ndim)
+    if come is None or go is None or len(come) != len(go):
+        raise ValueError(f"moveaxis: source {source} and destination {destination} do not fit")
+    axes = [axis for axis in range(array.ndim) if axis not in come]
+    for place, axis in sorted(zip(go, come, strict=True)):
+        axes.insert(place, axis)
+    return give(apply(array.backend, "permute", array, tuple(axes)))
+
+
+def ravel(x, /):
+    """Return the elements in C order along one axis: a view where one will do."""
+    return reshape(x, -1)
 
 
 def reshape(x, /, shape, *, copy=None):
@@ -85,7 +127,7 @@ def reshape(x, /, shape, *, copy=None):
     copy: None copies where no view will do, True always, False never.
     ValueError: another number of elements, or copy=False and no view will do.
     """
-    array, give = _as_array("reshape", x)
+    array, give = as_array("reshape", x)
     shape = _resolve_shape(shape, array.size)
     backend = array.backend
     result = apply(backend, "reshape", copied(array) if copy else array, shape)
@@ -116,9 +158,24 @@ def broadcast_to(x, /, shape):
 
     ValueError: the shape does not fit, or has 2**63 bytes or more.
     """
-    array, give = _as_array("broadcast_to", x)
+    array, give = as_array("broadcast_to", x)
     shape = parse_shape(shape, array.dtype.itemsize)
     return give(apply(array.backend, "broadcast_to", array, shape))
+
+
+def broadcast_shapes(*shapes):
+    """Return the shape that arrays of these shapes have together. ValueError: none."""
+    return np.broadcast_shapes(*shapes)
+
+
+def broadcast_arrays(*arrays):
+    """Return read-only views of arrays in the shape that they have together, as a tuple.
+
+    ValueError: they have none.
+    """
+    shapes = [x.shape if isinstance(x, Array) else np.shape(x) for x in arrays]
+    shape = np.broadcast_shapes(*shapes)
+    return tuple([broadcast_to(x, shape) for x in arrays])
 
 
 def expand_dims(x, /, *, axis=0):
@@ -126,7 +183,7 @@ def expand_dims(x, /, *, axis=0):
 
     AxisError: out of range. ValueError: too many dimensions.
     """
-    array, give = _as_array("expand_dims", x)
+    array, give = as_array("expand_dims", x)
     axis = parse_axis(axis, array.ndim + 1)
     shape = (*array.shape[:axis], 1, *array.shape[axis:])
     check_shape(shape)
@@ -138,7 +195,7 @@ def flip(x, /, axis=None):
 
     AxisError: an axis out of range. ValueError: an axis twice.
     """
-    array, give = _as_array("flip", x)
+    array, give = as_array("flip", x)
     axes = parse_axes(axis, array.ndim)
     turned = [array.shape[i] > 0 and (axes is None or i in axes) for i in range(array.ndim)]
     starts = tuple([n - 1 if turn else 0 for n, turn in zip(array.shape, turned, strict=True)])
@@ -146,12 +203,91 @@ def flip(x, /, axis=None):
     return give(apply(array.backend, "slice", array, starts, steps, array.shape))
 
 
+def fliplr(x, /):
+    """Return a view with the columns in reverse order. ValueError: less than two dimensions."""
+    array, give = as_array("fliplr", x)
+    return give(flip(_of_dimensions("fliplr", array, 2), axis=1))
+
+
+def flipud(x, /):
+    """Return a view with the rows in reverse order. ValueError: no dimensions."""
+    array, give = as_array("flipud", x)
+    return give(flip(_of_dimensions("flipud", array, 1), axis=0))
+
+
+def rot90(x, /, k=1, axes=(0, 1)):
+    """Return a view turned k times by 90 degrees, from the first of two axes to the second.
+
+    ValueError: not two different axes. AxisError: no such axis.
+    """
+    array, give = as_array("rot90", x)
+    pair = parse_axes(tuple(axes), array.ndim)
+    if len(pair) != 2:
+        raise ValueError(f"rot90: two axes are needed, not {axes}")
+    turns = parse_int(k, "a number of turns") % 4
+    if turns == 2:
+        return give(flip(array, axis=pair))
+    if turns:
+        array = flip(array, axis=pair[1 if turns == 1 else 0])
+        array = swapaxes(array, *pair)
+    return give(permute_dims(array, range(array.ndim)))
+
+
+def diagonal(x, /, offset=0, axis1=0, axis2=1):
+    """Return the diagonals of the matrices that two axes span, along a new last axis.
+
+    offset: column - row, 0 for the main one. A view where the matrices are contiguous, else a copy.
+    ValueError: less than two dimensions, an axis twice. AxisError: no such axis.
+    """
+    array, give = as_array("diagonal", x)
+    offset = parse_int(offset, "offset")
+    pair = parse_axes((axis1, axis2), _of_dimensions("diagonal", array, 2).ndim)
+    array = moveaxis(array, pair, (-2, -1))
+    *others, rows, columns = array.shape
+    down, across = max(0, -offset), max(0, offset)
+    length = max(0, min(rows - down, columns - across))
+    flat = reshape(array, (*others, rows * columns))
+    start = down * columns + across if length else 0
+    starts, steps = (*(0 for _ in others), start), (*(1 for _ in others), columns + 1)
+    return give(apply(array.backend, "slice", flat, starts, steps, (*others, length)))
+
+
+def _of_dimensions(name, x, least):
+    if x.ndim < least:
+        raise ValueError(f"{name} takes arrays of {least} or more dimensions, not {x.ndim}")
+    return x
+
+
+def atleast_1d(x, /):
+    """Return a view with one axis at least."""
+    return _at_least("atleast_1d", x, lambda shape: shape or (1,))
+
+
+def atleast_2d(x, /):
+    """Return a view with two axes at least: a row, if there is only one."""
+    return _at_least("atleast_2d", x, lambda shape: (1,) * (2 - len(shape)) + shape)
+
+
+def atleast_3d(x, /):
+    """Return a view with three axes at least, 1 x n x 1 of one and m x n x 1 of two."""
+
+    def shape_of(shape):
+        return (1, *shape, 1)[-3:] if len(shape) == 1 else (*shape, *(1,) * (3 - len(shape)))
+
+    return _at_least("atleast_3d", x, shape_of)
+
+
+def _at_least(name, x, shape_of):
+    array, give = as_array(name, x)
+    return give(apply(array.backend, "reshape", array, shape_of(array.shape)))
+
+
 def squeeze(x, /, axis=None):
     """Return a view without the given axes, or without all axes, of length 1.
 
     ValueError: an axis of another length. AxisError: out of range.
     """
-    array, give = _as_array("squeeze", x)
+    array, give = as_array("squeeze", x)
     axes = parse_axes(axis, array.ndim)
     if axes is None:
         axes = [i for i, n in enumerate(array.shape) if n == 1]
@@ -168,7 +304,7 @@ def astype(x, dtype, /, *, copy=True):
     Floats outside an integer dtype's range are clamped to it, NaN gives 0; other casts are as in C.
     """
     dtype = parse_dtype(dtype)
-    array, give = _as_array("astype", x)
+    array, give = as_array("astype", x)
     if not copy and array.dtype == dtype:
         return x
     result = give(apply(array.backend, "cast", array, dtype, None))
@@ -177,5 +313,5 @@ def astype(x, dtype, /, *, copy=True):
 
 def contiguous(x, /):
     """Return the elements in C order without gaps: a view if they are, else a copy."""
-    array, give = _as_array("contiguous", x)
+    array, give = as_array("contiguous", x)
     return give(apply(array.backend, "contiguous", array))

@@ -21,10 +21,23 @@ import numpy as np
 from ..array import Array
 from ..native.abi import MAX_NDIM, Option, Precision
 from ..native.choices import choose, chosen
+from . import elementwise
 from .arguments import Operands, are_operands, is_scalar, parse_axes, parse_axis, parse_int
-from .layout import broadcast_to, permute_dims, reshape
+from .layout import as_array, broadcast_to, diagonal, permute_dims, ravel, reshape
+from .reductions import sum as total
 
-__all__ = ["get_matmul_precision", "matmul", "set_matmul_precision", "tensordot", "vecdot"]
+__all__ = [
+    "dot",
+    "get_matmul_precision",
+    "inner",
+    "kron",
+    "matmul",
+    "outer",
+    "set_matmul_precision",
+    "tensordot",
+    "trace",
+    "vecdot",
+]
 
 PRECISIONS = {
     "ieee": Precision.PRECISION_IEEE,
@@ -140,6 +153,55 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, out=None, device=None):
     left = reshape(permute_dims(a, (*kept_a, *summed_a)), (rows, k))
     right = reshape(permute_dims(b, (*summed_b, *kept_b)), (k, columns))
     return call.deliver_array(reshape(matmul(left, right, precision=precision), tuple(shape)))
+
+
+def dot(x1, x2, /, out=None, *, precision=None, device=None):
+    """Return sums of products over the last axis of x1 and the last but one (or only) of x2.
+
+    Of two matrices it is their product; an operand without axes, or a Python scalar, multiplies.
+    precision: see matmul. ValueError: shapes that do not fit.
+    """
+    if _ndim(x1) == 0 or _ndim(x2) == 0:
+        return elementwise.multiply(x1, x2, out=out, device=device)
+    if _ndim(x2) == 1 or _ndim(x1) == _ndim(x2) == 2:
+        return matmul(x1, x2, precision=precision, out=out, device=device)
+    return tensordot(x1, x2, axes=([-1], [-2]), precision=precision, out=out, device=device)
+
+
+def inner(x1, x2, /, *, precision=None, out=None, device=None):
+    """Return sums of products over the last axes of both; see dot."""
+    if _ndim(x1) == 0 or _ndim(x2) == 0:
+        return elementwise.multiply(x1, x2, out=out, device=device)
+    return tensordot(x1, x2, axes=([-1], [-1]), precision=precision, out=out, device=device)
+
+
+def outer(x1, x2, /, *, out=None, device=None):
+    """Return the products of every element of x1, a row each, with every element of x2."""
+    call = _operands("outer", x1, x2, out, device)
+    a, b = call.arrays
+    return call.deliver_array(reshape(a, (a.size, 1)) * ravel(b))
+
+
+def kron(x1, x2, /, *, out=None, device=None):
+    """Return blocks of x2, one for each element of x1 and multiplied by it, side by side."""
+    call = _operands("kron", x1, x2, out, device)
+    a, b = call.arrays
+    ndim = max(a.ndim, b.ndim)
+    outside, inside = ((1,) * (ndim - x.ndim) + x.shape for x in (a, b))
+    a = reshape(a, tuple(n for pair in zip(outside, (1,) * ndim, strict=True) for n in pair))
+    b = reshape(b, tuple(n for pair in zip((1,) * ndim, inside, strict=True) for n in pair))
+    shape = tuple(n * m for n, m in zip(outside, inside, strict=True))
+    return call.deliver_array(reshape(a * b, shape))
+
+
+def trace(x, /, offset=0, axis1=0, axis2=1, dtype=None):
+    """Return the sums of the diagonals of the matrices that two axes span; see diagonal and sum."""
+    array, give = as_array("trace", x)
+    return give(total(diagonal(array, offset, axis1, axis2), axis=-1, dtype=dtype))
+
+
+def _ndim(x):
+    return 0 if is_scalar(x) else getattr(x, "ndim", None)
 
 
 def _operands(name, x1, x2, out, device):

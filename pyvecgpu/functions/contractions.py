@@ -1,0 +1,164 @@
+"""einsum: sums of products, written as labels of axes.
+
+Every operand loses the labels that no other operand and not the result has. Then two at a time are
+multiplied as a batch of matrices: labels that both have and that are needed later are the batch,
+what both have and nobody needs is summed over. Pairs are taken from left to right, or in the order
+that the package opt_einsum finds to be cheap, where it is installed.
+"""
+
+import importlib.util
+import math
+import string
+
+from .arguments import Operands, is_scalar, promote_all
+from .layout import astype, broadcast_to, diagonal, permute_dims, reshape
+from .linalg import matmul
+from .reductions import sum as total
+from .values import copied
+
+__all__ = ["einsum"]
+
+
+def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, device=None):
+    """Return the sum of products that subscripts describe, such as "bij,bjk->bik", as numpy.einsum.
+
+    optimize: True takes many operands in the order that opt_einsum finds, if it is installed; False
+    from left to right. precision: see matmul. ValueError: subscripts that make no sense or do not
+    fit the operands. TypeError: no text, a Python scalar among the operands.
+    """
+    if not isinstance(subscripts, str):
+        raise TypeError(f"einsum: subscripts are a text, not {type(subscripts).__name__}")
+    if not operands or any(is_scalar(x) for x in operands):
+        raise TypeError("einsum takes arrays after the subscripts")
+    call = Operands("einsum", operands, out, device)
+    terms, result = _parse(subscripts, [x.ndim for x in call.arrays])
+    dtype = promote_all(call.arrays)
+    parts = [astype(x, dtype, copy=False) for x in call.arrays]
+    sizes = _sizes(subscripts, terms, parts)
+    parts = [_Part(x, term) for x, term in zip(parts, terms, strict=True)]
+    for first, second in _path(terms, result, sizes, optimize):
+        b, a = parts.pop(second), parts.pop(first)
+        others = {*result, *(label for part in parts for label in part.labels)}
+        a, b = a.only(others | {*b.labels}), b.only(others | {*a.labels})
+        parts.append(_contract(a, b, others, sizes, precision))
+    (part,) = parts
+    part = part.only({*result})
+    array = permute_dims(part.array, [part.labels.index(label) for label in result])
+    shape = tuple(sizes[label] for label in result)
+    return call.deliver_array(array if array.shape == shape else copied(broadcast_to(array, shape)))
+
+
+class _Part:
+    """An Array and the labels of its axes, each once."""
+
+    def __init__(self, array, labels):
+        for label in dict.fromkeys(labels):
+            while labels.count(label) > 1:
+                i = labels.index(label)
+                j = labels.index(label, i + 1)
+                if array.shape[i] != array.shape[j]:
+                    raise ValueError(f"einsum: {label!r} of one operand has lengths {array.shape}")
+                array = diagonal(array, 0, i, j)
+                labels = [one for k, one in enumerate(labels) if k not in (i, j)] + [label]
+        self.array, self.labels = array, list(labels)
+
+    def only(self, wanted):
+        """The part, summed over the labels that are not wanted."""
+        lost = [i for i, label in enumerate(self.labels) if label not in wanted]
+        if not lost:
+            return self
+        array = total(self.array, axis=tuple(lost), dtype=self.array.dtype)
+        return _Part(array, [label for label in self.labels if label in wanted])
+
+    def in_order(self, groups, sizes):
+        """The elements as an Array with an axis for each group of labels."""
+        order = [label for group in groups for label in group]
+        array = permute_dims(self.array, [self.labels.index(label) for label in order])
+        array = broadcast_to(array, tuple(sizes[label] for label in order))
+        return reshape(array, tuple(math.prod(sizes[x] for x in group) for group in groups))
+
+
+def _contract(a, b, needed, sizes, precision):
+    """Multiply two parts and sum over what both have and nobody needs."""
+    both = [label for label in a.labels if label in b.labels]
+    batch = [label for label in both if label in needed]
+    summed = [label for label in both if label not in needed]
+    rows = [label for label in a.labels if label not in b.labels]
+    columns = [label for label in b.labels if label not in a.labels]
+    left = a.in_order((batch, rows, summed), sizes)
+    right = b.in_order((batch, summed, columns), sizes)
+    product = matmul(left, right, precision=precision)
+    labels = batch + rows + columns
+    return _Part(reshape(product, tuple(sizes[label] for label in labels)), labels)
+
+
+def _parse(subscripts, ndims):
+    """Return the labels of each operand and of the result. An ellipsis is numbers for labels."""
+    text = subscripts.replace(" ", "")
+    given, arrow, wanted = text.partition("->")
+    terms = given.split(",")
+    if len(terms) != len(ndims):
+        raise ValueError(f"einsum: {len(terms)} terms in {subscripts!r} for {len(ndims)} operands")
+    labels = [_labels(term, ndim, subscripts) for term, ndim in zip(terms, ndims, strict=True)]
+    numbers = sorted({x for one in labels for x in one if isinstance(x, int)})
+    found = [x for one in labels for x in one if isinstance(x, str)]
+    if arrow:
+        before, dots, after = wanted.partition("...")
+        result = [*before, *(numbers if dots else []), *after]
+        strange = [x for x in result if isinstance(x, str) and x not in found]
+        if strange or len(set(result)) != len(result):
+            raise ValueError(f"einsum: the result of {subscripts!r} has a label twice or of nobody")
+        return labels, result
+    return labels, [*numbers, *sorted(x for x in set(found) if found.count(x) == 1)]
+
+
+def _labels(term, ndim, subscripts):
+    before, dots, after = term.partition("...")
+    if not set(before + after) <= set(string.ascii_letters):
+        raise ValueError(f"einsum: labels are letters, in {subscripts!r} {term!r} is not")
+    missing = ndim - len(before + after)
+    if missing < 0 or (missing and not dots):
+        raise ValueError(f"einsum: {term!r} in {subscripts!r} fits no array of {ndim} dimensions")
+    return [*before, *range(-missing, 0), *after]
+
+
+def _sizes(subscripts, terms, arrays):
+    """{label: length}, where axes of length 1 are repeated."""
+    sizes = {}
+    for labels, array in zip(terms, arrays, strict=True):
+        for label, n in zip(labels, array.shape, strict=True):
+            known = sizes.setdefault(label, n)
+            if known == 1:
+                sizes[label] = n
+            elif n not in (1, known):
+                raise ValueError(
+                    f"einsum: {label!r} of {subscripts!r} is of length {known} and {n}"
+                )
+    return sizes
+
+
+def _path(terms, result, sizes, optimize):
+    """Yield the two operands to multiply next; the product becomes the last operand."""
+    count = len(terms)
+    if optimize and count > 2 and importlib.util.find_spec("opt_einsum"):
+        import opt_einsum
+
+        letters = {label: chr(0x100 + i) for i, label in enumerate(sizes)}
+        text = ",".join("".join(letters[x] for x in labels) for labels in terms)
+        text += "->" + "".join(letters[x] for x in result)
+        shapes = [tuple(sizes[x] for x in labels) for labels in terms]
+        for step in opt_einsum.contract_path(text, *shapes, shapes=True)[0]:
+            yield from _in_pairs(sorted(step), count)
+            count -= len(step) - 1
+        return
+    for remaining in range(count, 1, -1):
+        yield (0, 1) if remaining == count else (0, remaining - 1)
+
+
+def _in_pairs(step, count):
+    """Yield a step of several operands as pairs of them."""
+    while len(step) > 1:
+        *step, first, second = step
+        yield first, second
+        count -= 1
+        step = [*step, count - 1]

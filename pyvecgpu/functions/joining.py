@@ -1,0 +1,335 @@
+"""Functions that join arrays, and that split, repeat and roll one.
+
+What is joined is of one device, or all NumPy, and NumPy stays on the host: nothing is computed. The
+parts of a split are views. Dtypes are promoted.
+"""
+
+import itertools
+
+from ..array import Array
+from ..device import Device
+from ..dispatch import apply
+from ..dtypes import parse_dtype
+from .arguments import Operands, parse_axis, parse_int, parse_shape, promote_all
+from .indexing import get
+from .layout import as_array, broadcast_to, expand_dims, reshape
+from .values import copied
+
+__all__ = [
+    "append",
+    "array_split",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "repeat",
+    "roll",
+    "split",
+    "stack",
+    "tile",
+    "unstack",
+    "vsplit",
+    "vstack",
+]
+
+# Joining ------------------------------------------------------------------------------------------
+
+
+def concat(arrays, /, axis=0, *, dtype=None, out=None):
+    """Return arrays one behind the other along an axis; axis=None: the elements of all in a row.
+
+    dtype: of the result, by default what the dtypes are promoted to. ValueError: no array, one
+    without axes, shapes that differ along another axis, several devices. AxisError: no such axis.
+    """
+    return _concat("concat", arrays, axis, dtype, out)
+
+
+def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
+    """Return concat(arrays, axis), under the name that NumPy has for it."""
+    return _concat("concatenate", arrays, axis, dtype, out)
+
+
+def stack(arrays, /, axis=0, *, out=None):
+    """Return arrays of one shape along a new axis, at place `axis` of the result.
+
+    ValueError: no array, shapes that differ, several devices. AxisError: no such axis.
+    """
+    call = _joint("stack", arrays, out)
+    shapes = dict.fromkeys(x.shape for x in call.arrays)
+    if len(shapes) > 1:
+        found = ", ".join(map(str, shapes))
+        raise ValueError(f"stack: arrays of one shape are needed, not of {found}")
+    axis = parse_axis(axis, call.arrays[0].ndim + 1)
+    parts = [expand_dims(x, axis=axis) for x in call.arrays]
+    return call.deliver_array(_joined(call, parts, axis, None))
+
+
+def vstack(arrays, /, *, dtype=None):
+    """Return arrays one below the other: along the first axis, 1-D ones as rows."""
+    return _stacked("vstack", arrays, 0, _as_row, dtype)
+
+
+def hstack(arrays, /, *, dtype=None):
+    """Return arrays side by side: along the second axis, or the first and only one."""
+    return _stacked("hstack", arrays, 1, lambda x: x if x.ndim else reshape(x, (1,)), dtype)
+
+
+def dstack(arrays, /):
+    """Return arrays one behind the other along the third axis, which they get if they lack it."""
+
+    def with_depth(x):
+        row = _as_row(x)
+        return row if row.ndim > 2 else expand_dims(row, axis=2)
+
+    return _stacked("dstack", arrays, 2, with_depth, None)
+
+
+def column_stack(arrays, /):
+    """Return arrays side by side along the second axis, 1-D ones as columns."""
+    return _stacked(
+        "column_stack", arrays, 1, lambda x: x if x.ndim > 1 else reshape(x, (x.size, 1)), None
+    )
+
+
+def append(x, values, /, axis=None):
+    """Return x with values behind it along an axis; axis=None: the elements of both in a row."""
+    return _concat("append", (x, values), axis, None, None)
+
+
+def _as_row(x):
+    return x if x.ndim > 1 else reshape(x, (1, x.size))
+
+
+def _joint(name, arrays, out=None):
+    """Return the Operands of what shall be joined."""
+    if isinstance(arrays, Array):
+        arrays = unstack(arrays)
+    arrays = tuple(arrays)
+    if not arrays:
+        raise ValueError(f"{name}: need at least one array")
+    for x in arrays:
+        if isinstance(x, (int, float, list, tuple)) and not hasattr(x, "dtype"):
+            kind = type(x).__name__
+            raise TypeError(f"{name} takes arrays, not {kind}; make one with asarray(...)")
+    on_host = not any(isinstance(x, Array) for x in (*arrays, out))
+    return Operands(name, arrays, out, Device("cpu") if on_host else None)
+
+
+def _concat(name, arrays, axis, dtype, out):
+    call = _joint(name, arrays, out)
+    parts = call.arrays
+    if axis is None:
+        parts, axis = [reshape(x, (x.size,)) for x in parts], 0
+    _check_parts(name, parts, axis)
+    return call.deliver_array(_joined(call, parts, parse_axis(axis, parts[0].ndim), dtype))
+
+
+def _check_parts(name, parts, axis):
+    """ValueError, in NumPy's words, if arrays do not fit together; AxisError: no such axis."""
+    first = parts[0]
+    if not all(x.ndim for x in parts):
+        raise ValueError(f"{name}: zero-dimensional arrays cannot be concatenated")
+    axis = parse_axis(axis, first.ndim)
+    for number, x in enumerate(parts):
+        if x.ndim != first.ndim:
+            raise ValueError(
+                f"{name}: all arrays must have as many dimensions, but the one at index 0 has "
+                f"{first.ndim} and the one at index {number} has {x.ndim}"
+            )
+        for i, (n, other) in enumerate(zip(first.shape, x.shape, strict=True)):
+            if n != other and i != axis:
+                raise ValueError(
+                    f"{name}: all dimensions but that of axis {axis} must match, but along axis "
+                    f"{i} the array at index 0 has size {n} and that at index {number} has {other}"
+                )
+
+
+def _joined(call, parts, axis, dtype):
+    """Return parts that fit together as one new Array."""
+    if dtype is None:
+        dtype = promote_all(parts)
+    dtype, shape = parse_dtype(dtype), list(parts[0].shape)
+    shape[axis] = sum(x.shape[axis] for x in parts)
+    result = apply(call.backend, "empty", parse_shape(tuple(shape), dtype.itemsize), dtype)
+    begin = 0
+    for x in parts:
+        end = begin + x.shape[axis]
+        if x.size:
+            apply(call.backend, "copy", x, _between(result, axis, begin, end))
+        begin = end
+    return result
+
+
+def _stacked(name, arrays, axis, prepare, dtype):
+    call = _joint(name, arrays)
+    parts = [prepare(x) for x in call.arrays]
+    axis = min(axis, parts[0].ndim - 1)
+    _check_parts(name, parts, axis)
+    return call.deliver_array(_joined(call, parts, axis, dtype))
+
+
+def _between(array, axis, begin, end):
+    """Return the view of an Array from begin to end along an axis."""
+    return get(array, (*[slice(None)] * axis, slice(begin, end)))
+
+
+# Splitting ----------------------------------------------------------------------------------------
+
+
+def split(x, indices_or_sections, /, axis=0):
+    """Return a list of views that make up x along an axis.
+
+    indices_or_sections: a number of equal parts, or a sequence of the indices at which a new part
+    begins. ValueError: no equal parts are possible. AxisError: no such axis.
+    """
+    return _split("split", x, indices_or_sections, axis, True)
+
+
+def array_split(x, indices_or_sections, /, axis=0):
+    """Return a list of views that make up x; of unequal parts the first ones are one longer."""
+    return _split("array_split", x, indices_or_sections, axis, False)
+
+
+def vsplit(x, indices_or_sections, /):
+    """Return split(x, ..., axis=0). ValueError: less than two dimensions."""
+    return _split("vsplit", x, indices_or_sections, 0, True, least=2)
+
+
+def hsplit(x, indices_or_sections, /):
+    """Return split(x, ..., axis=1), or along the only axis. ValueError: no dimensions."""
+    axis = 1 if getattr(x, "ndim", 0) > 1 else 0
+    return _split("hsplit", x, indices_or_sections, axis, True, least=1)
+
+
+def dsplit(x, indices_or_sections, /):
+    """Return split(x, ..., axis=2). ValueError: less than three dimensions."""
+    return _split("dsplit", x, indices_or_sections, 2, True, least=3)
+
+
+def unstack(x, /, *, axis=0):
+    """Return a tuple of views, one for each index along an axis, which they lack.
+
+    ValueError: an array without axes. AxisError: no such axis.
+    """
+    array, give = as_array("unstack", x)
+    if not array.ndim:
+        raise ValueError("unstack: an array without axes has nothing to take apart")
+    axis = parse_axis(axis, array.ndim)
+    before = (slice(None),) * axis
+    return tuple([give(get(array, (*before, i))) for i in range(array.shape[axis])])
+
+
+def _split(name, x, where, axis, equal, least=0):
+    array, give = as_array(name, x)
+    if array.ndim < least:
+        raise ValueError(f"{name} takes arrays of {least} or more dimensions, not {array.ndim}")
+    axis = parse_axis(axis, array.ndim)
+    length = array.shape[axis]
+    if isinstance(where, (list, tuple)) or getattr(where, "ndim", 0) == 1:
+        starts = [parse_int(i, "an index") for i in where]
+        bounds = [range(length)[slice(i)].stop for i in starts]  # as slices count and clip
+        pairs = zip([0, *bounds], [*bounds, length], strict=True)
+    else:
+        sections = parse_int(where, "a number of sections")
+        if sections < 1:
+            raise ValueError(f"{name}: the number of sections must be larger than 0")
+        if equal and length % sections:
+            raise ValueError(f"{name}: {length} along axis {axis} are no {sections} equal parts")
+        each, longer = divmod(length, sections)
+        bounds = [i * each + min(i, longer) for i in range(sections + 1)]
+        pairs = itertools.pairwise(bounds)
+    return [give(_between(array, axis, begin, max(begin, end))) for begin, end in pairs]
+
+
+# Repeating and rolling ----------------------------------------------------------------------------
+
+
+def tile(x, repetitions, /):
+    """Return x repeated so many times along each axis, as numpy.tile.
+
+    repetitions: an integer or a tuple, of which missing ones, and missing axes of x, count as 1 on
+    the left. ValueError: a negative number.
+    """
+    array, give = as_array("tile", x)
+    counts = repetitions if isinstance(repetitions, (tuple, list)) else (repetitions,)
+    counts = parse_shape(tuple(counts))
+    ndim = max(array.ndim, len(counts))
+    counts = (1,) * (ndim - len(counts)) + counts
+    shape = (1,) * (ndim - array.ndim) + array.shape
+    return give(_repeated(array, shape, counts, before=True))
+
+
+def repeat(x, repeats, /, axis=None):
+    """Return every element repeated so many times along an axis; axis=None: of all in a row.
+
+    repeats: an integer. ValueError: a negative one. AxisError: no such axis.
+    """
+    array, give = as_array("repeat", x)
+    (repeats,) = parse_shape((parse_int(repeats, "repeats"),))
+    if axis is None or not array.ndim:
+        array, axis = reshape(array, (array.size,)), 0 if axis is None else axis
+    axis = parse_axis(axis, array.ndim)
+    counts = tuple([repeats if i == axis else 1 for i in range(array.ndim)])
+    return give(_repeated(array, array.shape, counts, before=False))
+
+
+def _repeated(array, shape, counts, before):
+    """Return a new Array of each axis repeated, as a whole (`before` it) or element by element."""
+    result = tuple([n * count for n, count in zip(shape, counts, strict=True)])
+    parse_shape(result, array.dtype.itemsize)
+    short, long, merged = [], [], []  # axes that are not repeated stay one
+    for n, count in zip(shape, counts, strict=True):
+        if count == 1:
+            pair, wide = (n,), (n,)
+        else:
+            pair, wide = ((1, n), (count, n)) if before else ((n, 1), (n, count))
+        short += pair
+        long += wide
+        merged.append(n * count)
+    view = broadcast_to(reshape(array, tuple(short)), tuple(long))
+    return reshape(copied(view), tuple(merged))
+
+
+def roll(x, /, shift, axis=None):
+    """Return x with its elements moved along axes; those beyond the end come in at the beginning.
+
+    shift: an integer, or one for each axis of a tuple. axis=None: the elements in a row are moved,
+    and the shape stays. ValueError: more shifts than axes. AxisError: no such axis.
+    """
+    array, give = as_array("roll", x)
+    if axis is None:
+        flat = reshape(array, (array.size,))
+        return give(reshape(_rolled(flat, {0: _total(shift)}), array.shape))
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [parse_axis(one, array.ndim) for one in axes]
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(shifts) == 1:
+        shifts = tuple(shifts) * len(axes)
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+    by_axis = {}
+    for one, number in zip(axes, shifts, strict=True):
+        by_axis[one] = by_axis.get(one, 0) + parse_int(number, "a shift")
+    return give(_rolled(array, by_axis))
+
+
+def _total(shift):
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
+    return sum(parse_int(number, "a shift") for number in shifts)
+
+
+def _rolled(array, by_axis):
+    """Return a new Array, moved by so many elements along each axis: part by part."""
+    result = apply(array.backend, "empty", array.shape, array.dtype)
+    ways = [[(slice(None), slice(None))]] * array.ndim
+    for axis, shift in by_axis.items():
+        at = shift % array.shape[axis] if array.shape[axis] else 0
+        if at:
+            ways[axis] = [(slice(at, None), slice(-at)), (slice(at), slice(-at, None))]
+    for parts in itertools.product(*ways):
+        to, from_ = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+        apply(array.backend, "copy", get(array, from_), get(result, to))
+    return result

@@ -1,0 +1,71 @@
+"""Functions that make matrices: of ones on a diagonal, of one side of it, or with a given one."""
+
+from .arguments import Operands, parse_int
+from .creation import empty, filled, zeros
+from .indexing import set as assign
+from .layout import as_array, diagonal
+from .values import copied
+
+__all__ = ["diag", "eye", "identity", "tri", "tril", "triu"]
+
+
+def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
+    """Return a matrix of zeros with ones on a diagonal.
+
+    n_cols: by default n_rows. k: column - row of the diagonal, 0 for the main one. dtype: by
+    default the default float. ValueError: a negative size.
+    """
+    n_cols = n_rows if n_cols is None else n_cols
+    result = zeros((n_rows, n_cols), dtype=dtype, device=device)
+    filled(diagonal(result, k), 1)
+    return result
+
+
+def identity(n, /, dtype=None, *, device=None):
+    """Return eye(n)."""
+    return eye(n, dtype=dtype, device=device)
+
+
+def tri(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
+    """Return a matrix with ones at and below a diagonal, and zeros above; see eye."""
+    n_cols = n_rows if n_cols is None else n_cols
+    ones = filled(empty((n_rows, n_cols), dtype=dtype, device=device), 1)
+    return tril(ones, k)
+
+
+def diag(x, /, k=0):
+    """Return a copy of the diagonal of a matrix, or a matrix of zeros with the given diagonal.
+
+    k: column - row of the diagonal. ValueError: x has neither one nor two dimensions.
+    """
+    array, give = as_array("diag", x)
+    if array.ndim == 2:
+        return give(copied(diagonal(array, k)))
+    if array.ndim != 1:
+        raise ValueError(f"diag takes one or two dimensions, not {array.ndim}")
+    n = array.size + abs(parse_int(k, "a diagonal"))
+    result = zeros((n, n), dtype=array.dtype, device=array.device)
+    assign(diagonal(result, k), ..., array)
+    return give(result)
+
+
+def tril(x, /, k=0, *, out=None, device=None):
+    """Return matrices, the last two axes of x, with zeros above a diagonal.
+
+    k: column - row of that diagonal, an integer; 0 is the main one. ValueError: less than two axes.
+    """
+    return _triangle("tril", x, False, k, out, device)
+
+
+def triu(x, /, k=0, *, out=None, device=None):
+    """Return matrices, the last two axes of x, with zeros below a diagonal; see tril."""
+    return _triangle("triu", x, True, k, out, device)
+
+
+def _triangle(name, x, upper, k, out, device):
+    call = Operands(name, (x,), out, device)
+    array, k = call.arrays[0], parse_int(k, "a diagonal")
+    if array.ndim < 2:
+        raise ValueError(f"{name} takes matrices, not an array of shape {array.shape}")
+    rows, columns = array.shape[-2:]
+    return call.apply("triangle", array, upper, max(-rows, min(k, columns)))

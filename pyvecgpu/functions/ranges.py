@@ -1,0 +1,149 @@
+"""Functions that make evenly spaced values, and grids of coordinates."""
+
+import math
+
+import numpy as np
+
+from ..dispatch import apply
+from ..dtypes import bool as bool_dtype
+from ..dtypes import get_default_dtype, int64, is_integer, parse_dtype
+from ..dtypes import uint64 as uint64_dtype
+from .arguments import check_shape, from_host, parse_int, parse_scalar
+from .creation import empty
+from .layout import as_array, broadcast_to, reshape
+from .values import copied
+
+__all__ = ["arange", "geomspace", "linspace", "logspace", "meshgrid"]
+
+
+def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+    """Return evenly spaced values in [start, stop), or in [0, start) without a stop.
+
+    Ints give int64, floats the default float. ValueError: a step of 0, a bound that is not finite,
+    too many values. OverflowError: a value that an integer dtype cannot hold.
+    """
+    start, stop = (0, start) if stop is None else (start, stop)
+    start, stop, step = (parse_scalar(value, "a bound of arange") for value in (start, stop, step))
+    integers = not any(isinstance(value, float) for value in (start, stop, step))
+    dtype = (int64 if integers else get_default_dtype()) if dtype is None else parse_dtype(dtype)
+    if dtype == bool_dtype:
+        raise TypeError("arange gives numbers, not bools")
+    if step == 0:
+        raise ValueError("the step of arange must not be 0")
+    if integers:
+        length = len_of(start, stop, step)
+    else:
+        steps = (stop - start) / step
+        if not math.isfinite(steps):
+            raise ValueError(f"arange from {start} to {stop} by {step} is not finite")
+        length = max(0, math.ceil(steps))
+    check_shape((length,), max(dtype.itemsize, 8))
+    result = empty(length, dtype=dtype, device=device)
+    if length:
+        values = _progression(start, step, length, dtype, integers)
+        values = from_host(values, result.backend)
+        apply(result.backend, "copy", values, result)
+    return result
+
+
+def len_of(start, stop, step):
+    """Return len(range(start, stop, step)), which itself fails from 2**63 on."""
+    return max(0, -((start - stop) // step))
+
+
+def _progression(start, step, length, dtype, integers):
+    """Return start + i * step for i < length as an ndarray; OverflowError: dtype is too narrow."""
+    values = None
+    if not (integers and is_integer(dtype)):
+        values = start + np.arange(length, dtype=np.float64) * step
+    if not is_integer(dtype):
+        return values
+    ends = (start, start + (length - 1) * step) if integers else (int(values[0]), int(values[-1]))
+    limits = np.iinfo(dtype)
+    if min(ends) < limits.min or max(ends) > limits.max:
+        raise OverflowError(f"arange: {ends[0]} to {ends[1]} is out of bounds for {dtype}")
+    if not integers:
+        return values
+    # Modulo 2**64, because neither int64 nor uint64 holds every start and step.
+    values = np.arange(length, dtype=uint64_dtype) * np.uint64(step % 2**64)
+    return (values + np.uint64(start % 2**64)).astype(dtype)
+
+
+def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, *, device=None):
+    """Return `num` evenly spaced values from start to stop, which is left out without `endpoint`.
+
+    dtype: by default the default float; integers are rounded down. retstep: return the step, too,
+    as a float. The values are computed in float64. ValueError: a negative number. OverflowError: a
+    value that an integer dtype cannot hold.
+    """
+    start, stop = (float(parse_scalar(x, "a bound of linspace")) for x in (start, stop))
+    values, step = np.linspace(start, stop, _count(num), endpoint=bool(endpoint), retstep=True)
+    result = _of_floats("linspace", values, dtype, device)
+    return (result, float(step)) if retstep else result
+
+
+def logspace(start, stop, /, num=50, endpoint=True, base=10.0, dtype=None, *, device=None):
+    """Return powers of `base` with evenly spaced exponents from start to stop; see linspace."""
+    start, stop, base = (float(parse_scalar(x, "a bound of logspace")) for x in (start, stop, base))
+    values = np.logspace(start, stop, _count(num), endpoint=bool(endpoint), base=base)
+    return _of_floats("logspace", values, dtype, device)
+
+
+def geomspace(start, stop, /, num=50, endpoint=True, dtype=None, *, device=None):
+    """Return `num` values from start to stop, each the same multiple of the one before.
+
+    See linspace. ValueError: a bound is 0.
+    """
+    start, stop = (float(parse_scalar(x, "a bound of geomspace")) for x in (start, stop))
+    if start * stop <= 0:
+        raise ValueError(f"geomspace: {start} and {stop} are not of one sign, or one is 0")
+    values = np.geomspace(start, stop, _count(num), endpoint=bool(endpoint))
+    return _of_floats("geomspace", values, dtype, device)
+
+
+def _count(num):
+    num = parse_int(num, "a number of values")
+    if num < 0:
+        raise ValueError(f"the number of values cannot be negative: {num}")
+    check_shape((num,), 8)
+    return num
+
+
+def _of_floats(name, values, dtype, device):
+    """Return float64 values as an Array in a dtype, integers rounded down."""
+    dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
+    if is_integer(dtype) and values.size:
+        values = np.floor(values)
+        limits = np.iinfo(dtype)
+        if not (limits.min <= values.min() and values.max() <= limits.max):
+            ends = f"{values.min()} to {values.max()}"
+            raise OverflowError(f"{name}: {ends} is out of bounds for {dtype}")
+    result = empty((values.size,), dtype=dtype, device=device)
+    if values.size:
+        apply(result.backend, "copy", from_host(values, result.backend), result)
+    return result
+
+
+def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
+    """Return the coordinates of the points of a grid, an array for each axis, as a tuple.
+
+    indexing: "xy" lets the first array run along the second axis, as in pictures, "ij" along the
+    first. sparse: axes along which an array does not change have length 1. copy=False: read-only
+    views. ValueError: another indexing, an array of more than one dimension.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"indexing can be 'xy' or 'ij', not {indexing!r}")
+    lines = []
+    for i, x in enumerate(arrays):
+        array, give = as_array("meshgrid", x)
+        if array.ndim > 1:
+            raise ValueError(f"meshgrid takes 1-D arrays, not one of shape {array.shape}")
+        axis = 1 - i if indexing == "xy" and i < 2 <= len(arrays) else i
+        shape = [1] * len(arrays)
+        shape[axis] = array.size
+        lines.append((reshape(array, tuple(shape)), give))
+    if sparse:
+        return tuple([give(copied(line) if copy else line) for line, give in lines])
+    shape = np.broadcast_shapes(*(line.shape for line, _ in lines))
+    grids = [(broadcast_to(line, shape), give) for line, give in lines]
+    return tuple([give(copied(grid) if copy else grid) for grid, give in grids])
