@@ -141,8 +141,8 @@ build/gpu/kernels/matmul/simt/tiled.o: PTXAS_FLAGS :=
 $(HOST_ONLY_OBJECTS): LANGUAGE := -x c++ -include cuda_runtime.h -Xcompiler -Wno-unknown-pragmas
 build/gpu/%.o: cuda/%.cu build/gpu/flags
 	@mkdir -p $(@D) && echo 'nvcc $<'
-	$(Q)$(NVCC_PATH) $(GPU_FLAGS) $(PTXAS_FLAGS) $(LANGUAGE) -MMD -MP -MF $(@:.o=.d) -c $< -o $@ 2>&1 | \
-	    tee $(@:.o=.messages)
+	$(Q)$(NVCC_PATH) $(GPU_FLAGS) $(PTXAS_FLAGS) $(LANGUAGE) -MMD -MP -MF $(@:.o=.d) \
+	    -c $< -o $@ 2>&1 | tee $(@:.o=.messages)
 	$(Q)if grep -q '(C75[0-9][0-9])' $(@:.o=.messages); then \
 	    echo '$<: warpgroup products are serialised' >&2; exit 1; fi
 
