@@ -48,13 +48,13 @@ def _reduction(row):
     """Return the method of a reduction, its arguments as those of NumPy's method."""
     function = getattr(functions, row.name)
 
-    def accumulate(self, axis=None, dtype=None, keepdims=False, out=None):
-        return function(self, axis=axis, dtype=dtype, keepdims=keepdims, out=out)
+    def accumulate(self, axis=None, dtype=None, out=None, keepdims=False):
+        return function(self, axis, dtype, out, keepdims)
 
-    def reduce(self, axis=None, keepdims=False, out=None):
-        return function(self, axis=axis, keepdims=keepdims, out=out)
+    def reduce(self, axis=None, out=None, keepdims=False):
+        return function(self, axis, out, keepdims=keepdims)
 
-    method = accumulate if row.result == "wide" else reduce
+    method = accumulate if row.result in ("wide", "float") else reduce
     method.__doc__ = function.__doc__
     return method
 
@@ -177,6 +177,18 @@ class _Methods:
         """Return a copy of the elements, in C order, along one axis."""
         return functions.ravel(values.copied(self))
 
+    def squeeze(self, axis=None):
+        """Return a view without axes of length 1, see vg.squeeze."""
+        return functions.squeeze(self, axis)
+
+    def dot(self, other, /, out=None):
+        """Return the product with another array, see vg.dot."""
+        return functions.dot(self, other, out)
+
+    def trace(self, offset=0, axis1=0, axis2=1, dtype=None):
+        """Return the sums of the diagonals, see vg.trace."""
+        return functions.trace(self, offset, axis1, axis2, dtype)
+
     def swapaxes(self, axis1, axis2, /):
         """Return a view with two axes exchanged, see vg.swapaxes."""
         return functions.swapaxes(self, axis1, axis2)
@@ -265,13 +277,6 @@ class _Methods:
         if not axes or axes == (None,):
             return functions.transpose(self)
         return functions.transpose(self, axes[0] if isinstance(axes[0], (tuple, list)) else axes)
-
-    # Reductions: the other ones follow from their rows, see _reduction ----------------------------
-
-    def mean(self, axis=None, dtype=None, keepdims=False, out=None):
-        """Return the mean over some or all axes, see vg.mean; of the elements in another dtype."""
-        x = self if dtype is None else functions.astype(self, dtype, copy=False)
-        return functions.mean(x, axis=axis, keepdims=keepdims, out=out)
 
 
 def _number(array, kind):

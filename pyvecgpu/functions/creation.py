@@ -48,7 +48,7 @@ __all__ = [
 # From values --------------------------------------------------------------------------------------
 
 
-def asarray(obj, /, *, dtype=None, device=None, copy=None):
+def asarray(obj, /, dtype=None, *, device=None, copy=None):
     """Return an Array of a Python scalar, nested lists, a NumPy array, or an Array.
 
     Host values are copied at once: changing them later does not change the Array. An Array comes
@@ -74,7 +74,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     return apply(backend, "from_host", to_host(values))
 
 
-def array(obj, /, *, dtype=None, device=None, copy=True):
+def array(obj, /, dtype=None, *, device=None, copy=True):
     """Return a new Array, see asarray."""
     return asarray(obj, dtype=dtype, device=device, copy=copy)
 
@@ -153,24 +153,24 @@ def to(array, target):
 # Of one value -------------------------------------------------------------------------------------
 
 
-def empty(shape, *, dtype=None, device=None):
+def empty(shape, dtype=None, *, device=None):
     """Return an Array with undefined elements. ValueError: a shape that makes no sense."""
     dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
     shape = parse_shape(shape, dtype.itemsize)
     return apply(resolve(device).backend, "empty", shape, dtype)
 
 
-def zeros(shape, *, dtype=None, device=None):
+def zeros(shape, dtype=None, *, device=None):
     """Return an Array of zeros. ValueError: a shape that makes no sense."""
     return filled(empty(shape, dtype=dtype, device=device), 0)
 
 
-def ones(shape, *, dtype=None, device=None):
+def ones(shape, dtype=None, *, device=None):
     """Return an Array of ones. ValueError: a shape that makes no sense."""
     return filled(empty(shape, dtype=dtype, device=device), 1)
 
 
-def full(shape, fill_value, *, dtype=None, device=None):
+def full(shape, fill_value, dtype=None, *, device=None):
     """Return an Array of one value, by default in the value's dtype.
 
     fill_value: a Python or NumPy scalar, or a 0-d array. OverflowError: the dtype cannot hold it.
@@ -182,24 +182,24 @@ def full(shape, fill_value, *, dtype=None, device=None):
     return filled(empty(shape, dtype=dtype, device=device), value)
 
 
-def empty_like(x, /, *, dtype=None, device=None):
+def empty_like(x, /, dtype=None, *, device=None):
     """Return an Array like x with undefined elements; x is an Array or a NumPy array."""
     x = x if isinstance(x, Array) else _host_like(x)
     device = x.device if device is None and isinstance(x, Array) else device
     return empty(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
-def zeros_like(x, /, *, dtype=None, device=None):
+def zeros_like(x, /, dtype=None, *, device=None):
     """Return an Array of zeros like x, which is an Array or a NumPy array."""
     return filled(empty_like(x, dtype=dtype, device=device), 0)
 
 
-def ones_like(x, /, *, dtype=None, device=None):
+def ones_like(x, /, dtype=None, *, device=None):
     """Return an Array of ones like x, which is an Array or a NumPy array."""
     return filled(empty_like(x, dtype=dtype, device=device), 1)
 
 
-def full_like(x, /, fill_value, *, dtype=None, device=None):
+def full_like(x, /, fill_value, dtype=None, *, device=None):
     """Return an Array of one value like x, which is an Array or a NumPy array."""
     value = parse_scalar(fill_value, "fill_value")
     return filled(empty_like(x, dtype=dtype, device=device), value)

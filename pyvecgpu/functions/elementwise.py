@@ -82,32 +82,32 @@ def binary(code, x1, x2, out=None, device=None):
 # One operand --------------------------------------------------------------------------------------
 
 
-def abs(x, /, *, out=None, device=None):
+def abs(x, /, out=None, *, device=None):
     """Return |x|; integers wrap."""
     return unary(Operation.ABS, x, out, device)
 
 
-def exp(x, /, *, out=None, device=None):
+def exp(x, /, out=None, *, device=None):
     """Return e to the power x, as float."""
     return unary(Operation.EXP, x, out, device)
 
 
-def expm1(x, /, *, out=None, device=None):
+def expm1(x, /, out=None, *, device=None):
     """Return e to the power x, minus 1, with all digits where x is near 0; as float."""
     return unary(Operation.EXPM1, x, out, device)
 
 
-def log(x, /, *, out=None, device=None):
+def log(x, /, out=None, *, device=None):
     """Return the natural logarithm, as float."""
     return unary(Operation.LOG, x, out, device)
 
 
-def negative(x, /, *, out=None, device=None):
+def negative(x, /, out=None, *, device=None):
     """Return -x; integers wrap. TypeError: bool."""
     return unary(Operation.NEGATIVE, x, out, device)
 
 
-def sqrt(x, /, *, out=None, device=None):
+def sqrt(x, /, out=None, *, device=None):
     """Return the square root, as float."""
     return unary(Operation.SQRT, x, out, device)
 
@@ -115,62 +115,62 @@ def sqrt(x, /, *, out=None, device=None):
 # Two operands -------------------------------------------------------------------------------------
 
 
-def add(x1, x2, /, *, out=None, device=None):
+def add(x1, x2, /, out=None, *, device=None):
     """Return x1 + x2; of bools, x1 or x2."""
     return binary(Operation.ADD, x1, x2, out, device)
 
 
-def subtract(x1, x2, /, *, out=None, device=None):
+def subtract(x1, x2, /, out=None, *, device=None):
     """Return x1 - x2. TypeError: two bools."""
     return binary(Operation.SUBTRACT, x1, x2, out, device)
 
 
-def multiply(x1, x2, /, *, out=None, device=None):
+def multiply(x1, x2, /, out=None, *, device=None):
     """Return x1 * x2; of bools, x1 and x2."""
     return binary(Operation.MULTIPLY, x1, x2, out, device)
 
 
-def divide(x1, x2, /, *, out=None, device=None):
+def divide(x1, x2, /, out=None, *, device=None):
     """Return x1 / x2, as float."""
     return binary(Operation.DIVIDE, x1, x2, out, device)
 
 
-def maximum(x1, x2, /, *, out=None, device=None):
+def maximum(x1, x2, /, out=None, *, device=None):
     """Return the larger of x1 and x2; NaN if either is NaN, and 0.0 of 0.0 and -0.0."""
     return binary(Operation.MAXIMUM, x1, x2, out, device)
 
 
-def minimum(x1, x2, /, *, out=None, device=None):
+def minimum(x1, x2, /, out=None, *, device=None):
     """Return the smaller of x1 and x2; NaN if either is NaN, and -0.0 of 0.0 and -0.0."""
     return binary(Operation.MINIMUM, x1, x2, out, device)
 
 
-def equal(x1, x2, /, *, out=None, device=None):
+def equal(x1, x2, /, out=None, *, device=None):
     """Return x1 == x2 as bool."""
     return binary(Operation.EQUAL, x1, x2, out, device)
 
 
-def not_equal(x1, x2, /, *, out=None, device=None):
+def not_equal(x1, x2, /, out=None, *, device=None):
     """Return x1 != x2 as bool."""
     return binary(Operation.NOT_EQUAL, x1, x2, out, device)
 
 
-def less(x1, x2, /, *, out=None, device=None):
+def less(x1, x2, /, out=None, *, device=None):
     """Return x1 < x2 as bool."""
     return binary(Operation.LESS, x1, x2, out, device)
 
 
-def less_equal(x1, x2, /, *, out=None, device=None):
+def less_equal(x1, x2, /, out=None, *, device=None):
     """Return x1 <= x2 as bool."""
     return binary(Operation.LESS_EQUAL, x1, x2, out, device)
 
 
-def greater(x1, x2, /, *, out=None, device=None):
+def greater(x1, x2, /, out=None, *, device=None):
     """Return x1 > x2 as bool."""
     return binary(Operation.GREATER, x1, x2, out, device)
 
 
-def greater_equal(x1, x2, /, *, out=None, device=None):
+def greater_equal(x1, x2, /, out=None, *, device=None):
     """Return x1 >= x2 as bool."""
     return binary(Operation.GREATER_EQUAL, x1, x2, out, device)
 
@@ -178,7 +178,7 @@ def greater_equal(x1, x2, /, *, out=None, device=None):
 # Three operands -----------------------------------------------------------------------------------
 
 
-def where(condition, x1, x2, /, *, out=None, device=None):
+def where(condition, x1, x2, /, out=None, *, device=None):
     """Return x1 where the condition is true, else x2, broadcast together.
 
     TypeError: the condition is not bool.

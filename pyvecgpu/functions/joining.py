@@ -38,7 +38,7 @@ __all__ = [
 # Joining ------------------------------------------------------------------------------------------
 
 
-def concat(arrays, /, axis=0, *, dtype=None, out=None):
+def concat(arrays, /, axis=0, out=None, *, dtype=None):
     """Return arrays one behind the other along an axis; axis=None: the elements of all in a row.
 
     dtype: of the result, by default what the dtypes are promoted to. ValueError: no array, one
@@ -52,7 +52,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
     return _concat("concatenate", arrays, axis, dtype, out)
 
 
-def stack(arrays, /, axis=0, *, out=None):
+def stack(arrays, /, axis=0, out=None):
     """Return arrays of one shape along a new axis, at place `axis` of the result.
 
     ValueError: no array, shapes that differ, several devices. AxisError: no such axis.

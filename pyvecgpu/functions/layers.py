@@ -14,17 +14,17 @@ __all__ = ["dense", "relu", "sigmoid", "tanh"]
 ACTIVATIONS = {None: Operation.NONE} | {row.name: row.code for row in ROWS if row.slope}
 
 
-def sigmoid(x, /, *, out=None, device=None):
+def sigmoid(x, /, out=None, *, device=None):
     """Return 1 / (1 + exp(-x)), as float; without overflow for large |x|."""
     return unary(Operation.SIGMOID, x, out, device)
 
 
-def relu(x, /, *, out=None, device=None):
+def relu(x, /, out=None, *, device=None):
     """Return x where it is positive, else 0; NaN stays NaN. TypeError: bool."""
     return unary(Operation.RELU, x, out, device)
 
 
-def tanh(x, /, *, out=None, device=None):
+def tanh(x, /, out=None, *, device=None):
     """Return the hyperbolic tangent, as float."""
     return unary(Operation.TANH, x, out, device)
 

@@ -178,7 +178,7 @@ def broadcast_arrays(*arrays):
     return tuple([broadcast_to(x, shape) for x in arrays])
 
 
-def expand_dims(x, /, *, axis=0):
+def expand_dims(x, /, axis=0):
     """Return a view with a new axis of length 1, at place `axis` of the result.
 
     AxisError: out of range. ValueError: too many dimensions.

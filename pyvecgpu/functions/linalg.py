@@ -78,7 +78,7 @@ def _code(precision):
         raise ValueError(f"precision can be {names}, not {precision!r}") from None
 
 
-def matmul(x1, x2, /, *, precision=None, out=None, device=None):
+def matmul(x1, x2, /, out=None, *, precision=None, device=None):
     """Return the matrix product as numpy.matmul: (..., m, k) @ (..., k, n), batches broadcast.
 
     1-D operands are a row and a column. Of bools it is the or of ands; integers wrap. precision: a
@@ -97,7 +97,7 @@ def operator(left, right, out):
     return matmul(left, right, out=out)
 
 
-def vecdot(x1, x2, /, *, axis=-1, precision=None, out=None, device=None):
+def vecdot(x1, x2, /, out=None, *, axis=-1, precision=None, device=None):
     """Return the sums of x1 * x2 along one axis, the other axes broadcast.
 
     axis: a negative integer, counted from the end of both shapes, or a non-negative one if both
@@ -131,7 +131,7 @@ def _with_an_axis_less(a, b):
     return a, b, shape
 
 
-def tensordot(x1, x2, /, *, axes=2, precision=None, out=None, device=None):
+def tensordot(x1, x2, /, axes=2, *, precision=None, out=None, device=None):
     """Return the sums of products over axes of x1 and as many of x2; their other axes stay.
 
     axes: a number n, for the last n of x1 and the first n of x2, or two sequences of axes.
@@ -175,7 +175,7 @@ def inner(x1, x2, /, *, precision=None, out=None, device=None):
     return tensordot(x1, x2, axes=([-1], [-1]), precision=precision, out=out, device=device)
 
 
-def outer(x1, x2, /, *, out=None, device=None):
+def outer(x1, x2, /, out=None, *, device=None):
     """Return the products of every element of x1, a row each, with every element of x2."""
     call = _operands("outer", x1, x2, out, device)
     a, b = call.arrays

@@ -9,12 +9,12 @@ from .linalg import parse_precision
 __all__ = ["dense_backward", "gelu", "silu"]
 
 
-def gelu(x, /, *, out=None, device=None):
+def gelu(x, /, out=None, *, device=None):
     """Return x times the normal distribution's cumulative function, as float; 0 at -infinity."""
     return unary(Operation.GELU, x, out, device)
 
 
-def silu(x, /, *, out=None, device=None):
+def silu(x, /, out=None, *, device=None):
     """Return x * sigmoid(x), as float; 0 at -infinity."""
     return unary(Operation.SILU, x, out, device)
 

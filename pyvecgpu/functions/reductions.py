@@ -38,7 +38,7 @@ def accumulate(code, x, axis, dtype, keepdims, out, device):
     return call.apply("cast", wide, dtype)
 
 
-def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
+def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
     """Return the sum; 0 of nothing.
 
     bool and signed integers give int64, unsigned ones uint64; floats keep their dtype and are
@@ -47,7 +47,7 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
     return accumulate(Operation.SUM, x, axis, dtype, keepdims, out, device)
 
 
-def prod(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
+def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
     """Return the product; 1 of nothing.
 
     Its dtypes are those of sum; integers wrap, and floats are multiplied in float64. dtype:
@@ -56,22 +56,26 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False, out=None, device=None):
     return accumulate(Operation.PROD, x, axis, dtype, keepdims, out, device)
 
 
-def mean(x, /, *, axis=None, keepdims=False, out=None, device=None):
-    """Return the mean, as float; NaN of nothing (with a RuntimeWarning on the CPU)."""
-    return reduce(Operation.MEAN, x, axis, keepdims, out, device)
+def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
+    """Return the mean, as float; NaN of nothing (with a RuntimeWarning on the CPU).
+
+    dtype: of the elements before they are added and of the result; an integer one cuts off what is
+    behind the point.
+    """
+    return accumulate(Operation.MEAN, x, axis, dtype, keepdims, out, device)
 
 
-def max(x, /, *, axis=None, keepdims=False, out=None, device=None):
+def max(x, /, axis=None, out=None, keepdims=False, *, device=None):
     """Return the largest element; NaN if any is NaN. ValueError: there is none."""
     return reduce(Operation.MAX, x, axis, keepdims, out, device)
 
 
-def min(x, /, *, axis=None, keepdims=False, out=None, device=None):
+def min(x, /, axis=None, out=None, keepdims=False, *, device=None):
     """Return the smallest element; NaN if any is NaN. ValueError: there is none."""
     return reduce(Operation.MIN, x, axis, keepdims, out, device)
 
 
-def argmax(x, /, *, axis=None, keepdims=False, out=None, device=None):
+def argmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
     """Return the index (int64) of the first largest element, or of the first NaN.
 
     axis: an integer, or None for the index in C order. ValueError: there is no element.
