@@ -73,15 +73,25 @@ class _Methods:
     __gt__ = _operator(Operation.GREATER)
     __ge__ = _operator(Operation.GREATER_EQUAL)
 
+    __and__ = _operator(Operation.BITWISE_AND)
+    __or__ = _operator(Operation.BITWISE_OR)
+    __xor__ = _operator(Operation.BITWISE_XOR)
+
     __radd__ = _reflected(Operation.ADD)
     __rsub__ = _reflected(Operation.SUBTRACT)
     __rmul__ = _reflected(Operation.MULTIPLY)
     __rtruediv__ = _reflected(Operation.DIVIDE)
+    __rand__ = _reflected(Operation.BITWISE_AND)
+    __ror__ = _reflected(Operation.BITWISE_OR)
+    __rxor__ = _reflected(Operation.BITWISE_XOR)
 
     __iadd__ = _in_place(Operation.ADD)
     __isub__ = _in_place(Operation.SUBTRACT)
     __imul__ = _in_place(Operation.MULTIPLY)
     __itruediv__ = _in_place(Operation.DIVIDE)
+    __iand__ = _in_place(Operation.BITWISE_AND)
+    __ior__ = _in_place(Operation.BITWISE_OR)
+    __ixor__ = _in_place(Operation.BITWISE_XOR)
 
     def __matmul__(self, other):
         return linalg.operator(self, other, None)
@@ -94,6 +104,12 @@ class _Methods:
 
     def __neg__(self):
         return functions.negative(self)
+
+    def __invert__(self):
+        return functions.bitwise_invert(self)
+
+    def __round__(self, ndigits=0):
+        return functions.round(self, 0 if ndigits is None else ndigits)
 
     def __pos__(self):
         return values.copied(self)

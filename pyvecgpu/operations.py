@@ -25,7 +25,7 @@ from .backends import cpu_functions, cpu_layers
 from .dtypes import bool as bool_dtype
 from .dtypes import inexact, int64, uint64
 
-ORDERED, REALS = "buif", "uif"
+ORDERED, REALS, BITS = "buif", "uif", "bui"
 
 
 class Row:
@@ -71,6 +71,15 @@ ROWS = (
     _unary("expm1", 11, ORDERED, "float", np.expm1),
     _unary("log", 4, ORDERED, "float", np.log),
     _unary("sqrt", 5, ORDERED, "float", np.sqrt),
+    _unary("reciprocal", 19, ORDERED, "float", np.reciprocal),
+    _unary("positive", 18, REALS, "same", np.positive),
+    _unary("sign", 16, REALS, "same", np.sign),
+    _unary("square", 17, REALS, "same", np.square),
+    _unary("floor", 12, REALS, "same", np.floor),
+    _unary("ceil", 13, REALS, "same", np.ceil),
+    _unary("trunc", 14, REALS, "same", np.trunc),
+    _unary("round", 15, REALS, "same", np.round),
+    _unary("bitwise_invert", 20, BITS, "same", np.invert),
     # Activations
     _unary("sigmoid", 7, ORDERED, "float", cpu_layers.sigmoid, cpu_layers.sigmoid_slope),
     _unary("tanh", 6, ORDERED, "float", np.tanh, cpu_layers.tanh_slope),
@@ -84,6 +93,9 @@ ROWS = (
     _binary("divide", 103, ORDERED, "float", np.divide),
     _binary("maximum", 104, ORDERED, "same", cpu_functions.maximum),
     _binary("minimum", 105, ORDERED, "same", cpu_functions.minimum),
+    _binary("bitwise_and", 106, BITS, "same", np.bitwise_and),
+    _binary("bitwise_or", 107, BITS, "same", np.bitwise_or),
+    _binary("bitwise_xor", 108, BITS, "same", np.bitwise_xor),
     # Comparisons
     _binary("equal", 120, ORDERED, "bool", np.equal),
     _binary("not_equal", 121, ORDERED, "bool", np.not_equal),

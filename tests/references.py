@@ -34,11 +34,11 @@ def unary_reference(name, x):
         return float_reference(name, x if is_float(x.dtype) else x.astype(np.float32))
     if name == "relu":
         return np.where(x > 0, x, np.where(x != x, x, np.zeros_like(x)))
-    return getattr(np, name)(x)
+    return getattr(np, name)(widened(x)).astype(x.dtype)
 
 
 def float_reference(name, x):
-    """A float function in a wider type; sqrt in x's own, where NumPy rounds it correctly."""
+    """A float function in a wider type; or in x's own, where NumPy rounds correctly."""
     wide = x.astype(np.longdouble if x.dtype == np.float64 else np.float64)
     if name == "sigmoid":
         return sigmoid(wide)
@@ -46,8 +46,8 @@ def float_reference(name, x):
         return np.maximum(wide, -40) * normal_cdf(wide)  # the limit at -infinity is 0
     if name == "silu":
         return np.maximum(wide, -800) * sigmoid(wide)
-    if name == "sqrt":
-        return np.sqrt(wide) if x.dtype in HALVES else np.sqrt(x)
+    if name in ("sqrt", "reciprocal"):
+        return getattr(np, name)(wide if x.dtype in HALVES else x)
     return getattr(np, name)(wide)
 
 

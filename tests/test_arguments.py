@@ -160,7 +160,7 @@ def test_byte_swapped_operands(device, rng, dtype):
     """NumPy's arrays of the other byte order, as operands, as `out` and as values."""
     x, y = (helpers.integers(rng, (5, 7), dtype) for _ in range(2))
     swapped = [a.astype(dtype.newbyteorder()) for a in (x, y)]
-    for name in ARITHMETIC:
+    for name in [name for name in ARITHMETIC if takes(name, dtype)]:
         function = lookup(name)
         expected = helpers.host(function(put(device, x), put(device, y)))
         assert_same(function(*swapped, device=device), expected)

@@ -44,7 +44,7 @@ def check_unary(device, name, x, array):
 def test_unary_over_sizes_and_layouts(device, rng, name, dtype):
     if not takes(name, dtype):
         with helpers.refused(device, TypeError, match=name):
-            lookup(name)(put(device, np.array([True, False])))
+            lookup(name)(put(device, np.ones(2, dtype)))
         return
     for shape in helpers.AWKWARD_SHAPES:
         x = helpers.numbers(rng, shape, dtype)
@@ -103,7 +103,7 @@ def test_binary_over_pairs_of_dtypes(device, rng, name):
 def test_binary_of_special_values(device, name, dtype):
     if not takes(name, dtype):
         with helpers.refused(device, TypeError, match=name):
-            getattr(vg, name)(put(device, [True]), put(device, [False]))
+            getattr(vg, name)(*[put(device, np.ones(1, dtype)) for _ in "ab"])
         return
     values = helpers.specials(dtype)
     a, b = np.meshgrid(values, values)
@@ -341,7 +341,7 @@ def test_numpy_in_numpy_out(device):
 
 
 def test_shapes_that_do_not_broadcast(device):
-    a, b = put(device, np.zeros((2, 3), np.float32)), put(device, np.zeros(4, np.float32))
+    a, b = put(device, np.zeros((2, 3), np.int32)), put(device, np.zeros(4, np.int32))
     for name in BINARY:
         with helpers.refused(device, ValueError, a, b, match=rf"{name}.*\(2, 3\).*\(4,\)"):
             getattr(vg, name)(a, b)
@@ -366,3 +366,49 @@ def test_scalars_alone(device, row):
     for place in (None, out):
         with helpers.refused(device, TypeError, out, match=f"{row.name} needs an array"):
             lookup(row.name)(*operands, out=place)
+
+
+# ---- Whether elements are other than 0, and bits -------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+def test_logical_functions(device, rng, name):
+    ours, numpys = getattr(vg, name), getattr(np, name)
+    for dtype in DTYPES:
+        a, b = (helpers.integers(rng, 50, dtype, 0, 2) for _ in range(2))
+        if helpers.is_float(a.dtype):
+            a[:3] = np.array([np.nan, -0.0, np.inf]).astype(a.dtype)
+        x, y = put(device, a), put(device, b)
+        wide_a, wide_b = helpers.widened(a), helpers.widened(b)
+        assert_same(ours(x, y), numpys(wide_a, wide_b))
+        for scalar in (0, 2, 2.5, True, 10**30, float("nan")):
+            assert_same(ours(x, scalar), numpys(wide_a, bool(scalar)))
+            assert_same(ours(scalar, y), numpys(bool(scalar), wide_b))
+        assert_same(vg.logical_not(x), np.logical_not(wide_a))
+
+
+def test_operators_of_bits(device, rng):
+    for dtype in ("bool", "uint8", "int8", "int64", "uint64"):
+        a, b = (helpers.integers(rng, 50, np.dtype(dtype), 0, 2) for _ in range(2))
+        x, y = put(device, a), put(device, b)
+        for result, expected in (
+            (x & y, a & b), (x | y, a | b), (x ^ y, a ^ b), (~x, ~a), (x & 1, a & 1),
+            (1 | y, 1 | b), (True ^ x, True ^ a),
+        ):  # fmt: skip
+            assert_same(result, expected)
+        x &= y
+        assert_same(x, a & b)
+        x |= 1 if dtype != "bool" else True
+        assert_same(x, (a & b) | np.array(1, dtype))
+        x ^= x
+        assert_same(x, np.zeros_like(a))
+    with helpers.refused(device, TypeError, match="bitwise_and"):
+        put(device, np.ones(2, np.float32)) & 1
+
+
+def test_round(device):
+    x = put(device, np.array([0.5, 1.5, -2.5, 2.4, -0.4], np.float32))
+    assert_same(round(x), np.array([0, 2, -2, 2, -0.0], np.float32))
+    assert_same(vg.round(x, 0), round(x).numpy())
+    with helpers.refused(device, ValueError, x, match="decimals"):
+        vg.round(x, 2)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from helpers import put
 from test_process import FORK_FLAGS
-from test_seam import CASES, OTHERS, PUBLIC, SETTINGS, A, B, function
+from test_seam import CASES, COMPOSED, OTHERS, PUBLIC, SETTINGS, A, B, function
 
 import pyvecgpu as vg
 from pyvecgpu import dispatch
@@ -42,8 +42,8 @@ def calls_of(device):
         with dispatch.observe(lambda call: None):
             return a + b
 
-    calls = {name: call for name, (call, _) in (CASES | OTHERS).items()}
-    for name in sorted(PUBLIC - SETTINGS - set(CASES)):
+    calls = {name: call for name, (call, _) in (CASES | OTHERS).items()} | COMPOSED
+    for name in sorted(PUBLIC - SETTINGS - set(CASES) - set(COMPOSED)):
         calls[name] = lambda a, b, name=name: function(name)(a)
     calls |= {
         "out": lambda a, b: vg.add(a, b, out=vg.empty_like(a)),

@@ -6,7 +6,7 @@ name: the same values, shapes and dtypes, or both refuse.
 
 import numpy as np
 import pytest
-from helpers import put
+from helpers import put, refused
 
 import pyvecgpu as vg
 
@@ -129,6 +129,7 @@ def test_numpy_arrays_are_joined_on_the_host(device, rng):
         (lambda x: vg.stack([x, x[:1]]), "of one shape"),
         (lambda x: vg.split(x, 4), "no 4 equal parts"),
         (lambda x: vg.array_split(x, 0), "larger than 0"),
+        (lambda x: vg.array_split(x[:0], 2**63), "too many"),
         (lambda x: vg.dsplit(x, 1), "3 or more dimensions"),
         (lambda x: vg.unstack(x[0, 0]), "without axes"),
         (lambda x: vg.roll(x, (1, 2, 3), (0, 1)), "3 shifts for 2 axes"),
@@ -145,6 +146,23 @@ def test_refusals(device, call, message):
     x = vg.ones((2, 3), device=device)
     with pytest.raises(ValueError, match=message):
         call(x)
+
+
+@pytest.mark.parametrize("count", [-1, -(2**70), 2**62, 2**70])
+def test_sizes_that_make_no_sense(device, count):
+    x = vg.ones((2, 3), device=device)
+    calls = [
+        lambda: vg.linspace(0, 1, count, device=device),
+        lambda: vg.logspace(0, 1, count, device=device),
+        lambda: vg.repeat(x, count),
+        lambda: vg.repeat(x, count, axis=1),
+        lambda: vg.tile(x, count),
+        lambda: vg.tile(x, (1, count, 1)),
+        lambda: vg.eye(count, device=device),
+    ]
+    for call in calls:
+        with refused(device, ValueError, x):
+            call()
 
 
 def test_other_kinds_of_refusal(device):

@@ -37,6 +37,12 @@ def reduction(name):
     return [("reduce", "a", code(name) | {"axes": (1,), "keepdims": True})]
 
 
+def others(name, b):
+    """The second operand of a binary operation on integers."""
+    row = OPERATIONS[Operation[name.upper()]]
+    return [vg.astype(b, "int32")] if row.family == "binary" else []
+
+
 PRODUCT = ("matmul", "ab", {"precision": 0})
 
 # name: (call of Arrays a and b, [(method, the Arrays it reads, static parameters), ...]); "?" is
@@ -44,17 +50,27 @@ PRODUCT = ("matmul", "ab", {"precision": 0})
 CASES = {
     row.name: (lambda a, b, f=row.name: function(f)(a), [("unary", "a", code(row.name))])
     for row in ROWS
-    if row.family == "unary"
+    if row.family == "unary" and "f" in row.domain
 }
 CASES |= {
     row.name: (lambda a, b, f=row.name: function(f)(a, b), [("binary", "ab", code(row.name))])
     for row in ROWS
-    if row.family == "binary"
+    if row.family == "binary" and "f" in row.domain
 }
 CASES |= {
     row.name: (lambda a, b, f=row.name: function(f)(a, axis=1, keepdims=True), reduction(row.name))
     for row in ROWS
     if row.family == "reduce"
+}
+CASES |= {
+    row.name: (
+        lambda a, b, f=row.name: function(f)(vg.astype(a, "int32"), *others(f, b)),
+        [("cast", "a", {"dtype": vg.int32})]
+        + [("cast", "b", {"dtype": vg.int32})] * (row.family == "binary")
+        + [(row.family, "??"[: 1 + (row.family == "binary")], code(row.name))],
+    )
+    for row in ROWS
+    if row.family in ("unary", "binary") and "f" not in row.domain
 }
 CASES |= {
     "where": (
@@ -160,6 +176,10 @@ COMPOSED = {
     "kron": lambda a, b: vg.kron(a, b),
     "linspace": lambda a, b: vg.linspace(0, 1, device=a.device),
     "logspace": lambda a, b: vg.logspace(0, 1, device=a.device),
+    "logical_and": lambda a, b: vg.logical_and(a, b),
+    "logical_not": lambda a, b: vg.logical_not(a),
+    "logical_or": lambda a, b: vg.logical_or(a, b),
+    "logical_xor": lambda a, b: vg.logical_xor(a, b),
     "meshgrid": lambda a, b: vg.meshgrid(a[0], b[0]),
     "moveaxis": lambda a, b: vg.moveaxis(a, 0, 1),
     "outer": lambda a, b: vg.outer(a, b),

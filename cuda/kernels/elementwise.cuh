@@ -79,6 +79,28 @@ template <class T> __device__ __forceinline__ T magnitude(T x) {
         return x;
 }
 
+// To an integer in one way or another; integers stay.
+template <class T, class F> __device__ __forceinline__ T rounded(T x, F way) {
+    if constexpr (is_float<T>)
+        return way(x);
+    else
+        return x;
+}
+
+template <class T> __device__ __forceinline__ T sign(T x) {
+    if (x > 0) return T(1);
+    if constexpr (!is_unsigned<T>)
+        if (x < 0) return T(-1);
+    return x == 0 ? T(0) : x; // NaN stays
+}
+
+template <class T> __device__ __forceinline__ T inverted(T x) {
+    if constexpr (is_bool<T>)
+        return T(!bool(x));
+    else
+        return static_cast<T>(~x);
+}
+
 // NaN and positive numbers stay; -0.0 becomes 0.0.
 template <class T> __device__ __forceinline__ T relu(T x) { return x <= 0 ? T(0) : x; }
 
@@ -113,6 +135,11 @@ template <class T> __device__ __forceinline__ auto comparable(T x) {
         return static_cast<int>(bool(x));
     else
         return x;
+}
+
+// bool is a byte of 0 or 1, which these keep.
+template <class T, class F> __device__ __forceinline__ T bitwise(T x, T y, F f) {
+    return static_cast<T>(f(comparable(x), comparable(y)));
 }
 
 // NaN wins; of two zeros the positive one.
@@ -156,27 +183,42 @@ template <class T> __device__ __forceinline__ bool is_greater(T a, T b) {
 // ---- The operations -----------------------------------------------------------------------------
 
 // X(NAME, "name", domain, result, f(x)): out[i] = f(a[i]).
-#define PVG_UNARY_OPERATIONS(X)                          \
-    X(NEGATIVE, "negative", reals, same, negative(x))    \
-    X(ABS, "abs", ordered, same, magnitude(x))           \
-    X(EXP, "exp", ordered, floating, exp(x))             \
-    X(EXPM1, "expm1", ordered, floating, expm1(x))       \
-    X(LOG, "log", ordered, floating, log(x))             \
-    X(SQRT, "sqrt", ordered, floating, sqrt(x))          \
-    X(TANH, "tanh", ordered, floating, tanh(x))          \
-    X(SIGMOID, "sigmoid", ordered, floating, sigmoid(x)) \
-    X(RELU, "relu", reals, same, relu(x))                \
-    X(GELU, "gelu", ordered, floating, gelu(x))          \
+#define PVG_UNARY_OPERATIONS(X)                                                 \
+    X(NEGATIVE, "negative", reals, same, negative(x))                           \
+    X(ABS, "abs", ordered, same, magnitude(x))                                  \
+    X(POSITIVE, "positive", reals, same, x)                                     \
+    X(SIGN, "sign", reals, same, sign(x))                                       \
+    X(SQUARE, "square", reals, same, multiply(x, x))                            \
+    X(RECIPROCAL, "reciprocal", ordered, floating, 1 / x)                       \
+    X(FLOOR, "floor", reals, same, rounded(x, [](auto v) { return floor(v); })) \
+    X(CEIL, "ceil", reals, same, rounded(x, [](auto v) { return ceil(v); }))    \
+    X(TRUNC, "trunc", reals, same, rounded(x, [](auto v) { return trunc(v); })) \
+    X(ROUND, "round", reals, same, rounded(x, [](auto v) { return rint(v); }))  \
+    X(BITWISE_INVERT, "bitwise_invert", booleans | integers, same, inverted(x)) \
+    X(EXP, "exp", ordered, floating, exp(x))                                    \
+    X(EXPM1, "expm1", ordered, floating, expm1(x))                              \
+    X(LOG, "log", ordered, floating, log(x))                                    \
+    X(SQRT, "sqrt", ordered, floating, sqrt(x))                                 \
+    X(TANH, "tanh", ordered, floating, tanh(x))                                 \
+    X(SIGMOID, "sigmoid", ordered, floating, sigmoid(x))                        \
+    X(RELU, "relu", reals, same, relu(x))                                       \
+    X(GELU, "gelu", ordered, floating, gelu(x))                                 \
     X(SILU, "silu", ordered, floating, silu(x))
 
 // X(NAME, "name", domain, result, f(x, y)): out[i] = f(a[i], b[i]).
-#define PVG_BINARY_OPERATIONS(X)                           \
-    X(ADD, "add", ordered, same, add(x, y))                \
-    X(SUBTRACT, "subtract", reals, same, subtract(x, y))   \
-    X(MULTIPLY, "multiply", ordered, same, multiply(x, y)) \
-    X(DIVIDE, "divide", ordered, floating, x / y)          \
-    X(MAXIMUM, "maximum", ordered, same, maximum(x, y))    \
-    X(MINIMUM, "minimum", ordered, same, minimum(x, y))
+#define PVG_BINARY_OPERATIONS(X)                             \
+    X(ADD, "add", ordered, same, add(x, y))                  \
+    X(SUBTRACT, "subtract", reals, same, subtract(x, y))     \
+    X(MULTIPLY, "multiply", ordered, same, multiply(x, y))   \
+    X(DIVIDE, "divide", ordered, floating, x / y)            \
+    X(MAXIMUM, "maximum", ordered, same, maximum(x, y))      \
+    X(MINIMUM, "minimum", ordered, same, minimum(x, y))      \
+    X(BITWISE_AND, "bitwise_and", booleans | integers, same, \
+      bitwise(x, y, [](auto v, auto w) { return v & w; }))   \
+    X(BITWISE_OR, "bitwise_or", booleans | integers, same,   \
+      bitwise(x, y, [](auto v, auto w) { return v | w; }))   \
+    X(BITWISE_XOR, "bitwise_xor", booleans | integers, same, \
+      bitwise(x, y, [](auto v, auto w) { return v ^ w; }))
 
 // X(NAME, "name", domain, MIRRORED, f(x, y)): comparisons. MIRRORED gives the same with the
 // operands exchanged. With NaN "less or equal" is not "not greater".

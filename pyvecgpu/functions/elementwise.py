@@ -13,27 +13,43 @@ from ..dtypes import bool as bool_dtype
 from ..dtypes import promote_scalar
 from ..operations import OPERATIONS, Operation
 from . import pipeline
-from .arguments import Operands, are_operands, is_scalar, strong
+from .arguments import Operands, are_operands, is_scalar, parse_int, strong
 
 __all__ = [
     "abs",
     "add",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_or",
+    "bitwise_xor",
+    "ceil",
     "divide",
     "equal",
     "exp",
     "expm1",
+    "floor",
     "greater",
     "greater_equal",
     "less",
     "less_equal",
     "log",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
     "maximum",
     "minimum",
     "multiply",
     "negative",
     "not_equal",
+    "positive",
+    "reciprocal",
+    "round",
+    "sign",
     "sqrt",
+    "square",
     "subtract",
+    "trunc",
     "where",
 ]
 
@@ -112,6 +128,61 @@ def sqrt(x, /, out=None, *, device=None):
     return unary(Operation.SQRT, x, out, device)
 
 
+def reciprocal(x, /, out=None, *, device=None):
+    """Return 1 / x, as float."""
+    return unary(Operation.RECIPROCAL, x, out, device)
+
+
+def positive(x, /, out=None, *, device=None):
+    """Return a copy of x. TypeError: bool."""
+    return unary(Operation.POSITIVE, x, out, device)
+
+
+def sign(x, /, out=None, *, device=None):
+    """Return -1, 0 or 1 as x is; NaN stays. TypeError: bool."""
+    return unary(Operation.SIGN, x, out, device)
+
+
+def square(x, /, out=None, *, device=None):
+    """Return x * x; integers wrap. TypeError: bool."""
+    return unary(Operation.SQUARE, x, out, device)
+
+
+def floor(x, /, out=None, *, device=None):
+    """Return the largest integer that is not above x, in x's dtype. TypeError: bool."""
+    return unary(Operation.FLOOR, x, out, device)
+
+
+def ceil(x, /, out=None, *, device=None):
+    """Return the smallest integer that is not below x, in x's dtype. TypeError: bool."""
+    return unary(Operation.CEIL, x, out, device)
+
+
+def trunc(x, /, out=None, *, device=None):
+    """Return x without what is behind the point, in its dtype. TypeError: bool."""
+    return unary(Operation.TRUNC, x, out, device)
+
+
+def bitwise_invert(x, /, out=None, *, device=None):
+    """Return ~x: all bits inverted; of bools, not x. TypeError: floats."""
+    return unary(Operation.BITWISE_INVERT, x, out, device)
+
+
+def round(x, /, decimals=0, out=None, *, device=None):
+    """Return the nearest integer, half way the even one, in x's dtype. TypeError: bool.
+
+    decimals: 0 alone. ValueError: another number.
+    """
+    if parse_int(decimals, "decimals") != 0:
+        raise ValueError(f"round gives integers: decimals is 0, not {decimals}")
+    return unary(Operation.ROUND, x, out, device)
+
+
+def logical_not(x, /, out=None, *, device=None):
+    """Return whether x is 0."""
+    return equal(x, 0, out, device=device)
+
+
 # Two operands -------------------------------------------------------------------------------------
 
 
@@ -176,6 +247,43 @@ def greater_equal(x1, x2, /, out=None, *, device=None):
 
 
 # Three operands -----------------------------------------------------------------------------------
+
+
+def bitwise_and(x1, x2, /, out=None, *, device=None):
+    """Return x1 & x2, bit by bit. TypeError: floats."""
+    return binary(Operation.BITWISE_AND, x1, x2, out, device)
+
+
+def bitwise_or(x1, x2, /, out=None, *, device=None):
+    """Return x1 | x2, bit by bit. TypeError: floats."""
+    return binary(Operation.BITWISE_OR, x1, x2, out, device)
+
+
+def bitwise_xor(x1, x2, /, out=None, *, device=None):
+    """Return x1 ^ x2, bit by bit. TypeError: floats."""
+    return binary(Operation.BITWISE_XOR, x1, x2, out, device)
+
+
+def logical_and(x1, x2, /, out=None, *, device=None):
+    """Return whether both are other than 0, as NaN is."""
+    return binary(Operation.BITWISE_AND, _truth(x1), _truth(x2), out, device)
+
+
+def logical_or(x1, x2, /, out=None, *, device=None):
+    """Return whether at least one is other than 0, as NaN is."""
+    return binary(Operation.BITWISE_OR, _truth(x1), _truth(x2), out, device)
+
+
+def logical_xor(x1, x2, /, out=None, *, device=None):
+    """Return whether exactly one is other than 0, as NaN is."""
+    return binary(Operation.BITWISE_XOR, _truth(x1), _truth(x2), out, device)
+
+
+def _truth(x):
+    """Return whether x is other than 0: a bool of a Python scalar, an array of bools as it is."""
+    if is_scalar(x):
+        return x != 0
+    return x if getattr(x, "dtype", None) == bool_dtype else not_equal(x, 0)
 
 
 def where(condition, x1, x2, /, out=None, *, device=None):

@@ -35,6 +35,8 @@ __all__ = [
     "vstack",
 ]
 
+MOST_PARTS = 1_000_000  # of a split, where the elements are fewer
+
 # Joining ------------------------------------------------------------------------------------------
 
 
@@ -183,7 +185,8 @@ def split(x, indices_or_sections, /, axis=0):
     """Return a list of views that make up x along an axis.
 
     indices_or_sections: a number of equal parts, or a sequence of the indices at which a new part
-    begins. ValueError: no equal parts are possible. AxisError: no such axis.
+    begins. ValueError: no equal parts are possible, or more than MOST_PARTS that are empty.
+    AxisError: no such axis.
     """
     return _split("split", x, indices_or_sections, axis, True)
 
@@ -236,6 +239,8 @@ def _split(name, x, where, axis, equal, least=0):
         sections = parse_int(where, "a number of sections")
         if sections < 1:
             raise ValueError(f"{name}: the number of sections must be larger than 0")
+        if sections > max(length, MOST_PARTS):
+            raise ValueError(f"{name}: {sections} parts of {length} elements are too many")
         if equal and length % sections:
             raise ValueError(f"{name}: {length} along axis {axis} are no {sections} equal parts")
         each, longer = divmod(length, sections)
