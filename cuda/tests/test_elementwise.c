@@ -12,6 +12,9 @@ static double apply_binary(int operation, double a, double b) {
     case PVG_DIVIDE: return a / b;
     case PVG_MAXIMUM: return isnan(a) || isnan(b) ? NAN : fmax(a, b);
     case PVG_MINIMUM: return isnan(a) || isnan(b) ? NAN : fmin(a, b);
+    case PVG_BITWISE_AND: return (double)((int64_t)a & (int64_t)b);
+    case PVG_BITWISE_OR: return (double)((int64_t)a | (int64_t)b);
+    case PVG_BITWISE_XOR: return (double)((int64_t)a ^ (int64_t)b);
     case PVG_EQUAL: return a == b;
     case PVG_NOT_EQUAL: return a != b;
     case PVG_LESS: return a < b;
@@ -181,6 +184,14 @@ static double apply_unary(int operation, double a) {
     case PVG_SILU: return a < -800 ? 0 : a / (1 + exp(-a));
     case PVG_SIGMOID: return a < 0 ? exp(a) / (1 + exp(a)) : 1 / (1 + exp(-a));
     case PVG_RELU: return isnan(a) || a > 0 ? a : 0;
+    case PVG_POSITIVE: return a;
+    case PVG_SIGN: return isnan(a) ? a : (a > 0) - (a < 0);
+    case PVG_SQUARE: return a * a;
+    case PVG_RECIPROCAL: return 1 / a;
+    case PVG_FLOOR: return floor(a);
+    case PVG_CEIL: return ceil(a);
+    case PVG_TRUNC: return trunc(a);
+    case PVG_ROUND: return rint(a);
     }
     report(__FILE__, __LINE__, "nothing to compare operation %d with", operation);
     return NAN;
@@ -190,7 +201,15 @@ static double ulps_of(int operation) {
     switch (operation) {
     case PVG_NEGATIVE:
     case PVG_ABS:
+    case PVG_POSITIVE:
+    case PVG_SIGN:
+    case PVG_FLOOR:
+    case PVG_CEIL:
+    case PVG_TRUNC:
+    case PVG_ROUND:
     case PVG_RELU: return 0;
+    case PVG_SQUARE:
+    case PVG_RECIPROCAL:
     case PVG_SQRT: return 0.51;
     case PVG_SIGMOID: return 4;
     case PVG_GELU: return 24;
@@ -216,6 +235,10 @@ static void unary_functions(void) {
         for (int k = 0; k < operation_count; k++) {
             int operation = all_operations[k].code;
             if (!is_of(&all_operations[k], "unary")) continue;
+            if (!pvg_supports(operation, dtype)) {
+                CHECK_NULL(PVG_ERROR_TYPE, pvg_unary(operation, a, NULL));
+                continue;
+            }
             pvg_array *result = MADE(pvg_unary(operation, a, NULL));
             CHECK_EQUAL(pvg_array_dtype(result), dtype);
             void *values = host_copy(result);
@@ -248,6 +271,17 @@ static void unary_functions_of_integers(void) {
                 continue;
             }
             pvg_array *result = MADE(pvg_unary(operation, a, NULL));
+            if (operation == PVG_BITWISE_INVERT) { /* with a it has all bits, and twice it is a */
+                pvg_array *all = MADE(pvg_binary(PVG_BITWISE_XOR, result, a, NULL));
+                pvg_array *none = MADE(pvg_unary(operation, all, NULL));
+                unsigned char *bits = host_copy(none);
+                for (int64_t i = 0; i < 100 * pvg_dtype_size(dtype); i++) CHECK(bits[i] == 0);
+                MADE(pvg_unary(operation, result, result));
+                CHECK_ARRAY(result, dtype, SHAPE(100), x, EXACT);
+                free(bits);
+                RELEASE(all, none, result);
+                continue;
+            }
             void *expected = host_memory(gives, 100);
             for (int i = 0; i < 100; i++)
                 set_value(gives, expected, i, apply_unary(operation, value_at(dtype, x, i)));
