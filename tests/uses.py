@@ -52,16 +52,17 @@ def of_rows():
     """Operations of operations.ROWS that have one or two operands, with and without `out`."""
     for row in ROWS:
         function = lookup(row.name) if row.family != "other" else None
-        gives = BOOL if row.result == "bool" else np.dtype("i8") if row.result == "index" else F32
+        takes, three = (F32, 3.0) if "f" in row.domain else (I32, 3)
+        gives = {"bool": BOOL, "index": np.dtype("i8")}.get(row.result, takes)
         if row.family == "unary":
-            yield row.name, Use({"a": ((6, 37), F32)}, lambda v, f=function: f(v["a"]))
-            arrays = {"a": ((6, 37), F32), "out": ((6, 37), F32)}
+            yield row.name, Use({"a": ((6, 37), takes)}, lambda v, f=function: f(v["a"]))
+            arrays = {"a": ((6, 37), takes), "out": ((6, 37), takes)}
             yield (
                 f"{row.name}, out",
                 Use(arrays, lambda v, f=function: void(f(v["a"], out=v["out"])), ("out",)),
             )
         elif row.family == "binary":
-            arrays = {"a": ((6, 37), F32), "b": ((6, 37), F32)}
+            arrays = {"a": ((6, 37), takes), "b": ((6, 37), takes)}
             yield row.name, Use(arrays, lambda v, f=function: f(v["a"], v["b"]))
             yield (
                 f"{row.name}, out",
@@ -73,7 +74,10 @@ def of_rows():
             )
             yield (
                 f"{row.name}, scalar",
-                Use({"a": ((6, 37), F32)}, lambda v, f=function: f(v["a"], 3.0)),
+                Use(
+                    {"a": ((6, 37), takes)},
+                    lambda v, f=function, three=three: f(v["a"], three),
+                ),
             )
         elif row.family == "reduce":
             arrays = {"a": ((6, 37), F32)}
