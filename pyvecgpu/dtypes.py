@@ -57,8 +57,7 @@ class BFloat16:
     def __eq__(self, other):
         return is_bfloat16(other)
 
-    def __hash__(self):
-        return hash(self.name)
+    __hash__ = name.__hash__  # bound to the name: no Python runs for it
 
     def __repr__(self):
         return f"dtype({self.name})"

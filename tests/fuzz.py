@@ -47,10 +47,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=time.time_ns() // 1000 % 10**9)
     parser.add_argument("--index", type=int, help="only this program")
+    parser.add_argument("--count", type=int, help="so many programs, if there is time")
+    parser.add_argument("--devices", nargs="+", choices=("cpu", "sim", "cuda"), help="only these")
     options = parser.parse_args()
-    places, end = devices(), time.monotonic() + options.seconds
+    places, end = options.devices or devices(), time.monotonic() + options.seconds
     failures, count = [], 0
-    indices = itertools.count() if options.index is None else [options.index]
+    indices = itertools.count() if options.count is None else range(options.count)
+    if options.index is not None:
+        indices = [options.index]
     for index in indices:
         if options.index is None and (time.monotonic() > end or len(failures) >= MOST):
             break

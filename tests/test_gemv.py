@@ -1,4 +1,5 @@
-"""Products with a vector whose terms are so many that several blocks share them."""
+"""Products with a vector whose terms are so many that several blocks share them, or so few that a
+warp adds up several sums."""
 
 import helpers
 import numpy as np
@@ -30,6 +31,24 @@ def test_long_sums(device, rng, dtype, shape, along_k):
     matrix, vector = stored(device, a, along_k), put(device, x)
     assert_same(multiply(matrix, vector), expected)
     assert_same(multiply(vector, matrix.T), expected)
+
+
+@pytest.mark.parametrize("dtype", helpers.FLOATS, ids=str)
+def test_short_sums(device, rng, dtype):
+    """Every number of terms up to two packs of all lanes but one, rows whole and in part."""
+    packs = 2 * 16 // np.dtype(dtype).itemsize if dtype != vg.bfloat16 else 16
+    for terms in [*range(1, 5 * packs), 31 * packs // 2, 16 * packs, 16 * packs + 1]:
+        length, items = int(rng.integers(1, 600)), int(rng.integers(1, 4))
+        padding = int(rng.choice([0, 0, 1, 3, 8]))
+        wide = helpers.integers(rng, (items, length, terms + padding), dtype, low=-3, high=3)
+        x = helpers.integers(rng, (items, terms, 1), dtype, low=-3, high=3)
+        a = wide[:, :, :terms]
+        expected = helpers.rounded(a.astype(np.float64) @ x.astype(np.float64), dtype)
+        matrix, vector = put(device, wide)[:, :, :terms], put(device, x)
+        if length > 3:
+            assert np.any(expected)
+        assert_same(multiply(matrix, vector), expected)
+        assert_same(multiply(vector.mT, matrix.mT), expected.mT)
 
 
 @pytest.mark.devices("sim", "cuda")  # NumPy's own sums are not ours to judge

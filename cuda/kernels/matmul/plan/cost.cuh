@@ -36,6 +36,9 @@ constexpr int shallow_k = 24, stage_k = 16;
 // of 64 x 64 are no more than these: two a multiprocessor.
 constexpr int few_tiles_to_copy = 264;
 constexpr double shallow_terms = 1e6;
+// The same of all items, of operands that the tiled kernel reads as well as FFMA_128X128 or better;
+// both give the same bits.
+constexpr double little_for_tiled = 6e6;
 // From which k, or of which product, tensor cores pay for 16-bit operands and for float64: for its
 // narrow products, and for the others, of which one alone takes up to 1.4 times as long as by the
 // tiled kernel, which the launch of the next hides, and a batch half as long.

@@ -29,8 +29,18 @@ bool pays_dmma(const Gemm &g) {
     return g.k >= least_k || terms(g) >= cost::dmma_terms;
 }
 // So short a k that filling stages of shared memory by cp.async would be most of the time.
-bool is_shallow(const Gemm &g) { return g.k <= cost::shallow_k && terms(g) < cost::shallow_terms; }
 bool is_within_a_stage(const Gemm &g) { return g.k <= cost::stage_k; }
+bool is_wide(const Gemm &g) { return smaller(g.m, g.n) > 32; }
+bool is_shallow(const Gemm &g) {
+    if (is_within_a_stage(g) && is_wide(g)) return false; // has a line of its own
+    return g.k <= cost::shallow_k && terms(g) < cost::shallow_terms;
+}
+// TILED and FFMA_128X128 give the same bits, and so the number of items may choose, too.
+bool is_little_within_a_stage(const Gemm &g) {
+    const bool fits_tiled = (g.a_along_k && g.b_along_k) || wants_copies(g);
+    return is_within_a_stage(g) && is_wide(g) &&
+           terms(g) * g.items < (fits_tiled ? cost::little_for_tiled : cost::shallow_terms);
+}
 // Where tiles of 64 x 32 are one for each multiprocessor: "ieee" adds eight slices of k up.
 bool adds_eight_slices(const Gemm &g) {
     const int64_t count = tiles(g.m, 64) * tiles(g.n, 32);
@@ -56,9 +66,8 @@ bool pays_bf16x6(const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pa
 
 // Batches of these are many, and tiles without slices read the least for what they compute.
 bool is_a_block(const Gemm &g) {
-    return smaller(g.m, g.n) > 32 && g.m <= 128 && g.n <= 128 && g.k <= 256;
+    return is_wide(g) && g.m <= 128 && g.n <= 128 && g.k <= 256;
 }
-// TILED and FFMA_128X128 give the same bits, and so the number of items may choose, too.
 bool is_a_block_to_copy(const Gemm &g) {
     return is_a_block(g) && wants_copies(g) &&
            tiles(g.m, 64) * tiles(g.n, 64) * g.items <= cost::few_tiles_to_copy;
@@ -95,18 +104,22 @@ const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"";
 
 // "ieee" begins where the others end.
 const Rule float32_rules[] = {
-    {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
+    {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_TENSOR, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_TENSOR_SM80, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
     {PVG_MATMUL_BF16X6, pays_bf16x6, "\"float32\", \"fast32\"", "large, see below"},
+    {PVG_MATMUL_TILED, is_little_within_a_stage, "any of the others",
+     "k at most 16, m and n above 32, and m n k of all items below 1e6, or 6e6 if a and b lie along "
+     "k or have rows that are no multiples of 4 elements"},
     {PVG_MATMUL_TILED, is_a_block_to_copy, "any of the others",
      "m and n from 33 to 128, k at most 256, rows that are no multiples of 4 elements, at most 264 "
      "tiles of 64 x 64 in all items"},
     {PVG_MATMUL_FFMA_128X128, is_a_block, "any of the others",
      "m and n from 33 to 128, k at most 256"},
-    {PVG_MATMUL_TILED, is_shallow, "any of the others", "k at most 24, and m n k below 1e6"},
+    {PVG_MATMUL_TILED, is_shallow, "any of the others",
+     "k at most 24, and m n k below 1e6, unless m and n are above 32 and k is at most 16"},
     {PVG_MATMUL_FFMA_128X128, is_within_a_stage, "any of the others", "k at most 16"},
     {PVG_MATMUL_FFMA_TMA, pays_tma, "any of the others",
      "m and n at least 256 (1700 if b lies along k, or rows are no multiples of 4 elements), k at "

@@ -40,7 +40,7 @@ int partition_rows(const VectorShape &x, Plan *plan) {
     while (plan->slices < gemv_warps && x.length * plan->slices <= cost::rows_for_a_warp &&
            plan->slices * 2 <= x.k / chunk)
         plan->slices *= 2;
-    const int rows = gemv_warps / plan->slices;
+    const int rows = gemv_warps / plan->slices * (32 / gemv_lanes(x.k, x.element));
     plan->tiles = tiles(x.length, rows);
     split_terms(x.k, plan->slices * chunk, cost::row_blocks, plan);
     return rows;

@@ -109,6 +109,12 @@ constexpr int gemv_row_packs = 4; // of 16 bytes that a lane asks for at a time,
 constexpr int tiny_side = 32, tiny_warps = 4;
 // Of k, that a warp adds up at a time; columns of a block.
 constexpr int gemv_chunk(int element) { return 32 * (16 / element) * gemv_row_packs; }
+// Lanes that share a row of k elements: all of a warp, or as few as hold it in a pack each.
+constexpr int gemv_lanes(long long k, int element) {
+    int lanes = 1;
+    while (lanes < 32 && lanes * (16 / element) < k) lanes *= 2;
+    return lanes;
+}
 constexpr int gemv_width(int element) { return 32 * (element >= 4 ? 16 / element : 4); }
 
 // ---- The portable kernel: simt/tile.cuh ---------------------------------------------------------

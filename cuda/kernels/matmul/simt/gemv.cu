@@ -4,7 +4,7 @@
 //     y[j] = epilogue(sum over k of matrix[j][k] x[k])
 //
 // Two kernels, for the two ways in which the matrix may lie. Contiguous along k: a warp adds up a
-// row, or where there are few rows several warps of a block share one. Contiguous along y: a lane
+// row, or several short ones, or where there are few rows several warps of a block share one. Contiguous along y: a lane
 // owns some neighbouring columns, and the warps of a block take turns with the k's. In both a
 // thread asks for all of 64 or 128 bytes of the matrix before it adds them up.
 //
@@ -32,6 +32,7 @@ struct MatrixVector {
     int64_t terms;           // of a block, along k
     unsigned splits;         // blocks along k
     int slices;              // warps of a block that share a row
+    int lanes;               // of a warp that share a row: 32, or a power of two of short rows
     bool aligned, x_aligned; // packs of the matrix, of x, may be loaded at once
 };
 
@@ -153,11 +154,12 @@ __device__ __forceinline__ void add_packs(const T *row, const T *x, int64_t x_st
 template <class T>
 __global__ void __launch_bounds__(32 * row_warps, 4) rows_kernel(MatrixVector p) {
     constexpr int pack = RowPacks<T>::pack, steps = RowPacks<T>::steps, chunk = RowPacks<T>::chunk;
-    __shared__ SumType<T> shared[row_warps];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int rows = row_warps / p.slices, slice = warp % p.slices; // rows: of the block
+    __shared__ SumType<T> shared[row_warps * 32];
+    const int lane = threadIdx.x % p.lanes, group = threadIdx.x / p.lanes;
+    const int groups = row_warps * 32 / p.lanes, slice = group % p.slices;
+    const int rows = groups / p.slices; // of the block
     const Part part = part_of_block(p);
-    const int64_t first = part.block * rows, mine = first + warp / p.slices;
+    const int64_t first = part.block * rows, mine = first + group / p.slices;
     wait_for_operands();
     RowSums<T> sums = {};
     if (mine < p.length) {
@@ -170,17 +172,24 @@ __global__ void __launch_bounds__(32 * row_warps, 4) rows_kernel(MatrixVector p)
                 add_packs<T, true, steps>(row, x, 1, own, chunk, sums);
             } else {
 #pragma unroll 1
-                for (int s = 0; s < chunk; s += 32 * pack)
-                    add_packs<T, false, 1>(row, x, p.x_stride, own + s, part.end - own - s, sums);
+                for (int s = 0; s < chunk && own + s < part.end; s += 32 * pack) {
+                    const int64_t left = part.end - own - s;
+                    if (aligned && left >= pack)
+                        add_packs<T, true, 1>(row, x, 1, own + s, left, sums);
+                    else
+                        add_packs<T, false, 1>(row, x, p.x_stride, own + s, left, sums);
+                }
             }
         }
     }
     SumType<T> sum = sums[0];
 #pragma unroll
     for (int e = 1; e < pack; e++) sum += sums[e];
+    // Of 32 lanes those behind a short row would add zeros: fewer give the same bits.
 #pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(~0u, sum, offset);
-    if (lane == 0) shared[warp] = sum;
+    for (int offset = 16; offset > 0; offset /= 2)
+        if (offset < p.lanes) sum += __shfl_xor_sync(~0u, sum, offset);
+    if (lane == 0) shared[group] = sum;
     __syncthreads();
     const int thread = static_cast<int>(threadIdx.x);
     const int64_t count = p.length - first < rows ? p.length - first : rows;
@@ -313,7 +322,7 @@ template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan)
     p.x_aligned = p.x_stride == 1 && allows_packs(p.x, 0, p.x_item, pack, sizeof(T));
     static_assert(RowPacks<T>::chunk == gemv_chunk(sizeof(T)) && row_warps == gemv_warps);
     static_assert(ColumnPacks<T>::width == gemv_width(sizeof(T)) && column_warps == gemv_warps);
-    p.slices = plan.slices, p.splits = static_cast<unsigned>(plan.splits);
+    p.slices = plan.slices, p.lanes = gemv_lanes(p.k, sizeof(T)), p.splits = static_cast<unsigned>(plan.splits);
     p.blocks = plan.tiles, p.terms = plan.terms;
 
     const LaunchExtras extras = {1, plan.overlap};
