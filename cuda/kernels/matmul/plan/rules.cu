@@ -65,9 +65,7 @@ bool pays_fp16x3(const Gemm &g) {
 bool pays_bf16x6(const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pays_splitting(g); }
 
 // Batches of these are many, and tiles without slices read the least for what they compute.
-bool is_a_block(const Gemm &g) {
-    return is_wide(g) && g.m <= 128 && g.n <= 128 && g.k <= 256;
-}
+bool is_a_block(const Gemm &g) { return is_wide(g) && g.m <= 128 && g.n <= 128 && g.k <= 256; }
 bool is_a_block_to_copy(const Gemm &g) {
     return is_a_block(g) && wants_copies(g) &&
            tiles(g.m, 64) * tiles(g.n, 64) * g.items <= cost::few_tiles_to_copy;
@@ -111,7 +109,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
     {PVG_MATMUL_BF16X6, pays_bf16x6, "\"float32\", \"fast32\"", "large, see below"},
     {PVG_MATMUL_TILED, is_little_within_a_stage, "any of the others",
-     "k at most 16, m and n above 32, and m n k of all items below 1e6, or 6e6 if a and b lie along "
+     "k at most 16, m and n above 32, and m n k of all items below 1e6, or 6e6 if a and b lie "
+     "along "
      "k or have rows that are no multiples of 4 elements"},
     {PVG_MATMUL_TILED, is_a_block_to_copy, "any of the others",
      "m and n from 33 to 128, k at most 256, rows that are no multiples of 4 elements, at most 264 "

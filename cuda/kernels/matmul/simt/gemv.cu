@@ -4,9 +4,10 @@
 //     y[j] = epilogue(sum over k of matrix[j][k] x[k])
 //
 // Two kernels, for the two ways in which the matrix may lie. Contiguous along k: a warp adds up a
-// row, or several short ones, or where there are few rows several warps of a block share one. Contiguous along y: a lane
-// owns some neighbouring columns, and the warps of a block take turns with the k's. In both a
-// thread asks for all of 64 or 128 bytes of the matrix before it adds them up.
+// row, or several short ones, or where there are few rows several warps of a block share one.
+// Contiguous along y: a lane owns some neighbouring columns, and the warps of a block take turns
+// with the k's. In both a thread asks for all of 64 or 128 bytes of the matrix before it adds them
+// up.
 //
 // Where that makes too few blocks, several share the k's: their sums go to a workspace, and a
 // second kernel adds them up, which on an H200 takes 2 us less than a cluster of blocks that read
@@ -133,7 +134,8 @@ __device__ __forceinline__ Vector<T, RowPacks<T>::pack> load_row(const T *from, 
 template <class T> using RowSums = SumType<T>[RowPacks<T>::pack];
 
 // sums += row times x for STEPS packs of the lane from k on; from there on the split has `left`.
-// ALIGNED: all of them, in both operands.
+// ALIGNED: all of them, in both operands. (By fma, or the compiler would fuse the one and not the
+// other, and alignment change bits.)
 template <class T, bool ALIGNED, int STEPS>
 __device__ __forceinline__ void add_packs(const T *row, const T *x, int64_t x_stride, int64_t k,
                                           int64_t left, RowSums<T> &sums) {
@@ -148,7 +150,8 @@ __device__ __forceinline__ void add_packs(const T *row, const T *x, int64_t x_st
 #pragma unroll
     for (int s = 0; s < STEPS; s++)
 #pragma unroll
-        for (int e = 0; e < pack; e++) sums[e] += widen(a[s].element[e]) * widen(b[s].element[e]);
+        for (int e = 0; e < pack; e++)
+            sums[e] = fma(widen(a[s].element[e]), widen(b[s].element[e]), sums[e]);
 }
 
 template <class T>
@@ -322,7 +325,8 @@ template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan)
     p.x_aligned = p.x_stride == 1 && allows_packs(p.x, 0, p.x_item, pack, sizeof(T));
     static_assert(RowPacks<T>::chunk == gemv_chunk(sizeof(T)) && row_warps == gemv_warps);
     static_assert(ColumnPacks<T>::width == gemv_width(sizeof(T)) && column_warps == gemv_warps);
-    p.slices = plan.slices, p.lanes = gemv_lanes(p.k, sizeof(T)), p.splits = static_cast<unsigned>(plan.splits);
+    p.slices = plan.slices, p.lanes = gemv_lanes(p.k, sizeof(T));
+    p.splits = static_cast<unsigned>(plan.splits);
     p.blocks = plan.tiles, p.terms = plan.terms;
 
     const LaunchExtras extras = {1, plan.overlap};
