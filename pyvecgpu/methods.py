@@ -73,6 +73,10 @@ class _Methods:
     __gt__ = _operator(Operation.GREATER)
     __ge__ = _operator(Operation.GREATER_EQUAL)
 
+    __floordiv__ = _operator(Operation.FLOOR_DIVIDE)
+    __mod__ = _operator(Operation.REMAINDER)
+    __lshift__ = _operator(Operation.BITWISE_LEFT_SHIFT)
+    __rshift__ = _operator(Operation.BITWISE_RIGHT_SHIFT)
     __and__ = _operator(Operation.BITWISE_AND)
     __or__ = _operator(Operation.BITWISE_OR)
     __xor__ = _operator(Operation.BITWISE_XOR)
@@ -81,6 +85,11 @@ class _Methods:
     __rsub__ = _reflected(Operation.SUBTRACT)
     __rmul__ = _reflected(Operation.MULTIPLY)
     __rtruediv__ = _reflected(Operation.DIVIDE)
+    __rfloordiv__ = _reflected(Operation.FLOOR_DIVIDE)
+    __rmod__ = _reflected(Operation.REMAINDER)
+    __rpow__ = _reflected(Operation.POW)
+    __rlshift__ = _reflected(Operation.BITWISE_LEFT_SHIFT)
+    __rrshift__ = _reflected(Operation.BITWISE_RIGHT_SHIFT)
     __rand__ = _reflected(Operation.BITWISE_AND)
     __ror__ = _reflected(Operation.BITWISE_OR)
     __rxor__ = _reflected(Operation.BITWISE_XOR)
@@ -89,9 +98,25 @@ class _Methods:
     __isub__ = _in_place(Operation.SUBTRACT)
     __imul__ = _in_place(Operation.MULTIPLY)
     __itruediv__ = _in_place(Operation.DIVIDE)
+    __ifloordiv__ = _in_place(Operation.FLOOR_DIVIDE)
+    __imod__ = _in_place(Operation.REMAINDER)
+    __ilshift__ = _in_place(Operation.BITWISE_LEFT_SHIFT)
+    __irshift__ = _in_place(Operation.BITWISE_RIGHT_SHIFT)
     __iand__ = _in_place(Operation.BITWISE_AND)
     __ior__ = _in_place(Operation.BITWISE_OR)
     __ixor__ = _in_place(Operation.BITWISE_XOR)
+
+    def __pow__(self, other, modulo=None):
+        return NotImplemented if modulo is not None else elementwise.power(self, other, None)
+
+    def __ipow__(self, other):
+        return elementwise.power(self, other, self)
+
+    def __divmod__(self, other):
+        return elementwise.division(self, other)
+
+    def __rdivmod__(self, other):
+        return elementwise.division(other, self)
 
     def __matmul__(self, other):
         return linalg.operator(self, other, None)

@@ -25,7 +25,7 @@ from .backends import cpu_functions, cpu_layers
 from .dtypes import bool as bool_dtype
 from .dtypes import inexact, int64, uint64
 
-ORDERED, REALS, BITS = "buif", "uif", "bui"
+ORDERED, REALS, BITS, INTEGERS = "buif", "uif", "bui", "ui"
 
 
 class Row:
@@ -80,6 +80,26 @@ ROWS = (
     _unary("trunc", 14, REALS, "same", np.trunc),
     _unary("round", 15, REALS, "same", np.round),
     _unary("bitwise_invert", 20, BITS, "same", np.invert),
+    _unary("sin", 21, ORDERED, "float", np.sin),
+    _unary("cos", 22, ORDERED, "float", np.cos),
+    _unary("tan", 23, ORDERED, "float", np.tan),
+    _unary("asin", 24, ORDERED, "float", np.asin),
+    _unary("acos", 25, ORDERED, "float", np.acos),
+    _unary("atan", 26, ORDERED, "float", np.atan),
+    _unary("sinh", 27, ORDERED, "float", np.sinh),
+    _unary("cosh", 28, ORDERED, "float", np.cosh),
+    _unary("asinh", 29, ORDERED, "float", np.asinh),
+    _unary("acosh", 30, ORDERED, "float", np.acosh),
+    _unary("atanh", 31, ORDERED, "float", np.atanh),
+    _unary("exp2", 32, ORDERED, "float", np.exp2),
+    _unary("log1p", 33, ORDERED, "float", np.log1p),
+    _unary("log2", 34, ORDERED, "float", np.log2),
+    _unary("log10", 35, ORDERED, "float", np.log10),
+    # Predicates
+    _unary("isnan", 40, ORDERED, "bool", np.isnan),
+    _unary("isinf", 41, ORDERED, "bool", np.isinf),
+    _unary("isfinite", 42, ORDERED, "bool", np.isfinite),
+    _unary("signbit", 43, ORDERED, "bool", np.signbit),
     # Activations
     _unary("sigmoid", 7, ORDERED, "float", cpu_layers.sigmoid, cpu_layers.sigmoid_slope),
     _unary("tanh", 6, ORDERED, "float", np.tanh, cpu_layers.tanh_slope),
@@ -96,6 +116,14 @@ ROWS = (
     _binary("bitwise_and", 106, BITS, "same", np.bitwise_and),
     _binary("bitwise_or", 107, BITS, "same", np.bitwise_or),
     _binary("bitwise_xor", 108, BITS, "same", np.bitwise_xor),
+    _binary("remainder", 109, REALS, "same", np.remainder),
+    _binary("floor_divide", 110, REALS, "same", np.floor_divide),
+    _binary("pow", 111, REALS, "same", cpu_functions.power),
+    _binary("bitwise_left_shift", 112, INTEGERS, "same", np.bitwise_left_shift),
+    _binary("bitwise_right_shift", 113, INTEGERS, "same", np.bitwise_right_shift),
+    _binary("atan2", 114, ORDERED, "float", np.atan2),
+    _binary("hypot", 115, ORDERED, "float", np.hypot),
+    _binary("copysign", 116, ORDERED, "float", np.copysign),
     # Comparisons
     _binary("equal", 120, ORDERED, "bool", np.equal),
     _binary("not_equal", 121, ORDERED, "bool", np.not_equal),

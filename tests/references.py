@@ -13,8 +13,12 @@ from pyvecgpu.operations import ROWS
 DOMAINS = {row.name: row.domain for row in ROWS}
 UNARY = tuple(row.name for row in ROWS if row.family == "unary")
 FLOAT_FUNCTIONS = tuple(row.name for row in ROWS if (row.family, row.result) == ("unary", "float"))
+DOES_FLOATS = {row.name: row.result == "float" for row in ROWS}
 BINARY = tuple(row.name for row in ROWS if row.family == "binary")
 COMPARISONS = tuple(row.name for row in ROWS if (row.family, row.result) == ("binary", "bool"))
+PREDICATES = tuple(row.name for row in ROWS if (row.family, row.result) == ("unary", "bool"))
+# Of two operands, with results that are not bit-exact (ULPS of helpers.py).
+FLOAT_PAIRS = ("pow", "atan2", "hypot")
 ARITHMETIC = tuple(name for name in BINARY if name not in COMPARISONS)
 
 
@@ -32,6 +36,8 @@ def unary_reference(name, x):
     """f(x); float functions in a wider type, of integers rounded to the default float first."""
     if name in FLOAT_FUNCTIONS:
         return float_reference(name, x if is_float(x.dtype) else x.astype(np.float32))
+    if name in PREDICATES:
+        return getattr(np, name)(widened(x))
     if name == "relu":
         return np.where(x > 0, x, np.where(x != x, x, np.zeros_like(x)))
     return getattr(np, name)(widened(x)).astype(x.dtype)
@@ -84,8 +90,12 @@ def binary_reference(name, a, b):
     dtype = result_type(a.dtype, b.dtype)
     if name in COMPARISONS and dtype != BFLOAT16:
         return getattr(np, name)(widened(a), widened(b))  # exact for int64 beside uint64 too
-    if name == "divide" and not is_float(dtype):
+    if DOES_FLOATS[name] and not is_float(dtype):
         dtype = np.dtype(np.float32)
+    if name in FLOAT_PAIRS and is_float(dtype):
+        a, b = (x if is_float(x.dtype) else rounded(x, dtype) for x in (a, b))
+        wide = np.longdouble if dtype == np.float64 else np.float64
+        return getattr(np, name)(rounded(a, dtype).astype(wide), rounded(b, dtype).astype(wide))
     if dtype == BFLOAT16:
         a, b = (rounded(x, dtype).astype(np.float32) for x in (a, b))
         result = binary_reference(name, a, b)
@@ -93,7 +103,22 @@ def binary_reference(name, a, b):
     a, b = widened(a).astype(dtype), widened(b).astype(dtype)
     if name in ("maximum", "minimum") and is_float(dtype):
         return extreme(name, a, b)
+    if name == "pow":
+        return integer_power(a, b)
     return getattr(np, name)(a, b)
+
+
+def integer_power(a, b):
+    """a ** b, wrapped; Python's fractions of negative powers, rounded toward zero, 0 of 0."""
+    bits, power = 8 * a.dtype.itemsize, np.empty(np.broadcast(a, b).shape, a.dtype)
+    for at, (base, exponent) in enumerate(zip(*map(np.ravel, np.broadcast_arrays(a, b)))):
+        base, exponent = int(base), int(exponent)
+        if exponent < 0:
+            value = 0 if abs(base) != 1 else base ** (exponent % 2)
+        else:
+            value = pow(base, exponent, 2**bits)
+        power.flat[at] = value - 2**bits if a.dtype.kind == "i" and value >= 2 ** (bits - 1) else value
+    return power
 
 
 def extreme(name, a, b):

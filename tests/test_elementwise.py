@@ -14,7 +14,9 @@ from references import (
     ARITHMETIC,
     BINARY,
     COMPARISONS,
+    DOES_FLOATS,
     FLOAT_FUNCTIONS,
+    FLOAT_PAIRS,
     UNARY,
     binary_reference,
     lookup,
@@ -34,6 +36,14 @@ def check_unary(device, name, x, array):
         assert_close(result, reference, name, device, f"of {x.dtype} {x.shape}")
     else:
         assert_same(result, reference, f"{name} of {x.dtype} {x.shape}")
+
+
+def check_binary(device, name, result, a, b, message):
+    reference = binary_reference(name, a, b)
+    if name in FLOAT_PAIRS and helpers.is_float(result.dtype):
+        assert_close(result, reference, name, device, message)
+    else:
+        assert_same(result, reference, message)
 
 
 # ---- One operand ---------------------------------------------------------------------------------
@@ -56,7 +66,7 @@ def test_unary_over_sizes_and_layouts(device, rng, name, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("name", helpers.ULPS)
+@pytest.mark.parametrize("name", [name for name in helpers.ULPS if name in UNARY])
 def test_accuracy_over_the_whole_range(device, rng, name, dtype):
     """Every exponent and both signs, and densely where the functions bend or saturate."""
     n = 20_000 if device != "cuda" else 2_000_000
@@ -95,7 +105,7 @@ def test_binary_over_pairs_of_dtypes(device, rng, name):
         if not takes(name, a_dtype, b_dtype):
             continue
         result = getattr(vg, name)(put(device, a), put(device, b))
-        assert_same(result, binary_reference(name, a, b), f"{name} of {a_dtype} and {b_dtype}")
+        check_binary(device, name, result, a, b, f"{name} of {a_dtype} and {b_dtype}")
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -108,7 +118,7 @@ def test_binary_of_special_values(device, name, dtype):
     values = helpers.specials(dtype)
     a, b = np.meshgrid(values, values)
     result = getattr(vg, name)(put(device, a), put(device, b))
-    assert_same(result, binary_reference(name, a, b), f"{name} of {dtype}")
+    check_binary(device, name, result, a, b, f"{name} of {dtype}")
 
 
 @pytest.mark.parametrize("name", ["add", "divide", "maximum", "less"])
@@ -223,12 +233,13 @@ def test_weak_scalars_on_both_sides(device, rng, name, dtype):
             with helpers.refused(device, TypeError, array, match=name):
                 getattr(vg, name)(array, scalar)
             continue
-        target = np.dtype(np.float32) if name == "divide" and not helpers.is_float(weak) else weak
+        floats = DOES_FLOATS[name] and not helpers.is_float(weak)
+        target = np.dtype(np.float32) if floats else weak
         converted, value = x.astype(target), np.full(x.shape, scalar).astype(target)
         right = getattr(vg, name)(array, scalar)
-        assert_same(right, binary_reference(name, converted, value), f"{name} {dtype}, {scalar}")
+        check_binary(device, name, right, converted, value, f"{name} {dtype}, {scalar}")
         left = getattr(vg, name)(scalar, array)
-        assert_same(left, binary_reference(name, value, converted), f"{name} {scalar}, {dtype}")
+        check_binary(device, name, left, value, converted, f"{name} {scalar}, {dtype}")
 
 
 @pytest.mark.parametrize("dtype", helpers.INTEGERS, ids=str)
@@ -236,7 +247,9 @@ def test_integer_scalars_out_of_range(device, dtype):
     info = np.iinfo(dtype)
     array = put(device, np.array([info.min, 1, info.max], dtype))
     for scalar in (info.max + 1, info.min - 1, 10**30, -(10**30)):
-        for name in ARITHMETIC[:3] + ARITHMETIC[4:]:
+        for name in ARITHMETIC:
+            if DOES_FLOATS[name]:
+                continue
             with helpers.refused(device, OverflowError, array, match=str(scalar)):
                 getattr(vg, name)(array, scalar)
         for name in COMPARISONS:

@@ -1,9 +1,10 @@
 // pvg_binary and pvg_binary_scalar: out[i] = f(a[i], b[i]), arithmetic and comparisons. One kernel
 // per dtype and access pattern (map.cuh); which function it is, is a run-time code
 // (elementwise.cuh). A weak scalar is an operand that the kernel takes from its parameters.
+// Functions with long code are launched by binary_functions.cu.
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
-#include "kernels/elementwise.cuh"
+#include "kernels/functions.cuh"
 
 namespace pvg {
 
@@ -43,6 +44,8 @@ bool is_comparison(const Operation &operation) { return operation.gives == Gives
 // Operands are NULL (the scalar) or have the dtype.
 int launch_binary(Call &call, const Operation &operation, int dtype, pvg_array *out,
                   const pvg_array *a, const pvg_array *b, const Scalar *scalar) {
+    if (is_binary_function(operation.code))
+        return launch_binary_function(call, operation, dtype, out, a, b, scalar);
     return dispatch(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         if (is_comparison(operation))

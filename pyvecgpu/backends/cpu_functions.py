@@ -1,4 +1,5 @@
-"""What NumPy lacks or does otherwise: zeros in maximum and minimum, and the reductions.
+"""What NumPy lacks or does otherwise: zeros in maximum and minimum, negative powers of
+integers, and the reductions.
 
 Operands are arrays that NumPy computes in. A reduction gives its result in a dtype that holds it;
 the backend rounds it once to the one that operations.py says.
@@ -26,6 +27,16 @@ def minimum(a, b):
         a, b = a.astype(result.dtype), b.astype(result.dtype)
         result = np.where((a == 0) & (b == 0), -(-a - b), result)  # -0.0 if either is
     return result
+
+
+def power(a, b):
+    """Return a ** b; of integers, negative powers rounded toward zero, where NumPy refuses them."""
+    if is_float(a.dtype) or is_float(b.dtype) or not (b < 0).any():
+        return np.power(a, b)
+    result = np.power(a, np.maximum(b, 0))
+    sign = np.where(b % 2 == 0, 1, -1)
+    fraction = np.where(a == 1, 1, np.where(a == -1, sign, 0)).astype(result.dtype)
+    return np.where(b < 0, fraction, result)
 
 
 # Reductions along axes, a tuple or None for all of them -------------------------------------------
