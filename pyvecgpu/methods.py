@@ -107,10 +107,10 @@ class _Methods:
     __ixor__ = _in_place(Operation.BITWISE_XOR)
 
     def __pow__(self, other, modulo=None):
-        return NotImplemented if modulo is not None else elementwise.power(self, other, None)
+        return NotImplemented if modulo is not None else elementwise.raised(self, other, None)
 
     def __ipow__(self, other):
-        return elementwise.power(self, other, self)
+        return elementwise.raised(self, other, self)
 
     def __divmod__(self, other):
         return elementwise.division(self, other)

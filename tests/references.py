@@ -4,7 +4,17 @@ import functools
 import math
 
 import numpy as np
-from helpers import BFLOAT16, HALVES, is_float, result_type, rounded, widened
+from helpers import (
+    BFLOAT16,
+    HALVES,
+    assert_close,
+    assert_same,
+    host,
+    is_float,
+    result_type,
+    rounded,
+    widened,
+)
 
 import pyvecgpu as vg
 from pyvecgpu.dtypes import promote
@@ -82,8 +92,17 @@ def normal_cdf(x):
     return np.where(exact > 20, far, erfc) / 2
 
 
+def assert_binary(device, name, result, a, b, message=""):
+    """The result is the reference: in all bits, or for some functions of floats nearly."""
+    result, reference = host(result), binary_reference(name, a, b)
+    if name in FLOAT_PAIRS and is_float(result.dtype):
+        assert_close(result, reference, name, device, message)
+    else:
+        assert_same(result, reference, f"{name} {message}")
+
+
 def binary_reference(name, a, b):
-    """NumPy's result, except that a quotient of integers is a float32.
+    """NumPy's result, except that floats of integers are float32; of FLOAT_PAIRS in a wider type.
 
     Of bfloat16 it is NumPy's result of float32, rounded.
     """
@@ -111,13 +130,17 @@ def binary_reference(name, a, b):
 def integer_power(a, b):
     """a ** b, wrapped; Python's fractions of negative powers, rounded toward zero, 0 of 0."""
     bits, power = 8 * a.dtype.itemsize, np.empty(np.broadcast(a, b).shape, a.dtype)
-    for at, (base, exponent) in enumerate(zip(*map(np.ravel, np.broadcast_arrays(a, b)))):
+    for at, (base, exponent) in enumerate(
+        zip(*map(np.ravel, np.broadcast_arrays(a, b)), strict=True)
+    ):
         base, exponent = int(base), int(exponent)
         if exponent < 0:
             value = 0 if abs(base) != 1 else base ** (exponent % 2)
         else:
             value = pow(base, exponent, 2**bits)
-        power.flat[at] = value - 2**bits if a.dtype.kind == "i" and value >= 2 ** (bits - 1) else value
+        power.flat[at] = (
+            value - 2**bits if a.dtype.kind == "i" and value >= 2 ** (bits - 1) else value
+        )
     return power
 
 

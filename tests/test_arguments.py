@@ -5,7 +5,16 @@ import helpers
 import numpy as np
 import pytest
 from helpers import DTYPES, assert_same, put
-from references import ARITHMETIC, BINARY, COMPARISONS, UNARY, binary_reference, lookup, takes
+from references import (
+    ARITHMETIC,
+    BINARY,
+    COMPARISONS,
+    DOES_FLOATS,
+    UNARY,
+    assert_binary,
+    lookup,
+    takes,
+)
 
 import pyvecgpu as vg
 from pyvecgpu.operations import ROWS
@@ -51,15 +60,15 @@ def test_scalars_at_the_ends_of_a_dtype(device, name, dtype):
             call = (scalar, x) if swap else (x, scalar)
             if fits:
                 sides = values, np.full((), scalar, dtype)
-                assert_same(function(*call), binary_reference(name, *sides[:: -1 if swap else 1]))
+                sides = sides[:: -1 if swap else 1]
+                assert_binary(device, name, function(*call), *sides)
             elif name in COMPARISONS:
                 sides = values.astype(object), scalar
                 expected = getattr(np, name)(*sides[:: -1 if swap else 1]).astype(bool)
                 assert_same(function(*call), expected, f"{scalar}")
-            elif name == "divide":
-                result = helpers.host(function(*call))
-                sides = values.astype(np.float32), np.float32(scalar)
-                assert_same(result, np.divide(*sides[:: -1 if swap else 1]), f"{scalar}")
+            elif DOES_FLOATS[name]:
+                sides = (values.astype(np.float32), np.float32(scalar))[:: -1 if swap else 1]
+                assert_binary(device, name, function(*call), *sides, f"{scalar}")
             else:
                 with helpers.refused(device, OverflowError, x):
                     function(*call)
@@ -194,7 +203,7 @@ def test_arrays_of_one_element(device, rng, shape, dtype):
             y = helpers.integers(rng, other_shape, dtype, 1, 3)
             for sides in ((x, y), (y, x)):
                 result = lookup(name)(*(put(device, side) for side in sides))
-                assert_same(result, binary_reference(name, *sides))
+                assert_binary(device, name, result, *sides)
     for name in REDUCTIONS:
         for axis in (None, *range(-len(shape), len(shape))):
             for keepdims in (False, True):

@@ -31,7 +31,7 @@ def minimum(a, b):
 
 def power(a, b):
     """Return a ** b; of integers, negative powers rounded toward zero, where NumPy refuses them."""
-    if is_float(a.dtype) or is_float(b.dtype) or not (b < 0).any():
+    if is_float(np.result_type(a, b)) or not (b < 0).any():
         return np.power(a, b)
     result = np.power(a, np.maximum(b, 0))
     sign = np.where(b % 2 == 0, 1, -1)

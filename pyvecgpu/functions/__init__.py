@@ -11,6 +11,7 @@ from . import (
     layers,
     layout,
     linalg,
+    mathematics,
     matrices,
     ranges,
     reductions,
@@ -22,6 +23,7 @@ from .joining import *
 from .layers import *
 from .layout import *
 from .linalg import *
+from .mathematics import *
 from .matrices import *
 from .ranges import *
 from .reductions import *
@@ -34,6 +36,7 @@ __all__ += joining.__all__
 __all__ += layers.__all__
 __all__ += layout.__all__
 __all__ += linalg.__all__
+__all__ += mathematics.__all__
 __all__ += matrices.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__

@@ -17,14 +17,7 @@ from .arguments import Operands, are_operands, is_scalar, parse_int, strong
 
 __all__ = [
     "abs",
-    "acos",
-    "acosh",
     "add",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -32,29 +25,16 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "ceil",
-    "copysign",
-    "cos",
-    "cosh",
     "divide",
-    "divmod",
     "equal",
     "exp",
-    "exp2",
     "expm1",
     "floor",
-    "floor_divide",
     "greater",
     "greater_equal",
-    "hypot",
-    "isfinite",
-    "isinf",
-    "isnan",
     "less",
     "less_equal",
     "log",
-    "log10",
-    "log1p",
-    "log2",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -65,25 +45,24 @@ __all__ = [
     "negative",
     "not_equal",
     "positive",
-    "pow",
     "reciprocal",
-    "remainder",
     "round",
     "sign",
-    "signbit",
-    "sin",
-    "sinh",
     "sqrt",
     "square",
     "subtract",
-    "tan",
     "trunc",
     "where",
 ]
 
 
-# Exact as powers are: a square of integers too.
-_POWERS = {2: Operation.SQUARE, 1: Operation.POSITIVE, -1: Operation.RECIPROCAL}
+# Frequent powers of floats, as NumPy computes them too.
+_POWERS = {
+    -1: Operation.RECIPROCAL,
+    0.5: Operation.SQRT,
+    1: Operation.POSITIVE,
+    2: Operation.SQUARE,
+}
 
 
 def operator(code, left, right, out):
@@ -93,18 +72,20 @@ def operator(code, left, right, out):
     return binary(code, left, right, out)
 
 
-def power(left, right, out):
+def raised(left, right, out):
     """Return the result of left ** right as operator() does: frequent powers by what is quicker.
 
     ValueError: integers to a negative power, if that is a Python int, as NumPy has it.
     """
-    is_float = left.dtype.kind == "f"
-    if type(right) is int and right < 0 and left.dtype.kind in "iu":
-        raise ValueError(f"integers have no integer power {right}: make them floats first")
-    quick = _POWERS.get(right) if type(right) in (int, float) else None
-    if quick is None or not (is_float or (type(right) is int and right == 2)):
-        return operator(Operation.POW, left, right, out)
-    return unary(quick, left, out)
+    kind = left.dtype.kind
+    if type(right) is int and kind in "iu":
+        if right < 0:
+            raise ValueError(f"integers have no integer power {right}: make them floats first")
+        if right == 2:
+            return unary(Operation.SQUARE, left, out)
+    if kind == "f" and type(right) in (int, float) and right in _POWERS:
+        return unary(_POWERS[right], left, out)
+    return operator(Operation.POW, left, right, out)
 
 
 def division(left, right):
@@ -237,101 +218,6 @@ def logical_not(x, /, out=None, *, device=None):
     return equal(x, 0, out, device=device)
 
 
-def sin(x, /, out=None, *, device=None):
-    """Return the sine of x in radians, as float."""
-    return unary(Operation.SIN, x, out, device)
-
-
-def cos(x, /, out=None, *, device=None):
-    """Return the cosine of x in radians, as float."""
-    return unary(Operation.COS, x, out, device)
-
-
-def tan(x, /, out=None, *, device=None):
-    """Return the tangent of x in radians, as float."""
-    return unary(Operation.TAN, x, out, device)
-
-
-def asin(x, /, out=None, *, device=None):
-    """Return the angle in radians whose sine is x, from -pi/2 to pi/2; NaN outside of [-1, 1]. As float."""
-    return unary(Operation.ASIN, x, out, device)
-
-
-def acos(x, /, out=None, *, device=None):
-    """Return the angle in radians whose cosine is x, from 0 to pi; NaN outside of [-1, 1]. As float."""
-    return unary(Operation.ACOS, x, out, device)
-
-
-def atan(x, /, out=None, *, device=None):
-    """Return the angle in radians whose tangent is x, from -pi/2 to pi/2, as float."""
-    return unary(Operation.ATAN, x, out, device)
-
-
-def sinh(x, /, out=None, *, device=None):
-    """Return the hyperbolic sine, as float."""
-    return unary(Operation.SINH, x, out, device)
-
-
-def cosh(x, /, out=None, *, device=None):
-    """Return the hyperbolic cosine, as float."""
-    return unary(Operation.COSH, x, out, device)
-
-
-def asinh(x, /, out=None, *, device=None):
-    """Return the number whose hyperbolic sine is x, as float."""
-    return unary(Operation.ASINH, x, out, device)
-
-
-def acosh(x, /, out=None, *, device=None):
-    """Return the number from 0 on whose hyperbolic cosine is x; NaN below 1. As float."""
-    return unary(Operation.ACOSH, x, out, device)
-
-
-def atanh(x, /, out=None, *, device=None):
-    """Return the number whose hyperbolic tangent is x; NaN outside of [-1, 1]. As float."""
-    return unary(Operation.ATANH, x, out, device)
-
-
-def exp2(x, /, out=None, *, device=None):
-    """Return 2 to the power x, as float."""
-    return unary(Operation.EXP2, x, out, device)
-
-
-def log1p(x, /, out=None, *, device=None):
-    """Return log(1 + x), with all digits where x is near 0; as float."""
-    return unary(Operation.LOG1P, x, out, device)
-
-
-def log2(x, /, out=None, *, device=None):
-    """Return the logarithm to the base 2, as float."""
-    return unary(Operation.LOG2, x, out, device)
-
-
-def log10(x, /, out=None, *, device=None):
-    """Return the logarithm to the base 10, as float."""
-    return unary(Operation.LOG10, x, out, device)
-
-
-def isnan(x, /, out=None, *, device=None):
-    """Return whether x is NaN, as bool."""
-    return unary(Operation.ISNAN, x, out, device)
-
-
-def isinf(x, /, out=None, *, device=None):
-    """Return whether x is infinite, as bool."""
-    return unary(Operation.ISINF, x, out, device)
-
-
-def isfinite(x, /, out=None, *, device=None):
-    """Return whether x is neither NaN nor infinite, as bool."""
-    return unary(Operation.ISFINITE, x, out, device)
-
-
-def signbit(x, /, out=None, *, device=None):
-    """Return whether x is negative, -0.0 or a NaN with that sign; as bool."""
-    return unary(Operation.SIGNBIT, x, out, device)
-
-
 # Two operands -------------------------------------------------------------------------------------
 
 
@@ -355,58 +241,14 @@ def divide(x1, x2, /, out=None, *, device=None):
     return binary(Operation.DIVIDE, x1, x2, out, device)
 
 
-def remainder(x1, x2, /, out=None, *, device=None):
-    """Return what dividing x1 by x2 leaves, with the sign of x2: x1 % x2. TypeError: bool.
-
-    Of an integer by 0 it is 0, of a float NaN.
-    """
-    return binary(Operation.REMAINDER, x1, x2, out, device)
-
-
-def floor_divide(x1, x2, /, out=None, *, device=None):
-    """Return x1 / x2 rounded down: x1 // x2. TypeError: bool.
-
-    Of an integer by 0 it is 0. Floats have the same quotient as Python's.
-    """
-    return binary(Operation.FLOOR_DIVIDE, x1, x2, out, device)
-
-
-def divmod(x1, x2, /):
-    """Return x1 // x2 and x1 % x2, a tuple. TypeError: bool."""
-    return floor_divide(x1, x2), remainder(x1, x2)
-
-
-def pow(x1, x2, /, out=None, *, device=None):
-    """Return x1 to the power x2: x1 ** x2; integers wrap. TypeError: bool.
-
-    Negative powers of integers are rounded toward zero, where NumPy raises ValueError.
-    """
-    return binary(Operation.POW, x1, x2, out, device)
-
-
 def bitwise_left_shift(x1, x2, /, out=None, *, device=None):
     """Return x1 << x2; by negative numbers or the width and more, 0. TypeError: no integers."""
     return binary(Operation.BITWISE_LEFT_SHIFT, x1, x2, out, device)
 
 
 def bitwise_right_shift(x1, x2, /, out=None, *, device=None):
-    """Return x1 >> x2; by negative numbers or the width and more, 0 or -1. TypeError: no integers."""
+    """Return x1 >> x2; by negative numbers or the width and more, 0 or -1. TypeError: floats."""
     return binary(Operation.BITWISE_RIGHT_SHIFT, x1, x2, out, device)
-
-
-def atan2(x1, x2, /, out=None, *, device=None):
-    """Return the angle in radians of the point (x2, x1), from -pi to pi, as float."""
-    return binary(Operation.ATAN2, x1, x2, out, device)
-
-
-def hypot(x1, x2, /, out=None, *, device=None):
-    """Return sqrt(x1 * x1 + x2 * x2) without overflow in between, as float."""
-    return binary(Operation.HYPOT, x1, x2, out, device)
-
-
-def copysign(x1, x2, /, out=None, *, device=None):
-    """Return |x1| with the sign of x2, as float."""
-    return binary(Operation.COPYSIGN, x1, x2, out, device)
 
 
 def maximum(x1, x2, /, out=None, *, device=None):

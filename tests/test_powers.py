@@ -1,0 +1,115 @@
+"""Powers, division with a remainder, shifts: operators, and what they give at the edges."""
+
+import operator
+
+import helpers
+import numpy as np
+import pytest
+from helpers import FLOATS, INTEGERS, assert_same, put
+from references import assert_binary, binary_reference
+
+import pyvecgpu as vg
+
+SIGNED = [dtype for dtype in INTEGERS if dtype.kind == "i"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_integers_divided_by_zero_and_at_their_ends(device, dtype):
+    values = helpers.specials(dtype)
+    a, b = (x.ravel() for x in np.meshgrid(values, values))
+    with np.errstate(all="ignore"):
+        quotient, rest = np.floor_divide(a, b), np.remainder(a, b)
+    assert (b == 0).any() and not quotient[b == 0].any() and not rest[b == 0].any()
+    x, y = put(device, a), put(device, b)
+    assert_same(x // y, quotient)
+    assert_same(x % y, rest)
+    for result, expected in zip(divmod(x, y), (quotient, rest), strict=True):
+        assert_same(result, expected)
+    for result, expected in zip(vg.divmod(x, 3), (a // 3, a % 3), strict=True):
+        assert_same(result, expected)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_floats_divided_as_python_divides(device, dtype):
+    values = np.array([-7.5, -1, -0.25, -0.0, 0.0, 0.5, 1, 3, 1000], dtype)
+    a, b = (x.ravel() for x in np.meshgrid(values, values[values != 0]))
+    quotient = [float(p) // float(q) for p, q in zip(a, b, strict=True)]
+    rest = [float(p) % float(q) for p, q in zip(a, b, strict=True)]
+    x, y = put(device, a), put(device, b)
+    assert_same(x // y, np.array(quotient, np.float64).astype(dtype))
+    assert_same(x % y, np.array(rest, np.float64).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_shifts_by_any_number(device, dtype):
+    bits = 8 * dtype.itemsize
+    counts = [0, 1, bits - 1, bits, bits + 1, np.iinfo(dtype).max]
+    counts += [-1, -bits, np.iinfo(dtype).min] if dtype.kind == "i" else []
+    a, b = (x.ravel() for x in np.meshgrid(helpers.specials(dtype), np.array(counts, dtype)))
+    inside = (b >= 0) & (b < bits)
+    count = np.where(inside, b, 0).astype(dtype)
+    left = np.where(inside, a << count, 0).astype(dtype)
+    right = np.where(inside, a >> count, np.where(a < 0, -1, 0).astype(dtype)).astype(dtype)
+    assert_same(put(device, a) << put(device, b), left)
+    assert_same(put(device, a) >> put(device, b), right)
+
+
+@pytest.mark.parametrize("dtype", SIGNED, ids=str)
+def test_negative_powers_of_integers(device, dtype):
+    x = put(device, np.array([-3, -1, 0, 1, 5], dtype))
+    for power in (-1, -2, -7):
+        with helpers.refused(device, ValueError, x, match=str(power)):
+            x**power
+        powers = put(device, np.full(5, power, dtype))
+        assert_same(x**powers, np.array([0, (-1) ** power, 0, 1, 0], dtype))
+        assert_same(vg.pow(2, powers), np.zeros(5, dtype))
+
+
+@pytest.mark.parametrize("dtype", helpers.NUMBERS, ids=str)
+def test_zero_to_the_power_of_zero(device, dtype):
+    zero = put(device, np.zeros(3, dtype))
+    assert_same(zero**zero, np.ones(3, dtype))
+    assert_same(zero**0, np.ones(3, dtype))
+
+
+@pytest.mark.parametrize("dtype", helpers.NUMBERS, ids=str)
+def test_powers_by_python_scalars(device, rng, dtype):
+    """The quick ways are those of the function, in dtype too."""
+    a = helpers.integers(rng, 50, dtype, 1, 5)
+    x = put(device, a)
+    for power in (0, 1, 2, 3, 2.0, 0.5, -1.0, 1.5, True):
+        exact = power in (1, 2, -1)
+        target = dtype
+        if isinstance(power, float) and not helpers.is_float(dtype):
+            target = np.dtype(np.float32)
+        base, exponent = a.astype(target), np.full(50, power).astype(target)
+        result = x**power
+        assert result.dtype == target, power
+        if exact:
+            assert_same(result, helpers.rounded(np.power(a.astype(float), power), target))
+        else:
+            assert_binary(device, "pow", result, base, exponent, f"** {power}")
+        if helpers.is_float(target):
+            y = put(device, base)
+            same = y
+            y **= power
+            assert y is same
+            assert_same(y, helpers.host(result))
+    assert_same(2**x, binary_reference("pow", np.full(50, 2, dtype), a).astype(dtype))
+
+
+@pytest.mark.parametrize("symbol", ["floordiv", "mod", "lshift", "rshift"])
+def test_operators_on_both_sides_and_in_place(device, rng, symbol):
+    a, b = (helpers.integers(rng, 40, np.dtype(np.int32), 1, 9) for _ in "ab")
+    x, y, call = put(device, a), put(device, b), getattr(operator, symbol)
+    assert_same(call(x, y), call(a, b))
+    assert_same(call(x, 3), call(a, 3))
+    assert_same(call(100, x), call(100, a))
+    same = x
+    x = getattr(operator, f"i{symbol}")(x, y)
+    assert x is same
+    assert_same(x, call(a, b))
+    with pytest.raises(TypeError):
+        call(x, "a")
+    with pytest.raises(TypeError):
+        x ** "a"
