@@ -89,6 +89,8 @@ enum pvg_dtype {
     PVG_INT32 = 3,
     PVG_INT64 = 4,
     PVG_UINT8 = 5,
+    PVG_UINT16 = 6,
+    PVG_UINT32 = 7,
     PVG_UINT64 = 8,
     PVG_FLOAT16 = 9,   /* IEEE 754's binary16 */
     PVG_BFLOAT16 = 10, /* the upper half of a float32 */

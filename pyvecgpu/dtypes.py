@@ -30,6 +30,8 @@ __all__ = [
     "int64",
     "int8",
     "set_default_dtype",
+    "uint16",
+    "uint32",
     "uint64",
     "uint8",
 ]
@@ -72,6 +74,8 @@ class BFloat16:
 bfloat16 = BFloat16()
 bool = np.dtype("bool")
 uint8 = np.dtype("uint8")
+uint16 = np.dtype("uint16")
+uint32 = np.dtype("uint32")
 int8 = np.dtype("int8")
 int16 = np.dtype("int16")
 int32 = np.dtype("int32")

@@ -27,8 +27,8 @@ static_assert(sizeof(Bool) == 1, "a bool array is an array of bytes");
     PRESENT(INT32, 3, "int32", int32_t, int32_t, signed_integer)                  \
     PRESENT(INT64, 4, "int64", int64_t, int64_t, signed_integer)                  \
     PRESENT(UINT8, 5, "uint8", uint8_t, uint8_t, unsigned_integer)                \
-    RESERVED(UINT16, 6, "uint16", uint16_t, uint16_t, unsigned_integer)           \
-    RESERVED(UINT32, 7, "uint32", uint32_t, uint32_t, unsigned_integer)           \
+    PRESENT(UINT16, 6, "uint16", uint16_t, uint16_t, unsigned_integer)            \
+    PRESENT(UINT32, 7, "uint32", uint32_t, uint32_t, unsigned_integer)            \
     PRESENT(UINT64, 8, "uint64", uint64_t, uint64_t, unsigned_integer)            \
     PRESENT(FLOAT16, 9, "float16", Half, float, floating)                         \
     PRESENT(BFLOAT16, 10, "bfloat16", BFloat16, float, floating)                  \

@@ -36,6 +36,8 @@ class DType(IntEnum):
     INT32 = 3
     INT64 = 4
     UINT8 = 5
+    UINT16 = 6
+    UINT32 = 7
     UINT64 = 8
     FLOAT16 = 9
     BFLOAT16 = 10
