@@ -1,4 +1,4 @@
-"""Powers, division with a remainder, shifts: operators, and what they give at the edges."""
+"""Powers, division with a remainder, shifts, logaddexp: operators, and what the edges give."""
 
 import operator
 
@@ -113,3 +113,21 @@ def test_operators_on_both_sides_and_in_place(device, rng, symbol):
         call(x, "a")
     with pytest.raises(TypeError):
         x ** "a"
+
+
+@pytest.mark.parametrize("dtype", helpers.NUMBERS, ids=str)
+def test_logaddexp(device, rng, dtype):
+    values = np.concatenate([helpers.specials(dtype), helpers.numbers(rng, 20, dtype)])
+    target = dtype if helpers.is_float(dtype) else np.dtype(np.float32)
+    left, right = (x.ravel() for x in np.meshgrid(values, values))
+    a, b = (helpers.rounded(x, target) for x in (left, right))
+    with np.errstate(all="ignore"):
+        expected = np.logaddexp(a.astype(np.float64), b.astype(np.float64))
+    result = vg.logaddexp(put(device, left), put(device, right))
+    assert result.dtype == target
+    unit = helpers.UNIT_ROUNDOFF[target]
+    expected = helpers.rounded(expected, target).astype(np.float64)
+    helpers.assert_within(result, expected, 8 * unit * (np.abs(expected) + 1))
+    if helpers.is_float(dtype):
+        some = put(device, a)
+        assert_same(vg.logaddexp(some, 0.5), helpers.host(vg.logaddexp(0.5, some)))

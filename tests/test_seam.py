@@ -177,6 +177,7 @@ COMPOSED = {
     "kron": lambda a, b: vg.kron(a, b),
     "linspace": lambda a, b: vg.linspace(0, 1, device=a.device),
     "logspace": lambda a, b: vg.logspace(0, 1, device=a.device),
+    "logaddexp": lambda a, b: vg.logaddexp(a, b),
     "logical_and": lambda a, b: vg.logical_and(a, b),
     "logical_not": lambda a, b: vg.logical_not(a),
     "logical_or": lambda a, b: vg.logical_or(a, b),

@@ -3,7 +3,21 @@ remainder, predicates. Operands, `out` and `device` are those of elementwise.py.
 """
 
 from ..operations import Operation
-from .elementwise import binary, bitwise_left_shift, bitwise_right_shift, unary
+from .arguments import is_scalar
+from .elementwise import (
+    abs,
+    add,
+    binary,
+    bitwise_left_shift,
+    bitwise_right_shift,
+    exp,
+    maximum,
+    multiply,
+    negative,
+    subtract,
+    unary,
+    where,
+)
 
 __all__ = [
     "acos",
@@ -34,6 +48,7 @@ __all__ = [
     "log10",
     "log1p",
     "log2",
+    "logaddexp",
     "mod",
     "pow",
     "power",
@@ -188,6 +203,15 @@ def hypot(x1, x2, /, out=None, *, device=None):
 def copysign(x1, x2, /, out=None, *, device=None):
     """Return |x1| with the sign of x2, as float."""
     return binary(Operation.COPYSIGN, x1, x2, out, device)
+
+
+def logaddexp(x1, x2, /, out=None, *, device=None):
+    """Return log(exp(x1) + exp(x2)) without overflow in between, as float."""
+    x1, x2 = (x if is_scalar(x) else multiply(x, 1.0, device=device) for x in (x1, x2))
+    larger = maximum(x1, x2, device=device)
+    rest = log1p(exp(negative(abs(subtract(x1, x2, device=device)))))
+    # Of two infinities the distance is NaN, and the sum what it should be.
+    return where(isnan(rest), add(x1, x2, device=device), add(larger, rest), out)
 
 
 # NumPy's other names ------------------------------------------------------------------------------
