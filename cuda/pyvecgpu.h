@@ -153,6 +153,9 @@ enum pvg_operation {
     PVG_MIN = 203,  /* NaN if any is NaN */
     PVG_ARGMAX = 204, /* int64 index of the first largest or NaN; over all axes (C order) or one */
     PVG_PROD = 205,   /* dtypes as of PVG_SUM; integers wrap, floats are multiplied in float64 */
+    PVG_ARGMIN = 206, /* int64 index of the first smallest or NaN; axes as of PVG_ARGMAX */
+    PVG_ANY = 207,    /* bool: any is not 0; NaN is true */
+    PVG_ALL = 208,    /* bool: none is 0 */
     /* functions of their own, here for pvg_supports */
     PVG_FILL = 300,
     PVG_COPY = 301,
@@ -587,7 +590,7 @@ PVG_API pvg_array *pvg_where(const pvg_array *condition, const pvg_array *a, con
 PVG_API pvg_array *pvg_triangle(const pvg_array *a, int upper, int64_t diagonal, pvg_array *out);
 /* Over naxes axes (negative ones count from the end), or over all with naxes -1 and axes NULL.
  * keepdims 1 leaves the reduced axes with length 1. Errors: AXIS, VALUE (repeated axis; MAX, MIN,
- * ARGMAX of nothing; ARGMAX of several). */
+ * ARGMAX, ARGMIN of nothing; ARGMAX, ARGMIN of several). */
 PVG_API pvg_array *pvg_reduce(int operation, const pvg_array *a, int naxes, const int *axes,
                               int keepdims, pvg_array *out);
 /* Matrix product as numpy.matmul: (..., m, k) @ (..., k, n); 1-D operands are rows and columns;

@@ -160,6 +160,7 @@ COMPOSED = {
     "append": lambda a, b: vg.append(a, b),
     "array_split": lambda a, b: vg.array_split(a, 2),
     "broadcast_arrays": lambda a, b: vg.broadcast_arrays(a, b[0]),
+    "count_nonzero": lambda a, b: vg.count_nonzero(a),
     "column_stack": lambda a, b: vg.column_stack([a, b]),
     "concat": lambda a, b: vg.concat([a, b]),
     "concatenate": lambda a, b: vg.concatenate([a, b], 1),

@@ -107,3 +107,15 @@ def smallest(a, axes, keepdims):
 
 def argmax(a, axes, keepdims):
     return np.argmax(a, axis=None if axes is None else axes[0], keepdims=keepdims)
+
+
+def argmin(a, axes, keepdims):
+    return np.argmin(a, axis=None if axes is None else axes[0], keepdims=keepdims)
+
+
+def any(a, axes, keepdims):
+    return np.any(a, axis=axes, keepdims=keepdims)
+
+
+def all(a, axes, keepdims):
+    return np.all(a, axis=axes, keepdims=keepdims)
