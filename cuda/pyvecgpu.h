@@ -163,7 +163,8 @@ enum pvg_operation {
     PVG_WHERE = 303,
     PVG_MATMUL = 304,
     PVG_DENSE = 305,
-    PVG_TRIANGLE = 306
+    PVG_TRIANGLE = 306,
+    PVG_SCAN = 309
 };
 
 /* How products of float32 matrices are computed. Every one sums in float32 and is at least as
@@ -593,6 +594,12 @@ PVG_API pvg_array *pvg_triangle(const pvg_array *a, int upper, int64_t diagonal,
  * ARGMAX, ARGMIN of nothing; ARGMAX, ARGMIN of several). */
 PVG_API pvg_array *pvg_reduce(int operation, const pvg_array *a, int naxes, const int *axes,
                               int keepdims, pvg_array *out);
+/* Of each element along an axis and all before it the sum (operation PVG_SUM) or the product
+ * (PVG_PROD). Dtypes are theirs; integers wrap; sums of float16 and bfloat16 are made in float32,
+ * all others of floats in float64. initial 1: the result is one longer along the axis, and begins
+ * with 0 or 1. Errors: AXIS, VALUE (another operation; initial neither). */
+PVG_API pvg_array *pvg_scan(int operation, const pvg_array *a, int axis, int initial,
+                            pvg_array *out);
 /* Matrix product as numpy.matmul: (..., m, k) @ (..., k, n); 1-D operands are rows and columns;
  * batches broadcast. bool: or of ands; integers wrap. `precision` is one of pvg_precision. The same
  * operands give the same bits, and an item of a batch those of the product of that item alone.

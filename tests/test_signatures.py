@@ -72,6 +72,8 @@ METHODS = {
     "any": ["axis", "out", "keepdims"],
     "all": ["axis", "out", "keepdims"],
     "astype": ["dtype"],
+    "cumprod": ["axis", "dtype", "out"],
+    "cumsum": ["axis", "dtype", "out"],
     "diagonal": ["offset", "axis1", "axis2"],
     "repeat": ["repeats", "axis"],
     "swapaxes": ["axis1", "axis2"],

@@ -14,6 +14,7 @@ from . import (
     matrices,
     ranges,
     reductions,
+    scans,
 )
 from .contractions import *
 from .creation import *
@@ -25,6 +26,7 @@ from .linalg import *
 from .matrices import *
 from .ranges import *
 from .reductions import *
+from .scans import *
 
 __all__ = []
 __all__ += contractions.__all__
@@ -37,3 +39,4 @@ __all__ += linalg.__all__
 __all__ += matrices.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__
+__all__ += scans.__all__
