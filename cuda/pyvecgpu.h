@@ -183,6 +183,9 @@ enum pvg_operation {
     PVG_MIN = 203,  /* NaN if any is NaN */
     PVG_ARGMAX = 204, /* int64 index of the first largest or NaN; over all axes (C order) or one */
     PVG_PROD = 205,   /* dtypes as of PVG_SUM; integers wrap, floats are multiplied in float64 */
+    PVG_ARGMIN = 206, /* int64 index of the first smallest or NaN; axes as of PVG_ARGMAX */
+    PVG_ANY = 207,    /* bool: any is not 0; NaN is true */
+    PVG_ALL = 208,    /* bool: none is 0 */
     /* functions of their own, here for pvg_supports */
     PVG_FILL = 300,
     PVG_COPY = 301,
@@ -190,7 +193,8 @@ enum pvg_operation {
     PVG_WHERE = 303,
     PVG_MATMUL = 304,
     PVG_DENSE = 305,
-    PVG_TRIANGLE = 306
+    PVG_TRIANGLE = 306,
+    PVG_SCAN = 309
 };
 
 /* How products of float32 matrices are computed. Every one sums in float32 and is at least as
@@ -617,9 +621,15 @@ PVG_API pvg_array *pvg_where(const pvg_array *condition, const pvg_array *a, con
 PVG_API pvg_array *pvg_triangle(const pvg_array *a, int upper, int64_t diagonal, pvg_array *out);
 /* Over naxes axes (negative ones count from the end), or over all with naxes -1 and axes NULL.
  * keepdims 1 leaves the reduced axes with length 1. Errors: AXIS, VALUE (repeated axis; MAX, MIN,
- * ARGMAX of nothing; ARGMAX of several). */
+ * ARGMAX, ARGMIN of nothing; ARGMAX, ARGMIN of several). */
 PVG_API pvg_array *pvg_reduce(int operation, const pvg_array *a, int naxes, const int *axes,
                               int keepdims, pvg_array *out);
+/* Of each element along an axis and all before it the sum (operation PVG_SUM) or the product
+ * (PVG_PROD). Dtypes are theirs; integers wrap; sums of float16 and bfloat16 are made in float32,
+ * all others of floats in float64. initial 1: the result is one longer along the axis, and begins
+ * with 0 or 1. Errors: AXIS, VALUE (another operation; initial neither). */
+PVG_API pvg_array *pvg_scan(int operation, const pvg_array *a, int axis, int initial,
+                            pvg_array *out);
 /* Matrix product as numpy.matmul: (..., m, k) @ (..., k, n); 1-D operands are rows and columns;
  * batches broadcast. bool: or of ands; integers wrap. `precision` is one of pvg_precision. The same
  * operands give the same bits, and an item of a batch those of the product of that item alone.

@@ -242,6 +242,14 @@ class _Methods:
         """Return every element repeated, see vg.repeat."""
         return functions.repeat(self, repeats, axis)
 
+    def cumsum(self, axis=None, dtype=None, out=None):
+        """Return the sums up to each element, see vg.cumsum."""
+        return functions.cumsum(self, axis, dtype, out)
+
+    def cumprod(self, axis=None, dtype=None, out=None):
+        """Return the products up to each element, see vg.cumprod."""
+        return functions.cumprod(self, axis, dtype, out)
+
     def copy(self):
         """Return a contiguous copy on the same device."""
         return values.copied(self)

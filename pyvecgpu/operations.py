@@ -138,6 +138,9 @@ ROWS = (
     _reduction("max", 202, ORDERED, "same", cpu_functions.largest, order="largest"),
     _reduction("min", 203, ORDERED, "same", cpu_functions.smallest, order="smallest"),
     _reduction("argmax", 204, ORDERED, "index", cpu_functions.argmax, order="largest"),
+    _reduction("argmin", 206, ORDERED, "index", cpu_functions.argmin, order="smallest"),
+    _reduction("any", 207, ORDERED, "bool", cpu_functions.any, identity=0),
+    _reduction("all", 208, ORDERED, "bool", cpu_functions.all, identity=1),
     # Those with methods of their own in the backends
     _other("fill", 300, ORDERED, "none"),
     _other("copy", 301, ORDERED, "none"),
@@ -146,6 +149,7 @@ ROWS = (
     _other("matmul", 304, ORDERED, "same"),
     _other("dense", 305, "f", "same"),
     _other("triangle", 306, ORDERED, "same"),
+    _other("scan", 309, ORDERED, "wide"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

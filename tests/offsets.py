@@ -56,6 +56,8 @@ def calls(dtype):
         "sum of rows": ([(M, N)], (M,), lambda x, out: assign(vg.sum(x, axis=1), out)),
         "sum of columns": ([(M, N)], (N,), lambda x, out: assign(vg.sum(x, axis=0), out)),
         "largest of a batch": ([(B, M, N)], (B, N), lambda x, out: vg.max(x, axis=1, out=out)),
+        "scan of rows": ([(M, N)], (M, N), lambda x, out: assign(vg.cumsum(x, 1), out)),
+        "scan of columns": ([(M, N)], (M, N), lambda x, out: assign(vg.cumsum(x, 0), out)),
         "product": ([(M, K), (K, N)], (M, N), multiply),
         "transposed product": (
             [(K, M), (N, K)], (M, N), lambda x, y, out: vg.matmul(x.T, y.T, out=out)

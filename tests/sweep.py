@@ -58,6 +58,7 @@ def cases():
         moves,
         casts,
         reductions,
+        scans,
         products,
         forced_products,
         layers,
@@ -365,6 +366,51 @@ def check_of_nothing(device, row, dtype):
         assert np.isnan(result).all()
     else:
         assert_same(result, getattr(np, row.name)(nothing, axis=0))
+
+
+# ---- Scans ---------------------------------------------------------------------------------------
+
+# (shape, axis): short rows, rows of one tile, columns, and both in chunks.
+SCANNED = {
+    "short rows": ((90, 45), 1),
+    "a row": ((1, 4091), 1),
+    "columns": ((33, 60), 0),
+    "tall columns": ((1200, 3), 0),
+    "shifted rows": ((3, 1301), 1),
+}
+
+
+def scans(dtype):
+    for name, (shape, axis) in SCANNED.items():
+
+        def check(device, shape=shape, axis=axis, name=name):
+            x = data(dtype, shape) // 8 if dtype.kind in "iuf" else data(dtype, shape)
+            array = put(device, x)
+            if name == "shifted rows":
+                x, array = x[:, 1:], array[:, 1:]
+            check_scans(device, x, array, axis)
+
+        yield f"scan, {name}", check
+
+    def check(device):
+        x = np.zeros(20_000, dtype)
+        x[::400] = 1
+        check_scans(device, x, put(device, x), 0)
+
+    yield "scan, a row in chunks", check
+
+
+def check_scans(device, x, array, axis):
+    """Sums are exact where they are small integers; products of factors 1 and 0."""
+    for function, reference, values in (
+        (vg.cumulative_sum, np.cumsum, x),
+        (vg.cumulative_prod, np.cumprod, x != 0),
+    ):
+        operand = array if values is x else (array != 0).astype(x.dtype)
+        wide = np.float64 if helpers.is_float(x.dtype) else None
+        expected = reference(helpers.widened(values.astype(x.dtype)), axis=axis, dtype=wide)
+        result = function(operand, axis=axis)
+        assert_same(result, expected.astype(helpers.host(result).dtype))
 
 
 # ---- Lessons -------------------------------------------------------------------------------------

@@ -111,7 +111,8 @@ def test_reductions_of_nothing(device, row):
         warnings.simplefilter("ignore", RuntimeWarning)
         result = public(row)(x, axis=0)
     expected = np.nan if row.result == "float" else row.identity
-    helpers.assert_same(result, np.full(2, expected, np.float32))
+    dtype = np.bool_ if row.result == "bool" else np.float32
+    helpers.assert_same(result, np.full(2, expected, dtype))
 
 
 @pytest.mark.parametrize("row", rows_of("unary", "binary", "reduce"))

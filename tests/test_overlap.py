@@ -70,6 +70,7 @@ def draw_shapes(rng, name, family):
             lambda a, b, c, out: vg.where(a > 2, b, c, out=out),
         ),
         "triangle": ([(k, m, n)], (k, m, n), lambda a, out: vg.tril(a, 1, out=out)),
+        "scan": ([(k, m, n)], (k, m, n), lambda a, out: vg.cumsum(a, 1, a.dtype, out)),
         "cast": ([(m, n)], (m, n), lambda a, out: apply(a.backend, "cast", a, a.dtype, out)),
         "matmul": ([(m, k), (k, n)], (m, n), lambda a, b, out: vg.matmul(a, b, out=out)),
         "batch": ([(3, m, k), (k, n)], (3, m, n), lambda a, b, out: vg.matmul(a, b, out=out)),
@@ -92,7 +93,18 @@ def assign(a, out):
     return out
 
 
-OTHERS = ("scalar", "where", "triangle", "cast", "matmul", "batch", "vecdot", "tensordot", "dense")
+OTHERS = (
+    "scalar",
+    "where",
+    "triangle",
+    "scan",
+    "cast",
+    "matmul",
+    "batch",
+    "vecdot",
+    "tensordot",
+    "dense",
+)
 NAMES = [(row.name, row.family) for row in ROWS if row.family in ("unary", "binary", "reduce")]
 NAMES += [(name, "other") for name in (*OTHERS, "assignment")]
 

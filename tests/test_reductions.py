@@ -100,7 +100,7 @@ def test_over_axes_of_every_layout(device, rng, name, dtype):
     for layout, make in helpers.LAYOUTS.items():
         array = make(device, x)
         assert helpers.bits(array) == x.tobytes(), layout
-        for axis in axes_of(3) if name != "argmax" else [None, 0, 1, 2, -1]:
+        for axis in axes_of(3) if REDUCTIONS[name].result != "index" else [None, 0, 1, 2, -1]:
             check(device, name, x, array, axis, keepdims=axis is not None and len(layout) % 2 == 0)
 
 
@@ -131,7 +131,7 @@ def test_negative_axes_and_keepdims(device, rng, name):
         for keepdims in (False, True):
             check(device, name, x, array, axis, keepdims)
     assert getattr(vg, name)(array, keepdims=True).shape == (1, 1, 1)
-    if name != "argmax":
+    if REDUCTIONS[name].result != "index":
         check(device, name, x, array, (-1, 0), True)
         check(device, name, x, array, (2, 0))
         assert_same(
@@ -227,7 +227,7 @@ def test_nan_wins(device, rng, dtype, shape):
         spoiled.flat[position] = np.nan
         array = put(device, spoiled)
         for axis in (None, *range(x.ndim)):
-            for name in ("max", "min", "argmax"):
+            for name in ("max", "min", "argmax", "argmin"):
                 expected = getattr(np, name)(spoiled, axis=axis)
                 result = helpers.host(getattr(vg, name)(array, axis=axis))
                 assert_same(result, np.asarray(expected, result.dtype))
@@ -240,6 +240,60 @@ def test_argmax_gives_the_first(device, rng, dtype):
         array = put(device, x)
         for axis in (None, *range(x.ndim)):
             assert_same(vg.argmax(array, axis=axis), np.asarray(np.argmax(x, axis=axis)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_argmin_gives_the_first(device, rng, dtype):
+    for shape in ((5000,), (3, 1500), (1500, 3), (4, 5, 6)):
+        x = helpers.integers(rng, shape, dtype, high=2)
+        array = put(device, x)
+        for axis in (None, *range(x.ndim)):
+            assert_same(vg.argmin(array, axis=axis), np.asarray(np.argmin(x, axis=axis)))
+
+
+# ---- Truth ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(1,), (300, 7), (7, 300), (3, 5000), (5000, 3), (2, 70, 5)])
+def test_any_and_all(device, rng, dtype, shape):
+    """Few elements that are not 0, and few that are; over all sets of axes."""
+    for ones in (0.0, 0.01, 0.9, 0.999, 1.0):
+        x = (rng.random(shape) < ones).astype(dtype) * np.asarray(1).astype(dtype)
+        array = put(device, x)
+        for axis in axes_of(x.ndim):
+            for name in ("any", "all"):
+                expected = np.asarray(getattr(np, name)(x != 0, axis=axis, keepdims=True))
+                assert_same(getattr(vg, name)(array, axis=axis, keepdims=True), expected)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_truth_of_floats(device, dtype):
+    """NaN, infinities and subnormal numbers are true, zeros of both signs are not."""
+    smallest = helpers.finfo(dtype).smallest_subnormal
+    rows = np.array([[np.nan, 0], [-0.0, 0.0], [-np.inf, np.nan], [smallest, -smallest]], dtype)
+    x = put(device, rows)
+    assert vg.any(x, axis=1).tolist() == [True, False, True, True]
+    assert vg.all(x, axis=1).tolist() == [False, False, True, True]
+    assert vg.count_nonzero(x, axis=1).tolist() == [1, 0, 2, 2]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_count_nonzero(device, rng, dtype):
+    x = helpers.integers(rng, (4, 50, 6), dtype, low=0, high=3)
+    for layout, make in helpers.LAYOUTS.items():
+        array = make(device, x)
+        for axis in axes_of(3):
+            expected = np.asarray(np.count_nonzero(x, axis=axis, keepdims=True))
+            result = vg.count_nonzero(array, axis, keepdims=True)
+            assert_same(result, expected, layout)
+    assert_same(vg.count_nonzero(put(device, x[:0])), np.asarray(0))
+    assert vg.count_nonzero(put(device, x), (0, -1)).shape == (50,)
+    assert_same(vg.count_nonzero(put(device, x[0, 0, 0])), np.asarray(np.count_nonzero(x[0, 0, 0])))
+    with helpers.refused(device, np.exceptions.AxisError, put(device, x), match="axis"):
+        vg.count_nonzero(put(device, x), 3)
+    host = vg.count_nonzero(x, 1, device=device)
+    assert isinstance(host, np.ndarray) and (host == np.count_nonzero(x, 1)).all()
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -266,7 +320,7 @@ def test_of_nothing(device, dtype):
     assert_same(vg.sum(empty), np.sum(np.zeros(0, dtype)))
     assert_same(vg.sum(empty, axis=0), np.sum(np.zeros((0, 3), dtype), axis=0))
     assert_same(vg.sum(empty, axis=1), np.sum(np.zeros((0, 3), dtype), axis=1))
-    for name in ("max", "min", "argmax"):
+    for name in ("max", "min", "argmax", "argmin"):
         for axis in (None, 0):
             with helpers.refused(device, ValueError, empty, match="empty|zero-size"):
                 getattr(vg, name)(empty, axis=axis)
@@ -298,7 +352,7 @@ def test_axes_that_make_no_sense(device, name):
     for axis in (1.0, "0", True):
         with helpers.refused(device, TypeError, x):
             reduce(x, axis=axis)
-    if name == "argmax":
+    if REDUCTIONS[name].result == "index":
         with helpers.refused(device, TypeError, x):
             reduce(x, axis=(0, 1))
     else:

@@ -81,6 +81,14 @@ CASES |= {
         lambda a, b: vg.triu(a, 1),
         [("triangle", "a", {"upper": True, "diagonal": 1})],
     ),
+    "cumulative_sum": (
+        lambda a, b: vg.cumulative_sum(a, axis=1, include_initial=True),
+        [("scan", "a", code("sum") | {"axis": 1, "initial": True})],
+    ),
+    "cumulative_prod": (
+        lambda a, b: vg.cumulative_prod(a, axis=0),
+        [("scan", "a", code("prod") | {"axis": 0, "initial": False})],
+    ),
     "matmul": (
         lambda a, b: vg.matmul(a, b, precision="ieee"),
         [("matmul", "ab", {"precision": 1})],
@@ -160,6 +168,7 @@ COMPOSED = {
     "append": lambda a, b: vg.append(a, b),
     "array_split": lambda a, b: vg.array_split(a, 2),
     "broadcast_arrays": lambda a, b: vg.broadcast_arrays(a, b[0]),
+    "count_nonzero": lambda a, b: vg.count_nonzero(a),
     "column_stack": lambda a, b: vg.column_stack([a, b]),
     "concat": lambda a, b: vg.concat([a, b]),
     "concatenate": lambda a, b: vg.concatenate([a, b], 1),

@@ -207,6 +207,23 @@ USES |= {
         lambda v: void(vg.sum(v["a"], axis=0, out=v["out"][1])),
         ("out",),
     ),
+    # Scans: rows, short ones, and columns, in one chunk and in several.
+    "scan": Use(A, lambda v: vg.cumulative_sum(v["a"], axis=1, include_initial=True)),
+    "scan of a long row": Use({"a": ((20_000,), F32)}, lambda v: vg.cumsum(v["a"])),
+    "scan of tall columns": Use(
+        {"a": ((300, 3), F32)}, lambda v: vg.cumulative_sum(v["a"], axis=0)
+    ),
+    "scan of a strided operand": Use(
+        {"a": ((37, 12), I32)}, lambda v: vg.cumprod(v["a"].T[::-2], 0)
+    ),
+    "scan, out": Use(
+        {"a": ((600, 3), F32), "out": ((3, 600), F64)},
+        lambda v: void(vg.cumsum(v["a"], 0, out=v["out"].T)),
+        ("out",),
+    ),
+    "scan in place": Use(
+        {"a": ((3, 2_000), F32)}, lambda v: void(vg.cumsum(v["a"], 1, out=v["a"])), ("a",)
+    ),
     # Products.
     "product": Use({"a": ((33, 29), F32), "b": ((29, 31), F32)}, lambda v: v["a"] @ v["b"]),
     "product of vectors": Use({"a": ((61,), F32), "b": ((61,), F32)}, lambda v: v["a"] @ v["b"]),

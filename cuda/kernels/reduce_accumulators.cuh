@@ -238,6 +238,32 @@ template <Order ORDER> struct FirstExtreme {
     template <class R> __device__ R total(const Result &) const { return index; }
 };
 
+// Whether any element is not 0, and whether all are not. NaN is true.
+struct AnyTrue {
+    static constexpr bool ordered = false;
+    int truth;
+
+    __device__ static AnyTrue identity() { return {0}; }
+    template <class T> __device__ void add(T value, int64_t, const Result &) {
+        truth |= value != T(0);
+    }
+    __device__ void merge(const AnyTrue &other) { truth |= other.truth; }
+    template <class R> static constexpr bool gives = is_bool<R>;
+    template <class R> __device__ R total(const Result &) const { return R(truth != 0); }
+};
+struct AllTrue {
+    static constexpr bool ordered = false;
+    int truth;
+
+    __device__ static AllTrue identity() { return {1}; }
+    template <class T> __device__ void add(T value, int64_t, const Result &) {
+        truth &= value != T(0);
+    }
+    __device__ void merge(const AllTrue &other) { truth &= other.truth; }
+    template <class R> static constexpr bool gives = is_bool<R>;
+    template <class R> __device__ R total(const Result &) const { return R(truth != 0); }
+};
+
 // The accumulator for elements of type T; bool is reduced as uint8.
 template <class T>
 using SumOf = std::conditional_t<
@@ -249,12 +275,15 @@ using SumOf = std::conditional_t<
 template <class T> using ExtremeOf = Extreme<Key<Compared<T>>>;
 
 // X(NAME, "name", domain, result, identity, order, accumulator for type T and ORDER)
-#define PVG_REDUCTIONS(X)                                      \
-    X(SUM, "sum", ordered, wide, zero, none, SumOf<T>)         \
-    X(PROD, "prod", ordered, wide, one, none, ProductOf<T>)    \
-    X(MEAN, "mean", ordered, floating, zero, none, SumOf<T>)   \
-    X(MAX, "max", ordered, same, none, largest, ExtremeOf<T>)  \
-    X(MIN, "min", ordered, same, none, smallest, ExtremeOf<T>) \
-    X(ARGMAX, "argmax", ordered, index, none, largest, FirstExtreme<ORDER>)
+#define PVG_REDUCTIONS(X)                                                    \
+    X(SUM, "sum", ordered, wide, zero, none, SumOf<T>)                       \
+    X(PROD, "prod", ordered, wide, one, none, ProductOf<T>)                  \
+    X(MEAN, "mean", ordered, floating, zero, none, SumOf<T>)                 \
+    X(MAX, "max", ordered, same, none, largest, ExtremeOf<T>)                \
+    X(MIN, "min", ordered, same, none, smallest, ExtremeOf<T>)               \
+    X(ARGMAX, "argmax", ordered, index, none, largest, FirstExtreme<ORDER>)  \
+    X(ARGMIN, "argmin", ordered, index, none, smallest, FirstExtreme<ORDER>) \
+    X(ANY, "any", ordered, boolean, zero, none, AnyTrue)                     \
+    X(ALL, "all", ordered, boolean, one, none, AllTrue)
 
 } // namespace pvg::reduce

@@ -163,12 +163,12 @@ static void fill_array(void) {
 
 static void elementwise(void) {
     pvg_array *a = needed(&arrays), *b = NULL, *c = NULL, *made = NULL;
-    int kind = (int)pick(0, 5), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
+    int kind = (int)pick(0, 6), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
     if (kind == 1 || kind == 3) b = chance(50) ? a : needed(&arrays);
     if (kind == 3) c = chance(50) ? b : needed(&arrays);
     pvg_array *out = wanted(&arrays, 30);
     Scalar s = scalar();
-    TRACE("elementwise %d, code %d, %p %p %p, out %p\n", kind, code, (void *)a, (void *)b,
+    TRACE("elementwise or scan %d, code %d, %p %p %p, out %p\n", kind, code, (void *)a, (void *)b,
           (void *)c, (void *)out);
     if (kind == 0) made = pvg_unary(code, a, out);
     if (kind == 1) made = pvg_binary(code, a, b, out);
@@ -177,12 +177,15 @@ static void elementwise(void) {
     if (kind == 3) made = pvg_where(a, b, c, out);
     if (kind == 4) made = pvg_cast(a, dtype(), out);
     if (kind == 5) made = pvg_triangle(a, chance(98) ? (int)pick(0, 1) : 3, pick(-9, 9), out);
+    if (kind == 6)
+        made = pvg_scan(chance(95) ? (chance(50) ? PVG_SUM : PVG_PROD) : code, a, (int)pick(-3, 3),
+                        chance(98) ? (int)pick(0, 1) : 2, out);
     handle_of("an elementwise function", made, out, &arrays);
 }
 
 static void reduce(void) {
     pvg_array *a = needed(&arrays), *out = wanted(&arrays, 20);
-    int axes[40], code = (int)pick(199, 206), naxes = chance(95) ? (int)pick(-1, 2) : 33;
+    int axes[40], code = (int)pick(199, 209), naxes = chance(95) ? (int)pick(-1, 2) : 33;
     for (int i = 0; i < 40; i++) axes[i] = (int)pick(-3, 3);
     const int *list = naxes < 0 && chance(95) ? NULL : axes;
     int keepdims = chance(98) ? (int)pick(0, 1) : 2;

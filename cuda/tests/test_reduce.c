@@ -9,22 +9,26 @@ static void *reduce_on_host(int operation, int dtype, const void *values, int nd
     for (int d = 0; d < ndim; d++) results *= mask >> d & 1 ? 1 : shape[d];
     int64_t count = results ? n / results : 0;
     double *totals = calloc((size_t)results + 1, sizeof *totals);
-    for (int64_t i = 0; operation == PVG_PROD && i < results; i++) totals[i] = 1;
+    const int starts_from_one = operation == PVG_PROD || operation == PVG_ALL;
+    for (int64_t i = 0; starts_from_one && i < results; i++) totals[i] = 1;
     int64_t *seen = calloc((size_t)results + 1, sizeof *seen),
             *best = calloc((size_t)results + 1, sizeof *best);
+    const int smallest = operation == PVG_MIN || operation == PVG_ARGMIN;
     for (int64_t i = 0; i < n; i++) {
         int64_t at = 0;
         for (int d = 0; d < ndim; d++) at = mask >> d & 1 ? at : at * shape[d] + index[d];
         double value = value_at(dtype, values, i), *total = &totals[at];
-        int better = seen[at] == 0 || (operation == PVG_MIN ? value < *total : value > *total) ||
-                     isnan(value);
+        int better = seen[at] == 0 || (smallest ? value < *total : value > *total) || isnan(value);
         switch (operation) {
         case PVG_SUM:
         case PVG_MEAN: *total += value; break;
         case PVG_PROD: *total *= value; break;
+        case PVG_ANY: *total = *total != 0 || value != 0; break;
+        case PVG_ALL: *total = *total != 0 && value != 0; break;
         case PVG_MAX:
         case PVG_MIN:
         case PVG_ARGMAX:
+        case PVG_ARGMIN:
             if (better && !(seen[at] > 0 && isnan(*total))) *total = value, best[at] = seen[at];
             break;
         default:
@@ -35,12 +39,13 @@ static void *reduce_on_host(int operation, int dtype, const void *values, int nd
         for (int d = ndim - 1; d >= 0 && ++index[d] == shape[d]; d--) index[d] = 0;
     }
     int gives = result_dtype(row_of(operation), dtype);
+    const int gives_index = operation == PVG_ARGMAX || operation == PVG_ARGMIN;
     void *result = host_memory(gives, results);
     for (int64_t i = 0; i < results; i++)
         set_value(gives, result, i,
-                  operation == PVG_MEAN     ? totals[i] / (double)count
-                  : operation == PVG_ARGMAX ? (double)best[i]
-                                            : totals[i]);
+                  operation == PVG_MEAN ? totals[i] / (double)count
+                  : gives_index         ? (double)best[i]
+                                        : totals[i]);
     free(totals);
     free(seen);
     free(best);
@@ -99,8 +104,9 @@ static void every_length_and_dtype(void) {
             pvg_array *factors = random_factors(all_dtypes[d], awkward_sizes[i], &state);
             for (int k = 0; k < operation_count; k++) {
                 int operation = all_operations[k].code;
+                const int of_factors = operation == PVG_PROD || operation == PVG_ALL;
                 if (is_of(&all_operations[k], "reduce"))
-                    check_reduction(__LINE__, operation, operation == PVG_PROD ? factors : a, 1, 0);
+                    check_reduction(__LINE__, operation, of_factors ? factors : a, 1, 0);
             }
             RELEASE(a, factors);
         }
@@ -119,7 +125,8 @@ static void every_set_of_axes(void) {
                 check_reduction(__LINE__, PVG_SUM, view, mask, 0);
                 check_reduction(__LINE__, PVG_MAX, view, mask, 1);
                 if (mask == 1 || mask == 2 || mask == 4)
-                    check_reduction(__LINE__, PVG_ARGMAX, view, mask, (int)i % 2);
+                    check_reduction(__LINE__, i % 2 ? PVG_ARGMAX : PVG_ARGMIN, view, mask,
+                                    (int)i % 2);
             }
             RELEASE(view);
         }
@@ -271,6 +278,7 @@ static void nothing_to_reduce(void) {
     CHECK_NULL(PVG_ERROR_VALUE, pvg_reduce(PVG_MAX, a, -1, NULL, 0, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_reduce(PVG_MIN, a, AXES(1), 0, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_reduce(PVG_ARGMAX, a, AXES(1), 0, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_reduce(PVG_ARGMIN, a, AXES(1), 0, NULL));
     RELEASE(a, sum, mean, rows, none, product_of_none);
 }
 

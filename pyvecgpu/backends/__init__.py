@@ -51,6 +51,7 @@ METHODS = {
     "where": _method("condition a b out"),
     "triangle": _method("a upper diagonal out"),
     "reduce": _method("code a axes keepdims out"),
+    "scan": _method("code a axis initial out"),
     "matmul": _method("a b precision out"),
     "dense": _method(
         "x weight bias activation precision preactivation out", ARRAY, "preactivation out"

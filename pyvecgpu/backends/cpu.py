@@ -28,7 +28,7 @@ from ..dtypes import (
 from ..errors import OutOfMemoryError
 from ..native.abi import Memory
 from ..operations import OPERATIONS, result_dtype
-from . import cpu_layers
+from . import cpu_functions, cpu_layers
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
 
 
@@ -168,6 +168,11 @@ class CpuBackend:
         operation = OPERATIONS[code]
         result = np.asarray(operation.cpu(widened(a), axes, keepdims))
         return store(rounded(result, result_dtype(operation, supported(a.dtype))), out)
+
+    @_reports_memory
+    def scan(self, code, a, axis, initial, out):
+        result = cpu_functions.scan(OPERATIONS[code], widened(a), axis, initial)
+        return store(rounded(result, result_dtype(OPERATIONS[code], supported(a.dtype))), out)
 
     @_reports_memory
     def matmul(self, a, b, precision, out):

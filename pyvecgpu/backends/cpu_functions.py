@@ -118,3 +118,29 @@ def smallest(a, axes, keepdims):
 
 def argmax(a, axes, keepdims):
     return np.argmax(a, axis=None if axes is None else axes[0], keepdims=keepdims)
+
+
+def argmin(a, axes, keepdims):
+    return np.argmin(a, axis=None if axes is None else axes[0], keepdims=keepdims)
+
+
+def any(a, axes, keepdims):
+    return np.any(a, axis=axes, keepdims=keepdims)
+
+
+def all(a, axes, keepdims):
+    return np.all(a, axis=axes, keepdims=keepdims)
+
+
+def scan(operation, a, axis, initial):
+    """Return the sums or products of all elements up to each, floats in float64."""
+    accumulate = {0: np.cumsum, 1: np.cumprod}[operation.identity]
+    wide = np.float64 if is_float(a.dtype) else None
+    result = accumulate(a, axis=axis, dtype=wide)
+    if operation.identity == 0 and wide:
+        result += 0.0  # not -0.0
+    if initial:
+        shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+        first = np.full(shape, operation.identity, result.dtype)
+        result = np.concatenate([first, result], axis=axis)
+    return result

@@ -37,6 +37,7 @@ class CudaBackend:
         self.binary = functions.pvg_binary
         self.where = functions.pvg_where
         self.triangle = functions.pvg_triangle
+        self.scan = functions.pvg_scan
         self.matmul = functions.pvg_matmul
         self.dense = functions.pvg_dense
         self.contiguous = functions.pvg_contiguous

@@ -10,14 +10,14 @@ from ..operations import OPERATIONS, Operation, result_dtype
 from .arguments import Operands, parse_axes, parse_axis
 from .layout import astype
 
-__all__ = ["argmax", "max", "mean", "min", "prod", "sum"]
+__all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "sum"]
 
 
 def reduce(code, x, axis, keepdims, out, device):
     """Return operation `code` of pvg_reduce."""
     call = Operands(OPERATIONS[code].name, (x,), out, device)
     array = call.arrays[0]
-    if code == Operation.ARGMAX:
+    if OPERATIONS[code].result == "index":
         axes = None if axis is None else (parse_axis(axis, array.ndim),)
     else:
         axes = parse_axes(axis, array.ndim)
@@ -81,3 +81,31 @@ def argmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
     axis: an integer, or None for the index in C order. ValueError: there is no element.
     """
     return reduce(Operation.ARGMAX, x, axis, keepdims, out, device)
+
+
+def argmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
+    """Return the index (int64) of the first smallest element, or of the first NaN.
+
+    axis: an integer, or None for the index in C order. ValueError: there is no element.
+    """
+    return reduce(Operation.ARGMIN, x, axis, keepdims, out, device)
+
+
+def any(x, /, axis=None, out=None, keepdims=False, *, device=None):
+    """Return whether any element is not 0, as bool; NaN is true. False of nothing."""
+    return reduce(Operation.ANY, x, axis, keepdims, out, device)
+
+
+def all(x, /, axis=None, out=None, keepdims=False, *, device=None):
+    """Return whether all elements are not 0, as bool; NaN is true. True of nothing."""
+    return reduce(Operation.ALL, x, axis, keepdims, out, device)
+
+
+def count_nonzero(x, /, axis=None, *, keepdims=False, device=None):
+    """Return how many elements are not 0, as int64 (NaN is none)."""
+    call = Operands("count_nonzero", (x,), None, device)
+    array = call.arrays[0]
+    axes = parse_axes(axis, array.ndim)
+    if array.dtype.kind != "b":
+        array = apply(call.backend, "scalar", Operation.NOT_EQUAL, array, 0, 1, None)
+    return call.apply("reduce", Operation.SUM, array, axes, bool(keepdims))
