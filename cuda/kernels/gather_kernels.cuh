@@ -183,8 +183,7 @@ __global__ void __launch_bounds__(index_threads)
 }
 
 // A table of all places, of which only those that are written are touched: cleared first, then the
-// largest number of a write to it, which others are held against. A maximum of integers does not
-// depend on the order.
+// largest number of a write to it, which others are held against. Neither step depends on the order.
 enum class Step { clear, claim, compare };
 template <Step STEP>
 __global__ void __launch_bounds__(index_threads)
@@ -194,7 +193,7 @@ __global__ void __launch_bounds__(index_threads)
     if (i >= size) return;
     const unsigned long long number = static_cast<unsigned long long>(i) + 1;
     if (STEP == Step::clear)
-        table[keys[i]] = 0;
+        atomicExch(&table[keys[i]], 0ull); // by several threads, perhaps
     else if (STEP == Step::claim)
         atomicMax(&table[keys[i]], number);
     else if (table[keys[i]] != number)

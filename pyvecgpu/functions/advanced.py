@@ -227,7 +227,7 @@ class _Parser:
             self.add_mask(item)
         else:
             if is_host(item):
-                item = _counted_from_0(item, self.shape[self.axis], self.axis)
+                item = counted_from_0(item, self.shape[self.axis], self.axis)
             self.found.append((len(self.base), item, is_host(item)))
             self.add_axis()
 
@@ -239,16 +239,18 @@ class _Parser:
                     f"boolean index did not match indexed array along axis {self.axis + i}; size "
                     f"of axis is {size} but size of corresponding boolean axis is {n}"
                 )
-        for indices in _nonzero(mask):
+        for indices in nonzero(mask):
             self.found.append((len(self.base), indices, True))
             self.add_axis()
 
 
-def _nonzero(mask):  # by way of the host, until there is searching.nonzero
+def nonzero(mask):
+    """Return arrays of the indices, along each axis, at which an array of bools is true."""
+    # By way of the host: until there is searching.nonzero.
     return np.nonzero(to_host(mask) if isinstance(mask, Array) else mask)
 
 
-def _counted_from_0(indices, size, axis):
+def counted_from_0(indices, size, axis):
     """Return an ndarray of indices as int64 from 0 on. IndexError: out of range."""
     bad = (indices < -size) | (indices >= size)
     if np.any(bad):

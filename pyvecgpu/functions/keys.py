@@ -31,7 +31,7 @@ def parse_key(key, shape):
             # Of an empty slice the start may lie outside; of a short one the step may.
             start, step = (start if length else 0), (step if length > 1 else 1)
         else:
-            start, step, length = _parse_index(item, axis, size), 1, 1
+            start, step, length = _parse_index(item, axis, size, items), 1, 1
         starts.append(start)
         steps.append(step)
         lengths.append(length)
@@ -60,8 +60,8 @@ def expand_ellipsis(items, ndim):
     return (*items[:ellipsis], *missing, *items[ellipsis + 1 :])
 
 
-def _parse_index(item, axis, size):
-    """Return an integer index counted from 0."""
+def _parse_index(item, axis, size, items):
+    """Return an integer index counted from 0. NotBasicError: an item is not of a basic key."""
     if is_advanced(item):
         raise NotBasicError
     try:
@@ -73,6 +73,8 @@ def _parse_index(item, axis, size):
             f"not a {kind}"
         ) from None
     if not -size <= index < size:
+        if any(map(is_advanced, items)):  # by which Ellipsis may stand for fewer axes
+            raise NotBasicError
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
     return index % size
 
