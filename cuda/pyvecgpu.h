@@ -194,6 +194,8 @@ enum pvg_operation {
     PVG_MATMUL = 304,
     PVG_DENSE = 305,
     PVG_TRIANGLE = 306,
+    PVG_GATHER = 307,
+    PVG_SCATTER = 308,
     PVG_SCAN = 309
 };
 
@@ -619,6 +621,20 @@ PVG_API pvg_array *pvg_where(const pvg_array *condition, const pvg_array *a, con
  * those with column - row >= diagonal (upper 1), or <= diagonal (upper 0). Errors: VALUE (fewer
  * than two axes; upper neither). */
 PVG_API pvg_array *pvg_triangle(const pvg_array *a, int upper, int64_t diagonal, pvg_array *out);
+/* Elements at the places that indices name along `count` axes of `a`, 0 to ndim - 1, each once.
+ * `indices` holds integers, negative ones counted from the end, in the shape (count, ...), a plane
+ * for each of the axes; the axes "..." of the result stand before the `place`-th of those axes of
+ * `a` that are not indexed. With PVG_ALONG as the place there is one axis, and `indices` has as many
+ * dimensions as `a` and the result's shape, that of `a` but for the length of this axis. trusted, 0:
+ * the call waits for the stream to see that all indices are in range; else the caller knows it, and
+ * one that is not is taken for the nearest that is. Errors: INDEX, AXIS, VALUE, TYPE. */
+#define PVG_ALONG (-1)
+PVG_API pvg_array *pvg_gather(const pvg_array *a, const pvg_array *indices, int count,
+                              const int *axes, int place, int trusted);
+/* Writes values, broadcast and cast as by pvg_copy, to the elements that pvg_gather would give. Of
+ * several values for one element the last one in C order is what it gets. */
+PVG_API int pvg_scatter(pvg_array *a, const pvg_array *indices, int count, const int *axes,
+                        int place, int trusted, const pvg_array *values);
 /* Over naxes axes (negative ones count from the end), or over all with naxes -1 and axes NULL.
  * keepdims 1 leaves the reduced axes with length 1. Errors: AXIS, VALUE (repeated axis; MAX, MIN,
  * ARGMAX, ARGMIN of nothing; ARGMAX, ARGMIN of several). */

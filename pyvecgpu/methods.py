@@ -250,6 +250,22 @@ class _Methods:
         """Return the products up to each element, see vg.cumprod."""
         return functions.cumprod(self, axis, dtype, out)
 
+    def take(self, indices, axis=None):
+        """Return the elements at indices, see vg.take."""
+        return functions.take(self, indices, axis)
+
+    def put(self, indices, values):
+        """Write values at indices into the elements in a row, see vg.put."""
+        functions.put(self, indices, values)
+
+    def compress(self, condition, axis=None):
+        """Return the parts where a condition is true, see vg.compress."""
+        return functions.compress(condition, self, axis)
+
+    def choose(self, choices):
+        """Return elements of the choices that the elements are the indices of, see vg.choose."""
+        return functions.choose(self, choices)
+
     def copy(self):
         """Return a contiguous copy on the same device."""
         return values.copied(self)

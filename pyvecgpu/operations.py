@@ -150,6 +150,8 @@ ROWS = (
     _other("dense", 305, "f", "same"),
     _other("triangle", 306, ORDERED, "same"),
     _other("scan", 309, ORDERED, "wide"),
+    _other("gather", 307, ORDERED, "same"),
+    _other("scatter", 308, ORDERED, "none"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

@@ -15,6 +15,7 @@ DTYPES = [np.dtype(name) for name in ("i1", "f2", "f4", "f8")]  # one of each si
 VECTOR = 16  # bytes
 PADS = ((0, 1), (1, 0), (4, 0))  # elements behind a row, and behind an item of a batch
 B, M, N, K = 3, 21, 40, 36  # a batch of matrices
+ROWS = [*range(0, M, 2), *range(1, M, 2)]
 
 
 def place(rng, shape, dtype, offset, pads, device):
@@ -31,8 +32,8 @@ def place(rng, shape, dtype, offset, pads, device):
     return values, view
 
 
-def assign(x, out):
-    out[...] = x
+def assign(x, out, key=...):
+    out[key] = x
     return out
 
 
@@ -53,6 +54,8 @@ def calls(dtype):
         "scalar": ([(M, N)], (M, N), lambda x, out: vg.multiply(x, True, out=out)),
         "where": ([(M, N)] * 2, (M, N), lambda x, y, out: vg.where(x == y, x, y, out=out)),
         "triangle": ([(M, N)], (M, N), lambda x, out: vg.tril(x, 3, out=out)),
+        "rows by number": ([(M, N)], (M, N), lambda x, out: assign(x[ROWS], out)),
+        "rows to numbers": ([(M, N)], (M, N), lambda x, out: assign(x, out, ROWS)),
         "sum of rows": ([(M, N)], (M,), lambda x, out: assign(vg.sum(x, axis=1), out)),
         "sum of columns": ([(M, N)], (N,), lambda x, out: assign(vg.sum(x, axis=0), out)),
         "largest of a batch": ([(B, M, N)], (B, N), lambda x, out: vg.max(x, axis=1, out=out)),

@@ -55,6 +55,7 @@ def cases():
         comparison_of_64_bits,
         where,
         triangles,
+        gathers,
         moves,
         casts,
         reductions,
@@ -242,6 +243,34 @@ def triangles(dtype):
             assert_same(vg.triu(x, -3), np.triu(a, -3))
 
         yield f"triangle, {pattern}", check
+
+
+def gathers(dtype):
+    """Rows of indices, that are moved in words of every size, and the ways to the last value."""
+    for columns in (1, 2, 4, 8, 16):
+
+        def check(device, columns=columns):
+            x, rows = data(dtype, (40, columns)), np.arange(60) * 7 % 40 - 20
+            array, given = put(device, x), put(device, rows)
+            assert_same(array[given], x[rows])
+            assert_same(array[given, 0], x[rows, 0])
+            values = data(dtype, (60, columns), 1)
+            array[given] = put(device, values)
+            x = x.copy()
+            x[rows] = values
+            assert_same(array, x)
+
+        yield f"rows of {columns} by number", check
+
+    def check_many(device):
+        x, indices = data(dtype, (64,)), np.arange(3000) ** 2 % 64
+        array, values = put(device, x), data(dtype, (3000,), 1)
+        array[put(device, indices)] = put(device, values)
+        x = x.copy()
+        x[indices] = values
+        assert_same(array, x)
+
+    yield "many values for few elements", check_many
 
 
 def moves(dtype):

@@ -83,13 +83,14 @@ def draw_shapes(rng, name, family):
             lambda x, w, b, out: vg.dense(x, w, b, "relu", out=out),
         ),
         "assignment": ([(m, n)], (k, m, n), assign),
+        "scatter": ([(m, n)], (k, m, n), lambda a, out: assign(a, out, range(k)[::-1])),
     }[name]  # fmt: skip
 
 
-def assign(a, out):
+def assign(a, out, key=...):
     if out is None:
         return a
-    out[...] = a
+    out[key] = a
     return out
 
 
@@ -106,7 +107,7 @@ OTHERS = (
     "dense",
 )
 NAMES = [(row.name, row.family) for row in ROWS if row.family in ("unary", "binary", "reduce")]
-NAMES += [(name, "other") for name in (*OTHERS, "assignment")]
+NAMES += [(name, "other") for name in (*OTHERS, "assignment", "scatter")]
 
 
 @pytest.mark.parametrize(("name", "family"), NAMES, ids=lambda part: part)

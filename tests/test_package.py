@@ -14,8 +14,8 @@ from pyvecgpu import dispatch
 from pyvecgpu.backends import METHODS
 
 PACKAGE = helpers.ROOT / "pyvecgpu"
-TOPICS = ["contractions", "creation", "elementwise", "joining", "layers", "layout", "linalg",
-          "mathematics", "matrices", "nn", "ranges", "reductions", "scans"]  # fmt: skip
+TOPICS = ["contractions", "creation", "elementwise", "gathering", "joining", "layers", "layout",
+          "linalg", "mathematics", "matrices", "nn", "ranges", "reductions", "scans"]  # fmt: skip
 
 # The short ways of the operators beside dispatch.apply.
 SHORT_WAYS = {"dispatch.py": {"binary", "scalar"}}

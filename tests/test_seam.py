@@ -163,26 +163,39 @@ for name, value in (("zeros", 0), ("ones", 1), ("full", 7)):
         [("empty", "", {"shape": (2, 2), "dtype": vg.float32}), ("fill", "", {"value": value})],
     )
 
+
+def written(x, write):
+    """A copy of x that a function has written to."""
+    copy = x.copy()
+    write(copy)
+    return copy
+
+
 # Functions that compute through several calls or through other functions: which ones is theirs.
 COMPOSED = {
     "append": lambda a, b: vg.append(a, b),
     "array_split": lambda a, b: vg.array_split(a, 2),
     "broadcast_arrays": lambda a, b: vg.broadcast_arrays(a, b[0]),
     "count_nonzero": lambda a, b: vg.count_nonzero(a),
+    "choose": lambda a, b: vg.choose(vg.astype(a > 0, "int64"), [a, b]),
     "column_stack": lambda a, b: vg.column_stack([a, b]),
+    "compress": lambda a, b: vg.compress([True, False], a, axis=1),
     "concat": lambda a, b: vg.concat([a, b]),
     "concatenate": lambda a, b: vg.concatenate([a, b], 1),
     "divmod": lambda a, b: vg.divmod(a, b),
+    "delete": lambda a, b: vg.delete(a, 0, axis=1),
     "dot": lambda a, b: vg.dot(a, b),
     "dsplit": lambda a, b: vg.dsplit(a[None], 2),
     "dstack": lambda a, b: vg.dstack([a, b]),
     "eye": lambda a, b: vg.eye(3, device=a.device),
     "einsum": lambda a, b: vg.einsum("ij,kj,jl->il", a, b, a),
+    "extract": lambda a, b: vg.extract(a > 0, b),
     "geomspace": lambda a, b: vg.geomspace(1, 2, device=a.device),
     "hsplit": lambda a, b: vg.hsplit(a, 2),
     "hstack": lambda a, b: vg.hstack([a, b]),
     "identity": lambda a, b: vg.identity(3, device=a.device),
     "inner": lambda a, b: vg.inner(a, b),
+    "insert": lambda a, b: vg.insert(a, 1, b[0], axis=0),
     "kron": lambda a, b: vg.kron(a, b),
     "linspace": lambda a, b: vg.linspace(0, 1, device=a.device),
     "logspace": lambda a, b: vg.logspace(0, 1, device=a.device),
@@ -194,11 +207,19 @@ COMPOSED = {
     "meshgrid": lambda a, b: vg.meshgrid(a[0], b[0]),
     "moveaxis": lambda a, b: vg.moveaxis(a, 0, 1),
     "outer": lambda a, b: vg.outer(a, b),
+    "place": lambda a, b: written(a, lambda x: vg.place(x, x > 0, b)),
+    "put": lambda a, b: written(a, lambda x: vg.put(x, [3, 0], b[0])),
+    "put_along_axis": lambda a, b: written(
+        a, lambda x: vg.put_along_axis(x, np.array([[0, 1]]), b[:1], 0)
+    ),
     "repeat": lambda a, b: vg.repeat(a, 2, axis=1),
     "roll": lambda a, b: vg.roll(a, 1, axis=1),
+    "select": lambda a, b: vg.select([a > 0, b > 6], [a, b], 1.0),
     "split": lambda a, b: vg.split(a, 2),
     "stack": lambda a, b: vg.stack([a, b]),
     "swapaxes": lambda a, b: vg.swapaxes(a, 0, 1),
+    "take": lambda a, b: vg.take(a, [1, 0, -1], axis=1),
+    "take_along_axis": lambda a, b: vg.take_along_axis(a, np.array([[0, 1]]), 0),
     "tile": lambda a, b: vg.tile(a, 2),
     "tri": lambda a, b: vg.tri(3, device=a.device),
     "unstack": lambda a, b: vg.unstack(a),
@@ -234,6 +255,10 @@ OTHERS = {
             ("slice", "a", {"start": (1, 0), "step": (1, 1), "length": (1, 2)}),
             ("reshape", "?", {"shape": (2,)}),
         ],
+    ),
+    "a[[1, 0]]": (
+        lambda a, b: a[[1, 0]],
+        [("lend", "", {}), ("gather", "a?", {"axes": (0,), "place": 0, "trusted": True})],
     ),
     "a.numpy()": (lambda a, b: a.numpy(), [("to_host", "a", {})]),
     "a.tolist()": (lambda a, b: a.tolist(), [("to_host", "a", {})]),

@@ -78,6 +78,10 @@ METHODS = {
     "repeat": ["repeats", "axis"],
     "swapaxes": ["axis1", "axis2"],
     "squeeze": ["axis"],
+    "take": ["indices", "axis"],
+    "put": ["indices", "values"],
+    "compress": ["condition", "axis"],
+    "choose": ["choices"],
 }
 
 

@@ -20,6 +20,7 @@ from pyvecgpu.dispatch import apply
 from pyvecgpu.operations import ROWS, Operation
 
 F32, F64, F16, I32, BOOL = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?"))
+I8, I64 = np.dtype("i1"), np.dtype("i8")
 
 
 class Use(NamedTuple):
@@ -186,6 +187,40 @@ USES |= {
     ),
     "triangle in place": Use(
         {"a": ((37, 37), F32)}, lambda v: void(vg.triu(v["a"], out=v["a"].T)), ("a",)
+    ),
+    # Elements at indices, which are from -8 to 8.
+    "gather": Use({"a": ((12, 37), F32), "i": ((7,), I64)}, lambda v: v["a"][v["i"]]),
+    "gather by two indices": Use(
+        {"a": ((12, 37), F32), "i": ((7,), I32), "j": ((5, 1), I8)},
+        lambda v: v["a"][v["i"], v["j"]],
+    ),
+    "gather along an axis": Use(
+        {"a": ((6, 37), F32), "i": ((6, 5), I8)},
+        lambda v: vg.take_along_axis(v["a"], v["i"], axis=1),
+    ),
+    "gather where": Use(
+        A | {"m": ((6, 37), BOOL)}, lambda v: v["a"][v["m"]]
+    ),
+    "scatter": Use(
+        {"a": ((12, 37), F32), "i": ((7,), I32), "b": ((7, 37), F32)},
+        lambda v: v["a"].__setitem__(v["i"], v["b"]),
+        ("a",),
+    ),
+    "scatter of one value": Use(
+        {"a": ((12, 37), F32), "i": ((7,), I8)}, lambda v: v["a"].__setitem__(v["i"], 2.0), ("a",)
+    ),
+    "scatter of many in another dtype": Use(
+        {"a": ((12,), F32), "i": ((3000,), I64), "b": ((3000,), I32)},
+        lambda v: v["a"].__setitem__(v["i"], v["b"]),
+        ("a",),
+    ),
+    "scatter that overlaps": Use(
+        {"a": ((12, 37), F32), "i": ((12,), I64)},
+        lambda v: v["a"].__setitem__(v["i"], v["a"][::-1]),
+        ("a",),
+    ),
+    "scatter by what is written": Use(
+        {"i": ((12,), I64)}, lambda v: v["i"].__setitem__(v["i"], v["i"][::-1]), ("i",)
     ),
     # Reductions with partial results, copies and temporaries.
     "long rows": Use({"a": ((3, 20_000), F32)}, lambda v: vg.sum(v["a"], axis=1)),

@@ -183,6 +183,21 @@ static void elementwise(void) {
     handle_of("an elementwise function", made, out, &arrays);
 }
 
+static void gather(void) {
+    pvg_array *a = needed(&arrays), *indices = needed(&arrays);
+    int axes[3], count = chance(90) ? 1 : (int)pick(-1, 3), trusted = chance(50);
+    int place = (int)pick(-2, 2);
+    for (int i = 0; i < 3; i++) axes[i] = (int)(chance(90) ? i : pick(-1, 3));
+    const int *list = chance(97) ? axes : NULL;
+    pvg_array *values = chance(50) ? needed(&arrays) : NULL;
+    TRACE("gather or scatter, %p at %p, %d axes, place %d, trusted %d, values %p\n", (void *)a,
+          (void *)indices, count, place, trusted, (void *)values);
+    if (values)
+        status_of("pvg_scatter", pvg_scatter(a, indices, count, list, place, trusted, values));
+    else
+        handle_of("pvg_gather", pvg_gather(a, indices, count, list, place, trusted), NULL, &arrays);
+}
+
 static void reduce(void) {
     pvg_array *a = needed(&arrays), *out = wanted(&arrays, 20);
     int axes[40], code = (int)pick(199, 209), naxes = chance(95) ? (int)pick(-1, 2) : 33;
@@ -363,7 +378,7 @@ static void lesson(void) {
 static void (*const kinds[])(void) = {
     make_array,  make_array,  make_array,  wrap_array, release_array, release_array, ask_array,
     view_array,  view_array,  view_array,  copy_array, copy_array,    fill_array,    elementwise,
-    elementwise, elementwise, elementwise, reduce,     reduce,        multiply,      layer,
+    elementwise, elementwise, elementwise, gather,     reduce,     reduce,        multiply,      layer,
     use_stream,  use_stream,  use_event,   use_graph,  use_settings,  plan,          lesson};
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ def _method(parameters, gives=ARRAY, written="out"):
 # The parameters that are raw data, or None; those of from_host and its like are of NumPy.
 ARRAY_PARAMETERS = (
     *("a", "b", "x", "weight", "bias", "condition", "gradient", "preactivation"),
-    *("data", "destination", "out"),
+    *("data", "destination", "indices", "values", "out"),
 )
 
 METHODS = {
@@ -50,6 +50,9 @@ METHODS = {
     "scalar": _method("code a value side out"),
     "where": _method("condition a b out"),
     "triangle": _method("a upper diagonal out"),
+    # indices: (axes, ...), see pvg_gather; place: where "..." goes, or ALONG.
+    "gather": _method("a indices axes place trusted"),
+    "scatter": _method("a indices axes place trusted values", NOTHING, "a"),
     "reduce": _method("code a axes keepdims out"),
     "scan": _method("code a axis initial out"),
     "matmul": _method("a b precision out"),

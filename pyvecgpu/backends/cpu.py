@@ -28,7 +28,7 @@ from ..dtypes import (
 from ..errors import OutOfMemoryError
 from ..native.abi import Memory
 from ..operations import OPERATIONS, result_dtype
-from . import cpu_functions, cpu_layers
+from . import cpu_functions, cpu_indexing, cpu_layers
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
 
 
@@ -162,6 +162,17 @@ class CpuBackend:
     @_reports_memory
     def triangle(self, a, upper, diagonal, out):
         return store((np.triu if upper else np.tril)(a, diagonal), out)
+
+    @_reports_memory
+    def gather(self, a, indices, axes, place, trusted):
+        return cpu_indexing.gather(a, indices, axes, place, trusted)
+
+    @_reports_memory
+    def scatter(self, a, indices, axes, place, trusted, values):
+        if not a.flags.writeable:
+            raise ValueError("the array is read-only (a broadcast view)")
+        cpu_indexing.scatter(a, indices, axes, place, trusted, values)
+        wrote(a)
 
     @_reports_memory
     def reduce(self, code, a, axes, keepdims, out):

@@ -165,6 +165,16 @@ class CudaBackend:
             return reduce(code, a, -1, None, keepdims, out)
         return reduce(code, a, len(axes), _Ints[len(axes)](*axes), keepdims, out)
 
+    def gather(self, a, indices, axes, place, trusted):
+        n = len(axes)
+        return self.functions.pvg_gather(a, indices, n, _Ints[n](*axes), place, trusted)
+
+    def scatter(self, a, indices, axes, place, trusted, values):
+        n = len(axes)
+        self.check(
+            self.functions.pvg_scatter(a, indices, n, _Ints[n](*axes), place, trusted, values)
+        )
+
     def dense_backward(self, gradient, x, weight, preactivation, activation, precision):
         functions = self.functions
         results = [functions.array() for _ in range(3)]

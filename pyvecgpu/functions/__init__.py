@@ -7,6 +7,7 @@ from . import (
     contractions,
     creation,
     elementwise,
+    gathering,
     joining,
     layers,
     layout,
@@ -20,6 +21,7 @@ from . import (
 from .contractions import *
 from .creation import *
 from .elementwise import *
+from .gathering import *
 from .joining import *
 from .layers import *
 from .layout import *
@@ -34,6 +36,7 @@ __all__ = []
 __all__ += contractions.__all__
 __all__ += creation.__all__
 __all__ += elementwise.__all__
+__all__ += gathering.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
 __all__ += layout.__all__

@@ -12,6 +12,7 @@ from enum import IntEnum
 
 ABI_VERSION = 3
 MAX_NDIM = 32
+ALONG = -1  # a place of pvg_gather: indices lie along the array
 
 
 class Status(IntEnum):
@@ -393,6 +394,8 @@ FUNCTIONS = {
     "pvg_binary_scalar": (array, [c_int, array, c_int, value, c_int, out]),
     "pvg_where": (array, [array, array, array, out]),
     "pvg_triangle": (array, [array, c_int, c_int64, out]),
+    "pvg_gather": (array, [array, array, c_int, ints, c_int, c_int]),
+    "pvg_scatter": (c_int, [array, array, c_int, ints, c_int, c_int, array]),
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_scan": (array, [c_int, array, c_int, c_int, out]),
     "pvg_matmul": (array, [array, array, c_int, out]),

@@ -52,8 +52,9 @@ AREAS = (
     Area(
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
-        "elementwise reduce operands dense header",
-        "elementwise reductions triangle values operations out overlap order learn batches half",
+        "elementwise reduce operands gather dense header",
+        "elementwise reductions triangle gather values operations out overlap order learn batches"
+        " half",
     ),
     Area(
         "matmul plan",
@@ -78,6 +79,7 @@ AREAS = (
         "functions",
         "pyvecgpu/functions/*.py pyvecgpu/nn/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
+        " gather gathering"
         " array out transfers errors seam operations",
     ),
     Area(

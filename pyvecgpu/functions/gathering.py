@@ -1,0 +1,363 @@
+"""Functions that take, put, choose, delete and insert elements at given indices, or where a mask is.
+
+Array in, Array out; NumPy in, NumPy out; what is written to is an Array. Indices and masks may be
+Arrays of the same device, NumPy's arrays, or lists. Those on a card are looked at there, for which
+a call waits; see advanced.py.
+"""
+
+import numpy as np
+
+from ..array import Array
+from ..device import Device
+from ..dispatch import apply
+from ..native.abi import ALONG
+from . import advanced
+from .arguments import from_host, host_array, is_host, is_scalar, parse_axis, promote_all, strong
+from .elementwise import where
+from .indexing import get
+from .indexing import set as assign
+from .joining import concat, stack, tile
+from .layout import as_array, astype, broadcast_arrays, broadcast_to, moveaxis, reshape
+from .values import copied, to_host
+
+__all__ = [
+    "choose",
+    "compress",
+    "delete",
+    "extract",
+    "insert",
+    "place",
+    "put",
+    "put_along_axis",
+    "select",
+    "take",
+    "take_along_axis",
+]
+
+# Taking -------------------------------------------------------------------------------------------
+
+
+def take(x, indices, /, axis=None):
+    """Return the elements at indices along an axis; axis=None: of all elements in a row.
+
+    indices: integers of any shape, which stands in the result where the axis was; negative ones
+    count from the end. IndexError: out of range, or no integers. AxisError: no such axis.
+    """
+    array, give = as_array("take", x)
+    indices = _indices("take", indices, array)
+    array, axis = _axis(array, axis)
+    result = get(array, (*[slice(None)] * axis, indices.reshape(indices.shape or (1,))))
+    if not indices.ndim:
+        result = reshape(result, array.shape[:axis] + array.shape[axis + 1 :])
+    return give(result)
+
+
+def take_along_axis(x, indices, /, axis=-1):
+    """Return, for each index, the element at it along an axis, and elsewhere at the index's place.
+
+    indices: integers, with as many axes as x and, but for `axis`, of lengths that broadcast with
+    those of x; axis=None: 1-D, into all elements in a row. IndexError: out of range, or shapes that
+    do not fit. ValueError: another number of axes. AxisError: no such axis.
+    """
+    array, give = as_array("take_along_axis", x)
+    indices = _indices("take_along_axis", indices, array)
+    array, axis = _axis(array, axis)
+    indices, trusted = _along("take_along_axis", array, indices, axis)
+    array, indices = _side_by_side("take_along_axis", array, indices, axis)
+    return give(apply(array.backend, "gather", array, indices, (axis,), ALONG, trusted))
+
+
+def compress(condition, x, /, axis=None):
+    """Return the parts of x along an axis where a 1-D condition is true; axis=None: of all in a row.
+
+    A condition shorter than the axis stands for one that goes on with False. IndexError: it is true
+    beyond the end. ValueError: it is not 1-D. AxisError: no such axis.
+    """
+    array, give = as_array("compress", x)
+    condition = _mask("compress", condition, array)
+    if condition.ndim != 1:
+        raise ValueError(f"compress: the condition has one dimension, not {condition.ndim}")
+    array, axis = _axis(array, axis)
+    (indices,) = advanced.nonzero(condition)
+    return give(get(array, (*[slice(None)] * axis, indices)))
+
+
+def extract(condition, x, /):
+    """Return the elements of x, in a row, where a condition is true; see compress."""
+    array, _ = as_array("extract", x)
+    condition = _mask("extract", condition, array)
+    return compress(reshape(condition, (condition.size,)), x)
+
+
+# Putting ------------------------------------------------------------------------------------------
+
+
+def put(x, ind, v, /):
+    """Write values to x at indices into its elements in a row; the values are repeated as needed.
+
+    ind: integers; of one that is there twice the last value counts. v: cast to the dtype of x.
+    IndexError: out of range. ValueError: x is read-only. TypeError: x is no Array.
+    """
+    _check_target("put", x)
+    indices = _indices("put", ind, x)
+    _write_in_a_row(x, indices.reshape(-1), _values("put", v, x))
+
+
+def place(x, mask, vals, /):
+    """Write values to x where a mask is true, one behind the other, repeated as needed.
+
+    ValueError: a mask of another number of elements, no values, x is read-only. TypeError: x is no
+    Array.
+    """
+    _check_target("place", x)
+    mask = _mask("place", mask, x)
+    if mask.size != x.size:
+        raise ValueError(f"place: a mask of {mask.size} elements for {x.size}")
+    values = _values("place", vals, x)
+    (indices,) = advanced.nonzero(reshape(mask, (mask.size,)))
+    if indices.size and not values.size:
+        raise ValueError("place: cannot insert from an empty array")
+    _write_in_a_row(x, indices, values)
+
+
+def put_along_axis(x, indices, values, /, axis):
+    """Write values to x where take_along_axis(x, indices, axis) reads.
+
+    values: broadcast to the shape of what is read, and cast. IndexError: an index out of range, or
+    indices that do not fit into x. ValueError: values that do not fit, x is read-only. TypeError: x
+    is no Array. AxisError: no such axis.
+    """
+    _check_target("put_along_axis", x)
+    indices = _indices("put_along_axis", indices, x)
+    values = _values("put_along_axis", values, x)
+    array, axis = (_in_a_row(x), 0) if axis is None else _axis(x, axis)
+    indices, trusted = _along("put_along_axis", array, indices, axis)
+    other, indices = _side_by_side("put_along_axis", array, indices, axis)
+    if other.shape != array.shape:
+        raise IndexError(
+            f"put_along_axis: indices of shape {indices.shape} for an array of {array.shape}"
+        )
+    apply(x.backend, "scatter", array, indices, (axis,), ALONG, trusted, values)
+    _write_back(array, x)
+
+
+# Choosing -----------------------------------------------------------------------------------------
+
+
+def choose(x, choices, /):
+    """Return, for each index in x, the element of that one of the choices at the index's place.
+
+    choices: a sequence of arrays, broadcast with x and promoted. Negative indices count from the
+    end, as everywhere. IndexError: out of range, no integers. ValueError: no choice.
+    """
+    choices = tuple(choices)
+    if not choices:
+        raise ValueError("choose: need at least one choice")
+    array, give = as_array("choose", next((c for c in choices if isinstance(c, Array)), x))
+    choices = [_given("choose", one, array) for one in choices]
+    indices = _given("choose", x, array)
+    dtype = promote_all(choices)
+    indices, *choices = broadcast_arrays(indices, *choices)
+    stacked = stack([astype(one, dtype, copy=False) for one in choices])
+    result = take_along_axis(stacked, reshape(indices, (1, *indices.shape)), 0)
+    return give(reshape(result, indices.shape))
+
+
+def select(condlist, choicelist, default=0, /):
+    """Return, at each place, the element of the first choice whose condition is true there.
+
+    condlist, choicelist: sequences of arrays of bools and of arrays, as many; default: where no
+    condition is true. ValueError: not as many, or none. TypeError: conditions that are not bool.
+    """
+    condlist, choicelist = tuple(condlist), tuple(choicelist)
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
+    result = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        result = where(condition, choice, result)
+    return result
+
+
+# Deleting and inserting ---------------------------------------------------------------------------
+
+
+def delete(x, obj, /, axis=None):
+    """Return x without some of its parts along an axis; axis=None: without some of all in a row.
+
+    obj: an integer, integers, a slice, or bools, one for each part; for an Array the call waits.
+    IndexError: out of range, or nothing of this. AxisError: no such axis.
+    """
+    array, give = as_array("delete", x)
+    obj = _parts("delete", obj)
+    array, axis = _axis(array, axis)
+    kept = np.delete(np.arange(array.shape[axis]), obj)
+    return give(get(array, (*[slice(None)] * axis, kept)))
+
+
+def insert(x, obj, values, /, axis=None):
+    """Return x with values inserted before some of its parts along an axis; axis=None: in a row.
+
+    obj: an integer, integers, a slice, or bools, one for each part; for an Array the call waits.
+    values: as numpy.insert broadcasts them, cast to the dtype of x. IndexError: out of range.
+    ValueError: values that do not fit. AxisError: no such axis.
+    """
+    array, give = as_array("insert", x)
+    values, obj = _values("insert", values, array), _parts("insert", obj)
+    array, axis = _axis(array, axis)
+    length = array.shape[axis]
+    if isinstance(obj, slice):
+        obj = np.arange(length)[obj]
+    elif obj.dtype.kind == "b":
+        obj = np.flatnonzero(obj)
+    if values.ndim < array.ndim:
+        values = reshape(values, (1,) * (array.ndim - values.ndim) + values.shape)
+    if obj.ndim == 0:
+        values = moveaxis(values, 0, axis)
+    count = values.shape[axis] if obj.size == 1 else obj.size
+    obj = int(obj.item()) if obj.size == 1 else obj
+    order = np.insert(np.arange(length), obj, length + np.arange(count))
+    shape = (*array.shape[:axis], count, *array.shape[axis + 1 :])
+    joined = concat([array, broadcast_to(values, shape)], axis)
+    return give(get(joined, (*[slice(None)] * axis, order)))
+
+
+# Arguments ----------------------------------------------------------------------------------------
+
+
+def _axis(array, axis):
+    """Return an Array and one of its axes counted from 0; of None, the elements in a row and 0."""
+    if axis is None:
+        return reshape(array, (array.size,)), 0
+    return array, parse_axis(axis, array.ndim)
+
+
+def _given(name, value, array, upload=True):
+    """Return what stands beside an Array, or a list, as an Array of the same device."""
+    if isinstance(value, Array):
+        if value.backend is not array.backend:
+            raise ValueError(
+                f"{name}: operands on {array.device} and {value.device}; "
+                "bring them to one device with .to(...)"
+            )
+        return value
+    if isinstance(value, (list, tuple, range, bool, int, float)):
+        if not is_scalar(value) and any(isinstance(one, Array) for one in value):
+            raise TypeError(f"{name} takes no list of Arrays; make one with stack(...)")
+        value = np.asarray(value)
+    if not is_host(value):
+        kind = type(value).__name__
+        raise TypeError(f"{name} takes arrays, not {kind}; make one with asarray(...)")
+    value = host_array(value)
+    return from_host(value, array.backend) if upload else value
+
+
+def _indices(name, value, array):
+    """Return indices as an Array, or, where they are on the host, as an ndarray.
+
+    IndexError: no integers.
+    """
+    if isinstance(value, (list, tuple)) and len(value) == 0:
+        value = np.zeros(0, np.int64)
+    value = _given(name, value, array, upload=False)
+    if value.dtype.kind not in "iu":
+        raise IndexError(f"{name}: indices are integers, not an array of {value.dtype}")
+    return value
+
+
+def _mask(name, value, array):
+    """Return a condition as an Array of bools."""
+    value = _given(name, value, array)
+    return value if value.dtype.kind == "b" else value != 0
+
+
+def _values(name, value, array):
+    """Return values that will be written to an Array in its dtype."""
+    if is_scalar(value):
+        return strong(value, array.backend, array.dtype)
+    return astype(_given(name, value, array), array.dtype, copy=False)
+
+
+def _parts(name, obj):
+    """Return integers or bools as an ndarray, and a slice as it is."""
+    if isinstance(obj, slice):
+        return obj
+    if isinstance(obj, Array):
+        obj = to_host(obj)
+    obj = np.asarray(obj)
+    obj = obj.astype(np.int64) if obj.size == 0 and obj.dtype.kind == "f" else obj
+    if obj.dtype.kind not in "biu" or (obj.dtype.kind == "b" and obj.ndim == 0):
+        raise IndexError(f"{name}: parts are named by integers, a slice or bools, not {obj.dtype}")
+    return obj
+
+
+def _check_target(name, x):
+    if not isinstance(x, Array):
+        kind = type(x).__name__
+        raise TypeError(f"{name} writes to an Array, not to {kind}; use numpy.{name} for NumPy's")
+
+
+# Moving -------------------------------------------------------------------------------------------
+
+
+def _side_by_side(name, array, indices, axis):
+    """Return an array and indices broadcast to the same lengths but along the axis."""
+    shapes = [[*array.shape], [*indices.shape]]
+    for shape in shapes:
+        shape[axis] = 1
+    try:
+        shape = [*np.broadcast_shapes(*map(tuple, shapes))]
+    except ValueError:
+        raise IndexError(
+            f"{name}: shape mismatch: indices of shape {indices.shape} for an array of "
+            f"{array.shape} along axis {axis}"
+        ) from None
+    both = []
+    for one in (array, indices):
+        shape[axis] = one.shape[axis]
+        both.append(one if one.shape == tuple(shape) else broadcast_to(one, tuple(shape)))
+    return both
+
+
+def _along(name, array, indices, axis):
+    """Return indices as an Array, and whether they are known to be in range."""
+    if indices.ndim != array.ndim:
+        raise ValueError(f"{name}: indices of {indices.ndim} axes for an array of {array.ndim}")
+    if isinstance(indices, Array):
+        return indices, False
+    indices = advanced.counted_from_0(indices, array.shape[axis], axis)
+    return from_host(indices, array.backend), True
+
+
+def _in_a_row(x):
+    """Return the elements of an Array in a row: a view if there is one, else a copy."""
+    return reshape(x, (x.size,))
+
+
+def _write_back(row, x):
+    """Write what _in_a_row gave back to x, if it was a copy."""
+    if row is not x and row.ndim != x.ndim and not _is_contiguous(x):
+        apply(x.backend, "copy", reshape(row, x.shape), x)
+
+
+def _is_contiguous(x):
+    step = x.itemsize
+    for n, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
+        if n != 1 and stride != step:
+            return False
+        step *= n
+    return True
+
+
+def _write_in_a_row(x, indices, values):
+    """Write values, repeated as needed, at indices into all elements of x in a row."""
+    count = indices.size
+    if not (count and values.size):
+        return
+    values = reshape(values, (values.size,))
+    if 1 < values.size < count:
+        values = tile(values, -(-count // values.size))
+    if values.size > count:
+        values = get(values, slice(count))
+    row = _in_a_row(x)
+    assign(row, indices, values)
+    _write_back(row, x)
