@@ -4,12 +4,14 @@ Operators between two Arrays of one device, or an Array and a float, take the sh
 dispatch.py; everything else (scalars, NumPy arrays, errors) that through `functions`.
 """
 
+import sys
 import threading
 
 import numpy as np
 
 from . import functions
 from .array import Array
+from .device import Device
 from .dispatch import operator
 from .errors import DeviceUnavailableError, ImplicitTransferError
 from .functions import creation, elementwise, indexing, linalg, printing, values
@@ -17,6 +19,9 @@ from .operations import ROWS, Operation
 
 # NumPy's ufuncs that are the same function here, by NumPy's names.
 _UFUNCS = {row.ufunc: getattr(functions, row.name) for row in ROWS if row.ufunc}
+
+
+_STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 class _Refusals(threading.local):
@@ -176,6 +181,18 @@ class _Methods:
         DeviceUnavailableError: the device is not there. ValueError, TypeError: neither.
         """
         return creation.to(self, target)
+
+    def to_device(self, device, /, *, stream=None):
+        """Return the values on a device, see to. ValueError: a stream."""
+        if stream is not None:
+            raise ValueError("to_device: each device has a stream of its own; stream is None")
+        return creation.to(self, Device(device))
+
+    def __array_namespace__(self, /, *, api_version=None):
+        """Return pyvecgpu itself. ValueError: a version of the standard that is not known."""
+        if api_version not in (None, *_STANDARDS):
+            raise ValueError(f"versions of the array API are {_STANDARDS}, not {api_version!r}")
+        return sys.modules[__package__]
 
     def cpu(self):
         """Return the values on the CPU; the Array itself if it is there."""
