@@ -37,16 +37,12 @@ __all__ += _errors.__all__
 __all__ += functions.__all__
 
 _OTHER_NAMES = {
-    "absolute": "abs",
-    "amax": "max",
-    "amin": "min",
     "ascontiguousarray": "contiguous",
     "clamp_min": "maximum",
     "linear": "dense",
     "mm": "matmul",
     "permute": "permute_dims",
     "tensor": "asarray",
-    "true_divide": "divide",
     "unsqueeze": "expand_dims",
 }
 

@@ -4,36 +4,54 @@ Each module's `__all__` names what of it is public. nn.py is for vg.nn.functiona
 """
 
 from . import (
+    aliases,
+    combined,
     contractions,
     creation,
+    differences,
     elementwise,
+    exponentials,
     joining,
     layers,
     layout,
     linalg,
     matrices,
+    nans,
     ranges,
     reductions,
+    statistics,
 )
+from .aliases import *
+from .combined import *
 from .contractions import *
 from .creation import *
+from .differences import *
 from .elementwise import *
+from .exponentials import *
 from .joining import *
 from .layers import *
 from .layout import *
 from .linalg import *
 from .matrices import *
+from .nans import *
 from .ranges import *
 from .reductions import *
+from .statistics import *
 
 __all__ = []
+__all__ += aliases.__all__
+__all__ += combined.__all__
 __all__ += contractions.__all__
 __all__ += creation.__all__
+__all__ += differences.__all__
 __all__ += elementwise.__all__
+__all__ += exponentials.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
 __all__ += layout.__all__
 __all__ += linalg.__all__
 __all__ += matrices.__all__
+__all__ += nans.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__
+__all__ += statistics.__all__
