@@ -43,6 +43,8 @@ _KINDS = {
     "complex floating": "c",
     "numeric": "iufc",
 }
+# Bits of precision, and the power of 2 at which infinity begins.
+_FLOATS = {"bfloat16": (8, 128), "float16": (11, 16), "float32": (24, 128), "float64": (53, 1024)}
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 _STANDARD = [dtype for dtype in CODES if dtype.name not in ("bfloat16", "float16")]
 
@@ -65,16 +67,12 @@ class finfo:  # noqa: N801  as NumPy calls it
         self.dtype = _dtype_of(dtype)
         if not is_float(self.dtype):
             raise ValueError(f"finfo takes float dtypes, not {self.dtype}")
-        if self.dtype == bfloat16:  # by its 8 bits of precision, float32's exponents
-            digits, exponents = 8, np.finfo(np.float32)
-        else:
-            exponents = np.finfo(self.dtype)
-            digits = exponents.nmant + 1
+        digits, exponent = _FLOATS[self.dtype.name]
         self.bits = 8 * self.dtype.itemsize
         self.eps, self.epsneg = 2.0 ** (1 - digits), 2.0**-digits
-        self.max = (2.0 - self.eps) * 2.0 ** (int(exponents.maxexp) - 1)
+        self.max = (2.0 - self.eps) * 2.0 ** (exponent - 1)
         self.min = -self.max
-        self.smallest_normal = self.tiny = float(exponents.smallest_normal)
+        self.smallest_normal = self.tiny = 2.0 ** (2 - exponent)
         self.smallest_subnormal = self.smallest_normal * self.eps
         self.resolution = 10.0 ** -int((digits - 1) * math.log10(2))
 
