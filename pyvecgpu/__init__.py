@@ -11,6 +11,7 @@ the meaning of the Python array API standard. `python -m pyvecgpu info` shows wh
 Importing the package starts nothing: the library is loaded when its device is first used.
 """
 
+from . import dtype_queries as _dtype_queries
 from . import dtypes as _dtypes
 from . import errors as _errors
 from . import functions, nn
@@ -18,6 +19,7 @@ from . import methods as _methods  # noqa: F401  binds what Array can do
 from .array import Array
 from .device import *
 from .device import __all__ as _of_devices  # as vg.device is a function
+from .dtype_queries import *
 from .dtypes import *
 from .errors import *
 from .functions import *
@@ -25,24 +27,22 @@ from .functions import *
 __version__ = "0.1.0"
 
 newaxis = None
+__array_namespace_info__ = _dtype_queries.ArrayNamespaceInfo
 
 __all__ = ["Array", "__version__", "newaxis", "nn"]
 __all__ += _of_devices
+__all__ += _dtype_queries.__all__
 __all__ += _dtypes.__all__
 __all__ += _errors.__all__
 __all__ += functions.__all__
 
 _OTHER_NAMES = {
-    "absolute": "abs",
-    "amax": "max",
-    "amin": "min",
     "ascontiguousarray": "contiguous",
     "clamp_min": "maximum",
     "linear": "dense",
     "mm": "matmul",
     "permute": "permute_dims",
     "tensor": "asarray",
-    "true_divide": "divide",
     "unsqueeze": "expand_dims",
 }
 

@@ -4,19 +4,28 @@ Operators between two Arrays of one device, or an Array and a float, take the sh
 dispatch.py; everything else (scalars, NumPy arrays, errors) that through `functions`.
 """
 
+import sys
 import threading
 
 import numpy as np
 
 from . import functions
 from .array import Array
+from .device import Device
 from .dispatch import operator
 from .errors import DeviceUnavailableError, ImplicitTransferError
-from .functions import creation, elementwise, indexing, linalg, printing, values
+from .functions import arguments, creation, elementwise, indexing, linalg, printing, values
 from .operations import ROWS, Operation
 
 # NumPy's ufuncs that are the same function here, by NumPy's names.
 _UFUNCS = {row.ufunc: getattr(functions, row.name) for row in ROWS if row.ufunc}
+_UFUNCS |= {
+    name: getattr(functions, name)
+    for name in functions.combined.__all__
+    if isinstance(getattr(np, name), np.ufunc)
+}
+
+_STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 class _Refusals(threading.local):
@@ -156,6 +165,10 @@ class _Methods:
         """Return the values as nested lists of Python scalars; a scalar for 0-d."""
         return values.readable(self).tolist()
 
+    def tobytes(self):
+        """Return the bytes of the elements in C order. ImportError: bfloat16 without ml_dtypes."""
+        return values.to_host(self).tobytes()
+
     def __bool__(self):
         if self.size != 1:
             raise ValueError(f"the truth value of an array of shape {self.shape} is ambiguous")
@@ -202,6 +215,18 @@ class _Methods:
         """
         return creation.to(self, target)
 
+    def to_device(self, device, /, *, stream=None):
+        """Return the values on a device, see to. ValueError: a stream."""
+        if stream is not None:
+            raise ValueError("to_device: each device has a stream of its own; stream is None")
+        return creation.to(self, Device(device))
+
+    def __array_namespace__(self, /, *, api_version=None):
+        """Return pyvecgpu itself. ValueError: a version of the standard that is not known."""
+        if api_version not in (None, *_STANDARDS):
+            raise ValueError(f"versions of the array API are {_STANDARDS}, not {api_version!r}")
+        return sys.modules[__package__]
+
     def cpu(self):
         """Return the values on the CPU; the Array itself if it is there."""
         return creation.to(self, "cpu")
@@ -217,6 +242,26 @@ class _Methods:
     def flatten(self):
         """Return a copy of the elements, in C order, along one axis."""
         return functions.ravel(values.copied(self))
+
+    def fill(self, value):
+        """Write a scalar to every element. OverflowError: the dtype cannot hold it."""
+        indexing.set(self, ..., arguments.parse_scalar(value, "a value to fill with"))
+
+    def clip(self, min=None, max=None, out=None):
+        """Return the elements within bounds, see vg.clip."""
+        return functions.clip(self, min, max, out)
+
+    def round(self, decimals=0, out=None):
+        """Return the nearest integers, see vg.round."""
+        return functions.round(self, decimals, out)
+
+    def var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None):
+        """Return the variance, see vg.var."""
+        return functions.var(self, axis, dtype, out, ddof, keepdims, correction=correction)
+
+    def std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None):
+        """Return the standard deviation, see vg.std."""
+        return functions.std(self, axis, dtype, out, ddof, keepdims, correction=correction)
 
     def squeeze(self, axis=None):
         """Return a view without axes of length 1, see vg.squeeze."""

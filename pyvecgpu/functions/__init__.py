@@ -4,9 +4,13 @@ Each module's `__all__` names what of it is public. nn.py is for vg.nn.functiona
 """
 
 from . import (
+    aliases,
+    combined,
     contractions,
     creation,
+    differences,
     elementwise,
+    exponentials,
     gathering,
     joining,
     layers,
@@ -14,13 +18,19 @@ from . import (
     linalg,
     mathematics,
     matrices,
+    nans,
     ranges,
     reductions,
     scans,
+    statistics,
 )
+from .aliases import *
+from .combined import *
 from .contractions import *
 from .creation import *
+from .differences import *
 from .elementwise import *
+from .exponentials import *
 from .gathering import *
 from .joining import *
 from .layers import *
@@ -28,14 +38,20 @@ from .layout import *
 from .linalg import *
 from .mathematics import *
 from .matrices import *
+from .nans import *
 from .ranges import *
 from .reductions import *
 from .scans import *
+from .statistics import *
 
 __all__ = []
+__all__ += aliases.__all__
+__all__ += combined.__all__
 __all__ += contractions.__all__
 __all__ += creation.__all__
+__all__ += differences.__all__
 __all__ += elementwise.__all__
+__all__ += exponentials.__all__
 __all__ += gathering.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
@@ -43,6 +59,8 @@ __all__ += layout.__all__
 __all__ += linalg.__all__
 __all__ += mathematics.__all__
 __all__ += matrices.__all__
+__all__ += nans.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__
 __all__ += scans.__all__
+__all__ += statistics.__all__

@@ -1,0 +1,106 @@
+"""Elementwise functions that are made of others: bounds, angles, steps, rounding to floats.
+
+Operands and dtypes are as in elementwise.py.
+"""
+
+import math
+
+from ..dtypes import inexact
+from .arguments import Operands, promote_all
+from .elementwise import _strong_pair, abs, greater, less, maximum, minimum, round, where
+from .layout import astype
+from .values import copied
+from .working import is_nan, work_dtype
+
+__all__ = [
+    "clip",
+    "deg2rad",
+    "degrees",
+    "fabs",
+    "fmax",
+    "fmin",
+    "heaviside",
+    "rad2deg",
+    "radians",
+    "rint",
+]
+
+
+def clip(x, /, min=None, max=None, out=None, *, device=None):
+    """Return x with elements below min replaced by it, and above max by that; NaN stays NaN.
+
+    min, max: arrays or scalars, broadcast with x; None is no bound. Where min is above max the
+    result is max. OverflowError: a bound that an integer dtype cannot hold.
+    """
+    bounds = [bound for bound in (min, max) if bound is not None]
+    call = Operands("clip", (x, *bounds), out, device)
+    result, *bounds = call.arrays
+    if min is not None:
+        result = maximum(result, bounds.pop(0))
+    if max is not None:
+        result = minimum(result, bounds.pop(0))
+    return call.deliver_array(copied(result) if min is max is None else result)
+
+
+def fmax(x1, x2, /, out=None, *, device=None):
+    """Return the larger of x1 and x2, the other one if one is NaN."""
+    return _without_nan("fmax", maximum, x1, x2, out, device)
+
+
+def fmin(x1, x2, /, out=None, *, device=None):
+    """Return the smaller of x1 and x2, the other one if one is NaN."""
+    return _without_nan("fmin", minimum, x1, x2, out, device)
+
+
+def _without_nan(name, choose, x1, x2, out, device):
+    call = Operands(name, (x1, x2), out, device)
+    a, b = _strong_pair(*call.arrays, call.backend)
+    result = where(is_nan(a), b, where(is_nan(b), a, choose(a, b)))
+    return call.deliver_array(result)
+
+
+def heaviside(x1, x2, /, out=None, *, device=None):
+    """Return 0 where x1 is negative, x2 where it is 0, 1 where it is positive; as float."""
+    call = Operands("heaviside", (x1, x2), out, device)
+    a, b = _strong_pair(*call.arrays, call.backend)
+    dtype = inexact(promote_all((a, b)))
+    a, b = (astype(operand, dtype, copy=False) for operand in (a, b))
+    step = where(less(a, 0.0), 0.0, where(greater(a, 0.0), 1.0, b))
+    return call.deliver_array(where(is_nan(a), a, step))
+
+
+def deg2rad(x, /, out=None, *, device=None):
+    """Return degrees as radians, as float."""
+    return _times("deg2rad", x, math.pi / 180, out, device)
+
+
+def rad2deg(x, /, out=None, *, device=None):
+    """Return radians as degrees, as float."""
+    return _times("rad2deg", x, 180 / math.pi, out, device)
+
+
+radians = deg2rad
+degrees = rad2deg
+
+
+def _times(name, x, factor, out, device):
+    call = Operands(name, (x,), out, device)
+    (array,) = call.arrays
+    product = astype(array, work_dtype(array.dtype), copy=False) * factor
+    return call.deliver_array(astype(product, inexact(array.dtype), copy=False))
+
+
+def rint(x, /, out=None, *, device=None):
+    """Return the nearest integer, half way the even one, as float."""
+    return _as_float("rint", round, x, out, device)
+
+
+def fabs(x, /, out=None, *, device=None):
+    """Return |x|, as float."""
+    return _as_float("fabs", abs, x, out, device)
+
+
+def _as_float(name, function, x, out, device):
+    call = Operands(name, (x,), out, device)
+    (array,) = call.arrays
+    return call.deliver_array(function(astype(array, inexact(array.dtype), copy=False)))

@@ -1,0 +1,163 @@
+"""Functions that pass over NaN: sums, means and extremes of the other elements.
+
+Where all elements are NaN the sum is 0, the product 1 and the others NaN; NumPy warns of it, here
+only the CPU device does, where NumPy computes: an answer of a card is not waited for. bools and
+integers are never NaN. The rest is as in reductions.py and statistics.py.
+"""
+
+import math
+
+from ..array import Array
+from ..dtype_queries import finfo
+from ..dtypes import int64
+from . import reductions
+from .arguments import Operands, parse_axes, parse_scalar
+from .elementwise import equal, less_equal, sqrt, where
+from .layout import astype
+from .statistics import float_dtype, parse_ddof
+from .values import copied
+from .working import can_be_nan, is_nan, working
+
+__all__ = [
+    "nan_to_num",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
+
+
+def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=None):
+    """Return x with numbers for NaN and infinity.
+
+    nan: for NaN. posinf, neginf: for infinity, by default the dtype's largest and smallest number.
+    copy=False: write them to x itself, which is an Array. TypeError: it is none.
+    """
+    values = [nan, posinf, neginf]
+    values = [None if one is None else parse_scalar(one, "a number for NaN") for one in values]
+    if not copy and not isinstance(x, Array):
+        raise TypeError("nan_to_num: copy=False writes to an Array")
+    call = Operands("nan_to_num", (x,), None if copy else x, device)
+    (array,) = call.arrays
+    if not can_be_nan(array):
+        return call.deliver_array(copied(array)) if copy else x
+    nan, posinf, neginf = values
+    limits = finfo(array.dtype)
+    result = where(is_nan(array), nan, array)
+    result = where(equal(array, math.inf), limits.max if posinf is None else posinf, result)
+    result = where(equal(array, -math.inf), limits.min if neginf is None else neginf, result)
+    return call.deliver_array(result)
+
+
+def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
+    """Return the sum of the elements that are not NaN; see sum."""
+    call, array = _filled("nansum", x, 0.0, out, device)
+    return call.deliver_array(reductions.sum(array, axis=axis, dtype=dtype, keepdims=keepdims))
+
+
+def nanprod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
+    """Return the product of the elements that are not NaN; see prod."""
+    call, array = _filled("nanprod", x, 1.0, out, device)
+    return call.deliver_array(reductions.prod(array, axis=axis, dtype=dtype, keepdims=keepdims))
+
+
+def nanmax(x, /, axis=None, out=None, keepdims=False, *, device=None):
+    """Return the largest element that is not NaN. ValueError: there is no element."""
+    return _extreme("nanmax", reductions.max, -math.inf, x, axis, out, keepdims, device)
+
+
+def nanmin(x, /, axis=None, out=None, keepdims=False, *, device=None):
+    """Return the smallest element that is not NaN. ValueError: there is no element."""
+    return _extreme("nanmin", reductions.min, math.inf, x, axis, out, keepdims, device)
+
+
+def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
+    """Return the mean of the elements that are not NaN, as float. dtype: compute in this one."""
+    call = Operands("nanmean", (x,), out, device)
+    array, dtype = _in_dtype("nanmean", call.arrays[0], dtype)
+    result, _ = _mean(array, parse_axes(axis, array.ndim), keepdims)
+    return call.deliver_array(astype(result, dtype, copy=False))
+
+
+def nanvar(
+    x,
+    /,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof=0,
+    keepdims=False,
+    *,
+    correction=None,
+    device=None,
+):
+    """Return the variance of the elements that are not NaN, NaN of ddof or fewer; see var."""
+    return _spread("nanvar", x, axis, dtype, out, ddof, keepdims, correction, device, None)
+
+
+def nanstd(
+    x,
+    /,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof=0,
+    keepdims=False,
+    *,
+    correction=None,
+    device=None,
+):
+    """Return the standard deviation of the elements that are not NaN; see nanvar."""
+    return _spread("nanstd", x, axis, dtype, out, ddof, keepdims, correction, device, sqrt)
+
+
+def _spread(name, x, axis, dtype, out, ddof, keepdims, correction, device, finish):
+    ddof = parse_ddof(name, ddof, correction)
+    call = Operands(name, (x,), out, device)
+    array, dtype = _in_dtype(name, call.arrays[0], dtype)
+    axes = parse_axes(axis, array.ndim)
+    middle, _ = _mean(array, axes, True)
+    distance = where(is_nan(array), 0.0, array - middle)
+    squares = reductions.sum(distance * distance, axis=axes, keepdims=keepdims)
+    count = _count(array, axes, keepdims) - float(ddof)
+    result = where(less_equal(count, 0.0), math.nan, squares / count)
+    return call.deliver_array(astype(finish(result) if finish else result, dtype, copy=False))
+
+
+def _filled(name, x, value, out, device):
+    """Return the Operands of one array, and that array with a number for NaN."""
+    call = Operands(name, (x,), out, device)
+    (array,) = call.arrays
+    return call, where(is_nan(array), value, array) if can_be_nan(array) else array
+
+
+def _extreme(name, reduction, identity, x, axis, out, keepdims, device):
+    call, array = _filled(name, x, identity, out, device)
+    result = reduction(array, axis=axis, keepdims=keepdims)
+    if can_be_nan(array):
+        all_are = reductions.min(is_nan(call.arrays[0]), axis=axis, keepdims=keepdims)
+        result = where(all_are, math.nan, result)
+    return call.deliver_array(result)
+
+
+def _in_dtype(name, array, dtype):
+    """Return an array in the dtype to compute in, and the dtype of the result."""
+    if dtype is not None:
+        array = astype(array, float_dtype(name, dtype), copy=False)
+    return working(array)
+
+
+def _mean(array, axes, keepdims):
+    """Return the mean of the elements that are not NaN, and how many they are."""
+    filled = where(is_nan(array), 0.0, array)
+    count = _count(array, axes, keepdims)
+    return reductions.sum(filled, axis=axes, keepdims=keepdims) / count, count
+
+
+def _count(array, axes, keepdims):
+    """Return how many elements are not NaN, in the array's dtype."""
+    numbers = reductions.sum(equal(array, array), axis=axes, dtype=int64, keepdims=keepdims)
+    return astype(numbers, array.dtype)

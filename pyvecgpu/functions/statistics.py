@@ -1,0 +1,261 @@
+"""Variance, averages and what else describes a sample.
+
+Halves are computed in float32, bools and integers in float64, and the result is rounded once; that
+of bools and integers is of the default float. axis and keepdims are as in reductions.py.
+"""
+
+import math
+
+from ..dtypes import float64, inexact, is_float, is_integer, parse_dtype
+from .arguments import Operands, parse_axes, parse_scalar, promote_all
+from .combined import clip
+from .elementwise import maximum, sqrt
+from .elementwise import subtract as minus
+from .joining import concat
+from .layout import astype, atleast_2d, broadcast_to, diagonal, permute_dims, reshape, squeeze
+from .layout import matrix_transpose as transposed
+from .linalg import matmul
+from .reductions import max as largest
+from .reductions import mean
+from .reductions import min as smallest
+from .reductions import sum as total
+from .working import work_dtype, working
+
+__all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
+
+
+# Spread -------------------------------------------------------------------------------------------
+
+
+def var(
+    x,
+    /,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof=0,
+    keepdims=False,
+    *,
+    correction=None,
+    device=None,
+):
+    """Return the variance, as float: the mean of squared distances from the mean.
+
+    ddof or, as the array API calls it, correction: sums are divided by n - ddof; NaN or infinity
+    where that is 0 or less. dtype: compute in this float dtype instead. ValueError: both ddof and
+    correction. TypeError: another dtype.
+    """
+    call = Operands("var", (x,), out, device)
+    ddof = parse_ddof("var", ddof, correction)
+    return call.deliver_array(_variance("var", call.arrays[0], axis, dtype, ddof, keepdims, _same))
+
+
+def std(
+    x,
+    /,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof=0,
+    keepdims=False,
+    *,
+    correction=None,
+    device=None,
+):
+    """Return the standard deviation, as float: the square root of the variance, see var."""
+    call = Operands("std", (x,), out, device)
+    ddof = parse_ddof("std", ddof, correction)
+    return call.deliver_array(_variance("std", call.arrays[0], axis, dtype, ddof, keepdims, sqrt))
+
+
+def _same(array):
+    return array
+
+
+def parse_ddof(name, ddof, correction):
+    """Return what is subtracted from the number of elements."""
+    ddof = parse_scalar(ddof, "ddof")
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError(f"{name}: ddof and correction are the same; give one of them")
+    return parse_scalar(correction, "correction")
+
+
+def float_dtype(name, dtype):
+    """Return a float dtype. TypeError: it is none."""
+    dtype = parse_dtype(dtype)
+    if not is_float(dtype):
+        raise TypeError(f"{name} computes in float dtypes, not in {dtype}")
+    return dtype
+
+
+def _variance(name, array, axis, dtype, ddof, keepdims, finish):
+    axes = parse_axes(axis, array.ndim)
+    if dtype is not None:
+        array = astype(array, float_dtype(name, dtype), copy=False)
+    array, dtype = working(array)
+    lengths = array.shape if axes is None else [array.shape[i] for i in axes]
+    distance = array - mean(array, axis=axes, keepdims=True)
+    squares = total(distance * distance, axis=axes, keepdims=keepdims)
+    result = squares / float(max(math.prod(lengths) - ddof, 0))
+    return astype(finish(result), dtype, copy=False)
+
+
+def ptp(x, /, axis=None, out=None, keepdims=False, *, device=None):
+    """Return the largest element minus the smallest; NaN if any is NaN.
+
+    ValueError: there is no element. TypeError: bool.
+    """
+    call = Operands("ptp", (x,), out, device)
+    (array,) = call.arrays
+    ends = (f(array, axis=axis, keepdims=keepdims) for f in (largest, smallest))
+    return call.deliver_array(minus(*ends))
+
+
+# With weights -------------------------------------------------------------------------------------
+
+
+def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False, device=None):
+    """Return the mean, or sum(x * weights) / sum(weights), as float.
+
+    weights: of x's shape, or of the lengths of the given axes. returned: return the sum of the
+    weights, too. Where that is 0 the result is NaN or infinite. ValueError, TypeError: weights of
+    another shape.
+    """
+    call = Operands("average", (x,) if weights is None else (x, weights), None, device)
+    array = call.arrays[0]
+    axes = parse_axes(axis, array.ndim)
+    if weights is None:
+        result = mean(array, axis=axes, keepdims=keepdims)
+        count = array.size if axes is None else math.prod(array.shape[i] for i in axes)
+        scale = result * 0.0 + float(count)
+    else:
+        weights = _weights("average", call.arrays[1], array.shape, axes)
+        result, scale = _weighted(array, weights, axes, keepdims)
+    if not returned:
+        return call.give(result)
+    return call.give(result), call.give(scale)
+
+
+def _weights(name, weights, shape, axes):
+    """Return weights in a shape that is broadcast with the array's."""
+    if weights.shape == shape:
+        return weights
+    if axes is None:
+        raise TypeError(f"{name}: weights of shape {weights.shape} for {shape} need an axis")
+    if weights.shape != tuple(shape[i] for i in axes):
+        raise ValueError(f"{name}: weights of shape {weights.shape} do not fit {shape} along axis")
+    order = sorted(range(len(axes)), key=lambda i: axes[i])
+    weights = permute_dims(weights, order)
+    return reshape(weights, tuple(n if i in axes else 1 for i, n in enumerate(shape)))
+
+
+def _weighted(array, weights, axes, keepdims):
+    """Return the average by weights, and their sum in its shape."""
+    dtype = promote_all((array, weights))
+    work = work_dtype(dtype)
+    array, weights = astype(array, work, copy=False), astype(weights, work, copy=False)
+    weights = broadcast_to(weights, array.shape)
+    scale = total(weights, axis=axes, keepdims=keepdims)
+    result = total(array * weights, axis=axes, keepdims=keepdims) / scale
+    return tuple(astype(one, inexact(dtype), copy=False) for one in (result, scale))
+
+
+# Between variables --------------------------------------------------------------------------------
+
+
+def cov(
+    x,
+    /,
+    y=None,
+    rowvar=True,
+    bias=False,
+    ddof=None,
+    fweights=None,
+    aweights=None,
+    *,
+    dtype=None,
+    device=None,
+):
+    """Return the matrix of covariances of variables: rows of x, or columns without rowvar.
+
+    y: more variables. ddof: sums are divided by n - ddof, by default 1, or 0 with bias. fweights:
+    how often each observation counts, integers; aweights: how much. dtype: a float one, by default
+    x's or the default float. ValueError: more than two dimensions, weights of another length.
+    TypeError: fweights that are no integers.
+    """
+    given = {"x": x, "y": y, "fweights": fweights, "aweights": aweights}
+    given = {name: value for name, value in given.items() if value is not None}
+    call = Operands("cov", tuple(given.values()), None, device)
+    operands = dict(zip(given, call.arrays, strict=True))
+    ddof = (0 if bias else 1) if ddof is None else parse_scalar(ddof, "ddof")
+    return call.give(_covariance("cov", operands, rowvar, ddof, dtype))
+
+
+def corrcoef(x, /, y=None, rowvar=True, *, dtype=None, device=None):
+    """Return the matrix of correlations of variables, between -1 and 1; see cov."""
+    call = Operands("corrcoef", (x,) if y is None else (x, y), None, device)
+    operands = dict(zip(("x", "y"), call.arrays, strict=False))
+    (array,) = call.arrays[:1]
+    result = float_dtype("corrcoef", inexact(array.dtype) if dtype is None else dtype)
+    matrix = _covariance("corrcoef", operands, rowvar, 1, work_dtype(result))
+    if not matrix.ndim:
+        return call.give(astype(matrix / matrix, result, copy=False))
+    spread = sqrt(diagonal(matrix))
+    matrix = matrix / reshape(spread, (spread.size, 1)) / spread
+    return call.give(astype(clip(matrix, -1.0, 1.0), result, copy=False))
+
+
+def _covariance(name, operands, rowvar, ddof, dtype):
+    """Return the covariances of operands x, y and the weights, where they are."""
+    variables = [_variables(name, operands[one], rowvar) for one in "xy" if one in operands]
+    joined = concat(variables) if len(variables) > 1 else variables[0]
+    array, result = working(joined, None if dtype is None else float_dtype(name, dtype))
+    if result == float64:
+        array = astype(array, float64, copy=False)
+    count = array.shape[1]
+    weights = _observation_weights(name, operands, count, array.dtype)
+    if weights is None:
+        factor = float(max(count - ddof, 0))
+        centred = array - mean(array, axis=1, keepdims=True)
+        other = centred
+    else:
+        weights, factor = weights[0], _degrees_of_freedom(*weights, ddof)
+        sums = total(array * weights, axis=1, keepdims=True)
+        centred = array - sums / total(weights)
+        other = centred * weights
+    matrix = matmul(centred, transposed(other), precision="ieee") / factor
+    return astype(squeeze(matrix), result, copy=False)
+
+
+def _variables(name, array, rowvar):
+    if array.ndim > 2:
+        raise ValueError(f"{name} takes one or two dimensions, not {array.ndim}")
+    rows = atleast_2d(array)
+    return rows if rowvar or array.ndim < 2 else transposed(rows)
+
+
+def _observation_weights(name, operands, count, dtype):
+    """Return (all weights, aweights) of observations, either may be None; None without any."""
+    found = {}
+    for kind in ("fweights", "aweights"):
+        weights = operands.get(kind)
+        if weights is not None:
+            if kind == "fweights" and not is_integer(weights.dtype):
+                raise TypeError(f"{name}: fweights are integers, not {weights.dtype}")
+            if weights.shape != (count,):
+                raise ValueError(f"{name}: {kind} of shape {weights.shape}, not ({count},)")
+            found[kind] = astype(weights, dtype, copy=False)
+    if not found:
+        return None
+    first, *second = found.values()
+    return (first * second[0] if second else first), found.get("aweights")
+
+
+def _degrees_of_freedom(weights, aweights, ddof):
+    """Return what sums of weighted products are divided by, a 0-d Array."""
+    scale = total(weights)
+    if aweights is None or not ddof:
+        return maximum(scale - float(ddof), 0.0)
+    return maximum(scale - total(weights * aweights) * float(ddof) / scale, 0.0)
