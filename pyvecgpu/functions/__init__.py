@@ -6,34 +6,42 @@ Each module's `__all__` names what of it is public. nn.py is for vg.nn.functiona
 from . import (
     aliases,
     combined,
+    comparing,
     contractions,
     creation,
     differences,
     elementwise,
     exponentials,
+    files,
     joining,
     layers,
     layout,
     linalg,
     matrices,
     nans,
+    padding,
+    printing,
     ranges,
     reductions,
     statistics,
 )
 from .aliases import *
 from .combined import *
+from .comparing import *
 from .contractions import *
 from .creation import *
 from .differences import *
 from .elementwise import *
 from .exponentials import *
+from .files import *
 from .joining import *
 from .layers import *
 from .layout import *
 from .linalg import *
 from .matrices import *
 from .nans import *
+from .padding import *
+from .printing import *
 from .ranges import *
 from .reductions import *
 from .statistics import *
@@ -41,17 +49,21 @@ from .statistics import *
 __all__ = []
 __all__ += aliases.__all__
 __all__ += combined.__all__
+__all__ += comparing.__all__
 __all__ += contractions.__all__
 __all__ += creation.__all__
 __all__ += differences.__all__
 __all__ += elementwise.__all__
 __all__ += exponentials.__all__
+__all__ += files.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
 __all__ += layout.__all__
 __all__ += linalg.__all__
 __all__ += matrices.__all__
 __all__ += nans.__all__
+__all__ += padding.__all__
+__all__ += printing.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__
 __all__ += statistics.__all__
