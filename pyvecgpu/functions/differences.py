@@ -30,10 +30,9 @@ _BLOCK = 1 << 24  # products that convolve holds at a time
 
 
 def diff(x, /, n=1, axis=-1, prepend=None, append=None, *, device=None):
-    """Return each element minus the one before along an axis, n times; of bools, whether they
-    differ.
+    """Return each element minus the one before along an axis, n times.
 
-    prepend, append: an array or a scalar before and behind x. ValueError: n is negative, x has no
+    Of bools it is whether they differ. prepend, append: an array or a scalar before and behind x. ValueError: n is negative, x has no
     axes.
     """
     given = [x, *(one for one in (prepend, append) if one is not None)]
