@@ -32,8 +32,8 @@ _BLOCK = 1 << 24  # products that convolve holds at a time
 def diff(x, /, n=1, axis=-1, prepend=None, append=None, *, device=None):
     """Return each element minus the one before along an axis, n times.
 
-    Of bools it is whether they differ. prepend, append: an array or a scalar before and behind x. ValueError: n is negative, x has no
-    axes.
+    Of bools it is whether they differ. prepend, append: an array or a scalar before and behind x.
+    ValueError: n is negative, x has no axes.
     """
     given = [x, *(one for one in (prepend, append) if one is not None)]
     call = Operands("diff", given, None, device)
