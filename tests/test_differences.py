@@ -243,7 +243,7 @@ def test_vander(device, rng, dtype):
                 same(result, np.vander(wide(x), count, increasing))
                 narrow = dtype.kind in "bi" or dtype == np.uint8
                 assert result.dtype == (np.int64 if narrow else dtype)
-    for count, error in ((-1, ValueError), (1.5, TypeError)):
+    for count, error in ((-1, ValueError), (2**62, ValueError), (1.5, TypeError)):
         with refused(device, error):
             vg.vander(put(device, np.ones(2)), count)
     with refused(device, ValueError):

@@ -6,11 +6,13 @@ Each module's `__all__` names what of it is public. nn.py is for vg.nn.functiona
 from . import (
     aliases,
     combined,
+    comparing,
     contractions,
     creation,
     differences,
     elementwise,
     exponentials,
+    files,
     gathering,
     joining,
     layers,
@@ -19,6 +21,8 @@ from . import (
     mathematics,
     matrices,
     nans,
+    padding,
+    printing,
     ranges,
     reductions,
     scans,
@@ -26,11 +30,13 @@ from . import (
 )
 from .aliases import *
 from .combined import *
+from .comparing import *
 from .contractions import *
 from .creation import *
 from .differences import *
 from .elementwise import *
 from .exponentials import *
+from .files import *
 from .gathering import *
 from .joining import *
 from .layers import *
@@ -39,6 +45,8 @@ from .linalg import *
 from .mathematics import *
 from .matrices import *
 from .nans import *
+from .padding import *
+from .printing import *
 from .ranges import *
 from .reductions import *
 from .scans import *
@@ -47,11 +55,13 @@ from .statistics import *
 __all__ = []
 __all__ += aliases.__all__
 __all__ += combined.__all__
+__all__ += comparing.__all__
 __all__ += contractions.__all__
 __all__ += creation.__all__
 __all__ += differences.__all__
 __all__ += elementwise.__all__
 __all__ += exponentials.__all__
+__all__ += files.__all__
 __all__ += gathering.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
@@ -60,6 +70,8 @@ __all__ += linalg.__all__
 __all__ += mathematics.__all__
 __all__ += matrices.__all__
 __all__ += nans.__all__
+__all__ += padding.__all__
+__all__ += printing.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__
 __all__ += scans.__all__

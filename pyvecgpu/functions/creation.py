@@ -21,15 +21,17 @@ from ..dtypes import (
 )
 from ..dtypes import bool as bool_dtype
 from ..dtypes import uint64 as uint64_dtype
+from ..native.abi import MAX_NDIM
 from .arguments import (
     from_host,
     host_array,
     is_host,
     is_scalar,
+    parse_int,
     parse_scalar,
     parse_shape,
 )
-from .layout import astype
+from .layout import astype, reshape
 from .values import copied, to_host
 
 __all__ = [
@@ -74,9 +76,18 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     return apply(backend, "from_host", to_host(values))
 
 
-def array(obj, /, dtype=None, *, device=None, copy=True):
-    """Return a new Array, see asarray."""
-    return asarray(obj, dtype=dtype, device=device, copy=copy)
+def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):
+    """Return a new Array, see asarray; with axes of length 1 before its own up to ndmin of them.
+
+    ValueError: more axes than there can be.
+    """
+    ndmin = parse_int(ndmin, "ndmin")
+    result = asarray(obj, dtype=dtype, device=device, copy=copy)
+    if ndmin <= result.ndim:
+        return result
+    if ndmin > MAX_NDIM:
+        raise ValueError(f"an array has at most {MAX_NDIM} dimensions, not {ndmin}")
+    return reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
 
 
 def _from_array(array, dtype, device, copy):

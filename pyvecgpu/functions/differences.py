@@ -5,7 +5,16 @@ Arrays of one device, or NumPy arrays; Python scalars are weak.
 
 from ..dtypes import bool as bool_dtype
 from ..dtypes import float64, inexact, int64, is_float, promote_scalar
-from .arguments import Operands, is_scalar, parse_axes, parse_axis, parse_int, promote_all, strong
+from .arguments import (
+    Operands,
+    is_scalar,
+    parse_axes,
+    parse_axis,
+    parse_int,
+    parse_shape,
+    promote_all,
+    strong,
+)
 from .elementwise import not_equal, subtract
 from .joining import concat, stack
 from .layout import astype, broadcast_to, moveaxis, ravel, reshape
@@ -21,11 +30,10 @@ _BLOCK = 1 << 24  # products that convolve holds at a time
 
 
 def diff(x, /, n=1, axis=-1, prepend=None, append=None, *, device=None):
-    """Return each element minus the one before along an axis, n times; of bools, whether they
-    differ.
+    """Return each element minus the one before along an axis, n times.
 
-    prepend, append: an array or a scalar before and behind x. ValueError: n is negative, x has no
-    axes.
+    Of bools it is whether they differ. prepend, append: an array or a scalar before and behind x.
+    ValueError: n is negative, x has no axes.
     """
     given = [x, *(one for one in (prepend, append) if one is not None)]
     call = Operands("diff", given, None, device)
@@ -292,6 +300,7 @@ def vander(x, /, N=None, increasing=False, *, device=None):
         raise ValueError(f"vander: N is 0 or more, not {count}")
     if array.dtype.kind in "bi" or array.dtype.itemsize == 1:
         array = astype(array, int64, copy=False)
+    parse_shape((array.size, count), array.dtype.itemsize)
     if not count:
         return call.give(concat([reshape(array, (array.size, 1))[:, :0]], axis=1))
     powers = [broadcast_to(strong(1, array.backend, array.dtype), array.shape)]

@@ -31,6 +31,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_to",
     "contiguous",
+    "copy",
     "diagonal",
     "expand_dims",
     "flip",
@@ -315,3 +316,10 @@ def contiguous(x, /):
     """Return the elements in C order without gaps: a view if they are, else a copy."""
     array, give = as_array("contiguous", x)
     return give(apply(array.backend, "contiguous", array))
+
+
+def copy(x, /):
+    """Return a new array with the elements in C order, on the same device."""
+    array, give = as_array("copy", x)
+    result = give(copied(array))
+    return result if isinstance(x, (Array, np.ndarray)) else result[()]

@@ -7,6 +7,23 @@ from .indexing import get
 from .layout import astype
 from .values import to_host
 
+__all__ = ["get_printoptions", "printoptions", "set_printoptions"]
+
+
+def get_printoptions():
+    """Return a dict of how arrays are printed: NumPy's options, which hold here, too."""
+    return np.get_printoptions()
+
+
+def set_printoptions(*values, **options):
+    """Change how arrays are printed, NumPy's as well; see numpy.set_printoptions."""
+    np.set_printoptions(*values, **options)
+
+
+def printoptions(*values, **options):
+    """Return a context in which arrays are printed with other options; see set_printoptions."""
+    return np.printoptions(*values, **options)
+
 
 def text(array, prefix):
     """Return the values as NumPy prints them, for a line that begins with `prefix`."""

@@ -12,6 +12,7 @@ from .combined import clip
 from .elementwise import maximum, sqrt
 from .elementwise import subtract as minus
 from .joining import concat
+from .layers import parse_operands
 from .layout import astype, atleast_2d, broadcast_to, diagonal, permute_dims, reshape, squeeze
 from .layout import matrix_transpose as transposed
 from .linalg import matmul
@@ -123,7 +124,8 @@ def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False, de
     weights, too. Where that is 0 the result is NaN or infinite. ValueError, TypeError: weights of
     another shape.
     """
-    call = Operands("average", (x,) if weights is None else (x, weights), None, device)
+    operands = (x,) if weights is None else (x, weights)
+    call = parse_operands("average", operands, None, device)
     array = call.arrays[0]
     axes = parse_axes(axis, array.ndim)
     if weights is None:
@@ -187,7 +189,7 @@ def cov(
     """
     given = {"x": x, "y": y, "fweights": fweights, "aweights": aweights}
     given = {name: value for name, value in given.items() if value is not None}
-    call = Operands("cov", tuple(given.values()), None, device)
+    call = parse_operands("cov", tuple(given.values()), None, device)
     operands = dict(zip(given, call.arrays, strict=True))
     ddof = (0 if bias else 1) if ddof is None else parse_scalar(ddof, "ddof")
     return call.give(_covariance("cov", operands, rowvar, ddof, dtype))
@@ -195,7 +197,7 @@ def cov(
 
 def corrcoef(x, /, y=None, rowvar=True, *, dtype=None, device=None):
     """Return the matrix of correlations of variables, between -1 and 1; see cov."""
-    call = Operands("corrcoef", (x,) if y is None else (x, y), None, device)
+    call = parse_operands("corrcoef", (x,) if y is None else (x, y), None, device)
     operands = dict(zip(("x", "y"), call.arrays, strict=False))
     (array,) = call.arrays[:1]
     result = float_dtype("corrcoef", inexact(array.dtype) if dtype is None else dtype)
