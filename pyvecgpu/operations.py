@@ -122,6 +122,7 @@ ROWS = (
     _other("dense", 305, "f", "same"),
     _other("triangle", 306, ORDERED, "same"),
     _other("scan", 309, ORDERED, "wide"),
+    _other("nonzero", 310, ORDERED, "index"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

@@ -15,7 +15,7 @@ from pyvecgpu.backends import METHODS
 
 PACKAGE = helpers.ROOT / "pyvecgpu"
 TOPICS = ["contractions", "creation", "elementwise", "joining", "layers", "layout", "linalg",
-          "matrices", "nn", "ranges", "reductions", "scans"]  # fmt: skip
+          "matrices", "nn", "ranges", "reductions", "scans", "searching"]  # fmt: skip
 
 # The short ways of the operators beside dispatch.apply.
 SHORT_WAYS = {"dispatch.py": {"binary", "scalar"}}

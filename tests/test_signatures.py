@@ -72,6 +72,7 @@ METHODS = {
     "any": ["axis", "out", "keepdims"],
     "all": ["axis", "out", "keepdims"],
     "astype": ["dtype"],
+    "nonzero": [],
     "cumprod": ["axis", "dtype", "out"],
     "cumsum": ["axis", "dtype", "out"],
     "diagonal": ["offset", "axis1", "axis2"],

@@ -52,6 +52,7 @@ METHODS = {
     "triangle": _method("a upper diagonal out"),
     "reduce": _method("code a axes keepdims out"),
     "scan": _method("code a axis initial out"),
+    "nonzero": _method("a"),  # int64 (ndim, count)
     "matmul": _method("a b precision out"),
     "dense": _method(
         "x weight bias activation precision preactivation out", ARRAY, "preactivation out"

@@ -15,6 +15,7 @@ from . import (
     ranges,
     reductions,
     scans,
+    searching,
 )
 from .contractions import *
 from .creation import *
@@ -27,6 +28,7 @@ from .matrices import *
 from .ranges import *
 from .reductions import *
 from .scans import *
+from .searching import *
 
 __all__ = []
 __all__ += contractions.__all__
@@ -40,3 +42,4 @@ __all__ += matrices.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__
 __all__ += scans.__all__
+__all__ += searching.__all__

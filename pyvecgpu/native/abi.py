@@ -393,6 +393,7 @@ FUNCTIONS = {
     "pvg_triangle": (array, [array, c_int, c_int64, out]),
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_scan": (array, [c_int, array, c_int, c_int, out]),
+    "pvg_nonzero": (array, [array]),
     "pvg_matmul": (array, [array, array, c_int, out]),
     "pvg_dense": (array, [array, array, array, c_int, c_int, array, out]),
     "pvg_dense_backward": (
