@@ -31,11 +31,13 @@ Operations where_operations();    // kernels/where.cu
 Operations triangle_operations(); // kernels/triangle.cu
 Operations scan_operations();     // kernels/scan.cu
 Operations gather_operations();   // kernels/gather.cu
+Operations nonzero_operations();  // kernels/nonzero.cu
 Operations matmul_operations();   // kernels/matmul/
 
 static Operations (*const families[])() = {unary_operations, binary_operations, reduce_operations,
                                            copy_operations,  where_operations,  triangle_operations,
-                                           scan_operations,  gather_operations, matmul_operations};
+                                           scan_operations,  gather_operations, nonzero_operations,
+                                           matmul_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

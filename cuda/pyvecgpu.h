@@ -196,7 +196,8 @@ enum pvg_operation {
     PVG_TRIANGLE = 306,
     PVG_GATHER = 307,
     PVG_SCATTER = 308,
-    PVG_SCAN = 309
+    PVG_SCAN = 309,
+    PVG_NONZERO = 310
 };
 
 /* How products of float32 matrices are computed. Every one sums in float32 and is at least as
@@ -646,6 +647,9 @@ PVG_API pvg_array *pvg_reduce(int operation, const pvg_array *a, int naxes, cons
  * with 0 or 1. Errors: AXIS, VALUE (another operation; initial neither). */
 PVG_API pvg_array *pvg_scan(int operation, const pvg_array *a, int axis, int initial,
                             pvg_array *out);
+/* Where elements are not 0 (NaN is not), in C order: int64 (ndim, count), a row of indices for each
+ * axis. Waits for `count`, so that it cannot be recorded. Errors: VALUE (an array without axes). */
+PVG_API pvg_array *pvg_nonzero(const pvg_array *a);
 /* Matrix product as numpy.matmul: (..., m, k) @ (..., k, n); 1-D operands are rows and columns;
  * batches broadcast. bool: or of ands; integers wrap. `precision` is one of pvg_precision. The same
  * operands give the same bits, and an item of a batch those of the product of that item alone.

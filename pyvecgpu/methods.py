@@ -287,6 +287,10 @@ class _Methods:
         """Return every element repeated, see vg.repeat."""
         return functions.repeat(self, repeats, axis)
 
+    def nonzero(self):
+        """Return where elements are not 0, see vg.nonzero."""
+        return functions.nonzero(self)
+
     def cumsum(self, axis=None, dtype=None, out=None):
         """Return the sums up to each element, see vg.cumsum."""
         return functions.cumsum(self, axis, dtype, out)

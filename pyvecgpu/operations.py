@@ -152,6 +152,7 @@ ROWS = (
     _other("scan", 309, ORDERED, "wide"),
     _other("gather", 307, ORDERED, "same"),
     _other("scatter", 308, ORDERED, "none"),
+    _other("nonzero", 310, ORDERED, "index"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

@@ -37,6 +37,14 @@ def assign(x, out, key=...):
     return out
 
 
+def mark_nonzero(x, out):
+    """Ones where the operand is not 0, by their indices."""
+    flags = np.zeros(x.shape, helpers.host(out).dtype)
+    flags[tuple(np.asarray(i.numpy()) for i in vg.nonzero(x))] = 1
+    out[...] = flags
+    return out
+
+
 def multiply(x, y, out):
     return vg.matmul(x, y, out=out)
 
@@ -61,6 +69,7 @@ def calls(dtype):
         "largest of a batch": ([(B, M, N)], (B, N), lambda x, out: vg.max(x, axis=1, out=out)),
         "scan of rows": ([(M, N)], (M, N), lambda x, out: assign(vg.cumsum(x, 1), out)),
         "scan of columns": ([(M, N)], (M, N), lambda x, out: assign(vg.cumsum(x, 0), out)),
+        "nonzero": ([(M, N)], (M, N), mark_nonzero),
         "product": ([(M, K), (K, N)], (M, N), multiply),
         "transposed product": (
             [(K, M), (N, K)], (M, N), lambda x, y, out: vg.matmul(x.T, y.T, out=out)

@@ -60,6 +60,7 @@ def cases():
         casts,
         reductions,
         scans,
+        searches,
         products,
         forced_products,
         layers,
@@ -440,6 +441,16 @@ def check_scans(device, x, array, axis):
         expected = reference(helpers.widened(values.astype(x.dtype)), axis=axis, dtype=wide)
         result = function(operand, axis=axis)
         assert_same(result, expected.astype(helpers.host(result).dtype))
+
+
+def searches(dtype):
+    for pattern, make in PATTERNS.items():
+
+        def check(device, make=make):
+            x = data(dtype)
+            assert_same(vg.argwhere(make(device, x)), np.argwhere(x))
+
+        yield f"nonzero, {pattern}", check
 
 
 # ---- Lessons -------------------------------------------------------------------------------------

@@ -85,6 +85,7 @@ def test_operands_live_as_long_as_the_recording(device):
         lambda x: vg.synchronize(x.device),
         lambda x: vg.empty_cache(x.device),
         lambda x: backend_of(x.device).record(lambda: None),
+        lambda x: vg.nonzero(x),
     ],
 )
 def test_what_cannot_be_recorded(device, call):

@@ -59,6 +59,11 @@ def test_a_long_row(device, rng, dtype):
     check("sum", tall, put(device, tall), 0)
 
 
+def test_chunks_of_several_tiles(device, rng):
+    x = helpers.integers(rng, 4_300_001, np.dtype(np.int8), -9, 9)
+    check("sum", x, put(device, x), 0)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", SCANS)
 def test_layouts_and_axes(device, rng, name, dtype):

@@ -77,6 +77,7 @@ METHODS = {
     "round": ["decimals", "out"],
     "fill": ["value"],
     "astype": ["dtype"],
+    "nonzero": [],
     "cumprod": ["axis", "dtype", "out"],
     "cumsum": ["axis", "dtype", "out"],
     "diagonal": ["offset", "axis1", "axis2"],

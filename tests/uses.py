@@ -259,6 +259,10 @@ USES |= {
     "scan in place": Use(
         {"a": ((3, 2_000), F32)}, lambda v: void(vg.cumsum(v["a"], 1, out=v["a"])), ("a",)
     ),
+    "nonzero": Use({"a": ((6, 37), I32)}, lambda v: vg.argwhere(v["a"])),
+    "nonzero of a strided operand": Use(
+        {"a": ((90, 60), F32)}, lambda v: vg.nonzero(v["a"].T[::-2])
+    ),
     # Products.
     "product": Use({"a": ((33, 29), F32), "b": ((29, 31), F32)}, lambda v: v["a"] @ v["b"]),
     "product of vectors": Use({"a": ((61,), F32), "b": ((61,), F32)}, lambda v: v["a"] @ v["b"]),

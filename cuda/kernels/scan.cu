@@ -5,7 +5,7 @@
 //     [outer, length, inner]    columns: a thread walks down each
 //
 // Long axes are cut into chunks, by lengths that depend on `length` and `inner` alone: a first
-// launch makes the totals of the chunks, a second one of each what stands before it, and a third one
+// launch makes the totals of the chunks, a second one of each what stands before it, and a third
 // goes through the elements again from there. So the same row has the same bits alone and in a
 // batch, and on every run.
 #include "arrays/call.cuh"

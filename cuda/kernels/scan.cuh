@@ -69,7 +69,7 @@ __device__ __forceinline__ A scan_segment(A (&value)[packs][N], int count, int l
 }
 
 // What stands before the caller's warp in a tile: *carry, and the totals of the warps before it.
-// *carry becomes what stands before the next tile. `of_warp` is not the one of the tile before this.
+// *carry becomes what stands before the next tile. `of_warp` is not that of the tile before this.
 // All threads of the block call it.
 template <class Op, class A>
 __device__ __forceinline__ A before_warp(A total, A *of_warp, A *carry) {

@@ -163,7 +163,7 @@ static void fill_array(void) {
 
 static void elementwise(void) {
     pvg_array *a = needed(&arrays), *b = NULL, *c = NULL, *made = NULL;
-    int kind = (int)pick(0, 6), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
+    int kind = (int)pick(0, 7), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
     if (kind == 1 || kind == 3) b = chance(50) ? a : needed(&arrays);
     if (kind == 3) c = chance(50) ? b : needed(&arrays);
     pvg_array *out = wanted(&arrays, 30);
@@ -180,6 +180,7 @@ static void elementwise(void) {
     if (kind == 6)
         made = pvg_scan(chance(95) ? (chance(50) ? PVG_SUM : PVG_PROD) : code, a, (int)pick(-3, 3),
                         chance(98) ? (int)pick(0, 1) : 2, out);
+    if (kind == 7) made = pvg_nonzero(a), out = NULL;
     handle_of("an elementwise function", made, out, &arrays);
 }
 

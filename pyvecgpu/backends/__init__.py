@@ -55,6 +55,7 @@ METHODS = {
     "scatter": _method("a indices axes place trusted values", NOTHING, "a"),
     "reduce": _method("code a axes keepdims out"),
     "scan": _method("code a axis initial out"),
+    "nonzero": _method("a"),  # int64 (ndim, count)
     "matmul": _method("a b precision out"),
     "dense": _method(
         "x weight bias activation precision preactivation out", ARRAY, "preactivation out"

@@ -186,6 +186,10 @@ class CpuBackend:
         return store(rounded(result, result_dtype(OPERATIONS[code], supported(a.dtype))), out)
 
     @_reports_memory
+    def nonzero(self, a):
+        return np.stack(np.nonzero(widened(a))).astype(np.int64, copy=False)
+
+    @_reports_memory
     def matmul(self, a, b, precision, out):
         dtype, (a, b) = computable(a, b)
         return store(finished(np.matmul(a, b), dtype), out)

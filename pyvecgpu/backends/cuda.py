@@ -38,6 +38,7 @@ class CudaBackend:
         self.where = functions.pvg_where
         self.triangle = functions.pvg_triangle
         self.scan = functions.pvg_scan
+        self.nonzero = functions.pvg_nonzero
         self.matmul = functions.pvg_matmul
         self.dense = functions.pvg_dense
         self.contiguous = functions.pvg_contiguous

@@ -26,6 +26,7 @@ from . import (
     ranges,
     reductions,
     scans,
+    searching,
     statistics,
 )
 from .aliases import *
@@ -50,6 +51,7 @@ from .printing import *
 from .ranges import *
 from .reductions import *
 from .scans import *
+from .searching import *
 from .statistics import *
 
 __all__ = []
@@ -75,4 +77,5 @@ __all__ += printing.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__
 __all__ += scans.__all__
+__all__ += searching.__all__
 __all__ += statistics.__all__

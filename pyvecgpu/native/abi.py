@@ -398,6 +398,7 @@ FUNCTIONS = {
     "pvg_scatter": (c_int, [array, array, c_int, ints, c_int, c_int, array]),
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_scan": (array, [c_int, array, c_int, c_int, out]),
+    "pvg_nonzero": (array, [array]),
     "pvg_matmul": (array, [array, array, c_int, out]),
     "pvg_dense": (array, [array, array, array, c_int, c_int, array, out]),
     "pvg_dense_backward": (

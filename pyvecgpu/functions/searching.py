@@ -1,0 +1,39 @@
+"""Where elements are not 0. How many there are decides the shape: these wait for the device."""
+
+from ..dispatch import apply
+from .arguments import Operands
+from .indexing import get
+from .layout import ravel
+
+__all__ = ["argwhere", "flatnonzero", "nonzero"]
+
+
+def nonzero(x, /, *, device=None):
+    """Return where elements are not 0 (NaN is not): int64 indices, a 1-D array for each axis.
+
+    In C order. ValueError: an array without axes.
+    """
+    call = Operands("nonzero", (x,), None, device)
+    array = call.arrays[0]
+    if array.ndim == 0:
+        raise ValueError("nonzero: an array without axes has no indices; use ravel(x)")
+    found = apply(call.backend, "nonzero", array)
+    return tuple([call.give(get(found, i)) for i in range(array.ndim)])
+
+
+def argwhere(x, /, *, device=None):
+    """Return where elements are not 0, as the rows of an int64 matrix with a column for each axis.
+
+    In C order. Without axes there are no columns, and one row or none.
+    """
+    call = Operands("argwhere", (x,), None, device)
+    array = call.arrays[0]
+    found = apply(call.backend, "nonzero", array if array.ndim else ravel(array))
+    rows = apply(call.backend, "permute", found, (1, 0))
+    return call.give(rows if array.ndim else get(rows, (slice(None), slice(0, 0))))
+
+
+def flatnonzero(x, /, *, device=None):
+    """Return where elements are not 0, as int64 indices into ravel(x)."""
+    call = Operands("flatnonzero", (x,), None, device)
+    return call.give(get(apply(call.backend, "nonzero", ravel(call.arrays[0])), 0))
