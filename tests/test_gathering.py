@@ -71,7 +71,9 @@ def test_along_an_axis(device, rng):
             indices = rng.integers(-n, n, which)
             expected = np.take_along_axis(x, indices, axis)
             array = draw_layout(rng, device, x)
-            assert_same(vg.take_along_axis(array, given_array(rng, device, indices), axis), expected)
+            assert_same(
+                vg.take_along_axis(array, given_array(rng, device, indices), axis), expected
+            )
         values = helpers.integers(rng, wide, x.dtype)
         copy = x.copy()
         np.put_along_axis(copy, indices, values, axis)
@@ -178,7 +180,9 @@ def test_delete_and_insert(device, rng):
         ([3, 3, 3], np.float32([1, 2, 3]), None),
         (2, np.float32([1, 2, 3]), None),
     ):
-        assert_same(vg.insert(a, where, put(device, values), axis), np.insert(x, where, values, axis))
+        assert_same(
+            vg.insert(a, where, put(device, values), axis), np.insert(x, where, values, axis)
+        )
 
 
 def test_refusals(device):

@@ -75,8 +75,7 @@ int check_axes(const pvg_array *a, int count, const int *axes, bool (&is_indexed
 // Indices that lie along the array: one for each element of a result of their shape.
 int picture_along(const pvg_array *a, const pvg_array *indices, int axis, Picture *p) {
     bool fits = indices->ndim == a->ndim;
-    for (int i = 0; fits && i < a->ndim; i++)
-        fits = i == axis || indices->shape[i] == a->shape[i];
+    for (int i = 0; fits && i < a->ndim; i++) fits = i == axis || indices->shape[i] == a->shape[i];
     PVG_REQUIRE(fits, PVG_ERROR_VALUE,
                 "indices of shape %s do not lie along axis %d of an array of shape %s",
                 shape_text(indices), axis, shape_text(a));
@@ -101,8 +100,8 @@ int picture_among(const pvg_array *a, const pvg_array *indices, int count, const
                 shape_text(indices));
     PVG_REQUIRE(place >= 0 && place <= others, PVG_ERROR_VALUE,
                 "place %d is not among %d other axes", place, others);
-    PVG_REQUIRE(ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE,
-                "an array has at most %d dimensions, not %d", PVG_MAX_NDIM, ndim);
+    PVG_REQUIRE(ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE, "an array has at most %d dimensions, not %d",
+                PVG_MAX_NDIM, ndim);
     int other = 0;
     for (int i = 0; i < ndim; i++) {
         p->chosen[i] = i >= place && i < place + indices->ndim - 1;
@@ -191,8 +190,8 @@ int64_t prepare_moves(const Picture &p, const int64_t *flat, int64_t item, Moves
 template <bool SCATTER> int launch_moves(Call &call, const Moves &moves, int64_t bytes) {
     const auto launch_words = [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        PVG_LAUNCH((gather_kernel<T, SCATTER>), blocks_for(moves.size, gather_threads * gather_each),
-                   gather_threads, 0, call.stream, moves);
+        const unsigned blocks = blocks_for(moves.size, gather_threads * gather_each);
+        PVG_LAUNCH((gather_kernel<T, SCATTER>), blocks, gather_threads, 0, call.stream, moves);
         return PVG_OK;
     };
     switch (bytes) {

@@ -30,7 +30,8 @@ struct Moves {
     Locator<3> walk;
 };
 
-// All that is written, in the order in which the last one wins. Operands: indices, keys beside them.
+// All that is written, in the order in which the last one wins. Operands: the indices, and the keys
+// beside them.
 struct Writes {
     int64_t size, keys;
     Locator<2> walk;
@@ -84,7 +85,8 @@ __global__ void __launch_bounds__(index_threads)
         int64_t offsets[1][1];
         locate(check.walk, position, offsets);
         const int64_t index = index_at(check.indices, offsets[0][0]);
-        const int64_t length = check.indices.length[check.indices.count > 1 ? i / check.of_plane : 0];
+        const int64_t plane = check.indices.count > 1 ? i / check.of_plane : 0;
+        const int64_t length = check.indices.length[plane];
         if (index < -length || index >= length) {
             found = i;
             break;
@@ -183,7 +185,8 @@ __global__ void __launch_bounds__(index_threads)
 }
 
 // A table of all places, of which only those that are written are touched: cleared first, then the
-// largest number of a write to it, which others are held against. Neither step depends on the order.
+// largest number of a write to it, which others are held against. No step depends on the order of
+// threads.
 enum class Step { clear, claim, compare };
 template <Step STEP>
 __global__ void __launch_bounds__(index_threads)

@@ -373,10 +373,11 @@ static void lesson(void) {
 }
 
 static void (*const kinds[])(void) = {
-    make_array,  make_array,  make_array,  wrap_array, release_array, release_array, ask_array,
-    view_array,  view_array,  view_array,  copy_array, copy_array,    fill_array,    elementwise,
-    elementwise, elementwise, elementwise, gather,     reduce,     reduce,        multiply,      layer,
-    use_stream,  use_stream,  use_event,   use_graph,  use_settings,  plan,          lesson};
+    make_array, make_array,  make_array,   wrap_array,  release_array, release_array,
+    ask_array,  view_array,  view_array,   view_array,  copy_array,    copy_array,
+    fill_array, elementwise, elementwise,  elementwise, elementwise,   gather,
+    reduce,     reduce,      multiply,     layer,       use_stream,    use_stream,
+    use_event,  use_graph,   use_settings, plan,        lesson};
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 

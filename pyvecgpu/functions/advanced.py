@@ -113,9 +113,7 @@ def _item(array, item):
     if item is None or item is Ellipsis or isinstance(item, (slice, bool)):
         return item
     if isinstance(item, Array) and item.backend is not array.backend:
-        raise ValueError(
-            f"an index on {item.device} of an array on {array.device}; use .to(...)"
-        )
+        raise ValueError(f"an index on {item.device} of an array on {array.device}; use .to(...)")
     if isinstance(item, (list, tuple, range)):
         if any(isinstance(one, Array) for one in item):
             raise IndexError("a list of Arrays is no index; use stack(...) or concat(...)")
