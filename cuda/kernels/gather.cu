@@ -25,21 +25,19 @@ __global__ void __launch_bounds__(gather_threads)
     locate(moves.walk, position, offsets);
     T *flat = static_cast<T *>(moves.flat), *indexed = static_cast<T *>(moves.indexed);
     T word[gather_each] = {};
-    int64_t at[gather_each];
+    int64_t by[gather_each];
+#pragma unroll
+    for (int e = 0; e < gather_each; e++) by[e] = position[e] < moves.size ? 0 : not_written;
+    displace(moves.indices, offsets[2], by);
+#pragma unroll
+    for (int e = 0; e < gather_each; e++)
+        if (by[e] != not_written)
+            word[e] = SCATTER ? flat[offsets[0][e]] : indexed[offsets[1][e] + by[e]];
 #pragma unroll
     for (int e = 0; e < gather_each; e++) {
-        at[e] = not_written;
-        if (position[e] >= moves.size) continue;
-        const int64_t by = displacement(moves.indices, offsets[2][e]);
-        if (by == not_written) continue;
-        at[e] = offsets[1][e] + by;
-        word[e] = SCATTER ? flat[offsets[0][e]] : indexed[at[e]];
-    }
-#pragma unroll
-    for (int e = 0; e < gather_each; e++) {
-        if (at[e] == not_written) continue;
+        if (by[e] == not_written) continue;
         if (SCATTER)
-            indexed[at[e]] = word[e];
+            indexed[offsets[1][e] + by[e]] = word[e];
         else
             flat[offsets[0][e]] = word[e];
     }
