@@ -624,11 +624,12 @@ PVG_API pvg_array *pvg_where(const pvg_array *condition, const pvg_array *a, con
 PVG_API pvg_array *pvg_triangle(const pvg_array *a, int upper, int64_t diagonal, pvg_array *out);
 /* Elements at the places that indices name along `count` axes of `a`, 0 to ndim - 1, each once.
  * `indices` holds integers, negative ones counted from the end, in the shape (count, ...), a plane
- * for each of the axes; the axes "..." of the result stand before the `place`-th of those axes of
- * `a` that are not indexed. With PVG_ALONG as the place there is one axis, and `indices` has as many
- * dimensions as `a` and the result's shape, that of `a` but for the length of this axis. trusted, 0:
- * the call waits for the stream to see that all indices are in range; else the caller knows it, and
- * one that is not is taken for the nearest that is. Errors: INDEX, AXIS, VALUE, TYPE. */
+ * for each axis; the axes "..." stand in the result before the `place`-th of those axes of `a` that
+ * are not indexed. With PVG_ALONG as the place there is one axis, and `indices` has as many
+ * dimensions as `a` and the result's shape: that of `a` but for the length of this axis.
+ * trusted, 0: the call waits for the stream to see that all indices are in range; else the caller
+ * knows it, and one that is not is taken for the nearest that is. Errors: INDEX, AXIS, VALUE,
+ * TYPE. */
 #define PVG_ALONG (-1)
 PVG_API pvg_array *pvg_gather(const pvg_array *a, const pvg_array *indices, int count,
                               const int *axes, int place, int trusted);

@@ -188,39 +188,48 @@ USES |= {
     "triangle in place": Use(
         {"a": ((37, 37), F32)}, lambda v: void(vg.triu(v["a"], out=v["a"].T)), ("a",)
     ),
-    # Elements at indices, which are from -8 to 8.
-    "gather": Use({"a": ((12, 37), F32), "i": ((7,), I64)}, lambda v: v["a"][v["i"]]),
+    # Elements at indices, which are from -8 to 8, or 77 if they were overwritten.
+    "gather": Use({"a": ((80, 37), F32), "i": ((7,), I64)}, lambda v: v["a"][v["i"]]),
+    "gather by indices of the host": Use(A, lambda v: v["a"][[3, -1, 0]]),
     "gather by two indices": Use(
-        {"a": ((12, 37), F32), "i": ((7,), I32), "j": ((5, 1), I8)},
+        {"a": ((80, 80), F32), "i": ((7,), I32), "j": ((5, 1), I8)},
         lambda v: v["a"][v["i"], v["j"]],
     ),
     "gather along an axis": Use(
-        {"a": ((6, 37), F32), "i": ((6, 5), I8)},
+        {"a": ((6, 80), F32), "i": ((6, 5), I8)},
         lambda v: vg.take_along_axis(v["a"], v["i"], axis=1),
     ),
     "gather where": Use(
         A | {"m": ((6, 37), BOOL)}, lambda v: v["a"][v["m"]]
     ),
     "scatter": Use(
-        {"a": ((12, 37), F32), "i": ((7,), I32), "b": ((7, 37), F32)},
+        {"a": ((80, 37), F32), "i": ((7,), I32), "b": ((7, 37), F32)},
         lambda v: v["a"].__setitem__(v["i"], v["b"]),
         ("a",),
     ),
+    "scatter by indices of the host": Use(
+        {"a": ((6, 37), F32), "b": ((3, 37), F32)},
+        assign(("a", [3, -1, 0]), lambda v: v["b"]),
+        ("a",),
+    ),
+    "scatter where": Use(
+        A | {"m": ((6, 37), BOOL)}, lambda v: v["a"].__setitem__(v["m"], 2.0), ("a",)
+    ),
     "scatter of one value": Use(
-        {"a": ((12, 37), F32), "i": ((7,), I8)}, lambda v: v["a"].__setitem__(v["i"], 2.0), ("a",)
+        {"a": ((80, 37), F32), "i": ((7,), I8)}, lambda v: v["a"].__setitem__(v["i"], 2.0), ("a",)
     ),
     "scatter of many in another dtype": Use(
-        {"a": ((12,), F32), "i": ((3000,), I64), "b": ((3000,), I32)},
+        {"a": ((80,), F32), "i": ((3000,), I64), "b": ((3000,), I32)},
         lambda v: v["a"].__setitem__(v["i"], v["b"]),
         ("a",),
     ),
     "scatter that overlaps": Use(
-        {"a": ((12, 37), F32), "i": ((12,), I64)},
+        {"a": ((80, 37), F32), "i": ((80,), I64)},
         lambda v: v["a"].__setitem__(v["i"], v["a"][::-1]),
         ("a",),
     ),
     "scatter by what is written": Use(
-        {"i": ((12,), I64)}, lambda v: v["i"].__setitem__(v["i"], v["i"][::-1]), ("i",)
+        {"i": ((80,), I64)}, lambda v: v["i"].__setitem__(v["i"], v["i"][::-1]), ("i",)
     ),
     # Reductions with partial results, copies and temporaries.
     "long rows": Use({"a": ((3, 20_000), F32)}, lambda v: vg.sum(v["a"], axis=1)),

@@ -25,21 +25,19 @@ __global__ void __launch_bounds__(gather_threads)
     locate(moves.walk, position, offsets);
     T *flat = static_cast<T *>(moves.flat), *indexed = static_cast<T *>(moves.indexed);
     T word[gather_each] = {};
-    int64_t at[gather_each];
+    int64_t by[gather_each];
+#pragma unroll
+    for (int e = 0; e < gather_each; e++) by[e] = position[e] < moves.size ? 0 : not_written;
+    displace(moves.indices, offsets[2], by);
+#pragma unroll
+    for (int e = 0; e < gather_each; e++)
+        if (by[e] != not_written)
+            word[e] = SCATTER ? flat[offsets[0][e]] : indexed[offsets[1][e] + by[e]];
 #pragma unroll
     for (int e = 0; e < gather_each; e++) {
-        at[e] = not_written;
-        if (position[e] >= moves.size) continue;
-        const int64_t by = displacement(moves.indices, offsets[2][e]);
-        if (by == not_written) continue;
-        at[e] = offsets[1][e] + by;
-        word[e] = SCATTER ? flat[offsets[0][e]] : indexed[at[e]];
-    }
-#pragma unroll
-    for (int e = 0; e < gather_each; e++) {
-        if (at[e] == not_written) continue;
+        if (by[e] == not_written) continue;
         if (SCATTER)
-            indexed[at[e]] = word[e];
+            indexed[offsets[1][e] + by[e]] = word[e];
         else
             flat[offsets[0][e]] = word[e];
     }
@@ -75,8 +73,7 @@ int check_axes(const pvg_array *a, int count, const int *axes, bool (&is_indexed
 // Indices that lie along the array: one for each element of a result of their shape.
 int picture_along(const pvg_array *a, const pvg_array *indices, int axis, Picture *p) {
     bool fits = indices->ndim == a->ndim;
-    for (int i = 0; fits && i < a->ndim; i++)
-        fits = i == axis || indices->shape[i] == a->shape[i];
+    for (int i = 0; fits && i < a->ndim; i++) fits = i == axis || indices->shape[i] == a->shape[i];
     PVG_REQUIRE(fits, PVG_ERROR_VALUE,
                 "indices of shape %s do not lie along axis %d of an array of shape %s",
                 shape_text(indices), axis, shape_text(a));
@@ -101,8 +98,8 @@ int picture_among(const pvg_array *a, const pvg_array *indices, int count, const
                 shape_text(indices));
     PVG_REQUIRE(place >= 0 && place <= others, PVG_ERROR_VALUE,
                 "place %d is not among %d other axes", place, others);
-    PVG_REQUIRE(ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE,
-                "an array has at most %d dimensions, not %d", PVG_MAX_NDIM, ndim);
+    PVG_REQUIRE(ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE, "an array has at most %d dimensions, not %d",
+                PVG_MAX_NDIM, ndim);
     int other = 0;
     for (int i = 0; i < ndim; i++) {
         p->chosen[i] = i >= place && i < place + indices->ndim - 1;
@@ -191,8 +188,8 @@ int64_t prepare_moves(const Picture &p, const int64_t *flat, int64_t item, Moves
 template <bool SCATTER> int launch_moves(Call &call, const Moves &moves, int64_t bytes) {
     const auto launch_words = [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        PVG_LAUNCH((gather_kernel<T, SCATTER>), blocks_for(moves.size, gather_threads * gather_each),
-                   gather_threads, 0, call.stream, moves);
+        const unsigned blocks = blocks_for(moves.size, gather_threads * gather_each);
+        PVG_LAUNCH((gather_kernel<T, SCATTER>), blocks, gather_threads, 0, call.stream, moves);
         return PVG_OK;
     };
     switch (bytes) {

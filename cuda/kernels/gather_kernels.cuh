@@ -30,7 +30,8 @@ struct Moves {
     Locator<3> walk;
 };
 
-// All that is written, in the order in which the last one wins. Operands: indices, keys beside them.
+// All that is written, in the order in which the last one wins. Operands: the indices, and the keys
+// beside them.
 struct Writes {
     int64_t size, keys;
     Locator<2> walk;
@@ -54,15 +55,31 @@ __device__ __forceinline__ int64_t counted_from_0(int64_t index, int64_t length)
     return index < length ? index : length - 1;
 }
 
-// Words from the place that the other axes name to the one that the indices name, too; or
-// not_written.
-__device__ __forceinline__ int64_t displacement(const Indices &indices, int64_t at) {
-    if (indices.displacements) return indices.displacements[at];
-    int64_t result = 0;
+// Adds to each of COUNT numbers, but those that are not_written, the words from the place that the
+// other axes name to the one that the indices name, too; or makes it not_written. `at`: where the
+// indices lie. The loads of all of them are under way at the same time.
+template <int COUNT>
+__device__ __forceinline__ void displace(const Indices &indices, int64_t (&at)[COUNT],
+                                         int64_t (&by)[COUNT]) {
+    if (indices.displacements) {
+#pragma unroll
+        for (int e = 0; e < COUNT; e++)
+            if (by[e] != not_written) by[e] = indices.displacements[at[e]];
+        return;
+    }
 #pragma unroll 1
-    for (int j = 0; j < indices.count; j++, at += indices.plane)
-        result += counted_from_0(index_at(indices, at), indices.length[j]) * indices.stride[j];
-    return result;
+    for (int j = 0; j < indices.count; j++) {
+        const int64_t length = indices.length[j], stride = indices.stride[j];
+        int64_t index[COUNT] = {};
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) {
+            if (by[e] != not_written) index[e] = index_at(indices, at[e]);
+            at[e] += indices.plane;
+        }
+#pragma unroll
+        for (int e = 0; e < COUNT; e++)
+            if (by[e] != not_written) by[e] += counted_from_0(index[e], length) * stride;
+    }
 }
 
 // ---- Range --------------------------------------------------------------------------------------
@@ -84,7 +101,8 @@ __global__ void __launch_bounds__(index_threads)
         int64_t offsets[1][1];
         locate(check.walk, position, offsets);
         const int64_t index = index_at(check.indices, offsets[0][0]);
-        const int64_t length = check.indices.length[check.indices.count > 1 ? i / check.of_plane : 0];
+        const int64_t plane = check.indices.count > 1 ? i / check.of_plane : 0;
+        const int64_t length = check.indices.length[plane];
         if (index < -length || index >= length) {
             found = i;
             break;
@@ -183,7 +201,8 @@ __global__ void __launch_bounds__(index_threads)
 }
 
 // A table of all places, of which only those that are written are touched: cleared first, then the
-// largest number of a write to it, which others are held against. Neither step depends on the order.
+// largest number of a write to it, which others are held against. No step depends on the order of
+// threads.
 enum class Step { clear, claim, compare };
 template <Step STEP>
 __global__ void __launch_bounds__(index_threads)

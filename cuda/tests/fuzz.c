@@ -187,13 +187,13 @@ static void elementwise(void) {
 static void gather(void) {
     pvg_array *a = needed(&arrays), *indices = needed(&arrays);
     int axes[3], count = chance(90) ? 1 : (int)pick(-1, 3), trusted = chance(50);
-    int place = (int)pick(-2, 2);
+    int place = (int)pick(-2, 2), writes = chance(50);
     for (int i = 0; i < 3; i++) axes[i] = (int)(chance(90) ? i : pick(-1, 3));
     const int *list = chance(97) ? axes : NULL;
-    pvg_array *values = chance(50) ? needed(&arrays) : NULL;
+    pvg_array *values = writes ? needed(&arrays) : NULL;
     TRACE("gather or scatter, %p at %p, %d axes, place %d, trusted %d, values %p\n", (void *)a,
           (void *)indices, count, place, trusted, (void *)values);
-    if (values)
+    if (writes)
         status_of("pvg_scatter", pvg_scatter(a, indices, count, list, place, trusted, values));
     else
         handle_of("pvg_gather", pvg_gather(a, indices, count, list, place, trusted), NULL, &arrays);
@@ -377,10 +377,11 @@ static void lesson(void) {
 }
 
 static void (*const kinds[])(void) = {
-    make_array,  make_array,  make_array,  wrap_array, release_array, release_array, ask_array,
-    view_array,  view_array,  view_array,  copy_array, copy_array,    fill_array,    elementwise,
-    elementwise, elementwise, elementwise, gather,     reduce,     reduce,        multiply,      layer,
-    use_stream,  use_stream,  use_event,   use_graph,  use_settings,  plan,          lesson};
+    make_array, make_array,  make_array,   wrap_array,  release_array, release_array,
+    ask_array,  view_array,  view_array,   view_array,  copy_array,    copy_array,
+    fill_array, elementwise, elementwise,  elementwise, elementwise,   gather,
+    reduce,     reduce,      multiply,     layer,       use_stream,    use_stream,
+    use_event,  use_graph,   use_settings, plan,        lesson};
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 

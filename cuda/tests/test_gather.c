@@ -43,7 +43,8 @@ static void rows_of_every_dtype_and_offset(void) {
                 pvg_array *part = MADE(pvg_slice(memory, &offset, &one, &n));
                 pvg_array *a = MADE(pvg_reshape(part, SHAPE(ROWS, columns)));
                 pvg_array *rows = random_rows(index_dtypes[offset % 3], numbers, &state);
-                void *before = host_copy(a), *expected = picked_rows(dtype, before, numbers, columns);
+                void *before = host_copy(a);
+                void *expected = picked_rows(dtype, before, numbers, columns);
                 pvg_array *result = MADE(pvg_gather(a, rows, 1, &axis, 0, (int)(offset & 1)));
                 CHECK_ARRAY(result, dtype, SHAPE(PICKED, columns), expected, 0);
 

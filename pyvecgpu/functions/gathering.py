@@ -1,4 +1,4 @@
-"""Functions that take, put, choose, delete and insert elements at given indices, or where a mask is.
+"""Functions that take, put, choose, delete and insert elements at given indices or by a mask.
 
 Array in, Array out; NumPy in, NumPy out; what is written to is an Array. Indices and masks may be
 Arrays of the same device, NumPy's arrays, or lists. Those on a card are looked at there, for which
@@ -8,7 +8,6 @@ a call waits; see advanced.py.
 import numpy as np
 
 from ..array import Array
-from ..device import Device
 from ..dispatch import apply
 from ..native.abi import ALONG
 from . import advanced
@@ -18,7 +17,7 @@ from .indexing import get
 from .indexing import set as assign
 from .joining import concat, stack, tile
 from .layout import as_array, astype, broadcast_arrays, broadcast_to, moveaxis, reshape
-from .values import copied, to_host
+from .values import to_host
 
 __all__ = [
     "choose",
@@ -68,10 +67,10 @@ def take_along_axis(x, indices, /, axis=-1):
 
 
 def compress(condition, x, /, axis=None):
-    """Return the parts of x along an axis where a 1-D condition is true; axis=None: of all in a row.
+    """Return the parts of x along an axis where a condition is true; axis=None: of all in a row.
 
-    A condition shorter than the axis stands for one that goes on with False. IndexError: it is true
-    beyond the end. ValueError: it is not 1-D. AxisError: no such axis.
+    condition: 1-D; one shorter than the axis stands for one that goes on with False. IndexError: it
+    is true beyond the end. ValueError: it is not 1-D. AxisError: no such axis.
     """
     array, give = as_array("compress", x)
     condition = _mask("compress", condition, array)

@@ -1,7 +1,7 @@
 """array[key] and array[key] = value.
 
-With integers, slices, Ellipsis and None the result is a view; with arrays of integers or bools among
-them (advanced.py) it is a copy.
+With integers, slices, Ellipsis and None the result is a view; with arrays of integers or bools
+among them (advanced.py) it is a copy.
 """
 
 import numpy as np
