@@ -29,11 +29,12 @@ Operations reduce_operations();   // kernels/reduce.cu
 Operations copy_operations();     // arrays/copy.cu
 Operations where_operations();    // kernels/where.cu
 Operations triangle_operations(); // kernels/triangle.cu
+Operations random_operations();   // kernels/random.cu
 Operations matmul_operations();   // kernels/matmul/
 
 static Operations (*const families[])() = {unary_operations, binary_operations, reduce_operations,
                                            copy_operations,  where_operations,  triangle_operations,
-                                           matmul_operations};
+                                           random_operations, matmul_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

@@ -146,6 +146,7 @@ ROWS = (
     _other("matmul", 304, ORDERED, "same"),
     _other("dense", 305, "f", "same"),
     _other("triangle", 306, ORDERED, "same"),
+    _other("random", 320, "uf", "none"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.
