@@ -32,9 +32,9 @@ Operations triangle_operations(); // kernels/triangle.cu
 Operations random_operations();   // kernels/random.cu
 Operations matmul_operations();   // kernels/matmul/
 
-static Operations (*const families[])() = {unary_operations, binary_operations, reduce_operations,
-                                           copy_operations,  where_operations,  triangle_operations,
-                                           random_operations, matmul_operations};
+static Operations (*const families[])() = {
+    unary_operations, binary_operations,   reduce_operations, copy_operations,
+    where_operations, triangle_operations, random_operations, matmul_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

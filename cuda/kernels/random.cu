@@ -195,8 +195,7 @@ int run_random(Call &call, pvg_array *array, int distribution, const RandomJob &
     PVG_PASS(check_operands(&operand, 1, &device));
     PVG_REQUIRE(distribution >= PVG_RANDOM_BITS && distribution <= PVG_RANDOM_EXPONENTIAL,
                 PVG_ERROR_VALUE, "unknown distribution code %d", distribution);
-    const Kind kind =
-        distribution == PVG_RANDOM_BITS ? Kind::unsigned_integer : Kind::floating;
+    const Kind kind = distribution == PVG_RANDOM_BITS ? Kind::unsigned_integer : Kind::floating;
     PVG_PASS(check_kinds(array->dtype, only(kind)));
     PVG_REQUIRE(!array->readonly, PVG_ERROR_VALUE,
                 "the array of shape %s and dtype %s is read-only", shape_text(array),
@@ -223,6 +222,5 @@ Operations random_operations() {
 PVG_API int pvg_random(pvg_array *array, int distribution, uint64_t key, uint64_t stream,
                        uint64_t counter) {
     pvg::Call call("random");
-    return pvg::run_random(call, array, distribution,
-                           {nullptr, 0, key, stream, counter, false});
+    return pvg::run_random(call, array, distribution, {nullptr, 0, key, stream, counter, false});
 }
