@@ -197,7 +197,18 @@ enum pvg_operation {
     PVG_GATHER = 307,
     PVG_SCATTER = 308,
     PVG_SCAN = 309,
-    PVG_NONZERO = 310
+    PVG_NONZERO = 310,
+    PVG_RANDOM = 320
+};
+
+/* What pvg_random fills an array with. */
+enum pvg_distribution {
+    PVG_RANDOM_BITS = 0,       /* unsigned dtypes: any number, all alike */
+    PVG_RANDOM_UNIFORM = 1,    /* this and the next two: float dtypes; in [0, 1), as many bits as
+                                * the significand has: float16 11, bfloat16 8, float32 24,
+                                * float64 53 */
+    PVG_RANDOM_NORMAL = 2,     /* of mean 0 and variance 1, by Box and Muller's method */
+    PVG_RANDOM_EXPONENTIAL = 3 /* of mean 1; never 0 */
 };
 
 /* How products of float32 matrices are computed. Every one sums in float32 and is at least as
@@ -605,6 +616,13 @@ PVG_API int pvg_copy(const pvg_array *source, pvg_array *destination);
 PVG_API pvg_array *pvg_cast(const pvg_array *a, int dtype, pvg_array *out);
 /* Every element = the scalar. Errors: OVERFLOW if the dtype cannot hold an integer, TYPE. */
 PVG_API int pvg_fill(pvg_array *array, int kind, const void *value);
+/* array[...] = random numbers (pvg_distribution): Philox4x32-10 of the key and of blocks of four
+ * words, whose numbers of 128 bits have the stream as their upper half. Element i in C order is
+ * made of word i % 4 of block counter + i / 4, or, in dtypes of 8 bytes, of words 2 (i % 2) and
+ * 2 (i % 2) + 1 of block counter + i / 2, the lower half first; a normal number of the two that its
+ * pair takes. The block's number wraps. Errors: VALUE (read-only, unknown distribution), TYPE. */
+PVG_API int pvg_random(pvg_array *array, int distribution, uint64_t key, uint64_t stream,
+                       uint64_t counter);
 
 /* ---- Operations, with broadcasting and promotion as in NumPy --------------------------------- */
 

@@ -153,6 +153,7 @@ ROWS = (
     _other("gather", 307, ORDERED, "same"),
     _other("scatter", 308, ORDERED, "none"),
     _other("nonzero", 310, ORDERED, "index"),
+    _other("random", 320, "uf", "none"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

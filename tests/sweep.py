@@ -27,6 +27,9 @@ from sweep_products import forced_products, gradients, layers, products
 
 import pyvecgpu as vg
 from pyvecgpu import learn
+from pyvecgpu.dispatch import apply
+from pyvecgpu.dtypes import supported
+from pyvecgpu.native.abi import Distribution
 from pyvecgpu.operations import ROWS
 
 # Aligned vectors; unaligned ones; rows; any strides.
@@ -57,6 +60,7 @@ def cases():
         triangles,
         gathers,
         moves,
+        numbers,
         casts,
         reductions,
         scans,
@@ -303,6 +307,26 @@ def moves(dtype):
             assert_same(target[:, first:], x[:, first:].T)
 
         yield f"transposed copy, {name}", check
+
+
+def numbers(dtype):
+    """Random numbers, whole vectors and what is left of one."""
+    bits, *floats = Distribution
+    kind = supported(dtype).kind
+    for distribution in [bits] if kind == "u" else floats if kind == "f" else []:
+        for pattern, make in PATTERNS.items():
+
+            def check(device, make=make, distribution=distribution):
+                x, y = (make(name, np.zeros(SHAPE, dtype)) for name in (device, "cpu"))
+                for array in (x, y):
+                    apply(array.backend, "random", array, int(distribution), 1, 2, 3)
+                if distribution in (Distribution.RANDOM_BITS, Distribution.RANDOM_UNIFORM):
+                    assert_same(x, helpers.host(y))
+                else:
+                    expected = helpers.widened(helpers.host(y))
+                    assert_within(x, expected, 64 * helpers.UNIT_ROUNDOFF[dtype])
+
+            yield f"random {distribution.name}, {pattern}", check
 
 
 def casts(dtype):

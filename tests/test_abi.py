@@ -30,6 +30,7 @@ TABLES = {HEADER: abi.FUNCTIONS, SIMULATOR_HEADER: abi.SIMULATOR_FUNCTIONS}
 C_TYPES = {
     ctypes.c_int: "int",
     ctypes.c_int64: "int64_t",
+    ctypes.c_uint64: "uint64_t",
     ctypes.c_double: "double",
     ctypes.c_char_p: "const char *",
     None: "void",

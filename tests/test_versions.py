@@ -40,6 +40,7 @@ def writes(x, y):
         "dense": lambda: vg.dense(y, square, out=x),
         "preactivation": preactivation,
         "fill": lambda: x.__setitem__(Ellipsis, 2.0),
+        "random": lambda: vg.random.default_rng(1).random(out=x),
         "copy": lambda: x.__setitem__(Ellipsis, y),
         "copy of a host array": lambda: x.__setitem__(0, X[1]),
         "copy to a part": lambda: x.__setitem__((1, slice(None, None, 2)), y[0, ::2]),

@@ -97,6 +97,11 @@ def of_rows():
             )
 
 
+def numbers(view):
+    """Random numbers into a view of an array."""
+    return lambda v: void(vg.random.default_rng(1).random(out=view(v["a"])))
+
+
 def void(_):
     """For uses that give nothing new: what they wrote to is among their arrays."""
 
@@ -364,6 +369,8 @@ USES |= {
     ),
     "fill": Use(A, assign(("a", ...), lambda v: 3.0), ("a",)),
     "fill of every second": Use(A, assign(("a", slice(None, None, 2)), lambda v: True), ("a",)),
+    "random": Use(A, numbers(lambda a: a), ("a",)),
+    "random, in another order": Use(A, numbers(lambda a: a.T[::-2]), ("a",)),
     "empty": Use(A, fresh),
     # Views, which copy where they must.
     "slice": Use(A, lambda v: v["a"][1:, ::-2] + 0.0),

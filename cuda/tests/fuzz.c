@@ -159,6 +159,8 @@ static void fill_array(void) {
     bad |= !value;
     TRACE("pvg_fill(%p, %d)\n", (void *)a, s.kind);
     status_of("pvg_fill", pvg_fill(a, s.kind, value));
+    TRACE("pvg_random(%p, %d)\n", (void *)a, s.kind);
+    if (chance(30)) status_of("pvg_random", pvg_random(a, s.kind, 1, 2, 3));
 }
 
 static void elementwise(void) {

@@ -43,6 +43,7 @@ METHODS = {
     "to_host": _method("data into", HOST, "into"),
     "copy": _method("data destination", NOTHING, "destination"),
     "fill": _method("a value", NOTHING, "a"),
+    "random": _method("a distribution key stream counter", NOTHING, "a"),
     # Operations. value: bool, int or float, the right operand if side is 1. axes: None for all.
     "cast": _method("a dtype out"),
     "unary": _method("code a out"),

@@ -28,7 +28,7 @@ from ..dtypes import (
 from ..errors import OutOfMemoryError
 from ..native.abi import Memory
 from ..operations import OPERATIONS, result_dtype
-from . import cpu_functions, cpu_indexing, cpu_layers
+from . import cpu_functions, cpu_indexing, cpu_layers, cpu_random
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
 
 
@@ -116,6 +116,11 @@ class CpuBackend:
                 raise OverflowError(f"{value} is out of bounds for {a.dtype}")
             value = int(value)
         np.copyto(a, scalar(value, a.dtype))
+        wrote(a)
+
+    @_reports_memory
+    def random(self, a, distribution, key, stream, counter):
+        cpu_random.fill(a, distribution, key, stream, counter)
         wrote(a)
 
     # Operations

@@ -115,6 +115,9 @@ class CudaBackend:
         kind, number = self.as_scalar(a, value)
         self.check(self.functions.pvg_fill(a, kind, byref(number)))
 
+    def random(self, a, distribution, key, stream, counter):
+        self.check(self.functions.pvg_random(a, distribution, key, stream, counter))
+
     # Operations
 
     def scalar(self, code, a, value, side, out):

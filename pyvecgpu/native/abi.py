@@ -7,7 +7,17 @@ operations.py, where an operation's code stands in its row. library.py and owner
 nothing here loads anything.
 """
 
-from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int64, c_longlong, c_void_p
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int64,
+    c_longlong,
+    c_uint64,
+    c_void_p,
+)
 from enum import IntEnum
 
 ABI_VERSION = 3
@@ -51,6 +61,13 @@ class ScalarKind(IntEnum):
     SCALAR_INT = 1
     SCALAR_UINT = 2
     SCALAR_FLOAT = 3
+
+
+class Distribution(IntEnum):
+    RANDOM_BITS = 0
+    RANDOM_UNIFORM = 1
+    RANDOM_NORMAL = 2
+    RANDOM_EXPONENTIAL = 3
 
 
 class Precision(IntEnum):
@@ -251,6 +268,7 @@ ENUMS = {
     "pvg_status": Status,
     "pvg_dtype": DType,
     "pvg_scalar_kind": ScalarKind,
+    "pvg_distribution": Distribution,
     "pvg_precision": Precision,
     "pvg_matmul_kernel": MatmulKernel,
     "pvg_card": Card,
@@ -388,6 +406,7 @@ FUNCTIONS = {
     "pvg_copy": (c_int, [array, array]),
     "pvg_cast": (array, [array, c_int, out]),
     "pvg_fill": (c_int, [array, c_int, value]),
+    "pvg_random": (c_int, [array, c_int, c_uint64, c_uint64, c_uint64]),
     # Operations
     "pvg_unary": (array, [c_int, array, out]),
     "pvg_binary": (array, [c_int, array, array, out]),

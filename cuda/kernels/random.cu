@@ -1,0 +1,226 @@
+// pvg_random: numbers that depend on nothing but a key, a counter and their place in C order.
+//
+// Philox4x32-10 (Salmon, Moraes, Dror and Shaw, SC11) makes four words of 32 bits from a counter of
+// 128 bits and a key of 64. Element i takes one word (dtypes of up to 4 bytes) or two (8 bytes) of
+// the block counter + i / 4 or counter + i / 2. A thread has 16 bytes of the result and so whole
+// blocks, which is also what a pair of normal numbers needs.
+#include "arrays/call.cuh"
+#include "arrays/operation.cuh"
+#include "arrays/vector.cuh"
+
+namespace pvg {
+
+namespace {
+
+constexpr int random_threads = 256;
+
+struct RandomJob {
+    void *to;
+    int64_t size;
+    uint64_t key, stream, counter;
+    bool aligned;
+};
+
+struct Words { uint32_t word[4]; };
+
+__device__ __forceinline__ Words philox(uint64_t key, uint64_t stream, uint64_t counter) {
+    uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);
+    uint32_t c0 = uint32_t(counter), c1 = uint32_t(counter >> 32);
+    uint32_t c2 = uint32_t(stream), c3 = uint32_t(stream >> 32);
+#pragma unroll
+    for (int round = 0; round < 10; round++) {
+        const uint64_t p0 = uint64_t(0xD2511F53u) * c0, p1 = uint64_t(0xCD9E8D57u) * c2;
+        c0 = uint32_t(p1 >> 32) ^ c1 ^ k0;
+        c2 = uint32_t(p0 >> 32) ^ c3 ^ k1;
+        c1 = uint32_t(p1);
+        c3 = uint32_t(p0);
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return {{c0, c1, c2, c3}};
+}
+
+// ---- From bits to numbers -----------------------------------------------------------------------
+
+// Computations are done in Real, from as many bits as it has: float or double.
+template <class Real>
+using RandomBits = std::conditional_t<sizeof(Real) == 8, uint64_t, uint32_t>;
+
+// 1 in the last place of a fraction of so many bits.
+__device__ __forceinline__ float last_bit(uint32_t) { return 0x1p-32f; }
+__device__ __forceinline__ double last_bit(uint64_t) { return 0x1p-64; }
+
+// -log of (bits + 1/2) / 2^n, which is never 0. Above 1/2 from the distance to 1, which has the
+// digits that the number itself has lost.
+template <class Real> __device__ __forceinline__ Real minus_log(RandomBits<Real> bits) {
+    const RandomBits<Real> top = RandomBits<Real>(1) << (8 * sizeof bits - 1);
+    const bool above = bits >= top;
+    const Real unit = last_bit(bits), half = unit / 2;
+    const Real x = Real(above ? RandomBits<Real>(~bits) : bits) * unit + half;
+    return above ? -log1p(-x) : -log(x);
+}
+
+__device__ __forceinline__ void sine_and_cosine(float turns, float *sine, float *cosine) {
+    sincospif(turns, sine, cosine);
+}
+__device__ __forceinline__ void sine_and_cosine(double turns, double *sine, double *cosine) {
+    sincospi(turns, sine, cosine);
+}
+
+// Box and Muller: a radius and an angle in the plane. The angle's quadrant is taken off in
+// integers, so what sine and cosine see is exact and at most an eighth of a turn.
+template <class Real>
+__device__ __forceinline__ void normal_pair(RandomBits<Real> first, RandomBits<Real> second,
+                                            Real *x, Real *y) {
+    using Bits = RandomBits<Real>;
+    constexpr int bits = 8 * sizeof(Bits);
+    const Real radius = sqrt(2 * minus_log<Real>(first));
+    const Bits quadrant = Bits(second + (Bits(1) << (bits - 3))) >> (bits - 2);
+    const auto rest = static_cast<std::make_signed_t<Bits>>(second - (quadrant << (bits - 2)));
+    Real sine, cosine;
+    sine_and_cosine(Real(rest) * (2 * last_bit(first)), &sine, &cosine);
+    const Real across = quadrant & 1 ? -sine : cosine, along = quadrant & 1 ? cosine : sine;
+    *x = radius * (quadrant & 2 ? -across : across);
+    *y = radius * (quadrant & 2 ? -along : along);
+}
+
+// In [0, 1): as many of the highest bits as the dtype's significand has.
+__device__ __forceinline__ void uniform_of(Half *to, uint32_t bits) {
+    *to = Half(float(bits >> 21) * 0x1p-11f);
+}
+__device__ __forceinline__ void uniform_of(BFloat16 *to, uint32_t bits) {
+    *to = BFloat16(float(bits >> 24) * 0x1p-8f);
+}
+__device__ __forceinline__ void uniform_of(float *to, uint32_t bits) {
+    *to = float(bits >> 8) * 0x1p-24f;
+}
+__device__ __forceinline__ void uniform_of(double *to, uint64_t bits) {
+    *to = double(bits >> 11) * 0x1p-53;
+}
+
+// Elements that a block of four words makes.
+template <class T> constexpr int of_a_block = sizeof(T) == 8 ? 2 : 4;
+
+template <class T, int distribution>
+__device__ __forceinline__ void elements_of(const Words &words, T (&element)[of_a_block<T>]) {
+    constexpr int count = of_a_block<T>;
+    using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+    Bits bits[count];
+#pragma unroll
+    for (int e = 0; e < count; e++) {
+        if constexpr (sizeof(T) == 8)
+            bits[e] = words.word[2 * e] | uint64_t(words.word[2 * e + 1]) << 32;
+        else
+            bits[e] = words.word[e];
+    }
+    if constexpr (distribution == PVG_RANDOM_NORMAL) {
+        ComputeType<T> x, y;
+#pragma unroll
+        for (int e = 0; e < count; e += 2) {
+            normal_pair<ComputeType<T>>(bits[e], bits[e + 1], &x, &y);
+            element[e] = T(x);
+            element[e + 1] = T(y);
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < count; e++) {
+            if constexpr (distribution == PVG_RANDOM_BITS)
+                element[e] = T(bits[e]);
+            else if constexpr (distribution == PVG_RANDOM_UNIFORM)
+                uniform_of(&element[e], bits[e]);
+            else
+                element[e] = T(minus_log<ComputeType<T>>(bits[e]));
+        }
+    }
+}
+
+// ---- The kernel ---------------------------------------------------------------------------------
+
+template <class T> constexpr int random_vector = 16 / sizeof(T);
+
+template <class T, int distribution>
+__global__ void __launch_bounds__(random_threads) random_kernel(const RandomJob job) {
+    constexpr int count = random_vector<T>, part = of_a_block<T>, blocks = count / part;
+    const int64_t thread = int64_t(blockIdx.x) * random_threads + threadIdx.x;
+    const int64_t first = thread * count;
+    if (first >= job.size) return;
+    Vector<T, count> vector;
+#pragma unroll
+    for (int b = 0; b < blocks; b++) {
+        T element[part];
+        const uint64_t block = job.counter + uint64_t(thread) * blocks + uint64_t(b);
+        elements_of<T, distribution>(philox(job.key, job.stream, block), element);
+#pragma unroll
+        for (int e = 0; e < part; e++) vector.element[b * part + e] = element[e];
+    }
+    T *to = static_cast<T *>(job.to) + first;
+    if (job.aligned && first + count <= job.size) {
+        store_at_once(to, vector);
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < count; e++)
+        if (first + e < job.size) to[e] = vector.element[e];
+}
+
+template <int distribution> int launch_random(Call &call, const RandomJob &job, int dtype) {
+    constexpr Kinds kinds =
+        distribution == PVG_RANDOM_BITS ? only(Kind::unsigned_integer) : only(Kind::floating);
+    return dispatch<kinds>(dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH((random_kernel<T, distribution>),
+                   blocks_for(job.size, random_threads * random_vector<T>), random_threads, 0,
+                   call.stream, job);
+        return PVG_OK;
+    });
+}
+
+// Fills a contiguous array.
+int fill_random(Call &call, pvg_array *array, int distribution, RandomJob job) {
+    PVG_PASS(call.writes(array));
+    job.to = array->data;
+    job.size = array->size;
+    job.aligned = reinterpret_cast<uintptr_t>(array->data) % 16 == 0;
+    switch (distribution) {
+    case PVG_RANDOM_BITS: return launch_random<PVG_RANDOM_BITS>(call, job, array->dtype);
+    case PVG_RANDOM_UNIFORM: return launch_random<PVG_RANDOM_UNIFORM>(call, job, array->dtype);
+    case PVG_RANDOM_NORMAL: return launch_random<PVG_RANDOM_NORMAL>(call, job, array->dtype);
+    }
+    return launch_random<PVG_RANDOM_EXPONENTIAL>(call, job, array->dtype);
+}
+
+int run_random(Call &call, pvg_array *array, int distribution, const RandomJob &job) {
+    const pvg_array *operand = array;
+    int device = -1;
+    PVG_PASS(check_operands(&operand, 1, &device));
+    PVG_REQUIRE(distribution >= PVG_RANDOM_BITS && distribution <= PVG_RANDOM_EXPONENTIAL,
+                PVG_ERROR_VALUE, "unknown distribution code %d", distribution);
+    const Kind kind = distribution == PVG_RANDOM_BITS ? Kind::unsigned_integer : Kind::floating;
+    PVG_PASS(check_kinds(array->dtype, only(kind)));
+    PVG_REQUIRE(!array->readonly, PVG_ERROR_VALUE,
+                "the array of shape %s and dtype %s is read-only", shape_text(array),
+                dtype_name(array->dtype));
+    PVG_PASS(call.begin(device));
+    if (is_contiguous(array)) return fill_random(call, array, distribution, job);
+    Temporary whole;
+    PVG_PASS(new_array(device, array->dtype, array->ndim, array->shape, &whole.array));
+    PVG_PASS(fill_random(call, whole.array, distribution, job));
+    return copy_array(call, whole.array, array);
+}
+
+} // namespace
+
+Operations random_operations() {
+    static constexpr Operation rows[] = {
+        {PVG_RANDOM, "random", Family::other, only(Kind::unsigned_integer) | floats, Gives::none},
+    };
+    return rows;
+}
+
+} // namespace pvg
+
+PVG_API int pvg_random(pvg_array *array, int distribution, uint64_t key, uint64_t stream,
+                       uint64_t counter) {
+    pvg::Call call("random");
+    return pvg::run_random(call, array, distribution, {nullptr, 0, key, stream, counter, false});
+}
