@@ -244,8 +244,14 @@ class _Parser:
 
 def nonzero(mask):
     """Return arrays of the indices, along each axis, at which an array of bools is true."""
-    # By way of the host: until there is searching.nonzero.
-    return np.nonzero(to_host(mask) if isinstance(mask, Array) else mask)
+    if not isinstance(mask, Array):
+        return np.nonzero(mask)
+    found = apply(mask.backend, "nonzero", mask)
+    count = found.shape[1:]
+    planes = [
+        apply(mask.backend, "slice", found, (i, 0), (1, 1), (1, *count)) for i in range(mask.ndim)
+    ]
+    return [apply(mask.backend, "reshape", plane, count) for plane in planes]
 
 
 def counted_from_0(indices, size, axis):
