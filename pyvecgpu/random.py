@@ -19,6 +19,7 @@ float. device: a Device, its name, or None for the generator's own, which by def
 one. size: None gives a Python scalar.
 """
 
+import math
 import threading
 
 import numpy as np
@@ -40,7 +41,6 @@ from .dtypes import (
 from .functions.arguments import (
     host_array,
     is_host,
-    is_scalar,
     parse_axis,
     parse_int,
     parse_scalar,
@@ -165,14 +165,10 @@ class Generator:
         low, high: scalars or arrays, of which size None gives the common shape.
         OverflowError: high - low is not finite.
         """
-        if is_scalar(low) and is_scalar(high):
-            low, high = _parse_real(low, "low"), _parse_real(high, "high")
-            if not np.isfinite(high - low):
-                raise OverflowError(f"the range from {low} to {high} is not finite")
-            width = high - low
-        else:
-            low, high = (_parameter(x, self._resolved(device)) for x in (low, high))
-            width = high - low
+        low, high = (_parameter(x, self._resolved(device)) for x in (low, high))
+        width = high - low
+        if not isinstance(width, Array) and not math.isfinite(width):
+            raise OverflowError(f"the range from {low} to {high} is not finite")
         return self._scaled(self.random, low, width, size, dtype, device)
 
     def normal(self, loc=0.0, scale=1.0, size=None, *, dtype=None, device=None):
@@ -369,13 +365,6 @@ def _parse_out(out, size, dtype, device):
     if device is not None and Device(device) is not out.device:
         raise ValueError(f"device is {device}, but out is on {out.device}")
     return out
-
-
-def _parse_real(value, what):
-    value = float(parse_scalar(value, what))
-    if not np.isfinite(value):
-        raise OverflowError(f"{what} is not finite: {value}")
-    return value
 
 
 def _parameter(value, device):

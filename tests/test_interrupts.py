@@ -42,6 +42,7 @@ def calls_of(device):
         with dispatch.observe(lambda call: None):
             return a + b
 
+    generator = vg.random.default_rng(1, device=device)
     calls = {name: call for name, (call, _) in (CASES | OTHERS).items()} | COMPOSED
     for name in sorted(PUBLIC - SETTINGS - set(CASES) - set(COMPOSED)):
         calls[name] = lambda a, b, name=name: function(name)(a)
@@ -55,6 +56,8 @@ def calls_of(device):
         "pickle": lambda a, b: pickle.loads(pickle.dumps(a)),
         "a chosen device": chosen,
         "an observer": observed,
+        "random numbers": lambda a, b: generator.normal(1.0, 2.0, 5),
+        "random integers": lambda a, b: generator.integers(0, 6, 5),
         "synchronize": lambda a, b: (a + b, vg.synchronize(device)),
         "memory_info": lambda a, b: vg.memory_info(device),
     }

@@ -1,5 +1,5 @@
-// The binary functions of functions.cuh: one kernel per dtype and access pattern (map.cuh), with the
-// function as a run-time code.
+// The binary functions of functions.cuh: one kernel per dtype and access pattern (map.cuh), with
+// the function as a run-time code.
 #include "arrays/map.cuh"
 #include "kernels/functions.cuh"
 

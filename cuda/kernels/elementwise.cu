@@ -1,5 +1,5 @@
-// The rows of the elementwise operations; see elementwise.cuh and functions.cuh. The exported functions are in
-// unary.cu, binary.cu and where.cu.
+// The rows of the elementwise operations; see elementwise.cuh and functions.cuh. The exported
+// functions are in unary.cu, binary.cu and where.cu.
 #include "kernels/functions.cuh"
 
 namespace pvg {

@@ -156,11 +156,14 @@ static void fill_array(void) {
     pvg_array *a = needed(&arrays);
     Scalar s = scalar();
     const void *value = chance(98) ? &s.value : NULL;
+    if (chance(30)) {
+        TRACE("pvg_random(%p, %d)\n", (void *)a, s.kind);
+        status_of("pvg_random", pvg_random(a, s.kind, 1, 2, 3));
+        return;
+    }
     bad |= !value;
     TRACE("pvg_fill(%p, %d)\n", (void *)a, s.kind);
     status_of("pvg_fill", pvg_fill(a, s.kind, value));
-    TRACE("pvg_random(%p, %d)\n", (void *)a, s.kind);
-    if (chance(30)) status_of("pvg_random", pvg_random(a, s.kind, 1, 2, 3));
 }
 
 static void elementwise(void) {

@@ -43,6 +43,7 @@ METHODS = {
     "to_host": _method("data into", HOST, "into"),
     "copy": _method("data destination", NOTHING, "destination"),
     "fill": _method("a value", NOTHING, "a"),
+    # distribution: of native/abi.py. key, stream, counter: ints of 64 bits, see pvg_random.
     "random": _method("a distribution key stream counter", NOTHING, "a"),
     # Operations. value: bool, int or float, the right operand if side is 1. axes: None for all.
     "cast": _method("a dtype out"),
