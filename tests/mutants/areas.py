@@ -79,8 +79,8 @@ AREAS = (
         "functions",
         "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
-        " gather gathering scan nonzero statistics combined differences comparing files random powers"
-        " dtype_queries array out transfers errors seam operations",
+        " gather gathering scan nonzero statistics combined differences comparing files random"
+        " powers dtype_queries array out transfers errors seam operations",
     ),
     Area(
         "backends",
