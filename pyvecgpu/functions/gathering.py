@@ -72,7 +72,7 @@ def compress(condition, x, /, axis=None):
     condition: 1-D; one shorter than the axis stands for one that goes on with False. IndexError: it
     is true beyond the end. ValueError: it is not 1-D. AxisError: no such axis.
     """
-    array, give = as_array("compress", x)
+    array, give = as_array("compress", _beside(condition, x))
     condition = _mask("compress", condition, array)
     if condition.ndim != 1:
         raise ValueError(f"compress: the condition has one dimension, not {condition.ndim}")
@@ -81,11 +81,18 @@ def compress(condition, x, /, axis=None):
     return give(get(array, (*[slice(None)] * axis, indices)))
 
 
+def _beside(condition, x):
+    """Return x, as an Array on the condition's device if the condition alone is an Array."""
+    if isinstance(condition, Array) and is_host(x):
+        return from_host(host_array(x), condition.backend)
+    return x
+
+
 def extract(condition, x, /):
     """Return the elements of x, in a row, where a condition is true; see compress."""
-    array, _ = as_array("extract", x)
+    array, give = as_array("extract", _beside(condition, x))
     condition = _mask("extract", condition, array)
-    return compress(reshape(condition, (condition.size,)), x)
+    return give(compress(reshape(condition, (condition.size,)), array))
 
 
 # Putting ------------------------------------------------------------------------------------------
