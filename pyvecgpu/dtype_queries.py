@@ -196,8 +196,8 @@ class ArrayNamespaceInfo:
     def capabilities(self):
         """Return what the standard leaves open, by its names for it."""
         return {
-            "boolean indexing": False,
-            "data-dependent shapes": False,
+            "boolean indexing": True,
+            "data-dependent shapes": True,
             "max dimensions": MAX_NDIM,
         }
 
