@@ -77,7 +77,7 @@ AREAS = (
     ),
     Area(
         "functions",
-        "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py",
+        "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero statistics combined differences comparing files random"
         " powers dtype_queries array out transfers errors seam operations",
