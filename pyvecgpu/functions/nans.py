@@ -78,7 +78,7 @@ def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=Non
     """Return the mean of the elements that are not NaN, as float. dtype: compute in this one."""
     call = Operands("nanmean", (x,), out, device)
     array, dtype = _in_dtype("nanmean", call.arrays[0], dtype)
-    result, _ = _mean(array, parse_axes(axis, array.ndim), keepdims)
+    result = _mean(array, parse_axes(axis, array.ndim), keepdims)
     return call.deliver_array(astype(result, dtype, copy=False))
 
 
@@ -119,8 +119,7 @@ def _spread(name, x, axis, dtype, out, ddof, keepdims, correction, device, finis
     call = Operands(name, (x,), out, device)
     array, dtype = _in_dtype(name, call.arrays[0], dtype)
     axes = parse_axes(axis, array.ndim)
-    middle, _ = _mean(array, axes, True)
-    distance = where(is_nan(array), 0.0, array - middle)
+    distance = where(is_nan(array), 0.0, array - _mean(array, axes, True))
     squares = reductions.sum(distance * distance, axis=axes, keepdims=keepdims)
     count = _count(array, axes, keepdims) - float(ddof)
     result = where(less_equal(count, 0.0), math.nan, squares / count)
@@ -151,10 +150,10 @@ def _in_dtype(name, array, dtype):
 
 
 def _mean(array, axes, keepdims):
-    """Return the mean of the elements that are not NaN, and how many they are."""
+    """Return the mean of the elements that are not NaN."""
     filled = where(is_nan(array), 0.0, array)
-    count = _count(array, axes, keepdims)
-    return reductions.sum(filled, axis=axes, keepdims=keepdims) / count, count
+    total = reductions.sum(filled, axis=axes, keepdims=keepdims)
+    return total / _count(array, axes, keepdims)
 
 
 def _count(array, axes, keepdims):
