@@ -5,7 +5,7 @@ others. A new one is measured, checked and reported without another edit. In the
 `m` is the module of whoever computes, pyvecgpu or torch; what is expected comes from NumPy.
 """
 
-from . import copies, elementwise, products, reductions
+from . import binary, copies, elementwise, functions, products, reductions
 
-FILES = (products, reductions, elementwise, copies)
+FILES = (products, reductions, elementwise, copies, functions, binary)
 CLASSES = {draw: weight for file in FILES for draw, weight in file.CLASSES.items()}
