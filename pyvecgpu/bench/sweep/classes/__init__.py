@@ -5,7 +5,24 @@ others. A new one is measured, checked and reported without another edit. In the
 `m` is the module of whoever computes, pyvecgpu or torch; what is expected comes from NumPy.
 """
 
-from . import binary, copies, elementwise, functions, products, reductions
+from . import (
+    binary,
+    copies,
+    creation,
+    elementwise,
+    functions,
+    indexing,
+    layers,
+    moves,
+    products,
+    reductions,
+    small,
+    statistics,
+    transfers,
+)
 
-FILES = (products, reductions, elementwise, copies, functions, binary)
+FILES = (
+    *(products, reductions, elementwise, copies, functions, binary, statistics, indexing),
+    *(moves, creation, layers, transfers, small),
+)
 CLASSES = {draw: weight for file in FILES for draw, weight in file.CLASSES.items()}
