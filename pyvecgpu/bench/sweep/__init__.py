@@ -17,7 +17,7 @@ import itertools
 import math
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import asdict
 
 import numpy as np
@@ -29,6 +29,7 @@ from .timed import AGAIN, PeerError, Sweep
 PEERS = ("torch",)
 SECONDS = 150.0
 WORST = 60  # cases that are printed
+REASONS = 40  # why cases were left out
 
 
 def add_options(parser):
@@ -117,6 +118,8 @@ def run(device, peers, arguments, say):
     classes = classes_of(outcomes)
     for line in class_lines(outcomes):
         say(line)
+    for line in left_out_lines(left_out):
+        say(line)
     say()
     for outcome in sorted(outcomes, key=lambda one: one.ratio)[:WORST]:
         say(case_line(outcome, beside))
@@ -172,6 +175,12 @@ def counted(outcomes, left_out):
     if ratios:
         parts.append(f"geometric mean {geometric_mean(ratios):.3f}")
     return ", ".join(parts)
+
+
+def left_out_lines(left_out):
+    """Return for each reason why cases were left out how often it was so: the most usual ones."""
+    reasons = Counter(text.partition(": ")[2].partition("\n")[0][:120] for text in left_out)
+    return [f"left out {count}: {reason}" for reason, count in reasons.most_common(REASONS)]
 
 
 def class_lines(outcomes):

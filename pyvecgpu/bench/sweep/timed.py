@@ -77,17 +77,12 @@ def take_turns(contenders, size):
 def seconds_of_device(contender, array, calls):
     """Return the seconds that the device takes for a call, the least of three turns.
 
-    It gets work to do first, so that the host runs ahead: the array, which is large, times 1. A
-    call that waits for the device counts the host's time too.
+    It gets work to do first, so that the host runs ahead: the array, which is large, times 1. Of a
+    call that waits for the device it is the host's time too.
     """
     library = contender.library
     if library.filler is None:
-        library.filler = array
-        library.mark(0)
-        library.fill()
-        library.mark(1)
-        library.elapsed()
-        library.fill_seconds = max(1e-6, library.device_seconds(library.fill, 0.0))
+        library.prepare(array)
 
     def work():
         for _ in range(calls):
@@ -207,17 +202,19 @@ class Sweep:
                 peer.warm_up()
             except Exception as error:
                 self.peer.empty_cache()
-                raise PeerError(f"{self.peer.name}: {type(error).__name__}: {error}") from error
+                about = f"{case.group}: {self.peer.name}: {type(error).__name__}: {error}"
+                raise PeerError(about) from error
             both = beside_peer(lambda: take_turns([ours, peer], self.size))
             outcome.seconds, outcome.beside = both
-            if outcome.beside / outcome.seconds < AGAIN:
+            runs_ahead = ours.library.runs_ahead and self.peer.runs_ahead
+            if runs_ahead and outcome.beside / outcome.seconds < AGAIN:
                 outcome.kernels = self.kernels([ours, peer], outcome.seconds)
         outcome.ratio = outcome.beside / outcome.seconds
 
     def kernels(self, contenders, seconds):
         """Return the seconds that the device takes for a call of each, which took us so many."""
-        calls = max(1, min(MOST_QUEUED, self.size.most_calls, int(self.size.batch_seconds / seconds)))
+        calls = min(MOST_QUEUED, self.size.most_calls, int(self.size.batch_seconds / seconds))
         return [
-            seconds_of_device(contender, arrays.array("float32"), calls)
+            seconds_of_device(contender, arrays.array("float32"), max(1, calls))
             for contender, arrays in zip(contenders, self.arrays, strict=True)
         ]

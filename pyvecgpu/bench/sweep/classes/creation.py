@@ -149,4 +149,4 @@ def odd(values, size, low, high, mean, variance, spread, rounded):
     return ""
 
 
-CLASSES = {filled: 0.6, ranged: 0.6, eye: 0.3, floats: 0.8, integers: 0.4}
+CLASSES = {filled: 0.3, ranged: 0.5, eye: 0.25, floats: 0.5, integers: 0.25}

@@ -28,7 +28,7 @@ def setitem(m, x, key, value):
     return x
 
 
-# Reading -------------------------------------------------------------------------------------------
+# Reading ------------------------------------------------------------------------------------------
 
 
 def rows(draw):
@@ -44,9 +44,9 @@ def rows(draw):
     peer = lambda torch, x, i: torch.index_select(x, axis, i)  # noqa: E731
     if by_key:
         call = peer = lambda m, x, i: x[i]
-    kinds = {0: "rows" if ndim > 1 else "elements", ndim - 1: "last axis"}
+    kind = "elements" if ndim == 1 else "inner axis" if axis else "rows"
     return Case(
-        group=f"index read {kinds.get(axis, 'middle axis') if ndim > 1 else 'elements'}",
+        group=f"index read {kind}",
         text=f"{dtype} {shape} axis {axis}, {count}{' by key' if by_key else ''}",
         operands=operands,
         call=call,
@@ -140,8 +140,10 @@ def every(draw):
     shape = shape_of(draw, draw.size(1000, 3 * 10**7), 2)
     steps = [draw.choice((1, 2, 3, 5)), draw.choice((2, 3, 4, 7))]
     draw.shuffle(steps)
-    key = tuple(slice(draw.randint(0, 1) if length > 1 else 0, None, step)
-                for length, step in zip(shape, steps, strict=True))
+    key = tuple(
+        slice(draw.randint(0, 1) if length > 1 else 0, None, step)
+        for length, step in zip(shape, steps, strict=True)
+    )
     operand = Operand(dtype, shape, key=key)
     return Case(
         group="index every",
@@ -154,7 +156,7 @@ def every(draw):
     )
 
 
-# Writing -------------------------------------------------------------------------------------------
+# Writing ------------------------------------------------------------------------------------------
 
 
 def write_rows(draw):
@@ -228,9 +230,11 @@ def write_slices(draw):
     dtype, kind = draw.choice(("float32", *NUMBERS)), draw.choice(list(PARTS))
     key, value = PARTS[kind], draw.choice(("number", "array", "last axis"))
     a, b = draw.split(draw.size(1000, 3 * 10**7), 3, 10**5)
-    shape = (a, max(3, b))
-    lengths = [len(range(n)[one]) if isinstance(one, slice) else None
-               for n, one in zip(shape, (*key, slice(None)), strict=False)]
+    shape = (max(3, a), max(3, b))
+    lengths = [
+        len(range(n)[one]) if isinstance(one, slice) else None
+        for n, one in zip(shape, (*key, slice(None)), strict=False)
+    ]
     part = tuple(n for n in lengths if n is not None)
     operands = [Operand(dtype, shape, own=True)]
     if value == "number":
@@ -257,6 +261,13 @@ def write_slices(draw):
 
 
 CLASSES = {
-    **{rows: 1.2, points: 0.5, masked: 1, nonzero: 0.5, along: 0.5, every: 0.5},
-    **{write_rows: 0.8, write_masked: 0.5, write_slices: 0.8},
+    rows: 1,
+    points: 0.3,
+    masked: 0.7,
+    nonzero: 0.3,
+    along: 0.4,
+    every: 0.4,
+    write_rows: 0.6,
+    write_masked: 0.4,
+    write_slices: 0.7,
 }

@@ -23,10 +23,14 @@ CALLS = {
     "a + b": (2, lambda m, x, y: x + y, lambda x, y: expected_rounded(wide(x) + y, "float32")),
     "a * 2": (1, lambda m, x: x * 2, lambda x: (x * 2, 0)),
     "a > 0": (1, lambda m, x: x > 0, lambda x: (x > 0, 0)),
-    "exp(a)": (1, lambda m, x: m.exp(x), lambda x: expected_rounded(np.exp(wide(x)), "float32", 12)),
+    "exp(a)": (
+        1,
+        lambda m, x: m.exp(x),
+        lambda x: expected_rounded(np.exp(wide(x)), "float32", 12),
+    ),
     "a.sum()": (1, lambda m, x: x.sum(), sum_of),
     "a.max()": (1, lambda m, x: x.max(), lambda x: (np.max(x), 0)),
-    "where": (2, lambda m, x, y: m.where(x > 0, x, y), lambda x, y: (np.where(x > 0, x, y), 0)),
+    "a or b": (2, lambda m, x, y: m.where(x > 0, x, y), lambda x, y: (np.where(x > 0, x, y), 0)),
     "a @ b": (2, lambda m, x, y: x @ y, product_of),
 }
 
@@ -69,7 +73,11 @@ def item(draw):
 def layer(draw):
     """A dense layer of a few rows."""
     m, n, k = (draw.randint(1, 32) for _ in range(3))
-    operands = [Operand("float32", (m, k)), Operand("float32", (n, k), 99), Operand("float32", (n,))]
+    operands = [
+        Operand("float32", (m, k)),
+        Operand("float32", (n, k), 99),
+        Operand("float32", (n,)),
+    ]
 
     def expected(x, weight, bias):
         values, allowed = expected_product(x, weight.T, "float32")
@@ -86,30 +94,30 @@ def layer(draw):
     )
 
 
-# Of matrices; torch's permute is a method, and so is ours where both have one.
+# Of matrices, by the kind of view.
 VIEWS = {
-    "a.T": lambda m, x: x.T,
-    "a[3:5]": lambda m, x: x[3:5],
-    "a[2]": lambda m, x: x[2],
-    "a[:, 1]": lambda m, x: x[:, 1],
-    "a[::2, 1:]": lambda m, x: x[::2, 1:],
-    "a[None]": lambda m, x: x[None],
-    "reshape": lambda m, x: x.reshape(-1),
-    "ravel": lambda m, x: x.ravel(),
-    "squeeze": lambda m, x: m.squeeze(x),
-    "broadcast_to": lambda m, x: m.broadcast_to(x, (3, *x.shape)),
+    "transposed": {"a.T": lambda m, x: x.T},
+    "slice": {"a[3:5]": lambda m, x: x[3:5], "a[::2, 1:]": lambda m, x: x[::2, 1:]},
+    "item": {"a[2]": lambda m, x: x[2], "a[:, 1]": lambda m, x: x[:, 1]},
+    "reshape": {"reshape": lambda m, x: x.reshape(-1), "ravel": lambda m, x: x.ravel()},
+    "function": {
+        "squeeze": lambda m, x: m.squeeze(x),
+        "broadcast_to": lambda m, x: m.broadcast_to(x, (3, *x.shape)),
+        "a[None]": lambda m, x: x[None],
+    },
 }
 
 
 def view(draw):
     """A view of a small matrix, or of a large one: made, and made and used."""
-    name, is_used = draw.choice(list(VIEWS)), draw.random() < 0.4
-    function, side = VIEWS[name], draw.randint(6, 32)
+    kind, is_used = draw.choice(list(VIEWS)), draw.random() < 0.25
+    name, side = draw.choice(list(VIEWS[kind])), draw.randint(6, 32)
+    function = VIEWS[kind][name]
     operands = [Operand("float32", (side, draw.choice((side, 20, 300))))]
     used = lambda m, x: function(m, x) * 2  # noqa: E731
     shape = function(np, np.empty(operands[0].shape)).shape
     return Case(
-        group="view used" if is_used else f"view {name}",
+        group="view used" if is_used else f"view {kind}",
         text=f"{name} {operands[0].shape}",
         operands=operands,
         call=used if is_used else function,
@@ -119,4 +127,4 @@ def view(draw):
     )
 
 
-CLASSES = {call: 1.8, item: 0.4, layer: 0.3, view: 2.2}
+CLASSES = {call: 1.9, item: 0.5, layer: 0.25, view: 1.5}

@@ -1,7 +1,7 @@
 """Arrays on their way to the device and back, in layouts that have to be gathered on the way."""
 
+from ...timing import BFLOAT16
 from ..case import DTYPES, Case, Operand
-from ..case import BFLOAT16
 from .layouts import of_one
 
 OF_NUMPY = tuple(dtype for dtype in DTYPES if dtype != BFLOAT16)
@@ -65,4 +65,4 @@ def update(draw):
     )
 
 
-CLASSES = {upload: 0.8, download: 0.8, update: 0.4}
+CLASSES = {upload: 0.6, download: 0.6, update: 0.25}
