@@ -7,6 +7,7 @@ import numpy as np
 from ...timing import itemsize
 from ..case import DTYPES, NUMBERS, Case, Operand, moved
 from .layouts import of_one, shape_of
+from .statistics import options_of
 
 
 def exact(group, text, operands, call, peer, host, shape, dtype):
@@ -84,7 +85,7 @@ def roll(draw):
         f"{shift} along {axis}",
         [Operand(dtype, shape)],
         lambda vg, x: vg.roll(x, shift, axis=axis),
-        lambda torch, x: torch.roll(x, shift, axis),
+        lambda torch, x: torch.roll(x, shift, **options_of(axis, "dims")),
         lambda x: np.roll(x, shift, axis),
         shape,
         dtype,
