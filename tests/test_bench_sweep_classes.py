@@ -178,7 +178,7 @@ SPOILT = {
     "eye": "create eye",
     "linspace": "create linspace",
     "logaddexp": "binary functions logaddexp",
-    "zeros": "create filled",
+    "zeros": "create filled zeros",
 }
 
 
@@ -197,9 +197,7 @@ def test_a_function_that_is_wrong_in_one_element_is_found(name, device, monkeypa
         one = timed.Sweep([library], QUICK, 2)
         for number in range(10000):
             case, _ = one.draw(number)
-            if SPOILT[name].startswith(case.group) or f"{case.group} {case.text}".startswith(
-                SPOILT[name]
-            ):
+            if f"{case.group} {case.text}".startswith(SPOILT[name]):
                 count += 1
                 contender = one.contender(0, case)
                 assert checking.check(case, library, contender.call(), one.values) == ""
@@ -208,7 +206,7 @@ def test_a_function_that_is_wrong_in_one_element_is_found(name, device, monkeypa
                     found += bool(checking.check(case, library, contender.call(), one.values))
             if count == 6:
                 break
-    assert count == 6 and found >= 1
+    assert count == 6 and found >= 4
 
 
 @pytest.mark.parametrize(
@@ -296,22 +294,24 @@ def test_the_cpu_has_no_device_clock(device, monkeypatch):
 # What the peers' expressions may name: functions of torch and of torch.nn.functional, and methods
 # of tensors, as their documentation has them.
 TORCH = """
-    abs acos acosh add all amax amin any arange argmax argmin asin asinh atan atan2 atanh aten
-    bfloat16 bitwise_not bmm broadcast_to cat ceil clamp clone contiguous_format copy_ copysign
-    cos cosh count_nonzero cpu cuda cumprod cumsum diag diagonal exp exp2 expand expm1 eye flip
-    floor from_numpy full functional gelu hypot index_select isfinite isinf isnan item linear
+    abs acos acosh add all allclose amax amin any arange argmax argmin argsort asin asinh atan
+    atan2 atanh aten bfloat16 bitwise_not bmm broadcast_to cat ceil clamp clone
+    contiguous_format copy_ copysign cos cosh count_nonzero cpu cuda cumprod cumsum deg2rad diag
+    diagonal diff einsum equal exp exp2 expand expm1 eye flip floor fmax fmin from_numpy full
+    functional gelu heaviside hypot index_select isclose isfinite isinf isnan item linalg linear
     linspace log log10 log1p log2 log_softmax logaddexp logical_and logical_not logical_or
-    logical_xor logsumexp matmul max maximum mean minimum mm multiply negative nn nonzero ones
-    ops pad prod put_ rand randint randn ravel reciprocal relu repeat_interleave reshape roll
-    round shape sigmoid sign signbit silu sin sinh softmax sqrt square squeeze stack std sum T
-    take_along_dim tan tanh threshold_backward tile to torch tril triu trunc var where zeros
+    logical_xor logsumexp matmul max maximum mean minimum mm multiply nan_to_num nanmean nansum
+    negative nn nonzero ones ops outer pad prod put_ rad2deg rand randint randn ravel reciprocal
+    relu repeat_interleave reshape roll round searchsorted shape sigmoid sign signbit silu sin
+    sinh softmax sort sqrt square squeeze stack std sum T take_along_dim tan tanh
+    threshold_backward tile to topk torch tril triu trunc unique var vecdot where zeros
 """
 # Python's own and the package's that the expressions read beside them.
 OURS = {"getattr", "reversed", "function", "options_of", "setitem"}
 
 
 def names_of(function, seen):
-    """Return the names that a function, and those that it closes over, read."""
+    """Return the names that a function, and those that it closes over, read or are given."""
     if id(function) in seen or not hasattr(function, "__code__"):
         return set()
     seen[id(function)] = function
@@ -320,19 +320,28 @@ def names_of(function, seen):
         code = codes.pop()
         names |= set(code.co_names)
         codes += [const for const in code.co_consts if hasattr(const, "co_names")]
-    for cell in function.__closure__ or ():
-        names |= names_of(cell.cell_contents, seen)
+    closed = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    closed = {name: cell.cell_contents for name, cell in closed.items()}
+    for name, value in closed.items():
+        names |= names_of(value, seen)
+        if name == "peers":  # by our names
+            names |= {one for one in value.values() if isinstance(one, str)}
+        elif name == "peer_name" or (name == "name" and not {"peers", "peer_name"} & set(closed)):
+            names.add(value)
     return names
 
 
 def test_peers_name_what_torch_has():
     torch, seen, names = set(TORCH.split()), {}, set()
-    for number in range(4000):
+    for number in range(6000):
         names |= names_of(Draw.of(9, number, FULL).case(CLASSES).peer, seen)
     tables = {"IN_NN", "PEERS_FILLED", "PEERS_RANDOM"}
     assert names - torch - OURS - tables == set()
-    named = {one for _, kind in functions.KINDS.values() for one in kind} | set(
-        functions.PEER_NAMES
-    )
-    named = {functions.PEER_NAMES.get(one, one) for one in named}
-    assert named <= torch
+    assert {
+        "take_along_dim",
+        "count_nonzero",
+        "logical_xor",
+        "cumsum",
+        "isnan",
+        "bitwise_not",
+    } <= names

@@ -7,6 +7,7 @@ others. A new one is measured, checked and reported without another edit. In the
 
 from . import (
     binary,
+    composed,
     copies,
     creation,
     elementwise,
@@ -23,6 +24,6 @@ from . import (
 
 FILES = (
     *(products, reductions, elementwise, copies, functions, binary, statistics, indexing),
-    *(moves, creation, layers, transfers, small),
+    *(moves, creation, layers, transfers, small, composed),
 )
 CLASSES = {draw: weight for file in FILES for draw, weight in file.CLASSES.items()}
