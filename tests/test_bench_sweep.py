@@ -160,7 +160,9 @@ def test_every_class_is_checked_right(device, capsys, tmp_path):
     lines = [line.strip() for line in out.splitlines()]
     for row in figures["classes"][1:]:
         assert any(line.startswith(f"{row['name']} ") for line in lines)
-    assert report.render_sweep({path: figures}).count("\n| ") == len(figures["classes"]) + 1
+    assert report.render_sweep({path: figures}).count("\n| ") == len(figures["sections"]) + 1
+    assert len(figures["sections"]) < len(figures["classes"])
+    assert sum(row["count"] for row in figures["sections"][1:]) == 250
 
 
 MISTAKES = {

@@ -102,6 +102,14 @@ def classes_of(outcomes):
     return dict(sorted(summaries.items(), key=lambda item: (item[1]["worst"], item[0])))
 
 
+def sections_of(outcomes):
+    """Return (section, its outcomes), the one with the worst case first: classes by first words."""
+    sections = defaultdict(list)
+    for outcome in outcomes:
+        sections[outcome.group.split()[0]].append(outcome)
+    return sorted(sections.items(), key=lambda item: min(one.ratio for one in item[1]))
+
+
 def run(device, peers, arguments, say):
     """Measure, print, and return what there is to report, and the exit code."""
     quick = arguments.quick or device.type == "sim"
@@ -128,6 +136,8 @@ def run(device, peers, arguments, say):
     report |= {"shrink": sweep.size.shrink, "room": sweep.size.room, "left_out": left_out}
     every = {"all": summary([one.ratio for one in outcomes])} if outcomes else {}
     report["classes"] = [{"name": name, **told} for name, told in (every | classes).items()]
+    sections = {name: summary([one.ratio for one in of]) for name, of in sections_of(outcomes)}
+    report["sections"] = [{"name": name, **told} for name, told in (every | sections).items()]
     report["cases"] = [asdict(outcome) for outcome in outcomes]
     return report, 1 if any(outcome.problem for outcome in outcomes) else 0
 
@@ -185,15 +195,12 @@ def left_out_lines(left_out):
 
 
 def class_lines(outcomes):
-    """Return a line for each section, the one with the worst case first, and for its classes."""
-    sections = defaultdict(list)
-    for outcome in outcomes:
-        sections[outcome.group.split()[0]].append(outcome)
+    """Return a line for each section, and for its classes."""
     lines = []
-    for section in sorted(sections, key=lambda one: min(case.ratio for case in sections[one])):
-        classes = classes_of(sections[section])
+    for section, of in sections_of(outcomes):
+        classes = classes_of(of)
         if list(classes) != [section]:
-            lines.append(class_line(section, summary([one.ratio for one in sections[section]])))
+            lines.append(class_line(section, summary([one.ratio for one in of])))
         lines += [
             class_line(group if group == section else f"  {group}", told)
             for group, told in classes.items()

@@ -125,7 +125,7 @@ def backward(draw):
         if before is not None:
             gradient = gradient * (before > 0)
         bias = np.sum(gradient, axis=0)
-        error = max(SUM_REST[dtype], 2.0**-20 if dtype != "float64" else 0)
+        error = SUM_REST["float64" if dtype == "float64" else "float16"]  # of sums on the way
         of_bias = rounding(bias, dtype) + error * np.sum(np.abs(gradient), axis=0)
         of_x, of_weight = (
             expected_product(*pair, rate) for pair in ((gradient, weight), (gradient.T, x))

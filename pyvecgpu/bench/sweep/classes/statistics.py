@@ -17,7 +17,7 @@ from ..case import (
     wide,
 )
 from .layouts import shape_of
-from .reductions import REDUCED
+from .reductions import REDUCED, SUM_REST
 
 # What is computed with: halves in float32, integers in float64, which the result is rounded from.
 WORK = dict.fromkeys(FLOATS, "float32") | {"float64": "float64"}
@@ -123,7 +123,7 @@ def spread(draw):
         size = np.sqrt(np.mean(x * x, axis=axis))  # a difference from the mean may err by as much
         error = 16 * ROUNDOFF[WORK[dtype]]
         allowed = error * (size if name == "std" else size * np.sqrt(values) + error * size**2)
-        return values, allowed + rounding(values, dtype)
+        return values, allowed + rounding(values, dtype) + SUM_REST[dtype] * values
 
     return Case(
         group=f"spread {kind.split()[0]}",
@@ -157,8 +157,7 @@ def several_axes(draw):
         if name == "max" or dtype not in FLOATS:
             return values, 0.0
         magnitude = getattr(np, name)(np.abs(x), axis=axis)
-        rest = 2.0**-46 if dtype == "float64" else 2.0**-20
-        return values, rounding(values, dtype) + rest * magnitude
+        return values, rounding(values, dtype) + SUM_REST[dtype] * magnitude
 
     peers = {"sum": "sum", "mean": "mean", "max": "amax"}
     return Case(
