@@ -59,7 +59,7 @@ def log1p(a):
     near = (np.abs(x) < 0.5) & (np.abs(y) < 0.5)
     with np.errstate(all="ignore"):
         length = np.log1p(np.where(near, x * (2 + x) + y * y, 0)) / 2
-        result = np.asarray(np.log(z + 1))
+        result = np.asarray(np.log(np.stack([x + 1, y], axis=-1).view(np.complex128)[..., 0]))
     result.real[near] = length[near]
     return result.astype(a.dtype)
 
