@@ -53,7 +53,7 @@ def compare(name, ours, numpys):
 
 @pytest.mark.parametrize(
     ("ours", "numpys", "least"),
-    [(vg, np, 45), (vg.Array, np.ndarray, 4), (vg.linalg, np.linalg, 10)],
+    [(vg, np, 45), (vg.Array, np.ndarray, 4), (vg.linalg, np.linalg, 10), (vg.fft, np.fft, 10)],
 )
 def test_what_numpy_takes_by_position(ours, numpys, least):
     compared = 0
@@ -64,7 +64,7 @@ def test_what_numpy_takes_by_position(ours, numpys, least):
 
 
 @pytest.mark.needs("array_api_strict")
-@pytest.mark.parametrize("extension", ["linalg"])
+@pytest.mark.parametrize("extension", ["linalg", "fft"])
 def test_extensions_of_the_standard(extension):
     """Every function of the array API's extension, with its parameters, their order and defaults.
 

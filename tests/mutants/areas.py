@@ -78,10 +78,11 @@ AREAS = (
     Area(
         "functions",
         "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py"
-        " pyvecgpu/linalg/*.py",
+        " pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero statistics combined differences comparing files random"
-        " powers systems decompositions dtype_queries array out transfers errors seam operations",
+        " powers systems decompositions fft dtype_queries array out transfers errors seam"
+        " operations",
     ),
     Area(
         "backends",
