@@ -82,7 +82,7 @@ def ihfft(x, /, n=None, axis=-1, norm="backward"):
 def fftn(x, /, s=None, axes=None, norm="backward"):
     """Return the transform along several axes, complex.
 
-    axes: by default all; with s the last ones. s: the length along each, see fft; -1 is all.
+    axes: by default all; with s the last ones. s: the length along each, see fft; -1: as it is.
     ValueError: another number of lengths than of axes, or one below 1; another norm. AxisError: no
     such axis.
     """
@@ -148,7 +148,8 @@ def _along_several(name, x, s, axes, norm):
         raise ValueError(f"{name}: {len(s)} lengths of {len(axes)} axes")
     if not axes and name in ("rfftn", "irfftn"):
         raise ValueError(f"{name}: at least one axis is needed")
-    given = [-1] * len(axes) if s is None else s
+    given = [None] * len(axes) if s is None else s
+    given = [array.shape[axis] if n == -1 else n for n, axis in zip(given, axes, strict=True)]
     lengths = [
         _length(name, n, array.shape[axis], name == "irfftn" and i == len(axes) - 1)
         for i, (n, axis) in enumerate(zip(given, axes, strict=True))
@@ -172,7 +173,7 @@ def _length(name, n, present, is_half):
     """Return how long the transform is. is_half: what is present is the first half of it."""
     if n is not None:
         n = parse_int(n, "a length")
-    if n is None or n == -1:
+    if n is None:
         n = 2 * (present - 1) if is_half else present
     if n < 1:
         raise ValueError(f"{name}: a transform has 1 element or more, not {n}")
