@@ -148,7 +148,14 @@ def solver(device, monkeypatch):
 
 
 def matrices(rng, shape, dtype):
-    return rng.standard_normal(shape).astype(dtype)
+    x = rng.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * rng.standard_normal(shape)
+    return x.astype(dtype)
+
+
+def adjoint(x):
+    return x.swapaxes(-1, -2).conj()
 
 
 def close(result, expected):
@@ -158,11 +165,13 @@ def close(result, expected):
     assert error <= 2e3 * np.finfo(values.dtype).eps * np.abs(expected).max(initial=1)
 
 
-REAL = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+NUMBERS = [np.float32, np.float64]
+NUMBERS += [np.complex64, np.complex128] if hasattr(vg, "complex64") else []
+OF_NUMBERS = pytest.mark.parametrize("dtype", NUMBERS)
 BATCHES = pytest.mark.parametrize("batch", [(), (3,), (2, 2), (0,)], ids=str)
 
 
-@REAL
+@OF_NUMBERS
 @BATCHES
 def test_systems(device, solver, rng, batch, dtype):
     x, b = matrices(rng, (*batch, 5, 5), dtype), matrices(rng, (*batch, 5, 3), dtype)
@@ -173,14 +182,14 @@ def test_systems(device, solver, rng, batch, dtype):
     sign, logarithm = np.linalg.slogdet(x)
     close(solver.determinant(array, 1), np.asarray(sign))
     close(solver.determinant(array, 2), np.asarray(logarithm))
-    p = (x @ x.swapaxes(-1, -2) + np.eye(5)).astype(dtype)
+    p = (x @ adjoint(x) + np.eye(5)).astype(dtype)
     for upper in (False, True):
         half = np.triu(p) if upper else np.tril(p)
         close(solver.cholesky(put(device, half), upper), np.linalg.cholesky(p, upper=upper))
     assert helpers.host(array).tobytes() == x.tobytes()
 
 
-@REAL
+@OF_NUMBERS
 @BATCHES
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (1, 4)], ids=str)
 def test_decompositions(device, solver, rng, shape, batch, dtype):
@@ -202,16 +211,16 @@ def test_decompositions(device, solver, rng, shape, batch, dtype):
     assert helpers.host(array).tobytes() == x.tobytes()
 
 
-@REAL
+@OF_NUMBERS
 @BATCHES
 def test_eigenvalues(device, solver, rng, batch, dtype):
     x = matrices(rng, (*batch, 4, 4), dtype)
-    whole = x + x.swapaxes(-1, -2)
+    whole = x + adjoint(x)
     for lower, half in ((True, np.tril), (False, np.triu)):
         array = put(device, half(whole))
         values, vectors = (helpers.host(one) for one in solver.eigh(array, lower))
         close(values, np.linalg.eigvalsh(whole))
-        close((vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2), whole)
+        close((vectors * values[..., None, :]) @ adjoint(vectors), whole)
         close(solver.eigvalsh(array, lower), values)
 
 
@@ -229,3 +238,126 @@ def test_errors_and_streams(device, solver, simulator):
     assert solver.library.streams[-1] == simulator.pvg_stream_handle(stream)
     assert simulator.pvg_stream_release(stream) == 0
     assert solver.library.streams[0] != solver.library.streams[-1]
+
+
+# Transforms ---------------------------------------------------------------------------------------
+
+
+class Transforms:
+    """cuFFT: plans are numbers, transforms NumPy's, undivided."""
+
+    def __init__(self, signatures):
+        self.signatures, self.plans, self.destroyed = signatures, [], []
+
+    def call(self, function, *arguments):
+        assert len(arguments) == len(self.signatures[function]), function
+        for letter, argument in zip(self.signatures[function], arguments, strict=True):
+            toolkit.KINDS[letter].from_param(argument) if letter != "p" else None
+        return getattr(self, function.removeprefix("cufft"))(*arguments)
+
+    def Create(self, plan):  # noqa: N802  as the library has them
+        self.plans.append({})
+        output(plan, ctypes.c_int, len(self.plans) - 1)
+
+    def Destroy(self, plan):  # noqa: N802
+        self.destroyed.append(plan)
+
+    def SetAutoAllocation(self, plan, automatic):  # noqa: N802
+        assert automatic == 0
+
+    def SetStream(self, plan, stream):  # noqa: N802
+        self.plans[plan]["stream"] = stream
+
+    def SetWorkArea(self, plan, area):  # noqa: N802
+        assert area
+        self.plans[plan]["area"] = area
+
+    def XtMakePlanMany(  # noqa: N802
+        self,
+        plan,
+        rank,
+        n,
+        inside,
+        step,
+        given,
+        kind,
+        outside,
+        out_step,
+        gives,
+        to,
+        batch,
+        size,
+        by,
+    ):
+        assert (rank, inside, outside, step, out_step) == (1, None, None, 1, 1) and by in (4, 5)
+        length = ctypes.cast(n, ctypes.POINTER(ctypes.c_longlong))[0]
+        self.plans[plan.value] |= {"n": length, "rows": (given, gives), "batch": batch}
+        self.plans[plan.value]["kinds"] = kind, to
+        output(size, ctypes.c_size_t, 128)
+
+    def XtExec(self, plan, source, target, direction):  # noqa: N802
+        made = self.plans[plan]
+        kinds, n, batch = made["kinds"], made["n"], made["batch"]
+        assert made["stream"] and made["area"]
+        given, gives = (
+            memory(place, batch * row, kind).reshape(batch, row)
+            for place, row, kind in zip((source, target), made["rows"], kinds, strict=True)
+        )
+        if kinds[0] < 4:
+            gives[...] = np.fft.rfft(given, n)
+        elif kinds[1] < 4:
+            gives[...] = np.fft.irfft(given, n, norm="forward")
+        else:
+            function, norm = ((np.fft.fft, "backward"), (np.fft.ifft, "forward"))[direction == 1]
+            gives[...] = function(given, n, norm=norm)
+
+
+needs_complex = pytest.mark.skipif(not hasattr(vg, "complex64"), reason="no complex dtypes")
+
+
+@pytest.fixture
+def transforms(device, monkeypatch):
+    from pyvecgpu.fft import cufft
+
+    monkeypatch.setattr(toolkit, "load", lambda name, signatures: Transforms(signatures))
+    monkeypatch.setattr(toolkit, "on_device", lambda index: contextlib.nullcontext())
+    monkeypatch.setattr(cufft, "_thread", type("Thread", (), {})())
+    return cufft.Cufft(vg.Device(device).backend)
+
+
+@needs_complex
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_transforms_of_one_axis(device, transforms, rng, name, norm):
+    for dtype in (np.float32, np.float64, np.complex64, np.complex128):
+        if np.dtype(dtype).kind == "c" and name in ("rfft", "ihfft"):
+            continue
+        x = rng.standard_normal((3, 6, 5)) * (1 + 1j if np.dtype(dtype).kind == "c" else 1)
+        x = x.astype(dtype)
+        for axis, length in ((2, 5), (1, 8), (0, 1), (1, 3)):
+            expected = getattr(np.fft, name)(x, length, axis, norm)
+            result = transforms.transform(name, put(device, x), (length,), (axis,), norm)
+            close(result, expected)
+
+
+@needs_complex
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_transforms_of_several_axes(device, transforms, rng, name, norm):
+    x = rng.standard_normal((3, 4, 5))
+    for axes, lengths in (((0, 1, 2), (3, 4, 5)), ((2, 0), (8, 2)), ((1,), (6,))):
+        expected = getattr(np.fft, name)(x, lengths, axes, norm)
+        result = transforms.transform(name, put(device, x), lengths, axes, norm)
+        close(result, expected)
+
+
+@needs_complex
+def test_plans_are_kept_and_given_back(device, transforms, rng):
+    array = put(device, rng.standard_normal((2, 40)).astype(np.float32))
+    library = transforms.library
+    for _ in range(3):
+        transforms.transform("rfft", array, (40,), (1,), "backward")
+    assert len(library.plans) == 1 and not library.destroyed
+    for length in range(1, 17):
+        transforms.transform("rfft", array, (length,), (1,), "backward")
+    assert library.destroyed == [0] and len(library.plans) == 17
