@@ -292,3 +292,45 @@ def test_refusals(device):
         linalg.matrix_power(square, 1.5)
     with pytest.raises(LinAlgError, match="square"):
         linalg.matrix_power(x, 2)
+
+
+@pytest.mark.skipif(not hasattr(vg, "complex64"), reason="no complex dtypes")
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers(device, rng, dtype):
+    """By NumPy or cuSOLVER, not by kernels: systems, factors, decompositions and norms."""
+    x = (rng.standard_normal((2, 5, 5)) + 1j * rng.standard_normal((2, 5, 5))).astype(dtype)
+    wide, array = x.astype("complex128"), put(device, x)
+    c = np.linalg.cond(wide)
+
+    def same(result, expected):
+        values = helpers.host(result)
+        assert values.shape == expected.shape
+        most = 1e3 * np.finfo(dtype).eps * c.max() * np.abs(expected).max()
+        assert np.abs(values - expected).max() <= most
+
+    same(linalg.inv(array), np.linalg.inv(wide))
+    same(linalg.solve(array, array[..., :2]), np.linalg.solve(wide, wide[..., :2]))
+    same(linalg.det(array), np.linalg.det(wide))
+    sign, logarithm = linalg.slogdet(array)
+    same(sign, np.linalg.slogdet(wide).sign)
+    same(logarithm, np.linalg.slogdet(wide).logabsdet)
+    assert sign.dtype == dtype and logarithm.dtype == x.real.dtype
+    p = (wide @ wide.conj().swapaxes(-1, -2) + np.eye(5)).astype(dtype)
+    for upper in (False, True):
+        result = linalg.cholesky(put(device, p), upper=upper)
+        same(result, np.linalg.cholesky(p.astype("complex128"), upper=upper))
+    values, vectors = (helpers.host(one) for one in linalg.eigh(put(device, p)))
+    same((vectors * values[..., None, :]) @ vectors.conj().swapaxes(-1, -2), p)
+    q, r = (helpers.host(one) for one in linalg.qr(array))
+    same(q @ r, wide)
+    u, s, vh = (helpers.host(one) for one in linalg.svd(array))
+    same((u * s[..., None, :]) @ vh, wide)
+    assert values.dtype == s.dtype == x.real.dtype
+    same(linalg.pinv(array), np.linalg.pinv(wide))
+    same(linalg.matrix_power(array, -2), np.linalg.matrix_power(wide, -2))
+    for ord in (1, 2, "fro", "nuc"):
+        same(linalg.matrix_norm(array, ord=ord), np.linalg.matrix_norm(wide, ord=ord))
+    for ord in (0, 1, 2, 3, np.inf):
+        result = linalg.vector_norm(array, ord=ord)
+        assert result.dtype == x.real.dtype
+        same(result, np.asarray(np.linalg.vector_norm(wide, ord=ord)))

@@ -229,10 +229,9 @@ __global__ void __launch_bounds__(large_team) solve_kernel(const Job job) {
     load_matrix<T, TEAM>(job, item, false, room);
     if (system == System::general) {
         factor<T, TEAM>(job, room);
-    } else {
-        for (int i = rank_in_team<TEAM>(); i < job.n; i += TEAM)
+    } else if (rank_in_team<TEAM>() == 0) {
+        for (int i = 0; i < job.n; i++)
             if (room.a[i * room.stride + i] == T(0)) *room.failed = 1;
-        sync_team<TEAM>();
     }
     if (rank_in_team<TEAM>() == 0 && *room.failed)
         leave_report(job.word, system != System::general ? Report::triangular
