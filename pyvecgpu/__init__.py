@@ -14,7 +14,7 @@ Importing the package starts nothing: the library is loaded when its device is f
 from . import dtype_queries as _dtype_queries
 from . import dtypes as _dtypes
 from . import errors as _errors
-from . import functions, nn, random
+from . import fft, functions, linalg, nn, random
 from . import methods as _methods  # noqa: F401  binds what Array can do
 from .array import Array
 from .device import *
@@ -29,7 +29,7 @@ __version__ = "0.1.0"
 newaxis = None
 __array_namespace_info__ = _dtype_queries.ArrayNamespaceInfo
 
-__all__ = ["Array", "__version__", "newaxis", "nn", "random"]
+__all__ = ["Array", "__version__", "fft", "linalg", "newaxis", "nn", "random"]
 __all__ += _of_devices
 __all__ += _dtype_queries.__all__
 __all__ += _dtypes.__all__
