@@ -83,6 +83,11 @@ AREAS = (
         " powers dtype_queries array out transfers errors seam operations",
     ),
     Area(
+        "autograd",
+        "pyvecgpu/autograd/*.py",
+        py_tests="autograd autograd_rules",
+    ),
+    Area(
         "backends",
         "pyvecgpu/backends/*.py",
         py_tests="operations elementwise reductions nn values half transfers out layout memory"

@@ -1,0 +1,368 @@
+"""The tape: a graph of Nodes, one for each operation on a tracked Array, and the way back.
+
+Every node has a number, larger than those of the nodes that it was computed from. The backward pass
+keeps a heap of nodes that a gradient has arrived at and goes on with the largest: all that was
+computed from that one has passed its gradient on by then. So nothing recurses, and what a node has
+saved goes as soon as it is passed.
+"""
+
+import functools
+import heapq
+import itertools
+import threading
+
+from .. import functions as vg
+from ..array import Array, Tracked, new
+from ..dispatch import tape
+from ..functions.values import copied
+from ..operations import OPERATIONS
+from . import rules
+
+
+class _State(threading.local):
+    """Of each thread: whether gradients are recorded; versions before a call that writes."""
+
+    enabled = True
+    versions = None
+
+
+state = _State()
+_numbers = itertools.count(1)
+# Rules that end in a view of the gradient, so that what they give is not their own memory.
+_VIEWS = {"slice", "permute", "reshape", "broadcast_to", "contiguous"}
+_SHARING = _VIEWS | {"sum", "mean", "concat", "embed"}
+_TABLES = {"unary": rules.UNARY, "reduce": rules.REDUCE, "scan": rules.SCAN}
+_FIXED = ("bool", "index", "none")
+UNDIFFERENTIATED = {"nonzero"}  # methods without a gradient that say so by their dtype
+
+
+class Like:
+    """Shape, dtype and device of an Array."""
+
+    __slots__ = ("backend", "dtype", "shape")
+
+    def __init__(self, array):
+        self.backend, self.dtype, self.shape = array.backend, array.dtype, array.shape
+
+    @property
+    def device(self):
+        return self.backend.device
+
+
+class Leaf:
+    """Where gradients end: what an Array that requires them has for a node."""
+
+    __slots__ = ("grad", "hooks", "number")
+    outputs = 1
+    name = "leaf"
+
+    def __init__(self):
+        self.grad, self.hooks, self.number = None, None, next(_numbers)
+
+
+class Node:
+    """One operation: its operands' nodes, its rules, and what these need."""
+
+    __slots__ = ("hooks", "name", "number", "operands", "saved", "stale")
+    outputs = 1
+
+    def __init__(self, name, operands, saved):
+        self.name, self.operands, self.saved = name, operands, saved
+        self.number, self.hooks, self.stale = next(_numbers), None, False
+
+    def release(self):
+        self.operands, self.saved = None, None
+
+    def pull(self, gradients, give, differentiable):
+        """Pass the gradient on: give(node, gradient, whether its memory is nobody else's)."""
+        (g,) = gradients
+        values = {name: self.unpack(name, differentiable) for name in self.saved}
+        values["differentiable"] = differentiable
+        joint = None
+        for key, node, like, rule in self.operands:
+            values["like"] = like
+            if joint is None:
+                result = rule(g, *[values[need] for need in needs(rule)])
+                joint = result if key is not None else None
+            give(node, *self.fitted(result if key is None else joint[key], g, like))
+
+    def fitted(self, result, g, like):
+        """Return a gradient in the operand's shape and dtype, and whether it has its own memory."""
+        own = result is not g and self.name not in _SHARING
+        if result.shape != like.shape:
+            result, own = summed_to(result, like.shape), True
+        if result.dtype != like.dtype:
+            result, own = vg.astype(result, like.dtype), True
+        return result, own
+
+    def unpack(self, name, differentiable):
+        value = self.saved[name]
+        if type(value) is not Saved:
+            return value
+        array = value.array
+        if array.backend.version(array.data) != value.version:
+            raise RuntimeError(
+                f"{self.name}: an array that its gradient needs was changed in place after it was "
+                "computed; change a copy, or compute a new array (x = x + 1 instead of x += 1)"
+            )
+        if name == "y" and differentiable:
+            return tracked(alias(array), self)
+        return array
+
+
+class Saved:
+    """An Array that a rule needs, and the version it had."""
+
+    __slots__ = ("array", "version")
+
+    def __init__(self, array, before=None):
+        self.array = array
+        self.version = array._version if before is None else before[id(array)]
+
+
+@functools.cache
+def needs(rule):
+    """The names of a rule's parameters but for g."""
+    return rule.__code__.co_varnames[1 : rule.__code__.co_argcount]
+
+
+def alias(array):
+    """Return another Array of the same values, which is not tracked."""
+    result = new()
+    result.backend, result.data = array.backend, array.data
+    return result
+
+
+def tracked(array, node):
+    """Make an Array one that stands at a node; return it."""
+    array._node = node
+    array.__class__ = Tracked
+    return array
+
+
+def summed_to(x, shape):
+    """Return x summed over the axes along which `shape` was broadcast to its shape."""
+    extra = x.ndim - len(shape)
+    axes = [*range(extra)]
+    axes += [i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1]
+    return vg.reshape(vg.sum(x, axis=tuple(axes)), shape)
+
+
+# Recording ----------------------------------------------------------------------------------------
+
+
+def record(method, named, result):
+    """Note what was computed of a tracked Array; see dispatch._Tape."""
+    if not state.enabled:
+        return
+    name, rule, named = rule_of(method, named)
+    if rule is None:
+        return
+    sources = operands_of(rule, named)
+    operands, wanted = [], {}
+    for key, array, one in sources:
+        if type(array) is Tracked:
+            check_stale(array, name)
+            operands.append((key, array._node, Like(array), one))
+            wanted.update(dict.fromkeys(needs(one)))
+    if not operands:
+        return
+    in_place = type(result) is Tracked
+    before = state.versions if in_place else None
+    saved = {}
+    for need in wanted:
+        if need == "y":
+            saved[need] = Saved(alias(result))
+        elif need not in ("like", "differentiable"):
+            value = named[need]
+            saved[need] = Saved(value, before) if isinstance(value, Array) else value
+    if in_place:
+        result._node.stale = name
+    tracked(result, Node(name, operands, saved))
+
+
+def operands_of(rule, named):
+    """Return (name, operand, rule) of what a rule or a table of them is for."""
+    if type(rule) is dict:
+        return [(None, named[key], one) for key, one in rule.items()]
+    if "x" in named and rule is not rules.dense:
+        return [(None, named["x"], rule)]
+    return [(key, value, rule) for key, value in named.items() if isinstance(value, Array)]
+
+
+def rule_of(method, named):
+    """Return the operation's name, its rule or None if it has no gradient, and the named values.
+
+    NotImplementedError: a result of floats has no rule.
+    """
+    if "code" in named:
+        row = OPERATIONS[named["code"]]
+        if row.result in _FIXED:
+            return row.name, None, named
+        if "a" in named and method in _TABLES:
+            rule, named = _TABLES[method].get(row.name), named | {"x": named["a"]}
+        else:
+            pair = rules.BINARY.get(row.name)
+            if method == "scalar":
+                a, b = named["a"], named["value"]
+                a, b = (a, b) if named["side"] else (b, a)
+                rule = pair and ({"a": pair[0]} if named["side"] else {"b": pair[1]})
+                named = {"a": a, "b": b}
+            else:
+                rule = pair and {"a": pair[0], "b": pair[1]}
+        name = row.name
+    else:
+        name, rule = method, rules.METHODS.get(method)
+        if method in UNDIFFERENTIATED or (method == "cast" and named["dtype"].kind in "biu"):
+            return name, None, named
+        if "a" in named and type(rule) is not dict:
+            named = named | {"x": named["a"]}
+    if rule is None:
+        raise NotImplementedError(
+            f"{name} has no gradient yet; compute it of x.detach(), or under vg.no_grad()"
+        )
+    return name, rule, named
+
+
+def check_stale(array, name):
+    """RuntimeError: a view of what was since changed in place is used."""
+    node = array._node
+    while type(node) is Node and node.operands and node.name in _VIEWS:
+        node = node.operands[0][1]
+        if type(node) is Node and node.stale:
+            raise RuntimeError(
+                f"{name}: the array is a view of one that {node.stale} has changed in place since; "
+                "take the view again"
+            )
+
+
+def permit(method, target, named):
+    """RuntimeError: a call writes to an Array in a way that gradients would not know of."""
+    if not state.enabled:
+        return
+    name = OPERATIONS[named["code"]].name if "code" in named else method
+    if type(target) is Tracked and type(target._node) is Leaf:
+        raise RuntimeError(
+            f"{name} would change an array that requires gradients in place; do it under "
+            "vg.no_grad(), or compute a new array"
+        )
+    operands = [x for key, x in named.items() if key != "out" and isinstance(x, Array)]
+    in_place = "out" in named and any(operand is target for operand in operands)
+    if type(target) is Tracked and in_place and target._node.name not in _VIEWS:
+        state.versions = {id(operand): operand._version for operand in operands}
+        return
+    raise RuntimeError(
+        f"{name} would write to memory in a way that gradients cannot follow; compute a new array "
+        "(where, concat, stack, x = x + y), or write under vg.no_grad()"
+    )
+
+
+class Mode:
+    """A context, and a decorator, in which gradients are recorded or not."""
+
+    def __init__(self, enabled):
+        self.enabled, self.before = enabled, []
+
+    def __enter__(self):
+        self.before.append(state.enabled)
+        state.enabled = self.enabled
+
+    def __exit__(self, *_):
+        state.enabled = self.before.pop()
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def call(*args, **options):
+            with Mode(self.enabled):
+                return function(*args, **options)
+
+        return call
+
+
+def recording(enabled, compute):
+    """Return compute() with gradients recorded, or not."""
+    before = state.enabled
+    try:
+        state.enabled = enabled
+        return compute()
+    finally:
+        state.enabled = before
+
+
+tape.record, tape.permit = record, permit
+tape.paused, tape.enabled = functools.partial(recording, False), lambda: state.enabled
+
+# The way back -------------------------------------------------------------------------------------
+
+
+class Run:
+    """One backward pass: gradients that have arrived at nodes, and nodes by their numbers."""
+
+    def __init__(self, retain, differentiable, wanted):
+        self.retain, self.differentiable, self.wanted = retain, differentiable, wanted
+        self.pending, self.heap, self.found = {}, [], {}
+
+    def give(self, node, g, own=False, index=0):
+        """Add a gradient to what has arrived at a node. own: its memory is nobody else's."""
+        slots = self.pending.get(node)
+        if slots is None:
+            slots = self.pending[node] = [None] * node.outputs
+            heapq.heappush(self.heap, (-node.number, node))
+        old = slots[index]
+        if old is not None:
+            place = old[0] if old[1] and not self.differentiable else None
+            g, own = vg.add(old[0], g, out=place), True
+        slots[index] = g, own
+
+    def go(self):
+        while self.heap:
+            node = heapq.heappop(self.heap)[1]
+            slots = self.pending.pop(node)
+            for hook in [*(node.hooks or {}).values()]:
+                result = hook(slots[0][0])
+                slots[0] = (slots[0][0] if result is None else result), False
+            if type(node) is Leaf or node in self.wanted:
+                self.found[node] = slots[0]
+            if type(node) is not Leaf:
+                self.step(node, [slot and slot[0] for slot in slots])
+
+    def step(self, node, gradients):
+        if node.operands is None:
+            raise RuntimeError(
+                f"backward came to {node.name} a second time, and what its gradient needs is "
+                "released; call backward(retain_graph=True) the first time"
+            )
+        node.pull(gradients, self.give, self.differentiable)
+        if not self.retain:
+            node.release()
+
+
+def run(roots, retain, differentiable, wanted=None):
+    """Go back from roots, pairs of an Array and its gradient.
+
+    Gradients of leaves are added to them at the end, all or none; or, with `wanted`, a set of
+    nodes, those that arrive there are returned: {node: gradient}.
+    """
+    one = Run(retain, differentiable, wanted or ())
+
+    def compute():
+        for array, g in roots:
+            one.give(array._node, g)
+        one.go()
+        if wanted is not None:
+            return {node: g for node, (g, _) in one.found.items() if node in wanted}
+        return [(leaf, total_of(leaf.grad, *pair)) for leaf, pair in one.found.items()]
+
+    found = recording(differentiable, compute)
+    if wanted is not None:
+        return found
+    for leaf, total in found:
+        leaf.grad = total
+    return None
+
+
+def total_of(old, g, own):
+    """Return the gradient of a leaf: what it had and g, in memory that nothing else shares."""
+    if old is not None:
+        return old + g
+    return g if own or state.enabled else copied(g)
