@@ -205,7 +205,8 @@ class _Methods:
 
     def __repr__(self):
         text = printing.text(self, "Array(")
-        return f"Array({text}, dtype={self.dtype.name}, device='{self.device}')"
+        tracked = ", requires_grad=True" if type(self) is Tracked else ""
+        return f"Array({text}, dtype={self.dtype.name}, device='{self.device}'{tracked})"
 
     def __str__(self):
         return printing.text(self, "")

@@ -50,8 +50,7 @@ def test_every_operation_has_a_rule_or_gives_no_floats():
     general = {"unary", "binary", "scalar", "reduce", "scan"}
     no_inputs = {"empty", "from_host", "lend"}
     writes = {name for name, (_, written, gives) in METHODS.items() if gives in ("nothing", "host")}
-    refused = {"dense_backward"}
-    left = set(METHODS) - general - no_inputs - writes - refused - {"nonzero"}
+    left = set(METHODS) - general - no_inputs - writes - rules.WITHOUT - rules.WHOLE_NUMBERS
     assert left <= set(rules.METHODS), left - set(rules.METHODS)
 
 
@@ -221,6 +220,17 @@ def test_composed_functions(device, name):
         assert kinds <= set("biu") or name == "extract", f"{name} lost the gradient"
         return
     check(lambda a: COMPOSED[name](a, b), A[:, :2], device=device)
+
+
+NAN_FUNCTIONS = ["nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin"]
+OTHERS = ["var", "std", "ptp", "softmax", "log_softmax", "logsumexp", "fabs", "deg2rad"]
+
+
+@pytest.mark.parametrize("name", NAN_FUNCTIONS + OTHERS)
+def test_other_composed_functions(device, name):
+    axis = {} if name in ("fabs", "deg2rad") else {"axis": 1}
+    check(lambda x: function(name)(x, **axis), A, device=device)
+    check_twice(lambda x: function(name)(x, **axis), A, device=device)
 
 
 # Kinks and ties -----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import functools
 from .. import functions as vg
 from ..array import Array, Tracked
 from ..dtypes import is_float
+from ..random import _shared as shared_generator
 from .tape import Like, Node, Saved, alias, recording, state, tracked
 
 __all__ = ["checkpoint"]
@@ -15,11 +16,20 @@ class Joint(Node):
 
     __slots__ = ("outputs",)
 
-    def give_outputs(self, arrays):
-        """Make those of an operation's results that hold floats stand at this node."""
-        for i, array in enumerate(arrays):
-            if isinstance(array, Array) and is_float(array.dtype):
-                tracked(array, Output(self, i))
+    def stand_for(self, result):
+        """Return the results of an operation, of which those of floats stand at this node."""
+        results = several(result)
+        self.outputs = len(results)
+        arrays = [alias(x) if isinstance(x, Array) else x for x in results]
+        for i, x in enumerate(arrays):
+            if isinstance(x, Array) and is_float(x.dtype):
+                tracked(x, Output(self, i))
+        return tuple(arrays) if isinstance(result, (tuple, list)) else arrays[0]
+
+
+def several(result):
+    """Return what a function gave as a sequence."""
+    return result if isinstance(result, (tuple, list)) else (result,)
 
 
 class Output(Node):
@@ -98,14 +108,10 @@ class Function:
         result = recording(False, lambda: cls.forward(ctx, *args, **options))
         if not (state.enabled and any(needs)):
             return result
-        several = isinstance(result, (tuple, list))
-        ctx._results = [*result] if several else [result]
-        arrays = [alias(x) if isinstance(x, Array) else x for x in ctx._results]
+        ctx._results = several(result)
+        likes = [Like(x) if isinstance(x, Array) else None for x in ctx._results]
         operands = [(i, x._node, Like(x)) for i, x in enumerate(args) if type(x) is Tracked]
-        node = Applied(cls.__name__, operands, (cls.backward, ctx, [Like(x) for x in arrays]))
-        node.outputs = len(arrays)
-        node.give_outputs(arrays)
-        return type(result)(arrays) if several else arrays[0]
+        return Applied(cls.__name__, operands, (cls.backward, ctx, likes)).stand_for(result)
 
 
 class Applied(Joint):
@@ -116,15 +122,14 @@ class Applied(Joint):
     def pull(self, gradients, give, differentiable):
         backward, ctx, likes = self.saved
         gradients = [
-            vg.zeros(like.shape, dtype=like.dtype, device=like.device) if g is None else g
+            vg.zeros(like.shape, dtype=like.dtype, device=like.device) if g is None and like else g
             for g, like in zip(gradients, likes, strict=True)
         ]
         ctx._node = self if differentiable else None
         try:
-            results = backward(ctx, *gradients)
+            results = several(backward(ctx, *gradients))
         finally:
             ctx._node = None
-        results = results if isinstance(results, (tuple, list)) else (results,)
         if len(results) != len(ctx.needs_input_grad):
             raise RuntimeError(
                 f"{self.name}.backward gave {len(results)} gradients for "
@@ -139,23 +144,18 @@ def checkpoint(function):
     """Return function, of which only the arguments are kept: the backward pass computes it again.
 
     It saves memory for the price of one more forward pass. The function gives an Array or a tuple
-    of them and computes the same when it is called again.
+    of them and computes the same when it is called again; the process's own random numbers, of
+    vg.random.rand and its kin, are then those of the first time.
     """
 
     @functools.wraps(function)
     def call(*args, **options):
         if not state.enabled:
             return function(*args, **options)
+        place = shared_generator().state
         result = recording(False, lambda: function(*args, **options))
-        several = isinstance(result, (tuple, list))
-        arrays = [
-            alias(x) if isinstance(x, Array) else x for x in (result if several else [result])
-        ]
         given = [(x, x._version) for x in (*args, *options.values()) if isinstance(x, Array)]
-        node = Again("checkpoint", [], (function, args, options, given))
-        node.outputs = len(arrays)
-        node.give_outputs(arrays)
-        return type(result)(arrays) if several else arrays[0]
+        return Again("checkpoint", [], (function, args, options, given, place)).stand_for(result)
 
     return call
 
@@ -166,11 +166,15 @@ class Again(Joint):
     __slots__ = ()
 
     def pull(self, gradients, give, differentiable):
-        function, args, options, given = self.saved
+        function, args, options, given, place = self.saved
         if any(x._version != version for x, version in given):
             raise RuntimeError("checkpoint: an argument was changed in place since the first call")
-        result = recording(True, lambda: function(*args, **options))
-        results = result if isinstance(result, (tuple, list)) else [result]
+        generator = shared_generator()
+        now, generator.state = generator.state, place
+        try:
+            results = several(recording(True, lambda: function(*args, **options)))
+        finally:
+            generator.state = now
         for array, g in zip(results, gradients, strict=True):
             if g is not None and type(array) is Tracked:
                 give(array._node, g)

@@ -317,3 +317,6 @@ METHODS = {
         g.backend, "gather", g, indices, axes, place, True
     ),
 }
+# Methods that give indices, and those of floats that have no rule, which the tape refuses.
+WHOLE_NUMBERS = {"nonzero"}
+WITHOUT = {"dense_backward"}

@@ -33,7 +33,6 @@ _VIEWS = {"slice", "permute", "reshape", "broadcast_to", "contiguous"}
 _SHARING = _VIEWS | {"sum", "mean", "concat", "embed"}
 _TABLES = {"unary": rules.UNARY, "reduce": rules.REDUCE, "scan": rules.SCAN}
 _FIXED = ("bool", "index", "none")
-UNDIFFERENTIATED = {"nonzero"}  # methods without a gradient that say so by their dtype
 
 
 class Like:
@@ -92,6 +91,8 @@ class Node:
         if result.shape != like.shape:
             result, own = summed_to(result, like.shape), True
         if result.dtype != like.dtype:
+            if result.dtype.kind == "c":
+                raise NotImplementedError(f"{self.name}: complex numbers have no gradients yet")
             result, own = vg.astype(result, like.dtype), True
         return result, own
 
@@ -213,11 +214,11 @@ def rule_of(method, named):
         name = row.name
     else:
         name, rule = method, rules.METHODS.get(method)
-        if method in UNDIFFERENTIATED or (method == "cast" and named["dtype"].kind in "biu"):
+        if method in rules.WHOLE_NUMBERS or (method == "cast" and named["dtype"].kind in "biu"):
             return name, None, named
         if "a" in named and type(rule) is not dict:
             named = named | {"x": named["a"]}
-    if rule is None:
+    if rule is None or (method == "cast" and named["dtype"].kind == "c"):
         raise NotImplementedError(
             f"{name} has no gradient yet; compute it of x.detach(), or under vg.no_grad()"
         )
