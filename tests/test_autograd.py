@@ -14,6 +14,7 @@ from gradients import check, check_twice
 from helpers import put
 
 import pyvecgpu as vg
+from pyvecgpu.dispatch import observe
 from pyvecgpu.native.abi import Allocator
 
 functional = vg.nn.functional
@@ -418,6 +419,16 @@ def test_autograd_grad(device):
     assert vg.autograd.grad(x.sum(), [y], allow_unused=True) == (None,)
     with pytest.raises(RuntimeError, match="an input does not require gradients"):
         vg.autograd.grad(x.sum(), [put(device, X)])
+
+
+def test_only_what_was_asked_for_is_computed(device):
+    """The gradient of an input needs none of the weights."""
+    x, w, v = leaf(device), leaf(device, X.T), leaf(device, np.ones((2, 2)))
+    z = vg.tanh(x @ w @ v).sum()
+    calls = []
+    with observe(calls.append):
+        vg.autograd.grad(z, x)
+    assert sum(call.method == "matmul" for call in calls) == 2
 
 
 def test_gradients_of_gradients(device):

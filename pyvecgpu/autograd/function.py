@@ -40,8 +40,11 @@ class Output(Node):
     def __init__(self, node, index):
         super().__init__(node.name, [node], index)
 
-    def pull(self, gradients, give, differentiable):
-        give(self.operands[0], gradients[0], False, self.saved)
+    def parents(self):
+        return self.operands or ()
+
+    def pull(self, gradients, run):
+        run.give(self.operands[0], gradients[0], False, self.saved)
 
 
 class Context:
@@ -119,13 +122,13 @@ class Applied(Joint):
 
     __slots__ = ()
 
-    def pull(self, gradients, give, differentiable):
+    def pull(self, gradients, run):
         backward, ctx, likes = self.saved
         gradients = [
             vg.zeros(like.shape, dtype=like.dtype, device=like.device) if g is None and like else g
             for g, like in zip(gradients, likes, strict=True)
         ]
-        ctx._node = self if differentiable else None
+        ctx._node = self if run.differentiable else None
         try:
             results = several(backward(ctx, *gradients))
         finally:
@@ -137,7 +140,7 @@ class Applied(Joint):
             )
         for i, node, like in self.operands:
             if results[i] is not None:
-                give(node, self.fitted(results[i], None, like)[0])
+                run.give(node, self.fitted(results[i], None, like)[0])
 
 
 def checkpoint(function):
@@ -164,8 +167,9 @@ class Again(Joint):
     """The node of a checkpoint: in its place come the nodes of the function, called again."""
 
     __slots__ = ()
+    is_open = True
 
-    def pull(self, gradients, give, differentiable):
+    def pull(self, gradients, run):
         function, args, options, given, place = self.saved
         if any(x._version != version for x, version in given):
             raise RuntimeError("checkpoint: an argument was changed in place since the first call")
@@ -177,4 +181,4 @@ class Again(Joint):
             generator.state = now
         for array, g in zip(results, gradients, strict=True):
             if g is not None and type(array) is Tracked:
-                give(array._node, g)
+                run.give(array._node, g)

@@ -53,7 +53,11 @@ class Leaf:
 
     __slots__ = ("grad", "hooks", "number")
     outputs = 1
+    is_open = False
     name = "leaf"
+
+    def parents(self):
+        return ()
 
     def __init__(self):
         self.grad, self.hooks, self.number = None, None, next(_numbers)
@@ -63,7 +67,8 @@ class Node:
     """One operation: its operands' nodes, its rules, and what these need."""
 
     __slots__ = ("hooks", "name", "number", "operands", "saved", "stale")
-    outputs = 1
+    outputs = 1  # gradients that arrive here
+    is_open = False  # whether it passes gradients to others than its parents
 
     def __init__(self, name, operands, saved):
         self.name, self.operands, self.saved = name, operands, saved
@@ -72,18 +77,23 @@ class Node:
     def release(self):
         self.operands, self.saved = None, None
 
-    def pull(self, gradients, give, differentiable):
-        """Pass the gradient on: give(node, gradient, whether its memory is nobody else's)."""
+    def parents(self):
+        return [node for _, node, *_ in self.operands or ()]
+
+    def pull(self, gradients, run):
+        """Pass the gradient on to the operands' nodes by run.give."""
         (g,) = gradients
-        values = {name: self.unpack(name, differentiable) for name in self.saved}
-        values["differentiable"] = differentiable
+        values = {name: self.unpack(name, run.differentiable) for name in self.saved}
+        values["differentiable"] = run.differentiable
         joint = None
         for key, node, like, rule in self.operands:
+            if node in run.useless:
+                continue
             values["like"] = like
             if joint is None:
                 result = rule(g, *[values[need] for need in needs(rule)])
                 joint = result if key is not None else None
-            give(node, *self.fitted(result if key is None else joint[key], g, like))
+            run.give(node, *self.fitted(result if key is None else joint[key], g, like))
 
     def fitted(self, result, g, like):
         """Return a gradient in the operand's shape and dtype, and whether it has its own memory."""
@@ -301,10 +311,26 @@ class Run:
 
     def __init__(self, retain, differentiable, wanted):
         self.retain, self.differentiable, self.wanted = retain, differentiable, wanted
-        self.pending, self.heap, self.found = {}, [], {}
+        self.pending, self.heap, self.found, self.useless = {}, [], {}, ()
+
+    def prune(self, roots):
+        """Find the nodes from which no wanted one is reached."""
+        seen, waiting = set(), [*roots]
+        while waiting:
+            node = waiting.pop()
+            if node not in seen:
+                seen.add(node)
+                waiting += node.parents()
+        useful = set(self.wanted)
+        for node in sorted(seen, key=lambda node: node.number):
+            if node.is_open or any(parent in useful for parent in node.parents()):
+                useful.add(node)
+        self.useless = seen - useful
 
     def give(self, node, g, own=False, index=0):
         """Add a gradient to what has arrived at a node. own: its memory is nobody else's."""
+        if node in self.useless:
+            return
         slots = self.pending.get(node)
         if slots is None:
             slots = self.pending[node] = [None] * node.outputs
@@ -333,7 +359,7 @@ class Run:
                 f"backward came to {node.name} a second time, and what its gradient needs is "
                 "released; call backward(retain_graph=True) the first time"
             )
-        node.pull(gradients, self.give, self.differentiable)
+        node.pull(gradients, self)
         if not self.retain:
             node.release()
 
@@ -347,6 +373,8 @@ def run(roots, retain, differentiable, wanted=None):
     one = Run(retain, differentiable, wanted or ())
 
     def compute():
+        if wanted is not None:
+            one.prune([array._node for array, _ in roots])
         for array, g in roots:
             one.give(array._node, g)
         one.go()
