@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from gradients import check, check_twice
 from helpers import put
+from test_seam import CASES, COMPOSED, OTHERS
 
 import pyvecgpu as vg
-from pyvecgpu.dispatch import observe
+from pyvecgpu.dispatch import observe, tape
 from pyvecgpu.native.abi import Allocator
 
 functional = vg.nn.functional
@@ -148,6 +149,28 @@ def test_operands_of_all_kinds(device):
         x.grad = None
         f().sum().backward()
         assert x.grad is not None and x.grad.numpy().any()
+
+
+def test_untracked_arrays_never_reach_the_tape(device, monkeypatch):
+    def record(*_):
+        raise AssertionError("an array that is not tracked")
+
+    monkeypatch.setattr(tape, "record", record)
+    monkeypatch.setattr(tape, "permit", record)
+    a, b = put(device, X[:, :2]), put(device, X[:, 1:])
+    for call in COMPOSED.values():
+        call(a, b)
+    for call, _ in (CASES | OTHERS).values():
+        call(a, b)
+    with pytest.raises(AssertionError, match="not tracked"):
+        a.requires_grad_() + b
+
+
+def test_the_example_of_the_docs():
+    page = (helpers.ROOT / "docs" / "autograd.md").read_text(encoding="utf-8")
+    names = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    assert names["loss"].item() < 0.5 and names["w"].grad is None
 
 
 # Modes --------------------------------------------------------------------------------------------
