@@ -317,6 +317,10 @@ METHODS = {
         g.backend, "gather", g, indices, axes, place, True
     ),
 }
+# Rules that give the gradients of all operands at once, by their names.
+JOINT = (dense, pieces)
+# Operations that are several calls of a backend, see dispatch.whole.
+WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"nonzero"}
 WITHOUT = {"dense_backward"}

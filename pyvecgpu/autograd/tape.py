@@ -164,80 +164,95 @@ def summed_to(x, shape):
 
 def record(method, named, result):
     """Note what was computed of a tracked Array; see dispatch._Tape."""
-    if not state.enabled:
+    if not state.enabled or (method == "cast" and named["dtype"].kind in "biu"):
         return
-    name, rule, named = rule_of(method, named)
-    if rule is None:
+    plan = plan_of(method, named.get("code"), named.get("side"))
+    if plan is None:
         return
-    sources = operands_of(rule, named)
-    operands, wanted = [], {}
-    for key, array, one in sources:
-        if type(array) is Tracked:
-            check_stale(array, name)
-            operands.append((key, array._node, Like(array), one))
-            wanted.update(dict.fromkeys(needs(one)))
-    if not operands:
-        return
+    if plan.rules is None or (method == "cast" and named["dtype"].kind == "c"):
+        raise NotImplementedError(
+            f"{plan.name} has no gradient yet; compute it of x.detach(), or under vg.no_grad()"
+        )
     in_place = type(result) is Tracked
     before = state.versions if in_place else None
-    saved = {}
-    for need in wanted:
-        if need == "y":
-            saved[need] = Saved(alias(result))
-        elif need not in ("like", "differentiable"):
-            value = named[need]
-            saved[need] = Saved(value, before) if isinstance(value, Array) else value
+    operands, saved = [], {}
+    for key, source, rule, wanted in plan.rules if type(plan.rules) is tuple else plan.joint(named):
+        array = named[source]
+        if type(array) is not Tracked:
+            continue
+        if array._node.name in _VIEWS:
+            check_stale(array._node, plan.name)
+        operands.append((key, array._node, Like(array), rule))
+        for need, place in wanted:
+            if need not in saved:
+                value = alias(result) if need == "y" else named[place]
+                if isinstance(value, Array):
+                    value = Saved(value, None if need == "y" else before)
+                saved[need] = value
+    if not operands:
+        return
     if in_place:
-        result._node.stale = name
-    tracked(result, Node(name, operands, saved))
+        result._node.stale = plan.name
+    tracked(result, Node(plan.name, operands, saved))
 
 
-def operands_of(rule, named):
-    """Return (name, operand, rule) of what a rule or a table of them is for."""
-    if type(rule) is dict:
-        return [(None, named[key], one) for key, one in rule.items()]
-    if "x" in named and rule is not rules.dense:
-        return [(None, named["x"], rule)]
-    return [(key, value, rule) for key, value in named.items() if isinstance(value, Array)]
+class Plan:
+    """What to record of an operation: the name for messages and rules.
 
-
-def rule_of(method, named):
-    """Return the operation's name, its rule or None if it has no gradient, and the named values.
-
-    NotImplementedError: a result of floats has no rule.
+    rules: for each operand None, its parameter, its rule, and what that needs as pairs of the name
+    in the rule and the parameter; or one rule for all operands; None: there is none yet.
     """
-    if "code" in named:
-        row = OPERATIONS[named["code"]]
-        if row.result in _FIXED:
-            return row.name, None, named
-        if "a" in named and method in _TABLES:
-            rule, named = _TABLES[method].get(row.name), named | {"x": named["a"]}
-        else:
-            pair = rules.BINARY.get(row.name)
-            if method == "scalar":
-                a, b = named["a"], named["value"]
-                a, b = (a, b) if named["side"] else (b, a)
-                rule = pair and ({"a": pair[0]} if named["side"] else {"b": pair[1]})
-                named = {"a": a, "b": b}
-            else:
-                rule = pair and {"a": pair[0], "b": pair[1]}
-        name = row.name
-    else:
-        name, rule = method, rules.METHODS.get(method)
-        if method in rules.WHOLE_NUMBERS or (method == "cast" and named["dtype"].kind in "biu"):
-            return name, None, named
-        if "a" in named and type(rule) is not dict:
-            named = named | {"x": named["a"]}
-    if rule is None or (method == "cast" and named["dtype"].kind == "c"):
-        raise NotImplementedError(
-            f"{name} has no gradient yet; compute it of x.detach(), or under vg.no_grad()"
-        )
-    return name, rule, named
+
+    __slots__ = ("name", "rules")
+
+    def __init__(self, name, rules, renamed):
+        self.name, self.rules = name, rules
+        if isinstance(rules, dict):
+            self.rules = tuple(
+                [
+                    (None, renamed.get(operand, operand), rule, wanted(rule, renamed))
+                    for operand, rule in rules.items()
+                ]
+            )
+
+    def joint(self, named):
+        """The same of one rule for all operands, which gives gradients by their names."""
+        return [
+            (key, key, self.rules, wanted(self.rules, {}))
+            for key, value in named.items()
+            if type(value) is Tracked
+        ]
 
 
-def check_stale(array, name):
+def wanted(rule, renamed):
+    """Return pairs: what a rule names that has to be kept, and the parameter that it is."""
+    names = [need for need in needs(rule) if need not in ("like", "differentiable")]
+    return tuple([(need, renamed.get(need, need)) for need in names])
+
+
+@functools.cache
+def plan_of(method, code, side):
+    """Return the Plan of an operation; None if its result has no gradient."""
+    row = OPERATIONS.get(code)
+    if method in rules.WHOLE_NUMBERS or (row and row.result in _FIXED):
+        return None
+    name = row.name if row else method
+    if method in _TABLES:
+        rule = _TABLES[method].get(name)
+        return Plan(name, rule and {"x": rule}, {"x": "a"})
+    if method in ("binary", "scalar"):
+        pair = rules.BINARY.get(name)
+        found = pair and dict(zip("ab", pair, strict=True))
+        sides = {0: {"a": "value", "b": "a"}, 1: {"b": "value"}}
+        return Plan(name, found, sides.get(side, {}))
+    rule = rules.METHODS.get(method)
+    if rule in rules.JOINT or rule is None or isinstance(rule, dict):
+        return Plan(name, rule, {})
+    return Plan(name, {"x": rule}, {} if method in rules.WHOLE else {"x": "a"})
+
+
+def check_stale(node, name):
     """RuntimeError: a view of what was since changed in place is used."""
-    node = array._node
     while type(node) is Node and node.operands and node.name in _VIEWS:
         node = node.operands[0][1]
         if type(node) is Node and node.stale:
