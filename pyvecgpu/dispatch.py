@@ -236,5 +236,16 @@ def operator(code, general):
 
 
 def tracked_operator(code, general):
-    """Return the method of a binary operator for Tracked: the tape sees what `general` calls."""
-    return lambda self, other: general(int(code), self, other, None)
+    """Return the same of Tracked; the tape sees what is done through WAYS."""
+    code = int(code)
+
+    def method(self, other):
+        backend = self.backend
+        kind = type(other)
+        if (kind is Tracked or kind is Array) and other.backend is backend:
+            return WAYS["binary"](backend, code, self, other, None)
+        if kind is float:
+            return WAYS["scalar"](backend, code, self, other, 1, None)
+        return general(code, self, other, None)
+
+    return method
