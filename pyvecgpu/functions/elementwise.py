@@ -100,7 +100,7 @@ def unary(code, x, out=None, device=None):
     """Return operation `code` of pvg_unary."""
     if type(x) is Array and out is None and device is None:
         return WAYS["unary"](x.backend, code, x, None)
-    if not isinstance(x, Array):
+    if type(x) is not Array:
         result = pipeline.compute(lambda x: unary(code, x), (x,), out, device)
         if result is not None:
             return result
@@ -117,7 +117,7 @@ def binary(code, x1, x2, out=None, device=None):
         and device is None
     ):
         return WAYS["binary"](x1.backend, code, x1, x2, None)
-    if not (isinstance(x1, Array) or isinstance(x2, Array)):
+    if type(x1) is not Array and type(x2) is not Array:
         result = pipeline.compute(lambda a, b: binary(code, a, b), (x1, x2), out, device)
         if result is not None:
             return result
