@@ -124,6 +124,7 @@ ROWS = (
     _binary("atan2", 114, ORDERED, "float", np.atan2),
     _binary("hypot", 115, ORDERED, "float", np.hypot),
     _binary("copysign", 116, ORDERED, "float", np.copysign),
+    _binary("logaddexp", 117, ORDERED, "float", cpu_functions.logaddexp),
     # Comparisons
     _binary("equal", 120, ORDERED, "bool", np.equal),
     _binary("not_equal", 121, ORDERED, "bool", np.not_equal),
