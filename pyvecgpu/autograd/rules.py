@@ -121,6 +121,7 @@ BINARY = {
         lambda g, a, b: -g * a / vg.square(vg.hypot(a, b)),
     ),
     "hypot": (lambda g, a, y: g * (a / y), lambda g, b, y: g * (b / y)),
+    "logaddexp": (lambda g, a, y: g * vg.exp(a - y), lambda g, b, y: g * vg.exp(b - y)),
     "copysign": (lambda g, a, y: g * (vg.sign(a) * vg.sign(y)), zero),
 }
 
