@@ -27,6 +27,7 @@ from .functions import *
 __version__ = "0.1.0"
 
 newaxis = None
+__array_api_version__ = "2025.12"
 __array_namespace_info__ = _dtype_queries.ArrayNamespaceInfo
 
 __all__ = ["Array", "__version__", "newaxis", "nn", "random"]

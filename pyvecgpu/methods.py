@@ -14,7 +14,16 @@ from .array import Array
 from .device import Device
 from .dispatch import operator
 from .errors import DeviceUnavailableError, ImplicitTransferError
-from .functions import arguments, creation, elementwise, indexing, linalg, printing, values
+from .functions import (
+    arguments,
+    creation,
+    elementwise,
+    exchange,
+    indexing,
+    linalg,
+    printing,
+    values,
+)
 from .operations import ROWS, Operation
 
 # NumPy's ufuncs that are the same function here, by NumPy's names.
@@ -174,6 +183,9 @@ class _Methods:
             raise ValueError(f"the truth value of an array of shape {self.shape} is ambiguous")
         return bool(values.item(self))
 
+    def __contains__(self, value):
+        return bool(values.item(functions.any(self == value)))
+
     def __int__(self):
         return int(_number(self, "an int"))
 
@@ -220,6 +232,18 @@ class _Methods:
         if stream is not None:
             raise ValueError("to_device: each device has a stream of its own; stream is None")
         return creation.to(self, Device(device))
+
+    def __dlpack_device__(self):
+        """Return the kind of memory in DLPack's numbers, and which of its kind."""
+        return exchange.place_of(self)
+
+    def __dlpack__(self, /, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """Return the values as a capsule of DLPack, which from_dlpack of other libraries takes.
+
+        BufferError: the memory is a GPU's and dl_device is not the host, (1, 0), or a copy would be
+        needed and copy is False; or NumPy hands over no such dtype (bfloat16).
+        """
+        return exchange.hand_over(self, stream, max_version, dl_device, copy)
 
     def __array_namespace__(self, /, *, api_version=None):
         """Return pyvecgpu itself. ValueError: a version of the standard that is not known."""

@@ -23,6 +23,7 @@ MISTAKES = (
     IndexError,
     OverflowError,
     MemoryError,
+    BufferError,
 )  # and what is one of them
 MISTAKES += (vg.DeviceUnavailableError,)  # device="cuda:99"
 

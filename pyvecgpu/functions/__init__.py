@@ -11,6 +11,7 @@ from . import (
     creation,
     differences,
     elementwise,
+    exchange,
     exponentials,
     files,
     gathering,
@@ -21,6 +22,7 @@ from . import (
     mathematics,
     matrices,
     nans,
+    neighbours,
     padding,
     printing,
     ranges,
@@ -36,6 +38,7 @@ from .contractions import *
 from .creation import *
 from .differences import *
 from .elementwise import *
+from .exchange import *
 from .exponentials import *
 from .files import *
 from .gathering import *
@@ -46,6 +49,7 @@ from .linalg import *
 from .mathematics import *
 from .matrices import *
 from .nans import *
+from .neighbours import *
 from .padding import *
 from .printing import *
 from .ranges import *
@@ -62,6 +66,7 @@ __all__ += contractions.__all__
 __all__ += creation.__all__
 __all__ += differences.__all__
 __all__ += elementwise.__all__
+__all__ += exchange.__all__
 __all__ += exponentials.__all__
 __all__ += files.__all__
 __all__ += gathering.__all__
@@ -72,6 +77,7 @@ __all__ += linalg.__all__
 __all__ += mathematics.__all__
 __all__ += matrices.__all__
 __all__ += nans.__all__
+__all__ += neighbours.__all__
 __all__ += padding.__all__
 __all__ += printing.__all__
 __all__ += ranges.__all__
