@@ -366,8 +366,10 @@ class _Methods:
 
     # NumPy's functions and `ndarray + Array` arrive here; the result is an Array.
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
-        function = _UFUNCS.get(ufunc.__name__) if method == "__call__" else None
-        if function is None or options:
+        function = _UFUNCS.get(ufunc.__name__)
+        if method == "at" and hasattr(function, "at") and not options:
+            return function.at(*inputs)
+        if method != "__call__" or function is None or options:
             call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             raise TypeError(
                 f"numpy.{call} does not take pyvecgpu arrays in this way; "

@@ -223,6 +223,7 @@ COMPOSED = {
     "hsplit": lambda a, b: vg.hsplit(a, 2),
     "hstack": lambda a, b: vg.hstack([a, b]),
     "identity": lambda a, b: vg.identity(3, device=a.device),
+    "index_add": lambda a, b: written(a, lambda x: vg.index_add(x, [1, 1, 0], b[0])),
     "inner": lambda a, b: vg.inner(a, b),
     "insert": lambda a, b: vg.insert(a, 1, b[0], axis=0),
     "invert": lambda a, b: vg.invert(a > b),

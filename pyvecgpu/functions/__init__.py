@@ -4,6 +4,7 @@ Each module's `__all__` names what of it is public. nn.py is for vg.nn.functiona
 """
 
 from . import (
+    accumulating,
     aliases,
     combined,
     comparing,
@@ -31,6 +32,7 @@ from . import (
     searching,
     statistics,
 )
+from .accumulating import *
 from .aliases import *
 from .combined import *
 from .comparing import *
@@ -59,6 +61,7 @@ from .searching import *
 from .statistics import *
 
 __all__ = []
+__all__ += accumulating.__all__
 __all__ += aliases.__all__
 __all__ += combined.__all__
 __all__ += comparing.__all__
