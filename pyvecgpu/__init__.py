@@ -38,7 +38,6 @@ __all__ += _errors.__all__
 __all__ += functions.__all__
 
 _OTHER_NAMES = {
-    "ascontiguousarray": "contiguous",
     "clamp_min": "maximum",
     "linear": "dense",
     "mm": "matmul",

@@ -27,11 +27,10 @@ from .functions import (
 from .operations import ROWS, Operation
 
 # NumPy's ufuncs that are the same function here, by NumPy's names.
-_UFUNCS = {row.ufunc: getattr(functions, row.name) for row in ROWS if row.ufunc}
-_UFUNCS |= {
-    name: getattr(functions, name)
-    for name in functions.combined.__all__
-    if isinstance(getattr(np, name), np.ufunc)
+_UFUNCS = {
+    getattr(np, name).__name__: getattr(functions, name)
+    for name in functions.__all__
+    if isinstance(getattr(np, name, None), np.ufunc)
 }
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -375,6 +374,8 @@ class _Methods:
                 f"numpy.{call} does not take pyvecgpu arrays in this way; "
                 "use a function of pyvecgpu, or numpy on x.numpy()"
             )
+        if ufunc.nout > 1 and out is None:
+            return function(*inputs)
         return function(*inputs, out=out[0] if out else None)
 
     # NumPy's other functions do what they do to any object: some use its methods and attributes. If

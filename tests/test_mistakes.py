@@ -70,7 +70,9 @@ METHODS = {
     name: method
     for name, method in vars(vg.Array).items()
     if inspect.isfunction(method)
-    and not name.startswith(("__array", "__repr", "__reduce", "__iter", "__new", "__del"))
+    and not name.startswith(
+        ("__array", "__dlpack", "__repr", "__reduce", "__iter", "__new", "__del")
+    )
 }
 
 

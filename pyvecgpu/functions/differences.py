@@ -17,11 +17,11 @@ from .arguments import (
 )
 from .elementwise import not_equal, subtract
 from .joining import concat, stack
-from .layout import astype, broadcast_to, moveaxis, ravel, reshape
+from .layout import astype, broadcast_to, flip, moveaxis, ravel, reshape
 from .reductions import sum as total
 from .working import along, axis_of, work_dtype
 
-__all__ = ["convolve", "cross", "diff", "ediff1d", "gradient", "trapezoid", "vander"]
+__all__ = ["convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "trapezoid", "vander"]
 
 _BLOCK = 1 << 24  # products that convolve holds at a time
 
@@ -237,6 +237,20 @@ def convolve(x1, x2, /, mode="full", *, device=None):
     long, short = astype(long, work, copy=False), astype(short, work, copy=False)
     result = _convolved(long, short)[slice(*ends[mode])]
     return call.give(astype(result, dtype, copy=False))
+
+
+def correlate(x1, x2, /, mode="valid", *, device=None):
+    """Return sums of x1[i + k] * x2[i] for each shift k, of arrays of one dimension.
+
+    mode, errors: as in convolve.
+    """
+    call = Operands("correlate", (x1, x2), None, device)
+    if any(is_scalar(one) or one.ndim != 1 for one in call.arrays):
+        raise ValueError("correlate takes arrays of one dimension")
+    a, b = call.arrays
+    if a.size < b.size:
+        return call.give(flip(convolve(b, flip(a), mode)))
+    return call.give(convolve(a, flip(b), mode))
 
 
 def _convolved(long, short):

@@ -1,4 +1,5 @@
-"""DLPack: arrays handed to other libraries and taken from them, where they lie on the host.
+"""DLPack: arrays handed to other libraries and taken from them, where they lie on the host; and
+other ways to make an array of what others have.
 
 What is handed over shares its memory. The other library reads it at once, so what a simulated card
 has yet to do is waited for; writes by the other library are none of this one's: `_version` does not
@@ -9,13 +10,13 @@ import numpy as np
 
 from ..array import Array
 from ..device import Device, resolve
-from ..dtypes import bfloat16
+from ..dtypes import bfloat16, float64, host_dtype, parse_dtype
 from .arguments import from_host, host_array
 from .creation import asarray
-from .layout import transfer
+from .layout import contiguous, reshape, transfer
 from .values import copied, to_host
 
-__all__ = ["from_dlpack"]
+__all__ = ["asanyarray", "ascontiguousarray", "from_dlpack", "frombuffer", "fromiter"]
 
 HOST, GPU = 1, 2  # kDLCPU and kDLCUDA
 
@@ -108,3 +109,36 @@ def _brought_to_host(x):
         raise BufferError(
             "from_dlpack: the values are not on the host; copy them there first"
         ) from None
+
+
+# NumPy's other ways to make an array of something -------------------------------------------------
+
+
+def asanyarray(obj, /, dtype=None, *, device=None, copy=None):
+    """Return asarray(obj): there are no subclasses of Array."""
+    return asarray(obj, dtype, device=device, copy=copy)
+
+
+def ascontiguousarray(obj, /, dtype=None, *, device=None):
+    """Return asarray(obj) with its elements in C order without gaps, and at least one axis."""
+    array = contiguous(asarray(obj, dtype, device=device))
+    return array if array.ndim else reshape(array, (1,))
+
+
+def frombuffer(buffer, dtype=None, count=-1, offset=0, *, device=None):
+    """Return a new 1-D Array of the bytes of an object, as numpy.frombuffer reads them.
+
+    dtype: by default float64, as NumPy's. ValueError: not that many bytes. TypeError: no buffer, or
+    a dtype of no array.
+    """
+    dtype = host_dtype(float64 if dtype is None else parse_dtype(dtype))
+    return asarray(np.frombuffer(buffer, dtype, count, offset), device=device)
+
+
+def fromiter(iterable, dtype, count=-1, *, device=None):
+    """Return a new 1-D Array of the numbers that an iterable gives, `count` of them or all.
+
+    ValueError: it gives fewer.
+    """
+    dtype = host_dtype(parse_dtype(dtype))
+    return asarray(np.fromiter(iterable, dtype, count), device=device)
