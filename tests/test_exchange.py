@@ -20,7 +20,13 @@ def shares(device):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_numpy_takes_arrays(device, rng, dtype):
     x = helpers.integers(rng, (3, 4), dtype)
-    for view in (lambda a: a, lambda a: a.T, lambda a: a[::-2, 1:], lambda a: a[1, 1], lambda a: a):
+    for view in (
+        lambda a: a,
+        lambda a: a.T,
+        lambda a: a[::-2, 1:],
+        lambda a: a[1, 1],
+        lambda a: a[:0],
+    ):
         array = view(put(device, x))
         if not shares(device):
             with pytest.raises(BufferError):

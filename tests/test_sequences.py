@@ -125,6 +125,17 @@ def test_astype_to_a_device(device):
     assert_same(vg.astype(np.arange(3), "int8", device=device), np.arange(3, dtype=np.int8))
 
 
+def test_masks_with_an_axis_without_elements(device):
+    for shape, mask in (((2, 3), (2, 0)), ((0, 3), (0, 0)), ((2, 3), (0,)), ((2, 3, 4), (0, 3))):
+        x, key = np.ones(shape), np.zeros(mask, bool)
+        array = put(device, x)
+        assert_same(array[put(device, key)], x[key])
+        array[put(device, key)] = 7
+        assert_same(array, x)
+    with refused(device, IndexError, array, match="boolean index"):
+        array[put(device, np.zeros((1, 0), bool))]
+
+
 def test_in(device):
     x = put(device, np.array([[1, 2], [3, 4]]))
     assert 3 in x and 5 not in x

@@ -52,6 +52,8 @@ def _host_view(array, copy):
         return np.array(to_host(array), order="C")
     if array.device.type == "cpu":
         return array.data
+    if not array.size:  # nor has it an address
+        return np.empty(array.shape, array.dtype)
     return np.asarray(_Memory(array))
 
 
