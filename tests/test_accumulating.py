@@ -5,7 +5,7 @@ same order.
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, LAYOUTS, assert_same, put, refused
+from helpers import ALL_DTYPES, LAYOUTS, assert_same, put, refused
 
 import pyvecgpu as vg
 
@@ -21,7 +21,7 @@ def target(rng, device, x):
     return array if array.strides and 0 not in array.strides else put(device, x)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
 def test_index_add(device, rng, dtype):
     for _ in range(12):
         shape = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 4)))

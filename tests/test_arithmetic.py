@@ -97,6 +97,14 @@ def test_decimals(device, rng, dtype, decimals):
     assert_same(put(device, x).round(decimals), result)
 
 
+def test_decimals_of_complex_numbers(device):
+    for dtype in (np.complex64, np.complex128):
+        x = np.array([1.234 - 5.678j, 0.5 + 12.25j], dtype)
+        result = vg.round(put(device, x), 1)
+        assert result.dtype == dtype
+        assert not np.any(~(np.abs(result.numpy() - np.round(x, 1)) <= 16 * np.finfo(dtype).eps))
+
+
 def test_arguments(device):
     x, i = put(device, np.float32([1, 2])), put(device, np.array([12, 18]))
     for name in ("gcd", "lcm"):

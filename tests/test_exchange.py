@@ -6,7 +6,7 @@ import gc
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, assert_same, put
+from helpers import ALL_DTYPES, assert_same, put
 
 import pyvecgpu as vg
 
@@ -17,7 +17,7 @@ def shares(device):
     return device != "cuda"
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
 def test_numpy_takes_arrays(device, rng, dtype):
     x = helpers.integers(rng, (3, 4), dtype)
     for view in (

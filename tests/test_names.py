@@ -123,6 +123,9 @@ def test_correlate(device, rng, dtype):
             assert result.dtype == dtype or (dtype.kind == "b" and result.dtype == dtype)
             if dtype.kind != "b":
                 assert_same(result, expected.astype(dtype))
+    a, b = np.array([1 + 2j, 3j, -1]), np.array([2j, 1])
+    assert_same(vg.correlate(put(device, a), put(device, b)), np.correlate(a, b))
+    assert_same(vg.correlate(put(device, b), put(device, a), "full"), np.correlate(b, a, "full"))
 
 
 WRITES = {

@@ -15,10 +15,11 @@ from pyvecgpu.backends import METHODS
 
 PACKAGE = helpers.ROOT / "pyvecgpu"
 TOPICS = ["accumulating", "aliases", "arithmetic", "assigning", "combined", "comparing",
-          "contractions", "creation", "differences", "elementwise", "exchange", "exponentials",
-          "files", "gathering", "grids", "joining", "layers", "layout", "linalg", "mathematics",
-          "matrices", "nans", "neighbours", "nn", "padding", "polynomials", "printing", "queries",
-          "ranges", "reductions", "scans", "searching", "statistics", "windows"]  # fmt: skip
+          "complexes", "contractions", "creation", "differences", "elementwise", "exchange",
+          "exponentials", "files", "gathering", "grids", "joining", "layers", "layout", "linalg",
+          "mathematics", "matrices", "nans", "neighbours", "nn", "padding", "polynomials",
+          "printing", "queries", "ranges", "reductions", "scans", "searching", "statistics",
+          "windows"]  # fmt: skip
 
 # The short ways of the operators beside dispatch.apply.
 SHORT_WAYS = {"dispatch.py": {"binary", "scalar"}}

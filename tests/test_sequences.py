@@ -3,7 +3,7 @@
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, assert_same, put, refused
+from helpers import ALL_DTYPES, assert_same, put, refused
 
 import pyvecgpu as vg
 
@@ -18,7 +18,7 @@ KEYS = (
 )
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
 def test_lists_are_assigned(device, rng, dtype):
     for key, shape in KEYS:
         x = helpers.integers(rng, (4, 5), dtype)
@@ -79,7 +79,7 @@ def test_arrays_within_lists(device):
 def test_repeat_by_counts(device, rng):
     for _ in range(30):
         shape = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 4)))
-        x = helpers.integers(rng, shape, DTYPES[rng.integers(len(DTYPES))])
+        x = helpers.integers(rng, shape, ALL_DTYPES[rng.integers(len(ALL_DTYPES))])
         axis = int(rng.integers(-x.ndim, x.ndim)) if rng.integers(4) else None
         length = x.size if axis is None else shape[axis]
         counts = rng.integers(0, 4, length).astype(rng.choice(["i1", "u2", "i8"]))

@@ -10,6 +10,7 @@ from . import (
     assigning,
     combined,
     comparing,
+    complexes,
     contractions,
     creation,
     differences,
@@ -44,6 +45,7 @@ from .arithmetic import *
 from .assigning import *
 from .combined import *
 from .comparing import *
+from .complexes import *
 from .contractions import *
 from .creation import *
 from .differences import *
@@ -79,6 +81,7 @@ __all__ += arithmetic.__all__
 __all__ += assigning.__all__
 __all__ += combined.__all__
 __all__ += comparing.__all__
+__all__ += complexes.__all__
 __all__ += contractions.__all__
 __all__ += creation.__all__
 __all__ += differences.__all__

@@ -4,7 +4,7 @@ Arrays of one device, or NumPy arrays; Python scalars are weak.
 """
 
 from ..dtypes import bool as bool_dtype
-from ..dtypes import float64, inexact, int64, is_float, promote_scalar
+from ..dtypes import float64, inexact, int64, is_complex, is_float, promote_scalar
 from .arguments import (
     Operands,
     is_scalar,
@@ -15,11 +15,12 @@ from .arguments import (
     promote_all,
     strong,
 )
+from .complexes import conj
 from .elementwise import not_equal, subtract
 from .joining import concat, stack
 from .layout import astype, broadcast_to, flip, moveaxis, ravel, reshape
 from .reductions import sum as total
-from .working import along, axis_of, work_dtype
+from .working import along, axis_of, can_be_nan, work_dtype
 
 __all__ = ["convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "trapezoid", "vander"]
 
@@ -195,7 +196,7 @@ def trapezoid(y, /, x=None, dx=1.0, axis=-1, *, device=None):
         raise TypeError("trapezoid takes arrays, not a scalar")
     axis = axis_of("trapezoid", array, axis)
     dtype = inexact(array.dtype if is_scalar(step) else promote_all((array, step)))
-    work = work_dtype(dtype if is_float(array.dtype) else float64)
+    work = work_dtype(dtype if can_be_nan(array) else float64)
     array = astype(array, work, copy=False)
     if not is_scalar(step):
         step = astype(step, work, copy=False)
@@ -240,7 +241,7 @@ def convolve(x1, x2, /, mode="full", *, device=None):
 
 
 def correlate(x1, x2, /, mode="valid", *, device=None):
-    """Return sums of x1[i + k] * x2[i] for each shift k, of arrays of one dimension.
+    """Return sums of x1[i + k] * conj(x2[i]) for each shift k, of arrays of one dimension.
 
     mode, errors: as in convolve.
     """
@@ -248,6 +249,7 @@ def correlate(x1, x2, /, mode="valid", *, device=None):
     if any(is_scalar(one) or one.ndim != 1 for one in call.arrays):
         raise ValueError("correlate takes arrays of one dimension")
     a, b = call.arrays
+    b = conj(b) if is_complex(b.dtype) else b
     if a.size < b.size:
         return call.give(flip(convolve(b, flip(a), mode)))
     return call.give(convolve(a, flip(b), mode))

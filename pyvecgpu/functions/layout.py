@@ -307,7 +307,8 @@ def astype(x, dtype, /, *, copy=True, device=None):
     """Return the elements in another dtype; with copy=False x itself if it has it already.
 
     device: return an Array there. Floats outside an integer dtype's range are clamped to it, NaN
-    gives 0; other casts are as in C.
+    gives 0; other casts are as in C. TypeError: complex numbers to reals, of which only real and
+    abs say what is meant.
     """
     dtype = parse_dtype(dtype)
     array, give = as_array("astype", x)
