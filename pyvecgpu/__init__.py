@@ -31,6 +31,7 @@ from .functions import *
 __version__ = "0.1.0"
 
 newaxis = None
+__array_api_version__ = "2025.12"
 __array_namespace_info__ = _dtype_queries.ArrayNamespaceInfo
 
 __all__ = ["Array", "__version__", "autograd", "fft", "linalg", "newaxis", "nn", "random"]
@@ -43,7 +44,6 @@ __all__ += _errors.__all__
 __all__ += functions.__all__
 
 _OTHER_NAMES = {
-    "ascontiguousarray": "contiguous",
     "clamp_min": "maximum",
     "linear": "dense",
     "mm": "matmul",

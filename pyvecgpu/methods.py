@@ -15,15 +15,23 @@ from .autograd import arrays as autograd
 from .device import Device
 from .dispatch import operator, tracked_operator
 from .errors import DeviceUnavailableError, ImplicitTransferError
-from .functions import arguments, creation, elementwise, indexing, linalg, printing, values
+from .functions import (
+    arguments,
+    creation,
+    elementwise,
+    exchange,
+    indexing,
+    linalg,
+    printing,
+    values,
+)
 from .operations import ROWS, Operation
 
 # NumPy's ufuncs that are the same function here, by NumPy's names.
-_UFUNCS = {row.ufunc: getattr(functions, row.name) for row in ROWS if row.ufunc}
-_UFUNCS |= {
-    name: getattr(functions, name)
-    for name in functions.combined.__all__
-    if isinstance(getattr(np, name), np.ufunc)
+_UFUNCS = {
+    getattr(np, name).__name__: getattr(functions, name)
+    for name in functions.__all__
+    if isinstance(getattr(np, name, None), np.ufunc)
 }
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -182,6 +190,9 @@ class _Methods:
             raise ValueError(f"the truth value of an array of shape {self.shape} is ambiguous")
         return bool(values.item(self))
 
+    def __contains__(self, value):
+        return bool(values.item(functions.any(self == value)))
+
     def __int__(self):
         return int(_number(self, "an int"))
 
@@ -232,6 +243,18 @@ class _Methods:
         if stream is not None:
             raise ValueError("to_device: each device has a stream of its own; stream is None")
         return creation.to(self, Device(device))
+
+    def __dlpack_device__(self):
+        """Return the kind of memory in DLPack's numbers, and which of its kind."""
+        return exchange.place_of(self)
+
+    def __dlpack__(self, /, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """Return the values as a capsule of DLPack, which from_dlpack of other libraries takes.
+
+        BufferError: the memory is a GPU's and dl_device is not the host, (1, 0), or a copy would be
+        needed and copy is False; or NumPy hands over no such dtype (bfloat16).
+        """
+        return exchange.hand_over(self, stream, max_version, dl_device, copy)
 
     def __array_namespace__(self, /, *, api_version=None):
         """Return pyvecgpu itself. ValueError: a version of the standard that is not known."""
@@ -356,13 +379,17 @@ class _Methods:
 
     # NumPy's functions and `ndarray + Array` arrive here; the result is an Array.
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
-        function = _UFUNCS.get(ufunc.__name__) if method == "__call__" else None
-        if function is None or options:
+        function = _UFUNCS.get(ufunc.__name__)
+        if method == "at" and hasattr(function, "at") and not options:
+            return function.at(*inputs)
+        if method != "__call__" or function is None or options:
             call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             raise TypeError(
                 f"numpy.{call} does not take pyvecgpu arrays in this way; "
                 "use a function of pyvecgpu, or numpy on x.numpy()"
             )
+        if ufunc.nout > 1 and out is None:
+            return function(*inputs)
         return function(*inputs, out=out[0] if out else None)
 
     # NumPy's other functions do what they do to any object: some use its methods and attributes. If

@@ -23,6 +23,7 @@ MISTAKES = (
     IndexError,
     OverflowError,
     MemoryError,
+    BufferError,
 )  # and what is one of them
 MISTAKES += (vg.DeviceUnavailableError,)  # device="cuda:99"
 
@@ -70,7 +71,9 @@ METHODS = {
     name: method
     for name, method in vars(vg.Array).items()
     if inspect.isfunction(method)
-    and not name.startswith(("__array", "__repr", "__reduce", "__iter", "__new", "__del"))
+    and not name.startswith(
+        ("__array", "__dlpack", "__repr", "__reduce", "__iter", "__new", "__del")
+    )
     and name not in ("backward", "register_hook", "requires_grad_")
 }
 

@@ -11,6 +11,7 @@ from ..dispatch import apply, whole
 from ..dtypes import is_integer
 from . import advanced
 from .arguments import from_host, host_array, is_host, is_scalar
+from .creation import asarray
 from .keys import NotBasicError, parse_key
 
 
@@ -33,9 +34,9 @@ def get(array, key):
 def set(array, key, value):
     """array[key] = value, broadcast and cast to the array's dtype.
 
-    value: a Python scalar, an Array on the same device, or a NumPy array. What is named twice gets
-    the last of its values. OverflowError: an integer that the dtype cannot hold. ValueError: the
-    shapes do not fit, another device, read-only.
+    value: a Python scalar, an Array on the same device, a NumPy array, or nested lists of numbers.
+    What is named twice gets the last of its values. OverflowError: an integer that the dtype cannot
+    hold. ValueError: the shapes do not fit, ragged lists, another device, read-only.
     """
     if isinstance(value, Array) and value.backend is not array.backend:
         raise ValueError(
@@ -54,6 +55,8 @@ def set(array, key, value):
     if not is_scalar(value):
         if is_host(value):
             value = from_host(host_array(value), backend)
+        elif isinstance(value, (list, tuple, range)):
+            value = asarray(list(value), array.dtype, device=array.device)
         elif not isinstance(value, Array):
             kind = type(value).__name__
             raise TypeError(f"cannot assign a {kind}; make an array of it with asarray(...)")

@@ -6,14 +6,20 @@ parts of a split are views. Dtypes are promoted.
 
 import itertools
 
+import numpy as np
+
 from ..array import Array
 from ..device import Device
 from ..dispatch import apply, whole
-from ..dtypes import parse_dtype
-from .arguments import Operands, parse_axis, parse_int, parse_shape, promote_all
+from ..dtypes import int64, parse_dtype
+from . import advanced
+from .arguments import Operands, check_shape, parse_axis, parse_int, parse_shape, promote_all
 from .indexing import get
-from .layout import as_array, broadcast_to, expand_dims, reshape
-from .values import copied
+from .indexing import set as assign
+from .layout import as_array, astype, broadcast_to, expand_dims, reshape
+from .reductions import min as smallest
+from .scans import cumulative_sum
+from .values import copied, to_host
 
 __all__ = [
     "append",
@@ -275,15 +281,64 @@ def tile(x, repetitions, /):
 def repeat(x, repeats, /, axis=None):
     """Return every element repeated so many times along an axis; axis=None: of all in a row.
 
-    repeats: an integer. ValueError: a negative one. AxisError: no such axis.
+    repeats: an integer, or one for each place along the axis, in an array or a list; for an Array
+    the call waits. ValueError: a negative one, or not as many. TypeError: no integers. AxisError:
+    no such axis.
     """
     array, give = as_array("repeat", x)
-    (repeats,) = parse_shape((parse_int(repeats, "repeats"),))
     if axis is None or not array.ndim:
         array, axis = reshape(array, (array.size,)), 0 if axis is None else axis
     axis = parse_axis(axis, array.ndim)
+    if isinstance(repeats, (Array, np.ndarray, list, tuple)):
+        repeats = _counts(repeats, array, axis)
+        if not isinstance(repeats, int):
+            return give(get(array, (*[slice(None)] * axis, _places(repeats))))
+    (repeats,) = parse_shape((parse_int(repeats, "repeats"),))
     counts = tuple([repeats if i == axis else 1 for i in range(array.ndim)])
     return give(_repeated(array, array.shape, counts, before=False))
+
+
+def _counts(repeats, array, axis):
+    """Return how often each place along an axis is repeated: one int, an ndarray or an Array."""
+    if isinstance(repeats, Array):
+        if repeats.backend is not array.backend:
+            raise ValueError(
+                f"repeat: an array on {array.device} and repeats on {repeats.device}; "
+                "bring them to one device with .to(...)"
+            )
+    else:
+        repeats = np.asarray(repeats)
+        repeats = repeats.astype(np.int64) if not repeats.size else repeats
+    if repeats.dtype.kind not in "iu":
+        raise TypeError(f"repeat: repeats are integers, not {repeats.dtype}")
+    length = array.shape[axis]
+    if repeats.ndim > 1 or (repeats.size != length and repeats.size != 1):
+        raise ValueError(f"repeat: repeats of shape {repeats.shape} for {length} places")
+    return int(repeats.item()) if repeats.size == 1 else repeats
+
+
+def _places(repeats):
+    """Return the index of every place as often as it is repeated; of an Array as an Array."""
+    if not isinstance(repeats, Array):
+        if repeats.size and repeats.min() < 0:
+            raise ValueError("repeats may not be negative")
+        check_shape((int(repeats.sum(dtype=object)),), 8)
+        return np.repeat(np.arange(repeats.size), repeats)
+    if not repeats.size:
+        return repeats
+    (found,) = advanced.nonzero(repeats)  # places without repeats would share where they begin
+    if not found.size:
+        return found
+    counts = astype(get(repeats, found), int64)
+    ends = cumulative_sum(counts)
+    length, least = to_host(stack([get(ends, -1), smallest(counts)])).tolist()
+    if least < 0:
+        raise ValueError("repeats may not be negative")
+    check_shape((length,), 8)
+    steps = apply(found.backend, "empty", (length,), int64)
+    apply(found.backend, "fill", steps, 0)
+    assign(steps, get(ends, slice(-1)), 1)
+    return get(found, cumulative_sum(steps))
 
 
 def _repeated(array, shape, counts, before):
