@@ -172,7 +172,7 @@ def operator(code, general):
         if kind is Array and other.backend is backend:
             compute = backend.binary
             data = compute(code, self.data, other.data, None)
-        elif kind is float:
+        elif kind is float or kind is int:
             compute = backend.scalar
             data = compute(code, self.data, other, 1, None)
         else:

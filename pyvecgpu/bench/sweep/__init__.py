@@ -41,7 +41,7 @@ def add_options(parser):
         "--seconds", type=float, help=f"when to end; default: {SECONDS:.0f}, with --cases never"
     )
     group.add_argument("--cases", type=natural, metavar="N", help="how many cases")
-    group.add_argument("--only", metavar="CLASS", help="classes with this in their names")
+    group.add_argument("--only", metavar="CLASS", help="and cpu: classes with this in their names")
     group.add_argument("--case", type=natural, metavar="K", help="this case of the seed alone")
 
 
@@ -65,6 +65,8 @@ def check_options(parser, arguments):
         parser.error("--seed belongs to sweep and model")
     if arguments.benchmark != "sweep":
         for name in ("seconds", "cases", "only", "case"):
+            if name == "only" and arguments.benchmark == "cpu":
+                continue
             if getattr(arguments, name) is not None:
                 parser.error(f"--{name} belongs to sweep")
     elif [name for name in arguments.peers if name not in PEERS]:
