@@ -15,6 +15,11 @@ from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS, NOTHING
 _listeners = {}
 
 
+def observed():
+    """Whether anybody observes, so that short ways are closed."""
+    return bool(_listeners)
+
+
 class Call:
     """One call of a backend's method, after it.
 

@@ -5,6 +5,7 @@ Operands are arrays that NumPy computes in. A reduction gives its result in a dt
 the backend rounds it once to the one that operations.py says.
 """
 
+import builtins
 import math
 import warnings
 
@@ -14,33 +15,36 @@ from ..dtypes import is_float
 
 
 def maximum(a, b, out=None):
-    result = _apart(np.maximum, a, b, out)
-    if result.dtype.kind == "f":
+    if _meets(out, a, b):
+        np.copyto(out, maximum(a, b))
+        return out
+    result = np.asarray(np.maximum(a, b, out=out))
+    if result.dtype.kind == "f" and result.size:
         bits = result.view(f"i{result.itemsize}")
-        least = np.iinfo(bits.dtype).min
-        if bits.size and np.minimum.reduce(bits, axis=None) == least:  # -0.0, perhaps of 0.0, too
+        least = -1 << (8 * result.itemsize - 1)
+        if np.minimum.reduce(bits, axis=None) == least:  # -0.0, perhaps of 0.0, too
             a, b = _bits_like(result, a, b)
             np.bitwise_and(a, b, out=bits, where=bits == least)  # 0.0 unless neither is
     return result
 
 
 def minimum(a, b, out=None):
-    result = _apart(np.minimum, a, b, out)
-    if result.dtype.kind == "f":
+    if _meets(out, a, b):
+        np.copyto(out, minimum(a, b))
+        return out
+    result = np.asarray(np.minimum(a, b, out=out))
+    if result.dtype.kind == "f" and result.size:
         bits = result.view(f"u{result.itemsize}")
-        if bits.size and np.minimum.reduce(bits, axis=None) == 0:  # 0.0, perhaps of -0.0, too
+        if np.minimum.reduce(bits, axis=None) == 0:  # 0.0, perhaps of -0.0, too
             a, b = _bits_like(result, a, b)
             sign = bits.dtype.type(1 << (8 * result.itemsize - 1))
             np.bitwise_and(a.view(bits.dtype) | b.view(bits.dtype), sign, out=bits, where=bits == 0)
     return result
 
 
-def _apart(choose, a, b, out):
-    """Return choose(a, b), in `out` only where it shares no memory with the operands."""
-    if out is not None and (np.may_share_memory(a, out) or np.may_share_memory(b, out)):
-        np.copyto(out, maximum(a, b) if choose is np.maximum else minimum(a, b))
-        return out
-    return np.asarray(choose(a, b, out=out))
+def _meets(out, *operands):
+    """Whether `out` may share memory with an operand, which is needed after it is written."""
+    return out is not None and builtins.any(np.may_share_memory(one, out) for one in operands)
 
 
 def _bits_like(result, *operands):
