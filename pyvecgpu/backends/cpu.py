@@ -112,7 +112,7 @@ class CpuBackend:
 
     def fill(self, a, value):
         if a.flags.writeable and holds(a.dtype, value):
-            a[...] = value
+            a.fill(value)
             wrote(a)
             return
         if isinstance(value, float) and is_integer(a.dtype):

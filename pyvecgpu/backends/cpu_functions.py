@@ -13,14 +13,19 @@ import numpy as np
 
 from ..dtypes import is_float
 
+_SIGNED = {n: np.dtype(f"i{n}") for n in (2, 4, 8)}  # integers of as many bytes as floats
+_UNSIGNED = {n: np.dtype(f"u{n}") for n in (2, 4, 8)}
+
 
 def maximum(a, b, out=None):
+    if _is_number(b):
+        return np.asarray(np.maximum(a, b, out=out))
     if _meets(out, a, b):
         np.copyto(out, maximum(a, b))
         return out
     result = np.asarray(np.maximum(a, b, out=out))
     if result.dtype.kind == "f" and result.size:
-        bits = result.view(f"i{result.itemsize}")
+        bits = result.view(_SIGNED[result.itemsize])
         least = -1 << (8 * result.itemsize - 1)
         if np.minimum.reduce(bits, axis=None) == least:  # -0.0, perhaps of 0.0, too
             a, b = _bits_like(result, a, b)
@@ -29,17 +34,24 @@ def maximum(a, b, out=None):
 
 
 def minimum(a, b, out=None):
+    if _is_number(b):
+        return np.asarray(np.minimum(a, b, out=out))
     if _meets(out, a, b):
         np.copyto(out, minimum(a, b))
         return out
     result = np.asarray(np.minimum(a, b, out=out))
     if result.dtype.kind == "f" and result.size:
-        bits = result.view(f"u{result.itemsize}")
+        bits = result.view(_UNSIGNED[result.itemsize])
         if np.minimum.reduce(bits, axis=None) == 0:  # 0.0, perhaps of -0.0, too
             a, b = _bits_like(result, a, b)
             sign = bits.dtype.type(1 << (8 * result.itemsize - 1))
             np.bitwise_and(a.view(bits.dtype) | b.view(bits.dtype), sign, out=bits, where=bits == 0)
     return result
+
+
+def _is_number(b):
+    """Whether an operand is a Python scalar other than 0: then no result can be of two zeros."""
+    return (type(b) is float or type(b) is int) and b != 0
 
 
 def _meets(out, *operands):
@@ -49,7 +61,7 @@ def _meets(out, *operands):
 
 def _bits_like(result, *operands):
     """Return operands as a result's dtype, as signed integers of the same bits."""
-    return [np.asarray(one, result.dtype).view(f"i{result.itemsize}") for one in operands]
+    return [np.asarray(one, result.dtype).view(_SIGNED[result.itemsize]) for one in operands]
 
 
 def power(a, b):
@@ -97,20 +109,25 @@ def total(a, axes, keepdims):
     Integers are added up exactly: of 8 bytes each, as two halves. float64 and more float32 elements
     are added up as NumPy does it, pairwise, and by blocks of rows where NumPy adds row after row.
     """
+    if a.dtype.kind == "f":
+        return _sum_of_floats(a, axes, keepdims) + 0.0
     if a.dtype.kind in "iu" and a.dtype.itemsize == 8:
         high = np.add.reduce(a >> 32, axis=axes, keepdims=keepdims).astype(np.float64)
         low = np.add.reduce(a & 0xFFFFFFFF, axis=axes, keepdims=keepdims).astype(np.float64)
         return high * 2.0**32 + low + 0.0
-    if a.dtype.itemsize >= 4 and a.dtype.kind == "f" and a.flags.c_contiguous:
-        whole = axes is None or len(axes) == a.ndim
-        count = a.size if whole else math.prod([a.shape[i] for i in axes])
-        if count > FEW or a.dtype == np.float64:
-            if whole or axes == (a.ndim - 1,):
-                return np.add.reduce(a, axis=axes, keepdims=keepdims) + 0.0
-            if len(axes) == 1:
-                result = _sum_of_rows(a, axes[0]) + 0.0
-                return np.expand_dims(result, axes[0]) if keepdims else result
     return np.add.reduce(a, axis=axes, keepdims=keepdims, dtype=np.float64) + 0.0
+
+
+def _sum_of_floats(a, axes, keepdims):
+    wide, shape = a.itemsize == 8, a.shape
+    count = a.size if axes is None else math.prod([shape[i] for i in axes])
+    if (wide or count > FEW) and a.flags.c_contiguous:
+        if axes is None or axes == (len(shape) - 1,) or len(axes) == len(shape):
+            return np.add.reduce(a, axis=axes, keepdims=keepdims)
+        if len(axes) == 1:
+            result = _sum_of_rows(a, axes[0])
+            return np.expand_dims(result, axes[0]) if keepdims else result
+    return np.add.reduce(a, axis=axes, keepdims=keepdims, dtype=np.float64)
 
 
 def _sum_of_rows(a, axis):

@@ -17,7 +17,7 @@ _BASIC = {int, slice, type(Ellipsis)}
 
 def get(array, key):
     """Return array[key], or None."""
-    if observed() or array.backend.on_card:
+    if type(array) is not Array or array.backend.on_card or observed():
         return None
     data, kind = array.data, type(key)
     try:
@@ -36,7 +36,7 @@ def get(array, key):
 
 def set(array, key, value):
     """Do array[key] = value and return True, or False."""
-    if observed() or array.backend.on_card:
+    if type(array) is not Array or array.backend.on_card or observed():
         return False
     data = array.data
     if not data.flags.writeable:
