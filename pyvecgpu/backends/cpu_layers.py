@@ -61,6 +61,12 @@ def _exp_of_minus_abs(x, t):
 @_by_chunks
 def sigmoid(x, y, t):
     """1 / (1 + exp(-x)), which of a negative x is exp(x) / (exp(x) + 1)."""
+    if np.minimum.reduce(x, initial=0) >= -80:  # and no NaN: exp(-x) is finite
+        np.negative(x, out=y)
+        np.exp(y, out=y)
+        y += 1
+        np.reciprocal(y, out=y)
+        return
     above = x >= 0
     _exp_of_minus_abs(x, t)
     np.add(t, 1, out=y)
@@ -71,7 +77,7 @@ def sigmoid(x, y, t):
 @_by_chunks
 def silu(x, y, t):
     """X * sigmoid(x), far below 0 in two steps: exp(x / 2) has digits where exp(x) has none."""
-    if not np.min(x) >= -80:  # NaN may hide a smaller one
+    if not np.minimum.reduce(x, initial=0) >= -80:  # NaN may hide a smaller one
         x = np.maximum(x, -800)
         np.abs(x, out=t)
         t *= t.dtype.type(-0.5)
@@ -81,12 +87,10 @@ def silu(x, y, t):
         y /= 1 + t * t
         y *= side
         return
-    above = x >= 0
-    _exp_of_minus_abs(x, t)
-    under = t + 1
-    np.copyto(t, 1, where=above)
-    np.divide(t, under, out=t)
-    np.multiply(x, t, out=y)
+    np.negative(x, out=t)
+    np.exp(t, out=t)
+    t += 1
+    np.divide(x, t, out=y)
 
 
 def relu(a, out=None):

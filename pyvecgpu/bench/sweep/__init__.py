@@ -25,6 +25,7 @@ from .timed import AGAIN, PeerError, Sweep
 
 PEERS = ("torch",)
 SECONDS = 150.0
+ALSO = {"only": ("accuracy", "cpu")}  # options of the sweep that others have, too
 WORST = 60  # cases that are printed
 
 
@@ -65,9 +66,8 @@ def check_options(parser, arguments):
         parser.error("--seed belongs to sweep and model")
     if arguments.benchmark != "sweep":
         for name in ("seconds", "cases", "only", "case"):
-            if name == "only" and arguments.benchmark == "cpu":
-                continue
-            if getattr(arguments, name) is not None:
+            others = ALSO.get(name, ())
+            if getattr(arguments, name) is not None and arguments.benchmark not in others:
                 parser.error(f"--{name} belongs to sweep")
     elif [name for name in arguments.peers if name not in PEERS]:
         parser.error("sweep can be measured beside torch or --against another build")
