@@ -94,11 +94,29 @@ def run(arguments, say):
     for row in rows[:WORST]:
         say(row.line())
     verdicts = judge(rows)
-    return {
-        "sizes": sizes,
-        "rows": [asdict(row) | {"met": row.met, "is_told_only": row.is_told_only} for row in rows],
-        "goals": [asdict(verdict) for verdict in verdicts],
-    }, verdicts
+    missed = [asdict(row) for row in rows if not row.met]
+    goals = [asdict(verdict) for verdict in verdicts]
+    return {"sizes": sizes, "classes": classes_of(rows), "missed": missed, "goals": goals}, verdicts
+
+
+def classes_of(rows):
+    """Return what is said of each group of rows, a dict each: bfloat16 is one of its own."""
+    groups = {}
+    for row in rows:
+        groups.setdefault("bfloat16" if row.is_told_only else row.group, []).append(row)
+    classes = []
+    for group, members in sorted(groups.items()):
+        told = {"name": group}
+        large = [row.ratio for row in members if row.is_large]
+        small = [(row.ours - row.numpy) * 1e6 for row in members if not row.is_large]
+        for size, values in (("large", large), ("small", small)):
+            missed = sum(not row.met for row in members if row.is_large == (size == "large"))
+            told[size] = {"count": len(values), "missed": missed}
+            if values:
+                low, high = float(np.median(values)), float(np.quantile(values, 0.9))
+                told[size] |= {"median": low, "ninth": high, "worst": max(values)}
+        classes.append(told)
+    return classes
 
 
 def judge(rows):
