@@ -146,7 +146,7 @@ class CpuBackend:
         dtype, (a,) = computable(a)
         if a.dtype.kind not in operation.domain:
             raise TypeError(f"{operation.name} does not take {dtype}")
-        if operation.result == "float" and a.dtype.kind != "f":
+        if operation.result == "float" and a.dtype.kind not in "fc":
             (a,) = floats(a)
         return store(finished(operation.cpu(a), dtype), out)
 
@@ -217,13 +217,16 @@ class CpuBackend:
 
     @_reports_memory
     def reduce(self, code, a, axes, keepdims, out):
-        operation = OPERATIONS[code]
-        dtype = a.dtype
+        operation, dtype = OPERATIONS[code], a.dtype
+        given = REDUCED[code, dtype]
+        if given is None:
+            dtype = supported(dtype)
+            if dtype.kind not in operation.domain:
+                raise TypeError(f"{operation.name} does not take {dtype}")
+            given = result_dtype(operation, dtype)
         if dtype.char in "eE" and (operation.result != "bool" or dtype.char != "e"):
             a = widened(a)
         result = np.asarray(operation.cpu(a, axes, keepdims))
-        given = REDUCED[code, dtype]
-        given = result_dtype(operation, supported(dtype)) if given is None else given
         return store(result if result.dtype is given else rounded(result, given), out)
 
     @_reports_memory
@@ -277,6 +280,11 @@ class CpuBackend:
     @_reports_memory
     def reshape(self, a, shape):
         return np.reshape(a, shape)
+
+    def part(self, a, imaginary):
+        if a.dtype.kind != "c":
+            raise TypeError(f"takes a complex dtype, not {a.dtype}")
+        return a.imag if imaginary else a.real
 
     def broadcast_to(self, a, shape):
         return np.broadcast_to(a, shape)

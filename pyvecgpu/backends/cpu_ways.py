@@ -16,6 +16,13 @@ _LIKE_UFUNCS = (
     *(cpu_functions.maximum, cpu_functions.minimum),
     *(cpu_layers.sigmoid, cpu_layers.relu, cpu_layers.gelu, cpu_layers.silu),
 )
+# What is NumPy's own function but of complex numbers, and by what name.
+_OF_REALS = {
+    np.round: np.rint,
+    cpu_functions.sign: np.sign,
+    cpu_functions.exp2: np.exp2,
+    cpu_functions.log1p: np.log1p,
+}
 _KINDS = "buif"
 _GENERAL = None, None  # a way: the function, and the dtype that it gives
 # Python scalars that are exact in float32 or float16, whatever comes of them there.
@@ -37,7 +44,7 @@ def _function(row, *dtypes):
     """Return what computes a row of operands of these dtypes as they are; None: nothing does."""
     if not all(dtype.kind in _KINDS for dtype in dtypes):
         return None
-    function = np.rint if row.cpu is np.round else row.cpu
+    function = _OF_REALS.get(row.cpu, row.cpu)
     if not isinstance(function, np.ufunc) and function not in _LIKE_UFUNCS:
         return None
     return function
@@ -87,7 +94,8 @@ def _scalar(code, dtype, kind):
 def _reduced(code, dtype):
     """The dtype that a reduction gives; None: that depends on the default dtype."""
     row = OPERATIONS[code]
-    is_fixed = dtype.kind in _KINDS and not (row.result == "float" and dtype.kind != "f")
+    is_fixed = dtype.kind in _KINDS and dtype.kind in row.domain
+    is_fixed = is_fixed and not (row.result == "float" and dtype.kind != "f")
     return result_dtype(row, dtype) if is_fixed else None
 
 
