@@ -80,7 +80,7 @@ def _scalar(code, dtype, kind):
     function = _function(row, dtype)
     if row.cpu is cpu_functions.power and dtype.kind == "f":
         function = np.power
-    if function is None or dtype.kind not in row.domain:
+    if function is None or dtype.kind not in row.domain or kind not in (int, float, bool):
         return None, None, 0, 0
     if dtype.kind == "f":
         most = _LARGEST.get(dtype.char, np.inf) if kind is float else _EXACT[dtype.char]
