@@ -7,6 +7,8 @@ integers are never NaN. The rest is as in reductions.py and statistics.py.
 
 import math
 
+import numpy as np
+
 from ..array import Array
 from ..dtype_queries import finfo
 from ..dtypes import int64, is_complex, real_dtype
@@ -15,6 +17,7 @@ from .arguments import Operands, parse_axes, parse_scalar
 from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt, where
 from .layout import astype
+from .short_calls import numpys
 from .statistics import float_dtype, parse_ddof
 from .values import copied
 from .working import can_be_nan, is_nan, working
@@ -35,6 +38,7 @@ __all__ = [
 ]
 
 
+@numpys(np.nan_to_num)
 def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=None):
     """Return x with numbers for NaN and infinity.
 
