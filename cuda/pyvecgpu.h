@@ -198,7 +198,10 @@ enum pvg_operation {
     PVG_SCATTER = 308,
     PVG_SCAN = 309,
     PVG_NONZERO = 310,
-    PVG_RANDOM = 320
+    PVG_RANDOM = 320,
+    PVG_SORT = 330,
+    PVG_ARGSORT = 331,
+    PVG_SEARCHSORTED = 332
 };
 
 /* What pvg_random fills an array with. */
@@ -669,6 +672,16 @@ PVG_API pvg_array *pvg_scan(int operation, const pvg_array *a, int axis, int ini
 /* Where elements are not 0 (NaN is not), in C order: int64 (ndim, count), a row of indices for each
  * axis. Waits for `count`, so that it cannot be recorded. Errors: VALUE (an array without axes). */
 PVG_API pvg_array *pvg_nonzero(const pvg_array *a);
+/* The elements in order along an axis, and int64 indices of where they stood; descending 1: in the
+ * reverse order. NaN is the largest. Indices of equal elements ascend: all NaN are equal, and 0.0
+ * and -0.0, which pvg_sort puts in front of 0.0. Fewer than 2^32 elements along the axis. Errors:
+ * AXIS, VALUE (descending neither). */
+PVG_API pvg_array *pvg_sort(const pvg_array *a, int axis, int descending, pvg_array *out);
+PVG_API pvg_array *pvg_argsort(const pvg_array *a, int axis, int descending);
+/* For each value how many elements of a sorted array, 1-D, stand before it: those that are less,
+ * and with right 1 those that are equal, too; int64. In the order of pvg_sort, after promotion.
+ * Errors: VALUE (not 1-D; right neither). */
+PVG_API pvg_array *pvg_searchsorted(const pvg_array *sorted, const pvg_array *values, int right);
 /* Matrix product as numpy.matmul: (..., m, k) @ (..., k, n); 1-D operands are rows and columns;
  * batches broadcast. bool: or of ands; integers wrap. `precision` is one of pvg_precision. The same
  * operands give the same bits, and an item of a batch those of the product of that item alone.

@@ -154,6 +154,9 @@ ROWS = (
     _other("scatter", 308, ORDERED, "none"),
     _other("nonzero", 310, ORDERED, "index"),
     _other("random", 320, "uf", "none"),
+    _other("sort", 330, ORDERED, "same"),
+    _other("argsort", 331, ORDERED, "index"),
+    _other("searchsorted", 332, ORDERED, "index"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

@@ -17,7 +17,7 @@ PACKAGE = helpers.ROOT / "pyvecgpu"
 TOPICS = ["aliases", "combined", "comparing", "contractions", "creation", "differences",
           "elementwise", "exponentials", "files", "gathering", "joining", "layers", "layout",
           "linalg", "mathematics", "matrices", "nans", "nn", "padding", "printing", "ranges",
-          "reductions", "scans", "searching", "statistics"]  # fmt: skip
+          "reductions", "scans", "searching", "sets", "sorting", "statistics"]  # fmt: skip
 
 # The short ways of the operators beside dispatch.apply.
 SHORT_WAYS = {"dispatch.py": {"binary", "scalar"}}

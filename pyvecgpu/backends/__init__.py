@@ -58,6 +58,9 @@ METHODS = {
     "reduce": _method("code a axes keepdims out"),
     "scan": _method("code a axis initial out"),
     "nonzero": _method("a"),  # int64 (ndim, count)
+    "sort": _method("a axis descending out"),
+    "argsort": _method("a axis descending"),
+    "searchsorted": _method("a values right"),  # right: behind elements that are equal
     "matmul": _method("a b precision out"),
     "dense": _method(
         "x weight bias activation precision preactivation out", ARRAY, "preactivation out"

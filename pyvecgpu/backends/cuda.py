@@ -39,6 +39,9 @@ class CudaBackend:
         self.triangle = functions.pvg_triangle
         self.scan = functions.pvg_scan
         self.nonzero = functions.pvg_nonzero
+        self.sort = functions.pvg_sort
+        self.argsort = functions.pvg_argsort
+        self.searchsorted = functions.pvg_searchsorted
         self.matmul = functions.pvg_matmul
         self.dense = functions.pvg_dense
         self.contiguous = functions.pvg_contiguous

@@ -27,6 +27,8 @@ from . import (
     reductions,
     scans,
     searching,
+    sets,
+    sorting,
     statistics,
 )
 from .aliases import *
@@ -52,6 +54,8 @@ from .ranges import *
 from .reductions import *
 from .scans import *
 from .searching import *
+from .sets import *
+from .sorting import *
 from .statistics import *
 
 __all__ = []
@@ -78,4 +82,6 @@ __all__ += ranges.__all__
 __all__ += reductions.__all__
 __all__ += scans.__all__
 __all__ += searching.__all__
+__all__ += sets.__all__
+__all__ += sorting.__all__
 __all__ += statistics.__all__

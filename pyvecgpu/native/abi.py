@@ -418,6 +418,9 @@ FUNCTIONS = {
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_scan": (array, [c_int, array, c_int, c_int, out]),
     "pvg_nonzero": (array, [array]),
+    "pvg_sort": (array, [array, c_int, c_int, out]),
+    "pvg_argsort": (array, [array, c_int, c_int]),
+    "pvg_searchsorted": (array, [array, array, c_int]),
     "pvg_matmul": (array, [array, array, c_int, out]),
     "pvg_dense": (array, [array, array, array, c_int, c_int, array, out]),
     "pvg_dense_backward": (
