@@ -23,19 +23,19 @@
 
 namespace pvg {
 // The families of operations.
-Operations unary_operations();    // kernels/elementwise.cu
-Operations binary_operations();   // kernels/elementwise.cu
-Operations reduce_operations();   // kernels/reduce.cu
-Operations copy_operations();     // arrays/copy.cu
-Operations where_operations();    // kernels/where.cu
-Operations triangle_operations(); // kernels/triangle.cu
-Operations scan_operations();     // kernels/scan.cu
-Operations gather_operations();   // kernels/gather.cu
-Operations nonzero_operations();  // kernels/nonzero.cu
-Operations random_operations();   // kernels/random.cu
-Operations sort_operations();     // kernels/sort.cu
+Operations unary_operations();        // kernels/elementwise.cu
+Operations binary_operations();       // kernels/elementwise.cu
+Operations reduce_operations();       // kernels/reduce.cu
+Operations copy_operations();         // arrays/copy.cu
+Operations where_operations();        // kernels/where.cu
+Operations triangle_operations();     // kernels/triangle.cu
+Operations scan_operations();         // kernels/scan.cu
+Operations gather_operations();       // kernels/gather.cu
+Operations nonzero_operations();      // kernels/nonzero.cu
+Operations random_operations();       // kernels/random.cu
+Operations sort_operations();         // kernels/sort.cu
 Operations searchsorted_operations(); // kernels/searchsorted.cu
-Operations matmul_operations();   // kernels/matmul/
+Operations matmul_operations();       // kernels/matmul/
 
 static Operations (*const families[])() = {
     unary_operations,   binary_operations,   reduce_operations, copy_operations,

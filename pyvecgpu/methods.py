@@ -329,7 +329,9 @@ class _Methods:
 
     def partition(self, kth, axis=-1):
         """Put the kth elements at their places in order, in place, see vg.partition."""
-        functions.sorting.check_kth("partition", kth, self.shape[arguments.parse_axis(axis, self.ndim)])
+        functions.sorting.check_kth(
+            "partition", kth, self.shape[arguments.parse_axis(axis, self.ndim)]
+        )
         functions.sorting.sort_in_place(self, axis)
 
     def argpartition(self, kth, axis=-1):

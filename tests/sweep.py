@@ -66,6 +66,7 @@ def cases():
         reductions,
         scans,
         searches,
+        sorts,
         products,
         forced_products,
         layers,
@@ -474,6 +475,29 @@ def searches(dtype):
             assert_same(vg.argwhere(make(device, x)), np.argwhere(x))
 
         yield f"nonzero, {pattern}", check
+
+
+ROWS_TO_SORT = {
+    "short rows": (40, 60),
+    "a row of a block": (1, 1000),
+    "a long row": (1, 5000),
+    "long rows": (2, 4200),
+}
+
+
+def sorts(dtype):
+    for name, shape in ROWS_TO_SORT.items():
+
+        def check(device, shape=shape):
+            x = data(dtype, shape)
+            array, wide = put(device, x), helpers.widened(x)
+            assert_same(vg.sort(array), np.sort(wide).astype(dtype))
+            assert_same(vg.argsort(array), np.argsort(wide, kind="stable"))
+            row = np.sort(wide[0]).astype(dtype)
+            expected = np.searchsorted(helpers.widened(row), wide)
+            assert_same(vg.searchsorted(put(device, row), array), expected)
+
+        yield f"sort, {name}", check
 
 
 # ---- Lessons -------------------------------------------------------------------------------------

@@ -48,10 +48,10 @@ template <class K> int sort(Call &call, Buffers<K> *buffers, int64_t count, int 
     cub::DoubleBuffer<uint32_t> values(buffers->values, buffers->other_values);
     const auto run = [&](void *scratch, size_t &bytes) {
         const uint32_t n = static_cast<uint32_t>(count);
-        return buffers->values ? cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, values, n, 0,
-                                                                 bits, call.stream)
-                               : cub::DeviceRadixSort::SortKeys(scratch, bytes, keys, n, 0, bits,
-                                                                call.stream);
+        return buffers->values
+                   ? cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, values, n, 0, bits,
+                                                     call.stream)
+                   : cub::DeviceRadixSort::SortKeys(scratch, bytes, keys, n, 0, bits, call.stream);
     };
     const LaunchSite site = {"cub::DeviceRadixSort", __FILE__, __LINE__};
     Workspace scratch;

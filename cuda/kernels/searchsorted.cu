@@ -52,12 +52,8 @@ int run_searchsorted(Call &call, const pvg_array *sorted, const pvg_array *value
     PVG_PASS(as_contiguous(call, sorted, &holders[2], &sorted));
     PVG_PASS(as_contiguous(call, values, &holders[3], &values));
     PVG_PASS(result->open(call, PVG_INT64, values->ndim, values->shape, nullptr, nullptr, 0));
-    const BisectJob job = {sorted->data,
-                           values->data,
-                           data<int64_t>(result->array),
-                           sorted->size,
-                           values->size,
-                           keys::order_of(dtype, false, false),
+    const BisectJob job = {sorted->data, values->data, data<int64_t>(result->array),
+                           sorted->size, values->size, keys::order_of(dtype, false, false),
                            right != 0};
     PVG_PASS(call.reads(sorted));
     PVG_PASS(call.reads(values));

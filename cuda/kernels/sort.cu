@@ -14,10 +14,10 @@ namespace pvg {
 namespace {
 
 constexpr int sort_threads = 256;
-constexpr int64_t most_keys = UINT32_MAX;     // of one radix sort
-constexpr int64_t most_of_rows = 1 << 30;     // the same, of several rows
-constexpr int64_t most_rows = 1 << 16;        // that are sorted together
-constexpr int64_t alone = int64_t(1) << 21;   // rows that are so long are sorted one by one
+constexpr int64_t most_keys = UINT32_MAX;   // of one radix sort
+constexpr int64_t most_of_rows = 1 << 30;   // the same, of several rows
+constexpr int64_t most_rows = 1 << 16;      // that are sorted together
+constexpr int64_t alone = int64_t(1) << 21; // rows that are so long are sorted one by one
 
 // Some rows of one length, C order.
 struct SortJob {
@@ -212,8 +212,8 @@ int run_sort(Call &call, const pvg_array *a, int axis, bool index, int descendin
              Output *result) {
     int device = -1;
     PVG_PASS(check_operands(&a, 1, &device));
-    PVG_REQUIRE(descending == 0 || descending == 1, PVG_ERROR_VALUE,
-                "descending is 0 or 1, got %d", descending);
+    PVG_REQUIRE(descending == 0 || descending == 1, PVG_ERROR_VALUE, "descending is 0 or 1, got %d",
+                descending);
     PVG_PASS(check_kinds(a->dtype, ordered));
     PVG_PASS(normalize_axis(axis, a->ndim, &axis));
     PVG_PASS(call.begin(device));

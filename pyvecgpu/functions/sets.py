@@ -139,10 +139,15 @@ def isin(x1, x2, /, assume_unique=False, invert=False, *, device=None):
     invert: whether it is not. assume_unique: makes no difference here. One of x1 and x2 may be a
     number.
     """
-    call = Operands("isin", (x1, x2), None, device)
-    x1, x2 = call.arrays
-    x1, x2 = (beside(x1, x2), x2) if is_scalar(x1) else (x1, beside(x2, x1))
+    call, x1, x2 = _two("isin", x1, x2, device)
     return call.give(_is_in(x1, x2, invert))
+
+
+def _two(name, x1, x2, device):
+    """Return the Operands and two Arrays, one of which may have been a number."""
+    call = Operands(name, (x1, x2), None, device)
+    x1, x2 = call.arrays
+    return (call, beside(x1, x2), x2) if is_scalar(x1) else (call, x1, beside(x2, x1))
 
 
 def _is_in(x1, x2, invert=False):
@@ -156,9 +161,9 @@ def _is_in(x1, x2, invert=False):
 
 def _sets(name, x1, x2, device, assume_unique=False):
     """Return the Operands and the unique elements of both in one dtype."""
-    call = Operands(name, (x1, x2), None, device)
-    dtype = promote_all(call.arrays)
-    both = [ravel(astype(x, dtype, copy=False)) for x in call.arrays]
+    call, x1, x2 = _two(name, x1, x2, device)
+    dtype = promote_all((x1, x2))
+    both = [ravel(astype(x, dtype, copy=False)) for x in (x1, x2)]
     if not assume_unique:
         both = [_unique(x, equal_nan=True)[0] for x in both]
     return call, *both
@@ -175,13 +180,11 @@ def intersect1d(x1, x2, /, assume_unique=False, return_indices=False, *, device=
     return_indices: and where each is first, in ravel(x1) and ravel(x2). assume_unique: no array has
     an element twice.
     """
-    call, one, other = _sets("intersect1d", x1, x2, device, assume_unique)
+    call, one, other = _sets("intersect1d", x1, x2, device, assume_unique or return_indices)
     if not return_indices:
         common = _where(one, _is_in(one, other))
         return call.give(sorted_along(common, 0) if assume_unique else common)
-    dtype = promote_all(call.arrays)
-    found = [_unique(astype(x, dtype, copy=False), index=True) for x in call.arrays]
-    (one, first, _, _), (other, second, _, _) = found
+    (one, first, _, _), (other, second, _, _) = [_unique(x, index=True) for x in (one, other)]
     places = get(apply(one.backend, "nonzero", _is_in(one, other)), 0)
     common = picked_along(one, places, 0)
     results = common, picked_along(first, places, 0), _located(other, second, common)
@@ -195,10 +198,8 @@ def _located(values, indices, common):
 
 def union1d(x1, x2, /, *, device=None):
     """Return the elements that are in one of two arrays or in both, in ascending order."""
-    call = Operands("union1d", (x1, x2), None, device)
-    dtype = promote_all(call.arrays)
-    both = concat([ravel(astype(x, dtype, copy=False)) for x in call.arrays])
-    return call.give(_unique(both, equal_nan=True)[0])
+    call, one, other = _sets("union1d", x1, x2, device, assume_unique=True)
+    return call.give(_unique(concat([one, other]), equal_nan=True)[0])
 
 
 def setdiff1d(x1, x2, /, assume_unique=False, *, device=None):
@@ -206,8 +207,7 @@ def setdiff1d(x1, x2, /, assume_unique=False, *, device=None):
 
     assume_unique: no array has an element twice; those of x1 stay in their order.
     """
-    call = Operands("setdiff1d", (x1, x2), None, device)
-    one, other = call.arrays
+    call, one, other = _two("setdiff1d", x1, x2, device)
     one = ravel(one) if assume_unique else _unique(one, equal_nan=True)[0]
     return call.give(_where(one, _is_in(one, ravel(other), invert=True)))
 
