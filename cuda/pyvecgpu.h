@@ -201,7 +201,8 @@ enum pvg_operation {
     PVG_RANDOM = 320,
     PVG_SORT = 330,
     PVG_ARGSORT = 331,
-    PVG_SEARCHSORTED = 332
+    PVG_SEARCHSORTED = 332,
+    PVG_BINCOUNT = 333
 };
 
 /* What pvg_random fills an array with. */
@@ -682,6 +683,10 @@ PVG_API pvg_array *pvg_argsort(const pvg_array *a, int axis, int descending);
  * and with right 1 those that are equal, too; int64. In the order of pvg_sort, after promotion.
  * Errors: VALUE (not 1-D; right neither). */
 PVG_API pvg_array *pvg_searchsorted(const pvg_array *sorted, const pvg_array *values, int right);
+/* How often each of the numbers 0 to length - 1 is there, int64; or with weights, an array of the
+ * same shape or NULL, the sum of those that stand beside it, float64, added as they stand. Other
+ * numbers are not counted. Errors: VALUE (length, shapes), TYPE (numbers that are no integers). */
+PVG_API pvg_array *pvg_bincount(const pvg_array *numbers, const pvg_array *weights, int64_t length);
 /* Matrix product as numpy.matmul: (..., m, k) @ (..., k, n); 1-D operands are rows and columns;
  * batches broadcast. bool: or of ands; integers wrap. `precision` is one of pvg_precision. The same
  * operands give the same bits, and an item of a batch those of the product of that item alone.

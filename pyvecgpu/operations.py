@@ -157,6 +157,7 @@ ROWS = (
     _other("sort", 330, ORDERED, "same"),
     _other("argsort", 331, ORDERED, "index"),
     _other("searchsorted", 332, ORDERED, "index"),
+    _other("bincount", 333, INTEGERS, "index"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

@@ -498,6 +498,17 @@ def sorts(dtype):
             assert_same(vg.searchsorted(put(device, row), array), expected)
 
         yield f"sort, {name}", check
+    if dtype.kind in "iu":
+        yield "bincount", lambda device: check_counts(device, dtype)
+
+
+def check_counts(device, dtype):
+    x = np.abs(data(dtype, (3000,)))
+    weights = x.astype(np.float64)
+    array = put(device, x)
+    for least in (0, 5000):
+        assert_same(vg.bincount(array, minlength=least), np.bincount(x, minlength=least))
+    assert_same(vg.bincount(array, put(device, weights)), np.bincount(x, weights))
 
 
 # ---- Lessons -------------------------------------------------------------------------------------

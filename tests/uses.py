@@ -302,6 +302,16 @@ USES |= {
         {"a": ((37,), I32), "b": ((6, 37), F32)},
         lambda v: vg.searchsorted(v["a"][::2], v["b"].T, "right"),
     ),
+    "bincount": Use(
+        {"a": ((300,), I32)}, lambda v: apply(v["a"].backend, "bincount", v["a"], None, 9)
+    ),
+    "bincount of many": Use(
+        {"a": ((300,), I8)}, lambda v: apply(v["a"].backend, "bincount", v["a"], None, 9_000)
+    ),
+    "bincount with weights": Use(
+        {"a": ((20, 30), I32), "b": ((20, 30), F32)},
+        lambda v: apply(v["a"].backend, "bincount", v["a"][::-2], v["b"][::2], 9),
+    ),
     # Products.
     "product": Use({"a": ((33, 29), F32), "b": ((29, 31), F32)}, lambda v: v["a"] @ v["b"]),
     "product of vectors": Use({"a": ((61,), F32), "b": ((61,), F32)}, lambda v: v["a"] @ v["b"]),

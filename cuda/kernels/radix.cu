@@ -43,7 +43,7 @@ template <class K> int sort(Call &call, Buffers<K> *buffers, int64_t count, int 
 #else
 
 template <class K> int sort(Call &call, Buffers<K> *buffers, int64_t count, int bits) {
-    if (count == 0) return PVG_OK;
+    if (count == 0 || bits == 0) return PVG_OK;
     cub::DoubleBuffer<K> keys(buffers->keys, buffers->other_keys);
     cub::DoubleBuffer<uint32_t> values(buffers->values, buffers->other_values);
     const auto run = [&](void *scratch, size_t &bytes) {

@@ -168,7 +168,7 @@ static void fill_array(void) {
 
 static void elementwise(void) {
     pvg_array *a = needed(&arrays), *b = NULL, *c = NULL, *made = NULL;
-    int kind = (int)pick(0, 10), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
+    int kind = (int)pick(0, 11), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
     if (kind == 1 || kind == 3 || kind == 10) b = chance(50) ? a : needed(&arrays);
     if (kind == 3) c = chance(50) ? b : needed(&arrays);
     pvg_array *out = wanted(&arrays, 30);
@@ -190,6 +190,7 @@ static void elementwise(void) {
     if (kind == 8) made = pvg_sort(a, (int)pick(-3, 3), way, out);
     if (kind == 9) made = pvg_argsort(a, (int)pick(-3, 3), way), out = NULL;
     if (kind == 10) made = pvg_searchsorted(a, b, way), out = NULL;
+    if (kind == 11) made = pvg_bincount(a, b, pick(-1, 5000)), out = NULL;
     handle_of("an elementwise function", made, out, &arrays);
 }
 

@@ -203,6 +203,10 @@ class CpuBackend:
         return cpu_sorting.argsort(a, axis, descending)
 
     @_reports_memory
+    def bincount(self, a, weights, length):
+        return cpu_sorting.bincount(a, weights, length)
+
+    @_reports_memory
     def searchsorted(self, a, values, right):
         dtype = promote(a.dtype, values.dtype)
         return cpu_sorting.searchsorted(cast(a, dtype), cast(values, dtype), right)

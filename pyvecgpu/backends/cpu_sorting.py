@@ -38,6 +38,23 @@ def searchsorted(a, values, right):
     return np.asarray(result, dtype=np.int64)
 
 
+def bincount(a, weights, length):
+    """Return how often each number below `length` is there, or the sums of the weights beside it.
+
+    Other numbers are not counted. TypeError: they are no integers. ValueError: another shape.
+    """
+    if a.dtype.kind not in "iu":
+        raise TypeError(f"bincount counts integers, not {a.dtype}")
+    if weights is not None and weights.shape != a.shape:
+        raise ValueError(f"bincount: weights of shape {weights.shape} for {a.shape}")
+    a = a.reshape(-1)
+    weights = None if weights is None else widened(weights).astype(np.float64).reshape(-1)
+    fits = (a >= 0) & (a < length)
+    if not fits.all():
+        a, weights = a[fits], None if weights is None else weights[fits]
+    return np.bincount(a.astype(np.intp), weights, length)[:length]
+
+
 def _order_zeros(result, axis):
     """Put -0.0 in front of 0.0, in place, in what is sorted along an axis."""
     zero = result == 0

@@ -42,6 +42,7 @@ class CudaBackend:
         self.sort = functions.pvg_sort
         self.argsort = functions.pvg_argsort
         self.searchsorted = functions.pvg_searchsorted
+        self.bincount = functions.pvg_bincount
         self.matmul = functions.pvg_matmul
         self.dense = functions.pvg_dense
         self.contiguous = functions.pvg_contiguous

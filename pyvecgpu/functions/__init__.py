@@ -5,6 +5,7 @@ Each module's `__all__` names what of it is public. nn.py is for vg.nn.functiona
 
 from . import (
     aliases,
+    binning,
     combined,
     comparing,
     contractions,
@@ -23,6 +24,7 @@ from . import (
     nans,
     padding,
     printing,
+    quantiles,
     ranges,
     reductions,
     scans,
@@ -32,6 +34,7 @@ from . import (
     statistics,
 )
 from .aliases import *
+from .binning import *
 from .combined import *
 from .comparing import *
 from .contractions import *
@@ -50,6 +53,7 @@ from .matrices import *
 from .nans import *
 from .padding import *
 from .printing import *
+from .quantiles import *
 from .ranges import *
 from .reductions import *
 from .scans import *
@@ -60,6 +64,7 @@ from .statistics import *
 
 __all__ = []
 __all__ += aliases.__all__
+__all__ += binning.__all__
 __all__ += combined.__all__
 __all__ += comparing.__all__
 __all__ += contractions.__all__
@@ -78,6 +83,7 @@ __all__ += matrices.__all__
 __all__ += nans.__all__
 __all__ += padding.__all__
 __all__ += printing.__all__
+__all__ += quantiles.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__
 __all__ += scans.__all__
