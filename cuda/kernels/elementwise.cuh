@@ -5,59 +5,13 @@
 // its own, and an entry in pvg_operation.
 #pragma once
 #include "arrays/operation.cuh"
+#include "kernels/exponentials.cuh"
 #include <math.h>
 #include <type_traits>
 
 namespace pvg {
 
 // ---- One element --------------------------------------------------------------------------------
-
-// n / d for n from 0 to 1 and d from 1 to 2. A card's division of float32 branches for extreme
-// operands, which keeps the divisions of a thread from overlapping; these are the steps that it
-// takes for all others. The result is at most one ulp from that of IEEE division, and only where it
-// is subnormal or d is next to 2.
-__device__ __forceinline__ float divide_small(float n, float d) {
-#ifdef PVG_SIMULATOR
-    return n / d;
-#else
-    float r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
-    r = fmaf(r, fmaf(-d, r, 1.0f), r);
-    const float q = n * r;
-    return fmaf(fmaf(-d, q, n), r, q);
-#endif
-}
-__device__ __forceinline__ double divide_small(double n, double d) { return n / d; }
-
-// 1 / (1 + exp(-x)), with exp of negative numbers only: no overflow, and small results keep their
-// digits down to the subnormals.
-template <class T> __device__ __forceinline__ T sigmoid(T x) {
-    T e = exp(-fabs(x)); // NaN stays NaN
-    return divide_small(x >= 0 ? T(1) : e, 1 + e);
-}
-
-// erfc(-x sqrt(1/2)), twice the normal distribution's cumulative function. Where erfc is steep, the
-// argument's own rounding error, `rest`, would cost digits: erfc(t + rest) is about
-// erfc(t) (1 - 2 t rest).
-template <class T> __device__ __forceinline__ T twice_normal_cdf(T x) {
-    constexpr T root = T(0.70710678118654752440); // rounded
-    constexpr T root_rest = sizeof(T) == 4 ? T(1.2101617104478970e-8) : T(-4.8336466567264567e-17);
-    const T t = -x * root, twice = erfc(t);
-    if (!(x < T(-1) && x > T(-40))) return twice;
-    const T rest = fma(-x, root, -t) - x * root_rest;
-    return fma(T(-2) * t * twice, rest, twice);
-}
-
-// The limit of both at -inf is 0, where their products would be NaN.
-template <class T> __device__ __forceinline__ T gelu(T x) {
-    return x < T(-40) ? T(-0.0) : T(0.5) * x * twice_normal_cdf(x);
-}
-// x / (1 + exp(-x)), with exp as a square: results keep their digits down to the subnormals.
-template <class T> __device__ __forceinline__ T silu(T x) {
-    if (x < T(-800)) return T(-0.0);
-    const T root = exp(T(-0.5) * fabs(x)), side = x >= 0 ? T(1) : root;
-    return x * side / (1 + root * root) * side;
-}
 
 // Integers are computed as unsigned ones, at least an unsigned int wide: they wrap, where signed
 // overflow would be undefined.

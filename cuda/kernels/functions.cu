@@ -57,9 +57,9 @@ template <class T> struct Predicate {
     int code;
 
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
-        ComputeType<T> a[Access::count];
+        T a[Access::count];
         Bool r[Access::count] = {};
-        read_as<T>(access, 0, a);
+        access.read(0, a);
         apply_predicate(code, a, r);
         access.write(r);
     }

@@ -83,20 +83,27 @@ template <class T> __device__ __forceinline__ T shifted_right(T x, T y) {
         return T(0);
 }
 
+// Predicates look at elements as they are stored.
 template <class T> __device__ __forceinline__ bool is_nan(T x) {
-    if constexpr (is_float<T>)
+    if constexpr (is_half<T>)
+        return is_nan(static_cast<float>(x));
+    else if constexpr (is_float<T>)
         return x != x;
     else
         return false;
 }
 template <class T> __device__ __forceinline__ bool is_infinite(T x) {
-    if constexpr (is_float<T>)
+    if constexpr (is_half<T>)
+        return is_infinite(static_cast<float>(x));
+    else if constexpr (is_float<T>)
         return fabs(x) == T(INFINITY);
     else
         return false;
 }
 template <class T> __device__ __forceinline__ bool has_sign(T x) {
-    if constexpr (is_float<T>)
+    if constexpr (is_half<T>)
+        return x.bits >> 15; // a card's conversion to float32 loses the sign of NaN
+    else if constexpr (is_float<T>)
         return copysign(T(1), x) < 0; // g++ 12 fails to vectorise signbit
     else if constexpr (is_signed<T>)
         return x < 0;

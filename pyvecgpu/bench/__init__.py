@@ -8,9 +8,10 @@
     overhead    what a call costs the host, and the import
     sweep       random cases of many classes, beside torch or what the card can do
     model       the kernel that is chosen for a product, beside each that could be
+    accuracy    the largest errors of elementwise functions, over all inputs of float32
     article     C loops, NumPy and the GPU from small to large: where a GPU pays off
 
-All but model and article measure pyvecgpu beside its peers, and with `--against DIR` beside the
+All but model, accuracy and article measure pyvecgpu beside its peers, and with `--against DIR` beside the
 build in another checkout; article makes pictures and a page.
 
 timing.py says how: device events, warm-up, the median of interleaved rounds, checked results. Every
@@ -30,6 +31,7 @@ import pyvecgpu as vg
 
 from ..errors import DeviceUnavailableError, PyVecGPUError
 from . import (
+    accuracy,
     article,
     ladder,
     machine,
@@ -83,6 +85,8 @@ def main(argv=None):
             return run_sweep(device, arguments)
         if arguments.benchmark == "model":
             return run_model(device, arguments)
+        if arguments.benchmark == "accuracy":
+            return run_accuracy(device, arguments)
         with replacement(arguments.json) as file:
             return run(device, arguments, file)
     except BrokenPipeError:
@@ -113,7 +117,7 @@ def parse(argv):
         prog="python -m pyvecgpu bench",
         description="Measure pyvecgpu beside torch, CuPy and another build, or (article) C loops.",
     )
-    parser.add_argument("benchmark", choices=[*BENCHMARKS, "sweep", "model", "article"])
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, "sweep", "model", "accuracy", "article"])
     parser.add_argument("--peers", default="", help="torch, cupy or torch,cupy; default: none")
     parser.add_argument(
         "--against", metavar="DIR", help="another checkout of pyvecgpu, built: one more library"
@@ -140,7 +144,7 @@ def parse(argv):
 
 def check_article(parser, arguments):
     """End with a sentence if options of the article's benchmark and of the others are mixed."""
-    if arguments.against and arguments.benchmark in ("model", "article"):
+    if arguments.against and arguments.benchmark in ("model", "accuracy", "article"):
         parser.error(f"{arguments.benchmark} has no --against")
     if arguments.benchmark != "article":
         for name, value in (("plot", arguments.plot), ("report", arguments.report)):
@@ -267,6 +271,25 @@ def run_model(device, arguments):
         report = {"benchmark": "model", "quick": quick, **about, "seed": seed}
         report |= {"rows": table, "scales": scales}
         write_report(file, report | {"goals": [dataclasses.asdict(verdict)]})
+    return 0
+
+
+# Errors -------------------------------------------------------------------------------------------
+
+
+def run_accuracy(device, arguments):
+    """Measure, print, write, and return the exit code."""
+    with replacement(arguments.json) as file:
+        about = machine.describe(device, [])
+        say(f"accuracy on {device}, {device.name}, {about['date']}")
+        quick = arguments.quick or device.type == "sim"
+        size = "quick" if quick else "cpu" if device.type == "cpu" else "full"
+        findings, verdicts = accuracy.run(device, size, arguments.only, say)
+        for verdict in verdicts:
+            say(f"goal: {verdict.sentence()}")
+        goals = [dataclasses.asdict(verdict) for verdict in verdicts]
+        report = {"benchmark": "accuracy", "quick": quick, **about}
+        write_report(file, report | {"rows": list(map(finite, findings)), "goals": goals})
     return 0
 
 

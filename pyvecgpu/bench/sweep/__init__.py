@@ -25,6 +25,7 @@ from .timed import AGAIN, PeerError, Sweep
 
 PEERS = ("torch",)
 SECONDS = 150.0
+ACCURACY_TOO = ("only", "accuracy")  # an option of the sweep that another command has too
 WORST = 60  # cases that are printed
 
 
@@ -65,7 +66,7 @@ def check_options(parser, arguments):
         parser.error("--seed belongs to sweep and model")
     if arguments.benchmark != "sweep":
         for name in ("seconds", "cases", "only", "case"):
-            if getattr(arguments, name) is not None:
+            if getattr(arguments, name) is not None and (name, arguments.benchmark) != ACCURACY_TOO:
                 parser.error(f"--{name} belongs to sweep")
     elif [name for name in arguments.peers if name not in PEERS]:
         parser.error("sweep can be measured beside torch or --against another build")
