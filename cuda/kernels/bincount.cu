@@ -1,9 +1,8 @@
 // pvg_bincount: how often each number is there, or the sum of the weights that stand beside it.
 //
-// Numbers are counted by adding, in shared memory first where there are few of them: integers, so
-// that the order makes no difference. Weights are put in the order of their numbers and added one
-// after the other as they stood, by a warp for each number: the same bits as NumPy's.
-#include "arrays/copy.cuh"
+// The numbers are sorted, by the few bits that they have; equal ones then lie side by side. Their
+// weights are added one after the other as they stood, by a warp for each number: the same bits as
+// NumPy's.
 #include "arrays/operation.cuh"
 #include "kernels/radix.cuh"
 
@@ -11,38 +10,9 @@ namespace pvg {
 
 namespace {
 
-constexpr int count_threads = 256, count_each = 16;
-constexpr int few_numbers = 4096; // that are counted in shared memory
+constexpr int count_threads = 256;
 
-// Numbers out of range are not counted.
-template <class T>
-__global__ void __launch_bounds__(count_threads)
-    count_few_kernel(const T *numbers, int64_t size, int length, unsigned long long *counts) {
-    __shared__ uint32_t own[few_numbers];
-    for (int i = threadIdx.x; i < length; i += count_threads) own[i] = 0;
-    __syncthreads();
-    const int64_t first = static_cast<int64_t>(blockIdx.x) * count_threads * count_each;
-    for (int e = 0; e < count_each; e++) {
-        const int64_t i = first + e * count_threads + threadIdx.x;
-        if (i >= size) break;
-        const int64_t number = static_cast<int64_t>(numbers[i]);
-        if (number >= 0 && number < length) atomicAdd(&own[number], 1u);
-    }
-    __syncthreads();
-    for (int i = threadIdx.x; i < length; i += count_threads)
-        if (own[i]) atomicAdd(&counts[i], static_cast<unsigned long long>(own[i]));
-}
-
-template <class T>
-__global__ void __launch_bounds__(count_threads)
-    count_many_kernel(const T *numbers, int64_t size, int64_t length, unsigned long long *counts) {
-    const int64_t i = static_cast<int64_t>(blockIdx.x) * count_threads + threadIdx.x;
-    if (i >= size) return;
-    const int64_t number = static_cast<int64_t>(numbers[i]);
-    if (number >= 0 && number < length) atomicAdd(&counts[number], 1ull);
-}
-
-// Numbers as keys, those out of range as `length`, and their places.
+// Numbers as keys, those out of range as `length`, and their places unless that is NULL.
 template <class T>
 __global__ void __launch_bounds__(count_threads)
     make_numbers_kernel(const T *numbers, int64_t size, int64_t length, uint32_t *keys,
@@ -51,7 +21,7 @@ __global__ void __launch_bounds__(count_threads)
     if (i >= size) return;
     const int64_t number = static_cast<int64_t>(numbers[i]);
     keys[i] = static_cast<uint32_t>(number >= 0 && number < length ? number : length);
-    places[i] = static_cast<uint32_t>(i);
+    if (places) places[i] = static_cast<uint32_t>(i);
 }
 
 // How many of the sorted keys are less.
@@ -65,6 +35,13 @@ __device__ __forceinline__ int64_t keys_before(const uint32_t *keys, int64_t siz
             high = middle;
     }
     return low;
+}
+
+__global__ void __launch_bounds__(count_threads)
+    count_keys_kernel(const uint32_t *keys, int64_t size, int64_t length, int64_t *counts) {
+    const int64_t number = static_cast<int64_t>(blockIdx.x) * count_threads + threadIdx.x;
+    if (number >= length) return;
+    counts[number] = keys_before(keys, size, number + 1) - keys_before(keys, size, number);
 }
 
 __global__ void __launch_bounds__(count_threads)
@@ -85,40 +62,29 @@ __global__ void __launch_bounds__(count_threads)
 }
 
 template <class T>
-int launch_count(Call &call, const pvg_array *numbers, int64_t length, pvg_array *target) {
-    const T *from = data<T>(numbers);
-    auto *counts = data<unsigned long long>(target);
-    const int64_t zero = 0;
-    PVG_PASS(fill_array(call, target, PVG_SCALAR_INT, &zero));
-    if (length <= few_numbers)
-        PVG_LAUNCH(count_few_kernel<T>, blocks_for(numbers->size, count_threads * count_each),
-                   count_threads, 0, call.stream, from, numbers->size, static_cast<int>(length),
-                   counts);
-    else
-        PVG_LAUNCH(count_many_kernel<T>, blocks_for(numbers->size, count_threads), count_threads, 0,
-                   call.stream, from, numbers->size, length, counts);
-    return PVG_OK;
-}
-
-template <class T>
-int launch_sums(Call &call, const pvg_array *numbers, const pvg_array *weights, int64_t length,
-                pvg_array *target) {
+int launch_bincount(Call &call, const pvg_array *numbers, const pvg_array *weights, int64_t length,
+                    pvg_array *target) {
     const int64_t size = numbers->size;
     PVG_REQUIRE(size < UINT32_MAX && length < UINT32_MAX, PVG_ERROR_VALUE,
-                "adds fewer than 2^32 weights up to as many sums");
+                "counts fewer than 2^32 numbers, each below 2^32 - 1");
     const size_t n = static_cast<size_t>(size);
     Workspace memory;
-    PVG_PASS(memory.open(call, (4 * n + 1) * sizeof(uint32_t)));
+    PVG_PASS(memory.open(call, ((weights ? 4 : 2) * n + 1) * sizeof(uint32_t)));
     uint32_t *at = memory.as<uint32_t>();
-    radix::Buffers<uint32_t> buffers = {at, at + n, at + 2 * n, at + 3 * n};
+    radix::Buffers<uint32_t> buffers = {at, at + n, nullptr, nullptr};
+    if (weights) buffers.values = at + 2 * n, buffers.other_values = at + 3 * n;
     PVG_LAUNCH(make_numbers_kernel<T>, blocks_for(size, count_threads), count_threads, 0,
                call.stream, data<T>(numbers), size, length, buffers.keys, buffers.values);
     int bits = 0;
     while (length >> bits) bits++;
     PVG_PASS(radix::sort(call, &buffers, size, bits));
-    PVG_LAUNCH(sum_weights_kernel, blocks_for(length, count_threads / 32), count_threads, 0,
-               call.stream, buffers.keys, buffers.values, data<double>(weights), size, length,
-               data<double>(target));
+    if (weights)
+        PVG_LAUNCH(sum_weights_kernel, blocks_for(length, count_threads / 32), count_threads, 0,
+                   call.stream, buffers.keys, buffers.values, data<double>(weights), size, length,
+                   data<double>(target));
+    else
+        PVG_LAUNCH(count_keys_kernel, blocks_for(length, count_threads), count_threads, 0,
+                   call.stream, buffers.keys, size, length, data<int64_t>(target));
     return PVG_OK;
 }
 
@@ -146,11 +112,9 @@ int run_bincount(Call &call, const pvg_array *numbers, const pvg_array *weights,
     PVG_PASS(call.reads(numbers));
     PVG_PASS(
         result->open(call, weights ? PVG_FLOAT64 : PVG_INT64, 1, &length, nullptr, nullptr, 0));
-    pvg_array *target = result->array;
     return dispatch<integers>(numbers->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        return weights ? launch_sums<T>(call, numbers, weights, length, target)
-                       : launch_count<T>(call, numbers, length, target);
+        return launch_bincount<T>(call, numbers, weights, length, result->array);
     });
 }
 

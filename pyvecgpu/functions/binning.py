@@ -13,7 +13,7 @@ from ..dispatch import apply
 from ..dtypes import float64, inexact, is_float, is_integer, supported
 from . import reductions
 from .arguments import Operands, from_host, is_scalar, parse_int, parse_scalar, promote_all
-from .elementwise import equal, less_equal, maximum, minimum, where
+from .elementwise import bitwise_and, equal, greater_equal, less_equal, maximum, minimum, where
 from .indexing import get
 from .joining import concat
 from .layout import astype, ravel, reshape
@@ -116,8 +116,9 @@ def histogram_bin_edges(x, /, bins=10, range=None, weights=None, *, device=None)
     """Return the edges of the bins that histogram counts by; see there."""
     operands = (x,) if weights is None else (x, weights)
     call = Operands("histogram_bin_edges", operands, None, device)
-    array, _ = _with_weights("histogram_bin_edges", call.arrays)
-    return call.give(_given(_bins("histogram_bin_edges", ravel(array), bins, range), array))
+    array, weights = _with_weights("histogram_bin_edges", call.arrays)
+    edges = _bins("histogram_bin_edges", ravel(array), bins, range, weights)
+    return call.give(_given(edges, array))
 
 
 def histogram(x, /, bins=10, range=None, density=None, weights=None, *, device=None):
@@ -133,7 +134,7 @@ def histogram(x, /, bins=10, range=None, density=None, weights=None, *, device=N
     call = Operands("histogram", operands, None, device)
     array, weights = _with_weights("histogram", call.arrays)
     array = ravel(array)
-    edges = _bins("histogram", array, bins, range)
+    edges = _bins("histogram", array, bins, range, weights)
     lower, last = _given(edges[:-1], array), _given(edges[-1:], array)
     number = where(less_equal(array, last), bisected(lower, array, True), 0)
     weighted = None if weights is None else ravel(weights)
@@ -148,12 +149,15 @@ def histogram(x, /, bins=10, range=None, density=None, weights=None, *, device=N
     return call.give(counts), call.give(_given(edges, array))
 
 
-def _bins(name, array, bins, range):
+def _bins(name, array, bins, range, weights):
     """Return the edges of bins for the elements of a 1-D Array, as an ndarray."""
+    if isinstance(bins, str) and weights is not None:
+        raise TypeError(f"{name}: a rule for the number of bins knows no weights")
     if isinstance(bins, str) or is_scalar(bins):
         low, high = _range(name, array, range)
-        count = _count(name, array, bins, high - low) if isinstance(bins, str) else bins
-        count = parse_int(count, "bins")
+        if isinstance(bins, str):
+            bins = _count(name, array, bins, low, high)
+        count = parse_int(bins, "bins")
         if count < 1:
             raise ValueError(f"{name}: bins are 1 or more, not {count}")
         if low == high:
@@ -180,15 +184,17 @@ def _range(name, array, range):
     return low, high
 
 
-def _count(name, array, bins, spread):
-    """Return how many bins a rule by its name gives."""
+def _count(name, array, bins, low, high):
+    """Return how many bins a rule by its name gives for the elements between two numbers."""
     if bins not in _BINS:
         raise ValueError(
             f"{name}: bins are a number, edges or one of {sorted(_BINS)}, not {bins!r}"
         )
-    if not array.size:
+    between = bitwise_and(greater_equal(array, low), less_equal(array, high))
+    number, spread = int(to_host(reductions.sum(between))), float(high - low)
+    if not number:
         return 1
-    width = _BINS[bins](float(spread), array.size)
+    width = _BINS[bins](spread, number)
     if width and is_integer(array.dtype):
         width = max(width, 1.0)
     return math.ceil(spread / width) if width else 1

@@ -135,8 +135,10 @@ def _middle(name, x, axis, out, keepdims, device, ignoring):
     if not rows.shape[-1]:
         return call.deliver_array(astype(_nothing(rows, shape), dtype, copy=False))
     ordered = sorted_along(rows, rows.ndim - 1)
-    low, high, _ = _places(ordered, "midpoint", np.array([0.5]), ignoring)
-    low, high = (_picked(ordered, places) for places in (low, high))
+    low, high = (
+        _picked(ordered, _places(ordered, method, np.array([0.5]), ignoring)[0])
+        for method in ("lower", "higher")
+    )
     result = where(equal(low, high), low, (low + high) * 0.5)
     result = _with_nan(ordered, result, ignoring)
     return call.deliver_array(astype(reshape(result, shape), dtype, copy=False))
