@@ -191,13 +191,17 @@ def _count(name, array, bins, low, high):
             f"{name}: bins are a number, edges or one of {sorted(_BINS)}, not {bins!r}"
         )
     between = bitwise_and(greater_equal(array, low), less_equal(array, high))
-    number, spread = int(to_host(reductions.sum(between))), float(high - low)
+    number = int(to_host(reductions.sum(between)))
     if not number:
         return 1
+    wide = astype(array, float64, copy=False)
+    least = reductions.min(where(between, wide, float(high)))
+    most = reductions.max(where(between, wide, float(low)))
+    spread = float(to_host(most - least))
     width = _BINS[bins](spread, number)
     if width and is_integer(array.dtype):
         width = max(width, 1.0)
-    return math.ceil(spread / width) if width else 1
+    return math.ceil((high - low) / width) if width else 1
 
 
 # Interpolation ------------------------------------------------------------------------------------
