@@ -52,7 +52,8 @@ def bincount(a, weights, length):
     fits = (a >= 0) & (a < length)
     if not fits.all():
         a, weights = a[fits], None if weights is None else weights[fits]
-    return np.bincount(a.astype(np.intp), weights, length)[:length]
+    counts = np.bincount(a.astype(np.intp), weights, length)[:length]
+    return counts if weights is None else counts.astype(np.float64, copy=False)  # of nothing, too
 
 
 def _order_zeros(result, axis):
