@@ -14,10 +14,10 @@ from pyvecgpu import dispatch
 from pyvecgpu.backends import METHODS
 
 PACKAGE = helpers.ROOT / "pyvecgpu"
-TOPICS = ["aliases", "binning", "combined", "comparing", "contractions", "creation", "differences",
-          "elementwise", "exponentials", "files", "gathering", "joining", "layers", "layout",
-          "linalg", "mathematics", "matrices", "nans", "nn", "padding", "printing", "quantiles",
-          "ranges", "reductions", "scans", "searching", "sets", "sorting",
+TOPICS = ["aliases", "binning", "combined", "comparing", "complexes", "contractions", "creation",
+          "differences", "elementwise", "exponentials", "files", "gathering", "joining", "layers",
+          "layout", "linalg", "mathematics", "matrices", "nans", "nn", "padding", "printing",
+          "quantiles", "ranges", "reductions", "scans", "searching", "sets", "sorting",
           "statistics"]  # fmt: skip
 
 # The short ways of the operators beside dispatch.apply.

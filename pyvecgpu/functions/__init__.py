@@ -8,6 +8,7 @@ from . import (
     binning,
     combined,
     comparing,
+    complexes,
     contractions,
     creation,
     differences,
@@ -37,6 +38,7 @@ from .aliases import *
 from .binning import *
 from .combined import *
 from .comparing import *
+from .complexes import *
 from .contractions import *
 from .creation import *
 from .differences import *
@@ -67,6 +69,7 @@ __all__ += aliases.__all__
 __all__ += binning.__all__
 __all__ += combined.__all__
 __all__ += comparing.__all__
+__all__ += complexes.__all__
 __all__ += contractions.__all__
 __all__ += creation.__all__
 __all__ += differences.__all__

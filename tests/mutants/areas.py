@@ -35,7 +35,7 @@ AREAS = (
         "dtypes",
         "cuda/dtypes/*.cu*",
         "header elementwise transfer operands",
-        "dtypes half values layout elementwise",
+        "dtypes half values layout elementwise complex",
     ),
     Area(
         "runtime",
@@ -47,14 +47,15 @@ AREAS = (
         "arrays",
         "cuda/arrays/*.cu*",
         "array transfer operands elementwise error large",
-        "order layout indexing out overlap versions shapes creation transfers batches",
+        "order layout indexing out overlap versions shapes creation transfers batches complex",
     ),
     Area(
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
         "elementwise reduce operands gather scan nonzero sort random dense header",
-        "elementwise reductions triangle gather scan nonzero sorting sets binning random powers values"
-        " operations out overlap order learn batches half",
+        "elementwise reductions triangle gather scan nonzero sorting sets binning random powers"
+        " values operations out overlap order learn batches half complex_functions"
+        " complex_reductions",
     ),
     Area(
         "matmul plan",
@@ -79,8 +80,8 @@ AREAS = (
         "functions",
         "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
-        " gather gathering scan nonzero sorting sets quantiles binning statistics combined differences"
-        " comparing files random powers dtype_queries array out transfers errors seam operations",
+        " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
+        " differences comparing files random powers dtype_queries array out transfers errors seam operations",
     ),
     Area(
         "backends",
@@ -104,7 +105,8 @@ AREAS = (
         "tools",
         "pyvecgpu/bench/**/*.py pyvecgpu/learn/*.py pyvecgpu/demo.py pyvecgpu/digits.py"
         " pyvecgpu/__main__.py",
-        py_tests="learn demo bench bench_sweep bench_article bench_article_report",
+        py_tests="learn demo bench bench_sweep bench_sweep_classes bench_article"
+        " bench_article_report",
     ),
     Area(
         "sm90",
