@@ -28,7 +28,7 @@ from ..dtypes import (
 from ..errors import OutOfMemoryError
 from ..native.abi import Memory
 from ..operations import OPERATIONS, result_dtype
-from . import cpu_functions, cpu_indexing, cpu_layers, cpu_random
+from . import cpu_functions, cpu_indexing, cpu_layers, cpu_random, cpu_sorting
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
 from .cpu_ways import BINARY, REDUCED, SCALAR, UNARY, fits, holds
 
@@ -253,6 +253,23 @@ class CpuBackend:
     @_reports_memory
     def determinant(self, a, kind):
         return np.asarray(np.linalg.slogdet(a)[kind - 1] if kind else np.linalg.det(a))
+
+    @_reports_memory
+    def sort(self, a, axis, descending, out):
+        return store(cpu_sorting.sort(a, axis, descending), out)
+
+    @_reports_memory
+    def argsort(self, a, axis, descending):
+        return cpu_sorting.argsort(a, axis, descending)
+
+    @_reports_memory
+    def bincount(self, a, weights, length):
+        return cpu_sorting.bincount(a, weights, length)
+
+    @_reports_memory
+    def searchsorted(self, a, values, right):
+        dtype = promote(a.dtype, values.dtype)
+        return cpu_sorting.searchsorted(cast(a, dtype), cast(values, dtype), right)
 
     @_reports_memory
     def matmul(self, a, b, precision, out):

@@ -116,6 +116,19 @@ def nanmin(x, /, axis=None, out=None, keepdims=False, *, device=None):
     return _extreme("nanmin", reductions.min, math.inf, x, axis, out, keepdims, device)
 
 
+def nanargmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
+    """Return the int64 index of the first largest element that is not NaN; 0 where all are.
+
+    axis=None: into ravel(x). ValueError: there is no element. AxisError: no such axis.
+    """
+    return _place("nanargmax", reductions.max, -math.inf, x, axis, out, keepdims, device)
+
+
+def nanargmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
+    """Return the int64 index of the first smallest element that is not NaN; see nanargmax."""
+    return _place("nanargmin", reductions.min, math.inf, x, axis, out, keepdims, device)
+
+
 def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
     """Return the mean of the elements that are not NaN, as float. dtype: compute in this one."""
     call = Operands("nanmean", (x,), out, device)
@@ -183,6 +196,13 @@ def _extreme(name, reduction, identity, x, axis, out, keepdims, device):
         all_are = reductions.min(is_nan(call.arrays[0]), axis=axis, keepdims=keepdims)
         result = where(all_are, math.nan, result)
     return call.deliver_array(result)
+
+
+def _place(name, reduction, identity, x, axis, out, keepdims, device):
+    call, array = _filled(name, x, identity, out, device)
+    extreme = reduction(array, axis=axis, keepdims=True)
+    places = equal(call.arrays[0], extreme)  # no NaN is
+    return call.deliver_array(reductions.argmax(places, axis=axis, keepdims=keepdims))
 
 
 def _in_dtype(name, array, dtype):
