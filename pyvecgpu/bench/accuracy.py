@@ -202,7 +202,10 @@ def long_errors(name, x, result):
     with np.errstate(all="ignore"):
         exact = LONG[name](x.astype(np.longdouble))
         limit = np.longdouble(2) ** 1023 * 2
-        want, got = np.clip(exact, -limit, limit), np.clip(result.astype(exact.dtype), -limit, limit)
+        want, got = (
+            np.clip(exact, -limit, limit),
+            np.clip(result.astype(exact.dtype), -limit, limit),
+        )
         _, exponent = np.frexp(want)
         unit = np.ldexp(np.longdouble(1), np.maximum(exponent - 1, -1022) - 52)
         errors = np.abs(got - want) / unit
