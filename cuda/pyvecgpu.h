@@ -174,6 +174,7 @@ enum pvg_operation {
     PVG_ATAN2 = 114,               /* this and the next two: float; the angle of (b, a) */
     PVG_HYPOT = 115,               /* sqrt(a a + b b) without overflow in between */
     PVG_COPYSIGN = 116,            /* |a| with b's sign */
+    PVG_LOGADDEXP = 117,           /* log(exp(a) + exp(b)), without overflow in between */
     PVG_EQUAL = 120,               /* the comparisons give bool */
     PVG_NOT_EQUAL = 121,
     PVG_LESS = 122,

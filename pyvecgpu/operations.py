@@ -126,6 +126,7 @@ ROWS = (
     _binary("atan2", 114, ORDERED, "float", np.atan2),
     _binary("hypot", 115, ORDERED, "float", np.hypot),
     _binary("copysign", 116, ORDERED, "float", np.copysign),
+    _binary("logaddexp", 117, ORDERED, "float", cpu_functions.logaddexp),
     # Comparisons
     _binary("equal", 120, ALL, "bool", np.equal),
     _binary("not_equal", 121, ALL, "bool", np.not_equal),

@@ -56,7 +56,11 @@ namespace {
 // others write (copy of 1 GiB: 4.26 TB/s, with 1,024 threads 4.05); two arrays in, or none, want
 // large ones (add: 4.39, with 128 threads 4.36), if 16 elements a thread leave them the registers.
 constexpr int map_threads = 128;
-template <class F> constexpr int most_map_threads = F::vector < 16 ? 1024 : 512;
+template <class F> constexpr bool is_long = false; // functions that take longer than the memory
+template <class F>
+constexpr int most_map_threads = is_long<F>       ? map_threads
+                                 : F::vector < 16 ? 1024
+                                                  : 512;
 // Blocks of rows_kernel that a multiprocessor should hold: all of its threads, if registers allow.
 template <class F>
 constexpr int rows_blocks = F::vector > 4    ? 1

@@ -7,12 +7,12 @@ namespace pvg {
 
 namespace {
 
-// A few elements at a time, whose steps overlap; of eight bytes one after another, as the code of
-// each function is long. The values go round, because registers have no index.
+// Four elements at a time, whose steps overlap; the code of each function is long, so not more. The
+// values go round, because registers have no index.
 template <class T, int N>
 __device__ __forceinline__ void apply_binary_function(int code, const T (&a)[N], const T (&b)[N],
                                                       T (&r)[N]) {
-    constexpr int step = sizeof(T) == 8 ? 1 : N < 4 ? N : 4;
+    constexpr int step = N < 4 ? N : 4;
     T left[N], right[N];
 #pragma unroll
     for (int e = 0; e < N; e++) left[e] = a[e], right[e] = b[e];
@@ -21,10 +21,10 @@ __device__ __forceinline__ void apply_binary_function(int code, const T (&a)[N],
         T first[step], second[step], last[step] = {};
 #pragma unroll
         for (int e = 0; e < step; e++) first[e] = left[e], second[e] = right[e];
-#define PVG_CASE(NAME, name, domain, result, value)                            \
-    case PVG_##NAME:                                                           \
-        if constexpr (is_computed<T, domain, Gives::result>)                   \
-            each(first, second, last, [](T x, T y) { return T(value); });      \
+#define PVG_CASE(NAME, name, domain, result, value)                       \
+    case PVG_##NAME:                                                      \
+        if constexpr (is_computed<T, domain, Gives::result>)              \
+            each(first, second, last, [](T x, T y) { return T(value); }); \
         break;
         switch (code) { PVG_BINARY_FUNCTIONS(PVG_CASE) }
 #undef PVG_CASE
@@ -67,6 +67,9 @@ template <class T> struct BinaryFunction {
 };
 
 } // namespace
+
+// Some blocks compute while others load, which those of 1,024 threads leave no registers for.
+template <class T> constexpr bool is_long<BinaryFunction<T>> = true;
 
 bool is_binary_function(int code) {
 #define PVG_CASE(NAME, name, domain, result, value) case PVG_##NAME:

@@ -1,67 +1,13 @@
 // sigmoid, silu and gelu of one element. Of float32 they are right within an ulp or two over all
-// inputs: exp, quotient and product carry what each rounding drops to the last step (the errors
-// that were measured are in docs/measured). Of float64 they are the plain formulas.
+// inputs, by pairs (the errors that were found are in docs/measured). Of float64 they are the plain
+// formulas.
 #pragma once
-#include "dtypes/half.cuh"
+#include "kernels/pairs.cuh"
 #include <math.h>
 
 namespace pvg {
 
 // ---- float32 ------------------------------------------------------------------------------------
-
-// An unevaluated sum of two floats, the second at most half an ulp of the first.
-struct Pair {
-    float high, low;
-};
-
-// exp(x) = (high + low) 2^exponent, with high from 0.7 to 1.42.
-struct ScaledExp {
-    Pair part;
-    int exponent;
-};
-
-// 2^k for k from -126 to 127.
-__device__ __forceinline__ float power_of_two(int k) {
-    return float_of_bits(static_cast<uint32_t>(k + 127) << 23);
-}
-
-// x 2^k for k down to -252, rounded once where the result is subnormal.
-__device__ __forceinline__ float scaled(float x, int k) {
-    return x * power_of_two(k >> 1) * power_of_two(k - (k >> 1));
-}
-
-// exp(x + rest) for x from -200 to 0, a rest below its ulp.
-__device__ __forceinline__ ScaledExp scaled_exp(float x, float rest) {
-    const float round = 0x1.8p23f; // added to a small number: rounds it to an integer
-    const float shifted = fmaf(x, 1.44269504f, round), k = shifted - round;
-    // ln 2 is 0.693145751953125, whose 16 digits make the first step exact, and the rest.
-    const float r = fmaf(k, -0.693145751953125f, x);
-    const float r_rest = fmaf(k, -1.42860682e-6f, rest);
-    const float s = r + r_rest, s_rest = (r - s) + r_rest;
-    // exp(s) = 1 + s + s^2 p(s), p by Chebyshev's nodes on |s| <= 0.3475
-    float p = 0x1.6d1254p-10f;
-    p = fmaf(p, s, 0x1.120cbap-7f);
-    p = fmaf(p, s, 0x1.555518p-5f);
-    p = fmaf(p, s, 0x1.5554dcp-3f);
-    p = fmaf(p, s, 0.5f);
-    const float q = fmaf(s * s, p, s_rest);
-    const float one = 1 + s, low = (s - (one - 1)) + q, high = one + low;
-    return {{high, low - (high - one)},
-            static_cast<int>(float_bits(shifted) - float_bits(round))};
-}
-
-// n / d for d from 1 to 20.
-__device__ __forceinline__ Pair quotient(Pair n, Pair d) {
-#ifdef PVG_SIMULATOR
-    const float r = 1 / d.high;
-#else
-    float r; // with a relative error of 2^-23, which the remainder makes good
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d.high));
-#endif
-    const float q = n.high * r;
-    const float left = fmaf(-d.high, q, n.high) + fmaf(-d.low, q, n.low);
-    return {q, left * r};
-}
 
 // 1 / (1 + exp(-x)) as a quotient times 2^exponent, by exp of negative numbers only: no overflow,
 // and small results keep their digits down to the subnormals. NaN gives any number.

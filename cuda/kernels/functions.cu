@@ -7,29 +7,12 @@ namespace pvg {
 
 namespace {
 
-// A switch that all elements of a thread share; of double one element after another, as the code of
-// each function is long: the values go round, because registers have no index.
 template <class T, int N>
 __device__ __forceinline__ void apply_unary_function(int code, const T (&a)[N], T (&r)[N]) {
-    constexpr int step = sizeof(T) == 8 ? 1 : N;
-#pragma unroll
-    for (int e = 0; e < N; e++) r[e] = a[e];
-#pragma unroll 1
-    for (int i = 0; i < N; i += step) {
-        T part[step];
-#pragma unroll
-        for (int e = 0; e < step; e++) part[e] = r[e];
 #define PVG_CASE(NAME, name, domain, result, value) \
-    case PVG_##NAME:                                \
-        for (T &x : part) x = T(value);             \
-        break;
-        switch (code) { PVG_UNARY_FUNCTIONS(PVG_CASE) }
+    case PVG_##NAME: each(a, r, [](T x) { return T(value); }); return;
+    switch (code) { PVG_UNARY_FUNCTIONS(PVG_CASE) }
 #undef PVG_CASE
-#pragma unroll
-        for (int e = 0; e + step < N; e++) r[e] = r[e + step];
-#pragma unroll
-        for (int e = 0; e < step; e++) r[N - step + e] = part[e];
-    }
 }
 
 template <class T, int N>

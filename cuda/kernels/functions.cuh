@@ -5,6 +5,7 @@
 #include "arrays/call.cuh"
 #include "arrays/scalar.cuh"
 #include "kernels/elementwise.cuh"
+#include "kernels/precise.cuh"
 
 namespace pvg {
 
@@ -55,7 +56,7 @@ template <class T> __device__ __forceinline__ T floor_divide(T x, T y) {
 // Integers wrap; a negative power is a fraction, and rounded toward zero.
 template <class T> __device__ __forceinline__ T power(T x, T y) {
     if constexpr (is_float<T>) {
-        return pow(x, y);
+        return precise::pow(x, y);
     } else {
         if constexpr (is_signed<T>)
             if (y < 0) return x == 1 ? T(1) : x == -1 ? T(y % 2 ? -1 : 1) : T(0);
@@ -114,22 +115,22 @@ template <class T> __device__ __forceinline__ bool has_sign(T x) {
 // ---- The operations -----------------------------------------------------------------------------
 
 // X(NAME, "name", domain, result, f(x)): all give floats.
-#define PVG_UNARY_FUNCTIONS(X)                       \
-    X(SIN, "sin", all_kinds, floating, sin(x))       \
-    X(COS, "cos", all_kinds, floating, cos(x))       \
-    X(TAN, "tan", all_kinds, floating, tan(x))       \
-    X(ASIN, "asin", all_kinds, floating, asin(x))    \
-    X(ACOS, "acos", all_kinds, floating, acos(x))    \
-    X(ATAN, "atan", all_kinds, floating, atan(x))    \
-    X(SINH, "sinh", all_kinds, floating, sinh(x))    \
-    X(COSH, "cosh", all_kinds, floating, cosh(x))    \
-    X(ASINH, "asinh", all_kinds, floating, asinh(x)) \
-    X(ACOSH, "acosh", all_kinds, floating, acosh(x)) \
-    X(ATANH, "atanh", all_kinds, floating, atanh(x)) \
-    X(EXP2, "exp2", all_kinds, floating, exp2(x))    \
-    X(LOG1P, "log1p", all_kinds, floating, log1p(x)) \
-    X(LOG2, "log2", all_kinds, floating, log2(x))    \
-    X(LOG10, "log10", all_kinds, floating, log10(x))
+#define PVG_UNARY_FUNCTIONS(X)                                \
+    X(SIN, "sin", all_kinds, floating, sin(x))                \
+    X(COS, "cos", all_kinds, floating, cos(x))                \
+    X(TAN, "tan", all_kinds, floating, precise::tan(x))       \
+    X(ASIN, "asin", all_kinds, floating, asin(x))             \
+    X(ACOS, "acos", all_kinds, floating, acos(x))             \
+    X(ATAN, "atan", all_kinds, floating, atan(x))             \
+    X(SINH, "sinh", all_kinds, floating, precise::sinh(x))    \
+    X(COSH, "cosh", all_kinds, floating, precise::cosh(x))    \
+    X(ASINH, "asinh", all_kinds, floating, asinh(x))          \
+    X(ACOSH, "acosh", all_kinds, floating, precise::acosh(x)) \
+    X(ATANH, "atanh", all_kinds, floating, precise::atanh(x)) \
+    X(EXP2, "exp2", all_kinds, floating, precise::exp2(x))    \
+    X(LOG1P, "log1p", all_kinds, floating, log1p(x))          \
+    X(LOG2, "log2", all_kinds, floating, log2(x))             \
+    X(LOG10, "log10", all_kinds, floating, precise::log10(x))
 
 // X(NAME, "name", domain, result, f(x)): all give bools.
 #define PVG_PREDICATES(X)                                                      \
@@ -147,7 +148,8 @@ template <class T> __device__ __forceinline__ bool has_sign(T x) {
     X(BITWISE_RIGHT_SHIFT, "bitwise_right_shift", integers, same, shifted_right(x, y)) \
     X(ATAN2, "atan2", ordered, floating, atan2(x, y))                                  \
     X(HYPOT, "hypot", ordered, floating, hypot(x, y))                                  \
-    X(COPYSIGN, "copysign", ordered, floating, copysign(x, y))
+    X(COPYSIGN, "copysign", ordered, floating, copysign(x, y))                         \
+    X(LOGADDEXP, "logaddexp", ordered, floating, precise::logaddexp(x, y))
 
 // What the families of unary.cu and binary.cu launch for these; operands have the dtype that the
 // operation computes in, out is open. False: the code is none of these.

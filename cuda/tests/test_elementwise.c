@@ -21,6 +21,7 @@ static double apply_binary(int operation, double a, double b) {
     case PVG_ATAN2: return atan2(a, b);
     case PVG_HYPOT: return hypot(a, b);
     case PVG_COPYSIGN: return copysign(a, b);
+    case PVG_LOGADDEXP: return fmax(a, b) + log1p(exp(-fabs(a - b)));
     case PVG_EQUAL: return a == b;
     case PVG_NOT_EQUAL: return a != b;
     case PVG_LESS: return a < b;

@@ -41,6 +41,14 @@ def power(a, b):
     return np.where(b < 0, fraction, result)
 
 
+def logaddexp(a, b):
+    """Return log(exp(a) + exp(b)); of float32 in float64, for where the result is next to 0."""
+    if np.result_type(a, b) != np.float32:
+        return np.logaddexp(a, b)
+    result = np.empty(np.broadcast_shapes(np.shape(a), np.shape(b)), np.float32)
+    return np.logaddexp(a, b, out=result, dtype=np.float64, casting="same_kind")
+
+
 def sign(a):
     """Return a / |a|; of complex numbers also where |a| is too large, which NumPy takes for i."""
     result = np.sign(a)

@@ -11,8 +11,8 @@
     accuracy    the largest errors of elementwise functions, over all inputs of float32
     article     C loops, NumPy and the GPU from small to large: where a GPU pays off
 
-All but model, accuracy and article measure pyvecgpu beside its peers, and with `--against DIR` beside the
-build in another checkout; article makes pictures and a page.
+All but model, accuracy and article measure pyvecgpu beside its peers, and with `--against DIR`
+beside the build in another checkout; article makes pictures and a page.
 
 timing.py says how: device events, warm-up, the median of interleaved rounds, checked results. Every
 figure that is printed was measured in that run; `--json` keeps them all, docs/measured has some.

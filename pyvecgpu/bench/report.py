@@ -74,13 +74,13 @@ def render_products(reports):
 
 
 def render_sweep(reports):
-    """Return what bench sweep says of its classes, between SWEEP_BEGIN and SWEEP_END."""
+    """Return what bench sweep says of its sections, between SWEEP_BEGIN and SWEEP_END."""
     parts = []
     for report in reports.values():
         if report["benchmark"] == "sweep":
             lines = [f"**Beside {report['beside']}, seed {report['seed']}** ({about(report)})", ""]
-            lines += ["| class | cases | mean | tenth percentile | worst |", "|---" * 5 + "|"]
-            for row in report["classes"]:
+            lines += ["| section | cases | mean | tenth percentile | worst |", "|---" * 5 + "|"]
+            for row in report["sections"]:
                 ratios = " | ".join(f"{row[key]:.2f}" for key in ("mean", "tenth", "worst"))
                 lines.append(f"| {row['name']} | {row['count']} | {ratios} |")
             parts.append("\n".join(lines))

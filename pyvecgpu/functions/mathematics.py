@@ -3,21 +3,7 @@ remainder, predicates. Operands, `out` and `device` are those of elementwise.py.
 """
 
 from ..operations import Operation
-from .arguments import is_scalar
-from .elementwise import (
-    abs,
-    add,
-    binary,
-    bitwise_left_shift,
-    bitwise_right_shift,
-    exp,
-    maximum,
-    multiply,
-    negative,
-    subtract,
-    unary,
-    where,
-)
+from .elementwise import binary, bitwise_left_shift, bitwise_right_shift, unary
 
 __all__ = [
     "acos",
@@ -207,11 +193,7 @@ def copysign(x1, x2, /, out=None, *, device=None):
 
 def logaddexp(x1, x2, /, out=None, *, device=None):
     """Return log(exp(x1) + exp(x2)) without overflow in between, as float."""
-    x1, x2 = (x if is_scalar(x) else multiply(x, 1.0, device=device) for x in (x1, x2))
-    larger = maximum(x1, x2, device=device)
-    rest = log1p(exp(negative(abs(subtract(x1, x2, device=device)))))
-    # Of two infinities the distance is NaN, and the sum what it should be.
-    return where(isnan(rest), add(x1, x2, device=device), add(larger, rest), out)
+    return binary(Operation.LOGADDEXP, x1, x2, out, device)
 
 
 # NumPy's other names ------------------------------------------------------------------------------

@@ -6,15 +6,18 @@ next call: what a library remembers of its operands is what it keeps by itself. 
 is the time of the peer, torch or another build, over ours or, without one, the time that the card's
 limit asks for over ours: bytes over the rate of a large copy, operations over that of a large
 product, whichever is longer.
-So below 1 we are slower. A result that is wrong, and an exception of ours, count as 0.
+So below 1 we are slower. A result that is wrong, and an exception of ours, count as 0. Of a case
+that is slower than a peer's it is told what both take on the device, by its events: the rest of our
+time is the host's.
 """
 
+import contextlib
 import datetime
 import itertools
 import math
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import asdict
 
 import numpy as np
@@ -27,6 +30,7 @@ PEERS = ("torch",)
 SECONDS = 150.0
 ACCURACY_TOO = ("only", "accuracy")  # an option of the sweep that another command has too
 WORST = 60  # cases that are printed
+REASONS = 40  # why cases were left out
 
 
 def add_options(parser):
@@ -98,19 +102,33 @@ def classes_of(outcomes):
     return dict(sorted(summaries.items(), key=lambda item: (item[1]["worst"], item[0])))
 
 
+def sections_of(outcomes):
+    """Return (section, its outcomes), the one with the worst case first: classes by first words."""
+    sections = defaultdict(list)
+    for outcome in outcomes:
+        sections[outcome.group.split()[0]].append(outcome)
+    return sorted(sections.items(), key=lambda item: min(one.ratio for one in item[1]))
+
+
 def run(device, peers, arguments, say):
     """Measure, print, and return what there is to report, and the exit code."""
     quick = arguments.quick or device.type == "sim"
     seed = seed_of(arguments)
     libraries = open_libraries(device, peers, quick=True, against=arguments.against)
     sweep = Sweep(libraries, size_of(device, quick), seed)
-    with np.errstate(all="ignore"):  # logarithms of negative numbers are NaN
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(np.errstate(all="ignore"))  # logarithms of negative numbers are NaN
+        for library in libraries:  # what a case creates is created there
+            if library.writes_as == "pyvecgpu":
+                stack.enter_context(library.module.device(library.device))
         outcomes, left_out = collect(sweep, arguments)
     beside = sweep.peer.name if sweep.peer else "the limit"
     say(f"seed {seed}, beside {beside}: {counted(outcomes, left_out)}")
     classes = classes_of(outcomes)
-    for group, told in classes.items():
-        say(class_line(group, told))
+    for line in class_lines(outcomes):
+        say(line)
+    for line in left_out_lines(left_out):
+        say(line)
     say()
     for outcome in sorted(outcomes, key=lambda one: one.ratio)[:WORST]:
         say(case_line(outcome, beside))
@@ -118,6 +136,8 @@ def run(device, peers, arguments, say):
     report |= {"shrink": sweep.size.shrink, "room": sweep.size.room, "left_out": left_out}
     every = {"all": summary([one.ratio for one in outcomes])} if outcomes else {}
     report["classes"] = [{"name": name, **told} for name, told in (every | classes).items()]
+    sections = {name: summary([one.ratio for one in of]) for name, of in sections_of(outcomes)}
+    report["sections"] = [{"name": name, **told} for name, told in (every | sections).items()]
     report["cases"] = [asdict(outcome) for outcome in outcomes]
     return report, 1 if any(outcome.problem for outcome in outcomes) else 0
 
@@ -157,6 +177,10 @@ def counted(outcomes, left_out):
         parts.append(f"{sum(ratio < limit for ratio in ratios)} below {limit}")
     parts.append(f"{sum(outcome.checked for outcome in outcomes)} checked")
     parts.append(f"{sum(bool(outcome.problem) for outcome in outcomes)} wrong or failed")
+    lost = [outcome.kernels for outcome in outcomes if outcome.kernels]
+    if lost:
+        slow = sum(peer / ours < AGAIN for ours, peer in lost)
+        parts.append(f"{slow} of the {len(lost)} below {AGAIN} lost on the device")
     if left_out:
         parts.append(f"{len(left_out)} left out, the first {left_out[0]}")
     if ratios:
@@ -164,9 +188,29 @@ def counted(outcomes, left_out):
     return ", ".join(parts)
 
 
+def left_out_lines(left_out):
+    """Return for each reason why cases were left out how often it was so: the most usual ones."""
+    reasons = Counter(text.partition(": ")[2].partition("\n")[0][:120] for text in left_out)
+    return [f"left out {count}: {reason}" for reason, count in reasons.most_common(REASONS)]
+
+
+def class_lines(outcomes):
+    """Return a line for each section, and for its classes."""
+    lines = []
+    for section, of in sections_of(outcomes):
+        classes = classes_of(of)
+        if list(classes) != [section]:
+            lines.append(class_line(section, summary([one.ratio for one in of])))
+        lines += [
+            class_line(group if group == section else f"  {group}", told)
+            for group, told in classes.items()
+        ]
+    return lines
+
+
 def class_line(group, told):
     return (
-        f"{group:32} n {told['count']:4}  mean {told['mean']:6.3f}"
+        f"{group:34} n {told['count']:4}  mean {told['mean']:6.3f}"
         f"  tenth {told['tenth']:6.3f}  worst {told['worst']:6.3f}"
     )
 
@@ -175,4 +219,6 @@ def case_line(outcome, beside):
     said = outcome.problem
     if not said:
         said = f"{outcome.seconds * 1e6:10.1f} us, {beside} {outcome.beside * 1e6:10.1f} us"
+    if outcome.kernels:
+        said += ", on the device {:.1f} and {:.1f} us".format(*(1e6 * x for x in outcome.kernels))
     return f"{outcome.ratio:6.3f}  {outcome.group:28} {outcome.text:36} {said}  #{outcome.number}"

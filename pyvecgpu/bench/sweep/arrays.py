@@ -11,6 +11,7 @@ from ..timing import BFLOAT16, itemsize, rounded
 from .case import DTYPES
 
 CHECKED = 1 / 8  # of the cases
+MADE = 8  # arrays of cases that are kept, for a case has several readers
 PERIOD = 2**24 - 3  # elements after which the values of a large array repeat: a prime
 
 
@@ -51,12 +52,36 @@ def dtypes_on(device):
 class Values:
     """The values of the large arrays, by dtype: at most PERIOD of them, again and again.
 
-    Floats are normal, bfloat16 in float32; integers are below 100.
+    Floats are normal, bfloat16 in float32; integers are below 100. Arrays that are made for a case
+    are kept until others are.
     """
 
     def __init__(self, seed, room):
         self.seed, self.room = seed, room
-        self.blocks = {}
+        self.blocks, self.latest = {}, {}
+
+    def of_operand(self, operand):
+        """Return the elements that an operand is a view of, in a row."""
+        length = math.prod(operand.shape)
+        if operand.made is None:
+            return self.of(operand.dtype, operand.start, length)
+        known = (operand.dtype, operand.start, length, operand.made)
+        if known not in self.latest:
+            if len(self.latest) >= MADE:
+                self.latest.clear()
+            self.latest[known] = self.make(*known)
+        return self.latest[known]
+
+    def make(self, dtype, start, length, made):
+        """Return the values of an array that is made for a case."""
+        random = np.random.default_rng([self.seed, start, length])
+        if made.kind == "index":
+            return random.integers(0, made.bound, length, dtype)
+        if made.kind == "distinct":
+            return random.permutation(made.bound)[:length].astype(dtype)
+        if made.kind == "mask":
+            return random.random(length, np.float32) < made.bound
+        return np.sort(self.of(dtype, start, length))
 
     def of(self, dtype, start, length):
         """Return so many from element `start` on, as a NumPy array."""
@@ -94,11 +119,25 @@ class Arrays:
 
     def take(self, operand):
         """Return the view. torch has no negative steps: it gets what they would walk backwards."""
-        module, flat = self.library.module, self.array(operand.dtype)
-        flat = flat[operand.start : operand.end()]
-        if self.library.writes_as == "torch":
-            return view(module.reshape, module.permute, flat, replace(operand, key=operand.ahead()))
-        return view(module.reshape, module.transpose, flat, operand)
+        module = self.library.module
+        is_torch = self.library.writes_as == "torch"
+        if is_torch:
+            operand = replace(operand, key=operand.ahead())
+        if operand.on_host:
+            host = on_host(self.values, operand)
+            return module.from_numpy(host) if is_torch else host
+        flat = self.flat(operand)
+        return view(module.reshape, module.permute if is_torch else module.transpose, flat, operand)
+
+    def flat(self, operand):
+        """Return the elements that an operand is a view of: in a row, on the device."""
+        if operand.made is not None:
+            host = self.values.of_operand(operand)
+            return self.library.put(host, BFLOAT16 if operand.dtype == BFLOAT16 else None)
+        flat = self.array(operand.dtype)[operand.start : operand.end()]
+        if not operand.own:
+            return flat
+        return flat.clone() if self.library.writes_as == "torch" else flat.copy()
 
 
 def view(reshape, permute, flat, operand):
@@ -114,6 +153,6 @@ def on_host(values, operand):
     return view(
         np.reshape,
         np.transpose,
-        values.of(operand.dtype, operand.start, math.prod(operand.shape)),
+        values.of_operand(operand),
         operand,
     )

@@ -13,6 +13,8 @@ from .case import Draw
 from .checking import check
 from .classes import CLASSES
 
+MOST_AHEAD = 5e-3  # seconds that the host runs ahead of the device for
+MOST_QUEUED = 64  # calls whose work is timed on the device: it keeps so many and more in order
 LOOKED_AT = 10_000  # cases among which one has to be of the class that is asked for
 AGAIN = 0.9  # a case below it is timed twice more, for it may have been a hiccup
 
@@ -31,6 +33,7 @@ class Outcome:
     ratio: float = 0.0
     checked: bool = False
     problem: str = ""
+    kernels: list | None = None  # where it lost: the seconds of the device, ours and the peer's
 
 
 class PeerError(Exception):
@@ -41,6 +44,7 @@ class Contender:
     """A library's call of a case, with operands of its own."""
 
     def __init__(self, library, function, arrays):
+        self.library = library
         self.call = functools.partial(function, library.module, *arrays)
         self.synchronize = library.synchronize
 
@@ -68,6 +72,28 @@ def take_turns(contenders, size):
         for at in reversed(range(len(contenders))):
             best[at] = min(best[at], contenders[at].seconds(calls))
     return best
+
+
+def seconds_of_device(contender, array, calls):
+    """Return the seconds that the device takes for a call, the least of three turns.
+
+    It gets work to do first, so that the host runs ahead: the array, which is large, times 1. Of a
+    call that waits for the device it is the host's time too.
+    """
+    library = contender.library
+    if library.filler is None:
+        library.prepare(array)
+
+    def work():
+        for _ in range(calls):
+            contender.call()
+
+    library.synchronize()
+    began = time.perf_counter()
+    work()
+    host = time.perf_counter() - began
+    library.synchronize()
+    return min(library.device_seconds(work, min(host, MOST_AHEAD)) / calls for _ in range(3))
 
 
 def beside_peer(time_both):
@@ -176,7 +202,19 @@ class Sweep:
                 peer.warm_up()
             except Exception as error:
                 self.peer.empty_cache()
-                raise PeerError(f"{self.peer.name}: {type(error).__name__}: {error}") from error
+                about = f"{case.group}: {self.peer.name}: {type(error).__name__}: {error}"
+                raise PeerError(about) from error
             both = beside_peer(lambda: take_turns([ours, peer], self.size))
             outcome.seconds, outcome.beside = both
+            runs_ahead = ours.library.runs_ahead and self.peer.runs_ahead
+            if runs_ahead and outcome.beside / outcome.seconds < AGAIN:
+                outcome.kernels = self.kernels([ours, peer], outcome.seconds)
         outcome.ratio = outcome.beside / outcome.seconds
+
+    def kernels(self, contenders, seconds):
+        """Return the seconds that the device takes for a call of each, which took us so many."""
+        calls = min(MOST_QUEUED, self.size.most_calls, int(self.size.batch_seconds / seconds))
+        return [
+            seconds_of_device(contender, arrays.array("float32"), max(1, calls))
+            for contender, arrays in zip(contenders, self.arrays, strict=True)
+        ]

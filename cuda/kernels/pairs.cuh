@@ -1,0 +1,147 @@
+// Numbers of twice the digits: unevaluated sums of two floats, by which a function of float32 can
+// carry what each rounding drops to its last step, and exponentials and logarithms in them.
+#pragma once
+#include "dtypes/half.cuh"
+#include <math.h>
+
+namespace pvg {
+
+// The second is at most about an ulp of the first.
+struct Pair { float high, low; };
+
+// a + b for |a| >= |b|, exactly.
+__device__ __forceinline__ Pair ordered_sum(float a, float b) {
+    const float sum = a + b;
+    return {sum, b - (sum - a)};
+}
+
+// a + b, exactly.
+__device__ __forceinline__ Pair two_sum(float a, float b) {
+    const float sum = a + b, part = sum - a;
+    return {sum, (a - (sum - part)) + (b - part)};
+}
+
+__device__ __forceinline__ Pair product(Pair a, Pair b) {
+    const float high = a.high * b.high;
+    return {high, fmaf(a.high, b.high, -high) + fmaf(a.high, b.low, a.low * b.high)};
+}
+
+// n / d where 1 / d is a normal number.
+__device__ __forceinline__ Pair quotient(Pair n, Pair d) {
+#ifdef PVG_SIMULATOR
+    const float r = 1 / d.high;
+#else
+    float r; // with a relative error of 2^-23, which the remainder makes good
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d.high));
+#endif
+    const float q = n.high * r;
+    return {q, (fmaf(-d.high, q, n.high) + fmaf(-d.low, q, n.low)) * r};
+}
+
+// 2^k for k from -126 to 127.
+__device__ __forceinline__ float power_of_two(int k) {
+    return float_of_bits(static_cast<uint32_t>(k + 127) << 23);
+}
+
+// x 2^k for k from -252 to 254, rounded once where the result is subnormal.
+__device__ __forceinline__ float scaled(float x, int k) {
+    return x * power_of_two(k >> 1) * power_of_two(k - (k >> 1));
+}
+
+// ---- Exponentials -------------------------------------------------------------------------------
+
+// part 2^exponent, with the part from 0.7 to 1.42.
+struct ScaledExp {
+    Pair part;
+    int exponent;
+};
+
+// The integer next to a number below 2^22, and the same as an int.
+__device__ __forceinline__ float nearest_integer(float x, int *as_int) {
+    const float round = 0x1.8p23f, shifted = x + round;
+    *as_int = static_cast<int>(float_bits(shifted) - float_bits(round));
+    return shifted - round;
+}
+
+// 1 + s + s^2 p(s) + rest = exp(s + rest), p by Chebyshev's nodes on |s| <= 0.3475.
+__device__ __forceinline__ Pair exp_near_zero(float s, float rest) {
+    float p = 0x1.6d1254p-10f;
+    p = fmaf(p, s, 0x1.120cbap-7f);
+    p = fmaf(p, s, 0x1.555518p-5f);
+    p = fmaf(p, s, 0x1.5554dcp-3f);
+    p = fmaf(p, s, 0.5f);
+    const Pair sum = ordered_sum(1.0f, s);
+    return ordered_sum(sum.high, sum.low + fmaf(s * s, p, rest));
+}
+
+// exp(x + rest) for |x| up to 200, a rest below its ulp.
+__device__ __forceinline__ ScaledExp scaled_exp(float x, float rest) {
+    ScaledExp result;
+    const float k = nearest_integer(x * 1.44269504f, &result.exponent);
+    // ln 2 is 0.693145751953125, whose 16 digits make the first step exact, and the rest.
+    const float r = fmaf(k, -0.693145751953125f, x);
+    const float r_rest = fmaf(k, -1.42860682e-6f, rest);
+    const float s = r + r_rest;
+    result.part = exp_near_zero(s, (r - s) + r_rest);
+    return result;
+}
+
+// 2^(x + rest), for |x| up to 200.
+__device__ __forceinline__ ScaledExp scaled_exp2(float x, float rest) {
+    ScaledExp result;
+    const float r = x - nearest_integer(x, &result.exponent), sum = r + rest;
+    const Pair ln2 = {0x1.62e43p-1f, -0x1.05c61p-29f};
+    const Pair s = product({sum, (r - sum) + rest}, ln2);
+    result.part = exp_near_zero(s.high, s.low);
+    return result;
+}
+
+// ---- Logarithms ---------------------------------------------------------------------------------
+
+// x = m 2^exponent with m from 0.7 to 1.42, log(m) as a pair.
+struct ScaledLog {
+    Pair of_m;
+    int exponent;
+};
+
+// For x > 0, finite. log(m) = 2 s + 2 s^3 / 3 + 2 s^5 / 5 ..., s = (m - 1) / (m + 1). The relative
+// error is 2^-28, with FINE 2^-33.
+template <bool FINE> __device__ __forceinline__ ScaledLog scaled_log(Pair x) {
+    ScaledLog result;
+    const bool is_small = x.high < 0x1p-100f; // some are subnormal
+    if (is_small) x.high *= 0x1p64f, x.low *= 0x1p64f;
+    const uint32_t root = 0x3f3504f3; // sqrt(1/2)
+    const int k = static_cast<int>(float_bits(x.high) - root) >> 23;
+    result.exponent = is_small ? k - 64 : k;
+    const float m = float_of_bits(float_bits(x.high) - (static_cast<uint32_t>(k) << 23));
+    const float m_rest = x.low == 0 ? 0.0f : scaled(x.low, -k);
+    const Pair f = ordered_sum(m - 1, m_rest), above = ordered_sum(2.0f, f.high);
+    const Pair s = quotient(f, {above.high, above.low + f.low});
+    const float z = s.high * s.high;
+    float p = 0.15384616f;
+    p = fmaf(p, z, 0.18181819f);
+    p = fmaf(p, z, 0.22222222f);
+    p = fmaf(p, z, 0.28571427f);
+    p = fmaf(p, z, 0.4f);
+    if (FINE) {
+        const Pair square = {z, fmaf(s.high, s.high, -z) + 2 * s.high * s.low};
+        const Pair cubic = product(product(s, square), {0x1.555556p-1f, -0x1.555556p-26f}); // 2 / 3
+        const Pair sum = ordered_sum(2 * s.high, cubic.high);
+        const float rest = fmaf(cubic.high * z, 1.5f * p, cubic.low);
+        result.of_m = ordered_sum(sum.high, sum.low + fmaf(2.0f, s.low, rest));
+    } else {
+        p = fmaf(p, z, 0.66666666f);
+        result.of_m = ordered_sum(2 * s.high, fmaf(s.high * z, p, 2 * s.low));
+    }
+    return result;
+}
+
+// log(x) for x > 0, finite.
+template <bool FINE> __device__ __forceinline__ Pair log_of(Pair x) {
+    const ScaledLog y = scaled_log<FINE>(x);
+    const float k = static_cast<float>(y.exponent);
+    const Pair sum = ordered_sum(k * 0.693145751953125f, y.of_m.high); // k 0: exact all the same
+    return ordered_sum(sum.high, sum.low + fmaf(k, 1.42860682e-6f, y.of_m.low));
+}
+
+} // namespace pvg
