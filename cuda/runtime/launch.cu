@@ -2,6 +2,7 @@
 #include "runtime/device.cuh"
 #include "runtime/graph.cuh"
 #include "runtime/launch.cuh"
+#include "runtime/report.cuh"
 #include <dlfcn.h>
 #include <mutex>
 #include <stdio.h>
@@ -103,6 +104,7 @@ int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, d
         counters[PVG_COUNT_WAITS]++;
         code = cudaStreamSynchronize(stream);
         if (code != cudaSuccess) return fail_launch(site, code, grid, block, shared_bytes);
+        return check_reports(operation_device);
     }
     return PVG_OK;
 }
