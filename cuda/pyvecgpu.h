@@ -96,16 +96,19 @@ enum pvg_dtype {
     PVG_FLOAT16 = 9,   /* IEEE 754's binary16 */
     PVG_BFLOAT16 = 10, /* the upper half of a float32 */
     PVG_FLOAT32 = 11,
-    PVG_FLOAT64 = 12
+    PVG_FLOAT64 = 12,
+    PVG_COMPLEX64 = 13, /* two float32: the real part, the imaginary one */
+    PVG_COMPLEX128 = 14 /* two float64 */
 };
 
 /* The C type behind the `value` pointer of a scalar. Scalars are weak: an int beside a float32
  * array is a float32. */
 enum pvg_scalar_kind {
-    PVG_SCALAR_BOOL = 0, /* uint8_t, 0 or 1 */
-    PVG_SCALAR_INT = 1,  /* int64_t */
-    PVG_SCALAR_UINT = 2, /* uint64_t */
-    PVG_SCALAR_FLOAT = 3 /* double */
+    PVG_SCALAR_BOOL = 0,   /* uint8_t, 0 or 1 */
+    PVG_SCALAR_INT = 1,    /* int64_t */
+    PVG_SCALAR_UINT = 2,   /* uint64_t */
+    PVG_SCALAR_FLOAT = 3,  /* double */
+    PVG_SCALAR_COMPLEX = 4 /* double[2] */
 };
 
 /* Operation codes. "float" functions of bool and integer operands give the default float dtype
@@ -114,7 +117,7 @@ enum pvg_operation {
     PVG_NONE = 0, /* no operation; no activation of a layer */
     /* pvg_unary: out[i] = f(a[i]) */
     PVG_NEGATIVE = 1, /* -a; integers wrap; not for bool */
-    PVG_ABS = 2,      /* |a|; integers wrap */
+    PVG_ABS = 2,      /* |a|; integers wrap; of complex numbers a float */
     PVG_EXP = 3,      /* float */
     PVG_LOG = 4,      /* float; natural logarithm */
     PVG_SQRT = 5,     /* float */
@@ -151,6 +154,7 @@ enum pvg_operation {
     PVG_ISNAN = 40,    /* this and the next three: bool */
     PVG_ISINF = 41,    /* either infinity */
     PVG_ISFINITE = 42, /* neither NaN nor infinite */
+    PVG_CONJ = 48,     /* the complex conjugate; not for bool */
     PVG_SIGNBIT = 43,  /* below 0, or -0.0, or a NaN with that sign */
     /* pvg_binary, pvg_binary_scalar: out[i] = f(a[i], b[i]) in the promoted dtype */
     PVG_ADD = 100,         /* bool: or */
@@ -606,6 +610,9 @@ PVG_API pvg_array *pvg_reshape(const pvg_array *a, int ndim, const int64_t *shap
 PVG_API pvg_array *pvg_broadcast_to(const pvg_array *a, int ndim, const int64_t *shape);
 /* The array itself (a new handle) if it is contiguous, else a contiguous copy. */
 PVG_API pvg_array *pvg_contiguous(const pvg_array *a);
+/* The real (0) or imaginary (1) parts of a complex array, which can be written to through the view.
+ * Errors: TYPE. */
+PVG_API pvg_array *pvg_part(const pvg_array *a, int imaginary);
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@ from .device import Device, devices, resolve
 from .dtypes import (
     CODES,
     bfloat16,
+    complex_dtype,
     get_default_dtype,
     int64,
     is_bfloat16,
@@ -22,6 +23,7 @@ from .dtypes import (
     parse_dtype,
     promote,
     promote_scalar,
+    real_dtype,
     supported,
 )
 from .dtypes import bool as bool_dtype
@@ -55,6 +57,8 @@ _STANDARD = [dtype for dtype in CODES if dtype.name not in ("bfloat16", "float16
 class finfo:  # noqa: N801  as NumPy calls it
     """The limits of a float dtype, given as a dtype or an array of it; all of them Python floats.
 
+    Of a complex dtype they are those of its parts.
+
     ValueError: not a float dtype. TypeError: no dtype of arrays.
     """
 
@@ -64,7 +68,7 @@ class finfo:  # noqa: N801  as NumPy calls it
     )
 
     def __init__(self, dtype, /):
-        self.dtype = _dtype_of(dtype)
+        self.dtype = real_dtype(_dtype_of(dtype))
         if not is_float(self.dtype):
             raise ValueError(f"finfo takes float dtypes, not {self.dtype}")
         digits, exponent = _FLOATS[self.dtype.name]
@@ -154,15 +158,15 @@ def can_cast(from_, to, casting="safe", /):
         return False
     if target == bfloat16:  # its 8 bits hold those of a byte
         return source.kind == "b" or (is_integer(source) and source.itemsize == 1)
-    return is_float(target) and target.itemsize > 2
+    return target.kind in "fc" and target.itemsize > 2
 
 
 def result_type(*arrays_and_dtypes):
     """Return the dtype that operands are promoted to, as an operation promotes two.
 
-    Arrays and dtypes are promoted from left to right. Python's bools, ints and floats are weak: a
-    float beside integers gives the default float. ValueError: nothing is given. TypeError: neither
-    an array, a dtype nor such a scalar.
+    Arrays and dtypes are promoted from left to right. Python's bools, ints, floats and complex
+    numbers are weak: a float beside integers gives the default float. ValueError: nothing is
+    given. TypeError: neither an array, a dtype nor such a scalar.
     """
     if not arrays_and_dtypes:
         raise ValueError("result_type: at least one array or dtype is required")
@@ -175,7 +179,7 @@ def result_type(*arrays_and_dtypes):
 
 
 def _is_weak(value):
-    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
 
 def _dtype_of(value):
@@ -210,9 +214,14 @@ class ArrayNamespaceInfo:
         return list(devices())
 
     def default_dtypes(self, *, device=None):
-        """Return {kind: dtype} of what is made without a dtype. Complex ones are not there."""
+        """Return {kind: dtype} of what is made without a dtype."""
         _check_device(device)
-        return {"real floating": get_default_dtype(), "integral": int64, "indexing": int64}
+        return {
+            "real floating": get_default_dtype(),
+            "complex floating": complex_dtype(bool_dtype),
+            "integral": int64,
+            "indexing": int64,
+        }
 
     def dtypes(self, *, device=None, kind=None):
         """Return {name: dtype} of the standard's dtypes, of all or of a kind, see isdtype."""

@@ -1,8 +1,8 @@
 """The dtypes of arrays: NumPy's dtype objects, their codes in the C library, and the default float.
 
 Python floats and creation functions give the default float, float32 unless `set_default_dtype` says
-otherwise, and so do the float functions (exp, mean, division, ...) of bools and integers. Between
-arrays, NumPy's promotion rules hold.
+otherwise, and so do the float functions (exp, mean, division, ...) of bools and integers. Python
+complex numbers give the complex dtype of such parts. Between arrays, NumPy's promotion rules hold.
 
 float16 and bfloat16 are stored in two bytes and computed in float32. NumPy has no bfloat16: it
 comes from the package ml_dtypes, which only the CPU device and copies to NumPy need. So
@@ -21,6 +21,8 @@ from .native.choices import choose, chosen
 __all__ = [
     "bfloat16",
     "bool",
+    "complex128",
+    "complex64",
     "float16",
     "float32",
     "float64",
@@ -84,6 +86,8 @@ uint64 = np.dtype("uint64")
 float16 = np.dtype("float16")
 float32 = np.dtype("float32")
 float64 = np.dtype("float64")
+complex64 = np.dtype("complex64")
+complex128 = np.dtype("complex128")
 
 CODES = {
     bfloat16 if code is DType.BFLOAT16 else np.dtype(code.name.lower()): int(code) for code in DType
@@ -92,7 +96,7 @@ DTYPES = {code: dtype for dtype, code in CODES.items()}
 NAMES = ", ".join(dtype.name for dtype in CODES)
 # What nearly every dtype is given as: as itself, by its name, as NumPy's type of its scalars.
 _KNOWN = {form: x for x in CODES if x is not bfloat16 for form in (x, x.name, x.type)}
-_KNOWN |= {bfloat16: bfloat16, float: float64, int: int64}
+_KNOWN |= {bfloat16: bfloat16, float: float64, int: int64, complex: complex128}
 _DEFAULT_FLOAT = Option.OPTION_DEFAULT_FLOAT
 
 
@@ -177,9 +181,26 @@ def is_float(dtype):
     return dtype.kind == "f" or dtype.char == "E"
 
 
+def is_complex(dtype):
+    """True for complex64 and complex128."""
+    return dtype.kind == "c"
+
+
 def inexact(dtype):
-    """Return the dtype that a float function of such an array gives."""
-    return dtype if is_float(dtype) else get_default_dtype()
+    """Return the dtype that a float function of such an array gives; complex ones stay."""
+    return dtype if is_float(dtype) or is_complex(dtype) else get_default_dtype()
+
+
+def real_dtype(dtype):
+    """Return the dtype of the parts of complex numbers; any other dtype as it is."""
+    return {complex64: float32, complex128: float64}.get(dtype, dtype)
+
+
+def complex_dtype(dtype):
+    """Return the complex dtype beside an array: its own, or the one with room for its floats."""
+    if is_complex(dtype):
+        return dtype
+    return complex128 if inexact(dtype) == float64 else complex64
 
 
 def promote(a, b):
@@ -190,14 +211,18 @@ def promote(a, b):
     other = a if b is bfloat16 else b
     if other is bfloat16 or other.kind in "biu":
         return bfloat16
+    if is_complex(other):
+        return other
     return float64 if other == float64 else float32
 
 
 def promote_scalar(dtype, value):
-    """Return the dtype of a Python bool, int or float beside an array of `dtype`.
+    """Return the dtype of a Python bool, int, float or complex beside an array of `dtype`.
 
     Beside bool it is the dtype that the scalar has by itself.
     """
     if isinstance(value, float):
         return inexact(dtype)
+    if isinstance(value, complex):
+        return complex_dtype(dtype)
     return int64 if dtype.kind == "b" and not isinstance(value, builtins.bool) else dtype

@@ -158,7 +158,7 @@ class _Methods:
         return values.to_numpy(self)
 
     def item(self):
-        """Return the one element as a bool, int or float. ValueError: not exactly one element."""
+        """Return the one element as a Python scalar. ValueError: not exactly one element."""
         return values.item(self)
 
     def tolist(self):
@@ -179,6 +179,9 @@ class _Methods:
 
     def __float__(self):
         return float(_number(self, "a float"))
+
+    def __complex__(self):
+        return complex(_number(self, "a complex number"))
 
     def __index__(self):
         if self.ndim or self.dtype.kind not in "iu":
@@ -245,7 +248,8 @@ class _Methods:
 
     def fill(self, value):
         """Write a scalar to every element. OverflowError: the dtype cannot hold it."""
-        indexing.set(self, ..., arguments.parse_scalar(value, "a value to fill with"))
+        value = arguments.parse_scalar(value, "a value to fill with", complexes=True)
+        indexing.set(self, ..., value)
 
     def clip(self, min=None, max=None, out=None):
         """Return the elements within bounds, see vg.clip."""
@@ -381,6 +385,32 @@ class _Methods:
     def mT(self):  # noqa: N802
         """A view with the last two axes exchanged. ValueError: fewer than two axes."""
         return functions.matrix_transpose(self)
+
+    @property
+    def real(self):
+        """The real parts, a view: the array itself if it is not complex."""
+        return functions.real(self)
+
+    @real.setter
+    def real(self, value):
+        indexing.set(functions.real(self), ..., value)
+
+    @property
+    def imag(self):
+        """The imaginary parts, a view; of real arrays zeros, which are read-only."""
+        return functions.imag(self)
+
+    @imag.setter
+    def imag(self, value):
+        if not functions.iscomplexobj(self):
+            raise TypeError(f"an array of {self.dtype} has no imaginary parts to write to")
+        indexing.set(functions.imag(self), ..., value)
+
+    def conj(self):
+        """Return the complex conjugates, see vg.conj."""
+        return functions.conj(self)
+
+    conjugate = conj
 
     def reshape(self, *shape, copy=None):
         """Return the elements in another shape: x.reshape(2, -1) or x.reshape((2, -1))."""

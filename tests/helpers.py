@@ -40,7 +40,9 @@ HALVES = [np.dtype(np.float16)] + ([BFLOAT16] if ml_dtypes else [])  # computed 
 INTEGERS = [dtype for dtype in CODES if dtype.kind in "iu"]
 FLOATS = HALVES + WIDE_FLOATS
 NUMBERS = INTEGERS + FLOATS
-DTYPES = [np.dtype(bool), *NUMBERS]
+DTYPES = [np.dtype(bool), *NUMBERS]  # those with an order
+COMPLEX = [np.dtype(np.complex64), np.dtype(np.complex128)]
+ALL_DTYPES = DTYPES + COMPLEX
 MOST_PINNED = 24  # buffers of large copies, both ways, of a card
 FAULTS = ("malloc", "pinned", "copy", "memset", "launch", "stream", "event", "device")
 
@@ -124,6 +126,8 @@ def result_type(a, b):
     if BFLOAT16 not in (a, b):
         return np.result_type(a, b)
     other = b if a == BFLOAT16 else a
+    if other.kind == "c":
+        return other
     if other == BFLOAT16 or not is_float(other):
         return BFLOAT16
     return np.dtype(np.float64) if other == np.float64 else np.dtype(np.float32)
@@ -191,11 +195,20 @@ def assert_same(result, expected, message=""):
     result, expected = host(result), np.asarray(expected)
     assert result.dtype == expected.dtype, f"dtype {result.dtype}, not {expected.dtype} {message}"
     assert result.shape == expected.shape, f"shape {result.shape}, not {expected.shape} {message}"
+    if expected.dtype.kind == "c":
+        assert_same(parts(result), parts(expected), message)
+        return
     same = result == expected
     if is_float(expected.dtype):
         same &= np.signbit(result) == np.signbit(expected)
         same |= np.isnan(result) & np.isnan(expected)
     report_worst(~same, result, expected, message)
+
+
+def parts(x):
+    """Complex numbers as floats, with a last axis for their two parts."""
+    x = np.asarray(x)
+    return np.stack([x.real, x.imag], axis=-1)
 
 
 def assert_close(result, reference, op, device, message=""):
@@ -278,6 +291,9 @@ def product_tolerance(a, b, dtype):
 
 def integers(rng, shape, dtype, low=-8, high=8):
     """Small integer values in any dtype: sums and products of them are exact in float32."""
+    if dtype.kind == "c":
+        real, imaginary = (integers(rng, shape, np.dtype(float), low, high) for _ in range(2))
+        return (real + 1j * imaginary).astype(dtype)
     if dtype.kind in "bu":
         low = 0
     values = rng.integers(low, high + 1, shape)
@@ -296,6 +312,9 @@ def numbers(rng, shape, dtype):
     """Random values over the dtype's range; floats over many magnitudes and both signs."""
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
+    if dtype.kind == "c":
+        real, imaginary = (numbers(rng, shape, np.dtype(float)) for _ in range(2))
+        return (real + 1j * imaginary).astype(dtype)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
@@ -304,9 +323,17 @@ def numbers(rng, shape, dtype):
 
 
 def specials(dtype):
-    """Zeros, infinities, NaN, subnormals, extremes of a float dtype; the ends of an integer one."""
+    """Zeros, infinities, NaN, subnormals, extremes of a float dtype; the ends of an integer one.
+
+    Of a complex one, all pairs of them.
+    """
     if dtype.kind == "b":
         return np.array([False, True])
+    if dtype.kind == "c":
+        of_parts = specials(np.zeros(0, dtype).real.dtype)
+        result = np.empty((of_parts.size, of_parts.size), dtype)
+        result.real, result.imag = of_parts[:, None], of_parts
+        return result.ravel()
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         values = {info.min, info.max, info.max - 1, info.min + 1, 0, 1, 2, 100}
@@ -358,7 +385,7 @@ def shifted(offset):
 
 def poison(dtype):
     """A value that spoils a result into which it finds its way."""
-    return np.nan if is_float(dtype) else dtype.kind == "b" or np.iinfo(dtype).max
+    return np.nan if is_float(dtype) or dtype.kind == "c" else dtype.kind == "b" or np.iinfo(dtype).max
 
 
 # name: function (device, values) -> Array of these values, whose memory lies as the name says.

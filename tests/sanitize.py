@@ -105,7 +105,7 @@ def main():
     assert loaded.pvg_set_option(Option.OPTION_ALLOCATOR, Allocator.ALLOCATOR_DIRECT) == 0
     kernels = sweep.kernels(loaded.path)
     templates = templates_of(kernels)
-    cases = sorted(sweep.cases(), key=lambda case: helpers.DTYPES.index(case.dtype))
+    cases = sorted(sweep.cases(), key=lambda case: helpers.ALL_DTYPES.index(case.dtype))
     if options.make_plan:
         plan, missing = make_plan(device, cases, templates)
         options.make_plan.write_text(json.dumps(plan))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import helpers
 import numpy as np
+import sweep_complex
 from helpers import DTYPES, HALVES, SHAPE, assert_close, assert_same, assert_within, put
 from helpers import fixed_integers as data
 from references import (
@@ -74,6 +75,19 @@ def cases():
         lessons,
     ):
         for dtype in DTYPES:
+            found += [Case(name, dtype, run) for name, run in group(dtype)]
+    for group in (
+        where,
+        triangles,
+        gathers,
+        moves,
+        searches,
+        sweep_complex.functions(PATTERNS),
+        sweep_complex.casts(PATTERNS),
+        sweep_complex.reductions,
+        sweep_complex.products,
+    ):
+        for dtype in helpers.COMPLEX:
             found += [Case(name, dtype, run) for name, run in group(dtype)]
     return found
 

@@ -6,12 +6,12 @@ import pickle
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, assert_same, put
+from helpers import ALL_DTYPES, assert_same, put
 
 import pyvecgpu as vg
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_attributes_are_those_of_numpy(device, rng, dtype):
     for shape in ((), (0,), (5,), (2, 3), (2, 0, 3)):
         x = helpers.numbers(rng, shape, dtype)

@@ -8,7 +8,7 @@ import sys
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, FLOATS, INTEGERS, assert_same, put
+from helpers import ALL_DTYPES, FLOATS, INTEGERS, assert_same, put
 
 import pyvecgpu as vg
 
@@ -36,7 +36,7 @@ def host_layouts(x):
     }
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [(4, 7), (3, 4, 5), (1, 6), (70, 1)], ids=str)
 def test_host_layouts(device, rng, shape, dtype):
     x = helpers.numbers(rng, shape, dtype)
@@ -53,7 +53,7 @@ def test_host_layouts(device, rng, shape, dtype):
     )
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_length_one_axes_with_odd_strides(device, dtype):
     x = np.lib.stride_tricks.as_strided(np.ones(4, dtype), (1, 4, 1), (999, dtype.itemsize, -7))
     assert_same(put(device, x), np.ones((1, 4, 1), dtype))
@@ -66,7 +66,7 @@ def test_more_than_one_piece(device, rng):
     assert_same(put(device, x)[:, ::-1].copy(), x[:, ::-1])
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.itemsize > 1 and d.kind != "V"], ids=str)
+@pytest.mark.parametrize("dtype", [d for d in ALL_DTYPES if d.itemsize > 1 and d.kind != "V"], ids=str)
 def test_byte_swapped(device, rng, dtype):
     x = helpers.numbers(rng, (5, 6), dtype)
     swapped = x.astype(dtype.newbyteorder())
@@ -85,7 +85,7 @@ def test_read_only_sources_are_read(device):
     assert_same(array, x + 1)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_snapshot_of_the_source(device, rng, dtype):
     """The source may be changed, or freed, as soon as asarray has returned."""
     for shape in ((100_000,), (300, 301)):
@@ -227,7 +227,6 @@ def refusals_of(offered):
         np.array([object()]), np.array(["text"]), np.array([b"bytes"]), np.zeros(1, "M8[D]"),
         np.array([1], "m8[s]"), np.zeros(2, [("a", "i4"), ("b", "f8")]), np.zeros(2, "V4"),
         np.zeros(2, np.longdouble), np.zeros(2, np.clongdouble), np.zeros(2, "V2"),
-        np.zeros(2, np.complex64), np.zeros(2, np.complex128),
     ],
     ids=lambda value: str(value.dtype),
 )  # fmt: skip
@@ -364,7 +363,7 @@ def test_default_dtype(device):
     assert vg.exp(put(device, [1, 2])).dtype == np.float32
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_filled_arrays(device, dtype):
     for shape in ((), 3, (0,), (2, 3), (1025,), (np.int64(2), 2)):
         for function, value in ((vg.zeros, 0), (vg.ones, 1)):
@@ -379,7 +378,7 @@ def test_filled_arrays(device, dtype):
     assert vg.empty_like(x, dtype="float32").dtype == np.float32
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_fill_over_layouts(device, dtype):
     for name, make in helpers.LAYOUTS.items():
         array = make(device, np.zeros((5, 9), dtype))
@@ -431,7 +430,7 @@ def test_arange(device):
 # ---- Between devices -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_to_and_back(device, rng, dtype):
     x = helpers.numbers(rng, (4, 5), dtype)
     array = put(device, x)

@@ -5,7 +5,7 @@ import itertools
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, put
+from helpers import ALL_DTYPES, put
 
 import pyvecgpu as vg
 from pyvecgpu.dtypes import CODES, promote, supported
@@ -17,16 +17,16 @@ def test_names_are_numpys():
     for dtype, code in CODES.items():
         assert getattr(vg, dtype.name) is dtype and dtype.name in vg.__all__
         assert DType(code).name == dtype.name.upper()
-    tested = {supported(dtype) for dtype in DTYPES}
-    assert len(DTYPES) == len(tested)
+    tested = {supported(dtype) for dtype in ALL_DTYPES}
+    assert len(ALL_DTYPES) == len(tested)
     assert set(CODES) - tested == (set() if helpers.BFLOAT16 else {vg.bfloat16})
 
 
 @pytest.mark.devices("sim", "cuda")
 def test_promotion_is_numpys(device):
     loaded = library.load(device)
-    codes = {dtype: CODES[supported(dtype)] for dtype in DTYPES}
-    for a, b in itertools.product(DTYPES, DTYPES):
+    codes = {dtype: CODES[supported(dtype)] for dtype in ALL_DTYPES}
+    for a, b in itertools.product(ALL_DTYPES, ALL_DTYPES):
         expected = helpers.result_type(a, b)
         assert promote(a, b) == expected
         assert loaded.pvg_promote(codes[a], codes[b]) == codes[expected], (a, b)

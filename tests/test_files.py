@@ -129,8 +129,8 @@ def test_damaged_files(device, tmp_path):
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError):
             vg.load(path, device=device)
-    np.save(path, np.ones(2, np.complex64))
-    with pytest.raises(TypeError, match="complex64 is not supported"):
+    np.save(path, np.ones(2, np.clongdouble))
+    with pytest.raises(TypeError, match="is not supported"):
         vg.load(path, device=device)
 
 

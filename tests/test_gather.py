@@ -3,7 +3,7 @@
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, assert_same, put
+from helpers import ALL_DTYPES, assert_same, put
 
 import pyvecgpu as vg
 
@@ -75,7 +75,7 @@ def draw_array(rng):
     shape = tuple(
         int(n) for n in rng.integers(0 if rng.integers(9) == 0 else 1, 6, rng.integers(1, 6))
     )
-    return helpers.integers(rng, shape, DTYPES[rng.integers(len(DTYPES))], -100, 100)
+    return helpers.integers(rng, shape, ALL_DTYPES[rng.integers(len(ALL_DTYPES))], -100, 100)
 
 
 def draw_pair(rng, device):
@@ -117,7 +117,7 @@ def test_random_assignments(device, rng):
         assert_same(array, x, f"{x.shape}[{key}] = 1")
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_rows_of_every_alignment(device, rng, dtype):
     """Rows move in words of as many bytes as their lengths, places and distances allow."""
     for columns in (1, 2, 3, 4, 6, 8, 16, 33):
@@ -173,7 +173,7 @@ def test_sources_that_overlap(device, rng):
 
 
 def test_masks(device, rng):
-    for dtype in DTYPES:
+    for dtype in ALL_DTYPES:
         x = helpers.integers(rng, (4, 5), dtype)
         for mask in (x == x, x != x, rng.integers(0, 2, x.shape).astype(bool)):
             array, given = lay(rng, device, x), lay(rng, device, mask)

@@ -3,7 +3,7 @@
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, assert_same, put
+from helpers import ALL_DTYPES, assert_same, put
 
 import pyvecgpu as vg
 
@@ -13,7 +13,7 @@ F32 = np.dtype(np.float32)
 
 def draw_array(rng, dtype=None, least=1):
     shape = tuple(int(n) for n in rng.integers(1, 6, rng.integers(least, 4)))
-    dtype = DTYPES[rng.integers(len(DTYPES))] if dtype is None else dtype
+    dtype = ALL_DTYPES[rng.integers(len(ALL_DTYPES))] if dtype is None else dtype
     return helpers.integers(rng, shape, dtype)
 
 
@@ -128,7 +128,7 @@ def test_compress_and_extract(device, rng):
 def test_choose_and_select(device, rng):
     for _ in range(DRAWS):
         index = rng.integers(0, 3, (int(rng.integers(1, 4)), 4))
-        dtypes = [DTYPES[i] for i in rng.integers(len(DTYPES), size=3)]
+        dtypes = [ALL_DTYPES[i] for i in rng.integers(len(ALL_DTYPES), size=3)]
         if any(d in helpers.HALVES for d in dtypes):
             continue
         choices = [

@@ -6,7 +6,7 @@ Arrays of indices and masks among them: test_gather.py.
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, assert_same, put
+from helpers import ALL_DTYPES, assert_same, put
 
 import pyvecgpu as vg
 
@@ -30,7 +30,7 @@ def test_reading(device, rng, dtype):
             assert_same(array[key], x[key], f"{name} [{key}]")
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_assignment(device, rng, dtype):
     x = helpers.numbers(rng, (4, 5, 6), dtype)
     for key in KEYS:

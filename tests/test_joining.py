@@ -11,7 +11,7 @@ from helpers import put, refused
 import pyvecgpu as vg
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint64", "float16", "float32",
-          "float64"]  # fmt: skip
+          "float64", "complex64", "complex128"]  # fmt: skip
 ROUNDS = 25
 
 

@@ -5,12 +5,12 @@ import itertools
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, assert_same, put
+from helpers import ALL_DTYPES, assert_same, put
 
 import pyvecgpu as vg
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_layouts_hold_what_they_should(device, rng, dtype):
     """The layouts that other tests use, checked by the one thing they do not share: NumPy."""
     for shape in ((0,), (1,), (33,), (4, 6), (3, 4, 5)):
@@ -19,7 +19,7 @@ def test_layouts_hold_what_they_should(device, rng, dtype):
             assert_same(make(device, x), x, name)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_copies_of_every_layout_are_contiguous(device, rng, dtype):
     for shape in ((33,), (4, 6), (3, 4, 5), (2, 3, 2, 2, 2, 2, 2, 3)):
         x = helpers.numbers(rng, shape, dtype)
@@ -30,7 +30,7 @@ def test_copies_of_every_layout_are_contiguous(device, rng, dtype):
                 assert copy.strides == c_order
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 @pytest.mark.parametrize(
     "shape",
     [(64, 64), (65, 33), (130, 257), (3, 40, 50), (40, 3, 50), (1, 300), (2000, 17)],
@@ -48,7 +48,7 @@ def test_transposed_copies(device, rng, shape, dtype):
     assert_same(array[::2].T.copy(), x[::2].T)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 @pytest.mark.parametrize("offset", range(1, 16))
 def test_views_offset_by_a_few_elements(device, rng, offset, dtype):
     """Vector accesses must look at the address: every offset of every operand and of the output."""
@@ -60,8 +60,9 @@ def test_views_offset_by_a_few_elements(device, rng, offset, dtype):
         assert_same(view + array[:n], x + whole[:n])
         assert_same(vg.where(view == view, view, array[:n]), x)
         assert_same(vg.sum(view), np.sum(helpers.widened(x)).astype(np.sum(x).dtype))
-        assert_same(vg.max(view), np.max(x))
-        assert_same(view.astype(np.float64), x.astype(np.float64))
+        if dtype.kind != "c":
+            assert_same(vg.max(view), np.max(x))
+            assert_same(view.astype(np.float64), x.astype(np.float64))
         if helpers.is_float(dtype):
             assert_same(vg.sqrt(vg.abs(view)), np.sqrt(np.abs(x)))
     target, expected = vg.zeros(1200, dtype=dtype, device=device), np.zeros(1200, dtype)
@@ -78,13 +79,14 @@ def gram(x):
     """x @ x.T, exact for small integers."""
     if x.dtype.kind == "b":
         return (x.astype(int) @ x.T.astype(int)) > 0
-    return (x.astype(np.int64) @ x.T.astype(np.int64)).astype(x.dtype)
+    wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.int64)
+    return (wide @ wide.T).astype(x.dtype)
 
 
 # ---- Shapes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_reshape_of_every_layout(device, rng, dtype):
     x = helpers.numbers(rng, (4, 6, 5), dtype)
     for layout, make in helpers.LAYOUTS.items():
@@ -128,7 +130,7 @@ def test_reshape_of_nothing(device):
         assert_same(x.reshape(shape), np.zeros((0, 3), np.float32).reshape(shape))
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_permutations(device, rng, dtype):
     x = helpers.numbers(rng, (2, 3, 4), dtype)
     array = put(device, x)
@@ -193,9 +195,13 @@ def cast_reference(x, dtype):
     return np.array([one(v) for v in x.flat], dtype).reshape(x.shape)
 
 
-@pytest.mark.parametrize("to", DTYPES, ids=str)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("to", ALL_DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_casts(device, rng, dtype, to):
+    if dtype.kind == "c" and to.kind not in "bc":
+        with helpers.refused(device, TypeError, match=f"no cast from {dtype} to {to}"):
+            put(device, np.ones(3, dtype)).astype(to)
+        return
     x = np.concatenate([helpers.specials(dtype), helpers.numbers(rng, 50, dtype)])
     if helpers.is_float(dtype):
         ends = [e for i in helpers.INTEGERS for e in (np.iinfo(i).min, np.iinfo(i).max)]

@@ -3,7 +3,7 @@
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, FLOATS, LAYOUTS, assert_same, put
+from helpers import ALL_DTYPES, FLOATS, LAYOUTS, assert_same, put
 
 import pyvecgpu as vg
 
@@ -40,7 +40,7 @@ def check(x, array, message=""):
     assert_same(vg.flatnonzero(array), np.flatnonzero(helpers.widened(x)), message)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_layouts(device, rng, dtype):
     x = sparse(rng, (5, 4, 6), dtype, 0.5)
     for layout, make in LAYOUTS.items():
@@ -55,7 +55,7 @@ def test_shapes(device, rng, shape, dtype):
         check(x, put(device, x))
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_lengths(device, rng, dtype):
     for n in LENGTHS:
         x = sparse(rng, n, dtype, 0.3)

@@ -6,7 +6,7 @@ import warnings
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, put
+from helpers import ALL_DTYPES, put
 
 import pyvecgpu as vg
 from pyvecgpu.dtypes import CODES, promote, supported
@@ -33,8 +33,8 @@ def test_every_operation_has_one_row():
     assert len(OPERATIONS) == len(Operation) - 1 == len(ROWS)
     for row in ROWS:
         assert row.code in FAMILIES.get(row.family, range(300, 400)), row.name
-        assert row.result in ("same", "float", "bool", "wide", "index", "none"), row.name
-        assert row.domain and set(row.domain) <= set("buif"), row.name
+        assert row.result in ("same", "float", "bool", "real", "wide", "index", "none"), row.name
+        assert row.domain and set(row.domain) <= set("buifc"), row.name
         assert (row.cpu is None) == (row.family == "other"), row.name
         assert row.order in (None, "largest", "smallest"), row.name
         assert row.slope is None or row.family == "unary", row.name
@@ -64,7 +64,7 @@ def test_dtypes_of_one_operand(device, row, default):
     """Also where the default float is another, and halves are computed in a wider dtype."""
     vg.set_default_dtype(default)
     try:
-        for dtype in DTYPES:
+        for dtype in ALL_DTYPES:
             x = put(device, np.ones((2, 3), dtype))
             if takes(row, dtype):
                 assert public(row)(x).dtype == result_dtype(row, supported(dtype)), dtype
@@ -77,7 +77,7 @@ def test_dtypes_of_one_operand(device, row, default):
 
 @pytest.mark.parametrize("row", rows_of("binary"))
 def test_dtypes_of_two_operands(device, row):
-    for a, b in itertools.product(DTYPES, DTYPES):
+    for a, b in itertools.product(ALL_DTYPES, ALL_DTYPES):
         x, y = put(device, np.ones(3, a)), put(device, np.ones(3, b))
         dtype = promote(a, b)
         if takes(row, dtype):
@@ -90,7 +90,7 @@ def test_dtypes_of_two_operands(device, row):
 @pytest.mark.parametrize("row", rows_of("binary"))
 def test_dtypes_beside_a_scalar(device, row):
     """A weak bool leaves the array's dtype as it is."""
-    for dtype in DTYPES:
+    for dtype in ALL_DTYPES:
         x = put(device, np.ones(3, dtype))
         if takes(row, dtype):
             assert public(row)(x, True).dtype == result_dtype(row, supported(dtype)), dtype
@@ -118,7 +118,7 @@ def test_reductions_of_nothing(device, row):
 @pytest.mark.parametrize("row", rows_of("unary", "binary", "reduce"))
 def test_operations_of_0_d_arrays(device, row):
     """What they give of one element along an axis, but for the axis."""
-    for dtype in (dtype for dtype in DTYPES if takes(row, dtype)):
+    for dtype in (dtype for dtype in ALL_DTYPES if takes(row, dtype)):
         x = put(device, np.array([3]).astype(dtype))
         operands = [x, x] if row.family == "binary" else [x]
         expected = public(row)(*operands).numpy().reshape(())

@@ -14,10 +14,10 @@ from pyvecgpu import dispatch
 from pyvecgpu.backends import METHODS
 
 PACKAGE = helpers.ROOT / "pyvecgpu"
-TOPICS = ["aliases", "combined", "comparing", "contractions", "creation", "differences",
-          "elementwise", "exponentials", "files", "gathering", "joining", "layers", "layout",
-          "linalg", "mathematics", "matrices", "nans", "nn", "padding", "printing", "ranges",
-          "reductions", "scans", "searching", "statistics"]  # fmt: skip
+TOPICS = ["aliases", "combined", "comparing", "complexes", "contractions", "creation",
+          "differences", "elementwise", "exponentials", "files", "gathering", "joining", "layers",
+          "layout", "linalg", "mathematics", "matrices", "nans", "nn", "padding", "printing",
+          "ranges", "reductions", "scans", "searching", "statistics"]  # fmt: skip
 
 # The short ways of the operators beside dispatch.apply.
 SHORT_WAYS = {"dispatch.py": {"binary", "scalar"}}

@@ -182,6 +182,13 @@ def written(x, write):
 
 # Functions that compute through several calls or through other functions: which ones is theirs.
 COMPOSED = {
+    "angle": lambda a, b: vg.angle(a),
+    "imag": lambda a, b: vg.imag(a),
+    "iscomplex": lambda a, b: vg.iscomplex(a * 1j),
+    "iscomplexobj": lambda a, b: vg.iscomplexobj(a),
+    "isreal": lambda a, b: vg.isreal(a * 1j),
+    "isrealobj": lambda a, b: vg.isrealobj(a),
+    "real_if_close": lambda a, b: vg.real_if_close(a * (1 + 0j)),
     "allclose": lambda a, b: vg.allclose(a, b),
     "append": lambda a, b: vg.append(a, b),
     "array_equal": lambda a, b: vg.array_equal(a, b),

@@ -352,7 +352,7 @@ print(json.dumps([os.waitstatus_to_exitcode(status), bool((x.numpy() == 1).all()
 
 
 @pytest.mark.devices("sim", "cuda")
-@pytest.mark.parametrize("dtype", helpers.DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", helpers.ALL_DTYPES, ids=str)
 def test_values_go_up_in_the_dtype_that_they_get(device, dtype):
     """But bfloat16 is made by the card, as NumPy may not know it."""
     x = np.arange(100.0)

@@ -3,7 +3,7 @@
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, LAYOUTS, assert_same, put
+from helpers import ALL_DTYPES, LAYOUTS, assert_same, put
 
 import pyvecgpu as vg
 
@@ -21,7 +21,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout(device, rng, layout, dtype):
     a = helpers.numbers(rng, (3, 21, 37), dtype)

@@ -1,6 +1,7 @@
 // pvg_copy, pvg_cast and pvg_fill. Copies within a dtype move elements by their size, one kernel
 // per size and access pattern (map.cuh), or through transpose.cu; a fill is a copy of a kernel
 // parameter. Casts are one kernel per destination dtype, the source dtype a run-time code.
+#include "arrays/complex.cuh"
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
 #include "arrays/operation.cuh"
@@ -81,10 +82,10 @@ private:
     template <class Bits, int N>
     __device__ __forceinline__ void convert_all(const Bits (&bits)[N], T (&result)[N]) const {
         switch (from) {
-#define PVG_CASE(NAME, code, name, From, computed, kind)          \
-    case PVG_##NAME:                                              \
-        if constexpr ((sizeof(From) == 8) == (sizeof(Bits) == 8)) \
-            convert_bits<From>(bits, result);                     \
+#define PVG_CASE(NAME, code, name, From, computed, kind)                               \
+    case PVG_##NAME:                                                                   \
+        if constexpr (!is_complex<From> && (sizeof(From) == 8) == (sizeof(Bits) == 8)) \
+            convert_bits<From>(bits, result);                                          \
         break;
             PVG_PRESENT_DTYPES(PVG_CASE)
 #undef PVG_CASE
@@ -137,6 +138,7 @@ int run_cast(Call &call, const pvg_array *a, int dtype, pvg_array *out, Output *
     int device = -1;
     PVG_PASS(check_operands(&a, 1, &device));
     PVG_PASS(check_kinds(dtype, all_kinds));
+    PVG_PASS(check_castable(a->dtype, dtype));
     PVG_PASS(call.begin(device));
     PVG_PASS(result->open(call, dtype, a->ndim, a->shape, out, &a, 1));
     return copy_array(call, a, result->array);
@@ -168,6 +170,7 @@ int fill_array(Call &call, pvg_array *array, int kind, const void *value) {
 }
 
 int copy_array(Call &call, const pvg_array *source, pvg_array *destination) {
+    PVG_PASS(check_castable(source->dtype, destination->dtype));
     if (destination->size == 0) return PVG_OK;
     Temporary copied, straight;
     if (!safe_in_place(source, destination->ndim, destination->shape, destination)) {
@@ -178,8 +181,10 @@ int copy_array(Call &call, const pvg_array *source, pvg_array *destination) {
     if (source->dtype != destination->dtype) {
         PVG_PASS(as_readable(call, source, &straight, &source));
         PVG_PASS(call.writes(destination));
+        if (is_among(source->dtype, complexes) || is_among(destination->dtype, complexes))
+            return cast_complex(call, source, destination);
         const int item = static_cast<int>(dtype_size(source->dtype));
-        return dispatch(destination->dtype, [&](auto tag) {
+        return dispatch<ordered>(destination->dtype, [&](auto tag) {
             using T = typename decltype(tag)::type;
             return launch_map(call, Cast<T>{source->dtype, item}, destination, {source});
         });
@@ -213,9 +218,9 @@ int as_readable(Call &call, const pvg_array *a, Temporary *holder, const pvg_arr
 
 Operations copy_operations() {
     static constexpr Operation rows[] = {
-        {PVG_FILL, "fill", Family::other, ordered, Gives::none},
-        {PVG_COPY, "copy", Family::other, ordered, Gives::none},
-        {PVG_CAST, "cast", Family::other, ordered, Gives::same},
+        {PVG_FILL, "fill", Family::other, all_kinds, Gives::none},
+        {PVG_COPY, "copy", Family::other, all_kinds, Gives::none},
+        {PVG_CAST, "cast", Family::other, all_kinds, Gives::same},
     };
     return rows;
 }

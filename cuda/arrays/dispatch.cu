@@ -11,8 +11,9 @@ int refuse_dtype(int dtype, Kinds kinds) {
         return fail(PVG_ERROR_TYPE, "unknown dtype code %d", dtype);
     }
     return fail(PVG_ERROR_TYPE, "takes %s dtype, got %s",
-                kinds == floats     ? "a float"
-                : kinds == integers ? "an integer"
+                kinds == floats      ? "a float"
+                : kinds == integers  ? "an integer"
+                : kinds == complexes ? "a complex"
                                     : "another",
                 dtype_name(dtype));
 }

@@ -11,14 +11,15 @@ namespace {
 
 // The value of a scalar as the widest type of its kind.
 struct Number {
-    int kind; // PVG_SCALAR_INT, PVG_SCALAR_UINT or PVG_SCALAR_FLOAT
+    int kind; // PVG_SCALAR_INT, PVG_SCALAR_UINT, PVG_SCALAR_FLOAT or PVG_SCALAR_COMPLEX
     int64_t i;
     uint64_t u;
     double f;
+    Complex<double> c;
 };
 int read_number(int kind, const void *value, Number *n) {
     PVG_REQUIRE(value, PVG_ERROR_VALUE, "the scalar's value is a null pointer");
-    memset(n, 0, sizeof *n);
+    *n = Number();
     n->kind = kind;
     switch (kind) {
     case PVG_SCALAR_BOOL:
@@ -28,6 +29,7 @@ int read_number(int kind, const void *value, Number *n) {
     case PVG_SCALAR_INT: memcpy(&n->i, value, sizeof n->i); return PVG_OK;
     case PVG_SCALAR_UINT: memcpy(&n->u, value, sizeof n->u); return PVG_OK;
     case PVG_SCALAR_FLOAT: memcpy(&n->f, value, sizeof n->f); return PVG_OK;
+    case PVG_SCALAR_COMPLEX: memcpy(&n->c, value, sizeof n->c); return PVG_OK;
     }
     return fail(PVG_ERROR_VALUE, "unknown scalar kind %d", kind);
 }
@@ -59,7 +61,19 @@ template <class T> int to_integer(const Number &n, T *out) {
 }
 
 template <class T> int convert(const Number &n, T *out) {
-    if constexpr (is_bool<T>) {
+    if constexpr (is_complex<T>) {
+        double real = 0;
+        if (n.kind != PVG_SCALAR_COMPLEX) PVG_PASS(convert(n, &real));
+        *out = n.kind == PVG_SCALAR_COMPLEX ? T(n.c) : T(Complex<double>(real));
+        return PVG_OK;
+    } else if (n.kind == PVG_SCALAR_COMPLEX) {
+        if constexpr (is_bool<T>) {
+            *out = T(n.c != Complex<double>(0));
+            return PVG_OK;
+        }
+        return fail(PVG_ERROR_TYPE, "%s cannot hold a complex number",
+                    dtype_name(DtypeOf<T>::value));
+    } else if constexpr (is_bool<T>) {
         *out = T(n.kind == PVG_SCALAR_FLOAT  ? n.f != 0
                  : n.kind == PVG_SCALAR_UINT ? n.u != 0
                                              : n.i != 0);

@@ -10,7 +10,8 @@ struct Scalar {
         return *reinterpret_cast<const T *>(bytes);
     }
 };
-// Convert *value (see pvg_scalar_kind) to `dtype`. Errors: VALUE, OVERFLOW.
+// Convert *value (see pvg_scalar_kind) to `dtype`. Errors: VALUE, OVERFLOW, TYPE (a
+// complex number for reals).
 int make_scalar(int dtype, int kind, const void *value, Scalar *out);
 
 } // namespace pvg

@@ -82,6 +82,10 @@ int real_dtype(int dtype) {
     const Fact &fact = fact_of(dtype);
     return fact.kind == Kind::complex ? find(Kind::floating, fact.size / 2) : dtype;
 }
+int complex_dtype(int dtype) {
+    if (dtype_kind(dtype) == Kind::complex) return dtype;
+    return float_dtype(dtype) == PVG_FLOAT64 ? PVG_COMPLEX128 : PVG_COMPLEX64;
+}
 int wide_dtype(int dtype) {
     switch (dtype_kind(dtype)) {
     case Kind::boolean:
@@ -100,6 +104,7 @@ int promote_scalar(int dtype, int kind) {
     case PVG_SCALAR_INT:
     case PVG_SCALAR_UINT: return dtype == PVG_BOOL ? PVG_INT64 : dtype;
     case PVG_SCALAR_FLOAT: return float_dtype(dtype);
+    case PVG_SCALAR_COMPLEX: return complex_dtype(dtype);
     }
     return dtype;
 }

@@ -1,9 +1,9 @@
 // Dtypes: the one list of them, and what is derived from it: C++ traits, names, sizes, kinds and
 // promotion. A leaf: it includes nothing of the floors above (runtime/, arrays/, kernels/).
 #pragma once
+#include "dtypes/complex.cuh"
 #include "dtypes/half.cuh"
 #include "pyvecgpu.h"
-#include <cuComplex.h>
 
 namespace pvg {
 
@@ -20,22 +20,22 @@ static_assert(sizeof(Bool) == 1, "a bool array is an array of bytes");
 // PRESENT(NAME, code, "name", element type, type that it is computed in, kind), or RESERVED of the
 // same: arrays can have the present ones. The others' codes and facts are fixed already; one
 // becomes present when every function knows what to do with it.
-#define PVG_DTYPES(PRESENT, RESERVED)                                             \
-    PRESENT(BOOL, 0, "bool", Bool, Bool, boolean)                                 \
-    PRESENT(INT8, 1, "int8", int8_t, int8_t, signed_integer)                      \
-    PRESENT(INT16, 2, "int16", int16_t, int16_t, signed_integer)                  \
-    PRESENT(INT32, 3, "int32", int32_t, int32_t, signed_integer)                  \
-    PRESENT(INT64, 4, "int64", int64_t, int64_t, signed_integer)                  \
-    PRESENT(UINT8, 5, "uint8", uint8_t, uint8_t, unsigned_integer)                \
-    PRESENT(UINT16, 6, "uint16", uint16_t, uint16_t, unsigned_integer)            \
-    PRESENT(UINT32, 7, "uint32", uint32_t, uint32_t, unsigned_integer)            \
-    PRESENT(UINT64, 8, "uint64", uint64_t, uint64_t, unsigned_integer)            \
-    PRESENT(FLOAT16, 9, "float16", Half, float, floating)                         \
-    PRESENT(BFLOAT16, 10, "bfloat16", BFloat16, float, floating)                  \
-    PRESENT(FLOAT32, 11, "float32", float, float, floating)                       \
-    PRESENT(FLOAT64, 12, "float64", double, double, floating)                     \
-    RESERVED(COMPLEX64, 13, "complex64", cuFloatComplex, cuFloatComplex, complex) \
-    RESERVED(COMPLEX128, 14, "complex128", cuDoubleComplex, cuDoubleComplex, complex)
+#define PVG_DTYPES(PRESENT, RESERVED)                                            \
+    PRESENT(BOOL, 0, "bool", Bool, Bool, boolean)                                \
+    PRESENT(INT8, 1, "int8", int8_t, int8_t, signed_integer)                     \
+    PRESENT(INT16, 2, "int16", int16_t, int16_t, signed_integer)                 \
+    PRESENT(INT32, 3, "int32", int32_t, int32_t, signed_integer)                 \
+    PRESENT(INT64, 4, "int64", int64_t, int64_t, signed_integer)                 \
+    PRESENT(UINT8, 5, "uint8", uint8_t, uint8_t, unsigned_integer)               \
+    PRESENT(UINT16, 6, "uint16", uint16_t, uint16_t, unsigned_integer)           \
+    PRESENT(UINT32, 7, "uint32", uint32_t, uint32_t, unsigned_integer)           \
+    PRESENT(UINT64, 8, "uint64", uint64_t, uint64_t, unsigned_integer)           \
+    PRESENT(FLOAT16, 9, "float16", Half, float, floating)                        \
+    PRESENT(BFLOAT16, 10, "bfloat16", BFloat16, float, floating)                 \
+    PRESENT(FLOAT32, 11, "float32", float, float, floating)                      \
+    PRESENT(FLOAT64, 12, "float64", double, double, floating)                    \
+    PRESENT(COMPLEX64, 13, "complex64", Complex<float>, Complex<float>, complex) \
+    PRESENT(COMPLEX128, 14, "complex128", Complex<double>, Complex<double>, complex)
 #define PVG_NO_DTYPE(NAME, code, name, type, computed, kind)
 #define PVG_PRESENT_DTYPES(X) PVG_DTYPES(X, PVG_NO_DTYPE)
 
@@ -56,7 +56,8 @@ constexpr Kinds booleans = only(Kind::boolean);
 constexpr Kinds integers = only(Kind::unsigned_integer) | only(Kind::signed_integer);
 constexpr Kinds floats = only(Kind::floating);
 constexpr Kinds reals = integers | floats; // numbers with an order
-constexpr Kinds numbers = reals | only(Kind::complex);
+constexpr Kinds complexes = only(Kind::complex);
+constexpr Kinds numbers = reals | complexes;
 constexpr Kinds ordered = booleans | reals;
 constexpr Kinds all_kinds = booleans | numbers;
 
@@ -97,9 +98,10 @@ inline bool is_among(int dtype, Kinds kinds) {
 // it. bfloat16, which NumPy does not know, stays bfloat16 beside bool and integers and gives
 // float32 beside float16.
 int promote(int a, int b);
-int float_dtype(int dtype); // of a float function of this operand: itself, or the default float
-int real_dtype(int dtype);  // of a part of such a number: itself, or of a complex one its parts'
-int wide_dtype(int dtype);  // of sums: itself, or of bool and integers the one of 64 bits
+int float_dtype(int dtype);   // of a float function of this operand: itself, or the default float
+int real_dtype(int dtype);    // of a part of such a number: itself, or of a complex one its parts'
+int complex_dtype(int dtype); // that has such parts: complex128 of float64, else complex64
+int wide_dtype(int dtype);    // of sums: itself, or of bool and integers the one of 64 bits
 bool can_cast_same_kind(int from, int to);
 int default_float();
 void set_default_float(int dtype);

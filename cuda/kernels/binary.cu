@@ -4,6 +4,7 @@
 // Functions with long code are launched by binary_functions.cu.
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
+#include "kernels/complex.cuh"
 #include "kernels/functions.cuh"
 
 namespace pvg {
@@ -44,9 +45,11 @@ bool is_comparison(const Operation &operation) { return operation.gives == Gives
 // Operands are NULL (the scalar) or have the dtype.
 int launch_binary(Call &call, const Operation &operation, int dtype, pvg_array *out,
                   const pvg_array *a, const pvg_array *b, const Scalar *scalar) {
+    if (is_among(dtype, complexes))
+        return launch_complex_binary(call, operation, dtype, out, a, b, scalar);
     if (is_binary_function(operation.code))
         return launch_binary_function(call, operation, dtype, out, a, b, scalar);
-    return dispatch(dtype, [&](auto tag) {
+    return dispatch<ordered>(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         if (is_comparison(operation))
             return launch_map(call, Comparison<T, T>{operation.code}, out, {a, b}, scalar);

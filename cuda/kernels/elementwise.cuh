@@ -137,34 +137,35 @@ template <class T> __device__ __forceinline__ bool is_greater(T a, T b) {
 // ---- The operations -----------------------------------------------------------------------------
 
 // X(NAME, "name", domain, result, f(x)): out[i] = f(a[i]).
-#define PVG_UNARY_OPERATIONS(X)                                                 \
-    X(NEGATIVE, "negative", reals, same, negative(x))                           \
-    X(ABS, "abs", ordered, same, magnitude(x))                                  \
-    X(POSITIVE, "positive", reals, same, x)                                     \
-    X(SIGN, "sign", reals, same, sign(x))                                       \
-    X(SQUARE, "square", reals, same, multiply(x, x))                            \
-    X(RECIPROCAL, "reciprocal", ordered, floating, 1 / x)                       \
-    X(FLOOR, "floor", reals, same, rounded(x, [](auto v) { return floor(v); })) \
-    X(CEIL, "ceil", reals, same, rounded(x, [](auto v) { return ceil(v); }))    \
-    X(TRUNC, "trunc", reals, same, rounded(x, [](auto v) { return trunc(v); })) \
-    X(ROUND, "round", reals, same, rounded(x, [](auto v) { return rint(v); }))  \
-    X(BITWISE_INVERT, "bitwise_invert", booleans | integers, same, inverted(x)) \
-    X(EXP, "exp", ordered, floating, exp(x))                                    \
-    X(EXPM1, "expm1", ordered, floating, expm1(x))                              \
-    X(LOG, "log", ordered, floating, log(x))                                    \
-    X(SQRT, "sqrt", ordered, floating, sqrt(x))                                 \
-    X(TANH, "tanh", ordered, floating, tanh(x))                                 \
-    X(SIGMOID, "sigmoid", ordered, floating, sigmoid(x))                        \
-    X(RELU, "relu", reals, same, relu(x))                                       \
-    X(GELU, "gelu", ordered, floating, gelu(x))                                 \
+#define PVG_UNARY_OPERATIONS(X)                                                  \
+    X(NEGATIVE, "negative", numbers, same, negative(x))                          \
+    X(ABS, "abs", all_kinds, real, magnitude(x))                                 \
+    X(CONJ, "conj", numbers, same, x)                                            \
+    X(POSITIVE, "positive", numbers, same, x)                                    \
+    X(SIGN, "sign", numbers, same, sign(x))                                      \
+    X(SQUARE, "square", numbers, same, multiply(x, x))                           \
+    X(RECIPROCAL, "reciprocal", all_kinds, floating, 1 / x)                      \
+    X(FLOOR, "floor", reals, same, rounded(x, [](auto v) { return floor(v); }))  \
+    X(CEIL, "ceil", reals, same, rounded(x, [](auto v) { return ceil(v); }))     \
+    X(TRUNC, "trunc", reals, same, rounded(x, [](auto v) { return trunc(v); }))  \
+    X(ROUND, "round", numbers, same, rounded(x, [](auto v) { return rint(v); })) \
+    X(BITWISE_INVERT, "bitwise_invert", booleans | integers, same, inverted(x))  \
+    X(EXP, "exp", all_kinds, floating, exp(x))                                   \
+    X(EXPM1, "expm1", all_kinds, floating, expm1(x))                             \
+    X(LOG, "log", all_kinds, floating, log(x))                                   \
+    X(SQRT, "sqrt", all_kinds, floating, sqrt(x))                                \
+    X(TANH, "tanh", all_kinds, floating, tanh(x))                                \
+    X(SIGMOID, "sigmoid", ordered, floating, sigmoid(x))                         \
+    X(RELU, "relu", reals, same, relu(x))                                        \
+    X(GELU, "gelu", ordered, floating, gelu(x))                                  \
     X(SILU, "silu", ordered, floating, silu(x))
 
 // X(NAME, "name", domain, result, f(x, y)): out[i] = f(a[i], b[i]).
 #define PVG_BINARY_OPERATIONS(X)                             \
-    X(ADD, "add", ordered, same, add(x, y))                  \
-    X(SUBTRACT, "subtract", reals, same, subtract(x, y))     \
-    X(MULTIPLY, "multiply", ordered, same, multiply(x, y))   \
-    X(DIVIDE, "divide", ordered, floating, x / y)            \
+    X(ADD, "add", all_kinds, same, add(x, y))                \
+    X(SUBTRACT, "subtract", numbers, same, subtract(x, y))   \
+    X(MULTIPLY, "multiply", all_kinds, same, multiply(x, y)) \
+    X(DIVIDE, "divide", all_kinds, floating, x / y)          \
     X(MAXIMUM, "maximum", ordered, same, maximum(x, y))      \
     X(MINIMUM, "minimum", ordered, same, minimum(x, y))      \
     X(BITWISE_AND, "bitwise_and", booleans | integers, same, \
@@ -177,8 +178,8 @@ template <class T> __device__ __forceinline__ bool is_greater(T a, T b) {
 // X(NAME, "name", domain, MIRRORED, f(x, y)): comparisons. MIRRORED gives the same with the
 // operands exchanged. With NaN "less or equal" is not "not greater".
 #define PVG_COMPARISONS(X)                                                             \
-    X(EQUAL, "equal", ordered, EQUAL, equals(x, y))                                    \
-    X(NOT_EQUAL, "not_equal", ordered, NOT_EQUAL, !equals(x, y))                       \
+    X(EQUAL, "equal", all_kinds, EQUAL, equals(x, y))                                  \
+    X(NOT_EQUAL, "not_equal", all_kinds, NOT_EQUAL, !equals(x, y))                     \
     X(LESS, "less", ordered, GREATER, is_less(x, y))                                   \
     X(LESS_EQUAL, "less_equal", ordered, GREATER_EQUAL, is_less(x, y) || equals(x, y)) \
     X(GREATER, "greater", ordered, LESS, is_greater(x, y))                             \

@@ -64,7 +64,7 @@ bool is_unary_function(int code) {
 int launch_unary_function(Call &call, const Operation &operation, int dtype, pvg_array *out,
                           const pvg_array *a) {
     if (operation.gives == Gives::boolean)
-        return dispatch(dtype, [&](auto tag) {
+        return dispatch<ordered>(dtype, [&](auto tag) {
             using T = typename decltype(tag)::type;
             return launch_map(call, Predicate<T>{operation.code}, out, {a});
         });

@@ -115,35 +115,35 @@ template <class T> __device__ __forceinline__ bool has_sign(T x) {
 // ---- The operations -----------------------------------------------------------------------------
 
 // X(NAME, "name", domain, result, f(x)): all give floats.
-#define PVG_UNARY_FUNCTIONS(X)                              \
-    X(SIN, "sin", ordered, floating, sin(x))                \
-    X(COS, "cos", ordered, floating, cos(x))                \
-    X(TAN, "tan", ordered, floating, precise::tan(x))       \
-    X(ASIN, "asin", ordered, floating, asin(x))             \
-    X(ACOS, "acos", ordered, floating, acos(x))             \
-    X(ATAN, "atan", ordered, floating, atan(x))             \
-    X(SINH, "sinh", ordered, floating, precise::sinh(x))    \
-    X(COSH, "cosh", ordered, floating, precise::cosh(x))    \
-    X(ASINH, "asinh", ordered, floating, asinh(x))          \
-    X(ACOSH, "acosh", ordered, floating, precise::acosh(x)) \
-    X(ATANH, "atanh", ordered, floating, precise::atanh(x)) \
-    X(EXP2, "exp2", ordered, floating, precise::exp2(x))    \
-    X(LOG1P, "log1p", ordered, floating, log1p(x))          \
-    X(LOG2, "log2", ordered, floating, log2(x))             \
-    X(LOG10, "log10", ordered, floating, precise::log10(x))
+#define PVG_UNARY_FUNCTIONS(X)                                \
+    X(SIN, "sin", all_kinds, floating, sin(x))                \
+    X(COS, "cos", all_kinds, floating, cos(x))                \
+    X(TAN, "tan", all_kinds, floating, precise::tan(x))       \
+    X(ASIN, "asin", all_kinds, floating, asin(x))             \
+    X(ACOS, "acos", all_kinds, floating, acos(x))             \
+    X(ATAN, "atan", all_kinds, floating, atan(x))             \
+    X(SINH, "sinh", all_kinds, floating, precise::sinh(x))    \
+    X(COSH, "cosh", all_kinds, floating, precise::cosh(x))    \
+    X(ASINH, "asinh", all_kinds, floating, asinh(x))          \
+    X(ACOSH, "acosh", all_kinds, floating, precise::acosh(x)) \
+    X(ATANH, "atanh", all_kinds, floating, precise::atanh(x)) \
+    X(EXP2, "exp2", all_kinds, floating, precise::exp2(x))    \
+    X(LOG1P, "log1p", all_kinds, floating, log1p(x))          \
+    X(LOG2, "log2", all_kinds, floating, log2(x))             \
+    X(LOG10, "log10", all_kinds, floating, precise::log10(x))
 
 // X(NAME, "name", domain, result, f(x)): all give bools.
-#define PVG_PREDICATES(X)                                                    \
-    X(ISNAN, "isnan", ordered, boolean, is_nan(x))                           \
-    X(ISINF, "isinf", ordered, boolean, is_infinite(x))                      \
-    X(ISFINITE, "isfinite", ordered, boolean, !is_nan(x) && !is_infinite(x)) \
+#define PVG_PREDICATES(X)                                                      \
+    X(ISNAN, "isnan", all_kinds, boolean, is_nan(x))                           \
+    X(ISINF, "isinf", all_kinds, boolean, is_infinite(x))                      \
+    X(ISFINITE, "isfinite", all_kinds, boolean, !is_nan(x) && !is_infinite(x)) \
     X(SIGNBIT, "signbit", ordered, boolean, has_sign(x))
 
 // X(NAME, "name", domain, result, f(x, y)).
 #define PVG_BINARY_FUNCTIONS(X)                                                        \
     X(REMAINDER, "remainder", reals, same, remainder_of(x, y))                         \
     X(FLOOR_DIVIDE, "floor_divide", reals, same, floor_divide(x, y))                   \
-    X(POW, "pow", reals, same, power(x, y))                                            \
+    X(POW, "pow", numbers, same, power(x, y))                                          \
     X(BITWISE_LEFT_SHIFT, "bitwise_left_shift", integers, same, shifted_left(x, y))    \
     X(BITWISE_RIGHT_SHIFT, "bitwise_right_shift", integers, same, shifted_right(x, y)) \
     X(ATAN2, "atan2", ordered, floating, atan2(x, y))                                  \

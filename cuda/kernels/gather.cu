@@ -345,8 +345,8 @@ int run_scatter(Call &call, pvg_array *a, const pvg_array *indices, int count, c
 
 Operations gather_operations() {
     static constexpr Operation rows[] = {
-        {PVG_GATHER, "gather", Family::other, ordered, Gives::same},
-        {PVG_SCATTER, "scatter", Family::other, ordered, Gives::none},
+        {PVG_GATHER, "gather", Family::other, all_kinds, Gives::same},
+        {PVG_SCATTER, "scatter", Family::other, all_kinds, Gives::none},
     };
     return rows;
 }

@@ -160,18 +160,19 @@ int run_nonzero(Call &call, const pvg_array *a, Output *result) {
     PVG_REQUIRE(a->ndim > 0, PVG_ERROR_VALUE, "an array without axes has no indices");
     PVG_PASS(call.begin(device));
     PVG_PASS(refuse_recording(device, "nonzero, which waits for its number of elements,"));
-    Temporary straight;
+    Temporary truth, straight;
     Workspace workspace;
     Search job = {};
     int64_t shape[2] = {a->ndim, 0};
     if (a->size == 0) return result->open(call, PVG_INT64, 2, shape, nullptr, nullptr, 0);
+    if (is_among(a->dtype, complexes)) PVG_PASS(as_dtype(call, a, PVG_BOOL, &truth, &a));
     PVG_PASS(as_contiguous(call, a, &straight, &a));
     job.data = a->data, job.size = a->size, job.mask = significant_bits(a->dtype);
     PVG_PASS(call.reads(a));
     return dispatch_size(a->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         if constexpr (sizeof(T) > sizeof(uint64_t)) {
-            return refuse_dtype(a->dtype, ordered);
+            return refuse_dtype(a->dtype, ordered); // 16 bytes: complex128, which is bool by now
         } else {
             PVG_PASS(count_nonzero<T>(call, &job, &workspace));
             PVG_PASS(fetch_count(call, job, &shape[1]));
@@ -192,7 +193,7 @@ int run_nonzero(Call &call, const pvg_array *a, Output *result) {
 
 Operations nonzero_operations() {
     static constexpr Operation rows[] = {
-        {PVG_NONZERO, "nonzero", Family::other, ordered, Gives::index},
+        {PVG_NONZERO, "nonzero", Family::other, all_kinds, Gives::index},
     };
     return rows;
 }

@@ -7,7 +7,7 @@
 // and everything else is copied once, with the reduced axes last. Long axes are cut into chunks
 // whose length depends on the axes alone; a second kernel merges their totals. The kernels are in
 // reduce_kernels.cuh, what they compute is in reduce_accumulators.cuh.
-#include "arrays/call.cuh"
+#include "arrays/complex.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/reduce_kernels.cuh"
 #include <string.h>
@@ -230,6 +230,11 @@ template <class T, class Acc> int reduce_as(Call &call, const void *data, const 
     return PVG_OK;
 }
 
+// Of complex numbers only products: parts are summed as reals, and truth is that of bools.
+template <class T, int CODE> constexpr bool has_kernel(Kinds domain) {
+    return (kinds_of<T> & domain) != 0 && (!is_complex<T> || CODE == PVG_PROD);
+}
+
 int launch_reduction(Call &call, const Operation &operation, const pvg_array *a, const Layout &p,
                      const pvg_array *target) {
     Result result = {};
@@ -243,7 +248,7 @@ int launch_reduction(Call &call, const Operation &operation, const pvg_array *a,
         using T = std::conditional_t<is_bool<Element>, uint8_t, Element>;
 #define PVG_CASE(NAME, name, domain, gives, identity, order, Accumulator) \
     case PVG_##NAME:                                                      \
-        if constexpr ((kinds_of<Element> & (domain)) != 0) {              \
+        if constexpr (has_kernel<Element, PVG_##NAME>(domain)) {          \
             [[maybe_unused]] constexpr Order ORDER = Order::order;        \
             return reduce_as<T, Accumulator>(call, a->data, p, result);   \
         }                                                                 \
@@ -332,6 +337,38 @@ int reduce_nothing(Call &call, const Operation &operation, const pvg_array *a, p
     return launch_reduction(call, operation, a, layout, target);
 }
 
+int reduce_reals(Call &call, const Operation &operation, const pvg_array *a, const bool *reduced,
+                 bool keepdims, bool sort, bool nothing, pvg_array *target) {
+    if (nothing) return reduce_nothing(call, operation, a, target);
+    return reduce_into(call, operation, a, reduced, keepdims, sort, target);
+}
+
+// Sums and means of complex numbers are those of their parts: of both at once, as a last axis that
+// is kept, where there is room for one.
+int reduce_any(Call &call, const Operation &operation, const pvg_array *a, const bool *reduced,
+               bool keepdims, bool sort, bool nothing, pvg_array *target) {
+    if (!is_among(a->dtype, complexes) || operation.code == PVG_PROD)
+        return reduce_reals(call, operation, a, reduced, keepdims, sort, nothing, target);
+    if (a->ndim < PVG_MAX_NDIM) {
+        bool of_parts[PVG_MAX_NDIM];
+        for (int i = 0; i < a->ndim; i++) of_parts[i] = reduced[i];
+        of_parts[a->ndim] = false;
+        Temporary from, to;
+        PVG_PASS(parts_view(a, &from.array));
+        PVG_PASS(parts_view(target, &to.array));
+        return reduce_reals(call, operation, from.array, of_parts, keepdims, sort, nothing,
+                            to.array);
+    }
+    for (bool imaginary : {false, true}) {
+        Temporary from, to;
+        PVG_PASS(part_view(a, imaginary, &from.array));
+        PVG_PASS(part_view(target, imaginary, &to.array));
+        PVG_PASS(
+            reduce_reals(call, operation, from.array, reduced, keepdims, sort, nothing, to.array));
+    }
+    return PVG_OK;
+}
+
 int run_reduce(Call &call, int code, const Operation *operation, const pvg_array *a, int naxes,
                const int *axes, bool keepdims, pvg_array *out, Output *result) {
     PVG_REQUIRE(operation, PVG_ERROR_VALUE, "unknown reduction code %d", code);
@@ -347,13 +384,14 @@ int run_reduce(Call &call, int code, const Operation *operation, const pvg_array
     PVG_PASS(
         result->open(call, dtypes_of(*operation, a->dtype).result, ndim, shape, out, nullptr, 0));
     if (result->array->size == 0) return PVG_OK;
-    if (length == 0) return reduce_nothing(call, *operation, a, result->array);
-    bool sort = operation->gives != Gives::index || naxes == 1;
+    Temporary truth, apart;
+    if (operation->gives == Gives::boolean && is_among(a->dtype, complexes))
+        PVG_PASS(as_dtype(call, a, PVG_BOOL, &truth, &a));
+    const bool sort = operation->gives != Gives::index || naxes == 1, nothing = length == 0;
     if (!may_overlap(a, result->array))
-        return reduce_into(call, *operation, a, reduced, keepdims, sort, result->array);
-    Temporary apart;
+        return reduce_any(call, *operation, a, reduced, keepdims, sort, nothing, result->array);
     PVG_PASS(new_array(call.device, result->array->dtype, ndim, shape, &apart.array));
-    PVG_PASS(reduce_into(call, *operation, a, reduced, keepdims, sort, apart.array));
+    PVG_PASS(reduce_any(call, *operation, a, reduced, keepdims, sort, nothing, apart.array));
     return copy_array(call, apart.array, result->array);
 }
 

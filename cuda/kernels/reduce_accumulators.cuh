@@ -137,10 +137,10 @@ template <class Wide> struct IntegerSum {
     }
 };
 
-// Integers are multiplied modulo 2^64, floats in float64; a product is rounded once more when it is
+// Integers are multiplied modulo 2^64, floats and parts of complex numbers in float64; a product is rounded once more when it is
 // stored. (bfloat16 in float32 would have no room for parts that are larger than the whole.)
 template <class Wide> struct Product {
-    static constexpr bool ordered = is_float<Wide>;
+    static constexpr bool ordered = is_float<Wide> || is_complex<Wide>;
     Wide product;
 
     __device__ static Product identity() { return {Wide(1)}; }
@@ -149,10 +149,14 @@ template <class Wide> struct Product {
     }
     __device__ void merge(const Product &other) { product *= other.product; }
     template <class R>
-    static constexpr bool gives = is_float<Wide> ? is_float<R> : is_wide_integer<R>;
+    static constexpr bool gives = is_complex<Wide> ? is_complex<R>
+                                  : is_float<Wide> ? is_float<R>
+                                                   : is_wide_integer<R>;
     template <class R> __device__ R total(const Result &) const { return static_cast<R>(product); }
 };
-template <class T> using ProductOf = Product<std::conditional_t<is_float<T>, double, uint64_t>>;
+template <class T>
+using ProductOf = Product<std::conditional_t<is_complex<T>, Complex<double>,
+                                             std::conditional_t<is_float<T>, double, uint64_t>>>;
 
 // Maximum, minimum and argmax compare signed integers in the order of the values: NaN above
 // everything, -0.0 below 0.0. For the minimum the order is turned round by inverting all bits.
@@ -276,14 +280,14 @@ template <class T> using ExtremeOf = Extreme<Key<Compared<T>>>;
 
 // X(NAME, "name", domain, result, identity, order, accumulator for type T and ORDER)
 #define PVG_REDUCTIONS(X)                                                    \
-    X(SUM, "sum", ordered, wide, zero, none, SumOf<T>)                       \
-    X(PROD, "prod", ordered, wide, one, none, ProductOf<T>)                  \
-    X(MEAN, "mean", ordered, floating, zero, none, SumOf<T>)                 \
+    X(SUM, "sum", all_kinds, wide, zero, none, SumOf<T>)                     \
+    X(PROD, "prod", all_kinds, wide, one, none, ProductOf<T>)                \
+    X(MEAN, "mean", all_kinds, floating, zero, none, SumOf<T>)               \
     X(MAX, "max", ordered, same, none, largest, ExtremeOf<T>)                \
     X(MIN, "min", ordered, same, none, smallest, ExtremeOf<T>)               \
     X(ARGMAX, "argmax", ordered, index, none, largest, FirstExtreme<ORDER>)  \
     X(ARGMIN, "argmin", ordered, index, none, smallest, FirstExtreme<ORDER>) \
-    X(ANY, "any", ordered, boolean, zero, none, AnyTrue)                     \
-    X(ALL, "all", ordered, boolean, one, none, AllTrue)
+    X(ANY, "any", all_kinds, boolean, zero, none, AnyTrue)                   \
+    X(ALL, "all", all_kinds, boolean, one, none, AllTrue)
 
 } // namespace pvg::reduce

@@ -21,8 +21,8 @@ constexpr int short_rows_threads = 128, rows_per_group = 4;
 constexpr int long_rows_threads = 512, packs_in_flight = 8;
 constexpr int column_threads = 256, rows_in_flight = 8;
 
-// Neighbouring elements that one thread takes together: 16 bytes, and at most 4.
-template <class T> inline constexpr int pack_size = sizeof(T) == 8 ? 2 : 4;
+// Neighbouring elements that one thread takes together: 16 bytes, and at most 4; two complex ones.
+template <class T> inline constexpr int pack_size = sizeof(T) >= 8 ? 2 : 4;
 template <class T> using Pack = Vector<T, pack_size<T>>;
 
 struct Rows {

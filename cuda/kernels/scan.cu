@@ -36,9 +36,12 @@ struct Job {
 // Integers wrap modulo 2^64, whatever their sign is.
 template <class T, class Op>
 using Wide = std::conditional_t<
-    !is_float<T>, uint64_t,
-    std::conditional_t<is_half<T> && std::is_same_v<Op, scan::Sum>, float, double>>;
-template <class T> using ResultOf = std::conditional_t<is_float<T>, T, uint64_t>;
+    is_complex<T>, Complex<double>,
+    std::conditional_t<
+        !is_float<T>, uint64_t,
+        std::conditional_t<is_half<T> && std::is_same_v<Op, scan::Sum>, float, double>>>;
+template <class T>
+using ResultOf = std::conditional_t<is_float<T> || is_complex<T>, T, uint64_t>;
 
 // Elements of one dtype combined by Op.
 template <class Element, class Operator> struct Types {
@@ -46,7 +49,6 @@ template <class Element, class Operator> struct Types {
     using Op = Operator;
     using A = Wide<T, Op>;
     using R = ResultOf<T>;
-    static constexpr int pack = pack_size<T>;
     __device__ static A widen(T value) {
         return static_cast<A>(static_cast<ComputeType<T>>(value));
     }
@@ -114,9 +116,10 @@ template <class S> __global__ void __launch_bounds__(threads)
     const int64_t left = here ? job.length : 0;
     const T *from = static_cast<const T *>(job.data) + (here ? row * job.length : 0);
     R *to = static_cast<R *>(job.result) + (here ? row * job.result_stride : 0);
-    typename S::A value[packs][S::pack];
+    typename S::A value[packs][pack_size<typename S::T>];
     load_packs<S>(from, left, job.aligned, lanes, value);
-    const int each = lanes * S::pack, count = static_cast<int>((job.length + each - 1) / each);
+    const int each = lanes * pack_size<typename S::T>,
+              count = static_cast<int>((job.length + each - 1) / each);
     scan::scan_segment<typename S::Op>(value, count, lanes);
     store_packs<S>(to, left, job.result_aligned, lanes, S::identity(), value);
     if (job.initial && here && threadIdx.x % lanes == 0) to[-1] = R(S::identity());
@@ -137,7 +140,7 @@ __global__ void __launch_bounds__(threads) scan_rows_kernel(const Job job, typen
     int turn = 0;
     for (int64_t at = begin; at < end; at += tile<typename S::T>, turn ^= 1) {
         const int64_t mine = at + threadIdx.x / 32 * segment<typename S::T>;
-        A value[packs][S::pack];
+        A value[packs][pack_size<typename S::T>];
         load_packs<S>(from + mine, end - mine, job.aligned, 32, value);
         const A total = scan::scan_segment<typename S::Op>(value, packs, 32);
         const A before = scan::before_warp<typename S::Op>(total, of_warp[turn], &carry);
@@ -222,7 +225,7 @@ template <class S, class Pass> int launch_passes(Call &call, const Job &job, Pas
 template <class S> int scan_rows(Call &call, Job job) {
     using T = typename S::T;
     using R = typename S::R;
-    constexpr int pack = S::pack;
+    constexpr int pack = pack_size<typename S::T>;
     const uintptr_t from = reinterpret_cast<uintptr_t>(job.data);
     const uintptr_t to = reinterpret_cast<uintptr_t>(job.result);
     const bool one = job.outer == 1;
@@ -264,7 +267,12 @@ int launch_scan(Call &call, int operation, const pvg_array *a, int axis, bool in
     job.data = a->data;
     job.result = target->data + (initial ? job.inner * dtype_size(target->dtype) : 0);
     PVG_PASS(call.reads(a));
-    return dispatch(a->dtype, [&](auto tag) -> int {
+    if (is_among(a->dtype, complexes) && operation == PVG_PROD)
+        return dispatch<complexes>(a->dtype, [&](auto tag) -> int {
+            return scan_columns<Types<typename decltype(tag)::type, scan::Product>>(call, job);
+        });
+    if (is_among(a->dtype, complexes)) job.inner *= 2, job.result_stride *= 2; // parts are columns
+    return dispatch<ordered>(real_dtype(a->dtype), [&](auto tag) -> int {
         using Element = typename decltype(tag)::type;
         // bool has the bytes of uint8, and int64 modulo 2^64 is uint64.
         using T = std::conditional_t<
@@ -310,7 +318,7 @@ int run_scan(Call &call, int operation, const pvg_array *a, int axis, int initia
 
 Operations scan_operations() {
     static constexpr Operation rows[] = {
-        {PVG_SCAN, "scan", Family::other, ordered, Gives::wide},
+        {PVG_SCAN, "scan", Family::other, all_kinds, Gives::wide},
     };
     return rows;
 }

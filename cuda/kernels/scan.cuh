@@ -6,6 +6,7 @@
 // warp. In which order elements are combined depends on their places and types alone.
 #pragma once
 #include "arrays/vector.cuh"
+#include "dtypes/complex.cuh"
 #include "runtime/launch.cuh"
 
 namespace pvg::scan {
@@ -29,6 +30,15 @@ struct Product {
     template <class A> __device__ static A combine(A a, A b) { return a * b; }
 };
 
+// The value of the lane `delta` before the caller's in a group of `lanes`.
+template <class A> __device__ __forceinline__ A shift_up(A value, int delta, int lanes) {
+    return __shfl_up_sync(0xffffffffu, value, delta, lanes);
+}
+template <class R>
+__device__ __forceinline__ Complex<R> shift_up(Complex<R> value, int delta, int lanes) {
+    return {shift_up(value.re, delta, lanes), shift_up(value.im, delta, lanes)};
+}
+
 // The smallest power of two that is not less than n, at most `limit`.
 inline int power_of_two(int64_t n, int limit) {
     int result = 1;
@@ -41,7 +51,7 @@ inline int power_of_two(int64_t n, int limit) {
 template <class Op, class A> __device__ __forceinline__ A scan_lanes(A value, int lanes) {
     const int lane = threadIdx.x % lanes;
     for (int delta = 1; delta < lanes; delta *= 2) {
-        const A other = __shfl_up_sync(0xffffffffu, value, delta, lanes);
+        const A other = shift_up(value, delta, lanes);
         if (lane >= delta) value = Op::combine(other, value);
     }
     return value;
@@ -106,7 +116,7 @@ __global__ void __launch_bounds__(threads)
 #pragma unroll
     for (int q = 0; q < totals_each; q++) own = Op::combine(own, value[q]);
     const A upto = scan_lanes<Op>(own, 32);
-    const A neighbour = __shfl_up_sync(0xffffffffu, upto, 1, 32);
+    const A neighbour = shift_up(upto, 1, 32);
     if (threadIdx.x % 32 == 31) of_warp[threadIdx.x / 32] = upto;
     __syncthreads();
     A before = Op::template identity<A>();

@@ -95,7 +95,7 @@ int run_triangle(Call &call, const pvg_array *a, int upper, int64_t diagonal, pv
 
 Operations triangle_operations() {
     static constexpr Operation rows[] = {
-        {PVG_TRIANGLE, "triangle", Family::other, ordered, Gives::same},
+        {PVG_TRIANGLE, "triangle", Family::other, all_kinds, Gives::same},
     };
     return rows;
 }

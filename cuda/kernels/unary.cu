@@ -2,6 +2,7 @@
 // is, is a run-time code (elementwise.cuh). Functions with long code are launched by functions.cu.
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
+#include "kernels/complex.cuh"
 #include "kernels/functions.cuh"
 
 namespace pvg {
@@ -32,9 +33,11 @@ int run_unary(Call &call, int code, const Operation *operation, const pvg_array 
     PVG_PASS(as_dtype(call, a, dtypes.computed, &converted, &a));
     PVG_PASS(as_readable(call, a, &straight, &a));
     PVG_PASS(result->open(call, dtypes.result, a->ndim, a->shape, out, &a, 1));
+    if (is_among(dtypes.computed, complexes))
+        return launch_complex_unary(call, *operation, dtypes.computed, result->array, a);
     if (is_unary_function(code))
         return launch_unary_function(call, *operation, dtypes.computed, result->array, a);
-    return dispatch(dtypes.computed, [&](auto tag) {
+    return dispatch<ordered>(dtypes.computed, [&](auto tag) {
         using T = typename decltype(tag)::type;
         return launch_map(call, Unary<T>{code}, result->array, {a});
     });

@@ -51,7 +51,7 @@ int run_where(Call &call, const pvg_array *condition, const pvg_array *a, const 
 
 Operations where_operations() {
     static constexpr Operation rows[] = {
-        {PVG_WHERE, "where", Family::other, ordered, Gives::same},
+        {PVG_WHERE, "where", Family::other, all_kinds, Gives::same},
     };
     return rows;
 }

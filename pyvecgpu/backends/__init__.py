@@ -45,7 +45,7 @@ METHODS = {
     "fill": _method("a value", NOTHING, "a"),
     # distribution: of native/abi.py. key, stream, counter: ints of 64 bits, see pvg_random.
     "random": _method("a distribution key stream counter", NOTHING, "a"),
-    # Operations. value: bool, int or float, the right operand if side is 1. axes: None for all.
+    # Operations. value: of Python, the right operand if side is 1. axes: None for all.
     "cast": _method("a dtype out"),
     "unary": _method("code a out"),
     "binary": _method("code a b out"),
@@ -74,4 +74,5 @@ METHODS = {
     "reshape": _method("a shape"),
     "broadcast_to": _method("a shape"),
     "contiguous": _method("a"),
+    "part": _method("a imaginary"),  # the real or the imaginary parts of complex numbers
 }

@@ -131,7 +131,7 @@ class CpuBackend:
         dtype, (a,) = computable(a)
         if a.dtype.kind not in operation.domain:
             raise TypeError(f"{operation.name} does not take {dtype}")
-        if operation.result == "float" and a.dtype.kind != "f":
+        if operation.result == "float" and a.dtype.kind not in "fc":
             (a,) = floats(a)
         return store(finished(operation.cpu(a), dtype), out)
 
@@ -181,9 +181,11 @@ class CpuBackend:
 
     @_reports_memory
     def reduce(self, code, a, axes, keepdims, out):
-        operation = OPERATIONS[code]
+        operation, dtype = OPERATIONS[code], supported(a.dtype)
+        if dtype.kind not in operation.domain:
+            raise TypeError(f"{operation.name} does not take {dtype}")
         result = np.asarray(operation.cpu(widened(a), axes, keepdims))
-        return store(rounded(result, result_dtype(operation, supported(a.dtype))), out)
+        return store(rounded(result, result_dtype(operation, dtype)), out)
 
     @_reports_memory
     def scan(self, code, a, axis, initial, out):
@@ -252,6 +254,11 @@ class CpuBackend:
     @_reports_memory
     def reshape(self, a, shape):
         return np.reshape(a, shape)
+
+    def part(self, a, imaginary):
+        if a.dtype.kind != "c":
+            raise TypeError(f"takes a complex dtype, not {a.dtype}")
+        return a.imag if imaginary else a.real
 
     def broadcast_to(self, a, shape):
         return np.broadcast_to(a, shape)

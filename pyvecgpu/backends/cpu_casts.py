@@ -13,6 +13,7 @@ from ..dtypes import (
     host_dtype,
     inexact,
     is_bfloat16,
+    is_complex,
     is_float,
     is_half,
     is_integer,
@@ -21,8 +22,13 @@ from ..dtypes import (
 
 
 def scalar(value, dtype):
-    """Return a Python scalar as a 0-d ndarray; OverflowError: an integer the dtype cannot hold."""
-    if not is_float(dtype):
+    """Return a Python scalar as a 0-d ndarray.
+
+    OverflowError: an integer the dtype cannot hold. TypeError: a complex number, and reals.
+    """
+    if isinstance(value, complex) and dtype.kind not in "bc":
+        raise TypeError(f"{dtype} cannot hold a complex number")
+    if not (is_float(dtype) or is_complex(dtype)):
         return np.asarray(value, dtype)
     number = np.asarray(value)
     if number.dtype == object:  # an integer beyond 64 bits
@@ -35,6 +41,10 @@ def cast(a, dtype):
     """Return `a` in another dtype (itself if it has it), with floats clamped and NaN as 0."""
     if a.dtype == dtype:
         return a
+    if is_complex(a.dtype) and dtype.kind not in "bc":
+        raise TypeError(
+            f"complex numbers have no cast from {a.dtype} to {dtype}: take their real parts, or abs"
+        )
     a = widened(a)
     if not (is_float(a.dtype) and is_integer(dtype)):
         with np.errstate(over="ignore"):
@@ -94,6 +104,6 @@ def finished(result, dtype):
 
 
 def floats(*operands):
-    """Return operands as floats of one dtype; for integers it is the default float."""
+    """Return operands as floats of one dtype, or complex; for integers it is the default float."""
     dtype = inexact(functools.reduce(np.promote_types, [operand.dtype for operand in operands]))
     return [operand.astype(dtype, copy=False) for operand in operands]

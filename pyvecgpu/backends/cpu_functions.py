@@ -10,7 +10,9 @@ import warnings
 
 import numpy as np
 
-from ..dtypes import is_float
+from ..dtypes import is_complex, is_float
+
+_WIDE = {"f": np.float64, "c": np.complex128}  # in which products and scans are made
 
 
 def maximum(a, b):
@@ -31,7 +33,7 @@ def minimum(a, b):
 
 def power(a, b):
     """Return a ** b; of integers, negative powers rounded toward zero, where NumPy refuses them."""
-    if is_float(np.result_type(a, b)) or not (b < 0).any():
+    if np.result_type(a, b).kind not in "iu" or not (b < 0).any():
         return np.power(a, b)
     result = np.power(a, np.maximum(b, 0))
     sign = np.where(b % 2 == 0, 1, -1)
@@ -47,17 +49,56 @@ def logaddexp(a, b):
     return np.logaddexp(a, b, out=result, dtype=np.float64, casting="same_kind")
 
 
+def sign(a):
+    """Return a / |a|; of complex numbers also where |a| is too large, which NumPy takes for i."""
+    result = np.sign(a)
+    if is_complex(a.dtype):
+        with np.errstate(all="ignore"):
+            result = np.where(np.isfinite(a) & np.isinf(np.abs(a)), np.sign(a / 4), result)
+    return result
+
+
+def log1p(a):
+    """Return log(1 + a); of complex numbers with all digits near 0, which NumPy's lacks."""
+    if not is_complex(a.dtype):
+        return np.log1p(a)
+    z = a.astype(np.complex128)
+    x, y = z.real, z.imag
+    near = (np.abs(x) < 0.5) & (np.abs(y) < 0.5)
+    with np.errstate(all="ignore"):
+        length = np.log1p(np.where(near, x * (2 + x) + y * y, 0)) / 2
+        result = np.asarray(np.log(np.stack([x + 1, y], axis=-1).view(np.complex128)[..., 0]))
+    result.real[near] = length[near]
+    return result.astype(a.dtype)
+
+
+def exp2(a):
+    """Return 2 to the power a; of complex numbers with a length that is rounded but once."""
+    if not is_complex(a.dtype):
+        return np.exp2(a)
+    z = a.astype(np.complex128)
+    angle = z.imag * math.log(2)
+    with np.errstate(all="ignore"):
+        length = np.exp2(z.real)
+        turned = np.stack([length * np.cos(angle), length * np.sin(angle)], axis=-1)
+        turned[..., 1] = np.where(angle == 0, angle, turned[..., 1])
+        other = np.exp(z.real * math.log(2) + 1j * angle)
+    finite = np.isfinite(z.real) & np.isfinite(angle)
+    result = np.where(finite, turned.view(np.complex128)[..., 0], other)
+    return result.astype(a.dtype)
+
+
 # Reductions along axes, a tuple or None for all of them -------------------------------------------
 
 
 def sum(a, axes, keepdims):
-    if not is_float(a.dtype):
+    if not (is_float(a.dtype) or is_complex(a.dtype)):
         return np.sum(a, axis=axes, keepdims=keepdims)
     return total(a, axes, keepdims)
 
 
 def prod(a, axes, keepdims):
-    wide = np.float64 if is_float(a.dtype) else None
+    wide = _WIDE.get(a.dtype.kind)
     return np.prod(a, axis=axes, keepdims=keepdims, dtype=wide)
 
 
@@ -72,8 +113,12 @@ def mean(a, axes, keepdims):
 def total(a, axes, keepdims):
     """Return the sum as float64, added up in twice the precision of the elements, and -0.0 as 0.0.
 
-    Integers are added up exactly: of 8 bytes each, as two halves.
+    Integers are added up exactly: of 8 bytes each, as two halves. Of complex numbers it is that of
+    the parts, as complex128.
     """
+    if is_complex(a.dtype):
+        parts = [total(part, axes, keepdims) for part in (a.real, a.imag)]
+        return np.stack(parts, axis=-1).view(np.complex128)[..., 0]
     if a.dtype == np.float64:
         result = compensated_sum(a, axes, keepdims)
     elif a.dtype.kind in "iu" and a.dtype.itemsize == 8:
@@ -143,7 +188,7 @@ def all(a, axes, keepdims):
 def scan(operation, a, axis, initial):
     """Return the sums or products of all elements up to each, floats in float64."""
     accumulate = {0: np.cumsum, 1: np.cumprod}[operation.identity]
-    wide = np.float64 if is_float(a.dtype) else None
+    wide = _WIDE.get(a.dtype.kind)
     result = accumulate(a, axis=axis, dtype=wide)
     if operation.identity == 0 and wide:
         result += 0.0  # not -0.0

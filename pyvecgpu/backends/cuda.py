@@ -16,6 +16,7 @@ from ..native.abi import MAX_NDIM, Memory, ScalarKind
 from ..native.library import raise_last_error
 from ..operations import OPERATIONS
 
+_Complex = c_double * 2
 _Description = c_int64 * (3 + 2 * MAX_NDIM)
 _MemoryValues = c_int64 * Memory.MEMORY_COUNT
 # ctypes arrays by their length: making such a type costs more than a launch.
@@ -46,6 +47,7 @@ class CudaBackend:
         self.matmul = functions.pvg_matmul
         self.dense = functions.pvg_dense
         self.contiguous = functions.pvg_contiguous
+        self.part = functions.pvg_part
         self.pointer = functions.pvg_array_data
         self.version = functions.pvg_array_version
         self.counter = functions.pvg_counter
@@ -127,6 +129,8 @@ class CudaBackend:
     def scalar(self, code, a, value, side, out):
         if isinstance(value, float):
             kind, number = 3, c_double(value)
+        elif isinstance(value, complex):
+            kind, number = 4, _Complex(value.real, value.imag)
         else:
             if not -(2**63) <= value < 2**63:
                 value = self.narrowed(code, a, value)
@@ -141,7 +145,7 @@ class CudaBackend:
         OverflowError: the operation needs the value in an integer dtype that cannot hold it.
         """
         kind = self.describe(a)[0].kind
-        if kind == "f" or (kind == "u" and 0 <= value < 2**64):
+        if kind in "fc" or (kind == "u" and 0 <= value < 2**64):
             return value
         result = OPERATIONS[code].result
         if result == "float":
@@ -154,6 +158,8 @@ class CudaBackend:
         """Return (kind, C number) of a scalar beside the array `a`."""
         if isinstance(value, float):
             return ScalarKind.SCALAR_FLOAT, c_double(value)
+        if isinstance(value, complex):
+            return ScalarKind.SCALAR_COMPLEX, _Complex(value.real, value.imag)
         if isinstance(value, bool):
             return ScalarKind.SCALAR_BOOL, c_uint8(value)
         if -(2**63) <= value < 2**63:
@@ -163,7 +169,7 @@ class CudaBackend:
         dtype = self.describe(a)[0]
         if dtype.kind == "b":
             return ScalarKind.SCALAR_BOOL, c_uint8(1)
-        if dtype.kind != "f":
+        if dtype.kind not in "fc":
             raise OverflowError(f"{value} is out of bounds for {dtype}")
         return ScalarKind.SCALAR_FLOAT, c_double(value)
 

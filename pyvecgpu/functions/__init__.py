@@ -7,6 +7,7 @@ from . import (
     aliases,
     combined,
     comparing,
+    complexes,
     contractions,
     creation,
     differences,
@@ -32,6 +33,7 @@ from . import (
 from .aliases import *
 from .combined import *
 from .comparing import *
+from .complexes import *
 from .contractions import *
 from .creation import *
 from .differences import *
@@ -58,6 +60,7 @@ __all__ = []
 __all__ += aliases.__all__
 __all__ += combined.__all__
 __all__ += comparing.__all__
+__all__ += complexes.__all__
 __all__ += contractions.__all__
 __all__ += creation.__all__
 __all__ += differences.__all__

@@ -17,6 +17,7 @@ from ..dtypes import CODES, host_dtype, promote, supported
 from ..native.abi import MAX_NDIM
 from .values import item, to_host
 
+_WEAK = {float, int, bool, complex}
 LARGEST = 2**63 - 1  # elements, and bytes, of one array
 
 
@@ -107,8 +108,8 @@ def is_host(value):
 
 
 def is_scalar(value):
-    """True for Python's bool, int and float, which are weak; NumPy's float64 is not."""
-    return isinstance(value, (int, float)) and not isinstance(value, np.generic)
+    """True for Python's bool, int, float and complex, which are weak; NumPy's float64 is not."""
+    return isinstance(value, (int, float, complex)) and not isinstance(value, np.generic)
 
 
 def are_operands(*values):
@@ -206,7 +207,7 @@ def _backend_of(operands):
                 backend = operand.backend
             elif operand.backend is not backend:
                 return None
-        elif kind is not float and kind is not int and kind is not bool:
+        elif kind not in _WEAK:
             return None
     return backend
 
@@ -255,14 +256,17 @@ def strong(value, backend, dtype):
     return result
 
 
-def parse_scalar(value, what):
-    """Return a Python scalar, or the one in a 0-d array, as bool, int or float; else TypeError."""
-    if is_scalar(value):
-        return value
+def parse_scalar(value, what, complexes=False):
+    """Return a Python scalar, or the one in a 0-d array, as bool, int or float; else TypeError.
+
+    complexes: complex ones, too.
+    """
+    found = value
     if isinstance(value, Array) and value.ndim == 0:
-        return item(value)
-    if is_host(value):
-        array = host_array(value)
-        if array.ndim == 0:
-            return array.item()
-    raise TypeError(f"{what} is a bool, an int or a float, not {type(value).__name__}")
+        found = item(value)
+    elif is_host(value) and np.ndim(value) == 0:
+        found = host_array(value).item()
+    if is_scalar(found) and (complexes or not isinstance(found, complex)):
+        return found
+    kinds = "a bool, an int, a float or complex" if complexes else "a bool, an int or a float"
+    raise TypeError(f"{what} is {kinds}, not {type(found).__name__}")

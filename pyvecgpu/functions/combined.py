@@ -5,7 +5,7 @@ Operands and dtypes are as in elementwise.py.
 
 import math
 
-from ..dtypes import inexact
+from ..dtypes import inexact, is_complex
 from .arguments import Operands, promote_all
 from .elementwise import _strong_pair, abs, greater, less, maximum, minimum, round, where
 from .layout import astype
@@ -86,6 +86,7 @@ degrees = rad2deg
 def _times(name, x, factor, out, device):
     call = Operands(name, (x,), out, device)
     (array,) = call.arrays
+    _check_real(name, array)
     product = astype(array, work_dtype(array.dtype), copy=False) * factor
     return call.deliver_array(astype(product, inexact(array.dtype), copy=False))
 
@@ -96,8 +97,18 @@ def rint(x, /, out=None, *, device=None):
 
 
 def fabs(x, /, out=None, *, device=None):
-    """Return |x|, as float."""
-    return _as_float("fabs", abs, x, out, device)
+    """Return |x|, as float. TypeError: complex numbers."""
+    return _as_float("fabs", _abs_of_reals, x, out, device)
+
+
+def _abs_of_reals(array):
+    _check_real("fabs", array)
+    return abs(array)
+
+
+def _check_real(name, array):
+    if is_complex(array.dtype):
+        raise TypeError(f"{name} does not take {array.dtype}")
 
 
 def _as_float(name, function, x, out, device):

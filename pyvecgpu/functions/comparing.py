@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ..dtypes import complex_dtype
 from .arguments import Operands, is_scalar, parse_scalar, promote_all, strong
 from .elementwise import abs, bitwise_and, bitwise_or, equal, less, less_equal
 from .layout import astype
@@ -33,8 +34,10 @@ def _close(name, x1, x2, rtol, atol, equal_nan, device):
     rtol, atol = (float(parse_scalar(x, "a tolerance")) for x in (rtol, atol))
     call = Operands(name, (x1, x2), None, device)
     dtype = work_dtype(promote_all([x for x in call.arrays if not is_scalar(x)]))
+    for x in call.arrays:
+        dtype = complex_dtype(dtype) if isinstance(x, complex) else dtype
     a, b = (
-        strong(float(x), call.backend, dtype) if is_scalar(x) else astype(x, dtype, copy=False)
+        strong(x * 1.0, call.backend, dtype) if is_scalar(x) else astype(x, dtype, copy=False)
         for x in call.arrays
     )
     with np.errstate(invalid="ignore", over="ignore"):  # infinities, on the CPU

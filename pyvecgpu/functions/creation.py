@@ -1,8 +1,9 @@
 """Functions that make arrays.
 
 device: a Device, its name, or None for the current one; *_like and asarray of an Array keep the
-Array's. dtype: None is the default float (float32) for zeros, ones, empty and Python floats, int64
-for Python ints (uint64 where one needs it), bool for Python bools, and the dtype of NumPy input.
+Array's. dtype: None is the default float (float32) for zeros, ones, empty and Python floats, the
+complex dtype of such parts for Python's complex numbers, int64 for Python ints (uint64 where one
+needs it), bool for Python bools, and the dtype of NumPy input.
 """
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..device import Device, resolve
 from ..dispatch import apply
 from ..dtypes import (
     bfloat16,
+    complex_dtype,
     float32,
     get_default_dtype,
     is_float,
@@ -112,6 +114,8 @@ def _python_values(obj, dtype):
             values = values.astype(np.float64)  # ints of any size beside floats
         elif all(isinstance(item, int) for item in values.flat):
             raise OverflowError("an integer does not fit into 64 bits")
+    if values.dtype == np.complex128:
+        return values, (complex_dtype(bool_dtype) if dtype is None else dtype)
     wants_integers = dtype is not None and is_integer(dtype)
     if values.dtype != np.float64:
         if wants_integers and values.dtype.kind in "iu":
@@ -186,7 +190,7 @@ def full(shape, fill_value, dtype=None, *, device=None):
 
     fill_value: a Python or NumPy scalar, or a 0-d array. OverflowError: the dtype cannot hold it.
     """
-    value = parse_scalar(fill_value, "fill_value")
+    value = parse_scalar(fill_value, "fill_value", complexes=True)
     if dtype is None:
         strong = getattr(fill_value, "dtype", None)
         dtype = promote_scalar(bool_dtype, value) if strong is None else strong
@@ -212,7 +216,7 @@ def ones_like(x, /, dtype=None, *, device=None):
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
     """Return an Array of one value like x, which is an Array or a NumPy array."""
-    value = parse_scalar(fill_value, "fill_value")
+    value = parse_scalar(fill_value, "fill_value", complexes=True)
     return filled(empty_like(x, dtype=dtype, device=device), value)
 
 

@@ -19,7 +19,7 @@ from .elementwise import not_equal, subtract
 from .joining import concat, stack
 from .layout import astype, broadcast_to, moveaxis, ravel, reshape
 from .reductions import sum as total
-from .working import along, axis_of, work_dtype
+from .working import along, axis_of, can_be_nan, work_dtype
 
 __all__ = ["convolve", "cross", "diff", "ediff1d", "gradient", "trapezoid", "vander"]
 
@@ -195,7 +195,7 @@ def trapezoid(y, /, x=None, dx=1.0, axis=-1, *, device=None):
         raise TypeError("trapezoid takes arrays, not a scalar")
     axis = axis_of("trapezoid", array, axis)
     dtype = inexact(array.dtype if is_scalar(step) else promote_all((array, step)))
-    work = work_dtype(dtype if is_float(array.dtype) else float64)
+    work = work_dtype(dtype if can_be_nan(array) else float64)
     array = astype(array, work, copy=False)
     if not is_scalar(step):
         step = astype(step, work, copy=False)

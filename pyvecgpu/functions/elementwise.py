@@ -3,8 +3,9 @@
 Operands are Arrays, NumPy arrays, and Python scalars beside at least one array; they are broadcast
 and promoted as in NumPy, with Python scalars weak. `out` is written and returned; it has the
 result's shape and may overlap the operands. `device` says where NumPy operands are computed.
-Float functions of bools and integers give the default float dtype. Large NumPy operands go through
-in parts (pipeline.py).
+Float functions of bools and integers give the default float dtype; those of complex numbers, their
+values on the principal branch. What needs an order refuses complex numbers: TypeError. Large NumPy
+operands go through in parts (pipeline.py).
 """
 
 from ..array import Array
@@ -56,7 +57,7 @@ __all__ = [
 ]
 
 
-# Frequent powers of floats, as NumPy computes them too.
+# Frequent powers of floats and complex numbers, as NumPy computes them too.
 _POWERS = {
     -1: Operation.RECIPROCAL,
     0.5: Operation.SQRT,
@@ -83,7 +84,7 @@ def raised(left, right, out):
             raise ValueError(f"integers have no integer power {right}: make them floats first")
         if right == 2:
             return unary(Operation.SQUARE, left, out)
-    if kind == "f" and type(right) in (int, float) and right in _POWERS:
+    if kind in "fc" and type(right) in (int, float) and right in _POWERS:
         return unary(_POWERS[right], left, out)
     return operator(Operation.POW, left, right, out)
 
@@ -134,7 +135,7 @@ def binary(code, x1, x2, out=None, device=None):
 
 
 def abs(x, /, out=None, *, device=None):
-    """Return |x|; integers wrap."""
+    """Return |x|; integers wrap. Of complex numbers it is their length, a float."""
     return unary(Operation.ABS, x, out, device)
 
 
@@ -174,7 +175,7 @@ def positive(x, /, out=None, *, device=None):
 
 
 def sign(x, /, out=None, *, device=None):
-    """Return -1, 0 or 1 as x is; NaN stays. TypeError: bool."""
+    """Return -1, 0 or 1 as x is; NaN stays. Of complex numbers x / |x|. TypeError: bool."""
     return unary(Operation.SIGN, x, out, device)
 
 
@@ -204,7 +205,9 @@ def bitwise_invert(x, /, out=None, *, device=None):
 
 
 def round(x, /, decimals=0, out=None, *, device=None):
-    """Return the nearest integer, half way the even one, in x's dtype. TypeError: bool.
+    """Return the nearest integer, half way the even one, in x's dtype; of both parts.
+
+    TypeError: bool.
 
     decimals: 0 alone. ValueError: another number.
     """

@@ -303,6 +303,7 @@ def astype(x, dtype, /, *, copy=True):
     """Return the elements in another dtype; with copy=False x itself if it has it already.
 
     Floats outside an integer dtype's range are clamped to it, NaN gives 0; other casts are as in C.
+    TypeError: complex numbers to reals, of which only real and abs say what is meant.
     """
     dtype = parse_dtype(dtype)
     array, give = as_array("astype", x)

@@ -10,8 +10,9 @@ Of float32 operands they are computed in a precision, by name:
 
 Each is at least as accurate as its name says; a device without such units computes "ieee". Operands
 of other dtypes have one precision: float16 and bfloat16 are multiplied exactly and summed in
-float32, float64 in float64, integers exactly. The same operands give the same bits every time, and
-an item of a batch has the bits of the product of that item alone.
+float32, float64 in float64, integers exactly, the parts of complex numbers like floats. The same
+operands give the same bits every time, and an item of a batch has the bits of the product of that
+item alone.
 """
 
 import math
@@ -19,8 +20,10 @@ import math
 import numpy as np
 
 from ..array import Array
+from ..dtypes import is_complex
 from ..native.abi import MAX_NDIM, Option, Precision
 from ..native.choices import choose, chosen
+from ..operations import Operation
 from . import elementwise
 from .arguments import Operands, are_operands, is_scalar, parse_axes, parse_axis, parse_int
 from .layout import as_array, broadcast_to, diagonal, permute_dims, ravel, reshape
@@ -98,7 +101,7 @@ def operator(left, right, out):
 
 
 def vecdot(x1, x2, /, out=None, *, axis=-1, precision=None, device=None):
-    """Return the sums of x1 * x2 along one axis, the other axes broadcast.
+    """Return the sums of conj(x1) * x2 along one axis, the other axes broadcast.
 
     axis: a negative integer, counted from the end of both shapes, or a non-negative one if both
     have as many dimensions. precision: see matmul. ValueError: the axis has another length in
@@ -106,6 +109,8 @@ def vecdot(x1, x2, /, out=None, *, axis=-1, precision=None, device=None):
     """
     call = _operands("vecdot", x1, x2, out, device)
     a, b = call.arrays
+    if is_complex(a.dtype):
+        a = elementwise.unary(Operation.CONJ, a)
     axis = parse_int(axis, "an axis")
     if axis >= 0 and a.ndim != b.ndim:
         raise ValueError("vecdot: operands of different dimensions need a negative axis")

@@ -9,9 +9,10 @@ import math
 
 from ..array import Array
 from ..dtype_queries import finfo
-from ..dtypes import int64
+from ..dtypes import int64, is_complex, real_dtype
 from . import reductions
 from .arguments import Operands, parse_axes, parse_scalar
+from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt, where
 from .layout import astype
 from .statistics import float_dtype, parse_ddof
@@ -34,7 +35,8 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
     """Return x with numbers for NaN and infinity.
 
     nan: for NaN. posinf, neginf: for infinity, by default the dtype's largest and smallest number.
-    copy=False: write them to x itself, which is an Array. TypeError: it is none.
+    Each part of a complex number is seen to by itself. copy=False: write them to x itself, which is
+    an Array. TypeError: it is none.
     """
     values = [nan, posinf, neginf]
     values = [None if one is None else parse_scalar(one, "a number for NaN") for one in values]
@@ -44,6 +46,11 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
     (array,) = call.arrays
     if not can_be_nan(array):
         return call.deliver_array(copied(array)) if copy else x
+    if is_complex(array.dtype):
+        result = copied(array) if copy else array
+        for one in (part(result, 0), part(result, 1)):
+            nan_to_num(one, False, *values)
+        return call.deliver_array(result) if copy else x
     nan, posinf, neginf = values
     limits = finfo(array.dtype)
     result = where(is_nan(array), nan, array)
@@ -120,10 +127,11 @@ def _spread(name, x, axis, dtype, out, ddof, keepdims, correction, device, finis
     array, dtype = _in_dtype(name, call.arrays[0], dtype)
     axes = parse_axes(axis, array.ndim)
     distance = where(is_nan(array), 0.0, array - _mean(array, axes, True))
-    squares = reductions.sum(distance * distance, axis=axes, keepdims=keepdims)
+    squares = reductions.sum(squared_length(distance), axis=axes, keepdims=keepdims)
     count = _count(array, axes, keepdims) - float(ddof)
     result = where(less_equal(count, 0.0), math.nan, squares / count)
-    return call.deliver_array(astype(finish(result) if finish else result, dtype, copy=False))
+    result = finish(result) if finish else result
+    return call.deliver_array(astype(result, real_dtype(dtype), copy=False))
 
 
 def _filled(name, x, value, out, device):
@@ -157,6 +165,6 @@ def _mean(array, axes, keepdims):
 
 
 def _count(array, axes, keepdims):
-    """Return how many elements are not NaN, in the array's dtype."""
+    """Return how many elements are not NaN, in the array's dtype, or that of its parts."""
     numbers = reductions.sum(equal(array, array), axis=axes, dtype=int64, keepdims=keepdims)
-    return astype(numbers, array.dtype)
+    return astype(numbers, real_dtype(array.dtype))

@@ -3,7 +3,6 @@
 import numpy as np
 
 from ..array import Array
-from ..dtypes import is_float
 from .arguments import parse_shape, strong
 from .elementwise import floor
 from .joining import concat, tile
@@ -31,8 +30,8 @@ def pad(x, pad_width, /, mode="constant", *, constant_values=0, end_values=0):
         names = ", ".join(repr(one) for one in _MODES)
         raise ValueError(f"pad: mode can be {names}, not {mode!r}")
     widths = _pairs("pad_width", pad_width, array.ndim, "iu")
-    values = _pairs("constant_values", constant_values, array.ndim, "biuf")
-    ends = _pairs("end_values", end_values, array.ndim, "biuf")
+    values = _pairs("constant_values", constant_values, array.ndim, "biufc")
+    ends = _pairs("end_values", end_values, array.ndim, "biufc")
     if any(n < 0 for pair in widths for n in pair):
         raise ValueError(f"pad: the widths are 0 or more, not {pad_width}")
     shape = [n + sum(pair) for n, pair in zip(array.shape, widths, strict=True)]
@@ -87,8 +86,10 @@ def _ramp(array, axis, width, value, end):
     edge = astype(along(array, axis, end), work, copy=False)
     steps = arange(width, dtype=work, device=array.device)
     steps = reshape(steps, tuple(width if i == axis else 1 for i in range(array.ndim)))
-    ramp = steps * ((edge - float(value)) / float(width or 1)) + float(value)
-    return astype(ramp if is_float(array.dtype) else floor(ramp), array.dtype, copy=False)
+    value = value * 1.0
+    ramp = steps * ((edge - value) / float(width or 1)) + value
+    ramp = floor(ramp) if array.dtype.kind in "biu" else ramp
+    return astype(ramp, array.dtype, copy=False)
 
 
 def _repeated(array, axis, width, mode):

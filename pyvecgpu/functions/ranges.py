@@ -6,7 +6,7 @@ import numpy as np
 
 from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
-from ..dtypes import get_default_dtype, int64, is_integer, parse_dtype
+from ..dtypes import complex_dtype, get_default_dtype, int64, is_integer, parse_dtype
 from ..dtypes import uint64 as uint64_dtype
 from .arguments import check_shape, from_host, parse_int, parse_scalar
 from .creation import empty
@@ -72,14 +72,16 @@ def _progression(start, step, length, dtype, integers):
 def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, *, device=None):
     """Return `num` evenly spaced values from start to stop, which is left out without `endpoint`.
 
-    dtype: by default the default float; integers are rounded down. retstep: return the step, too,
-    as a float. The values are computed in float64. ValueError: a negative number. OverflowError: a
-    value that an integer dtype cannot hold.
+    dtype: by default the default float, or the complex dtype of such parts if a bound is complex;
+    integers are rounded down. retstep: return the step, too. The values are computed in float64.
+    ValueError: a negative number. OverflowError: a value that an integer dtype cannot hold.
     """
-    start, stop = (float(parse_scalar(x, "a bound of linspace")) for x in (start, stop))
+    bounds = [parse_scalar(x, "a bound of linspace", complexes=True) for x in (start, stop)]
+    start, stop = (x * 1.0 for x in bounds)
     values, step = np.linspace(start, stop, _count(num), endpoint=bool(endpoint), retstep=True)
     result = _of_floats("linspace", values, dtype, device)
-    return (result, float(step)) if retstep else result
+    step = complex(step) if np.iscomplexobj(values) else float(step)
+    return (result, step) if retstep else result
 
 
 def logspace(start, stop, /, num=50, endpoint=True, base=10.0, dtype=None, *, device=None):
@@ -111,8 +113,10 @@ def _count(num):
 
 def _of_floats(name, values, dtype, device):
     """Return float64 values as an Array in a dtype, integers rounded down."""
-    dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
-    if is_integer(dtype) and values.size:
+    if dtype is None:
+        dtype = get_default_dtype() if values.dtype.kind == "f" else complex_dtype(bool_dtype)
+    dtype = parse_dtype(dtype)
+    if is_integer(dtype) and values.dtype.kind == "f" and values.size:
         values = np.floor(values)
         limits = np.iinfo(dtype)
         if not (limits.min <= values.min() and values.max() <= limits.max):

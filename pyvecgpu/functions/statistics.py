@@ -6,9 +6,10 @@ of bools and integers is of the default float. axis and keepdims are as in reduc
 
 import math
 
-from ..dtypes import float64, inexact, is_float, is_integer, parse_dtype
+from ..dtypes import float64, inexact, is_complex, is_float, is_integer, parse_dtype, real_dtype
 from .arguments import Operands, parse_axes, parse_scalar, promote_all
 from .combined import clip
+from .complexes import conj, part, squared_length
 from .elementwise import maximum, sqrt
 from .elementwise import subtract as minus
 from .joining import concat
@@ -40,7 +41,7 @@ def var(
     correction=None,
     device=None,
 ):
-    """Return the variance, as float: the mean of squared distances from the mean.
+    """Return the variance, as float: the mean of squared distances (|x|) from the mean.
 
     ddof or, as the array API calls it, correction: sums are divided by n - ddof; NaN or infinity
     where that is 0 or less. dtype: compute in this float dtype instead. ValueError: both ddof and
@@ -84,9 +85,9 @@ def parse_ddof(name, ddof, correction):
 
 
 def float_dtype(name, dtype):
-    """Return a float dtype. TypeError: it is none."""
+    """Return a float or complex dtype. TypeError: it is none."""
     dtype = parse_dtype(dtype)
-    if not is_float(dtype):
+    if not (is_float(dtype) or is_complex(dtype)):
         raise TypeError(f"{name} computes in float dtypes, not in {dtype}")
     return dtype
 
@@ -98,9 +99,9 @@ def _variance(name, array, axis, dtype, ddof, keepdims, finish):
     array, dtype = working(array)
     lengths = array.shape if axes is None else [array.shape[i] for i in axes]
     distance = array - mean(array, axis=axes, keepdims=True)
-    squares = total(distance * distance, axis=axes, keepdims=keepdims)
+    squares = total(squared_length(distance), axis=axes, keepdims=keepdims)
     result = squares / float(max(math.prod(lengths) - ddof, 0))
-    return astype(finish(result), dtype, copy=False)
+    return astype(finish(result), real_dtype(dtype), copy=False)
 
 
 def ptp(x, /, axis=None, out=None, keepdims=False, *, device=None):
@@ -204,9 +205,14 @@ def corrcoef(x, /, y=None, rowvar=True, *, dtype=None, device=None):
     matrix = _covariance("corrcoef", operands, rowvar, 1, work_dtype(result))
     if not matrix.ndim:
         return call.give(astype(matrix / matrix, result, copy=False))
-    spread = sqrt(diagonal(matrix))
+    spread = sqrt(part(diagonal(matrix), 0))
     matrix = matrix / reshape(spread, (spread.size, 1)) / spread
-    return call.give(astype(clip(matrix, -1.0, 1.0), result, copy=False))
+    if is_complex(matrix.dtype):
+        for one in (part(matrix, 0), part(matrix, 1)):
+            clip(one, -1.0, 1.0, one)
+    else:
+        matrix = clip(matrix, -1.0, 1.0)
+    return call.give(astype(matrix, result, copy=False))
 
 
 def _covariance(name, operands, rowvar, ddof, dtype):
@@ -217,7 +223,7 @@ def _covariance(name, operands, rowvar, ddof, dtype):
     if result == float64:
         array = astype(array, float64, copy=False)
     count = array.shape[1]
-    weights = _observation_weights(name, operands, count, array.dtype)
+    weights = _observation_weights(name, operands, count, real_dtype(array.dtype))
     if weights is None:
         factor = float(max(count - ddof, 0))
         centred = array - mean(array, axis=1, keepdims=True)
@@ -227,7 +233,8 @@ def _covariance(name, operands, rowvar, ddof, dtype):
         sums = total(array * weights, axis=1, keepdims=True)
         centred = array - sums / total(weights)
         other = centred * weights
-    matrix = matmul(centred, transposed(other), precision="ieee") / factor
+    other = transposed(conj(other) if is_complex(other.dtype) else other)
+    matrix = matmul(centred, other, precision="ieee") / factor
     return astype(squeeze(matrix), result, copy=False)
 
 

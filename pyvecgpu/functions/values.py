@@ -28,7 +28,7 @@ def readable(array):
 
 
 def item(array):
-    """Return the one element as a bool, int or float. ValueError: not exactly one element."""
+    """Return the one element as a Python scalar. ValueError: not exactly one element."""
     if array.size != 1:
         raise ValueError(f"only an array of size 1 has an item(), not one of {array.shape}")
     return readable(array).item()

@@ -1,6 +1,6 @@
 """Dtypes that composed functions compute in, where rounding every step would lose too much."""
 
-from ..dtypes import float32, float64, inexact, is_float, is_half
+from ..dtypes import float32, float64, inexact, is_complex, is_float, is_half
 from .arguments import parse_axis
 from .elementwise import not_equal
 from .indexing import get
@@ -8,7 +8,12 @@ from .layout import astype
 
 
 def work_dtype(dtype):
-    """Return the float dtype to compute in: float32 for halves, float64 for integers and bools."""
+    """Return the float dtype to compute in: float32 for halves, float64 for integers and bools.
+
+    Complex dtypes stay.
+    """
+    if is_complex(dtype):
+        return dtype
     if not is_float(dtype):
         return float64
     return float32 if is_half(dtype) else dtype
@@ -30,7 +35,7 @@ def is_nan(array):
 
 def can_be_nan(array):
     """Whether an Array's dtype has NaN."""
-    return is_float(array.dtype)
+    return is_float(array.dtype) or is_complex(array.dtype)
 
 
 def along(array, axis, key):

@@ -55,6 +55,8 @@ class DType(IntEnum):
     BFLOAT16 = 10
     FLOAT32 = 11
     FLOAT64 = 12
+    COMPLEX64 = 13
+    COMPLEX128 = 14
 
 
 class ScalarKind(IntEnum):
@@ -62,6 +64,7 @@ class ScalarKind(IntEnum):
     SCALAR_INT = 1
     SCALAR_UINT = 2
     SCALAR_FLOAT = 3
+    SCALAR_COMPLEX = 4
 
 
 class Distribution(IntEnum):
@@ -401,6 +404,7 @@ FUNCTIONS = {
     "pvg_reshape": (array, [array, c_int, int64s]),
     "pvg_broadcast_to": (array, [array, c_int, int64s]),
     "pvg_contiguous": (array, [array]),
+    "pvg_part": (array, [array, c_int]),
     # Copies
     "pvg_copy_from_host": (c_int, [array, pointer, int64s]),
     "pvg_copy_to_host": (c_int, [array, pointer, int64s]),

@@ -35,7 +35,7 @@ AREAS = (
         "dtypes",
         "cuda/dtypes/*.cu*",
         "header elementwise transfer operands",
-        "dtypes half values layout elementwise",
+        "dtypes half values layout elementwise complex",
     ),
     Area(
         "runtime",
@@ -47,14 +47,15 @@ AREAS = (
         "arrays",
         "cuda/arrays/*.cu*",
         "array transfer operands elementwise error large",
-        "order layout indexing out overlap versions shapes creation transfers batches",
+        "order layout indexing out overlap versions shapes creation transfers batches complex",
     ),
     Area(
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
-        "elementwise reduce operands gather scan nonzero factor random dense header",
-        "elementwise reductions triangle gather scan nonzero systems random powers values"
-        " operations out overlap order learn batches half",
+        "elementwise reduce operands gather scan nonzero random dense header factor",
+        "elementwise reductions triangle gather scan nonzero random powers values"
+        " operations out overlap order learn batches half complex_functions"
+        " complex_reductions systems",
     ),
     Area(
         "matmul plan",

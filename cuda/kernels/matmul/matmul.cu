@@ -1,5 +1,6 @@
 // The matrix product with numpy.matmul's rules for vectors, batches and dtypes: pvg_matmul.
 #include "arrays/operation.cuh"
+#include "kernels/matmul/complex.cuh"
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/operands.cuh"
 
@@ -68,7 +69,10 @@ int run_matmul(Call &call, const pvg_array *a, const pvg_array *b, int precision
     }
     PVG_PASS(as_dtype(call, a, dtype, &converted_a, &left.array));
     PVG_PASS(as_dtype(call, b, dtype, &converted_b, &right.array));
-    PVG_PASS(matmul::multiply(call, left, right, c, row_axis, column_axis, precision, {}));
+    if (is_among(dtype, complexes))
+        PVG_PASS(matmul::multiply_complex(call, left, right, c, row_axis, column_axis, precision));
+    else
+        PVG_PASS(matmul::multiply(call, left, right, c, row_axis, column_axis, precision, {}));
     return apart.array ? copy_array(call, apart.array, result->array) : PVG_OK;
 }
 
@@ -76,7 +80,7 @@ int run_matmul(Call &call, const pvg_array *a, const pvg_array *b, int precision
 
 Operations matmul_operations() {
     static constexpr Operation rows[] = {
-        {PVG_MATMUL, "matmul", Family::other, ordered, Gives::same},
+        {PVG_MATMUL, "matmul", Family::other, all_kinds, Gives::same},
         {PVG_DENSE, "dense", Family::other, floats, Gives::same},
     };
     return rows;

@@ -37,7 +37,7 @@ template <class To> int launch(Call &call, const Problem &problem) {
     if constexpr (std::is_same_v<To, Destination>)
         return dispatch<floats>(dtype, start);
     else
-        return dispatch(dtype, start);
+        return dispatch<ordered>(dtype, start);
 }
 
 } // namespace

@@ -1,0 +1,122 @@
+"""Complex numbers: their parts, conjugates and angles, and whether something is complex.
+
+Parts of complex Arrays are views, through which they can be written to. Real arrays have themselves
+as real parts, and as imaginary ones zeros that are read-only.
+"""
+
+import math
+
+import numpy as np
+
+from ..array import Array
+from ..dispatch import apply
+from ..dtypes import is_complex, supported
+from ..operations import Operation
+from .arguments import is_host, is_scalar, parse_scalar, strong
+from .elementwise import abs, equal, less, multiply, not_equal, unary
+from .indexing import get
+from .layout import as_array, broadcast_to
+from .mathematics import atan2
+from .reductions import all
+from .values import item
+
+__all__ = [
+    "angle",
+    "conj",
+    "conjugate",
+    "imag",
+    "iscomplex",
+    "iscomplexobj",
+    "isreal",
+    "isrealobj",
+    "real",
+    "real_if_close",
+]
+
+
+def conj(x, /, out=None, *, device=None):
+    """Return the complex conjugate; real numbers as they are. TypeError: bool."""
+    return unary(Operation.CONJ, x, out, device)
+
+
+conjugate = conj
+
+
+def real(x, /):
+    """Return the real parts: a view."""
+    array, give = as_array("real", x)
+    return give(part(array, 0))
+
+
+def imag(x, /):
+    """Return the imaginary parts: a view; of real numbers zeros, which are read-only."""
+    array, give = as_array("imag", x)
+    return give(part(array, 1))
+
+
+def part(array, imaginary):
+    """Return the real (0) or imaginary (1) parts of an Array."""
+    if is_complex(array.dtype):
+        return apply(array.backend, "part", array, imaginary)
+    if not imaginary:
+        return get(array, ...)
+    return broadcast_to(strong(0, array.backend, array.dtype), array.shape)
+
+
+def squared_length(array):
+    """Return |x|^2 of an Array, in the dtype of its parts."""
+    if not is_complex(array.dtype):
+        return array * array
+    parts = part(array, 0), part(array, 1)
+    return parts[0] * parts[0] + parts[1] * parts[1]
+
+
+def angle(x, /, deg=False):
+    """Return the angle of complex numbers in radians, or degrees, from -pi to pi; as float.
+
+    That of a real number is 0 or pi.
+    """
+    array, give = as_array("angle", x)
+    result = atan2(part(array, 1), part(array, 0))
+    return give(multiply(result, 180 / math.pi) if deg else result)
+
+
+def iscomplex(x, /):
+    """Return where the imaginary part is not 0, as bool."""
+    array, give = as_array("iscomplex", x)
+    return give(not_equal(part(array, 1), 0))
+
+
+def isreal(x, /):
+    """Return where the imaginary part is 0, as bool."""
+    array, give = as_array("isreal", x)
+    return give(equal(part(array, 1), 0))
+
+
+def iscomplexobj(x, /):
+    """Return whether the dtype of an array, or a scalar, is complex; a Python bool."""
+    if is_scalar(x):
+        return isinstance(x, complex)
+    if isinstance(x, Array) or is_host(x):
+        return is_complex(supported(x.dtype))
+    return np.iscomplexobj(x)
+
+
+def isrealobj(x, /):
+    """Return whether the dtype of an array, or a scalar, is not complex; a Python bool."""
+    return not iscomplexobj(x)
+
+
+def real_if_close(x, /, tol=100.0):
+    """Return the real parts if all imaginary ones are nearly 0, else x itself.
+
+    tol: from 1 on, how many times the distance of 1 to the next number they may have; below that, a
+    bound. It waits for the values.
+    """
+    array, give = as_array("real_if_close", x)
+    tol = parse_scalar(tol, "a tolerance")
+    if not is_complex(array.dtype):
+        return x
+    parts = part(array, 0), part(array, 1)
+    bound = float(np.finfo(parts[0].dtype).eps) * tol if tol > 1 else float(tol)
+    return give(parts[0]) if item(all(less(abs(parts[1]), bound))) else x
