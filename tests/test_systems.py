@@ -327,7 +327,6 @@ def test_refusals(device):
         linalg.matrix_power(x, 2)
 
 
-@pytest.mark.skipif(not hasattr(vg, "complex64"), reason="no complex dtypes")
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_numbers(device, rng, dtype):
     """By NumPy or cuSOLVER, not by kernels: systems, factors, decompositions and norms."""
