@@ -14,10 +14,12 @@ from pyvecgpu import dispatch
 from pyvecgpu.backends import METHODS
 
 PACKAGE = helpers.ROOT / "pyvecgpu"
-TOPICS = ["aliases", "combined", "comparing", "complexes", "contractions", "creation",
-          "differences", "elementwise", "exponentials", "files", "gathering", "joining", "layers",
-          "layout", "linalg", "mathematics", "matrices", "nans", "nn", "padding", "printing",
-          "ranges", "reductions", "scans", "searching", "statistics"]  # fmt: skip
+TOPICS = ["accumulating", "aliases", "arithmetic", "assigning", "combined", "comparing",
+          "complexes", "contractions", "creation", "differences", "elementwise", "exchange",
+          "exponentials", "files", "gathering", "grids", "joining", "layers", "layout", "linalg",
+          "mathematics", "matrices", "nans", "neighbours", "nn", "padding", "polynomials",
+          "printing", "queries", "ranges", "reductions", "scans", "searching", "statistics",
+          "windows"]  # fmt: skip
 
 # The short ways of the operators beside dispatch.apply.
 SHORT_WAYS = {"dispatch.py": {"binary", "scalar"}}
@@ -171,8 +173,9 @@ def defined(tree):
 
 def test_a_public_name_stands_where_it_is_defined_and_nowhere_else():
     homes = {f"functions.{topic}": PACKAGE / "functions" / f"{topic}.py" for topic in TOPICS}
-    others = ("device", "dtype_queries", "dtypes", "errors")
-    homes |= {name: PACKAGE / f"{name}.py" for name in others}
+    gradients = ("autograd.function", "autograd.transforms")
+    others = (*gradients, "device", "dtype_queries", "dtypes", "errors")
+    homes |= {name: (PACKAGE / name.replace(".", "/")).with_suffix(".py") for name in others}
     seen = {}
     for home, path in homes.items():
         tree = parse(path)
@@ -188,6 +191,7 @@ def test_a_public_name_stands_where_it_is_defined_and_nowhere_else():
     assert set(vg.__all__) == {
         "Array",
         "__version__",
+        "autograd",
         "fft",
         "linalg",
         "newaxis",

@@ -4,7 +4,10 @@ Each module's `__all__` names what of it is public. nn.py is for vg.nn.functiona
 """
 
 from . import (
+    accumulating,
     aliases,
+    arithmetic,
+    assigning,
     combined,
     comparing,
     complexes,
@@ -12,9 +15,11 @@ from . import (
     creation,
     differences,
     elementwise,
+    exchange,
     exponentials,
     files,
     gathering,
+    grids,
     joining,
     layers,
     layout,
@@ -22,15 +27,22 @@ from . import (
     mathematics,
     matrices,
     nans,
+    neighbours,
     padding,
+    polynomials,
     printing,
+    queries,
     ranges,
     reductions,
     scans,
     searching,
     statistics,
+    windows,
 )
+from .accumulating import *
 from .aliases import *
+from .arithmetic import *
+from .assigning import *
 from .combined import *
 from .comparing import *
 from .complexes import *
@@ -38,9 +50,11 @@ from .contractions import *
 from .creation import *
 from .differences import *
 from .elementwise import *
+from .exchange import *
 from .exponentials import *
 from .files import *
 from .gathering import *
+from .grids import *
 from .joining import *
 from .layers import *
 from .layout import *
@@ -48,16 +62,23 @@ from .linalg import *
 from .mathematics import *
 from .matrices import *
 from .nans import *
+from .neighbours import *
 from .padding import *
+from .polynomials import *
 from .printing import *
+from .queries import *
 from .ranges import *
 from .reductions import *
 from .scans import *
 from .searching import *
 from .statistics import *
+from .windows import *
 
 __all__ = []
+__all__ += accumulating.__all__
 __all__ += aliases.__all__
+__all__ += arithmetic.__all__
+__all__ += assigning.__all__
 __all__ += combined.__all__
 __all__ += comparing.__all__
 __all__ += complexes.__all__
@@ -65,9 +86,11 @@ __all__ += contractions.__all__
 __all__ += creation.__all__
 __all__ += differences.__all__
 __all__ += elementwise.__all__
+__all__ += exchange.__all__
 __all__ += exponentials.__all__
 __all__ += files.__all__
 __all__ += gathering.__all__
+__all__ += grids.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
 __all__ += layout.__all__
@@ -75,10 +98,14 @@ __all__ += linalg.__all__
 __all__ += mathematics.__all__
 __all__ += matrices.__all__
 __all__ += nans.__all__
+__all__ += neighbours.__all__
 __all__ += padding.__all__
+__all__ += polynomials.__all__
 __all__ += printing.__all__
+__all__ += queries.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__
 __all__ += scans.__all__
 __all__ += searching.__all__
 __all__ += statistics.__all__
+__all__ += windows.__all__

@@ -8,10 +8,13 @@ values on the principal branch. What needs an order refuses complex numbers: Typ
 operands go through in parts (pipeline.py).
 """
 
+import builtins
+import math
+
 from ..array import Array
 from ..dispatch import WAYS, apply
 from ..dtypes import bool as bool_dtype
-from ..dtypes import promote_scalar
+from ..dtypes import float32, float64, is_half, is_integer, promote_scalar, real_dtype
 from ..operations import OPERATIONS, Operation
 from . import pipeline
 from .arguments import Operands, are_operands, is_scalar, parse_int, strong
@@ -205,15 +208,34 @@ def bitwise_invert(x, /, out=None, *, device=None):
 
 
 def round(x, /, decimals=0, out=None, *, device=None):
-    """Return the nearest integer, half way the even one, in x's dtype; of both parts.
+    """Return the nearest number with so many decimals, half way the even one; of both parts.
 
-    TypeError: bool.
-
-    decimals: 0 alone. ValueError: another number.
+    decimals: an integer; negative ones round before the point. It is the nearest integer to x times
+    a power of ten, divided by that again. TypeError: bool, or decimals that are no integer.
     """
-    if parse_int(decimals, "decimals") != 0:
-        raise ValueError(f"round gives integers: decimals is 0, not {decimals}")
-    return unary(Operation.ROUND, x, out, device)
+    decimals = parse_int(decimals, "decimals")
+    if decimals == 0:
+        return unary(Operation.ROUND, x, out, device)
+    call = Operands("round", (x,), out, device)
+    array = call.arrays[0]
+    if array.dtype.kind == "b":
+        raise TypeError("round does not take bool")
+    return call.deliver_array(_rounded(array, decimals))
+
+
+def _rounded(x, decimals):
+    dtype, integers = x.dtype, is_integer(x.dtype)
+    if integers and decimals > 0:
+        return positive(x)
+    if integers or is_half(dtype):
+        x = apply(x.backend, "cast", x, float64 if integers else float32, None)
+    most = 38 if real_dtype(x.dtype) == float32 else 308
+    power = math.inf if decimals > most else 10.0 ** min(builtins.abs(decimals), most)
+    there, back = (multiply, divide) if decimals > 0 else (divide, multiply)
+    result = back(unary(Operation.ROUND, there(x, power)), power)
+    if not integers:  # what has no decimals to lose may be beyond all bounds when multiplied
+        result = where(less(unary(Operation.ABS, there(x, power)), math.inf), result, x)
+    return apply(x.backend, "cast", result, dtype, None) if result.dtype != dtype else result
 
 
 def logical_not(x, /, out=None, *, device=None):

@@ -10,7 +10,7 @@ import math
 from ..array import Array
 from ..dtype_queries import finfo
 from ..dtypes import int64, is_complex, real_dtype
-from . import reductions
+from . import reductions, scans
 from .arguments import Operands, parse_axes, parse_scalar
 from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt, where
@@ -21,6 +21,10 @@ from .working import can_be_nan, is_nan, working
 
 __all__ = [
     "nan_to_num",
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
     "nanmax",
     "nanmean",
     "nanmin",
@@ -69,6 +73,33 @@ def nanprod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=Non
     """Return the product of the elements that are not NaN; see prod."""
     call, array = _filled("nanprod", x, 1.0, out, device)
     return call.deliver_array(reductions.prod(array, axis=axis, dtype=dtype, keepdims=keepdims))
+
+
+def nancumsum(x, /, axis=None, dtype=None, out=None, *, device=None):
+    """Return the sums of the elements up to each along an axis, NaN counted as 0; see cumsum."""
+    call, array = _filled("nancumsum", x, 0.0, out, device)
+    return call.deliver_array(scans.cumsum(array, axis, dtype))
+
+
+def nancumprod(x, /, axis=None, dtype=None, out=None, *, device=None):
+    """Return the products of the elements up to each along an axis, NaN counted as 1."""
+    call, array = _filled("nancumprod", x, 1.0, out, device)
+    return call.deliver_array(scans.cumprod(array, axis, dtype))
+
+
+def nanargmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
+    """Return the index of the largest element that is not NaN; see argmax.
+
+    Of nothing but NaN it is that of an element, where NumPy raises: a card is not waited for.
+    """
+    call, array = _filled("nanargmax", x, -math.inf, out, device)
+    return call.deliver_array(reductions.argmax(array, axis, keepdims=keepdims))
+
+
+def nanargmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
+    """Return the index of the smallest element that is not NaN; see nanargmax."""
+    call, array = _filled("nanargmin", x, math.inf, out, device)
+    return call.deliver_array(reductions.argmin(array, axis, keepdims=keepdims))
 
 
 def nanmax(x, /, axis=None, out=None, keepdims=False, *, device=None):

@@ -86,6 +86,11 @@ AREAS = (
         " operations",
     ),
     Area(
+        "autograd",
+        "pyvecgpu/autograd/*.py",
+        py_tests="autograd autograd_rules",
+    ),
+    Area(
         "backends",
         "pyvecgpu/backends/*.py",
         py_tests="operations elementwise reductions nn values half transfers out layout memory"
