@@ -81,7 +81,8 @@ AREAS = (
         "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
-        " differences comparing files random powers dtype_queries array out transfers errors seam operations",
+        " differences comparing files random powers dtype_queries array out transfers errors seam"
+        " operations",
     ),
     Area(
         "backends",
