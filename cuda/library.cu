@@ -32,17 +32,18 @@ Operations triangle_operations();     // kernels/triangle.cu
 Operations scan_operations();         // kernels/scan.cu
 Operations gather_operations();       // kernels/gather.cu
 Operations nonzero_operations();      // kernels/nonzero.cu
-Operations random_operations();       // kernels/random.cu
 Operations sort_operations();         // kernels/sort.cu
-Operations bincount_operations();     // kernels/bincount.cu
 Operations searchsorted_operations(); // kernels/searchsorted.cu
+Operations bincount_operations();     // kernels/bincount.cu
+Operations factor_operations();       // kernels/factor.cu
+Operations random_operations();       // kernels/random.cu
 Operations matmul_operations();       // kernels/matmul/
 
 static Operations (*const families[])() = {
-    unary_operations,    binary_operations,   reduce_operations, copy_operations,
-    where_operations,    triangle_operations, scan_operations,   gather_operations,
-    nonzero_operations,  random_operations,   sort_operations,   searchsorted_operations,
-    bincount_operations, matmul_operations};
+    unary_operations,   binary_operations,   reduce_operations,       copy_operations,
+    where_operations,   triangle_operations, scan_operations,         gather_operations,
+    nonzero_operations, sort_operations,     searchsorted_operations, bincount_operations,
+    factor_operations,  random_operations,   matmul_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

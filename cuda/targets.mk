@@ -78,6 +78,13 @@ fuzz: lib $(FUZZERS) $(PYTHON_TESTS)  ## random calls and programs (SECONDS=)
 	$(TEST_ENVIRONMENT) build/tests/asan/fuzz $(FUZZ_SECONDS)
 	PYTHONPATH=.:tests $(PYTHON) tests/fuzz.py --seconds $(FUZZ_SECONDS) $(ARGS)
 
+# The array API standard's own tests, of a checkout of github.com/data-apis/array-api-tests with its
+# submodule: SUITE. tests/conformance has what is expected to fail.
+DEVICES ?= cpu sim
+conformance: sim $(PYTHON_CONFORMANCE)  ## array-api-tests (SUITE= its checkout, DEVICES=cpu)
+	@test -n '$(SUITE)' || { echo 'make: SUITE= names no checkout of array-api-tests' >&2; exit 1; }
+	$(PYTHON) tests/conformance/run.py '$(SUITE)' --device $(DEVICES) $(ARGS)
+
 demo: lib sim $(PYTHON_RUNTIME)  ## train a network that reads handwritten digits (ARGS=)
 	$(PYTHON) -m pyvecgpu demo $(ARGS)
 bench: lib $(PYTHON_RUNTIME)     ## measure on the GPU: ARGS="streaming --peers torch,cupy"

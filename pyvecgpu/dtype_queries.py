@@ -106,7 +106,7 @@ class iinfo:  # noqa: N801
 # Kinds and promotion ------------------------------------------------------------------------------
 
 
-def isdtype(dtype, kind, /):
+def isdtype(dtype, kind):
     """Return whether a dtype is of a kind: its name, another dtype, or a tuple of such.
 
     Names: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
@@ -210,8 +210,8 @@ class ArrayNamespaceInfo:
         return resolve(None)
 
     def devices(self):
-        """Return the list of Devices that there are."""
-        return list(devices())
+        """Return the Devices that there are, as a tuple."""
+        return tuple(devices())
 
     def default_dtypes(self, *, device=None):
         """Return {kind: dtype} of what is made without a dtype."""

@@ -47,8 +47,17 @@ from .functions.arguments import (
     parse_shape,
 )
 from .functions.creation import asarray, empty
-from .functions.elementwise import add, bitwise_and, greater_equal, multiply, where
-from .functions.layout import astype, broadcast_shapes
+from .functions.elementwise import (
+    add,
+    bitwise_and,
+    equal,
+    greater,
+    greater_equal,
+    multiply,
+    where,
+)
+from .functions.gathering import take
+from .functions.layout import astype, broadcast_shapes, broadcast_to
 from .functions.mathematics import remainder
 from .functions.reductions import max as largest
 from .functions.values import item, to_host
@@ -211,11 +220,14 @@ class Generator:
         All are exactly alike: a word (32 bits for up to 2^16 numbers and for powers of two up to
         2^32, else 64) gives its remainder by their count, and words above the largest multiple of
         the count are drawn again, with as many further blocks, until there is none.
-        low, high: ints. ValueError: low >= high, or out of the dtype's bounds. TypeError: a dtype
-        that is neither integer nor bool.
+        low, high: ints, or arrays of them, which are read on the host; then every word has 64 bits,
+        and size None gives their common shape. ValueError: low >= high, or out of the dtype's
+        bounds. TypeError: a dtype that is neither integer nor bool.
         """
         dtype = parse_dtype(dtype)
         low, high = (0, low) if high is None else (low, high)
+        if any(isinstance(x, (Array, np.ndarray, list, tuple)) for x in (low, high)):
+            return self._between(low, high, size, dtype, bool(endpoint), self._resolved(device))
         low, high = parse_int(low, "low"), parse_int(high, "high") + bool(endpoint)
         _check_range(low, high, dtype, bool(endpoint))
         shape = parse_shape(() if size is None else size, 8)
@@ -246,6 +258,30 @@ class Generator:
             where(beyond, self._bits(shape, dtype, device), values, out=values)
         return remainder(values, count, out=values)
 
+    def _between(self, low, high, size, dtype, endpoint, device):
+        """Return integers in [low, high), whose bounds are arrays."""
+        low, high = _integers(low, "low"), _integers(high, "high")
+        high = np.asarray(high + endpoint, object)
+        shape = broadcast_shapes(low.shape, high.shape)
+        for one, other in np.broadcast(low, high):
+            _check_range(one, other, dtype, endpoint)
+        shape = shape if size is None else parse_shape(size, 8)
+        # Of 2^64 numbers, which are 0 modulo that, the word itself is one.
+        counts = np.asarray(high - low, object)
+        last = np.asarray(_WORDS - 1 - _WORDS % counts, object)
+        low, counts, last = (
+            broadcast_to(asarray(np.asarray(x % _WORDS, np.uint64), device=device), shape)
+            for x in (low, counts, last)
+        )
+        values = self._bits(shape, uint64, device)
+        while values.size:
+            beyond = greater(values, last)
+            if not item(largest(beyond)):
+                break
+            where(beyond, self._bits(shape, uint64, device), values, out=values)
+        values = where(equal(counts, 0), values, remainder(values, counts))
+        return astype(add(values, low), dtype)
+
     def bytes(self, length):
         """Return `length` random bytes: words of the stream, the lowest byte first."""
         length = parse_int(length, "length")
@@ -259,9 +295,8 @@ class Generator:
     def permutation(self, x, axis=0, *, device=None):
         """Return arange(x) in random order, or an array with its parts along an axis so.
 
-        The order is that of random keys of 64 bits, which the host sorts; an array's elements pass
-        through the host too. Keys are equal, and then in their old order, with a probability of
-        n^2 / 2^65.
+        The order is that of random keys of 64 bits, which the host sorts. Keys are equal, and then
+        in their old order, with a probability of n^2 / 2^65.
         """
         if not isinstance(x, Array) and not is_host(x):
             count = parse_int(x, "x")
@@ -269,9 +304,8 @@ class Generator:
                 raise ValueError(f"x must not be negative, got {count}")
             return asarray(self._order(count), device=self._resolved(device))
         target = x.device if isinstance(x, Array) and device is None else self._resolved(device)
-        values = _host_values(x)
-        axis = parse_axis(axis, values.ndim)
-        return asarray(values.take(self._order(values.shape[axis]), axis), device=target)
+        axis = _axis_of(x, axis)
+        return _taken(x, self._order(x.shape[axis]), axis, target)
 
     def shuffle(self, x, axis=0):
         """Put the parts of an Array along an axis in random order, in place; as permutation."""
@@ -287,17 +321,16 @@ class Generator:
         """Return elements of arange(a), or parts of an array along an axis, drawn at random.
 
         replace: whether one may be drawn again. p: the probability of each, else all are alike;
-        without replacement each draw is from what is left. Indices are computed on the host, and an
-        array's elements pass through it. ValueError: more than there are, wrong p.
+        without replacement each draw is from what is left. Indices are computed on the host.
+        ValueError: more than there are, wrong p.
         """
         whole = isinstance(a, Array) or is_host(a)
-        values = _host_values(a) if whole else None
-        axis = parse_axis(axis, values.ndim) if whole else 0
-        count = values.shape[axis] if whole else parse_int(a, "a")
+        axis = _axis_of(a, axis) if whole else 0
+        count = a.shape[axis] if whole else parse_int(a, "a")
         shape = parse_shape(() if size is None else size, 8)
         indices = self._indices(count, shape, bool(replace), p)
         target = a.device if isinstance(a, Array) and device is None else self._resolved(device)
-        result = asarray(values.take(indices, axis) if whole else indices, device=target)
+        result = _taken(a, indices, axis, target) if whole else asarray(indices, device=target)
         return item(result) if size is None and result.ndim == 0 else result
 
     def _indices(self, count, shape, replace, p):
@@ -405,11 +438,25 @@ def _parse_probabilities(p, count, least):
     return p
 
 
-def _host_values(x):
-    values = to_host(x) if isinstance(x, Array) else host_array(x)
-    if values.ndim == 0:
+def _integers(value, what):
+    """Return integers as an ndarray of Python ints, which do not overflow."""
+    values = to_host(value) if isinstance(value, Array) else np.asarray(value)
+    if values.dtype.kind not in "iuO":
+        raise TypeError(f"{what} is integers, not an array of {values.dtype}")
+    return values.astype(object)
+
+
+def _axis_of(x, axis):
+    if x.ndim == 0:
         raise ValueError("an array of one axis or more is needed, or an integer")
-    return values
+    return parse_axis(axis, x.ndim)
+
+
+def _taken(x, indices, axis, device):
+    """Return the parts of an array at indices on the host, as an Array on a device."""
+    if isinstance(x, Array):
+        return asarray(take(x, indices, axis), device=device)
+    return asarray(host_array(x).take(indices, axis), device=device)
 
 
 # The process's own generator ----------------------------------------------------------------------

@@ -149,7 +149,7 @@ def test_numpy_functions_of_arrays(device):
     assert_same(np.sqrt(array), np.sqrt(x))
     assert_same(np.add(x, array), x + x)
     assert isinstance(np.add(x, array), vg.Array)
-    for call in (lambda: np.nextafter(array, array), lambda: np.add(array, x, where=x > 1)):
+    for call in (lambda: np.frexp(array), lambda: np.add(array, x, where=x > 1)):
         with helpers.refused(device, TypeError, array):
             call()
     if device == "cpu":  # NumPy 2 keeps a reference to an operand whose reduce is refused

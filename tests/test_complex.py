@@ -1,4 +1,4 @@
-"""complex64 and complex128 as dtypes: promotion, scalars, creation, parts, casts, what is refused."""
+"""complex64 and complex128 as dtypes: promotion, scalars, creation, parts, casts, refusals."""
 
 import itertools
 import pickle
@@ -232,7 +232,9 @@ def test_angles(device, dtype, rng):
     helpers.assert_close(vg.angle(array), expected, "atan2", device)
     degrees = vg.angle(array, deg=True)
     helpers.assert_within(degrees, expected * 180 / np.pi, 180 * 8 * np.finfo(dtype).eps)
-    helpers.assert_close(vg.angle(array.real), np.angle(x.real.astype(np.longdouble)), "atan2", device)
+    helpers.assert_close(
+        vg.angle(array.real), np.angle(x.real.astype(np.longdouble)), "atan2", device
+    )
     assert_same(vg.conj(array), np.conj(x))
     assert_same(array.conjugate(), np.conj(x))
     assert_same(vg.conj(array.real), x.real)
@@ -247,12 +249,12 @@ def test_casts_to_reals_are_refused(device, dtype):
     for other in (d for d in ALL_DTYPES if d.kind not in "bc"):
         place = vg.zeros(2, dtype=other, device=device)
         for write in (
-            lambda: x.astype(other),
-            lambda: vg.asarray(x, dtype=other),
-            lambda: place.__setitem__(..., x),
-            lambda: place.__setitem__([0, 1], x),
-            lambda: vg.add(x, x, out=place),
-            lambda: vg.sum(x, dtype=other),
+            lambda other=other: x.astype(other),
+            lambda other=other: vg.asarray(x, dtype=other),
+            lambda place=place: place.__setitem__(..., x),
+            lambda place=place: place.__setitem__([0, 1], x),
+            lambda place=place: vg.add(x, x, out=place),
+            lambda other=other: vg.sum(x, dtype=other),
         ):
             with helpers.refused(device, TypeError, x, place):
                 write()

@@ -204,7 +204,7 @@ def test_refusals(device):
         (IndexError, lambda: vg.put_along_axis(a, np.zeros((5, 1), int), 1, 1)),
         (ValueError, lambda: vg.put_along_axis(a, np.zeros((2, 1), int), np.zeros(2), 1)),
         (IndexError, lambda: vg.put(a, [6], 1)),
-        (TypeError, lambda: vg.put(x, [0], 1)),
+        (TypeError, lambda: vg.put([1, 2], [0], 1)),
         (OverflowError, lambda: vg.put(a.astype("int8"), [0], 300)),
         (ValueError, lambda: vg.put(vg.broadcast_to(a[0], (2, 3)), [0], 1)),
         (ValueError, lambda: vg.place(a, a > 1, put(device, np.zeros(0, np.float32)))),

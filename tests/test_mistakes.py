@@ -23,6 +23,7 @@ MISTAKES = (
     IndexError,
     OverflowError,
     MemoryError,
+    BufferError,
 )  # and what is one of them
 MISTAKES += (vg.DeviceUnavailableError,)  # device="cuda:99"
 
@@ -64,12 +65,16 @@ FUNCTIONS = {
     for name in {*vg.functions.__all__, *vg.nn.functional.__all__}
     if not (name.startswith(("get_", "set_", "printoptions")) or name in files.__all__)
 }
-# Without what says where the values are, or asks for them on the host.
+# Without what says where the values are, or asks for them on the host, and without gradients, about
+# which test_autograd.py is: they raise RuntimeError, as torch does.
 METHODS = {
     name: method
     for name, method in vars(vg.Array).items()
     if inspect.isfunction(method)
-    and not name.startswith(("__array", "__repr", "__reduce", "__iter", "__new", "__del"))
+    and not name.startswith(
+        ("__array", "__dlpack", "__repr", "__reduce", "__iter", "__new", "__del")
+    )
+    and name not in ("backward", "register_hook", "requires_grad_")
 }
 
 

@@ -14,11 +14,12 @@ from pyvecgpu import dispatch
 from pyvecgpu.backends import METHODS
 
 PACKAGE = helpers.ROOT / "pyvecgpu"
-TOPICS = ["aliases", "binning", "combined", "comparing", "complexes", "contractions", "creation",
-          "differences", "elementwise", "exponentials", "files", "gathering", "joining", "layers",
-          "layout", "linalg", "mathematics", "matrices", "nans", "nn", "padding", "printing",
-          "quantiles", "ranges", "reductions", "scans", "searching", "sets", "sorting",
-          "statistics"]  # fmt: skip
+TOPICS = ["accumulating", "aliases", "arithmetic", "assigning", "binning", "combined", "comparing",
+          "complexes", "contractions", "creation", "differences", "elementwise", "exchange",
+          "exponentials", "files", "gathering", "grids", "joining", "layers", "layout", "linalg",
+          "mathematics", "matrices", "nans", "neighbours", "nn", "padding", "polynomials",
+          "printing", "quantiles", "queries", "ranges", "reductions", "scans", "searching", "sets",
+          "sorting", "statistics", "windows"]  # fmt: skip
 
 # The short ways of the operators beside dispatch.apply.
 SHORT_WAYS = {"dispatch.py": {"binary", "scalar"}}
@@ -172,8 +173,9 @@ def defined(tree):
 
 def test_a_public_name_stands_where_it_is_defined_and_nowhere_else():
     homes = {f"functions.{topic}": PACKAGE / "functions" / f"{topic}.py" for topic in TOPICS}
-    others = ("device", "dtype_queries", "dtypes", "errors")
-    homes |= {name: PACKAGE / f"{name}.py" for name in others}
+    gradients = ("autograd.function", "autograd.transforms")
+    others = (*gradients, "device", "dtype_queries", "dtypes", "errors")
+    homes |= {name: (PACKAGE / name.replace(".", "/")).with_suffix(".py") for name in others}
     seen = {}
     for home, path in homes.items():
         tree = parse(path)
@@ -186,9 +188,16 @@ def test_a_public_name_stands_where_it_is_defined_and_nowhere_else():
     topics = {path.stem for path in (PACKAGE / "functions").glob("*.py") if declared(parse(path))}
     assert topics == set(TOPICS), "a module of functions with public names of its own"
     only_nn = set(vg.functions.nn.__all__)
-    assert set(vg.__all__) == {"Array", "__version__", "newaxis", "nn", "random"} | (
-        set(seen) - only_nn
-    )
+    assert set(vg.__all__) == {
+        "Array",
+        "__version__",
+        "autograd",
+        "fft",
+        "linalg",
+        "newaxis",
+        "nn",
+        "random",
+    } | (set(seen) - only_nn)
     both = {"log_softmax", "softmax"} | set(vg.functions.layers.__all__)
     assert set(vg.nn.functional.__all__) == only_nn | both
     for module in (vg, vg.nn.functional):

@@ -32,6 +32,7 @@ SETTINGS = {
     "get_printoptions",
     "printoptions",
     "set_printoptions",
+    *("isscalar", "iterable", "ndim", "promote_types", "shape", "size"),
 } | FILES  # of no array, or Python's own work
 
 A = np.array([[1.0, -2.0], [3.0, 4.0]], np.float32)
@@ -217,6 +218,55 @@ COMPOSED = {
     "nonzero": lambda a, b: vg.nonzero(a),
     "column_stack": lambda a, b: vg.column_stack([a, b]),
     "compress": lambda a, b: vg.compress([True, False], a, axis=1),
+    "block": lambda a, b: vg.block([[a, b], [b, a]]),
+    "copyto": lambda a, b: written(a, lambda x: vg.copyto(x, b, "safe", a > 0)),
+    "correlate": lambda a, b: vg.correlate(a[0], b[0]),
+    "diag_indices": lambda a, b: vg.diag_indices(3, device=a.device),
+    "diag_indices_from": lambda a, b: vg.diag_indices_from(a),
+    "diagflat": lambda a, b: vg.diagflat(a),
+    "fill_diagonal": lambda a, b: written(a, lambda x: vg.fill_diagonal(x, b)),
+    "frombuffer": lambda a, b: vg.frombuffer(bytes(8), device=a.device),
+    "fromfunction": lambda a, b: vg.fromfunction(vg.add, (2, 3), device=a.device),
+    "fromiter": lambda a, b: vg.fromiter([1, 2], "int8", device=a.device),
+    "indices": lambda a, b: vg.indices((2, 3), device=a.device),
+    "ix_": lambda a, b: vg.ix_(a[0], b[0]),
+    "kaiser": lambda a, b: vg.kaiser(3, 2.0, device=a.device),
+    "bartlett": lambda a, b: vg.bartlett(3, device=a.device),
+    "blackman": lambda a, b: vg.blackman(3, device=a.device),
+    "hamming": lambda a, b: vg.hamming(3, device=a.device),
+    "hanning": lambda a, b: vg.hanning(3, device=a.device),
+    "piecewise": lambda a, b: vg.piecewise(a, [a > 0], [vg.negative]),
+    "polyadd": lambda a, b: vg.polyadd(a[0], b[0]),
+    "polyder": lambda a, b: vg.polyder(a[0]),
+    "polyint": lambda a, b: vg.polyint(a[0]),
+    "polymul": lambda a, b: vg.polymul(a[0], b[0]),
+    "polysub": lambda a, b: vg.polysub(a[0], b[0]),
+    "polyval": lambda a, b: vg.polyval(a[0], b),
+    "putmask": lambda a, b: written(a, lambda x: vg.putmask(x, a > 0, b)),
+    "ravel_multi_index": lambda a, b: vg.ravel_multi_index([vg.astype(b, "int8")] * 2, (10, 10)),
+    "resize": lambda a, b: vg.resize(a, (3, 3)),
+    "rollaxis": lambda a, b: vg.rollaxis(a, 1),
+    "tril_indices": lambda a, b: vg.tril_indices(3, device=a.device),
+    "tril_indices_from": lambda a, b: vg.tril_indices_from(a),
+    "trim_zeros": lambda a, b: vg.trim_zeros(a[0]),
+    "triu_indices": lambda a, b: vg.triu_indices(3, device=a.device),
+    "triu_indices_from": lambda a, b: vg.triu_indices_from(a),
+    "unravel_index": lambda a, b: vg.unravel_index(vg.astype(b, "int8"), (5, 5)),
+    "ascontiguousarray": lambda a, b: vg.ascontiguousarray(a.T),
+    "asanyarray": lambda a, b: vg.asanyarray(a, "int8"),
+    "nancumsum": lambda a, b: vg.nancumsum(a),
+    "nancumprod": lambda a, b: vg.nancumprod(a),
+    "bitwise_count": lambda a, b: vg.bitwise_count(vg.astype(a, "int8")),
+    "cbrt": lambda a, b: vg.cbrt(a),
+    "float_power": lambda a, b: vg.float_power(a, b),
+    "fmod": lambda a, b: vg.fmod(a, b),
+    "gcd": lambda a, b: vg.gcd(vg.astype(a, "int8"), vg.astype(b, "int8")),
+    "isneginf": lambda a, b: vg.isneginf(a),
+    "isposinf": lambda a, b: vg.isposinf(a),
+    "lcm": lambda a, b: vg.lcm(vg.astype(a, "int8"), vg.astype(b, "int8")),
+    "logaddexp2": lambda a, b: vg.logaddexp2(a, b),
+    "modf": lambda a, b: vg.modf(a),
+    "sinc": lambda a, b: vg.sinc(a),
     "concat": lambda a, b: vg.concat([a, b]),
     "concatenate": lambda a, b: vg.concatenate([a, b], 1),
     "divmod": lambda a, b: vg.divmod(a, b),
@@ -233,6 +283,7 @@ COMPOSED = {
     "einsum": lambda a, b: vg.einsum("ij,kj,jl->il", a, b, a),
     "extract": lambda a, b: vg.extract(a > 0, b),
     "eye": lambda a, b: vg.eye(3, device=a.device),
+    "from_dlpack": lambda a, b: vg.from_dlpack(a, copy=True),
     "fmax": lambda a, b: vg.fmax(a, b),
     "fmin": lambda a, b: vg.fmin(a, b),
     "geomspace": lambda a, b: vg.geomspace(1, 2, device=a.device),
@@ -241,6 +292,7 @@ COMPOSED = {
     "hsplit": lambda a, b: vg.hsplit(a, 2),
     "hstack": lambda a, b: vg.hstack([a, b]),
     "identity": lambda a, b: vg.identity(3, device=a.device),
+    "index_add": lambda a, b: written(a, lambda x: vg.index_add(x, [1, 1, 0], b[0])),
     "inner": lambda a, b: vg.inner(a, b),
     "insert": lambda a, b: vg.insert(a, 1, b[0], axis=0),
     "invert": lambda a, b: vg.invert(a > b),
@@ -254,6 +306,7 @@ COMPOSED = {
     "logspace": lambda a, b: vg.logspace(0, 1, device=a.device),
     "meshgrid": lambda a, b: vg.meshgrid(a[0], b[0]),
     "moveaxis": lambda a, b: vg.moveaxis(a, 0, 1),
+    "nextafter": lambda a, b: vg.nextafter(a, b),
     "outer": lambda a, b: vg.outer(a, b),
     "place": lambda a, b: written(a, lambda x: vg.place(x, x > 0, b)),
     "put": lambda a, b: written(a, lambda x: vg.put(x, [3, 0], b[0])),
@@ -264,6 +317,7 @@ COMPOSED = {
     "repeat": lambda a, b: vg.repeat(a, 2, axis=1),
     "roll": lambda a, b: vg.roll(a, 1, axis=1),
     "select": lambda a, b: vg.select([a > 0, b > 6], [a, b], 1.0),
+    "spacing": lambda a, b: vg.spacing(a),
     "split": lambda a, b: vg.split(a, 2),
     "stack": lambda a, b: vg.stack([a, b]),
     "swapaxes": lambda a, b: vg.swapaxes(a, 0, 1),
@@ -306,6 +360,29 @@ COMPOSED = {
     "vstack": lambda a, b: vg.vstack([a, b]),
 }
 
+# Those of vg.linalg; a matrix of its own is positive.
+COMPOSED_LINALG = {
+    "cholesky": lambda a, b: vg.linalg.cholesky(vg.matmul(a, a.T), upper=True),
+    "cond": lambda a, b: vg.linalg.cond(a),
+    "eigh": lambda a, b: vg.linalg.eigh(a),
+    "eigvalsh": lambda a, b: vg.linalg.eigvalsh(a),
+    "lstsq": lambda a, b: vg.linalg.lstsq(a, b)[::3],
+    "matrix_norm": lambda a, b: vg.linalg.matrix_norm(a, ord=1),
+    "matrix_power": lambda a, b: vg.linalg.matrix_power(a, -2),
+    "matrix_rank": lambda a, b: vg.linalg.matrix_rank(a),
+    "multi_dot": lambda a, b: vg.linalg.multi_dot([a, b, a]),
+    "norm": lambda a, b: vg.linalg.norm(a, "nuc"),
+    "outer": lambda a, b: vg.linalg.outer(a[0], b[0]),
+    "pinv": lambda a, b: vg.linalg.pinv(a),
+    "qr": lambda a, b: vg.linalg.qr(a),
+    "slogdet": lambda a, b: vg.linalg.slogdet(a),
+    "solve_triangular": lambda a, b: vg.linalg.solve_triangular(a, b),
+    "svd": lambda a, b: vg.linalg.svd(a),
+    "svdvals": lambda a, b: vg.linalg.svdvals(a),
+    "trace": lambda a, b: vg.linalg.trace(a),
+    "vector_norm": lambda a, b: vg.linalg.vector_norm(a, ord=3),
+}
+
 # Operators, methods and protocols: the same.
 OTHERS = {
     "a + b": (operator.add, [("binary", "ab", code("add"))]),
@@ -317,6 +394,9 @@ OTHERS = {
     ),
     "1 - a": (lambda a, b: 1 - a, [("scalar", "a", code("subtract") | {"value": 1, "side": 0})]),
     "a @ b": (operator.matmul, [PRODUCT]),
+    "solve": (lambda a, b: vg.linalg.solve(a, b), [("solve", "ab", {"kind": 0})]),
+    "inv": (lambda a, b: vg.linalg.inv(a), [("inverse", "a", {})]),
+    "det": (lambda a, b: vg.linalg.det(a), [("determinant", "a", {"kind": 0})]),
     "a + ndarray": (
         lambda a, b: a + B,
         [("lend", "", {}), ("binary", "a?", code("add"))],
@@ -397,12 +477,13 @@ def test_every_case_is_of_a_public_function():
     assert not set(CASES) & set(COMPOSED)
 
 
-@pytest.mark.parametrize("name", COMPOSED)
+@pytest.mark.parametrize("name", [*COMPOSED, *(f"linalg.{name}" for name in COMPOSED_LINALG)])
 def test_composed_functions_pass_the_seam(device, name):
     """Every Array that comes out is one that a call gave or wrote to, and none reads unseen."""
     a, b = put(device, A), put(device, B)
     versions = a._version, b._version
-    result, calls = observed(COMPOSED[name], a, b)
+    module, _, last = name.rpartition(".")
+    result, calls = observed((COMPOSED_LINALG if module else COMPOSED)[last], a, b)
     results = result if isinstance(result, (list, tuple)) else [result]
     made = [one for seen in calls for one in seen.results]
     if not isinstance(result, bool):

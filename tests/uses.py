@@ -19,7 +19,7 @@ import pyvecgpu as vg
 from pyvecgpu.dispatch import apply
 from pyvecgpu.operations import ROWS, Operation
 
-F32, F64, F16, I32, BOOL = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?"))
+F32, F64, F16, I32, BOOL, C64 = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?", "c8"))
 I8, I64 = np.dtype("i1"), np.dtype("i8")
 
 
@@ -277,6 +277,20 @@ USES |= {
     "nonzero of a strided operand": Use(
         {"a": ((90, 60), F32)}, lambda v: vg.nonzero(v["a"].T[::-2])
     ),
+    # Matrices of one element that is not 0, 77 if they were overwritten, and positive ones.
+    "solve": Use(
+        {"a": ((3, 1, 1), F32), "b": ((3, 1, 5), F32)}, lambda v: vg.linalg.solve(v["a"], v["b"])
+    ),
+    "solve of strided operands": Use(
+        {"a": ((3, 1, 1), F64), "b": ((5, 1, 3), F64)},
+        lambda v: vg.linalg.solve(v["a"][::-1], v["b"].T),
+    ),
+    "inverse": Use({"a": ((3, 1, 1), F32)}, lambda v: vg.linalg.inv(v["a"])),
+    "determinant": Use({"a": ((6, 6), F32)}, lambda v: vg.linalg.det(v["a"])),
+    "determinants of large matrices": Use(
+        {"a": ((40, 40, 2), F32)}, lambda v: vg.linalg.det(v["a"].T)
+    ),
+    "cholesky": Use({"a": ((7, 1, 1), F32)}, lambda v: vg.linalg.cholesky(v["a"][4:])),
     # Sorting: short rows, whole arrays, long rows one by one and together, twice for 8 bytes.
     "sort": Use(A, lambda v: vg.sort(v["a"])),
     "sort of columns": Use(A, lambda v: vg.sort(v["a"], 0, descending=True)),
@@ -414,6 +428,26 @@ USES |= {
     "reshape by a copy": Use(A, lambda v: v["a"].T.reshape(-1)),
     "broadcast_to": Use(A, lambda v: vg.broadcast_to(v["a"], (2, 6, 37)) + 0.0),
     "contiguous": Use(A, lambda v: vg.contiguous(v["a"].T)),
+    "part": Use({"a": ((6, 37), C64)}, lambda v: vg.imag(v["a"]) + 0.0),
+    # Of complex numbers, which have kernels of their own.
+    "complex": Use({"a": ((6, 37), C64), "b": ((6, 37), C64)}, lambda v: v["a"] * v["b"]),
+    "complex beside floats": Use(
+        {"a": ((6, 37), C64), "b": ((6, 37), F32)}, lambda v: v["a"] + v["b"]
+    ),
+    "complex function": Use({"a": ((6, 37), C64)}, lambda v: vg.exp(v["a"] * 0.1)),
+    "complex power": Use({"a": ((6, 37), C64)}, lambda v: v["a"] ** 1.5),
+    "complex sum": Use({"a": ((6, 37), C64)}, lambda v: vg.sum(v["a"], axis=0)),
+    "complex prod": Use({"a": ((6, 37), C64)}, lambda v: vg.prod(v["a"] * 0.1, axis=1)),
+    "complex any": Use({"a": ((6, 37), C64)}, lambda v: vg.any(v["a"], axis=1)),
+    "complex scan": Use({"a": ((6, 37), C64)}, lambda v: vg.cumsum(v["a"], 1)),
+    "complex product": Use(
+        {"a": ((6, 37), C64), "b": ((37, 5), C64)}, lambda v: v["a"] @ v["b"]
+    ),
+    "write to imaginary parts": Use(
+        {"a": ((6, 37), C64), "b": ((6, 37), F32)},
+        lambda v: vg.imag(v["a"]).__setitem__(..., v["b"]),
+        ("a",),
+    ),
     # To the card and back.
     "from_host": Use({"a": ((200,), F32)}, new_from_host),
     "upload": Use(A, upload((6, 37)), ("a",)),

@@ -91,7 +91,7 @@ static void ask_array(void) {
 static void view_array(void) {
     pvg_array *a = needed(&arrays);
     int64_t start[40], step[40], length[40];
-    int axes[40], kind = (int)pick(0, 4), ndim = related_shape(a);
+    int axes[40], kind = (int)pick(0, 5), ndim = related_shape(a);
     for (int i = 0; i < 40; i++) {
         int64_t n = i < 32 && shape[i] > 0 ? shape[i] : 1;
         start[i] = chance(97) ? pick(0, n - 1) : pick(-3, n + 3);
@@ -120,6 +120,7 @@ static void view_array(void) {
         handle_of("pvg_broadcast_to", pvg_broadcast_to(a, ndim, shape), NULL, &arrays);
     }
     if (kind == 4) handle_of("pvg_contiguous", pvg_contiguous(a), NULL, &arrays);
+    if (kind == 5) handle_of("pvg_part", pvg_part(a, (int)pick(-1, 2)), NULL, &arrays);
 }
 
 /* Byte strides of a layout that fits into the buffer; NULL: C order. */
@@ -166,9 +167,19 @@ static void fill_array(void) {
     status_of("pvg_fill", pvg_fill(a, s.kind, value));
 }
 
+static pvg_array *factored(pvg_array *a) {
+    int kind = chance(95) ? (int)pick(0, 2) : (int)pick(-1, 9);
+    switch (pick(0, 3)) {
+    case 0: return pvg_cholesky(a, kind);
+    case 1: return pvg_solve(a, needed(&arrays), kind);
+    case 2: return pvg_inverse(a);
+    }
+    return pvg_determinant(a, kind);
+}
+
 static void elementwise(void) {
     pvg_array *a = needed(&arrays), *b = NULL, *c = NULL, *made = NULL;
-    int kind = (int)pick(0, 11), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
+    int kind = (int)pick(0, 12), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
     if (kind == 1 || kind == 3 || kind == 10) b = chance(50) ? a : needed(&arrays);
     if (kind == 3) c = chance(50) ? b : needed(&arrays);
     pvg_array *out = wanted(&arrays, 30);
@@ -191,6 +202,7 @@ static void elementwise(void) {
     if (kind == 9) made = pvg_argsort(a, (int)pick(-3, 3), way), out = NULL;
     if (kind == 10) made = pvg_searchsorted(a, b, way), out = NULL;
     if (kind == 11) made = pvg_bincount(a, b, pick(-1, 5000)), out = NULL;
+    if (kind == 12) made = factored(a), out = NULL;
     handle_of("an elementwise function", made, out, &arrays);
 }
 

@@ -58,6 +58,11 @@ METHODS = {
     "reduce": _method("code a axes keepdims out"),
     "scan": _method("code a axis initial out"),
     "nonzero": _method("a"),  # int64 (ndim, count)
+    # Of (..., n, n); on a card n is 64 at most. kind: see pvg_solve and pvg_determinant.
+    "cholesky": _method("a upper"),
+    "solve": _method("a b kind"),
+    "inverse": _method("a"),
+    "determinant": _method("a kind"),
     "sort": _method("a axis descending out"),
     "argsort": _method("a axis descending"),
     # numbers below `length`: how many of each, or the sums of the weights, which may be None

@@ -40,6 +40,10 @@ class CudaBackend:
         self.triangle = functions.pvg_triangle
         self.scan = functions.pvg_scan
         self.nonzero = functions.pvg_nonzero
+        self.cholesky = functions.pvg_cholesky
+        self.solve = functions.pvg_solve
+        self.inverse = functions.pvg_inverse
+        self.determinant = functions.pvg_determinant
         self.sort = functions.pvg_sort
         self.argsort = functions.pvg_argsort
         self.searchsorted = functions.pvg_searchsorted

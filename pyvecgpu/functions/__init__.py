@@ -4,7 +4,10 @@ Each module's `__all__` names what of it is public. nn.py is for vg.nn.functiona
 """
 
 from . import (
+    accumulating,
     aliases,
+    arithmetic,
+    assigning,
     binning,
     combined,
     comparing,
@@ -13,9 +16,11 @@ from . import (
     creation,
     differences,
     elementwise,
+    exchange,
     exponentials,
     files,
     gathering,
+    grids,
     joining,
     layers,
     layout,
@@ -23,9 +28,12 @@ from . import (
     mathematics,
     matrices,
     nans,
+    neighbours,
     padding,
+    polynomials,
     printing,
     quantiles,
+    queries,
     ranges,
     reductions,
     scans,
@@ -33,8 +41,12 @@ from . import (
     sets,
     sorting,
     statistics,
+    windows,
 )
+from .accumulating import *
 from .aliases import *
+from .arithmetic import *
+from .assigning import *
 from .binning import *
 from .combined import *
 from .comparing import *
@@ -43,9 +55,11 @@ from .contractions import *
 from .creation import *
 from .differences import *
 from .elementwise import *
+from .exchange import *
 from .exponentials import *
 from .files import *
 from .gathering import *
+from .grids import *
 from .joining import *
 from .layers import *
 from .layout import *
@@ -53,9 +67,12 @@ from .linalg import *
 from .mathematics import *
 from .matrices import *
 from .nans import *
+from .neighbours import *
 from .padding import *
+from .polynomials import *
 from .printing import *
 from .quantiles import *
+from .queries import *
 from .ranges import *
 from .reductions import *
 from .scans import *
@@ -63,9 +80,13 @@ from .searching import *
 from .sets import *
 from .sorting import *
 from .statistics import *
+from .windows import *
 
 __all__ = []
+__all__ += accumulating.__all__
 __all__ += aliases.__all__
+__all__ += arithmetic.__all__
+__all__ += assigning.__all__
 __all__ += binning.__all__
 __all__ += combined.__all__
 __all__ += comparing.__all__
@@ -74,9 +95,11 @@ __all__ += contractions.__all__
 __all__ += creation.__all__
 __all__ += differences.__all__
 __all__ += elementwise.__all__
+__all__ += exchange.__all__
 __all__ += exponentials.__all__
 __all__ += files.__all__
 __all__ += gathering.__all__
+__all__ += grids.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
 __all__ += layout.__all__
@@ -84,9 +107,12 @@ __all__ += linalg.__all__
 __all__ += mathematics.__all__
 __all__ += matrices.__all__
 __all__ += nans.__all__
+__all__ += neighbours.__all__
 __all__ += padding.__all__
+__all__ += polynomials.__all__
 __all__ += printing.__all__
 __all__ += quantiles.__all__
+__all__ += queries.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__
 __all__ += scans.__all__
@@ -94,3 +120,4 @@ __all__ += searching.__all__
 __all__ += sets.__all__
 __all__ += sorting.__all__
 __all__ += statistics.__all__
+__all__ += windows.__all__

@@ -232,7 +232,7 @@ class _Parser:
     def add_mask(self, mask):
         for i, n in enumerate(mask.shape):
             size = self.shape[self.axis + i]
-            if n != size:
+            if n not in (0, size):  # NumPy takes an axis without elements for any
                 raise IndexError(
                     f"boolean index did not match indexed array along axis {self.axis + i}; size "
                     f"of axis is {size} but size of corresponding boolean axis is {n}"

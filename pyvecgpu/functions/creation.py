@@ -6,6 +6,8 @@ complex dtype of such parts for Python's complex numbers, int64 for Python ints 
 needs it), bool for Python bools, and the dtype of NumPy input.
 """
 
+import functools
+
 import numpy as np
 
 from ..array import Array
@@ -14,11 +16,11 @@ from ..dispatch import apply
 from ..dtypes import (
     bfloat16,
     complex_dtype,
-    float32,
     get_default_dtype,
     is_float,
     is_integer,
     parse_dtype,
+    promote,
     promote_scalar,
 )
 from ..dtypes import bool as bool_dtype
@@ -33,7 +35,7 @@ from .arguments import (
     parse_scalar,
     parse_shape,
 )
-from .layout import astype, reshape
+from .layout import astype, reshape, transfer
 from .values import copied, to_host
 
 __all__ = [
@@ -55,16 +57,20 @@ __all__ = [
 def asarray(obj, /, dtype=None, *, device=None, copy=None):
     """Return an Array of a Python scalar, nested lists, a NumPy array, or an Array.
 
+    Lists may have Arrays in them, whose device is then the default: they are stacked.
+
     Host values are copied at once: changing them later does not change the Array. An Array comes
     back as it is if dtype and device fit. copy: True always copies, False never does.
     TypeError: an unsupported dtype. OverflowError: an integer that the dtype cannot hold.
-    ValueError: ragged lists, or copy=False and a copy is needed.
+    ValueError: ragged lists, Arrays of several devices, or copy=False and a copy is needed.
     """
     dtype = None if dtype is None else parse_dtype(dtype)
     if isinstance(obj, Array):
         return _from_array(obj, dtype, device, copy)
     if copy is False:
         raise ValueError("values on the host are always copied, and copy is False")
+    if isinstance(obj, (list, tuple)) and _begins_with_array(obj):
+        return _stacked(obj, dtype, device)
     backend = resolve(device).backend
     if isinstance(obj, (list, tuple)) or is_scalar(obj):
         values, dtype = _python_values(obj, dtype)
@@ -98,8 +104,59 @@ def _from_array(array, dtype, device, copy):
     if copy is False and not (same_dtype and target is array.device):
         raise ValueError("the dtype or the device does not fit, and copy is False")
     result = array if same_dtype else astype(array, dtype)
-    result = _transfer(result, target)
+    result = transfer(result, target)
     return copied(array) if copy and result is array else result
+
+
+def _begins_with_array(obj):
+    """Whether the first of what nested lists hold is an Array: the others are not looked at."""
+    while isinstance(obj, (list, tuple)):
+        if not obj:
+            return False
+        obj = obj[0]
+    return isinstance(obj, Array)
+
+
+def _stacked(obj, dtype, device):
+    """Return nested lists of Arrays and Python scalars as one Array."""
+    leaves, lengths = [], []
+    _walk(obj, 0, leaves, lengths)
+    strong = [x for x in leaves if isinstance(x, Array)]
+    shape = strong[0].shape
+    if any((x.shape if isinstance(x, Array) else ()) != shape for x in leaves):
+        raise ValueError("the Arrays and numbers in a list are not of one shape")
+    if any(x.backend is not strong[0].backend for x in strong):
+        raise ValueError("the Arrays in a list are on several devices; use .to(...)")
+    if dtype is None:
+        dtype = functools.reduce(promote, [x.dtype for x in strong])
+        for value in leaves:
+            dtype = dtype if isinstance(value, Array) else promote_scalar(dtype, value)
+    result = empty((len(leaves), *shape), dtype, device=strong[0].device)
+    zeros, ones = (0,) * len(shape), (1,) * len(shape)
+    for i, value in enumerate(leaves):
+        part = apply(result.backend, "slice", result, (i, *zeros), (1, *ones), (1, *shape))
+        part = apply(result.backend, "reshape", part, shape)
+        if isinstance(value, Array):
+            apply(result.backend, "copy", value, part)
+        else:
+            filled(part, parse_scalar(value, "a number among Arrays", complexes=True))
+    result = reshape(result, (*lengths, *shape))
+    return result if device is None else transfer(result, resolve(device))
+
+
+def _walk(obj, depth, leaves, lengths):
+    """Collect what nested lists hold, and how long the lists of each depth are."""
+    if not isinstance(obj, (list, tuple)):
+        if depth != len(lengths):
+            raise ValueError("the lists are ragged")
+        leaves.append(obj)
+        return
+    if depth == len(lengths) and not leaves:
+        lengths.append(len(obj))
+    if depth == len(lengths) or lengths[depth] != len(obj):
+        raise ValueError("the lists are ragged")
+    for one in obj:
+        _walk(one, depth + 1, leaves, lengths)
 
 
 def _python_values(obj, dtype):
@@ -142,20 +199,11 @@ def _check_range(values, dtype):
         raise OverflowError(f"an integer is out of bounds for {dtype}")
 
 
-def _transfer(array, device):
-    """Return an Array on a device: itself, or a copy."""
-    if array.backend is device.backend:
-        return array
-    if array.dtype is bfloat16 and "cpu" not in (array.device.type, device.type):
-        return astype(_transfer(astype(array, float32), device), bfloat16)  # without ml_dtypes
-    return apply(device.backend, "from_host", to_host(array))
-
-
 def to(array, target):
     """Return an Array on another device or in another dtype; see Array.to."""
     is_name = isinstance(target, str) and target.partition(":")[0] in ("cpu", "cuda", "sim")
     if is_name or isinstance(target, Device):
-        return _transfer(array, resolve(target))
+        return transfer(array, resolve(target))
     try:
         dtype = parse_dtype(target)
     except TypeError:

@@ -4,7 +4,7 @@ Arrays of one device, or NumPy arrays; Python scalars are weak.
 """
 
 from ..dtypes import bool as bool_dtype
-from ..dtypes import float64, inexact, int64, is_float, promote_scalar
+from ..dtypes import float64, inexact, int64, is_complex, is_float, promote_scalar
 from .arguments import (
     Operands,
     is_scalar,
@@ -15,13 +15,14 @@ from .arguments import (
     promote_all,
     strong,
 )
+from .complexes import conj
 from .elementwise import not_equal, subtract
 from .joining import concat, stack
-from .layout import astype, broadcast_to, moveaxis, ravel, reshape
+from .layout import astype, broadcast_to, flip, moveaxis, ravel, reshape
 from .reductions import sum as total
 from .working import along, axis_of, can_be_nan, work_dtype
 
-__all__ = ["convolve", "cross", "diff", "ediff1d", "gradient", "trapezoid", "vander"]
+__all__ = ["convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "trapezoid", "vander"]
 
 _BLOCK = 1 << 24  # products that convolve holds at a time
 
@@ -237,6 +238,21 @@ def convolve(x1, x2, /, mode="full", *, device=None):
     long, short = astype(long, work, copy=False), astype(short, work, copy=False)
     result = _convolved(long, short)[slice(*ends[mode])]
     return call.give(astype(result, dtype, copy=False))
+
+
+def correlate(x1, x2, /, mode="valid", *, device=None):
+    """Return sums of x1[i + k] * conj(x2[i]) for each shift k, of arrays of one dimension.
+
+    mode, errors: as in convolve.
+    """
+    call = Operands("correlate", (x1, x2), None, device)
+    if any(is_scalar(one) or one.ndim != 1 for one in call.arrays):
+        raise ValueError("correlate takes arrays of one dimension")
+    a, b = call.arrays
+    b = conj(b) if is_complex(b.dtype) else b
+    if a.size < b.size:
+        return call.give(flip(convolve(b, flip(a), mode)))
+    return call.give(convolve(a, flip(b), mode))
 
 
 def _convolved(long, short):

@@ -8,10 +8,13 @@ values on the principal branch. What needs an order refuses complex numbers: Typ
 operands go through in parts (pipeline.py).
 """
 
+import builtins
+import math
+
 from ..array import Array
 from ..dispatch import WAYS, apply
 from ..dtypes import bool as bool_dtype
-from ..dtypes import promote_scalar
+from ..dtypes import float32, float64, is_half, is_integer, promote_scalar, real_dtype
 from ..operations import OPERATIONS, Operation
 from . import pipeline
 from .arguments import Operands, are_operands, is_scalar, parse_int, strong
@@ -68,9 +71,9 @@ _POWERS = {
 
 def operator(code, left, right, out):
     """Return the result of a Python operator; NotImplemented if an operand is of a foreign type."""
-    if not are_operands(left, right):
-        return NotImplemented
-    return binary(code, left, right, out)
+    if type(left) is type(right) is Array or are_operands(left, right):
+        return binary(code, left, right, out)
+    return NotImplemented
 
 
 def raised(left, right, out):
@@ -97,10 +100,14 @@ def division(left, right):
     return quotient, operator(Operation.REMAINDER, left, right, None)
 
 
+def _beside(out, x):
+    return type(out) is Array and out.backend is x.backend
+
+
 def unary(code, x, out=None, device=None):
     """Return operation `code` of pvg_unary."""
-    if type(x) is Array and out is None and device is None:
-        return WAYS["unary"](x.backend, code, x, None)
+    if type(x) is Array and device is None and (out is None or _beside(out, x)):
+        return WAYS["unary"](x.backend, code, x, out)
     if type(x) is not Array:
         result = pipeline.compute(lambda x: unary(code, x), (x,), out, device)
         if result is not None:
@@ -111,13 +118,12 @@ def unary(code, x, out=None, device=None):
 
 def binary(code, x1, x2, out=None, device=None):
     """Return operation `code` of pvg_binary or, with a Python scalar, of pvg_binary_scalar."""
-    if (
-        type(x1) is type(x2) is Array
-        and x1.backend is x2.backend
-        and out is None
-        and device is None
-    ):
-        return WAYS["binary"](x1.backend, code, x1, x2, None)
+    if type(x1) is Array and device is None and (out is None or _beside(out, x1)):
+        kind = type(x2)
+        if kind is Array and x1.backend is x2.backend:
+            return WAYS["binary"](x1.backend, code, x1, x2, out)
+        if kind is float or kind is int:
+            return WAYS["scalar"](x1.backend, code, x1, x2, 1, out)
     if type(x1) is not Array and type(x2) is not Array:
         result = pipeline.compute(lambda a, b: binary(code, a, b), (x1, x2), out, device)
         if result is not None:
@@ -205,15 +211,34 @@ def bitwise_invert(x, /, out=None, *, device=None):
 
 
 def round(x, /, decimals=0, out=None, *, device=None):
-    """Return the nearest integer, half way the even one, in x's dtype; of both parts.
+    """Return the nearest number with so many decimals, half way the even one; of both parts.
 
-    TypeError: bool.
-
-    decimals: 0 alone. ValueError: another number.
+    decimals: an integer; negative ones round before the point. It is the nearest integer to x times
+    a power of ten, divided by that again. TypeError: bool, or decimals that are no integer.
     """
-    if parse_int(decimals, "decimals") != 0:
-        raise ValueError(f"round gives integers: decimals is 0, not {decimals}")
-    return unary(Operation.ROUND, x, out, device)
+    decimals = parse_int(decimals, "decimals")
+    if decimals == 0:
+        return unary(Operation.ROUND, x, out, device)
+    call = Operands("round", (x,), out, device)
+    array = call.arrays[0]
+    if array.dtype.kind == "b":
+        raise TypeError("round does not take bool")
+    return call.deliver_array(_rounded(array, decimals))
+
+
+def _rounded(x, decimals):
+    dtype, integers = x.dtype, is_integer(x.dtype)
+    if integers and decimals > 0:
+        return positive(x)
+    if integers or is_half(dtype):
+        x = apply(x.backend, "cast", x, float64 if integers else float32, None)
+    most = 38 if real_dtype(x.dtype) == float32 else 308
+    power = math.inf if decimals > most else 10.0 ** min(builtins.abs(decimals), most)
+    there, back = (multiply, divide) if decimals > 0 else (divide, multiply)
+    result = back(unary(Operation.ROUND, there(x, power)), power)
+    if not integers:  # what has no decimals to lose may be beyond all bounds when multiplied
+        result = where(less(unary(Operation.ABS, there(x, power)), math.inf), result, x)
+    return apply(x.backend, "cast", result, dtype, None) if result.dtype != dtype else result
 
 
 def logical_not(x, /, out=None, *, device=None):

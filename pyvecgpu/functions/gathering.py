@@ -1,6 +1,6 @@
 """Functions that take, put, choose, delete and insert elements at given indices or by a mask.
 
-Array in, Array out; NumPy in, NumPy out; what is written to is an Array. Indices and masks may be
+Array in, Array out; NumPy in, NumPy out. Indices and masks may be
 Arrays of the same device, NumPy's arrays, or lists. Those on a card are looked at there, for which
 a call waits; see advanced.py.
 """
@@ -42,7 +42,7 @@ def take(x, indices, /, axis=None):
     indices: integers of any shape, which stands in the result where the axis was; negative ones
     count from the end. IndexError: out of range, or no integers. AxisError: no such axis.
     """
-    array, give = as_array("take", x)
+    array, give = as_array("take", _beside(indices, x))
     indices = _indices("take", indices, array)
     array, axis = _axis(array, axis)
     result = get(array, (*[slice(None)] * axis, indices.reshape(indices.shape or (1,))))
@@ -58,7 +58,7 @@ def take_along_axis(x, indices, /, axis=-1):
     those of x; axis=None: 1-D, into all elements in a row. IndexError: out of range, or shapes that
     do not fit. ValueError: another number of axes. AxisError: no such axis.
     """
-    array, give = as_array("take_along_axis", x)
+    array, give = as_array("take_along_axis", _beside(indices, x))
     indices = _indices("take_along_axis", indices, array)
     array, axis = _axis(array, axis)
     indices, trusted = _along("take_along_axis", array, indices, axis)
@@ -81,10 +81,10 @@ def compress(condition, x, /, axis=None):
     return give(get(array, (*[slice(None)] * axis, indices)))
 
 
-def _beside(condition, x):
-    """Return x, as an Array on the condition's device if the condition alone is an Array."""
-    if isinstance(condition, Array) and is_host(x):
-        return from_host(host_array(x), condition.backend)
+def _beside(other, x):
+    """Return x, as an Array on the device of a condition or of indices if these alone are one."""
+    if isinstance(other, Array) and is_host(x):
+        return from_host(host_array(x), other.backend)
     return x
 
 
@@ -102,8 +102,12 @@ def put(x, ind, v, /):
     """Write values to x at indices into its elements in a row; the values are repeated as needed.
 
     ind: integers; of one that is there twice the last value counts. v: cast to the dtype of x.
-    IndexError: out of range. ValueError: x is read-only. TypeError: x is no Array.
+    x: an Array or NumPy's array. IndexError: out of range. ValueError: x is read-only. TypeError: x
+    is no array.
     """
+    if isinstance(x, np.ndarray):
+        np.put(x, _on_host(ind), _on_host(v))
+        return
     _check_target("put", x)
     indices = _indices("put", ind, x)
     _write_in_a_row(x, indices.reshape(-1), _values("put", v, x))
@@ -112,9 +116,12 @@ def put(x, ind, v, /):
 def place(x, mask, vals, /):
     """Write values to x where a mask is true, one behind the other, repeated as needed.
 
-    ValueError: a mask of another number of elements, no values, x is read-only. TypeError: x is no
-    Array.
+    x: an Array or NumPy's array. ValueError: a mask of another number of elements, no values, x is
+    read-only. TypeError: x is no array.
     """
+    if isinstance(x, np.ndarray):
+        np.place(x, _on_host(mask), _on_host(vals))
+        return
     _check_target("place", x)
     mask = _mask("place", mask, x)
     if mask.size != x.size:
@@ -129,10 +136,13 @@ def place(x, mask, vals, /):
 def put_along_axis(x, indices, values, /, axis):
     """Write values to x where take_along_axis(x, indices, axis) reads.
 
-    values: broadcast to the shape of what is read, and cast. IndexError: an index out of range, or
-    indices that do not fit into x. ValueError: values that do not fit, x is read-only. TypeError: x
-    is no Array. AxisError: no such axis.
+    values: broadcast to the shape of what is read, and cast. x: an Array or NumPy's array.
+    IndexError: an index out of range, or indices that do not fit into x. ValueError: values that do
+    not fit, x is read-only. TypeError: x is no array. AxisError: no such axis.
     """
+    if isinstance(x, np.ndarray):
+        np.put_along_axis(x, _on_host(indices), _on_host(values), axis)
+        return
     _check_target("put_along_axis", x)
     indices = _indices("put_along_axis", indices, x)
     values = _values("put_along_axis", values, x)
@@ -207,7 +217,7 @@ def insert(x, obj, values, /, axis=None):
     values: as numpy.insert broadcasts them, cast to the dtype of x. IndexError: out of range.
     ValueError: values that do not fit. AxisError: no such axis.
     """
-    array, give = as_array("insert", x)
+    array, give = as_array("insert", _beside(values, x))
     values, obj = _values("insert", values, array), _parts("insert", obj)
     array, axis = _axis(array, axis)
     length = array.shape[axis]
@@ -294,6 +304,11 @@ def _parts(name, obj):
     if obj.dtype.kind not in "biu" or (obj.dtype.kind == "b" and obj.ndim == 0):
         raise IndexError(f"{name}: parts are named by integers, a slice or bools, not {obj.dtype}")
     return obj
+
+
+def _on_host(value):
+    """Return an Array's values as an ndarray, for what is written to one; others as they are."""
+    return to_host(value) if isinstance(value, Array) else value
 
 
 def _check_target(name, x):

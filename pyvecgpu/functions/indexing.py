@@ -7,10 +7,11 @@ among them (advanced.py) it is a copy.
 import numpy as np
 
 from ..array import Array
-from ..dispatch import apply
+from ..dispatch import apply, whole
 from ..dtypes import is_integer
-from . import advanced
+from . import advanced, short_keys
 from .arguments import from_host, host_array, is_host, is_scalar
+from .creation import asarray
 from .keys import NotBasicError, parse_key
 
 
@@ -20,6 +21,9 @@ def get(array, key):
     IndexError: out of range, too many indices, arrays that do not fit, or no kind of index.
     ValueError: None makes more than MAX_NDIM axes.
     """
+    result = short_keys.get(array, key)
+    if result is not None:
+        return result
     try:
         starts, steps, lengths, shape = parse_key(key, array.shape)
     except NotBasicError:
@@ -33,10 +37,12 @@ def get(array, key):
 def set(array, key, value):
     """array[key] = value, broadcast and cast to the array's dtype.
 
-    value: a Python scalar, an Array on the same device, or a NumPy array. What is named twice gets
-    the last of its values. OverflowError: an integer that the dtype cannot hold. ValueError: the
-    shapes do not fit, another device, read-only.
+    value: a Python scalar, an Array on the same device, a NumPy array, or nested lists of numbers.
+    What is named twice gets the last of its values. OverflowError: an integer that the dtype cannot
+    hold. ValueError: the shapes do not fit, ragged lists, another device, read-only.
     """
+    if short_keys.set(array, key, value):
+        return
     if isinstance(value, Array) and value.backend is not array.backend:
         raise ValueError(
             f"cannot assign an array on {value.device} to one on {array.device}; use .to(...)"
@@ -54,6 +60,8 @@ def set(array, key, value):
     if not is_scalar(value):
         if is_host(value):
             value = from_host(host_array(value), backend)
+        elif isinstance(value, (list, tuple, range)):
+            value = asarray(list(value), array.dtype, device=array.device)
         elif not isinstance(value, Array):
             kind = type(value).__name__
             raise TypeError(f"cannot assign a {kind}; make an array of it with asarray(...)")
@@ -63,3 +71,17 @@ def set(array, key, value):
         apply(backend, "fill", view, value)
     else:
         apply(backend, "copy", value, view)
+
+
+def embedded(x, shape, start, step, length):
+    """Return zeros of a shape, with the elements of an Array where slice reads."""
+    backend = x.backend
+
+    def compute():
+        result = apply(backend, "empty", shape, x.dtype)
+        apply(backend, "fill", result, 0)
+        apply(backend, "copy", x, apply(backend, "slice", result, start, step, length))
+        return result
+
+    parameters = {"start": start, "step": step, "length": length}
+    return whole("embed", {"x": x, "shape": shape} | parameters, compute)

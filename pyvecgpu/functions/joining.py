@@ -6,14 +6,21 @@ parts of a split are views. Dtypes are promoted.
 
 import itertools
 
+import numpy as np
+
 from ..array import Array
 from ..device import Device
-from ..dispatch import apply
-from ..dtypes import parse_dtype
-from .arguments import Operands, parse_axis, parse_int, parse_shape, promote_all
+from ..dispatch import apply, whole
+from ..dtypes import int64, parse_dtype
+from . import advanced
+from .arguments import Operands, check_shape, parse_axis, parse_int, parse_shape, promote_all
 from .indexing import get
-from .layout import as_array, broadcast_to, expand_dims, reshape
-from .values import copied
+from .indexing import set as assign
+from .layout import as_array, astype, broadcast_to, expand_dims, reshape
+from .reductions import min as smallest
+from .scans import cumulative_sum
+from .short_calls import numpys
+from .values import copied, to_host
 
 __all__ = [
     "append",
@@ -40,6 +47,7 @@ MOST_PARTS = 1_000_000  # of a split, where the elements are fewer
 # Joining ------------------------------------------------------------------------------------------
 
 
+@numpys(np.concatenate)
 def concat(arrays, /, axis=0, out=None, *, dtype=None):
     """Return arrays one behind the other along an axis; axis=None: the elements of all in a row.
 
@@ -49,11 +57,13 @@ def concat(arrays, /, axis=0, out=None, *, dtype=None):
     return _concat("concat", arrays, axis, dtype, out)
 
 
+@numpys(np.concatenate)
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
     """Return concat(arrays, axis), under the name that NumPy has for it."""
     return _concat("concatenate", arrays, axis, dtype, out)
 
 
+@numpys(np.stack)
 def stack(arrays, /, axis=0, out=None):
     """Return arrays of one shape along a new axis, at place `axis` of the result.
 
@@ -69,11 +79,13 @@ def stack(arrays, /, axis=0, out=None):
     return call.deliver_array(_joined(call, parts, axis, None))
 
 
+@numpys(np.vstack)
 def vstack(arrays, /, *, dtype=None):
     """Return arrays one below the other: along the first axis, 1-D ones as rows."""
     return _stacked("vstack", arrays, 0, _as_row, dtype)
 
 
+@numpys(np.hstack)
 def hstack(arrays, /, *, dtype=None):
     """Return arrays side by side: along the second axis, or the first and only one."""
     return _stacked("hstack", arrays, 1, lambda x: x if x.ndim else reshape(x, (1,)), dtype)
@@ -89,6 +101,7 @@ def dstack(arrays, /):
     return _stacked("dstack", arrays, 2, with_depth, None)
 
 
+@numpys(np.column_stack)
 def column_stack(arrays, /):
     """Return arrays side by side along the second axis, 1-D ones as columns."""
     return _stacked(
@@ -155,14 +168,19 @@ def _joined(call, parts, axis, dtype):
         dtype = promote_all(parts)
     dtype, shape = parse_dtype(dtype), list(parts[0].shape)
     shape[axis] = sum(x.shape[axis] for x in parts)
-    result = apply(call.backend, "empty", parse_shape(tuple(shape), dtype.itemsize), dtype)
-    begin = 0
-    for x in parts:
-        end = begin + x.shape[axis]
-        if x.size:
-            apply(call.backend, "copy", x, _between(result, axis, begin, end))
-        begin = end
-    return result
+    shape = parse_shape(tuple(shape), dtype.itemsize)
+    lengths = [x.shape[axis] for x in parts]
+
+    def compute():
+        result = apply(call.backend, "empty", shape, dtype)
+        begin = 0
+        for x, length in zip(parts, lengths, strict=True):
+            if x.size:
+                apply(call.backend, "copy", x, _between(result, axis, begin, begin + length))
+            begin += length
+        return result
+
+    return whole("concat", dict(enumerate(parts)) | {"lengths": lengths, "axis": axis}, compute)
 
 
 def _stacked(name, arrays, axis, prepare, dtype):
@@ -252,6 +270,7 @@ def _split(name, x, where, axis, equal, least=0):
 # Repeating and rolling ----------------------------------------------------------------------------
 
 
+@numpys(np.tile)
 def tile(x, repetitions, /):
     """Return x repeated so many times along each axis, as numpy.tile.
 
@@ -267,18 +286,68 @@ def tile(x, repetitions, /):
     return give(_repeated(array, shape, counts, before=True))
 
 
+@numpys(np.repeat)
 def repeat(x, repeats, /, axis=None):
     """Return every element repeated so many times along an axis; axis=None: of all in a row.
 
-    repeats: an integer. ValueError: a negative one. AxisError: no such axis.
+    repeats: an integer, or one for each place along the axis, in an array or a list; for an Array
+    the call waits. ValueError: a negative one, or not as many. TypeError: no integers. AxisError:
+    no such axis.
     """
     array, give = as_array("repeat", x)
-    (repeats,) = parse_shape((parse_int(repeats, "repeats"),))
     if axis is None or not array.ndim:
         array, axis = reshape(array, (array.size,)), 0 if axis is None else axis
     axis = parse_axis(axis, array.ndim)
+    if isinstance(repeats, (Array, np.ndarray, list, tuple)):
+        repeats = _counts(repeats, array, axis)
+        if not isinstance(repeats, int):
+            return give(get(array, (*[slice(None)] * axis, _places(repeats))))
+    (repeats,) = parse_shape((parse_int(repeats, "repeats"),))
     counts = tuple([repeats if i == axis else 1 for i in range(array.ndim)])
     return give(_repeated(array, array.shape, counts, before=False))
+
+
+def _counts(repeats, array, axis):
+    """Return how often each place along an axis is repeated: one int, an ndarray or an Array."""
+    if isinstance(repeats, Array):
+        if repeats.backend is not array.backend:
+            raise ValueError(
+                f"repeat: an array on {array.device} and repeats on {repeats.device}; "
+                "bring them to one device with .to(...)"
+            )
+    else:
+        repeats = np.asarray(repeats)
+        repeats = repeats.astype(np.int64) if not repeats.size else repeats
+    if repeats.dtype.kind not in "iu":
+        raise TypeError(f"repeat: repeats are integers, not {repeats.dtype}")
+    length = array.shape[axis]
+    if repeats.ndim > 1 or (repeats.size != length and repeats.size != 1):
+        raise ValueError(f"repeat: repeats of shape {repeats.shape} for {length} places")
+    return int(repeats.item()) if repeats.size == 1 else repeats
+
+
+def _places(repeats):
+    """Return the index of every place as often as it is repeated; of an Array as an Array."""
+    if not isinstance(repeats, Array):
+        if repeats.size and repeats.min() < 0:
+            raise ValueError("repeats may not be negative")
+        check_shape((int(repeats.sum(dtype=object)),), 8)
+        return np.repeat(np.arange(repeats.size), repeats)
+    if not repeats.size:
+        return repeats
+    (found,) = advanced.nonzero(repeats)  # places without repeats would share where they begin
+    if not found.size:
+        return found
+    counts = astype(get(repeats, found), int64)
+    ends = cumulative_sum(counts)
+    length, least = to_host(stack([get(ends, -1), smallest(counts)])).tolist()
+    if least < 0:
+        raise ValueError("repeats may not be negative")
+    check_shape((length,), 8)
+    steps = apply(found.backend, "empty", (length,), int64)
+    apply(found.backend, "fill", steps, 0)
+    assign(steps, get(ends, slice(-1)), 1)
+    return get(found, cumulative_sum(steps))
 
 
 def _repeated(array, shape, counts, before):
@@ -298,6 +367,7 @@ def _repeated(array, shape, counts, before):
     return reshape(copied(view), tuple(merged))
 
 
+@numpys(np.roll)
 def roll(x, /, shift, axis=None):
     """Return x with its elements moved along axes; those beyond the end come in at the beginning.
 
@@ -307,7 +377,7 @@ def roll(x, /, shift, axis=None):
     array, give = as_array("roll", x)
     if axis is None:
         flat = reshape(array, (array.size,))
-        return give(reshape(_rolled(flat, {0: _total(shift)}), array.shape))
+        return give(reshape(rolled(flat, {0: _total(shift)}), array.shape))
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [parse_axis(one, array.ndim) for one in axes]
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
@@ -318,7 +388,7 @@ def roll(x, /, shift, axis=None):
     by_axis = {}
     for one, number in zip(axes, shifts, strict=True):
         by_axis[one] = by_axis.get(one, 0) + parse_int(number, "a shift")
-    return give(_rolled(array, by_axis))
+    return give(rolled(array, by_axis))
 
 
 def _total(shift):
@@ -326,15 +396,19 @@ def _total(shift):
     return sum(parse_int(number, "a shift") for number in shifts)
 
 
-def _rolled(array, by_axis):
+def rolled(array, by_axis):
     """Return a new Array, moved by so many elements along each axis: part by part."""
-    result = apply(array.backend, "empty", array.shape, array.dtype)
     ways = [[(slice(None), slice(None))]] * array.ndim
     for axis, shift in by_axis.items():
         at = shift % array.shape[axis] if array.shape[axis] else 0
         if at:
             ways[axis] = [(slice(at, None), slice(-at)), (slice(at), slice(-at, None))]
-    for parts in itertools.product(*ways):
-        to, from_ = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
-        apply(array.backend, "copy", get(array, from_), get(result, to))
-    return result
+
+    def compute():
+        result = apply(array.backend, "empty", array.shape, array.dtype)
+        for parts in itertools.product(*ways):
+            to, from_ = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+            apply(array.backend, "copy", get(array, from_), get(result, to))
+        return result
+
+    return whole("roll", {"x": array, "shifts": by_axis}, compute)

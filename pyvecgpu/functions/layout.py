@@ -7,9 +7,9 @@ memory; `reshape`, `ravel` and `diagonal` copy where no view can show the elemen
 import numpy as np
 
 from ..array import Array
-from ..device import Device
-from ..dispatch import apply
-from ..dtypes import parse_dtype
+from ..device import Device, resolve
+from ..dispatch import apply, whole
+from ..dtypes import bfloat16, float32, parse_dtype
 from .arguments import (
     check_shape,
     from_host,
@@ -180,13 +180,17 @@ def broadcast_arrays(*arrays):
 
 
 def expand_dims(x, /, axis=0):
-    """Return a view with a new axis of length 1, at place `axis` of the result.
+    """Return a view with new axes of length 1, at the places `axis` of the result.
 
-    AxisError: out of range. ValueError: too many dimensions.
+    axis: an integer or a tuple of them. AxisError: out of range. ValueError: an axis twice, or too
+    many dimensions.
     """
     array, give = as_array("expand_dims", x)
-    axis = parse_axis(axis, array.ndim + 1)
-    shape = (*array.shape[:axis], 1, *array.shape[axis:])
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    shape = [*array.shape]
+    for place in sorted(parse_axes(axes, array.ndim + len(axes))):
+        shape.insert(place, 1)
+    shape = tuple(shape)
     check_shape(shape)
     return give(apply(array.backend, "reshape", array, shape))
 
@@ -299,18 +303,38 @@ def squeeze(x, /, axis=None):
     return give(apply(array.backend, "reshape", array, shape))
 
 
-def astype(x, dtype, /, *, copy=True):
+def astype(x, dtype, /, *, copy=True, device=None):
     """Return the elements in another dtype; with copy=False x itself if it has it already.
 
-    Floats outside an integer dtype's range are clamped to it, NaN gives 0; other casts are as in C.
-    TypeError: complex numbers to reals, of which only real and abs say what is meant.
+    device: return an Array there. Floats outside an integer dtype's range are clamped to it, NaN
+    gives 0; other casts are as in C. TypeError: complex numbers to reals, of which only real and
+    abs say what is meant.
     """
     dtype = parse_dtype(dtype)
     array, give = as_array("astype", x)
+    if device is not None:
+        return _moved(array, dtype, resolve(device), copy or is_host(x))
     if not copy and array.dtype == dtype:
         return x
     result = give(apply(array.backend, "cast", array, dtype, None))
     return result if isinstance(x, (Array, np.ndarray)) else result[()]
+
+
+def _moved(array, dtype, device, copy):
+    """Return an Array in another dtype and on another device; `copy` even if it fits."""
+    if array.dtype != dtype or (copy and array.backend is device.backend):
+        array = apply(array.backend, "cast", array, dtype, None)
+    return transfer(array, device)
+
+
+def transfer(array, device):
+    """Return an Array on a device: itself, or a copy."""
+    if array.backend is device.backend:
+        return array
+    if array.dtype is bfloat16 and "cpu" not in (array.device.type, device.type):
+        return astype(transfer(astype(array, float32), device), bfloat16)  # without ml_dtypes
+    copy = lambda: apply(device.backend, "from_host", to_host(array))  # noqa: E731
+    return whole("transfer", {"x": array}, copy)
 
 
 def contiguous(x, /):

@@ -7,14 +7,17 @@ integers are never NaN. The rest is as in reductions.py and statistics.py.
 
 import math
 
+import numpy as np
+
 from ..array import Array
 from ..dtype_queries import finfo
 from ..dtypes import int64, is_complex, real_dtype
-from . import reductions
+from . import reductions, scans
 from .arguments import Operands, parse_axes, parse_scalar
 from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt, where
 from .layout import astype
+from .short_calls import numpys
 from .statistics import float_dtype, parse_ddof
 from .values import copied
 from .working import can_be_nan, is_nan, working
@@ -23,6 +26,8 @@ __all__ = [
     "nan_to_num",
     "nanargmax",
     "nanargmin",
+    "nancumprod",
+    "nancumsum",
     "nanmax",
     "nanmean",
     "nanmin",
@@ -33,6 +38,7 @@ __all__ = [
 ]
 
 
+@numpys(np.nan_to_num)
 def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=None):
     """Return x with numbers for NaN and infinity.
 
@@ -71,6 +77,18 @@ def nanprod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=Non
     """Return the product of the elements that are not NaN; see prod."""
     call, array = _filled("nanprod", x, 1.0, out, device)
     return call.deliver_array(reductions.prod(array, axis=axis, dtype=dtype, keepdims=keepdims))
+
+
+def nancumsum(x, /, axis=None, dtype=None, out=None, *, device=None):
+    """Return the sums of the elements up to each along an axis, NaN counted as 0; see cumsum."""
+    call, array = _filled("nancumsum", x, 0.0, out, device)
+    return call.deliver_array(scans.cumsum(array, axis, dtype))
+
+
+def nancumprod(x, /, axis=None, dtype=None, out=None, *, device=None):
+    """Return the products of the elements up to each along an axis, NaN counted as 1."""
+    call, array = _filled("nancumprod", x, 1.0, out, device)
+    return call.deliver_array(scans.cumprod(array, axis, dtype))
 
 
 def nanmax(x, /, axis=None, out=None, keepdims=False, *, device=None):

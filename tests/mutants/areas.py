@@ -52,10 +52,10 @@ AREAS = (
     Area(
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
-        "elementwise reduce operands gather scan nonzero sort random dense header",
+        "elementwise reduce operands gather scan nonzero sort factor random dense header",
         "elementwise reductions triangle gather scan nonzero sorting sets binning random powers"
         " values operations out overlap order learn batches half complex_functions"
-        " complex_reductions",
+        " complex_reductions systems",
     ),
     Area(
         "matmul plan",
@@ -78,11 +78,17 @@ AREAS = (
     ),
     Area(
         "functions",
-        "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py",
+        "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py"
+        " pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
-        " differences comparing files random powers dtype_queries array out transfers errors seam"
-        " operations",
+        " differences comparing files random powers systems decompositions fft dtype_queries array"
+        " out transfers errors seam operations",
+    ),
+    Area(
+        "autograd",
+        "pyvecgpu/autograd/*.py",
+        py_tests="autograd autograd_rules",
     ),
     Area(
         "backends",

@@ -1,0 +1,184 @@
+"""Elementwise arithmetic that is made of other functions: remainders, divisors, roots, bits.
+
+Operands and dtypes are as in elementwise.py.
+"""
+
+import math
+
+from ..dtypes import float64, inexact, is_float, parse_dtype, uint8
+from .arguments import Operands, promote_all
+from .elementwise import (
+    _strong_pair,
+    abs,
+    bitwise_and,
+    divide,
+    equal,
+    less,
+    logical_and,
+    maximum,
+    negative,
+    not_equal,
+    trunc,
+    where,
+)
+from .layout import astype
+from .mathematics import copysign, exp2, floor_divide, isinf, log1p, pow, remainder, sin
+from .reductions import any
+from .values import item
+from .working import work_dtype
+
+__all__ = [
+    "bitwise_count",
+    "cbrt",
+    "float_power",
+    "fmod",
+    "gcd",
+    "isneginf",
+    "isposinf",
+    "lcm",
+    "logaddexp2",
+    "modf",
+    "sinc",
+]
+
+# As many steps as Euclid's algorithm takes at most, by the bytes of an integer.
+_STEPS = {1: 13, 2: 24, 4: 47, 8: 93}
+
+
+def _pair(name, x1, x2, out, device):
+    """Return the Operands of two arrays, and these in the dtype that they are promoted to."""
+    call = Operands(name, (x1, x2), out, device)
+    pair = _strong_pair(*call.arrays, call.backend)
+    dtype = promote_all(pair)
+    return call, *(astype(one, dtype, copy=False) for one in pair)
+
+
+# Division -----------------------------------------------------------------------------------------
+
+
+def fmod(x1, x2, /, out=None, *, device=None):
+    """Return what dividing x1 by x2 leaves, with the sign of x1, as in C. TypeError: bool.
+
+    Of an integer by 0 it is 0, of a float NaN.
+    """
+    call, a, b = _pair("fmod", x1, x2, out, device)
+    if is_float(a.dtype):
+        return call.deliver_array(copysign(remainder(abs(a), abs(b)), a))
+    rest = remainder(a, b)
+    if a.dtype.kind == "i":
+        turned = logical_and(not_equal(rest, 0), not_equal(less(a, 0), less(b, 0)))
+        rest = where(turned, rest - b, rest)
+    return call.deliver_array(rest)
+
+
+def modf(x, /, *, device=None):
+    """Return the fraction of x and what is before the point, both as float and with x's sign."""
+    call = Operands("modf", (x,), None, device)
+    (array,) = call.arrays
+    array = astype(array, inexact(array.dtype), copy=False)
+    whole = trunc(array)
+    fraction = where(isinf(array), 0.0, array - whole)
+    return call.give(copysign(fraction, array)), call.give(whole)
+
+
+def gcd(x1, x2, /, out=None, *, device=None):
+    """Return the greatest common divisor of integers; 0 of 0 and 0. TypeError: no integers."""
+    call, a, b = _pair("gcd", x1, x2, out, device)
+    return call.deliver_array(astype(_gcd("gcd", a, b), a.dtype, copy=False))
+
+
+def lcm(x1, x2, /, out=None, *, device=None):
+    """Return the least common multiple of integers; 0 if either is 0. TypeError: no integers."""
+    call, a, b = _pair("lcm", x1, x2, out, device)
+    divisor = _gcd("lcm", a, b)
+    result = floor_divide(_size(a), divisor) * _size(b)
+    return call.deliver_array(astype(result, a.dtype, copy=False))
+
+
+def _size(x):
+    """Return |x| in the unsigned dtype of as many bytes, which the lowest integer fits, too."""
+    if x.dtype.kind == "u":
+        return x
+    return astype(abs(x), parse_dtype(f"uint{8 * x.itemsize}"))
+
+
+def _gcd(name, a, b):
+    """Return the greatest common divisor by Euclid's algorithm, all elements at the same time."""
+    if a.dtype.kind not in "iu":
+        raise TypeError(f"{name} takes integers, not {a.dtype}")
+    steps = _STEPS[a.itemsize]
+    a, b = _size(a), _size(b)
+    for _ in range(steps):
+        if not a.backend.on_card and not item(any(b)):  # a card is not waited for
+            break
+        a, b = where(equal(b, 0), a, b), remainder(a, b)
+    return a
+
+
+# Roots, powers and sines --------------------------------------------------------------------------
+
+
+def cbrt(x, /, out=None, *, device=None):
+    """Return the cube root, which negative numbers have, too; as float."""
+    call = Operands("cbrt", (x,), out, device)
+    dtype = inexact(call.arrays[0].dtype)
+    array = astype(call.arrays[0], float64, copy=False)
+    size = abs(array)
+    root = pow(size, 1 / 3)
+    if dtype == float64:  # one step of Newton's, as 1 / 3 has been rounded
+        plain = logical_and(not_equal(size, 0.0), less(size, math.inf))
+        root = where(plain, root - (root - divide(size, root * root)) / 3.0, root)
+    return call.deliver_array(astype(copysign(root, array), dtype, copy=False))
+
+
+def float_power(x1, x2, /, out=None, *, device=None):
+    """Return x1 to the power x2, computed in float64 and as float64."""
+    call, a, b = _pair("float_power", x1, x2, out, device)
+    return call.deliver_array(pow(astype(a, float64, copy=False), astype(b, float64, copy=False)))
+
+
+def logaddexp2(x1, x2, /, out=None, *, device=None):
+    """Return log2(2 ** x1 + 2 ** x2) without overflow in between, as float."""
+    call, a, b = _pair("logaddexp2", x1, x2, out, device)
+    dtype = inexact(a.dtype)
+    a, b = (astype(one, work_dtype(dtype), copy=False) for one in (a, b))
+    rest = log1p(exp2(negative(abs(a - b)))) * (1 / math.log(2))
+    # Of two infinities the distance is NaN, and the sum what it should be.
+    result = where(equal(a, b), a + 1.0, where(isinf(a - b), maximum(a, b), maximum(a, b) + rest))
+    return call.deliver_array(astype(result, dtype, copy=False))
+
+
+def sinc(x, /, *, device=None):
+    """Return sin(pi x) / (pi x), and 1 at 0; as float."""
+    call = Operands("sinc", (x,), None, device)
+    (array,) = call.arrays
+    angle = astype(array, work_dtype(array.dtype), copy=False) * math.pi
+    result = where(equal(angle, 0.0), 1.0, sin(angle) / angle)
+    return call.give(astype(result, inexact(array.dtype), copy=False))
+
+
+# Infinities and bits ------------------------------------------------------------------------------
+
+
+def isposinf(x, /, out=None, *, device=None):
+    """Return whether x is infinity, as bool."""
+    return equal(x, math.inf, out, device=device)
+
+
+def isneginf(x, /, out=None, *, device=None):
+    """Return whether x is -infinity, as bool."""
+    return equal(x, -math.inf, out, device=device)
+
+
+def bitwise_count(x, /, out=None, *, device=None):
+    """Return how many bits of |x| are 1, as uint8. TypeError: no integers."""
+    call = Operands("bitwise_count", (x,), out, device)
+    (array,) = call.arrays
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"bitwise_count takes integers, not {array.dtype}")
+    x = _size(array)
+    ones = (1 << 8 * x.itemsize) // 255  # a 1 in each byte: the bits of pairs, fours and bytes
+    x = x - bitwise_and(x >> 1, 0x55 * ones)
+    x = bitwise_and(x, 0x33 * ones) + bitwise_and(x >> 2, 0x33 * ones)
+    x = bitwise_and(x + (x >> 4), 0x0F * ones)
+    return call.deliver_array(astype((x * ones) >> (8 * (x.itemsize - 1)), uint8, copy=False))

@@ -1,0 +1,83 @@
+"""Functions that write to an Array where a mask is true, and functions made of pieces."""
+
+from ..array import Array
+from ..dispatch import apply
+from ..dtype_queries import can_cast, result_type
+from .arguments import is_host, is_scalar
+from .creation import zeros_like
+from .gathering import _check_target, _given, _mask, _values
+from .grids import resize
+from .indexing import get
+from .indexing import set as assign
+from .layout import as_array, broadcast_to
+
+__all__ = ["copyto", "piecewise", "putmask"]
+
+
+def copyto(dst, src, casting="same_kind", where=True, /):
+    """Write src to an Array, broadcast and cast, or only where a mask of bools is true.
+
+    ValueError: src or the mask does not fit, dst is read-only. TypeError: a cast that `casting`
+    forbids (see can_cast), dst is no Array.
+    """
+    _check_target("copyto", dst)
+    if is_scalar(src):
+        dtype = result_type(dst, src)
+    else:
+        src = _given("copyto", src, dst)
+        dtype = src.dtype
+    if not can_cast(dtype, dst.dtype, casting):
+        raise TypeError(f"copyto: no cast from {dtype} to {dst.dtype} by the rule {casting!r}")
+    if where is True:
+        assign(dst, ..., src)
+        return
+    _write_where(_mask("copyto", where, dst), _values("copyto", src, dst), dst)
+
+
+def putmask(x, mask, values, /):
+    """Write values to an Array where a mask of its shape is true: to each place the one of it.
+
+    values: of x's shape, or fewer or more, of which place i in a row gets number i % count.
+    ValueError: another shape of the mask, x is read-only. TypeError: x is no Array.
+    """
+    _check_target("putmask", x)
+    mask = _mask("putmask", mask, x)
+    if mask.shape != x.shape:
+        raise ValueError(f"putmask: a mask of shape {mask.shape} for an array of {x.shape}")
+    values = _values("putmask", values, x)
+    if values.size:
+        values = values if values.shape in ((), x.shape) else resize(values, x.shape)
+        _write_where(mask, values, x)
+
+
+def _write_where(mask, values, x):
+    values = broadcast_to(values, x.shape)
+    apply(x.backend, "where", broadcast_to(mask, x.shape), values, x, x)
+
+
+def piecewise(x, condlist, funclist, /, *args, **kw):
+    """Return, where a condition is true, what the function of its place gives of x, and else 0.
+
+    condlist: bools, one array or a list of them; the last true one counts. funclist: functions of
+    the elements, then args and kw, or scalars; one more is for where no condition is true. A card
+    waits. ValueError: not as many functions.
+    """
+    array, give = as_array("piecewise", x)
+    if (isinstance(condlist, Array) or is_host(condlist)) and condlist.ndim == array.ndim:
+        condlist = [condlist]
+    elif isinstance(condlist, (list, tuple)) and all(isinstance(c, bool) for c in condlist):
+        condlist = [list(condlist)] if array.ndim else list(condlist)
+    masks = [_mask("piecewise", one, array) for one in condlist]
+    count = len(masks)
+    if len(funclist) == count + 1:
+        other = ~masks[0]
+        for mask in masks[1:]:
+            other = other & ~mask
+        masks.append(other)
+    elif len(funclist) != count:
+        raise ValueError(f"piecewise: {len(funclist)} functions for {count} conditions")
+    result = zeros_like(array)
+    for mask, function in zip(masks, funclist, strict=True):
+        values = function(get(array, mask), *args, **kw) if callable(function) else function
+        assign(result, mask, values)
+    return give(result)

@@ -1,0 +1,114 @@
+"""Polynomials as NumPy's first functions for them have them: coefficients, the highest power first.
+
+Coefficients are arrays or lists of one dimension. What is no Array goes to the device of the one
+that is; without any the result is NumPy's. Zeros in front stay, which NumPy's functions take away.
+"""
+
+import numpy as np
+
+from ..array import Array
+from ..dtypes import inexact
+from .arguments import parse_int, promote_all
+from .creation import zeros
+from .differences import convolve
+from .elementwise import add, divide, multiply, subtract
+from .gathering import _given
+from .indexing import get
+from .joining import concat
+from .layout import as_array, astype, ravel, reshape
+from .ranges import arange
+
+__all__ = ["polyadd", "polyder", "polyint", "polymul", "polysub", "polyval"]
+
+
+def _together(name, *values):
+    """Return values as Arrays of one device, and what makes of an Array what the caller gets."""
+    first = next((x for x in values if isinstance(x, Array)), None)
+    first, give = as_array(name, np.asarray(values[0]) if first is None else first)
+    return [_given(name, x, first) for x in values], give
+
+
+def _coefficients(name, *values):
+    arrays, give = _together(name, *values)
+    for array in arrays:
+        if array.ndim > 1:
+            raise ValueError(f"{name}: coefficients are of one dimension, not {array.ndim}")
+    return [ravel(array) for array in arrays], give
+
+
+def polyval(p, x, /):
+    """Return the value of a polynomial at each x, by Horner's rule.
+
+    ValueError: the coefficients are not of one dimension.
+    """
+    (p, x), give = _together("polyval", p, x)
+    if p.ndim != 1:
+        raise ValueError(f"polyval: coefficients are of one dimension, not {p.ndim}")
+    dtype = promote_all((p, x))
+    p, x = astype(p, dtype, copy=False), astype(x, dtype, copy=False)
+    result = zeros(x.shape, dtype, device=x.device)
+    for i in range(p.size):
+        result = add(multiply(result, x), get(p, i))
+    return give(result)
+
+
+def polyadd(a1, a2, /):
+    """Return the sum of two polynomials. ValueError: more than one dimension."""
+    return _sum("polyadd", add, a1, a2)
+
+
+def polysub(a1, a2, /):
+    """Return the difference of two polynomials. ValueError: more than one dimension."""
+    return _sum("polysub", subtract, a1, a2)
+
+
+def _sum(name, function, a1, a2):
+    (a, b), give = _coefficients(name, a1, a2)
+    count = max(a.size, b.size)
+    padded = [
+        concat([zeros(count - x.size, x.dtype, device=x.device), x]) if x.size < count else x
+        for x in (a, b)
+    ]
+    return give(function(*padded))
+
+
+def polymul(a1, a2, /):
+    """Return the product of two polynomials. ValueError: more than one dimension, no elements."""
+    (a, b), give = _coefficients("polymul", a1, a2)
+    return give(convolve(a, b))
+
+
+def polyder(p, /, m=1):
+    """Return the m-th derivative of a polynomial. ValueError: a negative m."""
+    (p,), give = _coefficients("polyder", p)
+    for _ in range(_order("polyder", m)):
+        powers = arange(p.size - 1, 0, -1, device=p.device)
+        p = get(p, slice(0, max(p.size - 1, 0)))
+        p = multiply(p, astype(powers, p.dtype)) if p.size else p
+    return give(p)
+
+
+def polyint(p, /, m=1, k=0.0):
+    """Return the m-th integral of a polynomial, as float.
+
+    k: the constants, of which the first integral's comes first: one number, or m of them.
+    ValueError: a negative m, not as many constants.
+    """
+    (p,), give = _coefficients("polyint", p)
+    m = _order("polyint", m)
+    constants = [k] * m if np.ndim(k) == 0 else list(k)
+    if len(constants) != m:
+        raise ValueError(f"polyint: {len(constants)} constants for {m} integrals")
+    p = astype(p, inexact(p.dtype), copy=False)
+    for constant in constants:
+        powers = arange(p.size, 0, -1, dtype=p.dtype, device=p.device)
+        last = astype(reshape(_given("polyint", constant, p), (1,)), p.dtype)
+        p = concat([divide(p, powers), last])
+    return give(p)
+
+
+def _order(name, m):
+    m = parse_int(m, "m")
+    if m < 0:
+        raise ValueError(f"{name}: m is 0 or more, not {m}")
+    return m

@@ -1,0 +1,46 @@
+"""Windows for signals, computed by NumPy in float64 on the host and rounded once."""
+
+import numpy as np
+
+from ..dispatch import apply
+from ..dtypes import get_default_dtype, parse_dtype
+from .arguments import from_host, parse_int, parse_scalar, parse_shape
+from .creation import empty
+
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
+
+
+def bartlett(M, *, dtype=None, device=None):
+    """Return the Bartlett window of M points, a triangle. dtype: by default the default float."""
+    return _window(np.bartlett, M, (), dtype, device)
+
+
+def blackman(M, *, dtype=None, device=None):
+    """Return the Blackman window of M points."""
+    return _window(np.blackman, M, (), dtype, device)
+
+
+def hamming(M, *, dtype=None, device=None):
+    """Return the Hamming window of M points."""
+    return _window(np.hamming, M, (), dtype, device)
+
+
+def hanning(M, *, dtype=None, device=None):
+    """Return the Hann window of M points."""
+    return _window(np.hanning, M, (), dtype, device)
+
+
+def kaiser(M, beta, *, dtype=None, device=None):
+    """Return the Kaiser window of M points; the larger beta, the narrower it is."""
+    return _window(np.kaiser, M, (float(parse_scalar(beta, "beta")),), dtype, device)
+
+
+def _window(function, count, arguments, dtype, device):
+    count = max(parse_int(count, "a number of points"), 0)
+    dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
+    parse_shape((count,), 8)
+    result = empty((count,), dtype, device=device)
+    if count:
+        values = from_host(function(count, *arguments), result.backend)
+        apply(result.backend, "copy", values, result)
+    return result

@@ -1,0 +1,124 @@
+"""index_add and add.at: every value of a place that is named several times counts, always in the
+same order.
+"""
+
+import helpers
+import numpy as np
+import pytest
+from helpers import ALL_DTYPES, LAYOUTS, assert_same, put, refused
+
+import pyvecgpu as vg
+
+
+def small(rng, shape, dtype):
+    """Numbers whose sums are exact in each dtype."""
+    return rng.integers(0, 3, shape).astype(dtype)
+
+
+def target(rng, device, x):
+    names = [name for name in helpers.layouts(x) if "broadcast" not in name]
+    array = LAYOUTS[names[rng.integers(len(names))]](device, x)
+    return array if array.strides and 0 not in array.strides else put(device, x)
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+def test_index_add(device, rng, dtype):
+    for _ in range(12):
+        shape = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 4)))
+        axis = int(rng.integers(-len(shape), len(shape)))
+        n = shape[axis]
+        indices = rng.integers(-n, n, int(rng.integers(0, 9)))
+        x, parts = small(rng, shape, dtype), [*shape]
+        parts[axis] = indices.size
+        values = small(rng, tuple(parts), dtype)
+        expected = np.moveaxis(x.copy(), axis, 0)
+        np.add.at(expected, indices, np.moveaxis(values, axis, 0))
+        array = target(rng, device, x)
+        given = put(device, indices) if rng.integers(2) else indices.tolist()
+        vg.index_add(array, given, put(device, values), axis=axis)
+        assert_same(array, np.moveaxis(expected, 0, axis))
+
+
+KEYS = (
+    lambda rng: rng.integers(-4, 4, 9),
+    lambda rng: (rng.integers(0, 4, 7), rng.integers(-5, 5, 7)),
+    lambda rng: (rng.integers(0, 4, (3, 1)), rng.integers(-5, 5, 2)),
+    lambda rng: (slice(None), rng.integers(0, 5, 6)),
+    lambda rng: rng.integers(0, 2, (4, 5)).astype(bool),
+    lambda rng: (slice(1, 3), 2),
+    lambda rng: ...,
+)
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "minimum"])
+def test_at(device, rng, name):
+    ufunc, function = getattr(np, name), getattr(vg, name)
+    for make in KEYS:
+        for dtype in (np.float32, np.float64, np.int8, np.uint32, np.float16):
+            x, key = small(rng, (4, 5), dtype), make(rng)
+            values = small(rng, x[key].shape, dtype)
+            for b in (values, values.reshape(-1)[:1], 2):
+                expected, array = x.copy(), target(rng, device, x)
+                ufunc.at(expected, key, b)
+                parts = key if isinstance(key, tuple) else (key,)
+                parts = [put(device, k) if isinstance(k, np.ndarray) else k for k in parts]
+                given = tuple(parts) if isinstance(key, tuple) else parts[0]
+                function.at(array, given, put(device, b) if isinstance(b, np.ndarray) else b)
+                assert_same(array, expected)
+    array, expected = put(device, np.zeros(3)), np.zeros(3)
+    ufunc.at(array, [0, 2, 2], 1.5)  # NumPy's own, on an Array
+    ufunc.at(expected, [0, 2, 2], 1.5)
+    assert_same(array, expected)
+
+
+def test_many_of_one_place(device, rng):
+    """Sums of floats: near the exact one, and the same bits on every device and every time."""
+    n = 20_000
+    indices = np.where(rng.integers(0, 2, n) == 0, 1, rng.integers(0, 5, n))
+    values = rng.standard_normal(n).astype(np.float32)
+    results = []
+    for place in (device, device, "cpu"):
+        array = vg.zeros(5, "float32", device=place)
+        vg.add.at(array, put(place, indices), put(place, values))
+        results.append(array.numpy())
+    exact = np.zeros(5)
+    np.add.at(exact, indices, values.astype(np.float64))
+    assert not np.any(~(np.abs(results[0] - exact) <= 1e-4))
+    assert_same(results[1], results[0])
+    assert_same(results[2], results[0])
+
+
+def test_halves_are_added_in_float32(device):
+    array = vg.zeros(2, "float16", device=device)
+    vg.index_add(array, np.zeros(4096, int), np.float16(0.25))
+    assert array.tolist() == [1024, 0]
+
+
+def test_zeros_keep_their_sign_and_nan_stays_where_it_is(device):
+    array = put(device, np.array([-0.0, 0.0, 1.0]))
+    vg.add.at(array, [0, 2, 2, 1], [-0.0, np.nan, 1.0, -0.0])
+    assert_same(array, np.array([-0.0, 0.0, np.nan]))
+
+
+def test_what_does_not_fit(device):
+    x = put(device, np.zeros((3, 2), np.int32))
+    for indices in ([3], [-4], [0, 5]):
+        with refused(device, IndexError, x, match="out of bounds"):
+            vg.index_add(x, indices, 1)
+        with refused(device, IndexError, x, match="out of bounds"):
+            vg.add.at(x, put(device, np.array(indices)), 1)
+    with refused(device, ValueError, x):
+        vg.index_add(x, [0, 1], [[1, 2, 3]])
+    with refused(device, ValueError, x):
+        vg.index_add(x, [[0, 1]], 1)
+    for value in (1.5, put(device, np.ones(2))):
+        with refused(device, TypeError, x, match="float"):
+            vg.add.at(x, [0, 0], value)
+    with refused(device, IndexError, x, match="integers"):
+        vg.index_add(x, [0.5], 1)
+    with refused(device, TypeError, x, match=None):
+        vg.index_add(np.zeros(3), [0], 1)
+    with refused(device, ValueError, x):
+        vg.index_add(vg.broadcast_to(x, (2, 3, 2)), [0], 1)
+    with refused(device, np.exceptions.AxisError, x):
+        vg.index_add(x, [0], 1, axis=2)
