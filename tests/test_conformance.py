@@ -13,7 +13,6 @@ import pyvecgpu as vg
 MISSING = {
     *("argsort", "isin", "searchsorted", "sort"),
     *("unique_all", "unique_counts", "unique_inverse", "unique_values"),
-    *("fft", "linalg"),
 }
 # Defaults of our own: NumPy's name for correction, which both together must not be given, and
 # what the standard has no default for.
