@@ -32,13 +32,14 @@ Operations triangle_operations(); // kernels/triangle.cu
 Operations scan_operations();     // kernels/scan.cu
 Operations gather_operations();   // kernels/gather.cu
 Operations nonzero_operations();  // kernels/nonzero.cu
+Operations factor_operations();   // kernels/factor.cu
 Operations random_operations();   // kernels/random.cu
 Operations matmul_operations();   // kernels/matmul/
 
 static Operations (*const families[])() = {
     unary_operations,   binary_operations,   reduce_operations, copy_operations,
     where_operations,   triangle_operations, scan_operations,   gather_operations,
-    nonzero_operations, random_operations,   matmul_operations};
+    nonzero_operations, factor_operations,   random_operations, matmul_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

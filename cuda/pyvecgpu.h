@@ -77,7 +77,8 @@ enum pvg_status {
     PVG_ERROR_UNAVAILABLE = 8,  /* no driver, no such device, or a forked child process */
     PVG_ERROR_LAUNCH = 9,       /* a kernel could not be started */
     PVG_ERROR_DEVICE_LOST = 10, /* a kernel failed; this process cannot use the device any more */
-    PVG_ERROR_CUDA = 11         /* any other error of the CUDA runtime */
+    PVG_ERROR_CUDA = 11,        /* any other error of the CUDA runtime */
+    PVG_ERROR_LINALG = 12       /* a matrix that is singular, or not positive definite */
 };
 
 /* The numbers between, and the next two, are reserved. float16 and bfloat16 are stored in two bytes
@@ -203,6 +204,10 @@ enum pvg_operation {
     PVG_SCATTER = 308,
     PVG_SCAN = 309,
     PVG_NONZERO = 310,
+    PVG_CHOLESKY = 311, /* this and the next three: of float32 and float64 alone */
+    PVG_SOLVE = 312,
+    PVG_INVERSE = 313,
+    PVG_DETERMINANT = 314,
     PVG_RANDOM = 320
 };
 
@@ -677,6 +682,20 @@ PVG_API pvg_array *pvg_scan(int operation, const pvg_array *a, int axis, int ini
 /* Where elements are not 0 (NaN is not), in C order: int64 (ndim, count), a row of indices for each
  * axis. Waits for `count`, so that it cannot be recorded. Errors: VALUE (an array without axes). */
 PVG_API pvg_array *pvg_nonzero(const pvg_array *a);
+/* Of batches (..., n, n) of matrices of up to 64 x 64, float32 or float64; an item of a batch has
+ * the bits of that item alone. What a kernel finds out, that a matrix is singular or not positive
+ * definite, is the error LINALG of the wait that follows, whichever that is: a copy to the host, or
+ * the synchronisation of a device, a stream or an event; the result of that matrix has no meaning.
+ * Errors: TYPE, VALUE (not square, larger, kind).
+ *
+ * Cholesky's lower factor, of the lower half of the matrix, or with upper 1 the upper one. */
+PVG_API pvg_array *pvg_cholesky(const pvg_array *a, int upper);
+/* x with a @ x == b (..., n, k), batches not broadcast. kind 0: by rows exchanged for the largest
+ * pivots; 1 and 2: of a only the lower, or upper, half with the diagonal is there. */
+PVG_API pvg_array *pvg_solve(const pvg_array *a, const pvg_array *b, int kind);
+PVG_API pvg_array *pvg_inverse(const pvg_array *a);
+/* (...,): kind 0 the determinants, 1 their signs, 2 the logarithms of their magnitudes. */
+PVG_API pvg_array *pvg_determinant(const pvg_array *a, int kind);
 /* Matrix product as numpy.matmul: (..., m, k) @ (..., k, n); 1-D operands are rows and columns;
  * batches broadcast. bool: or of ands; integers wrap. `precision` is one of pvg_precision. The same
  * operands give the same bits, and an item of a batch those of the product of that item alone.

@@ -11,12 +11,16 @@ the meaning of the Python array API standard. `python -m pyvecgpu info` shows wh
 Importing the package starts nothing: the library is loaded when its device is first used.
 """
 
+from . import autograd, fft, functions, linalg, nn, random
 from . import dtype_queries as _dtype_queries
 from . import dtypes as _dtypes
 from . import errors as _errors
-from . import functions, nn, random
 from . import methods as _methods  # noqa: F401  binds what Array can do
 from .array import Array
+from .autograd.function import *
+from .autograd.function import __all__ as _of_functions
+from .autograd.transforms import *
+from .autograd.transforms import __all__ as _of_gradients
 from .device import *
 from .device import __all__ as _of_devices  # as vg.device is a function
 from .dtype_queries import *
@@ -30,7 +34,9 @@ newaxis = None
 __array_api_version__ = "2025.12"
 __array_namespace_info__ = _dtype_queries.ArrayNamespaceInfo
 
-__all__ = ["Array", "__version__", "newaxis", "nn", "random"]
+__all__ = ["Array", "__version__", "autograd", "fft", "linalg", "newaxis", "nn", "random"]
+__all__ += _of_functions
+__all__ += _of_gradients
 __all__ += _of_devices
 __all__ += _dtype_queries.__all__
 __all__ += _dtypes.__all__

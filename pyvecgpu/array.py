@@ -16,7 +16,7 @@ class Array:
     reading values (numpy, item, tolist, print) waits for it.
     """
 
-    __slots__ = ("__weakref__", "_description", "backend", "data")
+    __slots__ = ("__weakref__", "_description", "_node", "backend", "data")
     __hash__ = None  # == is elementwise
 
     def __new__(cls, *args, **kwargs):
@@ -79,6 +79,16 @@ class Array:
     def _version(self):
         """A number that every write to this Array's memory changes, through whichever view."""
         return self.backend.version(self.data)
+
+
+class Tracked(Array):
+    """An Array that gradients are recorded for; `_node` is where it stands in their graph.
+
+    It has a class of its own so that the operators of all others need not ask whether they are
+    tracked. An Array becomes one, and ceases to be, by its `__class__`.
+    """
+
+    __slots__ = ()
 
 
 new = partial(object.__new__, Array)  # cheaper to call than what it stands for

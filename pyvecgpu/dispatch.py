@@ -2,13 +2,14 @@
 
 `apply` calls a method of backends.METHODS, and nothing else in the package does, but for what the
 operators take here as a shorter way while nothing listens. So whatever wants to know what is
-computed, from what and into what, looks here: `observe` hands it every Call.
+computed, from what and into what, looks here: `observe` hands it every Call, and `tape` records
+what is computed of tracked Arrays.
 """
 
 import contextlib
 import threading
 
-from .array import Array, new, wrap
+from .array import Array, Tracked, new, wrap
 from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS, NOTHING
 
 # The callbacks for all threads, each by a key of its own. Without any the operators' way is open.
@@ -60,6 +61,32 @@ def apply(backend, method, *arguments):
     return WAYS[method](backend, *arguments)
 
 
+class _Tape:
+    """What records gradients; autograd/tape.py puts its own functions in.
+
+    record(method, named, result): after a call with a tracked Array among its arguments.
+    permit(method, target, named): before one that writes to an Array, to refuse it.
+    paused(compute): compute(), of which nothing is recorded. enabled(): whether anything is.
+    """
+
+    __slots__ = ("enabled", "paused", "permit", "record")
+
+
+tape = _Tape()
+
+
+def whole(name, named, compute):
+    """Return compute(), an Array, which the tape takes for one operation of a name of its own.
+
+    named: what its rule needs, the Arrays that it is computed of among it.
+    """
+    if not any(type(value) is Tracked for value in named.values()):
+        return compute()
+    result = tape.paused(compute)
+    tape.record(name, named, result)
+    return result
+
+
 # What apply does, by what the method gives, and before it what an `out` asks for. {raw}: the
 # arguments with raw data for Arrays. A backend's function is fetched before it is called: on a card
 # it is no method but a value of the instance, which Python finds sooner as an attribute than as a
@@ -69,9 +96,13 @@ def {name}(backend, {parameters}):
 """
 _INTO_OUT = """
     if out is not None:
+        if {tracked}:
+            tape.permit("{name}", out, {named})
         data = backend.into.{name}({raw_but_out}, out.data)
         if backend.on_card and not data:
             backend.fail()
+        if {tracked}:
+            tape.record("{name}", {named}, out)
         if _listeners:
             _tell("{name}", ({parameters},), out)
         return out
@@ -92,6 +123,14 @@ _OTHER = """
     compute = backend.{name}
     result = compute({raw})
 """
+_BEFORE_WRITING = """
+    if {tracked}:
+        tape.permit("{name}", {target}, {named})
+"""
+_RECORD = """
+    if {tracked}:
+        tape.record("{name}", {named}, result)
+"""
 _TAIL = """
     if _listeners:
         _tell("{name}", ({parameters},), result)
@@ -108,9 +147,14 @@ class _Ways(dict):
     """
 
     def __missing__(self, method):
-        parameters, _, gives = METHODS[method]
+        parameters, written, gives = METHODS[method]
         raw = [_raw(name) for name in parameters]
+        arrays = [name for name in parameters if name in ARRAY_PARAMETERS]
         parts = [_HEAD, _BODIES[gives], _TAIL]
+        if arrays and gives in (ARRAY, ARRAYS):
+            parts.insert(2, _RECORD)
+        if gives is NOTHING:
+            parts.insert(1, _BEFORE_WRITING)
         if "out" in parameters:  # the last of them
             raw[-1] = "None"
             parts.insert(1, _INTO_OUT)
@@ -119,8 +163,12 @@ class _Ways(dict):
             parameters=", ".join(parameters),
             raw=", ".join(raw),
             raw_but_out=", ".join(raw[:-1]),
+            tracked=" or ".join([f"type({name}) is Tracked" for name in arrays]),
+            named="{" + ", ".join([f'"{name}": {name}' for name in parameters]) + "}",
+            target=written[0] if written else None,
         )
         made = {"new": new, "wrap": wrap, "_listeners": _listeners, "_tell": _tell}
+        made |= {"Tracked": Tracked, "tape": tape}
         exec(compile(source, f"<{method} of dispatch.py>", "exec"), made)
         return self.setdefault(method, made[method])
 
@@ -183,5 +231,21 @@ def operator(code, general):
         array.backend = backend
         array.data = data
         return array
+
+    return method
+
+
+def tracked_operator(code, general):
+    """Return the same of Tracked; the tape sees what is done through WAYS."""
+    code = int(code)
+
+    def method(self, other):
+        backend = self.backend
+        kind = type(other)
+        if (kind is Tracked or kind is Array) and other.backend is backend:
+            return WAYS["binary"](backend, code, self, other, None)
+        if kind is float:
+            return WAYS["scalar"](backend, code, self, other, 1, None)
+        return general(code, self, other, None)
 
     return method

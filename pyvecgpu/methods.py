@@ -10,9 +10,10 @@ import threading
 import numpy as np
 
 from . import functions
-from .array import Array
+from .array import Array, Tracked
+from .autograd import arrays as autograd
 from .device import Device
-from .dispatch import operator
+from .dispatch import operator, tracked_operator
 from .errors import DeviceUnavailableError, ImplicitTransferError
 from .functions import (
     arguments,
@@ -76,27 +77,30 @@ def _reduction(row):
     return method
 
 
+# Python's names of binary operators, and their operations.
+_BINARY = {
+    "add": Operation.ADD,
+    "sub": Operation.SUBTRACT,
+    "mul": Operation.MULTIPLY,
+    "truediv": Operation.DIVIDE,
+    "eq": Operation.EQUAL,
+    "ne": Operation.NOT_EQUAL,
+    "lt": Operation.LESS,
+    "le": Operation.LESS_EQUAL,
+    "gt": Operation.GREATER,
+    "ge": Operation.GREATER_EQUAL,
+    "floordiv": Operation.FLOOR_DIVIDE,
+    "mod": Operation.REMAINDER,
+    "lshift": Operation.BITWISE_LEFT_SHIFT,
+    "rshift": Operation.BITWISE_RIGHT_SHIFT,
+    "and": Operation.BITWISE_AND,
+    "or": Operation.BITWISE_OR,
+    "xor": Operation.BITWISE_XOR,
+}
+
+
 class _Methods:
     """What is bound to Array, as it would stand in its class."""
-
-    __add__ = _operator(Operation.ADD)
-    __sub__ = _operator(Operation.SUBTRACT)
-    __mul__ = _operator(Operation.MULTIPLY)
-    __truediv__ = _operator(Operation.DIVIDE)
-    __eq__ = _operator(Operation.EQUAL)
-    __ne__ = _operator(Operation.NOT_EQUAL)
-    __lt__ = _operator(Operation.LESS)
-    __le__ = _operator(Operation.LESS_EQUAL)
-    __gt__ = _operator(Operation.GREATER)
-    __ge__ = _operator(Operation.GREATER_EQUAL)
-
-    __floordiv__ = _operator(Operation.FLOOR_DIVIDE)
-    __mod__ = _operator(Operation.REMAINDER)
-    __lshift__ = _operator(Operation.BITWISE_LEFT_SHIFT)
-    __rshift__ = _operator(Operation.BITWISE_RIGHT_SHIFT)
-    __and__ = _operator(Operation.BITWISE_AND)
-    __or__ = _operator(Operation.BITWISE_OR)
-    __xor__ = _operator(Operation.BITWISE_XOR)
 
     __radd__ = _reflected(Operation.ADD)
     __rsub__ = _reflected(Operation.SUBTRACT)
@@ -162,7 +166,11 @@ class _Methods:
     # Values on the host ---------------------------------------------------------------------------
 
     def numpy(self):
-        """Return the values as a new NumPy array. ImportError: bfloat16 without ml_dtypes."""
+        """Return the values as a new NumPy array. ImportError: bfloat16 without ml_dtypes.
+
+        RuntimeError: the array is tracked, and what NumPy computes has no gradients.
+        """
+        _check_untracked(self)
         return values.to_numpy(self)
 
     def item(self):
@@ -211,7 +219,8 @@ class _Methods:
 
     def __repr__(self):
         text = printing.text(self, "Array(")
-        return f"Array({text}, dtype={self.dtype.name}, device='{self.device}')"
+        tracked = ", requires_grad=True" if type(self) is Tracked else ""
+        return f"Array({text}, dtype={self.dtype.name}, device='{self.device}'{tracked})"
 
     def __str__(self):
         return printing.text(self, "")
@@ -359,6 +368,7 @@ class _Methods:
         return _unpickle, (values.readable(self), str(self.device), self.dtype)
 
     def __array__(self, dtype=None, copy=None):
+        _check_untracked(self)
         if self.device.type != "cpu":
             _refusals.count += 1
             raise ImplicitTransferError(
@@ -394,6 +404,63 @@ class _Methods:
                 "copy them to the host with .numpy()"
             )
         return result
+
+    # Gradients ------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self):
+        """Whether gradients are recorded of what is computed of this Array; see requires_grad_."""
+        return type(self) is Tracked
+
+    @requires_grad.setter
+    def requires_grad(self, value):
+        autograd.require(self, bool(value))
+
+    def requires_grad_(self, requires_grad=True):
+        """Record, or do not record, gradients of what is computed of this Array; return it.
+
+        TypeError: no floats. RuntimeError: False for what was computed of tracked arrays.
+        """
+        return autograd.require(self, bool(requires_grad))
+
+    @property
+    def grad(self):
+        """What backward has added up for this Array; None before. It can be set.
+
+        Only a leaf has one: an Array that requires gradients and was not computed of such.
+        """
+        return autograd.gradient_of(self)
+
+    @grad.setter
+    def grad(self, value):
+        autograd.set_gradient(self, value)
+
+    @property
+    def is_leaf(self):
+        """Whether this Array was not computed of tracked ones."""
+        return autograd.is_leaf(self)
+
+    def detach(self):
+        """Return an Array of the same memory of which no gradients are recorded."""
+        return autograd.detach(self)
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False):
+        """Add the gradients of this Array to the .grad of the leaves that it was computed of.
+
+        gradient: that of this Array, in its shape; None is 1 for a single element. create_graph:
+        the gradients can be differentiated. retain_graph: the graph is kept for another time; by
+        default as create_graph. RuntimeError: nothing is tracked, several elements without a
+        gradient, a graph that was used before, an array that was changed in place since.
+        """
+        autograd.backward(self, gradient, retain_graph, create_graph)
+
+    def register_hook(self, hook):
+        """Let backward call hook(gradient) when the gradient of this Array is complete.
+
+        What the hook returns takes the gradient's place, None leaves it. Return a handle, whose
+        remove() takes the hook away. RuntimeError: the array is not tracked.
+        """
+        return autograd.register_hook(self, hook)
 
     # Indexing and layout --------------------------------------------------------------------------
 
@@ -450,6 +517,14 @@ class _Methods:
         return functions.transpose(self, axes[0] if isinstance(axes[0], (tuple, list)) else axes)
 
 
+def _check_untracked(array):
+    if type(array) is Tracked:
+        raise RuntimeError(
+            "NumPy's results have no gradients: use x.detach().numpy(), or compute with functions "
+            "of pyvecgpu"
+        )
+
+
 def _number(array, kind):
     if array.size != 1:
         raise TypeError(f"only an array of size 1 can become {kind}, not one of {array.shape}")
@@ -471,7 +546,7 @@ def _unpickle(values, device, dtype):
         return creation.asarray(values, dtype=dtype, device="cpu")
 
 
-def _bind(members):
+def _bind(members, cls=Array):
     """Make the members of a class those of Array, which tracebacks and help() then say they are."""
     for name, member in members.items():
         function = member.fget if isinstance(member, property) else member
@@ -480,8 +555,13 @@ def _bind(members):
         if "<locals>" in function.__qualname__:
             function.__name__ = name
         function.__qualname__ = f"Array.{function.__name__}"
-        setattr(Array, name, member)
+        setattr(cls, name, member)
 
 
 _bind({row.name: _reduction(row) for row in ROWS if row.family == "reduce"})
 _bind(vars(_Methods))
+_bind({f"__{name}__": _operator(code) for name, code in _BINARY.items()})
+_bind(
+    {f"__{name}__": tracked_operator(code, elementwise.operator) for name, code in _BINARY.items()},
+    Tracked,
+)

@@ -156,6 +156,10 @@ ROWS = (
     _other("gather", 307, ALL, "same"),
     _other("scatter", 308, ALL, "none"),
     _other("nonzero", 310, ALL, "index"),
+    _other("cholesky", 311, "f", "same"),
+    _other("solve", 312, "f", "same"),
+    _other("inverse", 313, "f", "same"),
+    _other("determinant", 314, "f", "same"),
     _other("random", 320, "uf", "none"),
 )
 OPERATIONS = {row.code: row for row in ROWS}

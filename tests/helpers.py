@@ -385,7 +385,9 @@ def shifted(offset):
 
 def poison(dtype):
     """A value that spoils a result into which it finds its way."""
-    return np.nan if is_float(dtype) or dtype.kind == "c" else dtype.kind == "b" or np.iinfo(dtype).max
+    return (
+        np.nan if is_float(dtype) or dtype.kind == "c" else dtype.kind == "b" or np.iinfo(dtype).max
+    )
 
 
 # name: function (device, values) -> Array of these values, whose memory lies as the name says.

@@ -67,6 +67,7 @@ def cases():
         reductions,
         scans,
         searches,
+        matrices,
         products,
         forced_products,
         layers,
@@ -488,6 +489,30 @@ def searches(dtype):
             assert_same(vg.argwhere(make(device, x)), np.argwhere(x))
 
         yield f"nonzero, {pattern}", check
+
+
+def matrices(dtype):
+    """Matrices of a warp and of a block."""
+    if dtype not in (np.float32, np.float64):
+        return
+    for n in (5, 40):
+
+        def check(device, n=n):
+            x = data(dtype, (3, n, n)) / 16 + np.eye(n, dtype=dtype) * 4
+            x, tolerance = x.astype(dtype), 1e-3 if dtype == np.float32 else 1e-10
+            p, wide = x @ x.swapaxes(-1, -2), x.astype(np.float64)
+            array = put(device, x)
+            assert_within(
+                vg.linalg.solve(array, array[..., :3]), np.eye(n)[:, :3] + 0 * x[..., :3], tolerance
+            )
+            assert_within(vg.linalg.inv(array), np.linalg.inv(wide), tolerance)
+            sign, logarithm = np.linalg.slogdet(wide)
+            assert_within(vg.linalg.slogdet(array).logabsdet, logarithm, tolerance * n)
+            assert_same(vg.linalg.slogdet(array).sign, sign.astype(dtype))
+            lower = np.linalg.cholesky(p.astype(np.float64))
+            assert_within(vg.linalg.cholesky(put(device, p)), lower, tolerance)
+
+        yield f"factors of {n} x {n}", check
 
 
 # ---- Lessons -------------------------------------------------------------------------------------

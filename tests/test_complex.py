@@ -232,7 +232,9 @@ def test_angles(device, dtype, rng):
     helpers.assert_close(vg.angle(array), expected, "atan2", device)
     degrees = vg.angle(array, deg=True)
     helpers.assert_within(degrees, expected * 180 / np.pi, 180 * 8 * np.finfo(dtype).eps)
-    helpers.assert_close(vg.angle(array.real), np.angle(x.real.astype(np.longdouble)), "atan2", device)
+    helpers.assert_close(
+        vg.angle(array.real), np.angle(x.real.astype(np.longdouble)), "atan2", device
+    )
     assert_same(vg.conj(array), np.conj(x))
     assert_same(array.conjugate(), np.conj(x))
     assert_same(vg.conj(array.real), x.real)

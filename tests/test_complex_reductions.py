@@ -255,7 +255,9 @@ def test_other_products(device, rng, dtype):
     assert_same(vg.vecdot(x, y, axis=0) + 0, np.vecdot(a, b, axis=0) + 0)
     assert_same(vg.vecdot(x.real, y) + 0, np.vecdot(a.real, b) + 0)
     assert_same(vg.outer(x, y) + 0, np.outer(a, b) + 0)
-    assert_same(vg.tensordot(x, y, axes=([0, 1], [0, 1])) + 0, np.tensordot(*wide).astype(dtype) + 0)
+    assert_same(
+        vg.tensordot(x, y, axes=([0, 1], [0, 1])) + 0, np.tensordot(*wide).astype(dtype) + 0
+    )
     assert_same(vg.einsum("ij,kj->ik", x, y) + 0, np.einsum("ij,kj->ik", a, b) + 0)
     assert_same(vg.dot(x, y.T) + 0, np.dot(a, b.T) + 0)
     assert_same(vg.inner(x, y) + 0, np.inner(a, b) + 0)

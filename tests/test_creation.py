@@ -66,7 +66,9 @@ def test_more_than_one_piece(device, rng):
     assert_same(put(device, x)[:, ::-1].copy(), x[:, ::-1])
 
 
-@pytest.mark.parametrize("dtype", [d for d in ALL_DTYPES if d.itemsize > 1 and d.kind != "V"], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [d for d in ALL_DTYPES if d.itemsize > 1 and d.kind != "V"], ids=str
+)
 def test_byte_swapped(device, rng, dtype):
     x = helpers.numbers(rng, (5, 6), dtype)
     swapped = x.astype(dtype.newbyteorder())

@@ -23,6 +23,7 @@ EXCEPTIONS = {
     Status.ERROR_LAUNCH: vg.LaunchError,
     Status.ERROR_DEVICE_LOST: vg.DeviceLostError,
     Status.ERROR_CUDA: vg.CUDAError,
+    Status.ERROR_LINALG: np.linalg.LinAlgError,
 }
 NUMBERS = ("requested", "free", "reserved")
 

@@ -47,6 +47,7 @@ def calls_of(device):
     for name in sorted(PUBLIC - SETTINGS - set(CASES) - set(COMPOSED)):
         calls[name] = lambda a, b, name=name: function(name)(a)
     calls |= {
+        "gradients": lambda a, b: (a.detach().requires_grad_() @ b).sum().backward(),
         "out": lambda a, b: vg.add(a, b, out=vg.empty_like(a)),
         "in place": lambda a, b: a.__iadd__(0.0).__imul__(1.0),
         "assignment": lambda a, b: b.copy().__setitem__(0, a[0]),
@@ -89,6 +90,7 @@ def state_of(device):
         "arrays": (vg.counters(device)["live_arrays"], info.blocks, info.used),
         "threads": _thread._count(),
         "chosen": (vg.empty(0).device, np.geterr(), dict(dispatch._listeners)),
+        "gradients": vg.is_grad_enabled(),
     }
     if device != "cpu":
         state["stream"] = library.load(device).pvg_stream_current(0)

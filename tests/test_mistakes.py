@@ -65,7 +65,8 @@ FUNCTIONS = {
     for name in {*vg.functions.__all__, *vg.nn.functional.__all__}
     if not (name.startswith(("get_", "set_", "printoptions")) or name in files.__all__)
 }
-# Without what says where the values are, or asks for them on the host.
+# Without what says where the values are, or asks for them on the host, and without gradients, about
+# which test_autograd.py is: they raise RuntimeError, as torch does.
 METHODS = {
     name: method
     for name, method in vars(vg.Array).items()
@@ -73,6 +74,7 @@ METHODS = {
     and not name.startswith(
         ("__array", "__dlpack", "__repr", "__reduce", "__iter", "__new", "__del")
     )
+    and name not in ("backward", "register_hook", "requires_grad_")
 }
 
 

@@ -56,7 +56,11 @@ def test_orders_are_taken_on_the_device(device):
             with dispatch.observe(calls.append):
                 drawn = getattr(vg.random.default_rng(1), name)(array, axis=axis, **more)
             assert drawn.device == array.device
-            assert not [c for c in calls if c.method == "to_host" and any(x is array for x in c.inputs.values())]
+            assert not [
+                c
+                for c in calls
+                if c.method == "to_host" and any(x is array for x in c.inputs.values())
+            ]
             host = getattr(vg.random.default_rng(1, device=device), name)(x, axis=axis, **more)
             assert_same(drawn, host.numpy())
 

@@ -32,7 +32,7 @@ def compile_c(source, *arguments):
 
 
 def test_python_block(device, capsys):
-    code, products = blocks("python")
+    code, products, *others = blocks("python")
     assert len([line for line in code.splitlines() if line]) == 10
     names = {}
     with vg.device(device):
@@ -53,6 +53,11 @@ def test_python_block(device, capsys):
     for result, tolerance in ((names["c"], 1e-3), (names["z"] - 0.5, 1e-3), (half, 0.1)):
         assert np.allclose(result.numpy(), expected, rtol=0, atol=tolerance)
     assert names["dw"].shape == weight.shape and names["dbias"].shape == (10,)
+    with vg.device(device):
+        exec(next(block for block in others if "linalg" in block), names)
+    spd, factor = names["spd"].numpy(), names["factor"].numpy()
+    assert np.allclose(factor @ factor.T, spd, rtol=1e-4, atol=1e-3)
+    assert np.allclose(spd @ names["solution"].numpy(), 1, atol=1e-2)
 
 
 def test_c_fragment_compiles(tmp_path):

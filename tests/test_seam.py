@@ -321,6 +321,29 @@ COMPOSED = {
     "vstack": lambda a, b: vg.vstack([a, b]),
 }
 
+# Those of vg.linalg; a matrix of its own is positive.
+COMPOSED_LINALG = {
+    "cholesky": lambda a, b: vg.linalg.cholesky(vg.matmul(a, a.T), upper=True),
+    "cond": lambda a, b: vg.linalg.cond(a),
+    "eigh": lambda a, b: vg.linalg.eigh(a),
+    "eigvalsh": lambda a, b: vg.linalg.eigvalsh(a),
+    "lstsq": lambda a, b: vg.linalg.lstsq(a, b)[::3],
+    "matrix_norm": lambda a, b: vg.linalg.matrix_norm(a, ord=1),
+    "matrix_power": lambda a, b: vg.linalg.matrix_power(a, -2),
+    "matrix_rank": lambda a, b: vg.linalg.matrix_rank(a),
+    "multi_dot": lambda a, b: vg.linalg.multi_dot([a, b, a]),
+    "norm": lambda a, b: vg.linalg.norm(a, "nuc"),
+    "outer": lambda a, b: vg.linalg.outer(a[0], b[0]),
+    "pinv": lambda a, b: vg.linalg.pinv(a),
+    "qr": lambda a, b: vg.linalg.qr(a),
+    "slogdet": lambda a, b: vg.linalg.slogdet(a),
+    "solve_triangular": lambda a, b: vg.linalg.solve_triangular(a, b),
+    "svd": lambda a, b: vg.linalg.svd(a),
+    "svdvals": lambda a, b: vg.linalg.svdvals(a),
+    "trace": lambda a, b: vg.linalg.trace(a),
+    "vector_norm": lambda a, b: vg.linalg.vector_norm(a, ord=3),
+}
+
 # Operators, methods and protocols: the same.
 OTHERS = {
     "a + b": (operator.add, [("binary", "ab", code("add"))]),
@@ -332,6 +355,9 @@ OTHERS = {
     ),
     "1 - a": (lambda a, b: 1 - a, [("scalar", "a", code("subtract") | {"value": 1, "side": 0})]),
     "a @ b": (operator.matmul, [PRODUCT]),
+    "solve": (lambda a, b: vg.linalg.solve(a, b), [("solve", "ab", {"kind": 0})]),
+    "inv": (lambda a, b: vg.linalg.inv(a), [("inverse", "a", {})]),
+    "det": (lambda a, b: vg.linalg.det(a), [("determinant", "a", {"kind": 0})]),
     "a + ndarray": (
         lambda a, b: a + B,
         [("lend", "", {}), ("binary", "a?", code("add"))],
@@ -412,12 +438,13 @@ def test_every_case_is_of_a_public_function():
     assert not set(CASES) & set(COMPOSED)
 
 
-@pytest.mark.parametrize("name", COMPOSED)
+@pytest.mark.parametrize("name", [*COMPOSED, *(f"linalg.{name}" for name in COMPOSED_LINALG)])
 def test_composed_functions_pass_the_seam(device, name):
     """Every Array that comes out is one that a call gave or wrote to, and none reads unseen."""
     a, b = put(device, A), put(device, B)
     versions = a._version, b._version
-    result, calls = observed(COMPOSED[name], a, b)
+    module, _, last = name.rpartition(".")
+    result, calls = observed((COMPOSED_LINALG if module else COMPOSED)[last], a, b)
     results = result if isinstance(result, (list, tuple)) else [result]
     made = [one for seen in calls for one in seen.results]
     if not isinstance(result, bool):

@@ -51,13 +51,43 @@ def compare(name, ours, numpys):
     return count
 
 
-@pytest.mark.parametrize(("ours", "numpys", "least"), [(vg, np, 45), (vg.Array, np.ndarray, 4)])
+@pytest.mark.parametrize(
+    ("ours", "numpys", "least"),
+    [(vg, np, 45), (vg.Array, np.ndarray, 4), (vg.linalg, np.linalg, 10), (vg.fft, np.fft, 10)],
+)
 def test_what_numpy_takes_by_position(ours, numpys, least):
     compared = 0
     for name, (own, given) in shared(ours, numpys).items():
         if own is not None and given is not None:
             compared += compare(name, own, given)
     assert compared >= least
+
+
+@pytest.mark.needs("array_api_strict")
+@pytest.mark.parametrize("extension", ["linalg", "fft"])
+def test_extensions_of_the_standard(extension):
+    """Every function of the array API's extension, with its parameters, their order and defaults.
+
+    What it takes by keyword alone may be taken by position here, and there may be more.
+    """
+    strict = pytest.importorskip("array_api_strict")
+    ours, standard = getattr(vg, extension), getattr(strict, extension)
+    for name in standard.__all__:
+        own, given = (inspect.signature(getattr(one, name)).parameters for one in (ours, standard))
+        only = inspect.Parameter.POSITIONAL_ONLY
+        count = sum(p.kind is only for p in given.values())
+        assert sum(p.kind is only for p in list(own.values())[:count]) == count, name
+        for key, parameter in given.items():
+            if parameter.kind is only:
+                continue
+            assert key in own and own[key].kind is not only, f"{name}: {key}"
+            assert own[key].default == parameter.default, f"{name}: {key}"
+        order = [key for key in own if key in given and given[key].kind is not only]
+        assert [key for key in given if given[key].kind is not only][: len(order)] == order or (
+            all(given[key].kind is inspect.Parameter.KEYWORD_ONLY for key in order)
+        ), name
+        more = [p for key, p in list(own.items())[count:] if key not in given]
+        assert all(p.default is not inspect.Parameter.empty for p in more), name
 
 
 # NumPy's methods are written in C: as its documentation has them.

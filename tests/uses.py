@@ -277,6 +277,20 @@ USES |= {
     "nonzero of a strided operand": Use(
         {"a": ((90, 60), F32)}, lambda v: vg.nonzero(v["a"].T[::-2])
     ),
+    # Matrices of one element that is not 0, 77 if they were overwritten, and positive ones.
+    "solve": Use(
+        {"a": ((3, 1, 1), F32), "b": ((3, 1, 5), F32)}, lambda v: vg.linalg.solve(v["a"], v["b"])
+    ),
+    "solve of strided operands": Use(
+        {"a": ((3, 1, 1), F64), "b": ((5, 1, 3), F64)},
+        lambda v: vg.linalg.solve(v["a"][::-1], v["b"].T),
+    ),
+    "inverse": Use({"a": ((3, 1, 1), F32)}, lambda v: vg.linalg.inv(v["a"])),
+    "determinant": Use({"a": ((6, 6), F32)}, lambda v: vg.linalg.det(v["a"])),
+    "determinants of large matrices": Use(
+        {"a": ((40, 40, 2), F32)}, lambda v: vg.linalg.det(v["a"].T)
+    ),
+    "cholesky": Use({"a": ((7, 1, 1), F32)}, lambda v: vg.linalg.cholesky(v["a"][4:])),
     # Products.
     "product": Use({"a": ((33, 29), F32), "b": ((29, 31), F32)}, lambda v: v["a"] @ v["b"]),
     "product of vectors": Use({"a": ((61,), F32), "b": ((61,), F32)}, lambda v: v["a"] @ v["b"]),

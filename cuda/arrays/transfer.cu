@@ -9,6 +9,7 @@
 #include "arrays/call.cuh"
 #include "runtime/device.cuh"
 #include "runtime/graph.cuh"
+#include "runtime/report.cuh"
 #include "runtime/staging.cuh"
 #include <stdlib.h>
 #include <string.h>
@@ -281,7 +282,7 @@ int download(Call &call, const pvg_array *a, void *destination, const int64_t *b
                    : download_scattered(call, source, h, destination));
     counters[PVG_COUNT_COPIES_TO_HOST]++;
     counters[PVG_COUNT_BYTES_TO_HOST] += a->size * h.item;
-    return PVG_OK;
+    return check_reports(call.device);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 // device.cuh.
 #include "runtime/device.cuh"
 #include "runtime/graph.cuh"
+#include "runtime/report.cuh"
 #include "runtime/stream.cuh"
 #include <mutex>
 #include <pthread.h>
@@ -207,7 +208,7 @@ static int synchronize(int device) {
     PVG_PASS(scope.enter(device));
     counters[PVG_COUNT_WAITS]++;
     PVG_TRY(finish_device(device));
-    return PVG_OK;
+    return check_reports(device);
 }
 
 } // namespace pvg

@@ -4,6 +4,7 @@
 #include "runtime/device.cuh"
 #include "runtime/graph.cuh"
 #include "runtime/memory.cuh"
+#include "runtime/report.cuh"
 #include "runtime/stream.cuh"
 #include <atomic>
 #include <mutex>
@@ -233,7 +234,7 @@ int wait_on_host(Stream *stream, const char *what) {
     counters[PVG_COUNT_WAITS]++;
     cudaError_t code = cudaStreamSynchronize(stream->handle);
     if (code != cudaSuccess) return fail_cuda(code, what, __FILE__, __LINE__);
-    return PVG_OK;
+    return check_reports(stream->device);
 }
 
 // Nobody finds a stream by its id any more once it is 0: so its work is done before, and its handle
@@ -460,7 +461,7 @@ PVG_API int pvg_event_synchronize(pvg_event *event) {
     PVG_PASS(pvg::check_event(in(event)));
     pvg::counters[PVG_COUNT_WAITS]++;
     PVG_TRY(cudaEventSynchronize(in(event)->handle));
-    return PVG_OK;
+    return pvg::check_reports(in(event)->device);
 }
 
 PVG_API int pvg_event_query(pvg_event *event, int *done) {

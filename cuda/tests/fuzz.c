@@ -166,9 +166,19 @@ static void fill_array(void) {
     status_of("pvg_fill", pvg_fill(a, s.kind, value));
 }
 
+static pvg_array *factored(pvg_array *a) {
+    int kind = chance(95) ? (int)pick(0, 2) : (int)pick(-1, 9);
+    switch (pick(0, 3)) {
+    case 0: return pvg_cholesky(a, kind);
+    case 1: return pvg_solve(a, needed(&arrays), kind);
+    case 2: return pvg_inverse(a);
+    }
+    return pvg_determinant(a, kind);
+}
+
 static void elementwise(void) {
     pvg_array *a = needed(&arrays), *b = NULL, *c = NULL, *made = NULL;
-    int kind = (int)pick(0, 7), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
+    int kind = (int)pick(0, 8), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
     if (kind == 1 || kind == 3) b = chance(50) ? a : needed(&arrays);
     if (kind == 3) c = chance(50) ? b : needed(&arrays);
     pvg_array *out = wanted(&arrays, 30);
@@ -186,6 +196,7 @@ static void elementwise(void) {
         made = pvg_scan(chance(95) ? (chance(50) ? PVG_SUM : PVG_PROD) : code, a, (int)pick(-3, 3),
                         chance(98) ? (int)pick(0, 1) : 2, out);
     if (kind == 7) made = pvg_nonzero(a), out = NULL;
+    if (kind == 8) made = factored(a), out = NULL;
     handle_of("an elementwise function", made, out, &arrays);
 }
 

@@ -70,9 +70,9 @@ static void forget(Handles *h, void *handle) {
     } while (0)
 
 static void check_failure(const char *name, int status) {
-    static const int by_arguments[] = {PVG_ERROR_VALUE,      PVG_ERROR_TYPE,   PVG_ERROR_INDEX,
-                                       PVG_ERROR_AXIS,       PVG_ERROR_MEMORY, PVG_ERROR_OVERFLOW,
-                                       PVG_ERROR_UNAVAILABLE};
+    static const int by_arguments[] = {PVG_ERROR_VALUE,       PVG_ERROR_TYPE,   PVG_ERROR_INDEX,
+                                       PVG_ERROR_AXIS,        PVG_ERROR_MEMORY, PVG_ERROR_OVERFLOW,
+                                       PVG_ERROR_UNAVAILABLE, PVG_ERROR_LINALG};
     static const int by_faults[] = {PVG_ERROR_HOST_MEMORY, PVG_ERROR_LAUNCH, PVG_ERROR_CUDA};
     int known = 0;
     for (size_t i = 0; i < COUNT(by_arguments); i++) known |= status == by_arguments[i];

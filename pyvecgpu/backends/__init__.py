@@ -58,6 +58,11 @@ METHODS = {
     "reduce": _method("code a axes keepdims out"),
     "scan": _method("code a axis initial out"),
     "nonzero": _method("a"),  # int64 (ndim, count)
+    # Of (..., n, n); on a card n is 64 at most. kind: see pvg_solve and pvg_determinant.
+    "cholesky": _method("a upper"),
+    "solve": _method("a b kind"),
+    "inverse": _method("a"),
+    "determinant": _method("a kind"),
     "matmul": _method("a b precision out"),
     "dense": _method(
         "x weight bias activation precision preactivation out", ARRAY, "preactivation out"

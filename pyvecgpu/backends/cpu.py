@@ -197,6 +197,22 @@ class CpuBackend:
         return np.stack(np.nonzero(widened(a))).astype(np.int64, copy=False)
 
     @_reports_memory
+    def cholesky(self, a, upper):
+        return np.linalg.cholesky(a, upper=upper)
+
+    @_reports_memory
+    def solve(self, a, b, kind):
+        return np.linalg.solve((np.tril(a) if kind == 1 else np.triu(a)) if kind else a, b)
+
+    @_reports_memory
+    def inverse(self, a):
+        return np.linalg.inv(a)
+
+    @_reports_memory
+    def determinant(self, a, kind):
+        return np.asarray(np.linalg.slogdet(a)[kind - 1] if kind else np.linalg.det(a))
+
+    @_reports_memory
     def matmul(self, a, b, precision, out):
         dtype, (a, b) = computable(a, b)
         return store(finished(np.matmul(a, b), dtype), out)

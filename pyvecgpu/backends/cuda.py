@@ -40,6 +40,10 @@ class CudaBackend:
         self.triangle = functions.pvg_triangle
         self.scan = functions.pvg_scan
         self.nonzero = functions.pvg_nonzero
+        self.cholesky = functions.pvg_cholesky
+        self.solve = functions.pvg_solve
+        self.inverse = functions.pvg_inverse
+        self.determinant = functions.pvg_determinant
         self.matmul = functions.pvg_matmul
         self.dense = functions.pvg_dense
         self.contiguous = functions.pvg_contiguous

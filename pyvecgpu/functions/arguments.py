@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from ..array import Array
+from ..array import Array, Tracked
 from ..device import Device, resolve
 from ..dispatch import apply
 from ..dtypes import CODES, host_dtype, promote, supported
@@ -138,7 +138,7 @@ class Operands:
         self.out = out
         self.place = out if isinstance(out, Array) else None
         backend = _backend_of(operands) if device is None else None
-        if backend and (out is None or (type(out) is Array and out.backend is backend)):
+        if backend and (out is None or (isinstance(out, Array) and out.backend is backend)):
             self.backend, self.host, self.arrays = backend, False, operands
         else:
             self._bring_together(name, operands, device)
@@ -202,7 +202,7 @@ def _backend_of(operands):
     backend = None
     for operand in operands:
         kind = type(operand)
-        if kind is Array:
+        if kind is Array or kind is Tracked:
             if backend is None:
                 backend = operand.backend
             elif operand.backend is not backend:

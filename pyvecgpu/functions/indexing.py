@@ -7,7 +7,7 @@ among them (advanced.py) it is a copy.
 import numpy as np
 
 from ..array import Array
-from ..dispatch import apply
+from ..dispatch import apply, whole
 from ..dtypes import is_integer
 from . import advanced
 from .arguments import from_host, host_array, is_host, is_scalar
@@ -66,3 +66,17 @@ def set(array, key, value):
         apply(backend, "fill", view, value)
     else:
         apply(backend, "copy", value, view)
+
+
+def embedded(x, shape, start, step, length):
+    """Return zeros of a shape, with the elements of an Array where slice reads."""
+    backend = x.backend
+
+    def compute():
+        result = apply(backend, "empty", shape, x.dtype)
+        apply(backend, "fill", result, 0)
+        apply(backend, "copy", x, apply(backend, "slice", result, start, step, length))
+        return result
+
+    parameters = {"start": start, "step": step, "length": length}
+    return whole("embed", {"x": x, "shape": shape} | parameters, compute)

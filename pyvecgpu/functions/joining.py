@@ -10,7 +10,7 @@ import numpy as np
 
 from ..array import Array
 from ..device import Device
-from ..dispatch import apply
+from ..dispatch import apply, whole
 from ..dtypes import int64, parse_dtype
 from . import advanced
 from .arguments import Operands, check_shape, parse_axis, parse_int, parse_shape, promote_all
@@ -161,14 +161,19 @@ def _joined(call, parts, axis, dtype):
         dtype = promote_all(parts)
     dtype, shape = parse_dtype(dtype), list(parts[0].shape)
     shape[axis] = sum(x.shape[axis] for x in parts)
-    result = apply(call.backend, "empty", parse_shape(tuple(shape), dtype.itemsize), dtype)
-    begin = 0
-    for x in parts:
-        end = begin + x.shape[axis]
-        if x.size:
-            apply(call.backend, "copy", x, _between(result, axis, begin, end))
-        begin = end
-    return result
+    shape = parse_shape(tuple(shape), dtype.itemsize)
+    lengths = [x.shape[axis] for x in parts]
+
+    def compute():
+        result = apply(call.backend, "empty", shape, dtype)
+        begin = 0
+        for x, length in zip(parts, lengths, strict=True):
+            if x.size:
+                apply(call.backend, "copy", x, _between(result, axis, begin, begin + length))
+            begin += length
+        return result
+
+    return whole("concat", dict(enumerate(parts)) | {"lengths": lengths, "axis": axis}, compute)
 
 
 def _stacked(name, arrays, axis, prepare, dtype):
@@ -362,7 +367,7 @@ def roll(x, /, shift, axis=None):
     array, give = as_array("roll", x)
     if axis is None:
         flat = reshape(array, (array.size,))
-        return give(reshape(_rolled(flat, {0: _total(shift)}), array.shape))
+        return give(reshape(rolled(flat, {0: _total(shift)}), array.shape))
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [parse_axis(one, array.ndim) for one in axes]
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
@@ -373,7 +378,7 @@ def roll(x, /, shift, axis=None):
     by_axis = {}
     for one, number in zip(axes, shifts, strict=True):
         by_axis[one] = by_axis.get(one, 0) + parse_int(number, "a shift")
-    return give(_rolled(array, by_axis))
+    return give(rolled(array, by_axis))
 
 
 def _total(shift):
@@ -381,15 +386,19 @@ def _total(shift):
     return sum(parse_int(number, "a shift") for number in shifts)
 
 
-def _rolled(array, by_axis):
+def rolled(array, by_axis):
     """Return a new Array, moved by so many elements along each axis: part by part."""
-    result = apply(array.backend, "empty", array.shape, array.dtype)
     ways = [[(slice(None), slice(None))]] * array.ndim
     for axis, shift in by_axis.items():
         at = shift % array.shape[axis] if array.shape[axis] else 0
         if at:
             ways[axis] = [(slice(at, None), slice(-at)), (slice(at), slice(-at, None))]
-    for parts in itertools.product(*ways):
-        to, from_ = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
-        apply(array.backend, "copy", get(array, from_), get(result, to))
-    return result
+
+    def compute():
+        result = apply(array.backend, "empty", array.shape, array.dtype)
+        for parts in itertools.product(*ways):
+            to, from_ = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+            apply(array.backend, "copy", get(array, from_), get(result, to))
+        return result
+
+    return whole("roll", {"x": array, "shifts": by_axis}, compute)

@@ -1,6 +1,7 @@
 """Activations and the dense layer, as `vg` itself and `vg.nn.functional` have them."""
 
-from ..dispatch import apply
+from ..array import Tracked
+from ..dispatch import apply, tape
 from ..dtypes import promote
 from ..operations import ROWS, Operation
 from .arguments import Operands, is_scalar
@@ -52,9 +53,15 @@ def dense(
     x, weight, *rest = call.arrays
     bias = rest[0] if rest else None
     code, precision = parse_activation("dense", activation), parse_precision(precision)
-    before = _empty_preactivation(call) if with_preactivation else None
+    recorded = any(type(one) is Tracked for one in call.arrays) and tape.enabled()
+    if recorded and with_preactivation:  # two results, each with gradients of its own
+        before = call.apply("dense", x, weight, bias, 0, precision, None)
+        return unary(code or Operation.POSITIVE, before), before
+    before = None
+    if with_preactivation or (recorded and code):
+        before = _empty_preactivation(call)
     y = call.apply("dense", x, weight, bias, code, precision, before)
-    if before is None:
+    if not with_preactivation:
         return y
     return y, to_numpy(before) if call.host else before
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..array import Array
 from ..device import Device, resolve
-from ..dispatch import apply
+from ..dispatch import apply, whole
 from ..dtypes import bfloat16, float32, parse_dtype
 from .arguments import (
     check_shape,
@@ -333,7 +333,8 @@ def transfer(array, device):
         return array
     if array.dtype is bfloat16 and "cpu" not in (array.device.type, device.type):
         return astype(transfer(astype(array, float32), device), bfloat16)  # without ml_dtypes
-    return apply(device.backend, "from_host", to_host(array))
+    copy = lambda: apply(device.backend, "from_host", to_host(array))  # noqa: E731
+    return whole("transfer", {"x": array}, copy)
 
 
 def contiguous(x, /):

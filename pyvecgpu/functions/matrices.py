@@ -1,9 +1,9 @@
 """Functions that make matrices: of ones on a diagonal, of one side of it, or with a given one."""
 
-from .arguments import Operands, parse_int
+from .arguments import Operands, parse_int, parse_shape
 from .creation import empty, filled, zeros
-from .indexing import set as assign
-from .layout import as_array, diagonal
+from .indexing import embedded
+from .layout import as_array, diagonal, reshape
 from .values import copied
 
 __all__ = ["diag", "eye", "identity", "tri", "tril", "triu"]
@@ -43,10 +43,12 @@ def diag(x, /, k=0):
         return give(copied(diagonal(array, k)))
     if array.ndim != 1:
         raise ValueError(f"diag takes one or two dimensions, not {array.ndim}")
-    n = array.size + abs(parse_int(k, "a diagonal"))
-    result = zeros((n, n), dtype=array.dtype, device=array.device)
-    assign(diagonal(result, k), ..., array)
-    return give(result)
+    k = parse_int(k, "a diagonal")
+    n, length = array.size + abs(k), array.size
+    parse_shape((n, n), array.dtype.itemsize)
+    start = max(k, 0) + max(-k, 0) * n if length else 0
+    flat = embedded(array, (n * n,), (start,), (n + 1 if length > 1 else 1,), (length,))
+    return give(reshape(flat, (n, n)))
 
 
 def tril(x, /, k=0, *, out=None, device=None):

@@ -38,6 +38,7 @@ class Status(IntEnum):
     ERROR_LAUNCH = 9
     ERROR_DEVICE_LOST = 10
     ERROR_CUDA = 11
+    ERROR_LINALG = 12
 
 
 class DType(IntEnum):
@@ -422,6 +423,10 @@ FUNCTIONS = {
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_scan": (array, [c_int, array, c_int, c_int, out]),
     "pvg_nonzero": (array, [array]),
+    "pvg_cholesky": (array, [array, c_int]),
+    "pvg_solve": (array, [array, array, c_int]),
+    "pvg_inverse": (array, [array]),
+    "pvg_determinant": (array, [array, c_int]),
     "pvg_matmul": (array, [array, array, c_int, out]),
     "pvg_dense": (array, [array, array, array, c_int, c_int, array, out]),
     "pvg_dense_backward": (

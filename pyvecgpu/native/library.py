@@ -192,6 +192,7 @@ _PLAIN = {
     Status.ERROR_OVERFLOW: OverflowError,
     Status.ERROR_HOST_MEMORY: MemoryError,
     Status.ERROR_UNAVAILABLE: DeviceUnavailableError,
+    Status.ERROR_LINALG: np.linalg.LinAlgError,
 }
 _CUDA = {
     Status.ERROR_LAUNCH: LaunchError,

@@ -52,9 +52,10 @@ AREAS = (
     Area(
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
-        "elementwise reduce operands gather scan nonzero random dense header",
-        "elementwise reductions triangle gather scan nonzero random powers values operations out"
-        " overlap order learn batches half complex_functions complex_reductions",
+        "elementwise reduce operands gather scan nonzero random dense header factor",
+        "elementwise reductions triangle gather scan nonzero random powers values"
+        " operations out overlap order learn batches half complex_functions"
+        " complex_reductions systems",
     ),
     Area(
         "matmul plan",
@@ -77,10 +78,17 @@ AREAS = (
     ),
     Area(
         "functions",
-        "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py",
+        "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py"
+        " pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero statistics combined differences comparing files random"
-        " powers dtype_queries array out transfers errors seam operations",
+        " powers systems decompositions fft dtype_queries array out transfers errors seam"
+        " operations",
+    ),
+    Area(
+        "autograd",
+        "pyvecgpu/autograd/*.py",
+        py_tests="autograd autograd_rules",
     ),
     Area(
         "backends",

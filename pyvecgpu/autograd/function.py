@@ -1,0 +1,184 @@
+"""Rules of one's own, and functions that are computed again instead of being remembered."""
+
+import functools
+
+from .. import functions as vg
+from ..array import Array, Tracked
+from ..dtypes import is_float
+from ..random import _shared as shared_generator
+from .tape import Like, Node, Saved, alias, recording, state, tracked
+
+__all__ = ["checkpoint"]
+
+
+class Joint(Node):
+    """A node of several results, each of which has an Output for a node."""
+
+    __slots__ = ("outputs",)
+
+    def stand_for(self, result):
+        """Return the results of an operation, of which those of floats stand at this node."""
+        results = several(result)
+        self.outputs = len(results)
+        arrays = [alias(x) if isinstance(x, Array) else x for x in results]
+        for i, x in enumerate(arrays):
+            if isinstance(x, Array) and is_float(x.dtype):
+                tracked(x, Output(self, i))
+        return tuple(arrays) if isinstance(result, (tuple, list)) else arrays[0]
+
+
+def several(result):
+    """Return what a function gave as a sequence."""
+    return result if isinstance(result, (tuple, list)) else (result,)
+
+
+class Output(Node):
+    """One result of a Joint."""
+
+    __slots__ = ()
+
+    def __init__(self, node, index):
+        super().__init__(node.name, [node], index)
+
+    def parents(self):
+        return self.operands or ()
+
+    def pull(self, gradients, run):
+        run.give(self.operands[0], gradients[0], False, self.saved)
+
+
+class Context:
+    """What Function.forward leaves for backward; attributes of any name may be added."""
+
+    def __init__(self, needs_input_grad):
+        self.needs_input_grad = needs_input_grad
+        self._saved, self._results, self._node = (), [], None
+
+    def save_for_backward(self, *arrays):
+        """Keep Arrays (or None) for backward, which sees whether they were changed since."""
+        self._saved = tuple([x if x is None else Saved(x) for x in arrays])
+
+    @property
+    def saved_tensors(self):
+        """The Arrays that were kept. RuntimeError: one was changed in place."""
+        found = []
+        for saved in self._saved:
+            if saved is not None and saved.array._version != saved.version:
+                raise RuntimeError("an array that save_for_backward kept was changed in place")
+            array = saved and saved.array
+            for i, result in enumerate(self._results if self._node else ()):
+                if array is result:
+                    array = tracked(alias(array), Output(self._node, i))
+            found.append(array)
+        return tuple(found)
+
+
+class Function:
+    """A function with a rule of its own: derive from it, and call apply.
+
+        class Cube(vg.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x * x
+
+            @staticmethod
+            def backward(ctx, g):
+                (x,) = ctx.saved_tensors
+                return 3.0 * x * x * g
+
+        y = Cube.apply(x)
+
+    backward gets a gradient for each result and returns one, or None, for each argument. Made of
+    functions of Arrays it can be differentiated itself.
+    """
+
+    @staticmethod
+    def forward(ctx, *args, **options):
+        """Return an Array or a tuple of them."""
+        raise NotImplementedError("a Function has forward(ctx, ...)")
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        """Return the gradient of each argument, in its shape; None for none."""
+        raise NotImplementedError("a Function has backward(ctx, ...)")
+
+    @classmethod
+    def apply(cls, *args, **options):
+        """Return forward(ctx, *args, **options), recorded with backward for a rule."""
+        needs = tuple([type(x) is Tracked for x in args])
+        ctx = Context(needs)
+        result = recording(False, lambda: cls.forward(ctx, *args, **options))
+        if not (state.enabled and any(needs)):
+            return result
+        ctx._results = several(result)
+        likes = [Like(x) if isinstance(x, Array) else None for x in ctx._results]
+        operands = [(i, x._node, Like(x)) for i, x in enumerate(args) if type(x) is Tracked]
+        return Applied(cls.__name__, operands, (cls.backward, ctx, likes)).stand_for(result)
+
+
+class Applied(Joint):
+    """The node of a Function."""
+
+    __slots__ = ()
+
+    def pull(self, gradients, run):
+        backward, ctx, likes = self.saved
+        gradients = [
+            vg.zeros(like.shape, dtype=like.dtype, device=like.device) if g is None and like else g
+            for g, like in zip(gradients, likes, strict=True)
+        ]
+        ctx._node = self if run.differentiable else None
+        try:
+            results = several(backward(ctx, *gradients))
+        finally:
+            ctx._node = None
+        if len(results) != len(ctx.needs_input_grad):
+            raise RuntimeError(
+                f"{self.name}.backward gave {len(results)} gradients for "
+                f"{len(ctx.needs_input_grad)} arguments"
+            )
+        for i, node, like in self.operands:
+            if results[i] is not None:
+                run.give(node, self.fitted(results[i], None, like)[0])
+
+
+def checkpoint(function):
+    """Return function, of which only the arguments are kept: the backward pass computes it again.
+
+    It saves memory for the price of one more forward pass. The function gives an Array or a tuple
+    of them and computes the same when it is called again; the process's own random numbers, of
+    vg.random.rand and its kin, are then those of the first time.
+    """
+
+    @functools.wraps(function)
+    def call(*args, **options):
+        if not state.enabled:
+            return function(*args, **options)
+        place = shared_generator().state
+        result = recording(False, lambda: function(*args, **options))
+        given = [(x, x._version) for x in (*args, *options.values()) if isinstance(x, Array)]
+        return Again("checkpoint", [], (function, args, options, given, place)).stand_for(result)
+
+    return call
+
+
+class Again(Joint):
+    """The node of a checkpoint: in its place come the nodes of the function, called again."""
+
+    __slots__ = ()
+    is_open = True
+
+    def pull(self, gradients, run):
+        function, args, options, given, place = self.saved
+        if any(x._version != version for x, version in given):
+            raise RuntimeError("checkpoint: an argument was changed in place since the first call")
+        generator = shared_generator()
+        now, generator.state = generator.state, place
+        try:
+            results = several(recording(True, lambda: function(*args, **options)))
+        finally:
+            generator.state = now
+        for array, g in zip(results, gradients, strict=True):
+            if g is not None and type(array) is Tracked:
+                run.give(array._node, g)

@@ -1,0 +1,327 @@
+"""The rules of gradients: for each operation, what a change of its result says of its operands.
+
+g is the gradient of the result y, in its shape. A rule is a function of g and of what it names: the
+operands (x, or a and b), the result y, static parameters of the call, and `like`, the shape, dtype
+and device of the operand that it is for. Only what rules name is kept for the backward pass. What
+they give may have a broadcast shape or a promoted dtype: the tape sums and casts it back.
+
+Rules are written in functions of arrays, so that they have gradients themselves. At kinks and ties:
+abs, sign and copysign have slope 0 at 0, relu has 0 at 0, maximum and minimum of equals pass half
+to each, and max and min share among all elements that are equal to them. What steps (floor, ceil,
+trunc, round, sign, floor_divide) has slope 0.
+"""
+
+import math
+
+from .. import functions as vg
+from ..dispatch import apply
+from ..functions import nn
+from ..functions.creation import to as transfer
+from ..functions.indexing import embedded
+from ..functions.joining import rolled
+from ..operations import OPERATIONS
+from .scattering import scatter_sums
+
+LN2, LN10 = math.log(2.0), math.log(10.0)
+PDF_0 = 1.0 / math.sqrt(2.0 * math.pi)  # the normal distribution's density at 0
+
+# Elementwise --------------------------------------------------------------------------------------
+
+
+def zero(g):
+    return vg.zeros_like(g)
+
+
+def same(g):
+    return g
+
+
+def bounded(x, limit):
+    """X within limits beyond which a slope does not change: infinity times 0 would be NaN."""
+    return vg.clip(x, -limit, limit)
+
+
+def gelu_slope(x):
+    x = bounded(x, 40.0)
+    near = vg.abs(x) < 1e-5  # where gelu(x) / x loses its digits, or is 0 / 0
+    cdf = vg.where(near, 0.5 + PDF_0 * x, nn.gelu(x) / vg.where(near, 1.0, x))
+    return cdf + x * vg.exp(-0.5 * x * x) * PDF_0
+
+
+def silu_slope(x):
+    x = bounded(x, 800.0)
+    s = vg.sigmoid(x)
+    return s * (1.0 + x * (1.0 - s))
+
+
+def power_slope(a, b):
+    """The derivative of a ** b by a: 0 where b is 0, even at a = 0."""
+    if isinstance(b, (int, float)):
+        return b * a ** (b - 1) if b else vg.zeros_like(a)
+    return vg.where(b == 0, 0.0, b * a ** (b - 1.0))
+
+
+def power_log(a, y):
+    """The derivative of y = a ** b by b: 0 where a is 0."""
+    if isinstance(a, (int, float)):
+        return y * (math.log(a) if a > 0 else 0.0 if a == 0 else math.nan)
+    return vg.where(a == 0, 0.0, y * vg.log(vg.where(a == 0, 1.0, a)))
+
+
+UNARY = {
+    "negative": lambda g: -g,
+    "abs": lambda g, x: g * vg.sign(x),
+    "exp": lambda g, y: g * y,
+    "expm1": lambda g, y: g * (y + 1.0),
+    "log": lambda g, x: g / x,
+    "sqrt": lambda g, y: g / (2.0 * y),
+    "reciprocal": lambda g, y: -g * y * y,
+    "positive": same,
+    "sign": zero,
+    "square": lambda g, x: g * (2.0 * x),
+    "floor": zero,
+    "ceil": zero,
+    "trunc": zero,
+    "round": zero,
+    "sin": lambda g, x: g * vg.cos(x),
+    "cos": lambda g, x: -g * vg.sin(x),
+    "tan": lambda g, y: g * (1.0 + y * y),
+    "asin": lambda g, x: g / vg.sqrt((1.0 - x) * (1.0 + x)),
+    "acos": lambda g, x: -g / vg.sqrt((1.0 - x) * (1.0 + x)),
+    "atan": lambda g, x: g / (1.0 + x * x),
+    "sinh": lambda g, x: g * vg.cosh(x),
+    "cosh": lambda g, x: g * vg.sinh(x),
+    "asinh": lambda g, x: g / vg.hypot(x, 1.0),
+    "acosh": lambda g, x: g / (vg.sqrt(x - 1.0) * vg.sqrt(x + 1.0)),
+    "atanh": lambda g, x: g / ((1.0 - x) * (1.0 + x)),
+    "exp2": lambda g, y: g * (y * LN2),
+    "log1p": lambda g, x: g / (1.0 + x),
+    "log2": lambda g, x: g / (x * LN2),
+    "log10": lambda g, x: g / (x * LN10),
+    "sigmoid": lambda g, y: g * (y * (1.0 - y)),
+    "tanh": lambda g, y: g * (1.0 - y * y),
+    "relu": lambda g, y: vg.where(y <= 0.0, 0.0, g),
+    "gelu": lambda g, x: g * gelu_slope(x),
+    "silu": lambda g, x: g * silu_slope(x),
+}
+
+# For a and for b, each of which may be a Python scalar where the rule is the other's.
+BINARY = {
+    "add": (same, same),
+    "subtract": (same, lambda g: -g),
+    "multiply": (lambda g, b: g * b, lambda g, a: g * a),
+    "divide": (lambda g, b: g / b, lambda g, b, y: -g * y / b),
+    "maximum": (lambda g, a, b: chosen(g, a > b, a, b), lambda g, a, b: chosen(g, b > a, a, b)),
+    "minimum": (lambda g, a, b: chosen(g, a < b, a, b), lambda g, a, b: chosen(g, b < a, a, b)),
+    "remainder": (same, lambda g, a, b: -g * vg.floor_divide(a, b)),
+    "floor_divide": (zero, zero),
+    "pow": (lambda g, a, b: g * power_slope(a, b), lambda g, a, y: g * power_log(a, y)),
+    "atan2": (
+        lambda g, a, b: g * b / vg.square(vg.hypot(a, b)),
+        lambda g, a, b: -g * a / vg.square(vg.hypot(a, b)),
+    ),
+    "hypot": (lambda g, a, y: g * (a / y), lambda g, b, y: g * (b / y)),
+    "logaddexp": (lambda g, a, y: g * vg.exp(a - y), lambda g, b, y: g * vg.exp(b - y)),
+    "copysign": (lambda g, a, y: g * (vg.sign(a) * vg.sign(y)), zero),
+}
+
+
+def chosen(g, wins, a, b):
+    """The gradient of the one of a and b that wins; half of it where they are equal."""
+    return vg.where(wins, g, vg.where(a == b, 0.5 * g, 0.0))
+
+
+# Reductions and scans -----------------------------------------------------------------------------
+
+
+def kept(x, like, axes, keepdims):
+    """The result of a reduction, or its gradient, with the axes that were reduced."""
+    if keepdims:
+        return x
+    reduced = range(len(like.shape)) if axes is None else axes
+    return vg.reshape(x, tuple([1 if i in reduced else n for i, n in enumerate(like.shape)]))
+
+
+def spread(g, like, axes, keepdims):
+    return vg.broadcast_to(kept(g, like, axes, keepdims), like.shape)
+
+
+def shared(g, x, y, like, axes, keepdims):
+    """Max and min: the gradient in equal parts to all elements that are the result."""
+    wins = vg.astype(x == kept(y, like, axes, keepdims), g.dtype)
+    count = vg.sum(wins, axis=axes, keepdims=True)
+    return kept(g, like, axes, keepdims) * (wins / count)
+
+
+def others_product(g, x, like, axes, keepdims):
+    """Prod: of each element the product of all others, also where there are zeros."""
+    if not x.size:
+        return vg.zeros_like(x)
+    reduced = [*range(x.ndim)] if axes is None else [*axes]
+    order = [i for i in range(x.ndim) if i not in reduced] + reduced
+    moved = vg.permute_dims(x, order)
+    rows = vg.reshape(moved, (*moved.shape[: x.ndim - len(reduced)], -1))
+    before = vg.cumulative_prod(rows, axis=-1, include_initial=True)[..., :-1]
+    turned = vg.flip(rows, axis=-1)
+    behind = vg.cumulative_prod(turned, axis=-1, include_initial=True)[..., :-1]
+    result = vg.reshape(before * vg.flip(behind, axis=-1), moved.shape)
+    back = vg.permute_dims(result, [order.index(i) for i in range(x.ndim)])
+    return kept(g, like, axes, keepdims) * back
+
+
+def count_of(like, axes):
+    return math.prod(n for i, n in enumerate(like.shape) if axes is None or i in axes)
+
+
+REDUCE = {
+    "sum": spread,
+    "mean": lambda g, like, axes, keepdims: spread(
+        g / float(count_of(like, axes) or 1), like, axes, keepdims
+    ),
+    "prod": others_product,
+    "max": shared,
+    "min": shared,
+}
+
+
+def sums_behind(g, axis, initial):
+    """Cumulative sums: every element is in all results from its own on."""
+    g = without_first(g, axis) if initial else g
+    return vg.flip(vg.cumulative_sum(vg.flip(g, axis=axis), axis=axis), axis=axis)
+
+
+def products_behind(g, x, axis, initial):
+    """Cumulative products, by the recurrence c[i] = g[i] + x[i + 1] * c[i + 1] of y[i]'s effect.
+
+    Doubling the steps solves it in log2(n) rounds, also where there are zeros.
+    """
+    g = vg.moveaxis(without_first(g, axis) if initial else g, axis, -1)
+    x = vg.moveaxis(x, axis, -1)
+    n = x.shape[-1]
+    before = vg.cumulative_prod(x, axis=-1, include_initial=True)[..., :-1]
+    effect, factor, step = g, later(x, 1), 1
+    while step < n:
+        effect = effect + factor * later(effect, step)
+        factor, step = factor * later(factor, step), 2 * step
+    return vg.moveaxis(effect * before, -1, axis)
+
+
+def later(x, step):
+    """X moved by so many elements to the front of its last axis; zeros come in at the end."""
+    step = min(step, x.shape[-1])
+    return vg.concat([x[..., step:], vg.zeros_like(x[..., :step])], axis=-1)
+
+
+def without_first(x, axis):
+    return x[(*[slice(None)] * axis, slice(1, None))]
+
+
+SCAN = {"sum": sums_behind, "prod": products_behind}
+
+# Products -----------------------------------------------------------------------------------------
+
+
+def product(a, b, precision):
+    return apply(a.backend, "matmul", a, b, precision, None)
+
+
+def as_matrices(g, a_ndim, b_ndim):
+    """The gradient of a product with the axes that operands of one dimension have not given it."""
+    g = vg.expand_dims(g, axis=-1) if b_ndim == 1 else g
+    return vg.expand_dims(g, axis=-2) if a_ndim == 1 else g
+
+
+def matmul_left(g, b, like, precision):
+    one = len(like.shape) == 1
+    g = as_matrices(g, len(like.shape), b.ndim)
+    b = vg.reshape(b, (1, b.size)) if b.ndim == 1 else vg.matrix_transpose(b)
+    result = product(g, b, precision)
+    return result[..., 0, :] if one else result
+
+
+def matmul_right(g, a, like, precision):
+    one = len(like.shape) == 1
+    g = as_matrices(g, a.ndim, len(like.shape))
+    a = vg.reshape(a, (1, a.size)) if a.ndim == 1 else a
+    if len(like.shape) <= 2 < a.ndim:  # one product instead of a batch of them and its sum
+        a, g = rows_of(a), rows_of(g)
+    result = product(vg.matrix_transpose(a), g, precision)
+    return result[..., 0] if one else result
+
+
+def rows_of(x):
+    return vg.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+
+
+def dense(g, x, weight, bias, preactivation, activation, precision, differentiable):
+    """A layer: by the fused kernel, and by the rules of what it is made of if they are recorded."""
+    if not differentiable:
+        call = (g, x, weight, preactivation, activation, precision)
+        return dict(
+            zip(("x", "weight", "bias"), apply(x.backend, "dense_backward", *call), strict=False)
+        )
+    if activation:
+        before = product(x, vg.matrix_transpose(weight), precision)
+        before = before if bias is None else before + bias
+        with_result = {"x": before, "y": apply(x.backend, "unary", activation, before, None)}
+        rule = UNARY[OPERATIONS[activation].name]
+        g = rule(g, *[with_result[name] for name in rule.__code__.co_varnames[1:2] if name in "xy"])
+    flat = rows_of(g) if g.ndim > 1 else vg.reshape(g, (1, g.size))
+    inputs = rows_of(x) if x.ndim > 1 else vg.reshape(x, (1, x.size))
+    return {
+        "x": product(g, weight, precision),
+        "weight": product(vg.matrix_transpose(flat), inputs, precision),
+        "bias": vg.sum(flat, axis=0),
+    }
+
+
+# Layout and indexing ------------------------------------------------------------------------------
+
+
+def unslice(g, like, start, step, length):
+    return embedded(g, like.shape, start, step, length)
+
+
+def slice_again(g, start, step, length):
+    return apply(g.backend, "slice", g, start, step, length)
+
+
+def pieces(g, lengths, axis):
+    """concat: to every part its own."""
+    found, begin = {}, 0
+    for number, n in enumerate(lengths):
+        found[number] = g[(*[slice(None)] * axis, slice(begin, begin + n))]
+        begin += n
+    return found
+
+
+METHODS = {
+    "cast": same,
+    "where": {
+        "a": lambda g, condition: vg.where(condition, g, 0.0),
+        "b": lambda g, condition: vg.where(condition, 0.0, g),
+    },
+    "triangle": lambda g, upper, diagonal: (vg.triu if upper else vg.tril)(g, diagonal),
+    "matmul": {"a": matmul_left, "b": matmul_right},
+    "dense": dense,
+    "slice": unslice,
+    "embed": slice_again,
+    "permute": lambda g, axes: vg.permute_dims(g, [axes.index(i) for i in range(len(axes))]),
+    "reshape": lambda g, like: vg.reshape(g, like.shape),
+    "broadcast_to": same,
+    "contiguous": same,
+    "concat": pieces,
+    "roll": lambda g, shifts: rolled(g, {axis: -n for axis, n in shifts.items()}),
+    "transfer": lambda g, like: transfer(g, like.device),
+    "gather": scatter_sums,
+    "scatter_sums": lambda g, indices, axes, place: apply(
+        g.backend, "gather", g, indices, axes, place, True
+    ),
+}
+# Rules that give the gradients of all operands at once, by their names.
+JOINT = (dense, pieces)
+# Operations that are several calls of a backend, see dispatch.whole.
+WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
+# Methods that give indices, and those of floats that have no rule, which the tape refuses.
+WHOLE_NUMBERS = {"nonzero"}
+WITHOUT = {"dense_backward"}

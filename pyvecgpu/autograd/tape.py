@@ -1,0 +1,412 @@
+"""The tape: a graph of Nodes, one for each operation on a tracked Array, and the way back.
+
+Every node has a number, larger than those of the nodes that it was computed from. The backward pass
+keeps a heap of nodes that a gradient has arrived at and goes on with the largest: all that was
+computed from that one has passed its gradient on by then. So nothing recurses, and what a node has
+saved goes as soon as it is passed.
+"""
+
+import functools
+import heapq
+import itertools
+import threading
+
+from .. import functions as vg
+from ..array import Array, Tracked, new
+from ..dispatch import tape
+from ..functions.values import copied
+from ..operations import OPERATIONS
+from . import rules
+
+
+class _State(threading.local):
+    """Of each thread: whether gradients are recorded; versions before a call that writes."""
+
+    enabled = True
+    versions = None
+
+
+state = _State()
+_numbers = itertools.count(1)
+# Rules that end in a view of the gradient, so that what they give is not their own memory.
+_VIEWS = {"slice", "permute", "reshape", "broadcast_to", "contiguous"}
+_SHARING = (_VIEWS - {"slice"}) | {"sum", "mean", "concat", "embed"}
+_TABLES = {"unary": rules.UNARY, "reduce": rules.REDUCE, "scan": rules.SCAN}
+_FIXED = ("bool", "index", "none")
+
+
+class Like:
+    """Shape, dtype and device of an Array."""
+
+    __slots__ = ("backend", "dtype", "shape")
+
+    def __init__(self, array):
+        self.backend, self.dtype, self.shape = array.backend, array.dtype, array.shape
+
+    @property
+    def device(self):
+        return self.backend.device
+
+
+class Leaf:
+    """Where gradients end: what an Array that requires them has for a node."""
+
+    __slots__ = ("grad", "hooks", "number")
+    outputs = 1
+    is_open = False
+    name = "leaf"
+
+    def parents(self):
+        return ()
+
+    def __init__(self):
+        self.grad, self.hooks, self.number = None, None, next(_numbers)
+
+
+class Node:
+    """One operation: its operands' nodes, its rules, and what these need."""
+
+    __slots__ = ("hooks", "name", "number", "operands", "saved", "stale")
+    outputs = 1  # gradients that arrive here
+    is_open = False  # whether it passes gradients to others than its parents
+
+    def __init__(self, name, operands, saved):
+        self.name, self.operands, self.saved = name, operands, saved
+        self.number, self.hooks, self.stale = next(_numbers), None, False
+
+    def release(self):
+        self.operands, self.saved = None, None
+
+    def parents(self):
+        return [node for _, node, *_ in self.operands or ()]
+
+    def pull(self, gradients, run):
+        """Pass the gradient on to the operands' nodes by run.give."""
+        (g,) = gradients
+        values = {name: self.unpack(name, run.differentiable) for name in self.saved}
+        values["differentiable"] = run.differentiable
+        joint = None
+        for key, node, like, rule in self.operands:
+            if node in run.useless:
+                continue
+            values["like"] = like
+            if joint is None:
+                result = rule(g, *[values[need] for need in needs(rule)])
+                joint = result if key is not None else None
+            run.give(node, *self.fitted(result if key is None else joint[key], g, like))
+
+    def fitted(self, result, g, like):
+        """Return a gradient in the operand's shape and dtype, and whether it has its own memory."""
+        own = result is not g and self.name not in _SHARING
+        if result.shape != like.shape:
+            result, own = summed_to(result, like.shape), True
+        if result.dtype != like.dtype:
+            if result.dtype.kind == "c":
+                raise NotImplementedError(f"{self.name}: complex numbers have no gradients yet")
+            result, own = vg.astype(result, like.dtype), True
+        return result, own
+
+    def unpack(self, name, differentiable):
+        value = self.saved[name]
+        if type(value) is not Saved:
+            return value
+        array = value.array
+        if array.backend.version(array.data) != value.version:
+            raise RuntimeError(
+                f"{self.name}: an array that its gradient needs was changed in place after it was "
+                "computed; change a copy, or compute a new array (x = x + 1 instead of x += 1)"
+            )
+        if name == "y" and differentiable:
+            return tracked(alias(array), self)
+        return array
+
+
+class Saved:
+    """An Array that a rule needs, and the version it had."""
+
+    __slots__ = ("array", "version")
+
+    def __init__(self, array, before=None):
+        self.array = array
+        self.version = array._version if before is None else before[id(array)]
+
+
+@functools.cache
+def needs(rule):
+    """The names of a rule's parameters but for g."""
+    return rule.__code__.co_varnames[1 : rule.__code__.co_argcount]
+
+
+def alias(array):
+    """Return another Array of the same values, which is not tracked."""
+    result = new()
+    result.backend, result.data = array.backend, array.data
+    return result
+
+
+def tracked(array, node):
+    """Make an Array one that stands at a node; return it."""
+    array._node = node
+    array.__class__ = Tracked
+    return array
+
+
+def summed_to(x, shape):
+    """Return x summed over the axes along which `shape` was broadcast to its shape."""
+    extra = x.ndim - len(shape)
+    axes = [*range(extra)]
+    axes += [i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1]
+    return vg.reshape(vg.sum(x, axis=tuple(axes)), shape)
+
+
+# Recording ----------------------------------------------------------------------------------------
+
+
+def record(method, named, result):
+    """Note what was computed of a tracked Array; see dispatch._Tape."""
+    if not state.enabled or (method == "cast" and named["dtype"].kind in "biu"):
+        return
+    plan = plan_of(method, named.get("code"), named.get("side"))
+    if plan is None:
+        return
+    if plan.rules is None or (method == "cast" and named["dtype"].kind == "c"):
+        raise NotImplementedError(
+            f"{plan.name} has no gradient yet; compute it of x.detach(), or under vg.no_grad()"
+        )
+    in_place = type(result) is Tracked
+    before = state.versions if in_place else None
+    operands, saved = [], {}
+    for key, source, rule, wanted in plan.rules if type(plan.rules) is tuple else plan.joint(named):
+        array = named[source]
+        if type(array) is not Tracked:
+            continue
+        if array._node.name in _VIEWS:
+            check_stale(array._node, plan.name)
+        operands.append((key, array._node, Like(array), rule))
+        for need, place in wanted:
+            if need not in saved:
+                value = alias(result) if need == "y" else named[place]
+                if isinstance(value, Array):
+                    value = Saved(value, None if need == "y" else before)
+                saved[need] = value
+    if not operands:
+        return
+    if in_place:
+        result._node.stale = plan.name
+    tracked(result, Node(plan.name, operands, saved))
+
+
+class Plan:
+    """What to record of an operation: the name for messages and rules.
+
+    rules: for each operand None, its parameter, its rule, and what that needs as pairs of the name
+    in the rule and the parameter; or one rule for all operands; None: there is none yet.
+    """
+
+    __slots__ = ("name", "rules")
+
+    def __init__(self, name, rules, renamed):
+        self.name, self.rules = name, rules
+        if isinstance(rules, dict):
+            self.rules = tuple(
+                [
+                    (None, renamed.get(operand, operand), rule, wanted(rule, renamed))
+                    for operand, rule in rules.items()
+                ]
+            )
+
+    def joint(self, named):
+        """The same of one rule for all operands, which gives gradients by their names."""
+        return [
+            (key, key, self.rules, wanted(self.rules, {}))
+            for key, value in named.items()
+            if type(value) is Tracked
+        ]
+
+
+def wanted(rule, renamed):
+    """Return pairs: what a rule names that has to be kept, and the parameter that it is."""
+    names = [need for need in needs(rule) if need not in ("like", "differentiable")]
+    return tuple([(need, renamed.get(need, need)) for need in names])
+
+
+@functools.cache
+def plan_of(method, code, side):
+    """Return the Plan of an operation; None if its result has no gradient."""
+    row = OPERATIONS.get(code)
+    if method in rules.WHOLE_NUMBERS or (row and row.result in _FIXED):
+        return None
+    name = row.name if row else method
+    if method in _TABLES:
+        rule = _TABLES[method].get(name)
+        return Plan(name, rule and {"x": rule}, {"x": "a"})
+    if method in ("binary", "scalar"):
+        pair = rules.BINARY.get(name)
+        found = pair and dict(zip("ab", pair, strict=True))
+        sides = {0: {"a": "value", "b": "a"}, 1: {"b": "value"}}
+        return Plan(name, found, sides.get(side, {}))
+    rule = rules.METHODS.get(method)
+    if rule in rules.JOINT or rule is None or isinstance(rule, dict):
+        return Plan(name, rule, {})
+    return Plan(name, {"x": rule}, {} if method in rules.WHOLE else {"x": "a"})
+
+
+def check_stale(node, name):
+    """RuntimeError: a view of what was since changed in place is used."""
+    while type(node) is Node and node.operands and node.name in _VIEWS:
+        node = node.operands[0][1]
+        if type(node) is Node and node.stale:
+            raise RuntimeError(
+                f"{name}: the array is a view of one that {node.stale} has changed in place since; "
+                "take the view again"
+            )
+
+
+def permit(method, target, named):
+    """RuntimeError: a call writes to an Array in a way that gradients would not know of."""
+    if not state.enabled:
+        return
+    name = OPERATIONS[named["code"]].name if "code" in named else method
+    if type(target) is Tracked and type(target._node) is Leaf:
+        raise RuntimeError(
+            f"{name} would change an array that requires gradients in place; do it under "
+            "vg.no_grad(), or compute a new array"
+        )
+    operands = [x for key, x in named.items() if key != "out" and isinstance(x, Array)]
+    in_place = "out" in named and any(operand is target for operand in operands)
+    if type(target) is Tracked and in_place and target._node.name not in _VIEWS:
+        state.versions = {id(operand): operand._version for operand in operands}
+        return
+    raise RuntimeError(
+        f"{name} would write to memory in a way that gradients cannot follow; compute a new array "
+        "(where, concat, stack, x = x + y), or write under vg.no_grad()"
+    )
+
+
+class Mode:
+    """A context, and a decorator, in which gradients are recorded or not."""
+
+    def __init__(self, enabled):
+        self.enabled, self.before = enabled, []
+
+    def __enter__(self):
+        self.before.append(state.enabled)
+        state.enabled = self.enabled
+
+    def __exit__(self, *_):
+        state.enabled = self.before.pop()
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def call(*args, **options):
+            with Mode(self.enabled):
+                return function(*args, **options)
+
+        return call
+
+
+def recording(enabled, compute):
+    """Return compute() with gradients recorded, or not."""
+    before = state.enabled
+    try:
+        state.enabled = enabled
+        return compute()
+    finally:
+        state.enabled = before
+
+
+tape.record, tape.permit = record, permit
+tape.paused, tape.enabled = functools.partial(recording, False), lambda: state.enabled
+
+# The way back -------------------------------------------------------------------------------------
+
+
+class Run:
+    """One backward pass: gradients that have arrived at nodes, and nodes by their numbers."""
+
+    def __init__(self, retain, differentiable, wanted):
+        self.retain, self.differentiable, self.wanted = retain, differentiable, wanted
+        self.pending, self.heap, self.found, self.useless = {}, [], {}, ()
+
+    def prune(self, roots):
+        """Find the nodes from which no wanted one is reached."""
+        seen, waiting = set(), [*roots]
+        while waiting:
+            node = waiting.pop()
+            if node not in seen:
+                seen.add(node)
+                waiting += node.parents()
+        useful = set(self.wanted)
+        for node in sorted(seen, key=lambda node: node.number):
+            if node.is_open or any(parent in useful for parent in node.parents()):
+                useful.add(node)
+        self.useless = seen - useful
+
+    def give(self, node, g, own=False, index=0):
+        """Add a gradient to what has arrived at a node. own: its memory is nobody else's."""
+        if node in self.useless:
+            return
+        slots = self.pending.get(node)
+        if slots is None:
+            slots = self.pending[node] = [None] * node.outputs
+            heapq.heappush(self.heap, (-node.number, node))
+        old = slots[index]
+        if old is not None:
+            place = old[0] if old[1] and not self.differentiable else None
+            g, own = vg.add(old[0], g, out=place), True
+        slots[index] = g, own
+
+    def go(self):
+        while self.heap:
+            node = heapq.heappop(self.heap)[1]
+            slots = self.pending.pop(node)
+            for hook in [*(node.hooks or {}).values()]:
+                result = hook(slots[0][0])
+                slots[0] = (slots[0][0] if result is None else result), False
+            if type(node) is Leaf or node in self.wanted:
+                self.found[node] = slots[0]
+            if type(node) is not Leaf:
+                self.step(node, [slot and slot[0] for slot in slots])
+
+    def step(self, node, gradients):
+        if node.operands is None:
+            raise RuntimeError(
+                f"backward came to {node.name} a second time, and what its gradient needs is "
+                "released; call backward(retain_graph=True) the first time"
+            )
+        node.pull(gradients, self)
+        if not self.retain:
+            node.release()
+
+
+def run(roots, retain, differentiable, wanted=None):
+    """Go back from roots, pairs of an Array and its gradient.
+
+    Gradients of leaves are added to them at the end, all or none; or, with `wanted`, a set of
+    nodes, those that arrive there are returned: {node: gradient}.
+    """
+    one = Run(retain, differentiable, wanted or ())
+
+    def compute():
+        if wanted is not None:
+            one.prune([array._node for array, _ in roots])
+        for array, g in roots:
+            one.give(array._node, g)
+        one.go()
+        if wanted is not None:
+            return {node: g for node, (g, _) in one.found.items() if node in wanted}
+        return [(leaf, total_of(leaf.grad, *pair)) for leaf, pair in one.found.items()]
+
+    found = recording(differentiable, compute)
+    if wanted is not None:
+        return found
+    for leaf, total in found:
+        leaf.grad = total
+    return None
+
+
+def total_of(old, g, own):
+    """Return the gradient of a leaf: what it had and g, in memory that nothing else shares."""
+    if old is not None:
+        return old + g
+    return g if own or state.enabled else copied(g)

@@ -1,0 +1,133 @@
+"""Gradients of functions, as functions; and whether gradients are recorded."""
+
+import functools
+
+from .. import functions as vg
+from ..array import Array, Tracked
+from .arrays import grad as gradients
+from .arrays import require
+from .tape import Mode, alias, recording, state
+
+__all__ = [
+    "enable_grad",
+    "grad",
+    "is_grad_enabled",
+    "no_grad",
+    "value_and_grad",
+]
+
+# Whether gradients are recorded -------------------------------------------------------------------
+
+
+def no_grad(function=None, /):
+    """Return a context, also a decorator, in which no gradients are recorded in this thread."""
+    return Mode(False) if function is None else Mode(False)(function)
+
+
+def enable_grad(function=None, /):
+    """Return a context, also a decorator, in which gradients are recorded, within no_grad too."""
+    return Mode(True) if function is None else Mode(True)(function)
+
+
+def is_grad_enabled():
+    """Return whether gradients are recorded in this thread."""
+    return state.enabled
+
+
+# Gradients of functions ---------------------------------------------------------------------------
+
+
+def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
+    """Return a function that gives function(...) and its gradients by arguments.
+
+    function: gives a single number or, with has_aux, a pair of it and anything. argnums: the number
+    of a positional argument, or several. Arguments are Arrays of floats, Python floats, and dicts,
+    lists and tuples of them; gradients come in the same containers, None for None. create_graph:
+    gradients can be differentiated by tracked arrays that function knows; by arguments they always
+    can. TypeError: an argument that is none of these.
+    """
+
+    @functools.wraps(function)
+    def call(*args, **options):
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        args, leaves = [*args], []
+        outer = [type(x) is Tracked for i in numbers for x in _leaves(args[i])]
+        again = any(outer) and state.enabled if create_graph is None else create_graph
+
+        def prepared(x):
+            leaves.append(_prepared(x))
+            return leaves[-1]
+
+        def compute():
+            for i in numbers:
+                args[i] = _mapped(prepared, args[i])
+            return function(*args, **options)
+
+        result = recording(True, compute)
+        value, aux = result if has_aux else (result, None)
+        if not isinstance(value, Array) or value.size != 1:
+            raise TypeError("the function of grad gives an Array of a single number")
+        found = iter(leaves)
+        if type(value) is Tracked:
+            by = gradients([value], leaves, create_graph=again, allow_unused=True)
+        else:
+            by = [None] * len(leaves)
+        found = iter(
+            [vg.zeros_like(x) if g is None else g for g, x in zip(by, leaves, strict=False)]
+        )
+        by = tuple([_mapped(lambda _: next(found), args[i]) for i in numbers])
+        value = value if again else _detached(value)
+        aux = aux if again else _mapped(_detached, aux, anything=True)
+        return ((value, aux) if has_aux else value), (by[0] if isinstance(argnums, int) else by)
+
+    return call
+
+
+def grad(function, argnums=0, *, has_aux=False, create_graph=None):
+    """Return a function that gives the gradients of function(...); see value_and_grad.
+
+    With has_aux it gives (gradients, what the function gave besides).
+    """
+    both = value_and_grad(function, argnums, has_aux=has_aux, create_graph=create_graph)
+
+    @functools.wraps(function)
+    def call(*args, **options):
+        value, by = both(*args, **options)
+        return (by, value[1]) if has_aux else by
+
+    return call
+
+
+def _prepared(x):
+    """Return an Array for a function to be differentiated by."""
+    if isinstance(x, float):
+        x = vg.asarray(x)
+    if not isinstance(x, Array):
+        kind = type(x).__name__
+        raise TypeError(f"grad: arguments are Arrays of floats, not {kind}; see vg.asarray")
+    if type(x) is Tracked and state.enabled:
+        return vg.reshape(x, x.shape)  # a node of its own, between this gradient and the outer one
+    return require(alias(x), True)
+
+
+def _detached(x):
+    return alias(x) if type(x) is Tracked else x
+
+
+def _leaves(tree):
+    found = []
+    _mapped(found.append, tree)
+    return found
+
+
+def _mapped(function, tree, anything=False):
+    """Return a container with function(leaf) for every leaf; None stays."""
+    if tree is None:
+        return None
+    if isinstance(tree, dict):
+        return {key: _mapped(function, value, anything) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*[_mapped(function, value, anything) for value in tree])
+    if isinstance(tree, (list, tuple)):
+        return type(tree)([_mapped(function, value, anything) for value in tree])
+    return function(tree)

@@ -1,0 +1,206 @@
+"""Discrete Fourier transforms.
+
+float32 and complex64 are transformed in that precision, float64 and complex128 in theirs, halves as
+float32; integers and bools as float64, with results rounded once to the complex dtype of the
+default float. On the CPU NumPy transforms. On a GPU cuFFT does, which `pip install pyvecgpu[math]`
+adds and which is loaded when it is first needed. On the simulated card it is NumPy on the host,
+after a copy there and with one back, which the counters of transfers show.
+
+norm says which way is divided: "backward", by n back, which None is too; "forward", by n there;
+"ortho", by the root of n both ways. n is the product of the lengths that are transformed.
+"""
+
+import numpy as np
+
+from ..dispatch import apply
+from ..dtypes import get_default_dtype, is_float, supported
+from ..functions.arguments import Operands, is_scalar, parse_axis, parse_int
+from ..functions.layout import astype
+from ..functions.values import to_host
+from ..functions.working import work_dtype
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftn",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftn",
+]
+
+NORMS = ("backward", "ortho", "forward")
+
+
+def fft(x, /, n=None, axis=-1, norm="backward"):
+    """Return the transform along an axis, complex.
+
+    n: of so many elements, the first ones, or all and zeros; by default all. norm: see above.
+    ValueError: n is below 1, another norm, an x without axes. AxisError: no such axis.
+    """
+    return _along_one("fft", x, n, axis, norm)
+
+
+def ifft(x, /, n=None, axis=-1, norm="backward"):
+    """Return the transform back; see fft."""
+    return _along_one("ifft", x, n, axis, norm)
+
+
+def rfft(x, /, n=None, axis=-1, norm="backward"):
+    """Return the first n // 2 + 1 elements of the transform of real numbers; see fft.
+
+    TypeError: x is complex.
+    """
+    return _along_one("rfft", x, n, axis, norm)
+
+
+def irfft(x, /, n=None, axis=-1, norm="backward"):
+    """Return the real numbers, n of them, of which rfft gives x; see fft.
+
+    n: by default 2 * (m - 1), for m elements of x.
+    """
+    return _along_one("irfft", x, n, axis, norm)
+
+
+def hfft(x, /, n=None, axis=-1, norm="backward"):
+    """Return the transform, real, of numbers whose second half mirrors the first; see irfft."""
+    return _along_one("hfft", x, n, axis, norm)
+
+
+def ihfft(x, /, n=None, axis=-1, norm="backward"):
+    """Return the first half of the transform back of real numbers; see rfft."""
+    return _along_one("ihfft", x, n, axis, norm)
+
+
+def fftn(x, /, s=None, axes=None, norm="backward"):
+    """Return the transform along several axes, complex.
+
+    axes: by default all; with s the last ones. s: the length along each, see fft; -1: as it is.
+    ValueError: another number of lengths than of axes, or one below 1; another norm. AxisError: no
+    such axis.
+    """
+    return _along_several("fftn", x, s, axes, norm)
+
+
+def ifftn(x, /, s=None, axes=None, norm="backward"):
+    """Return the transform back along several axes; see fftn."""
+    return _along_several("ifftn", x, s, axes, norm)
+
+
+def rfftn(x, /, s=None, axes=None, norm="backward"):
+    """Return the transform of real numbers: rfft along the last axis, fft along the others.
+
+    See fftn. TypeError: x is complex.
+    """
+    return _along_several("rfftn", x, s, axes, norm)
+
+
+def irfftn(x, /, s=None, axes=None, norm="backward"):
+    """Return the real numbers of which rfftn gives x; see fftn and irfft."""
+    return _along_several("irfftn", x, s, axes, norm)
+
+
+def fft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """Return the transform along two axes; see fftn."""
+    return fftn(x, s, axes, norm)
+
+
+def ifft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """Return the transform back along two axes; see ifftn."""
+    return ifftn(x, s, axes, norm)
+
+
+def rfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """Return the transform of real numbers along two axes; see rfftn."""
+    return rfftn(x, s, axes, norm)
+
+
+def irfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """Return the real numbers of which rfft2 gives x; see irfftn."""
+    return irfftn(x, s, axes, norm)
+
+
+def _along_one(name, x, n, axis, norm):
+    call, array = _operand(name, x)
+    if not array.ndim:
+        raise ValueError(f"{name} takes arrays of one or more dimensions")
+    axis = parse_axis(axis, array.ndim)
+    length = _length(name, n, array.shape[axis], name in ("irfft", "hfft"))
+    return _transformed(name, call, array, (length,), (axis,), norm)
+
+
+def _along_several(name, x, s, axes, norm):
+    call, array = _operand(name, x)
+    if axes is None:
+        count = array.ndim if s is None else len(s)
+        if count > array.ndim:
+            raise ValueError(f"{name}: {count} lengths of {array.ndim} axes")
+        axes = range(array.ndim - count, array.ndim)
+    axes = tuple(parse_axis(axis, array.ndim) for axis in axes)
+    if s is not None and len(s) != len(axes):
+        raise ValueError(f"{name}: {len(s)} lengths of {len(axes)} axes")
+    if not axes and name in ("rfftn", "irfftn"):
+        raise ValueError(f"{name}: at least one axis is needed")
+    given = [None] * len(axes) if s is None else s
+    given = [array.shape[axis] if n == -1 else n for n, axis in zip(given, axes, strict=True)]
+    lengths = [
+        _length(name, n, array.shape[axis], name == "irfftn" and i == len(axes) - 1)
+        for i, (n, axis) in enumerate(zip(given, axes, strict=True))
+    ]
+    return _transformed(name, call, array, tuple(lengths), axes, norm)
+
+
+def _operand(name, x):
+    """Return the Operands of a call, and its Array in the dtype that is transformed."""
+    if is_scalar(x):
+        raise TypeError(f"{name} takes arrays, not a scalar")
+    call = Operands(name, (x,))
+    (array,) = call.arrays
+    if array.dtype.kind == "c" and name in ("rfft", "rfftn", "ihfft"):
+        raise TypeError(f"{name} takes real numbers, not {array.dtype}")
+    dtype = array.dtype if array.dtype.kind == "c" else work_dtype(array.dtype)
+    return call, astype(array, dtype, copy=False)
+
+
+def _length(name, n, present, is_half):
+    """Return how long the transform is. is_half: what is present is the first half of it."""
+    if n is not None:
+        n = parse_int(n, "a length")
+    if n is None:
+        n = 2 * (present - 1) if is_half else present
+    if n < 1:
+        raise ValueError(f"{name}: a transform has 1 element or more, not {n}")
+    return n
+
+
+def _transformed(name, call, array, lengths, axes, norm):
+    if norm is not None and norm not in NORMS:
+        raise ValueError(f'{name}: norm can be "backward", "ortho" or "forward", not {norm!r}')
+    if call.backend.device.type == "cuda" and array.size and axes:
+        from .cufft import Cufft  # loads the library
+
+        result = Cufft(call.backend).transform(name, array, lengths, axes, norm or "backward")
+    else:
+        function, values = getattr(np.fft, name), to_host(array)
+        if len(axes) == 1 and not name.endswith("n"):
+            values = function(values, lengths[0], axes[0], norm)
+        else:
+            values = function(values, lengths, axes, norm)
+        supported(values.dtype)
+        result = apply(call.backend, "lend", np.asarray(values))
+    return call.give(astype(result, _result_dtype(call.arrays[0], result), copy=False))
+
+
+def _result_dtype(given, result):
+    """Return the dtype of a result: of integers, which float64 was for, by the default float."""
+    if given.dtype.kind == "c" or is_float(given.dtype):
+        return result.dtype
+    dtype = get_default_dtype()
+    return np.result_type(dtype, np.complex64) if result.dtype.kind == "c" else dtype

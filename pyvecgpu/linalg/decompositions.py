@@ -1,0 +1,207 @@
+"""Decompositions of matrices, and what is made of them.
+
+On the CPU by NumPy. On a GPU cuSOLVER computes qr, svd, svdvals, eigh and eigvalsh, and so what is
+made of them; eig, eigvals, lstsq and cond are NumPy's everywhere: the matrices come to the host,
+and results go back, which the counters of transfers show. On the simulated card all are NumPy's.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from ..dtypes import CODES, int64
+from ..functions.arguments import Operands, parse_scalar
+from ..functions.elementwise import divide, greater, multiply, where
+from ..functions.layout import as_array, astype, expand_dims, matrix_transpose
+from ..functions.linalg import matmul
+from ..functions.reductions import any as any_of
+from ..functions.reductions import max as largest
+from ..functions.reductions import sum as total
+from ..functions.values import to_host
+from . import libraries
+from .operands import Matrices, on_host
+
+__all__ = [
+    "cond",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "lstsq",
+    "matrix_rank",
+    "pinv",
+    "qr",
+    "svd",
+    "svdvals",
+]
+
+QRResult = namedtuple("QRResult", ["Q", "R"])
+SVDResult = namedtuple("SVDResult", ["U", "S", "Vh"])
+EighResult = namedtuple("EighResult", ["eigenvalues", "eigenvectors"])
+EigResult = namedtuple("EigResult", ["eigenvalues", "eigenvectors"])
+
+
+def qr(x, /, mode="reduced"):
+    """Return (Q, R), x == Q @ R: columns of length 1 at right angles, and an upper triangle.
+
+    x: (..., m, n). mode: "reduced", with min(m, n) columns of Q; "complete", with m; "r" gives R
+    alone. ValueError: another mode. LinAlgError: less than two dimensions.
+    """
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f'qr: mode can be "reduced", "complete" or "r", not {mode!r}')
+    call = Matrices("qr", x)
+    results = libraries.of(call.backend).qr(call.arrays[0], mode)
+    return call.give(results) if mode == "r" else QRResult(*map(call.give, results))
+
+
+def svd(x, /, full_matrices=True, compute_uv=True):
+    """Return (U, S, Vh), x == U @ diag(S) @ Vh: singular values, descending, and their vectors.
+
+    x: (..., m, n). full_matrices: U is m x m and Vh n x n, else as many as there are values.
+    compute_uv False: S alone. LinAlgError: less than two dimensions; no convergence.
+    """
+    if not compute_uv:
+        return svdvals(x)
+    call = Matrices("svd", x)
+    u, s, vh = libraries.of(call.backend).svd(call.arrays[0], bool(full_matrices))
+    return SVDResult(call.give(u), call.give_real(s), call.give(vh))
+
+
+def svdvals(x, /):
+    """Return the singular values of matrices, descending; see svd."""
+    call = Matrices("svdvals", x)
+    return call.give_real(libraries.of(call.backend).svdvals(call.arrays[0]))
+
+
+def eigh(x, /, UPLO="L"):
+    """Return (eigenvalues, eigenvectors) of symmetric matrices: values ascending, vectors columns.
+
+    UPLO: which half is read, "L"ower or "U"pper. ValueError: another UPLO. LinAlgError: not
+    square; no convergence.
+    """
+    lower = _is_lower("eigh", UPLO)
+    call = Matrices("eigh", x, square=True)
+    values, vectors = libraries.of(call.backend).eigh(call.arrays[0], lower)
+    return EighResult(call.give_real(values), call.give(vectors))
+
+
+def eigvalsh(x, /, UPLO="L"):
+    """Return the eigenvalues of symmetric matrices, ascending; see eigh."""
+    lower = _is_lower("eigvalsh", UPLO)
+    call = Matrices("eigvalsh", x, square=True)
+    return call.give_real(libraries.of(call.backend).eigvalsh(call.arrays[0], lower))
+
+
+def _is_lower(name, uplo):
+    if uplo not in ("L", "l", "U", "u"):
+        raise ValueError(f'{name}: UPLO can be "L" or "U", not {uplo!r}')
+    return uplo in "Ll"
+
+
+def eig(x, /):
+    """Return (eigenvalues, eigenvectors) of matrices, both complex, vectors in columns.
+
+    LinAlgError: not square; elements that are not finite; no convergence.
+    """
+    call = Matrices("eig", x, square=True)
+    values, vectors = np.linalg.eig(to_host(call.arrays[0]))
+    return EigResult(_give_complex(call, values), _give_complex(call, vectors))
+
+
+def eigvals(x, /):
+    """Return the eigenvalues of matrices, complex; see eig."""
+    call = Matrices("eigvals", x, square=True)
+    return _give_complex(call, np.linalg.eigvals(to_host(call.arrays[0])))
+
+
+def _give_complex(call, values):
+    dtype = np.result_type(values.dtype, np.complex64)
+    if dtype not in CODES:
+        raise TypeError(f"eigenvalues are complex, and this version has no {dtype} yet")
+    array = on_host(call.backend, lambda: values.astype(dtype, copy=False))
+    return call.give(array, dtype)
+
+
+def pinv(x, /, rcond=None, hermitian=False, *, rtol=None):
+    """Return Moore and Penrose's pseudo-inverses of matrices (..., m, n): (..., n, m).
+
+    rtol, or rcond, which are the same: singular values that are not above so much of the largest
+    count as 0; a scalar, or one for each matrix, by default max(m, n) of the dtype's epsilon.
+    hermitian: x is symmetric, from which nothing follows here. ValueError: rcond and rtol.
+    """
+    call = Matrices("pinv", x)
+    (a,) = call.arrays
+    if 0 in a.shape[-2:]:
+        return call.give(matrix_transpose(a))
+    u, s, vh = libraries.of(call.backend).svd(a, False)
+    kept = greater(s, _tolerance("pinv", rcond, rtol, a, s))
+    inverse = multiply(divide(1.0, where(kept, s, 1.0)), astype(kept, s.dtype))
+    v, u = _adjoint(vh), _adjoint(u)
+    return call.give(matmul(v, multiply(expand_dims(inverse, -1), u)))
+
+
+def _tolerance(name, absolute, rtol, a, s):
+    """Return what singular values are compared with."""
+    if absolute is not None and rtol is not None:
+        raise ValueError(f"{name}: one tolerance can be given, not two")
+    given = rtol if absolute is None else absolute
+    if given is None:
+        given = max(a.shape[-2:]) * np.finfo(a.dtype).eps
+    first = largest(s, axis=-1, keepdims=True)
+    if getattr(given, "ndim", 0):  # one for each matrix
+        given = Operands(name, (s, given)).arrays[1]
+        return multiply(first, astype(expand_dims(given, -1), s.dtype, copy=False))
+    return multiply(first, float(parse_scalar(given, "a tolerance")))
+
+
+def _adjoint(x):
+    from .. import functions
+
+    x = matrix_transpose(x)
+    return functions.conj(x) if x.dtype.kind == "c" else x
+
+
+def matrix_rank(x, /, tol=None, hermitian=False, *, rtol=None):
+    """Return how many singular values of matrices are above a tolerance, as int64.
+
+    tol: that tolerance, a scalar; rtol: as a part of the largest singular value, a scalar or one
+    for each matrix, by default max(m, n) of the dtype's epsilon. hermitian: see pinv. A vector's
+    rank is 1, or 0 of zeros alone. ValueError: tol and rtol.
+    """
+    array, give = as_array("matrix_rank", x)
+    if array.ndim < 2:
+        return give(astype(any_of(array), int64))
+    call = Matrices("matrix_rank", x)
+    (a,) = call.arrays
+    if 0 in a.shape[-2:]:
+        return call.give(total(astype(a, int64), axis=(-2, -1)), int64)
+    s = libraries.of(call.backend).svdvals(a)
+    if tol is None or rtol is not None:
+        limit = _tolerance("matrix_rank", tol, rtol, a, s)
+    else:
+        limit = float(parse_scalar(tol, "a tolerance"))
+    return call.give(total(astype(greater(s, limit), int64), axis=-1), int64)
+
+
+def cond(x, /, p=None):
+    """Return the condition numbers of matrices: a norm's of x times that of its inverse.
+
+    p: the norm, see norm; by default 2, of singular values. LinAlgError: not square, for other p.
+    """
+    call = Matrices("cond", x)
+    (a,) = call.arrays
+    return call.give_real(on_host(call.backend, lambda values: np.linalg.cond(values, p), a))
+
+
+def lstsq(a, b, /, rcond=None):
+    """Return (x, residuals, rank, s): the x with the least |b - a @ x|, as numpy.linalg.lstsq.
+
+    a: (m, n). b: (m,) or (m, k). rcond: singular values below so much of the largest count as 0.
+    residuals: the squares of |b - a @ x|, empty where the rank is below n or m <= n. rank: an int.
+    s: the singular values of a. LinAlgError: shapes; no convergence.
+    """
+    call = Matrices("lstsq", a, b)
+    values = [to_host(array) for array in call.arrays]
+    x, residuals, rank, s = np.linalg.lstsq(*values, rcond=rcond)
+    results = [on_host(call.backend, lambda one=one: one) for one in (x, residuals, s)]
+    return call.give(results[0]), call.give_real(results[1]), int(rank), call.give_real(results[2])

@@ -1,0 +1,138 @@
+"""Systems of linear equations, inverses, determinants and Cholesky's factors.
+
+Of matrices of up to 64 x 64 a card computes them by kernels, each item of a batch as if it were
+alone. These report a matrix that is singular, or not positive definite, without a wait: what waits
+for the device next (numpy(), item(), printing, synchronize) raises LinAlgError with the function's
+name, and that matrix's result has no meaning. On the CPU it comes at once.
+"""
+
+from collections import namedtuple
+
+from ..dispatch import apply
+from ..functions.arguments import parse_int
+from ..functions.layout import broadcast_to, reshape
+from ..functions.linalg import matmul
+from ..functions.matrices import eye
+from ..functions.matrices import tril as lower_half
+from ..functions.matrices import triu as upper_half
+from . import libraries
+from .operands import Matrices, broadcast_batches
+
+__all__ = [
+    "cholesky",
+    "det",
+    "inv",
+    "matrix_power",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+]
+
+SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"])
+GENERAL, LOWER, UPPER = range(3)  # the kinds of pvg_solve
+VALUE, SIGN, LOGARITHM = range(3)  # of pvg_determinant
+
+
+def cholesky(x, /, *, upper=False):
+    """Return the lower L of x == L @ L.T, or the upper U of x == U.T @ U, of positive matrices.
+
+    x: (..., n, n), of which only that half is read. LinAlgError: not square; not positive definite.
+    """
+    call = Matrices("cholesky", x, square=True)
+    (a,) = call.arrays
+    if call.has_kernel():
+        return call.give(apply(call.backend, "cholesky", a, bool(upper)))
+    return call.give(libraries.of(call.backend).cholesky(a, bool(upper)))
+
+
+def solve(x1, x2, /):
+    """Return the x of x1 @ x == x2, by elimination with the largest pivots.
+
+    x1: (..., n, n). x2: (n,), one right-hand side for all, or (..., n, k); batches broadcast.
+    LinAlgError: x1 is not square, or singular. ValueError: shapes that do not fit.
+    """
+    return _solve("solve", x1, x2, GENERAL)
+
+
+def solve_triangular(x1, x2, /, *, lower=False):
+    """Return the x of x1 @ x == x2, where of x1 only the upper, or lower, half is read; see solve.
+
+    LinAlgError: there is a 0 on the diagonal.
+    """
+    return _solve("solve_triangular", x1, x2, LOWER if lower else UPPER)
+
+
+def _solve(name, x1, x2, kind):
+    call = Matrices(name, x1, x2, square=True)
+    a, b = call.arrays
+    if b.ndim == 0 or b.shape[0 if b.ndim == 1 else -2] != a.shape[-1]:
+        raise ValueError(f"{name}: shapes {a.shape} and {b.shape} do not fit")
+    vector = b.ndim == 1
+    a, b = broadcast_batches(a, reshape(b, (*b.shape, 1)) if vector else b)
+    if call.has_kernel():
+        result = apply(call.backend, "solve", a, b, kind)
+    else:
+        result = libraries.of(call.backend).solve(_half_of(a, kind), b)
+    return call.give(reshape(result, result.shape[:-1]) if vector else result)
+
+
+def _half_of(a, kind):
+    return a if kind == GENERAL else lower_half(a) if kind == LOWER else upper_half(a)
+
+
+def inv(x, /):
+    """Return the inverses of matrices (..., n, n). LinAlgError: not square, or singular."""
+    call = Matrices("inv", x, square=True)
+    (a,) = call.arrays
+    if call.has_kernel():
+        return call.give(apply(call.backend, "inverse", a))
+    return call.give(libraries.of(call.backend).inverse(a))
+
+
+def det(x, /):
+    """Return the determinants of matrices (..., n, n), 0 of a singular one.
+
+    LinAlgError: not square.
+    """
+    call = Matrices("det", x, square=True)
+    return call.give(_determinant(call, VALUE))
+
+
+def slogdet(x, /):
+    """Return (sign, logabsdet): determinants as sign * exp(logabsdet), which do not overflow.
+
+    x: (..., n, n). A singular matrix has sign 0 and logabsdet -inf. LinAlgError: not square.
+    """
+    call = Matrices("slogdet", x, square=True)
+    sign, logarithm = (_determinant(call, kind) for kind in (SIGN, LOGARITHM))
+    return SlogdetResult(call.give(sign), call.give_real(logarithm))
+
+
+def _determinant(call, kind):
+    (a,) = call.arrays
+    if call.has_kernel():
+        return apply(call.backend, "determinant", a, kind)
+    return libraries.of(call.backend).determinant(a, kind)
+
+
+def matrix_power(x, n, /):
+    """Return the n-th powers of matrices (..., m, m): products, of the inverses if n is negative.
+
+    n: an integer; 0 gives identity matrices. LinAlgError: not square; to be inverted, and singular.
+    """
+    call = Matrices("matrix_power", x, square=True, exact=True)
+    (a,) = call.arrays
+    n = parse_int(n, "a power")
+    if n < 0:
+        return matrix_power(inv(x), -n)
+    if n == 0:
+        one = eye(a.shape[-1], dtype=a.dtype, device=a.device)
+        return call.give(broadcast_to(one, a.shape).copy())
+    result = None
+    while True:  # the squares that n has a bit for, multiplied
+        if n % 2:
+            result = a if result is None else matmul(result, a)
+        n //= 2
+        if not n:
+            return call.give(result if result is not a else a.copy())
+        a = matmul(a, a)

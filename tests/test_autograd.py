@@ -1,0 +1,751 @@
+"""Gradients: what can be asked for, what is refused, memory, long chains, threads."""
+
+import collections
+import gc
+import itertools
+import pickle
+import threading
+import weakref
+
+import helpers
+import numpy as np
+import pytest
+from gradients import check, check_twice
+from helpers import put
+from test_seam import CASES, COMPOSED, OTHERS
+
+import pyvecgpu as vg
+from pyvecgpu.dispatch import observe, tape
+from pyvecgpu.native.abi import Allocator
+
+functional = vg.nn.functional
+X = np.arange(1.0, 7.0).reshape(2, 3)
+
+
+def leaf(device, values=X, dtype=np.float64):
+    return put(device, np.asarray(values, dtype)).requires_grad_()
+
+
+# Leaves -------------------------------------------------------------------------------------------
+
+
+def test_what_is_tracked(device):
+    x = put(device, X)
+    assert not x.requires_grad and x.is_leaf and x.grad is None
+    assert x.requires_grad_() is x and x.requires_grad and x.is_leaf and x.grad is None
+    y = x * 2.0
+    assert isinstance(y, vg.Array) and y.requires_grad and not y.is_leaf
+    assert not (x > 1.0).requires_grad and not vg.argmax(x).requires_grad
+    assert not y.detach().requires_grad and not vg.zeros_like(y).requires_grad
+    y.sum().backward()
+    assert x.grad.numpy().tolist() == [[2.0] * 3] * 2 and y.grad is None
+    x.requires_grad = False
+    assert not x.requires_grad and x.grad is not None and not (x * 2.0).requires_grad
+    assert x.requires_grad_() is x and x.grad is not None
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "uint8"])
+def test_integers_cannot_require_gradients(device, dtype):
+    x = vg.zeros(3, dtype=dtype, device=device)
+    with pytest.raises(
+        TypeError, match=f"only arrays of floats can require gradients, not .*{dtype}"
+    ):
+        x.requires_grad_()
+    assert not x.requires_grad
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_gradients_have_the_dtype(device, dtype):
+    x = vg.ones((2, 3), dtype=dtype, device=device).requires_grad_()
+    (x * x).sum().backward()
+    assert x.grad.dtype == x.dtype and x.grad.astype("float32").numpy().tolist() == [[2.0] * 3] * 2
+
+
+def test_gradients_add_up(device):
+    x = leaf(device)
+    (x * 3.0).sum().backward()
+    first = x.grad
+    (x * 4.0).sum().backward()
+    assert x.grad.numpy().tolist() == [[7.0] * 3] * 2
+    assert first.numpy().tolist() == [[3.0] * 3] * 2, "a gradient that somebody holds stays"
+    x.grad = None
+    assert x.grad is None
+    x.sum().backward(vg.asarray(2.0, dtype="float64", device=device))
+    assert x.grad.numpy().tolist() == [[2.0] * 3] * 2
+    x.grad[...] = 1.0  # memory of its own, which can be written to
+    x.grad = x.grad * 0.0
+    assert not x.grad.numpy().any()
+
+
+def test_leaves_share_no_gradient(device):
+    x, y = leaf(device), leaf(device)
+    (x + y).sum().backward()
+    x.grad *= 5.0
+    assert y.grad.numpy().tolist() == [[1.0] * 3] * 2
+    a, b = leaf(device), leaf(device)
+    g = put(device, np.ones((2, 3)))
+    (a + b.reshape(2, 3)).backward(g)
+    a.grad *= 5.0
+    assert g.numpy().tolist() == b.grad.numpy().tolist() == [[1.0] * 3] * 2
+
+
+def test_a_wrong_gradient_is_refused(device):
+    x = leaf(device)
+    for value, error in (
+        (1.0, TypeError),
+        (put(device, np.zeros(3)), ValueError),
+        (put(device, np.zeros((2, 3), np.float32)), ValueError),
+    ):
+        with pytest.raises(error, match="a gradient"):
+            x.grad = value
+    with pytest.raises(RuntimeError, match=r"only leaves have a .grad"):
+        (x * 1.0).grad = put(device, X)
+    with pytest.raises(RuntimeError, match=r"use x.detach\(\)"):
+        (x * 1.0).requires_grad_(False)
+
+
+def test_diamonds(device):
+    def both(x):
+        a, b = vg.exp(x), vg.sin(x)
+        c = a * b
+        return (c + a) * (c - b) * x
+
+    check(both, X / 6, device=device)
+    check_twice(both, X / 6, device=device)
+
+
+def test_reading_values(device):
+    x = leaf(device)
+    y = (x * 2.0).sum()
+    assert y.item() == float(y) == 42.0 and (x * 2.0).tolist() == (X * 2).tolist()
+    assert repr(x).endswith("requires_grad=True)") and str(x) == str(x.detach()) and bool(y)
+    for read in (x.numpy, lambda: np.asarray(x)):
+        with pytest.raises(RuntimeError, match=r"use x.detach\(\).numpy\(\)"):
+            read()
+    assert np.array_equal(x.detach().numpy(), X)
+    again = pickle.loads(pickle.dumps(x))
+    assert not again.requires_grad and np.array_equal(again.numpy(), X)
+    assert type(np.exp(x)) is type(x), "NumPy's ufuncs that are ours are recorded"
+
+
+def test_operands_of_all_kinds(device):
+    x = leaf(device)
+    plain = put(device, X)
+    for f in (
+        lambda: plain + x,
+        lambda: x + plain,
+        lambda: X + x,
+        lambda: x + X,
+        lambda: 1 + x,
+        lambda: x + 1,
+        lambda: 1.0 + x,
+        lambda: plain @ x.T,
+        lambda: vg.add(plain, x),
+        lambda: vg.where(plain > 2.0, plain, x),
+        lambda: vg.concat([plain, x]),
+        lambda: sum([plain, x]),
+    ):
+        assert f().requires_grad
+        x.grad = None
+        f().sum().backward()
+        assert x.grad is not None and x.grad.numpy().any()
+
+
+def test_untracked_arrays_never_reach_the_tape(device, monkeypatch):
+    def record(*_):
+        raise AssertionError("an array that is not tracked")
+
+    monkeypatch.setattr(tape, "record", record)
+    monkeypatch.setattr(tape, "permit", record)
+    a, b = put(device, X[:, :2]), put(device, X[:, 1:])
+    for call in COMPOSED.values():
+        call(a, b)
+    for call, _ in (CASES | OTHERS).values():
+        call(a, b)
+    with pytest.raises(AssertionError, match="not tracked"):
+        a.requires_grad_() + b
+
+
+def test_the_example_of_the_docs():
+    page = (helpers.ROOT / "docs" / "autograd.md").read_text(encoding="utf-8")
+    names = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    assert names["loss"].item() < 0.5 and names["w"].grad is None
+
+
+# Modes --------------------------------------------------------------------------------------------
+
+
+def test_no_grad(device):
+    x = leaf(device)
+    assert vg.is_grad_enabled()
+    with vg.no_grad():
+        assert not vg.is_grad_enabled() and not (x * 2.0).requires_grad and x.requires_grad
+        with vg.enable_grad():
+            assert (x * 2.0).requires_grad
+        assert not vg.is_grad_enabled()
+    assert vg.is_grad_enabled()
+
+    @vg.no_grad()
+    def f(x):
+        return x * 2.0
+
+    @vg.no_grad
+    def g(x):
+        return f(x), vg.enable_grad()(lambda: x * 2.0)()
+
+    assert not f(x).requires_grad and [y.requires_grad for y in g(x)] == [False, True]
+    with pytest.raises(ZeroDivisionError), vg.no_grad():
+        raise ZeroDivisionError
+    assert vg.is_grad_enabled()
+
+
+def test_modes_are_of_a_thread():
+    seen = []
+    with vg.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(vg.is_grad_enabled()))
+        thread.start()
+        thread.join()
+    assert seen == [True]
+
+
+def test_threads_have_their_own_tapes(device):
+    results = {}
+
+    def work(number):
+        x = leaf(device, np.full(4, float(number)))
+        for _ in range(20):
+            y = x
+            for _ in range(10):
+                y = y * x
+            x.grad = None
+            y.sum().backward()
+        results[number] = x.grad.numpy().tolist()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {n: [11.0 * n**10] * 4 for n in range(1, 5)}
+
+
+# In place -----------------------------------------------------------------------------------------
+
+
+def test_steps_of_a_descent(device):
+    w = leaf(device)
+    for _ in range(3):
+        (w * w).sum().backward()
+        with vg.no_grad():
+            w -= 0.25 * w.grad
+        w.grad = None
+    assert w.requires_grad and w.is_leaf
+    assert np.array_equal(w.detach().numpy(), X / 8)
+
+
+def changes(x):
+    return {
+        "add": lambda: x.__iadd__(1.0),
+        "multiply": lambda: x.__imul__(x),
+        "exp": lambda: vg.exp(x, out=x),
+        "fill": lambda: x.fill(0.0),
+        "copy": lambda: x.__setitem__(0, x[1]),
+        "scatter": lambda: x.__setitem__([1, 0], x),
+        "where": lambda: x.__setitem__(x > 0, 1.0),
+        "random": lambda: vg.random.default_rng(1).random(out=x),
+    }
+
+
+@pytest.mark.parametrize("name", changes(put("cpu", X)))
+def test_leaves_are_not_changed_in_place(device, name):
+    x = leaf(device)
+    before = x._version
+    with pytest.raises(RuntimeError, match=r"vg.no_grad\(\)"):
+        changes(x)[name]()
+    assert x._version == before and np.array_equal(x.detach().numpy(), X)
+    with vg.no_grad():
+        changes(x)[name]()
+    assert x._version > before
+
+
+def test_in_place_operators_are_recorded(device):
+    def total(x):
+        y = x * 1.0
+        y += 2.0
+        y *= 3.0
+        y /= 2.0
+        y -= y.sum()
+        return vg.exp(y / 10.0)
+
+    check(total, X / 6, device=device)
+    check_twice(total, X / 6, device=device)
+    x = leaf(device)
+    loss = 0.0
+    for i in range(3):
+        loss += (x * float(i)).sum()
+    loss.backward()
+    assert x.grad.numpy().tolist() == [[3.0] * 3] * 2
+    y = x * 1.0
+    y[y > 3.0] = 0.0
+    y.sum().backward()
+    assert (x.grad.numpy() - 3.0).tolist() == (X <= 3.0).astype(float).tolist()
+
+
+REFUSED = {
+    "into an untracked array": lambda x, y, z: vg.add(x, x, out=z),
+    "an untracked array changed": lambda x, y, z: z.__iadd__(x),
+    "a part of an untracked array": lambda x, y, z: z.__setitem__(0, x[0]),
+    "a part": lambda x, y, z: y.__setitem__(0, 1.0),
+    "rows by number": lambda x, y, z: y.__setitem__([0], x[:1]),
+    "a view": lambda x, y, z: y[0].__iadd__(1.0),
+    "out of another": lambda x, y, z: vg.exp(z, out=y),
+    "put": lambda x, y, z: vg.put(y, [0], 1.0),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_gradients_cannot_follow_is_refused(device, name):
+    x, z = leaf(device), put(device, X)
+    y = x * 1.0
+    with pytest.raises(RuntimeError, match="compute a new array"):
+        REFUSED[name](x, y, z)
+    for one in (x, y, z):
+        assert np.array_equal(one.detach().numpy(), X)
+    y.sum().backward()
+    assert x.grad.numpy().tolist() == [[1.0] * 3] * 2
+
+
+def test_changes_since_are_noticed_and_named(device):
+    x, w = leaf(device), put(device, X)
+    y = x * w
+    w += 1.0
+    with pytest.raises(
+        RuntimeError, match="multiply: an array that its gradient needs was changed"
+    ):
+        y.sum().backward()
+    x = leaf(device)
+    y = vg.exp(x)
+    z = y * 2.0
+    y += 1.0
+    with pytest.raises(RuntimeError, match="exp: an array that its gradient needs was changed"):
+        z.sum().backward()
+    x = leaf(device)
+    y = x * 1.0
+    y *= y
+    with pytest.raises(RuntimeError, match=r"multiply: .* changed in place"):
+        y.sum().backward()
+    x = leaf(device)
+    y = (x * x).sum()
+    with vg.no_grad():
+        x -= 1.0
+    with pytest.raises(RuntimeError, match=r"multiply: .* changed in place"):
+        y.backward()
+    assert x.grad is None
+
+
+def test_a_view_of_what_has_changed_is_refused(device):
+    x = leaf(device)
+    y = x * 1.0
+    view = y[0]
+    y += 1.0
+    with pytest.raises(RuntimeError, match="a view of one that add has changed"):
+        view * 2.0
+    (y[0] * 2.0).sum().backward()
+    assert x.grad.numpy().tolist() == [[2.0] * 3, [0.0] * 3]
+
+
+# The graph ----------------------------------------------------------------------------------------
+
+
+def test_a_graph_is_used_once(device):
+    x = leaf(device)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match=r"a second time.*retain_graph=True"):
+        y.backward()
+    y = (x * x).sum()
+    x.grad = None
+    y.backward(retain_graph=True)
+    y.backward()
+    assert np.array_equal(x.grad.numpy(), 4 * X)
+    with pytest.raises(RuntimeError, match="a second time"):
+        y.backward()
+
+
+def test_what_has_no_gradient(device):
+    x = put(device, X)
+    with pytest.raises(RuntimeError, match="computed of none that requires gradients"):
+        x.sum().backward()
+    x.requires_grad_()
+    with vg.no_grad():
+        y = x.sum()
+    with pytest.raises(RuntimeError, match="computed of none"):
+        y.backward()
+    with pytest.raises(RuntimeError, match=r"shape \(2, 3\) needs its gradient"):
+        (x * 2.0).backward()
+    with pytest.raises(ValueError, match=r"an Array of shape \(2, 3\)"):
+        (x * 2.0).backward(put(device, X[0]))
+    with pytest.raises(NotImplementedError, match="dense_backward has no gradient"):
+        functional.dense_backward(put(device, X[:, :2]), x, put(device, X[:2]))
+    with pytest.raises(RuntimeError, match="does not require gradients"):
+        put(device, X).register_hook(print)
+    assert x.grad is None
+
+
+def test_nan_is_a_gradient(device):
+    x = leaf(device, [-1.0, 1.0])
+    with np.errstate(invalid="ignore"):
+        vg.log(x).sum().backward(vg.asarray(float("nan"), dtype="float64", device=device))
+    assert np.isnan(x.grad.numpy()).all()
+
+
+def test_hooks(device):
+    x = leaf(device)
+    y = x * 2.0
+    seen = []
+    handle = y.register_hook(lambda g: seen.append(g.numpy().tolist()))
+    double = x.register_hook(lambda g: g * 2.0)
+    (y * 1.0 + y * 2.0).sum().backward()
+    assert seen == [[[3.0] * 3] * 2], "once, with the whole gradient"
+    assert x.grad.numpy().tolist() == [[12.0] * 3] * 2
+    handle.remove()
+    double.remove()
+    double.remove()
+    x.grad = None
+    (x * 2.0).sum().backward()
+    assert len(seen) == 1 and x.grad.numpy().tolist() == [[2.0] * 3] * 2
+
+
+def test_a_hook_that_raises_changes_no_gradient(device):
+    x, w = leaf(device), leaf(device)
+    y = x * w
+    x.register_hook(lambda g: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        y.sum().backward()
+    assert x.grad is None and w.grad is None and vg.is_grad_enabled()
+
+
+# Gradients as values ------------------------------------------------------------------------------
+
+
+def test_autograd_grad(device):
+    x, y = leaf(device), leaf(device)
+    z = x * y
+    (gx, gz) = vg.autograd.grad((z * z).sum(), [x, z], retain_graph=True)
+    assert np.array_equal(gx.numpy(), 2 * X**3) and np.array_equal(gz.numpy(), 2 * X**2)
+    assert x.grad is None and y.grad is None
+    (g,) = vg.autograd.grad(z, y, put(device, X))
+    assert np.array_equal(g.numpy(), X * X) and not g.requires_grad
+    with pytest.raises(RuntimeError, match="input 1 was not used"):
+        vg.autograd.grad(x.sum(), [x, y])
+    assert vg.autograd.grad(x.sum(), [y], allow_unused=True) == (None,)
+    with pytest.raises(RuntimeError, match="an input does not require gradients"):
+        vg.autograd.grad(x.sum(), [put(device, X)])
+
+
+def test_only_what_was_asked_for_is_computed(device):
+    """The gradient of an input needs none of the weights."""
+    x, w, v = leaf(device), leaf(device, X.T), leaf(device, np.ones((2, 2)))
+    z = vg.tanh(x @ w @ v).sum()
+    calls = []
+    with observe(calls.append):
+        vg.autograd.grad(z, x)
+    assert sum(call.method == "matmul" for call in calls) == 2
+
+
+def test_gradients_of_gradients(device):
+    x = leaf(device)
+    (g,) = vg.autograd.grad((x**4).sum(), x, create_graph=True)
+    (h,) = vg.autograd.grad(g.sum(), x, create_graph=True)
+    h.sum().backward()
+    assert np.allclose(x.grad.numpy(), 24 * X)
+    x = leaf(device)
+    (x**3).sum().backward(create_graph=True)
+    assert x.grad.requires_grad
+    assert np.allclose(vg.autograd.grad(x.grad.sum(), x)[0].numpy(), 6 * X)
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+def test_grad_of_functions(device):
+    x, y = put(device, X), put(device, X[0])
+
+    def f(x, y):
+        return (x * x * y).sum()
+
+    assert np.array_equal(vg.grad(f)(x, y).numpy(), 2 * X * X[0])
+    gx, gy = vg.grad(f, (0, 1))(x, y)
+    assert np.array_equal(gx.numpy(), 2 * X * X[0]) and np.array_equal(gy.numpy(), (X * X).sum(0))
+    value, (gy,) = vg.value_and_grad(f, argnums=(1,))(x, y)
+    assert value.item() == (X * X * X[0]).sum() and not value.requires_grad and not gy.requires_grad
+    assert not x.requires_grad and x.grad is None
+
+    def of_many(p, scale):
+        a, (b, none) = p["a"], p["rest"]
+        assert none is None
+        return (a.x * a.y * b).sum() * scale
+
+    tree = {"a": Point(x, 2.0 * x), "rest": [y, None]}
+    found = vg.grad(of_many)(tree, scale=3)
+    assert list(found) == ["a", "rest"] and type(found["a"]) is Point and found["rest"][1] is None
+    assert np.allclose(found["a"].x.numpy(), 6 * X * X[0])
+    (value, aux), g = vg.value_and_grad(lambda x: (x.sum(), {"x": x}), has_aux=True)(x)
+    assert value.item() == X.sum() and not aux["x"].requires_grad
+    g, aux = vg.grad(lambda x: (x.sum(), 5), has_aux=True)(x)
+    assert aux == 5 and g.numpy().all()
+    assert vg.grad(lambda x, y: (y * 2.0).sum())(x, y).numpy().tolist() == [[0.0] * 3] * 2
+    assert vg.grad(lambda x: put(device, X).sum())(x).numpy().tolist() == [[0.0] * 3] * 2
+    assert vg.grad(f, -1)(x, y).shape == (3,)
+
+
+def test_grad_of_grad(device):
+    x = put(device, np.array([1.0, 2.0]))
+
+    def cube(x):
+        return (x * x * x).sum()
+
+    second = vg.grad(lambda x: vg.grad(cube)(x).sum())
+    assert np.allclose(second(x).numpy(), [6.0, 12.0])
+    third = vg.grad(lambda x: second(x).sum())
+    assert np.allclose(third(x).numpy(), [6.0, 6.0])
+    w = leaf(device, [2.0, 3.0])
+    inner = vg.grad(lambda x: (w * x * x).sum(), create_graph=True)(x)
+    inner.sum().backward()
+    assert np.allclose(w.grad.numpy(), [2.0, 4.0])
+    with vg.no_grad():
+        assert np.allclose(vg.grad(cube)(x).numpy(), [3.0, 12.0])
+
+
+def test_grad_refuses(device):
+    x = put(device, X)
+    for wrong in (put(device, np.arange(3)), X, "text", 3):
+        with pytest.raises(TypeError, match="float"):
+            vg.grad(lambda x: x.sum())(wrong)
+    for function in (lambda x: x * 2.0, lambda x: 1.0, lambda x: None):
+        with pytest.raises(TypeError, match="a single number"):
+            vg.grad(function)(x)
+
+
+# Rules of one's own, and computing again ----------------------------------------------------------
+
+
+class Cube(vg.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor=1.0):
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x * x * x * factor
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 3.0 * x * x * ctx.factor, None
+
+
+class Exp(vg.autograd.Function):
+    """It saves its result."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = vg.exp(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
+class Parts(vg.autograd.Function):
+    """Several operands, of which one is a row, and several results, of which one has no floats."""
+
+    @staticmethod
+    def forward(ctx, x, row):
+        ctx.save_for_backward(x, row)
+        return x * row, x + row, x > row
+
+    @staticmethod
+    def backward(ctx, product, total, _):
+        x, row = ctx.saved_tensors
+        return product * row + total, product * x + total  # summed to the row
+
+
+def test_rules_of_ones_own(device):
+    check(lambda x: Cube.apply(x, 2.0), X, device=device)
+    check_twice(lambda x: Cube.apply(x, 2.0), X / 6, device=device)
+    check(Exp.apply, X / 6, device=device)
+    check_twice(Exp.apply, X / 6, device=device)
+    check(Parts.apply, X, X[0], device=device)
+    check_twice(lambda x, row: Parts.apply(x, row)[:2], X, X[0], device=device)
+    check(lambda x, row: Parts.apply(x, row)[1], X, X[0], device=device)
+    assert not Parts.apply(leaf(device), leaf(device))[2].requires_grad
+    assert not Cube.apply(put(device, X), 1.0).requires_grad
+    with vg.no_grad():
+        assert not Cube.apply(leaf(device), 1.0).requires_grad
+
+
+def test_rules_of_ones_own_see_changes(device):
+    x = leaf(device)
+    y = Cube.apply(x, 1.0)
+    with vg.no_grad():
+        x += 1.0
+    with pytest.raises(RuntimeError, match="save_for_backward kept was changed"):
+        y.sum().backward()
+
+    class Wrong(Cube):
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    with pytest.raises(RuntimeError, match=r"Wrong.backward gave 1 gradients for 2 arguments"):
+        Wrong.apply(leaf(device), 1.0).sum().backward()
+    with pytest.raises(NotImplementedError, match="has forward"):
+        vg.autograd.Function.apply(x)
+
+
+def test_checkpoint(device):
+    calls = []
+    w = leaf(device, X[0])
+
+    def block(x, scale=1.0):
+        calls.append(vg.is_grad_enabled())
+        return vg.tanh(x * w) * scale
+
+    x = leaf(device, X / 6)
+    vg.checkpoint(block)(x, scale=2.0).sum().backward()
+    assert calls == [False, True]
+    found = x.grad, w.grad
+    x.grad = w.grad = None
+    block(x, scale=2.0).sum().backward()
+    for one, other in zip(found, (x.grad, w.grad), strict=True):
+        assert np.array_equal(one.numpy(), other.numpy())
+    check(vg.checkpoint(lambda x: (vg.exp(x), x * x)), X / 6, device=device)
+    check_twice(vg.checkpoint(lambda x: vg.exp(x) * x), X / 6, device=device)
+    vg.random.seed(3)
+
+    def noisy(x):
+        return x * vg.random.rand(2, 3, dtype="float64", device=device)
+
+    y = vg.checkpoint(noisy)(x)
+    after = vg.random.rand()
+    (g,) = vg.autograd.grad(y.sum(), x)
+    assert np.allclose((g * x).detach().numpy(), y.detach().numpy())
+    assert vg.random.rand() != after
+    (g,) = vg.autograd.grad(vg.checkpoint(block)(x).sum(), w)
+    assert g.shape == w.shape
+    y = vg.checkpoint(block)(x)
+    with vg.no_grad():
+        x += 1.0
+    with pytest.raises(RuntimeError, match="checkpoint: an argument was changed in place"):
+        y.sum().backward()
+
+
+# Memory and time ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "use"), [(1_000_000, True), (200_000, False)])
+def test_a_chain_of_a_million_operations(count, use):
+    """Nothing recurses, neither on the way back nor where a graph goes unused."""
+    x = put("cpu", np.ones(1, np.float32)).requires_grad_()
+    y = x
+    for _ in range(count):
+        y = vg.negative(y)
+    alive = weakref.ref(y)
+    if use:
+        y.backward()
+        assert x.grad.numpy().tolist() == [1.0]
+    del y
+    assert alive() is None
+
+
+def memory(device):
+    return vg.memory_info(device).used
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_nothing_is_left(device):
+    """Neither a graph that was used nor one that was not keeps memory, without the collector."""
+    gc.collect()
+    gc.disable()
+    try:
+        x = leaf(device, np.ones(1000))
+        before = memory(device)
+        for use in (True, False):
+            y = vg.exp(
+                vg.tanh(x * x).reshape(10, 100) @ vg.ones((100, 3), dtype="float64", device=device)
+            )
+            z = Exp.apply(vg.checkpoint(vg.sin)(y))
+            if use:
+                z.sum().backward()
+                x.grad = None
+            del y, z
+            assert memory(device) == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_memory_falls_as_backward_passes(device):
+    x = leaf(device, np.ones(100_000))
+    used = []
+    y = x
+    for _ in range(10):
+        y = vg.exp(y * 0.0)
+        y.register_hook(lambda g: used.append(memory(device)))
+    y = y.sum()
+    y.backward()
+    assert len(used) == 10
+    assert all(later < earlier for earlier, later in itertools.pairwise(used[1:]))
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_only_what_rules_need_is_kept(device):
+    x = leaf(device, np.ones(100_000))
+    before = memory(device)
+    y = (x + 1.0) * 3.0 - 2.0
+    y = y.reshape(100, 1000).T
+    assert memory(device) - before < 2 * x.nbytes
+
+
+@pytest.fixture
+def direct_allocator(device):
+    """Every array is one cudaMalloc, which is not tried again."""
+    with helpers.allocator(device, Allocator.ALLOCATOR_DIRECT):
+        yield
+
+
+@pytest.mark.devices("sim")
+@pytest.mark.parametrize("what", ["malloc", "launch"])
+def test_backward_is_all_or_nothing(device, simulator, direct_allocator, what):
+    """Whatever fails in a step, no gradient has changed, and the next one has the same bits."""
+
+    def step(x, w):
+        y = vg.dense(x, w, activation="tanh") + x[:, :2]
+        vg.concat([y * y, vg.exp(y)]).mean().backward()
+
+    def leaves():
+        return [leaf(device, X, np.float32), leaf(device, X / 6, np.float32)]
+
+    wanted = leaves()
+    step(*wanted)
+    wanted = [helpers.bits(one.grad) for one in wanted]
+    nth = failed = 0
+    while True:
+        nth += 1
+        one = leaves()
+        simulator.pvg_sim_fail(what.encode(), nth)
+        try:
+            step(*one)
+            break
+        except (vg.OutOfMemoryError, vg.LaunchError) as error:
+            error.__traceback__ = None
+            failed += 1
+        simulator.pvg_sim_fail(what.encode(), 0)
+        assert [x.grad for x in one] == [None, None] and vg.is_grad_enabled()
+        step(*one)
+        assert [helpers.bits(x.grad) for x in one] == wanted
+    simulator.pvg_sim_fail(what.encode(), 0)
+    assert failed >= 15
+    assert [helpers.bits(x.grad) for x in one] == wanted
