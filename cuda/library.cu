@@ -23,23 +23,27 @@
 
 namespace pvg {
 // The families of operations.
-Operations unary_operations();    // kernels/elementwise.cu
-Operations binary_operations();   // kernels/elementwise.cu
-Operations reduce_operations();   // kernels/reduce.cu
-Operations copy_operations();     // arrays/copy.cu
-Operations where_operations();    // kernels/where.cu
-Operations triangle_operations(); // kernels/triangle.cu
-Operations scan_operations();     // kernels/scan.cu
-Operations gather_operations();   // kernels/gather.cu
-Operations nonzero_operations();  // kernels/nonzero.cu
-Operations factor_operations();   // kernels/factor.cu
-Operations random_operations();   // kernels/random.cu
-Operations matmul_operations();   // kernels/matmul/
+Operations unary_operations();        // kernels/elementwise.cu
+Operations binary_operations();       // kernels/elementwise.cu
+Operations reduce_operations();       // kernels/reduce.cu
+Operations copy_operations();         // arrays/copy.cu
+Operations where_operations();        // kernels/where.cu
+Operations triangle_operations();     // kernels/triangle.cu
+Operations scan_operations();         // kernels/scan.cu
+Operations gather_operations();       // kernels/gather.cu
+Operations nonzero_operations();      // kernels/nonzero.cu
+Operations sort_operations();         // kernels/sort.cu
+Operations searchsorted_operations(); // kernels/searchsorted.cu
+Operations bincount_operations();     // kernels/bincount.cu
+Operations factor_operations();       // kernels/factor.cu
+Operations random_operations();       // kernels/random.cu
+Operations matmul_operations();       // kernels/matmul/
 
 static Operations (*const families[])() = {
-    unary_operations,   binary_operations,   reduce_operations, copy_operations,
-    where_operations,   triangle_operations, scan_operations,   gather_operations,
-    nonzero_operations, factor_operations,   random_operations, matmul_operations};
+    unary_operations,   binary_operations,   reduce_operations,       copy_operations,
+    where_operations,   triangle_operations, scan_operations,         gather_operations,
+    nonzero_operations, sort_operations,     searchsorted_operations, bincount_operations,
+    factor_operations,  random_operations,   matmul_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

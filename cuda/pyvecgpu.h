@@ -208,7 +208,11 @@ enum pvg_operation {
     PVG_SOLVE = 312,
     PVG_INVERSE = 313,
     PVG_DETERMINANT = 314,
-    PVG_RANDOM = 320
+    PVG_RANDOM = 320,
+    PVG_SORT = 330,
+    PVG_ARGSORT = 331,
+    PVG_SEARCHSORTED = 332,
+    PVG_BINCOUNT = 333
 };
 
 /* What pvg_random fills an array with. */
@@ -696,6 +700,20 @@ PVG_API pvg_array *pvg_solve(const pvg_array *a, const pvg_array *b, int kind);
 PVG_API pvg_array *pvg_inverse(const pvg_array *a);
 /* (...,): kind 0 the determinants, 1 their signs, 2 the logarithms of their magnitudes. */
 PVG_API pvg_array *pvg_determinant(const pvg_array *a, int kind);
+/* The elements in order along an axis, and int64 indices of where they stood; descending 1: in the
+ * reverse order. NaN is the largest. Indices of equal elements ascend: all NaN are equal, and 0.0
+ * and -0.0, which pvg_sort puts in front of 0.0. Fewer than 2^32 elements along the axis. Errors:
+ * AXIS, VALUE (descending neither). */
+PVG_API pvg_array *pvg_sort(const pvg_array *a, int axis, int descending, pvg_array *out);
+PVG_API pvg_array *pvg_argsort(const pvg_array *a, int axis, int descending);
+/* For each value how many elements of a sorted array, 1-D, stand before it: those that are less,
+ * and with right 1 those that are equal, too; int64. In the order of pvg_sort, after promotion.
+ * Errors: VALUE (not 1-D; right neither). */
+PVG_API pvg_array *pvg_searchsorted(const pvg_array *sorted, const pvg_array *values, int right);
+/* How often each of the numbers 0 to length - 1 is there, int64; or with weights, an array of the
+ * same shape or NULL, the sum of those that stand beside it, float64, added as they stand. Other
+ * numbers are not counted. Errors: VALUE (length, shapes), TYPE (numbers that are no integers). */
+PVG_API pvg_array *pvg_bincount(const pvg_array *numbers, const pvg_array *weights, int64_t length);
 /* Matrix product as numpy.matmul: (..., m, k) @ (..., k, n); 1-D operands are rows and columns;
  * batches broadcast. bool: or of ands; integers wrap. `precision` is one of pvg_precision. The same
  * operands give the same bits, and an item of a batch those of the product of that item alone.

@@ -16,6 +16,11 @@ from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS, NOTHING
 _listeners = {}
 
 
+def observed():
+    """Whether anybody observes, so that short ways are closed."""
+    return bool(_listeners)
+
+
 class Call:
     """One call of a backend's method, after it.
 
@@ -137,7 +142,7 @@ _TAIL = """
     return result
 """
 _BODIES = {ARRAY: _ONE_ARRAY, ARRAYS: _ARRAYS, HOST: _OTHER, NOTHING: _OTHER}
-_CAN_BE_NONE = ("bias", "preactivation")
+_CAN_BE_NONE = ("bias", "preactivation", "weights")
 
 
 class _Ways(dict):
@@ -220,7 +225,7 @@ def operator(code, general):
         if kind is Array and other.backend is backend:
             compute = backend.binary
             data = compute(code, self.data, other.data, None)
-        elif kind is float:
+        elif kind is float or kind is int:
             compute = backend.scalar
             data = compute(code, self.data, other, 1, None)
         else:

@@ -351,6 +351,29 @@ class _Methods:
         """Return elements of the choices that the elements are the indices of, see vg.choose."""
         return functions.choose(self, choices)
 
+    def sort(self, axis=-1, kind=None, *, descending=False, stable=True):
+        """Put the elements in order along an axis, in place, see vg.sort."""
+        functions.sorting.sort_in_place(self, axis, kind, descending)
+
+    def argsort(self, axis=-1, kind=None, *, descending=False, stable=True):
+        """Return the indices that put the elements in order, see vg.argsort."""
+        return functions.argsort(self, axis, kind, descending=descending)
+
+    def searchsorted(self, v, side="left", sorter=None):
+        """Return before which elements those of v keep the order, see vg.searchsorted."""
+        return functions.searchsorted(self, v, side, sorter)
+
+    def partition(self, kth, axis=-1):
+        """Put the kth elements at their places in order, in place, see vg.partition."""
+        functions.sorting.check_kth(
+            "partition", kth, self.shape[arguments.parse_axis(axis, self.ndim)]
+        )
+        functions.sorting.sort_in_place(self, axis)
+
+    def argpartition(self, kth, axis=-1):
+        """Return the indices of what partition gives, see vg.argpartition."""
+        return functions.argpartition(self, kth, axis)
+
     def copy(self):
         """Return a contiguous copy on the same device."""
         return values.copied(self)

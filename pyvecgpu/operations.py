@@ -161,6 +161,10 @@ ROWS = (
     _other("inverse", 313, "f", "same"),
     _other("determinant", 314, "f", "same"),
     _other("random", 320, "uf", "none"),
+    _other("sort", 330, ORDERED, "same"),
+    _other("argsort", 331, ORDERED, "index"),
+    _other("searchsorted", 332, ORDERED, "index"),
+    _other("bincount", 333, INTEGERS, "index"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

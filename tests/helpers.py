@@ -107,8 +107,8 @@ UNIT_ROUNDOFF = {
 # float32.
 _SUM_REST_HALF = dict.fromkeys(HALVES, 2.0**-20)
 SUM_REST = _SUM_REST_HALF | {np.dtype(np.float32): 2.0**-40, np.dtype(np.float64): 2.0**-96}
-# NumPy adds float64 in float64, pairwise; its error grows with the logarithm of the length.
-SUM_REST_CPU = SUM_REST | {np.dtype(np.float64): 32 * 2.0**-53}
+# NumPy adds float32 and float64 as such, pairwise; the error grows with the length's logarithm.
+SUM_REST_CPU = SUM_REST | {np.dtype(np.float32): 2.0**-19, np.dtype(np.float64): 32 * 2.0**-53}
 
 
 def finfo(dtype):

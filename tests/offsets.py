@@ -70,6 +70,9 @@ def calls(dtype):
         "scan of rows": ([(M, N)], (M, N), lambda x, out: assign(vg.cumsum(x, 1), out)),
         "scan of columns": ([(M, N)], (M, N), lambda x, out: assign(vg.cumsum(x, 0), out)),
         "nonzero": ([(M, N)], (M, N), mark_nonzero),
+        "sort": ([(M, N)], (M, N), lambda x, out: assign(vg.sort(x, 1), out)),
+        "argsort": ([(M, N)], (M, N), lambda x, out: assign(vg.argsort(x, 1), out)),
+        "places": ([(M,), (M, N)], (M, N), lambda x, y, out: assign(vg.searchsorted(x, y), out)),
         "product": ([(M, K), (K, N)], (M, N), multiply),
         "transposed product": (
             [(K, M), (N, K)], (M, N), lambda x, y, out: vg.matmul(x.T, y.T, out=out)

@@ -68,6 +68,7 @@ def cases():
         scans,
         searches,
         matrices,
+        sorts,
         products,
         forced_products,
         layers,
@@ -513,6 +514,40 @@ def matrices(dtype):
             assert_within(vg.linalg.cholesky(put(device, p)), lower, tolerance)
 
         yield f"factors of {n} x {n}", check
+
+
+ROWS_TO_SORT = {
+    "short rows": (40, 60),
+    "a row of a block": (1, 1000),
+    "a long row": (1, 5000),
+    "long rows": (2, 4200),
+}
+
+
+def sorts(dtype):
+    for name, shape in ROWS_TO_SORT.items():
+
+        def check(device, shape=shape):
+            x = data(dtype, shape)
+            array, wide = put(device, x), helpers.widened(x)
+            assert_same(vg.sort(array), np.sort(wide).astype(dtype))
+            assert_same(vg.argsort(array), np.argsort(wide, kind="stable"))
+            row = np.sort(wide[0]).astype(dtype)
+            expected = np.searchsorted(helpers.widened(row), wide)
+            assert_same(vg.searchsorted(put(device, row), array), expected)
+
+        yield f"sort, {name}", check
+    if dtype.kind in "iu":
+        yield "bincount", lambda device: check_counts(device, dtype)
+
+
+def check_counts(device, dtype):
+    x = np.abs(data(dtype, (3000,)))
+    weights = x.astype(np.float64)
+    array = put(device, x)
+    for least in (0, 5000):
+        assert_same(vg.bincount(array, minlength=least), np.bincount(x, minlength=least))
+    assert_same(vg.bincount(array, put(device, weights)), np.bincount(x, weights))
 
 
 # ---- Lessons -------------------------------------------------------------------------------------

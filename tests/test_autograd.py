@@ -388,6 +388,10 @@ def test_what_has_no_gradient(device):
         (x * 2.0).backward(put(device, X[0]))
     with pytest.raises(NotImplementedError, match="dense_backward has no gradient"):
         functional.dense_backward(put(device, X[:, :2]), x, put(device, X[:2]))
+    with pytest.raises(NotImplementedError, match="cast has no gradient yet"):
+        x.astype("complex128")
+    with pytest.raises(NotImplementedError, match="complex numbers have no gradients yet"):
+        (x * vg.asarray(1j, device=device)).backward(put(device, X * 1j))
     with pytest.raises(RuntimeError, match="does not require gradients"):
         put(device, X).register_hook(print)
     assert x.grad is None

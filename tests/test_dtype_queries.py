@@ -9,7 +9,7 @@ import math
 import helpers
 import numpy as np
 import pytest
-from helpers import ALL_DTYPES, DTYPES, put
+from helpers import ALL_DTYPES, put
 
 import pyvecgpu as vg
 

@@ -71,6 +71,10 @@ def draw_shapes(rng, name, family):
         ),
         "triangle": ([(k, m, n)], (k, m, n), lambda a, out: vg.tril(a, 1, out=out)),
         "scan": ([(k, m, n)], (k, m, n), lambda a, out: vg.cumsum(a, 1, a.dtype, out)),
+        "sort": (
+            [(k, m, n)], (k, m, n),
+            lambda a, out, axis=m % 3: apply(a.backend, "sort", a, axis, True, out),
+        ),
         "cast": ([(m, n)], (m, n), lambda a, out: apply(a.backend, "cast", a, a.dtype, out)),
         "matmul": ([(m, k), (k, n)], (m, n), lambda a, b, out: vg.matmul(a, b, out=out)),
         "batch": ([(3, m, k), (k, n)], (3, m, n), lambda a, b, out: vg.matmul(a, b, out=out)),
@@ -99,6 +103,7 @@ OTHERS = (
     "where",
     "triangle",
     "scan",
+    "sort",
     "cast",
     "matmul",
     "batch",

@@ -14,12 +14,12 @@ from pyvecgpu import dispatch
 from pyvecgpu.backends import METHODS
 
 PACKAGE = helpers.ROOT / "pyvecgpu"
-TOPICS = ["accumulating", "aliases", "arithmetic", "assigning", "combined", "comparing",
+TOPICS = ["accumulating", "aliases", "arithmetic", "assigning", "binning", "combined", "comparing",
           "complexes", "contractions", "creation", "differences", "elementwise", "exchange",
           "exponentials", "files", "gathering", "grids", "joining", "layers", "layout", "linalg",
           "mathematics", "matrices", "nans", "neighbours", "nn", "padding", "polynomials",
-          "printing", "queries", "ranges", "reductions", "scans", "searching", "statistics",
-          "windows"]  # fmt: skip
+          "printing", "quantiles", "queries", "ranges", "reductions", "scans", "searching", "sets",
+          "sorting", "statistics", "windows"]  # fmt: skip
 
 # The short ways of the operators beside dispatch.apply.
 SHORT_WAYS = {"dispatch.py": {"binary", "scalar"}}

@@ -118,6 +118,11 @@ METHODS = {
     "put": ["indices", "values"],
     "compress": ["condition", "axis"],
     "choose": ["choices"],
+    "sort": ["axis", "kind"],
+    "argsort": ["axis", "kind"],
+    "searchsorted": ["v", "side", "sorter"],
+    "partition": ["kth", "axis"],
+    "argpartition": ["kth", "axis"],
 }
 
 

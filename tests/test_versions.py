@@ -35,6 +35,7 @@ def writes(x, y):
         "reduce": lambda: vg.sum(y, axis=0, keepdims=True, out=x[:1]),
         "reduce and cast": lambda: vg.sum(y > 0, axis=0, dtype=vg.int32, keepdims=True, out=x[:1]),
         "scan": lambda: vg.cumsum(y, 0, out=x),
+        "sort": lambda: x.sort(),
         "matmul": lambda: vg.matmul(y, square, out=x),
         "tensordot": lambda: vg.tensordot(y, square, axes=1, out=x),
         "dense": lambda: vg.dense(y, square, out=x),

@@ -291,6 +291,41 @@ USES |= {
         {"a": ((40, 40, 2), F32)}, lambda v: vg.linalg.det(v["a"].T)
     ),
     "cholesky": Use({"a": ((7, 1, 1), F32)}, lambda v: vg.linalg.cholesky(v["a"][4:])),
+    # Sorting: short rows, whole arrays, long rows one by one and together, twice for 8 bytes.
+    "sort": Use(A, lambda v: vg.sort(v["a"])),
+    "sort of columns": Use(A, lambda v: vg.sort(v["a"], 0, descending=True)),
+    "sort of a long row": Use({"a": ((5_000,), F32)}, lambda v: vg.sort(v["a"])),
+    "sort of long rows": Use({"a": ((3, 4_100), I8)}, lambda v: vg.sort(v["a"])),
+    "sort of long rows of 8 bytes": Use({"a": ((2, 4_100), F64)}, lambda v: vg.sort(v["a"])),
+    "sort, out": Use(
+        A | {"out": ((37, 6), F64)},
+        lambda v: void(apply(v["a"].backend, "sort", v["a"], 1, False, v["out"].T)),
+        ("out",),
+    ),
+    "sort in place": Use(A, lambda v: v["a"].sort(0), ("a",)),
+    "sort of long rows in place": Use({"a": ((2, 4_100), I64)}, lambda v: v["a"].sort(), ("a",)),
+    "argsort": Use({"a": ((37, 12), I32)}, lambda v: vg.argsort(v["a"].T[::-2], 0)),
+    "argsort of long rows": Use({"a": ((3, 4_100), F16)}, lambda v: vg.argsort(v["a"])),
+    "argsort of long rows of 8 bytes": Use(
+        {"a": ((2, 4_100), I64)}, lambda v: vg.argsort(v["a"])
+    ),
+    "searchsorted": Use(
+        {"a": ((37,), F32), "b": ((6, 37), F32)}, lambda v: vg.searchsorted(v["a"], v["b"])
+    ),
+    "searchsorted of strided operands": Use(
+        {"a": ((37,), I32), "b": ((6, 37), F32)},
+        lambda v: vg.searchsorted(v["a"][::2], v["b"].T, "right"),
+    ),
+    "bincount": Use(
+        {"a": ((300,), I32)}, lambda v: apply(v["a"].backend, "bincount", v["a"], None, 9)
+    ),
+    "bincount of many": Use(
+        {"a": ((300,), I8)}, lambda v: apply(v["a"].backend, "bincount", v["a"], None, 9_000)
+    ),
+    "bincount with weights": Use(
+        {"a": ((20, 30), I32), "b": ((20, 30), F32)},
+        lambda v: apply(v["a"].backend, "bincount", v["a"][::-2], v["b"][::2], 9),
+    ),
     # Products.
     "product": Use({"a": ((33, 29), F32), "b": ((29, 31), F32)}, lambda v: v["a"] @ v["b"]),
     "product of vectors": Use({"a": ((61,), F32), "b": ((61,), F32)}, lambda v: v["a"] @ v["b"]),

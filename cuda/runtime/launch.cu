@@ -93,18 +93,31 @@ int before_launch(const LaunchSite &site, dim3 grid, dim3 block) {
     return PVG_OK;
 }
 
+// After a launch that has succeeded.
+static cudaError_t count_launch(cudaStream_t stream) {
+    counters[PVG_COUNT_LAUNCHES].fetch_add(1, std::memory_order_relaxed);
+    if (!option_sync.load(std::memory_order_relaxed) || is_captured(stream)) return cudaSuccess;
+    counters[PVG_COUNT_WAITS]++;
+    return cudaStreamSynchronize(stream);
+}
+
 int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, dim3 grid,
                  dim3 block, size_t shared_bytes, cudaStream_t stream) {
     if (code == cudaSuccess) code = cudaGetLastError();
     if (code != cudaSuccess) return fail_launch(site, code, grid, block, shared_bytes);
-    counters[PVG_COUNT_LAUNCHES].fetch_add(1, std::memory_order_relaxed);
     if (option_launch_log.load(std::memory_order_relaxed)) log_launch(kernel, site.kernel);
-    if (option_sync.load(std::memory_order_relaxed) && !is_captured(stream)) {
-        counters[PVG_COUNT_WAITS]++;
-        code = cudaStreamSynchronize(stream);
-        if (code != cudaSuccess) return fail_launch(site, code, grid, block, shared_bytes);
-    }
-    return PVG_OK;
+    code = count_launch(stream);
+    return code == cudaSuccess ? static_cast<int>(PVG_OK)
+                               : fail_launch(site, code, grid, block, shared_bytes);
+}
+
+int before_library(const LaunchSite &site) { return before_launch(site, dim3(), dim3()); }
+
+int after_library(const LaunchSite &site, cudaError_t code, cudaStream_t stream) {
+    if (code == cudaSuccess) code = cudaGetLastError();
+    if (code == cudaSuccess) code = count_launch(stream);
+    return code == cudaSuccess ? static_cast<int>(PVG_OK)
+                               : fail_cuda(code, site.kernel, site.file, site.line);
 }
 
 } // namespace pvg

@@ -35,6 +35,10 @@ int before_launch(const LaunchSite &site, dim3 grid, dim3 block);
 int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, dim3 grid,
                  dim3 block, size_t shared_bytes, cudaStream_t stream);
 
+// The same around a call of a library whose kernels are its own, such as CUB.
+int before_library(const LaunchSite &site);
+int after_library(const LaunchSite &site, cudaError_t code, cudaStream_t stream);
+
 // While it exists the kernel may be launched with so much shared memory: more than 48 KiB is asked
 // for before each launch that needs it, and no other thread may ask for less in between.
 struct SharedMemoryPermit {

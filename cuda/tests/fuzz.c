@@ -178,8 +178,8 @@ static pvg_array *factored(pvg_array *a) {
 
 static void elementwise(void) {
     pvg_array *a = needed(&arrays), *b = NULL, *c = NULL, *made = NULL;
-    int kind = (int)pick(0, 8), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
-    if (kind == 1 || kind == 3) b = chance(50) ? a : needed(&arrays);
+    int kind = (int)pick(0, 12), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
+    if (kind == 1 || kind == 3 || kind == 10) b = chance(50) ? a : needed(&arrays);
     if (kind == 3) c = chance(50) ? b : needed(&arrays);
     pvg_array *out = wanted(&arrays, 30);
     Scalar s = scalar();
@@ -196,7 +196,12 @@ static void elementwise(void) {
         made = pvg_scan(chance(95) ? (chance(50) ? PVG_SUM : PVG_PROD) : code, a, (int)pick(-3, 3),
                         chance(98) ? (int)pick(0, 1) : 2, out);
     if (kind == 7) made = pvg_nonzero(a), out = NULL;
-    if (kind == 8) made = factored(a), out = NULL;
+    int way = chance(98) ? (int)pick(0, 1) : 2;
+    if (kind == 8) made = pvg_sort(a, (int)pick(-3, 3), way, out);
+    if (kind == 9) made = pvg_argsort(a, (int)pick(-3, 3), way), out = NULL;
+    if (kind == 10) made = pvg_searchsorted(a, b, way), out = NULL;
+    if (kind == 11) made = pvg_bincount(a, b, pick(-1, 5000)), out = NULL;
+    if (kind == 12) made = factored(a), out = NULL;
     handle_of("an elementwise function", made, out, &arrays);
 }
 

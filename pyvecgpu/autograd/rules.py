@@ -77,6 +77,7 @@ UNARY = {
     "sqrt": lambda g, y: g / (2.0 * y),
     "reciprocal": lambda g, y: -g * y * y,
     "positive": same,
+    "conj": same,
     "sign": zero,
     "square": lambda g, x: g * (2.0 * x),
     "floor": zero,
@@ -324,4 +325,4 @@ JOINT = (dense, pieces)
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"nonzero"}
-WITHOUT = {"dense_backward"}
+WITHOUT = {"dense_backward", "part"}

@@ -31,7 +31,7 @@ def _method(parameters, gives=ARRAY, written="out"):
 # The parameters that are raw data, or None; those of from_host and its like are of NumPy.
 ARRAY_PARAMETERS = (
     *("a", "b", "x", "weight", "bias", "condition", "gradient", "preactivation"),
-    *("data", "destination", "indices", "values", "out"),
+    *("data", "destination", "indices", "values", "weights", "out"),
 )
 
 METHODS = {
@@ -63,6 +63,11 @@ METHODS = {
     "solve": _method("a b kind"),
     "inverse": _method("a"),
     "determinant": _method("a kind"),
+    "sort": _method("a axis descending out"),
+    "argsort": _method("a axis descending"),
+    # numbers below `length`: how many of each, or the sums of the weights, which may be None
+    "bincount": _method("a weights length"),
+    "searchsorted": _method("a values right"),  # right: behind elements that are equal
     "matmul": _method("a b precision out"),
     "dense": _method(
         "x weight bias activation precision preactivation out", ARRAY, "preactivation out"

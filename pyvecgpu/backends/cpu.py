@@ -28,8 +28,9 @@ from ..dtypes import (
 from ..errors import OutOfMemoryError
 from ..native.abi import Memory
 from ..operations import OPERATIONS, result_dtype
-from . import cpu_functions, cpu_indexing, cpu_layers, cpu_random
+from . import cpu_functions, cpu_indexing, cpu_layers, cpu_random, cpu_sorting
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
+from .cpu_ways import BINARY, REDUCED, SCALAR, UNARY, fits, holds
 
 
 def _reports_memory(method):
@@ -110,6 +111,10 @@ class CpuBackend:
         return store(result, out)
 
     def fill(self, a, value):
+        if a.flags.writeable and holds(a.dtype, value):
+            a.fill(value)
+            wrote(a)
+            return
         if isinstance(value, float) and is_integer(a.dtype):
             limits = np.iinfo(a.dtype)
             if not limits.min - 1 < value < limits.max + 1:  # NaN too
@@ -127,6 +132,16 @@ class CpuBackend:
 
     @_reports_memory
     def unary(self, code, a, out):
+        function, given = UNARY[code, a.dtype]
+        if function is not None:
+            if out is None:
+                result = function(a)
+                return result if type(result) is np.ndarray else np.asarray(result)
+            if fits(out, given, a.shape):
+                function(a, out=out)
+                wrote(out)
+                return out
+            return store(function(a), out)
         operation = OPERATIONS[code]
         dtype, (a,) = computable(a)
         if a.dtype.kind not in operation.domain:
@@ -137,6 +152,16 @@ class CpuBackend:
 
     @_reports_memory
     def binary(self, code, a, b, out):
+        function, given = BINARY[code, a.dtype, b.dtype]
+        if function is not None:
+            if out is None:
+                result = function(a, b)
+                return result if type(result) is np.ndarray else np.asarray(result)
+            if fits(out, given, a.shape, b.shape):
+                function(a, b, out=out)
+                wrote(out)
+                return out
+            return store(function(a, b), out)
         operation = OPERATIONS[code]
         dtype, (a, b) = computable(a, b)
         if dtype.kind not in operation.domain:
@@ -147,6 +172,17 @@ class CpuBackend:
 
     @_reports_memory
     def scalar(self, code, a, value, side, out):
+        function, given, least, most = SCALAR[code, a.dtype, type(value)]
+        if function is not None and least < value < most:
+            left, right = (a, value) if side else (value, a)
+            if out is None:
+                result = function(left, right)
+                return result if type(result) is np.ndarray else np.asarray(result)
+            if fits(out, given, a.shape):
+                function(left, right, out=out)
+                wrote(out)
+                return out
+            return store(function(left, right), out)
         operation = OPERATIONS[code]
         dtype = promote_scalar(a.dtype, value)
         dtype = inexact(dtype) if operation.result == "float" else dtype
@@ -181,11 +217,17 @@ class CpuBackend:
 
     @_reports_memory
     def reduce(self, code, a, axes, keepdims, out):
-        operation, dtype = OPERATIONS[code], supported(a.dtype)
-        if dtype.kind not in operation.domain:
-            raise TypeError(f"{operation.name} does not take {dtype}")
-        result = np.asarray(operation.cpu(widened(a), axes, keepdims))
-        return store(rounded(result, result_dtype(operation, dtype)), out)
+        operation, dtype = OPERATIONS[code], a.dtype
+        given = REDUCED[code, dtype]
+        if given is None:
+            dtype = supported(dtype)
+            if dtype.kind not in operation.domain:
+                raise TypeError(f"{operation.name} does not take {dtype}")
+            given = result_dtype(operation, dtype)
+        if dtype.char in "eE" and (operation.result != "bool" or dtype.char != "e"):
+            a = widened(a)
+        result = np.asarray(operation.cpu(a, axes, keepdims))
+        return store(result if result.dtype is given else rounded(result, given), out)
 
     @_reports_memory
     def scan(self, code, a, axis, initial, out):
@@ -211,6 +253,23 @@ class CpuBackend:
     @_reports_memory
     def determinant(self, a, kind):
         return np.asarray(np.linalg.slogdet(a)[kind - 1] if kind else np.linalg.det(a))
+
+    @_reports_memory
+    def sort(self, a, axis, descending, out):
+        return store(cpu_sorting.sort(a, axis, descending), out)
+
+    @_reports_memory
+    def argsort(self, a, axis, descending):
+        return cpu_sorting.argsort(a, axis, descending)
+
+    @_reports_memory
+    def bincount(self, a, weights, length):
+        return cpu_sorting.bincount(a, weights, length)
+
+    @_reports_memory
+    def searchsorted(self, a, values, right):
+        dtype = promote(a.dtype, values.dtype)
+        return cpu_sorting.searchsorted(cast(a, dtype), cast(values, dtype), right)
 
     @_reports_memory
     def matmul(self, a, b, precision, out):
@@ -330,7 +389,8 @@ def store(result, out):
 
     ValueError: out has another shape or is read-only. TypeError: its dtype is of a lower kind.
     """
-    result = np.asarray(result)
+    if type(result) is not np.ndarray:
+        result = np.asarray(result)
     if out is None:
         return result
     if not out.flags.writeable:

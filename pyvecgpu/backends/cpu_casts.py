@@ -20,6 +20,11 @@ from ..dtypes import (
     promote,
 )
 
+CHUNK = 1 << 14  # elements of which what is looked at twice stays in a core's cache
+# Casts, by the dtypes' chars, that are NumPy's own and cannot overflow.
+_INTEGER = "?bBhHiIlLqQ"
+_PLAIN = dict.fromkeys(_INTEGER, _INTEGER + "fd") | {"e": "?fd", "f": "?d", "d": "?"}
+
 
 def scalar(value, dtype):
     """Return a Python scalar as a 0-d ndarray.
@@ -41,6 +46,8 @@ def cast(a, dtype):
     """Return `a` in another dtype (itself if it has it), with floats clamped and NaN as 0."""
     if a.dtype == dtype:
         return a
+    if a.dtype.char in _PLAIN and dtype.char in _PLAIN[a.dtype.char]:
+        return a.astype(dtype, order="C")
     if is_complex(a.dtype) and dtype.kind not in "bc":
         raise TypeError(
             f"complex numbers have no cast from {a.dtype} to {dtype}: take their real parts, or abs"
@@ -49,12 +56,30 @@ def cast(a, dtype):
     if not (is_float(a.dtype) and is_integer(dtype)):
         with np.errstate(over="ignore"):
             return rounded(a, dtype)
-    limits = np.iinfo(dtype)
-    below, above = a < limits.min, a >= float(limits.max + 1)  # powers of two: exact in any float
-    result = np.where(below | above | np.isnan(a), 0, a).astype(dtype, order="C")
-    result[below] = limits.min
-    result[above] = limits.max
+    result = np.empty(a.shape, dtype)
+    if a.flags.c_contiguous:
+        flat, into = a.reshape(-1), result.reshape(-1)
+        for begin in range(0, flat.size, CHUNK):
+            _cut_off(flat[begin : begin + CHUNK], into[begin : begin + CHUNK])
+    else:
+        _cut_off(a, result)
     return result
+
+
+def _cut_off(a, result):
+    """Write floats to integers: clamped, NaN as 0."""
+    limits = np.iinfo(result.dtype)
+    above = float(limits.max + 1)  # a power of two, as the least one: exact in any float
+    inside = a.size == 0 or (
+        limits.min <= np.minimum.reduce(a, axis=None) and np.maximum.reduce(a, axis=None) < above
+    )
+    if inside:  # NaN is not
+        np.copyto(result, a, casting="unsafe")
+        return
+    low, high = a < limits.min, a >= above
+    np.copyto(result, np.where(low | high | np.isnan(a), 0, a), casting="unsafe")
+    result[low] = limits.min
+    result[high] = limits.max
 
 
 def rounded(a, dtype):

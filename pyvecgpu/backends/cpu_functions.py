@@ -5,6 +5,7 @@ Operands are arrays that NumPy computes in. A reduction gives its result in a dt
 the backend rounds it once to the one that operations.py says.
 """
 
+import builtins
 import math
 import warnings
 
@@ -14,21 +15,55 @@ from ..dtypes import is_complex, is_float
 
 _WIDE = {"f": np.float64, "c": np.complex128}  # in which products and scans are made
 
+_SIGNED = {n: np.dtype(f"i{n}") for n in (2, 4, 8)}  # integers of as many bytes as floats
+_UNSIGNED = {n: np.dtype(f"u{n}") for n in (2, 4, 8)}
 
-def maximum(a, b):
-    result = np.maximum(a, b)
-    if is_float(result.dtype) and not result.all():  # of two zeros NumPy gives either
-        a, b = a.astype(result.dtype), b.astype(result.dtype)
-        result = np.where((a == 0) & (b == 0), a + b, result)  # 0.0 unless both are -0.0
+
+def maximum(a, b, out=None):
+    if _is_number(b):
+        return np.asarray(np.maximum(a, b, out=out))
+    if _meets(out, a, b):
+        np.copyto(out, maximum(a, b))
+        return out
+    result = np.asarray(np.maximum(a, b, out=out))
+    if result.dtype.kind == "f" and result.size:
+        bits = result.view(_SIGNED[result.itemsize])
+        least = -1 << (8 * result.itemsize - 1)
+        if np.minimum.reduce(bits, axis=None) == least:  # -0.0, perhaps of 0.0, too
+            a, b = _bits_like(result, a, b)
+            np.bitwise_and(a, b, out=bits, where=bits == least)  # 0.0 unless neither is
     return result
 
 
-def minimum(a, b):
-    result = np.minimum(a, b)
-    if is_float(result.dtype) and not result.all():
-        a, b = a.astype(result.dtype), b.astype(result.dtype)
-        result = np.where((a == 0) & (b == 0), -(-a - b), result)  # -0.0 if either is
+def minimum(a, b, out=None):
+    if _is_number(b):
+        return np.asarray(np.minimum(a, b, out=out))
+    if _meets(out, a, b):
+        np.copyto(out, minimum(a, b))
+        return out
+    result = np.asarray(np.minimum(a, b, out=out))
+    if result.dtype.kind == "f" and result.size:
+        bits = result.view(_UNSIGNED[result.itemsize])
+        if np.minimum.reduce(bits, axis=None) == 0:  # 0.0, perhaps of -0.0, too
+            a, b = _bits_like(result, a, b)
+            sign = bits.dtype.type(1 << (8 * result.itemsize - 1))
+            np.bitwise_and(a.view(bits.dtype) | b.view(bits.dtype), sign, out=bits, where=bits == 0)
     return result
+
+
+def _is_number(b):
+    """Whether an operand is a Python scalar other than 0: then no result can be of two zeros."""
+    return (type(b) is float or type(b) is int) and b != 0
+
+
+def _meets(out, *operands):
+    """Whether `out` may share memory with an operand, which is needed after it is written."""
+    return out is not None and builtins.any(np.may_share_memory(one, out) for one in operands)
+
+
+def _bits_like(result, *operands):
+    """Return operands as a result's dtype, as signed integers of the same bits."""
+    return [np.asarray(one, result.dtype).view(_SIGNED[result.itemsize]) for one in operands]
 
 
 def power(a, b):
@@ -92,69 +127,79 @@ def exp2(a):
 
 
 def sum(a, axes, keepdims):
-    if not (is_float(a.dtype) or is_complex(a.dtype)):
-        return np.sum(a, axis=axes, keepdims=keepdims)
+    if a.dtype.kind == "b" and axes is None and not keepdims:
+        return np.count_nonzero(a)
+    if a.dtype.kind not in "fc":
+        return np.add.reduce(a, axis=axes, keepdims=keepdims)
     return total(a, axes, keepdims)
 
 
 def prod(a, axes, keepdims):
     wide = _WIDE.get(a.dtype.kind)
-    return np.prod(a, axis=axes, keepdims=keepdims, dtype=wide)
+    return np.multiply.reduce(a, axis=axes, keepdims=keepdims, dtype=wide)
 
 
 def mean(a, axes, keepdims):
     count = math.prod(a.shape if axes is None else [a.shape[i] for i in axes])
     if count == 0:
         warnings.warn("mean of no elements", RuntimeWarning, stacklevel=2)
-    with np.errstate(invalid="ignore"):  # 0 / 0
-        return total(a, axes, keepdims) / np.float64(count)
+        with np.errstate(invalid="ignore"):  # 0 / 0
+            return total(a, axes, keepdims) / np.float64(0)
+    return total(a, axes, keepdims) / count
+
+
+FEW = 128  # float32 elements of a sum that are added up in float64; more of them as NumPy does
+BLOCK = 32  # rows that are added up one after another
 
 
 def total(a, axes, keepdims):
-    """Return the sum as float64, added up in twice the precision of the elements, and -0.0 as 0.0.
+    """Return the sum, of integers and few float32 elements as float64, and -0.0 as 0.0.
 
-    Integers are added up exactly: of 8 bytes each, as two halves. Of complex numbers it is that of
-    the parts, as complex128.
+    Integers are added up exactly: of 8 bytes each, as two halves. float64 and more float32 elements
+    are added up as NumPy does it, pairwise, and by blocks of rows where NumPy adds row after row.
+    Of complex numbers it is that of the parts, as complex128.
     """
     if is_complex(a.dtype):
         parts = [total(part, axes, keepdims) for part in (a.real, a.imag)]
         return np.stack(parts, axis=-1).view(np.complex128)[..., 0]
-    if a.dtype == np.float64:
-        result = compensated_sum(a, axes, keepdims)
-    elif a.dtype.kind in "iu" and a.dtype.itemsize == 8:
-        high = np.sum(a >> 32, axis=axes, keepdims=keepdims).astype(np.float64)
-        low = np.sum(a & 0xFFFFFFFF, axis=axes, keepdims=keepdims).astype(np.float64)
-        result = high * 2.0**32 + low
-    else:
-        result = np.sum(a, axis=axes, keepdims=keepdims, dtype=np.float64)
-    return np.asarray(result + 0.0)
+    if a.dtype.kind == "f":
+        return _sum_of_floats(a, axes, keepdims) + 0.0
+    if a.dtype.kind in "iu" and a.dtype.itemsize == 8:
+        high = np.add.reduce(a >> 32, axis=axes, keepdims=keepdims).astype(np.float64)
+        low = np.add.reduce(a & 0xFFFFFFFF, axis=axes, keepdims=keepdims).astype(np.float64)
+        return high * 2.0**32 + low + 0.0
+    return np.add.reduce(a, axis=axes, keepdims=keepdims, dtype=np.float64) + 0.0
 
 
-def compensated_sum(a, axes, keepdims):
-    """Return the sum of float64 elements and of the rounding errors of its additions (TwoSum)."""
-    axes = tuple(range(a.ndim)) if axes is None else axes
-    kept = [i for i in range(a.ndim) if i not in axes]
-    lengths = [a.shape[i] for i in kept]
-    rows = math.prod([a.shape[i] for i in axes])
-    sums = np.transpose(a, (*axes, *kept)).reshape((rows, *lengths))
-    errors = np.zeros_like(sums)
-    with np.errstate(invalid="ignore"):  # the error of an infinite sum is NaN
-        while len(sums) > 1:
-            half = len(sums) // 2  # one may be left over
-            x, y = sums[:half], sums[half : 2 * half]
-            both = x + y
-            part = both - x
-            lost = (x - (both - part)) + (y - part) + errors[:half] + errors[half : 2 * half]
-            sums = np.concatenate([both, sums[2 * half :]])
-            errors = np.concatenate([lost, errors[2 * half :]])
-        nearest = sums.sum(axis=0)  # of one row, or none
-        result = nearest + errors.sum(axis=0)
-    result = np.where(np.isnan(result), nearest, result)
-    return np.expand_dims(result, axes) if keepdims else result
+def _sum_of_floats(a, axes, keepdims):
+    wide, shape = a.itemsize == 8, a.shape
+    count = a.size if axes is None else math.prod([shape[i] for i in axes])
+    if (wide or count > FEW) and a.flags.c_contiguous:
+        if axes is None or axes == (len(shape) - 1,) or len(axes) == len(shape):
+            return np.add.reduce(a, axis=axes, keepdims=keepdims)
+        if len(axes) == 1:
+            result = _sum_of_rows(a, axes[0])
+            return np.expand_dims(result, axes[0]) if keepdims else result
+    return np.add.reduce(a, axis=axes, keepdims=keepdims, dtype=np.float64)
+
+
+def _sum_of_rows(a, axis):
+    """Return the sums along an axis that is not contiguous: of blocks, whose sums are float64."""
+    rows = a.shape[axis]
+    if rows <= BLOCK:
+        return np.add.reduce(a, axis=axis)
+    before, after, whole = a.shape[:axis], a.shape[axis + 1 :], rows - rows % BLOCK
+    begin, end = (
+        (slice(None),) * axis + (slice(whole),),
+        (slice(None),) * axis + (slice(whole, None),),
+    )
+    blocks = a[begin].reshape((*before, whole // BLOCK, BLOCK, *after))
+    result = _sum_of_rows(np.add.reduce(blocks, axis=axis + 1).astype(np.float64, copy=False), axis)
+    return result + np.add.reduce(a[end], axis=axis, dtype=np.float64)
 
 
 def largest(a, axes, keepdims):
-    result = np.max(a, axis=axes, keepdims=keepdims)
+    result = np.maximum.reduce(a, axis=axes, keepdims=keepdims)
     if is_float(a.dtype) and not result.all():  # 0.0 if there is one, and not only -0.0
         positive = np.any((a == 0) & ~np.signbit(a), axis=axes, keepdims=keepdims)
         result = np.where((result == 0) & positive, a.dtype.type(0), result)
@@ -162,7 +207,7 @@ def largest(a, axes, keepdims):
 
 
 def smallest(a, axes, keepdims):
-    result = np.min(a, axis=axes, keepdims=keepdims)
+    result = np.minimum.reduce(a, axis=axes, keepdims=keepdims)
     if is_float(a.dtype) and not result.all():
         negative_zero = np.any((a == 0) & np.signbit(a), axis=axes, keepdims=keepdims)
         result = np.where((result == 0) & negative_zero, -a.dtype.type(0), result)
@@ -170,19 +215,19 @@ def smallest(a, axes, keepdims):
 
 
 def argmax(a, axes, keepdims):
-    return np.argmax(a, axis=None if axes is None else axes[0], keepdims=keepdims)
+    return a.argmax(axis=None if axes is None else axes[0], keepdims=keepdims)
 
 
 def argmin(a, axes, keepdims):
-    return np.argmin(a, axis=None if axes is None else axes[0], keepdims=keepdims)
+    return a.argmin(axis=None if axes is None else axes[0], keepdims=keepdims)
 
 
 def any(a, axes, keepdims):
-    return np.any(a, axis=axes, keepdims=keepdims)
+    return np.logical_or.reduce(a, axis=axes, keepdims=keepdims)
 
 
 def all(a, axes, keepdims):
-    return np.all(a, axis=axes, keepdims=keepdims)
+    return np.logical_and.reduce(a, axis=axes, keepdims=keepdims)
 
 
 def scan(operation, a, axis, initial):

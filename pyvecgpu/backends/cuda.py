@@ -44,6 +44,10 @@ class CudaBackend:
         self.solve = functions.pvg_solve
         self.inverse = functions.pvg_inverse
         self.determinant = functions.pvg_determinant
+        self.sort = functions.pvg_sort
+        self.argsort = functions.pvg_argsort
+        self.searchsorted = functions.pvg_searchsorted
+        self.bincount = functions.pvg_bincount
         self.matmul = functions.pvg_matmul
         self.dense = functions.pvg_dense
         self.contiguous = functions.pvg_contiguous

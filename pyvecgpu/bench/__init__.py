@@ -7,11 +7,12 @@
     transfers   from NumPy to the device and back, by the host's clock
     overhead    what a call costs the host, and the import
     sweep       random cases of many classes, beside torch or what the card can do
+    cpu         every function on the CPU device beside NumPy, over dtypes and sizes
     model       the kernel that is chosen for a product, beside each that could be
     accuracy    the largest errors of elementwise functions, over all inputs of float32
     article     C loops, NumPy and the GPU from small to large: where a GPU pays off
 
-All but model, accuracy and article measure pyvecgpu beside its peers, and with `--against DIR`
+All but cpu, model, accuracy and article measure pyvecgpu beside its peers, and with `--against DIR`
 beside the build in another checkout; article makes pictures and a page.
 
 timing.py says how: device events, warm-up, the median of interleaved rounds, checked results. Every
@@ -33,6 +34,7 @@ from ..errors import DeviceUnavailableError, PyVecGPUError
 from . import (
     accuracy,
     article,
+    cpu,
     ladder,
     machine,
     matmul,
@@ -83,6 +85,8 @@ def main(argv=None):
             return run_article(device, arguments)
         if arguments.benchmark == "sweep":
             return run_sweep(device, arguments)
+        if arguments.benchmark == "cpu":
+            return run_cpu(arguments)
         if arguments.benchmark == "model":
             return run_model(device, arguments)
         if arguments.benchmark == "accuracy":
@@ -117,7 +121,8 @@ def parse(argv):
         prog="python -m pyvecgpu bench",
         description="Measure pyvecgpu beside torch, CuPy and another build, or (article) C loops.",
     )
-    parser.add_argument("benchmark", choices=[*BENCHMARKS, "sweep", "model", "accuracy", "article"])
+    others = ["sweep", "cpu", "model", "accuracy", "article"]
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, *others])
     parser.add_argument("--peers", default="", help="torch, cupy or torch,cupy; default: none")
     parser.add_argument(
         "--against", metavar="DIR", help="another checkout of pyvecgpu, built: one more library"
@@ -144,7 +149,7 @@ def parse(argv):
 
 def check_article(parser, arguments):
     """End with a sentence if options of the article's benchmark and of the others are mixed."""
-    if arguments.against and arguments.benchmark in ("model", "accuracy", "article"):
+    if arguments.against and arguments.benchmark in ("cpu", "model", "accuracy", "article"):
         parser.error(f"{arguments.benchmark} has no --against")
     if arguments.benchmark != "article":
         for name, value in (("plot", arguments.plot), ("report", arguments.report)):
@@ -250,6 +255,23 @@ def redraw(arguments):
     except (OSError, ImportError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    return 0
+
+
+# The CPU device -----------------------------------------------------------------------------------
+
+
+def run_cpu(arguments):
+    """Measure, print, write, and return the exit code."""
+    device = vg.Device("cpu")
+    with replacement(arguments.json) as file:
+        about = machine.describe(device, []) | {"cpu": machine.describe_cpu()}
+        say(f"cpu on {about['cpu']['name']}, {about['date']}; a process like it alone is best")
+        report, verdicts = cpu.run(arguments, say)
+        say()
+        for verdict in verdicts:
+            say(f"goal: {verdict.sentence()}")
+        write_report(file, {"benchmark": "cpu", "quick": arguments.quick, **about, **report})
     return 0
 
 

@@ -33,6 +33,9 @@ SWEEP_END = "<!-- sweep: end -->"
 LADDER = Path("cuda/kernels/matmul/README.md")
 LADDER_BEGIN = "<!-- ladder: begin, written by python -m pyvecgpu.bench.report -->"
 LADDER_END = "<!-- ladder: end -->"
+CPU = Path("docs/cpu.md")
+CPU_BEGIN = "<!-- cpu: begin, written by python -m pyvecgpu.bench.report -->"
+CPU_END = "<!-- cpu: end -->"
 CHOICE_BEGIN = "<!-- choice: begin, written by python -m pyvecgpu.bench.report -->"
 CHOICE_END = "<!-- choice: end -->"
 NONE = "Nothing has been measured yet."
@@ -49,7 +52,7 @@ def read_reports(folder):
     """Return {path: report} of a folder, in the order of TITLES and then by file name."""
     paths = sorted(folder.glob("*.json"))
     reports = {path: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    names = [*TITLES, "sweep", "ladder", "model", "article", "lessons", "mutants"]
+    names = [*TITLES, "sweep", "ladder", "model", "article", "lessons", "mutants", "cpu"]
     return dict(sorted(reports.items(), key=lambda item: names.index(item[1]["benchmark"])))
 
 
@@ -84,6 +87,28 @@ def render_sweep(reports):
                 ratios = " | ".join(f"{row[key]:.2f}" for key in ("mean", "tenth", "worst"))
                 lines.append(f"| {row['name']} | {row['count']} | {ratios} |")
             parts.append("\n".join(lines))
+    return "\n\n".join(parts) if parts else NONE
+
+
+def render_cpu(reports):
+    """Return what bench cpu says of its classes and goals, between CPU_BEGIN and CPU_END."""
+    parts = []
+    for report in reports.values():
+        if report["benchmark"] != "cpu":
+            continue
+        cores = f"{report['cpu']['name']} with {report['cpu']['cores']} cores"
+        lines = [f"**{cores}** ({about(report)})", ""]
+        head = ("large: rows", "missed", "median", "worst", "small: rows", "missed", "median")
+        lines += [f"| class | {' | '.join((*head, 'worst'))} |", "|---" * 9 + "|"]
+        for one in report["classes"]:
+            cells = [one["name"]]
+            for size, unit in (("large", "x"), ("small", " us")):
+                told = one[size]
+                cells += [str(told["count"]), str(told["missed"])]
+                values = [told.get(key) for key in ("median", "worst")]
+                cells += ["" if value is None else f"{value:.2f}{unit}" for value in values]
+            lines.append(f"| {' | '.join(cells)} |")
+        parts.append("\n".join([*lines, "", *goal_lines(report)]))
     return "\n\n".join(parts) if parts else NONE
 
 
@@ -256,6 +281,8 @@ def blocks_of(path, reports):
     if path == LADDER:
         choice = (CHOICE_BEGIN, CHOICE_END, render_choice(rules()))
         return [(LADDER_BEGIN, LADDER_END, render_ladder(reports)), choice]
+    if path == CPU:
+        return [(CPU_BEGIN, CPU_END, render_cpu(reports))]
     if path == PRODUCTS:
         return [
             (PRODUCTS_BEGIN, PRODUCTS_END, render_products(reports)),
@@ -278,6 +305,7 @@ def main(argv=None):
     reports = read_reports(Path("docs/measured"))
     out_of_date = False
     pages = sorted(Path("docs/lessons").glob("[0-9][0-9].md"))
+    pages += [CPU] if CPU.exists() else []
     for path in [Path("README.md"), PRODUCTS, LADDER, *pages]:
         text = new = path.read_text(encoding="utf-8")
         for first, last, block in blocks_of(path, reports):

@@ -8,6 +8,7 @@ from . import (
     aliases,
     arithmetic,
     assigning,
+    binning,
     combined,
     comparing,
     complexes,
@@ -31,11 +32,14 @@ from . import (
     padding,
     polynomials,
     printing,
+    quantiles,
     queries,
     ranges,
     reductions,
     scans,
     searching,
+    sets,
+    sorting,
     statistics,
     windows,
 )
@@ -43,6 +47,7 @@ from .accumulating import *
 from .aliases import *
 from .arithmetic import *
 from .assigning import *
+from .binning import *
 from .combined import *
 from .comparing import *
 from .complexes import *
@@ -66,11 +71,14 @@ from .neighbours import *
 from .padding import *
 from .polynomials import *
 from .printing import *
+from .quantiles import *
 from .queries import *
 from .ranges import *
 from .reductions import *
 from .scans import *
 from .searching import *
+from .sets import *
+from .sorting import *
 from .statistics import *
 from .windows import *
 
@@ -79,6 +87,7 @@ __all__ += accumulating.__all__
 __all__ += aliases.__all__
 __all__ += arithmetic.__all__
 __all__ += assigning.__all__
+__all__ += binning.__all__
 __all__ += combined.__all__
 __all__ += comparing.__all__
 __all__ += complexes.__all__
@@ -102,10 +111,13 @@ __all__ += neighbours.__all__
 __all__ += padding.__all__
 __all__ += polynomials.__all__
 __all__ += printing.__all__
+__all__ += quantiles.__all__
 __all__ += queries.__all__
 __all__ += ranges.__all__
 __all__ += reductions.__all__
 __all__ += scans.__all__
 __all__ += searching.__all__
+__all__ += sets.__all__
+__all__ += sorting.__all__
 __all__ += statistics.__all__
 __all__ += windows.__all__

@@ -5,10 +5,13 @@ Operands and dtypes are as in elementwise.py.
 
 import math
 
+import numpy as np
+
 from ..dtypes import inexact, is_complex
 from .arguments import Operands, promote_all
 from .elementwise import _strong_pair, abs, greater, less, maximum, minimum, round, where
 from .layout import astype
+from .short_calls import numpys
 from .values import copied
 from .working import is_nan, work_dtype
 
@@ -26,6 +29,7 @@ __all__ = [
 ]
 
 
+@numpys(np.clip, scalars=(1, 2))
 def clip(x, /, min=None, max=None, out=None, *, device=None):
     """Return x with elements below min replaced by it, and above max by that; NaN stays NaN.
 

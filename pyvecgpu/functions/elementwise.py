@@ -71,9 +71,9 @@ _POWERS = {
 
 def operator(code, left, right, out):
     """Return the result of a Python operator; NotImplemented if an operand is of a foreign type."""
-    if not are_operands(left, right):
-        return NotImplemented
-    return binary(code, left, right, out)
+    if type(left) is type(right) is Array or are_operands(left, right):
+        return binary(code, left, right, out)
+    return NotImplemented
 
 
 def raised(left, right, out):
@@ -100,10 +100,14 @@ def division(left, right):
     return quotient, operator(Operation.REMAINDER, left, right, None)
 
 
+def _beside(out, x):
+    return type(out) is Array and out.backend is x.backend
+
+
 def unary(code, x, out=None, device=None):
     """Return operation `code` of pvg_unary."""
-    if type(x) is Array and out is None and device is None:
-        return WAYS["unary"](x.backend, code, x, None)
+    if type(x) is Array and device is None and (out is None or _beside(out, x)):
+        return WAYS["unary"](x.backend, code, x, out)
     if type(x) is not Array:
         result = pipeline.compute(lambda x: unary(code, x), (x,), out, device)
         if result is not None:
@@ -114,13 +118,12 @@ def unary(code, x, out=None, device=None):
 
 def binary(code, x1, x2, out=None, device=None):
     """Return operation `code` of pvg_binary or, with a Python scalar, of pvg_binary_scalar."""
-    if (
-        type(x1) is type(x2) is Array
-        and x1.backend is x2.backend
-        and out is None
-        and device is None
-    ):
-        return WAYS["binary"](x1.backend, code, x1, x2, None)
+    if type(x1) is Array and device is None and (out is None or _beside(out, x1)):
+        kind = type(x2)
+        if kind is Array and x1.backend is x2.backend:
+            return WAYS["binary"](x1.backend, code, x1, x2, out)
+        if kind is float or kind is int:
+            return WAYS["scalar"](x1.backend, code, x1, x2, 1, out)
     if type(x1) is not Array and type(x2) is not Array:
         result = pipeline.compute(lambda a, b: binary(code, a, b), (x1, x2), out, device)
         if result is not None:

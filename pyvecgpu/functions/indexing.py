@@ -9,7 +9,7 @@ import numpy as np
 from ..array import Array
 from ..dispatch import apply, whole
 from ..dtypes import is_integer
-from . import advanced
+from . import advanced, short_keys
 from .arguments import from_host, host_array, is_host, is_scalar
 from .creation import asarray
 from .keys import NotBasicError, parse_key
@@ -21,6 +21,9 @@ def get(array, key):
     IndexError: out of range, too many indices, arrays that do not fit, or no kind of index.
     ValueError: None makes more than MAX_NDIM axes.
     """
+    result = short_keys.get(array, key)
+    if result is not None:
+        return result
     try:
         starts, steps, lengths, shape = parse_key(key, array.shape)
     except NotBasicError:
@@ -38,6 +41,8 @@ def set(array, key, value):
     What is named twice gets the last of its values. OverflowError: an integer that the dtype cannot
     hold. ValueError: the shapes do not fit, ragged lists, another device, read-only.
     """
+    if short_keys.set(array, key, value):
+        return
     if isinstance(value, Array) and value.backend is not array.backend:
         raise ValueError(
             f"cannot assign an array on {value.device} to one on {array.device}; use .to(...)"

@@ -19,6 +19,7 @@ from .indexing import set as assign
 from .layout import as_array, astype, broadcast_to, expand_dims, reshape
 from .reductions import min as smallest
 from .scans import cumulative_sum
+from .short_calls import numpys
 from .values import copied, to_host
 
 __all__ = [
@@ -46,6 +47,7 @@ MOST_PARTS = 1_000_000  # of a split, where the elements are fewer
 # Joining ------------------------------------------------------------------------------------------
 
 
+@numpys(np.concatenate)
 def concat(arrays, /, axis=0, out=None, *, dtype=None):
     """Return arrays one behind the other along an axis; axis=None: the elements of all in a row.
 
@@ -55,11 +57,13 @@ def concat(arrays, /, axis=0, out=None, *, dtype=None):
     return _concat("concat", arrays, axis, dtype, out)
 
 
+@numpys(np.concatenate)
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
     """Return concat(arrays, axis), under the name that NumPy has for it."""
     return _concat("concatenate", arrays, axis, dtype, out)
 
 
+@numpys(np.stack)
 def stack(arrays, /, axis=0, out=None):
     """Return arrays of one shape along a new axis, at place `axis` of the result.
 
@@ -75,11 +79,13 @@ def stack(arrays, /, axis=0, out=None):
     return call.deliver_array(_joined(call, parts, axis, None))
 
 
+@numpys(np.vstack)
 def vstack(arrays, /, *, dtype=None):
     """Return arrays one below the other: along the first axis, 1-D ones as rows."""
     return _stacked("vstack", arrays, 0, _as_row, dtype)
 
 
+@numpys(np.hstack)
 def hstack(arrays, /, *, dtype=None):
     """Return arrays side by side: along the second axis, or the first and only one."""
     return _stacked("hstack", arrays, 1, lambda x: x if x.ndim else reshape(x, (1,)), dtype)
@@ -95,6 +101,7 @@ def dstack(arrays, /):
     return _stacked("dstack", arrays, 2, with_depth, None)
 
 
+@numpys(np.column_stack)
 def column_stack(arrays, /):
     """Return arrays side by side along the second axis, 1-D ones as columns."""
     return _stacked(
@@ -263,6 +270,7 @@ def _split(name, x, where, axis, equal, least=0):
 # Repeating and rolling ----------------------------------------------------------------------------
 
 
+@numpys(np.tile)
 def tile(x, repetitions, /):
     """Return x repeated so many times along each axis, as numpy.tile.
 
@@ -278,6 +286,7 @@ def tile(x, repetitions, /):
     return give(_repeated(array, shape, counts, before=True))
 
 
+@numpys(np.repeat)
 def repeat(x, repeats, /, axis=None):
     """Return every element repeated so many times along an axis; axis=None: of all in a row.
 
@@ -358,6 +367,7 @@ def _repeated(array, shape, counts, before):
     return reshape(copied(view), tuple(merged))
 
 
+@numpys(np.roll)
 def roll(x, /, shift, axis=None):
     """Return x with its elements moved along axes; those beyond the end come in at the beginning.
 

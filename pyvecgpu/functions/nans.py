@@ -7,6 +7,8 @@ integers are never NaN. The rest is as in reductions.py and statistics.py.
 
 import math
 
+import numpy as np
+
 from ..array import Array
 from ..dtype_queries import finfo
 from ..dtypes import int64, is_complex, real_dtype
@@ -15,6 +17,7 @@ from .arguments import Operands, parse_axes, parse_scalar
 from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt, where
 from .layout import astype
+from .short_calls import numpys
 from .statistics import float_dtype, parse_ddof
 from .values import copied
 from .working import can_be_nan, is_nan, working
@@ -35,6 +38,7 @@ __all__ = [
 ]
 
 
+@numpys(np.nan_to_num)
 def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=None):
     """Return x with numbers for NaN and infinity.
 
@@ -112,6 +116,19 @@ def nanmin(x, /, axis=None, out=None, keepdims=False, *, device=None):
     return _extreme("nanmin", reductions.min, math.inf, x, axis, out, keepdims, device)
 
 
+def nanargmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
+    """Return the int64 index of the first largest element that is not NaN; 0 where all are.
+
+    axis=None: into ravel(x). ValueError: there is no element. AxisError: no such axis.
+    """
+    return _place("nanargmax", reductions.max, -math.inf, x, axis, out, keepdims, device)
+
+
+def nanargmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
+    """Return the int64 index of the first smallest element that is not NaN; see nanargmax."""
+    return _place("nanargmin", reductions.min, math.inf, x, axis, out, keepdims, device)
+
+
 def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
     """Return the mean of the elements that are not NaN, as float. dtype: compute in this one."""
     call = Operands("nanmean", (x,), out, device)
@@ -179,6 +196,13 @@ def _extreme(name, reduction, identity, x, axis, out, keepdims, device):
         all_are = reductions.min(is_nan(call.arrays[0]), axis=axis, keepdims=keepdims)
         result = where(all_are, math.nan, result)
     return call.deliver_array(result)
+
+
+def _place(name, reduction, identity, x, axis, out, keepdims, device):
+    call, array = _filled(name, x, identity, out, device)
+    extreme = reduction(array, axis=axis, keepdims=True)
+    places = equal(call.arrays[0], extreme)  # no NaN is
+    return call.deliver_array(reductions.argmax(places, axis=axis, keepdims=keepdims))
 
 
 def _in_dtype(name, array, dtype):

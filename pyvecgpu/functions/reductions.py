@@ -4,7 +4,8 @@ axis: an integer, a tuple of them, or None for all axes; negative ones count fro
 leaves the reduced axes with length 1. AxisError: an axis out of range. ValueError: an axis twice.
 """
 
-from ..dispatch import apply
+from ..array import Array
+from ..dispatch import WAYS, apply
 from ..dtypes import parse_dtype
 from ..operations import OPERATIONS, Operation, result_dtype
 from .arguments import Operands, parse_axes, parse_axis
@@ -15,6 +16,8 @@ __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "mi
 
 def reduce(code, x, axis, keepdims, out, device):
     """Return operation `code` of pvg_reduce."""
+    if axis is None and type(x) is Array and out is None and device is None:
+        return WAYS["reduce"](x.backend, code, x, None, bool(keepdims), None)
     call = Operands(OPERATIONS[code].name, (x,), out, device)
     array = call.arrays[0]
     if OPERATIONS[code].result == "index":

@@ -427,6 +427,10 @@ FUNCTIONS = {
     "pvg_solve": (array, [array, array, c_int]),
     "pvg_inverse": (array, [array]),
     "pvg_determinant": (array, [array, c_int]),
+    "pvg_sort": (array, [array, c_int, c_int, out]),
+    "pvg_argsort": (array, [array, c_int, c_int]),
+    "pvg_searchsorted": (array, [array, array, c_int]),
+    "pvg_bincount": (array, [array, array, c_int64]),
     "pvg_matmul": (array, [array, array, c_int, out]),
     "pvg_dense": (array, [array, array, array, c_int, c_int, array, out]),
     "pvg_dense_backward": (

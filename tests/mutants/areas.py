@@ -52,9 +52,9 @@ AREAS = (
     Area(
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
-        "elementwise reduce operands gather scan nonzero random dense header factor",
-        "elementwise reductions triangle gather scan nonzero random powers values"
-        " operations out overlap order learn batches half complex_functions"
+        "elementwise reduce operands gather scan nonzero sort factor random dense header",
+        "elementwise reductions triangle gather scan nonzero sorting sets binning random powers"
+        " values operations out overlap order learn batches half complex_functions"
         " complex_reductions systems",
     ),
     Area(
@@ -81,9 +81,9 @@ AREAS = (
         "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py"
         " pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
-        " gather gathering scan nonzero statistics combined differences comparing files random"
-        " powers systems decompositions fft dtype_queries array out transfers errors seam"
-        " operations",
+        " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
+        " differences comparing files random powers systems decompositions fft dtype_queries array"
+        " out transfers errors seam operations",
     ),
     Area(
         "autograd",
@@ -94,7 +94,7 @@ AREAS = (
         "backends",
         "pyvecgpu/backends/*.py",
         py_tests="operations elementwise reductions nn values half transfers out layout memory"
-        " linalg faults errors graphs versions random",
+        " linalg faults errors graphs versions random sorting binning",
     ),
     Area(
         "package",

@@ -28,7 +28,7 @@ from .timed import AGAIN, PeerError, Sweep
 
 PEERS = ("torch",)
 SECONDS = 150.0
-ACCURACY_TOO = ("only", "accuracy")  # an option of the sweep that another command has too
+ALSO = {"only": ("accuracy", "cpu")}  # options of the sweep that others have, too
 WORST = 60  # cases that are printed
 REASONS = 40  # why cases were left out
 
@@ -46,7 +46,7 @@ def add_options(parser):
         "--seconds", type=float, help=f"when to end; default: {SECONDS:.0f}, with --cases never"
     )
     group.add_argument("--cases", type=natural, metavar="N", help="how many cases")
-    group.add_argument("--only", metavar="CLASS", help="classes with this in their names")
+    group.add_argument("--only", metavar="CLASS", help="and cpu: classes with this in their names")
     group.add_argument("--case", type=natural, metavar="K", help="this case of the seed alone")
 
 
@@ -70,7 +70,8 @@ def check_options(parser, arguments):
         parser.error("--seed belongs to sweep and model")
     if arguments.benchmark != "sweep":
         for name in ("seconds", "cases", "only", "case"):
-            if getattr(arguments, name) is not None and (name, arguments.benchmark) != ACCURACY_TOO:
+            others = ALSO.get(name, ())
+            if getattr(arguments, name) is not None and arguments.benchmark not in others:
                 parser.error(f"--{name} belongs to sweep")
     elif [name for name in arguments.peers if name not in PEERS]:
         parser.error("sweep can be measured beside torch or --against another build")

@@ -1,0 +1,87 @@
+// pvg_searchsorted: where values would stand in a sorted array; a thread bisects for each.
+#include "arrays/call.cuh"
+#include "arrays/operation.cuh"
+#include "kernels/keys.cuh"
+
+namespace pvg {
+
+namespace {
+
+constexpr int bisect_threads = 256;
+
+struct BisectJob {
+    const void *sorted, *values;
+    int64_t *places;
+    int64_t length, count;
+    keys::Order order;
+    bool right; // behind those that are equal
+};
+
+template <class K>
+__global__ void __launch_bounds__(bisect_threads) bisect_kernel(const BisectJob job) {
+    const int64_t i = static_cast<int64_t>(blockIdx.x) * bisect_threads + threadIdx.x;
+    if (i >= job.count) return;
+    const K *sorted = static_cast<const K *>(job.sorted);
+    const K value = keys::key_of(static_cast<const K *>(job.values)[i], job.order);
+    int64_t low = 0, high = job.length;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const K key = keys::key_of(sorted[middle], job.order);
+        if (key < value || (job.right && key == value))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    job.places[i] = low;
+}
+
+int run_searchsorted(Call &call, const pvg_array *sorted, const pvg_array *values, int right,
+                     Output *result) {
+    const pvg_array *operands[2] = {sorted, values};
+    int device = -1;
+    PVG_PASS(check_operands(operands, 2, &device));
+    PVG_REQUIRE(right == 0 || right == 1, PVG_ERROR_VALUE, "right is 0 or 1, got %d", right);
+    PVG_REQUIRE(sorted->ndim == 1, PVG_ERROR_VALUE,
+                "searches an array of one dimension, not one of shape %s", shape_text(sorted));
+    const int dtype = promote(sorted->dtype, values->dtype);
+    PVG_PASS(check_kinds(dtype, ordered));
+    PVG_PASS(call.begin(device));
+    Temporary holders[4];
+    PVG_PASS(as_dtype(call, sorted, dtype, &holders[0], &sorted));
+    PVG_PASS(as_dtype(call, values, dtype, &holders[1], &values));
+    PVG_PASS(as_contiguous(call, sorted, &holders[2], &sorted));
+    PVG_PASS(as_contiguous(call, values, &holders[3], &values));
+    PVG_PASS(result->open(call, PVG_INT64, values->ndim, values->shape, nullptr, nullptr, 0));
+    const BisectJob job = {sorted->data, values->data, data<int64_t>(result->array),
+                           sorted->size, values->size, keys::order_of(dtype, false, false),
+                           right != 0};
+    PVG_PASS(call.reads(sorted));
+    PVG_PASS(call.reads(values));
+    return dispatch_size(dtype, [&](auto tag) -> int {
+        using K = typename decltype(tag)::type;
+        if constexpr (sizeof(K) > sizeof(uint64_t))
+            return refuse_dtype(dtype, ordered);
+        else
+            PVG_LAUNCH(bisect_kernel<K>, blocks_for(job.count, bisect_threads), bisect_threads, 0,
+                       call.stream, job);
+        return PVG_OK;
+    });
+}
+
+} // namespace
+
+Operations searchsorted_operations() {
+    static constexpr Operation rows[] = {
+        {PVG_SEARCHSORTED, "searchsorted", Family::other, ordered, Gives::index},
+    };
+    return rows;
+}
+
+} // namespace pvg
+
+PVG_API pvg_array *pvg_searchsorted(const pvg_array *sorted, const pvg_array *values, int right) {
+    pvg::Call call("searchsorted");
+    pvg::Output result;
+    int status = pvg::run_searchsorted(call, sorted, values, right, &result);
+    return result.close(call, status);
+}

@@ -1,0 +1,121 @@
+"""Short ways of the CPU device: which of NumPy's functions is an operation of some dtypes as it is.
+
+Most are. Looking that up once for each combination of dtypes leaves of a small call little but
+NumPy's own. What is not here (bfloat16, dtypes that operations refuse, scalars that a dtype cannot
+hold) is None, and goes the general way in cpu.py. NumPy computes float16 in float32 and rounds
+once.
+"""
+
+import numpy as np
+
+from ..operations import OPERATIONS, result_dtype
+from . import cpu_functions, cpu_layers
+
+# Functions of arrays beside NumPy's own that take `out` as those do, and float16.
+_LIKE_UFUNCS = (
+    *(cpu_functions.maximum, cpu_functions.minimum),
+    *(cpu_layers.sigmoid, cpu_layers.relu, cpu_layers.gelu, cpu_layers.silu),
+)
+# What is NumPy's own function but of complex numbers, and by what name.
+_OF_REALS = {
+    np.round: np.rint,
+    cpu_functions.sign: np.sign,
+    cpu_functions.exp2: np.exp2,
+    cpu_functions.log1p: np.log1p,
+}
+_KINDS = "buif"
+_GENERAL = None, None  # a way: the function, and the dtype that it gives
+# Python scalars that are exact in float32 or float16, whatever comes of them there.
+_EXACT = {"e": 2**11, "f": 2**24, "d": 2**53}
+_LARGEST = {"e": 6e4, "f": 3e38}
+
+
+class _Ways(dict):
+    """{(code, dtypes, ...): a way}, filled when asked for."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def __missing__(self, key):
+        return self.setdefault(key, self.make(*key))
+
+
+def _function(row, *dtypes):
+    """Return what computes a row of operands of these dtypes as they are; None: nothing does."""
+    if not all(dtype.kind in _KINDS for dtype in dtypes):
+        return None
+    function = _OF_REALS.get(row.cpu, row.cpu)
+    if not isinstance(function, np.ufunc) and function not in _LIKE_UFUNCS:
+        return None
+    return function
+
+
+def _unary(code, dtype):
+    row = OPERATIONS[code]
+    function = _function(row, dtype)
+    if function is None or dtype.kind not in row.domain:
+        return _GENERAL
+    if row.result == "float" and dtype.kind != "f":
+        return _GENERAL
+    if function is np.rint and dtype.kind != "f":
+        function = np.positive
+    given = result_dtype(row, dtype)
+    return function, given
+
+
+def _binary(code, first, second):
+    row = OPERATIONS[code]
+    function = _function(row, first, second)
+    if function is None or first.kind not in _KINDS or second.kind not in _KINDS:
+        return _GENERAL
+    dtype = np.promote_types(first, second)
+    if dtype.kind not in row.domain or (row.result == "float" and dtype.kind != "f"):
+        return _GENERAL
+    return function, result_dtype(row, dtype)
+
+
+def _scalar(code, dtype, kind):
+    """A way beside a Python scalar of a kind, with the bounds between which it holds."""
+    row = OPERATIONS[code]
+    function = _function(row, dtype)
+    if row.cpu is cpu_functions.power and dtype.kind == "f":
+        function = np.power
+    if function is None or dtype.kind not in row.domain or kind not in (int, float, bool):
+        return None, None, 0, 0
+    if dtype.kind == "f":
+        most = _LARGEST.get(dtype.char, np.inf) if kind is float else _EXACT[dtype.char]
+        given = result_dtype(row, dtype)
+        return function, given, -most, most
+    if kind is int and dtype.kind in "iu" and row.result in ("same", "bool"):
+        return function, result_dtype(row, dtype), -np.inf, np.inf
+    return None, None, 0, 0
+
+
+def _reduced(code, dtype):
+    """The dtype that a reduction gives; None: that depends on the default dtype."""
+    row = OPERATIONS[code]
+    is_fixed = dtype.kind in _KINDS and dtype.kind in row.domain
+    is_fixed = is_fixed and not (row.result == "float" and dtype.kind != "f")
+    return result_dtype(row, dtype) if is_fixed else None
+
+
+UNARY, BINARY, SCALAR = _Ways(_unary), _Ways(_binary), _Ways(_scalar)
+REDUCED = _Ways(_reduced)
+
+
+def holds(dtype, value):
+    """Whether NumPy writes, or refuses, a Python scalar to arrays of a dtype as we do."""
+    kind, of = dtype.kind, type(value)
+    if kind == "f":
+        return (of is float or of is int) and abs(value) <= _LARGEST.get(dtype.char, 1e300)
+    return of is bool or (of is int and kind in "iu")
+
+
+def fits(out, given, shape, other=()):
+    """Whether NumPy may write a result of operands of two shapes and a dtype straight into out."""
+    return (
+        out.dtype is given
+        and out.flags.writeable
+        and out.shape == shape
+        and (other == shape or other == ())
+    )

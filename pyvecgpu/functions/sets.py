@@ -1,0 +1,219 @@
+"""Functions that look at arrays as sets: the elements that differ, once each and in order.
+
+How many there are decides the shape, so that these wait for the device; `isin` does not.
+"""
+
+from collections import namedtuple
+
+from ..dispatch import apply
+from ..dtypes import bool as bool_dtype
+from ..dtypes import int64
+from . import scans
+from .arguments import Operands, is_scalar, promote_all
+from .creation import filled
+from .elementwise import bitwise_and, equal, minimum, not_equal
+from .indexing import get
+from .joining import concat
+from .layout import astype, ravel, reshape
+from .sorting import beside, bisected, order_along, picked_along, sorted_along
+from .working import can_be_nan
+
+__all__ = [
+    "intersect1d",
+    "isin",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+UniqueAll = namedtuple("UniqueAll", "values indices inverse_indices counts")
+UniqueCounts = namedtuple("UniqueCounts", "values counts")
+UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
+
+# Unique elements ----------------------------------------------------------------------------------
+
+
+def unique_values(x, /, *, device=None):
+    """Return the elements that differ, in ascending order; each NaN is one of its own."""
+    call = Operands("unique_values", (x,), None, device)
+    return call.give(_unique(call.arrays[0])[0])
+
+
+def unique_counts(x, /, *, device=None):
+    """Return (values, counts): the elements that differ, see unique_values, and how often."""
+    call = Operands("unique_counts", (x,), None, device)
+    values, _, _, counts = _unique(call.arrays[0], counts=True)
+    return UniqueCounts(call.give(values), call.give(counts))
+
+
+def unique_inverse(x, /, *, device=None):
+    """Return (values, inverse_indices): values[inverse_indices] is x; see unique_values."""
+    call = Operands("unique_inverse", (x,), None, device)
+    values, _, inverse, _ = _unique(call.arrays[0], inverse=True)
+    return UniqueInverse(call.give(values), call.give(inverse))
+
+
+def unique_all(x, /, *, device=None):
+    """Return (values, indices, inverse_indices, counts); see unique_values.
+
+    indices: into ravel(x), of the first of equal elements. Each is int64.
+    """
+    call = Operands("unique_all", (x,), None, device)
+    found = _unique(call.arrays[0], index=True, inverse=True, counts=True)
+    return UniqueAll(*[call.give(one) for one in found])
+
+
+def unique(
+    x,
+    /,
+    return_index=False,
+    return_inverse=False,
+    return_counts=False,
+    axis=None,
+    *,
+    equal_nan=True,
+    device=None,
+):
+    """Return the elements that differ, in ascending order, and what else is asked for.
+
+    Indices of the first of equal elements in ravel(x), indices that make x of the values, how often
+    each is there: all int64, in a tuple with the values. equal_nan: all NaN count as one.
+    ValueError: an axis.
+    """
+    if axis is not None:
+        raise ValueError("unique: elements are compared one by one, so that axis is None")
+    call = Operands("unique", (x,), None, device)
+    found = _unique(call.arrays[0], return_index, return_inverse, return_counts, equal_nan)
+    given = tuple([call.give(one) for one in found if one is not None])
+    return given if len(given) > 1 else given[0]
+
+
+def _unique(array, index=False, inverse=False, counts=False, equal_nan=False):
+    """Return values, indices, inverse indices and counts of an Array; None: not asked for."""
+    flat, n = ravel(array), array.size
+    order = order_along(flat, 0) if index or inverse else None
+    ordered = sorted_along(flat, 0) if order is None else picked_along(flat, order, 0)
+    first = _starts(ordered, equal_nan)
+    starts = get(apply(first.backend, "nonzero", first), 0)
+    values = picked_along(ordered, starts, 0)
+    if counts:
+        end = filled(apply(starts.backend, "empty", (min(n, 1),), int64), n)
+        counts = concat([get(starts, slice(1, None)), end]) - starts
+    return (
+        values,
+        picked_along(order, starts, 0) if index else None,
+        reshape(_ranks(order, first), array.shape) if inverse else None,
+        counts if counts is not False else None,
+    )
+
+
+def _starts(ordered, equal_nan):
+    """Return, for each of sorted elements, whether it differs from the one before it."""
+    before, behind = get(ordered, slice(0, -1)), get(ordered, slice(1, None))
+    differ = not_equal(before, behind)
+    if equal_nan and can_be_nan(ordered):  # behind a NaN is no other element
+        differ = bitwise_and(differ, equal(before, before))
+    first = filled(apply(ordered.backend, "empty", (min(ordered.size, 1),), bool_dtype), True)
+    return concat([first, differ])
+
+
+def _ranks(order, first):
+    """Return, for each element, the number of its value; `order` puts them in order."""
+    ranks = scans.cumulative_sum(first, dtype=int64) - 1
+    result = apply(order.backend, "empty", order.shape, int64)
+    apply(order.backend, "scatter", result, reshape(order, (1, -1)), (0,), 0, True, ranks)
+    return result
+
+
+# Membership and sets ------------------------------------------------------------------------------
+
+
+def isin(x1, x2, /, assume_unique=False, invert=False, *, device=None):
+    """Return for each element of x1 whether it is one of x2; NaN is none.
+
+    invert: whether it is not. assume_unique: makes no difference here. One of x1 and x2 may be a
+    number.
+    """
+    call, x1, x2 = _two("isin", x1, x2, device)
+    return call.give(_is_in(x1, x2, invert))
+
+
+def _two(name, x1, x2, device):
+    """Return the Operands and two Arrays, one of which may have been a number."""
+    call = Operands(name, (x1, x2), None, device)
+    x1, x2 = call.arrays
+    return (call, beside(x1, x2), x2) if is_scalar(x1) else (call, x1, beside(x2, x1))
+
+
+def _is_in(x1, x2, invert=False):
+    if not x2.size:
+        return filled(apply(x1.backend, "empty", x1.shape, bool_dtype), bool(invert))
+    among = sorted_along(ravel(astype(x2, promote_all((x1, x2)), copy=False)), 0)
+    places = minimum(bisected(among, x1), among.size - 1)
+    found = reshape(picked_along(among, ravel(places), 0), x1.shape)
+    return (not_equal if invert else equal)(found, x1)
+
+
+def _sets(name, x1, x2, device, assume_unique=False):
+    """Return the Operands and the unique elements of both in one dtype."""
+    call, x1, x2 = _two(name, x1, x2, device)
+    dtype = promote_all((x1, x2))
+    both = [ravel(astype(x, dtype, copy=False)) for x in (x1, x2)]
+    if not assume_unique:
+        both = [_unique(x, equal_nan=True)[0] for x in both]
+    return call, *both
+
+
+def _where(array, condition):
+    """Return the elements of a 1-D Array where a condition is true."""
+    return picked_along(array, get(apply(array.backend, "nonzero", condition), 0), 0)
+
+
+def intersect1d(x1, x2, /, assume_unique=False, return_indices=False, *, device=None):
+    """Return the elements that are in both arrays, in ascending order.
+
+    return_indices: and where each is first, in ravel(x1) and ravel(x2). assume_unique: no array has
+    an element twice.
+    """
+    call, one, other = _sets("intersect1d", x1, x2, device, assume_unique or return_indices)
+    if not return_indices:
+        common = _where(one, _is_in(one, other))
+        return call.give(sorted_along(common, 0) if assume_unique else common)
+    (one, first, _, _), (other, second, _, _) = [_unique(x, index=True) for x in (one, other)]
+    places = get(apply(one.backend, "nonzero", _is_in(one, other)), 0)
+    common = picked_along(one, places, 0)
+    results = common, picked_along(first, places, 0), _located(other, second, common)
+    return tuple([call.give(one) for one in results])
+
+
+def _located(values, indices, common):
+    """Return the indices that belong to those of sorted values that are common."""
+    return picked_along(indices, bisected(values, common), 0)
+
+
+def union1d(x1, x2, /, *, device=None):
+    """Return the elements that are in one of two arrays or in both, in ascending order."""
+    call, one, other = _sets("union1d", x1, x2, device, assume_unique=True)
+    return call.give(_unique(concat([one, other]), equal_nan=True)[0])
+
+
+def setdiff1d(x1, x2, /, assume_unique=False, *, device=None):
+    """Return the elements of x1 that are not in x2, in ascending order.
+
+    assume_unique: no array has an element twice; those of x1 stay in their order.
+    """
+    call, one, other = _two("setdiff1d", x1, x2, device)
+    one = ravel(one) if assume_unique else _unique(one, equal_nan=True)[0]
+    return call.give(_where(one, _is_in(one, ravel(other), invert=True)))
+
+
+def setxor1d(x1, x2, /, assume_unique=False, *, device=None):
+    """Return the elements that are in one of two arrays alone, in ascending order."""
+    call, one, other = _sets("setxor1d", x1, x2, device, assume_unique)
+    parts = [_where(one, _is_in(one, other, True)), _where(other, _is_in(other, one, True))]
+    return call.give(sorted_along(concat(parts), 0))

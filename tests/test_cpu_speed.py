@@ -1,0 +1,192 @@
+"""The CPU device is NumPy's speed: what would make it slow again is counted, not timed.
+
+Memory that a large call takes beside its result, calls of Python functions in a small one, and
+calls that elements would have to be walked over for.
+"""
+
+import sys
+import tracemalloc
+
+import helpers
+import numpy as np
+import pytest
+
+import pyvecgpu as vg
+from pyvecgpu.backends import cpu_functions
+from pyvecgpu.bench import cpu
+
+pytestmark = pytest.mark.devices("cpu")
+
+N = 1_000_000
+MEGA = 1 << 20
+
+
+def peak(function):
+    """Return the bytes that a call takes at most, beyond what there was before."""
+    function()
+    tracemalloc.start()
+    try:
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        function()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize(
+    "name", ["exp", "negative", "sqrt", "tanh", "sigmoid", "gelu", "silu", "relu"]
+)
+def test_out_takes_no_memory(device, name, dtype):
+    function = getattr(vg, name, None) or getattr(vg.nn.functional, name)
+    x = vg.full(N, 0.5, dtype=dtype, device=device)
+    out = vg.empty_like(x)
+    assert peak(lambda: function(x, out=out)) < MEGA
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "minimum"])
+def test_two_operands_take_no_memory(device, name, dtype):
+    function = getattr(vg, name)
+    x, y = (vg.full(N, value, dtype=dtype, device=device) for value in (3, 5))
+    out = vg.empty_like(x)
+    assert peak(lambda: function(x, y, out=out)) < MEGA
+    assert peak(lambda: function(x, 2, out=out)) < MEGA
+
+    def in_place():
+        nonlocal x
+        x += y
+        x *= 1
+
+    assert peak(in_place) < MEGA
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
+@pytest.mark.parametrize("name", ["sum", "max", "min", "any", "all", "prod"])
+def test_reductions_take_no_memory(device, name, dtype):
+    x = vg.ones((1000, 1000), dtype=dtype, device=device)
+    for axis in (None, 0, 1):
+        assert peak(lambda axis=axis: getattr(vg, name)(x, axis=axis)) < MEGA, axis
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_casts_take_the_result_alone(device, dtype):
+    x = vg.full(N, 3.7, device=device)
+    assert peak(lambda: vg.astype(x, dtype)) < N * np.dtype(dtype).itemsize + MEGA
+
+
+# Calls of Python functions, NumPy's Python ones among them. A path that is twice as long fails.
+CALLS = {
+    "a + a": (lambda a, A, out: a + a, 3),
+    "a + 2": (lambda a, A, out: a + 2, 3),
+    "a < 0.5": (lambda a, A, out: a < 0.5, 3),
+    "exp(a)": (lambda a, A, out: vg.exp(a), 5),
+    "add(a, a)": (lambda a, A, out: vg.add(a, a), 5),
+    "add(a, a, out=)": (lambda a, A, out: vg.add(a, a, out=out), 10),
+    "a[3]": (lambda a, A, out: a[3], 5),
+    "a[2:5]": (lambda a, A, out: a[2:5], 5),
+    "A[1, 2]": (lambda a, A, out: A[1, 2], 8),
+    "sum(a)": (lambda a, A, out: vg.sum(a), 15),
+    "max(a)": (lambda a, A, out: vg.max(a), 14),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_small_calls_are_short(device, name):
+    function, most = CALLS[name]
+    a = vg.asarray(np.arange(1, 17, dtype=np.float32), device=device)
+    operands = a, a.reshape(4, 4), vg.empty_like(a)
+    function(*operands)
+    calls = []
+
+    def count(frame, event, argument):
+        if event == "call":
+            calls.append(frame.f_code.co_qualname)
+
+    sys.setprofile(count)
+    try:
+        function(*operands)
+    finally:
+        sys.setprofile(None)
+    assert 1 < len(calls) <= most + 2, calls  # the function itself, and setprofile
+
+
+# What the short ways must not change --------------------------------------------------------------
+
+
+KEYS = [
+    *(3, -1, slice(2, 5), slice(None, None, -2), ..., (1, 2), (slice(None), 1), (..., 0), (1, ...)),
+    *([0, 2], (slice(None), [0, 2]), ([0, 1], [2, 3]), ([0, 1], slice(None), 1)),
+    *((..., [1, 0], 1), (1, slice(None), [0, 0]), slice(5, 2)),
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_keys_are_the_same_observed_or_not(device, key):
+    """Values, strides of copies, and what is written; beside NumPy where it takes the key."""
+    x = np.arange(5 * 4 * 6, dtype=np.float32).reshape(5, 4, 6)
+    array, other = helpers.put(device, x), helpers.put(device, x)
+    plain = array[key]
+    with vg.dispatch.observe(lambda call: None):
+        observed = other[key]
+    helpers.assert_same(plain, helpers.host(observed))
+    helpers.assert_same(plain, np.asarray(x[key]))
+    before = array._version
+    array[key] = 7
+    with vg.dispatch.observe(lambda call: None):
+        other[key] = 7
+    assert array._version != before
+    helpers.assert_same(array, helpers.host(other))
+
+
+def test_masks_and_arrays_of_the_device_as_keys(device, rng):
+    x = rng.standard_normal((7, 9)).astype(np.float32)
+    array, rows = helpers.put(device, x), np.array([5, 0, -1, 5])
+    mask = x > 0
+    helpers.assert_same(array[helpers.put(device, mask)], x[mask])
+    helpers.assert_same(array[helpers.put(device, rows)], x[rows])
+    helpers.assert_same(array[:, helpers.put(device, rows)], x[:, rows])
+    array[helpers.put(device, mask)] = -1.5
+    x[mask] = -1.5
+    array[helpers.put(device, rows), 2] = array[:4, 3]
+    x[rows, 2] = x[:4, 3].copy()
+    helpers.assert_same(array, x)
+    array[1:, :] = array[:-1, :]  # overlapping
+    helpers.assert_same(array[1:], x[:-1])
+    with pytest.raises(OverflowError):
+        vg.zeros(3, dtype="int8", device=device)[0] = 300
+    with pytest.raises(ValueError, match="read-only"):
+        vg.broadcast_to(array[0], (3, 9))[0] = 1
+
+
+def test_rows_of_a_long_column_are_added_by_blocks(device):
+    """One after another float32 would lose what 2^24 + 1 has; NumPy's sum of a column does."""
+    x = np.full((1 << 16, 3), 0.1, np.float32)
+    total = helpers.host(vg.sum(helpers.put(device, x), axis=0)).astype(np.float64)
+    exact = x.astype(np.float64).sum(axis=0)
+    assert np.all(np.abs(total - exact) <= 1e-6 * exact)
+    assert len(x) > cpu_functions.BLOCK
+
+
+# The bench ----------------------------------------------------------------------------------------
+
+
+def test_every_case_can_be_run():
+    names = [(case.name, dtype) for case in cpu.cases() for dtype in case.dtypes]
+    assert len(set(names)) == len(names) > 1000
+
+
+def test_the_bench_tells_what_misses():
+    fast = cpu.Measured("a", "x", "float32", 1_000_000, 1.2, 1.0, 1.3, False)
+    slow = cpu.Measured("a", "y", "float32", 20_000, 1.4, 1.0, 1.3, False)
+    near = cpu.Measured("b", "z", "int64", 16, 2.9e-6, 1e-6, 1.3, False)
+    far = cpu.Measured("b", "view", "float32", 20_000, 3.1e-6, 1e-6, 1.3, True)
+    told = cpu.Measured("b", "x", "bfloat16", 20_000, 9.0, 1.0, 1.3, False)
+    assert [row.met for row in (fast, slow, near, far, told)] == [True, False, True, False, True]
+    verdicts = cpu.judge([fast, slow, near, far, told])
+    assert [verdict.met for verdict in verdicts] == [False, False]
+    assert [verdict.measured for verdict in verdicts] == [50.0, 50.0]
+    classes = {one["name"]: one for one in cpu.classes_of([fast, slow, near, far, told])}
+    assert classes["a"]["large"]["missed"] == 1 and classes["b"]["small"]["count"] == 2
+    assert classes["bfloat16"]["large"]["worst"] == 9.0

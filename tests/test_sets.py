@@ -1,0 +1,99 @@
+"""Unique elements and sets beside NumPy."""
+
+import helpers
+import numpy as np
+import pytest
+from helpers import DTYPES, assert_same, put
+from test_sorting import assert_sorted, drawn
+
+import pyvecgpu as vg
+
+SHAPES = [(0,), (1,), (2,), (33,), (6, 7), (5000,), (3, 0), (), (2, 3, 700)]
+
+
+def same(result, expected, message):
+    assert_sorted(result, np.asarray(expected), message)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_unique(device, rng, shape, dtype):
+    x = drawn(rng, shape, dtype)
+    array, wide = put(device, x), helpers.widened(x)
+    for equal_nan in (False, True):
+        values, first, inverse, counts = np.unique(wide, True, True, True, equal_nan=equal_nan)
+        found = vg.unique(array, True, True, True, equal_nan=equal_nan)
+        same(found[0], values.astype(dtype), f"{dtype} {shape}")
+        for one, expected in zip(found[1:], (first, inverse.reshape(shape), counts), strict=True):
+            assert_same(one, expected.astype(np.int64))
+        alone = helpers.widened(helpers.host(vg.unique(array, equal_nan=equal_nan)))
+        np.testing.assert_array_equal(alone, values)
+
+
+def test_what_the_standard_calls(device, rng):
+    x = drawn(rng, (4, 30), np.float32)
+    array = put(device, x)
+    values, first, inverse, counts = np.unique(x, True, True, True, equal_nan=False)
+    found = vg.unique_all(array)
+    assert found._fields == ("values", "indices", "inverse_indices", "counts")
+    for one, expected in zip(found, (values, first, inverse.reshape(4, 30), counts), strict=True):
+        same(one, expected, "unique_all")
+    one, other = vg.unique_counts(array), vg.unique_inverse(array)
+    assert one._fields == ("values", "counts") and other._fields == ("values", "inverse_indices")
+    np.testing.assert_array_equal(one.values.numpy(), values)
+    assert_same(one.counts, counts)
+    assert_same(other.inverse_indices, inverse.reshape(4, 30))
+    np.testing.assert_array_equal(vg.unique_values(array).numpy(), values)
+    assert type(vg.unique_all(x, device=device).values) is np.ndarray
+
+
+@pytest.mark.parametrize(
+    "pair", [("i4", "i4"), ("f4", "f4"), ("u1", "i8"), ("i8", "f4"), ("?", "?")]
+)
+def test_sets(device, rng, pair):
+    for shapes in [((40,), (7, 5)), ((0,), (5,)), ((5,), (0,)), ((3000,), (90,))]:
+        x, y = (drawn(rng, s, d) for s, d in zip(shapes, pair, strict=True))
+        a, b = put(device, x), put(device, y)
+        assert_same(vg.isin(a, b), np.isin(x, y))
+        assert_same(vg.isin(a, b, invert=True), np.isin(x, y, invert=True))
+        for name in ("intersect1d", "union1d", "setdiff1d", "setxor1d"):
+            expected = getattr(np, name)(x, y)
+            result = helpers.host(getattr(vg, name)(a, b))
+            np.testing.assert_array_equal(result, expected, err_msg=f"{name} {pair} {shapes}")
+            assert result.dtype == expected.dtype, name
+        found = vg.intersect1d(a, b, return_indices=True)
+        for one, expected in zip(found, np.intersect1d(x, y, return_indices=True), strict=True):
+            np.testing.assert_array_equal(helpers.host(one), expected)
+
+
+def test_sets_of_what_is_unique(device, rng):
+    x, y = rng.permutation(50)[:30], rng.permutation(50)[:20]
+    a, b = put(device, x), put(device, y)
+    for name in ("intersect1d", "setdiff1d", "setxor1d"):
+        expected = getattr(np, name)(x, y, assume_unique=True)
+        assert_same(getattr(vg, name)(a, b, assume_unique=True), expected)
+
+
+def test_isin_of_numbers(device):
+    x = put(device, np.array([[1, 2], [3, 200]], np.uint8))
+    assert vg.isin(x, 3).tolist() == [[False, False], [True, False]]
+    assert vg.isin(x, 300).tolist() == [[False, False], [False, False]]
+    assert vg.isin(x, -1, invert=True).tolist() == [[True, True], [True, True]]
+    assert vg.isin(200, x).item() is True
+
+
+def test_nan_is_in_nothing(device):
+    x = put(device, np.array([np.nan, 1.0, -0.0]))
+    assert vg.isin(x, x).tolist() == [False, True, True]
+    assert vg.isin(x, put(device, np.array([0.0]))).tolist() == [False, False, True]
+
+
+def test_what_is_refused(device):
+    x = put(device, np.arange(3.0))
+    with helpers.refused(device, ValueError, x, match="unique.*axis"):
+        vg.unique(x, axis=0)
+    for function in (vg.unique_all, vg.unique_values, vg.unique):
+        with pytest.raises(TypeError, match=function.__name__):
+            function([1, 2], device=device)
+    with pytest.raises(TypeError, match="isin"):
+        vg.isin(1, 2)
