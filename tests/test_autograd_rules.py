@@ -188,6 +188,42 @@ def test_layout_and_indexing(device, name):
     check_twice(LAYOUTS[name], x, device=device)
 
 
+def positive(a):
+    return vg.matmul(a, vg.matrix_transpose(a)) + 2 * vg.eye(4, dtype="float64", device=a.device)
+
+
+SYSTEMS = {
+    "inverse": lambda a, b: vg.linalg.inv(a),
+    "solve": lambda a, b: vg.linalg.solve(a, b),
+    "lower": lambda a, b: vg.linalg.solve_triangular(a, b, lower=True),
+    "upper": lambda a, b: vg.linalg.solve_triangular(a, b, lower=False),
+    "determinant": lambda a, b: vg.linalg.det(a),
+    "logarithm": lambda a, b: vg.linalg.slogdet(a).logabsdet,
+    "cholesky": lambda a, b: vg.linalg.cholesky(positive(a)),
+    "upper cholesky": lambda a, b: vg.linalg.cholesky(positive(a), upper=True),
+    "sort": lambda a, b: vg.sort(a, axis=1),
+    "sort downwards": lambda a, b: vg.sort(a, axis=-1, descending=True),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_systems_and_sorting(device, name, rng):
+    a = rng.standard_normal((2, 4, 4)) + 4 * np.eye(4)
+    b = rng.standard_normal((2, 4, 3))
+    call = SYSTEMS[name]
+    if name in ("solve", "lower", "upper"):
+        check(call, a, b, device=device)
+        check_twice(call, a, b, device=device)
+    else:
+        check(lambda a: call(a, None), a, device=device)
+        check_twice(lambda a: call(a, None), a, device=device)
+
+
+def test_weights_of_counts(device, rng):
+    numbers = put(device, np.array([3, 0, 3, 1, 0, 3]))
+    check(lambda w: vg.bincount(numbers, w), rng.standard_normal(6), device=device)
+
+
 def test_casts_cast_back(device):
     x = put(device, A.astype(np.float32)).requires_grad_()
     y = x.astype("float64") * put(device, B)
@@ -206,6 +242,7 @@ SMOOTH = sorted(
     - {"place", "put", "put_along_axis"}  # write to what they get
     - {"imag", "iscomplex", "isreal", "real_if_close"}  # go through complex numbers
     - {"divmod", "geomspace", "linspace", "logspace", "eye", "identity", "tri"}
+    - {"bartlett", "blackman", "hamming", "hanning", "kaiser"}  # of a number alone
 )
 
 

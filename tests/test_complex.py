@@ -1,4 +1,4 @@
-"""complex64 and complex128 as dtypes: promotion, scalars, creation, parts, casts, what is refused."""
+"""complex64 and complex128 as dtypes: promotion, scalars, creation, parts, casts, refusals."""
 
 import itertools
 import pickle
@@ -249,12 +249,12 @@ def test_casts_to_reals_are_refused(device, dtype):
     for other in (d for d in ALL_DTYPES if d.kind not in "bc"):
         place = vg.zeros(2, dtype=other, device=device)
         for write in (
-            lambda: x.astype(other),
-            lambda: vg.asarray(x, dtype=other),
-            lambda: place.__setitem__(..., x),
-            lambda: place.__setitem__([0, 1], x),
-            lambda: vg.add(x, x, out=place),
-            lambda: vg.sum(x, dtype=other),
+            lambda other=other: x.astype(other),
+            lambda other=other: vg.asarray(x, dtype=other),
+            lambda place=place: place.__setitem__(..., x),
+            lambda place=place: place.__setitem__([0, 1], x),
+            lambda place=place: vg.add(x, x, out=place),
+            lambda other=other: vg.sum(x, dtype=other),
         ):
             with helpers.refused(device, TypeError, x, place):
                 write()

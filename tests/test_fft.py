@@ -10,7 +10,6 @@ from helpers import put
 import pyvecgpu as vg
 
 fft = vg.fft
-pytestmark = pytest.mark.skipif(not hasattr(vg, "complex64"), reason="no complex dtypes")
 
 ONE = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
 SEVERAL = ["fftn", "ifftn", "rfftn", "irfftn"]

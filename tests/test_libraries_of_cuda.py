@@ -165,9 +165,7 @@ def close(result, expected):
     assert error <= 2e3 * np.finfo(values.dtype).eps * np.abs(expected).max(initial=1)
 
 
-NUMBERS = [np.float32, np.float64]
-NUMBERS += [np.complex64, np.complex128] if hasattr(vg, "complex64") else []
-OF_NUMBERS = pytest.mark.parametrize("dtype", NUMBERS)
+OF_NUMBERS = pytest.mark.parametrize("dtype", DTYPES.values())
 BATCHES = pytest.mark.parametrize("batch", [(), (3,), (2, 2), (0,)], ids=str)
 
 
@@ -312,9 +310,6 @@ class Transforms:
             gives[...] = function(given, n, norm=norm)
 
 
-needs_complex = pytest.mark.skipif(not hasattr(vg, "complex64"), reason="no complex dtypes")
-
-
 @pytest.fixture
 def transforms(device, monkeypatch):
     from pyvecgpu.fft import cufft
@@ -325,7 +320,6 @@ def transforms(device, monkeypatch):
     return cufft.Cufft(vg.Device(device).backend)
 
 
-@needs_complex
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 def test_transforms_of_one_axis(device, transforms, rng, name, norm):
@@ -340,7 +334,6 @@ def test_transforms_of_one_axis(device, transforms, rng, name, norm):
             close(result, expected)
 
 
-@needs_complex
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
 @pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
 def test_transforms_of_several_axes(device, transforms, rng, name, norm):
@@ -351,7 +344,6 @@ def test_transforms_of_several_axes(device, transforms, rng, name, norm):
         close(result, expected)
 
 
-@needs_complex
 def test_plans_are_kept_and_given_back(device, transforms, rng):
     array = put(device, rng.standard_normal((2, 40)).astype(np.float32))
     library = transforms.library

@@ -274,6 +274,7 @@ def test_every_function_checks_its_handles(device, kind):
         "pvg_reshape": (bad, 1, shape),
         "pvg_broadcast_to": (bad, 1, shape),
         "pvg_contiguous": (bad,),
+        "pvg_part": (bad, 0),
         "pvg_copy_from_host": (bad, ctypes.addressof(memory), None),
         "pvg_copy_to_host": (bad, ctypes.addressof(memory), None),
         "pvg_copy": (bad, bad),

@@ -9,6 +9,8 @@ from helpers import LAYOUTS, put
 
 import pyvecgpu as vg
 from pyvecgpu.linalg import LinAlgError
+from pyvecgpu.native import library
+from pyvecgpu.native.abi import Option
 
 linalg = vg.linalg
 # Around the ends of a warp's matrices and a block's, and beyond what kernels take.
@@ -237,6 +239,37 @@ def test_singular(device, name, dtype):
 
 
 @pytest.mark.devices("sim", "cuda")
+def test_with_the_option_sync_the_call_itself_raises(device):
+    array = put(device, np.zeros((3, 3), np.float32))
+    loaded = library.load(device)
+    loaded.set_option(Option.OPTION_SYNC, 1)
+    try:
+        with pytest.raises(LinAlgError, match="inv: a matrix is singular"):
+            linalg.inv(array)
+    finally:
+        loaded.set_option(Option.OPTION_SYNC, 0)
+    assert array.tolist() == [[0] * 3] * 3
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_recorded(device):
+    """A recording has the kernels in it, and each launch reports again."""
+    array = put(device, np.eye(3, dtype=np.float32) * 2)
+    results = []
+    again = array.backend.record(lambda: results.append(linalg.inv(array)))
+    again()
+    assert results[0].tolist() == (np.eye(3) / 2).tolist()
+    for _ in range(2):
+        array[...] = 0.0
+        again()
+        with pytest.raises(LinAlgError, match="inv: a matrix is singular"):
+            results[0].numpy()
+    array[...] = vg.eye(3, device=device)
+    again()
+    assert results[0].tolist() == np.eye(3).tolist()
+
+
+@pytest.mark.devices("sim", "cuda")
 def test_one_thread_is_told(device):
     array = put(device, np.zeros((3, 3), np.float32))
     told = []
@@ -294,7 +327,6 @@ def test_refusals(device):
         linalg.matrix_power(x, 2)
 
 
-@pytest.mark.skipif(not hasattr(vg, "complex64"), reason="no complex dtypes")
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_numbers(device, rng, dtype):
     """By NumPy or cuSOLVER, not by kernels: systems, factors, decompositions and norms."""

@@ -19,7 +19,7 @@ import pyvecgpu as vg
 from pyvecgpu.dispatch import apply
 from pyvecgpu.operations import ROWS, Operation
 
-F32, F64, F16, I32, BOOL = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?"))
+F32, F64, F16, I32, BOOL, C64 = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?", "c8"))
 I8, I64 = np.dtype("i1"), np.dtype("i8")
 
 
@@ -428,6 +428,26 @@ USES |= {
     "reshape by a copy": Use(A, lambda v: v["a"].T.reshape(-1)),
     "broadcast_to": Use(A, lambda v: vg.broadcast_to(v["a"], (2, 6, 37)) + 0.0),
     "contiguous": Use(A, lambda v: vg.contiguous(v["a"].T)),
+    "part": Use({"a": ((6, 37), C64)}, lambda v: vg.imag(v["a"]) + 0.0),
+    # Of complex numbers, which have kernels of their own.
+    "complex": Use({"a": ((6, 37), C64), "b": ((6, 37), C64)}, lambda v: v["a"] * v["b"]),
+    "complex beside floats": Use(
+        {"a": ((6, 37), C64), "b": ((6, 37), F32)}, lambda v: v["a"] + v["b"]
+    ),
+    "complex function": Use({"a": ((6, 37), C64)}, lambda v: vg.exp(v["a"] * 0.1)),
+    "complex power": Use({"a": ((6, 37), C64)}, lambda v: v["a"] ** 1.5),
+    "complex sum": Use({"a": ((6, 37), C64)}, lambda v: vg.sum(v["a"], axis=0)),
+    "complex prod": Use({"a": ((6, 37), C64)}, lambda v: vg.prod(v["a"] * 0.1, axis=1)),
+    "complex any": Use({"a": ((6, 37), C64)}, lambda v: vg.any(v["a"], axis=1)),
+    "complex scan": Use({"a": ((6, 37), C64)}, lambda v: vg.cumsum(v["a"], 1)),
+    "complex product": Use(
+        {"a": ((6, 37), C64), "b": ((37, 5), C64)}, lambda v: v["a"] @ v["b"]
+    ),
+    "write to imaginary parts": Use(
+        {"a": ((6, 37), C64), "b": ((6, 37), F32)},
+        lambda v: vg.imag(v["a"]).__setitem__(..., v["b"]),
+        ("a",),
+    ),
     # To the card and back.
     "from_host": Use({"a": ((200,), F32)}, new_from_host),
     "upload": Use(A, upload((6, 37)), ("a",)),

@@ -14,7 +14,7 @@ int refuse_dtype(int dtype, Kinds kinds) {
                 kinds == floats      ? "a float"
                 : kinds == integers  ? "an integer"
                 : kinds == complexes ? "a complex"
-                                    : "another",
+                                     : "another",
                 dtype_name(dtype));
 }
 

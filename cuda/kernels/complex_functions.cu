@@ -1,6 +1,7 @@
 // The long functions of complex numbers. Their values are those of the toolkit's thrust::complex,
-// which has C99's special cases, in float64 for both dtypes: float32 parts are rounded once. One
-// kernel per dtype and access pattern (map.cuh), the function a run-time code, one element a thread.
+// which has C99's special cases, in float64 for both dtypes: float32 parts are rounded once. There
+// is a kernel per dtype and access pattern (map.cuh), with the function as a run-time code and one
+// element a thread.
 #include "arrays/map.cuh"
 #include "kernels/complex.cuh"
 #include <thrust/complex.h>

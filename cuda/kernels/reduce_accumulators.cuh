@@ -137,8 +137,9 @@ template <class Wide> struct IntegerSum {
     }
 };
 
-// Integers are multiplied modulo 2^64, floats and parts of complex numbers in float64; a product is rounded once more when it is
-// stored. (bfloat16 in float32 would have no room for parts that are larger than the whole.)
+// Integers are multiplied modulo 2^64, floats and parts of complex numbers in float64; a product is
+// rounded once more when it is stored. (bfloat16 in float32 would have no room for parts that are
+// larger than the whole.)
 template <class Wide> struct Product {
     static constexpr bool ordered = is_float<Wide> || is_complex<Wide>;
     Wide product;

@@ -2,6 +2,7 @@
 #include "runtime/device.cuh"
 #include "runtime/graph.cuh"
 #include "runtime/launch.cuh"
+#include "runtime/report.cuh"
 #include <dlfcn.h>
 #include <mutex>
 #include <stdio.h>
@@ -93,10 +94,15 @@ int before_launch(const LaunchSite &site, dim3 grid, dim3 block) {
     return PVG_OK;
 }
 
+// Whether PYVECGPU_SYNC asks for a wait after each launch.
+static bool waits_for(cudaStream_t stream) {
+    return option_sync.load(std::memory_order_relaxed) && !is_captured(stream);
+}
+
 // After a launch that has succeeded.
 static cudaError_t count_launch(cudaStream_t stream) {
     counters[PVG_COUNT_LAUNCHES].fetch_add(1, std::memory_order_relaxed);
-    if (!option_sync.load(std::memory_order_relaxed) || is_captured(stream)) return cudaSuccess;
+    if (!waits_for(stream)) return cudaSuccess;
     counters[PVG_COUNT_WAITS]++;
     return cudaStreamSynchronize(stream);
 }
@@ -107,8 +113,8 @@ int after_launch(const LaunchSite &site, const void *kernel, cudaError_t code, d
     if (code != cudaSuccess) return fail_launch(site, code, grid, block, shared_bytes);
     if (option_launch_log.load(std::memory_order_relaxed)) log_launch(kernel, site.kernel);
     code = count_launch(stream);
-    return code == cudaSuccess ? static_cast<int>(PVG_OK)
-                               : fail_launch(site, code, grid, block, shared_bytes);
+    if (code != cudaSuccess) return fail_launch(site, code, grid, block, shared_bytes);
+    return waits_for(stream) ? check_reports(operation_device) : PVG_OK;
 }
 
 int before_library(const LaunchSite &site) { return before_launch(site, dim3(), dim3()); }

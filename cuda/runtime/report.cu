@@ -40,6 +40,7 @@ int report_word(int device, unsigned **word) {
 }
 
 int check_reports(int device) {
+    if (device < 0) return PVG_OK; // outside of an operation
     unsigned *word = words[device].load(std::memory_order_acquire);
     if (!word || __atomic_load_n(word, __ATOMIC_ACQUIRE) == 0) return PVG_OK;
     const unsigned found = __atomic_exchange_n(word, 0u, __ATOMIC_ACQ_REL);

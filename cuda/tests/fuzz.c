@@ -91,7 +91,7 @@ static void ask_array(void) {
 static void view_array(void) {
     pvg_array *a = needed(&arrays);
     int64_t start[40], step[40], length[40];
-    int axes[40], kind = (int)pick(0, 4), ndim = related_shape(a);
+    int axes[40], kind = (int)pick(0, 5), ndim = related_shape(a);
     for (int i = 0; i < 40; i++) {
         int64_t n = i < 32 && shape[i] > 0 ? shape[i] : 1;
         start[i] = chance(97) ? pick(0, n - 1) : pick(-3, n + 3);
@@ -120,6 +120,7 @@ static void view_array(void) {
         handle_of("pvg_broadcast_to", pvg_broadcast_to(a, ndim, shape), NULL, &arrays);
     }
     if (kind == 4) handle_of("pvg_contiguous", pvg_contiguous(a), NULL, &arrays);
+    if (kind == 5) handle_of("pvg_part", pvg_part(a, (int)pick(-1, 2)), NULL, &arrays);
 }
 
 /* Byte strides of a layout that fits into the buffer; NULL: C order. */

@@ -225,6 +225,7 @@ static double apply_unary(int operation, double a) {
     case PVG_SILU: return a < -800 ? 0 : a / (1 + exp(-a));
     case PVG_SIGMOID: return a < 0 ? exp(a) / (1 + exp(a)) : 1 / (1 + exp(-a));
     case PVG_RELU: return isnan(a) || a > 0 ? a : 0;
+    case PVG_CONJ:
     case PVG_POSITIVE: return a;
     case PVG_SIGN: return isnan(a) ? a : (a > 0) - (a < 0);
     case PVG_SQUARE: return a * a;
@@ -261,6 +262,7 @@ static double ulps_of(int operation) {
     switch (operation) {
     case PVG_NEGATIVE:
     case PVG_ABS:
+    case PVG_CONJ:
     case PVG_POSITIVE:
     case PVG_SIGN:
     case PVG_FLOOR:

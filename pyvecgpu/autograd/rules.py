@@ -276,6 +276,43 @@ def dense(g, x, weight, bias, preactivation, activation, precision, differentiab
     }
 
 
+# Systems of equations, of batches of matrices -----------------------------------------------------
+
+
+def cholesky(g, y, upper):
+    """Murray, Differentiation of the Cholesky decomposition (2016), as a symmetric matrix."""
+    g, y = (vg.matrix_transpose(g), vg.matrix_transpose(y)) if upper else (g, y)
+    middle = vg.tril(vg.matmul(vg.matrix_transpose(y), g))
+    middle = middle - 0.5 * (middle * vg.eye(y.shape[-1], dtype=y.dtype, device=y.device))
+    half = solved(vg.matrix_transpose(y), middle, 2)
+    half = vg.matrix_transpose(solved(vg.matrix_transpose(y), vg.matrix_transpose(half), 2))
+    return 0.5 * (half + vg.matrix_transpose(half))
+
+
+def solved(a, b, kind):
+    return apply(a.backend, "solve", a, b, kind)
+
+
+def solve_right(g, a, kind):
+    return solved(vg.matrix_transpose(a), g, {0: 0, 1: 2, 2: 1}[kind])
+
+
+def solve_left(g, a, y, kind):
+    result = -vg.matmul(solve_right(g, a, kind), vg.matrix_transpose(y))
+    return vg.tril(result) if kind == 1 else vg.triu(result) if kind == 2 else result
+
+
+def inverse(g, y):
+    turned = vg.matrix_transpose(y)
+    return -vg.matmul(vg.matmul(turned, g), turned)
+
+
+def determinant(g, a, y, kind):
+    """Of the determinant, its sign (a step), and the logarithm of its magnitude."""
+    g = {0: g * y, 1: vg.zeros_like(g), 2: g}[kind]
+    return g[..., None, None] * vg.matrix_transpose(apply(a.backend, "inverse", a))
+
+
 # Layout and indexing ------------------------------------------------------------------------------
 
 
@@ -285,6 +322,11 @@ def unslice(g, like, start, step, length):
 
 def slice_again(g, start, step, length):
     return apply(g.backend, "slice", g, start, step, length)
+
+
+def sorted_back(g, x, axis, descending):
+    order = vg.argsort(x, axis=axis, descending=descending)
+    return vg.take_along_axis(g, vg.argsort(order, axis=axis), axis=axis)
 
 
 def pieces(g, lengths, axis):
@@ -319,10 +361,18 @@ METHODS = {
         g.backend, "gather", g, indices, axes, place, True
     ),
 }
+METHODS |= {
+    "cholesky": cholesky,
+    "solve": {"a": solve_left, "b": solve_right},
+    "inverse": inverse,
+    "determinant": determinant,
+    "sort": sorted_back,
+    "bincount": {"weights": lambda g, a: vg.take(g, a)},
+}
 # Rules that give the gradients of all operands at once, by their names.
 JOINT = (dense, pieces)
 # Operations that are several calls of a backend, see dispatch.whole.
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices, and those of floats that have no rule, which the tape refuses.
-WHOLE_NUMBERS = {"nonzero"}
+WHOLE_NUMBERS = {"argsort", "nonzero", "searchsorted"}
 WITHOUT = {"dense_backward", "part"}

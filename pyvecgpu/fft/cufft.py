@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dispatch import apply
 from ..dtypes import uint8
-from ..functions import conj
+from ..functions.complexes import conj
 from ..functions.elementwise import multiply
 from ..functions.indexing import set as assign
 from ..functions.layout import astype, moveaxis

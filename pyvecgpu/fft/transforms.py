@@ -13,7 +13,7 @@ norm says which way is divided: "backward", by n back, which None is too; "forwa
 import numpy as np
 
 from ..dispatch import apply
-from ..dtypes import get_default_dtype, is_float, supported
+from ..dtypes import complex_dtype, get_default_dtype, is_float
 from ..functions.arguments import Operands, is_scalar, parse_axis, parse_int
 from ..functions.layout import astype
 from ..functions.values import to_host
@@ -165,8 +165,7 @@ def _operand(name, x):
     (array,) = call.arrays
     if array.dtype.kind == "c" and name in ("rfft", "rfftn", "ihfft"):
         raise TypeError(f"{name} takes real numbers, not {array.dtype}")
-    dtype = array.dtype if array.dtype.kind == "c" else work_dtype(array.dtype)
-    return call, astype(array, dtype, copy=False)
+    return call, astype(array, work_dtype(array.dtype), copy=False)
 
 
 def _length(name, n, present, is_half):
@@ -193,7 +192,6 @@ def _transformed(name, call, array, lengths, axes, norm):
             values = function(values, lengths[0], axes[0], norm)
         else:
             values = function(values, lengths, axes, norm)
-        supported(values.dtype)
         result = apply(call.backend, "lend", np.asarray(values))
     return call.give(astype(result, _result_dtype(call.arrays[0], result), copy=False))
 
@@ -203,4 +201,4 @@ def _result_dtype(given, result):
     if given.dtype.kind == "c" or is_float(given.dtype):
         return result.dtype
     dtype = get_default_dtype()
-    return np.result_type(dtype, np.complex64) if result.dtype.kind == "c" else dtype
+    return complex_dtype(dtype) if result.dtype.kind == "c" else dtype

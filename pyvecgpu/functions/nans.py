@@ -91,21 +91,6 @@ def nancumprod(x, /, axis=None, dtype=None, out=None, *, device=None):
     return call.deliver_array(scans.cumprod(array, axis, dtype))
 
 
-def nanargmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
-    """Return the index of the largest element that is not NaN; see argmax.
-
-    Of nothing but NaN it is that of an element, where NumPy raises: a card is not waited for.
-    """
-    call, array = _filled("nanargmax", x, -math.inf, out, device)
-    return call.deliver_array(reductions.argmax(array, axis, keepdims=keepdims))
-
-
-def nanargmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
-    """Return the index of the smallest element that is not NaN; see nanargmax."""
-    call, array = _filled("nanargmin", x, math.inf, out, device)
-    return call.deliver_array(reductions.argmin(array, axis, keepdims=keepdims))
-
-
 def nanmax(x, /, axis=None, out=None, keepdims=False, *, device=None):
     """Return the largest element that is not NaN. ValueError: there is no element."""
     return _extreme("nanmax", reductions.max, -math.inf, x, axis, out, keepdims, device)

@@ -12,7 +12,7 @@ import threading
 import numpy as np
 
 from ..dispatch import apply
-from ..dtypes import int32, int64, uint8
+from ..dtypes import int32, int64, real_dtype, uint8
 from ..functions.elementwise import abs, divide, log, multiply, not_equal, where
 from ..functions.indexing import set as assign
 from ..functions.layout import broadcast_to, diagonal, matrix_transpose
@@ -23,7 +23,6 @@ from ..functions.reductions import sum as total
 from ..functions.values import copied, to_host
 from ..native import toolkit
 from .host import Host
-from .operands import real_dtype
 
 # Of the arguments, see toolkit.KINDS; "..._bufferSize" gives bytes on the device and on the host.
 SIGNATURES = {

@@ -9,8 +9,9 @@ from collections import namedtuple
 
 import numpy as np
 
-from ..dtypes import CODES, int64
+from ..dtypes import complex_dtype, int64
 from ..functions.arguments import Operands, parse_scalar
+from ..functions.complexes import conj
 from ..functions.elementwise import divide, greater, multiply, where
 from ..functions.layout import as_array, astype, expand_dims, matrix_transpose
 from ..functions.linalg import matmul
@@ -115,11 +116,9 @@ def eigvals(x, /):
 
 
 def _give_complex(call, values):
-    dtype = np.result_type(values.dtype, np.complex64)
-    if dtype not in CODES:
-        raise TypeError(f"eigenvalues are complex, and this version has no {dtype} yet")
+    dtype = complex_dtype(values.dtype)
     array = on_host(call.backend, lambda: values.astype(dtype, copy=False))
-    return call.give(array, dtype)
+    return call.give(array, complex_dtype(call.dtype))
 
 
 def pinv(x, /, rcond=None, hermitian=False, *, rtol=None):
@@ -155,10 +154,8 @@ def _tolerance(name, absolute, rtol, a, s):
 
 
 def _adjoint(x):
-    from .. import functions
-
     x = matrix_transpose(x)
-    return functions.conj(x) if x.dtype.kind == "c" else x
+    return conj(x) if x.dtype.kind == "c" else x
 
 
 def matrix_rank(x, /, tol=None, hermitian=False, *, rtol=None):

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from ..dtypes import real_dtype
 from ..functions.arguments import is_scalar, parse_axes
 from ..functions.elementwise import abs, multiply, not_equal, sqrt
 from ..functions.layout import astype, moveaxis, reshape
@@ -15,7 +16,7 @@ from ..functions.reductions import max as largest
 from ..functions.reductions import min as smallest
 from ..functions.reductions import sum as total
 from . import libraries
-from .operands import Matrices, real_dtype
+from .operands import Matrices
 
 __all__ = ["matrix_norm", "norm", "vector_norm"]
 

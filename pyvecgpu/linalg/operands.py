@@ -10,7 +10,7 @@ that the counters of transfers show, as they do the one back.
 import numpy as np
 
 from ..dispatch import apply
-from ..dtypes import float32, float64, inexact, promote
+from ..dtypes import float32, float64, inexact, promote, real_dtype
 from ..functions.arguments import Operands, is_scalar
 from ..functions.layout import astype, broadcast_to
 from ..functions.values import to_host
@@ -37,8 +37,8 @@ class Matrices:
         for array in self._call.arrays[1:]:
             dtype = promote(dtype, array.dtype)
         exact = exact and dtype.kind in "iu"
-        self.dtype = dtype if exact or dtype.kind == "c" else inexact(dtype)
-        computed = dtype if exact else computed_in(dtype)
+        self.dtype = dtype if exact else inexact(dtype)
+        computed = dtype if exact else work_dtype(dtype)
         self.arrays = [astype(array, computed, copy=False) for array in self._call.arrays]
         check_matrices(name, self.arrays[0], least, square)
 
@@ -66,18 +66,6 @@ def check_matrices(name, array, least=2, square=False):
         )
     if square and array.shape[-1] != array.shape[-2]:
         raise np.linalg.LinAlgError(f"{name} takes square matrices, not of shape {array.shape}")
-
-
-def computed_in(dtype):
-    """Return the dtype that numbers of a dtype are computed in."""
-    return dtype if dtype.kind == "c" else work_dtype(dtype)
-
-
-def real_dtype(dtype):
-    """Return the dtype of a complex dtype's parts; of another one itself."""
-    if dtype.kind != "c":
-        return dtype
-    return float32 if dtype.itemsize == 8 else float64
 
 
 def on_host(backend, function, *arrays):

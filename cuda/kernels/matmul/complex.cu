@@ -1,4 +1,4 @@
-// Products of complex matrices, as one product of reals. A row of A, its parts side by side, is a row
+// Products of complex matrices, as one product of reals. A row of A, its parts side by side, is one
 // of 2 k reals; each element b of B becomes two rows of them, b and i b:
 //
 //     (re a, im a) (  re b  im b )  =  (re ab, im ab)
