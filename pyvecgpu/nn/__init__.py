@@ -1,5 +1,5 @@
 """Neural networks: `vg.nn.functional` has the operations of layers."""
 
-from . import functional
+from . import functional, utils
 
-__all__ = ["functional"]
+__all__ = ["functional", "utils"]

@@ -91,6 +91,11 @@ AREAS = (
         py_tests="autograd autograd_rules",
     ),
     Area(
+        "learning",
+        "pyvecgpu/optim/*.py pyvecgpu/data/*.py",
+        py_tests="optim schedules data states",
+    ),
+    Area(
         "backends",
         "pyvecgpu/backends/*.py",
         py_tests="operations elementwise reductions nn values half transfers out layout memory"
