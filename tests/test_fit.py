@@ -144,10 +144,10 @@ def test_going_on_gives_the_same_bits(device, tmp_path, each):
 def test_checkpoints_of_something_else(device, tmp_path):
     path = tmp_path / "x.npz"
     x, y = samples(device)
-    net, optimiser, schedule = made(device)
+    net, optimiser, _ = made(device)
     fit(net, (x, y), squares, optimiser, epochs=1, checkpoint=path, progress=False)
     good = vg.load_state(path, device=device)
-    net, optimiser, schedule = made(device)
+    net, optimiser, _ = made(device)
     before, steps = net.bits(), optimiser.state_dict()
     broken = {**good["optimiser"], "param_groups": []}
     for state, message in (
@@ -216,7 +216,7 @@ def test_progress(device, monkeypatch, capsys):
 
 def test_refusals(device):
     x, y = samples(device)
-    net, optimiser, schedule = made(device)
+    net, optimiser, _ = made(device)
     before = net.bits()
 
     def refused(data, error, match, **chosen):

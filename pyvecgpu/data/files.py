@@ -7,19 +7,19 @@ OSError. Nothing is unpickled, and no memory is taken for more than a file has.
 import gzip
 import math
 import os
-import zipfile
 import zlib
 
 import numpy as np
 
 from .. import functions as vg
-from ..array import Array
 from ..dtypes import get_default_dtype
+from ..functions.files import _array
+from ..functions.states import read_npz
 
 _IDX_DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PIECE = 1 << 22
 _GZIP = b"\x1f\x8b"
-_DAMAGES = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
+_DAMAGES = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def load_idx(path, *, device=None):
@@ -94,19 +94,11 @@ def load_npz(path, names=None, *, device=None):
 
     ValueError: no such file, a damaged one, pickles in it, or a name that is not there.
     """
-    with open(path, "rb") as file:
-        try:
-            found = vg.load(file, device="cpu")
-        except (*_DAMAGES, ValueError, NotImplementedError, KeyError) as error:
-            raise ValueError(f"load_npz: {os.fspath(path)}: {error}") from None
-    if isinstance(found, Array):
-        raise ValueError(f"load_npz: {os.fspath(path)} is one array; use vg.load")
+    found = {name: _array(x, device) for name, x in read_npz("load_npz", os.fspath(path)).items()}
     lacking = [name for name in names or () if name not in found]
     if lacking:
         raise ValueError(f"load_npz: {os.fspath(path)} has {sorted(found)}, and not {lacking}")
-    if names is None:
-        return {name: vg.asarray(x, device=device) for name, x in found.items()}
-    return tuple([vg.asarray(found[name], device=device) for name in names])
+    return found if names is None else tuple([found[name] for name in names])
 
 
 class Characters:
