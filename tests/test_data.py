@@ -125,8 +125,13 @@ def test_shuffling(device):
     assert orders[0] == orders[1]
     loader.generator.state = vg.random.default_rng(3).state
     assert [n for _, b in loader for n in b.tolist()] == orders[0][0]
+    orders = []
+    for _ in range(2):  # of the process's own generator
+        vg.random.seed(8)
+        orders.append([n for _, b in data.DataLoader(host, 5, True) for n in b.tolist()])
+    assert orders[0] == orders[1]
     other = data.DataLoader(host, 5, True, generator=4, device=device)
-    assert [n for _, b in other for n in b.tolist()] != orders[0][0]
+    assert [n for _, b in other for n in b.tolist()] != orders[0]
 
 
 def test_subsets_of_subsets(device):

@@ -11,7 +11,7 @@ import numpy as np
 from .. import functions as vg
 from ..array import Array
 from ..functions.arguments import is_host
-from ..random import default_rng
+from ..random import _shared, default_rng
 
 
 class Dataset:
@@ -110,7 +110,7 @@ def random_split(dataset, lengths, generator=None):
     """Return Subsets of a data set in random order, of the lengths, or of parts whose sum is 1.
 
     Of parts, what rounding leaves goes one by one to the first. generator: of vg.random, or a
-    seed. ValueError: lengths of another sum.
+    seed; None: the process's own, see vg.random.seed. ValueError: lengths of another sum.
     """
     lengths, count = list(lengths), len(dataset)
     if any(isinstance(part, float) for part in lengths):
@@ -121,7 +121,8 @@ def random_split(dataset, lengths, generator=None):
             lengths[i % len(lengths)] += 1
     if sum(lengths) != count or any(length < 0 for length in lengths):
         raise ValueError(f"the lengths {lengths} are not those of {count} samples")
-    order = default_rng(generator).permutation(count, device="cpu").numpy()
+    generator = _shared() if generator is None else default_rng(generator)
+    order = generator.permutation(count, device="cpu").numpy()
     ends = np.cumsum([0, *lengths])
     return [Subset(dataset, order[a:b]) for a, b in itertools.pairwise(ends)]
 

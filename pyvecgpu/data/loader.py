@@ -8,7 +8,7 @@ from .. import functions as vg
 from ..array import Array
 from ..device import Device
 from ..functions.arguments import is_host
-from ..random import default_rng
+from ..random import _shared, default_rng
 from .datasets import Subset, TensorDataset, Windows
 
 
@@ -18,7 +18,8 @@ class DataLoader:
     Arrays of a data set are brought to the device once; of NumPy arrays each batch is. The
     batches of a TensorDataset are one gather on the device each, and slices where the order is
     theirs. collate_fn: makes a batch of a list of samples; by default as `collate`. generator: of
-    vg.random, or a seed, for the order. drop_last: without the last batch if it is smaller.
+    vg.random, or a seed, for the order; None: the process's own, see vg.random.seed. drop_last:
+    without the last batch if it is smaller.
     ValueError: batch_size is below 1.
     """
 
@@ -39,7 +40,7 @@ class DataLoader:
             raise ValueError(f"batch_size must be 1 or more, got {batch_size}")
         self.dataset, self.batch_size = dataset, int(batch_size)
         self.shuffle, self.drop_last, self.collate_fn = bool(shuffle), bool(drop_last), collate_fn
-        self.generator = default_rng(generator)
+        self.generator = _shared() if generator is None else default_rng(generator)
         self.device = None if device is None else Device(device)
         self._source, self._numbers = _resolved(dataset)
         if self.device is not None:

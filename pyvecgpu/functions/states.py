@@ -80,7 +80,7 @@ def load_state(path, /, *, device=None):
 
 
 def read_npz(caller, path):
-    """Return {name: ndarray} of an .npz file. ValueError: damaged, or more is promised than there."""
+    """Return {name: ndarray} of an .npz file. ValueError: damaged, or it promises too much."""
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise ValueError(f"{caller}: {path} is no file that could have arrays in it")
     with open(path, "rb") as stream:
