@@ -1,6 +1,8 @@
 """Optimisers beside formulas in NumPy, over their options; groups, states, clipping, failures."""
 
+import copy
 import itertools
+import pickle
 
 import helpers
 import numpy as np
@@ -244,6 +246,20 @@ def test_a_state_of_torch_as_numpy_arrays(device):
     optimiser.step()
     expected = 1 - 1e-3 * 0.5 / (1 - 0.5**4) / np.sqrt(0.5 / (1 - 0.5**4))
     helpers.assert_within(p.detach(), np.array([expected] * 2), 1e-6)
+
+
+def test_copies_have_states_of_their_own(device):
+    p = put(device, np.ones(2)).requires_grad_()
+    optimiser = optim.SGD([p], lr=0.5, momentum=0.9)
+    run(optimiser, [p], [[np.ones(2)]])
+    with vg.no_grad():
+        copied = copy.deepcopy(optimiser)
+    for other in (copied, pickle.loads(pickle.dumps(optimiser))):
+        (q,) = other.param_groups[0]["params"]
+        assert q is not p and q in other.state and p not in other.state
+        q.requires_grad_()
+        run(other, [q], [[np.ones(2)]])
+        assert np.allclose(q.tolist(), 0.5 - 0.5 * 1.9) and p.tolist() == [0.5, 0.5]
 
 
 def test_a_state_that_does_not_fit_changes_nothing(device):

@@ -52,7 +52,8 @@ def fit(
     validation if there is one. progress: shows epochs, by tqdm where that is installed. seed: of
     the data's order and of vg.random. Within an epoch nothing is copied to the host.
 
-    ValueError: no batches, or a checkpoint of something else, by which nothing has changed.
+    ValueError: no batches, or a checkpoint of something else; of another network what its
+    load_state_dict raises. Then nothing has changed.
     """
     if schedule_each not in ("epoch", "batch"):
         raise ValueError(f"schedule_each is 'epoch' or 'batch', got {schedule_each!r}")

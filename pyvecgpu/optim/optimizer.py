@@ -19,6 +19,9 @@ class States:
     def __init__(self, states=()):
         self._of = {id(p): (p, state) for p, state in states}
 
+    def __reduce__(self):
+        return States, ([*self._of.values()],)  # copies have arrays of their own
+
     def __getitem__(self, p):
         return self._of[id(p)][1] if id(p) in self._of else {}
 
