@@ -11,6 +11,7 @@ import pytest
 from helpers import put
 
 import pyvecgpu as vg
+from pyvecgpu.dispatch import observe
 
 fit = vg.nn.fit
 
@@ -243,3 +244,19 @@ def test_the_page(device, capsys):
             exec(program, names)
     losses = [float(line) for line in capsys.readouterr().out.split()]
     assert losses and max(losses) < 0.1
+
+
+def test_nothing_is_read_within_an_epoch(device):
+    """Losses and metrics are summed on the device, and read once for each at the epoch's end."""
+    x, y = samples(device)
+    net, optimiser, _ = made(device)
+    metrics = {"absolute": lambda output, target: vg.abs(output - target).mean()}
+    counts = []
+    for batch_size in (5, 25):
+        calls = []
+        with observe(lambda call, calls=calls: calls.append(call.method)):
+            fit(net, (x, y), squares, optimiser, epochs=2, batch_size=batch_size, metrics=metrics,
+                clip_norm=1.0, progress=False)  # fmt: skip
+        counts.append(calls.count("to_host"))
+    # Of each epoch: its order, from the process's generator, and two means.
+    assert counts[0] == counts[1] <= 2 * 4

@@ -67,16 +67,7 @@ def fit(
         run.load(device)
     means = _Means(net, loss, metrics or {})
     each_batch = scheduler if schedule_each == "batch" else None
-
-    def learn(value):
-        optimiser.zero_grad()
-        value.backward()
-        if clip_norm is not None:
-            clip_grad_norm_(_parameters(optimiser), clip_norm)
-        optimiser.step()
-        if each_batch is not None:
-            each_batch.step()
-
+    learn = _learner(optimiser, clip_norm, each_batch)
     with _Progress(progress, epochs, run.epoch) as shown:
         while run.epoch < epochs and (patience is None or run.since < patience):
             rate = optimiser.param_groups[0]["lr"]
@@ -104,8 +95,20 @@ def _batches(data, batch_size, device, seed, shuffle=False):
     return data
 
 
-def _parameters(optimiser):
-    return [p for group in optimiser.param_groups for p in group["params"]]
+def _learner(optimiser, clip_norm, scheduler):
+    """Return a function of a batch's loss that does one step."""
+
+    def learn(value):
+        optimiser.zero_grad()
+        value.backward()
+        if clip_norm is not None:
+            params = [p for group in optimiser.param_groups for p in group["params"]]
+            clip_grad_norm_(params, clip_norm)
+        optimiser.step()
+        if scheduler is not None:
+            scheduler.step()
+
+    return learn
 
 
 def _validated(net, means, batches):
