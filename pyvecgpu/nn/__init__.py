@@ -1,5 +1,6 @@
-"""Neural networks: `vg.nn.functional` has the operations of layers."""
+"""Neural networks: `vg.nn.functional` has the operations of layers, `fit` trains."""
 
-from . import functional
+from . import functional, utils
+from .training import fit
 
-__all__ = ["functional"]
+__all__ = ["fit", "functional", "utils"]

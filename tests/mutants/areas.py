@@ -78,7 +78,8 @@ AREAS = (
     ),
     Area(
         "functions",
-        "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py"
+        "pyvecgpu/functions/*.py pyvecgpu/nn/*.py !pyvecgpu/nn/training.py"
+        " !pyvecgpu/nn/utils.py pyvecgpu/random.py pyvecgpu/dtype_queries.py"
         " pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
@@ -89,6 +90,11 @@ AREAS = (
         "autograd",
         "pyvecgpu/autograd/*.py",
         py_tests="autograd autograd_rules",
+    ),
+    Area(
+        "learning",
+        "pyvecgpu/optim/*.py pyvecgpu/data/*.py pyvecgpu/nn/training.py pyvecgpu/nn/utils.py",
+        py_tests="optim schedules data states fit",
     ),
     Area(
         "backends",
