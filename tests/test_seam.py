@@ -261,6 +261,17 @@ COMPOSED = {
     "float_power": lambda a, b: vg.float_power(a, b),
     "fmod": lambda a, b: vg.fmod(a, b),
     "gcd": lambda a, b: vg.gcd(vg.astype(a, "int8"), vg.astype(b, "int8")),
+    "binary_cross_entropy_with_logits": lambda a, b: functional.binary_cross_entropy_with_logits(
+        a, b, a, "mean", b
+    ),
+    "cross_entropy": lambda a, b: functional.cross_entropy(a, vg.argmax(b, axis=1)),
+    "dropout": lambda a, b: functional.dropout(a, 0.5),
+    "embedding": lambda a, b: functional.embedding(vg.argmax(b, axis=1), a),
+    "huber_loss": lambda a, b: functional.huber_loss(a, b),
+    "l1_loss": lambda a, b: functional.l1_loss(a, b),
+    "mse_loss": lambda a, b: functional.mse_loss(a, b),
+    "nll_loss": lambda a, b: functional.nll_loss(a, vg.argmax(b, axis=1), a[0]),
+    "smooth_l1_loss": lambda a, b: functional.smooth_l1_loss(a, b),
     "isneginf": lambda a, b: vg.isneginf(a),
     "isposinf": lambda a, b: vg.isposinf(a),
     "lcm": lambda a, b: vg.lcm(vg.astype(a, "int8"), vg.astype(b, "int8")),

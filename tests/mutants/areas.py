@@ -78,7 +78,7 @@ AREAS = (
     ),
     Area(
         "functions",
-        "pyvecgpu/functions/*.py pyvecgpu/nn/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py"
+        "pyvecgpu/functions/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py"
         " pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
@@ -89,6 +89,11 @@ AREAS = (
         "autograd",
         "pyvecgpu/autograd/*.py",
         py_tests="autograd autograd_rules",
+    ),
+    Area(
+        "networks",
+        "pyvecgpu/nn/*.py pyvecgpu/nn/functional/*.py",
+        py_tests="nn_modules nn_losses nn_layers nn_sequences nn",
     ),
     Area(
         "backends",
