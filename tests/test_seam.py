@@ -264,6 +264,19 @@ COMPOSED = {
     "binary_cross_entropy_with_logits": lambda a, b: functional.binary_cross_entropy_with_logits(
         a, b, a, "mean", b
     ),
+    "avg_pool1d": lambda a, b: functional.avg_pool1d(a, 2),
+    "avg_pool2d": lambda a, b: functional.avg_pool2d(a[None], 2, 1, 1, False),
+    "batch_norm": lambda a, b: functional.batch_norm(a, b[0], b[1], b[0], b[1]),
+    "conv1d": lambda a, b: functional.conv1d(a, b[None]),
+    "conv2d": lambda a, b: functional.conv2d(a[None], b[None, None], padding="same"),
+    "group_norm": lambda a, b: functional.group_norm(a, 1, b[0], b[1]),
+    "layer_norm": lambda a, b: functional.layer_norm(a, 2, b[0], b[1]),
+    "max_pool1d": lambda a, b: functional.max_pool1d(a, 2),
+    "max_pool2d": lambda a, b: functional.max_pool2d(a[None], 2, 1, 1),
+    "rms_norm": lambda a, b: functional.rms_norm(a, 2, b[0]),
+    "scaled_dot_product_attention": lambda a, b: functional.scaled_dot_product_attention(
+        a, b, a, is_causal=True
+    ),
     "cross_entropy": lambda a, b: functional.cross_entropy(a, vg.argmax(b, axis=1)),
     "dropout": lambda a, b: functional.dropout(a, 0.5),
     "embedding": lambda a, b: functional.embedding(vg.argmax(b, axis=1), a),

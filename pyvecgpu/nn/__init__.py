@@ -3,16 +3,35 @@
 Names, arguments, layouts and keys of state_dicts are torch's; docs/nn.md says what differs.
 """
 
-from . import activations, containers, functional, init, layers, losses
+from . import (
+    activations,
+    attention,
+    containers,
+    functional,
+    init,
+    layers,
+    losses,
+    normalization,
+    recurrent,
+    windows,
+)
 from .activations import *
+from .attention import *
 from .containers import *
 from .layers import *
 from .losses import *
 from .module import Module
+from .normalization import *
 from .parameters import Parameter
+from .recurrent import *
+from .windows import *
 
 __all__ = ["Module", "Parameter", "functional", "init"]
 __all__ += activations.__all__
+__all__ += attention.__all__
 __all__ += containers.__all__
 __all__ += layers.__all__
 __all__ += losses.__all__
+__all__ += normalization.__all__
+__all__ += recurrent.__all__
+__all__ += windows.__all__
