@@ -307,3 +307,15 @@ def test_repr_and_first_values():
     assert repr(norm).startswith("BatchNorm1d(2, eps=1e-05, momentum=0.1, affine=True")
     for kinds in itertools.product([nn.BatchNorm1d, nn.BatchNorm2d], [True, False]):
         assert kinds[0](2, affine=kinds[1]).train().training
+
+
+@pytest.mark.parametrize("batch", [65_535, 65_536, 100_000])
+def test_large_batches(device, batch):
+    x = RNG.integers(-3, 4, (batch, 1, 2, 2)).astype(np.float32)
+    weight = np.array([[[[1.0, -2.0], [0.5, 3.0]]]], np.float32)
+    wanted = np.sum(x * weight, axis=(1, 2, 3))
+    found = F.conv2d(put(device, x), put(device, weight)).numpy()
+    assert found.shape == (batch, 1, 1, 1) and np.array_equal(found[:, 0, 0, 0], wanted)
+    rows = x.reshape(batch, 4)
+    near(F.layer_norm(put(device, rows), 4), standard(rows.astype(np.float64), -1), 1e-5)
+    near(F.max_pool2d(put(device, x), 2), x.max(axis=(2, 3), keepdims=True))

@@ -2,10 +2,11 @@
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
-from helpers import put
+from helpers import ROOT, put
 
 import pyvecgpu as vg
 from pyvecgpu import nn
@@ -323,3 +324,18 @@ def test_init_of_constants():
     ):
         with pytest.raises(error):
             call()
+
+
+def test_the_example_of_the_docs():
+    page = (ROOT / "docs" / "nn.md").read_text(encoding="utf-8")
+    names, losses = {}, []
+    code = page.split("```python\n")[1].split("```")[0]
+    code = code.replace("    loss.backward()\n", "    loss.backward()\n    losses.append(loss)\n")
+    names["losses"] = losses
+    exec(code, names)
+    assert len(losses) == 20 and 1.8 < losses[0].item() < 3.0
+    assert losses[-1].item() < 0.7 * losses[0].item()
+    assert names["state"]["norm.num_batches_tracked"] == 20
+    assert [*names["state"]][:2] == ["conv1.weight", "conv1.bias"] and not names["net"].training
+    for name in re.findall(r"`([A-Z]\w+)`", page.split("## What there is")[1].split("Most are")[0]):
+        assert name in nn.__all__, name
