@@ -114,6 +114,13 @@ def test_arguments(device):
         vg.bitwise_count(x)
     with refused(device, TypeError, x):
         vg.round(x > 1, 1)
+    z = put(device, np.array([1j]))
+    for name in ("modf", "cbrt", "spacing"):
+        with refused(device, TypeError, z, match="real numbers"):
+            getattr(vg, name)(z)
+    for name in ("nextafter", "logaddexp2", "float_power"):
+        with refused(device, TypeError, z, match="real numbers"):
+            getattr(vg, name)(z, 1.0)
     out = put(device, np.zeros(2, np.int64))
     assert vg.gcd(i, 8, out=out) is out and out.tolist() == [4, 2]
     assert_same(vg.lcm(np.array([4]), np.array([6])), np.array([12]))

@@ -273,6 +273,13 @@ def test_what_is_refused(device):
         vg.top_k(x, 1, mode="best")
 
 
+def test_complex_numbers_have_no_order(device):
+    x = put(device, np.ones(3, np.complex64))
+    for function in (vg.sort, vg.argsort, vg.unique, vg.median, lambda x: vg.searchsorted(x, x)):
+        with helpers.refused(device, TypeError, x, match="complex64"):
+            function(x)
+
+
 def test_a_read_only_array_is_not_sorted(device):
     array = vg.broadcast_to(put(device, np.arange(3.0)), (2, 3))
     with pytest.raises(ValueError, match="read-only"):

@@ -91,7 +91,7 @@ template <class T> int convert(const Number &n, T *out) {
 } // namespace
 
 int make_scalar(int dtype, int kind, const void *value, Scalar *out) {
-    Number number;
+    Number number = {};
     PVG_PASS(read_number(kind, value, &number));
     return dispatch(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;

@@ -66,10 +66,10 @@ template <class T> struct BinaryFunction {
     }
 };
 
-} // namespace
-
 // Some blocks compute while others load, which those of 1,024 threads leave no registers for.
 template <class T> constexpr bool is_long<BinaryFunction<T>> = true;
+
+} // namespace
 
 bool is_binary_function(int code) {
 #define PVG_CASE(NAME, name, domain, result, value) case PVG_##NAME:

@@ -130,8 +130,8 @@ __device__ __forceinline__ uint32_t digits_of_two_over_pi(int bit) {
     return static_cast<uint32_t>(both >> (32 - bit % 32));
 }
 
-// |x| = (quadrant + 4 n) pi / 2 + result for |x| from 2^16 on, finite: x is m 2^e, and of m 2^e 2 / pi
-// the digits from 2 above the point on are enough (Payne and Hanek, 1983).
+// |x| = (quadrant + 4 n) pi / 2 + result for |x| from 2^16 on, finite: x is m 2^e, and of
+// m 2^e 2 / pi the digits from 2 above the point on are enough (Payne and Hanek, 1983).
 __device__ __forceinline__ Pair large_remainder(float x, int *quadrant) {
     const uint32_t bits = float_bits(x) & 0x7fffffff, m = (bits & 0x7fffff) | 0x800000;
     const int e = static_cast<int>(bits >> 23) - 150, first = e - 2 + 32;

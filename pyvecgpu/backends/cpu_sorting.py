@@ -11,6 +11,7 @@ from .cpu_casts import rounded, widened
 
 def sort(a, axis, descending):
     """Return the elements in order along an axis, -0.0 in front of 0.0."""
+    _check_order("sort", a)
     wide = widened(a) if is_bfloat16(a.dtype) else a
     result = np.sort(wide, axis=axis, kind="stable")
     if is_float(wide.dtype):
@@ -22,6 +23,7 @@ def sort(a, axis, descending):
 
 def argsort(a, axis, descending):
     """Return where the elements in order stood along an axis; of equal ones the first is first."""
+    _check_order("argsort", a)
     wide = widened(a) if is_bfloat16(a.dtype) else a
     if not descending:
         return np.argsort(wide, axis=axis, kind="stable").astype(np.int64, copy=False)
@@ -33,6 +35,7 @@ def argsort(a, axis, descending):
 
 def searchsorted(a, values, right):
     """Return how many elements of a sorted array stand before each value."""
+    _check_order("searchsorted", a)
     side = "right" if right else "left"
     result = np.searchsorted(widened(a), widened(values), side)
     return np.asarray(result, dtype=np.int64)
@@ -45,6 +48,8 @@ def bincount(a, weights, length):
     """
     if a.dtype.kind not in "iu":
         raise TypeError(f"bincount counts integers, not {a.dtype}")
+    if weights is not None:
+        _check_order("bincount", weights)
     if weights is not None and weights.shape != a.shape:
         raise ValueError(f"bincount: weights of shape {weights.shape} for {a.shape}")
     a = a.reshape(-1)
@@ -54,6 +59,11 @@ def bincount(a, weights, length):
         a, weights = a[fits], None if weights is None else weights[fits]
     counts = np.bincount(a.astype(np.intp), weights, length)[:length]
     return counts if weights is None else counts.astype(np.float64, copy=False)  # of nothing, too
+
+
+def _check_order(name, a):
+    if a.dtype.kind == "c":
+        raise TypeError(f"{name} takes another dtype, got {a.dtype}")
 
 
 def _order_zeros(result, axis):

@@ -23,6 +23,7 @@ from .elementwise import (
 )
 from .layout import astype
 from .mathematics import copysign, exp2, floor_divide, isinf, log1p, pow, remainder, sin
+from .neighbours import _real
 from .reductions import any
 from .values import item
 from .working import work_dtype
@@ -74,8 +75,7 @@ def fmod(x1, x2, /, out=None, *, device=None):
 def modf(x, /, *, device=None):
     """Return the fraction of x and what is before the point, both as float and with x's sign."""
     call = Operands("modf", (x,), None, device)
-    (array,) = call.arrays
-    array = astype(array, inexact(array.dtype), copy=False)
+    array = astype(call.arrays[0], _real("modf", call.arrays[0].dtype), copy=False)
     whole = trunc(array)
     fraction = where(isinf(array), 0.0, array - whole)
     return call.give(copysign(fraction, array)), call.give(whole)
@@ -121,7 +121,7 @@ def _gcd(name, a, b):
 def cbrt(x, /, out=None, *, device=None):
     """Return the cube root, which negative numbers have, too; as float."""
     call = Operands("cbrt", (x,), out, device)
-    dtype = inexact(call.arrays[0].dtype)
+    dtype = _real("cbrt", call.arrays[0].dtype)
     array = astype(call.arrays[0], float64, copy=False)
     size = abs(array)
     root = pow(size, 1 / 3)
@@ -134,13 +134,14 @@ def cbrt(x, /, out=None, *, device=None):
 def float_power(x1, x2, /, out=None, *, device=None):
     """Return x1 to the power x2, computed in float64 and as float64."""
     call, a, b = _pair("float_power", x1, x2, out, device)
+    _real("float_power", a.dtype)
     return call.deliver_array(pow(astype(a, float64, copy=False), astype(b, float64, copy=False)))
 
 
 def logaddexp2(x1, x2, /, out=None, *, device=None):
     """Return log2(2 ** x1 + 2 ** x2) without overflow in between, as float."""
     call, a, b = _pair("logaddexp2", x1, x2, out, device)
-    dtype = inexact(a.dtype)
+    dtype = _real("logaddexp2", a.dtype)
     a, b = (astype(one, work_dtype(dtype), copy=False) for one in (a, b))
     rest = log1p(exp2(negative(abs(a - b)))) * (1 / math.log(2))
     # Of two infinities the distance is NaN, and the sum what it should be.

@@ -314,7 +314,8 @@ def _on_host(value):
 def _check_target(name, x):
     if not isinstance(x, Array):
         kind = type(x).__name__
-        raise TypeError(f"{name} writes to an Array, not to {kind}; use numpy.{name} for NumPy's")
+        hint = f"; use numpy.{name} for NumPy's" if isinstance(x, np.ndarray) else ""
+        raise TypeError(f"{name} writes to an Array, not to {kind}{hint}")
 
 
 # Moving -------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def indices(dimensions, dtype=int64, sparse=False, *, device=None):
 
     sparse: a tuple of arrays that have length 1 along all other axes instead.
     """
-    shape = parse_shape(tuple(dimensions))
+    shape = parse_shape(dimensions)
     lines = []
     for axis, n in enumerate(shape):
         line = arange(n, dtype=dtype, device=device)
@@ -263,7 +263,9 @@ def trim_zeros(x, /, trim="fb"):
     array, give = as_array("trim_zeros", x)
     letters = trim.lower() if isinstance(trim, str) else ""
     if array.ndim != 1 or letters not in ("f", "b", "fb", "bf"):
-        raise ValueError(f"trim_zeros: one dimension and 'f', 'b' or 'fb', not {trim!r}")
+        raise ValueError(
+            f"trim_zeros takes one dimension and 'f', 'b' or 'fb', not {array.ndim} and {trim!r}"
+        )
     (found,) = nonzero(array)
     if not found.size:
         return give(get(array, slice(0)))

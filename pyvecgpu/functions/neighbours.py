@@ -8,7 +8,7 @@ enough for that, too, where these are large; small ones are multiplied by a powe
 import math
 
 from ..dtype_queries import finfo
-from ..dtypes import float64, inexact
+from ..dtypes import float64, inexact, is_complex
 from .arguments import Operands, promote_all
 from .elementwise import _strong_pair, abs, equal, less, where
 from .layout import astype
@@ -27,7 +27,7 @@ def nextafter(x1, x2, /, out=None, *, device=None):
     """
     call = Operands("nextafter", (x1, x2), out, device)
     a, b = _strong_pair(*call.arrays, call.backend)
-    dtype = inexact(promote_all((a, b)))
+    dtype = _real("nextafter", promote_all((a, b)))
     a, b = (astype(operand, dtype, copy=False) for operand in (a, b))
     return call.deliver_array(_next(a, b))
 
@@ -36,10 +36,17 @@ def spacing(x, /, out=None, *, device=None):
     """Return the distance from x to the next number away from 0, with x's sign; NaN of infinity."""
     call = Operands("spacing", (x,), out, device)
     (array,) = call.arrays
-    array = astype(array, inexact(array.dtype), copy=False)
+    array = astype(array, _real("spacing", array.dtype), copy=False)
     size = abs(array)
     distance = _next(size, where(is_nan(size), size, math.inf)) - size
     return call.deliver_array(where(equal(array, 0.0), distance, copysign(distance, array)))
+
+
+def _real(name, dtype):
+    """Return the float dtype of a result. TypeError: complex numbers, which have no order."""
+    if is_complex(dtype):
+        raise TypeError(f"{name} takes real numbers, not {dtype}")
+    return inexact(dtype)
 
 
 def _next(a, b):
