@@ -11,10 +11,10 @@ struct Pair { float high, low; };
 
 // a + b, rounded even where b is a product: no compiler may make both one fma.
 __device__ __forceinline__ float rounded_sum(float a, float b) {
-#ifdef PVG_SIMULATOR
-    return a + b;
-#else
+#ifdef __CUDA_ARCH__
     return __fadd_rn(a, b);
+#else
+    return a + b;
 #endif
 }
 

@@ -51,7 +51,7 @@ class Like:
 class Leaf:
     """Where gradients end: what an Array that requires them has for a node."""
 
-    __slots__ = ("grad", "hooks", "number")
+    __slots__ = ("grad", "hooks", "is_parameter", "number")
     outputs = 1
     is_open = False
     name = "leaf"
@@ -61,6 +61,7 @@ class Leaf:
 
     def __init__(self):
         self.grad, self.hooks, self.number = None, None, next(_numbers)
+        self.is_parameter = False  # whether a vg.nn.Module takes it for one of its own
 
 
 class Node:

@@ -126,7 +126,7 @@ def _joint(name, arrays, out=None):
     if not arrays:
         raise ValueError(f"{name}: need at least one array")
     for x in arrays:
-        if isinstance(x, (int, float, list, tuple)) and not hasattr(x, "dtype"):
+        if isinstance(x, (int, float, complex, list, tuple)) and not hasattr(x, "dtype"):
             kind = type(x).__name__
             raise TypeError(f"{name} takes arrays, not {kind}; make one with asarray(...)")
     on_host = not any(isinstance(x, Array) for x in (*arrays, out))

@@ -1,17 +1,40 @@
 """Functions of networks that only `vg.nn.functional` has: more activations, a layer's gradients."""
 
+import math
+
 from ..dispatch import apply
+from ..dtypes import inexact
 from ..operations import Operation
-from .elementwise import unary
-from .layers import parse_activation, parse_operands
+from .combined import clip
+from .elementwise import maximum, unary
+from .layers import parse_activation, parse_operands, tanh
+from .layout import astype
 from .linalg import parse_precision
+from .working import working
 
 __all__ = ["dense_backward", "gelu", "silu"]
 
 
-def gelu(x, /, out=None, *, device=None):
-    """Return x times the normal distribution's cumulative function, as float; 0 at -infinity."""
+def gelu(x, /, out=None, *, approximate="none", device=None):
+    """Return x times the normal distribution's cumulative function, as float; 0 at -infinity.
+
+    approximate: "none", or "tanh" for 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))).
+    ValueError: another word.
+    """
+    if approximate == "tanh":
+        return _gelu_by_tanh(x, out, device)
+    if approximate != "none":
+        raise ValueError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
     return unary(Operation.GELU, x, out, device)
+
+
+def _gelu_by_tanh(x, out, device):
+    call = parse_operands("gelu", (x,), out, device)
+    array, dtype = working(astype(call.arrays[0], inexact(call.arrays[0].dtype), copy=False))
+    near = clip(array, -30.0, 30.0)  # beyond it tanh is -1 or 1
+    inner = math.sqrt(2.0 / math.pi) * (near + 0.044715 * (near * near * near))
+    result = 0.5 * maximum(array, -30.0) * (1.0 + tanh(inner))
+    return call.deliver_array(astype(result, dtype, copy=False))
 
 
 def silu(x, /, out=None, *, device=None):

@@ -78,8 +78,7 @@ AREAS = (
     ),
     Area(
         "functions",
-        "pyvecgpu/functions/*.py pyvecgpu/nn/*.py !pyvecgpu/nn/training.py"
-        " !pyvecgpu/nn/utils.py pyvecgpu/random.py pyvecgpu/dtype_queries.py"
+        "pyvecgpu/functions/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py"
         " pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
@@ -95,6 +94,12 @@ AREAS = (
         "learning",
         "pyvecgpu/optim/*.py pyvecgpu/data/*.py pyvecgpu/nn/training.py pyvecgpu/nn/utils.py",
         py_tests="optim schedules data states fit",
+    ),
+    Area(
+        "networks",
+        "pyvecgpu/nn/*.py pyvecgpu/nn/functional/*.py !pyvecgpu/nn/training.py"
+        " !pyvecgpu/nn/utils.py",
+        py_tests="nn_modules nn_losses nn_layers nn_sequences nn",
     ),
     Area(
         "backends",

@@ -1,0 +1,43 @@
+"""What leaves out elements, and what looks rows up: dropout and embedding."""
+
+from ...functions.elementwise import greater_equal, where
+from ...functions.gathering import take
+from ...functions.layout import astype, expand_dims
+from ...random import random
+from .operands import gathered, narrow, number, wide
+
+__all__ = ["dropout", "embedding"]
+
+
+def dropout(x, /, p=0.5, training=True):
+    """Return x with elements, each with probability p, set to 0, and others divided by 1 - p.
+
+    training: False for x as it is. The random numbers are the process's own, see vg.random.seed.
+    ValueError: p is not from 0 to 1.
+    """
+    p = number(p, "p", 0.0, 1.0)
+    if not training or not p:
+        return x
+    call, (array,) = gathered("dropout", x)
+    stays = greater_equal(random(array.shape, dtype="float32", device=array.device), p)
+    scaled = wide(array) * (1.0 / (1.0 - p) if p < 1.0 else 0.0)
+    return call.give(narrow(where(stays, scaled, 0.0), array))
+
+
+def embedding(input, weight, padding_idx=None):
+    """Return the rows of weight (rows, features) with the numbers in input: (..., features).
+
+    padding_idx: a row that gets no gradient. IndexError: a number that is negative or beyond the
+    last row; on a GPU it comes with a later operation or when results are read. TypeError: no
+    integers. ValueError: weight has not two dimensions.
+    """
+    call, (numbers, weight) = gathered("embedding", input, weight)
+    if numbers.dtype.kind not in "iu":
+        raise TypeError(f"embedding: the rows' numbers are integers, not of {numbers.dtype}")
+    if weight.ndim != 2:
+        raise ValueError(f"embedding: weight is (rows, features), not of shape {weight.shape}")
+    numbers = astype(numbers, "int64", copy=False)
+    rows = take(weight, where(numbers < 0, weight.shape[0], numbers), axis=0)
+    if padding_idx is not None:
+        rows = where(expand_dims(numbers == padding_idx, axis=-1), rows.detach(), rows)
+    return call.give(rows)

@@ -1,0 +1,204 @@
+"""Losses: torch's names, arguments and meaning; reduction is "mean", "sum" or "none".
+
+Of halves they are computed and returned in float32.
+"""
+
+from ...dtypes import is_float
+from ...functions.elementwise import abs, equal, exp, maximum, square, where
+from ...functions.exponentials import log_softmax
+from ...functions.gathering import take
+from ...functions.layout import astype, broadcast_to, expand_dims, moveaxis
+from ...functions.mathematics import log1p
+from ...functions.ranges import arange
+from ...functions.reductions import mean
+from ...functions.reductions import sum as total
+from .operands import gathered, number, wide
+
+__all__ = [
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "huber_loss",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
+    "smooth_l1_loss",
+]
+
+_REDUCTIONS = {"mean": mean, "sum": total, "none": lambda values: values}
+
+
+def _reducer(name, reduction):
+    try:
+        return _REDUCTIONS[reduction]
+    except (KeyError, TypeError):  # TypeError: not hashable
+        raise ValueError(f"{name}: reduction is mean, sum or none, not {reduction!r}") from None
+
+
+# Of numbers ---------------------------------------------------------------------------------------
+
+
+def _pair(name, input, target):
+    call, (input, target) = gathered(name, input, target)
+    if input.shape != target.shape:
+        raise ValueError(f"{name}: input of shape {input.shape}, target of {target.shape}")
+    return call, wide(input) - wide(target)
+
+
+def mse_loss(input, target, reduction="mean"):
+    """Return the mean of the squared differences. ValueError: shapes that are not the same."""
+    reduce = _reducer("mse_loss", reduction)
+    call, distance = _pair("mse_loss", input, target)
+    return call.give(reduce(square(distance)))
+
+
+def l1_loss(input, target, reduction="mean"):
+    """Return the mean of the absolute differences. ValueError: shapes that are not the same."""
+    reduce = _reducer("l1_loss", reduction)
+    call, distance = _pair("l1_loss", input, target)
+    return call.give(reduce(abs(distance)))
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0):
+    """Return the mean of d^2 / 2 for differences d of up to delta, of delta * (|d| - delta / 2).
+
+    ValueError: delta is not positive, shapes that are not the same.
+    """
+    delta = number(delta, "delta", 0.0)
+    if not delta:
+        raise ValueError("huber_loss: delta is more than 0")
+    reduce = _reducer("huber_loss", reduction)
+    call, distance = _pair("huber_loss", input, target)
+    return call.give(reduce(_huber(distance, delta)))
+
+
+def _huber(distance, delta):
+    size = abs(distance)
+    return where(size < delta, 0.5 * square(distance), delta * (size - 0.5 * delta))
+
+
+def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
+    """Return huber_loss with delta=beta, divided by beta; l1_loss for beta=0."""
+    beta = number(beta, "beta", 0.0)
+    reduce = _reducer("smooth_l1_loss", reduction)
+    call, distance = _pair("smooth_l1_loss", input, target)
+    return call.give(reduce(_huber(distance, beta) / beta if beta else abs(distance)))
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
+    """Return the mean of -(t * log(s(x)) + (1 - t) * log(1 - s(x))), s the sigmoid; never infinite.
+
+    weight: of each element, pos_weight: of t = 1; both are broadcast. ValueError: input and target
+    of other shapes.
+    """
+    name = "binary_cross_entropy_with_logits"
+    reduce = _reducer(name, reduction)
+    call, (input, target, weight, pos) = gathered(name, input, target, weight, pos_weight)
+    if input.shape != target.shape:
+        raise ValueError(f"{name}: input of shape {input.shape}, target of {target.shape}")
+    input, target = wide(input), wide(target)
+    negative = log1p(exp(-abs(input))) + maximum(-input, 0.0)  # -log(sigmoid(x))
+    if pos is not None:
+        negative = negative * (1.0 + (wide(pos) - 1.0) * target)
+    values = (1.0 - target) * input + negative
+    return call.give(reduce(values if weight is None else values * wide(weight)))
+
+
+# Of classes ---------------------------------------------------------------------------------------
+
+
+def cross_entropy(
+    input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0
+):
+    """Return the mean of -log(softmax(input)) at the labels.
+
+    input: (classes,), (N, classes) or (N, classes, ...). target: integers, without the axis of the
+    classes, or probabilities in the shape of input. weight: (classes,); a mean of labels is divided
+    by the sum of their weights. ignore_index: a label that does not count. label_smoothing: the
+    part of the target that goes to all classes alike. IndexError: a label that is no class; on a
+    GPU it comes with a later operation or when results are read. ValueError: shapes, a smoothing
+    that is not from 0 to 1, another reduction. TypeError: dtypes.
+    """
+    smoothing = number(label_smoothing, "label_smoothing", 0.0, 1.0)
+    call, (input, target, weight) = _parse_classes("cross_entropy", input, target, weight)
+    logs = log_softmax(moveaxis(input, _axis_of_classes(input), -1), axis=-1)
+    if is_float(target.dtype):
+        if target.shape != input.shape:
+            raise ValueError(
+                f"cross_entropy: probabilities of shape {target.shape} for {input.shape}"
+            )
+        target = wide(moveaxis(target, _axis_of_classes(input), -1))
+        return call.give(_of_probabilities(logs, target, weight, reduction, smoothing))
+    labels = ("cross_entropy", logs, target, weight, ignore_index, reduction, smoothing)
+    return call.give(_of_labels(*labels))
+
+
+def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
+    """Return the mean of -input at the labels; input: logarithms of probabilities.
+
+    See cross_entropy, which is this of log_softmax(input).
+    """
+    call, (input, target, weight) = _parse_classes("nll_loss", input, target, weight)
+    logs = moveaxis(input, _axis_of_classes(input), -1)
+    return call.give(_of_labels("nll_loss", logs, target, weight, ignore_index, reduction, 0.0))
+
+
+def _axis_of_classes(input):
+    return 0 if input.ndim == 1 else 1
+
+
+def _parse_classes(name, input, target, weight):
+    """Return the call and its arrays; ValueError: shapes that cannot be."""
+    call, (input, target, weight) = gathered(name, input, target, weight)
+    if not input.ndim:
+        raise ValueError(f"{name}: input has an axis of classes, but its shape is ()")
+    classes = input.shape[_axis_of_classes(input)]
+    if weight is not None and weight.shape != (classes,):
+        raise ValueError(f"{name}: a weight of shape {weight.shape} for {classes} classes")
+    return call, (wide(input), target, wide(weight))
+
+
+def _of_labels(name, logs, labels, weight, ignore_index, reduction, smoothing):
+    """The loss of labels (...), with logarithms of probabilities (..., classes)."""
+    _reducer(name, reduction)
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"{name}: labels are integers, not of {labels.dtype}")
+    if labels.shape != logs.shape[:-1]:
+        raise ValueError(
+            f"{name}: labels of shape {labels.shape} for an input that needs {logs.shape[:-1]}"
+        )
+    labels = astype(labels, "int64", copy=False)
+    counts = astype(labels != ignore_index, logs.dtype)
+    chosen = _chosen(labels, ignore_index, logs.shape[-1])
+    of_classes = logs if weight is None else logs * weight
+    if weight is not None:
+        counts = counts * total(where(chosen, weight, 0.0), axis=-1)
+    # Sums of zeros and one element: no gather, whose gradient would need the labels on the host.
+    values = -total(where(chosen, of_classes, 0.0), axis=-1)
+    if smoothing:
+        values = (1.0 - smoothing) * values - smoothing * mean(of_classes, axis=-1)
+    values = where(equal(labels, ignore_index), 0.0, values)
+    if reduction == "mean":
+        return total(values) / total(counts)
+    return _REDUCTIONS[reduction](values)
+
+
+def _chosen(labels, ignore_index, classes):
+    """Return where, on a last axis of the classes, a label is its class; nowhere for ignored ones.
+
+    IndexError: a label that is no class.
+    """
+    numbers = arange(classes, device=labels.device)
+    checked = where(labels < 0, classes, labels)  # not from the end
+    ignored = equal(labels, ignore_index)
+    if classes:
+        checked = take(numbers, where(ignored, 0, checked))
+    chosen = equal(expand_dims(checked, axis=-1), numbers)
+    return where(expand_dims(ignored, axis=-1), False, chosen)
+
+
+def _of_probabilities(logs, target, weight, reduction, smoothing):
+    reduce = _reducer("cross_entropy", reduction)
+    if smoothing:
+        target = target * (1.0 - smoothing) + smoothing / logs.shape[-1]
+    products = logs * target if weight is None else logs * target * broadcast_to(weight, logs.shape)
+    return reduce(-total(products, axis=-1))

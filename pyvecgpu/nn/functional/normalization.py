@@ -1,0 +1,146 @@
+"""Normalisation: rows, groups or channels to mean 0 and variance 1. Halves in float32."""
+
+import math
+
+from ...array import Array
+from ...functions.arguments import parse_int
+from ...functions.elementwise import square
+from ...functions.layout import reshape
+from ...functions.mathematics import pow
+from ...functions.reductions import mean
+from .operands import gathered, narrow, number, wide
+
+__all__ = ["batch_norm", "group_norm", "layer_norm", "rms_norm"]
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Return (input - mean) / sqrt(variance + eps) * weight + bias over the last axes.
+
+    normalized_shape: their lengths, an int or several; weight, bias: of that shape. ValueError:
+    shapes that do not fit.
+    """
+    eps = number(eps, "eps", 0.0)
+    call, (x, weight, bias) = gathered("layer_norm", input, weight, bias)
+    axes = _last_axes("layer_norm", x, normalized_shape, weight, bias)
+    return call.give(narrow(_affine(_standard(wide(x), axes, eps), weight, bias), x))
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """Return input / sqrt(mean of squares + eps) * weight over the last axes; see layer_norm.
+
+    eps: None for the smallest number that changes 1 in the dtype that is computed in.
+    """
+    call, (x, weight) = gathered("rms_norm", input, weight)
+    axes = _last_axes("rms_norm", x, normalized_shape, weight)
+    values = wide(x)
+    eps = 2.0 ** (-52 if values.dtype.itemsize == 8 else -23) if eps is None else number(eps, "eps")
+    scale = pow(mean(square(values), axis=axes, keepdims=True) + eps, -0.5)
+    return call.give(narrow(_affine(values * scale, weight, None), x))
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """Return (input - mean) / sqrt(variance + eps) * weight + bias for groups of channels.
+
+    input: (N, channels, ...); weight, bias: (channels,). ValueError: shapes that do not fit, or
+    channels that are not so many groups.
+    """
+    groups, eps = parse_int(num_groups, "num_groups"), number(eps, "eps", 0.0)
+    call, (x, weight, bias) = gathered("group_norm", input, weight, bias)
+    _check_channels("group_norm", x, weight, bias)
+    channels = x.shape[1]
+    if groups < 1 or channels % groups:
+        raise ValueError(f"group_norm: {channels} channels are not {groups} groups")
+    parts = (x.shape[0], groups, math.prod(x.shape[2:]) * (channels // groups))
+    values = reshape(_standard(reshape(wide(x), parts), (2,), eps), x.shape)
+    return call.give(narrow(_affine(values, *_of_channels(x, weight, bias)), x))
+
+
+def batch_norm(
+    input,
+    running_mean,
+    running_var,
+    weight=None,
+    bias=None,
+    training=False,
+    momentum=0.1,
+    eps=1e-5,
+):
+    """Return (input - mean) / sqrt(variance + eps) * weight + bias for every channel.
+
+    input: (N, channels, ...); all else (channels,) or None. training: mean and variance are those
+    of the input, and running ones, Arrays, go towards them by `momentum` in place (the variance of
+    a sample); else they are the running ones. ValueError: shapes that do not fit, no running ones,
+    or training with one value of a channel.
+    """
+    eps, momentum = number(eps, "eps", 0.0), number(momentum, "momentum")
+    running = (running_mean, running_var)
+    call, (x, weight, bias, *statistics) = gathered("batch_norm", input, weight, bias, *running)
+    _check_channels("batch_norm", x, weight, bias, *statistics)
+    values, axes = wide(x), (0, *range(2, x.ndim))
+    if training:
+        count = math.prod(x.shape[i] for i in axes)
+        if count < 2:
+            raise ValueError(f"batch_norm: one value of a channel in training, {x.shape}")
+        average = mean(values, axis=axes, keepdims=True)
+        variance = mean(square(values - average), axis=axes, keepdims=True)
+        sample = variance * (count / (count - 1))
+        pairs = zip(running, (average, sample), strict=True)
+        moved = [_moved(array, found, momentum) for array, found in pairs if array is not None]
+    else:
+        if running_mean is None or running_var is None:
+            raise ValueError("batch_norm: running_mean and running_var are needed")
+        average, variance = _of_channels(x, *statistics)
+        average, variance, moved = wide(average), wide(variance), ()
+    result = (values - average) * pow(variance + eps, -0.5)
+    result = narrow(_affine(result, *_of_channels(x, weight, bias)), x)
+    for array, new in moved:  # when all else is there
+        array[...] = new
+    return call.give(result)
+
+
+# What they share ----------------------------------------------------------------------------------
+
+
+def _standard(values, axes, eps):
+    distance = values - mean(values, axis=axes, keepdims=True)
+    return distance * pow(mean(square(distance), axis=axes, keepdims=True) + eps, -0.5)
+
+
+def _affine(values, weight, bias):
+    values = values if weight is None else values * wide(weight)
+    return values if bias is None else values + wide(bias)
+
+
+def _last_axes(name, x, normalized_shape, *parameters):
+    """Return the last axes. ValueError: they have other lengths, or a parameter has."""
+    several = isinstance(normalized_shape, (tuple, list))
+    shape = tuple(normalized_shape) if several else (normalized_shape,)
+    shape = tuple([parse_int(n, "normalized_shape") for n in shape])
+    if not shape or x.shape[-len(shape) :] != shape:
+        raise ValueError(f"{name}: normalized_shape={shape} of an input of shape {x.shape}")
+    for one in parameters:
+        if one is not None and one.shape != shape:
+            raise ValueError(f"{name}: a parameter of shape {one.shape}, not {shape}")
+    return tuple(range(x.ndim - len(shape), x.ndim))
+
+
+def _check_channels(name, x, *parameters):
+    if x.ndim < 2:
+        raise ValueError(f"{name}: input is (N, channels, ...), not of shape {x.shape}")
+    for one in parameters:
+        if one is not None and one.shape != x.shape[1:2]:
+            raise ValueError(f"{name}: a parameter of shape {one.shape}, not {x.shape[1:2]}")
+
+
+def _of_channels(x, *arrays):
+    """Return arrays (channels,) in a shape that broadcasts with x; None stays."""
+    shape = (x.shape[1], *[1] * (x.ndim - 2))
+    return [None if one is None else reshape(one, shape) for one in arrays]
+
+
+def _moved(array, found, momentum):
+    """Return running statistics and what they become."""
+    if not isinstance(array, Array):
+        raise TypeError(f"batch_norm: running statistics are Arrays, not {type(array).__name__}")
+    found = reshape(found.detach(), array.shape)
+    return array, narrow((1.0 - momentum) * wide(array) + momentum * found, array)

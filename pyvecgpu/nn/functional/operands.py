@@ -1,0 +1,33 @@
+"""Operands of functions of networks, some of which may be None, and the dtype to compute in."""
+
+from ...dtypes import inexact
+from ...functions.arguments import parse_scalar
+from ...functions.layers import parse_operands
+from ...functions.layout import astype
+from ...functions.working import work_dtype
+
+
+def gathered(name, *values):
+    """Return the call's Operands, and its arrays on one device with None where there was None."""
+    call = parse_operands(name, tuple([v for v in values if v is not None]), None, None)
+    found = iter(call.arrays)
+    return call, [None if v is None else next(found) for v in values]
+
+
+def wide(array):
+    """Return an Array in the float dtype that sums are made in: float32 for halves."""
+    return None if array is None else astype(array, work_dtype(inexact(array.dtype)), copy=False)
+
+
+def narrow(array, like):
+    """Return an Array in the float dtype that a function of `like` gives."""
+    return astype(array, inexact(like.dtype), copy=False)
+
+
+def number(value, what, low=None, high=None):
+    """Return a scalar as a float. ValueError: it is not within the limits. TypeError: no scalar."""
+    value = float(parse_scalar(value, what))
+    if not ((low is None or value >= low) and (high is None or value <= high)):
+        limits = f"{low} or more" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{what} is {limits}, not {value}")
+    return value

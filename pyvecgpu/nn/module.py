@@ -1,0 +1,318 @@
+"""Module: a part of a network, with parameters, buffers and modules of its own by name."""
+
+import copy
+
+from ..array import Array
+from ..autograd.transforms import no_grad
+from ..device import Device
+from ..dtypes import is_float, parse_dtype
+from ..functions.values import copied
+from . import states
+from .parameters import Parameter, converted, replace
+
+
+class Module:
+    """A part of a network: derive from it, call super().__init__() first, and define forward.
+
+        class Net(vg.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = vg.nn.Linear(2, 3)
+
+            def forward(self, x):
+                return self.layer(x).relu()
+
+    Attributes that are Parameters or Modules are found by name, as parameters of the whole and in
+    its state_dict. AttributeError: one is assigned before super().__init__().
+    """
+
+    training = True
+
+    def __init__(self):
+        for kind in ("_parameters", "_buffers", "_modules"):
+            self.__dict__[kind] = {}
+        self.__dict__["_volatile"] = set()  # buffers that no state_dict has
+
+    def forward(self, *args, **options):
+        """Compute the result; calling the module calls it."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward(...)")
+
+    def __call__(self, *args, **options):
+        return self.forward(*args, **options)
+
+    # Attributes -----------------------------------------------------------------------------------
+
+    def __setattr__(self, name, value):
+        kinds = ("_parameters", "_buffers", "_modules")
+        kind = None
+        if isinstance(value, Parameter):
+            kind = "_parameters"
+        elif isinstance(value, Module):
+            kind = "_modules"
+        if "_parameters" not in self.__dict__:
+            if kind:
+                raise AttributeError(f"{name!r} is assigned before super().__init__()")
+            object.__setattr__(self, name, value)
+            return
+        if kind is None:
+            kind = next((one for one in kinds if name in self.__dict__[one]), None)
+            if kind and not (value is None or (kind == "_buffers" and isinstance(value, Array))):
+                given = type(value).__name__
+                raise TypeError(f"{name!r} is one of the module's {kind[1:]}, and {given} is none")
+        if kind is None:
+            object.__setattr__(self, name, value)
+            return
+        for one in kinds:
+            if one != kind:
+                self.__dict__[one].pop(name, None)
+        self.__dict__.pop(name, None)
+        self.__dict__[kind][name] = value
+
+    def __getattr__(self, name):
+        for kind in ("_parameters", "_buffers", "_modules"):
+            found = self.__dict__.get(kind, {})
+            if name in found:
+                return found[name]
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+
+    def __delattr__(self, name):
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if name in self.__dict__[kind]:
+                del self.__dict__[kind][name]
+                self._volatile.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *self._parameters, *self._buffers, *self._modules})
+
+    def register_parameter(self, name, param):
+        """Add a Parameter, or None for one that this module goes without, by name."""
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(f"{name!r} is a Parameter or None, not {type(param).__name__}")
+        self._add("_parameters", name, param)
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """Add an Array, or None, that is no parameter but moves with the module.
+
+        persistent: it is in the state_dict.
+        """
+        if tensor is not None and not isinstance(tensor, Array):
+            raise TypeError(f"{name!r} is an Array or None, not {type(tensor).__name__}")
+        self._add("_buffers", name, tensor)
+        if not persistent:
+            self._volatile.add(name)
+
+    def add_module(self, name, module):
+        """Add a Module, or None, by name."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{name!r} is a Module or None, not {type(module).__name__}")
+        self._add("_modules", name, module)
+
+    def _add(self, kind, name, value):
+        if "_parameters" not in self.__dict__:
+            raise AttributeError(f"{name!r} is registered before super().__init__()")
+        if not isinstance(name, str):
+            raise TypeError(f"a name is a string, not {type(name).__name__}")
+        if not name or "." in name:
+            raise KeyError(f"a name is not empty and has no dot, but this is {name!r}")
+        if name not in self.__dict__[kind] and hasattr(self, name):
+            raise KeyError(f"attribute {name!r} exists")
+        self.__dict__[kind][name] = value
+
+    # What it has ----------------------------------------------------------------------------------
+
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        """Give (name, module) of this one, whose name is the prefix, and of all within it."""
+        memo = set() if memo is None else memo
+        if id(self) in memo:
+            return
+        if remove_duplicate:
+            memo.add(id(self))
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                inner = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, inner, remove_duplicate)
+
+    def modules(self):
+        """Give this module and all within it, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_children(self):
+        """Give (name, module) of the modules directly within this one, each module once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+
+    def children(self):
+        """Give the modules directly within this one, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def _named(self, kind, prefix, recurse, remove_duplicate):
+        seen = set()
+        several = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        for place, module in several if recurse else [(prefix, self)]:
+            for name, array in module.__dict__[kind].items():
+                if array is None or id(array) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(array))
+                yield (f"{place}.{name}" if place else name), array
+
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        """Give (name, Parameter) of this module's and, with recurse, of all modules within it.
+
+        Without remove_duplicate a parameter that has several names comes with each of them.
+        """
+        return self._named("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse=True):
+        """Give the parameters, each once."""
+        for _, array in self.named_parameters(recurse=recurse):
+            yield array
+
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+        """Give (name, Array) of the buffers; see named_parameters."""
+        return self._named("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse=True):
+        """Give the buffers, each once."""
+        for _, array in self.named_buffers(recurse=recurse):
+            yield array
+
+    def get_submodule(self, target):
+        """Return the module of a name with dots. AttributeError: there is none."""
+        module = self
+        for name in target.split(".") if target else ():
+            module = module.__dict__["_modules"].get(name)
+            if module is None:
+                raise AttributeError(f"{type(self).__name__} has no module {target!r}")
+        return module
+
+    # States ---------------------------------------------------------------------------------------
+
+    def state_dict(self, *, prefix=""):
+        """Return {name: Array} of all parameters and persistent buffers, in the same memory."""
+        return states.state_dict(self, prefix)
+
+    def load_state_dict(self, state_dict, strict=True):
+        """Copy values of a state_dict into the parameters and buffers, all or none.
+
+        state_dict: {name: Array, NumPy's array, or what numpy.asarray takes}. Return (missing_keys,
+        unexpected_keys). RuntimeError, which names every key: one is missing or not expected, but
+        for strict=False, or values have another shape.
+        """
+        return states.load_state_dict(self, state_dict, strict)
+
+    def __getstate__(self):
+        state = dict(self.__dict__)
+        for kind in ("_parameters", "_buffers"):
+            state[kind] = {n: states.packed(x) for n, x in state.get(kind, {}).items()}
+        return state
+
+    def __setstate__(self, state):
+        for kind in ("_parameters", "_buffers"):
+            state[kind] = {n: states.unpacked(x) for n, x in state[kind].items()}
+        self.__dict__.update(state)
+
+    def __deepcopy__(self, memo):
+        """Return a copy with memory of its own; a parameter of several names stays one."""
+        result = memo[id(self)] = object.__new__(type(self))
+        for key, value in self.__dict__.items():
+            if key in ("_parameters", "_buffers"):
+                value = {name: _copy(array, memo) for name, array in value.items()}
+            else:
+                value = copy.deepcopy(value, memo)
+            result.__dict__[key] = value
+        return result
+
+    # Changing all of it ---------------------------------------------------------------------------
+
+    def apply(self, fn):
+        """Call fn(module) for every module within this one, and at last for itself; return self."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode=True):
+        """Set whether this module and all within it are being trained; return self."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"the mode is True or False, not {mode!r}")
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self):
+        """Set that it is in use, not in training; return self."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        """Set whether the parameters require gradients; return self."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Forget the gradients of the parameters, or set them to 0."""
+        for parameter in self.parameters():
+            if set_to_none or parameter.grad is None:
+                parameter.grad = None
+            else:
+                parameter.grad = parameter.grad.detach() * 0.0
+
+    def to(self, device=None, dtype=None):
+        """Move parameters and buffers to a device, cast those of floats to a dtype; return self.
+
+        The parameters stay the same objects, with their gradients. A dtype may also come first.
+        TypeError: a dtype that is no float.
+        """
+        if device is not None and dtype is None and not isinstance(device, (Device, str)):
+            device, dtype = None, device
+        if dtype is not None:
+            dtype = parse_dtype(dtype)
+            if not is_float(dtype):
+                raise TypeError(f"parameters are of floats, not of {dtype}")
+        arrays = [*self.parameters(), *self.buffers()]
+        with no_grad():
+            new = [converted(x.detach(), device, dtype) for x in arrays]
+            grads = [None if x.grad is None else converted(x.grad, device, dtype) for x in arrays]
+        for array, values, grad in zip(arrays, new, grads, strict=True):
+            replace(array, values)
+            if grad is not None:
+                array.grad = grad
+        return self
+
+    # Printing -------------------------------------------------------------------------------------
+
+    def extra_repr(self):
+        """Return what stands in the parentheses of repr: here parameters with their shapes."""
+        own = [f"{n}={tuple(x.shape)}" for n, x in self._parameters.items() if x is not None]
+        return ", ".join(own)
+
+    def __repr__(self):
+        lines = []
+        for name, module in self._modules.items():
+            lines += f"({name}): {module!r}".splitlines()
+        extra = self.extra_repr()
+        if not lines:
+            return f"{type(self).__name__}({extra})"
+        lines = [f"  {line}" for line in ([extra] if extra else []) + lines]
+        return "\n".join([f"{type(self).__name__}(", *lines, ")"])
+
+
+def _copy(array, memo):
+    """Return a copy of a parameter or a buffer, the same one for the same one."""
+    if array is None:
+        return None
+    if id(array) not in memo:
+        result = copied(array.detach())
+        if isinstance(array, Parameter):
+            result = Parameter(result, array.requires_grad)
+        memo[id(array)] = result
+    return memo[id(array)]

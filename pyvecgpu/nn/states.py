@@ -1,0 +1,90 @@
+"""State_dicts: what a network has learned, by name."""
+
+from collections import namedtuple
+
+import numpy as np
+
+from ..array import Array
+from ..autograd.transforms import no_grad
+from ..functions.creation import asarray
+from ..functions.creation import to as moved
+from ..functions.layout import astype
+from .parameters import Parameter
+
+Keys = namedtuple("Keys", "missing_keys unexpected_keys")
+
+
+def targets(module):
+    """Return {name: the parameter or buffer itself} of all that a state_dict has."""
+    found = {}
+    for place, one in module.named_modules(remove_duplicate=False):
+        kept = {n: x for n, x in one._buffers.items() if n not in one._volatile}
+        for name, array in (one._parameters | kept).items():
+            if array is not None:
+                found[f"{place}.{name}" if place else name] = array
+    return found
+
+
+def state_dict(module, prefix):
+    """Return {name: Array}; see Module.state_dict."""
+    return {prefix + name: array.detach() for name, array in targets(module).items()}
+
+
+def load_state_dict(module, given, strict):
+    """Copy values into a module; see Module.load_state_dict."""
+    if not hasattr(given, "keys"):
+        raise TypeError(f"a state_dict is a dict, not {type(given).__name__}")
+    wanted = targets(module)
+    missing = [name for name in wanted if name not in given]
+    unexpected = [name for name in given if name not in wanted]
+    complaints = []
+    if strict and unexpected:
+        complaints.append(f"unexpected: {', '.join(map(repr, unexpected))}")
+    if strict and missing:
+        complaints.append(f"missing: {', '.join(map(repr, missing))}")
+    values = {}
+    for name, target in wanted.items():
+        if name in given:
+            values[name] = value = _array(name, given[name])
+            if tuple(value.shape) != target.shape:
+                complaints.append(f"{name!r} has {tuple(value.shape)}, not {target.shape}")
+    if complaints:
+        raise RuntimeError(f"{type(module).__name__} and its state differ; {'; '.join(complaints)}")
+    with no_grad():
+        ready = {name: _on(value, wanted[name]) for name, value in values.items()}
+        for name, value in ready.items():
+            wanted[name][...] = value
+    return Keys(missing, unexpected)
+
+
+def _array(name, value):
+    """Return an Array or an ndarray of numbers."""
+    if isinstance(value, Array):
+        return value.detach()
+    try:
+        return asarray(np.asarray(value), device="cpu")
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name!r} is no array of numbers: {error}") from None
+
+
+def _on(value, target):
+    """Return an Array of the device and dtype of another, in memory of its own."""
+    return astype(moved(value, target.device), target.dtype)
+
+
+# Pickling: an Array comes back untracked ----------------------------------------------------------
+
+
+def packed(array):
+    """Return what is pickled of a parameter or a buffer: (Array, is a Parameter, requires_grad)."""
+    if array is None:
+        return None
+    return array.detach(), isinstance(array, Parameter), array.requires_grad
+
+
+def unpacked(state):
+    """Return the parameter or buffer again."""
+    if state is None:
+        return None
+    array, is_parameter, requires_grad = state
+    return Parameter(array, requires_grad) if is_parameter else array

@@ -1,0 +1,113 @@
+"""Convolution and pooling: Conv1d, Conv2d, MaxPool1d, MaxPool2d, AvgPool1d, AvgPool2d."""
+
+from . import functional, init
+from .functional.windows import paddings, per_axis
+from .layers import bounded, counted, parameter
+from .module import Module
+
+__all__ = ["AvgPool1d", "AvgPool2d", "Conv1d", "Conv2d", "MaxPool1d", "MaxPool2d"]
+
+
+class _Conv(Module):
+    """Convolution with weight (out_channels, in_channels / groups, ...), bias (out_channels,).
+
+    First values: uniform within 1 / sqrt(inputs of an output), as torch's.
+    """
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        self.in_channels = counted(in_channels, "in_channels")
+        self.out_channels = counted(out_channels, "out_channels")
+        self.groups = counted(groups, "groups")
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(f"{in_channels} and {out_channels} channels are not {groups} groups")
+        self.kernel_size = per_axis(kernel_size, self._axes, "kernel_size", 1)
+        self.stride = per_axis(stride, self._axes, "stride", 1)
+        self.dilation = per_axis(dilation, self._axes, "dilation", 1)
+        paddings(padding, self.kernel_size, self.stride, self.dilation)
+        self.padding = padding
+        shape = (out_channels, in_channels // groups, *self.kernel_size)
+        self.weight = parameter(shape, dtype, device)
+        self.register_parameter("bias", parameter(out_channels, dtype, device) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draw the first values."""
+        bound = bounded(self.weight)
+        for array in self.parameters():
+            init.uniform_(array, -bound, bound)
+
+    def forward(self, x):
+        how = (self.stride, self.padding, self.dilation, self.groups)
+        return getattr(functional, self._function)(x, self.weight, self.bias, *how)
+
+    def extra_repr(self):
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
+        text += f", stride={self.stride}, padding={self.padding!r}, dilation={self.dilation}"
+        return f"{text}, groups={self.groups}, bias={self.bias is not None}"
+
+
+class Conv1d(_Conv):
+    __doc__ = _Conv.__doc__ + "\n    Of (N, channels, length); see conv1d.\n    "
+    _axes, _function = 1, "conv1d"
+
+
+class Conv2d(_Conv):
+    __doc__ = _Conv.__doc__ + "\n    Of (N, channels, height, width); see conv2d.\n    "
+    _axes, _function = 2, "conv2d"
+
+
+class _Pool(Module):
+    def forward(self, x):
+        return getattr(functional, self._function)(x, **self._options)
+
+    def extra_repr(self):
+        return ", ".join(f"{name}={value}" for name, value in self._options.items())
+
+
+class MaxPool1d(_Pool):
+    """The largest elements of windows of (N, channels, length)."""
+
+    _function = "max_pool1d"
+
+    def __init__(self, kernel_size, stride=None, padding=0, dilation=1):
+        super().__init__()
+        stride = kernel_size if stride is None else stride
+        self._options = {"kernel_size": kernel_size, "stride": stride}
+        self._options |= {"padding": padding, "dilation": dilation}
+
+
+class MaxPool2d(MaxPool1d):
+    """The largest elements of windows of (N, channels, height, width)."""
+
+    _function = "max_pool2d"
+
+
+class AvgPool1d(_Pool):
+    """The means of windows of (N, channels, length)."""
+
+    _function = "avg_pool1d"
+
+    def __init__(self, kernel_size, stride=None, padding=0, count_include_pad=True):
+        super().__init__()
+        stride = kernel_size if stride is None else stride
+        self._options = {"kernel_size": kernel_size, "stride": stride}
+        self._options |= {"padding": padding, "count_include_pad": count_include_pad}
+
+
+class AvgPool2d(AvgPool1d):
+    """The means of windows of (N, channels, height, width)."""
+
+    _function = "avg_pool2d"

@@ -1,0 +1,296 @@
+"""Losses and activations against NumPy's formulas, and their gradients against differences."""
+
+import itertools
+
+import numpy as np
+import pytest
+from gradients import check, check_twice
+from helpers import put
+
+import pyvecgpu as vg
+from pyvecgpu import nn
+
+F = nn.functional
+RNG = np.random.default_rng(11)
+X = RNG.normal(size=(4, 3))
+T = RNG.normal(size=(4, 3))
+
+
+def near(result, wanted, tolerance=1e-12):
+    values = result.detach().numpy()
+    assert values.shape == np.shape(wanted)
+    assert not np.any(~(np.abs(values - wanted) <= tolerance * (1 + np.abs(wanted))))
+
+
+def reduced(values, reduction):
+    return {"mean": np.mean, "sum": np.sum, "none": np.asarray}[reduction](values)
+
+
+def huber(d, delta):
+    return np.where(np.abs(d) < delta, d * d / 2, delta * (np.abs(d) - delta / 2))
+
+
+NUMBERS = {
+    "mse_loss": (nn.MSELoss, {}, lambda d: d * d),
+    "l1_loss": (nn.L1Loss, {}, np.abs),
+    "huber_loss": (nn.HuberLoss, {"delta": 0.7}, lambda d: huber(d, 0.7)),
+    "smooth_l1_loss": (nn.SmoothL1Loss, {"beta": 0.7}, lambda d: huber(d, 0.7) / 0.7),
+}
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_losses_of_numbers(device, name, reduction):
+    kind, options, formula = NUMBERS[name]
+    function = getattr(F, name)
+    wanted = reduced(formula(X - T), reduction)
+    near(function(put(device, X), put(device, T), reduction=reduction, **options), wanted)
+    near(kind(reduction=reduction, **options)(put(device, X), put(device, T)), wanted)
+    check(lambda x, t: function(x, t, reduction=reduction, **options), X, T, device=device)
+    half = function(put(device, X.astype(np.float16)), put(device, T.astype(np.float16)))
+    assert half.dtype == np.float32 and half.shape == ()
+    assert np.allclose(function(X, T, reduction, **options), wanted)  # NumPy's arrays
+    near(F.smooth_l1_loss(put(device, X), put(device, T), beta=0.0), np.abs(X - T).mean())
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_binary_cross_entropy(device, weighted, reduction):
+    t = RNG.random((4, 3))
+    weight, pos = (RNG.random((4, 1)) + 0.5, RNG.random(3) + 0.5) if weighted else (1.0, 1.0)
+    s = 1 / (1 + np.exp(-X))
+    wanted = reduced(-weight * (pos * t * np.log(s) + (1 - t) * np.log(1 - s)), reduction)
+    options = {}
+    if weighted:
+        options = {"weight": put(device, weight), "pos_weight": put(device, pos)}
+    module = nn.BCEWithLogitsLoss(reduction=reduction, **options)
+    near(module(put(device, X), put(device, t)), wanted)
+    check(module, X, t, device=device)
+    assert set(module.state_dict()) == set(options)
+    far = F.binary_cross_entropy_with_logits(
+        put(device, np.array([-1e4, 1e4, 0.0])), put(device, np.array([1.0, 0.0, 1.0])),
+        reduction="none",
+    )  # fmt: skip
+    near(far, np.array([1e4, 1e4, np.log(2)]))
+    x = put(device, np.zeros(1)).requires_grad_()
+    F.binary_cross_entropy_with_logits(x, put(device, np.ones(1))).backward()
+    assert x.grad.tolist() == [-0.5]
+
+
+# Of classes ---------------------------------------------------------------------------------------
+
+
+def logs_of(x):
+    """The logarithm of softmax along axis 1, or the only one."""
+    axis = 0 if x.ndim == 1 else 1
+    e = np.exp(x)
+    return np.log(e / e.sum(axis=axis, keepdims=True))
+
+
+def reference(logs, labels, weight, ignore, smoothing, reduction):
+    """Cross-entropy label by label."""
+    classes = logs.shape[0 if logs.ndim == 1 else 1]
+    weight = np.ones(classes) if weight is None else weight
+    losses, weights = np.zeros(labels.shape), 0.0
+    for place in np.ndindex(labels.shape):
+        label = labels[place]
+        if label == ignore:
+            continue
+        row = logs if logs.ndim == 1 else logs[(place[0], slice(None), *place[1:])]
+        picked = -weight[label] * row[label]
+        losses[place] = (1 - smoothing) * picked - smoothing * np.sum(weight * row) / classes
+        weights += weight[label]
+    return losses.sum() / weights if reduction == "mean" else reduced(losses, reduction)
+
+
+SHAPES = [((5,), ()), ((4, 5), (4,)), ((2, 5, 3), (2, 3)), ((2, 5, 2, 3), (2, 2, 3))]
+OPTIONS = list(itertools.product(["mean", "sum", "none"], [False, True], [-100, 2], [0.0, 0.3]))
+
+
+@pytest.mark.parametrize(("shape", "places"), SHAPES, ids=str)
+def test_cross_entropy(device, shape, places):
+    x, labels = RNG.normal(size=shape), np.asarray(RNG.integers(0, 5, places))
+    labels.reshape(-1)[0] = 3  # one that is not ignored
+    for reduction, weighted, ignore, smoothing in OPTIONS:
+        weight = RNG.random(5) + 0.5 if weighted else None
+        on_device = put(device, weight) if weighted else None
+        options = {"weight": on_device, "ignore_index": ignore, "reduction": reduction}
+        loss = nn.CrossEntropyLoss(label_smoothing=smoothing, **options)
+        wanted = reference(logs_of(x), labels, weight, ignore, smoothing, reduction)
+        near(loss(put(device, x), put(device, labels)), wanted)
+        near(loss(put(device, x), labels), wanted)  # labels on the host
+        check(lambda x: loss(x, labels), x, device=device)  # noqa: B023
+        if not smoothing:
+            near(nn.NLLLoss(**options)(put(device, logs_of(x)), put(device, labels)), wanted)
+    check(lambda x: F.nll_loss(x, labels), x, device=device)
+    check_twice(lambda x: F.cross_entropy(x, labels), x, device=device)
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 5, 3)], ids=str)
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_cross_entropy_of_probabilities(device, shape, smoothing):
+    x, target = RNG.normal(size=shape), np.exp(logs_of(RNG.normal(size=shape)))
+    axis = 0 if x.ndim == 1 else 1
+    smooth = (1 - smoothing) * target + smoothing / 5
+    for reduction in ("mean", "sum", "none"):
+        wanted = reduced(-(smooth * logs_of(x)).sum(axis=axis), reduction)
+        options = {"reduction": reduction, "label_smoothing": smoothing}
+        near(F.cross_entropy(put(device, x), put(device, target), **options), wanted)
+    check(lambda x, t: F.cross_entropy(x, t, label_smoothing=smoothing), x, target, device=device)
+    weight = RNG.random(5)
+    along = weight.reshape(-1, 1) if x.ndim == 3 else weight
+    wanted = -(along * target * logs_of(x)).sum(axis=axis).mean()
+    near(F.cross_entropy(put(device, x), put(device, target), put(device, weight)), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_labels_of_every_integer_dtype(device, dtype):
+    labels = put(device, np.array([0, 2, 1, 1]).astype(dtype))
+    x = put(device, X.astype(np.float32))
+    wanted = reference(logs_of(X), labels.numpy(), None, -100, 0.0, "mean")
+    near(F.cross_entropy(x, labels), wanted, 1e-6)
+
+
+@pytest.mark.parametrize("label", [3, -1, -3, 1000])
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_a_label_out_of_range(device, name, label):
+    for labels in (put(device, np.array([0, 1, label, 2])), np.array([0, 1, label, 2])):
+        with pytest.raises(IndexError, match="out of bounds"):
+            getattr(F, name)(put(device, X), labels).item()
+    vg.synchronize(device)
+    x = put(device, X)
+    kept = reference(logs_of(X), np.array([0, 1, label, 2]), None, label, 0.0, "mean")
+    near(F.cross_entropy(x, np.array([0, 1, label, 2]), ignore_index=label), kept)
+    everything = F.cross_entropy(x, np.full(4, label), ignore_index=label)
+    assert np.isnan(everything.item()), "the mean of none"
+    assert F.cross_entropy(x, np.full(4, label), None, label, "sum").item() == 0.0
+
+
+def test_cross_entropy_far_out(device):
+    x = put(device, np.array([[1000.0, -1000.0], [0.0, 0.0]])).requires_grad_()
+    loss = F.cross_entropy(x, np.array([1, 0]), reduction="none")
+    near(loss, np.array([2000.0, np.log(2)]))
+    loss.sum().backward()
+    assert x.grad.tolist() == [[1.0, -1.0], [-0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x: F.mse_loss(x, x[:1]), ValueError),
+        (lambda x: F.mse_loss(x, x, "median"), ValueError),
+        (lambda x: F.mse_loss(x, 1.0), TypeError),
+        (lambda x: F.huber_loss(x, x, delta=0.0), ValueError),
+        (lambda x: F.cross_entropy(x, np.zeros(3, int)), ValueError),
+        (lambda x: F.cross_entropy(x, np.zeros(4, bool)), TypeError),
+        (lambda x: F.cross_entropy(x, np.zeros(4)), ValueError),
+        (lambda x: F.cross_entropy(x, np.zeros(4, int), x), ValueError),
+        (lambda x: F.cross_entropy(x, np.zeros(4, int), label_smoothing=2), ValueError),
+        (lambda x: F.cross_entropy(x, np.zeros(4, int), reduction=[]), ValueError),
+        (lambda x: F.nll_loss(x[0, 0], np.zeros((), int)), ValueError),
+        (lambda x: F.binary_cross_entropy_with_logits(x, x[0]), ValueError),
+        (lambda x: F.softplus(x, beta=0), ValueError),
+        (lambda x: F.gelu(x, approximate="erf"), ValueError),
+        (lambda x: F.dropout(x, -0.1), ValueError),
+    ],
+)
+def test_mistakes(device, call, error):
+    with pytest.raises(error):
+        call(put(device, X))
+
+
+# Activations --------------------------------------------------------------------------------------
+
+
+def erf(x):
+    from math import erf
+
+    return np.vectorize(erf)(x)
+
+
+ACTIVATIONS = {
+    "ReLU": (nn.ReLU(), lambda x: np.maximum(x, 0)),
+    "Sigmoid": (nn.Sigmoid(), lambda x: 1 / (1 + np.exp(-x))),
+    "Tanh": (nn.Tanh(), np.tanh),
+    "SiLU": (nn.SiLU(), lambda x: x / (1 + np.exp(-x))),
+    "GELU": (nn.GELU(), lambda x: x * (1 + erf(x / 2**0.5)) / 2),
+    "GELU tanh": (
+        nn.GELU("tanh"),
+        lambda x: 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))),
+    ),
+    "Softplus": (nn.Softplus(), lambda x: np.log1p(np.exp(x))),
+    "Softplus 2": (nn.Softplus(2.0, 3.0), lambda x: np.where(
+        2 * x > 3, x, np.log1p(np.exp(2 * x)) / 2)),
+    "LeakyReLU": (nn.LeakyReLU(0.1), lambda x: np.where(x > 0, x, 0.1 * x)),
+    "ELU": (nn.ELU(0.7), lambda x: np.where(x > 0, x, 0.7 * (np.exp(x) - 1))),
+    "Softmax": (nn.Softmax(0), lambda x: np.exp(x) / np.exp(x).sum(axis=0)),
+    "LogSoftmax": (nn.LogSoftmax(1), logs_of),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(device, name):
+    module, formula = ACTIVATIONS[name]
+    x = RNG.normal(size=(4, 5)) * 2
+    near(module(put(device, x)), formula(x), 1e-10)
+    assert np.allclose(module(x), formula(x)) and not module.state_dict()
+    check(module, x, device=device)
+    check_twice(module, x, device=device)
+    for dtype in ("float16", "float32"):
+        result = module(put(device, x.astype(dtype)))
+        assert result.dtype == dtype
+        near(result.astype("float64"), formula(x.astype(dtype).astype(float)), 3e-3)
+
+
+def test_activations_far_out(device):
+    x = put(device, np.array([-np.inf, -1e30, 0.0, 1e30, np.inf, np.nan]))
+    top = [1e30, np.inf]
+    for module, low in ((nn.GELU("tanh"), 0.0), (nn.Softplus(), 0.0), (nn.ELU(), -1.0)):
+        values = module(x).tolist()
+        assert values[:2] == [low] * 2 and values[3:5] == top and np.isnan(values[5])
+    zero = put(device, np.zeros(1)).requires_grad_()
+    nn.ELU(0.7)(zero).sum().backward()
+    assert zero.grad.tolist() == [0.7]
+
+
+# Dropout and embedding ----------------------------------------------------------------------------
+
+
+def test_dropout(device):
+    vg.random.seed(4)
+    x = put(device, np.ones((100, 100)))
+    layer = nn.Dropout(0.25)
+    y = layer(x).numpy()
+    assert {*np.unique(y)} == {0.0, 1 / 0.75} and abs((y == 0).mean() - 0.25) < 0.02
+    vg.random.seed(4)
+    assert np.array_equal(layer(x).numpy(), y)
+    assert layer.eval()(x) is x and not nn.Dropout(1.0)(x).numpy().any()
+    leaf = put(device, np.ones((100, 100))).requires_grad_()
+    vg.random.seed(4)
+    layer.train()(leaf).sum().backward()
+    assert np.array_equal(leaf.grad.numpy(), y)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 4)], ids=str)
+def test_embedding(device, shape):
+    weight = RNG.normal(size=(6, 3))
+    numbers = RNG.integers(0, 6, shape)
+    near(F.embedding(put(device, numbers), put(device, weight)), weight[numbers])
+    check(lambda w: F.embedding(numbers, w), weight, device=device)
+    layer = nn.Embedding(6, 3, padding_idx=2, device=device, dtype="float64")
+    layer.load_state_dict({"weight": weight})
+    y = layer(put(device, numbers))
+    near(y, weight[numbers])
+    y.sum().backward()
+    wanted = np.bincount(numbers.reshape(-1), minlength=6) * (np.arange(6) != 2)
+    assert np.array_equal(layer.weight.grad.numpy(), np.repeat(wanted, 3).reshape(6, 3))
+
+
+@pytest.mark.parametrize("number", [-1, 6])
+def test_embedding_of_what_is_not_there(device, number):
+    layer = nn.Embedding(6, 3, device=device)
+    for numbers in (np.array([0, number]), put(device, np.array([0, number]))):
+        with pytest.raises(IndexError, match="out of bounds"):
+            layer(numbers).detach().numpy()
+    with pytest.raises(TypeError, match="integers"):
+        layer(vg.ones(3, device=device))
