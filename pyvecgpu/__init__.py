@@ -11,7 +11,7 @@ the meaning of the Python array API standard. `python -m pyvecgpu info` shows wh
 Importing the package starts nothing: the library is loaded when its device is first used.
 """
 
-from . import autograd, fft, functions, linalg, nn, random
+from . import autograd, data, fft, functions, linalg, nn, optim, random
 from . import dtype_queries as _dtype_queries
 from . import dtypes as _dtypes
 from . import errors as _errors
@@ -34,7 +34,8 @@ newaxis = None
 __array_api_version__ = "2025.12"
 __array_namespace_info__ = _dtype_queries.ArrayNamespaceInfo
 
-__all__ = ["Array", "__version__", "autograd", "fft", "linalg", "newaxis", "nn", "random"]
+__all__ = ["Array", "__version__", "newaxis"]
+__all__ += ["autograd", "data", "fft", "linalg", "nn", "optim", "random"]
 __all__ += _of_functions
 __all__ += _of_gradients
 __all__ += _of_devices

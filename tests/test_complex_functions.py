@@ -72,7 +72,7 @@ def test_accuracy(device, rng, name, dtype):
         z = z[np.abs(z.real) < 60]
     if name in ("sin", "cos"):
         z = z[np.abs(z.imag) < 60]
-    limit = LIMITS[device][dtype.itemsize]
+    limit = LIMITS[device][dtype.itemsize] * (2 if name == "exp2" else 1)  # its angle is rounded
     assert_near(getattr(vg, name)(put(device, z)), reference(name, z), limit, f"{name} {dtype}")
 
 

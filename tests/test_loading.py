@@ -53,9 +53,9 @@ def test_import_makes_no_cuda_call_and_is_quick():
     code = """
 import json, sys, time
 import numpy
-start = time.perf_counter()
+start = time.process_time()
 import pyvecgpu
-seconds = time.perf_counter() - start
+seconds = time.process_time() - start
 maps = open("/proc/self/maps").read()
 print(json.dumps([seconds, "libpyvecgpu" in maps, "libcuda" in maps, "numpy.ma" in sys.modules]))
 """

@@ -24,7 +24,7 @@ from pyvecgpu.native.abi import FUNCTIONS
 from pyvecgpu.operations import OPERATIONS, ROWS, Operation
 
 functional = vg.nn.functional
-FILES = {"load", "save", "savez", "savez_compressed"}
+FILES = {"load", "load_state", "save", "save_state", "savez", "savez_compressed"}
 SETTINGS = {
     "get_matmul_precision",
     "set_matmul_precision",

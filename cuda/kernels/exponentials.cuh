@@ -9,27 +9,32 @@ namespace pvg {
 
 // ---- float32 ------------------------------------------------------------------------------------
 
-// 1 / (1 + exp(-x)) as a quotient times 2^exponent, by exp of negative numbers only: no overflow,
-// and small results keep their digits down to the subnormals. NaN gives any number.
-__device__ __forceinline__ ScaledExp scaled_sigmoid(float x) {
-    const ScaledExp e = scaled_exp(-fminf(fabsf(x), 150.0f), 0.0f);
-    const float scale = power_of_two(e.exponent < -126 ? -126 : e.exponent);
-    const float high = e.part.high * scale, sum = 1 + high;
-    const Pair below = {sum, (high - (sum - 1)) + e.part.low * scale};
-    if (x >= 0) return {quotient({1.0f, 0.0f}, below), 0};
-    return {quotient(e.part, below), e.exponent};
+// 2^64 exp(x), which is normal, for x from -120 to 0.
+__device__ __forceinline__ float shifted_exp(float x) {
+    int exponent;
+    const float k = nearest_integer(x * 1.44269504f, &exponent);
+    const float r = fmaf(k, -1.42860682e-6f, fmaf(k, -0.693145751953125f, x));
+    const float m = 1 + fmaf(r * r, exp_tail(r), r);
+    return float_of_bits(float_bits(m) + (static_cast<uint32_t>(exponent + 64) << 23));
+}
+
+// 2^64 / (1 + exp(-x)), unevaluated, by exp of negative numbers only: no overflow, and small
+// results keep their digits until 2^-64 makes them subnormal. NaN gives any number.
+__device__ __forceinline__ Pair shifted_sigmoid(float x) {
+    const float e = shifted_exp(-fminf(fabsf(x), 120.0f)), least = e * 0x1p-64f;
+    const float sum = 1 + least, rest = least - (sum - 1);
+    return quotient({x >= 0 ? 0x1p64f : e, 0.0f}, {sum, rest});
 }
 
 __device__ __forceinline__ float sigmoid(float x) {
-    const ScaledExp y = scaled_sigmoid(x);
-    return x != x ? x : scaled(y.part.high + y.part.low, y.exponent);
+    const Pair y = shifted_sigmoid(x);
+    return x != x ? x : (y.high + y.low) * 0x1p-64f;
 }
 
 __device__ __forceinline__ float silu(float x) {
-    const ScaledExp y = scaled_sigmoid(x);
-    if (x < -150.0f) return -0.0f;
-    if (!(x < 150.0f)) return x; // or NaN
-    return scaled(fmaf(y.part.high, x, y.part.low * x), y.exponent);
+    const Pair y = shifted_sigmoid(x);
+    const float product = fmaf(y.high, x, y.low * x) * 0x1p-64f;
+    return x < -120.0f ? -0.0f : x < 120.0f ? product : x; // or NaN
 }
 
 // With y = |x| this is max(x, 0) - y N(-y), N the normal distribution's cumulative function, and
@@ -39,8 +44,10 @@ __device__ __forceinline__ float gelu(float x) {
     const float y = fminf(fabsf(x), 16.0f); // from 14.4 on the rest is 0
     const float square = y * y, square_rest = fmaf(y, y, -square);
     const ScaledExp e = scaled_exp(-0.5f * square, -0.5f * square_rest);
+    const float scale = power_of_two(e.exponent + 96); // so that the product below is normal
+    const Pair power = {e.part.high * scale, e.part.low * scale};
     const Pair below = {y + 2, y - ((y + 2) - 2)};
-    const float v = quotient({y - 2, 0.0f}, {below.high, 0.0f}).high;
+    const float v = (y - 2) * reciprocal_of(below.high);
     float p = -6.702056271024048e-05f;
     p = fmaf(p, v, -0.00015146021905820817f);
     p = fmaf(p, v, 0.00013422976189758629f);
@@ -52,13 +59,10 @@ __device__ __forceinline__ float gelu(float x) {
     p = fmaf(p, v, 0.036719437688589096f);
     p = fmaf(p, v, 0.02879735454916954f);
     p = fmaf(p, v, -0.3314044773578644f);
-    const float first = 0.6724079847335815f, first_rest = 2.03e-8f; // P(0)
-    const float w = fmaf(p, v, first), w_rest = fmaf(p, v, first - w) + first_rest;
-    const float n = w * e.part.high;
-    const float n_rest = fmaf(w, e.part.high, -n) + fmaf(w, e.part.low, w_rest * e.part.high);
-    const Pair tail = quotient({n, n_rest}, below);
-    const float product = scaled(fmaf(y, tail.high, y * tail.low), e.exponent);
-    return x < 0 ? -product : x - product; // NaN stays
+    p = fmaf(p, v, 0.6724079847335815f);
+    const Pair tail = quotient(product({p, 2.03e-8f}, power), below); // P(0)'s last digits
+    const float rest = fmaf(y, tail.high, y * tail.low) * 0x1p-96f;
+    return x < 0 ? -rest : x - rest; // NaN stays
 }
 
 // ---- float64 ------------------------------------------------------------------------------------

@@ -9,15 +9,24 @@ namespace pvg {
 // The second is at most about an ulp of the first.
 struct Pair { float high, low; };
 
+// a + b, rounded even where b is a product: no compiler may make both one fma.
+__device__ __forceinline__ float rounded_sum(float a, float b) {
+#ifdef __CUDA_ARCH__
+    return __fadd_rn(a, b);
+#else
+    return a + b;
+#endif
+}
+
 // a + b for |a| >= |b|, exactly.
 __device__ __forceinline__ Pair ordered_sum(float a, float b) {
-    const float sum = a + b;
+    const float sum = rounded_sum(a, b);
     return {sum, b - (sum - a)};
 }
 
 // a + b, exactly.
 __device__ __forceinline__ Pair two_sum(float a, float b) {
-    const float sum = a + b, part = sum - a;
+    const float sum = rounded_sum(a, b), part = sum - a;
     return {sum, (a - (sum - part)) + (b - part)};
 }
 
@@ -26,15 +35,20 @@ __device__ __forceinline__ Pair product(Pair a, Pair b) {
     return {high, fmaf(a.high, b.high, -high) + fmaf(a.high, b.low, a.low * b.high)};
 }
 
+// 1 / d with a relative error of 2^-23, where that is a normal number.
+__device__ __forceinline__ float reciprocal_of(float d) {
+#ifdef PVG_SIMULATOR
+    return 1 / d;
+#else
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
+    return r;
+#endif
+}
+
 // n / d where 1 / d is a normal number.
 __device__ __forceinline__ Pair quotient(Pair n, Pair d) {
-#ifdef PVG_SIMULATOR
-    const float r = 1 / d.high;
-#else
-    float r; // with a relative error of 2^-23, which the remainder makes good
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d.high));
-#endif
-    const float q = n.high * r;
+    const float r = reciprocal_of(d.high), q = n.high * r; // the remainder makes r's error good
     return {q, (fmaf(-d.high, q, n.high) + fmaf(-d.low, q, n.low)) * r};
 }
 
@@ -63,15 +77,19 @@ __device__ __forceinline__ float nearest_integer(float x, int *as_int) {
     return shifted - round;
 }
 
-// 1 + s + s^2 p(s) + rest = exp(s + rest), p by Chebyshev's nodes on |s| <= 0.3475.
-__device__ __forceinline__ Pair exp_near_zero(float s, float rest) {
+// p(s) of exp(s) = 1 + s + s^2 p(s), by Chebyshev's nodes on |s| <= 0.3475.
+__device__ __forceinline__ float exp_tail(float s) {
     float p = 0x1.6d1254p-10f;
     p = fmaf(p, s, 0x1.120cbap-7f);
     p = fmaf(p, s, 0x1.555518p-5f);
     p = fmaf(p, s, 0x1.5554dcp-3f);
-    p = fmaf(p, s, 0.5f);
+    return fmaf(p, s, 0.5f);
+}
+
+// exp(s + rest), for |s| <= 0.3475.
+__device__ __forceinline__ Pair exp_near_zero(float s, float rest) {
     const Pair sum = ordered_sum(1.0f, s);
-    return ordered_sum(sum.high, sum.low + fmaf(s * s, p, rest));
+    return ordered_sum(sum.high, sum.low + fmaf(s * s, exp_tail(s), rest));
 }
 
 // exp(x + rest) for |x| up to 200, a rest below its ulp.

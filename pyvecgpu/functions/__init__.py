@@ -40,6 +40,7 @@ from . import (
     searching,
     sets,
     sorting,
+    states,
     statistics,
     windows,
 )
@@ -79,6 +80,7 @@ from .scans import *
 from .searching import *
 from .sets import *
 from .sorting import *
+from .states import *
 from .statistics import *
 from .windows import *
 
@@ -119,5 +121,6 @@ __all__ += scans.__all__
 __all__ += searching.__all__
 __all__ += sets.__all__
 __all__ += sorting.__all__
+__all__ += states.__all__
 __all__ += statistics.__all__
 __all__ += windows.__all__

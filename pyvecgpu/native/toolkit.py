@@ -29,7 +29,7 @@ class Library:
     def __init__(self, name, path, signatures):
         self.name, self.cdll = name, ctypes.CDLL(path)
         for function, letters in signatures.items():
-            self.cdll[function].argtypes = [KINDS[letter] for letter in letters]
+            getattr(self.cdll, function).argtypes = [KINDS[letter] for letter in letters]
 
     def call(self, function, *arguments):
         """CUDAError: the function failed."""

@@ -13,6 +13,7 @@ from . import (
     losses,
     normalization,
     recurrent,
+    utils,
     windows,
 )
 from .activations import *
@@ -24,9 +25,10 @@ from .module import Module
 from .normalization import *
 from .parameters import Parameter
 from .recurrent import *
+from .training import fit
 from .windows import *
 
-__all__ = ["Module", "Parameter", "functional", "init"]
+__all__ = ["Module", "Parameter", "fit", "functional", "init", "utils"]
 __all__ += activations.__all__
 __all__ += attention.__all__
 __all__ += containers.__all__

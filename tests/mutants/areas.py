@@ -91,8 +91,14 @@ AREAS = (
         py_tests="autograd autograd_rules",
     ),
     Area(
+        "learning",
+        "pyvecgpu/optim/*.py pyvecgpu/data/*.py pyvecgpu/nn/training.py pyvecgpu/nn/utils.py",
+        py_tests="optim schedules data states fit",
+    ),
+    Area(
         "networks",
-        "pyvecgpu/nn/*.py pyvecgpu/nn/functional/*.py",
+        "pyvecgpu/nn/*.py pyvecgpu/nn/functional/*.py !pyvecgpu/nn/training.py"
+        " !pyvecgpu/nn/utils.py",
         py_tests="nn_modules nn_losses nn_layers nn_sequences nn",
     ),
     Area(

@@ -1,0 +1,191 @@
+"""States of models in files: dicts of arrays by name, and what optimisers and schedules keep.
+
+A file is NumPy's .npz without pickles: each array is an entry, whose name is the way to it, such as
+"model/0.weight". What is not an array stands in one more entry, as JSON. A path that ends with
+.safetensors has that format, by its library, for dicts of arrays alone.
+"""
+
+import errno
+import json
+import math
+import os
+import struct
+import zipfile
+import zlib
+
+import numpy as np
+from numpy.lib import format as npy
+
+from ..array import Array
+from .arguments import is_host
+from .files import _array, _values, _write
+
+__all__ = ["load_state", "save_state"]
+
+_STRUCTURE = "__structure__"
+_TENSORS = ".safetensors"
+# What zipfile raises of what is damaged, encrypted, or packed in ways that it does not know.
+_DAMAGES = (
+    EOFError,
+    KeyError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+_TAKEN = ("file", "allow_pickle", _STRUCTURE)  # names that numpy.savez and this file have
+
+
+def save_state(path, state, /):
+    """Write a state to a file: a dict by name of arrays, or of dicts, lists, numbers, strings, ...
+
+    The file is there as a whole, or what was there before still is. path: is taken as it is.
+    TypeError: anything else in the state. OSError: it cannot be written. ImportError: safetensors
+    is not installed.
+    """
+    if not isinstance(state, dict):
+        raise TypeError(f"save_state takes a dict, not {type(state).__name__}")
+    path = os.fsdecode(os.fspath(path))
+    if path.endswith(_TENSORS):
+        return _save_tensors(path, state)
+    arrays = {}
+    structure = _packed(state, "", arrays)
+    flat = all(isinstance(x, (Array, np.ndarray)) for x in state.values())
+    if not flat or list(arrays) != list(state):
+        text = json.dumps(structure, separators=(",", ":")).encode()
+        arrays[_STRUCTURE] = np.frombuffer(text, np.uint8)
+    _write(path, "", lambda stream: np.savez(stream, **arrays))
+
+
+def load_state(path, /, *, device=None):
+    """Return the state in a file of save_state, or in an .npz or .safetensors file of arrays.
+
+    device: of its arrays. ValueError: no such file, or a damaged one. OSError: it cannot be read.
+    ImportError: safetensors is not installed.
+    """
+    path = os.fsdecode(os.fspath(path))
+    if path.endswith(_TENSORS):
+        return {name: _array(values, device) for name, values in _load_tensors(path).items()}
+    found = read_npz("load_state", path)
+    text = found.pop(_STRUCTURE, None)
+    arrays = {name: _array(values, device) for name, values in found.items()}
+    if text is None:
+        return arrays
+    try:
+        return _unpacked(json.loads(text.tobytes()), arrays)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"load_state: {path} is no state: {error!r}") from None
+
+
+def read_npz(caller, path):
+    """Return {name: ndarray} of an .npz file. ValueError: damaged, or it promises too much."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise ValueError(f"{caller}: {path} is no file that could have arrays in it")
+    with open(path, "rb") as stream:
+        try:
+            with zipfile.ZipFile(stream) as file:
+                return _entries(file)
+        except (*_DAMAGES, ValueError) as error:
+            raise ValueError(f"{caller}: {path} is no .npz, or damaged: {error}") from None
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # of a place beyond what a file can have
+                raise
+            raise ValueError(f"{caller}: {path} is damaged: {error}") from None
+
+
+def _entries(file):
+    found = {}
+    for entry in file.infolist():
+        name = entry.filename.removesuffix(".npy")
+        if name in found or name == entry.filename:
+            raise ValueError(f"it has {entry.filename!r}, which is no array, or there twice")
+        with file.open(entry) as stream:  # the header first: no memory for more than there is
+            version = npy.read_magic(stream)
+            read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
+            shape, _, dtype = read(stream)
+            if dtype.hasobject:
+                raise ValueError(f"{name} has pickles in it")
+            promised = stream.tell() + math.prod(shape) * dtype.itemsize
+        if min(shape, default=0) < 0 or promised != entry.file_size:
+            raise ValueError(f"{name} is of {entry.file_size} bytes, and promises {promised}")
+        with file.open(entry) as stream:
+            found[name] = npy.read_array(stream, allow_pickle=False)
+    return found
+
+
+# What is not an array -----------------------------------------------------------------------------
+
+
+def _packed(value, name, arrays):
+    """Return a value for JSON, of one entry by its kind; arrays go into `arrays` under a name."""
+    if isinstance(value, (Array, np.ndarray)):
+        name = name or "array"
+        while name in arrays or name in _TAKEN:
+            name += "'"
+        arrays[name] = _values("save_state", value)
+        return {"array": name}
+    if isinstance(value, dict):
+        items = []
+        for key, part in value.items():
+            if not isinstance(key, (str, int)):
+                raise TypeError(f"save_state: {name or 'the state'} has the key {key!r}")
+            items.append([key, _packed(part, f"{name}/{key}" if name else str(key), arrays)])
+        return {"dict": items}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_packed(part, f"{name}/{i}", arrays) for i, part in enumerate(value)]}
+    if is_host(value):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"save_state: {name} is {type(value).__name__}, which a file cannot keep")
+
+
+def _unpacked(value, arrays):
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "array":
+        return arrays[content]
+    if kind == "dict":
+        return {key: _unpacked(part, arrays) for key, part in content}
+    parts = [_unpacked(part, arrays) for part in content]
+    if kind not in ("list", "tuple"):
+        raise ValueError(f"there is a {kind!r} in it")
+    return parts if kind == "list" else tuple(parts)
+
+
+# safetensors --------------------------------------------------------------------------------------
+
+
+def _library():
+    try:
+        import safetensors.numpy
+    except ImportError:
+        raise ImportError(
+            "files of safetensors need its library: pip install pyvecgpu[safetensors]"
+        ) from None
+    return safetensors
+
+
+def _save_tensors(path, state):
+    library = _library()
+    for name, value in state.items():
+        if not isinstance(name, str) or not isinstance(value, (Array, np.ndarray)):
+            kind = type(value).__name__
+            raise TypeError(f"save_state: safetensors has arrays by name, not {name!r}: {kind}")
+    values = {name: np.ascontiguousarray(_values("save_state", x)) for name, x in state.items()}
+    content = library.numpy.save(values)
+    _write(path, "", lambda stream: stream.write(content))
+
+
+def _load_tensors(path):
+    library = _library()
+    with open(path, "rb") as stream:
+        content = stream.read()
+    try:
+        return library.numpy.load(content)
+    except (library.SafetensorError, KeyError, ValueError) as error:
+        raise ValueError(f"load_state: {path}: {error}") from None

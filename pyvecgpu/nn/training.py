@@ -1,0 +1,235 @@
+"""fit: the training loop, with what one adds to it sooner or later.
+
+docs/training.md shows the plain loop that does the same.
+"""
+
+import os
+import sys
+
+from .. import functions as vg
+from ..array import Array
+from ..autograd.transforms import no_grad
+from ..data import DataLoader, Dataset, TensorDataset
+from ..functions.arguments import is_host
+from ..random import _shared, default_rng
+from ..random import seed as seed_all
+from .utils import clip_grad_norm_
+
+__all__ = ["fit"]
+
+_KIND = "pyvecgpu.nn.fit 1"
+
+
+def fit(
+    net,
+    data,
+    loss,
+    optimiser,
+    *,
+    epochs,
+    validation=None,
+    metrics=None,
+    scheduler=None,
+    schedule_each="epoch",
+    batch_size=32,
+    clip_norm=None,
+    checkpoint=None,
+    resume=True,
+    patience=None,
+    progress=True,
+    seed=None,
+):
+    """Train a network; return {name: a list of numbers, one for each epoch}.
+
+    data, validation: a DataLoader or any list of batches, each (*inputs, target); or a Dataset or a
+    tuple of arrays, of which batches of batch_size are made, of `data` in random order. loss:
+    loss(net(*inputs), target), an Array of one number. metrics: {name: function of the same}.
+    The history has "loss", "lr", each metric, and of validation "validation_loss" and so on, means
+    over samples. scheduler: does a step after each "epoch" or "batch". clip_norm: of gradients.
+    checkpoint: a path that is written after every epoch and, with resume, read at the beginning if
+    it is there: training goes on to the same bits as without the interruption, if the data's order
+    comes from a DataLoader. patience: ends after so many epochs without a smaller loss, of
+    validation if there is one. progress: shows epochs, by tqdm where that is installed. seed: of
+    the data's order and of vg.random. Within an epoch nothing is copied to the host.
+
+    ValueError: no batches, or a checkpoint of something else; of another network what its
+    load_state_dict raises. Then nothing has changed.
+    """
+    if schedule_each not in ("epoch", "batch"):
+        raise ValueError(f"schedule_each is 'epoch' or 'batch', got {schedule_each!r}")
+    if seed is not None:
+        seed_all(seed)
+    device = next((p.device for p in net.parameters()), None)
+    batches = _batches(data, batch_size, device, seed, shuffle=True)
+    held_out = None if validation is None else _batches(validation, batch_size, device, None)
+    run = _Run(net, batches, optimiser, scheduler, checkpoint)
+    if checkpoint is not None and resume and os.path.exists(checkpoint):
+        run.load(device)
+    means = _Means(net, loss, metrics or {})
+    each_batch = scheduler if schedule_each == "batch" else None
+    learn = _learner(optimiser, clip_norm, each_batch)
+    with _Progress(progress, epochs, run.epoch) as shown:
+        while run.epoch < epochs and (patience is None or run.since < patience):
+            rate = optimiser.param_groups[0]["lr"]
+            net.train()
+            found = {**means.over(batches, learn), "lr": rate}
+            if held_out is not None:
+                found |= _validated(net, means, held_out)
+            if scheduler is not None and each_batch is None:
+                scheduler.step()
+            run.finish(found)
+            shown.finish(found)
+    return {name: list(values) for name, values in run.history.items()}
+
+
+def _batches(data, batch_size, device, seed, shuffle=False):
+    """Return what gives batches each time that it is iterated over."""
+    if isinstance(data, tuple) and data and all(isinstance(x, Array) or is_host(x) for x in data):
+        data = TensorDataset(*data)
+    if isinstance(data, Dataset):
+        return DataLoader(data, batch_size, shuffle, generator=seed, device=device)
+    if iter(data) is data:
+        raise TypeError("batches are needed in every epoch: a DataLoader or a list, no iterator")
+    if shuffle and seed is not None and isinstance(data, DataLoader):
+        data.generator.state = default_rng(seed).state
+    return data
+
+
+def _learner(optimiser, clip_norm, scheduler):
+    """Return a function of a batch's loss that does one step."""
+
+    def learn(value):
+        optimiser.zero_grad()
+        value.backward()
+        if clip_norm is not None:
+            params = [p for group in optimiser.param_groups for p in group["params"]]
+            clip_grad_norm_(params, clip_norm)
+        optimiser.step()
+        if scheduler is not None:
+            scheduler.step()
+
+    return learn
+
+
+def _validated(net, means, batches):
+    net.eval()
+    try:
+        with no_grad():
+            found = means.over(batches)
+    finally:
+        net.train()
+    return {f"validation_{name}": value for name, value in found.items()}
+
+
+class _Means:
+    """Means of the loss and the metrics over the samples of an epoch, summed on the device."""
+
+    def __init__(self, net, loss, metrics):
+        self.net, self.loss, self.metrics = net, loss, metrics
+
+    def over(self, batches, learn=None):
+        """Return {name: mean}; learn(loss): called for every batch. ValueError: no samples."""
+        sums, count = {}, 0
+        for batch in batches:
+            if not isinstance(batch, (tuple, list)) or len(batch) < 2:
+                raise TypeError(f"a batch is (*inputs, target), not {type(batch).__name__}")
+            *inputs, target = batch
+            output = self.net(*inputs)
+            value = self.loss(output, target)
+            if learn is not None:
+                learn(value)
+            size = target.shape[0] if target.ndim else 1
+            with no_grad():
+                output = output.detach() if isinstance(output, Array) else output
+                found = {"loss": value} | {n: f(output, target) for n, f in self.metrics.items()}
+                for name, x in found.items():
+                    x = vg.astype(x.detach(), "float64") if isinstance(x, Array) else float(x)
+                    sums[name] = x * size + sums.get(name, 0.0)
+            count += size
+        if not count:
+            raise ValueError("fit: there are no batches in the data")
+        return {n: (x.item() if isinstance(x, Array) else x) / count for n, x in sums.items()}
+
+
+class _Run:
+    """What goes on from epoch to epoch, and into the checkpoint."""
+
+    def __init__(self, net, batches, optimiser, scheduler, path):
+        self.net, self.optimiser, self.scheduler, self.path = net, optimiser, scheduler, path
+        self.generator = getattr(batches, "generator", None)
+        self.history, self.epoch, self.best, self.since = {}, 0, float("inf"), 0
+
+    def finish(self, found):
+        """Take on an epoch's numbers, and write the checkpoint."""
+        for name, value in found.items():
+            self.history.setdefault(name, []).append(value)
+        self.epoch += 1
+        value = found.get("validation_loss", found["loss"])
+        self.since = 0 if value < self.best else self.since + 1
+        self.best = min(self.best, value) if value == value else self.best
+        if self.path is not None:
+            vg.save_state(self.path, self.state())
+
+    def state(self):
+        kept = {name: getattr(self, name) for name in ("history", "epoch", "best", "since")}
+        return {
+            "kind": _KIND,
+            **kept,
+            "net": self.net.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
+            "order": None if self.generator is None else self.generator.state,
+            "random": _shared().state,
+        }
+
+    def load(self, device):
+        state = vg.load_state(self.path, device=device)
+        if not isinstance(state, dict) or state.get("kind") != _KIND:
+            raise ValueError(f"{os.fspath(self.path)} is no checkpoint of fit")
+        if (state["scheduler"] is None) != (self.scheduler is None):
+            raise ValueError("the checkpoint is of a training with another kind of schedule")
+        before = {name: vg.copy(x) for name, x in self.net.state_dict().items()}
+        before_steps = self.optimiser.state_dict()
+        try:
+            self.net.load_state_dict(state["net"])
+            self.optimiser.load_state_dict(state["optimiser"])
+            if self.scheduler is not None:
+                self.scheduler.load_state_dict(state["scheduler"])
+        except BaseException:
+            self.net.load_state_dict(before)
+            self.optimiser.load_state_dict(before_steps)
+            raise
+        if self.generator is not None and state["order"] is not None:
+            self.generator.state = state["order"]
+        _shared().state = state["random"]
+        for name in ("history", "epoch", "best", "since"):
+            setattr(self, name, state[name])
+
+
+class _Progress:
+    """A bar of epochs by tqdm, or a line for each where it is not installed."""
+
+    def __init__(self, wanted, epochs, done):
+        self.wanted, self.epochs, self.done, self.bar = wanted, epochs, done, None
+        if wanted:
+            try:
+                import tqdm
+            except ImportError:
+                return
+            self.bar = tqdm.tqdm(total=epochs, initial=done, unit="epoch")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self.bar is not None:
+            self.bar.close()
+
+    def finish(self, found):
+        self.done += 1
+        if self.bar is not None:
+            self.bar.set_postfix({name: f"{value:.4g}" for name, value in found.items()})
+            self.bar.update()
+        elif self.wanted:
+            text = "  ".join([f"{name} {value:.4g}" for name, value in found.items()])
+            print(f"epoch {self.done}/{self.epochs}  {text}", file=sys.stderr)

@@ -1,0 +1,54 @@
+"""What is done with all gradients of a network: names as in torch.nn.utils."""
+
+from .. import functions as vg
+from ..array import Array
+from ..autograd.transforms import no_grad
+from ..linalg import vector_norm
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "get_total_norm"]
+
+
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False):
+    """Return the norm of all elements of some arrays, an Array of no axes.
+
+    RuntimeError: it is not finite, if that is asked for, which waits for the device.
+    """
+    arrays = [tensors] if isinstance(tensors, Array) else list(tensors)
+    if not arrays:
+        return vg.asarray(0.0)
+    with no_grad():
+        norms = [vector_norm(x.detach(), ord=float(norm_type)) for x in arrays]
+        total = vector_norm(vg.stack(norms), ord=float(norm_type))
+    if error_if_nonfinite and not bool(vg.isfinite(total)):
+        raise RuntimeError(f"the norm of the gradients is not finite: {total.item()}")
+    return total
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False):
+    """Scale the gradients of parameters so that the norm of all of them is at most max_norm.
+
+    Returns the norm before, an Array of no axes; nothing waits for its value. A norm that is NaN
+    makes gradients NaN; with error_if_nonfinite it is a RuntimeError, and they stay.
+    """
+    parameters = _with_gradients(parameters)
+    total = get_total_norm([p.grad for p in parameters], norm_type, error_if_nonfinite)
+    with no_grad():
+        scale = vg.clip(float(max_norm) / (total + 1e-6), None, 1.0)
+        clipped = [p.grad.detach() * vg.astype(scale, p.grad.dtype, copy=False) for p in parameters]
+    for p, g in zip(parameters, clipped, strict=True):
+        p.grad = g
+    return total
+
+
+def clip_grad_value_(parameters, clip_value):
+    """Bring each element of the gradients of parameters to [-clip_value, clip_value]."""
+    parameters, most = _with_gradients(parameters), float(clip_value)
+    with no_grad():
+        clipped = [vg.clip(p.grad.detach(), -most, most) for p in parameters]
+    for p, g in zip(parameters, clipped, strict=True):
+        p.grad = g
+
+
+def _with_gradients(parameters):
+    parameters = [parameters] if isinstance(parameters, Array) else list(parameters)
+    return [p for p in parameters if p.grad is not None]

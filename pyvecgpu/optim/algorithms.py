@@ -1,0 +1,164 @@
+"""The optimisers: what makes a parameter's new values of its gradient, as in torch's pages.
+
+Each update computes new arrays and leaves p, g and state alone (optimizer.py says why).
+"""
+
+import math
+
+from .. import functions as vg
+from .optimizer import Optimizer
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum and Nesterov's if wanted; see torch.optim.SGD.
+
+    ValueError: nesterov without momentum, or with dampening.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+    ):
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def check(self, group):
+        super().check(group)
+        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
+            raise ValueError("nesterov needs momentum and no dampening")
+
+    def update(self, p, g, state, group):
+        g, momentum = _decayed(p, g, group), group["momentum"]
+        if momentum:
+            buffer = state.get("momentum_buffer")
+            own = vg.copy(g) if buffer is None else buffer * momentum + g * (1 - group["dampening"])
+            g = g + own * momentum if group["nesterov"] else own
+            state = {"momentum_buffer": own}
+        return p - g * group["lr"], state
+
+
+class Adam(Optimizer):
+    """Adam of Kingma and Ba, with AMSGrad if wanted; see torch.optim.Adam."""
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        amsgrad=False,
+        *,
+        maximize=False,
+    ):
+        defaults = {
+            "lr": lr,
+            "betas": tuple(betas),
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def update(self, p, g, state, group):
+        return self._moved(p, _decayed(p, g, group), state, group)
+
+    def _moved(self, p, g, state, group):
+        (beta1, beta2), step = group["betas"], state.get("step", 0) + 1
+        zeros = None if "exp_avg" in state else vg.zeros_like(p)
+        mean = state.get("exp_avg", zeros) * beta1 + g * (1 - beta1)
+        square = state.get("exp_avg_sq", zeros) * beta2 + g * g * (1 - beta2)
+        state = {**state, "step": step, "exp_avg": mean, "exp_avg_sq": square}
+        if group["amsgrad"]:
+            before = state.get("max_exp_avg_sq")
+            square = square if before is None else vg.maximum(before, square)
+            state["max_exp_avg_sq"] = square
+        width = vg.sqrt(square) / math.sqrt(1 - beta2**step) + group["eps"]
+        return p - mean / width * (group["lr"] / (1 - beta1**step)), state
+
+
+class AdamW(Adam):
+    """Adam whose decay of weights is not part of the gradient; see torch.optim.AdamW."""
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=1e-2,
+        amsgrad=False,
+        *,
+        maximize=False,
+    ):
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
+    def update(self, p, g, state, group):
+        if group["weight_decay"]:
+            p = p * (1 - group["lr"] * group["weight_decay"])
+        return self._moved(p, g, state, group)
+
+
+class RMSprop(Optimizer):
+    """Steps by the root of the mean square of gradients; see torch.optim.RMSprop."""
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        alpha=0.99,
+        eps=1e-8,
+        weight_decay=0,
+        momentum=0,
+        centered=False,
+        *,
+        maximize=False,
+    ):
+        defaults = {
+            "lr": lr,
+            "alpha": alpha,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "centered": centered,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def update(self, p, g, state, group):
+        g, alpha = _decayed(p, g, group), group["alpha"]
+        before = state or {"step": 0, "square_avg": vg.zeros_like(p)}
+        square = before["square_avg"] * alpha + g * g * (1 - alpha)
+        state = {**before, "step": before["step"] + 1, "square_avg": square}
+        if group["centered"]:
+            mean = g * (1 - alpha)
+            if "grad_avg" in before:
+                mean = before["grad_avg"] * alpha + mean
+            state["grad_avg"] = mean
+            square = square - mean * mean
+        change = g / (vg.sqrt(square) + group["eps"])
+        if group["momentum"]:
+            if "momentum_buffer" in before:
+                change = before["momentum_buffer"] * group["momentum"] + change
+            state["momentum_buffer"] = change
+        return p - change * group["lr"], state
+
+
+def _decayed(p, g, group):
+    """Return the gradient of the loss and half the weights' squares times weight_decay."""
+    return g + p * group["weight_decay"] if group["weight_decay"] else g

@@ -1,0 +1,198 @@
+"""What all optimisers have: groups of parameters, their state, and a step that happens as a whole.
+
+An optimiser's own part is a function that computes new values and a new state of one parameter.
+All of them are computed before the first is stored, so that a step that runs out of memory leaves
+weights and state as they were. The arrays of a state are replaced at each step, never changed in
+place: what state_dict gave stays what it was.
+"""
+
+from .. import functions as vg
+from ..array import Array
+from ..autograd.transforms import enable_grad, no_grad
+from ..dtypes import is_float
+from ..functions.arguments import is_host
+
+
+class States:
+    """A dict by array: what an optimiser keeps for each parameter, which has no hash."""
+
+    def __init__(self, states=()):
+        self._of = {id(p): (p, state) for p, state in states}
+
+    def __reduce__(self):
+        return States, ([*self._of.values()],)  # copies have arrays of their own
+
+    def __getitem__(self, p):
+        return self._of[id(p)][1] if id(p) in self._of else {}
+
+    def __setitem__(self, p, state):
+        self._of[id(p)] = (p, state)
+
+    def __contains__(self, p):
+        return id(p) in self._of
+
+    def __len__(self):
+        return len(self._of)
+
+
+class Optimizer:
+    """Parameters in groups, each a dict of "params" and options, and a state for each parameter.
+
+    params: Arrays, or dicts with "params" and options of their own; defaults: the other options.
+    A class of one's own defines update(p, g, state, group), which returns a parameter's new values
+    and its new state and changes nothing. TypeError: no Arrays of floats. ValueError: none, one
+    twice, one that is no leaf, or an option that makes no sense.
+    """
+
+    def __init__(self, params, defaults):
+        if isinstance(params, (Array, dict)):
+            kind = type(params).__name__
+            raise TypeError(f"an optimiser takes a list of Arrays or of dicts, not one {kind}")
+        groups = list(params)
+        if not groups:
+            raise ValueError("an optimiser needs parameters, and the list is empty")
+        self.defaults, self.param_groups, self.state = defaults, [], States()
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def __repr__(self):
+        lines = [f"{type(self).__name__} ("]
+        for number, group in enumerate(self.param_groups):
+            options = [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+            lines += [f"Parameter Group {number}", *options]
+        return "\n".join([*lines, ")"])
+
+    def add_param_group(self, param_group):
+        """Add a dict of "params" and options; see the class for errors."""
+        if not isinstance(param_group, dict) or "params" not in param_group:
+            raise TypeError('a group of parameters is a dict with "params"')
+        params = param_group["params"]
+        params = [params] if isinstance(params, Array) else list(params)
+        known = {id(p) for group in self.param_groups for p in group["params"]}
+        for p in params:
+            if not isinstance(p, Array) or not is_float(p.dtype):
+                kind = p.dtype if isinstance(p, Array) else type(p).__name__
+                raise TypeError(f"an optimiser takes Arrays of floats, not {kind}")
+            if not p.is_leaf:
+                raise ValueError("an optimiser changes leaves, not what was computed of them")
+            if id(p) in known:
+                raise ValueError("a parameter is there twice")
+            known.add(id(p))
+        group = {**self.defaults, **param_group, "params": params}
+        self.check(group)
+        self.param_groups.append(group)
+
+    def check(self, group):
+        """ValueError: an option of a group that makes no sense."""
+        for key in ("lr", "eps", "weight_decay", "momentum", "alpha"):
+            if key in group and not group[key] >= 0:
+                raise ValueError(f"{key} must not be negative, got {group[key]}")
+        for beta in group.get("betas", ()):
+            if not 0 <= beta < 1:
+                raise ValueError(f"betas are from 0 to below 1, got {group['betas']}")
+
+    def update(self, p, g, state, group):
+        """Return a parameter's new values and new state; p, g: Arrays that are not tracked."""
+        raise NotImplementedError(f"{type(self).__name__} has no update(p, g, state, group)")
+
+    def step(self, closure=None):
+        """Change all parameters that have a gradient; return what closure() gave, if there is one.
+
+        closure: computes the loss and calls backward. What fails while values are computed has
+        changed nothing.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            changes = []
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        values, g = p.detach(), p.grad.detach()
+                        g = -g if group.get("maximize") else g
+                        changes.append((p, *self.update(values, g, self.state[p], group)))
+            for p, values, _ in changes:
+                p.detach()[...] = values
+        for p, _, state in changes:
+            self.state[p] = state
+        return loss
+
+    def zero_grad(self, set_to_none=True):
+        """Forget the gradients of all parameters, or make them zeros."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad = None if set_to_none else vg.zeros_like(p.grad)
+
+    # Saving ---------------------------------------------------------------------------------------
+
+    def state_dict(self):
+        """Return {"state": {number: state}, "param_groups": [...]} with numbers for parameters."""
+        numbers, groups = {}, []
+        for group in self.param_groups:
+            for p in group["params"]:
+                numbers[id(p)] = len(numbers)
+            options = {key: value for key, value in group.items() if key != "params"}
+            groups.append({**options, "params": [numbers[id(p)] for p in group["params"]]})
+        params = [p for group in self.param_groups for p in group["params"] if p in self.state]
+        return {
+            "state": {numbers[id(p)]: dict(self.state[p]) for p in params},
+            "param_groups": groups,
+        }
+
+    def load_state_dict(self, state_dict):
+        """Take on what state_dict gave, of Arrays or NumPy arrays; with an error none of it.
+
+        ValueError: other groups, other numbers of parameters or other shapes.
+        """
+        try:
+            states, saved = dict(state_dict["state"]), list(state_dict["param_groups"])
+            counts = [len(group["params"]) for group in saved]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not the state of an optimiser: {error!r}") from None
+        own = [len(group["params"]) for group in self.param_groups]
+        if counts != own:
+            raise ValueError(f"the state is of groups of {counts} parameters, and here are {own}")
+        params = [p for group in self.param_groups for p in group["params"]]
+        numbers = [number for group in saved for number in group["params"]]
+        unknown = sorted(set(states) - set(numbers), key=str)
+        if unknown:
+            raise ValueError(f"states of parameters that no group has: {unknown}")
+        found = [
+            (p, _loaded(states[number], p, number))
+            for number, p in zip(numbers, params, strict=True)
+            if number in states
+        ]
+        groups = [
+            {**group, **options, "params": group["params"]}
+            for group, options in zip(self.param_groups, saved, strict=True)
+        ]
+        for group in groups:
+            self.check(group)
+            if "betas" in group:
+                group["betas"] = tuple(group["betas"])
+        # In place, as schedules and programs may hold the groups themselves.
+        for group, new in zip(self.param_groups, groups, strict=True):
+            group.update(new)
+        self.state = States(found)
+
+
+def _loaded(state, p, number):
+    """Return one parameter's state with arrays of its own on the parameter's device."""
+    found = {}
+    for key, value in state.items():
+        if key == "step":
+            value = int(value.item() if hasattr(value, "item") else value)
+        elif isinstance(value, Array) or is_host(value):
+            if tuple(value.shape) != p.shape:
+                raise ValueError(
+                    f"{key} of parameter {number} has shape {tuple(value.shape)}, and the "
+                    f"parameter {p.shape}"
+                )
+            value = vg.astype(vg.asarray(value, device=p.device, copy=True), p.dtype, copy=False)
+        found[key] = value
+    return found
