@@ -126,3 +126,13 @@ def test_arguments(device):
     assert_same(vg.lcm(np.array([4]), np.array([6])), np.array([12]))
     assert vg.cbrt(i).dtype == vg.get_default_dtype()
     assert vg.modf(2.5 * x)[0].tolist() == [0.5, 0]
+
+
+def test_divisors_of_zeros_are_broadcast(device):
+    a, nothing = put(device, np.array([4, 6], np.uint8)), put(device, np.zeros((2, 0), np.uint8))
+    assert vg.gcd(a[0], nothing).shape == (2, 0)
+    zeros = put(device, np.zeros((3, 2), np.uint8))
+    result = vg.gcd(a, zeros)
+    assert result.tolist() == [[4, 6]] * 3
+    result[0, 0] = 9
+    assert a.tolist() == [4, 6], "memory of its own"

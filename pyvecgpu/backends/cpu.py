@@ -98,6 +98,8 @@ class CpuBackend:
 
     @_reports_memory
     def copy(self, data, destination):
+        if not destination.flags.writeable:  # before a cast that cannot be, as on a card
+            raise ValueError("assignment destination is read-only")
         if np.may_share_memory(data, destination):
             data = data.copy()
         np.copyto(destination, cast(data, destination.dtype))

@@ -109,9 +109,9 @@ def _gcd(name, a, b):
     steps = _STEPS[a.itemsize]
     a, b = _size(a), _size(b)
     for _ in range(steps):
+        a, b = where(equal(b, 0), a, b), remainder(a, b)
         if not a.backend.on_card and not item(any(b)):  # a card is not waited for
             break
-        a, b = where(equal(b, 0), a, b), remainder(a, b)
     return a
 
 
