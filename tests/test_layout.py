@@ -72,7 +72,11 @@ def test_views_offset_by_a_few_elements(device, rng, offset, dtype):
     if dtype in helpers.HALVES:
         return
     square = array[offset : offset + 30 * 33].reshape(30, 33)
-    assert_same(square @ square.T, gram(whole[offset : offset + 990].reshape(30, 33)))
+    expected = gram(whole[offset : offset + 990].reshape(30, 33))
+    product = square @ square.T
+    if dtype.kind == "c":  # of parts that cancel, the zero's sign is nobody's
+        product, expected = product + 0.0, expected + 0.0
+    assert_same(product, expected)
 
 
 def gram(x):

@@ -37,14 +37,18 @@ __device__ __forceinline__ float exp2(float x) {
 
 // ---- Logarithms ---------------------------------------------------------------------------------
 
-// By its series near 0, where CUDA's is furthest off.
+// By a polynomial near 0, where CUDA's is furthest off.
 __device__ __forceinline__ float atanh(float x) {
     const float z = x * x;
-    if (!(fabsf(x) < 0.17f)) return atanhf(x);
-    float p = fmaf(z, 1.0f / 11, 1.0f / 9);
-    p = fmaf(p, z, 1.0f / 7);
-    p = fmaf(p, z, 0.2f);
-    p = fmaf(p, z, 1.0f / 3);
+    if (!(fabsf(x) < 0.5f)) return atanhf(x);
+    // (atanh(x) - x) / x^3 by Chebyshev's nodes on x^2 up to 0.2505
+    float p = 0.15658745f;
+    p = fmaf(p, z, 0.04071386f);
+    p = fmaf(p, z, 0.09757084f);
+    p = fmaf(p, z, 0.11050235f);
+    p = fmaf(p, z, 0.14288317f);
+    p = fmaf(p, z, 0.19999959f);
+    p = fmaf(p, z, 0.33333334f);
     return fmaf(x * z, p, x);
 }
 
@@ -64,7 +68,7 @@ __device__ __forceinline__ float logaddexp(float x, float y) {
     sum.low += power.low;
     const Pair log = log_of<true>(sum), larger = two_sum(most, log.high);
     const float result = larger.high + (larger.low + log.low);
-    if (fabsf(result) < 0x1p-6f) return static_cast<float>(logaddexp(double(x), double(y)));
+    if (fabsf(result) < 0x1p-4f) return static_cast<float>(logaddexp(double(x), double(y)));
     return result;
 }
 

@@ -7,7 +7,11 @@ namespace pvg {
 
 namespace {
 
+// A line of memory for each device, which all of them see once it is registered; it stays so.
+constexpr size_t line = 64 / sizeof(unsigned);
+alignas(4096) unsigned lines[(max_devices * line * sizeof(unsigned) + 4095) / 4096 * 1024];
 std::mutex words_lock; // words being made
+bool registered = false;
 std::atomic<unsigned *> words[max_devices];
 
 struct Text { const char *operation, *text; };
@@ -28,10 +32,11 @@ int report_word(int device, unsigned **word) {
         std::lock_guard<std::mutex> hold(words_lock);
         found = words[device].load(std::memory_order_acquire);
         if (!found) {
-            void *memory = nullptr;
-            PVG_TRY(cudaHostAlloc(&memory, sizeof *found, cudaHostAllocMapped));
-            found = static_cast<unsigned *>(memory);
-            *found = 0;
+            if (!registered)
+                PVG_TRY(cudaHostRegister(lines, sizeof lines,
+                                         cudaHostRegisterPortable | cudaHostRegisterMapped));
+            registered = true;
+            found = lines + static_cast<size_t>(device) * line;
             words[device].store(found, std::memory_order_release);
         }
     }

@@ -60,7 +60,8 @@ class Cufft:
             x = self.along(x, length, axis, direction=FORWARD if forward else BACKWARD)
         if last is not None:
             x = astype(x, COMPLEX[x.dtype.char], copy=False)
-            x = self.along(conj(x) if name == "hfft" else x, *last, to_real=True)
+            x = conj(x) if name == "hfft" else x
+            x = self.along(x, *last, direction=BACKWARD, to_real=True)
         elif name == "ihfft":
             x = conj(x)
         scale = _scale(norm, forward, math.prod(lengths))
