@@ -143,7 +143,8 @@ def test_nothing_is_lost_when_a_call_is_interrupted(device, rng, exception):
     lost = {}
     for name, call in calls.items():
         # NumPy's linalg leaves its errstate behind when a signal comes as it ends: not ours to undo.
-        with np.errstate() if hasattr(vg.linalg, name) else contextlib.nullcontext():
+        around = np.errstate() if hasattr(vg.linalg, name) else contextlib.nullcontext()
+        with around:
             lost[name] = interrupt(lambda call=call: call(a, b), times, rng, exception)
         assert state_of(device) == before, name
     assert not any(lost.values()), {name: count for name, count in lost.items() if count}
