@@ -142,7 +142,7 @@ def test_nothing_is_lost_when_a_call_is_interrupted(device, rng, exception):
     times = INTERRUPTS // (1 if exception is KeyboardInterrupt else 10) // len(calls) + 1
     lost = {}
     for name, call in calls.items():
-        # NumPy's linalg leaves its errstate behind when a signal comes as it ends: not ours to undo.
+        # NumPy's linalg leaves its errstate behind when a signal comes as it ends.
         around = np.errstate() if hasattr(vg.linalg, name) else contextlib.nullcontext()
         with around:
             lost[name] = interrupt(lambda call=call: call(a, b), times, rng, exception)
