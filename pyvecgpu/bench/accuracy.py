@@ -36,7 +36,6 @@ PAIRS = ("pow", "atan2", "hypot", "remainder", "logaddexp")
 HALVES = ("float16", "bfloat16")
 # (digits behind the leading one, the exponents of the smallest normal and behind the largest one)
 FORMATS = {
-    "float64": (52, -1022, 1024),
     "float32": (23, -126, 128),
     "float16": (10, -14, 16),
     "bfloat16": (7, -126, 128),

@@ -33,6 +33,9 @@ SWEEP_END = "<!-- sweep: end -->"
 LADDER = Path("cuda/kernels/matmul/README.md")
 LADDER_BEGIN = "<!-- ladder: begin, written by python -m pyvecgpu.bench.report -->"
 LADDER_END = "<!-- ladder: end -->"
+ACCURACY = Path("docs/accuracy.md")
+ACCURACY_BEGIN = "<!-- accuracy: begin, written by python -m pyvecgpu.bench.report -->"
+ACCURACY_END = "<!-- accuracy: end -->"
 CPU = Path("docs/cpu.md")
 CPU_BEGIN = "<!-- cpu: begin, written by python -m pyvecgpu.bench.report -->"
 CPU_END = "<!-- cpu: end -->"
@@ -52,7 +55,17 @@ def read_reports(folder):
     """Return {path: report} of a folder, in the order of TITLES and then by file name."""
     paths = sorted(folder.glob("*.json"))
     reports = {path: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    names = [*TITLES, "sweep", "ladder", "model", "article", "lessons", "mutants", "cpu"]
+    names = [
+        *TITLES,
+        "sweep",
+        "ladder",
+        "model",
+        "article",
+        "lessons",
+        "mutants",
+        "cpu",
+        "accuracy",
+    ]
     return dict(sorted(reports.items(), key=lambda item: names.index(item[1]["benchmark"])))
 
 
@@ -107,6 +120,32 @@ def render_cpu(reports):
                 cells += [str(told["count"]), str(told["missed"])]
                 values = [told.get(key) for key in ("median", "worst")]
                 cells += ["" if value is None else f"{value:.2f}{unit}" for value in values]
+            lines.append(f"| {' | '.join(cells)} |")
+        parts.append("\n".join([*lines, "", *goal_lines(report)]))
+    return "\n\n".join(parts) if parts else NONE
+
+
+def render_accuracy(reports):
+    """Return the largest errors of bench accuracy, between ACCURACY_BEGIN and ACCURACY_END."""
+    parts = []
+    for report in reports.values():
+        if report["benchmark"] != "accuracy":
+            continue
+        found = {(row["name"], row["dtype"]): row for row in report["rows"]}
+        names = list(dict.fromkeys(name for name, _ in found))
+        lines = [f"**{report['card']}** ({about(report)})", ""]
+        lines += ["| | float32, ulp | at | float64, ulp | float16 | bfloat16 |", "|---" * 6 + "|"]
+        for name in names:
+            single, double = found[name, "float32"], found.get((name, "float64"))
+            cells = [
+                f"`{name}`",
+                f"{single['ulp']:.2f}",
+                ", ".join(f"{x:.9g}" for x in single["at"]),
+            ]
+            cells.append(f"{double['ulp']:.2f}" if double else "")
+            for dtype in ("float16", "bfloat16"):
+                half = found.get((name, dtype))
+                cells.append(f"{half['inexact']}" if half else "")
             lines.append(f"| {' | '.join(cells)} |")
         parts.append("\n".join([*lines, "", *goal_lines(report)]))
     return "\n\n".join(parts) if parts else NONE
@@ -281,6 +320,8 @@ def blocks_of(path, reports):
     if path == LADDER:
         choice = (CHOICE_BEGIN, CHOICE_END, render_choice(rules()))
         return [(LADDER_BEGIN, LADDER_END, render_ladder(reports)), choice]
+    if path == ACCURACY:
+        return [(ACCURACY_BEGIN, ACCURACY_END, render_accuracy(reports))]
     if path == CPU:
         return [(CPU_BEGIN, CPU_END, render_cpu(reports))]
     if path == PRODUCTS:
@@ -305,7 +346,7 @@ def main(argv=None):
     reports = read_reports(Path("docs/measured"))
     out_of_date = False
     pages = sorted(Path("docs/lessons").glob("[0-9][0-9].md"))
-    pages += [CPU] if CPU.exists() else []
+    pages += [page for page in (ACCURACY, CPU) if page.exists()]
     for path in [Path("README.md"), PRODUCTS, LADDER, *pages]:
         text = new = path.read_text(encoding="utf-8")
         for first, last, block in blocks_of(path, reports):

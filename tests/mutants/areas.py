@@ -123,7 +123,7 @@ AREAS = (
         "tools",
         "pyvecgpu/bench/**/*.py pyvecgpu/learn/*.py pyvecgpu/demo.py pyvecgpu/digits.py"
         " pyvecgpu/__main__.py",
-        py_tests="learn demo bench bench_sweep bench_sweep_classes bench_article"
+        py_tests="learn demo bench bench_accuracy bench_sweep bench_sweep_classes bench_article"
         " bench_article_report",
     ),
     Area(
