@@ -20,12 +20,13 @@ from . import (
     products,
     reductions,
     small,
+    sorting,
     statistics,
     transfers,
 )
 
 FILES = (
     *(products, reductions, elementwise, copies, functions, binary, statistics, indexing),
-    *(moves, creation, layers, transfers, small, composed),
+    *(moves, creation, layers, transfers, small, composed, sorting),
 )
 CLASSES = {draw: weight for file in FILES for draw, weight in file.CLASSES.items()}
