@@ -116,23 +116,15 @@ __device__ __forceinline__ ScaledExp scaled_exp2(float x, float rest) {
 
 // ---- Logarithms ---------------------------------------------------------------------------------
 
-// x = m 2^exponent with m from 0.7 to 1.42, log(m) as a pair.
-struct ScaledLog {
-    Pair of_m;
-    int exponent;
-};
-
-// For x > 0, finite. log(m) = 2 s + 2 s^3 / 3 + 2 s^5 / 5 ..., s = (m - 1) / (m + 1). The relative
-// error is 2^-28, with FINE 2^-33.
-template <bool FINE> __device__ __forceinline__ ScaledLog scaled_log(Pair x) {
-    ScaledLog result;
+// log(x) for x > 0, finite, with a relative error of 2^-33: x is m 2^k with m from 0.7 to 1.42, and
+// log(m) = 2 s + 2 s^3 / 3 + 2 s^5 / 5 ..., s = (m - 1) / (m + 1).
+__device__ __forceinline__ Pair log_of(Pair x) {
     const bool is_small = x.high < 0x1p-100f; // some are subnormal
     if (is_small) x.high *= 0x1p64f, x.low *= 0x1p64f;
     const uint32_t root = 0x3f3504f3; // sqrt(1/2)
-    const int k = static_cast<int>(float_bits(x.high) - root) >> 23;
-    result.exponent = is_small ? k - 64 : k;
-    const float m = float_of_bits(float_bits(x.high) - (static_cast<uint32_t>(k) << 23));
-    const float m_rest = x.low == 0 ? 0.0f : scaled(x.low, -k);
+    const int exponent = static_cast<int>(float_bits(x.high) - root) >> 23;
+    const float m = float_of_bits(float_bits(x.high) - (static_cast<uint32_t>(exponent) << 23));
+    const float m_rest = x.low == 0 ? 0.0f : scaled(x.low, -exponent);
     const Pair f = ordered_sum(m - 1, m_rest), above = ordered_sum(2.0f, f.high);
     const Pair s = quotient(f, {above.high, above.low + f.low});
     const float z = s.high * s.high;
@@ -141,25 +133,14 @@ template <bool FINE> __device__ __forceinline__ ScaledLog scaled_log(Pair x) {
     p = fmaf(p, z, 0.22222222f);
     p = fmaf(p, z, 0.28571427f);
     p = fmaf(p, z, 0.4f);
-    if (FINE) {
-        const Pair square = {z, fmaf(s.high, s.high, -z) + 2 * s.high * s.low};
-        const Pair cubic = product(product(s, square), {0x1.555556p-1f, -0x1.555556p-26f}); // 2 / 3
-        const Pair sum = ordered_sum(2 * s.high, cubic.high);
-        const float rest = fmaf(cubic.high * z, 1.5f * p, cubic.low);
-        result.of_m = ordered_sum(sum.high, sum.low + fmaf(2.0f, s.low, rest));
-    } else {
-        p = fmaf(p, z, 0.66666666f);
-        result.of_m = ordered_sum(2 * s.high, fmaf(s.high * z, p, 2 * s.low));
-    }
-    return result;
-}
-
-// log(x) for x > 0, finite.
-template <bool FINE> __device__ __forceinline__ Pair log_of(Pair x) {
-    const ScaledLog y = scaled_log<FINE>(x);
-    const float k = static_cast<float>(y.exponent);
-    const Pair sum = ordered_sum(k * 0.693145751953125f, y.of_m.high); // k 0: exact all the same
-    return ordered_sum(sum.high, sum.low + fmaf(k, 1.42860682e-6f, y.of_m.low));
+    const Pair square = {z, fmaf(s.high, s.high, -z) + 2 * s.high * s.low};
+    const Pair cubic = product(product(s, square), {0x1.555556p-1f, -0x1.555556p-26f}); // 2 / 3
+    const Pair both = ordered_sum(2 * s.high, cubic.high);
+    const float rest = fmaf(cubic.high * z, 1.5f * p, cubic.low);
+    const Pair of_m = ordered_sum(both.high, both.low + fmaf(2.0f, s.low, rest));
+    const float k = static_cast<float>(is_small ? exponent - 64 : exponent);
+    const Pair sum = ordered_sum(k * 0.693145751953125f, of_m.high); // k 0: exact all the same
+    return ordered_sum(sum.high, sum.low + fmaf(k, 1.42860682e-6f, of_m.low));
 }
 
 } // namespace pvg
