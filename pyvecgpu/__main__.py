@@ -1,4 +1,4 @@
-"""python -m pyvecgpu: info about this machine, a demo, and measurements."""
+"""python -m pyvecgpu: info about this machine, a demo, measurements, and the lessons."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ COMMANDS = {
     "info": "the library, the driver and the devices, or why CUDA is off",
     "demo": "train a network that learns to read handwritten digits",
     "bench": "measure operations on the GPU",
+    "learn": "read, build and run the lessons",
 }
 
 
@@ -32,6 +33,8 @@ def main(argv=None):
         from .demo import main as run
     elif arguments.command == "bench":
         from .bench import main as run
+    elif arguments.command == "learn":
+        from .learn.command import main as run
     else:
         run = info
     return quietly(run, rest)

@@ -122,9 +122,9 @@ def make_tree(folder):
     shutil.copytree(ROOT / "cuda", folder / "cuda")
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy2(ROOT / name, folder / name)
-    if (ROOT / "build/sim/simulator").exists():
-        shutil.copytree(ROOT / "build/sim/simulator", folder / "build/sim/simulator")
-        shutil.copy2(ROOT / "build/sim/flags", folder / "build/sim/flags")
+    if (ROOT / "build/watch/simulator").exists():
+        shutil.copytree(ROOT / "build/watch/simulator", folder / "build/watch/simulator")
+        shutil.copy2(ROOT / "build/watch/flags", folder / "build/watch/flags")
     for name in plants():
         path = folder / "cuda/lessons" / f"{name}.cu"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,10 @@ namespace pvg_sim {
 static const uintptr_t PAGE = 4096;
 static int open_depth = 0; /* of OpenMemory objects */
 
+/* Without allocations nothing is looked at: a program may set "guard" before main(), when the table
+ * of allocations does not exist yet. */
 static void protect(int access) {
+    if (counters[COUNT_LIVE_ALLOCATIONS] == 0) return;
     for (const Allocation *a = next_allocation(nullptr); a; a = next_allocation(a)) {
         if (!a->mapped || a->kind != MemoryKind::device) continue;
         auto first = reinterpret_cast<uintptr_t>(a->base) / PAGE * PAGE;

@@ -30,8 +30,8 @@ extern "C" {
  *                  cudaErrorInvalidValue)
  *   "patience"     seconds of processor time that a thread may run without coming to a barrier or
  *                  to its end (default 60; 0: any time): then its launch fails (702)
- *   "guard"        1: host code that touches device memory ends the process with a sentence on
- *                  stderr, as it would end on a card (not in AddressSanitizer builds)
+ *   "guard"        1: host code that touches device memory ends the process (not with ASan)
+ *   "races"        0: the access checker looks at nothing but whose memory it is (default 1)
  *   "print"        1: reports also go to stderr */
 PVG_SIM_EXPORT int pvg_sim_set(const char *setting, long long value);
 

@@ -2,10 +2,15 @@
 
     python translate.py lesson.cu > lesson.cpp
 
-`kernel<<<grid, block, shared, stream>>>(arguments)` becomes `pvg_sim::launch("kernel", __FILE__,
-__LINE__, kernel, grid, block, shared, stream, arguments)`, and `extern __shared__ T name[];` a
-pointer to the launched bytes. Everything else, the line numbers too, stays. Not understood: a
-launch built by token pasting, a kernel with overloads, template arguments that are not written out.
+`kernel<<<grid, block, shared, stream>>>(arguments)` becomes `pvg_sim::configure("kernel", __FILE__,
+__LINE__, kernel, grid, block, shared, stream)(arguments)`, and `extern __shared__ T name[];` a
+pointer to the launched bytes. Functions of the host alone get an attribute by which the access
+checker leaves them as fast as they are. Everything else, the line numbers too, stays. Not
+understood: a launch built by token pasting, a kernel with overloads, template arguments that are
+not written out.
+
+The program tells mistakes on stderr, its host code cannot touch device memory (the setting "guard")
+and, where it is linked with the access checker, its kernels no memory of the host's.
 """
 
 import re
@@ -24,7 +29,14 @@ DYNAMIC_SHARED = re.compile(
     r"([\w:<> ]+?)\s+(\w+)\s*\[\s*\]\s*;"
 )
 NAME = re.compile(r"(?:::)?(?:\w+::)*\w+$")
-REPORTS_TO_STDERR = 'static const int pvg_sim_prints = pvg_sim_set("print", 1);'
+DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
+SCOPE = re.compile(r"(?:namespace(?:\s+[\w:]+)?|extern)\s*$")  # what has functions in its braces
+TEMPLATE = re.compile(r"\s*template\s*(?=<)")
+HEAD = """#include "simulator/launch_syntax.h"
+static const int pvg_sim_settings =
+    pvg_sim_set("print", 1) + pvg_sim_set("guard", 1) + pvg_sim_set("races", 0);
+"""
+NOT_CHECKED = "__attribute__((no_sanitize_thread)) "
 
 
 class TranslationError(Exception):
@@ -94,15 +106,43 @@ def launch_call(text, code, start, launch):
     arguments = text[opening + 1 : ending]
     name = re.sub(r"\s+", " ", kernel).replace('"', "'")
     parts = [f'"{name}"', "__FILE__", "__LINE__", kernel, *configuration]
-    if arguments.strip():
-        parts.append(arguments)
-    call = f"pvg_sim::launch({', '.join(parts)})"
+    call = f"pvg_sim::configure({', '.join(parts)})({arguments})"
     lines_lost = text.count("\n", start, ending) - call.count("\n")
     return call + "\n" * lines_lost, ending + 1
 
 
+def host_functions(code):
+    """Return where the definitions of the functions begin that are the host's alone."""
+    code = DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), code)
+    found, begin, scopes, depth = [], 0, 0, 0  # `begin`: of the declaration that is read
+    for mark in re.finditer("[{};]", code):
+        at, before = mark.start(), code[begin : mark.start()]
+        if mark.group() == "{" and depth == 0 and SCOPE.search(before):
+            scopes, begin = scopes + 1, at + 1
+        elif mark.group() == "{":
+            if depth == 0 and before.rstrip().endswith(")") and "__device__" not in before:
+                if "__global__" not in before:
+                    found.append(start_of_declaration(code, begin))
+            depth += 1
+        elif depth == 0:
+            scopes, begin = scopes - (mark.group() == "}"), at + 1
+        elif mark.group() == "}":
+            depth, begin = depth - 1, at + 1
+    return found if depth == scopes == 0 else []  # else #if has braces of its own
+
+
+def start_of_declaration(code, at):
+    """Return where a declaration begins, behind `template <...>` if it has that."""
+    while template := TEMPLATE.match(code, at):
+        at, _ = find_outside_brackets(code, template.end() + 1, ">")
+        at += 1
+    return at + len(code[at:]) - len(code[at:].lstrip())
+
+
 def translate(text, path):
     """Return the C++ program for the text of a .cu file; `path` is what messages shall name."""
+    for at in reversed(host_functions(blank(text))):
+        text = text[:at] + NOT_CHECKED + text[at:]
     code, pieces, done = blank(text), [], 0
     for launch in re.finditer("<<<", code):
         start = start_of_kernel(code, launch.start())
@@ -111,7 +151,7 @@ def translate(text, path):
         done = end
     program = "".join(pieces) + text[done:]
     program = DYNAMIC_SHARED.sub(r"PVG_DYNAMIC_SHARED(\1, \2);", program)
-    return f'{REPORTS_TO_STDERR}\n#line 1 "{path}"\n{program}'
+    return f'{HEAD}#line 1 "{path}"\n{program}'
 
 
 def main(paths):

@@ -37,8 +37,6 @@ struct Stamp {
 
 struct Cell { Stamp write, read; };
 
-constexpr uintptr_t PAGE = 4096;
-
 /* The cells of 4096 bytes of memory. Those of an earlier launch are as good as none. */
 struct Page {
     uint64_t launch;
@@ -81,6 +79,8 @@ static void forget_cells() {
     pages.clear();
 }
 
+uintptr_t easy_pages[EASY];
+
 /* ---- What is ordered ---- */
 
 /* Moments up to which others are known, by block and thread of it, warp of it, or all of it. */
@@ -120,6 +120,7 @@ static auto &published = *new std::unordered_map<uintptr_t, Known>; /* by addres
 void begin_launch() {
     forget_cells();
     published.clear();
+    memset(easy_pages, 0, sizeof easy_pages);
 }
 
 void begin_block(uint64_t block) {
@@ -253,15 +254,46 @@ static bool is_builtin(uintptr_t address) {
            lies_in(address, &gridDim, sizeof gridDim);
 }
 
+static void note_page(uintptr_t page) { easy_pages[page % EASY] = ~page; }
+
+/* A kernel may touch all of this: the page of the address is easy if it has nothing else. */
+static bool allow(uintptr_t address, const void *start, size_t bytes) {
+    uintptr_t page = address / PAGE, first = reinterpret_cast<uintptr_t>(start);
+    if (page * PAGE >= first && (page + 1) * PAGE <= first + bytes) note_page(page);
+    return true;
+}
+
+static bool is_own(const Worker &w, uintptr_t address) {
+    const Fiber &fiber = *w.current;
+    if (lies_in(address, fiber.stack, fiber.bytes)) return allow(address, fiber.stack, fiber.bytes);
+    if (!is_builtin(address)) return false;
+    note_page(address / PAGE); /* with other thread-locals, whose address nobody has */
+    return true;
+}
+
+/* The launch's arguments. */
+static bool is_argument(const Launch &launch, uintptr_t address) {
+    static uint64_t of_launch;
+    static size_t bytes;
+    if (of_launch != launch_number) bytes = malloc_usable_size(launch.closure);
+    of_launch = launch_number;
+    return lies_in(address, launch.closure, bytes);
+}
+
 static bool is_global(const Event &e) {
     static const Allocation *last; /* allocations stay during a launch */
     static uint64_t of_launch;
     const void *address = reinterpret_cast<const void *>(e.address);
     if (of_launch != launch_number) last = nullptr;
     of_launch = launch_number;
-    if (last && lies_in(e.address, last->base, last->bytes)) return true;
+    if (last && lies_in(e.address, last->base, last->bytes)) {
+        return allow(e.address, last->base, last->bytes);
+    }
     const Allocation *found = find_allocation(address);
-    if (found && lies_in(e.address, found->base, found->bytes)) return last = found, true;
+    if (found && lies_in(e.address, found->base, found->bytes)) {
+        last = found;
+        return allow(e.address, found->base, found->bytes);
+    }
     uintptr_t kernel = reinterpret_cast<uintptr_t>(e.w.launch->function);
     if (kernel < module_image.first || kernel >= module_image.last) {
         dl_iterate_phdr(find_image, reinterpret_cast<void *>(kernel));
@@ -272,6 +304,11 @@ static bool is_global(const Event &e) {
 [[noreturn]] static void report_foreign(const Event &e) {
     char code[256], near[256];
     describe_code(e.place, code, sizeof code);
+    if (e.address < PAGE) {
+        fail_kernel(cudaErrorIllegalAddress,
+                    "it %s %zu bytes at %p%s: illegal access through a null pointer", verb(e.how),
+                    e.bytes, reinterpret_cast<const void *>(e.address), code);
+    }
     describe_address(reinterpret_cast<const void *>(e.address), near, sizeof near);
     fail_kernel(cudaErrorIllegalAddress,
                 "it %s %zu bytes at %p%s, which is no device memory: the host's, or freed%s",
@@ -310,12 +347,10 @@ static void check_byte(const Event &e, uintptr_t address) {
 
 void access(Worker &w, const void *pointer, size_t bytes, Access how, const void *place) {
     uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
-    if (lies_in(address, w.current->stack, w.current->bytes) || is_builtin(address)) return;
+    if (is_own(w, address) || is_argument(*w.launch, address)) return;
     Event e = {w, address, bytes, how, place, is_shared(w, pointer)};
-    if (!e.shared) {
-        if (lies_in(address, w.launch->closure, malloc_usable_size(w.launch->closure))) return;
-        if (!is_global(e)) report_foreign(e);
-    }
+    if (!e.shared && !is_global(e)) report_foreign(e);
+    if (!settings.races) return;
     if (how >= Access::volatile_read && !e.shared) {
         synchronise(address, how != Access::volatile_write, how != Access::volatile_read);
     }

@@ -11,9 +11,13 @@ using watch::Access;
 static void look(const void *address, size_t bytes, Access how, const void *place) {
     Worker *w = worker;
     if (!w || w->current == &w->home) return;
-    w->busy = true;
+    if (!settings.races && watch::is_easy(address)) return;
+    /* The signal that asks comes to this thread: no fence of the processor is needed. */
+    w->busy.store(true, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     watch::access(*w, address, bytes, how, place);
-    w->busy = false;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    w->busy.store(false, std::memory_order_relaxed);
     if (w->overdue) report_overdue(*w, place);
 }
 

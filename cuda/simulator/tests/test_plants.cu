@@ -245,7 +245,7 @@ const Plant plants[] = {
     {"in_front", in_front, "in front of an allocation", HEAP, "in front of"},
     {"read_beyond", read_beyond, "thread (3,0,0), launched", HEAP, "error 700"},
     {"far", far, "thread (3,0,0), launched", "ERROR: AddressSanitizer", "illegal access", FOREIGN},
-    {"null_read", null_read, "illegal access", "null pointer", "illegal access", FOREIGN},
+    {"null_read", null_read, "illegal access", "null pointer", "illegal access"},
     {"shared_index", shared_index, nullptr, "out of bounds", nullptr},
     {"shared_pointer", shared_pointer, nullptr, "insufficient space", nullptr},
     {"dynamic_shared", dynamic_shared, nullptr, HEAP, nullptr, FOREIGN},

@@ -39,6 +39,13 @@ class Progress:
         else:
             self._draw(what)
 
+    def tell(self, what):
+        """Show what goes on, without counting."""
+        if self.bar is not None:
+            self.bar.set_description_str(what)
+        else:
+            self._draw(what)
+
     def close(self):
         if self.bar is not None:
             self.bar.close()
