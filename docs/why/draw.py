@@ -17,27 +17,27 @@ from pyvecgpu.learn.networks import ALEXNET  # noqa: E402
 
 def workers():
     """Eight tasks: by one fast worker, and by eight slow ones."""
-    p = Picture(720, 330, "One fast worker has the first result earlier, eight slow ones the last")
+    p = Picture(720, 345, "One fast worker has the first result earlier, eight slow ones the last")
     p.heading(20, 28, "One fast worker (a core of a CPU): short latency")
     for i in range(8):
         p.box(90 + i * 66, 42, 66, 32, f"task {i + 1}", BLUE, 12)
-    p.heading(20, 112, "Eight slow workers (threads of a GPU): high throughput")
+    p.arrow(156, 102, 156, 78)
+    p.text(164, 100, "first result", 12, "start")
+    p.arrow(618, 102, 618, 78)
+    p.text(610, 100, "last result", 12, "end")
+    p.heading(20, 136, "Eight slow workers (threads of a GPU): high throughput")
     for i in range(8):
-        p.box(90, 124 + i * 19, 230, 17, f"task {i + 1}", GREEN, 11)
-    p.arrow(90, 292, 700, 292)
-    p.text(700, 310, "time", 12, "end")
-    p.line((156, 78), (156, 288))
-    p.text(160, 94, "first result of the fast worker", 12, "start")
-    p.line((320, 118), (320, 288))
-    p.text(328, 200, "all results of the slow ones", 12, "start")
-    p.line((618, 78), (618, 288))
-    p.text(612, 240, "last result of the fast worker", 12, "end")
+        p.box(90, 148 + i * 19, 230, 17, f"task {i + 1}", GREEN, 11)
+    p.line((320, 144), (320, 306))
+    p.text(328, 228, "first result and last", 12, "start")
+    p.arrow(90, 312, 700, 312)
+    p.text(700, 330, "time", 12, "end")
     return p
 
 
 def chips():
     """What a CPU and a GPU spend their area on."""
-    p = Picture(720, 350, "A CPU is mostly control and cache, a GPU mostly arithmetic")
+    p = Picture(720, 368, "A CPU is mostly control and cache, a GPU mostly arithmetic")
     p.heading(20, 28, "CPU: few cores, each made to finish soon")
     p.box(20, 42, 320, 290, fill=GREY)
     for i in range(4):
@@ -59,17 +59,18 @@ def chips():
             p.cells(x + 32, y, 14, 27, [""] * 8, GREEN)
     p.box(390, 254, 300, 36, "cache for all multiprocessors", ORANGE, 13)
     p.text(540, 318, "memory: smaller, fast", 12)
+    p.note(20, 356, "green: arithmetic; red: control; orange: memory on the chip")
     return p
 
 
 def translation():
     """From the source to the instructions of a card."""
     p = Picture(720, 250, "CUDA C becomes PTX, and PTX the instructions of a card")
-    boxes = (("vector_add\nCUDA C", BLUE), ("PTX\nfor a card that\nnobody built", ORANGE))
+    boxes = (("vector_add\nCUDA C", BLUE), ("PTX\nfor a virtual\ncard", ORANGE))
     for i, (words, colour) in enumerate(boxes):
         p.box(20 + i * 235, 90, 150, 70, words, colour, 14)
     p.box(530, 40, 170, 56, "SASS\nfor the card named", GREEN, 13)
-    p.box(530, 154, 170, 56, "SASS\nfor a card of later", GREEN, 13)
+    p.box(530, 154, 170, 56, "SASS\nfor a later card", GREEN, 13)
     p.arrow(174, 125, 250, 125)
     p.text(212, 115, "nvcc", 12)
     p.arrow(409, 110, 526, 72)

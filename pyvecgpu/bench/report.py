@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from ..native.library import load
-from . import lesson_pages
+from . import lesson_pages, why_page
 from .article.summary import ADDITION, PRODUCT
 from .matmul import FRONT
 from .overhead import IMPORT_ROW
@@ -39,6 +39,7 @@ ACCURACY_END = "<!-- accuracy: end -->"
 CPU = Path("docs/cpu.md")
 CPU_BEGIN = "<!-- cpu: begin, written by python -m pyvecgpu.bench.report -->"
 CPU_END = "<!-- cpu: end -->"
+WHY = Path("docs/why.md")
 CHOICE_BEGIN = "<!-- choice: begin, written by python -m pyvecgpu.bench.report -->"
 CHOICE_END = "<!-- choice: end -->"
 NONE = "Nothing has been measured yet."
@@ -65,6 +66,7 @@ def read_reports(folder):
         "mutants",
         "cpu",
         "accuracy",
+        "why",
     ]
     return dict(sorted(reports.items(), key=lambda item: names.index(item[1]["benchmark"])))
 
@@ -324,6 +326,8 @@ def blocks_of(path, reports):
         return [(ACCURACY_BEGIN, ACCURACY_END, render_accuracy(reports))]
     if path == CPU:
         return [(CPU_BEGIN, CPU_END, render_cpu(reports))]
+    if path == WHY:
+        return [(*why_page.MARKERS, why_page.render(reports.values()) or NONE)]
     if path == PRODUCTS:
         return [
             (PRODUCTS_BEGIN, PRODUCTS_END, render_products(reports)),
@@ -346,7 +350,7 @@ def main(argv=None):
     reports = read_reports(Path("docs/measured"))
     out_of_date = False
     pages = sorted(Path("docs/lessons").glob("[0-9][0-9].md"))
-    pages += [page for page in (ACCURACY, CPU) if page.exists()]
+    pages += [page for page in (ACCURACY, CPU, WHY) if page.exists()]
     for path in [Path("README.md"), PRODUCTS, LADDER, *pages]:
         text = new = path.read_text(encoding="utf-8")
         for first, last, block in blocks_of(path, reports):
