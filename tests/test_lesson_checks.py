@@ -1,5 +1,7 @@
-"""What `make lessons` tells a reader who works without a GPU: the mistakes of lesson 02, in programs
-that are built as the lessons are, and launches that nvcc accepts."""
+"""What `make lessons` tells a reader who works without a GPU: the mistakes of lesson 02.
+
+In programs that are built as the lessons are. And launches that nvcc accepts.
+"""
 
 import os
 import re

@@ -120,9 +120,9 @@ def host_functions(code):
         if mark.group() == "{" and depth == 0 and SCOPE.search(before):
             scopes, begin = scopes + 1, at + 1
         elif mark.group() == "{":
-            if depth == 0 and before.rstrip().endswith(")") and "__device__" not in before:
-                if "__global__" not in before:
-                    found.append(start_of_declaration(code, begin))
+            on_device = "__device__" in before or "__global__" in before
+            if depth == 0 and before.rstrip().endswith(")") and not on_device:
+                found.append(start_of_declaration(code, begin))
             depth += 1
         elif depth == 0:
             scopes, begin = scopes - (mark.group() == "}"), at + 1

@@ -94,9 +94,9 @@ def amdahl():
         if parallel:
             words = "parallel: each element by itself" if row == 0 else ""
             p.box(230, y, parallel, 30, words, GREEN, 12)
-        p.text(
-            240 + parallel, y + 20, ("", "2.5 times", "4.8 times", "5 times")[row], 12, "start"
-        )
+        if row:
+            faster = ("2.5 times", "4.8 times", "5 times")[row - 1]
+            p.text(240 + parallel, y + 20, f"{faster} as fast", 12, "start")
     p.arrow(130, 222, 660, 222)
     p.text(660, 240, "time", 12, "end")
     return p

@@ -85,7 +85,7 @@ def move(report):
     rate = row["work"] / row["results"]["pyvecgpu"]["seconds"]
     seconds = 4 * ALEXNET.parameters / rate
     return (
-        f"`.to(\"cuda\")` to {report['card']} ({report['date'][:10]}): {rate / 1e9:.3g} GB/s, "
+        f'`.to("cuda")` to {report["card"]} ({report["date"][:10]}): {rate / 1e9:.3g} GB/s, '
         f"so AlexNet's {ALEXNET.parameters:,} parameters take {seconds * 1e3:.2g} ms."
     )
 

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+from ..bench import replacement
 from ..bench.article.progress import Progress
 from . import ladder, terminal, why
 from .ladder import NotThereError
@@ -162,14 +163,13 @@ def measure(arguments):
     """Measure the figures of docs/why.md on this machine; return the exit status."""
     progress = Progress(len(why.PARTS))
     try:
-        file = open(arguments.json, "w", encoding="utf-8") if arguments.json else None
+        with replacement(arguments.json) as file:
+            kept = why.report(why.setting(arguments.quick), progress.say, progress)
+            if file is not None:
+                json.dump(kept, file, indent=1)
+                file.write("\n")
     except OSError as error:
         raise NotThereError(str(error)) from None
-    try:
-        kept = why.report(why.setting(arguments.quick), progress.say, progress)
     finally:
         progress.close()
-    if file is not None:
-        with file:
-            file.write(json.dumps(kept, indent=1) + "\n")
     return 0

@@ -84,7 +84,9 @@ def name_of(text):
     number = re.fullmatch(r"0*(\d+)(?:_\w+)?(?:\.(?:md|cu))?", text)
     name = f"{int(number[1]):02}" if number else text
     if name not in LESSONS:
-        raise NotThereError(f"there is no lesson {text!r}; the first is 01, the last {max(LESSONS)}")
+        raise NotThereError(
+            f"there is no lesson {text!r}; the first is 01, the last {max(LESSONS)}"
+        )
     return name
 
 

@@ -1,6 +1,7 @@
 """Networks by the shapes of their layers: what a training step of them multiplies and touches."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Network:
 
 def perceptron(name, *sizes):
     """A Network of dense layers between these sizes."""
-    pairs = enumerate(zip(sizes, sizes[1:], strict=False), 1)
+    pairs = enumerate(pairwise(sizes), 1)
     return Network(name, tuple(Layer(f"dense {i}", 1, n, m) for i, (n, m) in pairs))
 
 

@@ -6,11 +6,13 @@ import sys
 
 WIDTH = 100
 _BLOCK = re.compile(r"<!--.*?-->\n?", re.DOTALL)
-_PICTURE = re.compile(r"^!\[([^]]*)\]\(([^)]+)\)$")
+_FENCE = re.compile(r"^```.*\n", re.MULTILINE)
 _BADGE = re.compile(r"\[!\[[^]]*\]\([^)]*\)\]\([^)]*\)")
+_PICTURE = re.compile(r"^!\[([^]]*)\]\(([^)]+)\)$", re.MULTILINE)
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
-_STRONG = re.compile(r"\*\*(.+?)\*\*")
-_EMPHASIS = re.compile(r"(?<![\w*])\*([^*\n]+)\*(?![\w*])")
+_STRONG = re.compile(r"\*\*([^*]+)\*\*")
+_EMPHASIS = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 def render(text, folder, colours=False):
@@ -18,27 +20,23 @@ def render(text, folder, colours=False):
 
     With `colours` headings and strong words are bold, by a terminal's codes.
     """
-    lines, in_code = [], False
-    for line in _BLOCK.sub("", text).splitlines():
-        if line.startswith("```"):
-            in_code = not in_code
-        elif in_code:
-            lines.append(f"    {line}")
-        else:
-            lines.append(_line(line, folder, colours))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+    parts = _FENCE.split(_BLOCK.sub("", text))  # prose and code in turn
+    parts[::2] = (_prose(part, folder, colours) for part in parts[::2])
+    parts[1::2] = (re.sub("(?m)^(?=.)", "    ", part) for part in parts[1::2])
+    lines = "".join(parts).splitlines()
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(map(str.rstrip, lines))).strip() + "\n"
 
 
-def _line(line, folder, colours):
-    picture = _PICTURE.match(line)
-    if picture:
-        return f"    [picture: {picture[1]}; {folder / picture[2]}]"
-    line = _LINK.sub(r"\1", _BADGE.sub("", line))
-    line = _EMPHASIS.sub(r"\1", line)
-    if line.startswith("#"):
-        title = line.lstrip("# ")
-        return _bold(title, colours) if colours else f"{title}\n{'=' * len(title)}"
-    return _STRONG.sub(lambda match: _bold(match[1], colours), line)
+def _prose(text, folder, colours):
+    text = _PICTURE.sub(lambda match: f"    [picture: {match[1]}; {folder / match[2]}]", text)
+    text = _LINK.sub(r"\1", _BADGE.sub("", text))
+    text = _EMPHASIS.sub(r"\1", text)
+    text = _STRONG.sub(lambda match: _bold(match[1], colours), text)
+    return _HEADING.sub(lambda match: _heading(match[1], colours), text)
+
+
+def _heading(title, colours):
+    return _bold(title, colours) if colours else f"{title}\n{'=' * len(title)}"
 
 
 def _bold(text, colours):

@@ -4,6 +4,7 @@ Each part measures something and says it in lines; a part that needs what is not
 Times are wall-clock ones, the shortest of some, with a wait for the device inside.
 """
 
+import functools
 import math
 import time
 from typing import NamedTuple
@@ -114,11 +115,12 @@ def latency(on):
 
 def _loop(loops, name, all_cores, a, b, out):
     """Return the seconds of one call of a C loop; short ones by many calls."""
-    call = loops.call(name, all_cores)
-    calls = 1
-    while (taken := seconds(lambda: call(a, b, out, calls))) < 1e-3 and calls < 2**20:
+    call, calls = loops.call(name, all_cores), 1
+    while True:
+        taken = seconds(functools.partial(call, a, b, out, calls))
+        if taken >= 1e-3 or calls >= 2**20:
+            return taken / calls
         calls *= 4
-    return taken / calls
 
 
 def _addition(device, n):
