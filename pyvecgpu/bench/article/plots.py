@@ -204,7 +204,7 @@ def rate_label(value):
 def draw_roof(axes, report, where, colour):
     """Draw min(peak, bandwidth * intensity) of the CPU or the GPU, if both were measured."""
     bandwidth = summary.ceiling(report, BANDWIDTH, where)
-    peak, how = summary.peak(report, where)
+    peak, _ = summary.peak(report, where)
     if bandwidth is None or peak is None:
         return
     left, right = axes.get_xlim()

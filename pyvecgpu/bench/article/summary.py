@@ -287,7 +287,8 @@ def lines(report):
     text = []
     for reason in omissions(report):
         text.append(f"-: {reason}.")
-    titles = {"crossovers": "Crossovers", "ratios": "At the largest N of both", "doubts": "Doubtful"}
+    titles = {"crossovers": "Crossovers", "ratios": "At the largest N of both"}
+    titles["doubts"] = "Doubtful"
     for key, title in titles.items():
         if report[key]:
             sentences = [one["sentence"] if key == "crossovers" else one for one in report[key]]
