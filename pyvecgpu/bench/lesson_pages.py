@@ -1,8 +1,8 @@
 """What a lesson printed, for its page in docs/lessons, from the files of `make LESSONS_LOG=...`.
 
 Each page has a block for the GPUs and one for the simulated card, between markers; report.py puts
-them there. The lines are those of the program, as they were; where its code has changed since, the block
-says so, and how they are recorded anew.
+them there. The lines are those of the program, as they were; where its code has changed since, the
+block says so, and how they are recorded anew.
 """
 
 import importlib.util
