@@ -13,10 +13,10 @@ namespace {
 constexpr size_t page = 4096;
 struct alignas(page) Page { unsigned word; };
 Page pages[max_devices];
-std::mutex pages_lock;           // what follows
-bool registered[max_devices];    // pages that the device sees
-int users[max_devices];          // operations between taking the word and their last launch
-bool in_captures[max_devices];   // whether graphs, which nobody can count, may hold the address
+std::mutex pages_lock;         // what follows
+bool registered[max_devices];  // pages that the device sees
+int users[max_devices];        // operations between taking the word and their last launch
+bool in_captures[max_devices]; // whether graphs, which nobody can count, may hold the address
 
 struct Text { const char *operation, *text; };
 constexpr Text texts[] = {
