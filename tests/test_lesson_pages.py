@@ -6,6 +6,7 @@ Also cuda/lessons/run.py, which runs the lessons and keeps what they print, on p
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -168,6 +169,37 @@ def test_report_writes_the_pages(tmp_path, monkeypatch, capsys):
     assert "\nno device\n```\n\n(Exit status 77" in first[0]
     assert "A CPU, 3 cores; 2026-11-21" in second[0] and "77" not in second[0]
     assert "\n```text\nmeasured: 1 | 2\n  # 3\n```\n" in second[0]
+
+
+def test_a_page_says_that_the_program_has_changed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "cuda/lessons"
+    folder.mkdir(parents=True)
+    shutil.copy2(SOURCES / "run.py", folder)
+    source = folder / "07_transfers.cu"
+    source.write_text("int main() { return 0; } /* as it was */\n")
+    log = tmp_path / "log.json"
+    write_log(log, "sim", ["measured: 1"])
+    log = json.loads(log.read_text())
+    assert "earlier version" not in lesson_pages.part(log, "07")  # an old log does not know
+    log["programs"][0]["source"] = fingerprint_by_the_runner(source)
+    assert "earlier version" not in lesson_pages.part(log, "07")
+    source.write_text("// a comment\nint main() {\n    return 0;\n}\n")
+    assert "earlier version" not in lesson_pages.part(log, "07")
+    source.write_text("int main() { return 1; }\n")
+    assert lesson_pages.part(log, "07").endswith("\n".join(lesson_pages.CHANGED))
+
+
+def fingerprint_by_the_runner(source):
+    """What a log has of a lesson, when run.py ran it."""
+    program = source.parent / "build" / source.stem
+    program.parent.mkdir()
+    log = source.parent / "new.json"
+    command = [sys.executable, str(source.parent / "run.py"), "--card", "sim", "--title", "t"]
+    command += ["--log", str(log), write_script(program, "echo measured: 1")]
+    subprocess.run(command, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    (kept,) = json.loads(log.read_text())["programs"]
+    return kept["source"]
 
 
 # The runner ---------------------------------------------------------------------------------------
