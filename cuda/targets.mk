@@ -115,7 +115,8 @@ $(MEMCHECK_RUNS): build/memcheck/%: $(SANITIZER_PLAN)
 	    $(if $(filter-out memcheck.%,$*),--plan $<) \
 	    --shard $(patsubst .%,%,$(suffix $*))/$(SHARDS) >$@ 2>&1 || { cat $@; exit 1; }
 
-C_FILES = $(shell find cuda -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp')
+C_FILES = $(shell find cuda -path cuda/lessons/mine -prune -o \( -name '*.[ch]' -o -name '*.cu' \
+    -o -name '*.cuh' -o -name '*.cpp' \) -print)
 TOO_LONG := length > 100 { print FILENAME ":" FNR ": over 100 columns"; bad = 1 } END { exit bad }
 lint: $(PYTHON_LINT)    ## check formatting and style (clang-format, ruff), change nothing
 	@awk '$(TOO_LONG)' $(C_FILES) Makefile cuda/*.mk

@@ -20,7 +20,7 @@ PAGES, SOURCES = ROOT / "docs/lessons", ROOT / "cuda/lessons"
 LESSONS = sorted(path.stem for path in SOURCES.glob("*.cu"))
 NUMBERS = [lesson[:2] for lesson in LESSONS]
 LOGS = sorted((ROOT / "docs/measured").glob("lessons-*.json"))
-SECTIONS = ["What to look for", "What it printed", "Things to try"]
+SECTIONS = ["What to look for", "What it printed", "Things to try", "Answers"]
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 BLOCK = re.compile(r"<!-- (\w+): begin.*?<!-- \1: end -->", re.DOTALL)
@@ -63,6 +63,15 @@ def test_page_is_linked(lesson):
     for link in links:
         assert link.startswith("https://") or (PAGES / link).exists(), link
     assert re.findall(r"^## (.+)$", BLOCK.sub("", page(number)), re.MULTILINE) == SECTIONS
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_things_to_try_have_answers(number):
+    """In their order; the last thing, the exercises, has the solutions."""
+    things = re.findall(r"^- .+(?:\n  .+)*", section(number, SECTIONS[2]), re.MULTILINE)
+    answers = re.findall(r"^(\d+)\. ", section(number, SECTIONS[3]), re.MULTILINE)
+    assert things[-1].startswith("- Then do the two exercises")
+    assert answers == [str(i) for i in range(1, len(things))] and answers
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
@@ -171,6 +180,21 @@ def test_report_writes_the_pages(tmp_path, monkeypatch, capsys):
     assert "\n```text\nmeasured: 1 | 2\n  # 3\n```\n" in second[0]
 
 
+def test_a_page_shows_what_solutions_print_on_a_gpu(tmp_path):
+    log = tmp_path / "log.json"
+    more = {"card": "NVIDIA H200", "cards": 1, "driver": "580.1", "toolkit": "13.0.88"}
+    for device in ("gpu", "sim"):
+        solution = {"name": "07_transfers", "status": 0, "output": ["8 pieces"]}
+        write_log(log, device, ["measured: 1"], solutions=[solution], **more)
+        text = lesson_pages.part(json.loads(log.read_text()), "07")
+        shown = "\n\nThe solutions of its exercises:\n\n```text\n8 pieces\n```"
+        assert text.endswith(shown) == (device == "gpu")
+        assert "```text\nmeasured: 1\n```" in text
+        assert "8 pieces" not in lesson_pages.part(
+            json.loads(log.read_text()) | {"solutions": []}, "07"
+        )
+
+
 def test_a_page_says_that_the_program_has_changed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "cuda/lessons"
@@ -240,6 +264,7 @@ def test_run(logged, tmp_path):
             {"name": "a_one", "status": 0, "output": ["up", "down"]},
             {"name": "c_two", "status": 77, "output": ["none"]},
         ]
+        assert kept["solutions"] == [{"name": "a_one", "status": 0, "output": ["solved"]}]
 
 
 def test_run_names_the_gpus(tmp_path, monkeypatch):

@@ -135,7 +135,7 @@ int main(void) {
     return wrong ? 1 : 0;
 }
 
-/* Exercises (solutions/06_cpu_cores.cu):
+/* Exercises (solutions/06_cpu_cores.cu; what they measure needs a GPU):
  *
  * 1. From how many elements on is the GPU faster than one core? Try 1, 2, 4, 8, ... until it is.
  * 2. An addition is little work for three trips to memory. Let each element be worked on a hundred

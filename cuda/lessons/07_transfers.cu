@@ -137,7 +137,7 @@ int main(void) {
     return wrong ? 1 : 0;
 }
 
-/* Exercises (solutions/07_transfers.cu):
+/* Exercises (solutions/07_transfers.cu; what they measure needs a GPU):
  *
  * 1. Is 8 a good number of pieces? Measure 1, 2, 4, ... 64. Why is a very large number bad again?
  * 2. Memory from malloc() can be pinned afterwards, by cudaHostRegister(pointer, bytes, 0), and has

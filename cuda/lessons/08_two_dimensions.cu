@@ -177,6 +177,6 @@ int main(void) {
  * 1. Add a vector to every row of a matrix: c[row][col] = a[row][col] + v[col]. (A layer of a
  *    neural network does that with its bias.)
  * 2. Transpose a matrix: c[col][row] = a[row][col]. Can reads and writes both be coalesced? Measure
- *    which of the two is the better one to have. (Lesson 11's tiles give both.) */
+ *    (on a GPU) which of the two is the better one to have. (Lesson 11's tiles give both.) */
 
 #endif

@@ -287,7 +287,7 @@ int main(int argc, char **argv) {
  *    which number of b, if neighbours are to fetch neighbours? And how many banks of shared memory
  *    does a warp then read from?
  * 2. Let a thread of matmul_registers compute 8 x 8 elements of a square of 128 x 128. How many
- *    reads from shared memory is that for each multiplication? Is it faster, also when c
- *    is small? */
+ *    reads from shared memory is that for each multiplication? On a GPU: is it faster, also
+ *    when c is small? */
 
 #endif

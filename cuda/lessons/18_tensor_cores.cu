@@ -253,7 +253,7 @@ int main(void) {
     return wrong ? 1 : 0;
 }
 
-/* Exercises (solutions/18_tensor_cores.cu):
+/* Exercises (solutions/18_tensor_cores.cu; both need a GPU):
  *
  * 1. Let matmul_fragments multiply matrices of any size: copy a fragment's numbers to shared memory
  *    first, with zeros beyond the edge, and load it from there. How do the results get to c?

@@ -212,7 +212,7 @@ int main(void) {
     return wrong ? 1 : 0;
 }
 
-/* Exercises (solutions/20_two_gpus.cu):
+/* Exercises (solutions/20_two_gpus.cu; both need two GPUs):
  *
  * 1. The ALL-REDUCE, at the heart of training on many GPUs: each has a vector, at the end each has
  *    the sum of both. Do it by halves. GPU 0 copies the first half of GPU 1's vector into a buffer

@@ -6,9 +6,9 @@ A program ends with 0 if all was right, and with 77 if the device that it needs 
 is accepted from those whose names begin as --may-lack says. Anything else makes the exit code 1.
 It is stopped after --seconds.
 
-With --log FILE what the lessons printed, not what the solutions printed, is kept as JSON, with the
-machine, if none of all failed. docs/measured/README.md says what is in the file. A program's text
-is then shown when it ends, not line by line. Needs nothing but Python itself.
+With --log FILE what they printed is kept as JSON, with the machine, if none of all failed.
+docs/measured/README.md says what is in the file. A program's text is then shown when it ends, not
+line by line. Needs nothing but Python itself.
 """
 
 import argparse
@@ -28,7 +28,7 @@ NO_DEVICE = 77
 def main():
     """Run the programs, print a summary, write the log; return the exit code."""
     arguments = parse()
-    passed, absent, failed, log = 0, [], [], []
+    passed, absent, failed, log, solutions = 0, [], [], [], []
     for program in arguments.programs:
         path = Path(program)
         name = "/".join(path.parts[-2:])  # sim/01_first_kernel or solutions/01_first_kernel
@@ -39,16 +39,17 @@ def main():
             absent.append(name)
         else:
             failed.append(f"{program} (status {status})")
-        if path.parent.name != "solutions":
-            log.append({"name": path.name} | source_of(path.name))
-            log[-1] |= {"status": status, "output": output}
+        is_solution = path.parent.name == "solutions"
+        kept = source_of(name if is_solution else path.name)
+        kept = {"name": path.name} | kept | {"status": status, "output": output}
+        (solutions if is_solution else log).append(kept)
     without = " ".join(["without a device:", *absent])
     print(f"\n{arguments.title}: {passed} passed, {len(absent)} {without}")
     if failed:
         print("FAILED:", *failed)
         return 1
     if arguments.log:
-        text = json.dumps(describe(arguments) | {"programs": log}, indent=1)
+        text = json.dumps(describe(arguments) | {"programs": log, "solutions": solutions}, indent=1)
         Path(arguments.log).write_text(text + "\n", encoding="utf-8")
     return 0
 

@@ -37,24 +37,46 @@ def blocks(number, logs, none):
 
 
 def part(log, number):
-    """Return what one log says about a lesson: where it ran, and what it printed."""
-    (program,) = [one for one in log["programs"] if one["name"].startswith(f"{number}_")]
-    lines = [where(log), "", "```text", *program["output"], "```"]
-    if program["status"] == NO_DEVICE:
-        lines += ["", f"(Exit status {NO_DEVICE}: the device that the lesson needs was not there.)"]
-    if has_changed(program):
-        lines += ["", *CHANGED]
+    """Return what one log says about a lesson: where it ran, and what it printed.
+
+    Of a GPU also what the solutions of its exercises printed, if the log has that.
+    """
+    lines = [where(log), "", *printed(log["programs"], number)]
+    solutions = log.get("solutions", ()) if log["device"] == "gpu" else ()
+    if any(is_of(one, number) for one in solutions):
+        lines += [
+            "",
+            "The solutions of its exercises:",
+            "",
+            *printed(solutions, number, "solutions/"),
+        ]
     return "\n".join(lines)
 
 
-def has_changed(program):
-    """Whether a lesson's code is no longer that which printed what the log has."""
+def is_of(program, number):
+    return program["name"].startswith(f"{number}_")
+
+
+def printed(programs, number, folder=""):
+    """Return the lines that show what the program of a lesson has printed; its source is in a
+    folder below that of the lessons."""
+    (program,) = [one for one in programs if is_of(one, number)]
+    lines = ["```text", *program["output"], "```"]
+    if program["status"] == NO_DEVICE:
+        lines += ["", f"(Exit status {NO_DEVICE}: the device that the lesson needs was not there.)"]
+    if has_changed(program, folder):
+        lines += ["", *CHANGED]
+    return lines
+
+
+def has_changed(program, folder=""):
+    """Whether a program's code is no longer that which printed what the log has."""
     if "source" not in program or not RUNNER.exists():
         return False
     spec = importlib.util.spec_from_file_location("lesson_runner", RUNNER)
     runner = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(runner)
-    return runner.source_of(program["name"]).get("source") != program["source"]
+    return runner.source_of(folder + program["name"]).get("source") != program["source"]
 
 
 def where(log):
