@@ -147,6 +147,28 @@ def test_the_status_is_the_program_s(script, status, tmp_path, capfd):
     assert ("needs is not here" in capfd.readouterr().out) == (status == 77)
 
 
+def test_lines_are_shown_as_they_come(tmp_path):
+    """Also of a program that writes with C's buffers."""
+    program = (
+        "import os, sys\nprint('first')\nos.system('cat >/dev/null')\nprint('é', file=sys.stderr)"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(program)
+    follower = (
+        "import sys; from pyvecgpu.learn.command import follow; print(follow(sys.argv[1:], '.'))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", follower, sys.executable, str(script)],
+        env=child_environment(PYTHONPATH=str(ROOT), PYTHONUTF8="1"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout.readline() == "first\n"  # while the program waits for its input
+        process.stdin.close()
+        assert process.stdout.read() == "é\n(0, ['first', 'é'])\n"
+
+
 def test_what_cannot_be_built_is_told(tmp_path):
     checkout = make_checkout(tmp_path, "", "echo 05_some.cu:3: error >&2; exit 1")
     with pytest.raises(ladder.NotThereError, match=r"was not built:\n(?s:.*)05_some.cu:3: error"):

@@ -1,6 +1,7 @@
 """python -m pyvecgpu learn: the ladder of lessons, read in the terminal, built and run."""
 
 import argparse
+import errno
 import json
 import os
 import subprocess
@@ -85,19 +86,36 @@ def run(checkout, name, card):
     binary = f"build/lessons/{card}/{path.as_posix()}"
     build(checkout, binary)
     print(f"{binary}, on {'a GPU' if card == 'gpu' else 'the simulated card'}", flush=True)
-    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    own = []
-    with subprocess.Popen(
-        [checkout.folder / binary], cwd=checkout.folder, **both, text=True, errors="replace"
-    ) as process:
-        for line in process.stdout:
-            own.append(line.rstrip("\n"))
-            print(own[-1], flush=True)
-    if process.returncode == NO_DEVICE:
+    status, own = follow([checkout.folder / binary], checkout.folder)
+    if status == NO_DEVICE:
         print("(The device that the lesson needs is not here.)")
     for line in beside(own, checkout.recorded(program.stem)):
         print(line)
-    return process.returncode if process.returncode >= 0 else FAILED
+    return status if status >= 0 else FAILED
+
+
+def follow(program, folder):
+    """Run a program and print its lines as they come; return its exit status and the lines.
+
+    It writes to a terminal of its own: into a pipe C programs write when a buffer is full.
+    """
+    ours, its = os.openpty()
+    lines = []
+    with open(ours, encoding="utf-8", errors="replace") as reader:
+        try:
+            process = subprocess.Popen(program, cwd=folder, stdout=its, stderr=its)
+        finally:
+            os.close(its)
+        try:
+            for line in reader:
+                lines.append(line.rstrip("\r\n"))
+                print(lines[-1], flush=True)
+        except OSError as error:  # how a terminal ends whose other side is closed
+            if error.errno != errno.EIO:
+                raise
+        finally:
+            status = process.wait()
+    return status, lines
 
 
 def beside(own, recorded):
