@@ -109,7 +109,12 @@ def latency(on):
         lines.append(f"{name:24} {duration(few):>12} {duration(much):>22} {rate:>14}")
         figures[name] = {"one": few, "many": much}
     if on.device is None:
-        lines.append("There is no GPU here, so the last line, a GPU's, is missing.")
+        return [*lines, "There is no GPU here, so the last line, a GPU's, is missing."], figures
+    count, each = (
+        getattr(on.device.limits, name)
+        for name in ("multiprocessor_count", "max_threads_per_multiprocessor")
+    )
+    lines.append(f"Its {count} multiprocessors hold {count * each:,} threads at once.")
     return lines, figures
 
 
