@@ -133,7 +133,7 @@ def test_a_run_with_recorded_figures_beside_it(tmp_path, capfd):
     assert lines[1:5] == ["no figures", "measured: loop 2 us, kernel 3.5 us", "n = 7", "m = 1"]
     assert lines[5:] == [
         "",
-        "Figures of yours that are others on: Some GPU, 2026-11-22",
+        "Recorded beside yours (Some GPU, 2026-11-22):",
         "  yours     measured: loop 2 us, kernel 3.5 us",
         "  recorded  measured: loop 1.25 us,  kernel 1,000 us",
     ]
@@ -145,6 +145,18 @@ def test_a_run_with_recorded_figures_beside_it(tmp_path, capfd):
 def test_the_status_is_the_program_s(script, status, tmp_path, capfd):
     assert command.run(make_checkout(tmp_path, script), "05", "sim") == status
     assert ("needs is not here" in capfd.readouterr().out) == (status == 77)
+
+
+@pytest.mark.parametrize(
+    ("answer", "card"),
+    [("echo 'GPU 0: Some'", "gpu"), ("echo no driver; exit 9", "sim"), (None, "sim")],
+)
+def test_the_card_is_that_of_make_lessons(answer, card, tmp_path, monkeypatch):
+    if answer:
+        (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{answer}\n")
+        (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert command.card() == card
 
 
 def test_lines_are_shown_as_they_come(tmp_path):
