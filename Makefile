@@ -91,8 +91,8 @@ HOST_FLAGS := -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti $(WARNINGS)
 BUILD_MACROS = -DPVG_BUILD_VERSION='"$(VERSION)"' -DPVG_BUILD_TOOLKIT='"$(TOOLKIT_RELEASE)"' \
     -DPVG_BUILD_ARCHITECTURES='"$(1)"'
 
-# Launch bounds count on 2048 threads a multiprocessor. For cards that hold fewer ptxas leaves out how
-# many blocks shall fit, and says so of every kernel.
+# Launch bounds count on 2048 threads a multiprocessor. For cards that hold fewer ptxas leaves out
+# how many blocks shall fit, and says so of every kernel.
 DEVICE_WARNINGS = $(if $(filter-out 80 90a 100 ptx75,$(ARCHITECTURES)),-Xptxas \
     --disable-warnings,-Werror=all-warnings)
 GPU_FLAGS = -std=c++17 -O3 -Icuda -ccbin $(CXX) $(GENCODE) $(call BUILD_MACROS,$(ARCHITECTURES)) \
