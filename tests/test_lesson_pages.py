@@ -242,6 +242,13 @@ def test_run(logged, tmp_path):
         ]
 
 
+def test_a_log_does_not_tell_where_the_checkout_is(tmp_path):
+    log = tmp_path / "log.json"
+    done = run_programs(tmp_path, "--log", str(log), a_one=f"echo at {SOURCES}/a_one.cu:7")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(log.read_text())["programs"][0]["output"] == ["at cuda/lessons/a_one.cu:7"]
+
+
 def test_run_names_the_gpus(tmp_path, monkeypatch):
     answer = "NVIDIA H200, 580.159.04"
     write_script(tmp_path / "bin" / "nvidia-smi", f"echo '{answer}'; echo '{answer}'")
