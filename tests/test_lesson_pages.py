@@ -202,6 +202,15 @@ def fingerprint_by_the_runner(source):
     return kept["source"]
 
 
+def test_a_program_may_have_a_date_of_its_own(tmp_path):
+    log = tmp_path / "log.json"
+    write_log(log, "sim", ["measured: 1"])
+    log = json.loads(log.read_text())
+    assert "; 2026-11-21)" in lesson_pages.part(log, "07")
+    log["programs"][0]["date"] = "2025-01-31T10:00:00+00:00"
+    assert "; 2025-01-31)" in lesson_pages.part(log, "07")
+
+
 # The runner ---------------------------------------------------------------------------------------
 
 

@@ -39,7 +39,8 @@ def blocks(number, logs, none):
 def part(log, number):
     """Return what one log says about a lesson: where it ran, and what it printed."""
     (program,) = [one for one in log["programs"] if one["name"].startswith(f"{number}_")]
-    lines = [where(log), "", "```text", *program["output"], "```"]
+    date = {"date": program.get("date", log["date"])}
+    lines = [where(log | date), "", "```text", *program["output"], "```"]
     if program["status"] == NO_DEVICE:
         lines += ["", f"(Exit status {NO_DEVICE}: the device that the lesson needs was not there.)"]
     if has_changed(program):
