@@ -226,6 +226,15 @@ def fingerprint_by_the_runner(source):
     return kept["source"]
 
 
+def test_a_program_may_have_a_date_of_its_own(tmp_path):
+    log = tmp_path / "log.json"
+    write_log(log, "sim", ["measured: 1"])
+    log = json.loads(log.read_text())
+    assert "; 2026-11-21)" in lesson_pages.part(log, "07")
+    log["programs"][0]["date"] = "2025-01-31T10:00:00+00:00"
+    assert "; 2025-01-31)" in lesson_pages.part(log, "07")
+
+
 # The runner ---------------------------------------------------------------------------------------
 
 
@@ -265,6 +274,13 @@ def test_run(logged, tmp_path):
             {"name": "c_two", "status": 77, "output": ["none"]},
         ]
         assert kept["solutions"] == [{"name": "a_one", "status": 0, "output": ["solved"]}]
+
+
+def test_a_log_does_not_tell_where_the_checkout_is(tmp_path):
+    log = tmp_path / "log.json"
+    done = run_programs(tmp_path, "--log", str(log), a_one=f"echo at {SOURCES}/a_one.cu:7")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(log.read_text())["programs"][0]["output"] == ["at cuda/lessons/a_one.cu:7"]
 
 
 def test_run_names_the_gpus(tmp_path, monkeypatch):

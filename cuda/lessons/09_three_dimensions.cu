@@ -45,7 +45,7 @@ static __global__ void tensor_add(const float *a, const float *b, float *c, int6
         }                                                                                  \
     } while (0)
 
-/* No multiples of a block's sizes, so that threads are idle at every edge. */
+/* Hardly multiples of a block's sizes, so that threads are idle at the edges. */
 static const int64_t depth = 50, rows = 301, cols = 403, n = depth * rows * cols;
 static const size_t bytes = n * sizeof(float);
 

@@ -75,7 +75,8 @@ def run(program, arguments):
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     done = subprocess.run(command, **both, text=True, errors="replace")
     print(done.stdout, end="", flush=True)
-    return done.returncode, done.stdout.splitlines()
+    checkout = f"{Path(__file__).resolve().parents[2]}/"  # where it lies is nobody's concern
+    return done.returncode, done.stdout.replace(checkout, "").splitlines()
 
 
 def source_of(name):

@@ -41,15 +41,13 @@ def part(log, number):
 
     Of a GPU also what the solutions of its exercises printed, if the log has that.
     """
-    lines = [where(log), "", *printed(log["programs"], number)]
+    (program,) = [one for one in log["programs"] if is_of(one, number)]
+    date = {"date": program.get("date", log["date"])}
+    lines = [where(log | date), "", *printed(program)]
     solutions = log.get("solutions", ()) if log["device"] == "gpu" else ()
-    if any(is_of(one, number) for one in solutions):
-        lines += [
-            "",
-            "The solutions of its exercises:",
-            "",
-            *printed(solutions, number, "solutions/"),
-        ]
+    for solution in solutions:
+        if is_of(solution, number):
+            lines += ["", "The solutions of its exercises:", "", *printed(solution, "solutions/")]
     return "\n".join(lines)
 
 
@@ -57,10 +55,9 @@ def is_of(program, number):
     return program["name"].startswith(f"{number}_")
 
 
-def printed(programs, number, folder=""):
-    """Return the lines that show what the program of a lesson has printed; its source is in a
-    folder below that of the lessons."""
-    (program,) = [one for one in programs if is_of(one, number)]
+def printed(program, folder=""):
+    """Return the lines that show what a program has printed, whose source is in a folder of the
+    lessons'."""
     lines = ["```text", *program["output"], "```"]
     if program["status"] == NO_DEVICE:
         lines += ["", f"(Exit status {NO_DEVICE}: the device that the lesson needs was not there.)"]

@@ -104,8 +104,8 @@ def times(report, table, xlabel):
             linestyle="--" if on_gpu else "-",
             label=summary.who(report, table, name),
         )
+    axes.legend(loc="best", **LEGEND)  # the upper left, as the lines climb, unless times are odd
     mark_crossovers(axes, report, table, drawn)
-    axes.legend(loc="upper left", **LEGEND)
     return figure
 
 
@@ -174,7 +174,8 @@ def roofline(report):
                 draw_points(axes, report, table, name, drawn[name])
     sides = [row["n"] for row in summary.rows_of(report, summary.PRODUCT)]
     title = f"Products of N = {sides[0]:,} to {sides[-1]:,}"
-    axes.legend(*axes.get_legend_handles_labels(), title=title, loc="upper left", **LEGEND)
+    place = "upper left" if summary.has_gpu(report) else "lower right"  # one roof is lower
+    axes.legend(*axes.get_legend_handles_labels(), title=title, loc=place, **LEGEND)
     note_addition(axes, report)
     for where, colour in ROOFS.items():
         label_roof(figure, axes, report, where, colour)

@@ -19,7 +19,7 @@ TITLES = {
     PRODUCT: "Matrix product: time of C = A B on N x N matrices, the C loops in float32",
 }
 SHARED_LOOP = "C loop, all cores"
-ABOVE = 1.1  # times the roof: what lies above it is no chance
+ABOVE = 1.1  # times what may be: what lies above it is no chance
 
 
 @dataclass
@@ -122,7 +122,7 @@ def who(report, table, name):
     if table != PRODUCT:
         return f"{name} (one core)"
     used, cores = report["cpu"].get("cores_used_by_numpy"), report["cpu"]["cores"]
-    return f"{name} ({used:.0f} of {cores} cores)" if used else name
+    return f"{name} ({max(1, round(used))} of {cores} cores)" if used else name
 
 
 def pairs(report, *kinds):
@@ -224,18 +224,18 @@ def doubts(report):
     """Return sentences about figures that a quiet machine would not have given."""
     found = [slower_together(report, table) for table in (BANDWIDTH, PEAK)]
     found += [above_the_roof(report, where) for where in (ALL_CORES, GPU)]
-    advice = "The machine was busy, or its clock changed: measure again."
-    return [f"{one} {advice}" for one in found if one]
+    return [f"{one}: measure again." for one in found if one]
 
 
 def slower_together(report, table):
     """Return a sentence if all cores were slower than one, else ""."""
     one, every = (ceiling(report, table, where) for where in (ONE_CORE, ALL_CORES))
-    if one is None or every is None or every >= one:
+    if one is None or every is None or every * ABOVE >= one:
         return ""
     unit = "B/s" if table == BANDWIDTH else "FLOP/s"
     rates = [rate_text(rate, 1, unit) for rate in (every, one)]
-    return f"The {table} of all cores, {rates[0]}, is below that of one core, {rates[1]}."
+    slower = f"The {table} of all cores, {rates[0]}, is below that of one core, {rates[1]}"
+    return f"{slower}: the machine was busy, or its clock changed"
 
 
 def above_the_roof(report, where):
@@ -255,8 +255,9 @@ def above_the_roof(report, where):
                 names.append(f"{name} ({table})")
     if not names:
         return ""
-    return f"Above the roof of {where}, which nothing can be, unless a cache has its data: " + (
-        f"{', '.join(names)}."
+    above = f"Above the roof of {where}: {', '.join(names)}"
+    return (
+        f"{above}. Either a cache had the data, or the machine was busy when the roof was measured"
     )
 
 
