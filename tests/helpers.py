@@ -499,6 +499,15 @@ def refused(device, exception, *arrays, match=None):
     assert_works(device)
 
 
+@contextlib.contextmanager
+def refused_later(device, exception, match=None):
+    """The block, or on a card the next wait for it, raises exactly `exception`; see refused."""
+    with refused(device, exception, match=match) as refusal:
+        yield refusal
+        if device != "cpu":
+            vg.synchronize(device)
+
+
 def assert_works(device):
     """A small computation on the device is right."""
     x = np.arange(33, dtype=np.float32)
