@@ -5,8 +5,8 @@
 // elements. Of elements that are written several times the last one wins, whatever runs when:
 // find_last finds out which that is.
 #include "arrays/operation.cuh"
-#include "kernels/places.cuh"
 #include "kernels/pictures.cuh"
+#include "kernels/places.cuh"
 
 namespace pvg {
 

@@ -1,5 +1,5 @@
 /* pvg_accumulate against a loop on the host: runs of every length that begin and end anywhere in a
- * chunk, several rounds, elements beside the indices, indices along an array, and what is refused. */
+ * chunk, several rounds, elements beside the indices, indices along an array; what is refused. */
 #include "check.h"
 #include <math.h>
 

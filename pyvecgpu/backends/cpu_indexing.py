@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from ..native.abi import ALONG
 from ..dtypes import is_half
+from ..native.abi import ALONG
 from .cpu_casts import cast
 
 
