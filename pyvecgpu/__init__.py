@@ -63,7 +63,7 @@ _OTHER_NAMES = {
 
 
 def __getattr__(name):
-    """Import the part that is asked for, or say which name to use instead of one that is missing."""
+    """Import the part that is asked for, or say which name to use instead of a missing one."""
     if name in _PARTS:
         return importlib.import_module(f".{name}", __name__)
     if name in _OF_PARTS:

@@ -6,7 +6,6 @@ The default device is PYVECGPU_DEVICE, else "cuda" where one works, else "cpu".
 """
 
 import atexit
-import contextlib
 import ctypes
 import operator
 import re
@@ -47,7 +46,8 @@ _default = None  # the process's; a thread's `with device()` goes before it
 class Device:
     """A place where arrays live and operations run: Device("cpu"), Device("cuda:1"), Device("sim").
 
-    There is one object for each device, so devices are compared with == or `is`.
+    There is one object for each device, so devices are compared with == or `is`. `with` makes it
+    the default for what this thread creates inside.
     ValueError: no such name. DeviceUnavailableError: the device is not there, and why.
 
     >>> vg.Device("cpu")
@@ -80,6 +80,13 @@ class Device:
 
     def __reduce__(self):
         return Device, (str(self),)
+
+    def __enter__(self):
+        _current.stack = (*_current.stack, self)
+        return self
+
+    def __exit__(self, *error):
+        _current.stack = _current.stack[:-1]
 
     @property
     def limits(self):
@@ -183,24 +190,19 @@ class _Current(threading.local):
 _current = _Current()
 
 
-@contextlib.contextmanager
 def device(device, /):
-    """Make a device the default for what this thread creates inside: `with vg.device("sim"):`.
+    """Return the Device; `with vg.device("sim"):` makes it this thread's default inside.
 
-    ValueError, DeviceUnavailableError: as Device.
+    What it gives is what `device=` takes. ValueError, DeviceUnavailableError: as Device.
 
     >>> with vg.device("cpu"):
     ...     x = vg.zeros(3)
     >>> x.device
     Device('cpu')
+    >>> vg.ones(3, device=vg.device("cpu")).device is x.device
+    True
     """
-    chosen = Device(device)
-    before = _current.stack
-    _current.stack = (*before, chosen)
-    try:
-        yield chosen
-    finally:
-        _current.stack = before
+    return Device(device)
 
 
 def resolve(device):

@@ -52,10 +52,7 @@ def use(*devices, flags=(), **options):
 # What is imported when it is first asked for: parts of the package, and what only they, or reading
 # and writing files, need of the standard library.
 LATER = {
-    *(
-        f"pyvecgpu.{name}"
-        for name in ("autograd", "data", "fft", "linalg", "nn", "optim", "random")
-    ),
+    *(f"pyvecgpu.{name}" for name in vg._PARTS),
     *("copy", "dataclasses", "gzip", "json", "random", "secrets", "urllib.parse", "zipfile"),
     "numpy.ma",
 }
