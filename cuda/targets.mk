@@ -127,6 +127,14 @@ format: $(PYTHON_LINT)  ## format the sources in place
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
+# The type hints and the manual: docs/reference.
+stubs: $(PYTHON_RUNTIME)   ## write the package's .pyi files, after a public signature has changed
+	PYTHONPATH=. $(PYTHON) docs/reference/stubs.py
+docs: $(PYTHON_DOCS)       ## build the manual, build/site/index.html (mkdocs)
+	PYTHONPATH=. $(PYTHON) docs/reference/pages.py build/manual
+	$(PYTHON) -m mkdocs build --strict --quiet --config-file build/manual/mkdocs.yml
+	@echo 'build/site/index.html'
+
 # The installed library has the ABI's version in its name; the one in pyvecgpu/ is loaded by path.
 PREFIX ?= /usr/local
 INSTALLED := build/install/libpyvecgpu.so.$(ABI_VERSION)

@@ -1,4 +1,5 @@
 # Written by `make stubs` from docs/reference/hints.py and the package itself.
+# pyright: reportOverlappingOverload=false
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -146,7 +147,7 @@ class Array:
         """Return the products up to each element, see vg.cumprod."""
     def take(self, indices: ArrayLike, axis: int | None = None) -> Array:
         """Return the elements at indices, see vg.take."""
-    def put(self, indices: ArrayLike, values: Operand) -> None:
+    def put(self, indices: ArrayLike, values: ArrayLike) -> None:
         """Write values at indices into the elements in a row, see vg.put."""
     def compress(self, condition: ArrayLike, axis: int | None = None) -> Array:
         """Return the parts where a condition is true, see vg.compress."""
@@ -177,10 +178,10 @@ class Array:
     def requires_grad_(self, requires_grad: bool = True) -> Array:
         """Record, or do not record, gradients of what is computed of this Array; return it."""
     @property
-    def grad(self) -> Array | None:
+    def grad(self) -> Any:
         """What backward has added up for this Array; None before. It can be set."""
     @grad.setter
-    def grad(self, value: Array | None) -> None: ...
+    def grad(self, value: Any) -> None: ...
     @property
     def is_leaf(self) -> bool:
         """Whether this Array was not computed of tracked ones."""

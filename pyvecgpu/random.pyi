@@ -1,4 +1,5 @@
 # Written by `make stubs` from docs/reference/hints.py and the package itself.
+# pyright: reportOverlappingOverload=false
 
 import builtins
 from collections.abc import Sequence

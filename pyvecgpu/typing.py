@@ -1,10 +1,11 @@
 """Types for the hints of programs: what functions of pyvecgpu take.
 
     import pyvecgpu as vg
-    from pyvecgpu.typing import Operand
+    from pyvecgpu.typing import ArrayLike
 
-    def normalised(x: Operand) -> vg.Array:
-        return (x - vg.mean(x)) / vg.std(x)
+    def normalised(values: ArrayLike) -> vg.Array:
+        x = vg.asarray(values)
+        return (x - x.mean()) / x.std()
 
 The package's own hints are in its .pyi files, which are written by `make stubs`.
 """
@@ -14,8 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .array import Array
-from .device import Device
+from . import Array, Device
 from .dtypes import BFloat16
 
 __all__ = [

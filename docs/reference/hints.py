@@ -1,31 +1,31 @@
 """The types of parameters and results, by which stubs.py writes the package's .pyi files.
 
-A parameter is known by its name, or by the function's and its name; a flag by its default; one whose
-default is None takes None besides. A function without an entry in RESULTS returns an Array.
+A parameter is known by its name, or by the function's and its name, a flag by its default; one
+whose default is None takes None besides. A function without an entry in RESULTS returns an Array.
 """
 
+import pyvecgpu as vg
 from pyvecgpu.functions import sets
 from pyvecgpu.linalg import decompositions, systems
 
 _INT = """batch_size code count decimals dilation edge_order embed_dim embedding_dim end_dim
-    epochs groups hidden_size in_channels in_features input_size k kdim last_epoch length m minlength
-    n n_children n_cols n_rows ndim ndmin num num_channels num_embeddings num_features num_groups
-    num_heads num_layers offset out_channels out_features padding_idx patience skiprows start_dim
-    step_size steps_per_epoch total_iters total_steps vdim N M T_max ignore_index free requested
-    reserved axis1 axis2 axisa axisb axisc"""
+    epochs groups hidden_size in_channels in_features input_size k kdim last_epoch length m
+    minlength n n_children n_cols n_rows ndim ndmin num num_channels num_embeddings
+    num_features num_groups num_heads num_layers offset out_channels out_features
+    padding_idx patience skiprows start_dim step_size steps_per_epoch total_iters
+    total_steps vdim N M T_max ignore_index free requested reserved axis1 axis2 axisa axisb
+    axisc"""
 _FLOAT = """alpha atol base_momentum beta clip_norm clip_value correction d dampening ddof delta
-    div_factor dropout dropout_p dx end_factor eps eta_min factor final_div_factor gain gamma
-    label_smoothing lr max_lr max_momentum max_norm momentum nan negative_slope neginf norm_type p
-    param pct_start period posinf rtol scale start_factor std threshold tol weight_decay"""
-_STR = """anneal_strategy approximate casting delimiter encoding indexing method name nonlinearity
-    norm operation prefix precision reduction side subscripts target trim activation message UPLO
-    schedule_each mode"""
-_ARRAY_LIKE = """a1 a2 condition element fp indices mask multi_index numbers obj
-    sorter v vals weights xp y ind bins q fweights aweights to_begin to_end prepend append
-    repeats spacing src where"""
-_OPERAND = """x x1 x2 a b fill_value other val value values default left right min max"""
+    div_factor dropout dropout_p dx end_factor eps eta_min factor final_div_factor gain
+    gamma label_smoothing lr max_lr max_momentum max_norm momentum nan negative_slope neginf
+    norm_type p param pct_start period posinf rtol scale start_factor std threshold tol
+    weight_decay"""
+_STR = """name nonlinearity precision subscripts activation message"""
+_ARRAY_LIKE = """a1 a2 condition fp indices mask numbers sorter v vals weights xp y ind bins q fweights
+    aweights to_begin to_end prepend append repeats spacing src where"""
+_OPERAND = """x x1 x2 a b fill_value other val values default left right min max"""
 _ARRAY = """attn_mask bias gradient input key mean query running_mean running_var tensor weight
-    pos_weight preactivation"""
+    pos_weight preactivation target"""
 
 PARAMETERS = {
     **dict.fromkeys(_INT.split(), "int"),
@@ -34,10 +34,9 @@ PARAMETERS = {
     **dict.fromkeys(_ARRAY_LIKE.split(), "ArrayLike"),
     **dict.fromkeys(_OPERAND.split(), "Operand"),
     **dict.fromkeys(_ARRAY.split(), "Array"),
-    **dict.fromkeys(("args", "options", "kwargs", "kw"), "Any"),
+    **dict.fromkeys(("args", "options", "kw"), "Any"),
     "argnums": "int | tuple[int, ...]",
     "arrays": "Sequence[Array | HostArray]",
-    "arrays_and_dtypes": "Operand | DTypeLike",
     "axes": "Sequence[int] | None",
     "axis": "int",
     "base": "float",
@@ -48,7 +47,6 @@ PARAMETERS = {
     "choices": "Sequence[Operand]",
     "closure": "Callable[[], Any]",
     "collate_fn": "Callable[[list[Any]], Any]",
-    "condlist": "Sequence[ArrayLike]",
     "constant_values": "Operand",
     "end_values": "Operand",
     "copy": "bool | None",
@@ -64,7 +62,6 @@ PARAMETERS = {
     "dims": "Sequence[int]",
     "dst": "Array | HostArray",
     "dtype": "DTypeLike | None",
-    "f": "Array | HostArray",
     "file": "str | os.PathLike[str] | IO[bytes]",
     "fn": "Callable[[Module], Any]",
     "from_": "Operand | DTypeLike",
@@ -73,7 +70,6 @@ PARAMETERS = {
     "generator": "Generator | int | Sequence[int] | None",
     "grad_outputs": "Sequence[Array | None] | Array | None",
     "high": "Operand",
-    "hook": "Callable[[Array], Array | None]",
     "indices_or_sections": "int | Sequence[int] | Array",
     "index": "int",
     "inputs": "Sequence[Array] | Array",
@@ -150,7 +146,8 @@ SPECIAL = {
     "Array.register_hook.hook": "Callable[[Array], Array | None]",
     "Array.fill.value": "Scalar",
     "Array.to_device.device": "DeviceLike",
-    "CUDAError.device": "str",
+    "Array.put.values": "ArrayLike",
+    "copyto.where": "ArrayLike",
     "Device.device": "DeviceLike",
     "OutOfMemoryError.device": "str",
     "append.values": "Operand",
@@ -166,7 +163,6 @@ SPECIAL = {
     "block.arrays": "Any",
     "broadcast_arrays.arrays": "Array | HostArray",
     "can_cast.casting": "str",
-    "cond.p": "float | str | None",
     "cross.axis": "int | None",
     "data.TensorDataset.arrays": "Array | HostArray",
     "data.Subset.indices": "ArrayLike",
@@ -198,6 +194,7 @@ SPECIAL = {
     "iterable.y": "Any",
     "ix_.args": "ArrayLike",
     "linalg.cond.p": "float | str | None",
+    "linalg.matrix_norm.ord": "float | str",
     "linalg.multi_dot.arrays": "Sequence[Array | HostArray]",
     "linalg.matrix_rank.tol": "Operand | None",
     "linalg.matrix_rank.rtol": "Operand | None",
@@ -211,19 +208,9 @@ SPECIAL = {
     "nn.Module.register_buffer.tensor": "Array | None",
     "nn.Module.register_parameter.param": "Parameter | None",
     "nn.ModuleDict.modules": "Mapping[str, Module] | None",
-    "nn.ModuleDict.update.modules": "Mapping[str, Module] | Iterable[tuple[str, Module]]",
-    "nn.ModuleDict.key": "str",
-    "nn.ModuleDict.module": "Module",
     "nn.Sequential.args": "Module | Mapping[str, Module]",
     "nn.fit.progress": "bool",
     "nn.fit.seed": "int | None",
-    "nn.functional.binary_cross_entropy_with_logits.target": "Array",
-    "nn.functional.cross_entropy.target": "Array",
-    "nn.functional.huber_loss.target": "Array",
-    "nn.functional.l1_loss.target": "Array",
-    "nn.functional.mse_loss.target": "Array",
-    "nn.functional.nll_loss.target": "Array",
-    "nn.functional.smooth_l1_loss.target": "Array",
     "nn.functional.scaled_dot_product_attention.value": "Array",
     "nn.init.constant_.val": "float",
     "nn.init.kaiming_normal_.a": "float",
@@ -248,7 +235,6 @@ SPECIAL = {
     "random.Generator.choice.a": "int | Array | HostArray",
     "random.Generator.choice.p": "ArrayLike | None",
     "random.Generator.permutation.x": "int | Array | HostArray",
-    "random.Generator.key": "Any",
     "random.rand.size": "int",
     "random.randn.size": "int",
     "result_type.arrays_and_dtypes": "Operand | DTypeLike",
@@ -260,7 +246,6 @@ SPECIAL = {
     "size.x": "ArrayLike",
     "set_default_dtype.dtype": "DTypeLike",
     "tensordot.axes": "int | Sequence[Any]",
-    "linalg.tensordot.axes": "int | Sequence[Any]",
     "trapezoid.x": "ArrayLike | None",
     "trapezoid.y": "ArrayLike",
     "tril_indices.m": "int | None",
@@ -272,44 +257,92 @@ _SOME = "tuple[Array, ...]"
 
 RESULTS = {
     **dict.fromkeys(
-        "allclose array_equal array_equiv can_cast is_available is_grad_enabled is_healthy "
-        "iscomplexobj isdtype isrealobj isscalar iterable".split(),
+        [
+            "allclose",
+            "array_equal",
+            "array_equiv",
+            "can_cast",
+            "is_available",
+            "is_grad_enabled",
+            "is_healthy",
+            "iscomplexobj",
+            "isdtype",
+            "isrealobj",
+            "isscalar",
+            "iterable",
+        ],
         "bool",
     ),
     **dict.fromkeys(
-        "copyto empty_cache fill_diagonal index_add place put put_along_axis putmask save "
-        "save_state savez savez_compressed set_default_dtype set_matmul_precision "
-        "set_memory_limit set_printoptions synchronize random.seed Array.backward Array.fill "
-        "Array.partition Array.put Array.sort nn.Module.add_module nn.Module.register_buffer "
-        "nn.Module.register_parameter nn.Module.zero_grad nn.ModuleDict.update "
-        "nn.ModuleList.insert nn.utils.clip_grad_value_ optim.Optimizer.add_param_group "
-        "optim.Optimizer.check optim.Optimizer.load_state_dict optim.Optimizer.zero_grad "
-        "optim.lr_scheduler.LRScheduler.load_state_dict optim.lr_scheduler.LRScheduler.step "
-        "random.Generator.shuffle".split(),
+        [
+            "copyto",
+            "empty_cache",
+            "fill_diagonal",
+            "index_add",
+            "place",
+            "put",
+            "put_along_axis",
+            "putmask",
+            "save",
+            "save_state",
+            "savez",
+            "savez_compressed",
+            "set_default_dtype",
+            "set_matmul_precision",
+            "set_memory_limit",
+            "set_printoptions",
+            "synchronize",
+            "random.seed",
+            "Array.backward",
+            "Array.fill",
+            "Array.partition",
+            "Array.put",
+            "Array.sort",
+            "nn.Module.add_module",
+            "nn.Module.register_buffer",
+            "nn.Module.register_parameter",
+            "nn.Module.zero_grad",
+            "nn.ModuleList.insert",
+            "nn.utils.clip_grad_value_",
+            "optim.Optimizer.add_param_group",
+            "optim.Optimizer.load_state_dict",
+            "optim.Optimizer.zero_grad",
+            "optim.lr_scheduler.LRScheduler.load_state_dict",
+            "optim.lr_scheduler.LRScheduler.step",
+            "random.Generator.shuffle",
+        ],
         "None",
     ),
-    **dict.fromkeys("promote_types result_type get_default_dtype".split(), "DType"),
-    **dict.fromkeys("array_split dsplit hsplit split vsplit".split(), "list[Array]"),
+    **dict.fromkeys(["promote_types", "result_type", "get_default_dtype"], "DType"),
+    **dict.fromkeys(["array_split", "dsplit", "hsplit", "split", "vsplit"], "list[Array]"),
     **dict.fromkeys(
-        "broadcast_arrays diag_indices diag_indices_from ix_ meshgrid nonzero tril_indices "
-        "tril_indices_from triu_indices triu_indices_from unravel_index unstack "
-        "Array.nonzero".split(),
+        [
+            "broadcast_arrays",
+            "diag_indices",
+            "diag_indices_from",
+            "ix_",
+            "meshgrid",
+            "nonzero",
+            "tril_indices",
+            "tril_indices_from",
+            "triu_indices",
+            "triu_indices_from",
+            "unravel_index",
+            "unstack",
+            "Array.nonzero",
+        ],
         _SOME,
     ),
-    **dict.fromkeys("divmod histogram modf top_k linalg.eig linalg.eigh".split(), _TWO),
-    **dict.fromkeys("linalg.qr linalg.slogdet unique_counts unique_inverse".split(), _TWO),
+    **dict.fromkeys(["divmod", "histogram", "modf", "top_k"], _TWO),
     **dict.fromkeys(("nn.functional.dense_backward",), _THREE),
-    **dict.fromkeys("broadcast_shapes shape".split(), "tuple[int, ...]"),
-    **dict.fromkeys("ndim".split(), "int"),
-    **dict.fromkeys("checkpoint grad value_and_grad".split(), "Callable[..., Any]"),
+    **dict.fromkeys(["broadcast_shapes", "shape"], "tuple[int, ...]"),
+    **dict.fromkeys(["ndim"], "int"),
+    **dict.fromkeys(["checkpoint", "grad", "value_and_grad"], "Callable[..., Any]"),
     "Array.item": "Any",
     "Array.numpy": "HostArray",
     "Array.register_hook": "Any",
     "Array.tobytes": "bytes",
     "Array.tolist": "Any",
-    "autograd.checkpoint": "Callable[..., Any]",
-    "autograd.grad": "tuple[Array | None, ...]",
-    "autograd.is_grad_enabled": "bool",
     "counters": "dict[str, int]",
     "data.Characters.decode": "str",
     "data.collate": "Any",
@@ -324,8 +357,9 @@ RESULTS = {
     "get_printoptions": "dict[str, Any]",
     "gradient": "Any",
     "indices": "Any",
+    "intersect1d": "Any",
     "launch_log": "list[LaunchRecord]",
-    "linalg.lstsq": "tuple[Array, Array, Array, Array]",
+    "linalg.lstsq": "tuple[Array, Array, Any, Array]",
     "load": "Any",
     "load_state": "dict[str, Any]",
     "memory_info": "MemoryInfo",
@@ -335,8 +369,6 @@ RESULTS = {
     "nn.Module.buffers": "Iterator[Array]",
     "nn.Module.children": "Iterator[Module]",
     "nn.Module.eval": "Self",
-    "nn.Module.extra_repr": "str",
-    "nn.Module.forward": "Any",
     "nn.Module.get_submodule": "Module",
     "nn.Module.load_state_dict": "tuple[list[str], list[str]]",
     "nn.Module.modules": "Iterator[Module]",
@@ -354,27 +386,24 @@ RESULTS = {
     "nn.ModuleDict.values": "Any",
     "optim.Optimizer.state_dict": "dict[str, Any]",
     "optim.Optimizer.step": "Any",
-    "optim.Optimizer.update": "tuple[Array, dict[str, Any]]",
     "optim.lr_scheduler.LRScheduler.get_last_lr": "list[float]",
-    "optim.lr_scheduler.LRScheduler.rate": "float",
-    "optim.lr_scheduler.LRScheduler.rates": "list[float]",
     "optim.lr_scheduler.LRScheduler.state_dict": "dict[str, Any]",
     "printoptions": "AbstractContextManager[Any]",
     "random.Generator.bytes": "builtins.bytes",
     "random.Generator.spawn": "list[Generator]",
     "random.default_rng": "Generator",
     "size": "int",
-    "unique_all": "tuple[Array, Array, Array, Array]",
 }
 
 # Axes: of these one, several as a tuple, or None for all.
 _SEVERAL = """all amax amin any average count_nonzero expand_dims flip logsumexp max mean median min
-    nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar percentile
-    prod ptp quantile roll size squeeze std sum var gradient linalg.norm linalg.vector_norm"""
+    nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar
+    percentile prod ptp quantile roll size squeeze std sum var gradient linalg.norm
+    linalg.vector_norm"""
 SPECIAL |= {f"{name}.axis": "Axis" for name in _SEVERAL.split()}
 _METHODS = "all any max mean min prod std sum var squeeze"
 SPECIAL |= {f"Array.{name}.axis": "Axis" for name in _METHODS.split()}
-_PLACES = "linalg.norm.x linalg.matrix_norm.x linalg.vector_norm.x".split()
+_PLACES = ["linalg.norm.x", "linalg.matrix_norm.x", "linalg.vector_norm.x"]
 SPECIAL |= dict.fromkeys(_PLACES, "Array | HostArray")
 
 # Functions whose result depends on an argument: [({parameter: its hint}, the result), ...].
@@ -384,26 +413,24 @@ OVERLOADS = {
         (dict.fromkeys(("return_index", "return_inverse", "return_counts"), _FLAG), "Array"),
         ({}, _SOME),
     ],
-    "intersect1d": [({"return_indices": _FLAG}, "Array"), ({}, _THREE)],
     "linspace": [({"retstep": _FLAG}, "Array"), ({}, "tuple[Array, float]")],
     "average": [({"returned": _FLAG}, "Array"), ({}, _TWO)],
     "dense": [({"with_preactivation": _FLAG}, "Array"), ({}, _TWO)],
-    "nn.functional.dense": [({"with_preactivation": _FLAG}, "Array"), ({}, _TWO)],
-    "linalg.svd": [({"compute_uv": "Literal[True]"}, _THREE), ({}, "Array")],
+    "autograd.grad": [({"allow_unused": _FLAG}, _SOME), ({}, "tuple[Array | None, ...]")],
+    "linalg.svd": [({"compute_uv": "Literal[True]"}, "_SVDResult"), ({}, "Array")],
     **{
         f"random.Generator.{name}": _NUMBER
-        for name in "random standard_normal uniform normal exponential".split()
+        for name in ["random", "standard_normal", "uniform", "normal", "exponential"]
     },
     "random.Generator.integers": [({"size": "None"}, "int"), ({"size": "ShapeLike"}, "Array")],
     "random.Generator.choice": [({"size": "None"}, "Any"), ({"size": "ShapeLike"}, "Array")],
     "random.random": _NUMBER,
     "random.randint": [({"size": "None"}, "int"), ({"size": "ShapeLike"}, "Array")],
     **{
-        f"{place}{name}": [
+        name: [
             ({"function": "None"}, "AbstractContextManager[Any]"),
             ({"function": "_F"}, "_F"),
         ]
-        for place in ("", "autograd.")
         for name in ("no_grad", "enable_grad")
     },
 }
@@ -420,11 +447,12 @@ ATTRIBUTES = {
         "itemsize": "int",
         "nbytes": "int",
         "requires_grad": "bool",
-        "grad": "Array | None",
+        "grad": "Any",  # None before there is one
         "is_leaf": "bool",
     },
-    "Device": {"name": "str", "type": "str", "index": "int", "limits": "DeviceLimits | None"},
+    "Device": {"name": "str", "type": "str", "index": "int", "limits": "Any"},  # None: "cpu"
     "DeviceLimits": {"compute_capability": "tuple[int, int]"},
+    "MemoryInfo": dict.fromkeys(vg.MemoryInfo._fields, "Any"),  # int, or None if it is not known
     "CUDAError": {"code": "int", "name": "str", "operation": "str"},
     "OutOfMemoryError": {
         **dict.fromkeys(("requested", "free", "reserved"), "int | None"),
@@ -434,11 +462,26 @@ ATTRIBUTES = {
         "dtype": "DType",
         "bits": "int",
         **dict.fromkeys(
-            "eps epsneg max min resolution smallest_normal smallest_subnormal tiny".split(),
+            [
+                "eps",
+                "epsneg",
+                "max",
+                "min",
+                "resolution",
+                "smallest_normal",
+                "smallest_subnormal",
+                "tiny",
+            ],
             "float",
         ),
     },
     "iinfo": {"dtype": "DType", **dict.fromkeys(("bits", "max", "min"), "int")},
+    "dtypes.BFloat16": {
+        **dict.fromkeys(("name", "kind", "char"), "str"),
+        "itemsize": "int",
+        "dtype": "np.dtype[Any]",
+        "type": "type[Any]",
+    },
     "data.Characters": {"characters": "str"},
     "data.DataLoader": {"dataset": "Dataset", "batch_size": "int"},
     "data.Subset": {"dataset": "Dataset"},
@@ -457,7 +500,7 @@ ATTRIBUTES = {
 
 # Python's own methods, where a class has them: (parameters, result) or, of operators, an Operand.
 _BINARY = "add sub mul truediv floordiv mod pow lshift rshift and or xor matmul"
-_ORDER = {f"__{name}__": ("other: Operand", "Array") for name in "lt le gt ge".split()}
+_ORDER = {f"__{name}__": ("other: Operand", "Array") for name in ["lt", "le", "gt", "ge"]}
 _EQUAL = {f"__{name}__": ("other: Any", "Array") for name in ("eq", "ne")}
 DUNDERS = {
     **{
@@ -466,7 +509,7 @@ DUNDERS = {
         for name in _BINARY.split()
     },
     **_ORDER,
-    **{f"__{name}__": ("", "Array") for name in "neg pos abs invert copy".split()},
+    **{f"__{name}__": ("", "Array") for name in ["neg", "pos", "abs", "invert", "copy"]},
     "__divmod__": ("other: Operand", _TWO),
     "__rdivmod__": ("other: Operand", _TWO),
     "__round__": ("ndigits: int | None = 0", "Array"),
@@ -524,6 +567,7 @@ RECORDS = {
     "unique_all": sets.UniqueAll,
     "unique_counts": sets.UniqueCounts,
     "unique_inverse": sets.UniqueInverse,
+    "linalg.svd": decompositions.SVDResult,
     "linalg.qr": decompositions.QRResult,
     "linalg.eigh": decompositions.EighResult,
     "linalg.eig": decompositions.EigResult,
@@ -548,3 +592,15 @@ for _name in ("rand", "randn"):
         (f"*, {_SIZED}", "float"),
         (f"size: int, /, *sizes: int, {_SIZED}", "Array"),
     ]
+
+# Functions give NumPy's arrays where all operands are such. The hints of operands, with what stands
+# for them if they are Arrays; and functions that make Arrays of all.
+OF_ARRAYS = {
+    "Operand": "Array",
+    "ArrayLike": "Array",
+    "Array | HostArray": "Array",
+    "Sequence[Array | HostArray]": "Sequence[Array]",
+    "Sequence[ArrayLike]": "Sequence[Array]",
+    "Array | HostArray | Sequence[Array | HostArray]": "Array | Sequence[Array]",
+}
+ALWAYS_ARRAYS = {"empty_like", "full", "full_like", "ones_like", "zeros_like"}

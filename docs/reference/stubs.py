@@ -32,6 +32,8 @@ MODULES = {
     "random": "random.pyi",
 }
 HEADER = "# Written by `make stubs` from docs/reference/hints.py and the package itself.\n"
+# Overloads of flags overlap: what is given decides, where only the default of the last is shared.
+HEADER += "# pyright: reportOverlappingOverload=false\n"
 # Where the names that hints use come from.
 SOURCES = {
     **dict.fromkeys(("Callable", "Iterable", "Iterator", "Mapping", "Sequence"), "collections.abc"),
@@ -52,7 +54,10 @@ SOURCES = {
 }
 
 
-class Missing(LookupError):
+USED = set()  # the rows of hints.py that something needs: tests/test_typing.py asks for it
+
+
+class MissingHintError(LookupError):
     """A parameter without a hint."""
 
 
@@ -81,11 +86,13 @@ def hint_of(place, parameter):
     name, default = parameter.name, parameter.default
     for key in (f"{place}.{name}", f"{place.rpartition('.')[2]}.{name}"):
         if key in hints.SPECIAL:
+            USED.add(key)
             return _or_none(hints.SPECIAL[key], default)
     if isinstance(default, (bool, str)):
         return type(default).__name__
     if name not in hints.PARAMETERS:
-        raise Missing(f"{place}({name}=) has no hint in docs/reference/hints.py")
+        raise MissingHintError(f"{place}({name}=) has no hint in docs/reference/hints.py")
+    USED.add(name)
     return _or_none(hints.PARAMETERS[name], default)
 
 
@@ -137,17 +144,36 @@ def signature_of(place, function, case=()):
 def function(place, value, indent="", summary=""):
     """Return the lines of a function or a method; place is its full name."""
     name = place.rpartition(".")[2]
+    USED.add(place)
     result, lines = hints.RESULTS.get(place, "Array"), []
     if place in hints.RECORDS:
         result = f"_{hints.RECORDS[place].__name__}"
         lines += [f"class {result}(NamedTuple):"]
         lines += [f"    {field}: Array" for field in hints.RECORDS[place]._fields]
-    cases = hints.OVERLOADS.get(place, [({}, result)])
+    cases = _cases(place, value, hints.OVERLOADS.get(place, [({}, result)]))
     for case, result in cases:
         lines += [f"{indent}@overload"] if len(cases) > 1 else []
         given = case if isinstance(case, str) else signature_of(place, value, case)
         lines += _definition(f"{indent}def {name}({given}) -> {result}:", indent, summary)
     return lines
+
+
+def _cases(place, value, cases):
+    """Return the cases of a function, where NumPy's arrays alone give NumPy's: Any, here."""
+    operands = {
+        p.name: hints.OF_ARRAYS[hint_of(place, p)]
+        for p in inspect.signature(value).parameters.values()
+        if p.default is p.empty and p.name != "self" and hint_of(place, p) in hints.OF_ARRAYS
+    }
+    is_ours = place.count(".") == place.startswith(("linalg.", "fft."))
+    if not operands or not is_ours or "Array" not in cases[0][1] or place in hints.ALWAYS_ARRAYS:
+        return cases
+    of_arrays = [
+        ({**case, name: operands[name]}, result)
+        for case, result in cases
+        for name in list(operands)[:2]
+    ]
+    return [*of_arrays, ({}, "Any")]
 
 
 def _definition(head, indent, summary):
@@ -283,6 +309,8 @@ def _finished(lines, file):
 def files():
     """{path in the package: text} of all stubs."""
     found = {"array.pyi": _finished(class_("Array", vg.Array, True), "array.pyi")}
+    lines = class_("dtypes.BFloat16", type(vg.bfloat16))
+    found["dtypes.pyi"] = _finished(lines, "dtypes.pyi")
     homes = {}
     for place, file in MODULES.items():
         module, lines = found_at(place), []

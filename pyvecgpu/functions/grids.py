@@ -89,7 +89,7 @@ def ix_(*args):
     not 1-D.
 
     >>> x = vg.asarray([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
-    >>> x[vg.ix_([0, 2], [1, 2])].tolist()
+    >>> x[vg.ix_(vg.asarray([0, 2]), vg.asarray([1, 2]))].tolist()
     [[2, 3], [8, 9]]
     """
     found = []

@@ -1,4 +1,5 @@
 # Written by `make stubs` from docs/reference/hints.py and the package itself.
+# pyright: reportOverlappingOverload=false
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -121,8 +121,12 @@ class LambdaLR(LRScheduler):
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
     >>> schedule = vg.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 / (1 + step))
-    >>> [round(schedule.step() or schedule.get_last_lr()[0], 4) for _ in range(3)]
-    [0.5, 0.3333, 0.25]
+    >>> for _ in range(3):
+    ...     schedule.step()
+    ...     print([round(lr, 4) for lr in schedule.get_last_lr()])
+    [0.5]
+    [0.3333]
+    [0.25]
     """
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
@@ -142,8 +146,13 @@ class StepLR(LRScheduler):
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
     >>> schedule = vg.optim.lr_scheduler.StepLR(optimiser, step_size=2, gamma=0.5)
-    >>> [schedule.step() or schedule.get_last_lr()[0] for _ in range(4)]
-    [1.0, 0.5, 0.5, 0.25]
+    >>> for _ in range(4):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [1.0]
+    [0.5]
+    [0.5]
+    [0.25]
     """
 
     def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
@@ -160,8 +169,12 @@ class MultiStepLR(LRScheduler):
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
     >>> schedule = vg.optim.lr_scheduler.MultiStepLR(optimiser, milestones=[1, 3], gamma=0.5)
-    >>> [schedule.step() or schedule.get_last_lr()[0] for _ in range(3)]
-    [0.5, 0.5, 0.25]
+    >>> for _ in range(3):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [0.5]
+    [0.5]
+    [0.25]
     """
 
     def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
@@ -177,8 +190,12 @@ class ExponentialLR(LRScheduler):
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
     >>> schedule = vg.optim.lr_scheduler.ExponentialLR(optimiser, gamma=0.5)
-    >>> [schedule.step() or schedule.get_last_lr()[0] for _ in range(3)]
-    [0.5, 0.25, 0.125]
+    >>> for _ in range(3):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [0.5]
+    [0.25]
+    [0.125]
     """
 
     def __init__(self, optimizer, gamma, last_epoch=-1):
@@ -194,8 +211,12 @@ class ConstantLR(LRScheduler):
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
     >>> schedule = vg.optim.lr_scheduler.ConstantLR(optimiser, factor=0.5, total_iters=2)
-    >>> [schedule.step() or schedule.get_last_lr()[0] for _ in range(3)]
-    [0.5, 1.0, 1.0]
+    >>> for _ in range(3):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [0.5]
+    [1.0]
+    [1.0]
     """
 
     def __init__(self, optimizer, factor=1 / 3, total_iters=5, last_epoch=-1):
@@ -213,8 +234,13 @@ class LinearLR(LRScheduler):
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
     >>> schedule = vg.optim.lr_scheduler.LinearLR(optimiser, start_factor=0.5, total_iters=2)
-    >>> schedule.get_last_lr(), [schedule.step() or schedule.get_last_lr()[0] for _ in range(2)]
-    ([0.5], [0.75, 1.0])
+    >>> schedule.get_last_lr()
+    [0.5]
+    >>> for _ in range(2):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [0.75]
+    [1.0]
     """
 
     def __init__(self, optimizer, start_factor=1 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
@@ -235,8 +261,13 @@ class CosineAnnealingLR(LRScheduler):
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
     >>> schedule = vg.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=2)
-    >>> [round(schedule.step() or schedule.get_last_lr()[0], 4) for _ in range(4)]
-    [0.5, 0.0, 0.5, 1.0]
+    >>> for _ in range(4):
+    ...     schedule.step()
+    ...     print([round(lr, 4) for lr in schedule.get_last_lr()])
+    [0.5]
+    [0.0]
+    [0.5]
+    [1.0]
     """
 
     def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
@@ -259,8 +290,18 @@ class OneCycleLR(LRScheduler):
 
     >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0, momentum=0.9)
     >>> schedule = vg.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=1.0, total_steps=10)
-    >>> [round(schedule.step() or schedule.get_last_lr()[0], 2) for _ in range(9)]
-    [0.52, 1.0, 0.95, 0.81, 0.61, 0.39, 0.19, 0.05, 0.0]
+    >>> for _ in range(9):
+    ...     schedule.step()
+    ...     print([round(lr, 2) for lr in schedule.get_last_lr()])
+    [0.52]
+    [1.0]
+    [0.95]
+    [0.81]
+    [0.61]
+    [0.39]
+    [0.19]
+    [0.05]
+    [0.0]
     """
 
     def __init__(
@@ -346,8 +387,13 @@ class SequentialLR(LRScheduler):
     >>> warm = vg.optim.lr_scheduler.ConstantLR(optimiser, factor=0.25, total_iters=9)
     >>> later = vg.optim.lr_scheduler.ExponentialLR(optimiser, gamma=0.5)
     >>> schedule = vg.optim.lr_scheduler.SequentialLR(optimiser, [warm, later], milestones=[2])
-    >>> [schedule.step() or schedule.get_last_lr()[0] for _ in range(4)]
-    [0.25, 1.0, 0.5, 0.25]
+    >>> for _ in range(4):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [0.25]
+    [1.0]
+    [0.5]
+    [0.25]
     """
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):

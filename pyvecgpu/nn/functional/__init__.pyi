@@ -1,4 +1,5 @@
 # Written by `make stubs` from docs/reference/hints.py and the package itself.
+# pyright: reportOverlappingOverload=false
 
 from collections.abc import Sequence
 from pyvecgpu.array import Array
