@@ -33,7 +33,9 @@ HOOKS = {"vg.nn.Module.forward"}
 
 
 def run(command, folder):
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=folder)
+    environment = {**os.environ, "PYTHONPATH": str(helpers.ROOT)}
+    command = [str(part) for part in command]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
 
 
 def mypy(folder, *files, strict=True):
@@ -79,10 +81,7 @@ def test_every_hint_is_of_use():
     script += (
         "hints.RESULTS, hints.OVERLOADS); print({k for row in rows for k in row} - stubs.USED)"
     )
-    paths = f"{helpers.ROOT}{os.pathsep}{helpers.ROOT / 'docs' / 'reference'}"
-    command = [sys.executable, "-c", script]
-    environment = {**os.environ, "PYTHONPATH": paths}
-    result = subprocess.run(command, capture_output=True, text=True, env=environment)
+    result = run([sys.executable, "-c", script], helpers.ROOT / "docs" / "reference")
     assert result.stdout.strip() == "set()", result.stdout + result.stderr
 
 
@@ -132,7 +131,7 @@ def normalised(values: ArrayLike, axis: int | None = None) -> vg.Array:
 
 
 def place(values: ArrayLike, device: DeviceLike) -> vg.Array:
-    return vg.asarray(values, dtype=vg.bfloat16, device=device)
+    return vg.asarray(values, dtype=vg.float16, device=device)
 
 
 with vg.device("cpu") as current:
