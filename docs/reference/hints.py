@@ -21,8 +21,8 @@ _FLOAT = """alpha atol base_momentum beta clip_norm clip_value correction d damp
     norm_type p param pct_start period posinf rtol scale start_factor std threshold tol
     weight_decay"""
 _STR = """name nonlinearity precision subscripts activation message"""
-_ARRAY_LIKE = """a1 a2 condition fp indices mask numbers sorter v vals weights xp y ind bins q fweights
-    aweights to_begin to_end prepend append repeats spacing src where"""
+_ARRAY_LIKE = """a1 a2 condition fp indices mask numbers sorter v vals weights xp y ind bins q
+    fweights aweights to_begin to_end prepend append repeats spacing src where"""
 _OPERAND = """x x1 x2 a b fill_value other val values default left right min max"""
 _ARRAY = """attn_mask bias gradient input key mean query running_mean running_var tensor weight
     pos_weight preactivation target"""
