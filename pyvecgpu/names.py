@@ -136,40 +136,29 @@ USE = {
     "cumproduct": "pyvecgpu.cumprod",
 }
 
-_LOOPS = "it runs Python for every element, and a GPU cannot; use numpy.{} on x.numpy()"
-_NO_DTYPE = "arrays have no such dtype"
-_HOST = "it is about NumPy itself, as numpy.{}"
-_NUMPYS = "numpy.{} does for this package, too"
+_LOOPS = """apply_along_axis apply_over_axes flatiter frompyfunc ndindex nditer nested_iters
+    vectorize"""
+_DTYPES = """busday_count busday_offset busdaycalendar bytes_ char character clongdouble complex256
+    datetime64 datetime_as_string datetime_data flexible float128 is_busday isnat longdouble object_
+    rec recarray record str_ strings timedelta64 void"""
+_HOST = """ScalarType core ctypeslib emath errstate exceptions f2py get_include getbufsize geterr
+    geterrcall info lib little_endian sctypeDict setbufsize seterr seterrcall show_config
+    show_runtime test testing typecodes ufunc"""
+_NUMPYS = """False_ True_ base_repr binary_repr common_type complexfloating dtype einsum_path
+    euler_gamma floating format_float_positional format_float_scientific generic index_exp inexact
+    integer min_scalar_type mintypecode number s_ signedinteger typename unsignedinteger"""
+_PARTS = """RawKernel RawModule ElementwiseKernel ReductionKernel"""
 
 # Name: why there is nothing of the kind, with "{}" for the name.
 WITHOUT = {
     **dict.fromkeys(
-        ["apply_along_axis", "apply_over_axes", "flatiter", "frompyfunc", "ndindex"]
-        + ["nditer", "nested_iters", "vectorize"],
-        _LOOPS,
+        _LOOPS.split(),
+        "it runs Python for every element, and a GPU cannot; use numpy.{} on x.numpy()",
     ),
-    **dict.fromkeys(
-        ["busday_count", "busday_offset", "busdaycalendar", "bytes_", "character", "clongdouble"]
-        + ["complex256", "datetime64", "datetime_as_string", "datetime_data", "flexible"]
-        + ["float128", "is_busday", "isnat", "longdouble", "object_", "rec", "recarray", "record"]
-        + ["char", "str_", "strings", "timedelta64", "void", "chararray"],
-        _NO_DTYPE,
-    ),
-    **dict.fromkeys(
-        ["errstate", "getbufsize", "geterr", "geterrcall", "get_include", "info", "setbufsize"]
-        + ["seterr", "seterrcall", "show_config", "show_runtime", "sctypeDict", "test", "testing"]
-        + ["core", "ctypeslib", "f2py", "lib", "ufunc", "emath"]
-        + ["exceptions", "nested_iters", "ScalarType", "typecodes", "little_endian"],
-        _HOST,
-    ),
-    **dict.fromkeys(
-        ["base_repr", "binary_repr", "common_type", "dtype", "einsum_path", "euler_gamma"]
-        + ["False_", "format_float_positional", "format_float_scientific", "index_exp"]
-        + ["min_scalar_type", "mintypecode", "s_", "True_", "typename", "complexfloating"]
-        + ["floating", "generic", "inexact", "integer", "number", "signedinteger"]
-        + ["unsignedinteger"],
-        _NUMPYS,
-    ),
+    **dict.fromkeys(_DTYPES.split(), "arrays have no such dtype"),
+    **dict.fromkeys(_HOST.split(), "it is about NumPy itself, as numpy.{}"),
+    **dict.fromkeys(_NUMPYS.split(), "numpy.{} does for this package, too"),
+    **dict.fromkeys(_PARTS.split(), "kernels of one's own are written in the C library"),
     **dict.fromkeys(
         ["asmatrix", "bmat", "matrix", "ma", "poly1d", "polynomial"],
         "there are no matrices, masked arrays or polynomials as objects; use arrays",
@@ -180,9 +169,6 @@ WITHOUT = {
     ),
     "asfortranarray": "new arrays are in C order; x.T is a view in the other",
 }
-# Parts that torch or CuPy have and this package does not plan to be asked for.
-_SUBMODULES = {"compile", "jit", "distributed", "sparse", "amp", "quantization", "RawKernel"}
-WITHOUT |= dict.fromkeys(_SUBMODULES, "nothing here does that")
 
 
 def instead_of(name):

@@ -55,6 +55,20 @@ Both follow NumPy. What differs:
   library is the place for them.
 """,
 }
+# The same name, and something else is meant.
+OTHERWISE = {
+    "torch": {
+        "equal": "where elements are the same; torch's one answer is `vg.array_equal`",
+        "index_add": "in place: `vg.index_add(x, indices, values, axis=0)`",
+        "max": "values alone, and so do `min`, `median` and `sort`",
+        "meshgrid": '`indexing="xy"` by default; torch\'s is "ij"',
+        "nonzero": "a tuple of indices; torch's matrix is `vg.argwhere`",
+        "select": "by conditions; torch's is `x[i]`",
+        "split": "into so many parts, or at places; torch's is by sizes",
+        "std": "divided by n, as `var`; torch's default is `correction=1`",
+        "transpose": "all axes in reverse; torch's two axes are `vg.swapaxes`",
+    },
+}
 # Their module: ours, with the page's heading.
 PARTS = {
     "NumPy": {"numpy": "", "numpy.linalg": "linalg", "numpy.fft": "fft", "numpy.random": "random"},
@@ -119,6 +133,10 @@ def section(module, part, homes):
     if other:
         rows = [f"| `{module}.{n}` | `{o.replace('pyvecgpu.', 'vg.')}` |" for n, o in other.items()]
         lines += ["Another name:", "\n".join(["| There | Here |", "|-|-|", *rows])]
+    meant = OTHERWISE.get(module, {})
+    if meant:
+        rows = [f"| {link(here[name], homes)} | {what} |" for name, what in meant.items()]
+        lines += ["Of these mean something else:", "\n".join(["| Name | Here |", "|-|-|", *rows])]
     groups = {}
     for name in rest:
         reason = WITHOUT.get(name, "not here, or not yet").replace("numpy.{}", "NumPy's")
