@@ -111,58 +111,6 @@ class Array:
     def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
     def cpu(self) -> Array:
         """Return the values on the CPU; the Array itself if it is there."""
-    def astype(self, dtype: DTypeLike, /, *, copy: bool = True) -> Array:
-        """Return the values in another dtype, see vg.astype."""
-    def ravel(self) -> Array:
-        """Return the elements along one axis, see vg.ravel."""
-    def flatten(self) -> Array:
-        """Return a copy of the elements, in C order, along one axis."""
-    def fill(self, value: Scalar) -> None:
-        """Write a scalar to every element. OverflowError: the dtype cannot hold it."""
-    def clip(self, min: Operand | None = None, max: Operand | None = None, out: Array | None = None) -> Array:
-        """Return the elements within bounds, see vg.clip."""
-    def round(self, decimals: int = 0, out: Array | None = None) -> Array:
-        """Return the nearest integers, see vg.round."""
-    def var(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, correction: float | None = None) -> Array:
-        """Return the variance, see vg.var."""
-    def std(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, correction: float | None = None) -> Array:
-        """Return the standard deviation, see vg.std."""
-    def squeeze(self, axis: Axis = None) -> Array:
-        """Return a view without axes of length 1, see vg.squeeze."""
-    def dot(self, other: Operand, /, out: Array | None = None) -> Array:
-        """Return the product with another array, see vg.dot."""
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None) -> Array:
-        """Return the sums of the diagonals, see vg.trace."""
-    def swapaxes(self, axis1: int, axis2: int, /) -> Array:
-        """Return a view with two axes exchanged, see vg.swapaxes."""
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-        """Return the diagonals, see vg.diagonal."""
-    def repeat(self, repeats: ArrayLike, /, axis: int | None = None) -> Array:
-        """Return every element repeated, see vg.repeat."""
-    def nonzero(self) -> tuple[Array, ...]:
-        """Return where elements are not 0, see vg.nonzero."""
-    def cumsum(self, axis: int | None = None, dtype: DTypeLike | None = None, out: Array | None = None) -> Array:
-        """Return the sums up to each element, see vg.cumsum."""
-    def cumprod(self, axis: int | None = None, dtype: DTypeLike | None = None, out: Array | None = None) -> Array:
-        """Return the products up to each element, see vg.cumprod."""
-    def take(self, indices: ArrayLike, axis: int | None = None) -> Array:
-        """Return the elements at indices, see vg.take."""
-    def put(self, indices: ArrayLike, values: ArrayLike) -> None:
-        """Write values at indices into the elements in a row, see vg.put."""
-    def compress(self, condition: ArrayLike, axis: int | None = None) -> Array:
-        """Return the parts where a condition is true, see vg.compress."""
-    def choose(self, choices: Sequence[Operand]) -> Array:
-        """Return elements of the choices that the elements are the indices of, see vg.choose."""
-    def sort(self, axis: int = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True) -> None:
-        """Put the elements in order along an axis, in place, see vg.sort."""
-    def argsort(self, axis: int = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True) -> Array:
-        """Return the indices that put the elements in order, see vg.argsort."""
-    def searchsorted(self, v: ArrayLike, side: str = 'left', sorter: ArrayLike | None = None) -> Array:
-        """Return before which elements those of v keep the order, see vg.searchsorted."""
-    def partition(self, kth: int | Sequence[int], axis: int = -1) -> None:
-        """Put the kth elements at their places in order, in place, see vg.partition."""
-    def argpartition(self, kth: int | Sequence[int], axis: int = -1) -> Array:
-        """Return the indices of what partition gives, see vg.argpartition."""
     def copy(self) -> Array:
         """Return a contiguous copy on the same device."""
     def contiguous(self) -> Array:
@@ -217,6 +165,58 @@ class Array:
         """Return the elements in another shape: x.reshape(2, -1) or x.reshape((2, -1))."""
     def transpose(self, *axes: Any) -> Array:
         """Return a view with the axes permuted; in reverse order without arguments."""
+    def astype(self, dtype: DTypeLike, /, *, copy: bool = True) -> Array:
+        """Return the values in another dtype, see vg.astype."""
+    def ravel(self) -> Array:
+        """Return the elements along one axis, see vg.ravel."""
+    def flatten(self) -> Array:
+        """Return a copy of the elements, in C order, along one axis."""
+    def fill(self, value: Scalar) -> None:
+        """Write a scalar to every element. OverflowError: the dtype cannot hold it."""
+    def clip(self, min: Operand | None = None, max: Operand | None = None, out: Array | None = None) -> Array:
+        """Return the elements within bounds, see vg.clip."""
+    def round(self, decimals: int = 0, out: Array | None = None) -> Array:
+        """Return the nearest integers, see vg.round."""
+    def var(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, correction: float | None = None) -> Array:
+        """Return the variance, see vg.var."""
+    def std(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, correction: float | None = None) -> Array:
+        """Return the standard deviation, see vg.std."""
+    def squeeze(self, axis: Axis = None) -> Array:
+        """Return a view without axes of length 1, see vg.squeeze."""
+    def dot(self, other: Operand, /, out: Array | None = None) -> Array:
+        """Return the product with another array, see vg.dot."""
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None) -> Array:
+        """Return the sums of the diagonals, see vg.trace."""
+    def swapaxes(self, axis1: int, axis2: int, /) -> Array:
+        """Return a view with two axes exchanged, see vg.swapaxes."""
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+        """Return the diagonals, see vg.diagonal."""
+    def repeat(self, repeats: ArrayLike, /, axis: int | None = None) -> Array:
+        """Return every element repeated, see vg.repeat."""
+    def nonzero(self) -> tuple[Array, ...]:
+        """Return where elements are not 0, see vg.nonzero."""
+    def cumsum(self, axis: int | None = None, dtype: DTypeLike | None = None, out: Array | None = None) -> Array:
+        """Return the sums up to each element, see vg.cumsum."""
+    def cumprod(self, axis: int | None = None, dtype: DTypeLike | None = None, out: Array | None = None) -> Array:
+        """Return the products up to each element, see vg.cumprod."""
+    def take(self, indices: ArrayLike, axis: int | None = None) -> Array:
+        """Return the elements at indices, see vg.take."""
+    def put(self, indices: ArrayLike, values: ArrayLike) -> None:
+        """Write values at indices into the elements in a row, see vg.put."""
+    def compress(self, condition: ArrayLike, axis: int | None = None) -> Array:
+        """Return the parts where a condition is true, see vg.compress."""
+    def choose(self, choices: Sequence[Operand]) -> Array:
+        """Return elements of the choices that the elements are the indices of, see vg.choose."""
+    def sort(self, axis: int = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True) -> None:
+        """Put the elements in order along an axis, in place, see vg.sort."""
+    def argsort(self, axis: int = -1, kind: str | None = None, *, descending: bool = False, stable: bool = True) -> Array:
+        """Return the indices that put the elements in order, see vg.argsort."""
+    def searchsorted(self, v: ArrayLike, side: str = 'left', sorter: ArrayLike | None = None) -> Array:
+        """Return before which elements those of v keep the order, see vg.searchsorted."""
+    def partition(self, kth: int | Sequence[int], axis: int = -1) -> None:
+        """Put the kth elements at their places in order, in place, see vg.partition."""
+    def argpartition(self, kth: int | Sequence[int], axis: int = -1) -> Array:
+        """Return the indices of what partition gives, see vg.argpartition."""
     def __add__(self, other: Operand) -> Array: ...
     def __sub__(self, other: Operand) -> Array: ...
     def __mul__(self, other: Operand) -> Array: ...
