@@ -1,6 +1,7 @@
 """Every public docstring has an example, and the examples print what they say, on every device."""
 
 import examples
+import numpy as np
 import pytest
 
 import pyvecgpu as vg
@@ -27,6 +28,12 @@ def test_example(device, name, as_before):
     count, wrong = examples.run(name, DOCUMENTED[name].__doc__, device)
     assert count, f"{name} has no example in its docstring"
     assert not wrong, wrong
+
+
+@pytest.mark.parametrize("name", ["gcd", "lcm", "sinc"])
+def test_no_warning_where_numpy_has_none(name, as_before):
+    with np.errstate(divide="raise", invalid="raise"):
+        assert not examples.run(name, DOCUMENTED[f"vg.{name}"].__doc__, "cpu")[1]
 
 
 def test_what_counts():

@@ -125,7 +125,8 @@ def _gcd(name, a, b):
     steps = _STEPS[a.itemsize]
     a, b = _size(a), _size(b)
     for _ in range(steps):
-        a, b = where(equal(b, 0), a, b), remainder(a, b)
+        divisor = b if a.backend.on_card else maximum(b, 1)  # NumPy would warn of zeros
+        a, b = where(equal(b, 0), a, b), remainder(a, divisor)
         if not a.backend.on_card and not item(any(b)):  # a card is not waited for
             break
     return a
@@ -186,7 +187,8 @@ def sinc(x, /, *, device=None):
     call = Operands("sinc", (x,), None, device)
     (array,) = call.arrays
     angle = astype(array, work_dtype(array.dtype), copy=False) * math.pi
-    result = where(equal(angle, 0.0), 1.0, sin(angle) / angle)
+    angle = where(equal(angle, 0.0), 1e-20, angle)  # whose sine is itself
+    result = sin(angle) / angle
     return call.give(astype(result, inexact(array.dtype), copy=False))
 
 
