@@ -3,7 +3,8 @@
 
 RUNTIME_PACKAGES := 'numpy>=2'
 TEST_PACKAGES := 'pytest>=8' 'ml_dtypes>=0.5' 'nbclient>=0.10' 'nbformat>=5.10' 'ipykernel>=6.29' \
-    'array_api_strict>=2.6' 'safetensors>=0.4' 'mypy>=1.13' 'pyright[nodejs]>=1.1.390'
+    'array_api_strict>=2.6' 'safetensors>=0.4' 'mypy>=1.13' 'pyright[nodejs]>=1.1.390' \
+    'mkdocs>=1.6' 'mkdocs-material>=9.5'
 # What array-api-tests asks for.
 CONFORMANCE_PACKAGES := $(TEST_PACKAGES) 'hypothesis>=6.151' pytest-json-report 'ndindex>=1.8'
 DOCS_PACKAGES := 'mkdocs>=1.6' 'mkdocs-material>=9.5'

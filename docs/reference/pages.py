@@ -163,9 +163,22 @@ def reference():
         pages[f"reference/{part}.md"] = (title, first, values)
     rest = {f"vg.{n}": getattr(vg, n) for n in sorted(vg.__all__)}
     others = {n: v for n, v in rest.items() if n not in top and n != "vg.Array"}
-    parts = {n: v for n, v in others.items() if callable(v)}
-    pages["reference/devices.md"] = ("Devices, dtypes, errors", "", parts)
+    gradients = {
+        n: v
+        for n, v in others.items()
+        if getattr(v, "__module__", "").startswith("pyvecgpu.autograd")
+    }
+    pages["reference/autograd.md"][2].update(gradients)
+    parts = {n: v for n, v in others.items() if callable(v) and n not in gradients}
+    pages["reference/devices.md"] = ("Devices, dtypes, errors", _values(others), parts)
     return pages
+
+
+def _values(names):
+    """Return a sentence about dtypes, and one about numbers and the like."""
+    dtypes = [n for n, v in names.items() if hasattr(v, "itemsize")]
+    plain = [f"`{n}` is {v!r}" for n, v in names.items() if v is None or type(v) is float]
+    return f"Dtypes are {', '.join(f'`{n}`' for n in dtypes)}. {', '.join(plain)}."
 
 
 def table(values, homes, here):
