@@ -132,7 +132,8 @@ stubs: $(PYTHON_RUNTIME)   ## write the package's .pyi files, after a public sig
 	PYTHONPATH=. $(PYTHON) docs/reference/stubs.py
 docs: $(PYTHON_DOCS)       ## build the manual, build/site/index.html (mkdocs)
 	PYTHONPATH=. $(PYTHON) docs/reference/pages.py build/manual
-	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet --config-file build/manual/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet \
+	    --config-file build/manual/mkdocs.yml
 	@echo 'build/site/index.html'
 
 # The installed library has the ABI's version in its name; the one in pyvecgpu/ is loaded by path.
