@@ -3,12 +3,12 @@
 
 RUNTIME_PACKAGES := 'numpy>=2'
 TEST_PACKAGES := 'pytest>=8' 'ml_dtypes>=0.5' 'nbclient>=0.10' 'nbformat>=5.10' 'ipykernel>=6.29' \
-    'array_api_strict>=2.6' 'safetensors>=0.4' 'mypy>=1.13' 'pyright[nodejs]>=1.1.390' \
-    'mkdocs>=1.6' 'mkdocs-material>=9.5'
+    'array_api_strict>=2.6' 'safetensors>=0.4'
 # What array-api-tests asks for.
 CONFORMANCE_PACKAGES := $(TEST_PACKAGES) 'hypothesis>=6.151' pytest-json-report 'ndindex>=1.8'
-DOCS_PACKAGES := 'mkdocs>=1.6' 'mkdocs-material>=9.5'
 LINT_PACKAGES := ruff==0.17.5 clang-format==23.1.3
+DOCS_PACKAGES := 'mkdocs>=1.6' 'mkdocs-material>=9.5'
+TEST_PACKAGES += 'mypy>=1.13' 'pyright[nodejs]>=1.1.390' $(DOCS_PACKAGES)
 
 ifeq ($(origin PYTHON),undefined)
 
