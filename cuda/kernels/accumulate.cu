@@ -1,5 +1,5 @@
-// pvg_accumulate: values combined with the elements at the places that indices name, all those of one
-// place in an order that depends on the shapes alone.
+// pvg_accumulate: values combined with the elements at the places that indices name, all those of
+// one place in an order that depends on the shapes alone.
 //
 // The places of all writes are sorted (stable), so that the values of one place, a run, lie side by
 // side. A team of threads, one for each element beside the indices, goes through a chunk of

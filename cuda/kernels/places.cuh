@@ -71,9 +71,9 @@ __device__ __forceinline__ int64_t counted_from_0(const Indices &indices, int j,
 }
 
 // Adds to each of COUNT numbers, but those that are not_written, the words from the place that the
-// other axes name to the one that the indices name, too; or makes it not_written, which a WRITE by an
-// index out of range is. `at`: where the indices lie. The loads of all of them are under way at the
-// same time.
+// other axes name to the one that the indices name, too; or makes it not_written, which a WRITE by
+// an index out of range is. `at`: where the indices lie. The loads of all of them are under way at
+// the same time.
 template <bool WRITE, int COUNT>
 __device__ __forceinline__ void displace(const Indices &indices, int64_t (&at)[COUNT],
                                          int64_t (&by)[COUNT]) {

@@ -1,6 +1,7 @@
-// Reports: errors that only a kernel can find, such as a singular matrix or an index out of range. The kernel leaves one in
-// a slot of host memory that the device sees, one a device, and goes on; whoever waits for the
-// device next, for whatever reason, finds it there. So nothing waits for the sake of an error.
+// Reports: errors that only a kernel can find, such as a singular matrix or an index out of range.
+// The kernel leaves one in a slot of host memory that the device sees, one a device, and goes on;
+// whoever waits for the device next, for whatever reason, finds it there. So nothing waits for the
+// sake of an error.
 #pragma once
 #include "runtime/error.cuh"
 
