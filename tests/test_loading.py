@@ -59,7 +59,7 @@ LATER = {
 
 
 def test_import_makes_no_cuda_call_and_is_quick():
-    """It takes less of the processor's time than NumPy's, which comes first, or a tenth of a second.
+    """It takes less of the processor's time than NumPy's, which is first, or a tenth of a second.
 
     On a machine that is busy with other things both take several times as long.
     """
