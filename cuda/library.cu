@@ -29,6 +29,7 @@ Operations reduce_operations();       // kernels/reduce.cu
 Operations copy_operations();         // arrays/copy.cu
 Operations where_operations();        // kernels/where.cu
 Operations triangle_operations();     // kernels/triangle.cu
+Operations join_operations();         // kernels/join.cu
 Operations scan_operations();         // kernels/scan.cu
 Operations gather_operations();       // kernels/gather.cu
 Operations nonzero_operations();      // kernels/nonzero.cu
@@ -43,7 +44,7 @@ static Operations (*const families[])() = {
     unary_operations,   binary_operations,   reduce_operations,       copy_operations,
     where_operations,   triangle_operations, scan_operations,         gather_operations,
     nonzero_operations, sort_operations,     searchsorted_operations, bincount_operations,
-    factor_operations,  random_operations,   matmul_operations};
+    factor_operations,  random_operations,   matmul_operations,       join_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

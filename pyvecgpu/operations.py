@@ -165,6 +165,7 @@ ROWS = (
     _other("argsort", 331, ORDERED, "index"),
     _other("searchsorted", 332, ORDERED, "index"),
     _other("bincount", 333, INTEGERS, "index"),
+    _other("concat", 350, ALL, "same"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

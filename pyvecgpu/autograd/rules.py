@@ -329,11 +329,12 @@ def sorted_back(g, x, axis, descending):
     return vg.take_along_axis(g, vg.argsort(order, axis=axis), axis=axis)
 
 
-def pieces(g, lengths, axis):
-    """concat: to every part its own."""
+def pieces(g, lengths, axis, stacked):
+    """concat: to every part its own; stacked parts lack the axis."""
     found, begin = {}, 0
     for number, n in enumerate(lengths):
-        found[number] = g[(*[slice(None)] * axis, slice(begin, begin + n))]
+        place = begin if stacked else slice(begin, begin + n)
+        found[number] = g[(*[slice(None)] * axis, place)]
         begin += n
     return found
 

@@ -34,6 +34,9 @@ ARRAY_PARAMETERS = (
     *("data", "destination", "indices", "values", "weights", "out"),
 )
 
+# A parameter that is a list of raw data. Gradients are those of dispatch.whole, not of the method.
+PARTS = "parts"
+
 METHODS = {
     # Memory: `into` is an ndarray of the same shape that is filled if it is of use.
     "empty": _method("shape dtype"),
@@ -52,6 +55,8 @@ METHODS = {
     "scalar": _method("code a value side out"),
     "where": _method("condition a b out"),
     "triangle": _method("a upper diagonal out"),
+    # along an axis, or a new one if stacked; dtype: None for what the parts are promoted to
+    "concat": _method("parts axis stacked dtype"),
     # indices: (axes, ...), see pvg_gather; place: where "..." goes, or ALONG.
     "gather": _method("a indices axes place trusted"),
     "scatter": _method("a indices axes place trusted values", NOTHING, "a"),

@@ -207,6 +207,13 @@ class CpuBackend:
         return store((np.triu if upper else np.tril)(a, diagonal), out)
 
     @_reports_memory
+    def concat(self, parts, axis, stacked, dtype):
+        if dtype is None:
+            dtype = functools.reduce(promote, [part.dtype for part in parts])
+        join = np.stack if stacked else np.concatenate
+        return np.ascontiguousarray(join([cast(part, dtype) for part in parts], axis))
+
+    @_reports_memory
     def gather(self, a, indices, axes, place, trusted):
         return cpu_indexing.gather(a, indices, axes, place, trusted)
 

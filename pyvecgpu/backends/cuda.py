@@ -7,7 +7,7 @@ return.
 import contextlib
 import functools
 import math
-from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64
+from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
 
 import numpy as np
 
@@ -22,6 +22,11 @@ _MemoryValues = c_int64 * Memory.MEMORY_COUNT
 # ctypes arrays by their length: making such a type costs more than a launch.
 _Int64s = [c_int64 * n for n in range(MAX_NDIM + 1)]
 _Ints = [c_int * n for n in range(MAX_NDIM + 1)]
+
+
+@functools.cache
+def _handles(n):
+    return c_void_p * n
 
 
 class CudaBackend:
@@ -182,6 +187,12 @@ class CudaBackend:
         if axes is None:
             return reduce(code, a, -1, None, keepdims, out)
         return reduce(code, a, len(axes), _Ints[len(axes)](*axes), keepdims, out)
+
+    def concat(self, parts, axis, stacked, dtype):
+        n = len(parts)
+        handles = _handles(n)(*[data.value for data in parts])
+        code = -1 if dtype is None else CODES[dtype]
+        return self.functions.pvg_concat(handles, n, axis, stacked, code)
 
     def gather(self, a, indices, axes, place, trusted):
         n = len(axes)
