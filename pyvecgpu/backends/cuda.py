@@ -188,6 +188,37 @@ class CudaBackend:
             return reduce(code, a, -1, None, keepdims, out)
         return reduce(code, a, len(axes), _Ints[len(axes)](*axes), keepdims, out)
 
+    def sequence(self, a, start, step, last):
+        functions = self.functions
+        if isinstance(start, float):
+            kind, numbers = ScalarKind.SCALAR_FLOAT, [c_double(start), c_double(step)]
+        else:
+            kind, numbers = ScalarKind.SCALAR_INT, [c_uint64(n % 2**64) for n in (start, step)]
+        last = None if last is None else byref(c_double(last))
+        self.check(functions.pvg_sequence(a, kind, *map(byref, numbers), last))
+
+    def eye(self, a, diagonal):
+        self.check(self.functions.pvg_eye(a, diagonal))
+
+    def clip(self, a, low, high, out):
+        is_float = isinstance(high if low is None else low, float)
+        number = c_double if is_float else c_int64
+        kind = ScalarKind.SCALAR_FLOAT if is_float else ScalarKind.SCALAR_INT
+        bounds = [None if bound is None else byref(number(bound)) for bound in (low, high)]
+        return self.functions.pvg_clip(a, kind, *bounds, out)
+
+    def softmax(self, code, a, axes, keepdims, out):
+        count, places = self.as_axes(axes)
+        return self.functions.pvg_softmax(code, a, count, places, keepdims, out)
+
+    def var(self, a, axes, ddof, root, keepdims, out):
+        count, places = self.as_axes(axes)
+        return self.functions.pvg_var(a, count, places, ddof, root, keepdims, out)
+
+    def as_axes(self, axes):
+        """Return (count, C numbers) of axes."""
+        return (-1, None) if axes is None else (len(axes), _Ints[len(axes)](*axes))
+
     def concat(self, parts, axis, stacked, dtype):
         n = len(parts)
         handles = _handles(n)(*[data.value for data in parts])
