@@ -214,7 +214,7 @@ enum pvg_operation {
     PVG_SEARCHSORTED = 332,
     PVG_BINCOUNT = 333,
     PVG_CONCAT = 350,
-    PVG_SOFTMAX = 351,     /* this and the next three: float, of bool and integers the default */
+    PVG_SOFTMAX = 351, /* this and the next three: float, of bool and integers the default */
     PVG_LOG_SOFTMAX = 352,
     PVG_LOGSUMEXP = 353,
     PVG_VAR = 354,
@@ -648,7 +648,7 @@ PVG_API int pvg_fill(pvg_array *array, int kind, const void *value);
  * pair takes. The block's number wraps. Errors: VALUE (read-only, unknown distribution), TYPE. */
 PVG_API int pvg_random(pvg_array *array, int distribution, uint64_t key, uint64_t stream,
                        uint64_t counter);
-/* Fills a 1-D array: a[i] = start + i * step, by kind PVG_SCALAR_INT of integers, which wrap, and by
+/* Fills a 1-D array: a[i] = start + i * step, by kind PVG_SCALAR_INT of integers, which wrap, by
  * PVG_SCALAR_FLOAT of floats, computed in float64 and rounded once. last: what the last element is
  * instead, or NULL. Errors: VALUE (read-only; not 1-D; kind), TYPE (another dtype). */
 PVG_API int pvg_sequence(pvg_array *a, int kind, const void *start, const void *step,

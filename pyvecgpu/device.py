@@ -81,8 +81,10 @@ class Device:
         """The DeviceLimits; None for "cpu", which has none of them."""
         if self.type != "cpu" and self._limits is None:
             self._limits = DeviceLimits(
-                *(self.backend.attribute(DeviceAttribute[name.upper()])
-                    for name in DeviceLimits._fields)
+                *(
+                    self.backend.attribute(DeviceAttribute[name.upper()])
+                    for name in DeviceLimits._fields
+                )
             )
         return self._limits
 

@@ -43,7 +43,8 @@ int run_clip(Call &call, const pvg_array *a, int kind, const void *low, const vo
     PVG_PASS(result->open(call, a->dtype, a->ndim, a->shape, out, &a, 1));
     return dispatch<reals>(a->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        const Clip<T> clip = {bounds[0].as<T>(), bounds[1].as<T>(), low != nullptr, high != nullptr};
+        const Clip<T> clip = {bounds[0].as<T>(), bounds[1].as<T>(), low != nullptr,
+                              high != nullptr};
         return launch_map(call, clip, result->array, {a});
     });
 }

@@ -96,8 +96,7 @@ __global__ void __launch_bounds__(join_threads) join_kernel(const __grid_constan
             job.pieces[p].from + static_cast<uintptr_t>(row * job.pieces[p].stride);
         const int64_t begin = p ? job.pieces[p - 1].end : 0;
         load(&vector, origin + at * unit, origin + begin * unit, origin + job.pieces[p].end * unit);
-    }
-    else {
+    } else {
         int64_t here = at, line = row;
         int q = p;
 #pragma unroll
@@ -237,8 +236,8 @@ int joined_shape(const pvg_array *const *parts, int n, int axis, bool stacked, P
     *ndim = parts[0]->ndim + stacked;
     PVG_REQUIRE(parts[0]->ndim || stacked, PVG_ERROR_VALUE,
                 "zero-dimensional arrays cannot be concatenated");
-    PVG_REQUIRE(*ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE, "an array has at most %d dimensions, not %d",
-                PVG_MAX_NDIM, *ndim);
+    PVG_REQUIRE(*ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE,
+                "an array has at most %d dimensions, not %d", PVG_MAX_NDIM, *ndim);
     PVG_PASS(normalize_axis(axis, *ndim, &axis));
     int64_t length = 0;
     for (int k = 0; k < n; k++) {

@@ -108,8 +108,8 @@ template <class T, int CODE> constexpr bool has_kernel(Kinds domain) {
     return (kinds_of<T> & domain) != 0 && (!is_complex<T> || CODE == PVG_PROD);
 }
 
-int launch_rows_of_list(Call &call, const Operation &operation, const pvg_array *a,
-                        const Layout &p, const Result &result) {
+int launch_rows_of_list(Call &call, const Operation &operation, const pvg_array *a, const Layout &p,
+                        const Result &result) {
     using namespace reduce; // where the rows and what they mention are
     return dispatch(a->dtype, [&](auto tag) {
         using Element = typename decltype(tag)::type;
@@ -300,9 +300,8 @@ PVG_API pvg_array *pvg_reduce(int code, const pvg_array *a, int naxes, const int
     const pvg::Operation *operation = pvg::reduce_operations().find(code);
     pvg::Call call(operation ? operation->name : "reduce");
     pvg::Output result;
-    int status =
-        operation ? pvg::reduce::run(call, {*operation, pvg::launch_rows_of_list}, a, naxes, axes,
-                                     keepdims != 0, out, &result)
-                  : pvg::fail(PVG_ERROR_VALUE, "unknown reduction code %d", code);
+    int status = operation ? pvg::reduce::run(call, {*operation, pvg::launch_rows_of_list}, a,
+                                              naxes, axes, keepdims != 0, out, &result)
+                           : pvg::fail(PVG_ERROR_VALUE, "unknown reduction code %d", code);
     return result.close(call, status);
 }

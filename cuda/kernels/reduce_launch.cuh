@@ -22,9 +22,8 @@ template <class Acc>
 int merge_partials(Call &call, const Acc *partials, int64_t outer, int64_t chunks, int64_t inner,
                    const Result &result) {
     int down = power_of_two(chunks, column_threads);
-    PVG_LAUNCH(merge_kernel<Acc>, blocks_for(outer * inner, column_threads / down),
-               column_threads, 0, call.stream, partials, outer, chunks, inner, down,
-               result);
+    PVG_LAUNCH(merge_kernel<Acc>, blocks_for(outer * inner, column_threads / down), column_threads,
+               0, call.stream, partials, outer, chunks, inner, down, result);
     return PVG_OK;
 }
 
@@ -42,8 +41,8 @@ template <class T, class Acc> int reduce_rows(Call &call, const void *data, cons
         bool few = p.outer <= few_threads / rows.lanes;
         rows.groups = few ? p.outer : ceil_divide(p.outer, rows_per_group);
         PVG_LAUNCH((short_rows_kernel<T, Acc>),
-                   blocks_for(rows.groups, short_rows_threads / rows.lanes),
-                   short_rows_threads, 0, call.stream, rows, result);
+                   blocks_for(rows.groups, short_rows_threads / rows.lanes), short_rows_threads, 0,
+                   call.stream, rows, result);
         return PVG_OK;
     }
     int64_t length = p.length; // of which more than an address space holds is a repeated element
@@ -59,8 +58,8 @@ template <class T, class Acc> int reduce_rows(Call &call, const void *data, cons
         PVG_PASS(partials.open(call, static_cast<size_t>(p.outer * rows.chunks) * sizeof(Acc)));
         target = partials.as<Acc>();
     }
-    PVG_LAUNCH((long_rows_kernel<T, Acc>), blocks_for(p.outer * rows.chunks, 1),
-               long_rows_threads, 0, call.stream, rows, target, result);
+    PVG_LAUNCH((long_rows_kernel<T, Acc>), blocks_for(p.outer * rows.chunks, 1), long_rows_threads,
+               0, call.stream, rows, target, result);
     return target ? merge_partials(call, target, p.outer, rows.chunks, 1, result) : PVG_OK;
 }
 
@@ -69,8 +68,7 @@ template <class T, class Acc> int reduce_rows(Call &call, const void *data, cons
 template <class T> void deal_columns(const Layout &p, Columns *columns) {
     constexpr int pack = pack_size<T>;
     int across = power_of_two(ceil_divide(p.inner, pack), 32);
-    while (across < column_threads && column_threads / across > p.length &&
-           across * pack < p.inner)
+    while (across < column_threads && column_threads / across > p.length && across * pack < p.inner)
         across *= 2;
     int64_t down = column_threads / across;
     columns->across = across;
@@ -101,9 +99,8 @@ int reduce_columns(Call &call, const void *data, const Layout &p, const Result &
                                          sizeof(Acc)));
         target = partials.as<Acc>();
     }
-    PVG_LAUNCH((columns_kernel<T, Acc>),
-               blocks_for(p.outer * columns.chunks * columns.stripes, 1), column_threads, 0,
-               call.stream, columns, target, result);
+    PVG_LAUNCH((columns_kernel<T, Acc>), blocks_for(p.outer * columns.chunks * columns.stripes, 1),
+               column_threads, 0, call.stream, columns, target, result);
     return target ? merge_partials(call, target, p.outer, columns.chunks, p.inner, result) : PVG_OK;
 }
 

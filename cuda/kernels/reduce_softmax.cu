@@ -73,8 +73,7 @@ template <class T> __device__ __forceinline__ void store_pack(T *row, int at, in
 
 template <class T, class A> __device__ __forceinline__ A largest_of(const Pack<T> &pack, A most) {
 #pragma unroll
-    for (int j = 0; j < pack_size<T>; j++)
-        most = larger(most, static_cast<A>(pack.element[j]));
+    for (int j = 0; j < pack_size<T>; j++) most = larger(most, static_cast<A>(pack.element[j]));
     return most;
 }
 
@@ -272,7 +271,8 @@ template <class T> int launch_soft_rows(Call &call, SoftRows job, bool *done) {
     constexpr int pack = pack_size<T>;
     constexpr int64_t item = sizeof(T), other_shared = 1 << 10;
     job.aligned = (reinterpret_cast<uintptr_t>(job.from) | reinterpret_cast<uintptr_t>(job.to)) %
-                          alignof(Pack<T>) == 0 &&
+                          alignof(Pack<T>) ==
+                      0 &&
                   (job.rows == 1 || (job.from_stride % pack == 0 && job.length % pack == 0));
     const int packs = (job.length + pack - 1) / pack;
     *done = true;

@@ -45,8 +45,10 @@ struct Spread {
         if (count > 0) left = squares - sum / static_cast<double>(count) * sum;
         if (left < 0) left = 0;
         if (squares - squares != 0) left = squares + squares; // infinite or NaN
-        if (sum - sum != 0) left = sum - sum;                  // NaN: an element is no number
-        else if (left != left) left = INFINITY;                // squares beyond float64
+        if (sum - sum != 0)
+            left = sum - sum; // NaN: an element is no number
+        else if (left != left)
+            left = INFINITY; // squares beyond float64
         const double variance = left / result.divisor;
         return static_cast<R>(result.kind == 1 ? sqrt(variance) : variance);
     }
@@ -72,8 +74,8 @@ template <class A> struct Exponentials {
     }
     // Of the sum its logarithm; or both numbers for softmax, kind 1, and for its logarithm, 2.
     template <class R>
-    static constexpr bool gives = (is_float<R> && (sizeof(R) == 8) == (sizeof(A) == 8)) ||
-                                  std::is_same_v<R, Complex<A>>;
+    static constexpr bool gives =
+        (is_float<R> && (sizeof(R) == 8) == (sizeof(A) == 8)) || std::is_same_v<R, Complex<A>>;
     template <class R> __device__ R total(const Result &result) const {
         if constexpr (is_complex<R>) {
             const A all = most - most != 0 ? static_cast<A>(NAN) : sum;
@@ -104,9 +106,8 @@ constexpr Operation variance[] = {
     {PVG_VAR, "var", Family::other, pvg::ordered, Gives::floating, 0, Identity::zero},
 };
 // As of a maximum: without elements there is none.
-constexpr Operation exponential = {
-    PVG_LOGSUMEXP,   "logsumexp", Family::other, pvg::ordered, Gives::floating, 0, Identity::none,
-    Order::largest};
+constexpr Operation exponential = {PVG_LOGSUMEXP,   "logsumexp", Family::other,  pvg::ordered,
+                                   Gives::floating, 0,           Identity::none, Order::largest};
 
 } // namespace
 

@@ -206,8 +206,8 @@ static void elementwise(void) {
     if (kind == 13) {
         const pvg_array *parts[5];
         for (int i = 0; i < 5; i++) parts[i] = chance(60) ? a : needed(&arrays);
-        made = pvg_concat(chance(98) ? parts : NULL, (int)pick(chance(95), 5), (int)pick(-3, 3), way,
-                          chance(80) ? -1 : dtype());
+        made = pvg_concat(chance(98) ? parts : NULL, (int)pick(chance(95), 5), (int)pick(-3, 3),
+                          way, chance(80) ? -1 : dtype());
         out = NULL;
     }
     handle_of("an elementwise function", made, out, &arrays);

@@ -261,6 +261,7 @@ def variance(g, x, y, like, axes, ddof, root, keepdims):
     scale = (1.0 if root else 2.0) / left if left else math.inf
     return (g / y if root else g) * scale * (x - vg.mean(x, axis=axes, keepdims=True))
 
+
 # Products -----------------------------------------------------------------------------------------
 
 

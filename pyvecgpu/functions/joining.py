@@ -182,7 +182,7 @@ def _joined(name, call, parts, axis, dtype, stacked=False):
         _check_parts(name, parts, axis, stacked)
         raise failed
 
-    if not any([type(x) is Tracked for x in parts]):
+    if not any(type(x) is Tracked for x in parts):
         return compute()
     lengths = [1 if stacked else x.shape[axis] for x in parts]
     static = {"lengths": lengths, "axis": axis, "stacked": stacked}
