@@ -24,13 +24,13 @@ def test_shapes_and_axes(device, rng, dtype):
                 expected = np.var(values, axis=axis, ddof=1)
                 message, spread = f"{shape} {axis}", np.sqrt(expected)
                 # A card sums in float64; NumPy rounds distances from a mean that is rounded.
-                lost = 32 * unit * spread + least
+                lost = 128 * unit * spread + least
                 if device == "cpu":
                     lost = 99 * unit * np.abs(values).max()
                 result = vg.var(array, axis, ddof=1)
                 helpers.assert_within(result, expected, (spread + lost) * lost, message)
                 expected = np.std(values, axis=axis)
-                lost = lost if device == "cpu" else 32 * unit * expected + least
+                lost = lost if device == "cpu" else 128 * unit * expected + least
                 helpers.assert_within(vg.std(array, axis), expected, lost, message)
 
 

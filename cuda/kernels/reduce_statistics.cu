@@ -102,9 +102,9 @@ int launch_exponentials(Call &call, const Operation &, const pvg_array *a, const
     });
 }
 
-constexpr Operation variance[] = {
-    {PVG_VAR, "var", Family::other, pvg::ordered, Gives::floating, 0, Identity::zero},
-};
+// Of nothing a variance is NaN, and so it goes as if it had an identity.
+constexpr Operation variance = {PVG_VAR,         "var", Family::other, pvg::ordered,
+                                Gives::floating, 0,     Identity::zero};
 // As of a maximum: without elements there is none.
 constexpr Operation exponential = {PVG_LOGSUMEXP,   "logsumexp", Family::other,  pvg::ordered,
                                    Gives::floating, 0,           Identity::none, Order::largest};
@@ -132,14 +132,19 @@ namespace {
 int run_var(Call &call, const pvg_array *a, int naxes, const int *axes, double ddof, int root,
             bool keepdims, pvg_array *out, Output *result) {
     PVG_REQUIRE(root == 0 || root == 1, PVG_ERROR_VALUE, "root is 0 or 1, got %d", root);
-    reduce::Reduction reduction = {reduce::variance[0], reduce::launch_spread, PVG_FLOAT64};
+    reduce::Reduction reduction = {reduce::variance, reduce::launch_spread, PVG_FLOAT64};
     reduction.kind = root, reduction.ddof = ddof;
     return reduce::run(call, reduction, a, naxes, axes, keepdims, out, result);
 }
 
 } // namespace
 
-Operations statistics_operations() { return reduce::variance; }
+Operations statistics_operations() {
+    static constexpr Operation rows[] = {
+        {PVG_VAR, "var", Family::other, ordered, Gives::floating},
+    };
+    return rows;
+}
 
 } // namespace pvg
 

@@ -24,6 +24,11 @@ _Int64s = [c_int64 * n for n in range(MAX_NDIM + 1)]
 _Ints = [c_int * n for n in range(MAX_NDIM + 1)]
 
 
+def _axes_of(axes):
+    """Return (count, C numbers) of axes."""
+    return (-1, None) if axes is None else (len(axes), _Ints[len(axes)](*axes))
+
+
 @functools.cache
 def _handles(n):
     return c_void_p * n
@@ -208,16 +213,12 @@ class CudaBackend:
         return self.functions.pvg_clip(a, kind, *bounds, out)
 
     def softmax(self, code, a, axes, keepdims, out):
-        count, places = self.as_axes(axes)
+        count, places = _axes_of(axes)
         return self.functions.pvg_softmax(code, a, count, places, keepdims, out)
 
     def var(self, a, axes, ddof, root, keepdims, out):
-        count, places = self.as_axes(axes)
+        count, places = _axes_of(axes)
         return self.functions.pvg_var(a, count, places, ddof, root, keepdims, out)
-
-    def as_axes(self, axes):
-        """Return (count, C numbers) of axes."""
-        return (-1, None) if axes is None else (len(axes), _Ints[len(axes)](*axes))
 
     def concat(self, parts, axis, stacked, dtype):
         n = len(parts)
