@@ -520,8 +520,9 @@ def variances(dtype):
 SOFT_ROWS = {
     **REDUCED,
     "rows of a pack": ((70, 3), 1),
-    "rows of a warp": ((5, 300), 1),
+    "rows of a warp": ((5, 200), 1),
     "long rows of a warp": ((2, 500), 1),
+    "longer rows of a warp": ((2, 900), 1),
     "rows of a block": ((2, 1500), 1),
     "rows in shared memory": ((2, 20_000), 1),
     "two passes": ((1, 70_000), 1),
