@@ -64,6 +64,7 @@ METHODS = {
     # indices: (axes, ...), see pvg_gather; place: where "..." goes, or ALONG.
     "gather": _method("a indices axes place trusted"),
     "scatter": _method("a indices axes place trusted values", NOTHING, "a"),
+    "accumulate": _method("code a indices axes place trusted values", NOTHING, "a"),
     "reduce": _method("code a axes keepdims out"),
     # Of softmax, its logarithm and logsumexp, which alone has use for keepdims.
     "softmax": _method("code a axes keepdims out"),

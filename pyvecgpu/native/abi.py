@@ -430,6 +430,7 @@ FUNCTIONS = {
     "pvg_concat": (array, [arrays, c_int, c_int, c_int, c_int]),
     "pvg_gather": (array, [array, array, c_int, ints, c_int, c_int]),
     "pvg_scatter": (c_int, [array, array, c_int, ints, c_int, c_int, array]),
+    "pvg_accumulate": (c_int, [c_int, array, array, c_int, ints, c_int, c_int, array]),
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_softmax": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_var": (array, [array, c_int, ints, c_double, c_int, c_int, out]),

@@ -52,11 +52,11 @@ AREAS = (
     Area(
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
-        "elementwise reduce operands gather scan nonzero sort factor random dense header join"
-        " softmax sequence",
-        "elementwise reductions triangle gather scan nonzero sorting sets binning random powers"
-        " values operations out overlap order learn batches half complex_functions join_kernel"
-        " softmax_kernel variances evenly_spaced joining"
+        "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
+        " header join softmax sequence",
+        "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
+        " random powers values operations out overlap order learn batches half complex_functions"
+        " join_kernel softmax_kernel variances evenly_spaced joining"
         " complex_reductions systems",
     ),
     Area(
