@@ -13,17 +13,29 @@ def softmax(x, /, axis=-1, out=None, *, device=None):
     """Return exp(x) divided by its sum along an axis, as float.
 
     NaN for rows with NaN or infinity, and for rows of -infinity. ValueError: there is no element.
+
+    >>> print(vg.softmax(vg.asarray([[0.0, 0.0], [0.0, 1000.0]])))
+    [[0.5 0.5]
+     [0.  1. ]]
     """
     return _exponentials("softmax", x, axis, True, out, device)
 
 
 def log_softmax(x, /, axis=-1, out=None, *, device=None):
-    """Return the logarithm of softmax, as float: finite also where that is 0."""
+    """Return the logarithm of softmax, as float: finite also where that is 0.
+
+    >>> print(vg.log_softmax(vg.asarray([0.0, 1000.0])))
+    [-1000.     0.]
+    """
     return _exponentials("log_softmax", x, axis, True, out, device)
 
 
 def logsumexp(x, /, axis=None, out=None, keepdims=False, *, device=None):
-    """Return the logarithm of the sum of exp(x), as float. ValueError: there is no element."""
+    """Return the logarithm of the sum of exp(x), as float. ValueError: there is no element.
+
+    >>> print(vg.logsumexp(vg.asarray([1000.0, 1000.0])))
+    1000.6932
+    """
     return _exponentials("logsumexp", x, axis, bool(keepdims), out, device)
 
 
