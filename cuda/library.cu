@@ -29,7 +29,12 @@ Operations reduce_operations();       // kernels/reduce.cu
 Operations copy_operations();         // arrays/copy.cu
 Operations where_operations();        // kernels/where.cu
 Operations triangle_operations();     // kernels/triangle.cu
+Operations join_operations();         // kernels/join.cu
 Operations scan_operations();         // kernels/scan.cu
+Operations statistics_operations();   // kernels/reduce_statistics.cu
+Operations sequence_operations();     // kernels/sequence.cu
+Operations clip_operations();         // kernels/clip.cu
+Operations softmax_operations();      // kernels/reduce_softmax.cu
 Operations gather_operations();       // kernels/gather.cu
 Operations nonzero_operations();      // kernels/nonzero.cu
 Operations sort_operations();         // kernels/sort.cu
@@ -41,10 +46,12 @@ Operations random_operations();       // kernels/random.cu
 Operations matmul_operations();       // kernels/matmul/
 
 static Operations (*const families[])() = {
-    unary_operations,   binary_operations,   reduce_operations,       copy_operations,
-    where_operations,   triangle_operations, scan_operations,         gather_operations,
-    nonzero_operations, sort_operations,     searchsorted_operations, bincount_operations,
-    factor_operations,  random_operations,   matmul_operations,       accumulate_operations};
+    unary_operations,      binary_operations,   reduce_operations,       copy_operations,
+    where_operations,      triangle_operations, scan_operations,         gather_operations,
+    nonzero_operations,    sort_operations,     searchsorted_operations, bincount_operations,
+    factor_operations,     random_operations,   matmul_operations,       join_operations,
+    statistics_operations, softmax_operations,  sequence_operations,     clip_operations,
+    accumulate_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

@@ -213,7 +213,15 @@ enum pvg_operation {
     PVG_SORT = 330,
     PVG_ARGSORT = 331,
     PVG_SEARCHSORTED = 332,
-    PVG_BINCOUNT = 333
+    PVG_BINCOUNT = 333,
+    PVG_CONCAT = 350,
+    PVG_SOFTMAX = 351, /* this and the next three: float, of bool and integers the default */
+    PVG_LOG_SOFTMAX = 352,
+    PVG_LOGSUMEXP = 353,
+    PVG_VAR = 354,
+    PVG_SEQUENCE = 355,
+    PVG_EYE = 356,
+    PVG_CLIP = 357
 };
 
 /* What pvg_random fills an array with. */
@@ -641,6 +649,14 @@ PVG_API int pvg_fill(pvg_array *array, int kind, const void *value);
  * pair takes. The block's number wraps. Errors: VALUE (read-only, unknown distribution), TYPE. */
 PVG_API int pvg_random(pvg_array *array, int distribution, uint64_t key, uint64_t stream,
                        uint64_t counter);
+/* Fills a 1-D array: a[i] = start + i * step, by kind PVG_SCALAR_INT of integers, which wrap, by
+ * PVG_SCALAR_FLOAT of floats, computed in float64 and rounded once. last: what the last element is
+ * instead, or NULL. Errors: VALUE (read-only; not 1-D; kind), TYPE (another dtype). */
+PVG_API int pvg_sequence(pvg_array *a, int kind, const void *start, const void *step,
+                         const void *last);
+/* Fills matrices, the last two axes: 1 where column - row is `diagonal`, else 0. Errors: VALUE
+ * (read-only; fewer than two axes). */
+PVG_API int pvg_eye(pvg_array *a, int64_t diagonal);
 
 /* ---- Operations, with broadcasting and promotion as in NumPy --------------------------------- */
 
@@ -658,6 +674,16 @@ PVG_API pvg_array *pvg_where(const pvg_array *condition, const pvg_array *a, con
  * those with column - row >= diagonal (upper 1), or <= diagonal (upper 0). Errors: VALUE (fewer
  * than two axes; upper neither). */
 PVG_API pvg_array *pvg_triangle(const pvg_array *a, int upper, int64_t diagonal, pvg_array *out);
+/* n arrays one behind the other along an axis, or with stacked 1 side by side along a new one, in
+ * `dtype`, or with -1 in what their dtypes are promoted to. Errors: VALUE (none; shapes that differ
+ * along another axis; no axis to join along; stacked neither), AXIS, TYPE. */
+PVG_API pvg_array *pvg_concat(const pvg_array *const *parts, int n, int axis, int stacked,
+                              int dtype);
+/* Elements below `low` are replaced by it, and then those above `high` by that; NaN stays NaN. Both
+ * are weak scalars of one pvg_scalar_kind, or NULL. Errors: VALUE (NaN to integers), TYPE (bool, a
+ * scalar of another kind than the array's), OVERFLOW. */
+PVG_API pvg_array *pvg_clip(const pvg_array *a, int kind, const void *low, const void *high,
+                            pvg_array *out);
 /* Elements at the places that indices name along `count` axes of `a`, 0 to ndim - 1, each once.
  * `indices` holds integers, negative ones counted from the end, in the shape (count, ...), a plane
  * for each axis; the axes "..." stand in the result before the `place`-th of those axes of `a` that
@@ -687,6 +713,19 @@ PVG_API int pvg_accumulate(int operation, pvg_array *a, const pvg_array *indices
  * ARGMAX, ARGMIN of nothing; ARGMAX, ARGMIN of several). */
 PVG_API pvg_array *pvg_reduce(int operation, const pvg_array *a, int naxes, const int *axes,
                               int keepdims, pvg_array *out);
+/* Exponentials over some or all axes, as of pvg_reduce: exp(a) over its sum (operation
+ * PVG_SOFTMAX), the logarithm of that (PVG_LOG_SOFTMAX), both in the shape of `a`, or the logarithm
+ * of the sum (PVG_LOGSUMEXP); without overflow, and halves in float32. Where an infinity is the
+ * largest the first two give NaN, and the third gives it. Errors: AXIS, VALUE (another operation; a
+ * repeated axis; of nothing), TYPE (complex numbers). */
+PVG_API pvg_array *pvg_softmax(int operation, const pvg_array *a, int naxes, const int *axes,
+                               int keepdims, pvg_array *out);
+/* The sum of squared distances from the mean over max(count - ddof, 0), or with root 1 the square
+ * root of that; axes and keepdims as of pvg_reduce. Halves are computed in float32, bool and
+ * integers in float64. Errors: AXIS, VALUE (root neither; a repeated axis), TYPE (complex
+ * numbers). */
+PVG_API pvg_array *pvg_var(const pvg_array *a, int naxes, const int *axes, double ddof, int root,
+                           int keepdims, pvg_array *out);
 /* Of each element along an axis and all before it the sum (operation PVG_SUM) or the product
  * (PVG_PROD). Dtypes are theirs; integers wrap; sums of float16 and bfloat16 are made in float32,
  * all others of floats in float64. initial 1: the result is one longer along the axis, and begins

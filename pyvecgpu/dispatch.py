@@ -10,7 +10,7 @@ import contextlib
 import threading
 
 from .array import Array, Tracked, new, wrap
-from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS, NOTHING
+from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS, NOTHING, PARTS
 
 # The callbacks for all threads, each by a key of its own. Without any the operators' way is open.
 _listeners = {}
@@ -180,6 +180,8 @@ class _Ways(dict):
 
 def _raw(name):
     """Return what stands for a parameter where raw data is wanted."""
+    if name == PARTS:
+        return f"[x.data for x in {name}]"
     if name not in ARRAY_PARAMETERS:
         return name
     data = f"{name}.data"
@@ -194,6 +196,7 @@ def _tell(method, arguments, result):
         return
     parameters, written, gives = METHODS[method]
     named = dict(zip(parameters, arguments, strict=True))
+    named |= {f"{PARTS}[{i}]": part for i, part in enumerate(named.pop(PARTS, ()))}
     arrays = {name: value for name, value in named.items() if isinstance(value, Array)}
     inputs = {n: array for n, array in arrays.items() if n not in written}
     static = {n: value for n, value in named.items() if n not in arrays and n not in written}

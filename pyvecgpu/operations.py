@@ -166,6 +166,14 @@ ROWS = (
     _other("argsort", 331, ORDERED, "index"),
     _other("searchsorted", 332, ORDERED, "index"),
     _other("bincount", 333, INTEGERS, "index"),
+    _other("concat", 350, ALL, "same"),
+    _other("softmax", 351, ORDERED, "float"),
+    _other("log_softmax", 352, ORDERED, "float"),
+    _other("logsumexp", 353, ORDERED, "float"),
+    _other("var", 354, ORDERED, "float"),
+    _other("sequence", 355, REALS, "none"),
+    _other("eye", 356, ALL, "none"),
+    _other("clip", 357, REALS, "same"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

@@ -60,11 +60,16 @@ def cases():
         comparison_of_64_bits,
         where,
         triangles,
+        joins,
+        bounds,
+        sequences,
         gathers,
         moves,
         numbers,
         casts,
         reductions,
+        variances,
+        exponentials,
         scans,
         searches,
         matrices,
@@ -80,6 +85,8 @@ def cases():
     for group in (
         where,
         triangles,
+        joins,
+        sequences,
         gathers,
         moves,
         searches,
@@ -263,6 +270,56 @@ def triangles(dtype):
             assert_same(vg.triu(x, -3), np.triu(a, -3))
 
         yield f"triangle, {pattern}", check
+
+
+def joins(dtype):
+    """Along rows and across them, in units of an element and of several."""
+    for pattern, make in PATTERNS.items():
+
+        def check(device, make=make):
+            a, b = data(dtype), data(dtype, seed=1)
+            parts = [make(device, a), put(device, b), make(device, b)[:, :3]]
+            assert_same(vg.concat(parts, axis=1), np.concatenate([a, b, b[:, :3]], 1))
+            assert_same(vg.concat(parts[:2]), np.concatenate([a, b]))
+            assert_same(vg.stack(parts[:2], axis=-1), np.stack([a, b], -1))
+
+        yield f"join, {pattern}", check
+
+    def check_aligned(device):
+        a, b = data(dtype, (4, 32)), data(dtype, (4, 16), 1)
+        assert_same(vg.concat([put(device, a), put(device, b)], axis=1), np.hstack([a, b]))
+
+    yield "join, aligned", check_aligned
+
+
+def bounds(dtype):
+    if dtype.kind == "b":
+        return
+    for pattern, make in PATTERNS.items():
+
+        def check(device, make=make):
+            x = data(dtype)
+            expected = np.clip(helpers.widened(x), 1, 3).astype(dtype)
+            assert_same(vg.clip(make(device, x), 1, 3), expected)
+
+        yield f"clip, {pattern}", check
+
+
+def sequences(dtype):
+    def check_eye(device):
+        assert_same(vg.eye(37, 41, -2, dtype=dtype, device=device), np.eye(37, 41, -2, dtype=dtype))
+
+    def check(device):
+        values = np.arange(5, 105, 3).astype(dtype)
+        assert_same(vg.arange(5, 105, 3, dtype=dtype, device=device), values)
+        target = vg.zeros((2, 80), dtype=dtype, device=device)[1, 3:71:2]
+        start, step = (5.0, 3.0) if helpers.is_float(dtype) else (5, 3)
+        apply(target.backend, "sequence", target, start, step, None)
+        assert_same(target, values)
+
+    yield "eye", check_eye
+    if dtype.kind not in "bc":
+        yield "sequence", check
 
 
 def gathers(dtype):
@@ -453,6 +510,69 @@ def check_of_nothing(device, row, dtype):
         assert np.isnan(result).all()
     else:
         assert_same(result, getattr(np, row.name)(nothing, axis=0))
+
+
+# ---- Variances and exponentials ------------------------------------------------------------------
+
+
+def variances(dtype):
+    if not helpers.is_float(dtype):
+        return
+    for name, (shape, axis) in (REDUCED | {"rows in chunks": ((1, 70_000), 1)}).items():
+
+        def check(device, shape=shape, axis=axis, name=name):
+            x = data(dtype, shape)
+            array, wide = put(device, x), helpers.widened(x).astype(np.float64)
+            if name == "shifted rows":
+                wide, array = wide[:, 1:], array[:, 1:]
+            unit = helpers.UNIT_ROUNDOFF[dtype]
+            for function in ("var", "std"):
+                expected = getattr(np, function)(wide, axis=axis)
+                result = getattr(vg, function)(array, axis=axis)
+                assert_within(result, expected, 256 * unit * np.abs(expected))
+
+        yield f"variance, {name}", check
+
+
+# (shape, axis) of rows of a few lanes, of a warp, of a block, with shared memory, in two passes.
+SOFT_ROWS = {
+    **REDUCED,
+    "rows of a pack": ((70, 3), 1),
+    "rows of a warp": ((5, 200), 1),
+    "long rows of a warp": ((2, 500), 1),
+    "longer rows of a warp": ((2, 900), 1),
+    "rows of a block": ((2, 1500), 1),
+    "rows in shared memory": ((2, 20_000), 1),
+    "two passes": ((1, 70_000), 1),
+}
+
+
+def exponentials(dtype):
+    if not helpers.is_float(dtype):
+        return
+    for name, (shape, axis) in SOFT_ROWS.items():
+        patterns = PATTERNS if np.prod(shape) < 5000 else {"contiguous": helpers.put}
+        for pattern, make in patterns.items():
+
+            def check(device, shape=shape, axis=axis, make=make):
+                x = data(dtype, shape)
+                check_exponentials(make(device, x), helpers.widened(x), axis, dtype)
+
+            yield f"exponentials, {name}, {pattern}", check
+
+
+def check_exponentials(array, x, axis, dtype):
+    x = x.astype(np.float64)
+    most = x.max(axis=axis, keepdims=True)
+    logarithm = most + np.log(np.exp(x - most).sum(axis=axis, keepdims=True))
+    unit = max(helpers.UNIT_ROUNDOFF[dtype], 2.0**-52)
+    expected = np.exp(x - logarithm)
+    least = 2.0**-24 if dtype.itemsize == 2 else 2.0**-126  # a subnormal float16 has fewer digits
+    assert_within(vg.softmax(array, axis), expected, 64 * unit * expected + least)
+    spread = 16 * unit * (1 + np.abs(x - most) + np.abs(logarithm - most))
+    assert_within(vg.log_softmax(array, axis), x - logarithm, spread)
+    result = vg.logsumexp(array, axis, keepdims=True)
+    assert_within(result, logarithm, 16 * unit * (1 + np.abs(logarithm)))
 
 
 # ---- Scans ---------------------------------------------------------------------------------------

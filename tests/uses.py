@@ -193,6 +193,54 @@ USES |= {
     "triangle in place": Use(
         {"a": ((37, 37), F32)}, lambda v: void(vg.triu(v["a"], out=v["a"].T)), ("a",)
     ),
+    # Joined in one launch, or copied one by one.
+    "concat": Use(
+        {"a": ((6, 37), F32), "b": ((4, 37), F32)}, lambda v: vg.concat([v["a"], v["b"]])
+    ),
+    "concat of rows": Use(AB, lambda v: vg.concat([v["a"], v["b"][:, 3:]], axis=1)),
+    "concat of another dtype and layout": Use(
+        {"a": ((6, 37), F32), "b": ((37, 6), I32), "c": ((6, 37), F32)},
+        lambda v: vg.concat([v["a"], v["b"].T, v["c"].T[::-1].T], axis=1),
+    ),
+    "concat, out": Use(
+        AB | {"out": ((12, 37), F64)},
+        lambda v: void(vg.concat([v["a"], v["b"]], out=v["out"])),
+        ("out",),
+    ),
+    "stack": Use(AB, lambda v: vg.stack([v["a"], v["b"], v["a"]], axis=-1)),
+    "roll": Use(A, lambda v: vg.roll(v["a"], 5, axis=1)),
+    # Exponentials and variances: rows, columns, any axes; copies, casts, two passes.
+    "softmax": Use(A, lambda v: vg.softmax(v["a"])),
+    "softmax of columns": Use(A, lambda v: vg.softmax(v["a"], 0)),
+    "softmax of a long row": Use({"a": ((5_000,), F32)}, lambda v: vg.log_softmax(v["a"])),
+    "softmax of a longer row": Use({"a": ((40_000,), F32)}, lambda v: vg.softmax(v["a"])),
+    "softmax of integers": Use({"a": ((6, 37), I32)}, lambda v: vg.log_softmax(v["a"], None)),
+    "softmax of strided rows": Use({"a": ((37, 6), F64)}, lambda v: vg.softmax(v["a"].T[::-2])),
+    "softmax of large transposed rows": Use(
+        {"a": (LARGE, F32)}, lambda v: vg.softmax(v["a"].T, (0, 1))
+    ),
+    "softmax, out": Use(
+        A | {"out": ((37, 6), F64)},
+        lambda v: void(vg.softmax(v["a"], out=v["out"].T)),
+        ("out",),
+    ),
+    "softmax in place": Use(A, lambda v: void(vg.softmax(v["a"], out=v["a"])), ("a",)),
+    "softmax that overlaps": Use(A, lambda v: void(vg.softmax(v["a"][::-1], out=v["a"])), ("a",)),
+    "logsumexp": Use(A, lambda v: vg.logsumexp(v["a"], 1)),
+    "logsumexp, out": Use(
+        A | {"out": ((6, 2), F32)},
+        lambda v: void(vg.logsumexp(v["a"], 1, out=v["out"][:, 1])),
+        ("out",),
+    ),
+    "var": Use(A, lambda v: vg.var(v["a"])),
+    "var of columns": Use({"a": ((37, 6), F16)}, lambda v: vg.var(v["a"].T, 1)),
+    "var of a long row of integers": Use({"a": ((20_000,), I32)}, lambda v: vg.std(v["a"])),
+    "std, out": Use(
+        A | {"out": ((37,), F64)}, lambda v: void(vg.std(v["a"], 0, out=v["out"][::-1])), ("out",)
+    ),
+    "var into its operand": Use(
+        A, lambda v: void(vg.var(v["a"], axis=1, out=v["a"][:, 3])), ("a",)
+    ),
     # Elements at indices, which are from -8 to 8, or 77 if they were overwritten.
     "gather": Use({"a": ((80, 37), F32), "i": ((7,), I64)}, lambda v: v["a"][v["i"]]),
     "gather by indices of the host": Use(A, lambda v: v["a"][[3, -1, 0]]),
@@ -433,6 +481,19 @@ USES |= {
     ),
     "fill": Use(A, assign(("a", ...), lambda v: 3.0), ("a",)),
     "fill of every second": Use(A, assign(("a", slice(None, None, 2)), lambda v: True), ("a",)),
+    "clip": Use(A, lambda v: vg.clip(v["a"], -2.0, 3.0)),
+    "clip, out": Use(
+        A | {"out": ((37, 6), F64)},
+        lambda v: void(vg.clip(v["a"], None, 3, out=v["out"].T)),
+        ("out",),
+    ),
+    "sequence": Use(
+        {"a": ((6, 37), I32)},
+        lambda v: apply(v["a"].backend, "sequence", v["a"][2, ::-2], 3, -2, None),
+        ("a",),
+    ),
+    "eye": Use(A, lambda v: apply(v["a"].backend, "eye", v["a"], 2), ("a",)),
+    "eye of every second": Use(A, lambda v: apply(v["a"].backend, "eye", v["a"][::2], -1), ("a",)),
     "random": Use(A, numbers(lambda a: a), ("a",)),
     "random, in another order": Use(A, numbers(lambda a: a.T[::-2]), ("a",)),
     "empty": Use(A, fresh),

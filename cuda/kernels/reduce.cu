@@ -9,13 +9,13 @@
 // reduce_kernels.cuh, what they compute is in reduce_accumulators.cuh.
 #include "arrays/complex.cuh"
 #include "arrays/operation.cuh"
-#include "kernels/reduce_kernels.cuh"
+#include "kernels/reduce_launch.cuh"
 #include <string.h>
 
 namespace pvg {
 namespace {
 
-using reduce::Columns, reduce::Result, reduce::Rows;
+using reduce::Layout, reduce::Reduction, reduce::Result;
 
 // An axis of the operand, or several merged.
 struct Axis {
@@ -23,22 +23,7 @@ struct Axis {
     bool reduced;
 };
 
-// [outer][length][inner], strides in elements; inner is 1 for rows.
-struct Layout {
-    int64_t outer = 1, length = 1, inner = 1;
-    int64_t outer_stride = 0, length_stride = 1, inner_stride = 1;
-    int64_t outer_result_stride = 1, inner_result_stride = 1;
-};
-
 int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
-int64_t ceil_divide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
-// The smallest power of two that is not less than n, at most `limit`.
-int power_of_two(int64_t n, int limit) {
-    int result = 1;
-    while (result < n && result < limit) result *= 2;
-    return result;
-}
 
 // ---- Layout -------------------------------------------------------------------------------------
 
@@ -118,130 +103,13 @@ int copy_reduced_last(Call &call, const pvg_array *a, Axis *axes, int n, Tempora
 
 // ---- Launches -----------------------------------------------------------------------------------
 
-template <class Acc>
-int merge_partials(Call &call, const Acc *partials, int64_t outer, int64_t chunks, int64_t inner,
-                   const Result &result) {
-    int down = power_of_two(chunks, reduce::column_threads);
-    PVG_LAUNCH(reduce::merge_kernel<Acc>, blocks_for(outer * inner, reduce::column_threads / down),
-               reduce::column_threads, 0, call.stream, partials, outer, chunks, inner, down,
-               result);
-    return PVG_OK;
-}
-
-template <class T, class Acc> int reduce_rows(Call &call, const void *data, const Layout &p,
-                                              const Result &result) {
-    constexpr int pack = reduce::pack_size<T>, size = sizeof(T);
-    constexpr int64_t few_threads = 1 << 18; // about what a large card runs at once
-    Rows rows = {};
-    rows.data = data, rows.rows = p.outer, rows.length = p.length;
-    rows.row_stride = p.outer_stride, rows.step = p.length_stride;
-    rows.aligned = p.length_stride == 1 && reinterpret_cast<uintptr_t>(data) % (pack * size) == 0 &&
-                   p.outer_stride % pack == 0;
-    if (ceil_divide(p.length, pack) <= 512) {
-        rows.lanes = power_of_two(ceil_divide(p.length, pack), 32);
-        bool few = p.outer <= few_threads / rows.lanes;
-        rows.groups = few ? p.outer : ceil_divide(p.outer, reduce::rows_per_group);
-        PVG_LAUNCH((reduce::short_rows_kernel<T, Acc>),
-                   blocks_for(rows.groups, reduce::short_rows_threads / rows.lanes),
-                   reduce::short_rows_threads, 0, call.stream, rows, result);
-        return PVG_OK;
-    }
-    int64_t length = p.length; // of which more than an address space holds is a repeated element
-    int64_t chunk_bytes = length <= (64 << 10) / size    ? length * size
-                          : length <= (8 << 20) / size   ? 16 << 10
-                          : length <= (256 << 20) / size ? 256 << 10
-                                                         : 512 << 10;
-    rows.chunk = chunk_bytes / size < 4096 ? 4096 : chunk_bytes / size;
-    rows.chunks = ceil_divide(p.length, rows.chunk);
-    Workspace partials;
-    Acc *target = nullptr;
-    if (rows.chunks > 1) {
-        PVG_PASS(partials.open(call, static_cast<size_t>(p.outer * rows.chunks) * sizeof(Acc)));
-        target = partials.as<Acc>();
-    }
-    PVG_LAUNCH((reduce::long_rows_kernel<T, Acc>), blocks_for(p.outer * rows.chunks, 1),
-               reduce::long_rows_threads, 0, call.stream, rows, target, result);
-    return target ? merge_partials(call, target, p.outer, rows.chunks, 1, result) : PVG_OK;
-}
-
-// How the [length][inner] columns of one matrix are dealt to blocks: wide enough to read whole
-// sectors, and cut across so that one large matrix makes some 500 blocks.
-template <class T> void deal_columns(const Layout &p, Columns *columns) {
-    constexpr int pack = reduce::pack_size<T>;
-    int across = power_of_two(ceil_divide(p.inner, pack), 32);
-    while (across < reduce::column_threads && reduce::column_threads / across > p.length &&
-           across * pack < p.inner)
-        across *= 2;
-    int64_t down = reduce::column_threads / across;
-    columns->across = across;
-    columns->stripes = ceil_divide(p.inner, across * pack);
-    int64_t least = reduce::rows_in_flight * down, most = 4096 * down;
-    int64_t chunk = p.length / 512 * columns->stripes + least;
-    chunk = chunk / least * least;
-    columns->chunk = chunk > most ? most : chunk;
-    columns->chunks = ceil_divide(p.length, columns->chunk);
-}
-
-template <class T, class Acc>
-int reduce_columns(Call &call, const void *data, const Layout &p, const Result &result) {
-    constexpr int64_t pack = reduce::pack_size<T>;
-    Columns columns = {};
-    columns.data = data, columns.outer = p.outer, columns.length = p.length,
-    columns.inner = p.inner;
-    columns.outer_stride = p.outer_stride, columns.row_stride = p.length_stride,
-    columns.step = p.inner_stride;
-    columns.aligned = p.inner_stride == 1 &&
-                      reinterpret_cast<uintptr_t>(data) % (pack * sizeof(T)) == 0 &&
-                      p.outer_stride % pack == 0 && p.length_stride % pack == 0;
-    deal_columns<T>(p, &columns);
-    Workspace partials;
-    Acc *target = nullptr;
-    if (columns.chunks > 1) {
-        PVG_PASS(partials.open(call, static_cast<size_t>(p.outer * columns.chunks * p.inner) *
-                                         sizeof(Acc)));
-        target = partials.as<Acc>();
-    }
-    PVG_LAUNCH((reduce::columns_kernel<T, Acc>),
-               blocks_for(p.outer * columns.chunks * columns.stripes, 1), reduce::column_threads, 0,
-               call.stream, columns, target, result);
-    return target ? merge_partials(call, target, p.outer, columns.chunks, p.inner, result) : PVG_OK;
-}
-
-// Outer items are dealt to several launches where a grid could not have a block for each.
-template <class T, class Acc> int reduce_as(Call &call, const void *data, const Layout &all,
-                                            const Result &result) {
-    PVG_REQUIRE(reduce::can_store<Acc>(result.dtype), PVG_ERROR_TYPE, "cannot give %s",
-                dtype_name(result.dtype));
-    constexpr int64_t most = 1 << 30;
-    for (int64_t first = 0; first < all.outer; first += most) {
-        Layout p = all;
-        p.outer = all.outer - first < most ? all.outer - first : most;
-        const T *from = static_cast<const T *>(data) + first * all.outer_stride;
-        Result to = result;
-        to.data = static_cast<unsigned char *>(result.data) +
-                  first * result.outer_stride * dtype_size(result.dtype);
-        if (p.length == 0)
-            PVG_PASS(merge_partials<Acc>(call, nullptr, p.outer, 0, p.inner, to));
-        else if (p.inner == 1)
-            PVG_PASS((reduce_rows<T, Acc>(call, from, p, to)));
-        else
-            PVG_PASS((reduce_columns<T, Acc>(call, from, p, to)));
-    }
-    return PVG_OK;
-}
-
 // Of complex numbers only products: parts are summed as reals, and truth is that of bools.
 template <class T, int CODE> constexpr bool has_kernel(Kinds domain) {
     return (kinds_of<T> & domain) != 0 && (!is_complex<T> || CODE == PVG_PROD);
 }
 
-int launch_reduction(Call &call, const Operation &operation, const pvg_array *a, const Layout &p,
-                     const pvg_array *target) {
-    Result result = {};
-    result.data = target->data, result.dtype = target->dtype, result.count = p.length;
-    result.is_mean = operation.code == PVG_MEAN;
-    result.flip = operation.order == Order::smallest ? -1 : 0;
-    result.outer_stride = p.outer_result_stride, result.inner_stride = p.inner_result_stride;
+int launch_rows_of_list(Call &call, const Operation &operation, const pvg_array *a, const Layout &p,
+                        const Result &result) {
     using namespace reduce; // where the rows and what they mention are
     return dispatch(a->dtype, [&](auto tag) {
         using Element = typename decltype(tag)::type;
@@ -259,10 +127,25 @@ int launch_reduction(Call &call, const Operation &operation, const pvg_array *a,
     });
 }
 
+int launch_reduction(Call &call, const Reduction &reduction, const pvg_array *a, const Layout &p,
+                     const pvg_array *target) {
+    Result result = {};
+    result.data = target->data, result.dtype = target->dtype, result.count = p.length;
+    result.is_mean = reduction.operation.code == PVG_MEAN;
+    result.flip = reduction.operation.order == Order::smallest ? -1 : 0;
+    result.outer_stride = p.outer_result_stride, result.inner_stride = p.inner_result_stride;
+    result.kind = reduction.kind;
+    const double left = static_cast<double>(p.length) - reduction.ddof;
+    result.divisor = left > 0 ? left : left != left ? left : 0;
+    return reduction.launch(call, reduction.operation, a, p, result);
+}
+
 // ---- The operation ------------------------------------------------------------------------------
 
-int mark_axes(const Operation &operation, const pvg_array *a, int naxes, const int *axes,
-              bool *reduced) {
+} // namespace
+
+int reduce::mark_axes(const Operation &operation, const pvg_array *a, int naxes, const int *axes,
+                      bool *reduced) {
     PVG_REQUIRE(naxes >= -1 && (naxes <= 0 || axes), PVG_ERROR_VALUE, "%d axes make no sense",
                 naxes);
     PVG_REQUIRE(operation.gives != Gives::index || naxes == -1 || naxes == 1, PVG_ERROR_VALUE,
@@ -276,6 +159,8 @@ int mark_axes(const Operation &operation, const pvg_array *a, int naxes, const i
     }
     return PVG_OK;
 }
+
+namespace {
 
 // The shape of the result, and how many elements there are behind each of its own.
 int64_t result_shape(const pvg_array *a, const bool *reduced, bool keepdims, int *ndim,
@@ -302,7 +187,7 @@ int check_not_empty(const Operation &operation, int64_t length) {
 
 // Reduce `a` into `target`, which overlaps nothing; a target that fits no layout is written through
 // a contiguous one.
-int reduce_into(Call &call, const Operation &operation, const pvg_array *a, const bool *reduced,
+int reduce_into(Call &call, const Reduction &reduction, const pvg_array *a, const bool *reduced,
                 bool keepdims, bool sort, pvg_array *target) {
     Axis axes[PVG_MAX_NDIM], merged[PVG_MAX_NDIM];
     Layout layout;
@@ -311,44 +196,44 @@ int reduce_into(Call &call, const Operation &operation, const pvg_array *a, cons
     memcpy(merged, axes, sizeof axes);
     PVG_PASS(call.reads(a));
     if (match_layout(merged, merge_axes(merged, n, sort), &layout))
-        return launch_reduction(call, operation, a, layout, target);
+        return launch_reduction(call, reduction, a, layout, target);
     if (!is_contiguous(target)) {
         PVG_PASS(
             new_array(call.device, target->dtype, target->ndim, target->shape, &contiguous.array));
-        PVG_PASS(reduce_into(call, operation, a, reduced, keepdims, sort, contiguous.array));
+        PVG_PASS(reduce_into(call, reduction, a, reduced, keepdims, sort, contiguous.array));
         return copy_array(call, contiguous.array, target);
     }
     PVG_PASS(copy_reduced_last(call, a, axes, n, &copy));
     match_layout(axes, merge_axes(axes, n, false), &layout);
-    return launch_reduction(call, operation, copy.array, layout, target);
+    return launch_reduction(call, reduction, copy.array, layout, target);
 }
 
 // Of nothing: every element of `target` is the identity, or NaN as a mean.
-int reduce_nothing(Call &call, const Operation &operation, const pvg_array *a, pvg_array *target) {
+int reduce_nothing(Call &call, const Reduction &reduction, const pvg_array *a, pvg_array *target) {
     Temporary contiguous;
     if (!is_contiguous(target)) {
         PVG_PASS(
             new_array(call.device, target->dtype, target->ndim, target->shape, &contiguous.array));
-        PVG_PASS(reduce_nothing(call, operation, a, contiguous.array));
+        PVG_PASS(reduce_nothing(call, reduction, a, contiguous.array));
         return copy_array(call, contiguous.array, target);
     }
     Layout layout;
     layout.length = 0, layout.inner = target->size;
-    return launch_reduction(call, operation, a, layout, target);
+    return launch_reduction(call, reduction, a, layout, target);
 }
 
-int reduce_reals(Call &call, const Operation &operation, const pvg_array *a, const bool *reduced,
+int reduce_reals(Call &call, const Reduction &reduction, const pvg_array *a, const bool *reduced,
                  bool keepdims, bool sort, bool nothing, pvg_array *target) {
-    if (nothing) return reduce_nothing(call, operation, a, target);
-    return reduce_into(call, operation, a, reduced, keepdims, sort, target);
+    if (nothing) return reduce_nothing(call, reduction, a, target);
+    return reduce_into(call, reduction, a, reduced, keepdims, sort, target);
 }
 
 // Sums and means of complex numbers are those of their parts: of both at once, as a last axis that
 // is kept, where there is room for one.
-int reduce_any(Call &call, const Operation &operation, const pvg_array *a, const bool *reduced,
+int reduce_any(Call &call, const Reduction &reduction, const pvg_array *a, const bool *reduced,
                bool keepdims, bool sort, bool nothing, pvg_array *target) {
-    if (!is_among(a->dtype, complexes) || operation.code == PVG_PROD)
-        return reduce_reals(call, operation, a, reduced, keepdims, sort, nothing, target);
+    if (!is_among(a->dtype, complexes) || reduction.operation.code == PVG_PROD)
+        return reduce_reals(call, reduction, a, reduced, keepdims, sort, nothing, target);
     if (a->ndim < PVG_MAX_NDIM) {
         bool of_parts[PVG_MAX_NDIM];
         for (int i = 0; i < a->ndim; i++) of_parts[i] = reduced[i];
@@ -356,7 +241,7 @@ int reduce_any(Call &call, const Operation &operation, const pvg_array *a, const
         Temporary from, to;
         PVG_PASS(parts_view(a, &from.array));
         PVG_PASS(parts_view(target, &to.array));
-        return reduce_reals(call, operation, from.array, of_parts, keepdims, sort, nothing,
+        return reduce_reals(call, reduction, from.array, of_parts, keepdims, sort, nothing,
                             to.array);
     }
     for (bool imaginary : {false, true}) {
@@ -364,38 +249,41 @@ int reduce_any(Call &call, const Operation &operation, const pvg_array *a, const
         PVG_PASS(part_view(a, imaginary, &from.array));
         PVG_PASS(part_view(target, imaginary, &to.array));
         PVG_PASS(
-            reduce_reals(call, operation, from.array, reduced, keepdims, sort, nothing, to.array));
+            reduce_reals(call, reduction, from.array, reduced, keepdims, sort, nothing, to.array));
     }
     return PVG_OK;
 }
 
-int run_reduce(Call &call, int code, const Operation *operation, const pvg_array *a, int naxes,
-               const int *axes, bool keepdims, pvg_array *out, Output *result) {
-    PVG_REQUIRE(operation, PVG_ERROR_VALUE, "unknown reduction code %d", code);
+} // namespace
+
+int reduce::run(Call &call, const Reduction &reduction, const pvg_array *a, int naxes,
+                const int *axes, bool keepdims, pvg_array *out, Output *result) {
+    const Operation &operation = reduction.operation;
     int device, ndim;
     bool reduced[PVG_MAX_NDIM];
     int64_t shape[PVG_MAX_NDIM];
     PVG_PASS(check_operands(&a, 1, &device));
-    PVG_PASS(check_domain(*operation, a->dtype, &a, 1));
-    PVG_PASS(mark_axes(*operation, a, naxes, axes, reduced));
+    PVG_PASS(check_domain(operation, a->dtype, &a, 1));
+    PVG_PASS(mark_axes(operation, a, naxes, axes, reduced));
     int64_t length = result_shape(a, reduced, keepdims, &ndim, shape);
-    PVG_PASS(check_not_empty(*operation, length));
+    PVG_PASS(check_not_empty(operation, length));
     PVG_PASS(call.begin(device));
-    PVG_PASS(
-        result->open(call, dtypes_of(*operation, a->dtype).result, ndim, shape, out, nullptr, 0));
+    const int dtype =
+        reduction.gives >= 0 ? reduction.gives : dtypes_of(operation, a->dtype).result;
+    PVG_PASS(result->open(call, dtype, ndim, shape, out, nullptr, 0));
     if (result->array->size == 0) return PVG_OK;
-    Temporary truth, apart;
-    if (operation->gives == Gives::boolean && is_among(a->dtype, complexes))
+    Temporary truth, wide, apart;
+    if (operation.gives == Gives::boolean && is_among(a->dtype, complexes))
         PVG_PASS(as_dtype(call, a, PVG_BOOL, &truth, &a));
-    const bool sort = operation->gives != Gives::index || naxes == 1, nothing = length == 0;
+    if (reduction.widen >= 0 && !is_among(a->dtype, floats))
+        PVG_PASS(as_dtype(call, a, reduction.widen, &wide, &a));
+    const bool sort = operation.gives != Gives::index || naxes == 1, nothing = length == 0;
     if (!may_overlap(a, result->array))
-        return reduce_any(call, *operation, a, reduced, keepdims, sort, nothing, result->array);
-    PVG_PASS(new_array(call.device, result->array->dtype, ndim, shape, &apart.array));
-    PVG_PASS(reduce_any(call, *operation, a, reduced, keepdims, sort, nothing, apart.array));
+        return reduce_any(call, reduction, a, reduced, keepdims, sort, nothing, result->array);
+    PVG_PASS(new_array(call.device, dtype, ndim, shape, &apart.array));
+    PVG_PASS(reduce_any(call, reduction, a, reduced, keepdims, sort, nothing, apart.array));
     return copy_array(call, apart.array, result->array);
 }
-
-} // namespace
 
 Operations reduce_operations() {
 #define PVG_ROW(NAME, name, domain, gives, identity, order, Accumulator) \
@@ -412,7 +300,8 @@ PVG_API pvg_array *pvg_reduce(int code, const pvg_array *a, int naxes, const int
     const pvg::Operation *operation = pvg::reduce_operations().find(code);
     pvg::Call call(operation ? operation->name : "reduce");
     pvg::Output result;
-    int status =
-        pvg::run_reduce(call, code, operation, a, naxes, axes, keepdims != 0, out, &result);
+    int status = operation ? pvg::reduce::run(call, {*operation, pvg::launch_rows_of_list}, a,
+                                              naxes, axes, keepdims != 0, out, &result)
+                           : pvg::fail(PVG_ERROR_VALUE, "unknown reduction code %d", code);
     return result.close(call, status);
 }

@@ -22,9 +22,11 @@ namespace pvg::reduce {
 struct Result {
     void *data;
     int dtype;
-    bool is_mean;  // divided by `count`
-    int64_t count; // elements behind each total
-    int64_t flip;  // extremes: xor of the order keys, 0, or -1 for the smallest; see order_key
+    bool is_mean;   // divided by `count`
+    int kind;       // what else the accumulator has to know, in its own words
+    double divisor; // of variances
+    int64_t count;  // elements behind each total
+    int64_t flip;   // extremes: xor of the order keys, 0, or -1 for the smallest; see order_key
     int64_t outer_stride; // elements of the result, along the kept axes outside of the reduced ones
     int64_t inner_stride; //   and along the kept axis inside of them
 };

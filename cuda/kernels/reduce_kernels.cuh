@@ -98,8 +98,9 @@ template <int N, class Acc> __device__ void merge_down(Acc (&acc)[N], Acc *share
 // ---- Rows ---------------------------------------------------------------------------------------
 
 // Accumulators of one thread for rows: rounding ones have one for each place in a pack, which makes
-// independent chains.
-template <class T, class Acc> inline constexpr int row_chains = Acc::ordered ? pack_size<T> : 1;
+// independent chains; large ones would not leave enough registers.
+template <class T, class Acc>
+inline constexpr int row_chains = Acc::ordered && sizeof(Acc) <= 16 ? pack_size<T> : 1;
 
 template <class Acc, int N> __device__ Acc merge_chains(Acc (&chain)[N]) {
 #pragma unroll

@@ -179,7 +179,7 @@ static pvg_array *factored(pvg_array *a) {
 
 static void elementwise(void) {
     pvg_array *a = needed(&arrays), *b = NULL, *c = NULL, *made = NULL;
-    int kind = (int)pick(0, 12), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
+    int kind = (int)pick(0, 13), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
     if (kind == 1 || kind == 3 || kind == 10) b = chance(50) ? a : needed(&arrays);
     if (kind == 3) c = chance(50) ? b : needed(&arrays);
     pvg_array *out = wanted(&arrays, 30);
@@ -203,6 +203,13 @@ static void elementwise(void) {
     if (kind == 10) made = pvg_searchsorted(a, b, way), out = NULL;
     if (kind == 11) made = pvg_bincount(a, b, pick(-1, 5000)), out = NULL;
     if (kind == 12) made = factored(a), out = NULL;
+    if (kind == 13) {
+        const pvg_array *parts[5];
+        for (int i = 0; i < 5; i++) parts[i] = chance(60) ? a : needed(&arrays);
+        made = pvg_concat(chance(98) ? parts : NULL, (int)pick(chance(95), 5), (int)pick(-3, 3),
+                          way, chance(80) ? -1 : dtype());
+        out = NULL;
+    }
     handle_of("an elementwise function", made, out, &arrays);
 }
 

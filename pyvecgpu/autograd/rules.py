@@ -15,6 +15,7 @@ import math
 
 from .. import functions as vg
 from ..dispatch import apply
+from ..dtypes import is_half
 from ..functions import nn
 from ..functions.creation import to as transfer
 from ..functions.indexing import embedded
@@ -127,6 +128,13 @@ BINARY = {
 }
 
 
+def clipped(g, x, low, high):
+    """As of a maximum and a minimum."""
+    if low is not None:
+        g, x = chosen(g, x > low, x, low), vg.maximum(x, low)
+    return g if high is None else chosen(g, x < high, x, high)
+
+
 def chosen(g, wins, a, b):
     """The gradient of the one of a and b that wins; half of it where they are equal."""
     return vg.where(wins, g, vg.where(a == b, 0.5 * g, 0.0))
@@ -218,6 +226,41 @@ def without_first(x, axis):
 
 
 SCAN = {"sum": sums_behind, "prod": products_behind}
+
+# Exponentials and variances -----------------------------------------------------------------------
+
+
+def widened(*arrays):
+    """Halves as float32: sums of products of them would lose too much. The tape casts back."""
+    return [vg.astype(x, "float32") if is_half(x.dtype) else x for x in arrays]
+
+
+def softmax(g, y, axes):
+    g, y = widened(g, y)
+    return y * (g - vg.sum(g * y, axis=axes, keepdims=True))
+
+
+def log_softmax(g, y, axes):
+    g, y = widened(g, y)
+    return g - vg.exp(y) * vg.sum(g, axis=axes, keepdims=True)
+
+
+def logsumexp(g, x, y, like, axes, keepdims):
+    g, x, y = widened(g, x, y)
+    return kept(g, like, axes, keepdims) * vg.exp(x - kept(y, like, axes, keepdims))
+
+
+SOFTMAX = {"softmax": softmax, "log_softmax": log_softmax, "logsumexp": logsumexp}
+
+
+def variance(g, x, y, like, axes, ddof, root, keepdims):
+    """Of the standard deviation, too: a distance from the mean over it, and over the count."""
+    left = max(count_of(like, axes) - ddof, 0.0)
+    g, x, y = widened(g, x, y)
+    g, y = kept(g, like, axes, keepdims), kept(y, like, axes, keepdims)
+    scale = (1.0 if root else 2.0) / left if left else math.inf
+    return (g / y if root else g) * scale * (x - vg.mean(x, axis=axes, keepdims=True))
+
 
 # Products -----------------------------------------------------------------------------------------
 
@@ -329,11 +372,12 @@ def sorted_back(g, x, axis, descending):
     return vg.take_along_axis(g, vg.argsort(order, axis=axis), axis=axis)
 
 
-def pieces(g, lengths, axis):
-    """concat: to every part its own."""
+def pieces(g, lengths, axis, stacked):
+    """concat: to every part its own; stacked parts lack the axis."""
     found, begin = {}, 0
     for number, n in enumerate(lengths):
-        found[number] = g[(*[slice(None)] * axis, slice(begin, begin + n))]
+        place = begin if stacked else slice(begin, begin + n)
+        found[number] = g[(*[slice(None)] * axis, place)]
         begin += n
     return found
 
@@ -344,6 +388,8 @@ METHODS = {
         "a": lambda g, condition: vg.where(condition, g, 0.0),
         "b": lambda g, condition: vg.where(condition, 0.0, g),
     },
+    "var": variance,
+    "clip": clipped,
     "triangle": lambda g, upper, diagonal: (vg.triu if upper else vg.tril)(g, diagonal),
     "matmul": {"a": matmul_left, "b": matmul_right},
     "dense": dense,

@@ -32,6 +32,7 @@ _numbers = itertools.count(1)
 _VIEWS = {"slice", "permute", "reshape", "broadcast_to", "contiguous"}
 _SHARING = (_VIEWS - {"slice"}) | {"sum", "mean", "concat", "embed"}
 _TABLES = {"unary": rules.UNARY, "reduce": rules.REDUCE, "scan": rules.SCAN}
+_TABLES["softmax"] = rules.SOFTMAX
 _FIXED = ("bool", "index", "none")
 
 

@@ -34,6 +34,9 @@ ARRAY_PARAMETERS = (
     *("data", "destination", "indices", "values", "weights", "out"),
 )
 
+# A parameter that is a list of raw data. Gradients are those of dispatch.whole, not of the method.
+PARTS = "parts"
+
 METHODS = {
     # Memory: `into` is an ndarray of the same shape that is filled if it is of use.
     "empty": _method("shape dtype"),
@@ -45,6 +48,9 @@ METHODS = {
     "fill": _method("a value", NOTHING, "a"),
     # distribution: of native/abi.py. key, stream, counter: ints of 64 bits, see pvg_random.
     "random": _method("a distribution key stream counter", NOTHING, "a"),
+    # start + i * step: ints, which wrap, or floats, and then what the last one is instead, or None
+    "sequence": _method("a start step last", NOTHING, "a"),
+    "eye": _method("a diagonal", NOTHING, "a"),
     # Operations. value: of Python, the right operand if side is 1. axes: None for all.
     "cast": _method("a dtype out"),
     "unary": _method("code a out"),
@@ -52,11 +58,17 @@ METHODS = {
     "scalar": _method("code a value side out"),
     "where": _method("condition a b out"),
     "triangle": _method("a upper diagonal out"),
+    "clip": _method("a low high out"),  # both ints or both floats, or None
+    # along an axis, or a new one if stacked; dtype: None for what the parts are promoted to
+    "concat": _method("parts axis stacked dtype"),
     # indices: (axes, ...), see pvg_gather; place: where "..." goes, or ALONG.
     "gather": _method("a indices axes place trusted"),
     "scatter": _method("a indices axes place trusted values", NOTHING, "a"),
     "accumulate": _method("code a indices axes place trusted values", NOTHING, "a"),
     "reduce": _method("code a axes keepdims out"),
+    # Of softmax, its logarithm and logsumexp, which alone has use for keepdims.
+    "softmax": _method("code a axes keepdims out"),
+    "var": _method("a axes ddof root keepdims out"),  # root: the standard deviation
     "scan": _method("code a axis initial out"),
     "nonzero": _method("a"),  # int64 (ndim, count)
     # Of (..., n, n); on a card n is 64 at most. kind: see pvg_solve and pvg_determinant.

@@ -130,6 +130,24 @@ class CpuBackend:
         cpu_random.fill(a, distribution, key, stream, counter)
         wrote(a)
 
+    @_reports_memory
+    def sequence(self, a, start, step, last):
+        places = np.arange(a.size, dtype=np.float64 if isinstance(start, float) else np.uint64)
+        if isinstance(start, float):
+            values = start + places * step
+            if last is not None and a.size:
+                values[-1] = last
+        else:  # modulo 2**64, because neither int64 nor uint64 holds every start and step
+            values = places * np.uint64(step % 2**64) + np.uint64(start % 2**64)
+            values = values.view(np.int64) if a.dtype.kind == "i" else values
+        np.copyto(a, rounded(values, a.dtype), casting="unsafe")
+        wrote(a)
+
+    @_reports_memory
+    def eye(self, a, diagonal):
+        np.copyto(a, np.eye(*a.shape[-2:], diagonal).astype(a.dtype))
+        wrote(a)
+
     # Operations
 
     @_reports_memory
@@ -207,6 +225,13 @@ class CpuBackend:
         return store((np.triu if upper else np.tril)(a, diagonal), out)
 
     @_reports_memory
+    def concat(self, parts, axis, stacked, dtype):
+        if dtype is None:
+            dtype = functools.reduce(promote, [part.dtype for part in parts])
+        join = np.stack if stacked else np.concatenate
+        return np.ascontiguousarray(join([cast(part, dtype) for part in parts], axis))
+
+    @_reports_memory
     def gather(self, a, indices, axes, place, trusted):
         return cpu_indexing.gather(a, indices, axes, place, trusted)
 
@@ -237,6 +262,35 @@ class CpuBackend:
             a = widened(a)
         result = np.asarray(operation.cpu(a, axes, keepdims))
         return store(result if result.dtype is given else rounded(result, given), out)
+
+    @_reports_memory
+    def clip(self, a, low, high, out):
+        if supported(a.dtype).kind not in "uif":
+            raise TypeError(f"clip does not take {supported(a.dtype)}")
+        result = widened(a)
+        if low is not None:
+            result = cpu_functions.maximum(result, widened(scalar(low, a.dtype)))
+        if high is not None:
+            result = cpu_functions.minimum(result, widened(scalar(high, a.dtype)))
+        return store(np.array(a) if result is a else rounded(result, a.dtype), out)
+
+    @_reports_memory
+    def softmax(self, code, a, axes, keepdims, out):
+        operation, dtype = OPERATIONS[code], supported(a.dtype)
+        if dtype.kind not in operation.domain:
+            raise TypeError(f"{operation.name} does not take {dtype}")
+        dtype = inexact(dtype)
+        function = getattr(cpu_functions, operation.name)
+        return store(rounded(function(widened(cast(a, dtype)), axes, keepdims), dtype), out)
+
+    @_reports_memory
+    def var(self, a, axes, ddof, root, keepdims, out):
+        dtype = supported(a.dtype)
+        if dtype.kind not in "buif":
+            raise TypeError(f"var does not take {dtype}")
+        a = widened(a) if dtype.kind == "f" else a.astype(np.float64)
+        result = cpu_functions.variance(a, axes, ddof, keepdims)
+        return store(rounded(np.sqrt(result) if root else result, inexact(dtype)), out)
 
     @_reports_memory
     def scan(self, code, a, axis, initial, out):

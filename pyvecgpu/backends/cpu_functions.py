@@ -134,6 +134,31 @@ def sum(a, axes, keepdims):
     return total(a, axes, keepdims)
 
 
+def variance(a, axes, ddof, keepdims):
+    """Return the sum of squared distances from the mean over max(count - ddof, 0)."""
+    distances = a - mean(a, axes, True).astype(a.dtype, copy=False)
+    count = a.size if axes is None else math.prod(a.shape[i] for i in axes)
+    divisor = a.dtype.type(builtins.max(count - ddof, 0))
+    return np.divide(sum(np.square(distances), axes, keepdims), divisor)
+
+
+def softmax(a, axes, keepdims):
+    powers = np.exp(a - largest(a, axes, True))
+    return powers / sum(powers, axes, True).astype(a.dtype, copy=False)
+
+
+def log_softmax(a, axes, keepdims):
+    a = a - largest(a, axes, True)
+    return a - np.log(sum(np.exp(a), axes, True)).astype(a.dtype, copy=False)
+
+
+def logsumexp(a, axes, keepdims):
+    most = np.asarray(largest(a, axes, True))
+    most = np.where(np.isinf(most), most.dtype.type(0), most)  # or inf - inf would be NaN
+    result = np.log(sum(np.exp(a - most), axes, keepdims))
+    return result + most.reshape(np.shape(result))
+
+
 def prod(a, axes, keepdims):
     wide = _WIDE.get(a.dtype.kind)
     return np.multiply.reduce(a, axis=axes, keepdims=keepdims, dtype=wide)

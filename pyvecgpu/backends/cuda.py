@@ -7,7 +7,7 @@ return.
 import contextlib
 import functools
 import math
-from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64
+from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
 
 import numpy as np
 
@@ -22,6 +22,16 @@ _MemoryValues = c_int64 * Memory.MEMORY_COUNT
 # ctypes arrays by their length: making such a type costs more than a launch.
 _Int64s = [c_int64 * n for n in range(MAX_NDIM + 1)]
 _Ints = [c_int * n for n in range(MAX_NDIM + 1)]
+
+
+def _axes_of(axes):
+    """Return (count, C numbers) of axes."""
+    return (-1, None) if axes is None else (len(axes), _Ints[len(axes)](*axes))
+
+
+@functools.cache
+def _handles(n):
+    return c_void_p * n
 
 
 class CudaBackend:
@@ -182,6 +192,39 @@ class CudaBackend:
         if axes is None:
             return reduce(code, a, -1, None, keepdims, out)
         return reduce(code, a, len(axes), _Ints[len(axes)](*axes), keepdims, out)
+
+    def sequence(self, a, start, step, last):
+        functions = self.functions
+        if isinstance(start, float):
+            kind, numbers = ScalarKind.SCALAR_FLOAT, [c_double(start), c_double(step)]
+        else:
+            kind, numbers = ScalarKind.SCALAR_INT, [c_uint64(n % 2**64) for n in (start, step)]
+        last = None if last is None else byref(c_double(last))
+        self.check(functions.pvg_sequence(a, kind, *map(byref, numbers), last))
+
+    def eye(self, a, diagonal):
+        self.check(self.functions.pvg_eye(a, diagonal))
+
+    def clip(self, a, low, high, out):
+        is_float = isinstance(high if low is None else low, float)
+        number = c_double if is_float else c_int64
+        kind = ScalarKind.SCALAR_FLOAT if is_float else ScalarKind.SCALAR_INT
+        bounds = [None if bound is None else byref(number(bound)) for bound in (low, high)]
+        return self.functions.pvg_clip(a, kind, *bounds, out)
+
+    def softmax(self, code, a, axes, keepdims, out):
+        count, places = _axes_of(axes)
+        return self.functions.pvg_softmax(code, a, count, places, keepdims, out)
+
+    def var(self, a, axes, ddof, root, keepdims, out):
+        count, places = _axes_of(axes)
+        return self.functions.pvg_var(a, count, places, ddof, root, keepdims, out)
+
+    def concat(self, parts, axis, stacked, dtype):
+        n = len(parts)
+        handles = _handles(n)(*[data.value for data in parts])
+        code = -1 if dtype is None else CODES[dtype]
+        return self.functions.pvg_concat(handles, n, axis, stacked, code)
 
     def gather(self, a, indices, axes, place, trusted):
         n = len(axes)

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 
-from ..dtypes import inexact, is_complex
+from ..array import Array
+from ..dtypes import inexact, is_complex, is_float, is_integer
 from .arguments import Operands, promote_all
 from .elementwise import _strong_pair, abs, greater, less, maximum, minimum, round, where
 from .layout import astype
@@ -41,12 +42,31 @@ def clip(x, /, min=None, max=None, out=None, *, device=None):
     """
     bounds = [bound for bound in (min, max) if bound is not None]
     call = Operands("clip", (x, *bounds), out, device)
+    scalars = _weak_bounds(call.arrays[0], min, max)
+    if scalars:
+        return call.apply("clip", call.arrays[0], *scalars)
     result, *bounds = call.arrays
     if min is not None:
         result = maximum(result, bounds.pop(0))
     if max is not None:
         result = minimum(result, bounds.pop(0))
     return call.deliver_array(copied(result) if min is max is None else result)
+
+
+def _weak_bounds(x, low, high):
+    """Return the bounds as floats, or as ints, if they are scalars that x's dtype holds as such."""
+    given = [bound for bound in (low, high) if bound is not None]
+    if not (given and isinstance(x, Array) and all(type(one) in (int, float) for one in given)):
+        return None
+    if is_float(x.dtype):
+        if not all(type(one) is float or -(2**53) <= one <= 2**53 for one in given):
+            return None
+        return [None if bound is None else float(bound) for bound in (low, high)]
+    if not is_integer(x.dtype) or any(type(one) is float for one in given):
+        return None
+    limits = np.iinfo(x.dtype)
+    fits = all(limits.min <= one <= min(limits.max, 2**63 - 1) for one in given)
+    return (low, high) if fits else None
 
 
 def fmax(x1, x2, /, out=None, *, device=None):

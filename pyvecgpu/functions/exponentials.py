@@ -3,12 +3,8 @@
 Halves are computed in float32. axis: an integer, a tuple, or None for all axes.
 """
 
-from ..dtypes import inexact, is_half
-from .arguments import Operands
-from .elementwise import abs, equal, exp, log, where
-from .layout import astype, reshape
-from .reductions import max as largest
-from .reductions import sum as total
+from ..operations import Operation
+from .arguments import Operands, parse_axes
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
@@ -22,10 +18,7 @@ def softmax(x, /, axis=-1, out=None, *, device=None):
     [[0.5 0.5]
      [0.  1. ]]
     """
-    call, array, dtype = _prepared("softmax", x, out, device)
-    powers = exp(array - largest(array, axis=axis, keepdims=True))
-    result = powers / total(powers, axis=axis, keepdims=True)
-    return call.deliver_array(astype(result, dtype, copy=False))
+    return _exponentials("softmax", x, axis, True, out, device)
 
 
 def log_softmax(x, /, axis=-1, out=None, *, device=None):
@@ -34,10 +27,7 @@ def log_softmax(x, /, axis=-1, out=None, *, device=None):
     >>> print(vg.log_softmax(vg.asarray([0.0, 1000.0])))
     [-1000.     0.]
     """
-    call, array, dtype = _prepared("log_softmax", x, out, device)
-    array = array - largest(array, axis=axis, keepdims=True)
-    result = array - log(total(exp(array), axis=axis, keepdims=True))
-    return call.deliver_array(astype(result, dtype, copy=False))
+    return _exponentials("log_softmax", x, axis, True, out, device)
 
 
 def logsumexp(x, /, axis=None, out=None, keepdims=False, *, device=None):
@@ -46,17 +36,11 @@ def logsumexp(x, /, axis=None, out=None, keepdims=False, *, device=None):
     >>> print(vg.logsumexp(vg.asarray([1000.0, 1000.0])))
     1000.6932
     """
-    call, array, dtype = _prepared("logsumexp", x, out, device)
-    most = largest(array, axis=axis, keepdims=True)
-    most = where(equal(abs(most), float("inf")), 0.0, most)  # or inf - inf would be NaN
-    result = log(total(exp(array - most), axis=axis, keepdims=keepdims))
-    result = result + reshape(most, result.shape)
-    return call.deliver_array(astype(result, dtype, copy=False))
+    return _exponentials("logsumexp", x, axis, bool(keepdims), out, device)
 
 
-def _prepared(name, x, out, device):
-    """Return the Operands, the array in the float dtype to compute in, and the result's dtype."""
+def _exponentials(name, x, axis, keepdims, out, device):
     call = Operands(name, (x,), out, device)
     (array,) = call.arrays
-    dtype = inexact(array.dtype)
-    return call, astype(array, "float32" if is_half(dtype) else dtype, copy=False), dtype
+    code = Operation[name.upper()]
+    return call.apply("softmax", code, array, parse_axes(axis, array.ndim), keepdims)

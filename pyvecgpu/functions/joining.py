@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 
-from ..array import Array
+from ..array import Array, Tracked
 from ..device import Device
 from ..dispatch import apply, whole
 from ..dtypes import int64, parse_dtype
@@ -80,13 +80,7 @@ def stack(arrays, /, axis=0, out=None):
     [[1, 3], [2, 4]]
     """
     call = _joint("stack", arrays, out)
-    shapes = dict.fromkeys(x.shape for x in call.arrays)
-    if len(shapes) > 1:
-        found = ", ".join(map(str, shapes))
-        raise ValueError(f"stack: arrays of one shape are needed, not of {found}")
-    axis = parse_axis(axis, call.arrays[0].ndim + 1)
-    parts = [expand_dims(x, axis=axis) for x in call.arrays]
-    return call.deliver_array(_joined(call, parts, axis, None))
+    return call.deliver_array(_joined("stack", call, call.arrays, axis, None, stacked=True))
 
 
 @numpys(np.vstack)
@@ -168,16 +162,18 @@ def _concat(name, arrays, axis, dtype, out):
     parts = call.arrays
     if axis is None:
         parts, axis = [reshape(x, (x.size,)) for x in parts], 0
-    _check_parts(name, parts, axis)
-    return call.deliver_array(_joined(call, parts, parse_axis(axis, parts[0].ndim), dtype))
+    return call.deliver_array(_joined(name, call, parts, axis, dtype))
 
 
-def _check_parts(name, parts, axis):
-    """ValueError, in NumPy's words, if arrays do not fit together; AxisError: no such axis."""
+def _check_parts(name, parts, axis, stacked):
+    """ValueError, in NumPy's words, if arrays do not fit together."""
     first = parts[0]
-    if not all(x.ndim for x in parts):
-        raise ValueError(f"{name}: zero-dimensional arrays cannot be concatenated")
-    axis = parse_axis(axis, first.ndim)
+    if stacked:
+        shapes = dict.fromkeys(x.shape for x in parts)
+        if len(shapes) > 1:
+            found = ", ".join(map(str, shapes))
+            raise ValueError(f"{name}: arrays of one shape are needed, not of {found}")
+        return
     for number, x in enumerate(parts):
         if x.ndim != first.ndim:
             raise ValueError(
@@ -192,33 +188,42 @@ def _check_parts(name, parts, axis):
                 )
 
 
-def _joined(call, parts, axis, dtype):
-    """Return parts that fit together as one new Array."""
-    if dtype is None:
-        dtype = promote_all(parts)
-    dtype, shape = parse_dtype(dtype), list(parts[0].shape)
-    shape[axis] = sum(x.shape[axis] for x in parts)
-    shape = parse_shape(tuple(shape), dtype.itemsize)
-    lengths = [x.shape[axis] for x in parts]
+def _joined(name, call, parts, axis, dtype, stacked=False):
+    """Return parts as one new Array. ValueError: they do not fit together. AxisError: no axis.
+
+    A card finds out by itself whether they fit; Python looks only if they do not.
+    """
+    first, backend = parts[0], call.backend
+    if not (stacked or first.ndim):
+        raise ValueError(f"{name}: zero-dimensional arrays cannot be concatenated")
+    axis = parse_axis(axis, first.ndim + stacked)
+    dtype = None if dtype is None else parse_dtype(dtype)
+    if not backend.on_card:
+        _check_parts(name, parts, axis, stacked)
+        lengths = [1 if stacked else x.shape[axis] for x in parts]
+        shape = (*first.shape[:axis], sum(lengths), *first.shape[axis + 1 - stacked :])
+        check_shape(shape, (promote_all(parts) if dtype is None else dtype).itemsize)
 
     def compute():
-        result = apply(call.backend, "empty", shape, dtype)
-        begin = 0
-        for x, length in zip(parts, lengths, strict=True):
-            if x.size:
-                apply(call.backend, "copy", x, _between(result, axis, begin, begin + length))
-            begin += length
-        return result
+        try:
+            return apply(backend, "concat", parts, axis, stacked, dtype)
+        except ValueError as error:
+            failed = error
+        _check_parts(name, parts, axis, stacked)
+        raise failed
 
-    return whole("concat", dict(enumerate(parts)) | {"lengths": lengths, "axis": axis}, compute)
+    if not any(type(x) is Tracked for x in parts):
+        return compute()
+    lengths = [1 if stacked else x.shape[axis] for x in parts]
+    static = {"lengths": lengths, "axis": axis, "stacked": stacked}
+    return whole("concat", dict(enumerate(parts)) | static, compute)
 
 
 def _stacked(name, arrays, axis, prepare, dtype):
     call = _joint(name, arrays)
     parts = [prepare(x) for x in call.arrays]
     axis = min(axis, parts[0].ndim - 1)
-    _check_parts(name, parts, axis)
-    return call.deliver_array(_joined(call, parts, axis, dtype))
+    return call.deliver_array(_joined(name, call, parts, axis, dtype))
 
 
 def _between(array, axis, begin, end):
@@ -465,13 +470,19 @@ def _total(shift):
 
 def rolled(array, by_axis):
     """Return a new Array, moved by so many elements along each axis: part by part."""
+    shape = array.shape
+    moves = {axis: n % shape[axis] for axis, n in by_axis.items() if shape[axis]}
+    moves = {axis: at for axis, at in moves.items() if at}
     ways = [[(slice(None), slice(None))]] * array.ndim
-    for axis, shift in by_axis.items():
-        at = shift % array.shape[axis] if array.shape[axis] else 0
-        if at:
-            ways[axis] = [(slice(at, None), slice(-at)), (slice(at), slice(-at, None))]
+    for axis, at in moves.items():
+        ways[axis] = [(slice(at, None), slice(-at)), (slice(at), slice(-at, None))]
 
     def compute():
+        if len(moves) == 1:
+            ((axis, at),) = moves.items()
+            middle, end = shape[axis] - at, shape[axis]
+            parts = [_between(array, axis, middle, end), _between(array, axis, 0, middle)]
+            return apply(array.backend, "concat", parts, axis, False, None)
         result = apply(array.backend, "empty", array.shape, array.dtype)
         for parts in itertools.product(*ways):
             to, from_ = tuple(part[0] for part in parts), tuple(part[1] for part in parts)

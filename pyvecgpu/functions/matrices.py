@@ -1,7 +1,8 @@
 """Functions that make matrices: of ones on a diagonal, of one side of it, or with a given one."""
 
+from ..dispatch import apply
 from .arguments import Operands, parse_int, parse_shape
-from .creation import empty, filled, zeros
+from .creation import empty, filled
 from .indexing import embedded
 from .layout import as_array, diagonal, reshape
 from .values import copied
@@ -20,8 +21,9 @@ def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
      [0. 0. 1.]]
     """
     n_cols = n_rows if n_cols is None else n_cols
-    result = zeros((n_rows, n_cols), dtype=dtype, device=device)
-    filled(diagonal(result, k), 1)
+    result = empty((n_rows, n_cols), dtype=dtype, device=device)
+    k = parse_int(k, "the place of a diagonal")
+    apply(result.backend, "eye", result, max(-(2**62), min(k, 2**62)))
     return result
 
 

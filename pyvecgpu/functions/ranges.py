@@ -6,8 +6,7 @@ import numpy as np
 
 from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
-from ..dtypes import complex_dtype, get_default_dtype, int64, is_integer, parse_dtype
-from ..dtypes import uint64 as uint64_dtype
+from ..dtypes import complex_dtype, get_default_dtype, int64, is_float, is_integer, parse_dtype
 from .arguments import check_shape, from_host, parse_int, parse_scalar
 from .creation import empty
 from .layout import as_array, broadcast_to, reshape
@@ -44,8 +43,13 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
         length = max(0, math.ceil(steps))
     check_shape((length,), max(dtype.itemsize, 8))
     result = empty(length, dtype=dtype, device=device)
-    if length:
-        values = _progression(start, step, length, dtype, integers)
+    if integers and is_integer(dtype) and length:
+        _check_ends(start, start + (length - 1) * step, dtype)
+        apply(result.backend, "sequence", result, start, step, None)
+    elif is_float(dtype) and length:
+        apply(result.backend, "sequence", result, float(start), float(step), None)
+    elif length:
+        values = _progression(start, step, length, dtype)
         values = from_host(values, result.backend)
         apply(result.backend, "copy", values, result)
     return result
@@ -56,22 +60,18 @@ def len_of(start, stop, step):
     return max(0, -((start - stop) // step))
 
 
-def _progression(start, step, length, dtype, integers):
-    """Return start + i * step for i < length as an ndarray; OverflowError: dtype is too narrow."""
-    values = None
-    if not (integers and is_integer(dtype)):
-        values = start + np.arange(length, dtype=np.float64) * step
-    if not is_integer(dtype):
-        return values
-    ends = (start, start + (length - 1) * step) if integers else (int(values[0]), int(values[-1]))
+def _progression(start, step, length, dtype):
+    """Return start + i * step for i < length as floats; OverflowError: dtype is too narrow."""
+    values = start + np.arange(length, dtype=np.float64) * step
+    if is_integer(dtype):
+        _check_ends(int(values[0]), int(values[-1]), dtype)
+    return values
+
+
+def _check_ends(first, last, dtype):
     limits = np.iinfo(dtype)
-    if min(ends) < limits.min or max(ends) > limits.max:
-        raise OverflowError(f"arange: {ends[0]} to {ends[1]} is out of bounds for {dtype}")
-    if not integers:
-        return values
-    # Modulo 2**64, because neither int64 nor uint64 holds every start and step.
-    values = np.arange(length, dtype=uint64_dtype) * np.uint64(step % 2**64)
-    return (values + np.uint64(start % 2**64)).astype(dtype)
+    if min(first, last) < limits.min or max(first, last) > limits.max:
+        raise OverflowError(f"arange: {first} to {last} is out of bounds for {dtype}")
 
 
 def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, *, device=None):
@@ -88,7 +88,15 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, *
     """
     bounds = [parse_scalar(x, "a bound of linspace", complexes=True) for x in (start, stop)]
     start, stop = (x * 1.0 for x in bounds)
-    values, step = np.linspace(start, stop, _count(num), endpoint=bool(endpoint), retstep=True)
+    num, wanted = _count(num), get_default_dtype() if dtype is None else parse_dtype(dtype)
+    spaces = num - 1 if endpoint else num
+    if is_float(wanted) and not isinstance(start + stop, complex) and spaces > 0:
+        step = (stop - start) / spaces
+        if step:  # of NaN and infinity, too
+            result = empty((num,), dtype=wanted, device=device)
+            apply(result.backend, "sequence", result, start, step, stop if endpoint else None)
+            return (result, step) if retstep else result
+    values, step = np.linspace(start, stop, num, endpoint=bool(endpoint), retstep=True)
     result = _of_floats("linspace", values, dtype, device)
     step = complex(step) if np.iscomplexobj(values) else float(step)
     return (result, step) if retstep else result

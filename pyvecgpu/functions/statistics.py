@@ -52,7 +52,7 @@ def var(
     """
     call = Operands("var", (x,), out, device)
     ddof = parse_ddof("var", ddof, correction)
-    return call.deliver_array(_variance("var", call.arrays[0], axis, dtype, ddof, keepdims, _same))
+    return _variance("var", call, axis, dtype, ddof, keepdims, False)
 
 
 def std(
@@ -76,11 +76,7 @@ def std(
     """
     call = Operands("std", (x,), out, device)
     ddof = parse_ddof("std", ddof, correction)
-    return call.deliver_array(_variance("std", call.arrays[0], axis, dtype, ddof, keepdims, sqrt))
-
-
-def _same(array):
-    return array
+    return _variance("std", call, axis, dtype, ddof, keepdims, True)
 
 
 def parse_ddof(name, ddof, correction):
@@ -101,16 +97,18 @@ def float_dtype(name, dtype):
     return dtype
 
 
-def _variance(name, array, axis, dtype, ddof, keepdims, finish):
+def _variance(name, call, axis, dtype, ddof, keepdims, root):
+    (array,) = call.arrays
     axes = parse_axes(axis, array.ndim)
     if dtype is not None:
         array = astype(array, float_dtype(name, dtype), copy=False)
-    array, dtype = working(array)
+    if not is_complex(array.dtype):
+        return call.apply("var", array, axes, float(ddof), root, bool(keepdims))
     lengths = array.shape if axes is None else [array.shape[i] for i in axes]
     distance = array - mean(array, axis=axes, keepdims=True)
     squares = total(squared_length(distance), axis=axes, keepdims=keepdims)
     result = squares / float(max(math.prod(lengths) - ddof, 0))
-    return astype(finish(result), real_dtype(dtype), copy=False)
+    return call.deliver_array(sqrt(result) if root else result)
 
 
 def ptp(x, /, axis=None, out=None, keepdims=False, *, device=None):

@@ -322,6 +322,12 @@ class value(c_void_p):  # noqa: N801
     __slots__ = ()
 
 
+class arrays(c_void_p):  # noqa: N801
+    """Where handles of arrays are, one behind the other."""
+
+    __slots__ = ()
+
+
 pointer = c_void_p  # to anything else, and what is returned without a reference
 int64s = POINTER(c_int64)
 ints = POINTER(c_int)
@@ -412,16 +418,22 @@ FUNCTIONS = {
     "pvg_cast": (array, [array, c_int, out]),
     "pvg_fill": (c_int, [array, c_int, value]),
     "pvg_random": (c_int, [array, c_int, c_uint64, c_uint64, c_uint64]),
+    "pvg_sequence": (c_int, [array, c_int, value, value, value]),
+    "pvg_eye": (c_int, [array, c_int64]),
     # Operations
     "pvg_unary": (array, [c_int, array, out]),
     "pvg_binary": (array, [c_int, array, array, out]),
     "pvg_binary_scalar": (array, [c_int, array, c_int, value, c_int, out]),
     "pvg_where": (array, [array, array, array, out]),
     "pvg_triangle": (array, [array, c_int, c_int64, out]),
+    "pvg_clip": (array, [array, c_int, value, value, out]),
+    "pvg_concat": (array, [arrays, c_int, c_int, c_int, c_int]),
     "pvg_gather": (array, [array, array, c_int, ints, c_int, c_int]),
     "pvg_scatter": (c_int, [array, array, c_int, ints, c_int, c_int, array]),
     "pvg_accumulate": (c_int, [c_int, array, array, c_int, ints, c_int, c_int, array]),
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
+    "pvg_softmax": (array, [c_int, array, c_int, ints, c_int, out]),
+    "pvg_var": (array, [array, c_int, ints, c_double, c_int, c_int, out]),
     "pvg_scan": (array, [c_int, array, c_int, c_int, out]),
     "pvg_nonzero": (array, [array]),
     "pvg_cholesky": (array, [array, c_int]),

@@ -18,14 +18,14 @@ function of ctypes to an instance as a function of Python binds itself.
 import ctypes
 from ctypes import POINTER, c_int, c_void_p
 
-from .abi import FUNCTIONS, array, event, graph, int64s, ints, out, stream, value
+from .abi import FUNCTIONS, array, arrays, event, graph, int64s, ints, out, stream, value
 
 KINDS = (array, stream, event, graph)
 # Without argtypes ctypes passes owners, None, its own arrays and byref(...) as they are, and an int
 # as a C int; to convert them first, to the same, is a quarter of the time of `a + b`. So functions
 # of these have none. An array is an owner wherever they are called; a stream may also be an
 # address, of which that would leave 32 bits.
-PLAIN = {c_int, array, out, value, int64s, ints}
+PLAIN = {c_int, array, arrays, out, value, int64s, ints}
 
 
 class Functions:

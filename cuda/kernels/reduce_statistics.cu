@@ -1,0 +1,157 @@
+// Variances, and sums of exponentials: reductions whose accumulators hold more than one number, so
+// that one reading is enough. They go the ways of pvg_reduce, by reduce::run.
+#include "arrays/call.cuh"
+#include "arrays/operation.cuh"
+#include "kernels/reduce_launch.cuh"
+#include <math.h>
+
+namespace pvg {
+
+namespace reduce {
+namespace {
+
+// Distances from the first element taken in, summed with their squares in float64: of float32 and
+// halves these are exact but for the last place, and an element that is far out is itself the
+// reason for a variance as large. Distances from two elements are merged exactly as well.
+struct Spread {
+    static constexpr bool ordered = true;
+    double origin, sum, squares;
+    int64_t count;
+
+    __device__ static Spread identity() { return {0, 0, 0, 0}; }
+    template <class T> __device__ void add(T value, int64_t, const Result &) {
+        const double x = value;
+        if (count == 0) origin = x;
+        const double distance = x - origin;
+        sum += distance;
+        squares = fma(distance, distance, squares);
+        count++;
+    }
+    __device__ void merge(const Spread &other) {
+        if (other.count == 0) return;
+        if (count == 0) {
+            *this = other;
+            return;
+        }
+        const double shift = other.origin - origin, n = static_cast<double>(other.count);
+        squares += other.squares + shift * fma(n, shift, 2 * other.sum);
+        sum += fma(n, shift, other.sum);
+        count += other.count;
+    }
+    // kind 1: the square root.
+    template <class R> static constexpr bool gives = is_float<R>;
+    template <class R> __device__ R total(const Result &result) const {
+        double left = 0; // the sum of squared distances from the mean
+        if (count > 0) left = squares - sum / static_cast<double>(count) * sum;
+        if (left < 0) left = 0;
+        if (squares - squares != 0) left = squares + squares; // infinite or NaN
+        if (sum - sum != 0)
+            left = sum - sum; // NaN: an element is no number
+        else if (left != left)
+            left = INFINITY; // squares beyond float64
+        const double variance = left / result.divisor;
+        return static_cast<R>(result.kind == 1 ? sqrt(variance) : variance);
+    }
+};
+
+// The largest element and the sum of exp(x - largest), by one exponential an element.
+template <class A> struct Exponentials {
+    static constexpr bool ordered = true;
+    A most, sum;
+
+    __device__ static Exponentials identity() { return {-static_cast<A>(INFINITY), 0}; }
+    __device__ void add(A value, int64_t, const Result &) {
+        const A part = value == most ? A(1) : exp(-fabs(value - most)); // NaN stays
+        const bool larger = value > most;
+        sum = larger ? fma(sum, part, A(1)) : sum + part;
+        most = larger ? value : most;
+    }
+    __device__ void merge(const Exponentials &other) {
+        const A part = other.most == most ? A(1) : exp(-fabs(other.most - most));
+        const bool larger = other.most > most;
+        sum = larger ? fma(sum, part, other.sum) : fma(other.sum, part, sum);
+        most = larger ? other.most : most;
+    }
+    // Of the sum its logarithm; or both numbers for softmax, kind 1, and for its logarithm, 2.
+    template <class R>
+    static constexpr bool gives =
+        (is_float<R> && (sizeof(R) == 8) == (sizeof(A) == 8)) || std::is_same_v<R, Complex<A>>;
+    template <class R> __device__ R total(const Result &result) const {
+        if constexpr (is_complex<R>) {
+            const A all = most - most != 0 ? static_cast<A>(NAN) : sum;
+            return R(most, result.kind == 2 ? log(all) : all);
+        } else {
+            return static_cast<R>(most + log(sum));
+        }
+    }
+};
+template <class T> using ExponentialsOf = Exponentials<ComputeType<T>>;
+
+int launch_spread(Call &call, const Operation &, const pvg_array *a, const Layout &p,
+                  const Result &result) {
+    return dispatch<floats>(a->dtype, [&](auto tag) -> int {
+        return reduce_as<typename decltype(tag)::type, Spread>(call, a->data, p, result);
+    });
+}
+
+int launch_exponentials(Call &call, const Operation &, const pvg_array *a, const Layout &p,
+                        const Result &result) {
+    return dispatch<floats>(a->dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        return reduce_as<T, ExponentialsOf<T>>(call, a->data, p, result);
+    });
+}
+
+// Of nothing a variance is NaN, and so it goes as if it had an identity.
+constexpr Operation variance = {PVG_VAR,         "var", Family::other, pvg::ordered,
+                                Gives::floating, 0,     Identity::zero};
+// As of a maximum: without elements there is none.
+constexpr Operation exponential = {PVG_LOGSUMEXP,   "logsumexp", Family::other,  pvg::ordered,
+                                   Gives::floating, 0,           Identity::none, Order::largest};
+
+} // namespace
+
+int logarithm_of_sums(Call &call, const pvg_array *a, int naxes, const int *axes, bool keepdims,
+                      pvg_array *out, Output *result) {
+    const Reduction reduction = {exponential, launch_exponentials, default_float()};
+    return run(call, reduction, a, naxes, axes, keepdims, out, result);
+}
+
+int exponential_sums(Call &call, const pvg_array *a, int naxes, const int *axes, bool logarithm,
+                     Output *result) {
+    Reduction reduction = {exponential, launch_exponentials};
+    reduction.kind = logarithm ? 2 : 1;
+    reduction.gives = a->dtype == PVG_FLOAT64 ? PVG_COMPLEX128 : PVG_COMPLEX64;
+    return run(call, reduction, a, naxes, axes, true, nullptr, result);
+}
+
+} // namespace reduce
+
+namespace {
+
+int run_var(Call &call, const pvg_array *a, int naxes, const int *axes, double ddof, int root,
+            bool keepdims, pvg_array *out, Output *result) {
+    PVG_REQUIRE(root == 0 || root == 1, PVG_ERROR_VALUE, "root is 0 or 1, got %d", root);
+    reduce::Reduction reduction = {reduce::variance, reduce::launch_spread, PVG_FLOAT64};
+    reduction.kind = root, reduction.ddof = ddof;
+    return reduce::run(call, reduction, a, naxes, axes, keepdims, out, result);
+}
+
+} // namespace
+
+Operations statistics_operations() {
+    static constexpr Operation rows[] = {
+        {PVG_VAR, "var", Family::other, ordered, Gives::floating},
+    };
+    return rows;
+}
+
+} // namespace pvg
+
+PVG_API pvg_array *pvg_var(const pvg_array *a, int naxes, const int *axes, double ddof, int root,
+                           int keepdims, pvg_array *out) {
+    pvg::Call call(root ? "std" : "var");
+    pvg::Output result;
+    int status = pvg::run_var(call, a, naxes, axes, ddof, root, keepdims != 0, out, &result);
+    return result.close(call, status);
+}
