@@ -120,15 +120,20 @@ LINK := -z,defs -z,relro -z,now -z,noexecstack --as-needed --exclude-libs,ALL \
 
 # Files that hold a command's flags or a list of objects. They change only when their text does, and
 # then what depends on them is made again: another ARCHS, another compiler, a source file removed.
+# The same release of nvcc in another place is no other compiler. "+" lets make -q compare as well.
+QUESTION := $(findstring q,$(firstword -$(MAKEFLAGS)))
 define keep_text
-$(Q)$(shell mkdir -p $(@D))$(file >$@.new,$(1))cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+$(if $(QUESTION),+)$(Q)$(shell mkdir -p $(@D))$(file >$@.new,$(1))cmp -s $@.new $@ && rm $@.new \
+    || $(if $(QUESTION),{ rm $@.new; exit 1; },mv $@.new $@)
 endef
 
-build/gpu/flags: $(TOOLKIT) FORCE
-	$(if $(UNSUPPORTED_ARCHS),@echo 'nvcc $(TOOLKIT_RELEASE) does not know: $(UNSUPPORTED_ARCHS)')
-	$(call keep_text,$(NVCC_PATH) $(TOOLKIT_RELEASE) $(GPU_FLAGS) $(shell $(CXX) --version))
-build/sim/flags build/asan/flags build/tsan/flags build/watch/flags: $(TOOLKIT) FORCE
-	$(call keep_text,$(TOOLKIT_RELEASE) $(SIM_FLAGS) $(VARIANT) $(KERNEL_VARIANT) \
+build/gpu/flags: $(COMPILER) $(TOOLKIT) FORCE
+	$(if $(UNSUPPORTED_ARCHS),@echo 'nvcc $(TOOLKIT_RELEASE) does not know: $(UNSUPPORTED_ARCHS)',\
+	    $(if $(QUESTION),+))
+	$(call keep_text,$(TOOLKIT_RELEASE) $(GPU_FLAGS) $(shell $(CXX) --version))
+build/sim/flags build/asan/flags build/tsan/flags build/watch/flags: $(COMPILER) $(TOOLKIT) FORCE
+	$(call keep_text,$(TOOLKIT_RELEASE) $(filter-out $(CUDA_INCLUDE)%,$(SIM_FLAGS)) \
+	    $(VARIANT) $(KERNEL_VARIANT) \
 	    $(shell $(CXX) --version))
 build/gpu/objects build/sim/objects build/asan/objects build/tsan/objects \
     build/watch/objects: FORCE
@@ -139,10 +144,12 @@ build/gpu/objects build/sim/objects build/asan/objects build/tsan/objects \
 build/gpu/kernels/matmul/%.o: PTXAS_FLAGS := -Xptxas --warn-on-spills
 build/gpu/kernels/matmul/simt/tiled.o: PTXAS_FLAGS :=
 $(HOST_ONLY_OBJECTS): LANGUAGE := -x c++ -include cuda_runtime.h -Xcompiler -Wno-unknown-pragmas
+# What an object depends on is without the toolkit's headers: its release is among the flags.
 build/gpu/%.o: cuda/%.cu build/gpu/flags
 	@mkdir -p $(@D) && echo 'nvcc $<'
 	$(Q)$(NVCC_PATH) $(GPU_FLAGS) $(PTXAS_FLAGS) $(LANGUAGE) -MMD -MP -MF $(@:.o=.d) \
 	    -c $< -o $@ 2>&1 | tee $(@:.o=.messages)
+	$(Q)sed -i 's|^ */[^ :]*:\{0,1\}||' $(@:.o=.d)
 	$(Q)if grep -q '(C75[0-9][0-9])' $(@:.o=.messages); then \
 	    echo '$<: warpgroup products are serialised' >&2; exit 1; fi
 
@@ -219,4 +226,5 @@ OBJECTS := $(GPU_OBJECTS) $(SIM_OBJECTS) $(ASAN_OBJECTS) $(TSAN_OBJECTS) $(WATCH
     $(WATCH_TESTS)))
 
 include cuda/targets.mk
+include cuda/package.mk
 include cuda/lessons.mk

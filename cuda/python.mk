@@ -3,9 +3,10 @@
 
 RUNTIME_PACKAGES := 'numpy>=2'
 TEST_PACKAGES := 'pytest>=8' 'ml_dtypes>=0.5' 'nbclient>=0.10' 'nbformat>=5.10' 'ipykernel>=6.29' \
-    'array_api_strict>=2.6' 'safetensors>=0.4'
+    'array_api_strict>=2.6' 'safetensors>=0.4' 'hatchling>=1.27'
 # What array-api-tests asks for.
 CONFORMANCE_PACKAGES := $(TEST_PACKAGES) 'hypothesis>=6.151' pytest-json-report 'ndindex>=1.8'
+WHEEL_PACKAGES := 'hatchling>=1.27' 'auditwheel>=6.1'
 LINT_PACKAGES := ruff==0.17.5 clang-format==23.1.3
 
 ifeq ($(origin PYTHON),undefined)
@@ -15,9 +16,17 @@ PYTHON_ARGUMENT :=
 PYTHON_RUNTIME := .venv/runtime.stamp
 PYTHON_TESTS := .venv/runtime.stamp .venv/tests.stamp
 PYTHON_CONFORMANCE := .venv/runtime.stamp .venv/conformance.stamp
+PYTHON_WHEEL := .venv/wheel.stamp
 PYTHON_LINT := .venv/lint.stamp
 CLANG_FORMAT := .venv/bin/clang-format
 INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check
+
+define install
+@echo "pip install $(1)"
+@$(INSTALL) $(1) || { echo 'make: pip could not install these; without a network, install them' \
+    'for an interpreter of your own and name it, as in: PYTHON=python3 make' >&2; exit 1; }
+@touch $@
+endef
 
 .venv/bin/python:
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -28,17 +37,15 @@ INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check
 	@echo 'python3 -m venv .venv'
 	@python3 -m venv .venv
 .venv/runtime.stamp: cuda/python.mk | .venv/bin/python
-	@echo "pip install $(RUNTIME_PACKAGES)"
-	@$(INSTALL) $(RUNTIME_PACKAGES) && touch $@
+	$(call install,$(RUNTIME_PACKAGES))
 .venv/tests.stamp: cuda/python.mk | .venv/bin/python
-	@echo "pip install $(TEST_PACKAGES)"
-	@$(INSTALL) $(TEST_PACKAGES) && touch $@
+	$(call install,$(TEST_PACKAGES))
 .venv/conformance.stamp: cuda/python.mk | .venv/bin/python
-	@echo "pip install $(CONFORMANCE_PACKAGES)"
-	@$(INSTALL) $(CONFORMANCE_PACKAGES) && touch $@
+	$(call install,$(CONFORMANCE_PACKAGES))
+.venv/wheel.stamp: cuda/python.mk | .venv/bin/python
+	$(call install,$(WHEEL_PACKAGES))
 .venv/lint.stamp: cuda/python.mk | .venv/bin/python
-	@echo "pip install $(LINT_PACKAGES)"
-	@$(INSTALL) $(LINT_PACKAGES) && touch $@
+	$(call install,$(LINT_PACKAGES))
 
 else
 
@@ -46,6 +53,7 @@ PYTHON_ARGUMENT := $(if $(filter command line,$(origin PYTHON)), PYTHON=$(PYTHON
 PYTHON_RUNTIME := check-runtime-packages
 PYTHON_TESTS := check-test-packages
 PYTHON_CONFORMANCE := check-conformance-packages
+PYTHON_WHEEL := check-wheel-packages
 PYTHON_LINT := check-lint-packages
 CLANG_FORMAT := clang-format
 
@@ -54,13 +62,16 @@ define check_package
 @$(PYTHON) -c 'import $(1)' 2>/dev/null || { echo 'make: $(PYTHON) lacks one of: $(1).' \
     'Install them there, or leave PYTHON unset: make then sets up .venv by itself.' >&2; exit 1; }
 endef
-.PHONY: check-runtime-packages check-test-packages check-conformance-packages check-lint-packages
+.PHONY: check-runtime-packages check-test-packages check-conformance-packages check-lint-packages \
+    check-wheel-packages
 check-runtime-packages:
 	$(call check_package,numpy)
 check-test-packages:
 	$(call check_package,numpy$(comma) pytest)
 check-conformance-packages:
 	$(call check_package,numpy$(comma) pytest$(comma) hypothesis$(comma) ndindex)
+check-wheel-packages:
+	$(call check_package,hatchling$(comma) auditwheel)
 check-lint-packages:
 	$(call check_package,ruff)
 	@command -v clang-format >/dev/null || { echo 'make: clang-format is not on PATH' >&2; exit 1; }
