@@ -183,9 +183,12 @@ endef
 $(LIB): $(GPU_OBJECTS) build/gpu/objects cuda/exports.map
 	@mkdir -p $(@D) && echo 'link $@'
 	$(call link_gpu,libpyvecgpu.so)
+# simulator/glibc.cpp
+OLDER_GLIBC := $(if $(filter x86_64,$(shell uname -m)),$(addprefix -Wl$(comma)--wrap=,hypot hypotf))
 define link_simulator
 	@mkdir -p $(@D) && echo 'link $@'
-	$(Q)$(CXX) -shared -pthread $(filter %.o,$^) $(LINK:%=-Wl,%) -Wl,-soname,$(@F) $(1) -o $@
+	$(Q)$(CXX) -shared -pthread $(filter %.o,$^) $(LINK:%=-Wl,%) $(OLDER_GLIBC) \
+	    -Wl,-soname,$(@F) $(1) -o $@
 endef
 $(SIM): $(SIM_OBJECTS) build/sim/objects cuda/exports.map
 	$(call link_simulator)

@@ -30,7 +30,8 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-if [ $linked ]; then cp "{libraries}/${{out##*/}}" "$out"; else : >"$out"; fi
+name=${{out##*/}}
+if [ $linked ]; then cp "{libraries}/${{name%%.so*}}.so" "$out"; else : >"$out"; fi
 """
 
 

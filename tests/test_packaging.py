@@ -14,6 +14,7 @@ import stand_ins
 from helpers import ROOT
 
 import pyvecgpu as vg
+from pyvecgpu.native.abi import ABI_VERSION
 from pyvecgpu.native.library import FILES, NOTE, PACKAGE
 
 pytest.importorskip("hatchling", reason="the wheel's hook is one of hatchling")
@@ -25,6 +26,7 @@ sys.path.insert(0, "cuda")
 import build_backend
 print(getattr(build_backend, sys.argv[1])(*sys.argv[2:]))
 """
+HEADER = ROOT / "cuda" / "pyvecgpu.h"
 NOT_IN_SDIST = {".ci/run", ".clang-format", ".editorconfig", ".gitattributes"}
 
 
@@ -99,8 +101,7 @@ def sdist(tmp_path_factory, bare):
 def sources(tmp_path_factory, sdist):
     """The unpacked sdist."""
     folder = tmp_path_factory.mktemp("sources")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+    subprocess.run(["tar", "-xzf", sdist, "-C", folder], check=True)
     return folder / sdist.name.removesuffix(".tar.gz")
 
 
@@ -166,10 +167,7 @@ def test_nvcc_comes_from_pypi_only_where_it_is_missing(tmp_path, sources, equipp
 def test_a_wheel_with_both_libraries_and_the_header(built, tmp_path):
     wheel, _ = built
     assert re.fullmatch(r"pyvecgpu-[\d.]+-py3-none-linux_\w+\.whl", wheel.name)
-    assert (
-        read_from(wheel, "pyvecgpu/include/pyvecgpu.h")
-        == Path(ROOT, "cuda", "pyvecgpu.h").read_bytes()
-    )
+    assert read_from(wheel, "pyvecgpu/include/pyvecgpu.h") == HEADER.read_bytes()
     for file in FILES.values():
         assert read_from(wheel, f"pyvecgpu/{file}") == Path(PACKAGE, file).read_bytes()
     assert not {name for name in names_in(wheel) if NOTE in name or name.startswith("cuda")}
@@ -243,6 +241,42 @@ def test_a_kind_that_is_asked_for(kind, sources, equipped, tmp_path):
     else:
         with pytest.raises(AssertionError, match="PVG_WHEEL is 'nonsense'"):
             backend(sources, equipped, "build_wheel", tmp_path, PVG_WHEEL=kind)
+
+
+def test_install_for_c(sources, built, equipped, tmp_path):
+    """make install: header, both libraries with the ABI's version, and what pkg-config reads."""
+    prefix = tmp_path / "prefix"
+    subprocess.run(
+        [equipped / "make", "install", f"PREFIX={prefix}", f"PYTHON={sys.executable}"],
+        cwd=sources,
+        env=stand_ins.environment(equipped),
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    assert (prefix / "include" / "pyvecgpu.h").read_bytes() == HEADER.read_bytes()
+    calls = (equipped / "calls").read_text(encoding="utf-8")
+    for file in FILES.values():
+        versioned = f"{file}.{ABI_VERSION}"
+        assert (prefix / "lib" / file).readlink() == Path(versioned)
+        assert (prefix / "lib" / versioned).read_bytes() == Path(PACKAGE, file).read_bytes()
+        assert f"-soname,{versioned} " in calls, "what programs look for"
+        name = file.removeprefix("lib").removesuffix(".so")
+        text = (prefix / "lib" / "pkgconfig" / f"{name}.pc").read_text(encoding="utf-8")
+        settings = dict(line.split(": ", 1) for line in text.splitlines())
+        assert (settings["Name"], settings["Version"]) == (name, vg.__version__)
+        program = ROOT / "cuda" / "tests" / "test_readme.c"
+        flags = [*settings["Cflags"].split(), *settings["Libs"].split()]
+        command = ["gcc", "-std=c99", program, *flags, "-o", tmp_path / name]
+        subprocess.run(command, check=True)
+    run = subprocess.run(
+        [tmp_path / "pyvecgpu_sim"],
+        env={"LD_LIBRARY_PATH": str(prefix / "lib")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (0, "0.5000 0.5000\n0.9526 0.9526\n"), run.stderr
 
 
 def test_a_build_that_fails_gives_no_wheel(sources, equipped, tmp_path):
