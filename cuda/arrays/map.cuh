@@ -61,7 +61,8 @@ template <class F>
 constexpr int most_map_threads = is_long<F>       ? map_threads
                                  : F::vector < 16 ? 1024
                                                   : 512;
-// Threads that a multiprocessor can hold, by architecture: ptxas refuses a kernel that wants more.
+// Threads that a multiprocessor can hold, by architecture: ptxas refuses a kernel that asks for
+// more.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ / 100 == 9 || \
     __CUDA_ARCH__ / 100 == 10
 constexpr int threads_held = 2048;
