@@ -46,7 +46,7 @@ COMPILER := $(if $(shell command -v $(firstword $(CXX))),,missing-compiler)
 
 .PHONY: missing-compiler missing-nvcc toolkit-wheels
 toolkit-wheels:  # for the wheel's build hook: what pip has to install beforehand
-	@echo '$(if $(TOOLKIT),$(TOOLKIT_WHEELS))'
+	@echo '$(if $(TOOLKIT),$(if $(NVCC),,$(TOOLKIT_WHEELS)))'
 missing-compiler:
 	@echo 'make: there is no C++ compiler ($(CXX)) on PATH; on Debian and Ubuntu:' \
 	    'sudo apt-get install g++' >&2
