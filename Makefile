@@ -120,16 +120,13 @@ LINK := -z,defs -z,relro -z,now -z,noexecstack --as-needed --exclude-libs,ALL \
 
 # Files that hold a command's flags or a list of objects. They change only when their text does, and
 # then what depends on them is made again: another ARCHS, another compiler, a source file removed.
-# The same release of nvcc in another place is no other compiler. "+" lets make -q compare as well.
-QUESTION := $(findstring q,$(firstword -$(MAKEFLAGS)))
+# The same release of nvcc in another place is no other compiler.
 define keep_text
-$(if $(QUESTION),+)$(Q)$(shell mkdir -p $(@D))$(file >$@.new,$(1))cmp -s $@.new $@ && rm $@.new \
-    || $(if $(QUESTION),{ rm $@.new; exit 1; },mv $@.new $@)
+$(Q)$(shell mkdir -p $(@D))$(file >$@.new,$(1))cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 endef
 
 build/gpu/flags: $(COMPILER) $(TOOLKIT) FORCE
-	$(if $(UNSUPPORTED_ARCHS),@echo 'nvcc $(TOOLKIT_RELEASE) does not know: $(UNSUPPORTED_ARCHS)',\
-	    $(if $(QUESTION),+))
+	$(if $(UNSUPPORTED_ARCHS),@echo 'nvcc $(TOOLKIT_RELEASE) does not know: $(UNSUPPORTED_ARCHS)')
 	$(call keep_text,$(TOOLKIT_RELEASE) $(GPU_FLAGS) $(shell $(CXX) --version))
 build/sim/flags build/asan/flags build/tsan/flags build/watch/flags: $(COMPILER) $(TOOLKIT) FORCE
 	$(call keep_text,$(TOOLKIT_RELEASE) $(filter-out $(CUDA_INCLUDE)%,$(SIM_FLAGS)) \
