@@ -1,7 +1,9 @@
 """Wheels and the sdist, made by what pip calls, by stand-ins for the compilers (stand_ins.py)."""
 
+import ast
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -27,6 +29,7 @@ import build_backend
 print(getattr(build_backend, sys.argv[1])(*sys.argv[2:]))
 """
 HEADER = ROOT / "cuda" / "pyvecgpu.h"
+TOOLKIT = ("cuda-nvcc", "nvvm", "cuda-crt", "cuda-runtime", "cuda-cccl")
 NOT_IN_SDIST = {".ci/run", ".clang-format", ".editorconfig", ".gitattributes"}
 
 
@@ -150,18 +153,22 @@ def test_metadata_without_a_build(tmp_path, sources, equipped):
 
 
 def test_nvcc_comes_from_pypi_only_where_it_is_missing(tmp_path, sources, equipped, bare):
-    assert backend(sources, equipped, "get_requires_for_build_wheel")[0] == "[]"
-    assert backend(sources, bare, "get_requires_for_build_wheel")[0] == "[]", "nothing to compile"
+    function = "get_requires_for_build_wheel"
+    assert backend(sources, equipped, function)[0] == "[]"
+    assert backend(sources, bare, function)[0] == "[]", "nothing is compiled"
+    tree = tmp_path / "tree"
+    shutil.copytree(sources, tree, ignore=shutil.ignore_patterns("build", "docs", "tests"))
+    toolkit = tree / "cuda" / "toolkit.mk"
+    text = toolkit.read_text(encoding="utf-8")
+    assert "/usr/local/cuda/bin/nvcc" in text
+    toolkit.write_text(text.replace("/usr/local/cuda/bin/nvcc", "/none"), encoding="utf-8")
     path = stand_ins.tools(tmp_path / "tools")
     stand_ins.compilers(path)
     (path / "nvcc").unlink()
-    required = json.loads(
-        backend(sources, path, "get_requires_for_build_wheel", NVCC="", CUDA_HOME="/none")[
-            0
-        ].replace("'", '"')
-    )
-    if required:  # else there is one in /usr/local/cuda
-        assert {one.partition("==")[0] for one in required} >= {"nvidia-cuda-nvcc", "nvidia-nvvm"}
+    required = ast.literal_eval(backend(tree, path, function)[0])
+    names = {one.partition("==")[0] for one in required}
+    assert names == {f"nvidia-{one}" for one in TOOLKIT}
+    assert all(re.fullmatch(r"[\w-]+==13\.0\.\d+", one) for one in required), "none pins the others"
 
 
 def test_a_wheel_with_both_libraries_and_the_header(built, tmp_path):
