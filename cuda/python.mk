@@ -8,6 +8,8 @@ TEST_PACKAGES := 'pytest>=8' 'ml_dtypes>=0.5' 'nbclient>=0.10' 'nbformat>=5.10' 
 CONFORMANCE_PACKAGES := $(TEST_PACKAGES) 'hypothesis>=6.151' pytest-json-report 'ndindex>=1.8'
 WHEEL_PACKAGES := 'hatchling>=1.27' 'auditwheel>=6.1'
 LINT_PACKAGES := ruff==0.17.5 clang-format==23.1.3
+DOCS_PACKAGES := 'mkdocs>=1.6' 'mkdocs-material>=9.5'
+TEST_PACKAGES += 'mypy>=1.13' 'pyright[nodejs]>=1.1.390' $(DOCS_PACKAGES)
 
 ifeq ($(origin PYTHON),undefined)
 
@@ -17,6 +19,7 @@ PYTHON_RUNTIME := .venv/runtime.stamp
 PYTHON_TESTS := .venv/runtime.stamp .venv/tests.stamp
 PYTHON_CONFORMANCE := .venv/runtime.stamp .venv/conformance.stamp
 PYTHON_WHEEL := .venv/wheel.stamp
+PYTHON_DOCS := .venv/runtime.stamp .venv/docs.stamp
 PYTHON_LINT := .venv/lint.stamp
 CLANG_FORMAT := .venv/bin/clang-format
 INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check
@@ -44,6 +47,8 @@ endef
 	$(call install,$(CONFORMANCE_PACKAGES))
 .venv/wheel.stamp: cuda/python.mk | .venv/bin/python
 	$(call install,$(WHEEL_PACKAGES))
+.venv/docs.stamp: cuda/python.mk | .venv/bin/python
+	$(call install,$(DOCS_PACKAGES))
 .venv/lint.stamp: cuda/python.mk | .venv/bin/python
 	$(call install,$(LINT_PACKAGES))
 
@@ -54,6 +59,7 @@ PYTHON_RUNTIME := check-runtime-packages
 PYTHON_TESTS := check-test-packages
 PYTHON_CONFORMANCE := check-conformance-packages
 PYTHON_WHEEL := check-wheel-packages
+PYTHON_DOCS := check-docs-packages
 PYTHON_LINT := check-lint-packages
 CLANG_FORMAT := clang-format
 
@@ -63,7 +69,7 @@ define check_package
     'Install them there, or leave PYTHON unset: make then sets up .venv by itself.' >&2; exit 1; }
 endef
 .PHONY: check-runtime-packages check-test-packages check-conformance-packages check-lint-packages \
-    check-wheel-packages
+    check-wheel-packages check-docs-packages
 check-runtime-packages:
 	$(call check_package,numpy)
 check-test-packages:
@@ -72,6 +78,8 @@ check-conformance-packages:
 	$(call check_package,numpy$(comma) pytest$(comma) hypothesis$(comma) ndindex)
 check-wheel-packages:
 	$(call check_package,hatchling$(comma) auditwheel)
+check-docs-packages:
+	$(call check_package,mkdocs$(comma) material)
 check-lint-packages:
 	$(call check_package,ruff)
 	@command -v clang-format >/dev/null || { echo 'make: clang-format is not on PATH' >&2; exit 1; }
