@@ -125,15 +125,17 @@ LINK := -z,defs -z,relro -z,now -z,noexecstack --as-needed --exclude-libs,ALL \
 
 # Files that hold a command's flags or a list of objects. They change only when their text does, and
 # then what depends on them is made again: another ARCHS, another compiler, a source file removed.
+# The same release of nvcc in another place is no other compiler.
 define keep_text
 $(Q)$(shell mkdir -p $(@D))$(file >$@.new,$(1))cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 endef
 
-build/gpu/flags: $(TOOLKIT) FORCE
+build/gpu/flags: $(COMPILER) $(TOOLKIT) FORCE
 	$(if $(UNSUPPORTED_ARCHS),@echo 'nvcc $(TOOLKIT_RELEASE) does not know: $(UNSUPPORTED_ARCHS)')
-	$(call keep_text,$(NVCC_PATH) $(TOOLKIT_RELEASE) $(GPU_FLAGS) $(shell $(CXX) --version))
-build/sim/flags build/asan/flags build/tsan/flags build/watch/flags: $(TOOLKIT) FORCE
-	$(call keep_text,$(TOOLKIT_RELEASE) $(SIM_FLAGS) $(VARIANT) $(KERNEL_VARIANT) \
+	$(call keep_text,$(TOOLKIT_RELEASE) $(GPU_FLAGS) $(shell $(CXX) --version))
+build/sim/flags build/asan/flags build/tsan/flags build/watch/flags: $(COMPILER) $(TOOLKIT) FORCE
+	$(call keep_text,$(TOOLKIT_RELEASE) $(filter-out $(CUDA_INCLUDE)%,$(SIM_FLAGS)) \
+	    $(VARIANT) $(KERNEL_VARIANT) \
 	    $(shell $(CXX) --version))
 build/gpu/objects build/sim/objects build/asan/objects build/tsan/objects \
     build/watch/objects: FORCE
@@ -144,10 +146,12 @@ build/gpu/objects build/sim/objects build/asan/objects build/tsan/objects \
 build/gpu/kernels/matmul/%.o: PTXAS_FLAGS := -Xptxas --warn-on-spills
 build/gpu/kernels/matmul/simt/tiled.o: PTXAS_FLAGS :=
 $(HOST_ONLY_OBJECTS): LANGUAGE := -x c++ -include cuda_runtime.h -Xcompiler -Wno-unknown-pragmas
+# What an object depends on is without the toolkit's headers: its release is among the flags.
 build/gpu/%.o: cuda/%.cu build/gpu/flags
 	@mkdir -p $(@D) && echo 'nvcc $<'
 	$(Q)$(NVCC_PATH) $(GPU_FLAGS) $(PTXAS_FLAGS) $(LANGUAGE) -MMD -MP -MF $(@:.o=.d) \
 	    -c $< -o $@ 2>&1 | tee $(@:.o=.messages)
+	$(Q)sed -i 's|^ */[^ :]*:\{0,1\}||' $(@:.o=.d)
 	$(Q)if grep -q '(C75[0-9][0-9])' $(@:.o=.messages); then \
 	    echo '$<: warpgroup products are serialised' >&2; exit 1; fi
 
@@ -181,9 +185,12 @@ endef
 $(LIB): $(GPU_OBJECTS) build/gpu/objects cuda/exports.map
 	@mkdir -p $(@D) && echo 'link $@'
 	$(call link_gpu,libpyvecgpu.so)
+# simulator/glibc.cpp
+OLDER_GLIBC := $(if $(filter x86_64,$(shell uname -m)),$(addprefix -Wl$(comma)--wrap=,hypot hypotf))
 define link_simulator
 	@mkdir -p $(@D) && echo 'link $@'
-	$(Q)$(CXX) -shared -pthread $(filter %.o,$^) $(LINK:%=-Wl,%) -Wl,-soname,$(@F) $(1) -o $@
+	$(Q)$(CXX) -shared -pthread $(filter %.o,$^) $(LINK:%=-Wl,%) $(OLDER_GLIBC) \
+	    -Wl,-soname,$(@F) $(1) -o $@
 endef
 $(SIM): $(SIM_OBJECTS) build/sim/objects cuda/exports.map
 	$(call link_simulator)
@@ -224,4 +231,5 @@ OBJECTS := $(GPU_OBJECTS) $(SIM_OBJECTS) $(ASAN_OBJECTS) $(TSAN_OBJECTS) $(WATCH
     $(WATCH_TESTS)))
 
 include cuda/targets.mk
+include cuda/package.mk
 include cuda/lessons.mk

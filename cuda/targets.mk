@@ -46,7 +46,7 @@ test-races: $(TSAN_TESTS)  ## C tests that run every kernel, watched by ThreadSa
 	$(RUN_RACE_TESTS)
 # One recipe, so that the parts run one after another and pytest's closing line is the last.
 BINARIES := $(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(WATCH_TESTS) $(TSAN_TESTS) $(SELF_TESTS)
-test: lib sim sim-asan $(BINARIES) $(PYTHON_TESTS)  ## all tests (ARGS= to pytest)
+test: $(COMPILER) $(PYTHON_TESTS) lib sim sim-asan $(BINARIES)  ## all tests (ARGS= to pytest)
 	$(RUN_GPU_TESTS)
 	$(RUN_SIM_TESTS)
 	$(RUN_SELF_TESTS)
@@ -57,7 +57,7 @@ test: lib sim sim-asan $(BINARIES) $(PYTHON_TESTS)  ## all tests (ARGS= to pytes
 	$(PYTHON) -m pytest tests $(ARGS)
 # The planted bugs are found on the simulated card alone, so they are left out here. A test reads
 # the names in all objects.
-GPU_TESTS_NEED := lib sim $(PASS_OBJECTS) $(GPU_TESTS) $(PYTHON_TESTS)
+GPU_TESTS_NEED := $(PYTHON_TESTS) lib sim $(PASS_OBJECTS) $(GPU_TESTS)
 test-gpu: $(GPU_TESTS_NEED)  ## the tests that need a GPU; one skipped fails
 	$(call run_tests,C tests on the GPU,$(GPU_TESTS),failed)
 	$(PYTHON) -m pytest tests --ignore=tests/plants --device cuda --require-gpu $(ARGS)
@@ -85,9 +85,9 @@ conformance: sim $(PYTHON_CONFORMANCE)  ## array-api-tests (SUITE= its checkout,
 	@test -n '$(SUITE)' || { echo 'make: SUITE= names no checkout of array-api-tests' >&2; exit 1; }
 	$(PYTHON) tests/conformance/run.py '$(SUITE)' --device $(DEVICES) $(ARGS)
 
-demo: lib sim $(PYTHON_RUNTIME)  ## train a network that reads handwritten digits (ARGS=)
+demo: $(COMPILER) $(PYTHON_RUNTIME) lib sim  ## train a network that reads digits (ARGS=)
 	$(PYTHON) -m pyvecgpu demo $(ARGS)
-bench: lib $(PYTHON_RUNTIME)     ## measure on the GPU: ARGS="streaming --peers torch,cupy"
+bench: $(PYTHON_RUNTIME) lib     ## measure on the GPU: ARGS="streaming --peers torch,cupy"
 	$(PYTHON) -m pyvecgpu bench $(ARGS)
 
 # The type hints and the manual: docs/reference.
@@ -136,26 +136,6 @@ format: $(PYTHON_LINT)  ## format the sources in place
 	$(Q)$(CLANG_FORMAT) -i $(C_FILES)
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
-
-# The installed library has the ABI's version in its name; the one in pyvecgpu/ is loaded by path.
-PREFIX ?= /usr/local
-INSTALLED := build/install/libpyvecgpu.so.$(ABI_VERSION)
-$(INSTALLED): $(LIB)
-	@mkdir -p $(@D)
-	$(call link_gpu,$(@F))
-define PKG_CONFIG
-Name: pyvecgpu
-Description: GPU arrays and neural networks in plain CUDA C
-Version: $(VERSION)
-Cflags: -I$(PREFIX)/include
-Libs: -L$(PREFIX)/lib -lpyvecgpu
-endef
-install: $(INSTALLED)  ## header, library and pkg-config file below PREFIX (default /usr/local)
-	install -D -m 644 cuda/pyvecgpu.h $(DESTDIR)$(PREFIX)/include/pyvecgpu.h
-	install -D -m 755 $(INSTALLED) $(DESTDIR)$(PREFIX)/lib/$(notdir $(INSTALLED))
-	ln -sf $(notdir $(INSTALLED)) $(DESTDIR)$(PREFIX)/lib/libpyvecgpu.so
-	$(file >build/install/pyvecgpu.pc,$(PKG_CONFIG))install -D -m 644 build/install/pyvecgpu.pc \
-	    $(DESTDIR)$(PREFIX)/lib/pkgconfig/pyvecgpu.pc
 
 clean:  ## remove what was built (.venv stays)
 	rm -rf build dist $(LIB) $(SIM)

@@ -14,8 +14,11 @@ NVCC_PLACES := $(or $(NVCC),$(shell command -v nvcc) \
     $(wildcard $(CUDA_HOME:%=%/bin/nvcc) /usr/local/cuda/bin/nvcc))
 SYSTEM_NVCC := $(firstword $(foreach place,$(NVCC_PLACES),\
     $(if $(call is_new_enough,$(place)),$(place))))
-WHEEL_NVCC = $(shell $(PYTHON) -c 'from importlib.metadata import distribution; \
-    print(distribution("nvidia-cuda-nvcc").locate_file("nvidia/cu13/bin/nvcc"))' 2>/dev/null)
+nvcc_of = $(wildcard $(shell $(1) -c 'from importlib.metadata import distribution; \
+    print(distribution("nvidia-cuda-nvcc").locate_file("nvidia/cu13/bin/nvcc"))' 2>/dev/null))
+# An interpreter that has none (pip's own, which builds a wheel) takes the one that make installed.
+WHEEL_NVCC = $(or $(call nvcc_of,$(PYTHON)),\
+    $(if $(wildcard .venv/toolkit.stamp),$(call nvcc_of,.venv/bin/python)))
 NVCC_PATH = $(call once,NVCC_PATH,$(or $(SYSTEM_NVCC),$(WHEEL_NVCC)))
 TOOLKIT_RELEASE = $(call once,TOOLKIT_RELEASE,$(call release_of,$(NVCC_PATH)))
 
@@ -32,22 +35,31 @@ else ifneq ($(NVCC),)
 TOOLKIT := missing-nvcc
 else ifeq ($(PYTHON),.venv/bin/python)
 TOOLKIT := .venv/toolkit.stamp
-else ifneq ($(wildcard $(WHEEL_NVCC)),)
+else ifneq ($(WHEEL_NVCC),)
 TOOLKIT :=
 else
 TOOLKIT := missing-nvcc
 endif
 
-.PHONY: missing-nvcc toolkit-wheels
+# A compiler for the host is looked for before anything is downloaded.
+COMPILER := $(if $(shell command -v $(firstword $(CXX))),,missing-compiler)
+
+.PHONY: missing-compiler missing-nvcc toolkit-wheels
 toolkit-wheels:  # for the wheel's build hook: what pip has to install beforehand
-	@echo '$(if $(TOOLKIT),$(TOOLKIT_WHEELS))'
+	@echo '$(if $(TOOLKIT),$(if $(NVCC),,$(TOOLKIT_WHEELS)))'
+missing-compiler:
+	@echo 'make: there is no C++ compiler ($(CXX)) on PATH; on Debian and Ubuntu:' \
+	    'sudo apt-get install g++' >&2
+	@exit 1
 missing-nvcc:
 	@echo 'make: no nvcc 13.0 or newer in: $(or $(NVCC),PATH CUDA_HOME /usr/local/cuda $(PYTHON)).' \
 	    'Set NVCC to one, or leave NVCC and PYTHON unset: make then installs it into .venv.' >&2
 	@exit 1
-.venv/toolkit.stamp: cuda/toolkit.mk | .venv/bin/python
+.venv/toolkit.stamp: cuda/toolkit.mk | $(COMPILER) .venv/bin/python
 	@echo 'pip install $(TOOLKIT_WHEELS)  (105 MB)'
-	@$(INSTALL) $(TOOLKIT_WHEELS) && touch $@
+	@$(INSTALL) $(TOOLKIT_WHEELS) || { echo 'make: pip could not install nvcc; without a network,' \
+	    'install the CUDA toolkit, 13.0 or newer, and set NVCC to its nvcc' >&2; exit 1; }
+	@touch $@
 
 # Architectures: numbers as in sm_90a, and ptx75 for PTX of that one, which a newer GPU's driver
 # compiles when it loads it. By default those of the GPUs that are there, where nvcc knows them.

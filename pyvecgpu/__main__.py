@@ -75,13 +75,14 @@ def collect():
     import pyvecgpu as vg
 
     from .device import resolve, siblings
-    from .native import settings
+    from .native import library, settings
 
     settings.current()
     facts = {
         "version": vg.__version__,
         "python": platform.python_version(),
         "numpy": numpy.__version__,
+        "header": library.header(),
         "cuda": _library_facts("cuda"),
         "sim": _library_facts("sim"),
         "default_device": None,
@@ -145,6 +146,7 @@ def describe(facts):
     lines = [
         f"pyvecgpu {facts['version']}, Python {facts['python']}, NumPy {facts['numpy']}",
         f"default device: {facts['default_device'] or facts['default_device_error']}",
+        f"header for C: {facts['header']}",
     ]
     for device_type in ("cuda", "sim"):
         library = facts[device_type]

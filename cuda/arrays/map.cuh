@@ -61,11 +61,24 @@ template <class F>
 constexpr int most_map_threads = is_long<F>       ? map_threads
                                  : F::vector < 16 ? 1024
                                                   : 512;
+// Threads that a multiprocessor can hold, by architecture: ptxas refuses a kernel that asks for
+// more.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ / 100 == 9 || \
+    __CUDA_ARCH__ / 100 == 10
+constexpr int threads_held = 2048;
+#elif __CUDA_ARCH__ < 800
+constexpr int threads_held = 1024;
+#else
+constexpr int threads_held = 1536;
+#endif
+constexpr int blocks_held(int wanted, int threads) {
+    return wanted < threads_held / threads ? wanted : threads_held / threads;
+}
 // Blocks of rows_kernel that a multiprocessor should hold: all of its threads, if registers allow.
 template <class F>
 constexpr int rows_blocks = F::vector > 4    ? 1
-                            : F::vector == 4 ? 16
-                                             : 12;
+                            : F::vector == 4 ? blocks_held(16, map_threads)
+                                             : blocks_held(12, map_threads);
 constexpr int64_t large_map = 1 << 18; // vectors: enough to keep all multiprocessors busy
 constexpr int strided_threads = 256;
 constexpr int most_rows = 4;        // a thread, in large arrays

@@ -28,6 +28,7 @@ from .abi import ABI_VERSION, FUNCTIONS, SIMULATOR_FUNCTIONS, ErrorValue, Handle
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = {"cuda": "libpyvecgpu.so", "sim": "libpyvecgpu_sim.so"}
+NOTE = "without_libraries.txt"  # of a wheel: cuda/hatch_build.py
 TARGETS = {"cuda": "make", "sim": "make sim"}
 
 _lock = threading.RLock()
@@ -66,6 +67,15 @@ def path_of(device_type):
     return override or os.path.join(PACKAGE, FILES[device_type]), override is not None
 
 
+def header():
+    """Return the path of pyvecgpu.h: a wheel's, or the sources'; None if there is none."""
+    sources = os.path.join(os.path.dirname(PACKAGE), "cuda")
+    places = [
+        os.path.join(folder, "pyvecgpu.h") for folder in (os.path.join(PACKAGE, "include"), sources)
+    ]
+    return next((place for place in places if os.path.exists(place)), None)
+
+
 class Library:
     """A loaded library: its path, and the functions of the ABI table as attributes.
 
@@ -80,10 +90,7 @@ class Library:
         if self.overridden:
             self.path = check_override(device_type, self.path)
         elif not os.path.exists(self.path):
-            raise DeviceUnavailableError(
-                f"the library for {device_type!r} is not built: {self.path} does not exist; "
-                f"run `{TARGETS[device_type]}` in a source checkout, or install a wheel with it"
-            )
+            raise DeviceUnavailableError(why_missing(device_type, self.path))
         self._bind(open_library(self.path))
         self._configure()
 
@@ -152,6 +159,18 @@ class Library:
         """Return what the library says about itself: a dict of strings."""
         lines = self.pvg_build_info().decode().splitlines()
         return dict(line.split(": ", 1) for line in lines if ": " in line)
+
+
+def why_missing(device_type, path):
+    """Return why there is no library: what the wheel says of it, if it was made without."""
+    try:
+        with open(os.path.join(PACKAGE, NOTE), encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return (
+            f"the library for {device_type!r} is not built: {path} does not exist; "
+            f"run `{TARGETS[device_type]}` in a source checkout, or install a wheel with it"
+        )
 
 
 def check_override(device_type, path):

@@ -340,7 +340,8 @@ template <int PLANES> struct Task {
 
 #endif
 
-__global__ void __launch_bounds__(threads, 6)
+// Elsewhere it is empty, and a card may not hold so many threads.
+__global__ void __launch_bounds__(threads, PVG_TARGET_IS_90A ? 6 : 1)
     split_bf16_kernel(const __grid_constant__ SplitPair pair) {
 #if PVG_TARGET_IS_90A
     __shared__ float shared[tile][tile + 1];
