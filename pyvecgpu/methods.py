@@ -544,6 +544,8 @@ def _bind(members, cls=Array):
         setattr(cls, name, member)
 
 
+Array.__array_priority__ = 100  # before NumPy's arrays, for those who look at it
+
 _bind({row.name: _reduction(row) for row in ROWS if row.family == "reduce"})
 _bind(vars(_Methods))
 _bind({f"__{name}__": _operator(code) for name, code in _BINARY.items()})

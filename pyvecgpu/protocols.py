@@ -78,11 +78,39 @@ def call_ufunc(array, ufunc, method, inputs, out, options):
         return _reduced(_REDUCED[ufunc.__name__], *inputs, out=out, **options)
     if method == "accumulate" and ufunc.__name__ in _ACCUMULATED:
         return _accumulated(_ACCUMULATED[ufunc.__name__], *inputs, out=out, **options)
-    if method != "__call__" or function is None or options:
+    asked = {name: value for name, value in options.items() if not _is_default(name, value)}
+    if method != "__call__" or function is None or asked.keys() - {"dtype"} or (asked and out):
         return _ufunc_on_host(array, ufunc, method, inputs, out, options)
+    if asked:
+        inputs = [_in_dtype(value, asked["dtype"]) for value in inputs]
     if ufunc.nout > 1 and out is None:
         return function(*inputs)
     return function(*inputs, out=out[0] if out else None)
+
+
+# What says nothing in a call of NumPy's: by the option's name, values that are as good as none.
+_DEFAULTS = {
+    "where": (True,),
+    "casting": ("same_kind",),
+    "order": (None, "K", "A", "C"),
+    "subok": (True, False),
+    "dtype": (None,),
+    "signature": (None,),
+    "like": (None,),
+}
+
+
+def _is_default(name, value):
+    """Whether an option of NumPy's has a value by which nothing changes here."""
+    return any(value is one or (isinstance(one, str) and value == one)
+               for one in _DEFAULTS.get(name, ()))
+
+
+def _in_dtype(value, dtype):
+    """Return an operand in the dtype to compute in; Python's scalars are of any."""
+    if isinstance(value, np.ndarray):
+        return value.astype(dtype)
+    return functions.astype(value, dtype, copy=False) if isinstance(value, Array) else value
 
 
 def _is_known(kind):
@@ -161,7 +189,13 @@ def call_function(array, function, types, arguments, options):
         return _on_host_or_not(array, function, arguments, options)
     if function.__name__ in _CREATION and function.__module__ == "numpy":
         options = {"device": array.device, **options}
+    if options.get("shape") is not None and function.__name__.endswith("_like"):
+        return _in_shape(ours, *arguments, **options)
     unknown = _unknown(ours, arguments, options)
+    if unknown is not None:  # look closer
+        by_name = _parameters(ours)[0]
+        options = {k: v for k, v in options.items() if k in by_name or not _is_default(k, v)}
+        unknown = _unknown(ours, arguments, options)
     if unknown is None:
         return ours(*arguments, **options)
     if transfers.allowed():
@@ -171,6 +205,14 @@ def call_function(array, function, types, arguments, options):
         f"{name} with {unknown}: pyvecgpu's function of that name takes none; use {name} on "
         "x.numpy()"
     )
+
+
+def _in_shape(function, x, *arguments, shape, dtype=None, **options):
+    """Return what zeros_like and its kin give in another shape than x has."""
+    dtype = x.dtype if dtype is None else dtype
+    made = functions.empty(shape, dtype, device=x.device if isinstance(x, Array) else None)
+    options = {name: value for name, value in options.items() if not _is_default(name, value)}
+    return function(made, *arguments, **options)
 
 
 def _is_ours(kind):

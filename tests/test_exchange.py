@@ -32,8 +32,8 @@ def test_numpy_takes_arrays(device, rng, dtype):
             with pytest.raises(BufferError):
                 np.from_dlpack(array)
             continue
-        if dtype.name == "bfloat16":
-            with pytest.raises(BufferError, match="bfloat16"):
+        if dtype.name == "bfloat16":  # which NumPy does not know
+            with pytest.raises((BufferError, RuntimeError)):
                 np.from_dlpack(array)
             continue
         taken = np.from_dlpack(array)
