@@ -11,16 +11,14 @@ the meaning of the Python array API standard. `python -m pyvecgpu info` shows wh
 Importing the package starts nothing: the library is loaded when its device is first used.
 """
 
-from . import autograd, data, fft, functions, linalg, nn, optim, random
+import importlib
+
 from . import dtype_queries as _dtype_queries
 from . import dtypes as _dtypes
 from . import errors as _errors
+from . import functions
 from . import methods as _methods  # noqa: F401  binds what Array can do
 from .array import Array
-from .autograd.function import *
-from .autograd.function import __all__ as _of_functions
-from .autograd.transforms import *
-from .autograd.transforms import __all__ as _of_gradients
 from .device import *
 from .device import __all__ as _of_devices  # as vg.device is a function
 from .dtype_queries import *
@@ -38,10 +36,20 @@ newaxis = None
 __array_api_version__ = "2025.12"
 __array_namespace_info__ = _dtype_queries.ArrayNamespaceInfo
 
+# Parts that are imported when they are first asked for, and functions that stand in such a part.
+_PARTS = ("autograd", "data", "fft", "linalg", "nn", "optim", "random")
+_OF_PARTS = {
+    "checkpoint": "autograd.function",
+    "enable_grad": "autograd.transforms",
+    "grad": "autograd.transforms",
+    "is_grad_enabled": "autograd.transforms",
+    "no_grad": "autograd.transforms",
+    "value_and_grad": "autograd.transforms",
+}
+
 __all__ = ["Array", "__version__", "newaxis"]
-__all__ += ["autograd", "data", "fft", "linalg", "nn", "optim", "random"]
-__all__ += _of_functions
-__all__ += _of_gradients
+__all__ += _PARTS
+__all__ += _OF_PARTS
 __all__ += _of_devices
 __all__ += _dtype_queries.__all__
 __all__ += _dtypes.__all__
@@ -61,7 +69,13 @@ _OTHER_NAMES = {
 
 
 def __getattr__(name):
-    """Say which name to use instead of one that is not there."""
+    """Import the part that is asked for, or say which name to use instead of a missing one."""
+    if name in _PARTS:
+        return importlib.import_module(f".{name}", __name__)
+    if name in _OF_PARTS:
+        value = getattr(importlib.import_module(f".{_OF_PARTS[name]}", __name__), name)
+        globals()[name] = value
+        return value
     text = f"module 'pyvecgpu' has no attribute {name!r}"
     if name.startswith("_"):
         raise AttributeError(text)
@@ -75,3 +89,7 @@ def __getattr__(name):
         raise AttributeError(f"{text} in this version yet; use numpy.{name} on x.numpy()")
     close = difflib.get_close_matches(name, __all__, 1)
     raise AttributeError(f"{text}; did you mean {close[0]!r}?" if close else text)
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -126,8 +126,6 @@ def _version(number):
 
 
 def _device_facts(device):
-    import dataclasses
-
     import pyvecgpu as vg
 
     limits, memory = device.limits, vg.memory_info(device)
@@ -135,7 +133,7 @@ def _device_facts(device):
         "device": str(device),
         "name": device.name,
         "memory": {"free": memory.free, "total": memory.total},
-        "limits": None if limits is None else dataclasses.asdict(limits),
+        "limits": None if limits is None else limits._asdict(),
     }
 
 

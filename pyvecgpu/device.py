@@ -11,7 +11,6 @@ import ctypes
 import operator
 import re
 import threading
-from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -83,7 +82,10 @@ class Device:
         """The DeviceLimits; None for "cpu", which has none of them."""
         if self.type != "cpu" and self._limits is None:
             self._limits = DeviceLimits(
-                *(self.backend.attribute(DeviceAttribute[f.name.upper()]) for f in _LIMITS)
+                *(
+                    self.backend.attribute(DeviceAttribute[name.upper()])
+                    for name in DeviceLimits._fields
+                )
             )
         return self._limits
 
@@ -254,8 +256,7 @@ def is_healthy():
 # Memory -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class MemoryInfo:
+class MemoryInfo(NamedTuple):
     """Memory of a device in bytes, and counts; None for what is not known, as mostly on "cpu"."""
 
     used: int | None  # in arrays
@@ -273,7 +274,7 @@ def memory_info(device=None, /):
     """Return the MemoryInfo of a device (None: the current one)."""
     backend = resolve(device).backend
     values = backend.memory_info()
-    info = {field.name: values.get(Memory[f"MEMORY_{field.name.upper()}"]) for field in _MEMORY}
+    info = {f: values.get(Memory[f"MEMORY_{f.upper()}"]) for f in MemoryInfo._fields}
     return MemoryInfo(**info | {"limit": info["limit"] or None})
 
 
@@ -335,8 +336,7 @@ def launch_log(device=None, /):
 # Limits -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class DeviceLimits:
+class DeviceLimits(NamedTuple):
     """What a device can do, as the CUDA runtime gives it; memory in bytes, clocks in kHz."""
 
     max_threads_per_block: int
@@ -386,7 +386,3 @@ class DeviceLimits:
     def compute_capability(self):
         """(major, minor), such as (9, 0)."""
         return self.compute_capability_major, self.compute_capability_minor
-
-
-_LIMITS = fields(DeviceLimits)
-_MEMORY = fields(MemoryInfo)

@@ -8,7 +8,6 @@ import sys
 
 from . import functions, protocols
 from .array import Array, Tracked
-from .autograd import arrays as autograd
 from .device import Device
 from .dispatch import operator, tracked_operator
 from .errors import DeviceUnavailableError
@@ -78,6 +77,13 @@ _BINARY = {
     "or": Operation.BITWISE_OR,
     "xor": Operation.BITWISE_XOR,
 }
+
+
+def _autograd():
+    """Return autograd/arrays.py, which is imported when gradients are first spoken of."""
+    from .autograd import arrays
+
+    return arrays
 
 
 class _Methods:
@@ -408,14 +414,14 @@ class _Methods:
 
     @requires_grad.setter
     def requires_grad(self, value):
-        autograd.require(self, bool(value))
+        _autograd().require(self, bool(value))
 
     def requires_grad_(self, requires_grad=True):
         """Record, or do not record, gradients of what is computed of this Array; return it.
 
         TypeError: no floats. RuntimeError: False for what was computed of tracked arrays.
         """
-        return autograd.require(self, bool(requires_grad))
+        return _autograd().require(self, bool(requires_grad))
 
     @property
     def grad(self):
@@ -423,20 +429,20 @@ class _Methods:
 
         Only a leaf has one: an Array that requires gradients and was not computed of such.
         """
-        return autograd.gradient_of(self)
+        return _autograd().gradient_of(self)
 
     @grad.setter
     def grad(self, value):
-        autograd.set_gradient(self, value)
+        _autograd().set_gradient(self, value)
 
     @property
     def is_leaf(self):
         """Whether this Array was not computed of tracked ones."""
-        return autograd.is_leaf(self)
+        return _autograd().is_leaf(self)
 
     def detach(self):
         """Return an Array of the same memory of which no gradients are recorded."""
-        return autograd.detach(self)
+        return _autograd().detach(self)
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False):
         """Add the gradients of this Array to the .grad of the leaves that it was computed of.
@@ -446,7 +452,7 @@ class _Methods:
         default as create_graph. RuntimeError: nothing is tracked, several elements without a
         gradient, a graph that was used before, an array that was changed in place since.
         """
-        autograd.backward(self, gradient, retain_graph, create_graph)
+        _autograd().backward(self, gradient, retain_graph, create_graph)
 
     def register_hook(self, hook):
         """Let backward call hook(gradient) when the gradient of this Array is complete.
@@ -454,7 +460,7 @@ class _Methods:
         What the hook returns takes the gradient's place, None leaves it. Return a handle, whose
         remove() takes the hook away. RuntimeError: the array is not tracked.
         """
-        return autograd.register_hook(self, hook)
+        return _autograd().register_hook(self, hook)
 
     # Indexing and layout --------------------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 """Devices, their limits, the current device, memory information, counters, the launch log."""
 
-import dataclasses
 import pickle
 import threading
 
@@ -98,7 +97,7 @@ def test_a_card_for_which_nothing_was_built(device):
 @pytest.mark.devices("sim", "cuda")
 def test_limits(device):
     limits = vg.Device(f"{device}:0").limits
-    values = dataclasses.asdict(limits)
+    values = limits._asdict()
     assert len(values) >= 30
     assert all(type(value) is int and value >= 0 for value in values.values())
     assert limits.warp_size == 32
@@ -114,7 +113,7 @@ def test_limits(device):
         limits.multiprocessor_count > 0 and limits.l2_cache_size > 0 and limits.memory_bus_width > 0
     )
     assert limits is vg.Device(device).limits
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         limits.warp_size = 64
 
 

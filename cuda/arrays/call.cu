@@ -2,6 +2,7 @@
 #include "arrays/call.cuh"
 #include "runtime/device.cuh"
 #include "runtime/graph.cuh"
+#include "runtime/report.cuh"
 #include "runtime/stream.cuh"
 #include <stdio.h>
 
@@ -13,6 +14,7 @@ Call::Call(const char *name) : outer(current_operation), outer_device(operation_
 }
 
 Call::~Call() {
+    if (holds_word) leave_report_word(device);
     if (current && error_record.status >= PVG_ERROR_MEMORY) spoil_recording(current);
     current_operation = outer;
     operation_device = outer_device;
@@ -35,6 +37,12 @@ int Call::begin(int wanted) {
 
 int Call::reads(const pvg_array *a) { return stream_reads(current, a->storage); }
 int Call::writes(pvg_array *a) { return stream_writes(current, a->storage); }
+
+int Call::reports(unsigned **word) {
+    PVG_PASS(take_report_word(device, is_captured(stream), word));
+    holds_word = true;
+    return PVG_OK;
+}
 
 // "the first operand", "the 11th operand", "the 22nd operand".
 static const char *operand_name(int index, char *text, size_t size) {

@@ -32,12 +32,15 @@ struct Call {
     // The stream is about to read, or to write, the array's storage.
     int reads(const pvg_array *a);
     int writes(pvg_array *a);
+    // The device's word for what only a kernel can find (runtime/report.cuh), until the call ends.
+    int reports(unsigned **word);
 
 private:
     Stream *current = nullptr;
     int device_before = -1;
     const char *outer; // what was going on before, and on which device
     int outer_device;
+    bool holds_word = false;
 };
 
 // Check n handles and that they live on one device; *device is that one.

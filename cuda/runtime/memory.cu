@@ -14,6 +14,7 @@
 #include "runtime/device.cuh"
 #include "runtime/graph.cuh"
 #include "runtime/memory.cuh"
+#include "runtime/report.cuh"
 #include "runtime/staging.cuh"
 #include "runtime/stream.cuh"
 #include <mutex>
@@ -457,6 +458,7 @@ static int empty_cache(int device) {
     counters[PVG_COUNT_WAITS]++;
     PVG_TRY(finish_device(device));
     PVG_PASS(free_staging(device));
+    PVG_PASS(free_report_word(device));
     std::lock_guard<std::mutex> hold(pools[device].lock);
     release_free_segments(&pools[device]);
     return PVG_OK;

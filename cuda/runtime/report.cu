@@ -1,5 +1,6 @@
 // The devices' words and what a report says; see report.cuh.
 #include "runtime/device.cuh"
+#include "runtime/graph.cuh"
 #include "runtime/report.cuh"
 #include <mutex>
 
@@ -7,12 +8,15 @@ namespace pvg {
 
 namespace {
 
-// A line of memory for each device, which all of them see once it is registered; it stays so.
-constexpr size_t line = 64 / sizeof(unsigned);
-alignas(4096) unsigned lines[(max_devices * line * sizeof(unsigned) + 4095) / 4096 * 1024];
-std::mutex words_lock; // words being made
-bool registered = false;
-std::atomic<unsigned *> words[max_devices];
+// A page of memory for each device, which it sees while the page is registered. The word is the
+// page's first. The host can read it at any time.
+constexpr size_t page = 4096;
+struct alignas(page) Page { unsigned word; };
+Page pages[max_devices];
+std::mutex pages_lock;         // what follows
+bool registered[max_devices];  // pages that the device sees
+int users[max_devices];        // operations between taking the word and their last launch
+bool in_captures[max_devices]; // whether graphs, which nobody can count, may hold the address
 
 struct Text { const char *operation, *text; };
 constexpr Text texts[] = {
@@ -26,28 +30,36 @@ static_assert(sizeof texts / sizeof *texts == static_cast<size_t>(Report::count)
 
 } // namespace
 
-int report_word(int device, unsigned **word) {
-    unsigned *found = words[device].load(std::memory_order_acquire);
-    if (!found) {
-        std::lock_guard<std::mutex> hold(words_lock);
-        found = words[device].load(std::memory_order_acquire);
-        if (!found) {
-            if (!registered)
-                PVG_TRY(cudaHostRegister(lines, sizeof lines,
-                                         cudaHostRegisterPortable | cudaHostRegisterMapped));
-            registered = true;
-            found = lines + static_cast<size_t>(device) * line;
-            words[device].store(found, std::memory_order_release);
-        }
-    }
-    *word = found;
+int take_report_word(int device, bool captured, unsigned **word) {
+    std::lock_guard<std::mutex> hold(pages_lock);
+    if (!registered[device])
+        PVG_TRY(cudaHostRegister(&pages[device], page,
+                                 cudaHostRegisterPortable | cudaHostRegisterMapped));
+    registered[device] = true;
+    if (captured) in_captures[device] = true;
+    users[device]++;
+    *word = &pages[device].word;
+    return PVG_OK;
+}
+
+void leave_report_word(int device) {
+    std::lock_guard<std::mutex> hold(pages_lock);
+    users[device]--;
+}
+
+int free_report_word(int device) {
+    std::lock_guard<std::mutex> hold(pages_lock);
+    if (!registered[device] || users[device] > 0 || in_captures[device]) return PVG_OK;
+    PVG_TRY(finish_device(device)); // what was launched with the word before the lock was held
+    PVG_TRY(cudaHostUnregister(&pages[device]));
+    registered[device] = false;
     return PVG_OK;
 }
 
 int check_reports(int device) {
     if (device < 0) return PVG_OK; // outside of an operation
-    unsigned *word = words[device].load(std::memory_order_acquire);
-    if (!word || __atomic_load_n(word, __ATOMIC_ACQUIRE) == 0) return PVG_OK;
+    unsigned *word = &pages[device].word;
+    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0) return PVG_OK;
     const unsigned found = __atomic_exchange_n(word, 0u, __ATOMIC_ACQ_REL);
     if (found == 0 || found >= static_cast<unsigned>(Report::count)) return PVG_OK;
     const char *outer = current_operation;

@@ -16,8 +16,14 @@ enum class Report : unsigned {
 };
 
 // The device's word, for kernels, which write a Report there; the device is the current one. Of
-// reports that nobody has seen in between, the last one stays. Errors: MEMORY.
-int report_word(int device, unsigned **word);
+// reports that nobody has seen in between, the last one stays. The word is held until it is left,
+// which is when everything that uses it was launched: Call::reports does both. captured: what is
+// launched is written down, so the address outlives the call. Errors: MEMORY.
+int take_report_word(int device, bool captured, unsigned **word);
+void leave_report_word(int device);
+// Make the device forget the word, unless somebody holds it; the next one to take it brings it
+// back. Waits for the device.
+int free_report_word(int device);
 // After a wait for the device: the error of what was reported since the last look, which is raised
 // by one thread only, and names the operation. Errors: LINALG.
 int check_reports(int device);

@@ -115,6 +115,34 @@ static void reports(void) {
     RELEASE(zeros, determinant);
 }
 
+/* The word that reports go through is given back with the cache, and what stands in it is not lost;
+ * a graph, which has the word's address, keeps it. */
+static void the_word_is_given_back(void) {
+    const double zero = 0;
+    pvg_array *zeros = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(3, 3)));
+    CHECK_OK(pvg_fill(zeros, PVG_SCALAR_FLOAT, &zero));
+    for (int i = 0; i < 3; i++) {
+        pvg_array *result = MADE(pvg_inverse(zeros));
+        CHECK_OK(pvg_empty_cache(0));
+#ifdef PVG_TEST_SIMULATOR
+        CHECK_EQUAL(pvg_sim_count("live_pinned"), 0);
+#endif
+        CHECK_STATUS(pvg_synchronize(0), PVG_ERROR_LINALG);
+        CHECK_OK(pvg_synchronize(0));
+        RELEASE(result);
+    }
+    CHECK_OK(pvg_graph_begin(0));
+    pvg_array *result = MADE(pvg_cholesky(zeros, 0));
+    pvg_graph *graph = MADE(pvg_graph_end(0));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(pvg_empty_cache(0));
+        CHECK_OK(pvg_graph_launch(graph));
+        CHECK_STATUS(pvg_synchronize(0), PVG_ERROR_LINALG);
+    }
+    CHECK_OK(pvg_graph_release(graph));
+    RELEASE(zeros, result);
+}
+
 static void what_is_refused(void) {
     uint64_t state = 3;
     pvg_array *row = random_array(PVG_FLOAT32, SHAPE(4), &state),
@@ -144,6 +172,7 @@ int main(void) {
     begin("test_factor");
     RUN(every_size);
     RUN(reports);
+    RUN(the_word_is_given_back);
     RUN(what_is_refused);
     return finish();
 }

@@ -8,7 +8,6 @@ that the package opt_einsum finds to be cheap, where it is installed.
 
 import importlib.util
 import math
-import string
 
 from .arguments import Operands, is_scalar, promote_all
 from .layout import astype, broadcast_to, diagonal, permute_dims, reshape
@@ -17,6 +16,8 @@ from .reductions import sum as total
 from .values import copied
 
 __all__ = ["einsum"]
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, device=None):
@@ -114,7 +115,7 @@ def _parse(subscripts, ndims):
 
 def _labels(term, ndim, subscripts):
     before, dots, after = term.partition("...")
-    if not set(before + after) <= set(string.ascii_letters):
+    if not set(before + after) <= _LETTERS:
         raise ValueError(f"einsum: labels are letters, in {subscripts!r} {term!r} is not")
     missing = ndim - len(before + after)
     if missing < 0 or (missing and not dots):

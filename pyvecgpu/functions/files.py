@@ -7,7 +7,6 @@ whole, or what was there before still is.
 
 import io
 import os
-import secrets
 
 import numpy as np
 
@@ -100,7 +99,7 @@ def _write(file, suffix, write):
         _write_to_pipe(path, write)
         return
     folder, name = os.path.split(path)
-    beside = os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
+    beside = os.path.join(folder, f".{name}.{os.urandom(8).hex()}")
     try:
         with open(beside, "xb") as stream:
             write(stream)

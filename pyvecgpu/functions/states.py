@@ -6,12 +6,9 @@ A file is NumPy's .npz without pickles: each array is an entry, whose name is th
 """
 
 import errno
-import json
 import math
 import os
 import struct
-import zipfile
-import zlib
 
 import numpy as np
 from numpy.lib import format as npy
@@ -31,9 +28,8 @@ _DAMAGES = (
     MemoryError,
     RuntimeError,
     TypeError,
+    ValueError,
     struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
 )
 _TAKEN = ("file", "allow_pickle", _STRUCTURE)  # names that numpy.savez and this file have
 
@@ -54,6 +50,8 @@ def save_state(path, state, /):
     structure = _packed(state, "", arrays)
     flat = all(isinstance(x, (Array, np.ndarray)) for x in state.values())
     if not flat or list(arrays) != list(state):
+        import json
+
         text = json.dumps(structure, separators=(",", ":")).encode()
         arrays[_STRUCTURE] = np.frombuffer(text, np.uint8)
     _write(path, "", lambda stream: np.savez(stream, **arrays))
@@ -73,6 +71,8 @@ def load_state(path, /, *, device=None):
     arrays = {name: _array(values, device) for name, values in found.items()}
     if text is None:
         return arrays
+    import json
+
     try:
         return _unpacked(json.loads(text.tobytes()), arrays)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
@@ -81,13 +81,16 @@ def load_state(path, /, *, device=None):
 
 def read_npz(caller, path):
     """Return {name: ndarray} of an .npz file. ValueError: damaged, or it promises too much."""
+    import zipfile
+    import zlib
+
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise ValueError(f"{caller}: {path} is no file that could have arrays in it")
     with open(path, "rb") as stream:
         try:
             with zipfile.ZipFile(stream) as file:
                 return _entries(file)
-        except (*_DAMAGES, ValueError) as error:
+        except (*_DAMAGES, zipfile.BadZipFile, zlib.error) as error:
             raise ValueError(f"{caller}: {path} is no .npz, or damaged: {error}") from None
         except OSError as error:
             if error.errno != errno.EINVAL:  # of a place beyond what a file can have
