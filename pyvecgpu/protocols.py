@@ -6,7 +6,6 @@ values may go to the host: then NumPy does it there, and gives its own arrays.
 """
 
 import functools as _functools
-import inspect
 import sys
 
 import numpy as np
@@ -17,7 +16,6 @@ from .errors import ImplicitTransferError
 from .functions import values
 
 _COPY = "copy them to the host with .numpy()"
-_host = np.empty(0)  # whose __array_function__ is NumPy's own way to the implementation
 
 # NumPy's ufuncs that are the same function here, by NumPy's names; and what a ufunc's methods are.
 UFUNCS = {
@@ -102,8 +100,11 @@ _DEFAULTS = {
 
 def _is_default(name, value):
     """Whether an option of NumPy's has a value by which nothing changes here."""
-    return any(value is one or (isinstance(one, str) and value == one)
-               for one in _DEFAULTS.get(name, ()))
+    if value is np._NoValue:
+        return True
+    return any(
+        value is one or (isinstance(one, str) and value == one) for one in _DEFAULTS.get(name, ())
+    )
 
 
 def _in_dtype(value, dtype):
@@ -148,10 +149,13 @@ def _ufunc_on_host(array, ufunc, method, inputs, out, options):
 
 
 def _on_host(value):
+    """Return an argument of NumPy's with ndarrays for Arrays, in lists and tuples, too."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_on_host(one) for one in value])
     if not isinstance(value, Array):
         return value
     check_untracked(value)
-    return values.to_numpy(value)
+    return values.to_host(value)
 
 
 # Other functions ----------------------------------------------------------------------------------
@@ -170,8 +174,11 @@ def table():
         public = set(ours.__all__)
         for name in theirs.__all__:
             function = getattr(theirs, name)
-            if name in public and callable(function) and not isinstance(function, (np.ufunc, type)):
-                found.setdefault(function, getattr(ours, name))
+            is_one = callable(function) and not isinstance(function, (np.ufunc, type))
+            if name not in public or not is_one:
+                continue
+            if name == function.__name__ or function not in found:  # not by an alias of it
+                found[function] = getattr(ours, name)
     return found | {np.array_repr: repr, np.array_str: str}
 
 
@@ -187,8 +194,8 @@ def call_function(array, function, types, arguments, options):
     ours = table().get(function)
     if ours is None:
         return _on_host_or_not(array, function, arguments, options)
-    if function.__name__ in _CREATION and function.__module__ == "numpy":
-        options = {"device": array.device, **options}
+    if options.get("device") is None and _creates(function):
+        options = options | {"device": array.device}
     if options.get("shape") is not None and function.__name__.endswith("_like"):
         return _in_shape(ours, *arguments, **options)
     unknown = _unknown(ours, arguments, options)
@@ -215,6 +222,10 @@ def _in_shape(function, x, *arguments, shape, dtype=None, **options):
     return function(made, *arguments, **options)
 
 
+def _creates(function):
+    return function.__name__ in _CREATION and function.__module__ == "numpy"
+
+
 def _is_ours(kind):
     return issubclass(kind, (Array, np.ndarray)) or not hasattr(kind, "__array_function__")
 
@@ -222,6 +233,8 @@ def _is_ours(kind):
 @_functools.cache
 def _parameters(function):
     """Return (names of parameters, how many can stand by position), or None if that is unknown."""
+    import inspect
+
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -260,4 +273,6 @@ def _on_host_or_not(array, function, arguments, options):
             f"pyvecgpu has no {name}, which would want the values of an array on {array.device}; "
             f"{_COPY}, or say vg.implicit_transfers('allow')"
         )
-    return _host.__array_function__(function, (), arguments, options)
+    transfers.permit(array, name, _COPY, stacklevel=5)
+    options = {key: _on_host(value) for key, value in options.items()}
+    return function(*map(_on_host, arguments), **options)

@@ -41,6 +41,8 @@ class Stream:
             return
         self._theirs = stream  # which lives as long
         self.device = _device_of(stream, device)
+        if stream is not None:
+            _address_of(stream)
         if self.device.type == "cpu":
             self._owner = None
         elif stream is None:
