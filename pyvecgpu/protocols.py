@@ -31,6 +31,7 @@ _REDUCED = {
     "logical_and": functions.all,
     "logical_or": functions.any,
 }
+_PLAIN = {Array, Tracked, np.ndarray, float, int, bool, complex}  # operands of most calls
 _ACCUMULATED = {"add": functions.cumsum, "multiply": functions.cumprod}
 
 
@@ -67,9 +68,12 @@ def as_buffer(array, flags):
 
 def call_ufunc(array, ufunc, method, inputs, out, options):
     """Do what a ufunc of NumPy or one of its methods does; see Array.__array_ufunc__."""
+    function = UFUNCS.get(ufunc.__name__)
+    is_plain = method == "__call__" and out is None and not options
+    if is_plain and function is not None and _PLAIN.issuperset(map(type, inputs)):
+        return function(*inputs)
     if not all(_is_known(type(value)) for value in (*inputs, *(out or ()))):
         return NotImplemented
-    function = UFUNCS.get(ufunc.__name__)
     if method == "at" and hasattr(function, "at") and not options:
         return function.at(*inputs)
     if method == "reduce" and ufunc.__name__ in _REDUCED:
