@@ -54,10 +54,10 @@ def as_ndarray(array, dtype, copy):
 
 
 def as_buffer(array, flags):
-    """Return a memoryview of the values, on the CPU of the same memory; see Array.__buffer__."""
+    """Return a memoryview of the memory of an array on the CPU; see Array.__buffer__."""
     if type(array) is Tracked:
         raise BufferError("a buffer has no gradients: use x.detach()")
-    if transfers.mode_of(array) == "error":
+    if array.device.type != "cpu" or transfers.mode_of(array) == "error":
         raise BufferError(f"a buffer of an array on {array.device} would be a copy; {_COPY}")
     transfers.permit(array, "a buffer", _COPY, stacklevel=4)
     return values.to_host(array).__buffer__(flags)

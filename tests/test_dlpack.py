@@ -5,6 +5,7 @@ test_exchange.py is about values that go there and back, test_sharing.py about m
 
 import ctypes
 import gc
+import math
 import threading
 
 import helpers
@@ -58,7 +59,11 @@ def read(capsule):
 
 def facts(managed):
     t = managed.tensor
-    shape, strides = t.shape[: t.ndim], t.strides[: t.ndim]
+    shape = t.shape[: t.ndim] if t.ndim else []
+    if t.strides:
+        strides = t.strides[: t.ndim]
+    else:  # C order, as NumPy says until 2.3
+        strides = [math.prod(shape[n + 1 :]) for n in range(t.ndim)]
     return (t.device_type, t.device_id), (t.code, t.bits, t.lanes), shape, strides
 
 

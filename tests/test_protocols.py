@@ -173,7 +173,7 @@ def test_by_default_only_the_cpu_gives_a_view(device):
     if device == "cpu":
         view = np.asarray(x)
         assert np.shares_memory(view, x.data)
-        assert np.asarray(x, copy=False) is x.data
+        assert np.shares_memory(np.asarray(x, copy=False), x.data)
         np.testing.assert_array_equal(x, X)
         return
     for call in (np.asarray, np.testing.assert_array_equal):
@@ -204,7 +204,7 @@ def test_allowed_everywhere(device):
 
 def test_warnings_everywhere(device):
     x = put(device, X)
-    with vg.implicit_transfers("warn"), pytest.warns(RuntimeWarning, match="NumPy took") as caught:
+    with vg.implicit_transfers("warn"), pytest.warns(RuntimeWarning, match="took the values") as caught:
         assert_same(np.asarray(x), X)
     assert caught[0].filename == __file__
     with vg.implicit_transfers("warn"), pytest.warns(RuntimeWarning):
