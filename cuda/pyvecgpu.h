@@ -599,7 +599,7 @@ PVG_API int64_t pvg_array_version(const pvg_array *array);
  * always enough. */
 PVG_API int pvg_array_describe(const pvg_array *array, int64_t *info);
 
-/* ---- Memory shared with other libraries ------------------------------------------------------- */
+/* ---- Memory shared with other libraries ------------------------------------------------------ */
 
 /* A tensor of DLPack that shares the array's memory, which lives at least as long: a pointer to a
  * DLManagedTensorVersioned of version 1.1, or, with versioned 0, to a DLManagedTensor. Whoever has

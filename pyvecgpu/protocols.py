@@ -104,7 +104,7 @@ _DEFAULTS = {
 
 def _is_default(name, value):
     """Whether an option of NumPy's has a value by which nothing changes here."""
-    if value is np._NoValue:
+    if type(value).__name__ == "_NoValueType":  # which NumPy passes on for what was not said
         return True
     return any(
         value is one or (isinstance(one, str) and value == one) for one in _DEFAULTS.get(name, ())
@@ -187,7 +187,16 @@ def table():
 
 
 # Functions that are told the device by `like=`, an Array, and by no operand.
-_CREATION = ("arange", "array", "asanyarray", "asarray", "ascontiguousarray", "empty", "eye", "full")
+_CREATION = (
+    "arange",
+    "array",
+    "asanyarray",
+    "asarray",
+    "ascontiguousarray",
+    "empty",
+    "eye",
+    "full",
+)
 _CREATION += ("frombuffer", "fromiter", "identity", "ones", "tri", "zeros")
 
 

@@ -60,10 +60,8 @@ def read(capsule):
 def facts(managed):
     t = managed.tensor
     shape = t.shape[: t.ndim] if t.ndim else []
-    if t.strides:
-        strides = t.strides[: t.ndim]
-    else:  # C order, as NumPy says until 2.3
-        strides = [math.prod(shape[n + 1 :]) for n in range(t.ndim)]
+    dense = [math.prod(shape[n + 1 :]) for n in range(t.ndim)]  # NumPy says no more until 2.3
+    strides = t.strides[: t.ndim] if t.strides else dense
     return (t.device_type, t.device_id), (t.code, t.bits, t.lanes), shape, strides
 
 
@@ -118,7 +116,8 @@ def test_copies(device):
 def test_read_only_memory(device):
     """A broadcast view is read-only, which only DLPack 1 can say, and stays so."""
     view = vg.broadcast_to(put(device, np.arange(3.0)), (2, 3))
-    assert read(capsule := view.__dlpack__(max_version=(1, 0))).flags == READ_ONLY
+    capsule = view.__dlpack__(max_version=(1, 0))
+    assert read(capsule).flags == READ_ONLY
     with pytest.raises(BufferError):
         view.__dlpack__()
     if device == "cuda":
@@ -142,8 +141,8 @@ def test_who_asks_for_what_cannot_be(device):
     tracked = put(device, np.arange(3.0)).requires_grad_()
     with pytest.raises(BufferError, match="detach"):
         tracked.__dlpack__()
-    assert read(capsule := tracked.detach().__dlpack__()).tensor.ndim == 1
-    del capsule
+    capsule = tracked.detach().__dlpack__()
+    assert read(capsule).tensor.ndim == 1
 
 
 def test_capsules_that_nobody_takes(device):

@@ -202,4 +202,3 @@ def test_nothing_is_lent_in_a_recording(device, loaded, theirs):
     assert loaded.pvg_stream_follow(theirs.handle, 0) != 0
     graph = loaded.pvg_graph_end(0)
     assert graph and loaded.pvg_graph_release(graph) == 0
-

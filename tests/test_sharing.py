@@ -322,9 +322,9 @@ def test_on_a_simulated_card():
     path = str(helpers.ROOT / "pyvecgpu" / "libpyvecgpu_sim.so")
     folder = helpers.ROOT / "tests"
     files = [str(folder / f"test_{name}.py") for name in ("sharing", "dlpack", "exchange")]
+    options = ("-q", "-x", "-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--device", "cuda"]
-        + ["--require-gpu", "-W", "ignore::RuntimeWarning", *files],
+        [sys.executable, "-m", "pytest", *options, "--device=cuda", "--require-gpu", *files],
         env=os.environ | {"PYVECGPU_LIBRARY": path},
         capture_output=True,
         text=True,

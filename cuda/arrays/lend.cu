@@ -37,9 +37,7 @@ struct Versioned {
     Tensor tensor;
 };
 
-struct Kind {
-    uint8_t code, bits;
-};
+struct Kind { uint8_t code, bits; };
 // By pvg_dtype: bool is 6, int 0, unsigned 1, float 2, bfloat 4, complex 5.
 const Kind kinds[] = {{6, 8},  {0, 8},  {0, 16}, {0, 32}, {0, 64}, {1, 8},  {1, 16}, {1, 32},
                       {1, 64}, {2, 16}, {4, 16}, {2, 32}, {2, 64}, {5, 64}, {5, 128}};
@@ -125,10 +123,9 @@ int import_tensor(void *managed, int versioned, int device, pvg_array **result) 
     PVG_PASS(check_device(device));
     PVG_PASS(refuse_recording(device, "taking an array of another library"));
     PVG_PASS(current_stream(device, &stream));
-    pvg_array *a = pvg_array_wrap(static_cast<unsigned char *>(t.data) + t.byte_offset, device,
-                                  dtype, t.ndim, t.shape, t.strides,
-                                  v ? delete_import<Versioned> : delete_import<Unversioned>,
-                                  managed);
+    pvg_array *a = pvg_array_wrap(
+        static_cast<unsigned char *>(t.data) + t.byte_offset, device, dtype, t.ndim, t.shape,
+        t.strides, v ? delete_import<Versioned> : delete_import<Unversioned>, managed);
     if (!a) return error_record.status;
     a->readonly = v && (v->flags & read_only);
     // Its owner has made this stream wait: whoever uses the array next follows.
@@ -163,7 +160,8 @@ int memory_device(const void *data, int *device) {
     PVG_PASS(start_devices(&count));
     cudaPointerAttributes attributes;
     PVG_TRY(cudaPointerGetAttributes(&attributes, data));
-    bool found = attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+    bool found =
+        attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
     *device = found ? attributes.device : -1;
     return PVG_OK;
 }

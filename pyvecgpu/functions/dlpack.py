@@ -18,6 +18,7 @@ from .values import copied, to_host
 
 HOST, GPU, MANAGED = 1, 2, 13  # kDLCPU, kDLCUDA and kDLCUDAManaged
 VERSION = (1, 1)  # of DLPack: the newest one that is known here
+_gpus = {}  # those found to be usable, by number
 _LEGACY = 1  # CUDA's default stream, in DLPack's numbers
 
 
@@ -163,10 +164,14 @@ def on_host(x, bring=False):
 def gpu_of(x):
     """Return the GPU that another library's array is on; None: on the host, or none to be used."""
     kind, number = x.__dlpack_device__()
-    if int(kind) not in (GPU, MANAGED):
+    if kind not in (GPU, MANAGED):
         return None
-    name = f"cuda:{number}"
-    try:
-        return Device(name) if is_available(name) else None
-    except DeviceUnavailableError:
-        return None
+    if number not in _gpus:
+        name = f"cuda:{number}"
+        try:
+            if not is_available(name):
+                return None
+        except DeviceUnavailableError:
+            return None
+        _gpus[number] = Device(name)
+    return _gpus[number]

@@ -1,4 +1,4 @@
-"""Arrays of other libraries taken by DLPack, and other ways to make an array of what others have."""
+"""Arrays of other libraries, taken by DLPack, and other ways to make one of what others have."""
 
 import numpy as np
 

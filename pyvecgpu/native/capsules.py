@@ -6,6 +6,7 @@ Python would be called while Python goes down, and end the process by a signal.
 """
 
 import ctypes
+import functools
 from ctypes import c_char_p, c_int, c_uint8, c_uint64, c_void_p, py_object
 
 # Of a tensor of DLPack, by whether it has a version: the capsule's name and, once it was taken, the
@@ -33,7 +34,9 @@ def introduce(library):
     library.pvg_python(*addresses)
 
 
+@functools.cache
 def _function(name, restype, *argtypes):
+    """Return a function of Python's C interface; a call that fails raises what it says."""
     function = ctypes.pythonapi[name]
     function.restype, function.argtypes = restype, argtypes
     return function
@@ -42,7 +45,12 @@ def _function(name, restype, *argtypes):
 def new(pointer, versioned, library):
     """Return a capsule with a tensor of a library, which it deletes if nobody takes it."""
     make = _function("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
-    return make(pointer, _kept(NAMES[versioned]), ctypes.cast(library.pvg_python_capsule, c_void_p))
+    return make(pointer, _kept(NAMES[versioned]), _destructor(library))
+
+
+@functools.cache
+def _destructor(library):
+    return ctypes.cast(library.pvg_python_capsule, c_void_p)
 
 
 def _kept(name):
