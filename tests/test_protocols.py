@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import sys
 
 import helpers
@@ -10,7 +11,7 @@ import pytest
 from helpers import assert_same, put
 
 import pyvecgpu as vg
-from pyvecgpu import protocols
+from pyvecgpu import protocols, streams
 
 X = np.array([[3.0, -1.0, 2.0], [0.5, 4.0, -2.0]])
 S = np.array([[4.0, 1.0], [1.0, 3.0]])
@@ -162,6 +163,19 @@ def test_others_come_first(device):
 
     x = put(device, X)
     assert np.add(x, Theirs()) == "add" and np.concatenate([x, Theirs()]) == "concatenate"
+
+
+def test_the_page_of_examples(device):
+    """What docs/interoperability.md shows, one block after the other."""
+    page = (helpers.ROOT / "docs" / "interoperability.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 3
+    names = {}
+    with vg.device(device):
+        for block in blocks:
+            exec(block, names)
+    assert names["phase"].shape == (6,)
+    streams.release(vg.Device(device))
 
 
 # Hidden copies to the host ------------------------------------------------------------------------
