@@ -1,7 +1,9 @@
 """The measurements: the commands run, a wrong result is told, and the figures are well-formed."""
 
+import contextlib
 import json
 import math
+import os
 import re
 import shutil
 import sys
@@ -20,6 +22,7 @@ from pyvecgpu.bench import (
     compiled,
     goals,
     libraries,
+    loops,
     matmul,
     model,
     overhead,
@@ -30,6 +33,13 @@ from pyvecgpu.bench import (
 )
 
 NAMES = ("streaming", "matmul", "shapes", "transfers", "overhead")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def threads_of_openmp():
+    """The threads of the C loops, which OpenMP keeps, are there before a test begins."""
+    with contextlib.suppress(OSError):  # no compiler
+        loops.Loops(os.cpu_count()).multiply_add(1, os.cpu_count())
 
 
 def run(capsys, *arguments):
@@ -366,6 +376,17 @@ def test_relative_error(monkeypatch):
         assert math.isnan(timing.relative_error(values, expected))
     assert timing.relative_error(expected[:9], expected) == math.inf
     assert timing.relative_error(np.float32(1.5), np.float64(1.0), np.float64(100)) == 0.005
+
+
+def test_all_cores_stand_beside_numpy(monkeypatch):
+    row = transfers.add(1000, "1000")
+    pool, effort = timing.pool_for([row]), timing.Effort(rounds=2)
+    device = [libraries.PyvecgpuOnCpu(vg.Device("cpu"))]
+    results = transfers.measure(row, device, pool, effort)
+    assert list(results) == ["pyvecgpu", "numpy", "C loop, all cores"]
+    assert not any(result.wrong for result in results.values())
+    monkeypatch.setattr(loops, "load", lambda: (None, "no C compiler"))
+    assert list(transfers.measure(row, device, pool, effort)) == ["pyvecgpu", "numpy"]
 
 
 def test_a_wrong_transfer_is_told():

@@ -68,7 +68,7 @@ def made_up():
         times = {loop: n * 1e-9, numpy: n * 1e-9, kernel: 2e-6 + n * 3e-12, transfers: n * 2e-9}
         rows.append(row(summary.ADDITION, n, times))
     for n in (16, 512, 16384):
-        times = {loop: n**3 * 1e-10, numpy: n**3 * 1e-12, kernel: 3e-6 + n**3 * 4e-14}
+        times = {loop: n**3 * 1e-10, numpy: 1e-7 + n**3 * 1e-12, kernel: 3e-6 + n**3 * 4e-14}
         times[transfers] = 3e-5 + n**2 * 1e-9
         omitted = [loop] if n == 16384 else []
         times = {name: taken for name, taken in times.items() if name not in omitted}
@@ -96,7 +96,7 @@ def test_cells_left_out_are_not_extrapolated():
     text = "\n".join(summary.lines(figures))
     assert "-: it would exceed the 25 s of a row." in text
     assert "matrix product, N = 16,384: GPU kernel float32 25x NumPy float32" in text
-    assert "GPU with transfers float32 against NumPy float32: not faster in any row" in text
+    assert "transfers float32 against NumPy float32 (one core): not faster in any row" in text
     found = {(c["table"], c["gpu"], c["cpu"]): c for c in figures["crossovers"]}
     kernel = found[summary.PRODUCT, "GPU kernel float32", "C loop, one core"]
     assert (kernel["low"], kernel["high"]) == (16, 512)
@@ -113,6 +113,82 @@ def test_times_for_people():
         "35,000",
         "1,000,000,000",
     ]
+
+
+def test_headlines_name_what_they_are_against():
+    """NumPy with its cores, and the C loop on all of them beside it."""
+    figures = made_up()
+    for row in figures["rows"]:
+        if row["table"] in (summary.ADDITION, summary.PRODUCT):
+            one = row["results"].get("C loop, one core")
+            row["results"] |= {summary.SHARED_LOOP: {"seconds": one["seconds"] / 8}} if one else {}
+    for columns in figures["columns"].values():
+        columns[summary.SHARED_LOOP] = {"kind": "loop", "dtype": "float32"}
+    figures = summary.with_crossovers(figures)
+    addition = "vector addition, N = 1,000,000,000: GPU"
+    assert figures["ratios"] == [
+        f"{addition} kernel float32 333x NumPy float32 (one core)",
+        f"{addition} kernel float32 41.6x C loop, all cores",
+        f"{addition} with transfers float32 0.5x NumPy float32 (one core)",
+        f"{addition} with transfers float32 0.0625x C loop, all cores",
+        "matrix product, N = 16,384: GPU kernel float32 25x NumPy float32 (15 of 16 cores)",
+        "matrix product, N = 512: GPU kernel float32 200x C loop, all cores",
+        *figures["ratios"][6:],
+    ]
+    text = "\n".join(report.headline_crossovers(figures))
+    for against in ("NumPy float32 (one core)", "NumPy float32 (15 of 16 cores)", "C loop, all"):
+        assert f"against {against}" in text
+    assert "C loop, one core" not in text
+
+
+# Doubts -------------------------------------------------------------------------------------------
+
+
+def with_ceilings(figures, **rates):
+    """Return a report with other rates of the CPU's ceilings, such as peak_one_core=1e11."""
+    names = {"one_core": "CPU, one core", "all_cores": "CPU, all cores"}
+    rows = figures["rows"]
+    for key, rate in rates.items():
+        table, _, where = key.partition("_")
+        name = names[where]
+        rows = [r for r in rows if r["table"] != table or name not in r["results"]]
+        results = {name: {"seconds": 1.0}}
+        rows.append(rows[0] | {"table": table, "work": rate, "results": results})
+    return summary.with_crossovers(figures | {"rows": rows})
+
+
+def test_a_quiet_machine_leaves_no_doubt():
+    figures = with_ceilings(made_up(), peak_one_core=1e11, peak_all_cores=1.5e12)
+    assert figures["doubts"] == [] and "Doubtful" not in "\n".join(summary.lines(figures))
+
+
+def test_a_noisy_machine_is_told():
+    slow = with_ceilings(made_up(), peak_one_core=1e11, peak_all_cores=8e10)
+    assert len(slow["doubts"]) == 1
+    assert "peak of all cores, 80 GFLOP/s, is below that of one core, 0.1" in slow["doubts"][0]
+    slow = with_ceilings(made_up(), bandwidth_one_core=2e11)
+    assert "bandwidth of all cores, 0.1 TB/s, is below" in slow["doubts"][0]
+    low = with_ceilings(made_up(), bandwidth_all_cores=1e10)
+    (doubt,) = low["doubts"]
+    assert "Above the roof of CPU, all cores" in doubt and "NumPy float32 (matrix product)" in doubt
+    lowest = "\n".join(summary.lines(low))
+    assert lowest.endswith("measure again.") and "measure again." in page.heading(low)
+
+
+def test_without_a_gpu_nothing_is_said_of_one():
+    figures = made_up()
+    for row in figures["rows"]:
+        row["results"] = {k: v for k, v in row["results"].items() if not k.startswith("GPU")}
+    figures["rows"] = [row for row in figures["rows"] if row["results"]]
+    for table in TABLES:
+        columns = figures["columns"][table]
+        figures["columns"][table] = {k: v for k, v in columns.items() if not k.startswith("GPU")}
+    figures = summary.with_crossovers(figures | {"device": "cpu"})
+    text = page.render(figures, dict.fromkeys(page.PICTURES, PNG))
+    assert "GPU" not in without_data(text) and "transfers" not in text
+    assert "C loops and NumPy on this CPU" in text
+    text = page.render(made_up(), dict.fromkeys(page.PICTURES, PNG))
+    assert "Where a GPU pays off" in text and "A ring marks where a GPU" in text
 
 
 # Pictures and the page ----------------------------------------------------------------------------
@@ -138,8 +214,10 @@ def without_data(text):
 
 
 def test_each_picture_is_explained_in_two_sentences():
-    for _, explanation in page.PICTURES.values():
-        assert len(re.findall(r"\.(?: |$)", explanation)) == 2
+    for _, *explanations in page.PICTURES.values():
+        assert len(explanations) == 2  # with a GPU, without one
+        for explanation in explanations:
+            assert len(re.findall(r"\.(?: |$)", explanation)) == 2
 
 
 @needs_matplotlib
@@ -148,7 +226,8 @@ def test_crossovers_are_drawn():
     figure = plots.times(figures, summary.PRODUCT, "N")
     (axes,) = figure.axes
     texts = [text.get_text() for text in axes.texts]
-    assert any("GPU kernel float32 beats NumPy float32 from N = " in text for text in texts)
+    numpy = "NumPy float32 (15 of 16 cores)"
+    assert any(f"GPU kernel float32 beats {numpy} from N = " in text for text in texts)
     assert any("GPU with transfers float32 beats NumPy float32" in text for text in texts)
     rings = [line for line in axes.lines if line.get_markerfacecolor() == "none"]
     crossing = [c for c in figures["crossovers"] if c["table"] == summary.PRODUCT and c["low"]]

@@ -6,6 +6,7 @@ Also cuda/lessons/run.py, which runs the lessons and keeps what they print, on p
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -170,6 +171,46 @@ def test_report_writes_the_pages(tmp_path, monkeypatch, capsys):
     assert "\n```text\nmeasured: 1 | 2\n  # 3\n```\n" in second[0]
 
 
+def test_a_page_says_that_the_program_has_changed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "cuda/lessons"
+    folder.mkdir(parents=True)
+    shutil.copy2(SOURCES / "run.py", folder)
+    source = folder / "07_transfers.cu"
+    source.write_text("int main() { return 0; } /* as it was */\n")
+    log = tmp_path / "log.json"
+    write_log(log, "sim", ["measured: 1"])
+    log = json.loads(log.read_text())
+    assert "earlier version" not in lesson_pages.part(log, "07")  # an old log does not know
+    log["programs"][0]["source"] = fingerprint_by_the_runner(source)
+    assert "earlier version" not in lesson_pages.part(log, "07")
+    source.write_text("// a comment\nint main() {\n    return 0;\n}\n")
+    assert "earlier version" not in lesson_pages.part(log, "07")
+    source.write_text("int main() { return 1; }\n")
+    assert lesson_pages.part(log, "07").endswith("\n".join(lesson_pages.CHANGED))
+
+
+def fingerprint_by_the_runner(source):
+    """What a log has of a lesson, when run.py ran it."""
+    program = source.parent / "build" / source.stem
+    program.parent.mkdir()
+    log = source.parent / "new.json"
+    command = [sys.executable, str(source.parent / "run.py"), "--card", "sim", "--title", "t"]
+    command += ["--log", str(log), write_script(program, "echo measured: 1")]
+    subprocess.run(command, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    (kept,) = json.loads(log.read_text())["programs"]
+    return kept["source"]
+
+
+def test_a_program_may_have_a_date_of_its_own(tmp_path):
+    log = tmp_path / "log.json"
+    write_log(log, "sim", ["measured: 1"])
+    log = json.loads(log.read_text())
+    assert "; 2026-11-21)" in lesson_pages.part(log, "07")
+    log["programs"][0]["date"] = "2025-01-31T10:00:00+00:00"
+    assert "; 2025-01-31)" in lesson_pages.part(log, "07")
+
+
 # The runner ---------------------------------------------------------------------------------------
 
 
@@ -208,6 +249,13 @@ def test_run(logged, tmp_path):
             {"name": "a_one", "status": 0, "output": ["up", "down"]},
             {"name": "c_two", "status": 77, "output": ["none"]},
         ]
+
+
+def test_a_log_does_not_tell_where_the_checkout_is(tmp_path):
+    log = tmp_path / "log.json"
+    done = run_programs(tmp_path, "--log", str(log), a_one=f"echo at {SOURCES}/a_one.cu:7")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(log.read_text())["programs"][0]["output"] == ["at cuda/lessons/a_one.cu:7"]
 
 
 def test_run_names_the_gpus(tmp_path, monkeypatch):

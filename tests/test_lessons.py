@@ -34,7 +34,10 @@ PLANTS = {
     "01_first_kernel": {"vector_add": ("a[i] + b[i]", "a[i] - b[i]")},
     "02_device_memory": {"vector_add": ("threadIdx.x", "threadIdx.x / 2")},
     "03_device_limits": {"vector_add": ("threadIdx.x", "threadIdx.x / 2")},
-    "04_errors": {"vector_add": ("threadIdx.x", "threadIdx.x / 2")},
+    "04_errors": {
+        "vector_add": ("threadIdx.x", "threadIdx.x / 2"),
+        "add_in_steps": ("0.5f", "0.4f"),
+    },
     "05_blocks_and_grids": {"vector_add": ("i < n", "i <= n")},
     "06_cpu_cores": {"vector_add": ("i < n", "i < n - 1")},
     "07_transfers": {"square_plus_one": ("+ 1", "- 1")},

@@ -8,7 +8,7 @@
  *     nvcc -O3 -arch=native 01_first_kernel.cu -o 01_first_kernel && ./01_first_kernel
  *
  * What to look for: vector_add() has no loop. And the GPU is slower, as 1000 elements are too few
- * to be worth the trip; from lesson 06 on you will see when it is worth it.
+ * to be worth the trip; from lesson 05 on you will see when it is worth it.
  *
  * Some words: the HOST is the CPU with its memory, which runs main() as in any C program. The
  * DEVICE is the GPU with a memory of its own. A KERNEL is a function that the host starts and the
@@ -56,6 +56,20 @@ static void vector_add_on_host(const float *a, const float *b, float *c, int n) 
     for (int i = 0; i < n; i++) c[i] = a[i] + b[i];
 }
 
+/* One launch of n threads, from start to end, in microseconds.
+ *
+ * <<<blocks, threads in a block>>>: one block of n threads. (Blocks are for lesson 05.) The launch
+ * returns at once: the device works while the host goes on, so the host has to wait before it looks
+ * at c, by cudaDeviceSynchronize(). A launch returns nothing that CHECK could look at;
+ * cudaGetLastError() tells how it went. */
+static double launch_us(const float *a, const float *b, float *c, int n) {
+    double start = now_us();
+    vector_add<<<1, n>>>(a, b, c);
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+    return now_us() - start;
+}
+
 /* How many elements differ from what is expected. Written with !(... <= ...), so that NaN ("not a
  * number", which compares as false with everything) counts as different too. */
 static int count_wrong(const float *c, const float *expected, int n) {
@@ -77,8 +91,8 @@ int main(void) {
     }
     printf("device: %s\n", device.name);
 
-    /* Memory that host and device can both use. The driver (the operating system's part for the
-     * GPU) moves it to and fro behind our back; lesson 02 does that by hand. Where malloc()
+    /* MANAGED memory: host and device can both use it. The driver (the operating system's part for
+     * the GPU) moves it to and fro behind our back; lesson 02 does that by hand. Where malloc()
      * returns a pointer, this function returns an error code, and puts the pointer into a. */
     float *a, *b, *c;
     CHECK(cudaMallocManaged(&a, bytes));
@@ -96,26 +110,18 @@ int main(void) {
     vector_add_on_host(a, b, expected, n);
     double loop_us = now_us() - start;
 
-    /* The launch, <<<blocks, threads in a block>>>: one block of 1000 threads. (Blocks are for
-     * lesson 05.) It returns at once: the device works while the host goes on, so the host has to
-     * wait before it looks at c, by cudaDeviceSynchronize(). A launch returns nothing that CHECK
-     * could look at; cudaGetLastError() tells how it went. */
-    vector_add<<<1, n>>>(a, b, c);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-
+    double first_us = launch_us(a, b, c, n);
     int wrong = count_wrong(c, expected, n);
     printf("c[999] = %.1f + %.1f = %.1f, and %d of %d elements are wrong\n", a[999], b[999], c[999],
            wrong, n);
 
-    /* Once more for the clock: a first launch also loads the kernel into the device. (On a GPU this
-     * time includes moving the vectors to the device again, as the host has just read them.) */
-    start = now_us();
-    vector_add<<<1, n>>>(a, b, c);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    double kernel_us = now_us() - start;
-    printf("measured: C loop %.2f us, kernel %.2f us from launch to end\n", loop_us, kernel_us);
+    /* Twice more for the clock. A first launch also loads the kernel into the device, and moves the
+     * vectors there. The second moves them again, as the host has just read them. The third finds
+     * everything in place: this is what a launch itself takes. */
+    double moved_us = launch_us(a, b, c, n), warm_us = launch_us(a, b, c, n);
+    printf("measured: C loop %.2f us; kernel from launch to end: the first time %.2f us, after the "
+           "host has read the vectors %.2f us, at once again %.2f us\n",
+           loop_us, first_us, moved_us, warm_us);
 
     CHECK(cudaFree(a));
     CHECK(cudaFree(b));

@@ -11,16 +11,18 @@
  * threads with the same y and x from 0 to 31.
  *
  * When a warp reads, the memory hands out pieces of 32 bytes (8 floats). If the 32 threads want 32
- * neighbours, 4 pieces are enough, and the reads are called COALESCED. If they want numbers from 32
- * different rows, 32 pieces are fetched for one number each. (A CACHE, a small fast memory for what
- * was used last, as a CPU has one, keeps the rest for a while, so that not all of it is lost.) So
- * x, the number that runs fastest, has to run along a row: column from x, row from y.
+ * neighbours, 4 pieces are enough, or 5 if the first is not the first of its piece, and the reads
+ * are called COALESCED. If they want numbers from 32 different rows, 32 pieces are fetched for one
+ * number each. (A CACHE, a small fast memory for what was used last, as a CPU has one, keeps the
+ * rest for a while, so that not all of it is lost.) So x, the number that runs fastest, has to run
+ * along a row: column from x, row from y.
  *
  *     nvcc -O3 -arch=native 08_two_dimensions.cu -o 08_two_dimensions && ./08_two_dimensions
  *
  * What to look for: two kernels that do the same additions, right both times. Only the order of the
- * threads differs, and with it the time; by how much depends on a card's cache. (The simulated card
- * has no such memory, and no slow order.) */
+ * threads differs, and with it how many pieces a warp needs, which main() counts, and the time; how
+ * much longer it takes depends on a card's cache. (The simulated card runs the threads of a block
+ * one by one, x fastest, so there it is your CPU's cache that has a slow order.) */
 #include <stdint.h>
 
 /* Column from x, row from y: the threads of a warp read neighbours. */
@@ -64,6 +66,23 @@ static int64_t count_wrong(const float *a, const float *b, const float *c, int64
     int64_t wrong = 0;
     for (int64_t i = 0; i < n; i++) wrong += !(fabsf(c[i] - (a[i] + b[i])) <= 0);
     return wrong;
+}
+
+/* How many pieces of 8 floats a warp of a 32 x 32 block wants from one matrix, on average. The 32
+ * threads go along a row of the matrix, or down a column of it. */
+static double pieces_of_a_warp(bool down, int64_t rows, int64_t cols) {
+    int64_t pieces = 0, warps = 0, lines = down ? cols : rows, length = down ? rows : cols;
+    for (int64_t line = 0; line < lines; line++) {
+        for (int64_t first = 0; first < length; first += 32, warps++) {
+            int64_t last_piece = -1;
+            for (int64_t at = first; at < first + 32 && at < length; at++) {
+                int64_t piece = (down ? at * cols + line : line * cols + at) / 8;
+                pieces += piece != last_piece;
+                last_piece = piece;
+            }
+        }
+    }
+    return (double)pieces / (double)warps;
 }
 
 /* A kernel can be an argument, as functions can in C. */
@@ -138,6 +157,8 @@ int main(void) {
     int64_t slow_wrong = count_wrong(h_a, h_b, h_c, rows * cols);
     printf("slow order:  %lld elements wrong\n", (long long)slow_wrong);
 
+    printf("pieces of 32 bytes for a warp, on average: row from y %.1f, row from x %.1f\n",
+           pieces_of_a_warp(false, rows, cols), pieces_of_a_warp(true, rows, cols));
     double gigabytes = 3e-9 * (double)bytes; /* read a and b, write c */
     printf("measured: row from y %.3f ms (%.1f GB/s), row from x %.3f ms (%.1f GB/s)\n", ms,
            1e3 * gigabytes / ms, slow_ms, 1e3 * gigabytes / slow_ms);

@@ -12,9 +12,10 @@
  * grid's y and z go up to 65,535 only.
  *
  * What to look for: the shape of the block matters. Both shapes below have 256 threads, but in the
- * flat one (32 x 4 x 2) a warp's 32 threads are neighbours in memory, and in the cube (4 x 8 x 8)
+ * flat one (32 x 4 x 2) a warp's 32 threads are neighbours in memory, and in the brick (4 x 8 x 8)
  * they are 8 groups of 4: x runs fastest, so the first 4 threads differ in x and the next 4 have
- * the next y. How much slower the cube is depends on how well a card's cache puts up with it. */
+ * the next y. main() counts what that means in pieces of memory (lesson 08). How much slower the
+ * brick is depends on how well a card's cache puts up with it. */
 #include <stdint.h>
 
 static __global__ void tensor_add(const float *a, const float *b, float *c, int64_t depth,
@@ -44,7 +45,7 @@ static __global__ void tensor_add(const float *a, const float *b, float *c, int6
         }                                                                                  \
     } while (0)
 
-/* No multiples of a block's sizes, so that threads are idle at every edge. */
+/* Hardly multiples of a block's sizes, so that threads are idle at the edges. */
 static const int64_t depth = 50, rows = 301, cols = 403, n = depth * rows * cols;
 static const size_t bytes = n * sizeof(float);
 
@@ -74,6 +75,20 @@ static int64_t count_wrong(const float *c, const float *expected) {
 
 static unsigned blocks_for(int64_t size, unsigned threads) {
     return (unsigned)((size + threads - 1) / threads);
+}
+
+/* How many pieces of 32 bytes (8 floats) a warp wants from one tensor, on average: its threads have
+ * runs of `width` neighbours, each in another row. (What a run wants does not depend on the others:
+ * each is counted alone.) */
+static double pieces_of_a_warp(unsigned width) {
+    int64_t pieces = 0, runs = 0;
+    for (int64_t row = 0; row < depth * rows; row++) {
+        for (int64_t first = 0; first < cols; first += width, runs++) {
+            int64_t last = (first + width < cols ? first + width : cols) - 1;
+            pieces += (row * cols + last) / 8 - (row * cols + first) / 8 + 1;
+        }
+    }
+    return (double)pieces / (double)runs * (32 / width);
 }
 
 /* Launches blocks of this shape over the whole tensor; returns the time in milliseconds of the
@@ -126,18 +141,20 @@ int main(void) {
     CHECK(cudaMemcpy(d_a, h_a, bytes, cudaMemcpyHostToDevice));
     CHECK(cudaMemcpy(d_b, h_b, bytes, cudaMemcpyHostToDevice));
 
-    const dim3 cube(4, 8, 8), flat(32, 4, 2);
-    float cube_ms = run(cube, d_a, d_b, d_c);
+    const dim3 brick(4, 8, 8), flat(32, 4, 2);
+    float brick_ms = run(brick, d_a, d_b, d_c);
     CHECK(cudaMemcpy(h_c, d_c, bytes, cudaMemcpyDeviceToHost));
-    int64_t cube_wrong = count_wrong(h_c, expected);
-    printf("%lld of %lld elements wrong\n", (long long)cube_wrong, (long long)n);
+    int64_t brick_wrong = count_wrong(h_c, expected);
+    printf("%lld of %lld elements wrong\n", (long long)brick_wrong, (long long)n);
 
     float flat_ms = run(flat, d_a, d_b, d_c);
     CHECK(cudaMemcpy(h_c, d_c, bytes, cudaMemcpyDeviceToHost));
     int64_t flat_wrong = count_wrong(h_c, expected);
     printf("%lld of %lld elements wrong\n", (long long)flat_wrong, (long long)n);
-    printf("measured: C loop %.2f ms, kernel in cubes %.3f ms, in flat blocks %.3f ms\n", loop_ms,
-           cube_ms, flat_ms);
+    printf("pieces of 32 bytes for a warp, on average: in bricks %.1f, in flat blocks %.1f\n",
+           pieces_of_a_warp(brick.x), pieces_of_a_warp(flat.x));
+    printf("measured: C loop %.2f ms, kernel in bricks %.3f ms, in flat blocks %.3f ms\n", loop_ms,
+           brick_ms, flat_ms);
 
     CHECK(cudaFree(d_a));
     CHECK(cudaFree(d_b));
@@ -146,7 +163,7 @@ int main(void) {
     free(h_b);
     free(h_c);
     free(expected);
-    return cube_wrong + flat_wrong ? 1 : 0;
+    return brick_wrong + flat_wrong ? 1 : 0;
 }
 
 /* Exercises (solutions/09_three_dimensions.cu):

@@ -61,6 +61,10 @@ static __global__ void matmul_coalesced(const float *a, const float *b, float *c
  * Each thread fetches one number of each tile, and each number fetched then serves TILE threads. So
  * device memory is asked TILE times less.
  *
+ * (Shared memory is 32 BANKS that work side by side; neighbouring numbers are in neighbouring
+ * banks, number i in bank i % 32. A warp whose threads read from 32 banks, or all the same number,
+ * is served at once. Threads that want different numbers of one bank wait for each other.)
+ *
  * __syncthreads() is the meeting point of a block: nobody goes on before everybody is there. The
  * first one: do not read the tiles before they are full. The second: do not overwrite them while
  * somebody still reads. All threads must reach it, so threads outside c stay and fetch zeros. (The
@@ -280,7 +284,8 @@ int main(int argc, char **argv) {
  *
  * 1. Neural networks often need a times b TRANSPOSED: b is stored with n rows and k columns, and
  *    c[r][s] is the sum of a[r][p] * b[s][p]. Change matmul_tiled so. Which thread has to fetch
- *    which number of b, if neighbours are to fetch neighbours?
+ *    which number of b, if neighbours are to fetch neighbours? And how many banks of shared memory
+ *    does a warp then read from?
  * 2. Let a thread of matmul_registers compute 8 x 8 elements of a square of 128 x 128. How many
  *    reads from shared memory is that for each multiplication? Is it faster, also when c
  *    is small? */

@@ -14,10 +14,11 @@
  * to register: __shfl_xor_sync() ("shuffle"). So a sum over a warp needs no shared memory and no
  * barrier of the block. Here a warp has a row to itself.
  *
- * What to look for: on a GPU the kernel with one thread per row is the obvious one, and slow:
- * neighbouring threads read from different rows (lesson 08). The kernel that saves a pass over the
- * row by a formula from the statistics book gives wrong numbers, without any bug in it. Nor does it
- * save much memory traffic: the second pass finds the row in the cache. */
+ * What to look for: on a GPU the kernel with one thread per row is the obvious one, and slow, for
+ * two reasons: neighbouring threads read from different rows (lesson 08), and a thread per row is
+ * so few threads that most multiprocessors get no block. The kernel that saves a pass over the row
+ * by a formula from the statistics book gives wrong numbers, without any bug in it. Nor does it
+ * save memory traffic: the second pass finds the row in the cache. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,10 +136,14 @@ static float largest_error(const float *y, const float *expected, size_t count) 
     return largest;
 }
 
+static int blocks_for(int rows, int rows_of_a_block) {
+    return (rows + rows_of_a_block - 1) / rows_of_a_block;
+}
+
 /* Runs a kernel, puts its mean time into *us and returns its largest error. */
 static float try_kernel(Kernel *kernel, int rows_of_a_block, int threads, const float *d_x,
                         float *d_y, const float *h_expected, int rows, int n, double *us) {
-    int blocks = (rows + rows_of_a_block - 1) / rows_of_a_block;
+    int blocks = blocks_for(rows, rows_of_a_block);
     size_t count = (size_t)rows * n, bytes = count * sizeof(float);
     float *h_y = (float *)malloc(bytes);
     if (!h_y) exit(1);
@@ -167,6 +172,8 @@ int main(void) {
     int rows = device.multiProcessorCount > 4 ? 8190 : 93, n = 1001;
     size_t count = (size_t)rows * n, bytes = count * sizeof(float);
     printf("device: %s; %d rows of %d elements\n", device.name, rows, n);
+    printf("blocks: with a thread per row %d, with a warp per row %d; multiprocessors: %d\n",
+           blocks_for(rows, 256), blocks_for(rows, WARPS), device.multiProcessorCount);
 
     float *h_x = (float *)malloc(bytes), *h_expected = (float *)malloc(bytes), *d_x, *d_y;
     if (!h_x || !h_expected) return 1;

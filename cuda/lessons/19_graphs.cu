@@ -4,7 +4,7 @@
  *
  * A launch costs the host about 2 to 4 us. A kernel on a few thousand numbers is done sooner than
  * that, so the device waits for the host, and a faster device is no help. The network of lesson 17
- * is such a case: ten tiny kernels a step, the same ten in every step.
+ * is not far from that: ten small kernels a step, the same ten in every step.
  *
  * A GRAPH is such a sequence of launches as a thing of its own: which kernels, with which
  * arguments, which after which. It is made once and then launched as a whole, by one call. The

@@ -215,6 +215,8 @@ int main(void) {
 /* Exercises (solutions/20_two_gpus.cu):
  *
  * 1. The ALL-REDUCE, at the heart of training on many GPUs: each has a vector, at the end each has
- *    the sum of both. Do it by halves: each GPU fetches one half of the other's vector, adds it to
- *    its own, and hands the sum of that half back.
+ *    the sum of both. Do it by halves. GPU 0 copies the first half of GPU 1's vector into a buffer
+ *    of its own and adds it to the first half of its own vector; GPU 1 does so with the second
+ *    half. When both are done, GPU 0 copies its first half, now a sum, over the first half of GPU
+ *    1's vector, and GPU 1 its second half over GPU 0's.
  * 2. Do the product on as many GPUs as there are. */

@@ -12,6 +12,7 @@ is then shown when it ends, not line by line. Needs nothing but Python itself.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import platform
@@ -39,7 +40,8 @@ def main():
         else:
             failed.append(f"{program} (status {status})")
         if path.parent.name != "solutions":
-            log.append({"name": path.name, "status": status, "output": output})
+            log.append({"name": path.name} | source_of(path.name))
+            log[-1] |= {"status": status, "output": output}
     without = " ".join(["without a device:", *absent])
     print(f"\n{arguments.title}: {passed} passed, {len(absent)} {without}")
     if failed:
@@ -72,7 +74,21 @@ def run(program, arguments):
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     done = subprocess.run(command, **both, text=True, errors="replace")
     print(done.stdout, end="", flush=True)
-    return done.returncode, done.stdout.splitlines()
+    checkout = f"{Path(__file__).resolve().parents[2]}/"  # where it lies is nobody's concern
+    return done.returncode, done.stdout.replace(checkout, "").splitlines()
+
+
+def source_of(name):
+    """Return the fingerprint of a lesson's code, by which it is known later whether the lines that
+    were kept are still those of the program; nothing for a program that is no lesson."""
+    path = Path(__file__).parent / f"{name}.cu"
+    return {"source": fingerprint(path.read_text(encoding="utf-8"))} if path.exists() else {}
+
+
+def fingerprint(text):
+    """Return twelve digits that change with a program's code, not with its comments or blanks."""
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    return hashlib.sha256("".join(code.split()).encode()).hexdigest()[:12]
 
 
 def describe(arguments):

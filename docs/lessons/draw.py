@@ -14,17 +14,24 @@ from svg import BLUE, GREEN, GREY, ORANGE, RED, WHITE, Picture
 
 
 def lesson_01():
-    """The loop in time, the threads side by side."""
-    p = Picture(720, 250, "A loop takes one element after the other, threads take one each")
-    p.heading(20, 30, "C loop: one after the other")
-    p.cells(20, 45, 62, 34, ["i = 0", "i = 1", "i = 2", "i = 3", "i = 4", "..."], BLUE)
-    p.cells(20 + 6 * 62, 45, 62, 34, ["i = 999"], BLUE)
-    p.arrow(20, 98, 690, 98)
-    p.text(690, 116, "time", 12, "end")
-    p.heading(20, 150, "Kernel: each thread has its own i = threadIdx.x")
-    for i, words in enumerate(["0", "1", "2", "3", "4", "5", "...", "998", "999"]):
-        p.box(20 + i * 75, 165, 60, 34, words, GREEN, 13)
-    p.note(20, 226, "1000 threads run the same text, which has no loop")
+    """The loop and the threads above the same axis of time."""
+    p = Picture(720, 350, "A loop takes one element after the other, threads take one each at once")
+    p.heading(20, 30, "C loop: one element after the other")
+    p.cells(20, 42, 62, 30, ["i = 0", "i = 1", "i = 2", "i = 3", "i = 4", "i = 5", "i = 6"], BLUE)
+    p.text(487, 62, "...", 16)
+    p.cells(520, 42, 62, 30, ["i = 998", "i = 999"], BLUE)
+    p.heading(20, 116, "Kernel: a thread for each element, i = threadIdx.x, all at the same time")
+    for row, words in enumerate(["thread 0", "thread 1", "thread 2", "...", "thread 999"]):
+        y = 130 + row * 34
+        if words == "...":
+            p.text(95, y + 18, words, 16)
+        else:
+            p.box(20, y, 150, 28, words, GREEN, 13)
+    p.note(190, 149, "each does the loop's body once; there is no loop")
+    p.note(190, 183, "each is slower than the CPU's core,")
+    p.note(190, 201, "and a launch has a price before it (not drawn)")
+    p.arrow(20, 316, 690, 316)
+    p.text(690, 336, "time", 12, "end")
     return p
 
 
@@ -92,36 +99,48 @@ def lesson_04():
 
 
 def lesson_05():
-    """Ten elements, three blocks of four threads."""
-    p = Picture(720, 316, "Three blocks of four threads for ten elements: two threads are idle")
-    size, left = 44, 130
-    rows = (("blockIdx.x", 75), ("threadIdx.x", 115), ("i", 155), ("element", 230))
-    for words, y in rows:
-        p.text(20, y + 20, words, 13, "start", mono=True)
+    """From block and thread to the element, and a grid of two dimensions."""
+    p = Picture(720, 470, "Blocks of four threads over ten elements; a grid of two dimensions")
+    p.heading(20, 26, "A grid of 3 blocks with 4 threads each, for 10 elements")
+    size, left = 44, 128
+    p.note(20, 83, "threads")
+    for y, words in ((116, "blockIdx.x"), (138, "threadIdx.x"), (160, "i")):
+        p.text(20, y, words, 13, "start", mono=True)
+    p.note(20, 212, "elements")
     for block in range(3):
-        x = left + block * (4 * size + 8)
-        p.box(x - 3, 45, 4 * size + 6, 146, fill=GREY)
-        p.text(x + 2 * size, 36, f"block {block}", 13, bold=True)
+        x = left + block * (4 * size + 12)
+        p.box(x - 4, 58, 4 * size + 8, 42, fill=GREY)
+        p.text(x + 2 * size, 50, f"block {block}", 13, bold=True)
         for thread in range(4):
             i = block * 4 + thread
-            colour = GREEN if i < 10 else WHITE
-            p.box(x + thread * size, 75, size, 30, block, colour)
-            p.box(x + thread * size, 115, size, 30, thread, colour)
-            p.box(x + thread * size, 155, size, 30, i, colour, dashed=i >= 10)
             middle = x + thread * size + size / 2
+            p.box(x + thread * size, 64, size, 30, "", GREEN if i < 10 else WHITE, dashed=i >= 10)
+            for y, value in ((116, block), (138, thread), (160, i)):
+                p.text(middle, y, str(value), 14)
             if i < 10:
-                p.arrow(middle, 191, middle, 226)
-                p.box(x + thread * size, 230, size, 32, f"c[{i}]", ORANGE, 13)
-    idle = left + 2 * (4 * size + 8) + 3 * size
-    p.text(idle, 240, "idle:", 12)
-    p.text(idle, 256, "i < n is false", 12)
-    p.text(left, 296, "i = blockIdx.x * blockDim.x + threadIdx.x", 13, "start", mono=True)
+                p.arrow(middle, 168, middle, 190)
+                p.box(x + thread * size, 192, size, 30, f"c[{i}]", ORANGE, 13)
+    idle = left + 2 * (4 * size + 12) + 3 * size
+    p.text(idle, 202, "idle:", 12)
+    p.text(idle, 218, "i < n is false", 12)
+    p.text(left, 252, "i = blockIdx.x * blockDim.x + threadIdx.x", 13, "start", mono=True)
+    p.heading(20, 296, "Blocks and threads may be counted along x and y too (lesson 08)")
+    for row in range(2):
+        for col in range(3):
+            words = f"block\n({col}, {row})"
+            p.box(128 + col * 70, 312 + row * 64, 66, 60, words, GREY, 12)
+    p.line((334, 376), (420, 318))
+    p.line((334, 436), (420, 436))
+    for row in range(3):
+        p.cells(420, 318 + row * 40, 66, 38, [f"({col}, {row})" for col in range(4)], GREEN, 12)
+    p.text(232, 456, "grid of 3 x 2 blocks: (blockIdx.x, blockIdx.y)", 12)
+    p.text(552, 456, "block of 4 x 3 threads: (threadIdx.x, threadIdx.y)", 12)
     return p
 
 
 def lesson_06():
     """Latency and throughput."""
-    p = Picture(720, 300, "A core starts at once and goes one by one, a GPU starts late with all")
+    p = Picture(720, 316, "A core starts at once and goes one by one, a GPU starts late with all")
     p.heading(20, 28, "One CPU core: the first result is there at once")
     p.cells(20, 40, 20, 30, [""] * 32, BLUE)
     p.arrow(30, 92, 30, 74)
@@ -134,8 +153,10 @@ def lesson_06():
     p.note(188, 270, "latency: long")
     p.note(310, 190, "throughput: high; a million elements")
     p.note(310, 206, "cost little more than one")
-    p.arrow(300, 286, 700, 286)
-    p.text(700, 278, "time", 12, "end")
+    p.line((20, 281), (20, 291))
+    p.arrow(20, 286, 700, 286)
+    p.text(20, 306, "start", 12, "start")
+    p.text(700, 306, "time", 12, "end")
     return p
 
 
@@ -175,7 +196,7 @@ def lesson_08():
     for piece in range(4):
         p.box(18 + piece * 170, 42, 164, 36, fill=GREY)
         p.cells(20 + piece * 170, 46, 20, 28, range(piece * 8, piece * 8 + 8), GREEN, 11)
-    p.note(20, 96, "all that is fetched is used")
+    p.note(20, 96, "all that is fetched is used (5 pieces if number 0 is not the first of one)")
     p.heading(20, 138, "row from x: one number each from 32 rows, 32 pieces")
     for row in range(4):
         y = 152 + row * 38
@@ -193,10 +214,10 @@ def lesson_08():
 
 def lesson_09():
     """Which numbers the first warp of a block wants, for two shapes."""
-    p = Picture(720, 290, "In the flat block a warp has one row of 32, in the cube eight rows of 4")
-    p.heading(20, 28, "block of 32 x 4 x 2: the first warp has 32 neighbours")
+    p = Picture(720, 290, "A warp has one row of 32 in a flat block, eight rows of 4 in a brick")
+    p.heading(20, 28, "flat block of 32 x 4 x 2: the first warp has 32 neighbours")
     p.cells(20, 40, 20, 26, range(32), GREEN, 11)
-    p.heading(20, 108, "block of 4 x 8 x 8: the first warp has 8 rows of 4")
+    p.heading(20, 108, "brick of 4 x 8 x 8: the first warp has 8 rows of 4")
     for row in range(8):
         y = 120 + row * 19
         p.cells(20, y, 26, 19, range(4 * row, 4 * row + 4), GREEN, 11)
@@ -205,6 +226,8 @@ def lesson_09():
     p.note(310, 170, "A piece of memory has 8 numbers (32 bytes).")
     p.note(310, 188, "The first warp uses half of each; the other half")
     p.note(310, 206, "is for another block, which fetches it again.")
+    p.note(310, 224, "(Where a row does not begin with a piece, four")
+    p.note(310, 242, "neighbours may even be in two.)")
     return p
 
 

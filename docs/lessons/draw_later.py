@@ -118,25 +118,55 @@ def lesson_14():
 
 
 def lesson_15():
-    """Three kernels and their traffic, and one."""
-    p = Picture(720, 330, "Three kernels write and read the numbers between them, one does not")
-    p.heading(20, 28, "Three kernels: 3 launches, y goes to memory and back twice")
+    """Neurons and weights of a layer; three kernels and their traffic, and one."""
+    p = Picture(720, 560, "A layer's neurons and weights, computed by three kernels or by one")
+    neurons(p)
+    p.heading(20, 268, "Three kernels: 3 launches, y goes to memory and back twice")
     for x, words in ((110, "W x"), (310, "+ b"), (510, "sigmoid")):
-        p.box(x, 45, 120, 36, words, GREEN)
-    p.box(20, 120, 680, 34, "device memory", GREY)
+        p.box(x, 283, 120, 36, words, GREEN)
+    p.box(20, 358, 680, 34, "device memory", GREY)
     for x, words in ((130, "W, x"), (330, "y, b"), (530, "y")):
-        p.arrow(x, 118, x, 84)
-        p.text(x - 8, 105, words, 12, "end")
-        p.arrow(x + 80, 83, x + 80, 117)
-        p.note(x + 88, 105, "y")
-    p.heading(20, 200, "Fused: 1 launch, y is written once, finished")
-    p.box(210, 215, 320, 36, "W x, + b, sigmoid (in registers)", GREEN)
-    p.box(20, 284, 680, 34, "device memory", GREY)
-    p.arrow(260, 282, 260, 254)
-    p.text(252, 272, "W, x, b", 12, "end")
-    p.arrow(480, 253, 480, 281)
-    p.note(488, 272, "y")
+        p.arrow(x, 356, x, 322)
+        p.text(x - 8, 343, words, 12, "end")
+        p.arrow(x + 80, 321, x + 80, 355)
+        p.note(x + 88, 343, "y")
+    p.heading(20, 432, "Fused: 1 launch, y is written once, finished")
+    p.box(210, 447, 320, 36, "W x, + b, sigmoid (in registers)", GREEN)
+    p.box(20, 516, 680, 34, "device memory", GREY)
+    p.arrow(260, 514, 260, 486)
+    p.text(252, 504, "W, x, b", 12, "end")
+    p.arrow(480, 485, 480, 513)
+    p.note(488, 504, "y")
     return p
+
+
+def neurons(p):
+    """Draw a layer of three inputs and two outputs, with the lines of its weights."""
+    p.heading(20, 28, "A layer: each line is a weight, each circle on the right a neuron")
+    inputs = [(110, 70 + i * 70) for i in range(3)]
+    outputs = [(330, 105 + o * 70) for o in range(2)]
+    for o, end in enumerate(outputs):
+        for start in inputs:
+            p.line(start, end, thick=o == 1)
+    for o, (x_out, y_out) in enumerate(outputs):
+        at, colour = (0.36, ORANGE) if o == 1 else (0.66, WHITE)
+        for i, (x_in, y_in) in enumerate(inputs):
+            x, y = x_in + at * (x_out - x_in), y_in + at * (y_out - y_in)
+            p.box(x - 22, y - 9, 44, 18, f"W[{o}][{i}]", colour, 10)
+    for i, (x, y) in enumerate(inputs):
+        p.circle(x, y, 20, f"x[{i}]", BLUE)
+    for o, (x, y) in enumerate(outputs):
+        p.circle(x, y, 24, f"+ b[{o}]", GREEN, 12)
+        p.arrow(x + 25, y, x + 58, y)
+        p.text(x + 64, y + 5, f"y[{o}]", 13, "start")
+    p.text(110, 242, "inputs", 12)
+    p.text(330, 242, "outputs", 12)
+    p.note(450, 90, "A neuron adds its inputs, each times the")
+    p.note(450, 108, "weight on its line, and its bias b, and")
+    p.note(450, 126, "puts the sum through the sigmoid:")
+    p.note(450, 154, "y[1] = sigmoid(W[1][0] x[0]")
+    p.note(450, 172, "+ W[1][1] x[1] + W[1][2] x[2] + b[1])")
+    p.note(450, 206, "The lines into a neuron are a row of W.")
 
 
 def lesson_16():
@@ -163,29 +193,37 @@ def lesson_16():
 
 
 def lesson_17():
-    """Forward, backward, update."""
-    p = Picture(720, 310, "Values go forward, deltas come back, each layer gets a gradient")
-    names = ["layer 1\n2 to 16", "layer 2\n16 to 16", "layer 3\n16 to 1"]
-    p.box(20, 45, 80, 50, "points", GREY, 13)
+    """The ten kernels of a step: forward, backward, update."""
+    p = Picture(720, 372, "Values go forward, deltas come back, each layer gets a gradient")
+    p.heading(20, 30, "forward")
+    p.box(20, 45, 60, 50, "points", GREY, 13)
+    p.box(636, 45, 74, 50, "answer", GREY, 13)
+    names = ["2 to 16", "16 to 16", "16 to 1"]
     for i, words in enumerate(names):
-        x = 150 + i * 160
-        p.box(x, 45, 110, 50, words, BLUE, 13)
-        p.box(x, 145, 110, 50, "gradient\nof W and b", ORANGE, 13)
-        p.box(x, 240, 110, 40, "update", GREEN, 13)
-        p.arrow(x + 40, 97, x + 40, 143)
-        p.arrow(x + 55, 197, x + 55, 238)
-        p.line((x + 110, 260), (x + 132, 260), (x + 132, 82), (x + 112, 82), head=True)
-    for x in (100, 260, 420):
-        p.arrow(x, 60, x + 48, 60)
-    p.arrow(580, 60, 628, 60)
-    p.box(630, 45, 75, 50, "answer", GREY, 13)
-    p.box(630, 145, 75, 50, "delta:\nanswer\n- target", GREY, 12)
-    p.arrow(667, 97, 667, 143)
-    for x in (628, 468, 308):
-        p.arrow(x, 170, x - 46, 170)
-    p.heading(20, 75 - 42, "forward")
-    p.heading(20, 175, "backward")
-    p.heading(20, 265, "update")
+        x = 110 + i * 180
+        p.box(x, 45, 80, 50, f"forward\n{words}", BLUE, 13)
+        p.box(x, 152, 80, 42, f"delta of\nlayer {i + 1}", GREY, 12)
+        p.box(x - 22, 228, 124, 34, "gradient_of_params", ORANGE, 11, mono=True)
+        p.arrow(x + 40, 196, x + 40, 226)
+        p.arrow(x + 40, 264, x + 40, 294)
+        p.arrow(x + 40, 122, x + 40, 98)
+    p.arrow(82, 70, 108, 70)
+    for x in (190, 370):
+        p.arrow(x + 2, 70, x + 98, 70)
+        p.box(x + 16, 158, 68, 30, "backward", ORANGE, 11, mono=True)
+        p.arrow(x + 98, 173, x + 86, 173)
+        p.arrow(x + 14, 173, x + 2, 173)
+    p.arrow(552, 70, 634, 70)
+    p.box(632, 158, 82, 30, "last_delta", ORANGE, 11, mono=True)
+    p.arrow(673, 97, 673, 156)
+    p.arrow(630, 173, 552, 173)
+    p.heading(20, 176, "backward")
+    p.box(88, 296, 484, 34, "update", GREEN, 13, mono=True)
+    p.heading(20, 317, "update")
+    p.line((572, 313), (600, 313), (600, 122), (150, 122))
+    p.note(440, 137, "new weights and biases")
+    kernels = "3 forward, last_delta, 3 gradient_of_params, 2 backward, update"
+    p.note(88, 356, f"10 kernels a step: {kernels}")
     return p
 
 
@@ -238,21 +276,21 @@ def lesson_19():
 
 
 def lesson_20():
-    """A product split by rows."""
-    p = Picture(720, 270, "Each GPU makes half of the rows of c and needs all of b")
-    for x, name, fills in ((60, "a", (BLUE, GREEN)), (520, "c", (BLUE, GREEN))):
-        p.box(x, 60, 140, 70, f"upper half of {name}", fills[0], 13)
-        p.box(x, 130, 140, 70, f"lower half of {name}", fills[1], 13)
-    p.box(290, 60, 140, 140, "b, all of it,\non both GPUs", ORANGE, 13)
-    p.text(245, 138, "x", 22)
-    p.text(475, 138, "=", 22)
-    p.text(690, 100, "GPU 0", 13, bold=True, at="middle")
-    p.text(690, 170, "GPU 1", 13, bold=True, at="middle")
-    p.text(30, 100, "GPU 0", 13, bold=True)
-    p.text(30, 170, "GPU 1", 13, bold=True)
-    p.line((590, 202), (590, 232), (505, 232), (505, 95), (518, 95), head=True)
-    p.text(495, 250, "gather: GPU 1 hands its half to GPU 0", 12, "end")
-    p.heading(20, 30, "No row of c depends on another one")
+    """A product split by rows: who computes what, and where the halves meet."""
+    p = Picture(720, 350, "Each GPU makes half of the rows of c and needs all of b")
+    p.heading(20, 28, "No row of c depends on another one")
+    for gpu, (y, half, colour) in enumerate(((44, "upper", BLUE), (208, "lower", GREEN))):
+        p.box(20, y, 680, 128, fill=GREY)
+        p.text(54, y + 68, f"GPU {gpu}", 13, bold=True)
+        p.box(100, y + 38, 130, 50, f"{half} half of a", colour, 13)
+        p.text(255, y + 70, "x", 20)
+        p.box(280, y + 14, 110, 100, "b, all of it", ORANGE, 13)
+        p.text(415, y + 70, "=", 20)
+    p.box(440, 56, 130, 50, "upper half of c", BLUE, 13)
+    p.box(440, 108, 130, 50, "room for the\nlower half of c", WHITE, 12, dashed=True)
+    p.box(440, 246, 130, 50, "lower half of c", GREEN, 13)
+    p.arrow(505, 244, 505, 162)
+    p.text(494, 195, "gather: GPU 1 writes into GPU 0's memory", 12, "end")
     return p
 
 

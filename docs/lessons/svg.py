@@ -54,6 +54,13 @@ class Picture:
         for i, (words, colour) in enumerate(zip(contents, fills, strict=True)):
             self.box(x + i * width, y, width, height, words, colour, size)
 
+    def circle(self, x, y, radius, words="", fill=WHITE, size=13):
+        """Draw a circle around a point, with words in its middle."""
+        place = f'cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"'
+        self.parts.append(f'<circle {place} fill="{fill}" stroke="{INK}"/>')
+        if words:
+            self.text(x, y + size * 0.35, words, size)
+
     def text(self, x, y, words, size=14, at="middle", bold=False, mono=False):
         """Write a line of words whose baseline is y. `at` is what lies at x: start, middle, end."""
         look = ' font-weight="bold"' if bold else ""

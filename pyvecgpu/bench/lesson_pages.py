@@ -1,11 +1,20 @@
 """What a lesson printed, for its page in docs/lessons, from the files of `make LESSONS_LOG=...`.
 
 Each page has a block for the GPUs and one for the simulated card, between markers; report.py puts
-them there. The lines are those of the program, as they were.
+them there. The lines are those of the program, as they were; where its code has changed since, the
+block says so, and how they are recorded anew.
 """
 
+import importlib.util
+from pathlib import Path
+
+RUNNER = Path("cuda/lessons/run.py")  # in the repository, where report.py runs
 DEVICES = ("gpu", "sim")  # those of the logs, each with a block of its own
 NO_DEVICE = 77
+CHANGED = (
+    "(An earlier version of the program printed this; `make lessons LESSONS_LOG=FILE` records it",
+    "anew.)",
+)
 
 
 def markers(device):
@@ -30,10 +39,23 @@ def blocks(number, logs, none):
 def part(log, number):
     """Return what one log says about a lesson: where it ran, and what it printed."""
     (program,) = [one for one in log["programs"] if one["name"].startswith(f"{number}_")]
-    lines = [where(log), "", "```text", *program["output"], "```"]
+    date = {"date": program.get("date", log["date"])}
+    lines = [where(log | date), "", "```text", *program["output"], "```"]
     if program["status"] == NO_DEVICE:
         lines += ["", f"(Exit status {NO_DEVICE}: the device that the lesson needs was not there.)"]
+    if has_changed(program):
+        lines += ["", *CHANGED]
     return "\n".join(lines)
+
+
+def has_changed(program):
+    """Whether a lesson's code is no longer that which printed what the log has."""
+    if "source" not in program or not RUNNER.exists():
+        return False
+    spec = importlib.util.spec_from_file_location("lesson_runner", RUNNER)
+    runner = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(runner)
+    return runner.source_of(program["name"]).get("source") != program["source"]
 
 
 def where(log):

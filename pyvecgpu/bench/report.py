@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..native.library import load
 from . import lesson_pages
-from .article.summary import ADDITION, PRODUCT
+from .article.summary import ADDITION, PRODUCT, is_baseline, with_crossovers
 from .matmul import FRONT
 from .overhead import IMPORT_ROW
 from .timing import rate_text
@@ -156,13 +156,14 @@ def render_article(reports):
     parts = []
     for path, report in reports.items():
         if report["benchmark"] == "article":
+            report = with_crossovers(report)
             cores = f"{report['cpu']['name']} with {report['cpu']['cores']} cores"
             lines = [f"**{report['card']} and {cores}** ({about(report)}):", ""]
             for name, title in PICTURES.items():
                 picture = path.with_suffix("") / f"{name}.png"
                 if picture.exists():
                     lines += [f"![{title}]({picture.as_posix()})", ""]
-            sentences = [*report["ratios"], *with_numpy(report)]
+            sentences = [*report["ratios"], *headline_crossovers(report), *report["doubts"]]
             parts.append("\n".join([*lines, *(f"- {sentence}" for sentence in sentences)]))
     return "\n\n".join(parts) if parts else NONE
 
@@ -186,9 +187,13 @@ def render_ladder(reports):
     return "\n\n".join(parts) if parts else NONE
 
 
-def with_numpy(report):
-    """Return the sentences of the crossovers with NumPy."""
-    return [one["sentence"] for one in report["crossovers"] if one["cpu"].startswith("NumPy")]
+def headline_crossovers(report):
+    """Return the sentences of the crossovers with NumPy and with the C loop on all cores."""
+    return [
+        one["sentence"]
+        for one in report["crossovers"]
+        if is_baseline(report, one["table"], one["cpu"])
+    ]
 
 
 def section(report, rows, goals):
@@ -235,6 +240,8 @@ def table(report, rows):
     """Return the lines of a table: a column for each library, for products one for its errors."""
     names = list(dict.fromkeys(name for row in report["rows"] for name in row["results"]))
     cell, heads, empty = CELLS.get(report["benchmark"], rate_cell), names, ""
+    if report["benchmark"] == "transfers":  # additions: NumPy's are the work of one thread
+        heads = ["numpy (one core)" if name == "numpy" else name for name in names]
     if cell is product_cells:
         heads, empty = [f"{name} | error" for name in names], " | "
     lines = ["| " + " | ".join(["", *heads]) + " |"]

@@ -2,9 +2,11 @@
 
 All of it by the host's clock, from the call to the moment when the result can be read, on ordinary
 host memory, which no library is told of beforehand. Rates count the bytes of the host's arrays. A
-library's result is a new array each time, and is gone before the next call.
+library's result is a new array each time, and is gone before the next call. NumPy adds on one core;
+a C loop on all of them stands beside it, where there is a C compiler.
 """
 
+import os
 import time
 from dataclasses import dataclass
 
@@ -12,6 +14,7 @@ import numpy as np
 
 from . import timing
 from .goals import Within
+from .loops import Loops
 from .overhead import Numpy
 
 F32 = np.float32
@@ -61,6 +64,7 @@ def add(length, name):
             "torch": peer,
             "cupy": peer,
             "numpy": lambda library, a, b: np.add(a, b),
+            "loops": lambda library, a, b: library.add(a, b),
         },
         expected=lambda a, b: np.add(a, b, dtype=np.float64),
         error_allowed=1e-7,
@@ -103,6 +107,28 @@ def download(length, name):
 # Measuring ----------------------------------------------------------------------------------------
 
 
+class AllCores(Numpy):
+    """The C loop on all cores of the host. OSError: there is no C compiler."""
+
+    name, writes_as = "C loop, all cores", "loops"
+
+    def __init__(self):
+        self.loop = Loops(len(os.sched_getaffinity(0))).call("add", all_cores=True)
+
+    def add(self, a, b):
+        out = np.empty_like(a)
+        self.loop(a, b, out, 1)
+        return out
+
+
+def hosts():
+    """Return what computes on the host beside the libraries."""
+    try:
+        return [Numpy(), AllCores()]
+    except OSError:
+        return [Numpy()]
+
+
 class Contender:
     """A library at work on a HostRow, and what it took so far."""
 
@@ -140,7 +166,7 @@ def measure(row, libraries, pool, effort, watch=lambda: None):
     """
     operands = [pool.take(shape, dtype) for shape, dtype in row.operands]
     expected = row.expected(*operands)
-    takers = [library for library in (*libraries, Numpy()) if library.writes_as in row.calls]
+    takers = [library for library in (*libraries, *hosts()) if library.writes_as in row.calls]
     contenders = [Contender(library, row, operands) for library in takers]
     trials = []
     for contender in contenders:

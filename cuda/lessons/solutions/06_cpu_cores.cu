@@ -12,6 +12,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+static __global__ void vector_add(const float *a, const float *b, float *c, int64_t n) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + b[i];
+}
+
 static __global__ void work(const float *a, float *x, int64_t n, int steps) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -35,6 +40,20 @@ static double now_ms(void) {
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
+/* The lesson's addition, for 1, of a vector to itself. `steps` is for the functions below. */
+static void add_on_one_core(const float *a, float *x, int64_t n, int steps) {
+    (void)steps;
+    for (int64_t i = 0; i < n; i++) x[i] = a[i] + a[i];
+}
+
+static void add_on_device(const float *a, float *x, int64_t n, int steps) {
+    (void)steps;
+    vector_add<<<(unsigned)((n + 255) / 256), 256>>>(a, a, x, n);
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+}
+
+/* For 2: many steps on each element. */
 static void work_on_one_core(const float *a, float *x, int64_t n, int steps) {
     for (int64_t i = 0; i < n; i++) {
         float value = 0;
@@ -99,10 +118,14 @@ int main(void) {
     CHECK(cudaMemcpy(d_a, h_a, bytes, cudaMemcpyHostToDevice));
 
     int64_t n = 1, wrong = 0;
-    while (n < largest && shortest_ms(work_on_device, d_a, d_x, n, 1) >
-                              shortest_ms(work_on_one_core, h_a, expected, n, 1)) {
+    while (n < largest && shortest_ms(add_on_device, d_a, d_x, n, 1) >
+                              shortest_ms(add_on_one_core, h_a, expected, n, 1)) {
         n *= 2;
     }
+    shortest_ms(add_on_device, d_a, d_x, n, 1);
+    shortest_ms(add_on_one_core, h_a, expected, n, 1);
+    CHECK(cudaMemcpy(h_x, d_x, n * sizeof(float), cudaMemcpyDeviceToHost));
+    wrong += count_wrong(h_x, expected, n);
     if (n < largest) {
         printf("1. the GPU is faster from %lld elements on\n", (long long)n);
     } else {

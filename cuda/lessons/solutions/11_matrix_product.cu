@@ -5,13 +5,15 @@
  * 1. The rows of b are now what its columns were. The tile of b is therefore fetched like that of
  *    a, rows first_col ... first_col + 31, with threadIdx.x along the row: neighbours fetch
  *    neighbours. Only then, in shared memory, are its rows used as columns. Threads of a warp then
- *    read from 32 rows at a time; a row of 32 floats would have them all in the same bank of shared
- *    memory (one of 32 parts that work side by side), hence the rows of 33.
- * 2. 16 reads for 64 multiplications, a quarter of a read each, half as many as with 4 x 4. On a
- *    large c that is faster. A small c has too few squares of 128 x 128 to keep all
- *    multiprocessors busy: 1000 x 1000 is 64 blocks, and a large GPU has more than 100 of them. */
+ *    read from 32 rows at a time; a row of 32 floats would have them all in the same bank, hence
+ *    the rows of 33.
+ * 2. 16 reads for 64 multiplications, a quarter of a read each, half as many as with 4 x 4. The
+ *    program prints the times of both, for a small and for a large c. A small c has too few squares
+ *    of 128 x 128 to keep all multiprocessors busy: 1000 x 1000 is 64 blocks, and a large GPU has
+ *    more than 100 of them. (Both kernels are from one text, a template: see the README.md.) */
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { TILE = 32 };
 
@@ -33,11 +35,13 @@ static __global__ void matmul_transposed(const float *a, const float *b, float *
     if (row < m && col < n) c[(size_t)row * n + col] = sum;
 }
 
-/* The lesson's matmul_registers. Only the numbers are new, and DEPTH is 8, so that the tiles stay
- * as small as they were. */
-enum { SQUARE = 128, DEPTH = 8, EACH = 8, ACROSS = SQUARE / EACH };
+/* The lesson's matmul_registers for any EACH: a block computes a square of ACROSS * EACH numbers.
+ * With 8 of them DEPTH is 8, so that the tiles stay as small as they were. */
+enum { ACROSS = 16 };
 
-static __global__ void matmul_8x8(const float *a, const float *b, float *c, int m, int n, int k) {
+template <int EACH, int DEPTH>
+static __global__ void matmul(const float *a, const float *b, float *c, int m, int n, int k) {
+    enum { SQUARE = ACROSS * EACH };
     __shared__ float a_tile[SQUARE][DEPTH], b_tile[DEPTH][SQUARE];
     int x = threadIdx.x, y = threadIdx.y, thread = y * ACROSS + x;
     int first_row = blockIdx.y * SQUARE, first_col = blockIdx.x * SQUARE;
@@ -116,6 +120,41 @@ static float *new_device_array(size_t count, const float *h_from) {
     return x;
 }
 
+static double now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
+}
+
+typedef void Kernel(const float *a, const float *b, float *c, int m, int n, int k);
+
+/* Launches matmul with so many numbers for each thread. */
+static void launch(int each, const float *a, const float *b, float *c, int m, int n, int k) {
+    int square = ACROSS * each;
+    Kernel *kernel = each == 8 ? matmul<8, 8> : matmul<4, 16>;
+    dim3 squares((n + square - 1) / square, (m + square - 1) / square);
+    kernel<<<squares, dim3(ACROSS, ACROSS)>>>(a, b, c, m, n, k);
+    CHECK(cudaGetLastError());
+}
+
+/* The microseconds of a product of size x size matrices, the mean of several. */
+static double time_of(int each, int size) {
+    const int repeats = 5;
+    size_t count = (size_t)size * size;
+    float *d_a = new_device_array(count, NULL), *d_b = new_device_array(count, NULL);
+    float *d_c = new_device_array(count, NULL);
+    launch(each, d_a, d_b, d_c, size, size, size); /* also loads the kernel: not measured */
+    CHECK(cudaDeviceSynchronize());
+    double start = now_us();
+    for (int i = 0; i < repeats; i++) launch(each, d_a, d_b, d_c, size, size, size);
+    CHECK(cudaDeviceSynchronize());
+    double us = (now_us() - start) / repeats;
+    CHECK(cudaFree(d_a));
+    CHECK(cudaFree(d_b));
+    CHECK(cudaFree(d_c));
+    return us;
+}
+
 int main(void) {
     int devices;
     if (cudaGetDeviceCount(&devices) != cudaSuccess) {
@@ -137,12 +176,23 @@ int main(void) {
     int wrong = count_wrong(h_a, h_b, d_c, m, n, k, true);
     printf("1. a times b transposed: %d of %d wrong\n", wrong, m * n);
 
-    CHECK(cudaMemset(d_c, 0xFF, m * n * sizeof(float)));
-    dim3 squares((n + SQUARE - 1) / SQUARE, (m + SQUARE - 1) / SQUARE);
-    matmul_8x8<<<squares, dim3(ACROSS, ACROSS)>>>(d_a, d_b, d_c, m, n, k);
-    CHECK(cudaGetLastError());
-    int more_wrong = count_wrong(h_a, h_b, d_c, m, n, k, false);
-    printf("2. 8 x 8 elements per thread: %d of %d wrong\n", more_wrong, m * n);
+    int more_wrong = 0;
+    for (int each = 4; each <= 8; each += 4) {
+        CHECK(cudaMemset(d_c, 0xFF, m * n * sizeof(float)));
+        launch(each, d_a, d_b, d_c, m, n, k);
+        int wrong_here = count_wrong(h_a, h_b, d_c, m, n, k, false);
+        printf("2. %d x %d elements per thread: %d of %d wrong\n", each, each, wrong_here, m * n);
+        more_wrong += wrong_here;
+    }
+    cudaDeviceProp device;
+    CHECK(cudaGetDeviceProperties(&device, 0));
+    bool large = device.multiProcessorCount > 4;
+    int sizes[] = {large ? 500 : 50, large ? 4000 : 150};
+    for (int i = 0; i < 2; i++) {
+        double four = time_of(4, sizes[i]), eight = time_of(8, sizes[i]);
+        printf("2. %d x %d matrices: 4 x 4 elements per thread %.1f us, 8 x 8 %.1f us\n", sizes[i],
+               sizes[i], four, eight);
+    }
 
     CHECK(cudaFree(d_a));
     CHECK(cudaFree(d_b));

@@ -252,6 +252,7 @@ def check_places(pictures, page_path):
 
 def conclude(report, pictures, page_path):
     """Print what follows from a report; draw its pictures in a folder and write its page."""
+    report = summary.with_crossovers(report)  # an older file may say less
     for line in summary.lines(report):
         print(line)
     drawn = plots.draw(report) if pictures or page_path else {}

@@ -6,6 +6,7 @@ from html import escape
 from ..timing import rate_text
 from . import summary
 
+# name: heading, what the picture shows, and what it shows where there is no GPU
 PICTURES = {
     "vector-addition": (
         "Vector addition",
@@ -15,6 +16,11 @@ PICTURES = {
         "A ring marks where a GPU's line falls below a CPU's, which the kernel alone reaches soon, "
         "while a GPU that must first fetch its operands and then bring the result back moves three "
         "numbers over a slow road for a single addition.",
+        "Each line is the time of adding two vectors, on axes where each step is ten times the one "
+        "before: on the left a line is flat, because starting the work costs more than the work, "
+        "and on the right it climbs, because memory sets the pace. "
+        "All cores begin later than one, as they have to be woken, and gain on the right, until "
+        "the memory that they share has no more to give.",
     ),
     "matrix-product": (
         "Matrix product",
@@ -23,14 +29,21 @@ PICTURES = {
         "disappears in them. "
         "A ring marks where a GPU's line falls below a CPU's, and from there on the distance grows "
         "until the GPU is full: this is why layers of networks, which are products, run on GPUs.",
+        "Each line is the time of one product of two N x N matrices: twice the N is four times the "
+        "data and eight times the work, so the lines climb steeply. "
+        "Between the C loop and NumPy lies what its library does with the caches, the vector "
+        "instructions and the cores of the same processor.",
     ),
     "roofline": (
         "Roofline",
-        "A roof shows what a processor can do at best: its slope, the measured bandwidth, is "
-        "the limit where few operations are done on each byte, and its flat part, the measured "
-        "peak, where many are. "
-        "The addition does one operation for twelve bytes and stays far to the left under the "
-        "slope, whereas products move to the right as they grow and come near the flat part.",
+        *[
+            "A roof shows what a processor can do at best: its slope, the measured bandwidth, is "
+            "the limit where few operations are done on each byte, and its flat part, the measured "
+            "peak, where many are. "
+            "The addition does one operation for twelve bytes and stays far to the left under the "
+            "slope, whereas products move to the right as they grow and come near the flat part."
+        ]
+        * 2,
     ),
 }
 STYLE = """
@@ -48,9 +61,10 @@ img { width: 100%; height: auto; } .scroll { overflow-x: auto; }
 
 def render(report, pictures):
     """Return the page; pictures: {name: PNG as bytes}, as plots.draw gives them."""
-    title = f"Where a GPU pays off: {summary.machine_line(report)}"
+    title = f"{about(report)}: {summary.machine_line(report)}"
     parts = [heading(report), answers(report)]
-    for name, (heading_text, explanation) in PICTURES.items():
+    for name, (heading_text, *explanations) in PICTURES.items():
+        explanation = explanations[0 if summary.has_gpu(report) else 1]
         parts.append(f"<h2>{escape(heading_text)}</h2>\n<p>{escape(explanation)}</p>")
         parts.append(image(pictures[name], heading_text))
         if name == "vector-addition":
@@ -74,11 +88,17 @@ def image(png, text):
     return f'<img src="data:image/png;base64,{data}" alt="{escape(text)}">'
 
 
+def about(report):
+    """Return the title, which promises no more than was measured."""
+    return "Where a GPU pays off" if summary.has_gpu(report) else "C loops and NumPy on this CPU"
+
+
 def heading(report):
-    """Return the title and who was measured."""
-    notes = "".join(f"<p><strong>{escape(note)}</strong></p>" for note in report["notes"])
+    """Return the title, who was measured, and what is to be known before the figures are read."""
+    warnings = [*report["notes"], *report["doubts"]]
+    notes = "".join(f"<p><strong>{escape(note)}</strong></p>" for note in warnings)
     return (
-        "<h1>Where a GPU pays off</h1>\n"
+        f"<h1>{about(report)}</h1>\n"
         f"<p>{escape(summary.machine_line(report))}. Every number was measured in one run of "
         f"<code>python -m pyvecgpu bench article</code> on this machine.</p>\n{notes}"
     )
@@ -104,7 +124,8 @@ def listed(sentences):
 def table(report, name):
     """Return a table of times; the fastest cell of each row is marked."""
     columns = summary.columns_of(report, name)
-    lines = ["".join(f"<th>{escape(text)}</th>" for text in ("N", *columns))]
+    heads = ["N", *(summary.who(report, name, column) for column in columns)]
+    lines = ["".join(f"<th>{escape(text)}</th>" for text in heads)]
     for row in summary.rows_of(report, name):
         seconds = {column: summary.seconds(row, column) for column in columns}
         measured = [taken for taken in seconds.values() if taken is not None]

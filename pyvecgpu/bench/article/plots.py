@@ -26,6 +26,7 @@ STYLES = {
     ],
     "transfers": [("#009e73", "X")],
 }
+ROOFS = {ALL_CORES: STYLES["numpy"][0][0], GPU: STYLES["kernel"][0][0]}
 SIZE = (9.6, 6.4)  # inches
 DPI = 110
 LEGEND = {"framealpha": 1.0, "edgecolor": "none", "alignment": "left"}
@@ -101,15 +102,16 @@ def times(report, table, xlabel):
             markersize=6,
             linewidth=2,
             linestyle="--" if on_gpu else "-",
-            label=name,
+            label=summary.who(report, table, name),
         )
+    axes.legend(loc="best", **LEGEND)  # the upper left, as the lines climb, unless times are odd
     mark_crossovers(axes, report, table, drawn)
-    axes.legend(loc="upper left", **LEGEND)
     return figure
 
 
 def mark_crossovers(axes, report, table, drawn):
-    """Ring every crossover; for those with NumPy also a line down to N, and a sentence each."""
+    """Ring every crossover; for those with NumPy also a line down to N, and for these and the C
+    loop on all cores a sentence each."""
     about = report["columns"][table]
     sentences = []
     for found in report["crossovers"]:
@@ -117,8 +119,8 @@ def mark_crossovers(axes, report, table, drawn):
             continue
         colour = drawn[found["gpu"]][0]
         with_numpy = about[found["cpu"]]["kind"] == "numpy"
-        if with_numpy:
-            sentences.append((crossover_text(found), colour))
+        if summary.is_baseline(report, table, found["cpu"]):
+            sentences.append((crossover_text(report, found), colour))
         if found["low"] is not None:
             at = found["n"], crossing_height(report, found)
             axes.plot(*at, "o", markersize=13, markerfacecolor="none", markeredgecolor=colour)
@@ -129,13 +131,14 @@ def mark_crossovers(axes, report, table, drawn):
         axes.text(0.99, 0.02 + 0.035 * line, sentence, color=colour, **place)
 
 
-def crossover_text(found):
+def crossover_text(report, found):
     """Return a crossover in a few words."""
+    cpu = summary.who(report, found["table"], found["cpu"])
     if found["n"] is None:
-        return f"{found['gpu']} does not beat {found['cpu']}"
+        return f"{found['gpu']} does not beat {cpu}"
     again = found["slower_again"]
     but = "" if again is None else f", but not at {again:,}"
-    return f"{found['gpu']} beats {found['cpu']} from N = {summary.rounded(found['n'])}{but}"
+    return f"{found['gpu']} beats {cpu} from N = {summary.rounded(found['n'])}{but}"
 
 
 def crossing_height(report, found):
@@ -161,7 +164,7 @@ def roofline(report):
     )
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: rate_label(value)))
     axes.set_xlim(0.03, 6000)
-    for where, colour in ((ALL_CORES, STYLES["numpy"][0][0]), (GPU, STYLES["kernel"][0][0])):
+    for where, colour in ROOFS.items():
         draw_roof(axes, report, where, colour)
     for table in (summary.ADDITION, summary.PRODUCT):
         drawn = styles(report, table)
@@ -171,8 +174,11 @@ def roofline(report):
                 draw_points(axes, report, table, name, drawn[name])
     sides = [row["n"] for row in summary.rows_of(report, summary.PRODUCT)]
     title = f"Products of N = {sides[0]:,} to {sides[-1]:,}"
-    axes.legend(*axes.get_legend_handles_labels(), title=title, loc="upper left", **LEGEND)
+    place = "upper left" if summary.has_gpu(report) else "lower right"  # one roof is lower
+    axes.legend(*axes.get_legend_handles_labels(), title=title, loc=place, **LEGEND)
     note_addition(axes, report)
+    for where, colour in ROOFS.items():
+        label_roof(figure, axes, report, where, colour)
     return figure
 
 
@@ -199,7 +205,7 @@ def rate_label(value):
 def draw_roof(axes, report, where, colour):
     """Draw min(peak, bandwidth * intensity) of the CPU or the GPU, if both were measured."""
     bandwidth = summary.ceiling(report, BANDWIDTH, where)
-    peak, how = summary.peak(report, where)
+    peak, _ = summary.peak(report, where)
     if bandwidth is None or peak is None:
         return
     left, right = axes.get_xlim()
@@ -209,12 +215,23 @@ def draw_roof(axes, report, where, colour):
         color=colour,
         linewidth=2.5,
     )
-    texts = (
-        (f"{where}: {rate_label(peak)}, {how}", (right, peak), (0, 4), "right"),
-        (f"{where}: {rate_text(bandwidth, 1, 'B/s')}", (0.25, 0.25 * bandwidth), (8, -12), "left"),
-    )
-    for text, at, offset, side in texts:
-        axes.annotate(text, at, offset, textcoords="offset points", color=colour, ha=side)
+
+
+def label_roof(figure, axes, report, where, colour):
+    """Write a roof's figures above it, where no point can be: along the slope and the flat part."""
+    bandwidth = summary.ceiling(report, BANDWIDTH, where)
+    peak, how = summary.peak(report, where)
+    if bandwidth is None or peak is None:
+        return
+    figure.draw_without_rendering()  # now it is known how steep the slope is in the picture
+    low, high = axes.transData.transform([(0.1, 0.1 * bandwidth), (1, bandwidth)])
+    angle = math.degrees(math.atan2(high[1] - low[1], high[0] - low[0]))
+    text = f"{where}: {rate_text(bandwidth, 1, 'B/s')}"
+    along = {"rotation": angle, "rotation_mode": "anchor", "ha": "center", "color": colour}
+    place = {"textcoords": "offset points"}
+    axes.annotate(text, (0.6, 0.6 * bandwidth), (-4, 5), **place, **along)
+    text = f"{where}: {rate_label(peak)}, {how}"
+    axes.annotate(text, (axes.get_xlim()[1], peak), (0, 7), **place, color=colour, ha="right")
 
 
 def draw_points(axes, report, table, name, style):
@@ -230,5 +247,5 @@ def draw_points(axes, report, table, name, style):
             marker=marker,
             markersize=6 if is_product else 9,
             linewidth=1,
-            label=name if is_product else None,
+            label=summary.who(report, table, name) if is_product else None,
         )

@@ -1,13 +1,16 @@
 """What the measured rows say: where the GPU overtakes the CPU, and how large the ratios get.
 
 Works on a report as `--json` keeps it. A crossover is the N at which the lines of the picture,
-drawn from row to row, cross; the rows on both sides are always told with it.
+drawn from row to row, cross; the rows on both sides are always told with it. A comparison with
+NumPy says on how many cores NumPy ran, and the C loop on all cores stands beside it. Figures that
+cannot be right on a quiet machine are told as well (doubts).
 """
 
 import math
 from dataclasses import asdict, dataclass
 
-from .ceilings import GPU, PEAK
+from ..timing import rate_text
+from .ceilings import ALL_CORES, BANDWIDTH, GPU, ONE_CORE, PEAK
 
 ELEMENT, ADDITION, PRODUCT = "one element", "vector addition", "matrix product"
 TITLES = {
@@ -15,6 +18,8 @@ TITLES = {
     ADDITION: "Vector addition: time of c = a + b on N elements of float32",
     PRODUCT: "Matrix product: time of C = A B on N x N matrices, the C loops in float32",
 }
+SHARED_LOOP = "C loop, all cores"
+ABOVE = 1.1  # times what may be: what lies above it is no chance
 
 
 @dataclass
@@ -101,35 +106,64 @@ def columns_of(report, table, *kinds):
     return [name for name, column in about.items() if not kinds or column["kind"] in kinds]
 
 
-def crossovers(report):
-    """Return the Crossovers of each column of the GPU with those of the CPU in its precision."""
-    found = []
+def has_gpu(report):
+    """Whether a column of the GPU, or of the simulated card, was measured."""
+    return any(columns_of(report, table, "kernel", "transfers") for table in report["columns"])
+
+
+def who(report, table, name):
+    """Return the name of a column, for NumPy's with the number of cores that it ran on.
+
+    An addition of NumPy's is the work of one thread, its products those of a BLAS, which uses
+    several: how many was measured.
+    """
+    if report["columns"][table][name]["kind"] != "numpy":
+        return name
+    if table != PRODUCT:
+        return f"{name} (one core)"
+    used, cores = report["cpu"].get("cores_used_by_numpy"), report["cpu"]["cores"]
+    return f"{name} ({max(1, round(used))} of {cores} cores)" if used else name
+
+
+def pairs(report, *kinds):
+    """Yield (table, column of the GPU, column of the CPU, [(N, seconds, seconds)]) of columns in
+    the same precision; kinds: those of the CPU's columns."""
     for table in (ADDITION, PRODUCT):
         about = report["columns"][table]
         for gpu in columns_of(report, table, "kernel", "transfers"):
-            for cpu in columns_of(report, table, "numpy", "loop"):
+            for cpu in columns_of(report, table, *kinds):
                 if about[gpu]["dtype"] == about[cpu]["dtype"]:
                     on_gpu, on_cpu = (dict(series(report, table, name)) for name in (gpu, cpu))
-                    points = [(n, on_gpu[n], on_cpu[n]) for n in on_gpu if n in on_cpu]
-                    found.append(crossover(table, gpu, cpu, points))
-    return [one for one in found if one is not None]
+                    common = [(n, on_gpu[n], on_cpu[n]) for n in on_gpu if n in on_cpu]
+                    yield table, gpu, cpu, common
+
+
+def crossovers(report):
+    """Return (name of the CPU's column, Crossover) for each column of the GPU with each of the
+    CPU in its precision; the Crossover says on how many cores NumPy ran."""
+    found = [
+        (cpu, crossover(table, gpu, who(report, table, cpu), points))
+        for table, gpu, cpu, points in pairs(report, "numpy", "loop")
+    ]
+    return [(cpu, one) for cpu, one in found if one is not None]
 
 
 def ratios(report):
-    """Return sentences: how many times as fast as NumPy the GPU is, at the largest N of both."""
+    """Return sentences: how many times as fast as NumPy, and as the C loop on all cores, the GPU
+    is at the largest N of both."""
     sentences = []
-    for table in (ADDITION, PRODUCT):
-        about = report["columns"][table]
-        for gpu in columns_of(report, table, "kernel", "transfers"):
-            for cpu in columns_of(report, table, "numpy"):
-                if about[gpu]["dtype"] == about[cpu]["dtype"]:
-                    on_gpu, on_cpu = (dict(series(report, table, name)) for name in (gpu, cpu))
-                    common = [n for n in on_gpu if n in on_cpu]
-                    if common:
-                        n = common[-1]
-                        ratio = f"{on_cpu[n] / on_gpu[n]:.3g}"
-                        sentences.append(f"{table}, N = {n:,}: {gpu} {ratio}x {cpu}")
+    for table, gpu, cpu, points in pairs(report, "numpy", "loop"):
+        if points and is_baseline(report, table, cpu):
+            n, on_gpu, on_cpu = points[-1]
+            ratio = on_cpu / on_gpu
+            times = f"{ratio:,.0f}x" if ratio >= 1000 else f"{ratio:.3g}x"
+            sentences.append(f"{table}, N = {n:,}: {gpu} {times} {who(report, table, cpu)}")
     return sentences
+
+
+def is_baseline(report, table, cpu):
+    """Whether a column of the CPU is one that headlines compare with: NumPy, or all cores."""
+    return report["columns"][table][cpu]["kind"] == "numpy" or cpu == SHARED_LOOP
 
 
 def ceiling(report, table, where):
@@ -176,10 +210,55 @@ def roofline_points(report, table, column):
 
 
 def with_crossovers(report):
-    """Return the report with its crossovers as a list of dicts."""
-    found = crossovers(report)
-    dicts = [asdict(one) | {"sentence": one.sentence()} for one in found]
-    return report | {"crossovers": dicts, "ratios": ratios(report)}
+    """Return the report with its crossovers as a list of dicts, its ratios and its doubts."""
+    dicts = [
+        asdict(one) | {"cpu": cpu, "sentence": one.sentence()} for cpu, one in crossovers(report)
+    ]
+    return report | {"crossovers": dicts, "ratios": ratios(report), "doubts": doubts(report)}
+
+
+# Doubts -------------------------------------------------------------------------------------------
+
+
+def doubts(report):
+    """Return sentences about figures that a quiet machine would not have given."""
+    found = [slower_together(report, table) for table in (BANDWIDTH, PEAK)]
+    found += [above_the_roof(report, where) for where in (ALL_CORES, GPU)]
+    return [f"{one}: measure again." for one in found if one]
+
+
+def slower_together(report, table):
+    """Return a sentence if all cores were slower than one, else ""."""
+    one, every = (ceiling(report, table, where) for where in (ONE_CORE, ALL_CORES))
+    if one is None or every is None or every * ABOVE >= one:
+        return ""
+    unit = "B/s" if table == BANDWIDTH else "FLOP/s"
+    rates = [rate_text(rate, 1, unit) for rate in (every, one)]
+    slower = f"The {table} of all cores, {rates[0]}, is below that of one core, {rates[1]}"
+    return f"{slower}: the machine was busy, or its clock changed"
+
+
+def above_the_roof(report, where):
+    """Return a sentence if points of the roofline lie above the roof of a place, else ""."""
+    bandwidth, (top, _) = ceiling(report, BANDWIDTH, where), peak(report, where)
+    if bandwidth is None or top is None:
+        return ""
+    kinds = ("kernel",) if where == GPU else ("numpy", "loop")
+    names = []
+    for table in (ADDITION, PRODUCT):
+        for name in columns_of(report, table, *kinds):
+            points = roofline_points(report, table, name)
+            points = points if table == PRODUCT else points[-1:]  # those that are drawn
+            inside = (min(top, bandwidth * intensity) * ABOVE for intensity, _ in points)
+            is_above = any(rate > limit for (_, rate), limit in zip(points, inside, strict=True))
+            if is_in_roofline(report, table, name) and is_above:
+                names.append(f"{name} ({table})")
+    if not names:
+        return ""
+    above = f"Above the roof of {where}: {', '.join(names)}"
+    return (
+        f"{above}. Either a cache had the data, or the machine was busy when the roof was measured"
+    )
 
 
 def omissions(report):
@@ -209,7 +288,9 @@ def lines(report):
     text = []
     for reason in omissions(report):
         text.append(f"-: {reason}.")
-    for title, key in (("Crossovers", "crossovers"), ("At the largest N of both", "ratios")):
+    titles = {"crossovers": "Crossovers", "ratios": "At the largest N of both"}
+    titles["doubts"] = "Doubtful"
+    for key, title in titles.items():
         if report[key]:
             sentences = [one["sentence"] if key == "crossovers" else one for one in report[key]]
             text += ["", title, *(f"  {sentence}" for sentence in sentences)]
@@ -231,14 +312,18 @@ def method(report):
     used = cpu.get("cores_used_by_numpy")
     busy = f", which kept {used:.1f} of {cpu['cores']} cores busy" if used else ""
     driver = f"; driver {report['driver']}" if report.get("driver") else ""
+    clocks = "A time is the median of several rounds"
+    if has_gpu(report):
+        clocks += (
+            ". The kernel alone is timed by the device's events, everything else by the host's "
+            "clock; with transfers means from NumPy arrays to a NumPy array"
+        )
     return [
         f"{report['date']}; {versions}{driver}.",
-        f"NumPy's products are those of {cpu['blas']}{busy}.",
+        f"NumPy's addition runs on one core. Its products are those of {cpu['blas']}{busy}.",
         "The C loops are compiled with -O3 -march=native -fopenmp and so use vector instructions; "
         "the product's run in the order i, k, j.",
-        "A time is the median of several rounds. The kernel alone is timed by the device's events, "
-        "everything else by the host's clock; with transfers means from NumPy arrays to a NumPy "
-        "array. All columns write to memory that is there before.",
+        f"{clocks}. All columns write to memory that is there before.",
         "Data stay where a call leaves them, so what is small is computed from caches.",
         "Every result was checked: products and additions against float64, the largest vectors in "
         "64 pieces spread over all of them.",
