@@ -47,7 +47,8 @@ AREAS = (
         "arrays",
         "cuda/arrays/*.cu*",
         "array transfer operands elementwise error large lend",
-        "order lending layout indexing out overlap versions shapes creation transfers batches complex",
+        "order lending layout indexing out overlap versions shapes creation transfers batches"
+        " complex",
     ),
     Area(
         "kernels",
