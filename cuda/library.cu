@@ -35,6 +35,7 @@ Operations nonzero_operations();      // kernels/nonzero.cu
 Operations sort_operations();         // kernels/sort.cu
 Operations searchsorted_operations(); // kernels/searchsorted.cu
 Operations bincount_operations();     // kernels/bincount.cu
+Operations accumulate_operations();   // kernels/accumulate.cu
 Operations factor_operations();       // kernels/factor.cu
 Operations random_operations();       // kernels/random.cu
 Operations matmul_operations();       // kernels/matmul/
@@ -43,7 +44,7 @@ static Operations (*const families[])() = {
     unary_operations,   binary_operations,   reduce_operations,       copy_operations,
     where_operations,   triangle_operations, scan_operations,         gather_operations,
     nonzero_operations, sort_operations,     searchsorted_operations, bincount_operations,
-    factor_operations,  random_operations,   matmul_operations};
+    factor_operations,  random_operations,   matmul_operations,       accumulate_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

@@ -208,6 +208,7 @@ enum pvg_operation {
     PVG_SOLVE = 312,
     PVG_INVERSE = 313,
     PVG_DETERMINANT = 314,
+    PVG_ACCUMULATE = 315,
     PVG_RANDOM = 320,
     PVG_SORT = 330,
     PVG_ARGSORT = 331,
@@ -692,16 +693,25 @@ PVG_API pvg_array *pvg_triangle(const pvg_array *a, int upper, int64_t diagonal,
  * for each axis; the axes "..." stand in the result before the `place`-th of those axes of `a` that
  * are not indexed. With PVG_ALONG as the place there is one axis, and `indices` has as many
  * dimensions as `a` and the result's shape: that of `a` but for the length of this axis.
- * trusted, 0: the call waits for the stream to see that all indices are in range; else the caller
- * knows it, and one that is not is taken for the nearest that is. Errors: INDEX, AXIS, VALUE,
- * TYPE. */
+ * One out of range is taken for the nearest that is not; and unless `trusted` is 1, which says that
+ * the caller has looked, it is reported: the next wait for the device, of whatever kind, ends with
+ * INDEX, and names it. Errors: AXIS, VALUE, TYPE; INDEX (any index along an axis of length 0). */
 #define PVG_ALONG (-1)
 PVG_API pvg_array *pvg_gather(const pvg_array *a, const pvg_array *indices, int count,
                               const int *axes, int place, int trusted);
 /* Writes values, broadcast and cast as by pvg_copy, to the elements that pvg_gather would give. Of
- * several values for one element the last one in C order is what it gets. */
+ * several values for one element the last one in C order is what it gets. Nothing is written by an
+ * index that is reported. */
 PVG_API int pvg_scatter(pvg_array *a, const pvg_array *indices, int count, const int *axes,
                         int place, int trusted, const pvg_array *values);
+/* The same with each element combined with all values for it, by PVG_ADD, PVG_SUBTRACT,
+ * PVG_MULTIPLY, PVG_MAXIMUM or PVG_MINIMUM: first these with each other (those to subtract are
+ * added), in an order that depends on shapes and indices alone, float16 and bfloat16 in float32;
+ * then the element with what came out. If a launch fails, some elements have got theirs already.
+ * Errors: as pvg_scatter; VALUE (another operation, 2^32 or
+ * more indices); TYPE (extremes of complex numbers, differences of bool). */
+PVG_API int pvg_accumulate(int operation, pvg_array *a, const pvg_array *indices, int count,
+                           const int *axes, int place, int trusted, const pvg_array *values);
 /* Over naxes axes (negative ones count from the end), or over all with naxes -1 and axes NULL.
  * keepdims 1 leaves the reduced axes with length 1. Errors: AXIS, VALUE (repeated axis; MAX, MIN,
  * ARGMAX, ARGMIN of nothing; ARGMAX, ARGMIN of several). */

@@ -160,6 +160,7 @@ ROWS = (
     _other("solve", 312, "f", "same"),
     _other("inverse", 313, "f", "same"),
     _other("determinant", 314, "f", "same"),
+    _other("accumulate", 315, ALL, "none"),
     _other("random", 320, "uf", "none"),
     _other("sort", 330, ORDERED, "same"),
     _other("argsort", 331, ORDERED, "index"),

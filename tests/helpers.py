@@ -43,7 +43,7 @@ NUMBERS = INTEGERS + FLOATS
 DTYPES = [np.dtype(bool), *NUMBERS]  # those with an order
 COMPLEX = [np.dtype(np.complex64), np.dtype(np.complex128)]
 ALL_DTYPES = DTYPES + COMPLEX
-MOST_PINNED = 24  # buffers of large copies, both ways, of a card
+MOST_PINNED = 25  # buffers of large copies, both ways, of a card, and the page for reports
 FAULTS = ("malloc", "pinned", "copy", "memset", "launch", "stream", "event", "device")
 
 # Lengths around the sizes of warps, blocks and vectors, and primes that no tile divides.
@@ -431,7 +431,8 @@ def allocator(device, which):
 def in_use(device):
     """What a test could leave behind: {what: how much of it there is}.
 
-    Pinned buffers of large copies are kept until the cache is emptied, each with an event.
+    Pinned buffers of large copies are kept until the cache is emptied, each with an event, and so
+    is the page for reports, which is registered and has none.
     """
     tasks, files = (len(os.listdir(f"/proc/self/{what}")) for what in ("task", "fd"))
     found = {"threads": tasks, "descriptors": files}
@@ -445,7 +446,7 @@ def in_use(device):
         pinned = count(b"live_pinned")
         found["pinned buffers"] = max(pinned, MOST_PINNED * len(siblings(vg.Device(device))))
         found["streams"] = count(b"live_streams")
-        found["events"] = count(b"live_events") - pinned
+        found["events"] = count(b"live_events") + count(b"pinned_free") - count(b"pinned_malloc")
         found["graphs"] = count(b"live_graphs")
     return found
 
@@ -499,6 +500,15 @@ def refused(device, exception, *arrays, match=None):
         assert re.search(match, str(refusal.value)), f"{match!r} is not in {refusal.value}"
     assert [bits(a) for a in arrays] == before, "an operand or out has changed"
     assert_works(device)
+
+
+@contextlib.contextmanager
+def refused_later(device, exception, match=None):
+    """The block, or on a card the next wait for it, raises exactly `exception`; see refused."""
+    with refused(device, exception, match=match) as refusal:
+        yield refusal
+        if device != "cpu":
+            vg.synchronize(device)
 
 
 def assert_works(device):

@@ -292,6 +292,24 @@ def gathers(dtype):
 
     yield "many values for few elements", check_many
 
+    def check_sums(device):
+        indices = np.arange(3000) ** 2 % 64 - 32
+        for columns in (1, 3, 40):
+            x = (np.arange(64 * columns) % 5).astype(dtype).reshape(64, columns)
+            values = (np.arange(3000 * columns) % 2).astype(dtype).reshape(3000, columns)
+            array = put(device, x)
+            vg.index_add(array, put(device, indices), put(device, values))
+            x = x.copy()
+            if x.dtype.name in ("float16", "bfloat16"):
+                wide = x.astype(np.float32)
+                np.add.at(wide, indices, values.astype(np.float32))
+                x = wide.astype(x.dtype)
+            else:
+                np.add.at(x, indices, values)
+            assert_same(array, x)
+
+    yield "sums of what has one place", check_sums
+
 
 def moves(dtype):
     for pattern, make in PATTERNS.items():

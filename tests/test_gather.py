@@ -205,8 +205,25 @@ def test_what_waits(device, rng):
     assert waits(lambda: array[np.array([0, 2]), 1:]) == 0
     assert waits(lambda: array.__setitem__(mask, 3.0)) == 0
     assert waits(lambda: array.__setitem__(([0, 1], [1, 1]), 3.0)) == 0
-    assert waits(lambda: array[rows]) == 1
-    assert waits(lambda: array.__setitem__(rows, 1.0)) == 1
+    assert waits(lambda: array[rows]) == 0  # one out of range is found at the next wait
+    assert waits(lambda: array.__setitem__(rows, 1.0)) == 0
+
+
+def write_in_range(x, key):
+    """Set elements of an ndarray to 1, but for those that an index out of range would name."""
+    items = key if isinstance(key, tuple) else (key,)
+    arrays = [np.asarray(item) for item in items if isinstance(item, list)]
+    for at in np.ndindex(np.broadcast_shapes(*[one.shape for one in arrays])):
+        one = tuple(
+            int(np.broadcast_to(item, np.broadcast_shapes(*[a.shape for a in arrays]))[at])
+            if isinstance(item, list)
+            else item
+            for item in items
+        )
+        try:
+            x[one] = 1
+        except IndexError:
+            pass
 
 
 def test_what_is_out_of_range(device):
@@ -229,14 +246,30 @@ def test_what_is_out_of_range(device):
             )
             with pytest.raises(IndexError, match=text):
                 x[key]
-            for call in (lambda g=given: array[g], lambda g=given: array.__setitem__(g, 1)):
-                with helpers.refused(device, IndexError, array) as refusal:
-                    call()
-                assert text in str(refusal.value)
+            for write in (False, True):
+                if dtype is None or device == "cpu":
+                    with helpers.refused(device, IndexError, array) as refusal:
+                        array.__setitem__(given, 1) if write else array[given]
+                    assert text in str(refusal.value)
+                    continue
+                target = vg.asarray(array, copy=True)
+                with helpers.refused_later(device, IndexError) as refusal:
+                    target.__setitem__(given, 1) if write else target[given]
+                found, by = str(refusal.value), "scatter" if write else "gather"
+                assert text in found or found.startswith(f"{by}: index ")
+                assert "is out of bounds for axis" in found
+                expected = x.copy()
+                if write:  # by those in range
+                    write_in_range(expected, key)
+                assert_same(target, expected)
     empty = put(device, np.zeros((0, 3), np.float32))
     for key in ([0], put(device, [0]), put(device, [[-1]])):
         with helpers.refused(device, IndexError, empty):
             empty[key]
+    nothing = put(device, np.zeros((3, 0), np.float32))  # of which no element is moved
+    for write in (False, True):
+        with helpers.refused_later(device, IndexError, match="index 7 is out of bounds for axis 0"):
+            nothing.__setitem__(put(device, [7]), 1) if write else nothing[put(device, [7])]
     assert empty[[]].shape == (0, 3) and array[:, put(device, np.zeros((2, 0), int))].size == 0
 
 

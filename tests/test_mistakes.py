@@ -133,6 +133,8 @@ class Call:
         try:
             with vg.device(device):
                 result = self.function(*arguments, **options)
+                if device != "cpu":
+                    vg.synchronize(device)  # indices out of range are found by the next wait
         except MISTAKES as error:
             error.__traceback__ = None
             assert [helpers.bits(x) for x in arrays] == before, f"{error!r} changed an array"

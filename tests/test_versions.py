@@ -46,6 +46,7 @@ def writes(x, y):
         "copy of a host array": lambda: x.__setitem__(0, X[1]),
         "copy to a part": lambda: x.__setitem__((1, slice(None, None, 2)), y[0, ::2]),
         "copy to rows by number": lambda: x.__setitem__([2, 0], y[:2]),
+        "sums in rows by number": lambda: vg.index_add(x, [0, 0], y[:2]),
         "put where": lambda: x.__setitem__(y > 3, 2.0),
         "copy from the host": lambda: apply(x.backend, "copy_from_host", X, x),
         "+=": in_place("__iadd__", y),

@@ -236,6 +236,21 @@ USES |= {
     "scatter by what is written": Use(
         {"i": ((80,), I64)}, lambda v: v["i"].__setitem__(v["i"], v["i"][::-1]), ("i",)
     ),
+    "accumulate": Use(
+        {"a": ((80, 37), F32), "i": ((300,), I32), "b": ((300, 37), F32)},
+        lambda v: vg.index_add(v["a"], v["i"], v["b"]),
+        ("a",),
+    ),
+    "accumulate among other axes": Use(
+        {"a": ((6, 80, 3), I32), "i": ((70,), I8), "b": ((70,), I32)},
+        lambda v: vg.maximum.at(v["a"], (0, v["i"], 1), v["b"]),
+        ("a",),
+    ),
+    "accumulate what is written": Use(
+        {"a": ((80,), F32), "i": ((80,), I64)},
+        lambda v: vg.multiply.at(v["a"], v["i"], v["a"][::-1]),
+        ("a",),
+    ),
     # Reductions with partial results, copies and temporaries.
     "long rows": Use({"a": ((3, 20_000), F32)}, lambda v: vg.sum(v["a"], axis=1)),
     "largest of long rows": Use({"a": ((3, 20_000), F32)}, lambda v: vg.argmax(v["a"], axis=1)),

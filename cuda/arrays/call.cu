@@ -14,7 +14,7 @@ Call::Call(const char *name) : outer(current_operation), outer_device(operation_
 }
 
 Call::~Call() {
-    if (holds_word) leave_report_word(device);
+    if (holds_slot) leave_report_slot(device);
     if (current && error_record.status >= PVG_ERROR_MEMORY) spoil_recording(current);
     current_operation = outer;
     operation_device = outer_device;
@@ -38,9 +38,9 @@ int Call::begin(int wanted) {
 int Call::reads(const pvg_array *a) { return stream_reads(current, a->storage); }
 int Call::writes(pvg_array *a) { return stream_writes(current, a->storage); }
 
-int Call::reports(unsigned **word) {
-    PVG_PASS(take_report_word(device, is_captured(stream), word));
-    holds_word = true;
+int Call::reports(ReportSlot **slot) {
+    PVG_PASS(take_report_slot(device, is_captured(stream), slot));
+    holds_slot = true;
     return PVG_OK;
 }
 

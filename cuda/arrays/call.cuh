@@ -17,6 +17,8 @@
 
 namespace pvg {
 
+struct ReportSlot;
+
 struct Call {
     cudaStream_t stream = nullptr; // valid after begin
     int device = -1;
@@ -32,15 +34,15 @@ struct Call {
     // The stream is about to read, or to write, the array's storage.
     int reads(const pvg_array *a);
     int writes(pvg_array *a);
-    // The device's word for what only a kernel can find (runtime/report.cuh), until the call ends.
-    int reports(unsigned **word);
+    // The device's slot for what only a kernel can find (runtime/report.cuh), until the call ends.
+    int reports(ReportSlot **slot);
 
 private:
     Stream *current = nullptr;
     int device_before = -1;
     const char *outer; // what was going on before, and on which device
     int outer_device;
-    bool holds_word = false;
+    bool holds_slot = false;
 };
 
 // Check n handles and that they live on one device; *device is that one.

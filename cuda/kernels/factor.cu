@@ -76,7 +76,7 @@ int run_cholesky(Call &call, const pvg_array *a, int upper, Output *result) {
     PVG_PASS(check_matrices(a));
     PVG_REQUIRE(upper == 0 || upper == 1, PVG_ERROR_VALUE, "upper is 0 or 1, got %d", upper);
     PVG_PASS(call.begin(device));
-    PVG_PASS(call.reports(&job.word));
+    PVG_PASS(call.reports(&job.slot));
     PVG_PASS(as_contiguous(call, a, &straight, &a));
     PVG_PASS(result->open(call, a->dtype, a->ndim, a->shape, nullptr, &a, 1));
     if (a->size == 0) return PVG_OK;
@@ -115,7 +115,7 @@ int check_sides(const pvg_array *a, const pvg_array *b) {
 
 int launch_solve(Call &call, const pvg_array *a, const pvg_array *b, int kind, Output *result) {
     Job job{};
-    PVG_PASS(call.reports(&job.word));
+    PVG_PASS(call.reports(&job.slot));
     const pvg_array *shaped = b ? b : a, *inputs[2] = {a, shaped};
     PVG_PASS(result->open(call, a->dtype, a->ndim, shaped->shape, nullptr, inputs, 2));
     prepare_job(a, shaped->shape[shaped->ndim - 1], &job);

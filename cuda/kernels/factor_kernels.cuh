@@ -5,7 +5,7 @@
 // time, in a batch as alone.
 #pragma once
 #include "arrays/call.cuh"
-#include "runtime/report.cuh"
+#include "kernels/leave_report.cuh"
 
 namespace pvg {
 
@@ -22,7 +22,7 @@ enum class Determinant { value, sign, logarithm };
 struct Job {
     const void *a, *b; // (items, n, n); (items, n, columns), or NULL for identity matrices
     void *result;
-    unsigned *word; // where errors are reported
+    ReportSlot *slot; // where errors are reported
     int64_t items, columns;
     int n, spread; // the power of two that is not below n: columns that a team has side by side
     int width, rows_shift; // right-hand sides at a time; the logarithm of the same power of it
@@ -37,10 +37,6 @@ template <class T> struct Room {
     int *pivot, *swaps, *failed;
     int stride;
 };
-
-__device__ __forceinline__ void leave_report(unsigned *word, Report report) {
-    atomicExch(word, static_cast<unsigned>(report));
-}
 
 template <int TEAM> __device__ __forceinline__ void sync_team() {
     if (TEAM == 32)
@@ -234,7 +230,7 @@ __global__ void __launch_bounds__(large_team) solve_kernel(const Job job) {
             if (room.a[i * room.stride + i] == T(0)) *room.failed = 1;
     }
     if (rank_in_team<TEAM>() == 0 && *room.failed)
-        leave_report(job.word, system != System::general ? Report::triangular
+        leave_report(job.slot, system != System::general ? Report::triangular
                                : job.b                   ? Report::solve
                                                          : Report::inverse);
     for (int64_t first = 0; first < job.columns; first += job.width) {
@@ -272,7 +268,7 @@ __global__ void __launch_bounds__(large_team) cholesky_kernel(const Job job) {
                     a[i * stride + column] -= a[i * stride + k] * a[column * stride + k];
         sync_team<TEAM>();
     }
-    if (rank == 0 && !definite) leave_report(job.word, Report::cholesky);
+    if (rank == 0 && !definite) leave_report(job.slot, Report::cholesky);
     T *to = static_cast<T *>(job.result) + item * n * n;
     if (column >= n) return;
     for (int row = down; row < n; row += TEAM / job.spread) {

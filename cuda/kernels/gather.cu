@@ -3,9 +3,10 @@
 // Elements are only moved, so one kernel per size of what a thread moves at a time. Rows in which
 // all elements have the same indices are moved in words of up to 16 bytes, as if these were the
 // elements. Of elements that are written several times the last one wins, whatever runs when:
-// gather_kernels.cuh finds out which that is.
+// find_last finds out which that is.
 #include "arrays/operation.cuh"
-#include "kernels/gather_kernels.cuh"
+#include "kernels/pictures.cuh"
+#include "kernels/places.cuh"
 
 namespace pvg {
 
@@ -28,7 +29,7 @@ __global__ void __launch_bounds__(gather_threads)
     int64_t by[gather_each];
 #pragma unroll
     for (int e = 0; e < gather_each; e++) by[e] = position[e] < moves.size ? 0 : not_written;
-    displace(moves.indices, offsets[2], by);
+    displace<SCATTER>(moves.indices, offsets[2], by);
 #pragma unroll
     for (int e = 0; e < gather_each; e++)
         if (by[e] != not_written)
@@ -43,100 +44,71 @@ __global__ void __launch_bounds__(gather_threads)
     }
 }
 
-// ---- What is moved from where to where ----------------------------------------------------------
+// ---- The last of several writes -----------------------------------------------------------------
 
-// An array, some axes of it and the indices along them: in the order of the result's axes.
-struct Picture {
-    int ndim = 0;
-    int64_t shape[PVG_MAX_NDIM];   // of the result
-    int64_t indexed[PVG_MAX_NDIM]; // strides: of the array, 0 where indices say where
-    int64_t index[PVG_MAX_NDIM];   // of the indices, 0 along the array's other axes
-    bool chosen[PVG_MAX_NDIM];     // an axis of the indices
-    int64_t key[PVG_MAX_NDIM];     // strides of what tells places apart, beside the indices
-    int64_t keys = 1;              // how many places there are
-    Indices indices;
-};
+constexpr int64_t few_writes = 2048; // compared with each other, without a table
 
-int check_axes(const pvg_array *a, int count, const int *axes, bool (&is_indexed)[PVG_MAX_NDIM]) {
-    PVG_REQUIRE(axes && count >= 1 && count <= a->ndim, PVG_ERROR_VALUE,
-                "takes indices along 1 to %d axes, got %d", a->ndim, axes ? count : 0);
-    for (int i = 0; i < PVG_MAX_NDIM; i++) is_indexed[i] = false;
-    for (int j = 0; j < count; j++) {
-        PVG_REQUIRE(axes[j] >= 0 && axes[j] < a->ndim, PVG_ERROR_AXIS,
-                    "axis %d is out of bounds for an array of dimension %d", axes[j], a->ndim);
-        PVG_REQUIRE(!is_indexed[axes[j]], PVG_ERROR_VALUE, "axis %d is there twice", axes[j]);
-        is_indexed[axes[j]] = true;
-    }
-    return PVG_OK;
+// Each thread looks for a later write to its place.
+__global__ void __launch_bounds__(index_threads)
+    last_of_few_kernel(const int64_t *keys, int64_t size, int64_t *displacements) {
+    const int64_t i = int64_t(blockIdx.x) * index_threads + threadIdx.x;
+    if (i >= size) return;
+    const int64_t key = keys[i];
+    for (int64_t later = i + 1; later < size; later++)
+        if (keys[later] == key) {
+            displacements[i] = not_written;
+            return;
+        }
 }
 
-// Indices that lie along the array: one for each element of a result of their shape.
-int picture_along(const pvg_array *a, const pvg_array *indices, int axis, Picture *p) {
-    bool fits = indices->ndim == a->ndim;
-    for (int i = 0; fits && i < a->ndim; i++) fits = i == axis || indices->shape[i] == a->shape[i];
-    PVG_REQUIRE(fits, PVG_ERROR_VALUE,
-                "indices of shape %s do not lie along axis %d of an array of shape %s",
-                shape_text(indices), axis, shape_text(a));
-    p->ndim = a->ndim;
-    contiguous_strides(a->ndim, a->shape, p->key);
-    p->indices.key[0] = p->key[axis];
-    p->keys = a->size;
-    for (int i = 0; i < a->ndim; i++) {
-        p->shape[i] = indices->shape[i], p->index[i] = indices->strides[i], p->chosen[i] = true;
-        p->indexed[i] = i == axis ? 0 : a->strides[i];
-        if (i == axis) p->key[i] = 0;
-    }
-    return PVG_OK;
+// A table of all places, of which only those that are written are touched: cleared first, then the
+// largest number of a write to it, which others are held against. No step depends on the order of
+// threads.
+enum class Step { clear, claim, compare };
+template <Step STEP>
+__global__ void __launch_bounds__(index_threads)
+    last_of_many_kernel(const int64_t *keys, int64_t size, unsigned long long *table,
+                        int64_t *displacements) {
+    const int64_t i = int64_t(blockIdx.x) * index_threads + threadIdx.x;
+    if (i >= size) return;
+    const unsigned long long number = static_cast<unsigned long long>(i) + 1;
+    if (STEP == Step::clear)
+#ifdef PVG_SIMULATOR
+        atomicExch(&table[keys[i]], 0ull); // by several threads, perhaps
+#else
+        table[keys[i]] = 0; // initcheck takes an exchange for a read
+#endif
+    else if (STEP == Step::claim)
+        atomicMax(&table[keys[i]], number);
+    else if (table[keys[i]] != number)
+        displacements[i] = not_written;
 }
 
-// Indices of shape (count, ...): the axes "..." stand before the array's other ones from `place`.
-int picture_among(const pvg_array *a, const pvg_array *indices, int count, const int *axes,
-                  const bool (&is_indexed)[PVG_MAX_NDIM], int place, Picture *p) {
-    const int others = a->ndim - count, ndim = others + indices->ndim - 1;
-    PVG_REQUIRE(indices->ndim >= 1 && indices->shape[0] == count, PVG_ERROR_VALUE,
-                "indices along %d axes have shape (%d, ...), not %s", count, count,
-                shape_text(indices));
-    PVG_REQUIRE(place >= 0 && place <= others, PVG_ERROR_VALUE,
-                "place %d is not among %d other axes", place, others);
-    PVG_REQUIRE(ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE, "an array has at most %d dimensions, not %d",
-                PVG_MAX_NDIM, ndim);
-    int other = 0;
-    for (int i = 0; i < ndim; i++) {
-        p->chosen[i] = i >= place && i < place + indices->ndim - 1;
-        const int b = i - place + 1;
-        while (!p->chosen[i] && is_indexed[other]) other++;
-        p->shape[i] = p->chosen[i] ? indices->shape[b] : a->shape[other];
-        p->index[i] = p->chosen[i] ? indices->strides[b] : 0;
-        p->indexed[i] = p->chosen[i] ? 0 : a->strides[other++];
-        p->key[i] = 0;
-    }
-    p->ndim = ndim;
-    p->indices.plane = indices->strides[0];
-    for (int j = count - 1; j >= 0; p->keys *= a->shape[axes[j--]]) p->indices.key[j] = p->keys;
-    return PVG_OK;
-}
-
-int make_picture(const pvg_array *a, const pvg_array *indices, int count, const int *axes,
-                 int place, Picture *p) {
-    bool is_indexed[PVG_MAX_NDIM];
-    PVG_PASS(check_axes(a, count, axes, is_indexed));
-    if (place == PVG_ALONG) {
-        PVG_REQUIRE(count == 1, PVG_ERROR_VALUE, "indices lie along one axis, not %d", count);
-        PVG_PASS(picture_along(a, indices, axes[0], p));
+// Puts displacements in the place of indices, `not_written` for all but the last write to a place.
+int find_last(Call &call, const Writes &writes, Indices *indices, Workspace *found) {
+    const int64_t n = writes.size, table_size = n > few_writes ? writes.keys + 1 : 0;
+    const unsigned blocks = blocks_for(n, index_threads);
+    PVG_PASS(found->open(call, static_cast<size_t>(2 * n + table_size) * sizeof(int64_t)));
+    int64_t *displacements = found->as<int64_t>(), *keys = displacements + n;
+    const Places places = {displacements, nullptr, keys, nullptr, true};
+    PVG_LAUNCH(places_kernel, blocks, index_threads, 0, call.stream, writes, *indices, places);
+    if (table_size) {
+        unsigned long long *table = reinterpret_cast<unsigned long long *>(keys + n);
+        PVG_LAUNCH(last_of_many_kernel<Step::clear>, blocks, index_threads, 0, call.stream, keys, n,
+                   table, displacements);
+        PVG_LAUNCH(last_of_many_kernel<Step::claim>, blocks, index_threads, 0, call.stream, keys, n,
+                   table, displacements);
+        PVG_LAUNCH(last_of_many_kernel<Step::compare>, blocks, index_threads, 0, call.stream, keys,
+                   n, table, displacements);
     } else {
-        PVG_PASS(picture_among(a, indices, count, axes, is_indexed, place, p));
+        PVG_LAUNCH(last_of_few_kernel, blocks, index_threads, 0, call.stream, keys, n,
+                   displacements);
     }
-    p->indices.count = count;
-    p->indices.wide = indices->dtype == PVG_INT64;
-    p->indices.first = indices->data;
-    for (int j = 0; j < count; j++) {
-        p->indices.length[j] = a->shape[axes[j]];
-        p->indices.stride[j] = a->strides[axes[j]];
-        PVG_REQUIRE(a->shape[axes[j]] > 0 || indices->size == 0, PVG_ERROR_INDEX,
-                    "an index is out of bounds for axis %d with size 0", axes[j]);
-    }
+    indices->displacements = displacements;
     return PVG_OK;
 }
+
+// ---- What is moved from where to where ----------------------------------------------------------
 
 // How many elements a word has: as many as 16 bytes hold, if rows, strides and addresses allow it.
 int64_t elements_of_a_word(const Moves &moves, const Walk<4> &walk, int64_t item) {
@@ -203,16 +175,6 @@ template <bool SCATTER> int launch_moves(Call &call, const Moves &moves, int64_t
 
 // ---- The calls ----------------------------------------------------------------------------------
 
-// Indices in int32 or int64, in `holder` if they were not.
-int readable_indices(Call &call, const pvg_array *given, Temporary *holder,
-                     const pvg_array **result) {
-    PVG_REQUIRE(is_among(given->dtype, integers), PVG_ERROR_TYPE, "indices are integers, not %s",
-                dtype_name(given->dtype));
-    *result = given;
-    if (given->dtype == PVG_INT32) return PVG_OK;
-    return as_dtype(call, given, PVG_INT64, holder, result);
-}
-
 int run_gather(Call &call, const pvg_array *a, const pvg_array *indices, int count, const int *axes,
                int place, int trusted, Output *result) {
     const pvg_array *operands[2] = {a, indices};
@@ -223,9 +185,9 @@ int run_gather(Call &call, const pvg_array *a, const pvg_array *indices, int cou
     PVG_PASS(call.begin(device));
     PVG_PASS(readable_indices(call, indices, &converted, &indices));
     PVG_PASS(make_picture(a, indices, count, axes, place, &p));
-    if (!trusted) PVG_PASS(check_range(call, indices, axes, p.indices));
+    if (!trusted) PVG_PASS(expect_reports(call, Report::gather, &p.indices));
     PVG_PASS(result->open(call, a->dtype, p.ndim, p.shape, nullptr, nullptr, 0));
-    if (result->array->size == 0) return PVG_OK;
+    if (result->array->size == 0) return look_at_indices(call, p, indices);
     Moves moves{};
     moves.flat = result->array->data, moves.indexed = a->data;
     const int64_t bytes = prepare_moves(p, result->array->strides, dtype_size(a->dtype), &moves);
@@ -234,63 +196,12 @@ int run_gather(Call &call, const pvg_array *a, const pvg_array *indices, int cou
     return launch_moves<false>(call, moves, bytes);
 }
 
-// The values as the array's dtype and not its memory, and their strides along the axes of p.
-int readable_values(Call &call, const pvg_array *a, const Picture &p, Temporary (&holders)[3],
-                    const pvg_array **values, int64_t *strides) {
-    const pvg_array *v = *values;
-    const int extra = v->ndim > p.ndim ? v->ndim - p.ndim : 0;
-    bool fits = true;
-    for (int i = 0; i < v->ndim; i++) {
-        const int j = i + p.ndim - v->ndim;
-        fits = fits && (v->shape[i] == 1 || (j >= 0 && v->shape[i] == p.shape[j]));
-    }
-    PVG_REQUIRE(fits, PVG_ERROR_VALUE,
-                "shape mismatch: an array of shape %s cannot be broadcast to the shape %s of what "
-                "the indices name",
-                shape_text(v), shape_text(p.ndim, p.shape));
-    PVG_PASS(as_dtype(call, v, a->dtype, &holders[0], &v));
-    if (may_overlap(v, a)) {
-        PVG_PASS(new_array(call.device, v->dtype, v->ndim, v->shape, &holders[1].array));
-        PVG_PASS(copy_array(call, v, holders[1].array));
-        v = holders[1].array;
-    }
-    if (extra) {
-        PVG_PASS(new_view(v, p.ndim, v->shape + extra, v->strides + extra, 0, v->readonly,
-                          &holders[2].array));
-        v = holders[2].array;
-    }
-    broadcast_strides(v, p.ndim, p.shape, strides);
-    *values = v;
-    return PVG_OK;
-}
-
 // Whether places that are named twice may be given different values.
 bool needs_order(const Picture &p, const int64_t *values) {
     bool differ = false;
     for (int i = 0; i < p.ndim; i++)
         differ = differ || (p.chosen[i] && p.shape[i] > 1 && values[i] != 0);
     return differ;
-}
-
-// The walk over the indices, in C order.
-void picture_writes(const Picture &p, Writes *writes) {
-    Walk<3> walk; // C order; the indices; the keys beside them
-    walk.ndim = 0, writes->size = 1, writes->keys = p.keys;
-    for (int i = 0; i < p.ndim; i++) {
-        if (!p.chosen[i]) continue;
-        walk.shape[walk.ndim] = p.shape[i];
-        walk.strides[1][walk.ndim] = p.index[i], walk.strides[2][walk.ndim++] = p.key[i];
-        writes->size *= p.shape[i];
-    }
-    contiguous_strides(walk.ndim, walk.shape, walk.strides[0]);
-    collapse(&walk);
-    Walk<2> &to = writes->walk.walk;
-    to.ndim = walk.ndim;
-    for (int i = 0; i < walk.ndim; i++) {
-        to.shape[i] = walk.shape[i];
-        for (int k = 0; k < 2; k++) to.strides[k][i] = walk.strides[k + 1][i];
-    }
-    prepare(&writes->walk);
 }
 
 int launch_scatter(Call &call, pvg_array *a, const pvg_array *indices, Picture p,
@@ -304,7 +215,7 @@ int launch_scatter(Call &call, pvg_array *a, const pvg_array *indices, Picture p
     const bool ordered = needs_order(p, strides);
     Writes writes{};
     if (ordered) { // the indices make room for displacements, which lie in C order
-        picture_writes(p, &writes);
+        picture_writes(p, nullptr, &writes);
         int64_t step = 1;
         for (int i = p.ndim - 1; i >= 0; i--) {
             p.index[i] = p.chosen[i] ? step : 0;
@@ -334,10 +245,10 @@ int run_scatter(Call &call, pvg_array *a, const pvg_array *indices, int count, c
         indices = copied.array;
     }
     PVG_PASS(make_picture(a, indices, count, axes, place, &p));
-    if (!trusted) PVG_PASS(check_range(call, indices, axes, p.indices));
+    if (!trusted) PVG_PASS(expect_reports(call, Report::scatter, &p.indices));
     PVG_PASS(readable_values(call, a, p, holders, &values, strides));
     for (int i = 0; i < p.ndim; i++)
-        if (p.shape[i] == 0) return PVG_OK;
+        if (p.shape[i] == 0) return look_at_indices(call, p, indices);
     return launch_scatter(call, a, indices, p, values, strides);
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/scan.cuh"
 #include "runtime/device.cuh"
 #include "runtime/graph.cuh"
+#include "runtime/report.cuh"
 #include <type_traits>
 
 namespace pvg {
@@ -151,7 +152,7 @@ int fetch_count(Call &call, const Search &job, int64_t *count) {
                             call.stream));
     counters[PVG_COUNT_WAITS]++;
     PVG_TRY(cudaStreamSynchronize(call.stream));
-    return PVG_OK;
+    return check_reports(call.device);
 }
 
 int run_nonzero(Call &call, const pvg_array *a, Output *result) {

@@ -458,7 +458,7 @@ static int empty_cache(int device) {
     counters[PVG_COUNT_WAITS]++;
     PVG_TRY(finish_device(device));
     PVG_PASS(free_staging(device));
-    PVG_PASS(free_report_word(device));
+    PVG_PASS(free_report_slot(device));
     std::lock_guard<std::mutex> hold(pools[device].lock);
     release_free_segments(&pools[device]);
     return PVG_OK;

@@ -1,4 +1,4 @@
-// The devices' words and what a report says; see report.cuh.
+// The devices' slots and what a report says; see report.cuh.
 #include "runtime/device.cuh"
 #include "runtime/graph.cuh"
 #include "runtime/report.cuh"
@@ -8,29 +8,35 @@ namespace pvg {
 
 namespace {
 
-// A page of memory for each device, which it sees while the page is registered. The word is the
-// page's first. The host can read it at any time.
+// A page of memory for each device, which it sees while the page is registered; the host can read
+// it at any time.
 constexpr size_t page = 4096;
-struct alignas(page) Page { unsigned word; };
+struct alignas(page) Page { ReportSlot slot; };
 Page pages[max_devices];
 std::mutex pages_lock;         // what follows
 bool registered[max_devices];  // pages that the device sees
-int users[max_devices];        // operations between taking the word and their last launch
+int users[max_devices];        // operations between taking the slot and their last launch
 bool in_captures[max_devices]; // whether graphs, which nobody can count, may hold the address
 
-struct Text { const char *operation, *text; };
+struct Text {
+    int status;
+    const char *operation, *text;
+};
 constexpr Text texts[] = {
-    {"", ""},
-    {"cholesky", "a matrix is not positive definite"},
-    {"solve", "a matrix is singular"},
-    {"inv", "a matrix is singular"},
-    {"solve_triangular", "a matrix is singular: there is a 0 on its diagonal"},
+    {PVG_OK, "", ""},
+    {PVG_ERROR_LINALG, "cholesky", "a matrix is not positive definite"},
+    {PVG_ERROR_LINALG, "solve", "a matrix is singular"},
+    {PVG_ERROR_LINALG, "inv", "a matrix is singular"},
+    {PVG_ERROR_LINALG, "solve_triangular", "a matrix is singular: there is a 0 on its diagonal"},
+    {PVG_ERROR_INDEX, "gather", ""},
+    {PVG_ERROR_INDEX, "scatter", ""},
+    {PVG_ERROR_INDEX, "accumulate", ""},
 };
 static_assert(sizeof texts / sizeof *texts == static_cast<size_t>(Report::count), "one text each");
 
 } // namespace
 
-int take_report_word(int device, bool captured, unsigned **word) {
+int take_report_slot(int device, bool captured, ReportSlot **slot) {
     std::lock_guard<std::mutex> hold(pages_lock);
     if (!registered[device])
         PVG_TRY(cudaHostRegister(&pages[device], page,
@@ -38,19 +44,19 @@ int take_report_word(int device, bool captured, unsigned **word) {
     registered[device] = true;
     if (captured) in_captures[device] = true;
     users[device]++;
-    *word = &pages[device].word;
+    *slot = &pages[device].slot;
     return PVG_OK;
 }
 
-void leave_report_word(int device) {
+void leave_report_slot(int device) {
     std::lock_guard<std::mutex> hold(pages_lock);
     users[device]--;
 }
 
-int free_report_word(int device) {
+int free_report_slot(int device) {
     std::lock_guard<std::mutex> hold(pages_lock);
     if (!registered[device] || users[device] > 0 || in_captures[device]) return PVG_OK;
-    PVG_TRY(finish_device(device)); // what was launched with the word before the lock was held
+    PVG_TRY(finish_device(device)); // what was launched with the slot before the lock was held
     PVG_TRY(cudaHostUnregister(&pages[device]));
     registered[device] = false;
     return PVG_OK;
@@ -58,13 +64,21 @@ int free_report_word(int device) {
 
 int check_reports(int device) {
     if (device < 0) return PVG_OK; // outside of an operation
-    unsigned *word = &pages[device].word;
-    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0) return PVG_OK;
-    const unsigned found = __atomic_exchange_n(word, 0u, __ATOMIC_ACQ_REL);
-    if (found == 0 || found >= static_cast<unsigned>(Report::count)) return PVG_OK;
+    ReportSlot *slot = &pages[device].slot;
+    unsigned word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE);
+    if (word == 0 || word >= static_cast<unsigned>(Report::count)) return PVG_OK;
+    const ReportSlot found = *slot;
+    if (!__atomic_compare_exchange_n(&slot->word, &word, 0u, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+        return PVG_OK; // somebody else has it
     const char *outer = current_operation;
-    current_operation = texts[found].operation;
-    const int status = fail(PVG_ERROR_LINALG, "%s", texts[found].text);
+    current_operation = texts[word].operation;
+    const Text &text = texts[word];
+    const int status =
+        text.status == PVG_ERROR_INDEX
+            ? fail(PVG_ERROR_INDEX, "index %lld is out of bounds for axis %lld with size %lld",
+                   found.index, found.axis, found.length)
+            : fail(text.status, "%s", text.text);
     current_operation = outer;
     return status;
 }

@@ -215,7 +215,11 @@ static void gather(void) {
     pvg_array *values = writes ? needed(&arrays) : NULL;
     TRACE("gather or scatter, %p at %p, %d axes, place %d, trusted %d, values %p\n", (void *)a,
           (void *)indices, count, place, trusted, (void *)values);
-    if (writes)
+    const int operation = PVG_ADD + (int)pick(0, 8);
+    if (writes && chance(50))
+        status_of("pvg_accumulate",
+                  pvg_accumulate(operation, a, indices, count, list, place, trusted, values));
+    else if (writes)
         status_of("pvg_scatter", pvg_scatter(a, indices, count, list, place, trusted, values));
     else
         handle_of("pvg_gather", pvg_gather(a, indices, count, list, place, trusted), NULL, &arrays);

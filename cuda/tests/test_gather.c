@@ -116,9 +116,17 @@ static void what_is_refused(void) {
               *bad = array_of(PVG_INT64, SHAPE(1, 3), (int64_t[]){0, 3, -9}),
               *pair = array_of(PVG_INT64, SHAPE(2, 1), (int64_t[]){0, 0});
     void *before = host_copy(a);
-    CHECK_NULL(PVG_ERROR_INDEX, pvg_gather(a, bad, 1, axes, 0, 0));
-    CHECK(strstr(pvg_last_error(), "index 3 is out of bounds for axis 0 with size 3") != NULL);
-    CHECK_STATUS(pvg_scatter(a, bad, 1, axes, 0, 0, a), PVG_ERROR_INDEX);
+    /* Found at the next wait, whatever it is for, and once; the first value of `a` stays as it is,
+     * for a scatter of a's first row to itself is all that `bad` has in range. */
+    pvg_array *nearest = MADE(pvg_gather(a, bad, 1, axes, 0, 0));
+    CHECK_STATUS(pvg_synchronize(0), PVG_ERROR_INDEX);
+    const char *text = strstr(pvg_last_error(), "gather: index ");
+    CHECK(text != NULL && strstr(text, " is out of bounds for axis 0 with size 3") != NULL);
+    CHECK_OK(pvg_synchronize(0));
+    RELEASE(nearest);
+    CHECK_OK(pvg_scatter(a, bad, 1, axes, 0, 0, a));
+    CHECK_STATUS(pvg_synchronize(0), PVG_ERROR_INDEX);
+    CHECK(strstr(pvg_last_error(), "scatter: index ") != NULL);
     CHECK_NULL(PVG_ERROR_TYPE, pvg_gather(a, a, 1, axes, 0, 0));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_gather(a, pair, 2, axes, 0, 0));
     CHECK_NULL(PVG_ERROR_AXIS, pvg_gather(a, good, 1, axes + 2, 0, 0));

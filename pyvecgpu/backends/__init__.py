@@ -55,6 +55,7 @@ METHODS = {
     # indices: (axes, ...), see pvg_gather; place: where "..." goes, or ALONG.
     "gather": _method("a indices axes place trusted"),
     "scatter": _method("a indices axes place trusted values", NOTHING, "a"),
+    "accumulate": _method("code a indices axes place trusted values", NOTHING, "a"),
     "reduce": _method("code a axes keepdims out"),
     "scan": _method("code a axis initial out"),
     "nonzero": _method("a"),  # int64 (ndim, count)

@@ -218,6 +218,13 @@ class CpuBackend:
         wrote(a)
 
     @_reports_memory
+    def accumulate(self, code, a, indices, axes, place, trusted, values):
+        if not a.flags.writeable:
+            raise ValueError("the array is read-only (a broadcast view)")
+        cpu_indexing.accumulate(OPERATIONS[code].name, a, indices, axes, place, trusted, values)
+        wrote(a)
+
+    @_reports_memory
     def reduce(self, code, a, axes, keepdims, out):
         operation, dtype = OPERATIONS[code], a.dtype
         given = REDUCED[code, dtype]

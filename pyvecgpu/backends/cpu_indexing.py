@@ -1,9 +1,10 @@
-"""gather and scatter of the CPU device, with NumPy's own indexing and the card's messages."""
+"""gather, scatter and accumulate of the CPU device, with NumPy's own indexing and the card's messages."""
 
 import math
 
 import numpy as np
 
+from ..dtypes import is_half
 from ..native.abi import ALONG
 from .cpu_casts import cast
 
@@ -31,6 +32,24 @@ def gather(a, indices, axes, place, trusted):
 
 def scatter(a, indices, axes, place, trusted, values):
     """Write values to the elements that gather would give; see pvg_scatter."""
+    target, key, values = _places(a, indices, axes, place, trusted, values)
+    target[key] = values
+
+
+def accumulate(name, a, indices, axes, place, trusted, values):
+    """Combine elements with all values for them, by a ufunc of this name; see pvg_accumulate."""
+    target, key, values = _places(a, indices, axes, place, trusted, values)
+    ufunc = getattr(np, name)
+    if not is_half(a.dtype):
+        ufunc.at(target, key, values)
+        return
+    wide = target.astype(np.float32)  # which sums are rounded from once
+    ufunc.at(wide, key, values.astype(np.float32))
+    target[...] = cast(wide, a.dtype)
+
+
+def _places(a, indices, axes, place, trusted, values):
+    """Return a view of an array, a key of arrays for it, and values for what the key names."""
     planes = _planes(a, indices, axes, place, trusted)
     if np.may_share_memory(a, indices):
         planes = planes.copy()
@@ -40,14 +59,12 @@ def scatter(a, indices, axes, place, trusted, values):
     if place == ALONG:
         values = _broadcast(values, planes.shape[1:])
         where = np.ogrid[tuple([slice(n) for n in planes.shape[1:]])]
-        key = [planes[0] if i == axes[0] else one for i, one in enumerate(where)]
-        a[tuple(key)] = values
-        return
+        return a, tuple([planes[0] if i == axes[0] else one for i, one in enumerate(where)]), values
     moved, chosen = a.transpose(_first(a, axes)), planes.shape[1:]
     others = moved.shape[len(axes) :]
     order = _order(len(chosen) + len(others), len(chosen), place)
     values = _broadcast(values, tuple([(chosen + others)[i] for i in order]))
-    moved[tuple(planes)] = values.transpose(np.argsort(order))
+    return moved, tuple(planes), values.transpose(np.argsort(order))
 
 
 def _planes(a, indices, axes, place, trusted):

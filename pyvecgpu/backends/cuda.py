@@ -193,6 +193,11 @@ class CudaBackend:
             self.functions.pvg_scatter(a, indices, n, _Ints[n](*axes), place, trusted, values)
         )
 
+    def accumulate(self, code, a, indices, axes, place, trusted, values):
+        n = len(axes)
+        call = self.functions.pvg_accumulate
+        self.check(call(code, a, indices, n, _Ints[n](*axes), place, trusted, values))
+
     def dense_backward(self, gradient, x, weight, preactivation, activation, precision):
         functions = self.functions
         results = [functions.array() for _ in range(3)]

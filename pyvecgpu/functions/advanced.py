@@ -2,8 +2,9 @@
 
 A key becomes slices, which make a view without dropping an axis; axes of this view with an array of
 indices each, which are broadcast together into one array; and the shape of the result. What lies on
-the host (lists, NumPy's arrays) is checked there. Indices on a card are checked there, for which
-the call waits; bools on a card become indices, for which it waits, too.
+the host (lists, NumPy's arrays) is checked there. Indices on a card are checked there: one that is
+out of range is an IndexError at the next wait for the card. Bools on a card become indices, for
+which a call waits.
 """
 
 import math
@@ -68,9 +69,17 @@ def set(array, key, value):
             apply(backend, "where", mask, apply(backend, "reshape", value, ()), array, array)
             return
         _resolve(array, key)
-    view = _view(array, key)
-    value = _as_gathered(value, key)
+    view, value = _view(array, key), _as_gathered(value, key)
     apply(backend, "scatter", view, key.indices, key.axes, key.place, key.trusted, value)
+
+
+def accumulate(array, key, value, operation):
+    """Combine the elements that a Key names with an Array of the same device and dtype."""
+    if key.mask is not None:
+        _resolve(array, key)
+    view, value = _view(array, key), _as_gathered(value, key)
+    where = key.indices, key.axes, key.place, key.trusted
+    apply(array.backend, "accumulate", operation, view, *where, value)
 
 
 def _view(array, key):

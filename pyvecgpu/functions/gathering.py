@@ -1,8 +1,8 @@
 """Functions that take, put, choose, delete and insert elements at given indices or by a mask.
 
-Array in, Array out; NumPy in, NumPy out. Indices and masks may be
-Arrays of the same device, NumPy's arrays, or lists. Those on a card are looked at there, for which
-a call waits; see advanced.py.
+Array in, Array out; NumPy in, NumPy out. Indices and masks may be Arrays of the same device, NumPy's
+arrays, or lists. Indices on a card are looked at there: one out of range is an IndexError at the
+next wait for the card. For a mask on a card a call waits; see advanced.py.
 """
 
 import numpy as np

@@ -18,7 +18,8 @@ from .keys import NotBasicError, parse_key
 def get(array, key):
     """Return array[key]: a view, or a copy if the key has an array, a list or a bool in it.
 
-    IndexError: out of range, too many indices, arrays that do not fit, or no kind of index.
+    IndexError: out of range (of indices on a card at the next wait for it, until when the nearest
+    ones stand for them), too many indices, arrays that do not fit, or no kind of index.
     ValueError: None makes more than MAX_NDIM axes.
     """
     result = short_keys.get(array, key)

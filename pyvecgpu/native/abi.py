@@ -429,6 +429,7 @@ FUNCTIONS = {
     "pvg_triangle": (array, [array, c_int, c_int64, out]),
     "pvg_gather": (array, [array, array, c_int, ints, c_int, c_int]),
     "pvg_scatter": (c_int, [array, array, c_int, ints, c_int, c_int, array]),
+    "pvg_accumulate": (c_int, [c_int, array, array, c_int, ints, c_int, c_int, array]),
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_scan": (array, [c_int, array, c_int, c_int, out]),
     "pvg_nonzero": (array, [array]),

@@ -53,9 +53,10 @@ AREAS = (
     Area(
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
-        "elementwise reduce operands gather scan nonzero sort factor random dense header",
-        "elementwise reductions triangle gather scan nonzero sorting sets binning random powers"
-        " values operations out overlap order learn batches half complex_functions"
+        "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
+        " header",
+        "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
+        " random powers values operations out overlap order learn batches half complex_functions"
         " complex_reductions systems",
     ),
     Area(

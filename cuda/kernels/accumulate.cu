@@ -1,0 +1,359 @@
+// pvg_accumulate: values combined with the elements at the places that indices name, all those of
+// one place in an order that depends on the shapes alone.
+//
+// The places of all writes are sorted (stable), so that the values of one place, a run, lie side by
+// side. A team of threads, one for each element beside the indices, goes through a chunk of
+// them and combines one after the other. A run that ends within its chunk is finished there; what
+// belongs to a run that began before the chunk (the head) or goes on behind it (the tail) becomes
+// an entry of the next, shorter list of writes, on which the same is done again, until there is one
+// chunk. There is no atomic addition, whose order would change the bits from run to run.
+#include "arrays/operation.cuh"
+#include "kernels/elementwise.cuh"
+#include "kernels/pictures.cuh"
+#include "kernels/radix.cuh"
+
+namespace pvg {
+
+namespace {
+
+constexpr int accumulate_threads = 256;
+constexpr int chunk_writes = 64; // a team's
+constexpr int at_a_time = 4;     // of which the loads are under way together
+constexpr int64_t most_writes = UINT32_MAX;
+constexpr int most_rounds = 8; // each has a 32nd of the writes of the one before
+
+// The writes of one round, sorted by their keys. Of the first round the values are in an array; of
+// the others in entries of `columns` values each, which may be empty.
+struct Round {
+    const void *keys; // of the first round: uint64 if `wide`, else uint32
+    bool wide;
+    const uint32_t *numbers;                // of writes; in the other rounds of one of the run
+    const int64_t *displacements, *sources; // of writes, by number
+    const void *values;                     // of the first round the array's
+    int64_t count, columns;
+    // Of the next round, two for each chunk: 2 key + (0 or, without values, 1), number, values.
+    uint64_t *next_keys;
+    uint32_t *next_numbers;
+    void *next_values;
+    void *target; // the array that is written to
+    int operation;
+    int team;        // threads of a team, a power of two
+    Locator<2> walk; // the elements beside the indices: in the values, in the target
+};
+
+template <class T> __device__ T combined(int operation, T a, T b) {
+    switch (operation) {
+    case PVG_MULTIPLY:
+        if constexpr (is_complex<T>)
+            return a * b;
+        else
+            return multiply(a, b);
+    case PVG_MAXIMUM:
+        if constexpr (!is_complex<T>) return maximum(a, b);
+        break;
+    case PVG_MINIMUM:
+        if constexpr (!is_complex<T>) return minimum(a, b);
+        break;
+    }
+    if constexpr (is_complex<T>)
+        return a + b;
+    else
+        return add(a, b);
+}
+
+// What a place gets: what was there, combined with its values.
+template <class T> __device__ T finished(int operation, T before, T values) {
+    if constexpr (!is_bool<T>)
+        if (operation == PVG_SUBTRACT) {
+            if constexpr (is_complex<T>)
+                return before - values;
+            else
+                return subtract(before, values);
+        }
+    return combined(operation, before, values);
+}
+
+// What one thread knows of the run that it is in.
+template <class T> struct Run {
+    T value;
+    bool any;        // there is a value
+    uint32_t number; // of a write of it
+    uint64_t key;
+};
+
+template <class T, bool FIRST> struct Team {
+    using C = ComputeType<T>;
+    const Round &round;
+    int64_t column, source, target; // the thread's element beside the indices
+
+    __device__ uint64_t tagged_key(int64_t i) const {
+        if (!FIRST) return static_cast<const uint64_t *>(round.keys)[i];
+        return 2 * (round.wide ? static_cast<const uint64_t *>(round.keys)[i]
+                               : static_cast<const uint32_t *>(round.keys)[i]);
+    }
+    __device__ uint64_t key(int64_t i) const { return tagged_key(i) / 2; }
+    __device__ C value(int64_t i, uint32_t number) const {
+        if constexpr (FIRST)
+            return C(static_cast<const T *>(round.values)[round.sources[number] + source]);
+        else
+            return static_cast<const C *>(round.values)[i * round.columns + column];
+    }
+    __device__ void take(Run<C> *run, C value, uint32_t number) const {
+        run->value = run->any ? combined(round.operation, run->value, value) : value;
+        run->any = true, run->number = number;
+    }
+    __device__ void finish(const Run<C> &run) const {
+        if (!run.any) return;
+        const int64_t place = round.displacements[run.number];
+        if (place == not_written) return;
+        T *element = static_cast<T *>(round.target) + place + target;
+        *element = T(finished(round.operation, C(*element), run.value));
+    }
+    __device__ void leave(int64_t entry, const Run<C> &run, bool any) const {
+        if (column == 0) {
+            round.next_keys[entry] = 2 * run.key + (any ? 0 : 1);
+            round.next_numbers[entry] = run.number;
+        }
+        if (any) static_cast<C *>(round.next_values)[entry * round.columns + column] = run.value;
+    }
+};
+
+template <class T, bool FIRST>
+__global__ void __launch_bounds__(accumulate_threads)
+    accumulate_kernel(const __grid_constant__ Round round) {
+    using C = ComputeType<T>;
+    const int teams = accumulate_threads / round.team;
+    const int64_t tiles = (round.columns + round.team - 1) / round.team;
+    const int64_t chunk = blockIdx.x / tiles * teams + threadIdx.x / round.team;
+    const int64_t column = blockIdx.x % tiles * round.team + threadIdx.x % round.team;
+    const int64_t begin = chunk * chunk_writes;
+    if (begin >= round.count || column >= round.columns) return;
+    const int64_t end = begin + chunk_writes < round.count ? begin + chunk_writes : round.count;
+    const int64_t position[1] = {column};
+    int64_t offsets[2][1];
+    locate(round.walk, position, offsets);
+    const Team<T, FIRST> team = {round, column, offsets[0][0], offsets[1][0]};
+    Run<C> run = {C(), false, 0, team.key(begin)};
+    const uint64_t first_key = run.key;
+    bool in_head = begin > 0 && team.key(begin - 1) == run.key, has_head = false;
+    for (int64_t i = begin; i < end; i += at_a_time) {
+        uint64_t keys[at_a_time];
+        uint32_t numbers[at_a_time];
+        C values[at_a_time];
+#pragma unroll
+        for (int e = 0; e < at_a_time; e++) {
+            const int64_t at = i + e < end ? i + e : end - 1;
+            keys[e] = team.tagged_key(at), numbers[e] = round.numbers[at];
+            if (keys[e] % 2 == 0) values[e] = team.value(at, numbers[e]);
+        }
+#pragma unroll
+        for (int e = 0; e < at_a_time; e++) {
+            if (i + e >= end) break;
+            if (keys[e] / 2 != run.key) {
+                if (in_head)
+                    team.leave(2 * chunk, run, has_head = run.any);
+                else
+                    team.finish(run);
+                in_head = false, run.key = keys[e] / 2, run.any = false;
+            }
+            if (keys[e] % 2 == 0) team.take(&run, values[e], numbers[e]);
+        }
+    }
+    const bool goes_on = end < round.count && team.key(end) == run.key;
+    if (in_head)
+        team.leave(2 * chunk, run, has_head = run.any);
+    else if (!goes_on)
+        team.finish(run);
+    if (round.next_keys) {
+        const bool tail = goes_on && !in_head && run.any;
+        team.leave(2 * chunk + 1, run, tail);
+        run.key = first_key;
+        if (!has_head) team.leave(2 * chunk, run, false);
+    }
+}
+
+int64_t divided_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+// Starts of parts of a workspace, one behind the other.
+struct Parts {
+    size_t bytes = 0;
+    size_t add(int64_t count, size_t item) {
+        const size_t at = bytes;
+        bytes += (static_cast<size_t>(count) * item + 255) / 256 * 256;
+        return at;
+    }
+};
+
+int launch_round(Call &call, int dtype, bool first, const Round &round) {
+    const int64_t teams = accumulate_threads / round.team;
+    const int64_t blocks = divided_up(divided_up(round.count, chunk_writes), teams) *
+                           divided_up(round.columns, round.team);
+    PVG_REQUIRE(blocks <= INT32_MAX, PVG_ERROR_VALUE, "values of %lld times %lld elements",
+                static_cast<long long>(round.count), static_cast<long long>(round.columns));
+    return dispatch(dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        const unsigned grid = static_cast<unsigned>(blocks);
+        if (first)
+            PVG_LAUNCH((accumulate_kernel<T, true>), grid, accumulate_threads, 0, call.stream,
+                       round);
+        else
+            PVG_LAUNCH((accumulate_kernel<T, false>), grid, accumulate_threads, 0, call.stream,
+                       round);
+        return PVG_OK;
+    });
+}
+
+// All rounds. `round` is the first one, but for where the next one's entries go. All memory is
+// there before the first launch, so that a lack of it leaves the array as it is.
+int launch_rounds(Call &call, int dtype, size_t item, Round round) {
+    struct Entries {
+        int64_t count;
+        size_t keys, numbers, values;
+    };
+    Entries entries[most_rounds] = {}; // that a round leaves; none by the last one
+    Parts parts;
+    int rounds = 0;
+    for (int64_t n = round.count; n > chunk_writes; rounds++) {
+        n = 2 * divided_up(n, chunk_writes);
+        entries[rounds] = {n, parts.add(n, sizeof(uint64_t)), parts.add(n, sizeof(uint32_t)),
+                           parts.add(n * round.columns, item)};
+    }
+    Workspace memory;
+    PVG_PASS(memory.open(call, parts.bytes + 1));
+    unsigned char *start = memory.as<unsigned char>();
+    for (int number = 0; number <= rounds; number++) {
+        const Entries &left = entries[number];
+        if (number < rounds) {
+            round.next_keys = reinterpret_cast<uint64_t *>(start + left.keys);
+            round.next_numbers = reinterpret_cast<uint32_t *>(start + left.numbers);
+            round.next_values = start + left.values;
+        } else {
+            round.next_keys = nullptr, round.next_numbers = nullptr, round.next_values = nullptr;
+        }
+        PVG_PASS(launch_round(call, dtype, number == 0, round));
+        round.keys = round.next_keys, round.numbers = round.next_numbers;
+        round.values = round.next_values, round.count = left.count;
+    }
+    return PVG_OK;
+}
+
+int bits_of(int64_t largest) {
+    int bits = 1;
+    while (largest >> bits) bits++;
+    return bits;
+}
+
+// Sorts the writes by their places; fills in what a round reads of them.
+template <class K>
+int sort_writes(Call &call, const Writes &writes, const Indices &indices, Workspace *memory,
+                Round *round) {
+    const int64_t n = writes.size;
+    Parts parts;
+    const size_t displacements = parts.add(n, 8), sources = parts.add(n, 8),
+                 keys = parts.add(n, sizeof(K)), other_keys = parts.add(n, sizeof(K)),
+                 numbers = parts.add(n, 4), other_numbers = parts.add(n, 4);
+    PVG_PASS(memory->open(call, parts.bytes));
+    unsigned char *at = memory->as<unsigned char>();
+    radix::Buffers<K> buffers = {reinterpret_cast<K *>(at + keys),
+                                 reinterpret_cast<K *>(at + other_keys),
+                                 reinterpret_cast<uint32_t *>(at + numbers),
+                                 reinterpret_cast<uint32_t *>(at + other_numbers)};
+    const Places places = {reinterpret_cast<int64_t *>(at + displacements),
+                           reinterpret_cast<int64_t *>(at + sources), buffers.keys, buffers.values,
+                           sizeof(K) == 8};
+    PVG_LAUNCH(places_kernel, blocks_for(n, index_threads), index_threads, 0, call.stream, writes,
+               indices, places);
+    PVG_PASS(radix::sort(call, &buffers, n, bits_of(writes.keys)));
+    round->keys = buffers.keys, round->wide = places.wide, round->numbers = buffers.values;
+    round->displacements = places.displacements, round->sources = places.sources;
+    return PVG_OK;
+}
+
+// The walk over the elements beside the indices, in the values and in the target.
+void picture_elements(const Picture &p, const int64_t *values, Round *round) {
+    Walk<3> walk; // C order; the values; the array
+    walk.ndim = 0, round->columns = 1;
+    for (int i = 0; i < p.ndim; i++) {
+        if (p.chosen[i]) continue;
+        walk.shape[walk.ndim] = p.shape[i], walk.strides[1][walk.ndim] = values[i];
+        walk.strides[2][walk.ndim++] = p.indexed[i];
+        round->columns *= p.shape[i];
+    }
+    contiguous_strides(walk.ndim, walk.shape, walk.strides[0]);
+    collapse(&walk);
+    Walk<2> &to = round->walk.walk;
+    to.ndim = walk.ndim;
+    for (int i = 0; i < walk.ndim; i++) {
+        to.shape[i] = walk.shape[i];
+        for (int k = 0; k < 2; k++) to.strides[k][i] = walk.strides[k + 1][i];
+    }
+    prepare(&round->walk);
+    round->team = 1;
+    while (round->team < 32 && round->team < round->columns) round->team *= 2;
+}
+
+int check_accumulation(int operation, const pvg_array *a) {
+    const bool extreme = operation == PVG_MAXIMUM || operation == PVG_MINIMUM;
+    PVG_REQUIRE(extreme || operation == PVG_ADD || operation == PVG_SUBTRACT ||
+                    operation == PVG_MULTIPLY,
+                PVG_ERROR_VALUE, "%d is none of the operations that accumulate", operation);
+    if (extreme) return check_kinds(a->dtype, ordered);
+    return operation == PVG_SUBTRACT ? check_kinds(a->dtype, numbers) : static_cast<int>(PVG_OK);
+}
+
+int run_accumulate(Call &call, int operation, pvg_array *a, const pvg_array *indices, int count,
+                   const int *axes, int place, int trusted, const pvg_array *values) {
+    const pvg_array *operands[3] = {a, indices, values};
+    int device = -1;
+    int64_t strides[PVG_MAX_NDIM];
+    Temporary converted, holders[3];
+    Picture p;
+    PVG_PASS(check_operands(operands, 3, &device));
+    PVG_PASS(check_accumulation(operation, a));
+    PVG_REQUIRE(!a->readonly, PVG_ERROR_VALUE, "the array of shape %s and dtype %s is read-only",
+                shape_text(a), dtype_name(a->dtype));
+    PVG_PASS(call.begin(device));
+    PVG_PASS(readable_indices(call, indices, &converted, &indices));
+    PVG_PASS(make_picture(a, indices, count, axes, place, &p));
+    if (!trusted) PVG_PASS(expect_reports(call, Report::accumulate, &p.indices));
+    PVG_PASS(readable_values(call, a, p, holders, &values, strides));
+    for (int i = 0; i < p.ndim; i++)
+        if (p.shape[i] == 0) return look_at_indices(call, p, indices);
+    Writes writes{};
+    Round round{};
+    Workspace sorted;
+    picture_writes(p, strides, &writes);
+    picture_elements(p, strides, &round);
+    PVG_REQUIRE(writes.size <= most_writes, PVG_ERROR_VALUE,
+                "accumulates fewer than 2^32 indices, not %lld",
+                static_cast<long long>(writes.size));
+    round.values = values->data, round.target = a->data;
+    round.count = writes.size, round.operation = operation;
+    PVG_PASS(call.reads(indices));
+    PVG_PASS(call.reads(values));
+    PVG_PASS(call.writes(a));
+    PVG_PASS(writes.keys < UINT32_MAX
+                 ? sort_writes<uint32_t>(call, writes, p.indices, &sorted, &round)
+                 : sort_writes<uint64_t>(call, writes, p.indices, &sorted, &round));
+    return dispatch(a->dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        return launch_rounds(call, a->dtype, sizeof(ComputeType<T>), round);
+    });
+}
+
+} // namespace
+
+Operations accumulate_operations() {
+    static constexpr Operation rows[] = {
+        {PVG_ACCUMULATE, "accumulate", Family::other, all_kinds, Gives::none},
+    };
+    return rows;
+}
+
+} // namespace pvg
+
+PVG_API int pvg_accumulate(int operation, pvg_array *a, const pvg_array *indices, int count,
+                           const int *axes, int place, int trusted, const pvg_array *values) {
+    pvg::Call call("accumulate");
+    return pvg::run_accumulate(call, operation, a, indices, count, axes, place, trusted, values);
+}

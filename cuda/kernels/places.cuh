@@ -1,0 +1,130 @@
+// For gather.cu and accumulate.cu: what indices say of places, and whether they are in range.
+#pragma once
+#include "arrays/call.cuh"
+#include "arrays/locate.cuh"
+#include "kernels/leave_report.cuh"
+
+namespace pvg {
+
+namespace {
+
+// Indices along some axes of an array: one plane of them for each axis.
+struct Indices {
+    const void *first = nullptr;
+    const int64_t *displacements = nullptr; // what the indices come to, instead of them
+    bool wide = false;                      // int64, else int32
+    int count = 0;                          // axes
+    int64_t plane = 0;                      // elements from one plane to the next
+    // Of each axis: its length and its stride, in words; the stride of the numbers that tell places
+    // apart.
+    int64_t length[PVG_MAX_NDIM], stride[PVG_MAX_NDIM], key[PVG_MAX_NDIM];
+    int8_t axis[PVG_MAX_NDIM];
+    // Where one that is out of range is reported, which is not looked for without a slot, and by
+    // what operation.
+    ReportSlot *slot = nullptr;
+    Report operation = Report::none;
+};
+
+// What gather_kernel works on. Operands of the walk: the side without indices, the other, indices.
+struct Moves {
+    void *flat, *indexed;
+    int64_t size; // words
+    Indices indices;
+    Locator<3> walk;
+};
+
+// All that is written, in the order in which the last one wins. Operands: the indices, the keys
+// beside them, the values, and the array, along axes that are not indexed.
+struct Writes {
+    int64_t size, keys;
+    Locator<4> walk;
+};
+
+// What is found out of each write, for those who want it: where it goes, or not_written; where its
+// value is; a number of its place, `keys` if there is none; and its own number.
+struct Places {
+    int64_t *displacements, *sources;
+    void *keys;
+    uint32_t *numbers;
+    bool wide; // keys are uint64, else uint32
+};
+
+constexpr int index_threads = 256;
+constexpr int64_t not_written = INT64_MIN;
+
+__device__ __forceinline__ int64_t index_at(const Indices &indices, int64_t at) {
+    return indices.wide ? static_cast<const int64_t *>(indices.first)[at]
+                        : static_cast<const int32_t *>(indices.first)[at];
+}
+
+// The j-th index counted from 0. One out of range would be an element beside the array, so that it
+// is taken for the nearest one; and reported, if that is asked for, and made known by `bad`.
+__device__ __forceinline__ int64_t counted_from_0(const Indices &indices, int j, int64_t index,
+                                                  bool *bad) {
+    const int64_t length = indices.length[j], found = index < 0 ? index + length : index;
+    if (found >= 0 && found < length) return found;
+    if (indices.slot) {
+        *bad = true;
+        leave_report(indices.slot, indices.operation, index, indices.axis[j], length);
+    }
+    return found < 0 ? 0 : length - 1;
+}
+
+// Adds to each of COUNT numbers, but those that are not_written, the words from the place that the
+// other axes name to the one that the indices name, too; or makes it not_written, which a WRITE by
+// an index out of range is. `at`: where the indices lie. The loads of all of them are under way at
+// the same time.
+template <bool WRITE, int COUNT>
+__device__ __forceinline__ void displace(const Indices &indices, int64_t (&at)[COUNT],
+                                         int64_t (&by)[COUNT]) {
+    if (indices.displacements) {
+#pragma unroll
+        for (int e = 0; e < COUNT; e++)
+            if (by[e] != not_written) by[e] = indices.displacements[at[e]];
+        return;
+    }
+#pragma unroll 1
+    for (int j = 0; j < indices.count; j++) {
+        const int64_t stride = indices.stride[j];
+        int64_t index[COUNT] = {};
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) {
+            if (by[e] != not_written) index[e] = index_at(indices, at[e]);
+            at[e] += indices.plane;
+        }
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) {
+            bool bad = false;
+            if (by[e] != not_written) by[e] += counted_from_0(indices, j, index[e], &bad) * stride;
+            if (WRITE && bad) by[e] = not_written;
+        }
+    }
+}
+
+__global__ void __launch_bounds__(index_threads)
+    places_kernel(const __grid_constant__ Writes writes, const __grid_constant__ Indices indices,
+                  const __grid_constant__ Places places) {
+    const int64_t i = int64_t(blockIdx.x) * index_threads + threadIdx.x;
+    if (i >= writes.size) return;
+    const int64_t position[1] = {i};
+    int64_t offsets[4][1];
+    locate(writes.walk, position, offsets);
+    int64_t to = offsets[3][0], key = offsets[1][0], at = offsets[0][0];
+    bool bad = false;
+#pragma unroll 1
+    for (int j = 0; j < indices.count; j++, at += indices.plane) {
+        const int64_t index = counted_from_0(indices, j, index_at(indices, at), &bad);
+        to += index * indices.stride[j], key += index * indices.key[j];
+    }
+    if (bad) to = not_written, key = writes.keys;
+    if (places.displacements) places.displacements[i] = to;
+    if (places.sources) places.sources[i] = offsets[2][0];
+    if (places.numbers) places.numbers[i] = static_cast<uint32_t>(i);
+    if (places.keys && places.wide) static_cast<int64_t *>(places.keys)[i] = key;
+    if (places.keys && !places.wide)
+        static_cast<uint32_t *>(places.keys)[i] = static_cast<uint32_t>(key);
+}
+
+} // namespace
+
+} // namespace pvg
