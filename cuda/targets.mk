@@ -90,6 +90,15 @@ demo: lib sim $(PYTHON_RUNTIME)  ## train a network that reads handwritten digit
 bench: lib $(PYTHON_RUNTIME)     ## measure on the GPU: ARGS="streaming --peers torch,cupy"
 	$(PYTHON) -m pyvecgpu bench $(ARGS)
 
+# The type hints and the manual: docs/reference.
+stubs: $(PYTHON_RUNTIME)   ## write the package's .pyi files, after a public signature has changed
+	PYTHONPATH=. $(PYTHON) docs/reference/stubs.py
+docs: $(PYTHON_DOCS)       ## build the manual, build/site/index.html (mkdocs)
+	PYTHONPATH=. $(PYTHON) docs/reference/pages.py build/manual
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet \
+	    --config-file build/manual/mkdocs.yml
+	@echo 'build/site/index.html'
+
 # compute-sanitizer, each tool's cases dealt to SHARDS processes that run side by side: memcheck all
 # of them, the slower tools those of a plan. It must not take backtraces on the host: it keeps the
 # Python frames that it finds there, and their arrays with them, which then look like leaks.

@@ -58,15 +58,6 @@ __all__ += functions.__all__
 __all__ += _of_streams
 __all__ += _of_transfers
 
-_OTHER_NAMES = {
-    "clamp_min": "maximum",
-    "linear": "dense",
-    "mm": "matmul",
-    "permute": "permute_dims",
-    "tensor": "asarray",
-    "unsqueeze": "expand_dims",
-}
-
 
 def __getattr__(name):
     """Import the part that is asked for, or say which name to use instead of a missing one."""
@@ -79,14 +70,13 @@ def __getattr__(name):
     text = f"module 'pyvecgpu' has no attribute {name!r}"
     if name.startswith("_"):
         raise AttributeError(text)
+    from .names import instead_of
+
+    instead = instead_of(name)
+    if instead:
+        raise AttributeError(f"{text}; {instead}")
     import difflib
 
-    import numpy
-
-    if name in _OTHER_NAMES:
-        raise AttributeError(f"{text}; use pyvecgpu.{_OTHER_NAMES[name]}")
-    if name in numpy.__all__:
-        raise AttributeError(f"{text} in this version yet; use numpy.{name} on x.numpy()")
     close = difflib.get_close_matches(name, __all__, 1)
     raise AttributeError(f"{text}; did you mean {close[0]!r}?" if close else text)
 

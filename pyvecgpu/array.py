@@ -14,6 +14,14 @@ class Array:
     Make one with vg.asarray, vg.zeros, vg.ones, vg.full, vg.empty or vg.arange. Slices, reshapes
     and transposes are views of the same memory. An operation of a device returns before it is done;
     reading values (numpy, item, tolist, print) waits for it.
+
+    >>> x = vg.asarray([[1, 2, 3], [4, 5, 6]])
+    >>> x.shape, x.dtype
+    ((2, 3), dtype('int64'))
+    >>> x[1, 1:] = 0
+    >>> print(x * 10 + 1)
+    [[11 21 31]
+     [41  1  1]]
     """
 
     __slots__ = ("__weakref__", "_description", "_node", "backend", "data")
@@ -33,33 +41,58 @@ class Array:
 
     @property
     def shape(self):
-        """Lengths of the axes, a tuple."""
+        """Lengths of the axes, a tuple.
+
+        >>> vg.ones((2, 3)).shape
+        (2, 3)
+        """
         return self._layout[1]
 
     @property
     def dtype(self):
-        """The dtype of the elements: NumPy's, or pyvecgpu.bfloat16."""
+        """The dtype of the elements: NumPy's, or pyvecgpu.bfloat16.
+
+        >>> vg.asarray([1.5]).dtype, vg.asarray([1]).dtype
+        (dtype('float32'), dtype('int64'))
+        """
         return self._layout[0]
 
     @property
     def strides(self):
-        """Bytes from one element to the next along each axis, a tuple, as in NumPy."""
+        """Bytes from one element to the next along each axis, a tuple, as in NumPy.
+
+        >>> x = vg.ones((2, 3))
+        >>> x.strides, x.T.strides
+        ((12, 4), (4, 12))
+        """
         dtype, _, strides = self._layout
         return tuple([stride * dtype.itemsize for stride in strides])
 
     @property
     def device(self):
-        """The Device that holds the values."""
+        """The Device that holds the values.
+
+        >>> vg.ones(2, device="cpu").device
+        Device('cpu')
+        """
         return self.backend.device
 
     @property
     def ndim(self):
-        """Number of axes."""
+        """Number of axes.
+
+        >>> vg.ones((2, 3)).ndim
+        2
+        """
         return len(self.shape)
 
     @property
     def size(self):
-        """Number of elements."""
+        """Number of elements.
+
+        >>> vg.ones((2, 3)).size
+        6
+        """
         size = 1
         for length in self.shape:
             size *= length
@@ -67,12 +100,20 @@ class Array:
 
     @property
     def itemsize(self):
-        """Bytes of one element."""
+        """Bytes of one element.
+
+        >>> vg.ones(2, dtype="float16").itemsize
+        2
+        """
         return self.dtype.itemsize
 
     @property
     def nbytes(self):
-        """Bytes of all elements."""
+        """Bytes of all elements.
+
+        >>> vg.ones((2, 3)).nbytes
+        24
+        """
         return self.size * self.dtype.itemsize
 
     @property

@@ -6,7 +6,6 @@ The default device is PYVECGPU_DEVICE, else "cuda" where one works, else "cpu".
 """
 
 import atexit
-import contextlib
 import ctypes
 import operator
 import re
@@ -48,8 +47,14 @@ _default = None  # the process's; a thread's `with device()` goes before it
 class Device:
     """A place where arrays live and operations run: Device("cpu"), Device("cuda:1"), Device("sim").
 
-    There is one object for each device, so devices are compared with == or `is`.
+    There is one object for each device, so devices are compared with == or `is`. `with` makes it
+    the default for what this thread creates inside.
     ValueError: no such name. DeviceUnavailableError: the device is not there, and why.
+
+    >>> vg.Device("cpu")
+    Device('cpu')
+    >>> vg.ones(3, device="cpu").device is vg.Device("cpu")
+    True
     """
 
     __slots__ = ("_limits", "backend", "index", "name", "type")
@@ -77,9 +82,22 @@ class Device:
     def __reduce__(self):
         return Device, (str(self),)
 
+    def __enter__(self):
+        _current.stack = (*_current.stack, self)
+        return self
+
+    def __exit__(self, *error):
+        _current.stack = _current.stack[:-1]
+
     @property
     def limits(self):
-        """The DeviceLimits; None for "cpu", which has none of them."""
+        """The DeviceLimits; None for "cpu", which has none of them.
+
+        >>> vg.Device("sim").limits.max_threads_per_block
+        1024
+        >>> print(vg.Device("cpu").limits)
+        None
+        """
         if self.type != "cpu" and self._limits is None:
             self._limits = DeviceLimits(
                 *(
@@ -173,19 +191,19 @@ class _Current(threading.local):
 _current = _Current()
 
 
-@contextlib.contextmanager
 def device(device, /):
-    """Make a device the default for what this thread creates inside: `with vg.device("sim"):`.
+    """Return the Device; `with vg.device("sim"):` makes it this thread's default inside.
 
-    ValueError, DeviceUnavailableError: as Device.
+    What it gives is what `device=` takes. ValueError, DeviceUnavailableError: as Device.
+
+    >>> with vg.device("cpu"):
+    ...     x = vg.zeros(3)
+    >>> x.device
+    Device('cpu')
+    >>> vg.ones(3, device=vg.device("cpu")).device is x.device
+    True
     """
-    chosen = Device(device)
-    before = _current.stack
-    _current.stack = (*before, chosen)
-    try:
-        yield chosen
-    finally:
-        _current.stack = before
+    return Device(device)
 
 
 def resolve(device):
@@ -212,6 +230,11 @@ def is_available(device="cuda", /):
 
     ValueError: no such name, or a PYVECGPU_* variable that makes no sense.
     DeviceUnavailableError: PYVECGPU_LIBRARY names a library that cannot be loaded.
+
+    >>> vg.is_available("cpu")
+    True
+    >>> vg.is_available("cuda:99")
+    False
     """
     try:
         Device(device)
@@ -225,7 +248,11 @@ def is_available(device="cuda", /):
 
 
 def devices():
-    """Return all usable devices as a tuple of Device: the CPU, GPUs, then simulated cards."""
+    """Return all usable devices as a tuple of Device: the CPU, GPUs, then simulated cards.
+
+    >>> vg.devices()[0]
+    Device('cpu')
+    """
     found = []
     for kind in ("cpu", "cuda", "sim"):
         if is_available(kind):
@@ -244,12 +271,21 @@ def synchronize(device=None, /):
     """Wait for all work on a device (None: the current one); raises what kernels did wrong.
 
     CUDAError, DeviceLostError: a kernel failed.
+
+    >>> x = vg.ones(4) + 1
+    >>> vg.synchronize()
+    >>> x.tolist()
+    [2.0, 2.0, 2.0, 2.0]
     """
     resolve(device).backend.synchronize()
 
 
 def is_healthy():
-    """True until a kernel failed so that this process cannot use its device any more."""
+    """True until a kernel failed so that this process cannot use its device any more.
+
+    >>> vg.is_healthy()
+    True
+    """
     return all(loaded.pvg_is_healthy() for loaded in library.loaded())
 
 
@@ -257,7 +293,12 @@ def is_healthy():
 
 
 class MemoryInfo(NamedTuple):
-    """Memory of a device in bytes, and counts; None for what is not known, as mostly on "cpu"."""
+    """Memory of a device in bytes, and counts; None for what is not known, as mostly on "cpu".
+
+    >>> info = vg.memory_info("sim")
+    >>> info.used <= info.reserved <= info.total
+    True
+    """
 
     used: int | None  # in arrays
     reserved: int | None  # taken from the driver: used and cached
@@ -271,7 +312,13 @@ class MemoryInfo(NamedTuple):
 
 
 def memory_info(device=None, /):
-    """Return the MemoryInfo of a device (None: the current one)."""
+    """Return the MemoryInfo of a device (None: the current one).
+
+    >>> before = vg.memory_info("sim").used
+    >>> x = vg.zeros(1024, device="sim")
+    >>> vg.memory_info("sim").used - before
+    4096
+    """
     backend = resolve(device).backend
     values = backend.memory_info()
     info = {f: values.get(Memory[f"MEMORY_{f.upper()}"]) for f in MemoryInfo._fields}
@@ -279,7 +326,10 @@ def memory_info(device=None, /):
 
 
 def empty_cache(device=None, /):
-    """Give cached memory back to the driver, and streams that nobody holds; nothing on "cpu"."""
+    """Give cached memory back to the driver, and streams that nobody holds; nothing on "cpu".
+
+    >>> vg.empty_cache()
+    """
     chosen = resolve(device)
     for forget in forgetting:
         forget(chosen)
@@ -290,6 +340,11 @@ def set_memory_limit(limit, /, device=None):
     """Hold at most `limit` bytes on a device: an integer, or "512M", "4G"; None: no limit.
 
     ValueError: not positive, more than the device has, or a limit for "cpu". TypeError: no number.
+
+    >>> vg.set_memory_limit("1G", device="sim")
+    >>> vg.memory_info("sim").limit
+    1073741824
+    >>> vg.set_memory_limit(None, device="sim")
     """
     backend = resolve(device).backend
     if isinstance(limit, str):
@@ -310,7 +365,12 @@ def set_memory_limit(limit, /, device=None):
 
 
 class LaunchRecord(NamedTuple):
-    """A kernel that was launched: its host symbol's offset in the library, how often, its name."""
+    """A kernel that was launched: its host symbol's offset in the library, how often, its name.
+
+    >>> record = vg.LaunchRecord(0x40, 3, "add")
+    >>> record.kernel, record.launches
+    ('add', 3)
+    """
 
     offset: int
     launches: int
@@ -322,13 +382,20 @@ def counters(device=None, /):
 
     launches, copies_to_device, bytes_to_device, copies_to_host, bytes_to_host, waits, live_arrays,
     canary_errors. All are 0 for "cpu", which has no library and where nothing is copied.
+
+    >>> vg.counters("cpu")["copies_to_device"]
+    0
     """
     counter = resolve(device).backend.counter
     return {code.name.removeprefix("COUNT_").lower(): counter(code) for code in Counter}
 
 
 def launch_log(device=None, /):
-    """Return the LaunchRecords of a device's library, kept while PYVECGPU_LAUNCH_LOG is set."""
+    """Return the LaunchRecords of a device's library, kept while PYVECGPU_LAUNCH_LOG is set.
+
+    >>> vg.launch_log("cpu")
+    []
+    """
     records = (line.split(" ", 2) for line in resolve(device).backend.launch_log().splitlines())
     return [LaunchRecord(int(offset, 16), int(count), name) for offset, count, name in records]
 
@@ -337,7 +404,12 @@ def launch_log(device=None, /):
 
 
 class DeviceLimits(NamedTuple):
-    """What a device can do, as the CUDA runtime gives it; memory in bytes, clocks in kHz."""
+    """What a device can do, as the CUDA runtime gives it; memory in bytes, clocks in kHz.
+
+    >>> limits = vg.Device("sim").limits
+    >>> limits.warp_size, limits.max_threads_per_block
+    (32, 1024)
+    """
 
     max_threads_per_block: int
     max_block_dim_x: int
@@ -384,5 +456,9 @@ class DeviceLimits(NamedTuple):
 
     @property
     def compute_capability(self):
-        """(major, minor), such as (9, 0)."""
+        """(major, minor), such as (9, 0).
+
+        >>> vg.Device("sim").limits.compute_capability
+        (7, 5)
+        """
         return self.compute_capability_major, self.compute_capability_minor

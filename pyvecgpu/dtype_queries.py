@@ -60,6 +60,11 @@ class finfo:  # noqa: N801  as NumPy calls it
     Of a complex dtype they are those of its parts.
 
     ValueError: not a float dtype. TypeError: no dtype of arrays.
+
+    >>> vg.finfo("float32").eps
+    1.1920928955078125e-07
+    >>> vg.finfo(vg.bfloat16).max
+    3.3895313892515355e+38
     """
 
     __slots__ = (
@@ -88,6 +93,9 @@ class iinfo:  # noqa: N801
     """The limits of an integer dtype, given as a dtype or an array of it.
 
     ValueError: not an integer dtype. TypeError: no dtype of arrays.
+
+    >>> vg.iinfo("uint8").max
+    255
     """
 
     __slots__ = ("bits", "dtype", "max", "min")
@@ -111,6 +119,11 @@ def isdtype(dtype, kind):
 
     Names: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
     floating", "numeric". ValueError: another name. TypeError: not a dtype.
+
+    >>> vg.isdtype(vg.float16, "real floating")
+    True
+    >>> vg.isdtype(vg.ones(2).dtype, ("integral", "bool"))
+    False
     """
     dtype = _any_dtype(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -142,6 +155,11 @@ def can_cast(from_, to, casting="safe", /):
     casting: "no" and "equiv" (the same dtype), "safe" (no value is lost, if large integers in
     float64 are near enough), "same_kind" (not floats to integers), "unsafe". ValueError: another
     rule. TypeError: no dtype of arrays.
+
+    >>> vg.can_cast("int32", "float64"), vg.can_cast("float64", "float32")
+    (True, False)
+    >>> vg.can_cast("float64", "float32", "same_kind")
+    True
     """
     if casting not in _CASTINGS:
         names = ", ".join(repr(name) for name in _CASTINGS)
@@ -167,6 +185,11 @@ def result_type(*arrays_and_dtypes):
     Arrays and dtypes are promoted from left to right. Python's bools, ints, floats and complex
     numbers are weak: a float beside integers gives the default float. ValueError: nothing is
     given. TypeError: neither an array, a dtype nor such a scalar.
+
+    >>> vg.result_type(vg.int8, vg.uint8)
+    dtype('int16')
+    >>> vg.result_type(vg.float32, 2.5)
+    dtype('float32')
     """
     if not arrays_and_dtypes:
         raise ValueError("result_type: at least one array or dtype is required")

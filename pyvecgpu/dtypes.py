@@ -129,7 +129,13 @@ def supported(dtype):
 
 
 def get_default_dtype():
-    """Return the dtype of Python floats: float32 or float64."""
+    """Return the dtype of Python floats: float32 or float64.
+
+    >>> vg.get_default_dtype()
+    dtype('float32')
+    >>> vg.asarray(0.5).dtype
+    dtype('float32')
+    """
     return DTYPES[chosen(_DEFAULT_FLOAT)]
 
 
@@ -137,6 +143,11 @@ def set_default_dtype(dtype, /):
     """Make float32 or float64 the dtype of Python floats, for the whole process.
 
     TypeError: any other dtype.
+
+    >>> vg.set_default_dtype(vg.float64)
+    >>> vg.asarray(0.5).dtype
+    dtype('float64')
+    >>> vg.set_default_dtype(vg.float32)
     """
     parsed = parse_dtype(dtype)
     if parsed not in (float32, float64):

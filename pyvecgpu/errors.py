@@ -23,7 +23,14 @@ __all__ = [
 
 
 class PyVecGPUError(Exception):
-    """Base of the exceptions that pyvecgpu defines."""
+    """Base of the exceptions that pyvecgpu defines.
+
+    >>> try:
+    ...     vg.Device("cuda:99")
+    ... except vg.PyVecGPUError as error:
+    ...     print(type(error).__name__)
+    DeviceUnavailableError
+    """
 
 
 class CUDAError(PyVecGPUError, RuntimeError):
@@ -31,6 +38,9 @@ class CUDAError(PyVecGPUError, RuntimeError):
 
     `code` is the cudaError_t (0 if none was involved), `name` its name, such as
     "cudaErrorInvalidValue", and `operation` what failed, such as "matmul".
+
+    >>> issubclass(vg.CUDAError, RuntimeError)
+    True
     """
 
     def __init__(self, message, code=0, name="", operation=""):
@@ -44,11 +54,20 @@ class DeviceLostError(CUDAError):
     """A kernel failed on the device; every later call on it fails until the process is restarted.
 
     The CPU device and data already on the host stay usable.
+
+    >>> try:
+    ...     vg.synchronize()
+    ... except vg.DeviceLostError as error:
+    ...     print("restart the process:", error)
     """
 
 
 class LaunchError(CUDAError):
-    """A kernel could not be started."""
+    """A kernel could not be started.
+
+    >>> issubclass(vg.LaunchError, vg.CUDAError)
+    True
+    """
 
 
 class OutOfMemoryError(PyVecGPUError, MemoryError, RuntimeError):
@@ -56,6 +75,9 @@ class OutOfMemoryError(PyVecGPUError, MemoryError, RuntimeError):
 
     `requested`, `free` and `reserved` (held by pyvecgpu) are bytes, or None where they are not
     known, as on the CPU; `device` is the device's name.
+
+    >>> issubclass(vg.OutOfMemoryError, MemoryError)
+    True
     """
 
     def __init__(self, message, requested=None, free=None, reserved=None, device=""):
@@ -67,8 +89,23 @@ class OutOfMemoryError(PyVecGPUError, MemoryError, RuntimeError):
 
 
 class DeviceUnavailableError(PyVecGPUError, RuntimeError):
-    """The device does not exist here or cannot be used; the message says why."""
+    """The device does not exist here or cannot be used; the message says why.
+
+    >>> try:
+    ...     vg.zeros(3, device="cuda:99")
+    ... except vg.DeviceUnavailableError:
+    ...     print("there is no such card")
+    there is no such card
+    """
 
 
 class ImplicitTransferError(PyVecGPUError, TypeError):
-    """Something asked for the values of a device array as if they were on the host."""
+    """Something asked for the values of a device array as if they were on the host.
+
+    >>> x = vg.ones(2, device="sim")
+    >>> try:
+    ...     np.asarray(x)
+    ... except vg.ImplicitTransferError:
+    ...     print("copied on request only:", x.numpy())
+    copied on request only: [1. 1.]
+    """

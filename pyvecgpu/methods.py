@@ -12,7 +12,6 @@ from .device import Device
 from .dispatch import operator, tracked_operator
 from .errors import DeviceUnavailableError
 from .functions import (
-    arguments,
     creation,
     cuda_interface,
     dlpack,
@@ -22,6 +21,7 @@ from .functions import (
     printing,
     values,
 )
+from .named_methods import NamedMethods
 from .operations import ROWS, Operation
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -156,20 +156,40 @@ class _Methods:
         """Return the values as a new NumPy array. ImportError: bfloat16 without ml_dtypes.
 
         RuntimeError: the array is tracked, and what NumPy computes has no gradients.
+
+        >>> x = vg.asarray([1, 2])
+        >>> values = x.numpy()
+        >>> values[0] = 9
+        >>> x.tolist()
+        [1, 2]
         """
         protocols.check_untracked(self)
         return values.to_numpy(self)
 
     def item(self):
-        """Return the one element as a Python scalar. ValueError: not exactly one element."""
+        """Return the one element as a Python scalar. ValueError: not exactly one element.
+
+        >>> vg.asarray([[2.5]]).item()
+        2.5
+        """
         return values.item(self)
 
     def tolist(self):
-        """Return the values as nested lists of Python scalars; a scalar for 0-d."""
+        """Return the values as nested lists of Python scalars; a scalar for 0-d.
+
+        >>> vg.asarray([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+        >>> vg.asarray(2.5).tolist()
+        2.5
+        """
         return values.readable(self).tolist()
 
     def tobytes(self):
-        """Return the bytes of the elements in C order. ImportError: bfloat16 without ml_dtypes."""
+        r"""Return the bytes of the elements in C order. ImportError: bfloat16 without ml_dtypes.
+
+        >>> vg.asarray([1, 2], dtype="uint8").tobytes()
+        b'\x01\x02'
+        """
         return values.to_host(self).tobytes()
 
     def __bool__(self):
@@ -222,11 +242,20 @@ class _Methods:
 
         target: a Device or its name ("cuda:0"), or a dtype or its name ("float64").
         DeviceUnavailableError: the device is not there. ValueError, TypeError: neither.
+
+        >>> vg.ones(2).to("float16").dtype
+        dtype('float16')
+        >>> vg.ones(2).to("cpu").device
+        Device('cpu')
         """
         return creation.to(self, target)
 
     def to_device(self, device, /, *, stream=None):
-        """Return the values on a device, see to. ValueError: a stream."""
+        """Return the values on a device, see to. ValueError: a stream.
+
+        >>> vg.ones(2).to_device("cpu").device
+        Device('cpu')
+        """
         if stream is not None:
             raise ValueError("to_device: each device has a stream of its own; stream is None")
         return creation.to(self, Device(device))
@@ -253,123 +282,31 @@ class _Methods:
         return sys.modules[__package__]
 
     def cpu(self):
-        """Return the values on the CPU; the Array itself if it is there."""
+        """Return the values on the CPU; the Array itself if it is there.
+
+        >>> x = vg.ones(2, device="cpu")
+        >>> x.cpu() is x
+        True
+        """
         return creation.to(self, "cpu")
 
-    def astype(self, dtype, /, *, copy=True):
-        """Return the values in another dtype, see vg.astype."""
-        return functions.astype(self, dtype, copy=copy)
-
-    def ravel(self):
-        """Return the elements along one axis, see vg.ravel."""
-        return functions.ravel(self)
-
-    def flatten(self):
-        """Return a copy of the elements, in C order, along one axis."""
-        return functions.ravel(values.copied(self))
-
-    def fill(self, value):
-        """Write a scalar to every element. OverflowError: the dtype cannot hold it."""
-        value = arguments.parse_scalar(value, "a value to fill with", complexes=True)
-        indexing.set(self, ..., value)
-
-    def clip(self, min=None, max=None, out=None):
-        """Return the elements within bounds, see vg.clip."""
-        return functions.clip(self, min, max, out)
-
-    def round(self, decimals=0, out=None):
-        """Return the nearest integers, see vg.round."""
-        return functions.round(self, decimals, out)
-
-    def var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None):
-        """Return the variance, see vg.var."""
-        return functions.var(self, axis, dtype, out, ddof, keepdims, correction=correction)
-
-    def std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None):
-        """Return the standard deviation, see vg.std."""
-        return functions.std(self, axis, dtype, out, ddof, keepdims, correction=correction)
-
-    def squeeze(self, axis=None):
-        """Return a view without axes of length 1, see vg.squeeze."""
-        return functions.squeeze(self, axis)
-
-    def dot(self, other, /, out=None):
-        """Return the product with another array, see vg.dot."""
-        return functions.dot(self, other, out)
-
-    def trace(self, offset=0, axis1=0, axis2=1, dtype=None):
-        """Return the sums of the diagonals, see vg.trace."""
-        return functions.trace(self, offset, axis1, axis2, dtype)
-
-    def swapaxes(self, axis1, axis2, /):
-        """Return a view with two axes exchanged, see vg.swapaxes."""
-        return functions.swapaxes(self, axis1, axis2)
-
-    def diagonal(self, offset=0, axis1=0, axis2=1):
-        """Return the diagonals, see vg.diagonal."""
-        return functions.diagonal(self, offset, axis1, axis2)
-
-    def repeat(self, repeats, /, axis=None):
-        """Return every element repeated, see vg.repeat."""
-        return functions.repeat(self, repeats, axis)
-
-    def nonzero(self):
-        """Return where elements are not 0, see vg.nonzero."""
-        return functions.nonzero(self)
-
-    def cumsum(self, axis=None, dtype=None, out=None):
-        """Return the sums up to each element, see vg.cumsum."""
-        return functions.cumsum(self, axis, dtype, out)
-
-    def cumprod(self, axis=None, dtype=None, out=None):
-        """Return the products up to each element, see vg.cumprod."""
-        return functions.cumprod(self, axis, dtype, out)
-
-    def take(self, indices, axis=None):
-        """Return the elements at indices, see vg.take."""
-        return functions.take(self, indices, axis)
-
-    def put(self, indices, values):
-        """Write values at indices into the elements in a row, see vg.put."""
-        functions.put(self, indices, values)
-
-    def compress(self, condition, axis=None):
-        """Return the parts where a condition is true, see vg.compress."""
-        return functions.compress(condition, self, axis)
-
-    def choose(self, choices):
-        """Return elements of the choices that the elements are the indices of, see vg.choose."""
-        return functions.choose(self, choices)
-
-    def sort(self, axis=-1, kind=None, *, descending=False, stable=True):
-        """Put the elements in order along an axis, in place, see vg.sort."""
-        functions.sorting.sort_in_place(self, axis, kind, descending)
-
-    def argsort(self, axis=-1, kind=None, *, descending=False, stable=True):
-        """Return the indices that put the elements in order, see vg.argsort."""
-        return functions.argsort(self, axis, kind, descending=descending)
-
-    def searchsorted(self, v, side="left", sorter=None):
-        """Return before which elements those of v keep the order, see vg.searchsorted."""
-        return functions.searchsorted(self, v, side, sorter)
-
-    def partition(self, kth, axis=-1):
-        """Put the kth elements at their places in order, in place, see vg.partition."""
-        functions.sorting.check_kth(
-            "partition", kth, self.shape[arguments.parse_axis(axis, self.ndim)]
-        )
-        functions.sorting.sort_in_place(self, axis)
-
-    def argpartition(self, kth, axis=-1):
-        """Return the indices of what partition gives, see vg.argpartition."""
-        return functions.argpartition(self, kth, axis)
-
     def copy(self):
-        """Return a contiguous copy on the same device."""
+        """Return a contiguous copy on the same device.
+
+        >>> x = vg.asarray([1, 2])
+        >>> y = x.copy()
+        >>> y[0] = 9
+        >>> x.tolist()
+        [1, 2]
+        """
         return values.copied(self)
 
     def contiguous(self):
-        """Return a view if the elements lie in C order without gaps, else a copy that does."""
+        """Return a view if the elements lie in C order without gaps, else a copy that does.
+
+        >>> vg.ones((2, 3)).T.contiguous().strides
+        (8, 4)
+        """
         return functions.contiguous(self)
 
     __copy__ = copy
@@ -409,7 +346,13 @@ class _Methods:
 
     @property
     def requires_grad(self):
-        """Whether gradients are recorded of what is computed of this Array; see requires_grad_."""
+        """Whether gradients are recorded of what is computed of this Array; see requires_grad_.
+
+        >>> w = vg.asarray([1.0, 2.0])
+        >>> w.requires_grad = True
+        >>> (w * 2).requires_grad
+        True
+        """
         return type(self) is Tracked
 
     @requires_grad.setter
@@ -420,6 +363,11 @@ class _Methods:
         """Record, or do not record, gradients of what is computed of this Array; return it.
 
         TypeError: no floats. RuntimeError: False for what was computed of tracked arrays.
+
+        >>> w = vg.asarray([1.0, 2.0]).requires_grad_()
+        >>> (w * w).sum().backward()
+        >>> w.grad.tolist()
+        [2.0, 4.0]
         """
         return _autograd().require(self, bool(requires_grad))
 
@@ -428,6 +376,12 @@ class _Methods:
         """What backward has added up for this Array; None before. It can be set.
 
         Only a leaf has one: an Array that requires gradients and was not computed of such.
+
+        >>> w = vg.asarray([3.0]).requires_grad_()
+        >>> (w * w).sum().backward()
+        >>> w.grad.item()
+        6.0
+        >>> w.grad = None
         """
         return _autograd().gradient_of(self)
 
@@ -437,11 +391,21 @@ class _Methods:
 
     @property
     def is_leaf(self):
-        """Whether this Array was not computed of tracked ones."""
+        """Whether this Array was not computed of tracked ones.
+
+        >>> w = vg.asarray([1.0]).requires_grad_()
+        >>> w.is_leaf, (w * 2).is_leaf
+        (True, False)
+        """
         return _autograd().is_leaf(self)
 
     def detach(self):
-        """Return an Array of the same memory of which no gradients are recorded."""
+        """Return an Array of the same memory of which no gradients are recorded.
+
+        >>> w = vg.asarray([1.0, 2.0]).requires_grad_()
+        >>> w.detach().numpy().tolist()
+        [1.0, 2.0]
+        """
         return _autograd().detach(self)
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False):
@@ -451,6 +415,12 @@ class _Methods:
         the gradients can be differentiated. retain_graph: the graph is kept for another time; by
         default as create_graph. RuntimeError: nothing is tracked, several elements without a
         gradient, a graph that was used before, an array that was changed in place since.
+
+        >>> w = vg.asarray([1.0, 2.0]).requires_grad_()
+        >>> y = w * 3
+        >>> y.backward(vg.asarray([1.0, 10.0]))
+        >>> w.grad.tolist()
+        [3.0, 30.0]
         """
         _autograd().backward(self, gradient, retain_graph, create_graph)
 
@@ -459,6 +429,13 @@ class _Methods:
 
         What the hook returns takes the gradient's place, None leaves it. Return a handle, whose
         remove() takes the hook away. RuntimeError: the array is not tracked.
+
+        >>> w = vg.asarray([1.0]).requires_grad_()
+        >>> handle = w.register_hook(lambda gradient: gradient * 100)
+        >>> (w * 2).sum().backward()
+        >>> w.grad.item()
+        200.0
+        >>> handle.remove()
         """
         return _autograd().register_hook(self, hook)
 
@@ -472,17 +449,31 @@ class _Methods:
 
     @property
     def T(self):  # noqa: N802
-        """A view with the axes in reverse order."""
+        """A view with the axes in reverse order.
+
+        >>> vg.ones((2, 3)).T.shape
+        (3, 2)
+        """
         return functions.transpose(self)
 
     @property
     def mT(self):  # noqa: N802
-        """A view with the last two axes exchanged. ValueError: fewer than two axes."""
+        """A view with the last two axes exchanged. ValueError: fewer than two axes.
+
+        >>> vg.ones((5, 2, 3)).mT.shape
+        (5, 3, 2)
+        """
         return functions.matrix_transpose(self)
 
     @property
     def real(self):
-        """The real parts, a view: the array itself if it is not complex."""
+        """The real parts, a view: the array itself if it is not complex.
+
+        >>> x = vg.asarray([1 + 2j])
+        >>> x.real = 7
+        >>> x.tolist()
+        [(7+2j)]
+        """
         return functions.real(self)
 
     @real.setter
@@ -491,7 +482,11 @@ class _Methods:
 
     @property
     def imag(self):
-        """The imaginary parts, a view; of real arrays zeros, which are read-only."""
+        """The imaginary parts, a view; of real arrays zeros, which are read-only.
+
+        >>> vg.asarray([1 + 2j]).imag.tolist()
+        [2.0]
+        """
         return functions.imag(self)
 
     @imag.setter
@@ -501,17 +496,29 @@ class _Methods:
         indexing.set(functions.imag(self), ..., value)
 
     def conj(self):
-        """Return the complex conjugates, see vg.conj."""
+        """Return the complex conjugates, see vg.conj.
+
+        >>> vg.asarray([1 + 2j]).conj().tolist()
+        [(1-2j)]
+        """
         return functions.conj(self)
 
     conjugate = conj
 
     def reshape(self, *shape, copy=None):
-        """Return the elements in another shape: x.reshape(2, -1) or x.reshape((2, -1))."""
+        """Return the elements in another shape: x.reshape(2, -1) or x.reshape((2, -1)).
+
+        >>> vg.arange(6).reshape(2, -1).tolist()
+        [[0, 1, 2], [3, 4, 5]]
+        """
         return functions.reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
 
     def transpose(self, *axes):
-        """Return a view with the axes permuted; in reverse order without arguments."""
+        """Return a view with the axes permuted; in reverse order without arguments.
+
+        >>> vg.ones((2, 3, 4)).transpose(2, 0, 1).shape
+        (4, 2, 3)
+        """
         if not axes or axes == (None,):
             return functions.transpose(self)
         return functions.transpose(self, axes[0] if isinstance(axes[0], (tuple, list)) else axes)
@@ -554,6 +561,7 @@ Array.__array_priority__ = 100  # before NumPy's arrays, for those who look at i
 
 _bind({row.name: _reduction(row) for row in ROWS if row.family == "reduce"})
 _bind(vars(_Methods))
+_bind(vars(NamedMethods))
 _bind({f"__{name}__": _operator(code) for name, code in _BINARY.items()})
 _bind(
     {f"__{name}__": tracked_operator(code, elementwise.operator) for name, code in _BINARY.items()},

@@ -75,6 +75,13 @@ class Generator:
 
     Threads may share one: each request has numbers of its own, whose place in the stream depends on
     who comes first.
+
+    >>> rng = vg.random.default_rng(7)
+    >>> rng.normal(size=(2, 3)).shape
+    (2, 3)
+    >>> again = vg.random.default_rng(7)
+    >>> vg.array_equal(again.random(5), vg.random.default_rng(7).random(5))
+    True
     """
 
     def __init__(self, key, stream, *, device=None):
@@ -93,7 +100,11 @@ class Generator:
 
     @property
     def device(self):
-        """The Device of its results, unless a call names another."""
+        """The Device of its results, unless a call names another.
+
+        >>> vg.random.default_rng(7, device="cpu").device
+        Device('cpu')
+        """
         return resolve(self._device)
 
     @property
@@ -102,6 +113,13 @@ class Generator:
 
         key, stream: numbers of 64 bits that tell generators apart. counter: of the next block.
         ValueError: no state of such a generator.
+
+        >>> rng = vg.random.default_rng(7)
+        >>> state = rng.state
+        >>> x = rng.random(3)
+        >>> rng.state = state
+        >>> vg.array_equal(x, rng.random(3))
+        True
         """
         with self._lock:
             place = {"key": self._key, "stream": self._stream, "counter": self._counter}
@@ -145,6 +163,10 @@ class Generator:
         """Return a list of new generators, whose streams have nothing to do with one another.
 
         Their keys are the next n_children blocks of this one's stream. ValueError: negative.
+
+        >>> first, second = vg.random.default_rng(7).spawn(2)
+        >>> vg.array_equal(first.random(5), second.random(5))
+        False
         """
         count = parse_int(n_children, "n_children")
         if count < 0:
@@ -158,6 +180,10 @@ class Generator:
         """Return numbers in [0, 1), all multiples of 2^-n alike.
 
         n: 24 in float32, 53 in float64, 11 in float16, 8 in bfloat16. TypeError: not a float dtype.
+
+        >>> x = vg.random.default_rng(7).random((2, 3))
+        >>> x.shape, ((x >= 0) & (x < 1)).all().item()
+        ((2, 3), True)
         """
         return self._floats(Distribution.RANDOM_UNIFORM, size, dtype, out, device)
 
@@ -165,6 +191,9 @@ class Generator:
         """Return normal numbers of mean 0 and variance 1. TypeError: not a float dtype.
 
         By Box and Muller's method; in float32 none is beyond 6.8, in float64 none beyond 9.5.
+
+        >>> vg.random.default_rng(7).standard_normal((2, 3)).shape
+        (2, 3)
         """
         return self._floats(Distribution.RANDOM_NORMAL, size, dtype, out, device)
 
@@ -173,6 +202,10 @@ class Generator:
 
         low, high: scalars or arrays, of which size None gives the common shape.
         OverflowError: high - low is not finite.
+
+        >>> x = vg.random.default_rng(7).uniform(-1, 1, 1000)
+        >>> (x.min() >= -1).item(), (x.max() < 1).item()
+        (True, True)
         """
         low, high = (_parameter(x, self._resolved(device)) for x in (low, high))
         width = high - low
@@ -184,6 +217,10 @@ class Generator:
         """Return normal numbers of mean loc and standard deviation scale, scalars or arrays.
 
         size: None is the arrays' common shape. ValueError: a scalar scale is negative.
+
+        >>> x = vg.random.default_rng(7).normal(10.0, 0.1, 1000)
+        >>> round(x.mean().item())
+        10
         """
         loc, scale = (_parameter(x, self._resolved(device)) for x in (loc, scale))
         _check_scale(scale)
@@ -193,6 +230,10 @@ class Generator:
         """Return exponentially distributed numbers of mean scale, a scalar or an array.
 
         size: None is the array's shape. ValueError: a scalar scale is negative.
+
+        >>> x = vg.random.default_rng(7).exponential(2.0, 1000)
+        >>> (x >= 0).all().item()
+        True
         """
         scale = _parameter(scale, self._resolved(device))
         _check_scale(scale)
@@ -223,6 +264,10 @@ class Generator:
         low, high: ints, or arrays of them, which are read on the host; then every word has 64 bits,
         and size None gives their common shape. ValueError: low >= high, or out of the dtype's
         bounds. TypeError: a dtype that is neither integer nor bool.
+
+        >>> x = vg.random.default_rng(7).integers(1, 6, 1000, endpoint=True)
+        >>> x.min().item(), x.max().item()
+        (1, 6)
         """
         dtype = parse_dtype(dtype)
         low, high = (0, low) if high is None else (low, high)
@@ -283,7 +328,11 @@ class Generator:
         return astype(add(values, low), dtype)
 
     def bytes(self, length):
-        """Return `length` random bytes: words of the stream, the lowest byte first."""
+        """Return `length` random bytes: words of the stream, the lowest byte first.
+
+        >>> len(vg.random.default_rng(7).bytes(10))
+        10
+        """
         length = parse_int(length, "length")
         if length < 0:
             raise ValueError(f"length must not be negative, got {length}")
@@ -297,6 +346,10 @@ class Generator:
 
         The order is that of random keys of 64 bits, which the host sorts. Keys are equal, and then
         in their old order, with a probability of n^2 / 2^65.
+
+        >>> x = vg.random.default_rng(7).permutation(5)
+        >>> vg.sort(x).tolist()
+        [0, 1, 2, 3, 4]
         """
         if not isinstance(x, Array) and not is_host(x):
             count = parse_int(x, "x")
@@ -308,7 +361,13 @@ class Generator:
         return _taken(x, self._order(x.shape[axis]), axis, target)
 
     def shuffle(self, x, axis=0):
-        """Put the parts of an Array along an axis in random order, in place; as permutation."""
+        """Put the parts of an Array along an axis in random order, in place; as permutation.
+
+        >>> x = vg.arange(5)
+        >>> vg.random.default_rng(7).shuffle(x)
+        >>> vg.sort(x).tolist()
+        [0, 1, 2, 3, 4]
+        """
         if not isinstance(x, Array):
             raise TypeError(f"shuffle takes an Array, not {type(x).__name__}")
         x[...] = self.permutation(x, axis)
@@ -323,6 +382,10 @@ class Generator:
         replace: whether one may be drawn again. p: the probability of each, else all are alike;
         without replacement each draw is from what is left. Indices are computed on the host.
         ValueError: more than there are, wrong p.
+
+        >>> x = vg.random.default_rng(7).choice(10, 4, replace=False)
+        >>> len(set(x.tolist()))
+        4
         """
         whole = isinstance(a, Array) or is_host(a)
         axis = _axis_of(a, axis) if whole else 0
@@ -467,6 +530,10 @@ def default_rng(seed=None, *, device=None):
 
     A Generator is returned as it is, with the device that it has.
     seed: what numpy.random.SeedSequence takes, or one; it makes the key of 128 bits.
+
+    >>> a, b = vg.random.default_rng(7), vg.random.default_rng(7)
+    >>> vg.array_equal(a.random(3), b.random(3))
+    True
     """
     if isinstance(seed, Generator):
         return seed
@@ -492,25 +559,49 @@ def _shared():
 
 
 def seed(seed=None):
-    """Begin the stream of rand, randn, randint and random anew, from a seed as of default_rng."""
+    """Begin the stream of rand, randn, randint and random anew, from a seed as of default_rng.
+
+    >>> vg.random.seed(7)
+    >>> x = vg.random.rand(3)
+    >>> vg.random.seed(7)
+    >>> vg.array_equal(x, vg.random.rand(3))
+    True
+    """
     _shared().state = default_rng(seed).state
 
 
 def random(size=None, *, dtype=None, device=None):
-    """Return numbers in [0, 1): Generator.random of the process's own generator."""
+    """Return numbers in [0, 1): Generator.random of the process's own generator.
+
+    >>> vg.random.random((2, 3)).shape
+    (2, 3)
+    """
     return _shared().random(size, dtype, device=device)
 
 
 def rand(*size, dtype=None, device=None):
-    """Return numbers in [0, 1) in an array of so many rows, columns, ...; without any a float."""
+    """Return numbers in [0, 1) in an array of so many rows, columns, ...; without any a float.
+
+    >>> vg.random.rand(2, 3).shape
+    (2, 3)
+    """
     return _shared().random(size or None, dtype, device=device)
 
 
 def randn(*size, dtype=None, device=None):
-    """Return normal numbers in an array of so many rows, columns, ...; without any a float."""
+    """Return normal numbers in an array of so many rows, columns, ...; without any a float.
+
+    >>> vg.random.randn(2, 3).shape
+    (2, 3)
+    """
     return _shared().standard_normal(size or None, dtype, device=device)
 
 
 def randint(low, high=None, size=None, dtype=int64, *, device=None):
-    """Return integers in [low, high): Generator.integers of the process's own generator."""
+    """Return integers in [low, high): Generator.integers of the process's own generator.
+
+    >>> x = vg.random.randint(0, 10, (2, 3))
+    >>> x.shape, x.dtype
+    ((2, 3), dtype('int64'))
+    """
     return _shared().integers(low, high, size, dtype, device=device)

@@ -31,6 +31,9 @@ class Stream:
     keeps alive as long as arrays that were computed on it are used. device: None is the other
     library's, or the current one. The CPU has no streams: work on it is done at once.
     TypeError: no stream. DeviceUnavailableError: as Device.
+
+    >>> s = vg.Stream()
+    >>> s.synchronize()
     """
 
     __slots__ = ("_owner", "_theirs", "device")
@@ -88,6 +91,11 @@ def stream(stream=None, /, *, device=None):
 
     stream, device: as for Stream, or a Stream. Nothing waits at the end of the block. On the CPU
     the block runs as without it. ValueError: inside of a graph that is being recorded.
+
+    >>> with vg.stream() as s:
+    ...     x = vg.ones(3) * 2
+    >>> x.tolist()
+    [2.0, 2.0, 2.0]
     """
     chosen = Stream(stream, device=device)
     if chosen._owner is None:

@@ -22,6 +22,11 @@ class implicit_transfers:  # noqa: N801  called like a function
 
     It holds at once and for all threads, until it is called again; as a context manager until the
     end of the block: with vg.implicit_transfers("error"): ... ValueError: another mode.
+
+    >>> with vg.implicit_transfers("allow"):
+    ...     values = np.asarray(vg.ones(3))
+    >>> values.tolist()
+    [1.0, 1.0, 1.0]
     """
 
     def __init__(self, mode, /):

@@ -59,7 +59,10 @@ LATER = {
 
 
 def test_import_makes_no_cuda_call_and_is_quick():
-    """It takes less of the processor's time than NumPy's, which comes first."""
+    """It takes less of the processor's time than NumPy's, which comes first, or a tenth of a second.
+
+    On a machine that is busy with other things both take several times as long.
+    """
     code = f"""
 import sys, time
 starts = [time.process_time()]
@@ -70,11 +73,11 @@ starts.append(time.process_time())
 maps = open("/proc/self/maps").read()
 loaded = ["libpyvecgpu" in maps, "libcuda" in maps, *({LATER!r} & set(sys.modules))]
 import json
-print(json.dumps([(starts[2] - starts[1]) / (starts[1] - starts[0]), loaded]))
+print(json.dumps([starts[2] - starts[1], starts[1] - starts[0], loaded]))
 """
     runs = [helpers.child_result(code) for _ in range(5)]
-    assert [run[1] for run in runs] == 5 * [[False, False]]
-    assert min(run[0] for run in runs) < 1
+    assert [loaded for *_, loaded in runs] == 5 * [[False, False]]
+    assert any(ours < max(numpys, 0.1) for ours, numpys, _ in runs), runs
 
 
 def test_parts_come_when_they_are_asked_for():

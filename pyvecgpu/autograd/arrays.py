@@ -101,6 +101,11 @@ def grad(
     1 of a single element. create_graph: the gradients can be differentiated. retain_graph: the
     graph can be used again; by default as create_graph. RuntimeError: an output or input is not
     tracked, or an input was not used, for which allow_unused gives None.
+
+    >>> x = vg.asarray([2.0]).requires_grad_()
+    >>> (slope,) = vg.autograd.grad((x**3).sum(), [x])
+    >>> slope.tolist(), x.grad
+    ([12.0], None)
     """
     outputs, inputs = _sequence(outputs), _sequence(inputs)
     given = [None] * len(outputs) if grad_outputs is None else _sequence(grad_outputs)

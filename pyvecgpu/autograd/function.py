@@ -76,21 +76,23 @@ class Context:
 class Function:
     """A function with a rule of its own: derive from it, and call apply.
 
-        class Cube(vg.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                ctx.save_for_backward(x)
-                return x * x * x
-
-            @staticmethod
-            def backward(ctx, g):
-                (x,) = ctx.saved_tensors
-                return 3.0 * x * x * g
-
-        y = Cube.apply(x)
-
     backward gets a gradient for each result and returns one, or None, for each argument. Made of
     functions of Arrays it can be differentiated itself.
+
+    >>> class Cube(vg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, gradient):
+    ...         (x,) = ctx.saved_tensors
+    ...         return gradient * 3 * x**2
+    >>> x = vg.asarray([2.0]).requires_grad_()
+    >>> Cube.apply(x).sum().backward()
+    >>> x.grad.tolist()
+    [12.0]
     """
 
     @staticmethod
@@ -149,6 +151,12 @@ def checkpoint(function):
     It saves memory for the price of one more forward pass. The function gives an Array or a tuple
     of them and computes the same when it is called again; the process's own random numbers, of
     vg.random.rand and its kin, are then those of the first time.
+
+    >>> f = vg.checkpoint(lambda x: vg.exp(x) * x)
+    >>> x = vg.asarray([0.0, 1.0]).requires_grad_()
+    >>> f(x).sum().backward()
+    >>> print(x.grad)
+    [1.       5.436564]
     """
 
     @functools.wraps(function)

@@ -20,17 +20,38 @@ __all__ = [
 
 
 def no_grad(function=None, /):
-    """Return a context, also a decorator, in which no gradients are recorded in this thread."""
+    """Return a context, also a decorator, in which no gradients are recorded in this thread.
+
+    >>> x = vg.asarray([2.0]).requires_grad_()
+    >>> with vg.no_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    False
+    """
     return Mode(False) if function is None else Mode(False)(function)
 
 
 def enable_grad(function=None, /):
-    """Return a context, also a decorator, in which gradients are recorded, within no_grad too."""
+    """Return a context, also a decorator, in which gradients are recorded, within no_grad too.
+
+    >>> x = vg.asarray([2.0]).requires_grad_()
+    >>> with vg.no_grad(), vg.enable_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    True
+    """
     return Mode(True) if function is None else Mode(True)(function)
 
 
 def is_grad_enabled():
-    """Return whether gradients are recorded in this thread."""
+    """Return whether gradients are recorded in this thread.
+
+    >>> vg.is_grad_enabled()
+    True
+    >>> with vg.no_grad():
+    ...     print(vg.is_grad_enabled())
+    False
+    """
     return state.enabled
 
 
@@ -45,6 +66,11 @@ def value_and_grad(function, argnums=0, *, has_aux=False, create_graph=None):
     lists and tuples of them; gradients come in the same containers, None for None. create_graph:
     gradients can be differentiated by tracked arrays that function knows; by arguments they always
     can. TypeError: an argument that is none of these.
+
+    >>> loss = lambda w, x: ((x @ w - 1) ** 2).sum()
+    >>> value, slope = vg.value_and_grad(loss)(vg.asarray([1.0, 2.0]), vg.eye(2))
+    >>> value.item(), slope.tolist()
+    (1.0, [0.0, 2.0])
     """
 
     @functools.wraps(function)
@@ -87,6 +113,12 @@ def grad(function, argnums=0, *, has_aux=False, create_graph=None):
     """Return a function that gives the gradients of function(...); see value_and_grad.
 
     With has_aux it gives (gradients, what the function gave besides).
+
+    >>> slope = vg.grad(lambda x: x**3)
+    >>> slope(vg.asarray(2.0)).item()
+    12.0
+    >>> vg.grad(vg.grad(lambda x: x**3))(vg.asarray(2.0)).item()
+    12.0
     """
     both = value_and_grad(function, argnums, has_aux=has_aux, create_graph=create_graph)
 

@@ -1,4 +1,4 @@
-"""gather, scatter and accumulate of the CPU device, with NumPy's own indexing and the card's messages."""
+"""gather, scatter and accumulate of the CPU device: NumPy's own indexing, the card's messages."""
 
 import math
 

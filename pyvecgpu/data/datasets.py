@@ -19,6 +19,15 @@ class Dataset:
 
     One that can give many samples at once, stacked, also defines batch(indices); indices are
     integers in a NumPy array.
+
+    >>> class Squares(vg.data.Dataset):
+    ...     def __len__(self):
+    ...         return 4
+    ...
+    ...     def __getitem__(self, index):
+    ...         return float(index * index)
+    >>> [batch.tolist() for batch in vg.data.DataLoader(Squares(), batch_size=2)]
+    [[0.0, 1.0], [4.0, 9.0]]
     """
 
     def __len__(self):
@@ -33,6 +42,11 @@ class TensorDataset(Dataset):
 
     arrays: Arrays, or NumPy arrays, which stay on the host. TypeError: none of these. ValueError:
     without a first axis, of different lengths, or none at all.
+
+    >>> data = vg.data.TensorDataset(vg.arange(5), vg.ones((5, 2)))
+    >>> x, y = data[3]
+    >>> len(data), x.item(), y.shape
+    (5, 3, (2,))
     """
 
     def __init__(self, *arrays):
@@ -55,7 +69,12 @@ class TensorDataset(Dataset):
         return tuple([x[index] for x in self.tensors])
 
     def batch(self, indices):
-        """Return the samples at indices, an integer array or a slice: a tuple of arrays."""
+        """Return the samples at indices, an integer array or a slice: a tuple of arrays.
+
+        >>> data = vg.data.TensorDataset(vg.arange(5) * 10)
+        >>> data.batch(np.array([4, 0]))[0].tolist()
+        [40, 0]
+        """
         if isinstance(indices, slice):
             return tuple([x[indices] for x in self.tensors])
         return tuple([_rows(x, indices) for x in self.tensors])
@@ -65,6 +84,11 @@ class Windows(Dataset):
     """Pairs of `length` values in a row and those one place later: a model guesses the next one.
 
     values: 1-D. ValueError: not so, or not more than `length` of them.
+
+    >>> data = vg.data.Windows(vg.arange(6), 3)
+    >>> x, y = data[1]
+    >>> len(data), x.tolist(), y.tolist()
+    (3, [1, 2, 3], [2, 3, 4])
     """
 
     def __init__(self, values, length):
@@ -83,7 +107,12 @@ class Windows(Dataset):
         return self.values[begin:end], self.values[begin + 1 : end + 1]
 
     def batch(self, indices):
-        """Return the samples at indices, an integer array: two arrays of shape (n, length)."""
+        """Return the samples at indices, an integer array: two arrays of shape (n, length).
+
+        >>> x, y = vg.data.Windows(vg.arange(6), 3).batch(np.array([0, 2]))
+        >>> x.tolist(), y.tolist()
+        ([[0, 1, 2], [2, 3, 4]], [[1, 2, 3], [3, 4, 5]])
+        """
         if isinstance(indices, Array):
             steps = vg.arange(self.length, device=indices.device)
         else:
@@ -93,7 +122,13 @@ class Windows(Dataset):
 
 
 class Subset(Dataset):
-    """Samples of another data set, by their numbers."""
+    """Samples of another data set, by their numbers.
+
+    >>> data = vg.data.TensorDataset(vg.arange(5) * 10)
+    >>> part = vg.data.Subset(data, [4, 0])
+    >>> len(part), part[0][0].item()
+    (2, 40)
+    """
 
     def __init__(self, dataset, indices):
         self.dataset = dataset
@@ -111,6 +146,11 @@ def random_split(dataset, lengths, generator=None):
 
     Of parts, what rounding leaves goes one by one to the first. generator: of vg.random, or a
     seed; None: the process's own, see vg.random.seed. ValueError: lengths of another sum.
+
+    >>> data = vg.data.TensorDataset(vg.arange(10))
+    >>> train, test = vg.data.random_split(data, [0.8, 0.2])
+    >>> len(train), len(test)
+    (8, 2)
     """
     lengths, count = list(lengths), len(dataset)
     if any(isinstance(part, float) for part in lengths):

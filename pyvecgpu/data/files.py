@@ -26,6 +26,11 @@ def load_idx(path, *, device=None):
     """Return the Array in an IDX file, gzip's or plain, in the dtype and shape that it names.
 
     ValueError: no such file, cut off, or longer than its header says.
+
+    >>> with open("labels.idx", "wb") as file:
+    ...     size = file.write(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9]))
+    >>> vg.data.load_idx("labels.idx").tolist()
+    [7, 8, 9]
     """
     with open(path, "rb") as plain:
         packed = plain.read(2) == _GZIP
@@ -62,11 +67,16 @@ def _exactly(file, count, what):
 
 
 def load_csv(path, *, delimiter=",", skiprows=0, usecols=None, dtype=None, device=None):
-    """Return the numbers of a text file, an Array of shape (rows, columns).
+    r"""Return the numbers of a text file, an Array of shape (rows, columns).
 
     skiprows: lines before the numbers, such as a header. usecols: the numbers of the columns that
     are wanted. dtype: None is the default float. ValueError: a line that is not of numbers, of
     another length, or no line at all.
+
+    >>> with open("data.csv", "w") as file:
+    ...     size = file.write("1,2\n3,4\n")
+    >>> vg.data.load_csv("data.csv").tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
     """
     options = {"delimiter": delimiter, "skiprows": skiprows, "usecols": usecols, "ndmin": 2}
     dtype = get_default_dtype() if dtype is None else dtype
@@ -93,6 +103,11 @@ def load_npz(path, names=None, *, device=None):
     """Return the arrays of an .npz file: a dict by name, or with `names` a tuple of those.
 
     ValueError: no such file, a damaged one, pickles in it, or a name that is not there.
+
+    >>> np.savez("data.npz", x=[1, 2], y=[3.0])
+    >>> x, y = vg.data.load_npz("data.npz", ("x", "y"))
+    >>> x.tolist(), y.tolist()
+    ([1, 2], [3.0])
     """
     found = {name: _array(x, device) for name, x in read_npz("load_npz", os.fspath(path)).items()}
     lacking = [name for name in names or () if name not in found]
@@ -102,7 +117,12 @@ def load_npz(path, names=None, *, device=None):
 
 
 class Characters:
-    """The characters of a text, in order, and their numbers: the vocabulary of a model."""
+    """The characters of a text, in order, and their numbers: the vocabulary of a model.
+
+    >>> letters = vg.data.Characters("hello")
+    >>> len(letters), letters.encode("hole").tolist()
+    (4, [1, 3, 2, 0])
+    """
 
     def __init__(self, text):
         self.characters = "".join(sorted(set(text)))
@@ -115,7 +135,11 @@ class Characters:
         return f"Characters({self.characters!r})"
 
     def encode(self, text, *, device=None):
-        """Return a text as an Array of int64. ValueError: a character that is not known."""
+        """Return a text as an Array of int64. ValueError: a character that is not known.
+
+        >>> vg.data.Characters("abc").encode("cab").tolist()
+        [2, 0, 1]
+        """
         try:
             values = [self._numbers[character] for character in text]
         except KeyError as error:
@@ -123,7 +147,12 @@ class Characters:
         return vg.asarray(np.array(values, np.int64), device=device)
 
     def decode(self, numbers):
-        """Return the text of integers, an array's or a list's. ValueError: out of range."""
+        """Return the text of integers, an array's or a list's. ValueError: out of range.
+
+        >>> letters = vg.data.Characters("abc")
+        >>> letters.decode(letters.encode("cab"))
+        'cab'
+        """
         values = numbers.tolist() if hasattr(numbers, "tolist") else list(numbers)
         values = values if isinstance(values, list) else [values]
         if not all(0 <= value < len(self) for value in values):
@@ -136,6 +165,12 @@ def load_text(path, vocabulary=None, *, encoding="utf-8", device=None):
 
     vocabulary: Characters to use; by default those of the text. ValueError: the text is in another
     encoding, empty, or has a character that the vocabulary lacks.
+
+    >>> with open("text.txt", "w") as file:
+    ...     size = file.write("abba")
+    >>> numbers, letters = vg.data.load_text("text.txt")
+    >>> numbers.tolist(), letters.decode(numbers)
+    ([0, 1, 1, 0], 'abba')
     """
     try:
         with open(path, encoding=encoding) as file:

@@ -21,6 +21,14 @@ class DataLoader:
     vg.random, or a seed, for the order; None: the process's own, see vg.random.seed. drop_last:
     without the last batch if it is smaller.
     ValueError: batch_size is below 1.
+
+    >>> x, y = vg.arange(5), vg.arange(5) * 10
+    >>> loader = vg.data.DataLoader(vg.data.TensorDataset(x, y), batch_size=2)
+    >>> for a, b in loader:
+    ...     print(a.tolist(), b.tolist())
+    [0, 1] [0, 10]
+    [2, 3] [20, 30]
+    [4] [40]
     """
 
     def __init__(
@@ -85,6 +93,10 @@ def collate(samples, device=None):
     """Return samples as one: arrays and numbers stacked, tuples and dicts part by part.
 
     Strings and all else stay in a list. device: of what comes of numbers and NumPy arrays.
+
+    >>> x, y = vg.data.collate([(vg.ones(2), 3), (vg.zeros(2), 4)])
+    >>> x.tolist(), y.tolist()
+    ([[1.0, 1.0], [0.0, 0.0]], [3, 4])
     """
     first = samples[0]
     if isinstance(first, Array):

@@ -16,12 +16,21 @@ def fftfreq(n, /, d=1.0, device=None, *, dtype=None):
 
     n: the length of the transform. d: the distance between its input's elements. dtype: a float
     dtype, by default the default float. ValueError: n is below 1. TypeError: dtype.
+
+    >>> vg.fft.fftfreq(4).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    >>> vg.fft.fftfreq(4, d=0.25).tolist()
+    [0.0, 1.0, -2.0, -1.0]
     """
     return _frequencies(np.fft.fftfreq, "fftfreq", n, d, dtype, device)
 
 
 def rfftfreq(n, /, d=1.0, device=None, *, dtype=None):
-    """Return the frequencies of the elements of rfft: 0 and positive ones; see fftfreq."""
+    """Return the frequencies of the elements of rfft: 0 and positive ones; see fftfreq.
+
+    >>> vg.fft.rfftfreq(4).tolist()
+    [0.0, 0.25, 0.5]
+    """
     return _frequencies(np.fft.rfftfreq, "rfftfreq", n, d, dtype, device)
 
 
@@ -40,12 +49,19 @@ def fftshift(x, /, axes=None):
     """Return the elements turned so that frequency 0 is in the middle of the axes, or of all.
 
     AxisError: no such axis.
+
+    >>> vg.fft.fftshift(vg.fft.fftfreq(4)).tolist()
+    [-0.5, -0.25, 0.0, 0.25]
     """
     return _shifted("fftshift", x, axes, 1)
 
 
 def ifftshift(x, /, axes=None):
-    """Return the elements turned back; see fftshift."""
+    """Return the elements turned back; see fftshift.
+
+    >>> vg.fft.ifftshift(vg.fft.fftshift(vg.arange(5))).tolist()
+    [0, 1, 2, 3, 4]
+    """
     return _shifted("ifftshift", x, axes, -1)
 
 

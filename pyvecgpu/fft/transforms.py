@@ -44,12 +44,20 @@ def fft(x, /, n=None, axis=-1, norm="backward"):
 
     n: of so many elements, the first ones, or all and zeros; by default all. norm: see above.
     ValueError: n is below 1, another norm, an x without axes. AxisError: no such axis.
+
+    >>> print(vg.fft.fft(vg.asarray([1.0, 0.0, 0.0, 0.0])))
+    [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
     """
     return _along_one("fft", x, n, axis, norm)
 
 
 def ifft(x, /, n=None, axis=-1, norm="backward"):
-    """Return the transform back; see fft."""
+    """Return the transform back; see fft.
+
+    >>> x = vg.asarray([1.0, 2.0, 3.0, 4.0])
+    >>> print(vg.fft.ifft(vg.fft.fft(x)).real)
+    [1. 2. 3. 4.]
+    """
     return _along_one("ifft", x, n, axis, norm)
 
 
@@ -57,6 +65,9 @@ def rfft(x, /, n=None, axis=-1, norm="backward"):
     """Return the first n // 2 + 1 elements of the transform of real numbers; see fft.
 
     TypeError: x is complex.
+
+    >>> print(vg.fft.rfft(vg.asarray([1.0, 1.0, 1.0, 1.0])))
+    [4.+0.j 0.+0.j 0.+0.j]
     """
     return _along_one("rfft", x, n, axis, norm)
 
@@ -65,17 +76,28 @@ def irfft(x, /, n=None, axis=-1, norm="backward"):
     """Return the real numbers, n of them, of which rfft gives x; see fft.
 
     n: by default 2 * (m - 1), for m elements of x.
+
+    >>> vg.fft.irfft(vg.asarray([4 + 0j, 0j, 0j])).tolist()
+    [1.0, 1.0, 1.0, 1.0]
     """
     return _along_one("irfft", x, n, axis, norm)
 
 
 def hfft(x, /, n=None, axis=-1, norm="backward"):
-    """Return the transform, real, of numbers whose second half mirrors the first; see irfft."""
+    """Return the transform, real, of numbers whose second half mirrors the first; see irfft.
+
+    >>> print(vg.fft.hfft(vg.asarray([1 + 0j, 2 + 0j, 3 + 0j])))
+    [ 8. -2.  0. -2.]
+    """
     return _along_one("hfft", x, n, axis, norm)
 
 
 def ihfft(x, /, n=None, axis=-1, norm="backward"):
-    """Return the first half of the transform back of real numbers; see rfft."""
+    """Return the first half of the transform back of real numbers; see rfft.
+
+    >>> vg.fft.ihfft(vg.ones(4)).real.tolist()
+    [1.0, 0.0, 0.0]
+    """
     return _along_one("ihfft", x, n, axis, norm)
 
 
@@ -85,12 +107,19 @@ def fftn(x, /, s=None, axes=None, norm="backward"):
     axes: by default all; with s the last ones. s: the length along each, see fft; -1: as it is.
     ValueError: another number of lengths than of axes, or one below 1; another norm. AxisError: no
     such axis.
+
+    >>> vg.fft.fftn(vg.ones((2, 3, 4))).shape
+    (2, 3, 4)
     """
     return _along_several("fftn", x, s, axes, norm)
 
 
 def ifftn(x, /, s=None, axes=None, norm="backward"):
-    """Return the transform back along several axes; see fftn."""
+    """Return the transform back along several axes; see fftn.
+
+    >>> vg.allclose(vg.fft.ifftn(vg.fft.fftn(vg.ones((2, 3, 4)))), vg.ones((2, 3, 4)))
+    True
+    """
     return _along_several("ifftn", x, s, axes, norm)
 
 
@@ -98,32 +127,55 @@ def rfftn(x, /, s=None, axes=None, norm="backward"):
     """Return the transform of real numbers: rfft along the last axis, fft along the others.
 
     See fftn. TypeError: x is complex.
+
+    >>> vg.fft.rfftn(vg.ones((2, 3, 8))).shape
+    (2, 3, 5)
     """
     return _along_several("rfftn", x, s, axes, norm)
 
 
 def irfftn(x, /, s=None, axes=None, norm="backward"):
-    """Return the real numbers of which rfftn gives x; see fftn and irfft."""
+    """Return the real numbers of which rfftn gives x; see fftn and irfft.
+
+    >>> vg.fft.irfftn(vg.fft.rfftn(vg.ones((2, 3, 4)))).shape
+    (2, 3, 4)
+    """
     return _along_several("irfftn", x, s, axes, norm)
 
 
 def fft2(x, /, s=None, axes=(-2, -1), norm="backward"):
-    """Return the transform along two axes; see fftn."""
+    """Return the transform along two axes; see fftn.
+
+    >>> vg.fft.fft2(vg.ones((2, 2))).real.tolist()
+    [[4.0, 0.0], [0.0, 0.0]]
+    """
     return fftn(x, s, axes, norm)
 
 
 def ifft2(x, /, s=None, axes=(-2, -1), norm="backward"):
-    """Return the transform back along two axes; see ifftn."""
+    """Return the transform back along two axes; see ifftn.
+
+    >>> vg.fft.ifft2(vg.fft.fft2(vg.eye(2))).real.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     return ifftn(x, s, axes, norm)
 
 
 def rfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
-    """Return the transform of real numbers along two axes; see rfftn."""
+    """Return the transform of real numbers along two axes; see rfftn.
+
+    >>> vg.fft.rfft2(vg.ones((4, 6))).shape
+    (4, 4)
+    """
     return rfftn(x, s, axes, norm)
 
 
 def irfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
-    """Return the real numbers of which rfft2 gives x; see irfftn."""
+    """Return the real numbers of which rfft2 gives x; see irfftn.
+
+    >>> vg.fft.irfft2(vg.fft.rfft2(vg.ones((4, 4)))).shape
+    (4, 4)
+    """
     return irfftn(x, s, axes, norm)
 
 

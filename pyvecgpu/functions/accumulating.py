@@ -26,6 +26,11 @@ def index_add(x, indices, values, /, axis=0):
     indices on a card at the next wait for it), or no integers. ValueError: values that do not fit,
     indices of another dimension, x is read-only. TypeError: x is no Array, or values of a higher
     kind than its dtype. AxisError: no such axis.
+
+    >>> x = vg.zeros(3)
+    >>> vg.index_add(x, vg.asarray([0, 2, 0]), vg.asarray([1.0, 2.0, 10.0]))
+    >>> x.tolist()
+    [11.0, 0.0, 2.0]
     """
     _check_target("index_add", x)
     indices = _indices("index_add", indices, x)

@@ -14,11 +14,16 @@ from .layout import as_array, broadcast_to
 __all__ = ["copyto", "piecewise", "putmask"]
 
 
-def copyto(dst, src, casting="same_kind", where=True, /):
+def copyto(dst, src, /, casting="same_kind", where=True):
     """Write src to an Array, broadcast and cast, or only where a mask of bools is true.
 
     ValueError: src or the mask does not fit, dst is read-only. TypeError: a cast that `casting`
     forbids (see can_cast), dst is no Array.
+
+    >>> x = vg.zeros(3)
+    >>> vg.copyto(x, vg.asarray([1, 2, 3]), where=vg.asarray([True, False, True]))
+    >>> x.tolist()
+    [1.0, 0.0, 3.0]
     """
     _check_target("copyto", dst)
     if is_scalar(src):
@@ -39,6 +44,11 @@ def putmask(x, mask, values, /):
 
     values: of x's shape, or fewer or more, of which place i in a row gets number i % count.
     ValueError: another shape of the mask, x is read-only. TypeError: x is no Array.
+
+    >>> x = vg.asarray([1, 2, 3, 4])
+    >>> vg.putmask(x, x > 2, x * 10)
+    >>> x.tolist()
+    [1, 2, 30, 40]
     """
     _check_target("putmask", x)
     mask = _mask("putmask", mask, x)
@@ -61,6 +71,10 @@ def piecewise(x, condlist, funclist, /, *args, **kw):
     condlist: bools, one array or a list of them; the last true one counts. funclist: functions of
     the elements, then args and kw, or scalars; one more is for where no condition is true. A card
     waits. ValueError: not as many functions.
+
+    >>> x = vg.asarray([-2.0, 0.5, 3.0])
+    >>> vg.piecewise(x, [x < 0, x > 1], [lambda v: -v, 10.0]).tolist()
+    [2.0, 0.0, 10.0]
     """
     array, give = as_array("piecewise", x)
     if (isinstance(condlist, Array) or is_host(condlist)) and condlist.ndim == array.ndim:

@@ -37,6 +37,9 @@ def bincount(x, /, weights=None, minlength=0, *, device=None):
     x: 1-D, of integers that are not negative. weights: the float64 sums of those beside the numbers
     instead, added as they stand. minlength: of the result, at least. ValueError: a negative number,
     more dimensions, weights of another shape. TypeError: no integers.
+
+    >>> vg.bincount(vg.asarray([0, 1, 1, 4])).tolist()
+    [1, 2, 0, 0, 1]
     """
     minlength = parse_int(minlength, "minlength")
     if minlength < 0:
@@ -77,6 +80,9 @@ def digitize(x, bins, /, right=False, *, device=None):
 
     bins: edges, 1-D, in ascending order or a descending one; bin i begins at bins[i - 1], which
     belongs to it, or, with `right`, to the one before. ValueError: the edges are in no order.
+
+    >>> vg.digitize(vg.asarray([0.2, 6.4, 3.0]), vg.asarray([0.0, 1.0, 5.0])).tolist()
+    [1, 3, 2]
     """
     call = Operands("digitize", (x,), None, device)
     array = call.arrays[0]
@@ -113,7 +119,11 @@ def _given(values, array):
 
 
 def histogram_bin_edges(x, /, bins=10, range=None, weights=None, *, device=None):
-    """Return the edges of the bins that histogram counts by; see there."""
+    """Return the edges of the bins that histogram counts by; see there.
+
+    >>> vg.histogram_bin_edges(vg.asarray([0.0, 1.0, 4.0]), bins=4).tolist()
+    [0.0, 1.0, 2.0, 3.0, 4.0]
+    """
     operands = (x,) if weights is None else (x, weights)
     call = Operands("histogram_bin_edges", operands, None, device)
     array, weights = _with_weights("histogram_bin_edges", call.arrays)
@@ -129,6 +139,10 @@ def histogram(x, /, bins=10, range=None, density=None, weights=None, *, device=N
     has its upper edge, too; NaN is in none. weights: of the shape of x, to be added instead of
     counting. density: divided by the sum and the widths, as float. ValueError: what is no bins, no
     range, or a range that is not finite.
+
+    >>> counts, edges = vg.histogram(vg.asarray([1.0, 2.0, 1.0, 4.0]), bins=3, range=(0, 6))
+    >>> counts.tolist(), edges.tolist()
+    ([2, 1, 1], [0.0, 2.0, 4.0, 6.0])
     """
     operands = (x,) if weights is None else (x, weights)
     call = Operands("histogram", operands, None, device)
@@ -214,6 +228,9 @@ def interp(x, xp, fp, /, left=None, right=None, period=None, *, device=None):
     first point and behind the last one, by default theirs. period: of x; then the points are in any
     order, and left and right make no difference. Computed in float64. ValueError: no point, other
     shapes, a period of 0.
+
+    >>> vg.interp(vg.asarray([0.5, 3.0]), vg.asarray([0.0, 1.0]), vg.asarray([10.0, 20.0])).tolist()
+    [15.0, 20.0]
     """
     call = Operands("interp", (x, xp, fp), None, device)
     if any(is_scalar(one) for one in call.arrays[1:]):

@@ -35,6 +35,9 @@ def clip(x, /, min=None, max=None, out=None, *, device=None):
 
     min, max: arrays or scalars, broadcast with x; None is no bound. Where min is above max the
     result is max. OverflowError: a bound that an integer dtype cannot hold.
+
+    >>> vg.clip(vg.asarray([-3, 0, 7]), -1, 5).tolist()
+    [-1, 0, 5]
     """
     bounds = [bound for bound in (min, max) if bound is not None]
     call = Operands("clip", (x, *bounds), out, device)
@@ -47,12 +50,20 @@ def clip(x, /, min=None, max=None, out=None, *, device=None):
 
 
 def fmax(x1, x2, /, out=None, *, device=None):
-    """Return the larger of x1 and x2, the other one if one is NaN."""
+    """Return the larger of x1 and x2, the other one if one is NaN.
+
+    >>> vg.fmax(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
+    [2.0, 0.5]
+    """
     return _without_nan("fmax", maximum, x1, x2, out, device)
 
 
 def fmin(x1, x2, /, out=None, *, device=None):
-    """Return the smaller of x1 and x2, the other one if one is NaN."""
+    """Return the smaller of x1 and x2, the other one if one is NaN.
+
+    >>> vg.fmin(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
+    [1.0, 0.5]
+    """
     return _without_nan("fmin", minimum, x1, x2, out, device)
 
 
@@ -64,7 +75,11 @@ def _without_nan(name, choose, x1, x2, out, device):
 
 
 def heaviside(x1, x2, /, out=None, *, device=None):
-    """Return 0 where x1 is negative, x2 where it is 0, 1 where it is positive; as float."""
+    """Return 0 where x1 is negative, x2 where it is 0, 1 where it is positive; as float.
+
+    >>> vg.heaviside(vg.asarray([-1.5, 0.0, 2.0]), 0.5).tolist()
+    [0.0, 0.5, 1.0]
+    """
     call = Operands("heaviside", (x1, x2), out, device)
     a, b = _strong_pair(*call.arrays, call.backend)
     dtype = inexact(promote_all((a, b)))
@@ -74,12 +89,20 @@ def heaviside(x1, x2, /, out=None, *, device=None):
 
 
 def deg2rad(x, /, out=None, *, device=None):
-    """Return degrees as radians, as float."""
+    """Return degrees as radians, as float.
+
+    >>> print(vg.deg2rad(vg.asarray([0.0, 180.0])))
+    [0.        3.1415927]
+    """
     return _times("deg2rad", x, math.pi / 180, out, device)
 
 
 def rad2deg(x, /, out=None, *, device=None):
-    """Return radians as degrees, as float."""
+    """Return radians as degrees, as float.
+
+    >>> print(vg.degrees(vg.asarray([0.0, vg.pi])))
+    [  0. 180.]
+    """
     return _times("rad2deg", x, 180 / math.pi, out, device)
 
 
@@ -96,12 +119,22 @@ def _times(name, x, factor, out, device):
 
 
 def rint(x, /, out=None, *, device=None):
-    """Return the nearest integer, half way the even one, as float."""
+    """Return the nearest integer, half way the even one, as float.
+
+    >>> vg.rint(vg.asarray([0.5, 1.5, -1.2])).tolist()
+    [0.0, 2.0, -1.0]
+    """
     return _as_float("rint", round, x, out, device)
 
 
 def fabs(x, /, out=None, *, device=None):
-    """Return |x|, as float. TypeError: complex numbers."""
+    """Return |x|, as float. TypeError: complex numbers.
+
+    >>> vg.fabs(vg.asarray([-2, 3])).tolist()
+    [2.0, 3.0]
+    >>> vg.abs(vg.asarray([-2, 3])).tolist()
+    [2, 3]
+    """
     return _as_float("fabs", _abs_of_reals, x, out, device)
 
 

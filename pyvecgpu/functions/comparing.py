@@ -20,12 +20,19 @@ def isclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False, *, device=None):
 
     equal_nan: NaN is close to NaN. Halves are compared in float32, integers in float64. rtol, atol:
     scalars.
+
+    >>> vg.isclose(vg.asarray([1.0, 1.1]), vg.asarray([1.0 + 1e-6, 1.0])).tolist()
+    [True, False]
     """
     return _close("isclose", x1, x2, rtol, atol, equal_nan, device)[1]
 
 
 def allclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False, *, device=None):
-    """Return whether all elements are close, a Python bool; see isclose."""
+    """Return whether all elements are close, a Python bool; see isclose.
+
+    >>> vg.allclose(vg.asarray([1.0, 2.0]), vg.asarray([1.0, 2.0 + 1e-6]))
+    True
+    """
     return _all(_close("allclose", x1, x2, rtol, atol, equal_nan, device)[0])
 
 
@@ -53,6 +60,11 @@ def array_equal(x1, x2, /, equal_nan=False, *, device=None):
     """Return whether two arrays have the same shape and elements, a Python bool.
 
     equal_nan: NaN is equal to NaN. Dtypes may differ.
+
+    >>> vg.array_equal(vg.asarray([1, 2]), vg.asarray([1.0, 2.0]))
+    True
+    >>> vg.array_equal(vg.asarray([1, 1]), vg.asarray([1]))
+    False
     """
     call = Operands("array_equal", (x1, x2), None, device)
     shapes = {() if is_scalar(x) else x.shape for x in call.arrays}
@@ -60,7 +72,11 @@ def array_equal(x1, x2, /, equal_nan=False, *, device=None):
 
 
 def array_equiv(x1, x2, /, *, device=None):
-    """Return whether two arrays, broadcast together, have the same elements, a Python bool."""
+    """Return whether two arrays, broadcast together, have the same elements, a Python bool.
+
+    >>> vg.array_equiv(vg.asarray([1, 1]), vg.asarray([1]))
+    True
+    """
     call = Operands("array_equiv", (x1, x2), None, device)
     try:
         np.broadcast_shapes(*(() if is_scalar(x) else x.shape for x in call.arrays))

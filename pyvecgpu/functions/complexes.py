@@ -35,7 +35,11 @@ __all__ = [
 
 
 def conj(x, /, out=None, *, device=None):
-    """Return the complex conjugate; real numbers as they are. TypeError: bool."""
+    """Return the complex conjugate; real numbers as they are. TypeError: bool.
+
+    >>> print(vg.conj(vg.asarray([1 + 2j, 3 - 1j])))
+    [1.-2.j 3.+1.j]
+    """
     return unary(Operation.CONJ, x, out, device)
 
 
@@ -43,13 +47,23 @@ conjugate = conj
 
 
 def real(x, /):
-    """Return the real parts: a view."""
+    """Return the real parts: a view.
+
+    >>> x = vg.asarray([1 + 2j, 3 - 1j])
+    >>> vg.real(x)[0] = 10
+    >>> print(x)
+    [10.+2.j  3.-1.j]
+    """
     array, give = as_array("real", x)
     return give(part(array, 0))
 
 
 def imag(x, /):
-    """Return the imaginary parts: a view; of real numbers zeros, which are read-only."""
+    """Return the imaginary parts: a view; of real numbers zeros, which are read-only.
+
+    >>> vg.imag(vg.asarray([1 + 2j, 3 - 1j])).tolist()
+    [2.0, -1.0]
+    """
     array, give = as_array("imag", x)
     return give(part(array, 1))
 
@@ -75,6 +89,9 @@ def angle(x, /, deg=False):
     """Return the angle of complex numbers in radians, or degrees, from -pi to pi; as float.
 
     That of a real number is 0 or pi.
+
+    >>> print(vg.angle(vg.asarray([1j, -1.0 + 0j]), deg=True))
+    [ 90. 180.]
     """
     array, give = as_array("angle", x)
     result = atan2(part(array, 1), part(array, 0))
@@ -82,19 +99,31 @@ def angle(x, /, deg=False):
 
 
 def iscomplex(x, /):
-    """Return where the imaginary part is not 0, as bool."""
+    """Return where the imaginary part is not 0, as bool.
+
+    >>> vg.iscomplex(vg.asarray([1 + 2j, 3 + 0j])).tolist()
+    [True, False]
+    """
     array, give = as_array("iscomplex", x)
     return give(not_equal(part(array, 1), 0))
 
 
 def isreal(x, /):
-    """Return where the imaginary part is 0, as bool."""
+    """Return where the imaginary part is 0, as bool.
+
+    >>> vg.isreal(vg.asarray([1 + 2j, 3 + 0j])).tolist()
+    [False, True]
+    """
     array, give = as_array("isreal", x)
     return give(equal(part(array, 1), 0))
 
 
 def iscomplexobj(x, /):
-    """Return whether the dtype of an array, or a scalar, is complex; a Python bool."""
+    """Return whether the dtype of an array, or a scalar, is complex; a Python bool.
+
+    >>> vg.iscomplexobj(vg.asarray([3 + 0j])), vg.iscomplexobj(vg.ones(2))
+    (True, False)
+    """
     if is_scalar(x):
         return isinstance(x, complex)
     if isinstance(x, Array) or is_host(x):
@@ -103,7 +132,11 @@ def iscomplexobj(x, /):
 
 
 def isrealobj(x, /):
-    """Return whether the dtype of an array, or a scalar, is not complex; a Python bool."""
+    """Return whether the dtype of an array, or a scalar, is not complex; a Python bool.
+
+    >>> vg.isrealobj(vg.asarray([3 + 0j])), vg.isrealobj(vg.ones(2))
+    (False, True)
+    """
     return not iscomplexobj(x)
 
 
@@ -112,6 +145,9 @@ def real_if_close(x, /, tol=100.0):
 
     tol: from 1 on, how many times the distance of 1 to the next number they may have; below that, a
     bound. It waits for the values.
+
+    >>> vg.real_if_close(vg.asarray([2 + 1e-14j, 5 + 0j], dtype="complex128")).tolist()
+    [2.0, 5.0]
     """
     array, give = as_array("real_if_close", x)
     tol = parse_scalar(tol, "a tolerance")

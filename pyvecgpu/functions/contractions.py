@@ -26,6 +26,12 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, de
     optimize: True takes many operands in the order that opt_einsum finds, if it is installed; False
     from left to right. precision: see matmul. ValueError: subscripts that make no sense or do not
     fit the operands. TypeError: no text, a Python scalar among the operands.
+
+    >>> a, b = vg.ones((5, 2, 3)), vg.ones((5, 3, 4))
+    >>> vg.einsum("bij,bjk->bik", a, b).shape
+    (5, 2, 4)
+    >>> vg.einsum("ii", vg.asarray([[1, 2], [3, 4]])).item()
+    5
     """
     if not isinstance(subscripts, str):
         raise TypeError(f"einsum: subscripts are a text, not {type(subscripts).__name__}")

@@ -66,6 +66,15 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     False never does.
     TypeError: an unsupported dtype. OverflowError: an integer that the dtype cannot hold.
     ValueError: ragged lists, Arrays of several devices, or copy=False and a copy is needed.
+
+    >>> vg.asarray([[1, 2], [3, 4]]).dtype
+    dtype('int64')
+    >>> vg.asarray([0.5, 1.5]).dtype
+    dtype('float32')
+    >>> vg.asarray(np.array([0.5, 1.5])).dtype
+    dtype('float64')
+    >>> vg.asarray([1, 2], dtype="float16").tolist()
+    [1.0, 2.0]
     """
     dtype = None if dtype is None else parse_dtype(dtype)
     if isinstance(obj, Array):
@@ -93,6 +102,12 @@ def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):
     """Return a new Array, see asarray; with axes of length 1 before its own up to ndmin of them.
 
     ValueError: more axes than there can be.
+
+    >>> x = vg.asarray([1, 2])
+    >>> y = vg.array(x, ndmin=2)
+    >>> y[0, 0] = 9
+    >>> x.tolist(), y.tolist()
+    ([1, 2], [[9, 2]])
     """
     ndmin = parse_int(ndmin, "ndmin")
     result = asarray(obj, dtype=dtype, device=device, copy=copy)
@@ -229,19 +244,35 @@ def to(array, target):
 
 
 def empty(shape, dtype=None, *, device=None):
-    """Return an Array with undefined elements. ValueError: a shape that makes no sense."""
+    """Return an Array with undefined elements. ValueError: a shape that makes no sense.
+
+    >>> vg.empty((2, 3)).shape
+    (2, 3)
+    """
     dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
     shape = parse_shape(shape, dtype.itemsize)
     return apply(resolve(device).backend, "empty", shape, dtype)
 
 
 def zeros(shape, dtype=None, *, device=None):
-    """Return an Array of zeros. ValueError: a shape that makes no sense."""
+    """Return an Array of zeros. ValueError: a shape that makes no sense.
+
+    >>> print(vg.zeros((2, 3)))
+    [[0. 0. 0.]
+     [0. 0. 0.]]
+    """
     return filled(empty(shape, dtype=dtype, device=device), 0)
 
 
 def ones(shape, dtype=None, *, device=None):
-    """Return an Array of ones. ValueError: a shape that makes no sense."""
+    """Return an Array of ones. ValueError: a shape that makes no sense.
+
+    >>> print(vg.ones((2, 3)))
+    [[1. 1. 1.]
+     [1. 1. 1.]]
+    >>> vg.ones(3).dtype
+    dtype('float32')
+    """
     return filled(empty(shape, dtype=dtype, device=device), 1)
 
 
@@ -249,6 +280,11 @@ def full(shape, fill_value, dtype=None, *, device=None):
     """Return an Array of one value, by default in the value's dtype.
 
     fill_value: a Python or NumPy scalar, or a 0-d array. OverflowError: the dtype cannot hold it.
+
+    >>> vg.full((2, 2), 7).tolist()
+    [[7, 7], [7, 7]]
+    >>> vg.full(2, 0.5).dtype
+    dtype('float32')
     """
     value = parse_scalar(fill_value, "fill_value", complexes=True)
     if dtype is None:
@@ -258,24 +294,40 @@ def full(shape, fill_value, dtype=None, *, device=None):
 
 
 def empty_like(x, /, dtype=None, *, device=None):
-    """Return an Array like x with undefined elements; x is an Array or a NumPy array."""
+    """Return an Array like x with undefined elements; x is an Array or a NumPy array.
+
+    >>> vg.empty_like(vg.ones((2, 3)), dtype="int8").dtype
+    dtype('int8')
+    """
     x = x if isinstance(x, Array) else _host_like(x)
     device = x.device if device is None and isinstance(x, Array) else device
     return empty(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
 def zeros_like(x, /, dtype=None, *, device=None):
-    """Return an Array of zeros like x, which is an Array or a NumPy array."""
+    """Return an Array of zeros like x, which is an Array or a NumPy array.
+
+    >>> vg.zeros_like(vg.asarray([5, 6])).tolist()
+    [0, 0]
+    """
     return filled(empty_like(x, dtype=dtype, device=device), 0)
 
 
 def ones_like(x, /, dtype=None, *, device=None):
-    """Return an Array of ones like x, which is an Array or a NumPy array."""
+    """Return an Array of ones like x, which is an Array or a NumPy array.
+
+    >>> vg.ones_like(vg.asarray([5, 6])).tolist()
+    [1, 1]
+    """
     return filled(empty_like(x, dtype=dtype, device=device), 1)
 
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
-    """Return an Array of one value like x, which is an Array or a NumPy array."""
+    """Return an Array of one value like x, which is an Array or a NumPy array.
+
+    >>> vg.full_like(vg.asarray([1, 2, 3]), 9).tolist()
+    [9, 9, 9]
+    """
     value = parse_scalar(fill_value, "fill_value", complexes=True)
     return filled(empty_like(x, dtype=dtype, device=device), value)
 

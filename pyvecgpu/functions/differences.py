@@ -35,6 +35,10 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None, *, device=None):
 
     Of bools it is whether they differ. prepend, append: an array or a scalar before and behind x.
     ValueError: n is negative, x has no axes.
+
+    >>> x = vg.asarray([1, 2, 4, 7])
+    >>> vg.diff(x).tolist(), vg.diff(x, n=2).tolist()
+    ([1, 2, 3], [1, 1])
     """
     given = [x, *(one for one in (prepend, append) if one is not None)]
     call = Operands("diff", given, None, device)
@@ -73,6 +77,9 @@ def ediff1d(x, /, to_end=None, to_begin=None, *, device=None):
     """Return the differences of the elements in a row, with others before and behind, in x's dtype.
 
     to_end, to_begin: an array or a scalar. TypeError: bool.
+
+    >>> vg.ediff1d(vg.asarray([1, 2, 4, 7]), to_begin=0).tolist()
+    [0, 1, 2, 3]
     """
     call = Operands(
         "ediff1d", [one for one in (x, to_begin, to_end) if one is not None], None, device
@@ -98,6 +105,11 @@ def gradient(f, /, *spacing, axis=None, edge_order=1, device=None):
     spacing: nothing for 1, a scalar for all axes, or for each axis a scalar or the coordinates
     along it. edge_order: 1 or 2, of the differences at both ends. ValueError: too few elements,
     coordinates that do not fit. TypeError: another number of spacings.
+
+    >>> vg.gradient(vg.asarray([1.0, 2.0, 4.0, 7.0])).tolist()
+    [1.0, 1.5, 2.5, 3.0]
+    >>> vg.gradient(vg.asarray([1.0, 2.0, 4.0, 7.0]), 2.0).tolist()
+    [0.5, 0.75, 1.25, 1.5]
     """
     call = Operands("gradient", (f, *spacing), None, device)
     array, *steps = call.arrays
@@ -189,6 +201,11 @@ def trapezoid(y, /, x=None, dx=1.0, axis=-1, *, device=None):
 
     x: the coordinates, along the axis or of y's shape; dx: their distance, a scalar, without them.
     ValueError: no axes, coordinates that do not fit.
+
+    >>> vg.trapezoid(vg.asarray([1.0, 2.0, 3.0])).item()
+    4.0
+    >>> vg.trapezoid(vg.asarray([1.0, 2.0, 3.0]), x=vg.asarray([4.0, 6.0, 8.0])).item()
+    8.0
     """
     call = Operands("trapezoid", (y, dx if x is None else x), None, device)
     array, step = call.arrays
@@ -219,6 +236,11 @@ def convolve(x1, x2, /, mode="full", *, device=None):
 
     mode: "full", "same" (as long as the longer one) or "valid" (where they overlap wholly).
     ValueError: another mode, an empty array, more dimensions.
+
+    >>> vg.convolve(vg.asarray([1, 2, 3]), vg.asarray([0, 1, 0.5])).tolist()
+    [0.0, 1.0, 2.5, 4.0, 1.5]
+    >>> vg.convolve(vg.asarray([1, 2, 3]), vg.asarray([0, 1, 0.5]), "same").tolist()
+    [1.0, 2.5, 4.0]
     """
     call = Operands("convolve", (x1, x2), None, device)
     if any(is_scalar(one) or one.ndim != 1 for one in call.arrays):
@@ -244,6 +266,9 @@ def correlate(x1, x2, /, mode="valid", *, device=None):
     """Return sums of x1[i + k] * conj(x2[i]) for each shift k, of arrays of one dimension.
 
     mode, errors: as in convolve.
+
+    >>> vg.correlate(vg.asarray([1, 2, 3]), vg.asarray([0, 1, 0.5])).tolist()
+    [3.5]
     """
     call = Operands("correlate", (x1, x2), None, device)
     if any(is_scalar(one) or one.ndim != 1 for one in call.arrays):
@@ -285,6 +310,9 @@ def cross(x1, x2, /, axisa=-1, axisb=-1, axisc=-1, axis=None, *, device=None):
 
     axisa, axisb, axisc: the vectors' axes in x1, x2 and the result; axis: all three at once.
     ValueError: vectors of another length. TypeError: bools.
+
+    >>> vg.cross(vg.asarray([1, 0, 0]), vg.asarray([0, 1, 0])).tolist()
+    [0, 0, 1]
     """
     call = Operands("cross", (x1, x2), None, device)
     if any(is_scalar(one) for one in call.arrays):
@@ -306,6 +334,11 @@ def vander(x, /, N=None, increasing=False, *, device=None):
 
     N: how many, by default as many as there are elements. increasing: the smallest come first.
     bools and signed integers give int64. ValueError: not one dimension, a negative number.
+
+    >>> print(vg.vander(vg.asarray([1, 2, 3]), 3))
+    [[1 1 1]
+     [4 2 1]
+     [9 3 1]]
     """
     call = Operands("vander", (x,), None, device)
     (array,) = call.arrays

@@ -141,72 +141,136 @@ def binary(code, x1, x2, out=None, device=None):
 
 
 def abs(x, /, out=None, *, device=None):
-    """Return |x|; integers wrap. Of complex numbers it is their length, a float."""
+    """Return |x|; integers wrap. Of complex numbers it is their length, a float.
+
+    >>> vg.abs(vg.asarray([-2, 3])).tolist()
+    [2, 3]
+    >>> vg.abs(vg.asarray([3 + 4j])).tolist()
+    [5.0]
+    """
     return unary(Operation.ABS, x, out, device)
 
 
 def exp(x, /, out=None, *, device=None):
-    """Return e to the power x, as float."""
+    """Return e to the power x, as float.
+
+    >>> print(vg.exp(vg.asarray([0, 1, 2])))
+    [1.        2.718282  7.3890557]
+    """
     return unary(Operation.EXP, x, out, device)
 
 
 def expm1(x, /, out=None, *, device=None):
-    """Return e to the power x, minus 1, with all digits where x is near 0; as float."""
+    """Return e to the power x, minus 1, with all digits where x is near 0; as float.
+
+    >>> print(vg.expm1(vg.asarray([1e-7, 1.0])))
+    [1.0000001e-07 1.7182819e+00]
+    """
     return unary(Operation.EXPM1, x, out, device)
 
 
 def log(x, /, out=None, *, device=None):
-    """Return the natural logarithm, as float."""
+    """Return the natural logarithm, as float.
+
+    >>> print(vg.log(vg.asarray([1.0, vg.e, 0.0])))
+    [  0.   1. -inf]
+    """
     return unary(Operation.LOG, x, out, device)
 
 
 def negative(x, /, out=None, *, device=None):
-    """Return -x; integers wrap. TypeError: bool."""
+    """Return -x; integers wrap. TypeError: bool.
+
+    >>> vg.negative(vg.asarray([1, -2])).tolist()
+    [-1, 2]
+    >>> vg.negative(vg.asarray([1], dtype="uint8")).tolist()
+    [255]
+    """
     return unary(Operation.NEGATIVE, x, out, device)
 
 
 def sqrt(x, /, out=None, *, device=None):
-    """Return the square root, as float."""
+    """Return the square root, as float.
+
+    >>> vg.sqrt(vg.asarray([4, 9])).tolist()
+    [2.0, 3.0]
+    >>> print(vg.sqrt(vg.asarray([-4 + 0j])))
+    [0.+2.j]
+    """
     return unary(Operation.SQRT, x, out, device)
 
 
 def reciprocal(x, /, out=None, *, device=None):
-    """Return 1 / x, as float."""
+    """Return 1 / x, as float.
+
+    >>> vg.reciprocal(vg.asarray([2, 4])).tolist()
+    [0.5, 0.25]
+    """
     return unary(Operation.RECIPROCAL, x, out, device)
 
 
 def positive(x, /, out=None, *, device=None):
-    """Return a copy of x. TypeError: bool."""
+    """Return a copy of x. TypeError: bool.
+
+    >>> vg.positive(vg.asarray([1, -2])).tolist()
+    [1, -2]
+    """
     return unary(Operation.POSITIVE, x, out, device)
 
 
 def sign(x, /, out=None, *, device=None):
-    """Return -1, 0 or 1 as x is; NaN stays. Of complex numbers x / |x|. TypeError: bool."""
+    """Return -1, 0 or 1 as x is; NaN stays. Of complex numbers x / |x|. TypeError: bool.
+
+    >>> vg.sign(vg.asarray([-3.0, 0.0, 0.5])).tolist()
+    [-1.0, 0.0, 1.0]
+    """
     return unary(Operation.SIGN, x, out, device)
 
 
 def square(x, /, out=None, *, device=None):
-    """Return x * x; integers wrap. TypeError: bool."""
+    """Return x * x; integers wrap. TypeError: bool.
+
+    >>> vg.square(vg.asarray([-3, 4])).tolist()
+    [9, 16]
+    """
     return unary(Operation.SQUARE, x, out, device)
 
 
 def floor(x, /, out=None, *, device=None):
-    """Return the largest integer that is not above x, in x's dtype. TypeError: bool."""
+    """Return the largest integer that is not above x, in x's dtype. TypeError: bool.
+
+    >>> vg.floor(vg.asarray([-1.5, 0.2])).tolist()
+    [-2.0, 0.0]
+    """
     return unary(Operation.FLOOR, x, out, device)
 
 
 def ceil(x, /, out=None, *, device=None):
-    """Return the smallest integer that is not below x, in x's dtype. TypeError: bool."""
+    """Return the smallest integer that is not below x, in x's dtype. TypeError: bool.
+
+    >>> vg.ceil(vg.asarray([-1.5, 0.2])).tolist()
+    [-1.0, 1.0]
+    """
     return unary(Operation.CEIL, x, out, device)
 
 
 def trunc(x, /, out=None, *, device=None):
-    """Return x without what is behind the point, in its dtype. TypeError: bool."""
+    """Return x without what is behind the point, in its dtype. TypeError: bool.
+
+    >>> vg.trunc(vg.asarray([-1.5, 1.5])).tolist()
+    [-1.0, 1.0]
+    """
     return unary(Operation.TRUNC, x, out, device)
 
 
 def bitwise_invert(x, /, out=None, *, device=None):
-    """Return ~x: all bits inverted; of bools, not x. TypeError: floats."""
+    """Return ~x: all bits inverted; of bools, not x. TypeError: floats.
+
+    >>> vg.bitwise_invert(vg.asarray([0, 5])).tolist()
+    [-1, -6]
+    >>> vg.bitwise_invert(vg.asarray([True, False])).tolist()
+    [False, True]
+    """
     return unary(Operation.BITWISE_INVERT, x, out, device)
 
 
@@ -215,6 +279,11 @@ def round(x, /, decimals=0, out=None, *, device=None):
 
     decimals: an integer; negative ones round before the point. It is the nearest integer to x times
     a power of ten, divided by that again. TypeError: bool, or decimals that are no integer.
+
+    >>> vg.round(vg.asarray([0.5, 1.5, 2.25])).tolist()
+    [0.0, 2.0, 2.0]
+    >>> vg.round(vg.asarray([1234, 1250]), -2).tolist()
+    [1200, 1200]
     """
     decimals = parse_int(decimals, "decimals")
     if decimals == 0:
@@ -242,7 +311,11 @@ def _rounded(x, decimals):
 
 
 def logical_not(x, /, out=None, *, device=None):
-    """Return whether x is 0."""
+    """Return whether x is 0.
+
+    >>> vg.logical_not(vg.asarray([2, 0])).tolist()
+    [False, True]
+    """
     return equal(x, 0, out, device=device)
 
 
@@ -250,102 +323,184 @@ def logical_not(x, /, out=None, *, device=None):
 
 
 def add(x1, x2, /, out=None, *, device=None):
-    """Return x1 + x2; of bools, x1 or x2."""
+    """Return x1 + x2; of bools, x1 or x2.
+
+    >>> vg.add(vg.asarray([[1, 2], [3, 4]]), vg.asarray([10, 20])).tolist()
+    [[11, 22], [13, 24]]
+    """
     return binary(Operation.ADD, x1, x2, out, device)
 
 
 def subtract(x1, x2, /, out=None, *, device=None):
-    """Return x1 - x2. TypeError: two bools."""
+    """Return x1 - x2. TypeError: two bools.
+
+    >>> vg.subtract(vg.asarray([5, 7]), 2).tolist()
+    [3, 5]
+    """
     return binary(Operation.SUBTRACT, x1, x2, out, device)
 
 
 def multiply(x1, x2, /, out=None, *, device=None):
-    """Return x1 * x2; of bools, x1 and x2."""
+    """Return x1 * x2; of bools, x1 and x2.
+
+    >>> vg.multiply(vg.asarray([[1], [2]]), vg.asarray([10, 20])).tolist()
+    [[10, 20], [20, 40]]
+    """
     return binary(Operation.MULTIPLY, x1, x2, out, device)
 
 
 def divide(x1, x2, /, out=None, *, device=None):
-    """Return x1 / x2, as float."""
+    """Return x1 / x2, as float.
+
+    >>> vg.divide(vg.asarray([1, 3]), 2).tolist()
+    [0.5, 1.5]
+    >>> print(vg.divide(vg.asarray([1.0, 0.0]), 0))
+    [inf nan]
+    """
     return binary(Operation.DIVIDE, x1, x2, out, device)
 
 
 def bitwise_left_shift(x1, x2, /, out=None, *, device=None):
-    """Return x1 << x2; by negative numbers or the width and more, 0. TypeError: no integers."""
+    """Return x1 << x2; by negative numbers or the width and more, 0. TypeError: no integers.
+
+    >>> vg.bitwise_left_shift(vg.asarray([1, 3]), 2).tolist()
+    [4, 12]
+    """
     return binary(Operation.BITWISE_LEFT_SHIFT, x1, x2, out, device)
 
 
 def bitwise_right_shift(x1, x2, /, out=None, *, device=None):
-    """Return x1 >> x2; by negative numbers or the width and more, 0 or -1. TypeError: floats."""
+    """Return x1 >> x2; by negative numbers or the width and more, 0 or -1. TypeError: floats.
+
+    >>> vg.bitwise_right_shift(vg.asarray([16, -16]), 2).tolist()
+    [4, -4]
+    """
     return binary(Operation.BITWISE_RIGHT_SHIFT, x1, x2, out, device)
 
 
 def maximum(x1, x2, /, out=None, *, device=None):
-    """Return the larger of x1 and x2; NaN if either is NaN, and 0.0 of 0.0 and -0.0."""
+    """Return the larger of x1 and x2; NaN if either is NaN, and 0.0 of 0.0 and -0.0.
+
+    >>> vg.maximum(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
+    [2.0, nan]
+    """
     return binary(Operation.MAXIMUM, x1, x2, out, device)
 
 
 def minimum(x1, x2, /, out=None, *, device=None):
-    """Return the smaller of x1 and x2; NaN if either is NaN, and -0.0 of 0.0 and -0.0."""
+    """Return the smaller of x1 and x2; NaN if either is NaN, and -0.0 of 0.0 and -0.0.
+
+    >>> vg.minimum(vg.asarray([1, 7]), 5).tolist()
+    [1, 5]
+    """
     return binary(Operation.MINIMUM, x1, x2, out, device)
 
 
 def equal(x1, x2, /, out=None, *, device=None):
-    """Return x1 == x2 as bool."""
+    """Return x1 == x2 as bool.
+
+    >>> vg.equal(vg.asarray([1, 2, 3]), vg.asarray([1, 0, 3])).tolist()
+    [True, False, True]
+    """
     return binary(Operation.EQUAL, x1, x2, out, device)
 
 
 def not_equal(x1, x2, /, out=None, *, device=None):
-    """Return x1 != x2 as bool."""
+    """Return x1 != x2 as bool.
+
+    >>> vg.not_equal(vg.asarray([1, 2, 3]), vg.asarray([1, 0, 3])).tolist()
+    [False, True, False]
+    """
     return binary(Operation.NOT_EQUAL, x1, x2, out, device)
 
 
 def less(x1, x2, /, out=None, *, device=None):
-    """Return x1 < x2 as bool."""
+    """Return x1 < x2 as bool.
+
+    >>> vg.less(vg.asarray([1, 2, 3]), 2).tolist()
+    [True, False, False]
+    """
     return binary(Operation.LESS, x1, x2, out, device)
 
 
 def less_equal(x1, x2, /, out=None, *, device=None):
-    """Return x1 <= x2 as bool."""
+    """Return x1 <= x2 as bool.
+
+    >>> vg.less_equal(vg.asarray([1, 2, 3]), 2).tolist()
+    [True, True, False]
+    """
     return binary(Operation.LESS_EQUAL, x1, x2, out, device)
 
 
 def greater(x1, x2, /, out=None, *, device=None):
-    """Return x1 > x2 as bool."""
+    """Return x1 > x2 as bool.
+
+    >>> vg.greater(vg.asarray([1, 2, 3]), 2).tolist()
+    [False, False, True]
+    """
     return binary(Operation.GREATER, x1, x2, out, device)
 
 
 def greater_equal(x1, x2, /, out=None, *, device=None):
-    """Return x1 >= x2 as bool."""
+    """Return x1 >= x2 as bool.
+
+    >>> vg.greater_equal(vg.asarray([1, 2, 3]), 2).tolist()
+    [False, True, True]
+    """
     return binary(Operation.GREATER_EQUAL, x1, x2, out, device)
 
 
 def bitwise_and(x1, x2, /, out=None, *, device=None):
-    """Return x1 & x2, bit by bit. TypeError: floats."""
+    """Return x1 & x2, bit by bit. TypeError: floats.
+
+    >>> vg.bitwise_and(vg.asarray([12, 10]), 6).tolist()
+    [4, 2]
+    """
     return binary(Operation.BITWISE_AND, x1, x2, out, device)
 
 
 def bitwise_or(x1, x2, /, out=None, *, device=None):
-    """Return x1 | x2, bit by bit. TypeError: floats."""
+    """Return x1 | x2, bit by bit. TypeError: floats.
+
+    >>> vg.bitwise_or(vg.asarray([12, 10]), 1).tolist()
+    [13, 11]
+    """
     return binary(Operation.BITWISE_OR, x1, x2, out, device)
 
 
 def bitwise_xor(x1, x2, /, out=None, *, device=None):
-    """Return x1 ^ x2, bit by bit. TypeError: floats."""
+    """Return x1 ^ x2, bit by bit. TypeError: floats.
+
+    >>> vg.bitwise_xor(vg.asarray([12, 10]), 6).tolist()
+    [10, 12]
+    """
     return binary(Operation.BITWISE_XOR, x1, x2, out, device)
 
 
 def logical_and(x1, x2, /, out=None, *, device=None):
-    """Return whether both are other than 0, as NaN is."""
+    """Return whether both are other than 0, as NaN is.
+
+    >>> vg.logical_and(vg.asarray([2, 0]), vg.asarray([1, 1])).tolist()
+    [True, False]
+    """
     return binary(Operation.BITWISE_AND, _truth(x1), _truth(x2), out, device)
 
 
 def logical_or(x1, x2, /, out=None, *, device=None):
-    """Return whether at least one is other than 0, as NaN is."""
+    """Return whether at least one is other than 0, as NaN is.
+
+    >>> vg.logical_or(vg.asarray([2, 0]), vg.asarray([0, 0])).tolist()
+    [True, False]
+    """
     return binary(Operation.BITWISE_OR, _truth(x1), _truth(x2), out, device)
 
 
 def logical_xor(x1, x2, /, out=None, *, device=None):
-    """Return whether exactly one is other than 0, as NaN is."""
+    """Return whether exactly one is other than 0, as NaN is.
+
+    >>> vg.logical_xor(vg.asarray([2, 2]), vg.asarray([1, 0])).tolist()
+    [False, True]
+    """
     return binary(Operation.BITWISE_XOR, _truth(x1), _truth(x2), out, device)
 
 
@@ -363,6 +518,10 @@ def where(condition, x1, x2, /, out=None, *, device=None):
     """Return x1 where the condition is true, else x2, broadcast together.
 
     TypeError: the condition is not bool.
+
+    >>> x = vg.asarray([-1.0, 2.0, -3.0])
+    >>> vg.where(x > 0, x, 0).tolist()
+    [0.0, 2.0, 0.0]
     """
     result = pipeline.compute(where, (condition, x1, x2), out, device)
     if result is not None:

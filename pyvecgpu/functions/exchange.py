@@ -23,6 +23,12 @@ def from_dlpack(x, /, *, device=None, copy=None):
     BufferError: a copy is needed and copy is False, or the values are on a GPU that cannot be used
     here and their library does not bring them to the host. ValueError: a capsule that was taken
     before, or memory that cannot be used. TypeError: x has no __dlpack__, or a dtype of no array.
+
+    >>> values = np.arange(3.0)
+    >>> x = vg.from_dlpack(values, device="cpu")
+    >>> values[0] = 9
+    >>> x.tolist()
+    [9.0, 1.0, 2.0]
     """
     if isinstance(x, Array):
         return _of_array(x, device, copy)
@@ -63,21 +69,32 @@ def _given(x, target, copy):
 
 
 def asanyarray(obj, /, dtype=None, *, device=None, copy=None):
-    """Return asarray(obj): there are no subclasses of Array."""
+    """Return asarray(obj): there are no subclasses of Array.
+
+    >>> vg.asanyarray([1, 2]).tolist()
+    [1, 2]
+    """
     return asarray(obj, dtype, device=device, copy=copy)
 
 
 def ascontiguousarray(obj, /, dtype=None, *, device=None):
-    """Return asarray(obj) with its elements in C order without gaps, and at least one axis."""
+    """Return asarray(obj) with its elements in C order without gaps, and at least one axis.
+
+    >>> vg.ascontiguousarray(vg.ones((2, 3)).T).strides
+    (8, 4)
+    """
     array = contiguous(asarray(obj, dtype, device=device))
     return array if array.ndim else reshape(array, (1,))
 
 
 def frombuffer(buffer, dtype=None, count=-1, offset=0, *, device=None):
-    """Return a new 1-D Array of the bytes of an object, as numpy.frombuffer reads them.
+    r"""Return a new 1-D Array of the bytes of an object, as numpy.frombuffer reads them.
 
     dtype: by default float64, as NumPy's. ValueError: not that many bytes. TypeError: no buffer, or
     a dtype of no array.
+
+    >>> vg.frombuffer(b"\x01\x02\x03", dtype="uint8").tolist()
+    [1, 2, 3]
     """
     dtype = host_dtype(float64 if dtype is None else parse_dtype(dtype))
     return asarray(np.frombuffer(buffer, dtype, count, offset), device=device)
@@ -87,6 +104,9 @@ def fromiter(iterable, dtype, count=-1, *, device=None):
     """Return a new 1-D Array of the numbers that an iterable gives, `count` of them or all.
 
     ValueError: it gives fewer.
+
+    >>> vg.fromiter((n * n for n in range(4)), "int32").tolist()
+    [0, 1, 4, 9]
     """
     dtype = host_dtype(parse_dtype(dtype))
     return asarray(np.fromiter(iterable, dtype, count), device=device)

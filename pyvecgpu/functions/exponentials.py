@@ -17,6 +17,10 @@ def softmax(x, /, axis=-1, out=None, *, device=None):
     """Return exp(x) divided by its sum along an axis, as float.
 
     NaN for rows with NaN or infinity, and for rows of -infinity. ValueError: there is no element.
+
+    >>> print(vg.softmax(vg.asarray([[0.0, 0.0], [0.0, 1000.0]])))
+    [[0.5 0.5]
+     [0.  1. ]]
     """
     call, array, dtype = _prepared("softmax", x, out, device)
     powers = exp(array - largest(array, axis=axis, keepdims=True))
@@ -25,7 +29,11 @@ def softmax(x, /, axis=-1, out=None, *, device=None):
 
 
 def log_softmax(x, /, axis=-1, out=None, *, device=None):
-    """Return the logarithm of softmax, as float: finite also where that is 0."""
+    """Return the logarithm of softmax, as float: finite also where that is 0.
+
+    >>> print(vg.log_softmax(vg.asarray([0.0, 1000.0])))
+    [-1000.     0.]
+    """
     call, array, dtype = _prepared("log_softmax", x, out, device)
     array = array - largest(array, axis=axis, keepdims=True)
     result = array - log(total(exp(array), axis=axis, keepdims=True))
@@ -33,7 +41,11 @@ def log_softmax(x, /, axis=-1, out=None, *, device=None):
 
 
 def logsumexp(x, /, axis=None, out=None, keepdims=False, *, device=None):
-    """Return the logarithm of the sum of exp(x), as float. ValueError: there is no element."""
+    """Return the logarithm of the sum of exp(x), as float. ValueError: there is no element.
+
+    >>> print(vg.logsumexp(vg.asarray([1000.0, 1000.0])))
+    1000.6932
+    """
     call, array, dtype = _prepared("logsumexp", x, out, device)
     most = largest(array, axis=axis, keepdims=True)
     most = where(equal(abs(most), float("inf")), 0.0, most)  # or inf - inf would be NaN

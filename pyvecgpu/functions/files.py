@@ -24,6 +24,10 @@ def save(file, x, /):
 
     file: a path, to which .npy is added if it lacks it, or a file that is open for bytes. OSError:
     it cannot be written. ImportError: bfloat16 without ml_dtypes.
+
+    >>> vg.save("x.npy", vg.asarray([1, 2]))
+    >>> np.load("x.npy").tolist()
+    [1, 2]
     """
     values = _values("save", x)
     _write(file, ".npy", lambda stream: np.save(stream, values, allow_pickle=False))
@@ -33,12 +37,21 @@ def savez(file, /, *arrays, **named):
     """Write several arrays to a file, by name, others as arr_0, arr_1, ...; see numpy.savez.
 
     file: as of save, with .npz. ValueError: a name twice.
+
+    >>> vg.savez("both.npz", x=vg.asarray([1, 2]), y=vg.ones(2))
+    >>> sorted(vg.load("both.npz"))
+    ['x', 'y']
     """
     _save_several("savez", np.savez, file, arrays, named)
 
 
 def savez_compressed(file, /, *arrays, **named):
-    """Write several arrays to a compressed file; see savez."""
+    """Write several arrays to a compressed file; see savez.
+
+    >>> vg.savez_compressed("small.npz", x=vg.zeros(1000))
+    >>> vg.load("small.npz")["x"].shape
+    (1000,)
+    """
     _save_several("savez_compressed", np.savez_compressed, file, arrays, named)
 
 
@@ -48,6 +61,10 @@ def load(file, /, *, device=None):
     file: a path, or a file that is open for bytes. device: where they shall be. OSError: it cannot
     be read. ValueError: it is no such file, or holds pickles. TypeError: a dtype that arrays cannot
     have. ImportError: bfloat16 without ml_dtypes.
+
+    >>> vg.save("x.npy", vg.asarray([1, 2]))
+    >>> vg.load("x.npy").tolist()
+    [1, 2]
     """
     try:
         found = np.load(file, allow_pickle=False)

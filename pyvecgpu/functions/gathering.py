@@ -1,8 +1,8 @@
 """Functions that take, put, choose, delete and insert elements at given indices or by a mask.
 
-Array in, Array out; NumPy in, NumPy out. Indices and masks may be Arrays of the same device, NumPy's
-arrays, or lists. Indices on a card are looked at there: one out of range is an IndexError at the
-next wait for the card. For a mask on a card a call waits; see advanced.py.
+Array in, Array out; NumPy in, NumPy out. Indices and masks may be Arrays of the same device,
+NumPy's arrays, or lists. Indices on a card are looked at there: one out of range is an IndexError
+at the next wait for the card. For a mask on a card a call waits; see advanced.py.
 """
 
 import numpy as np
@@ -41,6 +41,12 @@ def take(x, indices, /, axis=None):
 
     indices: integers of any shape, which stands in the result where the axis was; negative ones
     count from the end. IndexError: out of range, or no integers. AxisError: no such axis.
+
+    >>> x = vg.asarray([[1, 2, 3], [4, 5, 6]])
+    >>> vg.take(x, vg.asarray([2, 0]), axis=1).tolist()
+    [[3, 1], [6, 4]]
+    >>> vg.take(x, vg.asarray([0, 5])).tolist()
+    [1, 6]
     """
     array, give = as_array("take", _beside(indices, x))
     indices = _indices("take", indices, array)
@@ -57,6 +63,10 @@ def take_along_axis(x, indices, /, axis=-1):
     indices: integers, with as many axes as x and, but for `axis`, of lengths that broadcast with
     those of x; axis=None: 1-D, into all elements in a row. IndexError: out of range, or shapes that
     do not fit. ValueError: another number of axes. AxisError: no such axis.
+
+    >>> x = vg.asarray([[3, 1, 2], [9, 7, 8]])
+    >>> vg.take_along_axis(x, vg.argsort(x, axis=1), axis=1).tolist()
+    [[1, 2, 3], [7, 8, 9]]
     """
     array, give = as_array("take_along_axis", _beside(indices, x))
     indices = _indices("take_along_axis", indices, array)
@@ -71,6 +81,10 @@ def compress(condition, x, /, axis=None):
 
     condition: 1-D; one shorter than the axis stands for one that goes on with False. IndexError: it
     is true beyond the end. ValueError: it is not 1-D. AxisError: no such axis.
+
+    >>> x = vg.asarray([[1, 2], [3, 4], [5, 6]])
+    >>> vg.compress([True, False, True], x, axis=0).tolist()
+    [[1, 2], [5, 6]]
     """
     array, give = as_array("compress", _beside(condition, x))
     condition = _mask("compress", condition, array)
@@ -89,7 +103,12 @@ def _beside(other, x):
 
 
 def extract(condition, x, /):
-    """Return the elements of x, in a row, where a condition is true; see compress."""
+    """Return the elements of x, in a row, where a condition is true; see compress.
+
+    >>> x = vg.asarray([[1, 2], [3, 4]])
+    >>> vg.extract(x % 2 == 0, x).tolist()
+    [2, 4]
+    """
     array, give = as_array("extract", _beside(condition, x))
     condition = _mask("extract", condition, array)
     return give(compress(reshape(condition, (condition.size,)), array))
@@ -104,6 +123,11 @@ def put(x, ind, v, /):
     ind: integers; of one that is there twice the last value counts. v: cast to the dtype of x.
     x: an Array or NumPy's array. IndexError: out of range. ValueError: x is read-only. TypeError: x
     is no array.
+
+    >>> x = vg.asarray([[1, 2], [3, 4]])
+    >>> vg.put(x, [0, 3], [10, 40])
+    >>> x.tolist()
+    [[10, 2], [3, 40]]
     """
     if isinstance(x, np.ndarray):
         np.put(x, _on_host(ind), _on_host(v))
@@ -118,6 +142,11 @@ def place(x, mask, vals, /):
 
     x: an Array or NumPy's array. ValueError: a mask of another number of elements, no values, x is
     read-only. TypeError: x is no array.
+
+    >>> x = vg.asarray([1, 2, 3, 4])
+    >>> vg.place(x, x > 2, [10, 20])
+    >>> x.tolist()
+    [1, 2, 10, 20]
     """
     if isinstance(x, np.ndarray):
         np.place(x, _on_host(mask), _on_host(vals))
@@ -139,6 +168,11 @@ def put_along_axis(x, indices, values, /, axis):
     values: broadcast to the shape of what is read, and cast. x: an Array or NumPy's array.
     IndexError: an index out of range, or indices that do not fit into x. ValueError: values that do
     not fit, x is read-only. TypeError: x is no array. AxisError: no such axis.
+
+    >>> x = vg.asarray([[1, 5], [8, 2]])
+    >>> vg.put_along_axis(x, vg.argmax(x, axis=1, keepdims=True), 0, axis=1)
+    >>> x.tolist()
+    [[1, 0], [0, 2]]
     """
     if isinstance(x, np.ndarray):
         np.put_along_axis(x, _on_host(indices), _on_host(values), axis)
@@ -165,6 +199,9 @@ def choose(x, choices, /):
 
     choices: a sequence of arrays, broadcast with x and promoted. Negative indices count from the
     end, as everywhere. IndexError: out of range, no integers. ValueError: no choice.
+
+    >>> vg.choose(vg.asarray([0, 1, 0]), [vg.asarray([1, 2, 3]), vg.asarray([10, 20, 30])]).tolist()
+    [1, 20, 3]
     """
     choices = tuple(choices)
     if not choices:
@@ -179,11 +216,15 @@ def choose(x, choices, /):
     return give(reshape(result, indices.shape))
 
 
-def select(condlist, choicelist, default=0, /):
+def select(condlist, choicelist, /, default=0):
     """Return, at each place, the element of the first choice whose condition is true there.
 
     condlist, choicelist: sequences of arrays of bools and of arrays, as many; default: where no
     condition is true. ValueError: not as many, or none. TypeError: conditions that are not bool.
+
+    >>> x = vg.asarray([1, 5, 9])
+    >>> vg.select([x < 3, x > 7], [x, x * 10], default=-1).tolist()
+    [1, -1, 90]
     """
     condlist, choicelist = tuple(condlist), tuple(choicelist)
     if len(condlist) != len(choicelist) or not condlist:
@@ -202,6 +243,9 @@ def delete(x, obj, /, axis=None):
 
     obj: an integer, integers, a slice, or bools, one for each part; for an Array the call waits.
     IndexError: out of range, or nothing of this. AxisError: no such axis.
+
+    >>> vg.delete(vg.asarray([1, 2, 3, 4]), [0, 2]).tolist()
+    [2, 4]
     """
     array, give = as_array("delete", x)
     obj = _parts("delete", obj)
@@ -216,6 +260,9 @@ def insert(x, obj, values, /, axis=None):
     obj: an integer, integers, a slice, or bools, one for each part; for an Array the call waits.
     values: as numpy.insert broadcasts them, cast to the dtype of x. IndexError: out of range.
     ValueError: values that do not fit. AxisError: no such axis.
+
+    >>> vg.insert(vg.asarray([1, 2, 3]), 1, 9).tolist()
+    [1, 9, 2, 3]
     """
     array, give = as_array("insert", _beside(values, x))
     values, obj = _values("insert", values, array), _parts("insert", obj)

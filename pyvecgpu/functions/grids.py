@@ -51,6 +51,10 @@ def indices(dimensions, dtype=int64, sparse=False, *, device=None):
     """Return, for each axis of a shape, every element's index along it: shape (axes, *dimensions).
 
     sparse: a tuple of arrays that have length 1 along all other axes instead.
+
+    >>> rows, columns = vg.indices((2, 3))
+    >>> columns.tolist()
+    [[0, 1, 2], [0, 1, 2]]
     """
     shape = parse_shape(dimensions)
     lines = []
@@ -69,6 +73,9 @@ def fromfunction(function, shape, *, dtype=None, device=None, **options):
     """Return function(i, j, ...) of the indices of a shape's elements, one array for each axis.
 
     dtype: of the indices, by default the default float. options: go to the function.
+
+    >>> vg.fromfunction(lambda i, j: i * 10 + j, (2, 3), dtype="int64").tolist()
+    [[0, 1, 2], [10, 11, 12]]
     """
     dtype = get_default_dtype() if dtype is None else dtype
     grids = indices(shape, dtype, device=device)
@@ -80,6 +87,10 @@ def ix_(*args):
 
     Bools become the indices at which they are true, for which a call waits on a card. ValueError:
     not 1-D.
+
+    >>> x = vg.asarray([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    >>> x[vg.ix_(vg.asarray([0, 2]), vg.asarray([1, 2]))].tolist()
+    [[2, 3], [8, 9]]
     """
     found = []
     for place, x in enumerate(args):
@@ -100,23 +111,42 @@ def tril_indices(n, /, k=0, m=None, *, device=None):
     """Return the indices of a matrix's elements at and below a diagonal: rows and columns.
 
     n, m: its rows and columns, by default as many. k: column - row of the diagonal.
+
+    >>> rows, columns = vg.tril_indices(2)
+    >>> rows.tolist(), columns.tolist()
+    ([0, 1, 1], [0, 0, 1])
     """
     return nonzero(tri(n, m, k, "bool", device=device))
 
 
 def triu_indices(n, /, k=0, m=None, *, device=None):
-    """Return the indices of a matrix's elements at and above a diagonal; see tril_indices."""
+    """Return the indices of a matrix's elements at and above a diagonal; see tril_indices.
+
+    >>> rows, columns = vg.triu_indices(2)
+    >>> rows.tolist(), columns.tolist()
+    ([0, 0, 1], [0, 1, 1])
+    """
     return nonzero(bitwise_invert(tri(n, m, parse_int(k, "k") - 1, "bool", device=device)))
 
 
 def tril_indices_from(x, /, k=0):
-    """Return tril_indices of a matrix's shape, on its device. ValueError: not two dimensions."""
+    """Return tril_indices of a matrix's shape, on its device. ValueError: not two dimensions.
+
+    >>> x = vg.asarray([[1, 2], [3, 4]])
+    >>> x[vg.tril_indices_from(x)].tolist()
+    [1, 3, 4]
+    """
     rows, columns, device = _matrix("tril_indices_from", x)
     return tril_indices(rows, k, columns, device=device)
 
 
 def triu_indices_from(x, /, k=0):
-    """Return triu_indices of a matrix's shape, on its device. ValueError: not two dimensions."""
+    """Return triu_indices of a matrix's shape, on its device. ValueError: not two dimensions.
+
+    >>> x = vg.asarray([[1, 2], [3, 4]])
+    >>> x[vg.triu_indices_from(x)].tolist()
+    [1, 2, 4]
+    """
     rows, columns, device = _matrix("triu_indices_from", x)
     return triu_indices(rows, k, columns, device=device)
 
@@ -129,13 +159,24 @@ def _matrix(name, x):
 
 
 def diag_indices(n, /, ndim=2, *, device=None):
-    """Return the indices of the diagonal of an array of `ndim` axes of length n, one for each."""
+    """Return the indices of the diagonal of an array of `ndim` axes of length n, one for each.
+
+    >>> rows, columns = vg.diag_indices(2)
+    >>> vg.asarray([[1, 2], [3, 4]])[rows, columns].tolist()
+    [1, 4]
+    """
     line = arange(parse_int(n, "n"), device=device)
     return (line,) * parse_int(ndim, "ndim")
 
 
 def diag_indices_from(x, /):
-    """Return diag_indices of an array's shape. ValueError: less than two axes, or not as long."""
+    """Return diag_indices of an array's shape. ValueError: less than two axes, or not as long.
+
+    >>> x = vg.zeros((2, 2))
+    >>> x[vg.diag_indices_from(x)] = 5
+    >>> x.tolist()
+    [[5.0, 0.0], [0.0, 5.0]]
+    """
     array, _ = as_array("diag_indices_from", x)
     if array.ndim < 2 or len(set(array.shape)) > 1:
         raise ValueError(f"diag_indices_from: axes of one length are needed, not {array.shape}")
@@ -149,6 +190,10 @@ def unravel_index(indices, shape, *, device=None):
     """Return indices into an array's elements in a row as indices along its axes, a tuple.
 
     ValueError: an index out of range, for which a call waits. TypeError: no integers.
+
+    >>> rows, columns = vg.unravel_index(vg.asarray([2, 4]), (2, 3))
+    >>> rows.tolist(), columns.tolist()
+    ([0, 1], [2, 1])
     """
     array, give = _integers("unravel_index", indices, device)
     shape = parse_shape(shape)
@@ -168,6 +213,9 @@ def ravel_multi_index(multi_index, dims, mode="raise", *, device=None):
     mode: "raise", "wrap" or "clip" what is out of range, or a tuple of that for each axis.
     ValueError: an index out of range, for which a call waits, not as many indices as axes, another
     mode. TypeError: no integers.
+
+    >>> vg.ravel_multi_index((vg.asarray([0, 1]), vg.asarray([2, 1])), (2, 3)).tolist()
+    [2, 4]
     """
     shape = parse_shape(dims)
     pairs = [_integers("ravel_multi_index", x, device) for x in multi_index]
@@ -208,7 +256,11 @@ def _integers(name, value, device):
 
 
 def diagflat(x, /, k=0):
-    """Return a matrix of zeros with the elements of x, in a row, on a diagonal; see diag."""
+    """Return a matrix of zeros with the elements of x, in a row, on a diagonal; see diag.
+
+    >>> vg.diagflat(vg.asarray([1, 2])).tolist()
+    [[1, 0], [0, 2]]
+    """
     array, give = as_array("diagflat", x)
     return give(diag(reshape(array, (array.size,)), k))
 
@@ -218,6 +270,11 @@ def fill_diagonal(x, val, /, wrap=False):
 
     wrap: go on below a matrix that has more rows than columns. ValueError: less than two axes, or
     more than two that are not of one length, x is read-only. TypeError: x is no Array.
+
+    >>> x = vg.zeros((2, 2))
+    >>> vg.fill_diagonal(x, 7)
+    >>> x.tolist()
+    [[7.0, 0.0], [0.0, 7.0]]
     """
     _check_target("fill_diagonal", x)
     values = reshape(_values("fill_diagonal", val, x), -1)
@@ -244,6 +301,9 @@ def resize(x, new_shape, /):
     """Return the elements of x, in a row and as often as it takes, in another shape.
 
     Of no elements it is zeros. ValueError: a negative dimension.
+
+    >>> vg.resize(vg.asarray([1, 2, 3]), (2, 4)).tolist()
+    [[1, 2, 3, 1], [2, 3, 1, 2]]
     """
     array, give = as_array("resize", x)
     shape = parse_shape(new_shape, array.itemsize)
@@ -259,6 +319,9 @@ def trim_zeros(x, /, trim="fb"):
     """Return a view without the zeros before ("f") and behind ("b") the others; 1-D. A card waits.
 
     ValueError: another dimension or other letters.
+
+    >>> vg.trim_zeros(vg.asarray([0, 0, 1, 0, 2, 0])).tolist()
+    [1, 0, 2]
     """
     array, give = as_array("trim_zeros", x)
     letters = trim.lower() if isinstance(trim, str) else ""
@@ -275,7 +338,11 @@ def trim_zeros(x, /, trim="fb"):
 
 
 def rollaxis(x, axis, start=0, /):
-    """Return a view with an axis moved to stand before another, see moveaxis. AxisError: none."""
+    """Return a view with an axis moved to stand before another, see moveaxis. AxisError: none.
+
+    >>> vg.rollaxis(vg.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     array, give = as_array("rollaxis", x)
     axis, start = parse_axis(axis, array.ndim), parse_int(start, "start")
     if start < 0:
@@ -290,6 +357,11 @@ def block(arrays, /):
 
     Python scalars count as arrays. ValueError: lists of several depths, an empty one, shapes that
     do not fit, Arrays of several devices.
+
+    >>> a, b = vg.ones((2, 2)), vg.zeros((2, 1))
+    >>> print(vg.block([[a, b]]))
+    [[1. 1. 0.]
+     [1. 1. 0.]]
     """
     leaves = []
     depth = _depth(arrays, leaves)

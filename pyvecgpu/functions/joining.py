@@ -53,13 +53,20 @@ def concat(arrays, /, axis=0, out=None, *, dtype=None):
 
     dtype: of the result, by default what the dtypes are promoted to. ValueError: no array, one
     without axes, shapes that differ along another axis, several devices. AxisError: no such axis.
+
+    >>> vg.concat([vg.ones((1, 2)), vg.zeros((2, 2))]).tolist()
+    [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
     """
     return _concat("concat", arrays, axis, dtype, out)
 
 
 @numpys(np.concatenate)
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
-    """Return concat(arrays, axis), under the name that NumPy has for it."""
+    """Return concat(arrays, axis), under the name that NumPy has for it.
+
+    >>> vg.concatenate([vg.asarray([[1], [2]]), vg.asarray([[3], [4]])], axis=1).tolist()
+    [[1, 3], [2, 4]]
+    """
     return _concat("concatenate", arrays, axis, dtype, out)
 
 
@@ -68,6 +75,9 @@ def stack(arrays, /, axis=0, out=None):
     """Return arrays of one shape along a new axis, at place `axis` of the result.
 
     ValueError: no array, shapes that differ, several devices. AxisError: no such axis.
+
+    >>> vg.stack([vg.asarray([1, 2]), vg.asarray([3, 4])], axis=1).tolist()
+    [[1, 3], [2, 4]]
     """
     call = _joint("stack", arrays, out)
     shapes = dict.fromkeys(x.shape for x in call.arrays)
@@ -81,18 +91,30 @@ def stack(arrays, /, axis=0, out=None):
 
 @numpys(np.vstack)
 def vstack(arrays, /, *, dtype=None):
-    """Return arrays one below the other: along the first axis, 1-D ones as rows."""
+    """Return arrays one below the other: along the first axis, 1-D ones as rows.
+
+    >>> vg.vstack([vg.asarray([1, 2]), vg.asarray([3, 4])]).tolist()
+    [[1, 2], [3, 4]]
+    """
     return _stacked("vstack", arrays, 0, _as_row, dtype)
 
 
 @numpys(np.hstack)
 def hstack(arrays, /, *, dtype=None):
-    """Return arrays side by side: along the second axis, or the first and only one."""
+    """Return arrays side by side: along the second axis, or the first and only one.
+
+    >>> vg.hstack([vg.asarray([[1], [2]]), vg.asarray([[3], [4]])]).tolist()
+    [[1, 3], [2, 4]]
+    """
     return _stacked("hstack", arrays, 1, lambda x: x if x.ndim else reshape(x, (1,)), dtype)
 
 
 def dstack(arrays, /):
-    """Return arrays one behind the other along the third axis, which they get if they lack it."""
+    """Return arrays one behind the other along the third axis, which they get if they lack it.
+
+    >>> vg.dstack([vg.asarray([1, 2]), vg.asarray([3, 4])]).tolist()
+    [[[1, 3], [2, 4]]]
+    """
 
     def with_depth(x):
         row = _as_row(x)
@@ -103,14 +125,22 @@ def dstack(arrays, /):
 
 @numpys(np.column_stack)
 def column_stack(arrays, /):
-    """Return arrays side by side along the second axis, 1-D ones as columns."""
+    """Return arrays side by side along the second axis, 1-D ones as columns.
+
+    >>> vg.column_stack([vg.asarray([1, 2]), vg.asarray([3, 4])]).tolist()
+    [[1, 3], [2, 4]]
+    """
     return _stacked(
         "column_stack", arrays, 1, lambda x: x if x.ndim > 1 else reshape(x, (x.size, 1)), None
     )
 
 
 def append(x, values, /, axis=None):
-    """Return x with values behind it along an axis; axis=None: the elements of both in a row."""
+    """Return x with values behind it along an axis; axis=None: the elements of both in a row.
+
+    >>> vg.append(vg.asarray([1, 2]), vg.asarray([[3], [4]])).tolist()
+    [1, 2, 3, 4]
+    """
     return _concat("append", (x, values), axis, None, None)
 
 
@@ -205,28 +235,50 @@ def split(x, indices_or_sections, /, axis=0):
     indices_or_sections: a number of equal parts, or a sequence of the indices at which a new part
     begins. ValueError: no equal parts are possible, or more than MOST_PARTS that are empty.
     AxisError: no such axis.
+
+    >>> a, b, c = vg.split(vg.arange(6), 3)
+    >>> b.tolist()
+    [2, 3]
+    >>> [part.tolist() for part in vg.split(vg.arange(6), [1, 4])]
+    [[0], [1, 2, 3], [4, 5]]
     """
     return _split("split", x, indices_or_sections, axis, True)
 
 
 def array_split(x, indices_or_sections, /, axis=0):
-    """Return a list of views that make up x; of unequal parts the first ones are one longer."""
+    """Return a list of views that make up x; of unequal parts the first ones are one longer.
+
+    >>> [part.tolist() for part in vg.array_split(vg.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
     return _split("array_split", x, indices_or_sections, axis, False)
 
 
 def vsplit(x, indices_or_sections, /):
-    """Return split(x, ..., axis=0). ValueError: less than two dimensions."""
+    """Return split(x, ..., axis=0). ValueError: less than two dimensions.
+
+    >>> [part.shape for part in vg.vsplit(vg.ones((4, 3)), 2)]
+    [(2, 3), (2, 3)]
+    """
     return _split("vsplit", x, indices_or_sections, 0, True, least=2)
 
 
 def hsplit(x, indices_or_sections, /):
-    """Return split(x, ..., axis=1), or along the only axis. ValueError: no dimensions."""
+    """Return split(x, ..., axis=1), or along the only axis. ValueError: no dimensions.
+
+    >>> [part.shape for part in vg.hsplit(vg.ones((2, 6)), 3)]
+    [(2, 2), (2, 2), (2, 2)]
+    """
     axis = 1 if getattr(x, "ndim", 0) > 1 else 0
     return _split("hsplit", x, indices_or_sections, axis, True, least=1)
 
 
 def dsplit(x, indices_or_sections, /):
-    """Return split(x, ..., axis=2). ValueError: less than three dimensions."""
+    """Return split(x, ..., axis=2). ValueError: less than three dimensions.
+
+    >>> [part.shape for part in vg.dsplit(vg.ones((2, 3, 4)), 2)]
+    [(2, 3, 2), (2, 3, 2)]
+    """
     return _split("dsplit", x, indices_or_sections, 2, True, least=3)
 
 
@@ -234,6 +286,10 @@ def unstack(x, /, *, axis=0):
     """Return a tuple of views, one for each index along an axis, which they lack.
 
     ValueError: an array without axes. AxisError: no such axis.
+
+    >>> first, second = vg.unstack(vg.asarray([[1, 2], [3, 4]]))
+    >>> second.tolist()
+    [3, 4]
     """
     array, give = as_array("unstack", x)
     if not array.ndim:
@@ -276,6 +332,9 @@ def tile(x, repetitions, /):
 
     repetitions: an integer or a tuple, of which missing ones, and missing axes of x, count as 1 on
     the left. ValueError: a negative number.
+
+    >>> vg.tile(vg.asarray([1, 2]), (2, 2)).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
     array, give = as_array("tile", x)
     counts = repetitions if isinstance(repetitions, (tuple, list)) else (repetitions,)
@@ -293,6 +352,11 @@ def repeat(x, repeats, /, axis=None):
     repeats: an integer, or one for each place along the axis, in an array or a list; for an Array
     the call waits. ValueError: a negative one, or not as many. TypeError: no integers. AxisError:
     no such axis.
+
+    >>> vg.repeat(vg.asarray([1, 2]), 3).tolist()
+    [1, 1, 1, 2, 2, 2]
+    >>> vg.repeat(vg.asarray([[1, 2]]), 2, axis=0).tolist()
+    [[1, 2], [1, 2]]
     """
     array, give = as_array("repeat", x)
     if axis is None or not array.ndim:
@@ -373,6 +437,9 @@ def roll(x, /, shift, axis=None):
 
     shift: an integer, or one for each axis of a tuple. axis=None: the elements in a row are moved,
     and the shape stays. ValueError: more shifts than axes. AxisError: no such axis.
+
+    >>> vg.roll(vg.arange(5), 2).tolist()
+    [3, 4, 0, 1, 2]
     """
     array, give = as_array("roll", x)
     if axis is None:

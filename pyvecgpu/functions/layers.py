@@ -16,17 +16,29 @@ ACTIVATIONS = {None: Operation.NONE} | {row.name: row.code for row in ROWS if ro
 
 
 def sigmoid(x, /, out=None, *, device=None):
-    """Return 1 / (1 + exp(-x)), as float; without overflow for large |x|."""
+    """Return 1 / (1 + exp(-x)), as float; without overflow for large |x|.
+
+    >>> print(vg.sigmoid(vg.asarray([-1000.0, 0.0, 2.0])))
+    [0.       0.5      0.880797]
+    """
     return unary(Operation.SIGMOID, x, out, device)
 
 
 def relu(x, /, out=None, *, device=None):
-    """Return x where it is positive, else 0; NaN stays NaN. TypeError: bool."""
+    """Return x where it is positive, else 0; NaN stays NaN. TypeError: bool.
+
+    >>> vg.relu(vg.asarray([-1.5, 0.0, 2.0])).tolist()
+    [0.0, 0.0, 2.0]
+    """
     return unary(Operation.RELU, x, out, device)
 
 
 def tanh(x, /, out=None, *, device=None):
-    """Return the hyperbolic tangent, as float."""
+    """Return the hyperbolic tangent, as float.
+
+    >>> print(vg.tanh(vg.asarray([0.0, 1.0, 1000.0])))
+    [0.        0.7615942 1.       ]
+    """
     return unary(Operation.TANH, x, out, device)
 
 
@@ -47,6 +59,10 @@ def dense(
     "sigmoid", "tanh", "relu", "gelu" or "silu". precision: see matmul. with_preactivation: return
     (layer, x @ weight.T + bias), as dense_backward needs it. ValueError: shapes, another activation
     or precision. TypeError: dtypes.
+
+    >>> x, weight, bias = vg.ones((4, 3)), vg.ones((2, 3)), vg.asarray([-5.0, 1.0])
+    >>> vg.dense(x, weight, bias, "relu")[0].tolist()
+    [0.0, 4.0]
     """
     operands = (x, weight) if bias is None else (x, weight, bias)
     call = parse_operands("dense", operands, out, device)

@@ -66,6 +66,9 @@ def permute_dims(x, /, axes):
     """Return a view whose axis i is axis axes[i] of x.
 
     ValueError: not every axis once. AxisError: an axis out of range.
+
+    >>> vg.permute_dims(vg.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
     """
     array, give = as_array("permute_dims", x)
     axes = parse_axes(tuple(axes), array.ndim)
@@ -75,7 +78,11 @@ def permute_dims(x, /, axes):
 
 
 def transpose(x, /, axes=None):
-    """Return a view with the axes permuted, by default in reverse order; see permute_dims."""
+    """Return a view with the axes permuted, by default in reverse order; see permute_dims.
+
+    >>> vg.transpose(vg.ones((2, 3, 4))).shape
+    (4, 3, 2)
+    """
     if axes is not None:
         return permute_dims(x, axes)
     array, give = as_array("transpose", x)
@@ -83,7 +90,11 @@ def transpose(x, /, axes=None):
 
 
 def matrix_transpose(x, /):
-    """Return a view with the last two axes exchanged. ValueError: fewer than two axes."""
+    """Return a view with the last two axes exchanged. ValueError: fewer than two axes.
+
+    >>> vg.matrix_transpose(vg.ones((5, 2, 3))).shape
+    (5, 3, 2)
+    """
     array, give = as_array("matrix_transpose", x)
     if array.ndim < 2:
         raise ValueError(f"a matrix has two axes or more, not {array.ndim}")
@@ -93,7 +104,11 @@ def matrix_transpose(x, /):
 
 
 def swapaxes(x, axis1, axis2, /):
-    """Return a view with two axes exchanged. AxisError: no such axis."""
+    """Return a view with two axes exchanged. AxisError: no such axis.
+
+    >>> vg.swapaxes(vg.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     array, give = as_array("swapaxes", x)
     axes = list(range(array.ndim))
     i, j = parse_axis(axis1, array.ndim), parse_axis(axis2, array.ndim)
@@ -106,6 +121,9 @@ def moveaxis(x, source, destination, /):
 
     source, destination: an axis, or as many each. ValueError: not as many, or one twice. AxisError:
     no such axis.
+
+    >>> vg.moveaxis(vg.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
     """
     array, give = as_array("moveaxis", x)
     come, go = parse_axes(source, array.ndim), parse_axes(destination, array.ndim)
@@ -118,7 +136,11 @@ def moveaxis(x, source, destination, /):
 
 
 def ravel(x, /):
-    """Return the elements in C order along one axis: a view where one will do."""
+    """Return the elements in C order along one axis: a view where one will do.
+
+    >>> vg.ravel(vg.asarray([[1, 2], [3, 4]])).tolist()
+    [1, 2, 3, 4]
+    """
     return reshape(x, -1)
 
 
@@ -127,6 +149,12 @@ def reshape(x, /, shape, *, copy=None):
 
     copy: None copies where no view will do, True always, False never.
     ValueError: another number of elements, or copy=False and no view will do.
+
+    >>> x = vg.arange(6)
+    >>> y = vg.reshape(x, (2, -1))
+    >>> y[0, 0] = 9
+    >>> x.tolist()
+    [9, 1, 2, 3, 4, 5]
     """
     array, give = as_array("reshape", x)
     shape = _resolve_shape(shape, array.size)
@@ -158,6 +186,9 @@ def broadcast_to(x, /, shape):
     """Return a read-only view repeated along new axes and along axes of length 1.
 
     ValueError: the shape does not fit, or has 2**63 bytes or more.
+
+    >>> vg.broadcast_to(vg.asarray([1, 2]), (3, 2)).strides
+    (0, 8)
     """
     array, give = as_array("broadcast_to", x)
     shape = parse_shape(shape, array.dtype.itemsize)
@@ -165,7 +196,11 @@ def broadcast_to(x, /, shape):
 
 
 def broadcast_shapes(*shapes):
-    """Return the shape that arrays of these shapes have together. ValueError: none."""
+    """Return the shape that arrays of these shapes have together. ValueError: none.
+
+    >>> vg.broadcast_shapes((2, 1), (3,), (5, 1, 1))
+    (5, 2, 3)
+    """
     return np.broadcast_shapes(*shapes)
 
 
@@ -173,6 +208,10 @@ def broadcast_arrays(*arrays):
     """Return read-only views of arrays in the shape that they have together, as a tuple.
 
     ValueError: they have none.
+
+    >>> x, y = vg.broadcast_arrays(vg.asarray([1, 2]), vg.asarray([[3], [4]]))
+    >>> x.tolist(), y.tolist()
+    ([[1, 2], [1, 2]], [[3, 3], [4, 4]])
     """
     shapes = [x.shape if isinstance(x, Array) else np.shape(x) for x in arrays]
     shape = np.broadcast_shapes(*shapes)
@@ -184,6 +223,9 @@ def expand_dims(x, /, axis=0):
 
     axis: an integer or a tuple of them. AxisError: out of range. ValueError: an axis twice, or too
     many dimensions.
+
+    >>> vg.expand_dims(vg.ones((2, 3)), axis=1).shape
+    (2, 1, 3)
     """
     array, give = as_array("expand_dims", x)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -199,6 +241,11 @@ def flip(x, /, axis=None):
     """Return a view with the order of the elements reversed along the given axes, or along all.
 
     AxisError: an axis out of range. ValueError: an axis twice.
+
+    >>> vg.flip(vg.asarray([[1, 2], [3, 4]])).tolist()
+    [[4, 3], [2, 1]]
+    >>> vg.flip(vg.asarray([[1, 2], [3, 4]]), axis=1).tolist()
+    [[2, 1], [4, 3]]
     """
     array, give = as_array("flip", x)
     axes = parse_axes(axis, array.ndim)
@@ -209,13 +256,21 @@ def flip(x, /, axis=None):
 
 
 def fliplr(x, /):
-    """Return a view with the columns in reverse order. ValueError: less than two dimensions."""
+    """Return a view with the columns in reverse order. ValueError: less than two dimensions.
+
+    >>> vg.fliplr(vg.asarray([[1, 2], [3, 4]])).tolist()
+    [[2, 1], [4, 3]]
+    """
     array, give = as_array("fliplr", x)
     return give(flip(_of_dimensions("fliplr", array, 2), axis=1))
 
 
 def flipud(x, /):
-    """Return a view with the rows in reverse order. ValueError: no dimensions."""
+    """Return a view with the rows in reverse order. ValueError: no dimensions.
+
+    >>> vg.flipud(vg.asarray([[1, 2], [3, 4]])).tolist()
+    [[3, 4], [1, 2]]
+    """
     array, give = as_array("flipud", x)
     return give(flip(_of_dimensions("flipud", array, 1), axis=0))
 
@@ -224,6 +279,9 @@ def rot90(x, /, k=1, axes=(0, 1)):
     """Return a view turned k times by 90 degrees, from the first of two axes to the second.
 
     ValueError: not two different axes. AxisError: no such axis.
+
+    >>> vg.rot90(vg.asarray([[1, 2], [3, 4]])).tolist()
+    [[2, 4], [1, 3]]
     """
     array, give = as_array("rot90", x)
     pair = parse_axes(tuple(axes), array.ndim)
@@ -243,6 +301,10 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
 
     offset: column - row, 0 for the main one. A view where the matrices are contiguous, else a copy.
     ValueError: less than two dimensions, an axis twice. AxisError: no such axis.
+
+    >>> x = vg.asarray([[1, 2, 3], [4, 5, 6]])
+    >>> vg.diagonal(x).tolist(), vg.diagonal(x, 1).tolist()
+    ([1, 5], [2, 6])
     """
     array, give = as_array("diagonal", x)
     offset = parse_int(offset, "offset")
@@ -264,17 +326,29 @@ def _of_dimensions(name, x, least):
 
 
 def atleast_1d(x, /):
-    """Return a view with one axis at least."""
+    """Return a view with one axis at least.
+
+    >>> vg.atleast_1d(vg.asarray(5.0)).shape
+    (1,)
+    """
     return _at_least("atleast_1d", x, lambda shape: shape or (1,))
 
 
 def atleast_2d(x, /):
-    """Return a view with two axes at least: a row, if there is only one."""
+    """Return a view with two axes at least: a row, if there is only one.
+
+    >>> vg.atleast_2d(vg.asarray([1, 2])).shape
+    (1, 2)
+    """
     return _at_least("atleast_2d", x, lambda shape: (1,) * (2 - len(shape)) + shape)
 
 
 def atleast_3d(x, /):
-    """Return a view with three axes at least, 1 x n x 1 of one and m x n x 1 of two."""
+    """Return a view with three axes at least, 1 x n x 1 of one and m x n x 1 of two.
+
+    >>> vg.atleast_3d(vg.asarray([1, 2])).shape
+    (1, 2, 1)
+    """
 
     def shape_of(shape):
         return (1, *shape, 1)[-3:] if len(shape) == 1 else (*shape, *(1,) * (3 - len(shape)))
@@ -291,6 +365,11 @@ def squeeze(x, /, axis=None):
     """Return a view without the given axes, or without all axes, of length 1.
 
     ValueError: an axis of another length. AxisError: out of range.
+
+    >>> vg.squeeze(vg.ones((1, 3, 1))).shape
+    (3,)
+    >>> vg.squeeze(vg.ones((1, 3, 1)), axis=0).shape
+    (3, 1)
     """
     array, give = as_array("squeeze", x)
     axes = parse_axes(axis, array.ndim)
@@ -309,6 +388,9 @@ def astype(x, dtype, /, *, copy=True, device=None):
     device: return an Array there. Floats outside an integer dtype's range are clamped to it, NaN
     gives 0; other casts are as in C. TypeError: complex numbers to reals, of which only real and
     abs say what is meant.
+
+    >>> vg.astype(vg.asarray([1.9, -1.9]), "int32").tolist()
+    [1, -1]
     """
     dtype = parse_dtype(dtype)
     array, give = as_array("astype", x)
@@ -338,13 +420,25 @@ def transfer(array, device):
 
 
 def contiguous(x, /):
-    """Return the elements in C order without gaps: a view if they are, else a copy."""
+    """Return the elements in C order without gaps: a view if they are, else a copy.
+
+    >>> x = vg.ones((2, 3)).T
+    >>> vg.contiguous(x).strides, x.strides
+    ((8, 4), (4, 12))
+    """
     array, give = as_array("contiguous", x)
     return give(apply(array.backend, "contiguous", array))
 
 
 def copy(x, /):
-    """Return a new array with the elements in C order, on the same device."""
+    """Return a new array with the elements in C order, on the same device.
+
+    >>> x = vg.asarray([1, 2])
+    >>> y = vg.copy(x)
+    >>> y[0] = 9
+    >>> x.tolist()
+    [1, 2]
+    """
     array, give = as_array("copy", x)
     result = give(copied(array))
     return result if isinstance(x, (Array, np.ndarray)) else result[()]

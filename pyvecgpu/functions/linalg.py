@@ -54,7 +54,11 @@ _DEFAULT = int(Precision.PRECISION_DEFAULT)
 
 
 def get_matmul_precision():
-    """Return the precision of products that are given none; see set_matmul_precision."""
+    """Return the precision of products that are given none; see set_matmul_precision.
+
+    >>> vg.get_matmul_precision()
+    'float32'
+    """
     code = chosen(Option.OPTION_MATMUL_PRECISION)
     return next(name for name, one in PRECISIONS.items() if one == code)
 
@@ -64,6 +68,11 @@ def set_matmul_precision(precision):
 
     precision: "ieee", "float32" (the default), "fast32", "tf32", "bf16" or "fp16"; for the whole
     process. ValueError: another name.
+
+    >>> vg.set_matmul_precision("tf32")
+    >>> vg.get_matmul_precision()
+    'tf32'
+    >>> vg.set_matmul_precision("float32")
     """
     choose(Option.OPTION_MATMUL_PRECISION, _code(precision))
 
@@ -87,6 +96,11 @@ def matmul(x1, x2, /, out=None, *, precision=None, device=None):
     1-D operands are a row and a column. Of bools it is the or of ands; integers wrap. precision: a
     name for this product of float32 operands, by default the one of set_matmul_precision.
     ValueError: shapes that do not fit, 0-d operands, no such precision. TypeError: a Python scalar.
+
+    >>> vg.matmul(vg.asarray([[1, 2], [3, 4]]), vg.asarray([1, 1])).tolist()
+    [3, 7]
+    >>> vg.matmul(vg.ones((5, 2, 3)), vg.ones((3, 4))).shape
+    (5, 2, 4)
     """
     call = _operands("matmul", x1, x2, out, device)
     a, b = call.arrays
@@ -106,6 +120,9 @@ def vecdot(x1, x2, /, out=None, *, axis=-1, precision=None, device=None):
     axis: a negative integer, counted from the end of both shapes, or a non-negative one if both
     have as many dimensions. precision: see matmul. ValueError: the axis has another length in
     x1 than in x2, or the other axes do not broadcast. AxisError: an operand has no such axis.
+
+    >>> vg.vecdot(vg.asarray([[1, 2], [3, 4]]), vg.asarray([1, 10])).tolist()
+    [21, 43]
     """
     call = _operands("vecdot", x1, x2, out, device)
     a, b = call.arrays
@@ -142,6 +159,9 @@ def tensordot(x1, x2, /, axes=2, *, precision=None, out=None, device=None):
     axes: a number n, for the last n of x1 and the first n of x2, or two sequences of axes.
     precision: see matmul. ValueError: not as many axes, or of different lengths. AxisError: no such
     axis. TypeError: axes is neither.
+
+    >>> vg.tensordot(vg.ones((2, 3, 4)), vg.ones((3, 4, 5))).shape
+    (2, 5)
     """
     call = _operands("tensordot", x1, x2, out, device)
     a, b = call.arrays
@@ -165,6 +185,9 @@ def dot(x1, x2, /, out=None, *, precision=None, device=None):
 
     Of two matrices it is their product; an operand without axes, or a Python scalar, multiplies.
     precision: see matmul. ValueError: shapes that do not fit.
+
+    >>> vg.dot(vg.asarray([1, 2]), vg.asarray([3, 4])).item()
+    11
     """
     if _ndim(x1) == 0 or _ndim(x2) == 0:
         return elementwise.multiply(x1, x2, out=out, device=device)
@@ -174,21 +197,33 @@ def dot(x1, x2, /, out=None, *, precision=None, device=None):
 
 
 def inner(x1, x2, /, *, precision=None, out=None, device=None):
-    """Return sums of products over the last axes of both; see dot."""
+    """Return sums of products over the last axes of both; see dot.
+
+    >>> vg.inner(vg.asarray([[1, 2], [3, 4]]), vg.asarray([1, 10])).tolist()
+    [21, 43]
+    """
     if _ndim(x1) == 0 or _ndim(x2) == 0:
         return elementwise.multiply(x1, x2, out=out, device=device)
     return tensordot(x1, x2, axes=([-1], [-1]), precision=precision, out=out, device=device)
 
 
 def outer(x1, x2, /, out=None, *, device=None):
-    """Return the products of every element of x1, a row each, with every element of x2."""
+    """Return the products of every element of x1, a row each, with every element of x2.
+
+    >>> vg.outer(vg.asarray([1, 2]), vg.asarray([3, 4])).tolist()
+    [[3, 4], [6, 8]]
+    """
     call = _operands("outer", x1, x2, out, device)
     a, b = call.arrays
     return call.deliver_array(reshape(a, (a.size, 1)) * ravel(b))
 
 
 def kron(x1, x2, /, *, out=None, device=None):
-    """Return blocks of x2, one for each element of x1 and multiplied by it, side by side."""
+    """Return blocks of x2, one for each element of x1 and multiplied by it, side by side.
+
+    >>> vg.kron(vg.asarray([1, 10]), vg.asarray([1, 2])).tolist()
+    [1, 2, 10, 20]
+    """
     call = _operands("kron", x1, x2, out, device)
     a, b = call.arrays
     ndim = max(a.ndim, b.ndim)
@@ -200,7 +235,11 @@ def kron(x1, x2, /, *, out=None, device=None):
 
 
 def trace(x, /, offset=0, axis1=0, axis2=1, dtype=None):
-    """Return the sums of the diagonals of the matrices that two axes span; see diagonal and sum."""
+    """Return the sums of the diagonals of the matrices that two axes span; see diagonal and sum.
+
+    >>> vg.trace(vg.asarray([[1, 2], [3, 4]])).item()
+    5
+    """
     array, give = as_array("trace", x)
     return give(total(diagonal(array, offset, axis1, axis2), axis=-1, dtype=dtype))
 

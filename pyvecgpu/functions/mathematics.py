@@ -50,97 +50,173 @@ __all__ = [
 
 
 def sin(x, /, out=None, *, device=None):
-    """Return the sine of x in radians, as float."""
+    """Return the sine of x in radians, as float.
+
+    >>> print(vg.sin(vg.asarray([0.0, vg.pi / 2])))
+    [0. 1.]
+    """
     return unary(Operation.SIN, x, out, device)
 
 
 def cos(x, /, out=None, *, device=None):
-    """Return the cosine of x in radians, as float."""
+    """Return the cosine of x in radians, as float.
+
+    >>> print(vg.cos(vg.asarray([0.0, vg.pi])))
+    [ 1. -1.]
+    """
     return unary(Operation.COS, x, out, device)
 
 
 def tan(x, /, out=None, *, device=None):
-    """Return the tangent of x in radians, as float."""
+    """Return the tangent of x in radians, as float.
+
+    >>> print(vg.tan(vg.asarray([0.0, vg.pi / 4])))
+    [0. 1.]
+    """
     return unary(Operation.TAN, x, out, device)
 
 
 def asin(x, /, out=None, *, device=None):
-    """Return the angle in radians whose sine is x, as float; NaN outside of [-1, 1]."""
+    """Return the angle in radians whose sine is x, as float; NaN outside of [-1, 1].
+
+    >>> print(vg.asin(vg.asarray([0.0, 1.0])))
+    [0.        1.5707964]
+    """
     return unary(Operation.ASIN, x, out, device)
 
 
 def acos(x, /, out=None, *, device=None):
-    """Return the angle in radians whose cosine is x, 0 to pi, as float; NaN outside of [-1, 1]."""
+    """Return the angle in radians whose cosine is x, 0 to pi, as float; NaN outside of [-1, 1].
+
+    >>> print(vg.acos(vg.asarray([1.0, 0.0, 2.0])))
+    [0.        1.5707964       nan]
+    """
     return unary(Operation.ACOS, x, out, device)
 
 
 def atan(x, /, out=None, *, device=None):
-    """Return the angle in radians whose tangent is x, from -pi/2 to pi/2, as float."""
+    """Return the angle in radians whose tangent is x, from -pi/2 to pi/2, as float.
+
+    >>> print(vg.atan(vg.asarray([0.0, 1.0, vg.inf])))
+    [0.        0.7853982 1.5707964]
+    """
     return unary(Operation.ATAN, x, out, device)
 
 
 def sinh(x, /, out=None, *, device=None):
-    """Return the hyperbolic sine, as float."""
+    """Return the hyperbolic sine, as float.
+
+    >>> print(vg.sinh(vg.asarray([0.0, 1.0])))
+    [0.        1.1752012]
+    """
     return unary(Operation.SINH, x, out, device)
 
 
 def cosh(x, /, out=None, *, device=None):
-    """Return the hyperbolic cosine, as float."""
+    """Return the hyperbolic cosine, as float.
+
+    >>> print(vg.cosh(vg.asarray([0.0, 1.0])))
+    [1.        1.5430807]
+    """
     return unary(Operation.COSH, x, out, device)
 
 
 def asinh(x, /, out=None, *, device=None):
-    """Return the number whose hyperbolic sine is x, as float."""
+    """Return the number whose hyperbolic sine is x, as float.
+
+    >>> print(vg.asinh(vg.asarray([0.0, 1.0])))
+    [0.        0.8813736]
+    """
     return unary(Operation.ASINH, x, out, device)
 
 
 def acosh(x, /, out=None, *, device=None):
-    """Return the number from 0 on whose hyperbolic cosine is x; NaN below 1. As float."""
+    """Return the number from 0 on whose hyperbolic cosine is x; NaN below 1. As float.
+
+    >>> print(vg.acosh(vg.asarray([1.0, 2.0])))
+    [0.       1.316958]
+    """
     return unary(Operation.ACOSH, x, out, device)
 
 
 def atanh(x, /, out=None, *, device=None):
-    """Return the number whose hyperbolic tangent is x; NaN outside of [-1, 1]. As float."""
+    """Return the number whose hyperbolic tangent is x; NaN outside of [-1, 1]. As float.
+
+    >>> print(vg.atanh(vg.asarray([0.0, 0.5, 1.0])))
+    [0.         0.54930615        inf]
+    """
     return unary(Operation.ATANH, x, out, device)
 
 
 def exp2(x, /, out=None, *, device=None):
-    """Return 2 to the power x, as float."""
+    """Return 2 to the power x, as float.
+
+    >>> vg.exp2(vg.asarray([0, 3, -1])).tolist()
+    [1.0, 8.0, 0.5]
+    """
     return unary(Operation.EXP2, x, out, device)
 
 
 def log1p(x, /, out=None, *, device=None):
-    """Return log(1 + x), with all digits where x is near 0; as float."""
+    """Return log(1 + x), with all digits where x is near 0; as float.
+
+    >>> print(vg.log1p(vg.asarray([1e-7, 1.0])))
+    [9.9999994e-08 6.9314718e-01]
+    """
     return unary(Operation.LOG1P, x, out, device)
 
 
 def log2(x, /, out=None, *, device=None):
-    """Return the logarithm to the base 2, as float."""
+    """Return the logarithm to the base 2, as float.
+
+    >>> print(vg.log2(vg.asarray([8.0, 0.5])))
+    [ 3. -1.]
+    """
     return unary(Operation.LOG2, x, out, device)
 
 
 def log10(x, /, out=None, *, device=None):
-    """Return the logarithm to the base 10, as float."""
+    """Return the logarithm to the base 10, as float.
+
+    >>> print(vg.log10(vg.asarray([100.0, 1.0])))
+    [2.0000002 0.       ]
+    """
     return unary(Operation.LOG10, x, out, device)
 
 
 def isnan(x, /, out=None, *, device=None):
-    """Return whether x is NaN, as bool."""
+    """Return whether x is NaN, as bool.
+
+    >>> vg.isnan(vg.asarray([1.0, vg.inf, vg.nan])).tolist()
+    [False, False, True]
+    """
     return unary(Operation.ISNAN, x, out, device)
 
 
 def isinf(x, /, out=None, *, device=None):
-    """Return whether x is infinite, as bool."""
+    """Return whether x is infinite, as bool.
+
+    >>> vg.isinf(vg.asarray([1.0, -vg.inf, vg.nan])).tolist()
+    [False, True, False]
+    """
     return unary(Operation.ISINF, x, out, device)
 
 
 def isfinite(x, /, out=None, *, device=None):
-    """Return whether x is neither NaN nor infinite, as bool."""
+    """Return whether x is neither NaN nor infinite, as bool.
+
+    >>> vg.isfinite(vg.asarray([1.0, vg.inf, vg.nan])).tolist()
+    [True, False, False]
+    """
     return unary(Operation.ISFINITE, x, out, device)
 
 
 def signbit(x, /, out=None, *, device=None):
-    """Return whether x is negative, -0.0 or a NaN with that sign; as bool."""
+    """Return whether x is negative, -0.0 or a NaN with that sign; as bool.
+
+    >>> vg.signbit(vg.asarray([-2.0, -0.0, 0.0])).tolist()
+    [True, True, False]
+    """
     return unary(Operation.SIGNBIT, x, out, device)
 
 
@@ -151,6 +227,9 @@ def remainder(x1, x2, /, out=None, *, device=None):
     """Return what dividing x1 by x2 leaves, with the sign of x2: x1 % x2. TypeError: bool.
 
     Of an integer by 0 it is 0, of a float NaN.
+
+    >>> vg.remainder(vg.asarray([7, -7]), 3).tolist()
+    [1, 2]
     """
     return binary(Operation.REMAINDER, x1, x2, out, device)
 
@@ -159,12 +238,20 @@ def floor_divide(x1, x2, /, out=None, *, device=None):
     """Return x1 / x2 rounded down: x1 // x2. TypeError: bool.
 
     Of an integer by 0 it is 0. Floats have the same quotient as Python's.
+
+    >>> vg.floor_divide(vg.asarray([7, -7]), 2).tolist()
+    [3, -4]
     """
     return binary(Operation.FLOOR_DIVIDE, x1, x2, out, device)
 
 
 def divmod(x1, x2, /):
-    """Return x1 // x2 and x1 % x2, a tuple. TypeError: bool."""
+    """Return x1 // x2 and x1 % x2, a tuple. TypeError: bool.
+
+    >>> quotient, rest = vg.divmod(vg.asarray([7, -7]), 3)
+    >>> quotient.tolist(), rest.tolist()
+    ([2, -3], [1, 2])
+    """
     return floor_divide(x1, x2), remainder(x1, x2)
 
 
@@ -172,27 +259,46 @@ def pow(x1, x2, /, out=None, *, device=None):
     """Return x1 to the power x2: x1 ** x2; integers wrap. TypeError: bool.
 
     Negative powers of integers are rounded toward zero, where NumPy raises ValueError.
+
+    >>> vg.pow(vg.asarray([2, 3]), vg.asarray([3, 2])).tolist()
+    [8, 9]
     """
     return binary(Operation.POW, x1, x2, out, device)
 
 
 def atan2(x1, x2, /, out=None, *, device=None):
-    """Return the angle in radians of the point (x2, x1), from -pi to pi, as float."""
+    """Return the angle in radians of the point (x2, x1), from -pi to pi, as float.
+
+    >>> print(vg.atan2(vg.asarray([1.0, -1.0]), vg.asarray([-1.0, -1.0])))
+    [ 2.3561945 -2.3561945]
+    """
     return binary(Operation.ATAN2, x1, x2, out, device)
 
 
 def hypot(x1, x2, /, out=None, *, device=None):
-    """Return sqrt(x1 * x1 + x2 * x2) without overflow in between, as float."""
+    """Return sqrt(x1 * x1 + x2 * x2) without overflow in between, as float.
+
+    >>> print(vg.hypot(vg.asarray([3.0, 3e30]), vg.asarray([4.0, 4e30])))
+    [5.e+00 5.e+30]
+    """
     return binary(Operation.HYPOT, x1, x2, out, device)
 
 
 def copysign(x1, x2, /, out=None, *, device=None):
-    """Return |x1| with the sign of x2, as float."""
+    """Return |x1| with the sign of x2, as float.
+
+    >>> vg.copysign(vg.asarray([1.0, 2.0]), vg.asarray([-0.0, 3.0])).tolist()
+    [-1.0, 2.0]
+    """
     return binary(Operation.COPYSIGN, x1, x2, out, device)
 
 
 def logaddexp(x1, x2, /, out=None, *, device=None):
-    """Return log(exp(x1) + exp(x2)) without overflow in between, as float."""
+    """Return log(exp(x1) + exp(x2)) without overflow in between, as float.
+
+    >>> print(vg.logaddexp(vg.asarray([0.0, 1000.0]), vg.asarray([0.0, 1000.0])))
+    [6.9314718e-01 1.0006932e+03]
+    """
     return binary(Operation.LOGADDEXP, x1, x2, out, device)
 
 

@@ -14,6 +14,10 @@ def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
 
     n_cols: by default n_rows. k: column - row of the diagonal, 0 for the main one. dtype: by
     default the default float. ValueError: a negative size.
+
+    >>> print(vg.eye(2, 3, k=1))
+    [[0. 1. 0.]
+     [0. 0. 1.]]
     """
     n_cols = n_rows if n_cols is None else n_cols
     result = zeros((n_rows, n_cols), dtype=dtype, device=device)
@@ -22,12 +26,22 @@ def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
 
 
 def identity(n, /, dtype=None, *, device=None):
-    """Return eye(n)."""
+    """Return eye(n).
+
+    >>> print(vg.identity(2))
+    [[1. 0.]
+     [0. 1.]]
+    """
     return eye(n, dtype=dtype, device=device)
 
 
 def tri(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
-    """Return a matrix with ones at and below a diagonal, and zeros above; see eye."""
+    """Return a matrix with ones at and below a diagonal, and zeros above; see eye.
+
+    >>> print(vg.tri(2, 3))
+    [[1. 0. 0.]
+     [1. 1. 0.]]
+    """
     n_cols = n_rows if n_cols is None else n_cols
     ones = filled(empty((n_rows, n_cols), dtype=dtype, device=device), 1)
     return tril(ones, k)
@@ -37,6 +51,11 @@ def diag(x, /, k=0):
     """Return a copy of the diagonal of a matrix, or a matrix of zeros with the given diagonal.
 
     k: column - row of the diagonal. ValueError: x has neither one nor two dimensions.
+
+    >>> vg.diag(vg.asarray([1, 2])).tolist()
+    [[1, 0], [0, 2]]
+    >>> vg.diag(vg.asarray([[1, 2], [3, 4]])).tolist()
+    [1, 4]
     """
     array, give = as_array("diag", x)
     if array.ndim == 2:
@@ -55,12 +74,21 @@ def tril(x, /, k=0, *, out=None, device=None):
     """Return matrices, the last two axes of x, with zeros above a diagonal.
 
     k: column - row of that diagonal, an integer; 0 is the main one. ValueError: less than two axes.
+
+    >>> vg.tril(vg.asarray([[1, 2], [3, 4]])).tolist()
+    [[1, 0], [3, 4]]
     """
     return _triangle("tril", x, False, k, out, device)
 
 
 def triu(x, /, k=0, *, out=None, device=None):
-    """Return matrices, the last two axes of x, with zeros below a diagonal; see tril."""
+    """Return matrices, the last two axes of x, with zeros below a diagonal; see tril.
+
+    >>> vg.triu(vg.asarray([[1, 2], [3, 4]])).tolist()
+    [[1, 2], [0, 4]]
+    >>> vg.triu(vg.asarray([[1, 2], [3, 4]]), 1).tolist()
+    [[0, 2], [0, 0]]
+    """
     return _triangle("triu", x, True, k, out, device)
 
 

@@ -45,6 +45,9 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
     nan: for NaN. posinf, neginf: for infinity, by default the dtype's largest and smallest number.
     Each part of a complex number is seen to by itself. copy=False: write them to x itself, which is
     an Array. TypeError: it is none.
+
+    >>> vg.nan_to_num(vg.asarray([1.0, vg.nan, vg.inf]), posinf=99.0).tolist()
+    [1.0, 0.0, 99.0]
     """
     values = [nan, posinf, neginf]
     values = [None if one is None else parse_scalar(one, "a number for NaN") for one in values]
@@ -68,36 +71,60 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
 
 
 def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
-    """Return the sum of the elements that are not NaN; see sum."""
+    """Return the sum of the elements that are not NaN; see sum.
+
+    >>> vg.nansum(vg.asarray([1.0, vg.nan, 3.0])).item()
+    4.0
+    """
     call, array = _filled("nansum", x, 0.0, out, device)
     return call.deliver_array(reductions.sum(array, axis=axis, dtype=dtype, keepdims=keepdims))
 
 
 def nanprod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
-    """Return the product of the elements that are not NaN; see prod."""
+    """Return the product of the elements that are not NaN; see prod.
+
+    >>> vg.nanprod(vg.asarray([2.0, vg.nan, 3.0])).item()
+    6.0
+    """
     call, array = _filled("nanprod", x, 1.0, out, device)
     return call.deliver_array(reductions.prod(array, axis=axis, dtype=dtype, keepdims=keepdims))
 
 
 def nancumsum(x, /, axis=None, dtype=None, out=None, *, device=None):
-    """Return the sums of the elements up to each along an axis, NaN counted as 0; see cumsum."""
+    """Return the sums of the elements up to each along an axis, NaN counted as 0; see cumsum.
+
+    >>> vg.nancumsum(vg.asarray([2.0, vg.nan, 3.0])).tolist()
+    [2.0, 2.0, 5.0]
+    """
     call, array = _filled("nancumsum", x, 0.0, out, device)
     return call.deliver_array(scans.cumsum(array, axis, dtype))
 
 
 def nancumprod(x, /, axis=None, dtype=None, out=None, *, device=None):
-    """Return the products of the elements up to each along an axis, NaN counted as 1."""
+    """Return the products of the elements up to each along an axis, NaN counted as 1.
+
+    >>> vg.nancumprod(vg.asarray([2.0, vg.nan, 3.0])).tolist()
+    [2.0, 2.0, 6.0]
+    """
     call, array = _filled("nancumprod", x, 1.0, out, device)
     return call.deliver_array(scans.cumprod(array, axis, dtype))
 
 
 def nanmax(x, /, axis=None, out=None, keepdims=False, *, device=None):
-    """Return the largest element that is not NaN. ValueError: there is no element."""
+    """Return the largest element that is not NaN. ValueError: there is no element.
+
+    >>> vg.nanmax(vg.asarray([1.0, vg.nan, 3.0])).item()
+    3.0
+    """
     return _extreme("nanmax", reductions.max, -math.inf, x, axis, out, keepdims, device)
 
 
 def nanmin(x, /, axis=None, out=None, keepdims=False, *, device=None):
-    """Return the smallest element that is not NaN. ValueError: there is no element."""
+    """Return the smallest element that is not NaN. ValueError: there is no element.
+
+    >>> vg.nanmin(vg.asarray([1.0, vg.nan, 3.0])).item()
+    1.0
+    """
     return _extreme("nanmin", reductions.min, math.inf, x, axis, out, keepdims, device)
 
 
@@ -105,17 +132,28 @@ def nanargmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
     """Return the int64 index of the first largest element that is not NaN; 0 where all are.
 
     axis=None: into ravel(x). ValueError: there is no element. AxisError: no such axis.
+
+    >>> vg.nanargmax(vg.asarray([1.0, vg.nan, 3.0])).item()
+    2
     """
     return _place("nanargmax", reductions.max, -math.inf, x, axis, out, keepdims, device)
 
 
 def nanargmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
-    """Return the int64 index of the first smallest element that is not NaN; see nanargmax."""
+    """Return the int64 index of the first smallest element that is not NaN; see nanargmax.
+
+    >>> vg.nanargmin(vg.asarray([vg.nan, 2.0, 1.0])).item()
+    2
+    """
     return _place("nanargmin", reductions.min, math.inf, x, axis, out, keepdims, device)
 
 
 def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
-    """Return the mean of the elements that are not NaN, as float. dtype: compute in this one."""
+    """Return the mean of the elements that are not NaN, as float. dtype: compute in this one.
+
+    >>> vg.nanmean(vg.asarray([[1.0, vg.nan], [3.0, 4.0]]), axis=0).tolist()
+    [2.0, 4.0]
+    """
     call = Operands("nanmean", (x,), out, device)
     array, dtype = _in_dtype("nanmean", call.arrays[0], dtype)
     result = _mean(array, parse_axes(axis, array.ndim), keepdims)
@@ -134,7 +172,11 @@ def nanvar(
     correction=None,
     device=None,
 ):
-    """Return the variance of the elements that are not NaN, NaN of ddof or fewer; see var."""
+    """Return the variance of the elements that are not NaN, NaN of ddof or fewer; see var.
+
+    >>> vg.nanvar(vg.asarray([1.0, vg.nan, 5.0])).item()
+    4.0
+    """
     return _spread("nanvar", x, axis, dtype, out, ddof, keepdims, correction, device, None)
 
 
@@ -150,7 +192,11 @@ def nanstd(
     correction=None,
     device=None,
 ):
-    """Return the standard deviation of the elements that are not NaN; see nanvar."""
+    """Return the standard deviation of the elements that are not NaN; see nanvar.
+
+    >>> vg.nanstd(vg.asarray([1.0, vg.nan, 3.0])).item()
+    1.0
+    """
     return _spread("nanstd", x, axis, dtype, out, ddof, keepdims, correction, device, sqrt)
 
 

@@ -24,6 +24,9 @@ def nextafter(x1, x2, /, out=None, *, device=None):
     """Return the number of the float dtype that comes after x1 on the way to x2; x2 if it is x1.
 
     bools and integers count as the default float. NaN if either is NaN.
+
+    >>> vg.nextafter(vg.asarray(1.0), 2.0).item() - 1 == vg.finfo("float32").eps
+    True
     """
     call = Operands("nextafter", (x1, x2), out, device)
     a, b = _strong_pair(*call.arrays, call.backend)
@@ -33,7 +36,11 @@ def nextafter(x1, x2, /, out=None, *, device=None):
 
 
 def spacing(x, /, out=None, *, device=None):
-    """Return the distance from x to the next number away from 0, with x's sign; NaN of infinity."""
+    """Return the distance from x to the next number away from 0, with x's sign; NaN of infinity.
+
+    >>> vg.spacing(vg.asarray(1.0)).item() == vg.finfo("float32").eps
+    True
+    """
     call = Operands("spacing", (x,), out, device)
     (array,) = call.arrays
     array = astype(array, _real("spacing", array.dtype), copy=False)

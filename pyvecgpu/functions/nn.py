@@ -20,6 +20,9 @@ def gelu(x, /, out=None, *, approximate="none", device=None):
 
     approximate: "none", or "tanh" for 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))).
     ValueError: another word.
+
+    >>> print(vg.nn.functional.gelu(vg.asarray([-1.0, 0.0, 2.0])))
+    [-0.15865526  0.          1.9544997 ]
     """
     if approximate == "tanh":
         return _gelu_by_tanh(x, out, device)
@@ -38,7 +41,11 @@ def _gelu_by_tanh(x, out, device):
 
 
 def silu(x, /, out=None, *, device=None):
-    """Return x * sigmoid(x), as float; 0 at -infinity."""
+    """Return x * sigmoid(x), as float; 0 at -infinity.
+
+    >>> print(vg.nn.functional.silu(vg.asarray([-1.0, 0.0, 2.0])))
+    [-0.2689414  0.         1.761594 ]
+    """
     return unary(Operation.SILU, x, out, device)
 
 
@@ -59,6 +66,11 @@ def dense_backward(
     Gradients of x @ weight.T + bias are rounded to the dtype before they are multiplied. The same
     bits every time. ValueError: shapes, another activation or precision, an activation
     without preactivation. TypeError: dtypes.
+
+    >>> x, weight, gradient = vg.ones((4, 3)), vg.ones((2, 3)), vg.ones((4, 2))
+    >>> dx, dweight, dbias = vg.nn.functional.dense_backward(gradient, x, weight)
+    >>> dx.shape, dweight.shape, dbias.tolist()
+    ((4, 3), (2, 3), [4.0, 4.0])
     """
     operands = (
         (gradient, x, weight) if preactivation is None else (gradient, x, weight, preactivation)

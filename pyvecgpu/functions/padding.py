@@ -24,6 +24,11 @@ def pad(x, pad_width, /, mode="constant", *, constant_values=0, end_values=0):
     "reflect" and "symmetric", mirrored without and with the outermost element; "wrap", as if x
     were repeated. Values are given as pad_width is. ValueError: another mode, a negative number,
     an axis without elements. OverflowError: a value that the dtype cannot hold.
+
+    >>> vg.pad(vg.asarray([1, 2, 3]), 2).tolist()
+    [0, 0, 1, 2, 3, 0, 0]
+    >>> vg.pad(vg.asarray([1, 2, 3]), (1, 2), "reflect").tolist()
+    [2, 1, 2, 3, 2, 1]
     """
     array, give = as_array("pad", x)
     if mode not in _MODES:

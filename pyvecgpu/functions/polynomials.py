@@ -40,6 +40,9 @@ def polyval(p, x, /):
     """Return the value of a polynomial at each x, by Horner's rule.
 
     ValueError: the coefficients are not of one dimension.
+
+    >>> vg.polyval(vg.asarray([3, 0, 1]), vg.asarray([5, 10])).tolist()
+    [76, 301]
     """
     (p, x), give = _together("polyval", p, x)
     if p.ndim != 1:
@@ -53,12 +56,20 @@ def polyval(p, x, /):
 
 
 def polyadd(a1, a2, /):
-    """Return the sum of two polynomials. ValueError: more than one dimension."""
+    """Return the sum of two polynomials. ValueError: more than one dimension.
+
+    >>> vg.polyadd(vg.asarray([1, 2]), vg.asarray([9, 5, 4])).tolist()
+    [9, 6, 6]
+    """
     return _sum("polyadd", add, a1, a2)
 
 
 def polysub(a1, a2, /):
-    """Return the difference of two polynomials. ValueError: more than one dimension."""
+    """Return the difference of two polynomials. ValueError: more than one dimension.
+
+    >>> vg.polysub(vg.asarray([1, 2]), vg.asarray([9, 5, 4])).tolist()
+    [-9, -4, -2]
+    """
     return _sum("polysub", subtract, a1, a2)
 
 
@@ -73,13 +84,21 @@ def _sum(name, function, a1, a2):
 
 
 def polymul(a1, a2, /):
-    """Return the product of two polynomials. ValueError: more than one dimension, no elements."""
+    """Return the product of two polynomials. ValueError: more than one dimension, no elements.
+
+    >>> vg.polymul(vg.asarray([1, 2]), vg.asarray([1, -2])).tolist()
+    [1, 0, -4]
+    """
     (a, b), give = _coefficients("polymul", a1, a2)
     return give(convolve(a, b))
 
 
 def polyder(p, /, m=1):
-    """Return the m-th derivative of a polynomial. ValueError: a negative m."""
+    """Return the m-th derivative of a polynomial. ValueError: a negative m.
+
+    >>> vg.polyder(vg.asarray([1, 2, 3])).tolist()
+    [2, 2]
+    """
     (p,), give = _coefficients("polyder", p)
     for _ in range(_order("polyder", m)):
         powers = arange(p.size - 1, 0, -1, device=p.device)
@@ -93,6 +112,9 @@ def polyint(p, /, m=1, k=0.0):
 
     k: the constants, of which the first integral's comes first: one number, or m of them.
     ValueError: a negative m, not as many constants.
+
+    >>> vg.polyint(vg.asarray([2, 2])).tolist()
+    [1.0, 2.0, 0.0]
     """
     (p,), give = _coefficients("polyint", p)
     m = _order("polyint", m)

@@ -11,17 +11,32 @@ __all__ = ["get_printoptions", "printoptions", "set_printoptions"]
 
 
 def get_printoptions():
-    """Return a dict of how arrays are printed: NumPy's options, which hold here, too."""
+    """Return a dict of how arrays are printed: NumPy's options, which hold here, too.
+
+    >>> vg.get_printoptions()["threshold"]
+    1000
+    """
     return np.get_printoptions()
 
 
 def set_printoptions(*values, **options):
-    """Change how arrays are printed, NumPy's as well; see numpy.set_printoptions."""
+    """Change how arrays are printed, NumPy's as well; see numpy.set_printoptions.
+
+    >>> vg.set_printoptions(precision=3)
+    >>> print(vg.asarray([1 / 3, 2 / 3]))
+    [0.333 0.667]
+    >>> vg.set_printoptions(precision=8)
+    """
     np.set_printoptions(*values, **options)
 
 
 def printoptions(*values, **options):
-    """Return a context in which arrays are printed with other options; see set_printoptions."""
+    """Return a context in which arrays are printed with other options; see set_printoptions.
+
+    >>> with vg.printoptions(precision=2):
+    ...     print(vg.asarray([1 / 3, 2 / 3]))
+    [0.33 0.67]
+    """
     return np.printoptions(*values, **options)
 
 

@@ -50,12 +50,19 @@ def median(x, /, axis=None, out=None, overwrite_input=False, keepdims=False, *, 
     """Return the middle element, or the mean of the middle two, along axes; None: of all.
 
     NaN of nothing. overwrite_input: makes no difference here. AxisError: no such axis.
+
+    >>> vg.median(vg.asarray([3.0, 1.0, 2.0, 10.0])).item()
+    2.5
     """
     return _middle("median", x, axis, out, keepdims, device, False)
 
 
 def nanmedian(x, /, axis=None, out=None, overwrite_input=False, keepdims=False, *, device=None):
-    """Return the median of the elements that are not NaN; see median."""
+    """Return the median of the elements that are not NaN; see median.
+
+    >>> vg.nanmedian(vg.asarray([3.0, vg.nan, 2.0])).item()
+    2.5
+    """
     return _middle("nanmedian", x, axis, out, keepdims, device, True)
 
 
@@ -76,6 +83,10 @@ def quantile(
     q: a number from 0 to 1, or several, whose axes come first in the result. method: by its name
     as in NumPy what to take where q lies between two elements. overwrite_input: makes no difference
     here. ValueError: q out of range, an unknown method. AxisError: no such axis.
+
+    >>> x = vg.asarray([1.0, 2.0, 4.0])
+    >>> vg.quantile(x, 0.25).item(), vg.quantile(x, 0.25, method="lower").item()
+    (1.5, 1.0)
     """
     return _quantile("quantile", x, q, 1, axis, out, method, keepdims, device, False)
 
@@ -92,7 +103,11 @@ def percentile(
     *,
     device=None,
 ):
-    """Return quantiles, with q from 0 to 100; see quantile."""
+    """Return quantiles, with q from 0 to 100; see quantile.
+
+    >>> vg.percentile(vg.asarray([1.0, 2.0, 3.0, 4.0, 5.0]), [25, 50]).tolist()
+    [2.0, 3.0]
+    """
     return _quantile("percentile", x, q, 100, axis, out, method, keepdims, device, False)
 
 
@@ -108,7 +123,11 @@ def nanquantile(
     *,
     device=None,
 ):
-    """Return quantiles of the elements that are not NaN; see quantile."""
+    """Return quantiles of the elements that are not NaN; see quantile.
+
+    >>> vg.nanquantile(vg.asarray([1.0, vg.nan, 3.0]), 0.5).item()
+    2.0
+    """
     return _quantile("nanquantile", x, q, 1, axis, out, method, keepdims, device, True)
 
 
@@ -124,7 +143,11 @@ def nanpercentile(
     *,
     device=None,
 ):
-    """Return quantiles of the elements that are not NaN, with q from 0 to 100; see quantile."""
+    """Return quantiles of the elements that are not NaN, with q from 0 to 100; see quantile.
+
+    >>> vg.nanpercentile(vg.asarray([1.0, vg.nan, 3.0]), 50).item()
+    2.0
+    """
     return _quantile("nanpercentile", x, q, 100, axis, out, method, keepdims, device, True)
 
 

@@ -21,6 +21,11 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
     Ints give int64, floats the default float. ValueError: a step of 0, a bound that is not finite,
     too many values. OverflowError: a value that an integer dtype cannot hold.
+
+    >>> vg.arange(4).tolist()
+    [0, 1, 2, 3]
+    >>> vg.arange(1, 2, 0.25).tolist()
+    [1.0, 1.25, 1.5, 1.75]
     """
     start, stop = (0, start) if stop is None else (start, stop)
     start, stop, step = (parse_scalar(value, "a bound of arange") for value in (start, stop, step))
@@ -75,6 +80,11 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, *
     dtype: by default the default float, or the complex dtype of such parts if a bound is complex;
     integers are rounded down. retstep: return the step, too. The values are computed in float64.
     ValueError: a negative number. OverflowError: a value that an integer dtype cannot hold.
+
+    >>> vg.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> vg.linspace(0, 1, 4, endpoint=False).tolist()
+    [0.0, 0.25, 0.5, 0.75]
     """
     bounds = [parse_scalar(x, "a bound of linspace", complexes=True) for x in (start, stop)]
     start, stop = (x * 1.0 for x in bounds)
@@ -85,7 +95,11 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, *
 
 
 def logspace(start, stop, /, num=50, endpoint=True, base=10.0, dtype=None, *, device=None):
-    """Return powers of `base` with evenly spaced exponents from start to stop; see linspace."""
+    """Return powers of `base` with evenly spaced exponents from start to stop; see linspace.
+
+    >>> print(vg.logspace(0, 2, 3))
+    [  1.  10. 100.]
+    """
     start, stop, base = (float(parse_scalar(x, "a bound of logspace")) for x in (start, stop, base))
     values = np.logspace(start, stop, _count(num), endpoint=bool(endpoint), base=base)
     return _of_floats("logspace", values, dtype, device)
@@ -95,6 +109,9 @@ def geomspace(start, stop, /, num=50, endpoint=True, dtype=None, *, device=None)
     """Return `num` values from start to stop, each the same multiple of the one before.
 
     See linspace. ValueError: a bound is 0.
+
+    >>> print(vg.geomspace(1, 1000, 4))
+    [   1.   10.  100. 1000.]
     """
     start, stop = (float(parse_scalar(x, "a bound of geomspace")) for x in (start, stop))
     if start * stop <= 0:
@@ -134,6 +151,10 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
     indexing: "xy" lets the first array run along the second axis, as in pictures, "ij" along the
     first. sparse: axes along which an array does not change have length 1. copy=False: read-only
     views. ValueError: another indexing, an array of more than one dimension.
+
+    >>> x, y = vg.meshgrid(vg.asarray([1, 2, 3]), vg.asarray([10, 20]))
+    >>> x.tolist(), y.tolist()
+    ([[1, 2, 3], [1, 2, 3]], [[10, 10, 10], [20, 20, 20]])
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing can be 'xy' or 'ij', not {indexing!r}")

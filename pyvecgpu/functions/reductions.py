@@ -46,6 +46,14 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
 
     bool and signed integers give int64, unsigned ones uint64; floats keep their dtype and are
     summed in more precision than that. dtype: sum in this dtype instead.
+
+    >>> x = vg.asarray([[1, 2], [3, 4]])
+    >>> vg.sum(x).item(), vg.sum(x, axis=0).tolist()
+    (10, [4, 6])
+    >>> vg.sum(x, axis=1, keepdims=True).tolist()
+    [[3], [7]]
+    >>> vg.sum(vg.ones(300, dtype="int8")).item()
+    300
     """
     return accumulate(Operation.SUM, x, axis, dtype, keepdims, out, device)
 
@@ -55,6 +63,9 @@ def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
 
     Its dtypes are those of sum; integers wrap, and floats are multiplied in float64. dtype:
     multiply in this dtype instead.
+
+    >>> vg.prod(vg.asarray([[1, 2], [3, 4]]), axis=1).tolist()
+    [2, 12]
     """
     return accumulate(Operation.PROD, x, axis, dtype, keepdims, out, device)
 
@@ -64,17 +75,31 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
 
     dtype: of the elements before they are added and of the result; an integer one cuts off what is
     behind the point.
+
+    >>> x = vg.asarray([[1, 2], [3, 6]])
+    >>> vg.mean(x).item(), vg.mean(x, axis=1).tolist()
+    (3.0, [1.5, 4.5])
     """
     return accumulate(Operation.MEAN, x, axis, dtype, keepdims, out, device)
 
 
 def max(x, /, axis=None, out=None, keepdims=False, *, device=None):
-    """Return the largest element; NaN if any is NaN. ValueError: there is none."""
+    """Return the largest element; NaN if any is NaN. ValueError: there is none.
+
+    >>> vg.max(vg.asarray([[1, 5], [7, 2]]), axis=0).tolist()
+    [7, 5]
+    >>> vg.max(vg.asarray([1.0, vg.nan])).item()
+    nan
+    """
     return reduce(Operation.MAX, x, axis, keepdims, out, device)
 
 
 def min(x, /, axis=None, out=None, keepdims=False, *, device=None):
-    """Return the smallest element; NaN if any is NaN. ValueError: there is none."""
+    """Return the smallest element; NaN if any is NaN. ValueError: there is none.
+
+    >>> vg.min(vg.asarray([[1, 5], [7, 2]]), axis=1).tolist()
+    [1, 2]
+    """
     return reduce(Operation.MIN, x, axis, keepdims, out, device)
 
 
@@ -82,6 +107,10 @@ def argmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
     """Return the index (int64) of the first largest element, or of the first NaN.
 
     axis: an integer, or None for the index in C order. ValueError: there is no element.
+
+    >>> x = vg.asarray([[1, 9, 9], [7, 5, 6]])
+    >>> vg.argmax(x).item(), vg.argmax(x, axis=1).tolist()
+    (1, [1, 0])
     """
     return reduce(Operation.ARGMAX, x, axis, keepdims, out, device)
 
@@ -90,22 +119,38 @@ def argmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
     """Return the index (int64) of the first smallest element, or of the first NaN.
 
     axis: an integer, or None for the index in C order. ValueError: there is no element.
+
+    >>> vg.argmin(vg.asarray([3, 1, 1])).item()
+    1
     """
     return reduce(Operation.ARGMIN, x, axis, keepdims, out, device)
 
 
 def any(x, /, axis=None, out=None, keepdims=False, *, device=None):
-    """Return whether any element is not 0, as bool; NaN is true. False of nothing."""
+    """Return whether any element is not 0, as bool; NaN is true. False of nothing.
+
+    >>> vg.any(vg.asarray([[0, 0], [0, 2]]), axis=1).tolist()
+    [False, True]
+    """
     return reduce(Operation.ANY, x, axis, keepdims, out, device)
 
 
 def all(x, /, axis=None, out=None, keepdims=False, *, device=None):
-    """Return whether all elements are not 0, as bool; NaN is true. True of nothing."""
+    """Return whether all elements are not 0, as bool; NaN is true. True of nothing.
+
+    >>> x = vg.asarray([[True, False], [True, True]])
+    >>> vg.all(x).item(), vg.all(x, axis=1).tolist()
+    (False, [False, True])
+    """
     return reduce(Operation.ALL, x, axis, keepdims, out, device)
 
 
 def count_nonzero(x, /, axis=None, *, keepdims=False, device=None):
-    """Return how many elements are not 0, as int64 (NaN is none)."""
+    """Return how many elements are not 0, as int64 (NaN is none).
+
+    >>> vg.count_nonzero(vg.asarray([[0, 1], [2, 3]]), axis=0).tolist()
+    [1, 2]
+    """
     call = Operands("count_nonzero", (x,), None, device)
     array = call.arrays[0]
     axes = parse_axes(axis, array.ndim)

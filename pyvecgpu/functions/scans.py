@@ -19,6 +19,9 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, out=None, include_initial=Fal
     axis: None for the only one. dtype: of the elements before they are added and of the result.
     include_initial: begin with a 0, so that the result is one longer. ValueError: no axis of
     several is named. AxisError: no such axis.
+
+    >>> vg.cumulative_sum(vg.asarray([1, 2, 3]), include_initial=True).tolist()
+    [0, 1, 3, 6]
     """
     return _cumulative(
         "cumulative_sum", Operation.SUM, x, axis, dtype, out, include_initial, device
@@ -29,6 +32,9 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=Fa
     """Return the products of the elements along an axis up to each.
 
     include_initial: begin with a 1; all else is as in cumulative_sum.
+
+    >>> vg.cumulative_prod(vg.asarray([2, 3, 4]), include_initial=True).tolist()
+    [1, 2, 6, 24]
     """
     return _cumulative(
         "cumulative_prod", Operation.PROD, x, axis, dtype, out, include_initial, device
@@ -39,12 +45,21 @@ def cumsum(x, /, axis=None, dtype=None, out=None, *, device=None):
     """Return the sums of the elements along an axis up to each; None: of all in C order.
 
     dtype: of the elements before they are added and of the result. AxisError: no such axis.
+
+    >>> vg.cumsum(vg.asarray([[1, 2], [3, 4]])).tolist()
+    [1, 3, 6, 10]
+    >>> vg.cumsum(vg.asarray([[1, 2], [3, 4]]), axis=0).tolist()
+    [[1, 2], [4, 6]]
     """
     return _flattening("cumsum", Operation.SUM, x, axis, dtype, out, device)
 
 
 def cumprod(x, /, axis=None, dtype=None, out=None, *, device=None):
-    """Return the products of the elements along an axis up to each; see cumsum."""
+    """Return the products of the elements along an axis up to each; see cumsum.
+
+    >>> vg.cumprod(vg.asarray([1, 2, 3, 4])).tolist()
+    [1, 2, 6, 24]
+    """
     return _flattening("cumprod", Operation.PROD, x, axis, dtype, out, device)
 
 

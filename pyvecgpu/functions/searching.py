@@ -12,6 +12,10 @@ def nonzero(x, /, *, device=None):
     """Return where elements are not 0 (NaN is not): int64 indices, a 1-D array for each axis.
 
     In C order. ValueError: an array without axes.
+
+    >>> rows, columns = vg.nonzero(vg.asarray([[0, 5], [6, 0]]))
+    >>> rows.tolist(), columns.tolist()
+    ([0, 1], [1, 0])
     """
     call = Operands("nonzero", (x,), None, device)
     array = call.arrays[0]
@@ -25,6 +29,9 @@ def argwhere(x, /, *, device=None):
     """Return where elements are not 0, as the rows of an int64 matrix with a column for each axis.
 
     In C order. Without axes there are no columns, and one row or none.
+
+    >>> vg.argwhere(vg.asarray([[0, 5], [6, 0]])).tolist()
+    [[0, 1], [1, 0]]
     """
     call = Operands("argwhere", (x,), None, device)
     array = call.arrays[0]
@@ -34,6 +41,10 @@ def argwhere(x, /, *, device=None):
 
 
 def flatnonzero(x, /, *, device=None):
-    """Return where elements are not 0, as int64 indices into ravel(x)."""
+    """Return where elements are not 0, as int64 indices into ravel(x).
+
+    >>> vg.flatnonzero(vg.asarray([[0, 5], [6, 0]])).tolist()
+    [1, 2]
+    """
     call = Operands("flatnonzero", (x,), None, device)
     return call.give(get(apply(call.backend, "nonzero", ravel(call.arrays[0])), 0))

@@ -39,20 +39,34 @@ UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
 
 
 def unique_values(x, /, *, device=None):
-    """Return the elements that differ, in ascending order; each NaN is one of its own."""
+    """Return the elements that differ, in ascending order; each NaN is one of its own.
+
+    >>> vg.unique_values(vg.asarray([3, 1, 3])).tolist()
+    [1, 3]
+    """
     call = Operands("unique_values", (x,), None, device)
     return call.give(_unique(call.arrays[0])[0])
 
 
 def unique_counts(x, /, *, device=None):
-    """Return (values, counts): the elements that differ, see unique_values, and how often."""
+    """Return (values, counts): the elements that differ, see unique_values, and how often.
+
+    >>> values, counts = vg.unique_counts(vg.asarray([3, 1, 3]))
+    >>> values.tolist(), counts.tolist()
+    ([1, 3], [1, 2])
+    """
     call = Operands("unique_counts", (x,), None, device)
     values, _, _, counts = _unique(call.arrays[0], counts=True)
     return UniqueCounts(call.give(values), call.give(counts))
 
 
 def unique_inverse(x, /, *, device=None):
-    """Return (values, inverse_indices): values[inverse_indices] is x; see unique_values."""
+    """Return (values, inverse_indices): values[inverse_indices] is x; see unique_values.
+
+    >>> values, inverse = vg.unique_inverse(vg.asarray([30, 10, 30]))
+    >>> values[inverse].tolist()
+    [30, 10, 30]
+    """
     call = Operands("unique_inverse", (x,), None, device)
     values, _, inverse, _ = _unique(call.arrays[0], inverse=True)
     return UniqueInverse(call.give(values), call.give(inverse))
@@ -62,6 +76,10 @@ def unique_all(x, /, *, device=None):
     """Return (values, indices, inverse_indices, counts); see unique_values.
 
     indices: into ravel(x), of the first of equal elements. Each is int64.
+
+    >>> found = vg.unique_all(vg.asarray([3, 1, 3]))
+    >>> found.values.tolist(), found.indices.tolist(), found.inverse_indices.tolist()
+    ([1, 3], [1, 0], [1, 0, 1])
     """
     call = Operands("unique_all", (x,), None, device)
     found = _unique(call.arrays[0], index=True, inverse=True, counts=True)
@@ -84,6 +102,10 @@ def unique(
     Indices of the first of equal elements in ravel(x), indices that make x of the values, how often
     each is there: all int64, in a tuple with the values. equal_nan: all NaN count as one.
     ValueError: an axis.
+
+    >>> values, counts = vg.unique(vg.asarray([3, 1, 3]), return_counts=True)
+    >>> values.tolist(), counts.tolist()
+    ([1, 3], [1, 2])
     """
     if axis is not None:
         raise ValueError("unique: elements are compared one by one, so that axis is None")
@@ -138,6 +160,9 @@ def isin(x1, x2, /, assume_unique=False, invert=False, *, device=None):
 
     invert: whether it is not. assume_unique: makes no difference here. One of x1 and x2 may be a
     number.
+
+    >>> vg.isin(vg.asarray([1, 2, 3]), vg.asarray([3, 1])).tolist()
+    [True, False, True]
     """
     call, x1, x2 = _two("isin", x1, x2, device)
     return call.give(_is_in(x1, x2, invert))
@@ -179,6 +204,9 @@ def intersect1d(x1, x2, /, assume_unique=False, return_indices=False, *, device=
 
     return_indices: and where each is first, in ravel(x1) and ravel(x2). assume_unique: no array has
     an element twice.
+
+    >>> vg.intersect1d(vg.asarray([3, 1, 2]), vg.asarray([2, 3, 9])).tolist()
+    [2, 3]
     """
     call, one, other = _sets("intersect1d", x1, x2, device, assume_unique or return_indices)
     if not return_indices:
@@ -197,7 +225,11 @@ def _located(values, indices, common):
 
 
 def union1d(x1, x2, /, *, device=None):
-    """Return the elements that are in one of two arrays or in both, in ascending order."""
+    """Return the elements that are in one of two arrays or in both, in ascending order.
+
+    >>> vg.union1d(vg.asarray([3, 1]), vg.asarray([2, 3])).tolist()
+    [1, 2, 3]
+    """
     call, one, other = _sets("union1d", x1, x2, device, assume_unique=True)
     return call.give(_unique(concat([one, other]), equal_nan=True)[0])
 
@@ -206,6 +238,9 @@ def setdiff1d(x1, x2, /, assume_unique=False, *, device=None):
     """Return the elements of x1 that are not in x2, in ascending order.
 
     assume_unique: no array has an element twice; those of x1 stay in their order.
+
+    >>> vg.setdiff1d(vg.asarray([3, 1, 2]), vg.asarray([2, 9])).tolist()
+    [1, 3]
     """
     call, one, other = _two("setdiff1d", x1, x2, device)
     one = ravel(one) if assume_unique else _unique(one, equal_nan=True)[0]
@@ -213,7 +248,11 @@ def setdiff1d(x1, x2, /, assume_unique=False, *, device=None):
 
 
 def setxor1d(x1, x2, /, assume_unique=False, *, device=None):
-    """Return the elements that are in one of two arrays alone, in ascending order."""
+    """Return the elements that are in one of two arrays alone, in ascending order.
+
+    >>> vg.setxor1d(vg.asarray([3, 1, 2]), vg.asarray([2, 9])).tolist()
+    [1, 3, 9]
+    """
     call, one, other = _sets("setxor1d", x1, x2, device, assume_unique)
     parts = [_where(one, _is_in(one, other, True)), _where(other, _is_in(other, one, True))]
     return call.give(sorted_along(concat(parts), 0))

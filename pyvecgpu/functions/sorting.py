@@ -33,6 +33,11 @@ def sort(x, /, axis=-1, kind=None, *, descending=False, stable=True, device=None
 
     kind, stable: as others call their ways to sort; here it is always a stable one. AxisError: no
     such axis. ValueError: an unknown kind, 2^32 elements or more along the axis on a card.
+
+    >>> vg.sort(vg.asarray([[3, 1], [2, 4]])).tolist()
+    [[1, 3], [2, 4]]
+    >>> vg.sort(vg.asarray([2.0, vg.nan, 1.0]), descending=True).tolist()
+    [nan, 2.0, 1.0]
     """
     _check_kind("sort", kind)
     call = Operands("sort", (x,), None, device)
@@ -44,6 +49,10 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True, device=N
     """Return the int64 indices that put the elements in order along an axis; see sort.
 
     Of equal elements the one that stands first is first, also where `descending`.
+
+    >>> x = vg.asarray([30, 10, 20])
+    >>> vg.argsort(x).tolist(), vg.argsort(x, descending=True).tolist()
+    ([1, 2, 0], [0, 2, 1])
     """
     _check_kind("argsort", kind)
     call = Operands("argsort", (x,), None, device)
@@ -56,6 +65,10 @@ def lexsort(keys, /, axis=-1, *, device=None):
 
     keys: a sequence of arrays of one shape, or an array of them along its first axis. ValueError:
     no key, or keys of several shapes. AxisError: no such axis.
+
+    >>> surnames, names = vg.asarray([2, 1, 2]), vg.asarray([5, 9, 3])
+    >>> vg.lexsort((names, surnames)).tolist()
+    [1, 2, 0]
     """
     keys = tuple(keys) if isinstance(keys, (list, tuple)) else (keys,)
     call = Operands("lexsort", keys, None, device)
@@ -76,6 +89,9 @@ def partition(x, /, kth, axis=-1, *, device=None):
     """Return the elements with the kth ones at their places in order; here all are in order.
 
     kth: an int or several, of negative ones counted from the end. ValueError: out of range.
+
+    >>> vg.partition(vg.asarray([9, 1, 5, 7]), 1)[1].item()
+    5
     """
     call = Operands("partition", (x,), None, device)
     array, axis = _axis(call.arrays[0], axis)
@@ -84,7 +100,12 @@ def partition(x, /, kth, axis=-1, *, device=None):
 
 
 def argpartition(x, /, kth, axis=-1, *, device=None):
-    """Return the int64 indices of what partition returns."""
+    """Return the int64 indices of what partition returns.
+
+    >>> x = vg.asarray([9, 1, 5, 7])
+    >>> x[vg.argpartition(x, 1)[:2]].tolist()
+    [1, 5]
+    """
     call = Operands("argpartition", (x,), None, device)
     array, axis = _axis(call.arrays[0], axis)
     check_kth("argpartition", kth, array.shape[axis])
@@ -96,6 +117,10 @@ def top_k(x, k, /, *, axis=-1, mode="largest", device=None):
 
     mode: or the "smallest", in ascending order. NaN is the largest. ValueError: a mode that is
     neither, k out of range. AxisError: no such axis.
+
+    >>> values, indices = vg.top_k(vg.asarray([5, 1, 9, 7]), 2)
+    >>> values.tolist(), indices.tolist()
+    ([9, 7], [2, 3])
     """
     if mode not in ("largest", "smallest"):
         raise ValueError(f'top_k: mode is "largest" or "smallest", not {mode!r}')
@@ -115,6 +140,11 @@ def searchsorted(x1, x2, /, side="left", sorter=None, *, device=None):
     number. side: "left", in front of elements that are equal, or "right", behind them. ValueError:
     x1 has other dimensions, another side, a sorter of another length. IndexError: it is out of
     range. TypeError: it is not of integers.
+
+    >>> vg.searchsorted(vg.asarray([1, 3, 5]), vg.asarray([0, 3, 9])).tolist()
+    [0, 1, 3]
+    >>> vg.searchsorted(vg.asarray([1, 3, 5]), 3, side="right").item()
+    2
     """
     if side not in ("left", "right"):
         raise ValueError(f'searchsorted: side is "left" or "right", not {side!r}')

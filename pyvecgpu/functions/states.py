@@ -40,6 +40,11 @@ def save_state(path, state, /):
     The file is there as a whole, or what was there before still is. path: is taken as it is.
     TypeError: anything else in the state. OSError: it cannot be written. ImportError: safetensors
     is not installed.
+
+    >>> net = vg.nn.Linear(3, 2)
+    >>> vg.save_state("net.npz", net.state_dict())
+    >>> sorted(vg.load_state("net.npz"))
+    ['bias', 'weight']
     """
     if not isinstance(state, dict):
         raise TypeError(f"save_state takes a dict, not {type(state).__name__}")
@@ -62,6 +67,11 @@ def load_state(path, /, *, device=None):
 
     device: of its arrays. ValueError: no such file, or a damaged one. OSError: it cannot be read.
     ImportError: safetensors is not installed.
+
+    >>> vg.save_state("run.npz", {"model": {"weight": vg.ones(2)}, "epoch": 3})
+    >>> state = vg.load_state("run.npz")
+    >>> state["epoch"], state["model"]["weight"].tolist()
+    (3, [1.0, 1.0])
     """
     path = os.fsdecode(os.fspath(path))
     if path.endswith(_TENSORS):

@@ -46,6 +46,9 @@ def var(
     ddof or, as the array API calls it, correction: sums are divided by n - ddof; NaN or infinity
     where that is 0 or less. dtype: compute in this float dtype instead. ValueError: both ddof and
     correction. TypeError: another dtype.
+
+    >>> vg.var(vg.asarray([1.0, 3.0])).item(), vg.var(vg.asarray([1.0, 3.0]), ddof=1).item()
+    (1.0, 2.0)
     """
     call = Operands("var", (x,), out, device)
     ddof = parse_ddof("var", ddof, correction)
@@ -64,7 +67,13 @@ def std(
     correction=None,
     device=None,
 ):
-    """Return the standard deviation, as float: the square root of the variance, see var."""
+    """Return the standard deviation, as float: the square root of the variance, see var.
+
+    >>> vg.std(vg.asarray([1.0, 3.0])).item()
+    1.0
+    >>> print(vg.std(vg.asarray([1.0, 3.0]), correction=1))
+    1.4142135
+    """
     call = Operands("std", (x,), out, device)
     ddof = parse_ddof("std", ddof, correction)
     return call.deliver_array(_variance("std", call.arrays[0], axis, dtype, ddof, keepdims, sqrt))
@@ -108,6 +117,9 @@ def ptp(x, /, axis=None, out=None, keepdims=False, *, device=None):
     """Return the largest element minus the smallest; NaN if any is NaN.
 
     ValueError: there is no element. TypeError: bool.
+
+    >>> vg.ptp(vg.asarray([[1, 9], [4, 5]]), axis=1).tolist()
+    [8, 1]
     """
     call = Operands("ptp", (x,), out, device)
     (array,) = call.arrays
@@ -124,6 +136,9 @@ def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False, de
     weights: of x's shape, or of the lengths of the given axes. returned: return the sum of the
     weights, too. Where that is 0 the result is NaN or infinite. ValueError, TypeError: weights of
     another shape.
+
+    >>> vg.average(vg.asarray([1.0, 4.0]), weights=vg.asarray([3.0, 1.0])).item()
+    1.75
     """
     operands = (x,) if weights is None else (x, weights)
     call = parse_operands("average", operands, None, device)
@@ -187,6 +202,10 @@ def cov(
     how often each observation counts, integers; aweights: how much. dtype: a float one, by default
     x's or the default float. ValueError: more than two dimensions, weights of another length.
     TypeError: fweights that are no integers.
+
+    >>> print(vg.cov(vg.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]])))
+    [[ 1. -2.]
+     [-2.  4.]]
     """
     given = {"x": x, "y": y, "fweights": fweights, "aweights": aweights}
     given = {name: value for name, value in given.items() if value is not None}
@@ -197,7 +216,12 @@ def cov(
 
 
 def corrcoef(x, /, y=None, rowvar=True, *, dtype=None, device=None):
-    """Return the matrix of correlations of variables, between -1 and 1; see cov."""
+    """Return the matrix of correlations of variables, between -1 and 1; see cov.
+
+    >>> print(vg.corrcoef(vg.asarray([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])))
+    [[ 1. -1.]
+     [-1.  1.]]
+    """
     call = parse_operands("corrcoef", (x,) if y is None else (x, y), None, device)
     operands = dict(zip(("x", "y"), call.arrays, strict=False))
     (array,) = call.arrays[:1]

@@ -11,27 +11,47 @@ __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
 
 
 def bartlett(M, *, dtype=None, device=None):
-    """Return the Bartlett window of M points, a triangle. dtype: by default the default float."""
+    """Return the Bartlett window of M points, a triangle. dtype: by default the default float.
+
+    >>> print(vg.bartlett(5))
+    [0.  0.5 1.  0.5 0. ]
+    """
     return _window(np.bartlett, M, (), dtype, device)
 
 
 def blackman(M, *, dtype=None, device=None):
-    """Return the Blackman window of M points."""
+    """Return the Blackman window of M points.
+
+    >>> print(vg.round(vg.blackman(5), 4))
+    [-0.    0.34  1.    0.34 -0.  ]
+    """
     return _window(np.blackman, M, (), dtype, device)
 
 
 def hamming(M, *, dtype=None, device=None):
-    """Return the Hamming window of M points."""
+    """Return the Hamming window of M points.
+
+    >>> print(vg.hamming(5))
+    [0.08 0.54 1.   0.54 0.08]
+    """
     return _window(np.hamming, M, (), dtype, device)
 
 
 def hanning(M, *, dtype=None, device=None):
-    """Return the Hann window of M points."""
+    """Return the Hann window of M points.
+
+    >>> print(vg.hanning(5))
+    [0.  0.5 1.  0.5 0. ]
+    """
     return _window(np.hanning, M, (), dtype, device)
 
 
 def kaiser(M, beta, *, dtype=None, device=None):
-    """Return the Kaiser window of M points; the larger beta, the narrower it is."""
+    """Return the Kaiser window of M points; the larger beta, the narrower it is.
+
+    >>> print(vg.round(vg.kaiser(5, 14), 4))
+    [0.     0.1649 1.     0.1649 0.    ]
+    """
     return _window(np.kaiser, M, (float(parse_scalar(beta, "beta")),), dtype, device)
 
 

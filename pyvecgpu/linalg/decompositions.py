@@ -47,6 +47,11 @@ def qr(x, /, mode="reduced"):
 
     x: (..., m, n). mode: "reduced", with min(m, n) columns of Q; "complete", with m; "r" gives R
     alone. ValueError: another mode. LinAlgError: less than two dimensions.
+
+    >>> a = vg.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> q, r = vg.linalg.qr(a)
+    >>> q.shape, vg.allclose(q @ r, a, atol=1e-5)
+    ((3, 2), True)
     """
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f'qr: mode can be "reduced", "complete" or "r", not {mode!r}')
@@ -60,6 +65,11 @@ def svd(x, /, full_matrices=True, compute_uv=True):
 
     x: (..., m, n). full_matrices: U is m x m and Vh n x n, else as many as there are values.
     compute_uv False: S alone. LinAlgError: less than two dimensions; no convergence.
+
+    >>> a = vg.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> u, s, vh = vg.linalg.svd(a, full_matrices=False)
+    >>> u.shape, vg.allclose((u * s) @ vh, a, atol=1e-5)
+    ((3, 2), True)
     """
     if not compute_uv:
         return svdvals(x)
@@ -69,7 +79,11 @@ def svd(x, /, full_matrices=True, compute_uv=True):
 
 
 def svdvals(x, /):
-    """Return the singular values of matrices, descending; see svd."""
+    """Return the singular values of matrices, descending; see svd.
+
+    >>> print(vg.linalg.svdvals(vg.asarray([[3.0, 0.0], [0.0, -4.0]])))
+    [4. 3.]
+    """
     call = Matrices("svdvals", x)
     return call.give_real(libraries.of(call.backend).svdvals(call.arrays[0]))
 
@@ -79,6 +93,10 @@ def eigh(x, /, UPLO="L"):
 
     UPLO: which half is read, "L"ower or "U"pper. ValueError: another UPLO. LinAlgError: not
     square; no convergence.
+
+    >>> values, vectors = vg.linalg.eigh(vg.asarray([[2.0, 1.0], [1.0, 2.0]]))
+    >>> print(values)
+    [1. 3.]
     """
     lower = _is_lower("eigh", UPLO)
     call = Matrices("eigh", x, square=True)
@@ -87,7 +105,11 @@ def eigh(x, /, UPLO="L"):
 
 
 def eigvalsh(x, /, UPLO="L"):
-    """Return the eigenvalues of symmetric matrices, ascending; see eigh."""
+    """Return the eigenvalues of symmetric matrices, ascending; see eigh.
+
+    >>> print(vg.linalg.eigvalsh(vg.asarray([[2.0, 1.0], [1.0, 2.0]])))
+    [1. 3.]
+    """
     lower = _is_lower("eigvalsh", UPLO)
     call = Matrices("eigvalsh", x, square=True)
     return call.give_real(libraries.of(call.backend).eigvalsh(call.arrays[0], lower))
@@ -103,6 +125,10 @@ def eig(x, /):
     """Return (eigenvalues, eigenvectors) of matrices, both complex, vectors in columns.
 
     LinAlgError: not square; elements that are not finite; no convergence.
+
+    >>> values, vectors = vg.linalg.eig(vg.asarray([[0.0, -1.0], [1.0, 0.0]]))
+    >>> sorted(values.imag.tolist())
+    [-1.0, 1.0]
     """
     call = Matrices("eig", x, square=True)
     values, vectors = np.linalg.eig(to_host(call.arrays[0]))
@@ -110,7 +136,11 @@ def eig(x, /):
 
 
 def eigvals(x, /):
-    """Return the eigenvalues of matrices, complex; see eig."""
+    """Return the eigenvalues of matrices, complex; see eig.
+
+    >>> print(vg.linalg.eigvals(vg.asarray([[2.0, 0.0], [0.0, 3.0]])))
+    [2.+0.j 3.+0.j]
+    """
     call = Matrices("eigvals", x, square=True)
     return _give_complex(call, np.linalg.eigvals(to_host(call.arrays[0])))
 
@@ -127,6 +157,10 @@ def pinv(x, /, rcond=None, hermitian=False, *, rtol=None):
     rtol, or rcond, which are the same: singular values that are not above so much of the largest
     count as 0; a scalar, or one for each matrix, by default max(m, n) of the dtype's epsilon.
     hermitian: x is symmetric, from which nothing follows here. ValueError: rcond and rtol.
+
+    >>> print(vg.linalg.pinv(vg.asarray([[2.0, 0.0], [0.0, 0.0]])))
+    [[0.5 0. ]
+     [0.  0. ]]
     """
     call = Matrices("pinv", x)
     (a,) = call.arrays
@@ -164,6 +198,9 @@ def matrix_rank(x, /, tol=None, hermitian=False, *, rtol=None):
     tol: that tolerance, a scalar; rtol: as a part of the largest singular value, a scalar or one
     for each matrix, by default max(m, n) of the dtype's epsilon. hermitian: see pinv. A vector's
     rank is 1, or 0 of zeros alone. ValueError: tol and rtol.
+
+    >>> vg.linalg.matrix_rank(vg.asarray([[1.0, 2.0], [2.0, 4.0]])).item()
+    1
     """
     array, give = as_array("matrix_rank", x)
     if array.ndim < 2:
@@ -184,6 +221,9 @@ def cond(x, /, p=None):
     """Return the condition numbers of matrices: a norm's of x times that of its inverse.
 
     p: the norm, see norm; by default 2, of singular values. LinAlgError: not square, for other p.
+
+    >>> print(vg.linalg.cond(vg.asarray([[1.0, 0.0], [0.0, 100.0]])))
+    100.0
     """
     call = Matrices("cond", x)
     (a,) = call.arrays
@@ -196,6 +236,11 @@ def lstsq(a, b, /, rcond=None):
     a: (m, n). b: (m,) or (m, k). rcond: singular values below so much of the largest count as 0.
     residuals: the squares of |b - a @ x|, empty where the rank is below n or m <= n. rank: an int.
     s: the singular values of a. LinAlgError: shapes; no convergence.
+
+    >>> a = vg.asarray([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> x, residuals, rank, s = vg.linalg.lstsq(a, vg.asarray([1.0, 3.0, 5.0]))
+    >>> print(x)
+    [2. 1.]
     """
     call = Matrices("lstsq", a, b)
     values = [to_host(array) for array in call.arrays]

@@ -27,6 +27,11 @@ def vector_norm(x, /, axis=None, keepdims=False, ord=2):
     axis: one, several, or None for all. ord: a number; inf and -inf are the largest and the
     smallest magnitude, 0 counts elements that are not 0. AxisError: no such axis. TypeError: ord is
     no number. ValueError: inf or -inf of nothing.
+
+    >>> print(vg.linalg.vector_norm(vg.asarray([3.0, -4.0])))
+    5.0
+    >>> print(vg.linalg.vector_norm(vg.asarray([3.0, -4.0]), ord=vg.inf))
+    4.0
     """
     call = Matrices("vector_norm", x, least=0)
     if not is_scalar(ord):
@@ -60,6 +65,11 @@ def matrix_norm(x, /, keepdims=False, ord="fro"):
     largest and smallest of them; 1 and -1, the largest and smallest sum of magnitudes in a column,
     inf and -inf in a row. ValueError: another ord; the largest or smallest of nothing.
     LinAlgError: less than two dimensions; no convergence.
+
+    >>> print(vg.linalg.matrix_norm(vg.asarray([[3.0, 0.0], [0.0, 4.0]])))
+    5.0
+    >>> print(vg.linalg.matrix_norm(vg.asarray([[3.0, 0.0], [0.0, 4.0]]), ord=2))
+    4.0
     """
     call = Matrices("matrix_norm", x)
     return call.give_real(_of_matrices(call, call.arrays[0], keepdims, ord))
@@ -92,6 +102,11 @@ def norm(x, ord=None, axis=None, keepdims=False):
     axis: one, of vectors; two, of matrices; None for one of both, by the dimensions of x. ord: see
     vector_norm and matrix_norm; None is that of all elements as a vector, "fro" only of matrices.
     ValueError: more axes, another ord. AxisError: no such axis.
+
+    >>> print(vg.linalg.norm(vg.asarray([3.0, 4.0])))
+    5.0
+    >>> print(vg.linalg.norm(vg.asarray([[3.0, 4.0], [6.0, 8.0]]), axis=1))
+    [ 5. 10.]
     """
     call = Matrices("norm", x, least=0)
     (a,) = call.arrays

@@ -17,6 +17,9 @@ def cross(x1, x2, /, axis=-1):
     """Return the cross products of vectors of three elements along an axis; the others broadcast.
 
     ValueError: vectors of another length. AxisError: no such axis. TypeError: bools.
+
+    >>> vg.linalg.cross(vg.asarray([1, 0, 0]), vg.asarray([0, 1, 0])).tolist()
+    [0, 0, 1]
     """
     return functions.cross(x1, x2, axis=axis)
 
@@ -25,6 +28,9 @@ def outer(x1, x2, /):
     """Return the products of every element of one vector, a row each, with every one of another.
 
     ValueError: an operand has another number of dimensions than 1.
+
+    >>> vg.linalg.outer(vg.asarray([1, 2]), vg.asarray([3, 4])).tolist()
+    [[3, 4], [6, 8]]
     """
     call = Operands("outer", (x1, x2))
     if any(getattr(array, "ndim", 0) != 1 for array in call.arrays):
@@ -36,12 +42,19 @@ def diagonal(x, /, offset=0):
     """Return the diagonals of matrices (..., m, n), along a new last axis, as a view if it can be.
 
     offset: column - row, 0 for the main one. ValueError: less than two dimensions.
+
+    >>> vg.linalg.diagonal(vg.asarray([[1, 2], [3, 4]])).tolist()
+    [1, 4]
     """
     return functions.diagonal(x, offset, -2, -1)
 
 
 def trace(x, /, offset=0, dtype=None):
-    """Return the sums of the diagonals of matrices (..., m, n); see diagonal and sum."""
+    """Return the sums of the diagonals of matrices (..., m, n); see diagonal and sum.
+
+    >>> vg.linalg.trace(vg.asarray([[[1, 2], [3, 4]], [[5, 6], [7, 8]]])).tolist()
+    [5, 13]
+    """
     return functions.trace(x, offset, -2, -1, dtype)
 
 
@@ -50,6 +63,9 @@ def multi_dot(arrays, *, out=None):
 
     The first and the last may be vectors, a row and a column. ValueError: fewer than two; shapes
     that do not fit.
+
+    >>> vg.linalg.multi_dot([vg.ones((2, 100)), vg.ones((100, 3)), vg.ones((3, 1))]).tolist()
+    [[300.0], [300.0]]
     """
     arrays = list(arrays)
     if len(arrays) < 2:

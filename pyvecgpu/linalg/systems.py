@@ -37,6 +37,10 @@ def cholesky(x, /, *, upper=False):
     """Return the lower L of x == L @ L.T, or the upper U of x == U.T @ U, of positive matrices.
 
     x: (..., n, n), of which only that half is read. LinAlgError: not square; not positive definite.
+
+    >>> print(vg.linalg.cholesky(vg.asarray([[4.0, 2.0], [2.0, 2.0]])))
+    [[2. 0.]
+     [1. 1.]]
     """
     call = Matrices("cholesky", x, square=True)
     (a,) = call.arrays
@@ -50,6 +54,10 @@ def solve(x1, x2, /):
 
     x1: (..., n, n). x2: (n,), one right-hand side for all, or (..., n, k); batches broadcast.
     LinAlgError: x1 is not square, or singular. ValueError: shapes that do not fit.
+
+    >>> x = vg.linalg.solve(vg.asarray([[2.0, 1.0], [1.0, 3.0]]), vg.asarray([3.0, 5.0]))
+    >>> print(x)
+    [0.8 1.4]
     """
     return _solve("solve", x1, x2, GENERAL)
 
@@ -58,6 +66,11 @@ def solve_triangular(x1, x2, /, *, lower=False):
     """Return the x of x1 @ x == x2, where of x1 only the upper, or lower, half is read; see solve.
 
     LinAlgError: there is a 0 on the diagonal.
+
+    >>> upper = vg.asarray([[2.0, 1.0], [0.0, 4.0]])
+    >>> print(vg.linalg.solve_triangular(upper, vg.asarray([[4.0], [8.0]])))
+    [[1.]
+     [2.]]
     """
     return _solve("solve_triangular", x1, x2, LOWER if lower else UPPER)
 
@@ -81,7 +94,12 @@ def _half_of(a, kind):
 
 
 def inv(x, /):
-    """Return the inverses of matrices (..., n, n). LinAlgError: not square, or singular."""
+    """Return the inverses of matrices (..., n, n). LinAlgError: not square, or singular.
+
+    >>> print(vg.linalg.inv(vg.asarray([[1.0, 2.0], [0.0, 4.0]])))
+    [[ 1.   -0.5 ]
+     [ 0.    0.25]]
+    """
     call = Matrices("inv", x, square=True)
     (a,) = call.arrays
     if call.has_kernel():
@@ -93,6 +111,9 @@ def det(x, /):
     """Return the determinants of matrices (..., n, n), 0 of a singular one.
 
     LinAlgError: not square.
+
+    >>> print(vg.linalg.det(vg.asarray([[1.0, 2.0], [3.0, 4.0]])))
+    -2.0
     """
     call = Matrices("det", x, square=True)
     return call.give(_determinant(call, VALUE))
@@ -102,6 +123,10 @@ def slogdet(x, /):
     """Return (sign, logabsdet): determinants as sign * exp(logabsdet), which do not overflow.
 
     x: (..., n, n). A singular matrix has sign 0 and logabsdet -inf. LinAlgError: not square.
+
+    >>> sign, logarithm = vg.linalg.slogdet(vg.eye(100) * 10)
+    >>> print(sign, logarithm)
+    1.0 230.25851
     """
     call = Matrices("slogdet", x, square=True)
     sign, logarithm = (_determinant(call, kind) for kind in (SIGN, LOGARITHM))
@@ -119,6 +144,9 @@ def matrix_power(x, n, /):
     """Return the n-th powers of matrices (..., m, m): products, of the inverses if n is negative.
 
     n: an integer; 0 gives identity matrices. LinAlgError: not square; to be inverted, and singular.
+
+    >>> vg.linalg.matrix_power(vg.asarray([[1, 1], [1, 0]]), 10).tolist()
+    [[89, 55], [55, 34]]
     """
     call = Matrices("matrix_power", x, square=True, exact=True)
     (a,) = call.arrays

@@ -18,7 +18,11 @@ __all__ = [
 
 
 class ReLU(Module):
-    """x where it is positive, else 0."""
+    """x where it is positive, else 0.
+
+    >>> vg.nn.ReLU()(vg.asarray([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
 
     def __init__(self, inplace=False):
         super().__init__()
@@ -28,21 +32,33 @@ class ReLU(Module):
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    >>> print(vg.nn.Sigmoid()(vg.asarray([-1.0, 0.0])))
+    [0.2689414 0.5      ]
+    """
 
     def forward(self, x):
         return functional.sigmoid(x)
 
 
 class Tanh(Module):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    >>> print(vg.nn.Tanh()(vg.asarray([0.0, 1.0])))
+    [0.        0.7615942]
+    """
 
     def forward(self, x):
         return functional.tanh(x)
 
 
 class SiLU(Module):
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    >>> print(vg.nn.SiLU()(vg.asarray([-1.0, 2.0])))
+    [-0.2689414  1.761594 ]
+    """
 
     def __init__(self, inplace=False):
         super().__init__()
@@ -52,7 +68,11 @@ class SiLU(Module):
 
 
 class GELU(Module):
-    """x times the normal distribution's cumulative function; approximate: "none" or "tanh"."""
+    """x times the normal distribution's cumulative function; approximate: "none" or "tanh".
+
+    >>> print(vg.nn.GELU()(vg.asarray([-1.0, 0.0, 2.0])))
+    [-0.15865526  0.          1.9544997 ]
+    """
 
     def __init__(self, approximate="none"):
         super().__init__()
@@ -66,7 +86,11 @@ class GELU(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold.
+
+    >>> print(vg.nn.Softplus()(vg.asarray([0.0, 100.0])))
+    [  0.6931472 100.       ]
+    """
 
     def __init__(self, beta=1.0, threshold=20.0):
         super().__init__()
@@ -80,7 +104,11 @@ class Softplus(Module):
 
 
 class LeakyReLU(Module):
-    """x where it is positive, else negative_slope * x."""
+    """x where it is positive, else negative_slope * x.
+
+    >>> print(vg.nn.LeakyReLU(0.5)(vg.asarray([-1.0, 2.0])))
+    [-0.5  2. ]
+    """
 
     def __init__(self, negative_slope=0.01, inplace=False):
         super().__init__()
@@ -94,7 +122,11 @@ class LeakyReLU(Module):
 
 
 class ELU(Module):
-    """x where it is positive, else alpha * (exp(x) - 1)."""
+    """x where it is positive, else alpha * (exp(x) - 1).
+
+    >>> print(vg.nn.ELU()(vg.asarray([-1.0, 2.0])))
+    [-0.63212055  2.        ]
+    """
 
     def __init__(self, alpha=1.0, inplace=False):
         super().__init__()
@@ -108,7 +140,11 @@ class ELU(Module):
 
 
 class Softmax(Module):
-    """exp(x) divided by its sum along an axis, `dim`."""
+    """exp(x) divided by its sum along an axis, `dim`.
+
+    >>> print(vg.nn.Softmax(dim=1)(vg.asarray([[0.0, 0.0, 0.0, 0.0]])))
+    [[0.25 0.25 0.25 0.25]]
+    """
 
     def __init__(self, dim=-1):
         super().__init__()
@@ -122,7 +158,11 @@ class Softmax(Module):
 
 
 class LogSoftmax(Softmax):
-    """The logarithm of Softmax."""
+    """The logarithm of Softmax.
+
+    >>> print(vg.nn.LogSoftmax()(vg.asarray([0.0, 0.0])))
+    [-0.6931472 -0.6931472]
+    """
 
     def forward(self, x):
         return functional.log_softmax(x, self.dim)

@@ -33,6 +33,12 @@ class MultiheadAttention(Module):
 
     kdim, vdim: features of key and value where they are others; then there are q_proj_weight,
     k_proj_weight and v_proj_weight. batch_first: (N, length, E) instead of (length, N, E).
+
+    >>> attention = vg.nn.MultiheadAttention(8, 2, batch_first=True)
+    >>> x = vg.ones((4, 5, 8))
+    >>> result, weights = attention(x, x, x, need_weights=True)
+    >>> result.shape, weights.shape
+    ((4, 5, 8), (4, 5, 5))
     """
 
     def __init__(

@@ -55,7 +55,14 @@ def _checked(module):
 
 
 class Sequential(_Numbered):
-    """Modules that are called one after the other: of Modules, or of a dict of them by name."""
+    """Modules that are called one after the other: of Modules, or of a dict of them by name.
+
+    >>> net = vg.nn.Sequential(vg.nn.Linear(2, 8), vg.nn.ReLU(), vg.nn.Linear(8, 1))
+    >>> net(vg.ones((5, 2))).shape
+    (5, 1)
+    >>> net[1]
+    ReLU()
+    """
 
     def __init__(self, *args):
         super().__init__()
@@ -79,7 +86,12 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list whose Modules belong to the module that has it."""
+    """A list whose Modules belong to the module that has it.
+
+    >>> layers = vg.nn.ModuleList([vg.nn.Linear(2, 2) for _ in range(3)])
+    >>> len(layers), len(list(layers.parameters()))
+    (3, 6)
+    """
 
     def __init__(self, modules=()):
         super().__init__()
@@ -97,7 +109,12 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dict whose Modules belong to the module that has it."""
+    """A dict whose Modules belong to the module that has it.
+
+    >>> layers = vg.nn.ModuleDict({"in": vg.nn.Linear(2, 3), "out": vg.nn.Linear(3, 1)})
+    >>> layers["out"].weight.shape, list(layers.keys())
+    ((1, 3), ['in', 'out'])
+    """
 
     def __init__(self, modules=None):
         super().__init__()

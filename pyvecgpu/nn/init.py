@@ -30,6 +30,9 @@ def calculate_gain(nonlinearity, param=None):
     """Return the factor for weights before an activation; param: the slope of leaky_relu.
 
     ValueError: a name that is not known.
+
+    >>> vg.nn.init.calculate_gain("tanh"), vg.nn.init.calculate_gain("linear")
+    (1.6666666666666667, 1.0)
     """
     if nonlinearity in _LINEAR:
         return 1.0
@@ -43,12 +46,23 @@ def calculate_gain(nonlinearity, param=None):
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
-    """Write numbers from [a, b) to an Array; return it."""
+    """Write numbers from [a, b) to an Array; return it.
+
+    >>> x = vg.nn.init.uniform_(vg.empty(1000), -1.0, 1.0)
+    >>> (vg.abs(x).max() <= 1).item()
+    True
+    """
     return _drawn(tensor, (generator or _shared()).random, a, b - a)
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
-    """Write normal numbers of a mean and a standard deviation to an Array; return it."""
+    """Write normal numbers of a mean and a standard deviation to an Array; return it.
+
+    >>> rng = vg.random.default_rng(7)
+    >>> x = vg.nn.init.normal_(vg.empty(1000), mean=5.0, std=0.1, generator=rng)
+    >>> round(x.mean().item())
+    5
+    """
     return _drawn(tensor, (generator or _shared()).standard_normal, mean, std)
 
 
@@ -63,7 +77,11 @@ def _drawn(tensor, draw, start, scale):
 
 
 def constant_(tensor, val):
-    """Write one number to all elements of an Array; return it."""
+    """Write one number to all elements of an Array; return it.
+
+    >>> vg.nn.init.constant_(vg.empty(3), 0.5).tolist()
+    [0.5, 0.5, 0.5]
+    """
     _check(tensor)
     with no_grad():
         tensor[...] = val
@@ -71,12 +89,20 @@ def constant_(tensor, val):
 
 
 def zeros_(tensor):
-    """Write 0 to all elements of an Array; return it."""
+    """Write 0 to all elements of an Array; return it.
+
+    >>> vg.nn.init.zeros_(vg.empty(3)).tolist()
+    [0.0, 0.0, 0.0]
+    """
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor):
-    """Write 1 to all elements of an Array; return it."""
+    """Write 1 to all elements of an Array; return it.
+
+    >>> vg.nn.init.ones_(vg.empty(3)).tolist()
+    [1.0, 1.0, 1.0]
+    """
     return constant_(tensor, 1.0)
 
 
@@ -98,13 +124,22 @@ def _fans(tensor):
 
 
 def xavier_uniform_(tensor, gain=1.0, generator=None):
-    """Write numbers from [-b, b), b = gain * sqrt(6 / (fan_in + fan_out)); return the Array."""
+    """Write numbers from [-b, b), b = gain * sqrt(6 / (fan_in + fan_out)); return the Array.
+
+    >>> x = vg.nn.init.xavier_uniform_(vg.empty((12, 12)))
+    >>> (vg.abs(x).max() <= 0.5).item()
+    True
+    """
     bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
-    """Write normal numbers, std = gain * sqrt(2 / (fan_in + fan_out)); return the Array."""
+    """Write normal numbers, std = gain * sqrt(2 / (fan_in + fan_out)); return the Array.
+
+    >>> vg.nn.init.xavier_normal_(vg.empty((3, 4))).shape
+    (3, 4)
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
 
 
@@ -120,11 +155,19 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 
     a: the slope of leaky_relu. mode: "fan_in" or "fan_out". ValueError: names, a weight of fewer
     than two dimensions.
+
+    >>> x = vg.nn.init.kaiming_uniform_(vg.empty((100, 24)))
+    >>> (vg.abs(x).max() <= 0.5).item()
+    True
     """
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Write normal numbers, std = gain / sqrt(fan); return the Array. See kaiming_uniform_."""
+    """Write normal numbers, std = gain / sqrt(fan); return the Array. See kaiming_uniform_.
+
+    >>> vg.nn.init.kaiming_normal_(vg.empty((3, 4)), nonlinearity="relu").shape
+    (3, 4)
+    """
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)

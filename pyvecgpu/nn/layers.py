@@ -34,7 +34,11 @@ def bounded(weight):
 
 
 class Identity(Module):
-    """What it is given."""
+    """What it is given.
+
+    >>> vg.nn.Identity()(vg.asarray([1, 2])).tolist()
+    [1, 2]
+    """
 
     def __init__(self, *args, **options):
         super().__init__()
@@ -44,7 +48,11 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """The axes from start_dim to end_dim as one."""
+    """The axes from start_dim to end_dim as one.
+
+    >>> vg.nn.Flatten()(vg.ones((5, 2, 3))).shape
+    (5, 6)
+    """
 
     def __init__(self, start_dim=1, end_dim=-1):
         super().__init__()
@@ -66,6 +74,10 @@ class Linear(Module):
 
     activation: None, "sigmoid", "tanh", "relu", "gelu" or "silu", in the same kernel as the
     product. First values: uniform within 1 / sqrt(in_features), as torch's.
+
+    >>> layer = vg.nn.Linear(3, 2, activation="relu")
+    >>> layer(vg.ones((5, 3))).shape, layer.weight.shape
+    ((5, 2), (2, 3))
     """
 
     def __init__(
@@ -103,7 +115,14 @@ class Linear(Module):
 
 
 class Dropout(Module):
-    """In training, elements become 0 with probability p, and others are divided by 1 - p."""
+    """In training, elements become 0 with probability p, and others are divided by 1 - p.
+
+    >>> layer = vg.nn.Dropout(0.5)
+    >>> set(layer(vg.ones(100)).tolist()) <= {0.0, 2.0}
+    True
+    >>> layer.eval()(vg.ones(3)).tolist()
+    [1.0, 1.0, 1.0]
+    """
 
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
@@ -120,6 +139,10 @@ class Embedding(Module):
     """Rows of weight (num_embeddings, embedding_dim), normal numbers at first, by their numbers.
 
     padding_idx: a row that is 0 at first and gets no gradient.
+
+    >>> layer = vg.nn.Embedding(10, 4)
+    >>> layer(vg.asarray([[1, 5, 1]])).shape
+    (1, 3, 4)
     """
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, *, device=None, dtype=None):

@@ -35,7 +35,13 @@ class _Loss(Module):
 
 
 class MSELoss(_Loss):
-    """Squared differences; see mse_loss."""
+    """Squared differences; see mse_loss.
+
+    >>> vg.nn.MSELoss()(vg.asarray([0.0, 0.0]), vg.asarray([1.0, -3.0])).item()
+    5.0
+    >>> vg.nn.MSELoss("none")(vg.asarray([0.0, 0.0]), vg.asarray([1.0, -3.0])).tolist()
+    [1.0, 9.0]
+    """
 
     def __init__(self, reduction="mean"):
         super().__init__(reduction=reduction)
@@ -45,7 +51,11 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """Absolute differences; see l1_loss."""
+    """Absolute differences; see l1_loss.
+
+    >>> vg.nn.L1Loss()(vg.asarray([0.0, 0.0]), vg.asarray([1.0, -3.0])).item()
+    2.0
+    """
 
     def __init__(self, reduction="mean"):
         super().__init__(reduction=reduction)
@@ -55,7 +65,11 @@ class L1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Squares of small differences, others as they are; see huber_loss."""
+    """Squares of small differences, others as they are; see huber_loss.
+
+    >>> vg.nn.HuberLoss()(vg.asarray([0.0, 0.0]), vg.asarray([1.0, 3.0])).item()
+    1.5
+    """
 
     def __init__(self, reduction="mean", delta=1.0):
         super().__init__(reduction=reduction, delta=delta)
@@ -65,7 +79,11 @@ class HuberLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """HuberLoss with delta=beta, divided by beta; see smooth_l1_loss."""
+    """HuberLoss with delta=beta, divided by beta; see smooth_l1_loss.
+
+    >>> vg.nn.SmoothL1Loss()(vg.asarray([0.0, 0.0]), vg.asarray([1.0, -3.0])).item()
+    1.5
+    """
 
     def __init__(self, reduction="mean", beta=1.0):
         super().__init__(reduction=reduction, beta=beta)
@@ -75,7 +93,11 @@ class SmoothL1Loss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Of yes and no; see binary_cross_entropy_with_logits."""
+    """Of yes and no; see binary_cross_entropy_with_logits.
+
+    >>> print(vg.nn.BCEWithLogitsLoss()(vg.asarray([0.0, 0.0]), vg.asarray([0.0, 1.0])))
+    0.6931472
+    """
 
     def __init__(self, weight=None, reduction="mean", pos_weight=None):
         super().__init__(weight=weight, reduction=reduction, pos_weight=pos_weight)
@@ -85,7 +107,12 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class CrossEntropyLoss(_Loss):
-    """Of classes; see cross_entropy."""
+    """Of classes; see cross_entropy.
+
+    >>> scores, labels = vg.zeros((3, 4)), vg.asarray([0, 1, 3])
+    >>> print(vg.nn.CrossEntropyLoss()(scores, labels))
+    1.3862944
+    """
 
     def __init__(self, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
         super().__init__(
@@ -100,7 +127,12 @@ class CrossEntropyLoss(_Loss):
 
 
 class NLLLoss(_Loss):
-    """Of classes, whose probabilities' logarithms are given; see nll_loss."""
+    """Of classes, whose probabilities' logarithms are given; see nll_loss.
+
+    >>> scores = vg.log_softmax(vg.zeros((3, 4)))
+    >>> print(vg.nn.NLLLoss()(scores, vg.asarray([0, 1, 3])))
+    1.3862944
+    """
 
     def __init__(self, weight=None, ignore_index=-100, reduction="mean"):
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)

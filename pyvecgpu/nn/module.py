@@ -14,16 +14,21 @@ from .parameters import Parameter, converted, replace
 class Module:
     """A part of a network: derive from it, call super().__init__() first, and define forward.
 
-        class Net(vg.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layer = vg.nn.Linear(2, 3)
-
-            def forward(self, x):
-                return self.layer(x).relu()
-
     Attributes that are Parameters or Modules are found by name, as parameters of the whole and in
     its state_dict. AttributeError: one is assigned before super().__init__().
+
+    >>> class Net(vg.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.layer = vg.nn.Linear(2, 3)
+    ...
+    ...     def forward(self, x):
+    ...         return vg.relu(self.layer(x))
+    >>> net = Net()
+    >>> net(vg.ones((5, 2))).shape
+    (5, 3)
+    >>> [name for name, _ in net.named_parameters()]
+    ['layer.weight', 'layer.bias']
     """
 
     training = True
@@ -34,7 +39,11 @@ class Module:
         self.__dict__["_volatile"] = set()  # buffers that no state_dict has
 
     def forward(self, *args, **options):
-        """Compute the result; calling the module calls it."""
+        """Compute the result; calling the module calls it.
+
+        >>> vg.nn.ReLU().forward(vg.asarray([-1.0, 2.0])).tolist()
+        [0.0, 2.0]
+        """
         raise NotImplementedError(f"{type(self).__name__} has no forward(...)")
 
     def __call__(self, *args, **options):
@@ -87,7 +96,13 @@ class Module:
         return sorted({*super().__dir__(), *self._parameters, *self._buffers, *self._modules})
 
     def register_parameter(self, name, param):
-        """Add a Parameter, or None for one that this module goes without, by name."""
+        """Add a Parameter, or None for one that this module goes without, by name.
+
+        >>> net = vg.nn.Module()
+        >>> net.register_parameter("scale", vg.nn.Parameter(vg.ones(1)))
+        >>> [name for name, _ in net.named_parameters()]
+        ['scale']
+        """
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(f"{name!r} is a Parameter or None, not {type(param).__name__}")
         self._add("_parameters", name, param)
@@ -96,6 +111,11 @@ class Module:
         """Add an Array, or None, that is no parameter but moves with the module.
 
         persistent: it is in the state_dict.
+
+        >>> net = vg.nn.Module()
+        >>> net.register_buffer("mean", vg.zeros(3))
+        >>> list(net.state_dict()), list(net.parameters())
+        (['mean'], [])
         """
         if tensor is not None and not isinstance(tensor, Array):
             raise TypeError(f"{name!r} is an Array or None, not {type(tensor).__name__}")
@@ -104,7 +124,13 @@ class Module:
             self._volatile.add(name)
 
     def add_module(self, name, module):
-        """Add a Module, or None, by name."""
+        """Add a Module, or None, by name.
+
+        >>> net = vg.nn.Module()
+        >>> net.add_module("first", vg.nn.Linear(2, 3))
+        >>> net.first.weight.shape
+        (3, 2)
+        """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{name!r} is a Module or None, not {type(module).__name__}")
         self._add("_modules", name, module)
@@ -123,7 +149,12 @@ class Module:
     # What it has ----------------------------------------------------------------------------------
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
-        """Give (name, module) of this one, whose name is the prefix, and of all within it."""
+        """Give (name, module) of this one, whose name is the prefix, and of all within it.
+
+        >>> net = vg.nn.Sequential(vg.nn.Linear(2, 3), vg.nn.ReLU())
+        >>> [name for name, _ in net.named_modules()]
+        ['', '0', '1']
+        """
         memo = set() if memo is None else memo
         if id(self) in memo:
             return
@@ -136,12 +167,22 @@ class Module:
                 yield from module.named_modules(memo, inner, remove_duplicate)
 
     def modules(self):
-        """Give this module and all within it, each once."""
+        """Give this module and all within it, each once.
+
+        >>> net = vg.nn.Sequential(vg.nn.Linear(2, 3), vg.nn.ReLU())
+        >>> len(list(net.modules()))
+        3
+        """
         for _, module in self.named_modules():
             yield module
 
     def named_children(self):
-        """Give (name, module) of the modules directly within this one, each module once."""
+        """Give (name, module) of the modules directly within this one, each module once.
+
+        >>> net = vg.nn.Sequential(vg.nn.Linear(2, 3), vg.nn.ReLU())
+        >>> [name for name, _ in net.named_children()]
+        ['0', '1']
+        """
         seen = set()
         for name, module in self._modules.items():
             if module is not None and id(module) not in seen:
@@ -149,7 +190,12 @@ class Module:
                 yield name, module
 
     def children(self):
-        """Give the modules directly within this one, each once."""
+        """Give the modules directly within this one, each once.
+
+        >>> net = vg.nn.Sequential(vg.nn.Linear(2, 3), vg.nn.ReLU())
+        >>> len(list(net.children()))
+        2
+        """
         for _, module in self.named_children():
             yield module
 
@@ -168,25 +214,45 @@ class Module:
         """Give (name, Parameter) of this module's and, with recurse, of all modules within it.
 
         Without remove_duplicate a parameter that has several names comes with each of them.
+
+        >>> {name: p.shape for name, p in vg.nn.Linear(2, 3).named_parameters()}
+        {'weight': (3, 2), 'bias': (3,)}
         """
         return self._named("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse=True):
-        """Give the parameters, each once."""
+        """Give the parameters, each once.
+
+        >>> sum(p.size for p in vg.nn.Linear(2, 3).parameters())
+        9
+        """
         for _, array in self.named_parameters(recurse=recurse):
             yield array
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
-        """Give (name, Array) of the buffers; see named_parameters."""
+        """Give (name, Array) of the buffers; see named_parameters.
+
+        >>> [name for name, _ in vg.nn.BatchNorm1d(4).named_buffers()]
+        ['running_mean', 'running_var', 'num_batches_tracked']
+        """
         return self._named("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
-        """Give the buffers, each once."""
+        """Give the buffers, each once.
+
+        >>> len(list(vg.nn.BatchNorm1d(4).buffers()))
+        3
+        """
         for _, array in self.named_buffers(recurse=recurse):
             yield array
 
     def get_submodule(self, target):
-        """Return the module of a name with dots. AttributeError: there is none."""
+        """Return the module of a name with dots. AttributeError: there is none.
+
+        >>> net = vg.nn.Sequential(vg.nn.Sequential(vg.nn.Linear(2, 3)))
+        >>> net.get_submodule("0.0")
+        Linear(in_features=2, out_features=3, bias=True)
+        """
         module = self
         for name in target.split(".") if target else ():
             module = module.__dict__["_modules"].get(name)
@@ -197,7 +263,11 @@ class Module:
     # States ---------------------------------------------------------------------------------------
 
     def state_dict(self, *, prefix=""):
-        """Return {name: Array} of all parameters and persistent buffers, in the same memory."""
+        """Return {name: Array} of all parameters and persistent buffers, in the same memory.
+
+        >>> sorted(vg.nn.Linear(2, 3).state_dict())
+        ['bias', 'weight']
+        """
         return states.state_dict(self, prefix)
 
     def load_state_dict(self, state_dict, strict=True):
@@ -206,6 +276,11 @@ class Module:
         state_dict: {name: Array, NumPy's array, or what numpy.asarray takes}. Return (missing_keys,
         unexpected_keys). RuntimeError, which names every key: one is missing or not expected, but
         for strict=False, or values have another shape.
+
+        >>> a, b = vg.nn.Linear(2, 3), vg.nn.Linear(2, 3)
+        >>> missing, unexpected = b.load_state_dict(a.state_dict())
+        >>> vg.array_equal(a.weight, b.weight), missing
+        (True, [])
         """
         return states.load_state_dict(self, state_dict, strict)
 
@@ -234,14 +309,25 @@ class Module:
     # Changing all of it ---------------------------------------------------------------------------
 
     def apply(self, fn):
-        """Call fn(module) for every module within this one, and at last for itself; return self."""
+        """Call fn(module) for every module within this one, and at last for itself; return self.
+
+        >>> net = vg.nn.Sequential(vg.nn.Linear(2, 3))
+        >>> net = net.apply(lambda module: print(type(module).__name__))
+        Linear
+        Sequential
+        """
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
     def train(self, mode=True):
-        """Set whether this module and all within it are being trained; return self."""
+        """Set whether this module and all within it are being trained; return self.
+
+        >>> net = vg.nn.Dropout(0.5).eval()
+        >>> net.train().training
+        True
+        """
         if not isinstance(mode, bool):
             raise ValueError(f"the mode is True or False, not {mode!r}")
         for module in self.modules():
@@ -249,17 +335,34 @@ class Module:
         return self
 
     def eval(self):
-        """Set that it is in use, not in training; return self."""
+        """Set that it is in use, not in training; return self.
+
+        >>> net = vg.nn.Dropout(0.5).eval()
+        >>> net(vg.ones(3)).tolist()
+        [1.0, 1.0, 1.0]
+        """
         return self.train(False)
 
     def requires_grad_(self, requires_grad=True):
-        """Set whether the parameters require gradients; return self."""
+        """Set whether the parameters require gradients; return self.
+
+        >>> net = vg.nn.Linear(2, 3).requires_grad_(False)
+        >>> net(vg.ones((1, 2))).requires_grad
+        False
+        """
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none=True):
-        """Forget the gradients of the parameters, or set them to 0."""
+        """Forget the gradients of the parameters, or set them to 0.
+
+        >>> net = vg.nn.Linear(2, 3)
+        >>> net(vg.ones((1, 2))).sum().backward()
+        >>> net.zero_grad()
+        >>> print(net.weight.grad)
+        None
+        """
         for parameter in self.parameters():
             if set_to_none or parameter.grad is None:
                 parameter.grad = None
@@ -271,6 +374,9 @@ class Module:
 
         The parameters stay the same objects, with their gradients. A dtype may also come first.
         TypeError: a dtype that is no float.
+
+        >>> vg.nn.Linear(2, 3).to("cpu", "float64").weight.dtype
+        dtype('float64')
         """
         if device is not None and dtype is None and not isinstance(device, (Device, str)):
             device, dtype = None, device
@@ -291,7 +397,11 @@ class Module:
     # Printing -------------------------------------------------------------------------------------
 
     def extra_repr(self):
-        """Return what stands in the parentheses of repr: here parameters with their shapes."""
+        """Return what stands in the parentheses of repr: here parameters with their shapes.
+
+        >>> vg.nn.Linear(2, 3).extra_repr()
+        'in_features=2, out_features=3, bias=True'
+        """
         own = [f"{n}={tuple(x.shape)}" for n, x in self._parameters.items() if x is not None]
         return ", ".join(own)
 

@@ -26,7 +26,12 @@ class _Norm(Module):
 
 
 class LayerNorm(_Norm):
-    """Mean 0 and variance 1 over the last axes, whose lengths are normalized_shape."""
+    """Mean 0 and variance 1 over the last axes, whose lengths are normalized_shape.
+
+    >>> print(vg.nn.LayerNorm(2)(vg.asarray([[1.0, 3.0], [10.0, 30.0]])))
+    [[-0.999995    0.999995  ]
+     [-0.99999994  0.99999994]]
+    """
 
     def __init__(
         self,
@@ -54,7 +59,11 @@ class LayerNorm(_Norm):
 
 
 class RMSNorm(_Norm):
-    """Mean square 1 over the last axes, whose lengths are normalized_shape."""
+    """Mean square 1 over the last axes, whose lengths are normalized_shape.
+
+    >>> print(vg.nn.RMSNorm(2)(vg.asarray([[3.0, 4.0]])))
+    [[0.84852815 1.1313709 ]]
+    """
 
     def __init__(
         self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None
@@ -74,7 +83,11 @@ class RMSNorm(_Norm):
 
 
 class GroupNorm(_Norm):
-    """Mean 0 and variance 1 over groups of channels, the second axis."""
+    """Mean 0 and variance 1 over groups of channels, the second axis.
+
+    >>> vg.nn.GroupNorm(2, 4)(vg.ones((5, 4, 8))).shape
+    (5, 4, 8)
+    """
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None):
         super().__init__()
@@ -152,10 +165,28 @@ class _BatchNorm(_Norm):
 
 
 class BatchNorm1d(_BatchNorm):
-    __doc__ = _BatchNorm.__doc__ + "\n    Of (N, channels) or (N, channels, length).\n    "
+    __doc__ = (
+        _BatchNorm.__doc__
+        + """
+    Of (N, channels) or (N, channels, length).
+
+    >>> layer = vg.nn.BatchNorm1d(2)
+    >>> x = layer(vg.asarray([[1.0, 10.0], [3.0, 30.0]]))
+    >>> print(x.mean(axis=0), layer.running_mean)
+    [0. 0.] [0.2 2. ]
+    """
+    )
     _axes = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    __doc__ = _BatchNorm.__doc__ + "\n    Of (N, channels, height, width).\n    "
+    __doc__ = (
+        _BatchNorm.__doc__
+        + """
+    Of (N, channels, height, width).
+
+    >>> vg.nn.BatchNorm2d(3)(vg.ones((4, 3, 8, 8))).shape
+    (4, 3, 8, 8)
+    """
+    )
     _axes = (4,)

@@ -18,6 +18,10 @@ class Parameter(metaclass=_Kind):
 
     values: an Array, whose memory it shares, or what asarray takes. isinstance(x, Parameter) tells
     whether an Array is one. TypeError: values that are no floats and require gradients.
+
+    >>> p = vg.nn.Parameter(vg.zeros(3))
+    >>> p.requires_grad, isinstance(p, vg.Array)
+    (True, True)
     """
 
     def __new__(cls, values, requires_grad=True):

@@ -159,7 +159,16 @@ class _Recurrent(Module):
 
 
 class RNN(_Recurrent):
-    __doc__ = _Recurrent.__doc__ + '\n    nonlinearity: "tanh" or "relu".\n    '
+    __doc__ = (
+        _Recurrent.__doc__
+        + """
+    nonlinearity: "tanh" or "relu".
+
+    >>> results, state = vg.nn.RNN(3, 8, num_layers=2)(vg.ones((6, 2, 3)))
+    >>> results.shape, state.shape
+    ((6, 2, 8), (2, 2, 8))
+    """
+    )
 
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", **options):
         if nonlinearity not in ("tanh", "relu"):
@@ -172,7 +181,16 @@ class RNN(_Recurrent):
 
 
 class LSTM(_Recurrent):
-    __doc__ = _Recurrent.__doc__ + "\n    Gates: input, forget, cell, output.\n    "
+    __doc__ = (
+        _Recurrent.__doc__
+        + """
+    Gates: input, forget, cell, output.
+
+    >>> results, (h, c) = vg.nn.LSTM(3, 8, batch_first=True)(vg.ones((2, 6, 3)))
+    >>> results.shape, h.shape, c.shape
+    ((2, 6, 8), (1, 2, 8), (1, 2, 8))
+    """
+    )
     _gates, _states = 4, 2
 
     def _step(self, inputs, hidden, states):
@@ -183,7 +201,16 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    __doc__ = _Recurrent.__doc__ + "\n    Gates: reset, update, new.\n    "
+    __doc__ = (
+        _Recurrent.__doc__
+        + """
+    Gates: reset, update, new.
+
+    >>> results, state = vg.nn.GRU(3, 8)(vg.ones((6, 2, 3)))
+    >>> results.shape, state.shape
+    ((6, 2, 8), (1, 2, 8))
+    """
+    )
     _gates = 3
 
     def _step(self, inputs, hidden, states):

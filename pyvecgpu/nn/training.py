@@ -54,6 +54,15 @@ def fit(
 
     ValueError: no batches, or a checkpoint of something else; of another network what its
     load_state_dict raises. Then nothing has changed.
+
+    >>> vg.random.seed(0)
+    >>> x = vg.random.rand(64, 1)
+    >>> net = vg.nn.Linear(1, 1)
+    >>> adam = vg.optim.Adam(net.parameters(), lr=0.05)
+    >>> data = vg.data.TensorDataset(x, 2 * x + 1)
+    >>> history = vg.nn.fit(net, data, vg.nn.MSELoss(), adam, epochs=3, progress=False)
+    >>> len(history["loss"]), history["loss"][-1] < history["loss"][0]
+    (3, True)
     """
     if schedule_each not in ("epoch", "batch"):
         raise ValueError(f"schedule_each is 'epoch' or 'batch', got {schedule_each!r}")

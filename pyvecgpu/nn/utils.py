@@ -12,6 +12,9 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False):
     """Return the norm of all elements of some arrays, an Array of no axes.
 
     RuntimeError: it is not finite, if that is asked for, which waits for the device.
+
+    >>> print(vg.nn.utils.get_total_norm([vg.asarray([3.0]), vg.asarray([4.0])]))
+    5.0
     """
     arrays = [tensors] if isinstance(tensors, Array) else list(tensors)
     if not arrays:
@@ -29,6 +32,12 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
     Returns the norm before, an Array of no axes; nothing waits for its value. A norm that is NaN
     makes gradients NaN; with error_if_nonfinite it is a RuntimeError, and they stay.
+
+    >>> w = vg.zeros(2).requires_grad_()
+    >>> w.grad = vg.asarray([3.0, 4.0])
+    >>> norm = vg.nn.utils.clip_grad_norm_([w], 1.0)
+    >>> print(norm, w.grad)
+    5.0 [0.5999999  0.79999983]
     """
     parameters = _with_gradients(parameters)
     total = get_total_norm([p.grad for p in parameters], norm_type, error_if_nonfinite)
@@ -41,7 +50,14 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
 
 def clip_grad_value_(parameters, clip_value):
-    """Bring each element of the gradients of parameters to [-clip_value, clip_value]."""
+    """Bring each element of the gradients of parameters to [-clip_value, clip_value].
+
+    >>> w = vg.zeros(2).requires_grad_()
+    >>> w.grad = vg.asarray([3.0, -0.5])
+    >>> vg.nn.utils.clip_grad_value_([w], 1.0)
+    >>> w.grad.tolist()
+    [1.0, -0.5]
+    """
     parameters, most = _with_gradients(parameters), float(clip_value)
     with no_grad():
         clipped = [vg.clip(p.grad.detach(), -most, most) for p in parameters]

@@ -60,12 +60,28 @@ class _Conv(Module):
 
 
 class Conv1d(_Conv):
-    __doc__ = _Conv.__doc__ + "\n    Of (N, channels, length); see conv1d.\n    "
+    __doc__ = (
+        _Conv.__doc__
+        + """
+    Of (N, channels, length); see conv1d.
+
+    >>> vg.nn.Conv1d(2, 4, 3, padding=1)(vg.ones((5, 2, 10))).shape
+    (5, 4, 10)
+    """
+    )
     _axes, _function = 1, "conv1d"
 
 
 class Conv2d(_Conv):
-    __doc__ = _Conv.__doc__ + "\n    Of (N, channels, height, width); see conv2d.\n    "
+    __doc__ = (
+        _Conv.__doc__
+        + """
+    Of (N, channels, height, width); see conv2d.
+
+    >>> vg.nn.Conv2d(3, 16, 3)(vg.ones((5, 3, 8, 8))).shape
+    (5, 16, 6, 6)
+    """
+    )
     _axes, _function = 2, "conv2d"
 
 
@@ -78,7 +94,11 @@ class _Pool(Module):
 
 
 class MaxPool1d(_Pool):
-    """The largest elements of windows of (N, channels, length)."""
+    """The largest elements of windows of (N, channels, length).
+
+    >>> vg.nn.MaxPool1d(2)(vg.asarray([[[1.0, 3.0, 5.0, 7.0]]])).tolist()
+    [[[3.0, 7.0]]]
+    """
 
     _function = "max_pool1d"
 
@@ -90,13 +110,21 @@ class MaxPool1d(_Pool):
 
 
 class MaxPool2d(MaxPool1d):
-    """The largest elements of windows of (N, channels, height, width)."""
+    """The largest elements of windows of (N, channels, height, width).
+
+    >>> vg.nn.MaxPool2d(2)(vg.ones((1, 3, 8, 8))).shape
+    (1, 3, 4, 4)
+    """
 
     _function = "max_pool2d"
 
 
 class AvgPool1d(_Pool):
-    """The means of windows of (N, channels, length)."""
+    """The means of windows of (N, channels, length).
+
+    >>> vg.nn.AvgPool1d(2)(vg.asarray([[[1.0, 3.0, 5.0, 7.0]]])).tolist()
+    [[[2.0, 6.0]]]
+    """
 
     _function = "avg_pool1d"
 
@@ -108,6 +136,10 @@ class AvgPool1d(_Pool):
 
 
 class AvgPool2d(AvgPool1d):
-    """The means of windows of (N, channels, height, width)."""
+    """The means of windows of (N, channels, height, width).
+
+    >>> vg.nn.AvgPool2d(2)(vg.ones((1, 3, 8, 8))).shape
+    (1, 3, 4, 4)
+    """
 
     _function = "avg_pool2d"

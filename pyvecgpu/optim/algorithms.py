@@ -13,6 +13,15 @@ class SGD(Optimizer):
     """Stochastic gradient descent, with momentum and Nesterov's if wanted; see torch.optim.SGD.
 
     ValueError: nesterov without momentum, or with dampening.
+
+    >>> w = vg.asarray([1.0]).requires_grad_()
+    >>> optimiser = vg.optim.SGD([w], lr=0.25, momentum=0.9)
+    >>> for _ in range(2):
+    ...     optimiser.zero_grad()
+    ...     (w * w).sum().backward()
+    ...     optimiser.step()
+    >>> print(w.detach())
+    [-0.19999999]
     """
 
     def __init__(
@@ -52,7 +61,15 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam of Kingma and Ba, with AMSGrad if wanted; see torch.optim.Adam."""
+    """Adam of Kingma and Ba, with AMSGrad if wanted; see torch.optim.Adam.
+
+    >>> w = vg.asarray([1.0]).requires_grad_()
+    >>> optimiser = vg.optim.Adam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimiser.step()
+    >>> print(w.detach())
+    [0.90000004]
+    """
 
     def __init__(
         self,
@@ -93,7 +110,15 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose decay of weights is not part of the gradient; see torch.optim.AdamW."""
+    """Adam whose decay of weights is not part of the gradient; see torch.optim.AdamW.
+
+    >>> w = vg.asarray([1.0]).requires_grad_()
+    >>> optimiser = vg.optim.AdamW([w], lr=0.1, weight_decay=0.5)
+    >>> w.grad = vg.zeros(1)
+    >>> optimiser.step()
+    >>> print(w.detach())
+    [0.95]
+    """
 
     def __init__(
         self,
@@ -115,7 +140,15 @@ class AdamW(Adam):
 
 
 class RMSprop(Optimizer):
-    """Steps by the root of the mean square of gradients; see torch.optim.RMSprop."""
+    """Steps by the root of the mean square of gradients; see torch.optim.RMSprop.
+
+    >>> w = vg.asarray([1.0]).requires_grad_()
+    >>> optimiser = vg.optim.RMSprop([w], lr=0.01)
+    >>> (w * w).sum().backward()
+    >>> optimiser.step()
+    >>> print(w.detach())
+    [0.90000004]
+    """
 
     def __init__(
         self,

@@ -28,7 +28,17 @@ __all__ = [
 
 
 class LRScheduler:
-    """What all schedules have. KeyError: last_epoch for an optimiser that had no schedule."""
+    """What all schedules have. KeyError: last_epoch for an optimiser that had no schedule.
+
+    >>> class Halves(vg.optim.lr_scheduler.LRScheduler):
+    ...     def rate(self, base, step, group):
+    ...         return base / 2**step
+    >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+    >>> schedule = Halves(optimiser)
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
 
     def __init__(self, optimizer, last_epoch=-1):
         self.optimizer = optimizer
@@ -50,7 +60,14 @@ class LRScheduler:
         return [self.rate(base, step, group) for group, base in enumerate(self.base_lrs)]
 
     def step(self):
-        """Go on by one step: set the rates of the optimiser."""
+        """Go on by one step: set the rates of the optimiser.
+
+        >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+        >>> schedule = vg.optim.lr_scheduler.StepLR(optimiser, step_size=1, gamma=0.5)
+        >>> schedule.step()
+        >>> optimiser.param_groups[0]["lr"]
+        0.5
+        """
         rates = self.rates(self.last_epoch + 1)
         self.last_epoch += 1
         self._set(rates)
@@ -61,15 +78,31 @@ class LRScheduler:
             group["lr"] = rate
 
     def get_last_lr(self):
-        """Return the rates that are set."""
+        """Return the rates that are set.
+
+        >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+        >>> vg.optim.lr_scheduler.StepLR(optimiser, step_size=1).get_last_lr()
+        [1.0]
+        """
         return list(self._last_lr)
 
     def state_dict(self):
-        """Return where the schedule is, a dict."""
+        """Return where the schedule is, a dict.
+
+        >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+        >>> schedule = vg.optim.lr_scheduler.StepLR(optimiser, step_size=3)
+        >>> schedule.state_dict()["last_epoch"]
+        0
+        """
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, state_dict):
-        """Go to where another was, and set its rates. ValueError: of other groups."""
+        """Go to where another was, and set its rates. ValueError: of other groups.
+
+        >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+        >>> schedule = vg.optim.lr_scheduler.StepLR(optimiser, step_size=3)
+        >>> schedule.load_state_dict(schedule.state_dict())
+        """
         base, step = list(state_dict["base_lrs"]), int(state_dict["last_epoch"])
         if len(base) != len(self.base_lrs):
             raise ValueError(f"a schedule of {len(base)} groups, and here are {len(self.base_lrs)}")
@@ -84,7 +117,17 @@ class LRScheduler:
 
 
 class LambdaLR(LRScheduler):
-    """Rates times lr_lambda(step); lr_lambda: a function, or a list of one for each group."""
+    """Rates times lr_lambda(step); lr_lambda: a function, or a list of one for each group.
+
+    >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+    >>> schedule = vg.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 / (1 + step))
+    >>> for _ in range(3):
+    ...     schedule.step()
+    ...     print([round(lr, 4) for lr in schedule.get_last_lr()])
+    [0.5]
+    [0.3333]
+    [0.25]
+    """
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         count = len(optimizer.param_groups)
@@ -99,7 +142,18 @@ class LambdaLR(LRScheduler):
 
 
 class StepLR(LRScheduler):
-    """Rates times gamma after every step_size steps."""
+    """Rates times gamma after every step_size steps.
+
+    >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+    >>> schedule = vg.optim.lr_scheduler.StepLR(optimiser, step_size=2, gamma=0.5)
+    >>> for _ in range(4):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [1.0]
+    [0.5]
+    [0.5]
+    [0.25]
+    """
 
     def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
         _check_count("step_size", step_size)
@@ -111,7 +165,17 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Rates times gamma after each of some numbers of steps."""
+    """Rates times gamma after each of some numbers of steps.
+
+    >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+    >>> schedule = vg.optim.lr_scheduler.MultiStepLR(optimiser, milestones=[1, 3], gamma=0.5)
+    >>> for _ in range(3):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [0.5]
+    [0.5]
+    [0.25]
+    """
 
     def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
         self.milestones, self.gamma = sorted(milestones), gamma
@@ -122,7 +186,17 @@ class MultiStepLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Rates times gamma after every step."""
+    """Rates times gamma after every step.
+
+    >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+    >>> schedule = vg.optim.lr_scheduler.ExponentialLR(optimiser, gamma=0.5)
+    >>> for _ in range(3):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [0.5]
+    [0.25]
+    [0.125]
+    """
 
     def __init__(self, optimizer, gamma, last_epoch=-1):
         self.gamma = gamma
@@ -133,7 +207,17 @@ class ExponentialLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Rates times factor for total_iters steps, and then as they were."""
+    """Rates times factor for total_iters steps, and then as they were.
+
+    >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+    >>> schedule = vg.optim.lr_scheduler.ConstantLR(optimiser, factor=0.5, total_iters=2)
+    >>> for _ in range(3):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [0.5]
+    [1.0]
+    [1.0]
+    """
 
     def __init__(self, optimizer, factor=1 / 3, total_iters=5, last_epoch=-1):
         if not 0 <= factor <= 1:
@@ -146,7 +230,18 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Rates times a factor that goes from one to another in a line: a warm-up by default."""
+    """Rates times a factor that goes from one to another in a line: a warm-up by default.
+
+    >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+    >>> schedule = vg.optim.lr_scheduler.LinearLR(optimiser, start_factor=0.5, total_iters=2)
+    >>> schedule.get_last_lr()
+    [0.5]
+    >>> for _ in range(2):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [0.75]
+    [1.0]
+    """
 
     def __init__(self, optimizer, start_factor=1 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
         if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
@@ -162,7 +257,18 @@ class LinearLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Rates along half a cosine down to eta_min in T_max steps, and up again."""
+    """Rates along half a cosine down to eta_min in T_max steps, and up again.
+
+    >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+    >>> schedule = vg.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=2)
+    >>> for _ in range(4):
+    ...     schedule.step()
+    ...     print([round(lr, 4) for lr in schedule.get_last_lr()])
+    [0.5]
+    [0.0]
+    [0.5]
+    [1.0]
+    """
 
     def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
         _check_count("T_max", T_max)
@@ -181,6 +287,21 @@ class OneCycleLR(LRScheduler):
     epochs and steps_per_epoch. With cycle_momentum momentum (or Adam's first beta) goes the other
     way, from max_momentum to base_momentum and back. three_phase: down as long as up, then to the
     end. ValueError: no number of steps, or more steps than that.
+
+    >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0, momentum=0.9)
+    >>> schedule = vg.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=1.0, total_steps=10)
+    >>> for _ in range(9):
+    ...     schedule.step()
+    ...     print([round(lr, 2) for lr in schedule.get_last_lr()])
+    [0.52]
+    [1.0]
+    [0.95]
+    [0.81]
+    [0.61]
+    [0.39]
+    [0.19]
+    [0.05]
+    [0.0]
     """
 
     def __init__(
@@ -260,7 +381,20 @@ class OneCycleLR(LRScheduler):
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after the other: each of `milestones` is where the next one begins."""
+    """One schedule after the other: each of `milestones` is where the next one begins.
+
+    >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=1.0)
+    >>> warm = vg.optim.lr_scheduler.ConstantLR(optimiser, factor=0.25, total_iters=9)
+    >>> later = vg.optim.lr_scheduler.ExponentialLR(optimiser, gamma=0.5)
+    >>> schedule = vg.optim.lr_scheduler.SequentialLR(optimiser, [warm, later], milestones=[2])
+    >>> for _ in range(4):
+    ...     schedule.step()
+    ...     print(schedule.get_last_lr())
+    [0.25]
+    [1.0]
+    [0.5]
+    [0.25]
+    """
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         self.schedulers, self.milestones = list(schedulers), list(milestones)

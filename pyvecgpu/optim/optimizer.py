@@ -42,6 +42,15 @@ class Optimizer:
     A class of one's own defines update(p, g, state, group), which returns a parameter's new values
     and its new state and changes nothing. TypeError: no Arrays of floats. ValueError: none, one
     twice, one that is no leaf, or an option that makes no sense.
+
+    >>> class Signs(vg.optim.Optimizer):
+    ...     def update(self, p, g, state, group):
+    ...         return p - group["lr"] * vg.sign(g), state
+    >>> w = vg.asarray([1.0]).requires_grad_()
+    >>> w.grad = vg.asarray([300.0])
+    >>> Signs([w], {"lr": 0.25}).step()
+    >>> w.tolist()
+    [0.75]
     """
 
     def __init__(self, params, defaults):
@@ -65,7 +74,14 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
     def add_param_group(self, param_group):
-        """Add a dict of "params" and options; see the class for errors."""
+        """Add a dict of "params" and options; see the class for errors.
+
+        >>> v, w = vg.zeros(1).requires_grad_(), vg.zeros(1).requires_grad_()
+        >>> optimiser = vg.optim.SGD([v], lr=0.1)
+        >>> optimiser.add_param_group({"params": [w], "lr": 0.5})
+        >>> [group["lr"] for group in optimiser.param_groups]
+        [0.1, 0.5]
+        """
         if not isinstance(param_group, dict) or "params" not in param_group:
             raise TypeError('a group of parameters is a dict with "params"')
         params = param_group["params"]
@@ -102,6 +118,13 @@ class Optimizer:
 
         closure: computes the loss and calls backward. What fails while values are computed has
         changed nothing.
+
+        >>> w = vg.asarray([1.0]).requires_grad_()
+        >>> optimiser = vg.optim.SGD([w], lr=0.25)
+        >>> (w * w).sum().backward()
+        >>> optimiser.step()
+        >>> w.tolist()
+        [0.5]
         """
         loss = None
         if closure is not None:
@@ -122,7 +145,14 @@ class Optimizer:
         return loss
 
     def zero_grad(self, set_to_none=True):
-        """Forget the gradients of all parameters, or make them zeros."""
+        """Forget the gradients of all parameters, or make them zeros.
+
+        >>> w = vg.asarray([1.0]).requires_grad_()
+        >>> w.grad = vg.ones(1)
+        >>> vg.optim.SGD([w]).zero_grad()
+        >>> print(w.grad)
+        None
+        """
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
@@ -131,7 +161,12 @@ class Optimizer:
     # Saving ---------------------------------------------------------------------------------------
 
     def state_dict(self):
-        """Return {"state": {number: state}, "param_groups": [...]} with numbers for parameters."""
+        """Return {"state": {number: state}, "param_groups": [...]} with numbers for parameters.
+
+        >>> optimiser = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=0.25)
+        >>> optimiser.state_dict()["param_groups"][0]["lr"]
+        0.25
+        """
         numbers, groups = {}, []
         for group in self.param_groups:
             for p in group["params"]:
@@ -148,6 +183,12 @@ class Optimizer:
         """Take on what state_dict gave, of Arrays or NumPy arrays; with an error none of it.
 
         ValueError: other groups, other numbers of parameters or other shapes.
+
+        >>> a = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=0.25)
+        >>> b = vg.optim.SGD([vg.zeros(1).requires_grad_()], lr=0.5)
+        >>> b.load_state_dict(a.state_dict())
+        >>> b.param_groups[0]["lr"]
+        0.25
         """
         try:
             states, saved = dict(state_dict["state"]), list(state_dict["param_groups"])

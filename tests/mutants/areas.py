@@ -117,7 +117,8 @@ AREAS = (
     Area(
         "package",
         "pyvecgpu/array.py pyvecgpu/device.py pyvecgpu/dispatch.py pyvecgpu/dtypes.py"
-        " pyvecgpu/errors.py pyvecgpu/methods.py pyvecgpu/operations.py",
+        " pyvecgpu/errors.py pyvecgpu/methods.py pyvecgpu/named_methods.py"
+        " pyvecgpu/operations.py",
         py_tests="array seam device dtypes errors operations versions indexing memory graphs"
         " process",
     ),
@@ -129,9 +130,9 @@ AREAS = (
     Area(
         "tools",
         "pyvecgpu/bench/**/*.py pyvecgpu/learn/*.py pyvecgpu/demo.py pyvecgpu/digits.py"
-        " pyvecgpu/__main__.py",
-        py_tests="learn demo bench bench_accuracy bench_sweep bench_sweep_classes bench_article"
-        " bench_article_report",
+        " pyvecgpu/__main__.py pyvecgpu/names.py pyvecgpu/typing.py",
+        py_tests="learn demo manual bench bench_accuracy bench_sweep bench_sweep_classes"
+        " bench_article bench_article_report",
     ),
     Area(
         "sm90",
@@ -154,6 +155,7 @@ LEFT_OUT = {
     "paths": READ_TEXT,
     "readme": READ_TEXT,
     "lesson_pages": READ_TEXT,
+    "typing": "checks hints, for longer than a mutant is given",
     "lessons": BUILD,
     "notebooks": BUILD,
     "helpers": "is about the tests' own tools",

@@ -11,6 +11,9 @@ def softplus(x, /, beta=1.0, threshold=20.0):
     """Return log(1 + exp(beta * x)) / beta, as float; x itself where beta * x is above a threshold.
 
     ValueError: beta is 0.
+
+    >>> print(vg.nn.functional.softplus(vg.asarray([0.0, 100.0])))
+    [  0.6931472 100.       ]
     """
     beta, threshold = number(beta, "beta"), number(threshold, "threshold")
     if not beta:
@@ -22,7 +25,11 @@ def softplus(x, /, beta=1.0, threshold=20.0):
 
 
 def leaky_relu(x, /, negative_slope=0.01):
-    """Return x where it is positive, else negative_slope * x, as float."""
+    """Return x where it is positive, else negative_slope * x, as float.
+
+    >>> print(vg.nn.functional.leaky_relu(vg.asarray([-1.0, 2.0]), 0.5))
+    [-0.5  2. ]
+    """
     slope = number(negative_slope, "negative_slope")
     call, (array,) = gathered("leaky_relu", x)
     values = wide(array)
@@ -30,7 +37,11 @@ def leaky_relu(x, /, negative_slope=0.01):
 
 
 def elu(x, /, alpha=1.0):
-    """Return x where it is positive, else alpha * (exp(x) - 1), as float."""
+    """Return x where it is positive, else alpha * (exp(x) - 1), as float.
+
+    >>> print(vg.nn.functional.elu(vg.asarray([-1.0, 2.0]), alpha=0.5))
+    [-0.31606027  2.        ]
+    """
     alpha = number(alpha, "alpha")
     call, (array,) = gathered("elu", x)
     values = wide(array)

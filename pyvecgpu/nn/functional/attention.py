@@ -32,6 +32,10 @@ def scaled_dot_product_attention(
     with keys up to their own number. scale: None for 1 / sqrt(E). enable_gqa: key and value have
     fewer heads, each for several of the query's. A query without any key gives NaN. The matrix
     (L, S) is in memory. ValueError: shapes, or a mask beside is_causal.
+
+    >>> q, k, v = vg.ones((2, 4, 5, 8)), vg.ones((2, 4, 7, 8)), vg.ones((2, 4, 7, 3))
+    >>> vg.nn.functional.scaled_dot_product_attention(q, k, v).shape
+    (2, 4, 5, 3)
     """
     name = "scaled_dot_product_attention"
     call, (query, key, value, mask) = gathered(name, query, key, value, attn_mask)

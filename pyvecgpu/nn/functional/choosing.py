@@ -14,6 +14,10 @@ def dropout(x, /, p=0.5, training=True):
 
     training: False for x as it is. The random numbers are the process's own, see vg.random.seed.
     ValueError: p is not from 0 to 1.
+
+    >>> x = vg.nn.functional.dropout(vg.ones(100), 0.5)
+    >>> set(x.tolist()) <= {0.0, 2.0}
+    True
     """
     p = number(p, "p", 0.0, 1.0)
     if not training or not p:
@@ -30,6 +34,10 @@ def embedding(input, weight, padding_idx=None):
     padding_idx: a row that gets no gradient. IndexError: a number that is negative or beyond the
     last row; on a GPU it comes with a later operation or when results are read. TypeError: no
     integers. ValueError: weight has not two dimensions.
+
+    >>> weight = vg.asarray([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
+    >>> vg.nn.functional.embedding(vg.asarray([2, 0]), weight).tolist()
+    [[2.0, 2.5], [0.0, 0.5]]
     """
     call, (numbers, weight) = gathered("embedding", input, weight)
     if numbers.dtype.kind not in "iu":

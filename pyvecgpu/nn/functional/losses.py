@@ -45,14 +45,22 @@ def _pair(name, input, target):
 
 
 def mse_loss(input, target, reduction="mean"):
-    """Return the mean of the squared differences. ValueError: shapes that are not the same."""
+    """Return the mean of the squared differences. ValueError: shapes that are not the same.
+
+    >>> vg.nn.functional.mse_loss(vg.zeros(2), vg.asarray([1.0, -3.0])).item()
+    5.0
+    """
     reduce = _reducer("mse_loss", reduction)
     call, distance = _pair("mse_loss", input, target)
     return call.give(reduce(square(distance)))
 
 
 def l1_loss(input, target, reduction="mean"):
-    """Return the mean of the absolute differences. ValueError: shapes that are not the same."""
+    """Return the mean of the absolute differences. ValueError: shapes that are not the same.
+
+    >>> vg.nn.functional.l1_loss(vg.zeros(2), vg.asarray([1.0, -3.0]), reduction="sum").item()
+    4.0
+    """
     reduce = _reducer("l1_loss", reduction)
     call, distance = _pair("l1_loss", input, target)
     return call.give(reduce(abs(distance)))
@@ -62,6 +70,9 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
     """Return the mean of d^2 / 2 for differences d of up to delta, of delta * (|d| - delta / 2).
 
     ValueError: delta is not positive, shapes that are not the same.
+
+    >>> vg.nn.functional.huber_loss(vg.zeros(2), vg.asarray([1.0, 3.0])).item()
+    1.5
     """
     delta = number(delta, "delta", 0.0)
     if not delta:
@@ -77,7 +88,11 @@ def _huber(distance, delta):
 
 
 def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
-    """Return huber_loss with delta=beta, divided by beta; l1_loss for beta=0."""
+    """Return huber_loss with delta=beta, divided by beta; l1_loss for beta=0.
+
+    >>> vg.nn.functional.smooth_l1_loss(vg.zeros(2), vg.asarray([1.0, -3.0])).item()
+    1.5
+    """
     beta = number(beta, "beta", 0.0)
     reduce = _reducer("smooth_l1_loss", reduction)
     call, distance = _pair("smooth_l1_loss", input, target)
@@ -89,6 +104,10 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
 
     weight: of each element, pos_weight: of t = 1; both are broadcast. ValueError: input and target
     of other shapes.
+
+    >>> loss = vg.nn.functional.binary_cross_entropy_with_logits
+    >>> print(loss(vg.asarray([0.0, 1000.0]), vg.asarray([1.0, 1.0])))
+    0.3465736
     """
     name = "binary_cross_entropy_with_logits"
     reduce = _reducer(name, reduction)
@@ -117,6 +136,10 @@ def cross_entropy(
     part of the target that goes to all classes alike. IndexError: a label that is no class; on a
     GPU it comes with a later operation or when results are read. ValueError: shapes, a smoothing
     that is not from 0 to 1, another reduction. TypeError: dtypes.
+
+    >>> scores, labels = vg.asarray([[0.0, 0.0], [0.0, 1000.0]]), vg.asarray([0, 1])
+    >>> print(vg.nn.functional.cross_entropy(scores, labels))
+    0.3465736
     """
     smoothing = number(label_smoothing, "label_smoothing", 0.0, 1.0)
     call, (input, target, weight) = _parse_classes("cross_entropy", input, target, weight)
@@ -136,6 +159,10 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     """Return the mean of -input at the labels; input: logarithms of probabilities.
 
     See cross_entropy, which is this of log_softmax(input).
+
+    >>> scores = vg.log_softmax(vg.zeros((3, 4)))
+    >>> print(vg.nn.functional.nll_loss(scores, vg.asarray([0, 1, 3])))
+    1.3862944
     """
     call, (input, target, weight) = _parse_classes("nll_loss", input, target, weight)
     logs = moveaxis(input, _axis_of_classes(input), -1)

@@ -18,6 +18,10 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 
     normalized_shape: their lengths, an int or several; weight, bias: of that shape. ValueError:
     shapes that do not fit.
+
+    >>> print(vg.nn.functional.layer_norm(vg.asarray([[1.0, 3.0], [10.0, 30.0]]), (2,)))
+    [[-0.999995    0.999995  ]
+     [-0.99999994  0.99999994]]
     """
     eps = number(eps, "eps", 0.0)
     call, (x, weight, bias) = gathered("layer_norm", input, weight, bias)
@@ -29,6 +33,9 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     """Return input / sqrt(mean of squares + eps) * weight over the last axes; see layer_norm.
 
     eps: None for the smallest number that changes 1 in the dtype that is computed in.
+
+    >>> print(vg.nn.functional.rms_norm(vg.asarray([[3.0, 4.0]]), (2,)))
+    [[0.84852815 1.1313709 ]]
     """
     call, (x, weight) = gathered("rms_norm", input, weight)
     axes = _last_axes("rms_norm", x, normalized_shape, weight)
@@ -43,6 +50,9 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 
     input: (N, channels, ...); weight, bias: (channels,). ValueError: shapes that do not fit, or
     channels that are not so many groups.
+
+    >>> print(vg.nn.functional.group_norm(vg.asarray([[1.0, 3.0, 10.0, 30.0]]), 2))
+    [[-0.999995    0.999995   -0.99999994  0.99999994]]
     """
     groups, eps = parse_int(num_groups, "num_groups"), number(eps, "eps", 0.0)
     call, (x, weight, bias) = gathered("group_norm", input, weight, bias)
@@ -71,6 +81,11 @@ def batch_norm(
     of the input, and running ones, Arrays, go towards them by `momentum` in place (the variance of
     a sample); else they are the running ones. ValueError: shapes that do not fit, no running ones,
     or training with one value of a channel.
+
+    >>> x, mean, variance = vg.asarray([[1.0], [3.0]]), vg.asarray([1.0]), vg.asarray([4.0])
+    >>> print(vg.nn.functional.batch_norm(x, mean, variance))
+    [[0.        ]
+     [0.99999875]]
     """
     eps, momentum = number(eps, "eps", 0.0), number(momentum, "momentum")
     running = (running_mean, running_var)

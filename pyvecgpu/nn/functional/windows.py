@@ -82,7 +82,12 @@ def batched(name, x, axes):
 
 
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """Return the convolution of (N, channels, length) or (channels, length); see conv2d."""
+    """Return the convolution of (N, channels, length) or (channels, length); see conv2d.
+
+    >>> x, weight = vg.asarray([[[1.0, 2.0, 3.0, 4.0]]]), vg.asarray([[[1.0, -1.0]]])
+    >>> vg.nn.functional.conv1d(x, weight).tolist()
+    [[[-1.0, -1.0, -1.0]]]
+    """
     return _conv("conv1d", 1, input, weight, bias, (stride, padding, dilation, groups))
 
 
@@ -92,6 +97,9 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     weight: (out, channels / groups, rows, columns), bias: (out,); N may be missing. stride,
     padding, dilation: an int, or one for each axis; padding may be "same" or "valid". ValueError:
     shapes that do not fit. TypeError: dtypes.
+
+    >>> vg.nn.functional.conv2d(vg.ones((1, 3, 8, 8)), vg.ones((16, 3, 3, 3)), stride=2).shape
+    (1, 16, 3, 3)
     """
     return _conv("conv2d", 2, input, weight, bias, (stride, padding, dilation, groups))
 
@@ -141,7 +149,11 @@ def _of_groups(columns, weight, bias, groups):
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1):
-    """Return the largest elements of windows of (N, channels, length); see max_pool2d."""
+    """Return the largest elements of windows of (N, channels, length); see max_pool2d.
+
+    >>> vg.nn.functional.max_pool1d(vg.asarray([[[1.0, 3.0, 5.0, 7.0]]]), 2).tolist()
+    [[[3.0, 7.0]]]
+    """
     return _max_pool("max_pool1d", 1, input, (kernel_size, stride, padding, dilation))
 
 
@@ -150,6 +162,9 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1):
 
     N may be missing. stride: None for kernel_size. The gradient goes to the first of several
     largest. ValueError: shapes that do not fit, a padding of more than half of the kernel.
+
+    >>> vg.nn.functional.max_pool2d(vg.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), 2).tolist()
+    [[[[4.0]]]]
     """
     return _max_pool("max_pool2d", 2, input, (kernel_size, stride, padding, dilation))
 
@@ -178,7 +193,11 @@ def _max_pool(name, axes, input, how):
 
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, count_include_pad=True):
-    """Return the means of windows of (N, channels, length); see avg_pool2d."""
+    """Return the means of windows of (N, channels, length); see avg_pool2d.
+
+    >>> vg.nn.functional.avg_pool1d(vg.asarray([[[1.0, 3.0, 5.0, 7.0]]]), 2).tolist()
+    [[[2.0, 6.0]]]
+    """
     how = (kernel_size, stride, padding, count_include_pad)
     return _avg_pool("avg_pool1d", 1, input, how)
 
@@ -188,6 +207,9 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, count_include_pad=Tru
 
     N may be missing. stride: None for kernel_size. count_include_pad: zeros around count.
     ValueError: shapes that do not fit, a padding of more than half of the kernel.
+
+    >>> vg.nn.functional.avg_pool2d(vg.asarray([[[[1.0, 2.0], [3.0, 4.0]]]]), 2).tolist()
+    [[[[2.5]]]]
     """
     how = (kernel_size, stride, padding, count_include_pad)
     return _avg_pool("avg_pool2d", 2, input, how)

@@ -1,0 +1,233 @@
+"""Methods of vg.Array that are functions of the same name, which methods.py binds to the class."""
+
+from . import functions
+from .functions import arguments, indexing, values
+
+
+class NamedMethods:
+    """What is bound to Array, as it would stand in its class."""
+
+    def astype(self, dtype, /, *, copy=True):
+        """Return the values in another dtype, see vg.astype.
+
+        >>> vg.asarray([1.9, -1.9]).astype("int32").tolist()
+        [1, -1]
+        """
+        return functions.astype(self, dtype, copy=copy)
+
+    def ravel(self):
+        """Return the elements along one axis, see vg.ravel.
+
+        >>> vg.asarray([[1, 2], [3, 4]]).ravel().tolist()
+        [1, 2, 3, 4]
+        """
+        return functions.ravel(self)
+
+    def flatten(self):
+        """Return a copy of the elements, in C order, along one axis.
+
+        >>> x = vg.asarray([[1, 2], [3, 4]])
+        >>> y = x.flatten()
+        >>> y[0] = 9
+        >>> x.tolist()
+        [[1, 2], [3, 4]]
+        """
+        return functions.ravel(values.copied(self))
+
+    def fill(self, value):
+        """Write a scalar to every element. OverflowError: the dtype cannot hold it.
+
+        >>> x = vg.empty(3)
+        >>> x.fill(2.5)
+        >>> x.tolist()
+        [2.5, 2.5, 2.5]
+        """
+        value = arguments.parse_scalar(value, "a value to fill with", complexes=True)
+        indexing.set(self, ..., value)
+
+    def clip(self, min=None, max=None, out=None):
+        """Return the elements within bounds, see vg.clip.
+
+        >>> vg.asarray([-3, 0, 7]).clip(-1, 5).tolist()
+        [-1, 0, 5]
+        """
+        return functions.clip(self, min, max, out)
+
+    def round(self, decimals=0, out=None):
+        """Return the nearest integers, see vg.round.
+
+        >>> vg.asarray([0.5, 1.5, 2.5]).round().tolist()
+        [0.0, 2.0, 2.0]
+        """
+        return functions.round(self, decimals, out)
+
+    def var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None):
+        """Return the variance, see vg.var.
+
+        >>> vg.asarray([1.0, 3.0]).var(ddof=1).item()
+        2.0
+        """
+        return functions.var(self, axis, dtype, out, ddof, keepdims, correction=correction)
+
+    def std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None):
+        """Return the standard deviation, see vg.std.
+
+        >>> vg.asarray([[1.0, 3.0], [5.0, 5.0]]).std(axis=1).tolist()
+        [1.0, 0.0]
+        """
+        return functions.std(self, axis, dtype, out, ddof, keepdims, correction=correction)
+
+    def squeeze(self, axis=None):
+        """Return a view without axes of length 1, see vg.squeeze.
+
+        >>> vg.ones((1, 3, 1)).squeeze().shape
+        (3,)
+        """
+        return functions.squeeze(self, axis)
+
+    def dot(self, other, /, out=None):
+        """Return the product with another array, see vg.dot.
+
+        >>> vg.asarray([[1, 2], [3, 4]]).dot(vg.asarray([1, 10])).tolist()
+        [21, 43]
+        """
+        return functions.dot(self, other, out)
+
+    def trace(self, offset=0, axis1=0, axis2=1, dtype=None):
+        """Return the sums of the diagonals, see vg.trace.
+
+        >>> vg.asarray([[1, 2], [3, 4]]).trace().item()
+        5
+        """
+        return functions.trace(self, offset, axis1, axis2, dtype)
+
+    def swapaxes(self, axis1, axis2, /):
+        """Return a view with two axes exchanged, see vg.swapaxes.
+
+        >>> vg.ones((2, 3, 4)).swapaxes(0, 2).shape
+        (4, 3, 2)
+        """
+        return functions.swapaxes(self, axis1, axis2)
+
+    def diagonal(self, offset=0, axis1=0, axis2=1):
+        """Return the diagonals, see vg.diagonal.
+
+        >>> vg.asarray([[1, 2], [3, 4]]).diagonal().tolist()
+        [1, 4]
+        """
+        return functions.diagonal(self, offset, axis1, axis2)
+
+    def repeat(self, repeats, /, axis=None):
+        """Return every element repeated, see vg.repeat.
+
+        >>> vg.asarray([1, 2]).repeat(2).tolist()
+        [1, 1, 2, 2]
+        """
+        return functions.repeat(self, repeats, axis)
+
+    def nonzero(self):
+        """Return where elements are not 0, see vg.nonzero.
+
+        >>> (indices,) = vg.asarray([0, 5, 6]).nonzero()
+        >>> indices.tolist()
+        [1, 2]
+        """
+        return functions.nonzero(self)
+
+    def cumsum(self, axis=None, dtype=None, out=None):
+        """Return the sums up to each element, see vg.cumsum.
+
+        >>> vg.asarray([[1, 2], [3, 4]]).cumsum(axis=1).tolist()
+        [[1, 3], [3, 7]]
+        """
+        return functions.cumsum(self, axis, dtype, out)
+
+    def cumprod(self, axis=None, dtype=None, out=None):
+        """Return the products up to each element, see vg.cumprod.
+
+        >>> vg.asarray([1, 2, 3, 4]).cumprod().tolist()
+        [1, 2, 6, 24]
+        """
+        return functions.cumprod(self, axis, dtype, out)
+
+    def take(self, indices, axis=None):
+        """Return the elements at indices, see vg.take.
+
+        >>> vg.asarray([10, 20, 30]).take([2, 0]).tolist()
+        [30, 10]
+        """
+        return functions.take(self, indices, axis)
+
+    def put(self, indices, values):
+        """Write values at indices into the elements in a row, see vg.put.
+
+        >>> x = vg.asarray([1, 2, 3])
+        >>> x.put([0, 2], [10, 30])
+        >>> x.tolist()
+        [10, 2, 30]
+        """
+        functions.put(self, indices, values)
+
+    def compress(self, condition, axis=None):
+        """Return the parts where a condition is true, see vg.compress.
+
+        >>> vg.asarray([1, 2, 3]).compress([True, False, True]).tolist()
+        [1, 3]
+        """
+        return functions.compress(condition, self, axis)
+
+    def choose(self, choices):
+        """Return elements of the choices that the elements are the indices of, see vg.choose.
+
+        >>> vg.asarray([0, 1, 0]).choose([vg.asarray([1, 2, 3]), 10]).tolist()
+        [1, 10, 3]
+        """
+        return functions.choose(self, choices)
+
+    def sort(self, axis=-1, kind=None, *, descending=False, stable=True):
+        """Put the elements in order along an axis, in place, see vg.sort.
+
+        >>> x = vg.asarray([3, 1, 2])
+        >>> x.sort()
+        >>> x.tolist()
+        [1, 2, 3]
+        """
+        functions.sorting.sort_in_place(self, axis, kind, descending)
+
+    def argsort(self, axis=-1, kind=None, *, descending=False, stable=True):
+        """Return the indices that put the elements in order, see vg.argsort.
+
+        >>> vg.asarray([30, 10, 20]).argsort().tolist()
+        [1, 2, 0]
+        """
+        return functions.argsort(self, axis, kind, descending=descending)
+
+    def searchsorted(self, v, side="left", sorter=None):
+        """Return before which elements those of v keep the order, see vg.searchsorted.
+
+        >>> vg.asarray([1, 3, 5]).searchsorted(vg.asarray([0, 4])).tolist()
+        [0, 2]
+        """
+        return functions.searchsorted(self, v, side, sorter)
+
+    def partition(self, kth, axis=-1):
+        """Put the kth elements at their places in order, in place, see vg.partition.
+
+        >>> x = vg.asarray([9, 1, 5, 7])
+        >>> x.partition(1)
+        >>> x[1].item()
+        5
+        """
+        functions.sorting.check_kth(
+            "partition", kth, self.shape[arguments.parse_axis(axis, self.ndim)]
+        )
+        functions.sorting.sort_in_place(self, axis)
+
+    def argpartition(self, kth, axis=-1):
+        """Return the indices of what partition gives, see vg.argpartition.
+
+        >>> x = vg.asarray([9, 1, 5, 7])
+        >>> x[x.argpartition(1)[1]].item()
+        5
+        """
+        return functions.argpartition(self, kth, axis)

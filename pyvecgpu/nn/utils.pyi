@@ -1,0 +1,9 @@
+# Written by `make stubs` from docs/reference/hints.py and the package itself.
+# pyright: reportOverlappingOverload=false
+
+from collections.abc import Iterable
+from pyvecgpu.array import Array
+
+def clip_grad_norm_(parameters: Iterable[Array] | Array, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Array: ...
+def clip_grad_value_(parameters: Iterable[Array] | Array, clip_value: float) -> None: ...
+def get_total_norm(tensors: Iterable[Array] | Array, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Array: ...
