@@ -608,6 +608,36 @@ PVG_API int64_t pvg_array_version(const pvg_array *array);
  * always enough. */
 PVG_API int pvg_array_describe(const pvg_array *array, int64_t *info);
 
+/* ---- Memory shared with other libraries ------------------------------------------------------ */
+
+/* A tensor of DLPack that shares the array's memory, which lives at least as long: a pointer to a
+ * DLManagedTensorVersioned of version 1.1, or, with versioned 0, to a DLManagedTensor. Whoever has
+ * it calls its deleter once, in any thread. on_host: 1 says that the memory is the host's, for a
+ * device whose memory is. flags: of DLPack, beside "read-only". Orders nothing: see
+ * pvg_array_lend. Errors: VALUE (a recording, or read-only without a version), HOST_MEMORY. */
+PVG_API void *pvg_dlpack_export(const pvg_array *array, int versioned, int on_host, int64_t flags);
+/* Such a tensor of another library as an array, on whose stream its owner has made it ready: the
+ * calling thread's current one. The deleter is called when nobody uses the memory any more, and not
+ * on an error. Errors: VALUE (another device, memory that cannot be used), TYPE. */
+PVG_API pvg_array *pvg_dlpack_import(void *tensor, int versioned, int device);
+/* Let a stream of another library (a cudaStream_t; NULL or 1 is CUDA's default stream, 2 the
+ * thread's) wait until it may read the array and, unless it is read-only, write to it. CUDA's
+ * default stream and those of pvg_stream_wrap count as readers from now on: later writes here, and
+ * new arrays in the memory, wait for them. Errors: VALUE, CUDA. */
+PVG_API int pvg_array_lend(const pvg_array *array, void *cuda_stream);
+/* Let the calling thread's current stream wait for all work issued so far on such a stream. */
+PVG_API int pvg_stream_follow(void *cuda_stream, int device);
+/* On which device memory is, any library's; -1 if it is not a device's. Errors: UNAVAILABLE. */
+PVG_API int pvg_memory_device(const void *data, int *device);
+/* Functions of Python's C interface for the next two, which do nothing before: Py_IsInitialized,
+ * PyGILState_Ensure, PyGILState_Release, Py_DecRef, PyCapsule_IsValid, PyCapsule_GetPointer. */
+PVG_API void pvg_python(void *is_initialized, void *take_lock, void *give_lock, void *release,
+                        void *is_capsule, void *content);
+/* The destructor of a capsule of Python with a tensor of DLPack: deletes one that nobody took. */
+PVG_API void pvg_python_capsule(void *capsule);
+/* A pvg_deleter for memory that an object of Python owns: gives a reference to it back. */
+PVG_API void pvg_python_release(void *object);
+
 /* ---- Views: new handles on the same memory --------------------------------------------------- */
 
 /* Element (start + i * step) for i < length, along every axis (ndim entries each). Errors: VALUE,

@@ -25,6 +25,10 @@ from .dtype_queries import *
 from .dtypes import *
 from .errors import *
 from .functions import *
+from .streams import *
+from .streams import __all__ as _of_streams
+from .transfers import *
+from .transfers import __all__ as _of_transfers
 
 __version__ = "0.1.0"
 
@@ -51,6 +55,8 @@ __all__ += _dtype_queries.__all__
 __all__ += _dtypes.__all__
 __all__ += _errors.__all__
 __all__ += functions.__all__
+__all__ += _of_streams
+__all__ += _of_transfers
 
 
 def __getattr__(name):

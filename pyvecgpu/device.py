@@ -40,6 +40,7 @@ __all__ = [
 
 _lock = threading.RLock()
 _devices = {}  # name: Device
+forgetting = []  # what else lets go of things of a device that can be had again
 _default = None  # the process's; a thread's `with device()` goes before it
 
 
@@ -325,11 +326,14 @@ def memory_info(device=None, /):
 
 
 def empty_cache(device=None, /):
-    """Give cached memory back to the driver; nothing to do on "cpu".
+    """Give cached memory back to the driver, and streams that nobody holds; nothing on "cpu".
 
     >>> vg.empty_cache()
     """
-    resolve(device).backend.empty_cache()
+    chosen = resolve(device)
+    for forget in forgetting:
+        forget(chosen)
+    chosen.backend.empty_cache()
 
 
 def set_memory_limit(limit, /, device=None):

@@ -5,19 +5,17 @@ dispatch.py; everything else (scalars, NumPy arrays, errors) that through `funct
 """
 
 import sys
-import threading
 
-import numpy as np
-
-from . import functions
+from . import functions, protocols
 from .array import Array, Tracked
 from .device import Device
 from .dispatch import operator, tracked_operator
-from .errors import DeviceUnavailableError, ImplicitTransferError
+from .errors import DeviceUnavailableError
 from .functions import (
     creation,
+    cuda_interface,
+    dlpack,
     elementwise,
-    exchange,
     indexing,
     linalg,
     printing,
@@ -26,24 +24,7 @@ from .functions import (
 from .named_methods import NamedMethods
 from .operations import ROWS, Operation
 
-# NumPy's ufuncs that are the same function here, by NumPy's names.
-_UFUNCS = {
-    getattr(np, name).__name__: getattr(functions, name)
-    for name in functions.__all__
-    if isinstance(getattr(np, name, None), np.ufunc)
-}
-
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
-
-
-class _Refusals(threading.local):
-    """How often NumPy was refused the values of a card's array, in each thread."""
-
-    count = 0
-
-
-_refusals = _Refusals()
-_host = np.empty(0)  # whose __array_function__ is NumPy's own way to the implementation
 
 
 def _operator(code):
@@ -182,7 +163,7 @@ class _Methods:
         >>> x.tolist()
         [1, 2]
         """
-        _check_untracked(self)
+        protocols.check_untracked(self)
         return values.to_numpy(self)
 
     def item(self):
@@ -281,15 +262,18 @@ class _Methods:
 
     def __dlpack_device__(self):
         """Return the kind of memory in DLPack's numbers, and which of its kind."""
-        return exchange.place_of(self)
+        return dlpack.place_of(self)
 
     def __dlpack__(self, /, *, stream=None, max_version=None, dl_device=None, copy=None):
         """Return the values as a capsule of DLPack, which from_dlpack of other libraries takes.
 
-        BufferError: the memory is a GPU's and dl_device is not the host, (1, 0), or a copy would be
-        needed and copy is False; or NumPy hands over no such dtype (bfloat16).
+        stream: of CUDA, in which the values are there then: None for its default stream, -1 for no
+        order. copy: True always copies, False never does. dl_device: (1, 0) for a copy on the host.
+        max_version: without it, or below (1, 0), the capsule is of DLPack before version 1.
+        BufferError: another device, a stream on the host, a copy that is needed and not wanted,
+        read-only memory before version 1, gradients. ValueError: a stream that is none.
         """
-        return exchange.hand_over(self, stream, max_version, dl_device, copy)
+        return dlpack.hand_over(self, stream, max_version, dl_device, copy)
 
     def __array_namespace__(self, /, *, api_version=None):
         """Return pyvecgpu itself. ValueError: a version of the standard that is not known."""
@@ -334,42 +318,29 @@ class _Methods:
         return _unpickle, (values.readable(self), str(self.device), self.dtype)
 
     def __array__(self, dtype=None, copy=None):
-        _check_untracked(self)
-        if self.device.type != "cpu":
-            _refusals.count += 1
-            raise ImplicitTransferError(
-                f"NumPy asked for the values of an array on {self.device}; "
-                "copy them to the host with .numpy()"
-            )
-        return np.array(values.to_host(self), dtype=dtype, copy=copy)
+        """Return the values as an ndarray: of the same memory, on the CPU.
+
+        ImplicitTransferError: on another device; vg.implicit_transfers says when.
+        """
+        return protocols.as_ndarray(self, dtype, copy)
+
+    def __buffer__(self, flags, /):  # from Python 3.12 on
+        return protocols.as_buffer(self, flags)
+
+    @property
+    def __cuda_array_interface__(self):
+        """Where the elements are in a GPU's memory, for libraries that read it there.
+
+        AttributeError: the array is not on a GPU, or of bfloat16.
+        """
+        return cuda_interface.describe(self)
 
     # NumPy's functions and `ndarray + Array` arrive here; the result is an Array.
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
-        function = _UFUNCS.get(ufunc.__name__)
-        if method == "at" and hasattr(function, "at") and not options:
-            return function.at(*inputs)
-        if method != "__call__" or function is None or options:
-            call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-            raise TypeError(
-                f"numpy.{call} does not take pyvecgpu arrays in this way; "
-                "use a function of pyvecgpu, or numpy on x.numpy()"
-            )
-        if ufunc.nout > 1 and out is None:
-            return function(*inputs)
-        return function(*inputs, out=out[0] if out else None)
+        return protocols.call_ufunc(self, ufunc, method, inputs, out, options)
 
-    # NumPy's other functions do what they do to any object: some use its methods and attributes. If
-    # one asked for the values of a card's array it fails, even if it went on without them, as
-    # numpy.array_equal does, which would then say False.
     def __array_function__(self, function, types, arguments, options):
-        before = _refusals.count
-        result = _host.__array_function__(function, (), arguments, options)
-        if _refusals.count != before:
-            raise ImplicitTransferError(
-                f"numpy.{function.__name__} asked for the values of an array on a card; "
-                "copy them to the host with .numpy()"
-            )
-        return result
+        return protocols.call_function(self, function, types, arguments, options)
 
     # Gradients ------------------------------------------------------------------------------------
 
@@ -553,14 +524,6 @@ class _Methods:
         return functions.transpose(self, axes[0] if isinstance(axes[0], (tuple, list)) else axes)
 
 
-def _check_untracked(array):
-    if type(array) is Tracked:
-        raise RuntimeError(
-            "NumPy's results have no gradients: use x.detach().numpy(), or compute with functions "
-            "of pyvecgpu"
-        )
-
-
 def _number(array, kind):
     if array.size != 1:
         raise TypeError(f"only an array of size 1 can become {kind}, not one of {array.shape}")
@@ -593,6 +556,8 @@ def _bind(members, cls=Array):
         function.__qualname__ = f"Array.{function.__name__}"
         setattr(cls, name, member)
 
+
+Array.__array_priority__ = 100  # before NumPy's arrays, for those who look at it
 
 _bind({row.name: _reduction(row) for row in ROWS if row.family == "reduce"})
 _bind(vars(_Methods))

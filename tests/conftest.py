@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import pyvecgpu as vg
+from pyvecgpu import streams
 from pyvecgpu.native import library
 from pyvecgpu.native.abi import Option
 
@@ -211,6 +212,8 @@ def nothing_left(request):
     yield
     if request.node.stash.get(failed, False):
         return
+    if name is not None and name != NO_DEVICE:
+        streams.release(vg.Device(name))  # which are kept for others that ask for one
     for attempt in range(20):
         now = helpers.in_use(name)
         grown = {what: now[what] - n for what, n in before.items() if now[what] > n}

@@ -130,7 +130,7 @@ def test_copies(device, rng):
 @pytest.mark.devices("sim", "cuda")
 def test_numpy_does_not_get_values_silently(device):
     array = put(device, [1.0, 2.0])
-    for function in (np.asarray, np.array, np.linalg.norm, np.stack):
+    for function in (np.asarray, np.array, np.unwrap, np.poly):
         with helpers.refused(device, vg.ImplicitTransferError, array, match=device):
             function(array)
     assert issubclass(vg.ImplicitTransferError, TypeError)
@@ -154,7 +154,7 @@ def test_numpy_functions_of_arrays(device):
             call()
     if device == "cpu":  # NumPy 2 keeps a reference to an operand whose reduce is refused
         with helpers.refused(device, TypeError, array):
-            np.add.reduce(array)
+            np.add.reduceat(array, [0, 1])
 
 
 def test_numpy_arrays_are_not_changed_in_place_by_arrays(device):
@@ -178,10 +178,7 @@ def test_numpy_functions_do_not_guess(device):
     assert np.shape(x) == (2, 3) and np.ndim(x) == 2
     assert np.sum(x, axis=1).tolist() == [3.0, 12.0]
     for function in (np.array_equal, np.array_equiv, np.allclose):
-        if device == "cpu":
-            assert function(x, x)
-            continue
+        assert function(x, x) and function(x.numpy(), x) and not function(x, x + 1)
+    for function in (np.unwrap, np.may_share_memory, np.vdot):
         with helpers.refused(device, vg.ImplicitTransferError, x, match="host with .numpy"):
             function(x, x)
-        with helpers.refused(device, vg.ImplicitTransferError, x, match="host with .numpy"):
-            function(x.numpy(), x)

@@ -28,12 +28,12 @@ def test_numpy_takes_arrays(device, rng, dtype):
         lambda a: a[:0],
     ):
         array = view(put(device, x))
-        if not shares(device):
-            with pytest.raises(BufferError):
+        if not shares(device):  # NumPy asks where it is, and takes none from there
+            with pytest.raises((BufferError, RuntimeError)):
                 np.from_dlpack(array)
             continue
-        if dtype.name == "bfloat16":
-            with pytest.raises(BufferError, match="bfloat16"):
+        if dtype.name == "bfloat16":  # which NumPy does not know
+            with pytest.raises((BufferError, RuntimeError)):
                 np.from_dlpack(array)
             continue
         taken = np.from_dlpack(array)
@@ -98,7 +98,7 @@ def test_own_arrays(device):
 def test_what_cannot_be(device):
     array = put(device, np.arange(3))
     with pytest.raises(BufferError, match="dl_device"):
-        array.__dlpack__(dl_device=(2, 0))
+        array.__dlpack__(dl_device=(2, 7))
     with pytest.raises(BufferError, match="stream is None"):
         array.__dlpack__(dl_device=HOST, stream=1)
     with pytest.raises(TypeError, match="__dlpack__"):

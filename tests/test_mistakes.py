@@ -73,7 +73,7 @@ METHODS = {
     for name, method in vars(vg.Array).items()
     if inspect.isfunction(method)
     and not name.startswith(
-        ("__array", "__dlpack", "__repr", "__reduce", "__iter", "__new", "__del")
+        ("__array", "__buffer", "__dlpack", "__repr", "__reduce", "__iter", "__new", "__del")
     )
     and name not in ("backward", "register_hook", "requires_grad_")
 }

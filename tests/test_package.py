@@ -174,7 +174,7 @@ def defined(tree):
 def test_a_public_name_stands_where_it_is_defined_and_nowhere_else():
     homes = {f"functions.{topic}": PACKAGE / "functions" / f"{topic}.py" for topic in TOPICS}
     gradients = ("autograd.function", "autograd.transforms")
-    others = (*gradients, "device", "dtype_queries", "dtypes", "errors")
+    others = (*gradients, "device", "dtype_queries", "dtypes", "errors", "streams", "transfers")
     homes |= {name: (PACKAGE / name.replace(".", "/")).with_suffix(".py") for name in others}
     seen = {}
     for home, path in homes.items():

@@ -165,6 +165,9 @@ int new_array(int device, int dtype, int ndim, const int64_t *shape, pvg_array *
 static int check_accessible(const void *data, int device) {
     cudaPointerAttributes attributes;
     PVG_TRY(cudaPointerGetAttributes(&attributes, data));
+    PVG_REQUIRE(attributes.type != cudaMemoryTypeDevice || attributes.device == device,
+                PVG_ERROR_VALUE, "data is memory of device %d, not of device %d", attributes.device,
+                device);
     if (attributes.type != cudaMemoryTypeUnregistered) return PVG_OK;
     int accesses_all = 0;
     PVG_TRY(cudaDeviceGetAttribute(&accesses_all, cudaDevAttrPageableMemoryAccess, device));

@@ -47,6 +47,7 @@ Stream *registry = nullptr;
 Event *events = nullptr;
 uint64_t last_id = 0;
 std::atomic<Stream *> default_streams[max_devices];
+std::atomic<Stream *> legacy_streams[max_devices]; // CUDA's own default ones, once lent to somebody
 
 thread_local Current current_streams[max_devices];
 
@@ -151,17 +152,22 @@ int current_stream(int device, Stream **result) {
     return default_stream(device, result);
 }
 
-int wait_for(Stream *waiter, uint64_t other) {
-    if (other == 0 || other == waiter->id) return PVG_OK;
+// The same for any stream of CUDA.
+static int handle_waits(cudaStream_t waiter, uint64_t other) {
     std::lock_guard<std::mutex> hold(registry_lock);
     Stream *s = find_id(other);
-    if (!s) return PVG_OK; // released, so its work was waited for
+    if (!s || s->handle == waiter) return PVG_OK; // released: its work was waited for
     PVG_REQUIRE(!s->graph, PVG_ERROR_VALUE,
                 "recording a graph: the array belongs to a recording that has not ended");
     if (!s->event) PVG_TRY(cudaEventCreateWithFlags(&s->event, cudaEventDisableTiming));
     PVG_TRY(cudaEventRecord(s->event, s->handle));
-    PVG_TRY(cudaStreamWaitEvent(waiter->handle, s->event, 0));
+    PVG_TRY(cudaStreamWaitEvent(waiter, s->event, 0));
     return PVG_OK;
+}
+
+int wait_for(Stream *waiter, uint64_t other) {
+    if (other == 0 || other == waiter->id) return PVG_OK;
+    return handle_waits(waiter->handle, other);
 }
 
 // Under the storage's lock. If the list is full, the stream waits for the last one there and stands
@@ -199,6 +205,52 @@ int stream_writes(Stream *stream, Storage *storage) {
     return PVG_OK;
 }
 
+// The Stream of a handle, if it may be remembered: one that was wrapped, which its owner keeps as
+// long as it is, or CUDA's default stream, which nobody destroys. Others are left alone, because
+// they may be gone when somebody would wait for them.
+static int remembered_stream(int device, cudaStream_t handle, Stream **result) {
+    if (handle == nullptr) handle = cudaStreamLegacy;
+    {
+        std::lock_guard<std::mutex> hold(registry_lock);
+        for (Stream *s = registry; s; s = s->next)
+            if (s->id != 0 && s->device == device && s->handle == handle && !s->graph) {
+                *result = s;
+                return PVG_OK;
+            }
+    }
+    *result = nullptr;
+    if (handle != cudaStreamLegacy) return PVG_OK;
+    std::lock_guard<std::mutex> hold(default_lock);
+    Stream *s = legacy_streams[device].load();
+    if (!s) {
+        PVG_PASS(register_stream(device, handle, false, nullptr, &s));
+        legacy_streams[device].store(s);
+    }
+    *result = s;
+    return PVG_OK;
+}
+
+int lend_to_stream(cudaStream_t handle, Storage *storage, bool writes) {
+    Stream *known = nullptr;
+    PVG_PASS(remembered_stream(storage->device, handle, &known));
+    ReadersLock hold(storage);
+    PVG_PASS(handle_waits(handle, storage->writer.load(std::memory_order_relaxed)));
+    for (uint64_t reader : storage->readers)
+        if (writes && reader) PVG_PASS(handle_waits(handle, reader));
+    return known ? add_reader(known, storage) : PVG_OK;
+}
+
+int follow_stream(Stream *stream, cudaStream_t handle) {
+    if (stream->handle == handle) return PVG_OK;
+    cudaEvent_t event = nullptr;
+    PVG_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    cudaError_t code = cudaEventRecord(event, handle);
+    if (code == cudaSuccess) code = cudaStreamWaitEvent(stream->handle, event, 0);
+    (void)cudaEventDestroy(event); // which waits for nobody
+    PVG_TRY(code);
+    return PVG_OK;
+}
+
 void stream_collects(Stream *home, Storage *storage) {
     bool failed = wait_for(home, storage->writer.load(std::memory_order_relaxed)) != PVG_OK;
     for (uint64_t reader : storage->readers) failed |= wait_for(home, reader) != PVG_OK;
@@ -221,6 +273,8 @@ void pass_on_users(const Storage *from, Storage *to) {
 void host_collects(Storage *storage) {
     uint64_t users[max_readers + 1];
     list_users(storage, users);
+    DeviceScope scope; // a default stream of CUDA is that of the thread's current device
+    (void)scope.enter(storage->device);
     for (uint64_t user : users) {
         Stream *s = look_up(user);
         if (!s) continue;

@@ -18,6 +18,12 @@ int wait_for(Stream *waiter, uint64_t other);
 // readers.
 int stream_reads(Stream *stream, Storage *storage);
 int stream_writes(Stream *stream, Storage *storage);
+// A stream of somebody else's, on the storage's device, which is current, waits for what has to be
+// done before it may read the storage, or write to it, too. If it may be remembered, it counts as a
+// reader.
+int lend_to_stream(cudaStream_t handle, Storage *storage, bool writes);
+// `stream` waits for all work issued so far on a stream of somebody else's, on the same device.
+int follow_stream(Stream *stream, cudaStream_t handle);
 // Let `home` wait for every other stream that still uses the storage: after that its memory may be
 // reused on `home`.
 void stream_collects(Stream *home, Storage *storage);

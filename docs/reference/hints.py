@@ -138,6 +138,7 @@ PARAMETERS = {
 }
 
 SPECIAL = {
+    "implicit_transfers.mode": "str | None",
     "Array.to.target": "DeviceLike | DTypeLike",
     "Array.astype.dtype": "DTypeLike",
     "Array.reshape.shape": "Any",
@@ -256,6 +257,8 @@ _TWO, _THREE = "tuple[Array, Array]", "tuple[Array, Array, Array]"
 _SOME = "tuple[Array, ...]"
 
 RESULTS = {
+    "Stream.synchronize": "None",
+    "stream": "AbstractContextManager[Stream]",
     **dict.fromkeys(
         [
             "allclose",
@@ -437,6 +440,8 @@ OVERLOADS = {
 
 # Properties and plain attributes.
 ATTRIBUTES = {
+    "Stream": {"device": "Device", "handle": "int | None"},
+    "implicit_transfers": {"before": "str | None"},
     "Array": {
         "shape": "tuple[int, ...]",
         "dtype": "DType",

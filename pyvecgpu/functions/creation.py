@@ -26,6 +26,7 @@ from ..dtypes import (
 from ..dtypes import bool as bool_dtype
 from ..dtypes import uint64 as uint64_dtype
 from ..native.abi import MAX_NDIM
+from . import cuda_interface
 from .arguments import (
     from_host,
     host_array,
@@ -60,7 +61,9 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     Lists may have Arrays in them, whose device is then the default: they are stacked.
 
     Host values are copied at once: changing them later does not change the Array. An Array comes
-    back as it is if dtype and device fit. copy: True always copies, False never does.
+    back as it is if dtype and device fit. An array of another library on a GPU, with
+    __cuda_array_interface__, becomes an Array there of the same memory. copy: True always copies,
+    False never does.
     TypeError: an unsupported dtype. OverflowError: an integer that the dtype cannot hold.
     ValueError: ragged lists, Arrays of several devices, or copy=False and a copy is needed.
 
@@ -76,6 +79,8 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     dtype = None if dtype is None else parse_dtype(dtype)
     if isinstance(obj, Array):
         return _from_array(obj, dtype, device, copy)
+    if _is_of_gpu(obj):
+        return _from_array(cuda_interface.taken(obj), dtype, device, copy)
     if copy is False:
         raise ValueError("values on the host are always copied, and copy is False")
     if isinstance(obj, (list, tuple)) and _begins_with_array(obj):
@@ -111,6 +116,13 @@ def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):
     if ndmin > MAX_NDIM:
         raise ValueError(f"an array has at most {MAX_NDIM} dimensions, not {ndmin}")
     return reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+
+
+def _is_of_gpu(obj):
+    """Whether another library shows the memory of a GPU's array."""
+    if isinstance(obj, (list, tuple)) or is_scalar(obj) or is_host(obj):
+        return False
+    return hasattr(obj, "__cuda_array_interface__")
 
 
 def _from_array(array, dtype, device, copy):

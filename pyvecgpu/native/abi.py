@@ -404,6 +404,15 @@ FUNCTIONS = {
     "pvg_array_is_readonly": (c_int, [array]),
     "pvg_array_version": (c_int64, [array]),
     "pvg_array_describe": (c_int, [array, int64s]),
+    # Memory shared with other libraries
+    "pvg_dlpack_export": (pointer, [array, c_int, c_int, c_int64]),
+    "pvg_dlpack_import": (array, [pointer, c_int, c_int]),
+    "pvg_array_lend": (c_int, [array, pointer]),
+    "pvg_stream_follow": (c_int, [pointer, c_int]),
+    "pvg_memory_device": (c_int, [pointer, ints]),
+    "pvg_python": (None, [pointer] * 6),
+    "pvg_python_capsule": (None, [pointer]),
+    "pvg_python_release": (None, [pointer]),
     # Views
     "pvg_slice": (array, [array, int64s, int64s, int64s]),
     "pvg_permute": (array, [array, ints]),

@@ -23,7 +23,7 @@ from ..errors import (
     OutOfMemoryError,
     PyVecGPUError,
 )
-from . import choices, elf, owners, settings
+from . import capsules, choices, elf, owners, settings
 from .abi import ABI_VERSION, FUNCTIONS, SIMULATOR_FUNCTIONS, ErrorValue, Handle, Option, Status
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -114,6 +114,7 @@ class Library:
             self.owning = owners.Functions(cdll, self._owners)
             self.into = owners.Functions(cdll, self._owners, out=True)
             self._check_kind()
+            capsules.introduce(self)
         except AttributeError as error:
             raise DeviceUnavailableError(
                 f"{self.path} does not belong to this package ({error}); "

@@ -46,8 +46,9 @@ AREAS = (
     Area(
         "arrays",
         "cuda/arrays/*.cu*",
-        "array transfer operands elementwise error large",
-        "order layout indexing out overlap versions shapes creation transfers batches complex",
+        "array transfer operands elementwise error large lend",
+        "order lending layout indexing out overlap versions shapes creation transfers batches"
+        " complex",
     ),
     Area(
         "kernels",
@@ -108,6 +109,11 @@ AREAS = (
         "pyvecgpu/backends/*.py",
         py_tests="operations elementwise reductions nn values half transfers out layout memory"
         " linalg faults errors graphs versions random sorting binning",
+    ),
+    Area(
+        "protocols",
+        "pyvecgpu/protocols.py pyvecgpu/streams.py pyvecgpu/transfers.py",
+        py_tests="protocols stream_objects sharing dlpack array ecosystem",
     ),
     Area(
         "package",
