@@ -175,3 +175,18 @@ def test_launches(device):
         assert launches(rows, x) == 1
         assert launches(lambda x: vg.logsumexp(x, 1), x[:, :4000]) == 1
         assert launches(columns, x) == 2
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize(
+    "dtype, length", [("float32", 28_672), ("float16", 40_960), ("float64", 14_336)]
+)
+def test_the_first_row_of_a_process_may_need_nearly_all_shared_memory(device, dtype, length):
+    """48 KiB less what the kernel has besides: as much as is there without asking for more."""
+    code = f"""
+import json
+import pyvecgpu as vg
+row = vg.zeros((2, {length}), dtype={dtype!r}, device={device!r})
+print(json.dumps(vg.softmax(row, 1)[1, -1].item() * {length}))
+"""
+    assert abs(helpers.child_result(code) - 1) <= 1e-3

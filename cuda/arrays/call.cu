@@ -39,6 +39,8 @@ int Call::reads(const pvg_array *a) { return stream_reads(current, a->storage); 
 int Call::writes(pvg_array *a) { return stream_writes(current, a->storage); }
 
 int Call::reports(ReportSlot **slot) {
+    if (holds_slot) leave_report_slot(device);
+    holds_slot = false;
     PVG_PASS(take_report_slot(device, is_captured(stream), slot));
     holds_slot = true;
     return PVG_OK;

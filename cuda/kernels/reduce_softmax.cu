@@ -314,7 +314,7 @@ template <class T> struct Normalise {
 };
 
 // Of elements and two numbers beside each, in 32 registers they would not fit.
-template <class T> constexpr int rows_blocks<Normalise<T>> = 10;
+template <class T> constexpr int rows_blocks<Normalise<T>> = blocks_held(10, map_threads);
 
 int normalise(Call &call, const pvg_array *a, int naxes, const int *axes, bool logarithm,
               pvg_array *target) {

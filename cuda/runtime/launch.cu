@@ -55,7 +55,8 @@ int fail_launch(const LaunchSite &site, cudaError_t code, dim3 grid, dim3 block,
 
 static std::mutex setting_shared_memory;
 
-SharedMemoryPermit::SharedMemoryPermit(const void *kernel, size_t bytes) : held(bytes > 48 << 10) {
+// Unasked a kernel has 48 KiB less its static shared memory, which is up to 1 KiB of that.
+SharedMemoryPermit::SharedMemoryPermit(const void *kernel, size_t bytes) : held(bytes > 47 << 10) {
     if (!held) return;
     setting_shared_memory.lock();
     code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
