@@ -129,6 +129,20 @@ def test_damaged_files(device, tmp_path):
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError):
             vg.load(path, device=device)
+    several = tmp_path / "x.npz"
+    vg.savez_compressed(several, a=put(device, np.arange(30.0)), b=put(device, np.zeros(2)))
+    whole = several.read_bytes()
+    for length in range(0, len(whole), 7):
+        several.write_bytes(whole[:length])
+        with pytest.raises(ValueError):
+            vg.load(several, device=device)
+    for place in range(0, len(whole), 3):  # one bit: noticed, or of no importance
+        several.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        try:
+            found = vg.load(several, device=device)
+        except ValueError:
+            continue
+        assert all(x.tolist() in ([*range(30)], [0, 0]) for x in found.values())
     np.save(path, np.ones(2, np.clongdouble))
     with pytest.raises(TypeError, match="is not supported"):
         vg.load(path, device=device)

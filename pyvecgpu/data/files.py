@@ -13,8 +13,7 @@ import numpy as np
 
 from .. import functions as vg
 from ..dtypes import get_default_dtype
-from ..functions.files import _array
-from ..functions.states import read_npz
+from ..functions.files import _array, read_npz
 
 _IDX_DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PIECE = 1 << 22

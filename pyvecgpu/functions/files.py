@@ -5,10 +5,14 @@ read as bfloat16. Pickles are neither written nor read. What is written under a 
 whole, or what was there before still is.
 """
 
+import errno
 import io
+import math
 import os
+import struct
 
 import numpy as np
+from numpy.lib import format as npy
 
 from ..array import Array
 from ..dtypes import bfloat16, host_dtype
@@ -17,6 +21,8 @@ from .creation import asarray
 from .values import to_host
 
 __all__ = ["load", "save", "savez", "savez_compressed"]
+
+_ZIP = b"PK"  # what an .npz begins with
 
 
 def save(file, x, /):
@@ -66,14 +72,64 @@ def load(file, /, *, device=None):
     >>> vg.load("x.npy").tolist()
     [1, 2]
     """
+    if not hasattr(file, "read"):
+        with open(os.fspath(file), "rb") as stream:
+            return load(stream, device=device)
+    start = file.read(len(_ZIP))
+    file.seek(-len(start), os.SEEK_CUR)
+    if start == _ZIP:
+        found = unpacked("load", file)
+        return {name: _array(values, device) for name, values in found.items()}
     try:
-        found = np.load(file, allow_pickle=False)
+        return _array(np.load(file, allow_pickle=False), device)
     except EOFError as error:
         raise ValueError(f"load: the file is empty or cut off: {error}") from None
-    if isinstance(found, np.ndarray):
-        return _array(found, device)
-    with found:
-        return {name: _array(found[name], device) for name in found.files}
+
+
+def read_npz(caller, path):
+    """Return {name: ndarray} of an .npz file. ValueError: damaged, or it promises too much."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise ValueError(f"{caller}: {path} is no file that could have arrays in it")
+    with open(path, "rb") as stream:
+        return unpacked(caller, stream)
+
+
+def unpacked(caller, stream):
+    """The same of an open file."""
+    import zipfile
+    import zlib
+
+    name = getattr(stream, "name", "the file")
+    kinds = (EOFError, KeyError, MemoryError, RuntimeError, TypeError, ValueError, struct.error)
+    try:
+        with zipfile.ZipFile(stream) as file:
+            return _entries(file)
+    except (*kinds, zipfile.BadZipFile, zlib.error) as error:  # encrypted and packed anew, too
+        raise ValueError(f"{caller}: {name} is no .npz, or damaged: {error}") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of a place beyond what a file can have
+            raise
+        raise ValueError(f"{caller}: {name} is damaged: {error}") from None
+
+
+def _entries(file):
+    found = {}
+    for entry in file.infolist():
+        name = entry.filename.removesuffix(".npy")
+        if name in found or name == entry.filename:
+            raise ValueError(f"it has {entry.filename!r}, which is no array, or there twice")
+        with file.open(entry) as stream:  # the header first: no memory for more than there is
+            version = npy.read_magic(stream)
+            read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
+            shape, _, dtype = read(stream)
+            if dtype.hasobject:
+                raise ValueError(f"{name} has pickles in it")
+            promised = stream.tell() + math.prod(shape) * dtype.itemsize
+        if min(shape, default=0) < 0 or promised != entry.file_size:
+            raise ValueError(f"{name} is of {entry.file_size} bytes, and promises {promised}")
+        with file.open(entry) as stream:
+            found[name] = npy.read_array(stream, allow_pickle=False)
+    return found
 
 
 def _array(values, device):

@@ -5,32 +5,18 @@ A file is NumPy's .npz without pickles: each array is an entry, whose name is th
 .safetensors has that format, by its library, for dicts of arrays alone.
 """
 
-import errno
-import math
 import os
-import struct
 
 import numpy as np
-from numpy.lib import format as npy
 
 from ..array import Array
 from .arguments import is_host
-from .files import _array, _values, _write
+from .files import _array, _values, _write, read_npz
 
 __all__ = ["load_state", "save_state"]
 
 _STRUCTURE = "__structure__"
 _TENSORS = ".safetensors"
-# What zipfile raises of what is damaged, encrypted, or packed in ways that it does not know.
-_DAMAGES = (
-    EOFError,
-    KeyError,
-    MemoryError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
 _TAKEN = ("file", "allow_pickle", _STRUCTURE)  # names that numpy.savez and this file have
 
 
@@ -87,45 +73,6 @@ def load_state(path, /, *, device=None):
         return _unpacked(json.loads(text.tobytes()), arrays)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"load_state: {path} is no state: {error!r}") from None
-
-
-def read_npz(caller, path):
-    """Return {name: ndarray} of an .npz file. ValueError: damaged, or it promises too much."""
-    import zipfile
-    import zlib
-
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-        raise ValueError(f"{caller}: {path} is no file that could have arrays in it")
-    with open(path, "rb") as stream:
-        try:
-            with zipfile.ZipFile(stream) as file:
-                return _entries(file)
-        except (*_DAMAGES, zipfile.BadZipFile, zlib.error) as error:
-            raise ValueError(f"{caller}: {path} is no .npz, or damaged: {error}") from None
-        except OSError as error:
-            if error.errno != errno.EINVAL:  # of a place beyond what a file can have
-                raise
-            raise ValueError(f"{caller}: {path} is damaged: {error}") from None
-
-
-def _entries(file):
-    found = {}
-    for entry in file.infolist():
-        name = entry.filename.removesuffix(".npy")
-        if name in found or name == entry.filename:
-            raise ValueError(f"it has {entry.filename!r}, which is no array, or there twice")
-        with file.open(entry) as stream:  # the header first: no memory for more than there is
-            version = npy.read_magic(stream)
-            read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
-            shape, _, dtype = read(stream)
-            if dtype.hasobject:
-                raise ValueError(f"{name} has pickles in it")
-            promised = stream.tell() + math.prod(shape) * dtype.itemsize
-        if min(shape, default=0) < 0 or promised != entry.file_size:
-            raise ValueError(f"{name} is of {entry.file_size} bytes, and promises {promised}")
-        with file.open(entry) as stream:
-            found[name] = npy.read_array(stream, allow_pickle=False)
-    return found
 
 
 # What is not an array -----------------------------------------------------------------------------
