@@ -242,8 +242,14 @@ static inline double value_at(int dtype, const void *values, int64_t i) {
                        : half_value((uint16_t)bits, dtype == PVG_FLOAT16 ? 10 : 7);
 }
 
-/* Integers are stored modulo their range. */
+/* Integers are stored modulo their range, complex numbers without an imaginary part. */
 static inline void set_value(int dtype, void *values, int64_t i, double value) {
+    if (dtype == PVG_COMPLEX64 || dtype == PVG_COMPLEX128) {
+        const int part = dtype == PVG_COMPLEX64 ? PVG_FLOAT32 : PVG_FLOAT64;
+        set_value(part, values, 2 * i, value);
+        set_value(part, values, 2 * i + 1, 0);
+        return;
+    }
     int64_t size = pvg_dtype_size(dtype);
     unsigned char *to = (unsigned char *)values + i * size;
     if (!is_float(dtype)) {
