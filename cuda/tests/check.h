@@ -223,7 +223,10 @@ static inline uint16_t half_bits(double value, int fraction_bits) {
     return sign | (bits < infinity ? (uint16_t)bits : infinity);
 }
 
+/* Of a complex number the real part. */
 static inline double value_at(int dtype, const void *values, int64_t i) {
+    if (dtype == PVG_COMPLEX64) return ((const float *)values)[2 * i];
+    if (dtype == PVG_COMPLEX128) return ((const double *)values)[2 * i];
     int64_t size = pvg_dtype_size(dtype);
     int unused = 64 - 8 * (int)size;
     uint64_t bits = 0; /* of a little-endian number */
