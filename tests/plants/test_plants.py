@@ -173,7 +173,7 @@ PLANTS = {
     "skipped launch": Plant(
         (
             (
-                "kernels/reduce.cu",
+                "kernels/reduce_launch.cuh",
                 "return target ? merge_partials(call, target, p.outer, rows.chunks, 1, result)"
                 " : PVG_OK;",
                 "return PVG_OK;",
