@@ -97,3 +97,31 @@ def test_what_is_refused(device):
             function([1, 2], device=device)
     with pytest.raises(TypeError, match="isin"):
         vg.isin(1, 2)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_numbers(device, rng, dtype):
+    """In NumPy's order: by real parts, then imaginary ones, NaN behind all others."""
+    parts = np.array([0.0, -0.0, 1.0, 2.0, np.nan, -1.0])
+
+    def some(most):
+        x = rng.choice(parts, rng.integers(0, most)).astype(dtype)
+        x.imag = rng.choice(parts, x.size)
+        return x
+
+    for _ in range(40):
+        x, y = some(14), some(6)
+        a, b = put(device, x), put(device, y)
+        for equal_nan in (False, True):
+            expected = np.unique(x, True, True, True, equal_nan=equal_nan)
+            found = vg.unique(a, True, True, True, equal_nan=equal_nan)
+            for one, wanted in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(one.numpy(), wanted)
+        assert_same(vg.isin(a, b), np.isin(x, y))
+        np.testing.assert_array_equal(vg.union1d(a, b).numpy(), np.union1d(x, y))
+    assert [one.tolist() for one in vg.unique_all(put(device, np.array([2j, 1, 2j], dtype)))] == [
+        [2j, 1],
+        [0, 1],
+        [0, 1, 0],
+        [2, 1],
+    ]

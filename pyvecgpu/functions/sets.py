@@ -7,8 +7,8 @@ from collections import namedtuple
 
 from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
-from ..dtypes import int64
-from . import scans
+from ..dtypes import int8, int64, is_complex
+from . import complexes, scans
 from .arguments import Operands, is_scalar, promote_all
 from .creation import filled
 from .elementwise import bitwise_and, equal, minimum, not_equal
@@ -118,7 +118,10 @@ def unique(
 def _unique(array, index=False, inverse=False, counts=False, equal_nan=False):
     """Return values, indices, inverse indices and counts of an Array; None: not asked for."""
     flat, n = ravel(array), array.size
-    order = order_along(flat, 0) if index or inverse else None
+    if is_complex(array.dtype):
+        order = _complex_order(flat)
+    else:
+        order = order_along(flat, 0) if index or inverse else None
     ordered = sorted_along(flat, 0) if order is None else picked_along(flat, order, 0)
     first = _starts(ordered, equal_nan)
     starts = get(apply(first.backend, "nonzero", first), 0)
@@ -132,6 +135,22 @@ def _unique(array, index=False, inverse=False, counts=False, equal_nan=False):
         reshape(_ranks(order, first), array.shape) if inverse else None,
         counts if counts is not False else None,
     )
+
+
+def _complex_order(array):
+    """Return the indices that order complex numbers as NumPy: by real parts, then imaginary ones.
+
+    Behind all others are those with NaN in the imaginary part, the real one, and in both. Sorts are
+    stable, so the last one counts first.
+    """
+    parts = complexes.real(array), complexes.imag(array)
+    kinds = [astype(not_equal(part, part), int8) for part in parts]
+    order = None
+    for key in (parts[1], parts[0], kinds[0] + kinds[0] + kinds[1]):
+        key = key if order is None else picked_along(key, order, 0)
+        next_order = order_along(key, 0)
+        order = next_order if order is None else picked_along(order, next_order, 0)
+    return order
 
 
 def _starts(ordered, equal_nan):
@@ -178,6 +197,9 @@ def _two(name, x1, x2, device):
 def _is_in(x1, x2, invert=False):
     if not x2.size:
         return filled(apply(x1.backend, "empty", x1.shape, bool_dtype), bool(invert))
+    if is_complex(promote_all((x1, x2))):  # the numbers of the values in order stand for them
+        ranks = _unique(concat([ravel(x1), ravel(x2)]), inverse=True, equal_nan=False)[2]
+        x1, x2 = reshape(get(ranks, slice(0, x1.size)), x1.shape), get(ranks, slice(x1.size, None))
     among = sorted_along(ravel(astype(x2, promote_all((x1, x2)), copy=False)), 0)
     places = minimum(bisected(among, x1), among.size - 1)
     found = reshape(picked_along(among, ravel(places), 0), x1.shape)
