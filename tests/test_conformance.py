@@ -82,6 +82,9 @@ def test_both_kinds_of_surprises_are_told():
     assert run.compare(fine | {"a.py::four": "skipped"}, expected) == []
     told = run.compare(fine | {"a.py::one": "passed", "a.py::two[y]": "failed"}, expected)
     assert len(told) == 2 and "take it off" in told[0] and told[1] == "fails: a.py::two[y]"
+    sometimes = run.read_expected("# Values.\ncpu sometimes\na.py::one\n", "cpu")
+    for outcome in ("passed", "failed"):
+        assert run.compare({"a.py::one": outcome}, sometimes) == []
     assert run.compare({"a.py::one": "failed"}, expected) == ["no test has this name: a.py::two[x"]
     assert run.compare(fine | {"c.py::five": "error"}, expected) == ["fails: c.py::five"]
 
