@@ -19,7 +19,7 @@ import pyvecgpu as vg
 from pyvecgpu.native.abi import ABI_VERSION
 from pyvecgpu.native.library import FILES, NOTE, PACKAGE
 
-pytest.importorskip("hatchling", reason="the wheel's hook is one of hatchling")
+pytestmark = pytest.mark.needs("hatchling")  # whose hook makes the wheel
 
 # Calls one function of the backend as pip does, in the project's folder.
 CALL = """
@@ -86,8 +86,7 @@ def bare(tmp_path_factory):
 @pytest.fixture(scope="module")
 def equipped(tmp_path_factory):
     """A PATH with stand-ins for nvcc and g++."""
-    if not all(Path(PACKAGE, file).exists() for file in FILES.values()):
-        pytest.skip("the libraries that the stand-ins hand out are not built")
+    assert all(Path(PACKAGE, file).exists() for file in FILES.values()), "run `make` first"
     path = stand_ins.tools(tmp_path_factory.mktemp("equipped"))
     stand_ins.compilers(path)
     return path

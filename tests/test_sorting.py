@@ -275,7 +275,7 @@ def test_what_is_refused(device):
 
 def test_complex_numbers_have_no_order(device):
     x = put(device, np.ones(3, np.complex64))
-    for function in (vg.sort, vg.argsort, vg.unique, vg.median, lambda x: vg.searchsorted(x, x)):
+    for function in (vg.sort, vg.argsort, vg.median, lambda x: vg.searchsorted(x, x)):
         with helpers.refused(device, TypeError, x, match="complex64"):
             function(x)
 

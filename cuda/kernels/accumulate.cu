@@ -281,13 +281,7 @@ void picture_elements(const Picture &p, const int64_t *values, Round *round) {
     }
     contiguous_strides(walk.ndim, walk.shape, walk.strides[0]);
     collapse(&walk);
-    Walk<2> &to = round->walk.walk;
-    to.ndim = walk.ndim;
-    for (int i = 0; i < walk.ndim; i++) {
-        to.shape[i] = walk.shape[i];
-        for (int k = 0; k < 2; k++) to.strides[k][i] = walk.strides[k + 1][i];
-    }
-    prepare(&round->walk);
+    locate_by(walk, &round->walk);
     round->team = 1;
     while (round->team < 32 && round->team < round->columns) round->team *= 2;
 }

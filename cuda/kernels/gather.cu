@@ -148,12 +148,8 @@ int64_t prepare_moves(const Picture &p, const int64_t *flat, int64_t item, Moves
         for (int j = 0; j < p.indices.count; j++) moves->indices.stride[j] /= n;
     }
     moves->size = 1;
-    moves->walk.walk.ndim = walk.ndim;
-    for (int i = 0; i < walk.ndim; i++) {
-        moves->size *= moves->walk.walk.shape[i] = walk.shape[i];
-        for (int k = 0; k < 3; k++) moves->walk.walk.strides[k][i] = walk.strides[k + 1][i];
-    }
-    prepare(&moves->walk);
+    for (int i = 0; i < walk.ndim; i++) moves->size *= walk.shape[i];
+    locate_by(walk, &moves->walk);
     return n * item;
 }
 

@@ -142,6 +142,16 @@ inline int readable_values(Call &call, const pvg_array *a, const Picture &p,
     return PVG_OK;
 }
 
+// A walk for kernels. Its first operand, the C order that it had to keep, is left out.
+template <int N> void locate_by(const Walk<N + 1> &walk, Locator<N> *locator) {
+    locator->walk.ndim = walk.ndim;
+    for (int i = 0; i < walk.ndim; i++) {
+        locator->walk.shape[i] = walk.shape[i];
+        for (int k = 0; k < N; k++) locator->walk.strides[k][i] = walk.strides[k + 1][i];
+    }
+    prepare(locator);
+}
+
 // The walk over the indices, in C order. values: strides along the axes of p; NULL where somebody
 // else finds the values and the way along the axes that are not indexed.
 inline void picture_writes(const Picture &p, const int64_t *values, Writes *writes) {
@@ -157,13 +167,7 @@ inline void picture_writes(const Picture &p, const int64_t *values, Writes *writ
     }
     contiguous_strides(walk.ndim, walk.shape, walk.strides[0]);
     collapse(&walk);
-    Walk<4> &to = writes->walk.walk;
-    to.ndim = walk.ndim;
-    for (int i = 0; i < walk.ndim; i++) {
-        to.shape[i] = walk.shape[i];
-        for (int k = 0; k < 4; k++) to.strides[k][i] = walk.strides[k + 1][i];
-    }
-    prepare(&writes->walk);
+    locate_by(walk, &writes->walk);
 }
 
 // Indices out of range are looked for, and reported as this operation's.

@@ -10,9 +10,7 @@ from ..device import Device
 from ..dtypes import CODES, bfloat16, supported
 from ..native import abi, capsules, library
 from .arguments import parse_shape
-from .dlpack import lend
-
-_LEGACY = 1  # CUDA's default stream, in the interface's numbers
+from .dlpack import LEGACY, lend
 
 
 def describe(array):
@@ -29,7 +27,7 @@ def describe(array):
             "the CUDA array interface has no bfloat16; hand the array over by DLPack"
         )
     functions = array.backend.functions
-    lend(array, _LEGACY)
+    lend(array, LEGACY)
     return {
         "version": 3,
         "shape": array.shape,
@@ -39,7 +37,7 @@ def describe(array):
             bool(functions.pvg_array_is_readonly(array.data)),
         ),
         "strides": None if functions.pvg_array_is_contiguous(array.data) else array.strides,
-        "stream": _LEGACY,
+        "stream": LEGACY,
     }
 
 

@@ -19,7 +19,7 @@ from .values import copied, to_host
 HOST, GPU, MANAGED = 1, 2, 13  # kDLCPU, kDLCUDA and kDLCUDAManaged
 VERSION = (1, 1)  # of DLPack: the newest one that is known here
 _gpus = {}  # those found to be usable, by number
-_LEGACY = 1  # CUDA's default stream, in DLPack's numbers
+LEGACY = 1  # CUDA's default stream, in the numbers of DLPack and the CUDA array interface
 
 
 def place_of(array):
@@ -51,7 +51,7 @@ def hand_over(array, stream, max_version, dl_device, copy):
 
 def _of_gpu(array, stream, versioned, copy):
     """Return a capsule of a GPU's array, in which `stream` finds the values."""
-    stream = _LEGACY if stream is None else parse_int(stream, "a stream of DLPack")
+    stream = LEGACY if stream is None else parse_int(stream, "a stream of DLPack")
     if stream == 0 or stream < -1:
         raise ValueError(
             f"DLPack: a CUDA stream is None, -1 for no order, 1, 2 or an address, not {stream}"
@@ -125,7 +125,7 @@ def on_gpu(x, device):
     backend = device.backend
     functions, index = backend.functions, device.index
     current = functions.pvg_stream_handle(functions.pvg_stream_current(index))
-    capsule = _ask(x, stream=current or _LEGACY)
+    capsule = _ask(x, stream=current or LEGACY)
     tensor, versioned = capsules.content(capsule)
     capsules.mark(capsule, versioned, True)  # before there is a second owner
     data = functions.pvg_dlpack_import(tensor, versioned, index)
