@@ -221,7 +221,37 @@ enum pvg_operation {
     PVG_VAR = 354,
     PVG_SEQUENCE = 355,
     PVG_EYE = 356,
-    PVG_CLIP = 357
+    PVG_CLIP = 357,
+    PVG_OPTIMIZE = 380, /* these three: float dtypes */
+    PVG_TOTAL_NORM = 381,
+    PVG_CLIP_NORM = 382
+};
+
+/* What pvg_optimize makes of parameters and gradients. */
+enum pvg_algorithm {
+    PVG_SGD = 0,    /* states: the momentum's buffer, unless that is 0 */
+    PVG_ADAM = 1,   /* the means of gradients and of their squares; with AMSGRAD the largest mean */
+    PVG_RMSPROP = 2 /* the mean of squares; if CENTERED that of gradients; unless MOMENTUM is 0 its
+                     * buffer */
+};
+
+/* Indices into the numbers of pvg_optimize; each is for the algorithms that are named. */
+enum pvg_update {
+    PVG_UPDATE_RATE = 0,         /* all; the learning rate */
+    PVG_UPDATE_WEIGHT_DECAY = 1, /* all */
+    PVG_UPDATE_MAXIMIZE = 2,     /* all; this and others without a number: 0, or not 0 */
+    PVG_UPDATE_MOMENTUM = 3,     /* SGD, RMSPROP */
+    PVG_UPDATE_DAMPENING = 4,    /* SGD */
+    PVG_UPDATE_NESTEROV = 5,     /* SGD */
+    PVG_UPDATE_FIRST = 6,        /* SGD; the buffer becomes the gradient, whatever it holds */
+    PVG_UPDATE_EPSILON = 7,      /* ADAM, RMSPROP */
+    PVG_UPDATE_BETA1 = 8,        /* ADAM */
+    PVG_UPDATE_BETA2 = 9,        /* ADAM; RMSPROP's alpha */
+    PVG_UPDATE_STEP = 10,        /* ADAM; from 1 on */
+    PVG_UPDATE_DECOUPLED = 11,   /* ADAM; weights decay by themselves, as AdamW's */
+    PVG_UPDATE_AMSGRAD = 12,     /* ADAM */
+    PVG_UPDATE_CENTERED = 13,    /* RMSPROP */
+    PVG_UPDATE_COUNT = 14
 };
 
 /* What pvg_random fills an array with. */
@@ -816,6 +846,26 @@ PVG_API int pvg_dense_backward(const pvg_array *gradient, const pvg_array *x,
                                const pvg_array *weight, const pvg_array *preactivation,
                                int activation, int precision, pvg_array **dx, pvg_array **dweight,
                                pvg_array **dbias);
+
+/* One step of an optimiser (pvg_algorithm) for n parameters of any float dtypes, in one launch for
+ * each dtype and some hundred arrays. targets: n parameters, then n arrays of the first state, n of
+ * the next; gradients: n. What belongs to a parameter has its shape and dtype. float16 and bfloat16
+ * are computed in float32, and rounded when they are stored. numbers[PVG_UPDATE_COUNT], indexed by
+ * pvg_update. The formulas are those of torch.optim's pages. All memory is there before the first
+ * launch; if a later launch fails, some parameters and their states have been changed already. It
+ * can be part of a recording but with ADAM or FIRST, whose numbers change from step to step, and
+ * but for targets that the recording has made. Errors: VALUE (shapes, read-only targets, an unknown
+ * algorithm, STEP below 1), TYPE. */
+PVG_API int pvg_optimize(int algorithm, pvg_array *const *targets,
+                         const pvg_array *const *gradients, int n, const double *numbers);
+/* The norm of all elements of n arrays of float dtypes, 0-d, in what the dtypes are promoted to: of
+ * order 1, 2 or infinity; without overflow in between, summed in float64 in an order that depends
+ * on the shapes alone. Two launches, if there are no more than two hundred arrays of one dtype.
+ * Errors: VALUE (none; another order), TYPE. */
+PVG_API pvg_array *pvg_total_norm(const pvg_array *const *parts, int n, double order);
+/* Multiplies n arrays in place by most / (norm + 1e-6), computed in float64, where that is below 1
+ * or NaN. norm: one element of a float dtype. Errors: VALUE (read-only targets, size), TYPE. */
+PVG_API int pvg_clip_norm(pvg_array *const *targets, int n, const pvg_array *norm, double most);
 
 /* ---- Learning -------------------------------------------------------------------------------- */
 

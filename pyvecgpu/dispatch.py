@@ -10,7 +10,7 @@ import contextlib
 import threading
 
 from .array import Array, Tracked, new, wrap
-from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS, NOTHING, PARTS
+from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, LISTS, METHODS, NOTHING
 
 # The callbacks for all threads, each by a key of its own. Without any the operators' way is open.
 _listeners = {}
@@ -158,7 +158,7 @@ class _Ways(dict):
         parts = [_HEAD, _BODIES[gives], _TAIL]
         if arrays and gives in (ARRAY, ARRAYS):
             parts.insert(2, _RECORD)
-        if gives is NOTHING:
+        if arrays and gives is NOTHING:
             parts.insert(1, _BEFORE_WRITING)
         if "out" in parameters:  # the last of them
             raw[-1] = "None"
@@ -180,7 +180,7 @@ class _Ways(dict):
 
 def _raw(name):
     """Return what stands for a parameter where raw data is wanted."""
-    if name == PARTS:
+    if name in LISTS:
         return f"[x.data for x in {name}]"
     if name not in ARRAY_PARAMETERS:
         return name
@@ -196,7 +196,10 @@ def _tell(method, arguments, result):
         return
     parameters, written, gives = METHODS[method]
     named = dict(zip(parameters, arguments, strict=True))
-    named |= {f"{PARTS}[{i}]": part for i, part in enumerate(named.pop(PARTS, ()))}
+    for name in LISTS:
+        each = {f"{name}[{i}]": array for i, array in enumerate(named.pop(name, ()))}
+        named |= each
+        written += (*each,) if name in written else ()
     arrays = {name: value for name, value in named.items() if isinstance(value, Array)}
     inputs = {n: array for n, array in arrays.items() if n not in written}
     static = {n: value for n, value in named.items() if n not in arrays and n not in written}

@@ -174,6 +174,9 @@ ROWS = (
     _other("sequence", 355, REALS, "none"),
     _other("eye", 356, ALL, "none"),
     _other("clip", 357, REALS, "same"),
+    _other("optimize", 380, "f", "none"),
+    _other("total_norm", 381, "f", "same"),
+    _other("clip_norm", 382, "f", "none"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

@@ -10,10 +10,12 @@ from helpers import put
 import pyvecgpu as vg
 from pyvecgpu.backends import METHODS, cpu
 from pyvecgpu.dispatch import apply, observe
+from pyvecgpu.native.abi import Algorithm, Update
 
 functional = vg.nn.functional
 
 X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+RATE = [0.5] + [0.0] * (Update.UPDATE_COUNT - 1)
 
 
 def writes(x, y):
@@ -47,6 +49,8 @@ def writes(x, y):
         "clip": lambda: vg.clip(y, 1.0, 2.0, out=x),
         "sequence": lambda: apply(x.backend, "sequence", x[0], 1.0, 2.0, None),
         "eye": lambda: apply(x.backend, "eye", x, 1),
+        "optimize": lambda: apply(x.backend, "optimize", Algorithm.SGD, [x], [y], RATE),
+        "clip_norm": lambda: apply(x.backend, "clip_norm", [x], vg.max(y), 1.0),
         "random": lambda: vg.random.default_rng(1).random(out=x),
         "copy": lambda: x.__setitem__(Ellipsis, y),
         "copy of a host array": lambda: x.__setitem__(0, X[1]),

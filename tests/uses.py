@@ -17,6 +17,7 @@ from references import lookup
 
 import pyvecgpu as vg
 from pyvecgpu.dispatch import apply
+from pyvecgpu.native.abi import Algorithm, Update
 from pyvecgpu.operations import ROWS, Operation
 
 F32, F64, F16, I32, BOOL, C64 = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?", "c8"))
@@ -108,6 +109,14 @@ def void(_):
 
 def dense_backward(v, activation, before):
     return vg.nn.functional.dense_backward(v["g"], v["x"], v["w"], before, activation)
+
+
+def step(algorithm, targets, gradients, **numbers):
+    """A step of an optimiser; numbers: by the names of Update."""
+    values = [0.0] * Update.UPDATE_COUNT
+    for name, value in {"rate": 0.5, **numbers}.items():
+        values[Update[f"UPDATE_{name.upper()}"]] = value
+    apply(targets[0].backend, "optimize", algorithm, targets, gradients, values)
 
 
 def learn(v):
@@ -486,6 +495,47 @@ USES |= {
         A | {"out": ((37, 6), F64)},
         lambda v: void(vg.clip(v["a"], None, 3, out=v["out"].T)),
         ("out",),
+    ),
+    # Steps of optimisers: of one dtype and of two, of views and of what overlaps; norms.
+    "optimize": Use(
+        {n: ((6, 37), F32) for n in ("a", "b", "m", "n", "g", "h")},
+        lambda v: step(Algorithm.SGD, [v[n] for n in "abmn"], [v["g"], v["h"]], momentum=0.5),
+        ("a", "b", "m", "n"),
+    ),
+    "optimize by Adam": Use(
+        {n: ((6, 37), F16) for n in "amsg"},
+        lambda v: step(Algorithm.ADAM, [v[n] for n in "ams"], [v["g"]], step=1.0, beta1=0.5),
+        ("a", "m", "s"),
+    ),
+    "optimize by RMSprop": Use(
+        {n: ((6, 37), F64) for n in "asg"},
+        lambda v: step(Algorithm.RMSPROP, [v["a"], v["s"]], [v["g"]], epsilon=1.0, beta2=0.5),
+        ("a", "s"),
+    ),
+    "optimize views": Use(
+        {"a": ((37, 6), F32), "b": ((6, 37), F64), "g": ((6, 37), F32), "h": ((37, 6), F64)},
+        lambda v: step(Algorithm.SGD, [v["a"].T, v["b"]], [v["g"], v["h"].T]),
+        ("a", "b"),
+    ),
+    "optimize what overlaps": Use(
+        {"a": ((40,), F32)},
+        lambda v: step(Algorithm.SGD, [v["a"][:30], v["a"][8:38]], [v["a"][5:35], v["a"][:30]]),
+        ("a",),
+    ),
+    "total_norm": Use(AB, lambda v: apply(v["a"].backend, "total_norm", [v["a"], v["b"]], 2.0)),
+    "total_norm of views of two dtypes": Use(
+        {"a": ((37, 6), F16), "b": ((6, 37), F64)},
+        lambda v: apply(v["a"].backend, "total_norm", [v["a"].T, v["b"][:, 1:]], math.inf),
+    ),
+    "clip_norm": Use(
+        AB | {"n": ((), F64)},
+        lambda v: apply(v["a"].backend, "clip_norm", [v["a"], v["b"]], v["n"], 0.5),
+        ("a", "b"),
+    ),
+    "clip_norm by one of them": Use(
+        {"a": ((37, 6), F32)},
+        lambda v: apply(v["a"].backend, "clip_norm", [v["a"].T], v["a"][3, 3], 0.5),
+        ("a",),
     ),
     "sequence": Use(
         {"a": ((6, 37), I32)},

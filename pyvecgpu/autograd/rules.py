@@ -421,4 +421,4 @@ JOINT = (dense, pieces)
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "nonzero", "searchsorted"}
-WITHOUT = {"dense_backward", "part"}
+WITHOUT = {"dense_backward", "part", "total_norm"}

@@ -13,6 +13,7 @@ nothing else does. Beside them a backend has
     describe(data) -> dtype, shape, strides in elements
     version(data)                          a number that every write to its memory changes
     pointer(data)
+    plain(data)                            in C order without gaps, and may be written to
     synchronize()                          memory_info()                set_memory_limit(limit)
     empty_cache()                          counter(code)                launch_log()
     own_stream()                           for a thread that has none; not on the CPU
@@ -31,11 +32,13 @@ def _method(parameters, gives=ARRAY, written="out"):
 # The parameters that are raw data, or None; those of from_host and its like are of NumPy.
 ARRAY_PARAMETERS = (
     *("a", "b", "x", "weight", "bias", "condition", "gradient", "preactivation"),
-    *("data", "destination", "indices", "values", "weights", "out"),
+    *("data", "destination", "indices", "values", "weights", "out", "norm"),
 )
 
-# A parameter that is a list of raw data. Gradients are those of dispatch.whole, not of the method.
-PARTS = "parts"
+# Parameters that are lists of raw data: to read, and to write to. Gradients are those of
+# dispatch.whole, not of the method.
+PARTS, TARGETS = "parts", "targets"
+LISTS = (PARTS, TARGETS)
 
 METHODS = {
     # Memory: `into` is an ndarray of the same shape that is filled if it is of use.
@@ -86,6 +89,11 @@ METHODS = {
         "x weight bias activation precision preactivation out", ARRAY, "preactivation out"
     ),
     "dense_backward": _method("gradient x weight preactivation activation precision", ARRAYS),
+    # One step of an optimiser. algorithm, numbers: of native/abi.py; targets: parameters, then as
+    # many of the first state, of the next; parts: the gradients.
+    "optimize": _method("algorithm targets parts numbers", NOTHING, "targets"),
+    "total_norm": _method("parts order"),  # 1.0, 2.0 or inf, of all elements
+    "clip_norm": _method("targets norm most", NOTHING, "targets"),  # times most / norm, at most 1
     # Views; contiguous and reshape copy where no view will do.
     "slice": _method("a start step length"),
     "permute": _method("a axes"),

@@ -28,7 +28,7 @@ from ..dtypes import (
 from ..errors import OutOfMemoryError
 from ..native.abi import Memory
 from ..operations import OPERATIONS, result_dtype
-from . import cpu_functions, cpu_indexing, cpu_layers, cpu_random, cpu_sorting
+from . import cpu_functions, cpu_indexing, cpu_layers, cpu_optimizing, cpu_random, cpu_sorting
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
 from .cpu_ways import BINARY, REDUCED, SCALAR, UNARY, fits, holds
 
@@ -95,6 +95,9 @@ class CpuBackend:
 
     def pointer(self, data):
         return data.__array_interface__["data"][0]
+
+    def plain(self, data):
+        return data.flags.c_contiguous and data.flags.writeable
 
     @_reports_memory
     def copy(self, data, destination):
@@ -360,6 +363,22 @@ class CpuBackend:
         slope = OPERATIONS[activation].slope if activation else None
         dx, dweight, dbias = cpu_layers.backward(*operands[:3], before, slope)
         return [finished(dx, dtype), finished(dweight, dtype), rounded(dbias, dtype)]
+
+    @_reports_memory
+    def optimize(self, algorithm, targets, parts, numbers):
+        cpu_optimizing.optimize(algorithm, targets, parts, numbers)
+        for target in targets:
+            wrote(target)
+
+    @_reports_memory
+    def total_norm(self, parts, order):
+        return cpu_optimizing.total_norm(parts, order)
+
+    @_reports_memory
+    def clip_norm(self, targets, norm, most):
+        cpu_optimizing.clip_norm(targets, norm, most)
+        for target in targets:
+            wrote(target)
 
     # Views
 

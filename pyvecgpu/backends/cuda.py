@@ -12,11 +12,12 @@ from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
 import numpy as np
 
 from ..dtypes import CODES, DTYPES, host_dtype, supported
-from ..native.abi import MAX_NDIM, Memory, ScalarKind
+from ..native.abi import MAX_NDIM, Memory, ScalarKind, Update
 from ..native.library import raise_last_error
 from ..operations import OPERATIONS
 
 _Complex = c_double * 2
+_Numbers = c_double * Update.UPDATE_COUNT
 _Description = c_int64 * (3 + 2 * MAX_NDIM)
 _MemoryValues = c_int64 * Memory.MEMORY_COUNT
 # ctypes arrays by their length: making such a type costs more than a launch.
@@ -69,6 +70,11 @@ class CudaBackend:
     def fail(self):
         """Raise the exception for this thread's last error."""
         raise_last_error(self.library)
+
+    def plain(self, data):
+        functions = self.functions
+        contiguous = functions.pvg_array_is_contiguous(data)
+        return contiguous == 1 and functions.pvg_array_is_readonly(data) == 0
 
     def check(self, status):
         """Raise the exception if a call returned a status other than 0."""
@@ -250,6 +256,23 @@ class CudaBackend:
             )
         )
         return results
+
+    def optimize(self, algorithm, targets, parts, numbers):
+        m, n = len(targets), len(parts)
+        changed = _handles(m)(*[data.value for data in targets])
+        gradients = _handles(n)(*[data.value for data in parts])
+        call = self.functions.pvg_optimize
+        self.check(call(algorithm, changed, gradients, n, _Numbers(*numbers)))
+
+    def total_norm(self, parts, order):
+        n = len(parts)
+        handles = _handles(n)(*[data.value for data in parts])
+        return self.functions.pvg_total_norm(handles, n, order)
+
+    def clip_norm(self, targets, norm, most):
+        n = len(targets)
+        handles = _handles(n)(*[data.value for data in targets])
+        self.check(self.functions.pvg_clip_norm(handles, n, norm, most))
 
     # Views
 

@@ -74,6 +74,30 @@ class Distribution(IntEnum):
     RANDOM_EXPONENTIAL = 3
 
 
+class Algorithm(IntEnum):
+    SGD = 0
+    ADAM = 1
+    RMSPROP = 2
+
+
+class Update(IntEnum):
+    UPDATE_RATE = 0
+    UPDATE_WEIGHT_DECAY = 1
+    UPDATE_MAXIMIZE = 2
+    UPDATE_MOMENTUM = 3
+    UPDATE_DAMPENING = 4
+    UPDATE_NESTEROV = 5
+    UPDATE_FIRST = 6
+    UPDATE_EPSILON = 7
+    UPDATE_BETA1 = 8
+    UPDATE_BETA2 = 9
+    UPDATE_STEP = 10
+    UPDATE_DECOUPLED = 11
+    UPDATE_AMSGRAD = 12
+    UPDATE_CENTERED = 13
+    UPDATE_COUNT = 14
+
+
 class Precision(IntEnum):
     PRECISION_DEFAULT = 0
     PRECISION_IEEE = 1
@@ -273,6 +297,8 @@ ENUMS = {
     "pvg_dtype": DType,
     "pvg_scalar_kind": ScalarKind,
     "pvg_distribution": Distribution,
+    "pvg_algorithm": Algorithm,
+    "pvg_update": Update,
     "pvg_precision": Precision,
     "pvg_matmul_kernel": MatmulKernel,
     "pvg_card": Card,
@@ -459,6 +485,9 @@ FUNCTIONS = {
         c_int,
         [array, array, array, array, c_int, c_int, *[POINTER(array)] * 3],
     ),
+    "pvg_optimize": (c_int, [c_int, arrays, arrays, c_int, doubles]),
+    "pvg_total_norm": (array, [arrays, c_int, c_double]),
+    "pvg_clip_norm": (c_int, [arrays, c_int, array, c_double]),
     # Learning
     "pvg_learn": (
         c_int,
