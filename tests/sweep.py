@@ -13,6 +13,7 @@ from typing import NamedTuple
 import helpers
 import numpy as np
 import sweep_complex
+import sweep_optim
 from helpers import DTYPES, HALVES, SHAPE, assert_close, assert_same, assert_within, put
 from helpers import fixed_integers as data
 from references import (
@@ -62,6 +63,8 @@ def cases():
         triangles,
         joins,
         bounds,
+        sweep_optim.steps,
+        sweep_optim.norms(PATTERNS),
         sequences,
         gathers,
         moves,

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int norm_threads = 256;
 constexpr int merge_threads = 1024;
-constexpr int at_a_time = 4;         // vectors of a thread whose loads are under way together
+constexpr int at_a_time = 4;          // vectors of a thread whose loads are under way together
 constexpr int64_t many_chunks = 4096; // enough to keep all multiprocessors busy
 
 enum class NormOrder : int { one, two, infinity };
@@ -228,7 +228,9 @@ int run_norm(Call &call, const pvg_array *const *parts, int n, double order, Out
     }));
     Workspace memory;
     PVG_PASS(memory.open(call, static_cast<size_t>(chunks + 1) * sizeof(Partial)));
-    const NormOrder which = order == 1 ? NormOrder::one : order == 2 ? NormOrder::two : NormOrder::infinity;
+    const NormOrder which = order == 1   ? NormOrder::one
+                            : order == 2 ? NormOrder::two
+                                         : NormOrder::infinity;
     Partial *next = memory.as<Partial>();
     PVG_PASS(for_floats([&](auto tag) -> int {
         return launch_norm<typename decltype(tag)::type>(call, arrays, n, which, &next);

@@ -116,15 +116,16 @@ __global__ void __launch_bounds__(optimize_threads)
     optimize_kernel(const __grid_constant__ Batch<A, Job> batch) {
     using C = ComputeType<T>;
     constexpr int count = 16 / sizeof(T), chunk = optimize_threads * count;
+    using V = Vector<T, count>;
     int64_t number;
     const Part<A> &part = batch.find(blockIdx.x, &number);
     const int64_t begin = number * chunk;
     if (begin + chunk <= part.size && is_aligned(part)) {
         const int64_t first = begin + threadIdx.x * count;
-        Vector<T, count> in[A];
+        V in[A];
 #pragma unroll
         for (int a = 0; a < A - 1; a++)
-            in[a] = *reinterpret_cast<const Vector<T, count> *>(static_cast<T *>(part.at[a]) + first);
+            in[a] = *reinterpret_cast<const V *>(static_cast<const T *>(part.at[a]) + first);
         in[A - 1] = load_once<T, count>(static_cast<const T *>(part.at[A - 1]) + first);
 #pragma unroll
         for (int e = 0; e < count; e++) {
@@ -136,8 +137,7 @@ __global__ void __launch_bounds__(optimize_threads)
             for (int a = 0; a < A - 1; a++) in[a].element[e] = T(x[a]);
         }
 #pragma unroll
-        for (int a = 0; a < A - 1; a++)
-            store_at_once(static_cast<T *>(part.at[a]) + first, in[a]);
+        for (int a = 0; a < A - 1; a++) store_at_once(static_cast<T *>(part.at[a]) + first, in[a]);
         return;
     }
     for (int e = 0; e < count; e++) {
@@ -209,8 +209,8 @@ int check_recording(const Call &call, int algorithm, pvg_array *const *targets, 
     PVG_REQUIRE(algorithm != PVG_ADAM, PVG_ERROR_VALUE,
                 "recording a graph: a step of Adam cannot be part of it, as its corrections are "
                 "of the number of the step, which the host counts; take it after each launch");
-    const bool first = algorithm == PVG_SGD && numbers[PVG_UPDATE_MOMENTUM] != 0 &&
-                       numbers[PVG_UPDATE_FIRST] != 0;
+    const bool first =
+        algorithm == PVG_SGD && numbers[PVG_UPDATE_MOMENTUM] != 0 && numbers[PVG_UPDATE_FIRST] != 0;
     const Graph *graph = thread_recording(call.device);
     bool made = first;
     for (int i = 0; i < n; i++) made = made || (graph && targets[i]->storage->graph == graph);

@@ -20,8 +20,8 @@ template <int A> struct Part {
 };
 
 template <int A, class Job> struct Batch {
-    static constexpr int most = static_cast<int>((parameter_bytes - sizeof(Job) - 16) /
-                                                 sizeof(Part<A>));
+    static constexpr int most =
+        static_cast<int>((parameter_bytes - sizeof(Job) - 16) / sizeof(Part<A>));
     Job job;
     int count;
     Part<A> parts[most];
@@ -101,7 +101,8 @@ struct Together {
         PVG_REQUIRE(items, PVG_ERROR_HOST_MEMORY, "no host memory for a list of %d arrays", n);
         count = n, targets_count = written;
         for (int i = 0; i < n; i++) {
-            items[i].given = i < written ? targets[i] : const_cast<pvg_array *>(sources[i - written]);
+            items[i].given =
+                i < written ? targets[i] : const_cast<pvg_array *>(sources[i - written]);
             PVG_PASS(check_kinds(items[i].given->dtype, floats));
             PVG_REQUIRE(i >= written || !items[i].given->readonly, PVG_ERROR_VALUE,
                         "an array of shape %s that would be written to is read-only",
@@ -165,8 +166,7 @@ private:
             const uintptr_t begin = reinterpret_cast<uintptr_t>(a->data);
             spans[n++] = {begin, begin + static_cast<uintptr_t>(a->size * dtype_size(a->dtype)), i};
         }
-        std::sort(spans, spans + n,
-                  [](const Span &a, const Span &b) { return a.begin < b.begin; });
+        std::sort(spans, spans + n, [](const Span &a, const Span &b) { return a.begin < b.begin; });
         for (int i = 1, far = 0; i < n; i++) {
             if (spans[i].begin < spans[far].end)
                 for (const int item : {spans[far].item, spans[i].item})

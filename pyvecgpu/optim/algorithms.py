@@ -31,7 +31,11 @@ def _adam_numbers(group):
 
 
 def _rmsprop_states(group):
-    names = ("square_avg", group["centered"] and "grad_avg", group["momentum"] and "momentum_buffer")
+    names = (
+        "square_avg",
+        group["centered"] and "grad_avg",
+        group["momentum"] and "momentum_buffer",
+    )
     return tuple([name for name in names if name])
 
 

@@ -54,11 +54,11 @@ AREAS = (
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
         "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
-        " join softmax sequence header",
+        " join softmax sequence optimize header",
         "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining"
-        " complex_reductions systems",
+        " complex_reductions systems optim_in_one_launch norms_of_gradients optim",
     ),
     Area(
         "matmul plan",
@@ -96,7 +96,7 @@ AREAS = (
     Area(
         "learning",
         "pyvecgpu/optim/*.py pyvecgpu/data/*.py pyvecgpu/nn/training.py pyvecgpu/nn/utils.py",
-        py_tests="optim schedules data states fit",
+        py_tests="optim optim_in_one_launch norms_of_gradients schedules data states fit",
     ),
     Area(
         "networks",
