@@ -498,17 +498,17 @@ USES |= {
     ),
     # Steps of optimisers: of one dtype and of two, of views and of what overlaps; norms.
     "optimize": Use(
-        {n: ((6, 37), F32) for n in ("a", "b", "m", "n", "g", "h")},
+        dict.fromkeys(("a", "b", "m", "n", "g", "h"), ((6, 37), F32)),
         lambda v: step(Algorithm.SGD, [v[n] for n in "abmn"], [v["g"], v["h"]], momentum=0.5),
         ("a", "b", "m", "n"),
     ),
     "optimize by Adam": Use(
-        {n: ((6, 37), F16) for n in "amsg"},
+        dict.fromkeys("amsg", ((6, 37), F16)),
         lambda v: step(Algorithm.ADAM, [v[n] for n in "ams"], [v["g"]], step=1.0, beta1=0.5),
         ("a", "m", "s"),
     ),
     "optimize by RMSprop": Use(
-        {n: ((6, 37), F64) for n in "asg"},
+        dict.fromkeys("asg", ((6, 37), F64)),
         lambda v: step(Algorithm.RMSPROP, [v["a"], v["s"]], [v["g"]], epsilon=1.0, beta2=0.5),
         ("a", "s"),
     ),

@@ -124,7 +124,7 @@ def _by_chunks(change, flat, scratch):
             a[...] = rounded(b, dtype)
 
 
-# Algorithms: how many states, and change(x, t, u) of a parameter, its states and its gradient ------
+# Algorithms: how many states, and change(x, t, u) of a parameter, its states, its gradient --------
 
 
 def _decayed(numbers, p, g, t, u):

@@ -32,7 +32,7 @@ class Joint:
         given = {"rate": group["lr"], "weight_decay": group["weight_decay"]}
         given |= {"maximize": group["maximize"], "step": step, "first": first}
         given |= self.numbers(group)
-        if not all([isinstance(value, Real) for value in given.values()]):
+        if not all(isinstance(value, Real) for value in given.values()):
             return None
         values = [0.0] * Update.UPDATE_COUNT
         for name, value in given.items():
@@ -80,7 +80,7 @@ class Launches:
 
 def _own_arrays(p, state, names, owned):
     """Return a parameter's states to change in place, or None if they do not fit it."""
-    if owned and all([name in state for name in names]):
+    if owned and all(name in state for name in names):
         return [state[name] for name in names]
     arrays = []
     for name in names:
