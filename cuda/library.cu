@@ -46,6 +46,7 @@ Operations random_operations();       // kernels/random.cu
 Operations matmul_operations();       // kernels/matmul/
 Operations optimize_operations();     // kernels/optimize.cu
 Operations norm_operations();         // kernels/norms.cu
+Operations dropout_operations();      // kernels/dropout.cu
 
 static Operations (*const families[])() = {
     unary_operations,      binary_operations,   reduce_operations,       copy_operations,
@@ -53,7 +54,7 @@ static Operations (*const families[])() = {
     nonzero_operations,    sort_operations,     searchsorted_operations, bincount_operations,
     factor_operations,     random_operations,   matmul_operations,       join_operations,
     statistics_operations, softmax_operations,  sequence_operations,     clip_operations,
-    accumulate_operations, optimize_operations, norm_operations};
+    accumulate_operations, optimize_operations, norm_operations,         dropout_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

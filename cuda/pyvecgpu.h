@@ -222,9 +222,10 @@ enum pvg_operation {
     PVG_SEQUENCE = 355,
     PVG_EYE = 356,
     PVG_CLIP = 357,
-    PVG_OPTIMIZE = 380, /* these three: float dtypes */
+    PVG_OPTIMIZE = 380, /* these four: float dtypes */
     PVG_TOTAL_NORM = 381,
-    PVG_CLIP_NORM = 382
+    PVG_CLIP_NORM = 382,
+    PVG_DROPOUT = 383
 };
 
 /* What pvg_optimize makes of parameters and gradients. */
@@ -866,6 +867,12 @@ PVG_API pvg_array *pvg_total_norm(const pvg_array *const *parts, int n, double o
 /* Multiplies n arrays in place by most / (norm + 1e-6), computed in float64, where that is below 1
  * or NaN. norm: one element of a float dtype. Errors: VALUE (read-only targets, size), TYPE. */
 PVG_API int pvg_clip_norm(pvg_array *const *targets, int n, const pvg_array *norm, double most);
+
+/* out[i] = u[i] < p ? 0 : a[i] / (1 - p), with u the float32 numbers in [0, 1) that pvg_random makes
+ * of the same key, stream and counter, whatever the dtype of a is; halves are computed in float32.
+ * With p 1 all are 0. Errors: VALUE (p is not from 0 to 1), TYPE. */
+PVG_API pvg_array *pvg_dropout(const pvg_array *a, double p, uint64_t key, uint64_t stream,
+                               uint64_t counter);
 
 /* ---- Learning -------------------------------------------------------------------------------- */
 

@@ -177,6 +177,7 @@ ROWS = (
     _other("optimize", 380, "f", "none"),
     _other("total_norm", 381, "f", "same"),
     _other("clip_norm", 382, "f", "none"),
+    _other("dropout", 383, "f", "same"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

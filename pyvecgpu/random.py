@@ -570,6 +570,11 @@ def seed(seed=None):
     _shared().state = default_rng(seed).state
 
 
+def reserved(count):
+    """Return (key, stream, counter) of what random(count, dtype="float32") would give."""
+    return _shared()._take(-(-count // 4))
+
+
 def random(size=None, *, dtype=None, device=None):
     """Return numbers in [0, 1): Generator.random of the process's own generator.
 

@@ -10,11 +10,15 @@ import helpers
 import numpy as np
 
 import pyvecgpu as vg
+from pyvecgpu.dispatch import apply
+from pyvecgpu.native.abi import Algorithm
+from pyvecgpu.nn.utils import get_total_norm
 
 DTYPES = [np.dtype(name) for name in ("i1", "f2", "f4", "f8")]  # one of each size
 VECTOR = 16  # bytes
 PADS = ((0, 1), (1, 0), (4, 0))  # elements behind a row, and behind an item of a batch
 B, M, N, K = 3, 21, 40, 36  # a batch of matrices
+LONG = (10, M, N)  # more than a block has of any dtype
 ROWS = [*range(0, M, 2), *range(1, M, 2)]
 
 
@@ -87,11 +91,33 @@ def calls(dtype):
             [(M, K), (N, K), (N,)], (M, N), lambda x, w, b, out: vg.dense(x, w, b, "relu", out=out)
         )  # fmt: skip
         found["gradients"] = ([(M, N), (M, K), (N, K), (M, N)], None, gradients)
+        found["step"] = ([LONG, LONG], LONG, step)
+        found["clip"] = ([LONG], LONG, clip)
+        found["norm"] = ([LONG], (1,), lambda x, out: assign(get_total_norm([x]), out))
+        found["dropout"] = ([(M, N)], (M, N), dropout)
     return found
 
 
 def gradients(g, x, w, z, out):
     return vg.nn.functional.dense_backward(g, x, w, z, "relu")
+
+
+def step(x, g, out):
+    """A step of plain descent, in place: one with a learning rate of 1 and no other number."""
+    out[...] = x
+    apply(out.backend, "optimize", Algorithm.SGD, [out], [g], [1.0] + [0.0] * 13)
+    return out
+
+
+def clip(x, out):
+    out[...] = x
+    norm = vg.full((), 4.0, dtype="float32", device=x.device)
+    apply(out.backend, "clip_norm", [out], norm, 2.0)
+    return out
+
+
+def dropout(x, out):
+    return assign(apply(x.backend, "dropout", x, 0.5, 1, 2, 3), out)
 
 
 def run(device, seed=20240607):

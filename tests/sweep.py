@@ -65,6 +65,7 @@ def cases():
         bounds,
         sweep_optim.steps,
         sweep_optim.norms(PATTERNS),
+        sweep_optim.dropouts(PATTERNS),
         sequences,
         gathers,
         moves,

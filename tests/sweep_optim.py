@@ -1,4 +1,4 @@
-"""The sweep's cases of optimisers and of norms of gradients; see sweep.py."""
+"""The sweep's cases of optimisers, of norms of gradients and of dropout; see sweep.py."""
 
 import helpers
 import numpy as np
@@ -6,6 +6,7 @@ from helpers import assert_within, put
 from helpers import fixed_integers as data
 
 import pyvecgpu as vg
+from pyvecgpu.dispatch import apply
 
 CHOSEN = (
     ("SGD", {"momentum": 0}, 0.5),
@@ -58,5 +59,23 @@ def norms(patterns):
                 assert_within(p.grad, expected, 1e-8 + helpers.UNIT_ROUNDOFF[dtype])
 
             yield f"norm, {pattern}", check
+
+    return cases
+
+
+def dropouts(patterns):
+    def cases(dtype):
+        if not helpers.is_float(dtype):
+            return
+        for pattern, make in patterns.items():
+
+            def check(device, make=make):
+                x = data(dtype)
+                u = vg.empty(x.shape, dtype="float32", device=device)
+                apply(u.backend, "random", u, 1, 5, 6, 7)
+                result = apply(u.backend, "dropout", make(device, x), 0.75, 5, 6, 7)
+                helpers.assert_same(result, np.where(u.numpy() < 0.75, 0, x * 4).astype(dtype))
+
+            yield f"dropout, {pattern}", check
 
     return cases

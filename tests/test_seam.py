@@ -175,6 +175,7 @@ CASES |= {
         lambda a, b: vg.eye(2, 3, 1, device=a.device),
         [("empty", "", {"shape": (2, 3)}), ("eye", "", {"diagonal": 1})],
     ),
+    "dropout": (lambda a, b: functional.dropout(a, 0.5), [("dropout", "a", {"p": 0.5})]),
     "clip": (lambda a, b: vg.clip(a, 1, 2.5), [("clip", "a", {"low": 1.0, "high": 2.5})]),
     "softmax": (
         lambda a, b: vg.softmax(a),
@@ -302,7 +303,6 @@ COMPOSED = {
         a, b, a, is_causal=True
     ),
     "cross_entropy": lambda a, b: functional.cross_entropy(a, vg.argmax(b, axis=1)),
-    "dropout": lambda a, b: functional.dropout(a, 0.5),
     "embedding": lambda a, b: functional.embedding(vg.argmax(b, axis=1), a),
     "huber_loss": lambda a, b: functional.huber_loss(a, b),
     "l1_loss": lambda a, b: functional.l1_loss(a, b),

@@ -496,6 +496,11 @@ USES |= {
         lambda v: void(vg.clip(v["a"], None, 3, out=v["out"].T)),
         ("out",),
     ),
+    "dropout": Use(A, lambda v: apply(v["a"].backend, "dropout", v["a"], 0.5, 1, 2, 3)),
+    "dropout of a strided operand": Use(
+        {"a": ((37, 12), F16)},
+        lambda v: apply(v["a"].backend, "dropout", v["a"].T[::-2], 0.25, 1, 2, 3),
+    ),
     # Steps of optimisers: of one dtype and of two, of views and of what overlaps; norms.
     "optimize": Use(
         dict.fromkeys(("a", "b", "m", "n", "g", "h"), ((6, 37), F32)),

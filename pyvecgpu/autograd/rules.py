@@ -390,6 +390,9 @@ METHODS = {
     },
     "var": variance,
     "clip": clipped,
+    "dropout": lambda g, p, key, stream, counter: apply(
+        g.backend, "dropout", g, p, key, stream, counter
+    ),
     "triangle": lambda g, upper, diagonal: (vg.triu if upper else vg.tril)(g, diagonal),
     "matmul": {"a": matmul_left, "b": matmul_right},
     "dense": dense,

@@ -94,6 +94,7 @@ METHODS = {
     "optimize": _method("algorithm targets parts numbers", NOTHING, "targets"),
     "total_norm": _method("parts order"),  # 1.0, 2.0 or inf, of all elements
     "clip_norm": _method("targets norm most", NOTHING, "targets"),  # times most / norm, at most 1
+    "dropout": _method("a p key stream counter"),  # the numbers of `random`, in float32
     # Views; contiguous and reshape copy where no view will do.
     "slice": _method("a start step length"),
     "permute": _method("a axes"),

@@ -380,6 +380,11 @@ class CpuBackend:
         for target in targets:
             wrote(target)
 
+    @_reports_memory
+    def dropout(self, a, p, key, stream, counter):
+        check_floats("dropout", [a])
+        return rounded(cpu_random.dropout(widened(a), p, key, stream, counter), a.dtype)
+
     # Views
 
     def slice(self, a, start, step, length):

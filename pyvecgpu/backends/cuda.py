@@ -63,6 +63,7 @@ class CudaBackend:
         self.dense = functions.pvg_dense
         self.contiguous = functions.pvg_contiguous
         self.part = functions.pvg_part
+        self.dropout = functions.pvg_dropout
         self.pointer = functions.pvg_array_data
         self.version = functions.pvg_array_version
         self.counter = functions.pvg_counter

@@ -488,6 +488,7 @@ FUNCTIONS = {
     "pvg_optimize": (c_int, [c_int, arrays, arrays, c_int, doubles]),
     "pvg_total_norm": (array, [arrays, c_int, c_double]),
     "pvg_clip_norm": (c_int, [arrays, c_int, array, c_double]),
+    "pvg_dropout": (array, [array, c_double, c_uint64, c_uint64, c_uint64]),
     # Learning
     "pvg_learn": (
         c_int,

@@ -58,7 +58,8 @@ AREAS = (
         "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining"
-        " complex_reductions systems optim_in_one_launch norms_of_gradients optim",
+        " complex_reductions systems optim_in_one_launch norms_of_gradients optim"
+        " dropout",
     ),
     Area(
         "matmul plan",
