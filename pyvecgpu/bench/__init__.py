@@ -4,6 +4,7 @@
     matmul      matrix products and the dense layer, in floating-point operations a second
     shapes      products of shapes drawn at random
     ladder      one product by every kernel, from the lessons' naive one on
+    steps       optimisers, clipping by norm and dropout, in bytes a second
     transfers   from NumPy to the device and back, by the host's clock
     overhead    what a call costs the host, and the import
     sweep       random cases of many classes, beside torch or what the card can do
@@ -41,6 +42,7 @@ from . import (
     model,
     overhead,
     shapes,
+    steps,
     streaming,
     sweep,
     timing,
@@ -53,6 +55,7 @@ BENCHMARKS = {
     "matmul": matmul,
     "shapes": shapes,
     "ladder": ladder,
+    "steps": steps,
     "transfers": transfers,
     "overhead": overhead,
 }

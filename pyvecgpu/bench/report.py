@@ -47,6 +47,7 @@ TITLES = {
     "streaming": "Memory-bound operations, float32",
     "matmul": "Products and dense layers",
     "shapes": "Products of shapes drawn at random",
+    "steps": "Steps of training, float32",
     "transfers": "From NumPy to the device and back",
     "overhead": "What a call costs the host",
 }

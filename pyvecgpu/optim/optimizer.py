@@ -133,8 +133,8 @@ class Optimizer:
     def step(self, closure=None):
         """Change all parameters that have a gradient; return what closure() gave, if there is one.
 
-        closure: computes the loss and calls backward. What fails while values are computed has
-        changed nothing.
+        closure: computes the loss and calls backward. A step that runs out of memory has changed
+        nothing; if a launch is refused, the parameters before it are done, with their states.
 
         >>> w = vg.asarray([1.0]).requires_grad_()
         >>> optimiser = vg.optim.SGD([w], lr=0.25)
