@@ -227,13 +227,22 @@ def test_parameters_that_share_memory(device, name, o):
     """As if all had been read before the first was written; a gradient may be a parameter."""
 
     def run(cls):
-        base = put(device, np.arange(1, 41, dtype=np.float64) / 8)
-        params = [base[:30].requires_grad_(), base[8:38].requires_grad_(),
-                  put(device, np.ones(5)).requires_grad_()]  # fmt: skip
+        base = put(device, np.arange(1, 81, dtype=np.float64) / 8)
+        parts = [
+            base[:30],
+            base[8:38],
+            put(device, np.ones(5)),
+            base[40:70],
+            base[42:45],
+            base[60:68],
+        ]
+        params = [part.requires_grad_() for part in parts]
         optimiser = cls(params, lr=0.1, **o)
         for _ in range(2):
             params[0].grad, params[1].grad = params[1].detach(), base[3:33].detach()
             params[2].grad = params[2].detach()
+            for p in params[3:]:
+                p.grad = vg.ones_like(p)
             optimiser.step()
         return [base, params[2]]
 
