@@ -192,6 +192,7 @@ def test_refusals(device):
         (ValueError, "total_norm", [x], 3.0),
         (TypeError, "total_norm", [put(device, np.ones(3, int))], 2.0),
         (ValueError, "clip_norm", [x], x, 1.0),
+        (TypeError, "clip_norm", [x], put(device, np.int64(9)), 1.0),
         (ValueError, "clip_norm", [x, read_only], put(device, np.float64(9)), 1.0),
         (TypeError, "clip_norm", [put(device, np.ones(3, int))], put(device, np.float64(9)), 1.0),
     ]:

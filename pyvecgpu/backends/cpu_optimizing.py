@@ -23,10 +23,12 @@ def optimize(algorithm, targets, gradients, numbers):
     n = len(gradients)
     _check(targets, gradients, n, states)
     used = _apart(targets, gradients)
-    scratch = {}
+    length = min(CHUNK, max([g.size for g in gradients], default=0))
+    wides = {_wide(g.dtype) for g in gradients}
+    scratch = {wide: np.empty((2, length), wide) for wide in wides}  # before anything changes
     for number in range(n):
         flat = [a.reshape(-1) for a in used[number::n]]
-        _by_chunks(change, flat, scratch)
+        _by_chunks(change, flat, scratch[_wide(flat[0].dtype)])
     _put_back(targets, used)
 
 
@@ -43,6 +45,7 @@ def total_norm(parts, order):
 def clip_norm(targets, norm, most):
     """Multiply arrays by most / norm where that is below 1 or NaN; see pvg_clip_norm."""
     _check(targets, [], max(len(targets), 1), 0)
+    _check_float(norm)
     if norm.size != 1:
         raise ValueError(f"the norm is one number, got shape {norm.shape}")
     factor = most / (float(widened(norm).item()) + 1e-6)
@@ -104,24 +107,24 @@ def _put_back(targets, used):
             np.copyto(target, a)
 
 
+def _wide(dtype):
+    """Return the dtype that elements are computed in."""
+    return np.dtype(np.float32) if is_half(dtype) else dtype
+
+
 def _by_chunks(change, flat, scratch):
     """change(x, t, u) for pieces x of all arrays of a parameter, with t and u to write to."""
-    dtype = flat[0].dtype
-    half = is_half(dtype)
-    wide = np.dtype(np.float32) if half else dtype
-    length = min(CHUNK, flat[0].size)
-    if wide not in scratch or scratch[wide][0].size < length:
-        scratch[wide] = np.empty((2, length), wide)
+    half = is_half(flat[0].dtype)
     for begin in range(0, flat[0].size, CHUNK):
         x = [a[begin : begin + CHUNK] for a in flat]
-        t, u = (row[: x[0].size] for row in scratch[wide])
+        t, u = (row[: x[0].size] for row in scratch)
         if not half:
             change(x, t, u)
             continue
         y = [widened(a) for a in x]
         change(y, t, u)
         for a, b in zip(x[:-1], y[:-1], strict=True):
-            a[...] = rounded(b, dtype)
+            a[...] = rounded(b, a.dtype)
 
 
 # Algorithms: how many states, and change(x, t, u) of a parameter, its states, its gradient --------
