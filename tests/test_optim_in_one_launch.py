@@ -241,8 +241,8 @@ def test_parameters_that_share_memory(device, name, o):
         for _ in range(2):
             params[0].grad, params[1].grad = params[1].detach(), base[3:33].detach()
             params[2].grad = params[2].detach()
-            for p in params[3:]:
-                p.grad = vg.ones_like(p)
+            for number, p in enumerate(params[3:]):
+                p.grad = vg.full_like(p, number - 1.5)
             optimiser.step()
         return [base, params[2]]
 
