@@ -90,6 +90,13 @@ def test_launches(device):
     assert vg.counters(device)["launches"] == before + 1
 
 
+def test_a_number_that_is_p_itself(device):
+    x, u = put(device, np.ones(40, np.float32)), put(device, np.zeros(40, np.float32))
+    apply(x.backend, "random", u, Distribution.RANDOM_UNIFORM, 7, 8, 9)
+    y = apply(x.backend, "dropout", x, u[11].item(), 7, 8, 9).numpy()
+    assert y[11] > 1 and ((y == 0) == (u.numpy() < u[11].item())).all()
+
+
 def test_counters_wrap(device):
     """The block's number goes on at 0, as pvg_random's."""
     x, u = put(device, np.ones(40, np.float32)), put(device, np.zeros(40, np.float32))
