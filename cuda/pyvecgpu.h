@@ -868,9 +868,9 @@ PVG_API pvg_array *pvg_total_norm(const pvg_array *const *parts, int n, double o
  * or NaN. norm: one element of a float dtype. Errors: VALUE (read-only targets, size), TYPE. */
 PVG_API int pvg_clip_norm(pvg_array *const *targets, int n, const pvg_array *norm, double most);
 
-/* out[i] = u[i] < p ? 0 : a[i] / (1 - p), with u the float32 numbers in [0, 1) that pvg_random makes
- * of the same key, stream and counter, whatever the dtype of a is; halves are computed in float32.
- * With p 1 all are 0. Errors: VALUE (p is not from 0 to 1), TYPE. */
+/* out[i] = u[i] < p ? 0 : a[i] / (1 - p), where u are the float32 numbers in [0, 1) that pvg_random
+ * makes of the same key, stream and counter, whatever the dtype of a is; halves are computed in
+ * float32. With p 1 all are 0. Errors: VALUE (p is not from 0 to 1), TYPE. */
 PVG_API pvg_array *pvg_dropout(const pvg_array *a, double p, uint64_t key, uint64_t stream,
                                uint64_t counter);
 

@@ -1,5 +1,5 @@
-// pvg_dropout: elements set to 0 at random, the others made larger, in one pass. The gradient is the
-// same of the gradient: the random numbers are made again, and no mask is kept.
+// pvg_dropout: elements set to 0 at random, the others made larger, in one pass. The gradient is
+// the same of the gradient: the random numbers are made again, and no mask is kept.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
 #include "arrays/vector.cuh"
