@@ -111,6 +111,18 @@ enum pvg_scalar_kind {
     PVG_SCALAR_COMPLEX = 4 /* double[2] */
 };
 
+/* What an item of a key is: its four numbers. Of a slice's numbers those that are given are added
+ * to its kind: PVG_KEY_SLICE | PVG_KEY_STOP is a[:stop]. */
+enum pvg_key {
+    PVG_KEY_INTEGER = 0, /* index, from the end if negative, and two zeros: the axis goes */
+    PVG_KEY_SLICE = 1,   /* start, stop, step */
+    PVG_KEY_NEW = 2,     /* zeros: a new axis of length 1 */
+    PVG_KEY_REST = 3,    /* zeros: "...", all axes that no other item is for */
+    PVG_KEY_START = 4,
+    PVG_KEY_STOP = 8,
+    PVG_KEY_STEP = 16
+};
+
 /* Operation codes. "float" functions of bool and integer operands give the default float dtype
  * (pvg_set_option). */
 enum pvg_operation {
@@ -644,7 +656,13 @@ PVG_API void pvg_python_release(void *object);
  * INDEX. */
 PVG_API pvg_array *pvg_slice(const pvg_array *a, const int64_t *start, const int64_t *step,
                              const int64_t *length);
-/* Axis i of the result is axis axes[i] of a. Errors: AXIS, VALUE (repeated axis). */
+/* What a key of Python shows, a[key]: of each of its n items four numbers, a pvg_key and what it
+ * has. A slice's numbers are brought into range, as Python does. Axes without an item stay whole.
+ * Errors: INDEX (an integer out of range, more items than axes, a second PVG_KEY_REST), VALUE
+ * (another kind, a step of 0, more than PVG_MAX_NDIM axes). */
+PVG_API pvg_array *pvg_index(const pvg_array *a, int n, const int64_t *items);
+/* Axis i of the result is axis axes[i] of a; with axes NULL they come in reverse order. Errors:
+ * AXIS, VALUE (repeated axis). */
 PVG_API pvg_array *pvg_permute(const pvg_array *a, const int *axes);
 /* The same elements in C order under another shape, in which one -1 is worked out; copies if no
  * view can do it. */

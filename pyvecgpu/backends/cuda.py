@@ -258,7 +258,7 @@ class CudaBackend:
         return self.functions.pvg_slice(a, array(*start), array(*step), array(*length))
 
     def permute(self, a, axes):
-        return self.functions.pvg_permute(a, _Ints[len(axes)](*axes))
+        return self.functions.pvg_permute(a, None if axes is None else _Ints[len(axes)](*axes))
 
     def reshape(self, a, shape):
         return self.functions.pvg_reshape(a, len(shape), _Int64s[len(shape)](*shape))

@@ -67,6 +67,16 @@ class ScalarKind(IntEnum):
     SCALAR_COMPLEX = 4
 
 
+class Key(IntEnum):
+    KEY_INTEGER = 0
+    KEY_SLICE = 1
+    KEY_NEW = 2
+    KEY_REST = 3
+    KEY_START = 4
+    KEY_STOP = 8
+    KEY_STEP = 16
+
+
 class Distribution(IntEnum):
     RANDOM_BITS = 0
     RANDOM_UNIFORM = 1
@@ -273,6 +283,7 @@ ENUMS = {
     "pvg_dtype": DType,
     "pvg_scalar_kind": ScalarKind,
     "pvg_distribution": Distribution,
+    "pvg_key": Key,
     "pvg_precision": Precision,
     "pvg_matmul_kernel": MatmulKernel,
     "pvg_card": Card,
@@ -415,6 +426,7 @@ FUNCTIONS = {
     "pvg_python_release": (None, [pointer]),
     # Views
     "pvg_slice": (array, [array, int64s, int64s, int64s]),
+    "pvg_index": (array, [array, c_int, int64s]),
     "pvg_permute": (array, [array, ints]),
     "pvg_reshape": (array, [array, c_int, int64s]),
     "pvg_broadcast_to": (array, [array, c_int, int64s]),
