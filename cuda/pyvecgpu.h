@@ -188,12 +188,15 @@ enum pvg_operation {
     PVG_HYPOT = 115,               /* sqrt(a a + b b) without overflow in between */
     PVG_COPYSIGN = 116,            /* |a| with b's sign */
     PVG_LOGADDEXP = 117,           /* log(exp(a) + exp(b)), without overflow in between */
+    PVG_FMAX = 118,                /* the larger one, or the other one if one is NaN */
+    PVG_FMIN = 119,                /* the smaller one, or the other one if one is NaN */
     PVG_EQUAL = 120,               /* the comparisons give bool */
     PVG_NOT_EQUAL = 121,
     PVG_LESS = 122,
     PVG_LESS_EQUAL = 123,
     PVG_GREATER = 124,
     PVG_GREATER_EQUAL = 125,
+    PVG_HEAVISIDE = 126, /* float; 0 where a is negative, b where it is 0, 1 where it is positive */
     /* pvg_reduce, over some or all axes */
     PVG_SUM = 200,  /* bool and signed: int64; unsigned: uint64; floats as in twice the precision */
     PVG_MEAN = 201, /* float */
@@ -233,7 +236,9 @@ enum pvg_operation {
     PVG_VAR = 354,
     PVG_SEQUENCE = 355,
     PVG_EYE = 356,
-    PVG_CLIP = 357
+    PVG_CLIP = 357,
+    PVG_ISCLOSE = 358, /* bool; this and the next one only for floats */
+    PVG_NAN_TO_NUM = 359
 };
 
 /* What pvg_random fills an array with. */
@@ -732,6 +737,13 @@ PVG_API pvg_array *pvg_concat(const pvg_array *const *parts, int n, int axis, in
  * scalar of another kind than the array's), OVERFLOW. */
 PVG_API pvg_array *pvg_clip(const pvg_array *a, int kind, const void *low, const void *high,
                             pvg_array *out);
+/* Where |a - b| <= atol + rtol |b| or a == b, or with equal_nan 1 both are NaN; broadcast. Halves
+ * are compared in float32. Errors: VALUE (equal_nan neither), TYPE (no floats). */
+PVG_API pvg_array *pvg_isclose(const pvg_array *a, const pvg_array *b, double rtol, double atol,
+                               int equal_nan, pvg_array *out);
+/* Elements, but numbers for NaN and for infinity of either sign. Errors: TYPE (no floats). */
+PVG_API pvg_array *pvg_nan_to_num(const pvg_array *a, double nan, double positive, double negative,
+                                  pvg_array *out);
 /* Elements at the places that indices name along `count` axes of `a`, 0 to ndim - 1, each once.
  * `indices` holds integers, negative ones counted from the end, in the shape (count, ...), a plane
  * for each axis; the axes "..." stand in the result before the `place`-th of those axes of `a` that

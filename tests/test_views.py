@@ -11,7 +11,7 @@ import pytest
 from helpers import assert_same, put
 
 import pyvecgpu as vg
-from pyvecgpu.dispatch import observe
+from pyvecgpu.dispatch import indexed, observe
 from pyvecgpu.native.abi import MAX_NDIM, Key
 
 BOUNDS = [None, *range(-9, 10), 2**40, -(2**40), 2**63 - 1, -(2**63)]
@@ -80,6 +80,8 @@ def test_keys(device, rng):
                 assert found is expected, (key, values.shape)
                 continue
             views += 1
+            if device != "cpu":
+                assert indexed(array, key) is not None, "it has taken the short way"
             assert_same(found, np.asarray(expected), f"{key} of {values.shape}")
             moved = [n for n in found.shape if n > 1]
             if expected.ndim and expected.size and len(moved) == found.ndim:

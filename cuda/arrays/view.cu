@@ -87,11 +87,11 @@ static int index(Call &, const pvg_array *a, int n, const int64_t *items, pvg_ar
             PVG_REQUIRE(step != 0, PVG_ERROR_VALUE, "slice step cannot be zero");
             int64_t shown = slice_of(item, length, step, &start);
             add(shown, shown > 1 ? stride * step : stride);
-            offset += shown > 0 ? start * stride : 0;
+            offset += start * stride; // of nothing it is not used
         }
         axis++;
     }
-    if (rests == 0) whole(a->ndim - axis);
+    whole(a->ndim - axis);
     PVG_REQUIRE(ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE, "an array has at most %d dimensions, not %d",
                 PVG_MAX_NDIM, ndim);
     return new_view(a, ndim, shape, strides, offset, false, result);

@@ -448,6 +448,8 @@ FUNCTIONS = {
     "pvg_where": (array, [array, array, array, out]),
     "pvg_triangle": (array, [array, c_int, c_int64, out]),
     "pvg_clip": (array, [array, c_int, value, value, out]),
+    "pvg_isclose": (array, [array, array, c_double, c_double, c_int, out]),
+    "pvg_nan_to_num": (array, [array, c_double, c_double, c_double, out]),
     "pvg_concat": (array, [arrays, c_int, c_int, c_int, c_int]),
     "pvg_gather": (array, [array, array, c_int, ints, c_int, c_int]),
     "pvg_scatter": (c_int, [array, array, c_int, ints, c_int, c_int, array]),
