@@ -13,7 +13,7 @@ static double special(int64_t i, int other) {
     return other && i % 3 == 0 ? x + 0.5 : x;
 }
 
-static pvg_array *row_of(int dtype, int other) {
+static pvg_array *row_with(int dtype, int other) {
     void *values = host_memory(dtype, ALL);
     for (int64_t i = 0; i < ALL; i++) set_value(dtype, values, i, special(i, other));
     pvg_array *a = MADE(pvg_array_empty(0, dtype, SHAPE(ALL)));
@@ -34,7 +34,7 @@ static void closeness(void) {
         for (int64_t offset = 0; offset < 16; offset++)
             for (int equal_nan = 0; equal_nan <= 1; equal_nan++) {
                 const int64_t beside = 15 - offset;
-                pvg_array *first = row_of(floats[d], 0), *second = row_of(floats[d], 1);
+                pvg_array *first = row_with(floats[d], 0), *second = row_with(floats[d], 1);
                 pvg_array *a = MADE(pvg_slice(first, &offset, &one, &n)),
                           *b = MADE(pvg_slice(second, &beside, &one, &n));
                 uint64_t state = 4;
@@ -54,7 +54,7 @@ static void closeness(void) {
 }
 
 static void mixed(void) {
-    pvg_array *a = row_of(PVG_FLOAT32, 0), *b = row_of(PVG_FLOAT64, 0);
+    pvg_array *a = row_with(PVG_FLOAT32, 0), *b = row_with(PVG_FLOAT64, 0);
     pvg_array *column = MADE(pvg_reshape(b, SHAPE(ALL, 1)));
     pvg_array *close = MADE(pvg_isclose(a, column, 0, 0, 1, NULL));
     uint8_t expected[ALL * ALL];
@@ -67,7 +67,7 @@ static void numbers(void) {
     const int64_t n = N, one = 1;
     for (size_t d = 0; d < COUNT(floats); d++)
         for (int64_t offset = 0; offset < 9; offset++) {
-            pvg_array *base = row_of(floats[d], 0);
+            pvg_array *base = row_with(floats[d], 0);
             pvg_array *a = MADE(pvg_slice(base, &offset, &one, &n));
             void *expected = host_copy(base);
             for (int64_t i = offset; i < offset + N; i++) {
@@ -84,7 +84,7 @@ static void numbers(void) {
 
 static void what_is_refused(void) {
     uint64_t state = 5;
-    pvg_array *whole = random_array(PVG_INT32, SHAPE(4), &state), *a = row_of(PVG_FLOAT32, 0);
+    pvg_array *whole = random_array(PVG_INT32, SHAPE(4), &state), *a = row_with(PVG_FLOAT32, 0);
     CHECK_NULL(PVG_ERROR_TYPE, pvg_isclose(whole, whole, 0, 0, 0, NULL));
     CHECK_NULL(PVG_ERROR_TYPE, pvg_isclose(a, whole, 0, 0, 0, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_isclose(a, a, 0, 0, 2, NULL));
