@@ -149,7 +149,7 @@ def integer_power(a, b):
 
 
 def extreme(name, a, b):
-    """maximum, fmax and the like with ordered zeros: -0.0 < 0.0. NumPy leaves open which it gives."""
+    """maximum, fmax and the like, with -0.0 < 0.0. NumPy leaves open which zero it gives."""
     result = getattr(np, name)(a, b)
     zeros = (a == 0) & (b == 0)
     is_largest = name in ("maximum", "fmax")
