@@ -82,7 +82,8 @@ def test_dtypes_are_promoted(device):
 
 def test_no_overflow_in_between(device):
     tiny = np.finfo(np.float64).smallest_subnormal
-    cases = [[3e200, 4e200], [3e-200, 4e-200], [3e160, 4e160], [3e-158, 4e-158], [1e300, 1e-300], [3e-170, 4e-150, 1e-160], [tiny],
+    cases = [[3e200, 4e200], [3e-200, 4e-200], [3e160, 4e160], [3e-158, 4e-158],
+             [1e300, 1e-300], [3e-170, 4e-150, 1e-160], [tiny],
              [1e-160, 1.0], [1e308, 1e308], [5e-324, 5e-324]]  # fmt: skip
     for values in cases:
         exact = math.hypot(*values)

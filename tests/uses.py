@@ -496,6 +496,9 @@ USES |= {
         lambda v: void(vg.clip(v["a"], None, 3, out=v["out"].T)),
         ("out",),
     ),
+    "isclose": Use(A, lambda v: vg.isclose(v["a"], v["a"][:, ::-1])),
+    "nan_to_num": Use(A, lambda v: vg.nan_to_num(v["a"])),
+    "nan_to_num, in place": Use(A, lambda v: void(vg.nan_to_num(v["a"][:, ::-2], False)), ("a",)),
     "dropout": Use(A, lambda v: apply(v["a"].backend, "dropout", v["a"], 0.5, 1, 2, 3)),
     "dropout of a strided operand": Use(
         {"a": ((37, 12), F16)},
