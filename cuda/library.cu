@@ -35,6 +35,8 @@ Operations statistics_operations();   // kernels/reduce_statistics.cu
 Operations sequence_operations();     // kernels/sequence.cu
 Operations clip_operations();         // kernels/clip.cu
 Operations softmax_operations();      // kernels/reduce_softmax.cu
+Operations normalize_operations();    // kernels/normalize.cu
+Operations cross_entropy_operations(); // kernels/cross_entropy.cu
 Operations gather_operations();       // kernels/gather.cu
 Operations nonzero_operations();      // kernels/nonzero.cu
 Operations sort_operations();         // kernels/sort.cu
@@ -51,7 +53,7 @@ static Operations (*const families[])() = {
     nonzero_operations,    sort_operations,     searchsorted_operations, bincount_operations,
     factor_operations,     random_operations,   matmul_operations,       join_operations,
     statistics_operations, softmax_operations,  sequence_operations,     clip_operations,
-    accumulate_operations};
+    accumulate_operations, normalize_operations, cross_entropy_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

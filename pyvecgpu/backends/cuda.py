@@ -60,6 +60,10 @@ class CudaBackend:
         self.bincount = functions.pvg_bincount
         self.matmul = functions.pvg_matmul
         self.dense = functions.pvg_dense
+        self.softmax_backward = functions.pvg_softmax_backward
+        self.normalize = functions.pvg_normalize
+        self.cross_entropy = functions.pvg_cross_entropy
+        self.cross_entropy_backward = functions.pvg_cross_entropy_backward
         self.contiguous = functions.pvg_contiguous
         self.part = functions.pvg_part
         self.pointer = functions.pvg_array_data
@@ -247,6 +251,19 @@ class CudaBackend:
         self.check(
             functions.pvg_dense_backward(
                 gradient, x, weight, preactivation, activation, precision, *results
+            )
+        )
+        return results
+
+    def normalize_backward(
+        self, gradient, x, weight, statistics, axis, naxes, groups, centered, epsilon, wanted
+    ):
+        functions = self.functions
+        results = [functions.array() for _ in range(3 if wanted else 1)]
+        self.check(
+            functions.pvg_normalize_backward(
+                *(gradient, x, weight, statistics, axis, naxes, groups, centered, epsilon),
+                *(results if wanted else (*results, None, None)),
             )
         )
         return results
