@@ -77,7 +77,7 @@ int check_reports(int device) {
     const Text &text = texts[word];
     const int status =
         word == static_cast<unsigned>(Report::label)
-            ? fail(PVG_ERROR_INDEX, "label %lld is none of the %lld classes", found.index,
+            ? fail(PVG_ERROR_INDEX, "label %lld is out of bounds for %lld classes", found.index,
                    found.length)
         : text.status == PVG_ERROR_INDEX
             ? fail(PVG_ERROR_INDEX, "index %lld is out of bounds for axis %lld with size %lld",
