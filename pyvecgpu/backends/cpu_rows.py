@@ -30,6 +30,8 @@ def normalize(x, weight, bias, picture, centered, epsilon, given):
 
     given: statistics, or None for those of x.
     """
+    if not x.size:
+        return x.copy(), np.full((2, math.prod(picture.of_statistics)), np.nan, x.dtype)
     values = x.reshape(picture.shape)
     if given is None:
         average = variance = x.dtype.type(0)
@@ -58,6 +60,8 @@ def _scale(variance, epsilon):
 def normalize_backward(g, x, weight, statistics, picture, centered, epsilon, constant):
     """Return dx, dweight and dbias. constant: the statistics do not depend on x."""
     shape = x.shape
+    if not x.size:
+        return x.copy(), *[np.zeros(picture.parameters, x.dtype) for _ in range(2)]
     g, x = g.reshape(picture.shape), x.reshape(picture.shape)
     average, variance = (one.reshape(picture.of_statistics) for one in statistics.reshape(2, -1))
     scale = _scale(variance, epsilon)
@@ -93,9 +97,9 @@ def _classes_of(labels, classes, ignored):
 
 def cross_entropy(x, labels, weight, ignored, smoothing):
     """Return losses, and logarithms, weights of labels and sums of weights as one array."""
-    classes = x.shape[-1]
+    classes, last = x.shape[-1], (x.ndim - 1,)
     labels, counts = _classes_of(labels, classes, ignored)
-    most = cpu_functions.largest(x, (-1,), True)
+    most = cpu_functions.largest(x, last, True)
     most = np.where(most == -np.inf, x.dtype.type(0), most)
     below = np.subtract(most, x)
     chosen = np.take_along_axis(below, np.where(counts, labels, 0)[..., None], -1)[..., 0]
@@ -103,7 +107,7 @@ def cross_entropy(x, labels, weight, ignored, smoothing):
     if smoothing:
         weighted = np.mean(below if weight is None else below * weight, axis=-1)
     powers = np.exp(np.negative(below, out=below), out=below)
-    logarithm = np.log(cpu_functions.sum(powers, (-1,), False)).astype(x.dtype, copy=False)
+    logarithm = np.log(cpu_functions.sum(powers, last, False)).astype(x.dtype, copy=False)
     of_label = counts.astype(x.dtype)
     if weight is not None:
         of_label *= weight[np.where(counts, labels, 0)]
@@ -138,12 +142,12 @@ def cross_entropy_backward(g, x, labels, weight, statistics, ignored, smoothing)
 def softmax_backward(g, y, axes, logarithm):
     """Return the gradient of x, of which y is softmax or its logarithm."""
     if logarithm:
-        dx = np.exp(y)
-        dx *= -cpu_functions.sum(g, axes, True).astype(y.dtype, copy=False)
+        dx = np.exp(y, out=np.empty_like(y))
+        dx *= -np.asarray(cpu_functions.sum(g, axes, True)).astype(y.dtype, copy=False)
         dx += g
         return dx
-    dx = g * y
-    total = cpu_functions.sum(dx, axes, True).astype(y.dtype, copy=False)
+    dx = np.multiply(g, y, out=np.empty_like(y))
+    total = np.asarray(cpu_functions.sum(dx, axes, True)).astype(y.dtype, copy=False)
     np.subtract(g, total, out=dx)
     dx *= y
     return dx

@@ -147,13 +147,13 @@ def cross_entropy(
     """
     smoothing = number(label_smoothing, "label_smoothing", 0.0, 1.0)
     call, (input, target, weight) = _parse_classes("cross_entropy", input, target, weight)
-    rows = moveaxis(input, _axis_of_classes(input), -1)
+    rows = _rows_of_classes(input)
     if is_float(target.dtype):
         if target.shape != input.shape:
             raise ValueError(
                 f"cross_entropy: probabilities of shape {target.shape} for {input.shape}"
             )
-        target = wide(moveaxis(target, _axis_of_classes(input), -1))
+        target = wide(_rows_of_classes(target))
         logs = log_softmax(wide(rows), axis=-1)
         return call.give(_of_probabilities(logs, target, weight, reduction, smoothing))
     _check_labels("cross_entropy", rows, target, reduction)
@@ -174,12 +174,17 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     1.3862944
     """
     call, (input, target, weight) = _parse_classes("nll_loss", input, target, weight)
-    logs = moveaxis(wide(input), _axis_of_classes(input), -1)
+    logs = _rows_of_classes(wide(input))
     return call.give(_of_labels("nll_loss", logs, target, weight, ignore_index, reduction, 0.0))
 
 
 def _axis_of_classes(input):
     return 0 if input.ndim == 1 else 1
+
+
+def _rows_of_classes(input):
+    """Return the input with the classes along the last axis."""
+    return moveaxis(input, 1, -1) if input.ndim > 2 else input
 
 
 def _parse_classes(name, input, target, weight):
