@@ -57,6 +57,7 @@ namespace {
 // large ones (add: 4.39, with 128 threads 4.36), if 16 elements a thread leave them the registers.
 constexpr int map_threads = 128;
 template <class F> constexpr bool is_long = false; // functions that take longer than the memory
+template <class F> constexpr bool only_rows = false; // whose operands never lie in any strides
 template <class F>
 constexpr int most_map_threads = is_long<F>       ? map_threads
                                  : F::vector < 16 ? 1024
@@ -307,14 +308,17 @@ int launch_walk(Call &call, const F &f, Operands<F::inputs> operands, const pvg_
         if (step == 1) aligned &= is_aligned(inputs[k], F::vector, last, walk.strides[k + 1]);
     }
     if (in_rows && last <= 0) return launch_contiguous(call, f, operands, out->size, aligned);
-    if (in_rows) {
+    if (in_rows || only_rows<F>) {
         InRows<N> rows{operands, 0, 0, 0, 1, aligned, {}};
         rows.outer.walk = walk;
         return launch_rows(call, f, &rows);
     }
-    Strided<N> strided{operands, out->size, {}};
-    strided.all.walk = walk;
-    return launch_strided(call, f, &strided);
+    if constexpr (!only_rows<F>) {
+        Strided<N> strided{operands, out->size, {}};
+        strided.all.walk = walk;
+        return launch_strided(call, f, &strided);
+    }
+    return PVG_OK;
 }
 
 // Runs f over `out`, with the inputs broadcast to its shape; a NULL among them stands for `scalar`.

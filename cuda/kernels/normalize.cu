@@ -322,6 +322,7 @@ template <class T> struct Standardize {
         write_as<T>(access, x);
     }
 };
+template <class T> constexpr bool only_rows<Standardize<T>> = true; // operands are contiguous
 template <class T> constexpr int rows_blocks<Standardize<T>> = blocks_held(8, map_threads);
 
 template <class T> int standardize(Call &call, const Norm &norm, const pvg_array *statistics,

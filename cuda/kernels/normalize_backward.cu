@@ -412,6 +412,7 @@ template <class T> struct SlopeOfChannels {
         write_as<T>(access, y);
     }
 };
+template <class T> constexpr bool only_rows<SlopeOfChannels<T>> = true; // operands are contiguous
 template <class T> constexpr int rows_blocks<SlopeOfChannels<T>> = blocks_held(8, map_threads);
 
 template <class T> int launch_sums(Call &call, const Norm &norm, const pvg_array *gradient,

@@ -58,7 +58,7 @@ AREAS = (
         "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining"
-        " complex_reductions systems",
+        " complex_reductions systems normalisation_kernels cross_entropy_kernel",
     ),
     Area(
         "matmul plan",
@@ -102,7 +102,8 @@ AREAS = (
         "networks",
         "pyvecgpu/nn/*.py pyvecgpu/nn/functional/*.py !pyvecgpu/nn/training.py"
         " !pyvecgpu/nn/utils.py",
-        py_tests="nn_modules nn_losses nn_layers nn_sequences nn",
+        py_tests="nn_modules nn_losses nn_layers nn_sequences nn normalisation_kernels"
+        " cross_entropy_kernel",
     ),
     Area(
         "backends",
