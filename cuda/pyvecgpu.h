@@ -836,8 +836,9 @@ PVG_API pvg_array *pvg_softmax_backward(int operation, const pvg_array *gradient
  *
  * statistics: two arrays in one, all means and all variances (of the count, not one less): float64
  * for float64, else float32; contiguous, with a first axis of 2 and that many elements behind it;
- * written, unless groups is -1. It may be NULL with groups 1 or more. Errors: AXIS, VALUE (shapes,
- * channels that are not so many groups, memory that is shared), TYPE. */
+ * written, unless groups is -1; if a launch fails they may have been, too. It may be NULL with groups
+ * 1 or more. Errors: AXIS, VALUE (shapes, channels that are not so many groups, memory that is
+ * shared), TYPE. */
 PVG_API pvg_array *pvg_normalize(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
                                  int axis, int naxes, int64_t groups, int centered, double epsilon,
                                  pvg_array *statistics);
@@ -850,13 +851,13 @@ PVG_API int pvg_normalize_backward(const pvg_array *gradient, const pvg_array *x
                                    int naxes, int64_t groups, int centered, double epsilon,
                                    pvg_array **dx, pvg_array **dweight, pvg_array **dbias);
 /* Losses -sum over c of t[c] * weight[c] * log(softmax(x))[c] of rows x (..., classes), in float32,
- * of float64 in float64: t is 1 - smoothing at the row's label, plus smoothing / classes everywhere.
- * labels: integers (...); rows of the label `ignored` have the loss 0. Any other label that is no
- * class is reported as an index of pvg_gather is, and its row has the loss 0. weight: (classes,) or
- * NULL, for 1. statistics: (3, ...), of the losses' dtype, contiguous, written: the logarithms of
- * the sums of exp(x); the weights of the labels, 0 of rows that do not count; the sums over c of
- * t[c] * weight[c]. The result is new. Errors: VALUE (shapes, no classes, memory that is shared),
- * TYPE. */
+ * of float64 in float64: t is 1 - smoothing at the row's label, plus smoothing / classes for each
+ * class. labels: integers (...); rows of the label `ignored` have the loss 0. Any other label that
+ * is no class is reported as an index of pvg_gather is, and its row has the loss 0. weight:
+ * (classes,) or NULL, for 1. statistics: (3, ...), of the losses' dtype, contiguous, written: the
+ * logarithms of the sums of exp(x); the weights of the labels, 0 of rows that do not count; the
+ * sums over c of t[c] * weight[c]. The result is new. Errors: VALUE (shapes, no classes, memory
+ * that is shared), TYPE. */
 PVG_API pvg_array *pvg_cross_entropy(const pvg_array *x, const pvg_array *labels,
                                      const pvg_array *weight, int64_t ignored, double smoothing,
                                      pvg_array *statistics);

@@ -65,7 +65,12 @@ def compare(wanted, dtype, y, gradients):
     for found, expected, size in zip(
         gradients[1:], (wanted.dweight, wanted.dbias), wanted.sums, strict=False
     ):
-        near(found, expected.reshape(found.shape), 2 * unit, 40 * work * (1 + size.reshape(found.shape)))
+        near(
+            found,
+            expected.reshape(found.shape),
+            2 * unit,
+            40 * work * (1 + size.reshape(found.shape)),
+        )
 
 
 def near(found, expected, relative, absolute):
@@ -105,7 +110,9 @@ def test_rows(device, dtype, shape):
     biased = Reference(wide, wide_g, None, wide_b, parts, (2, 3), 0.01)
     y, (dx, db) = run(device, lambda *a: F.layer_norm(a[0], shape[1], None, a[1], 0.01), (x, b), g)
     compare(biased, dtype, y, [dx])
-    near(db, biased.dbias, 2 * UNIT_ROUNDOFF[np.dtype(dtype)], 40 * work_unit(dtype) * biased.sums[1])
+    near(
+        db, biased.dbias, 2 * UNIT_ROUNDOFF[np.dtype(dtype)], 40 * work_unit(dtype) * biased.sums[1]
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -202,8 +209,9 @@ def test_a_repeated_gradient_and_other_dtypes(device):
         a, b = (put(device, one.astype(t)).requires_grad_() for one, t in ((x, of_x), (w, of_w)))
         y = F.layer_norm(a, 40, b, b)
         (y * 2).sum().backward()
+        wide, weight = (host(one.detach()).astype(float) for one in (a, b))
         wanted = Reference(
-            host(a.detach()).astype(float), np.full(x.shape, 2.0), host(b.detach()).astype(float), None,
+            wide, np.full(x.shape, 2.0), weight, None,
             (6, 1, 40, 1), (2, 3), 1e-5,
         )  # fmt: skip
         assert y.dtype == of_x and a.grad.dtype == of_x and b.grad.dtype == of_w
@@ -238,7 +246,9 @@ def test_numbers_that_are_none(device):
 def test_the_same_bits_again(device):
     rng = np.random.default_rng(6)
     for shape in ((300, 70), (40, 2000), (4, 9000)):
-        x, g, w = (put(device, rng.normal(size=s).astype(np.float32)) for s in (shape, shape, shape[1]))
+        x, g, w = (
+            put(device, rng.normal(size=s).astype(np.float32)) for s in (shape, shape, shape[1])
+        )
         found = []
         for _ in range(2):
             a, b = x.copy().requires_grad_(), w.copy().requires_grad_()
@@ -280,7 +290,11 @@ def test_refusals(device):
         (TypeError, "int32", lambda: call(x.astype("int32"), 1, 1, 1, True)),
         (ValueError, "does not fit", lambda: call(x, 1, 1, 1, True, weight=empty)),
         (ValueError, "share memory", lambda: call(x, 1, 1, 1, True, statistics=shared)),
-        (ValueError, "contiguous", lambda: call(x, 1, 1, 1, True, statistics=vg.reshape(x, (2, 12))[:, :4])),
+        (
+            ValueError,
+            "contiguous",
+            lambda: call(x, 1, 1, 1, True, statistics=vg.reshape(x, (2, 12))[:, :4]),
+        ),
     ):
         with pytest.raises(error, match=text):
             refused()

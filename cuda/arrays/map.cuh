@@ -57,7 +57,6 @@ namespace {
 // large ones (add: 4.39, with 128 threads 4.36), if 16 elements a thread leave them the registers.
 constexpr int map_threads = 128;
 template <class F> constexpr bool is_long = false; // functions that take longer than the memory
-template <class F> constexpr bool only_rows = false; // whose operands never lie in any strides
 template <class F>
 constexpr int most_map_threads = is_long<F>       ? map_threads
                                  : F::vector < 16 ? 1024
@@ -80,6 +79,8 @@ template <class F>
 constexpr int rows_blocks = F::vector > 4    ? 1
                             : F::vector == 4 ? blocks_held(16, map_threads)
                                              : blocks_held(12, map_threads);
+// Functions whose operands never lie in any strides, so that they need no strided_kernel.
+template <class F> constexpr bool only_rows = false;
 constexpr int64_t large_map = 1 << 18; // vectors: enough to keep all multiprocessors busy
 constexpr int strided_threads = 256;
 constexpr int most_rows = 4;        // a thread, in large arrays

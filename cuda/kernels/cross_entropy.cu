@@ -83,8 +83,8 @@ __device__ __forceinline__ void gather_packs(const LabelRows &job, const Pack<T>
 
 template <bool BLOCK, class A>
 __device__ __forceinline__ void gather_row(Gathered<A> *all, int lanes, A (*of_warp)[32]) {
-    const A most = BLOCK ? over_block<false>(all->most, of_warp[0])
-                         : largest_of_lanes(all->most, lanes);
+    const A most =
+        BLOCK ? over_block<false>(all->most, of_warp[0]) : largest_of_lanes(all->most, lanes);
     all->rise(most);
     all->powers = sum_of_row<BLOCK>(all->powers, lanes, of_warp[1]);
     all->below = sum_of_row<BLOCK>(all->below, lanes, of_warp[2]);
@@ -103,8 +103,8 @@ __device__ inline void write_loss(const LabelRows &job, int64_t row, const T *x,
         const A smoothing = static_cast<A>(job.smoothing);
         counts = weight_of<A>(job, label);
         part = (1 - smoothing) * counts;
-        loss = part == 0 ? A(0)
-                         : part * (logarithm + (all.base(all.most) - static_cast<A>(x[label])));
+        loss =
+            part == 0 ? A(0) : part * (logarithm + (all.base(all.most) - static_cast<A>(x[label])));
         if (smoothing != 0) {
             const A each = smoothing / static_cast<A>(job.plan.length);
             loss += each * (all.weights * logarithm + all.below);
@@ -134,8 +134,8 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
         Pack<T> packs[PACKS];
 #pragma unroll
         for (int k = 0; k < PACKS; k++)
-            packs[k] = load_pack(x, at + k * step, length, job.plan.aligned,
-                                 -static_cast<A>(INFINITY));
+            packs[k] =
+                load_pack(x, at + k * step, length, job.plan.aligned, -static_cast<A>(INFINITY));
         gather_packs<T>(job, packs, at, step, &all);
     }
     gather_row<BLOCK>(&all, place.lanes, of_warp);
@@ -244,7 +244,8 @@ int prepare_rows(Call &call, Labelled *rows, Temporary (&holders)[6], LabelRows 
 }
 
 // Rows of a block: threads enough for row_packs each.
-template <class T> int share_rows(const LabelRows &job, int64_t rows, int64_t length, RowPlan *plan) {
+template <class T> int share_rows(const LabelRows &job, int64_t rows, int64_t length,
+                                  RowPlan *plan) {
     constexpr int64_t pack = pack_size<T>;
     const int64_t packs = (length + pack - 1) / pack;
     const uintptr_t bits = reinterpret_cast<uintptr_t>(job.x) |
@@ -337,7 +338,7 @@ int run_cross_entropy_backward(Call &call, Labelled rows, const pvg_array *gradi
 
 } // namespace
 
-Operations cross_entropy_operations() {
+Operations label_operations() {
     static constexpr Operation rows[] = {
         {PVG_CROSS_ENTROPY, "cross_entropy", Family::other, floats, Gives::same},
     };

@@ -41,8 +41,8 @@ int check_statistics(const Norm &norm) {
 int picture_norm(Norm *norm, const pvg_array *gradient, int *device) {
     const pvg_array *operands[5] = {norm->x};
     int n = 1;
-    for (const pvg_array *a : {gradient, norm->weight, norm->bias,
-                               static_cast<const pvg_array *>(norm->statistics)})
+    for (const pvg_array *a :
+         {gradient, norm->weight, norm->bias, static_cast<const pvg_array *>(norm->statistics)})
         if (a) operands[n++] = a;
     PVG_PASS(check_operands(operands, n, device));
     for (int i = 0; i < n; i++) PVG_PASS(check_kinds(operands[i]->dtype, floats));
@@ -69,8 +69,8 @@ int picture_norm(Norm *norm, const pvg_array *gradient, int *device) {
                 "centered is 1, or 0 for statistics of groups, got %d", norm->centered);
     norm->groups = norm->by_channel ? 1 : asked;
     norm->count = norm->by_channel ? norm->channels : norm->items * asked;
-    norm->length = norm->by_channel ? norm->items * norm->inner
-                                    : norm->channels / asked * norm->inner;
+    norm->length =
+        norm->by_channel ? norm->items * norm->inner : norm->channels / asked * norm->inner;
     PVG_PASS(check_parameter(*norm, norm->weight, "weight"));
     PVG_PASS(check_parameter(*norm, norm->bias, "bias"));
     return check_statistics(*norm);
@@ -276,9 +276,8 @@ int launch_moments(Call &call, const Norm &norm, pvg_array *statistics, pvg_arra
     using A = ComputeType<T>;
     const int64_t items = norm.by_channel ? norm.items : 1;
     const int64_t inner = norm.by_channel ? norm.inner : norm.length;
-    const ChannelPlan plan =
-        plan_channels(items, norm.count, inner, pack_size<T>, alignof(Pack<T>),
-                      reinterpret_cast<uintptr_t>(norm.x->data));
+    const ChannelPlan plan = plan_channels(items, norm.count, inner, pack_size<T>, alignof(Pack<T>),
+                                           reinterpret_cast<uintptr_t>(norm.x->data));
     const Moments<T> moments = {data<T>(norm.x), inner, norm.centered == 1};
     Workspace partials;
     PVG_PASS((launch_channel_sums<T>(call, plan, moments, &partials)));

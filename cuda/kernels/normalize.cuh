@@ -4,8 +4,8 @@
 // x is [items][channels][inner]. Statistics belong to a row, which is a group of channels of an
 // item, or to a channel of all items. Rows are held by a warp or a block (kernels/rows.cuh); the
 // sums of channels, and of rows that are too long for that, are made in two launches: blocks add up
-// chunks, and a warp a channel adds up these. Which element goes to which chunk depends on the shape
-// alone, and everything is added in a fixed order.
+// chunks, and a warp a channel adds up these. Which element goes to which chunk depends on the
+// shape alone, and everything is added in a fixed order.
 #pragma once
 #include "kernels/rows.cuh"
 
@@ -53,8 +53,11 @@ struct OfChannels {
 inline OfChannels of_channels(const Norm &norm, const pvg_array *a) {
     const uintptr_t bits = a ? reinterpret_cast<uintptr_t>(a->data) : 0;
     const int64_t channels = norm.channels / (norm.by_channel ? 1 : norm.groups);
-    return {a ? a->data : nullptr, a && a->dtype != norm_dtype(norm.x->dtype), bits % 16 == 0,
-            norm.by_channel ? norm.channels : norm.groups, static_cast<int>(channels),
+    return {a ? a->data : nullptr,
+            a && a->dtype != norm_dtype(norm.x->dtype),
+            bits % 16 == 0,
+            norm.by_channel ? norm.channels : norm.groups,
+            static_cast<int>(channels),
             static_cast<int>(norm.inner)};
 }
 
@@ -163,9 +166,9 @@ __global__ void __launch_bounds__(sums_threads)
 #pragma unroll 4
     for (int64_t k = chunk * plan.chunk + int64_t(threadIdx.x) * width; k < end;
          k += sums_threads * width) {
-        const int64_t item = plan.narrow ? static_cast<uint32_t>(k) /
-                                               static_cast<uint32_t>(plan.inner)
-                                         : k / plan.inner;
+        const int64_t item = plan.narrow
+                                 ? static_cast<uint32_t>(k) / static_cast<uint32_t>(plan.inner)
+                                 : k / plan.inner;
         const int64_t at = (item * plan.channels + channel) * plan.inner + k - item * plan.inner;
         if (plan.aligned)
             terms.template add<pack_size<T>>(of, item, at, first, second);

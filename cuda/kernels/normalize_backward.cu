@@ -138,7 +138,8 @@ template <class T> int launch_slope_rows(Call &call, const Norm &norm, SlopeRows
     }
     const unsigned blocks = blocks_for(norm.count, short_threads / job.plan.lanes);
     if (norm.length <= 32 * pack_size<T>)
-        PVG_LAUNCH((slope_rows_kernel<T, 1, short_threads>), blocks, short_threads, 0, call.stream, job);
+        PVG_LAUNCH((slope_rows_kernel<T, 1, short_threads>), blocks, short_threads, 0, call.stream,
+                   job);
     else
         PVG_LAUNCH((slope_rows_kernel<T, most_packs / 2, short_threads>), blocks, short_threads, 0,
                    call.stream, job);
@@ -218,8 +219,8 @@ __global__ void __launch_bounds__(THREADS)
         A first = 0, second = 0;
 #pragma unroll
         for (int k = 0; k < packs; k++)
-            Slope<T, true>(job, row, standard, (k * lanes + lane) * pack, now[k][0], now[k][1]).add(
-                first, second);
+            Slope<T, true>(job, row, standard, (k * lanes + lane) * pack, now[k][0], now[k][1])
+                .add(first, second);
         two_over_row<BLOCK>(first, second, lanes, of_warp[side]);
         first = job.centered ? first / static_cast<A>(length) : A(0);
         second /= static_cast<A>(length);
@@ -291,11 +292,9 @@ int launch_fused(Call &call, const Norm &norm, SlopeRows job, pvg_array *dweight
     constexpr int pack = pack_size<T>;
     const int64_t packs = (norm.length + pack - 1) / pack;
     const uintptr_t bits = reinterpret_cast<uintptr_t>(job.gradient) |
-                           reinterpret_cast<uintptr_t>(job.x) |
-                           reinterpret_cast<uintptr_t>(job.dx);
+                           reinterpret_cast<uintptr_t>(job.x) | reinterpret_cast<uintptr_t>(job.dx);
     job.plan.rows = norm.count, job.plan.length = static_cast<int>(norm.length);
-    job.plan.aligned =
-        bits % alignof(Pack<T>) == 0 && (norm.count == 1 || norm.length % pack == 0);
+    job.plan.aligned = bits % alignof(Pack<T>) == 0 && (norm.count == 1 || norm.length % pack == 0);
     job.plan.lanes = static_cast<int>(power_of_two_from((packs + 1) / fused_packs));
     const bool in_warps = job.plan.lanes <= 32;
     const int64_t wanted = fused_blocks(norm.count, norm.length, job.plan.lanes);
@@ -307,8 +306,8 @@ int launch_fused(Call &call, const Norm &norm, SlopeRows job, pvg_array *dweight
     PVG_PASS(partials.open(call, static_cast<size_t>(blocks * 2 * norm.length) * sizeof(A)));
     job.partials = partials.as<A>();
     if (in_warps)
-        PVG_LAUNCH((slope_and_sums_kernel<T, teams_threads>), blocks_for(blocks, 1), teams_threads, 0,
-                   call.stream, job);
+        PVG_LAUNCH((slope_and_sums_kernel<T, teams_threads>), blocks_for(blocks, 1), teams_threads,
+                   0, call.stream, job);
     else if (job.plan.lanes <= middle_threads)
         PVG_LAUNCH((slope_and_sums_kernel<T, middle_threads>), blocks_for(blocks, 1),
                    job.plan.lanes, 0, call.stream, job);
@@ -417,16 +416,19 @@ template <class T> constexpr int rows_blocks<SlopeOfChannels<T>> = blocks_held(8
 
 template <class T> int launch_sums(Call &call, const Norm &norm, const pvg_array *gradient,
                                    const pvg_array *scales, const OfSums<ComputeType<T>> &to) {
-    const uintptr_t bits = reinterpret_cast<uintptr_t>(norm.x->data) |
-                           reinterpret_cast<uintptr_t>(gradient->data);
-    const ChannelPlan plan = plan_channels(norm.items, norm.channels, norm.inner, pack_size<T>,
-                                           alignof(Pack<T>), bits);
+    const uintptr_t bits =
+        reinterpret_cast<uintptr_t>(norm.x->data) | reinterpret_cast<uintptr_t>(gradient->data);
+    const ChannelPlan plan =
+        plan_channels(norm.items, norm.channels, norm.inner, pack_size<T>, alignof(Pack<T>), bits);
     const bool needed = to.dweight || to.length > 0;
     const int64_t of_item = norm.by_channel ? 0 : norm.groups;
     const int64_t channels = norm.by_channel ? 1 : norm.channels / norm.groups;
-    const GradientTerms<T> terms = {data<T>(gradient), data<T>(norm.x),
+    const GradientTerms<T> terms = {data<T>(gradient),
+                                    data<T>(norm.x),
                                     data<ComputeType<T>>(norm.statistics),
-                                    data<ComputeType<T>>(scales), of_item, channels};
+                                    data<ComputeType<T>>(scales),
+                                    of_item,
+                                    channels};
     Workspace partials;
     if (needed) PVG_PASS((launch_channel_sums<T>(call, plan, terms, &partials)));
     PVG_LAUNCH(slope_sums_kernel<T>, blocks_for(norm.channels, sums_threads / 32), sums_threads, 0,
@@ -556,8 +558,11 @@ PVG_API int pvg_normalize_backward(const pvg_array *gradient, const pvg_array *x
                                    int naxes, int64_t groups, int centered, double epsilon,
                                    pvg_array **dx, pvg_array **dweight, pvg_array **dbias) {
     pvg::Call call("normalize_backward");
-    const pvg::Norm norm = {x, weight, nullptr, axis, naxes, groups, centered, epsilon,
-                            const_cast<pvg_array *>(statistics),
-                            0, 0,      0,       0,    0,     0,      false,    false};
+    const pvg::Norm norm = {x,        weight,  nullptr,
+                            axis,     naxes,   groups,
+                            centered, epsilon, const_cast<pvg_array *>(statistics),
+                            0,        0,       0,
+                            0,        0,       0,
+                            false,    false};
     return pvg::run_slopes(call, norm, gradient, {dx, dweight, dbias});
 }

@@ -43,8 +43,7 @@ template <bool SUM, class A> __device__ __forceinline__ A over_block(A value, A 
 
 // The elements from `at` on, and `fill` behind the end.
 template <class T> __device__ __forceinline__ Pack<T> load_pack(const T *row, int at, int length,
-                                                                bool aligned,
-                                                                ComputeType<T> fill) {
+                                                                bool aligned, ComputeType<T> fill) {
     if (aligned && at + pack_size<T> <= length) return *reinterpret_cast<const Pack<T> *>(row + at);
     Pack<T> pack;
 #pragma unroll

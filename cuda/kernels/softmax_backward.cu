@@ -16,7 +16,8 @@ struct SoftSlopes {
 };
 
 template <class T, int PACKS, int THREADS>
-__global__ void __launch_bounds__(THREADS) softmax_backward_kernel(const __grid_constant__ SoftSlopes job) {
+__global__ void __launch_bounds__(THREADS)
+    softmax_backward_kernel(const __grid_constant__ SoftSlopes job) {
     using A = ComputeType<T>;
     constexpr int pack = pack_size<T>;
     constexpr bool BLOCK = THREADS > short_threads;
@@ -31,7 +32,8 @@ __global__ void __launch_bounds__(THREADS) softmax_backward_kernel(const __grid_
     row.load([&](int, const Pack<T>(&packs)[2]) { // behind the end both are 0
 #pragma unroll
         for (int j = 0; j < pack; j++) {
-            const A g = static_cast<A>(packs[0].element[j]), y = static_cast<A>(packs[1].element[j]);
+            const A g = static_cast<A>(packs[0].element[j]),
+                    y = static_cast<A>(packs[1].element[j]);
             sum = job.logarithm ? sum + g : fma(g, y, sum);
         }
     });
@@ -41,20 +43,22 @@ __global__ void __launch_bounds__(THREADS) softmax_backward_kernel(const __grid_
         Pack<T> dx;
 #pragma unroll
         for (int j = 0; j < pack; j++) {
-            const A g = static_cast<A>(packs[0].element[j]), y = static_cast<A>(packs[1].element[j]);
+            const A g = static_cast<A>(packs[0].element[j]),
+                    y = static_cast<A>(packs[1].element[j]);
             dx.element[j] = static_cast<T>(job.logarithm ? g - exp(y) * sum : y * (g - sum));
         }
         store_pack(to, at, row.length, row.aligned, dx);
     });
 }
 
-template <class T> int launch_soft_slopes(Call &call, SoftSlopes job, int64_t rows, int64_t length) {
+template <class T> int launch_soft_slopes(Call &call, SoftSlopes job, int64_t rows,
+                                          int64_t length) {
     const void *pointers[3] = {job.gradient, job.y, job.dx};
     int threads = 0;
     size_t shared = 0;
     bool whole = false;
-    PVG_PASS((plan_rows<T, 2>(call, rows, length, pointers, 3, &job.plan, &threads, &shared,
-                              &whole)));
+    PVG_PASS(
+        (plan_rows<T, 2>(call, rows, length, pointers, 3, &job.plan, &threads, &shared, &whole)));
     if (job.plan.lanes > middle_threads) {
         PVG_LAUNCH((softmax_backward_kernel<T, held_packs, long_threads>), blocks_for(rows, 1),
                    threads, shared, call.stream, job);
@@ -67,11 +71,11 @@ template <class T> int launch_soft_slopes(Call &call, SoftSlopes job, int64_t ro
     }
     const unsigned blocks = blocks_for(rows, short_threads / job.plan.lanes);
     if (length <= 32 * pack_size<T>)
-        PVG_LAUNCH((softmax_backward_kernel<T, 1, short_threads>), blocks, short_threads, 0, call.stream,
-                   job);
-    else
-        PVG_LAUNCH((softmax_backward_kernel<T, most_packs / 2, short_threads>), blocks, short_threads, 0,
+        PVG_LAUNCH((softmax_backward_kernel<T, 1, short_threads>), blocks, short_threads, 0,
                    call.stream, job);
+    else
+        PVG_LAUNCH((softmax_backward_kernel<T, most_packs / 2, short_threads>), blocks,
+                   short_threads, 0, call.stream, job);
     return PVG_OK;
 }
 
@@ -99,8 +103,8 @@ int run_soft_slopes(Call &call, int operation, const pvg_array *gradient, const 
     PVG_PASS(as_contiguous(call, y, &straight[1], &y));
     PVG_PASS(call.reads(gradient));
     PVG_PASS(call.reads(y));
-    const SoftSlopes job = {{}, gradient->data, y->data, result->array->data,
-                            operation == PVG_LOG_SOFTMAX};
+    const SoftSlopes job = {
+        {}, gradient->data, y->data, result->array->data, operation == PVG_LOG_SOFTMAX};
     return dispatch<floats>(y->dtype, [&](auto tag) -> int {
         return launch_soft_slopes<typename decltype(tag)::type>(call, job, y->size / length,
                                                                 length);

@@ -1,5 +1,5 @@
-/* pvg_normalize, pvg_cross_entropy, pvg_softmax_backward and their backward passes: rows of every way
- * through the kernels, at every offset into memory, and what is refused. */
+/* pvg_normalize, pvg_cross_entropy, pvg_softmax_backward and their backward passes: rows of every
+ * way through the kernels, at every offset into memory, and what is refused. */
 #include "check.h"
 
 /* Rows of (rows, length) that begin `offset` elements into memory, contiguous. */
@@ -31,7 +31,8 @@ static void check_rows(int dtype, int64_t rows, int64_t length, int64_t offset, 
     CHECK(y);
     CHECK_OK(pvg_normalize_backward(g, x, w, s, 1, 1, 1, 1, 1.0, &dx, &dw, &db));
     void *values = host_copy(x), *slopes = host_copy(g), *weights = host_copy(w);
-    void *wanted = host_memory(dtype, rows * length), *wanted_dx = host_memory(dtype, rows * length);
+    void *wanted = host_memory(dtype, rows * length),
+         *wanted_dx = host_memory(dtype, rows * length);
     void *sums = host_memory(dtype, length), *biases = host_memory(dtype, length);
     double *dweight = calloc((size_t)length, sizeof *dweight);
     double *dbias = calloc((size_t)length, sizeof *dbias);
@@ -54,7 +55,8 @@ static void check_rows(int dtype, int64_t rows, int64_t length, int64_t offset, 
         }
         for (int64_t i = 0; i < length; i++) {
             const double z = (value_at(dtype, values, r * length + i) - mean) * scale;
-            const double part = value_at(dtype, slopes, r * length + i) * value_at(dtype, weights, i);
+            const double part =
+                value_at(dtype, slopes, r * length + i) * value_at(dtype, weights, i);
             set_value(dtype, wanted_dx, r * length + i, scale * (part - first - z * second));
         }
     }
@@ -169,18 +171,14 @@ static void what_is_refused(void) {
     CHECK_NULL(PVG_ERROR_VALUE, pvg_normalize(x, NULL, NULL, 1, 1, 0, 1, 0, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_normalize(x, s, NULL, 1, 1, 1, 1, 0, NULL));
     CHECK_NULL(PVG_ERROR_TYPE, pvg_normalize(other, NULL, NULL, 1, 1, 1, 1, 0, NULL));
-    CHECK_STATUS(
-        pvg_normalize_backward(x, x, NULL, s, 1, 1, 1, 1, 0, NULL, NULL, NULL),
-        PVG_ERROR_VALUE);
-    CHECK_STATUS(
-        pvg_normalize_backward(x, x, NULL, s, 1, 1, 1, 1, 0, &dx, &dx, NULL),
-        PVG_ERROR_VALUE);
-    CHECK_STATUS(
-        pvg_normalize_backward(s, x, NULL, s, 1, 1, 1, 1, 0, &dx, NULL, NULL),
-        PVG_ERROR_VALUE);
-    CHECK_STATUS(
-        pvg_normalize_backward(x, x, NULL, NULL, 1, 1, 1, 1, 0, &dx, NULL, NULL),
-        PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_normalize_backward(x, x, NULL, s, 1, 1, 1, 1, 0, NULL, NULL, NULL),
+                 PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_normalize_backward(x, x, NULL, s, 1, 1, 1, 1, 0, &dx, &dx, NULL),
+                 PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_normalize_backward(s, x, NULL, s, 1, 1, 1, 1, 0, &dx, NULL, NULL),
+                 PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_normalize_backward(x, x, NULL, NULL, 1, 1, 1, 1, 0, &dx, NULL, NULL),
+                 PVG_ERROR_VALUE);
     CHECK_NULL(PVG_ERROR_TYPE, pvg_cross_entropy(x, s, NULL, 0, 0, three));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_cross_entropy(x, i, NULL, 0, 2, three));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_cross_entropy(x, i, NULL, 0, 0, s));

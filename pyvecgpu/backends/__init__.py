@@ -97,12 +97,8 @@ METHODS = {
         "gradient x weight statistics axis naxes groups centered epsilon wanted", ARRAYS
     ),
     # Of rows along the last axis: the losses of labels, see pvg_cross_entropy.
-    "cross_entropy": _method(
-        "x labels weights ignored smoothing statistics", ARRAY, "statistics"
-    ),
-    "cross_entropy_backward": _method(
-        "gradient x labels weights statistics ignored smoothing"
-    ),
+    "cross_entropy": _method("x labels weights ignored smoothing statistics", ARRAY, "statistics"),
+    "cross_entropy_backward": _method("gradient x labels weights statistics ignored smoothing"),
     # Views; contiguous and reshape copy where no view will do.
     "slice": _method("a start step length"),
     "permute": _method("a axes"),

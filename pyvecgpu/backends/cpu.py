@@ -405,9 +405,7 @@ class CpuBackend:
         return store(losses, None)
 
     @_reports_memory
-    def cross_entropy_backward(
-        self, gradient, x, labels, weights, statistics, ignored, smoothing
-    ):
+    def cross_entropy_backward(self, gradient, x, labels, weights, statistics, ignored, smoothing):
         check_floats("cross_entropy_backward", [gradient, x])
         wide = widened(x)
         weights = weights if weights is None else cast(widened(weights), wide.dtype)

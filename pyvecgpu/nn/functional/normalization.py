@@ -127,7 +127,8 @@ def _normalized(x, weight, bias, axes, groups, eps, centered=True, statistics=No
     """Return x normalised, in its float dtype, by the kernel. See backends/__init__.py."""
     x = astype(x, inexact(x.dtype), copy=False)
     weight, bias = (
-        one if one is None else astype(one, inexact(one.dtype), copy=False) for one in (weight, bias)
+        one if one is None else astype(one, inexact(one.dtype), copy=False)
+        for one in (weight, bias)
     )
     tracked = any(type(one) is Tracked for one in (x, weight, bias))
     if statistics is None and tracked and tape.enabled():
