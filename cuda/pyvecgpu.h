@@ -836,9 +836,9 @@ PVG_API pvg_array *pvg_softmax_backward(int operation, const pvg_array *gradient
  *
  * statistics: two arrays in one, all means and all variances (of the count, not one less): float64
  * for float64, else float32; contiguous, with a first axis of 2 and that many elements behind it;
- * written, unless groups is -1; if a launch fails they may have been, too. It may be NULL with groups
- * 1 or more. Errors: AXIS, VALUE (shapes, channels that are not so many groups, memory that is
- * shared), TYPE. */
+ * written, unless groups is -1; if a launch fails they may have been, too. It may be NULL with
+ * groups 1 or more. Errors: AXIS, VALUE (shapes, channels that are not so many groups, memory that
+ * is shared), TYPE. */
 PVG_API pvg_array *pvg_normalize(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
                                  int axis, int naxes, int64_t groups, int centered, double epsilon,
                                  pvg_array *statistics);
