@@ -239,6 +239,8 @@ enum pvg_operation {
     PVG_CLIP = 357,
     PVG_ISCLOSE = 358, /* bool; this and the next one only for floats */
     PVG_NAN_TO_NUM = 359,
+    PVG_NORMALIZE = 360, /* this and the next: of float dtypes */
+    PVG_CROSS_ENTROPY = 361,
     PVG_OPTIMIZE = 380, /* these four: float dtypes */
     PVG_TOTAL_NORM = 381,
     PVG_CLIP_NORM = 382,
@@ -903,6 +905,53 @@ PVG_API int pvg_clip_norm(pvg_array *const *targets, int n, const pvg_array *nor
  * float32. With p 1 all are 0. Errors: VALUE (p is not from 0 to 1), TYPE. */
 PVG_API pvg_array *pvg_dropout(const pvg_array *a, double p, uint64_t key, uint64_t stream,
                                uint64_t counter);
+/* The backward pass of pvg_softmax over the last naxes axes (operation PVG_SOFTMAX or
+ * PVG_LOG_SOFTMAX): of the gradient of its result, and the result, the gradient of its operand, in
+ * the result's dtype; halves are computed in float32. Errors: AXIS, VALUE (shapes, another
+ * operation), TYPE. */
+PVG_API pvg_array *pvg_softmax_backward(int operation, const pvg_array *gradient,
+                                        const pvg_array *result, int naxes);
+/* (x - mean) / sqrt(variance + epsilon) * weight + bias, of float dtypes; halves in float32. x is
+ * items (the axes before `axis`), channels (naxes axes from there) and what is left, any of which
+ * may be no axis. groups 1 or more: mean and variance are those of as many groups of neighbouring
+ * channels of each item, with all that is left; of naxes last axes and 1 group, of each row. groups
+ * 0: those of each channel, over all items. groups -1: so many, and they are read from `statistics`
+ * instead. centered 0: a mean of 0, so that the variance is the mean of the squares. weight and
+ * bias, each may be NULL, have the shape of the channels. The result is new, in the shape and dtype
+ * of x.
+ *
+ * statistics: two arrays in one, all means and all variances (of the count, not one less): float64
+ * for float64, else float32; contiguous, with a first axis of 2 and that many elements behind it;
+ * written, unless groups is -1; if a launch fails they may have been, too. It may be NULL with
+ * groups 1 or more. Errors: AXIS, VALUE (shapes, channels that are not so many groups, memory that
+ * is shared), TYPE. */
+PVG_API pvg_array *pvg_normalize(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
+                                 int axis, int naxes, int64_t groups, int centered, double epsilon,
+                                 pvg_array *statistics);
+/* The backward pass: the gradients of x, in its dtype, and of weight and bias, in weight's, or if
+ * that is NULL in that of the statistics, and in the shape of the channels. With groups -1 the
+ * statistics are constants. Each is a new handle in *dx, *dweight, *dbias; NULL for dweight and
+ * dbias both: they are not wanted. On failure nothing is stored. Errors: as above. */
+PVG_API int pvg_normalize_backward(const pvg_array *gradient, const pvg_array *x,
+                                   const pvg_array *weight, const pvg_array *statistics, int axis,
+                                   int naxes, int64_t groups, int centered, double epsilon,
+                                   pvg_array **dx, pvg_array **dweight, pvg_array **dbias);
+/* Losses -sum over c of t[c] * weight[c] * log(softmax(x))[c] of rows x (..., classes), in float32,
+ * of float64 in float64: t is 1 - smoothing at the row's label, plus smoothing / classes for each
+ * class. labels: integers (...); rows of the label `ignored` have the loss 0. Any other label that
+ * is no class is reported as an index of pvg_gather is, and its row has the loss 0. weight:
+ * (classes,) or NULL, for 1. statistics: (3, ...), of the losses' dtype, contiguous, written: the
+ * logarithms of the sums of exp(x); the weights of the labels, 0 of rows that do not count; the
+ * sums over c of t[c] * weight[c]. The result is new. Errors: VALUE (shapes, no classes, memory
+ * that is shared), TYPE. */
+PVG_API pvg_array *pvg_cross_entropy(const pvg_array *x, const pvg_array *labels,
+                                     const pvg_array *weight, int64_t ignored, double smoothing,
+                                     pvg_array *statistics);
+/* The backward pass: of the losses' gradient (...) that of x, in its dtype. */
+PVG_API pvg_array *pvg_cross_entropy_backward(const pvg_array *gradient, const pvg_array *x,
+                                              const pvg_array *labels, const pvg_array *weight,
+                                              const pvg_array *statistics, int64_t ignored,
+                                              double smoothing);
 
 /* ---- Learning -------------------------------------------------------------------------------- */
 

@@ -183,6 +183,8 @@ ROWS = (
     _other("total_norm", 381, "f", "same"),
     _other("clip_norm", 382, "f", "none"),
     _other("dropout", 383, "f", "same"),
+    _other("normalize", 360, "f", "same"),
+    _other("cross_entropy", 361, "f", "same"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

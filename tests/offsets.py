@@ -90,12 +90,38 @@ def calls(dtype):
         found["dense"] = (
             [(M, K), (N, K), (N,)], (M, N), lambda x, w, b, out: vg.dense(x, w, b, "relu", out=out)
         )  # fmt: skip
+        found["normalised rows"] = ([(M, N)] * 2, None, normalised)
+        found["cross-entropy"] = ([(M, N)] * 2, None, of_labels)
         found["gradients"] = ([(M, N), (M, K), (N, K), (M, N)], None, gradients)
         found["step"] = ([LONG, LONG], LONG, step)
         found["clip"] = ([LONG], LONG, clip)
         found["norm"] = ([LONG], (1,), lambda x, out: assign(get_total_norm([x]), out))
         found["dropout"] = ([(M, N)], (M, N), dropout)
     return found
+
+
+def normalised(x, g, out):
+    """Each of the normalisations and of softmax, and the gradients of what it is of."""
+    found = []
+    numbers = x[0].detach()
+    for function in (
+        lambda a, w: vg.nn.functional.layer_norm(a, N, w, w, 1.0),
+        lambda a, w: vg.nn.functional.batch_norm(a, None, None, w, w, True, eps=1.0),
+        lambda a, w: vg.softmax(a * 0.125) * w,
+    ):
+        a, w = x.detach().requires_grad_(), numbers.detach().requires_grad_()
+        y = function(a, w)
+        y.backward(g)
+        found += [y.detach(), a.grad, w.grad]
+    return found
+
+
+def of_labels(x, w, out):
+    a = x.detach().requires_grad_()
+    labels = vg.arange(M, dtype="int32", device=x.device) % N
+    losses = vg.nn.functional.cross_entropy(a, labels, w[0] * w[0], reduction="none")
+    losses.sum().backward()
+    return losses.detach(), a.grad
 
 
 def gradients(g, x, w, z, out):

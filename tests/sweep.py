@@ -14,6 +14,7 @@ import helpers
 import numpy as np
 import sweep_complex
 import sweep_optim
+import sweep_rows
 from helpers import DTYPES, HALVES, SHAPE, assert_close, assert_same, assert_within, put
 from helpers import fixed_integers as data
 from references import (
@@ -83,6 +84,8 @@ def cases():
         forced_products,
         layers,
         gradients,
+        sweep_rows.normalisations,
+        sweep_rows.losses,
         lessons,
     ):
         for dtype in DTYPES:

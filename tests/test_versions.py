@@ -25,6 +25,15 @@ def writes(x, y):
     def preactivation():
         apply(x.backend, "dense", y, square, None, 0, 0, x, None)
 
+    def statistics():  # of two rows: two numbers each
+        rows = y.reshape(-1)[:8].reshape(2, 4)
+        apply(x.backend, "normalize", rows, None, None, 1, 1, 1, True, 1.0, x[0, :].reshape(2, 2))
+
+    def of_labels():  # of one row: three numbers
+        label = vg.zeros((1,), dtype="int32", device=x.device)
+        place = x[0, :3].reshape(3, 1)
+        apply(x.backend, "cross_entropy", y[:1], label, None, -1, 0.0, place)
+
     def in_place(operator, other):
         return lambda: getattr(x, operator)(other)
 
@@ -42,6 +51,8 @@ def writes(x, y):
         "tensordot": lambda: vg.tensordot(y, square, axes=1, out=x),
         "dense": lambda: vg.dense(y, square, out=x),
         "preactivation": preactivation,
+        "statistics of channels": statistics,
+        "statistics of labels": of_labels,
         "fill": lambda: x.__setitem__(Ellipsis, 2.0),
         "concat": lambda: vg.concat([y[:2], y[2:]], out=x),
         "softmax": lambda: vg.softmax(y, out=x),

@@ -21,7 +21,7 @@ from pyvecgpu.native.abi import Algorithm, Update
 from pyvecgpu.operations import ROWS, Operation
 
 F32, F64, F16, I32, BOOL, C64 = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?", "c8"))
-I8, I64 = np.dtype("i1"), np.dtype("i8")
+I8, I64, U8 = np.dtype("i1"), np.dtype("i8"), np.dtype("u1")
 
 
 class Use(NamedTuple):
@@ -119,6 +119,32 @@ def step(algorithm, targets, gradients, **numbers):
     apply(targets[0].backend, "optimize", algorithm, targets, gradients, values)
 
 
+def normalize(v, groups, centered=True, statistics=True):
+    """By the method itself; variances that are integers at random need a large epsilon."""
+    numbers = (v.get("w"), v.get("b"), 1, 1, groups, centered, 100.0)
+    return apply(v["x"].backend, "normalize", v["x"], *numbers, v["s"] if statistics else None)
+
+
+def normalize_backward(v, groups, wanted=True):
+    operands = (v["g"], v["x"], v.get("w"), v["s"], 1, 1, groups, True, 100.0, wanted)
+    return apply(v["x"].backend, "normalize_backward", *operands)
+
+
+def cross_entropy(v):
+    operands = (v["x"], v["i"], v["w"], 3, 0.25, v["s"])
+    return apply(v["x"].backend, "cross_entropy", *operands)
+
+
+def cross_entropy_backward(v):
+    operands = (v["g"], v["x"], v["i"], v["w"], v["s"], 3, 0.25)
+    return apply(v["x"].backend, "cross_entropy_backward", *operands)
+
+
+def softmax_backward(v):
+    code = Operation.LOG_SOFTMAX
+    return apply(v["a"].backend, "softmax_backward", code, v["g"], v["a"], 1)
+
+
 def learn(v):
     """A lesson's kernel, launched as pyvecgpu.learn does."""
     backend = v["a"].backend
@@ -168,6 +194,8 @@ A, AB = {"a": ((6, 37), F32)}, {"a": ((6, 37), F32), "b": ((6, 37), F32)}
 LAYER = {"x": ((9, 20), F32), "w": ((31, 20), F32), "bias": ((31,), F32)}
 BACKWARD = {"g": ((9, 31), F32), "x": ((9, 20), F32), "w": ((31, 20), F32), "z": ((9, 31), F32)}
 LARGE = (260, 260)  # from 65,536 elements on a transposed operand is put in order first
+IMAGES = {"x": ((6, 4, 40), F32), "w": ((4,), F32), "b": ((4,), F32), "s": ((2, 4), F32)}
+SCORES = {"x": ((6, 80), F32), "i": ((6,), U8), "w": ((80,), F32), "s": ((3, 6), F32)}
 STAGED = (1025, 257)  # more than 1 MiB, which crosses through pinned buffers
 
 USES = dict(of_rows())
@@ -459,6 +487,56 @@ USES |= {
     "dense_backward of strided operands of two dtypes": Use(
         {"g": ((31, 9), F64), "x": ((20, 9), F32), "w": ((31, 20), F32), "z": ((31, 9), F32)},
         lambda v: vg.nn.functional.dense_backward(v["g"].T, v["x"].T, v["w"], v["z"].T, "relu"),
+    ),
+    # Normalisations: rows, groups, channels of all items; labels are below 80, also where 77 is.
+    "normalize": Use(
+        IMAGES | {"s": ((2, 6), F32)}, lambda v: normalize(v, 1), ("s",)
+    ),
+    "normalize channels": Use(IMAGES, lambda v: normalize(v, 0), ("s",)),
+    "normalize by statistics": Use(IMAGES, lambda v: normalize(v, -1)),
+    "normalize of other dtypes and layouts": Use(
+        {"x": ((40, 4, 6), F16), "w": ((8,), F64), "b": ((4,), F32)},
+        lambda v: normalize(v | {"x": v["x"].T, "w": v["w"][::2]}, 2, False, False),
+    ),
+    "normalize long rows": Use(
+        {"x": ((1, 70_000), F32)}, lambda v: normalize(v, 1, statistics=False)
+    ),
+    "normalize_backward": Use(
+        {"g": ((6, 40), F32), "x": ((6, 40), F32), "w": ((40,), F32), "s": ((2, 6), F32)},
+        lambda v: normalize_backward(v, 1),
+    ),
+    "normalize_backward of channels": Use(
+        IMAGES | {"g": ((6, 4, 40), F32)}, lambda v: normalize_backward(v, 0)
+    ),
+    "normalize_backward by statistics": Use(
+        {"g": ((6, 4), F32), "x": ((4, 6), F32), "s": ((2, 4), F32)},
+        lambda v: normalize_backward(v | {"x": v["x"].T}, -1),
+    ),
+    "normalize_backward of groups": Use(
+        {"g": ((40, 4, 6), F64), "x": ((6, 4, 40), F32), "w": ((4,), F64), "s": ((2, 12), F32)},
+        lambda v: normalize_backward(v | {"g": v["g"].T}, 2),
+    ),
+    "normalize_backward of x alone": Use(
+        {"g": ((6, 40), F32), "x": ((6, 40), F32), "s": ((2, 6), F32)},
+        lambda v: normalize_backward(v, 1, False),
+    ),
+    "cross_entropy": Use(SCORES, cross_entropy, ("s",)),
+    "cross_entropy of strided operands": Use(
+        {"x": ((80, 6), F16), "i": ((12,), U8), "w": ((80,), F64), "s": ((3, 6), F32)},
+        lambda v: cross_entropy(v | {"x": v["x"].T, "i": v["i"][::2]}),
+        ("s",),
+    ),
+    "cross_entropy_backward": Use(
+        SCORES | {"g": ((6,), F32)}, cross_entropy_backward
+    ),
+    "cross_entropy_backward of strided operands": Use(
+        SCORES | {"x": ((80, 6), F32), "g": ((12,), F64)},
+        lambda v: cross_entropy_backward(v | {"x": v["x"].T, "g": v["g"][::2]}),
+    ),
+    "softmax_backward": Use(A | {"g": ((6, 37), F32)}, softmax_backward),
+    "softmax_backward of strided operands": Use(
+        {"a": ((37, 6), F32), "g": ((37, 6), F64)},
+        lambda v: softmax_backward({"a": v["a"].T, "g": v["g"].T}),
     ),
     # Copies and casts on the card.
     "cast": Use(A, lambda v: v["a"].astype("int64")),

@@ -15,12 +15,12 @@ import math
 
 from .. import functions as vg
 from ..dispatch import apply
-from ..dtypes import is_half
 from ..functions import nn
 from ..functions.creation import to as transfer
 from ..functions.indexing import embedded
 from ..functions.joining import rolled
 from ..operations import OPERATIONS
+from .normalizing import cross_entropy, log_softmax, normalize, softmax, widened
 from .scattering import scatter_sums
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
@@ -239,21 +239,6 @@ SCAN = {"sum": sums_behind, "prod": products_behind}
 # Exponentials and variances -----------------------------------------------------------------------
 
 
-def widened(*arrays):
-    """Halves as float32: sums of products of them would lose too much. The tape casts back."""
-    return [vg.astype(x, "float32") if is_half(x.dtype) else x for x in arrays]
-
-
-def softmax(g, y, axes):
-    g, y = widened(g, y)
-    return y * (g - vg.sum(g * y, axis=axes, keepdims=True))
-
-
-def log_softmax(g, y, axes):
-    g, y = widened(g, y)
-    return g - vg.exp(y) * vg.sum(g, axis=axes, keepdims=True)
-
-
 def logsumexp(g, x, y, like, axes, keepdims):
     g, x, y = widened(g, x, y)
     return kept(g, like, axes, keepdims) * vg.exp(x - kept(y, like, axes, keepdims))
@@ -406,6 +391,8 @@ METHODS = {
     "triangle": lambda g, upper, diagonal: (vg.triu if upper else vg.tril)(g, diagonal),
     "matmul": {"a": matmul_left, "b": matmul_right},
     "dense": dense,
+    "normalize": normalize,
+    "cross_entropy": {"x": cross_entropy},
     "slice": unslice,
     "embed": slice_again,
     "permute": lambda g, axes: vg.permute_dims(g, [axes.index(i) for i in range(len(axes))]),
@@ -429,9 +416,10 @@ METHODS |= {
     "bincount": {"weights": lambda g, a: vg.take(g, a)},
 }
 # Rules that give the gradients of all operands at once, by their names.
-JOINT = (dense, pieces)
+JOINT = (dense, normalize, pieces)
 # Operations that are several calls of a backend, see dispatch.whole.
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}
 WITHOUT = {"dense_backward", "part", "total_norm"}
+WITHOUT |= {"cross_entropy_backward", "normalize_backward", "softmax_backward"}

@@ -32,7 +32,8 @@ def _method(parameters, gives=ARRAY, written="out"):
 # The parameters that are raw data, or None; those of from_host and its like are of NumPy.
 ARRAY_PARAMETERS = (
     *("a", "b", "x", "weight", "bias", "condition", "gradient", "preactivation"),
-    *("data", "destination", "indices", "values", "weights", "out", "norm"),
+    *("data", "destination", "indices", "values", "weights", "labels", "statistics", "out"),
+    "norm",
 )
 
 # Parameters that are lists of raw data: to read, and to write to. Gradients are those of
@@ -97,6 +98,19 @@ METHODS = {
     "total_norm": _method("parts order"),  # 1.0, 2.0 or inf, of all elements
     "clip_norm": _method("targets norm most", NOTHING, "targets"),  # times most / norm, at most 1
     "dropout": _method("a p key stream counter"),  # the numbers of `random`, in float32
+    # Of the last naxes axes; a: the result of softmax or of its logarithm.
+    "softmax_backward": _method("code gradient a naxes"),
+    # Of items, naxes axes of channels from `axis` on, and the rest: see pvg_normalize.
+    "normalize": _method(
+        "x weight bias axis naxes groups centered epsilon statistics", ARRAY, "statistics"
+    ),
+    # wanted: the gradients of weight and bias as well
+    "normalize_backward": _method(
+        "gradient x weight statistics axis naxes groups centered epsilon wanted", ARRAYS
+    ),
+    # Of rows along the last axis: the losses of labels, see pvg_cross_entropy.
+    "cross_entropy": _method("x labels weights ignored smoothing statistics", ARRAY, "statistics"),
+    "cross_entropy_backward": _method("gradient x labels weights statistics ignored smoothing"),
     # Views; contiguous and reshape copy where no view will do.
     "slice": _method("a start step length"),
     "permute": _method("a axes"),

@@ -28,7 +28,15 @@ from ..dtypes import (
 from ..errors import OutOfMemoryError
 from ..native.abi import Memory
 from ..operations import OPERATIONS, result_dtype
-from . import cpu_functions, cpu_indexing, cpu_layers, cpu_optimizing, cpu_random, cpu_sorting
+from . import (
+    cpu_functions,
+    cpu_indexing,
+    cpu_layers,
+    cpu_optimizing,
+    cpu_random,
+    cpu_rows,
+    cpu_sorting,
+)
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
 from .cpu_ways import BINARY, REDUCED, SCALAR, UNARY, fits, holds
 
@@ -406,6 +414,58 @@ class CpuBackend:
     def dropout(self, a, p, key, stream, counter):
         check_floats("dropout", [a])
         return rounded(cpu_random.dropout(widened(a), p, key, stream, counter), a.dtype)
+
+    @_reports_memory
+    def softmax_backward(self, code, gradient, a, naxes):
+        check_floats("softmax_backward", [gradient, a])
+        dtype, axes = a.dtype, tuple(range(a.ndim - naxes, a.ndim))
+        operands = [widened(cast(operand, dtype)) for operand in (gradient, a)]
+        logarithm = OPERATIONS[code].name == "log_softmax"
+        return rounded(cpu_rows.softmax_backward(*operands, axes, logarithm), dtype)
+
+    @_reports_memory
+    def normalize(self, x, weight, bias, axis, naxes, groups, centered, epsilon, statistics):
+        check_floats("normalize", [a for a in (x, weight, bias) if a is not None])
+        picture = cpu_rows.Picture(x.shape, axis, naxes, groups)
+        wide = widened(x)
+        numbers = [a if a is None else cast(widened(a), wide.dtype) for a in (weight, bias)]
+        given = statistics if groups == -1 else None
+        result, found = cpu_rows.normalize(wide, *numbers, picture, centered, epsilon, given)
+        if statistics is not None and given is None:
+            store(found.reshape(statistics.shape), statistics)
+        return rounded(result, x.dtype)
+
+    @_reports_memory
+    def normalize_backward(
+        self, gradient, x, weight, statistics, axis, naxes, groups, centered, epsilon, wanted
+    ):
+        check_floats("normalize_backward", [gradient, x])
+        picture = cpu_rows.Picture(x.shape, axis, naxes, groups)
+        wide = widened(x)
+        operands = [cast(widened(gradient), wide.dtype), wide]
+        operands.append(weight if weight is None else cast(widened(weight), wide.dtype))
+        operands += [statistics, picture, centered, epsilon, groups == -1]
+        dx, *rest = cpu_rows.normalize_backward(*operands)
+        dtype = statistics.dtype if weight is None else weight.dtype
+        return [rounded(dx, x.dtype), *([rounded(one, dtype) for one in rest] if wanted else ())]
+
+    @_reports_memory
+    def cross_entropy(self, x, labels, weights, ignored, smoothing, statistics):
+        check_floats("cross_entropy", [x])
+        wide = widened(x)
+        weights = weights if weights is None else cast(widened(weights), wide.dtype)
+        losses, found = cpu_rows.cross_entropy(wide, labels, weights, ignored, smoothing)
+        store(found.reshape(statistics.shape), statistics)
+        return store(losses, None)
+
+    @_reports_memory
+    def cross_entropy_backward(self, gradient, x, labels, weights, statistics, ignored, smoothing):
+        check_floats("cross_entropy_backward", [gradient, x])
+        wide = widened(x)
+        weights = weights if weights is None else cast(widened(weights), wide.dtype)
+        operands = (cast(widened(gradient), wide.dtype), wide, labels, weights, statistics)
+        result = cpu_rows.cross_entropy_backward(*operands, ignored, smoothing)
+        return rounded(result, x.dtype)
 
     # Views
 

@@ -61,6 +61,10 @@ class CudaBackend:
         self.bincount = functions.pvg_bincount
         self.matmul = functions.pvg_matmul
         self.dense = functions.pvg_dense
+        self.softmax_backward = functions.pvg_softmax_backward
+        self.normalize = functions.pvg_normalize
+        self.cross_entropy = functions.pvg_cross_entropy
+        self.cross_entropy_backward = functions.pvg_cross_entropy_backward
         self.contiguous = functions.pvg_contiguous
         self.part = functions.pvg_part
         self.dropout = functions.pvg_dropout
@@ -280,6 +284,19 @@ class CudaBackend:
         n = len(targets)
         handles = _handles(n)(*[data.value for data in targets])
         self.check(self.functions.pvg_clip_norm(handles, n, norm, most))
+
+    def normalize_backward(
+        self, gradient, x, weight, statistics, axis, naxes, groups, centered, epsilon, wanted
+    ):
+        functions = self.functions
+        results = [functions.array() for _ in range(3 if wanted else 1)]
+        self.check(
+            functions.pvg_normalize_backward(
+                *(gradient, x, weight, statistics, axis, naxes, groups, centered, epsilon),
+                *(results if wanted else (*results, None, None)),
+            )
+        )
+        return results
 
     # Views
 

@@ -1,6 +1,7 @@
-"""Measurements, `python -m pyvecgpu bench streaming|matmul|ladder|...`.
+"""Measurements, `python -m pyvecgpu bench streaming|rows|matmul|ladder|...`.
 
     streaming   memory-bound operations, in bytes a second
+    rows        softmax, normalisations and cross-entropy, both ways, in bytes a second
     matmul      matrix products and the dense layer, in floating-point operations a second
     shapes      products of shapes drawn at random
     ladder      one product by every kernel, from the lessons' naive one on
@@ -41,6 +42,7 @@ from . import (
     matmul,
     model,
     overhead,
+    rows,
     shapes,
     steps,
     streaming,
@@ -52,6 +54,7 @@ from .libraries import AGAINST, PEERS, open_libraries
 
 BENCHMARKS = {
     "streaming": streaming,
+    "rows": rows,
     "matmul": matmul,
     "shapes": shapes,
     "ladder": ladder,

@@ -45,6 +45,7 @@ CHOICE_END = "<!-- choice: end -->"
 NONE = "Nothing has been measured yet."
 TITLES = {
     "streaming": "Memory-bound operations, float32",
+    "rows": "Softmax, normalisation and cross-entropy, float32",
     "matmul": "Products and dense layers",
     "shapes": "Products of shapes drawn at random",
     "steps": "Steps of training, float32",

@@ -503,6 +503,14 @@ FUNCTIONS = {
     "pvg_total_norm": (array, [arrays, c_int, c_double]),
     "pvg_clip_norm": (c_int, [arrays, c_int, array, c_double]),
     "pvg_dropout": (array, [array, c_double, c_uint64, c_uint64, c_uint64]),
+    "pvg_softmax_backward": (array, [c_int, array, array, c_int]),
+    "pvg_normalize": (array, [array, array, array, c_int, c_int, c_int64, c_int, c_double, array]),
+    "pvg_normalize_backward": (
+        c_int,
+        [*[array] * 4, c_int, c_int, c_int64, c_int, c_double, *[POINTER(array)] * 3],
+    ),
+    "pvg_cross_entropy": (array, [array, array, array, c_int64, c_double, array]),
+    "pvg_cross_entropy_backward": (array, [*[array] * 5, c_int64, c_double]),
     # Learning
     "pvg_learn": (
         c_int,

@@ -59,7 +59,7 @@ AREAS = (
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining"
         " complex_reductions systems optim_in_one_launch norms_of_gradients optim"
-        " dropout",
+        " dropout normalisation_kernels cross_entropy_kernel",
     ),
     Area(
         "matmul plan",
@@ -105,7 +105,8 @@ AREAS = (
         "networks",
         "pyvecgpu/nn/*.py pyvecgpu/nn/functional/*.py !pyvecgpu/nn/training.py"
         " !pyvecgpu/nn/utils.py",
-        py_tests="nn_modules nn_losses nn_layers nn_sequences nn",
+        py_tests="nn_modules nn_losses nn_layers nn_sequences nn normalisation_kernels"
+        " cross_entropy_kernel",
     ),
     Area(
         "backends",
