@@ -142,7 +142,7 @@ _TAIL = """
     return result
 """
 _BODIES = {ARRAY: _ONE_ARRAY, ARRAYS: _ARRAYS, HOST: _OTHER, NOTHING: _OTHER}
-_CAN_BE_NONE = ("bias", "preactivation", "weights")
+_CAN_BE_NONE = ("bias", "places", "preactivation", "weights")
 
 
 class _Ways(dict):

@@ -31,7 +31,7 @@ def _method(parameters, gives=ARRAY, written="out"):
 # The parameters that are raw data, or None; those of from_host and its like are of NumPy.
 ARRAY_PARAMETERS = (
     *("a", "b", "x", "weight", "bias", "condition", "gradient", "preactivation"),
-    *("data", "destination", "indices", "values", "weights", "out"),
+    *("data", "destination", "indices", "places", "values", "weights", "out"),
 )
 
 # A parameter that is a list of raw data. Gradients are those of dispatch.whole, not of the method.
@@ -86,6 +86,13 @@ METHODS = {
         "x weight bias activation precision preactivation out", ARRAY, "preactivation out"
     ),
     "dense_backward": _method("gradient x weight preactivation activation precision", ARRAYS),
+    # windows: the numbers of pvg_windows. code: max or mean; of max places may be written or None.
+    "pool": _method("code a places windows with_padding", ARRAY, "places"),
+    "pool_backward": _method("code gradient places windows with_padding height width"),
+    # Of images (n, channels, height, width); height and width are those of what is returned.
+    "convolution": _method("x weight windows groups"),
+    "convolution_input": _method("gradient weight windows groups height width"),
+    "convolution_weight": _method("gradient x windows groups"),
     # Views; contiguous and reshape copy where no view will do.
     "slice": _method("a start step length"),
     "permute": _method("a axes"),

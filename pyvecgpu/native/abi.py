@@ -74,6 +74,15 @@ class Distribution(IntEnum):
     RANDOM_EXPONENTIAL = 3
 
 
+class Windows(IntEnum):
+    WINDOWS_KERNEL = 0
+    WINDOWS_STRIDE = 2
+    WINDOWS_BEFORE = 4
+    WINDOWS_BEHIND = 6
+    WINDOWS_DILATION = 8
+    WINDOWS_COUNT = 10
+
+
 class Precision(IntEnum):
     PRECISION_DEFAULT = 0
     PRECISION_IEEE = 1
@@ -273,6 +282,7 @@ ENUMS = {
     "pvg_dtype": DType,
     "pvg_scalar_kind": ScalarKind,
     "pvg_distribution": Distribution,
+    "pvg_windows": Windows,
     "pvg_precision": Precision,
     "pvg_matmul_kernel": MatmulKernel,
     "pvg_card": Card,
@@ -459,6 +469,11 @@ FUNCTIONS = {
         c_int,
         [array, array, array, array, c_int, c_int, *[POINTER(array)] * 3],
     ),
+    "pvg_pool": (array, [c_int, array, array, int64s, c_int]),
+    "pvg_pool_backward": (array, [c_int, array, array, int64s, c_int, c_int64, c_int64]),
+    "pvg_convolution": (array, [array, array, int64s, c_int64]),
+    "pvg_convolution_input": (array, [array, array, int64s, c_int64, c_int64, c_int64]),
+    "pvg_convolution_weight": (array, [array, array, int64s, c_int64]),
     # Learning
     "pvg_learn": (
         c_int,
