@@ -2,36 +2,45 @@
 // kernels find the windows that an element is in. Pooling and convolution share it.
 #pragma once
 #include "arrays/call.cuh"
+#include <type_traits>
 
 namespace pvg {
 
-// Division of positions by a number that the host prepares, as arrays/locate.cuh has it.
-struct Divider {
+// Division of positions by a number that the host prepares, as arrays/locate.cuh has it. I: the type
+// of positions, int32_t where all of them, and what they are computed from, are below 2^31.
+template <class I> struct Divider;
+template <> struct Divider<int32_t> {
+    uint32_t multiplier, shift;
+    int32_t length;
+
+    __device__ __forceinline__ int32_t operator()(int32_t position) const {
+        const uint32_t n = static_cast<uint32_t>(position);
+        return static_cast<int32_t>((__umulhi(n, multiplier) + n) >> shift);
+    }
+};
+template <> struct Divider<int64_t> {
     uint64_t multiplier;
-    int64_t length;
     uint32_t shift;
     bool narrow; // every position is below 2^31; else below 2^63
+    int64_t length;
 
     __device__ __forceinline__ int64_t operator()(int64_t position) const {
-        if (narrow) {
-            const uint32_t n = static_cast<uint32_t>(position);
-            return (__umulhi(n, static_cast<uint32_t>(multiplier)) + n) >> shift;
-        }
         const uint64_t n = static_cast<uint64_t>(position);
+        if (narrow) {
+            const uint32_t low = static_cast<uint32_t>(n);
+            return (__umulhi(low, static_cast<uint32_t>(multiplier)) + low) >> shift;
+        }
         return static_cast<int64_t>((__umul64hi(n, multiplier) + n) >> shift);
     }
-    // The quotient; *position becomes the rest.
-    __device__ __forceinline__ int64_t split(int64_t *position) const {
-        const int64_t quotient = (*this)(*position);
-        *position -= quotient * length;
-        return quotient;
+    explicit operator Divider<int32_t>() const {
+        return {static_cast<uint32_t>(multiplier), shift, static_cast<int32_t>(length)};
     }
 };
 
 // Divides positions below `positions` by `length`, which is 1 or more.
-inline Divider divider(int64_t length, int64_t positions) {
+inline Divider<int64_t> divider(int64_t length, int64_t positions) {
     using Wide = unsigned __int128;
-    Divider d = {0, length, 0, positions <= int64_t(1) << 31};
+    Divider<int64_t> d = {0, 0, positions <= int64_t(1) << 31, length};
     const Wide unit = Wide(1) << (d.narrow ? 32 : 64);
     while ((Wide(1) << d.shift) < static_cast<Wide>(length)) d.shift++;
     const Wide above = (Wide(1) << d.shift) - static_cast<Wide>(length);
@@ -39,52 +48,62 @@ inline Divider divider(int64_t length, int64_t positions) {
     return d;
 }
 
+// The quotient; *position becomes the rest.
+template <class I>
+__device__ __forceinline__ I split(const Divider<I> &divider, I *position) {
+    const I quotient = divider(*position);
+    *position -= quotient * divider.length;
+    return quotient;
+}
+
 // Rows, or columns. Window w has the elements w * stride - before + i * dilation, i < kernel, of
 // those below `length`; the rest lies around the array.
-struct WindowAxis {
-    int64_t length, windows, kernel, stride, before, dilation;
-    Divider by_stride;
+template <class I> struct WindowAxisOf {
+    I length, windows, kernel, stride, before, dilation;
+    Divider<I> by_stride, by_dilation;
 
-    __device__ __forceinline__ bool has(int64_t at) const { return at >= 0 && at < length; }
+    __device__ __forceinline__ bool has(I at) const {
+        using Unsigned = std::make_unsigned_t<I>;
+        return static_cast<Unsigned>(at) < static_cast<Unsigned>(length);
+    }
+    __device__ __forceinline__ bool is_window(I at) const {
+        using Unsigned = std::make_unsigned_t<I>;
+        return static_cast<Unsigned>(at) < static_cast<Unsigned>(windows);
+    }
 
     // How many elements of a window are in the array.
-    __device__ __forceinline__ int64_t inside(int64_t window) const {
-        const int64_t start = window * stride - before, left = length - start + dilation - 1;
-        const int64_t missing = start < 0 ? dilation - 1 - start : 0;
-        const int64_t first = dilation == 1 ? missing : missing / dilation;
-        int64_t end = left <= 0 ? 0 : dilation == 1 ? left : left / dilation;
+    __device__ __forceinline__ I inside(I window) const {
+        const I start = window * stride - before, left = length - start + dilation - 1;
+        const I first = start < 0 ? by_dilation(dilation - 1 - start) : 0;
+        I end = left <= 0 ? 0 : by_dilation(left);
         end = end < kernel ? end : kernel;
         return end > first ? end - first : 0;
     }
 
     // Calls f(window, i) for every window that has the element as its i-th one.
-    template <class F> __device__ __forceinline__ void windows_with(int64_t at, const F &f) const {
-        const int64_t from = at + before;
+    template <class F> __device__ __forceinline__ void windows_with(I at, const F &f) const {
+        const I from = at + before;
         if (dilation == 1) {
-            int64_t window = by_stride(from);
-            for (int64_t i = from - window * stride; i < kernel && window >= 0; i += stride) {
+            I window = by_stride(from);
+            for (I i = from - window * stride; i < kernel && window >= 0; i += stride) {
                 if (window < windows) f(window, i);
                 window--;
             }
             return;
         }
-        for (int64_t i = 0; i < kernel && i * dilation <= from; i++) {
-            const int64_t rest = from - i * dilation, window = by_stride(rest);
+        for (I i = 0; i < kernel && i * dilation <= from; i++) {
+            const I rest = from - i * dilation, window = by_stride(rest);
             if (window * stride == rest && window < windows) f(window, i);
         }
     }
 };
 
-struct Windows {
-    WindowAxis rows, columns;
+template <class I> struct WindowsOf { WindowAxisOf<I> rows, columns; };
+using WindowAxis = WindowAxisOf<int64_t>;
+using Windows = WindowsOf<int64_t>;
 
-    int64_t kernel() const { return rows.kernel * columns.kernel; }
-    int64_t count() const { return rows.windows * columns.windows; } // of one matrix
-    bool is_plain() const {                                          // each element is a window
-        return kernel() == 1 && rows.stride == 1 && columns.stride == 1 &&
-               rows.windows == rows.length && columns.windows == columns.length;
-    }
-};
+inline int64_t elements_of_a_kernel(const Windows &w) { return w.rows.kernel * w.columns.kernel; }
+inline int64_t windows_of_a_matrix(const Windows &w) { return w.rows.windows * w.columns.windows; }
 
 inline bool parse_axis(const int64_t *numbers, int64_t length, WindowAxis *axis) {
     for (int i = 0; i < PVG_WINDOWS_COUNT; i += 2) {
@@ -99,6 +118,7 @@ inline bool parse_axis(const int64_t *numbers, int64_t length, WindowAxis *axis)
     const int64_t rest = room - (axis->kernel - 1) * axis->dilation - 1;
     axis->windows = rest < 0 ? 0 : rest / axis->stride + 1;
     axis->by_stride = divider(axis->stride, room + 1);
+    axis->by_dilation = divider(axis->dilation, room + axis->dilation);
     return true;
 }
 
@@ -112,7 +132,7 @@ inline int parse_windows(const int64_t *numbers, int64_t height, int64_t width, 
                     parse_axis(numbers + 1, width, &windows->columns),
                 PVG_ERROR_VALUE,
                 "numbers of windows are 1 or more, of paddings 0 or more, and below 2^31");
-    PVG_REQUIRE(windows->kernel() <= INT32_MAX, PVG_ERROR_VALUE,
+    PVG_REQUIRE(elements_of_a_kernel(*windows) <= INT32_MAX, PVG_ERROR_VALUE,
                 "a kernel has fewer than 2^31 elements");
     PVG_REQUIRE(windows->rows.windows > 0 && windows->columns.windows > 0, PVG_ERROR_VALUE,
                 "a kernel of (%lld, %lld) for (%lld, %lld), padding included",
@@ -120,6 +140,19 @@ inline int parse_windows(const int64_t *numbers, int64_t height, int64_t width, 
                 static_cast<long long>(numbers[PVG_WINDOWS_KERNEL + 1]),
                 static_cast<long long>(height), static_cast<long long>(width));
     return PVG_OK;
+}
+
+// Whether positions along the axis, and all that they are computed from, are below 2^31.
+inline bool is_narrow(const WindowAxis &axis) {
+    const int64_t reach = axis.kernel * axis.dilation + axis.stride;
+    return axis.windows * axis.stride + axis.length + axis.before + reach < int64_t(1) << 31;
+}
+inline WindowAxisOf<int32_t> narrowed(const WindowAxis &axis) {
+    const auto narrow = [](int64_t n) { return static_cast<int32_t>(n); };
+    return {narrow(axis.length), narrow(axis.windows), narrow(axis.kernel), narrow(axis.stride),
+            narrow(axis.before), narrow(axis.dilation),
+            static_cast<Divider<int32_t>>(axis.by_stride),
+            static_cast<Divider<int32_t>>(axis.by_dilation)};
 }
 
 } // namespace pvg

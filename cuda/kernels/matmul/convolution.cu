@@ -110,7 +110,7 @@ int compute_dtype(int dtype) {
 
 // Images whose columns are in memory at a time.
 int64_t images_of_a_piece(const Convolution &c, int dtype) {
-    const int64_t bytes = c.groups * c.depth() * c.windows.count() * dtype_size(dtype);
+    const int64_t bytes = c.groups * c.depth() * c.spots() * dtype_size(dtype);
     const int64_t images = most_columns / bytes;
     return images < 1 ? 1 : images < c.images ? images : c.images;
 }
@@ -119,7 +119,7 @@ int64_t images_of_a_piece(const Convolution &c, int dtype) {
 // in `from` from image `first` on; or the other way round.
 int exchange(Call &call, const Convolution &c, int64_t first, int64_t images, const pvg_array *from,
              const pvg_array *to, bool back) {
-    const int64_t windows = c.windows.count(), all = images * windows;
+    const int64_t windows = c.spots(), all = images * windows;
     const pvg_array *batch = back ? to : from, *rows = back ? from : to;
     Temporary by_image, by_result;
     PVG_PASS(view(batch, {images, c.out, windows}, first * c.out * windows, &by_image));
@@ -134,7 +134,7 @@ int exchange(Call &call, const Convolution &c, int64_t first, int64_t images, co
 int multiply_images(Call &call, const Convolution &c, const pvg_array *weight,
                     const pvg_array *columns, int64_t first, int64_t images, pvg_array *y,
                     int precision) {
-    const int64_t windows = c.windows.count();
+    const int64_t windows = c.spots();
     Temporary w, by_image, part;
     PVG_PASS(view(weight, {c.groups, c.results(), c.depth()}, 0, &w));
     PVG_PASS(view(columns, {images, c.groups, c.depth(), windows}, 0, &by_image));
@@ -147,7 +147,7 @@ int multiply_images(Call &call, const Convolution &c, const pvg_array *weight,
 int multiply_side_by_side(Call &call, const Convolution &c, const pvg_array *weight,
                           const pvg_array *columns, int64_t first, int64_t images, pvg_array *y,
                           int precision) {
-    const int64_t all = images * c.windows.count();
+    const int64_t all = images * c.spots();
     Temporary w, wide, sums;
     PVG_PASS(view(weight, {c.groups, c.results(), c.depth()}, 0, &w));
     PVG_PASS(view(columns, {c.groups, c.depth(), all}, 0, &wide));
@@ -160,12 +160,12 @@ int multiply_side_by_side(Call &call, const Convolution &c, const pvg_array *wei
 int convolve(Call &call, const Task &o, pvg_array *y, int precision) {
     const Convolution &c = o.c;
     if (is_direct(c)) return launch_direct(call, c, o.a, o.b, y);
-    const bool side_by_side = c.windows.count() < few_windows && c.images > 1;
-    if (c.windows.is_plain() && !side_by_side)
+    const bool side_by_side = c.spots() < few_windows && c.images > 1;
+    if (c.is_pointwise() && !side_by_side)
         return multiply_images(call, c, o.b, o.a, 0, c.images, y, precision);
     const int64_t piece = images_of_a_piece(c, o.dtype);
     Temporary columns;
-    PVG_PASS(new_shape(call, o.dtype, {piece * c.groups * c.depth() * c.windows.count()}, &columns));
+    PVG_PASS(new_shape(call, o.dtype, {piece * c.groups * c.depth() * c.spots()}, &columns));
     for (int64_t first = 0; first < c.images; first += piece) {
         const int64_t images = piece < c.images - first ? piece : c.images - first;
         PVG_PASS(launch_columns(call, c, {first, images, side_by_side}, o.a, columns.array));
@@ -179,7 +179,7 @@ int convolve(Call &call, const Task &o, pvg_array *y, int precision) {
 int multiply_back(Call &call, const Convolution &c, const pvg_array *gradient,
                   const pvg_array *weight, const ColumnsPart &part, const pvg_array *columns,
                   int precision) {
-    const int64_t windows = c.windows.count(), all = part.images * windows;
+    const int64_t windows = c.spots(), all = part.images * windows;
     Temporary w, g, sums, turned;
     PVG_PASS(view(weight, {c.groups, c.results(), c.depth()}, 0, &w));
     const matmul::Matrix left = {w.array, 1, 2, 1};
@@ -198,18 +198,18 @@ int multiply_back(Call &call, const Convolution &c, const pvg_array *gradient,
 int convolve_input(Call &call, const Task &o, pvg_array *dx, int precision) {
     const Convolution &c = o.c;
     if (is_direct(c)) return launch_direct_input(call, c, o.a, o.b, dx);
-    const bool side_by_side = c.windows.count() < few_windows && c.images > 1;
-    if (c.windows.is_plain() && !side_by_side)
+    const bool side_by_side = c.spots() < few_windows && c.images > 1;
+    if (c.is_pointwise() && !side_by_side)
         return multiply_back(call, c, o.a, o.b, {0, c.images, false}, dx, precision);
     // Halves in float32, as an element is a sum of several columns.
-    const int dtype = c.windows.kernel() > 1 ? compute_dtype(o.dtype) : o.dtype;
+    const int dtype = c.kernel() > 1 ? compute_dtype(o.dtype) : o.dtype;
     if (dtype != o.dtype) precision = PVG_PRECISION_FLOAT32;
     Temporary wide[2], columns;
     const pvg_array *gradient, *weight;
     PVG_PASS(as_dtype(call, o.a, dtype, &wide[0], &gradient));
     PVG_PASS(as_dtype(call, o.b, dtype, &wide[1], &weight));
     const int64_t piece = images_of_a_piece(c, dtype);
-    PVG_PASS(new_shape(call, dtype, {piece * c.groups * c.depth() * c.windows.count()}, &columns));
+    PVG_PASS(new_shape(call, dtype, {piece * c.groups * c.depth() * c.spots()}, &columns));
     for (int64_t first = 0; first < c.images; first += piece) {
         const int64_t images = piece < c.images - first ? piece : c.images - first;
         const ColumnsPart part = {first, images, side_by_side};
@@ -226,7 +226,7 @@ int convolve_weight(Call &call, const Task &o, pvg_array *dweight, int precision
     // Sums of several pieces are rounded once: of halves, they are in float32.
     const int dtype = piece < c.images ? compute_dtype(o.dtype) : o.dtype;
     if (dtype != o.dtype) precision = PVG_PRECISION_FLOAT32, piece = images_of_a_piece(c, dtype);
-    const int64_t pieces = (c.images - 1) / piece + 1, windows = c.windows.count();
+    const int64_t pieces = (c.images - 1) / piece + 1, windows = c.spots();
     Temporary columns, turned, parts;
     PVG_PASS(new_shape(call, dtype, {piece * c.groups * c.depth() * windows}, &columns));
     PVG_PASS(new_shape(call, dtype, {c.out * piece * windows}, &turned));

@@ -12,8 +12,14 @@ struct Convolution {
 
     int64_t inputs() const { return channels / groups; } // of a group
     int64_t results() const { return out / groups; }     // of a group
-    int64_t depth() const { return inputs() * windows.kernel(); } // terms of a result
+    int64_t kernel() const { return elements_of_a_kernel(windows); }
+    int64_t spots() const { return windows_of_a_matrix(windows); } // windows of a picture
+    int64_t depth() const { return inputs() * kernel(); }          // terms of a result
     int64_t picture() const { return windows.rows.length * windows.columns.length; }
+    bool is_pointwise() const { // each element is a window
+        return kernel() == 1 && windows.rows.stride == 1 && windows.columns.stride == 1 &&
+               spots() == picture();
+    }
 };
 
 // Columns: for each image, each channel and each element of the kernel the values at all windows, so

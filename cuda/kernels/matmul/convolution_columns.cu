@@ -14,7 +14,7 @@ struct Columns {
     void *to;
     int64_t size; // positions, each a thread
     int64_t channels, kernel_step, image_step;
-    Divider by_columns, by_rows, by_channels;
+    Divider<int64_t> by_columns, by_rows, by_channels;
     Windows windows;
 };
 
@@ -23,10 +23,10 @@ __global__ void __launch_bounds__(columns_threads) columns_kernel(const Columns 
     const int64_t at = int64_t(blockIdx.x) * columns_threads + threadIdx.x;
     if (at >= job.size) return;
     const WindowAxis &rows = job.windows.rows, &columns = job.windows.columns;
-    int64_t column = at, row = job.by_columns.split(&column);
-    const int64_t matrix = job.by_rows.split(&row);
+    int64_t column = at, row = split(job.by_columns, &column);
+    const int64_t matrix = split(job.by_rows, &row);
     int64_t channel = matrix;
-    const int64_t image = job.by_channels.split(&channel);
+    const int64_t image = split(job.by_channels, &channel);
     const From *from =
         static_cast<const From *>(job.from) + matrix * (rows.length * columns.length);
     To *to = static_cast<To *>(job.to) + image * job.image_step +
@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(columns_threads) picture_kernel(const Columns 
     const int64_t at = int64_t(blockIdx.x) * columns_threads + threadIdx.x;
     if (at >= job.size) return;
     const WindowAxis &rows = job.windows.rows, &columns = job.windows.columns;
-    int64_t x = at, y = job.by_columns.split(&x), channel = job.by_rows.split(&y);
-    const int64_t image = job.by_channels.split(&channel);
+    int64_t x = at, y = split(job.by_columns, &x), channel = split(job.by_rows, &y);
+    const int64_t image = split(job.by_channels, &channel);
     const From *from = static_cast<const From *>(job.from) + image * job.image_step +
                        channel * (rows.kernel * columns.kernel) * job.kernel_step;
     ComputeType<To> sum = 0;
@@ -77,11 +77,11 @@ __global__ void __launch_bounds__(columns_threads)
 
 Columns plan_columns(const Convolution &c, const ColumnsPart &part, int64_t rows, int64_t columns) {
     Columns job = {};
-    const int64_t windows = c.windows.count();
+    const int64_t windows = c.spots();
     job.size = part.images * c.channels * rows * columns;
     job.channels = c.channels;
     job.kernel_step = part.side_by_side ? part.images * windows : windows;
-    job.image_step = part.side_by_side ? windows : c.channels * c.windows.kernel() * windows;
+    job.image_step = part.side_by_side ? windows : c.channels * c.kernel() * windows;
     job.by_columns = divider(columns, job.size), job.by_rows = divider(rows, job.size);
     job.by_channels = divider(c.channels, job.size);
     job.windows = c.windows;

@@ -16,7 +16,7 @@ struct Direct {
     int64_t size; // of what is written
     int64_t images, channels, out, inputs, results;
     int64_t chunk; // of the windows of all images, for the weight
-    Divider by_columns, by_rows, by_channels, by_group;
+    Divider<int64_t> by_columns, by_rows, by_channels, by_group;
     Windows windows;
 };
 
@@ -34,8 +34,8 @@ __global__ void __launch_bounds__(direct_threads) direct_kernel(const Direct job
     const int64_t at = int64_t(blockIdx.x) * direct_threads + threadIdx.x;
     if (at >= job.size) return;
     const WindowAxis &rows = job.windows.rows, &columns = job.windows.columns;
-    int64_t column = at, row = job.by_columns.split(&column), result = job.by_rows.split(&row);
-    const int64_t image = job.by_channels.split(&result); // of all results
+    int64_t column = at, row = split(job.by_columns, &column), result = split(job.by_rows, &row);
+    const int64_t image = split(job.by_channels, &result); // of all results
     const int64_t group = job.by_group(result);          // by results of a group
     const int64_t picture = rows.length * columns.length;
     const T *x = static_cast<const T *>(job.a) +
@@ -60,9 +60,9 @@ __global__ void __launch_bounds__(direct_threads) direct_input_kernel(const Dire
     const int64_t at = int64_t(blockIdx.x) * direct_threads + threadIdx.x;
     if (at >= job.size) return;
     const WindowAxis &rows = job.windows.rows, &columns = job.windows.columns;
-    int64_t x = at, y = job.by_columns.split(&x), input = job.by_rows.split(&y);
-    const int64_t image = job.by_channels.split(&input);
-    const int64_t group = job.by_group.split(&input);
+    int64_t x = at, y = split(job.by_columns, &x), input = split(job.by_rows, &y);
+    const int64_t image = split(job.by_channels, &input);
+    const int64_t group = split(job.by_group, &input);
     const int64_t spots = rows.windows * columns.windows, kernel = rows.kernel * columns.kernel;
     const T *gradient = static_cast<const T *>(job.a) +
                         (image * job.out + group * job.results) * spots;
@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(weight_threads) direct_weight_kernel(const Dir
     const T *x = static_cast<const T *>(job.b) + channel * picture;
     A sum = 0;
     for (int64_t at = part * job.chunk + threadIdx.x; at < end; at += weight_threads) {
-        int64_t column = at, row = job.by_columns.split(&column);
-        const int64_t image = job.by_rows.split(&row);
+        int64_t column = at, row = split(job.by_columns, &column);
+        const int64_t image = split(job.by_rows, &row);
         const A value = value_at(job.windows, x + image * job.channels * picture,
                                  row * rows.stride - rows.before + i * rows.dilation,
                                  column * columns.stride - columns.before + j * columns.dilation);
@@ -165,7 +165,7 @@ int launch_direct_input(Call &call, const Convolution &c, const pvg_array *gradi
 
 int launch_direct_weight(Call &call, const Convolution &c, const pvg_array *gradient,
                          const pvg_array *x, const pvg_array *dweight) {
-    const int64_t all = c.images * c.windows.count(), most = (all - 1) / least_windows + 1;
+    const int64_t all = c.images * c.spots(), most = (all - 1) / least_windows + 1;
     const int64_t wanted = (enough_blocks - 1) / dweight->size + 1;
     const int64_t chunks = wanted < most ? wanted : most;
     Temporary parts;
