@@ -26,6 +26,7 @@ from references import (
     unary_reference,
 )
 from sweep_products import forced_products, gradients, layers, products
+from sweep_windows import windows
 
 import pyvecgpu as vg
 from pyvecgpu import learn
@@ -78,6 +79,7 @@ def cases():
         forced_products,
         layers,
         gradients,
+        windows,
         lessons,
     ):
         for dtype in DTYPES:

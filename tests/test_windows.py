@@ -20,6 +20,10 @@ from pyvecgpu.native.abi import Counter
 from pyvecgpu.operations import Operation
 
 F = vg.nn.functional
+# Windows of 2 x 2, side by side, as numbers of the library.
+PLAIN = (2, 2, 2, 2, 0, 0, 0, 0, 1, 1)
+MAX, MEAN = int(Operation.MAX), int(Operation.MEAN)
+X, W = np.ones((1, 2, 4, 4), np.float32), np.ones((2, 2, 2, 2), np.float32)
 DRAWN = 150  # cases of each function and dtype
 
 
@@ -448,6 +452,15 @@ def test_nothing_comes_back_to_the_host(device):
             assert middle[0] - before[0] == 1 and after[0] - launched[0] == 1
 
 
+def test_places_are_written(device):
+    """They have another version then, and what they were saved for sees it."""
+    x, places = put(device, X), put(device, np.full((1, 2, 2, 2), 7, np.int32))
+    before = places._version, x._version
+    apply(x.backend, "pool", MAX, x, places, PLAIN, True)
+    assert places._version > before[0] and x._version == before[1]
+    assert places.tolist() == np.zeros((1, 2, 2, 2), int).tolist()
+
+
 def test_the_same_bits_each_time(device):
     rng = np.random.default_rng(3)
     x = put(device, rng.normal(size=(4, 6, 20, 20)).astype(np.float32)).requires_grad_()
@@ -464,7 +477,6 @@ def test_the_same_bits_each_time(device):
 
 # What is refused ----------------------------------------------------------------------------------
 
-X, W = np.ones((1, 2, 4, 4), np.float32), np.ones((2, 2, 2, 2), np.float32)
 MISTAKES = [
     (ValueError, "a kernel of", lambda x, w: F.conv2d(x, w, dilation=4)),
     (ValueError, "a kernel of", lambda x, w: F.conv1d(x[0, :, :2], w[0], dilation=5)),
@@ -489,11 +501,6 @@ def test_mistakes_are_the_same_on_every_device(device, case):
     x, w = put(device, X), put(device, W)
     with helpers.refused(device, error, x, w, match=text):
         call(x, w)
-
-
-# of the library: windows that do not fit, and arrays that do not belong to them
-PLAIN = (2, 2, 2, 2, 0, 0, 0, 0, 1, 1)
-MAX, MEAN = int(Operation.MAX), int(Operation.MEAN)
 
 
 def wrong(number, value):

@@ -227,14 +227,17 @@ int convolve_weight(Call &call, const Task &o, pvg_array *dweight, int precision
     const int dtype = piece < c.images ? compute_dtype(o.dtype) : o.dtype;
     if (dtype != o.dtype) precision = PVG_PRECISION_FLOAT32, piece = images_of_a_piece(c, dtype);
     const int64_t pieces = (c.images - 1) / piece + 1, windows = c.spots();
-    Temporary columns, turned, parts;
+    Temporary wide[2], columns, turned, parts;
+    const pvg_array *gradient, *x;
+    PVG_PASS(as_dtype(call, o.a, dtype, &wide[0], &gradient));
+    PVG_PASS(as_dtype(call, o.b, dtype, &wide[1], &x));
     PVG_PASS(new_shape(call, dtype, {piece * c.groups * c.depth() * windows}, &columns));
     PVG_PASS(new_shape(call, dtype, {c.out * piece * windows}, &turned));
     if (pieces > 1) PVG_PASS(new_shape(call, dtype, {pieces * dweight->size}, &parts));
     for (int64_t i = 0, first = 0; i < pieces; i++, first += piece) {
         const int64_t images = piece < c.images - first ? piece : c.images - first;
-        PVG_PASS(launch_columns(call, c, {first, images, true}, o.b, columns.array));
-        PVG_PASS(exchange(call, c, first, images, o.a, turned.array, false));
+        PVG_PASS(launch_columns(call, c, {first, images, true}, x, columns.array));
+        PVG_PASS(exchange(call, c, first, images, gradient, turned.array, false));
         Temporary g, wide, sums;
         PVG_PASS(view(turned.array, {c.groups, c.results(), images * windows}, 0, &g));
         PVG_PASS(view(columns.array, {c.groups, c.depth(), images * windows}, 0, &wide));

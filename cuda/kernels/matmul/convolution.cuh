@@ -30,13 +30,15 @@ struct ColumnsPart {
     bool side_by_side;
 };
 
-// columns = those of x. Their dtype: that of x, or float32 for halves.
+// columns = those of x, in its dtype.
 int launch_columns(Call &call, const Convolution &c, const ColumnsPart &part, const pvg_array *x,
                    const pvg_array *columns);
-// dx = the gradient of the images of the part from that of their columns: each element gathers.
+// dx = the gradient of the images of the part from that of their columns, which is in dx's dtype or
+// in the type that it is computed in: each element gathers.
 int launch_picture(Call &call, const Convolution &c, const ColumnsPart &part,
                    const pvg_array *columns, const pvg_array *dx);
-// to = the sum of `count` arrays of its size, which lie one behind the other, in their order.
+// to = the sum of `count` arrays of its size in the type that it is computed in, which lie one
+// behind the other, in their order.
 int launch_sum_of_parts(Call &call, const pvg_array *parts, int64_t count, const pvg_array *to);
 
 // Whether there are so few channels in a group that sums are made directly, without a product.

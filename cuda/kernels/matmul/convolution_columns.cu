@@ -18,7 +18,7 @@ struct Columns {
     Windows windows;
 };
 
-template <class From, class To>
+template <class T>
 __global__ void __launch_bounds__(columns_threads) columns_kernel(const Columns job) {
     const int64_t at = int64_t(blockIdx.x) * columns_threads + threadIdx.x;
     if (at >= job.size) return;
@@ -27,11 +27,10 @@ __global__ void __launch_bounds__(columns_threads) columns_kernel(const Columns 
     const int64_t matrix = split(job.by_rows, &row);
     int64_t channel = matrix;
     const int64_t image = split(job.by_channels, &channel);
-    const From *from =
-        static_cast<const From *>(job.from) + matrix * (rows.length * columns.length);
-    To *to = static_cast<To *>(job.to) + image * job.image_step +
-             channel * (rows.kernel * columns.kernel) * job.kernel_step +
-             row * columns.windows + column;
+    const T *from = static_cast<const T *>(job.from) + matrix * (rows.length * columns.length);
+    T *to = static_cast<T *>(job.to) + image * job.image_step +
+            channel * (rows.kernel * columns.kernel) * job.kernel_step + row * columns.windows +
+            column;
     const int64_t y = row * rows.stride - rows.before, x = column * columns.stride - columns.before;
     for (int64_t i = 0; i < rows.kernel; i++) {
         const int64_t at_row = y + i * rows.dilation;
@@ -39,7 +38,7 @@ __global__ void __launch_bounds__(columns_threads) columns_kernel(const Columns 
         for (int64_t j = 0; j < columns.kernel; j++) {
             const int64_t at_column = x + j * columns.dilation;
             const bool there = inside && columns.has(at_column);
-            *to = there ? static_cast<To>(from[at_row * columns.length + at_column]) : To(0.0f);
+            *to = there ? from[at_row * columns.length + at_column] : T(0.0f);
             to += job.kernel_step;
         }
     }
@@ -65,14 +64,14 @@ __global__ void __launch_bounds__(columns_threads) picture_kernel(const Columns 
     static_cast<To *>(job.to)[at] = static_cast<To>(sum);
 }
 
-template <class From, class To>
+template <class T>
 __global__ void __launch_bounds__(columns_threads)
-    sum_of_parts_kernel(const From *parts, int64_t count, int64_t size, To *to) {
+    sum_of_parts_kernel(const ComputeType<T> *parts, int64_t count, int64_t size, T *to) {
     const int64_t at = int64_t(blockIdx.x) * columns_threads + threadIdx.x;
     if (at >= size) return;
-    ComputeType<To> sum = 0;
-    for (int64_t i = 0; i < count; i++) sum += static_cast<ComputeType<To>>(parts[i * size + at]);
-    to[at] = static_cast<To>(sum);
+    ComputeType<T> sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += parts[i * size + at];
+    to[at] = static_cast<T>(sum);
 }
 
 Columns plan_columns(const Convolution &c, const ColumnsPart &part, int64_t rows, int64_t columns) {
@@ -88,14 +87,6 @@ Columns plan_columns(const Convolution &c, const ColumnsPart &part, int64_t rows
     return job;
 }
 
-// Calls function(of the array's dtype, of the columns': the same, or float32 for halves).
-template <class F> int dispatch_pair(int dtype, int other, F &&function) {
-    return dispatch<floats>(dtype, [&](auto tag) -> int {
-        using T = typename decltype(tag)::type;
-        return other == dtype ? function(tag, tag) : function(tag, Tag<ComputeType<T>>());
-    });
-}
-
 void *from_image(const Convolution &c, const ColumnsPart &part, const pvg_array *a) {
     return a->data + part.first * c.channels * c.picture() * dtype_size(a->dtype);
 }
@@ -107,11 +98,10 @@ int launch_columns(Call &call, const Convolution &c, const ColumnsPart &part, co
     Columns job = plan_columns(c, part, c.windows.rows.windows, c.windows.columns.windows);
     job.from = from_image(c, part, x), job.to = columns->data;
     PVG_PASS(call.reads(x));
-    return dispatch_pair(x->dtype, columns->dtype, [&](auto from, auto to) -> int {
-        using From = typename decltype(from)::type;
-        using To = typename decltype(to)::type;
-        PVG_LAUNCH((columns_kernel<From, To>), blocks_for(job.size, columns_threads),
-                   columns_threads, 0, call.stream, job);
+    return dispatch<floats>(x->dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH(columns_kernel<T>, blocks_for(job.size, columns_threads), columns_threads, 0,
+                   call.stream, job);
         return PVG_OK;
     });
 }
@@ -120,22 +110,23 @@ int launch_picture(Call &call, const Convolution &c, const ColumnsPart &part,
                    const pvg_array *columns, const pvg_array *dx) {
     Columns job = plan_columns(c, part, c.windows.rows.length, c.windows.columns.length);
     job.from = columns->data, job.to = from_image(c, part, dx);
-    return dispatch_pair(dx->dtype, columns->dtype, [&](auto to, auto from) -> int {
-        using From = typename decltype(from)::type;
-        using To = typename decltype(to)::type;
-        PVG_LAUNCH((picture_kernel<From, To>), blocks_for(job.size, columns_threads),
-                   columns_threads, 0, call.stream, job);
+    const unsigned blocks = blocks_for(job.size, columns_threads);
+    return dispatch<floats>(dx->dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        using A = ComputeType<T>;
+        if (columns->dtype == dx->dtype)
+            PVG_LAUNCH((picture_kernel<T, T>), blocks, columns_threads, 0, call.stream, job);
+        else
+            PVG_LAUNCH((picture_kernel<A, T>), blocks, columns_threads, 0, call.stream, job);
         return PVG_OK;
     });
 }
 
 int launch_sum_of_parts(Call &call, const pvg_array *parts, int64_t count, const pvg_array *to) {
-    return dispatch_pair(to->dtype, parts->dtype, [&](auto sum, auto part) -> int {
-        using From = typename decltype(part)::type;
-        using To = typename decltype(sum)::type;
-        PVG_LAUNCH((sum_of_parts_kernel<From, To>), blocks_for(to->size, columns_threads),
-                   columns_threads, 0, call.stream, data<From>(parts), count, to->size,
-                   data<To>(to));
+    return dispatch<floats>(to->dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH(sum_of_parts_kernel<T>, blocks_for(to->size, columns_threads), columns_threads,
+                   0, call.stream, data<ComputeType<T>>(parts), count, to->size, data<T>(to));
         return PVG_OK;
     });
 }
