@@ -86,12 +86,22 @@ def calls(dtype):
         found["dense"] = (
             [(M, K), (N, K), (N,)], (M, N), lambda x, w, b, out: vg.dense(x, w, b, "relu", out=out)
         )  # fmt: skip
+        found["windows"] = ([(2, 6, M, 9), (6, 2, 3, 3), (2, 6, M - 2, 7)], None, windows)
         found["gradients"] = ([(M, N), (M, K), (N, K), (M, N)], None, gradients)
     return found
 
 
 def gradients(g, x, w, z, out):
     return vg.nn.functional.dense_backward(g, x, w, z, "relu")
+
+
+def windows(x, w, g, out):
+    """A convolution of a pool, and all of their gradients."""
+    leaves = x.detach().requires_grad_(), w.detach().requires_grad_()
+    y = vg.nn.functional.max_pool2d(leaves[0], 3, 1, 1)
+    y = vg.nn.functional.avg_pool2d(y, 2, 1, 1)[..., 1:, 1:]
+    y = vg.nn.functional.conv2d(y, leaves[1], groups=3)
+    return y.detach(), *vg.autograd.grad(y, leaves, g)
 
 
 def run(device, seed=20240607):

@@ -179,9 +179,7 @@ def test_convolutions_and_their_gradients(device, dtype):
         gradient = rng.integers(-1, 2, (case.shape[0], case.weight[0], *case.lengths)).astype(dtype)
         wide = [np.asarray(one, np.float64) for one in (x, weight, gradient)]
         y, dx, dweight = convolution(case, *wide)
-        a, w = (
-            views(rng, device, case.flat(one)).detach().requires_grad_() for one in (x, weight)
-        )
+        a, w = (views(rng, device, case.flat(one)).detach().requires_grad_() for one in (x, weight))
         how = map(case.given, (case.stride, case.padding, case.dilation))
         result = function(case, "conv")(a, w, None, *how, case.groups)
         wanted = [rounded(one, dtype) for one in map(case.flat, (y, dx, dweight))]
@@ -312,7 +310,9 @@ def test_maxima_and_their_gradients(device, dtype):
         gradient = rng.integers(-2, 3, place.shape).astype(dtype)
         wide = np.asarray(gradient, np.float64)
         at = table(case).reshape(-1, *case.lengths)
-        chosen = np.where(place[:, :, None] == np.arange(len(at))[:, None, None], wide[:, :, None], 0)
+        chosen = np.where(
+            place[:, :, None] == np.arange(len(at))[:, None, None], wide[:, :, None], 0
+        )
         (found,) = vg.autograd.grad(y, (a,), views(rng, device, case.flat(gradient)))
         exactly(found, case.flat(folded(chosen, at, case.shape)), dtype, case)
 
@@ -334,8 +334,10 @@ def test_means_and_their_gradients(device, dtype, with_padding):
         assert y.dtype == dtype and y.shape == case.flat(wanted).shape
         near(y, case.flat(wanted), unit * np.abs(case.flat(wanted)))
         gradient = rng.integers(-2, 3, wanted.shape).astype(dtype)
-        each = np.broadcast_to((np.asarray(gradient, np.float64) / count)[:, :, None, None], 
-                               (*case.shape[:2], *at.shape))
+        each = np.broadcast_to(
+            (np.asarray(gradient, np.float64) / count)[:, :, None, None],
+            (*case.shape[:2], *at.shape),
+        )
         dx = folded(each, at, case.shape)
         terms = folded(np.abs(each), at, case.shape)
         (found,) = vg.autograd.grad(y, (a,), views(rng, device, case.flat(gradient)))

@@ -1,6 +1,6 @@
 // pvg_pool and pvg_pool_backward: the largest elements, or the means, of windows over matrices.
 //
-// A thread has a few elements of what is written, a block apart, so that neighbours read neighbours.
+// A thread has a few elements of what is written, a block apart: neighbours read neighbours.
 // Backward each gathers from the windows that it is in, in one order: no atomics. Where a maximum
 // was is written down forward, as one comparison backward is cheaper than to look for it again in
 // every window. Positions are of 32 bits where they can be: what limits these kernels beside the
@@ -18,8 +18,8 @@ constexpr int pool_threads = 256;
 template <class I> struct Pool {
     const void *from;
     void *to;
-    int32_t *places; // or NULL
-    I size;          // elements of what is written
+    int32_t *places;                // or NULL
+    I size;                         // elements of what is written
     Divider<I> by_columns, by_rows; // of what is written
     WindowsOf<I> windows;
     bool with_padding;
@@ -130,8 +130,8 @@ __device__ __forceinline__ ComputeType<T> share(const Pool<I> &job, I at, I row,
         return job.places[at] == i ? value : A(0);
     } else {
         if (job.with_padding) return value;
-        return value / static_cast<A>(job.windows.rows.inside(row) *
-                                      job.windows.columns.inside(column));
+        return value /
+               static_cast<A>(job.windows.rows.inside(row) * job.windows.columns.inside(column));
     }
 }
 
@@ -195,7 +195,10 @@ template <class F> int with_positions(const Pool<int64_t> &job, int64_t read, co
     const bool narrow = job.size < int64_t(1) << 31 && read < int64_t(1) << 31 &&
                         is_narrow(w.rows) && is_narrow(w.columns);
     if (!narrow) return function(job);
-    return function(Pool<int32_t>{job.from, job.to, job.places, static_cast<int32_t>(job.size),
+    return function(Pool<int32_t>{job.from,
+                                  job.to,
+                                  job.places,
+                                  static_cast<int32_t>(job.size),
                                   static_cast<Divider<int32_t>>(job.by_columns),
                                   static_cast<Divider<int32_t>>(job.by_rows),
                                   {narrowed(w.rows), narrowed(w.columns)},
@@ -318,9 +321,9 @@ int run_pool(Call &call, int operation, const pvg_array *a, pvg_array *places,
     });
 }
 
-int run_pool_backward(Call &call, int operation, const pvg_array *gradient,
-                      const pvg_array *places, const int64_t *numbers, int with_padding,
-                      const int64_t *size, Output *result) {
+int run_pool_backward(Call &call, int operation, const pvg_array *gradient, const pvg_array *places,
+                      const int64_t *numbers, int with_padding, const int64_t *size,
+                      Output *result) {
     int device = -1;
     Windows windows;
     int64_t shape[PVG_MAX_NDIM];

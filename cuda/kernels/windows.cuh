@@ -6,8 +6,8 @@
 
 namespace pvg {
 
-// Division of positions by a number that the host prepares, as arrays/locate.cuh has it. I: the type
-// of positions, int32_t where all of them, and what they are computed from, are below 2^31.
+// Division of positions by a number that the host prepares, as arrays/locate.cuh has it. I: the
+// type of positions, int32_t where all of them, and what they are computed from, are below 2^31.
 template <class I> struct Divider;
 template <> struct Divider<int32_t> {
     uint32_t multiplier, shift;
@@ -149,8 +149,12 @@ inline bool is_narrow(const WindowAxis &axis) {
 }
 inline WindowAxisOf<int32_t> narrowed(const WindowAxis &axis) {
     const auto narrow = [](int64_t n) { return static_cast<int32_t>(n); };
-    return {narrow(axis.length), narrow(axis.windows), narrow(axis.kernel), narrow(axis.stride),
-            narrow(axis.before), narrow(axis.dilation),
+    return {narrow(axis.length),
+            narrow(axis.windows),
+            narrow(axis.kernel),
+            narrow(axis.stride),
+            narrow(axis.before),
+            narrow(axis.dilation),
             static_cast<Divider<int32_t>>(axis.by_stride),
             static_cast<Divider<int32_t>>(axis.by_dilation)};
 }

@@ -352,9 +352,7 @@ def convolved(x, weight, windows, groups):
 
 def convolved_input(gradient, weight, windows, groups, like):
     size = like.shape[-2:]
-    return apply(
-        weight.backend, "convolution_input", gradient, weight, windows, groups, *size
-    )
+    return apply(weight.backend, "convolution_input", gradient, weight, windows, groups, *size)
 
 
 def convolved_weight(gradient, x, windows, groups):

@@ -41,17 +41,15 @@ int check_image(const pvg_array *a, const char *what) {
 
 int check_groups(const Convolution &c) {
     const long long channels = c.channels, out = c.out, groups = c.groups;
-    PVG_REQUIRE(groups > 0 && channels > 0 && out > 0 && channels % groups == 0 &&
-                    out % groups == 0,
-                PVG_ERROR_VALUE, "%lld channels and %lld results in %lld groups", channels, out,
-                groups);
+    PVG_REQUIRE(
+        groups > 0 && channels > 0 && out > 0 && channels % groups == 0 && out % groups == 0,
+        PVG_ERROR_VALUE, "%lld channels and %lld results in %lld groups", channels, out, groups);
     return PVG_OK;
 }
 
 // The weight's shape is what channels, groups and windows say.
 int check_weight(const Convolution &c, const pvg_array *weight) {
-    PVG_REQUIRE(weight->shape[1] == c.inputs() &&
-                    weight->shape[2] == c.windows.rows.kernel &&
+    PVG_REQUIRE(weight->shape[1] == c.inputs() && weight->shape[2] == c.windows.rows.kernel &&
                     weight->shape[3] == c.windows.columns.kernel,
                 PVG_ERROR_VALUE,
                 "a weight of shape %s for %lld channels, %lld groups and a kernel of (%lld, %lld)",
@@ -339,8 +337,7 @@ PVG_API pvg_array *pvg_convolution_input(const pvg_array *gradient, const pvg_ar
                                          int64_t width) {
     pvg::Call call("convolution_input");
     pvg::Output result;
-    int status =
-        pvg::run_input(call, gradient, weight, windows, groups, height, width, &result);
+    int status = pvg::run_input(call, gradient, weight, windows, groups, height, width, &result);
     return result.close(call, status);
 }
 

@@ -22,9 +22,10 @@ struct Convolution {
     }
 };
 
-// Columns: for each image, each channel and each element of the kernel the values at all windows, so
-// that a convolution is a product of the weight and these. Of some images they lie image by image,
-// (images, channels * kernel, windows), or side by side, (channels * kernel, images, windows).
+// Columns: for each image, each channel and each element of the kernel the values at all windows,
+// so that a convolution is a product of the weight and these. Of some images they lie image by
+// image, (images, channels * kernel, windows), or side by side, (channels * kernel, images,
+// windows).
 struct ColumnsPart {
     int64_t first, images;
     bool side_by_side;

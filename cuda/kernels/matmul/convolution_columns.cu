@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(columns_threads) picture_kernel(const Columns 
     ComputeType<To> sum = 0;
     rows.windows_with(y, [&](int64_t row, int64_t i) {
         columns.windows_with(x, [&](int64_t column, int64_t j) {
-            const From value = from[(i * columns.kernel + j) * job.kernel_step +
-                                    row * columns.windows + column];
+            const From value =
+                from[(i * columns.kernel + j) * job.kernel_step + row * columns.windows + column];
             sum += static_cast<ComputeType<To>>(value);
         });
     });

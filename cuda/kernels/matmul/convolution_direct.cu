@@ -36,10 +36,10 @@ __global__ void __launch_bounds__(direct_threads) direct_kernel(const Direct job
     const WindowAxis &rows = job.windows.rows, &columns = job.windows.columns;
     int64_t column = at, row = split(job.by_columns, &column), result = split(job.by_rows, &row);
     const int64_t image = split(job.by_channels, &result); // of all results
-    const int64_t group = job.by_group(result);          // by results of a group
+    const int64_t group = job.by_group(result);            // by results of a group
     const int64_t picture = rows.length * columns.length;
-    const T *x = static_cast<const T *>(job.a) +
-                 (image * job.channels + group * job.inputs) * picture;
+    const T *x =
+        static_cast<const T *>(job.a) + (image * job.channels + group * job.inputs) * picture;
     const T *weight =
         static_cast<const T *>(job.b) + result * job.inputs * (rows.kernel * columns.kernel);
     const int64_t top = row * rows.stride - rows.before;
@@ -48,9 +48,9 @@ __global__ void __launch_bounds__(direct_threads) direct_kernel(const Direct job
     for (int64_t input = 0; input < job.inputs; input++, x += picture)
         for (int64_t i = 0; i < rows.kernel; i++)
             for (int64_t j = 0; j < columns.kernel; j++)
-                sum += value_at(job.windows, x, top + i * rows.dilation,
-                                left + j * columns.dilation) *
-                       static_cast<ComputeType<T>>(*weight++);
+                sum +=
+                    value_at(job.windows, x, top + i * rows.dilation, left + j * columns.dilation) *
+                    static_cast<ComputeType<T>>(*weight++);
     static_cast<T *>(job.to)[at] = static_cast<T>(sum);
 }
 
@@ -64,10 +64,10 @@ __global__ void __launch_bounds__(direct_threads) direct_input_kernel(const Dire
     const int64_t image = split(job.by_channels, &input);
     const int64_t group = split(job.by_group, &input);
     const int64_t spots = rows.windows * columns.windows, kernel = rows.kernel * columns.kernel;
-    const T *gradient = static_cast<const T *>(job.a) +
-                        (image * job.out + group * job.results) * spots;
-    const T *weight = static_cast<const T *>(job.b) +
-                      (group * job.results * job.inputs + input) * kernel;
+    const T *gradient =
+        static_cast<const T *>(job.a) + (image * job.out + group * job.results) * spots;
+    const T *weight =
+        static_cast<const T *>(job.b) + (group * job.results * job.inputs + input) * kernel;
     A sum = 0;
     for (int64_t result = 0; result < job.results; result++) {
         rows.windows_with(y, [&](int64_t row, int64_t i) {
@@ -103,8 +103,8 @@ __global__ void __launch_bounds__(weight_threads) direct_weight_kernel(const Dir
         const A value = value_at(job.windows, x + image * job.channels * picture,
                                  row * rows.stride - rows.before + i * rows.dilation,
                                  column * columns.stride - columns.before + j * columns.dilation);
-        sum += value * static_cast<A>(
-                           gradient[image * job.out * spots + row * columns.windows + column]);
+        sum += value *
+               static_cast<A>(gradient[image * job.out * spots + row * columns.windows + column]);
     }
     shared[threadIdx.x] = sum;
     for (unsigned half = weight_threads / 2; half > 0; half /= 2) {

@@ -116,7 +116,7 @@ def _conv(name, axes, input, weight, bias, how):
         raise ValueError(
             f"{name}: an input of shape {x.shape}, a weight of {weight.shape}, {groups} groups"
         )
-    out, of_group, *kernel = weight.shape
+    out, _, *kernel = weight.shape
     if out % groups or 0 in weight.shape:
         raise ValueError(f"{name}: a weight of shape {weight.shape} for {groups} groups")
     if bias is not None and bias.shape != (out,):
