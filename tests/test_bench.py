@@ -32,7 +32,7 @@ from pyvecgpu.bench import (
     transfers,
 )
 
-NAMES = ("streaming", "matmul", "shapes", "transfers", "overhead")
+NAMES = ("streaming", "matmul", "windows", "shapes", "transfers", "overhead")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,6 +2,7 @@
 
     streaming   memory-bound operations, in bytes a second
     matmul      matrix products and the dense layer, in floating-point operations a second
+    windows     pooling and convolution, forward and backward
     shapes      products of shapes drawn at random
     ladder      one product by every kernel, from the lessons' naive one on
     transfers   from NumPy to the device and back, by the host's clock
@@ -45,20 +46,22 @@ from . import (
     sweep,
     timing,
     transfers,
+    windows,
 )
 from .libraries import AGAINST, PEERS, open_libraries
 
 BENCHMARKS = {
     "streaming": streaming,
     "matmul": matmul,
+    "windows": windows,
     "shapes": shapes,
     "ladder": ladder,
     "transfers": transfers,
     "overhead": overhead,
 }
 # Products heat the card, so it rests between rows and before each turn.
-REST = {"matmul": 0.3, "shapes": 0.3, "ladder": 0.3}  # seconds
-PAUSE = {"matmul": 0.02, "shapes": 0.02, "ladder": 0.02}
+REST = {"matmul": 0.3, "windows": 0.3, "shapes": 0.3, "ladder": 0.3}  # seconds
+PAUSE = {"matmul": 0.02, "windows": 0.02, "shapes": 0.02, "ladder": 0.02}
 ROUNDS = {"matmul": 15, "shapes": 9, "ladder": 15}
 GRAPHS = ("matmul", "shapes")  # recorded as CUDA graphs
 

@@ -46,6 +46,7 @@ NONE = "Nothing has been measured yet."
 TITLES = {
     "streaming": "Memory-bound operations, float32",
     "matmul": "Products and dense layers",
+    "windows": "Pooling and convolution, float32",
     "shapes": "Products of shapes drawn at random",
     "transfers": "From NumPy to the device and back",
     "overhead": "What a call costs the host",

@@ -43,23 +43,22 @@ def paddings(padding, kernel, stride, dilation):
 
 
 def described(name, x, kernel, stride, pairs, dilation):
-    """Return the numbers of pvg_windows. ValueError: the kernel is larger than x, padding included.
+    """Return the numbers of pvg_windows, and the windows' rows and columns.
 
-    x: (N, channels, ...), kernel to dilation: something for each of the axes behind.
+    x: (N, channels, ...), kernel to dilation: something for each of the axes behind. ValueError:
+    the kernel is larger than x, padding included.
     """
-    for n, k, (before, behind), d in zip(x.shape[2:], kernel, pairs, dilation, strict=True):
-        if n + before + behind < d * (k - 1) + 1:
-            sizes = tuple([n + sum(pair) for n, pair in zip(x.shape[2:], pairs, strict=True)])
-            raise ValueError(f"{name}: a kernel of {kernel} for {sizes}, padding included")
     before, behind = zip(*pairs, strict=True)
+    sizes = tuple([n + sum(pair) for n, pair in zip(x.shape[2:], pairs, strict=True)])
+    lengths = [
+        (n - d * (k - 1) - 1) // s + 1
+        for n, k, s, d in zip(sizes, kernel, stride, dilation, strict=True)
+    ]
+    if min(lengths) < 1:
+        raise ValueError(f"{name}: a kernel of {kernel} for {sizes}, padding included")
     one, none = (1,) * (2 - len(kernel)), (0,) * (2 - len(kernel))
-    return (
-        *(*one, *kernel),
-        *(*one, *stride),
-        *(*none, *before),
-        *(*none, *behind),
-        *(*one, *dilation),
-    )
+    parts = (*one, *kernel), (*one, *stride), (*none, *before), (*none, *behind), (*one, *dilation)
+    return sum(parts, ()), (*one, *lengths)
 
 
 def as_pictures(x):
@@ -127,7 +126,7 @@ def _conv(name, axes, input, weight, bias, how):
     stride = per_axis(stride, axes, "stride", 1)
     dilation = per_axis(dilation, axes, "dilation", 1)
     pairs = paddings(padding, kernel, stride, dilation)
-    numbers = described(name, x, tuple(kernel), stride, pairs, dilation)
+    numbers, _ = described(name, x, tuple(kernel), stride, pairs, dilation)
     x, weight = as_pictures(x), as_pictures(weight)
     result = apply(x.backend, "convolution", x, weight, numbers, groups)
     if bias is not None:
@@ -174,22 +173,16 @@ def _max_pool(name, axes, input, how):
     call, (given,) = gathered(name, input)
     x, alone, kernel, stride, pairs = _parse_pool(name, axes, given, kernel, stride, padding)
     dilation = per_axis(dilation, axes, "dilation", 1)
-    numbers = described(name, x, kernel, stride, pairs, dilation)
-    return call.give(as_given(_pool(Operation.MAX, x, numbers, True), axes, alone))
+    how = described(name, x, kernel, stride, pairs, dilation)
+    return call.give(as_given(_pool(Operation.MAX, x, *how, True), axes, alone))
 
 
-def _pool(code, x, numbers, with_padding):
+def _pool(code, x, numbers, lengths, with_padding):
     """Return the pooled (N, channels, rows, columns); maxima keep their places for the tape."""
     x, places = astype(as_pictures(x), inexact(x.dtype), copy=False), None
     if code == Operation.MAX and type(x) is Tracked and tape.enabled():
-        places = apply(x.backend, "empty", _pooled(x.shape, numbers), int32)
+        places = apply(x.backend, "empty", (*x.shape[:2], *lengths), int32)
     return apply(x.backend, "pool", int(code), x, places, numbers, with_padding)
-
-
-def _pooled(shape, numbers):
-    kernel, stride, before, behind, dilation = zip(numbers[::2], numbers[1::2], strict=True)
-    sizes = zip(shape[2:], kernel, stride, before, behind, dilation, strict=True)
-    return (*shape[:2], *[(n + b + e - d * (k - 1) - 1) // s + 1 for n, k, s, b, e, d in sizes])
 
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, count_include_pad=True):
@@ -219,5 +212,5 @@ def _avg_pool(name, axes, input, how):
     kernel, stride, padding, with_padding = how
     call, (given,) = gathered(name, input)
     x, alone, kernel, stride, pairs = _parse_pool(name, axes, given, kernel, stride, padding)
-    numbers = described(name, x, kernel, stride, pairs, (1,) * axes)
-    return call.give(as_given(_pool(Operation.MEAN, x, numbers, bool(with_padding)), axes, alone))
+    how = described(name, x, kernel, stride, pairs, (1,) * axes)
+    return call.give(as_given(_pool(Operation.MEAN, x, *how, bool(with_padding)), axes, alone))
