@@ -240,32 +240,35 @@ def test_infinities_in_the_padding(device, groups):
     assert np.isnan(y[:, :, 0]).all() and np.isinf(y[:, :, 1:, 1:]).all()
 
 
-def test_pieces_of_a_batch(device, monkeypatch):
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_pieces_of_a_batch(device, dtype, monkeypatch):
     """More columns than there is memory for at a time: images go by in pieces, added in order."""
-    monkeypatch.setattr(cpu_windows, "MOST_COLUMNS", 1 << 20)
+    limit = (128 if device == "cuda" else 1) << 20  # convolution.cu has them
+    monkeypatch.setattr(cpu_windows, "MOST_COLUMNS", limit)
     rng = np.random.default_rng(5)
-    for side, images, across in ((600, 3, 7), (16, 3300, 8)):  # by image, few windows side by side
-        dtype, shape, kernel = np.float64, (images, 1, side, side), (1, 1, across, across)
+    large = ((600, 11, 7), (16, 13000, 8))  # by image, and few windows side by side
+    small = ((64, 7, 7), (16, 110, 8))
+    for side, images, across in large if device == "cuda" else small:
+        shape, kernel = (images, 1, side, side), (1, 1, across, across)
         rows = columns = side - across + 1
         assert (rows * columns < 128) == (side == 16)
-        assert images * across**2 * rows * columns * 8 > 128 << 20
-        x = put(device, rng.integers(-2, 3, shape).astype(dtype)).requires_grad_()
-        weight = put(device, rng.integers(-2, 3, kernel).astype(dtype)).requires_grad_()
+        assert images * across**2 * rows * columns * np.dtype(dtype).itemsize > limit
+        values, w = (rng.integers(-2, 3, one).astype(dtype) for one in (shape, kernel))
+        x, weight = (put(device, one).requires_grad_() for one in (values, w))
         y = F.conv2d(x, weight)
-        total = np.zeros(y.shape)
-        values, w = x.detach().numpy(), weight.detach().numpy()
         gradient = rng.integers(-1, 2, y.shape).astype(dtype)
-        dx, dweight = np.zeros(shape), np.zeros(kernel)
+        total, dx, dweight = (np.zeros(one) for one in (y.shape, shape, kernel))
         for i, j in np.ndindex(*kernel[2:]):
             window = (..., slice(i, i + rows), slice(j, j + columns))
-            part = values[window]
-            total += part * w[0, 0, i, j]
-            dx[window] += gradient * w[0, 0, i, j]
+            part, factor = values[window].astype(np.float64), float(w[0, 0, i, j])
+            total += part * factor
+            dx[window] += gradient.astype(np.float64) * factor
             dweight[0, 0, i, j] = (part * gradient).sum()
-        assert np.array_equal(host(y), total)
-        found = vg.autograd.grad(y, (x, weight), put(device, gradient))
-        assert np.array_equal(found[0].numpy(), dx)
-        assert np.array_equal(found[1].numpy(), dweight)
+        found = (y, *vg.autograd.grad(y, (x, weight), put(device, gradient)))
+        for one, exact in zip(found, (total, dx, dweight), strict=True):
+            wanted = rounded(exact, np.dtype(dtype))
+            # The CPU adds pieces of halves in float32, too; every sum here is exact there.
+            assert np.array_equal(host(one), wanted), (dtype, side)
 
 
 # Pooling ------------------------------------------------------------------------------------------
@@ -461,6 +464,35 @@ def test_places_are_written(device):
     apply(x.backend, "pool", MAX, x, places, PLAIN, True)
     assert places._version > before[0] and x._version == before[1]
     assert places.tolist() == np.zeros((1, 2, 2, 2), int).tolist()
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_in_a_recorded_graph(device):
+    """Forward and backward do the same when they are done again from a recording."""
+    rng = np.random.default_rng(4)
+    x, few, w = (
+        put(device, rng.normal(size=shape).astype(np.float32))
+        for shape in ((2, 4, 9, 9), (4, 1, 3, 3), (8, 4, 3, 3))
+    )
+    places = [vg.zeros(shape, device=device) for shape in ((2, 8, 3, 3), x.shape, w.shape)]
+
+    def work():
+        leaves = [one.detach().requires_grad_() for one in (x, w)]
+        y = F.conv2d(leaves[0], few, padding=1, groups=4)
+        y = F.max_pool2d(F.conv2d(y, leaves[1]), 2)
+        found = y.detach(), *vg.autograd.grad(y, leaves, vg.ones_like(y))
+        for place, one in zip(places, found, strict=True):
+            place[...] = one
+
+    work()
+    wanted = [place.numpy().copy() for place in places]
+    for place in places:
+        place[...] = 0
+    again = x.backend.record(work)
+    again()
+    again()
+    for place, one in zip(places, wanted, strict=True):
+        assert np.array_equal(place.numpy(), one) and one.any()
 
 
 def test_the_same_bits_each_time(device):

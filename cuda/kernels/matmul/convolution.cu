@@ -17,7 +17,12 @@
 namespace pvg {
 namespace {
 
-constexpr int64_t most_columns = int64_t(128) << 20; // bytes of them at a time
+// Bytes of columns at a time; few in the simulator, for tests to have pieces of small batches.
+#ifdef PVG_SIMULATOR
+constexpr int64_t most_columns = int64_t(1) << 20;
+#else
+constexpr int64_t most_columns = int64_t(128) << 20;
+#endif
 // Windows of an image below which those of all images lie side by side in a product: its tiles are
 // 128 columns wide.
 constexpr int64_t few_windows = 128;
