@@ -44,12 +44,14 @@ Operations sort_operations();         // kernels/sort.cu
 Operations searchsorted_operations(); // kernels/searchsorted.cu
 Operations bincount_operations();     // kernels/bincount.cu
 Operations accumulate_operations();   // kernels/accumulate.cu
+Operations pool_operations();         // kernels/pool.cu
 Operations factor_operations();       // kernels/factor.cu
 Operations random_operations();       // kernels/random.cu
 Operations matmul_operations();       // kernels/matmul/
 Operations optimize_operations();     // kernels/optimize.cu
 Operations norm_operations();         // kernels/norms.cu
 Operations dropout_operations();      // kernels/dropout.cu
+Operations convolution_operations();  // kernels/matmul/
 
 static Operations (*const families[])() = {
     unary_operations,      binary_operations,    reduce_operations,       copy_operations,
@@ -58,7 +60,8 @@ static Operations (*const families[])() = {
     factor_operations,     random_operations,    matmul_operations,       join_operations,
     statistics_operations, softmax_operations,   sequence_operations,     clip_operations,
     accumulate_operations, nearness_operations,  optimize_operations,     norm_operations,
-    dropout_operations,    normalize_operations, label_operations};
+    dropout_operations,    normalize_operations, label_operations,        pool_operations,
+    convolution_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

@@ -229,6 +229,8 @@ enum pvg_operation {
     PVG_ARGSORT = 331,
     PVG_SEARCHSORTED = 332,
     PVG_BINCOUNT = 333,
+    PVG_POOL = 340, /* this and the next one: of floats alone */
+    PVG_CONVOLUTION = 341,
     PVG_CONCAT = 350,
     PVG_SOFTMAX = 351, /* this and the next three: float, of bool and integers the default */
     PVG_LOG_SOFTMAX = 352,
@@ -282,6 +284,20 @@ enum pvg_distribution {
                                 * float64 53 */
     PVG_RANDOM_NORMAL = 2,     /* of mean 0 and variance 1, by Box and Muller's method */
     PVG_RANDOM_EXPONENTIAL = 3 /* of mean 1; never 0 */
+};
+
+/* Windows over the last two axes of an array, for pvg_pool and pvg_convolution: an array of numbers
+ * that these are the indices of, each of the rows, and one behind it of the columns. Window (p, q)
+ * has the elements at rows p * stride - before + i * dilation, i below the kernel's rows, and at
+ * such columns; there are as many windows as fit into the array and what is around it, `before` in
+ * front and `behind` behind it. */
+enum pvg_windows {
+    PVG_WINDOWS_KERNEL = 0,
+    PVG_WINDOWS_STRIDE = 2,
+    PVG_WINDOWS_BEFORE = 4,
+    PVG_WINDOWS_BEHIND = 6,
+    PVG_WINDOWS_DILATION = 8,
+    PVG_WINDOWS_COUNT = 10
 };
 
 /* How products of float32 matrices are computed. Every one sums in float32 and is at least as
@@ -879,6 +895,37 @@ PVG_API int pvg_dense_backward(const pvg_array *gradient, const pvg_array *x,
                                const pvg_array *weight, const pvg_array *preactivation,
                                int activation, int precision, pvg_array **dx, pvg_array **dweight,
                                pvg_array **dbias);
+/* Of each window (pvg_windows) over matrices (..., height, width) the largest element, or the mean:
+ * operation PVG_MAX or PVG_MEAN, (..., rows, columns of windows). NaN is the largest; of equal ones
+ * the first is taken, and nothing around the matrix, so that a window beside it gives -infinity.
+ * Where in the kernel that was, row * columns + column, or -1 for nowhere, is written to `places`
+ * unless that is NULL: an int32 array of the result's shape, contiguous. Means count zeros around
+ * the matrix if with_padding is 1, else they are of what is in it. Halves are summed in float32.
+ * Errors: VALUE (another operation, fewer than two axes, windows that do not fit, places), TYPE. */
+PVG_API pvg_array *pvg_pool(int operation, const pvg_array *a, pvg_array *places,
+                            const int64_t *windows, int with_padding);
+/* The gradient of matrices (..., height, width) from that of what pvg_pool gave of them: each
+ * element gathers from the windows that it is in. places, of PVG_MAX: those that were written.
+ * Errors: as pvg_pool; VALUE (a gradient of another shape). */
+PVG_API pvg_array *pvg_pool_backward(int operation, const pvg_array *gradient,
+                                     const pvg_array *places, const int64_t *windows,
+                                     int with_padding, int64_t height, int64_t width);
+/* The convolution of images x (n, channels, height, width), without turning the kernel round:
+ * weight (out, channels / groups, rows, columns), whose last two are those of the windows
+ * (pvg_windows); the result is (n, out, rows, columns of windows), with zeros around the images.
+ * The sums are products of matrices, of halves in float32, and their precision is what
+ * PVG_OPTION_MATMUL_PRECISION says. Errors: VALUE (shapes, groups, windows that do not fit), TYPE
+ * (no floats). */
+PVG_API pvg_array *pvg_convolution(const pvg_array *x, const pvg_array *weight,
+                                   const int64_t *windows, int64_t groups);
+/* The gradients of both operands from that of the result: of x, which is (height, width) large, and
+ * of the weight. Every sum is made in one order. Errors: as pvg_convolution; VALUE (a gradient of
+ * another shape). */
+PVG_API pvg_array *pvg_convolution_input(const pvg_array *gradient, const pvg_array *weight,
+                                         const int64_t *windows, int64_t groups, int64_t height,
+                                         int64_t width);
+PVG_API pvg_array *pvg_convolution_weight(const pvg_array *gradient, const pvg_array *x,
+                                          const int64_t *windows, int64_t groups);
 
 /* One step of an optimiser (pvg_algorithm) for n parameters of any float dtypes, in one launch for
  * each dtype and some hundred arrays. targets: n parameters, then n arrays of the first state, n of

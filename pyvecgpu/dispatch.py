@@ -144,7 +144,7 @@ _TAIL = """
     return result
 """
 _BODIES = {ARRAY: _ONE_ARRAY, ARRAYS: _ARRAYS, HOST: _OTHER, NOTHING: _OTHER}
-_CAN_BE_NONE = ("weight", "bias", "preactivation", "weights", "statistics")
+_CAN_BE_NONE = ("weight", "bias", "places", "preactivation", "weights", "statistics")
 
 
 class _Ways(dict):

@@ -169,6 +169,8 @@ ROWS = (
     _other("argsort", 331, ORDERED, "index"),
     _other("searchsorted", 332, ORDERED, "index"),
     _other("bincount", 333, INTEGERS, "index"),
+    _other("pool", 340, "f", "same"),
+    _other("convolution", 341, "f", "same"),
     _other("concat", 350, ALL, "same"),
     _other("softmax", 351, ORDERED, "float"),
     _other("log_softmax", 352, ORDERED, "float"),

@@ -92,6 +92,7 @@ def calls(dtype):
         )  # fmt: skip
         found["normalised rows"] = ([(M, N)] * 2, None, normalised)
         found["cross-entropy"] = ([(M, N)] * 2, None, of_labels)
+        found["windows"] = ([(2, 6, M, 9), (6, 2, 3, 3), (2, 6, M - 2, 7)], None, windows)
         found["gradients"] = ([(M, N), (M, K), (N, K), (M, N)], None, gradients)
         found["step"] = ([LONG, LONG], LONG, step)
         found["clip"] = ([LONG], LONG, clip)
@@ -144,6 +145,15 @@ def clip(x, out):
 
 def dropout(x, out):
     return assign(apply(x.backend, "dropout", x, 0.5, 1, 2, 3), out)
+
+
+def windows(x, w, g, out):
+    """A convolution of a pool, and all of their gradients."""
+    leaves = x.detach().requires_grad_(), w.detach().requires_grad_()
+    y = vg.nn.functional.max_pool2d(leaves[0], 3, 1, 1)
+    y = vg.nn.functional.avg_pool2d(y, 2, 1, 1)[..., 1:, 1:]
+    y = vg.nn.functional.conv2d(y, leaves[1], groups=3)
+    return y.detach(), *vg.autograd.grad(y, leaves, g)
 
 
 def run(device, seed=20240607):

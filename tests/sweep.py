@@ -28,6 +28,7 @@ from references import (
     unary_reference,
 )
 from sweep_products import forced_products, gradients, layers, products
+from sweep_windows import windows
 
 import pyvecgpu as vg
 from pyvecgpu import learn
@@ -86,6 +87,7 @@ def cases():
         gradients,
         sweep_rows.normalisations,
         sweep_rows.losses,
+        windows,
         lessons,
     ):
         for dtype in DTYPES:

@@ -33,7 +33,7 @@ from pyvecgpu.bench import (
     transfers,
 )
 
-NAMES = ("streaming", "rows", "matmul", "shapes", "steps", "transfers", "overhead")
+NAMES = ("streaming", "rows", "matmul", "windows", "shapes", "steps", "transfers", "overhead")
 
 
 @pytest.fixture(scope="module", autouse=True)

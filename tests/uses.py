@@ -145,6 +145,61 @@ def softmax_backward(v):
     return apply(v["a"].backend, "softmax_backward", code, v["g"], v["a"], 1)
 
 
+# Windows of 2 x 3 over pictures of 6 x 7, every second row: (3, 5) of them.
+WINDOWS = (2, 3, 2, 1, 0, 0, 0, 0, 1, 1)
+PICTURES, POOLED = ((2, 4, 6, 7), F32), ((2, 4, 3, 5), F32)
+
+
+def windowed(method, *names, more=(), first=None, view=None):
+    """A call of a method of the seam on arrays, of which `view` takes a part first."""
+
+    def run(v):
+        arrays = [v[name] if view is None else view(v[name]) for name in names]
+        head = () if first is None else (int(first),)
+        arrays += [None] * (len(names) < 2 and first is not None)
+        return apply(arrays[0].backend, method, *head, *arrays, WINDOWS, *more)
+
+    return run
+
+
+def of_windows():
+    """Pools and convolutions, by every kernel of theirs and with what they copy."""
+    places, turned = (POOLED[0], I32), lambda x: x[..., ::-1]
+    for name, code in (("largest", Operation.MAX), ("means", Operation.MEAN)):
+        yield name, {"a": PICTURES}, windowed("pool", "a", more=(True,), first=code), ()
+    call = windowed("pool", "a", more=(False,), first=Operation.MEAN, view=turned)
+    yield "means of strided pictures", {"a": PICTURES}, call, ()
+    call = windowed("pool", "a", "places", more=(True,), first=Operation.MAX)
+    yield "largest, places", {"a": PICTURES, "places": places}, call, ("places",)
+    call = windowed("pool_backward", "g", "places", more=(True, 6, 7), first=Operation.MAX)
+    yield "largest, backward", {"g": POOLED, "places": places}, call, ()
+    call = windowed("pool_backward", "g", more=(False, 6, 7), first=Operation.MEAN, view=turned)
+    yield "means, backward, strided", {"g": POOLED}, call, ()
+    for name, images, groups, dtypes in (
+        ("", 1, 1, (F32, F32)),
+        (" side by side", 2, 2, (F32, F32)),
+        (" of few channels", 2, 4, (F32, F32)),
+        (" of halves", 2, 1, (F16, F16)),
+        (" of two dtypes", 1, 2, (F32, F64)),
+    ):
+        x, g = (images, 4, 6, 7), (images, 8, 3, 5)
+        w = (8, 4 // groups, 2, 3)
+        for view in (None, turned) if groups == 2 else (None,):
+            what = name + (", strided" if view else "")
+            arrays = {"x": (x, dtypes[0]), "w": (w, dtypes[1])}
+            call = windowed("convolution", "x", "w", more=(groups,), view=view)
+            yield f"convolution{what}", arrays, call, ()
+            arrays = {"g": (g, dtypes[0]), "w": (w, dtypes[1])}
+            call = windowed("convolution_input", "g", "w", more=(groups, 6, 7), view=view)
+            yield f"convolution_input{what}", arrays, call, ()
+            arrays = {"g": (g, dtypes[0]), "x": (x, dtypes[1])}
+            call = windowed("convolution_weight", "g", "x", more=(groups,), view=view)
+            yield f"convolution_weight{what}", arrays, call, ()
+
+
+WINDOWED = {name: Use(*parts) for name, *parts in of_windows()}
+
+
 def learn(v):
     """A lesson's kernel, launched as pyvecgpu.learn does."""
     backend = v["a"].backend
@@ -538,6 +593,7 @@ USES |= {
         {"a": ((37, 6), F32), "g": ((37, 6), F64)},
         lambda v: softmax_backward({"a": v["a"].T, "g": v["g"].T}),
     ),
+    **WINDOWED,
     # Copies and casts on the card.
     "cast": Use(A, lambda v: v["a"].astype("int64")),
     "cast, out": Use(

@@ -32,8 +32,8 @@ def _method(parameters, gives=ARRAY, written="out"):
 # The parameters that are raw data, or None; those of from_host and its like are of NumPy.
 ARRAY_PARAMETERS = (
     *("a", "b", "x", "weight", "bias", "condition", "gradient", "preactivation"),
-    *("data", "destination", "indices", "values", "weights", "labels", "statistics", "out"),
-    "norm",
+    *("data", "destination", "indices", "places", "values", "weights", "labels", "statistics"),
+    *("out", "norm"),
 )
 
 # Parameters that are lists of raw data: to read, and to write to. Gradients are those of
@@ -111,6 +111,13 @@ METHODS = {
     # Of rows along the last axis: the losses of labels, see pvg_cross_entropy.
     "cross_entropy": _method("x labels weights ignored smoothing statistics", ARRAY, "statistics"),
     "cross_entropy_backward": _method("gradient x labels weights statistics ignored smoothing"),
+    # windows: the numbers of pvg_windows. code: max or mean; of max places may be written or None.
+    "pool": _method("code a places windows with_padding", ARRAY, "places"),
+    "pool_backward": _method("code gradient places windows with_padding height width"),
+    # Of images (n, channels, height, width); height and width are those of what is returned.
+    "convolution": _method("x weight windows groups"),
+    "convolution_input": _method("gradient weight windows groups height width"),
+    "convolution_weight": _method("gradient x windows groups"),
     # Views; contiguous and reshape copy where no view will do.
     "slice": _method("a start step length"),
     "permute": _method("a axes"),

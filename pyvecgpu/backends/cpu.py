@@ -36,6 +36,7 @@ from . import (
     cpu_random,
     cpu_rows,
     cpu_sorting,
+    cpu_windows,
 )
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
 from .cpu_ways import BINARY, REDUCED, SCALAR, UNARY, fits, holds
@@ -467,6 +468,45 @@ class CpuBackend:
         result = cpu_rows.cross_entropy_backward(*operands, ignored, smoothing)
         return rounded(result, x.dtype)
 
+    @_reports_memory
+    def pool(self, code, a, places, windows, with_padding):
+        check_floats("pool", [a])
+        x = widened(a)
+        if OPERATIONS[code].name == "mean":
+            return finished(cpu_windows.means(x, windows, with_padding), a.dtype)
+        result = cpu_windows.largest(x, windows, places)
+        if places is not None:
+            wrote(places)
+        return finished(result, a.dtype)
+
+    @_reports_memory
+    def pool_backward(self, code, gradient, places, windows, with_padding, height, width):
+        check_floats("pool_backward", [gradient])
+        shape = (*gradient.shape[:-2], height, width)
+        g = widened(gradient)
+        result = cpu_windows.pool_backward(g, places, windows, with_padding, shape)
+        return finished(result, gradient.dtype)
+
+    @_reports_memory
+    def convolution(self, x, weight, windows, groups):
+        check_floats("convolution", [x, weight])
+        dtype, operands = alike(x, weight)
+        return finished(cpu_windows.convolution(*operands, windows, groups), dtype)
+
+    @_reports_memory
+    def convolution_input(self, gradient, weight, windows, groups, height, width):
+        check_floats("convolution_input", [gradient, weight])
+        dtype, operands = alike(gradient, weight)
+        return finished(
+            cpu_windows.convolution_input(*operands, windows, groups, height, width), dtype
+        )
+
+    @_reports_memory
+    def convolution_weight(self, gradient, x, windows, groups):
+        check_floats("convolution_weight", [gradient, x])
+        dtype, operands = alike(gradient, x)
+        return finished(cpu_windows.convolution_weight(*operands, windows, groups), dtype)
+
     # Views
 
     def slice(self, a, start, step, length):
@@ -579,6 +619,12 @@ def store(result, out):
     np.copyto(out, result, casting="same_kind")
     wrote(out)
     return out
+
+
+def alike(*operands):
+    """Return the dtype of a result, and the operands in it, halves as float32."""
+    dtype, operands = computable(*operands)
+    return dtype, [widened(cast(operand, dtype)) for operand in operands]
 
 
 def check_floats(name, operands):

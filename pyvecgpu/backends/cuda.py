@@ -12,12 +12,13 @@ from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
 import numpy as np
 
 from ..dtypes import CODES, DTYPES, host_dtype, supported
-from ..native.abi import MAX_NDIM, Memory, ScalarKind, Update
+from ..native.abi import MAX_NDIM, Memory, ScalarKind, Update, Windows
 from ..native.library import raise_last_error
 from ..operations import OPERATIONS
 
 _Complex = c_double * 2
 _Numbers = c_double * Update.UPDATE_COUNT
+_Windows = c_int64 * Windows.WINDOWS_COUNT
 _Description = c_int64 * (3 + 2 * MAX_NDIM)
 _MemoryValues = c_int64 * Memory.MEMORY_COUNT
 # ctypes arrays by their length: making such a type costs more than a launch.
@@ -297,6 +298,26 @@ class CudaBackend:
             )
         )
         return results
+
+    def pool(self, code, a, places, windows, with_padding):
+        return self.functions.pvg_pool(code, a, places, _Windows(*windows), with_padding)
+
+    def pool_backward(self, code, gradient, places, windows, with_padding, height, width):
+        numbers = _Windows(*windows)
+        return self.functions.pvg_pool_backward(
+            code, gradient, places, numbers, with_padding, height, width
+        )
+
+    def convolution(self, x, weight, windows, groups):
+        return self.functions.pvg_convolution(x, weight, _Windows(*windows), groups)
+
+    def convolution_input(self, gradient, weight, windows, groups, height, width):
+        return self.functions.pvg_convolution_input(
+            gradient, weight, _Windows(*windows), groups, height, width
+        )
+
+    def convolution_weight(self, gradient, x, windows, groups):
+        return self.functions.pvg_convolution_weight(gradient, x, _Windows(*windows), groups)
 
     # Views
 

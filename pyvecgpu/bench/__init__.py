@@ -3,6 +3,7 @@
     streaming   memory-bound operations, in bytes a second
     rows        softmax, normalisations and cross-entropy, both ways, in bytes a second
     matmul      matrix products and the dense layer, in floating-point operations a second
+    windows     pooling and convolution, forward and backward
     shapes      products of shapes drawn at random
     ladder      one product by every kernel, from the lessons' naive one on
     steps       optimisers, clipping by norm and dropout, in bytes a second
@@ -49,6 +50,7 @@ from . import (
     sweep,
     timing,
     transfers,
+    windows,
 )
 from .libraries import AGAINST, PEERS, open_libraries
 
@@ -56,6 +58,7 @@ BENCHMARKS = {
     "streaming": streaming,
     "rows": rows,
     "matmul": matmul,
+    "windows": windows,
     "shapes": shapes,
     "ladder": ladder,
     "steps": steps,
@@ -63,8 +66,8 @@ BENCHMARKS = {
     "overhead": overhead,
 }
 # Products heat the card, so it rests between rows and before each turn.
-REST = {"matmul": 0.3, "shapes": 0.3, "ladder": 0.3}  # seconds
-PAUSE = {"matmul": 0.02, "shapes": 0.02, "ladder": 0.02}
+REST = {"matmul": 0.3, "windows": 0.3, "shapes": 0.3, "ladder": 0.3}  # seconds
+PAUSE = {"matmul": 0.02, "windows": 0.02, "shapes": 0.02, "ladder": 0.02}
 ROUNDS = {"matmul": 15, "shapes": 9, "ladder": 15}
 GRAPHS = ("matmul", "shapes")  # recorded as CUDA graphs
 

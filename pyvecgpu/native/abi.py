@@ -108,6 +108,15 @@ class Update(IntEnum):
     UPDATE_COUNT = 14
 
 
+class Windows(IntEnum):
+    WINDOWS_KERNEL = 0
+    WINDOWS_STRIDE = 2
+    WINDOWS_BEFORE = 4
+    WINDOWS_BEHIND = 6
+    WINDOWS_DILATION = 8
+    WINDOWS_COUNT = 10
+
+
 class Precision(IntEnum):
     PRECISION_DEFAULT = 0
     PRECISION_IEEE = 1
@@ -310,6 +319,7 @@ ENUMS = {
     "pvg_key": Key,
     "pvg_algorithm": Algorithm,
     "pvg_update": Update,
+    "pvg_windows": Windows,
     "pvg_precision": Precision,
     "pvg_matmul_kernel": MatmulKernel,
     "pvg_card": Card,
@@ -511,6 +521,11 @@ FUNCTIONS = {
     ),
     "pvg_cross_entropy": (array, [array, array, array, c_int64, c_double, array]),
     "pvg_cross_entropy_backward": (array, [*[array] * 5, c_int64, c_double]),
+    "pvg_pool": (array, [c_int, array, array, int64s, c_int]),
+    "pvg_pool_backward": (array, [c_int, array, array, int64s, c_int, c_int64, c_int64]),
+    "pvg_convolution": (array, [array, array, int64s, c_int64]),
+    "pvg_convolution_input": (array, [array, array, int64s, c_int64, c_int64, c_int64]),
+    "pvg_convolution_weight": (array, [array, array, int64s, c_int64]),
     # Learning
     "pvg_learn": (
         c_int,
