@@ -44,6 +44,8 @@ Operations accumulate_operations();   // kernels/accumulate.cu
 Operations factor_operations();       // kernels/factor.cu
 Operations random_operations();       // kernels/random.cu
 Operations matmul_operations();       // kernels/matmul/
+Operations attention_operations();    // kernels/attention.cu
+Operations recurrent_operations();    // kernels/recurrent.cu
 
 static Operations (*const families[])() = {
     unary_operations,      binary_operations,   reduce_operations,       copy_operations,
@@ -51,7 +53,7 @@ static Operations (*const families[])() = {
     nonzero_operations,    sort_operations,     searchsorted_operations, bincount_operations,
     factor_operations,     random_operations,   matmul_operations,       join_operations,
     statistics_operations, softmax_operations,  sequence_operations,     clip_operations,
-    accumulate_operations};
+    accumulate_operations, attention_operations, recurrent_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

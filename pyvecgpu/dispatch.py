@@ -142,7 +142,10 @@ _TAIL = """
     return result
 """
 _BODIES = {ARRAY: _ONE_ARRAY, ARRAYS: _ARRAYS, HOST: _OTHER, NOTHING: _OTHER}
-_CAN_BE_NONE = ("bias", "preactivation", "weights")
+_CAN_BE_NONE = (
+    *("bias", "preactivation", "weights", "mask", "logsum"),
+    *("state", "dlast", "dstate", "states", "gates"),
+)
 
 
 class _Ways(dict):

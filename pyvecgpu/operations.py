@@ -174,6 +174,8 @@ ROWS = (
     _other("sequence", 355, REALS, "none"),
     _other("eye", 356, ALL, "none"),
     _other("clip", 357, REALS, "same"),
+    _other("attention", 370, "f", "same"),
+    _other("recurrent", 371, "f", "same"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

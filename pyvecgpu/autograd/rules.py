@@ -20,6 +20,7 @@ from ..functions import nn
 from ..functions.creation import to as transfer
 from ..functions.indexing import embedded
 from ..functions.joining import rolled
+from ..functions.sequences import attention_scores
 from ..operations import OPERATIONS
 from .scattering import scatter_sums
 
@@ -319,6 +320,25 @@ def dense(g, x, weight, bias, preactivation, activation, precision, differentiab
     }
 
 
+def attention(g, query, keys, values, mask, y, logsum, scale, causal, differentiable):
+    """By tiles; and with the matrix of weights in memory if what is computed is recorded."""
+    if not differentiable:
+        call = (g, query, keys, values, mask, y, logsum, scale, causal)
+        found = apply(query.backend, "attention_backward", *call)
+        return dict(zip(("query", "keys", "values"), found, strict=True))
+    scores, kept = attention_scores(query, keys, mask, scale, causal)
+    weights = vg.softmax(scores, axis=-1)
+    g, query, keys, values = widened(g, query, keys, values)
+    slopes = softmax(vg.matmul(g, vg.matrix_transpose(values)), weights, (scores.ndim - 1,))
+    if kept is not None:
+        slopes = vg.where(kept, slopes, 0.0)
+    return {
+        "query": vg.matmul(slopes, keys) * scale,
+        "keys": vg.matmul(vg.matrix_transpose(slopes), query) * scale,
+        "values": vg.matmul(vg.matrix_transpose(weights), g),
+    }
+
+
 # Systems of equations, of batches of matrices -----------------------------------------------------
 
 
@@ -393,6 +413,7 @@ METHODS = {
     "triangle": lambda g, upper, diagonal: (vg.triu if upper else vg.tril)(g, diagonal),
     "matmul": {"a": matmul_left, "b": matmul_right},
     "dense": dense,
+    "attention": attention,
     "slice": unslice,
     "embed": slice_again,
     "permute": lambda g, axes: vg.permute_dims(g, [axes.index(i) for i in range(len(axes))]),
@@ -416,9 +437,9 @@ METHODS |= {
     "bincount": {"weights": lambda g, a: vg.take(g, a)},
 }
 # Rules that give the gradients of all operands at once, by their names.
-JOINT = (dense, pieces)
+JOINT = (dense, attention, pieces)
 # Operations that are several calls of a backend, see dispatch.whole.
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "nonzero", "searchsorted"}
-WITHOUT = {"dense_backward", "part"}
+WITHOUT = {"attention_backward", "dense_backward", "part", "recurrent", "recurrent_backward"}

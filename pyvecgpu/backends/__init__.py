@@ -32,6 +32,8 @@ def _method(parameters, gives=ARRAY, written="out"):
 ARRAY_PARAMETERS = (
     *("a", "b", "x", "weight", "bias", "condition", "gradient", "preactivation"),
     *("data", "destination", "indices", "values", "weights", "out"),
+    *("query", "keys", "mask", "logsum", "output", "inputs", "hidden", "state"),
+    *("dlast", "dstate", "hiddens", "states", "gates"),
 )
 
 # A parameter that is a list of raw data. Gradients are those of dispatch.whole, not of the method.
@@ -86,6 +88,17 @@ METHODS = {
         "x weight bias activation precision preactivation out", ARRAY, "preactivation out"
     ),
     "dense_backward": _method("gradient x weight preactivation activation precision", ARRAYS),
+    # Sequences. mask, logsum, bias and what only some cells have may be None.
+    "attention": _method("query keys values mask scale causal logsum", ARRAY, "logsum"),
+    "attention_backward": _method(
+        "gradient query keys values mask output logsum scale causal", ARRAYS
+    ),
+    # cell: of native/abi.py. keep: gives what the backward pass needs. Of those it has they give
+    # (hiddens, states, gates) and (dinputs, dproducts, dhidden, dcell), see pvg_recurrent.
+    "recurrent": _method("cell inputs weight bias hidden state backwards keep", ARRAYS),
+    "recurrent_backward": _method(
+        "cell gradient dlast dstate weight hiddens states gates backwards", ARRAYS
+    ),
     # Views; contiguous and reshape copy where no view will do.
     "slice": _method("a start step length"),
     "permute": _method("a axes"),

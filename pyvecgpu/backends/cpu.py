@@ -28,7 +28,7 @@ from ..dtypes import (
 from ..errors import OutOfMemoryError
 from ..native.abi import Memory
 from ..operations import OPERATIONS, result_dtype
-from . import cpu_functions, cpu_indexing, cpu_layers, cpu_random, cpu_sorting
+from . import cpu_functions, cpu_indexing, cpu_layers, cpu_random, cpu_sequences, cpu_sorting
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
 from .cpu_ways import BINARY, REDUCED, SCALAR, UNARY, fits, holds
 
@@ -360,6 +360,36 @@ class CpuBackend:
         slope = OPERATIONS[activation].slope if activation else None
         dx, dweight, dbias = cpu_layers.backward(*operands[:3], before, slope)
         return [finished(dx, dtype), finished(dweight, dtype), rounded(dbias, dtype)]
+
+    @_reports_memory
+    def attention(self, query, keys, values, mask, scale, causal, logsum):
+        operands = cpu_sequences.operands_of("attention", query, keys, values)
+        result, sums = cpu_sequences.attention(*operands, mask, scale, causal)
+        if logsum is not None:
+            store(sums, logsum)
+        return rounded(result, query.dtype)
+
+    @_reports_memory
+    def attention_backward(
+        self, gradient, query, keys, values, mask, output, logsum, scale, causal
+    ):
+        operands = cpu_sequences.operands_of(
+            "attention_backward", query, keys, values, gradient, output
+        )
+        results = cpu_sequences.attention_backward(*operands, logsum, mask, scale, causal)
+        return [rounded(x, query.dtype) for x in results]
+
+    @_reports_memory
+    def recurrent(self, cell, inputs, weight, bias, hidden, state, backwards, keep):
+        operands = (inputs, weight, bias, hidden, state)
+        return cpu_sequences.recurrent(cell, *operands, bool(backwards), keep)
+
+    @_reports_memory
+    def recurrent_backward(
+        self, cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards
+    ):
+        operands = (gradient, dlast, dstate, weight, hiddens, states, gates)
+        return cpu_sequences.recurrent_backward(cell, *operands, bool(backwards))
 
     # Views
 

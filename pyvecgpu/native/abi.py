@@ -162,6 +162,13 @@ class Plan(IntEnum):
     PLAN_COUNT = 26
 
 
+class Cell(IntEnum):
+    CELL_TANH = 0
+    CELL_RELU = 1
+    CELL_LSTM = 2
+    CELL_GRU = 3
+
+
 class Option(IntEnum):
     OPTION_SYNC = 0
     OPTION_LAUNCH_LOG = 1
@@ -278,6 +285,7 @@ ENUMS = {
     "pvg_card": Card,
     "pvg_product": Product,
     "pvg_plan": Plan,
+    "pvg_cell": Cell,
     "pvg_option": Option,
     "pvg_allocator": Allocator,
     "pvg_memory": Memory,
@@ -459,6 +467,14 @@ FUNCTIONS = {
         c_int,
         [array, array, array, array, c_int, c_int, *[POINTER(array)] * 3],
     ),
+    # Sequences
+    "pvg_attention": (array, [array, array, array, array, c_double, c_int, array]),
+    "pvg_attention_backward": (
+        c_int,
+        [*[array] * 7, c_double, c_int, *[POINTER(array)] * 3],
+    ),
+    "pvg_recurrent": (c_int, [c_int, *[array] * 5, c_int, *[POINTER(array)] * 3]),
+    "pvg_recurrent_backward": (c_int, [c_int, *[array] * 7, c_int, *[POINTER(array)] * 4]),
     # Learning
     "pvg_learn": (
         c_int,
