@@ -45,7 +45,7 @@ Operations factor_operations();       // kernels/factor.cu
 Operations random_operations();       // kernels/random.cu
 Operations matmul_operations();       // kernels/matmul/
 Operations attention_operations();    // kernels/attention.cu
-Operations recurrent_operations();    // kernels/recurrent.cu
+Operations recurrent_operations();    // kernels/matmul/
 
 static Operations (*const families[])() = {
     unary_operations,      binary_operations,   reduce_operations,       copy_operations,

@@ -26,6 +26,7 @@ from references import (
     unary_reference,
 )
 from sweep_products import forced_products, gradients, layers, products
+from sweep_sequences import attentions, recurrences
 
 import pyvecgpu as vg
 from pyvecgpu import learn
@@ -78,6 +79,8 @@ def cases():
         forced_products,
         layers,
         gradients,
+        attentions,
+        recurrences,
         lessons,
     ):
         for dtype in DTYPES:

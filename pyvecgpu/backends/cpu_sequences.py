@@ -1,4 +1,5 @@
-"""Attention and recurrent layers on the CPU device, as cuda/kernels/attention.cu and recurrent.cu.
+"""Attention and recurrent layers on the CPU device, as cuda/kernels/attention.cu and
+matmul/recurrent.cu compute them.
 
 Attention goes through some queries at a time and keeps no matrix of all queries and keys. Halves
 are computed in float32; between the steps of a recurrent layer they are rounded.
@@ -50,6 +51,8 @@ class Scores:
         self.length, self.size = query.shape[-2], keys.shape[-2]
         self.mask = None
         if mask is not None:
+            if mask.dtype.kind != "b" and not is_float(mask.dtype):
+                raise TypeError(f"takes a mask of bool or a float dtype, not {mask.dtype}")
             self.mask = np.broadcast_to(mask, (*self.leading, self.length, self.size))
 
     def parts(self):
@@ -144,7 +147,11 @@ def order_of(steps, backwards):
 
 
 def check_layer(name, cell, steps, weight, *others):
-    """Errors: ValueError, shapes; TypeError, dtypes. others: pairs of an array and its shape."""
+    """Errors: ValueError, shapes, cell; TypeError, dtypes. others: arrays and their shapes."""
+    if cell not in GATES:
+        raise ValueError(f"{name}: unknown cell {cell}")
+    if not is_float(weight.dtype):
+        raise TypeError(f"{name} takes a float dtype, not {weight.dtype}")
     if steps.ndim != 3 or not steps.shape[0] or weight.ndim != 2:
         raise ValueError(f"{name}: steps of shape {steps.shape}, and a weight {weight.shape}")
     if weight.shape[0] != GATES[cell] * weight.shape[1]:
@@ -162,6 +169,8 @@ def recurrent(cell, inputs, weight, bias, hidden, state, backwards, keep):
     first = (inputs.shape[1], width) if inputs.ndim == 3 else ()
     given = [(bias, weight.shape[:1]), (hidden, first), (state, first)]
     check_layer("recurrent", cell, inputs, weight, (inputs, (*inputs.shape[:2], len(weight))), *given)
+    if (state is not None) != (cell == Cell.CELL_LSTM):
+        raise ValueError("a state is of LSTM, and of LSTM alone")
     steps = inputs.shape[0]
     hiddens = np.empty((steps + 1, *first), dtype)
     states = None if state is None else np.empty_like(hiddens)
@@ -223,6 +232,11 @@ def recurrent_backward(cell, gradient, dlast, dstate, weight, hiddens, states, g
     rows, saved = (steps + 1, *first), (steps, *first[:1], 4 * width)
     given = [(hiddens, rows), (states, rows), (gates, saved), (dlast, first), (dstate, first)]
     check_layer("recurrent_backward", cell, gradient, weight, *given)
+    is_lstm = cell == Cell.CELL_LSTM
+    if (states is not None) != is_lstm or not (is_lstm or dstate is None):
+        raise ValueError("states are of LSTM, and of LSTM alone")
+    if (gates is not None) != (cell in (Cell.CELL_LSTM, Cell.CELL_GRU)):
+        raise ValueError("gates are of LSTM and GRU")
     dtype = weight.dtype
     dinputs = np.empty((steps, first[0], weight.shape[0]), dtype)
     dproducts = np.empty_like(dinputs) if cell == Cell.CELL_GRU else None

@@ -54,17 +54,17 @@ AREAS = (
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
         "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
-        " join softmax sequence header",
+        " join softmax sequence attention header",
         "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining"
-        " complex_reductions systems",
+        " complex_reductions systems attention",
     ),
     Area(
         "matmul plan",
         "cuda/kernels/matmul/*.cu* cuda/kernels/matmul/plan/*.cu*",
-        "plan matmul dense",
-        "recorded_plans plans matmul_paths matmul_kernels nn linalg contractions gemv",
+        "plan matmul dense recurrent",
+        "recurrent recorded_plans plans matmul_paths matmul_kernels nn linalg contractions gemv",
     ),
     Area(
         "matmul simt",

@@ -1,7 +1,6 @@
 // One layer of a network: pvg_dense, activation(x @ weight.T + bias). It is one product whose
 // kernel applies bias and activation to the finished sums; the formulas are in activation.cuh.
 #include "kernels/activation.cuh"
-#include "kernels/layer.cuh"
 #include "kernels/matmul/dense.cuh"
 #include "kernels/matmul/dispatch.cuh"
 
@@ -28,18 +27,6 @@ int multiply(Call &call, const pvg_array *a, int a_rows, const pvg_array *b, int
     if (c->size == 0) return PVG_OK;
     return matmul::multiply(call, {a, 0, a_rows, 1 - a_rows}, {b, 0, b_columns, 1 - b_columns}, c,
                             0, 1, precision, epilogue);
-}
-
-int multiply_and_add(Call &call, const pvg_array *a, int a_rows, const pvg_array *b, int b_columns,
-                     const pvg_array *bias, pvg_array *c) {
-    int precision = PVG_PRECISION_DEFAULT;
-    matmul::Epilogue epilogue;
-    PVG_PASS(matmul::check_precision(&precision));
-    if (bias) {
-        PVG_PASS(call.reads(bias));
-        epilogue.bias = bias->data, epilogue.bias_stride = bias->strides[0];
-    }
-    return multiply(call, a, a_rows, b, b_columns, precision, epilogue, c);
 }
 
 namespace {

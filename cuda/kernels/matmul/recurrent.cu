@@ -8,7 +8,8 @@
 //     GRU     r, z = sigmoid, n = tanh(inputs + r products);  h = (1 - z) n + z h
 #include "arrays/operation.cuh"
 #include "kernels/elementwise.cuh"
-#include "kernels/layer.cuh"
+#include "kernels/matmul/dense.cuh"
+#include "kernels/matmul/dispatch.cuh"
 
 namespace pvg {
 namespace {
@@ -147,7 +148,7 @@ __global__ void __launch_bounds__(cell_threads)
 // ---- Checks -------------------------------------------------------------------------------------
 
 struct Layer {
-    int cell;
+    int cell, precision;
     int64_t steps, rows, width, gates; // gates: of all units
     int dtype;
     bool backwards;
@@ -185,9 +186,15 @@ int find_layer(int cell, int backwards, const pvg_array *steps, const pvg_array 
                     weight->shape[0] == gates_of(cell) * weight->shape[1],
                 PVG_ERROR_VALUE, "steps of shape %s, and a weight of shape %s", shape_text(steps),
                 shape_text(weight));
-    *layer = {cell,  steps->shape[0], steps->shape[1], weight->shape[1], weight->shape[0],
-              weight->dtype, backwards != 0};
-    return PVG_OK;
+    *layer = {cell,
+              PVG_PRECISION_DEFAULT,
+              steps->shape[0],
+              steps->shape[1],
+              weight->shape[1],
+              weight->shape[0],
+              weight->dtype,
+              backwards != 0};
+    return matmul::check_precision(&layer->precision);
 }
 
 // One of the steps of an array of three dimensions, as a view of two.
@@ -211,10 +218,15 @@ struct Forward {
 int launch_steps(Call &call, const Layer &layer, const Forward &arrays) {
     const unsigned blocks = blocks_for(layer.rows * layer.width, cell_threads);
     Temporary before;
+    matmul::Epilogue epilogue;
+    if (arrays.bias) {
+        PVG_PASS(call.reads(arrays.bias));
+        epilogue.bias = arrays.bias->data, epilogue.bias_stride = arrays.bias->strides[0];
+    }
     for (int64_t turn = 0; turn < layer.steps; turn++) {
         PVG_PASS(view_of_step(arrays.hiddens, layer.before(turn), &before));
-        PVG_PASS(multiply_and_add(call, before.array, 0, arrays.weight, 0, arrays.bias,
-                                  arrays.products));
+        PVG_PASS(multiply(call, before.array, 0, arrays.weight, 0, layer.precision, epilogue,
+                          arrays.products));
         PVG_PASS(dispatch<floats>(layer.dtype, [&](auto tag) -> int {
             using T = typename decltype(tag)::type;
             const int64_t step = layer.step(turn), from = layer.before(turn),
@@ -331,8 +343,8 @@ int launch_steps_back(Call &call, const Layer &layer, const Backward &arrays) {
             return launch_step_back<typename decltype(tag)::type>(call, layer, arrays, turn);
         }));
         PVG_PASS(view_of_step(through, layer.step(turn), &gates));
-        PVG_PASS(multiply_and_add(call, gates.array, 0, arrays.weight, 1, nullptr,
-                                  arrays.dhidden));
+        PVG_PASS(multiply(call, gates.array, 0, arrays.weight, 1, layer.precision, {},
+                          arrays.dhidden));
     }
     if (!arrays.direct) return PVG_OK;
     return dispatch<floats>(layer.dtype, [&](auto tag) -> int {
