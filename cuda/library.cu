@@ -48,11 +48,11 @@ Operations attention_operations();    // kernels/attention.cu
 Operations recurrent_operations();    // kernels/matmul/
 
 static Operations (*const families[])() = {
-    unary_operations,      binary_operations,   reduce_operations,       copy_operations,
-    where_operations,      triangle_operations, scan_operations,         gather_operations,
-    nonzero_operations,    sort_operations,     searchsorted_operations, bincount_operations,
-    factor_operations,     random_operations,   matmul_operations,       join_operations,
-    statistics_operations, softmax_operations,  sequence_operations,     clip_operations,
+    unary_operations,      binary_operations,    reduce_operations,       copy_operations,
+    where_operations,      triangle_operations,  scan_operations,         gather_operations,
+    nonzero_operations,    sort_operations,      searchsorted_operations, bincount_operations,
+    factor_operations,     random_operations,    matmul_operations,       join_operations,
+    statistics_operations, softmax_operations,   sequence_operations,     clip_operations,
     accumulate_operations, attention_operations, recurrent_operations};
 
 static bool supports(int code, int dtype) {

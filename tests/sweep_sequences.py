@@ -82,12 +82,23 @@ def check_recurrent(device, dtype, cell):
     g = data(dtype, (3, 5, 7), 9)
     wide = [None if x is None else x.astype(np.float64) for x in operands]
     results = []
-    for place, (*given, slope) in ((device, (*operands, g)), ("cpu", (*wide, g.astype(np.float64)))):
+    for place, (*given, slope) in (
+        (device, (*operands, g)),
+        ("cpu", (*wide, g.astype(np.float64))),
+    ):
         arrays = [None if x is None else put(place, x) for x in given]
         there = apply(arrays[0].backend, "recurrent", cell, *arrays, True, True)
         hiddens, *rest = there
         states = rest.pop(0) if cell == Cell.CELL_LSTM else None
-        call = (put(place, slope), None, None, arrays[1], hiddens, states, rest[0] if rest else None)
+        call = (
+            put(place, slope),
+            None,
+            None,
+            arrays[1],
+            hiddens,
+            states,
+            rest[0] if rest else None,
+        )
         back = apply(arrays[0].backend, "recurrent_backward", cell, *call, True)
         results.append([*there, *back])
     for one, exact in zip(*results, strict=True):

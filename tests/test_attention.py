@@ -95,7 +95,9 @@ class Drawn:
     def fewer(self, shape):
         """Leading dimensions some of which are 1 or not there."""
         shape = [1 if self.rng.random() < 0.3 else n for n in shape]
-        return tuple(shape[self.rng.integers(0, len(shape) + 1) if self.rng.random() < 0.2 else 0:])
+        return tuple(
+            shape[self.rng.integers(0, len(shape) + 1) if self.rng.random() < 0.2 else 0 :]
+        )
 
     def drawn_mask(self):
         kind = self.rng.choice(["none", "bool", "float16", "float32", "float64"])
@@ -282,7 +284,12 @@ def test_heads_that_share_keys(device):
     rng = np.random.default_rng(10)
     q, k, v = (rng.normal(size=s) for s in ((2, 6, 3, 4), (2, 3, 5, 4), (2, 3, 5, 2)))
     repeated = [x.repeat(2, axis=1) for x in (k, v)]
-    for mask in (None, rng.random((3, 5)) < 2, rng.normal(size=(6, 3, 5)), rng.normal(size=(2, 1, 3, 5))):
+    for mask in (
+        None,
+        rng.random((3, 5)) < 2,
+        rng.normal(size=(6, 3, 5)),
+        rng.normal(size=(2, 1, 3, 5)),
+    ):
         given = None if mask is None else put(device, mask)
 
         def call(q, k, v, given=given):
@@ -297,7 +304,9 @@ def test_heads_that_share_keys(device):
 
 def test_the_same_bits_twice(device):
     rng = np.random.default_rng(11)
-    q, k, v, g = (rng.normal(size=s).astype("f4") for s in ((2, 70, 8), (2, 90, 8), *[(2, 90, 8)] * 2))
+    q, k, v, g = (
+        rng.normal(size=s).astype("f4") for s in ((2, 70, 8), (2, 90, 8), *[(2, 90, 8)] * 2)
+    )
     bits = []
     for _ in range(2):
         leaves = [put(device, x).requires_grad_() for x in (q, k, v)]
@@ -371,7 +380,9 @@ def test_launches_and_copies(device):
     """One launch forward, three backward, no wait and no copy between host and device."""
     q, k, v = (put(device, np.ones((2, 3, 40, 8), np.float32)) for _ in range(3))
     mask = put(device, np.zeros((3, 1, 40), np.float32))
-    views = [vg.permute_dims(vg.permute_dims(x, (0, 2, 1, 3)).copy(), (0, 2, 1, 3)) for x in (q, k, v)]
+    views = [
+        vg.permute_dims(vg.permute_dims(x, (0, 2, 1, 3)).copy(), (0, 2, 1, 3)) for x in (q, k, v)
+    ]
     logsum = vg.empty((2, 3, 40), device=device)
     before = vg.counters(device)
     result = apply(q.backend, "attention", *views, mask, 0.5, True, logsum)
@@ -391,7 +402,11 @@ def test_heads_are_read_where_the_projection_has_put_them(device):
     x, seen = put(device, np.ones((3, 5, 8), np.float32)), []
     with observe(seen.append):
         layer(x, x, x, is_causal=True)
-    (together,) = (call.results[0] for call in seen if call.method == "dense" and call.results[0].shape[-1] == 24)
+    (together,) = (
+        call.results[0]
+        for call in seen
+        if call.method == "dense" and call.results[0].shape[-1] == 24
+    )
     (call,) = (call for call in seen if call.method == "attention")
     begin = together.backend.pointer(together.data)
     places = [x.backend.pointer(x.data) - begin for x in call.inputs.values()]
@@ -423,7 +438,9 @@ def test_what_is_refused(device):
     ):
         with pytest.raises(error):
             apply(backend, "attention", *operands, 1.0, False, None)
-    pairs = itertools.product([vg.ones((2, 3, 4), device=device)], [vg.ones((3, 3, 4), device=device)])
+    pairs = itertools.product(
+        [vg.ones((2, 3, 4), device=device)], [vg.ones((3, 3, 4), device=device)]
+    )
     for a, b in pairs:
         with pytest.raises(ValueError, match="broadcast"):
             apply(backend, "attention", a, b, b, None, 1.0, False, None)

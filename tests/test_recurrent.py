@@ -1,5 +1,7 @@
 """Recurrent layers as one operation of all steps: values, gradients, launches, graphs."""
 
+import functools
+
 import numpy as np
 import pytest
 from gradients import check, check_twice
@@ -100,12 +102,15 @@ def test_random_layers(device, dtype, part):
             assert np.array_equal(one.numpy(), other.numpy()), what
 
 
-def gradients_by_cpu(case, arrays, gradient, dlast, dstate):
+def gradients_by_cpu(case, *gradients):
     """In float64 on the CPU, of the same operands."""
-    wide = [x if x is None else put("cpu", np.asarray(x, np.float64)) for x in case.operands()]
+    wide = [widened(x) for x in case.operands()]
     kept = apply(wide[0].backend, "recurrent", case.cell, *wide, case.backwards, True)
-    return back(case, wide[1], kept, *(put("cpu", np.asarray(x, np.float64)) for x in (gradient, dlast)),
-                None if dstate is None else put("cpu", np.asarray(dstate, np.float64)))  # fmt: skip
+    return back(case, wide[1], kept, *[widened(x) for x in gradients])
+
+
+def widened(x):
+    return None if x is None else put("cpu", np.asarray(x, np.float64))
 
 
 def back(case, weight, kept, gradient, dlast, dstate):
@@ -130,7 +135,7 @@ def test_gradients_of_random_layers(device, dtype):
         dstate = None if case.c is None else case.values(case.sizes[1:])
         given = [place(device, x, seed + i) for i, x in enumerate((gradient, dlast, dstate))]
         found = back(case, arrays[1], kept, *given)
-        wanted = gradients_by_cpu(case, arrays, gradient, dlast, dstate)
+        wanted = gradients_by_cpu(case, gradient, dlast, dstate)
         assert len(found) == len(wanted) == {1: 2, 4: 3, 3: 3}[GATES[case.cell]]
         for x, y in zip(found, wanted, strict=True):
             assert str(x.dtype) == dtype
@@ -204,7 +209,7 @@ def test_some_operands_alone(device, name):
         p.requires_grad_(False)
     assert not layer(x)[0].requires_grad
     leaf = put(device, x.numpy()).requires_grad_()
-    output, last = layer(leaf)
+    _, last = layer(leaf)
     (last[0] if name == "LSTM" else last).sum().backward()
     assert leaf.grad.numpy().any()
     assert all(p.grad is not None and not p.requires_grad for p in layer.parameters())
@@ -257,7 +262,8 @@ def test_two_launches_a_step(device, cell):
         gates = kept[-1] if cell >= Cell.CELL_LSTM else None
         g = put(device, np.ones((steps, 4, 16), np.float32))
         call = (cell, g, None, None, arrays[1], kept[0], states, gates, False)
-        again, _ = launched(device, lambda: apply(backend, "recurrent_backward", *call))
+        back_again = functools.partial(apply, backend, "recurrent_backward", *call)
+        again, _ = launched(device, back_again)
         counts.append((there, again))
     (few, few_back), (many, many_back) = counts
     assert many - few == 2 * 10 and many_back - few_back == 2 * 10

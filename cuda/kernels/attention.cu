@@ -201,13 +201,14 @@ int find_shape(const Operands &operands, Shape *shape) {
                 "causal is 0 or 1, got %d", operands.causal);
     const int64_t features = from_end(q, 1), width = from_end(v, 1);
     PVG_REQUIRE(features >= 1 && features <= most_features && width >= 1 && width <= most_features,
-                PVG_ERROR_VALUE, "takes heads of 1 to %d features, got %lld and %lld", most_features,
-                static_cast<long long>(features), static_cast<long long>(width));
+                PVG_ERROR_VALUE, "takes heads of 1 to %d features, got %lld and %lld",
+                most_features, static_cast<long long>(features), static_cast<long long>(width));
     shape->length = from_end(q, 2), shape->size = from_end(k, 2);
     shape->features = static_cast<int>(features), shape->width = static_cast<int>(width);
     PVG_REQUIRE(shape->size >= 1, PVG_ERROR_VALUE, "takes one key at least");
     shape->ndim = 2;
-    for (const pvg_array *a : {q, k, v}) shape->ndim = a->ndim > shape->ndim ? a->ndim : shape->ndim;
+    for (const pvg_array *a : {q, k, v})
+        shape->ndim = a->ndim > shape->ndim ? a->ndim : shape->ndim;
     shape->items = 1;
     for (int place = shape->ndim; place > 2; place--) {
         int64_t length = 1;

@@ -144,8 +144,8 @@ template <class T, int CHUNKS>
 int launch_tiles(Call &call, Job job, pvg_array *const *results, const Shape &shape) {
     job.to = results[0]->data;
     job.tiles = (shape.length + edge<T> - 1) / edge<T>;
-    PVG_LAUNCH((attention_query_kernel<T, CHUNKS>), blocks_for(job.items * job.tiles, 1), threads, 0,
-               call.stream, job);
+    PVG_LAUNCH((attention_query_kernel<T, CHUNKS>), blocks_for(job.items * job.tiles, 1), threads,
+               0, call.stream, job);
     job.to = results[1]->data, job.more = results[2]->data;
     job.tiles = (shape.size + edge<T> - 1) / edge<T>;
     PVG_LAUNCH((attention_keys_kernel<T, CHUNKS>), blocks_for(job.items * job.tiles, 1), threads, 0,
@@ -180,8 +180,8 @@ int compute(Call &call, const Operands &operands, const Shape &shape, pvg_array 
     PVG_PASS(as_contiguous(call, operands.gradient, &straight[0], &gradient));
     PVG_PASS(as_contiguous(call, operands.result, &straight[1], &result));
     PVG_PASS(as_contiguous(call, operands.logsum, &straight[2], &logsum));
-    for (const pvg_array *a : {operands.query, operands.keys, operands.values, operands.mask,
-                               gradient, result, logsum})
+    for (const pvg_array *a :
+         {operands.query, operands.keys, operands.values, operands.mask, gradient, result, logsum})
         if (a) PVG_PASS(call.reads(a));
     Job job = {};
     describe(operands, shape, &job);

@@ -36,11 +36,11 @@ struct Job {
     Mask mask_kind;
     bool causal;
     double scale;
-    int64_t items, tiles;  // tiles: of an item
-    const void *logsum;    // (items, L), in what is computed in
-    const void *products;  // (items, L): of each row of the gradient with the result
-    void *to, *more;       // what is written
-    Locator<5> leading;    // the place of an item, the query, the keys, the values, the mask
+    int64_t items, tiles; // tiles: of an item
+    const void *logsum;   // (items, L), in what is computed in
+    const void *products; // (items, L): of each row of the gradient with the result
+    void *to, *more;      // what is written
+    Locator<5> leading;   // the place of an item, the query, the keys, the values, the mask
 };
 
 // What threads of a block share.
@@ -48,8 +48,8 @@ template <class T> struct Shared {
     using A = ComputeType<T>;
     static constexpr int padded = edge<T> + elements<T>; // keeps vectors aligned
     union {
-        A stages[2][depth][padded];   // by feature, of both operands of a product
-        A values[edge<T>][edge<T>];   // by row, of what is summed with weights
+        A stages[2][depth][padded]; // by feature, of both operands of a product
+        A values[edge<T>][edge<T>]; // by row, of what is summed with weights
     };
     A weights[edge<T>][padded]; // by the row that is summed over
 };

@@ -168,7 +168,9 @@ def recurrent(cell, inputs, weight, bias, hidden, state, backwards, keep):
     dtype, width = weight.dtype, weight.shape[-1]
     first = (inputs.shape[1], width) if inputs.ndim == 3 else ()
     given = [(bias, weight.shape[:1]), (hidden, first), (state, first)]
-    check_layer("recurrent", cell, inputs, weight, (inputs, (*inputs.shape[:2], len(weight))), *given)
+    check_layer(
+        "recurrent", cell, inputs, weight, (inputs, (*inputs.shape[:2], len(weight))), *given
+    )
     if (state is not None) != (cell == Cell.CELL_LSTM):
         raise ValueError("a state is of LSTM, and of LSTM alone")
     steps = inputs.shape[0]

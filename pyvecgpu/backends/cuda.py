@@ -259,9 +259,7 @@ class CudaBackend:
     ):
         operands = (gradient, query, keys, values, mask, output, logsum)
         results = [self.functions.array() for _ in range(3)]
-        self.check(
-            self.functions.pvg_attention_backward(*operands, scale, causal, *results)
-        )
+        self.check(self.functions.pvg_attention_backward(*operands, scale, causal, *results))
         return results
 
     def recurrent(self, cell, inputs, weight, bias, hidden, state, backwards, keep):

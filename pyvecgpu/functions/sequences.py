@@ -55,9 +55,7 @@ def recurrent(cell, inputs, weight, bias, hidden, state, backwards, keep):
     return hiddens, states, rest[0] if rest else None
 
 
-def recurrent_backward(
-    cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards
-):
+def recurrent_backward(cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards):
     """Return (dinputs, dproducts, dhidden, dcell); dproducts may be dinputs and dcell None."""
     call = (cell, gradient, dlast, dstate, weight, hiddens, states, gates, bool(backwards))
     dinputs, *rest = apply(gradient.backend, "recurrent_backward", *call)

@@ -46,7 +46,7 @@ class _Sequence(Function):
             given = (gradient, dlast, dstate)[: 2 + (states is not None)]
             found = _Sequence.composed(ctx, operands, given)
             return (*found, None, None, None)
-        inputs, weight, bias, *_ = operands
+        weight = operands[1]
         cell = ctx.layer._cell
         call = (gradient, dlast, dstate, weight, hiddens, states, gates, ctx.backwards)
         dinputs, dproducts, dhidden, dcell = recurrent_backward(cell, *call)

@@ -343,8 +343,8 @@ int launch_steps_back(Call &call, const Layer &layer, const Backward &arrays) {
             return launch_step_back<typename decltype(tag)::type>(call, layer, arrays, turn);
         }));
         PVG_PASS(view_of_step(through, layer.step(turn), &gates));
-        PVG_PASS(multiply(call, gates.array, 0, arrays.weight, 1, layer.precision, {},
-                          arrays.dhidden));
+        PVG_PASS(
+            multiply(call, gates.array, 0, arrays.weight, 1, layer.precision, {}, arrays.dhidden));
     }
     if (!arrays.direct) return PVG_OK;
     return dispatch<floats>(layer.dtype, [&](auto tag) -> int {
