@@ -66,20 +66,21 @@ def recurrences(dtype):
     if dtype not in FLOATS:
         return
     for cell in Cell:
+        for rows in (5, 130):  # a step in one launch, and in two
 
-        def check(device, cell=cell):
-            check_recurrent(device, dtype, cell)
+            def check(device, cell=cell, rows=rows):
+                check_recurrent(device, dtype, cell, rows)
 
-        yield f"{cell.name}, there and back", check
+            yield f"{cell.name} of {rows} rows, there and back", check
 
 
-def check_recurrent(device, dtype, cell):
+def check_recurrent(device, dtype, cell, rows):
     """Beside the CPU device in float64."""
     count = {Cell.CELL_LSTM: 4, Cell.CELL_GRU: 3}.get(cell, 1)
-    shapes = ((3, 5, count * 7), (count * 7, 7), (count * 7,), (5, 7), (5, 7))
+    shapes = ((3, rows, count * 7), (count * 7, 7), (count * 7,), (rows, 7), (rows, 7))
     operands = [data(dtype, shape, i) for i, shape in enumerate(shapes)]
     operands[4] = operands[4] if cell == Cell.CELL_LSTM else None
-    g = data(dtype, (3, 5, 7), 9)
+    g = data(dtype, (3, rows, 7), 9)
     wide = [None if x is None else x.astype(np.float64) for x in operands]
     results = []
     for place, (*given, slope) in (

@@ -52,7 +52,9 @@ class Drawn:
         rng = self.rng = np.random.default_rng([17, seed])
         self.cell = CELLS[seed % 4]
         self.backwards = bool(rng.integers(0, 2))
-        steps, rows, width = (int(rng.choice(n)) for n in ((1, 2, 5), (1, 3, 33), (1, 4, 20, 130)))
+        steps, rows, width = (
+            int(rng.choice(n)) for n in ((1, 2, 5), (1, 3, 33, 130), (1, 4, 20, 130))
+        )
         gates, self.dtype, self.sizes = GATES[self.cell] * width, dtype, (steps, rows, width)
         self.inputs = self.values((steps, rows, gates))
         self.weight = self.values((gates, width), 0.5 / np.sqrt(width))
@@ -241,33 +243,35 @@ def launched(device, work):
 
 
 @pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("rows", [4, 130])
 @pytest.mark.parametrize("cell", CELLS)
-def test_two_launches_a_step(device, cell):
-    """A product and a kernel, both ways, and what is done once."""
+def test_launches_of_a_step(device, cell, rows):
+    """One of few rows, a product and a kernel of many and in the backward pass, no waits."""
+    forth = 1 if rows == 4 else 2
     counts = []
     for steps in (3, 13):
         rng = np.random.default_rng(8)
-        rows = GATES[cell] * 16
-        shapes = ((steps, 4, rows), (rows, 16), (rows,), (4, 16), (4, 16))
+        gates = GATES[cell] * 16
+        shapes = ((steps, rows, gates), (gates, 16), (gates,), (rows, 16), (rows, 16))
         arrays = [put(device, rng.normal(size=s).astype("f4")) for s in shapes]
         if cell != Cell.CELL_LSTM:
             arrays[4] = None
         backend = arrays[0].backend
 
-        def forth(arrays=arrays, backend=backend):
+        def call_forth(arrays=arrays, backend=backend):
             return apply(backend, "recurrent", cell, *arrays, False, True)
 
-        there, kept = launched(device, forth)
+        there, kept = launched(device, call_forth)
         states = kept[1] if cell == Cell.CELL_LSTM else None
         gates = kept[-1] if cell >= Cell.CELL_LSTM else None
-        g = put(device, np.ones((steps, 4, 16), np.float32))
+        g = put(device, np.ones((steps, rows, 16), np.float32))
         call = (cell, g, None, None, arrays[1], kept[0], states, gates, False)
         back_again = functools.partial(apply, backend, "recurrent_backward", *call)
         again, _ = launched(device, back_again)
         counts.append((there, again))
     (few, few_back), (many, many_back) = counts
-    assert many - few == 2 * 10 and many_back - few_back == 2 * 10
-    assert few <= 2 * 3 + 2 and few_back <= 2 * 3 + 1
+    assert many - few == forth * 10 and many_back - few_back == 2 * 10
+    assert few <= forth * 3 + 2 and few_back <= 2 * 3 + 1
 
 
 @pytest.mark.parametrize("name", LAYERS)
