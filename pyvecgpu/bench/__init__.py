@@ -6,6 +6,7 @@
     ladder      one product by every kernel, from the lessons' naive one on
     transfers   from NumPy to the device and back, by the host's clock
     overhead    what a call costs the host, and the import
+    sequences   attention and recurrent layers, forward and with their backward pass
     sweep       random cases of many classes, beside torch or what the card can do
     cpu         every function on the CPU device beside NumPy, over dtypes and sizes
     model       the kernel that is chosen for a product, beside each that could be
@@ -40,6 +41,7 @@ from . import (
     matmul,
     model,
     overhead,
+    sequences,
     shapes,
     streaming,
     sweep,
@@ -55,6 +57,7 @@ BENCHMARKS = {
     "ladder": ladder,
     "transfers": transfers,
     "overhead": overhead,
+    "sequences": sequences,
 }
 # Products heat the card, so it rests between rows and before each turn.
 REST = {"matmul": 0.3, "shapes": 0.3, "ladder": 0.3}  # seconds
