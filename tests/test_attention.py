@@ -151,12 +151,12 @@ def test_random_shapes(device, dtype, part):
 
 MASKS = {
     "none": None,
-    "bools": np.random.default_rng(1).random((1, 4, 5)) < 0.6,
+    "bools": np.random.default_rng(1).random((1, 3, 5)) < 0.6,
     "keys": np.array([True, True, False, True, True]),
-    "numbers": np.random.default_rng(2).normal(size=(3, 1, 5)),
+    "numbers": np.random.default_rng(2).normal(size=(2, 1, 5)),
     "one": np.array(0.5),
 }
-MASKS["bools"][..., 2] = True
+MASKS["bools"][..., 0] = True
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -164,7 +164,7 @@ MASKS["bools"][..., 2] = True
 def test_gradients_against_differences(device, mask, causal):
     """Also gradients of gradients, and a mask beside an order, which attention of heads has."""
     rng = np.random.default_rng(3)
-    q, k, v = (rng.normal(size=s) for s in ((3, 4, 2), (3, 5, 2), (1, 5, 3)))
+    q, k, v = (rng.normal(size=s) for s in ((2, 3, 2), (2, 5, 2), (1, 5, 1)))
     given = None if MASKS[mask] is None else put(device, MASKS[mask])
 
     def call(q, k, v):
@@ -173,7 +173,8 @@ def test_gradients_against_differences(device, mask, causal):
     wanted = reference(q, k, v, MASKS[mask], causal, 0.7)
     assert_near(call(*(put(device, x) for x in (q, k, v))), wanted, "float64", mask)
     check(call, q, k, v, device=device)
-    check_twice(call, q[:2], k[:2], v, device=device) if mask != "numbers" else None
+    if mask in ("none", "bools"):
+        check_twice(call, q, k, v, device=device)
 
 
 def test_gradients_of_a_mask(device):

@@ -68,11 +68,12 @@ __global__ void __launch_bounds__(threads) attention_kernel(const Job job) {
         if (job.causal && key >= first + edge<T>) break;
         Elements<T> scores;
         multiply_rows<T>(scores, item.query, first, item.keys, key, shared);
+        const bool plain = is_plain<T>(job, first, key);
 #pragma unroll
         for (int i = 0; i < n; i++) {
 #pragma unroll
             for (int j = 0; j < n; j++)
-                score(job, item.mask, first + y + i, key + x + j, scores[i][j]);
+                score(job, item.mask, first + y + i, key + x + j, plain, scores[i][j]);
             const A factor = rescale<T>(scores[i], most[i], total[i]);
 #pragma unroll
             for (int c = 0; c < CHUNKS; c++)

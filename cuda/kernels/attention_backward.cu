@@ -33,9 +33,9 @@ __device__ __forceinline__ A of_row(const void *numbers, int64_t item, int64_t r
 // Products become weights, and those of gradient and values the gradient of the scores.
 template <class A>
 __device__ __forceinline__ void weigh(const Job &job, int64_t mask, int64_t query, int64_t key,
-                                      A logsum, A product, A &weight, A &slope) {
-    const bool kept = score(job, mask, query, key, weight);
-    const bool there = query < job.query.length && key < job.keys.length;
+                                      bool plain, A logsum, A product, A &weight, A &slope) {
+    const bool kept = score(job, mask, query, key, plain, weight);
+    const bool there = plain || (query < job.query.length && key < job.keys.length);
     weight = there ? exp(weight - logsum) : A(0);
     slope = kept ? weight * (slope - product) : A(0);
 }
@@ -63,11 +63,12 @@ __global__ void __launch_bounds__(threads) attention_query_kernel(const Job job)
         Elements<T> weights, slopes;
         multiply_rows<T>(weights, item.query, first, item.keys, key, shared);
         multiply_rows<T>(slopes, item.gradient, first, item.values, key, shared);
+        const bool plain = is_plain<T>(job, first, key);
 #pragma unroll
         for (int i = 0; i < n; i++)
 #pragma unroll
             for (int j = 0; j < n; j++)
-                weigh(job, item.mask, first + y + i, key + x + j, logsum[i], product[i],
+                weigh(job, item.mask, first + y + i, key + x + j, plain, logsum[i], product[i],
                       weights[i][j], slopes[i][j]);
         put_weights<T>(slopes, shared);
         add_weighted<T, CHUNKS>(sums, item.keys, key, shared);
@@ -92,14 +93,15 @@ __global__ void __launch_bounds__(threads) attention_keys_kernel(const Job job) 
         Elements<T> weights, slopes; // by key, then by query
         multiply_rows<T>(weights, item.keys, first, item.query, query, shared);
         multiply_rows<T>(slopes, item.values, first, item.gradient, query, shared);
+        const bool plain = is_plain<T>(job, query, first);
 #pragma unroll
         for (int j = 0; j < n; j++) {
             const A logsum = of_row<A>(job.logsum, number, query + x + j, length);
             const A product = of_row<A>(job.products, number, query + x + j, length);
 #pragma unroll
             for (int i = 0; i < n; i++)
-                weigh(job, item.mask, query + x + j, first + y + i, logsum, product, weights[i][j],
-                      slopes[i][j]);
+                weigh(job, item.mask, query + x + j, first + y + i, plain, logsum, product,
+                      weights[i][j], slopes[i][j]);
         }
         put_weights<T>(weights, shared);
         add_weighted<T, CHUNKS>(dvalues, item.gradient, query, shared);

@@ -222,14 +222,22 @@ template <class A> __device__ __forceinline__ A mask_number(const Job &job, int6
     }
 }
 
+// Whether all queries and keys of two tiles are there and take part, with nothing to be added.
+template <class T>
+__device__ __forceinline__ bool is_plain(const Job &job, int64_t query, int64_t key) {
+    return job.mask_kind == Mask::none && query + edge<T> <= job.query.length &&
+           key + edge<T> <= job.keys.length && !(job.causal && key + edge<T> - 1 > query);
+}
+
 // A product as a score, and whether the query takes part with the key: neither a mask of bools nor
 // an order is against it, and both are there.
 template <class A>
 __device__ __forceinline__ bool score(const Job &job, int64_t mask, int64_t query, int64_t key,
-                                      A &value) {
+                                      bool plain, A &value) {
+    value *= static_cast<A>(job.scale);
+    if (plain) return true;
     const bool there = query < job.query.length && key < job.keys.length;
     bool kept = there && !(job.causal && key > query);
-    value *= static_cast<A>(job.scale);
     if (there && job.mask_kind != Mask::none) {
         const int64_t offset = mask + query * job.mask_row + key * job.mask_column;
         if (job.mask_kind == Mask::boolean)
