@@ -222,11 +222,12 @@ template <class A> __device__ __forceinline__ A mask_number(const Job &job, int6
     }
 }
 
-// Whether all queries and keys of two tiles are there and take part, with nothing to be added.
+// Whether all keys of a tile are there and take part with the queries of another one, with nothing
+// to be added. What comes of queries that are not there nobody reads.
 template <class T>
 __device__ __forceinline__ bool is_plain(const Job &job, int64_t query, int64_t key) {
-    return job.mask_kind == Mask::none && query + edge<T> <= job.query.length &&
-           key + edge<T> <= job.keys.length && !(job.causal && key + edge<T> - 1 > query);
+    return job.mask_kind == Mask::none && key + edge<T> <= job.keys.length &&
+           !(job.causal && key + edge<T> - 1 > query);
 }
 
 // A product as a score, and whether the query takes part with the key: neither a mask of bools nor
