@@ -1,8 +1,8 @@
 // pvg_recurrent: recurrent layers over all their steps.
 //
-// A step of few rows and units is one launch, of a kernel whose blocks have all gates of some units;
-// of more it is two: a product of the hidden state and the weight by the kernels for products, and
-// one kernel for all that is done element by element.
+// A step of few rows and units is one launch, of a kernel whose blocks have all gates of some
+// units. Of more it is two: a product of the hidden state and the weight by the kernels for
+// products, and one kernel for all that is done element by element.
 #include "arrays/operation.cuh"
 #include "arrays/vector.cuh"
 #include "kernels/elementwise.cuh"

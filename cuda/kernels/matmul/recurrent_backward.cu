@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(cell_threads)
                                         static_cast<ComputeType<T>>(direct[place]));
 }
 
-// ---- On the host -----------------------------------------------------------------------------------
+// ---- On the host -------------------------------------------------------------------------------
 
 struct Backward {
     const pvg_array *gradient, *dlast, *dstate, *weight, *hiddens, *states, *gates;
