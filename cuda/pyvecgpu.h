@@ -243,6 +243,8 @@ enum pvg_operation {
     PVG_NAN_TO_NUM = 359,
     PVG_NORMALIZE = 360, /* this and the next: of float dtypes */
     PVG_CROSS_ENTROPY = 361,
+    PVG_ATTENTION = 370, /* this and the next one: float */
+    PVG_RECURRENT = 371,
     PVG_OPTIMIZE = 380, /* these four: float dtypes */
     PVG_TOTAL_NORM = 381,
     PVG_CLIP_NORM = 382,
@@ -999,6 +1001,58 @@ PVG_API pvg_array *pvg_cross_entropy_backward(const pvg_array *gradient, const p
                                               const pvg_array *labels, const pvg_array *weight,
                                               const pvg_array *statistics, int64_t ignored,
                                               double smoothing);
+
+/* ---- Sequences ------------------------------------------------------------------------------- */
+
+/* What a recurrent layer does with a step's gates. */
+enum pvg_cell {
+    PVG_CELL_TANH = 0, /* h = tanh(g) */
+    PVG_CELL_RELU = 1, /* h = max(g, 0) */
+    PVG_CELL_LSTM = 2, /* four gates: input, forget, cell, output; a state c beside h */
+    PVG_CELL_GRU = 3   /* three gates: reset, update, new */
+};
+
+/* softmax(query @ keys.T * scale + mask) @ values for query (..., L, E), keys (..., S, E) and
+ * values (..., S, V), whose leading dimensions broadcast: (..., L, V). The matrix (L, S) is not in
+ * memory. One float dtype; E and V are 1 to 256, S at least 1. mask: NULL, or what broadcasts to
+ * (..., L, S), read where it lies: bool, true where a key takes part, or floats, which are added.
+ * causal 1: queries take part with keys up to their own number. A query without any key gives NaN.
+ * The logarithms of the sums of exponentials, which the backward pass needs, are written to
+ * `logsum` unless that is NULL: (..., L), contiguous, float64 for float64 and float32 for others,
+ * sharing no memory with another one. Errors: VALUE, TYPE. */
+PVG_API pvg_array *pvg_attention(const pvg_array *query, const pvg_array *keys,
+                                 const pvg_array *values, const pvg_array *mask, double scale,
+                                 int causal, pvg_array *logsum);
+/* Its backward pass: `gradient` is that of `result`, both (..., L, V). New handles with all leading
+ * dimensions: *dquery (..., L, E), *dkeys (..., S, E), *dvalues (..., S, V). On failure nothing is
+ * stored. Errors: VALUE, TYPE. */
+PVG_API int pvg_attention_backward(const pvg_array *gradient, const pvg_array *query,
+                                   const pvg_array *keys, const pvg_array *values,
+                                   const pvg_array *mask, const pvg_array *result,
+                                   const pvg_array *logsum, double scale, int causal,
+                                   pvg_array **dquery, pvg_array **dkeys, pvg_array **dvalues);
+/* A recurrent layer over all steps (pvg_cell). inputs (steps, N, gates H): each step's part of the
+ * gates, to which hidden @ weight.T + bias is added, with weight (gates H, H) and bias (gates H,)
+ * or NULL; hidden and, of LSTM alone, state: (N, H), what h and c are before the first step.
+ * backwards 1: the last step is the first. One float dtype. New handles: *hiddens (steps + 1, N, H)
+ * is h before, between and behind the steps, in the order of the inputs: with `backwards` what was
+ * given comes last. *states is the same of c, or NULL but of LSTM; *gates is what the backward pass
+ * needs of LSTM and GRU, (steps, N, 4 H), or NULL. Either pointer may be NULL: not wanted, but the
+ * states of LSTM. On failure nothing is stored. Errors: VALUE, TYPE. */
+PVG_API int pvg_recurrent(int cell, const pvg_array *inputs, const pvg_array *weight,
+                          const pvg_array *bias, const pvg_array *hidden, const pvg_array *state,
+                          int backwards, pvg_array **hiddens, pvg_array **states,
+                          pvg_array **gates);
+/* Its backward pass. gradient (steps, N, H): of h behind every step; dlast and, of LSTM, dstate
+ * (N, H): beside it of the last ones, or NULL. hiddens, states and gates are what pvg_recurrent
+ * gave. New handles: *dinputs (steps, N, gates H); *dproducts the same of hidden @ weight.T + bias,
+ * or NULL where it is *dinputs, which it is but of GRU; *dhidden and, of LSTM, *dcell (N, H), of
+ * what was before the first step. On failure nothing is stored. Errors: VALUE, TYPE. */
+PVG_API int pvg_recurrent_backward(int cell, const pvg_array *gradient, const pvg_array *dlast,
+                                   const pvg_array *dstate, const pvg_array *weight,
+                                   const pvg_array *hiddens, const pvg_array *states,
+                                   const pvg_array *gates, int backwards, pvg_array **dinputs,
+                                   pvg_array **dproducts, pvg_array **dhidden, pvg_array **dcell);
 
 /* ---- Learning -------------------------------------------------------------------------------- */
 

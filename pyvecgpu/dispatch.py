@@ -144,7 +144,10 @@ _TAIL = """
     return result
 """
 _BODIES = {ARRAY: _ONE_ARRAY, ARRAYS: _ARRAYS, HOST: _OTHER, NOTHING: _OTHER}
-_CAN_BE_NONE = ("weight", "bias", "places", "preactivation", "weights", "statistics")
+_CAN_BE_NONE = (
+    *("weight", "bias", "places", "preactivation", "weights", "statistics", "mask", "logsum"),
+    *("state", "dlast", "dstate", "states", "gates"),
+)
 
 
 class _Ways(dict):

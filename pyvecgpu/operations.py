@@ -187,6 +187,8 @@ ROWS = (
     _other("dropout", 383, "f", "same"),
     _other("normalize", 360, "f", "same"),
     _other("cross_entropy", 361, "f", "same"),
+    _other("attention", 370, "f", "same"),
+    _other("recurrent", 371, "f", "same"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

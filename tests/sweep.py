@@ -28,6 +28,7 @@ from references import (
     unary_reference,
 )
 from sweep_products import forced_products, gradients, layers, products
+from sweep_sequences import attentions, recurrences
 from sweep_windows import windows
 
 import pyvecgpu as vg
@@ -88,6 +89,8 @@ def cases():
         sweep_rows.normalisations,
         sweep_rows.losses,
         windows,
+        attentions,
+        recurrences,
         lessons,
     ):
         for dtype in DTYPES:

@@ -17,7 +17,7 @@ from references import lookup
 
 import pyvecgpu as vg
 from pyvecgpu.dispatch import apply
-from pyvecgpu.native.abi import Algorithm, Update
+from pyvecgpu.native.abi import Algorithm, Cell, Update
 from pyvecgpu.operations import ROWS, Operation
 
 F32, F64, F16, I32, BOOL, C64 = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?", "c8"))
@@ -200,6 +200,23 @@ def of_windows():
 WINDOWED = {name: Use(*parts) for name, *parts in of_windows()}
 
 
+def attention_backward(v, view=lambda x: x):
+    names = ("g", "q", "k", "v", "mask", "y", "logsum")
+    operands = [view(v[name]) if name in v else None for name in names]
+    return apply(v["q"].backend, "attention_backward", *operands, 0.1, False)
+
+
+def recurrent(v, cell, backwards, view=lambda x: x):
+    operands = [view(v[name]) if name in v else None for name in ("x", "w", "bias", "h", "c")]
+    return apply(v["x"].backend, "recurrent", cell, *operands, backwards, True)
+
+
+def recurrent_backward(v, cell, backwards, view=lambda x: x):
+    names = ("g", "dh", "dc", "w", "hs", "cs", "gates")
+    operands = [view(v[name]) if name in v else None for name in names]
+    return apply(v["g"].backend, "recurrent_backward", cell, *operands, backwards)
+
+
 def learn(v):
     """A lesson's kernel, launched as pyvecgpu.learn does."""
     backend = v["a"].backend
@@ -248,6 +265,13 @@ def fresh(v):
 A, AB = {"a": ((6, 37), F32)}, {"a": ((6, 37), F32), "b": ((6, 37), F32)}
 LAYER = {"x": ((9, 20), F32), "w": ((31, 20), F32), "bias": ((31,), F32)}
 BACKWARD = {"g": ((9, 31), F32), "x": ((9, 20), F32), "w": ((31, 20), F32), "z": ((9, 31), F32)}
+QUERIES = {"q": ((2, 9, 5), F32), "k": ((7, 5), F32), "v": ((2, 7, 3), F32)}
+BY_KEYS = {"mask": ((9, 1), F64), "logsum": ((2, 9), F32)}
+OF_RESULT = {"g": ((2, 9, 3), F32), "y": ((2, 9, 3), F32)}
+SEQUENCE = {"x": ((3, 4, 20), F32), "w": ((20, 5), F32), "bias": ((20,), F32)}
+STATES = {"h": ((4, 5), F32), "c": ((4, 5), F32)}
+STEPS = {"g": ((3, 4, 5), F32), "dh": ((4, 5), F32), "dc": ((4, 5), F32), "w": ((20, 5), F32)}
+STEPS |= {"hs": ((4, 4, 5), F32), "cs": ((4, 4, 5), F32), "gates": ((3, 4, 20), F32)}
 LARGE = (260, 260)  # from 65,536 elements on a transposed operand is put in order first
 IMAGES = {"x": ((6, 4, 40), F32), "w": ((4,), F32), "b": ((4,), F32), "s": ((2, 4), F32)}
 SCORES = {"x": ((6, 80), F32), "i": ((6,), U8), "w": ((80,), F32), "s": ((3, 6), F32)}
@@ -594,6 +618,45 @@ USES |= {
         lambda v: softmax_backward({"a": v["a"].T, "g": v["g"].T}),
     ),
     **WINDOWED,
+    # Sequences: the operands where they lie, or in order first.
+    "attention": Use(
+        QUERIES | BY_KEYS,
+        lambda v: apply(
+            v["q"].backend, "attention", *(v[n] for n in ("q", "k", "v", "mask")), 0.1, True,
+            v["logsum"],
+        ),
+        ("logsum",),
+    ),
+    "attention of views": Use(
+        {"q": ((5, 9, 2), F64), "k": ((5, 14), F64), "v": ((7, 3), F64), "m": ((7, 9), BOOL)},
+        lambda v: apply(
+            v["q"].backend, "attention", v["q"].T, v["k"].T[::-2], v["v"], v["m"].T, 0.1, False,
+            None,
+        ),
+    ),
+    "attention_backward": Use(QUERIES | BY_KEYS | OF_RESULT, attention_backward),
+    "attention_backward of views": Use(
+        QUERIES | {"g": ((2, 9, 3), F32), "y": ((2, 9, 3), F32), "logsum": ((2, 9), F32)},
+        lambda v: attention_backward(v, lambda x: x[..., ::-1]),
+    ),
+    "LSTM": Use(SEQUENCE | STATES, lambda v: recurrent(v, Cell.CELL_LSTM, False)),
+    "GRU of views, backwards": Use(
+        {"x": ((3, 4, 15), F32), "w": ((15, 5), F32), "bias": ((15,), F32), "h": ((4, 5), F32)},
+        lambda v: recurrent(v, Cell.CELL_GRU, True, lambda x: x[..., ::-1]),
+    ),
+    "RNN": Use(
+        {"x": ((3, 4, 5), F64), "w": ((5, 5), F64), "h": ((4, 5), F64)},
+        lambda v: recurrent(v, Cell.CELL_TANH, False),
+    ),
+    "LSTM's gradients": Use(STEPS, lambda v: recurrent_backward(v, Cell.CELL_LSTM, True)),
+    "GRU's gradients, of views": Use(
+        {n: STEPS[n] for n in ("g", "hs", "gates")} | {"w": ((15, 5), F32)},
+        lambda v: recurrent_backward(v, Cell.CELL_GRU, False, lambda x: x[..., ::-1]),
+    ),
+    "RNN's gradients": Use(
+        {"g": ((3, 4, 5), F64), "w": ((5, 5), F64), "hs": ((4, 4, 5), F64)},
+        lambda v: recurrent_backward(v, Cell.CELL_RELU, False),
+    ),
     # Copies and casts on the card.
     "cast": Use(A, lambda v: v["a"].astype("int64")),
     "cast, out": Use(

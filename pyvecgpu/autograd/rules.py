@@ -19,6 +19,7 @@ from ..functions import nn
 from ..functions.creation import to as transfer
 from ..functions.indexing import embedded
 from ..functions.joining import rolled
+from ..functions.sequences import attention_scores
 from ..operations import OPERATIONS
 from .normalizing import cross_entropy, log_softmax, normalize, softmax, widened
 from .scattering import scatter_sums
@@ -373,6 +374,26 @@ CONVOLUTION = {
     },
 }
 
+
+def attention(g, query, keys, values, mask, y, logsum, scale, causal, differentiable):
+    """By tiles; and with the matrix of weights in memory if what is computed is recorded."""
+    if not differentiable:
+        call = (g, query, keys, values, mask, y, logsum, scale, causal)
+        found = apply(query.backend, "attention_backward", *call)
+        return dict(zip(("query", "keys", "values"), found, strict=True))
+    scores, kept = attention_scores(query, keys, mask, scale, causal)
+    weights = vg.softmax(scores, axis=-1)
+    g, query, keys, values = widened(g, query, keys, values)
+    slopes = softmax(vg.matmul(g, vg.matrix_transpose(values)), weights, (scores.ndim - 1,))
+    if kept is not None:
+        slopes = vg.where(kept, slopes, 0.0)
+    return {
+        "query": vg.matmul(slopes, keys) * scale,
+        "keys": vg.matmul(vg.matrix_transpose(slopes), query) * scale,
+        "values": vg.matmul(vg.matrix_transpose(weights), g),
+    }
+
+
 # Systems of equations, of batches of matrices -----------------------------------------------------
 
 
@@ -453,6 +474,7 @@ METHODS = {
     "dense": dense,
     "normalize": normalize,
     "cross_entropy": {"x": cross_entropy},
+    "attention": attention,
     "slice": unslice,
     "embed": slice_again,
     "permute": lambda g, axes: vg.permute_dims(g, [axes.index(i) for i in range(len(axes))]),
@@ -479,10 +501,11 @@ METHODS |= {
 }
 METHODS |= CONVOLUTION
 # Rules that give the gradients of all operands at once, by their names.
-JOINT = (dense, normalize, pieces)
+JOINT = (dense, attention, normalize, pieces)
 # Operations that are several calls of a backend, see dispatch.whole.
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}
-WITHOUT = {"dense_backward", "part", "total_norm"}
-WITHOUT |= {"cross_entropy_backward", "normalize_backward", "softmax_backward"}
+WITHOUT = {"dense_backward", "part", "recurrent", "recurrent_backward", "total_norm"}
+WITHOUT |= {"attention_backward", "cross_entropy_backward"}
+WITHOUT |= {"normalize_backward", "softmax_backward"}

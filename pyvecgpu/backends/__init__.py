@@ -34,6 +34,8 @@ ARRAY_PARAMETERS = (
     *("a", "b", "x", "weight", "bias", "condition", "gradient", "preactivation"),
     *("data", "destination", "indices", "places", "values", "weights", "labels", "statistics"),
     *("out", "norm"),
+    *("query", "keys", "mask", "logsum", "output", "inputs", "hidden", "state"),
+    *("dlast", "dstate", "hiddens", "states", "gates"),
 )
 
 # Parameters that are lists of raw data: to read, and to write to. Gradients are those of
@@ -118,6 +120,17 @@ METHODS = {
     "convolution": _method("x weight windows groups"),
     "convolution_input": _method("gradient weight windows groups height width"),
     "convolution_weight": _method("gradient x windows groups"),
+    # Sequences. mask, logsum, bias and what only some cells have may be None.
+    "attention": _method("query keys values mask scale causal logsum", ARRAY, "logsum"),
+    "attention_backward": _method(
+        "gradient query keys values mask output logsum scale causal", ARRAYS
+    ),
+    # cell: of native/abi.py. keep: gives what the backward pass needs. Of those it has they give
+    # (hiddens, states, gates) and (dinputs, dproducts, dhidden, dcell), see pvg_recurrent.
+    "recurrent": _method("cell inputs weight bias hidden state backwards keep", ARRAYS),
+    "recurrent_backward": _method(
+        "cell gradient dlast dstate weight hiddens states gates backwards", ARRAYS
+    ),
     # Views; contiguous and reshape copy where no view will do.
     "slice": _method("a start step length"),
     "permute": _method("a axes"),

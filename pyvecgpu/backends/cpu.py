@@ -35,6 +35,7 @@ from . import (
     cpu_optimizing,
     cpu_random,
     cpu_rows,
+    cpu_sequences,
     cpu_sorting,
     cpu_windows,
 )
@@ -506,6 +507,36 @@ class CpuBackend:
         check_floats("convolution_weight", [gradient, x])
         dtype, operands = alike(gradient, x)
         return finished(cpu_windows.convolution_weight(*operands, windows, groups), dtype)
+
+    @_reports_memory
+    def attention(self, query, keys, values, mask, scale, causal, logsum):
+        operands = cpu_sequences.operands_of("attention", query, keys, values)
+        result, sums = cpu_sequences.attention(*operands, mask, scale, causal)
+        if logsum is not None:
+            store(sums, logsum)
+        return rounded(result, query.dtype)
+
+    @_reports_memory
+    def attention_backward(
+        self, gradient, query, keys, values, mask, output, logsum, scale, causal
+    ):
+        operands = cpu_sequences.operands_of(
+            "attention_backward", query, keys, values, gradient, output
+        )
+        results = cpu_sequences.attention_backward(*operands, logsum, mask, scale, causal)
+        return [rounded(x, query.dtype) for x in results]
+
+    @_reports_memory
+    def recurrent(self, cell, inputs, weight, bias, hidden, state, backwards, keep):
+        operands = (inputs, weight, bias, hidden, state)
+        return cpu_sequences.recurrent(cell, *operands, bool(backwards), keep)
+
+    @_reports_memory
+    def recurrent_backward(
+        self, cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards
+    ):
+        operands = (gradient, dlast, dstate, weight, hiddens, states, gates)
+        return cpu_sequences.recurrent_backward(cell, *operands, bool(backwards))
 
     # Views
 

@@ -319,6 +319,33 @@ class CudaBackend:
     def convolution_weight(self, gradient, x, windows, groups):
         return self.functions.pvg_convolution_weight(gradient, x, _Windows(*windows), groups)
 
+    def attention(self, query, keys, values, mask, scale, causal, logsum):
+        return self.functions.pvg_attention(query, keys, values, mask, scale, causal, logsum)
+
+    def attention_backward(
+        self, gradient, query, keys, values, mask, output, logsum, scale, causal
+    ):
+        operands = (gradient, query, keys, values, mask, output, logsum)
+        results = [self.functions.array() for _ in range(3)]
+        self.check(self.functions.pvg_attention_backward(*operands, scale, causal, *results))
+        return results
+
+    def recurrent(self, cell, inputs, weight, bias, hidden, state, backwards, keep):
+        functions = self.functions
+        hiddens, states, gates = results = [functions.array() for _ in range(3)]
+        operands = (cell, inputs, weight, bias, hidden, state, backwards)
+        self.check(functions.pvg_recurrent(*operands, hiddens, states, gates if keep else None))
+        return [x for x in results if x]
+
+    def recurrent_backward(
+        self, cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards
+    ):
+        functions = self.functions
+        operands = (cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards)
+        results = [functions.array() for _ in range(4)]
+        self.check(functions.pvg_recurrent_backward(*operands, *results))
+        return [x for x in results if x]
+
     # Views
 
     def slice(self, a, start, step, length):

@@ -9,6 +9,7 @@
     steps       optimisers, clipping by norm and dropout, in bytes a second
     transfers   from NumPy to the device and back, by the host's clock
     overhead    what a call costs the host, and the import
+    sequences   attention and recurrent layers, forward and with their backward pass
     sweep       random cases of many classes, beside torch or what the card can do
     cpu         every function on the CPU device beside NumPy, over dtypes and sizes
     model       the kernel that is chosen for a product, beside each that could be
@@ -44,6 +45,7 @@ from . import (
     model,
     overhead,
     rows,
+    sequences,
     shapes,
     steps,
     streaming,
@@ -64,6 +66,7 @@ BENCHMARKS = {
     "steps": steps,
     "transfers": transfers,
     "overhead": overhead,
+    "sequences": sequences,
 }
 # Products heat the card, so it rests between rows and before each turn.
 REST = {"matmul": 0.3, "windows": 0.3, "shapes": 0.3, "ladder": 0.3}  # seconds

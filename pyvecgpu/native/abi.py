@@ -205,6 +205,13 @@ class Plan(IntEnum):
     PLAN_COUNT = 26
 
 
+class Cell(IntEnum):
+    CELL_TANH = 0
+    CELL_RELU = 1
+    CELL_LSTM = 2
+    CELL_GRU = 3
+
+
 class Option(IntEnum):
     OPTION_SYNC = 0
     OPTION_LAUNCH_LOG = 1
@@ -325,6 +332,7 @@ ENUMS = {
     "pvg_card": Card,
     "pvg_product": Product,
     "pvg_plan": Plan,
+    "pvg_cell": Cell,
     "pvg_option": Option,
     "pvg_allocator": Allocator,
     "pvg_memory": Memory,
@@ -526,6 +534,14 @@ FUNCTIONS = {
     "pvg_convolution": (array, [array, array, int64s, c_int64]),
     "pvg_convolution_input": (array, [array, array, int64s, c_int64, c_int64, c_int64]),
     "pvg_convolution_weight": (array, [array, array, int64s, c_int64]),
+    # Sequences
+    "pvg_attention": (array, [array, array, array, array, c_double, c_int, array]),
+    "pvg_attention_backward": (
+        c_int,
+        [*[array] * 7, c_double, c_int, *[POINTER(array)] * 3],
+    ),
+    "pvg_recurrent": (c_int, [c_int, *[array] * 5, c_int, *[POINTER(array)] * 3]),
+    "pvg_recurrent_backward": (c_int, [c_int, *[array] * 7, c_int, *[POINTER(array)] * 4]),
     # Learning
     "pvg_learn": (
         c_int,

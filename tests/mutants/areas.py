@@ -54,18 +54,20 @@ AREAS = (
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
         "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
-        " join softmax sequence nearness optimize normalize windows header",
+        " join softmax sequence nearness optimize normalize windows attention"
+        " header",
         "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining windows"
         " complex_reductions systems optim_in_one_launch norms_of_gradients optim"
-        " dropout normalisation_kernels cross_entropy_kernel",
+        " dropout normalisation_kernels cross_entropy_kernel attention",
     ),
     Area(
         "matmul plan",
         "cuda/kernels/matmul/*.cu* cuda/kernels/matmul/plan/*.cu*",
-        "plan matmul dense windows",
-        "recorded_plans plans matmul_paths matmul_kernels nn linalg contractions gemv windows",
+        "plan matmul dense windows recurrent",
+        "recurrent recorded_plans plans matmul_paths matmul_kernels nn linalg contractions gemv"
+        " windows",
     ),
     Area(
         "matmul simt",
