@@ -15,9 +15,9 @@ from helpers import ROOT
 from test_lesson_pages import BLOCK, CLOSED, LINK, MEASUREMENT
 
 import pyvecgpu as vg
-from pyvecgpu.demo import by_hand
 from pyvecgpu.bench import why_page
 from pyvecgpu.bench.article.progress import Progress
+from pyvecgpu.demo import by_hand
 from pyvecgpu.learn import command, networks, why
 
 FOLDER = ROOT / "docs/why"
