@@ -37,8 +37,9 @@ __array_api_version__ = "2025.12"
 __array_namespace_info__ = _dtype_queries.ArrayNamespaceInfo
 
 # Parts that are imported when they are first asked for, and functions that stand in such a part.
-_PARTS = ("autograd", "data", "fft", "linalg", "nn", "optim", "random")
+_PARTS = ("amp", "autograd", "data", "fft", "linalg", "nn", "optim", "random")
 _OF_PARTS = {
+    "autocast": "amp",
     "checkpoint": "autograd.function",
     "enable_grad": "autograd.transforms",
     "grad": "autograd.transforms",

@@ -16,6 +16,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 from .array import Array as Array
 __version__: str
 newaxis: None
+from . import amp as amp
 from . import autograd as autograd
 from . import data as data
 from . import fft as fft
@@ -23,6 +24,10 @@ from . import linalg as linalg
 from . import nn as nn
 from . import optim as optim
 from . import random as random
+class autocast:
+    def __init__(self, device_type: DeviceLike | None = None, dtype: str = 'bfloat16', enabled: builtins.bool = True, cache_enabled: builtins.bool = True) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: Any) -> None: ...
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]: ...
 @overload
 def enable_grad(function: None = None, /) -> AbstractContextManager[Any]: ...

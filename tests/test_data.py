@@ -1,8 +1,12 @@
 """Data sets, batches and their order, and files: IDX, CSV, .npz, text, whole and damaged."""
 
+import gc
 import gzip
 import struct
+import threading
+import time
 
+import helpers
 import numpy as np
 import pytest
 from helpers import assert_same, put
@@ -197,6 +201,108 @@ def test_one_of_ones_own_with_batches(device):
 def test_sizes_of_batches(size, error):
     with pytest.raises(error, match="batch_size"):
         data.DataLoader(Squares(), size)
+
+
+# Threads that work ahead --------------------------------------------------------------------------
+
+
+class Slow(data.Dataset):
+    """Numbers, of which some take longer; it knows who asked, and fails at one of them."""
+
+    def __init__(self, fails=None):
+        self.fails, self.asked, self.threads = fails, [], set()
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        self.asked.append(index)
+        self.threads.add(threading.current_thread())
+        if index == self.fails:
+            raise KeyError(index)
+        time.sleep(0.004 if index % 8 == 0 else 0.0005)
+        return np.full(3, index, np.float32), index
+
+
+def assert_no_threads(rows):
+    assert rows.threads and not any(thread.is_alive() for thread in rows.threads)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_workers_give_what_one_thread_gives(device, workers):
+    x, y = pair("cpu")
+    for rows in (Slow(), data.TensorDataset(x.numpy(), y.numpy())):
+        for chosen in ({}, {"shuffle": True}, {"batch_size": 7, "drop_last": True}):
+            epochs = []
+            for count in (0, workers):
+                chosen = {"batch_size": 4, "generator": 5, "device": device, **chosen}
+                loader = data.DataLoader(rows, num_workers=count, **chosen)
+                batches = [batch for _ in range(2) for batch in loader]
+                assert {b.device for batch in batches for b in batch} == {vg.Device(device)}
+                epochs.append([[b.tolist() for b in batch] for batch in batches])
+            assert epochs[0] == epochs[1]
+    slow = Slow()
+    with vg.device(device):
+        used = [b for b, _ in data.DataLoader(slow, 4, num_workers=workers)]
+    assert {b.device for b in used} == {vg.Device(device)}, "the current device is the consumer's"
+    assert threading.current_thread() not in slow.threads
+    assert len(slow.threads) <= workers
+    assert_no_threads(slow)
+
+
+def test_workers_are_ahead_by_so_much_and_no_more(device):
+    rows = Slow()
+    batches = iter(data.DataLoader(rows, 2, device=device, num_workers=2, prefetch_factor=3))
+    assert not rows.asked, "nothing is begun before the first batch is asked for"
+    next(batches)
+    deadline = time.monotonic() + 20
+    while len(rows.asked) < 2 * (2 * 3 + 1) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    time.sleep(0.02)
+    assert len(rows.asked) == 2 * (2 * 3 + 1)
+    batches.close()
+    assert_no_threads(rows)
+    rows = Slow()
+    batches = iter(data.DataLoader(rows, 2, device=device, num_workers=1, prefetch_factor=20))
+    next(batches)
+    batches.close()
+    assert len(rows.asked) < 40, "what is not begun is left out"
+
+
+def test_an_error_comes_in_its_place(device):
+    live = helpers.in_use(device)
+    rows, seen = Slow(fails=13), []
+    with pytest.raises(KeyError, match="13"):
+        for batch in data.DataLoader(rows, 4, device=device, num_workers=2):
+            seen += batch[1].tolist()
+    assert seen == list(range(12))
+    assert_no_threads(rows)
+    rows = Slow()
+    for batch in data.DataLoader(rows, 4, device=device, num_workers=2):
+        if batch[1].tolist()[0] == 8:
+            break
+    assert_no_threads(rows)
+    del batch
+    gc.collect()
+    deadline = time.monotonic() + 20
+    while helpers.in_use(device) != live and time.monotonic() < deadline:
+        time.sleep(0.001)  # a thread that was joined has a moment to go
+    assert helpers.in_use(device) == live
+
+
+def test_what_is_on_the_device_needs_no_workers(device):
+    x, y = pair(device)
+    before = threading.active_count()
+    for _ in data.DataLoader(data.TensorDataset(x, y), 4, num_workers=3):
+        assert threading.active_count() == before or device == "cpu"
+
+
+@pytest.mark.parametrize(("name", "value", "error"), [("num_workers", -1, ValueError),
+                         ("num_workers", 1.0, TypeError), ("num_workers", True, TypeError),
+                         ("prefetch_factor", 0, ValueError)])  # fmt: skip
+def test_numbers_of_workers(name, value, error):
+    with pytest.raises(error, match=name):
+        data.DataLoader(Squares(), **{name: value})
 
 
 # Files --------------------------------------------------------------------------------------------

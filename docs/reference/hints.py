@@ -14,12 +14,12 @@ _INT = """batch_size code count decimals dilation edge_order embed_dim embedding
     num_features num_groups num_heads num_layers offset out_channels out_features
     padding_idx patience skiprows start_dim step_size steps_per_epoch total_iters
     total_steps vdim N M T_max ignore_index free requested reserved axis1 axis2 axisa axisb
-    axisc"""
+    axisc growth_interval num_workers prefetch_factor"""
 _FLOAT = """alpha atol base_momentum beta clip_norm clip_value correction d dampening ddof delta
     div_factor dropout dropout_p dx end_factor eps eta_min factor final_div_factor gain
     gamma label_smoothing lr max_lr max_momentum max_norm momentum nan negative_slope neginf
     norm_type p param pct_start period posinf rtol scale start_factor std threshold tol
-    weight_decay"""
+    weight_decay growth_factor backoff_factor init_scale"""
 _STR = """name nonlinearity precision subscripts activation message"""
 _ARRAY_LIKE = """a1 a2 condition fp indices mask numbers sorter v vals weights xp y ind bins q
     fweights aweights to_begin to_end prepend append repeats spacing src where"""
@@ -37,6 +37,7 @@ PARAMETERS = {
     **dict.fromkeys(("args", "options", "kw"), "Any"),
     "argnums": "int | tuple[int, ...]",
     "arrays": "Sequence[Array | HostArray]",
+    "autocast": "DTypeLike | None",
     "axes": "Sequence[int] | None",
     "axis": "int",
     "base": "float",
@@ -57,6 +58,7 @@ PARAMETERS = {
     "density": "bool | None",
     "destination": "int | Sequence[int]",
     "device": "DeviceLike | None",
+    "device_type": "DeviceLike | None",
     "dim": "int",
     "dimensions": "Sequence[int]",
     "dims": "Sequence[int]",
@@ -307,6 +309,8 @@ RESULTS = {
             "nn.Module.zero_grad",
             "nn.ModuleList.insert",
             "nn.utils.clip_grad_value_",
+            "amp.GradScaler.load_state_dict",
+            "amp.GradScaler.unscale_",
             "optim.Optimizer.add_param_group",
             "optim.Optimizer.load_state_dict",
             "optim.Optimizer.zero_grad",
@@ -387,6 +391,12 @@ RESULTS = {
     "nn.ModuleDict.items": "Any",
     "nn.ModuleDict.keys": "Any",
     "nn.ModuleDict.values": "Any",
+    "amp.GradScaler.get_scale": "float",
+    "amp.GradScaler.is_enabled": "bool",
+    "amp.GradScaler.scale": "Any",
+    "amp.GradScaler.state_dict": "dict[str, float]",
+    "amp.GradScaler.step": "Any",
+    "amp.is_autocast_enabled": "bool",
     "optim.Optimizer.state_dict": "dict[str, Any]",
     "optim.Optimizer.step": "Any",
     "optim.lr_scheduler.LRScheduler.get_last_lr": "list[float]",
@@ -565,6 +575,7 @@ OF_CLASS = {
     "data.Dataset": {"__getitem__": ("index: int", "Any")},
     "data.DataLoader": {"__iter__": ("", "Iterator[Any]")},
 }
+OF_CLASS["amp.GradScaler"] = {"update": ("new_scale: float | None = None", "None")}
 OF_CLASS["nn.Sequential"] = OF_CLASS["nn.ModuleList"]
 
 # Functions whose result is a named tuple of Arrays, which is private at run time, too.

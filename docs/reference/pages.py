@@ -46,6 +46,7 @@ PARTS = {
     "nn.functional": "Networks: functions",
     "nn.init": "Networks: first values",
     "nn.utils": "Networks: gradients' norms",
+    "amp": "Mixed precision",
     "optim": "Optimisers",
     "optim.lr_scheduler": "Learning rates",
     "data": "Data sets and files",

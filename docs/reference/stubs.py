@@ -19,6 +19,7 @@ from pyvecgpu import typing as types
 PACKAGE = Path(vg.__file__).parent
 MODULES = {
     "": "__init__.pyi",
+    "amp": "amp.pyi",
     "autograd": "autograd/__init__.pyi",
     "data": "data/__init__.pyi",
     "fft": "fft/__init__.pyi",

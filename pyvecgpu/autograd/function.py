@@ -5,6 +5,7 @@ import functools
 from .. import functions as vg
 from ..array import Array, Tracked
 from ..dtypes import is_float
+from ..functions import casting
 from ..random import _shared as shared_generator
 from .tape import Like, Node, Saved, alias, recording, state, tracked
 
@@ -163,10 +164,11 @@ def checkpoint(function):
     def call(*args, **options):
         if not state.enabled:
             return function(*args, **options)
-        place = shared_generator().state
+        place, casts = shared_generator().state, casting.current()
         result = recording(False, lambda: function(*args, **options))
         given = [(x, x._version) for x in (*args, *options.values()) if isinstance(x, Array)]
-        return Again("checkpoint", [], (function, args, options, given, place)).stand_for(result)
+        saved = (function, args, options, given, place, casts)
+        return Again("checkpoint", [], saved).stand_for(result)
 
     return call
 
@@ -178,13 +180,14 @@ class Again(Joint):
     is_open = True
 
     def pull(self, gradients, run):
-        function, args, options, given, place = self.saved
+        function, args, options, given, place, casts = self.saved
         if any(x._version != version for x, version in given):
             raise RuntimeError("checkpoint: an argument was changed in place since the first call")
         generator = shared_generator()
         now, generator.state = generator.state, place
         try:
-            results = several(recording(True, lambda: function(*args, **options)))
+            again = lambda: recording(True, lambda: function(*args, **options))  # noqa: E731
+            results = several(again() if casts is None else casting.within(casts.again(), again))
         finally:
             generator.state = now
         for array, g in zip(results, gradients, strict=True):

@@ -14,6 +14,7 @@ import threading
 from .. import functions as vg
 from ..array import Array, Tracked, new
 from ..dispatch import tape
+from ..functions.casting import uncast
 from ..functions.values import copied
 from ..operations import OPERATIONS
 from . import rules
@@ -399,7 +400,7 @@ def run(roots, retain, differentiable, wanted=None):
             return {node: g for node, (g, _) in one.found.items() if node in wanted}
         return [(leaf, total_of(leaf.grad, *pair)) for leaf, pair in one.found.items()]
 
-    found = recording(differentiable, compute)
+    found = recording(differentiable, lambda: uncast(compute))
     if wanted is not None:
         return found
     for leaf, total in found:

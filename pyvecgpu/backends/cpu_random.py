@@ -4,6 +4,8 @@ Bits and uniform numbers are the same bits. Normal and exponential ones are made
 uniform numbers; logarithm, sine and cosine are then NumPy's, of float64.
 """
 
+import functools
+
 import numpy as np
 
 from ..dtypes import host_dtype, supported
@@ -11,6 +13,8 @@ from ..native.abi import Distribution
 
 # Blocks of four words at a time: the arrays of a round stay in a core's cache.
 CHUNK = 1 << 13
+# Blocks that are made at once where few are asked for: one takes as long as a hundred.
+AT_ONCE = 1 << 8
 
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL = 0x9E3779B9, 0xBB67AE85
@@ -53,6 +57,21 @@ def _mixed(product, other, key, out):
     np.bitwise_and(out, _MASK, out=out)
 
 
+def _words(key, stream, counter, blocks):
+    """Return philox(...); few words out of many that were made at once, as one more is soon due."""
+    place = counter % AT_ONCE
+    if place + blocks > AT_ONCE:
+        return philox(key, stream, counter, blocks)
+    return _many(key, stream, counter - place)[place : place + blocks]
+
+
+@functools.lru_cache(maxsize=16)
+def _many(key, stream, counter):
+    words = philox(key, stream, counter, AT_ONCE)
+    words.flags.writeable = False  # others get them again
+    return words
+
+
 def fill(array, distribution, key, stream, counter):
     """Fill an ndarray of any layout; backends/__init__.py and pyvecgpu.h say with what.
 
@@ -70,7 +89,7 @@ def fill(array, distribution, key, stream, counter):
     for first in range(0, flat.size, CHUNK * of_a_block):
         part = flat[first : first + CHUNK * of_a_block]
         at = (counter + first // of_a_block) % 2**64
-        words = philox(key, stream, at, -(-part.size // of_a_block)).reshape(-1)
+        words = _words(key, stream, at, -(-part.size // of_a_block)).reshape(-1)
         bits = words if of_a_block == 4 else words.astype("<u4", copy=False).view("<u8")
         np.copyto(part, make(bits, dtype)[: part.size], casting="unsafe")
     if whole is not array:

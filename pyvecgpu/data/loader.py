@@ -6,9 +6,10 @@ import numpy as np
 
 from .. import functions as vg
 from ..array import Array
-from ..device import Device
+from ..device import Device, resolve
 from ..functions.arguments import is_host
 from ..random import _shared, default_rng
+from .ahead import ahead
 from .datasets import Subset, TensorDataset, Windows
 
 
@@ -19,8 +20,10 @@ class DataLoader:
     batches of a TensorDataset are one gather on the device each, and slices where the order is
     theirs. collate_fn: makes a batch of a list of samples; by default as `collate`. generator: of
     vg.random, or a seed, for the order; None: the process's own, see vg.random.seed. drop_last:
-    without the last batch if it is smaller.
-    ValueError: batch_size is below 1.
+    without the last batch if it is smaller. num_workers: threads that make batches of what is on
+    the host, prefetch_factor for each, ahead of the step and bring them to the device beside it;
+    the data set is then read by several threads at once. Order and values are the same without.
+    ValueError: batch_size or prefetch_factor is below 1, num_workers below 0.
 
     >>> x, y = vg.arange(5), vg.arange(5) * 10
     >>> loader = vg.data.DataLoader(vg.data.TensorDataset(x, y), batch_size=2)
@@ -41,12 +44,12 @@ class DataLoader:
         drop_last=False,
         generator=None,
         device=None,
+        num_workers=0,
+        prefetch_factor=2,
     ):
-        if isinstance(batch_size, bool) or not isinstance(batch_size, numbers.Integral):
-            raise TypeError(f"batch_size is an integer, not {batch_size!r}")
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be 1 or more, got {batch_size}")
-        self.dataset, self.batch_size = dataset, int(batch_size)
+        self.dataset, self.batch_size = dataset, _counted(batch_size, "batch_size", 1)
+        self.num_workers = _counted(num_workers, "num_workers", 0)
+        self.prefetch_factor = _counted(prefetch_factor, "prefetch_factor", 1)
         self.shuffle, self.drop_last, self.collate_fn = bool(shuffle), bool(drop_last), collate_fn
         self.generator = _shared() if generator is None else default_rng(generator)
         self.device = None if device is None else Device(device)
@@ -59,10 +62,18 @@ class DataLoader:
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
     def __iter__(self):
-        order = self._order()
+        keys, on_device = self._keys(self._order()), _home(self._source) is not None
+        if self.num_workers and not (on_device and self.collate_fn is None):
+            window = self.num_workers * self.prefetch_factor
+            yield from ahead(self._batch, keys, self.num_workers, window, resolve(self.device))
+        else:
+            yield from map(self._batch, keys)
+
+    def _keys(self, order):
+        """Yield for each batch the places of its samples in the source."""
         for begin in range(0, len(self) * self.batch_size, self.batch_size):
             end = min(begin + self.batch_size, len(self.dataset))
-            yield self._batch(slice(begin, end) if order is None else order[begin:end])
+            yield slice(begin, end) if order is None else order[begin:end]
 
     def _order(self):
         """Return the numbers of an epoch's samples in the source; None: as they are there."""
@@ -87,6 +98,15 @@ class DataLoader:
         if self.collate_fn is not None:
             return self.collate_fn(samples)
         return collate(samples, self.device)
+
+
+def _counted(value, name, least):
+    """Return a parameter as an int. TypeError: it is none. ValueError: it is below `least`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} is an integer, not {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more, got {value}")
+    return int(value)
 
 
 def collate(samples, device=None):

@@ -15,6 +15,7 @@ from ..device import Device, resolve
 from ..dispatch import apply
 from ..dtypes import CODES, host_dtype, promote, supported
 from ..native.abi import MAX_NDIM
+from .casting import active, exchanged
 from .values import item, to_host
 
 _WEAK = {float, int, bool, complex}
@@ -142,6 +143,8 @@ class Operands:
             self.backend, self.host, self.arrays = backend, False, operands
         else:
             self._bring_together(name, operands, device)
+        if active and out is None and not self.host:
+            self.arrays = exchanged(name, self.arrays)
 
     def _bring_together(self, name, operands, device):
         """Bring operands of any kind to one device; the errors of what does not fit."""

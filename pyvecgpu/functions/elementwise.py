@@ -18,6 +18,7 @@ from ..dtypes import float32, float64, is_half, is_integer, promote_scalar, real
 from ..operations import OPERATIONS, Operation
 from . import pipeline
 from .arguments import Operands, are_operands, is_scalar, parse_int, strong
+from .casting import active, exchanged
 
 __all__ = [
     "abs",
@@ -87,6 +88,8 @@ def raised(left, right, out):
             raise ValueError(f"integers have no integer power {right}: make them floats first")
         if right == 2:
             return unary(Operation.SQUARE, left, out)
+    if active and out is None:
+        left, right = exchanged("pow", (left, right))
     if kind in "fc" and type(right) in (int, float) and right in _POWERS:
         return unary(_POWERS[right], left, out)
     return operator(Operation.POW, left, right, out)
@@ -106,7 +109,7 @@ def _beside(out, x):
 
 def unary(code, x, out=None, device=None):
     """Return operation `code` of pvg_unary."""
-    if type(x) is Array and device is None and (out is None or _beside(out, x)):
+    if type(x) is Array and not active and device is None and (out is None or _beside(out, x)):
         return WAYS["unary"](x.backend, code, x, out)
     if type(x) is not Array:
         result = pipeline.compute(lambda x: unary(code, x), (x,), out, device)
@@ -118,7 +121,7 @@ def unary(code, x, out=None, device=None):
 
 def binary(code, x1, x2, out=None, device=None):
     """Return operation `code` of pvg_binary or, with a Python scalar, of pvg_binary_scalar."""
-    if type(x1) is Array and device is None and (out is None or _beside(out, x1)):
+    if type(x1) is Array and not active and device is None and (out is None or _beside(out, x1)):
         kind = type(x2)
         if kind is Array and x1.backend is x2.backend:
             return WAYS["binary"](x1.backend, code, x1, x2, out)

@@ -9,6 +9,7 @@ from ..dispatch import WAYS, apply
 from ..dtypes import parse_dtype
 from ..operations import OPERATIONS, Operation, result_dtype
 from .arguments import Operands, parse_axes, parse_axis
+from .casting import active
 from .layout import astype
 
 __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "sum"]
@@ -16,7 +17,7 @@ __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "mi
 
 def reduce(code, x, axis, keepdims, out, device):
     """Return operation `code` of pvg_reduce."""
-    if axis is None and type(x) is Array and out is None and device is None:
+    if axis is None and type(x) is Array and not active and out is None and device is None:
         return WAYS["reduce"](x.backend, code, x, None, bool(keepdims), None)
     call = Operands(OPERATIONS[code].name, (x,), out, device)
     array = call.arrays[0]

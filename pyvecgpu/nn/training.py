@@ -6,6 +6,7 @@ docs/training.md shows the plain loop that does the same.
 import os
 import sys
 
+from .. import amp
 from .. import functions as vg
 from ..array import Array
 from ..autograd.transforms import no_grad
@@ -17,7 +18,7 @@ from .utils import clip_grad_norm_
 
 __all__ = ["fit"]
 
-_KIND = "pyvecgpu.nn.fit 1"
+_KIND = "pyvecgpu.nn.fit 2"
 
 
 def fit(
@@ -33,6 +34,7 @@ def fit(
     schedule_each="epoch",
     batch_size=32,
     clip_norm=None,
+    autocast=None,
     checkpoint=None,
     resume=True,
     patience=None,
@@ -46,6 +48,8 @@ def fit(
     loss(net(*inputs), target), an Array of one number. metrics: {name: function of the same}.
     The history has "loss", "lr", each metric, and of validation "validation_loss" and so on, means
     over samples. scheduler: does a step after each "epoch" or "batch". clip_norm: of gradients.
+    autocast: "bfloat16" or "float16", in which products are computed, see vg.autocast; float16 with
+    a vg.amp.GradScaler, which waits for the device once a step.
     checkpoint: a path that is written after every epoch and, with resume, read at the beginning if
     it is there: training goes on to the same bits as without the interruption, if the data's order
     comes from a DataLoader. patience: ends after so many epochs without a smaller loss, of
@@ -71,12 +75,14 @@ def fit(
     device = next((p.device for p in net.parameters()), None)
     batches = _batches(data, batch_size, device, seed, shuffle=True)
     held_out = None if validation is None else _batches(validation, batch_size, device, None)
-    run = _Run(net, batches, optimiser, scheduler, checkpoint)
+    casts = amp.autocast(dtype=autocast or "bfloat16", enabled=autocast is not None)
+    scaler = amp.GradScaler(enabled=casts.enabled and casts.dtype == "float16")
+    run = _Run(net, batches, optimiser, scheduler, scaler, checkpoint)
     if checkpoint is not None and resume and os.path.exists(checkpoint):
         run.load(device)
-    means = _Means(net, loss, metrics or {})
+    means = _Means(net, loss, metrics or {}, casts)
     each_batch = scheduler if schedule_each == "batch" else None
-    learn = _learner(optimiser, clip_norm, each_batch)
+    learn = _learner(optimiser, scaler, clip_norm, each_batch)
     with _Progress(progress, epochs, run.epoch) as shown:
         while run.epoch < epochs and (patience is None or run.since < patience):
             rate = optimiser.param_groups[0]["lr"]
@@ -104,16 +110,18 @@ def _batches(data, batch_size, device, seed, shuffle=False):
     return data
 
 
-def _learner(optimiser, clip_norm, scheduler):
+def _learner(optimiser, scaler, clip_norm, scheduler):
     """Return a function of a batch's loss that does one step."""
 
     def learn(value):
         optimiser.zero_grad()
-        value.backward()
+        scaler.scale(value).backward()
         if clip_norm is not None:
+            scaler.unscale_(optimiser)
             params = [p for group in optimiser.param_groups for p in group["params"]]
             clip_grad_norm_(params, clip_norm)
-        optimiser.step()
+        scaler.step(optimiser)
+        scaler.update()
         if scheduler is not None:
             scheduler.step()
 
@@ -133,8 +141,8 @@ def _validated(net, means, batches):
 class _Means:
     """Means of the loss and the metrics over the samples of an epoch, summed on the device."""
 
-    def __init__(self, net, loss, metrics):
-        self.net, self.loss, self.metrics = net, loss, metrics
+    def __init__(self, net, loss, metrics, casts):
+        self.net, self.loss, self.metrics, self.casts = net, loss, metrics, casts
 
     def over(self, batches, learn=None):
         """Return {name: mean}; learn(loss): called for every batch. ValueError: no samples."""
@@ -143,8 +151,9 @@ class _Means:
             if not isinstance(batch, (tuple, list)) or len(batch) < 2:
                 raise TypeError(f"a batch is (*inputs, target), not {type(batch).__name__}")
             *inputs, target = batch
-            output = self.net(*inputs)
-            value = self.loss(output, target)
+            with self.casts:
+                output = self.net(*inputs)
+                value = self.loss(output, target)
             if learn is not None:
                 learn(value)
             size = target.shape[0] if target.ndim else 1
@@ -163,8 +172,9 @@ class _Means:
 class _Run:
     """What goes on from epoch to epoch, and into the checkpoint."""
 
-    def __init__(self, net, batches, optimiser, scheduler, path):
+    def __init__(self, net, batches, optimiser, scheduler, scaler, path):
         self.net, self.optimiser, self.scheduler, self.path = net, optimiser, scheduler, path
+        self.scaler = scaler
         self.generator = getattr(batches, "generator", None)
         self.history, self.epoch, self.best, self.since = {}, 0, float("inf"), 0
 
@@ -187,6 +197,7 @@ class _Run:
             "net": self.net.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
+            "scaler": self.scaler.state_dict(),
             "order": None if self.generator is None else self.generator.state,
             "random": _shared().state,
         }
@@ -197,6 +208,8 @@ class _Run:
             raise ValueError(f"{os.fspath(self.path)} is no checkpoint of fit")
         if (state["scheduler"] is None) != (self.scheduler is None):
             raise ValueError("the checkpoint is of a training with another kind of schedule")
+        if bool(state["scaler"]) != self.scaler.is_enabled():
+            raise ValueError("the checkpoint is of a training with another autocast")
         before = {name: vg.copy(x) for name, x in self.net.state_dict().items()}
         before_steps = self.optimiser.state_dict()
         try:
@@ -210,6 +223,7 @@ class _Run:
             raise
         if self.generator is not None and state["order"] is not None:
             self.generator.state = state["order"]
+        self.scaler.load_state_dict(state["scaler"])
         _shared().state = state["random"]
         for name in ("history", "epoch", "best", "since"):
             setattr(self, name, state[name])

@@ -81,8 +81,8 @@ AREAS = (
     ),
     Area(
         "functions",
-        "pyvecgpu/functions/*.py pyvecgpu/random.py pyvecgpu/dtype_queries.py"
-        " pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
+        "pyvecgpu/functions/*.py !pyvecgpu/functions/casting.py pyvecgpu/random.py"
+        " pyvecgpu/dtype_queries.py pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
         " differences comparing files random powers systems decompositions fft dtype_queries array"
@@ -95,8 +95,9 @@ AREAS = (
     ),
     Area(
         "learning",
-        "pyvecgpu/optim/*.py pyvecgpu/data/*.py pyvecgpu/nn/training.py pyvecgpu/nn/utils.py",
-        py_tests="optim schedules data states fit",
+        "pyvecgpu/optim/*.py pyvecgpu/data/*.py pyvecgpu/nn/training.py pyvecgpu/nn/utils.py"
+        " pyvecgpu/amp.py pyvecgpu/functions/casting.py",
+        py_tests="optim schedules data states fit mixed_precision",
     ),
     Area(
         "networks",
