@@ -3,6 +3,7 @@
 docs/training.md shows the plain loop that does the same.
 """
 
+import contextlib
 import os
 import sys
 
@@ -54,7 +55,8 @@ def fit(
     it is there: training goes on to the same bits as without the interruption, if the data's order
     comes from a DataLoader. patience: ends after so many epochs without a smaller loss, of
     validation if there is one. progress: shows epochs, by tqdm where that is installed. seed: of
-    the data's order and of vg.random. Within an epoch nothing is copied to the host.
+    the data's order and of vg.random. Within an epoch nothing is copied to the host. A step that
+    fails, as without memory, leaves weights, states, buffers and vg.random as they were before it.
 
     ValueError: no batches, or a checkpoint of something else; of another network what its
     load_state_dict raises. Then nothing has changed.
@@ -110,6 +112,25 @@ def _batches(data, batch_size, device, seed, shuffle=False):
     return data
 
 
+@contextlib.contextmanager
+def _as_a_whole(net):
+    """Within it, what fails leaves the buffers of a network and vg.random as they were before.
+
+    Of the rest of a step, weights and states, the optimiser's step takes care. Nothing is allocated
+    on the way back.
+    """
+    buffers = [*net.buffers()] if hasattr(net, "buffers") else []
+    before = [vg.copy(x) for x in buffers]
+    place = _shared().state
+    try:
+        yield
+    except BaseException:
+        for buffer, values in zip(buffers, before, strict=True):
+            buffer[...] = values
+        _shared().state = place
+        raise
+
+
 def _learner(optimiser, scaler, clip_norm, scheduler):
     """Return a function of a batch's loss that does one step."""
 
@@ -151,11 +172,12 @@ class _Means:
             if not isinstance(batch, (tuple, list)) or len(batch) < 2:
                 raise TypeError(f"a batch is (*inputs, target), not {type(batch).__name__}")
             *inputs, target = batch
-            with self.casts:
-                output = self.net(*inputs)
-                value = self.loss(output, target)
-            if learn is not None:
-                learn(value)
+            with contextlib.nullcontext() if learn is None else _as_a_whole(self.net):
+                with self.casts:
+                    output = self.net(*inputs)
+                    value = self.loss(output, target)
+                if learn is not None:
+                    learn(value)
             size = target.shape[0] if target.ndim else 1
             with no_grad():
                 output = output.detach() if isinstance(output, Array) else output

@@ -97,7 +97,7 @@ AREAS = (
         "learning",
         "pyvecgpu/optim/*.py pyvecgpu/data/*.py pyvecgpu/nn/training.py pyvecgpu/nn/utils.py"
         " pyvecgpu/amp.py pyvecgpu/functions/casting.py",
-        py_tests="optim schedules data states fit mixed_precision",
+        py_tests="optim schedules data states fit mixed_precision training_steps",
     ),
     Area(
         "networks",
