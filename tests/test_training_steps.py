@@ -68,6 +68,17 @@ def test_two_trainings_give_the_same_bits(device, model):
     assert again == losses and same == bits
 
 
+def test_a_norm_beyond_float32(device):
+    large = np.array([1e20, 1e20], np.float32)
+    weight = vg.zeros(2, device=device).requires_grad_()
+    weight.grad = vg.asarray(large, device=device)
+    wide = vg.asarray(large.astype("f8"), device=device)
+    assert vg.linalg.vector_norm(weight.grad).item() == np.inf == np.linalg.norm(large)
+    assert abs(vg.linalg.vector_norm(wide).item() / 2**0.5 / 1e20 - 1) <= 1e-6
+    assert nn.utils.clip_grad_norm_([weight], 1.0).item() == np.inf
+    assert weight.grad.tolist() == [0.0, 0.0]
+
+
 # Beside torch -------------------------------------------------------------------------------------
 
 TASKS = [
