@@ -58,6 +58,29 @@ def test_a_step_moves_the_loss(device, task):
     assert still > training.ERRORS[task.precision]
 
 
+def test_a_step_is_gradient_descent_with_momentum(device):
+    """By gradients as values, and an update written out."""
+    library, task = opened(device), QUICK[0]
+    start = training.first_weights(library, task)
+    found = training.Training(library, task, start, "float64").losses(4)
+    inputs, labels = (vg.asarray(x, device=device) for x in task.batch())
+
+    def loss_of(W1, b1, W2, b2, W3, b3):
+        x = vg.relu(vg.astype(inputs, "float64") @ W1.T + b1)
+        scores = vg.relu(x @ W2.T + b2) @ W3.T + b3
+        rows = vg.arange(len(labels), device=device)
+        return -vg.mean(vg.log_softmax(scores, axis=1)[rows, labels])
+
+    params = [vg.asarray(x.astype("f8"), device=device) for x in start.values()]
+    velocity, expected = [vg.zeros_like(p) for p in params], []
+    for _ in range(4):
+        loss, gradients = vg.value_and_grad(loss_of, argnums=tuple(range(6)))(*params)
+        expected.append(loss.item())
+        velocity = [0.9 * v + g for v, g in zip(velocity, gradients, strict=True)]
+        params = [p - 0.01 * v for p, v in zip(params, velocity, strict=True)]
+    assert training.error_of(found, expected) <= 1e-12
+
+
 def test_a_wrong_step_is_told(device, capsys, monkeypatch):
     real = vg.nn.functional.cross_entropy
 
@@ -89,5 +112,8 @@ def test_replays_of_another_step_are_left_out(device, monkeypatch):
 def test_the_precision_is_set_for_a_while(device):
     library, before = opened(device), vg.get_matmul_precision()
     with training.precision([library], "tf32"):
+        assert vg.get_matmul_precision() == "tf32"
+        with training.precision([library], "float32"):
+            assert vg.get_matmul_precision() == "float32"
         assert vg.get_matmul_precision() == "tf32"
     assert vg.get_matmul_precision() == before

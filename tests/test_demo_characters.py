@@ -96,10 +96,10 @@ class Guesser(vg.nn.Module):
 
 
 @pytest.mark.parametrize("extra", [0, 1, 31, 33])
-def test_the_same_characters_are_scored(extra):
+def test_the_same_characters_are_scored(extra, rng):
     """Each once, from the first one held out on, after half of LENGTH or more before it."""
     half, first = characters.LENGTH // 2, 100
-    numbers = np.arange(first + 3 * half + 1 + extra) % 2
+    numbers = rng.integers(0, 2, first + 3 * half + 1 + extra)
     guesser = Guesser()
     loss, count = characters.held_out_loss(guesser, numbers, first)
     assert half <= count <= len(numbers) - first and len(numbers) - first - count <= half + 1
