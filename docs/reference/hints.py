@@ -108,6 +108,7 @@ PARAMETERS = {
     "parameters": "Iterable[Array] | Array",
     "params": "Iterable[Array] | Iterable[dict[str, Any]]",
     "path": "str | os.PathLike[str]",
+    "plot": "str | os.PathLike[str] | None",
     "range": "tuple[float, float] | None",
     "rcond": "float | None",
     "repetitions": "ShapeLike",

@@ -54,6 +54,7 @@ PARTS = {
 NARRATIVE = {
     "nn.md": "Networks and losses",
     "training.md": "Training",
+    "porting.md": "Port a torch model",
     "autograd.md": "Gradients, inside",
     "cpu.md": "The CPU device",
     "accuracy.md": "Accuracy",

@@ -101,7 +101,7 @@ AREAS = (
         "pyvecgpu/optim/*.py pyvecgpu/data/*.py pyvecgpu/nn/training.py pyvecgpu/nn/utils.py"
         " pyvecgpu/amp.py pyvecgpu/functions/casting.py",
         py_tests="optim optim_in_one_launch norms_of_gradients schedules data states fit"
-        " mixed_precision",
+        " mixed_precision training_steps",
     ),
     Area(
         "networks",
@@ -136,10 +136,10 @@ AREAS = (
     ),
     Area(
         "tools",
-        "pyvecgpu/bench/**/*.py pyvecgpu/learn/*.py pyvecgpu/demo.py pyvecgpu/digits.py"
+        "pyvecgpu/bench/**/*.py pyvecgpu/learn/*.py pyvecgpu/demo/*.py pyvecgpu/digits.py"
         " pyvecgpu/__main__.py pyvecgpu/names.py pyvecgpu/typing.py",
-        py_tests="learn demo manual bench bench_accuracy bench_sweep bench_sweep_classes"
-        " bench_article bench_article_report",
+        py_tests="learn demo demo_networks demo_characters manual bench bench_accuracy"
+        " bench_sweep bench_sweep_classes bench_article bench_article_report bench_training",
     ),
     Area(
         "sm90",
