@@ -84,7 +84,9 @@ PARAMETERS = {
     "limit": "int | str | None",
     "loc": "Operand",
     "loss": "Callable[..., Array]",
+    "lam": "ArrayLike",
     "low": "Operand",
+    "sigma": "Operand",
     "lr_lambda": "Callable[[int], float] | Sequence[Callable[[int], float]]",
     "memo": "set[int] | None",
     "metrics": "dict[str, Callable[..., Any]] | None",
@@ -235,9 +237,23 @@ SPECIAL = {
     "polyval.x": "ArrayLike",
     "put.v": "ArrayLike",
     "put.x": "Array | HostArray",
-    "random.Generator.choice.a": "int | Array | HostArray",
-    "random.Generator.choice.p": "ArrayLike | None",
-    "random.Generator.permutation.x": "int | Array | HostArray",
+    **{
+        f"random.{place}{name}": hint
+        for place in ("Generator.", "")
+        for name, hint in {
+            "binomial.n": "ArrayLike",
+            "binomial.p": "ArrayLike",
+            "choice.a": "int | Array | HostArray",
+            "choice.p": "ArrayLike | None",
+            "lognormal.mean": "Operand",
+            "multivariate_normal.cov": "ArrayLike",
+            "triangular.mode": "Operand",
+            "multivariate_normal.mean": "ArrayLike",
+            "permutation.x": "int | Array | HostArray",
+            "permuted.x": "ArrayLike",
+            "geometric.p": "ArrayLike",
+        }.items()
+    },
     "random.rand.size": "int",
     "random.randn.size": "int",
     "result_type.arrays_and_dtypes": "Operand | DTypeLike",
@@ -317,6 +333,7 @@ RESULTS = {
             "optim.lr_scheduler.LRScheduler.load_state_dict",
             "optim.lr_scheduler.LRScheduler.step",
             "random.Generator.shuffle",
+            "random.shuffle",
         ],
         "None",
     ),
@@ -403,6 +420,7 @@ RESULTS = {
     "optim.lr_scheduler.LRScheduler.state_dict": "dict[str, Any]",
     "printoptions": "AbstractContextManager[Any]",
     "random.Generator.bytes": "builtins.bytes",
+    "random.bytes": "builtins.bytes",
     "random.Generator.spawn": "list[Generator]",
     "random.default_rng": "Generator",
     "size": "int",
@@ -421,6 +439,12 @@ SPECIAL |= dict.fromkeys(_PLACES, "Array | HostArray")
 
 # Functions whose result depends on an argument: [({parameter: its hint}, the result), ...].
 _FLAG, _NUMBER = "Literal[False]", [({"size": "None"}, "float"), ({"size": "ShapeLike"}, "Array")]
+_DRAWN = {
+    "float": """exponential gumbel laplace logistic lognormal normal pareto power rayleigh
+        standard_cauchy standard_exponential standard_normal triangular uniform weibull""",
+    "int": "binomial geometric poisson",
+    "Any": "choice",
+}
 OVERLOADS = {
     "unique": [
         (dict.fromkeys(("return_index", "return_inverse", "return_counts"), _FLAG), "Array"),
@@ -432,12 +456,16 @@ OVERLOADS = {
     "autograd.grad": [({"allow_unused": _FLAG}, _SOME), ({}, "tuple[Array | None, ...]")],
     "linalg.svd": [({"compute_uv": "Literal[True]"}, "_SVDResult"), ({}, "Array")],
     **{
-        f"random.Generator.{name}": _NUMBER
-        for name in ["random", "standard_normal", "uniform", "normal", "exponential"]
+        f"random.{name}": _NUMBER
+        for name in ["random_sample", "ranf", "sample", "Generator.random", "random"]
+    },
+    **{
+        f"random.{place}{name}": [({"size": "None"}, result), ({"size": "ShapeLike"}, "Array")]
+        for place in ("Generator.", "")
+        for result, names in _DRAWN.items()
+        for name in names.split()
     },
     "random.Generator.integers": [({"size": "None"}, "int"), ({"size": "ShapeLike"}, "Array")],
-    "random.Generator.choice": [({"size": "None"}, "Any"), ({"size": "ShapeLike"}, "Array")],
-    "random.random": _NUMBER,
     "random.randint": [({"size": "None"}, "int"), ({"size": "ShapeLike"}, "Array")],
     **{
         name: [

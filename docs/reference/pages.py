@@ -127,9 +127,11 @@ def item(full, value, homes, here, level="##"):
 
 
 def methods(full, cls, homes, here, level):
-    """Return the Markdown of the documented methods that a class has of its own."""
+    """Return the Markdown of the documented methods of a class and of private ones below it."""
     found = []
-    for name, member in vars(cls).items():
+    private = [base for base in cls.__mro__[1:] if base.__name__[0] == "_"]
+    members = {name: one for base in (*private[::-1], cls) for name, one in vars(base).items()}
+    for name, member in members.items():
         is_public = name[0] != "_" and (isinstance(member, property) or inspect.isfunction(member))
         if is_public and ">>>" in (member.__doc__ or ""):
             found.append(item(f"{full}.{name}", member, homes, here, f"{level}#"))

@@ -30,7 +30,7 @@ MODULES = {
     "nn.utils": "nn/utils.pyi",
     "optim": "optim/__init__.pyi",
     "optim.lr_scheduler": "optim/lr_scheduler.pyi",
-    "random": "random.pyi",
+    "random": "random/__init__.pyi",
 }
 HEADER = "# Written by `make stubs` from docs/reference/hints.py and the package itself.\n"
 # Overloads of flags overlap: what is given decides, where only the default of the last is shared.
