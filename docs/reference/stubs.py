@@ -280,6 +280,8 @@ def _entry(place, name, value, homes):
         return class_(full, value)
     if isinstance(value, np.dtype):
         return [f"{name}: np.dtype[np.{'bool_' if name == 'bool' else name}]"]
+    if not isinstance(value, (bool, int, float, str, type(None))):
+        return [f"{name}: Any"]  # what is indexed, such as mgrid
     return [f"{name}: {type(value).__name__ if value is not None else 'None'}"]
 
 
