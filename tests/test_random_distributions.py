@@ -28,9 +28,36 @@ def triangle_cdf(x, a, c, b):
     return np.where(x < c, low, high)
 
 
+def gamma_cdf(x, a, scale=1.0):
+    """The incomplete gamma function's series."""
+    x = x / scale
+    term = np.exp(a * np.log(np.maximum(x, 1e-300)) - x - math.lgamma(a + 1))
+    sum_ = term.copy()
+    for n in range(1, 400):
+        term = term * x / (a + n)
+        sum_ += term
+    return sum_
+
+
 # name: (several parameters, the distribution function).
 CONTINUOUS = {
     "standard_normal": ([()], normal_cdf),
+    "standard_gamma": ([(0.2,), (1.0,), (2.5,), (40.0,)], gamma_cdf),
+    "gamma": ([(0.5, 3.0), (7.0, 0.1)], gamma_cdf),
+    "chisquare": ([(1.0,), (5.0,)], lambda x, n: gamma_cdf(x / 2, n / 2)),
+    "standard_t": (
+        [(1.0,), (2.0,)],
+        lambda x, n: 0.5 + (np.arctan(x) / np.pi if n == 1 else x / np.sqrt(2 + x * x) / 2),
+    ),
+    "f": ([(2.0, 2.0), (2.0, 5.0)], lambda x, n, m: 1 - (1 + 2 * x / m) ** (-m / 2)),
+    "beta": (
+        [(2.0, 3.0), (0.5, 0.5), (1.0, 4.0)],
+        lambda x, a, b: {
+            0.5: lambda: 2 / np.pi * np.arcsin(np.sqrt(x)),
+            1.0: lambda: 1 - (1 - x) ** 4,
+            2.0: lambda: 6 * x**2 - 8 * x**3 + 3 * x**4,
+        }[a](),
+    ),
     "standard_exponential": ([()], lambda x: -np.expm1(-x)),
     "standard_cauchy": ([()], lambda x: 0.5 + np.arctan(x) / np.pi),
     "lognormal": ([(0.0, 1.0), (2.0, 0.3)], lambda x, m, s: normal_cdf((np.log(x) - m) / s)),
@@ -99,6 +126,7 @@ ARRAYS = {
     "pareto": {"a": [[1.0], [50.0]]},
     "power": {"a": [[1.0], [50.0]]},
     "triangular": {"left": [[0.0], [4.0]], "mode": [5.0, 6.0], "right": 7.0},
+    "gamma": {"shape": [[0.5], [30.0]], "scale": [1.0, 2.0]},
     "geometric": {"p": [[0.5], [0.01], [1.0]]},
     "poisson": {"lam": [[0.5, 4.0], [300.0, 0.0]]},
     "binomial": {"n": [[5], [300]], "p": [0.0, 0.1, 1.0]},
@@ -232,11 +260,48 @@ def test_permuted(device):
     assert_same(np.sort(array.numpy(), None), x.ravel())
 
 
+def test_gammas_are_decided_alike(device):
+    """The rounds of rejection leave the stream at the same place; parameters that are none end."""
+    places = []
+    for place in (device, "cpu"):
+        generator = vg.random.default_rng(21, device=place)
+        for a in (0.01, 1.0, 3.3, 1e6, 1e12):
+            x = generator.gamma(a, size=5000, dtype="float64").numpy()
+            places.append((x, generator.state))
+    for (x, state), (y, other) in zip(places[:5], places[5:], strict=True):
+        assert state == other
+        np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-300)
+    for a, (x, _) in zip((1.0, 3.3, 1e6, 1e12), places[1:5], strict=True):
+        assert_mean(x, a, math.sqrt(a))
+    generator = vg.random.default_rng(1, device=device)
+    odd = generator.gamma(np.array([-1.0, np.nan, np.inf, 0.0, 2.0])).numpy()
+    assert np.isnan(odd[:3]).all() and odd[3] == 0 and odd[4] > 0
+    out = vg.zeros(7, "float64", device=device)
+    assert generator.standard_gamma(2.0, out=out) is out and (out > 0).all().item()
+
+
+def assert_mean(values, mean, deviation):
+    error = abs(values.mean() - mean) * math.sqrt(values.size) / deviation
+    assert not error > 4.5, error
+
+
+def test_dirichlet(device):
+    x = vg.random.default_rng(3, device=device).dirichlet([1.0, 1.0, 1.0], N, dtype="float64")
+    assert x.shape == (N, 3)
+    assert not np.abs(x.numpy().sum(1) - 1).max() > 1e-15 * 4
+    for column in x.numpy().T:
+        assert not distance(column, lambda v: 1 - (1 - v) ** 2) > 1.95 / math.sqrt(N)
+    few = vg.random.default_rng(3, device=device).dirichlet(put(device, np.array([1e-3, 5.0])))
+    assert few.shape == (2,) and abs(few.sum().item() - 1) < 1e-6
+    assert vg.random.default_rng(3, device=device).dirichlet([2.0], (2, 4)).shape == (2, 4, 1)
+
+
 # Scalars, refusals, functions ---------------------------------------------------------------------
 
 SINGLE = {
-    "binomial": (10, 0.5), "choice": (7,), "exponential": (), "geometric": (0.5,), "gumbel": (),
-    "laplace": (), "logistic": (), "lognormal": (), "normal": (), "pareto": (2.0,),
+    "beta": (2, 3), "chisquare": (3,), "f": (5, 6), "gamma": (2,), "standard_gamma": (2,),
+    "standard_t": (5,), "binomial": (10, 0.5), "choice": (7,), "exponential": (),
+    "geometric": (0.5,), "gumbel": (), "laplace": (), "logistic": (), "lognormal": (), "normal": (), "pareto": (2.0,),
     "poisson": (), "power": (2.0,), "rayleigh": (), "standard_cauchy": (),
     "standard_exponential": (), "standard_normal": (), "triangular": (0, 1, 2), "uniform": (),
     "weibull": (2.0,),
@@ -278,6 +343,13 @@ def test_older_names(device):
 POSITIONS = {
     "standard_exponential": ["size", "dtype", "method", "out"],
     "lognormal": ["mean", "sigma", "size"],
+    "standard_gamma": ["shape", "size", "dtype", "out"],
+    "gamma": ["shape", "scale", "size"],
+    "chisquare": ["df", "size"],
+    "standard_t": ["df", "size"],
+    "f": ["dfnum", "dfden", "size"],
+    "beta": ["a", "b", "size"],
+    "dirichlet": ["alpha", "size"],
     "laplace": ["loc", "scale", "size"],
     "gumbel": ["loc", "scale", "size"],
     "logistic": ["loc", "scale", "size"],
@@ -304,6 +376,14 @@ def test_arguments_in_numpys_order(name):
 
 
 REFUSED = {
+    "shape": (lambda g: g.gamma(-1), ValueError, "shape must not"),
+    "scale of gamma": (lambda g: g.gamma(1, -1), ValueError, "scale must not"),
+    "df": (lambda g: g.chisquare(0), ValueError, "df must be above 0"),
+    "t": (lambda g: g.standard_t(-1), ValueError, "df must be above 0"),
+    "f": (lambda g: g.f(1, 0), ValueError, "dfden must be above 0"),
+    "beta": (lambda g: g.beta(0, 1), ValueError, "a must be above 0"),
+    "dirichlet": (lambda g: g.dirichlet([1, 0]), ValueError, "above 0"),
+    "gamma's out": (lambda g: g.standard_gamma(1, out=[1]), TypeError, "Array"),
     "sigma": (lambda g: g.lognormal(0, -1), ValueError, "negative"),
     "laplace": (lambda g: g.laplace(0, -1), ValueError, "negative"),
     "gumbel": (lambda g: g.gumbel(0, math.nan), ValueError, "negative"),

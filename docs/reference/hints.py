@@ -86,7 +86,6 @@ PARAMETERS = {
     "loss": "Callable[..., Array]",
     "lam": "ArrayLike",
     "low": "Operand",
-    "comments": "str | Sequence[str] | None",
     "converters": "Any",
     "cov": "bool | str",
     "deg": "int",
@@ -99,7 +98,6 @@ PARAMETERS = {
     "max_rows": "int | None",
     "max_work": "int",
     "missing_values": "Any",
-    "ind": "int",
     "u": "ArrayLike",
     "quotechar": "str | None",
     "sample": "Array | HostArray | Sequence[Array | HostArray]",
@@ -245,7 +243,10 @@ SPECIAL = {
     "linalg.cond.p": "float | str | None",
     "linalg.matrix_norm.ord": "float | str",
     "linalg.multi_dot.arrays": "Sequence[Array | HostArray]",
+    "roots.p": "ArrayLike",
+    "unwrap.p": "Array | HostArray",
     "issubdtype.arg1": "Any",
+    "linalg.tensorinv.ind": "int",
     "issubdtype.arg2": "Any",
     "linalg.matrix_rank.tol": "Operand | None",
     "linalg.matrix_rank.rtol": "Operand | None",
@@ -289,6 +290,15 @@ SPECIAL = {
         for name, hint in {
             "binomial.n": "ArrayLike",
             "binomial.p": "ArrayLike",
+            "beta.a": "Operand",
+            "chisquare.df": "Operand",
+            "dirichlet.alpha": "ArrayLike",
+            "f.dfnum": "Operand",
+            "f.dfden": "Operand",
+            "gamma.shape": "Operand",
+            "gamma.scale": "Operand",
+            "standard_gamma.shape": "Operand",
+            "standard_t.df": "Operand",
             "choice.a": "int | Array | HostArray",
             "choice.p": "ArrayLike | None",
             "lognormal.mean": "Operand",
@@ -501,8 +511,9 @@ SPECIAL |= dict.fromkeys(_PLACES, "Array | HostArray")
 # Functions whose result depends on an argument: [({parameter: its hint}, the result), ...].
 _FLAG, _NUMBER = "Literal[False]", [({"size": "None"}, "float"), ({"size": "ShapeLike"}, "Array")]
 _DRAWN = {
-    "float": """exponential gumbel laplace logistic lognormal normal pareto power rayleigh
-        standard_cauchy standard_exponential standard_normal triangular uniform weibull""",
+    "float": """beta chisquare exponential f gamma gumbel laplace logistic lognormal normal pareto
+        power rayleigh standard_cauchy standard_exponential standard_gamma standard_normal
+        standard_t triangular uniform weibull""",
     "int": "binomial geometric poisson",
     "Any": "choice",
 }

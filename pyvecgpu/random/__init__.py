@@ -14,7 +14,8 @@ which devices may differ by up to 4 units in the last place.
 What is no plain filling of an array: `integers` draws again where a word would make some numbers
 likelier than others; `permutation`, `shuffle` and `choice` compute an order of indices on the host.
 Other distributions are formulas of uniform, normal and exponential numbers in float64, which are
-rounded to the dtype at the end; those of counts look a number up in a table that the host makes.
+rounded to the dtype at the end; those of counts look a number up in a table that the host makes,
+and gamma numbers are drawn again where the first ones do not do, with the same bits everywhere.
 
 Names and parameters are those of numpy.random, the numbers are others. dtype: None is the default
 float. device: a Device, its name, or None for the generator's own, which by default is the current

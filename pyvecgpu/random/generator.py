@@ -12,10 +12,11 @@ from ..native.abi import Distribution
 from .arguments import ALGORITHM, HOST, WORDS, parse_float, parse_out, parse_state
 from .counts import _Counts
 from .distributions import _Distributions
+from .gammas import _Gammas
 from .orders import _Orders
 
 
-class Generator(_Orders, _Counts, _Distributions):
+class Generator(_Orders, _Counts, _Gammas, _Distributions):
     """A stream of random numbers, see the module; made by default_rng and by spawn.
 
     Threads may share one: each request has numbers of its own, whose place in the stream depends on

@@ -109,7 +109,12 @@ sample = ranf = random_sample
 # Methods of a Generator, as functions: (their arguments, what is asked of the result), an example.
 _TWINS = {
     "binomial": ("10, 0.5, (2, 3)", ".shape", "(2, 3)"),
+    "beta": ("2.0, 3.0, (2, 3)", ".shape", "(2, 3)"),
     "bytes": ("4", None, "4"),
+    "chisquare": ("3.0, (2, 3)", ".shape", "(2, 3)"),
+    "dirichlet": ("[1.0, 2.0, 3.0], 4", ".shape", "(4, 3)"),
+    "f": ("5.0, 20.0, (2, 3)", ".shape", "(2, 3)"),
+    "gamma": ("4.0, 2.0, (2, 3)", ".shape", "(2, 3)"),
     "choice": ("10, 4, replace=False", ".shape", "(4,)"),
     "exponential": ("2.0, (2, 3)", ".shape", "(2, 3)"),
     "geometric": ("0.5, (2, 3)", ".shape", "(2, 3)"),
@@ -128,6 +133,8 @@ _TWINS = {
     "shuffle": ("vg.arange(5)", None, None),
     "standard_cauchy": ("(2, 3)", ".shape", "(2, 3)"),
     "standard_exponential": ("(2, 3)", ".shape", "(2, 3)"),
+    "standard_gamma": ("4.0, (2, 3)", ".shape", "(2, 3)"),
+    "standard_t": ("5.0, (2, 3)", ".shape", "(2, 3)"),
     "standard_normal": ("(2, 3)", ".shape", "(2, 3)"),
     "triangular": ("0.0, 1.0, 5.0, (2, 3)", ".shape", "(2, 3)"),
     "uniform": ("-1.0, 1.0, (2, 3)", ".shape", "(2, 3)"),
