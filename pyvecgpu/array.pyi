@@ -226,7 +226,7 @@ class Array:
     @property
     def flags(self) -> Any:
         """Facts about the memory: c_contiguous, f_contiguous, aligned, writeable; to be read only."""
-    def tofile(self, file: str | os.PathLike[str] | IO[bytes], sep: str = '', format: str = '%s') -> None:
+    def tofile(self, fid: str | os.PathLike[str] | IO[bytes], sep: str = '', format: str = '%s') -> None:
         """Write the elements to a file in C order, as bytes or as text with `sep` in between."""
     def dumps(self) -> bytes:
         """Return the array pickled, as bytes; see pickle.dumps."""

@@ -263,17 +263,17 @@ class NamedMethods:
         """
         return facts.Flags(self)
 
-    def tofile(self, file, sep="", format="%s"):
+    def tofile(self, fid, sep="", format="%s"):
         """Write the elements to a file in C order, as bytes or as text with `sep` in between.
 
-        file: a path, or a file that is open for bytes. OSError: it cannot be written. ImportError:
+        fid: a path, or a file that is open for bytes. OSError: it cannot be written. ImportError:
         bytes of bfloat16 without ml_dtypes.
 
         >>> vg.asarray([1, 2, 3]).tofile("three.txt", sep=" ")
         >>> vg.loadtxt("three.txt", dtype="int64").tolist()
         [1, 2, 3]
         """
-        texts.write_bytes(self, file, sep, format)
+        texts.write_bytes(self, fid, sep, format)
 
     def dumps(self):
         """Return the array pickled, as bytes; see pickle.dumps.

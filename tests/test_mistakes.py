@@ -145,6 +145,7 @@ class Call:
             assert [helpers.bits(x) for x in arrays] == before, f"{error!r} changed an array"
             return type(error).__name__, []
         results = result if isinstance(result, (tuple, list)) else (result,)
+        results = [y for x in results for y in (x if isinstance(x, list) else [x])]
         values = [helpers.host(x) for x in (*results, *arrays) if is_array(x)]
         plain = [x for x in results if not is_array(x)]
         shapes = [(str(x.dtype), x.shape) for x in values]

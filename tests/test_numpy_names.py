@@ -305,6 +305,8 @@ MADE = {
     "r_ 3": lambda m, x: m.r_["-1", x(np.ones((2, 2), int)), x(np.zeros((2, 1), int))],
     "r_ 4": lambda m, x: m.r_["0,2", x(np.arange(3)), x(np.arange(3))],
     "r_ 5": lambda m, x: m.r_["0,2,0", x(np.arange(3)), x(np.arange(2))],
+    "r_ 9": lambda m, x: m.r_["2,3,0", x(np.arange(3)), x(np.arange(3))],
+    "r_ 10": lambda m, x: m.r_["0,3,1", x(np.arange(6).reshape(2, 3)), x(np.ones((4, 3), int))[:2]],
     "r_ 6": lambda m, x: m.r_["1,2,0", x(np.arange(3)), 0:3],
     "r_ 7": lambda m, x: m.r_[x(np.ones((2, 2), int)), x(np.zeros((1, 2), int))],
     "r_ 8": lambda m, x: m.r_[[1, 2], 7],
@@ -500,6 +502,7 @@ def test_flat(device, layout):
 def test_flags(device):
     x = np.zeros((3, 4, 5), np.float32)
     views = [lambda x: x, lambda x: x.T, lambda x: x[::2], lambda x: x[:, :, :1], lambda x: x[:1],
+             lambda x: x[::2][:1], lambda x: x[:, ::4], lambda x: x.T[::5],
              lambda x: x[0, :, 0], lambda x: x[:0], lambda x: x[0, 0, 0], lambda x: x[:, ::-1],
              lambda x: x.transpose(0, 2, 1), lambda x: x[:, :1, :1].T]  # fmt: skip
     for view in views:

@@ -301,10 +301,10 @@ def test_dirichlet(device):
 SINGLE = {
     "beta": (2, 3), "chisquare": (3,), "f": (5, 6), "gamma": (2,), "standard_gamma": (2,),
     "standard_t": (5,), "binomial": (10, 0.5), "choice": (7,), "exponential": (),
-    "geometric": (0.5,), "gumbel": (), "laplace": (), "logistic": (), "lognormal": (), "normal": (), "pareto": (2.0,),
-    "poisson": (), "power": (2.0,), "rayleigh": (), "standard_cauchy": (),
-    "standard_exponential": (), "standard_normal": (), "triangular": (0, 1, 2), "uniform": (),
-    "weibull": (2.0,),
+    "geometric": (0.5,), "gumbel": (), "laplace": (), "logistic": (), "lognormal": (),
+    "normal": (), "pareto": (2.0,), "poisson": (), "power": (2.0,), "rayleigh": (),
+    "standard_cauchy": (), "standard_exponential": (), "standard_normal": (),
+    "triangular": (0, 1, 2), "uniform": (), "weibull": (2.0,),
 }  # fmt: skip
 
 

@@ -196,6 +196,7 @@ SPECIAL = {
     "apply_along_axis.kwargs": "Any",
     "apply_over_axes.func": "Callable[..., Array]",
     "apply_over_axes.axes": "int | Sequence[int]",
+    "Array.tofile.fid": "str | os.PathLike[str] | IO[bytes]",
     "Array.dump.file": "str | os.PathLike[str] | IO[bytes]",
     "fromstring.string": "str",
     "fromstring.sep": "str",

@@ -85,8 +85,8 @@ AREAS = (
         " pyvecgpu/dtype_queries.py pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
-        " differences comparing files random random_bounds random_distributions powers systems"
-        " decompositions fft dtype_queries array"
+        " differences comparing files random random_bounds random_distributions numpy_names names"
+        " powers systems decompositions fft dtype_queries array"
         " out transfers errors seam operations",
     ),
     Area(
