@@ -57,6 +57,8 @@ def array2string(
     >>> vg.array2string(vg.asarray([1 / 3, 2 / 3]), precision=2, separator=", ")
     '[0.33, 0.67]'
     """
+    if not isinstance(formatter, (dict, type(None))):
+        raise TypeError(f"array2string: formatter is a dict, not {type(formatter).__name__}")
     array, _ = as_array("array2string", a)
     options = np.get_printoptions()
     most = options["threshold"] if threshold is None else parse_int(threshold, "threshold")
