@@ -23,8 +23,8 @@ TOPICS = ["accumulating", "aliases", "applying", "arithmetic", "assigning", "bin
           "ranges", "reductions", "scans", "searching", "sets", "sorting", "special", "states",
           "statistics", "texts", "windows"]  # fmt: skip
 
-# The short ways of the operators beside dispatch.apply.
-SHORT_WAYS = {"dispatch.py": {"binary", "scalar"}}
+# The short ways of operators and views beside dispatch.apply.
+SHORT_WAYS = {"dispatch.py": {"binary", "scalar", "permute"}}
 
 
 def sources():
