@@ -14,6 +14,7 @@ import pytest
 from helpers import assert_same, put
 
 import pyvecgpu as vg
+from pyvecgpu.random.gammas import logarithm
 
 N = 20_000
 
@@ -258,6 +259,17 @@ def test_permuted(device):
     assert_same(out, vg.random.default_rng(5, device="cpu").permuted(put("cpu", x), 1).numpy())
     assert generator.permuted(array, out=array) is array
     assert_same(np.sort(array.numpy(), None), x.ravel())
+
+
+def test_the_logarithm_has_the_same_bits_everywhere(device):
+    u = np.random.default_rng(1).random(20_000)
+    x = np.concatenate(
+        [u + 1e-12, 1 - u * 1e-9, 1 + u * 1e-6, u * 50, 2.0 ** np.arange(-1022, 1024)]
+    )
+    found = logarithm(put(device, x)).numpy()
+    assert_same(found, logarithm(put("cpu", x)).numpy())
+    expected = np.log(x)
+    assert not np.any(np.abs(found - expected) > 4 * np.spacing(np.abs(expected)))
 
 
 def test_gammas_are_decided_alike(device):
