@@ -84,11 +84,12 @@ AREAS = (
     ),
     Area(
         "functions",
-        "pyvecgpu/functions/*.py !pyvecgpu/functions/casting.py pyvecgpu/random.py"
+        "pyvecgpu/functions/*.py !pyvecgpu/functions/casting.py pyvecgpu/random/*.py"
         " pyvecgpu/dtype_queries.py pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
-        " differences comparing files random powers systems decompositions fft dtype_queries array"
+        " differences comparing files random random_bounds random_distributions numpy_names names"
+        " powers systems decompositions fft dtype_queries array"
         " out transfers errors seam operations",
     ),
     Area(
