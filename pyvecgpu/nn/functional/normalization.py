@@ -92,7 +92,7 @@ def batch_norm(
     _check_channels("batch_norm", x, weight, bias, *statistics)
     moved = ()
     if training:
-        count = math.prod(x.shape) // x.shape[1] if x.shape[1] else 2
+        count = x.shape[0] * math.prod(x.shape[2:])
         if count < 2:
             raise ValueError(f"batch_norm: one value of a channel in training, {x.shape}")
         found = _statistics(x, 2 * x.shape[1])
