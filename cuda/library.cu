@@ -34,6 +34,7 @@ Operations scan_operations();         // kernels/scan.cu
 Operations statistics_operations();   // kernels/reduce_statistics.cu
 Operations sequence_operations();     // kernels/sequence.cu
 Operations clip_operations();         // kernels/clip.cu
+Operations nearness_operations();     // kernels/nearness.cu
 Operations softmax_operations();      // kernels/reduce_softmax.cu
 Operations gather_operations();       // kernels/gather.cu
 Operations nonzero_operations();      // kernels/nonzero.cu
@@ -53,7 +54,7 @@ static Operations (*const families[])() = {
     nonzero_operations,    sort_operations,     searchsorted_operations, bincount_operations,
     factor_operations,     random_operations,   matmul_operations,       join_operations,
     statistics_operations, softmax_operations,  sequence_operations,     clip_operations,
-    accumulate_operations, pool_operations,     convolution_operations};
+    accumulate_operations, nearness_operations, pool_operations,         convolution_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)
