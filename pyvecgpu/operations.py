@@ -181,6 +181,14 @@ ROWS = (
     _other("clip", 357, REALS, "same"),
     _other("isclose", 358, "f", "bool"),
     _other("nan_to_num", 359, "f", "same"),
+    _other("optimize", 380, "f", "none"),
+    _other("total_norm", 381, "f", "same"),
+    _other("clip_norm", 382, "f", "none"),
+    _other("dropout", 383, "f", "same"),
+    _other("normalize", 360, "f", "same"),
+    _other("cross_entropy", 361, "f", "same"),
+    _other("attention", 370, "f", "same"),
+    _other("recurrent", 371, "f", "same"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

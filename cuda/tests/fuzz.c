@@ -246,6 +246,35 @@ static void gather(void) {
         handle_of("pvg_gather", pvg_gather(a, indices, count, list, place, trusted), NULL, &arrays);
 }
 
+/* States are other parameters, or the same: what belongs together seldom has another shape. */
+static void learning(void) {
+    pvg_array *targets[8], *gradients[2] = {NULL, NULL};
+    double numbers[PVG_UPDATE_COUNT];
+    const int kind = (int)pick(0, 3), n = kind == 3 ? 1 : (int)pick(1, 2);
+    for (int i = 0; i < n; i++) targets[i] = i && chance(30) ? targets[0] : needed(&arrays);
+    for (int i = n; i < 8; i++) targets[i] = targets[i % n];
+    for (int i = 0; i < n && (kind == 0 || i == 0) && kind % 2 == 0; i++)
+        gradients[i] = chance(50) ? targets[i] : needed(&arrays);
+    for (int i = 0; i < PVG_UPDATE_COUNT; i++) numbers[i] = (double)pick(0, 1);
+    const int count = chance(97) ? n : -1, missing = chance(2);
+    const double order = chance(90) ? 1 + chance(50) : (double)pick(0, 4);
+    TRACE("learning %d, %d of %p %p, gradients %p %p\n", kind, count, (void *)targets[0],
+          (void *)targets[1], (void *)gradients[0], (void *)gradients[1]);
+    pvg_array *const *list = missing ? NULL : targets;
+    if (kind == 0)
+        status_of("pvg_optimize", pvg_optimize((int)(chance(98) ? pick(0, 2) : pick(-1, 3)), list,
+                                               (const pvg_array *const *)gradients, count,
+                                               chance(98) ? numbers : NULL));
+    if (kind == 1)
+        handle_of("pvg_total_norm", pvg_total_norm((const pvg_array *const *)list, count, order),
+                  NULL, &arrays);
+    if (kind == 2)
+        status_of("pvg_clip_norm", pvg_clip_norm(list, count, gradients[0], (double)pick(0, 9)));
+    if (kind == 3)
+        handle_of("pvg_dropout", pvg_dropout(targets[0], (double)pick(0, 5) / 4, 1, 2, 3), NULL,
+                  &arrays);
+}
+
 static void reduce(void) {
     pvg_array *a = needed(&arrays), *out = wanted(&arrays, 20);
     int axes[40], code = (int)pick(199, 209), naxes = chance(95) ? (int)pick(-1, 2) : 33;
@@ -462,7 +491,7 @@ static void (*const kinds[])(void) = {
     ask_array,  view_array,  view_array,   view_array,  copy_array,    copy_array,
     fill_array, elementwise, elementwise,  elementwise, elementwise,   gather,
     reduce,     use_windows, multiply,     layer,       use_stream,    use_stream,
-    use_event,  use_graph,   use_settings, plan,        lesson};
+    use_event,  use_graph,   use_settings, plan,        lesson,        learning};
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 

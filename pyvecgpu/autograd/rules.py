@@ -15,12 +15,13 @@ import math
 
 from .. import functions as vg
 from ..dispatch import apply
-from ..dtypes import is_half
 from ..functions import nn
 from ..functions.creation import to as transfer
 from ..functions.indexing import embedded
 from ..functions.joining import rolled
+from ..functions.sequences import attention_scores
 from ..operations import OPERATIONS
+from .normalizing import cross_entropy, log_softmax, normalize, softmax, widened
 from .scattering import scatter_sums
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
@@ -239,21 +240,6 @@ SCAN = {"sum": sums_behind, "prod": products_behind}
 # Exponentials and variances -----------------------------------------------------------------------
 
 
-def widened(*arrays):
-    """Halves as float32: sums of products of them would lose too much. The tape casts back."""
-    return [vg.astype(x, "float32") if is_half(x.dtype) else x for x in arrays]
-
-
-def softmax(g, y, axes):
-    g, y = widened(g, y)
-    return y * (g - vg.sum(g * y, axis=axes, keepdims=True))
-
-
-def log_softmax(g, y, axes):
-    g, y = widened(g, y)
-    return g - vg.exp(y) * vg.sum(g, axis=axes, keepdims=True)
-
-
 def logsumexp(g, x, y, like, axes, keepdims):
     g, x, y = widened(g, x, y)
     return kept(g, like, axes, keepdims) * vg.exp(x - kept(y, like, axes, keepdims))
@@ -388,6 +374,26 @@ CONVOLUTION = {
     },
 }
 
+
+def attention(g, query, keys, values, mask, y, logsum, scale, causal, differentiable):
+    """By tiles; and with the matrix of weights in memory if what is computed is recorded."""
+    if not differentiable:
+        call = (g, query, keys, values, mask, y, logsum, scale, causal)
+        found = apply(query.backend, "attention_backward", *call)
+        return dict(zip(("query", "keys", "values"), found, strict=True))
+    scores, kept = attention_scores(query, keys, mask, scale, causal)
+    weights = vg.softmax(scores, axis=-1)
+    g, query, keys, values = widened(g, query, keys, values)
+    slopes = softmax(vg.matmul(g, vg.matrix_transpose(values)), weights, (scores.ndim - 1,))
+    if kept is not None:
+        slopes = vg.where(kept, slopes, 0.0)
+    return {
+        "query": vg.matmul(slopes, keys) * scale,
+        "keys": vg.matmul(vg.matrix_transpose(slopes), query) * scale,
+        "values": vg.matmul(vg.matrix_transpose(weights), g),
+    }
+
+
 # Systems of equations, of batches of matrices -----------------------------------------------------
 
 
@@ -460,9 +466,15 @@ METHODS = {
     "var": variance,
     "clip": clipped,
     "nan_to_num": lambda g, x: vg.where(vg.isfinite(x), g, 0.0),
+    "dropout": lambda g, p, key, stream, counter: apply(
+        g.backend, "dropout", g, p, key, stream, counter
+    ),
     "triangle": lambda g, upper, diagonal: (vg.triu if upper else vg.tril)(g, diagonal),
     "matmul": {"a": matmul_left, "b": matmul_right},
     "dense": dense,
+    "normalize": normalize,
+    "cross_entropy": {"x": cross_entropy},
+    "attention": attention,
     "slice": unslice,
     "embed": slice_again,
     "permute": lambda g, axes: vg.permute_dims(g, [axes.index(i) for i in range(len(axes))]),
@@ -489,9 +501,11 @@ METHODS |= {
 }
 METHODS |= CONVOLUTION
 # Rules that give the gradients of all operands at once, by their names.
-JOINT = (dense, pieces)
+JOINT = (dense, attention, normalize, pieces)
 # Operations that are several calls of a backend, see dispatch.whole.
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}
-WITHOUT = {"dense_backward", "part"}
+WITHOUT = {"dense_backward", "part", "recurrent", "recurrent_backward", "total_norm"}
+WITHOUT |= {"attention_backward", "cross_entropy_backward"}
+WITHOUT |= {"normalize_backward", "softmax_backward"}
