@@ -34,6 +34,7 @@ Operations scan_operations();         // kernels/scan.cu
 Operations statistics_operations();   // kernels/reduce_statistics.cu
 Operations sequence_operations();     // kernels/sequence.cu
 Operations clip_operations();         // kernels/clip.cu
+Operations nearness_operations();     // kernels/nearness.cu
 Operations softmax_operations();      // kernels/reduce_softmax.cu
 Operations gather_operations();       // kernels/gather.cu
 Operations nonzero_operations();      // kernels/nonzero.cu
@@ -48,12 +49,12 @@ Operations attention_operations();    // kernels/attention.cu
 Operations recurrent_operations();    // kernels/matmul/
 
 static Operations (*const families[])() = {
-    unary_operations,      binary_operations,    reduce_operations,       copy_operations,
-    where_operations,      triangle_operations,  scan_operations,         gather_operations,
-    nonzero_operations,    sort_operations,      searchsorted_operations, bincount_operations,
-    factor_operations,     random_operations,    matmul_operations,       join_operations,
-    statistics_operations, softmax_operations,   sequence_operations,     clip_operations,
-    accumulate_operations, attention_operations, recurrent_operations};
+    unary_operations,      binary_operations,   reduce_operations,       copy_operations,
+    where_operations,      triangle_operations, scan_operations,         gather_operations,
+    nonzero_operations,    sort_operations,     searchsorted_operations, bincount_operations,
+    factor_operations,     random_operations,   matmul_operations,       join_operations,
+    statistics_operations, softmax_operations,  sequence_operations,     clip_operations,
+    accumulate_operations, nearness_operations, attention_operations,    recurrent_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

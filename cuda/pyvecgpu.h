@@ -111,6 +111,18 @@ enum pvg_scalar_kind {
     PVG_SCALAR_COMPLEX = 4 /* double[2] */
 };
 
+/* What an item of a key is: its four numbers. Of a slice's numbers those that are given are added
+ * to its kind: PVG_KEY_SLICE | PVG_KEY_STOP is a[:stop]. */
+enum pvg_key {
+    PVG_KEY_INTEGER = 0, /* index, from the end if negative, and two zeros: the axis goes */
+    PVG_KEY_SLICE = 1,   /* start, stop, step */
+    PVG_KEY_NEW = 2,     /* zeros: a new axis of length 1 */
+    PVG_KEY_REST = 3,    /* zeros: "...", all axes that no other item is for */
+    PVG_KEY_START = 4,
+    PVG_KEY_STOP = 8,
+    PVG_KEY_STEP = 16
+};
+
 /* Operation codes. "float" functions of bool and integer operands give the default float dtype
  * (pvg_set_option). */
 enum pvg_operation {
@@ -176,12 +188,15 @@ enum pvg_operation {
     PVG_HYPOT = 115,               /* sqrt(a a + b b) without overflow in between */
     PVG_COPYSIGN = 116,            /* |a| with b's sign */
     PVG_LOGADDEXP = 117,           /* log(exp(a) + exp(b)), without overflow in between */
+    PVG_FMAX = 118,                /* the larger one, or the other one if one is NaN */
+    PVG_FMIN = 119,                /* the smaller one, or the other one if one is NaN */
     PVG_EQUAL = 120,               /* the comparisons give bool */
     PVG_NOT_EQUAL = 121,
     PVG_LESS = 122,
     PVG_LESS_EQUAL = 123,
     PVG_GREATER = 124,
     PVG_GREATER_EQUAL = 125,
+    PVG_HEAVISIDE = 126, /* float; 0 where a is negative, b where it is 0, 1 where it is positive */
     /* pvg_reduce, over some or all axes */
     PVG_SUM = 200,  /* bool and signed: int64; unsigned: uint64; floats as in twice the precision */
     PVG_MEAN = 201, /* float */
@@ -222,6 +237,8 @@ enum pvg_operation {
     PVG_SEQUENCE = 355,
     PVG_EYE = 356,
     PVG_CLIP = 357,
+    PVG_ISCLOSE = 358, /* bool; this and the next one only for floats */
+    PVG_NAN_TO_NUM = 359,
     PVG_ATTENTION = 370, /* this and the next one: float */
     PVG_RECURRENT = 371
 };
@@ -646,7 +663,13 @@ PVG_API void pvg_python_release(void *object);
  * INDEX. */
 PVG_API pvg_array *pvg_slice(const pvg_array *a, const int64_t *start, const int64_t *step,
                              const int64_t *length);
-/* Axis i of the result is axis axes[i] of a. Errors: AXIS, VALUE (repeated axis). */
+/* What a key of Python shows, a[key]: of each of its n items four numbers, a pvg_key and what it
+ * has. A slice's numbers are brought into range, as Python does. Axes without an item stay whole.
+ * Errors: INDEX (an integer out of range, more items than axes, a second PVG_KEY_REST), VALUE
+ * (another kind, a step of 0, more than PVG_MAX_NDIM axes). */
+PVG_API pvg_array *pvg_index(const pvg_array *a, int n, const int64_t *items);
+/* Axis i of the result is axis axes[i] of a; with axes NULL they come in reverse order. Errors:
+ * AXIS, VALUE (repeated axis). */
 PVG_API pvg_array *pvg_permute(const pvg_array *a, const int *axes);
 /* The same elements in C order under another shape, in which one -1 is worked out; copies if no
  * view can do it. */
@@ -716,6 +739,13 @@ PVG_API pvg_array *pvg_concat(const pvg_array *const *parts, int n, int axis, in
  * scalar of another kind than the array's), OVERFLOW. */
 PVG_API pvg_array *pvg_clip(const pvg_array *a, int kind, const void *low, const void *high,
                             pvg_array *out);
+/* Where |a - b| <= atol + rtol |b| or a == b, or with equal_nan 1 both are NaN; broadcast. Halves
+ * are compared in float32. Errors: VALUE (equal_nan neither), TYPE (no floats). */
+PVG_API pvg_array *pvg_isclose(const pvg_array *a, const pvg_array *b, double rtol, double atol,
+                               int equal_nan, pvg_array *out);
+/* Elements, but numbers for NaN and for infinity of either sign. Errors: TYPE (no floats). */
+PVG_API pvg_array *pvg_nan_to_num(const pvg_array *a, double nan, double positive, double negative,
+                                  pvg_array *out);
 /* Elements at the places that indices name along `count` axes of `a`, 0 to ndim - 1, each once.
  * `indices` holds integers, negative ones counted from the end, in the shape (count, ...), a plane
  * for each axis; the axes "..." stand in the result before the `place`-th of those axes of `a` that

@@ -1,16 +1,18 @@
 """The seam: the one way from functions, methods and operators to a backend.
 
 `apply` calls a method of backends.METHODS, and nothing else in the package does, but for what the
-operators take here as a shorter way while nothing listens. So whatever wants to know what is
-computed, from what and into what, looks here: `observe` hands it every Call, and `tape` records
+operators and views take here as a shorter way while nothing listens. So whatever wants to know what
+is computed, from what and into what, looks here: `observe` hands it every Call, and `tape` records
 what is computed of tracked Arrays.
 """
 
 import contextlib
+import struct
 import threading
 
 from .array import Array, Tracked, new, wrap
 from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS, NOTHING, PARTS
+from .native.abi import MAX_NDIM, Key, Status
 
 # The callbacks for all threads, each by a key of its own. Without any the operators' way is open.
 _listeners = {}
@@ -260,3 +262,88 @@ def tracked_operator(code, general):
         return general(code, self, other, None)
 
     return method
+
+
+# Views --------------------------------------------------------------------------------------------
+#
+# The short way from an Array on a card to a view of it: one call of the C library, which knows the
+# shape. It gives None for what it does not take and what does not fit the shape: that goes the long
+# way, which says what is wrong.
+
+_PACK = tuple([struct.Struct(f"{n}q").pack for n in range(4 * (MAX_NDIM + 1))])
+_INTEGER, _SLICE, _NEW, _REST, _START, _STOP, _STEP = map(int, Key)
+_DOES_NOT_FIT = (Status.ERROR_VALUE, Status.ERROR_INDEX)
+
+
+def indexed(array, key):
+    """Return array[key] for a key of ints, slices, None and "...", or None."""
+    backend = array.backend
+    if type(array) is not Array or _listeners or not backend.on_card:
+        return None
+    items = []
+    for item in key if type(key) is tuple else (key,):
+        kind = type(item)
+        if kind is int:
+            items += (_INTEGER, item, 0, 0)
+        elif kind is slice:
+            what, start, stop, step = _SLICE, item.start, item.stop, item.step
+            if start is None:
+                start = 0
+            else:
+                what |= _START
+            if stop is None:
+                stop = 0
+            else:
+                what |= _STOP
+            if step is None:
+                step = 0
+            else:
+                what |= _STEP
+            items += (what, start, stop, step)
+        elif item is None:
+            items += (_NEW, 0, 0, 0)
+        elif item is Ellipsis:
+            items += (_REST, 0, 0, 0)
+        else:
+            return None
+    count = len(items)
+    try:
+        packed = _PACK[count](*items)
+    except (struct.error, IndexError):  # no integers, or of more than 64 bits; too many items
+        return None
+    return _view(backend, backend.functions.pvg_index(array.data, count // 4, packed))
+
+
+def reshaped(array, shape):
+    """Return an Array in a shape of ints, or None."""
+    backend = array.backend
+    if type(array) is not Array or _listeners or not backend.on_card:
+        return None
+    items = shape if type(shape) is tuple or type(shape) is list else (shape,)
+    for n in items:
+        if type(n) is not int:
+            return None
+    try:
+        packed = _PACK[len(items)](*items)
+    except (struct.error, IndexError):
+        return None
+    return _view(backend, backend.functions.pvg_reshape(array.data, len(items), packed))
+
+
+def reversed_axes(array):
+    """Return an Array with its axes in reverse order, or None."""
+    backend = array.backend
+    if type(array) is not Array or _listeners or not backend.on_card:
+        return None
+    return _view(backend, backend.permute(array.data, None))
+
+
+def _view(backend, data):
+    if not data:
+        if backend.library.pvg_last_status() in _DOES_NOT_FIT:
+            return None
+        backend.fail()
+    array = new()
+    array.backend = backend
+    array.data = data
+    return array

@@ -127,6 +127,9 @@ ROWS = (
     _binary("hypot", 115, ORDERED, "float", np.hypot),
     _binary("copysign", 116, ORDERED, "float", np.copysign),
     _binary("logaddexp", 117, ORDERED, "float", cpu_functions.logaddexp),
+    _binary("fmax", 118, ORDERED, "same", cpu_functions.fmax),
+    _binary("fmin", 119, ORDERED, "same", cpu_functions.fmin),
+    _binary("heaviside", 126, ORDERED, "float", np.heaviside),
     # Comparisons
     _binary("equal", 120, ALL, "bool", np.equal),
     _binary("not_equal", 121, ALL, "bool", np.not_equal),
@@ -174,6 +177,8 @@ ROWS = (
     _other("sequence", 355, REALS, "none"),
     _other("eye", 356, ALL, "none"),
     _other("clip", 357, REALS, "same"),
+    _other("isclose", 358, "f", "bool"),
+    _other("nan_to_num", 359, "f", "same"),
     _other("attention", 370, "f", "same"),
     _other("recurrent", 371, "f", "same"),
 )

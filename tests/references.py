@@ -124,7 +124,7 @@ def binary_reference(name, a, b):
         result = binary_reference(name, a, b)
         return result if name in COMPARISONS else result.astype(dtype)
     a, b = widened(a).astype(dtype), widened(b).astype(dtype)
-    if name in ("maximum", "minimum") and is_float(dtype):
+    if name in ("maximum", "minimum", "fmax", "fmin") and is_float(dtype):
         return extreme(name, a, b)
     if name == "pow":
         return integer_power(a, b)
@@ -149,10 +149,11 @@ def integer_power(a, b):
 
 
 def extreme(name, a, b):
-    """maximum and minimum with ordered zeros: -0.0 < 0.0. NumPy leaves open which one it gives."""
+    """maximum, fmax and the like, with -0.0 < 0.0. NumPy leaves open which zero it gives."""
     result = getattr(np, name)(a, b)
     zeros = (a == 0) & (b == 0)
-    negative = np.signbit(a) & np.signbit(b) if name == "maximum" else np.signbit(a) | np.signbit(b)
+    is_largest = name in ("maximum", "fmax")
+    negative = np.signbit(a) & np.signbit(b) if is_largest else np.signbit(a) | np.signbit(b)
     signed = np.where(negative, -np.zeros_like(result), np.zeros_like(result))
     return np.where(zeros, signed, result)
 

@@ -63,6 +63,7 @@ def cases():
         triangles,
         joins,
         bounds,
+        nearness,
         sequences,
         gathers,
         moves,
@@ -306,6 +307,23 @@ def bounds(dtype):
             assert_same(vg.clip(make(device, x), 1, 3), expected)
 
         yield f"clip, {pattern}", check
+
+
+def nearness(dtype):
+    if not helpers.is_float(dtype):
+        return
+    for pattern, make in PATTERNS.items():
+
+        def check(device, make=make):
+            x, y = data(dtype), data(dtype, seed=1)
+            wide, other = helpers.widened(x), helpers.widened(y)
+            close = vg.isclose(make(device, x), make(device, y), 0.25, 0.5)
+            assert_same(close, np.abs(wide - other) <= 0.25 * np.abs(other) + 0.5)
+            gone = np.where(wide == wide[1, 1], np.nan, wide).astype(dtype)
+            expected = np.where(wide == wide[1, 1], 7, wide).astype(dtype)
+            assert_same(vg.nan_to_num(make(device, gone), nan=7), expected)
+
+        yield f"isclose and nan_to_num, {pattern}", check
 
 
 def sequences(dtype):

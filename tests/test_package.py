@@ -22,8 +22,8 @@ TOPICS = ["accumulating", "aliases", "arithmetic", "assigning", "binning", "comb
           "printing", "quantiles", "queries", "ranges", "reductions", "scans", "searching", "sets",
           "sorting", "states", "statistics", "windows"]  # fmt: skip
 
-# The short ways of the operators beside dispatch.apply.
-SHORT_WAYS = {"dispatch.py": {"binary", "scalar"}}
+# The short ways of operators and views beside dispatch.apply.
+SHORT_WAYS = {"dispatch.py": {"binary", "scalar", "permute"}}
 
 
 def sources():

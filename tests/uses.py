@@ -551,6 +551,9 @@ USES |= {
         lambda v: void(vg.clip(v["a"], None, 3, out=v["out"].T)),
         ("out",),
     ),
+    "isclose": Use(A, lambda v: vg.isclose(v["a"], v["a"][:, ::-1])),
+    "nan_to_num": Use(A, lambda v: vg.nan_to_num(v["a"])),
+    "nan_to_num, in place": Use(A, lambda v: void(vg.nan_to_num(v["a"][:, ::-2], False)), ("a",)),
     "sequence": Use(
         {"a": ((6, 37), I32)},
         lambda v: apply(v["a"].backend, "sequence", v["a"][2, ::-2], 3, -2, None),

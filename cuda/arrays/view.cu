@@ -29,14 +29,81 @@ static int slice(Call &, const pvg_array *a, const int64_t *start, const int64_t
     return new_view(a, a->ndim, length, strides, offset, false, result);
 }
 
+// Where a slice of Python begins on an axis of length n, and how many elements it has.
+static int64_t slice_of(const int64_t *item, int64_t n, int64_t step, int64_t *start) {
+    int64_t least = step > 0 ? 0 : -1, most = step > 0 ? n : n - 1;
+    auto bound = [=](bool given, int64_t value, int64_t otherwise) {
+        if (!given) return otherwise;
+        if (value < 0) value += n;
+        return value < least ? least : value > most ? most : value;
+    };
+    *start = bound(item[0] & PVG_KEY_START, item[1], step > 0 ? least : most);
+    int64_t stop = bound(item[0] & PVG_KEY_STOP, item[2], step > 0 ? most : least);
+    uint64_t distance = step > 0 ? stop - *start : *start - stop;
+    if (step > 0 ? stop <= *start : *start <= stop) return 0;
+    return (distance - 1) / (step > 0 ? step : 0 - static_cast<uint64_t>(step)) + 1;
+}
+
+static int index(Call &, const pvg_array *a, int n, const int64_t *items, pvg_array **result) {
+    PVG_PASS(check_array(a, "a"));
+    PVG_REQUIRE(n >= 0 && (n == 0 || items), PVG_ERROR_VALUE, "a key of %d items, at %p", n, items);
+    int given = 0, rests = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t kind = items[4 * i];
+        bool known = kind >= 0 && (kind <= PVG_KEY_REST || (kind < 32 && (kind & 3) == 1));
+        PVG_REQUIRE(known, PVG_ERROR_VALUE, "item %d of a key is of no kind", i);
+        given += kind != PVG_KEY_NEW && kind != PVG_KEY_REST, rests += kind == PVG_KEY_REST;
+    }
+    PVG_REQUIRE(rests <= 1, PVG_ERROR_INDEX, "an index can only have a single ellipsis ('...')");
+    PVG_REQUIRE(given <= a->ndim, PVG_ERROR_INDEX,
+                "too many indices: %d for an array of %d dimensions", given, a->ndim);
+    int64_t shape[PVG_MAX_NDIM], strides[PVG_MAX_NDIM], offset = 0;
+    int axis = 0, ndim = 0;
+    auto add = [&](int64_t length, int64_t stride) {
+        if (ndim < PVG_MAX_NDIM) shape[ndim] = length, strides[ndim] = stride;
+        ndim++;
+    };
+    auto whole = [&](int count) {
+        for (int i = 0; i < count; i++, axis++) add(a->shape[axis], a->strides[axis]);
+    };
+    for (int i = 0; i < n; i++) {
+        const int64_t *item = items + 4 * i;
+        if (item[0] == PVG_KEY_REST) {
+            whole(a->ndim - given);
+            continue;
+        }
+        if (item[0] == PVG_KEY_NEW) {
+            add(1, 1);
+            continue;
+        }
+        int64_t length = a->shape[axis], stride = a->strides[axis], start = item[1];
+        if (item[0] == PVG_KEY_INTEGER) {
+            PVG_REQUIRE(start >= -length && start < length, PVG_ERROR_INDEX,
+                        "index %lld is out of bounds for axis %d with size %lld",
+                        static_cast<long long>(start), axis, static_cast<long long>(length));
+            offset += (start < 0 ? start + length : start) * stride;
+        } else {
+            int64_t step = item[0] & PVG_KEY_STEP ? item[3] : 1;
+            PVG_REQUIRE(step != 0, PVG_ERROR_VALUE, "slice step cannot be zero");
+            int64_t shown = slice_of(item, length, step, &start);
+            add(shown, shown > 1 ? stride * step : stride);
+            offset += start * stride; // of nothing it is not used
+        }
+        axis++;
+    }
+    whole(a->ndim - axis);
+    PVG_REQUIRE(ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE, "an array has at most %d dimensions, not %d",
+                PVG_MAX_NDIM, ndim);
+    return new_view(a, ndim, shape, strides, offset, false, result);
+}
+
 static int permute(Call &, const pvg_array *a, const int *axes, pvg_array **result) {
     PVG_PASS(check_array(a, "a"));
-    PVG_REQUIRE(a->ndim == 0 || axes, PVG_ERROR_VALUE, "axes is a null pointer");
     int64_t shape[PVG_MAX_NDIM], strides[PVG_MAX_NDIM];
     bool seen[PVG_MAX_NDIM] = {};
     for (int i = 0; i < a->ndim; i++) {
         int axis = 0;
-        PVG_PASS(normalize_axis(axes[i], a->ndim, &axis));
+        PVG_PASS(normalize_axis(axes ? axes[i] : -1 - i, a->ndim, &axis));
         PVG_REQUIRE(!seen[axis], PVG_ERROR_VALUE, "repeated axis %d in a permutation", axes[i]);
         seen[axis] = true;
         shape[i] = a->shape[axis], strides[i] = a->strides[axis];
@@ -154,6 +221,12 @@ PVG_API pvg_array *pvg_slice(const pvg_array *a, const int64_t *start, const int
     Call call("slice");
     pvg_array *result = nullptr;
     return pvg::slice(call, a, start, step, length, &result) == PVG_OK ? result : nullptr;
+}
+
+PVG_API pvg_array *pvg_index(const pvg_array *a, int n, const int64_t *items) {
+    Call call("index");
+    pvg_array *result = nullptr;
+    return pvg::index(call, a, n, items, &result) == PVG_OK ? result : nullptr;
 }
 
 PVG_API pvg_array *pvg_permute(const pvg_array *a, const int *axes) {

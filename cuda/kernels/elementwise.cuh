@@ -114,6 +114,26 @@ template <class T> __device__ __forceinline__ T minimum(T a, T b) {
     return comparable(a) < comparable(b) ? a : b;
 }
 
+// The other one where one is NaN.
+template <class T> __device__ __forceinline__ T larger_number(T a, T b) {
+    if constexpr (is_float<T>) {
+        if (a != a) return b;
+        if (b != b) return a;
+    }
+    return maximum(a, b);
+}
+template <class T> __device__ __forceinline__ T smaller_number(T a, T b) {
+    if constexpr (is_float<T>) {
+        if (a != a) return b;
+        if (b != b) return a;
+    }
+    return minimum(a, b);
+}
+// NaN stays NaN.
+template <class T> __device__ __forceinline__ T step_at(T x, T at_zero) {
+    return x == 0 ? at_zero : x < 0 ? T(0) : x > 0 ? T(1) : x;
+}
+
 // Exact comparisons of an int64 with a uint64, which no common dtype holds.
 __device__ __forceinline__ bool equals(int64_t a, uint64_t b) {
     return a >= 0 && static_cast<uint64_t>(a) == b;
@@ -173,7 +193,10 @@ template <class T> __device__ __forceinline__ bool is_greater(T a, T b) {
     X(BITWISE_OR, "bitwise_or", booleans | integers, same,   \
       bitwise(x, y, [](auto v, auto w) { return v | w; }))   \
     X(BITWISE_XOR, "bitwise_xor", booleans | integers, same, \
-      bitwise(x, y, [](auto v, auto w) { return v ^ w; }))
+      bitwise(x, y, [](auto v, auto w) { return v ^ w; }))   \
+    X(FMAX, "fmax", ordered, same, larger_number(x, y))      \
+    X(FMIN, "fmin", ordered, same, smaller_number(x, y))     \
+    X(HEAVISIDE, "heaviside", ordered, floating, step_at(x, y))
 
 // X(NAME, "name", domain, MIRRORED, f(x, y)): comparisons. MIRRORED gives the same with the
 // operands exchanged. With NaN "less or equal" is not "not greater".

@@ -91,7 +91,7 @@ static void ask_array(void) {
 static void view_array(void) {
     pvg_array *a = needed(&arrays);
     int64_t start[40], step[40], length[40];
-    int axes[40], kind = (int)pick(0, 5), ndim = related_shape(a);
+    int axes[40], kind = (int)pick(0, 6), ndim = related_shape(a);
     for (int i = 0; i < 40; i++) {
         int64_t n = i < 32 && shape[i] > 0 ? shape[i] : 1;
         start[i] = chance(97) ? pick(0, n - 1) : pick(-3, n + 3);
@@ -121,6 +121,16 @@ static void view_array(void) {
     }
     if (kind == 4) handle_of("pvg_contiguous", pvg_contiguous(a), NULL, &arrays);
     if (kind == 5) handle_of("pvg_part", pvg_part(a, (int)pick(-1, 2)), NULL, &arrays);
+    if (kind == 6) {
+        const int kinds[] = {0, 0, 0, 1, 5, 9, 13, 17, 21, 25, 29, 2, 3, 33};
+        int64_t items[40 * 4];
+        for (int i = 0; i < 40 * 4; i++) {
+            items[i] = chance(97) ? pick(-4, 4) : INT64_MIN + pick(0, 2);
+            if (i % 4 == 0) items[i] = kinds[pick(0, chance(99) ? 12 : 13)];
+        }
+        int n = chance(97) ? (int)pick(0, 4) : (int)pick(-1, 40);
+        handle_of("pvg_index", pvg_index(a, n, items), NULL, &arrays);
+    }
 }
 
 /* Byte strides of a layout that fits into the buffer; NULL: C order. */

@@ -103,8 +103,39 @@ static void permutations(void) {
     CHECK(same != a && pvg_array_data(same) == pvg_array_data(a)); /* a new handle, no copy */
     CHECK_NULL(PVG_ERROR_VALUE, pvg_permute(a, twice));
     CHECK_NULL(PVG_ERROR_AXIS, pvg_permute(a, beyond));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_permute(a, NULL));
-    RELEASE(a, view, copy, same);
+    pvg_array *reversed = MADE(pvg_permute(a, NULL));
+    for (int i = 0; i < 24; i++) expected[i] = i / 6 + 4 * (i / 2 % 3) + 12 * (i % 2);
+    CHECK_ARRAY(reversed, PVG_INT32, SHAPE(4, 3, 2), expected, 0);
+    RELEASE(a, view, copy, same, reversed);
+}
+
+static void keys(void) {
+    const int64_t rows[] = {
+        PVG_KEY_INTEGER, -1, 0, 0, PVG_KEY_NEW, 0, 0, 0, PVG_KEY_SLICE | PVG_KEY_STEP, 0, 0, -2};
+    pvg_array *a = counting(PVG_INT32, SHAPE(2, 5, 3)), *view = MADE(pvg_index(a, 3, rows));
+    const int32_t expected[] = {27, 28, 29, 21, 22, 23, 15, 16, 17};
+    CHECK_ARRAY(view, PVG_INT32, SHAPE(1, 3, 3), expected, 0); /* a[-1, None, ::-2] */
+    const int64_t last[] = {PVG_KEY_REST, 0, 0, 0, PVG_KEY_SLICE | PVG_KEY_START, -2, 9, 9};
+    pvg_array *columns = MADE(pvg_index(view, 2, last)); /* [..., -2:] */
+    const int32_t two[] = {28, 29, 22, 23, 16, 17};
+    CHECK_ARRAY(columns, PVG_INT32, SHAPE(1, 3, 2), two, 0);
+    const int64_t none[] = {PVG_KEY_SLICE | PVG_KEY_START | PVG_KEY_STOP, 4, 1, 0};
+    pvg_array *nothing = MADE(pvg_index(a, 1, none));
+    CHECK_ARRAY(nothing, PVG_INT32, SHAPE(0, 5, 3), NULL, 0);
+    CHECK(pvg_array_data(nothing) == pvg_array_data(a));
+    const int64_t wrong[][4] = {{PVG_KEY_INTEGER, 2, 0, 0}, {PVG_KEY_INTEGER, -3, 0, 0}};
+    for (int i = 0; i < 2; i++) CHECK_NULL(PVG_ERROR_INDEX, pvg_index(a, 1, wrong[i]));
+    const int64_t twice[] = {PVG_KEY_REST, 0, 0, 0, PVG_KEY_REST, 0, 0, 0},
+                  whole[16] = {PVG_KEY_SLICE, 0, 0, 0, PVG_KEY_SLICE, 0, 0, 0,
+                               PVG_KEY_SLICE, 0, 0, 0, PVG_KEY_SLICE};
+    CHECK_NULL(PVG_ERROR_INDEX, pvg_index(a, 2, twice));
+    CHECK_NULL(PVG_ERROR_INDEX, pvg_index(a, 4, whole));
+    const int64_t still[] = {PVG_KEY_SLICE | PVG_KEY_STEP, 0, 0, 0}, kind[] = {7, 0, 0, 0};
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_index(a, 1, still));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_index(a, 1, kind));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_index(a, 1, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_index(NULL, 0, NULL));
+    RELEASE(a, view, columns, nothing);
 }
 
 static void reshapes(void) {
@@ -297,6 +328,7 @@ int main(void) {
     RUN(slices);
     RUN(slices_that_do_not_fit);
     RUN(permutations);
+    RUN(keys);
     RUN(reshapes);
     RUN(broadcasts);
     RUN(views_outlive_their_array);

@@ -21,6 +21,9 @@ static double apply_binary(int operation, double a, double b) {
     case PVG_ATAN2: return atan2(a, b);
     case PVG_HYPOT: return hypot(a, b);
     case PVG_COPYSIGN: return copysign(a, b);
+    case PVG_FMAX: return fmax(a, b);
+    case PVG_FMIN: return fmin(a, b);
+    case PVG_HEAVISIDE: return isnan(a) ? a : a < 0 ? 0 : a > 0 ? 1 : b;
     case PVG_LOGADDEXP: return fmax(a, b) + log1p(exp(-fabs(a - b)));
     case PVG_EQUAL: return a == b;
     case PVG_NOT_EQUAL: return a != b;

@@ -125,6 +125,15 @@ BINARY = {
     ),
     "hypot": (lambda g, a, y: g * (a / y), lambda g, b, y: g * (b / y)),
     "logaddexp": (lambda g, a, y: g * vg.exp(a - y), lambda g, b, y: g * vg.exp(b - y)),
+    "fmax": (
+        lambda g, a, b: chosen(g, (a > b) | (b != b) & (a == a), a, b),
+        lambda g, a, b: chosen(g, (b > a) | (a != a), a, b),
+    ),
+    "fmin": (
+        lambda g, a, b: chosen(g, (a < b) | (b != b) & (a == a), a, b),
+        lambda g, a, b: chosen(g, (b < a) | (a != a), a, b),
+    ),
+    "heaviside": (zero, lambda g, a: g * (a == 0.0)),
     "copysign": (lambda g, a, y: g * (vg.sign(a) * vg.sign(y)), zero),
 }
 
@@ -410,6 +419,7 @@ METHODS = {
     },
     "var": variance,
     "clip": clipped,
+    "nan_to_num": lambda g, x: vg.where(vg.isfinite(x), g, 0.0),
     "triangle": lambda g, upper, diagonal: (vg.triu if upper else vg.tril)(g, diagonal),
     "matmul": {"a": matmul_left, "b": matmul_right},
     "dense": dense,
@@ -440,6 +450,6 @@ METHODS |= {
 JOINT = (dense, attention, pieces)
 # Operations that are several calls of a backend, see dispatch.whole.
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
-# Methods that give indices, and those of floats that have no rule, which the tape refuses.
-WHOLE_NUMBERS = {"argsort", "nonzero", "searchsorted"}
+# Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
+WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}
 WITHOUT = {"attention_backward", "dense_backward", "part", "recurrent", "recurrent_backward"}

@@ -61,6 +61,8 @@ METHODS = {
     "where": _method("condition a b out"),
     "triangle": _method("a upper diagonal out"),
     "clip": _method("a low high out"),  # both ints or both floats, or None
+    "isclose": _method("a b rtol atol equal_nan"),
+    "nan_to_num": _method("a nan positive negative out"),  # floats; all of them numbers
     # along an axis, or a new one if stacked; dtype: None for what the parts are promoted to
     "concat": _method("parts axis stacked dtype"),
     # indices: (axes, ...), see pvg_gather; place: where "..." goes, or ALONG.

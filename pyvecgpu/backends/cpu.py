@@ -274,6 +274,28 @@ class CpuBackend:
             result = cpu_functions.minimum(result, widened(scalar(high, a.dtype)))
         return store(np.array(a) if result is a else rounded(result, a.dtype), out)
 
+    def isclose(self, a, b, rtol, atol, equal_nan):
+        dtype = promote(supported(a.dtype), supported(b.dtype))
+        if any(supported(x.dtype).kind != "f" for x in (a, b)):
+            raise TypeError(f"isclose does not take {dtype}")
+        a, b = widened(a), widened(b)
+        with np.errstate(invalid="ignore", over="ignore"):
+            real = np.result_type(a, b).type
+            size = np.abs(b)
+            result = np.abs(a - b) <= size * real(rtol) + real(atol)
+        result &= size < np.inf
+        result |= a == b
+        if equal_nan:
+            result |= (a != a) & (b != b)
+        return np.asarray(result)
+
+    def nan_to_num(self, a, nan, positive, negative, out):
+        dtype = supported(a.dtype)
+        if dtype.kind != "f":
+            raise TypeError(f"nan_to_num does not take {dtype}")
+        values = np.nan_to_num(widened(a), nan=nan, posinf=positive, neginf=negative)
+        return store(rounded(np.asarray(values), a.dtype), out)
+
     @_reports_memory
     def softmax(self, code, a, axes, keepdims, out):
         operation, dtype = OPERATIONS[code], supported(a.dtype)

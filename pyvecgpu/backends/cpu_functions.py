@@ -51,6 +51,39 @@ def minimum(a, b, out=None):
     return result
 
 
+def fmax(a, b, out=None):
+    if _is_number(b):
+        return np.asarray(np.fmax(a, b, out=out))
+    if _meets(out, a, b):
+        np.copyto(out, fmax(a, b))
+        return out
+    result = np.asarray(np.fmax(a, b, out=out))
+    if result.dtype.kind == "f" and result.size:
+        bits = result.view(_SIGNED[result.itemsize])
+        least = -1 << (8 * result.itemsize - 1)
+        if np.minimum.reduce(bits, axis=None) == least:  # -0.0, perhaps of 0.0, too
+            a, b = _bits_like(result, a, b)
+            np.copyto(bits, 0, where=(bits == least) & ((a == 0) | (b == 0)))
+    return result
+
+
+def fmin(a, b, out=None):
+    if _is_number(b):
+        return np.asarray(np.fmin(a, b, out=out))
+    if _meets(out, a, b):
+        np.copyto(out, fmin(a, b))
+        return out
+    result = np.asarray(np.fmin(a, b, out=out))
+    if result.dtype.kind == "f" and result.size:
+        bits = result.view(_UNSIGNED[result.itemsize])
+        if np.minimum.reduce(bits, axis=None) == 0:  # 0.0, perhaps of -0.0, too
+            a, b = _bits_like(result, a, b)
+            sign = bits.dtype.type(1 << (8 * result.itemsize - 1))
+            either = (a.view(bits.dtype) == sign) | (b.view(bits.dtype) == sign)
+            np.copyto(bits, sign, where=(bits == 0) & either)
+    return result
+
+
 def _is_number(b):
     """Whether an operand is a Python scalar other than 0: then no result can be of two zeros."""
     return (type(b) is float or type(b) is int) and b != 0

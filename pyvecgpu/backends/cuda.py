@@ -212,6 +212,12 @@ class CudaBackend:
         bounds = [None if bound is None else byref(number(bound)) for bound in (low, high)]
         return self.functions.pvg_clip(a, kind, *bounds, out)
 
+    def isclose(self, a, b, rtol, atol, equal_nan):
+        return self.functions.pvg_isclose(a, b, rtol, atol, equal_nan, None)
+
+    def nan_to_num(self, a, nan, positive, negative, out):
+        return self.functions.pvg_nan_to_num(a, nan, positive, negative, out)
+
     def softmax(self, code, a, axes, keepdims, out):
         count, places = _axes_of(axes)
         return self.functions.pvg_softmax(code, a, count, places, keepdims, out)
@@ -285,7 +291,7 @@ class CudaBackend:
         return self.functions.pvg_slice(a, array(*start), array(*step), array(*length))
 
     def permute(self, a, axes):
-        return self.functions.pvg_permute(a, _Ints[len(axes)](*axes))
+        return self.functions.pvg_permute(a, None if axes is None else _Ints[len(axes)](*axes))
 
     def reshape(self, a, shape):
         return self.functions.pvg_reshape(a, len(shape), _Int64s[len(shape)](*shape))

@@ -9,12 +9,13 @@ import numpy as np
 
 from ..array import Array
 from ..dtypes import inexact, is_complex, is_float, is_integer
-from .arguments import Operands, promote_all
-from .elementwise import _strong_pair, abs, greater, less, maximum, minimum, round, where
+from ..operations import Operation
+from .arguments import Operands
+from .elementwise import abs, binary, maximum, minimum, round
 from .layout import astype
 from .short_calls import numpys
 from .values import copied
-from .working import is_nan, work_dtype
+from .working import work_dtype
 
 __all__ = [
     "clip",
@@ -75,7 +76,7 @@ def fmax(x1, x2, /, out=None, *, device=None):
     >>> vg.fmax(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
     [2.0, 0.5]
     """
-    return _without_nan("fmax", maximum, x1, x2, out, device)
+    return binary(Operation.FMAX, x1, x2, out, device)
 
 
 def fmin(x1, x2, /, out=None, *, device=None):
@@ -84,14 +85,7 @@ def fmin(x1, x2, /, out=None, *, device=None):
     >>> vg.fmin(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
     [1.0, 0.5]
     """
-    return _without_nan("fmin", minimum, x1, x2, out, device)
-
-
-def _without_nan(name, choose, x1, x2, out, device):
-    call = Operands(name, (x1, x2), out, device)
-    a, b = _strong_pair(*call.arrays, call.backend)
-    result = where(is_nan(a), b, where(is_nan(b), a, choose(a, b)))
-    return call.deliver_array(result)
+    return binary(Operation.FMIN, x1, x2, out, device)
 
 
 def heaviside(x1, x2, /, out=None, *, device=None):
@@ -100,12 +94,7 @@ def heaviside(x1, x2, /, out=None, *, device=None):
     >>> vg.heaviside(vg.asarray([-1.5, 0.0, 2.0]), 0.5).tolist()
     [0.0, 0.5, 1.0]
     """
-    call = Operands("heaviside", (x1, x2), out, device)
-    a, b = _strong_pair(*call.arrays, call.backend)
-    dtype = inexact(promote_all((a, b)))
-    a, b = (astype(operand, dtype, copy=False) for operand in (a, b))
-    step = where(less(a, 0.0), 0.0, where(greater(a, 0.0), 1.0, b))
-    return call.deliver_array(where(is_nan(a), a, step))
+    return binary(Operation.HEAVISIDE, x1, x2, out, device)
 
 
 def deg2rad(x, /, out=None, *, device=None):

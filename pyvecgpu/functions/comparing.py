@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from ..dtypes import complex_dtype
+from ..dispatch import apply
+from ..dtypes import complex_dtype, is_complex, is_float
 from .arguments import Operands, is_scalar, parse_scalar, promote_all, strong
 from .elementwise import abs, bitwise_and, bitwise_or, equal, less, less_equal
 from .layout import astype
@@ -40,13 +41,19 @@ def _close(name, x1, x2, rtol, atol, equal_nan, device):
     """Return where elements are close, as an Array and as what the caller gets."""
     rtol, atol = (float(parse_scalar(x, "a tolerance")) for x in (rtol, atol))
     call = Operands(name, (x1, x2), None, device)
-    dtype = work_dtype(promote_all([x for x in call.arrays if not is_scalar(x)]))
+    arrays = [x for x in call.arrays if not is_scalar(x)]
+    dtype = promote_all(arrays)
+    if not is_float(dtype) or len(arrays) == 1:  # two halves are computed in float32 anyway
+        dtype = work_dtype(dtype)
     for x in call.arrays:
         dtype = complex_dtype(dtype) if isinstance(x, complex) else dtype
     a, b = (
         strong(x * 1.0, call.backend, dtype) if is_scalar(x) else astype(x, dtype, copy=False)
         for x in call.arrays
     )
+    if not is_complex(dtype):
+        result = apply(call.backend, "isclose", a, b, rtol, atol, bool(equal_nan))
+        return result, call.give(result)
     with np.errstate(invalid="ignore", over="ignore"):  # infinities, on the CPU
         near = less_equal(abs(a - b), abs(b) * rtol + atol)
     finite = less(abs(b), math.inf)

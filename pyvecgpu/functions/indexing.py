@@ -7,7 +7,7 @@ among them (advanced.py) it is a copy.
 import numpy as np
 
 from ..array import Array
-from ..dispatch import apply, whole
+from ..dispatch import apply, indexed, whole
 from ..dtypes import is_integer
 from . import advanced, short_keys
 from .arguments import from_host, host_array, is_host, is_scalar
@@ -22,17 +22,20 @@ def get(array, key):
     ones stand for them), too many indices, arrays that do not fit, or no kind of index.
     ValueError: None makes more than MAX_NDIM axes.
     """
-    result = short_keys.get(array, key)
+    result = indexed(array, key) if array.backend.on_card else short_keys.get(array, key)
     if result is not None:
         return result
     try:
-        starts, steps, lengths, shape = parse_key(key, array.shape)
+        return _view(array, key)
     except NotBasicError:
-        key = advanced.parse(array, key)
-    else:
-        view = apply(array.backend, "slice", array, starts, steps, lengths)
-        return view if lengths == shape else apply(array.backend, "reshape", view, shape)
-    return advanced.get(array, key)
+        return advanced.get(array, advanced.parse(array, key))
+
+
+def _view(array, key):
+    """Return array[key] of a basic key. NotBasicError: it is none."""
+    starts, steps, lengths, shape = parse_key(key, array.shape)
+    view = apply(array.backend, "slice", array, starts, steps, lengths)
+    return view if lengths == shape else apply(array.backend, "reshape", view, shape)
 
 
 def set(array, key, value):
@@ -49,13 +52,12 @@ def set(array, key, value):
             f"cannot assign an array on {value.device} to one on {array.device}; use .to(...)"
         )
     backend = array.backend
+    view = indexed(array, key)
     try:
-        starts, steps, lengths, shape = parse_key(key, array.shape)
+        if view is None:
+            view = _view(array, key)
     except NotBasicError:
-        key, view = advanced.parse(array, key), None
-    else:
-        view = apply(backend, "slice", array, starts, steps, lengths)
-        view = view if lengths == shape else apply(backend, "reshape", view, shape)
+        key = advanced.parse(array, key)
     if isinstance(value, np.generic) and is_integer(array.dtype):
         value = value.item()  # checked like a Python scalar: a cast would wrap or clamp it
     if not is_scalar(value):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..array import Array
 from ..device import Device, resolve
-from ..dispatch import apply, whole
+from ..dispatch import apply, reshaped, reversed_axes, whole
 from ..dtypes import bfloat16, float32, parse_dtype
 from .arguments import (
     check_shape,
@@ -85,6 +85,9 @@ def transpose(x, /, axes=None):
     """
     if axes is not None:
         return permute_dims(x, axes)
+    result = reversed_axes(x) if isinstance(x, Array) else None
+    if result is not None:
+        return result
     array, give = as_array("transpose", x)
     return give(apply(array.backend, "permute", array, tuple(range(array.ndim))[::-1]))
 
@@ -156,6 +159,10 @@ def reshape(x, /, shape, *, copy=None):
     >>> x.tolist()
     [9, 1, 2, 3, 4, 5]
     """
+    if copy is None and isinstance(x, Array):
+        result = reshaped(x, shape)
+        if result is not None:
+            return result
     array, give = as_array("reshape", x)
     shape = _resolve_shape(shape, array.size)
     backend = array.backend

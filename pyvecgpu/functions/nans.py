@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from ..array import Array
+from ..dispatch import apply
 from ..dtype_queries import finfo
 from ..dtypes import int64, is_complex, real_dtype
 from . import reductions, scans
@@ -64,10 +65,12 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
         return call.deliver_array(result) if copy else x
     nan, posinf, neginf = values
     limits = finfo(array.dtype)
-    result = where(is_nan(array), nan, array)
-    result = where(equal(array, math.inf), limits.max if posinf is None else posinf, result)
-    result = where(equal(array, -math.inf), limits.min if neginf is None else neginf, result)
-    return call.deliver_array(result)
+    posinf, neginf = (
+        limits.max if posinf is None else posinf,
+        limits.min if neginf is None else neginf,
+    )
+    result = call.apply("nan_to_num", array, float(nan), float(posinf), float(neginf))
+    return result if copy else x
 
 
 def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
@@ -217,7 +220,12 @@ def _filled(name, x, value, out, device):
     """Return the Operands of one array, and that array with a number for NaN."""
     call = Operands(name, (x,), out, device)
     (array,) = call.arrays
-    return call, where(is_nan(array), value, array) if can_be_nan(array) else array
+    if not can_be_nan(array):
+        return call, array
+    if is_complex(array.dtype):
+        return call, where(is_nan(array), value, array)
+    numbers = value, math.inf, -math.inf
+    return call, apply(call.backend, "nan_to_num", array, *numbers, None)
 
 
 def _extreme(name, reduction, identity, x, axis, out, keepdims, device):

@@ -67,6 +67,16 @@ class ScalarKind(IntEnum):
     SCALAR_COMPLEX = 4
 
 
+class Key(IntEnum):
+    KEY_INTEGER = 0
+    KEY_SLICE = 1
+    KEY_NEW = 2
+    KEY_REST = 3
+    KEY_START = 4
+    KEY_STOP = 8
+    KEY_STEP = 16
+
+
 class Distribution(IntEnum):
     RANDOM_BITS = 0
     RANDOM_UNIFORM = 1
@@ -280,6 +290,7 @@ ENUMS = {
     "pvg_dtype": DType,
     "pvg_scalar_kind": ScalarKind,
     "pvg_distribution": Distribution,
+    "pvg_key": Key,
     "pvg_precision": Precision,
     "pvg_matmul_kernel": MatmulKernel,
     "pvg_card": Card,
@@ -423,6 +434,7 @@ FUNCTIONS = {
     "pvg_python_release": (None, [pointer]),
     # Views
     "pvg_slice": (array, [array, int64s, int64s, int64s]),
+    "pvg_index": (array, [array, c_int, int64s]),
     "pvg_permute": (array, [array, ints]),
     "pvg_reshape": (array, [array, c_int, int64s]),
     "pvg_broadcast_to": (array, [array, c_int, int64s]),
@@ -444,6 +456,8 @@ FUNCTIONS = {
     "pvg_where": (array, [array, array, array, out]),
     "pvg_triangle": (array, [array, c_int, c_int64, out]),
     "pvg_clip": (array, [array, c_int, value, value, out]),
+    "pvg_isclose": (array, [array, array, c_double, c_double, c_int, out]),
+    "pvg_nan_to_num": (array, [array, c_double, c_double, c_double, out]),
     "pvg_concat": (array, [arrays, c_int, c_int, c_int, c_int]),
     "pvg_gather": (array, [array, array, c_int, ints, c_int, c_int]),
     "pvg_scatter": (c_int, [array, array, c_int, ints, c_int, c_int, array]),

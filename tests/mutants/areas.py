@@ -54,7 +54,7 @@ AREAS = (
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
         "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
-        " join softmax sequence attention header",
+        " join softmax sequence nearness attention header",
         "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining"
