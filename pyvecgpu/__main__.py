@@ -30,7 +30,7 @@ def main(argv=None):
         parser.print_help()
         return 0
     if arguments.command == "demo":
-        from .demo import main as run
+        from .demo.command import main as run
     elif arguments.command == "bench":
         from .bench import main as run
     elif arguments.command == "learn":

@@ -1,5 +1,6 @@
 """The training loop: what it returns, going on to the same bits, early stopping, progress."""
 
+import importlib.util
 import os
 import re
 import sys
@@ -213,6 +214,41 @@ def test_progress(device, monkeypatch, capsys):
     assert not capsys.readouterr().err
     fit(net, (x, y), squares, optimiser, epochs=1, progress=False)
     assert len(bars) == 1 and not capsys.readouterr().err
+
+
+@pytest.mark.needs("matplotlib")
+def test_the_history_is_drawn(device, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    drawn, real = [], Figure.savefig
+
+    def savefig(self, path):
+        drawn.append(self)
+        real(self, path)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    net, optimiser, _ = made(device)
+    x, y = samples(device)
+    metrics = {"absolute": lambda output, target: vg.abs(output - target).mean()}
+    history = fit(net, (x, y), squares, optimiser, epochs=3, validation=(x[:9], y[:9]),
+                  metrics=metrics, plot=tmp_path / "history.png", progress=False)  # fmt: skip
+    assert (tmp_path / "history.png").read_bytes()[:4] == b"\x89PNG"
+    (figure,) = drawn
+    found = {line.get_label(): line for axes in figure.axes for line in axes.lines}
+    assert set(found) == set(history) - {"lr"} and len(figure.axes) == 2
+    for name, line in found.items():
+        assert line.get_xdata().tolist() == [1, 2, 3]
+        assert line.get_ydata().tolist() == history[name]
+
+
+def test_nothing_is_trained_that_cannot_be_drawn(device, monkeypatch):
+    net, optimiser, _ = made(device)
+    before, real = net.bits(), importlib.util.find_spec
+    nowhere = lambda name: None if name == "matplotlib" else real(name)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", nowhere)
+    with pytest.raises(ModuleNotFoundError, match="plot= needs matplotlib"):
+        fit(net, samples(device), squares, optimiser, epochs=1, plot="x.png", progress=False)
+    assert net.bits() == before
 
 
 def test_refusals(device):

@@ -288,6 +288,11 @@ def test_every_function_checks_its_handles(device, kind):
         "pvg_matmul": (bad, bad, 0, None),
         "pvg_dense": (bad, bad, None, 0, 0, None, None),
         "pvg_dense_backward": (bad, bad, bad, bad, 0, 0, None, None, None),
+        "pvg_softmax_backward": (351, bad, bad, 1),
+        "pvg_normalize": (bad, bad, bad, 0, 1, 1, 1, 0.0, bad),
+        "pvg_normalize_backward": (bad, bad, bad, bad, 0, 1, 1, 1, 0.0, None, None, None),
+        "pvg_cross_entropy": (bad, bad, bad, 0, 0.0, bad),
+        "pvg_cross_entropy_backward": (bad, bad, bad, bad, bad, 0, 0.0),
         "pvg_attention": (bad, bad, bad, None, ctypes.c_double(1.0), 0, None),
         "pvg_attention_backward": (
             *[bad] * 4,

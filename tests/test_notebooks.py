@@ -34,6 +34,7 @@ SHOWN = {
     "2_matrices": ("matrix_add_slow<<<", "covered 16,800 of 21,000 elements", "registers "),
     "3_layers": ("sigmoid<<<", "layer<<<"),
     "4_training": (),
+    "5_gradients": (),
 }
 
 
@@ -56,6 +57,9 @@ SPOILED = [
     ("3_layers", "learn.layer"),
     ("3_layers", "vg.dense"),
     ("4_training", "vg.sum"),
+    ("5_gradients", "vg.dense"),
+    ("5_gradients", "vg.Array.__matmul__"),
+    ("5_gradients", "vg.log_softmax"),
 ]
 SPOIL = """
 import pyvecgpu as vg

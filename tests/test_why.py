@@ -15,9 +15,9 @@ from helpers import ROOT
 from test_lesson_pages import BLOCK, CLOSED, LINK, MEASUREMENT
 
 import pyvecgpu as vg
-from pyvecgpu import demo
 from pyvecgpu.bench import why_page
 from pyvecgpu.bench.article.progress import Progress
+from pyvecgpu.demo import by_hand
 from pyvecgpu.learn import command, networks, why
 
 FOLDER = ROOT / "docs/why"
@@ -79,7 +79,7 @@ def test_networks_have_as_many_parameters_as_is_known():
     lesson, digits, lenet, alexnet = networks.NETWORKS
     source = (ROOT / "cuda/lessons/17_network.cu").read_text(encoding="utf-8")
     assert f"each of the {lesson.parameters} numbers" in source
-    sizes = demo.SIZES
+    sizes = by_hand.SIZES
     assert digits.parameters == sum(m * (n + 1) for n, m in pairwise(sizes))
     assert (lenet.parameters, alexnet.parameters) == (61_706, 60_965_224)
     # 2 * 16 + 16 * 16 + 16 products forward; for the inputs of the first layer none come back.

@@ -1,12 +1,16 @@
-"""Measurements, `python -m pyvecgpu bench streaming|matmul|ladder|...`.
+"""Measurements, `python -m pyvecgpu bench streaming|rows|matmul|ladder|...`.
 
     streaming   memory-bound operations, in bytes a second
+    rows        softmax, normalisations and cross-entropy, both ways, in bytes a second
     matmul      matrix products and the dense layer, in floating-point operations a second
+    windows     pooling and convolution, forward and backward
     shapes      products of shapes drawn at random
     ladder      one product by every kernel, from the lessons' naive one on
+    steps       optimisers, clipping by norm and dropout, in bytes a second
     transfers   from NumPy to the device and back, by the host's clock
     overhead    what a call costs the host, and the import
     sequences   attention and recurrent layers, forward and with their backward pass
+    training    a step of a network: forward, backward and update, beside torch's three ways
     sweep       random cases of many classes, beside torch or what the card can do
     cpu         every function on the CPU device beside NumPy, over dtypes and sizes
     model       the kernel that is chosen for a product, beside each that could be
@@ -41,27 +45,35 @@ from . import (
     matmul,
     model,
     overhead,
+    rows,
     sequences,
     shapes,
+    steps,
     streaming,
     sweep,
     timing,
+    training,
     transfers,
+    windows,
 )
 from .libraries import AGAINST, PEERS, open_libraries
 
 BENCHMARKS = {
     "streaming": streaming,
+    "rows": rows,
     "matmul": matmul,
+    "windows": windows,
     "shapes": shapes,
     "ladder": ladder,
+    "steps": steps,
     "transfers": transfers,
     "overhead": overhead,
     "sequences": sequences,
+    "training": training,
 }
 # Products heat the card, so it rests between rows and before each turn.
-REST = {"matmul": 0.3, "shapes": 0.3, "ladder": 0.3}  # seconds
-PAUSE = {"matmul": 0.02, "shapes": 0.02, "ladder": 0.02}
+REST = {"matmul": 0.3, "windows": 0.3, "shapes": 0.3, "ladder": 0.3}  # seconds
+PAUSE = {"matmul": 0.02, "windows": 0.02, "shapes": 0.02, "ladder": 0.02}
 ROUNDS = {"matmul": 15, "shapes": 9, "ladder": 15}
 GRAPHS = ("matmul", "shapes")  # recorded as CUDA graphs
 
@@ -173,8 +185,10 @@ def run(device, arguments, file):
     say_heading(device, arguments, about)
     quick = arguments.quick or device.type == "sim"
     libraries = open_libraries(device, peers, quick, arguments.against)
-    measured = run_overhead if arguments.benchmark == "overhead" else run_rows
-    table = measured(arguments.benchmark, device, libraries, quick)
+    measured = {"overhead": run_overhead, "training": run_training}
+    table = measured.get(arguments.benchmark, run_rows)(
+        arguments.benchmark, device, libraries, quick
+    )
     verdicts = [goal.judge(results_of(table)) for goal in BENCHMARKS[arguments.benchmark].GOALS]
     say()
     if arguments.against:
@@ -414,6 +428,15 @@ def time_line(row):
     scale, unit = (1e3, "ms") if row["name"] == overhead.IMPORT_ROW else (1e6, "us")
     parts = [f"{name} {r.seconds * scale:.2f} {unit}" for name, r in row["results"].items()]
     return f"{row['name']:37} {' | '.join(parts)}"
+
+
+# Training -----------------------------------------------------------------------------------------
+
+
+def run_training(benchmark, device, libraries, quick):
+    """Measure and print steps of networks; return the rows as a list of dicts."""
+    size = "quick" if quick else "cpu" if device.type == "cpu" else "full"
+    return training.run(device, libraries, size, machine.clocks, say)
 
 
 # The end ------------------------------------------------------------------------------------------

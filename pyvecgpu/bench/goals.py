@@ -103,12 +103,13 @@ class Within:
 
     row: str
     most: float
+    aim: bool = False
 
     def judge(self, table):
         """Return the Verdict for a table, as Ratio.judge."""
-        goal = f"{self.row}: at most {self.most * 1e3:g} ms"
+        goal = f"{self.row}: {'aim, ' if self.aim else ''}at most {self.most * 1e3:g} ms"
         results = table.get(self.row, {})
         if "pyvecgpu" not in results:
-            return Verdict(goal, None, " ms", None)
+            return Verdict(goal, None, " ms", None, self.aim)
         seconds = results["pyvecgpu"].seconds
-        return Verdict(goal, float(seconds * 1e3), " ms", bool(seconds <= self.most))
+        return Verdict(goal, float(seconds * 1e3), " ms", bool(seconds <= self.most), self.aim)

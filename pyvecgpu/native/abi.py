@@ -84,6 +84,39 @@ class Distribution(IntEnum):
     RANDOM_EXPONENTIAL = 3
 
 
+class Algorithm(IntEnum):
+    SGD = 0
+    ADAM = 1
+    RMSPROP = 2
+
+
+class Update(IntEnum):
+    UPDATE_RATE = 0
+    UPDATE_WEIGHT_DECAY = 1
+    UPDATE_MAXIMIZE = 2
+    UPDATE_MOMENTUM = 3
+    UPDATE_DAMPENING = 4
+    UPDATE_NESTEROV = 5
+    UPDATE_FIRST = 6
+    UPDATE_EPSILON = 7
+    UPDATE_BETA1 = 8
+    UPDATE_BETA2 = 9
+    UPDATE_STEP = 10
+    UPDATE_DECOUPLED = 11
+    UPDATE_AMSGRAD = 12
+    UPDATE_CENTERED = 13
+    UPDATE_COUNT = 14
+
+
+class Windows(IntEnum):
+    WINDOWS_KERNEL = 0
+    WINDOWS_STRIDE = 2
+    WINDOWS_BEFORE = 4
+    WINDOWS_BEHIND = 6
+    WINDOWS_DILATION = 8
+    WINDOWS_COUNT = 10
+
+
 class Precision(IntEnum):
     PRECISION_DEFAULT = 0
     PRECISION_IEEE = 1
@@ -291,6 +324,9 @@ ENUMS = {
     "pvg_scalar_kind": ScalarKind,
     "pvg_distribution": Distribution,
     "pvg_key": Key,
+    "pvg_algorithm": Algorithm,
+    "pvg_update": Update,
+    "pvg_windows": Windows,
     "pvg_precision": Precision,
     "pvg_matmul_kernel": MatmulKernel,
     "pvg_card": Card,
@@ -481,6 +517,23 @@ FUNCTIONS = {
         c_int,
         [array, array, array, array, c_int, c_int, *[POINTER(array)] * 3],
     ),
+    "pvg_optimize": (c_int, [c_int, arrays, arrays, c_int, doubles]),
+    "pvg_total_norm": (array, [arrays, c_int, c_double]),
+    "pvg_clip_norm": (c_int, [arrays, c_int, array, c_double]),
+    "pvg_dropout": (array, [array, c_double, c_uint64, c_uint64, c_uint64]),
+    "pvg_softmax_backward": (array, [c_int, array, array, c_int]),
+    "pvg_normalize": (array, [array, array, array, c_int, c_int, c_int64, c_int, c_double, array]),
+    "pvg_normalize_backward": (
+        c_int,
+        [*[array] * 4, c_int, c_int, c_int64, c_int, c_double, *[POINTER(array)] * 3],
+    ),
+    "pvg_cross_entropy": (array, [array, array, array, c_int64, c_double, array]),
+    "pvg_cross_entropy_backward": (array, [*[array] * 5, c_int64, c_double]),
+    "pvg_pool": (array, [c_int, array, array, int64s, c_int]),
+    "pvg_pool_backward": (array, [c_int, array, array, int64s, c_int, c_int64, c_int64]),
+    "pvg_convolution": (array, [array, array, int64s, c_int64]),
+    "pvg_convolution_input": (array, [array, array, int64s, c_int64, c_int64, c_int64]),
+    "pvg_convolution_weight": (array, [array, array, int64s, c_int64]),
     # Sequences
     "pvg_attention": (array, [array, array, array, array, c_double, c_int, array]),
     "pvg_attention_backward": (

@@ -3,6 +3,8 @@
 docs/training.md shows the plain loop that does the same.
 """
 
+import contextlib
+import importlib.util
 import os
 import sys
 
@@ -39,6 +41,7 @@ def fit(
     resume=True,
     patience=None,
     progress=True,
+    plot=None,
     seed=None,
 ):
     """Train a network; return {name: a list of numbers, one for each epoch}.
@@ -53,11 +56,14 @@ def fit(
     checkpoint: a path that is written after every epoch and, with resume, read at the beginning if
     it is there: training goes on to the same bits as without the interruption, if the data's order
     comes from a DataLoader. patience: ends after so many epochs without a smaller loss, of
-    validation if there is one. progress: shows epochs, by tqdm where that is installed. seed: of
-    the data's order and of vg.random. Within an epoch nothing is copied to the host.
+    validation if there is one. progress: shows epochs, by tqdm where that is installed. plot: a
+    path, to which the curves of the history are drawn at the end, by matplotlib. seed: of the
+    data's order and of vg.random. Within an epoch nothing is copied to the host. A step that
+    fails, as without memory, leaves weights, states, buffers and vg.random as they were before it.
 
     ValueError: no batches, or a checkpoint of something else; of another network what its
-    load_state_dict raises. Then nothing has changed.
+    load_state_dict raises; ModuleNotFoundError: matplotlib is not there to plot. Then nothing has
+    changed.
 
     >>> vg.random.seed(0)
     >>> x = vg.random.rand(64, 1)
@@ -70,6 +76,8 @@ def fit(
     """
     if schedule_each not in ("epoch", "batch"):
         raise ValueError(f"schedule_each is 'epoch' or 'batch', got {schedule_each!r}")
+    if plot is not None and importlib.util.find_spec("matplotlib") is None:
+        raise ModuleNotFoundError("plot= needs matplotlib, which is not installed here")
     if seed is not None:
         seed_all(seed)
     device = next((p.device for p in net.parameters()), None)
@@ -94,6 +102,8 @@ def fit(
                 scheduler.step()
             run.finish(found)
             shown.finish(found)
+    if plot is not None:
+        _draw(plot, run.history)
     return {name: list(values) for name, values in run.history.items()}
 
 
@@ -108,6 +118,25 @@ def _batches(data, batch_size, device, seed, shuffle=False):
     if shuffle and seed is not None and isinstance(data, DataLoader):
         data.generator.state = default_rng(seed).state
     return data
+
+
+@contextlib.contextmanager
+def _as_a_whole(net):
+    """Within it, what fails leaves the buffers of a network and vg.random as they were before.
+
+    Of the rest of a step, weights and states, the optimiser's step takes care. Nothing is allocated
+    on the way back.
+    """
+    buffers = [*net.buffers()] if hasattr(net, "buffers") else []
+    before = [vg.copy(x) for x in buffers]
+    place = _shared().state
+    try:
+        yield
+    except BaseException:
+        for buffer, values in zip(buffers, before, strict=True):
+            buffer[...] = values
+        _shared().state = place
+        raise
 
 
 def _learner(optimiser, scaler, clip_norm, scheduler):
@@ -151,11 +180,12 @@ class _Means:
             if not isinstance(batch, (tuple, list)) or len(batch) < 2:
                 raise TypeError(f"a batch is (*inputs, target), not {type(batch).__name__}")
             *inputs, target = batch
-            with self.casts:
-                output = self.net(*inputs)
-                value = self.loss(output, target)
-            if learn is not None:
-                learn(value)
+            with contextlib.nullcontext() if learn is None else _as_a_whole(self.net):
+                with self.casts:
+                    output = self.net(*inputs)
+                    value = self.loss(output, target)
+                if learn is not None:
+                    learn(value)
             size = target.shape[0] if target.ndim else 1
             with no_grad():
                 output = output.detach() if isinstance(output, Array) else output
@@ -256,3 +286,21 @@ class _Progress:
         elif self.wanted:
             text = "  ".join([f"{name} {value:.4g}" for name, value in found.items()])
             print(f"epoch {self.done}/{self.epochs}  {text}", file=sys.stderr)
+
+
+def _draw(path, history):
+    """Draw losses, and beside them the metrics, over the epochs, into a file."""
+    from matplotlib.figure import Figure  # no window, no backend
+
+    metrics = [name for name in history if not name.endswith("loss") and name != "lr"]
+    losses = [name for name in history if name.endswith("loss")]
+    sides = [names for names in (losses, metrics) if names]
+    figure = Figure(figsize=(5.5 * len(sides), 4), layout="constrained")
+    for number, names in enumerate(sides, 1):
+        axes = figure.add_subplot(1, len(sides), number)
+        for name in names:
+            axes.plot(range(1, len(history[name]) + 1), history[name], label=name)
+        axes.set_xlabel("epoch")
+        axes.grid(color="#dddddd")
+        axes.legend()
+    figure.savefig(path)
