@@ -384,7 +384,8 @@ def attention(g, query, keys, values, mask, y, logsum, scale, causal, differenti
     scores, kept = attention_scores(query, keys, mask, scale, causal)
     weights = vg.softmax(scores, axis=-1)
     g, query, keys, values = widened(g, query, keys, values)
-    slopes = softmax(vg.matmul(g, vg.matrix_transpose(values)), weights, (scores.ndim - 1,))
+    slopes = vg.matmul(g, vg.matrix_transpose(values))
+    slopes = weights * (slopes - vg.sum(slopes * weights, axis=-1, keepdims=True))
     if kept is not None:
         slopes = vg.where(kept, slopes, 0.0)
     return {
