@@ -36,23 +36,34 @@ Operations sequence_operations();     // kernels/sequence.cu
 Operations clip_operations();         // kernels/clip.cu
 Operations nearness_operations();     // kernels/nearness.cu
 Operations softmax_operations();      // kernels/reduce_softmax.cu
+Operations normalize_operations();    // kernels/normalize.cu
+Operations label_operations();        // kernels/cross_entropy.cu
 Operations gather_operations();       // kernels/gather.cu
 Operations nonzero_operations();      // kernels/nonzero.cu
 Operations sort_operations();         // kernels/sort.cu
 Operations searchsorted_operations(); // kernels/searchsorted.cu
 Operations bincount_operations();     // kernels/bincount.cu
 Operations accumulate_operations();   // kernels/accumulate.cu
+Operations pool_operations();         // kernels/pool.cu
 Operations factor_operations();       // kernels/factor.cu
 Operations random_operations();       // kernels/random.cu
 Operations matmul_operations();       // kernels/matmul/
+Operations optimize_operations();     // kernels/optimize.cu
+Operations norm_operations();         // kernels/norms.cu
+Operations dropout_operations();      // kernels/dropout.cu
+Operations convolution_operations();  // kernels/matmul/
+Operations attention_operations();    // kernels/attention.cu
+Operations recurrent_operations();    // kernels/matmul/
 
 static Operations (*const families[])() = {
-    unary_operations,      binary_operations,   reduce_operations,       copy_operations,
-    where_operations,      triangle_operations, scan_operations,         gather_operations,
-    nonzero_operations,    sort_operations,     searchsorted_operations, bincount_operations,
-    factor_operations,     random_operations,   matmul_operations,       join_operations,
-    statistics_operations, softmax_operations,  sequence_operations,     clip_operations,
-    accumulate_operations, nearness_operations};
+    unary_operations,       binary_operations,    reduce_operations,       copy_operations,
+    where_operations,       triangle_operations,  scan_operations,         gather_operations,
+    nonzero_operations,     sort_operations,      searchsorted_operations, bincount_operations,
+    factor_operations,      random_operations,    matmul_operations,       join_operations,
+    statistics_operations,  softmax_operations,   sequence_operations,     clip_operations,
+    accumulate_operations,  nearness_operations,  optimize_operations,     norm_operations,
+    dropout_operations,     normalize_operations, label_operations,        pool_operations,
+    convolution_operations, attention_operations, recurrent_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

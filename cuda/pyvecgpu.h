@@ -229,6 +229,8 @@ enum pvg_operation {
     PVG_ARGSORT = 331,
     PVG_SEARCHSORTED = 332,
     PVG_BINCOUNT = 333,
+    PVG_POOL = 340, /* this and the next one: of floats alone */
+    PVG_CONVOLUTION = 341,
     PVG_CONCAT = 350,
     PVG_SOFTMAX = 351, /* this and the next three: float, of bool and integers the default */
     PVG_LOG_SOFTMAX = 352,
@@ -238,7 +240,42 @@ enum pvg_operation {
     PVG_EYE = 356,
     PVG_CLIP = 357,
     PVG_ISCLOSE = 358, /* bool; this and the next one only for floats */
-    PVG_NAN_TO_NUM = 359
+    PVG_NAN_TO_NUM = 359,
+    PVG_NORMALIZE = 360, /* this and the next: of float dtypes */
+    PVG_CROSS_ENTROPY = 361,
+    PVG_ATTENTION = 370, /* this and the next one: float */
+    PVG_RECURRENT = 371,
+    PVG_OPTIMIZE = 380, /* these four: float dtypes */
+    PVG_TOTAL_NORM = 381,
+    PVG_CLIP_NORM = 382,
+    PVG_DROPOUT = 383
+};
+
+/* What pvg_optimize makes of parameters and gradients. */
+enum pvg_algorithm {
+    PVG_SGD = 0,    /* states: the momentum's buffer, unless that is 0 */
+    PVG_ADAM = 1,   /* the means of gradients and of their squares; with AMSGRAD the largest mean */
+    PVG_RMSPROP = 2 /* the mean of squares; if CENTERED that of gradients; unless MOMENTUM is 0 its
+                     * buffer */
+};
+
+/* Indices into the numbers of pvg_optimize; each is for the algorithms that are named. */
+enum pvg_update {
+    PVG_UPDATE_RATE = 0,         /* all; the learning rate */
+    PVG_UPDATE_WEIGHT_DECAY = 1, /* all */
+    PVG_UPDATE_MAXIMIZE = 2,     /* all; this and others without a number: 0, or not 0 */
+    PVG_UPDATE_MOMENTUM = 3,     /* SGD, RMSPROP */
+    PVG_UPDATE_DAMPENING = 4,    /* SGD */
+    PVG_UPDATE_NESTEROV = 5,     /* SGD */
+    PVG_UPDATE_FIRST = 6,        /* SGD; the buffer becomes the gradient, whatever it holds */
+    PVG_UPDATE_EPSILON = 7,      /* ADAM, RMSPROP */
+    PVG_UPDATE_BETA1 = 8,        /* ADAM */
+    PVG_UPDATE_BETA2 = 9,        /* ADAM; RMSPROP's alpha */
+    PVG_UPDATE_STEP = 10,        /* ADAM; from 1 on */
+    PVG_UPDATE_DECOUPLED = 11,   /* ADAM; weights decay by themselves, as AdamW's */
+    PVG_UPDATE_AMSGRAD = 12,     /* ADAM */
+    PVG_UPDATE_CENTERED = 13,    /* RMSPROP */
+    PVG_UPDATE_COUNT = 14
 };
 
 /* What pvg_random fills an array with. */
@@ -249,6 +286,20 @@ enum pvg_distribution {
                                 * float64 53 */
     PVG_RANDOM_NORMAL = 2,     /* of mean 0 and variance 1, by Box and Muller's method */
     PVG_RANDOM_EXPONENTIAL = 3 /* of mean 1; never 0 */
+};
+
+/* Windows over the last two axes of an array, for pvg_pool and pvg_convolution: an array of numbers
+ * that these are the indices of, each of the rows, and one behind it of the columns. Window (p, q)
+ * has the elements at rows p * stride - before + i * dilation, i below the kernel's rows, and at
+ * such columns; there are as many windows as fit into the array and what is around it, `before` in
+ * front and `behind` behind it. */
+enum pvg_windows {
+    PVG_WINDOWS_KERNEL = 0,
+    PVG_WINDOWS_STRIDE = 2,
+    PVG_WINDOWS_BEFORE = 4,
+    PVG_WINDOWS_BEHIND = 6,
+    PVG_WINDOWS_DILATION = 8,
+    PVG_WINDOWS_COUNT = 10
 };
 
 /* How products of float32 matrices are computed. Every one sums in float32 and is at least as
@@ -846,6 +897,162 @@ PVG_API int pvg_dense_backward(const pvg_array *gradient, const pvg_array *x,
                                const pvg_array *weight, const pvg_array *preactivation,
                                int activation, int precision, pvg_array **dx, pvg_array **dweight,
                                pvg_array **dbias);
+/* Of each window (pvg_windows) over matrices (..., height, width) the largest element, or the mean:
+ * operation PVG_MAX or PVG_MEAN, (..., rows, columns of windows). NaN is the largest; of equal ones
+ * the first is taken, and nothing around the matrix, so that a window beside it gives -infinity.
+ * Where in the kernel that was, row * columns + column, or -1 for nowhere, is written to `places`
+ * unless that is NULL: an int32 array of the result's shape, contiguous. Means count zeros around
+ * the matrix if with_padding is 1, else they are of what is in it. Halves are summed in float32.
+ * Errors: VALUE (another operation, fewer than two axes, windows that do not fit, places), TYPE. */
+PVG_API pvg_array *pvg_pool(int operation, const pvg_array *a, pvg_array *places,
+                            const int64_t *windows, int with_padding);
+/* The gradient of matrices (..., height, width) from that of what pvg_pool gave of them: each
+ * element gathers from the windows that it is in. places, of PVG_MAX: those that were written.
+ * Errors: as pvg_pool; VALUE (a gradient of another shape). */
+PVG_API pvg_array *pvg_pool_backward(int operation, const pvg_array *gradient,
+                                     const pvg_array *places, const int64_t *windows,
+                                     int with_padding, int64_t height, int64_t width);
+/* The convolution of images x (n, channels, height, width), without turning the kernel round:
+ * weight (out, channels / groups, rows, columns), whose last two are those of the windows
+ * (pvg_windows); the result is (n, out, rows, columns of windows), with zeros around the images.
+ * The sums are products of matrices, of halves in float32, and their precision is what
+ * PVG_OPTION_MATMUL_PRECISION says. Errors: VALUE (shapes, groups, windows that do not fit), TYPE
+ * (no floats). */
+PVG_API pvg_array *pvg_convolution(const pvg_array *x, const pvg_array *weight,
+                                   const int64_t *windows, int64_t groups);
+/* The gradients of both operands from that of the result: of x, which is (height, width) large, and
+ * of the weight. Every sum is made in one order. Errors: as pvg_convolution; VALUE (a gradient of
+ * another shape). */
+PVG_API pvg_array *pvg_convolution_input(const pvg_array *gradient, const pvg_array *weight,
+                                         const int64_t *windows, int64_t groups, int64_t height,
+                                         int64_t width);
+PVG_API pvg_array *pvg_convolution_weight(const pvg_array *gradient, const pvg_array *x,
+                                          const int64_t *windows, int64_t groups);
+
+/* One step of an optimiser (pvg_algorithm) for n parameters of any float dtypes, in one launch for
+ * each dtype and some hundred arrays. targets: n parameters, then n arrays of the first state, n of
+ * the next; gradients: n. What belongs to a parameter has its shape and dtype. float16 and bfloat16
+ * are computed in float32, and rounded when they are stored. numbers[PVG_UPDATE_COUNT], indexed by
+ * pvg_update. The formulas are those of torch.optim's pages. All memory is there before the first
+ * launch; if a later launch fails, some parameters and their states have been changed already. It
+ * can be part of a recording but with ADAM or FIRST, whose numbers change from step to step, and
+ * but for targets that the recording has made. Errors: VALUE (shapes, read-only targets, an unknown
+ * algorithm, STEP below 1), TYPE. */
+PVG_API int pvg_optimize(int algorithm, pvg_array *const *targets,
+                         const pvg_array *const *gradients, int n, const double *numbers);
+/* The norm of all elements of n arrays of float dtypes, 0-d, in what the dtypes are promoted to: of
+ * order 1, 2 or infinity; without overflow in between, summed in float64 in an order that depends
+ * on the shapes alone. Two launches, if there are no more than two hundred arrays of one dtype.
+ * Errors: VALUE (none; another order), TYPE. */
+PVG_API pvg_array *pvg_total_norm(const pvg_array *const *parts, int n, double order);
+/* Multiplies n arrays in place by most / (norm + 1e-6), computed in float64, where that is below 1
+ * or NaN. norm: one element of a float dtype. Errors: VALUE (read-only targets, size), TYPE. */
+PVG_API int pvg_clip_norm(pvg_array *const *targets, int n, const pvg_array *norm, double most);
+
+/* out[i] = u[i] < p ? 0 : a[i] / (1 - p), where u are the float32 numbers in [0, 1) that pvg_random
+ * makes of the same key, stream and counter, whatever the dtype of a is; halves are computed in
+ * float32. With p 1 all are 0. Errors: VALUE (p is not from 0 to 1), TYPE. */
+PVG_API pvg_array *pvg_dropout(const pvg_array *a, double p, uint64_t key, uint64_t stream,
+                               uint64_t counter);
+/* The backward pass of pvg_softmax over the last naxes axes (operation PVG_SOFTMAX or
+ * PVG_LOG_SOFTMAX): of the gradient of its result, and the result, the gradient of its operand, in
+ * the result's dtype; halves are computed in float32. Errors: AXIS, VALUE (shapes, another
+ * operation), TYPE. */
+PVG_API pvg_array *pvg_softmax_backward(int operation, const pvg_array *gradient,
+                                        const pvg_array *result, int naxes);
+/* (x - mean) / sqrt(variance + epsilon) * weight + bias, of float dtypes; halves in float32. x is
+ * items (the axes before `axis`), channels (naxes axes from there) and what is left, any of which
+ * may be no axis. groups 1 or more: mean and variance are those of as many groups of neighbouring
+ * channels of each item, with all that is left; of naxes last axes and 1 group, of each row. groups
+ * 0: those of each channel, over all items. groups -1: so many, and they are read from `statistics`
+ * instead. centered 0: a mean of 0, so that the variance is the mean of the squares. weight and
+ * bias, each may be NULL, have the shape of the channels. The result is new, in the shape and dtype
+ * of x.
+ *
+ * statistics: two arrays in one, all means and all variances (of the count, not one less): float64
+ * for float64, else float32; contiguous, with a first axis of 2 and that many elements behind it;
+ * written, unless groups is -1; if a launch fails they may have been, too. It may be NULL with
+ * groups 1 or more. Errors: AXIS, VALUE (shapes, channels that are not so many groups, memory that
+ * is shared), TYPE. */
+PVG_API pvg_array *pvg_normalize(const pvg_array *x, const pvg_array *weight, const pvg_array *bias,
+                                 int axis, int naxes, int64_t groups, int centered, double epsilon,
+                                 pvg_array *statistics);
+/* The backward pass: the gradients of x, in its dtype, and of weight and bias, in weight's, or if
+ * that is NULL in that of the statistics, and in the shape of the channels. With groups -1 the
+ * statistics are constants. Each is a new handle in *dx, *dweight, *dbias; NULL for dweight and
+ * dbias both: they are not wanted. On failure nothing is stored. Errors: as above. */
+PVG_API int pvg_normalize_backward(const pvg_array *gradient, const pvg_array *x,
+                                   const pvg_array *weight, const pvg_array *statistics, int axis,
+                                   int naxes, int64_t groups, int centered, double epsilon,
+                                   pvg_array **dx, pvg_array **dweight, pvg_array **dbias);
+/* Losses -sum over c of t[c] * weight[c] * log(softmax(x))[c] of rows x (..., classes), in float32,
+ * of float64 in float64: t is 1 - smoothing at the row's label, plus smoothing / classes for each
+ * class. labels: integers (...); rows of the label `ignored` have the loss 0. Any other label that
+ * is no class is reported as an index of pvg_gather is, and its row has the loss 0. weight:
+ * (classes,) or NULL, for 1. statistics: (3, ...), of the losses' dtype, contiguous, written: the
+ * logarithms of the sums of exp(x); the weights of the labels, 0 of rows that do not count; the
+ * sums over c of t[c] * weight[c]. The result is new. Errors: VALUE (shapes, no classes, memory
+ * that is shared), TYPE. */
+PVG_API pvg_array *pvg_cross_entropy(const pvg_array *x, const pvg_array *labels,
+                                     const pvg_array *weight, int64_t ignored, double smoothing,
+                                     pvg_array *statistics);
+/* The backward pass: of the losses' gradient (...) that of x, in its dtype. */
+PVG_API pvg_array *pvg_cross_entropy_backward(const pvg_array *gradient, const pvg_array *x,
+                                              const pvg_array *labels, const pvg_array *weight,
+                                              const pvg_array *statistics, int64_t ignored,
+                                              double smoothing);
+
+/* ---- Sequences ------------------------------------------------------------------------------- */
+
+/* What a recurrent layer does with a step's gates. */
+enum pvg_cell {
+    PVG_CELL_TANH = 0, /* h = tanh(g) */
+    PVG_CELL_RELU = 1, /* h = max(g, 0) */
+    PVG_CELL_LSTM = 2, /* four gates: input, forget, cell, output; a state c beside h */
+    PVG_CELL_GRU = 3   /* three gates: reset, update, new */
+};
+
+/* softmax(query @ keys.T * scale + mask) @ values for query (..., L, E), keys (..., S, E) and
+ * values (..., S, V), whose leading dimensions broadcast: (..., L, V). The matrix (L, S) is not in
+ * memory. One float dtype; E and V are 1 to 256, S at least 1. mask: NULL, or what broadcasts to
+ * (..., L, S), read where it lies: bool, true where a key takes part, or floats, which are added.
+ * causal 1: queries take part with keys up to their own number. A query without any key gives NaN.
+ * The logarithms of the sums of exponentials, which the backward pass needs, are written to
+ * `logsum` unless that is NULL: (..., L), contiguous, float64 for float64 and float32 for others,
+ * sharing no memory with another one. Errors: VALUE, TYPE. */
+PVG_API pvg_array *pvg_attention(const pvg_array *query, const pvg_array *keys,
+                                 const pvg_array *values, const pvg_array *mask, double scale,
+                                 int causal, pvg_array *logsum);
+/* Its backward pass: `gradient` is that of `result`, both (..., L, V). New handles with all leading
+ * dimensions: *dquery (..., L, E), *dkeys (..., S, E), *dvalues (..., S, V). On failure nothing is
+ * stored. Errors: VALUE, TYPE. */
+PVG_API int pvg_attention_backward(const pvg_array *gradient, const pvg_array *query,
+                                   const pvg_array *keys, const pvg_array *values,
+                                   const pvg_array *mask, const pvg_array *result,
+                                   const pvg_array *logsum, double scale, int causal,
+                                   pvg_array **dquery, pvg_array **dkeys, pvg_array **dvalues);
+/* A recurrent layer over all steps (pvg_cell). inputs (steps, N, gates H): each step's part of the
+ * gates, to which hidden @ weight.T + bias is added, with weight (gates H, H) and bias (gates H,)
+ * or NULL; hidden and, of LSTM alone, state: (N, H), what h and c are before the first step.
+ * backwards 1: the last step is the first. One float dtype. New handles: *hiddens (steps + 1, N, H)
+ * is h before, between and behind the steps, in the order of the inputs: with `backwards` what was
+ * given comes last. *states is the same of c, or NULL but of LSTM; *gates is what the backward pass
+ * needs of LSTM and GRU, (steps, N, 4 H), or NULL. Either pointer may be NULL: not wanted, but the
+ * states of LSTM. On failure nothing is stored. Errors: VALUE, TYPE. */
+PVG_API int pvg_recurrent(int cell, const pvg_array *inputs, const pvg_array *weight,
+                          const pvg_array *bias, const pvg_array *hidden, const pvg_array *state,
+                          int backwards, pvg_array **hiddens, pvg_array **states,
+                          pvg_array **gates);
+/* Its backward pass. gradient (steps, N, H): of h behind every step; dlast and, of LSTM, dstate
+ * (N, H): beside it of the last ones, or NULL. hiddens, states and gates are what pvg_recurrent
+ * gave. New handles: *dinputs (steps, N, gates H); *dproducts the same of hidden @ weight.T + bias,
+ * or NULL where it is *dinputs, which it is but of GRU; *dhidden and, of LSTM, *dcell (N, H), of
+ * what was before the first step. On failure nothing is stored. Errors: VALUE, TYPE. */
+PVG_API int pvg_recurrent_backward(int cell, const pvg_array *gradient, const pvg_array *dlast,
+                                   const pvg_array *dstate, const pvg_array *weight,
+                                   const pvg_array *hiddens, const pvg_array *states,
+                                   const pvg_array *gates, int backwards, pvg_array **dinputs,
+                                   pvg_array **dproducts, pvg_array **dhidden, pvg_array **dcell);
 
 /* ---- Learning -------------------------------------------------------------------------------- */
 

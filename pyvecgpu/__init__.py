@@ -45,6 +45,9 @@ _OF_PARTS = {
     "grad": "autograd.transforms",
     "is_grad_enabled": "autograd.transforms",
     "no_grad": "autograd.transforms",
+    "poly": "linalg.fitting",
+    "polyfit": "linalg.fitting",
+    "roots": "linalg.fitting",
     "value_and_grad": "autograd.transforms",
 }
 

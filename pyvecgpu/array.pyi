@@ -1,8 +1,9 @@
 # Written by `make stubs` from docs/reference/hints.py and the package itself.
 # pyright: reportOverlappingOverload=false
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 from pyvecgpu import Device
 from pyvecgpu.typing import ArrayLike, Axis, DType, DTypeLike, DeviceLike, HostArray, Operand, Scalar
 
@@ -217,6 +218,20 @@ class Array:
         """Put the kth elements at their places in order, in place, see vg.partition."""
     def argpartition(self, kth: int | Sequence[int], axis: int = -1) -> Array:
         """Return the indices of what partition gives, see vg.argpartition."""
+    @property
+    def flat(self) -> Any:
+        """The elements in C order, to be indexed by one number, written to and iterated over."""
+    @flat.setter
+    def flat(self, value: Any) -> None: ...
+    @property
+    def flags(self) -> Any:
+        """Facts about the memory: c_contiguous, f_contiguous, aligned, writeable; to be read only."""
+    def tofile(self, fid: str | os.PathLike[str] | IO[bytes], sep: str = '', format: str = '%s') -> None:
+        """Write the elements to a file in C order, as bytes or as text with `sep` in between."""
+    def dumps(self) -> bytes:
+        """Return the array pickled, as bytes; see pickle.dumps."""
+    def dump(self, file: str | os.PathLike[str] | IO[bytes]) -> None:
+        """Write the array pickled to a file: a path, or a file that is open for bytes."""
     def __add__(self, other: Operand) -> Array: ...
     def __sub__(self, other: Operand) -> Array: ...
     def __mul__(self, other: Operand) -> Array: ...

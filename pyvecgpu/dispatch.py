@@ -11,7 +11,7 @@ import struct
 import threading
 
 from .array import Array, Tracked, new, wrap
-from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, METHODS, NOTHING, PARTS
+from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, LISTS, METHODS, NOTHING
 from .native.abi import MAX_NDIM, Key, Status
 
 # The callbacks for all threads, each by a key of its own. Without any the operators' way is open.
@@ -144,7 +144,10 @@ _TAIL = """
     return result
 """
 _BODIES = {ARRAY: _ONE_ARRAY, ARRAYS: _ARRAYS, HOST: _OTHER, NOTHING: _OTHER}
-_CAN_BE_NONE = ("bias", "preactivation", "weights")
+_CAN_BE_NONE = (
+    *("weight", "bias", "places", "preactivation", "weights", "statistics", "mask", "logsum"),
+    *("state", "dlast", "dstate", "states", "gates"),
+)
 
 
 class _Ways(dict):
@@ -160,7 +163,7 @@ class _Ways(dict):
         parts = [_HEAD, _BODIES[gives], _TAIL]
         if arrays and gives in (ARRAY, ARRAYS):
             parts.insert(2, _RECORD)
-        if gives is NOTHING:
+        if arrays and gives is NOTHING:
             parts.insert(1, _BEFORE_WRITING)
         if "out" in parameters:  # the last of them
             raw[-1] = "None"
@@ -182,7 +185,7 @@ class _Ways(dict):
 
 def _raw(name):
     """Return what stands for a parameter where raw data is wanted."""
-    if name == PARTS:
+    if name in LISTS:
         return f"[x.data for x in {name}]"
     if name not in ARRAY_PARAMETERS:
         return name
@@ -198,7 +201,10 @@ def _tell(method, arguments, result):
         return
     parameters, written, gives = METHODS[method]
     named = dict(zip(parameters, arguments, strict=True))
-    named |= {f"{PARTS}[{i}]": part for i, part in enumerate(named.pop(PARTS, ()))}
+    for name in LISTS:
+        each = {f"{name}[{i}]": array for i, array in enumerate(named.pop(name, ()))}
+        named |= each
+        written += (*each,) if name in written else ()
     arrays = {name: value for name, value in named.items() if isinstance(value, Array)}
     inputs = {n: array for n, array in arrays.items() if n not in written}
     static = {n: value for n, value in named.items() if n not in arrays and n not in written}

@@ -29,9 +29,23 @@ from .dtypes import (
 from .dtypes import bool as bool_dtype
 from .native.abi import MAX_NDIM
 
-__all__ = ["can_cast", "e", "finfo", "iinfo", "inf", "isdtype", "nan", "pi", "result_type"]
+__all__ = [
+    "can_cast",
+    "e",
+    "euler_gamma",
+    "finfo",
+    "iinfo",
+    "inf",
+    "isdtype",
+    "issubdtype",
+    "min_scalar_type",
+    "nan",
+    "pi",
+    "result_type",
+]
 
 e = math.e
+euler_gamma = float(np.euler_gamma)
 inf = math.inf
 nan = math.nan
 pi = math.pi
@@ -147,6 +161,34 @@ def _any_dtype(dtype):
     if isinstance(dtype, np.dtype) or (isinstance(dtype, type) and issubclass(dtype, np.generic)):
         return np.dtype(dtype)
     raise TypeError(f"isdtype takes dtypes, not {dtype!r}")
+
+
+def issubdtype(arg1, arg2, /):
+    """Return whether a dtype is another one, or of a kind of NumPy's, such as numpy.floating.
+
+    >>> vg.issubdtype(vg.float32, np.floating), vg.issubdtype("int8", vg.int16)
+    (True, False)
+    """
+    if is_bfloat16(arg2):
+        return is_bfloat16(arg1)
+    if is_bfloat16(arg1):  # a float that none of NumPy's is
+        return isinstance(arg2, type) and arg2 in np.floating.__mro__
+    return bool(np.issubdtype(arg1, arg2))
+
+
+def min_scalar_type(a, /):
+    """Return the smallest dtype that holds a scalar; of an array with axes, its own dtype.
+
+    A 0-d Array is read for that. TypeError: no dtype of arrays.
+
+    >>> vg.min_scalar_type(10), vg.min_scalar_type(-260), vg.min_scalar_type(vg.ones(3))
+    (dtype('uint8'), dtype('int16'), dtype('float32'))
+    """
+    if isinstance(a, Array):
+        if a.ndim or a.dtype == bfloat16:
+            return a.dtype
+        a = a.numpy()
+    return supported(np.min_scalar_type(a))
 
 
 def can_cast(from_, to, casting="safe", /):

@@ -21,21 +21,41 @@ from .native.choices import choose, chosen
 __all__ = [
     "bfloat16",
     "bool",
+    "bool_",
+    "byte",
+    "cdouble",
     "complex128",
     "complex64",
+    "csingle",
+    "double",
     "float16",
     "float32",
     "float64",
     "get_default_dtype",
+    "half",
     "int16",
     "int32",
     "int64",
     "int8",
+    "int_",
+    "intc",
+    "intp",
+    "long",
+    "longlong",
     "set_default_dtype",
+    "short",
+    "single",
+    "ubyte",
+    "uint",
     "uint16",
     "uint32",
     "uint64",
     "uint8",
+    "uintc",
+    "uintp",
+    "ulong",
+    "ulonglong",
+    "ushort",
 ]
 
 
@@ -88,6 +108,27 @@ float32 = np.dtype("float32")
 float64 = np.dtype("float64")
 complex64 = np.dtype("complex64")
 complex128 = np.dtype("complex128")
+# NumPy's other names, of C's types on 64-bit Linux.
+bool_ = bool
+byte = int8
+cdouble = complex128
+csingle = complex64
+double = float64
+half = float16
+int_ = int64
+intc = int32
+intp = int64
+long = int64
+longlong = int64
+short = int16
+single = float32
+ubyte = uint8
+uint = uint64
+uintc = uint32
+uintp = uint64
+ulong = uint64
+ulonglong = uint64
+ushort = uint16
 
 CODES = {
     bfloat16 if code is DType.BFLOAT16 else np.dtype(code.name.lower()): int(code) for code in DType

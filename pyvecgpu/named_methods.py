@@ -1,7 +1,7 @@
 """Methods of vg.Array that are functions of the same name, which methods.py binds to the class."""
 
 from . import functions
-from .functions import arguments, indexing, values
+from .functions import arguments, facts, indexing, texts, values
 
 
 class NamedMethods:
@@ -231,3 +231,71 @@ class NamedMethods:
         5
         """
         return functions.argpartition(self, kth, axis)
+
+    # The elements in a row, and as bytes ----------------------------------------------------------
+
+    @property
+    def flat(self):
+        """The elements in C order, to be indexed by one number, written to and iterated over.
+
+        Iterating reads them once. What it is indexed by it copies, as numpy.ndarray.flat does.
+
+        >>> x = vg.asarray([[1, 2], [3, 4]])
+        >>> x.flat[2].item(), list(x.flat)
+        (3, [1, 2, 3, 4])
+        >>> x.flat[1:3] = 0
+        >>> x.tolist()
+        [[1, 0], [0, 4]]
+        """
+        return facts.Flat(self)
+
+    @flat.setter
+    def flat(self, value):
+        facts.Flat(self)[:] = value
+
+    @property
+    def flags(self):
+        """Facts about the memory: c_contiguous, f_contiguous, aligned, writeable; to be read only.
+
+        >>> x = vg.ones((2, 3))
+        >>> x.flags.c_contiguous, x.T.flags["C_CONTIGUOUS"], x.flags.writeable
+        (True, False, True)
+        """
+        return facts.Flags(self)
+
+    def tofile(self, fid, sep="", format="%s"):
+        """Write the elements to a file in C order, as bytes or as text with `sep` in between.
+
+        fid: a path, or a file that is open for bytes. OSError: it cannot be written. ImportError:
+        bytes of bfloat16 without ml_dtypes.
+
+        >>> vg.asarray([1, 2, 3]).tofile("three.txt", sep=" ")
+        >>> vg.loadtxt("three.txt", dtype="int64").tolist()
+        [1, 2, 3]
+        """
+        texts.write_bytes(self, fid, sep, format)
+
+    def dumps(self):
+        """Return the array pickled, as bytes; see pickle.dumps.
+
+        >>> import pickle
+        >>> pickle.loads(vg.asarray([1, 2]).dumps()).tolist()
+        [1, 2]
+        """
+        import pickle
+
+        return pickle.dumps(self)
+
+    def dump(self, file):
+        """Write the array pickled to a file: a path, or a file that is open for bytes.
+
+        >>> vg.asarray([1, 2]).dump("two.pickle")
+        >>> import pathlib, pickle
+        >>> pickle.loads(pathlib.Path("two.pickle").read_bytes()).tolist()
+        [1, 2]
+        """
+        if hasattr(file, "write"):
+            file.write(self.dumps())
+            return
+        with open(file, "wb") as stream:
+            stream.write(self.dumps())

@@ -7,41 +7,12 @@ there are written from it.
 # Name: what does the same here.
 USE = {
     # NumPy's
-    **dict.fromkeys(("array_repr", "array2string"), "repr(x)"),
-    **dict.fromkeys(("genfromtxt", "loadtxt"), "pyvecgpu.data.load_csv"),
-    **dict.fromkeys(("intp", "int_", "long", "longlong"), "pyvecgpu.int64"),
-    **dict.fromkeys(("mgrid", "ogrid"), "pyvecgpu.meshgrid or pyvecgpu.indices"),
-    **dict.fromkeys(("uintp", "uint", "ulong", "ulonglong"), "pyvecgpu.uint64"),
-    "array_str": "str(x)",
-    "bool_": "pyvecgpu.bool",
-    "byte": "pyvecgpu.int8",
-    "c_": "pyvecgpu.column_stack",
-    "cdouble": "pyvecgpu.complex128",
-    "csingle": "pyvecgpu.complex64",
-    "double": "pyvecgpu.float64",
-    "fromfile": "pyvecgpu.asarray(numpy.fromfile(...))",
     **dict.fromkeys(("isfortran", "require"), "pyvecgpu.contiguous"),
     "asarray_chkfinite": "pyvecgpu.asarray",
     "broadcast": "pyvecgpu.broadcast_arrays",
     "fromregex": "pyvecgpu.asarray(numpy.fromregex(...))",
-    "fromstring": "pyvecgpu.asarray(numpy.fromstring(...))",
-    "half": "pyvecgpu.float16",
-    "mask_indices": "pyvecgpu.tril_indices",
-    "intc": "pyvecgpu.int32",
-    "issubdtype": "pyvecgpu.isdtype",
-    "matvec": "pyvecgpu.matmul",
     "memmap": "pyvecgpu.asarray(numpy.memmap(...))",
     "ndarray": "pyvecgpu.Array",
-    "ndenumerate": "enumerate(x.ravel().tolist())",
-    "r_": "pyvecgpu.concat",
-    "short": "pyvecgpu.int16",
-    "single": "pyvecgpu.float32",
-    "sort_complex": "pyvecgpu.sort",
-    "ubyte": "pyvecgpu.uint8",
-    "uintc": "pyvecgpu.uint32",
-    "ushort": "pyvecgpu.uint16",
-    "vdot": "pyvecgpu.vecdot(pyvecgpu.ravel(x1), pyvecgpu.ravel(x2))",
-    "vecmat": "pyvecgpu.matmul",
     # torch's
     **dict.fromkeys(("as_tensor", "from_numpy", "tensor"), "pyvecgpu.asarray"),
     **dict.fromkeys(("bmm", "mm", "mv"), "pyvecgpu.matmul"),
@@ -96,7 +67,7 @@ USE = {
     "ne": "pyvecgpu.not_equal",
     "neg": "pyvecgpu.negative",
     "norm": "pyvecgpu.linalg.norm",
-    "normal": "pyvecgpu.random.default_rng().normal",
+    "normal": "pyvecgpu.random.normal",
     "numel": "x.size",
     "permute": "pyvecgpu.permute_dims",
     "pinverse": "pyvecgpu.linalg.pinv",
@@ -105,7 +76,7 @@ USE = {
     "randint": "pyvecgpu.random.randint",
     "randn": "pyvecgpu.random.randn",
     "randn_like": "pyvecgpu.random.randn(*x.shape)",
-    "randperm": "pyvecgpu.random.default_rng().permutation",
+    "randperm": "pyvecgpu.random.permutation",
     "repeat_interleave": "pyvecgpu.repeat",
     "rsqrt": "1 / pyvecgpu.sqrt(x)",
     "scatter": "pyvecgpu.put_along_axis",
@@ -136,8 +107,7 @@ USE = {
     "cumproduct": "pyvecgpu.cumprod",
 }
 
-_LOOPS = """apply_along_axis apply_over_axes flatiter frompyfunc ndindex nditer nested_iters
-    vectorize"""
+_LOOPS = """flatiter frompyfunc nditer nested_iters vectorize"""
 _DTYPES = """busday_count busday_offset busdaycalendar bytes_ char character clongdouble complex256
     datetime64 datetime_as_string datetime_data flexible float128 is_busday isnat longdouble object_
     rec recarray record str_ strings timedelta64 void"""
@@ -145,8 +115,8 @@ _HOST = """ScalarType core ctypeslib emath errstate exceptions f2py get_include 
     geterrcall info lib little_endian sctypeDict setbufsize seterr seterrcall show_config
     show_runtime test testing typecodes ufunc"""
 _NUMPYS = """False_ True_ base_repr binary_repr common_type complexfloating dtype einsum_path
-    euler_gamma floating format_float_positional format_float_scientific generic index_exp inexact
-    integer min_scalar_type mintypecode number s_ signedinteger typename unsignedinteger"""
+    floating format_float_positional format_float_scientific generic inexact integer mintypecode
+    number signedinteger typename unsignedinteger"""
 _PARTS = """RawKernel RawModule ElementwiseKernel ReductionKernel"""
 
 # Name: why there is nothing of the kind, with "{}" for the name.
@@ -162,10 +132,6 @@ WITHOUT = {
     **dict.fromkeys(
         ["asmatrix", "bmat", "matrix", "ma", "poly1d", "polynomial"],
         "there are no matrices, masked arrays or polynomials as objects; use arrays",
-    ),
-    **dict.fromkeys(
-        ["may_share_memory", "shares_memory"],
-        "nothing here tells whether two arrays share memory; slices and reshapes do",
     ),
     "asfortranarray": "new arrays are in C order; x.T is a view in the other",
 }

@@ -169,6 +169,8 @@ ROWS = (
     _other("argsort", 331, ORDERED, "index"),
     _other("searchsorted", 332, ORDERED, "index"),
     _other("bincount", 333, INTEGERS, "index"),
+    _other("pool", 340, "f", "same"),
+    _other("convolution", 341, "f", "same"),
     _other("concat", 350, ALL, "same"),
     _other("softmax", 351, ORDERED, "float"),
     _other("log_softmax", 352, ORDERED, "float"),
@@ -179,6 +181,14 @@ ROWS = (
     _other("clip", 357, REALS, "same"),
     _other("isclose", 358, "f", "bool"),
     _other("nan_to_num", 359, "f", "same"),
+    _other("optimize", 380, "f", "none"),
+    _other("total_norm", 381, "f", "same"),
+    _other("clip_norm", 382, "f", "none"),
+    _other("dropout", 383, "f", "same"),
+    _other("normalize", 360, "f", "same"),
+    _other("cross_entropy", 361, "f", "same"),
+    _other("attention", 370, "f", "same"),
+    _other("recurrent", 371, "f", "same"),
 )
 OPERATIONS = {row.code: row for row in ROWS}
 # The codes by name; NONE is no operation, and no activation of a layer.

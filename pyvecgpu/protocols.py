@@ -183,7 +183,7 @@ def table():
                 continue
             if name == function.__name__ or function not in found:  # not by an alias of it
                 found[function] = getattr(ours, name)
-    return found | {np.array_repr: repr, np.array_str: str}
+    return found
 
 
 # Functions that are told the device by `like=`, an Array, and by no operand.
@@ -197,7 +197,16 @@ _CREATION = (
     "eye",
     "full",
 )
-_CREATION += ("frombuffer", "fromiter", "identity", "ones", "tri", "zeros")
+_CREATION += (
+    "frombuffer",
+    "fromfile",
+    "fromiter",
+    "fromstring",
+    "genfromtxt",
+    "identity",
+    "loadtxt",
+)
+_CREATION += ("ones", "tri", "zeros")
 
 
 def call_function(array, function, types, arguments, options):

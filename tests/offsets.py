@@ -10,11 +10,15 @@ import helpers
 import numpy as np
 
 import pyvecgpu as vg
+from pyvecgpu.dispatch import apply
+from pyvecgpu.native.abi import Algorithm
+from pyvecgpu.nn.utils import get_total_norm
 
 DTYPES = [np.dtype(name) for name in ("i1", "f2", "f4", "f8")]  # one of each size
 VECTOR = 16  # bytes
 PADS = ((0, 1), (1, 0), (4, 0))  # elements behind a row, and behind an item of a batch
 B, M, N, K = 3, 21, 40, 36  # a batch of matrices
+LONG = (10, M, N)  # more than a block has of any dtype
 ROWS = [*range(0, M, 2), *range(1, M, 2)]
 
 
@@ -86,12 +90,70 @@ def calls(dtype):
         found["dense"] = (
             [(M, K), (N, K), (N,)], (M, N), lambda x, w, b, out: vg.dense(x, w, b, "relu", out=out)
         )  # fmt: skip
+        found["normalised rows"] = ([(M, N)] * 2, None, normalised)
+        found["cross-entropy"] = ([(M, N)] * 2, None, of_labels)
+        found["windows"] = ([(2, 6, M, 9), (6, 2, 3, 3), (2, 6, M - 2, 7)], None, windows)
         found["gradients"] = ([(M, N), (M, K), (N, K), (M, N)], None, gradients)
+        found["step"] = ([LONG, LONG], LONG, step)
+        found["clip"] = ([LONG], LONG, clip)
+        found["norm"] = ([LONG], (1,), lambda x, out: assign(get_total_norm([x]), out))
+        found["dropout"] = ([(M, N)], (M, N), dropout)
     return found
+
+
+def normalised(x, g, out):
+    """Each of the normalisations and of softmax, and the gradients of what it is of."""
+    found = []
+    numbers = x[0].detach()
+    for function in (
+        lambda a, w: vg.nn.functional.layer_norm(a, N, w, w, 1.0),
+        lambda a, w: vg.nn.functional.batch_norm(a, None, None, w, w, True, eps=1.0),
+        lambda a, w: vg.softmax(a * 0.125) * w,
+    ):
+        a, w = x.detach().requires_grad_(), numbers.detach().requires_grad_()
+        y = function(a, w)
+        y.backward(g)
+        found += [y.detach(), a.grad, w.grad]
+    return found
+
+
+def of_labels(x, w, out):
+    a = x.detach().requires_grad_()
+    labels = vg.arange(M, dtype="int32", device=x.device) % N
+    losses = vg.nn.functional.cross_entropy(a, labels, w[0] * w[0], reduction="none")
+    losses.sum().backward()
+    return losses.detach(), a.grad
 
 
 def gradients(g, x, w, z, out):
     return vg.nn.functional.dense_backward(g, x, w, z, "relu")
+
+
+def step(x, g, out):
+    """A step of plain descent, in place: one with a learning rate of 1 and no other number."""
+    out[...] = x
+    apply(out.backend, "optimize", Algorithm.SGD, [out], [g], [1.0] + [0.0] * 13)
+    return out
+
+
+def clip(x, out):
+    out[...] = x
+    norm = vg.full((), 4.0, dtype="float32", device=x.device)
+    apply(out.backend, "clip_norm", [out], norm, 2.0)
+    return out
+
+
+def dropout(x, out):
+    return assign(apply(x.backend, "dropout", x, 0.5, 1, 2, 3), out)
+
+
+def windows(x, w, g, out):
+    """A convolution of a pool, and all of their gradients."""
+    leaves = x.detach().requires_grad_(), w.detach().requires_grad_()
+    y = vg.nn.functional.max_pool2d(leaves[0], 3, 1, 1)
+    y = vg.nn.functional.avg_pool2d(y, 2, 1, 1)[..., 1:, 1:]
+    y = vg.nn.functional.conv2d(y, leaves[1], groups=3)
+    return y.detach(), *vg.autograd.grad(y, leaves, g)
 
 
 def run(device, seed=20240607):

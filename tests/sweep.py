@@ -13,6 +13,8 @@ from typing import NamedTuple
 import helpers
 import numpy as np
 import sweep_complex
+import sweep_optim
+import sweep_rows
 from helpers import DTYPES, HALVES, SHAPE, assert_close, assert_same, assert_within, put
 from helpers import fixed_integers as data
 from references import (
@@ -26,6 +28,8 @@ from references import (
     unary_reference,
 )
 from sweep_products import forced_products, gradients, layers, products
+from sweep_sequences import attentions, recurrences
+from sweep_windows import windows
 
 import pyvecgpu as vg
 from pyvecgpu import learn
@@ -63,6 +67,9 @@ def cases():
         joins,
         bounds,
         nearness,
+        sweep_optim.steps,
+        sweep_optim.norms(PATTERNS),
+        sweep_optim.dropouts(PATTERNS),
         sequences,
         gathers,
         moves,
@@ -79,6 +86,11 @@ def cases():
         forced_products,
         layers,
         gradients,
+        sweep_rows.normalisations,
+        sweep_rows.losses,
+        windows,
+        attentions,
+        recurrences,
         lessons,
     ):
         for dtype in DTYPES:

@@ -84,9 +84,9 @@ def c_type(kind, declared):
         return declared
     if kind in C_TYPES:
         return C_TYPES[kind]
-    if kind is abi.arrays:
-        return "const pvg_array *const *"
     const = "const " if declared.startswith("const ") else ""
+    if kind is abi.arrays:
+        return f"{const}pvg_array *const *"
     if kind in HANDLE_CLASSES:
         return f"{const}pvg_{HANDLE_CLASSES[kind]} *"
     if kind in (ctypes.c_void_p, abi.value):

@@ -130,7 +130,7 @@ def test_copies(device, rng):
 @pytest.mark.devices("sim", "cuda")
 def test_numpy_does_not_get_values_silently(device):
     array = put(device, [1.0, 2.0])
-    for function in (np.asarray, np.array, np.unwrap, np.poly):
+    for function in (np.asarray, np.array, np.emath.sqrt, np.emath.log):
         with helpers.refused(device, vg.ImplicitTransferError, array, match=device):
             function(array)
     assert issubclass(vg.ImplicitTransferError, TypeError)
@@ -149,7 +149,8 @@ def test_numpy_functions_of_arrays(device):
     assert_same(np.sqrt(array), np.sqrt(x))
     assert_same(np.add(x, array), x + x)
     assert isinstance(np.add(x, array), vg.Array)
-    for call in (lambda: np.frexp(array), lambda: np.add(array, x, where=x > 1)):
+    unknown = np.frompyfunc(lambda value: 2 * value, 1, 1)
+    for call in (lambda: unknown(array), lambda: np.add(array, x, where=x > 1)):
         with helpers.refused(device, TypeError, array):
             call()
     if device == "cpu":  # NumPy 2 keeps a reference to an operand whose reduce is refused
@@ -179,6 +180,6 @@ def test_numpy_functions_do_not_guess(device):
     assert np.sum(x, axis=1).tolist() == [3.0, 12.0]
     for function in (np.array_equal, np.array_equiv, np.allclose):
         assert function(x, x) and function(x.numpy(), x) and not function(x, x + 1)
-    for function in (np.unwrap, np.may_share_memory, np.vdot):
+    for function in (np.emath.power, np.emath.logn):
         with helpers.refused(device, vg.ImplicitTransferError, x, match="host with .numpy"):
             function(x, x)

@@ -27,12 +27,13 @@ from pyvecgpu.bench import (
     model,
     overhead,
     report,
+    steps,
     streaming,
     timing,
     transfers,
 )
 
-NAMES = ("streaming", "matmul", "shapes", "transfers", "overhead")
+NAMES = ("streaming", "rows", "matmul", "windows", "shapes", "steps", "transfers", "overhead")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -415,7 +416,7 @@ def test_operands_are_random_and_rotate_over_three_caches():
 
 
 def test_full_sizes_are_those_of_the_goals():
-    for module in (streaming, matmul):
+    for module in (streaming, matmul, steps):
         names = {row.name: row for row in module.rows("full")}
         for goal in module.GOALS:
             assert {"pyvecgpu", goal.peer} <= set(names[goal.row].calls)

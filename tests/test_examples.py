@@ -41,7 +41,8 @@ def test_what_counts():
     for path, module in examples.MODULES.items():
         missing = {f"{path}.{n}" for n in examples.public_names(module)} - names
         values = {name: getattr(module, name.rpartition(".")[2]) for name in missing}
-        assert not [n for n, v in values.items() if callable(v) and v is not vg.linalg.LinAlgError]
+        numpys = (vg.linalg.LinAlgError, vg.ndindex)
+        assert not [n for n, v in values.items() if callable(v) and v not in numpys]
     assert {"vg.abs", "vg.Array.T", "vg.nn.init.ones_", "vg.random.Generator.normal"} <= names
     assert len(names) > 600
 

@@ -288,6 +288,23 @@ def test_every_function_checks_its_handles(device, kind):
         "pvg_matmul": (bad, bad, 0, None),
         "pvg_dense": (bad, bad, None, 0, 0, None, None),
         "pvg_dense_backward": (bad, bad, bad, bad, 0, 0, None, None, None),
+        "pvg_softmax_backward": (351, bad, bad, 1),
+        "pvg_normalize": (bad, bad, bad, 0, 1, 1, 1, 0.0, bad),
+        "pvg_normalize_backward": (bad, bad, bad, bad, 0, 1, 1, 1, 0.0, None, None, None),
+        "pvg_cross_entropy": (bad, bad, bad, 0, 0.0, bad),
+        "pvg_cross_entropy_backward": (bad, bad, bad, bad, bad, 0, 0.0),
+        "pvg_attention": (bad, bad, bad, None, ctypes.c_double(1.0), 0, None),
+        "pvg_attention_backward": (
+            *[bad] * 4,
+            None,
+            bad,
+            bad,
+            ctypes.c_double(1.0),
+            0,
+            *[None] * 3,
+        ),
+        "pvg_recurrent": (0, bad, bad, None, bad, None, 0, ctypes.byref(abi.array()), None, None),
+        "pvg_recurrent_backward": (0, bad, None, None, bad, bad, None, None, 0, *[None] * 4),
         "pvg_learn": (0, shape, shape, bad, bad, None, bad, 1, (ctypes.c_double * 1)(), numbers),
     }
     good = loaded.pvg_array_empty(0, 11, 1, (ctypes.c_int64 * 1)(4))

@@ -123,6 +123,9 @@ METHODS = {
     "searchsorted": ["v", "side", "sorter"],
     "partition": ["kth", "axis"],
     "argpartition": ["kth", "axis"],
+    "tofile": ["fid", "sep", "format"],
+    "dump": ["file"],
+    "dumps": [],
 }
 
 

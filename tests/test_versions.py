@@ -10,10 +10,12 @@ from helpers import put
 import pyvecgpu as vg
 from pyvecgpu.backends import METHODS, cpu
 from pyvecgpu.dispatch import apply, observe
+from pyvecgpu.native.abi import Algorithm, Update
 
 functional = vg.nn.functional
 
 X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+RATE = [0.5] + [0.0] * (Update.UPDATE_COUNT - 1)
 
 
 def writes(x, y):
@@ -22,6 +24,19 @@ def writes(x, y):
 
     def preactivation():
         apply(x.backend, "dense", y, square, None, 0, 0, x, None)
+
+    def statistics():  # of two rows: two numbers each
+        rows = y.reshape(-1)[:8].reshape(2, 4)
+        apply(x.backend, "normalize", rows, None, None, 1, 1, 1, True, 1.0, x[0, :].reshape(2, 2))
+
+    def of_labels():  # of one row: three numbers
+        label = vg.zeros((1,), dtype="int32", device=x.device)
+        place = x[0, :3].reshape(3, 1)
+        apply(x.backend, "cross_entropy", y[:1], label, None, -1, 0.0, place)
+
+    def logsum():
+        three = vg.expand_dims(y, axis=-1)
+        apply(x.backend, "attention", three, three, three, None, 1.0, False, x)
 
     def in_place(operator, other):
         return lambda: getattr(x, operator)(other)
@@ -40,6 +55,9 @@ def writes(x, y):
         "tensordot": lambda: vg.tensordot(y, square, axes=1, out=x),
         "dense": lambda: vg.dense(y, square, out=x),
         "preactivation": preactivation,
+        "statistics of channels": statistics,
+        "statistics of labels": of_labels,
+        "logsum": logsum,
         "fill": lambda: x.__setitem__(Ellipsis, 2.0),
         "concat": lambda: vg.concat([y[:2], y[2:]], out=x),
         "softmax": lambda: vg.softmax(y, out=x),
@@ -48,6 +66,8 @@ def writes(x, y):
         "nan_to_num": lambda: vg.nan_to_num(x, False),
         "sequence": lambda: apply(x.backend, "sequence", x[0], 1.0, 2.0, None),
         "eye": lambda: apply(x.backend, "eye", x, 1),
+        "optimize": lambda: apply(x.backend, "optimize", Algorithm.SGD, [x], [y], RATE),
+        "clip_norm": lambda: apply(x.backend, "clip_norm", [x], vg.max(y), 1.0),
         "random": lambda: vg.random.default_rng(1).random(out=x),
         "copy": lambda: x.__setitem__(Ellipsis, y),
         "copy of a host array": lambda: x.__setitem__(0, X[1]),
@@ -99,6 +119,7 @@ def test_every_method_that_writes_is_among_them():
         for write in writes(x, y).values():
             write()
     seen = {call.method for call in calls if METHODS[call.method][1]}
+    seen |= {"pool"}  # writes to integers: test_windows.py
     assert seen == {name for name, (_, written, _) in METHODS.items() if written} - {"to_host"}
 
 

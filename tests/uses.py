@@ -17,10 +17,11 @@ from references import lookup
 
 import pyvecgpu as vg
 from pyvecgpu.dispatch import apply
+from pyvecgpu.native.abi import Algorithm, Cell, Update
 from pyvecgpu.operations import ROWS, Operation
 
 F32, F64, F16, I32, BOOL, C64 = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?", "c8"))
-I8, I64 = np.dtype("i1"), np.dtype("i8")
+I8, I64, U8 = np.dtype("i1"), np.dtype("i8"), np.dtype("u1")
 
 
 class Use(NamedTuple):
@@ -110,6 +111,112 @@ def dense_backward(v, activation, before):
     return vg.nn.functional.dense_backward(v["g"], v["x"], v["w"], before, activation)
 
 
+def step(algorithm, targets, gradients, **numbers):
+    """A step of an optimiser; numbers: by the names of Update."""
+    values = [0.0] * Update.UPDATE_COUNT
+    for name, value in {"rate": 0.5, **numbers}.items():
+        values[Update[f"UPDATE_{name.upper()}"]] = value
+    apply(targets[0].backend, "optimize", algorithm, targets, gradients, values)
+
+
+def normalize(v, groups, centered=True, statistics=True):
+    """By the method itself; variances that are integers at random need a large epsilon."""
+    numbers = (v.get("w"), v.get("b"), 1, 1, groups, centered, 100.0)
+    return apply(v["x"].backend, "normalize", v["x"], *numbers, v["s"] if statistics else None)
+
+
+def normalize_backward(v, groups, wanted=True):
+    operands = (v["g"], v["x"], v.get("w"), v["s"], 1, 1, groups, True, 100.0, wanted)
+    return apply(v["x"].backend, "normalize_backward", *operands)
+
+
+def cross_entropy(v):
+    operands = (v["x"], v["i"], v["w"], 3, 0.25, v["s"])
+    return apply(v["x"].backend, "cross_entropy", *operands)
+
+
+def cross_entropy_backward(v):
+    operands = (v["g"], v["x"], v["i"], v["w"], v["s"], 3, 0.25)
+    return apply(v["x"].backend, "cross_entropy_backward", *operands)
+
+
+def softmax_backward(v):
+    code = Operation.LOG_SOFTMAX
+    return apply(v["a"].backend, "softmax_backward", code, v["g"], v["a"], 1)
+
+
+# Windows of 2 x 3 over pictures of 6 x 7, every second row: (3, 5) of them.
+WINDOWS = (2, 3, 2, 1, 0, 0, 0, 0, 1, 1)
+PICTURES, POOLED = ((2, 4, 6, 7), F32), ((2, 4, 3, 5), F32)
+
+
+def windowed(method, *names, more=(), first=None, view=None):
+    """A call of a method of the seam on arrays, of which `view` takes a part first."""
+
+    def run(v):
+        arrays = [v[name] if view is None else view(v[name]) for name in names]
+        head = () if first is None else (int(first),)
+        arrays += [None] * (len(names) < 2 and first is not None)
+        return apply(arrays[0].backend, method, *head, *arrays, WINDOWS, *more)
+
+    return run
+
+
+def of_windows():
+    """Pools and convolutions, by every kernel of theirs and with what they copy."""
+    places, turned = (POOLED[0], I32), lambda x: x[..., ::-1]
+    for name, code in (("largest", Operation.MAX), ("means", Operation.MEAN)):
+        yield name, {"a": PICTURES}, windowed("pool", "a", more=(True,), first=code), ()
+    call = windowed("pool", "a", more=(False,), first=Operation.MEAN, view=turned)
+    yield "means of strided pictures", {"a": PICTURES}, call, ()
+    call = windowed("pool", "a", "places", more=(True,), first=Operation.MAX)
+    yield "largest, places", {"a": PICTURES, "places": places}, call, ("places",)
+    call = windowed("pool_backward", "g", "places", more=(True, 6, 7), first=Operation.MAX)
+    yield "largest, backward", {"g": POOLED, "places": places}, call, ()
+    call = windowed("pool_backward", "g", more=(False, 6, 7), first=Operation.MEAN, view=turned)
+    yield "means, backward, strided", {"g": POOLED}, call, ()
+    for name, images, groups, dtypes in (
+        ("", 1, 1, (F32, F32)),
+        (" side by side", 2, 2, (F32, F32)),
+        (" of few channels", 2, 4, (F32, F32)),
+        (" of halves", 2, 1, (F16, F16)),
+        (" of two dtypes", 1, 2, (F32, F64)),
+    ):
+        x, g = (images, 4, 6, 7), (images, 8, 3, 5)
+        w = (8, 4 // groups, 2, 3)
+        for view in (None, turned) if groups == 2 else (None,):
+            what = name + (", strided" if view else "")
+            arrays = {"x": (x, dtypes[0]), "w": (w, dtypes[1])}
+            call = windowed("convolution", "x", "w", more=(groups,), view=view)
+            yield f"convolution{what}", arrays, call, ()
+            arrays = {"g": (g, dtypes[0]), "w": (w, dtypes[1])}
+            call = windowed("convolution_input", "g", "w", more=(groups, 6, 7), view=view)
+            yield f"convolution_input{what}", arrays, call, ()
+            arrays = {"g": (g, dtypes[0]), "x": (x, dtypes[1])}
+            call = windowed("convolution_weight", "g", "x", more=(groups,), view=view)
+            yield f"convolution_weight{what}", arrays, call, ()
+
+
+WINDOWED = {name: Use(*parts) for name, *parts in of_windows()}
+
+
+def attention_backward(v, view=lambda x: x):
+    names = ("g", "q", "k", "v", "mask", "y", "logsum")
+    operands = [view(v[name]) if name in v else None for name in names]
+    return apply(v["q"].backend, "attention_backward", *operands, 0.1, False)
+
+
+def recurrent(v, cell, backwards, view=lambda x: x):
+    operands = [view(v[name]) if name in v else None for name in ("x", "w", "bias", "h", "c")]
+    return apply(v["x"].backend, "recurrent", cell, *operands, backwards, True)
+
+
+def recurrent_backward(v, cell, backwards, view=lambda x: x):
+    names = ("g", "dh", "dc", "w", "hs", "cs", "gates")
+    operands = [view(v[name]) if name in v else None for name in names]
+    return apply(v["g"].backend, "recurrent_backward", cell, *operands, backwards)
+
+
 def learn(v):
     """A lesson's kernel, launched as pyvecgpu.learn does."""
     backend = v["a"].backend
@@ -158,7 +265,16 @@ def fresh(v):
 A, AB = {"a": ((6, 37), F32)}, {"a": ((6, 37), F32), "b": ((6, 37), F32)}
 LAYER = {"x": ((9, 20), F32), "w": ((31, 20), F32), "bias": ((31,), F32)}
 BACKWARD = {"g": ((9, 31), F32), "x": ((9, 20), F32), "w": ((31, 20), F32), "z": ((9, 31), F32)}
+QUERIES = {"q": ((2, 9, 5), F32), "k": ((7, 5), F32), "v": ((2, 7, 3), F32)}
+BY_KEYS = {"mask": ((9, 1), F64), "logsum": ((2, 9), F32)}
+OF_RESULT = {"g": ((2, 9, 3), F32), "y": ((2, 9, 3), F32)}
+SEQUENCE = {"x": ((3, 4, 20), F32), "w": ((20, 5), F32), "bias": ((20,), F32)}
+STATES = {"h": ((4, 5), F32), "c": ((4, 5), F32)}
+STEPS = {"g": ((3, 4, 5), F32), "dh": ((4, 5), F32), "dc": ((4, 5), F32), "w": ((20, 5), F32)}
+STEPS |= {"hs": ((4, 4, 5), F32), "cs": ((4, 4, 5), F32), "gates": ((3, 4, 20), F32)}
 LARGE = (260, 260)  # from 65,536 elements on a transposed operand is put in order first
+IMAGES = {"x": ((6, 4, 40), F32), "w": ((4,), F32), "b": ((4,), F32), "s": ((2, 4), F32)}
+SCORES = {"x": ((6, 80), F32), "i": ((6,), U8), "w": ((80,), F32), "s": ((3, 6), F32)}
 STAGED = (1025, 257)  # more than 1 MiB, which crosses through pinned buffers
 
 USES = dict(of_rows())
@@ -451,6 +567,96 @@ USES |= {
         {"g": ((31, 9), F64), "x": ((20, 9), F32), "w": ((31, 20), F32), "z": ((31, 9), F32)},
         lambda v: vg.nn.functional.dense_backward(v["g"].T, v["x"].T, v["w"], v["z"].T, "relu"),
     ),
+    # Normalisations: rows, groups, channels of all items; labels are below 80, also where 77 is.
+    "normalize": Use(
+        IMAGES | {"s": ((2, 6), F32)}, lambda v: normalize(v, 1), ("s",)
+    ),
+    "normalize channels": Use(IMAGES, lambda v: normalize(v, 0), ("s",)),
+    "normalize by statistics": Use(IMAGES, lambda v: normalize(v, -1)),
+    "normalize of other dtypes and layouts": Use(
+        {"x": ((40, 4, 6), F16), "w": ((8,), F64), "b": ((4,), F32)},
+        lambda v: normalize(v | {"x": v["x"].T, "w": v["w"][::2]}, 2, False, False),
+    ),
+    "normalize long rows": Use(
+        {"x": ((1, 70_000), F32)}, lambda v: normalize(v, 1, statistics=False)
+    ),
+    "normalize_backward": Use(
+        {"g": ((6, 40), F32), "x": ((6, 40), F32), "w": ((40,), F32), "s": ((2, 6), F32)},
+        lambda v: normalize_backward(v, 1),
+    ),
+    "normalize_backward of channels": Use(
+        IMAGES | {"g": ((6, 4, 40), F32)}, lambda v: normalize_backward(v, 0)
+    ),
+    "normalize_backward by statistics": Use(
+        {"g": ((6, 4), F32), "x": ((4, 6), F32), "s": ((2, 4), F32)},
+        lambda v: normalize_backward(v | {"x": v["x"].T}, -1),
+    ),
+    "normalize_backward of groups": Use(
+        {"g": ((40, 4, 6), F64), "x": ((6, 4, 40), F32), "w": ((4,), F64), "s": ((2, 12), F32)},
+        lambda v: normalize_backward(v | {"g": v["g"].T}, 2),
+    ),
+    "normalize_backward of x alone": Use(
+        {"g": ((6, 40), F32), "x": ((6, 40), F32), "s": ((2, 6), F32)},
+        lambda v: normalize_backward(v, 1, False),
+    ),
+    "cross_entropy": Use(SCORES, cross_entropy, ("s",)),
+    "cross_entropy of strided operands": Use(
+        {"x": ((80, 6), F16), "i": ((12,), U8), "w": ((80,), F64), "s": ((3, 6), F32)},
+        lambda v: cross_entropy(v | {"x": v["x"].T, "i": v["i"][::2]}),
+        ("s",),
+    ),
+    "cross_entropy_backward": Use(
+        SCORES | {"g": ((6,), F32)}, cross_entropy_backward
+    ),
+    "cross_entropy_backward of strided operands": Use(
+        SCORES | {"x": ((80, 6), F32), "g": ((12,), F64)},
+        lambda v: cross_entropy_backward(v | {"x": v["x"].T, "g": v["g"][::2]}),
+    ),
+    "softmax_backward": Use(A | {"g": ((6, 37), F32)}, softmax_backward),
+    "softmax_backward of strided operands": Use(
+        {"a": ((37, 6), F32), "g": ((37, 6), F64)},
+        lambda v: softmax_backward({"a": v["a"].T, "g": v["g"].T}),
+    ),
+    **WINDOWED,
+    # Sequences: the operands where they lie, or in order first.
+    "attention": Use(
+        QUERIES | BY_KEYS,
+        lambda v: apply(
+            v["q"].backend, "attention", *(v[n] for n in ("q", "k", "v", "mask")), 0.1, True,
+            v["logsum"],
+        ),
+        ("logsum",),
+    ),
+    "attention of views": Use(
+        {"q": ((5, 9, 2), F64), "k": ((5, 14), F64), "v": ((7, 3), F64), "m": ((7, 9), BOOL)},
+        lambda v: apply(
+            v["q"].backend, "attention", v["q"].T, v["k"].T[::-2], v["v"], v["m"].T, 0.1, False,
+            None,
+        ),
+    ),
+    "attention_backward": Use(QUERIES | BY_KEYS | OF_RESULT, attention_backward),
+    "attention_backward of views": Use(
+        QUERIES | {"g": ((2, 9, 3), F32), "y": ((2, 9, 3), F32), "logsum": ((2, 9), F32)},
+        lambda v: attention_backward(v, lambda x: x[..., ::-1]),
+    ),
+    "LSTM": Use(SEQUENCE | STATES, lambda v: recurrent(v, Cell.CELL_LSTM, False)),
+    "GRU of views, backwards": Use(
+        {"x": ((3, 4, 15), F32), "w": ((15, 5), F32), "bias": ((15,), F32), "h": ((4, 5), F32)},
+        lambda v: recurrent(v, Cell.CELL_GRU, True, lambda x: x[..., ::-1]),
+    ),
+    "RNN": Use(
+        {"x": ((3, 4, 5), F64), "w": ((5, 5), F64), "h": ((4, 5), F64)},
+        lambda v: recurrent(v, Cell.CELL_TANH, False),
+    ),
+    "LSTM's gradients": Use(STEPS, lambda v: recurrent_backward(v, Cell.CELL_LSTM, True)),
+    "GRU's gradients, of views": Use(
+        {n: STEPS[n] for n in ("g", "hs", "gates")} | {"w": ((15, 5), F32)},
+        lambda v: recurrent_backward(v, Cell.CELL_GRU, False, lambda x: x[..., ::-1]),
+    ),
+    "RNN's gradients": Use(
+        {"g": ((3, 4, 5), F64), "w": ((5, 5), F64), "hs": ((4, 4, 5), F64)},
+        lambda v: recurrent_backward(v, Cell.CELL_RELU, False),
+    ),
     # Copies and casts on the card.
     "cast": Use(A, lambda v: v["a"].astype("int64")),
     "cast, out": Use(
@@ -490,6 +696,52 @@ USES |= {
     "isclose": Use(A, lambda v: vg.isclose(v["a"], v["a"][:, ::-1])),
     "nan_to_num": Use(A, lambda v: vg.nan_to_num(v["a"])),
     "nan_to_num, in place": Use(A, lambda v: void(vg.nan_to_num(v["a"][:, ::-2], False)), ("a",)),
+    "dropout": Use(A, lambda v: apply(v["a"].backend, "dropout", v["a"], 0.5, 1, 2, 3)),
+    "dropout of a strided operand": Use(
+        {"a": ((37, 12), F16)},
+        lambda v: apply(v["a"].backend, "dropout", v["a"].T[::-2], 0.25, 1, 2, 3),
+    ),
+    # Steps of optimisers: of one dtype and of two, of views and of what overlaps; norms.
+    "optimize": Use(
+        dict.fromkeys(("a", "b", "m", "n", "g", "h"), ((6, 37), F32)),
+        lambda v: step(Algorithm.SGD, [v[n] for n in "abmn"], [v["g"], v["h"]], momentum=0.5),
+        ("a", "b", "m", "n"),
+    ),
+    "optimize by Adam": Use(
+        dict.fromkeys("amsg", ((6, 37), F16)),
+        lambda v: step(Algorithm.ADAM, [v[n] for n in "ams"], [v["g"]], step=1.0, beta1=0.5),
+        ("a", "m", "s"),
+    ),
+    "optimize by RMSprop": Use(
+        dict.fromkeys("asg", ((6, 37), F64)),
+        lambda v: step(Algorithm.RMSPROP, [v["a"], v["s"]], [v["g"]], epsilon=1.0, beta2=0.5),
+        ("a", "s"),
+    ),
+    "optimize views": Use(
+        {"a": ((37, 6), F32), "b": ((6, 37), F64), "g": ((6, 37), F32), "h": ((37, 6), F64)},
+        lambda v: step(Algorithm.SGD, [v["a"].T, v["b"]], [v["g"], v["h"].T]),
+        ("a", "b"),
+    ),
+    "optimize what overlaps": Use(
+        {"a": ((40,), F32)},
+        lambda v: step(Algorithm.SGD, [v["a"][:30], v["a"][8:38]], [v["a"][5:35], v["a"][:30]]),
+        ("a",),
+    ),
+    "total_norm": Use(AB, lambda v: apply(v["a"].backend, "total_norm", [v["a"], v["b"]], 2.0)),
+    "total_norm of views of two dtypes": Use(
+        {"a": ((37, 6), F16), "b": ((6, 37), F64)},
+        lambda v: apply(v["a"].backend, "total_norm", [v["a"].T, v["b"][:, 1:]], math.inf),
+    ),
+    "clip_norm": Use(
+        AB | {"n": ((), F64)},
+        lambda v: apply(v["a"].backend, "clip_norm", [v["a"], v["b"]], v["n"], 0.5),
+        ("a", "b"),
+    ),
+    "clip_norm by one of them": Use(
+        {"a": ((37, 6), F32)},
+        lambda v: apply(v["a"].backend, "clip_norm", [v["a"].T], v["a"][3, 3], 0.5),
+        ("a",),
+    ),
     "sequence": Use(
         {"a": ((6, 37), I32)},
         lambda v: apply(v["a"].backend, "sequence", v["a"][2, ::-2], 3, -2, None),

@@ -79,6 +79,8 @@ template <class F>
 constexpr int rows_blocks = F::vector > 4    ? 1
                             : F::vector == 4 ? blocks_held(16, map_threads)
                                              : blocks_held(12, map_threads);
+// Functions whose operands never lie in any strides, so that they need no strided_kernel.
+template <class F> constexpr bool only_rows = false;
 constexpr int64_t large_map = 1 << 18; // vectors: enough to keep all multiprocessors busy
 constexpr int strided_threads = 256;
 constexpr int most_rows = 4;        // a thread, in large arrays
@@ -307,14 +309,17 @@ int launch_walk(Call &call, const F &f, Operands<F::inputs> operands, const pvg_
         if (step == 1) aligned &= is_aligned(inputs[k], F::vector, last, walk.strides[k + 1]);
     }
     if (in_rows && last <= 0) return launch_contiguous(call, f, operands, out->size, aligned);
-    if (in_rows) {
+    if (in_rows || only_rows<F>) {
         InRows<N> rows{operands, 0, 0, 0, 1, aligned, {}};
         rows.outer.walk = walk;
         return launch_rows(call, f, &rows);
     }
-    Strided<N> strided{operands, out->size, {}};
-    strided.all.walk = walk;
-    return launch_strided(call, f, &strided);
+    if constexpr (!only_rows<F>) {
+        Strided<N> strided{operands, out->size, {}};
+        strided.all.walk = walk;
+        return launch_strided(call, f, &strided);
+    }
+    return PVG_OK;
 }
 
 // Runs f over `out`, with the inputs broadcast to its shape; a NULL among them stands for `scalar`.

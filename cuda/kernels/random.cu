@@ -7,6 +7,7 @@
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
 #include "arrays/vector.cuh"
+#include "kernels/philox.cuh"
 
 namespace pvg {
 
@@ -20,25 +21,6 @@ struct RandomJob {
     uint64_t key, stream, counter;
     bool aligned;
 };
-
-struct Words { uint32_t word[4]; };
-
-__device__ __forceinline__ Words philox(uint64_t key, uint64_t stream, uint64_t counter) {
-    uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);
-    uint32_t c0 = uint32_t(counter), c1 = uint32_t(counter >> 32);
-    uint32_t c2 = uint32_t(stream), c3 = uint32_t(stream >> 32);
-#pragma unroll
-    for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = uint64_t(0xD2511F53u) * c0, p1 = uint64_t(0xCD9E8D57u) * c2;
-        c0 = uint32_t(p1 >> 32) ^ c1 ^ k0;
-        c2 = uint32_t(p0 >> 32) ^ c3 ^ k1;
-        c1 = uint32_t(p1);
-        c3 = uint32_t(p0);
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return {{c0, c1, c2, c3}};
-}
 
 // ---- From bits to numbers -----------------------------------------------------------------------
 

@@ -8,20 +8,14 @@
 #include "arrays/map.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/reduce.cuh"
-#include "runtime/device.cuh"
+#include "kernels/rows.cuh"
 #include <math.h>
 
 namespace pvg {
 
 namespace {
 
-constexpr int short_threads = 128, long_threads = 1024;
-constexpr int most_packs = 8; // of a lane, in rows that a warp has
-constexpr int held_packs = 4; // of a thread, in registers, in rows that a block has
 template <class T> inline constexpr int loads_in_flight = sizeof(T) == 8 ? 2 : 4; // registers
-
-template <class T> inline constexpr int pack_size = sizeof(T) == 8 ? 2 : 4;
-template <class T> using Pack = Vector<T, pack_size<T>>;
 
 struct SoftRows {
     const void *from;
@@ -31,44 +25,10 @@ struct SoftRows {
     bool logarithm, aligned;   // aligned: every pack may be loaded and stored at once
 };
 
-template <class A> __device__ __forceinline__ A larger(A a, A b) {
-    return b > a || b != b ? b : a; // NaN stays
-}
-
-// The largest of, or the sum over, neighbouring lanes, a power of two; all lanes of the warp call
-// it, and all have the same bits.
-template <class A> __device__ __forceinline__ A largest_of_lanes(A value, int lanes) {
-    for (int mask = lanes / 2; mask > 0; mask /= 2)
-        value = larger(value, __shfl_xor_sync(0xffffffffu, value, mask));
-    return value;
-}
-template <class A> __device__ __forceinline__ A sum_of_lanes(A value, int lanes) {
-    for (int mask = lanes / 2; mask > 0; mask /= 2)
-        value += __shfl_xor_sync(0xffffffffu, value, mask);
-    return value;
-}
-
 // The elements from `at` on; -infinity, whose exponential is 0, behind the end.
 template <class T>
-__device__ __forceinline__ Pack<T> load_pack(const T *row, int at, int length, bool aligned) {
-    if (aligned && at + pack_size<T> <= length) return *reinterpret_cast<const Pack<T> *>(row + at);
-    Pack<T> pack;
-#pragma unroll
-    for (int j = 0; j < pack_size<T>; j++)
-        pack.element[j] =
-            at + j < length ? row[at + j] : static_cast<T>(-static_cast<ComputeType<T>>(INFINITY));
-    return pack;
-}
-
-template <class T> __device__ __forceinline__ void store_pack(T *row, int at, int length,
-                                                              bool aligned, const Pack<T> &pack) {
-    if (aligned && at + pack_size<T> <= length) {
-        *reinterpret_cast<Pack<T> *>(row + at) = pack;
-        return;
-    }
-#pragma unroll
-    for (int j = 0; j < pack_size<T>; j++)
-        if (at + j < length) row[at + j] = pack.element[j];
+__device__ __forceinline__ Pack<T> load_powers(const T *row, int at, int length, bool aligned) {
+    return load_pack(row, at, length, aligned, -static_cast<ComputeType<T>>(INFINITY));
 }
 
 template <class T, class A> __device__ __forceinline__ A largest_of(const Pack<T> &pack, A most) {
@@ -110,7 +70,7 @@ __global__ void __launch_bounds__(short_threads) softmax_short_rows_kernel(const
     A x[PACKS][pack], most = -static_cast<A>(INFINITY), sum = 0;
 #pragma unroll
     for (int k = 0; k < PACKS; k++)
-        loaded[k] = load_pack(from, (k * job.lanes + lane) * pack, length, job.aligned);
+        loaded[k] = load_powers(from, (k * job.lanes + lane) * pack, length, job.aligned);
 #pragma unroll
     for (int k = 0; k < PACKS; k++) most = largest_of(loaded[k], most);
     most = largest_of_lanes(most, job.lanes);
@@ -132,16 +92,6 @@ __global__ void __launch_bounds__(short_threads) softmax_short_rows_kernel(const
     }
 }
 
-// Over a block of whole warps, up to 32; `of_warp` has room for as many and nobody reads it still.
-template <bool SUM, class A> __device__ __forceinline__ A over_block(A value, A *of_warp) {
-    value = SUM ? sum_of_lanes(value, 32) : largest_of_lanes(value, 32);
-    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
-    __syncthreads();
-    const A none = SUM ? A(0) : -static_cast<A>(INFINITY);
-    value = threadIdx.x % 32 < blockDim.x / 32 ? of_warp[threadIdx.x % 32] : none;
-    return SUM ? sum_of_lanes(value, 32) : largest_of_lanes(value, 32);
-}
-
 // A block has a row: of each thread the first packs in registers, and the others in shared memory,
 // where no thread reads another's.
 template <class T>
@@ -160,12 +110,12 @@ __global__ void __launch_bounds__(long_threads) softmax_long_rows_kernel(const S
     A most = -static_cast<A>(INFINITY), sum = 0;
 #pragma unroll
     for (int k = 0; k < held_packs; k++)
-        loaded[k] = load_pack(from, first + k * step, length, job.aligned);
+        loaded[k] = load_powers(from, first + k * step, length, job.aligned);
     for (int at = held + first; at < length; at += loads_in_flight<T> * step) {
         Pack<T> more[loads_in_flight<T>];
 #pragma unroll
         for (int k = 0; k < loads_in_flight<T>; k++)
-            more[k] = load_pack(from, at + k * step, length, job.aligned);
+            more[k] = load_powers(from, at + k * step, length, job.aligned);
 #pragma unroll
         for (int k = 0; k < loads_in_flight<T>; k++) {
             most = largest_of(more[k], most);
@@ -246,15 +196,9 @@ bool find_rows(const pvg_array *a, const bool *reduced, const pvg_array *target,
     return true;
 }
 
-int power_of_two(int n) {
-    int result = 1;
-    while (result < n) result *= 2;
-    return result;
-}
-
 template <class T> int launch_short_rows(Call &call, SoftRows job) {
     const int packs = (job.length + pack_size<T> - 1) / pack_size<T>;
-    job.lanes = packs < 32 ? power_of_two(packs) : 32;
+    job.lanes = packs < 32 ? static_cast<int>(power_of_two_from(packs)) : 32;
     const unsigned blocks = blocks_for(job.rows, short_threads / job.lanes);
     if (packs <= 32)
         PVG_LAUNCH((softmax_short_rows_kernel<T, 1>), blocks, short_threads, 0, call.stream, job);

@@ -31,6 +31,7 @@ constexpr Text texts[] = {
     {PVG_ERROR_INDEX, "gather", ""},
     {PVG_ERROR_INDEX, "scatter", ""},
     {PVG_ERROR_INDEX, "accumulate", ""},
+    {PVG_ERROR_INDEX, "cross_entropy", ""},
 };
 static_assert(sizeof texts / sizeof *texts == static_cast<size_t>(Report::count), "one text each");
 
@@ -75,7 +76,10 @@ int check_reports(int device) {
     current_operation = texts[word].operation;
     const Text &text = texts[word];
     const int status =
-        text.status == PVG_ERROR_INDEX
+        word == static_cast<unsigned>(Report::label)
+            ? fail(PVG_ERROR_INDEX, "label %lld is out of bounds for %lld classes", found.index,
+                   found.length)
+        : text.status == PVG_ERROR_INDEX
             ? fail(PVG_ERROR_INDEX, "index %lld is out of bounds for axis %lld with size %lld",
                    found.index, found.axis, found.length)
             : fail(text.status, "%s", text.text);

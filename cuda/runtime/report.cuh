@@ -16,6 +16,7 @@ enum class Report : unsigned {
     gather,     // an index out of range
     scatter,    // the same
     accumulate, // the same
+    label,      // of cross-entropy: it is no class
     count
 };
 

@@ -192,7 +192,7 @@ static void elementwise(void) {
     int kind = (int)pick(0, 13), code = (int)(kind == 0 ? pick(0, 12) : pick(99, 126));
     if (kind == 1 || kind == 3 || kind == 10) b = chance(50) ? a : needed(&arrays);
     if (kind == 3) c = chance(50) ? b : needed(&arrays);
-    pvg_array *out = wanted(&arrays, 30);
+    pvg_array *out = kind == 7 || kind >= 9 ? NULL : wanted(&arrays, 30); /* those take none */
     Scalar s = scalar();
     TRACE("elementwise or scan %d, code %d, %p %p %p, out %p\n", kind, code, (void *)a, (void *)b,
           (void *)c, (void *)out);
@@ -206,19 +206,23 @@ static void elementwise(void) {
     if (kind == 6)
         made = pvg_scan(chance(95) ? (chance(50) ? PVG_SUM : PVG_PROD) : code, a, (int)pick(-3, 3),
                         chance(98) ? (int)pick(0, 1) : 2, out);
-    if (kind == 7) made = pvg_nonzero(a), out = NULL;
+    if (kind == 7) made = pvg_nonzero(a);
     int way = chance(98) ? (int)pick(0, 1) : 2;
     if (kind == 8) made = pvg_sort(a, (int)pick(-3, 3), way, out);
-    if (kind == 9) made = pvg_argsort(a, (int)pick(-3, 3), way), out = NULL;
-    if (kind == 10) made = pvg_searchsorted(a, b, way), out = NULL;
-    if (kind == 11) made = pvg_bincount(a, b, pick(-1, 5000)), out = NULL;
-    if (kind == 12) made = factored(a), out = NULL;
+    if (kind == 9) made = pvg_argsort(a, (int)pick(-3, 3), way);
+    if (kind == 10) made = pvg_searchsorted(a, b, way);
+    if (kind == 11) made = pvg_bincount(a, b, pick(-1, 5000));
+    if (kind == 12) made = factored(a);
     if (kind == 13) {
         const pvg_array *parts[5];
-        for (int i = 0; i < 5; i++) parts[i] = chance(60) ? a : needed(&arrays);
-        made = pvg_concat(chance(98) ? parts : NULL, (int)pick(chance(95), 5), (int)pick(-3, 3),
-                          way, chance(80) ? -1 : dtype());
-        out = NULL;
+        const int n = (int)pick(chance(95), 5);
+        bad = 0; /* that of `a` does not count where it is no part */
+        for (int i = 0; i < n; i++) {
+            parts[i] = chance(60) ? a : needed(&arrays);
+            bad |= !is_live(&arrays, parts[i]);
+        }
+        made = pvg_concat(chance(98) ? parts : NULL, n, (int)pick(-3, 3), way,
+                          chance(80) ? -1 : dtype());
     }
     handle_of("an elementwise function", made, out, &arrays);
 }
@@ -240,6 +244,35 @@ static void gather(void) {
         status_of("pvg_scatter", pvg_scatter(a, indices, count, list, place, trusted, values));
     else
         handle_of("pvg_gather", pvg_gather(a, indices, count, list, place, trusted), NULL, &arrays);
+}
+
+/* States are other parameters, or the same: what belongs together seldom has another shape. */
+static void learning(void) {
+    pvg_array *targets[8], *gradients[2] = {NULL, NULL};
+    double numbers[PVG_UPDATE_COUNT];
+    const int kind = (int)pick(0, 3), n = kind == 3 ? 1 : (int)pick(1, 2);
+    for (int i = 0; i < n; i++) targets[i] = i && chance(30) ? targets[0] : needed(&arrays);
+    for (int i = n; i < 8; i++) targets[i] = targets[i % n];
+    for (int i = 0; i < n && (kind == 0 || i == 0) && kind % 2 == 0; i++)
+        gradients[i] = chance(50) ? targets[i] : needed(&arrays);
+    for (int i = 0; i < PVG_UPDATE_COUNT; i++) numbers[i] = (double)pick(0, 1);
+    const int count = chance(97) ? n : -1, missing = chance(2);
+    const double order = chance(90) ? 1 + chance(50) : (double)pick(0, 4);
+    TRACE("learning %d, %d of %p %p, gradients %p %p\n", kind, count, (void *)targets[0],
+          (void *)targets[1], (void *)gradients[0], (void *)gradients[1]);
+    pvg_array *const *list = missing ? NULL : targets;
+    if (kind == 0)
+        status_of("pvg_optimize", pvg_optimize((int)(chance(98) ? pick(0, 2) : pick(-1, 3)), list,
+                                               (const pvg_array *const *)gradients, count,
+                                               chance(98) ? numbers : NULL));
+    if (kind == 1)
+        handle_of("pvg_total_norm", pvg_total_norm((const pvg_array *const *)list, count, order),
+                  NULL, &arrays);
+    if (kind == 2)
+        status_of("pvg_clip_norm", pvg_clip_norm(list, count, gradients[0], (double)pick(0, 9)));
+    if (kind == 3)
+        handle_of("pvg_dropout", pvg_dropout(targets[0], (double)pick(0, 5) / 4, 1, 2, 3), NULL,
+                  &arrays);
 }
 
 static void reduce(void) {
@@ -301,6 +334,40 @@ static void layer(void) {
         if (status != PVG_OK) CHECK(results[i] == base);
         if (results[i] != base) keep(&arrays, results[i]);
     }
+}
+
+static pvg_array *picture(int code, int64_t n, int64_t channels, int64_t rows, int64_t columns) {
+    if (chance(10)) return needed(&arrays);
+    pvg_array *a = pvg_array_empty(0, code, SHAPE(n, channels, rows, columns));
+    if (a) keep(&arrays, a);
+    bad |= !a;
+    return a;
+}
+
+static void use_windows(void) {
+    int64_t numbers[PVG_WINDOWS_COUNT], groups = pick(1, 3);
+    const int64_t height = pick(1, 9), width = pick(0, 9);
+    for (int i = 0; i < PVG_WINDOWS_COUNT; i++)
+        numbers[i] = chance(1) ? -1 : pick(i / 2 == 2 || i / 2 == 3 ? 0 : 1, 2);
+    if (chance(5)) numbers[PVG_WINDOWS_STRIDE] = pick(1LL << 30, 1LL << 31);
+    const int64_t channels = groups * pick(1, 3), out = groups * pick(1, 3), n = pick(0, 3);
+    const int64_t rows = pick(1, 5), columns = pick(1, 5), inputs = channels / groups;
+    int code = chance(90) ? PVG_FLOAT32 : dtype(), kind = (int)pick(0, 4);
+    int operation = chance(50) ? PVG_MAX : chance(90) ? PVG_MEAN : PVG_SUM;
+    if (chance(5)) groups = pick(-1, 4);
+    pvg_array *a, *b = NULL, *made = NULL;
+    a = kind < 1 || kind == 2 ? picture(code, n, channels, height, width)
+                              : picture(code, n, out, rows, columns);
+    if (kind == 1 && operation == PVG_MAX) b = picture(PVG_INT32, n, out, rows, columns);
+    if (kind == 2 || kind == 3) b = picture(code, out, inputs, numbers[0], numbers[1]);
+    if (kind == 4) b = picture(code, n, channels, height, width);
+    TRACE("windows, kind %d of %p, %p\n", kind, (void *)a, (void *)b);
+    if (kind == 0) made = pvg_pool(operation, a, NULL, numbers, 1);
+    if (kind == 1) made = pvg_pool_backward(operation, a, b, numbers, 0, height, width);
+    if (kind == 2) made = pvg_convolution(a, b, numbers, groups);
+    if (kind == 3) made = pvg_convolution_input(a, b, numbers, groups, height, width);
+    if (kind == 4) made = pvg_convolution_weight(a, b, numbers, groups);
+    handle_of("windows", made, NULL, &arrays);
 }
 
 static void use_stream(void) {
@@ -423,8 +490,8 @@ static void (*const kinds[])(void) = {
     make_array, make_array,  make_array,   wrap_array,  release_array, release_array,
     ask_array,  view_array,  view_array,   view_array,  copy_array,    copy_array,
     fill_array, elementwise, elementwise,  elementwise, elementwise,   gather,
-    reduce,     reduce,      multiply,     layer,       use_stream,    use_stream,
-    use_event,  use_graph,   use_settings, plan,        lesson};
+    reduce,     use_windows, multiply,     layer,       use_stream,    use_stream,
+    use_event,  use_graph,   use_settings, plan,        lesson,        learning};
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* pvg_random: Philox's published answers, every offset into memory, and that nothing beside the
- * result is written. */
+ * result is written; pvg_dropout, whose numbers are its. */
 #include "check.h"
 
 static void known_answers(void) {
@@ -88,11 +88,38 @@ static void what_is_refused(void) {
     RELEASE(bits, integers, floats, repeated, nothing);
 }
 
+static void dropout(void) {
+    const int64_t one = 1;
+    uint64_t state = 4;
+    for (int64_t offset = 0; offset < 5; offset++)
+        for (int64_t n = 0; n < 3000; n = n * 3 + 1) {
+            pvg_array *whole = random_array(PVG_FLOAT32, SHAPE(offset + n), &state),
+                      *a = MADE(pvg_slice(whole, &offset, &one, &n)),
+                      *numbers = MADE(pvg_array_empty(0, PVG_FLOAT32, 1, &n)),
+                      *result = MADE(pvg_dropout(a, 0.75, 1, 2, 3));
+            CHECK_OK(pvg_random(numbers, PVG_RANDOM_UNIFORM, 1, 2, 3));
+            float *expected = host_copy(a), *u = host_copy(numbers);
+            for (int64_t i = 0; i < n; i++) expected[i] = u[i] < 0.75f ? 0.0f : expected[i] * 4;
+            CHECK_ARRAY(result, PVG_FLOAT32, 1, &n, expected, 0);
+            RELEASE(whole, a, numbers, result);
+            free(expected);
+            free(u);
+        }
+    pvg_array *a = random_array(PVG_FLOAT64, SHAPE(4), &state),
+              *integers = random_array(PVG_INT32, SHAPE(4), &state);
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_dropout(a, 1.5, 0, 0, 0));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_dropout(a, (double)NAN, 0, 0, 0));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_dropout(NULL, 0.5, 0, 0, 0));
+    CHECK_NULL(PVG_ERROR_TYPE, pvg_dropout(integers, 0.5, 0, 0, 0));
+    RELEASE(a, integers);
+}
+
 int main(void) {
     begin("test_random");
     RUN(known_answers);
     RUN(at_every_offset);
     RUN(in_another_order);
     RUN(what_is_refused);
+    RUN(dropout);
     return finish();
 }

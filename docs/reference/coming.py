@@ -106,7 +106,7 @@ def ours(part):
     names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
     found = {name: prefix + name for name in names}
     if part == "random":
-        own = [name for name in vars(vg.random.Generator) if name[0] != "_"]
+        own = [name for name in dir(vg.random.Generator) if name[0] != "_"]
         found = {**{name: f"vg.random.Generator.{name}" for name in own}, **found}
     if part == "nn.functional":  # what is a function of arrays as well
         found = {**{name: f"vg.{name}" for name in vg.__all__}, **found}

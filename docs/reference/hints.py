@@ -84,7 +84,29 @@ PARAMETERS = {
     "limit": "int | str | None",
     "loc": "Operand",
     "loss": "Callable[..., Array]",
+    "lam": "ArrayLike",
     "low": "Operand",
+    "converters": "Any",
+    "cov": "bool | str",
+    "deg": "int",
+    "delimiter": "str | int | Sequence[int] | None",
+    "discont": "float",
+    "encoding": "str | None",
+    "filling_values": "Any",
+    "fname": "Any",
+    "mask_func": "Callable[[Array, int], Array]",
+    "max_rows": "int | None",
+    "max_work": "int",
+    "missing_values": "Any",
+    "u": "ArrayLike",
+    "quotechar": "str | None",
+    "sample": "Array | HostArray | Sequence[Array | HostArray]",
+    "seq_of_zeros": "ArrayLike",
+    "skip_footer": "int",
+    "skip_header": "int",
+    "w": "ArrayLike",
+    "X": "Array | HostArray",
+    "sigma": "Operand",
     "lr_lambda": "Callable[[int], float] | Sequence[Callable[[int], float]]",
     "memo": "set[int] | None",
     "metrics": "dict[str, Callable[..., Any]] | None",
@@ -156,6 +178,29 @@ SPECIAL = {
     "OutOfMemoryError.device": "str",
     "append.values": "Operand",
     "append.x": "Array | HostArray",
+    **{
+        f"{name}.{parameter}": "int | None"
+        for name in ("array2string", "array_repr", "array_str")
+        for parameter in ("max_line_width", "precision")
+    },
+    **{
+        f"{name}.suppress_small": "bool | None"
+        for name in ("array2string", "array_repr", "array_str")
+    },
+    "array2string.formatter": "dict[str, Callable[..., str]] | None",
+    "array2string.threshold": "int | None",
+    "array2string.edgeitems": "int | None",
+    "array2string.sign": "str | None",
+    "array2string.floatmode": "str | None",
+    "apply_along_axis.func1d": "Callable[..., Any]",
+    "apply_along_axis.arr": "Array | HostArray",
+    "apply_along_axis.kwargs": "Any",
+    "apply_over_axes.func": "Callable[..., Array]",
+    "apply_over_axes.axes": "int | Sequence[int]",
+    "Array.tofile.fid": "str | os.PathLike[str] | IO[bytes]",
+    "Array.dump.file": "str | os.PathLike[str] | IO[bytes]",
+    "fromstring.string": "str",
+    "fromstring.sep": "str",
     "array_equal.x1": "ArrayLike",
     "array_equal.x2": "ArrayLike",
     "asarray.obj": "Any",
@@ -200,6 +245,11 @@ SPECIAL = {
     "linalg.cond.p": "float | str | None",
     "linalg.matrix_norm.ord": "float | str",
     "linalg.multi_dot.arrays": "Sequence[Array | HostArray]",
+    "roots.p": "ArrayLike",
+    "unwrap.p": "Array | HostArray",
+    "issubdtype.arg1": "Any",
+    "linalg.tensorinv.ind": "int",
+    "issubdtype.arg2": "Any",
     "linalg.matrix_rank.tol": "Operand | None",
     "linalg.matrix_rank.rtol": "Operand | None",
     "linalg.pinv.rtol": "Operand | None",
@@ -236,9 +286,32 @@ SPECIAL = {
     "polyval.x": "ArrayLike",
     "put.v": "ArrayLike",
     "put.x": "Array | HostArray",
-    "random.Generator.choice.a": "int | Array | HostArray",
-    "random.Generator.choice.p": "ArrayLike | None",
-    "random.Generator.permutation.x": "int | Array | HostArray",
+    **{
+        f"random.{place}{name}": hint
+        for place in ("Generator.", "")
+        for name, hint in {
+            "binomial.n": "ArrayLike",
+            "binomial.p": "ArrayLike",
+            "beta.a": "Operand",
+            "chisquare.df": "Operand",
+            "dirichlet.alpha": "ArrayLike",
+            "f.dfnum": "Operand",
+            "f.dfden": "Operand",
+            "gamma.shape": "Operand",
+            "gamma.scale": "Operand",
+            "standard_gamma.shape": "Operand",
+            "standard_t.df": "Operand",
+            "choice.a": "int | Array | HostArray",
+            "choice.p": "ArrayLike | None",
+            "lognormal.mean": "Operand",
+            "multivariate_normal.cov": "ArrayLike",
+            "triangular.mode": "Operand",
+            "multivariate_normal.mean": "ArrayLike",
+            "permutation.x": "int | Array | HostArray",
+            "permuted.x": "ArrayLike",
+            "geometric.p": "ArrayLike",
+        }.items()
+    },
     "random.rand.size": "int",
     "random.randn.size": "int",
     "result_type.arrays_and_dtypes": "Operand | DTypeLike",
@@ -276,6 +349,9 @@ RESULTS = {
             "isrealobj",
             "isscalar",
             "iterable",
+            "issubdtype",
+            "may_share_memory",
+            "shares_memory",
         ],
         "bool",
     ),
@@ -292,7 +368,10 @@ RESULTS = {
             "save",
             "save_state",
             "savez",
+            "savetxt",
             "savez_compressed",
+            "Array.dump",
+            "Array.tofile",
             "set_default_dtype",
             "set_matmul_precision",
             "set_memory_limit",
@@ -318,10 +397,13 @@ RESULTS = {
             "optim.lr_scheduler.LRScheduler.load_state_dict",
             "optim.lr_scheduler.LRScheduler.step",
             "random.Generator.shuffle",
+            "random.shuffle",
         ],
         "None",
     ),
-    **dict.fromkeys(["promote_types", "result_type", "get_default_dtype"], "DType"),
+    **dict.fromkeys(
+        ["min_scalar_type", "promote_types", "result_type", "get_default_dtype"], "DType"
+    ),
     **dict.fromkeys(["array_split", "dsplit", "hsplit", "split", "vsplit"], "list[Array]"),
     **dict.fromkeys(
         [
@@ -329,6 +411,7 @@ RESULTS = {
             "diag_indices",
             "diag_indices_from",
             "ix_",
+            "mask_indices",
             "meshgrid",
             "nonzero",
             "tril_indices",
@@ -341,11 +424,17 @@ RESULTS = {
         ],
         _SOME,
     ),
-    **dict.fromkeys(["divmod", "histogram", "modf", "top_k"], _TWO),
+    **dict.fromkeys(["divmod", "frexp", "histogram", "modf", "polydiv", "top_k"], _TWO),
     **dict.fromkeys(("nn.functional.dense_backward",), _THREE),
     **dict.fromkeys(["broadcast_shapes", "shape"], "tuple[int, ...]"),
     **dict.fromkeys(["ndim"], "int"),
     **dict.fromkeys(["checkpoint", "grad", "value_and_grad"], "Callable[..., Any]"),
+    **dict.fromkeys(["array2string", "array_repr", "array_str"], "str"),
+    "histogram2d": _THREE,
+    "histogramdd": "tuple[Array, list[Array]]",
+    "ndenumerate": "Iterator[tuple[tuple[int, ...], Any]]",
+    "polyfit": "Any",
+    "Array.dumps": "bytes",
     "Array.item": "Any",
     "Array.numpy": "HostArray",
     "Array.register_hook": "Any",
@@ -404,6 +493,7 @@ RESULTS = {
     "optim.lr_scheduler.LRScheduler.state_dict": "dict[str, Any]",
     "printoptions": "AbstractContextManager[Any]",
     "random.Generator.bytes": "builtins.bytes",
+    "random.bytes": "builtins.bytes",
     "random.Generator.spawn": "list[Generator]",
     "random.default_rng": "Generator",
     "size": "int",
@@ -422,6 +512,13 @@ SPECIAL |= dict.fromkeys(_PLACES, "Array | HostArray")
 
 # Functions whose result depends on an argument: [({parameter: its hint}, the result), ...].
 _FLAG, _NUMBER = "Literal[False]", [({"size": "None"}, "float"), ({"size": "ShapeLike"}, "Array")]
+_DRAWN = {
+    "float": """beta chisquare exponential f gamma gumbel laplace logistic lognormal normal pareto
+        power rayleigh standard_cauchy standard_exponential standard_gamma standard_normal
+        standard_t triangular uniform weibull""",
+    "int": "binomial geometric poisson",
+    "Any": "choice",
+}
 OVERLOADS = {
     "unique": [
         (dict.fromkeys(("return_index", "return_inverse", "return_counts"), _FLAG), "Array"),
@@ -433,12 +530,16 @@ OVERLOADS = {
     "autograd.grad": [({"allow_unused": _FLAG}, _SOME), ({}, "tuple[Array | None, ...]")],
     "linalg.svd": [({"compute_uv": "Literal[True]"}, "_SVDResult"), ({}, "Array")],
     **{
-        f"random.Generator.{name}": _NUMBER
-        for name in ["random", "standard_normal", "uniform", "normal", "exponential"]
+        f"random.{name}": _NUMBER
+        for name in ["random_sample", "ranf", "sample", "Generator.random", "random"]
+    },
+    **{
+        f"random.{place}{name}": [({"size": "None"}, result), ({"size": "ShapeLike"}, "Array")]
+        for place in ("Generator.", "")
+        for result, names in _DRAWN.items()
+        for name in names.split()
     },
     "random.Generator.integers": [({"size": "None"}, "int"), ({"size": "ShapeLike"}, "Array")],
-    "random.Generator.choice": [({"size": "None"}, "Any"), ({"size": "ShapeLike"}, "Array")],
-    "random.random": _NUMBER,
     "random.randint": [({"size": "None"}, "int"), ({"size": "ShapeLike"}, "Array")],
     **{
         name: [
@@ -457,6 +558,8 @@ ATTRIBUTES = {
         "shape": "tuple[int, ...]",
         "dtype": "DType",
         "strides": "tuple[int, ...]",
+        "flat": "Any",
+        "flags": "Any",
         "device": "Device",
         "ndim": "int",
         "size": "int",

@@ -19,22 +19,43 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Pages of the reference: title, what it is about, modules whose public names it has.
 TOPICS = {
-    "creation": ("Making arrays", ["creation", "ranges", "matrices", "windows", "exchange"]),
+    "creation": (
+        "Making arrays",
+        ["creation", "ranges", "matrices", "windows", "exchange", "makers"],
+    ),
     "elementwise": (
         "Arithmetic and comparisons",
-        ["elementwise", "arithmetic", "mathematics", "combined", "exponentials", "aliases"],
+        [
+            "elementwise",
+            "arithmetic",
+            "mathematics",
+            "combined",
+            "exponentials",
+            "aliases",
+            "special",
+            "bits",
+        ],
     ),
     "rounding": ("Floats, complex numbers, NaN", ["comparing", "complexes", "nans", "neighbours"]),
     "reductions": (
         "Sums, means, statistics",
-        ["reductions", "scans", "accumulating", "statistics", "quantiles", "binning"],
+        [
+            "reductions",
+            "scans",
+            "accumulating",
+            "statistics",
+            "quantiles",
+            "binning",
+            "histograms",
+            "applying",
+        ],
     ),
     "shapes": ("Shapes, joining, splitting", ["layout", "joining", "padding", "grids"]),
     "indexing": ("Choosing elements", ["gathering", "assigning", "searching"]),
     "sorting": ("Sorting and sets", ["sorting", "sets"]),
     "products": ("Products, differences", ["linalg", "contractions", "differences", "polynomials"]),
     "layers": ("Layers", ["layers"]),
-    "files": ("Files and printing", ["files", "states", "printing"]),
+    "files": ("Files and printing", ["files", "texts", "states", "printing"]),
     "queries": ("Questions", ["queries"]),
 }
 PARTS = {
@@ -128,9 +149,11 @@ def item(full, value, homes, here, level="##"):
 
 
 def methods(full, cls, homes, here, level):
-    """Return the Markdown of the documented methods that a class has of its own."""
+    """Return the Markdown of the documented methods of a class and of private ones below it."""
     found = []
-    for name, member in vars(cls).items():
+    private = [base for base in cls.__mro__[1:] if base.__name__[0] == "_"]
+    members = {name: one for base in (*private[::-1], cls) for name, one in vars(base).items()}
+    for name, member in members.items():
         is_public = name[0] != "_" and (isinstance(member, property) or inspect.isfunction(member))
         if is_public and ">>>" in (member.__doc__ or ""):
             found.append(item(f"{full}.{name}", member, homes, here, f"{level}#"))
@@ -171,6 +194,9 @@ def reference():
         if getattr(v, "__module__", "").startswith("pyvecgpu.autograd")
     }
     pages["reference/autograd.md"][2].update(gradients)
+    fitting = {n: v for n, v in others.items() if getattr(v, "__module__", "").endswith("fitting")}
+    pages["reference/products.md"][2].update(fitting)
+    gradients |= fitting
     parts = {n: v for n, v in others.items() if callable(v) and n not in gradients}
     pages["reference/devices.md"] = ("Devices, dtypes, errors", _values(others), parts)
     return pages

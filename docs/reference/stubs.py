@@ -30,7 +30,7 @@ MODULES = {
     "nn.utils": "nn/utils.pyi",
     "optim": "optim/__init__.pyi",
     "optim.lr_scheduler": "optim/lr_scheduler.pyi",
-    "random": "random.pyi",
+    "random": "random/__init__.pyi",
 }
 HEADER = "# Written by `make stubs` from docs/reference/hints.py and the package itself.\n"
 # Overloads of flags overlap: what is given decides, where only the default of the last is shared.
@@ -280,6 +280,8 @@ def _entry(place, name, value, homes):
         return class_(full, value)
     if isinstance(value, np.dtype):
         return [f"{name}: np.dtype[np.{'bool_' if name == 'bool' else name}]"]
+    if not isinstance(value, (bool, int, float, str, type(None))):
+        return [f"{name}: Any"]  # what is indexed, such as mgrid
     return [f"{name}: {type(value).__name__ if value is not None else 'None'}"]
 
 

@@ -15,12 +15,13 @@ import math
 
 from .. import functions as vg
 from ..dispatch import apply
-from ..dtypes import is_half
 from ..functions import nn
 from ..functions.creation import to as transfer
 from ..functions.indexing import embedded
 from ..functions.joining import rolled
+from ..functions.sequences import attention_scores
 from ..operations import OPERATIONS
+from .normalizing import cross_entropy, log_softmax, normalize, softmax, widened
 from .scattering import scatter_sums
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
@@ -239,21 +240,6 @@ SCAN = {"sum": sums_behind, "prod": products_behind}
 # Exponentials and variances -----------------------------------------------------------------------
 
 
-def widened(*arrays):
-    """Halves as float32: sums of products of them would lose too much. The tape casts back."""
-    return [vg.astype(x, "float32") if is_half(x.dtype) else x for x in arrays]
-
-
-def softmax(g, y, axes):
-    g, y = widened(g, y)
-    return y * (g - vg.sum(g * y, axis=axes, keepdims=True))
-
-
-def log_softmax(g, y, axes):
-    g, y = widened(g, y)
-    return g - vg.exp(y) * vg.sum(g, axis=axes, keepdims=True)
-
-
 def logsumexp(g, x, y, like, axes, keepdims):
     g, x, y = widened(g, x, y)
     return kept(g, like, axes, keepdims) * vg.exp(x - kept(y, like, axes, keepdims))
@@ -325,6 +311,86 @@ def dense(g, x, weight, bias, preactivation, activation, precision, differentiab
         "x": product(g, weight, precision),
         "weight": product(vg.matrix_transpose(flat), inputs, precision),
         "bias": vg.sum(flat, axis=0),
+    }
+
+
+# Windows ------------------------------------------------------------------------------------------
+
+
+def pool(g, code, places, windows, with_padding, like):
+    call = (code, g, places, windows, with_padding, *like.shape[-2:])
+    return apply(g.backend, "pool_backward", *call)
+
+
+def pool_backward(g, code, places, windows, with_padding):
+    """Of means the windows' means again; of maxima the elements at their places."""
+    if places is None:
+        return apply(g.backend, "pool", code, g, None, windows, with_padding)
+    rows, columns = [
+        vg.arange(n, dtype="int64", device=g.device) * stride - before
+        for n, stride, before in zip(places.shape[-2:], windows[2:4], windows[4:6], strict=True)
+    ]
+    number = vg.astype(places, "int64")
+    row = number // windows[1] * windows[8] + vg.expand_dims(rows, axis=-1)
+    column = number % windows[1] * windows[9] + columns
+    there = number >= 0
+    at = vg.where(there, row * g.shape[-1] + column, 0)
+    batch = places.shape[:-2]
+    flat = vg.reshape(g, (*batch, math.prod(g.shape[-2:])))
+    found = vg.take_along_axis(flat, vg.reshape(at, (*batch, math.prod(places.shape[-2:]))), -1)
+    return vg.where(there, vg.reshape(found, places.shape), 0.0)
+
+
+def convolved(x, weight, windows, groups):
+    return apply(x.backend, "convolution", x, weight, windows, groups)
+
+
+def convolved_input(gradient, weight, windows, groups, like):
+    size = like.shape[-2:]
+    return apply(weight.backend, "convolution_input", gradient, weight, windows, groups, *size)
+
+
+def convolved_weight(gradient, x, windows, groups):
+    return apply(x.backend, "convolution_weight", gradient, x, windows, groups)
+
+
+# A convolution is linear in both operands, so that its gradients have the three for theirs.
+CONVOLUTION = {
+    "convolution": {
+        "x": convolved_input,
+        "weight": convolved_weight,
+    },
+    "convolution_input": {
+        "gradient": convolved,
+        "weight": lambda g, gradient, windows, groups: convolved_weight(
+            gradient, g, windows, groups
+        ),
+    },
+    "convolution_weight": {
+        "gradient": lambda g, x, windows, groups: convolved(x, g, windows, groups),
+        "x": lambda g, gradient, windows, groups, like: convolved_input(
+            gradient, g, windows, groups, like
+        ),
+    },
+}
+
+
+def attention(g, query, keys, values, mask, y, logsum, scale, causal, differentiable):
+    """By tiles; and with the matrix of weights in memory if what is computed is recorded."""
+    if not differentiable:
+        call = (g, query, keys, values, mask, y, logsum, scale, causal)
+        found = apply(query.backend, "attention_backward", *call)
+        return dict(zip(("query", "keys", "values"), found, strict=True))
+    scores, kept = attention_scores(query, keys, mask, scale, causal)
+    weights = vg.softmax(scores, axis=-1)
+    g, query, keys, values = widened(g, query, keys, values)
+    slopes = softmax(vg.matmul(g, vg.matrix_transpose(values)), weights, (scores.ndim - 1,))
+    if kept is not None:
+        slopes = vg.where(kept, slopes, 0.0)
+    return {
+        "query": vg.matmul(slopes, keys) * scale,
+        "keys": vg.matmul(vg.matrix_transpose(slopes), query) * scale,
+        "values": vg.matmul(vg.matrix_transpose(weights), g),
     }
 
 
@@ -400,9 +466,15 @@ METHODS = {
     "var": variance,
     "clip": clipped,
     "nan_to_num": lambda g, x: vg.where(vg.isfinite(x), g, 0.0),
+    "dropout": lambda g, p, key, stream, counter: apply(
+        g.backend, "dropout", g, p, key, stream, counter
+    ),
     "triangle": lambda g, upper, diagonal: (vg.triu if upper else vg.tril)(g, diagonal),
     "matmul": {"a": matmul_left, "b": matmul_right},
     "dense": dense,
+    "normalize": normalize,
+    "cross_entropy": {"x": cross_entropy},
+    "attention": attention,
     "slice": unslice,
     "embed": slice_again,
     "permute": lambda g, axes: vg.permute_dims(g, [axes.index(i) for i in range(len(axes))]),
@@ -424,11 +496,16 @@ METHODS |= {
     "determinant": determinant,
     "sort": sorted_back,
     "bincount": {"weights": lambda g, a: vg.take(g, a)},
+    "pool": pool,
+    "pool_backward": {"gradient": pool_backward},
 }
+METHODS |= CONVOLUTION
 # Rules that give the gradients of all operands at once, by their names.
-JOINT = (dense, pieces)
+JOINT = (dense, attention, normalize, pieces)
 # Operations that are several calls of a backend, see dispatch.whole.
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}
-WITHOUT = {"dense_backward", "part"}
+WITHOUT = {"dense_backward", "part", "recurrent", "recurrent_backward", "total_norm"}
+WITHOUT |= {"attention_backward", "cross_entropy_backward"}
+WITHOUT |= {"normalize_backward", "softmax_backward"}

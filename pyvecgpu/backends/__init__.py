@@ -13,6 +13,7 @@ nothing else does. Beside them a backend has
     describe(data) -> dtype, shape, strides in elements
     version(data)                          a number that every write to its memory changes
     pointer(data)
+    plain(data)                            in C order without gaps, and may be written to
     synchronize()                          memory_info()                set_memory_limit(limit)
     empty_cache()                          counter(code)                launch_log()
     own_stream()                           for a thread that has none; not on the CPU
@@ -31,11 +32,16 @@ def _method(parameters, gives=ARRAY, written="out"):
 # The parameters that are raw data, or None; those of from_host and its like are of NumPy.
 ARRAY_PARAMETERS = (
     *("a", "b", "x", "weight", "bias", "condition", "gradient", "preactivation"),
-    *("data", "destination", "indices", "values", "weights", "out"),
+    *("data", "destination", "indices", "places", "values", "weights", "labels", "statistics"),
+    *("out", "norm"),
+    *("query", "keys", "mask", "logsum", "output", "inputs", "hidden", "state"),
+    *("dlast", "dstate", "hiddens", "states", "gates"),
 )
 
-# A parameter that is a list of raw data. Gradients are those of dispatch.whole, not of the method.
-PARTS = "parts"
+# Parameters that are lists of raw data: to read, and to write to. Gradients are those of
+# dispatch.whole, not of the method.
+PARTS, TARGETS = "parts", "targets"
+LISTS = (PARTS, TARGETS)
 
 METHODS = {
     # Memory: `into` is an ndarray of the same shape that is filled if it is of use.
@@ -88,6 +94,43 @@ METHODS = {
         "x weight bias activation precision preactivation out", ARRAY, "preactivation out"
     ),
     "dense_backward": _method("gradient x weight preactivation activation precision", ARRAYS),
+    # One step of an optimiser. algorithm, numbers: of native/abi.py; targets: parameters, then as
+    # many of the first state, of the next; parts: the gradients.
+    "optimize": _method("algorithm targets parts numbers", NOTHING, "targets"),
+    "total_norm": _method("parts order"),  # 1.0, 2.0 or inf, of all elements
+    "clip_norm": _method("targets norm most", NOTHING, "targets"),  # times most / norm, at most 1
+    "dropout": _method("a p key stream counter"),  # the numbers of `random`, in float32
+    # Of the last naxes axes; a: the result of softmax or of its logarithm.
+    "softmax_backward": _method("code gradient a naxes"),
+    # Of items, naxes axes of channels from `axis` on, and the rest: see pvg_normalize.
+    "normalize": _method(
+        "x weight bias axis naxes groups centered epsilon statistics", ARRAY, "statistics"
+    ),
+    # wanted: the gradients of weight and bias as well
+    "normalize_backward": _method(
+        "gradient x weight statistics axis naxes groups centered epsilon wanted", ARRAYS
+    ),
+    # Of rows along the last axis: the losses of labels, see pvg_cross_entropy.
+    "cross_entropy": _method("x labels weights ignored smoothing statistics", ARRAY, "statistics"),
+    "cross_entropy_backward": _method("gradient x labels weights statistics ignored smoothing"),
+    # windows: the numbers of pvg_windows. code: max or mean; of max places may be written or None.
+    "pool": _method("code a places windows with_padding", ARRAY, "places"),
+    "pool_backward": _method("code gradient places windows with_padding height width"),
+    # Of images (n, channels, height, width); height and width are those of what is returned.
+    "convolution": _method("x weight windows groups"),
+    "convolution_input": _method("gradient weight windows groups height width"),
+    "convolution_weight": _method("gradient x windows groups"),
+    # Sequences. mask, logsum, bias and what only some cells have may be None.
+    "attention": _method("query keys values mask scale causal logsum", ARRAY, "logsum"),
+    "attention_backward": _method(
+        "gradient query keys values mask output logsum scale causal", ARRAYS
+    ),
+    # cell: of native/abi.py. keep: gives what the backward pass needs. Of those it has they give
+    # (hiddens, states, gates) and (dinputs, dproducts, dhidden, dcell), see pvg_recurrent.
+    "recurrent": _method("cell inputs weight bias hidden state backwards keep", ARRAYS),
+    "recurrent_backward": _method(
+        "cell gradient dlast dstate weight hiddens states gates backwards", ARRAYS
+    ),
     # Views; contiguous and reshape copy where no view will do.
     "slice": _method("a start step length"),
     "permute": _method("a axes"),

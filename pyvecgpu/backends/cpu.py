@@ -28,7 +28,17 @@ from ..dtypes import (
 from ..errors import OutOfMemoryError
 from ..native.abi import Memory
 from ..operations import OPERATIONS, result_dtype
-from . import cpu_functions, cpu_indexing, cpu_layers, cpu_random, cpu_sorting
+from . import (
+    cpu_functions,
+    cpu_indexing,
+    cpu_layers,
+    cpu_optimizing,
+    cpu_random,
+    cpu_rows,
+    cpu_sequences,
+    cpu_sorting,
+    cpu_windows,
+)
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
 from .cpu_ways import BINARY, REDUCED, SCALAR, UNARY, fits, holds
 
@@ -95,6 +105,9 @@ class CpuBackend:
 
     def pointer(self, data):
         return data.__array_interface__["data"][0]
+
+    def plain(self, data):
+        return data.flags.c_contiguous and data.flags.writeable
 
     @_reports_memory
     def copy(self, data, destination):
@@ -383,6 +396,148 @@ class CpuBackend:
         dx, dweight, dbias = cpu_layers.backward(*operands[:3], before, slope)
         return [finished(dx, dtype), finished(dweight, dtype), rounded(dbias, dtype)]
 
+    @_reports_memory
+    def optimize(self, algorithm, targets, parts, numbers):
+        cpu_optimizing.optimize(algorithm, targets, parts, numbers)
+        for target in targets:
+            wrote(target)
+
+    @_reports_memory
+    def total_norm(self, parts, order):
+        return cpu_optimizing.total_norm(parts, order)
+
+    @_reports_memory
+    def clip_norm(self, targets, norm, most):
+        cpu_optimizing.clip_norm(targets, norm, most)
+        for target in targets:
+            wrote(target)
+
+    @_reports_memory
+    def dropout(self, a, p, key, stream, counter):
+        check_floats("dropout", [a])
+        return rounded(cpu_random.dropout(widened(a), p, key, stream, counter), a.dtype)
+
+    @_reports_memory
+    def softmax_backward(self, code, gradient, a, naxes):
+        check_floats("softmax_backward", [gradient, a])
+        dtype, axes = a.dtype, tuple(range(a.ndim - naxes, a.ndim))
+        operands = [widened(cast(operand, dtype)) for operand in (gradient, a)]
+        logarithm = OPERATIONS[code].name == "log_softmax"
+        return rounded(cpu_rows.softmax_backward(*operands, axes, logarithm), dtype)
+
+    @_reports_memory
+    def normalize(self, x, weight, bias, axis, naxes, groups, centered, epsilon, statistics):
+        check_floats("normalize", [a for a in (x, weight, bias) if a is not None])
+        picture = cpu_rows.Picture(x.shape, axis, naxes, groups)
+        wide = widened(x)
+        numbers = [a if a is None else cast(widened(a), wide.dtype) for a in (weight, bias)]
+        given = statistics if groups == -1 else None
+        result, found = cpu_rows.normalize(wide, *numbers, picture, centered, epsilon, given)
+        if statistics is not None and given is None:
+            store(found.reshape(statistics.shape), statistics)
+        return rounded(result, x.dtype)
+
+    @_reports_memory
+    def normalize_backward(
+        self, gradient, x, weight, statistics, axis, naxes, groups, centered, epsilon, wanted
+    ):
+        check_floats("normalize_backward", [gradient, x])
+        picture = cpu_rows.Picture(x.shape, axis, naxes, groups)
+        wide = widened(x)
+        operands = [cast(widened(gradient), wide.dtype), wide]
+        operands.append(weight if weight is None else cast(widened(weight), wide.dtype))
+        operands += [statistics, picture, centered, epsilon, groups == -1]
+        dx, *rest = cpu_rows.normalize_backward(*operands)
+        dtype = statistics.dtype if weight is None else weight.dtype
+        return [rounded(dx, x.dtype), *([rounded(one, dtype) for one in rest] if wanted else ())]
+
+    @_reports_memory
+    def cross_entropy(self, x, labels, weights, ignored, smoothing, statistics):
+        check_floats("cross_entropy", [x])
+        wide = widened(x)
+        weights = weights if weights is None else cast(widened(weights), wide.dtype)
+        losses, found = cpu_rows.cross_entropy(wide, labels, weights, ignored, smoothing)
+        store(found.reshape(statistics.shape), statistics)
+        return store(losses, None)
+
+    @_reports_memory
+    def cross_entropy_backward(self, gradient, x, labels, weights, statistics, ignored, smoothing):
+        check_floats("cross_entropy_backward", [gradient, x])
+        wide = widened(x)
+        weights = weights if weights is None else cast(widened(weights), wide.dtype)
+        operands = (cast(widened(gradient), wide.dtype), wide, labels, weights, statistics)
+        result = cpu_rows.cross_entropy_backward(*operands, ignored, smoothing)
+        return rounded(result, x.dtype)
+
+    @_reports_memory
+    def pool(self, code, a, places, windows, with_padding):
+        check_floats("pool", [a])
+        x = widened(a)
+        if OPERATIONS[code].name == "mean":
+            return finished(cpu_windows.means(x, windows, with_padding), a.dtype)
+        result = cpu_windows.largest(x, windows, places)
+        if places is not None:
+            wrote(places)
+        return finished(result, a.dtype)
+
+    @_reports_memory
+    def pool_backward(self, code, gradient, places, windows, with_padding, height, width):
+        check_floats("pool_backward", [gradient])
+        shape = (*gradient.shape[:-2], height, width)
+        g = widened(gradient)
+        result = cpu_windows.pool_backward(g, places, windows, with_padding, shape)
+        return finished(result, gradient.dtype)
+
+    @_reports_memory
+    def convolution(self, x, weight, windows, groups):
+        check_floats("convolution", [x, weight])
+        dtype, operands = alike(x, weight)
+        return finished(cpu_windows.convolution(*operands, windows, groups), dtype)
+
+    @_reports_memory
+    def convolution_input(self, gradient, weight, windows, groups, height, width):
+        check_floats("convolution_input", [gradient, weight])
+        dtype, operands = alike(gradient, weight)
+        return finished(
+            cpu_windows.convolution_input(*operands, windows, groups, height, width), dtype
+        )
+
+    @_reports_memory
+    def convolution_weight(self, gradient, x, windows, groups):
+        check_floats("convolution_weight", [gradient, x])
+        dtype, operands = alike(gradient, x)
+        return finished(cpu_windows.convolution_weight(*operands, windows, groups), dtype)
+
+    @_reports_memory
+    def attention(self, query, keys, values, mask, scale, causal, logsum):
+        operands = cpu_sequences.operands_of("attention", query, keys, values)
+        result, sums = cpu_sequences.attention(*operands, mask, scale, causal)
+        if logsum is not None:
+            store(sums, logsum)
+        return rounded(result, query.dtype)
+
+    @_reports_memory
+    def attention_backward(
+        self, gradient, query, keys, values, mask, output, logsum, scale, causal
+    ):
+        operands = cpu_sequences.operands_of(
+            "attention_backward", query, keys, values, gradient, output
+        )
+        results = cpu_sequences.attention_backward(*operands, logsum, mask, scale, causal)
+        return [rounded(x, query.dtype) for x in results]
+
+    @_reports_memory
+    def recurrent(self, cell, inputs, weight, bias, hidden, state, backwards, keep):
+        operands = (inputs, weight, bias, hidden, state)
+        return cpu_sequences.recurrent(cell, *operands, bool(backwards), keep)
+
+    @_reports_memory
+    def recurrent_backward(
+        self, cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards
+    ):
+        operands = (gradient, dlast, dstate, weight, hiddens, states, gates)
+        return cpu_sequences.recurrent_backward(cell, *operands, bool(backwards))
+
     # Views
 
     def slice(self, a, start, step, length):
@@ -495,6 +650,12 @@ def store(result, out):
     np.copyto(out, result, casting="same_kind")
     wrote(out)
     return out
+
+
+def alike(*operands):
+    """Return the dtype of a result, and the operands in it, halves as float32."""
+    dtype, operands = computable(*operands)
+    return dtype, [widened(cast(operand, dtype)) for operand in operands]
 
 
 def check_floats(name, operands):

@@ -96,6 +96,18 @@ def fill(array, distribution, key, stream, counter):
         np.copyto(array, whole)
 
 
+def dropout(a, p, key, stream, counter):
+    """Return 0 where the float32 number in [0, 1) is below p, elsewhere a / (1 - p)."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"p is from 0 to 1, not {p}")
+    numbers = np.empty(a.shape, np.float32)
+    fill(numbers, Distribution.RANDOM_UNIFORM, key, stream, counter)
+    scale = a.dtype.type(1 / (1 - p) if p < 1 else 0)
+    result = np.multiply(a, scale, out=np.empty(a.shape, a.dtype))
+    np.copyto(result, 0, where=numbers < np.float32(p))
+    return result
+
+
 # The highest bits that a uniform number has, by the dtype's name.
 _DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 

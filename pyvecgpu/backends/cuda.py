@@ -12,11 +12,13 @@ from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
 import numpy as np
 
 from ..dtypes import CODES, DTYPES, host_dtype, supported
-from ..native.abi import MAX_NDIM, Memory, ScalarKind
+from ..native.abi import MAX_NDIM, Memory, ScalarKind, Update, Windows
 from ..native.library import raise_last_error
 from ..operations import OPERATIONS
 
 _Complex = c_double * 2
+_Numbers = c_double * Update.UPDATE_COUNT
+_Windows = c_int64 * Windows.WINDOWS_COUNT
 _Description = c_int64 * (3 + 2 * MAX_NDIM)
 _MemoryValues = c_int64 * Memory.MEMORY_COUNT
 # ctypes arrays by their length: making such a type costs more than a launch.
@@ -60,8 +62,13 @@ class CudaBackend:
         self.bincount = functions.pvg_bincount
         self.matmul = functions.pvg_matmul
         self.dense = functions.pvg_dense
+        self.softmax_backward = functions.pvg_softmax_backward
+        self.normalize = functions.pvg_normalize
+        self.cross_entropy = functions.pvg_cross_entropy
+        self.cross_entropy_backward = functions.pvg_cross_entropy_backward
         self.contiguous = functions.pvg_contiguous
         self.part = functions.pvg_part
+        self.dropout = functions.pvg_dropout
         self.pointer = functions.pvg_array_data
         self.version = functions.pvg_array_version
         self.counter = functions.pvg_counter
@@ -69,6 +76,11 @@ class CudaBackend:
     def fail(self):
         """Raise the exception for this thread's last error."""
         raise_last_error(self.library)
+
+    def plain(self, data):
+        functions = self.functions
+        contiguous = functions.pvg_array_is_contiguous(data)
+        return contiguous == 1 and functions.pvg_array_is_readonly(data) == 0
 
     def check(self, status):
         """Raise the exception if a call returned a status other than 0."""
@@ -256,6 +268,83 @@ class CudaBackend:
             )
         )
         return results
+
+    def optimize(self, algorithm, targets, parts, numbers):
+        m, n = len(targets), len(parts)
+        changed = _handles(m)(*[data.value for data in targets])
+        gradients = _handles(n)(*[data.value for data in parts])
+        call = self.functions.pvg_optimize
+        self.check(call(algorithm, changed, gradients, n, _Numbers(*numbers)))
+
+    def total_norm(self, parts, order):
+        n = len(parts)
+        handles = _handles(n)(*[data.value for data in parts])
+        return self.functions.pvg_total_norm(handles, n, order)
+
+    def clip_norm(self, targets, norm, most):
+        n = len(targets)
+        handles = _handles(n)(*[data.value for data in targets])
+        self.check(self.functions.pvg_clip_norm(handles, n, norm, most))
+
+    def normalize_backward(
+        self, gradient, x, weight, statistics, axis, naxes, groups, centered, epsilon, wanted
+    ):
+        functions = self.functions
+        results = [functions.array() for _ in range(3 if wanted else 1)]
+        self.check(
+            functions.pvg_normalize_backward(
+                *(gradient, x, weight, statistics, axis, naxes, groups, centered, epsilon),
+                *(results if wanted else (*results, None, None)),
+            )
+        )
+        return results
+
+    def pool(self, code, a, places, windows, with_padding):
+        return self.functions.pvg_pool(code, a, places, _Windows(*windows), with_padding)
+
+    def pool_backward(self, code, gradient, places, windows, with_padding, height, width):
+        numbers = _Windows(*windows)
+        return self.functions.pvg_pool_backward(
+            code, gradient, places, numbers, with_padding, height, width
+        )
+
+    def convolution(self, x, weight, windows, groups):
+        return self.functions.pvg_convolution(x, weight, _Windows(*windows), groups)
+
+    def convolution_input(self, gradient, weight, windows, groups, height, width):
+        return self.functions.pvg_convolution_input(
+            gradient, weight, _Windows(*windows), groups, height, width
+        )
+
+    def convolution_weight(self, gradient, x, windows, groups):
+        return self.functions.pvg_convolution_weight(gradient, x, _Windows(*windows), groups)
+
+    def attention(self, query, keys, values, mask, scale, causal, logsum):
+        return self.functions.pvg_attention(query, keys, values, mask, scale, causal, logsum)
+
+    def attention_backward(
+        self, gradient, query, keys, values, mask, output, logsum, scale, causal
+    ):
+        operands = (gradient, query, keys, values, mask, output, logsum)
+        results = [self.functions.array() for _ in range(3)]
+        self.check(self.functions.pvg_attention_backward(*operands, scale, causal, *results))
+        return results
+
+    def recurrent(self, cell, inputs, weight, bias, hidden, state, backwards, keep):
+        functions = self.functions
+        hiddens, states, gates = results = [functions.array() for _ in range(3)]
+        operands = (cell, inputs, weight, bias, hidden, state, backwards)
+        self.check(functions.pvg_recurrent(*operands, hiddens, states, gates if keep else None))
+        return [x for x in results if x]
+
+    def recurrent_backward(
+        self, cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards
+    ):
+        functions = self.functions
+        operands = (cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards)
+        results = [functions.array() for _ in range(4)]
+        self.check(functions.pvg_recurrent_backward(*operands, *results))
+        return [x for x in results if x]
 
     # Views
 

@@ -1,11 +1,15 @@
-"""Measurements, `python -m pyvecgpu bench streaming|matmul|ladder|...`.
+"""Measurements, `python -m pyvecgpu bench streaming|rows|matmul|ladder|...`.
 
     streaming   memory-bound operations, in bytes a second
+    rows        softmax, normalisations and cross-entropy, both ways, in bytes a second
     matmul      matrix products and the dense layer, in floating-point operations a second
+    windows     pooling and convolution, forward and backward
     shapes      products of shapes drawn at random
     ladder      one product by every kernel, from the lessons' naive one on
+    steps       optimisers, clipping by norm and dropout, in bytes a second
     transfers   from NumPy to the device and back, by the host's clock
     overhead    what a call costs the host, and the import
+    sequences   attention and recurrent layers, forward and with their backward pass
     training    a step of a network: forward, backward and update, beside torch's three ways
     sweep       random cases of many classes, beside torch or what the card can do
     cpu         every function on the CPU device beside NumPy, over dtypes and sizes
@@ -41,27 +45,35 @@ from . import (
     matmul,
     model,
     overhead,
+    rows,
+    sequences,
     shapes,
+    steps,
     streaming,
     sweep,
     timing,
     training,
     transfers,
+    windows,
 )
 from .libraries import AGAINST, PEERS, open_libraries
 
 BENCHMARKS = {
     "streaming": streaming,
+    "rows": rows,
     "matmul": matmul,
+    "windows": windows,
     "shapes": shapes,
     "ladder": ladder,
+    "steps": steps,
     "transfers": transfers,
     "overhead": overhead,
+    "sequences": sequences,
     "training": training,
 }
 # Products heat the card, so it rests between rows and before each turn.
-REST = {"matmul": 0.3, "shapes": 0.3, "ladder": 0.3}  # seconds
-PAUSE = {"matmul": 0.02, "shapes": 0.02, "ladder": 0.02}
+REST = {"matmul": 0.3, "windows": 0.3, "shapes": 0.3, "ladder": 0.3}  # seconds
+PAUSE = {"matmul": 0.02, "windows": 0.02, "shapes": 0.02, "ladder": 0.02}
 ROUNDS = {"matmul": 15, "shapes": 9, "ladder": 15}
 GRAPHS = ("matmul", "shapes")  # recorded as CUDA graphs
 

@@ -45,8 +45,11 @@ CHOICE_END = "<!-- choice: end -->"
 NONE = "Nothing has been measured yet."
 TITLES = {
     "streaming": "Memory-bound operations, float32",
+    "rows": "Softmax, normalisation and cross-entropy, float32",
     "matmul": "Products and dense layers",
+    "windows": "Pooling and convolution, float32",
     "shapes": "Products of shapes drawn at random",
+    "steps": "Steps of training, float32",
     "transfers": "From NumPy to the device and back",
     "overhead": "What a call costs the host",
 }

@@ -6,9 +6,11 @@ Each module's `__all__` names what of it is public. nn.py is for vg.nn.functiona
 from . import (
     accumulating,
     aliases,
+    applying,
     arithmetic,
     assigning,
     binning,
+    bits,
     combined,
     comparing,
     complexes,
@@ -21,10 +23,12 @@ from . import (
     files,
     gathering,
     grids,
+    histograms,
     joining,
     layers,
     layout,
     linalg,
+    makers,
     mathematics,
     matrices,
     nans,
@@ -40,15 +44,19 @@ from . import (
     searching,
     sets,
     sorting,
+    special,
     states,
     statistics,
+    texts,
     windows,
 )
 from .accumulating import *
 from .aliases import *
+from .applying import *
 from .arithmetic import *
 from .assigning import *
 from .binning import *
+from .bits import *
 from .combined import *
 from .comparing import *
 from .complexes import *
@@ -61,10 +69,12 @@ from .exponentials import *
 from .files import *
 from .gathering import *
 from .grids import *
+from .histograms import *
 from .joining import *
 from .layers import *
 from .layout import *
 from .linalg import *
+from .makers import *
 from .mathematics import *
 from .matrices import *
 from .nans import *
@@ -80,16 +90,20 @@ from .scans import *
 from .searching import *
 from .sets import *
 from .sorting import *
+from .special import *
 from .states import *
 from .statistics import *
+from .texts import *
 from .windows import *
 
 __all__ = []
 __all__ += accumulating.__all__
 __all__ += aliases.__all__
+__all__ += applying.__all__
 __all__ += arithmetic.__all__
 __all__ += assigning.__all__
 __all__ += binning.__all__
+__all__ += bits.__all__
 __all__ += combined.__all__
 __all__ += comparing.__all__
 __all__ += complexes.__all__
@@ -102,10 +116,12 @@ __all__ += exponentials.__all__
 __all__ += files.__all__
 __all__ += gathering.__all__
 __all__ += grids.__all__
+__all__ += histograms.__all__
 __all__ += joining.__all__
 __all__ += layers.__all__
 __all__ += layout.__all__
 __all__ += linalg.__all__
+__all__ += makers.__all__
 __all__ += mathematics.__all__
 __all__ += matrices.__all__
 __all__ += nans.__all__
@@ -121,6 +137,8 @@ __all__ += scans.__all__
 __all__ += searching.__all__
 __all__ += sets.__all__
 __all__ += sorting.__all__
+__all__ += special.__all__
 __all__ += states.__all__
 __all__ += statistics.__all__
+__all__ += texts.__all__
 __all__ += windows.__all__

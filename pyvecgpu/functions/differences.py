@@ -3,6 +3,8 @@
 Arrays of one device, or NumPy arrays; Python scalars are weak.
 """
 
+import math
+
 from ..dtypes import bool as bool_dtype
 from ..dtypes import float64, inexact, int64, is_complex, is_float, promote_scalar
 from .arguments import (
@@ -11,18 +13,32 @@ from .arguments import (
     parse_axes,
     parse_axis,
     parse_int,
+    parse_scalar,
     parse_shape,
     promote_all,
     strong,
 )
 from .complexes import conj
-from .elementwise import not_equal, subtract
+from .elementwise import abs, equal, greater, less, logical_and, not_equal, subtract, where
 from .joining import concat, stack
 from .layout import astype, broadcast_to, flip, moveaxis, ravel, reshape
+from .mathematics import remainder
 from .reductions import sum as total
+from .scans import cumsum
+from .values import copied
 from .working import along, axis_of, can_be_nan, work_dtype
 
-__all__ = ["convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "trapezoid", "vander"]
+__all__ = [
+    "convolve",
+    "correlate",
+    "cross",
+    "diff",
+    "ediff1d",
+    "gradient",
+    "trapezoid",
+    "unwrap",
+    "vander",
+]
 
 _BLOCK = 1 << 24  # products that convolve holds at a time
 
@@ -71,6 +87,47 @@ def _beside(value, array, axis):
 def _differences(array, axis):
     step = not_equal if array.dtype == bool_dtype else subtract
     return step(along(array, axis, slice(1, None)), along(array, axis, slice(None, -1)))
+
+
+def unwrap(p, /, discont=None, axis=-1, *, period=2 * math.pi, device=None):
+    """Return angles without jumps along an axis: a step of more than half a period is made less.
+
+    By whole periods. discont: the least step that is a jump, at least half the period, which it is
+    by default. Integers with an integer period stay integers. AxisError: no such axis. TypeError:
+    complex numbers.
+
+    >>> vg.unwrap(vg.asarray([0, 1, 2, -1, 0]), period=4).tolist()
+    [0, 1, 2, 3, 4]
+    """
+    call = Operands("unwrap", (p,), None, device)
+    (array,) = call.arrays
+    period = parse_scalar(period, "a period")
+    if is_scalar(array):
+        raise TypeError("unwrap takes arrays, not a scalar")
+    dtype = promote_scalar(array.dtype, period)
+    if is_complex(dtype):
+        raise TypeError(f"unwrap takes real numbers, not {dtype}")
+    axis = axis_of("unwrap", array, axis)
+    array = astype(array, work_dtype(dtype), copy=False)
+    if array.shape[axis] < 2:
+        return call.give(copied(astype(array, dtype, copy=False)))
+    steps = _differences(array, axis)
+    if is_float(dtype):
+        half, at_border = period / 2, True
+    else:
+        half, at_border = period // 2, period % 2 == 0
+    within = remainder(steps + half, period) - half
+    if at_border:
+        within = where(logical_and(equal(within, -half), greater(steps, 0)), half, within)
+    least = period / 2 if discont is None else parse_scalar(discont, "discont")
+    change = where(less(abs(steps), least), _zero(dtype), within - steps)
+    moved = along(array, axis, slice(1, None)) + cumsum(change, axis, change.dtype)
+    first = along(array, axis, slice(0, 1))
+    return call.give(astype(concat([first, moved], axis=axis), dtype, copy=False))
+
+
+def _zero(dtype):
+    return 0.0 if is_float(dtype) else 0
 
 
 def ediff1d(x, /, to_end=None, to_begin=None, *, device=None):

@@ -10,7 +10,7 @@ import numpy as np
 from ..array import Array
 from ..dtypes import get_default_dtype, int64, is_integer, parse_dtype
 from .arguments import check_shape, is_host, parse_axis, parse_int, parse_shape
-from .creation import asarray
+from .creation import asarray, ones
 from .elementwise import bitwise_invert, greater_equal, less, logical_or, maximum, minimum
 from .gathering import _check_target, _in_a_row, _values, _write_back
 from .indexing import get
@@ -33,6 +33,7 @@ __all__ = [
     "fromfunction",
     "indices",
     "ix_",
+    "mask_indices",
     "ravel_multi_index",
     "resize",
     "rollaxis",
@@ -105,6 +106,19 @@ def ix_(*args):
         shape[place] = array.size
         found.append(give(reshape(array, tuple(shape))))
     return tuple(found)
+
+
+def mask_indices(n, mask_func, k=0, *, device=None):
+    """Return the indices, one array for each axis, of what a function leaves of an (n, n) matrix.
+
+    mask_func: gets a matrix of ones and k, as vg.triu does.
+
+    >>> rows, columns = vg.mask_indices(3, vg.triu, 1)
+    >>> rows.tolist(), columns.tolist()
+    ([0, 0, 1], [1, 2, 2])
+    """
+    n = parse_int(n, "n")
+    return nonzero(mask_func(ones((n, n), int64, device=device), k))
 
 
 def tril_indices(n, /, k=0, m=None, *, device=None):

@@ -35,11 +35,14 @@ __all__ = [
     "inner",
     "kron",
     "matmul",
+    "matvec",
     "outer",
     "set_matmul_precision",
     "tensordot",
     "trace",
+    "vdot",
     "vecdot",
+    "vecmat",
 ]
 
 PRECISIONS = {
@@ -216,6 +219,59 @@ def outer(x1, x2, /, out=None, *, device=None):
     call = _operands("outer", x1, x2, out, device)
     a, b = call.arrays
     return call.deliver_array(reshape(a, (a.size, 1)) * ravel(b))
+
+
+def vdot(x1, x2, /, *, precision=None, device=None):
+    """Return the sum of conj(x1) * x2 over all elements, in C order. precision: see matmul.
+
+    ValueError: not as many elements.
+
+    >>> vg.vdot(vg.asarray([[1, 2], [3, 4]]), vg.asarray([[1, 1], [10, 1]])).item()
+    37
+    """
+    call = _operands("vdot", x1, x2, None, device)
+    a, b = (ravel(x) for x in call.arrays)
+    if a.size != b.size:
+        raise ValueError(f"vdot: arrays of {a.size} and {b.size} elements")
+    return call.give(vecdot(a, b, precision=precision))
+
+
+def matvec(x1, x2, /, out=None, *, precision=None, device=None):
+    """Return the products of matrices (..., m, n) and vectors (..., n), batches broadcast.
+
+    precision: see matmul. ValueError: shapes that do not fit.
+
+    >>> vg.matvec(vg.asarray([[1, 2], [3, 4]]), vg.asarray([[1, 0], [1, 1]])).tolist()
+    [[1, 3], [3, 7]]
+    """
+    call = _operands("matvec", x1, x2, out, device)
+    a, b = call.arrays
+    _check_matrix("matvec", a, b, a.shape[-1:])
+    result = matmul(a, reshape(b, (*b.shape, 1)), precision=precision)
+    return call.deliver_array(reshape(result, result.shape[:-1]))
+
+
+def vecmat(x1, x2, /, out=None, *, precision=None, device=None):
+    """Return the products conj(x1) @ x2 of vectors (..., n) and matrices (..., n, m).
+
+    Batches are broadcast. precision: see matmul. ValueError: shapes that do not fit.
+
+    >>> vg.vecmat(vg.asarray([1, 10]), vg.asarray([[1, 2], [3, 4]])).tolist()
+    [31, 42]
+    """
+    call = _operands("vecmat", x1, x2, out, device)
+    a, b = call.arrays
+    _check_matrix("vecmat", b, a, b.shape[-2:-1])
+    if is_complex(a.dtype):
+        a = elementwise.unary(Operation.CONJ, a)
+    result = matmul(reshape(a, (*a.shape[:-1], 1, a.shape[-1])), b, precision=precision)
+    return call.deliver_array(reshape(result, (*result.shape[:-2], result.shape[-1])))
+
+
+def _check_matrix(name, matrix, vector, length):
+    if matrix.ndim < 2 or vector.ndim < 1 or vector.shape[-1:] != length:
+        shapes = f"matrices {matrix.shape} and vectors {vector.shape}"
+        raise ValueError(f"{name}: {shapes} do not fit")
 
 
 def kron(x1, x2, /, *, out=None, device=None):

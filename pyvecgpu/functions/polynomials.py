@@ -17,8 +17,9 @@ from .indexing import get
 from .joining import concat
 from .layout import as_array, astype, ravel, reshape
 from .ranges import arange
+from .values import readable
 
-__all__ = ["polyadd", "polyder", "polyint", "polymul", "polysub", "polyval"]
+__all__ = ["polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub", "polyval"]
 
 
 def _together(name, *values):
@@ -91,6 +92,35 @@ def polymul(a1, a2, /):
     """
     (a, b), give = _coefficients("polymul", a1, a2)
     return give(convolve(a, b))
+
+
+def polydiv(u, v, /):
+    """Return (quotient, remainder) of two polynomials, as float, by long division.
+
+    Coefficients of the remainder that are next to 0 are taken away in front, for which the host
+    looks at them. ValueError: more than one dimension, no elements.
+
+    >>> quotient, rest = vg.polydiv(vg.asarray([3.0, 5.0, 2.0]), vg.asarray([2.0, 1.0]))
+    >>> quotient.tolist(), rest.tolist()
+    ([1.5, 1.75], [0.25])
+    """
+    (u, v), give = _coefficients("polydiv", u, v)
+    if not u.size or not v.size:
+        raise ValueError("polydiv: a polynomial without coefficients")
+    dtype = inexact(promote_all((u, v)))
+    u, v = astype(u, dtype, copy=False), astype(v, dtype, copy=False)
+    first, others, n = get(v, slice(0, 1)), get(v, slice(1, None)), v.size - 1
+    quotient, rest = [], u
+    while rest.size > n:
+        factor = divide(get(rest, slice(0, 1)), first)
+        quotient.append(factor)
+        middle = subtract(get(rest, slice(1, n + 1)), multiply(others, factor))
+        rest = concat([middle, get(rest, slice(n + 1, None))])
+    nothing = zeros(1, dtype, device=u.device)
+    rest = rest if rest.size else nothing
+    values = np.abs(readable(rest)[:-1])
+    rest = get(rest, slice(int(np.argmax([*~(values <= 1e-8), True])), None))
+    return give(concat(quotient) if quotient else nothing), give(rest)
 
 
 def polyder(p, /, m=1):

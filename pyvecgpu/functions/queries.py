@@ -8,7 +8,16 @@ from ..array import Array
 from ..dtypes import parse_dtype, promote
 from .arguments import parse_axes
 
-__all__ = ["isscalar", "iterable", "ndim", "promote_types", "shape", "size"]
+__all__ = [
+    "isscalar",
+    "iterable",
+    "may_share_memory",
+    "ndim",
+    "promote_types",
+    "shape",
+    "shares_memory",
+    "size",
+]
 
 
 def shape(x, /):
@@ -56,6 +65,55 @@ def iterable(y, /):
     (True, False)
     """
     return y.ndim > 0 if isinstance(y, Array) else np.iterable(y)
+
+
+def may_share_memory(a, b, /, max_work=0):
+    """Return whether the memory of two arrays, from its first byte to its last one, overlaps.
+
+    max_work: as shares_memory has it; 0 looks at the two ranges alone.
+
+    >>> x = vg.arange(10)
+    >>> vg.may_share_memory(x[::2], x[1::2]), vg.may_share_memory(x, x.copy())
+    (True, False)
+    """
+    return np.may_share_memory(_memory("a", a), _memory("b", b), max_work)
+
+
+def shares_memory(a, b, /, max_work=-1):
+    """Return whether two arrays have an element's memory in common, on whatever devices.
+
+    Exactly so, by their addresses and strides; max_work: how much to try, -1 for all that it takes.
+    numpy.exceptions.TooHardError: that was not enough.
+
+    >>> x = vg.arange(10)
+    >>> vg.shares_memory(x[::2], x[1::2]), vg.shares_memory(x, x[3:])
+    (False, True)
+    """
+    return np.shares_memory(_memory("a", a), _memory("b", b), max_work)
+
+
+class _Range:
+    """What NumPy takes for memory at an address, which nobody reads."""
+
+    def __init__(self, address, array):
+        self.__array_interface__ = {
+            "data": (address, True),
+            "shape": array.shape,
+            "strides": array.strides,
+            "typestr": f"|V{array.itemsize}",
+            "version": 3,
+        }
+
+
+def _memory(name, x):
+    """Return an ndarray at the addresses of an array's elements, on whatever device they are."""
+    if isinstance(x, np.ndarray):
+        return x
+    if not isinstance(x, Array):
+        raise TypeError(f"{name} is an array, not {type(x).__name__}")
+    if not x.size:
+        return np.empty(0)
+    return np.asarray(_Range(x.backend.pointer(x.data), x))
 
 
 def promote_types(type1, type2, /):

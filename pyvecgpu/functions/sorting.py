@@ -7,12 +7,12 @@ equals 0.0 and is put in front of it where indices do not show which was first.
 import numpy as np
 
 from ..dispatch import apply
-from ..dtypes import float64, is_integer, supported
+from ..dtypes import complex_dtype, float64, is_complex, is_integer, supported
 from ..native.abi import ALONG
 from .arguments import Operands, is_scalar, parse_axis, parse_int, strong
 from .gathering import take
 from .indexing import get
-from .layout import ravel
+from .layout import astype, ravel
 from .working import along
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "partition",
     "searchsorted",
     "sort",
+    "sort_complex",
     "top_k",
 ]
 
@@ -58,6 +59,25 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True, device=N
     call = Operands("argsort", (x,), None, device)
     array, axis = _axis(call.arrays[0], axis)
     return call.give(order_along(array, axis, descending))
+
+
+def sort_complex(x, /, *, device=None):
+    """Return the elements in order along the last axis, by real and then by imaginary parts.
+
+    As complex numbers, whose parts are of the dtype of x. AxisError: no axis.
+
+    >>> vg.sort_complex(vg.asarray([3, 1 + 1j, 1 - 2j])).tolist()
+    [(1-2j), (1+1j), (3+0j)]
+    """
+    call = Operands("sort_complex", (x,), None, device)
+    array, axis = _axis(call.arrays[0], -1)
+    if not is_complex(array.dtype):
+        array = sorted_along(array, axis)
+        return call.give(astype(array, complex_dtype(array.dtype), copy=False))
+    real, imag = (apply(call.backend, "part", array, which) for which in (False, True))
+    order = order_along(imag, axis)
+    after = order_along(picked_along(real, order, axis), axis)
+    return call.give(picked_along(array, picked_along(order, after, axis), axis))
 
 
 def lexsort(keys, /, axis=-1, *, device=None):

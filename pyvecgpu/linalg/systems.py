@@ -6,11 +6,14 @@ for the device next (numpy(), item(), printing, synchronize) raises LinAlgError 
 name, and that matrix's result has no meaning. On the CPU it comes at once.
 """
 
+import math
 from collections import namedtuple
 
+import numpy as np
+
 from ..dispatch import apply
-from ..functions.arguments import parse_int
-from ..functions.layout import broadcast_to, reshape
+from ..functions.arguments import parse_axes, parse_int
+from ..functions.layout import as_array, broadcast_to, permute_dims, reshape
 from ..functions.linalg import matmul
 from ..functions.matrices import eye
 from ..functions.matrices import tril as lower_half
@@ -26,6 +29,8 @@ __all__ = [
     "slogdet",
     "solve",
     "solve_triangular",
+    "tensorinv",
+    "tensorsolve",
 ]
 
 SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"])
@@ -105,6 +110,46 @@ def inv(x, /):
     if call.has_kernel():
         return call.give(apply(call.backend, "inverse", a))
     return call.give(libraries.of(call.backend).inverse(a))
+
+
+def tensorinv(x, /, ind=2):
+    """Return the inverse of tensordot(x, ., ind): shape x.shape[ind:] + x.shape[:ind].
+
+    The first ind axes have as many elements as the others. ValueError: ind is below 1.
+    LinAlgError: not as many; singular.
+
+    >>> vg.linalg.tensorinv(vg.eye(6).reshape(2, 3, 6), ind=2).shape
+    (6, 2, 3)
+    """
+    array, _ = as_array("tensorinv", x)
+    ind = parse_int(ind, "ind")
+    if ind < 1:
+        raise ValueError(f"tensorinv: ind is 1 or more, not {ind}")
+    first, rest = array.shape[:ind], array.shape[ind:]
+    inverse = inv(reshape(x, (math.prod(first), math.prod(rest))))
+    return reshape(inverse, rest + first)
+
+
+def tensorsolve(a, b, /, axes=None):
+    """Return x with tensordot(a, x, x.ndim) == b; its shape is that of a behind b's axes.
+
+    axes: of a, which are put at the end before. LinAlgError: shapes that do not fit; singular.
+
+    >>> a = vg.eye(6).reshape(2, 3, 6)
+    >>> vg.linalg.tensorsolve(a, vg.ones((2, 3))).tolist()
+    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    """
+    array, _ = as_array("tensorsolve", a)
+    values, _ = as_array("tensorsolve", b)
+    if axes is not None:
+        last = parse_axes(tuple(axes), array.ndim)
+        order = [axis for axis in range(array.ndim) if axis not in last] + list(last)
+        a = permute_dims(a, order)
+    shape = a.shape[values.ndim :]
+    if math.prod(a.shape[: values.ndim]) != values.size or math.prod(shape) != values.size:
+        raise np.linalg.LinAlgError(f"tensorsolve: shapes {a.shape} and {values.shape}")
+    result = solve(reshape(a, (values.size, values.size)), reshape(b, (values.size,)))
+    return reshape(result, shape)
 
 
 def det(x, /):

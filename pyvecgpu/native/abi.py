@@ -84,6 +84,39 @@ class Distribution(IntEnum):
     RANDOM_EXPONENTIAL = 3
 
 
+class Algorithm(IntEnum):
+    SGD = 0
+    ADAM = 1
+    RMSPROP = 2
+
+
+class Update(IntEnum):
+    UPDATE_RATE = 0
+    UPDATE_WEIGHT_DECAY = 1
+    UPDATE_MAXIMIZE = 2
+    UPDATE_MOMENTUM = 3
+    UPDATE_DAMPENING = 4
+    UPDATE_NESTEROV = 5
+    UPDATE_FIRST = 6
+    UPDATE_EPSILON = 7
+    UPDATE_BETA1 = 8
+    UPDATE_BETA2 = 9
+    UPDATE_STEP = 10
+    UPDATE_DECOUPLED = 11
+    UPDATE_AMSGRAD = 12
+    UPDATE_CENTERED = 13
+    UPDATE_COUNT = 14
+
+
+class Windows(IntEnum):
+    WINDOWS_KERNEL = 0
+    WINDOWS_STRIDE = 2
+    WINDOWS_BEFORE = 4
+    WINDOWS_BEHIND = 6
+    WINDOWS_DILATION = 8
+    WINDOWS_COUNT = 10
+
+
 class Precision(IntEnum):
     PRECISION_DEFAULT = 0
     PRECISION_IEEE = 1
@@ -170,6 +203,13 @@ class Plan(IntEnum):
     PLAN_B_BYTES = 24
     PLAN_RECKONED = 25
     PLAN_COUNT = 26
+
+
+class Cell(IntEnum):
+    CELL_TANH = 0
+    CELL_RELU = 1
+    CELL_LSTM = 2
+    CELL_GRU = 3
 
 
 class Option(IntEnum):
@@ -284,11 +324,15 @@ ENUMS = {
     "pvg_scalar_kind": ScalarKind,
     "pvg_distribution": Distribution,
     "pvg_key": Key,
+    "pvg_algorithm": Algorithm,
+    "pvg_update": Update,
+    "pvg_windows": Windows,
     "pvg_precision": Precision,
     "pvg_matmul_kernel": MatmulKernel,
     "pvg_card": Card,
     "pvg_product": Product,
     "pvg_plan": Plan,
+    "pvg_cell": Cell,
     "pvg_option": Option,
     "pvg_allocator": Allocator,
     "pvg_memory": Memory,
@@ -473,6 +517,31 @@ FUNCTIONS = {
         c_int,
         [array, array, array, array, c_int, c_int, *[POINTER(array)] * 3],
     ),
+    "pvg_optimize": (c_int, [c_int, arrays, arrays, c_int, doubles]),
+    "pvg_total_norm": (array, [arrays, c_int, c_double]),
+    "pvg_clip_norm": (c_int, [arrays, c_int, array, c_double]),
+    "pvg_dropout": (array, [array, c_double, c_uint64, c_uint64, c_uint64]),
+    "pvg_softmax_backward": (array, [c_int, array, array, c_int]),
+    "pvg_normalize": (array, [array, array, array, c_int, c_int, c_int64, c_int, c_double, array]),
+    "pvg_normalize_backward": (
+        c_int,
+        [*[array] * 4, c_int, c_int, c_int64, c_int, c_double, *[POINTER(array)] * 3],
+    ),
+    "pvg_cross_entropy": (array, [array, array, array, c_int64, c_double, array]),
+    "pvg_cross_entropy_backward": (array, [*[array] * 5, c_int64, c_double]),
+    "pvg_pool": (array, [c_int, array, array, int64s, c_int]),
+    "pvg_pool_backward": (array, [c_int, array, array, int64s, c_int, c_int64, c_int64]),
+    "pvg_convolution": (array, [array, array, int64s, c_int64]),
+    "pvg_convolution_input": (array, [array, array, int64s, c_int64, c_int64, c_int64]),
+    "pvg_convolution_weight": (array, [array, array, int64s, c_int64]),
+    # Sequences
+    "pvg_attention": (array, [array, array, array, array, c_double, c_int, array]),
+    "pvg_attention_backward": (
+        c_int,
+        [*[array] * 7, c_double, c_int, *[POINTER(array)] * 3],
+    ),
+    "pvg_recurrent": (c_int, [c_int, *[array] * 5, c_int, *[POINTER(array)] * 3]),
+    "pvg_recurrent_backward": (c_int, [c_int, *[array] * 7, c_int, *[POINTER(array)] * 4]),
     # Learning
     "pvg_learn": (
         c_int,

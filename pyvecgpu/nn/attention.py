@@ -2,14 +2,13 @@
 
 import math
 
-from ..functions.creation import ones, zeros
+from ..functions.creation import zeros
 from ..functions.elementwise import where
 from ..functions.layout import permute_dims, reshape, swapaxes
-from ..functions.matrices import triu
 from ..functions.reductions import mean
 from . import functional, init
-from .functional.attention import attend
-from .functional.operands import gathered, narrow, number
+from .functional.attention import attend, attend_with_weights
+from .functional.operands import gathered, number
 from .layers import Linear, counted, parameter
 from .module import Module
 
@@ -21,11 +20,6 @@ def added(mask, like):
     if mask.dtype.kind != "b":
         return mask
     return where(mask, -math.inf, zeros((), "float32", device=like.device))
-
-
-def causal_mask(length, size, like):
-    """Return the same of keys behind the query."""
-    return added(triu(ones((length, size), "bool", device=like.device), 1), like)
 
 
 class MultiheadAttention(Module):
@@ -95,7 +89,8 @@ class MultiheadAttention(Module):
         query: (L, N, E), or without N; key, value: (S, N, ...). key_padding_mask: (N, S),
         attn_mask: (L, S) or (N * heads, L, S); bools, True for what takes no part, or numbers,
         which are added. is_causal: besides, queries take part with keys up to their own number.
-        need_weights: the weights (N, L, S), or (N, heads, L, S) with average_attn_weights=False.
+        need_weights: the weights (N, L, S), or (N, heads, L, S) with average_attn_weights=False;
+        without them no such matrix is in memory, see functional.scaled_dot_product_attention.
         """
         name = "MultiheadAttention"
         masks = (key_padding_mask, attn_mask)
@@ -110,10 +105,12 @@ class MultiheadAttention(Module):
         elif not self.batch_first:
             inputs = [swapaxes(x, 0, 1) for x in inputs]
         heads = [self._heads(x) for x in self._projected(inputs)]
-        mask = self._mask(*masks, heads, is_causal)
+        mask = self._mask(*masks, heads)
         dropout = self.dropout if self.training else 0.0
-        result, weights = attend(*heads, mask, False, None, dropout)
-        result = permute_dims(narrow(result, query), (0, 2, 1, 3))
+        compute = attend_with_weights if need_weights else attend
+        result = compute(*heads, mask, is_causal, None, dropout)
+        result, weights = result if need_weights else (result, None)
+        result = permute_dims(result, (0, 2, 1, 3))
         result = self.out_proj(reshape(result, (*result.shape[:2], self.embed_dim)))
         if alone:
             result = reshape(result, result.shape[1:])
@@ -144,8 +141,8 @@ class MultiheadAttention(Module):
         split = reshape(x, (*x.shape[:2], self.num_heads, self.embed_dim // self.num_heads))
         return permute_dims(split, (0, 2, 1, 3))
 
-    def _mask(self, padding, mask, heads, is_causal):
-        """Return numbers to be added, (N or 1, heads or 1, L, S), or None."""
+    def _mask(self, padding, mask, heads):
+        """Return numbers to be added, (N or 1, heads or 1, L or 1, S), or None."""
         query, key, _ = heads
         length, size = query.shape[-2], key.shape[-2]
         total = None
@@ -157,9 +154,6 @@ class MultiheadAttention(Module):
                 shape = (-1, self.num_heads, length, size)
             mask = added(reshape(mask, shape), query)
             total = mask if total is None else total + mask
-        if is_causal:
-            causal = causal_mask(length, size, query)
-            total = causal if total is None else total + causal
         return total
 
     def extra_repr(self):

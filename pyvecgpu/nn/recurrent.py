@@ -1,9 +1,18 @@
 """Recurrent layers: RNN, LSTM and GRU, with torch's order of gates and names of weights."""
 
+import functools
+
+from ..autograd.arrays import grad
 from ..autograd.function import Function
+from ..autograd.transforms import is_grad_enabled
+from ..dtypes import promote
 from ..functions.creation import zeros
 from ..functions.joining import concat, stack, unstack
-from ..functions.layout import reshape, swapaxes
+from ..functions.layout import astype, matrix_transpose, reshape, swapaxes
+from ..functions.linalg import matmul
+from ..functions.reductions import sum as total
+from ..functions.sequences import recurrent, recurrent_backward
+from ..native.abi import Cell
 from . import functional, init
 from .functional.operands import gathered, number
 from .layers import counted, parameter
@@ -12,16 +21,65 @@ from .module import Module
 __all__ = ["GRU", "LSTM", "RNN"]
 
 
-class _Steps(Function):
-    """The parts of an array along its first axis: one gradient of all, not one for each part."""
+class _Sequence(Function):
+    """The steps of a layer in one direction, given the inputs' part of the gates.
+
+    layer: the _Recurrent, whose `_step` is what gradients of gradients are made of. Gives the
+    outputs in the order of the inputs, and the last states. keep: for gradients.
+    """
 
     @staticmethod
-    def forward(ctx, x):
-        return tuple(unstack(x))
+    def forward(ctx, inputs, weight, bias, hidden, state, layer, backwards, keep):
+        call = (inputs, weight, bias, hidden, state, backwards, keep)
+        hiddens, states, gates = recurrent(layer._cell, *call)
+        last = 0 if backwards else inputs.shape[0]
+        if keep:
+            ctx.save_for_backward(inputs, weight, bias, hidden, state, hiddens, states, gates)
+            ctx.layer, ctx.backwards = layer, backwards
+        output = hiddens[:-1] if backwards else hiddens[1:]
+        return (output, *[each[last] for each in (hiddens, states) if each is not None])
 
     @staticmethod
-    def backward(ctx, *gradients):
-        return stack(gradients)
+    def backward(ctx, gradient, dlast, dstate=None):
+        *operands, hiddens, states, gates = ctx.saved_tensors
+        if is_grad_enabled():
+            given = (gradient, dlast, dstate)[: 2 + (states is not None)]
+            found = _Sequence.composed(ctx, operands, given)
+            return (*found, None, None, None)
+        weight = operands[1]
+        cell = ctx.layer._cell
+        call = (gradient, dlast, dstate, weight, hiddens, states, gates, ctx.backwards)
+        dinputs, dproducts, dhidden, dcell = recurrent_backward(cell, *call)
+        before = hiddens[1:] if ctx.backwards else hiddens[:-1]
+        rows = reshape(dproducts, (-1, weight.shape[0]))
+        needs = ctx.needs_input_grad
+        dweight = dbias = None
+        if needs[1]:  # one product of all steps
+            dweight = matmul(matrix_transpose(rows), reshape(before, (-1, weight.shape[1])))
+        if needs[2]:
+            dbias = total(rows, axis=0)
+        return dinputs, dweight, dbias, dhidden, dcell, None, None, None
+
+    @staticmethod
+    def composed(ctx, operands, gradients):
+        """Return gradients that can be differentiated: those of the steps one by one."""
+        wanted = [i for i, need in enumerate(ctx.needs_input_grad[:5]) if need]
+        for i in wanted:  # nodes of their own, beyond which this does not go
+            operands[i] = reshape(operands[i], operands[i].shape)
+        inputs, weight, bias, *states = operands
+        steps = unstack(inputs)
+        outputs = []
+        states = [x for x in states if x is not None]
+        for part in reversed(steps) if ctx.backwards else steps:
+            states = ctx.layer._step(part, functional.dense(states[0], weight, bias), states)
+            outputs.append(states[0])
+        results = [stack(outputs[::-1] if ctx.backwards else outputs), *states]
+        by = [operands[i] for i in wanted]
+        found = grad(results, by, gradients, create_graph=True, allow_unused=True)
+        result = [None] * 5
+        for i, g in zip(wanted, found, strict=True):
+            result[i] = g
+        return result
 
 
 class _Recurrent(Module):
@@ -126,8 +184,8 @@ class _Recurrent(Module):
             outputs = []
             for ending in self._endings(layer):
                 states = first[len(ends)]
-                steps, states = self._direction(x, ending, states)
-                outputs.append(stack(steps))
+                output, states = self._direction(x, ending, states)
+                outputs.append(output)
                 ends.append(states)
             x = outputs[0] if len(outputs) == 1 else concat(outputs, axis=-1)
             if layer < self.num_layers - 1:
@@ -140,13 +198,10 @@ class _Recurrent(Module):
         inputs = functional.dense(
             x, getattr(self, f"weight_ih{ending}"), getattr(self, f"bias_ih{ending}", None)
         )
-        backwards = ending.endswith("_reverse")
-        parts, outputs = [*_Steps.apply(inputs)], []
-        for part in reversed(parts) if backwards else parts:
-            hidden = functional.dense(states[0], weight, bias)
-            states = self._step(part, hidden, states)
-            outputs.append(states[0])
-        return (outputs[::-1] if backwards else outputs), states
+        operands = _of_one_dtype(inputs, weight, bias, *states, *[None] * (2 - len(states)))
+        keep = is_grad_enabled() and any(x is not None and x.requires_grad for x in operands)
+        output, *last = _Sequence.apply(*operands, self, ending.endswith("_reverse"), keep)
+        return output, last
 
     def _gate(self, x, number):
         return x[:, number * self.hidden_size : (number + 1) * self.hidden_size]
@@ -156,6 +211,12 @@ class _Recurrent(Module):
         for name in ("bias", "batch_first", "dropout", "bidirectional"):
             text += f", {name}={getattr(self, name)}"
         return text
+
+
+def _of_one_dtype(*operands):
+    """Return Arrays, or None, in the dtype that they are promoted to."""
+    dtype = functools.reduce(promote, [x.dtype for x in operands if x is not None])
+    return [x if x is None else astype(x, dtype, copy=False) for x in operands]
 
 
 class RNN(_Recurrent):
@@ -176,6 +237,10 @@ class RNN(_Recurrent):
         super().__init__(input_size, hidden_size, num_layers, **options)
         self.nonlinearity = nonlinearity
 
+    @property
+    def _cell(self):
+        return Cell.CELL_RELU if self.nonlinearity == "relu" else Cell.CELL_TANH
+
     def _step(self, inputs, hidden, states):
         return [getattr(functional, self.nonlinearity)(inputs + hidden)]
 
@@ -191,7 +256,7 @@ class LSTM(_Recurrent):
     ((2, 6, 8), (1, 2, 8), (1, 2, 8))
     """
     )
-    _gates, _states = 4, 2
+    _gates, _states, _cell = 4, 2, Cell.CELL_LSTM
 
     def _step(self, inputs, hidden, states):
         gates = inputs + hidden
@@ -211,7 +276,7 @@ class GRU(_Recurrent):
     ((6, 2, 8), (1, 2, 8))
     """
     )
-    _gates = 3
+    _gates, _cell = 3, Cell.CELL_GRU
 
     def _step(self, inputs, hidden, states):
         r, z = (functional.sigmoid(self._gate(inputs, n) + self._gate(hidden, n)) for n in (0, 1))

@@ -1,8 +1,11 @@
 """What is done with all gradients of a network: names as in torch.nn.utils."""
 
+import math
+
 from .. import functions as vg
-from ..array import Array
+from ..array import Array, Tracked
 from ..autograd.transforms import no_grad
+from ..dispatch import apply
 from ..linalg import vector_norm
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "get_total_norm"]
@@ -20,8 +23,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False):
     if not arrays:
         return vg.asarray(0.0)
     with no_grad():
-        norms = [vector_norm(x.detach(), ord=float(norm_type)) for x in arrays]
-        total = vector_norm(vg.stack(norms), ord=float(norm_type))
+        total = _total_norm([x.detach() for x in arrays], float(norm_type))
     if error_if_nonfinite and not bool(vg.isfinite(total)):
         raise RuntimeError(f"the norm of the gradients is not finite: {total.item()}")
     return total
@@ -30,8 +32,9 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False):
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False):
     """Scale the gradients of parameters so that the norm of all of them is at most max_norm.
 
-    Returns the norm before, an Array of no axes; nothing waits for its value. A norm that is NaN
-    makes gradients NaN; with error_if_nonfinite it is a RuntimeError, and they stay.
+    Returns the norm before, an Array of no axes; nothing waits for its value. Gradients are changed
+    in place, as torch's, where they are arrays of their own in C order. A norm that is NaN makes
+    gradients NaN; with error_if_nonfinite it is a RuntimeError, and they stay.
 
     >>> w = vg.zeros(2).requires_grad_()
     >>> w.grad = vg.asarray([3.0, 4.0])
@@ -42,10 +45,13 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     parameters = _with_gradients(parameters)
     total = get_total_norm([p.grad for p in parameters], norm_type, error_if_nonfinite)
     with no_grad():
-        scale = vg.clip(float(max_norm) / (total + 1e-6), None, 1.0)
-        clipped = [p.grad.detach() * vg.astype(scale, p.grad.dtype, copy=False) for p in parameters]
-    for p, g in zip(parameters, clipped, strict=True):
-        p.grad = g
+        gradients = [_own(p.grad) for p in parameters]
+        for backend, arrays in _by_device(gradients).items():
+            norm = vg.astype(total, total.dtype, copy=False, device=backend.device)
+            apply(backend, "clip_norm", arrays, norm, float(max_norm))
+    for p, g in zip(parameters, gradients, strict=True):
+        if p.grad is not g:
+            p.grad = g
     return total
 
 
@@ -68,3 +74,35 @@ def clip_grad_value_(parameters, clip_value):
 def _with_gradients(parameters):
     parameters = [parameters] if isinstance(parameters, Array) else list(parameters)
     return [p for p in parameters if p.grad is not None]
+
+
+def _by_device(arrays):
+    """Return {backend: its arrays}."""
+    found = {}
+    for x in arrays:
+        found.setdefault(x.backend, []).append(x)
+    return found
+
+
+def _own(g):
+    """Return a gradient that can be changed in place: itself, or a copy."""
+    return g if type(g) is not Tracked and g.backend.plain(g.data) else vg.copy(g.detach())
+
+
+def _total_norm(arrays, order):
+    """Return the norm of all elements, on the first array's device."""
+    if order not in (1, 2, math.inf):
+        return _composed_norm(arrays, order)
+    try:
+        norms = [apply(b, "total_norm", xs, order) for b, xs in _by_device(arrays).items()]
+    except TypeError:  # integers, complex numbers
+        return _composed_norm(arrays, order)
+    if len(norms) == 1:
+        return norms[0]
+    home = arrays[0].device
+    norms = [vg.astype(norm, norm.dtype, copy=False, device=home) for norm in norms]
+    return apply(arrays[0].backend, "total_norm", norms, order)
+
+
+def _composed_norm(arrays, order):
+    return vector_norm(vg.stack([vector_norm(x, ord=order) for x in arrays]), ord=order)

@@ -1,12 +1,47 @@
 """The optimisers: what makes a parameter's new values of its gradient, as in torch's pages.
 
-Each update computes new arrays and leaves p, g and state alone (optimizer.py says why).
+Each update computes new arrays and leaves p, g and state alone (optimizer.py says why). It is what
+happens to parameters that the library cannot change in place, and in classes that go on from it;
+its Joint says what to ask of the library for all others (launches.py).
 """
 
 import math
 
 from .. import functions as vg
+from ..native.abi import Algorithm
+from .launches import Joint
 from .optimizer import Optimizer
+
+
+def _sgd_states(group):
+    return ("momentum_buffer",) if group["momentum"] else ()
+
+
+def _sgd_numbers(group):
+    return {name: group[name] for name in ("momentum", "dampening", "nesterov")}
+
+
+def _adam_states(group):
+    return ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
+
+
+def _adam_numbers(group):
+    beta1, beta2 = group["betas"]
+    return {"beta1": beta1, "beta2": beta2, "epsilon": group["eps"], "amsgrad": group["amsgrad"]}
+
+
+def _rmsprop_states(group):
+    names = (
+        "square_avg",
+        group["centered"] and "grad_avg",
+        group["momentum"] and "momentum_buffer",
+    )
+    return tuple([name for name in names if name])
+
+
+def _rmsprop_numbers(group):
+    names = {"beta2": "alpha", "epsilon": "eps", "momentum": "momentum", "centered": "centered"}
+    return {name: group[option] for name, option in names.items()}
 
 
 class SGD(Optimizer):
@@ -50,6 +85,7 @@ class SGD(Optimizer):
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("nesterov needs momentum and no dampening")
 
+    @Joint(Algorithm.SGD, _sgd_states, _sgd_numbers, counts=False)
     def update(self, p, g, state, group):
         g, momentum = _decayed(p, g, group), group["momentum"]
         if momentum:
@@ -92,6 +128,7 @@ class Adam(Optimizer):
         }
         super().__init__(params, defaults)
 
+    @Joint(Algorithm.ADAM, _adam_states, _adam_numbers)
     def update(self, p, g, state, group):
         return self._moved(p, _decayed(p, g, group), state, group)
 
@@ -133,6 +170,7 @@ class AdamW(Adam):
     ):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
+    @Joint(Algorithm.ADAM, _adam_states, lambda group: _adam_numbers(group) | {"decoupled": 1})
     def update(self, p, g, state, group):
         if group["weight_decay"]:
             p = p * (1 - group["lr"] * group["weight_decay"])
@@ -173,6 +211,7 @@ class RMSprop(Optimizer):
         }
         super().__init__(params, defaults)
 
+    @Joint(Algorithm.RMSPROP, _rmsprop_states, _rmsprop_numbers)
     def update(self, p, g, state, group):
         g, alpha = _decayed(p, g, group), group["alpha"]
         before = state or {"step": 0, "square_avg": vg.zeros_like(p)}

@@ -2,8 +2,9 @@
 
 An optimiser's own part is a function that computes new values and a new state of one parameter.
 All of them are computed before the first is stored, so that a step that runs out of memory leaves
-weights and state as they were. The arrays of a state are replaced at each step, never changed in
-place: what state_dict gave stays what it was.
+weights and state as they were. What the library can do for many parameters at once, launches.py
+leaves to it: then parameters and states are changed in place. States that somebody else may hold,
+as state_dict has given them, are copied before: they stay what they were.
 """
 
 from .. import functions as vg
@@ -11,6 +12,7 @@ from ..array import Array
 from ..autograd.transforms import enable_grad, no_grad
 from ..dtypes import is_float
 from ..functions.arguments import is_host
+from .launches import Launches
 
 
 class States:
@@ -18,14 +20,17 @@ class States:
 
     def __init__(self, states=()):
         self._of = {id(p): (p, state) for p, state in states}
+        self._owned = set()  # numbers of those whose arrays nobody else has
 
     def __reduce__(self):
         return States, ([*self._of.values()],)  # copies have arrays of their own
 
     def __getitem__(self, p):
-        return self._of[id(p)][1] if id(p) in self._of else {}
+        self._owned.discard(id(p))
+        return self.of(p)
 
     def __setitem__(self, p, state):
+        self._owned.discard(id(p))
         self._of[id(p)] = (p, state)
 
     def __contains__(self, p):
@@ -33,6 +38,18 @@ class States:
 
     def __len__(self):
         return len(self._of)
+
+    def of(self, p):
+        """Return the state of p to look at, which is not given out."""
+        return self._of[id(p)][1] if id(p) in self._of else {}
+
+    def keep(self, p, state):
+        """Set a state whose arrays nobody else has."""
+        self._of[id(p)] = (p, state)
+        self._owned.add(id(p))
+
+    def owns(self, p):
+        return id(p) in self._owned
 
 
 class Optimizer:
@@ -116,8 +133,8 @@ class Optimizer:
     def step(self, closure=None):
         """Change all parameters that have a gradient; return what closure() gave, if there is one.
 
-        closure: computes the loss and calls backward. What fails while values are computed has
-        changed nothing.
+        closure: computes the loss and calls backward. A step that runs out of memory has changed
+        nothing; if a launch is refused, the parameters before it are done, with their states.
 
         >>> w = vg.asarray([1.0]).requires_grad_()
         >>> optimiser = vg.optim.SGD([w], lr=0.25)
@@ -130,14 +147,17 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        joint = getattr(self.update, "joint", None)
+        launches, changes = Launches(joint), []
         with no_grad():
-            changes = []
             for group in self.param_groups:
                 for p in group["params"]:
-                    if p.grad is not None:
-                        values, g = p.detach(), p.grad.detach()
-                        g = -g if group.get("maximize") else g
-                        changes.append((p, *self.update(values, g, self.state[p], group)))
+                    g = p.grad
+                    if g is None or (joint and launches.take(p, g, self.state, group)):
+                        continue
+                    g = -g.detach() if group.get("maximize") else g.detach()
+                    changes.append((p, *self.update(p.detach(), g, self.state[p], group)))
+            launches.go(self.state)
             for p, values, _ in changes:
                 p.detach()[...] = values
         for p, _, state in changes:

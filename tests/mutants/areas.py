@@ -54,17 +54,20 @@ AREAS = (
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
         "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
-        " join softmax sequence nearness header",
+        " join softmax sequence nearness optimize normalize windows attention"
+        " header",
         "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
         " random powers values operations out overlap order learn batches half complex_functions"
-        " join_kernel softmax_kernel variances evenly_spaced joining"
-        " complex_reductions systems",
+        " join_kernel softmax_kernel variances evenly_spaced joining windows"
+        " complex_reductions systems optim_in_one_launch norms_of_gradients optim"
+        " dropout normalisation_kernels cross_entropy_kernel attention",
     ),
     Area(
         "matmul plan",
         "cuda/kernels/matmul/*.cu* cuda/kernels/matmul/plan/*.cu*",
-        "plan matmul dense",
-        "recorded_plans plans matmul_paths matmul_kernels nn linalg contractions gemv",
+        "plan matmul dense windows recurrent",
+        "recurrent recorded_plans plans matmul_paths matmul_kernels nn linalg contractions gemv"
+        " windows",
     ),
     Area(
         "matmul simt",
@@ -81,11 +84,12 @@ AREAS = (
     ),
     Area(
         "functions",
-        "pyvecgpu/functions/*.py !pyvecgpu/functions/casting.py pyvecgpu/random.py"
+        "pyvecgpu/functions/*.py !pyvecgpu/functions/casting.py pyvecgpu/random/*.py"
         " pyvecgpu/dtype_queries.py pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
-        " differences comparing files random powers systems decompositions fft dtype_queries array"
+        " differences comparing files random random_bounds random_distributions numpy_names names"
+        " powers systems decompositions fft dtype_queries array"
         " out transfers errors seam operations",
     ),
     Area(
@@ -97,13 +101,15 @@ AREAS = (
         "learning",
         "pyvecgpu/optim/*.py pyvecgpu/data/*.py pyvecgpu/nn/training.py pyvecgpu/nn/utils.py"
         " pyvecgpu/amp.py pyvecgpu/functions/casting.py",
-        py_tests="optim schedules data states fit mixed_precision training_steps",
+        py_tests="optim optim_in_one_launch norms_of_gradients schedules data states fit"
+        " mixed_precision training_steps",
     ),
     Area(
         "networks",
         "pyvecgpu/nn/*.py pyvecgpu/nn/functional/*.py !pyvecgpu/nn/training.py"
         " !pyvecgpu/nn/utils.py",
-        py_tests="nn_modules nn_losses nn_layers nn_sequences nn",
+        py_tests="nn_modules nn_losses nn_layers nn_sequences nn normalisation_kernels"
+        " cross_entropy_kernel",
     ),
     Area(
         "backends",

@@ -1,10 +1,11 @@
 """What leaves out elements, and what looks rows up: dropout and embedding."""
 
-from ...functions.elementwise import greater_equal, where
+from ...dispatch import apply
+from ...functions.elementwise import where
 from ...functions.gathering import take
 from ...functions.layout import astype, expand_dims
-from ...random import random
-from .operands import gathered, narrow, number, wide
+from ...random import reserved
+from .operands import gathered, narrow, number
 
 __all__ = ["dropout", "embedding"]
 
@@ -23,9 +24,9 @@ def dropout(x, /, p=0.5, training=True):
     if not training or not p:
         return x
     call, (array,) = gathered("dropout", x)
-    stays = greater_equal(random(array.shape, dtype="float32", device=array.device), p)
-    scaled = wide(array) * (1.0 / (1.0 - p) if p < 1.0 else 0.0)
-    return call.give(narrow(where(stays, scaled, 0.0), array))
+    array = narrow(array, array)
+    place = reserved(array.size)
+    return call.give(apply(array.backend, "dropout", array, p, *place))
 
 
 def embedding(input, weight, padding_idx=None):

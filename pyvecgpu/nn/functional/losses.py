@@ -3,7 +3,10 @@
 Of halves they are computed and returned in float32.
 """
 
-from ...dtypes import is_float
+from ...array import Tracked
+from ...dispatch import apply
+from ...dtypes import inexact, is_float, promote
+from ...functions.arguments import parse_int
 from ...functions.elementwise import abs, equal, exp, maximum, square, where
 from ...functions.exponentials import log_softmax
 from ...functions.gathering import take
@@ -12,6 +15,7 @@ from ...functions.mathematics import log1p
 from ...functions.ranges import arange
 from ...functions.reductions import mean
 from ...functions.reductions import sum as total
+from ...functions.working import work_dtype
 from .operands import gathered, number, wide
 
 __all__ = [
@@ -143,16 +147,21 @@ def cross_entropy(
     """
     smoothing = number(label_smoothing, "label_smoothing", 0.0, 1.0)
     call, (input, target, weight) = _parse_classes("cross_entropy", input, target, weight)
-    logs = log_softmax(moveaxis(input, _axis_of_classes(input), -1), axis=-1)
+    rows = _rows_of_classes(input)
     if is_float(target.dtype):
         if target.shape != input.shape:
             raise ValueError(
                 f"cross_entropy: probabilities of shape {target.shape} for {input.shape}"
             )
-        target = wide(moveaxis(target, _axis_of_classes(input), -1))
+        target = wide(_rows_of_classes(target))
+        logs = log_softmax(wide(rows), axis=-1)
         return call.give(_of_probabilities(logs, target, weight, reduction, smoothing))
-    labels = ("cross_entropy", logs, target, weight, ignore_index, reduction, smoothing)
-    return call.give(_of_labels(*labels))
+    _check_labels("cross_entropy", rows, target, reduction)
+    ignore = parse_int(ignore_index, "ignore_index")
+    if type(weight) is Tracked or not rows.shape[-1] or not -(2**63) <= ignore < 2**63:
+        options = (target, weight, ignore, reduction, smoothing)
+        return call.give(_of_labels("cross_entropy", log_softmax(wide(rows), axis=-1), *options))
+    return call.give(_of_rows(rows, target, weight, ignore, reduction, smoothing))
 
 
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
@@ -165,12 +174,17 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
     1.3862944
     """
     call, (input, target, weight) = _parse_classes("nll_loss", input, target, weight)
-    logs = moveaxis(input, _axis_of_classes(input), -1)
+    logs = _rows_of_classes(wide(input))
     return call.give(_of_labels("nll_loss", logs, target, weight, ignore_index, reduction, 0.0))
 
 
 def _axis_of_classes(input):
     return 0 if input.ndim == 1 else 1
+
+
+def _rows_of_classes(input):
+    """Return the input with the classes along the last axis."""
+    return moveaxis(input, 1, -1) if input.ndim > 2 else input
 
 
 def _parse_classes(name, input, target, weight):
@@ -181,18 +195,39 @@ def _parse_classes(name, input, target, weight):
     classes = input.shape[_axis_of_classes(input)]
     if weight is not None and weight.shape != (classes,):
         raise ValueError(f"{name}: a weight of shape {weight.shape} for {classes} classes")
-    return call, (wide(input), target, wide(weight))
+    return call, (input, target, wide(weight))
+
+
+def _check_labels(name, rows, labels, reduction):
+    _reducer(name, reduction)
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"{name}: labels are integers, not of {labels.dtype}")
+    if labels.shape != rows.shape[:-1]:
+        raise ValueError(
+            f"{name}: labels of shape {labels.shape} for an input that needs {rows.shape[:-1]}"
+        )
+
+
+def _of_rows(rows, labels, weight, ignore_index, reduction, smoothing):
+    """The loss of labels (...), with scores (..., classes), by the kernel."""
+    rows = astype(rows, inexact(rows.dtype), copy=False)
+    dtype = work_dtype(rows.dtype)
+    if weight is not None:
+        dtype = promote(dtype, weight.dtype)
+        weight = astype(weight, dtype, copy=False)
+    if dtype.itemsize > rows.dtype.itemsize and dtype.itemsize == 8:
+        rows = astype(rows, dtype)
+    statistics = apply(rows.backend, "empty", (3, *labels.shape), dtype)
+    operands = (rows, labels, weight, ignore_index, smoothing, statistics)
+    losses = apply(rows.backend, "cross_entropy", *operands)
+    if reduction == "mean":
+        return total(losses) / total(statistics[1])
+    return _REDUCTIONS[reduction](losses)
 
 
 def _of_labels(name, logs, labels, weight, ignore_index, reduction, smoothing):
     """The loss of labels (...), with logarithms of probabilities (..., classes)."""
-    _reducer(name, reduction)
-    if labels.dtype.kind not in "iu":
-        raise TypeError(f"{name}: labels are integers, not of {labels.dtype}")
-    if labels.shape != logs.shape[:-1]:
-        raise ValueError(
-            f"{name}: labels of shape {labels.shape} for an input that needs {logs.shape[:-1]}"
-        )
+    _check_labels(name, logs, labels, reduction)
     labels = astype(labels, "int64", copy=False)
     counts = astype(labels != ignore_index, logs.dtype)
     chosen = _chosen(labels, ignore_index, logs.shape[-1])

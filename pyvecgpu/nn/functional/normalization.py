@@ -2,12 +2,14 @@
 
 import math
 
-from ...array import Array
+from ...array import Array, Tracked
+from ...dispatch import apply, tape
+from ...dtypes import inexact
 from ...functions.arguments import parse_int
-from ...functions.elementwise import square
-from ...functions.layout import reshape
+from ...functions.joining import stack
+from ...functions.layout import astype, reshape
 from ...functions.mathematics import pow
-from ...functions.reductions import mean
+from ...functions.working import work_dtype
 from .operands import gathered, narrow, number, wide
 
 __all__ = ["batch_norm", "group_norm", "layer_norm", "rms_norm"]
@@ -26,7 +28,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     eps = number(eps, "eps", 0.0)
     call, (x, weight, bias) = gathered("layer_norm", input, weight, bias)
     axes = _last_axes("layer_norm", x, normalized_shape, weight, bias)
-    return call.give(narrow(_affine(_standard(wide(x), axes, eps), weight, bias), x))
+    return call.give(_normalized(x, weight, bias, axes, 1, eps))
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=None):
@@ -39,10 +41,9 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     """
     call, (x, weight) = gathered("rms_norm", input, weight)
     axes = _last_axes("rms_norm", x, normalized_shape, weight)
-    values = wide(x)
-    eps = 2.0 ** (-52 if values.dtype.itemsize == 8 else -23) if eps is None else number(eps, "eps")
-    scale = pow(mean(square(values), axis=axes, keepdims=True) + eps, -0.5)
-    return call.give(narrow(_affine(values * scale, weight, None), x))
+    if eps is None:
+        eps = 2.0 ** (-52 if work_dtype(inexact(x.dtype)).itemsize == 8 else -23)
+    return call.give(_normalized(x, weight, None, axes, 1, number(eps, "eps"), False))
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
@@ -60,9 +61,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     channels = x.shape[1]
     if groups < 1 or channels % groups:
         raise ValueError(f"group_norm: {channels} channels are not {groups} groups")
-    parts = (x.shape[0], groups, math.prod(x.shape[2:]) * (channels // groups))
-    values = reshape(_standard(reshape(wide(x), parts), (2,), eps), x.shape)
-    return call.give(narrow(_affine(values, *_of_channels(x, weight, bias)), x))
+    return call.give(_normalized(x, weight, bias, (1,), groups, eps))
 
 
 def batch_norm(
@@ -91,23 +90,26 @@ def batch_norm(
     running = (running_mean, running_var)
     call, (x, weight, bias, *statistics) = gathered("batch_norm", input, weight, bias, *running)
     _check_channels("batch_norm", x, weight, bias, *statistics)
-    values, axes = wide(x), (0, *range(2, x.ndim))
+    moved = ()
     if training:
-        count = math.prod(x.shape[i] for i in axes)
+        count = math.prod(x.shape) // x.shape[1] if x.shape[1] else 2
         if count < 2:
             raise ValueError(f"batch_norm: one value of a channel in training, {x.shape}")
-        average = mean(values, axis=axes, keepdims=True)
-        variance = mean(square(values - average), axis=axes, keepdims=True)
-        sample = variance * (count / (count - 1))
+        found = _statistics(x, 2 * x.shape[1])
+        result = _normalized(x, weight, bias, (1,), 0, eps, statistics=found)
+        average, sample = found[: x.shape[1]], found[x.shape[1] :] * (count / (count - 1))
         pairs = zip(running, (average, sample), strict=True)
-        moved = [_moved(array, found, momentum) for array, found in pairs if array is not None]
+        moved = [_moved(array, new, momentum) for array, new in pairs if array is not None]
+    elif running_mean is None or running_var is None:
+        raise ValueError("batch_norm: running_mean and running_var are needed")
+    elif any(type(one) is Tracked for one in statistics):  # which the kernel takes for constants
+        average, variance = map(wide, _of_channels(x, *statistics))
+        result = (wide(x) - average) * pow(variance + eps, -0.5)
+        result = narrow(_affine(result, *_of_channels(x, weight, bias)), x)
     else:
-        if running_mean is None or running_var is None:
-            raise ValueError("batch_norm: running_mean and running_var are needed")
-        average, variance = _of_channels(x, *statistics)
-        average, variance, moved = wide(average), wide(variance), ()
-    result = (values - average) * pow(variance + eps, -0.5)
-    result = narrow(_affine(result, *_of_channels(x, weight, bias)), x)
+        dtype = work_dtype(inexact(x.dtype))
+        given = stack([astype(one, dtype, copy=False) for one in statistics])
+        result = _normalized(x, weight, bias, (1,), -1, eps, statistics=given)
     for array, new in moved:  # when all else is there
         array[...] = new
     return call.give(result)
@@ -116,9 +118,25 @@ def batch_norm(
 # What they share ----------------------------------------------------------------------------------
 
 
-def _standard(values, axes, eps):
-    distance = values - mean(values, axis=axes, keepdims=True)
-    return distance * pow(mean(square(distance), axis=axes, keepdims=True) + eps, -0.5)
+def _statistics(x, size):
+    """Return an Array of so many numbers for statistics of x to be written to."""
+    return apply(x.backend, "empty", (size,), work_dtype(inexact(x.dtype)))
+
+
+def _normalized(x, weight, bias, axes, groups, eps, centered=True, statistics=None):
+    """Return x normalised, in its float dtype, by the kernel. See backends/__init__.py."""
+    x = astype(x, inexact(x.dtype), copy=False)
+    weight, bias = (
+        one if one is None else astype(one, inexact(one.dtype), copy=False)
+        for one in (weight, bias)
+    )
+    tracked = any(type(one) is Tracked for one in (x, weight, bias))
+    if statistics is None and tracked and tape.enabled():
+        statistics = _statistics(x, 2 * math.prod(x.shape[: axes[0]]) * groups)
+    if statistics is not None:
+        statistics = reshape(statistics, (2, statistics.size // 2))
+    operands = (x, weight, bias, axes[0], len(axes), groups, centered, eps, statistics)
+    return apply(x.backend, "normalize", *operands)
 
 
 def _affine(values, weight, bias):

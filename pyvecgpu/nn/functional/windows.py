@@ -1,35 +1,30 @@
-"""Convolution and pooling over the last axes, by windows: strided views of the input, stacked.
+"""Convolution and pooling over the last axes, by the windows of pvg_windows.
 
-Every place of the kernel gives one view of all that it meets; convolution is a product of them.
+What has one axis is taken for pictures of one row. A bias is added to the result.
 """
 
-import itertools
-import math
-
+from ...array import Tracked
+from ...dispatch import apply, tape
+from ...dtypes import inexact, int32, is_float
 from ...functions.arguments import parse_int
-from ...functions.creation import ones
-from ...functions.elementwise import equal, where
-from ...functions.indexing import get
-from ...functions.joining import stack
-from ...functions.layers import dense
-from ...functions.layout import expand_dims, permute_dims, reshape
-from ...functions.linalg import matmul
-from ...functions.padding import pad
-from ...functions.ranges import arange
-from ...functions.reductions import argmax, mean
-from ...functions.reductions import sum as total
-from .operands import gathered, narrow, wide
+from ...functions.layout import astype, reshape
+from ...operations import Operation
+from .operands import gathered
 
 __all__ = ["avg_pool1d", "avg_pool2d", "conv1d", "conv2d", "max_pool1d", "max_pool2d"]
 
+LIMIT = 2**31  # of the numbers that windows are described by
+
 
 def per_axis(value, count, what, least):
-    """Return one int for each of the last axes. ValueError: not so many, or one is too small."""
+    """Return one int for each of the last axes. ValueError: not so many, or out of bounds."""
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
     values = tuple([parse_int(n, what) for n in values])
     values = values * count if len(values) == 1 else values
     if len(values) != count or min(values) < least:
         raise ValueError(f"{what} is {least} or more, once or {count} times, not {value}")
+    if max(values) >= LIMIT:
+        raise ValueError(f"{what} is below 2**31, not {value}")
     return values
 
 
@@ -47,27 +42,34 @@ def paddings(padding, kernel, stride, dilation):
     return [(n, n) for n in per_axis(padding, len(kernel), "padding", 0)]
 
 
-def padded(x, pairs, value):
-    """Return an Array (N, channels, ...) with a value around its last axes."""
-    if not any(map(any, pairs)):
-        return x
-    return pad(x, [(0, 0), (0, 0), *pairs], constant_values=value)
+def described(name, x, kernel, stride, pairs, dilation):
+    """Return the numbers of pvg_windows, and the windows' rows and columns.
+
+    x: (N, channels, ...), kernel to dilation: something for each of the axes behind. ValueError:
+    the kernel is larger than x, padding included.
+    """
+    before, behind = zip(*pairs, strict=True)
+    sizes = tuple([n + sum(pair) for n, pair in zip(x.shape[2:], pairs, strict=True)])
+    lengths = [
+        (n - d * (k - 1) - 1) // s + 1
+        for n, k, s, d in zip(sizes, kernel, stride, dilation, strict=True)
+    ]
+    if min(lengths) < 1:
+        raise ValueError(f"{name}: a kernel of {kernel} for {sizes}, padding included")
+    one, none = (1,) * (2 - len(kernel)), (0,) * (2 - len(kernel))
+    parts = (*one, *kernel), (*one, *stride), (*none, *before), (*none, *behind), (*one, *dilation)
+    return sum(parts, ()), (*one, *lengths)
 
 
-def windows(name, x, kernel, stride, dilation):
-    """Return views (N, channels, ...) of x, one for each place of the kernel, and their lengths."""
-    lengths = []
-    for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True):
-        if n < d * (k - 1) + 1:
-            raise ValueError(f"{name}: a kernel of {kernel} for {x.shape[2:]}, padding included")
-        lengths.append((n - d * (k - 1) - 1) // s + 1)
-    views = []
-    for place in itertools.product(*map(range, kernel)):
-        starts = [i * d for i, d in zip(place, dilation, strict=True)]
-        ends = [a + (n - 1) * s + 1 for a, n, s in zip(starts, lengths, stride, strict=True)]
-        slices = [slice(*one) for one in zip(starts, ends, stride, strict=True)]
-        views.append(get(x, (slice(None), slice(None), *slices)))
-    return views, tuple(lengths)
+def as_pictures(x):
+    """Return (N, channels, length) as (N, channels, 1, length), and what has four axes as it is."""
+    return x if x.ndim == 4 else reshape(x, (*x.shape[:2], 1, x.shape[2]))
+
+
+def as_given(result, axes, alone):
+    """Return (N, channels, rows, columns) without the axes that the input has not had."""
+    shape = (*result.shape[alone:2], *result.shape[4 - axes :])
+    return result if shape == result.shape else reshape(result, shape)
 
 
 def batched(name, x, axes):
@@ -113,36 +115,23 @@ def _conv(name, axes, input, weight, bias, how):
         raise ValueError(
             f"{name}: an input of shape {x.shape}, a weight of {weight.shape}, {groups} groups"
         )
-    out, of_group, *kernel = weight.shape
+    out, _, *kernel = weight.shape
     if out % groups or 0 in weight.shape:
         raise ValueError(f"{name}: a weight of shape {weight.shape} for {groups} groups")
     if bias is not None and bias.shape != (out,):
         raise ValueError(f"{name}: a bias of shape {bias.shape} for {out} results")
+    for one in (x, weight) if bias is None else (x, weight, bias):
+        if not is_float(one.dtype):
+            raise TypeError(f"{name} takes float arrays, not {one.dtype}")
     stride = per_axis(stride, axes, "stride", 1)
     dilation = per_axis(dilation, axes, "dilation", 1)
-    x = padded(x, paddings(padding, kernel, stride, dilation), 0.0)
-    views, lengths = windows(name, x, kernel, stride, dilation)
-    last = (0, *range(2, x.ndim), 1)  # channels behind the places
-    columns = stack([permute_dims(view, last) for view in views], axis=-1)
-    if groups == 1:
-        rows = reshape(columns, (x.shape[0] * math.prod(lengths), of_group * len(views)))
-        result = dense(rows, reshape(weight, (out, of_group * len(views))), bias)
-    else:
-        result = _of_groups(columns, weight, bias, groups)
-    result = permute_dims(
-        reshape(result, (x.shape[0], *lengths, out)), (0, axes + 1, *range(1, axes + 1))
-    )
-    return call.give(reshape(result, result.shape[1:]) if alone else result)
-
-
-def _of_groups(columns, weight, bias, groups):
-    """Return the products (places, out) of every group with its own part of the weight."""
-    places, inputs = math.prod(columns.shape[:-2]), math.prod(columns.shape[-2:]) // groups
-    rows = permute_dims(reshape(columns, (places, groups, inputs)), (1, 0, 2))
-    parts = reshape(weight, (groups, weight.shape[0] // groups, inputs))
-    result = permute_dims(matmul(rows, permute_dims(parts, (0, 2, 1))), (1, 0, 2))
-    result = reshape(result, (places, weight.shape[0]))
-    return result if bias is None else result + bias
+    pairs = paddings(padding, kernel, stride, dilation)
+    numbers, _ = described(name, x, tuple(kernel), stride, pairs, dilation)
+    x, weight = as_pictures(x), as_pictures(weight)
+    result = apply(x.backend, "convolution", x, weight, numbers, groups)
+    if bias is not None:
+        result = result + reshape(bias, (out, 1, 1))
+    return call.give(as_given(result, axes, alone))
 
 
 # Pooling ------------------------------------------------------------------------------------------
@@ -184,12 +173,16 @@ def _max_pool(name, axes, input, how):
     call, (given,) = gathered(name, input)
     x, alone, kernel, stride, pairs = _parse_pool(name, axes, given, kernel, stride, padding)
     dilation = per_axis(dilation, axes, "dilation", 1)
-    x = padded(wide(x), pairs, -math.inf)
-    values = stack(windows(name, x, kernel, stride, dilation)[0], axis=-1)
-    first = expand_dims(argmax(values, axis=-1), axis=-1)
-    chosen = equal(first, arange(values.shape[-1], device=values.device))
-    result = narrow(total(where(chosen, values, 0.0), axis=-1), given)
-    return call.give(reshape(result, result.shape[1:]) if alone else result)
+    how = described(name, x, kernel, stride, pairs, dilation)
+    return call.give(as_given(_pool(Operation.MAX, x, *how, True), axes, alone))
+
+
+def _pool(code, x, numbers, lengths, with_padding):
+    """Return the pooled (N, channels, rows, columns); maxima keep their places for the tape."""
+    x, places = astype(as_pictures(x), inexact(x.dtype), copy=False), None
+    if code == Operation.MAX and type(x) is Tracked and tape.enabled():
+        places = apply(x.backend, "empty", (*x.shape[:2], *lengths), int32)
+    return apply(x.backend, "pool", int(code), x, places, numbers, with_padding)
 
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, count_include_pad=True):
@@ -219,14 +212,5 @@ def _avg_pool(name, axes, input, how):
     kernel, stride, padding, with_padding = how
     call, (given,) = gathered(name, input)
     x, alone, kernel, stride, pairs = _parse_pool(name, axes, given, kernel, stride, padding)
-    x = wide(x)
-    result = _means(name, padded(x, pairs, 0.0), kernel, stride)
-    if not with_padding and any(map(any, pairs)):
-        inside = padded(ones((1, 1, *x.shape[2:]), x.dtype, device=x.device), pairs, 0.0)
-        result = result / _means(name, inside, kernel, stride)
-    result = narrow(result, given)
-    return call.give(reshape(result, result.shape[1:]) if alone else result)
-
-
-def _means(name, x, kernel, stride):
-    return mean(stack(windows(name, x, kernel, stride, (1,) * len(kernel))[0], axis=-1), axis=-1)
+    how = described(name, x, kernel, stride, pairs, (1,) * axes)
+    return call.give(as_given(_pool(Operation.MEAN, x, *how, bool(with_padding)), axes, alone))

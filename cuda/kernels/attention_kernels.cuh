@@ -1,0 +1,278 @@
+// What the kernels of attention share: a block has a tile of rows of one operand beside a tile of
+// rows of another, and never more of the matrix (L, S) than that.
+//
+// 256 threads are 16 x 16; each has R x R elements of a tile. Products go through shared memory in
+// stages of some columns (features), so that heads of any size take the same room, and sums stay in
+// registers.
+#pragma once
+#include "arrays/call.cuh"
+#include "arrays/locate.cuh"
+#include "arrays/vector.cuh"
+#include <math.h>
+
+namespace pvg::attention {
+
+constexpr int threads = 256, across = 16, depth = 32; // depth: features of a stage
+constexpr int most_features = 256;
+constexpr int warp_rows = 8; // rows of a block that has a warp for each
+
+template <class T> inline constexpr int elements = sizeof(ComputeType<T>) == 8 ? 2 : 4;
+template <class T> inline constexpr int edge = across * elements<T>; // of a tile
+
+// Rows of an operand, of one item of the batch: any strides.
+struct Rows {
+    const void *data;
+    int64_t row, column; // strides, in elements
+    int64_t length;      // rows
+    int features;        // columns
+};
+
+enum class Mask { none, boolean, half, bfloat, single, twice };
+
+struct Job {
+    Rows query, keys, values, gradient, result; // at the first item; the last two are contiguous
+    const void *mask;
+    int64_t mask_row, mask_column;
+    Mask mask_kind;
+    bool causal;
+    double scale;
+    int64_t items, tiles; // tiles: of an item
+    const void *logsum;   // (items, L), in what is computed in
+    const void *products; // (items, L): of each row of the gradient with the result
+    void *to, *more;      // what is written
+    Locator<5> leading;   // the place of an item, the query, the keys, the values, the mask
+};
+
+// What threads of a block share.
+template <class T> struct Shared {
+    using A = ComputeType<T>;
+    static constexpr int padded = edge<T> + elements<T>; // keeps vectors aligned
+    union {
+        A stages[2][depth][padded]; // by feature, of both operands of a product
+        A values[edge<T>][edge<T>]; // by row, of what is summed with weights
+    };
+    A weights[edge<T>][padded]; // by the row that is summed over
+};
+
+template <class T> using Elements = ComputeType<T>[elements<T>][elements<T>];
+
+// One item of the batch: where it lies in each operand.
+template <class T> struct Item {
+    int64_t number;
+    Rows query, keys, values, gradient, result;
+    int64_t mask; // elements
+
+    __device__ __forceinline__ Item(const Job &job, int64_t number) : number(number) {
+        const int64_t position[1] = {number};
+        int64_t offsets[5][1];
+        locate<5>(job.leading, position, offsets);
+        query = moved(job.query, offsets[1][0]);
+        keys = moved(job.keys, offsets[2][0]);
+        values = moved(job.values, offsets[3][0]);
+        mask = offsets[4][0];
+        gradient = moved(job.gradient, number * job.gradient.row * job.gradient.length);
+        result = moved(job.result, number * job.result.row * job.result.length);
+    }
+
+    static __device__ __forceinline__ Rows moved(Rows rows, int64_t offset) {
+        rows.data = static_cast<const T *>(rows.data) + offset;
+        return rows;
+    }
+};
+
+template <class T>
+__device__ __forceinline__ ComputeType<T> element(const Rows &rows, int64_t row, int column) {
+    return static_cast<ComputeType<T>>(
+        static_cast<const T *>(rows.data)[row * rows.row + column * rows.column]);
+}
+
+// Columns from `begin` on of a tile of rows, by column; zeros outside.
+template <class T, class Stage>
+__device__ __forceinline__ void load_stage(Stage &stage, const Rows &rows, int64_t first,
+                                           int begin) {
+    for (int i = static_cast<int>(threadIdx.x); i < edge<T> * depth; i += threads) {
+        const int column = i % depth, row = i / depth;
+        const bool inside = first + row < rows.length && begin + column < rows.features;
+        stage[column][row] =
+            inside ? element<T>(rows, first + row, begin + column) : ComputeType<T>(0);
+    }
+}
+
+// sums[i][j] = the product of row y + i of the left tile and row x + j of the right one, where
+// (y, x) is the thread's place. Ends with other threads still reading the stages.
+template <class T>
+__device__ __forceinline__ void multiply_rows(Elements<T> &sums, const Rows &left, int64_t first,
+                                              const Rows &right, int64_t second,
+                                              Shared<T> &shared) {
+    constexpr int n = elements<T>;
+    using Some = Vector<ComputeType<T>, n>;
+    const int y = static_cast<int>(threadIdx.x) / across * n;
+    const int x = static_cast<int>(threadIdx.x) % across * n;
+#pragma unroll
+    for (int i = 0; i < n; i++)
+#pragma unroll
+        for (int j = 0; j < n; j++) sums[i][j] = 0;
+    for (int begin = 0; begin < left.features; begin += depth) {
+        __syncthreads();
+        load_stage<T>(shared.stages[0], left, first, begin);
+        load_stage<T>(shared.stages[1], right, second, begin);
+        __syncthreads();
+        const int end = left.features - begin < depth ? left.features - begin : depth;
+#pragma unroll 8
+        for (int k = 0; k < end; k++) {
+            const Some a = *reinterpret_cast<const Some *>(&shared.stages[0][k][y]);
+            const Some b = *reinterpret_cast<const Some *>(&shared.stages[1][k][x]);
+#pragma unroll
+            for (int i = 0; i < n; i++)
+#pragma unroll
+                for (int j = 0; j < n; j++) sums[i][j] += a.element[i] * b.element[j];
+        }
+    }
+}
+
+// sums[c][i][j] += weights[.][y + i] times column c edge + x + j of the rows from `first` on. What
+// was written to the weights before is seen; ends with other threads still reading them.
+template <class T, int CHUNKS>
+__device__ __forceinline__ void add_weighted(Elements<T> (&sums)[CHUNKS], const Rows &rows,
+                                             int64_t first, Shared<T> &shared) {
+    constexpr int n = elements<T>, width = edge<T>;
+    using Some = Vector<ComputeType<T>, n>;
+    const int y = static_cast<int>(threadIdx.x) / across * n;
+    const int x = static_cast<int>(threadIdx.x) % across * n;
+    const int end = rows.length - first < width ? static_cast<int>(rows.length - first) : width;
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+        if (c * width >= rows.features) break;
+        __syncthreads();
+        for (int i = static_cast<int>(threadIdx.x); i < width * width; i += threads) {
+            const int row = i / width, column = c * width + i % width;
+            const bool inside = row < end && column < rows.features;
+            shared.values[row][i % width] =
+                inside ? element<T>(rows, first + row, column) : ComputeType<T>(0);
+        }
+        __syncthreads();
+        if (c * width + x >= rows.features) continue;
+#pragma unroll 4
+        for (int k = 0; k < end; k++) {
+            const Some a = *reinterpret_cast<const Some *>(&shared.weights[k][y]);
+            const Some b = *reinterpret_cast<const Some *>(&shared.values[k][x]);
+#pragma unroll
+            for (int i = 0; i < n; i++)
+#pragma unroll
+                for (int j = 0; j < n; j++) sums[c][i][j] += a.element[i] * b.element[j];
+        }
+    }
+}
+
+// The thread's elements of a tile of weights, each of which is of a row that is summed over (x) and
+// one that is written (y).
+template <class T>
+__device__ __forceinline__ void put_weights(const Elements<T> &values, Shared<T> &shared) {
+    constexpr int n = elements<T>;
+    const int y = static_cast<int>(threadIdx.x) / across * n;
+    const int x = static_cast<int>(threadIdx.x) % across * n;
+#pragma unroll
+    for (int j = 0; j < n; j++) {
+        Vector<ComputeType<T>, n> some;
+#pragma unroll
+        for (int i = 0; i < n; i++) some.element[i] = values[i][j];
+        *reinterpret_cast<Vector<ComputeType<T>, n> *>(&shared.weights[x + j][y]) = some;
+    }
+}
+
+// sums times factors[i], to contiguous rows.
+template <class T, int CHUNKS>
+__device__ __forceinline__ void store_rows(T *to, const Elements<T> (&sums)[CHUNKS],
+                                           const ComputeType<T> (&factors)[elements<T>],
+                                           int64_t first, int64_t length, int features) {
+    constexpr int n = elements<T>;
+    const int y = static_cast<int>(threadIdx.x) / across * n;
+    const int x = static_cast<int>(threadIdx.x) % across * n;
+#pragma unroll
+    for (int i = 0; i < n; i++) {
+        if (first + y + i >= length) break;
+        T *row = to + (first + y + i) * features;
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++)
+#pragma unroll
+            for (int j = 0; j < n; j++)
+                if (c * edge<T> + x + j < features)
+                    row[c * edge<T> + x + j] = static_cast<T>(sums[c][i][j] * factors[i]);
+    }
+}
+
+// A number of a mask, to be added.
+template <class A> __device__ __forceinline__ A mask_number(const Job &job, int64_t offset) {
+    const auto as = [&](auto tag) {
+        return static_cast<const typename decltype(tag)::type *>(job.mask)[offset];
+    };
+    switch (job.mask_kind) {
+    case Mask::half: return static_cast<A>(static_cast<float>(as(Tag<Half>())));
+    case Mask::bfloat: return static_cast<A>(static_cast<float>(as(Tag<BFloat16>())));
+    case Mask::single: return static_cast<A>(as(Tag<float>()));
+    case Mask::twice: {
+        const double number = as(Tag<double>());
+        if constexpr (sizeof(A) == 4) { // the least double is no -infinity
+            if (number < -3.4028234663852886e38 && number >= -1.7976931348623157e308)
+                return static_cast<A>(-3.4028234663852886e38);
+        }
+        return static_cast<A>(number);
+    }
+    default: return A(0);
+    }
+}
+
+// Whether all keys of a tile are there and take part with the queries of another one, with nothing
+// to be added. What comes of queries that are not there nobody reads.
+template <class T>
+__device__ __forceinline__ bool is_plain(const Job &job, int64_t query, int64_t key) {
+    return job.mask_kind == Mask::none && key + edge<T> <= job.keys.length &&
+           !(job.causal && key + edge<T> - 1 > query);
+}
+
+// A product as a score, and whether the query takes part with the key: neither a mask of bools nor
+// an order is against it, and both are there.
+template <class A>
+__device__ __forceinline__ bool score(const Job &job, int64_t mask, int64_t query, int64_t key,
+                                      bool plain, A &value) {
+    value *= static_cast<A>(job.scale);
+    if (plain) return true;
+    const bool there = query < job.query.length && key < job.keys.length;
+    bool kept = there && !(job.causal && key > query);
+    if (there && job.mask_kind != Mask::none) {
+        const int64_t offset = mask + query * job.mask_row + key * job.mask_column;
+        if (job.mask_kind == Mask::boolean)
+            kept = kept && bool(static_cast<const Bool *>(job.mask)[offset]);
+        else
+            value += mask_number<A>(job, offset);
+    }
+    if (!kept) value = -static_cast<A>(INFINITY);
+    return kept;
+}
+
+// ---- On the host --------------------------------------------------------------------------------
+
+// The operands of a call. The last three are of the backward pass.
+struct Operands {
+    const pvg_array *query, *keys, *values, *mask;
+    double scale;
+    int causal;
+    const pvg_array *logsum, *gradient, *result;
+};
+
+// The operands' shapes together.
+struct Shape {
+    int ndim; // of the result
+    int64_t leading[PVG_MAX_NDIM], items, length, size;
+    int features, width; // of query and keys, of values
+    // (..., rows, columns), or (..., rows) with 0 columns.
+    int of(int64_t rows, int64_t columns, int64_t *shape) const;
+};
+
+// Errors: VALUE, TYPE. The arrays' handles were checked.
+int find_shape(const Operands &operands, Shape *shape);
+// What the kernels need of query, keys, values and mask.
+void describe(const Operands &operands, const Shape &shape, Job *job);
+Rows contiguous_rows(const pvg_array *a, int64_t length, int features);
+
+} // namespace pvg::attention

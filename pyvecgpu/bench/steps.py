@@ -1,0 +1,110 @@
+"""Steps of training that only move memory: optimisers, clipping by norm, dropout; bytes a second.
+
+Counted is what must move: parameters and states are read and written, gradients read; clipping
+reads them twice and writes them. Rates of 0 and the norm itself as the limit leave all values as
+they are, so that the work can be repeated; no memory is saved by that.
+"""
+
+import numpy as np
+
+from .goals import Ratio
+from .timing import Row
+
+F32 = np.float32
+# How many parameters of which side; elements for dropout.
+SIZES = {"full": (100, 512, 2**26), "cpu": (20, 128, 2**20), "quick": (5, 16, 2**10)}
+GOALS = [
+    Ratio("SGD with momentum", "torch", 2.9),
+    Ratio("AdamW", "torch", 3.3),
+    Ratio("clipping by norm", "torch", 9.0),
+    Ratio("dropout", "torch", 1.3),
+]
+
+
+def rows(size):
+    """Return the rows for a key of SIZES."""
+    count, side, length = SIZES[size]
+    shape = count, side, side
+    return [
+        step("SGD with momentum", shape, 5, "SGD", {"momentum": 0.9}),
+        step("AdamW", shape, 7, "AdamW", {}),
+        step("RMSprop", shape, 5, "RMSprop", {}),
+        clipping(shape),
+        dropout(length),
+    ]
+
+
+def parameters(library, p, g):
+    """Return a list of what one array has along its first axis, with gradients."""
+    found = [p[i].detach().requires_grad_() for i in range(p.shape[0])]
+    for number, x in enumerate(found):
+        x.grad = g[number]
+    return found
+
+
+def kept(make):
+    """Return call(library, p, g), which does make(library, p, g)() and makes it once for each p."""
+    made = {}
+
+    def call(library, p, g):
+        if id(p) not in made:
+            made[id(p)] = make(library, p, g), p
+        made[id(p)][0]()
+        return p
+
+    return call
+
+
+def step(name, shape, accesses, algorithm, options):
+    def ours(vg, p, g):
+        return getattr(vg.optim, algorithm)(parameters(vg, p, g), lr=0.0, **options).step
+
+    def torchs(torch, p, g):
+        fused = {"foreach": True} if algorithm == "RMSprop" else {"fused": True}
+        chosen = getattr(torch.optim, algorithm)
+        return chosen(parameters(torch, p, g), lr=0.0, **options, **fused).step
+
+    return Row(
+        name=name,
+        work=accesses * 4 * int(np.prod(shape)),
+        unit="B/s",
+        operands=[(shape, F32)] * 2,
+        out=None,
+        calls={"pyvecgpu": kept(ours), "torch": kept(torchs)},
+        expected=lambda p, g: p,
+        error_allowed=0.0,
+    )
+
+
+def clipping(shape):
+    def make(library, p, g):
+        params, utils = parameters(library, g, p), library.nn.utils
+        most = utils.clip_grad_norm_(params, float("inf")).item()
+        return lambda: utils.clip_grad_norm_(params, most)
+
+    return Row(
+        name="clipping by norm",
+        work=3 * 4 * int(np.prod(shape)),
+        unit="B/s",
+        operands=[(shape, F32)] * 2,
+        out=None,
+        calls={"pyvecgpu": kept(make), "torch": kept(make)},
+        expected=lambda p, g: p,
+        error_allowed=1e-5,
+    )
+
+
+def dropout(length):
+    return Row(
+        name="dropout",
+        work=8 * length,
+        unit="B/s",
+        operands=[((length,), F32)],
+        out=None,
+        calls=dict.fromkeys(
+            ("pyvecgpu", "torch"), lambda m, x: m.nn.functional.dropout(x, 1e-6, True)
+        ),
+        expected=lambda x: x,
+        error_allowed=0.1,
+        note="one element in a million is left out, so that the others can be compared",
+    )

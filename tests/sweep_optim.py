@@ -1,0 +1,81 @@
+"""The sweep's cases of optimisers, of norms of gradients and of dropout; see sweep.py."""
+
+import helpers
+import numpy as np
+from helpers import assert_within, put
+from helpers import fixed_integers as data
+
+import pyvecgpu as vg
+from pyvecgpu.dispatch import apply
+
+CHOSEN = (
+    ("SGD", {"momentum": 0}, 0.5),
+    ("SGD", {"momentum": 0.5}, 0.5),
+    ("Adam", {"amsgrad": False}, 0.5),
+    ("Adam", {"amsgrad": True}, 0.5),
+    ("RMSprop", {"momentum": 0}, 5.0),
+    ("RMSprop", {"momentum": 0.5}, 5.0),
+    ("RMSprop", {"momentum": 0.5, "centered": True}, 0.5 / np.sqrt(0.01 - 0.0001)),
+)
+
+
+def steps(dtype):
+    """Every number of states of every optimiser, of aligned arrays and others."""
+    if not helpers.is_float(dtype):
+        return
+    for name, options, change in CHOSEN:
+
+        def check(device, name=name, options=options, change=change):
+            arrays = [data(dtype, (size,), seed) for seed, size in enumerate((4100, 700, 0, 1))]
+            params = [put(device, x).requires_grad_() for x in arrays]
+            params.append(helpers.shifted(1)(device, arrays[0]).requires_grad_())
+            for p in params:
+                p.grad = put(device, np.ones(p.shape, dtype))
+            getattr(vg.optim, name)(params, lr=0.5, **options).step()
+            for p, x in zip(params, [*arrays, arrays[0]], strict=True):
+                expected = helpers.widened(x).astype(np.float64) - change
+                assert_within(p.detach(), expected, 1e-6 + 64 * helpers.UNIT_ROUNDOFF[dtype])
+
+        yield f"{name} {options}", check
+
+
+def norms(patterns):
+    def cases(dtype):
+        if not helpers.is_float(dtype):
+            return
+        for pattern, make in patterns.items():
+
+            def check(device, make=make):
+                x = data(dtype, (64, 60))
+                wide = helpers.widened(x).astype(np.float64)
+                p = put(device, x).requires_grad_()
+                p.grad = make(device, x)
+                for order in (1.0, np.inf, 2.0):
+                    norm = vg.nn.utils.get_total_norm([p.grad], order)
+                    expected = np.linalg.norm(wide.ravel(), order)
+                    assert_within(norm, expected, 2 * helpers.UNIT_ROUNDOFF[dtype] * expected)
+                vg.nn.utils.clip_grad_norm_([p], 1.0)
+                expected = wide / np.linalg.norm(wide)
+                assert_within(p.grad, expected, 1e-8 + helpers.UNIT_ROUNDOFF[dtype])
+
+            yield f"norm, {pattern}", check
+
+    return cases
+
+
+def dropouts(patterns):
+    def cases(dtype):
+        if not helpers.is_float(dtype):
+            return
+        for pattern, make in patterns.items():
+
+            def check(device, make=make):
+                x = data(dtype, (3, 7, 11))  # one less than a multiple of what a thread has
+                u = vg.empty(x.shape, dtype="float32", device=device)
+                apply(u.backend, "random", u, 1, 5, 6, 7)
+                result = apply(u.backend, "dropout", make(device, x), 0.75, 5, 6, 7)
+                helpers.assert_same(result, np.where(u.numpy() < 0.75, 0, x * 4).astype(dtype))
+
+            yield f"dropout, {pattern}", check
+
+    return cases

@@ -1,0 +1,85 @@
+"""The sweep's groups of normalisations, cross-entropy and softmax's backward pass.
+
+The references are this library's own functions on the CPU device in float64, which have tests
+against NumPy.
+"""
+
+import helpers
+import numpy as np
+from helpers import fixed_integers as data
+from helpers import put
+
+import pyvecgpu as vg
+
+F = vg.nn.functional
+LENGTHS = (30, 200, 500, 900, 1500, 3000, 4100, 8200)  # every number of packs, threads of a row
+CHANNELS = ((3, 5, 40), (3, 5, 41), (6, 4, 2), (37, 5), (2, 1, 70))  # in rows, and in columns
+
+
+def gradients(function, device, dtype, arrays):
+    """The result of a function and the gradients of the arrays, for a gradient of small numbers."""
+    leaves = [put(device, x.astype(dtype)).requires_grad_() for x in arrays]
+    y = function(*leaves)
+    y.backward(put(device, data(y.dtype, y.shape, seed=3)))
+    return [y.detach(), *[leaf.grad for leaf in leaves]]
+
+
+def check(function, device, dtype, arrays):
+    found = gradients(function, device, dtype, arrays)
+    expected = gradients(function, "cpu", np.dtype(np.float64), [x.astype(dtype) for x in arrays])
+    unit = max(helpers.UNIT_ROUNDOFF[dtype], 2.0**-52)
+    for one, other in zip(found, expected, strict=True):
+        wanted = helpers.host(other)
+        size = 1 + np.max(np.abs(wanted), initial=0.0)
+        helpers.assert_within(one, wanted, 200 * unit * size)
+
+
+def normalisations(dtype):
+    if not helpers.is_float(dtype):
+        return
+    small = np.dtype(np.float64)
+
+    def case(function, *shapes):
+        arrays = [data(small, shape, seed=i) for i, shape in enumerate(shapes)]
+        return lambda device: check(function, device, dtype, arrays)
+
+    for length in LENGTHS:
+        rows = (3, length)
+        yield (
+            f"layer norm, {length}",
+            case(lambda x, w, n=length: F.layer_norm(x, n, w, eps=1.0), rows, length),
+        )
+        yield f"plain norm, {length}", case(lambda x, n=length: F.layer_norm(x, n, eps=1.0), rows)
+    for shape in CHANNELS:
+
+        def train(x, w, b):
+            return F.batch_norm(x, None, None, w, b, True, eps=1.0)
+
+        def evaluate(x, w, n=shape[1]):
+            still = vg.ones(n, device=x.device)
+            return F.batch_norm(x, still, still, w)
+
+        yield f"batch norm, {shape}", case(train, shape, shape[1], shape[1])
+        yield f"batch norm, given, {shape}", case(evaluate, shape, shape[1])
+        groups = case(lambda x, w: F.group_norm(x, 1, w, eps=1.0), shape, shape[1])
+        yield f"group norm, {shape}", groups
+
+
+def losses(dtype):
+    if not helpers.is_float(dtype):
+        return
+    for length in LENGTHS:
+        labels = np.array([1, 0, length - 1])
+
+        def loss(x, labels=labels):
+            return F.cross_entropy(x, labels, reduction="none", label_smoothing=0.25)
+
+        rows = data(np.dtype(np.float64), (3, length))
+        yield (
+            f"cross-entropy, {length}",
+            lambda device, loss=loss, rows=rows: check(loss, device, dtype, [rows]),
+        )
+        yield (
+            f"backward pass of softmax, {length}",
+            lambda device, rows=rows: check(vg.softmax, device, dtype, [rows]),
+        )
