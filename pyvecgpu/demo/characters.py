@@ -18,6 +18,7 @@ from .training import step, warm_cosine
 from .trigram import Trigram
 
 WIDTH, DEPTH, HEADS = 64, 2, 4
+NEAR = 4  # characters that a convolution sees together
 LENGTH = 64  # characters that the network sees before the one that it guesses, at most
 BATCH = 32
 STEPS = 1500  # at least, for which short texts are read several times
@@ -30,19 +31,27 @@ WARMTH = 0.8  # below 1: likely characters become likelier
 
 
 class Writer(nn.Module):
-    """Scores (n, length, size) of the character after each of numbers (n, length)."""
+    """Scores (n, length, size) of the character after each of numbers (n, length).
+
+    Which NEAR characters come right before, in their order, a convolution sees at once; attention
+    alone would have to learn to look there.
+    """
 
     def __init__(self, size, width=WIDTH):
         super().__init__()
         self.letters = nn.Embedding(size, width)
         self.places = nn.Embedding(LENGTH, width)
+        self.near = nn.Conv1d(width, width, NEAR)
         self.blocks = nn.ModuleList([Block(width, HEADS) for _ in range(DEPTH)])
         self.norm = nn.LayerNorm(width)
         self.scores = nn.Linear(width, size)
 
     def forward(self, numbers):
         places = vg.arange(numbers.shape[1], device=numbers.device)
-        x = self.letters(numbers) + self.places(places)
+        x = self.letters(numbers)
+        before = vg.pad(x, ((0, 0), (NEAR - 1, 0), (0, 0)))
+        near = self.near(vg.swapaxes(before, 1, 2))
+        x = x + vg.swapaxes(near, 1, 2) + self.places(places)
         for block in self.blocks:
             x = block(x, causal=True)
         return self.scores(self.norm(x))
