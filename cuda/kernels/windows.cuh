@@ -12,11 +12,6 @@ template <class I> struct Divider;
 template <> struct Divider<int32_t> {
     uint32_t multiplier, shift;
     int32_t length;
-
-    __device__ __forceinline__ int32_t operator()(int32_t position) const {
-        const uint32_t n = static_cast<uint32_t>(position);
-        return static_cast<int32_t>((__umulhi(n, multiplier) + n) >> shift);
-    }
 };
 template <> struct Divider<int64_t> {
     uint64_t multiplier;
@@ -24,14 +19,6 @@ template <> struct Divider<int64_t> {
     bool narrow; // every position is below 2^31; else below 2^63
     int64_t length;
 
-    __device__ __forceinline__ int64_t operator()(int64_t position) const {
-        const uint64_t n = static_cast<uint64_t>(position);
-        if (narrow) {
-            const uint32_t low = static_cast<uint32_t>(n);
-            return (__umulhi(low, static_cast<uint32_t>(multiplier)) + low) >> shift;
-        }
-        return static_cast<int64_t>((__umul64hi(n, multiplier) + n) >> shift);
-    }
     explicit operator Divider<int32_t>() const {
         return {static_cast<uint32_t>(multiplier), shift, static_cast<int32_t>(length)};
     }
@@ -48,10 +35,26 @@ inline Divider<int64_t> divider(int64_t length, int64_t positions) {
     return d;
 }
 
+#if defined(__CUDACC__) || defined(PVG_SIMULATOR) // plain C++ has not these instructions
+__device__ __forceinline__ int32_t quotient_of(const Divider<int32_t> &divider, int32_t position) {
+    const uint32_t n = static_cast<uint32_t>(position);
+    return static_cast<int32_t>((__umulhi(n, divider.multiplier) + n) >> divider.shift);
+}
+__device__ __forceinline__ int64_t quotient_of(const Divider<int64_t> &divider, int64_t position) {
+    const uint64_t n = static_cast<uint64_t>(position);
+    if (divider.narrow) {
+        const uint32_t low = static_cast<uint32_t>(n);
+        const uint32_t multiplier = static_cast<uint32_t>(divider.multiplier);
+        return (__umulhi(low, multiplier) + low) >> divider.shift;
+    }
+    return static_cast<int64_t>((__umul64hi(n, divider.multiplier) + n) >> divider.shift);
+}
+#endif
+
 // The quotient; *position becomes the rest.
 template <class I>
 __device__ __forceinline__ I split(const Divider<I> &divider, I *position) {
-    const I quotient = divider(*position);
+    const I quotient = quotient_of(divider, *position);
     *position -= quotient * divider.length;
     return quotient;
 }
@@ -74,8 +77,8 @@ template <class I> struct WindowAxisOf {
     // How many elements of a window are in the array.
     __device__ __forceinline__ I inside(I window) const {
         const I start = window * stride - before, left = length - start + dilation - 1;
-        const I first = start < 0 ? by_dilation(dilation - 1 - start) : 0;
-        I end = left <= 0 ? 0 : by_dilation(left);
+        const I first = start < 0 ? quotient_of(by_dilation, dilation - 1 - start) : 0;
+        I end = left <= 0 ? 0 : quotient_of(by_dilation, left);
         end = end < kernel ? end : kernel;
         return end > first ? end - first : 0;
     }
@@ -84,7 +87,7 @@ template <class I> struct WindowAxisOf {
     template <class F> __device__ __forceinline__ void windows_with(I at, const F &f) const {
         const I from = at + before;
         if (dilation == 1) {
-            I window = by_stride(from);
+            I window = quotient_of(by_stride, from);
             for (I i = from - window * stride; i < kernel && window >= 0; i += stride) {
                 if (window < windows) f(window, i);
                 window--;
@@ -92,7 +95,7 @@ template <class I> struct WindowAxisOf {
             return;
         }
         for (I i = 0; i < kernel && i * dilation <= from; i++) {
-            const I rest = from - i * dilation, window = by_stride(rest);
+            const I rest = from - i * dilation, window = quotient_of(by_stride, rest);
             if (window * stride == rest && window < windows) f(window, i);
         }
     }

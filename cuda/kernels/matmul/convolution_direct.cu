@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(direct_threads) direct_kernel(const Direct job
     if (at >= job.size) return;
     const WindowAxis &rows = job.windows.rows, &columns = job.windows.columns;
     int64_t column = at, row = split(job.by_columns, &column), result = split(job.by_rows, &row);
-    const int64_t image = split(job.by_channels, &result); // of all results
-    const int64_t group = job.by_group(result);            // by results of a group
+    const int64_t image = split(job.by_channels, &result);   // of all results
+    const int64_t group = quotient_of(job.by_group, result); // by results of a group
     const int64_t picture = rows.length * columns.length;
     const T *x =
         static_cast<const T *>(job.a) + (image * job.channels + group * job.inputs) * picture;
