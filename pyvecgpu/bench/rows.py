@@ -26,7 +26,7 @@ def rows(size):
     """Return the rows for a key of SIZES."""
     shapes, images = SIZES[size]
     table = []
-    for kind in (SOFTMAX, LAYER_NORM, CROSS_ENTROPY):
+    for kind in (SOFTMAX, LAYER_NORM, cross_entropy()):
         for shape in shapes:
             table += [forward(kind, shape), both_ways(kind, shape)]
     return [*table, forward(BATCH_NORM, images), both_ways(BATCH_NORM, images)]
@@ -120,14 +120,18 @@ def batch_norm_reference(x, w, g):
     return standardised(x, w.reshape(1, -1, 1, 1), g, (0, 2, 3))
 
 
-_labels = {}
+def cross_entropy():
+    """Return the Kind, whose labels are made once for each shape and library."""
+    labels = {}
 
+    def compute(module, x, w):
+        key = module.__name__, x.shape[0], x.shape[1], str(x.device)
+        if key not in labels:
+            labels[key] = module.arange(x.shape[0], device=x.device) % x.shape[1]
+        return module.nn.functional.cross_entropy(x, labels[key], reduction="none")
 
-def cross_entropy(module, x, w):
-    key = module.__name__, x.shape[0], x.shape[1], str(x.device)
-    if key not in _labels:
-        _labels[key] = module.arange(x.shape[0], device=x.device) % x.shape[1]
-    return module.nn.functional.cross_entropy(x, _labels[key], reduction="none")
+    sizes = {"passes": (1, 2), "of_result": lambda shape: shape[:1]}
+    return Kind("cross-entropy", compute, cross_entropy_reference, **sizes)
 
 
 def cross_entropy_reference(x, w, g):
@@ -145,10 +149,3 @@ def cross_entropy_reference(x, w, g):
 SOFTMAX = Kind("softmax", softmax, softmax_reference, (2, 3))
 LAYER_NORM = Kind("layer norm", layer_norm, layer_norm_reference, (2, 3))
 BATCH_NORM = Kind("batch norm", batch_norm, batch_norm_reference, (3, 5), axis=1)
-CROSS_ENTROPY = Kind(
-    "cross-entropy",
-    cross_entropy,
-    cross_entropy_reference,
-    (1, 2),
-    of_result=lambda shape: shape[:1],
-)
