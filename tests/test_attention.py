@@ -317,6 +317,20 @@ def test_the_same_bits_twice(device):
     assert all(np.array_equal(a, b) for a, b in zip(*bits, strict=True))
 
 
+def test_sums_of_many_rows(device):
+    """Equal terms err the most: neither keys nor queries are added in one chain."""
+    n = 4096
+    few, many = np.zeros((1, 1), np.float32), np.zeros((n, 1), np.float32)
+    tenths = np.full((n, 1), 0.1, np.float32)
+    exact = float(tenths[0, 0])
+    mean = attend(put(device, few), put(device, many), put(device, tenths)).numpy()
+    assert np.abs(mean / exact - 1).max() <= 1e-5
+    value = put(device, few).requires_grad_()
+    result = attend(put(device, many), put(device, few), value)
+    (slope,) = vg.autograd.grad(result, (value,), put(device, tenths))
+    assert np.abs(slope.numpy() / (n * exact) - 1).max() <= 1e-5
+
+
 # Memory -------------------------------------------------------------------------------------------
 
 

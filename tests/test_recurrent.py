@@ -233,6 +233,21 @@ def test_a_result_that_was_written_to_is_told(device):
         output.sum().backward()
 
 
+@pytest.mark.parametrize("width", [256, 512, 520])
+def test_sums_of_many_units(device, width):
+    """Equal terms err the most: they are not added in one chain."""
+    for value in (0.1, 0.3, 0.7):
+        inputs, h = (
+            put(device, np.zeros((1, 1, width), np.float32)),
+            np.ones((1, width), np.float32),
+        )
+        weight = np.full((width, width), value, np.float32)
+        operands = (inputs, put(device, weight), None, put(device, h), None)
+        (hiddens,) = apply(inputs.backend, "recurrent", Cell.CELL_RELU, *operands, False, False)
+        error = hiddens.numpy()[1] / (float(weight[0, 0]) * width) - 1
+        assert np.abs(error).max() <= (width**0.5 + 8) * 2.0**-24  # as of products
+
+
 def launched(device, work):
     before = vg.counters(device)
     result = work()

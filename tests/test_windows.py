@@ -353,6 +353,23 @@ def near(found, wanted, allowed):
     assert not (error > allowed).any(), f"{found}\n{wanted}"
 
 
+def test_means_of_many_elements(device):
+    """Equal terms err the most: they are not added in one chain."""
+    x = put(device, np.full((1, 1, 56, 57), 0.1, np.float32))
+    exact = float(np.float32(0.1))
+    for kernel in ((56, 57), (1, 57), (56, 1)):
+        means = F.avg_pool2d(x, kernel).numpy()
+        assert np.abs(means / exact - 1).max() <= 2e-6, kernel
+    for shape in ((1, 1, 1, 4000), (1, 1, 4000, 1)):
+        means = F.avg_pool2d(put(device, np.full(shape, 0.1, np.float32)), shape[2:]).numpy()
+        assert np.abs(means / exact - 1).max() <= 2e-6, shape
+    x = np.ones((1, 1, 1, 100), np.float32)
+    for bad, wanted in ((np.inf, np.inf), (-np.inf, -np.inf), (np.nan, np.nan)):
+        x[..., 70] = bad
+        found = F.avg_pool2d(put(device, x), (1, 99), 1).numpy()
+        assert np.array_equal(found[0, 0, 0], [wanted] * 2, equal_nan=True)
+
+
 def test_windows_beside_the_array_are_empty(device):
     """A dilated kernel may miss an array of which there is little."""
     x = put(device, np.array([[[3.0, 4.0, 5.0, 6.0]]])).requires_grad_()

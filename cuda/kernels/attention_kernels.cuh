@@ -152,6 +152,8 @@ __device__ __forceinline__ void add_weighted(Elements<T> (&sums)[CHUNKS], const 
         }
         __syncthreads();
         if (c * width + x >= rows.features) continue;
+        Elements<T> part =
+            {}; // of this tile: one chain through all rows would err with their number
 #pragma unroll 4
         for (int k = 0; k < end; k++) {
             const Some a = *reinterpret_cast<const Some *>(&shared.weights[k][y]);
@@ -159,8 +161,12 @@ __device__ __forceinline__ void add_weighted(Elements<T> (&sums)[CHUNKS], const 
 #pragma unroll
             for (int i = 0; i < n; i++)
 #pragma unroll
-                for (int j = 0; j < n; j++) sums[c][i][j] += a.element[i] * b.element[j];
+                for (int j = 0; j < n; j++) part[i][j] += a.element[i] * b.element[j];
         }
+#pragma unroll
+        for (int i = 0; i < n; i++)
+#pragma unroll
+            for (int j = 0; j < n; j++) sums[c][i][j] += part[i][j];
     }
 }
 

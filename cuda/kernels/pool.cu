@@ -102,6 +102,19 @@ __global__ void __launch_bounds__(pool_threads) max_pool_kernel(const Pool<I> jo
     });
 }
 
+// A sum of any number of elements: what is rounded off is added up, too, as one chain of additions
+// would err with their number.
+template <class A> struct Sum {
+    A high = 0, low = 0;
+    __device__ __forceinline__ void add(A element) {
+        const A next = high + element;
+        low += element - (next - high);
+        high = next;
+    }
+    // Beside infinities and NaN there is nothing to be added.
+    __device__ __forceinline__ A value() const { return low - low == 0 ? high + low : high; }
+};
+
 template <class T, class I, int KERNEL>
 __global__ void __launch_bounds__(pool_threads) mean_pool_kernel(const Pool<I> job) {
     using A = ComputeType<T>;
@@ -109,11 +122,16 @@ __global__ void __launch_bounds__(pool_threads) mean_pool_kernel(const Pool<I> j
     walk_elements<T>(job, [&](I at, I number, I row, I column) {
         const T *matrix = static_cast<const T *>(job.from) + number * picture;
         A sum = 0;
+        Sum<A> many;
         I count = 0;
         walk_window<KERNEL>(job.windows, matrix, row, column, [&](T element, int) {
-            sum += static_cast<A>(element);
+            if constexpr (KERNEL == 0)
+                many.add(static_cast<A>(element));
+            else
+                sum += static_cast<A>(element);
             count++;
         });
+        if (KERNEL == 0) sum = many.value();
         if (job.with_padding) count = job.windows.rows.kernel * job.windows.columns.kernel;
         static_cast<T *>(job.to)[at] = static_cast<T>(sum / static_cast<A>(count));
     });

@@ -12,6 +12,8 @@ import numpy as np
 
 # Bytes of columns at a time: a batch goes by in pieces.
 MOST_COLUMNS = 1 << 24
+# Means add up sums of so many elements: one chain of all would err with their number.
+TERMS = 64
 
 
 def lengths(windows, shape):
@@ -79,8 +81,15 @@ def _counts(windows, shape, with_padding):
 def means(a, windows, with_padding):
     """Return the means of windows."""
     result = np.zeros((*a.shape[:-2], *lengths(windows, a.shape)), a.dtype)
-    for _, window, element in _places(windows, a.shape):
-        result[window] += a[element]
+    many = windows[0] * windows[1] > TERMS
+    part = np.zeros_like(result) if many else result
+    for place, window, element in _places(windows, a.shape):
+        part[window] += a[element]
+        if many and place % TERMS == TERMS - 1:
+            result += part
+            part[...] = 0
+    if many:
+        result += part
     result /= np.asarray(_counts(windows, a.shape, with_padding), a.dtype)
     return result
 

@@ -122,6 +122,8 @@ template <class T> __global__ void __launch_bounds__(step_threads) step_kernel(c
         __syncthreads();
         const int64_t left_over = step.width - begin;
         const int end = left_over < step_depth<T> ? static_cast<int>(left_over) : step_depth<T>;
+        // Of this stage: one chain of all terms would err with their number.
+        A part[saved_gates] = {};
 #pragma unroll 4
         for (int k = 0; k < end; k += n) {
             const Some h = *reinterpret_cast<const Some *>(&hidden[own][k]);
@@ -131,9 +133,11 @@ template <class T> __global__ void __launch_bounds__(step_threads) step_kernel(c
                 const Some w =
                     *reinterpret_cast<const Some *>(&weights[gate * step_units + unit][k]);
 #pragma unroll
-                for (int e = 0; e < n; e++) sums[gate] += h.element[e] * w.element[e];
+                for (int e = 0; e < n; e++) part[gate] += h.element[e] * w.element[e];
             }
         }
+#pragma unroll
+        for (int gate = 0; gate < saved_gates; gate++) sums[gate] += part[gate];
     }
     if (top + own >= step.rows || left + unit >= step.width) return;
     finish_unit<T>(step, top + own, left + unit, [&](int gate) {
