@@ -3,6 +3,8 @@
 Lengths of rows are those on either side of where another kernel takes over; see kernels/rows.cuh.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from gradients import check, check_twice
@@ -157,6 +159,25 @@ def test_of_infinities_and_large_numbers(device):
     for length in (5, 3000):
         away = put(device, np.full((2, length), -np.inf, np.float32))
         assert np.isnan(F.cross_entropy(away, np.array([0, 1]), reduction="none").numpy()).all()
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_rows_far_from_0(device, options):
+    """Gradients have all digits where the logarithm of a row's sum, as one number, has not."""
+    rng = np.random.default_rng(5)
+    for shape, offset in itertools.product(((4, 6), (3, 200), (2, 3000)), (1e4, -1e6, 1e8, 1e30)):
+        x = (rng.normal(size=shape) + offset).astype(np.float32)
+        labels = rng.integers(0, shape[1], shape[0])
+        weight = rng.uniform(0.5, 2, shape[1]).astype("f4") if "weighted" in options else None
+        ignored = int(labels[0]) if "ignored" in options else -100
+        smoothing = options.get("label_smoothing", 0.0)
+        _, _, wanted = reference(x.astype(np.float64), labels, weight, ignored, smoothing)
+        for create_graph in (False, True):
+            a = put(device, x).requires_grad_()
+            loss = F.cross_entropy(a, put(device, labels), None if weight is None else
+                                   put(device, weight), ignored, "sum", smoothing)  # fmt: skip
+            loss.backward(create_graph=create_graph)
+            near(a.grad.detach(), wanted, 2e-5, 2e-6)
 
 
 def test_labels_out_of_range(device):

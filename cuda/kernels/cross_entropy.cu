@@ -114,9 +114,12 @@ __device__ inline void write_loss(const LabelRows &job, int64_t row, const T *x,
         leave_report(job.slot, Report::label, label, 0, job.plan.length);
     }
     A *statistics = static_cast<A *>(job.statistics);
-    statistics[row] = all.base(all.most) + logarithm;
+    const A base = all.base(all.most), whole = base + logarithm;
+    statistics[row] = whole;
     statistics[rows + row] = counts;
-    statistics[2 * rows + row] = part;
+    // Far from 0 a sum that is rounded has lost digits of the logarithm: with what it was rounded
+    // by, exp(x - whole) times this is as exact as if it had not.
+    statistics[2 * rows + row] = part * exp((whole - base) - logarithm);
     static_cast<A *>(job.to)[row] = loss;
 }
 

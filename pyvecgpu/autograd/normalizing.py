@@ -98,11 +98,12 @@ def cross_entropy(g, x, labels, weights, ignored, smoothing, statistics, differe
     classes = x.shape[-1]
     (x,) = widened(x)
     labels = vg.expand_dims(labels, axis=-1)
-    of_label, part = [vg.expand_dims(statistics[i], axis=-1) for i in (1, 2)]
+    of_label = vg.expand_dims(statistics[1], axis=-1)
     chosen = vg.equal(labels, vg.arange(classes, device=x.device))
     target = vg.where(chosen, (1.0 - smoothing) * of_label, 0.0)
     if smoothing:
         each = smoothing / classes
         counts = vg.astype(labels != ignored, x.dtype)
         target = target + (each if weights is None else each * weights) * counts
+    part = vg.sum(target, axis=-1, keepdims=True) if smoothing else of_label
     return vg.expand_dims(g, axis=-1) * (vg.softmax(x) * part - target)

@@ -118,7 +118,9 @@ def cross_entropy(x, labels, weight, ignored, smoothing):
         more = x.dtype.type(each) * logarithm + x.dtype.type(smoothing) * weighted
         losses = losses + np.where(counts, more, x.dtype.type(0))
         part = part + x.dtype.type(each) * counts
-    return losses, np.stack([most[..., 0] + logarithm, of_label, part])
+    whole = most[..., 0] + logarithm
+    part = part * np.exp((whole - most[..., 0]) - logarithm)  # with what that was rounded by
+    return losses, np.stack([whole, of_label, part])
 
 
 def cross_entropy_backward(g, x, labels, weight, statistics, ignored, smoothing):
