@@ -209,8 +209,8 @@ def test_sizes_of_batches(size, error):
 class Slow(data.Dataset):
     """Numbers, of which some take longer; it knows who asked, and fails at one of them."""
 
-    def __init__(self, fails=None):
-        self.fails, self.asked, self.threads = fails, [], set()
+    def __init__(self, fails=None, pause=0.0005):
+        self.fails, self.pause, self.asked, self.threads = fails, pause, [], set()
 
     def __len__(self):
         return 40
@@ -220,7 +220,7 @@ class Slow(data.Dataset):
         self.threads.add(threading.current_thread())
         if index == self.fails:
             raise KeyError(index)
-        time.sleep(0.004 if index % 8 == 0 else 0.0005)
+        time.sleep(self.pause * (8 if index % 8 == 0 else 1))
         return np.full(3, index, np.float32), index
 
 
@@ -262,7 +262,7 @@ def test_workers_are_ahead_by_so_much_and_no_more(device):
     assert len(rows.asked) == 2 * (2 * 3 + 1)
     batches.close()
     assert_no_threads(rows)
-    rows = Slow()
+    rows = Slow(pause=0.02)
     batches = iter(data.DataLoader(rows, 2, device=device, num_workers=1, prefetch_factor=20))
     next(batches)
     batches.close()
