@@ -20,68 +20,50 @@ _UNSIGNED = {n: np.dtype(f"u{n}") for n in (2, 4, 8)}
 
 
 def maximum(a, b, out=None):
-    if _is_number(b):
-        return np.asarray(np.maximum(a, b, out=out))
-    if _meets(out, a, b):
-        np.copyto(out, maximum(a, b))
-        return out
-    result = np.asarray(np.maximum(a, b, out=out))
-    if result.dtype.kind == "f" and result.size:
-        bits = result.view(_SIGNED[result.itemsize])
-        least = -1 << (8 * result.itemsize - 1)
-        if np.minimum.reduce(bits, axis=None) == least:  # -0.0, perhaps of 0.0, too
-            a, b = _bits_like(result, a, b)
-            np.bitwise_and(a, b, out=bits, where=bits == least)  # 0.0 unless neither is
-    return result
+    return _extreme(np.maximum, _larger_zeros, a, b, out)
 
 
 def minimum(a, b, out=None):
-    if _is_number(b):
-        return np.asarray(np.minimum(a, b, out=out))
-    if _meets(out, a, b):
-        np.copyto(out, minimum(a, b))
-        return out
-    result = np.asarray(np.minimum(a, b, out=out))
-    if result.dtype.kind == "f" and result.size:
-        bits = result.view(_UNSIGNED[result.itemsize])
-        if np.minimum.reduce(bits, axis=None) == 0:  # 0.0, perhaps of -0.0, too
-            a, b = _bits_like(result, a, b)
-            sign = bits.dtype.type(1 << (8 * result.itemsize - 1))
-            np.bitwise_and(a.view(bits.dtype) | b.view(bits.dtype), sign, out=bits, where=bits == 0)
-    return result
+    return _extreme(np.minimum, _smaller_zeros, a, b, out)
 
 
 def fmax(a, b, out=None):
-    if _is_number(b):
-        return np.asarray(np.fmax(a, b, out=out))
-    if _meets(out, a, b):
-        np.copyto(out, fmax(a, b))
-        return out
-    result = np.asarray(np.fmax(a, b, out=out))
-    if result.dtype.kind == "f" and result.size:
-        bits = result.view(_SIGNED[result.itemsize])
-        least = -1 << (8 * result.itemsize - 1)
-        if np.minimum.reduce(bits, axis=None) == least:  # -0.0, perhaps of 0.0, too
-            a, b = _bits_like(result, a, b)
-            np.copyto(bits, 0, where=(bits == least) & ((a == 0) | (b == 0)))
-    return result
+    return _extreme(np.fmax, _larger_zeros, a, b, out)
 
 
 def fmin(a, b, out=None):
+    return _extreme(np.fmin, _smaller_zeros, a, b, out)
+
+
+def _extreme(function, zeros, a, b, out):
+    """Return NumPy's function(a, b), which leaves the order of zeros open: zeros(result, a, b)."""
     if _is_number(b):
-        return np.asarray(np.fmin(a, b, out=out))
+        return np.asarray(function(a, b, out=out))
     if _meets(out, a, b):
-        np.copyto(out, fmin(a, b))
+        np.copyto(out, _extreme(function, zeros, a, b, None))
         return out
-    result = np.asarray(np.fmin(a, b, out=out))
+    result = np.asarray(function(a, b, out=out))
     if result.dtype.kind == "f" and result.size:
-        bits = result.view(_UNSIGNED[result.itemsize])
-        if np.minimum.reduce(bits, axis=None) == 0:  # 0.0, perhaps of -0.0, too
-            a, b = _bits_like(result, a, b)
-            sign = bits.dtype.type(1 << (8 * result.itemsize - 1))
-            either = (a.view(bits.dtype) == sign) | (b.view(bits.dtype) == sign)
-            np.copyto(bits, sign, where=(bits == 0) & either)
+        zeros(result, a, b)
     return result
+
+
+def _larger_zeros(result, a, b):
+    """Make 0.0 of the -0.0 in a result where an operand is 0.0."""
+    bits = result.view(_SIGNED[result.itemsize])
+    least = -1 << (8 * result.itemsize - 1)
+    if np.minimum.reduce(bits, axis=None) == least:  # -0.0, perhaps of 0.0, too
+        a, b = _bits_like(result, a, b)
+        np.copyto(bits, 0, where=(bits == least) & ((a == 0) | (b == 0)))
+
+
+def _smaller_zeros(result, a, b):
+    """Make -0.0 of the 0.0 in a result where an operand is -0.0."""
+    bits = result.view(_UNSIGNED[result.itemsize])
+    if np.minimum.reduce(bits, axis=None) == 0:  # 0.0, perhaps of -0.0, too
+        a, b = (x.view(bits.dtype) for x in _bits_like(result, a, b))
+        sign = bits.dtype.type(1 << (8 * result.itemsize - 1))
+        np.copyto(bits, sign, where=(bits == 0) & ((a == sign) | (b == sign)))
 
 
 def _is_number(b):

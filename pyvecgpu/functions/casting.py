@@ -93,15 +93,14 @@ def leave(before):
 def exchanged(name, operands):
     """Return the operands of a function, of which some may be Python scalars, as it takes them."""
     casts = _thread.casts
-    if casts is None or casts.dtype is None or name not in NARROW | WIDE:
+    if casts is None or casts.dtype is None or not (name in NARROW or name in WIDE):
         return operands
     floats = [x for x in operands if isinstance(x, Array) and is_float(x.dtype)]
     kind = floats[0].device.type if floats else None
     if casts.device_type not in (None, kind) or any(x.dtype not in EXCHANGED for x in floats):
         return operands
     dtype = casts.dtype if name in NARROW else float32
-    same = [x for x in floats if x.dtype is dtype]
-    if len(same) == len(floats):
+    if all(x.dtype is dtype for x in floats):
         return operands
     return [
         _cast(x, dtype, casts.cache) if isinstance(x, Array) and x.dtype in EXCHANGED else x
