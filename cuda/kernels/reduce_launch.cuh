@@ -64,8 +64,9 @@ template <class T, class Acc> int reduce_rows(Call &call, const void *data, cons
 }
 
 // How the [length][inner] columns of one matrix are dealt to blocks: wide enough to read whole
-// sectors, and cut across so that one large matrix makes some 500 blocks.
-template <class T> void deal_columns(const Layout &p, Columns *columns) {
+// sectors, and cut across so that one large matrix makes some 500 blocks. Large accumulators, whose
+// merging takes longer than some rows, have more rows before they are merged.
+template <class T, class Acc> void deal_columns(const Layout &p, Columns *columns) {
     constexpr int pack = pack_size<T>;
     int across = power_of_two(ceil_divide(p.inner, pack), 32);
     while (across < column_threads && column_threads / across > p.length && across * pack < p.inner)
@@ -73,7 +74,7 @@ template <class T> void deal_columns(const Layout &p, Columns *columns) {
     int64_t down = column_threads / across;
     columns->across = across;
     columns->stripes = ceil_divide(p.inner, across * pack);
-    int64_t least = rows_in_flight * down, most = 4096 * down;
+    int64_t least = rows_in_flight * down * (sizeof(Acc) > 16 ? 4 : 1), most = 4096 * down;
     int64_t chunk = p.length / 512 * columns->stripes + least;
     chunk = chunk / least * least;
     columns->chunk = chunk > most ? most : chunk;
@@ -91,7 +92,7 @@ int reduce_columns(Call &call, const void *data, const Layout &p, const Result &
     columns.aligned = p.inner_stride == 1 &&
                       reinterpret_cast<uintptr_t>(data) % (pack * sizeof(T)) == 0 &&
                       p.outer_stride % pack == 0 && p.length_stride % pack == 0;
-    deal_columns<T>(p, &columns);
+    deal_columns<T, Acc>(p, &columns);
     Workspace partials;
     Acc *target = nullptr;
     if (columns.chunks > 1) {

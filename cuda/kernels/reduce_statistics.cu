@@ -9,6 +9,34 @@
 namespace pvg {
 
 namespace reduce {
+
+// A sum of what is no NaN, and how many that are.
+template <class Sum> struct WithoutNan {
+    static constexpr bool ordered = true;
+    Sum sum;
+    int64_t count;
+
+    __device__ static WithoutNan identity() { return {Sum::identity(), 0}; }
+    template <class T> __device__ void add(T value, int64_t index, const Result &result) {
+        if (value != value) return;
+        sum.add(value, index, result);
+        count++;
+    }
+    __device__ void merge(const WithoutNan &other) {
+        sum.merge(other.sum);
+        count += other.count;
+    }
+    // kind 1: the mean.
+    template <class R> static constexpr bool gives = Sum::template gives<R>;
+    template <class R> __device__ R total(const Result &result) const {
+        Result own = result;
+        own.is_mean = result.kind == 1, own.count = count;
+        return sum.template total<R>(own);
+    }
+};
+// With more of them than one for a row, short rows would not leave enough registers.
+template <class T, class Sum> inline constexpr int row_chains<T, WithoutNan<Sum>> = 1;
+
 namespace {
 
 // Distances from the first element taken in, summed with their squares in float64: of float32 and
@@ -88,30 +116,6 @@ template <class A> struct Exponentials {
 };
 template <class T> using ExponentialsOf = Exponentials<ComputeType<T>>;
 
-// A sum of what is no NaN, and how many that are.
-template <class Sum> struct WithoutNan {
-    static constexpr bool ordered = true;
-    Sum sum;
-    int64_t count;
-
-    __device__ static WithoutNan identity() { return {Sum::identity(), 0}; }
-    template <class T> __device__ void add(T value, int64_t index, const Result &result) {
-        if (value != value) return;
-        sum.add(value, index, result);
-        count++;
-    }
-    __device__ void merge(const WithoutNan &other) {
-        sum.merge(other.sum);
-        count += other.count;
-    }
-    // kind 1: the mean.
-    template <class R> static constexpr bool gives = Sum::template gives<R>;
-    template <class R> __device__ R total(const Result &result) const {
-        Result own = result;
-        own.is_mean = result.kind == 1, own.count = count;
-        return sum.template total<R>(own);
-    }
-};
 template <class T>
 using SumWithoutNan =
     WithoutNan<std::conditional_t<sizeof(T) == 8, DoubleSum,

@@ -49,9 +49,10 @@ __global__ void __launch_bounds__(thin_threads) thin_columns_kernel(Thin c, Resu
 // Short columns, or those that leave columns_kernel's blocks with less than a warp side by side.
 inline bool is_thin(const Layout &p) {
     const int64_t columns = p.outer * p.inner;
-    if (p.inner == 1 || p.length == 0 || p.length > 8 * thin_rows) return false;
-    return columns >= thin_columns && columns / thin_threads < INT32_MAX / 8 &&
-           (p.length <= thin_rows || p.inner <= 32 || columns >= 4 * thin_columns);
+    if (p.inner == 1 || p.length == 0 || columns / thin_threads > INT32_MAX / 8) return false;
+    if (p.length <= thin_rows) return columns >= thin_columns || p.inner <= 32;
+    return p.length <= 8 * thin_rows &&
+           columns >= (p.inner <= 32 ? thin_columns : 4 * thin_columns);
 }
 
 template <class T, class Acc> int reduce_thin(Call &call, const void *data, const Layout &p,

@@ -9,7 +9,7 @@ import struct
 from ctypes import byref, c_double, c_int64, c_uint8
 
 from ..array import Array, new
-from ..dispatch import observed
+from ..dispatch import WAYS, observed
 from ..native.abi import MAX_NDIM, ScalarKind, Status
 from ..operations import Operation
 from .casting import active
@@ -138,7 +138,10 @@ def joined(arrays, axis, stacked):
     for x in arrays:
         if type(x) is not Array or x.backend is not backend:
             return None
-    return made(backend, backend.concat([x.data for x in arrays], axis, stacked, None))
+    try:
+        return WAYS["concat"](backend, arrays, axis, stacked, None)
+    except (ValueError, TypeError):
+        return None
 
 
 # Computing ----------------------------------------------------------------------------------------
@@ -185,13 +188,8 @@ def all_equal(x1, x2, equal_nan):
         return False
     if 0 in x1.shape:
         return True
-    backend = x1.backend
-    equal = made(backend, backend.binary(_EQUAL, x1.data, x2.data, None))
-    if equal is None:
-        return None
-    least = functions.pvg_reduce(_MIN, equal.data, -1, None, 0, None)
-    if not least:
-        backend.fail()
-    found = c_uint8()
-    backend.check(functions.pvg_copy_to_host(least, byref(found), None))
+    backend, found = x1.backend, c_uint8()
+    equal = WAYS["binary"](backend, _EQUAL, x1, x2, None)
+    least = WAYS["reduce"](backend, _MIN, equal, None, False, None)
+    backend.check(functions.pvg_copy_to_host(least.data, byref(found), None))
     return found.value != 0
