@@ -59,7 +59,7 @@ template <class T, class Acc> int reduce_thin(Call &call, const void *data, cons
                                               const Result &result) {
     PVG_REQUIRE(can_store<Acc>(result.dtype), PVG_ERROR_TYPE, "cannot give %s",
                 dtype_name(result.dtype));
-    Thin c = {data,          p.outer * p.inner, p.inner, p.outer_stride, p.length_stride,
+    Thin c = {data,           p.outer * p.inner,          p.inner, p.outer_stride, p.length_stride,
               p.inner_stride, static_cast<int>(p.length), 1};
     while (c.down < 8 && c.columns * c.down < thin_all_threads && p.length >= 8 * c.down)
         c.down *= 2;
