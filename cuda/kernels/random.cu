@@ -259,8 +259,9 @@ __global__ void __launch_bounds__(integer_threads) integers_kernel(const Integer
 template <class Word> int launch_integers(Call &call, const IntegerJob &job, int dtype) {
     return dispatch_size(dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        if constexpr (sizeof(T) > 8) {
-            return refuse_dtype(dtype, integers);
+        if constexpr (sizeof(T) > 8 || 2 * sizeof(T) < sizeof(Word)) {
+            return fail(PVG_ERROR_VALUE, "words of %d bits for %s",
+                        static_cast<int>(8 * sizeof(Word)), dtype_name(dtype));
         } else {
             PVG_LAUNCH((integers_kernel<T, Word>),
                        blocks_for(job.size, integer_threads * (16 / sizeof(Word))), integer_threads,

@@ -79,6 +79,8 @@ static void integers_below(void) {
                pvg_random_integers(0, PVG_INT64, SHAPE(2), 32, many, 0, 1, 2, 3, &rounds));
     CHECK_NULL(PVG_ERROR_VALUE,
                pvg_random_integers(0, PVG_INT8, SHAPE(2), 32, 2, 0, 1, 2, 3, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE,
+               pvg_random_integers(0, PVG_INT16, SHAPE(2), 64, 2, 0, 1, 2, 3, &rounds));
     CHECK_NULL(PVG_ERROR_TYPE,
                pvg_random_integers(0, PVG_FLOAT32, SHAPE(2), 32, 2, 0, 1, 2, 3, &rounds));
     RELEASE(words, below, again);
