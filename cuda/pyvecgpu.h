@@ -401,7 +401,11 @@ enum pvg_plan {
     PVG_PLAN_A_BYTES = 23, /* of its copies */
     PVG_PLAN_B_BYTES = 24,
     PVG_PLAN_RECKONED = 25, /* time by the kernel's model, in a unit of its own; 0: it has none */
-    PVG_PLAN_COUNT = 26
+    /* More than 1: k is cut into so many stretches of so many terms each, and one of what is left,
+     * whose sums are added up after. All other numbers are then those of one stretch by itself. */
+    PVG_PLAN_STRETCHES = 26,
+    PVG_PLAN_STRETCH_TERMS = 27,
+    PVG_PLAN_COUNT = 28
 };
 
 enum pvg_option {

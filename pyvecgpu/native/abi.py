@@ -202,7 +202,9 @@ class Plan(IntEnum):
     PLAN_A_BYTES = 23
     PLAN_B_BYTES = 24
     PLAN_RECKONED = 25
-    PLAN_COUNT = 26
+    PLAN_STRETCHES = 26
+    PLAN_STRETCH_TERMS = 27
+    PLAN_COUNT = 28
 
 
 class Cell(IntEnum):

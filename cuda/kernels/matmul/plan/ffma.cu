@@ -168,6 +168,11 @@ void plan_ffma_64x32(const Gemm &g, const Card &card, Plan *plan) {
     plan_best(ffma_64x32, {ffma_sequence_64x128}, g, card, plan);
 }
 
+int64_t blocks_ffma_128x128(const Gemm &g) { return blocks_of(g, ffma_sizes[ffma_128x128]); }
+int64_t blocks_ffma_64x128(const Gemm &g) { return blocks_of(g, ffma_sizes[ffma_64x128]); }
+int64_t blocks_ffma_64x64(const Gemm &g) { return blocks_of(g, ffma_sizes[ffma_64x64]); }
+int64_t blocks_ffma_64x32(const Gemm &g) { return blocks_of(g, ffma_sizes[ffma_64x32]); }
+
 bool can_ffma_tma(const Gemm &g, const Card &card) {
     return g.dtype == PVG_FLOAT32 && card.architecture == 90 &&
            ffma_tma_shared_bytes <= card.shared_of_block &&

@@ -53,9 +53,11 @@ constexpr int warp_sums_pitch = warp_side + 8;
 constexpr int warp_stage_bytes(int element, bool along_k) {
     return along_k ? warp_side * (64 + 16) : 64 / element * (warp_side * element + 16);
 }
-constexpr int dmma_depth = 16;
-constexpr int dmma_stage_bytes(bool along_k) {
-    return along_k ? warp_side * (dmma_depth + 4) * 8 : dmma_depth * (warp_side + 4) * 8;
+constexpr int dmma_depth = 16, dmma_small_side = 64; // the other side is warp_side
+constexpr int dmma_threads(int side) { return 2 * side; }
+constexpr int dmma_sums_pitch(int side) { return side + 8; }
+constexpr int dmma_stage_bytes(int side, bool along_k) {
+    return along_k ? side * (dmma_depth + 4) * 8 : dmma_depth * (side + 4) * 8;
 }
 
 // ---- wgmma: sm90/tensor.cuh ---------------------------------------------------------------------
