@@ -43,8 +43,7 @@ int problem_of(const int64_t *x, Problem *problem) {
     return PVG_OK;
 }
 
-int plan_problem(const Card &card, const Problem &problem, int forced, Plan *plan,
-                 Stretches *cut) {
+int plan_problem(const Card &card, const Problem &problem, int forced, Plan *plan, Stretches *cut) {
     Gemm g;
     const bool is_gemm = describe_gemm(problem, problem.product.batch.ndim - 1, &g);
     const Kernel *kernel =

@@ -3,15 +3,17 @@
 
 namespace pvg::matmul {
 
-// As many as bring the card about one block a multiprocessor, of whole 64 terms each: then rows and
-// items begin where the operands' do, modulo 128 bytes.
+// As many as bring the card about one block a multiprocessor. Their terms are a multiple of a step,
+// so that they begin in the lines of memory as the operands do, and what is left, less than a step
+// of each, is no longer than they are.
 Stretches stretches_of(const Kernel &kernel, const Gemm &g) {
-    constexpr int64_t step = 64;
+    const int64_t step = kernel.least_stretch / 16;
     Stretches cut;
     cut.terms = g.k;
     if (!kernel.blocks || g.k < kernel.least_cut) return cut;
     int64_t count = cost::tuned_multiprocessors / kernel.blocks(g);
     if (count > g.k / kernel.least_stretch) count = g.k / kernel.least_stretch;
+    while (count * count * step > g.k) count--;
     if (count < 2) return cut;
     cut.count = count, cut.terms = g.k / count / step * step;
     cut.rest = g.k - cut.count * cut.terms;

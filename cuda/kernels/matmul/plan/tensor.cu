@@ -249,9 +249,7 @@ int64_t readings_of_b(const Plan &whole) {
     return whole.transposed ? whole.schedule.tiles_across : whole.schedule.tiles_down;
 }
 
-bool is_transposed(const Gemm &g) {
-    return multiplied_type(g) == PVG_FLOAT32 && !g.b_along_k;
-}
+bool is_transposed(const Gemm &g) { return multiplied_type(g) == PVG_FLOAT32 && !g.b_along_k; }
 
 Tiling tiling_for(const Gemm &g, int64_t items) {
     const bool transposed = is_transposed(g);

@@ -25,7 +25,7 @@ double cost_of(const Gemm &g, int candidate, int side, int64_t items) {
     const int64_t blocks = tiles_of(g, side) * items * splits, length = tiles(g.k, dmma_depth);
     const int64_t at_a_time = cost::dmma_at_a_time[candidate] << small;
     const int64_t rounds = (blocks + at_a_time - 1) / at_a_time;
-    const double stage = !small                  ? 1
+    const double stage = !small                   ? 1
                          : blocks > at_a_time / 2 ? cost::dmma_small_pair
                                                   : cost::dmma_small_alone;
     return stage * static_cast<double>(rounds * ((length + splits - 1) / splits + cost::dmma_block +
@@ -125,9 +125,9 @@ void plan_tensor_sm80(const Gemm &g, const Card &card, Plan *plan) {
         plan->a = plan_halves(stored_a(g), g.dtype != type);
         plan->b = plan_halves(stored_b(g), g.dtype != type);
     }
-    plan->shared_bytes = shared_bytes(
-        warp_stage_bytes(element, plan->a.along_k) + warp_stage_bytes(element, plan->b.along_k),
-        warp_sums_bytes);
+    plan->shared_bytes = shared_bytes(warp_stage_bytes(element, plan->a.along_k) +
+                                          warp_stage_bytes(element, plan->b.along_k),
+                                      warp_sums_bytes);
 }
 
 } // namespace pvg::matmul

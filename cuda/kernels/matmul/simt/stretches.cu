@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(32 * adding_warps) add_stretches_kernel(Stretc
     if (warp != 0 || at >= p.size) return;
     for (int w = 1; w < adding_warps; w++) sum += shared[w][lane];
     const int64_t row = at / p.c.columns, column = at % p.c.columns;
-    RowPart<T, 1> one = {
-        {sum}, {}, item * p.c.item_stride + row * p.c.row_stride + column, 1, 1, false};
+    RowPart<T, 1> one = {{sum}, {}, item * p.c.item_stride + row * p.c.row_stride + column,
+                         1,     1,  false};
     load_bias<T>(p.c, column, one.count, one.step, one.bias);
     finish(p.c, one);
 }
@@ -51,6 +51,16 @@ int add_up(Call &call, const Gemm &g, const void *sums, int64_t items, int64_t p
     PVG_LAUNCH(add_stretches_kernel<T>, blocks_for(items * tiles(p.size, width), 1),
                32 * adding_warps, 0, call.stream, p);
     return PVG_OK;
+}
+
+int add_parts(Call &call, const Gemm &g, const void *sums, int64_t items, int64_t parts) {
+#ifdef PVG_SIMULATOR // it has no tensor cores, and so float32 alone is cut
+    return add_up<float>(call, g, sums, items, parts);
+#else
+    return dispatch<floats>(g.dtype, [&](auto tag) -> int {
+        return add_up<typename decltype(tag)::type>(call, g, sums, items, parts);
+    });
+#endif
 }
 
 // One stretch of several items, which lie as g's do.
@@ -93,13 +103,10 @@ int launch_stretches(Call &call, const Gemm &given, const Kernel &kernel, const 
     PVG_PASS(space.open(call, static_cast<size_t>(most * bytes)));
     for (int64_t first = 0; first < given.items; first += most) {
         const int64_t items = given.items - first < most ? given.items - first : most;
-        const Gemm g = moved(given, first * given.a_item, first * given.b_item,
-                             first * given.c_item);
+        const Gemm g =
+            moved(given, first * given.a_item, first * given.b_item, first * given.c_item);
         PVG_PASS(launch_parts(call, g, kernel, card, cut, items, space.as<void>()));
-        PVG_PASS(dispatch<floats>(g.dtype, [&](auto tag) -> int {
-            using T = typename decltype(tag)::type;
-            return add_up<T>(call, g, space.as<void>(), items, cut.parts());
-        }));
+        PVG_PASS(add_parts(call, g, space.as<void>(), items, cut.parts()));
     }
     return PVG_OK;
 }
