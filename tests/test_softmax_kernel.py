@@ -1,7 +1,8 @@
 """Softmax and its kin by the kernels' ways: rows in registers, in shared memory, and read twice.
 
-The reference is NumPy in long doubles, as its sums of columns are one chain each. What a way may round is the same for all of them, so a row has to
-be near the reference whatever its length, its neighbours and its place in memory are.
+The reference is NumPy in long doubles, as its sums of columns are one chain each. What a way may
+round is the same for all of them, so a row has to be near the reference whatever its length, its
+neighbours and its place in memory are.
 """
 
 import helpers

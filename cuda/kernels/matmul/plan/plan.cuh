@@ -7,9 +7,10 @@
 // result. Tiles that give the same bits, copies, pairs of blocks and the size of grids may follow
 // layouts, addresses, the number of items and of multiprocessors.
 //
-// Who decides what: rules.cu has the table of kernels; stretches.cu cuts long sums; ffma.cu, tensor.cu, emulated.cu, warps.cu
-// and small.cu plan one family each; arrange.cu plans copies of operands; schedule.cu cuts tiles;
-// cost.cuh has all measured numbers, tiles.cuh the sizes of tiles.
+// Who decides what: rules.cu has the table of kernels; stretches.cu cuts long sums;
+// ffma.cu, tensor.cu, emulated.cu, warps.cu and small.cu plan one family each; arrange.cu plans
+// copies of operands; schedule.cu cuts tiles; cost.cuh has all measured numbers, tiles.cuh the
+// sizes of tiles.
 #pragma once
 #include "kernels/matmul/plan/arrange.cuh"
 #include "kernels/matmul/plan/card.cuh"
