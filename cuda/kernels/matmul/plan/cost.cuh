@@ -115,11 +115,11 @@ constexpr double cutting(double k) { return 0.01 * 4096 / k; }
 
 // ---- Stretches of k: stretches.cu. Bits ---------------------------------------------------------
 
-// From which k on a product that leaves multiprocessors idle is cut, and the least of a stretch.
-// To add up what the stretches leave takes about 8 us, as long as so much of k takes.
-constexpr int least_cut_ffma = 8192, least_stretch_ffma = 512;
-constexpr int least_cut_dmma = 2048, least_stretch_dmma = 256;
-constexpr int least_cut_tensor = 16384, least_stretch_tensor = 1024;
+// From which terms of a block on a product that leaves multiprocessors idle is cut, and the least of
+// a stretch. To add up what the stretches leave takes about 8 us: half as long as so many terms.
+constexpr int least_share_ffma = 2048, least_stretch_ffma = 512;
+constexpr int least_share_dmma = 256, least_stretch_dmma = 256;
+constexpr int least_share_tensor = 2048, least_stretch_tensor = 1024;
 
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------
 

@@ -51,6 +51,9 @@ struct Plan {
 // 32 bytes.
 inline int64_t parked_stride(int64_t n) { return tiles(n, 8) * 8; }
 
+// How many blocks one item keeps busy, and the terms of k that each goes through.
+struct Share { int64_t blocks, terms; };
+
 // One way to compute a product. `can` says whether it is able to on a card (architecture, dtype,
 // layout, sizes), not whether it is a good idea: that is in the table of rules.
 struct Kernel {
@@ -59,11 +62,10 @@ struct Kernel {
     const char *code_of; // the least that it is part of: "sm_80", "sm_90a", "any"
     bool (*can)(const Gemm &, const Card &);
     void (*plan)(const Gemm &, const Card &, Plan *);
-    // How many blocks one item keeps busy, by its shape alone, for kernels of which long sums are
-    // cut into stretches; else null.
-    int64_t (*blocks)(const Gemm &);
-    // For these: the least k that is cut, and the least of a stretch.
-    int64_t least_cut, least_stretch;
+    // For kernels of which long sums are cut into stretches, by the shape alone: else null.
+    Share (*share)(const Gemm &);
+    // The least terms of a block's share that are cut, and the least of a stretch.
+    int64_t least_share, least_stretch;
 };
 
 // Of all kernels but TILED; null for a code that is none of theirs.

@@ -10,8 +10,10 @@ Stretches stretches_of(const Kernel &kernel, const Gemm &g) {
     const int64_t step = kernel.least_stretch / 16;
     Stretches cut;
     cut.terms = g.k;
-    if (!kernel.blocks || g.k < kernel.least_cut) return cut;
-    int64_t count = cost::tuned_multiprocessors / kernel.blocks(g);
+    if (!kernel.share) return cut;
+    const Share share = kernel.share(g);
+    if (share.terms < kernel.least_share) return cut;
+    int64_t count = cost::tuned_multiprocessors / share.blocks;
     if (count > g.k / kernel.least_stretch) count = g.k / kernel.least_stretch;
     while (count * count * step > g.k) count--;
     if (count < 2) return cut;

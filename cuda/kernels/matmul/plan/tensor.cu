@@ -300,9 +300,10 @@ void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
     plan->reckoned *= double(g.m) / part.m;
 }
 
-int64_t blocks_tensor(const Gemm &g) {
+Share share_tensor(const Gemm &g) {
     const Tiling alone = tiling_for(g, 1);
-    return int64_t(alone.schedule.units_of_item()) << alone.pair;
+    const Schedule &s = alone.schedule;
+    return {int64_t(s.units_of_item()) << alone.pair, g.k / (s.whole ? 1 : s.slices)};
 }
 
 Plan plan_part(const Gemm &part, const Card &card, const Plan &whole) {

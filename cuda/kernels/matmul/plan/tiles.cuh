@@ -28,7 +28,8 @@ enum FfmaNumber {
     ffma_small_64x64,
     ffma_small_64x32,
     ffma_sequence_64x128,
-    ffma_by_tma
+    ffma_by_tma,
+    ffma_small_32x64
 };
 constexpr FfmaSize ffma_sizes[] = {
     {128, 128, 1, 1, 2, 16, 3, 256, 8, 100},
@@ -39,6 +40,7 @@ constexpr FfmaSize ffma_sizes[] = {
     {64, 32, 4, 1, 3, 32, 4, 128, 8, cost::small_64x32},
     {64, 128, 1, 8, 2, 16, 3, 128, 8, 100},
     {128, 256, 1, 1, 1, 32, 4, 256, 0, 100},
+    {32, 64, 4, 1, 3, 32, 4, 128, 16, cost::small_64x32},
 };
 constexpr int ffma_tma_producers = 128, ffma_tma_rows = 2; // threads; stages of a along k
 constexpr int ffma_tma_shared_bytes =

@@ -105,7 +105,10 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
                      dmma_sums_bytes(side));
 }
 
-int64_t blocks_dmma(const Gemm &g) { return tiles_of(g) * candidates[best_candidate(g)]; }
+Share share_dmma(const Gemm &g) {
+    const int splits = candidates[best_candidate(g)];
+    return {tiles_of(g) * splits, g.k / splits};
+}
 
 bool can_tensor_sm80(const Gemm &g, const Card &card) {
     const bool fits = g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16 ||
