@@ -93,11 +93,12 @@ def test_items_have_the_bits_of_the_product_alone(device, rng, kind):
     a = rng.standard_normal((count + 2, m, k)).astype("float32")
     b = rng.standard_normal((k, n)).astype("float32")
     x, y = (put(card, one).astype(dtype) for one in (a, b))
-    alone = [bits(vg.matmul(one, y, precision=precision)) for one in x[: count + 2]]
+    chosen = (0, 1, count, count + 1)
+    alone = {i: bits(vg.matmul(x[i], y, precision=precision)) for i in chosen}
     for items in (2, count + 2):
         found = vg.matmul(x[:items], y, precision=precision)
-        for number in range(items):
-            assert bits(found[number]) == alone[number], (items, number)
+        for i in chosen[: 2 if items == 2 else 4]:
+            assert bits(found[i]) == alone[i], (items, i)
     wide = vg.zeros((count + 2, m, n + 2), dtype=dtype, device=card)
     vg.matmul(x, y, precision=precision, out=wide[:, :, 1:-1])
     assert bits(wide[1, :, 1:-1]) == alone[1]
