@@ -88,10 +88,12 @@ class Node:
         (g,) = gradients
         values = {name: self.unpack(name, run.differentiable) for name in self.saved}
         values["differentiable"] = run.differentiable
+        operands = self.operands
+        if run.useless:
+            operands = [one for one in operands if one[1] not in run.useless]
+        values["wanted"] = [key for key, *_ in operands]
         joint = None
-        for key, node, like, rule in self.operands:
-            if node in run.useless:
-                continue
+        for key, node, like, rule in operands:
             values["like"] = like
             if joint is None:
                 result = rule(g, *[values[need] for need in needs(rule)])
@@ -229,7 +231,7 @@ class Plan:
 
 def wanted(rule, renamed):
     """Return pairs: what a rule names that has to be kept, and the parameter that it is."""
-    names = [need for need in needs(rule) if need not in ("like", "differentiable")]
+    names = [need for need in needs(rule) if need not in ("like", "differentiable", "wanted")]
     return tuple([(need, renamed.get(need, need)) for need in names])
 
 

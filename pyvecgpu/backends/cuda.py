@@ -7,6 +7,7 @@ return.
 import contextlib
 import functools
 import math
+import threading
 from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..dtypes import CODES, DTYPES, host_dtype, supported
 from ..native.abi import MAX_NDIM, Memory, ScalarKind, Update, Windows
 from ..native.library import raise_last_error
 from ..operations import OPERATIONS
+from .recording import Recording
 
 _Complex = c_double * 2
 _Numbers = c_double * Update.UPDATE_COUNT
@@ -72,6 +74,7 @@ class CudaBackend:
         self.pointer = functions.pvg_array_data
         self.version = functions.pvg_array_version
         self.counter = functions.pvg_counter
+        self._thread = threading.local()  # its recording
 
     def fail(self):
         """Raise the exception for this thread's last error."""
@@ -259,22 +262,22 @@ class CudaBackend:
         call = self.functions.pvg_accumulate
         self.check(call(code, a, indices, n, _Ints[n](*axes), place, trusted, values))
 
-    def dense_backward(self, gradient, x, weight, preactivation, activation, precision):
+    def dense_backward(self, gradient, x, weight, preactivation, activation, precision, wanted):
         functions = self.functions
-        results = [functions.array() for _ in range(3)]
+        results = [functions.array() if one else None for one in wanted]
         self.check(
             functions.pvg_dense_backward(
                 gradient, x, weight, preactivation, activation, precision, *results
             )
         )
-        return results
+        return [one for one in results if one is not None]
 
-    def optimize(self, algorithm, targets, parts, numbers):
+    def optimize(self, algorithm, targets, parts, numbers, renewed):
         m, n = len(targets), len(parts)
         changed = _handles(m)(*[data.value for data in targets])
         gradients = _handles(n)(*[data.value for data in parts])
         call = self.functions.pvg_optimize
-        self.check(call(algorithm, changed, gradients, n, _Numbers(*numbers)))
+        self.check(call(algorithm, changed, gradients, n, _Numbers(*numbers), renewed))
 
     def total_norm(self, parts, order):
         n = len(parts)
@@ -385,25 +388,33 @@ class CudaBackend:
     def launch_log(self):
         return self.functions.pvg_launch_log().decode()
 
+    def recording(self):
+        return getattr(self._thread, "recording", None)
+
     def record(self, work):
         """Record what work() does on the device instead of doing it; return a function to do it.
 
         The function may be called any number of times, each time at the price of one launch, and
-        uses the arrays that work() used, with what is in them then.
+        uses the arrays that work() used, with what is in them then; and numbers of the host that
+        change from one launch to the next, see recording.py.
         """
         functions, index = self.functions, self.device.index
-        before = functions.pvg_stream_current(index)
+        before, recording = functions.pvg_stream_current(index), Recording(self)
         try:
             self.check(functions.pvg_graph_begin(index))
+            self._thread.recording = recording
             work()
             graph = functions.pvg_graph_end(index)
         except BaseException:
             if functions.pvg_stream_current(index) != before:  # the recording's own, until it ends
                 functions.pvg_graph_end(index)
             raise
+        finally:
+            recording.end()
+            self._thread.recording = None
         if not graph:
             self.fail()
-        return functools.partial(self._launch, graph)
+        return functools.partial(recording.launch, functools.partial(self._launch, graph))
 
     def _launch(self, graph):
         self.check(self.functions.pvg_graph_launch(graph))

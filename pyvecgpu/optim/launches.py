@@ -3,19 +3,24 @@
 An optimiser's update that the library knows too is marked by a Joint. All that a step needs is
 made before the first call: states that begin, copies of those that somebody else may hold, and
 gradients in C order. So a step that runs out of memory has changed nothing.
+
+In a recording a step is not done, and the host counts it when it is launched: a Recorded has the
+numbers of that step, such as a rate that a schedule has changed, which the kernel reads anew.
 """
 
 from numbers import Real
 
 from .. import functions as vg
+from ..array import wrap
 from ..dispatch import apply
+from ..dtypes import float64
 from ..native.abi import Update
 
 
 class Joint:
     """What an update is to the library: an algorithm of native/abi.py, its states and numbers.
 
-    names(group): the names of its states; numbers(group): {a name of Update: its number}.
+    names(group): the names of its states; numbers(group, step): {a name of Update: its number}.
     counts: the state has the number of steps.
     """
 
@@ -27,11 +32,15 @@ class Joint:
         update.joint = self
         return update
 
+    def next(self, state):
+        """Return the number of the step that follows a state."""
+        return state.get("step", 0) + 1 if self.counts else 1
+
     def values(self, group, step, first):
         """Return all numbers of pvg_optimize in their order; None: one is not of the host."""
         given = {"rate": group["lr"], "weight_decay": group["weight_decay"]}
-        given |= {"maximize": group["maximize"], "step": step, "first": first}
-        given |= self.numbers(group)
+        given |= {"maximize": group["maximize"], "first": first}
+        given |= self.numbers(group, step)
         if not all(isinstance(value, Real) for value in given.values()):
             return None
         values = [0.0] * Update.UPDATE_COUNT
@@ -52,30 +61,79 @@ class Launches:
         if not backend.plain(p.data):
             return False
         names = joint.names(group)
-        step = state.get("step", 0) + 1 if joint.counts else 1
+        step = joint.next(state)
         first = bool(names) and state.get(names[0]) is None
         key = id(group), step, first
         if key not in self.known:
-            self.known[key] = joint.values(group, step, first)
+            self.known[key] = joint.values(group, step, first), backend.recording() and group
         arrays = _own_arrays(p, state, names, states.owns(p))
-        if arrays is None or self.known[key] is None:
+        numbers, recorded = self.known[key]
+        if arrays is None or numbers is None:
             return False
         if not backend.plain(g.data):
             g = vg.contiguous(g.detach())
         new = {**state, **({"step": step} if joint.counts else {})}
         new |= zip(names, arrays, strict=True)
-        members = self.together.setdefault((backend, self.known[key]), [])
+        together = backend, numbers, recorded and key
+        members = self.together.setdefault(together, (recorded, []))[1]
         members.append((p, g, arrays, new))
         return True
 
-    def go(self, states):
+    def go(self, optimiser):
         """Do the steps. Those of a call that fails are not done, those before it are."""
-        for (backend, numbers), members in self.together.items():
+        for (backend, numbers, _), (group, members) in self.together.items():
             params, gradients, arrays, new = zip(*members, strict=True)
             targets = [*params, *[array for row in zip(*arrays, strict=True) for array in row]]
-            apply(backend, "optimize", self.joint.algorithm, targets, gradients, numbers)
+            renewed, recording = None, backend.recording()
+            if recording:
+                recorded = Recorded(self.joint, group, optimiser, params, new)
+                renewed = recording.renewed(
+                    float64, Update.UPDATE_COUNT, recorded.numbers, recorded.done
+                )
+                renewed = wrap(backend, renewed)
+            apply(backend, "optimize", self.joint.algorithm, targets, gradients, numbers, renewed)
             for p, state in zip(params, new, strict=True):
-                states.keep(p, state)
+                if recording:
+                    optimiser.state.lend(p)
+                else:
+                    optimiser.state.keep(p, state)
+
+
+class Recorded:
+    """A step of some parameters of a group, all of them at the same step, in a recording."""
+
+    def __init__(self, joint, group, optimiser, params, states):
+        self.joint, self.group, self.optimiser = joint, group, optimiser
+        self.params = params
+        self.arrays = [[state[name] for name in joint.names(group)] for state in states]
+
+    def numbers(self):
+        """Return the numbers of the next step. RuntimeError: it cannot be this one."""
+        joint, group, states = self.joint, self.group, self.optimiser.state
+        found = [states.of(p) for p in self.params]
+        steps = {joint.next(state) for state in found}
+        names = joint.names(group)
+        for state, arrays in zip(found, self.arrays, strict=True):
+            if [id(state.get(name)) for name in names] != [id(array) for array in arrays]:
+                raise RuntimeError(
+                    "a recorded step of an optimiser has other states than the optimiser has by "
+                    "now, such as those of load_state_dict; record it again"
+                )
+        if len(steps) != 1:
+            raise RuntimeError(
+                "a recorded step of an optimiser is of parameters that have done as many steps, "
+                f"and now the next one is {sorted(steps)}; record it again"
+            )
+        values = joint.values(group, *steps, False)
+        if values is None:
+            raise RuntimeError("a recorded step of an optimiser takes rates that are numbers")
+        return values
+
+    def done(self):
+        """Count a launch."""
+        if self.joint.counts:
+            for p in self.params:
+                self.optimiser.state.of(p)["step"] += 1
 
 
 def _own_arrays(p, state, names, owned):
