@@ -696,7 +696,7 @@ def test_methods_are_those_of_both_backends():
 
 def test_backends_have_no_other_methods(device):
     """Whatever takes or gives raw data is a method of the seam, or asks and computes nothing."""
-    asks = {"describe", "version", "plain", "pointer"}
+    asks = {"describe", "version", "plain", "pointer", "recording"}
     backend = vg.Device(device).backend
     names = {name for name in dir(CpuBackend) if not name.startswith("_")}
     computing = names & set(METHODS)

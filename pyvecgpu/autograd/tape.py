@@ -15,6 +15,7 @@ from .. import functions as vg
 from ..array import Array, Tracked, new
 from ..dispatch import tape
 from ..functions.casting import uncast
+from ..functions.layers import FROM_RESULT
 from ..functions.values import copied
 from ..operations import OPERATIONS
 from . import rules
@@ -43,7 +44,8 @@ class Like:
     __slots__ = ("backend", "dtype", "shape")
 
     def __init__(self, array):
-        self.backend, self.dtype, self.shape = array.backend, array.dtype, array.shape
+        self.backend = array.backend
+        self.dtype, self.shape, _ = array._layout
 
     @property
     def device(self):
@@ -171,7 +173,7 @@ def record(method, named, result):
     """Note what was computed of a tracked Array; see dispatch._Tape."""
     if not state.enabled or (method == "cast" and named["dtype"].kind in "biu"):
         return
-    plan = plan_of(method, named.get("code"), named.get("side"))
+    plan = plan_of(method, named.get("code"), named.get("side", named.get("activation")))
     if plan is None:
         return
     if plan.rules is None or (method == "cast" and named["dtype"].kind == "c"):
@@ -190,9 +192,9 @@ def record(method, named, result):
         operands.append((key, array._node, Like(array), rule))
         for need, place in wanted:
             if need not in saved:
-                value = alias(result) if need == "y" else named[place]
+                value = alias(result) if place == "y" else named[place]
                 if isinstance(value, Array):
-                    value = Saved(value, None if need == "y" else before)
+                    value = Saved(value, None if place == "y" else before)
                 saved[need] = value
     if not operands:
         return
@@ -208,10 +210,10 @@ class Plan:
     in the rule and the parameter; or one rule for all operands; None: there is none yet.
     """
 
-    __slots__ = ("name", "rules")
+    __slots__ = ("name", "needed", "rules")
 
     def __init__(self, name, rules, renamed):
-        self.name, self.rules = name, rules
+        self.name, self.rules, self.needed = name, rules, None
         if isinstance(rules, dict):
             self.rules = tuple(
                 [
@@ -219,11 +221,13 @@ class Plan:
                     for operand, rule in rules.items()
                 ]
             )
+        elif rules is not None:
+            self.needed = wanted(rules, renamed)
 
     def joint(self, named):
         """The same of one rule for all operands, which gives gradients by their names."""
         return [
-            (key, key, self.rules, wanted(self.rules, {}))
+            (key, key, self.rules, self.needed)
             for key, value in named.items()
             if type(value) is Tracked
         ]
@@ -239,6 +243,8 @@ def wanted(rule, renamed):
 def plan_of(method, code, side):
     """Return the Plan of an operation; None if its result has no gradient."""
     row = OPERATIONS.get(code)
+    if method == "dense":  # with the result where that does for what is before the activation
+        return Plan(method, rules.dense, {"preactivation": "y"} if side in FROM_RESULT[1:] else {})
     if method in rules.WHOLE_NUMBERS or (row and row.result in _FIXED):
         return None
     name = row.name if row else method
@@ -365,13 +371,17 @@ class Run:
         while self.heap:
             node = heapq.heappop(self.heap)[1]
             slots = self.pending.pop(node)
-            for hook in [*(node.hooks or {}).values()]:
-                result = hook(slots[0][0])
-                slots[0] = (slots[0][0] if result is None else result), False
+            if node.hooks:
+                self.call_hooks(node, slots)
             if type(node) is Leaf or node in self.wanted:
                 self.found[node] = slots[0]
             if type(node) is not Leaf:
                 self.step(node, [slot and slot[0] for slot in slots])
+
+    def call_hooks(self, node, slots):
+        for hook in [*node.hooks.values()]:
+            result = hook(slots[0][0])
+            slots[0] = (slots[0][0] if result is None else result), False
 
     def step(self, node, gradients):
         if node.operands is None:

@@ -16,6 +16,8 @@ from ..dispatch import apply
 from ..dtypes import float64
 from ..native.abi import Update
 
+_PLACES = {place.name.removeprefix("UPDATE_").lower(): int(place) for place in Update}
+
 
 class Joint:
     """What an update is to the library: an algorithm of native/abi.py, its states and numbers.
@@ -41,11 +43,11 @@ class Joint:
         given = {"rate": group["lr"], "weight_decay": group["weight_decay"]}
         given |= {"maximize": group["maximize"], "first": first}
         given |= self.numbers(group, step)
-        if not all(isinstance(value, Real) for value in given.values()):
-            return None
         values = [0.0] * Update.UPDATE_COUNT
         for name, value in given.items():
-            values[Update[f"UPDATE_{name.upper()}"]] = float(value)
+            if type(value) not in (float, int, bool) and not isinstance(value, Real):
+                return None
+            values[_PLACES[name]] = float(value)
         return tuple(values)
 
 
@@ -60,52 +62,54 @@ class Launches:
         joint, backend, state = self.joint, p.backend, states.of(p)
         if not backend.plain(p.data):
             return False
-        names = joint.names(group)
-        step = joint.next(state)
+        names, step = joint.names(group), joint.next(state)
         first = bool(names) and state.get(names[0]) is None
         key = id(group), step, first
         if key not in self.known:
             self.known[key] = joint.values(group, step, first), backend.recording() and group
-        arrays = _own_arrays(p, state, names, states.owns(p))
         numbers, recorded = self.known[key]
+        owned = states.owns(p)
+        arrays = _own_arrays(p, state, names, owned)
         if arrays is None or numbers is None:
             return False
         if not backend.plain(g.data):
             g = vg.contiguous(g.detach())
-        new = {**state, **({"step": step} if joint.counts else {})}
-        new |= zip(names, arrays, strict=True)
-        together = backend, numbers, recorded and key
+        if not owned:
+            state = {**state, **dict(zip(names, arrays, strict=True))}
+        together = backend, numbers, step, recorded and key
         members = self.together.setdefault(together, (recorded, []))[1]
-        members.append((p, g, arrays, new))
+        members.append((p, g, arrays, state))
         return True
 
     def go(self, optimiser):
         """Do the steps. Those of a call that fails are not done, those before it are."""
-        for (backend, numbers, _), (group, members) in self.together.items():
-            params, gradients, arrays, new = zip(*members, strict=True)
+        joint = self.joint
+        for (backend, numbers, step, _), (recorded, members) in self.together.items():
+            params, gradients, arrays, states = zip(*members, strict=True)
             targets = [*params, *[array for row in zip(*arrays, strict=True) for array in row]]
             renewed, recording = None, backend.recording()
             if recording:
-                recorded = Recorded(self.joint, group, optimiser, params, new)
+                again = Recorded(joint, recorded, optimiser, params, arrays)
                 renewed = recording.renewed(
-                    float64, Update.UPDATE_COUNT, recorded.numbers, recorded.done
+                    float64, Update.UPDATE_COUNT, again.numbers, again.done
                 )
                 renewed = wrap(backend, renewed)
-            apply(backend, "optimize", self.joint.algorithm, targets, gradients, numbers, renewed)
-            for p, state in zip(params, new, strict=True):
+            apply(backend, "optimize", joint.algorithm, targets, gradients, numbers, renewed)
+            for p, state in zip(params, states, strict=True):
                 if recording:
                     optimiser.state.lend(p)
-                else:
-                    optimiser.state.keep(p, state)
+                    continue
+                if joint.counts:
+                    state["step"] = step
+                optimiser.state.keep(p, state)
 
 
 class Recorded:
     """A step of some parameters of a group, all of them at the same step, in a recording."""
 
-    def __init__(self, joint, group, optimiser, params, states):
+    def __init__(self, joint, group, optimiser, params, arrays):
         self.joint, self.group, self.optimiser = joint, group, optimiser
-        self.params = params
-        self.arrays = [[state[name] for name in joint.names(group)] for state in states]
+        self.params, self.arrays = params, arrays
 
     def numbers(self):
         """Return the numbers of the next step. RuntimeError: it cannot be this one."""
@@ -138,7 +142,7 @@ class Recorded:
 
 def _own_arrays(p, state, names, owned):
     """Return a parameter's states to change in place, or None if they do not fit it."""
-    if owned and all(name in state for name in names):
+    if owned and all([name in state for name in names]):
         return [state[name] for name in names]
     arrays = []
     for name in names:
