@@ -88,8 +88,12 @@ class Node:
     def pull(self, gradients, run):
         """Pass the gradient on to the operands' nodes by run.give."""
         (g,) = gradients
-        values = {name: self.unpack(name, run.differentiable) for name in self.saved}
-        values["differentiable"] = run.differentiable
+        differentiable = run.differentiable
+        values = {
+            name: self.unpack(value, differentiable and name == "y") if type(value) is Saved else value
+            for name, value in self.saved.items()
+        }
+        values["differentiable"] = differentiable
         operands = self.operands
         if run.useless:
             operands = [one for one in operands if one[1] not in run.useless]
@@ -113,17 +117,15 @@ class Node:
             result, own = vg.astype(result, like.dtype), True
         return result, own
 
-    def unpack(self, name, differentiable):
-        value = self.saved[name]
-        if type(value) is not Saved:
-            return value
+    def unpack(self, value, as_result):
+        """Return an Array that was saved; as_result: as one that stands at this node."""
         array = value.array
         if array.backend.version(array.data) != value.version:
             raise RuntimeError(
                 f"{self.name}: an array that its gradient needs was changed in place after it was "
                 "computed; change a copy, or compute a new array (x = x + 1 instead of x += 1)"
             )
-        if name == "y" and differentiable:
+        if as_result:
             return tracked(alias(array), self)
         return array
 
@@ -182,22 +184,15 @@ def record(method, named, result):
         )
     in_place = type(result) is Tracked
     before = state.versions if in_place else None
-    operands, saved = [], {}
-    for key, source, rule, wanted in plan.rules if type(plan.rules) is tuple else plan.joint(named):
-        array = named[source]
-        if type(array) is not Tracked:
-            continue
-        if array._node.name in _VIEWS:
-            check_stale(array._node, plan.name)
-        operands.append((key, array._node, Like(array), rule))
-        for need, place in wanted:
-            if need not in saved:
-                value = alias(result) if place == "y" else named[place]
-                if isinstance(value, Array):
-                    value = Saved(value, None if place == "y" else before)
-                saved[need] = value
+    operands, needed = plan.operands(named)
     if not operands:
         return
+    saved = {}
+    for need, place in needed:
+        value = alias(result) if place == "y" else named[place]
+        if isinstance(value, Array):
+            value = Saved(value, None if place == "y" else before)
+        saved[need] = value
     if in_place:
         result._node.stale = plan.name
     tracked(result, Node(plan.name, operands, saved))
@@ -206,8 +201,8 @@ def record(method, named, result):
 class Plan:
     """What to record of an operation: the name for messages and rules.
 
-    rules: for each operand None, its parameter, its rule, and what that needs as pairs of the name
-    in the rule and the parameter; or one rule for all operands; None: there is none yet.
+    rules: for each operand its parameter, its rule, and what that needs as pairs of the name in the
+    rule and the parameter; or one rule for all operands; None: there is none yet.
     """
 
     __slots__ = ("name", "needed", "rules")
@@ -217,20 +212,37 @@ class Plan:
         if isinstance(rules, dict):
             self.rules = tuple(
                 [
-                    (None, renamed.get(operand, operand), rule, wanted(rule, renamed))
+                    (renamed.get(operand, operand), rule, wanted(rule, renamed))
                     for operand, rule in rules.items()
                 ]
             )
         elif rules is not None:
             self.needed = wanted(rules, renamed)
 
-    def joint(self, named):
-        """The same of one rule for all operands, which gives gradients by their names."""
-        return [
-            (key, key, self.rules, self.needed)
-            for key, value in named.items()
-            if type(value) is Tracked
-        ]
+    def operands(self, named):
+        """Return what a Node has of its tracked operands, and what their rules need.
+
+        An operand of a rule for all of them has a key, by which the rule gives its gradient.
+        """
+        found, needed = [], self.needed
+        if needed is not None:
+            for key, array in named.items():
+                if type(array) is Tracked:
+                    found.append((key, self.live(array), Like(array), self.rules))
+            return found, needed
+        needed = {}  # in order, each once
+        for source, rule, wanted in self.rules:
+            array = named[source]
+            if type(array) is Tracked:
+                found.append((None, self.live(array), Like(array), rule))
+                needed |= wanted
+        return found, needed.items()
+
+    def live(self, array):
+        """Return the node of an operand. RuntimeError: a view of what was changed in place."""
+        if array._node.name in _VIEWS:
+            check_stale(array._node, self.name)
+        return array._node
 
 
 def wanted(rule, renamed):

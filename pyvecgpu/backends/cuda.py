@@ -7,13 +7,14 @@ return.
 import contextlib
 import functools
 import math
+import struct
 import threading
 from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
 
 import numpy as np
 
 from ..dtypes import CODES, DTYPES, host_dtype, supported
-from ..native.abi import MAX_NDIM, Memory, ScalarKind, Update, Windows
+from ..native.abi import MAX_NDIM, Memory, ScalarKind, Update, Windows, array
 from ..native.library import raise_last_error
 from ..operations import OPERATIONS
 from .recording import Recording
@@ -22,6 +23,8 @@ _Complex = c_double * 2
 _Numbers = c_double * Update.UPDATE_COUNT
 _Windows = c_int64 * Windows.WINDOWS_COUNT
 _Description = c_int64 * (3 + 2 * MAX_NDIM)
+_THREE = struct.Struct("3q").unpack_from
+_LAYOUTS = [struct.Struct(f"{2 * n}q").unpack_from for n in range(MAX_NDIM + 1)]
 _MemoryValues = c_int64 * Memory.MEMORY_COUNT
 # ctypes arrays by their length: making such a type costs more than a launch.
 _Int64s = [c_int64 * n for n in range(MAX_NDIM + 1)]
@@ -35,7 +38,7 @@ def _axes_of(axes):
 
 @functools.cache
 def _handles(n):
-    return c_void_p * n
+    return array * n  # takes owners as they are
 
 
 class CudaBackend:
@@ -100,9 +103,11 @@ class CudaBackend:
 
     def describe(self, data):
         info = _Description()
-        self.check(self.functions.pvg_array_describe(data, info))
-        n = info[2]
-        return DTYPES[info[0]], tuple(info[3 : 3 + n]), tuple(info[3 + n : 3 + 2 * n])
+        if self.functions.pvg_array_describe(data, info):
+            self.fail()
+        dtype, _, n = _THREE(info)
+        layout = _LAYOUTS[n](info, 24)
+        return DTYPES[dtype], layout[:n], layout[n:]
 
     def from_host(self, source):
         data = self.empty(source.shape, supported(source.dtype))
@@ -243,7 +248,7 @@ class CudaBackend:
 
     def concat(self, parts, axis, stacked, dtype):
         n = len(parts)
-        handles = _handles(n)(*[data.value for data in parts])
+        handles = _handles(n)(*parts)
         code = -1 if dtype is None else CODES[dtype]
         return self.functions.pvg_concat(handles, n, axis, stacked, code)
 
@@ -274,19 +279,19 @@ class CudaBackend:
 
     def optimize(self, algorithm, targets, parts, numbers, renewed):
         m, n = len(targets), len(parts)
-        changed = _handles(m)(*[data.value for data in targets])
-        gradients = _handles(n)(*[data.value for data in parts])
+        changed = _handles(m)(*targets)
+        gradients = _handles(n)(*parts)
         call = self.functions.pvg_optimize
         self.check(call(algorithm, changed, gradients, n, _Numbers(*numbers), renewed))
 
     def total_norm(self, parts, order):
         n = len(parts)
-        handles = _handles(n)(*[data.value for data in parts])
+        handles = _handles(n)(*parts)
         return self.functions.pvg_total_norm(handles, n, order)
 
     def clip_norm(self, targets, norm, most):
         n = len(targets)
-        handles = _handles(n)(*[data.value for data in targets])
+        handles = _handles(n)(*targets)
         self.check(self.functions.pvg_clip_norm(handles, n, norm, most))
 
     def normalize_backward(

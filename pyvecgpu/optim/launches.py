@@ -55,31 +55,41 @@ class Launches:
     """Parameters by what one call can change together."""
 
     def __init__(self, joint):
-        self.joint, self.together, self.known = joint, {}, {}
+        self.joint, self.together, self.known = joint, {}, {}  # known: by the step of a group
 
     def take(self, p, g, states, group):
         """Make ready the step of a parameter; False if the library cannot do it in place."""
         joint, backend, state = self.joint, p.backend, states.of(p)
-        if not backend.plain(p.data):
+        owned = states.owns(p)
+        if not (owned or backend.plain(p.data)):  # it was, at the step before
             return False
         names, step = joint.names(group), joint.next(state)
         first = bool(names) and state.get(names[0]) is None
-        key = id(group), step, first
+        key = id(group), step, first, backend
         if key not in self.known:
-            self.known[key] = joint.values(group, step, first), backend.recording() and group
-        numbers, recorded = self.known[key]
-        owned = states.owns(p)
+            self.known[key] = self.members(key, group)
         arrays = _own_arrays(p, state, names, owned)
-        if arrays is None or numbers is None:
+        if arrays is None or self.known[key] is None:
             return False
         if not backend.plain(g.data):
             g = vg.contiguous(g.detach())
         if not owned:
             state = {**state, **dict(zip(names, arrays, strict=True))}
-        together = backend, numbers, step, recorded and key
-        members = self.together.setdefault(together, (recorded, []))[1]
-        members.append((p, g, arrays, state))
+        self.known[key].append((p, g, arrays, state))
         return True
+
+    def members(self, key, group):
+        """Return the list of what a call does at the same time, None if it cannot.
+
+        Groups with the same numbers go together, but in a recording, where they may change apart.
+        """
+        _, step, first, backend = key
+        numbers = self.joint.values(group, step, first)
+        if numbers is None:
+            return None
+        recorded = backend.recording() and group
+        together = backend, numbers, step, recorded and key
+        return self.together.setdefault(together, (recorded, []))[1]
 
     def go(self, optimiser):
         """Do the steps. Those of a call that fails are not done, those before it are."""
