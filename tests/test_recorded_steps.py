@@ -125,6 +125,7 @@ def test_a_copy_only_when_numbers_change(device):
 
 def test_groups_that_differ_later(device):
     """Two groups with the same options are two launches of a recording: rates may change apart."""
+
     def make():
         params = [put(device, np.full(n, 2.0, np.float32)).requires_grad_() for n in (3, 5)]
         for p in params:

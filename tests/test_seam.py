@@ -146,7 +146,13 @@ CASES |= {
     ),
     "dense_backward": (
         lambda a, b: functional.dense_backward(a, b, a, b, "tanh", precision="tf32"),
-        [("dense_backward", "abab", {"activation": Operation.TANH, "precision": 4, "wanted": (True,) * 3})],
+        [
+            (
+                "dense_backward",
+                "abab",
+                {"activation": Operation.TANH, "precision": 4, "wanted": (True,) * 3},
+            )
+        ],
     ),
     "astype": (lambda a, b: vg.astype(a, vg.int32), [("cast", "a", {"dtype": vg.int32})]),
     "broadcast_to": (

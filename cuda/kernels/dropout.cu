@@ -17,7 +17,7 @@ struct DropoutJob {
     int64_t size;
     uint64_t key, stream, counter;
     const uint64_t *renewed; // NULL, or what is added to these
-    float least; // of the numbers whose elements stay
+    float least;             // of the numbers whose elements stay
     double scale;
     bool aligned;
 };

@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(merge_threads)
 
 struct ClipJob {
     const void *norm; // NULL: the factor is `most`
-    int dtype; // of the norm
+    int dtype;        // of the norm
     double most;
 
     template <class R> __device__ double read() const {

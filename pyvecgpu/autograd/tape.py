@@ -90,7 +90,9 @@ class Node:
         (g,) = gradients
         differentiable = run.differentiable
         values = {
-            name: self.unpack(value, differentiable and name == "y") if type(value) is Saved else value
+            name: self.unpack(value, differentiable and name == "y")
+            if type(value) is Saved
+            else value
             for name, value in self.saved.items()
         }
         values["differentiable"] = differentiable

@@ -9,7 +9,7 @@ import functools
 import math
 import struct
 import threading
-from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
+from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64
 
 import numpy as np
 

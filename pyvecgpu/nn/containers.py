@@ -93,7 +93,11 @@ class Sequential(_Numbered):
                     x, before = dense(x, before.weight, before.bias, "relu"), None
                     continue
                 x, before = before(x), None
-            if type(module) is Linear and not module.activation and "forward" not in module.__dict__:
+            if (
+                type(module) is Linear
+                and not module.activation
+                and "forward" not in module.__dict__
+            ):
                 before = module
             else:
                 x = module(x)

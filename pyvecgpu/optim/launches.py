@@ -100,9 +100,7 @@ class Launches:
             renewed, recording = None, backend.recording()
             if recording:
                 again = Recorded(joint, recorded, optimiser, params, arrays)
-                renewed = recording.renewed(
-                    float64, Update.UPDATE_COUNT, again.numbers, again.done
-                )
+                renewed = recording.renewed(float64, Update.UPDATE_COUNT, again.numbers, again.done)
                 renewed = wrap(backend, renewed)
             apply(backend, "optimize", joint.algorithm, targets, gradients, numbers, renewed)
             for p, state in zip(params, states, strict=True):
@@ -152,7 +150,7 @@ class Recorded:
 
 def _own_arrays(p, state, names, owned):
     """Return a parameter's states to change in place, or None if they do not fit it."""
-    if owned and all([name in state for name in names]):
+    if owned and all(name in state for name in names):
         return [state[name] for name in names]
     arrays = []
     for name in names:
