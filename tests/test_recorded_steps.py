@@ -165,7 +165,7 @@ def test_states_that_are_others_by_now(device):
     recorded.step()  # plain steps go on, and so does another recording
     again = recorded.backend.record(recorded.step)
     again()
-    assert recorded.optimiser.state_dict()["state"][0]["step"] == before[1][0][2] + 2
+    assert recorded.optimiser.state_dict()["state"][0]["step"] == 5 + 2
 
 
 def test_parameters_that_are_at_different_steps_by_now(device):
@@ -217,6 +217,25 @@ def test_a_recording_that_is_given_up(device):
     assert program.place() == before and program.backend.recording() is None
     program.backend.record(program.step)()
     assert program.place() != before
+
+
+def test_a_recording_within_another_is_refused(device):
+    """And leaves that one whole."""
+    plain, program = (Program(device, "Adam", {}, p=0.5) for _ in range(2))
+    for _ in range(3):
+        plain.step()
+    vg.random.seed(5)
+    program.step()
+
+    def work():
+        with pytest.raises(ValueError, match="recording a graph"):
+            program.backend.record(program.step)
+        program.step()
+
+    launch = program.backend.record(work)
+    launch()
+    launch()
+    assert program.place() == plain.place()
 
 
 def test_more_steps_than_a_recording_has_room_for(device):

@@ -404,7 +404,8 @@ class CudaBackend:
         change from one launch to the next, see recording.py.
         """
         functions, index = self.functions, self.device.index
-        before, recording = functions.pvg_stream_current(index), Recording(self)
+        before, outer = functions.pvg_stream_current(index), self.recording()
+        recording = Recording(self)
         try:
             self.check(functions.pvg_graph_begin(index))
             self._thread.recording = recording
@@ -416,7 +417,7 @@ class CudaBackend:
             raise
         finally:
             recording.end()
-            self._thread.recording = None
+            self._thread.recording = outer  # which refuses to have another one in it
         if not graph:
             self.fail()
         return functools.partial(recording.launch, functools.partial(self._launch, graph))

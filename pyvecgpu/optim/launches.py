@@ -74,7 +74,8 @@ class Launches:
         if not backend.plain(g.data):
             g = vg.contiguous(g.detach())
         if not owned:
-            state = {**state, **dict(zip(names, arrays, strict=True))}
+            begun = {"step": step} if joint.counts else {}
+            state = begun | state | dict(zip(names, arrays, strict=True))
         self.known[key].append((p, g, arrays, state))
         return True
 
