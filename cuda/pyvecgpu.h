@@ -271,11 +271,12 @@ enum pvg_update {
     PVG_UPDATE_EPSILON = 7,      /* ADAM, RMSPROP */
     PVG_UPDATE_BETA1 = 8,        /* ADAM */
     PVG_UPDATE_BETA2 = 9,        /* ADAM; RMSPROP's alpha */
-    PVG_UPDATE_STEP = 10,        /* ADAM; from 1 on */
-    PVG_UPDATE_DECOUPLED = 11,   /* ADAM; weights decay by themselves, as AdamW's */
-    PVG_UPDATE_AMSGRAD = 12,     /* ADAM */
-    PVG_UPDATE_CENTERED = 13,    /* RMSPROP */
-    PVG_UPDATE_COUNT = 14
+    PVG_UPDATE_SHARE1 = 10,      /* ADAM; 1 - beta1^step, of steps from 1 on: above 0, at most 1 */
+    PVG_UPDATE_SHARE2 = 11,      /* ADAM; 1 - beta2^step */
+    PVG_UPDATE_SHRINK = 12,      /* ADAM; weights lose this part first: rate * decay for AdamW's */
+    PVG_UPDATE_AMSGRAD = 13,     /* ADAM */
+    PVG_UPDATE_CENTERED = 14,    /* RMSPROP */
+    PVG_UPDATE_COUNT = 15
 };
 
 /* What pvg_random fills an array with. */
@@ -938,26 +939,33 @@ PVG_API pvg_array *pvg_convolution_weight(const pvg_array *gradient, const pvg_a
  * the next; gradients: n. What belongs to a parameter has its shape and dtype. float16 and bfloat16
  * are computed in float32, and rounded when they are stored. numbers[PVG_UPDATE_COUNT], indexed by
  * pvg_update. The formulas are those of torch.optim's pages. All memory is there before the first
- * launch; if a later launch fails, some parameters and their states have been changed already. It
- * can be part of a recording but with ADAM or FIRST, whose numbers change from step to step, and
- * but for targets that the recording has made. Errors: VALUE (shapes, read-only targets, an unknown
- * algorithm, STEP below 1), TYPE. */
+ * launch; if a later launch fails, some parameters and their states have been changed already.
+ *
+ * renewed: NULL, or a contiguous float64 array of PVG_UPDATE_COUNT elements that the kernels read
+ * instead of `numbers`, which then only say how many states there are. So a step can be part of a
+ * recording, whose numbers are new at each launch; without it ADAM is refused there, and so are
+ * FIRST and targets that the recording has made. Errors: VALUE (shapes, read-only targets, an
+ * unknown algorithm, shares), TYPE. */
 PVG_API int pvg_optimize(int algorithm, pvg_array *const *targets,
-                         const pvg_array *const *gradients, int n, const double *numbers);
+                         const pvg_array *const *gradients, int n, const double *numbers,
+                         const pvg_array *renewed);
 /* The norm of all elements of n arrays of float dtypes, 0-d, in what the dtypes are promoted to: of
  * order 1, 2 or infinity; without overflow in between, summed in float64 in an order that depends
  * on the shapes alone. Two launches, if there are no more than two hundred arrays of one dtype.
  * Errors: VALUE (none; another order), TYPE. */
 PVG_API pvg_array *pvg_total_norm(const pvg_array *const *parts, int n, double order);
 /* Multiplies n arrays in place by most / (norm + 1e-6), computed in float64, where that is below 1
- * or NaN. norm: one element of a float dtype. Errors: VALUE (read-only targets, size), TYPE. */
+ * or NaN; by `most` itself if norm is NULL. norm: one element of a float dtype. Errors: VALUE
+ * (read-only targets, size), TYPE. */
 PVG_API int pvg_clip_norm(pvg_array *const *targets, int n, const pvg_array *norm, double most);
 
 /* out[i] = u[i] < p ? 0 : a[i] / (1 - p), where u are the float32 numbers in [0, 1) that pvg_random
  * makes of the same key, stream and counter, whatever the dtype of a is; halves are computed in
- * float32. With p 1 all are 0. Errors: VALUE (p is not from 0 to 1), TYPE. */
+ * float32. With p 1 all are 0. renewed: NULL, or a contiguous uint64 array of three elements that
+ * are added to key, stream and counter; in a recording, they can be new at each launch. Errors:
+ * VALUE (p is not from 0 to 1), TYPE. */
 PVG_API pvg_array *pvg_dropout(const pvg_array *a, double p, uint64_t key, uint64_t stream,
-                               uint64_t counter);
+                               uint64_t counter, const pvg_array *renewed);
 /* The backward pass of pvg_softmax over the last naxes axes (operation PVG_SOFTMAX or
  * PVG_LOG_SOFTMAX): of the gradient of its result, and the result, the gradient of its operand, in
  * the result's dtype; halves are computed in float32. Errors: AXIS, VALUE (shapes, another

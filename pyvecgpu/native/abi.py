@@ -101,11 +101,12 @@ class Update(IntEnum):
     UPDATE_EPSILON = 7
     UPDATE_BETA1 = 8
     UPDATE_BETA2 = 9
-    UPDATE_STEP = 10
-    UPDATE_DECOUPLED = 11
-    UPDATE_AMSGRAD = 12
-    UPDATE_CENTERED = 13
-    UPDATE_COUNT = 14
+    UPDATE_SHARE1 = 10
+    UPDATE_SHARE2 = 11
+    UPDATE_SHRINK = 12
+    UPDATE_AMSGRAD = 13
+    UPDATE_CENTERED = 14
+    UPDATE_COUNT = 15
 
 
 class Windows(IntEnum):
@@ -519,10 +520,10 @@ FUNCTIONS = {
         c_int,
         [array, array, array, array, c_int, c_int, *[POINTER(array)] * 3],
     ),
-    "pvg_optimize": (c_int, [c_int, arrays, arrays, c_int, doubles]),
+    "pvg_optimize": (c_int, [c_int, arrays, arrays, c_int, doubles, array]),
     "pvg_total_norm": (array, [arrays, c_int, c_double]),
     "pvg_clip_norm": (c_int, [arrays, c_int, array, c_double]),
-    "pvg_dropout": (array, [array, c_double, c_uint64, c_uint64, c_uint64]),
+    "pvg_dropout": (array, [array, c_double, c_uint64, c_uint64, c_uint64, array]),
     "pvg_softmax_backward": (array, [c_int, array, array, c_int]),
     "pvg_normalize": (array, [array, array, array, c_int, c_int, c_int64, c_int, c_double, array]),
     "pvg_normalize_backward": (
