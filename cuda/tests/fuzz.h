@@ -78,9 +78,10 @@ static void check_failure(const char *name, int status) {
                                        PVG_ERROR_OVERFLOW, PVG_ERROR_UNAVAILABLE};
     static const int by_faults[] = {PVG_ERROR_HOST_MEMORY, PVG_ERROR_LAUNCH, PVG_ERROR_CUDA};
     int known = status == PVG_ERROR_MEMORY || is_explained(status);
-    for (size_t i = 0; i < COUNT(by_arguments); i++) known |= !right && status == by_arguments[i];
+    const int sound = right && !bad;
+    for (size_t i = 0; i < COUNT(by_arguments); i++) known |= !sound && status == by_arguments[i];
     for (size_t i = 0; i < COUNT(by_faults); i++) known |= fault && status == by_faults[i];
-    if (status == PVG_ERROR_VALUE && right) /* a recording, or a kernel that a setting asks for */
+    if (status == PVG_ERROR_VALUE && sound) /* a recording, or a kernel that a setting asks for */
         known |= (recording && strstr(pvg_last_error(), "recording a graph")) ||
                  strstr(pvg_last_error(), "the kernel that is forced");
     TRACE("-> status %d: %s\n", status, pvg_last_error());
@@ -144,9 +145,16 @@ static void take_back(void) {
     injected = NULL, fault = 0;
 }
 
-/* Nothing fails until arm(). */
-static void disarm(void) {
+/* What is between these two makes operands for a call, whose faults are for the call itself. */
+static int of_call[3];
+static void prepare(void) {
+    of_call[0] = fault, of_call[1] = bad, of_call[2] = right;
+    fault = bad = right = 0;
     if (injected) pvg_sim_fail(injected, 0);
+}
+static void prepared(void) {
+    fault = of_call[0], bad = of_call[1], right = of_call[2];
+    arm();
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------- */

@@ -23,15 +23,12 @@ static void fill(pvg_array *a) {
     }
 }
 
-/* An operand made for a call, whose faults are for the call itself. */
 static pvg_array *fresh(int code, int ndim, const int64_t *lengths) {
-    const int faulty = fault, was_bad = bad, was_right = right;
-    disarm();
-    fault = bad = right = 0;
+    prepare();
     pvg_array *made = pvg_array_empty(0, code, ndim, lengths);
     if (handle_of("pvg_array_empty", made, NULL, &arrays)) fill(made);
-    fault = faulty, bad = was_bad || !made, right = was_right;
-    arm();
+    prepared();
+    bad |= !made;
     return made;
 }
 
@@ -40,6 +37,14 @@ static pvg_array *operand(int code, int ndim, const int64_t *lengths) {
     if (chance(96)) return fresh(code, ndim, lengths);
     right = 0;
     return needed(&arrays);
+}
+
+/* One that a call can do without. */
+static pvg_array *optional(int percent, int code, int ndim, const int64_t *lengths) {
+    const int before = bad;
+    pvg_array *a = chance(percent) ? operand(code, ndim, lengths) : NULL;
+    if (!a) bad = before;
+    return a;
 }
 
 static void make_array(void) {

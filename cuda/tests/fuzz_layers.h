@@ -114,15 +114,15 @@ static void attention(void) {
     const int64_t batch = pick(0, 2), heads = pick(1, 3), queries = pick(0, 9), keys = pick(1, 9);
     const int64_t features = pick(1, chance(90) ? 20 : 200), width = pick(1, 20);
     const int code = float_dtype(), causal = (int)pick(0, 1), shared_keys = chance(30);
-    pvg_array *results[3] = {base, base, base}, *mask = NULL, *logsum = NULL;
+    pvg_array *results[3] = {base, base, base};
     right = 1;
     pvg_array *query = operand(code, SHAPE(batch, heads, queries, features));
     pvg_array *k = operand(code, SHAPE(batch, shared_keys ? 1 : heads, keys, features));
     pvg_array *v = operand(code, SHAPE(batch, shared_keys ? 1 : heads, keys, width));
     const int of_mask = chance(50) ? PVG_BOOL : code;
-    if (chance(30)) mask = operand(of_mask, SHAPE(queries, keys));
-    if (chance(20)) mask = operand(of_mask, SHAPE(batch, 1, 1, keys));
-    if (chance(70)) logsum = operand(wide(code), SHAPE(batch, heads, queries));
+    pvg_array *mask = chance(50) ? optional(60, of_mask, SHAPE(queries, keys))
+                                 : optional(40, of_mask, SHAPE(batch, 1, 1, keys));
+    pvg_array *logsum = optional(70, wide(code), SHAPE(batch, heads, queries));
     TRACE("pvg_attention(%p, %p, %p, mask %p, causal %d, %p)\n", (void *)query, (void *)k,
           (void *)v, (void *)mask, causal, (void *)logsum);
     pvg_array *made = pvg_attention(query, k, v, mask, 0.5, causal, logsum);
@@ -141,8 +141,8 @@ static void recurrent_backward(int cell, const int64_t *sides, int code, pvg_arr
     const int is_lstm = cell == PVG_CELL_LSTM;
     pvg_array *results[4] = {base, base, base, base};
     pvg_array *gradient = operand(code, SHAPE(sides[0], sides[1], sides[2]));
-    pvg_array *last = chance(50) ? operand(code, SHAPE(sides[1], sides[2])) : NULL;
-    pvg_array *state = is_lstm && chance(50) ? operand(code, SHAPE(sides[1], sides[2])) : NULL;
+    pvg_array *last = optional(50, code, SHAPE(sides[1], sides[2]));
+    pvg_array *state = optional(50 * is_lstm, code, SHAPE(sides[1], sides[2]));
     const int status = pvg_recurrent_backward(
         cell, gradient, last, state, weight, saved[0], saved[1], saved[2], backwards, &results[0],
         &results[1], &results[2], is_lstm ? &results[3] : NULL);
@@ -161,7 +161,7 @@ static void recurrent(void) {
     right = 1;
     pvg_array *inputs = operand(code, SHAPE(sides[0], sides[1], width));
     pvg_array *weight = operand(code, SHAPE(width, sides[2]));
-    pvg_array *bias = chance(60) ? operand(code, SHAPE(width)) : NULL;
+    pvg_array *bias = optional(60, code, SHAPE(width));
     pvg_array *hidden = operand(code, SHAPE(sides[1], sides[2]));
     pvg_array *state = is_lstm ? operand(code, SHAPE(sides[1], sides[2])) : NULL;
     TRACE("pvg_recurrent(%d, %p, %p, %p, %p, %p)\n", cell, (void *)inputs, (void *)weight,

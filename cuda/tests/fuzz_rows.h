@@ -17,13 +17,10 @@ static pvg_array *numbers_of(int64_t *values, int ndim, const int64_t *lengths, 
     for (int i = 0; i < n; i++) values[i] = pick(low, high), narrow[i] = (int32_t)values[i];
     *known = a && !recording && n <= 64;
     if (!*known) return a;
-    const int faulty = fault;
-    disarm();
-    fault = 0;
+    prepare();
     const int status = pvg_copy_from_host(a, code == PVG_INT32 ? (void *)narrow : values, NULL);
     status_of("pvg_copy_from_host", status);
-    fault = faulty;
-    arm();
+    prepared();
     *known = status == PVG_OK;
     return a;
 }
@@ -80,14 +77,11 @@ static void known_matrices(void) {
     pvg_array *a = fresh(code, SHAPE(items, n, n));
     pvg_array *b = operation == 1 ? fresh(code, SHAPE(items, n, columns)) : NULL;
     if (bad) return;
-    const int faulty = fault;
-    disarm();
-    fault = 0;
+    prepare();
     const int status =
         content == 2 ? pvg_eye(a, 0) : pvg_fill(a, PVG_SCALAR_INT, content ? &one : &zero);
     status_of("contents of matrices", status);
-    fault = faulty;
-    arm();
+    prepared();
     /* Ones: their first pivot is 1, and the next one 0; as triangles they are none of this. */
     const int zero_pivot =
         content == 0 || (content == 1 && n > 1 && !(operation == 1 && kind > 0));
@@ -143,13 +137,13 @@ static void labelled(void) {
     int64_t values[64];
     const int64_t rows = pick(0, 6), classes = pick(1, 40), ignored = chance(50) ? -100 : 0;
     const int64_t beyond = chance(40) ? pick(0, 3) : 0;
-    const int code = float_dtype(), weighted = chance(40);
+    const int code = float_dtype();
     const double smoothing = chance(95) ? (double)pick(0, 4) / 4 : -1;
     int known = 0;
     right = smoothing >= 0;
     pvg_array *x = operand(code, SHAPE(rows, classes));
     pvg_array *labels = numbers_of(values, SHAPE(rows), -beyond, classes - 1 + beyond, &known);
-    pvg_array *weight = weighted ? operand(wide(code), SHAPE(classes)) : NULL;
+    pvg_array *weight = optional(40, wide(code), SHAPE(classes));
     pvg_array *statistics = operand(wide(code), SHAPE(3, rows));
     const int before = late_count, ndim = pvg_array_ndim(x);
     const int64_t most = ndim > 0 ? pvg_array_shape(x)[ndim - 1] : 0;
@@ -186,12 +180,13 @@ static void normalised(void) {
     const int64_t groups = way == 0 ? parts : way == 1 ? 0 : chance(50) ? -1 : 1;
     const int code = float_dtype(), centered = groups > 0 ? (int)pick(0, 1) : 1;
     const int64_t count = groups > 0 ? items * groups : channels;
-    pvg_array *results[3] = {base, base, base}, *weight = NULL, *bias = NULL, *statistics = NULL;
+    pvg_array *results[3] = {base, base, base};
     right = 1;
     pvg_array *x = operand(code, SHAPE(items, channels, inner));
-    if (chance(70)) weight = operand(chance(80) ? code : float_dtype(), SHAPE(channels));
-    if (chance(70)) bias = operand(chance(80) ? code : float_dtype(), SHAPE(channels));
-    if (groups <= 0 || chance(80)) statistics = operand(wide(code), SHAPE(2, count));
+    pvg_array *weight = optional(70, chance(80) ? code : float_dtype(), SHAPE(channels));
+    pvg_array *bias = optional(70, chance(80) ? code : float_dtype(), SHAPE(channels));
+    pvg_array *statistics = groups > 0 ? optional(80, wide(code), SHAPE(2, count))
+                                       : operand(wide(code), SHAPE(2, count));
     if (items == 0 && groups <= 0) right = 0;
     TRACE("pvg_normalize(%p, %p, %p, groups %" PRId64 ", %d, %p)\n", (void *)x, (void *)weight,
           (void *)bias, groups, centered, (void *)statistics);
