@@ -12,7 +12,8 @@ namespace {
 struct Indices {
     const void *first = nullptr;
     const int64_t *displacements = nullptr; // what the indices come to, instead of them
-    bool wide = false;                      // int64, else int32
+    bool wide = false;                      // int64 or uint64, else int32
+    bool natural = false;                   // uint64
     int count = 0;                          // axes
     int64_t plane = 0;                      // elements from one plane to the next
     // Of each axis: its length and its stride, in words; the stride of the numbers that tell places
@@ -52,9 +53,11 @@ struct Places {
 constexpr int index_threads = 256;
 constexpr int64_t not_written = INT64_MIN;
 
+// What int64 cannot hold is beyond every length, as the largest int64 is.
 __device__ __forceinline__ int64_t index_at(const Indices &indices, int64_t at) {
-    return indices.wide ? static_cast<const int64_t *>(indices.first)[at]
-                        : static_cast<const int32_t *>(indices.first)[at];
+    if (!indices.wide) return static_cast<const int32_t *>(indices.first)[at];
+    const int64_t index = static_cast<const int64_t *>(indices.first)[at];
+    return indices.natural && index < 0 ? INT64_MAX : index;
 }
 
 // The j-th index counted from 0. One out of range would be an element beside the array, so that it
