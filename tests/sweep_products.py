@@ -50,6 +50,14 @@ def products(dtype):
 
         yield f"product, {name}", check
 
+    def check_rows(device):
+        for rows, k in ((70, 1), (9, 40), (3, 300), (2, 1_500)):
+            a, b = data(dtype, (rows, k)), data(dtype, (rows, k), 1)
+            expected = product_reference(a[:, None], b[..., None])[:, 0, 0]
+            assert_same(vg.vecdot(put(device, a), put(device, b)), expected)
+
+    yield "rows with rows", check_rows
+
 
 # (m, n, k, items) of products by each kernel in turn: partial tiles, and enough whole ones of each
 # width to keep a card busy, which large kernels need to be chosen.

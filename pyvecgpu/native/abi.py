@@ -479,13 +479,22 @@ FUNCTIONS = {
     "pvg_broadcast_to": (array, [array, c_int, int64s]),
     "pvg_contiguous": (array, [array]),
     "pvg_part": (array, [array, c_int]),
+    "pvg_diagonal": (array, [array, c_int64, c_int, c_int]),
     # Copies
     "pvg_copy_from_host": (c_int, [array, pointer, int64s]),
     "pvg_copy_to_host": (c_int, [array, pointer, int64s]),
     "pvg_copy": (c_int, [array, array]),
     "pvg_cast": (array, [array, c_int, out]),
+    "pvg_repeat": (array, [array, c_int, int64s, c_int]),
+    "pvg_pad": (array, [array, c_int, value, int64s]),
+    "pvg_diag": (array, [array, c_int64]),
+    "pvg_roll": (array, [array, c_int, c_int, c_int64]),
     "pvg_fill": (c_int, [array, c_int, value]),
     "pvg_random": (c_int, [array, c_int, c_uint64, c_uint64, c_uint64]),
+    "pvg_random_integers": (
+        array,
+        [c_int, c_int, c_int, int64s, c_int, c_uint64, c_int64, *[c_uint64] * 3, int64s],
+    ),
     "pvg_sequence": (c_int, [array, c_int, value, value, value]),
     "pvg_eye": (c_int, [array, c_int64]),
     # Operations
@@ -504,6 +513,7 @@ FUNCTIONS = {
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_softmax": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_var": (array, [array, c_int, ints, c_double, c_int, c_int, out]),
+    "pvg_nansum": (array, [array, c_int, ints, c_int, c_int]),
     "pvg_scan": (array, [c_int, array, c_int, c_int, out]),
     "pvg_nonzero": (array, [array]),
     "pvg_cholesky": (array, [array, c_int]),
@@ -515,6 +525,7 @@ FUNCTIONS = {
     "pvg_searchsorted": (array, [array, array, c_int]),
     "pvg_bincount": (array, [array, array, c_int64]),
     "pvg_matmul": (array, [array, array, c_int, out]),
+    "pvg_vecdot": (array, [array, array, c_int]),
     "pvg_dense": (array, [array, array, array, c_int, c_int, array, out]),
     "pvg_dense_backward": (
         c_int,
