@@ -1,0 +1,181 @@
+// pvg_attention of float16 and bfloat16 on tensor cores, see attention_tensor.cuh.
+//
+// As in attention.cu a block keeps each query's largest score, sum of exponentials and weighted sum
+// of values. Powers are of two: the scale has the logarithm in it. A warp has 32 queries, so that
+// what it reads of keys and values from shared memory is multiplied twice.
+#include "kernels/attention_tensor.cuh"
+#include "runtime/architecture.cuh"
+
+namespace pvg {
+namespace attention {
+namespace {
+
+constexpr int queries = 32 * tensor_warps;
+template <int DEPTH> inline constexpr int keys_at_once = 4096 / DEPTH; // what registers allow
+
+// A block's shared memory: queries, two tiles of keys and of values, offsets.
+template <int DEPTH> struct Forward {
+    static constexpr int keys = queries * pitch<DEPTH>, tile = keys_at_once<DEPTH> * pitch<DEPTH>;
+    static constexpr int offsets = keys + 4 * tile;
+    static constexpr int bytes_of_offsets = queries * offsets_pitch<keys_at_once<DEPTH>> * 4;
+};
+
+__device__ __forceinline__ float largest_of_quad(float value) {
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
+    return fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 2));
+}
+__device__ __forceinline__ float sum_of_quad(float value) {
+    value += __shfl_xor_sync(0xffffffffu, value, 1);
+    return value + __shfl_xor_sync(0xffffffffu, value, 2);
+}
+
+// Scores become powers of two beside the largest so far. The lane's part of their sum is kept;
+// sums before are scaled. `unit` is what scores are still to be multiplied by.
+template <int DEPTH, int R, int KEYS>
+__device__ __forceinline__ void rescale(Sums<R, KEYS> &scores, float unit, float (&most)[R][2],
+                                        float (&total)[R][2], Sums<R, DEPTH> &sums) {
+    float factors[R][2];
+    bool changes = false;
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float found = most[r][half], sum = 0;
+#pragma unroll
+            for (int j = 0; j < KEYS / 8; j++)
+                found = fmaxf(found, fmaxf(scores[r][j][half * 2], scores[r][j][half * 2 + 1]));
+            found = largest_of_quad(found);
+            const float base = found == -INFINITY ? 0.0f : found * unit; // no key so far
+            factors[r][half] = power_of_two(fmaf(most[r][half], unit, -base));
+#pragma unroll
+            for (int j = 0; j < KEYS / 8; j++)
+#pragma unroll
+                for (int i = half * 2; i < half * 2 + 2; i++) {
+                    scores[r][j][i] = power_of_two(fmaf(scores[r][j][i], unit, -base));
+                    sum += scores[r][j][i];
+                }
+            total[r][half] = total[r][half] * factors[r][half] + sum;
+            most[r][half] = found;
+            changes = changes || factors[r][half] != 1;
+        }
+    if (!__any_sync(0xffffffffu, changes)) return;
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int j = 0; j < DEPTH / 8; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) sums[r][j][i] *= factors[r][i / 2];
+}
+
+template <class T, int DEPTH>
+__global__ void __launch_bounds__(tensor_threads, 2)
+    attention_tensor_kernel(const __grid_constant__ Job job) {
+#if PVG_HAS_FRAGMENTS
+    constexpr int R = 2, KEYS = keys_at_once<DEPTH>;
+    using Places = Forward<DEPTH>;
+    PVG_DYNAMIC_SHARED(unsigned char, memory);
+    const int64_t number = blockIdx.x / job.tiles;
+    const int64_t first = (job.tiles - 1 - blockIdx.x % job.tiles) * queries; // the longest first
+    const Item<T> item(job, number);
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    const int64_t length = job.query.length, own_first = first + warp * 32;
+    const int64_t size =
+        job.causal && first + queries < job.keys.length ? first + queries : job.keys.length;
+    unsigned char *own = memory + warp * 32 * pitch<DEPTH>;
+    float *offsets = reinterpret_cast<float *>(memory + Places::offsets);
+    const uint32_t left = shared_address(own) + left_place<DEPTH>();
+    const uint32_t in_keys = shared_address(memory) + Places::keys + right_place<DEPTH>();
+    const uint32_t in_values =
+        shared_address(memory) + Places::keys + 2 * Places::tile + left_place<DEPTH>();
+    const float factor = static_cast<float>(job.scale) * log2_e, unit = job.general ? 1 : factor;
+    const auto load = [&](int64_t key, int stage) {
+        unsigned char *to = memory + Places::keys + stage * Places::tile;
+        load_rows<T, DEPTH, KEYS>(to, item.keys, key);
+        load_rows<T, DEPTH, KEYS>(to + 2 * Places::tile, item.values, key);
+    };
+    Sums<R, DEPTH> sums = {};
+    float most[R][2], total[R][2] = {};
+#pragma unroll
+    for (int r = 0; r < R; r++) most[r][0] = most[r][1] = -INFINITY;
+    load_rows<T, DEPTH, queries>(memory, item.query, first);
+    load(0, 0);
+    int stage = 0;
+#pragma unroll 1
+    for (int64_t key = 0; key < size; key += KEYS, stage ^= 1) {
+        // This tile has come, for every thread, and every thread has done with the one before.
+        wait_for_copies();
+        if (job.general) {
+            __syncthreads();
+            load_offsets<queries, KEYS, false>(offsets, job, item.mask, first, key);
+        }
+        __syncthreads();
+        if (key + KEYS < size) load(key + KEYS, stage ^ 1);
+        if (job.causal && key > own_first + 31) continue;
+        Sums<R, KEYS> scores;
+        multiply_features<T, DEPTH, R, KEYS>(scores, left, in_keys + stage * Places::tile);
+        unsigned out[R];
+        if (job.general) {
+            add_offsets<R, KEYS, offsets_pitch<KEYS>>(
+                scores, offsets + warp * 32 * offsets_pitch<KEYS>, factor, out);
+        } else if (key + KEYS > job.keys.length || (job.causal && key + KEYS - 1 > own_first)) {
+            cut_scores<R, KEYS, false>(scores, job.keys.length - key,
+                                       job.causal ? own_first + 1 - key : KEYS, out);
+        }
+        rescale<DEPTH, R, KEYS>(scores, unit, most, total, sums);
+        add_products<T, DEPTH, R, KEYS>(sums, scores, in_values + stage * Places::tile);
+    }
+    float factors[R][2];
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const float sum = sum_of_quad(total[r][half]);
+            const int64_t row = own_first + r * 16 + half * 8 + lane / 4;
+            factors[r][half] = 1 / sum; // of no key infinity: 0 times it is NaN
+            if (job.more && lane % 4 == 0 && row < length)
+                static_cast<float *>(job.more)[number * length + row] =
+                    (most[r][half] * unit + log2f(sum)) * ln_2;
+        }
+    put_sums<T, DEPTH, R>(own, sums, factors);
+    __syncwarp();
+    const int width = job.values.features;
+    store_own<T, DEPTH, 32>(static_cast<T *>(job.to) + number * length * width, own, own_first,
+                            length, width);
+#endif
+}
+
+// ---- On the host --------------------------------------------------------------------------------
+
+template <class T, int DEPTH> int launch(Call &call, const Job &job) {
+    const int bytes =
+        Forward<DEPTH>::offsets + (job.general ? Forward<DEPTH>::bytes_of_offsets : 0);
+    PVG_LAUNCH((attention_tensor_kernel<T, DEPTH>), blocks_for(job.items * job.tiles, 1),
+               tensor_threads, bytes, call.stream, job);
+    return PVG_OK;
+}
+
+template <class T> int launch(Call &call, const Job &job) {
+    return job.query.features <= 64 && job.values.features <= 64 ? launch<T, 64>(call, job)
+                                                                 : launch<T, 128>(call, job);
+}
+
+} // namespace
+
+int takes_tensor_cores(const Call &call, const Operands &operands, const Shape &shape,
+                       bool *takes) {
+    const int dtype = operands.query->dtype;
+    int architecture = 0;
+    if (dtype == PVG_FLOAT16 || dtype == PVG_BFLOAT16)
+        PVG_PASS(architecture_of(call.device, &architecture));
+    *takes = architecture >= 80 && shape.features <= most_tensor_features &&
+             shape.width <= most_tensor_features;
+    return PVG_OK;
+}
+
+int launch_tensor(Call &call, int dtype, Job job) {
+    job.tiles = (job.query.length + queries - 1) / queries;
+    return dtype == PVG_FLOAT16 ? launch<Half>(call, job) : launch<BFloat16>(call, job);
+}
+
+} // namespace attention
+} // namespace pvg
