@@ -10,14 +10,14 @@ namespace pvg {
 namespace attention {
 namespace {
 
-constexpr int queries = 32 * tensor_warps;
-template <int DEPTH> inline constexpr int keys_at_once = 4096 / DEPTH; // what registers allow
-
-// A block's shared memory: queries, two tiles of keys and of values, offsets.
+// A block's shared memory: queries, two tiles of keys and of values, offsets. How many keys a warp
+// has at once, and how many steps of its queries are in registers, is what these allow.
 template <int DEPTH> struct Forward {
-    static constexpr int keys = queries * pitch<DEPTH>, tile = keys_at_once<DEPTH> * pitch<DEPTH>;
+    static constexpr int R = 2, rows = 16 * R * tensor_warps, columns = 4096 / DEPTH;
+    static constexpr int part = 32, kept = DEPTH == 64 ? 4 : 0;
+    static constexpr int keys = rows * pitch<DEPTH>, tile = columns * pitch<DEPTH>;
     static constexpr int offsets = keys + 4 * tile;
-    static constexpr int bytes_of_offsets = queries * offsets_pitch<keys_at_once<DEPTH>> * 4;
+    static constexpr int bytes_of_offsets = rows * offsets_pitch<columns> * 4;
 };
 
 __device__ __forceinline__ float largest_of_quad(float value) {
@@ -71,58 +71,65 @@ template <class T, int DEPTH>
 __global__ void __launch_bounds__(tensor_threads, 2)
     attention_tensor_kernel(const __grid_constant__ Job job) {
 #if PVG_HAS_FRAGMENTS
-    constexpr int R = 2, KEYS = keys_at_once<DEPTH>;
     using Places = Forward<DEPTH>;
+    constexpr int R = Places::R, rows = Places::rows, columns = Places::columns;
+    constexpr int part = Places::part;
     PVG_DYNAMIC_SHARED(unsigned char, memory);
-    const int64_t number = blockIdx.x / job.tiles;
-    const int64_t first = (job.tiles - 1 - blockIdx.x % job.tiles) * queries; // the longest first
+    const int64_t number = blockIdx.x / job.tiles, length = job.query.length;
+    const int64_t first = (job.tiles - 1 - blockIdx.x % job.tiles) * rows; // the longest first
     const Item<T> item(job, number);
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-    const int64_t length = job.query.length, own_first = first + warp * 32;
+    const int64_t own_first = first + warp * 16 * R;
     const int64_t size =
-        job.causal && first + queries < job.keys.length ? first + queries : job.keys.length;
-    unsigned char *own = memory + warp * 32 * pitch<DEPTH>;
+        job.causal && first + rows < job.keys.length ? first + rows : job.keys.length;
+    unsigned char *own = memory + warp * 16 * R * pitch<DEPTH>;
     float *offsets = reinterpret_cast<float *>(memory + Places::offsets);
-    const uint32_t left = shared_address(own) + left_place<DEPTH>();
-    const uint32_t in_keys = shared_address(memory) + Places::keys + right_place<DEPTH>();
-    const uint32_t in_values =
-        shared_address(memory) + Places::keys + 2 * Places::tile + left_place<DEPTH>();
     const float factor = static_cast<float>(job.scale) * log2_e, unit = job.general ? 1 : factor;
+    const uint32_t keys = shared_address(memory) + Places::keys;
     const auto load = [&](int64_t key, int stage) {
         unsigned char *to = memory + Places::keys + stage * Places::tile;
-        load_rows<T, DEPTH, KEYS>(to, item.keys, key);
-        load_rows<T, DEPTH, KEYS>(to + 2 * Places::tile, item.values, key);
+        load_rows<T, DEPTH, columns>(to, item.keys, key);
+        load_rows<T, DEPTH, columns>(to + 2 * Places::tile, item.values, key);
     };
     Sums<R, DEPTH> sums = {};
     float most[R][2], total[R][2] = {};
 #pragma unroll
     for (int r = 0; r < R; r++) most[r][0] = most[r][1] = -INFINITY;
-    load_rows<T, DEPTH, queries>(memory, item.query, first);
+    load_rows<T, DEPTH, rows>(memory, item.query, first);
     load(0, 0);
+    wait_for_copies();
+    __syncthreads();
+    Left<DEPTH, R, Places::kept> query(own);
+    query.keep();
     int stage = 0;
 #pragma unroll 1
-    for (int64_t key = 0; key < size; key += KEYS, stage ^= 1) {
+    for (int64_t key = 0; key < size; key += columns, stage ^= 1) {
         // This tile has come, for every thread, and every thread has done with the one before.
         wait_for_copies();
         if (job.general) {
             __syncthreads();
-            load_offsets<queries, KEYS, false>(offsets, job, item.mask, first, key);
+            load_offsets<rows, columns, false>(offsets, job, item.mask, first, key);
         }
         __syncthreads();
-        if (key + KEYS < size) load(key + KEYS, stage ^ 1);
-        if (job.causal && key > own_first + 31) continue;
-        Sums<R, KEYS> scores;
-        multiply_features<T, DEPTH, R, KEYS>(scores, left, in_keys + stage * Places::tile);
-        unsigned out[R];
-        if (job.general) {
-            add_offsets<R, KEYS, offsets_pitch<KEYS>>(
-                scores, offsets + warp * 32 * offsets_pitch<KEYS>, factor, out);
-        } else if (key + KEYS > job.keys.length || (job.causal && key + KEYS - 1 > own_first)) {
-            cut_scores<R, KEYS, false>(scores, job.keys.length - key,
-                                       job.causal ? own_first + 1 - key : KEYS, out);
+        if (key + columns < size) load(key + columns, stage ^ 1);
+#pragma unroll 1
+        for (int x = 0; x < columns; x += part) {
+            const int64_t at = key + x;
+            if (at >= job.keys.length || (job.causal && at > own_first + 16 * R - 1)) break;
+            const uint32_t right = keys + stage * Places::tile + x * pitch<DEPTH>;
+            Sums<R, part> scores;
+            multiply_features<T, DEPTH, R, part>(scores, query, right + right_place<DEPTH>());
+            unsigned out[R];
+            if (job.general)
+                add_offsets<R, part, offsets_pitch<columns>>(
+                    scores, offsets + warp * 16 * R * offsets_pitch<columns> + x, factor, out);
+            else if (at + part > job.keys.length || (job.causal && at + part - 1 > own_first))
+                cut_scores<R, part, false>(scores, job.keys.length - at,
+                                           job.causal ? own_first + 1 - at : part, out);
+            rescale<DEPTH, R, part>(scores, unit, most, total, sums);
+            add_products<T, DEPTH, R, part>(sums, scores,
+                                            right + 2 * Places::tile + left_place<DEPTH>());
         }
-        rescale<DEPTH, R, KEYS>(scores, unit, most, total, sums);
-        add_products<T, DEPTH, R, KEYS>(sums, scores, in_values + stage * Places::tile);
     }
     float factors[R][2];
 #pragma unroll
@@ -139,14 +146,16 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     put_sums<T, DEPTH, R>(own, sums, factors);
     __syncwarp();
     const int width = job.values.features;
-    store_own<T, DEPTH, 32>(static_cast<T *>(job.to) + number * length * width, own, own_first,
-                            length, width);
+    store_own<T, DEPTH, 16 * R>(static_cast<T *>(job.to) + number * length * width, own, own_first,
+                                length, width);
 #endif
 }
 
 // ---- On the host --------------------------------------------------------------------------------
 
-template <class T, int DEPTH> int launch(Call &call, const Job &job) {
+template <class T, int DEPTH> int launch(Call &call, Job job) {
+    constexpr int rows = Forward<DEPTH>::rows;
+    job.tiles = (job.query.length + rows - 1) / rows;
     const int bytes =
         Forward<DEPTH>::offsets + (job.general ? Forward<DEPTH>::bytes_of_offsets : 0);
     PVG_LAUNCH((attention_tensor_kernel<T, DEPTH>), blocks_for(job.items * job.tiles, 1),
@@ -172,8 +181,7 @@ int takes_tensor_cores(const Call &call, const Operands &operands, const Shape &
     return PVG_OK;
 }
 
-int launch_tensor(Call &call, int dtype, Job job) {
-    job.tiles = (job.query.length + queries - 1) / queries;
+int launch_tensor(Call &call, int dtype, const Job &job) {
     return dtype == PVG_FLOAT16 ? launch<Half>(call, job) : launch<BFloat16>(call, job);
 }
 

@@ -18,10 +18,9 @@ constexpr int most_tensor_features = 128;
 
 // Whether the kernels of this file's users take it. Errors: CUDA.
 int takes_tensor_cores(const Call &call, const Operands &operands, const Shape &shape, bool *takes);
-// job.tiles is set there.
-int launch_tensor(Call &call, int dtype, Job job);
+int launch_tensor(Call &call, int dtype, const Job &job);
 // job.products is known; to query, keys and values.
-int launch_tensor_backward(Call &call, int dtype, Job job, pvg_array *const *results);
+int launch_tensor_backward(Call &call, int dtype, const Job &job, pvg_array *const *results);
 
 namespace {
 
@@ -90,10 +89,36 @@ template <int DEPTH> __device__ __forceinline__ uint32_t right_place() {
     return (lane % 8 + lane / 16 * 8) * pitch<DEPTH> + lane / 8 % 2 * 16;
 }
 
-// sums = left right', along the features; both at their places.
-template <class T, int DEPTH, int R, int COLUMNS>
-__device__ __forceinline__ void multiply_features(Sums<R, COLUMNS> &sums, uint32_t left,
-                                                  uint32_t right) {
+// A warp's left operand: the first KEPT of its steps of 16 features are in registers, from keep()
+// on, the others are read where they are used.
+template <int DEPTH, int R, int KEPT> struct Left {
+    uint32_t place; // with left_place
+    uint32_t kept[KEPT ? KEPT : 1][R][4];
+
+    __device__ __forceinline__ explicit Left(const unsigned char *own)
+        : place(shared_address(own) + left_place<DEPTH>()) {}
+    __device__ __forceinline__ void load(int k, uint32_t (&to)[R][4]) const {
+#pragma unroll
+        for (int r = 0; r < R; r++)
+            read_matrices<false>(place + r * 16 * pitch<DEPTH> + k * 32, to[r]);
+    }
+    __device__ __forceinline__ void keep() {
+#pragma unroll
+        for (int k = 0; k < KEPT; k++) load(k, kept[k]);
+    }
+    __device__ __forceinline__ void read(int k, uint32_t (&to)[R][4]) const {
+        if (k >= KEPT) return load(k, to);
+#pragma unroll
+        for (int r = 0; r < R; r++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) to[r][i] = kept[k < KEPT ? k : 0][r][i];
+    }
+};
+
+// sums = left right', along the features; the right operand is at its place.
+template <class T, int DEPTH, int R, int COLUMNS, int KEPT>
+__device__ __forceinline__ void
+multiply_features(Sums<R, COLUMNS> &sums, const Left<DEPTH, R, KEPT> &left, uint32_t right) {
 #pragma unroll
     for (int r = 0; r < R; r++)
 #pragma unroll
@@ -103,9 +128,7 @@ __device__ __forceinline__ void multiply_features(Sums<R, COLUMNS> &sums, uint32
 #pragma unroll
     for (int k = 0; k < DEPTH / 16; k++) {
         uint32_t a[R][4];
-#pragma unroll
-        for (int r = 0; r < R; r++)
-            read_matrices<false>(left + r * 16 * pitch<DEPTH> + k * 32, a[r]);
+        left.read(k, a);
 #pragma unroll
         for (int j = 0; j < COLUMNS / 16; j++) {
             uint32_t b[4];

@@ -9,18 +9,16 @@ namespace pvg {
 namespace attention {
 namespace {
 
-constexpr int part = 32; // columns of scores that a warp has at once
-
 // Weights, in place of the scores, and the scores' gradients, in place of the weights'. `sums` and
 // `products` give what is subtracted from an element of row half i / 2 of r, column j * 8 + i % 2.
-template <int R, class Logsum, class Product>
-__device__ __forceinline__ void weigh(Sums<R, part> &weights, Sums<R, part> &slopes, float unit,
-                                      bool cut, const unsigned (&left_out)[R], const Logsum &logsum,
-                                      const Product &product) {
+template <int R, int COLUMNS, class Logsum, class Product>
+__device__ __forceinline__ void weigh(Sums<R, COLUMNS> &weights, Sums<R, COLUMNS> &slopes,
+                                      float unit, bool cut, const unsigned (&left_out)[R],
+                                      const Logsum &logsum, const Product &product) {
 #pragma unroll
     for (int r = 0; r < R; r++)
 #pragma unroll
-        for (int j = 0; j < part / 8; j++)
+        for (int j = 0; j < COLUMNS / 8; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 float &weight = weights[r][j][i];
@@ -31,7 +29,7 @@ __device__ __forceinline__ void weigh(Sums<R, part> &weights, Sums<R, part> &slo
 #pragma unroll
     for (int r = 0; r < R; r++)
 #pragma unroll
-        for (int j = 0; j < part / 8; j++)
+        for (int j = 0; j < COLUMNS / 8; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 if (left_out[r] >> (j * 4 + i) & 1) slopes[r][j][i] = 0;
@@ -39,9 +37,11 @@ __device__ __forceinline__ void weigh(Sums<R, part> &weights, Sums<R, part> &slo
 
 // ---- Gradients of queries -----------------------------------------------------------------------
 
-// A block's shared memory: queries, their gradients, two tiles of keys and of values, offsets.
+// A block's shared memory: queries, their gradients, two tiles of keys and of values, offsets. As in
+// attention_tensor.cu registers say what a warp has at once.
 template <int DEPTH> struct ByQuery {
     static constexpr int R = 2, rows = 16 * R * tensor_warps, columns = 4096 / DEPTH;
+    static constexpr int part = 32, kept = DEPTH == 64 ? 4 : 0;
     static constexpr int gradient = rows * pitch<DEPTH>, keys = 2 * gradient;
     static constexpr int tile = columns * pitch<DEPTH>, offsets = keys + 4 * tile;
     static constexpr int bytes_of_offsets = rows * offsets_pitch<columns> * 4;
@@ -53,6 +53,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
 #if PVG_HAS_FRAGMENTS
     using Places = ByQuery<DEPTH>;
     constexpr int R = Places::R, rows = Places::rows, columns = Places::columns;
+    constexpr int part = Places::part;
     PVG_DYNAMIC_SHARED(unsigned char, memory);
     const int64_t number = blockIdx.x / job.tiles, length = job.query.length;
     const int64_t first = (job.tiles - 1 - blockIdx.x % job.tiles) * rows; // the longest first
@@ -64,7 +65,6 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     unsigned char *own = memory + warp * 16 * R * pitch<DEPTH>;
     float *offsets = reinterpret_cast<float *>(memory + Places::offsets);
     const float factor = static_cast<float>(job.scale) * log2_e, unit = job.general ? 1 : factor;
-    const uint32_t left = shared_address(own) + left_place<DEPTH>();
     const uint32_t keys = shared_address(memory) + Places::keys;
     const auto load = [&](int64_t key, int stage) {
         unsigned char *to = memory + Places::keys + stage * Places::tile;
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
         load_rows<T, DEPTH, columns>(to + 2 * Places::tile, item.values, key);
     };
     Sums<R, DEPTH> sums = {};
-    float logsum[R][2], product[R][2], factors[R][2];
+    float logsum[R][2], product[R][2];
 #pragma unroll
     for (int r = 0; r < R; r++)
 #pragma unroll
@@ -83,11 +83,15 @@ __global__ void __launch_bounds__(tensor_threads, 2)
             logsum[r][half] *= log2_e;
             product[r][half] =
                 row < length ? static_cast<const float *>(job.products)[number * length + row] : 0;
-            factors[r][half] = static_cast<float>(job.scale);
         }
     load_rows<T, DEPTH, rows>(memory, item.query, first);
     load_rows<T, DEPTH, rows>(memory + Places::gradient, item.gradient, first);
     load(0, 0);
+    wait_for_copies();
+    __syncthreads();
+    Left<DEPTH, R, Places::kept> left(own), left_gradient(own + Places::gradient);
+    left.keep();
+    left_gradient.keep();
     int stage = 0;
 #pragma unroll 1
     for (int64_t key = 0; key < size; key += columns, stage ^= 1) {
@@ -106,7 +110,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
             const uint32_t right = keys + stage * Places::tile + x * pitch<DEPTH>;
             Sums<R, part> weights, slopes;
             multiply_features<T, DEPTH, R, part>(weights, left, right + right_place<DEPTH>());
-            multiply_features<T, DEPTH, R, part>(slopes, left + Places::gradient,
+            multiply_features<T, DEPTH, R, part>(slopes, left_gradient,
                                                  right + 2 * Places::tile + right_place<DEPTH>());
             const bool cut = job.general || at + part > job.keys.length ||
                              (job.causal && at + part - 1 > own_first);
@@ -117,13 +121,16 @@ __global__ void __launch_bounds__(tensor_threads, 2)
             else if (cut)
                 cut_scores<R, part, false>(weights, job.keys.length - at,
                                            job.causal ? own_first + 1 - at : part, out);
-            weigh<R>(
+            weigh<R, part>(
                 weights, slopes, unit, cut, out,
                 [&](int r, int, int i) { return logsum[r][i / 2]; },
                 [&](int r, int, int i) { return product[r][i / 2]; });
             add_products<T, DEPTH, R, part>(sums, slopes, right + left_place<DEPTH>());
         }
     }
+    float factors[R][2];
+#pragma unroll
+    for (int r = 0; r < R; r++) factors[r][0] = factors[r][1] = static_cast<float>(job.scale);
     put_sums<T, DEPTH, R>(own, sums, factors);
     __syncwarp();
     const int features = job.query.features;
@@ -138,6 +145,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
 // logsums and products, offsets.
 template <int DEPTH> struct ByKey {
     static constexpr int R = 128 / DEPTH, rows = 16 * R * tensor_warps, columns = 64;
+    static constexpr int part = DEPTH == 64 ? 16 : 32, kept = DEPTH == 64 ? 3 : 4;
     static constexpr int values = rows * pitch<DEPTH>, queries = 2 * values;
     static constexpr int tile = columns * pitch<DEPTH>, numbers = queries + 4 * tile;
     static constexpr int offsets = numbers + 4 * columns * 4;
@@ -150,6 +158,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
 #if PVG_HAS_FRAGMENTS
     using Places = ByKey<DEPTH>;
     constexpr int R = Places::R, rows = Places::rows, columns = Places::columns;
+    constexpr int part = Places::part;
     PVG_DYNAMIC_SHARED(unsigned char, memory);
     const int64_t number = blockIdx.x / job.tiles, first = blockIdx.x % job.tiles * rows;
     const int64_t length = job.query.length, size = job.keys.length;
@@ -160,7 +169,6 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     float *numbers = reinterpret_cast<float *>(memory + Places::numbers);
     float *offsets = reinterpret_cast<float *>(memory + Places::offsets);
     const float factor = static_cast<float>(job.scale) * log2_e, unit = job.general ? 1 : factor;
-    const uint32_t left = shared_address(own) + left_place<DEPTH>();
     const uint32_t queries = shared_address(memory) + Places::queries;
     const auto load = [&](int64_t query, int stage) {
         unsigned char *to = memory + Places::queries + stage * Places::tile;
@@ -180,6 +188,11 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     load_rows<T, DEPTH, rows>(memory + Places::values, item.values, first);
     const int64_t begin = job.causal ? first : 0;
     if (begin < length) load(begin, 0);
+    wait_for_copies();
+    __syncthreads();
+    Left<DEPTH, R, Places::kept> left(own), left_values(own + Places::values);
+    left.keep();
+    left_values.keep();
     int stage = 0;
 #pragma unroll 1
     for (int64_t query = begin; query < length; query += columns, stage ^= 1) {
@@ -199,7 +212,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
             const uint32_t right = queries + stage * Places::tile + x * pitch<DEPTH>;
             Sums<R, part> weights, slopes; // by key, then by query
             multiply_features<T, DEPTH, R, part>(weights, left, right + right_place<DEPTH>());
-            multiply_features<T, DEPTH, R, part>(slopes, left + Places::values,
+            multiply_features<T, DEPTH, R, part>(slopes, left_values,
                                                  right + 2 * Places::tile + right_place<DEPTH>());
             const bool cut =
                 job.general || at + part > length || (job.causal && at < own_first + 16 * R - 1);
@@ -211,7 +224,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
                 cut_scores<R, part, true>(weights, length - at,
                                           job.causal ? own_first - at : -2 * rows, out);
             const float *own_numbers = numbers + stage * 2 * columns + x + lane % 4 * 2;
-            weigh<R>(
+            weigh<R, part>(
                 weights, slopes, unit, cut, out,
                 [&](int, int j, int i) { return own_numbers[j * 8 + i % 2] * log2_e; },
                 [&](int, int j, int i) { return own_numbers[columns + j * 8 + i % 2]; });
@@ -220,8 +233,6 @@ __global__ void __launch_bounds__(tensor_threads, 2)
             add_products<T, DEPTH, R, part>(dkeys, slopes, right + left_place<DEPTH>());
         }
     }
-    wait_for_copies(); // of keys and values, if there was no query
-    __syncthreads();
     float factors[R][2], ones[R][2];
 #pragma unroll
     for (int r = 0; r < R; r++)
@@ -263,7 +274,7 @@ template <class T> int launch(Call &call, const Job &job, pvg_array *const *resu
 
 } // namespace
 
-int launch_tensor_backward(Call &call, int dtype, Job job, pvg_array *const *results) {
+int launch_tensor_backward(Call &call, int dtype, const Job &job, pvg_array *const *results) {
     return dtype == PVG_FLOAT16 ? launch<Half>(call, job, results)
                                 : launch<BFloat16>(call, job, results);
 }
