@@ -75,8 +75,9 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     constexpr int R = Places::R, rows = Places::rows, columns = Places::columns;
     constexpr int part = Places::part;
     PVG_DYNAMIC_SHARED(unsigned char, memory);
-    const int64_t number = blockIdx.x / job.tiles, length = job.query.length;
-    const int64_t first = (job.tiles - 1 - blockIdx.x % job.tiles) * rows; // the longest first
+    const unsigned tiles = static_cast<unsigned>(job.tiles), number = blockIdx.x / tiles;
+    const int64_t length = job.query.length;
+    const int64_t first = int64_t(tiles - 1 - blockIdx.x % tiles) * rows; // the longest first
     const Item<T> item(job, number);
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     const int64_t own_first = first + warp * 16 * R;

@@ -37,13 +37,15 @@ __device__ __forceinline__ void weigh(Sums<R, COLUMNS> &weights, Sums<R, COLUMNS
 
 // ---- Gradients of queries -----------------------------------------------------------------------
 
-// A block's shared memory: queries, their gradients, two tiles of keys and of values, offsets. As in
+// A block's shared memory: queries, their gradients, two tiles of keys and of values, logsums and
+// products, offsets. As in
 // attention_tensor.cu registers say what a warp has at once.
 template <int DEPTH> struct ByQuery {
     static constexpr int R = 2, rows = 16 * R * tensor_warps, columns = 4096 / DEPTH;
     static constexpr int part = 32, kept = DEPTH == 64 ? 4 : 0;
     static constexpr int gradient = rows * pitch<DEPTH>, keys = 2 * gradient;
-    static constexpr int tile = columns * pitch<DEPTH>, offsets = keys + 4 * tile;
+    static constexpr int tile = columns * pitch<DEPTH>, numbers = keys + 4 * tile;
+    static constexpr int offsets = numbers + 2 * rows * 4;
     static constexpr int bytes_of_offsets = rows * offsets_pitch<columns> * 4;
 };
 
@@ -55,14 +57,16 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     constexpr int R = Places::R, rows = Places::rows, columns = Places::columns;
     constexpr int part = Places::part;
     PVG_DYNAMIC_SHARED(unsigned char, memory);
-    const int64_t number = blockIdx.x / job.tiles, length = job.query.length;
-    const int64_t first = (job.tiles - 1 - blockIdx.x % job.tiles) * rows; // the longest first
+    const unsigned tiles = static_cast<unsigned>(job.tiles), number = blockIdx.x / tiles;
+    const int64_t length = job.query.length;
+    const int64_t first = int64_t(tiles - 1 - blockIdx.x % tiles) * rows; // the longest first
     const Item<T> item(job, number);
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     const int64_t own_first = first + warp * 16 * R;
     const int64_t size =
         job.causal && first + rows < job.keys.length ? first + rows : job.keys.length;
     unsigned char *own = memory + warp * 16 * R * pitch<DEPTH>;
+    float *numbers = reinterpret_cast<float *>(memory + Places::numbers);
     float *offsets = reinterpret_cast<float *>(memory + Places::offsets);
     const float factor = static_cast<float>(job.scale) * log2_e, unit = job.general ? 1 : factor;
     const uint32_t keys = shared_address(memory) + Places::keys;
@@ -72,18 +76,13 @@ __global__ void __launch_bounds__(tensor_threads, 2)
         load_rows<T, DEPTH, columns>(to + 2 * Places::tile, item.values, key);
     };
     Sums<R, DEPTH> sums = {};
-    float logsum[R][2], product[R][2];
-#pragma unroll
-    for (int r = 0; r < R; r++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int64_t row = own_first + r * 16 + half * 8 + lane / 4;
-            logsum[r][half] =
-                row < length ? static_cast<const float *>(job.logsum)[number * length + row] : 0;
-            logsum[r][half] *= log2_e;
-            product[r][half] =
-                row < length ? static_cast<const float *>(job.products)[number * length + row] : 0;
-        }
+    static_assert(rows == tensor_threads);
+    const bool there = first + threadIdx.x < length;
+    const int64_t row = there ? number * length + first + threadIdx.x : 0;
+    copy_async<4>(shared_address(numbers + threadIdx.x),
+                  static_cast<const float *>(job.logsum) + row, there ? 4 : 0);
+    copy_async<4>(shared_address(numbers + rows + threadIdx.x),
+                  static_cast<const float *>(job.products) + row, there ? 4 : 0);
     load_rows<T, DEPTH, rows>(memory, item.query, first);
     load_rows<T, DEPTH, rows>(memory + Places::gradient, item.gradient, first);
     load(0, 0);
@@ -121,10 +120,11 @@ __global__ void __launch_bounds__(tensor_threads, 2)
             else if (cut)
                 cut_scores<R, part, false>(weights, job.keys.length - at,
                                            job.causal ? own_first + 1 - at : part, out);
+            const float *own_numbers = numbers + warp * 16 * R + lane / 4;
             weigh<R, part>(
                 weights, slopes, unit, cut, out,
-                [&](int r, int, int i) { return logsum[r][i / 2]; },
-                [&](int r, int, int i) { return product[r][i / 2]; });
+                [&](int r, int, int i) { return own_numbers[r * 16 + i / 2 * 8] * log2_e; },
+                [&](int r, int, int i) { return own_numbers[rows + r * 16 + i / 2 * 8]; });
             add_products<T, DEPTH, R, part>(sums, slopes, right + left_place<DEPTH>());
         }
     }
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
 // logsums and products, offsets.
 template <int DEPTH> struct ByKey {
     static constexpr int R = 128 / DEPTH, rows = 16 * R * tensor_warps, columns = 64;
-    static constexpr int part = DEPTH == 64 ? 16 : 32, kept = DEPTH == 64 ? 3 : 4;
+    static constexpr int part = DEPTH == 64 ? 16 : 32, kept = 3;
     static constexpr int values = rows * pitch<DEPTH>, queries = 2 * values;
     static constexpr int tile = columns * pitch<DEPTH>, numbers = queries + 4 * tile;
     static constexpr int offsets = numbers + 4 * columns * 4;
@@ -160,7 +160,8 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     constexpr int R = Places::R, rows = Places::rows, columns = Places::columns;
     constexpr int part = Places::part;
     PVG_DYNAMIC_SHARED(unsigned char, memory);
-    const int64_t number = blockIdx.x / job.tiles, first = blockIdx.x % job.tiles * rows;
+    const unsigned tiles = static_cast<unsigned>(job.tiles), number = blockIdx.x / tiles;
+    const int64_t first = int64_t(blockIdx.x % tiles) * rows;
     const int64_t length = job.query.length, size = job.keys.length;
     const Item<T> item(job, number);
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
