@@ -1,8 +1,9 @@
-// pvg_nonzero: where elements are not 0. Blocks count those of their chunks, a second launch makes
-// of the counts what stands before each chunk, and the number of all comes to the host, which makes
-// the result: the one wait. Then the blocks go through their chunks again and write the indices.
+// pvg_nonzero: where elements are not 0; and what is there where a mask is true. Blocks count those
+// of their chunks, and the counts come to the host, which makes the result: the one wait. Then the
+// blocks go through their chunks again and write.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
+#include "kernels/masks.cuh"
 #include "kernels/scan.cuh"
 #include "runtime/device.cuh"
 #include "runtime/graph.cuh"
@@ -18,7 +19,7 @@ struct Search {
     const void *data;
     int64_t size, chunk, chunks;
     uint64_t mask;    // bits of an element that are not all 0: without the sign of floats
-    uint64_t *before; // [chunks + 1]: elements found before each chunk, and all
+    uint64_t *counts; // [chunks]: elements found in each
     bool aligned;     // every pack may be loaded at once
 };
 
@@ -74,7 +75,31 @@ __global__ void __launch_bounds__(threads) count_nonzero_kernel(const Search job
     if (threadIdx.x != 0) return;
     uint64_t total = 0;
     for (int w = 0; w < scan::warps; w++) total += of_warp[w];
-    job.before[blockIdx.x] = total;
+    job.counts[blockIdx.x] = total;
+}
+
+// How many elements are found in the chunks before the block's. All its threads call it.
+__device__ __forceinline__ uint64_t count_before(const Search &job) {
+    __shared__ uint64_t of_warp[scan::warps];
+    uint64_t count = 0;
+    for (unsigned i = threadIdx.x; i < blockIdx.x; i += threads) count += job.counts[i];
+    count = scan::scan_lanes<scan::Sum>(count, 32);
+    if (threadIdx.x % 32 == 31) of_warp[threadIdx.x / 32] = count;
+    __syncthreads();
+    count = 0;
+    for (int w = 0; w < scan::warps; w++) count += of_warp[w];
+    return count;
+}
+
+// A lane's flags of a segment as bits.
+template <int N>
+__device__ __forceinline__ uint32_t flag_bits(const uint32_t (&flag)[packs][N]) {
+    uint32_t bits = 0;
+#pragma unroll
+    for (int k = 0; k < packs; k++)
+#pragma unroll
+        for (int j = 0; j < N; j++) bits |= flag[k][j] << (k * N + j);
+    return bits;
 }
 
 // The index of the element at `place` in C order, as the result's column `at`.
@@ -95,8 +120,8 @@ template <class T>
 __global__ void __launch_bounds__(threads)
     write_nonzero_kernel(const Search job, const Found found) {
     __shared__ uint32_t of_warp[2][scan::warps]; // in turns, so that one barrier a tile is enough
-    const uint64_t before_chunk = job.before[blockIdx.x];
-    if (job.before[blockIdx.x + 1] == before_chunk) return; // the whole block
+    if (job.counts[blockIdx.x] == 0) return; // the whole block
+    const uint64_t before_chunk = count_before(job);
     const int64_t begin = blockIdx.x * job.chunk;
     const int64_t end = begin + job.chunk < job.size ? begin + job.chunk : job.size;
     const T *data = static_cast<const T *>(job.data);
@@ -107,11 +132,7 @@ __global__ void __launch_bounds__(threads)
         constexpr int N = pack_size<T>;
         uint32_t upto[packs][N];
         load_flags(job, data + mine, end - mine, upto);
-        uint32_t flags = 0; // a bit each, as `upto` is going to be summed
-#pragma unroll
-        for (int k = 0; k < packs; k++)
-#pragma unroll
-            for (int j = 0; j < N; j++) flags |= upto[k][j] << (k * N + j);
+        const uint32_t flags = flag_bits(upto); // as `upto` is going to be summed
         const uint32_t total = scan::scan_segment<scan::Sum>(upto, packs, 32);
         const uint32_t before = scan::before_warp<scan::Sum>(total, of_warp[turn], &carry);
         const int64_t first = mine + threadIdx.x % 32 * N;
@@ -125,6 +146,44 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
+// Elements of a source where bools are true. Those of a tile are found first, so that the threads
+// can write them side by side.
+template <class T>
+__global__ void __launch_bounds__(threads)
+    select_kernel(const Search job, const T *source, T *result) {
+    using B = uint8_t;
+    constexpr int N = pack_size<B>;
+    __shared__ uint32_t of_warp[2][scan::warps];  // in turns, so that two barriers a tile are enough
+    __shared__ uint16_t found[2][tile<B>];        // places in the tile
+    if (job.counts[blockIdx.x] == 0) return; // the whole block
+    T *to = result + count_before(job);
+    const int64_t begin = blockIdx.x * job.chunk;
+    const int64_t end = begin + job.chunk < job.size ? begin + job.chunk : job.size;
+    const B *data = static_cast<const B *>(job.data);
+    uint32_t carry = 0;
+    int turn = 0;
+    for (int64_t at = begin; at < end; at += tile<B>, turn ^= 1) {
+        const int own = static_cast<int>(threadIdx.x) / 32 * segment<B>;
+        const uint32_t before_tile = carry;
+        uint32_t upto[packs][N];
+        load_flags(job, data + at + own, end - at - own, upto);
+        const uint32_t flags = flag_bits(upto);
+        const uint32_t total = scan::scan_segment<scan::Sum>(upto, packs, 32);
+        const uint32_t before = scan::before_warp<scan::Sum>(total, of_warp[turn], &carry);
+        const int first = own + static_cast<int>(threadIdx.x) % 32 * N;
+#pragma unroll
+        for (int k = 0; k < packs; k++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                if (flags >> (k * N + j) & 1)
+                    found[turn][before - before_tile + upto[k][j] - 1] =
+                        static_cast<uint16_t>(first + k * 32 * N + j);
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < carry - before_tile; i += threads)
+            to[before_tile + i] = source[at + found[turn][i]];
+    }
+}
+
 // Bits in which a 0 has none: all, but for the sign of a float.
 uint64_t significant_bits(int dtype) {
     const int bits = static_cast<int>(dtype_size(dtype)) * 8;
@@ -132,27 +191,33 @@ uint64_t significant_bits(int dtype) {
     return dtype_kind(dtype) == Kind::floating ? all >> 1 : all;
 }
 
-template <class T> int count_nonzero(Call &call, Search *job, Workspace *workspace) {
+// Waits for the number of elements found.
+template <class T>
+int count_nonzero(Call &call, Search *job, Workspace *workspace, int64_t *count) {
     constexpr int64_t size = tile<T>;
     job->aligned = reinterpret_cast<uintptr_t>(job->data) % alignof(Vector<T, pack_size<T>>) == 0;
     const int64_t tiles = job->size / size + (job->size % size != 0);
     job->chunk = (tiles / scan::most_chunks + (tiles % scan::most_chunks != 0)) * size;
     job->chunks = job->size / job->chunk + (job->size % job->chunk != 0);
-    PVG_PASS(workspace->open(call, static_cast<size_t>(job->chunks + 1) * sizeof(uint64_t)));
-    job->before = workspace->as<uint64_t>();
+    const size_t bytes = static_cast<size_t>(job->chunks) * sizeof(uint64_t);
+    PVG_PASS(workspace->open(call, bytes));
+    job->counts = workspace->as<uint64_t>();
     PVG_LAUNCH(count_nonzero_kernel<T>, blocks_for(job->chunks, 1), threads, 0, call.stream, *job);
-    PVG_LAUNCH((scan::prefix_kernel<scan::Sum, uint64_t>), 1, scan::prefix_threads(job->chunks), 0,
-               call.stream, job->before, job->chunks, int64_t(1), job->before + job->chunks);
+    uint64_t counts[scan::most_chunks];
+    PVG_TRY(cudaMemcpyAsync(counts, job->counts, bytes, cudaMemcpyDeviceToHost, call.stream));
+    counters[PVG_COUNT_WAITS]++;
+    PVG_TRY(cudaStreamSynchronize(call.stream));
+    PVG_PASS(check_reports(call.device));
+    *count = 0;
+    for (int64_t i = 0; i < job->chunks; i++) *count += static_cast<int64_t>(counts[i]);
     return PVG_OK;
 }
 
-// Waits for the number of elements found.
-int fetch_count(Call &call, const Search &job, int64_t *count) {
-    PVG_TRY(cudaMemcpyAsync(count, job.before + job.chunks, sizeof *count, cudaMemcpyDeviceToHost,
-                            call.stream));
-    counters[PVG_COUNT_WAITS]++;
-    PVG_TRY(cudaStreamSynchronize(call.stream));
-    return check_reports(call.device);
+template <class T> int write_nonzero(Call &call, const Search &job, const Found &found) {
+    if (found.count == 0) return PVG_OK;
+    PVG_LAUNCH(write_nonzero_kernel<T>, blocks_for(job.chunks, 1), threads, 0, call.stream, job,
+               found);
+    return PVG_OK;
 }
 
 int run_nonzero(Call &call, const pvg_array *a, Output *result) {
@@ -175,22 +240,62 @@ int run_nonzero(Call &call, const pvg_array *a, Output *result) {
         if constexpr (sizeof(T) > sizeof(uint64_t)) {
             return refuse_dtype(a->dtype, ordered); // 16 bytes: complex128, which is bool by now
         } else {
-            PVG_PASS(count_nonzero<T>(call, &job, &workspace));
-            PVG_PASS(fetch_count(call, job, &shape[1]));
+            PVG_PASS(count_nonzero<T>(call, &job, &workspace, &shape[1]));
             PVG_PASS(result->open(call, PVG_INT64, 2, shape, nullptr, nullptr, 0));
-            if (shape[1] == 0) return PVG_OK;
             Found found = {};
             found.indices = data<int64_t>(result->array), found.count = shape[1];
             found.ndim = a->ndim, found.narrow = a->size <= UINT32_MAX;
             for (int d = 0; d < a->ndim; d++) found.shape[d] = a->shape[d];
-            PVG_LAUNCH(write_nonzero_kernel<T>, blocks_for(job.chunks, 1), threads, 0, call.stream,
-                       job, found);
-            return PVG_OK;
+            return write_nonzero<T>(call, job, found);
         }
     });
 }
 
+// What there is to search of a mask, which is not empty.
+int read_mask(Call &call, const pvg_array *mask, Temporary *straight, Search *job) {
+    PVG_PASS(refuse_recording(call.device, "a mask, which waits for its number of elements,"));
+    PVG_PASS(as_contiguous(call, mask, straight, &mask));
+    job->data = mask->data, job->size = mask->size, job->mask = significant_bits(PVG_BOOL);
+    return call.reads(mask);
+}
+
 } // namespace
+
+int select_where(Call &call, const pvg_array *a, const pvg_array *mask, Output *result) {
+    Temporary straight[2];
+    Workspace workspace;
+    Search job = {};
+    int64_t count = 0;
+    if (mask->size > 0) {
+        PVG_PASS(read_mask(call, mask, &straight[0], &job));
+        PVG_PASS(count_nonzero<uint8_t>(call, &job, &workspace, &count));
+    }
+    PVG_PASS(result->open(call, a->dtype, 1, &count, nullptr, nullptr, 0));
+    if (count == 0) return PVG_OK;
+    PVG_PASS(as_contiguous(call, a, &straight[1], &a));
+    PVG_PASS(call.reads(a));
+    return dispatch_size(a->dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH(select_kernel<T>, blocks_for(job.chunks, 1), threads, 0, call.stream, job,
+                   data<const T>(a), data<T>(result->array));
+        return PVG_OK;
+    });
+}
+
+int find_where(Call &call, const pvg_array *mask, Temporary *places) {
+    Temporary straight;
+    Workspace workspace;
+    Search job = {};
+    Found found = {};
+    if (mask->size > 0) {
+        PVG_PASS(read_mask(call, mask, &straight, &job));
+        PVG_PASS(count_nonzero<uint8_t>(call, &job, &workspace, &found.count));
+    }
+    PVG_PASS(new_array(call.device, PVG_INT64, 1, &found.count, &places->array));
+    found.indices = data<int64_t>(places->array);
+    found.ndim = 1, found.shape[0] = mask->size, found.narrow = mask->size <= UINT32_MAX;
+    return write_nonzero<uint8_t>(call, job, found);
+}
 
 Operations nonzero_operations() {
     static constexpr Operation rows[] = {

@@ -2,19 +2,22 @@
 #pragma once
 #include "arrays/call.cuh"
 #include "arrays/locate.cuh"
+#include "arrays/scalar.cuh"
 #include "kernels/leave_report.cuh"
 
 namespace pvg {
 
 namespace {
 
-// Indices along some axes of an array: one plane of them for each axis.
+// Indices along some axes of an array: one plane of them for each axis, all with the same strides.
 struct Indices {
-    const void *first = nullptr;
+    const void *first[PVG_MAX_NDIM] = {};
     const int64_t *displacements = nullptr; // what the indices come to, instead of them
-    bool wide = false;                      // int64, else int32
-    int count = 0;                          // axes
-    int64_t plane = 0;                      // elements from one plane to the next
+    // Beside those, by the number of a write: its place, and by the place the last write to it.
+    const int64_t *keys = nullptr;
+    const unsigned long long *last = nullptr;
+    bool wide = false; // int64, else int32
+    int count = 0;     // axes
     // Of each axis: its length and its stride, in words; the stride of the numbers that tell places
     // apart.
     int64_t length[PVG_MAX_NDIM], stride[PVG_MAX_NDIM], key[PVG_MAX_NDIM];
@@ -27,7 +30,8 @@ struct Indices {
 
 // What gather_kernel works on. Operands of the walk: the side without indices, the other, indices.
 struct Moves {
-    void *flat, *indexed;
+    void *flat, *indexed; // flat NULL: `word` is written everywhere
+    Scalar word;
     int64_t size; // words
     Indices indices;
     Locator<3> walk;
@@ -52,9 +56,9 @@ struct Places {
 constexpr int index_threads = 256;
 constexpr int64_t not_written = INT64_MIN;
 
-__device__ __forceinline__ int64_t index_at(const Indices &indices, int64_t at) {
-    return indices.wide ? static_cast<const int64_t *>(indices.first)[at]
-                        : static_cast<const int32_t *>(indices.first)[at];
+__device__ __forceinline__ int64_t index_at(const Indices &indices, int j, int64_t at) {
+    return indices.wide ? static_cast<const int64_t *>(indices.first[j])[at]
+                        : static_cast<const int32_t *>(indices.first[j])[at];
 }
 
 // The j-th index counted from 0. One out of range would be an element beside the array, so that it
@@ -71,16 +75,23 @@ __device__ __forceinline__ int64_t counted_from_0(const Indices &indices, int j,
 }
 
 // Adds to each of COUNT numbers, but those that are not_written, the words from the place that the
-// other axes name to the one that the indices name, too; or makes it not_written, which a WRITE by
-// an index out of range is. `at`: where the indices lie. The loads of all of them are under way at
-// the same time.
+// other axes name to the one that the indices name, too; or makes it not_written, which a WRITE is
+// by an index out of range, or to a place that is written again. `at`: where the indices lie. The
+// loads of all of them are under way at the same time.
 template <bool WRITE, int COUNT>
-__device__ __forceinline__ void displace(const Indices &indices, int64_t (&at)[COUNT],
+__device__ __forceinline__ void displace(const Indices &indices, const int64_t (&at)[COUNT],
                                          int64_t (&by)[COUNT]) {
     if (indices.displacements) {
+        unsigned long long last[COUNT] = {};
 #pragma unroll
         for (int e = 0; e < COUNT; e++)
-            if (by[e] != not_written) by[e] = indices.displacements[at[e]];
+            if (by[e] != not_written) {
+                by[e] = indices.displacements[at[e]];
+                last[e] = indices.last[indices.keys[at[e]]];
+            }
+#pragma unroll
+        for (int e = 0; e < COUNT; e++)
+            if (last[e] != static_cast<unsigned long long>(at[e])) by[e] = not_written;
         return;
     }
 #pragma unroll 1
@@ -88,10 +99,8 @@ __device__ __forceinline__ void displace(const Indices &indices, int64_t (&at)[C
         const int64_t stride = indices.stride[j];
         int64_t index[COUNT] = {};
 #pragma unroll
-        for (int e = 0; e < COUNT; e++) {
-            if (by[e] != not_written) index[e] = index_at(indices, at[e]);
-            at[e] += indices.plane;
-        }
+        for (int e = 0; e < COUNT; e++)
+            if (by[e] != not_written) index[e] = index_at(indices, j, at[e]);
 #pragma unroll
         for (int e = 0; e < COUNT; e++) {
             bool bad = false;
@@ -112,8 +121,8 @@ __global__ void __launch_bounds__(index_threads)
     int64_t to = offsets[3][0], key = offsets[1][0], at = offsets[0][0];
     bool bad = false;
 #pragma unroll 1
-    for (int j = 0; j < indices.count; j++, at += indices.plane) {
-        const int64_t index = counted_from_0(indices, j, index_at(indices, at), &bad);
+    for (int j = 0; j < indices.count; j++) {
+        const int64_t index = counted_from_0(indices, j, index_at(indices, j, at), &bad);
         to += index * indices.stride[j], key += index * indices.key[j];
     }
     if (bad) to = not_written, key = writes.keys;
