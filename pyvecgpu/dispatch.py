@@ -359,7 +359,7 @@ def _view(backend, data):
     return array
 
 
-# Elements that Arrays name -------------------------------------------------------------------------
+# Elements that Arrays name ------------------------------------------------------------------------
 #
 # One call of the C library, too. What it does not take is the error VALUE, or a scalar's that the
 # dtype cannot hold; others may be reports of what was computed before, of which nobody hears twice.
@@ -385,7 +385,7 @@ def taken(array, indices, axis):
 
 
 def assigned(array, key, value):
-    """Do array[key] = value for a key with Arrays, a number or an Array, and return True; or False."""
+    """Do array[key] = a number or an Array, for a key with Arrays, and return True; or False."""
     backend = array.backend
     if type(array) is not Array or _listeners or not backend.on_card:
         return False

@@ -4,8 +4,8 @@
 // all elements have the same indices are moved in words of up to 16 bytes, as if these were the
 // elements. Of elements that are written several times the last one wins, whatever runs when; see
 // last_writes.cuh. pvg_index_get and pvg_index_set: the same by a key (named.cuh), in one call.
+#include "arrays/copy.cuh"
 #include "arrays/operation.cuh"
-#include "kernels/pictures.cuh"
 #include "kernels/last_writes.cuh"
 #include "kernels/masks.cuh"
 #include "kernels/named.cuh"
@@ -18,9 +18,13 @@ constexpr int gather_threads = 256;
 constexpr int gather_each = 4; // words a thread
 
 // FLAT is the side without indices: the result of a gather, the values of a scatter.
-template <class T, bool SCATTER>
+template <class T, Way WAY>
 __global__ void __launch_bounds__(gather_threads)
     gather_kernel(const __grid_constant__ Moves moves) {
+    constexpr bool writes = WAY != Way::gather;
+    if (WAY == Way::redo && *moves.indices.twice == 0) return;
+    if (WAY == Way::claim && blockIdx.x == 0 && threadIdx.x == 0)
+        *moves.indices.twice = claims_write ? 0 : 1;
     int64_t position[gather_each], offsets[3][gather_each];
     const int64_t first = int64_t(blockIdx.x) * gather_each * gather_threads + threadIdx.x;
 #pragma unroll
@@ -31,17 +35,18 @@ __global__ void __launch_bounds__(gather_threads)
     int64_t by[gather_each];
 #pragma unroll
     for (int e = 0; e < gather_each; e++) by[e] = position[e] < moves.size ? 0 : not_written;
-    displace<SCATTER>(moves.indices, offsets[2], by);
+    displace<WAY>(moves.indices, offsets[2], by);
+    if (WAY == Way::claim && !claims_write) return;
 #pragma unroll
     for (int e = 0; e < gather_each; e++)
         if (by[e] != not_written)
-            word[e] = !SCATTER ? indexed[offsets[1][e] + by[e]]
-                      : flat   ? flat[offsets[0][e]]
-                               : moves.word.as<T>();
+            word[e] = !writes ? indexed[offsets[1][e] + by[e]]
+                      : flat  ? flat[offsets[0][e]]
+                              : moves.word.as<T>();
 #pragma unroll
     for (int e = 0; e < gather_each; e++) {
         if (by[e] == not_written) continue;
-        if (SCATTER)
+        if (writes)
             indexed[offsets[1][e] + by[e]] = word[e];
         else
             flat[offsets[0][e]] = word[e];
@@ -104,11 +109,11 @@ template <class F> int dispatch_words(int64_t bytes, F &&function) {
     return function(Tag<Bytes16>());
 }
 
-template <bool SCATTER> int launch_moves(Call &call, const Moves &moves, int64_t bytes) {
+template <Way WAY> int launch_moves(Call &call, const Moves &moves, int64_t bytes) {
     return dispatch_words(bytes, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         const unsigned blocks = blocks_for(moves.size, gather_threads * gather_each);
-        PVG_LAUNCH((gather_kernel<T, SCATTER>), blocks, gather_threads, 0, call.stream, moves);
+        PVG_LAUNCH((gather_kernel<T, WAY>), blocks, gather_threads, 0, call.stream, moves);
         return PVG_OK;
     });
 }
@@ -119,7 +124,8 @@ int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t byt
         using T = typename decltype(tag)::type;
         unsigned blocks = blocks_for(moves.size, few_threads * 4);
         if (blocks > most_few_blocks) blocks = most_few_blocks;
-        PVG_LAUNCH(scatter_few_kernel<T>, blocks, few_threads, 0, call.stream, moves, writes);
+        PVG_LAUNCH(scatter_few_kernel<T>, blocks, few_threads, 0, call.stream, moves,
+                   few_of(writes));
         return PVG_OK;
     });
 }
@@ -134,7 +140,7 @@ int gather_picture(Call &call, const pvg_array *a, const Picture &p, Output *res
     moves.flat = result->array->data, moves.indexed = a->data;
     const int64_t bytes = prepare_moves(p, result->array->strides, dtype_size(a->dtype), &moves);
     PVG_PASS(call.reads(a));
-    return launch_moves<false>(call, moves, bytes);
+    return launch_moves<Way::gather>(call, moves, bytes);
 }
 
 int run_gather(Call &call, const pvg_array *a, const pvg_array *indices, int count, const int *axes,
@@ -158,6 +164,18 @@ bool needs_order(const Picture &p, const int64_t *values) {
     for (int i = 0; i < p.ndim; i++)
         differ = differ || (p.chosen[i] && p.shape[i] > 1 && values[i] != 0);
     return differ;
+}
+
+// Whether indices lie where the numbers of the writes say, and alone tell places apart.
+bool are_numbers(const Picture &p) {
+    int64_t step = 1;
+    for (int i = p.ndim - 1; i >= 0; i--) {
+        if (!p.chosen[i]) continue;
+        if (p.key[i] != 0 || p.indexed[i] != 0) return false;
+        if (p.shape[i] != 1 && p.index[i] != step) return false;
+        step *= p.shape[i];
+    }
+    return true;
 }
 
 // The indices, in C order, by the numbers of the writes; and their side of the array left out.
@@ -188,17 +206,24 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
     }
     PVG_PASS(call.writes(a));
     if (!values || !needs_order(p, strides))
-        return launch_moves<true>(call, moves, prepare_moves(p, strides, item, &moves));
-    Writes writes{};
+        return launch_moves<Way::scatter>(call, moves, prepare_moves(p, strides, item, &moves));
     int64_t size = 1;
     for (int i = 0; i < p.ndim; i++) size *= p.chosen[i] ? p.shape[i] : 1;
+    if (size > few_writes && are_numbers(p)) {
+        const int64_t bytes = prepare_moves(p, strides, item, &moves);
+        PVG_PASS(open_last(call, size, p.keys, 0, &moves.indices, &found));
+        PVG_PASS(launch_moves<Way::claim>(call, moves, bytes));
+        PVG_PASS(settle(call, moves.indices, size));
+        return launch_moves<Way::redo>(call, moves, bytes);
+    }
     const bool few = size <= few_writes;
+    Writes writes{};
     picture_writes(p, few ? strides : nullptr, &writes);
     number_writes(&p, few);
     const int64_t bytes = prepare_moves(p, strides, item, &moves);
     if (few) return launch_few(call, moves, writes, bytes);
     PVG_PASS(find_last(call, writes, &moves.indices, &found));
-    return launch_moves<true>(call, moves, bytes);
+    return launch_moves<Way::scatter>(call, moves, bytes);
 }
 
 int check_writable(const pvg_array *a) {

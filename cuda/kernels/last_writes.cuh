@@ -19,6 +19,27 @@ constexpr int few_threads = 512, few_each = few_writes / few_threads;
 constexpr int few_slots = 2 * few_writes;
 constexpr unsigned most_few_blocks = 264; // two a multiprocessor; then each does more
 
+// The walk over the indices: where they are, and where in the array. (A kernel's parameters are
+// 4 KiB at most together, which is why this is no Writes.)
+struct Few {
+    int count;
+    Locator<2> walk;
+};
+
+inline Few few_of(const Writes &writes) {
+    Few few{};
+    few.count = static_cast<int>(writes.size);
+    const Walk<4> &walk = writes.walk.walk;
+    few.walk.walk.ndim = walk.ndim;
+    for (int i = 0; i < walk.ndim; i++) {
+        few.walk.walk.shape[i] = walk.shape[i];
+        few.walk.walk.strides[0][i] = walk.strides[0][i];
+        few.walk.walk.strides[1][i] = walk.strides[3][i];
+    }
+    prepare(&few.walk);
+    return few;
+}
+
 // Where a write would be found in the table: from here on.
 __device__ __forceinline__ unsigned first_slot(int64_t place) {
     const uint64_t bits = static_cast<uint64_t>(place) * 0x9E3779B97F4A7C15ull;
@@ -50,21 +71,21 @@ __device__ __forceinline__ bool is_last(unsigned number, const int64_t *places,
     return table[slot] == number;
 }
 
-// Operand 2 of the moves' walk: numbers of writes, 3 of the writes' walk: the array.
+// Operand 2 of the moves' walk: numbers of writes.
 template <class T>
 __global__ void __launch_bounds__(few_threads)
-    scatter_few_kernel(const __grid_constant__ Moves moves, const __grid_constant__ Writes writes) {
+    scatter_few_kernel(const __grid_constant__ Moves moves, const __grid_constant__ Few few) {
     __shared__ int64_t places[few_writes]; // words from the array's first one, or not_written
     __shared__ unsigned table[few_slots];  // numbers of writes, from 1; 0: nothing
-    const int n = static_cast<int>(writes.size), thread = static_cast<int>(threadIdx.x);
+    static_assert(sizeof(Moves) + sizeof(Few) <= 4096, "what a kernel's parameters may have");
+    const int n = few.count, thread = static_cast<int>(threadIdx.x);
     for (int slot = thread; slot < few_slots; slot += few_threads) table[slot] = 0;
     for (int i = thread; i < n; i += few_threads) {
         const int64_t position[1] = {i};
-        int64_t offsets[4][1];
-        locate(writes.walk, position, offsets);
-        int64_t by[1] = {0};
-        displace<true>(moves.indices, offsets[0], by);
-        places[i] = by[0] == not_written ? not_written : by[0] + offsets[3][0];
+        int64_t offsets[2][1], by[1] = {0};
+        locate(few.walk, position, offsets);
+        displace<Way::scatter>(moves.indices, offsets[0], by);
+        places[i] = by[0] == not_written ? not_written : by[0] + offsets[1][0];
     }
     __syncthreads();
     for (int i = thread; i < n; i += few_threads)
@@ -74,8 +95,8 @@ __global__ void __launch_bounds__(few_threads)
 #pragma unroll
     for (int e = 0; e < few_each; e++) {
         const int i = thread + e * few_threads;
-        if (i < n && places[i] != not_written && !is_last(static_cast<unsigned>(i) + 1, places, table))
-            lost |= 1u << e;
+        const bool is_written = i < n && places[i] != not_written;
+        if (is_written && !is_last(static_cast<unsigned>(i) + 1, places, table)) lost |= 1u << e;
     }
     __syncthreads();
 #pragma unroll
@@ -99,9 +120,18 @@ __global__ void __launch_bounds__(few_threads)
 // Each write says that it is the last one, at a place of a table that has one for all places, of
 // which only those that are written are touched; then the largest number of those that it is not
 // true of stays. So no result depends on the order of threads.
+//
+// Where an index is found by the number of a write, writes are done while they are said, as if no
+// place were named twice; if one was, they are done again where they were the last ones.
+#ifdef PVG_SIMULATOR
+constexpr bool claims_write = false; // two threads would write to one place: it tells that
+#else
+constexpr bool claims_write = true;
+#endif
+
 __global__ void __launch_bounds__(index_threads)
     claim_kernel(const __grid_constant__ Writes writes, const __grid_constant__ Indices indices,
-                 int64_t *displacements, int64_t *keys, unsigned long long *last) {
+                 int64_t *displacements, int64_t *keys) {
     const int64_t i = int64_t(blockIdx.x) * index_threads + threadIdx.x;
     if (i >= writes.size) return;
     const int64_t position[1] = {i};
@@ -117,36 +147,65 @@ __global__ void __launch_bounds__(index_threads)
     }
     if (bad) to = not_written, key = writes.keys;
     displacements[i] = to, keys[i] = key;
-#ifdef PVG_SIMULATOR
-    atomicExch(&last[key], static_cast<unsigned long long>(i)); // by several threads, perhaps
-#else
-    last[key] = static_cast<unsigned long long>(i); // initcheck takes an exchange for a read
-#endif
+    claim_place(indices, key, i);
+}
+
+// The number of the place that the i-th indices name, or -1 if one is out of range.
+__device__ __forceinline__ int64_t key_of(const Indices &indices, int64_t i) {
+    int64_t key = 0;
+    bool bad = false;
+#pragma unroll 1
+    for (int j = 0; j < indices.count; j++)
+        key += counted_from_0(indices, j, index_at(indices, j, i), &bad) * indices.key[j];
+    return bad ? -1 : key;
 }
 
 __global__ void __launch_bounds__(index_threads)
-    settle_kernel(int64_t size, const int64_t *keys, unsigned long long *last) {
+    settle_kernel(const __grid_constant__ Indices indices, int64_t size) {
     const int64_t i = int64_t(blockIdx.x) * index_threads + threadIdx.x;
     if (i >= size) return;
-    const unsigned long long number = static_cast<unsigned long long>(i);
-#ifndef PVG_SIMULATOR
-    if (*const_cast<volatile unsigned long long *>(&last[keys[i]]) >= number) return;
+    const int64_t key = indices.keys ? indices.keys[i] : key_of(indices, i);
+    if (key < 0) return;
+#ifndef PVG_SIMULATOR // a number that is seen is one of these writes', perhaps no more the largest
+    const uint64_t seen = last_write(indices, key);
+    if (seen == static_cast<uint64_t>(i)) return;
+    if (indices.twice) *indices.twice = 1;
+    if (seen > static_cast<uint64_t>(i)) return;
 #endif
-    atomicMax(&last[keys[i]], number);
+    if (indices.wide_last)
+        atomicMax(static_cast<unsigned long long *>(indices.last) + key,
+                  static_cast<unsigned long long>(i));
+    else
+        atomicMax(static_cast<unsigned *>(indices.last) + key, static_cast<unsigned>(i));
+}
+
+// Memory for the table of so many writes to so many places, behind `before` numbers.
+int open_last(Call &call, int64_t size, int64_t keys, int64_t before, Indices *indices,
+              Workspace *found) {
+    indices->wide_last = size > UINT32_MAX;
+    const int64_t item = indices->wide_last ? sizeof(uint64_t) : sizeof(uint32_t);
+    PVG_PASS(found->open(call, static_cast<size_t>(8 * (before + 1) + (keys + 1) * item)));
+    indices->twice = found->as<unsigned>();
+    indices->last = found->as<int64_t>() + 1 + before;
+    return PVG_OK;
+}
+
+int settle(Call &call, const Indices &indices, int64_t size) {
+    PVG_LAUNCH(settle_kernel, blocks_for(size, index_threads), index_threads, 0, call.stream,
+               indices, size);
+    return PVG_OK;
 }
 
 // Puts what writes come to in the place of indices, and beside it which of them are the last.
 int find_last(Call &call, const Writes &writes, Indices *indices, Workspace *found) {
     const int64_t n = writes.size;
-    const unsigned blocks = blocks_for(n, index_threads);
-    PVG_PASS(found->open(call, static_cast<size_t>(2 * n + writes.keys + 1) * sizeof(int64_t)));
-    int64_t *displacements = found->as<int64_t>(), *keys = displacements + n;
-    unsigned long long *last = reinterpret_cast<unsigned long long *>(keys + n);
-    PVG_LAUNCH(claim_kernel, blocks, index_threads, 0, call.stream, writes, *indices, displacements,
-               keys, last);
-    PVG_LAUNCH(settle_kernel, blocks, index_threads, 0, call.stream, n, keys, last);
-    indices->displacements = displacements, indices->keys = keys, indices->last = last;
-    return PVG_OK;
+    PVG_PASS(open_last(call, n, writes.keys, 2 * n, indices, found));
+    indices->twice = nullptr;
+    int64_t *displacements = found->as<int64_t>() + 1, *keys = displacements + n;
+    PVG_LAUNCH(claim_kernel, blocks_for(n, index_threads), index_threads, 0, call.stream, writes,
+               *indices, displacements, keys);
+    indices->displacements = displacements, indices->keys = keys;
+    return settle(call, *indices, n);
 }
 
 } // namespace

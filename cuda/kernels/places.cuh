@@ -13,11 +13,13 @@ namespace {
 struct Indices {
     const void *first[PVG_MAX_NDIM] = {};
     const int64_t *displacements = nullptr; // what the indices come to, instead of them
-    // Beside those, by the number of a write: its place, and by the place the last write to it.
-    const int64_t *keys = nullptr;
-    const unsigned long long *last = nullptr;
-    bool wide = false; // int64, else int32
-    int count = 0;     // axes
+    const int64_t *keys = nullptr;          // beside those: numbers of the places
+    // Of each place the number of the last write to it; and whether any is written twice.
+    void *last = nullptr;
+    unsigned *twice = nullptr;
+    bool wide_last = false; // uint64, else uint32
+    bool wide = false;      // int64, else int32
+    int count = 0;          // axes
     // Of each axis: its length and its stride, in words; the stride of the numbers that tell places
     // apart.
     int64_t length[PVG_MAX_NDIM], stride[PVG_MAX_NDIM], key[PVG_MAX_NDIM];
@@ -74,24 +76,47 @@ __device__ __forceinline__ int64_t counted_from_0(const Indices &indices, int j,
     return found < 0 ? 0 : length - 1;
 }
 
+// What a kernel does with the places that it finds: read them; write to them; do that and say which
+// write it was; write to them if that is still what is said.
+enum class Way { gather, scatter, claim, redo };
+
+__device__ __forceinline__ uint64_t last_write(const Indices &indices, int64_t key) {
+    return indices.wide_last ? static_cast<const uint64_t *>(indices.last)[key]
+                             : static_cast<const uint32_t *>(indices.last)[key];
+}
+
+__device__ __forceinline__ void claim_place(const Indices &indices, int64_t key, int64_t number) {
+    unsigned long long *wide = static_cast<unsigned long long *>(indices.last) + key;
+    unsigned *narrow = static_cast<unsigned *>(indices.last) + key;
+#ifdef PVG_SIMULATOR // by several threads, perhaps
+    if (indices.wide_last)
+        atomicExch(wide, static_cast<unsigned long long>(number));
+    else
+        atomicExch(narrow, static_cast<unsigned>(number));
+#else // initcheck takes an exchange for a read
+    if (indices.wide_last)
+        *wide = static_cast<unsigned long long>(number);
+    else
+        *narrow = static_cast<unsigned>(number);
+#endif
+}
+
 // Adds to each of COUNT numbers, but those that are not_written, the words from the place that the
-// other axes name to the one that the indices name, too; or makes it not_written, which a WRITE is
+// other axes name to the one that the indices name, too; or makes it not_written, which a write is
 // by an index out of range, or to a place that is written again. `at`: where the indices lie. The
 // loads of all of them are under way at the same time.
-template <bool WRITE, int COUNT>
+template <Way WAY, int COUNT>
 __device__ __forceinline__ void displace(const Indices &indices, const int64_t (&at)[COUNT],
                                          int64_t (&by)[COUNT]) {
-    if (indices.displacements) {
-        unsigned long long last[COUNT] = {};
+    constexpr bool keyed = WAY == Way::claim || WAY == Way::redo;
+    int64_t key[COUNT] = {};
+    if (WAY == Way::scatter && indices.displacements) {
 #pragma unroll
-        for (int e = 0; e < COUNT; e++)
-            if (by[e] != not_written) {
-                by[e] = indices.displacements[at[e]];
-                last[e] = indices.last[indices.keys[at[e]]];
-            }
-#pragma unroll
-        for (int e = 0; e < COUNT; e++)
-            if (last[e] != static_cast<unsigned long long>(at[e])) by[e] = not_written;
+        for (int e = 0; e < COUNT; e++) {
+            if (by[e] == not_written) continue;
+            by[e] = indices.displacements[at[e]], key[e] = indices.keys[at[e]];
+            if (last_write(indices, key[e]) != static_cast<uint64_t>(at[e])) by[e] = not_written;
+        }
         return;
     }
 #pragma unroll 1
@@ -104,9 +129,20 @@ __device__ __forceinline__ void displace(const Indices &indices, const int64_t (
 #pragma unroll
         for (int e = 0; e < COUNT; e++) {
             bool bad = false;
-            if (by[e] != not_written) by[e] += counted_from_0(indices, j, index[e], &bad) * stride;
-            if (WRITE && bad) by[e] = not_written;
+            if (by[e] == not_written) continue;
+            index[e] = counted_from_0(indices, j, index[e], &bad);
+            by[e] += index[e] * stride;
+            if (keyed) key[e] += index[e] * indices.key[j];
+            if (WAY != Way::gather && bad) by[e] = not_written;
         }
+    }
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) {
+        if (!keyed || by[e] == not_written) continue;
+        if (WAY == Way::claim)
+            claim_place(indices, key[e], at[e]);
+        else if (last_write(indices, key[e]) != static_cast<uint64_t>(at[e]))
+            by[e] = not_written;
     }
 }
 

@@ -3,7 +3,6 @@
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
 #include "arrays/operation.cuh"
-#include "kernels/masks.cuh"
 
 namespace pvg {
 
@@ -49,20 +48,6 @@ int run_where(Call &call, const pvg_array *condition, const pvg_array *a, const 
 }
 
 } // namespace
-
-int fill_where(Call &call, pvg_array *a, const pvg_array *mask, const Scalar &scalar) {
-    Temporary copied;
-    if (!safe_in_place(mask, a->ndim, a->shape, a)) {
-        PVG_PASS(new_array(call.device, mask->dtype, mask->ndim, mask->shape, &copied.array));
-        PVG_PASS(copy_array(call, mask, copied.array));
-        mask = copied.array;
-    }
-    PVG_PASS(call.writes(a));
-    return dispatch_size(a->dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        return launch_map(call, Where<T>{}, a, {mask, nullptr, a}, &scalar);
-    });
-}
 
 Operations where_operations() {
     static constexpr Operation rows[] = {
