@@ -120,7 +120,9 @@ enum pvg_key {
     PVG_KEY_REST = 3,    /* zeros: "...", all axes that no other item is for */
     PVG_KEY_START = 4,
     PVG_KEY_STOP = 8,
-    PVG_KEY_STEP = 16
+    PVG_KEY_STEP = 16,
+    PVG_KEY_ARRAY = 32 /* of pvg_index_get and pvg_index_set: the address of a pvg_array of integers
+                          or of bools, two zeros */
 };
 
 /* Operation codes. "float" functions of bool and integer operands give the default float dtype
@@ -839,6 +841,17 @@ PVG_API pvg_array *pvg_gather(const pvg_array *a, const pvg_array *indices, int 
  * index that is reported. */
 PVG_API int pvg_scatter(pvg_array *a, const pvg_array *indices, int count, const int *axes,
                         int place, int trusted, const pvg_array *values);
+/* What a key with arrays among its items (pvg_key) names, as a copy: pvg_gather in one call, beside
+ * slices and integers. Arrays of integers are broadcast together; an array of bools stands alone,
+ * for as many of the first axes as it has, and a call with one waits for the number of its true
+ * elements, so that it cannot be recorded. Errors: VALUE for all that is not for this function
+ * (0-d arrays, other dtypes and mixtures, what does not fit); else as pvg_gather. */
+PVG_API pvg_array *pvg_index_get(const pvg_array *a, int n, const int64_t *items);
+/* a[key] = values, or, with values NULL, a weak scalar, as pvg_scatter does it. Bools of the shape
+ * of `a` take a scalar only, and wait for nothing. Errors: VALUE as of pvg_index_get; OVERFLOW and
+ * TYPE (the scalar); else as pvg_scatter. */
+PVG_API int pvg_index_set(pvg_array *a, int n, const int64_t *items, const pvg_array *values,
+                          int kind, const void *value);
 /* The same with each element combined with all values for it, by PVG_ADD, PVG_SUBTRACT,
  * PVG_MULTIPLY, PVG_MAXIMUM or PVG_MINIMUM: first these with each other (those to subtract are
  * added), in an order that depends on shapes and indices alone, float16 and bfloat16 in float32;

@@ -75,6 +75,7 @@ class Key(IntEnum):
     KEY_START = 4
     KEY_STOP = 8
     KEY_STEP = 16
+    KEY_ARRAY = 32
 
 
 class Distribution(IntEnum):
@@ -509,6 +510,8 @@ FUNCTIONS = {
     "pvg_concat": (array, [arrays, c_int, c_int, c_int, c_int]),
     "pvg_gather": (array, [array, array, c_int, ints, c_int, c_int]),
     "pvg_scatter": (c_int, [array, array, c_int, ints, c_int, c_int, array]),
+    "pvg_index_get": (array, [array, c_int, int64s]),
+    "pvg_index_set": (c_int, [array, c_int, int64s, out, c_int, value]),
     "pvg_accumulate": (c_int, [c_int, array, array, c_int, ints, c_int, c_int, array]),
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_softmax": (array, [c_int, array, c_int, ints, c_int, out]),
