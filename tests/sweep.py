@@ -620,6 +620,7 @@ SOFT_ROWS = {
     "rows of a block": ((2, 1500), 1),
     "rows in shared memory": ((2, 20_000), 1),
     "two passes": ((1, 70_000), 1),
+    "axis of one": ((6, 1, 7), 1),
 }
 
 

@@ -78,6 +78,7 @@ LARGE_TILES = {
     "ffma_64x128": [(64, 128, 16, 132), (64, 127, 16, 132)],
     "ffma_64x32": [(64, 128, 16, 264)],
 }
+FORCED["ffma_64x128"] = FORCED["ffma_64x64"] = [*OTHERS, (20, 90, 290, 1), (20, 92, 292, 1)]
 # Terms that are multiplied on the simulated card, which takes seconds for so many: by kernels that
 # the first of its cards has, whose widest tiles the others have launched before, and by the others.
 MOST_ON_SIM = {True: 40_000_000, False: 6_000_000}

@@ -292,13 +292,13 @@ def rows_of(x):
     return vg.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
-def dense(g, x, weight, bias, preactivation, activation, precision, differentiable):
+def dense(g, x, weight, bias, preactivation, activation, precision, wanted, differentiable):
     """A layer: by the fused kernel, and by the rules of what it is made of if they are recorded."""
     if not differentiable:
-        call = (g, x, weight, preactivation, activation, precision)
-        return dict(
-            zip(("x", "weight", "bias"), apply(x.backend, "dense_backward", *call), strict=False)
-        )
+        which = ("x" in wanted, "weight" in wanted, "bias" in wanted)
+        call = (g, x, weight, preactivation, activation, precision, which)
+        found = iter(apply(x.backend, "dense_backward", *call))
+        return {key: next(found) for key in ("x", "weight", "bias") if key in wanted}
     if activation:
         before = product(x, vg.matrix_transpose(weight), precision)
         before = before if bias is None else before + bias
@@ -477,8 +477,8 @@ METHODS = {
     "var": variance,
     "clip": clipped,
     "nan_to_num": lambda g, x: vg.where(vg.isfinite(x), g, 0.0),
-    "dropout": lambda g, p, key, stream, counter: apply(
-        g.backend, "dropout", g, p, key, stream, counter
+    "dropout": lambda g, p, key, stream, counter, renewed: apply(
+        g.backend, "dropout", g, p, key, stream, counter, renewed
     ),
     "triangle": lambda g, upper, diagonal: (vg.triu if upper else vg.tril)(g, diagonal),
     "matmul": {"a": matmul_left, "b": matmul_right},

@@ -365,7 +365,13 @@ def tile(x, repetitions, /):
     return give(_repeated(array, shape, counts, before=True))
 
 
-@numpys(np.repeat)
+def _numpys_repeat(x, repeats, axis=None):
+    if repeats is not None and repeats < 0:  # of no elements NumPy takes that
+        raise ValueError
+    return np.repeat(x, repeats, axis)
+
+
+@numpys(_numpys_repeat)
 def repeat(x, repeats, /, axis=None):
     """Return every element repeated so many times along an axis; axis=None: of all in a row.
 
