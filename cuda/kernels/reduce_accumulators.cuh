@@ -110,8 +110,8 @@ struct DoubleSum {
     }
 };
 
-// Integers are summed exactly, in a type that no array can overflow, for a mean; a sum keeps the low
-// 64 bits of it, which come of adding those alone.
+// Integers are summed exactly, in a type that no array can overflow, for a mean; a sum keeps the
+// low 64 bits of it, which come of adding those alone.
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 UInt128;
 
