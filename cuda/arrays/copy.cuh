@@ -14,8 +14,8 @@ int fill_array(Call &call, pvg_array *array, int kind, const void *value);
 int copy_transposed(Call &call, const pvg_array *source, pvg_array *destination, bool *done);
 
 // The same where axes are too short for that, of a collapsed walk over destination and source.
-int copy_permuted(Call &call, const pvg_array *source, pvg_array *destination,
-                  const Walk<2> &walk, bool *done);
+int copy_permuted(Call &call, const pvg_array *source, pvg_array *destination, const Walk<2> &walk,
+                  bool *done);
 
 // An operand as elementwise kernels should read it: itself, or a contiguous copy in `holder` if it
 // is large and transposed. Two passes at full speed beat one that reads a whole sector an element.

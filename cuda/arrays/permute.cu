@@ -1,6 +1,6 @@
 // Copies between arrays whose axes lie in different orders, where axes are too short for
-// transpose.cu: a tile takes as many of the destination's innermost axes and of the source's as make
-// runs on both sides, and goes through shared memory, where it lies as the destination has it.
+// transpose.cu: a tile takes as many of the destination's innermost axes and of the source's as
+// make runs on both sides, and goes through shared memory, where it lies as the destination has it.
 //
 // All tiles have the same shape, so a thread finds out once where its elements lie in a tile, and
 // then copies tile after tile. Of the axes that a tile takes only a part of there are at most two,
@@ -24,8 +24,8 @@ struct TileOrder {
     uint32_t multiplier[most_axes]; // n / extent is the high word of n * multiplier, for small n
     int extent[most_axes];
     uint32_t stride[most_axes]; // elements, of the side that is read or written
-    int place[most_axes];    // in shared memory
-    uint32_t cut[most_axes]; // 1 or 65536 for the two axes that end within a tile, else 0
+    int place[most_axes];       // in shared memory
+    uint32_t cut[most_axes];    // 1 or 65536 for the two axes that end within a tile, else 0
 };
 
 struct Permute {
@@ -41,7 +41,7 @@ struct Permute {
 // Where a thread's elements lie in a tile: in memory, and along the two axes.
 struct InTile {
     uint32_t offset[permute_each]; // bytes
-    uint32_t cut[permute_each]; // two positions of 15 bits
+    uint32_t cut[permute_each];    // two positions of 15 bits
 };
 
 // Shared memory with gaps, so that a step of 32 elements changes the bank.
@@ -102,15 +102,14 @@ __global__ void __launch_bounds__(permute_threads, 3)
             locate_narrow(job.tile, position, at);
         else
             locate(job.tile, position, at);
-        const char *source =
-            static_cast<const char *>(job.source) + at[1][0] * int64_t(sizeof(T));
+        const char *source = static_cast<const char *>(job.source) + at[1][0] * int64_t(sizeof(T));
         char *destination = static_cast<char *>(job.destination) + at[0][0] * int64_t(sizeof(T));
         const uint32_t last =
             last_inside(job.cut_length[0] - at[2][0], job.cut_length[1] - at[3][0]);
         T value[permute_each];
 #pragma unroll
         for (int e = 0; e < permute_each; e++)
-            if (is_inside(from.cut[e], last)) 
+            if (is_inside(from.cut[e], last))
                 value[e] = *reinterpret_cast<const T *>(source + from.offset[e]);
 #pragma unroll
         for (int e = 0; e < permute_each; e++)
@@ -239,8 +238,8 @@ bool plan_permute(const Walk<2> &walk, Permute *job) {
 
 } // namespace
 
-int copy_permuted(Call &call, const pvg_array *source, pvg_array *destination,
-                  const Walk<2> &walk, bool *done) {
+int copy_permuted(Call &call, const pvg_array *source, pvg_array *destination, const Walk<2> &walk,
+                  bool *done) {
     Permute job{};
     *done = false;
     if (destination->size < smallest_permuted || !plan_permute(walk, &job)) return PVG_OK;

@@ -176,8 +176,8 @@ int transposed_dimension(const Walk<2> &walk) {
     return -1;
 }
 
-// Half of each tile at least would be there. Where the innermost axis is the same for both sides, and
-// not too short, no tiles are wanted.
+// Half of each tile at least would be there. Where the innermost axis is the same for both sides,
+// and not too short, no tiles are wanted.
 bool fills_tiles(const Walk<2> &walk, int across, int64_t item) {
     const int last = walk.ndim - 1;
     constexpr int64_t long_row = 64; // bytes
