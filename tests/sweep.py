@@ -713,6 +713,14 @@ def sorts(dtype):
             assert_same(vg.searchsorted(put(device, row), array), expected)
 
         yield f"sort, {name}", check
+
+    def long_search(device):
+        # more than shared memory takes
+        row = np.sort(helpers.widened(data(dtype, (33_000,)))).astype(dtype)
+        expected = np.searchsorted(helpers.widened(row), helpers.widened(row[::40]))
+        assert_same(vg.searchsorted(put(device, row), put(device, row[::40])), expected)
+
+    yield "search in a long row", long_search
     if dtype.kind in "iu":
         yield "bincount", lambda device: check_counts(device, dtype)
 
