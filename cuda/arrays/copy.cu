@@ -22,6 +22,21 @@ template <class T> struct Copy {
     }
 };
 
+template <class T> struct FillWhere {
+    static constexpr int inputs = 3, vector = 16 / sizeof(T);
+
+    template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
+        Bool mask[Access::count];
+        T value[Access::count], x[Access::count];
+        access.read(0, mask);
+        access.read(1, value);
+        access.read(2, x);
+#pragma unroll
+        for (int e = 0; e < Access::count; e++) x[e] = bool(mask[e]) ? value[e] : x[e];
+        access.write(x);
+    }
+};
+
 template <class T> constexpr T lowest = std::numeric_limits<T>::min();
 template <class T> constexpr T highest = std::numeric_limits<T>::max();
 
@@ -166,6 +181,20 @@ int fill_array(Call &call, pvg_array *array, int kind, const void *value) {
     return dispatch_size(array->dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         return launch_map(call, Copy<T>{}, array, {nullptr}, &scalar);
+    });
+}
+
+int fill_where(Call &call, pvg_array *array, const pvg_array *mask, const Scalar &scalar) {
+    Temporary copied;
+    if (!safe_in_place(mask, array->ndim, array->shape, array)) {
+        PVG_PASS(new_array(call.device, mask->dtype, mask->ndim, mask->shape, &copied.array));
+        PVG_PASS(copy_array(call, mask, copied.array));
+        mask = copied.array;
+    }
+    PVG_PASS(call.writes(array));
+    return dispatch_size(array->dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        return launch_map(call, FillWhere<T>{}, array, {mask, nullptr, array}, &scalar);
     });
 }
 

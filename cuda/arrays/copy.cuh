@@ -2,11 +2,15 @@
 #pragma once
 #include "arrays/call.cuh"
 #include "arrays/layout.cuh"
+#include "arrays/scalar.cuh"
 
 namespace pvg {
 
 // Every element of an open or fresh array = the weak scalar. Errors: VALUE, OVERFLOW.
 int fill_array(Call &call, pvg_array *array, int kind, const void *value);
+
+// Every element of an array, at which a mask of its shape is true, = the scalar.
+int fill_where(Call &call, pvg_array *array, const pvg_array *mask, const Scalar &scalar);
 
 // Does destination[...] = source (same dtype, broadcast, disjoint) through tiles in shared memory
 // if the two lie transposed to each other; else leaves *done false. The destination is open for

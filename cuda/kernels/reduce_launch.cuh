@@ -86,8 +86,9 @@ template <class T, class Acc> int reduce_rows(Call &call, const void *data, cons
 
 // How the [length][inner] columns of one matrix are dealt to blocks: wide enough to read whole
 // sectors, evenly, and cut across so that one large matrix makes some 500 blocks. Where rows are
-// few, blocks are wider instead, and their threads take several rows each.
-template <class T> void deal_columns(const Layout &p, Columns *columns) {
+// few, blocks are wider instead, and their threads take several rows each. Large accumulators, whose
+// merging takes longer than some rows, have more rows before they are merged.
+template <class T, class Acc> void deal_columns(const Layout &p, Columns *columns) {
     constexpr int64_t many = 512;
     const int64_t packs = ceil_divide(p.inner, pack_size<T>);
     for (int64_t widest = 32;; widest *= 2) {
@@ -100,14 +101,15 @@ template <class T> void deal_columns(const Layout &p, Columns *columns) {
         const bool short_work = columns->down / 2 * rows_in_flight >= p.length;
         if (!idle && !(short_work && packs >= 2 * widest * many)) break;
     }
-    const int64_t least = rows_in_flight * columns->down, most = 4096 * columns->down;
+    const int64_t least = rows_in_flight * columns->down * (sizeof(Acc) > 16 ? 4 : 1);
+    const int64_t most = 4096 * columns->down;
     const int64_t wanted = columns->stripes < many ? many / columns->stripes : 1;
     const int64_t chunk = ceil_divide(ceil_divide(p.length, wanted), least) * least;
     columns->chunk = chunk > most ? most : chunk;
     columns->chunks = ceil_divide(p.length, columns->chunk);
 }
 
-template <class T> Columns make_columns(const void *data, const Layout &p) {
+template <class T, class Acc> Columns make_columns(const void *data, const Layout &p) {
     constexpr int64_t pack = pack_size<T>;
     Columns columns = {};
     columns.data = data, columns.outer = p.outer, columns.length = p.length,
@@ -117,7 +119,7 @@ template <class T> Columns make_columns(const void *data, const Layout &p) {
     columns.aligned = p.inner_stride == 1 &&
                       reinterpret_cast<uintptr_t>(data) % (pack * sizeof(T)) == 0 &&
                       p.outer_stride % pack == 0 && p.length_stride % pack == 0;
-    deal_columns<T>(p, &columns);
+    deal_columns<T, Acc>(p, &columns);
     return columns;
 }
 
@@ -132,7 +134,7 @@ int launch_columns(Call &call, const Columns &columns, Acc *partials, const Resu
 
 template <class T, class Acc>
 int reduce_columns(Call &call, const void *data, const Layout &p, const Result &result) {
-    const Columns columns = make_columns<T>(data, p);
+    const Columns columns = make_columns<T, Acc>(data, p);
     Workspace partials;
     if (columns.chunks == 1) return launch_columns<T, Acc>(call, columns, nullptr, result);
     PVG_PASS(
@@ -159,7 +161,7 @@ int reduce_both(Call &call, const void *data, const Layout &p, const Result &res
     }
     Layout all = p;
     all.inner = p.inner * p.last, all.inner_stride = p.last_stride;
-    const Columns columns = make_columns<T>(data, all);
+    const Columns columns = make_columns<T, Acc>(data, all);
     PVG_PASS(partials.open(call, static_cast<size_t>(p.outer * columns.chunks * all.inner) *
                                      sizeof(Acc)));
     PVG_PASS((launch_columns<T, Acc>(call, columns, partials.as<Acc>(), result)));
