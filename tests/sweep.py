@@ -441,6 +441,12 @@ def moves(dtype):
 
         yield f"transposed copy, {name}", check
 
+    def short_axes(device):
+        x = data(dtype, (5, 31, 3, 71))
+        assert_same(vg.permute_dims(put(device, x), (2, 0, 3, 1)).copy(), x.transpose(2, 0, 3, 1))
+
+    yield "permuted copy of short axes", short_axes
+
 
 def numbers(dtype):
     """Random numbers, whole vectors and what is left of one."""
@@ -502,6 +508,8 @@ REDUCED = {
     "columns of a batch": ((5, 20, 7), 1),
     "everything": ((31, 33), None),
     "axes that do not touch": ((6, 7, 8), (0, 2)),
+    "axes apart, columns first": ((70, 3, 60), (0, 2)),
+    "axes apart, rows first": ((5, 3, 1000), (0, 2)),
     "shifted rows": ((1, 4091), 1),
 }
 
@@ -752,6 +760,14 @@ def sorts(dtype):
             assert_same(vg.searchsorted(put(device, row), array), expected)
 
         yield f"sort, {name}", check
+
+    def long_search(device):
+        # more than shared memory takes
+        row = np.sort(helpers.widened(data(dtype, (33_000,)))).astype(dtype)
+        expected = np.searchsorted(helpers.widened(row), helpers.widened(row[::40]))
+        assert_same(vg.searchsorted(put(device, row), put(device, row[::40])), expected)
+
+    yield "search in a long row", long_search
     if dtype.kind in "iu":
         yield "bincount", lambda device: check_counts(device, dtype)
 

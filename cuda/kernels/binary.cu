@@ -133,8 +133,8 @@ int run_binary_scalar(Call &call, int code, const Operation *operation, const pv
     PVG_PASS(status);
     Temporary converted, straight;
     PVG_PASS(as_dtype(call, a, dtypes.computed, &converted, &a));
-    PVG_PASS(open_elementwise(call, dtypes.result, a->ndim, a->shape, out, &a, 1, &straight,
-                              result));
+    PVG_PASS(
+        open_elementwise(call, dtypes.result, a->ndim, a->shape, out, &a, 1, &straight, result));
     const pvg_array *left = side == 1 ? a : nullptr, *right = side == 1 ? nullptr : a;
     return launch_binary(call, *operation, dtypes.computed, result->array, left, right, &scalar);
 }
