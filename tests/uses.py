@@ -766,6 +766,7 @@ USES |= {
     "empty": Use(A, fresh),
     # Views, which copy where they must.
     "slice": Use(A, lambda v: v["a"][1:, ::-2] + 0.0),
+    "diagonal": Use(A, lambda v: vg.diagonal(v["a"], 3) + 0.0),
     "permute": Use(A, lambda v: vg.permute_dims(v["a"], (1, 0)) + 0.0),
     "reshape": Use(A, lambda v: v["a"].reshape(37, 6) + 0.0),
     "reshape by a copy": Use(A, lambda v: v["a"].T.reshape(-1)),

@@ -439,6 +439,16 @@ def unslice(g, like, start, step, length):
     return embedded(g, like.shape, start, step, length)
 
 
+def undiagonal(g, like, offset, axis1, axis2):
+    """Matrices of zeros with these diagonals, between which the axes go back to their places."""
+    rows, columns = like.shape[axis1], like.shape[axis2]
+    *others, length = g.shape
+    start = max(0, -offset) * columns + max(0, offset) if length else 0
+    starts, steps = (*(0 for _ in others), start), (*(1 for _ in others), columns + 1)
+    flat = embedded(g, (*others, rows * columns), starts, steps, (*others, length))
+    return vg.moveaxis(vg.reshape(flat, (*others, rows, columns)), (-2, -1), (axis1, axis2))
+
+
 def slice_again(g, start, step, length):
     return apply(g.backend, "slice", g, start, step, length)
 
@@ -477,6 +487,7 @@ METHODS = {
     "cross_entropy": {"x": cross_entropy},
     "attention": attention,
     "slice": unslice,
+    "diagonal": undiagonal,
     "embed": slice_again,
     "permute": lambda g, axes: vg.permute_dims(g, [axes.index(i) for i in range(len(axes))]),
     "reshape": lambda g, like: vg.reshape(g, like.shape),

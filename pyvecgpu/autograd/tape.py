@@ -31,8 +31,8 @@ class _State(threading.local):
 state = _State()
 _numbers = itertools.count(1)
 # Rules that end in a view of the gradient, so that what they give is not their own memory.
-_VIEWS = {"slice", "permute", "reshape", "broadcast_to", "contiguous"}
-_SHARING = (_VIEWS - {"slice"}) | {"sum", "mean", "concat", "embed"}
+_VIEWS = {"slice", "diagonal", "permute", "reshape", "broadcast_to", "contiguous"}
+_SHARING = (_VIEWS - {"slice", "diagonal"}) | {"sum", "mean", "concat", "embed"}
 _TABLES = {"unary": rules.UNARY, "reduce": rules.REDUCE, "scan": rules.SCAN}
 _TABLES["softmax"] = rules.SOFTMAX
 _FIXED = ("bool", "index", "none")

@@ -144,5 +144,6 @@ METHODS = {
     "reshape": _method("a shape"),
     "broadcast_to": _method("a shape"),
     "contiguous": _method("a"),
+    "diagonal": _method("a offset axis1 axis2"),  # their diagonals along a new last axis
     "part": _method("a imaginary"),  # the real or the imaginary parts of complex numbers
 }

@@ -559,6 +559,12 @@ class CpuBackend:
     def reshape(self, a, shape):
         return np.reshape(a, shape)
 
+    def diagonal(self, a, offset, axis1, axis2):
+        view = np.diagonal(a, offset, axis1, axis2)
+        if a.flags.writeable:
+            view.flags.writeable = True
+        return view
+
     def part(self, a, imaginary):
         if a.dtype.kind != "c":
             raise TypeError(f"takes a complex dtype, not {a.dtype}")

@@ -73,6 +73,7 @@ class CudaBackend:
         self.cross_entropy_backward = functions.pvg_cross_entropy_backward
         self.contiguous = functions.pvg_contiguous
         self.part = functions.pvg_part
+        self.diagonal = functions.pvg_diagonal
         self.dropout = functions.pvg_dropout
         self.pointer = functions.pvg_array_data
         self.version = functions.pvg_array_version

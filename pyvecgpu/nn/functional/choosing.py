@@ -43,7 +43,7 @@ def embedding(input, weight, padding_idx=None):
     >>> vg.nn.functional.embedding(vg.asarray([2, 0]), weight).tolist()
     [[2.0, 2.5], [0.0, 0.5]]
     """
-    call, (numbers, weight) = gathered("embedding", input, weight)
+    call, (numbers, weight) = gathered("embedding", input, weight, needed=2)
     if numbers.dtype.kind not in "iu":
         raise TypeError(f"embedding: the rows' numbers are integers, not of {numbers.dtype}")
     if weight.ndim != 2:
