@@ -70,6 +70,7 @@ def cases():
         sweep_optim.steps,
         sweep_optim.norms(PATTERNS),
         sweep_optim.dropouts(PATTERNS),
+        sweep_optim.renewed_steps,
         sequences,
         gathers,
         moves,
