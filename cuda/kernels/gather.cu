@@ -130,6 +130,16 @@ int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t byt
     });
 }
 
+// Of some writes to single elements, the last one to each.
+int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
+    return dispatch_words(item, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH(scatter_ranges_kernel<T>, blocks_for(keys, ranges.places), ranges_threads, 0,
+                   call.stream, ranges);
+        return PVG_OK;
+    });
+}
+
 // ---- The calls ----------------------------------------------------------------------------------
 
 // The elements that a picture of the array shows. The stream may read the indices.
@@ -209,6 +219,12 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
         return launch_moves<Way::scatter>(call, moves, prepare_moves(p, strides, item, &moves));
     int64_t size = 1;
     for (int i = 0; i < p.ndim; i++) size *= p.chosen[i] ? p.shape[i] : 1;
+    const int places = p.ndim == 1 && p.indices.count == 1 ? places_of_ranges(size, p.keys) : 0;
+    if (size > few_writes && places > 0) {
+        const Ranges ranges = {values->data, a->data, size,     strides[0],
+                               p.index[0],   places,  p.indices};
+        return launch_ranges(call, ranges, p.keys, item);
+    }
     if (size > few_writes && are_numbers(p)) {
         const int64_t bytes = prepare_moves(p, strides, item, &moves);
         PVG_PASS(open_last(call, size, p.keys, 0, &moves.indices, &found));
