@@ -1,8 +1,8 @@
 // For gather.cu: of several writes to a place the last one is what it gets, whatever runs when.
 //
 // A few writes are told apart by every block for itself, in shared memory, in the launch that does
-// them; some more of single elements, too, if each block has places of its own to write to. Many are
-// by two launches more, through a table of all places.
+// them; some more of single elements, too, if each block has places of its own to write to. Many
+// are by two launches more, through a table of all places.
 #pragma once
 #include "arrays/operation.cuh"
 #include "kernels/pictures.cuh"
