@@ -122,7 +122,7 @@ template <Way WAY> int launch_moves(Call &call, const Moves &moves, int64_t byte
 int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t bytes) {
     return dispatch_words(bytes, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        unsigned blocks = blocks_for(moves.size, few_threads * 4);
+        unsigned blocks = blocks_for(moves.size, few_threads * few_words);
         if (blocks > most_few_blocks) blocks = most_few_blocks;
         PVG_LAUNCH(scatter_few_kernel<T>, blocks, few_threads, 0, call.stream, moves,
                    few_of(writes));

@@ -18,6 +18,7 @@ namespace {
 constexpr int few_writes = 3072;
 constexpr int few_threads = 512, few_each = few_writes / few_threads;
 constexpr int few_slots = 2 * few_writes;
+constexpr int few_words = 4;              // of a thread at a time
 constexpr unsigned most_few_blocks = 264; // two a multiprocessor; then each does more
 
 // The walk over the indices: where they are, and where in the array. (A kernel's parameters are
@@ -106,13 +107,22 @@ __global__ void __launch_bounds__(few_threads)
     __syncthreads();
     const T *flat = static_cast<const T *>(moves.flat);
     T *indexed = static_cast<T *>(moves.indexed);
-    const int64_t step = int64_t(gridDim.x) * few_threads;
-    for (int64_t i = int64_t(blockIdx.x) * few_threads + thread; i < moves.size; i += step) {
-        const int64_t position[1] = {i};
-        int64_t offsets[3][1];
+    const int64_t step = int64_t(gridDim.x) * few_words * few_threads;
+    for (int64_t i = int64_t(blockIdx.x) * few_words * few_threads + thread; i < moves.size;
+         i += step) {
+        int64_t position[few_words], offsets[3][few_words], to[few_words];
+        T word[few_words] = {};
+#pragma unroll
+        for (int e = 0; e < few_words; e++) position[e] = i + e * few_threads;
         locate(moves.walk, position, offsets);
-        const int64_t to = places[offsets[2][0]];
-        if (to != not_written) indexed[offsets[1][0] + to] = flat[offsets[0][0]];
+#pragma unroll
+        for (int e = 0; e < few_words; e++) {
+            to[e] = position[e] < moves.size ? places[offsets[2][e]] : not_written;
+            if (to[e] != not_written) word[e] = flat[offsets[0][e]];
+        }
+#pragma unroll
+        for (int e = 0; e < few_words; e++)
+            if (to[e] != not_written) indexed[offsets[1][e] + to[e]] = word[e];
     }
 }
 
