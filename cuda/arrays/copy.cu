@@ -245,6 +245,42 @@ int as_readable(Call &call, const pvg_array *a, Temporary *holder, const pvg_arr
     return as_contiguous(call, a, holder, result);
 }
 
+// True if all operands of the result's shape lie alike: as `out` does, or, if that is NULL, densely
+// in an order of the axes other than C's. `strides` are theirs.
+static bool lie_alike(const pvg_array *const *operands, int n, int ndim, const int64_t *shape,
+                      const pvg_array *out, int64_t *strides) {
+    const pvg_array *first = out;
+    if (out && !(is_array(out) && same_shape(out, ndim, shape))) return false;
+    for (int k = 0; k < n; k++) {
+        if (!same_shape(operands[k], ndim, shape)) continue;
+        if (!first) first = operands[k];
+        for (int i = 0; i < ndim; i++)
+            if (shape[i] != 1 && operands[k]->strides[i] != first->strides[i]) return false;
+    }
+    if (!first || out || is_contiguous(first)) return out != nullptr;
+    Walk<1> walk;
+    walk.ndim = ndim;
+    for (int i = 0; i < ndim; i++) {
+        walk.shape[i] = shape[i];
+        walk.strides[0][i] = strides[i] = first->strides[i];
+    }
+    collapse(&walk);
+    return walk.ndim == 1 && walk.strides[0][0] == 1;
+}
+
+int open_elementwise(Call &call, int dtype, int ndim, const int64_t *shape, pvg_array *out,
+                     const pvg_array **operands, int n, Temporary *straight, Output *result) {
+    int64_t strides[PVG_MAX_NDIM];
+    const bool alike = lie_alike(operands, n, ndim, shape, out, strides);
+    for (int k = 0; k < n; k++)
+        if (!alike || !same_shape(operands[k], ndim, shape))
+            PVG_PASS(as_readable(call, operands[k], &straight[k], &operands[k]));
+    PVG_PASS(result->open(call, dtype, ndim, shape, out, operands, n));
+    if (alike && !out)
+        for (int i = 0; i < ndim; i++) result->array->strides[i] = strides[i];
+    return PVG_OK;
+}
+
 Operations copy_operations() {
     static constexpr Operation rows[] = {
         {PVG_FILL, "fill", Family::other, all_kinds, Gives::none},

@@ -20,4 +20,10 @@ int copy_transposed(Call &call, const pvg_array *source, pvg_array *destination,
 // is large and transposed. Two passes at full speed beat one that reads a whole sector an element.
 int as_readable(Call &call, const pvg_array *a, Temporary *holder, const pvg_array **result);
 
+// Opens the result of an elementwise operation, of n operands that broadcast to its shape: it lies
+// as they do, if they lie alike, as NumPy's does; else in C order, and they become readable.
+// Errors: those of Output::open.
+int open_elementwise(Call &call, int dtype, int ndim, const int64_t *shape, pvg_array *out,
+                     const pvg_array **operands, int n, Temporary *straight, Output *result);
+
 } // namespace pvg

@@ -96,6 +96,27 @@ static int permute(Call &, const pvg_array *a, const int *axes, pvg_array **resu
     return new_view(a, a->ndim, shape, strides, 0, false, result);
 }
 
+static int diagonal(Call &, const pvg_array *a, int64_t offset, int axis1, int axis2,
+                    pvg_array **result) {
+    PVG_PASS(check_array(a, "a"));
+    PVG_REQUIRE(a->ndim >= 2, PVG_ERROR_VALUE, "diagonal takes two dimensions or more, not %d",
+                a->ndim);
+    PVG_PASS(normalize_axis(axis1, a->ndim, &axis1));
+    PVG_PASS(normalize_axis(axis2, a->ndim, &axis2));
+    PVG_REQUIRE(axis1 != axis2, PVG_ERROR_VALUE, "axis %d twice, where two span matrices", axis1);
+    const int64_t rows = a->shape[axis1], columns = a->shape[axis2];
+    offset = offset < -rows ? -rows : offset > columns ? columns : offset;
+    const int64_t down = offset < 0 ? -offset : 0, across = offset > 0 ? offset : 0;
+    int64_t shape[PVG_MAX_NDIM], strides[PVG_MAX_NDIM];
+    int ndim = 0;
+    for (int i = 0; i < a->ndim; i++)
+        if (i != axis1 && i != axis2) shape[ndim] = a->shape[i], strides[ndim++] = a->strides[i];
+    shape[ndim] = rows - down < columns - across ? rows - down : columns - across;
+    strides[ndim++] = a->strides[axis1] + a->strides[axis2];
+    return new_view(a, ndim, shape, strides, down * a->strides[axis1] + across * a->strides[axis2],
+                    false, result);
+}
+
 static int broadcast_to(Call &, const pvg_array *a, int ndim, const int64_t *shape,
                         pvg_array **result) {
     PVG_PASS(check_array(a, "a"));
@@ -224,6 +245,12 @@ PVG_API pvg_array *pvg_reshape(const pvg_array *a, int ndim, const int64_t *shap
     Call call("reshape");
     pvg_array *result = nullptr;
     return pvg::reshape(call, a, ndim, shape, &result) == PVG_OK ? result : nullptr;
+}
+
+PVG_API pvg_array *pvg_diagonal(const pvg_array *a, int64_t offset, int axis1, int axis2) {
+    Call call("diagonal");
+    pvg_array *result = nullptr;
+    return pvg::diagonal(call, a, offset, axis1, axis2, &result) == PVG_OK ? result : nullptr;
 }
 
 PVG_API pvg_array *pvg_broadcast_to(const pvg_array *a, int ndim, const int64_t *shape) {

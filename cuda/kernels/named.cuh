@@ -146,7 +146,8 @@ int make_planes(Call &call, const Named &named, const pvg_array *written, Planes
     for (int j = 0; j < named.count; j++) planes->wide |= named.arrays[j]->dtype != PVG_INT32;
     for (int j = 0; j < named.count; j++) {
         const pvg_array *&one = planes->arrays[j] = named.arrays[j];
-        if (planes->wide) PVG_PASS(as_dtype(call, one, PVG_INT64, &planes->converted[j], &one));
+        if (planes->wide && one->dtype != PVG_UINT64) // which would wrap
+            PVG_PASS(as_dtype(call, one, PVG_INT64, &planes->converted[j], &one));
         broadcast_strides(one, planes->ndim, planes->shape, strides);
         for (int i = 0; i < planes->ndim; i++) {
             if (j == 0) planes->strides[i] = strides[i];
@@ -178,6 +179,7 @@ int picture_key(Call &call, const Named &named, const Planes &planes, Picture *p
     picture_axes(&named.view, named.count, named.axes, planes.wide, p);
     for (int j = 0; j < named.count; j++) {
         p->indices.first[j] = planes.arrays[j]->data;
+        p->indices.natural |= uint64_t(planes.arrays[j]->dtype == PVG_UINT64) << j;
         p->indices.axis[j] = static_cast<int8_t>(named.original[j]);
         PVG_PASS(call.reads(planes.arrays[j]));
     }

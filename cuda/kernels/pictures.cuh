@@ -111,20 +111,21 @@ inline int make_picture(const pvg_array *a, const pvg_array *indices, int count,
     } else {
         PVG_PASS(picture_among(a, indices, count, axes, is_indexed, place, p));
     }
-    picture_axes(a, count, axes, indices->dtype == PVG_INT64, p);
+    picture_axes(a, count, axes, indices->dtype != PVG_INT32, p);
+    if (indices->dtype == PVG_UINT64) p->indices.natural = ~uint64_t(0);
     for (int j = 0; j < count; j++)
         PVG_REQUIRE(a->shape[axes[j]] > 0 || indices->size == 0, PVG_ERROR_INDEX,
                     "an index is out of bounds for axis %d with size 0", axes[j]);
     return PVG_OK;
 }
 
-// Indices in int32 or int64, in `holder` if they were not.
+// Indices in int32, int64 or uint64, in `holder` if they were not.
 inline int readable_indices(Call &call, const pvg_array *given, Temporary *holder,
                             const pvg_array **result) {
     PVG_REQUIRE(is_among(given->dtype, integers), PVG_ERROR_TYPE, "indices are integers, not %s",
                 dtype_name(given->dtype));
     *result = given;
-    if (given->dtype == PVG_INT32) return PVG_OK;
+    if (given->dtype == PVG_INT32 || given->dtype == PVG_UINT64) return PVG_OK;
     return as_dtype(call, given, PVG_INT64, holder, result);
 }
 

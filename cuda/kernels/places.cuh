@@ -18,7 +18,8 @@ struct Indices {
     void *last = nullptr;
     unsigned *twice = nullptr;
     bool wide_last = false; // uint64, else uint32
-    bool wide = false;      // int64, else int32
+    bool wide = false;      // int64 or uint64, else int32
+    uint64_t natural = 0;   // of each axis a bit: uint64
     int count = 0;          // axes
     // Of each axis: its length and its stride, in words; the stride of the numbers that tell places
     // apart.
@@ -58,9 +59,11 @@ struct Places {
 constexpr int index_threads = 256;
 constexpr int64_t not_written = INT64_MIN;
 
+// What int64 cannot hold is beyond every length, as the largest int64 is.
 __device__ __forceinline__ int64_t index_at(const Indices &indices, int j, int64_t at) {
-    return indices.wide ? static_cast<const int64_t *>(indices.first[j])[at]
-                        : static_cast<const int32_t *>(indices.first[j])[at];
+    if (!indices.wide) return static_cast<const int32_t *>(indices.first[j])[at];
+    const int64_t index = static_cast<const int64_t *>(indices.first[j])[at];
+    return index < 0 && indices.natural >> j & 1 ? INT64_MAX : index;
 }
 
 // The j-th index counted from 0. One out of range would be an element beside the array, so that it
