@@ -737,8 +737,8 @@ PVG_API pvg_array *pvg_contiguous(const pvg_array *a);
 /* The real (0) or imaginary (1) parts of a complex array, which can be written to through the view.
  * Errors: TYPE. */
 PVG_API pvg_array *pvg_part(const pvg_array *a, int imaginary);
-/* The diagonals of the matrices that two axes span, along a new last axis: those with the index
- * along axis2 - that along axis1 == offset. Errors: VALUE (fewer than two axes, one twice), AXIS. */
+/* The diagonals of the matrices that two axes span, along a new last axis: where the index along
+ * axis2 is that along axis1 plus offset. Errors: VALUE (fewer than two axes; one twice), AXIS. */
 PVG_API pvg_array *pvg_diagonal(const pvg_array *a, int64_t offset, int axis1, int axis2);
 
 /* ---- Copies ---------------------------------------------------------------------------------- */

@@ -233,8 +233,8 @@ __global__ void __launch_bounds__(integer_threads) integers_kernel(const Integer
             long long round = 0;
             while (word > last && thread * count + e < job.size) {
                 round++;
-                const uint64_t block = job.counter + uint64_t(round) * job.blocks + uint64_t(thread);
-                const Words more = philox(job.key, job.stream, block);
+                const uint64_t from = job.counter + uint64_t(round) * job.blocks;
+                const Words more = philox(job.key, job.stream, from + uint64_t(thread));
                 word = 0;
 #pragma unroll
                 for (int other = 0; other < count; other++)
@@ -259,12 +259,13 @@ __global__ void __launch_bounds__(integer_threads) integers_kernel(const Integer
 template <class Word> int launch_integers(Call &call, const IntegerJob &job, int dtype) {
     return dispatch_size(dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        if constexpr (sizeof(T) > 8) {
-            return refuse_dtype(dtype, integers);
+        if constexpr (sizeof(T) > 8 || 2 * sizeof(T) < sizeof(Word)) {
+            return fail(PVG_ERROR_VALUE, "words of %d bits for %s",
+                        static_cast<int>(8 * sizeof(Word)), dtype_name(dtype));
         } else {
             PVG_LAUNCH((integers_kernel<T, Word>),
-                       blocks_for(job.size, integer_threads * (16 / sizeof(Word))),
-                       integer_threads, 0, call.stream, job);
+                       blocks_for(job.size, integer_threads * (16 / sizeof(Word))), integer_threads,
+                       0, call.stream, job);
             return PVG_OK;
         }
     });
@@ -334,7 +335,7 @@ PVG_API pvg_array *pvg_random_integers(int device, int dtype, int ndim, const in
     pvg::IntegerJob job = {};
     job.key = key, job.stream = stream, job.counter = counter;
     job.low = static_cast<uint64_t>(low);
-    int status = pvg::run_integers(call, device, dtype, ndim, shape, word_bits, count, job, rounds,
-                                   &result);
+    int status =
+        pvg::run_integers(call, device, dtype, ndim, shape, word_bits, count, job, rounds, &result);
     return result.close(call, status);
 }

@@ -100,8 +100,8 @@ inline bool find_columns(const pvg_array *a, const bool *reduced, const pvg_arra
         length[part] *= a->shape[i];
     }
     if (length[1] > held_rows * most_down || length[1] == 1) return false;
-    *job = {a->data, target->data, length[0] * length[2], length[0], stride[2], stride[1],
-            stride[0], static_cast<int>(length[1]), 1, false};
+    *job = {a->data,   target->data, length[0] * length[2],       length[0], stride[2],
+            stride[1], stride[0],    static_cast<int>(length[1]), 1,         false};
     return job->columns / column_threads * most_down < INT32_MAX;
 }
 

@@ -222,7 +222,7 @@ def outer(x1, x2, /, out=None, *, device=None):
     """
     call = _operands("outer", x1, x2, out, device)
     a, b = call.arrays
-    return call.deliver_array(reshape(a, (a.size, 1)) * ravel(b))
+    return call.deliver_array(reshape(a, (a.size, 1)) * (b if b.ndim == 1 else ravel(b)))
 
 
 def vdot(x1, x2, /, *, precision=None, device=None):

@@ -1,11 +1,12 @@
 """A Generator: its place in the stream, what fills arrays from there, and its children."""
 
+import math
 import threading
 
 from ..device import Device, resolve
 from ..dispatch import apply
 from ..dtypes import uint64
-from ..functions.arguments import parse_int
+from ..functions.arguments import parse_int, parse_shape
 from ..functions.creation import empty
 from ..functions.values import item, to_host
 from ..native.abi import Distribution
@@ -97,9 +98,11 @@ class Generator(_Orders, _Counts, _Gammas, _Distributions):
         """Return numbers of a distribution, in `out`, in a new Array, or one as a Python float."""
         if out is not None:
             return self._fill(parse_out(out, size, dtype, device), distribution)
-        dtype = parse_float(dtype)
-        array = empty(() if size is None else size, dtype, device=self._resolved(device))
-        self._fill(array, distribution)
+        dtype, backend = parse_float(dtype), self._resolved(device).backend
+        shape = parse_shape(() if size is None else size, dtype.itemsize)
+        array = apply(backend, "empty", shape, dtype)  # it is not asked what it is
+        place = self._take(-(-math.prod(shape) // (2 if dtype.itemsize == 8 else 4)))
+        apply(backend, "random", array, int(distribution), *place)
         return item(array) if size is None else array
 
     def _resolved(self, device):

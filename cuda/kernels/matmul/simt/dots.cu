@@ -80,8 +80,8 @@ int launch_dots(Call &call, const pvg_array *a, const pvg_array *b, pvg_array *c
     PVG_PASS(call.reads(b));
     return dispatch<floats>(c->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        const uintptr_t bits = reinterpret_cast<uintptr_t>(a->data) |
-                               reinterpret_cast<uintptr_t>(b->data);
+        const uintptr_t bits =
+            reinterpret_cast<uintptr_t>(a->data) | reinterpret_cast<uintptr_t>(b->data);
         job.aligned = bits % alignof(Vector<T, pack>) == 0 && job.a_stride % pack == 0 &&
                       job.b_stride % pack == 0;
         PVG_LAUNCH(dots_kernel<T>, blocks_for(job.rows, threads / job.lanes), threads, 0,
