@@ -5,8 +5,8 @@
  * - a handle that is none of ours, or not any more, is refused; `out` itself comes back;
  * - as many arrays are alive as were given and not released, and the card is healthy.
  *
- * What is found out late has to be what a call of the round can have caused (fuzz_late.h). After each
- * round nothing is left. Rounds run in child processes. One that fails or dies is run
+ * What is found out late has to be what a call of the round can have caused (fuzz_late.h). After
+ * each round nothing is left. Rounds run in child processes. One that fails or dies is run
  * again without each of its calls in turn, and what has to stay is printed:
  *
  *     fuzz SECONDS [SEED]              until the time is up or something is wrong
