@@ -194,7 +194,8 @@ __device__ __forceinline__ void multiply_rows(Elements<T> &sums, const Rows &lef
 }
 
 // sums[c][i][j] += weights[.][y + i] times column c edge + x + j of the rows from `first` on, the
-// first columns of which are fetched. What was written to the weights before is seen; ends with other threads still reading them.
+// first columns of which are fetched. What was written to the weights before is seen; ends with
+// other threads still reading them.
 template <class T, int CHUNKS>
 __device__ __forceinline__ void add_weighted(Elements<T> (&sums)[CHUNKS], const Rows &rows,
                                              int64_t first, SquarePart<T> &fetched,

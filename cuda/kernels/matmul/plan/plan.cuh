@@ -51,8 +51,8 @@ struct Plan {
 // 32 bytes.
 inline int64_t parked_stride(int64_t n) { return tiles(n, 8) * 8; }
 
-// How many blocks one item keeps busy, the terms of k that each goes through, and how many of them a
-// multiprocessor takes at a time.
+// How many blocks one item keeps busy, the terms of k that each goes through, and how many of them
+// a multiprocessor takes at a time.
 struct Share { int64_t blocks, terms, at_a_time; };
 
 // How long sums are cut into stretches: which kernel computes these, the least terms of a block's

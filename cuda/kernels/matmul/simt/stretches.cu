@@ -1,6 +1,6 @@
-// Products of which k is cut into stretches (plan/stretches.cu): each is a product of its own, whose
-// sums go to a workspace. Then the stretches' sums are added up, and the epilogue is applied. The
-// kernels' own cuts of k end at what a cluster of blocks can share; here is no such bound.
+// Products of which k is cut into stretches (plan/stretches.cu): each is a product of its own,
+// whose sums go to a workspace. Then the stretches' sums are added up, and the epilogue is applied.
+// The kernels' own cuts of k end at what a cluster of blocks can share; here is no such bound.
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/plan/families.cuh"
