@@ -46,7 +46,10 @@ class Array:
         >>> vg.ones((2, 3)).shape
         (2, 3)
         """
-        return self._layout[1]
+        try:
+            return self._description[1]
+        except AttributeError:
+            return self._layout[1]
 
     @property
     def dtype(self):
@@ -55,7 +58,10 @@ class Array:
         >>> vg.asarray([1.5]).dtype, vg.asarray([1]).dtype
         (dtype('float32'), dtype('int64'))
         """
-        return self._layout[0]
+        try:
+            return self._description[0]
+        except AttributeError:
+            return self._layout[0]
 
     @property
     def strides(self):

@@ -5,6 +5,7 @@ Arrays of one device, or NumPy arrays; Python scalars are weak.
 
 import math
 
+from ..array import Array
 from ..dtypes import bool as bool_dtype
 from ..dtypes import float64, inexact, int64, is_complex, is_float, promote_scalar
 from .arguments import (
@@ -18,6 +19,7 @@ from .arguments import (
     promote_all,
     strong,
 )
+from .casting import active
 from .complexes import conj
 from .elementwise import abs, equal, greater, less, logical_and, not_equal, subtract, where
 from .joining import concat, stack
@@ -56,6 +58,8 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None, *, device=None):
     >>> vg.diff(x).tolist(), vg.diff(x, n=2).tolist()
     ([1, 2, 3], [1, 1])
     """
+    if n == 1 and type(x) is Array and prepend is append is device is None and not active:
+        return _differences(x, axis_of("diff", x, axis))
     given = [x, *(one for one in (prepend, append) if one is not None)]
     call = Operands("diff", given, None, device)
     n, (array, *more) = parse_int(n, "n"), call.arrays

@@ -5,16 +5,18 @@ only the CPU device does, where NumPy computes: an answer of a card is not waite
 integers are never NaN. The rest is as in reductions.py and statistics.py.
 """
 
+import functools
 import math
 
 import numpy as np
 
 from ..array import Array
-from ..dispatch import apply
+from ..dispatch import WAYS, apply
 from ..dtype_queries import finfo
 from ..dtypes import int64, is_complex, real_dtype
 from . import reductions, scans
 from .arguments import Operands, parse_axes, parse_scalar
+from .casting import active
 from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt, where
 from .layout import astype
@@ -50,6 +52,10 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
     >>> vg.nan_to_num(vg.asarray([1.0, vg.nan, vg.inf]), posinf=99.0).tolist()
     [1.0, 0.0, 99.0]
     """
+    is_plain = copy and type(x) is Array and not active and device is None
+    if is_plain and type(nan) is float and posinf is neginf is None and x.dtype.kind == "f":
+        least, most = _range(x.dtype)
+        return WAYS["nan_to_num"](x.backend, x, nan, most, least, None)
     values = [nan, posinf, neginf]
     values = [None if one is None else parse_scalar(one, "a number for NaN") for one in values]
     if not copy and not isinstance(x, Array):
@@ -64,13 +70,18 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
             nan_to_num(one, False, *values)
         return call.deliver_array(result) if copy else x
     nan, posinf, neginf = values
-    limits = finfo(array.dtype)
-    posinf, neginf = (
-        limits.max if posinf is None else posinf,
-        limits.min if neginf is None else neginf,
-    )
+    if posinf is None or neginf is None:
+        least, most = _range(array.dtype)
+        posinf, neginf = most if posinf is None else posinf, least if neginf is None else neginf
     result = call.apply("nan_to_num", array, float(nan), float(posinf), float(neginf))
     return result if copy else x
+
+
+@functools.cache
+def _range(dtype):
+    """Return the lowest and the highest number of a float dtype."""
+    limits = finfo(dtype)
+    return float(limits.min), float(limits.max)
 
 
 def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):

@@ -25,6 +25,8 @@ def numpys(function, scalars=()):
     def decorate(composed):
         @functools.wraps(composed)
         def call(*arguments, **options):
+            if arguments and type(arguments[0]) is Array and arguments[0].backend.on_card:
+                return composed(*arguments, **options)
             result = _short(function, scalars, arguments, options)
             return composed(*arguments, **options) if result is None else result
 

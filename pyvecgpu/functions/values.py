@@ -1,6 +1,6 @@
 """An Array's values on the host, and copies of it."""
 
-from ..dispatch import WAYS, apply
+from ..dispatch import WAYS, apply, number
 from ..dtypes import bfloat16, float32
 
 
@@ -29,6 +29,9 @@ def readable(array):
 
 def item(array):
     """Return the one element as a Python scalar. ValueError: not exactly one element."""
+    found = number(array)
+    if found is not None:
+        return found
     if array.size != 1:
         raise ValueError(f"only an array of size 1 has an item(), not one of {array.shape}")
     return readable(array).item()
