@@ -90,7 +90,10 @@ class Array:
         >>> vg.ones((2, 3)).ndim
         2
         """
-        return len(self.shape)
+        try:
+            return len(self._description[1])
+        except AttributeError:
+            return len(self._layout[1])
 
     @property
     def size(self):

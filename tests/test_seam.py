@@ -705,6 +705,7 @@ def test_backends_have_no_other_methods(device):
         "check",
         "counter",
         "device",
+        "download",
         "empty_cache",
         "fail",
         "functions",

@@ -11,6 +11,7 @@ METHODS lists what computes, copies, makes an array or a view of one. dispatch.p
 nothing else does. Beside them a backend has
 
     describe(data) -> dtype, shape, strides in elements
+    download(data, dtype, shape)           a new ndarray of what is so described; not on the CPU
     number(data)                           the one element; None if it has more; not on the CPU
     version(data)                          a number that every write to its memory changes
     pointer(data)

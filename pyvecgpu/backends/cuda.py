@@ -50,6 +50,11 @@ def _axes_of(axes):
 
 
 @functools.cache
+def _pointers(n):
+    return struct.Struct(f"{n}P").pack
+
+
+@functools.cache
 def _handles(n):
     return c_void_p * n
 
@@ -143,6 +148,13 @@ class CudaBackend:
         self.check(self.functions.pvg_copy_to_host(data, result.ctypes.data, strides))
         return result
 
+    def download(self, data, dtype, shape):
+        result = np.empty(shape, host_dtype(dtype))
+        address = result.__array_interface__["data"][0]  # .ctypes takes twice as long
+        if self.functions.pvg_copy_to_host(data, address, None):
+            self.fail()
+        return result
+
     def number(self, data):
         found = _Number()
         if self.functions.pvg_item(data, byref(found)):
@@ -172,17 +184,20 @@ class CudaBackend:
             functions.pvg_stream_set_current(None, index)
 
     def copy(self, data, destination):
-        self.check(self.functions.pvg_copy(data, destination))
+        if self.functions.pvg_copy(data, destination):
+            self.fail()
 
     def cast(self, a, dtype, out):
         return self.functions.pvg_cast(a, CODES[dtype], out)
 
     def fill(self, a, value):
         kind, number = self.as_scalar(a, value)
-        self.check(self.functions.pvg_fill(a, kind, number))
+        if self.functions.pvg_fill(a, kind, number):
+            self.fail()
 
     def random(self, a, distribution, key, stream, counter):
-        self.check(self.functions.pvg_random(a, distribution, key, stream, counter))
+        if self.functions.pvg_random(a, distribution, key, stream, counter):
+            self.fail()
 
     # Operations
 
@@ -248,10 +263,12 @@ class CudaBackend:
         else:
             kind, start, step = _INT, _uint64(start % 2**64), _uint64(step % 2**64)
         last = None if last is None else _double(last)
-        self.check(self.functions.pvg_sequence(a, kind, start, step, last))
+        if self.functions.pvg_sequence(a, kind, start, step, last):
+            self.fail()
 
     def eye(self, a, diagonal):
-        self.check(self.functions.pvg_eye(a, diagonal))
+        if self.functions.pvg_eye(a, diagonal):
+            self.fail()
 
     def clip(self, a, low, high, out):
         if isinstance(high if low is None else low, float):
@@ -278,7 +295,7 @@ class CudaBackend:
 
     def concat(self, parts, axis, stacked, dtype):
         n = len(parts)
-        handles = _handles(n)(*[data.value for data in parts])
+        handles = _pointers(n)(*[data.value for data in parts])
         code = -1 if dtype is None else CODES[dtype]
         return self.functions.pvg_concat(handles, n, axis, stacked, code)
 

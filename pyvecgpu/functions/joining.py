@@ -10,10 +10,11 @@ import numpy as np
 
 from ..array import Array, Tracked
 from ..device import Device
-from ..dispatch import apply, whole
+from ..dispatch import WAYS, apply, whole
 from ..dtypes import int64, parse_dtype
 from . import advanced
 from .arguments import Operands, check_shape, parse_axis, parse_int, parse_shape, promote_all
+from .casting import active
 from .indexing import get
 from .indexing import set as assign
 from .layout import as_array, astype, broadcast_to, expand_dims, reshape
@@ -79,8 +80,12 @@ def stack(arrays, /, axis=0, out=None):
     >>> vg.stack([vg.asarray([1, 2]), vg.asarray([3, 4])], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
+    backend = _backend_of_all(arrays) if out is None else None
+    if backend is not None:
+        return _joined("stack", backend, arrays, axis, None, stacked=True)
     call = _joint("stack", arrays, out)
-    return call.deliver_array(_joined("stack", call, call.arrays, axis, None, stacked=True))
+    result = _joined("stack", call.backend, call.arrays, axis, None, stacked=True)
+    return call.deliver_array(result)
 
 
 @numpys(np.vstack)
@@ -157,12 +162,26 @@ def _joint(name, arrays, out=None):
     return Operands(name, arrays, out, Device("cpu") if on_host else None)
 
 
+def _backend_of_all(arrays):
+    """Return the backend of a list or tuple of untracked Arrays of one device; else None."""
+    if active or not arrays or type(arrays) not in (list, tuple) or type(arrays[0]) is not Array:
+        return None
+    backend = arrays[0].backend
+    for x in arrays:
+        if type(x) is not Array or x.backend is not backend:
+            return None
+    return backend
+
+
 def _concat(name, arrays, axis, dtype, out):
+    backend = _backend_of_all(arrays) if out is None and axis is not None else None
+    if backend is not None:
+        return _joined(name, backend, arrays, axis, dtype)
     call = _joint(name, arrays, out)
     parts = call.arrays
     if axis is None:
         parts, axis = [reshape(x, (x.size,)) for x in parts], 0
-    return call.deliver_array(_joined(name, call, parts, axis, dtype))
+    return call.deliver_array(_joined(name, call.backend, parts, axis, dtype))
 
 
 def _check_parts(name, parts, axis, stacked):
@@ -188,15 +207,16 @@ def _check_parts(name, parts, axis, stacked):
                 )
 
 
-def _joined(name, call, parts, axis, dtype, stacked=False):
+def _joined(name, backend, parts, axis, dtype, stacked=False):
     """Return parts as one new Array. ValueError: they do not fit together. AxisError: no axis.
 
     A card finds out by itself whether they fit; Python looks only if they do not.
     """
-    first, backend = parts[0], call.backend
-    if not (stacked or first.ndim):
+    first = parts[0]
+    ndim = first.ndim
+    if not (stacked or ndim):
         raise ValueError(f"{name}: zero-dimensional arrays cannot be concatenated")
-    axis = parse_axis(axis, first.ndim + stacked)
+    axis = parse_axis(axis, ndim + stacked)
     dtype = None if dtype is None else parse_dtype(dtype)
     if not backend.on_card:
         _check_parts(name, parts, axis, stacked)
@@ -206,13 +226,13 @@ def _joined(name, call, parts, axis, dtype, stacked=False):
 
     def compute():
         try:
-            return apply(backend, "concat", parts, axis, stacked, dtype)
+            return WAYS["concat"](backend, parts, axis, stacked, dtype)
         except ValueError as error:
             failed = error
         _check_parts(name, parts, axis, stacked)
         raise failed
 
-    if not any(type(x) is Tracked for x in parts):
+    if Tracked not in map(type, parts):
         return compute()
     lengths = [1 if stacked else x.shape[axis] for x in parts]
     static = {"lengths": lengths, "axis": axis, "stacked": stacked}
@@ -223,7 +243,7 @@ def _stacked(name, arrays, axis, prepare, dtype):
     call = _joint(name, arrays)
     parts = [prepare(x) for x in call.arrays]
     axis = min(axis, parts[0].ndim - 1)
-    return call.deliver_array(_joined(name, call, parts, axis, dtype))
+    return call.deliver_array(_joined(name, call.backend, parts, axis, dtype))
 
 
 def _between(array, axis, begin, end):

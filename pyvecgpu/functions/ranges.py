@@ -36,9 +36,10 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     [1.0, 1.25, 1.5, 1.75]
     """
     start, stop = (0, start) if stop is None else (start, stop)
-    if not type(start) is type(stop) is type(step) is int:
+    integers = type(start) is type(stop) is type(step) is int
+    if not integers:
         start, stop, step = (parse_scalar(x, "a bound of arange") for x in (start, stop, step))
-    integers = not any(isinstance(value, float) for value in (start, stop, step))
+        integers = not any(isinstance(value, float) for value in (start, stop, step))
     dtype = (int64 if integers else get_default_dtype()) if dtype is None else parse_dtype(dtype)
     if dtype == bool_dtype:
         raise TypeError("arange gives numbers, not bools")

@@ -50,6 +50,7 @@ def along(array, axis, key):
 
 def axis_of(name, array, axis):
     """Return an axis counted from 0. ValueError: the array has none. AxisError: no such axis."""
-    if not array.ndim:
+    ndim = array.ndim
+    if not ndim:
         raise ValueError(f"{name} takes arrays of one or more dimensions")
-    return parse_axis(axis, array.ndim)
+    return parse_axis(axis, ndim)
