@@ -164,7 +164,7 @@ def _joint(name, arrays, out=None):
 
 def _backend_of_all(arrays):
     """Return the backend of a list or tuple of untracked Arrays of one device; else None."""
-    if active or not arrays or type(arrays) not in (list, tuple) or type(arrays[0]) is not Array:
+    if active or type(arrays) not in (list, tuple) or not arrays or type(arrays[0]) is not Array:
         return None
     backend = arrays[0].backend
     for x in arrays:
