@@ -73,6 +73,7 @@ mutants: lib sim $(MUTANTS_NEED) $(PYTHON_TESTS)  ## draw mistakes that tests mu
 SECONDS ?= 600
 FUZZ_SECONDS = $(shell expr $(SECONDS) / 3)
 FUZZERS := build/tests/sim/fuzz build/tests/asan/fuzz
+-include $(wildcard $(FUZZERS:=.d))
 fuzz: lib $(FUZZERS) $(PYTHON_TESTS)  ## random calls and programs (SECONDS=)
 	build/tests/sim/fuzz $(FUZZ_SECONDS)
 	$(TEST_ENVIRONMENT) build/tests/asan/fuzz $(FUZZ_SECONDS)

@@ -9,7 +9,8 @@ A program is text, such as
 and runs with this library's functions on any device, or with NumPy's on exact integers
 (`Reference`), which are then rounded to the dtype of the result. A result that has grown is cut
 down before anything uses it, so float32 holds every intermediate result, and no bit may differ, in
-whatever order a device adds. Only copies that nothing else looks at are written to: whether a
+whatever order a device adds. Layers and the like (program_layers.py) end a way: what they give is
+rounded, and nothing uses it. Only copies that nothing else looks at are written to: whether a
 reshape is a view is not said.
 """
 
@@ -18,6 +19,7 @@ import re
 
 import helpers
 import numpy as np
+import program_layers as layers
 
 import pyvecgpu as vg
 
@@ -33,8 +35,9 @@ BINARY = (
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
 )
 SHARED = (
-    *(*BINARY, "subtract", "negative", "abs", "where", "matmul"),
-    *("sum", "max", "min", "argmax", "permute_dims", "reshape", "broadcast_to"),
+    *(*BINARY, "subtract", "negative", "abs", "where", "matmul", "fmax", "fmin", "isclose"),
+    *("sum", "max", "min", "argmax", "permute_dims", "reshape", "broadcast_to", "nan_to_num"),
+    *("clip", "concat", "stack", "flip", "roll", "tril", "sort", "take", "cumulative_sum"),
 )  # functions that NumPy has by the same name
 DTYPES = {str(dtype): dtype for dtype in helpers.DTYPES}
 
@@ -48,7 +51,9 @@ class Reference:
             "relu": lambda x, out=None: np.maximum(x, 0, out=out),
             "astype": lambda x, dtype: x != 0 if dtype.kind == "b" else x.copy(),
             "copy": lambda x: x.copy(order="C"),
+            "argsort": lambda x, axis: np.argsort(x, axis=axis, kind="stable"),
         }
+        self.functions |= {k: layers.in_float64(f) for k, f in layers.PLAIN.items()}
 
     def put(self, x):
         return x.astype(np.int64)
@@ -66,11 +71,18 @@ class OnDevice:
 
     def __init__(self, device):
         self.device = device
-        self.functions = {name: getattr(vg, name) for name in ("relu", "astype", *SHARED)}
+        self.functions = {name: getattr(vg, name) for name in ("relu", "astype", "argsort", *SHARED)}
+        self.functions |= layers.LAYERS
         self.functions["copy"] = lambda x: x.copy()
 
     def put(self, x):
         return vg.asarray(x, device=self.device)
+
+
+def layer_of(line):
+    """The function of a line whose result is rounded, else None."""
+    found = re.match(r"v\d+ = (\w+)\(", line)
+    return found[1] if found and found[1] in layers.LAYERS else None
 
 
 def run_line(line, values, functions):
@@ -100,10 +112,15 @@ class Program:
         values = {name: place.put(x) for name, x in self.inputs.items()}
         for line in self.lines:
             name = run_line(line, values, place.functions)
-            values[name] = place.keep(values[name], dtypes[name])
-        return {name: helpers.rounded(x.astype(np.float64), dtypes[name])
-                if helpers.is_float(dtypes[name]) else x.astype(dtypes[name])
+            if not layer_of(line):
+                values[name] = place.keep(values[name], dtypes[name])
+        return {name: x if x is None or x.dtype == np.float64 else self.cast(x, dtypes[name])
                 for name, x in values.items()}  # fmt: skip
+
+    def cast(self, x, dtype):
+        """Exact integers, in a dtype."""
+        is_float = helpers.is_float(dtype)
+        return helpers.rounded(x.astype(np.float64), dtype) if is_float else x.astype(dtype)
 
     def problem(self, device):
         """What is wrong with the values on a device; None if nothing is.
@@ -118,9 +135,17 @@ class Program:
                 expected = self.run("cpu")
         except Exception as error:
             return f"{type(error).__name__}: {error}"
+        functions = {line.split(" = ")[0]: layer_of(line) for line in self.lines}
         for name, value in values.items():
+            if expected[name] is None:
+                continue
             got, wanted = helpers.host(value), helpers.host(expected[name])
-            if not same(got, wanted):
+            function = functions.get(name)
+            if function:
+                right = layers.close(got, wanted, function == "slope")
+            else:
+                right = same(got, wanted)
+            if not right:
                 return (f"{name} is {got.dtype} {got.shape} {got.tolist()}, "
                         f"expected {wanted.dtype} {wanted.shape} {wanted.tolist()}")  # fmt: skip
         return None
@@ -188,7 +213,7 @@ class Maker:
     def program(self):
         kinds = (self.unary, self.binary, self.binary, self.scalar, self.reduce, self.product,
                  self.view, self.view, self.cast, self.choose, self.copy, self.write, self.write,
-                 self.assign)  # fmt: skip
+                 self.assign, self.move, self.move, self.near, self.layer, self.layer)  # fmt: skip
         for _ in range(self.rng.integers(*LINES)):
             while not self.add(self.pick(kinds)()):
                 pass
@@ -207,6 +232,10 @@ class Maker:
         before = None if is_new else self.values[changed].copy()
         run_line(line, self.values, self.place.functions)
         value = self.values[changed]
+        if layer_of(line):
+            self.lines.append(line)
+            self.largest[changed] = np.inf  # no operand
+            return True
         grown = largest(value)
         if not (grown <= LIMIT and value.size <= LARGEST):
             if is_new:
@@ -296,6 +325,8 @@ class Maker:
         if kind == 1:
             to = self.pick([(-1,), (*shape, 1), shape[::-1], (1, *shape)])
             return None if to == (-1,) and 0 in shape else f"reshape({name}, {to})"
+        if kind == 3 and self.rng.integers(4) == 0:
+            return f"flip({name}, axis={int(self.rng.integers(len(shape)))})"
         if kind == 2:
             return f"broadcast_to({name}, {(int(self.rng.integers(1, 4)), *shape)})"
         return name + self.key(shape)
@@ -318,6 +349,41 @@ class Maker:
         shape = self.values[condition].shape
         name = self.operand(lambda x: broadcasts(shape, x.shape))
         return name and f"where({condition}, {name}, 3)"
+
+    def move(self):
+        """Elements that change places, or are added up."""
+        name = self.operand(lambda x: x.ndim > 0 and x.size > 0)
+        if name is None:
+            return None
+        shape = self.values[name].shape
+        axis = int(self.rng.integers(-len(shape), len(shape)))
+        other = self.operand(lambda x: x.shape == shape and signed(x, self.values[name]))
+        lines = [
+            f"roll({name}, {int(self.rng.integers(-9, 9))}, axis={axis})",
+            f"sort({name}, axis={axis})",
+            f"argsort({name}, axis={axis})",
+            f"take({name}, argmax({name}, axis={axis}) * 0, axis={axis})",
+            f"cumulative_sum({name}, axis={axis})",
+        ]
+        if other:
+            lines += [f"{self.pick(['concat', 'stack'])}(({name}, {other}), axis={axis})"] * 2
+        if len(shape) > 1:
+            lines.append(f"tril({name}, k={int(self.rng.integers(-2, 3))})")
+        return self.pick(lines)
+
+    def near(self):
+        """What is about nearness and bounds."""
+        name = self.operand(lambda x: x.dtype.kind in "fV")
+        other = name and self.operand(
+            lambda x: x.dtype.kind in "fV" and broadcasts(x.shape, self.values[name].shape)
+        )
+        return other and self.pick([
+            f"isclose({name}, {other})", f"fmax({name}, {other})", f"fmin({name}, {other})",
+            f"nan_to_num({name})", f"clip({name}, -2, 3)",
+        ])  # fmt: skip
+
+    def layer(self):
+        return layers.line(self.rng, self.pick, self.operand, self.values)
 
     def copy(self):
         name = self.operand(lambda x: x.ndim > 0 and x.size > 0)

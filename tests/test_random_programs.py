@@ -6,7 +6,10 @@ shortest program that fails, and how to replay it:
     pytest tests/test_random_programs.py --seed SEED --programs N      (index < N)
 """
 
+import re
+
 import numpy as np
+import program_layers
 import programs
 import pytest
 
@@ -87,3 +90,50 @@ def test_a_wrong_program_is_found_and_shrunk(name, monkeypatch):
     assert program.problem("cpu") is not None
     shorter = program.shrunk("cpu")
     assert shorter.lines == lines and shorter.inputs.keys() == inputs.keys()
+
+
+def program_of_layers(rng, count):
+    """A program of lines whose results are rounded."""
+    inputs = {f"v{i}": np.asarray(rng.integers(-4, 5, shape)).astype(dtype)
+              for i, (shape, dtype) in enumerate((((5, 3), "f4"), ((2, 3, 4), "f8"), ((4, 2), "f2"),
+                                                  ((6, 2, 2), "f4")))}  # fmt: skip
+    names = list(inputs)
+
+    def pick(options):
+        return options[rng.integers(len(options))]
+
+    def operand(accept):
+        fitting = [name for name in names if accept(inputs[name])]
+        return pick(fitting) if fitting else None
+
+    lines = []
+    while len(lines) < count:
+        line = program_layers.line(rng, pick, operand, inputs)
+        if line:
+            lines.append(f"v{len(names) + len(lines)} = {line}")
+    return programs.Program(inputs, lines)
+
+
+def test_layers_of_programs(device, rng):
+    """Every function, and every gradient, is drawn and right."""
+    program = program_of_layers(rng, 300)
+    text = "\n".join(program.lines)
+    assert set(map(programs.layer_of, program.lines)) == set(program_layers.LAYERS)
+    sloped = set(re.findall(r"slope\('(\w+)'", text))
+    assert sloped == set(program_layers.LAYERS) - {"slope", "stepped", "drawn"}
+    for word in (*program_layers.GATES, *program_layers.STEPS, *program_layers.DRAWN):
+        assert f"'{word}'" in text
+    assert program.problem(device) is None
+
+
+@pytest.mark.parametrize("name", sorted(program_layers.LAYERS))
+def test_a_wrong_layer_is_found(name, rng, monkeypatch):
+    """On the CPU by NumPy; random numbers by another device alone."""
+    program = program_of_layers(rng, 300)
+    lines = [line for line in program.lines if programs.layer_of(line) == name]
+    program = programs.Program(program.inputs, lines)
+    right = program_layers.LAYERS[name]
+    assert program.problem("cpu") is None
+    monkeypatch.setitem(program_layers.LAYERS, name, lambda *x: right(*x) * 1.01)
+    found = program.problem("cpu")
+    assert (found is None) == (name == "drawn"), found

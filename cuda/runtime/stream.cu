@@ -152,8 +152,9 @@ int current_stream(int device, Stream **result) {
     return default_stream(device, result);
 }
 
-// The same for any stream of CUDA.
+// Lets a stream of CUDA wait for one of this library, of which the id is 0 if it is nobody.
 static int handle_waits(cudaStream_t waiter, uint64_t other) {
+    if (other == 0) return PVG_OK; // which slots of released streams have, too
     std::lock_guard<std::mutex> hold(registry_lock);
     Stream *s = find_id(other);
     if (!s || s->handle == waiter) return PVG_OK; // released: its work was waited for
@@ -166,7 +167,7 @@ static int handle_waits(cudaStream_t waiter, uint64_t other) {
 }
 
 int wait_for(Stream *waiter, uint64_t other) {
-    if (other == 0 || other == waiter->id) return PVG_OK;
+    if (other == waiter->id) return PVG_OK;
     return handle_waits(waiter->handle, other);
 }
 

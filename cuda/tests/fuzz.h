@@ -5,7 +5,7 @@
 
 #include "check.h"
 
-enum { ARRAYS = 24, OTHERS = 4, BUFFER = 1 << 20, BASE = 4096 };
+enum { ARRAYS = 40, OTHERS = 4, BUFFER = 1 << 20, BASE = 4096 };
 
 static int tracing = 0;
 static uint64_t rng;
@@ -18,8 +18,10 @@ typedef struct {
 static Handles arrays, streams, events, graphs;
 static pvg_array *base; /* what arrays of somebody else's memory lie in */
 static int64_t wrapped, deleted;
-static int bad;   /* an argument of this call makes no sense */
-static int fault; /* one was injected */
+static int bad;       /* an argument of this call makes no sense */
+static int right;     /* all arguments of this call are as the header asks for */
+static int fault;     /* one was injected */
+static int recording; /* a graph, whose calls do nothing now and may be refused */
 static unsigned char buffer[BUFFER];
 static uint64_t foreign[64];
 
@@ -69,14 +71,19 @@ static void forget(Handles *h, void *handle) {
         if (tracing) fprintf(stderr, "  " __VA_ARGS__); \
     } while (0)
 
+static int is_explained(int status); /* an error of an index or of a matrix: fuzz_late.h */
+
 static void check_failure(const char *name, int status) {
-    static const int by_arguments[] = {PVG_ERROR_VALUE,       PVG_ERROR_TYPE,   PVG_ERROR_INDEX,
-                                       PVG_ERROR_AXIS,        PVG_ERROR_MEMORY, PVG_ERROR_OVERFLOW,
-                                       PVG_ERROR_UNAVAILABLE, PVG_ERROR_LINALG};
+    static const int by_arguments[] = {PVG_ERROR_VALUE, PVG_ERROR_TYPE, PVG_ERROR_AXIS,
+                                       PVG_ERROR_OVERFLOW, PVG_ERROR_UNAVAILABLE};
     static const int by_faults[] = {PVG_ERROR_HOST_MEMORY, PVG_ERROR_LAUNCH, PVG_ERROR_CUDA};
-    int known = 0;
-    for (size_t i = 0; i < COUNT(by_arguments); i++) known |= status == by_arguments[i];
+    int known = status == PVG_ERROR_MEMORY || is_explained(status);
+    const int sound = right && !bad;
+    for (size_t i = 0; i < COUNT(by_arguments); i++) known |= !sound && status == by_arguments[i];
     for (size_t i = 0; i < COUNT(by_faults); i++) known |= fault && status == by_faults[i];
+    if (status == PVG_ERROR_VALUE && sound) /* a recording, or a kernel that a setting asks for */
+        known |= (recording && strstr(pvg_last_error(), "recording a graph")) ||
+                 strstr(pvg_last_error(), "the kernel that is forced");
     TRACE("-> status %d: %s\n", status, pvg_last_error());
     if (!known) report(__FILE__, __LINE__, "%s: status %d: %s", name, status, pvg_last_error());
     if (pvg_last_status() != status || pvg_last_error()[0] == '\0')
@@ -95,6 +102,14 @@ static void status_of(const char *name, int status) {
                pvg_last_error());
 }
 
+/* Of a call that gives a handle back; one that succeeds may leave the record as it was. */
+static int released(const char *name, int status) {
+    if (status != PVG_OK) check_failure(name, status);
+    if (bad != (status != PVG_OK))
+        report(__FILE__, __LINE__, "%s gave %d of a %s handle", name, status, bad ? "bad" : "good");
+    return status == PVG_OK;
+}
+
 /* Whether a handle came back; a new one is kept. */
 static int handle_of(const char *name, void *result, const void *out, Handles *h) {
     status_of(name, result ? PVG_OK : pvg_last_status());
@@ -109,22 +124,37 @@ static int handle_of(const char *name, void *result, const void *out, Handles *h
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
 static const char *injected;
+static int64_t nth;
+
+static void arm(void) {
+    if (injected) pvg_sim_fail(injected, nth);
+}
 
 static void inject(void) {
     static const char *const faults[] = {"malloc", "pinned", "copy",  "memset",
                                          "launch", "stream", "event", "graph"};
     injected = chance(5) ? faults[pick(0, COUNT(faults) - 1)] : NULL;
-    fault = injected != NULL;
-    if (!injected) return;
-    int64_t nth = pick(1, 3);
-    TRACE("call %" PRId64 " of kind %s fails\n", nth, injected);
-    pvg_sim_fail(injected, nth);
+    nth = pick(1, 3), fault = injected != NULL;
+    if (injected) TRACE("call %" PRId64 " of kind %s fails\n", nth, injected);
+    arm();
 }
 
 /* What has not failed yet will not. */
 static void take_back(void) {
     if (injected) pvg_sim_fail(injected, 0);
     injected = NULL, fault = 0;
+}
+
+/* What is between these two makes operands for a call, whose faults are for the call itself. */
+static int of_call[3];
+static void prepare(void) {
+    of_call[0] = fault, of_call[1] = bad, of_call[2] = right;
+    fault = bad = right = 0;
+    if (injected) pvg_sim_fail(injected, 0);
+}
+static void prepared(void) {
+    fault = of_call[0], bad = of_call[1], right = of_call[2];
+    arm();
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
@@ -155,7 +185,8 @@ static int related_shape(const pvg_array *a) {
 
 static int device(void) { return chance(97) ? 0 : (int)pick(-2, 9); }
 static int dtype(void) {
-    return chance(90) ? all_dtypes[pick(0, dtype_count - 1)] : (int)pick(-1, 16);
+    return chance(85) ? all_dtypes[pick(0, dtype_count - 1)]
+                      : (int)(chance(80) ? pick(PVG_COMPLEX64, PVG_COMPLEX128) : pick(-1, 16));
 }
 static int precision(void) { return chance(95) ? (int)pick(0, 6) : (int)pick(-2, 9); }
 static int activation(void) {

@@ -96,6 +96,17 @@ static void where_memory_is(void) {
     RELEASE(a);
 }
 
+/* Memory that nobody has used yet is not taken for that of a stream that is gone. */
+static void unused_memory_waits_for_nobody(void) {
+    pvg_array *owner = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(6)));
+    pvg_stream *gone = MADE(pvg_stream_create(0));
+    pvg_array *a =
+        MADE(pvg_array_wrap(pvg_array_data(owner), 0, PVG_FLOAT32, SHAPE(6), NULL, NULL, NULL));
+    CHECK_OK(pvg_stream_release(gone));
+    CHECK_OK(pvg_array_lend(a, NULL));
+    RELEASE(a, owner);
+}
+
 /* Stand-ins for Python: what the library calls, and with what. */
 static char called[64];
 static int is_initialized(void) { return 1; }
@@ -140,6 +151,7 @@ int main(void) {
     RUN(deleters_are_called_once);
     RUN(read_only_arrays);
     RUN(where_memory_is);
+    RUN(unused_memory_waits_for_nobody);
     RUN(what_belongs_to_python);
     return finish();
 }

@@ -49,31 +49,40 @@ def accumulate(name, a, indices, axes, place, trusted, values):
 
 
 def _places(a, indices, axes, place, trusted, values):
-    """Return a view of an array, a key of arrays for it, and values for what the key names."""
-    planes = _planes(a, indices, axes, place, trusted)
-    if np.may_share_memory(a, indices):
-        planes = planes.copy()
+    """Return a view of an array, a key of arrays for it, and values for what the key names.
+
+    Values that do not fit are told before indices that are out of range, as on a card, which finds
+    these later.
+    """
+    if indices.size and any(a.shape[axis] == 0 for axis in axes):
+        _planes(a, indices, axes, place, False)  # which a card need not look at
+    chosen = indices.shape if place == ALONG else indices.shape[1:]
     if np.may_share_memory(a, values):
         values = values.copy()
     values = cast(values, a.dtype)
     if place == ALONG:
-        values = _broadcast(values, planes.shape[1:])
-        where = np.ogrid[tuple([slice(n) for n in planes.shape[1:]])]
-        return a, tuple([planes[0] if i == axes[0] else one for i, one in enumerate(where)]), values
-    moved, chosen = a.transpose(_first(a, axes)), planes.shape[1:]
-    others = moved.shape[len(axes) :]
-    order = _order(len(chosen) + len(others), len(chosen), place)
-    values = _broadcast(values, tuple([(chosen + others)[i] for i in order]))
-    return moved, tuple(planes), values.transpose(np.argsort(order))
+        values = _broadcast(values, chosen)
+    else:
+        moved = a.transpose(_first(a, axes))
+        shape = (*chosen, *moved.shape[len(axes) :])
+        order = _order(len(shape), len(chosen), place)
+        values = _broadcast(values, tuple([shape[i] for i in order])).transpose(np.argsort(order))
+    planes = _planes(a, indices, axes, place, trusted)
+    if np.may_share_memory(a, planes):
+        planes = planes.copy()
+    if place != ALONG:
+        return moved, tuple(planes), values
+    where = np.ogrid[tuple([slice(n) for n in chosen])]
+    return a, tuple([planes[0] if i == axes[0] else one for i, one in enumerate(where)]), values
 
 
 def _planes(a, indices, axes, place, trusted):
     if indices.dtype.kind not in "iu":
         raise TypeError(f"indices are integers, not {indices.dtype}")
-    planes = (indices[None] if place == ALONG else indices).astype(np.int64, copy=False)
+    planes = indices[None] if place == ALONG else indices
     if not trusted:
-        check_range(a, planes, axes)
-    return planes
+        check_range(a, planes, axes)  # before uint64 wraps
+    return planes.astype(np.int64, copy=False)
 
 
 def _first(a, axes):

@@ -5,7 +5,7 @@ from ..dispatch import apply
 from ..dtype_queries import can_cast, result_type
 from .arguments import is_host, is_scalar
 from .creation import zeros_like
-from .gathering import _check_target, _given, _mask, _values
+from .gathering import _beside, _check_target, _given, _mask, _values
 from .grids import resize
 from .indexing import get
 from .indexing import set as assign
@@ -76,7 +76,9 @@ def piecewise(x, condlist, funclist, /, *args, **kw):
     >>> vg.piecewise(x, [x < 0, x > 1], [lambda v: -v, 10.0]).tolist()
     [2.0, 0.0, 10.0]
     """
-    array, give = as_array("piecewise", x)
+    conditions = condlist if isinstance(condlist, (list, tuple)) else (condlist,)
+    beside = next((one for one in conditions if isinstance(one, Array)), None)
+    array, give = as_array("piecewise", _beside(beside, x))
     if (isinstance(condlist, Array) or is_host(condlist)) and condlist.ndim == array.ndim:
         condlist = [condlist]
     elif isinstance(condlist, (list, tuple)) and all(isinstance(c, bool) for c in condlist):

@@ -64,6 +64,8 @@ def bincount(x, /, weights=None, minlength=0, *, device=None):
 def _with_weights(name, arrays):
     """Return an Array and its weights or None."""
     array, weights = arrays if len(arrays) > 1 else (arrays[0], None)
+    if is_scalar(array):
+        raise TypeError(f"{name}: x is an array, not a {type(array).__name__}")
     if weights is not None and (is_scalar(weights) or weights.shape != array.shape):
         raise ValueError(f"{name}: weights are an array of the shape {array.shape} of x")
     return array, weights
@@ -87,11 +89,10 @@ def digitize(x, bins, /, right=False, *, device=None):
     call = Operands("digitize", (x,), None, device)
     array = call.arrays[0]
     edges = _edges("digitize", bins)
-    steps = np.diff(edges)
-    descending = bool((steps < 0).any())
+    descending = _descends(edges)
     if descending:
-        steps, edges = -steps, edges[::-1]
-    if (steps < 0).any():
+        edges = edges[::-1]
+    if _descends(edges):
         raise ValueError("digitize: bins are in ascending or in descending order")
     found = bisected(_given(edges, array), array, not right)
     return call.give(edges.size - found if descending else found)
@@ -107,6 +108,11 @@ def _edges(name, bins):
         if edges.dtype.itemsize == 2 and edges.dtype.kind in "fV"
         else edges
     )
+
+
+def _descends(edges):
+    """Whether an edge is below the one before. (A difference of unsigned integers would wrap.)"""
+    return bool((edges[1:] < edges[:-1]).any())
 
 
 def _given(values, array):
@@ -179,7 +185,7 @@ def _bins(name, array, bins, range, weights):
         dtype = array.dtype if is_float(array.dtype) and array.dtype.itemsize > 2 else np.float64
         return np.linspace(low, high, count + 1, dtype=dtype)
     edges = _edges(name, bins)
-    if edges.size < 2 or not (np.diff(edges) >= 0).all():
+    if edges.size < 2 or not (edges[1:] >= edges[:-1]).all():  # a difference of uint wraps
         raise ValueError(f"{name}: edges of bins are two or more in ascending order")
     return edges
 

@@ -7,7 +7,7 @@ among them (advanced.py) it is a copy.
 import numpy as np
 
 from ..array import Array
-from ..dispatch import WAYS, apply, indexed, whole
+from ..dispatch import WAYS, apply, assigned, indexed, whole
 from ..dtypes import is_integer
 from . import advanced, short_keys
 from .arguments import from_host, host_array, is_host, is_scalar
@@ -51,12 +51,16 @@ def set(array, key, value):
     elif key is Ellipsis and type(array) is type(value) is Array and value.backend is array.backend:
         WAYS["copy"](array.backend, value, array)
         return
+    kind = type(key)
+    has_arrays = kind is Array or (kind is tuple and Array in map(type, key))
+    if has_arrays and assigned(array, key, value):
+        return
     if isinstance(value, Array) and value.backend is not array.backend:
         raise ValueError(
             f"cannot assign an array on {value.device} to one on {array.device}; use .to(...)"
         )
     backend = array.backend
-    view = indexed(array, key)
+    view = None if has_arrays else indexed(array, key)
     try:
         if view is None:
             view = _view(array, key)

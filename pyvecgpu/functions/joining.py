@@ -10,11 +10,10 @@ import numpy as np
 
 from ..array import Array, Tracked
 from ..device import Device
-from ..dispatch import WAYS, apply, whole
+from ..dispatch import apply, whole
 from ..dtypes import int64, parse_dtype
-from . import advanced
+from . import advanced, short_cards
 from .arguments import Operands, check_shape, parse_axis, parse_int, parse_shape, promote_all
-from .casting import active
 from .indexing import get
 from .indexing import set as assign
 from .layout import as_array, astype, broadcast_to, expand_dims, reshape
@@ -58,6 +57,10 @@ def concat(arrays, /, axis=0, out=None, *, dtype=None):
     >>> vg.concat([vg.ones((1, 2)), vg.zeros((2, 2))]).tolist()
     [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
     """
+    if out is None and dtype is None:
+        result = short_cards.joined(arrays, axis, False)
+        if result is not None:
+            return result
     return _concat("concat", arrays, axis, dtype, out)
 
 
@@ -68,6 +71,10 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
     >>> vg.concatenate([vg.asarray([[1], [2]]), vg.asarray([[3], [4]])], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
+    if out is None and dtype is None:
+        result = short_cards.joined(arrays, axis, False)
+        if result is not None:
+            return result
     return _concat("concatenate", arrays, axis, dtype, out)
 
 
@@ -80,12 +87,12 @@ def stack(arrays, /, axis=0, out=None):
     >>> vg.stack([vg.asarray([1, 2]), vg.asarray([3, 4])], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
-    backend = _backend_of_all(arrays) if out is None else None
-    if backend is not None:
-        return _joined("stack", backend, arrays, axis, None, stacked=True)
+    if out is None:
+        result = short_cards.joined(arrays, axis, True)
+        if result is not None:
+            return result
     call = _joint("stack", arrays, out)
-    result = _joined("stack", call.backend, call.arrays, axis, None, stacked=True)
-    return call.deliver_array(result)
+    return call.deliver_array(_joined("stack", call, call.arrays, axis, None, stacked=True))
 
 
 @numpys(np.vstack)
@@ -162,26 +169,12 @@ def _joint(name, arrays, out=None):
     return Operands(name, arrays, out, Device("cpu") if on_host else None)
 
 
-def _backend_of_all(arrays):
-    """Return the backend of a list or tuple of untracked Arrays of one device; else None."""
-    if active or type(arrays) not in (list, tuple) or not arrays or type(arrays[0]) is not Array:
-        return None
-    backend = arrays[0].backend
-    for x in arrays:
-        if type(x) is not Array or x.backend is not backend:
-            return None
-    return backend
-
-
 def _concat(name, arrays, axis, dtype, out):
-    backend = _backend_of_all(arrays) if out is None and axis is not None else None
-    if backend is not None:
-        return _joined(name, backend, arrays, axis, dtype)
     call = _joint(name, arrays, out)
     parts = call.arrays
     if axis is None:
         parts, axis = [reshape(x, (x.size,)) for x in parts], 0
-    return call.deliver_array(_joined(name, call.backend, parts, axis, dtype))
+    return call.deliver_array(_joined(name, call, parts, axis, dtype))
 
 
 def _check_parts(name, parts, axis, stacked):
@@ -207,16 +200,15 @@ def _check_parts(name, parts, axis, stacked):
                 )
 
 
-def _joined(name, backend, parts, axis, dtype, stacked=False):
+def _joined(name, call, parts, axis, dtype, stacked=False):
     """Return parts as one new Array. ValueError: they do not fit together. AxisError: no axis.
 
     A card finds out by itself whether they fit; Python looks only if they do not.
     """
-    first = parts[0]
-    ndim = first.ndim
-    if not (stacked or ndim):
+    first, backend = parts[0], call.backend
+    if not (stacked or first.ndim):
         raise ValueError(f"{name}: zero-dimensional arrays cannot be concatenated")
-    axis = parse_axis(axis, ndim + stacked)
+    axis = parse_axis(axis, first.ndim + stacked)
     dtype = None if dtype is None else parse_dtype(dtype)
     if not backend.on_card:
         _check_parts(name, parts, axis, stacked)
@@ -226,13 +218,13 @@ def _joined(name, backend, parts, axis, dtype, stacked=False):
 
     def compute():
         try:
-            return WAYS["concat"](backend, parts, axis, stacked, dtype)
+            return apply(backend, "concat", parts, axis, stacked, dtype)
         except ValueError as error:
             failed = error
         _check_parts(name, parts, axis, stacked)
         raise failed
 
-    if Tracked not in map(type, parts):
+    if not any(type(x) is Tracked for x in parts):
         return compute()
     lengths = [1 if stacked else x.shape[axis] for x in parts]
     static = {"lengths": lengths, "axis": axis, "stacked": stacked}
@@ -243,7 +235,7 @@ def _stacked(name, arrays, axis, prepare, dtype):
     call = _joint(name, arrays)
     parts = [prepare(x) for x in call.arrays]
     axis = min(axis, parts[0].ndim - 1)
-    return call.deliver_array(_joined(name, call.backend, parts, axis, dtype))
+    return call.deliver_array(_joined(name, call, parts, axis, dtype))
 
 
 def _between(array, axis, begin, end):
@@ -361,6 +353,9 @@ def tile(x, repetitions, /):
     >>> vg.tile(vg.asarray([1, 2]), (2, 2)).tolist()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
+    result = short_cards.tiled(x, repetitions)
+    if result is not None:
+        return result
     array, give = as_array("tile", x)
     counts = repetitions if isinstance(repetitions, (tuple, list)) else (repetitions,)
     counts = parse_shape(tuple(counts))
@@ -370,7 +365,13 @@ def tile(x, repetitions, /):
     return give(_repeated(array, shape, counts, before=True))
 
 
-@numpys(np.repeat)
+def _numpys_repeat(x, repeats, axis=None):
+    if repeats is not None and repeats < 0:  # of no elements NumPy takes that
+        raise ValueError
+    return np.repeat(x, repeats, axis)
+
+
+@numpys(_numpys_repeat)
 def repeat(x, repeats, /, axis=None):
     """Return every element repeated so many times along an axis; axis=None: of all in a row.
 
@@ -383,6 +384,9 @@ def repeat(x, repeats, /, axis=None):
     >>> vg.repeat(vg.asarray([[1, 2]]), 2, axis=0).tolist()
     [[1, 2], [1, 2]]
     """
+    result = _repeated_short(x, repeats, axis)
+    if result is not None:
+        return result
     array, give = as_array("repeat", x)
     if axis is None or not array.ndim:
         array, axis = reshape(array, (array.size,)), 0 if axis is None else axis
@@ -394,6 +398,20 @@ def repeat(x, repeats, /, axis=None):
     (repeats,) = parse_shape((parse_int(repeats, "repeats"),))
     counts = tuple([repeats if i == axis else 1 for i in range(array.ndim)])
     return give(_repeated(array, array.shape, counts, before=False))
+
+
+def _repeated_short(x, repeats, axis):
+    """Return what one call of the C library makes, or None; see short_cards.py."""
+    if type(repeats) is not int or type(x) is not Array:
+        return None
+    if axis is None:
+        return short_cards.repeated(reshape(x, -1), (repeats,), False)
+    ndim = len(x.shape)
+    if type(axis) is not int or not -ndim <= axis < ndim:
+        return None
+    counts = [1] * ndim
+    counts[axis] = repeats
+    return short_cards.repeated(x, counts, False)
 
 
 def _counts(repeats, array, axis):
@@ -466,6 +484,9 @@ def roll(x, /, shift, axis=None):
     >>> vg.roll(vg.arange(5), 2).tolist()
     [3, 4, 0, 1, 2]
     """
+    result = short_cards.rolled(x, shift, axis)
+    if result is not None:
+        return result
     array, give = as_array("roll", x)
     if axis is None:
         flat = reshape(array, (array.size,))

@@ -130,9 +130,9 @@ def polyder(p, /, m=1):
     [2, 2]
     """
     (p,), give = _coefficients("polyder", p)
-    for _ in range(_order("polyder", m)):
+    for _ in range(min(_order("polyder", m), p.size)):  # after that there is nothing left
         powers = arange(p.size - 1, 0, -1, device=p.device)
-        p = get(p, slice(0, max(p.size - 1, 0)))
+        p = get(p, slice(0, p.size - 1))
         p = multiply(p, astype(powers, p.dtype)) if p.size else p
     return give(p)
 

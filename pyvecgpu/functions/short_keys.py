@@ -27,7 +27,7 @@ def get(array, key):
         if items is None:
             return None
         result = data[items]
-    except (IndexError, TypeError):
+    except (IndexError, TypeError, OverflowError):
         return None
     if not (is_basic or result.flags.c_contiguous):
         result = np.ascontiguousarray(result)
@@ -65,7 +65,7 @@ def set(array, key, value):
             if any(type(one) is np.ndarray and np.may_share_memory(one, data) for one in items):
                 return False
             data[items] = value
-    except (IndexError, TypeError, ValueError):
+    except (IndexError, TypeError, ValueError, OverflowError):
         return False
     wrote(data)
     return True
@@ -85,8 +85,8 @@ def _items(array, key):
             item = np.array(item)
             kind = np.ndarray
         if kind is np.ndarray:
-            if not item.ndim or item.dtype.kind not in "biu":
-                return None, False
+            if not item.ndim or item.dtype.kind not in "biu" or item.dtype == np.uint64:
+                return None, False  # NumPy wraps uint64
             is_basic = False
         elif kind not in _BASIC:
             return None, False

@@ -94,7 +94,7 @@ class MultiheadAttention(Module):
         """
         name = "MultiheadAttention"
         masks = (key_padding_mask, attn_mask)
-        _, (query, key, value, *masks) = gathered(name, query, key, value, *masks)
+        _, (query, key, value, *masks) = gathered(name, query, key, value, *masks, needed=3)
         alone = query.ndim == 2
         if {query.ndim, key.ndim, value.ndim} not in ({2}, {3}):
             shapes = (query.shape, key.shape, value.shape)

@@ -38,7 +38,7 @@ def scaled_dot_product_attention(
     (2, 4, 5, 3)
     """
     name = "scaled_dot_product_attention"
-    call, (query, key, value, mask) = gathered(name, query, key, value, attn_mask)
+    call, (query, key, value, mask) = gathered(name, query, key, value, attn_mask, needed=3)
     shapes = (query.shape, key.shape, value.shape)
     if min(map(len, shapes)) < 2 or query.shape[-1] != key.shape[-1]:
         raise ValueError(f"{name}: query, key and value of shapes {shapes}")

@@ -42,7 +42,7 @@ def _reducer(name, reduction):
 
 
 def _pair(name, input, target):
-    call, (input, target) = gathered(name, input, target)
+    call, (input, target) = gathered(name, input, target, needed=2)
     if input.shape != target.shape:
         raise ValueError(f"{name}: input of shape {input.shape}, target of {target.shape}")
     return call, wide(input) - wide(target)
@@ -115,7 +115,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
     """
     name = "binary_cross_entropy_with_logits"
     reduce = _reducer(name, reduction)
-    call, (input, target, weight, pos) = gathered(name, input, target, weight, pos_weight)
+    call, (input, target, weight, pos) = gathered(name, input, target, weight, pos_weight, needed=2)
     if input.shape != target.shape:
         raise ValueError(f"{name}: input of shape {input.shape}, target of {target.shape}")
     input, target = wide(input), wide(target)
@@ -189,7 +189,7 @@ def _rows_of_classes(input):
 
 def _parse_classes(name, input, target, weight):
     """Return the call and its arrays; ValueError: shapes that cannot be."""
-    call, (input, target, weight) = gathered(name, input, target, weight)
+    call, (input, target, weight) = gathered(name, input, target, weight, needed=2)
     if not input.ndim:
         raise ValueError(f"{name}: input has an axis of classes, but its shape is ()")
     classes = input.shape[_axis_of_classes(input)]

@@ -1,15 +1,24 @@
 """Operands of functions of networks, some of which may be None, and the dtype to compute in."""
 
 from ...dtypes import inexact
-from ...functions.arguments import parse_scalar
+from ...functions.arguments import is_scalar, parse_scalar
 from ...functions.layers import parse_operands
 from ...functions.layout import astype
 from ...functions.working import work_dtype
 
 
-def gathered(name, *values):
-    """Return the call's Operands, and its arrays on one device with None where there was None."""
+def gathered(name, *values, needed=1):
+    """Return the call's Operands, and its arrays on one device with None where there was None.
+
+    TypeError: one of the first ones, which are `needed`, is None; any one is no array.
+    """
+    if any(v is None for v in values[:needed]):
+        raise TypeError(f"{name} takes arrays, not None; make one with asarray(...)")
     call = parse_operands(name, tuple([v for v in values if v is not None]), None, None)
+    for one in call.arrays:
+        if is_scalar(one):
+            kind = type(one).__name__
+            raise TypeError(f"{name} takes arrays, not a {kind}; make one with asarray(...)")
     found = iter(call.arrays)
     return call, [None if v is None else next(found) for v in values]
 

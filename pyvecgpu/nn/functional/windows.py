@@ -108,7 +108,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 def _conv(name, axes, input, weight, bias, how):
     stride, padding, dilation, groups = how
-    call, (x, weight, bias) = gathered(name, input, weight, bias)
+    call, (x, weight, bias) = gathered(name, input, weight, bias, needed=2)
     x, alone = batched(name, x, axes)
     groups = parse_int(groups, "groups")
     if weight.ndim != axes + 2 or groups < 1 or weight.shape[1] * groups != x.shape[1]:
