@@ -1,9 +1,9 @@
 """The seam: the one way from functions, methods and operators to a backend.
 
 `apply` calls a method of backends.METHODS, and nothing else in the package does, but for what the
-operators and views take here as a shorter way while nothing listens. So whatever wants to know what
-is computed, from what and into what, looks here: `observe` hands it every Call, and `tape` records
-what is computed of tracked Arrays.
+operators, views and keys take here as a shorter way while nothing listens. So whatever wants to
+know what is computed, from what and into what, looks here: `observe` hands it every Call, and
+`tape` records what is computed of tracked Arrays.
 """
 
 import contextlib
@@ -372,7 +372,11 @@ def taken(array, indices, axis):
     backend = array.backend
     if type(array) is not Array or type(indices) is not Array or _listeners:
         return None
-    if not backend.on_card or indices.backend is not backend or type(axis) is not int:
+    if not backend.on_card or indices.backend is not backend:
+        return None
+    if axis is None and len(array.shape) == 1:
+        axis = 0
+    elif type(axis) is not int:
         return None
     one = (_ARRAY, indices.data.value, 0, 0)
     # An item more says that bools are none of these.
@@ -427,6 +431,7 @@ def put_in_a_row(array, indices, value):
 
 
 _EVERYTHING = slice(None)
+_NUMBERS = {bool, int, float, complex}
 
 
 def _given(backend, array, count, packed, value):
@@ -436,7 +441,7 @@ def _given(backend, array, count, packed, value):
         if value.backend is not backend:
             return False
         status = call(data, count, packed, value.data, 0, None)
-    elif kind is float or kind is int or kind is bool:
+    elif kind in _NUMBERS:
         code, number = backend.as_scalar(data, value)
         status = call(data, count, packed, None, int(code), byref(number))
     else:

@@ -70,6 +70,7 @@ def cases():
         sweep_optim.steps,
         sweep_optim.norms(PATTERNS),
         sweep_optim.dropouts(PATTERNS),
+        sweep_optim.renewed_steps,
         sequences,
         gathers,
         moves,
@@ -382,15 +383,30 @@ def gathers(dtype):
 
         yield f"rows of {columns} by number", check
 
-    def check_many(device):
-        x, indices = data(dtype, (64,)), np.arange(3000) ** 2 % 64
-        array, values = put(device, x), data(dtype, (3000,), 1)
-        array[put(device, indices)] = put(device, values)
-        x = x.copy()
-        x[indices] = values
-        assert_same(array, x)
+    for count, columns, step in ((3000, (), 1), (5000, (), 1), (5000, (2,), 1), (5000, (2,), 2)):
 
-    yield "many values for few elements", check_many
+        def check_many(device, count=count, columns=columns, step=step):
+            x, indices = data(dtype, (64, *columns)), np.arange(count) ** 2 % 64
+            array, values = put(device, x), data(dtype, (count, *columns), 1)
+            array[put(device, np.repeat(indices, step))[::step]] = put(device, values)
+            x = x.copy()
+            x[indices] = values
+            assert_same(array, x)
+
+        yield f"{count} values for few parts {columns}, every {step}. index", check_many
+
+    def check_masks(device):
+        x, mask = data(dtype, (90, 61)), np.arange(90 * 61).reshape(90, 61) % 3 == 0
+        array, given = put(device, x), put(device, mask)
+        assert_same(array[given], x[mask])
+        assert_same(array[given[:, 1]], x[mask[:, 1]])
+        for pattern, make in PATTERNS.items():
+            array, y = make(device, x), x.copy()
+            array[given] = 1
+            y[mask] = 1
+            assert_same(array, y, pattern)
+
+    yield "where bools are true", check_masks
 
     def check_sums(device):
         indices = np.arange(3000) ** 2 % 64 - 32

@@ -143,6 +143,24 @@ def test_join(device, rng, function):
                     assert short[1].dtype == short[0].dtype
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float64", "complex64"])
+def test_differences(device, rng, dtype):
+    for array, values in cases(device, rng, dtype):
+        for axis in range(-values.ndim - 1, values.ndim + 1):
+            check("diff", array, values, axis=axis)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32", "float64", "complex64"])
+def test_numbers_for_nan(device, rng, dtype):
+    for array, values in cases(device, rng, dtype):
+        if array.size and dtype != "int32":
+            values = values.copy()
+            values.reshape(-1)[::3], values.reshape(-1)[1::3] = np.nan, -np.inf
+            array = put(device, values)
+        for options in ({}, {"nan": 2.0, "neginf": -5.0}, {"posinf": 3}, {"copy": True}):
+            check("nan_to_num", array, values, **options)
+
+
 # Sums ---------------------------------------------------------------------------------------------
 
 
@@ -206,6 +224,19 @@ def test_an_item_of_vecdot_is_that_of_it_alone(device, rng):
     together = vg.vecdot(x, y).numpy()
     alone = [vg.vecdot(x[i], y[i]).item() for i in range(50)]
     np.testing.assert_array_equal(together, np.array(alone, "float32"))
+    crossed = vg.vecdot(x[:6, None], y[:7]).numpy()
+    alone = [[vg.vecdot(x[i], y[j]).item() for j in range(7)] for i in range(6)]
+    np.testing.assert_array_equal(crossed, np.array(alone, "float32"))
+
+
+@pytest.mark.parametrize("length, inner", [(3, 70), (40, 5), (130, 20), (300, 40)])
+def test_an_item_of_short_columns_is_that_of_it_alone(device, rng, length, inner):
+    x = put(device, rng.standard_normal((4000 // inner, length, inner)).astype("float32"))
+    functions = (vg.softmax, vg.log_softmax, vg.logsumexp, vg.std, vg.nanmean)
+    for f in functions:
+        together = f(x, 1).numpy()
+        for i in (0, len(together) - 1):
+            np.testing.assert_array_equal(f(x[i], 0).numpy(), together[i])
 
 
 SUBSCRIPTS = (

@@ -86,8 +86,8 @@ template <class T, class Acc> int reduce_rows(Call &call, const void *data, cons
 
 // How the [length][inner] columns of one matrix are dealt to blocks: wide enough to read whole
 // sectors, evenly, and cut across so that one large matrix makes some 500 blocks. Where rows are
-// few, blocks are wider instead, and their threads take several rows each. Large accumulators, whose
-// merging takes longer than some rows, have more rows before they are merged.
+// few, blocks are wider instead, and their threads take several rows each. Large accumulators,
+// whose merging takes longer than some rows, have more rows before they are merged.
 template <class T, class Acc> void deal_columns(const Layout &p, Columns *columns) {
     constexpr int64_t many = 512;
     const int64_t packs = ceil_divide(p.inner, pack_size<T>);

@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(thin_threads) thin_columns_kernel(Thin c, Resu
     if (here && y == 0) store(acc[0], result, i * result.outer_stride + j * result.inner_stride);
 }
 
-// Short columns, or those that leave columns_kernel's blocks with less than a warp side by side. The
-// number of outer items, which may be a batch, does not count.
+// Short columns, or those that leave columns_kernel's blocks with less than a warp side by side.
+// The number of outer items, which may be a batch, does not count.
 inline bool is_thin(const Layout &p) {
     if (p.anywhere || p.last > 1 || p.inner == 1 || p.length == 0) return false;
     if (p.outer * p.inner / thin_threads > INT32_MAX / 8) return false;

@@ -50,6 +50,10 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
     >>> vg.nan_to_num(vg.asarray([1.0, vg.nan, vg.inf]), posinf=99.0).tolist()
     [1.0, 0.0, 99.0]
     """
+    if copy is True and device is None:
+        result = short_cards.numbers_for_nan(x, nan, posinf, neginf)
+        if result is not None:
+            return result
     values = [nan, posinf, neginf]
     values = [None if one is None else parse_scalar(one, "a number for NaN") for one in values]
     if not copy and not isinstance(x, Array):
