@@ -27,7 +27,7 @@ def weights(name, features):
             for i, (key, shape) in enumerate(shapes.items())}  # fmt: skip
 
 
-# By this library -----------------------------------------------------------------------------------
+# By this library ----------------------------------------------------------------------------------
 
 
 def _recurrent(name, x):
@@ -82,7 +82,7 @@ LAYERS = {
 }
 
 
-# By NumPy ------------------------------------------------------------------------------------------
+# By NumPy -----------------------------------------------------------------------------------------
 
 
 def _normal(x, axes, centered=True):
@@ -221,7 +221,7 @@ def close(got, wanted, of_slope):
     return bool((np.abs(got - wanted) <= tolerance * max(1.0, np.abs(wanted).max())).all())
 
 
-# Lines of them -------------------------------------------------------------------------------------
+# Lines of them ------------------------------------------------------------------------------------
 
 
 def line(rng, pick, operand, values):

@@ -18,8 +18,8 @@ static void fill(pvg_array *a) {
         for (int i = 0; i < 64; i++) set_value(code, numbers, i, (double)pick(0, 5));
         status_of("pvg_copy_from_host", pvg_copy_from_host(a, numbers, NULL));
     } else {
-        status_of("pvg_fill", pvg_fill(a, PVG_SCALAR_INT, code == PVG_BOOL ? &(int64_t){whole & 1}
-                                                                           : &whole));
+        status_of("pvg_fill",
+                  pvg_fill(a, PVG_SCALAR_INT, code == PVG_BOOL ? &(int64_t){whole & 1} : &whole));
     }
 }
 

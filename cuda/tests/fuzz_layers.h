@@ -128,8 +128,7 @@ static void attention(void) {
     pvg_array *made = pvg_attention(query, k, v, mask, 0.5, causal, logsum);
     handle_of("pvg_attention", made, NULL, &arrays);
     if (!made || !logsum) return;
-    pvg_array *gradient =
-        chance(50) ? made : operand(code, SHAPE(batch, heads, queries, width));
+    pvg_array *gradient = chance(50) ? made : operand(code, SHAPE(batch, heads, queries, width));
     three_of("pvg_attention_backward",
              pvg_attention_backward(gradient, query, k, v, mask, made, logsum, 0.5, causal,
                                     &results[0], &results[1], &results[2]),

@@ -33,8 +33,8 @@ static void known_indices(void) {
     static const char *const names[] = {"gather", "scatter", "accumulate"};
     int known = 0;
     pvg_array *a = fresh(code, SHAPE(length, 3));
-    pvg_array *indices = numbers_of(values, SHAPE(1, n), -length - beyond, length - 1 + beyond,
-                                    &known);
+    pvg_array *indices =
+        numbers_of(values, SHAPE(1, n), -length - beyond, length - 1 + beyond, &known);
     pvg_array *given = kind ? fresh(code, SHAPE(n, 3)) : NULL;
     const int before = late_count;
     right = !bad;
@@ -46,9 +46,9 @@ static void known_indices(void) {
     if (kind == 0)
         handle_of("pvg_gather", pvg_gather(a, indices, 1, axes, 0, 0), NULL, &arrays);
     else
-        status_of(names[kind],
-                  kind == 1 ? pvg_scatter(a, indices, 1, axes, 0, 0, given)
-                            : pvg_accumulate(PVG_ADD, a, indices, 1, axes, 0, 0, given));
+        status_of(names[kind], kind == 1
+                                   ? pvg_scatter(a, indices, 1, axes, 0, 0, given)
+                                   : pvg_accumulate(PVG_ADD, a, indices, 1, axes, 0, 0, given));
     ended(before, pvg_last_status());
 }
 
@@ -83,12 +83,13 @@ static void known_matrices(void) {
     status_of("contents of matrices", status);
     prepared();
     /* Ones: their first pivot is 1, and the next one 0; as triangles they are none of this. */
-    const int zero_pivot =
-        content == 0 || (content == 1 && n > 1 && !(operation == 1 && kind > 0));
+    const int zero_pivot = content == 0 || (content == 1 && n > 1 && !(operation == 1 && kind > 0));
     const int launched = items > 0 && n > 0 && (operation != 1 || columns > 0);
     right = 1;
     factor(a, b, operation, kind,
-           status != PVG_OK || recording ? 0 : launched && zero_pivot ? 1 : -1);
+           status != PVG_OK || recording ? 0
+           : launched && zero_pivot      ? 1
+                                         : -1);
 }
 
 static void any_matrices(void) {
@@ -157,10 +158,10 @@ static void labelled(void) {
     ended(before, pvg_last_status());
     if (!losses) return;
     pvg_array *gradient = chance(50) ? losses : operand(wide(code), SHAPE(rows));
-    handle_of("pvg_cross_entropy_backward",
-              pvg_cross_entropy_backward(gradient, x, labels, weight, statistics, ignored,
-                                         smoothing),
-              NULL, &arrays);
+    handle_of(
+        "pvg_cross_entropy_backward",
+        pvg_cross_entropy_backward(gradient, x, labels, weight, statistics, ignored, smoothing),
+        NULL, &arrays);
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
@@ -247,9 +248,9 @@ static void bounds(void) {
         const double from = (double)start / 2, by = (double)step / 2;
         const int of_floats = chance(90) && is_live(&arrays, a) && is_float(pvg_array_dtype(a));
         status_of("pvg_sequence",
-                  of_floats ? pvg_sequence(a, PVG_SCALAR_FLOAT, &from, &by, chance(50) ? &by : NULL)
-                            : pvg_sequence(a, PVG_SCALAR_INT, &start, &step,
-                                           chance(50) ? &step : NULL));
+                  of_floats
+                      ? pvg_sequence(a, PVG_SCALAR_FLOAT, &from, &by, chance(50) ? &by : NULL)
+                      : pvg_sequence(a, PVG_SCALAR_INT, &start, &step, chance(50) ? &step : NULL));
     }
 }
 
