@@ -120,7 +120,9 @@ enum pvg_key {
     PVG_KEY_REST = 3,    /* zeros: "...", all axes that no other item is for */
     PVG_KEY_START = 4,
     PVG_KEY_STOP = 8,
-    PVG_KEY_STEP = 16
+    PVG_KEY_STEP = 16,
+    PVG_KEY_ARRAY = 32 /* of pvg_index_get and pvg_index_set: the address of a pvg_array of integers
+                          or of bools, two zeros */
 };
 
 /* Operation codes. "float" functions of bool and integer operands give the default float dtype
@@ -271,11 +273,12 @@ enum pvg_update {
     PVG_UPDATE_EPSILON = 7,      /* ADAM, RMSPROP */
     PVG_UPDATE_BETA1 = 8,        /* ADAM */
     PVG_UPDATE_BETA2 = 9,        /* ADAM; RMSPROP's alpha */
-    PVG_UPDATE_STEP = 10,        /* ADAM; from 1 on */
-    PVG_UPDATE_DECOUPLED = 11,   /* ADAM; weights decay by themselves, as AdamW's */
-    PVG_UPDATE_AMSGRAD = 12,     /* ADAM */
-    PVG_UPDATE_CENTERED = 13,    /* RMSPROP */
-    PVG_UPDATE_COUNT = 14
+    PVG_UPDATE_SHARE1 = 10,      /* ADAM; 1 - beta1^step, of steps from 1 on: above 0, at most 1 */
+    PVG_UPDATE_SHARE2 = 11,      /* ADAM; 1 - beta2^step */
+    PVG_UPDATE_SHRINK = 12,      /* ADAM; weights lose this part first: rate * decay for AdamW's */
+    PVG_UPDATE_AMSGRAD = 13,     /* ADAM */
+    PVG_UPDATE_CENTERED = 14,    /* RMSPROP */
+    PVG_UPDATE_COUNT = 15
 };
 
 /* What pvg_random fills an array with. */
@@ -401,7 +404,11 @@ enum pvg_plan {
     PVG_PLAN_A_BYTES = 23, /* of its copies */
     PVG_PLAN_B_BYTES = 24,
     PVG_PLAN_RECKONED = 25, /* time by the kernel's model, in a unit of its own; 0: it has none */
-    PVG_PLAN_COUNT = 26
+    /* More than 1: k is cut into so many stretches of so many terms each, and one of what is left,
+     * whose sums are added up after. All other numbers are then those of one stretch by itself. */
+    PVG_PLAN_STRETCHES = 26,
+    PVG_PLAN_STRETCH_TERMS = 27,
+    PVG_PLAN_COUNT = 28
 };
 
 enum pvg_option {
@@ -730,6 +737,9 @@ PVG_API pvg_array *pvg_contiguous(const pvg_array *a);
 /* The real (0) or imaginary (1) parts of a complex array, which can be written to through the view.
  * Errors: TYPE. */
 PVG_API pvg_array *pvg_part(const pvg_array *a, int imaginary);
+/* The diagonals of the matrices that two axes span, along a new last axis: those with the index
+ * along axis2 - that along axis1 == offset. Errors: VALUE (fewer than two axes, one twice), AXIS. */
+PVG_API pvg_array *pvg_diagonal(const pvg_array *a, int64_t offset, int axis1, int axis2);
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
@@ -744,6 +754,18 @@ PVG_API int pvg_copy_to_host(const pvg_array *array, void *destination,
 PVG_API int pvg_copy(const pvg_array *source, pvg_array *destination);
 /* A contiguous copy with another dtype (or the same). */
 PVG_API pvg_array *pvg_cast(const pvg_array *a, int dtype, pvg_array *out);
+/* A copy with each of n axes repeated counts[i] times, as a whole (whole 1) or element by element
+ * (whole 0). n may be larger than the array's number of axes, which are then the last ones. Errors:
+ * VALUE (fewer axes, a negative count, a result that is too large). */
+PVG_API pvg_array *pvg_repeat(const pvg_array *a, int n, const int64_t *counts, int whole);
+/* A copy with so many elements more along each axis, widths[2 i] before and widths[2 i + 1] behind,
+ * which are the weak scalar. Errors: VALUE (a negative width), OVERFLOW and TYPE as of pvg_fill. */
+PVG_API pvg_array *pvg_pad(const pvg_array *a, int kind, const void *value, const int64_t *widths);
+/* A square matrix of zeros that has a 1-D array where column - row is `offset`. Errors: VALUE. */
+PVG_API pvg_array *pvg_diag(const pvg_array *a, int64_t offset);
+/* A copy with the elements moved by `shift` along an axis, those beyond the end to the beginning;
+ * or with flat 1 along all axes as if they were one, in C order. Errors: AXIS, VALUE (flat). */
+PVG_API pvg_array *pvg_roll(const pvg_array *a, int axis, int flat, int64_t shift);
 /* Every element = the scalar. Errors: OVERFLOW if the dtype cannot hold an integer, TYPE. */
 PVG_API int pvg_fill(pvg_array *array, int kind, const void *value);
 /* array[...] = random numbers (pvg_distribution): Philox4x32-10 of the key and of blocks of four
@@ -753,6 +775,14 @@ PVG_API int pvg_fill(pvg_array *array, int kind, const void *value);
  * pair takes. The block's number wraps. Errors: VALUE (read-only, unknown distribution), TYPE. */
 PVG_API int pvg_random(pvg_array *array, int distribution, uint64_t key, uint64_t stream,
                        uint64_t counter);
+/* A new array of an integer dtype: low + (word % count), of words of 32 or 64 bits (word_bits), and
+ * of more than the largest multiple of the count drawn again: element i has the words that
+ * pvg_random makes of counter, of counter plus as many blocks as the whole array takes, and so on.
+ * *rounds: how often that was, 1 or more; for counts that are no powers of two the call waits for
+ * it. count 0: 2^word_bits. Errors: VALUE (word_bits, a recording of what waits), TYPE. */
+PVG_API pvg_array *pvg_random_integers(int device, int dtype, int ndim, const int64_t *shape,
+                                       int word_bits, uint64_t count, int64_t low, uint64_t key,
+                                       uint64_t stream, uint64_t counter, int64_t *rounds);
 /* Fills a 1-D array: a[i] = start + i * step, by kind PVG_SCALAR_INT of integers, which wrap, by
  * PVG_SCALAR_FLOAT of floats, computed in float64 and rounded once. last: what the last element is
  * instead, or NULL. Errors: VALUE (read-only; not 1-D; kind), TYPE (another dtype). */
@@ -811,6 +841,17 @@ PVG_API pvg_array *pvg_gather(const pvg_array *a, const pvg_array *indices, int 
  * index that is reported. */
 PVG_API int pvg_scatter(pvg_array *a, const pvg_array *indices, int count, const int *axes,
                         int place, int trusted, const pvg_array *values);
+/* What a key with arrays among its items (pvg_key) names, as a copy: pvg_gather in one call, beside
+ * slices and integers. Arrays of integers are broadcast together; an array of bools stands alone,
+ * for as many of the first axes as it has, and a call with one waits for the number of its true
+ * elements, so that it cannot be recorded. Errors: VALUE for all that is not for this function
+ * (0-d arrays, other dtypes and mixtures, what does not fit); else as pvg_gather. */
+PVG_API pvg_array *pvg_index_get(const pvg_array *a, int n, const int64_t *items);
+/* a[key] = values, or, with values NULL, a weak scalar, as pvg_scatter does it. Bools of the shape
+ * of `a` take a scalar only, and wait for nothing. Errors: VALUE as of pvg_index_get; OVERFLOW and
+ * TYPE (the scalar); else as pvg_scatter. */
+PVG_API int pvg_index_set(pvg_array *a, int n, const int64_t *items, const pvg_array *values,
+                          int kind, const void *value);
 /* The same with each element combined with all values for it, by PVG_ADD, PVG_SUBTRACT,
  * PVG_MULTIPLY, PVG_MAXIMUM or PVG_MINIMUM: first these with each other (those to subtract are
  * added), in an order that depends on shapes and indices alone, float16 and bfloat16 in float32;
@@ -837,6 +878,11 @@ PVG_API pvg_array *pvg_softmax(int operation, const pvg_array *a, int naxes, con
  * numbers). */
 PVG_API pvg_array *pvg_var(const pvg_array *a, int naxes, const int *axes, double ddof, int root,
                            int keepdims, pvg_array *out);
+/* The sum of the elements that are no NaN, or with mean 1 their mean, in which NaN is what there is
+ * of none; axes, keepdims and rounding as of pvg_reduce. Errors: AXIS, VALUE (mean neither; a
+ * repeated axis), TYPE (no floats). */
+PVG_API pvg_array *pvg_nansum(const pvg_array *a, int naxes, const int *axes, int mean,
+                              int keepdims);
 /* Of each element along an axis and all before it the sum (operation PVG_SUM) or the product
  * (PVG_PROD). Dtypes are theirs; integers wrap; sums of float16 and bfloat16 are made in float32,
  * all others of floats in float64. initial 1: the result is one longer along the axis, and begins
@@ -880,6 +926,10 @@ PVG_API pvg_array *pvg_bincount(const pvg_array *numbers, const pvg_array *weigh
  * Errors: VALUE (shapes, 0-d operands, precision). */
 PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, int precision,
                               pvg_array *out);
+/* Sums of products along the last axis, the others broadcast: pvg_matmul of rows and columns; rows
+ * of up to 1024 floats are added by a few lanes each, halves in float32. Errors: VALUE (other
+ * lengths, 0-d operands, shapes, precision). */
+PVG_API pvg_array *pvg_vecdot(const pvg_array *a, const pvg_array *b, int precision);
 /* One layer, activation(z) with z = x @ weight.T + bias: x (..., in), weight (out, in), bias (out,)
  * or NULL; float dtypes. `activation` is PVG_NONE, PVG_SIGMOID, PVG_TANH, PVG_RELU, PVG_GELU or
  * PVG_SILU. z, which the backward pass needs, is written to `preactivation` unless that is NULL: a
@@ -934,26 +984,33 @@ PVG_API pvg_array *pvg_convolution_weight(const pvg_array *gradient, const pvg_a
  * the next; gradients: n. What belongs to a parameter has its shape and dtype. float16 and bfloat16
  * are computed in float32, and rounded when they are stored. numbers[PVG_UPDATE_COUNT], indexed by
  * pvg_update. The formulas are those of torch.optim's pages. All memory is there before the first
- * launch; if a later launch fails, some parameters and their states have been changed already. It
- * can be part of a recording but with ADAM or FIRST, whose numbers change from step to step, and
- * but for targets that the recording has made. Errors: VALUE (shapes, read-only targets, an unknown
- * algorithm, STEP below 1), TYPE. */
+ * launch; if a later launch fails, some parameters and their states have been changed already.
+ *
+ * renewed: NULL, or a contiguous float64 array of PVG_UPDATE_COUNT elements that the kernels read
+ * instead of `numbers`, which then only say how many states there are. So a step can be part of a
+ * recording, whose numbers are new at each launch; without it ADAM is refused there, and so are
+ * FIRST and targets that the recording has made. Errors: VALUE (shapes, read-only targets, an
+ * unknown algorithm, shares), TYPE. */
 PVG_API int pvg_optimize(int algorithm, pvg_array *const *targets,
-                         const pvg_array *const *gradients, int n, const double *numbers);
+                         const pvg_array *const *gradients, int n, const double *numbers,
+                         const pvg_array *renewed);
 /* The norm of all elements of n arrays of float dtypes, 0-d, in what the dtypes are promoted to: of
  * order 1, 2 or infinity; without overflow in between, summed in float64 in an order that depends
  * on the shapes alone. Two launches, if there are no more than two hundred arrays of one dtype.
  * Errors: VALUE (none; another order), TYPE. */
 PVG_API pvg_array *pvg_total_norm(const pvg_array *const *parts, int n, double order);
 /* Multiplies n arrays in place by most / (norm + 1e-6), computed in float64, where that is below 1
- * or NaN. norm: one element of a float dtype. Errors: VALUE (read-only targets, size), TYPE. */
+ * or NaN; by `most` itself if norm is NULL. norm: one element of a float dtype. Errors: VALUE
+ * (read-only targets, size), TYPE. */
 PVG_API int pvg_clip_norm(pvg_array *const *targets, int n, const pvg_array *norm, double most);
 
 /* out[i] = u[i] < p ? 0 : a[i] / (1 - p), where u are the float32 numbers in [0, 1) that pvg_random
  * makes of the same key, stream and counter, whatever the dtype of a is; halves are computed in
- * float32. With p 1 all are 0. Errors: VALUE (p is not from 0 to 1), TYPE. */
+ * float32. With p 1 all are 0. renewed: NULL, or a contiguous uint64 array of three elements that
+ * are added to key, stream and counter; in a recording, they can be new at each launch. Errors:
+ * VALUE (p is not from 0 to 1), TYPE. */
 PVG_API pvg_array *pvg_dropout(const pvg_array *a, double p, uint64_t key, uint64_t stream,
-                               uint64_t counter);
+                               uint64_t counter, const pvg_array *renewed);
 /* The backward pass of pvg_softmax over the last naxes axes (operation PVG_SOFTMAX or
  * PVG_LOG_SOFTMAX): of the gradient of its result, and the result, the gradient of its operand, in
  * the result's dtype; halves are computed in float32. Errors: AXIS, VALUE (shapes, another

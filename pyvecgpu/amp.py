@@ -6,12 +6,12 @@ lost: that is what GradScaler is for.
 """
 
 import functools
+import math
 
-from . import functions as vg
-from .autograd.transforms import no_grad
 from .device import Device
 from .dtypes import is_half, parse_dtype
 from .functions import casting
+from .optim.gradients import multiply, total_norm
 
 __all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
 
@@ -153,6 +153,8 @@ class GradScaler:
     def unscale_(self, optimizer):
         """Divide the gradients of an optimiser's parameters by the scale, to be clipped or read.
 
+        Three launches; gradients are changed in place, as by clip_grad_norm_.
+
         RuntimeError: a second time before update, or after step.
 
         >>> w = vg.asarray([2.0]).requires_grad_()
@@ -172,14 +174,9 @@ class GradScaler:
         params = [p for p in params if p.grad is not None]
         if not params:
             raise RuntimeError("the optimiser's parameters have no gradients to be unscaled")
-        with no_grad():
-            found = [p.grad.detach() * (1.0 / self._scale) for p in params]
-            finite = [vg.all(vg.isfinite(g)) for g in found]
-            devices = {x.device: [y for y in finite if y.device == x.device] for x in finite}
-            unfit = not all(vg.all(vg.stack(some)).item() for some in devices.values())
-        for p, g in zip(params, found, strict=True):
-            p.grad = g
-        self._found[id(optimizer)] = optimizer, unfit
+        largest = total_norm([p.grad.detach() for p in params], math.inf).item()
+        multiply(params, 1.0 / self._scale)
+        self._found[id(optimizer)] = optimizer, not math.isfinite(largest)
 
     def step(self, optimizer, *args, **options):
         """Do optimizer.step(...) with gradients that are divided by the scale, if all are finite.

@@ -33,11 +33,11 @@ class Array:
     @property
     def _layout(self):
         """(dtype, shape, strides in elements), asked for once."""
-        try:
-            return self._description
-        except AttributeError:
-            self._description = self.backend.describe(self.data)
-            return self._description
+        # Not by an exception, which costs more than a small operation.
+        found = getattr(self, "_description", None)
+        if found is None:
+            found = self._description = self.backend.describe(self.data)
+        return found
 
     @property
     def shape(self):
@@ -46,7 +46,8 @@ class Array:
         >>> vg.ones((2, 3)).shape
         (2, 3)
         """
-        return self._layout[1]
+        found = getattr(self, "_description", None)  # the short way: shapes are asked for often
+        return self._layout[1] if found is None else found[1]
 
     @property
     def dtype(self):
@@ -55,7 +56,8 @@ class Array:
         >>> vg.asarray([1.5]).dtype, vg.asarray([1]).dtype
         (dtype('float32'), dtype('int64'))
         """
-        return self._layout[0]
+        found = getattr(self, "_description", None)
+        return self._layout[0] if found is None else found[0]
 
     @property
     def strides(self):

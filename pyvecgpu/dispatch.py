@@ -9,6 +9,7 @@ what is computed of tracked Arrays.
 import contextlib
 import struct
 import threading
+from ctypes import byref
 
 from .array import Array, Tracked, new, wrap
 from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, LISTS, METHODS, NOTHING
@@ -146,7 +147,7 @@ _TAIL = """
 _BODIES = {ARRAY: _ONE_ARRAY, ARRAYS: _ARRAYS, HOST: _OTHER, NOTHING: _OTHER}
 _CAN_BE_NONE = (
     *("weight", "bias", "places", "preactivation", "weights", "statistics", "mask", "logsum"),
-    *("state", "dlast", "dstate", "states", "gates"),
+    *("state", "dlast", "dstate", "states", "gates", "norm", "renewed"),
 )
 
 
@@ -274,16 +275,17 @@ def tracked_operator(code, general):
 # way, which says what is wrong.
 
 _PACK = tuple([struct.Struct(f"{n}q").pack for n in range(4 * (MAX_NDIM + 1))])
-_INTEGER, _SLICE, _NEW, _REST, _START, _STOP, _STEP = map(int, Key)
+_INTEGER, _SLICE, _NEW, _REST, _START, _STOP, _STEP, _ARRAY = map(int, Key)
+_WHOLE, _OTHERS = (_SLICE, 0, 0, 0), (_REST, 0, 0, 0)
 _DOES_NOT_FIT = (Status.ERROR_VALUE, Status.ERROR_INDEX)
 
 
 def indexed(array, key):
-    """Return array[key] for a key of ints, slices, None and "...", or None."""
+    """Return array[key] for a key of ints, slices, None, "..." and Arrays, or None."""
     backend = array.backend
     if type(array) is not Array or _listeners or not backend.on_card:
         return None
-    items = []
+    items, arrays = [], False
     for item in key if type(key) is tuple else (key,):
         kind = type(item)
         if kind is int:
@@ -306,7 +308,10 @@ def indexed(array, key):
         elif item is None:
             items += (_NEW, 0, 0, 0)
         elif item is Ellipsis:
-            items += (_REST, 0, 0, 0)
+            items += _OTHERS
+        elif kind is Array and item.backend is backend:
+            items += (_ARRAY, item.data.value, 0, 0)
+            arrays = True
         else:
             return None
     count = len(items)
@@ -314,6 +319,8 @@ def indexed(array, key):
         packed = _PACK[count](*items)
     except (struct.error, IndexError):  # no integers, or of more than 64 bits; too many items
         return None
+    if arrays:
+        return _picked(backend, backend.functions.pvg_index_get(array.data, count // 4, packed))
     return _view(backend, backend.functions.pvg_index(array.data, count // 4, packed))
 
 
@@ -344,6 +351,106 @@ def reversed_axes(array):
 def _view(backend, data):
     if not data:
         if backend.library.pvg_last_status() in _DOES_NOT_FIT:
+            return None
+        backend.fail()
+    array = new()
+    array.backend = backend
+    array.data = data
+    return array
+
+
+# Elements that Arrays name ------------------------------------------------------------------------
+#
+# One call of the C library, too. What it does not take is the error VALUE, or a scalar's that the
+# dtype cannot hold; others may be reports of what was computed before, of which nobody hears twice.
+
+_NOT_TAKEN = (Status.ERROR_VALUE, Status.ERROR_TYPE, Status.ERROR_OVERFLOW)
+
+
+def taken(array, indices, axis):
+    """Return the elements of an Array at an Array of indices along an axis, or None."""
+    backend = array.backend
+    if type(array) is not Array or type(indices) is not Array or _listeners:
+        return None
+    if not backend.on_card or indices.backend is not backend or type(axis) is not int:
+        return None
+    one = (_ARRAY, indices.data.value, 0, 0)
+    # An item more says that bools are none of these.
+    items = _WHOLE * axis + one + _OTHERS if axis >= 0 else _OTHERS + one + _WHOLE * (-1 - axis)
+    count = len(items)
+    if count >= len(_PACK):
+        return None
+    call = backend.functions.pvg_index_get
+    return _picked(backend, call(array.data, count // 4, _PACK[count](*items)))
+
+
+def assigned(array, key, value):
+    """Do array[key] = a number or an Array, for a key with Arrays, and return True; or False."""
+    backend = array.backend
+    if type(array) is not Array or _listeners or not backend.on_card:
+        return False
+    items = []
+    for item in key if type(key) is tuple else (key,):
+        kind = type(item)
+        if kind is Array and item.backend is backend:
+            items += (_ARRAY, item.data.value, 0, 0)
+        elif kind is int:
+            items += (_INTEGER, item, 0, 0)
+        elif kind is slice and item == _EVERYTHING:
+            items += _WHOLE
+        elif item is Ellipsis:
+            items += _OTHERS
+        else:
+            return False
+    count = len(items)
+    try:
+        packed = _PACK[count](*items)
+    except (struct.error, IndexError):
+        return False
+    return _given(backend, array, count // 4, packed, value)
+
+
+def put_in_a_row(array, indices, value):
+    """Write to elements of an Array of one axis as `put` does, and return True; or False."""
+    backend = array.backend
+    if type(array) is not Array or type(indices) is not Array or _listeners:
+        return False
+    if not backend.on_card or indices.backend is not backend:
+        return False
+    if len(array.shape) != 1 or len(indices.shape) != 1:
+        return False
+    if isinstance(value, Array) and value.shape != indices.shape:
+        return False
+    # An item more says that bools are none of these.
+    packed = _PACK[8](_ARRAY, indices.data.value, 0, 0, *_OTHERS)
+    return _given(backend, array, 2, packed, value)
+
+
+_EVERYTHING = slice(None)
+
+
+def _given(backend, array, count, packed, value):
+    """Write a number or an Array to what a packed key names, and return True; or False."""
+    kind, data, call = type(value), array.data, backend.functions.pvg_index_set
+    if kind is Array:
+        if value.backend is not backend:
+            return False
+        status = call(data, count, packed, value.data, 0, None)
+    elif kind is float or kind is int or kind is bool:
+        code, number = backend.as_scalar(data, value)
+        status = call(data, count, packed, None, int(code), byref(number))
+    else:
+        return False
+    if not status:
+        return True
+    if status not in _NOT_TAKEN:
+        backend.fail()
+    return False
+
+
+def _picked(backend, data):
+    if not data:
+        if backend.library.pvg_last_status() in _NOT_TAKEN:
             return None
         backend.fail()
     array = new()

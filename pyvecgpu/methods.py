@@ -4,6 +4,7 @@ Operators between two Arrays of one device, or an Array and a float, take the sh
 dispatch.py; everything else (scalars, NumPy arrays, errors) that through `functions`.
 """
 
+import functools
 import sys
 
 from . import functions, protocols
@@ -79,6 +80,7 @@ _BINARY = {
 }
 
 
+@functools.cache
 def _autograd():
     """Return autograd/arrays.py, which is imported when gradients are first spoken of."""
     from .autograd import arrays

@@ -115,12 +115,19 @@ def stream(stream=None, /, *, device=None):
 def release(device):
     """Wait for the streams of a device that nobody has in a Stream, and forget them."""
     with _lock:
-        _pools.pop(device, None)
         for key in [key for key in _known if key[0] is device]:
-            del _known[key]
+            _forget(key)
+        _pools.pop(device, None)  # last: ours may be among those that came as another library's
 
 
 forgetting.append(release)
+
+
+def _forget(key):
+    """Let another library's stream go, after what stands for it, whose end waits for the stream."""
+    owner, theirs = _known.pop(key)
+    del owner
+    del theirs
 
 
 def _own(device):
@@ -148,7 +155,7 @@ def _wrapped(stream, device):
                 device.backend.fail()
         _known[device, address] = owner, stream
         if len(_known) > KEPT:
-            _known.popitem(last=False)
+            _forget(next(iter(_known)))
         return owner
 
 

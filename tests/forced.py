@@ -39,6 +39,8 @@ CASES = [
     ("gemv", "float16", None),
     ("gemv", "bfloat16", None),
     ("tiny", "float32", "ieee"),
+    ("tiny", "float16", None),
+    ("tiny", "bfloat16", None),
 ]
 
 

@@ -132,7 +132,7 @@ def gradients(g, x, w, z, out):
 def step(x, g, out):
     """A step of plain descent, in place: one with a learning rate of 1 and no other number."""
     out[...] = x
-    apply(out.backend, "optimize", Algorithm.SGD, [out], [g], [1.0] + [0.0] * 13)
+    apply(out.backend, "optimize", Algorithm.SGD, [out], [g], [1.0] + [0.0] * 14, None)
     return out
 
 
@@ -144,7 +144,7 @@ def clip(x, out):
 
 
 def dropout(x, out):
-    return assign(apply(x.backend, "dropout", x, 0.5, 1, 2, 3), out)
+    return assign(apply(x.backend, "dropout", x, 0.5, 1, 2, 3, None), out)
 
 
 def windows(x, w, g, out):

@@ -304,6 +304,19 @@ def joins(dtype):
 
     yield "join, aligned", check_aligned
 
+    def check_arranged(device):
+        x = data(dtype)
+        array, row = put(device, x), data(dtype, (37,))
+        for axis in (None, 0, 1):
+            assert_same(vg.roll(array, 5, axis), np.roll(x, 5, axis))
+            assert_same(vg.repeat(array, 2, axis), np.repeat(x, 2, axis))
+        assert_same(vg.tile(array, (2, 1, 3)), np.tile(x, (2, 1, 3)))
+        assert_same(vg.pad(array, ((1, 2), (3, 0))), np.pad(x, ((1, 2), (3, 0))))
+        assert_same(vg.diag(put(device, row), -2), np.diag(row, -2))
+        assert_same(vg.diagonal(array, 2) + array[0, 0], np.diagonal(x, 2) + x[0, 0])
+
+    yield "roll, repeat, pad and diagonals", check_arranged
+
 
 def bounds(dtype):
     if dtype.kind == "b":
@@ -447,6 +460,17 @@ def numbers(dtype):
                     assert_within(x, expected, 64 * helpers.UNIT_ROUNDOFF[dtype])
 
             yield f"random {distribution.name}, {pattern}", check
+    if kind in "iu":
+
+        def check_integers(device):
+            for count in (100, 2**33 + 1) if dtype.itemsize == 8 else (100,):
+                x, y = (
+                    vg.random.default_rng(3, device=one).integers(3, count, (5, 31), dtype)
+                    for one in (device, "cpu")
+                )
+                assert_same(x, helpers.host(y))
+
+        yield "random integers", check_integers
 
 
 def casts(dtype):
@@ -562,6 +586,28 @@ def variances(dtype):
                 assert_within(result, expected, 256 * unit * np.abs(expected))
 
         yield f"variance, {name}", check
+    for name, (shape, axis) in (REDUCED | THIN | {"rows in chunks": ((1, 70_000), 1)}).items():
+
+        def check_sums(device, shape=shape, axis=axis):
+            x = data(dtype, shape)
+            x.reshape(-1)[::3] = np.nan
+            array, wide = put(device, x), helpers.widened(x).astype(np.float64)
+            unit = helpers.UNIT_ROUNDOFF[dtype]
+            bound = 16 * unit * (1 + np.nansum(np.abs(wide), axis=axis))
+            for function in (np.nansum, np.nanmean):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", RuntimeWarning)  # of nothing but NaN
+                    expected = function(wide, axis=axis)
+                assert_within(getattr(vg, function.__name__)(array, axis=axis), expected, bound)
+            expected = np.var(np.nan_to_num(wide), axis=axis)
+            result = vg.var(vg.nan_to_num(array), axis=axis)
+            assert_within(result, expected, 256 * unit * np.abs(expected) + unit)
+
+        yield f"without NaN, {name}", check_sums
+
+
+# Columns that a thread has, or several.
+THIN = {"short columns": ((2, 8200), 0), "columns of a few": ((9, 33, 5), 1)}
 
 
 # (shape, axis) of rows of a few lanes, of a warp, of a block, with shared memory, in two passes.
@@ -574,13 +620,14 @@ SOFT_ROWS = {
     "rows of a block": ((2, 1500), 1),
     "rows in shared memory": ((2, 20_000), 1),
     "two passes": ((1, 70_000), 1),
+    "axis of one": ((6, 1, 7), 1),
 }
 
 
 def exponentials(dtype):
     if not helpers.is_float(dtype):
         return
-    for name, (shape, axis) in SOFT_ROWS.items():
+    for name, (shape, axis) in (SOFT_ROWS | THIN).items():
         patterns = PATTERNS if np.prod(shape) < 5000 else {"contiguous": helpers.put}
         for pattern, make in patterns.items():
 

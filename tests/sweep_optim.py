@@ -73,7 +73,7 @@ def dropouts(patterns):
                 x = data(dtype, (3, 7, 11))  # one less than a multiple of what a thread has
                 u = vg.empty(x.shape, dtype="float32", device=device)
                 apply(u.backend, "random", u, 1, 5, 6, 7)
-                result = apply(u.backend, "dropout", make(device, x), 0.75, 5, 6, 7)
+                result = apply(u.backend, "dropout", make(device, x), 0.75, 5, 6, 7, None)
                 helpers.assert_same(result, np.where(u.numpy() < 0.75, 0, x * 4).astype(dtype))
 
             yield f"dropout, {pattern}", check

@@ -50,6 +50,14 @@ def products(dtype):
 
         yield f"product, {name}", check
 
+    def check_rows(device):
+        for rows, k in ((70, 1), (9, 40), (3, 300), (2, 1_500)):
+            a, b = data(dtype, (rows, k)), data(dtype, (rows, k), 1)
+            expected = product_reference(a[:, None], b[..., None])[:, 0, 0]
+            assert_same(vg.vecdot(put(device, a), put(device, b)), expected)
+
+    yield "rows with rows", check_rows
+
 
 # (m, n, k, items) of products by each kernel in turn: partial tiles, and enough whole ones of each
 # width to keep a card busy, which large kernels need to be chosen.
@@ -70,6 +78,7 @@ LARGE_TILES = {
     "ffma_64x128": [(64, 128, 16, 132), (64, 127, 16, 132)],
     "ffma_64x32": [(64, 128, 16, 264)],
 }
+FORCED["ffma_64x128"] = FORCED["ffma_64x64"] = [*OTHERS, (20, 90, 290, 1), (20, 92, 292, 1)]
 # Terms that are multiplied on the simulated card, which takes seconds for so many: by kernels that
 # the first of its cards has, whose widest tiles the others have launched before, and by the others.
 MOST_ON_SIM = {True: 40_000_000, False: 6_000_000}

@@ -331,6 +331,27 @@ def test_sums_of_many_rows(device):
     assert np.abs(slope.numpy() / (n * exact) - 1).max() <= 1e-5
 
 
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_key_has_gradients_of_zero(device, dtype):
+    """Its weight is 1 whatever the score: to the last bit, so that sums of many stay zero."""
+    rng = np.random.default_rng(12)
+    for length, features, width in ((70, 130, 256), (5, 3, 33), (66, 64, 65)):
+        q, k, v, g = (
+            rng.normal(size=s).astype(dtype)
+            for s in ((length, features), (1, features), (1, width), (length, width))
+        )
+        leaves = [put(device, x).requires_grad_() for x in (q, k)]
+        result = attend(*leaves, put(device, v))
+        found = vg.autograd.grad(result, leaves, put(device, g))
+        assert not any(x.numpy().any() for x in found)
+        q = put(device, rng.normal(size=(65, features)).astype(dtype)).requires_grad_()
+        more = [put(device, rng.normal(size=(65, n)).astype(dtype)) for n in (features, width)]
+        result = attend(q, *more, is_causal=True)  # the first query has one key
+        g = put(device, rng.normal(size=result.shape).astype(dtype))
+        assert not vg.autograd.grad(result, (q,), g)[0].numpy()[0].any()
+
+
 # Memory -------------------------------------------------------------------------------------------
 
 

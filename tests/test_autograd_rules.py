@@ -155,6 +155,7 @@ LAYOUTS = {
     "triu": lambda x: vg.triu(x, 1) * x,
     "tril": lambda x: vg.tril(x) * x,
     "slice": lambda x: x[1:, ::-2] * 3.0,
+    "diagonal": lambda x: vg.diagonal(x, 1, 1, 0) * 3.0,
     "element": lambda x: x[1, 2] * x[0, 0],
     "none and ellipsis": lambda x: x[..., None, 1] * x[None, :, :1],
     "permute": lambda x: x.T * 2.0,

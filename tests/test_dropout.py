@@ -93,7 +93,7 @@ def test_launches(device):
 def test_a_number_that_is_p_itself(device):
     x, u = put(device, np.ones(40, np.float32)), put(device, np.zeros(40, np.float32))
     apply(x.backend, "random", u, Distribution.RANDOM_UNIFORM, 7, 8, 9)
-    y = apply(x.backend, "dropout", x, u[11].item(), 7, 8, 9).numpy()
+    y = apply(x.backend, "dropout", x, u[11].item(), 7, 8, 9, None).numpy()
     assert y[11] > 1 and ((y == 0) == (u.numpy() < u[11].item())).all()
 
 
@@ -102,8 +102,23 @@ def test_counters_wrap(device):
     x, u = put(device, np.ones(40, np.float32)), put(device, np.zeros(40, np.float32))
     place = 7, 2**64 - 1, 2**64 - 3
     apply(x.backend, "random", u, Distribution.RANDOM_UNIFORM, *place)
-    y = apply(x.backend, "dropout", x, 0.5, *place)
+    y = apply(x.backend, "dropout", x, 0.5, *place, None)
     helpers.assert_same(y, np.where(u.numpy() >= 0.5, np.float32(2), np.float32(0)))
+
+
+@pytest.mark.parametrize("count", [1, 5, 4099])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_numbers_that_are_renewed(device, dtype, count):
+    """Numbers on the device are added to those of the call, and each wraps by itself."""
+    x = vg.ones(count, dtype=dtype, device=device)
+    given, added = (5, 2**64 - 1, 2**64 - 3), (2**63 + 1, 4, 2**63 + 9)
+    numbers = put(device, np.array([9, *added, 9], np.uint64))[1:4]
+    place = [(one + other) % 2**64 for one, other in zip(given, added, strict=True)]
+    expected = apply(x.backend, "dropout", x, 0.5, *place, None).numpy()
+    helpers.assert_same(apply(x.backend, "dropout", x, 0.5, *given, numbers), expected)
+    for wrong, error in ((numbers[:2], ValueError), (numbers.astype("int64"), TypeError)):
+        with pytest.raises(error, match="renewed numbers"):
+            apply(x.backend, "dropout", x, 0.5, *given, wrong)
 
 
 def test_refusals(device):
@@ -112,6 +127,6 @@ def test_refusals(device):
         with pytest.raises(ValueError, match="from 0"):
             dropout(x, p)
         with pytest.raises(ValueError, match="from 0 to 1"):
-            apply(x.backend, "dropout", x, p, 0, 0, 0)
+            apply(x.backend, "dropout", x, p, 0, 0, 0, None)
     with pytest.raises(TypeError):
-        apply(x.backend, "dropout", put(device, np.ones(3, int)), 0.5, 0, 0, 0)
+        apply(x.backend, "dropout", put(device, np.ones(3, int)), 0.5, 0, 0, 0, None)

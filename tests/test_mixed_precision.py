@@ -238,6 +238,20 @@ def test_a_step_is_that_of_the_unscaled_gradient(device):
     assert (weight.tolist(), scaler.get_scale()) == ([0.5, 3.0], 2.0**10)
 
 
+@pytest.mark.devices("sim", "cuda")
+def test_launches_of_unscaling(device):
+    """Three, however many gradients there are, and one wait for the answer; in place."""
+    params = [put(device, np.ones(n, np.float32)).requires_grad_() for n in range(1, 30)]
+    for p in params:
+        p.grad = vg.full_like(p, 2.0)
+    before, kept = vg.counters(device), [p.grad for p in params]
+    scaler = vg.amp.GradScaler(init_scale=4.0)
+    scaler.unscale_(vg.optim.SGD(params))
+    after = vg.counters(device)
+    assert (after["launches"] - before["launches"], after["waits"] - before["waits"]) == (3, 1)
+    assert all(p.grad is g and g.tolist() == [0.5] * g.size for p, g in zip(params, kept))  # noqa: B905
+
+
 @pytest.mark.parametrize("bad", (float("inf"), float("-inf"), float("nan")))
 def test_what_is_not_finite_is_left_out(device, bad):
     for place in (0, 1):

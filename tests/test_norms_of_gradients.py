@@ -186,6 +186,20 @@ def test_gradients_on_two_devices(device):
     helpers.assert_within(b.grad, np.array([0.8]), 1e-6)
 
 
+@pytest.mark.parametrize("factor", [0.125, 1.0, 3.0])
+def test_a_factor_without_a_norm(device, factor):
+    """Every element times the factor, in arrays of any length, dtype and layout."""
+    rng = np.random.default_rng(8)
+    for dtype in ("f2", "f4", "f8"):
+        hosts = [rng.standard_normal(n).astype(dtype) for n in (0, 1, 7, 1030, 5000)]
+        arrays = [put(device, x) for x in hosts]
+        arrays += [put(device, hosts[3].reshape(10, 103).copy()).T, put(device, hosts[4])[3:]]
+        expected = [x.numpy() * x.numpy().dtype.type(factor) for x in arrays]
+        apply(arrays[0].backend, "clip_norm", arrays, None, factor)
+        for x, y in zip(arrays, expected, strict=True):
+            helpers.assert_same(x, y)
+
+
 def test_refusals(device):
     x, read_only = put(device, np.ones(3)), vg.broadcast_to(put(device, np.ones(1)), (3,))
     backend = x.backend

@@ -373,8 +373,9 @@ def states(optimiser):
 @pytest.mark.devices("sim", "cuda")
 @pytest.mark.parametrize(
     ("name", "o"),
-    [("SGD", {"momentum": 0.9}), ("SGD", {}), ("RMSprop", {"momentum": 0.5})], ids=str
-)  # fmt: skip
+    [("SGD", {"momentum": 0.9}), ("SGD", {}), ("RMSprop", {"momentum": 0.5}), ("AdamW", {})],
+    ids=str,
+)
 def test_steps_in_a_recording(device, name, o):
     """Launched three times, it does what three steps do."""
     models = [Model(device, np.dtype(np.float32), 70, 9, ("plain",)) for _ in range(2)]
@@ -391,7 +392,7 @@ def test_steps_in_a_recording(device, name, o):
 
 @pytest.mark.devices("sim", "cuda")
 def test_steps_that_no_recording_can_repeat(device):
-    """A number of the step, and states that begin in it, or are copied in it."""
+    """States that begin in it, or are copied in it; numbers of the host for Adam."""
 
     def refused(name, match, give=False, steps=1, **o):
         model = Model(device, np.dtype(np.float32), 3, 9, ("plain",))
@@ -407,11 +408,16 @@ def test_steps_that_no_recording_can_repeat(device):
         assert [helpers.bits(p.detach()) for p in model.params] != before
         return given
 
-    refused("Adam", "number of the step")
-    refused("AdamW", "number of the step")
+    refused("Adam", "begin anew", steps=0)
+    refused("AdamW", "begin anew", give=True)
     refused("SGD", "begin anew", steps=0, momentum=0.9)
     refused("RMSprop", "begin anew", steps=0)
     refused("RMSprop", "begin anew", give=True)
+    p, g, *states = (put(device, np.ones(3, "f4")) for _ in range(4))
+    values = numbers(rate=1, share1=1, share2=1)
+    step = (Algorithm.ADAM, [p, *states], [g], values, None)
+    with pytest.raises(ValueError, match="number of the step"):
+        p.backend.record(lambda: apply(p.backend, "optimize", *step))
 
 
 # The call itself ----------------------------------------------------------------------------------
@@ -429,7 +435,9 @@ def test_refusals(device):
     read_only = vg.broadcast_to(put(device, np.ones(1, "f4")), (3,))
     momentum = numbers(rate=1, momentum=0.5)
     cases = [
-        (ValueError, Algorithm.ADAM, [p, g, g.copy()], [g], numbers(step=0)),
+        (ValueError, Algorithm.ADAM, [p, g, g.copy()], [g], numbers(share1=1)),
+        (ValueError, Algorithm.ADAM, [p, g, g.copy()], [g], numbers(share1=1.5, share2=1)),
+        (ValueError, Algorithm.ADAM, [p, g, g.copy()], [g], numbers(share1=np.nan, share2=1)),
         (ValueError, Algorithm.SGD, [p, put(device, np.ones(4, "f4"))], [g], momentum),
         (ValueError, Algorithm.SGD, [p], [put(device, np.ones((3, 1), "f4"))], numbers(rate=1)),
         (ValueError, Algorithm.SGD, [read_only], [g], numbers(rate=1)),
@@ -440,6 +448,34 @@ def test_refusals(device):
     ]  # fmt: skip
     for error, *arguments in cases:
         with pytest.raises(error):
-            apply(p.backend, "optimize", *arguments)
+            apply(p.backend, "optimize", *arguments, None)
         assert p.tolist() == [1.0] * 3
-    apply(p.backend, "optimize", Algorithm.SGD, [], [], numbers(rate=1))
+    apply(p.backend, "optimize", Algorithm.SGD, [], [], numbers(rate=1), None)
+    for wrong, error in ((np.zeros(14), ValueError), (np.zeros(15, "f4"), TypeError)):
+        with pytest.raises(error, match="renewed numbers"):
+            renewed = put(device, wrong)
+            apply(p.backend, "optimize", Algorithm.SGD, [p], [g], numbers(rate=1), renewed)
+        assert p.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("dtype", [*helpers.HALVES, *helpers.WIDE_FLOATS], ids=str)
+@pytest.mark.parametrize("algorithm", list(Algorithm))
+def test_numbers_on_the_device(device, algorithm, dtype):
+    """They are read instead of those of the call, and give the same bits."""
+    given = {"rate": 0.01, "weight_decay": 0.03, "maximize": 1, "momentum": 0.9, "dampening": 0.1,
+             "epsilon": 1e-7, "beta1": 0.9, "beta2": 0.999, "share1": 1 - 0.9**7, "amsgrad": 1,
+             "share2": 1 - 0.999**7, "shrink": 0.0123, "centered": 1}  # fmt: skip
+    values = numbers(**given)
+    states = 1 if algorithm is Algorithm.SGD else 3
+    rng = np.random.default_rng(4)
+    hosts = [abs(rng.standard_normal(2000)).astype(dtype) for _ in range(states + 2)]
+
+    def run(values, renewed):
+        *targets, gradient = [put(device, x) for x in hosts]
+        apply(gradient.backend, "optimize", algorithm, targets, [gradient], values, renewed)
+        return [helpers.bits(x) for x in targets]
+
+    renewed = put(device, np.array([5.0, *values, 5.0]))[1:-1]
+    only = {"momentum": 0.5, "share1": 1, "share2": 1, "amsgrad": 1, "centered": 1}
+    expected = run(values, None)
+    assert run(numbers(**only), renewed) == expected != run(numbers(**only), None)

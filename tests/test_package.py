@@ -24,7 +24,10 @@ TOPICS = ["accumulating", "aliases", "applying", "arithmetic", "assigning", "bin
           "statistics", "texts", "windows"]  # fmt: skip
 
 # The short ways of operators and views beside dispatch.apply.
-SHORT_WAYS = {"dispatch.py": {"binary", "scalar", "permute"}}
+SHORT_WAYS = {
+    "dispatch.py": {"binary", "scalar", "permute"},
+    "backends/recording.py": {"empty", "slice", "copy_from_host"},  # numbers of a backend's own
+}
 
 
 def sources():

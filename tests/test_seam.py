@@ -146,7 +146,13 @@ CASES |= {
     ),
     "dense_backward": (
         lambda a, b: functional.dense_backward(a, b, a, b, "tanh", precision="tf32"),
-        [("dense_backward", "abab", {"activation": Operation.TANH, "precision": 4})],
+        [
+            (
+                "dense_backward",
+                "abab",
+                {"activation": Operation.TANH, "precision": 4, "wanted": (True,) * 3},
+            )
+        ],
     ),
     "astype": (lambda a, b: vg.astype(a, vg.int32), [("cast", "a", {"dtype": vg.int32})]),
     "broadcast_to": (
@@ -696,7 +702,7 @@ def test_methods_are_those_of_both_backends():
 
 def test_backends_have_no_other_methods(device):
     """Whatever takes or gives raw data is a method of the seam, or asks and computes nothing."""
-    asks = {"describe", "version", "plain", "pointer"}
+    asks = {"describe", "version", "plain", "pointer", "recording"}
     backend = vg.Device(device).backend
     names = {name for name in dir(CpuBackend) if not name.startswith("_")}
     computing = names & set(METHODS)

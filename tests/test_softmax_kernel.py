@@ -1,7 +1,8 @@
 """Softmax and its kin by the kernels' ways: rows in registers, in shared memory, and read twice.
 
-The reference is NumPy in float64. What a way may round is the same for all of them, so a row has to
-be near the reference whatever its length, its neighbours and its place in memory are.
+The reference is NumPy in long doubles, as its sums of columns are one chain each. What a way may
+round is the same for all of them, so a row has to be near the reference whatever its length, its
+neighbours and its place in memory are.
 """
 
 import helpers
@@ -18,8 +19,8 @@ LENGTHS = (1, 2, 3, 4, 5, 31, 63, 127, 129, 500, 513, 1023, 1025, 2050, 5000)
 
 
 def exact(x, axis):
-    """(softmax, its logarithm, logsumexp with the axes kept) in float64."""
-    x = helpers.widened(x).astype(np.float64)
+    """(softmax, its logarithm, logsumexp with the axes kept), in more digits than any result."""
+    x = helpers.widened(x).astype(np.longdouble)
     most = x.max(axis, keepdims=True)
     total = most + np.log(np.exp(x - most).sum(axis, keepdims=True))
     return np.exp(x - total), x - total, total

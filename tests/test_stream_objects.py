@@ -163,6 +163,40 @@ def test_their_streams_are_kept_alive(device):
     assert sys.getrefcount(source) == before
 
 
+@pytest.mark.parametrize("many", [False, True], ids=["released", "too many"])
+@cards
+def test_their_streams_end_last(device, many):
+    """What stands for a stream waits for it when it goes: so the stream is still there then."""
+    loaded, left = library.load(device), []
+
+    class Theirs(Core):
+        def __init__(self):
+            self.raw = loaded.pvg_stream_create(0)
+            super().__init__(loaded.pvg_stream_handle(self.raw))
+
+        def __del__(self):
+            left.append(loaded.pvg_stream_release(self.stand_in))
+            loaded.pvg_stream_release(self.raw)
+
+    theirs = Theirs()
+    with vg.stream(theirs, device=device) as s:
+        x = put(device, np.arange(6.0)) + 1
+        theirs.stand_in = s._owner.value
+    del s, theirs
+    assert not left
+    others = [loaded.pvg_stream_create(0) for _ in range(streams.KEPT if many else 0)]
+    for one in others:
+        vg.Stream(loaded.pvg_stream_handle(one), device=device)
+    if not many:
+        streams.release(vg.Device(device))
+    assert len(left) == 1, "kept for good, or gone too early"
+    assert left[0] != 0, "the stream went before what stands for it"
+    assert_same(x, np.arange(6.0) + 1)
+    streams.release(vg.Device(device))
+    for one in others:
+        assert loaded.pvg_stream_release(one) == 0
+
+
 @pytest.mark.devices("cpu")
 def test_the_cpu_has_none(device):
     x = put(device, np.arange(3.0))

@@ -66,7 +66,7 @@ def writes(x, y):
         "nan_to_num": lambda: vg.nan_to_num(x, False),
         "sequence": lambda: apply(x.backend, "sequence", x[0], 1.0, 2.0, None),
         "eye": lambda: apply(x.backend, "eye", x, 1),
-        "optimize": lambda: apply(x.backend, "optimize", Algorithm.SGD, [x], [y], RATE),
+        "optimize": lambda: apply(x.backend, "optimize", Algorithm.SGD, [x], [y], RATE, None),
         "clip_norm": lambda: apply(x.backend, "clip_norm", [x], vg.max(y), 1.0),
         "random": lambda: vg.random.default_rng(1).random(out=x),
         "copy": lambda: x.__setitem__(Ellipsis, y),

@@ -418,11 +418,11 @@ def test_third_gradients_of_a_convolution(device):
     (third,) = vg.autograd.grad(second.sum(), (x,))
 
     def total(values):
-        a, b = vg.asarray(values).requires_grad_(), w.detach().to("cpu").requires_grad_()
+        a, b = (vg.asarray(one, device="cpu").requires_grad_() for one in (values, weights))
         (g,) = vg.autograd.grad((F.conv1d(a, b) ** 3).sum(), (a,), create_graph=True)
         return vg.autograd.grad((g**2).sum(), (b,))[0].sum().item()
 
-    start, step = x.detach().numpy(), 1e-5
+    start, weights, step = x.detach().numpy(), w.detach().numpy(), 1e-5
     for i in range(3):
         moved = [start.copy(), start.copy()]
         moved[0][0, 0, i] += step

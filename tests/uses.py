@@ -21,7 +21,7 @@ from pyvecgpu.native.abi import Algorithm, Cell, Update
 from pyvecgpu.operations import ROWS, Operation
 
 F32, F64, F16, I32, BOOL, C64 = (np.dtype(name) for name in ("f4", "f8", "f2", "i4", "?", "c8"))
-I8, I64, U8 = np.dtype("i1"), np.dtype("i8"), np.dtype("u1")
+I8, I64, U8, U64 = (np.dtype(name) for name in ("i1", "i8", "u1", "u8"))
 
 
 class Use(NamedTuple):
@@ -111,12 +111,12 @@ def dense_backward(v, activation, before):
     return vg.nn.functional.dense_backward(v["g"], v["x"], v["w"], before, activation)
 
 
-def step(algorithm, targets, gradients, **numbers):
+def step(algorithm, targets, gradients, renewed=None, **numbers):
     """A step of an optimiser; numbers: by the names of Update."""
     values = [0.0] * Update.UPDATE_COUNT
     for name, value in {"rate": 0.5, **numbers}.items():
         values[Update[f"UPDATE_{name.upper()}"]] = value
-    apply(targets[0].backend, "optimize", algorithm, targets, gradients, values)
+    apply(targets[0].backend, "optimize", algorithm, targets, gradients, values, renewed)
 
 
 def normalize(v, groups, centered=True, statistics=True):
@@ -696,10 +696,14 @@ USES |= {
     "isclose": Use(A, lambda v: vg.isclose(v["a"], v["a"][:, ::-1])),
     "nan_to_num": Use(A, lambda v: vg.nan_to_num(v["a"])),
     "nan_to_num, in place": Use(A, lambda v: void(vg.nan_to_num(v["a"][:, ::-2], False)), ("a",)),
-    "dropout": Use(A, lambda v: apply(v["a"].backend, "dropout", v["a"], 0.5, 1, 2, 3)),
+    "dropout": Use(A, lambda v: apply(v["a"].backend, "dropout", v["a"], 0.5, 1, 2, 3, None)),
     "dropout of a strided operand": Use(
         {"a": ((37, 12), F16)},
-        lambda v: apply(v["a"].backend, "dropout", v["a"].T[::-2], 0.25, 1, 2, 3),
+        lambda v: apply(v["a"].backend, "dropout", v["a"].T[::-2], 0.25, 1, 2, 3, None),
+    ),
+    "dropout with renewed numbers": Use(
+        {"a": ((37, 12), F32), "u": ((5,), U64)},
+        lambda v: apply(v["a"].backend, "dropout", v["a"], 0.25, 1, 2, 3, v["u"][1:4]),
     ),
     # Steps of optimisers: of one dtype and of two, of views and of what overlaps; norms.
     "optimize": Use(
@@ -709,8 +713,13 @@ USES |= {
     ),
     "optimize by Adam": Use(
         dict.fromkeys("amsg", ((6, 37), F16)),
-        lambda v: step(Algorithm.ADAM, [v[n] for n in "ams"], [v["g"]], step=1.0, beta1=0.5),
+        lambda v: step(Algorithm.ADAM, [v[n] for n in "ams"], [v["g"]], share1=1.0, share2=1.0),
         ("a", "m", "s"),
+    ),
+    "optimize with renewed numbers": Use(
+        {**dict.fromkeys("ag", ((6, 37), F32)), "u": ((20,), F64)},
+        lambda v: step(Algorithm.SGD, [v["a"]], [v["g"]], v["u"][2:17]),
+        ("a",),
     ),
     "optimize by RMSprop": Use(
         dict.fromkeys("asg", ((6, 37), F64)),
@@ -737,6 +746,9 @@ USES |= {
         lambda v: apply(v["a"].backend, "clip_norm", [v["a"], v["b"]], v["n"], 0.5),
         ("a", "b"),
     ),
+    "clip_norm without a norm": Use(
+        AB, lambda v: apply(v["a"].backend, "clip_norm", [v["a"], v["b"]], None, 1.5), ("a", "b")
+    ),
     "clip_norm by one of them": Use(
         {"a": ((37, 6), F32)},
         lambda v: apply(v["a"].backend, "clip_norm", [v["a"].T], v["a"][3, 3], 0.5),
@@ -754,6 +766,7 @@ USES |= {
     "empty": Use(A, fresh),
     # Views, which copy where they must.
     "slice": Use(A, lambda v: v["a"][1:, ::-2] + 0.0),
+    "diagonal": Use(A, lambda v: vg.diagonal(v["a"], 3) + 0.0),
     "permute": Use(A, lambda v: vg.permute_dims(v["a"], (1, 0)) + 0.0),
     "reshape": Use(A, lambda v: v["a"].reshape(37, 6) + 0.0),
     "reshape by a copy": Use(A, lambda v: v["a"].T.reshape(-1)),

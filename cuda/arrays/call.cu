@@ -72,6 +72,18 @@ int check_operands(const pvg_array *const *arrays, int n, int *device) {
     return PVG_OK;
 }
 
+int check_numbers(const pvg_array *numbers, int dtype, int count, int device) {
+    if (!numbers) return PVG_OK;
+    int where = -1;
+    PVG_PASS(check_operands(&numbers, 1, &where));
+    PVG_REQUIRE(numbers->dtype == dtype, PVG_ERROR_TYPE, "renewed numbers are of %s, not of %s",
+                dtype_name(dtype), dtype_name(numbers->dtype));
+    PVG_REQUIRE(numbers->size == count && is_contiguous(numbers) && where == device,
+                PVG_ERROR_VALUE, "renewed numbers are %d side by side on device %d, got shape %s",
+                count, device, shape_text(numbers));
+    return PVG_OK;
+}
+
 static int check_out(const pvg_array *out, int device, int dtype, int ndim, const int64_t *shape) {
     PVG_PASS(check_array(out, "out"));
     PVG_REQUIRE(!out->readonly, PVG_ERROR_VALUE, "out is read-only (a broadcast view)");

@@ -47,6 +47,8 @@ private:
 
 // Check n handles and that they live on one device; *device is that one.
 int check_operands(const pvg_array *const *arrays, int n, int *device);
+// Check numbers that kernels on a device read, unless they are NULL: `count` side by side.
+int check_numbers(const pvg_array *numbers, int dtype, int count, int device);
 
 // Where a result goes: a new array; or `out` itself; or a temporary that close() casts and copies
 // to `out`, when out's dtype differs or writing to it directly would overwrite operands too early.

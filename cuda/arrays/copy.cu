@@ -22,6 +22,21 @@ template <class T> struct Copy {
     }
 };
 
+template <class T> struct FillWhere {
+    static constexpr int inputs = 3, vector = 16 / sizeof(T);
+
+    template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
+        Bool mask[Access::count];
+        T value[Access::count], x[Access::count];
+        access.read(0, mask);
+        access.read(1, value);
+        access.read(2, x);
+#pragma unroll
+        for (int e = 0; e < Access::count; e++) x[e] = bool(mask[e]) ? value[e] : x[e];
+        access.write(x);
+    }
+};
+
 template <class T> constexpr T lowest = std::numeric_limits<T>::min();
 template <class T> constexpr T highest = std::numeric_limits<T>::max();
 
@@ -169,6 +184,20 @@ int fill_array(Call &call, pvg_array *array, int kind, const void *value) {
     });
 }
 
+int fill_where(Call &call, pvg_array *array, const pvg_array *mask, const Scalar &scalar) {
+    Temporary copied;
+    if (!safe_in_place(mask, array->ndim, array->shape, array)) {
+        PVG_PASS(new_array(call.device, mask->dtype, mask->ndim, mask->shape, &copied.array));
+        PVG_PASS(copy_array(call, mask, copied.array));
+        mask = copied.array;
+    }
+    PVG_PASS(call.writes(array));
+    return dispatch_size(array->dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        return launch_map(call, FillWhere<T>{}, array, {mask, nullptr, array}, &scalar);
+    });
+}
+
 int copy_array(Call &call, const pvg_array *source, pvg_array *destination) {
     PVG_PASS(check_castable(source->dtype, destination->dtype));
     if (destination->size == 0) return PVG_OK;
@@ -214,6 +243,42 @@ int as_readable(Call &call, const pvg_array *a, Temporary *holder, const pvg_arr
     if (repeated || !transposed || a->strides[last] == 1 || a->shape[last] < long_axis)
         return PVG_OK;
     return as_contiguous(call, a, holder, result);
+}
+
+// True if all operands of the result's shape lie alike: as `out` does, or, if that is NULL, densely
+// in an order of the axes other than C's. `strides` are theirs.
+static bool lie_alike(const pvg_array *const *operands, int n, int ndim, const int64_t *shape,
+                      const pvg_array *out, int64_t *strides) {
+    const pvg_array *first = out;
+    if (out && !(is_array(out) && same_shape(out, ndim, shape))) return false;
+    for (int k = 0; k < n; k++) {
+        if (!same_shape(operands[k], ndim, shape)) continue;
+        if (!first) first = operands[k];
+        for (int i = 0; i < ndim; i++)
+            if (shape[i] != 1 && operands[k]->strides[i] != first->strides[i]) return false;
+    }
+    if (!first || out || is_contiguous(first)) return out != nullptr;
+    Walk<1> walk;
+    walk.ndim = ndim;
+    for (int i = 0; i < ndim; i++) {
+        walk.shape[i] = shape[i];
+        walk.strides[0][i] = strides[i] = first->strides[i];
+    }
+    collapse(&walk);
+    return walk.ndim == 1 && walk.strides[0][0] == 1;
+}
+
+int open_elementwise(Call &call, int dtype, int ndim, const int64_t *shape, pvg_array *out,
+                     const pvg_array **operands, int n, Temporary *straight, Output *result) {
+    int64_t strides[PVG_MAX_NDIM];
+    const bool alike = lie_alike(operands, n, ndim, shape, out, strides);
+    for (int k = 0; k < n; k++)
+        if (!alike || !same_shape(operands[k], ndim, shape))
+            PVG_PASS(as_readable(call, operands[k], &straight[k], &operands[k]));
+    PVG_PASS(result->open(call, dtype, ndim, shape, out, operands, n));
+    if (alike && !out)
+        for (int i = 0; i < ndim; i++) result->array->strides[i] = strides[i];
+    return PVG_OK;
 }
 
 Operations copy_operations() {

@@ -3,7 +3,8 @@
 //
 // Positions are divided by the lengths of the dimensions, innermost first; a division is a
 // multiplication by a number that the host prepares. Where every position of the walk is below 2^31
-// the multiplication is one of 32 bits. Offsets are always 64 bits.
+// and every stride fits 32 bits, so do the numbers that are multiplied, and a card needs one
+// instruction for each. Offsets are always 64 bits.
 #pragma once
 #include "arrays/layout.cuh"
 
@@ -13,7 +14,7 @@ namespace pvg {
 // the constant cache.
 template <int N> struct alignas(64) Locator {
     Walk<N> walk;
-    bool narrow; // every position is below 2^31; else below 2^63
+    bool narrow; // every position is below 2^31, every stride fits 32 bits; else 2^63 and 64
     // n / d == (n * multiplier / 2^B + n) >> shift, where d is the length and B is 32 or 64
     alignas(64) uint64_t multiplier[PVG_MAX_NDIM];
     uint32_t shift[PVG_MAX_NDIM];
@@ -24,6 +25,9 @@ template <int N> void prepare(Locator<N> *locator) {
     int64_t positions = 1;
     for (int i = 0; i < locator->walk.ndim; i++) positions *= locator->walk.shape[i];
     locator->narrow = positions <= int64_t(1) << 31;
+    for (int i = 0; i < locator->walk.ndim; i++)
+        for (int k = 0; k < N; k++)
+            locator->narrow &= locator->walk.strides[k][i] == int32_t(locator->walk.strides[k][i]);
     using Wide = unsigned __int128;
     const Wide unit = Wide(1) << (locator->narrow ? 32 : 64);
     for (int i = 1; i < locator->walk.ndim; i++) {
@@ -36,23 +40,54 @@ template <int N> void prepare(Locator<N> *locator) {
     }
 }
 
+// The same for several positions of a narrow walk, where all of the time goes into arithmetic.
+template <int N, int COUNT>
+__device__ __forceinline__ void locate_narrow(const Locator<N> &locator,
+                                              const int64_t (&position)[COUNT],
+                                              int64_t (&offsets)[N][COUNT]) {
+    uint32_t rest[COUNT];
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) {
+        rest[e] = static_cast<uint32_t>(position[e]);
+        for (int k = 0; k < N; k++) offsets[k][e] = 0;
+    }
+#pragma unroll 1
+    for (int i = locator.walk.ndim - 1; i >= 0; i--) {
+        const uint32_t length = static_cast<uint32_t>(locator.walk.shape[i]);
+        const uint32_t multiplier = static_cast<uint32_t>(locator.multiplier[i]);
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) {
+            uint32_t quotient = 0;
+            if (i > 0) quotient = (__umulhi(rest[e], multiplier) + rest[e]) >> locator.shift[i];
+            const int32_t index = static_cast<int32_t>(rest[e] - quotient * length);
+            rest[e] = quotient;
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                offsets[k][e] +=
+                    int64_t(index) * static_cast<int32_t>(locator.walk.strides[k][i]);
+        }
+    }
+}
+
 // offsets[k][e]: elements from operand k's first element to the one at position[e].
 template <int N, int COUNT>
 __device__ __forceinline__ void locate(const Locator<N> &locator, const int64_t (&position)[COUNT],
                                        int64_t (&offsets)[N][COUNT]) {
+    if (COUNT > 1 && locator.narrow) return locate_narrow(locator, position, offsets);
     uint64_t rest[COUNT];
 #pragma unroll
     for (int e = 0; e < COUNT; e++) {
         rest[e] = static_cast<uint64_t>(position[e]);
         for (int k = 0; k < N; k++) offsets[k][e] = 0;
     }
+#pragma unroll 1
     for (int i = locator.walk.ndim - 1; i >= 0; i--) {
         const uint64_t length = static_cast<uint64_t>(locator.walk.shape[i]);
         const uint64_t multiplier = locator.multiplier[i];
 #pragma unroll
         for (int e = 0; e < COUNT; e++) {
             uint64_t quotient = 0;
-            if (i > 0 && locator.narrow) {
+            if (COUNT == 1 && i > 0 && locator.narrow) {
                 uint32_t n = static_cast<uint32_t>(rest[e]);
                 quotient = (__umulhi(n, static_cast<uint32_t>(multiplier)) + n) >> locator.shift[i];
             } else if (i > 0) {

@@ -1,6 +1,7 @@
 // Views: slices, permutations, reshapes and broadcasts share the memory of the array they are made
 // from.
 #include "arrays/call.cuh"
+#include "arrays/key.cuh"
 #include <string.h>
 
 namespace pvg {
@@ -29,29 +30,13 @@ static int slice(Call &, const pvg_array *a, const int64_t *start, const int64_t
     return new_view(a, a->ndim, length, strides, offset, false, result);
 }
 
-// Where a slice of Python begins on an axis of length n, and how many elements it has.
-static int64_t slice_of(const int64_t *item, int64_t n, int64_t step, int64_t *start) {
-    int64_t least = step > 0 ? 0 : -1, most = step > 0 ? n : n - 1;
-    auto bound = [=](bool given, int64_t value, int64_t otherwise) {
-        if (!given) return otherwise;
-        if (value < 0) value += n;
-        return value < least ? least : value > most ? most : value;
-    };
-    *start = bound(item[0] & PVG_KEY_START, item[1], step > 0 ? least : most);
-    int64_t stop = bound(item[0] & PVG_KEY_STOP, item[2], step > 0 ? most : least);
-    uint64_t distance = step > 0 ? stop - *start : *start - stop;
-    if (step > 0 ? stop <= *start : *start <= stop) return 0;
-    return (distance - 1) / (step > 0 ? step : 0 - static_cast<uint64_t>(step)) + 1;
-}
-
 static int index(Call &, const pvg_array *a, int n, const int64_t *items, pvg_array **result) {
     PVG_PASS(check_array(a, "a"));
     PVG_REQUIRE(n >= 0 && (n == 0 || items), PVG_ERROR_VALUE, "a key of %d items, at %p", n, items);
     int given = 0, rests = 0;
     for (int i = 0; i < n; i++) {
         int64_t kind = items[4 * i];
-        bool known = kind >= 0 && (kind <= PVG_KEY_REST || (kind < 32 && (kind & 3) == 1));
-        PVG_REQUIRE(known, PVG_ERROR_VALUE, "item %d of a key is of no kind", i);
+        PVG_REQUIRE(is_key(kind), PVG_ERROR_VALUE, "item %d of a key is of no kind", i);
         given += kind != PVG_KEY_NEW && kind != PVG_KEY_REST, rests += kind == PVG_KEY_REST;
     }
     PVG_REQUIRE(rests <= 1, PVG_ERROR_INDEX, "an index can only have a single ellipsis ('...')");
@@ -109,6 +94,27 @@ static int permute(Call &, const pvg_array *a, const int *axes, pvg_array **resu
         shape[i] = a->shape[axis], strides[i] = a->strides[axis];
     }
     return new_view(a, a->ndim, shape, strides, 0, false, result);
+}
+
+static int diagonal(Call &, const pvg_array *a, int64_t offset, int axis1, int axis2,
+                    pvg_array **result) {
+    PVG_PASS(check_array(a, "a"));
+    PVG_REQUIRE(a->ndim >= 2, PVG_ERROR_VALUE, "diagonal takes two dimensions or more, not %d",
+                a->ndim);
+    PVG_PASS(normalize_axis(axis1, a->ndim, &axis1));
+    PVG_PASS(normalize_axis(axis2, a->ndim, &axis2));
+    PVG_REQUIRE(axis1 != axis2, PVG_ERROR_VALUE, "axis %d twice, where two span matrices", axis1);
+    const int64_t rows = a->shape[axis1], columns = a->shape[axis2];
+    offset = offset < -rows ? -rows : offset > columns ? columns : offset;
+    const int64_t down = offset < 0 ? -offset : 0, across = offset > 0 ? offset : 0;
+    int64_t shape[PVG_MAX_NDIM], strides[PVG_MAX_NDIM];
+    int ndim = 0;
+    for (int i = 0; i < a->ndim; i++)
+        if (i != axis1 && i != axis2) shape[ndim] = a->shape[i], strides[ndim++] = a->strides[i];
+    shape[ndim] = rows - down < columns - across ? rows - down : columns - across;
+    strides[ndim++] = a->strides[axis1] + a->strides[axis2];
+    return new_view(a, ndim, shape, strides, down * a->strides[axis1] + across * a->strides[axis2],
+                    false, result);
 }
 
 static int broadcast_to(Call &, const pvg_array *a, int ndim, const int64_t *shape,
@@ -239,6 +245,12 @@ PVG_API pvg_array *pvg_reshape(const pvg_array *a, int ndim, const int64_t *shap
     Call call("reshape");
     pvg_array *result = nullptr;
     return pvg::reshape(call, a, ndim, shape, &result) == PVG_OK ? result : nullptr;
+}
+
+PVG_API pvg_array *pvg_diagonal(const pvg_array *a, int64_t offset, int axis1, int axis2) {
+    Call call("diagonal");
+    pvg_array *result = nullptr;
+    return pvg::diagonal(call, a, offset, axis1, axis2, &result) == PVG_OK ? result : nullptr;
 }
 
 PVG_API pvg_array *pvg_broadcast_to(const pvg_array *a, int ndim, const int64_t *shape) {

@@ -311,8 +311,9 @@ int run_accumulate(Call &call, int operation, pvg_array *a, const pvg_array *ind
     PVG_PASS(make_picture(a, indices, count, axes, place, &p));
     if (!trusted) PVG_PASS(expect_reports(call, Report::accumulate, &p.indices));
     PVG_PASS(readable_values(call, a, p, holders, &values, strides));
+    PVG_PASS(call.reads(indices));
     for (int i = 0; i < p.ndim; i++)
-        if (p.shape[i] == 0) return look_at_indices(call, p, indices);
+        if (p.shape[i] == 0) return look_at_indices(call, p);
     Writes writes{};
     Round round{};
     Workspace sorted;
@@ -323,7 +324,6 @@ int run_accumulate(Call &call, int operation, pvg_array *a, const pvg_array *ind
                 static_cast<long long>(writes.size));
     round.values = values->data, round.target = a->data;
     round.count = writes.size, round.operation = operation;
-    PVG_PASS(call.reads(indices));
     PVG_PASS(call.reads(values));
     PVG_PASS(call.writes(a));
     PVG_PASS(writes.keys < UINT32_MAX

@@ -5,7 +5,7 @@
 // score, what was summed is scaled down first. Tiles that lie behind all queries of a causal one
 // are not looked at. The order of sums is that of the keys: the same operands give the same bits.
 #include "arrays/operation.cuh"
-#include "kernels/attention_kernels.cuh"
+#include "kernels/attention_tensor.cuh"
 
 namespace pvg {
 namespace attention {
@@ -122,6 +122,8 @@ template <class T> int launch(Call &call, const Job &job) {
             PVG_LAUNCH((attention_kernel<T, 2>), blocks, threads, 0, call.stream, job);
         else
             PVG_LAUNCH((attention_kernel<T, 8>), blocks, threads, 0, call.stream, job);
+    } else if constexpr (sizeof(T) == 2) { // but for cards without tensor cores those are wide
+        PVG_LAUNCH((attention_kernel<T, 4>), blocks, threads, 0, call.stream, job);
     } else if (chunks == 1) {
         PVG_LAUNCH((attention_kernel<T, 1>), blocks, threads, 0, call.stream, job);
     } else if (chunks == 2) {
@@ -151,6 +153,9 @@ int run_attention(Call &call, const Operands &operands, pvg_array *logsum, Outpu
     describe(operands, shape, &job);
     job.to = result->array->data;
     job.more = logsum ? logsum->data : nullptr;
+    bool tensor;
+    PVG_PASS(takes_tensor_cores(call, operands, shape, &tensor));
+    if (tensor) return launch_tensor(call, operands.query->dtype, job);
     return dispatch<floats>(operands.query->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         job.tiles = (shape.length + edge<T> - 1) / edge<T>;
@@ -237,10 +242,20 @@ int find_shape(const Operands &operands, Shape *shape) {
 
 namespace {
 
+bool at_16_bytes(const void *data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
+
 Rows rows_of(const pvg_array *a) {
     const int n = a->ndim;
-    return {a->data, a->strides[n - 2], a->strides[n - 1], a->shape[n - 2],
-            static_cast<int>(a->shape[n - 1])};
+    const int64_t size = dtype_size(a->dtype);
+    bool vectors = at_16_bytes(a->data) && (a->strides[n - 1] == 1 || a->shape[n - 1] == 1);
+    for (int i = 0; i < n - 1; i++)
+        vectors = vectors && (a->shape[i] == 1 || a->strides[i] * size % 16 == 0);
+    return {a->data,
+            a->strides[n - 2],
+            a->strides[n - 1],
+            a->shape[n - 2],
+            static_cast<int>(a->shape[n - 1]),
+            vectors};
 }
 
 // The strides of the leading dimensions, 0 along repeated ones.
@@ -270,6 +285,7 @@ void describe(const Operands &operands, const Shape &shape, Job *job) {
         job->mask_row = n > 1 && mask->shape[n - 2] != 1 ? mask->strides[n - 2] : 0;
         job->mask_column = n > 0 && mask->shape[n - 1] != 1 ? mask->strides[n - 1] : 0;
     }
+    job->general = mask || !(operands.scale > 0);
     Walk<5> &walk = job->leading.walk;
     walk.ndim = shape.ndim - 2;
     for (int i = 0; i < walk.ndim; i++) walk.shape[i] = shape.leading[i];
@@ -281,7 +297,8 @@ void describe(const Operands &operands, const Shape &shape, Job *job) {
 }
 
 Rows contiguous_rows(const pvg_array *a, int64_t length, int features) {
-    return {a->data, features, 1, length, features};
+    const bool vectors = at_16_bytes(a->data) && features * dtype_size(a->dtype) % 16 == 0;
+    return {a->data, features, 1, length, features, vectors};
 }
 
 } // namespace attention

@@ -5,22 +5,38 @@
 // gradient and result, the gradient of the scores is p (dp - d). One kernel gives d, one a tile of
 // queries' gradients from all keys, one a tile of keys' and values' from all queries: no sum is
 // shared between blocks.
-#include "kernels/attention_kernels.cuh"
+#include "kernels/attention_tensor.cuh"
 
 namespace pvg {
 namespace attention {
 namespace {
 
-template <class T>
-__global__ void __launch_bounds__(32 * warp_rows) attention_products_kernel(const Job job) {
+// A thread has a row, whose products it adds in one chain, as multiply_rows does: where a query
+// takes part with one key, the result is its value, and dp - d is zero to the last bit.
+template <class T> __global__ void __launch_bounds__(threads) attention_products_kernel(Job job) {
     using A = ComputeType<T>;
-    const int64_t row = static_cast<int64_t>(blockIdx.x) * warp_rows + threadIdx.x / 32;
-    if (row >= job.items * job.query.length) return; // a whole warp
+    constexpr int n = 16 / static_cast<int>(sizeof(T));
+    using Some = Vector<T, n>;
+    const int64_t row = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+    if (row >= job.items * job.query.length) return;
+    const int features = job.result.features;
+    const T *gradient = static_cast<const T *>(job.gradient.data) + row * features;
+    const T *result = static_cast<const T *>(job.result.data) + row * features;
     A sum = 0;
-    for (int column = threadIdx.x % 32; column < job.result.features; column += 32)
-        sum += element<T>(job.gradient, row, column) * element<T>(job.result, row, column);
-    for (int mask = 16; mask > 0; mask /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, mask);
-    if (threadIdx.x % 32 == 0) static_cast<A *>(job.to)[row] = sum;
+    if (job.gradient.vectors && job.result.vectors) {
+#pragma unroll 4
+        for (int column = 0; column < features; column += n) {
+            const Some a = *reinterpret_cast<const Some *>(gradient + column);
+            const Some b = *reinterpret_cast<const Some *>(result + column);
+#pragma unroll
+            for (int i = 0; i < n; i++)
+                sum += static_cast<A>(a.element[i]) * static_cast<A>(b.element[i]);
+        }
+    } else {
+        for (int column = 0; column < features; column++)
+            sum += static_cast<A>(gradient[column]) * static_cast<A>(result[column]);
+    }
+    static_cast<A *>(job.to)[row] = sum;
 }
 
 // One number of a row; 0 behind the last one.
@@ -156,20 +172,24 @@ int launch_tiles(Call &call, Job job, pvg_array *const *results, const Shape &sh
 }
 
 template <class T>
-int launch_backward(Call &call, Job job, pvg_array *const *results, const Shape &shape) {
+int launch_backward(Call &call, Job job, pvg_array *const *results, const Shape &shape,
+                    bool tensor) {
     using A = ComputeType<T>;
     const int64_t rows = shape.items * shape.length;
     Workspace products;
     PVG_PASS(products.open(call, static_cast<size_t>(rows) * sizeof(A)));
     job.to = products.as<A>();
-    PVG_LAUNCH(attention_products_kernel<T>, blocks_for(rows, warp_rows), 32 * warp_rows, 0,
-               call.stream, job);
+    PVG_LAUNCH(attention_products_kernel<T>, blocks_for(rows, threads), threads, 0, call.stream,
+               job);
     job.products = products.as<A>();
+    if (tensor) return launch_tensor_backward(call, DtypeOf<T>::value, job, results);
     const int widest = shape.features > shape.width ? shape.features : shape.width;
     const int chunks = (widest + edge<T> - 1) / edge<T>;
     if constexpr (sizeof(T) == 8)
         return chunks <= 2 ? launch_tiles<T, 2>(call, job, results, shape)
                            : launch_tiles<T, 8>(call, job, results, shape);
+    else if constexpr (sizeof(T) == 2) // as in attention.cu
+        return launch_tiles<T, 4>(call, job, results, shape);
     else
         return chunks == 1   ? launch_tiles<T, 1>(call, job, results, shape)
                : chunks == 2 ? launch_tiles<T, 2>(call, job, results, shape)
@@ -190,8 +210,10 @@ int compute(Call &call, const Operands &operands, const Shape &shape, pvg_array 
     job.gradient = contiguous_rows(gradient, shape.length, shape.width);
     job.result = contiguous_rows(result, shape.length, shape.width);
     job.logsum = logsum->data;
+    bool tensor;
+    PVG_PASS(takes_tensor_cores(call, operands, shape, &tensor));
     return dispatch<floats>(operands.query->dtype, [&](auto tag) -> int {
-        return launch_backward<typename decltype(tag)::type>(call, job, results, shape);
+        return launch_backward<typename decltype(tag)::type>(call, job, results, shape, tensor);
     });
 }
 

@@ -14,7 +14,6 @@ namespace pvg::attention {
 
 constexpr int threads = 256, across = 16, depth = 32; // depth: features of a stage
 constexpr int most_features = 256;
-constexpr int warp_rows = 8; // rows of a block that has a warp for each
 
 template <class T> inline constexpr int elements = sizeof(ComputeType<T>) == 8 ? 2 : 4;
 template <class T> inline constexpr int edge = across * elements<T>; // of a tile
@@ -25,6 +24,7 @@ struct Rows {
     int64_t row, column; // strides, in elements
     int64_t length;      // rows
     int features;        // columns
+    bool vectors;        // each row, and each item's first one, begins at a multiple of 16 bytes
 };
 
 enum class Mask { none, boolean, half, bfloat, single, twice };
@@ -35,6 +35,7 @@ struct Job {
     int64_t mask_row, mask_column;
     Mask mask_kind;
     bool causal;
+    bool general; // a mask, or a scale that is not positive
     double scale;
     int64_t items, tiles; // tiles: of an item
     const void *logsum;   // (items, L), in what is computed in

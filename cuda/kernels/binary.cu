@@ -63,15 +63,15 @@ bool are_int64_and_uint64(const pvg_array *a, const pvg_array *b) {
 }
 
 // Opens the result for two operands that have been converted. Errors: VALUE.
-int open_broadcast(Call &call, int dtype, const pvg_array *const *operands, pvg_array *out,
-                   Output *result) {
+int open_broadcast(Call &call, int dtype, const pvg_array **operands, pvg_array *out,
+                   Temporary *straight, Output *result) {
     const pvg_array *a = operands[0], *b = operands[1];
     if (same_shape(a, b->ndim, b->shape))
-        return result->open(call, dtype, a->ndim, a->shape, out, operands, 2);
+        return open_elementwise(call, dtype, a->ndim, a->shape, out, operands, 2, straight, result);
     int ndim = 0;
     int64_t shape[PVG_MAX_NDIM];
     PVG_PASS(broadcast_shapes(operands, 2, &ndim, shape));
-    return result->open(call, dtype, ndim, shape, out, operands, 2);
+    return open_elementwise(call, dtype, ndim, shape, out, operands, 2, straight, result);
 }
 
 int run_binary(Call &call, int code, const Operation *operation, const pvg_array *a,
@@ -86,12 +86,9 @@ int run_binary(Call &call, int code, const Operation *operation, const pvg_array
     PVG_PASS(call.begin(device));
     bool exact = is_comparison(*operation) && are_int64_and_uint64(a, b);
     Temporary converted[2], straight[2];
-    for (int k = 0; k < 2; k++) {
-        if (!exact)
-            PVG_PASS(as_dtype(call, operands[k], dtypes.computed, &converted[k], &operands[k]));
-        PVG_PASS(as_readable(call, operands[k], &straight[k], &operands[k]));
-    }
-    PVG_PASS(open_broadcast(call, dtypes.result, operands, out, result));
+    for (int k = 0; k < 2 && !exact; k++)
+        PVG_PASS(as_dtype(call, operands[k], dtypes.computed, &converted[k], &operands[k]));
+    PVG_PASS(open_broadcast(call, dtypes.result, operands, out, straight, result));
     a = operands[0], b = operands[1];
     if (!exact)
         return launch_binary(call, *operation, dtypes.computed, result->array, a, b, nullptr);
@@ -136,8 +133,8 @@ int run_binary_scalar(Call &call, int code, const Operation *operation, const pv
     PVG_PASS(status);
     Temporary converted, straight;
     PVG_PASS(as_dtype(call, a, dtypes.computed, &converted, &a));
-    PVG_PASS(as_readable(call, a, &straight, &a));
-    PVG_PASS(result->open(call, dtypes.result, a->ndim, a->shape, out, &a, 1));
+    PVG_PASS(open_elementwise(call, dtypes.result, a->ndim, a->shape, out, &a, 1, &straight,
+                              result));
     const pvg_array *left = side == 1 ? a : nullptr, *right = side == 1 ? nullptr : a;
     return launch_binary(call, *operation, dtypes.computed, result->array, left, right, &scalar);
 }

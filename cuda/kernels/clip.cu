@@ -39,8 +39,7 @@ int run_clip(Call &call, const pvg_array *a, int kind, const void *low, const vo
                 "cannot keep %s within bounds of another kind", dtype_name(a->dtype));
     PVG_PASS(call.begin(device));
     Temporary straight;
-    PVG_PASS(as_readable(call, a, &straight, &a));
-    PVG_PASS(result->open(call, a->dtype, a->ndim, a->shape, out, &a, 1));
+    PVG_PASS(open_elementwise(call, a->dtype, a->ndim, a->shape, out, &a, 1, &straight, result));
     return dispatch<reals>(a->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         const Clip<T> clip = {bounds[0].as<T>(), bounds[1].as<T>(), low != nullptr,

@@ -16,7 +16,8 @@ struct DropoutJob {
     void *to;
     int64_t size;
     uint64_t key, stream, counter;
-    float least; // of the numbers whose elements stay
+    const uint64_t *renewed; // NULL, or what is added to these
+    float least;             // of the numbers whose elements stay
     double scale;
     bool aligned;
 };
@@ -40,10 +41,12 @@ __global__ void __launch_bounds__(dropout_threads) dropout_kernel(const DropoutJ
     for (int e = 0; e < count; e++)
         if (!whole && first + e < job.size) vector.element[e] = from[e];
     const C scale = static_cast<C>(job.scale);
+    uint64_t key = job.key, stream = job.stream, counter = job.counter;
+    if (job.renewed) key += job.renewed[0], stream += job.renewed[1], counter += job.renewed[2];
 #pragma unroll
     for (int b = 0; b < blocks; b++) {
-        const uint64_t block = job.counter + uint64_t(thread) * blocks + uint64_t(b);
-        const Words words = philox(job.key, job.stream, block);
+        const uint64_t block = counter + uint64_t(thread) * blocks + uint64_t(b);
+        const Words words = philox(key, stream, block);
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             const float number = float(words.word[e] >> 8) * 0x1p-24f;
@@ -60,16 +63,20 @@ __global__ void __launch_bounds__(dropout_threads) dropout_kernel(const DropoutJ
         if (first + e < job.size) to[e] = vector.element[e];
 }
 
-int run_dropout(Call &call, const pvg_array *a, double p, DropoutJob job, Output *result) {
+int run_dropout(Call &call, const pvg_array *a, double p, DropoutJob job, const pvg_array *renewed,
+                Output *result) {
     int device = -1;
     PVG_PASS(check_operands(&a, 1, &device));
     PVG_PASS(check_kinds(a->dtype, floats));
     PVG_REQUIRE(p >= 0 && p <= 1, PVG_ERROR_VALUE, "p is from 0 to 1, not %g", p);
+    PVG_PASS(check_numbers(renewed, PVG_UINT64, 3, device));
     PVG_PASS(call.begin(device));
     Temporary straight;
     PVG_PASS(as_contiguous(call, a, &straight, &a));
     PVG_PASS(result->open(call, a->dtype, a->ndim, a->shape, nullptr, &a, 1));
     PVG_PASS(call.reads(a));
+    if (renewed) PVG_PASS(call.reads(renewed));
+    job.renewed = renewed ? data<uint64_t>(renewed) : nullptr;
     job.from = a->data, job.to = result->array->data, job.size = a->size;
     job.least = static_cast<float>(p), job.scale = p < 1 ? 1 / (1 - p) : 0;
     job.aligned =
@@ -94,11 +101,11 @@ Operations dropout_operations() {
 } // namespace pvg
 
 PVG_API pvg_array *pvg_dropout(const pvg_array *a, double p, uint64_t key, uint64_t stream,
-                               uint64_t counter) {
+                               uint64_t counter, const pvg_array *renewed) {
     pvg::Call call("dropout");
     pvg::Output result;
     pvg::DropoutJob job = {};
     job.key = key, job.stream = stream, job.counter = counter;
-    int status = pvg::run_dropout(call, a, p, job, &result);
+    int status = pvg::run_dropout(call, a, p, job, renewed, &result);
     return result.close(call, status);
 }

@@ -2,11 +2,13 @@
 //
 // Elements are only moved, so one kernel per size of what a thread moves at a time. Rows in which
 // all elements have the same indices are moved in words of up to 16 bytes, as if these were the
-// elements. Of elements that are written several times the last one wins, whatever runs when:
-// find_last finds out which that is.
+// elements. Of elements that are written several times the last one wins, whatever runs when; see
+// last_writes.cuh. pvg_index_get and pvg_index_set: the same by a key (named.cuh), in one call.
+#include "arrays/copy.cuh"
 #include "arrays/operation.cuh"
-#include "kernels/pictures.cuh"
-#include "kernels/places.cuh"
+#include "kernels/last_writes.cuh"
+#include "kernels/masks.cuh"
+#include "kernels/named.cuh"
 
 namespace pvg {
 
@@ -16,9 +18,13 @@ constexpr int gather_threads = 256;
 constexpr int gather_each = 4; // words a thread
 
 // FLAT is the side without indices: the result of a gather, the values of a scatter.
-template <class T, bool SCATTER>
+template <class T, Way WAY>
 __global__ void __launch_bounds__(gather_threads)
     gather_kernel(const __grid_constant__ Moves moves) {
+    constexpr bool writes = WAY != Way::gather;
+    if (WAY == Way::redo && *moves.indices.twice == 0) return;
+    if (WAY == Way::claim && blockIdx.x == 0 && threadIdx.x == 0)
+        *moves.indices.twice = claims_write ? 0 : 1;
     int64_t position[gather_each], offsets[3][gather_each];
     const int64_t first = int64_t(blockIdx.x) * gather_each * gather_threads + threadIdx.x;
 #pragma unroll
@@ -29,83 +35,22 @@ __global__ void __launch_bounds__(gather_threads)
     int64_t by[gather_each];
 #pragma unroll
     for (int e = 0; e < gather_each; e++) by[e] = position[e] < moves.size ? 0 : not_written;
-    displace<SCATTER>(moves.indices, offsets[2], by);
+    displace<WAY>(moves.indices, offsets[2], by);
+    if (WAY == Way::claim && !claims_write) return;
 #pragma unroll
     for (int e = 0; e < gather_each; e++)
         if (by[e] != not_written)
-            word[e] = SCATTER ? flat[offsets[0][e]] : indexed[offsets[1][e] + by[e]];
+            word[e] = !writes ? indexed[offsets[1][e] + by[e]]
+                      : flat  ? flat[offsets[0][e]]
+                              : moves.word.as<T>();
 #pragma unroll
     for (int e = 0; e < gather_each; e++) {
         if (by[e] == not_written) continue;
-        if (SCATTER)
+        if (writes)
             indexed[offsets[1][e] + by[e]] = word[e];
         else
             flat[offsets[0][e]] = word[e];
     }
-}
-
-// ---- The last of several writes -----------------------------------------------------------------
-
-constexpr int64_t few_writes = 2048; // compared with each other, without a table
-
-// Each thread looks for a later write to its place.
-__global__ void __launch_bounds__(index_threads)
-    last_of_few_kernel(const int64_t *keys, int64_t size, int64_t *displacements) {
-    const int64_t i = int64_t(blockIdx.x) * index_threads + threadIdx.x;
-    if (i >= size) return;
-    const int64_t key = keys[i];
-    for (int64_t later = i + 1; later < size; later++)
-        if (keys[later] == key) {
-            displacements[i] = not_written;
-            return;
-        }
-}
-
-// A table of all places, of which only those that are written are touched: cleared first, then the
-// largest number of a write to it, which others are held against. No step depends on the order of
-// threads.
-enum class Step { clear, claim, compare };
-template <Step STEP>
-__global__ void __launch_bounds__(index_threads)
-    last_of_many_kernel(const int64_t *keys, int64_t size, unsigned long long *table,
-                        int64_t *displacements) {
-    const int64_t i = int64_t(blockIdx.x) * index_threads + threadIdx.x;
-    if (i >= size) return;
-    const unsigned long long number = static_cast<unsigned long long>(i) + 1;
-    if (STEP == Step::clear)
-#ifdef PVG_SIMULATOR
-        atomicExch(&table[keys[i]], 0ull); // by several threads, perhaps
-#else
-        table[keys[i]] = 0; // initcheck takes an exchange for a read
-#endif
-    else if (STEP == Step::claim)
-        atomicMax(&table[keys[i]], number);
-    else if (table[keys[i]] != number)
-        displacements[i] = not_written;
-}
-
-// Puts displacements in the place of indices, `not_written` for all but the last write to a place.
-int find_last(Call &call, const Writes &writes, Indices *indices, Workspace *found) {
-    const int64_t n = writes.size, table_size = n > few_writes ? writes.keys + 1 : 0;
-    const unsigned blocks = blocks_for(n, index_threads);
-    PVG_PASS(found->open(call, static_cast<size_t>(2 * n + table_size) * sizeof(int64_t)));
-    int64_t *displacements = found->as<int64_t>(), *keys = displacements + n;
-    const Places places = {displacements, nullptr, keys, nullptr, true};
-    PVG_LAUNCH(places_kernel, blocks, index_threads, 0, call.stream, writes, *indices, places);
-    if (table_size) {
-        unsigned long long *table = reinterpret_cast<unsigned long long *>(keys + n);
-        PVG_LAUNCH(last_of_many_kernel<Step::clear>, blocks, index_threads, 0, call.stream, keys, n,
-                   table, displacements);
-        PVG_LAUNCH(last_of_many_kernel<Step::claim>, blocks, index_threads, 0, call.stream, keys, n,
-                   table, displacements);
-        PVG_LAUNCH(last_of_many_kernel<Step::compare>, blocks, index_threads, 0, call.stream, keys,
-                   n, table, displacements);
-    } else {
-        PVG_LAUNCH(last_of_few_kernel, blocks, index_threads, 0, call.stream, keys, n,
-                   displacements);
-    }
-    indices->displacements = displacements;
-    return PVG_OK;
 }
 
 // ---- What is moved from where to where ----------------------------------------------------------
@@ -153,23 +98,50 @@ int64_t prepare_moves(const Picture &p, const int64_t *flat, int64_t item, Moves
     return n * item;
 }
 
-template <bool SCATTER> int launch_moves(Call &call, const Moves &moves, int64_t bytes) {
-    const auto launch_words = [&](auto tag) -> int {
+// Calls function(tag of a type of so many bytes).
+template <class F> int dispatch_words(int64_t bytes, F &&function) {
+    switch (bytes) {
+    case 1: return function(Tag<uint8_t>());
+    case 2: return function(Tag<uint16_t>());
+    case 4: return function(Tag<uint32_t>());
+    case 8: return function(Tag<uint64_t>());
+    }
+    return function(Tag<Bytes16>());
+}
+
+template <Way WAY> int launch_moves(Call &call, const Moves &moves, int64_t bytes) {
+    return dispatch_words(bytes, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         const unsigned blocks = blocks_for(moves.size, gather_threads * gather_each);
-        PVG_LAUNCH((gather_kernel<T, SCATTER>), blocks, gather_threads, 0, call.stream, moves);
+        PVG_LAUNCH((gather_kernel<T, WAY>), blocks, gather_threads, 0, call.stream, moves);
         return PVG_OK;
-    };
-    switch (bytes) {
-    case 1: return launch_words(Tag<uint8_t>());
-    case 2: return launch_words(Tag<uint16_t>());
-    case 4: return launch_words(Tag<uint32_t>());
-    case 8: return launch_words(Tag<uint64_t>());
-    }
-    return launch_words(Tag<Bytes16>());
+    });
+}
+
+// Of a few writes, the last one to each place.
+int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t bytes) {
+    return dispatch_words(bytes, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        unsigned blocks = blocks_for(moves.size, few_threads * 4);
+        if (blocks > most_few_blocks) blocks = most_few_blocks;
+        PVG_LAUNCH(scatter_few_kernel<T>, blocks, few_threads, 0, call.stream, moves,
+                   few_of(writes));
+        return PVG_OK;
+    });
 }
 
 // ---- The calls ----------------------------------------------------------------------------------
+
+// The elements that a picture of the array shows. The stream may read the indices.
+int gather_picture(Call &call, const pvg_array *a, const Picture &p, Output *result) {
+    PVG_PASS(result->open(call, a->dtype, p.ndim, p.shape, nullptr, nullptr, 0));
+    if (result->array->size == 0) return look_at_indices(call, p);
+    Moves moves{};
+    moves.flat = result->array->data, moves.indexed = a->data;
+    const int64_t bytes = prepare_moves(p, result->array->strides, dtype_size(a->dtype), &moves);
+    PVG_PASS(call.reads(a));
+    return launch_moves<Way::gather>(call, moves, bytes);
+}
 
 int run_gather(Call &call, const pvg_array *a, const pvg_array *indices, int count, const int *axes,
                int place, int trusted, Output *result) {
@@ -182,14 +154,8 @@ int run_gather(Call &call, const pvg_array *a, const pvg_array *indices, int cou
     PVG_PASS(readable_indices(call, indices, &converted, &indices));
     PVG_PASS(make_picture(a, indices, count, axes, place, &p));
     if (!trusted) PVG_PASS(expect_reports(call, Report::gather, &p.indices));
-    PVG_PASS(result->open(call, a->dtype, p.ndim, p.shape, nullptr, nullptr, 0));
-    if (result->array->size == 0) return look_at_indices(call, p, indices);
-    Moves moves{};
-    moves.flat = result->array->data, moves.indexed = a->data;
-    const int64_t bytes = prepare_moves(p, result->array->strides, dtype_size(a->dtype), &moves);
-    PVG_PASS(call.reads(a));
     PVG_PASS(call.reads(indices));
-    return launch_moves<false>(call, moves, bytes);
+    return gather_picture(call, a, p, result);
 }
 
 // Whether places that are named twice may be given different values.
@@ -200,52 +166,171 @@ bool needs_order(const Picture &p, const int64_t *values) {
     return differ;
 }
 
-int launch_scatter(Call &call, pvg_array *a, const pvg_array *indices, Picture p,
-                   const pvg_array *values, const int64_t *strides) {
+// Whether indices lie where the numbers of the writes say, and alone tell places apart.
+bool are_numbers(const Picture &p) {
+    int64_t step = 1;
+    for (int i = p.ndim - 1; i >= 0; i--) {
+        if (!p.chosen[i]) continue;
+        if (p.key[i] != 0 || p.indexed[i] != 0) return false;
+        if (p.shape[i] != 1 && p.index[i] != step) return false;
+        step *= p.shape[i];
+    }
+    return true;
+}
+
+// The indices, in C order, by the numbers of the writes; and their side of the array left out.
+void number_writes(Picture *p, bool with_places) {
+    int64_t step = 1;
+    for (int i = p->ndim - 1; i >= 0; i--) {
+        p->index[i] = p->chosen[i] ? step : 0;
+        if (p->chosen[i] && with_places) p->indexed[i] = 0;
+        step *= p->chosen[i] ? p->shape[i] : 1;
+    }
+}
+
+// Values to what a picture of the array shows, or without values a word. strides: of the values
+// along the picture's axes. The stream may read indices and values.
+int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values,
+                    const int64_t *strides, const Scalar *word) {
     Moves moves{};
     Workspace found;
-    moves.flat = values->data, moves.indexed = a->data;
-    PVG_PASS(call.reads(indices));
-    PVG_PASS(call.reads(values));
-    PVG_PASS(call.writes(a));
-    const bool ordered = needs_order(p, strides);
-    Writes writes{};
-    if (ordered) { // the indices make room for displacements, which lie in C order
-        picture_writes(p, nullptr, &writes);
-        int64_t step = 1;
-        for (int i = p.ndim - 1; i >= 0; i--) {
-            p.index[i] = p.chosen[i] ? step : 0;
-            step *= p.chosen[i] ? p.shape[i] : 1;
-        }
+    const int item = static_cast<int>(dtype_size(a->dtype));
+    int64_t anywhere[PVG_MAX_NDIM];
+    moves.indexed = a->data;
+    if (values) {
+        moves.flat = values->data;
+    } else {
+        contiguous_strides(p.ndim, p.shape, anywhere);
+        strides = anywhere;
+        for (int i = 0; i < largest_item; i++) moves.word.bytes[i] = word->bytes[i % item];
     }
-    const int64_t bytes = prepare_moves(p, strides, dtype_size(a->dtype), &moves);
-    if (ordered) PVG_PASS(find_last(call, writes, &moves.indices, &found));
-    return launch_moves<true>(call, moves, bytes);
+    PVG_PASS(call.writes(a));
+    if (!values || !needs_order(p, strides))
+        return launch_moves<Way::scatter>(call, moves, prepare_moves(p, strides, item, &moves));
+    int64_t size = 1;
+    for (int i = 0; i < p.ndim; i++) size *= p.chosen[i] ? p.shape[i] : 1;
+    if (size > few_writes && are_numbers(p)) {
+        const int64_t bytes = prepare_moves(p, strides, item, &moves);
+        PVG_PASS(open_last(call, size, p.keys, 0, &moves.indices, &found));
+        PVG_PASS(launch_moves<Way::claim>(call, moves, bytes));
+        PVG_PASS(settle(call, moves.indices, size));
+        return launch_moves<Way::redo>(call, moves, bytes);
+    }
+    const bool few = size <= few_writes;
+    Writes writes{};
+    picture_writes(p, few ? strides : nullptr, &writes);
+    number_writes(&p, few);
+    const int64_t bytes = prepare_moves(p, strides, item, &moves);
+    if (few) return launch_few(call, moves, writes, bytes);
+    PVG_PASS(find_last(call, writes, &moves.indices, &found));
+    return launch_moves<Way::scatter>(call, moves, bytes);
+}
+
+int check_writable(const pvg_array *a) {
+    PVG_REQUIRE(!a->readonly, PVG_ERROR_VALUE, "the array of shape %s and dtype %s is read-only",
+                shape_text(a), dtype_name(a->dtype));
+    return PVG_OK;
+}
+
+// Indices that lie not where the array does, in `holder` if they did.
+int apart_from(Call &call, const pvg_array *a, Temporary *holder, const pvg_array **indices) {
+    const pvg_array *given = *indices;
+    if (!may_overlap(given, a)) return PVG_OK;
+    PVG_PASS(new_array(call.device, given->dtype, given->ndim, given->shape, &holder->array));
+    PVG_PASS(copy_array(call, given, holder->array));
+    *indices = holder->array;
+    return PVG_OK;
+}
+
+// The values for a picture, or the word, to where it shows.
+int write_picture(Call &call, pvg_array *a, const Picture &p, const pvg_array *values,
+                  const Scalar *word) {
+    int64_t strides[PVG_MAX_NDIM];
+    Temporary holders[3];
+    if (values) PVG_PASS(readable_values(call, a, p, holders, &values, strides));
+    for (int i = 0; i < p.ndim; i++)
+        if (p.shape[i] == 0) return look_at_indices(call, p);
+    if (values) PVG_PASS(call.reads(values));
+    return scatter_picture(call, a, p, values, strides, word);
 }
 
 int run_scatter(Call &call, pvg_array *a, const pvg_array *indices, int count, const int *axes,
                 int place, int trusted, const pvg_array *values) {
     const pvg_array *operands[3] = {a, indices, values};
     int device = -1;
-    int64_t strides[PVG_MAX_NDIM];
-    Temporary converted, copied, holders[3];
+    Temporary converted, copied;
     Picture p;
     PVG_PASS(check_operands(operands, 3, &device));
-    PVG_REQUIRE(!a->readonly, PVG_ERROR_VALUE, "the array of shape %s and dtype %s is read-only",
-                shape_text(a), dtype_name(a->dtype));
+    PVG_PASS(check_writable(a));
     PVG_PASS(call.begin(device));
     PVG_PASS(readable_indices(call, indices, &converted, &indices));
-    if (may_overlap(indices, a)) {
-        PVG_PASS(new_array(device, indices->dtype, indices->ndim, indices->shape, &copied.array));
-        PVG_PASS(copy_array(call, indices, copied.array));
-        indices = copied.array;
-    }
+    PVG_PASS(apart_from(call, a, &copied, &indices));
     PVG_PASS(make_picture(a, indices, count, axes, place, &p));
     if (!trusted) PVG_PASS(expect_reports(call, Report::scatter, &p.indices));
-    PVG_PASS(readable_values(call, a, p, holders, &values, strides));
-    for (int i = 0; i < p.ndim; i++)
-        if (p.shape[i] == 0) return look_at_indices(call, p, indices);
-    return launch_scatter(call, a, indices, p, values, strides);
+    PVG_PASS(call.reads(indices));
+    return write_picture(call, a, p, values, nullptr);
+}
+
+// ---- By a key -----------------------------------------------------------------------------------
+
+// The rows of an array, or whole elements of its first axes, where a mask of these is true.
+int gather_masked(Call &call, const pvg_array *a, const pvg_array *mask, Output *result) {
+    if (mask->ndim == a->ndim) return select_where(call, a, mask, result);
+    pvg_array view = *a; // the mask's axes as one
+    const int merged = mask->ndim - 1;
+    for (int i = 0; i < merged; i++)
+        PVG_REQUIRE(a->strides[i] == a->shape[i + 1] * a->strides[i + 1], PVG_ERROR_VALUE,
+                    "axes that are not one behind the other");
+    view.ndim = a->ndim - merged;
+    for (int i = 0; i < view.ndim; i++)
+        view.shape[i] = a->shape[i + merged], view.strides[i] = a->strides[i + merged];
+    view.shape[0] = mask->size;
+    Temporary places;
+    PVG_PASS(find_where(call, mask, &places));
+    const int axes[1] = {0};
+    const bool is_indexed[PVG_MAX_NDIM] = {true};
+    Picture p;
+    PVG_PASS(picture_planes(&view, 1, places.array->shape, places.array->strides, 1, axes,
+                            is_indexed, 0, &p));
+    picture_axes(&view, 1, axes, true, &p);
+    p.indices.first[0] = places.array->data;
+    PVG_PASS(call.reads(places.array));
+    return gather_picture(call, &view, p, result);
+}
+
+int run_index_get(Call &call, const pvg_array *a, int n, const int64_t *items, Output *result) {
+    Named named;
+    Planes planes;
+    Picture p;
+    PVG_PASS(read_key(a, n, items, &named));
+    PVG_PASS(call.begin(device_of(a)));
+    if (named.mask) return gather_masked(call, a, named.mask, result);
+    PVG_PASS(make_planes(call, named, nullptr, &planes));
+    PVG_PASS(picture_key(call, named, planes, &p));
+    PVG_PASS(expect_reports(call, Report::gather, &p.indices));
+    return gather_picture(call, &named.view, p, result);
+}
+
+int run_index_set(Call &call, pvg_array *a, int n, const int64_t *items, const pvg_array *values,
+                  int kind, const void *value) {
+    Named named;
+    Planes planes;
+    Picture p;
+    Scalar scalar;
+    PVG_PASS(read_key(a, n, items, &named));
+    if (values) PVG_PASS(check_array(values, "values"));
+    PVG_REQUIRE(!values || device_of(values) == device_of(a), PVG_ERROR_VALUE,
+                "values of another device");
+    PVG_REQUIRE(!named.mask || (!values && named.mask->ndim == a->ndim), PVG_ERROR_VALUE,
+                "bools of shape %s for values or rows", shape_text(named.mask));
+    if (!values) PVG_PASS(make_scalar(a->dtype, kind, value, &scalar));
+    PVG_PASS(check_writable(a));
+    PVG_PASS(call.begin(device_of(a)));
+    if (named.mask) return fill_where(call, a, named.mask, scalar);
+    PVG_PASS(make_planes(call, named, a, &planes));
+    PVG_PASS(picture_key(call, named, planes, &p));
+    PVG_PASS(expect_reports(call, Report::scatter, &p.indices));
+    return write_picture(call, &named.view, p, values, &scalar);
 }
 
 } // namespace
@@ -272,4 +357,17 @@ PVG_API int pvg_scatter(pvg_array *a, const pvg_array *indices, int count, const
                         int place, int trusted, const pvg_array *values) {
     pvg::Call call("scatter");
     return pvg::run_scatter(call, a, indices, count, axes, place, trusted, values);
+}
+
+PVG_API pvg_array *pvg_index_get(const pvg_array *a, int n, const int64_t *items) {
+    pvg::Call call("gather");
+    pvg::Output result;
+    int status = pvg::run_index_get(call, a, n, items, &result);
+    return result.close(call, status);
+}
+
+PVG_API int pvg_index_set(pvg_array *a, int n, const int64_t *items, const pvg_array *values,
+                          int kind, const void *value) {
+    pvg::Call call("scatter");
+    return pvg::run_index_set(call, a, n, items, values, kind, value);
 }

@@ -6,6 +6,8 @@
 // elements are moved in units: the largest power of two that addresses and lengths are multiples
 // of, which is often 16 bytes whatever the dtype.
 //
+// A rolled array is its end joined with its beginning.
+//
 // A part whose rows are not contiguous, or that has another dtype, is copied by itself; the others
 // go together, as many as a kernel's parameters can describe.
 #include "arrays/call.cuh"
@@ -285,6 +287,38 @@ int run_concat(Call &call, const pvg_array *const *parts, int n, int axis, int s
     return size ? join_parts(call, parts, n, place, result->array) : static_cast<int>(PVG_OK);
 }
 
+int run_roll(Call &call, const pvg_array *a, int axis, int flat, int64_t shift, Output *result) {
+    int device = -1;
+    PVG_PASS(check_operands(&a, 1, &device));
+    PVG_REQUIRE(flat == 0 || flat == 1, PVG_ERROR_VALUE, "flat is 0 or 1, got %d", flat);
+    if (!flat) PVG_PASS(normalize_axis(axis, a->ndim, &axis));
+    PVG_PASS(call.begin(device));
+    PVG_PASS(result->open(call, a->dtype, a->ndim, a->shape, nullptr, nullptr, 0));
+    if (a->size == 0) return PVG_OK;
+    Temporary straight, in_a_row, end, beginning;
+    Place place = {flat ? 0 : axis, false, 1, 1};
+    for (int i = 0; !flat && i < a->ndim; i++) {
+        if (i < axis) place.rows *= a->shape[i];
+        if (i > axis) place.inner *= a->shape[i];
+    }
+    if (flat) {
+        const int64_t one = 1;
+        PVG_PASS(as_contiguous(call, a, &straight, &a));
+        PVG_PASS(new_view(a, 1, &a->size, &one, 0, false, &in_a_row.array));
+        a = in_a_row.array;
+    }
+    const int64_t length = a->shape[place.axis], at = length - (shift % length + length) % length;
+    int64_t shape[PVG_MAX_NDIM];
+    for (int i = 0; i < a->ndim; i++) shape[i] = a->shape[i];
+    shape[place.axis] = length - at;
+    PVG_PASS(new_view(a, a->ndim, shape, a->strides, at * a->strides[place.axis], false,
+                      &end.array));
+    shape[place.axis] = at;
+    PVG_PASS(new_view(a, a->ndim, shape, a->strides, 0, false, &beginning.array));
+    const pvg_array *parts[2] = {end.array, beginning.array};
+    return join_parts(call, parts, 2, place, result->array);
+}
+
 } // namespace
 
 Operations join_operations() {
@@ -301,5 +335,12 @@ PVG_API pvg_array *pvg_concat(const pvg_array *const *parts, int n, int axis, in
     pvg::Call call("concat");
     pvg::Output result;
     int status = pvg::run_concat(call, parts, n, axis, stacked, dtype, &result);
+    return result.close(call, status);
+}
+
+PVG_API pvg_array *pvg_roll(const pvg_array *a, int axis, int flat, int64_t shift) {
+    pvg::Call call("roll");
+    pvg::Output result;
+    int status = pvg::run_roll(call, a, axis, flat, shift, &result);
     return result.close(call, status);
 }

@@ -1,159 +1,13 @@
-// pvg_nonzero: where elements are not 0. Blocks count those of their chunks, a second launch makes
-// of the counts what stands before each chunk, and the number of all comes to the host, which makes
-// the result: the one wait. Then the blocks go through their chunks again and write the indices.
-#include "arrays/call.cuh"
+// pvg_nonzero: where elements are not 0; see search.cuh.
 #include "arrays/operation.cuh"
-#include "kernels/scan.cuh"
-#include "runtime/device.cuh"
+#include "kernels/search.cuh"
 #include "runtime/graph.cuh"
-#include "runtime/report.cuh"
-#include <type_traits>
 
 namespace pvg {
+
 namespace {
 
-using scan::packs, scan::pack_size, scan::segment, scan::threads, scan::tile;
-
-struct Search {
-    const void *data;
-    int64_t size, chunk, chunks;
-    uint64_t mask;    // bits of an element that are not all 0: without the sign of floats
-    uint64_t *before; // [chunks + 1]: elements found before each chunk, and all
-    bool aligned;     // every pack may be loaded at once
-};
-
-struct Found {
-    int64_t *indices; // [ndim][count]
-    int64_t count;
-    int ndim;
-    bool narrow; // size is below 2^32
-    int64_t shape[PVG_MAX_NDIM];
-};
-
-// Which of a lane's packs of a segment are not 0, of the `left` elements that are there.
-template <class T, int N>
-__device__ __forceinline__ void load_flags(const Search &job, const T *from, int64_t left,
-                                           uint32_t (&flag)[packs][N]) {
-    Vector<T, N> loaded[packs];
-    const int first = static_cast<int>(threadIdx.x % 32) * N;
-#pragma unroll
-    for (int k = 0; k < packs; k++) {
-        const int at = first + k * 32 * N;
-        if (job.aligned && at + N <= left) {
-            loaded[k] = *reinterpret_cast<const Vector<T, N> *>(from + at);
-        } else {
-#pragma unroll
-            for (int j = 0; j < N; j++) loaded[k].element[j] = at + j < left ? from[at + j] : T(0);
-        }
-    }
-#pragma unroll
-    for (int k = 0; k < packs; k++)
-#pragma unroll
-        for (int j = 0; j < N; j++)
-            flag[k][j] = (loaded[k].element[j] & static_cast<T>(job.mask)) != 0;
-}
-
-template <class T>
-__global__ void __launch_bounds__(threads) count_nonzero_kernel(const Search job) {
-    __shared__ uint32_t of_warp[scan::warps];
-    const int64_t begin = blockIdx.x * job.chunk;
-    const int64_t end = begin + job.chunk < job.size ? begin + job.chunk : job.size;
-    const T *data = static_cast<const T *>(job.data);
-    uint32_t count = 0;
-    for (int64_t at = begin + threadIdx.x / 32 * segment<T>; at < end; at += tile<T>) {
-        uint32_t flag[packs][pack_size<T>];
-        load_flags(job, data + at, end - at, flag);
-#pragma unroll
-        for (int k = 0; k < packs; k++)
-#pragma unroll
-            for (int j = 0; j < pack_size<T>; j++) count += flag[k][j];
-    }
-    count = scan::scan_lanes<scan::Sum>(count, 32);
-    if (threadIdx.x % 32 == 31) of_warp[threadIdx.x / 32] = count;
-    __syncthreads();
-    if (threadIdx.x != 0) return;
-    uint64_t total = 0;
-    for (int w = 0; w < scan::warps; w++) total += of_warp[w];
-    job.before[blockIdx.x] = total;
-}
-
-// The index of the element at `place` in C order, as the result's column `at`.
-__device__ __forceinline__ void write_index(const Found &found, int64_t place, int64_t at) {
-    uint64_t rest = static_cast<uint64_t>(place);
-    for (int d = found.ndim - 1; d > 0; d--) {
-        const uint64_t length = static_cast<uint64_t>(found.shape[d]);
-        const uint64_t quotient = found.narrow
-                                      ? static_cast<uint32_t>(rest) / static_cast<uint32_t>(length)
-                                      : rest / length;
-        found.indices[d * found.count + at] = static_cast<int64_t>(rest - quotient * length);
-        rest = quotient;
-    }
-    found.indices[at] = static_cast<int64_t>(rest);
-}
-
-template <class T>
-__global__ void __launch_bounds__(threads)
-    write_nonzero_kernel(const Search job, const Found found) {
-    __shared__ uint32_t of_warp[2][scan::warps]; // in turns, so that one barrier a tile is enough
-    const uint64_t before_chunk = job.before[blockIdx.x];
-    if (job.before[blockIdx.x + 1] == before_chunk) return; // the whole block
-    const int64_t begin = blockIdx.x * job.chunk;
-    const int64_t end = begin + job.chunk < job.size ? begin + job.chunk : job.size;
-    const T *data = static_cast<const T *>(job.data);
-    uint32_t carry = 0;
-    int turn = 0;
-    for (int64_t at = begin; at < end; at += tile<T>, turn ^= 1) {
-        const int64_t mine = at + threadIdx.x / 32 * segment<T>;
-        constexpr int N = pack_size<T>;
-        uint32_t upto[packs][N];
-        load_flags(job, data + mine, end - mine, upto);
-        uint32_t flags = 0; // a bit each, as `upto` is going to be summed
-#pragma unroll
-        for (int k = 0; k < packs; k++)
-#pragma unroll
-            for (int j = 0; j < N; j++) flags |= upto[k][j] << (k * N + j);
-        const uint32_t total = scan::scan_segment<scan::Sum>(upto, packs, 32);
-        const uint32_t before = scan::before_warp<scan::Sum>(total, of_warp[turn], &carry);
-        const int64_t first = mine + threadIdx.x % 32 * N;
-#pragma unroll
-        for (int k = 0; k < packs; k++)
-#pragma unroll
-            for (int j = 0; j < N; j++)
-                if (flags >> (k * N + j) & 1)
-                    write_index(found, first + k * 32 * N + j,
-                                static_cast<int64_t>(before_chunk + before + upto[k][j]) - 1);
-    }
-}
-
-// Bits in which a 0 has none: all, but for the sign of a float.
-uint64_t significant_bits(int dtype) {
-    const int bits = static_cast<int>(dtype_size(dtype)) * 8;
-    const uint64_t all = ~uint64_t(0) >> (64 - bits);
-    return dtype_kind(dtype) == Kind::floating ? all >> 1 : all;
-}
-
-template <class T> int count_nonzero(Call &call, Search *job, Workspace *workspace) {
-    constexpr int64_t size = tile<T>;
-    job->aligned = reinterpret_cast<uintptr_t>(job->data) % alignof(Vector<T, pack_size<T>>) == 0;
-    const int64_t tiles = job->size / size + (job->size % size != 0);
-    job->chunk = (tiles / scan::most_chunks + (tiles % scan::most_chunks != 0)) * size;
-    job->chunks = job->size / job->chunk + (job->size % job->chunk != 0);
-    PVG_PASS(workspace->open(call, static_cast<size_t>(job->chunks + 1) * sizeof(uint64_t)));
-    job->before = workspace->as<uint64_t>();
-    PVG_LAUNCH(count_nonzero_kernel<T>, blocks_for(job->chunks, 1), threads, 0, call.stream, *job);
-    PVG_LAUNCH((scan::prefix_kernel<scan::Sum, uint64_t>), 1, scan::prefix_threads(job->chunks), 0,
-               call.stream, job->before, job->chunks, int64_t(1), job->before + job->chunks);
-    return PVG_OK;
-}
-
-// Waits for the number of elements found.
-int fetch_count(Call &call, const Search &job, int64_t *count) {
-    PVG_TRY(cudaMemcpyAsync(count, job.before + job.chunks, sizeof *count, cudaMemcpyDeviceToHost,
-                            call.stream));
-    counters[PVG_COUNT_WAITS]++;
-    PVG_TRY(cudaStreamSynchronize(call.stream));
-    return check_reports(call.device);
-}
+using search::Search, search::Found;
 
 int run_nonzero(Call &call, const pvg_array *a, Output *result) {
     int device = -1;
@@ -168,24 +22,20 @@ int run_nonzero(Call &call, const pvg_array *a, Output *result) {
     if (a->size == 0) return result->open(call, PVG_INT64, 2, shape, nullptr, nullptr, 0);
     if (is_among(a->dtype, complexes)) PVG_PASS(as_dtype(call, a, PVG_BOOL, &truth, &a));
     PVG_PASS(as_contiguous(call, a, &straight, &a));
-    job.data = a->data, job.size = a->size, job.mask = significant_bits(a->dtype);
+    job.data = a->data, job.size = a->size, job.mask = search::significant_bits(a->dtype);
     PVG_PASS(call.reads(a));
     return dispatch_size(a->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         if constexpr (sizeof(T) > sizeof(uint64_t)) {
             return refuse_dtype(a->dtype, ordered); // 16 bytes: complex128, which is bool by now
         } else {
-            PVG_PASS(count_nonzero<T>(call, &job, &workspace));
-            PVG_PASS(fetch_count(call, job, &shape[1]));
+            PVG_PASS(search::count_nonzero<T>(call, &job, &workspace, &shape[1]));
             PVG_PASS(result->open(call, PVG_INT64, 2, shape, nullptr, nullptr, 0));
-            if (shape[1] == 0) return PVG_OK;
             Found found = {};
             found.indices = data<int64_t>(result->array), found.count = shape[1];
             found.ndim = a->ndim, found.narrow = a->size <= UINT32_MAX;
             for (int d = 0; d < a->ndim; d++) found.shape[d] = a->shape[d];
-            PVG_LAUNCH(write_nonzero_kernel<T>, blocks_for(job.chunks, 1), threads, 0, call.stream,
-                       job, found);
-            return PVG_OK;
+            return search::write_nonzero<T>(call, job, found);
         }
     });
 }

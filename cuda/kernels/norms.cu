@@ -119,14 +119,15 @@ __global__ void __launch_bounds__(merge_threads)
 }
 
 struct ClipJob {
-    const void *norm;
-    int dtype; // of the norm
+    const void *norm; // NULL: the factor is `most`
+    int dtype;        // of the norm
     double most;
 
     template <class R> __device__ double read() const {
         return static_cast<double>(ComputeType<R>(*static_cast<const R *>(norm)));
     }
     __device__ double factor() const {
+        if (!norm) return most;
         const double value = dtype == PVG_FLOAT32   ? read<float>()
                              : dtype == PVG_FLOAT64 ? read<double>()
                              : dtype == PVG_FLOAT16 ? read<Half>()
@@ -264,19 +265,21 @@ int launch_clip(Call &call, const Together &arrays, int n, const ClipJob &job) {
 int run_clip_norm(Call &call, pvg_array *const *targets, int n, const pvg_array *norm,
                   double most) {
     int device = -1, other = -1;
-    PVG_PASS(check_operands(&norm, 1, &device));
-    PVG_PASS(check_kinds(norm->dtype, floats));
-    PVG_REQUIRE(norm->size == 1, PVG_ERROR_VALUE, "the norm is one number, got shape %s",
-                shape_text(norm));
+    if (norm) {
+        PVG_PASS(check_operands(&norm, 1, &device));
+        PVG_PASS(check_kinds(norm->dtype, floats));
+        PVG_REQUIRE(norm->size == 1, PVG_ERROR_VALUE, "the norm is one number, got shape %s",
+                    shape_text(norm));
+    }
     PVG_REQUIRE(n >= 0 && (targets || n == 0), PVG_ERROR_VALUE, "%d arrays", n);
     if (n == 0) return PVG_OK;
     PVG_PASS(check_operands(targets, n, &other));
-    PVG_REQUIRE(device == other, PVG_ERROR_VALUE,
+    PVG_REQUIRE(!norm || device == other, PVG_ERROR_VALUE,
                 "the norm lives on device %d, the arrays on device %d", device, other);
-    PVG_PASS(call.begin(device));
+    PVG_PASS(call.begin(other));
     Together arrays;
-    PVG_PASS(arrays.open(call, targets, n, &norm, 1)); // the norm may lie in one of them
-    const ClipJob job = {arrays[n]->data, norm->dtype, most};
+    PVG_PASS(arrays.open(call, targets, n, &norm, norm ? 1 : 0)); // it may lie in one of them
+    const ClipJob job = {norm ? arrays[n]->data : nullptr, norm ? norm->dtype : 0, most};
     PVG_PASS(for_floats([&](auto tag) -> int {
         return launch_clip<typename decltype(tag)::type>(call, arrays, n, job);
     }));

@@ -14,14 +14,16 @@ namespace {
 
 constexpr int optimize_threads = 256;
 
-// The algorithms. Each changes x: a parameter, its states, and last the gradient. The numbers were
-// computed in float64 and rounded once; C is the type that elements are computed in.
+// The algorithms. Each changes x: a parameter, its states, and last the gradient. Its numbers are
+// computed in float64 and rounded once, on the host or, if they are renewed for each launch of a
+// recording, by each thread: so that both give the same bits, no number is of two operations. C is
+// the type that elements are computed in.
 
 template <class C> struct Decay { // what all begin with
     C rate, weight_decay;
     bool maximize, decays;
 
-    explicit Decay(const double *numbers)
+    __host__ __device__ explicit Decay(const double *numbers)
         : rate(static_cast<C>(numbers[PVG_UPDATE_RATE])),
           weight_decay(static_cast<C>(numbers[PVG_UPDATE_WEIGHT_DECAY])),
           maximize(numbers[PVG_UPDATE_MAXIMIZE] != 0),
@@ -38,7 +40,7 @@ template <class C> struct Sgd : Decay<C> {
     bool nesterov, first;
 
     Sgd() = default;
-    explicit Sgd(const double *numbers)
+    __host__ __device__ explicit Sgd(const double *numbers)
         : Decay<C>(numbers), momentum(static_cast<C>(numbers[PVG_UPDATE_MOMENTUM])),
           fresh(static_cast<C>(1 - numbers[PVG_UPDATE_DAMPENING])),
           nesterov(numbers[PVG_UPDATE_NESTEROV] != 0), first(numbers[PVG_UPDATE_FIRST] != 0) {}
@@ -57,18 +59,14 @@ template <class C> struct Adam : Decay<C> {
     C beta1, rest1, beta2, rest2, epsilon, width, kept; // rest: 1 - beta; kept: of the weights
 
     Adam() = default;
-    explicit Adam(const double *numbers) : Decay<C>(numbers) {
+    __host__ __device__ explicit Adam(const double *numbers) : Decay<C>(numbers) {
         const double one = numbers[PVG_UPDATE_BETA1], two = numbers[PVG_UPDATE_BETA2];
-        const double step = numbers[PVG_UPDATE_STEP], rate = numbers[PVG_UPDATE_RATE];
         beta1 = static_cast<C>(one), rest1 = static_cast<C>(1 - one);
         beta2 = static_cast<C>(two), rest2 = static_cast<C>(1 - two);
         epsilon = static_cast<C>(numbers[PVG_UPDATE_EPSILON]);
-        width = static_cast<C>(sqrt(1 - pow(two, step)));
-        this->rate = static_cast<C>(rate / (1 - pow(one, step)));
-        kept = 1;
-        if (numbers[PVG_UPDATE_DECOUPLED] == 0) return;
-        this->decays = false;
-        kept = static_cast<C>(1 - rate * numbers[PVG_UPDATE_WEIGHT_DECAY]);
+        width = static_cast<C>(sqrt(numbers[PVG_UPDATE_SHARE2]));
+        this->rate = static_cast<C>(numbers[PVG_UPDATE_RATE] / numbers[PVG_UPDATE_SHARE1]);
+        kept = static_cast<C>(1 - numbers[PVG_UPDATE_SHRINK]);
     }
     static int states(const double *numbers) { return numbers[PVG_UPDATE_AMSGRAD] != 0 ? 3 : 2; }
     template <int A> __device__ __forceinline__ void operator()(C (&x)[A]) const {
@@ -86,7 +84,7 @@ template <class C> struct RmsProp : Decay<C> {
     bool centered;
 
     RmsProp() = default;
-    explicit RmsProp(const double *numbers)
+    __host__ __device__ explicit RmsProp(const double *numbers)
         : Decay<C>(numbers), alpha(static_cast<C>(numbers[PVG_UPDATE_BETA2])),
           rest(static_cast<C>(1 - numbers[PVG_UPDATE_BETA2])),
           epsilon(static_cast<C>(numbers[PVG_UPDATE_EPSILON])),
@@ -111,6 +109,16 @@ template <class C> struct RmsProp : Decay<C> {
     }
 };
 
+// What a launch does: an algorithm, and where its numbers are if they are not the recorded ones.
+template <class Algorithm> struct Step {
+    Algorithm recorded;
+    const double *renewed;
+
+    __device__ __forceinline__ Algorithm algorithm() const {
+        return renewed ? Algorithm(renewed) : recorded;
+    }
+};
+
 template <class T, int A, class Job>
 __global__ void __launch_bounds__(optimize_threads)
     optimize_kernel(const __grid_constant__ Batch<A, Job> batch) {
@@ -119,6 +127,7 @@ __global__ void __launch_bounds__(optimize_threads)
     using V = Vector<T, count>;
     int64_t number;
     const Part<A> &part = batch.find(blockIdx.x, &number);
+    const auto change = batch.job.algorithm();
     const int64_t begin = number * chunk;
     if (begin + chunk <= part.size && is_aligned(part)) {
         const int64_t first = begin + threadIdx.x * count;
@@ -132,7 +141,7 @@ __global__ void __launch_bounds__(optimize_threads)
             C x[A];
 #pragma unroll
             for (int a = 0; a < A; a++) x[a] = C(in[a].element[e]);
-            batch.job(x);
+            change(x);
 #pragma unroll
             for (int a = 0; a < A - 1; a++) in[a].element[e] = T(x[a]);
         }
@@ -146,7 +155,7 @@ __global__ void __launch_bounds__(optimize_threads)
         C x[A];
 #pragma unroll
         for (int a = 0; a < A; a++) x[a] = C(static_cast<const T *>(part.at[a])[i]);
-        batch.job(x);
+        change(x);
 #pragma unroll
         for (int a = 0; a < A - 1; a++) static_cast<T *>(part.at[a])[i] = T(x[a]);
     }
@@ -172,14 +181,16 @@ int launch_optimize(Call &call, const Together &arrays, int n, const Job &job) {
 
 // Launches of an algorithm with so many states, which is one of those given.
 template <template <class> class Algorithm, int... STATES>
-int launch_algorithm(Call &call, const Together &arrays, int n, const double *numbers) {
+int launch_algorithm(Call &call, const Together &arrays, int n, const double *numbers,
+                     const double *renewed) {
     const int states = Algorithm<float>::states(numbers);
     const auto of_dtype = [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        using Job = Algorithm<ComputeType<T>>;
+        using Chosen = Algorithm<ComputeType<T>>;
+        const Step<Chosen> job = {Chosen(numbers), renewed};
         int status = PVG_OK;
         (void)((states == STATES &&
-                (status = launch_optimize<T, STATES + 2>(call, arrays, n, Job(numbers)), true)) ||
+                (status = launch_optimize<T, STATES + 2>(call, arrays, n, job), true)) ||
                ...);
         return status;
     };
@@ -193,8 +204,9 @@ int check_algorithm(int algorithm, const double *numbers, int *states) {
     switch (algorithm) {
     case PVG_SGD: *states = Sgd<float>::states(numbers); return PVG_OK;
     case PVG_ADAM:
-        PVG_REQUIRE(numbers[PVG_UPDATE_STEP] >= 1, PVG_ERROR_VALUE, "steps count from 1, not %g",
-                    numbers[PVG_UPDATE_STEP]);
+        for (const int share : {PVG_UPDATE_SHARE1, PVG_UPDATE_SHARE2})
+            PVG_REQUIRE(numbers[share] > 0 && numbers[share] <= 1, PVG_ERROR_VALUE,
+                        "the share of means is above 0, at most 1, not %g", numbers[share]);
         *states = Adam<float>::states(numbers);
         return PVG_OK;
     case PVG_RMSPROP: *states = RmsProp<float>::states(numbers); return PVG_OK;
@@ -204,11 +216,11 @@ int check_algorithm(int algorithm, const double *numbers, int *states) {
 
 // A recording does the same again and again: not what is different in the next step.
 int check_recording(const Call &call, int algorithm, pvg_array *const *targets, int n,
-                    const double *numbers) {
+                    const double *numbers, const pvg_array *renewed) {
     if (!is_captured(call.stream)) return PVG_OK;
-    PVG_REQUIRE(algorithm != PVG_ADAM, PVG_ERROR_VALUE,
-                "recording a graph: a step of Adam cannot be part of it, as its corrections are "
-                "of the number of the step, which the host counts; take it after each launch");
+    PVG_REQUIRE(algorithm != PVG_ADAM || renewed, PVG_ERROR_VALUE,
+                "recording a graph: a step of Adam with numbers of the host cannot be part of it, "
+                "as its corrections are of the number of the step; put them on the device");
     const bool first =
         algorithm == PVG_SGD && numbers[PVG_UPDATE_MOMENTUM] != 0 && numbers[PVG_UPDATE_FIRST] != 0;
     const Graph *graph = thread_recording(call.device);
@@ -229,7 +241,8 @@ int check_shapes(const pvg_array *p, const pvg_array *other, const char *what) {
 }
 
 int run_optimize(Call &call, int algorithm, pvg_array *const *targets,
-                 const pvg_array *const *gradients, int n, const double *numbers) {
+                 const pvg_array *const *gradients, int n, const double *numbers,
+                 const pvg_array *renewed) {
     int states = 0, device = -1, other = -1;
     PVG_REQUIRE(n >= 0 && n <= INT32_MAX / 8, PVG_ERROR_VALUE, "%d parameters", n);
     PVG_PASS(check_algorithm(algorithm, numbers, &states));
@@ -244,14 +257,17 @@ int run_optimize(Call &call, int algorithm, pvg_array *const *targets,
             PVG_PASS(check_shapes(targets[i], targets[s * n + i], "state"));
         PVG_PASS(check_shapes(targets[i], gradients[i], "gradient"));
     }
+    PVG_PASS(check_numbers(renewed, PVG_FLOAT64, PVG_UPDATE_COUNT, device));
     PVG_PASS(call.begin(device));
-    PVG_PASS(check_recording(call, algorithm, targets, n * (1 + states), numbers));
+    PVG_PASS(check_recording(call, algorithm, targets, n * (1 + states), numbers, renewed));
     Together arrays;
     PVG_PASS(arrays.open(call, targets, n * (1 + states), gradients, n));
+    if (renewed) PVG_PASS(call.reads(renewed));
+    const double *at = renewed ? data<double>(renewed) : nullptr;
     switch (algorithm) {
-    case PVG_SGD: PVG_PASS((launch_algorithm<Sgd, 0, 1>(call, arrays, n, numbers))); break;
-    case PVG_ADAM: PVG_PASS((launch_algorithm<Adam, 2, 3>(call, arrays, n, numbers))); break;
-    default: PVG_PASS((launch_algorithm<RmsProp, 1, 2, 3>(call, arrays, n, numbers))); break;
+    case PVG_SGD: PVG_PASS((launch_algorithm<Sgd, 0, 1>(call, arrays, n, numbers, at))); break;
+    case PVG_ADAM: PVG_PASS((launch_algorithm<Adam, 2, 3>(call, arrays, n, numbers, at))); break;
+    default: PVG_PASS((launch_algorithm<RmsProp, 1, 2, 3>(call, arrays, n, numbers, at))); break;
     }
     return arrays.close(call);
 }
@@ -268,7 +284,8 @@ Operations optimize_operations() {
 } // namespace pvg
 
 PVG_API int pvg_optimize(int algorithm, pvg_array *const *targets,
-                         const pvg_array *const *gradients, int n, const double *numbers) {
+                         const pvg_array *const *gradients, int n, const double *numbers,
+                         const pvg_array *renewed) {
     pvg::Call call("optimize");
-    return pvg::run_optimize(call, algorithm, targets, gradients, n, numbers);
+    return pvg::run_optimize(call, algorithm, targets, gradients, n, numbers, renewed);
 }

@@ -41,6 +41,7 @@ inline int picture_along(const pvg_array *a, const pvg_array *indices, int axis,
                 "indices of shape %s do not lie along axis %d of an array of shape %s",
                 shape_text(indices), axis, shape_text(a));
     p->ndim = a->ndim;
+    p->indices.first[0] = indices->data;
     contiguous_strides(a->ndim, a->shape, p->key);
     p->indices.key[0] = p->key[axis];
     p->keys = a->size;
@@ -52,31 +53,52 @@ inline int picture_along(const pvg_array *a, const pvg_array *indices, int axis,
     return PVG_OK;
 }
 
-// Indices of shape (count, ...): the axes "..." stand before the array's other ones from `place`.
-inline int picture_among(const pvg_array *a, const pvg_array *indices, int count, const int *axes,
-                         const bool (&is_indexed)[PVG_MAX_NDIM], int place, Picture *p) {
-    const int others = a->ndim - count, ndim = others + indices->ndim - 1;
-    PVG_REQUIRE(indices->ndim >= 1 && indices->shape[0] == count, PVG_ERROR_VALUE,
-                "indices along %d axes have shape (%d, ...), not %s", count, count,
-                shape_text(indices));
+// Indices that lie in planes of one shape, an axis of the array each: the planes' axes stand before
+// the array's other ones from `place`.
+inline int picture_planes(const pvg_array *a, int dimensions, const int64_t *lengths,
+                          const int64_t *strides, int count, const int *axes,
+                          const bool (&is_indexed)[PVG_MAX_NDIM], int place, Picture *p) {
+    const int others = a->ndim - count, ndim = others + dimensions;
     PVG_REQUIRE(place >= 0 && place <= others, PVG_ERROR_VALUE,
                 "place %d is not among %d other axes", place, others);
     PVG_REQUIRE(ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE, "an array has at most %d dimensions, not %d",
                 PVG_MAX_NDIM, ndim);
     int other = 0;
     for (int i = 0; i < ndim; i++) {
-        p->chosen[i] = i >= place && i < place + indices->ndim - 1;
-        const int b = i - place + 1;
+        p->chosen[i] = i >= place && i < place + dimensions;
+        const int b = i - place;
         while (!p->chosen[i] && is_indexed[other]) other++;
-        p->shape[i] = p->chosen[i] ? indices->shape[b] : a->shape[other];
-        p->index[i] = p->chosen[i] ? indices->strides[b] : 0;
+        p->shape[i] = p->chosen[i] ? lengths[b] : a->shape[other];
+        p->index[i] = p->chosen[i] ? strides[b] : 0;
         p->indexed[i] = p->chosen[i] ? 0 : a->strides[other++];
         p->key[i] = 0;
     }
     p->ndim = ndim;
-    p->indices.plane = indices->strides[0];
     for (int j = count - 1; j >= 0; p->keys *= a->shape[axes[j--]]) p->indices.key[j] = p->keys;
     return PVG_OK;
+}
+
+// Indices of shape (count, ...), as pvg_gather takes them.
+inline int picture_among(const pvg_array *a, const pvg_array *indices, int count, const int *axes,
+                         const bool (&is_indexed)[PVG_MAX_NDIM], int place, Picture *p) {
+    PVG_REQUIRE(indices->ndim >= 1 && indices->shape[0] == count, PVG_ERROR_VALUE,
+                "indices along %d axes have shape (%d, ...), not %s", count, count,
+                shape_text(indices));
+    PVG_PASS(picture_planes(a, indices->ndim - 1, indices->shape + 1, indices->strides + 1, count,
+                            axes, is_indexed, place, p));
+    const int64_t step = indices->strides[0] * dtype_size(indices->dtype);
+    for (int j = 0; j < count; j++) p->indices.first[j] = indices->data + j * step;
+    return PVG_OK;
+}
+
+// What remains to be said of the axes that have indices.
+inline void picture_axes(const pvg_array *a, int count, const int *axes, bool wide, Picture *p) {
+    p->indices.count = count, p->indices.wide = wide;
+    for (int j = 0; j < count; j++) {
+        p->indices.length[j] = a->shape[axes[j]];
+        p->indices.stride[j] = a->strides[axes[j]];
+        p->indices.axis[j] = static_cast<int8_t>(axes[j]);
+    }
 }
 
 inline int make_picture(const pvg_array *a, const pvg_array *indices, int count, const int *axes,
@@ -89,17 +111,11 @@ inline int make_picture(const pvg_array *a, const pvg_array *indices, int count,
     } else {
         PVG_PASS(picture_among(a, indices, count, axes, is_indexed, place, p));
     }
-    p->indices.count = count;
-    p->indices.wide = indices->dtype != PVG_INT32;
-    p->indices.natural = indices->dtype == PVG_UINT64;
-    p->indices.first = indices->data;
-    for (int j = 0; j < count; j++) {
-        p->indices.length[j] = a->shape[axes[j]];
-        p->indices.stride[j] = a->strides[axes[j]];
-        p->indices.axis[j] = static_cast<int8_t>(axes[j]);
+    picture_axes(a, count, axes, indices->dtype != PVG_INT32, p);
+    if (indices->dtype == PVG_UINT64) p->indices.natural = ~uint64_t(0);
+    for (int j = 0; j < count; j++)
         PVG_REQUIRE(a->shape[axes[j]] > 0 || indices->size == 0, PVG_ERROR_INDEX,
                     "an index is out of bounds for axis %d with size 0", axes[j]);
-    }
     return PVG_OK;
 }
 
@@ -177,12 +193,13 @@ inline int expect_reports(Call &call, Report operation, Indices *indices) {
     return call.reports(&indices->slot);
 }
 
-// The same where nothing else is to do.
-inline int look_at_indices(Call &call, const Picture &p, const pvg_array *indices) {
-    if (!p.indices.slot || indices->size == 0) return PVG_OK;
+// The same where nothing else is to do. The stream may read the indices.
+inline int look_at_indices(Call &call, const Picture &p) {
+    if (!p.indices.slot) return PVG_OK;
+    for (int i = 0; i < p.ndim; i++)
+        if (p.chosen[i] && p.shape[i] == 0) return PVG_OK;
     Writes writes{};
     picture_writes(p, nullptr, &writes);
-    PVG_PASS(call.reads(indices));
     PVG_LAUNCH(places_kernel, blocks_for(writes.size, index_threads), index_threads, 0, call.stream,
                writes, p.indices, Places{});
     return PVG_OK;

@@ -2,20 +2,25 @@
 #pragma once
 #include "arrays/call.cuh"
 #include "arrays/locate.cuh"
+#include "arrays/scalar.cuh"
 #include "kernels/leave_report.cuh"
 
 namespace pvg {
 
 namespace {
 
-// Indices along some axes of an array: one plane of them for each axis.
+// Indices along some axes of an array: one plane of them for each axis, all with the same strides.
 struct Indices {
-    const void *first = nullptr;
+    const void *first[PVG_MAX_NDIM] = {};
     const int64_t *displacements = nullptr; // what the indices come to, instead of them
-    bool wide = false;                      // int64 or uint64, else int32
-    bool natural = false;                   // uint64
-    int count = 0;                          // axes
-    int64_t plane = 0;                      // elements from one plane to the next
+    const int64_t *keys = nullptr;          // beside those: numbers of the places
+    // Of each place the number of the last write to it; and whether any is written twice.
+    void *last = nullptr;
+    unsigned *twice = nullptr;
+    bool wide_last = false; // uint64, else uint32
+    bool wide = false;      // int64 or uint64, else int32
+    uint64_t natural = 0;   // of each axis a bit: uint64
+    int count = 0;          // axes
     // Of each axis: its length and its stride, in words; the stride of the numbers that tell places
     // apart.
     int64_t length[PVG_MAX_NDIM], stride[PVG_MAX_NDIM], key[PVG_MAX_NDIM];
@@ -28,7 +33,8 @@ struct Indices {
 
 // What gather_kernel works on. Operands of the walk: the side without indices, the other, indices.
 struct Moves {
-    void *flat, *indexed;
+    void *flat, *indexed; // flat NULL: `word` is written everywhere
+    Scalar word;
     int64_t size; // words
     Indices indices;
     Locator<3> walk;
@@ -54,10 +60,10 @@ constexpr int index_threads = 256;
 constexpr int64_t not_written = INT64_MIN;
 
 // What int64 cannot hold is beyond every length, as the largest int64 is.
-__device__ __forceinline__ int64_t index_at(const Indices &indices, int64_t at) {
-    if (!indices.wide) return static_cast<const int32_t *>(indices.first)[at];
-    const int64_t index = static_cast<const int64_t *>(indices.first)[at];
-    return indices.natural && index < 0 ? INT64_MAX : index;
+__device__ __forceinline__ int64_t index_at(const Indices &indices, int j, int64_t at) {
+    if (!indices.wide) return static_cast<const int32_t *>(indices.first[j])[at];
+    const int64_t index = static_cast<const int64_t *>(indices.first[j])[at];
+    return index < 0 && indices.natural >> j & 1 ? INT64_MAX : index;
 }
 
 // The j-th index counted from 0. One out of range would be an element beside the array, so that it
@@ -73,17 +79,47 @@ __device__ __forceinline__ int64_t counted_from_0(const Indices &indices, int j,
     return found < 0 ? 0 : length - 1;
 }
 
+// What a kernel does with the places that it finds: read them; write to them; do that and say which
+// write it was; write to them if that is still what is said.
+enum class Way { gather, scatter, claim, redo };
+
+__device__ __forceinline__ uint64_t last_write(const Indices &indices, int64_t key) {
+    return indices.wide_last ? static_cast<const uint64_t *>(indices.last)[key]
+                             : static_cast<const uint32_t *>(indices.last)[key];
+}
+
+__device__ __forceinline__ void claim_place(const Indices &indices, int64_t key, int64_t number) {
+    unsigned long long *wide = static_cast<unsigned long long *>(indices.last) + key;
+    unsigned *narrow = static_cast<unsigned *>(indices.last) + key;
+#ifdef PVG_SIMULATOR // by several threads, perhaps
+    if (indices.wide_last)
+        atomicExch(wide, static_cast<unsigned long long>(number));
+    else
+        atomicExch(narrow, static_cast<unsigned>(number));
+#else // initcheck takes an exchange for a read
+    if (indices.wide_last)
+        *wide = static_cast<unsigned long long>(number);
+    else
+        *narrow = static_cast<unsigned>(number);
+#endif
+}
+
 // Adds to each of COUNT numbers, but those that are not_written, the words from the place that the
-// other axes name to the one that the indices name, too; or makes it not_written, which a WRITE by
-// an index out of range is. `at`: where the indices lie. The loads of all of them are under way at
-// the same time.
-template <bool WRITE, int COUNT>
-__device__ __forceinline__ void displace(const Indices &indices, int64_t (&at)[COUNT],
+// other axes name to the one that the indices name, too; or makes it not_written, which a write is
+// by an index out of range, or to a place that is written again. `at`: where the indices lie. The
+// loads of all of them are under way at the same time.
+template <Way WAY, int COUNT>
+__device__ __forceinline__ void displace(const Indices &indices, const int64_t (&at)[COUNT],
                                          int64_t (&by)[COUNT]) {
-    if (indices.displacements) {
+    constexpr bool keyed = WAY == Way::claim || WAY == Way::redo;
+    int64_t key[COUNT] = {};
+    if (WAY == Way::scatter && indices.displacements) {
 #pragma unroll
-        for (int e = 0; e < COUNT; e++)
-            if (by[e] != not_written) by[e] = indices.displacements[at[e]];
+        for (int e = 0; e < COUNT; e++) {
+            if (by[e] == not_written) continue;
+            by[e] = indices.displacements[at[e]], key[e] = indices.keys[at[e]];
+            if (last_write(indices, key[e]) != static_cast<uint64_t>(at[e])) by[e] = not_written;
+        }
         return;
     }
 #pragma unroll 1
@@ -91,16 +127,25 @@ __device__ __forceinline__ void displace(const Indices &indices, int64_t (&at)[C
         const int64_t stride = indices.stride[j];
         int64_t index[COUNT] = {};
 #pragma unroll
-        for (int e = 0; e < COUNT; e++) {
-            if (by[e] != not_written) index[e] = index_at(indices, at[e]);
-            at[e] += indices.plane;
-        }
+        for (int e = 0; e < COUNT; e++)
+            if (by[e] != not_written) index[e] = index_at(indices, j, at[e]);
 #pragma unroll
         for (int e = 0; e < COUNT; e++) {
             bool bad = false;
-            if (by[e] != not_written) by[e] += counted_from_0(indices, j, index[e], &bad) * stride;
-            if (WRITE && bad) by[e] = not_written;
+            if (by[e] == not_written) continue;
+            index[e] = counted_from_0(indices, j, index[e], &bad);
+            by[e] += index[e] * stride;
+            if (keyed) key[e] += index[e] * indices.key[j];
+            if (WAY != Way::gather && bad) by[e] = not_written;
         }
+    }
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) {
+        if (!keyed || by[e] == not_written) continue;
+        if (WAY == Way::claim)
+            claim_place(indices, key[e], at[e]);
+        else if (last_write(indices, key[e]) != static_cast<uint64_t>(at[e]))
+            by[e] = not_written;
     }
 }
 
@@ -115,8 +160,8 @@ __global__ void __launch_bounds__(index_threads)
     int64_t to = offsets[3][0], key = offsets[1][0], at = offsets[0][0];
     bool bad = false;
 #pragma unroll 1
-    for (int j = 0; j < indices.count; j++, at += indices.plane) {
-        const int64_t index = counted_from_0(indices, j, index_at(indices, at), &bad);
+    for (int j = 0; j < indices.count; j++) {
+        const int64_t index = counted_from_0(indices, j, index_at(indices, j, at), &bad);
         to += index * indices.stride[j], key += index * indices.key[j];
     }
     if (bad) to = not_written, key = writes.keys;

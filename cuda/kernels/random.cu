@@ -8,6 +8,9 @@
 #include "arrays/operation.cuh"
 #include "arrays/vector.cuh"
 #include "kernels/philox.cuh"
+#include "runtime/device.cuh"
+#include "runtime/graph.cuh"
+#include "runtime/report.cuh"
 
 namespace pvg {
 
@@ -190,6 +193,122 @@ int run_random(Call &call, pvg_array *array, int distribution, const RandomJob &
     return copy_array(call, whole.array, array);
 }
 
+// ---- Integers -----------------------------------------------------------------------------------
+
+constexpr int integer_threads = 256;
+
+// Numbers below a count, of words up to the last one of its largest multiple: others are drawn
+// again, from as many blocks further on as the whole request takes.
+struct IntegerJob {
+    void *to;
+    int64_t size;
+    uint64_t key, stream, counter, blocks; // blocks: of a request
+    uint64_t count, last, low;             // count 0: a word as it is; last: of words that do
+    bool power;                            // the count is a power of two, or 0
+    long long *rounds;                     // the most that an element took beside the first
+};
+
+template <class Word> __device__ __forceinline__ Word word_of(const Words &words, int e) {
+    if constexpr (sizeof(Word) == 8)
+        return words.word[2 * e] | uint64_t(words.word[2 * e + 1]) << 32;
+    else
+        return words.word[e];
+}
+
+// A thread has a block of four words.
+template <class T, class Word>
+__global__ void __launch_bounds__(integer_threads) integers_kernel(const IntegerJob job) {
+    constexpr int count = 16 / sizeof(Word);
+    const int64_t thread = int64_t(blockIdx.x) * integer_threads + threadIdx.x;
+    if (thread * count >= job.size) return;
+    const Words words = philox(job.key, job.stream, job.counter + uint64_t(thread));
+    const Word below = static_cast<Word>(job.count), last = static_cast<Word>(job.last);
+    Vector<T, count> vector;
+#pragma unroll
+    for (int e = 0; e < count; e++) {
+        Word word = word_of<Word>(words, e);
+        if (job.power) {
+            word &= below - 1; // all bits of a count of 0
+        } else {
+            long long round = 0;
+            while (word > last && thread * count + e < job.size) {
+                round++;
+                const uint64_t block = job.counter + uint64_t(round) * job.blocks + uint64_t(thread);
+                const Words more = philox(job.key, job.stream, block);
+                word = 0;
+#pragma unroll
+                for (int other = 0; other < count; other++)
+                    if (other == e) word = word_of<Word>(more, other);
+            }
+            if (round) atomicMax(job.rounds, round);
+            word %= below;
+        }
+        vector.element[e] = static_cast<T>(static_cast<uint64_t>(word) + job.low);
+    }
+    T *to = static_cast<T *>(job.to) + thread * count;
+    if ((thread + 1) * count <= job.size) {
+        *reinterpret_cast<Vector<T, count> *>(to) = vector;
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < count; e++)
+        if (thread * count + e < job.size) to[e] = vector.element[e];
+}
+
+// Elements are moved by their size; what they mean is the caller's.
+template <class Word> int launch_integers(Call &call, const IntegerJob &job, int dtype) {
+    return dispatch_size(dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        if constexpr (sizeof(T) > 8) {
+            return refuse_dtype(dtype, integers);
+        } else {
+            PVG_LAUNCH((integers_kernel<T, Word>),
+                       blocks_for(job.size, integer_threads * (16 / sizeof(Word))),
+                       integer_threads, 0, call.stream, job);
+            return PVG_OK;
+        }
+    });
+}
+
+int fetch_rounds(Call &call, const long long *from, int64_t *rounds) {
+    long long more = 0;
+    PVG_TRY(cudaMemcpyAsync(&more, from, sizeof more, cudaMemcpyDeviceToHost, call.stream));
+    counters[PVG_COUNT_WAITS]++;
+    PVG_TRY(cudaStreamSynchronize(call.stream));
+    *rounds = more + 1;
+    return check_reports(call.device);
+}
+
+int run_integers(Call &call, int device, int dtype, int ndim, const int64_t *shape, int word_bits,
+                 uint64_t count, IntegerJob job, int64_t *rounds, Output *result) {
+    PVG_REQUIRE(word_bits == 32 || word_bits == 64, PVG_ERROR_VALUE, "words have 32 or 64 bits");
+    PVG_REQUIRE(word_bits == 64 || count <= uint64_t(1) << 32, PVG_ERROR_VALUE,
+                "more numbers than words of 32 bits");
+    PVG_REQUIRE(rounds, PVG_ERROR_VALUE, "rounds is a null pointer");
+    PVG_PASS(check_kinds(dtype, integers));
+    PVG_PASS(call.begin(device));
+    job.count = count, job.power = (count & (count - 1)) == 0;
+    const uint64_t most = word_bits == 64 ? UINT64_MAX : UINT32_MAX;
+    if (!job.power) job.last = most - (most % count + 1) % count;
+    if (!job.power)
+        PVG_PASS(refuse_recording(device, "drawing integers, which waits for how often that is,"));
+    PVG_PASS(result->open(call, dtype, ndim, shape, nullptr, nullptr, 0));
+    *rounds = 1;
+    job.to = result->array->data, job.size = result->array->size;
+    if (job.size == 0) return PVG_OK;
+    const int of_a_block = 128 / word_bits;
+    job.blocks = static_cast<uint64_t>(job.size / of_a_block + (job.size % of_a_block != 0));
+    Workspace workspace;
+    if (!job.power) {
+        PVG_PASS(workspace.open(call, sizeof *job.rounds));
+        job.rounds = workspace.as<long long>();
+        PVG_TRY(cudaMemsetAsync(job.rounds, 0, sizeof *job.rounds, call.stream));
+    }
+    PVG_PASS(word_bits == 32 ? launch_integers<uint32_t>(call, job, dtype)
+                             : launch_integers<uint64_t>(call, job, dtype));
+    return job.power ? static_cast<int>(PVG_OK) : fetch_rounds(call, job.rounds, rounds);
+}
+
 } // namespace
 
 Operations random_operations() {
@@ -205,4 +324,17 @@ PVG_API int pvg_random(pvg_array *array, int distribution, uint64_t key, uint64_
                        uint64_t counter) {
     pvg::Call call("random");
     return pvg::run_random(call, array, distribution, {nullptr, 0, key, stream, counter, false});
+}
+
+PVG_API pvg_array *pvg_random_integers(int device, int dtype, int ndim, const int64_t *shape,
+                                       int word_bits, uint64_t count, int64_t low, uint64_t key,
+                                       uint64_t stream, uint64_t counter, int64_t *rounds) {
+    pvg::Call call("random_integers");
+    pvg::Output result;
+    pvg::IntegerJob job = {};
+    job.key = key, job.stream = stream, job.counter = counter;
+    job.low = static_cast<uint64_t>(low);
+    int status = pvg::run_integers(call, device, dtype, ndim, shape, word_bits, count, job, rounds,
+                                   &result);
+    return result.close(call, status);
 }

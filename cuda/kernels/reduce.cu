@@ -4,7 +4,10 @@
 //     [outer, length]           rows: the reduced axis is innermost
 //     [outer, length, inner]    columns
 //
-// and everything else is copied once, with the reduced axes last. Long axes are cut into chunks
+//     [outer, length, inner, last]    both: the second and the fourth axis are reduced
+//
+// and everything else is copied once, with the reduced axes last, but where it is so small that one
+// kernel may look for each element by itself. Long axes are cut into chunks
 // whose length depends on the axes alone; a second kernel merges their totals. The kernels are in
 // reduce_kernels.cuh, what they compute is in reduce_accumulators.cuh.
 #include "arrays/complex.cuh"
@@ -15,7 +18,7 @@
 namespace pvg {
 namespace {
 
-using reduce::Layout, reduce::Reduction, reduce::Result;
+using reduce::AnyAxes, reduce::Layout, reduce::Reduction, reduce::Result;
 
 // An axis of the operand, or several merged.
 struct Axis {
@@ -62,13 +65,16 @@ int merge_axes(Axis *axes, int n, bool sort) {
     return merged;
 }
 
-// False if the axes alternate too often for rows and for columns.
+// False if the axes alternate too often for rows, for columns and for both.
 bool match_layout(const Axis *axes, int n, Layout *layout) {
-    int reduced = -1;
-    for (int i = 0; i < n; i++) {
-        if (axes[i].reduced && reduced >= 0) return false;
-        if (axes[i].reduced) reduced = i;
-    }
+    int reduced = -1, count = 0;
+    for (int i = 0; i < n; i++)
+        if (axes[i].reduced && count++ == 0) reduced = i;
+    const Axis *last = count == 2 && n >= 3 && axes[n - 1].reduced ? &axes[n - 1] : nullptr;
+    if (last) n--;
+    if (last && (reduced != n - 2 || axes[n - 1].stride != last->stride * last->length))
+        return false;
+    if (count > 1 && !last) return false;
     int outer = reduced > 0 ? reduced : 0, inner = reduced >= 0 ? n - 1 - reduced : n;
     if (outer > 1 || inner > 1) return false;
     *layout = Layout();
@@ -82,7 +88,32 @@ bool match_layout(const Axis *axes, int n, Layout *layout) {
         layout->inner = axes[n - 1].length, layout->inner_stride = axes[n - 1].stride;
         layout->inner_result_stride = axes[n - 1].result_stride;
     }
+    if (last) layout->last = last->length, layout->last_stride = last->stride;
     return true;
+}
+
+// So few elements that finding each takes no longer than another launch would: the layout is any.
+void match_anywhere(const pvg_array *a, const Axis *axes, int n, Layout *layout,
+                    AnyAxes *anywhere) {
+    constexpr int64_t few = 1 << 18, few_each = 1 << 12;
+    int64_t length = 1;
+    anywhere->kept.ndim = anywhere->reduced.ndim = 0;
+    for (int i = 0; i < n; i++) {
+        if (axes[i].reduced) {
+            const int at = anywhere->reduced.ndim++;
+            anywhere->reduced.shape[at] = axes[i].length;
+            anywhere->reduced.strides[0][at] = axes[i].stride;
+            length *= axes[i].length;
+        } else {
+            const int at = anywhere->kept.ndim++;
+            anywhere->kept.shape[at] = axes[i].length;
+            anywhere->kept.strides[0][at] = axes[i].result_stride;
+            anywhere->kept.strides[1][at] = axes[i].stride;
+        }
+    }
+    if (a->size > few || length > few_each) return;
+    *layout = Layout();
+    layout->length = length, layout->anywhere = anywhere;
 }
 
 // A contiguous copy of `a` with the reduced axes behind the others, and its axes.
@@ -117,7 +148,6 @@ int launch_rows_of_list(Call &call, const Operation &operation, const pvg_array 
 #define PVG_CASE(NAME, name, domain, gives, identity, order, Accumulator) \
     case PVG_##NAME:                                                      \
         if constexpr (has_kernel<Element, PVG_##NAME>(domain)) {          \
-            [[maybe_unused]] constexpr Order ORDER = Order::order;        \
             return reduce_as<T, Accumulator>(call, a->data, p, result);   \
         }                                                                 \
         break;
@@ -130,12 +160,12 @@ int launch_rows_of_list(Call &call, const Operation &operation, const pvg_array 
 int launch_reduction(Call &call, const Reduction &reduction, const pvg_array *a, const Layout &p,
                      const pvg_array *target) {
     Result result = {};
-    result.data = target->data, result.dtype = target->dtype, result.count = p.length;
+    result.data = target->data, result.dtype = target->dtype, result.count = p.length * p.last;
     result.is_mean = reduction.operation.code == PVG_MEAN;
     result.flip = reduction.operation.order == Order::smallest ? -1 : 0;
     result.outer_stride = p.outer_result_stride, result.inner_stride = p.inner_result_stride;
     result.kind = reduction.kind;
-    const double left = static_cast<double>(p.length) - reduction.ddof;
+    const double left = static_cast<double>(result.count) - reduction.ddof;
     result.divisor = left > 0 ? left : left != left ? left : 0;
     return reduction.launch(call, reduction.operation, a, p, result);
 }
@@ -191,11 +221,15 @@ int reduce_into(Call &call, const Reduction &reduction, const pvg_array *a, cons
                 bool keepdims, bool sort, pvg_array *target) {
     Axis axes[PVG_MAX_NDIM], merged[PVG_MAX_NDIM];
     Layout layout;
+    AnyAxes anywhere;
     Temporary copy, contiguous;
     int n = collect_axes(a, reduced, target, keepdims, axes);
     memcpy(merged, axes, sizeof axes);
     PVG_PASS(call.reads(a));
-    if (match_layout(merged, merge_axes(merged, n, sort), &layout))
+    const int left = merge_axes(merged, n, sort);
+    const bool matched = match_layout(merged, left, &layout);
+    if (!matched || layout.last > 1) match_anywhere(a, merged, left, &layout, &anywhere);
+    if (matched || layout.anywhere)
         return launch_reduction(call, reduction, a, layout, target);
     if (!is_contiguous(target)) {
         PVG_PASS(

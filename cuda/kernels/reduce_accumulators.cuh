@@ -110,8 +110,8 @@ struct DoubleSum {
     }
 };
 
-// Integers are summed exactly, in a type that no array can overflow; a sum keeps the low 64 bits of
-// it.
+// Integers are summed exactly, in a type that no array can overflow, for a mean; a sum keeps the low
+// 64 bits of it, which come of adding those alone.
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 UInt128;
 
@@ -120,7 +120,9 @@ template <class Wide> struct IntegerSum {
     Wide sum;
 
     __device__ static IntegerSum identity() { return {0}; }
-    template <class T> __device__ void add(T value, int64_t, const Result &) { sum += value; }
+    template <class T> __device__ void add(T value, int64_t, const Result &) {
+        sum += static_cast<Wide>(value);
+    }
     __device__ void merge(const IntegerSum &other) { sum += other.sum; }
     __device__ double as_double() const {
         UInt128 bits = static_cast<UInt128>(static_cast<Int128>(sum));
@@ -130,7 +132,8 @@ template <class Wide> struct IntegerSum {
             static_cast<double>(static_cast<uint64_t>(magnitude));
         return sum < 0 ? -value : value;
     }
-    template <class R> static constexpr bool gives = is_wide_integer<R> || is_full_float<R>;
+    template <class R> static constexpr bool gives =
+        is_wide_integer<R> || (is_full_float<R> && !std::is_same_v<Wide, uint64_t>);
     template <class R> __device__ R total(const Result &result) const {
         if constexpr (is_integer<R>)
             return static_cast<R>(sum);
@@ -226,15 +229,19 @@ template <class K> struct Extreme {
 };
 
 // Index of the first largest or smallest. The order is known when compiling: turning each key round
-// would be a good part of the work.
-template <Order ORDER> struct FirstExtreme {
+// would be a good part of the work. Kernels take elements in as they follow each other, so one as
+// large as an earlier one is none; and no index at all means that all have the lowest key.
+template <Order ORDER, class K> struct FirstExtreme {
     static constexpr bool ordered = false;
     static constexpr int64_t flip = ORDER == Order::smallest ? -1 : 0;
-    int64_t key, index; // the largest key, and the first element that has it
+    int64_t index; // of the first element that has the largest key
+    K key;
 
-    __device__ static FirstExtreme identity() { return {lowest_key<int64_t>, INT64_MAX}; }
+    __device__ static FirstExtreme identity() { return {INT64_MAX, lowest_key<K>}; }
     template <class T> __device__ void add(T value, int64_t at, const Result &) {
-        merge({order_key(value == 0 ? T(0) : value, flip), at}); // -0.0 and 0.0 are equally large
+        const K mine = order_key(value == 0 ? T(0) : value, flip); // -0.0 and 0.0 are equally large
+        index = mine > key ? at : index;
+        key = mine > key ? mine : key;
     }
     __device__ void merge(const FirstExtreme &other) {
         bool better = other.key > key || (other.key == key && other.index < index);
@@ -242,7 +249,9 @@ template <Order ORDER> struct FirstExtreme {
         index = better ? other.index : index;
     }
     template <class R> static constexpr bool gives = std::is_same_v<R, int64_t>;
-    template <class R> __device__ R total(const Result &) const { return index; }
+    template <class R> __device__ R total(const Result &) const {
+        return index == INT64_MAX ? 0 : index;
+    }
 };
 
 // Whether any element is not 0, and whether all are not. NaN is true.
@@ -272,24 +281,28 @@ struct AllTrue {
 };
 
 // The accumulator for elements of type T; bool is reduced as uint8.
-template <class T>
-using SumOf = std::conditional_t<
+template <class T, class Wide>
+using SumIn = std::conditional_t<
     std::is_same_v<T, float>, FloatSum,
     std::conditional_t<
         std::is_same_v<T, double>, DoubleSum,
         std::conditional_t<is_half<T>, HalfSum,
-                           IntegerSum<std::conditional_t<sizeof(T) <= 2, int64_t, Int128>>>>>;
+                           IntegerSum<std::conditional_t<sizeof(T) <= 2, int64_t, Wide>>>>>;
+template <class T> using SumOf = SumIn<T, uint64_t>;
+template <class T> using MeanOf = SumIn<T, Int128>;
 template <class T> using ExtremeOf = Extreme<Key<Compared<T>>>;
+template <class T> using FirstLargest = FirstExtreme<Order::largest, Key<Compared<T>>>;
+template <class T> using FirstSmallest = FirstExtreme<Order::smallest, Key<Compared<T>>>;
 
-// X(NAME, "name", domain, result, identity, order, accumulator for type T and ORDER)
+// X(NAME, "name", domain, result, identity, order, accumulator for type T)
 #define PVG_REDUCTIONS(X)                                                    \
     X(SUM, "sum", all_kinds, wide, zero, none, SumOf<T>)                     \
     X(PROD, "prod", all_kinds, wide, one, none, ProductOf<T>)                \
-    X(MEAN, "mean", all_kinds, floating, zero, none, SumOf<T>)               \
+    X(MEAN, "mean", all_kinds, floating, zero, none, MeanOf<T>)              \
     X(MAX, "max", ordered, same, none, largest, ExtremeOf<T>)                \
     X(MIN, "min", ordered, same, none, smallest, ExtremeOf<T>)               \
-    X(ARGMAX, "argmax", ordered, index, none, largest, FirstExtreme<ORDER>)  \
-    X(ARGMIN, "argmin", ordered, index, none, smallest, FirstExtreme<ORDER>) \
+    X(ARGMAX, "argmax", ordered, index, none, largest, FirstLargest<T>)      \
+    X(ARGMIN, "argmin", ordered, index, none, smallest, FirstSmallest<T>)    \
     X(ANY, "any", all_kinds, boolean, zero, none, AnyTrue)                   \
     X(ALL, "all", all_kinds, boolean, one, none, AllTrue)
 

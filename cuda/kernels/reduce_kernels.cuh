@@ -4,13 +4,15 @@
 //     short_rows_kernel  a group of 1 to 32 lanes a row, four rows a group
 //     long_rows_kernel   a block a row, or a block a chunk of a row
 //     columns_kernel     the reduced axis is not the innermost: threads side by side own columns
-//     merge_kernel       adds up the chunks that the two before left as partial results
+//     merge_kernel       adds up what the others left as partial results
+//     anywhere_kernel    few elements, whose axes lie in any order
 //
 // Which element goes to which accumulator, and in which order accumulators are merged, depends on
 // the lengths and the element type alone: not on alignment, on how many rows there are, or on the
 // device. So a row has the same total, bit for bit, alone and in a batch. Loads are of 16 bytes
 // where the addresses allow it.
 #pragma once
+#include "arrays/locate.cuh"
 #include "arrays/vector.cuh"
 #include "kernels/reduce_accumulators.cuh"
 #include "runtime/launch.cuh"
@@ -42,8 +44,23 @@ struct Columns {
     int64_t outer_stride, row_stride, step; // elements; step is that of the inner axis
     int64_t chunk, chunks; // rows a block takes, and how many such chunks there are
     int64_t stripes;       // blocks side by side
-    int across;            // threads side by side in a block, a power of two
+    int across, down;      // threads of a block: side by side, and below them; a power of two
     bool aligned;          // every pack of columns may be loaded at once
+};
+
+// Partial results [outer][chunks][inner][fold]: chunks and folds are merged.
+struct Partials {
+    int64_t outer, chunks, inner, fold;
+    int down; // threads for each total
+};
+
+// Elements that lie anywhere: every one of `results` has `length`.
+struct Anywhere {
+    const void *data;
+    int64_t results, length;
+    int lanes;          // threads for each result: a power of two up to 32, or a block
+    Locator<2> kept;    // operand 0 is the result
+    Locator<1> reduced; // in the order of the axes
 };
 
 template <bool VECTOR, class T> __device__ Pack<T> load_pack(const T *from, int64_t step) {
@@ -166,7 +183,7 @@ __device__ Acc add_chunk(const T *from, int64_t step, int length, int64_t first,
                          const Result &result) {
     constexpr int pack = pack_size<T>, chains = row_chains<T, Acc>,
                   stride = long_rows_threads * pack;
-    constexpr int in_flight = VECTOR ? packs_in_flight : 2;
+    constexpr int in_flight = VECTOR ? packs_in_flight : sizeof(T) > 8 ? 2 : packs_in_flight / 2;
     Acc chain[chains];
     for (int j = 0; j < chains; j++) chain[j] = Acc::identity();
     const int thread = static_cast<int>(threadIdx.x), last = length - pack;
@@ -189,12 +206,13 @@ __device__ Acc add_chunk(const T *from, int64_t step, int length, int64_t first,
 
 // ---- Columns ------------------------------------------------------------------------------------
 
-// Rows y, y + down, ... below `length` of a pack of columns, of which `columns` exist. `from` is
-// the first of them in row 0, which has the index `first`.
+// Rows y, y + down, ... below `length` of a thread's columns, of which there are `columns`, `step`
+// elements apart. `from` is the first of them in row 0, which has the index `first`.
 template <bool VECTOR, class T, class Acc>
-__device__ void add_columns(const T *from, const Columns &c, int y, int down, int length,
+__device__ void add_columns(const T *from, const Columns &c, int y, int64_t step, int length,
                             int columns, int64_t first, Acc (&acc)[pack_size<T>],
                             const Result &result) {
+    const int down = c.down;
     for (int row = y; row < length; row += rows_in_flight * down) {
         Pack<T> loaded[rows_in_flight];
 #pragma unroll
@@ -206,7 +224,7 @@ __device__ void add_columns(const T *from, const Columns &c, int y, int down, in
             } else {
 #pragma unroll
                 for (int j = 0; j < pack_size<T>; j++)
-                    if (j < columns) loaded[k].element[j] = at[j * c.step];
+                    if (j < columns) loaded[k].element[j] = at[j * step];
             }
         }
 #pragma unroll
@@ -226,7 +244,7 @@ namespace {
 
 template <class T, class Acc>
 __global__ void __launch_bounds__(short_rows_threads, 5)
-    short_rows_kernel(Rows rows, Result result) {
+    short_rows_kernel(Rows rows, Acc *partials, Result result) {
     int64_t thread = static_cast<int64_t>(blockIdx.x) * short_rows_threads + threadIdx.x;
     int64_t group = thread / rows.lanes;
     int lane = static_cast<int>(thread % rows.lanes);
@@ -239,7 +257,10 @@ __global__ void __launch_bounds__(short_rows_threads, 5)
     for (int u = 0; u < rows_per_group; u++) {
         merge_lanes(&total[u], rows.lanes);
         int64_t index = group + u * rows.groups;
-        if (lane == 0 && group < rows.groups && index < rows.rows)
+        if (lane != 0 || group >= rows.groups || index >= rows.rows) continue;
+        if (partials)
+            partials[index] = total[u];
+        else
             store(total[u], result, index * result.outer_stride);
     }
 }
@@ -267,6 +288,8 @@ __global__ void __launch_bounds__(long_rows_threads, 2)
         store(total, result, index * result.outer_stride);
 }
 
+// Columns that may be loaded at once are neighbours; others are dealt out one by one, so that
+// neighbouring threads read neighbours. A column's total is the same.
 template <class T, class Acc>
 __global__ void __launch_bounds__(column_threads, 2)
     columns_kernel(Columns c, Acc *partials, Result result) {
@@ -274,10 +297,11 @@ __global__ void __launch_bounds__(column_threads, 2)
     __shared__ Acc shared[column_threads * pack];
     int64_t stripe = blockIdx.x % c.stripes, chunk = blockIdx.x / c.stripes % c.chunks;
     int64_t outer = blockIdx.x / c.stripes / c.chunks;
-    int x = threadIdx.x % c.across, y = threadIdx.x / c.across, down = column_threads / c.across;
-    int64_t column = (stripe * c.across + x) * pack;
-    int columns =
-        c.inner - column < pack ? static_cast<int>(c.inner - column) : pack; // none if not positive
+    const int x = threadIdx.x % c.across, y = threadIdx.x / c.across;
+    const int apart = c.aligned ? 1 : c.across;
+    int64_t column = stripe * c.across * pack + (c.aligned ? x * pack : x);
+    int64_t left = c.inner - column; // columns of the thread: none if this is not positive
+    int columns = left >= apart * pack ? pack : static_cast<int>((left + apart - 1) / apart);
     int64_t begin = chunk * c.chunk, end = begin + c.chunk < c.length ? begin + c.chunk : c.length;
     int length = static_cast<int>(end - begin);
     const T *from = static_cast<const T *>(c.data) + outer * c.outer_stride + begin * c.row_stride +
@@ -285,38 +309,84 @@ __global__ void __launch_bounds__(column_threads, 2)
     Acc acc[pack];
     for (int j = 0; j < pack; j++) acc[j] = Acc::identity();
     if (c.aligned && columns == pack)
-        add_columns<true>(from, c, y, down, length, columns, begin, acc, result);
+        add_columns<true>(from, c, y, 1, length, columns, begin, acc, result);
     else if (columns > 0)
-        add_columns<false>(from, c, y, down, length, columns, begin, acc, result);
-    merge_down(acc, shared, x, y, c.across, down);
+        add_columns<false>(from, c, y, apart * c.step, length, columns, begin, acc, result);
+    merge_down(acc, shared, x, y, c.across, c.down);
     if (y != 0) return;
 #pragma unroll
     for (int j = 0; j < pack; j++) {
         if (j >= columns) continue;
+        const int64_t at = column + j * apart;
         if (partials)
-            partials[(outer * c.chunks + chunk) * c.inner + column + j] = acc[j];
+            partials[(outer * c.chunks + chunk) * c.inner + at] = acc[j];
         else
-            store(acc[j], result, outer * result.outer_stride + (column + j) * result.inner_stride);
+            store(acc[j], result, outer * result.outer_stride + at * result.inner_stride);
     }
 }
 
-// partials [outer][chunks][inner] -> result [outer][inner]; `down` threads for each total. No
-// chunks: empty sums.
+// partials [outer][chunks][inner][fold] -> result [outer][inner]. No chunks: empty sums.
 template <class Acc>
 __global__ void __launch_bounds__(column_threads)
-    merge_kernel(const Acc *partials, int64_t outer, int64_t chunks, int64_t inner, int down,
-                 Result result) {
+    merge_kernel(const Acc *partials, Partials p, Result result) {
     __shared__ Acc shared[column_threads];
-    int across = column_threads / down, x = threadIdx.x % across, y = threadIdx.x / across;
+    int across = column_threads / p.down, x = threadIdx.x % across, y = threadIdx.x / across;
     int64_t index = static_cast<int64_t>(blockIdx.x) * across + x;
-    bool here = index < outer * inner;
-    int64_t i = here ? index / inner : 0, j = here ? index % inner : 0;
+    bool here = index < p.outer * p.inner;
+    int64_t i = here ? index / p.inner : 0, j = here ? index % p.inner : 0;
     Acc total[1] = {Acc::identity()};
-    if (here)
-        for (int64_t chunk = y; chunk < chunks; chunk += down)
-            total[0].merge(partials[(i * chunks + chunk) * inner + j]);
-    merge_down(total, shared, x, y, across, down);
+    if (here && p.fold == 1) {
+        for (int64_t chunk = y; chunk < p.chunks; chunk += p.down)
+            total[0].merge(partials[(i * p.chunks + chunk) * p.inner + j]);
+    } else if (here) {
+        for (int64_t at = y; at < p.chunks * p.fold; at += p.down) {
+            const int64_t chunk = at / p.fold;
+            total[0].merge(
+                partials[((i * p.chunks + chunk) * p.inner + j) * p.fold + at - chunk * p.fold]);
+        }
+    }
+    merge_down(total, shared, x, y, across, p.down);
     if (here && y == 0) store(total[0], result, i * result.outer_stride + j * result.inner_stride);
+}
+
+// Every group of lanes has a result, whose elements lie anywhere.
+template <class T, class Acc>
+__global__ void __launch_bounds__(column_threads)
+    anywhere_kernel(const __grid_constant__ Anywhere job, const Result result) {
+    constexpr int batch = 4;
+    __shared__ Acc of_warp[column_threads / 32];
+    const int64_t thread = static_cast<int64_t>(blockIdx.x) * column_threads + threadIdx.x;
+    const int64_t index[1] = {thread / job.lanes};
+    const int lane = static_cast<int>(thread % job.lanes);
+    const bool here = index[0] < job.results;
+    int64_t at[2][1] = {};
+    if (here) locate(job.kept, index, at);
+    const T *from = static_cast<const T *>(job.data) + at[1][0];
+    Acc total = Acc::identity();
+    for (int64_t first = lane; here && first < job.length; first += batch * job.lanes) {
+        T loaded[batch];
+#pragma unroll
+        for (int k = 0; k < batch; k++) {
+            const int64_t place[1] = {first + k * job.lanes};
+            int64_t offset[1][1];
+            if (place[0] >= job.length) continue;
+            locate(job.reduced, place, offset);
+            loaded[k] = from[offset[0][0]];
+        }
+#pragma unroll
+        for (int k = 0; k < batch; k++)
+            if (first + k * job.lanes < job.length)
+                total.add(computed(loaded[k]), first + k * job.lanes, result);
+    }
+    merge_lanes(&total, job.lanes < 32 ? job.lanes : 32);
+    if (job.lanes > 32) {
+        if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = total;
+        __syncthreads();
+        if (threadIdx.x >= 32) return;
+        total = threadIdx.x < column_threads / 32 ? of_warp[threadIdx.x] : Acc::identity();
+        merge_lanes(&total, 32);
+    }
+    if (here && lane == 0) store(total, result, at[0][0]);
 }
 
 } // namespace

@@ -1,7 +1,8 @@
 // pvg_softmax: exponentials over their sum, and the logarithm of that.
 //
 // Rows that are short enough stay in registers, and longer ones beside them in shared memory, so
-// that each is read once and written once. Other rows, and columns, are read twice: a reduction
+// that each is read once and written once; so do short columns (softmax_columns.cuh). Other rows and
+// columns are read twice: a reduction
 // finds the largest element and the sum of exponentials of each (kernels/reduce.cuh), and an
 // elementwise kernel does the rest.
 #include "arrays/copy.cuh"
@@ -9,6 +10,7 @@
 #include "arrays/operation.cuh"
 #include "kernels/reduce.cuh"
 #include "kernels/rows.cuh"
+#include "kernels/softmax_columns.cuh"
 #include <math.h>
 
 namespace pvg {
@@ -295,11 +297,18 @@ int run_softmax(Call &call, const Operation &operation, const pvg_array *a, int 
     PVG_PASS(result->open(call, a->dtype, a->ndim, a->shape, out, &a, 1));
     if (a->size == 0) return PVG_OK;
     SoftRows job = {};
+    SoftColumns columns = {};
     job.logarithm = logarithm;
     if (find_rows(a, reduced, result->array, &job)) {
         PVG_PASS(call.reads(a));
         PVG_PASS(dispatch<floats>(a->dtype, [&](auto tag) -> int {
             return launch_soft_rows<typename decltype(tag)::type>(call, job, &done);
+        }));
+    } else if (find_columns(a, reduced, result->array, &columns) && suits_columns(columns)) {
+        columns.logarithm = logarithm, done = true;
+        PVG_PASS(call.reads(a));
+        PVG_PASS(dispatch<floats>(a->dtype, [&](auto tag) -> int {
+            return launch_soft_columns<typename decltype(tag)::type>(call, columns);
         }));
     }
     return done ? static_cast<int>(PVG_OK)

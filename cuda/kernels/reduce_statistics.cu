@@ -1,13 +1,42 @@
-// Variances, and sums of exponentials: reductions whose accumulators hold more than one number, so
-// that one reading is enough. They go the ways of pvg_reduce, by reduce::run.
+// Variances, sums of exponentials, and sums and means without NaN: reductions whose accumulators hold
+// more than one number, so that one reading is enough. They go the ways of pvg_reduce, by
+// reduce::run, and one of their own where columns are short.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
-#include "kernels/reduce_launch.cuh"
+#include "kernels/reduce_thin.cuh"
 #include <math.h>
 
 namespace pvg {
 
 namespace reduce {
+
+// A sum of what is no NaN, and how many that are.
+template <class Sum> struct WithoutNan {
+    static constexpr bool ordered = true;
+    Sum sum;
+    int64_t count;
+
+    __device__ static WithoutNan identity() { return {Sum::identity(), 0}; }
+    template <class T> __device__ void add(T value, int64_t index, const Result &result) {
+        if (value != value) return;
+        sum.add(value, index, result);
+        count++;
+    }
+    __device__ void merge(const WithoutNan &other) {
+        sum.merge(other.sum);
+        count += other.count;
+    }
+    // kind 1: the mean.
+    template <class R> static constexpr bool gives = Sum::template gives<R>;
+    template <class R> __device__ R total(const Result &result) const {
+        Result own = result;
+        own.is_mean = result.kind == 1, own.count = count;
+        return sum.template total<R>(own);
+    }
+};
+// With more of them than one for a row, short rows would not leave enough registers.
+template <class T, class Sum> inline constexpr int row_chains<T, WithoutNan<Sum>> = 1;
+
 namespace {
 
 // Distances from the first element taken in, summed with their squares in float64: of float32 and
@@ -87,10 +116,23 @@ template <class A> struct Exponentials {
 };
 template <class T> using ExponentialsOf = Exponentials<ComputeType<T>>;
 
+template <class T>
+using SumWithoutNan =
+    WithoutNan<std::conditional_t<sizeof(T) == 8, DoubleSum,
+                                  std::conditional_t<sizeof(T) == 4, FloatSum, HalfSum>>>;
+
+int launch_without_nan(Call &call, const Operation &, const pvg_array *a, const Layout &p,
+                       const Result &result) {
+    return dispatch<floats>(a->dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        return reduce_large<T, SumWithoutNan<T>>(call, a->data, p, result);
+    });
+}
+
 int launch_spread(Call &call, const Operation &, const pvg_array *a, const Layout &p,
                   const Result &result) {
     return dispatch<floats>(a->dtype, [&](auto tag) -> int {
-        return reduce_as<typename decltype(tag)::type, Spread>(call, a->data, p, result);
+        return reduce_large<typename decltype(tag)::type, Spread>(call, a->data, p, result);
     });
 }
 
@@ -98,13 +140,15 @@ int launch_exponentials(Call &call, const Operation &, const pvg_array *a, const
                         const Result &result) {
     return dispatch<floats>(a->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        return reduce_as<T, ExponentialsOf<T>>(call, a->data, p, result);
+        return reduce_large<T, ExponentialsOf<T>>(call, a->data, p, result);
     });
 }
 
 // Of nothing a variance is NaN, and so it goes as if it had an identity.
 constexpr Operation variance = {PVG_VAR,         "var", Family::other, pvg::ordered,
                                 Gives::floating, 0,     Identity::zero};
+constexpr Operation without_nan = {PVG_NONE,       "nansum", Family::other, floats,
+                                   Gives::floating, 0,        Identity::zero};
 // As of a maximum: without elements there is none.
 constexpr Operation exponential = {PVG_LOGSUMEXP,   "logsumexp", Family::other,  pvg::ordered,
                                    Gives::floating, 0,           Identity::none, Order::largest};
@@ -137,6 +181,14 @@ int run_var(Call &call, const pvg_array *a, int naxes, const int *axes, double d
     return reduce::run(call, reduction, a, naxes, axes, keepdims, out, result);
 }
 
+int run_nansum(Call &call, const pvg_array *a, int naxes, const int *axes, int mean, bool keepdims,
+               Output *result) {
+    PVG_REQUIRE(mean == 0 || mean == 1, PVG_ERROR_VALUE, "mean is 0 or 1, got %d", mean);
+    reduce::Reduction reduction = {reduce::without_nan, reduce::launch_without_nan};
+    reduction.kind = mean;
+    return reduce::run(call, reduction, a, naxes, axes, keepdims, nullptr, result);
+}
+
 } // namespace
 
 Operations statistics_operations() {
@@ -153,5 +205,13 @@ PVG_API pvg_array *pvg_var(const pvg_array *a, int naxes, const int *axes, doubl
     pvg::Call call(root ? "std" : "var");
     pvg::Output result;
     int status = pvg::run_var(call, a, naxes, axes, ddof, root, keepdims != 0, out, &result);
+    return result.close(call, status);
+}
+
+PVG_API pvg_array *pvg_nansum(const pvg_array *a, int naxes, const int *axes, int mean,
+                              int keepdims) {
+    pvg::Call call(mean ? "nanmean" : "nansum");
+    pvg::Output result;
+    int status = pvg::run_nansum(call, a, naxes, axes, mean, keepdims != 0, &result);
     return result.close(call, status);
 }

@@ -36,11 +36,9 @@ int run_where(Call &call, const pvg_array *condition, const pvg_array *a, const 
     PVG_PASS(call.begin(device));
     int dtype = promote(a->dtype, b->dtype);
     Temporary converted[2], straight[3];
-    for (int k = 0; k < 3; k++) {
-        if (k > 0) PVG_PASS(as_dtype(call, operands[k], dtype, &converted[k - 1], &operands[k]));
-        PVG_PASS(as_readable(call, operands[k], &straight[k], &operands[k]));
-    }
-    PVG_PASS(result->open(call, dtype, ndim, shape, out, operands, 3));
+    for (int k = 1; k < 3; k++)
+        PVG_PASS(as_dtype(call, operands[k], dtype, &converted[k - 1], &operands[k]));
+    PVG_PASS(open_elementwise(call, dtype, ndim, shape, out, operands, 3, straight, result));
     return dispatch_size(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         return launch_map(call, Where<T>{}, result->array, {operands[0], operands[1], operands[2]});

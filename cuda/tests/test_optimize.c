@@ -29,8 +29,9 @@ static void step_on_host(int algorithm, const double *n, double *x) {
         const double one = n[PVG_UPDATE_BETA1], two = n[PVG_UPDATE_BETA2], g = x[3];
         x[1] = x[1] * one + g * (1 - one);
         x[2] = x[2] * two + g * g * (1 - two);
-        x[0] -= x[1] / (1 - pow(one, n[PVG_UPDATE_STEP])) * n[PVG_UPDATE_RATE] /
-                (sqrt(x[2] / (1 - pow(two, n[PVG_UPDATE_STEP]))) + n[PVG_UPDATE_EPSILON]);
+        x[0] = x[0] * (1 - n[PVG_UPDATE_SHRINK]) -
+               x[1] / n[PVG_UPDATE_SHARE1] * n[PVG_UPDATE_RATE] /
+                   (sqrt(x[2] / n[PVG_UPDATE_SHARE2]) + n[PVG_UPDATE_EPSILON]);
     } else {
         const double two = n[PVG_UPDATE_BETA2], g = x[2];
         x[1] = x[1] * two + g * g * (1 - two);
@@ -40,6 +41,14 @@ static void step_on_host(int algorithm, const double *n, double *x) {
 
 /* n parameters of sizes around that of a chunk, whose second state is not negative. */
 static void check_step(int line, int algorithm, const double *numbers, int n, uint64_t *state) {
+    Numbers given = {{0}};
+    given.numbers[PVG_UPDATE_MOMENTUM] = numbers[PVG_UPDATE_MOMENTUM];
+    given.numbers[PVG_UPDATE_SHARE1] = given.numbers[PVG_UPDATE_SHARE2] = 1;
+    pvg_array *renewed = NULL;
+    if (n % 2) { /* what the kernels read; the call then only says how many states there are */
+        renewed = MADE(pvg_array_empty(0, PVG_FLOAT64, SHAPE(PVG_UPDATE_COUNT)));
+        CHECK_OK(pvg_copy_from_host(renewed, numbers, NULL));
+    }
     const int states = algorithm == PVG_ADAM ? 2 : 1, rows = states + 2;
     pvg_array *arrays[4 * MOST], *bases[4 * MOST];
     double *before[4 * MOST];
@@ -53,7 +62,7 @@ static void check_step(int line, int algorithm, const double *numbers, int n, ui
         }
     }
     CHECK_OK(pvg_optimize(algorithm, arrays, (const pvg_array *const *)arrays + (rows - 1) * n, n,
-                          numbers));
+                          renewed ? given.numbers : numbers, renewed));
     for (int i = 0; i < n; i++) {
         double *after = host_copy(arrays[i]);
         for (int64_t e = 0; e < pvg_array_size(arrays[i]); e++) {
@@ -68,6 +77,7 @@ static void check_step(int line, int algorithm, const double *numbers, int n, ui
         RELEASE(arrays[i], bases[i]);
         free(before[i]);
     }
+    CHECK_OK(pvg_array_release(renewed));
 }
 
 static void algorithms(void) {
@@ -75,7 +85,9 @@ static void algorithms(void) {
     Numbers sgd = with_rate(0.1), adam = with_rate(0.01), rmsprop = with_rate(0.01);
     sgd.numbers[PVG_UPDATE_MOMENTUM] = 0.9, sgd.numbers[PVG_UPDATE_WEIGHT_DECAY] = 0.01;
     adam.numbers[PVG_UPDATE_BETA1] = 0.9, adam.numbers[PVG_UPDATE_BETA2] = 0.99;
-    adam.numbers[PVG_UPDATE_STEP] = 3, adam.numbers[PVG_UPDATE_EPSILON] = 1e-3;
+    adam.numbers[PVG_UPDATE_SHARE1] = 1 - pow(0.9, 3);
+    adam.numbers[PVG_UPDATE_SHARE2] = 1 - pow(0.99, 3);
+    adam.numbers[PVG_UPDATE_SHRINK] = 0.01, adam.numbers[PVG_UPDATE_EPSILON] = 1e-3;
     rmsprop.numbers[PVG_UPDATE_BETA2] = 0.9, rmsprop.numbers[PVG_UPDATE_EPSILON] = 1e-3;
     for (int n = 1; n <= MOST; n = n * 3 + n / 3) {
         check_step(__LINE__, PVG_SGD, sgd.numbers, n, &state);
@@ -134,24 +146,30 @@ static void refusals(void) {
     pvg_array *one[2] = {a, b}, *read_only[1] = {view}, *none[1] = {NULL}, *ints[1] = {whole};
     const pvg_array *gradient[1] = {a}, *other[1] = {b}, *wide[1] = {view}, *integers[1] = {whole};
     Numbers n = with_rate(1);
-    CHECK_OK(pvg_optimize(PVG_SGD, NULL, NULL, 0, n.numbers));
-    CHECK_STATUS(pvg_optimize(3, one, gradient, 1, n.numbers), PVG_ERROR_VALUE);
-    CHECK_STATUS(pvg_optimize(PVG_ADAM, one, gradient, 1, n.numbers), PVG_ERROR_VALUE);
-    CHECK_STATUS(pvg_optimize(PVG_SGD, one, gradient, 1, NULL), PVG_ERROR_VALUE);
-    CHECK_STATUS(pvg_optimize(PVG_SGD, one, gradient, -1, n.numbers), PVG_ERROR_VALUE);
-    CHECK_STATUS(pvg_optimize(PVG_SGD, one, NULL, 1, n.numbers), PVG_ERROR_VALUE);
-    CHECK_STATUS(pvg_optimize(PVG_SGD, none, gradient, 1, n.numbers), PVG_ERROR_VALUE);
-    CHECK_STATUS(pvg_optimize(PVG_SGD, one, other, 1, n.numbers), PVG_ERROR_VALUE);
-    CHECK_STATUS(pvg_optimize(PVG_SGD, read_only, wide, 1, n.numbers), PVG_ERROR_VALUE);
-    CHECK_STATUS(pvg_optimize(PVG_SGD, one, integers, 1, n.numbers), PVG_ERROR_TYPE);
-    CHECK_STATUS(pvg_optimize(PVG_SGD, ints, integers, 1, n.numbers), PVG_ERROR_TYPE);
+    CHECK_OK(pvg_optimize(PVG_SGD, NULL, NULL, 0, n.numbers, NULL));
+    CHECK_STATUS(pvg_optimize(3, one, gradient, 1, n.numbers, NULL), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_optimize(PVG_ADAM, one, gradient, 1, n.numbers, NULL), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_optimize(PVG_SGD, one, gradient, 1, NULL, NULL), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_optimize(PVG_SGD, one, gradient, -1, n.numbers, NULL), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_optimize(PVG_SGD, one, NULL, 1, n.numbers, NULL), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_optimize(PVG_SGD, none, gradient, 1, n.numbers, NULL), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_optimize(PVG_SGD, one, other, 1, n.numbers, NULL), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_optimize(PVG_SGD, read_only, wide, 1, n.numbers, NULL), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_optimize(PVG_SGD, one, integers, 1, n.numbers, NULL), PVG_ERROR_TYPE);
+    CHECK_STATUS(pvg_optimize(PVG_SGD, ints, integers, 1, n.numbers, NULL), PVG_ERROR_TYPE);
+    CHECK_STATUS(pvg_optimize(PVG_SGD, one, gradient, 1, n.numbers, a), PVG_ERROR_TYPE);
+    pvg_array *few = MADE(pvg_array_empty(0, PVG_FLOAT64, SHAPE(PVG_UPDATE_COUNT - 1)));
+    CHECK_STATUS(pvg_optimize(PVG_SGD, one, gradient, 1, n.numbers, few), PVG_ERROR_VALUE);
+    RELEASE(few);
+    n.numbers[PVG_UPDATE_SHARE1] = 1, n.numbers[PVG_UPDATE_SHARE2] = 1.5;
+    CHECK_STATUS(pvg_optimize(PVG_ADAM, one, gradient, 1, n.numbers, NULL), PVG_ERROR_VALUE);
     n.numbers[PVG_UPDATE_MOMENTUM] = 1;
-    CHECK_STATUS(pvg_optimize(PVG_SGD, one, gradient, 1, n.numbers), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_optimize(PVG_SGD, one, gradient, 1, n.numbers, NULL), PVG_ERROR_VALUE);
     CHECK_NULL(PVG_ERROR_VALUE, pvg_total_norm(NULL, 1, 2));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_total_norm(gradient, 0, 2));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_total_norm(gradient, 1, 3));
     CHECK_NULL(PVG_ERROR_TYPE, pvg_total_norm(integers, 1, 2));
-    CHECK_STATUS(pvg_clip_norm(one, 1, NULL, 1), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_clip_norm(none, 1, NULL, 1), PVG_ERROR_VALUE);
     CHECK_STATUS(pvg_clip_norm(one, 1, b, 1), PVG_ERROR_VALUE);
     CHECK_STATUS(pvg_clip_norm(one, 1, whole, 1), PVG_ERROR_TYPE);
     CHECK_STATUS(pvg_clip_norm(NULL, 1, a, 1), PVG_ERROR_VALUE);

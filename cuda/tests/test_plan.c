@@ -104,12 +104,30 @@ static int keeps_promise(const Product x, int64_t kernel) {
     if (kernel == PVG_MATMUL_TILED) return 1;
     if (dtype == PVG_FLOAT64) return kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_GEMV;
     if (dtype == PVG_FLOAT16 || dtype == PVG_BFLOAT16)
-        return is_tensor || kernel == PVG_MATMUL_GEMV;
+        return is_tensor || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY;
     if (dtype != PVG_FLOAT32) return 0;
     if (is_tensor) return precision >= PVG_PRECISION_TF32;
     if (kernel == PVG_MATMUL_FP16X3) return precision == PVG_PRECISION_FAST32;
     if (kernel == PVG_MATMUL_BF16X6) return precision != PVG_PRECISION_IEEE;
     return is_ffma(kernel) || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY;
+}
+
+/* A k that is cut: the stretches and what is left are all of it, and each is computed as a product
+ * of its own, of which nothing is cut again. */
+static int check_stretches(const Card card, const Product x, const Plan plan, Product stretch,
+                           Plan of_stretch) {
+    int64_t count = plan[PVG_PLAN_STRETCHES], terms = plan[PVG_PLAN_STRETCH_TERMS];
+    int64_t k = x[PVG_PRODUCT_K];
+    memcpy(stretch, x, sizeof(Product)), memcpy(of_stretch, plan, sizeof(Plan));
+    if (count == 1) return k == terms;
+    stretch[PVG_PRODUCT_K] = terms, stretch[PVG_PRODUCT_KERNEL] = plan[PVG_PLAN_KERNEL];
+    stretch[PVG_PRODUCT_ITEMS] = 1, stretch[PVG_PRODUCT_HAS_BIAS] = 0;
+    stretch[PVG_PRODUCT_C_STRIDE] = x[PVG_PRODUCT_N];
+    if (pvg_plan_product(card, stretch, of_stretch) != PVG_OK) return 0;
+    if (of_stretch[PVG_PLAN_STRETCHES] != 1) return 0;
+    if (of_stretch[PVG_PLAN_SPLITS] != plan[PVG_PLAN_SPLITS]) return 0;
+    return count * terms <= k && k - count * terms <= terms && terms % 16 == 0 &&
+           count * plan[PVG_PLAN_TILES] <= 4 * 132; /* smaller tiles give the same bits */
 }
 
 static void check_launch(const Card card, const Product x, const Plan plan) {
@@ -215,9 +233,9 @@ static void check_memory(const Product x, const Plan plan) {
 /* ---- Bits follow from the shape -------------------------------------------------------------- */
 
 /* What decides in which order a sum's terms are added. */
-static void write_bits(const Plan plan, int64_t dtype, int64_t bits[8]) {
+static void write_bits(const Plan plan, int64_t dtype, int64_t bits[10]) {
     int64_t kernel = plan[PVG_PLAN_KERNEL];
-    memset(bits, 0, 8 * sizeof *bits);
+    memset(bits, 0, 10 * sizeof *bits);
     if (kernel == PVG_MATMUL_FFMA_TMA || (kernel == PVG_MATMUL_TILED && dtype == PVG_FLOAT32))
         kernel = PVG_MATMUL_FFMA_128X128;
     bits[0] = kernel;
@@ -228,10 +246,11 @@ static void write_bits(const Plan plan, int64_t dtype, int64_t bits[8]) {
     if (bits[4]) bits[5] = plan[PVG_PLAN_WHOLE], bits[6] = plan[PVG_PLAN_COLUMNS];
     if (kernel == PVG_MATMUL_BF16X6 || kernel == PVG_MATMUL_FP16X3)
         bits[7] = plan[PVG_PLAN_COLUMNS];
+    bits[8] = plan[PVG_PLAN_STRETCHES], bits[9] = plan[PVG_PLAN_STRETCH_TERMS];
 }
 
 static void check_bits(uint64_t *state, const Card card, const Product x, const Plan plan) {
-    int64_t expected[8], found[8];
+    int64_t expected[10], found[10];
     Product other;
     Card smaller;
     Plan again;
@@ -274,6 +293,7 @@ static const struct {
 
 static void check_busy(const Product x, const Plan plan) {
     if (x[PVG_PRODUCT_ITEMS] > 1 || x[PVG_PRODUCT_K] < 4096) return;
+    if (plan[PVG_PLAN_STRETCHES] > 1) return; /* which are a batch */
     if (plan[PVG_PLAN_PART_ROWS] < x[PVG_PRODUCT_M] || plan[PVG_PLAN_TILES] * 8 < 132) return;
     for (size_t i = 0; i < COUNT(least_busy); i++)
         if (plan[PVG_PLAN_KERNEL] == least_busy[i].kernel)
@@ -283,9 +303,12 @@ static void check_busy(const Product x, const Plan plan) {
 /* ---- The sections ---------------------------------------------------------------------------- */
 
 static void check_plan(uint64_t *state, int card, const Product x, const Plan plan) {
-    check_launch(cards[card].card, x, plan);
-    check_cover(x, plan);
-    check_memory(x, plan);
+    Product part;
+    Plan of_part;
+    REQUIRE(check_stretches(cards[card].card, x, plan, part, of_part));
+    check_launch(cards[card].card, part, of_part);
+    check_cover(part, of_part);
+    check_memory(part, of_part);
     check_bits(state, cards[card].card, x, plan);
 }
 

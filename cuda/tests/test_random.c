@@ -96,7 +96,7 @@ static void dropout(void) {
             pvg_array *whole = random_array(PVG_FLOAT32, SHAPE(offset + n), &state),
                       *a = MADE(pvg_slice(whole, &offset, &one, &n)),
                       *numbers = MADE(pvg_array_empty(0, PVG_FLOAT32, 1, &n)),
-                      *result = MADE(pvg_dropout(a, 0.75, 1, 2, 3));
+                      *result = MADE(pvg_dropout(a, 0.75, 1, 2, 3, NULL));
             CHECK_OK(pvg_random(numbers, PVG_RANDOM_UNIFORM, 1, 2, 3));
             float *expected = host_copy(a), *u = host_copy(numbers);
             for (int64_t i = 0; i < n; i++) expected[i] = u[i] < 0.75f ? 0.0f : expected[i] * 4;
@@ -107,10 +107,10 @@ static void dropout(void) {
         }
     pvg_array *a = random_array(PVG_FLOAT64, SHAPE(4), &state),
               *integers = random_array(PVG_INT32, SHAPE(4), &state);
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_dropout(a, 1.5, 0, 0, 0));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_dropout(a, (double)NAN, 0, 0, 0));
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_dropout(NULL, 0.5, 0, 0, 0));
-    CHECK_NULL(PVG_ERROR_TYPE, pvg_dropout(integers, 0.5, 0, 0, 0));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_dropout(a, 1.5, 0, 0, 0, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_dropout(a, (double)NAN, 0, 0, 0, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_dropout(NULL, 0.5, 0, 0, 0, NULL));
+    CHECK_NULL(PVG_ERROR_TYPE, pvg_dropout(integers, 0.5, 0, 0, 0, NULL));
     RELEASE(a, integers);
 }
 

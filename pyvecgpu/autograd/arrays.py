@@ -3,6 +3,7 @@
 from .. import functions as vg
 from ..array import Array, Tracked
 from ..dtypes import is_float
+from ..functions.arguments import strong
 from .tape import Leaf, alias, run, tracked
 
 
@@ -143,8 +144,11 @@ def _roots(name, outputs, given):
                     f"{name} of an array of shape {array.shape} needs its gradient; without one "
                     "it starts from a single number, such as a mean"
                 )
-            g = vg.ones_like(array)
+            g = strong(1.0, array.backend, array.dtype)
+            g = g if array.ndim == 0 else vg.reshape(g, array.shape)
         elif not isinstance(g, Array) or g.shape != array.shape:
             raise ValueError(f"{name}: the gradient is an Array of shape {array.shape}")
-        roots.append((array, vg.astype(g, array.dtype, copy=False)))
+        else:
+            g = vg.astype(g, array.dtype, copy=False)
+        roots.append((array, g))
     return roots

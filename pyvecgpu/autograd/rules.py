@@ -292,13 +292,13 @@ def rows_of(x):
     return vg.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
-def dense(g, x, weight, bias, preactivation, activation, precision, differentiable):
+def dense(g, x, weight, bias, preactivation, activation, precision, wanted, differentiable):
     """A layer: by the fused kernel, and by the rules of what it is made of if they are recorded."""
     if not differentiable:
-        call = (g, x, weight, preactivation, activation, precision)
-        return dict(
-            zip(("x", "weight", "bias"), apply(x.backend, "dense_backward", *call), strict=False)
-        )
+        which = ("x" in wanted, "weight" in wanted, "bias" in wanted)
+        call = (g, x, weight, preactivation, activation, precision, which)
+        found = iter(apply(x.backend, "dense_backward", *call))
+        return {key: next(found) for key in ("x", "weight", "bias") if key in wanted}
     if activation:
         before = product(x, vg.matrix_transpose(weight), precision)
         before = before if bias is None else before + bias
@@ -439,6 +439,16 @@ def unslice(g, like, start, step, length):
     return embedded(g, like.shape, start, step, length)
 
 
+def undiagonal(g, like, offset, axis1, axis2):
+    """Matrices of zeros with these diagonals, between which the axes go back to their places."""
+    rows, columns = like.shape[axis1], like.shape[axis2]
+    *others, length = g.shape
+    start = max(0, -offset) * columns + max(0, offset) if length else 0
+    starts, steps = (*(0 for _ in others), start), (*(1 for _ in others), columns + 1)
+    flat = embedded(g, (*others, rows * columns), starts, steps, (*others, length))
+    return vg.moveaxis(vg.reshape(flat, (*others, rows, columns)), (-2, -1), (axis1, axis2))
+
+
 def slice_again(g, start, step, length):
     return apply(g.backend, "slice", g, start, step, length)
 
@@ -467,8 +477,8 @@ METHODS = {
     "var": variance,
     "clip": clipped,
     "nan_to_num": lambda g, x: vg.where(vg.isfinite(x), g, 0.0),
-    "dropout": lambda g, p, key, stream, counter: apply(
-        g.backend, "dropout", g, p, key, stream, counter
+    "dropout": lambda g, p, key, stream, counter, renewed: apply(
+        g.backend, "dropout", g, p, key, stream, counter, renewed
     ),
     "triangle": lambda g, upper, diagonal: (vg.triu if upper else vg.tril)(g, diagonal),
     "matmul": {"a": matmul_left, "b": matmul_right},
@@ -477,6 +487,7 @@ METHODS = {
     "cross_entropy": {"x": cross_entropy},
     "attention": attention,
     "slice": unslice,
+    "diagonal": undiagonal,
     "embed": slice_again,
     "permute": lambda g, axes: vg.permute_dims(g, [axes.index(i) for i in range(len(axes))]),
     "reshape": lambda g, like: vg.reshape(g, like.shape),

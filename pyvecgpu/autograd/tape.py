@@ -15,6 +15,7 @@ from .. import functions as vg
 from ..array import Array, Tracked, new
 from ..dispatch import tape
 from ..functions.casting import uncast
+from ..functions.layers import FROM_RESULT
 from ..functions.values import copied
 from ..operations import OPERATIONS
 from . import rules
@@ -30,8 +31,8 @@ class _State(threading.local):
 state = _State()
 _numbers = itertools.count(1)
 # Rules that end in a view of the gradient, so that what they give is not their own memory.
-_VIEWS = {"slice", "permute", "reshape", "broadcast_to", "contiguous"}
-_SHARING = (_VIEWS - {"slice"}) | {"sum", "mean", "concat", "embed"}
+_VIEWS = {"slice", "diagonal", "permute", "reshape", "broadcast_to", "contiguous"}
+_SHARING = (_VIEWS - {"slice", "diagonal"}) | {"sum", "mean", "concat", "embed"}
 _TABLES = {"unary": rules.UNARY, "reduce": rules.REDUCE, "scan": rules.SCAN}
 _TABLES["softmax"] = rules.SOFTMAX
 _FIXED = ("bool", "index", "none")
@@ -43,7 +44,8 @@ class Like:
     __slots__ = ("backend", "dtype", "shape")
 
     def __init__(self, array):
-        self.backend, self.dtype, self.shape = array.backend, array.dtype, array.shape
+        self.backend = array.backend
+        self.dtype, self.shape, _ = array._layout
 
     @property
     def device(self):
@@ -86,12 +88,20 @@ class Node:
     def pull(self, gradients, run):
         """Pass the gradient on to the operands' nodes by run.give."""
         (g,) = gradients
-        values = {name: self.unpack(name, run.differentiable) for name in self.saved}
-        values["differentiable"] = run.differentiable
+        differentiable = run.differentiable
+        values = {
+            name: self.unpack(value, differentiable and name == "y")
+            if type(value) is Saved
+            else value
+            for name, value in self.saved.items()
+        }
+        values["differentiable"] = differentiable
+        operands = self.operands
+        if run.useless:
+            operands = [one for one in operands if one[1] not in run.useless]
+        values["wanted"] = [key for key, *_ in operands]
         joint = None
-        for key, node, like, rule in self.operands:
-            if node in run.useless:
-                continue
+        for key, node, like, rule in operands:
             values["like"] = like
             if joint is None:
                 result = rule(g, *[values[need] for need in needs(rule)])
@@ -109,17 +119,15 @@ class Node:
             result, own = vg.astype(result, like.dtype), True
         return result, own
 
-    def unpack(self, name, differentiable):
-        value = self.saved[name]
-        if type(value) is not Saved:
-            return value
+    def unpack(self, value, as_result):
+        """Return an Array that was saved; as_result: as one that stands at this node."""
         array = value.array
         if array.backend.version(array.data) != value.version:
             raise RuntimeError(
                 f"{self.name}: an array that its gradient needs was changed in place after it was "
                 "computed; change a copy, or compute a new array (x = x + 1 instead of x += 1)"
             )
-        if name == "y" and differentiable:
+        if as_result:
             return tracked(alias(array), self)
         return array
 
@@ -169,7 +177,7 @@ def record(method, named, result):
     """Note what was computed of a tracked Array; see dispatch._Tape."""
     if not state.enabled or (method == "cast" and named["dtype"].kind in "biu"):
         return
-    plan = plan_of(method, named.get("code"), named.get("side"))
+    plan = plan_of(method, named.get("code"), named.get("side", named.get("activation")))
     if plan is None:
         return
     if plan.rules is None or (method == "cast" and named["dtype"].kind == "c"):
@@ -178,22 +186,15 @@ def record(method, named, result):
         )
     in_place = type(result) is Tracked
     before = state.versions if in_place else None
-    operands, saved = [], {}
-    for key, source, rule, wanted in plan.rules if type(plan.rules) is tuple else plan.joint(named):
-        array = named[source]
-        if type(array) is not Tracked:
-            continue
-        if array._node.name in _VIEWS:
-            check_stale(array._node, plan.name)
-        operands.append((key, array._node, Like(array), rule))
-        for need, place in wanted:
-            if need not in saved:
-                value = alias(result) if need == "y" else named[place]
-                if isinstance(value, Array):
-                    value = Saved(value, None if need == "y" else before)
-                saved[need] = value
+    operands, needed = plan.operands(named)
     if not operands:
         return
+    saved = {}
+    for need, place in needed:
+        value = alias(result) if place == "y" else named[place]
+        if isinstance(value, Array):
+            value = Saved(value, None if place == "y" else before)
+        saved[need] = value
     if in_place:
         result._node.stale = plan.name
     tracked(result, Node(plan.name, operands, saved))
@@ -202,34 +203,53 @@ def record(method, named, result):
 class Plan:
     """What to record of an operation: the name for messages and rules.
 
-    rules: for each operand None, its parameter, its rule, and what that needs as pairs of the name
-    in the rule and the parameter; or one rule for all operands; None: there is none yet.
+    rules: for each operand its parameter, its rule, and what that needs as pairs of the name in the
+    rule and the parameter; or one rule for all operands; None: there is none yet.
     """
 
-    __slots__ = ("name", "rules")
+    __slots__ = ("name", "needed", "rules")
 
     def __init__(self, name, rules, renamed):
-        self.name, self.rules = name, rules
+        self.name, self.rules, self.needed = name, rules, None
         if isinstance(rules, dict):
             self.rules = tuple(
                 [
-                    (None, renamed.get(operand, operand), rule, wanted(rule, renamed))
+                    (renamed.get(operand, operand), rule, wanted(rule, renamed))
                     for operand, rule in rules.items()
                 ]
             )
+        elif rules is not None:
+            self.needed = wanted(rules, renamed)
 
-    def joint(self, named):
-        """The same of one rule for all operands, which gives gradients by their names."""
-        return [
-            (key, key, self.rules, wanted(self.rules, {}))
-            for key, value in named.items()
-            if type(value) is Tracked
-        ]
+    def operands(self, named):
+        """Return what a Node has of its tracked operands, and what their rules need.
+
+        An operand of a rule for all of them has a key, by which the rule gives its gradient.
+        """
+        found, needed = [], self.needed
+        if needed is not None:
+            for key, array in named.items():
+                if type(array) is Tracked:
+                    found.append((key, self.live(array), Like(array), self.rules))
+            return found, needed
+        needed = {}  # in order, each once
+        for source, rule, wanted in self.rules:
+            array = named[source]
+            if type(array) is Tracked:
+                found.append((None, self.live(array), Like(array), rule))
+                needed |= wanted
+        return found, needed.items()
+
+    def live(self, array):
+        """Return the node of an operand. RuntimeError: a view of what was changed in place."""
+        if array._node.name in _VIEWS:
+            check_stale(array._node, self.name)
+        return array._node
 
 
 def wanted(rule, renamed):
     """Return pairs: what a rule names that has to be kept, and the parameter that it is."""
-    names = [need for need in needs(rule) if need not in ("like", "differentiable")]
+    names = [need for need in needs(rule) if need not in ("like", "differentiable", "wanted")]
     return tuple([(need, renamed.get(need, need)) for need in names])
 
 
@@ -237,6 +257,8 @@ def wanted(rule, renamed):
 def plan_of(method, code, side):
     """Return the Plan of an operation; None if its result has no gradient."""
     row = OPERATIONS.get(code)
+    if method == "dense":  # with the result where that does for what is before the activation
+        return Plan(method, rules.dense, {"preactivation": "y"} if side in FROM_RESULT[1:] else {})
     if method in rules.WHOLE_NUMBERS or (row and row.result in _FIXED):
         return None
     name = row.name if row else method
@@ -363,13 +385,17 @@ class Run:
         while self.heap:
             node = heapq.heappop(self.heap)[1]
             slots = self.pending.pop(node)
-            for hook in [*(node.hooks or {}).values()]:
-                result = hook(slots[0][0])
-                slots[0] = (slots[0][0] if result is None else result), False
+            if node.hooks:
+                self.call_hooks(node, slots)
             if type(node) is Leaf or node in self.wanted:
                 self.found[node] = slots[0]
             if type(node) is not Leaf:
                 self.step(node, [slot and slot[0] for slot in slots])
+
+    def call_hooks(self, node, slots):
+        for hook in [*node.hooks.values()]:
+            result = hook(slots[0][0])
+            slots[0] = (slots[0][0] if result is None else result), False
 
     def step(self, node, gradients):
         if node.operands is None:

@@ -17,6 +17,7 @@ nothing else does. Beside them a backend has
     synchronize()                          memory_info()                set_memory_limit(limit)
     empty_cache()                          counter(code)                launch_log()
     own_stream()                           for a thread that has none; not on the CPU
+    recording()                            the Recording that this thread makes, or None
     record(work)                           a function that does it again; not on the CPU
 """
 
@@ -33,7 +34,7 @@ def _method(parameters, gives=ARRAY, written="out"):
 ARRAY_PARAMETERS = (
     *("a", "b", "x", "weight", "bias", "condition", "gradient", "preactivation"),
     *("data", "destination", "indices", "places", "values", "weights", "labels", "statistics"),
-    *("out", "norm"),
+    *("out", "norm", "renewed"),
     *("query", "keys", "mask", "logsum", "output", "inputs", "hidden", "state"),
     *("dlast", "dstate", "hiddens", "states", "gates"),
 )
@@ -93,13 +94,19 @@ METHODS = {
     "dense": _method(
         "x weight bias activation precision preactivation out", ARRAY, "preactivation out"
     ),
-    "dense_backward": _method("gradient x weight preactivation activation precision", ARRAYS),
+    # wanted: which of the gradients of x, weight and bias are computed, three bools
+    "dense_backward": _method(
+        "gradient x weight preactivation activation precision wanted", ARRAYS
+    ),
     # One step of an optimiser. algorithm, numbers: of native/abi.py; targets: parameters, then as
-    # many of the first state, of the next; parts: the gradients.
-    "optimize": _method("algorithm targets parts numbers", NOTHING, "targets"),
+    # many of the first state, of the next; parts: the gradients. renewed: None, or what is read
+    # instead of numbers, new at each launch of a recording (recording.py).
+    "optimize": _method("algorithm targets parts numbers renewed", NOTHING, "targets"),
     "total_norm": _method("parts order"),  # 1.0, 2.0 or inf, of all elements
-    "clip_norm": _method("targets norm most", NOTHING, "targets"),  # times most / norm, at most 1
-    "dropout": _method("a p key stream counter"),  # the numbers of `random`, in float32
+    # times most / norm, at most 1; times most if the norm is None
+    "clip_norm": _method("targets norm most", NOTHING, "targets"),
+    # the numbers of `random`, in float32; renewed: None, or what is added to key, stream, counter
+    "dropout": _method("a p key stream counter renewed"),
     # Of the last naxes axes; a: the result of softmax or of its logarithm.
     "softmax_backward": _method("code gradient a naxes"),
     # Of items, naxes axes of channels from `axis` on, and the rest: see pvg_normalize.
@@ -137,5 +144,6 @@ METHODS = {
     "reshape": _method("a shape"),
     "broadcast_to": _method("a shape"),
     "contiguous": _method("a"),
+    "diagonal": _method("a offset axis1 axis2"),  # their diagonals along a new last axis
     "part": _method("a imaginary"),  # the real or the imaginary parts of complex numbers
 }

@@ -109,6 +109,9 @@ class CpuBackend:
     def plain(self, data):
         return data.flags.c_contiguous and data.flags.writeable
 
+    def recording(self):
+        return None
+
     @_reports_memory
     def copy(self, data, destination):
         if not destination.flags.writeable:  # before a cast that cannot be, as on a card
@@ -386,19 +389,20 @@ class CpuBackend:
         return store(finished(y, dtype), out)
 
     @_reports_memory
-    def dense_backward(self, gradient, x, weight, preactivation, activation, precision):
+    def dense_backward(self, gradient, x, weight, preactivation, activation, precision, wanted):
         operands = [a for a in (gradient, x, weight, preactivation) if a is not None]
         check_floats("dense_backward", operands)
         dtype, _ = computable(gradient, x, weight)
         operands = [widened(cast(operand, dtype)) for operand in operands]
         before = operands[3] if preactivation is not None else None
         slope = OPERATIONS[activation].slope if activation else None
-        dx, dweight, dbias = cpu_layers.backward(*operands[:3], before, slope)
-        return [finished(dx, dtype), finished(dweight, dtype), rounded(dbias, dtype)]
+        found = cpu_layers.backward(*operands[:3], before, slope, wanted)
+        finish = (finished, finished, rounded)
+        return [end(x, dtype) for end, x in zip(finish, found, strict=True) if x is not None]
 
     @_reports_memory
-    def optimize(self, algorithm, targets, parts, numbers):
-        cpu_optimizing.optimize(algorithm, targets, parts, numbers)
+    def optimize(self, algorithm, targets, parts, numbers, renewed):
+        cpu_optimizing.optimize(algorithm, targets, parts, numbers, renewed)
         for target in targets:
             wrote(target)
 
@@ -413,9 +417,10 @@ class CpuBackend:
             wrote(target)
 
     @_reports_memory
-    def dropout(self, a, p, key, stream, counter):
+    def dropout(self, a, p, key, stream, counter, renewed):
         check_floats("dropout", [a])
-        return rounded(cpu_random.dropout(widened(a), p, key, stream, counter), a.dtype)
+        place = cpu_random.moved((key, stream, counter), renewed)
+        return rounded(cpu_random.dropout(widened(a), p, *place), a.dtype)
 
     @_reports_memory
     def softmax_backward(self, code, gradient, a, naxes):
@@ -553,6 +558,12 @@ class CpuBackend:
     @_reports_memory
     def reshape(self, a, shape):
         return np.reshape(a, shape)
+
+    def diagonal(self, a, offset, axis1, axis2):
+        view = np.diagonal(a, offset, axis1, axis2)
+        if a.flags.writeable:
+            view.flags.writeable = True
+        return view
 
     def part(self, a, imaginary):
         if a.dtype.kind != "c":

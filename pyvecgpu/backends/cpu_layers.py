@@ -224,8 +224,8 @@ def preactivation(x, weight, bias=None):
     return result if bias is None else result + bias
 
 
-def backward(gradient, x, weight, before, slope):
-    """Return dx, dweight, and dbias as float64.
+def backward(gradient, x, weight, before, slope, wanted):
+    """Return dx, dweight, and dbias as float64; None for one that is not wanted.
 
     before: the preactivation, and slope: the activation's derivative; None without one.
     """
@@ -242,5 +242,8 @@ def backward(gradient, x, weight, before, slope):
         dz = gradient * slope(np.clip(before, -800, 800))
     rows = math.prod(dz.shape[:-1])
     flat, inputs = dz.reshape(rows, dz.shape[-1]), x.reshape(rows, x.shape[-1])
-    dbias = np.sum(flat, axis=0, dtype=np.float64)
-    return np.matmul(dz, weight), np.matmul(flat.T, inputs), dbias
+    return (
+        np.matmul(dz, weight) if wanted[0] else None,
+        np.matmul(flat.T, inputs) if wanted[1] else None,
+        np.sum(flat, axis=0, dtype=np.float64) if wanted[2] else None,
+    )

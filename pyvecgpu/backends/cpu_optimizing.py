@@ -16,12 +16,14 @@ from .cpu_casts import rounded, widened
 CHUNK = 1 << 14  # elements at a time
 
 
-def optimize(algorithm, targets, gradients, numbers):
+def optimize(algorithm, targets, gradients, numbers, renewed=None):
     """Do a step for as many parameters as there are gradients; see pvg_optimize."""
-    numbers = dict(zip(Update, numbers, strict=False))
-    states, change = _ALGORITHMS[algorithm](numbers)
+    states, change = _ALGORITHMS[algorithm](dict(zip(Update, numbers, strict=False)))
     n = len(gradients)
     _check(targets, gradients, n, states)
+    if renewed is not None:
+        _check_renewed(renewed)
+        change = _ALGORITHMS[algorithm](dict(zip(Update, renewed.tolist(), strict=False)))[1]
     used = _apart(targets, gradients)
     length = min(CHUNK, max([g.size for g in gradients], default=0))
     wides = {_wide(g.dtype) for g in gradients}
@@ -45,11 +47,12 @@ def total_norm(parts, order):
 def clip_norm(targets, norm, most):
     """Multiply arrays by most / norm where that is below 1 or NaN; see pvg_clip_norm."""
     _check(targets, [], max(len(targets), 1), 0)
-    _check_float(norm)
-    if norm.size != 1:
-        raise ValueError(f"the norm is one number, got shape {norm.shape}")
-    factor = most / (float(widened(norm).item()) + 1e-6)
-    if factor >= 1:
+    if norm is not None:
+        _check_float(norm)
+        if norm.size != 1:
+            raise ValueError(f"the norm is one number, got shape {norm.shape}")
+    factor = most / (float(widened(norm).item()) + 1e-6) if norm is not None else most
+    if factor >= 1 and norm is not None:
         return
     used = _apart(targets, [])
     for a in used:
@@ -80,6 +83,15 @@ def _check(targets, gradients, n, states):
             raise TypeError(f"an array of dtype {a.dtype} for a parameter of {p.dtype}")
         if number < len(targets) and not a.flags.writeable:
             raise ValueError(f"an array of shape {a.shape} that would be written to is read-only")
+
+
+def _check_renewed(renewed):
+    if renewed.dtype != np.float64:
+        raise TypeError(f"renewed numbers are float64, not {renewed.dtype}")
+    if renewed.shape != (Update.UPDATE_COUNT,):
+        raise ValueError(
+            f"renewed numbers are {Update.UPDATE_COUNT} side by side, got shape {renewed.shape}"
+        )
 
 
 def _apart(targets, sources):
@@ -176,14 +188,12 @@ def _sgd(numbers):
 
 def _adam(numbers):
     beta1, beta2 = numbers[Update.UPDATE_BETA1], numbers[Update.UPDATE_BETA2]
-    step, rate = numbers[Update.UPDATE_STEP], numbers[Update.UPDATE_RATE]
-    if not step >= 1:
-        raise ValueError(f"steps count from 1, not {step}")
-    width, amsgrad = math.sqrt(1 - beta2**step), numbers[Update.UPDATE_AMSGRAD]
-    kept = 1.0
-    if numbers[Update.UPDATE_DECOUPLED]:
-        kept = 1 - rate * numbers[Update.UPDATE_WEIGHT_DECAY]
-        numbers = numbers | {Update.UPDATE_WEIGHT_DECAY: 0.0}
+    shares = numbers[Update.UPDATE_SHARE1], numbers[Update.UPDATE_SHARE2]
+    for share in shares:
+        if not 0 < share <= 1:
+            raise ValueError(f"the share of means is above 0, at most 1, not {share}")
+    rate, width = numbers[Update.UPDATE_RATE] / shares[0], math.sqrt(shares[1])
+    kept, amsgrad = 1 - numbers[Update.UPDATE_SHRINK], numbers[Update.UPDATE_AMSGRAD]
 
     def change(x, t, u):
         g = _decayed(numbers, x[0], x[-1], t, u)
@@ -196,7 +206,7 @@ def _adam(numbers):
         u /= width
         u += numbers[Update.UPDATE_EPSILON]
         np.divide(x[1], u, out=u)
-        u *= rate / (1 - beta1**step)
+        u *= rate
         x[0] -= u
 
     return 3 if amsgrad else 2, change

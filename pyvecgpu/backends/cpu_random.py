@@ -96,6 +96,17 @@ def fill(array, distribution, key, stream, counter):
         np.copyto(array, whole)
 
 
+def moved(place, renewed):
+    """Return key, stream and counter, with what is added to them if that is given."""
+    if renewed is None:
+        return place
+    if renewed.dtype != np.uint64:
+        raise TypeError(f"renewed numbers are uint64, not {renewed.dtype}")
+    if renewed.shape != (3,):
+        raise ValueError(f"renewed numbers are 3 side by side, got shape {renewed.shape}")
+    return [(one + other) % 2**64 for one, other in zip(place, renewed.tolist(), strict=True)]
+
+
 def dropout(a, p, key, stream, counter):
     """Return 0 where the float32 number in [0, 1) is below p, elsewhere a / (1 - p)."""
     if not 0 <= p <= 1:

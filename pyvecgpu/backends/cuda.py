@@ -7,19 +7,24 @@ return.
 import contextlib
 import functools
 import math
-from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64, c_void_p
+import struct
+import threading
+from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64
 
 import numpy as np
 
 from ..dtypes import CODES, DTYPES, host_dtype, supported
-from ..native.abi import MAX_NDIM, Memory, ScalarKind, Update, Windows
+from ..native.abi import MAX_NDIM, Memory, ScalarKind, Update, Windows, array
 from ..native.library import raise_last_error
 from ..operations import OPERATIONS
+from .recording import Recording
 
 _Complex = c_double * 2
 _Numbers = c_double * Update.UPDATE_COUNT
 _Windows = c_int64 * Windows.WINDOWS_COUNT
 _Description = c_int64 * (3 + 2 * MAX_NDIM)
+_THREE = struct.Struct("3q").unpack_from
+_LAYOUTS = [struct.Struct(f"{2 * n}q").unpack_from for n in range(MAX_NDIM + 1)]
 _MemoryValues = c_int64 * Memory.MEMORY_COUNT
 # ctypes arrays by their length: making such a type costs more than a launch.
 _Int64s = [c_int64 * n for n in range(MAX_NDIM + 1)]
@@ -33,7 +38,7 @@ def _axes_of(axes):
 
 @functools.cache
 def _handles(n):
-    return c_void_p * n
+    return array * n  # takes owners as they are
 
 
 class CudaBackend:
@@ -68,10 +73,12 @@ class CudaBackend:
         self.cross_entropy_backward = functions.pvg_cross_entropy_backward
         self.contiguous = functions.pvg_contiguous
         self.part = functions.pvg_part
+        self.diagonal = functions.pvg_diagonal
         self.dropout = functions.pvg_dropout
         self.pointer = functions.pvg_array_data
         self.version = functions.pvg_array_version
         self.counter = functions.pvg_counter
+        self._thread = threading.local()  # its recording
 
     def fail(self):
         """Raise the exception for this thread's last error."""
@@ -97,9 +104,11 @@ class CudaBackend:
 
     def describe(self, data):
         info = _Description()
-        self.check(self.functions.pvg_array_describe(data, info))
-        n = info[2]
-        return DTYPES[info[0]], tuple(info[3 : 3 + n]), tuple(info[3 + n : 3 + 2 * n])
+        if self.functions.pvg_array_describe(data, info):
+            self.fail()
+        dtype, _, n = _THREE(info)
+        layout = _LAYOUTS[n](info, 24)
+        return DTYPES[dtype], layout[:n], layout[n:]
 
     def from_host(self, source):
         data = self.empty(source.shape, supported(source.dtype))
@@ -240,7 +249,7 @@ class CudaBackend:
 
     def concat(self, parts, axis, stacked, dtype):
         n = len(parts)
-        handles = _handles(n)(*[data.value for data in parts])
+        handles = _handles(n)(*parts)
         code = -1 if dtype is None else CODES[dtype]
         return self.functions.pvg_concat(handles, n, axis, stacked, code)
 
@@ -259,31 +268,31 @@ class CudaBackend:
         call = self.functions.pvg_accumulate
         self.check(call(code, a, indices, n, _Ints[n](*axes), place, trusted, values))
 
-    def dense_backward(self, gradient, x, weight, preactivation, activation, precision):
+    def dense_backward(self, gradient, x, weight, preactivation, activation, precision, wanted):
         functions = self.functions
-        results = [functions.array() for _ in range(3)]
+        results = [functions.array() if one else None for one in wanted]
         self.check(
             functions.pvg_dense_backward(
                 gradient, x, weight, preactivation, activation, precision, *results
             )
         )
-        return results
+        return [one for one in results if one is not None]
 
-    def optimize(self, algorithm, targets, parts, numbers):
+    def optimize(self, algorithm, targets, parts, numbers, renewed):
         m, n = len(targets), len(parts)
-        changed = _handles(m)(*[data.value for data in targets])
-        gradients = _handles(n)(*[data.value for data in parts])
+        changed = _handles(m)(*targets)
+        gradients = _handles(n)(*parts)
         call = self.functions.pvg_optimize
-        self.check(call(algorithm, changed, gradients, n, _Numbers(*numbers)))
+        self.check(call(algorithm, changed, gradients, n, _Numbers(*numbers), renewed))
 
     def total_norm(self, parts, order):
         n = len(parts)
-        handles = _handles(n)(*[data.value for data in parts])
+        handles = _handles(n)(*parts)
         return self.functions.pvg_total_norm(handles, n, order)
 
     def clip_norm(self, targets, norm, most):
         n = len(targets)
-        handles = _handles(n)(*[data.value for data in targets])
+        handles = _handles(n)(*targets)
         self.check(self.functions.pvg_clip_norm(handles, n, norm, most))
 
     def normalize_backward(
@@ -385,25 +394,34 @@ class CudaBackend:
     def launch_log(self):
         return self.functions.pvg_launch_log().decode()
 
+    def recording(self):
+        return getattr(self._thread, "recording", None)
+
     def record(self, work):
         """Record what work() does on the device instead of doing it; return a function to do it.
 
         The function may be called any number of times, each time at the price of one launch, and
-        uses the arrays that work() used, with what is in them then.
+        uses the arrays that work() used, with what is in them then; and numbers of the host that
+        change from one launch to the next, see recording.py.
         """
         functions, index = self.functions, self.device.index
-        before = functions.pvg_stream_current(index)
+        before, outer = functions.pvg_stream_current(index), self.recording()
+        recording = Recording(self)
         try:
             self.check(functions.pvg_graph_begin(index))
+            self._thread.recording = recording
             work()
             graph = functions.pvg_graph_end(index)
         except BaseException:
             if functions.pvg_stream_current(index) != before:  # the recording's own, until it ends
                 functions.pvg_graph_end(index)
             raise
+        finally:
+            recording.end()
+            self._thread.recording = outer  # which refuses to have another one in it
         if not graph:
             self.fail()
-        return functools.partial(self._launch, graph)
+        return functools.partial(recording.launch, functools.partial(self._launch, graph))
 
     def _launch(self, graph):
         self.check(self.functions.pvg_graph_launch(graph))

@@ -188,6 +188,7 @@ class Torch(Library):
         torch = importlib.import_module("torch")
         super().__init__(torch)
         torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False  # of convolutions, where it is torch's default
         torch.cuda.set_device(index)
         self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
 
@@ -219,6 +220,7 @@ class Torch(Library):
 
     def allow_tf32(self, allowed):
         self.module.backends.cuda.matmul.allow_tf32 = allowed
+        self.module.backends.cudnn.allow_tf32 = allowed
 
     def empty_cache(self):
         self.module.cuda.empty_cache()

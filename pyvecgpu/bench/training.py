@@ -300,7 +300,6 @@ def precision(libraries, name):
             library.module.set_matmul_precision("tf32" if is_tf32 else "float32")
         elif library.writes_as == "torch":
             library.allow_tf32(is_tf32)
-            library.module.backends.cudnn.allow_tf32 = is_tf32
     try:
         yield
     finally:

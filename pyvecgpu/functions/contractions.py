@@ -4,14 +4,22 @@ Every operand loses the labels that no other operand and not the result has. The
 multiplied as a batch of matrices: labels that both have and that are needed later are the batch,
 what both have and nobody needs is summed over. Pairs are taken from left to right, or in the order
 that the package opt_einsum finds to be cheap, where it is installed.
+
+What is to be done of two operands that take nothing but permutations, reshapes and one product is
+kept by subscripts and shapes: to find it out takes longer than a small product.
 """
 
+import functools
 import importlib.util
 import math
 
+from ..array import Array, Tracked
+from ..dispatch import WAYS
+from . import short_cards
 from .arguments import Operands, is_scalar, promote_all
+from .casting import active
 from .layout import astype, broadcast_to, diagonal, permute_dims, reshape
-from .linalg import matmul
+from .linalg import matmul, parse_precision
 from .reductions import sum as total
 from .values import copied
 
@@ -37,6 +45,10 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, de
         raise TypeError(f"einsum: subscripts are a text, not {type(subscripts).__name__}")
     if not operands or any(is_scalar(x) for x in operands):
         raise TypeError("einsum takes arrays after the subscripts")
+    if len(operands) == 2 and out is None and device is None and not active:
+        result = _of_two(subscripts, *operands, precision)
+        if result is not None:
+            return result
     call = Operands("einsum", operands, out, device)
     terms, result = _parse(subscripts, [x.ndim for x in call.arrays])
     dtype = promote_all(call.arrays)
@@ -53,6 +65,73 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, de
     array = permute_dims(part.array, [part.labels.index(label) for label in result])
     shape = tuple(sizes[label] for label in result)
     return call.deliver_array(array if array.shape == shape else copied(broadcast_to(array, shape)))
+
+
+_ARRAYS = (Array, Tracked)
+
+
+def _of_two(subscripts, a, b, precision):
+    """Return the product of two Arrays by a plan that is kept, or None: the long way."""
+    if type(a) not in _ARRAYS or type(b) not in _ARRAYS or a.backend is not b.backend:
+        return None
+    plan = _plan(subscripts, a.shape, b.shape)
+    if plan is None:
+        return None
+    (axes_a, shape_a), (axes_b, shape_b), (shape, axes), is_dots = plan
+    code = parse_precision(precision)
+    if is_dots and axes is None:
+        result = short_cards.dots(_permuted(a, axes_a), _permuted(b, axes_b), code)
+        if result is not None:
+            return result
+    a, b = _reshaped(_permuted(a, axes_a), shape_a), _reshaped(_permuted(b, axes_b), shape_b)
+    product = WAYS["matmul"](a.backend, a, b, code, None)
+    return _permuted(_reshaped(product, shape), axes)
+
+
+def _permuted(array, axes):
+    return array if axes is None else WAYS["permute"](array.backend, array, axes)
+
+
+def _reshaped(array, shape):
+    return array if shape is None else WAYS["reshape"](array.backend, array, shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(subscripts, shape_a, shape_b):
+    """Return ((axes, shape) of a, of b, (shape, axes) of the product, whether it is of rows).
+
+    None in their place: as it is. None alone: the subscripts ask for more, or make no sense.
+    """
+    try:
+        (a, b), result = _parse(subscripts, [len(shape_a), len(shape_b)])
+    except ValueError:
+        return None
+    sizes = dict(zip(a, shape_a, strict=True)) | dict(zip(b, shape_b, strict=True))
+    fits = len({*a}) == len(a) and len({*b}) == len(b) and {*a} ^ {*b} <= {*result}
+    fits = fits and tuple(map(sizes.get, a)) == shape_a and tuple(map(sizes.get, b)) == shape_b
+    if not fits or {*result} - {*sizes} or 0 in sizes.values():
+        return None
+    batch = [label for label in a if label in b and label in result]
+    summed = [label for label in a if label in b and label not in result]
+    rows = [label for label in a if label not in b]
+    columns = [label for label in b if label not in a]
+
+    def axes(labels, wanted):
+        order = tuple([labels.index(label) for label in wanted])
+        return None if order == tuple(range(len(order))) else order
+
+    def shape(*groups):
+        """The batch's axes, and each group of labels as one axis."""
+        lengths = [math.prod(sizes[label] for label in group) for group in groups]
+        found = (*(sizes[label] for label in batch), *lengths)
+        return found, None if all(len(group) == 1 for group in groups) else found
+
+    of_a = axes(a, batch + rows + summed), shape(rows, summed)[1]
+    of_b = axes(b, batch + summed + columns), shape(summed, columns)[1]
+    product = batch + rows + columns
+    natural, full = shape(rows, columns)[0], tuple(sizes[label] for label in product)
+    of_result = None if natural == full else full, axes(product, result)
+    return of_a, of_b, of_result, not rows and not columns and len(summed) == 1
 
 
 class _Part:

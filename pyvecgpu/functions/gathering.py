@@ -8,7 +8,7 @@ at the next wait for the card. For a mask on a card a call waits; see advanced.p
 import numpy as np
 
 from ..array import Array
-from ..dispatch import apply
+from ..dispatch import apply, put_in_a_row, taken
 from ..native.abi import ALONG
 from . import advanced
 from .arguments import from_host, host_array, is_host, is_scalar, parse_axis, promote_all, strong
@@ -48,6 +48,10 @@ def take(x, indices, /, axis=None):
     >>> vg.take(x, vg.asarray([0, 5])).tolist()
     [1, 6]
     """
+    if isinstance(x, Array):
+        result = taken(x, indices, axis)
+        if result is not None:
+            return result
     array, give = as_array("take", _beside(indices, x))
     indices = _indices("take", indices, array)
     array, axis = _axis(array, axis)
@@ -133,6 +137,8 @@ def put(x, ind, v, /):
         np.put(x, _on_host(ind), _on_host(v))
         return
     _check_target("put", x)
+    if put_in_a_row(x, ind, v):
+        return
     indices = _indices("put", ind, x)
     _write_in_a_row(x, indices.reshape(-1), _values("put", v, x))
 

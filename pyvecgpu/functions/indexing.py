@@ -7,7 +7,7 @@ among them (advanced.py) it is a copy.
 import numpy as np
 
 from ..array import Array
-from ..dispatch import apply, indexed, whole
+from ..dispatch import apply, assigned, indexed, whole
 from ..dtypes import is_integer
 from . import advanced, short_keys
 from .arguments import from_host, host_array, is_host, is_scalar
@@ -47,12 +47,16 @@ def set(array, key, value):
     """
     if short_keys.set(array, key, value):
         return
+    kind = type(key)
+    has_arrays = kind is Array or (kind is tuple and Array in map(type, key))
+    if has_arrays and assigned(array, key, value):
+        return
     if isinstance(value, Array) and value.backend is not array.backend:
         raise ValueError(
             f"cannot assign an array on {value.device} to one on {array.device}; use .to(...)"
         )
     backend = array.backend
-    view = indexed(array, key)
+    view = None if has_arrays else indexed(array, key)
     try:
         if view is None:
             view = _view(array, key)

@@ -12,7 +12,7 @@ from ..array import Array, Tracked
 from ..device import Device
 from ..dispatch import apply, whole
 from ..dtypes import int64, parse_dtype
-from . import advanced
+from . import advanced, short_cards
 from .arguments import Operands, check_shape, parse_axis, parse_int, parse_shape, promote_all
 from .indexing import get
 from .indexing import set as assign
@@ -57,6 +57,10 @@ def concat(arrays, /, axis=0, out=None, *, dtype=None):
     >>> vg.concat([vg.ones((1, 2)), vg.zeros((2, 2))]).tolist()
     [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
     """
+    if out is None and dtype is None:
+        result = short_cards.joined(arrays, axis, False)
+        if result is not None:
+            return result
     return _concat("concat", arrays, axis, dtype, out)
 
 
@@ -67,6 +71,10 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
     >>> vg.concatenate([vg.asarray([[1], [2]]), vg.asarray([[3], [4]])], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
+    if out is None and dtype is None:
+        result = short_cards.joined(arrays, axis, False)
+        if result is not None:
+            return result
     return _concat("concatenate", arrays, axis, dtype, out)
 
 
@@ -79,6 +87,10 @@ def stack(arrays, /, axis=0, out=None):
     >>> vg.stack([vg.asarray([1, 2]), vg.asarray([3, 4])], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
+    if out is None:
+        result = short_cards.joined(arrays, axis, True)
+        if result is not None:
+            return result
     call = _joint("stack", arrays, out)
     return call.deliver_array(_joined("stack", call, call.arrays, axis, None, stacked=True))
 
@@ -341,6 +353,9 @@ def tile(x, repetitions, /):
     >>> vg.tile(vg.asarray([1, 2]), (2, 2)).tolist()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
+    result = short_cards.tiled(x, repetitions)
+    if result is not None:
+        return result
     array, give = as_array("tile", x)
     counts = repetitions if isinstance(repetitions, (tuple, list)) else (repetitions,)
     counts = parse_shape(tuple(counts))
@@ -369,6 +384,9 @@ def repeat(x, repeats, /, axis=None):
     >>> vg.repeat(vg.asarray([[1, 2]]), 2, axis=0).tolist()
     [[1, 2], [1, 2]]
     """
+    result = _repeated_short(x, repeats, axis)
+    if result is not None:
+        return result
     array, give = as_array("repeat", x)
     if axis is None or not array.ndim:
         array, axis = reshape(array, (array.size,)), 0 if axis is None else axis
@@ -380,6 +398,20 @@ def repeat(x, repeats, /, axis=None):
     (repeats,) = parse_shape((parse_int(repeats, "repeats"),))
     counts = tuple([repeats if i == axis else 1 for i in range(array.ndim)])
     return give(_repeated(array, array.shape, counts, before=False))
+
+
+def _repeated_short(x, repeats, axis):
+    """Return what one call of the C library makes, or None; see short_cards.py."""
+    if type(repeats) is not int or type(x) is not Array:
+        return None
+    if axis is None:
+        return short_cards.repeated(reshape(x, -1), (repeats,), False)
+    ndim = len(x.shape)
+    if type(axis) is not int or not -ndim <= axis < ndim:
+        return None
+    counts = [1] * ndim
+    counts[axis] = repeats
+    return short_cards.repeated(x, counts, False)
 
 
 def _counts(repeats, array, axis):
@@ -452,6 +484,9 @@ def roll(x, /, shift, axis=None):
     >>> vg.roll(vg.arange(5), 2).tolist()
     [3, 4, 0, 1, 2]
     """
+    result = short_cards.rolled(x, shift, axis)
+    if result is not None:
+        return result
     array, give = as_array("roll", x)
     if axis is None:
         flat = reshape(array, (array.size,))

@@ -1,10 +1,10 @@
 """Activations and the dense layer, as `vg` itself and `vg.nn.functional` have them."""
 
-from ..array import Tracked
+from ..array import Array, Tracked
 from ..dispatch import apply, tape
 from ..dtypes import promote
 from ..operations import ROWS, Operation
-from .arguments import Operands, is_scalar
+from .arguments import Operands
 from .elementwise import unary
 from .linalg import parse_precision
 from .values import to_numpy
@@ -13,6 +13,9 @@ __all__ = ["dense", "relu", "sigmoid", "tanh"]
 
 # Names of the activations that a layer can have, and their codes.
 ACTIVATIONS = {None: Operation.NONE} | {row.name: row.code for row in ROWS if row.slope}
+
+# Those whose slope the result tells as well as what is before it.
+FROM_RESULT = (Operation.NONE, Operation.RELU)
 
 
 def sigmoid(x, /, out=None, *, device=None):
@@ -74,7 +77,7 @@ def dense(
         before = call.apply("dense", x, weight, bias, 0, precision, None)
         return unary(code or Operation.POSITIVE, before), before
     before = None
-    if with_preactivation or (recorded and code):
+    if with_preactivation or (recorded and code not in FROM_RESULT):
         before = _empty_preactivation(call)
     y = call.apply("dense", x, weight, bias, code, precision, before)
     if not with_preactivation:
@@ -88,7 +91,7 @@ def dense(
 def parse_operands(name, operands, out, device):
     """Return the Operands of a layer. TypeError: a Python scalar is among them."""
     call = Operands(name, operands, out, device)
-    if any(is_scalar(operand) for operand in operands):
+    if not all(isinstance(operand, Array) for operand in call.arrays):
         raise TypeError(f"{name} needs arrays; make them with asarray(...)")
     return call
 

@@ -1,14 +1,14 @@
 """Functions that change the shape, the order of axes or the dtype.
 
 Array in, Array out; NumPy in, NumPy out. All but `astype` and `contiguous` give views of the same
-memory; `reshape`, `ravel` and `diagonal` copy where no view can show the elements in that shape.
+memory; `reshape` and `ravel` copy where no view can show the elements in that shape.
 """
 
 import numpy as np
 
 from ..array import Array
 from ..device import Device, resolve
-from ..dispatch import apply, reshaped, reversed_axes, whole
+from ..dispatch import apply, indexed, reshaped, reversed_axes, whole
 from ..dtypes import bfloat16, float32, parse_dtype
 from .arguments import (
     check_shape,
@@ -47,6 +47,10 @@ __all__ = [
     "swapaxes",
     "transpose",
 ]
+
+
+_WHOLE, _BACKWARDS = slice(None), slice(None, None, -1)
+_UNKNOWN = object()  # a key that is none
 
 
 def as_array(name, x):
@@ -254,12 +258,29 @@ def flip(x, /, axis=None):
     >>> vg.flip(vg.asarray([[1, 2], [3, 4]]), axis=1).tolist()
     [[2, 1], [4, 3]]
     """
+    if isinstance(x, Array):
+        result = indexed(x, _turned(axis, x.ndim))
+        if result is not None:
+            return result
     array, give = as_array("flip", x)
     axes = parse_axes(axis, array.ndim)
     turned = [array.shape[i] > 0 and (axes is None or i in axes) for i in range(array.ndim)]
     starts = tuple([n - 1 if turn else 0 for n, turn in zip(array.shape, turned, strict=True)])
     steps = tuple([-1 if turn else 1 for turn in turned])
     return give(apply(array.backend, "slice", array, starts, steps, array.shape))
+
+
+def _turned(axis, ndim):
+    """Return a key that reverses all axes, or one; for another axis one that fits no array."""
+    if axis is None:
+        return (_BACKWARDS,) * ndim
+    if type(axis) is tuple and axis == tuple(range(ndim)):
+        return (_BACKWARDS,) * ndim
+    if type(axis) is tuple and len(axis) == 1:
+        (axis,) = axis
+    if type(axis) is int and -ndim <= axis < ndim:
+        return (*(_WHOLE,) * (axis % ndim), _BACKWARDS)
+    return _UNKNOWN
 
 
 def fliplr(x, /):
@@ -306,7 +327,7 @@ def rot90(x, /, k=1, axes=(0, 1)):
 def diagonal(x, /, offset=0, axis1=0, axis2=1):
     """Return the diagonals of the matrices that two axes span, along a new last axis.
 
-    offset: column - row, 0 for the main one. A view where the matrices are contiguous, else a copy.
+    offset: column - row, 0 for the main one. It is a view, which unlike NumPy's can be written to.
     ValueError: less than two dimensions, an axis twice. AxisError: no such axis.
 
     >>> x = vg.asarray([[1, 2, 3], [4, 5, 6]])
@@ -316,14 +337,8 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
     array, give = as_array("diagonal", x)
     offset = parse_int(offset, "offset")
     pair = parse_axes((axis1, axis2), _of_dimensions("diagonal", array, 2).ndim)
-    array = moveaxis(array, pair, (-2, -1))
-    *others, rows, columns = array.shape
-    down, across = max(0, -offset), max(0, offset)
-    length = max(0, min(rows - down, columns - across))
-    flat = reshape(array, (*others, rows * columns))
-    start = down * columns + across if length else 0
-    starts, steps = (*(0 for _ in others), start), (*(1 for _ in others), columns + 1)
-    return give(apply(array.backend, "slice", flat, starts, steps, (*others, length)))
+    offset = max(-array.shape[pair[0]], min(offset, array.shape[pair[1]]))
+    return give(apply(array.backend, "diagonal", array, offset, *pair))
 
 
 def _of_dimensions(name, x, least):

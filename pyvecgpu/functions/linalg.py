@@ -24,7 +24,7 @@ from ..dtypes import is_complex
 from ..native.abi import MAX_NDIM, Option, Precision
 from ..native.choices import choose, chosen
 from ..operations import Operation
-from . import elementwise
+from . import elementwise, short_cards
 from .arguments import Operands, are_operands, is_scalar, parse_axes, parse_axis, parse_int
 from .layout import as_array, broadcast_to, diagonal, permute_dims, ravel, reshape
 from .reductions import sum as total
@@ -127,6 +127,10 @@ def vecdot(x1, x2, /, out=None, *, axis=-1, precision=None, device=None):
     >>> vg.vecdot(vg.asarray([[1, 2], [3, 4]]), vg.asarray([1, 10])).tolist()
     [21, 43]
     """
+    if axis == -1 and out is None and device is None:
+        result = short_cards.dots(x1, x2, parse_precision(precision))
+        if result is not None:
+            return result
     call = _operands("vecdot", x1, x2, out, device)
     a, b = call.arrays
     if is_complex(a.dtype):

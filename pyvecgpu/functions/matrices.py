@@ -1,6 +1,7 @@
 """Functions that make matrices: of ones on a diagonal, of one side of it, or with a given one."""
 
 from ..dispatch import apply
+from . import short_cards
 from .arguments import Operands, parse_int, parse_shape
 from .creation import empty, filled
 from .indexing import embedded
@@ -59,6 +60,9 @@ def diag(x, /, k=0):
     >>> vg.diag(vg.asarray([[1, 2], [3, 4]])).tolist()
     [1, 4]
     """
+    result = short_cards.diagonal_matrix(x, k)
+    if result is not None:
+        return result
     array, give = as_array("diag", x)
     if array.ndim == 2:
         return give(copied(diagonal(array, k)))

@@ -13,7 +13,7 @@ from ..array import Array
 from ..dispatch import apply
 from ..dtype_queries import finfo
 from ..dtypes import int64, is_complex, real_dtype
-from . import reductions, scans
+from . import reductions, scans, short_cards
 from .arguments import Operands, parse_axes, parse_scalar
 from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt, where
@@ -79,6 +79,10 @@ def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None
     >>> vg.nansum(vg.asarray([1.0, vg.nan, 3.0])).item()
     4.0
     """
+    if dtype is None and out is None and device is None:
+        result = short_cards.sum_without_nan(x, axis, False, keepdims)
+        if result is not None:
+            return result
     call, array = _filled("nansum", x, 0.0, out, device)
     return call.deliver_array(reductions.sum(array, axis=axis, dtype=dtype, keepdims=keepdims))
 
@@ -157,6 +161,10 @@ def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=Non
     >>> vg.nanmean(vg.asarray([[1.0, vg.nan], [3.0, 4.0]]), axis=0).tolist()
     [2.0, 4.0]
     """
+    if dtype is None and out is None and device is None:
+        result = short_cards.sum_without_nan(x, axis, True, keepdims)
+        if result is not None:
+            return result
     call = Operands("nanmean", (x,), out, device)
     array, dtype = _in_dtype("nanmean", call.arrays[0], dtype)
     result = _mean(array, parse_axes(axis, array.ndim), keepdims)

@@ -82,5 +82,5 @@ def dense_backward(
     gradient, x, weight, *rest = call.arrays
     before = rest[0] if rest else None
     operands = gradient, x, weight, before
-    gradients = apply(call.backend, "dense_backward", *operands, code, precision)
+    gradients = apply(call.backend, "dense_backward", *operands, code, precision, (True,) * 3)
     return tuple(call.give(gradient) for gradient in gradients)

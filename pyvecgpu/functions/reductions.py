@@ -4,7 +4,7 @@ axis: an integer, a tuple of them, or None for all axes; negative ones count fro
 leaves the reduced axes with length 1. AxisError: an axis out of range. ValueError: an axis twice.
 """
 
-from ..array import Array
+from ..array import Array, Tracked
 from ..dispatch import WAYS, apply
 from ..dtypes import parse_dtype
 from ..operations import OPERATIONS, Operation, result_dtype
@@ -17,7 +17,8 @@ __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "mi
 
 def reduce(code, x, axis, keepdims, out, device):
     """Return operation `code` of pvg_reduce."""
-    if axis is None and type(x) is Array and not active and out is None and device is None:
+    is_array = type(x) is Array or type(x) is Tracked
+    if axis is None and is_array and not active and out is None and device is None:
         return WAYS["reduce"](x.backend, code, x, None, bool(keepdims), None)
     call = Operands(OPERATIONS[code].name, (x,), out, device)
     array = call.arrays[0]

@@ -25,6 +25,9 @@ def numpys(function, scalars=()):
     def decorate(composed):
         @functools.wraps(composed)
         def call(*arguments, **options):
+            first = arguments[0] if arguments else None
+            if type(first) is Array and first.backend.on_card:
+                return composed(*arguments, **options)
             result = _short(function, scalars, arguments, options)
             return composed(*arguments, **options) if result is None else result
 

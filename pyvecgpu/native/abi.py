@@ -75,6 +75,7 @@ class Key(IntEnum):
     KEY_START = 4
     KEY_STOP = 8
     KEY_STEP = 16
+    KEY_ARRAY = 32
 
 
 class Distribution(IntEnum):
@@ -101,11 +102,12 @@ class Update(IntEnum):
     UPDATE_EPSILON = 7
     UPDATE_BETA1 = 8
     UPDATE_BETA2 = 9
-    UPDATE_STEP = 10
-    UPDATE_DECOUPLED = 11
-    UPDATE_AMSGRAD = 12
-    UPDATE_CENTERED = 13
-    UPDATE_COUNT = 14
+    UPDATE_SHARE1 = 10
+    UPDATE_SHARE2 = 11
+    UPDATE_SHRINK = 12
+    UPDATE_AMSGRAD = 13
+    UPDATE_CENTERED = 14
+    UPDATE_COUNT = 15
 
 
 class Windows(IntEnum):
@@ -202,7 +204,9 @@ class Plan(IntEnum):
     PLAN_A_BYTES = 23
     PLAN_B_BYTES = 24
     PLAN_RECKONED = 25
-    PLAN_COUNT = 26
+    PLAN_STRETCHES = 26
+    PLAN_STRETCH_TERMS = 27
+    PLAN_COUNT = 28
 
 
 class Cell(IntEnum):
@@ -476,13 +480,22 @@ FUNCTIONS = {
     "pvg_broadcast_to": (array, [array, c_int, int64s]),
     "pvg_contiguous": (array, [array]),
     "pvg_part": (array, [array, c_int]),
+    "pvg_diagonal": (array, [array, c_int64, c_int, c_int]),
     # Copies
     "pvg_copy_from_host": (c_int, [array, pointer, int64s]),
     "pvg_copy_to_host": (c_int, [array, pointer, int64s]),
     "pvg_copy": (c_int, [array, array]),
     "pvg_cast": (array, [array, c_int, out]),
+    "pvg_repeat": (array, [array, c_int, int64s, c_int]),
+    "pvg_pad": (array, [array, c_int, value, int64s]),
+    "pvg_diag": (array, [array, c_int64]),
+    "pvg_roll": (array, [array, c_int, c_int, c_int64]),
     "pvg_fill": (c_int, [array, c_int, value]),
     "pvg_random": (c_int, [array, c_int, c_uint64, c_uint64, c_uint64]),
+    "pvg_random_integers": (
+        array,
+        [c_int, c_int, c_int, int64s, c_int, c_uint64, c_int64, *[c_uint64] * 3, int64s],
+    ),
     "pvg_sequence": (c_int, [array, c_int, value, value, value]),
     "pvg_eye": (c_int, [array, c_int64]),
     # Operations
@@ -497,10 +510,13 @@ FUNCTIONS = {
     "pvg_concat": (array, [arrays, c_int, c_int, c_int, c_int]),
     "pvg_gather": (array, [array, array, c_int, ints, c_int, c_int]),
     "pvg_scatter": (c_int, [array, array, c_int, ints, c_int, c_int, array]),
+    "pvg_index_get": (array, [array, c_int, int64s]),
+    "pvg_index_set": (c_int, [array, c_int, int64s, out, c_int, value]),
     "pvg_accumulate": (c_int, [c_int, array, array, c_int, ints, c_int, c_int, array]),
     "pvg_reduce": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_softmax": (array, [c_int, array, c_int, ints, c_int, out]),
     "pvg_var": (array, [array, c_int, ints, c_double, c_int, c_int, out]),
+    "pvg_nansum": (array, [array, c_int, ints, c_int, c_int]),
     "pvg_scan": (array, [c_int, array, c_int, c_int, out]),
     "pvg_nonzero": (array, [array]),
     "pvg_cholesky": (array, [array, c_int]),
@@ -512,15 +528,16 @@ FUNCTIONS = {
     "pvg_searchsorted": (array, [array, array, c_int]),
     "pvg_bincount": (array, [array, array, c_int64]),
     "pvg_matmul": (array, [array, array, c_int, out]),
+    "pvg_vecdot": (array, [array, array, c_int]),
     "pvg_dense": (array, [array, array, array, c_int, c_int, array, out]),
     "pvg_dense_backward": (
         c_int,
         [array, array, array, array, c_int, c_int, *[POINTER(array)] * 3],
     ),
-    "pvg_optimize": (c_int, [c_int, arrays, arrays, c_int, doubles]),
+    "pvg_optimize": (c_int, [c_int, arrays, arrays, c_int, doubles, array]),
     "pvg_total_norm": (array, [arrays, c_int, c_double]),
     "pvg_clip_norm": (c_int, [arrays, c_int, array, c_double]),
-    "pvg_dropout": (array, [array, c_double, c_uint64, c_uint64, c_uint64]),
+    "pvg_dropout": (array, [array, c_double, c_uint64, c_uint64, c_uint64, array]),
     "pvg_softmax_backward": (array, [c_int, array, array, c_int]),
     "pvg_normalize": (array, [array, array, array, c_int, c_int, c_int64, c_int, c_double, array]),
     "pvg_normalize_backward": (

@@ -78,10 +78,10 @@ class Module:
         self.__dict__[kind][name] = value
 
     def __getattr__(self, name):
+        own = self.__dict__
         for kind in ("_parameters", "_buffers", "_modules"):
-            found = self.__dict__.get(kind, {})
-            if name in found:
-                return found[name]
+            if kind in own and name in own[kind]:
+                return own[kind][name]
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def __delattr__(self, name):

@@ -1,12 +1,9 @@
 """What is done with all gradients of a network: names as in torch.nn.utils."""
 
-import math
-
 from .. import functions as vg
-from ..array import Array, Tracked
+from ..array import Array
 from ..autograd.transforms import no_grad
-from ..dispatch import apply
-from ..linalg import vector_norm
+from ..optim.gradients import multiply, total_norm
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "get_total_norm"]
 
@@ -23,7 +20,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False):
     if not arrays:
         return vg.asarray(0.0)
     with no_grad():
-        total = _total_norm([x.detach() for x in arrays], float(norm_type))
+        total = total_norm([x.detach() for x in arrays], float(norm_type))
     if error_if_nonfinite and not bool(vg.isfinite(total)):
         raise RuntimeError(f"the norm of the gradients is not finite: {total.item()}")
     return total
@@ -44,14 +41,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     """
     parameters = _with_gradients(parameters)
     total = get_total_norm([p.grad for p in parameters], norm_type, error_if_nonfinite)
-    with no_grad():
-        gradients = [_own(p.grad) for p in parameters]
-        for backend, arrays in _by_device(gradients).items():
-            norm = vg.astype(total, total.dtype, copy=False, device=backend.device)
-            apply(backend, "clip_norm", arrays, norm, float(max_norm))
-    for p, g in zip(parameters, gradients, strict=True):
-        if p.grad is not g:
-            p.grad = g
+    multiply(parameters, float(max_norm), total)
     return total
 
 
@@ -74,35 +64,3 @@ def clip_grad_value_(parameters, clip_value):
 def _with_gradients(parameters):
     parameters = [parameters] if isinstance(parameters, Array) else list(parameters)
     return [p for p in parameters if p.grad is not None]
-
-
-def _by_device(arrays):
-    """Return {backend: its arrays}."""
-    found = {}
-    for x in arrays:
-        found.setdefault(x.backend, []).append(x)
-    return found
-
-
-def _own(g):
-    """Return a gradient that can be changed in place: itself, or a copy."""
-    return g if type(g) is not Tracked and g.backend.plain(g.data) else vg.copy(g.detach())
-
-
-def _total_norm(arrays, order):
-    """Return the norm of all elements, on the first array's device."""
-    if order not in (1, 2, math.inf):
-        return _composed_norm(arrays, order)
-    try:
-        norms = [apply(b, "total_norm", xs, order) for b, xs in _by_device(arrays).items()]
-    except TypeError:  # integers, complex numbers
-        return _composed_norm(arrays, order)
-    if len(norms) == 1:
-        return norms[0]
-    home = arrays[0].device
-    norms = [vg.astype(norm, norm.dtype, copy=False, device=home) for norm in norms]
-    return apply(arrays[0].backend, "total_norm", norms, order)
-
-
-def _composed_norm(arrays, order):
-    return vector_norm(vg.stack([vector_norm(x, ord=order) for x in arrays]), ord=order)

@@ -17,7 +17,7 @@ def _sgd_states(group):
     return ("momentum_buffer",) if group["momentum"] else ()
 
 
-def _sgd_numbers(group):
+def _sgd_numbers(group, step):
     return {name: group[name] for name in ("momentum", "dampening", "nesterov")}
 
 
@@ -25,9 +25,16 @@ def _adam_states(group):
     return ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
 
 
-def _adam_numbers(group):
+def _adam_numbers(group, step):
     beta1, beta2 = group["betas"]
-    return {"beta1": beta1, "beta2": beta2, "epsilon": group["eps"], "amsgrad": group["amsgrad"]}
+    shares = {"share1": 1 - beta1**step, "share2": 1 - beta2**step}
+    betas = {"beta1": beta1, "beta2": beta2}
+    return {**betas, **shares, "epsilon": group["eps"], "amsgrad": group["amsgrad"]}
+
+
+def _adamw_numbers(group, step):
+    shrink = group["lr"] * group["weight_decay"]
+    return {**_adam_numbers(group, step), "weight_decay": 0.0, "shrink": shrink}
 
 
 def _rmsprop_states(group):
@@ -39,7 +46,7 @@ def _rmsprop_states(group):
     return tuple([name for name in names if name])
 
 
-def _rmsprop_numbers(group):
+def _rmsprop_numbers(group, step):
     names = {"beta2": "alpha", "epsilon": "eps", "momentum": "momentum", "centered": "centered"}
     return {name: group[option] for name, option in names.items()}
 
@@ -170,7 +177,7 @@ class AdamW(Adam):
     ):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
-    @Joint(Algorithm.ADAM, _adam_states, lambda group: _adam_numbers(group) | {"decoupled": 1})
+    @Joint(Algorithm.ADAM, _adam_states, _adamw_numbers)
     def update(self, p, g, state, group):
         if group["weight_decay"]:
             p = p * (1 - group["lr"] * group["weight_decay"])

@@ -21,16 +21,20 @@ class States:
     def __init__(self, states=()):
         self._of = {id(p): (p, state) for p, state in states}
         self._owned = set()  # numbers of those whose arrays nobody else has
+        self._lent = set()  # of those that a recording changes: others get copies
 
     def __reduce__(self):
         return States, ([*self._of.values()],)  # copies have arrays of their own
 
     def __getitem__(self, p):
+        if id(p) in self._lent:
+            return {k: vg.copy(x) if isinstance(x, Array) else x for k, x in self.of(p).items()}
         self._owned.discard(id(p))
         return self.of(p)
 
     def __setitem__(self, p, state):
         self._owned.discard(id(p))
+        self._lent.discard(id(p))
         self._of[id(p)] = (p, state)
 
     def __contains__(self, p):
@@ -47,6 +51,10 @@ class States:
         """Set a state whose arrays nobody else has."""
         self._of[id(p)] = (p, state)
         self._owned.add(id(p))
+
+    def lend(self, p):
+        """Say that a recording changes a state whose arrays nobody else has."""
+        self._lent.add(id(p))
 
     def owns(self, p):
         return id(p) in self._owned
@@ -157,7 +165,13 @@ class Optimizer:
                         continue
                     g = -g.detach() if group.get("maximize") else g.detach()
                     changes.append((p, *self.update(p.detach(), g, self.state[p], group)))
-            launches.go(self.state)
+            for p, _, state in changes:
+                if state and p.backend.recording():
+                    raise ValueError(
+                        "recording a graph: an update whose states are new arrays cannot be part "
+                        "of it; take the step after each launch"
+                    )
+            launches.go(self)
             for p, values, _ in changes:
                 p.detach()[...] = values
         for p, _, state in changes:

@@ -25,7 +25,7 @@ one. size: None gives a Python scalar.
 from . import shared
 from .generator import Generator
 from .shared import *
-from .shared import _shared, reserved  # noqa: F401  for networks
+from .shared import _shared, renewed, reserved  # noqa: F401  for networks
 
 __all__ = ["Generator"]
 __all__ += shared.__all__

@@ -1,10 +1,13 @@
 """Integers: alike within bounds, and counts of what happens."""
 
 import math
+from ctypes import byref, c_int64
 
 import numpy as np
 
-from ..array import Array
+from ..array import Array, wrap
+from ..dispatch import observed
+from ..dtypes import CODES
 from ..dtypes import bool as bool_dtype
 from ..dtypes import float64, int64, parse_dtype, uint32, uint64
 from ..functions.arguments import parse_int, parse_shape
@@ -41,6 +44,11 @@ _LAST = 2.0**63 - 1024  # the largest float64 that is an int64
 _MOST = 1e10  # of a variance: its table has some two million entries
 
 
+def _is_narrow(count):
+    """Whether so many numbers are made of words of 32 bits."""
+    return count <= 2**16 or (count & (count - 1) == 0 and count <= 2**32)
+
+
 class _Counts:
     """What a Generator draws of integers."""
 
@@ -65,7 +73,11 @@ class _Counts:
         low, high = parse_int(low, "low"), parse_int(high, "high") + bool(endpoint)
         check_range(low, high, dtype, bool(endpoint))
         shape = parse_shape(() if size is None else size, 8)
-        values = self._below(high - low, shape, self._resolved(device))
+        device = self._resolved(device)
+        if device.backend.on_card and dtype != bool_dtype and not observed():
+            values = self._on_card(low, high - low, shape, dtype, device.backend)
+            return item(values) if size is None else values
+        values = self._below(high - low, shape, device)
         if dtype == bool_dtype:
             values = greater_equal(values, 1 - low)
         else:
@@ -74,10 +86,24 @@ class _Counts:
                 values = add(values, low, out=values)
         return item(values) if size is None else values
 
+    def _on_card(self, low, count, shape, dtype, backend):
+        """Return integers from `low` on, `count` of them, by one call of the C library."""
+        word_bits, rounds, n = 32 if _is_narrow(count) else 64, c_int64(), len(shape)
+        low = low if low < 2**63 else low - WORDS  # the same in 64 bits
+        blocks = -(-math.prod(shape) // (128 // word_bits))
+        with self._lock:  # how many blocks it takes is known afterwards
+            data = backend.functions.pvg_random_integers(
+                *(backend.device.index, CODES[dtype], n, (c_int64 * n)(*shape)),
+                *(word_bits, count % WORDS, low),
+                *(self._key, self._stream, self._counter, byref(rounds)),
+            )
+            if data:
+                self._counter = (self._counter + rounds.value * blocks) % WORDS
+        return wrap(backend, data)
+
     def _below(self, count, shape, device):
         """Return unsigned integers below `count`, which is at most 2^64."""
-        power = count & (count - 1) == 0
-        narrow = count <= 2**16 or (power and count <= 2**32)
+        power, narrow = count & (count - 1) == 0, _is_narrow(count)
         dtype, words = (uint32, 2**32) if narrow else (uint64, WORDS)
         values = self._bits(shape, dtype, device)
         if count == words:

@@ -5,7 +5,8 @@ import threading
 
 import numpy as np
 
-from ..dtypes import int64
+from ..dtypes import int64, uint64
+from .arguments import WORDS
 from .generator import Generator
 
 __all__ = ["default_rng", "rand", "randint", "randn", "random", "random_sample", "ranf", "sample"]
@@ -60,6 +61,36 @@ def seed(seed=None):
 def reserved(count):
     """Return (key, stream, counter) of what random(count, dtype="float32") would give."""
     return _shared()._take(-(-count // 4))
+
+
+def renewed(count, backend):
+    """Return the same, and None, or what a recording on the backend adds at each launch.
+
+    There the place counts from where the process's generator is when a launch begins; the launch
+    moves it on, and recording does not.
+    """
+    recording = backend.recording()
+    if recording is None:
+        return (*reserved(count), None)
+    if "random" not in recording.kept:
+        recording.kept["random"] = _Numbers(recording)
+    numbers = recording.kept["random"]
+    return 0, 0, (reserved(count)[2] - numbers.begin) % WORDS, numbers.data
+
+
+class _Numbers:
+    """The random numbers of a recording: key, stream and counter on the device."""
+
+    def __init__(self, recording):
+        self.before, self.count = _shared().state, 0
+        self.begin = self.before["state"]["counter"]
+        self.data = recording.renewed(uint64, 3, lambda: _shared()._take(self.count))
+        recording.at_end(self.end)
+
+    def end(self):
+        generator = _shared()
+        self.count = (generator.state["state"]["counter"] - self.begin) % WORDS
+        generator.state = self.before
 
 
 def random(size=None, *, dtype=None, device=None):

@@ -102,7 +102,7 @@ AREAS = (
         "pyvecgpu/optim/*.py pyvecgpu/data/*.py pyvecgpu/nn/training.py pyvecgpu/nn/utils.py"
         " pyvecgpu/amp.py pyvecgpu/functions/casting.py",
         py_tests="optim optim_in_one_launch norms_of_gradients schedules data states fit"
-        " mixed_precision training_steps",
+        " mixed_precision training_steps recorded_steps",
     ),
     Area(
         "networks",

@@ -34,6 +34,8 @@ Launch launch_of(int code) {
     return nullptr;
 }
 
+constexpr int64_t most_rounds = 4; // of launches of tiny products
+
 // The batch's dimension that is left to the kernel: the longest; -1 without a batch.
 int longest(const Walk<3> &batch) {
     int best = -1;
@@ -44,9 +46,9 @@ int longest(const Walk<3> &batch) {
 
 // A plan looks at addresses too, so each round has its own.
 int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Problem &problem,
-                 const Gemm &first, int inner) {
+                 const Gemm &first, int inner, bool may_be_cut) {
     const Walk<3> &batch = problem.product.batch;
-    const Launch launch = launch_of(kernel.code);
+    const Stretches cut = may_be_cut ? stretches_of(kernel, first) : Stretches();
     int64_t rounds = problem.items / first.items;
     for (int64_t round = 0; round < rounds; round++) {
         int64_t offset[3] = {0, 0, 0}, rest = round;
@@ -57,12 +59,19 @@ int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Probl
             rest /= batch.shape[i];
         }
         const Gemm g = moved(first, offset[1], offset[2], offset[0]);
-        PVG_PASS(launch(call, g, plan_gemm(kernel, g, card)));
+        if (cut.count > 1)
+            PVG_PASS(launch_stretches(call, g, kernel, card, cut));
+        else
+            PVG_PASS(launch_planned(call, kernel, g, card));
     }
     return PVG_OK;
 }
 
 } // namespace
+
+int launch_planned(Call &call, const Kernel &kernel, const Gemm &g, const Card &card) {
+    return launch_of(kernel.code)(call, g, plan_gemm(kernel, g, card));
+}
 
 int check_precision(int *precision) {
     if (*precision == PVG_PRECISION_DEFAULT) *precision = static_cast<int>(option_matmul_precision);
@@ -90,8 +99,13 @@ int launch_product(Call &call, const Problem &problem) {
             static_cast<long long>(problem.product.k), static_cast<long long>(problem.product.n));
     } else if (is_gemm) {
         kernel = choose_by_rules(g, card);
+        // A batch in several dimensions: the tiled kernel takes all of it at once, with the bits of
+        // the tiny one.
+        if (kernel && kernel->code == PVG_MATMUL_TINY && problem.items / g.items > most_rounds)
+            kernel = nullptr;
     }
-    return kernel ? launch_batch(call, *kernel, card, problem, g, inner)
+    const bool may_be_cut = forced == PVG_MATMUL_AUTO;
+    return kernel ? launch_batch(call, *kernel, card, problem, g, inner, may_be_cut)
                   : launch_tiled(call, problem);
 }
 

@@ -42,8 +42,8 @@ struct PlainDestination : Destination {
 
 inline Destination destination_of(const Gemm &g) {
     const Epilogue &e = g.epilogue;
-    return {g.c,      e.preactivation, e.bias,  g.m,          g.n,         g.ldc,
-            g.c_item, e.bias_stride,   g.dtype, e.activation, e.is_plain()};
+    return {g.c,      e.preactivation, e.bias,    g.m,          g.n,         g.ldc,
+            g.c_item, e.bias_stride,   g.c_dtype, e.activation, e.is_plain()};
 }
 // Of a general product, whose items begin where its batch says.
 inline Destination destination_of(const Product &p, const Epilogue &e, int dtype) {

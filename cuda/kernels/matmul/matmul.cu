@@ -1,7 +1,9 @@
-// The matrix product with numpy.matmul's rules for vectors, batches and dtypes: pvg_matmul.
+// The matrix product with numpy.matmul's rules for vectors, batches and dtypes: pvg_matmul; and of
+// rows with rows: pvg_vecdot.
 #include "arrays/operation.cuh"
 #include "kernels/matmul/complex.cuh"
 #include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/dots.cuh"
 #include "kernels/matmul/operands.cuh"
 
 namespace pvg {
@@ -76,6 +78,57 @@ int run_matmul(Call &call, const pvg_array *a, const pvg_array *b, int precision
     return apart.array ? copy_array(call, apart.array, result->array) : PVG_OK;
 }
 
+// Of rows that matmul multiplies: a row and a column in each matrix, and a matrix of one element.
+int multiply_rows(Call &call, const pvg_array *a, const pvg_array *b, int precision, int ndim,
+                  const int64_t *shape, pvg_array *target) {
+    PVG_REQUIRE(a->ndim < PVG_MAX_NDIM && b->ndim < PVG_MAX_NDIM && ndim + 2 <= PVG_MAX_NDIM,
+                PVG_ERROR_VALUE, "products of shapes %s and %s have too many dimensions",
+                shape_text(a), shape_text(b));
+    int64_t row[PVG_MAX_NDIM], row_strides[PVG_MAX_NDIM], ones[PVG_MAX_NDIM];
+    int64_t column[PVG_MAX_NDIM], column_strides[PVG_MAX_NDIM];
+    for (int i = 0; i < a->ndim; i++) row[i] = a->shape[i], row_strides[i] = a->strides[i];
+    for (int i = 0; i < b->ndim; i++) column[i] = b->shape[i], column_strides[i] = b->strides[i];
+    const int last = a->ndim - 1;
+    row[last + 1] = row[last], row_strides[last + 1] = row_strides[last];
+    row[last] = 1, row_strides[last] = row[last + 1] * row_strides[last + 1];
+    column[b->ndim] = 1, column_strides[b->ndim] = 1;
+    Temporary of_a, of_b, of_c;
+    Output ignored;
+    int64_t strides[PVG_MAX_NDIM];
+    for (int i = 0; i < ndim; i++) ones[i] = shape[i];
+    ones[ndim] = ones[ndim + 1] = 1;
+    contiguous_strides(ndim + 2, ones, strides);
+    PVG_PASS(new_view(a, a->ndim + 1, row, row_strides, 0, false, &of_a.array));
+    PVG_PASS(new_view(b, b->ndim + 1, column, column_strides, 0, false, &of_b.array));
+    PVG_PASS(new_view(target, ndim + 2, ones, strides, 0, false, &of_c.array));
+    return run_matmul(call, of_a.array, of_b.array, precision, of_c.array, &ignored);
+}
+
+int run_vecdot(Call &call, const pvg_array *a, const pvg_array *b, int precision,
+               Output *result) {
+    const pvg_array *operands[] = {a, b};
+    int device, ndim;
+    int64_t shape[PVG_MAX_NDIM];
+    bool done = false;
+    PVG_PASS(check_operands(operands, 2, &device));
+    PVG_PASS(matmul::check_precision(&precision));
+    PVG_REQUIRE(a->ndim && b->ndim && a->shape[a->ndim - 1] == b->shape[b->ndim - 1],
+                PVG_ERROR_VALUE, "shapes %s and %s have no last axis of one length", shape_text(a),
+                shape_text(b));
+    PVG_PASS(broadcast_batch({a, a->ndim - 1, -1, 0}, {b, b->ndim - 1, -1, 0}, &ndim, shape));
+    const int dtype = promote(a->dtype, b->dtype);
+    PVG_PASS(call.begin(device));
+    PVG_PASS(result->open(call, dtype, ndim, shape, nullptr, nullptr, 0));
+    if (result->array->size == 0) return PVG_OK;
+    Temporary converted_a, converted_b;
+    PVG_PASS(as_dtype(call, a, dtype, &converted_a, &a));
+    PVG_PASS(as_dtype(call, b, dtype, &converted_b, &b));
+    if (is_among(dtype, floats))
+        PVG_PASS(matmul::launch_dots(call, a, b, result->array, &done));
+    return done ? static_cast<int>(PVG_OK)
+                : multiply_rows(call, a, b, precision, ndim, shape, result->array);
+}
+
 } // namespace
 
 Operations matmul_operations() {
@@ -93,5 +146,12 @@ PVG_API pvg_array *pvg_matmul(const pvg_array *a, const pvg_array *b, int precis
     pvg::Call call("matmul");
     pvg::Output result;
     int status = pvg::run_matmul(call, a, b, precision, out, &result);
+    return result.close(call, status);
+}
+
+PVG_API pvg_array *pvg_vecdot(const pvg_array *a, const pvg_array *b, int precision) {
+    pvg::Call call("vecdot");
+    pvg::Output result;
+    int status = pvg::run_vecdot(call, a, b, precision, &result);
     return result.close(call, status);
 }

@@ -58,6 +58,7 @@ struct Gemm {
     int64_t a_item, b_item, c_item; // elements from item to item; 0: the same one
     bool a_along_k, b_along_k;
     int dtype, precision, device;
+    int c_dtype; // of c and what the epilogue reads and writes: dtype, or that of its sums
     Epilogue epilogue;
 };
 
@@ -87,8 +88,8 @@ inline Gemm moved(const Gemm &g, int64_t in_a, int64_t in_b, int64_t in_c) {
     Gemm there = g;
     there.a = step_by(g.a, in_a, g.dtype);
     there.b = step_by(g.b, in_b, g.dtype);
-    there.c = step_by(g.c, in_c, g.dtype);
-    there.epilogue.preactivation = step_by(g.epilogue.preactivation, in_c, g.dtype);
+    there.c = step_by(g.c, in_c, g.c_dtype);
+    there.epilogue.preactivation = step_by(g.epilogue.preactivation, in_c, g.c_dtype);
     return there;
 }
 

@@ -1,10 +1,11 @@
 """What leaves out elements, and what looks rows up: dropout and embedding."""
 
+from ...array import wrap
 from ...dispatch import apply
 from ...functions.elementwise import where
 from ...functions.gathering import take
 from ...functions.layout import astype, expand_dims
-from ...random import reserved
+from ...random import renewed
 from .operands import gathered, narrow, number
 
 __all__ = ["dropout", "embedding"]
@@ -13,7 +14,8 @@ __all__ = ["dropout", "embedding"]
 def dropout(x, /, p=0.5, training=True):
     """Return x with elements, each with probability p, set to 0, and others divided by 1 - p.
 
-    training: False for x as it is. The random numbers are the process's own, see vg.random.seed.
+    training: False for x as it is. The random numbers are the process's own, see vg.random.seed;
+    in a recording each launch has the next ones.
     ValueError: p is not from 0 to 1.
 
     >>> x = vg.nn.functional.dropout(vg.ones(100), 0.5)
@@ -25,8 +27,9 @@ def dropout(x, /, p=0.5, training=True):
         return x
     call, (array,) = gathered("dropout", x)
     array = narrow(array, array)
-    place = reserved(array.size)
-    return call.give(apply(array.backend, "dropout", array, p, *place))
+    *place, numbers = renewed(array.size, array.backend)
+    numbers = numbers and wrap(array.backend, numbers)
+    return call.give(apply(array.backend, "dropout", array, p, *place, numbers))
 
 
 def embedding(input, weight, padding_idx=None):

@@ -69,6 +69,9 @@ constexpr int dmma_block = 4, dmma_sharing = 3;
 // Blocks that run at a time in clusters of 1, 2, 4 and 8, which have to fit groups of
 // multiprocessors.
 constexpr int dmma_at_a_time[] = {132, 132, 128, 120};
+// What a stage of a small tile takes of a large one's: where two share a multiprocessor, and alone.
+// No bits.
+constexpr double dmma_small_pair = 0.55, dmma_small_alone = 0.33;
 
 // ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
 
@@ -109,6 +112,14 @@ constexpr int most_readings = 24;
 constexpr double of_192 = 1, of_128 = 0.97, of_64 = 0.85;
 // What cutting k once more costs, in parts of the time of a tile of all of k.
 constexpr double cutting(double k) { return 0.01 * 4096 / k; }
+
+// ---- Stretches of k: stretches.cu. Bits ---------------------------------------------------------
+
+// From which terms of a block on a product that leaves multiprocessors idle is cut, and the least of
+// a stretch. To add up what the stretches leave takes about 8 us: half as long as so many terms.
+constexpr int least_share_ffma = 2048, least_stretch_ffma = 512;
+constexpr int least_share_dmma = 256, least_stretch_dmma = 256;
+constexpr int least_share_tensor = 2048, least_stretch_tensor = 1024;
 
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------
 

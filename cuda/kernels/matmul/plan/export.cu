@@ -43,7 +43,7 @@ int problem_of(const int64_t *x, Problem *problem) {
     return PVG_OK;
 }
 
-int plan_problem(const Card &card, const Problem &problem, int forced, Plan *plan) {
+int plan_problem(const Card &card, const Problem &problem, int forced, Plan *plan, Stretches *cut) {
     Gemm g;
     const bool is_gemm = describe_gemm(problem, problem.product.batch.ndim - 1, &g);
     const Kernel *kernel =
@@ -53,11 +53,14 @@ int plan_problem(const Card &card, const Problem &problem, int forced, Plan *pla
         PVG_REQUIRE(kernel && is_gemm && is_able(*kernel, g, card), PVG_ERROR_VALUE,
                     "kernel %d cannot compute the product on this card", forced);
     }
+    cut->terms = problem.product.k;
+    if (kernel && forced == PVG_MATMUL_AUTO) *cut = stretches_of(*kernel, g);
+    if (cut->count > 1) g = stretch_of(g, 0, cut->terms, 1);
     *plan = kernel ? plan_gemm(*kernel, g, card) : plan_tiled(problem);
     return PVG_OK;
 }
 
-void write_plan(const Plan &plan, int64_t *to) {
+void write_plan(const Plan &plan, const Stretches &cut, int64_t *to) {
     const bool has_schedule = plan.schedule.k_blocks > 0;
     to[PVG_PLAN_KERNEL] = plan.kernel;
     to[PVG_PLAN_ROWS] = plan.rows, to[PVG_PLAN_COLUMNS] = plan.columns;
@@ -77,6 +80,7 @@ void write_plan(const Plan &plan, int64_t *to) {
     to[PVG_PLAN_B_COPIED] = static_cast<int>(plan.b.copying);
     to[PVG_PLAN_A_BYTES] = plan.a.bytes, to[PVG_PLAN_B_BYTES] = plan.b.bytes;
     to[PVG_PLAN_RECKONED] = static_cast<int64_t>(plan.reckoned);
+    to[PVG_PLAN_STRETCHES] = cut.count, to[PVG_PLAN_STRETCH_TERMS] = cut.terms;
 }
 
 } // namespace
@@ -91,8 +95,10 @@ static int plan_product(const int64_t *numbers, const int64_t *product, int64_t 
                        numbers[PVG_CARD_SHARED_OF_MULTIPROCESSOR]};
     PVG_REQUIRE(card.multiprocessors > 0, PVG_ERROR_VALUE, "a card has multiprocessors");
     Plan plan;
-    PVG_PASS(plan_problem(card, problem, static_cast<int>(product[PVG_PRODUCT_KERNEL]), &plan));
-    write_plan(plan, to);
+    Stretches cut;
+    const int forced = static_cast<int>(product[PVG_PRODUCT_KERNEL]);
+    PVG_PASS(plan_problem(card, problem, forced, &plan, &cut));
+    write_plan(plan, cut, to);
     return PVG_OK;
 }
 

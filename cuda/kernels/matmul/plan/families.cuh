@@ -19,10 +19,15 @@ void plan_ffma_64x128(const Gemm &g, const Card &card, Plan *plan);
 void plan_ffma_64x64(const Gemm &g, const Card &card, Plan *plan);
 void plan_ffma_64x32(const Gemm &g, const Card &card, Plan *plan);
 void plan_ffma_tma(const Gemm &g, const Card &card, Plan *plan);
+Share share_ffma_128x128(const Gemm &g);
+Share share_ffma_64x128(const Gemm &g);
+Share share_ffma_64x64(const Gemm &g);
+Share share_ffma_64x32(const Gemm &g);
 
 // tensor.cu
 bool can_tensor(const Gemm &g, const Card &card);
 void plan_tensor(const Gemm &g, const Card &card, Plan *plan);
+Share share_tensor(const Gemm &g);
 
 // emulated.cu
 bool can_pieces(const Gemm &g, const Card &card);
@@ -34,6 +39,7 @@ bool can_dmma(const Gemm &g, const Card &card);
 bool can_tensor_sm80(const Gemm &g, const Card &card);
 void plan_dmma(const Gemm &g, const Card &card, Plan *plan);
 void plan_tensor_sm80(const Gemm &g, const Card &card, Plan *plan);
+Share share_dmma(const Gemm &g);
 
 // small.cu
 bool can_gemv(const Gemm &g, const Card &card);

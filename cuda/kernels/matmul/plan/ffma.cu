@@ -129,18 +129,30 @@ void spread(const FfmaSize &size, const Card &card, Plan *plan) {
         plan->shared_bytes = static_cast<int>(half);
 }
 
+// Of tiles with four slices one of 32 rows, where 64 would leave a half of the last one empty.
+bool wants_32_rows(int number, const Gemm &g, const Card &card) {
+    return ffma_sizes[number].slices == 4 && tiles(g.m, 32) % 2 == 1 &&
+           is_better(ffma_small_32x64, number, g, card);
+}
+
 // The tile, or the first of the others that is better.
 template <int N>
 void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &card, Plan *plan) {
     int number = first;
     for (int other : others)
         if (number == first && is_better(other, first, g, card)) number = other;
+    if (wants_32_rows(number, g, card)) number = ffma_small_32x64;
     const FfmaSize &size = ffma_sizes[number];
     describe_tile(g, card, number, plan);
     plan_operands(g, size, plan);
     plan->shared_bytes =
         shared_bytes(size, plan->a.along_k, plan->b.along_k, size.slices > 1 || !plan->direct);
     spread(size, card, plan);
+}
+
+Share share_of(const Gemm &g, int number) {
+    const FfmaSize &size = ffma_sizes[number];
+    return {blocks_of(g, size), g.k / splits_of(g, size.slices)};
 }
 
 } // namespace
@@ -167,6 +179,11 @@ void plan_ffma_64x64(const Gemm &g, const Card &card, Plan *plan) {
 void plan_ffma_64x32(const Gemm &g, const Card &card, Plan *plan) {
     plan_best(ffma_64x32, {ffma_sequence_64x128}, g, card, plan);
 }
+
+Share share_ffma_128x128(const Gemm &g) { return share_of(g, ffma_128x128); }
+Share share_ffma_64x128(const Gemm &g) { return share_of(g, ffma_64x128); }
+Share share_ffma_64x64(const Gemm &g) { return share_of(g, ffma_64x64); }
+Share share_ffma_64x32(const Gemm &g) { return share_of(g, ffma_64x32); }
 
 bool can_ffma_tma(const Gemm &g, const Card &card) {
     return g.dtype == PVG_FLOAT32 && card.architecture == 90 &&

@@ -22,7 +22,8 @@ bool describe_gemm(const Problem &problem, int inner, Gemm *g) {
     g->lda = p.a.along_k ? p.a.stride : p.a.k_stride;
     g->ldb = p.b.along_k ? p.b.stride : p.b.k_stride;
     g->ldc = p.c_row;
-    g->dtype = problem.dtype, g->precision = problem.precision, g->device = problem.device;
+    g->dtype = g->c_dtype = problem.dtype, g->precision = problem.precision,
+    g->device = problem.device;
     g->epilogue = problem.epilogue;
     return true;
 }

@@ -7,9 +7,10 @@
 // result. Tiles that give the same bits, copies, pairs of blocks and the size of grids may follow
 // layouts, addresses, the number of items and of multiprocessors.
 //
-// Who decides what: rules.cu has the table of kernels; ffma.cu, tensor.cu, emulated.cu, warps.cu
-// and small.cu plan one family each; arrange.cu plans copies of operands; schedule.cu cuts tiles;
-// cost.cuh has all measured numbers, tiles.cuh the sizes of tiles.
+// Who decides what: rules.cu has the table of kernels; stretches.cu cuts long sums;
+// ffma.cu, tensor.cu, emulated.cu, warps.cu and small.cu plan one family each; arrange.cu plans
+// copies of operands; schedule.cu cuts tiles; cost.cuh has all measured numbers, tiles.cuh the
+// sizes of tiles.
 #pragma once
 #include "kernels/matmul/plan/arrange.cuh"
 #include "kernels/matmul/plan/card.cuh"
@@ -50,6 +51,9 @@ struct Plan {
 // 32 bytes.
 inline int64_t parked_stride(int64_t n) { return tiles(n, 8) * 8; }
 
+// How many blocks one item keeps busy, and the terms of k that each goes through.
+struct Share { int64_t blocks, terms; };
+
 // One way to compute a product. `can` says whether it is able to on a card (architecture, dtype,
 // layout, sizes), not whether it is a good idea: that is in the table of rules.
 struct Kernel {
@@ -58,6 +62,10 @@ struct Kernel {
     const char *code_of; // the least that it is part of: "sm_80", "sm_90a", "any"
     bool (*can)(const Gemm &, const Card &);
     void (*plan)(const Gemm &, const Card &, Plan *);
+    // For kernels of which long sums are cut into stretches, by the shape alone: else null.
+    Share (*share)(const Gemm &);
+    // The least terms of a block's share that are cut, and the least of a stretch.
+    int64_t least_share, least_stretch;
 };
 
 // Of all kernels but TILED; null for a code that is none of theirs.
@@ -65,6 +73,19 @@ const Kernel *kernel_of(int code);
 bool is_able(const Kernel &kernel, const Gemm &g, const Card &card);
 // By the table of rules; null: the tiled one.
 const Kernel *choose_by_rules(const Gemm &g, const Card &card);
+
+// A k so long that one product would leave most of the card idle is cut into stretches of equal
+// length, and a shorter one of what is left: products of their own, whose sums are added up after
+// (simt/stretches.cu). How many there are depends on the shape alone.
+struct Stretches {
+    int64_t count = 1, terms = 0; // of equal length; terms of each
+    int64_t rest = 0;             // terms of the last one
+    int64_t parts() const { return count + (rest > 0); }
+};
+Stretches stretches_of(const Kernel &kernel, const Gemm &g);
+// `count` stretches as items of a product, from term `first` on, of one item of g; their sums are
+// for a workspace.
+Gemm stretch_of(const Gemm &g, int64_t first, int64_t terms, int64_t count);
 
 // The form of a problem that the kernels of the table take, its batch's dimension `inner` as items
 // (-1: no batch). False if there is none: no terms, m or n beyond 2^31.

@@ -138,6 +138,7 @@ const Rule float32_rules[] = {
 };
 const Rule half_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
+    {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
 };
@@ -173,18 +174,25 @@ const Rules &rules_of(int dtype) {
 // ---- Kernels by code ----------------------------------------------------------------------------
 
 const Kernel kernels[] = {
-    {PVG_MATMUL_FFMA_128X128, "ffma_128x128", "sm_80", can_ffma_128x128, plan_ffma_128x128},
-    {PVG_MATMUL_FFMA_64X128, "ffma_64x128", "sm_80", can_ffma_64x128, plan_ffma_64x128},
-    {PVG_MATMUL_FFMA_64X64, "ffma_64x64", "sm_80", can_ffma_64x64, plan_ffma_64x64},
-    {PVG_MATMUL_FFMA_64X32, "ffma_64x32", "sm_80", can_ffma_64x32, plan_ffma_64x32},
-    {PVG_MATMUL_FFMA_TMA, "ffma_tma", "sm_90a", can_ffma_tma, plan_ffma_tma},
-    {PVG_MATMUL_TENSOR, "tensor", "sm_90a", can_tensor, plan_tensor},
-    {PVG_MATMUL_TENSOR_SM80, "tensor_sm80", "sm_80", can_tensor_sm80, plan_tensor_sm80},
-    {PVG_MATMUL_BF16X6, "bf16x6", "sm_90a", can_pieces, plan_bf16x6},
-    {PVG_MATMUL_FP16X3, "fp16x3", "sm_90a", can_pieces, plan_fp16x3},
-    {PVG_MATMUL_DMMA, "dmma", "sm_80", can_dmma, plan_dmma},
-    {PVG_MATMUL_GEMV, "gemv", "any", can_gemv, plan_gemv},
-    {PVG_MATMUL_TINY, "tiny", "any", can_tiny, plan_tiny},
+    {PVG_MATMUL_FFMA_128X128, "ffma_128x128", "sm_80", can_ffma_128x128, plan_ffma_128x128,
+     share_ffma_128x128, cost::least_share_ffma, cost::least_stretch_ffma},
+    {PVG_MATMUL_FFMA_64X128, "ffma_64x128", "sm_80", can_ffma_64x128, plan_ffma_64x128,
+     share_ffma_64x128, cost::least_share_ffma, cost::least_stretch_ffma},
+    {PVG_MATMUL_FFMA_64X64, "ffma_64x64", "sm_80", can_ffma_64x64, plan_ffma_64x64,
+     share_ffma_64x64, cost::least_share_ffma, cost::least_stretch_ffma},
+    {PVG_MATMUL_FFMA_64X32, "ffma_64x32", "sm_80", can_ffma_64x32, plan_ffma_64x32,
+     share_ffma_64x32, cost::least_share_ffma, cost::least_stretch_ffma},
+    {PVG_MATMUL_FFMA_TMA, "ffma_tma", "sm_90a", can_ffma_tma, plan_ffma_tma, nullptr, 0, 0},
+    {PVG_MATMUL_TENSOR, "tensor", "sm_90a", can_tensor, plan_tensor, share_tensor,
+     cost::least_share_tensor, cost::least_stretch_tensor},
+    {PVG_MATMUL_TENSOR_SM80, "tensor_sm80", "sm_80", can_tensor_sm80, plan_tensor_sm80, nullptr, 0,
+     0},
+    {PVG_MATMUL_BF16X6, "bf16x6", "sm_90a", can_pieces, plan_bf16x6, nullptr, 0, 0},
+    {PVG_MATMUL_FP16X3, "fp16x3", "sm_90a", can_pieces, plan_fp16x3, nullptr, 0, 0},
+    {PVG_MATMUL_DMMA, "dmma", "sm_80", can_dmma, plan_dmma, share_dmma, cost::least_share_dmma,
+     cost::least_stretch_dmma},
+    {PVG_MATMUL_GEMV, "gemv", "any", can_gemv, plan_gemv, nullptr, 0, 0},
+    {PVG_MATMUL_TINY, "tiny", "any", can_tiny, plan_tiny, nullptr, 0, 0},
 };
 
 } // namespace

@@ -86,7 +86,8 @@ void plan_gemv(const Gemm &g, const Card &card, Plan *plan) {
 // ---- Tiny products ------------------------------------------------------------------------------
 
 bool can_tiny(const Gemm &g, const Card &) {
-    return g.dtype == PVG_FLOAT32 && g.m <= tiny_side && g.n <= tiny_side && g.k <= tiny_side;
+    const bool has = g.dtype == PVG_FLOAT32 || g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16;
+    return has && g.m <= tiny_side && g.n <= tiny_side && g.k <= tiny_side;
 }
 
 void plan_tiny(const Gemm &g, const Card &, Plan *plan) {

@@ -249,6 +249,15 @@ int64_t readings_of_b(const Plan &whole) {
     return whole.transposed ? whole.schedule.tiles_across : whole.schedule.tiles_down;
 }
 
+bool is_transposed(const Gemm &g) { return multiplied_type(g) == PVG_FLOAT32 && !g.b_along_k; }
+
+Tiling tiling_for(const Gemm &g, int64_t items) {
+    const bool transposed = is_transposed(g);
+    const int k_block = multiplied_type(g) == PVG_FLOAT32 ? 32 : 64;
+    return choose_tiling(transposed ? g.n : g.m, transposed ? g.m : g.n,
+                         static_cast<int>(tiles(g.k, k_block)), transposed, items);
+}
+
 // `plan` has the tiles of the part.
 void complete(const Gemm &part, const Card &card, int64_t readings, Plan *plan) {
     const int type = multiplied_type(part);
@@ -271,11 +280,8 @@ bool can_tensor(const Gemm &g, const Card &card) {
 // TF32, which has to lie along k in shared memory but not in registers, is computed as the product
 // of the transposed matrices where b lies along n.
 void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
-    const bool tf32 = multiplied_type(g) == PVG_FLOAT32;
-    plan->transposed = tf32 && !g.b_along_k;
-    const Tiling best =
-        choose_tiling(plan->transposed ? g.n : g.m, plan->transposed ? g.m : g.n,
-                      static_cast<int>(tiles(g.k, tf32 ? 32 : 64)), plan->transposed, g.items);
+    plan->transposed = is_transposed(g);
+    const Tiling best = tiling_for(g, g.items);
     plan->tile = best.tile, plan->rows = best.rows, plan->columns = best.columns;
     plan->pair = best.pair, plan->schedule = best.schedule;
     const int64_t readings = readings_of_b(*plan);
@@ -292,6 +298,12 @@ void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
     *plan = plan_part(part, card, whole);
     plan->schedule = whole.schedule, plan->pair = whole.pair;
     plan->reckoned *= double(g.m) / part.m;
+}
+
+Share share_tensor(const Gemm &g) {
+    const Tiling alone = tiling_for(g, 1);
+    const Schedule &s = alone.schedule;
+    return {int64_t(s.units_of_item()) << alone.pair, g.k / (s.whole ? 1 : s.slices)};
 }
 
 Plan plan_part(const Gemm &part, const Card &card, const Plan &whole) {

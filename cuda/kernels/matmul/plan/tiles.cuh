@@ -28,7 +28,8 @@ enum FfmaNumber {
     ffma_small_64x64,
     ffma_small_64x32,
     ffma_sequence_64x128,
-    ffma_by_tma
+    ffma_by_tma,
+    ffma_small_32x64
 };
 constexpr FfmaSize ffma_sizes[] = {
     {128, 128, 1, 1, 2, 16, 3, 256, 8, 100},
@@ -39,6 +40,7 @@ constexpr FfmaSize ffma_sizes[] = {
     {64, 32, 4, 1, 3, 32, 4, 128, 8, cost::small_64x32},
     {64, 128, 1, 8, 2, 16, 3, 128, 8, 100},
     {128, 256, 1, 1, 1, 32, 4, 256, 0, 100},
+    {32, 64, 4, 1, 3, 32, 4, 128, 16, cost::small_64x32},
 };
 constexpr int ffma_tma_producers = 128, ffma_tma_rows = 2; // threads; stages of a along k
 constexpr int ffma_tma_shared_bytes =
@@ -53,9 +55,11 @@ constexpr int warp_sums_pitch = warp_side + 8;
 constexpr int warp_stage_bytes(int element, bool along_k) {
     return along_k ? warp_side * (64 + 16) : 64 / element * (warp_side * element + 16);
 }
-constexpr int dmma_depth = 16;
-constexpr int dmma_stage_bytes(bool along_k) {
-    return along_k ? warp_side * (dmma_depth + 4) * 8 : dmma_depth * (warp_side + 4) * 8;
+constexpr int dmma_depth = 16, dmma_small_side = 64; // the other side is warp_side
+constexpr int dmma_threads(int side) { return 2 * side; }
+constexpr int dmma_sums_pitch(int side) { return side + 8; }
+constexpr int dmma_stage_bytes(int side, bool along_k) {
+    return along_k ? side * (dmma_depth + 4) * 8 : dmma_depth * (side + 4) * 8;
 }
 
 // ---- wgmma: sm90/tensor.cuh ---------------------------------------------------------------------

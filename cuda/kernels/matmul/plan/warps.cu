@@ -2,7 +2,8 @@
 // sm80/tensor.cu (float16, bfloat16 and TF32).
 //
 // float64 splits k where tiles are few, which needs clusters, compute capability 9.0; before,
-// nothing is split. How often depends on m, n and k alone.
+// nothing is split. How often depends on m, n and k alone, and is reckoned with tiles of 128 x 128;
+// the tile itself changes no bit, and so the number of items counts, too.
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>
@@ -11,46 +12,49 @@ namespace pvg::matmul {
 
 namespace {
 
-int64_t tiles_of(const Gemm &g) { return tiles(g.m, warp_side) * tiles(g.n, warp_side); }
+int64_t tiles_of(const Gemm &g, int side = warp_side) {
+    return tiles(g.m, side) * tiles(g.n, side);
+}
 
-// How many blocks share a tile of c, and the time of the items, in stages.
-struct Splitting {
-    int splits;
-    int64_t cost;
-};
-constexpr int candidates[] = {1, 2, 4, 8};
+constexpr int candidates[] = {1, 2, 4, 8}; // blocks that share a tile of c
 
-Splitting split_by(const Gemm &g, int candidate, int64_t items) {
-    const int64_t count = tiles_of(g) * items, length = tiles(g.k, dmma_depth);
+// The time of items with tiles of a side, in stages of a large tile.
+double cost_of(const Gemm &g, int candidate, int side, int64_t items) {
+    const bool small = side != warp_side;
     const int splits = candidates[candidate];
-    const int64_t at_a_time = cost::dmma_at_a_time[candidate];
-    const int64_t rounds = (count * splits + at_a_time - 1) / at_a_time;
-    return {splits, rounds * ((length + splits - 1) / splits + cost::dmma_block +
-                              (splits > 1 ? cost::dmma_sharing : 0))};
+    const int64_t blocks = tiles_of(g, side) * items * splits, length = tiles(g.k, dmma_depth);
+    const int64_t at_a_time = cost::dmma_at_a_time[candidate] << small;
+    const int64_t rounds = (blocks + at_a_time - 1) / at_a_time;
+    const double stage = !small                   ? 1
+                         : blocks > at_a_time / 2 ? cost::dmma_small_pair
+                                                  : cost::dmma_small_alone;
+    return stage * static_cast<double>(rounds * ((length + splits - 1) / splits + cost::dmma_block +
+                                                 (splits > 1 ? cost::dmma_sharing : 0)));
 }
 
 // The best for one item, which is the best for each of a batch, because of the bits.
 int best_candidate(const Gemm &g) {
     int best = 0;
     for (int i = 1; i < 4 && tiles(g.k, dmma_depth) >= 4 * candidates[i]; i++)
-        if (split_by(g, i, 1).cost < split_by(g, best, 1).cost) best = i;
+        if (cost_of(g, i, warp_side, 1) < cost_of(g, best, warp_side, 1)) best = i;
     return best;
 }
 
-int shared_bytes(int stage_bytes, int64_t element) {
+int shared_bytes(int stage_bytes, int sums_bytes) {
     const int stages = warp_stages * stage_bytes;
-    const int sums = warp_side * warp_sums_pitch * static_cast<int>(element);
-    return stages > sums ? stages : sums;
+    return stages > sums_bytes ? stages : sums_bytes;
 }
+constexpr int warp_sums_bytes = warp_side * warp_sums_pitch * 4;
+constexpr int dmma_sums_bytes(int side) { return side * dmma_sums_pitch(side) * 8; }
 
-void plan_grid(const Gemm &g, const Card &card, Plan *plan) {
-    plan->rows = plan->columns = warp_side;
+void plan_grid(const Gemm &g, const Card &card, int side, int threads, Plan *plan) {
+    plan->rows = plan->columns = side;
     plan->part_rows = g.m;
-    plan->tiles = tiles_of(g);
+    plan->tiles = tiles_of(g, side);
     const int64_t most = INT_MAX / (plan->tiles * plan->splits); // items a grid
     plan->items = static_cast<int>(g.items < most ? g.items : most);
     plan->blocks = plan->tiles * plan->splits * plan->items;
-    plan->threads = warp_threads;
+    plan->threads = threads;
     plan->overlap = card.overlaps();
 }
 
@@ -77,36 +81,46 @@ OperandPlan plan_halves(const Stored &x, bool is_rounded) {
 
 bool can_dmma(const Gemm &g, const Card &card) {
     return g.dtype == PVG_FLOAT64 && card.architecture >= 80 && card.tensor_cores &&
-           shared_bytes(2 * dmma_stage_bytes(true), 8) <= card.shared_of_block &&
-           tiles_of(g) <= INT_MAX / candidates[best_candidate(g)];
+           shared_bytes(2 * dmma_stage_bytes(warp_side, true), dmma_sums_bytes(warp_side)) <=
+               card.shared_of_block &&
+           tiles_of(g) <= INT_MAX / 4 / candidates[best_candidate(g)]; // of small ones, too
 }
 
 void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
     const Stored a = stored_a(g), b = stored_b(g);
-    const Splitting split = split_by(g, card.overlaps() ? best_candidate(g) : 0, g.items);
-    plan->splits = plan->cluster = split.splits;
-    plan->reckoned = static_cast<double>(split.cost);
+    const int candidate = card.overlaps() ? best_candidate(g) : 0;
+    const double large = cost_of(g, candidate, warp_side, g.items);
+    const double small = cost_of(g, candidate, dmma_small_side, g.items);
+    const int side = small < large ? dmma_small_side : warp_side;
+    plan->splits = plan->cluster = candidates[candidate];
+    plan->reckoned = small < large ? small : large;
     plan->depth = dmma_depth;
-    plan_grid(g, card, plan);
+    plan_grid(g, card, side, dmma_threads(side), plan);
     plan->a = in_place(a), plan->b = in_place(b);
     const bool pairs = allows_16_bytes(a.data, a.stride, a.item, 8) &&
                        allows_16_bytes(b.data, b.stride, b.item, 8);
     plan->a.alignment = plan->b.alignment = pairs ? 2 : 1;
     plan->shared_bytes =
-        shared_bytes(dmma_stage_bytes(g.a_along_k) + dmma_stage_bytes(g.b_along_k), 8);
+        shared_bytes(dmma_stage_bytes(side, g.a_along_k) + dmma_stage_bytes(side, g.b_along_k),
+                     dmma_sums_bytes(side));
+}
+
+Share share_dmma(const Gemm &g) {
+    const int splits = candidates[best_candidate(g)];
+    return {tiles_of(g) * splits, g.k / splits};
 }
 
 bool can_tensor_sm80(const Gemm &g, const Card &card) {
     const bool fits = g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16 ||
                       (g.dtype == PVG_FLOAT32 && is_rounded(g));
     return fits && card.architecture >= 80 && card.tensor_cores &&
-           shared_bytes(2 * warp_stage_bytes(2, true), 4) <= card.shared_of_block &&
+           shared_bytes(2 * warp_stage_bytes(2, true), warp_sums_bytes) <= card.shared_of_block &&
            tiles_of(g) <= INT_MAX;
 }
 
 void plan_tensor_sm80(const Gemm &g, const Card &card, Plan *plan) {
     const int type = multiplied_type(g), element = type == PVG_FLOAT32 ? 4 : 2;
-    plan_grid(g, card, plan);
+    plan_grid(g, card, warp_side, warp_threads, plan);
     if (type == PVG_FLOAT32) { // TF32 wants both operands along k
         plan->a = arrange(stored_a(g), {true, 4});
         plan->b = arrange(stored_b(g), {true, 4});
@@ -114,8 +128,9 @@ void plan_tensor_sm80(const Gemm &g, const Card &card, Plan *plan) {
         plan->a = plan_halves(stored_a(g), g.dtype != type);
         plan->b = plan_halves(stored_b(g), g.dtype != type);
     }
-    plan->shared_bytes = shared_bytes(
-        warp_stage_bytes(element, plan->a.along_k) + warp_stage_bytes(element, plan->b.along_k), 4);
+    plan->shared_bytes = shared_bytes(warp_stage_bytes(element, plan->a.along_k) +
+                                          warp_stage_bytes(element, plan->b.along_k),
+                                      warp_sums_bytes);
 }
 
 } // namespace pvg::matmul

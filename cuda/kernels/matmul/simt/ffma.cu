@@ -12,9 +12,10 @@ using Tile128x128 = FfmaTile<2, 4, 1, 8, 8, 8, 16, 3, 2>;
 using Tile64x128 = FfmaTile<2, 1, 4, 4, 8, 16, 32, 3, 1>;
 using Tile64x64 = FfmaTile<1, 2, 4, 8, 8, 8, 32, 3, 2>;
 using Tile64x32 = FfmaTile<1, 1, 8, 8, 8, 8, 64, 3, 1>;
-// In place of 128 x 128, of 64 x 64 with four slices, and of 64 x 32 with eight.
+// In place of 128 x 128, of those with four slices, and of 64 x 32 with eight.
 using Small64x64 = FfmaTile<1, 2, 1, 8, 8, 8, 16, 4, 6>;
 using Small64x32 = FfmaTile<1, 1, 4, 8, 8, 8, 32, 4, 3>;
+using Small32x64 = FfmaTile<1, 1, 4, 4, 8, 8, 32, 4, 3>;
 using Sequence64x128 = FfmaTile<1, 4, 1, 8, 8, 8, 16, 3, 2, false, 8>;
 
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V = A_ALONG_K && B_ALONG_K ? 1 : 4>
@@ -59,6 +60,7 @@ int launch_ffma(Call &call, const Gemm &g, const Plan &plan) {
     case ffma_64x32: return launch_tile<Tile64x32, ffma_64x32>(call, g, plan);
     case ffma_small_64x64: return launch_tile<Small64x64, ffma_small_64x64>(call, g, plan);
     case ffma_small_64x32: return launch_tile<Small64x32, ffma_small_64x32>(call, g, plan);
+    case ffma_small_32x64: return launch_tile<Small32x64, ffma_small_32x64>(call, g, plan);
     default: return launch_tile<Sequence64x128, ffma_sequence_64x128>(call, g, plan);
     }
 }

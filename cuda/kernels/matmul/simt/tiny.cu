@@ -1,10 +1,10 @@
-// Batches of tiny float32 products, m, n and k up to 32: one warp a product, with no barrier of a
-// block. What counts is to stream: a lane asks for its 32 elements of a and 32 of b at once, and
-// many warps are at it at the same time.
+// Batches of tiny products of float32, float16 and bfloat16, m, n and k up to 32: one warp a
+// product, with no barrier of a block. What counts is to stream: a lane asks for its 32 elements of
+// a and 32 of b at once, and many warps are at it at the same time.
 //
-// The operands lie in shared memory as [k][row] and [k][column], with zeros up to 32 x 32. A lane
-// owns 4 x 8 sums. They go back through shared memory, so that whole rows of c are stored. Every
-// sum is one chain of multiply-adds over increasing k, as in the tiled kernel.
+// The operands lie in shared memory as [k][row] and [k][column] of float32, with zeros up to 32 x
+// 32. A lane owns 4 x 8 sums. They go back through shared memory, so that whole rows of c are
+// stored. Every sum is one chain of multiply-adds over increasing k, as in the tiled kernel.
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/tile.cuh"
@@ -19,7 +19,7 @@ constexpr int sums_pitch = 36;       // of c in shared memory: none either
 constexpr int lane_rows = 4, lane_columns = 8;
 
 struct TinyProduct {
-    const float *a, *b;
+    const void *a, *b;
     Destination c;
     int64_t lda, ldb, a_item, b_item;
     int64_t items;
@@ -31,21 +31,21 @@ using Four = Vector<float, 4>;
 
 // An operand on its way to shared memory: `lines` rows of `length` elements as it is stored.
 // ALIGNED: a lane has packs of four elements of every fourth line, else one of every line.
-template <bool ALONG_K, bool ALIGNED> struct TinyOperand {
+template <class T, bool ALONG_K, bool ALIGNED> struct TinyOperand {
     static constexpr int pitch = ALONG_K ? transposed_pitch : side;
     static constexpr int width = ALIGNED ? 4 : 1, across = side / width, down = 32 / across;
     float values[side / down][width];
 
-    __device__ __forceinline__ void load(const float *from, int64_t stride, int lines, int length) {
+    __device__ __forceinline__ void load(const T *from, int64_t stride, int lines, int length) {
         const int lane = threadIdx.x % 32, line = lane / across, at = lane % across * width;
         const int left = at < length ? lines - line : 0;
         from += line * stride + at;
 #pragma unroll
         for (int i = 0; i < side / down; i++) {
-            Vector<float, width> pack = {};
-            if (i * down < left) pack = *reinterpret_cast<const Vector<float, width> *>(from);
+            Vector<T, width> pack = {};
+            if (i * down < left) pack = *reinterpret_cast<const Vector<T, width> *>(from);
 #pragma unroll
-            for (int e = 0; e < width; e++) values[i][e] = pack.element[e];
+            for (int e = 0; e < width; e++) values[i][e] = widen(pack.element[e]);
             from += down * stride;
         }
     }
@@ -69,13 +69,15 @@ template <bool ALONG_K, bool ALIGNED> struct TinyOperand {
     }
 };
 
-template <bool A_ALONG_K, bool B_ALONG_K, bool ALIGNED>
+template <class T, bool A_ALONG_K, bool B_ALONG_K, bool ALIGNED>
 __device__ __forceinline__ void load_operands(const TinyProduct &p, int64_t item, float *shared_a,
                                               float *shared_b) {
-    TinyOperand<A_ALONG_K, ALIGNED> a;
-    TinyOperand<B_ALONG_K, ALIGNED> b;
-    a.load(p.a + item * p.a_item, p.lda, A_ALONG_K ? p.m : p.k, A_ALONG_K ? p.k : p.m);
-    b.load(p.b + item * p.b_item, p.ldb, B_ALONG_K ? p.n : p.k, B_ALONG_K ? p.k : p.n);
+    TinyOperand<T, A_ALONG_K, ALIGNED> a;
+    TinyOperand<T, B_ALONG_K, ALIGNED> b;
+    const T *const of_a = static_cast<const T *>(p.a) + item * p.a_item;
+    const T *const of_b = static_cast<const T *>(p.b) + item * p.b_item;
+    a.load(of_a, p.lda, A_ALONG_K ? p.m : p.k, A_ALONG_K ? p.k : p.m);
+    b.load(of_b, p.ldb, B_ALONG_K ? p.n : p.k, B_ALONG_K ? p.k : p.n);
     a.store(shared_a);
     b.store(shared_b);
 }
@@ -115,24 +117,28 @@ __device__ __forceinline__ void write_line(float *row, int at, int j, const floa
 }
 
 // The warp's sums, as rows of c in shared memory.
+template <class T>
 __device__ __forceinline__ void finish_rows(const TinyProduct &p, int64_t item,
                                             const float *shared) {
     const int lane = threadIdx.x % 32;
-    const Destination c = p.c.moved(item * p.c.item_stride, sizeof(float));
+    const Destination c = p.c.moved(item * p.c.item_stride, sizeof(T));
     if (c.plain && p.c_aligned) {
         const int at = lane % 8 * 4;
 #pragma unroll
         for (int i = 0; i < side / 4; i++) {
             const int row = lane / 8 + i * 4;
-            if (row < p.m && at < p.n)
-                *reinterpret_cast<Four *>(static_cast<float *>(c.data) + row * c.row_stride + at) =
-                    *reinterpret_cast<const Four *>(shared + row * sums_pitch + at);
+            if (row >= p.m || at >= p.n) continue;
+            const Four sums = *reinterpret_cast<const Four *>(shared + row * sums_pitch + at);
+            Vector<T, 4> pack;
+#pragma unroll
+            for (int e = 0; e < 4; e++) pack.element[e] = narrow<T>(sums.element[e]);
+            store_at_once(static_cast<T *>(c.data) + row * c.row_stride + at, pack);
         }
         return;
     }
     if (lane >= p.n) return;
-    RowPart<float, 1> one = {{}, {}, lane, 1, 1, false};
-    load_bias<float>(c, lane, one.count, one.step, one.bias);
+    RowPart<T, 1> one = {{}, {}, lane, 1, 1, false};
+    load_bias<T>(c, lane, one.count, one.step, one.bias);
 #pragma unroll 1
     for (int row = 0; row < p.m; row++) {
         one.sums[0] = shared[row * sums_pitch + lane];
@@ -141,7 +147,7 @@ __device__ __forceinline__ void finish_rows(const TinyProduct &p, int64_t item,
     }
 }
 
-template <bool A_ALONG_K, bool B_ALONG_K>
+template <class T, bool A_ALONG_K, bool B_ALONG_K>
 __global__ void __launch_bounds__(32 * warps, 5) tiny_product_kernel(TinyProduct p) {
     constexpr int a_size = side * (A_ALONG_K ? transposed_pitch : side);
     constexpr int b_size = side * (B_ALONG_K ? transposed_pitch : side);
@@ -151,9 +157,9 @@ __global__ void __launch_bounds__(32 * warps, 5) tiny_product_kernel(TinyProduct
     const int64_t item = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / 32;
     if (item >= p.items) return;
     if (p.aligned)
-        load_operands<A_ALONG_K, B_ALONG_K, true>(p, item, shared_a, shared_b);
+        load_operands<T, A_ALONG_K, B_ALONG_K, true>(p, item, shared_a, shared_b);
     else
-        load_operands<A_ALONG_K, B_ALONG_K, false>(p, item, shared_a, shared_b);
+        load_operands<T, A_ALONG_K, B_ALONG_K, false>(p, item, shared_a, shared_b);
     __syncwarp();
     float sums[lane_rows][lane_columns] = {};
 #pragma unroll 2
@@ -179,38 +185,47 @@ __global__ void __launch_bounds__(32 * warps, 5) tiny_product_kernel(TinyProduct
             write_line<B_ALONG_K>(row, lane_column, j, &sums[i][j]);
     }
     __syncwarp();
-    finish_rows(p, item, shared_a);
+    finish_rows<T>(p, item, shared_a);
 }
 
 // Whether rows of `length` consist of packs of four elements that may be moved at once.
-bool allows_fours(const void *data, int length, int64_t stride, int64_t item) {
-    const int64_t bytes = length * int64_t(4) | stride * 4 | item * 4;
-    return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | bytes) % 16 == 0;
+bool allows_fours(const void *data, int64_t element, int length, int64_t stride, int64_t item) {
+    const int64_t bytes = (length | stride | item) * element;
+    return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | bytes) % (4 * element) == 0;
 }
 
-template <bool A_ALONG_K, bool B_ALONG_K>
+template <class T, bool A_ALONG_K, bool B_ALONG_K>
 int launch_layout(Call &call, const TinyProduct &p, const Plan &plan) {
-    PVG_LAUNCH((tiny_product_kernel<A_ALONG_K, B_ALONG_K>), blocks_for(plan.blocks, 1),
+    PVG_LAUNCH((tiny_product_kernel<T, A_ALONG_K, B_ALONG_K>), blocks_for(plan.blocks, 1),
                plan.threads, plan.shared_bytes, call.stream, p);
     return PVG_OK;
+}
+
+template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan) {
+    constexpr int64_t element = sizeof(T);
+    TinyProduct p{};
+    p.a = g.a, p.b = g.b, p.c = destination_of(g);
+    p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
+    p.items = g.items, p.m = g.m, p.n = g.n, p.k = g.k;
+    const int k = static_cast<int>(g.k);
+    p.aligned = allows_fours(g.a, element, g.a_along_k ? k : g.m, g.lda, g.a_item) &&
+                allows_fours(g.b, element, g.b_along_k ? k : g.n, g.ldb, g.b_item);
+    p.c_aligned = allows_fours(g.c, element, g.n, g.ldc, g.c_item);
+    if (g.a_along_k)
+        return g.b_along_k ? launch_layout<T, true, true>(call, p, plan)
+                           : launch_layout<T, true, false>(call, p, plan);
+    return g.b_along_k ? launch_layout<T, false, true>(call, p, plan)
+                       : launch_layout<T, false, false>(call, p, plan);
 }
 
 } // namespace
 
 int launch_tiny(Call &call, const Gemm &g, const Plan &plan) {
-    TinyProduct p{};
-    p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
-    p.c = destination_of(g);
-    p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
-    p.items = g.items, p.m = g.m, p.n = g.n, p.k = g.k;
-    p.aligned = allows_fours(g.a, g.a_along_k ? g.k : g.m, g.lda, g.a_item) &&
-                allows_fours(g.b, g.b_along_k ? g.k : g.n, g.ldb, g.b_item);
-    p.c_aligned = allows_fours(g.c, g.n, g.ldc, g.c_item);
-    if (g.a_along_k)
-        return g.b_along_k ? launch_layout<true, true>(call, p, plan)
-                           : launch_layout<true, false>(call, p, plan);
-    return g.b_along_k ? launch_layout<false, true>(call, p, plan)
-                       : launch_layout<false, false>(call, p, plan);
+    switch (g.dtype) {
+    case PVG_FLOAT16: return launch_dtype<Half>(call, g, plan);
+    case PVG_BFLOAT16: return launch_dtype<BFloat16>(call, g, plan);
+    default: return launch_dtype<float>(call, g, plan);
+    }
 }
 
 } // namespace pvg::matmul

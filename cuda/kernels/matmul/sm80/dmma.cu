@@ -1,5 +1,6 @@
-// float64 products by the tensor cores: the launch of the kernel of dmma.cuh, which exists for
-// every layout, with loads of one element and of two. plan/warps.cu says how often k is split.
+// float64 products by the tensor cores: the launch of the kernel of dmma.cuh, which exists for two
+// tiles and every layout, with loads of one element and of two. plan/warps.cu says which tile it is
+// and how often k is split.
 #ifndef PVG_SIMULATOR
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
@@ -9,10 +10,15 @@ namespace pvg::matmul {
 
 namespace {
 
-static_assert(side == warp_side && threads == warp_threads && stages == warp_stages &&
-              sums_pitch == warp_sums_pitch && depth == dmma_depth);
-static_assert(stage_bytes<true, false> == dmma_stage_bytes(true) + dmma_stage_bytes(false) &&
-              stage_bytes<true, true> == 2 * dmma_stage_bytes(true));
+template <int SIDE> constexpr bool agrees() {
+    using Tile = DmmaTile<SIDE>;
+    return Tile::threads == dmma_threads(SIDE) && Tile::sums_pitch == dmma_sums_pitch(SIDE) &&
+           Tile::template stage_bytes<true, false> ==
+               dmma_stage_bytes(SIDE, true) + dmma_stage_bytes(SIDE, false) &&
+           Tile::template stage_bytes<true, true> == 2 * dmma_stage_bytes(SIDE, true);
+}
+static_assert(agrees<warp_side>() && agrees<dmma_small_side>() && stages == warp_stages &&
+              depth == dmma_depth);
 
 DmmaProduct describe(const Gemm &g, const Plan &plan) {
     DmmaProduct p{};
@@ -20,8 +26,8 @@ DmmaProduct describe(const Gemm &g, const Plan &plan) {
     p.c = destination_of(g);
     p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
     p.m = g.m, p.n = g.n, p.k = g.k;
-    p.tiles_down = static_cast<int>(tiles(g.m, side));
-    p.tiles_across = static_cast<int>(tiles(g.n, side));
+    p.tiles_down = static_cast<int>(tiles(g.m, plan.rows));
+    p.tiles_across = static_cast<int>(tiles(g.n, plan.columns));
     p.stages = static_cast<int>(tiles(g.k, depth));
     p.splits = static_cast<unsigned>(plan.splits);
     p.aligned = allows_16_bytes(g.c, g.ldc, g.c_item, sizeof(double)) &&
@@ -29,13 +35,13 @@ DmmaProduct describe(const Gemm &g, const Plan &plan) {
     return p;
 }
 
-template <bool A_ALONG_K, bool B_ALONG_K, int V>
+template <int SIDE, bool A_ALONG_K, bool B_ALONG_K, int V>
 int launch_layout(Call &call, const Gemm &g, const Plan &plan) {
     DmmaProduct p = describe(g, plan);
     for (int64_t first = 0; first < g.items; first += plan.items) {
         const int64_t items = g.items - first < plan.items ? g.items - first : plan.items;
         PVG_LAUNCH_WITH((LaunchExtras{p.splits, plan.overlap}),
-                        (dmma_tile_kernel<A_ALONG_K, B_ALONG_K, V>),
+                        (dmma_tile_kernel<SIDE, A_ALONG_K, B_ALONG_K, V>),
                         blocks_for(plan.tiles * p.splits * items, 1), plan.threads,
                         plan.shared_bytes, call.stream, p);
         p.a += items * p.a_item, p.b += items * p.b_item;
@@ -44,18 +50,24 @@ int launch_layout(Call &call, const Gemm &g, const Plan &plan) {
     return PVG_OK;
 }
 
-template <int V> int launch_with(Call &call, const Gemm &g, const Plan &plan) {
+template <int SIDE, int V> int launch_loads(Call &call, const Gemm &g, const Plan &plan) {
     if (g.a_along_k)
-        return g.b_along_k ? launch_layout<true, true, V>(call, g, plan)
-                           : launch_layout<true, false, V>(call, g, plan);
-    return g.b_along_k ? launch_layout<false, true, V>(call, g, plan)
-                       : launch_layout<false, false, V>(call, g, plan);
+        return g.b_along_k ? launch_layout<SIDE, true, true, V>(call, g, plan)
+                           : launch_layout<SIDE, true, false, V>(call, g, plan);
+    return g.b_along_k ? launch_layout<SIDE, false, true, V>(call, g, plan)
+                       : launch_layout<SIDE, false, false, V>(call, g, plan);
+}
+
+template <int SIDE> int launch_side(Call &call, const Gemm &g, const Plan &plan) {
+    return plan.a.alignment == 2 ? launch_loads<SIDE, 2>(call, g, plan)
+                                 : launch_loads<SIDE, 1>(call, g, plan);
 }
 
 } // namespace
 
 int launch_dmma(Call &call, const Gemm &g, const Plan &plan) {
-    return plan.a.alignment == 2 ? launch_with<2>(call, g, plan) : launch_with<1>(call, g, plan);
+    return plan.rows == warp_side ? launch_side<warp_side>(call, g, plan)
+                                  : launch_side<dmma_small_side>(call, g, plan);
 }
 
 } // namespace pvg::matmul

@@ -5,7 +5,8 @@
 // it multiplies one, the next three are on their way to shared memory by cp.async. A warp owns
 // 64 x 32 of the tile. It multiplies four of k at a time, and reads the fragments of the next four
 // before it multiplies these; the last four of a stage are multiplied behind the barrier that opens
-// the next stage, to hide the barrier and the first reads.
+// the next stage, to hide the barrier and the first reads. Small matrices have tiles of 64 x 64,
+// of four warps with 32 x 32 each, two blocks a multiprocessor: every sum is the same chain.
 //
 // With few tiles most of the card would be idle. Then a cluster of blocks shares a tile, each with
 // a part of k ("split k"), and every block sums its share of the tile over the shared memory of all
@@ -22,6 +23,20 @@ constexpr int depth = 16; // of a stage
 constexpr int step = 4;   // of k, in one instruction
 constexpr int pad = 4;
 
+// A block's tile of c, and a warp's part of it.
+template <int SIDE> struct DmmaTile {
+    static constexpr int side = SIDE, threads = SIDE * 2, blocks = SIDE == 128 ? 1 : 2;
+    static constexpr int warp_rows = SIDE / 2, warp_columns = 32;
+    static constexpr int warps_across = SIDE / warp_columns;
+    static constexpr int down = warp_rows / 16, across = warp_columns / 8; // instructions
+    static constexpr int sums_pitch = SIDE + 8; // in shared memory, against bank conflicts
+    using Sums = double[down][across][4];
+    template <bool ALONG_K, int V>
+    using Loader = TileLoader<double, SIDE, depth, ALONG_K, V, pad, threads>;
+    template <bool A_ALONG_K, bool B_ALONG_K>
+    static constexpr int stage_bytes = Loader<A_ALONG_K, 1>::bytes + Loader<B_ALONG_K, 1>::bytes;
+};
+
 struct DmmaProduct {
     const double *a, *b;
     Destination c;
@@ -33,24 +48,18 @@ struct DmmaProduct {
     bool aligned;                 // pairs of a row of c may be stored at once
 };
 
-template <bool ALONG_K, int V>
-using DmmaLoader = TileLoader<double, side, depth, ALONG_K, V, pad, threads>;
-
-template <bool A_ALONG_K, bool B_ALONG_K>
-constexpr int stage_bytes = DmmaLoader<A_ALONG_K, 1>::bytes + DmmaLoader<B_ALONG_K, 1>::bytes;
-
 // What a block computes: a tile of an item of c, over its part of k.
 struct DmmaPlace : TilePlace {
     int k, terms;   // the first of k, and how many
     unsigned split; // rank in the cluster
 };
 
-__device__ __forceinline__ DmmaPlace place_of_block(const DmmaProduct &p) {
+template <class Tile> __device__ __forceinline__ DmmaPlace place_of_block(const DmmaProduct &p) {
     const unsigned split = blockIdx.x % p.splits;
     const int64_t first = int64_t(p.stages) * split / p.splits;
     const int64_t last = int64_t(p.stages) * (split + 1) / p.splits;
     DmmaPlace at;
-    static_cast<TilePlace &>(at) = place_of_tile(blockIdx.x / p.splits, p);
+    static_cast<TilePlace &>(at) = place_of_tile<Tile::side>(blockIdx.x / p.splits, p);
     at.k = static_cast<int>(first * depth);
     at.terms = static_cast<int>((last * depth < p.k ? last * depth : p.k) - at.k);
     at.split = split;
@@ -61,7 +70,6 @@ __device__ __forceinline__ DmmaPlace place_of_block(const DmmaProduct &p) {
 
 // A warp's part of the tile: sums[i][j] are those of 16 rows and 8 columns, of which a thread has
 // columns 2 (lane % 4) and the one after it of rows lane / 4 and lane / 4 + 8.
-using DmmaSums = double[down][across][4];
 
 __device__ __forceinline__ double read_shared(uint32_t from) {
     double value;
@@ -86,7 +94,10 @@ __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[2],
 }
 
 // The elements that a warp multiplies with each other, for two successive steps of k.
-template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct DmmaFragments {
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K> struct DmmaFragments {
+    static constexpr int down = Tile::down, across = Tile::across;
+    using LoaderA = typename Tile::template Loader<A_ALONG_K, 1>;
+    using LoaderB = typename Tile::template Loader<B_ALONG_K, 1>;
     double a[2][down][2] = {}, b[2][across] = {};
 
     // Where the thread's first elements lie in the tiles of a and b, in bytes.
@@ -114,7 +125,7 @@ template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct D
         for (int j = 0; j < across; j++)
             b[which][j] = read_shared(from_b + k * b_k + j * 8 * b_column);
     }
-    __device__ __forceinline__ void multiply_into(DmmaSums &sums, int which) const {
+    __device__ __forceinline__ void multiply_into(typename Tile::Sums &sums, int which) const {
 #pragma unroll
         for (int i = 0; i < down; i++)
 #pragma unroll
@@ -123,12 +134,13 @@ template <class LoaderA, class LoaderB, bool A_ALONG_K, bool B_ALONG_K> struct D
 };
 
 // `row` and `column` are those of the warp's part in the tile.
-template <bool A_ALONG_K, bool B_ALONG_K, int V>
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
 __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPlace &at, int row,
-                                              int column, uint32_t shared, DmmaSums &sums) {
-    using LoaderA = DmmaLoader<A_ALONG_K, V>;
-    using LoaderB = DmmaLoader<B_ALONG_K, V>;
-    using Parts = DmmaFragments<LoaderA, LoaderB, A_ALONG_K, B_ALONG_K>;
+                                              int column, uint32_t shared,
+                                              typename Tile::Sums &sums) {
+    using LoaderA = typename Tile::template Loader<A_ALONG_K, V>;
+    using LoaderB = typename Tile::template Loader<B_ALONG_K, V>;
+    using Parts = DmmaFragments<Tile, A_ALONG_K, B_ALONG_K>;
     constexpr int bytes = LoaderA::bytes + LoaderB::bytes;
     LoaderA a(p.a + at.item * p.a_item, p.lda, at.row, at.k, at.rows);
     LoaderB b(p.b + at.item * p.b_item, p.ldb, at.column, at.k, at.columns);
@@ -171,8 +183,9 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
 // ---- The epilogue -------------------------------------------------------------------------------
 
 // One block and nothing to do but store: from registers.
+template <class Tile>
 __device__ __forceinline__ void store_sums(const DmmaProduct &p, const DmmaPlace &at, int row,
-                                           int column, const DmmaSums &sums) {
+                                           int column, const typename Tile::Sums &sums) {
     const PlainDestination c(
         p.c.moved(at.item * p.c.item_stride + at.row * p.c.row_stride + at.column, sizeof(double)));
     const int lane = threadIdx.x % 32;
@@ -180,13 +193,13 @@ __device__ __forceinline__ void store_sums(const DmmaProduct &p, const DmmaPlace
     RowPart<double, 2> pair;
     pair.step = 1, pair.packed = p.aligned;
 #pragma unroll
-    for (int i = 0; i < down; i++)
+    for (int i = 0; i < Tile::down; i++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             const int r = row + i * 16 + half * 8;
             if (r >= at.rows) continue;
 #pragma unroll
-            for (int j = 0; j < across; j++) {
+            for (int j = 0; j < Tile::across; j++) {
                 pair.sums[0] = sums[i][j][2 * half], pair.sums[1] = sums[i][j][2 * half + 1];
                 pair.at = r * c.row_stride + column + j * 8;
                 pair.count = at.columns - column - j * 8;
@@ -195,19 +208,20 @@ __device__ __forceinline__ void store_sums(const DmmaProduct &p, const DmmaPlace
         }
 }
 
+template <class Tile>
 __device__ __forceinline__ void share_sums(double *shared, int row, int column,
-                                           const DmmaSums &sums) {
+                                           const typename Tile::Sums &sums) {
     wait_for_copies<0>();
     __syncthreads(); // the last stage has been read, and nothing comes any more
     const int lane = threadIdx.x % 32;
-    double *own = shared + (row + lane / 4) * sums_pitch + column + lane % 4 * 2;
+    double *own = shared + (row + lane / 4) * Tile::sums_pitch + column + lane % 4 * 2;
 #pragma unroll
-    for (int i = 0; i < down; i++)
+    for (int i = 0; i < Tile::down; i++)
 #pragma unroll
         for (int half = 0; half < 2; half++)
 #pragma unroll
-            for (int j = 0; j < across; j++)
-                *reinterpret_cast<double2 *>(own + (i * 16 + half * 8) * sums_pitch + j * 8) =
+            for (int j = 0; j < Tile::across; j++)
+                *reinterpret_cast<double2 *>(own + (i * 16 + half * 8) * Tile::sums_pitch + j * 8) =
                     make_double2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
 }
 
@@ -228,13 +242,15 @@ __device__ __forceinline__ double2 sum_splits(const double *shared, unsigned spl
 }
 
 // The block's share of the finished tile: sums, bias, activation. A thread stays in its columns.
+template <class Tile>
 __device__ __forceinline__ void finish_tile(const DmmaProduct &p, const DmmaPlace &at,
                                             const double *shared) {
+    constexpr int side = Tile::side;
     const int column = static_cast<int>(threadIdx.x) % (side / 2) * 2;
     RowPart<double, 2> pair;
     pair.count = at.columns - column, pair.step = 1, pair.packed = p.aligned;
     if (pair.count <= 0) return;
-    constexpr int rows_at_once = threads / (side / 2);
+    constexpr int rows_at_once = Tile::threads / (side / 2);
     const int first =
         static_cast<int>(at.split) * rows_at_once + static_cast<int>(threadIdx.x) / (side / 2);
     const Destination c = p.c.moved(
@@ -243,7 +259,7 @@ __device__ __forceinline__ void finish_tile(const DmmaProduct &p, const DmmaPlac
 #pragma unroll 1
     for (int row = first; row < side && row < at.rows;
          row += static_cast<int>(p.splits) * rows_at_once) {
-        const double2 total = sum_splits(shared + row * sums_pitch + column, p.splits);
+        const double2 total = sum_splits(shared + row * Tile::sums_pitch + column, p.splits);
         pair.sums[0] = total.x, pair.sums[1] = total.y;
         pair.at = row * c.row_stride;
         finish(c, pair);
@@ -252,32 +268,34 @@ __device__ __forceinline__ void finish_tile(const DmmaProduct &p, const DmmaPlac
 
 // ---- The kernel ---------------------------------------------------------------------------------
 
-template <bool A_ALONG_K, bool B_ALONG_K, int V>
-__global__ void __launch_bounds__(threads, 1)
+template <int SIDE, bool A_ALONG_K, bool B_ALONG_K, int V>
+__global__ void __launch_bounds__(DmmaTile<SIDE>::threads, DmmaTile<SIDE>::blocks)
     dmma_tile_kernel(const __grid_constant__ DmmaProduct p) {
 #if __CUDA_ARCH__ >= 800
+    using Tile = DmmaTile<SIDE>;
     PVG_DYNAMIC_SHARED(double, memory);
-    const DmmaPlace at = place_of_block(p);
+    const DmmaPlace at = place_of_block<Tile>(p);
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int row = warp / warps_across * warp_rows, column = warp % warps_across * warp_columns;
-    DmmaSums sums = {};
+    const int row = warp / Tile::warps_across * Tile::warp_rows;
+    const int column = warp % Tile::warps_across * Tile::warp_columns;
+    typename Tile::Sums sums = {};
 #if __CUDA_ARCH__ >= 900
     let_next_kernel_start();
     wait_for_previous_kernel();
 #endif
-    multiply_tile<A_ALONG_K, B_ALONG_K, V>(p, at, row, column, shared_address(memory), sums);
+    multiply_tile<Tile, A_ALONG_K, B_ALONG_K, V>(p, at, row, column, shared_address(memory), sums);
     if (p.c.plain && p.splits == 1) {
-        store_sums(p, at, row, column, sums);
+        store_sums<Tile>(p, at, row, column, sums);
         return;
     }
-    share_sums(memory, row, column, sums);
+    share_sums<Tile>(memory, row, column, sums);
 #if __CUDA_ARCH__ >= 900
     if (p.splits > 1)
         cluster_sync();
     else
 #endif
         __syncthreads();
-    finish_tile(p, at, memory);
+    finish_tile<Tile>(p, at, memory);
 #if __CUDA_ARCH__ >= 900
     __syncwarp();
     if (p.splits > 1) cluster_sync(); // no block leaves while another reads its sums

@@ -1,0 +1,213 @@
+// For gather.cu: of several writes to a place the last one is what it gets, whatever runs when.
+//
+// A few writes are told apart by every block for itself, in shared memory, in the launch that does
+// them. Many are by two launches before it, through a table of all places.
+#pragma once
+#include "arrays/operation.cuh"
+#include "kernels/pictures.cuh"
+
+namespace pvg {
+
+namespace {
+
+// ---- Few writes ---------------------------------------------------------------------------------
+
+// 48 KiB of shared memory. A block of 512 threads enters all of them in some 3 us, and a launch
+// more costs as much: `put` of 1,749 bytes took 132 us while each write looked at all later ones.
+constexpr int few_writes = 3072;
+constexpr int few_threads = 512, few_each = few_writes / few_threads;
+constexpr int few_slots = 2 * few_writes;
+constexpr unsigned most_few_blocks = 264; // two a multiprocessor; then each does more
+
+// The walk over the indices: where they are, and where in the array. (A kernel's parameters are
+// 4 KiB at most together, which is why this is no Writes.)
+struct Few {
+    int count;
+    Locator<2> walk;
+};
+
+inline Few few_of(const Writes &writes) {
+    Few few{};
+    few.count = static_cast<int>(writes.size);
+    const Walk<4> &walk = writes.walk.walk;
+    few.walk.walk.ndim = walk.ndim;
+    for (int i = 0; i < walk.ndim; i++) {
+        few.walk.walk.shape[i] = walk.shape[i];
+        few.walk.walk.strides[0][i] = walk.strides[0][i];
+        few.walk.walk.strides[1][i] = walk.strides[3][i];
+    }
+    prepare(&few.walk);
+    return few;
+}
+
+// Where a write would be found in the table: from here on.
+__device__ __forceinline__ unsigned first_slot(int64_t place) {
+    const uint64_t bits = static_cast<uint64_t>(place) * 0x9E3779B97F4A7C15ull;
+    return static_cast<unsigned>((bits >> 32) * few_slots >> 32);
+}
+__device__ __forceinline__ unsigned next_slot(unsigned slot) {
+    return slot + 1 < few_slots ? slot + 1 : 0;
+}
+
+// Notes the write as the last one to its place, unless a later one is there. A slot stays with the
+// place that took it.
+__device__ __forceinline__ void enter_write(unsigned number, const int64_t *places,
+                                            unsigned *table) {
+    const int64_t place = places[number - 1];
+    for (unsigned slot = first_slot(place);; slot = next_slot(slot)) {
+        const unsigned other = atomicCAS(&table[slot], 0u, number);
+        if (other == 0) return;
+        if (places[other - 1] != place) continue;
+        atomicMax(&table[slot], number);
+        return;
+    }
+}
+
+__device__ __forceinline__ bool is_last(unsigned number, const int64_t *places,
+                                        const unsigned *table) {
+    const int64_t place = places[number - 1];
+    unsigned slot = first_slot(place);
+    while (places[table[slot] - 1] != place) slot = next_slot(slot);
+    return table[slot] == number;
+}
+
+// Operand 2 of the moves' walk: numbers of writes.
+template <class T>
+__global__ void __launch_bounds__(few_threads)
+    scatter_few_kernel(const __grid_constant__ Moves moves, const __grid_constant__ Few few) {
+    __shared__ int64_t places[few_writes]; // words from the array's first one, or not_written
+    __shared__ unsigned table[few_slots];  // numbers of writes, from 1; 0: nothing
+    static_assert(sizeof(Moves) + sizeof(Few) <= 4096, "what a kernel's parameters may have");
+    const int n = few.count, thread = static_cast<int>(threadIdx.x);
+    for (int slot = thread; slot < few_slots; slot += few_threads) table[slot] = 0;
+    for (int i = thread; i < n; i += few_threads) {
+        const int64_t position[1] = {i};
+        int64_t offsets[2][1], by[1] = {0};
+        locate(few.walk, position, offsets);
+        displace<Way::scatter>(moves.indices, offsets[0], by);
+        places[i] = by[0] == not_written ? not_written : by[0] + offsets[1][0];
+    }
+    __syncthreads();
+    for (int i = thread; i < n; i += few_threads)
+        if (places[i] != not_written) enter_write(static_cast<unsigned>(i) + 1, places, table);
+    __syncthreads();
+    unsigned lost = 0; // a bit each
+#pragma unroll
+    for (int e = 0; e < few_each; e++) {
+        const int i = thread + e * few_threads;
+        const bool is_written = i < n && places[i] != not_written;
+        if (is_written && !is_last(static_cast<unsigned>(i) + 1, places, table)) lost |= 1u << e;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < few_each; e++)
+        if (lost >> e & 1) places[thread + e * few_threads] = not_written;
+    __syncthreads();
+    const T *flat = static_cast<const T *>(moves.flat);
+    T *indexed = static_cast<T *>(moves.indexed);
+    const int64_t step = int64_t(gridDim.x) * few_threads;
+    for (int64_t i = int64_t(blockIdx.x) * few_threads + thread; i < moves.size; i += step) {
+        const int64_t position[1] = {i};
+        int64_t offsets[3][1];
+        locate(moves.walk, position, offsets);
+        const int64_t to = places[offsets[2][0]];
+        if (to != not_written) indexed[offsets[1][0] + to] = flat[offsets[0][0]];
+    }
+}
+
+// ---- Many writes --------------------------------------------------------------------------------
+
+// Each write says that it is the last one, at a place of a table that has one for all places, of
+// which only those that are written are touched; then the largest number of those that it is not
+// true of stays. So no result depends on the order of threads.
+//
+// Where an index is found by the number of a write, writes are done while they are said, as if no
+// place were named twice; if one was, they are done again where they were the last ones.
+#ifdef PVG_SIMULATOR
+constexpr bool claims_write = false; // two threads would write to one place: it tells that
+#else
+constexpr bool claims_write = true;
+#endif
+
+__global__ void __launch_bounds__(index_threads)
+    claim_kernel(const __grid_constant__ Writes writes, const __grid_constant__ Indices indices,
+                 int64_t *displacements, int64_t *keys) {
+    const int64_t i = int64_t(blockIdx.x) * index_threads + threadIdx.x;
+    if (i >= writes.size) return;
+    const int64_t position[1] = {i};
+    int64_t offsets[4][1];
+    locate(writes.walk, position, offsets);
+    int64_t to = 0, key = offsets[1][0];
+    bool bad = false;
+#pragma unroll 1
+    for (int j = 0; j < indices.count; j++) {
+        const int64_t given = index_at(indices, j, offsets[0][0]);
+        const int64_t index = counted_from_0(indices, j, given, &bad);
+        to += index * indices.stride[j], key += index * indices.key[j];
+    }
+    if (bad) to = not_written, key = writes.keys;
+    displacements[i] = to, keys[i] = key;
+    claim_place(indices, key, i);
+}
+
+// The number of the place that the i-th indices name, or -1 if one is out of range.
+__device__ __forceinline__ int64_t key_of(const Indices &indices, int64_t i) {
+    int64_t key = 0;
+    bool bad = false;
+#pragma unroll 1
+    for (int j = 0; j < indices.count; j++)
+        key += counted_from_0(indices, j, index_at(indices, j, i), &bad) * indices.key[j];
+    return bad ? -1 : key;
+}
+
+__global__ void __launch_bounds__(index_threads)
+    settle_kernel(const __grid_constant__ Indices indices, int64_t size) {
+    const int64_t i = int64_t(blockIdx.x) * index_threads + threadIdx.x;
+    if (i >= size) return;
+    const int64_t key = indices.keys ? indices.keys[i] : key_of(indices, i);
+    if (key < 0) return;
+#ifndef PVG_SIMULATOR // a number that is seen is one of these writes', perhaps no more the largest
+    const uint64_t seen = last_write(indices, key);
+    if (seen == static_cast<uint64_t>(i)) return;
+    if (indices.twice) *indices.twice = 1;
+    if (seen > static_cast<uint64_t>(i)) return;
+#endif
+    if (indices.wide_last)
+        atomicMax(static_cast<unsigned long long *>(indices.last) + key,
+                  static_cast<unsigned long long>(i));
+    else
+        atomicMax(static_cast<unsigned *>(indices.last) + key, static_cast<unsigned>(i));
+}
+
+// Memory for the table of so many writes to so many places, behind `before` numbers.
+int open_last(Call &call, int64_t size, int64_t keys, int64_t before, Indices *indices,
+              Workspace *found) {
+    indices->wide_last = size > UINT32_MAX;
+    const int64_t item = indices->wide_last ? sizeof(uint64_t) : sizeof(uint32_t);
+    PVG_PASS(found->open(call, static_cast<size_t>(8 * (before + 1) + (keys + 1) * item)));
+    indices->twice = found->as<unsigned>();
+    indices->last = found->as<int64_t>() + 1 + before;
+    return PVG_OK;
+}
+
+int settle(Call &call, const Indices &indices, int64_t size) {
+    PVG_LAUNCH(settle_kernel, blocks_for(size, index_threads), index_threads, 0, call.stream,
+               indices, size);
+    return PVG_OK;
+}
+
+// Puts what writes come to in the place of indices, and beside it which of them are the last.
+int find_last(Call &call, const Writes &writes, Indices *indices, Workspace *found) {
+    const int64_t n = writes.size;
+    PVG_PASS(open_last(call, n, writes.keys, 2 * n, indices, found));
+    indices->twice = nullptr;
+    int64_t *displacements = found->as<int64_t>() + 1, *keys = displacements + n;
+    PVG_LAUNCH(claim_kernel, blocks_for(n, index_threads), index_threads, 0, call.stream, writes,
+               *indices, displacements, keys);
+    indices->displacements = displacements, indices->keys = keys;
+    return settle(call, *indices, n);
+}
+
+} // namespace
+
+} // namespace pvg

@@ -1,0 +1,114 @@
+// Products of which k is cut into stretches (plan/stretches.cu): each is a product of its own, by
+// the kernel of all of it, whose sums go to a workspace. Then the stretches' sums are added up, and
+// the epilogue is applied. The kernel's own cuts of k end at what a cluster of blocks can share;
+// here is no such bound.
+#include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/epilogue.cuh"
+#include "kernels/matmul/plan/families.cuh"
+
+namespace pvg::matmul {
+
+namespace {
+
+// Sums of all parts of some items: [item][part][row][column], of c's type of sums.
+struct StretchSums {
+    Destination c;
+    const void *sums;
+    int64_t size; // of a part: rows times columns
+    int parts;
+};
+
+constexpr int adding_warps = 8, width = 32; // width: elements of a block
+
+// A warp adds up every eighth part, in order, and then the first one the sums of all warps.
+template <class T>
+__global__ void __launch_bounds__(32 * adding_warps) add_stretches_kernel(StretchSums p) {
+    using S = SumType<T>;
+    __shared__ S shared[adding_warps][width];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int64_t blocks = (p.size + width - 1) / width, item = blockIdx.x / blocks;
+    const int64_t at = blockIdx.x % blocks * width + lane;
+    const S *sums = static_cast<const S *>(p.sums) + item * p.parts * p.size + at;
+    S sum = 0;
+    if (at < p.size) {
+#pragma unroll 4
+        for (int part = warp; part < p.parts; part += adding_warps) sum += sums[part * p.size];
+    }
+    shared[warp][lane] = sum;
+    __syncthreads();
+    if (warp != 0 || at >= p.size) return;
+    for (int w = 1; w < adding_warps; w++) sum += shared[w][lane];
+    const int64_t row = at / p.c.columns, column = at % p.c.columns;
+    RowPart<T, 1> one = {{sum}, {}, item * p.c.item_stride + row * p.c.row_stride + column,
+                         1,     1,  false};
+    load_bias<T>(p.c, column, one.count, one.step, one.bias);
+    finish(p.c, one);
+}
+
+template <class T>
+int add_up(Call &call, const Gemm &g, const void *sums, int64_t items, int64_t parts) {
+    const StretchSums p = {destination_of(g), sums, int64_t(g.m) * g.n, static_cast<int>(parts)};
+    PVG_LAUNCH(add_stretches_kernel<T>, blocks_for(items * tiles(p.size, width), 1),
+               32 * adding_warps, 0, call.stream, p);
+    return PVG_OK;
+}
+
+int add_parts(Call &call, const Gemm &g, const void *sums, int64_t items, int64_t parts) {
+#ifdef PVG_SIMULATOR // it has no tensor cores, and so float32 alone is cut
+    return add_up<float>(call, g, sums, items, parts);
+#else
+    return dispatch<floats>(g.dtype, [&](auto tag) -> int {
+        return add_up<typename decltype(tag)::type>(call, g, sums, items, parts);
+    });
+#endif
+}
+
+// One stretch of several items, which lie as g's do.
+Gemm of_items(const Gemm &g, int64_t first, int64_t terms, int64_t items, int64_t parts) {
+    Gemm part = stretch_of(g, first, terms, 1);
+    part.items = static_cast<int>(items);
+    part.a_item = g.a_item, part.b_item = g.b_item, part.c_item *= parts;
+    return part;
+}
+
+// Few items: all equal stretches of one by one launch. Many: one stretch of all of them.
+int launch_parts(Call &call, const Gemm &g, const Kernel &kernel, const Card &card,
+                 const Stretches &cut, int64_t items, void *sums) {
+    const int64_t parts = cut.parts(), size = int64_t(g.m) * g.n;
+    const auto launch = [&](Gemm part, int64_t item, int64_t stretch) {
+        part.c = step_by(sums, (item * parts + stretch) * size, part.c_dtype);
+        return launch_planned(call, kernel, part, card);
+    };
+    for (int64_t item = 0; items < cut.count && item < items; item++) {
+        const Gemm one = moved(g, item * g.a_item, item * g.b_item, 0);
+        PVG_PASS(launch(stretch_of(one, 0, cut.terms, cut.count), item, 0));
+    }
+    for (int64_t stretch = 0; items >= cut.count && stretch < cut.count; stretch++) {
+        const Gemm all = of_items(g, stretch * cut.terms, cut.terms, items, parts);
+        PVG_PASS(launch(all, 0, stretch));
+    }
+    if (!cut.rest) return PVG_OK;
+    return launch(of_items(g, cut.count * cut.terms, cut.rest, items, parts), 0, cut.count);
+}
+
+} // namespace
+
+int launch_stretches(Call &call, const Gemm &given, const Kernel &kernel, const Card &card,
+                     const Stretches &cut) {
+    const int64_t element = given.dtype == PVG_FLOAT64 ? 8 : 4;
+    const int64_t bytes = cut.parts() * given.m * given.n * element; // of an item
+    int64_t most = bytes < most_waiting ? most_waiting / bytes : 1;
+    if (most > given.items) most = given.items;
+    Workspace space;
+    PVG_PASS(space.open(call, static_cast<size_t>(most * bytes)));
+    for (int64_t first = 0; first < given.items; first += most) {
+        const int64_t items = given.items - first < most ? given.items - first : most;
+        const Gemm g =
+            moved(given, first * given.a_item, first * given.b_item, first * given.c_item);
+        PVG_PASS(launch_parts(call, g, kernel, card, cut, items, space.as<void>()));
+        PVG_PASS(add_parts(call, g, space.as<void>(), items, cut.parts()));
+    }
+    return PVG_OK;
+}
+
+} // namespace pvg::matmul

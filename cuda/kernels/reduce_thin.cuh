@@ -1,0 +1,80 @@
+// Columns that are short, and many: [outer][length][inner] with a short axis in the middle, whose
+// accumulators are large. columns_kernel deals each column to several threads, whose accumulators
+// it merges; here that would be most of the work. So a thread has a column, or two to eight have it
+// where there are fewer columns than a card has threads: columns side by side, also those of
+// neighbouring outer items, are neighbouring threads'.
+//
+// Who adds what depends on the lengths alone, as everywhere.
+#pragma once
+#include "kernels/reduce_launch.cuh"
+
+namespace pvg::reduce {
+
+namespace {
+
+constexpr int thin_threads = 256, thin_rows_in_flight = 8;
+constexpr int64_t thin_columns = 1 << 13, thin_rows = 1 << 6; // that it is worth while from, up to
+constexpr int64_t thin_all_threads = 1 << 17;                 // what a large card has room for
+
+struct Thin {
+    const void *data;
+    int64_t columns, inner; // columns of all outer items, and of one
+    int64_t outer_stride, row_stride, step;
+    int length, down; // threads of a column, a power of two
+};
+
+template <class T, class Acc>
+__global__ void __launch_bounds__(thin_threads) thin_columns_kernel(Thin c, Result result) {
+    __shared__ Acc shared[thin_threads];
+    const int across = thin_threads / c.down, x = threadIdx.x % across, y = threadIdx.x / across;
+    const int64_t column = static_cast<int64_t>(blockIdx.x) * across + x;
+    const bool here = column < c.columns;
+    const int64_t i = here ? column / c.inner : 0, j = here ? column - i * c.inner : 0;
+    const T *from = static_cast<const T *>(c.data) + i * c.outer_stride + j * c.step;
+    Acc acc[1] = {Acc::identity()};
+    for (int row = y; here && row < c.length; row += thin_rows_in_flight * c.down) {
+        T loaded[thin_rows_in_flight];
+#pragma unroll
+        for (int k = 0; k < thin_rows_in_flight; k++)
+            if (row + k * c.down < c.length) loaded[k] = from[(row + k * c.down) * c.row_stride];
+#pragma unroll
+        for (int k = 0; k < thin_rows_in_flight; k++)
+            if (row + k * c.down < c.length)
+                acc[0].add(computed(loaded[k]), row + k * c.down, result);
+    }
+    merge_down(acc, shared, x, y, across, c.down);
+    if (here && y == 0) store(acc[0], result, i * result.outer_stride + j * result.inner_stride);
+}
+
+// Short columns, or those that leave columns_kernel's blocks with less than a warp side by side.
+inline bool is_thin(const Layout &p) {
+    const int64_t columns = p.outer * p.inner;
+    if (p.inner == 1 || p.length == 0 || columns / thin_threads > INT32_MAX / 8) return false;
+    if (p.length <= thin_rows) return columns >= thin_columns || p.inner <= 32;
+    return p.length <= 8 * thin_rows &&
+           columns >= (p.inner <= 32 ? thin_columns : 4 * thin_columns);
+}
+
+template <class T, class Acc> int reduce_thin(Call &call, const void *data, const Layout &p,
+                                              const Result &result) {
+    PVG_REQUIRE(can_store<Acc>(result.dtype), PVG_ERROR_TYPE, "cannot give %s",
+                dtype_name(result.dtype));
+    Thin c = {data,          p.outer * p.inner, p.inner, p.outer_stride, p.length_stride,
+              p.inner_stride, static_cast<int>(p.length), 1};
+    while (c.down < 8 && c.columns * c.down < thin_all_threads && p.length >= 8 * c.down)
+        c.down *= 2;
+    PVG_LAUNCH((thin_columns_kernel<T, Acc>), blocks_for(c.columns, thin_threads / c.down),
+               thin_threads, 0, call.stream, c, result);
+    return PVG_OK;
+}
+
+// The way that the layout wants.
+template <class T, class Acc> int reduce_large(Call &call, const void *data, const Layout &p,
+                                               const Result &result) {
+    return is_thin(p) ? reduce_thin<T, Acc>(call, data, p, result)
+                      : reduce_as<T, Acc>(call, data, p, result);
+}
+
+} // namespace
+
+} // namespace pvg::reduce

@@ -1,0 +1,195 @@
+"""The short ways of composed functions on a card: one call of the C library for the whole of each.
+
+They are taken while nobody observes the seam (dispatch.py), for Arrays of a card that no gradients
+are recorded for, and plain numbers beside them. Each gives None for whatever else there is and for
+what the library refuses: that goes the long way, which says what is wrong.
+"""
+
+import struct
+from ctypes import byref, c_double, c_int64, c_uint8
+
+from ..array import Array, new
+from ..dispatch import WAYS, observed
+from ..native.abi import MAX_NDIM, ScalarKind, Status
+from ..operations import Operation
+from .casting import active
+
+_INT64S = [struct.Struct(f"{n}q").pack for n in range(2 * MAX_NDIM + 1)]
+_INTS = [struct.Struct(f"{n}i").pack for n in range(MAX_NDIM + 1)]
+_INT, _FLOAT = int(ScalarKind.SCALAR_INT), int(ScalarKind.SCALAR_FLOAT)
+_EQUAL, _MIN = int(Operation.EQUAL), int(Operation.MIN)
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_REFUSED = {
+    *(Status.ERROR_VALUE, Status.ERROR_TYPE, Status.ERROR_INDEX),
+    *(Status.ERROR_AXIS, Status.ERROR_OVERFLOW),
+}
+
+
+def functions_of(x):
+    """Return the C library's functions if the short ways are open to an argument, or None."""
+    if type(x) is not Array or observed():
+        return None
+    backend = x.backend
+    return backend.functions if backend.on_card else None
+
+
+def made(backend, data):
+    """Return an Array of what the library made, or None where it refused. Other errors raise."""
+    if not data:
+        if backend.library.pvg_last_status() in _REFUSED:
+            return None
+        backend.fail()
+    array = new()
+    array.backend = backend
+    array.data = data
+    return array
+
+
+def _packed(numbers):
+    """Return plain ints of 64 bits as C numbers, or None."""
+    for n in numbers:
+        if type(n) is not int:
+            return None
+    try:
+        return _INT64S[len(numbers)](*numbers)
+    except (struct.error, IndexError):
+        return None
+
+
+# Moving -------------------------------------------------------------------------------------------
+
+
+def repeated(x, counts, whole):
+    """Return x with each axis repeated so many times, as a whole or element by element."""
+    functions = functions_of(x)
+    if functions is None:
+        return None
+    packed = _packed(counts)
+    if packed is None:
+        return None
+    return made(x.backend, functions.pvg_repeat(x.data, len(counts), packed, int(whole)))
+
+
+def tiled(x, repetitions):
+    """Return x repeated as a whole."""
+    if type(x) is not Array:
+        return None
+    counts = repetitions if type(repetitions) in (tuple, list) else (repetitions,)
+    return repeated(x, (*(1,) * (len(x.shape) - len(counts)), *counts), True)
+
+
+def padded(x, widths, value):
+    """Return x with elements of one value around it."""
+    functions = functions_of(x)
+    kind, ndim = type(widths), len(x.shape) if functions else 0
+    if not ndim or type(value) not in (int, float):
+        return None
+    if kind is int:
+        numbers = (widths, widths) * ndim
+    elif kind is not tuple and kind is not list:
+        return None
+    elif len(widths) == 2 and type(widths[0]) is int:
+        numbers = (*widths,) * ndim
+    else:
+        numbers = []
+        for pair in widths if len(widths) == ndim else (*widths,) * ndim:
+            if type(pair) not in (tuple, list) or len(pair) != 2:
+                return None
+            numbers += pair
+    packed = _packed(numbers) if len(numbers) == 2 * ndim else None
+    if packed is None:
+        return None
+    if type(value) is float:
+        code, number = _FLOAT, c_double(value)
+    elif _LEAST <= value <= _MOST:
+        code, number = _INT, c_int64(value)
+    else:
+        return None
+    return made(x.backend, functions.pvg_pad(x.data, code, byref(number), packed))
+
+
+def rolled(x, shift, axis):
+    """Return x with its elements moved along an axis, or all in a row."""
+    functions = functions_of(x)
+    if functions is None or type(shift) is not int or not _LEAST < shift <= _MOST:
+        return None
+    flat = axis is None
+    if not flat and (type(axis) is not int or not -MAX_NDIM <= axis < MAX_NDIM):
+        return None
+    return made(x.backend, functions.pvg_roll(x.data, 0 if flat else axis, flat, shift))
+
+
+def diagonal_matrix(x, k):
+    """Return a matrix of zeros with a diagonal."""
+    functions = functions_of(x)
+    if functions is None or type(k) is not int or not _LEAST < k <= _MOST or len(x.shape) != 1:
+        return None
+    return made(x.backend, functions.pvg_diag(x.data, k))
+
+
+def joined(arrays, axis, stacked):
+    """Return arrays one behind the other along an axis, or along a new one."""
+    if type(arrays) not in (tuple, list) or not arrays or type(axis) is not int or active:
+        return None
+    functions = functions_of(arrays[0])
+    if functions is None or not -MAX_NDIM <= axis < MAX_NDIM:
+        return None
+    backend = arrays[0].backend
+    for x in arrays:
+        if type(x) is not Array or x.backend is not backend:
+            return None
+    try:
+        return WAYS["concat"](backend, arrays, axis, stacked, None)
+    except (ValueError, TypeError):
+        return None
+
+
+# Computing ----------------------------------------------------------------------------------------
+
+
+def dots(x1, x2, precision):
+    """Return the sums of products along the last axes; precision: a code."""
+    functions = functions_of(x1)
+    if functions is None or type(x2) is not Array or x2.backend is not x1.backend or active:
+        return None
+    if x1.dtype.kind == "c":  # is conjugated
+        return None
+    return made(x1.backend, functions.pvg_vecdot(x1.data, x2.data, precision))
+
+
+def sum_without_nan(x, axis, mean, keepdims):
+    """Return the sum, or the mean, of what is not NaN."""
+    functions = functions_of(x)
+    if functions is None or active:
+        return None
+    if axis is None:
+        count, packed = -1, None
+    else:
+        axes = axis if type(axis) is tuple else (axis,)
+        for one in axes:
+            if type(one) is not int or not -MAX_NDIM <= one < MAX_NDIM:
+                return None
+        if len(axes) > MAX_NDIM:
+            return None
+        count, packed = len(axes), _INTS[len(axes)](*axes)
+    return made(x.backend, functions.pvg_nansum(x.data, count, packed, mean, bool(keepdims)))
+
+
+def all_equal(x1, x2, equal_nan):
+    """Return whether arrays are equal, a bool; the same array of no floats is at once."""
+    functions = functions_of(x1)
+    if functions is None or type(x2) is not Array or x2.backend is not x1.backend or active:
+        return None
+    if x1 is x2 and (equal_nan or x1.dtype.kind in "biu"):
+        return True
+    if equal_nan:
+        return None
+    if x1.shape != x2.shape:
+        return False
+    if 0 in x1.shape:
+        return True
+    backend, found = x1.backend, c_uint8()
+    equal = WAYS["binary"](backend, _EQUAL, x1, x2, None)
+    least = WAYS["reduce"](backend, _MIN, equal, None, False, None)
+    backend.check(functions.pvg_copy_to_host(least.data, byref(found), None))
+    return found.value != 0

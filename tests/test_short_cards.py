@@ -1,0 +1,303 @@
+"""Composed functions in one call of the C library (functions/short_cards.py), against the long way.
+
+While somebody observes the seam a function goes the long way, so each case is computed both ways and
+by NumPy: over dtypes, layouts, axes and arguments of every form that the short way takes or leaves.
+"""
+
+import warnings
+
+import helpers
+import numpy as np
+import pytest
+from helpers import put
+
+import pyvecgpu as vg
+from pyvecgpu.dispatch import observe
+
+pytestmark = pytest.mark.devices("sim", "cuda")
+
+MOVED = ("bool", "int8", "int16", "int32", "uint64", "float16", "float32", "float64", "complex128")
+SHAPES = ((), (1,), (7,), (0,), (3, 0, 2), (5, 8), (4, 1, 6), (2, 3, 4, 5))
+LAYOUTS = {
+    "plain": lambda x: x,
+    "reversed": lambda x: x[(slice(None, None, -1),) * x.ndim],
+    "transposed": lambda x: x.T,
+    "every second": lambda x: x[(..., slice(None, None, 2))] if x.ndim else x,
+    "broadcast": lambda x: (np if isinstance(x, np.ndarray) else vg).broadcast_to(x, (2, *x.shape)),
+}
+
+
+def both(f):
+    """What f gives by the long way and by the short one; the same error by both is None."""
+    found = []
+    for observed in (True, False):
+        try:
+            if observed:
+                with observe(lambda call: None):
+                    found.append(f())
+            else:
+                found.append(f())
+        except (ValueError, TypeError, IndexError, OverflowError) as error:
+            found.append((type(error), str(error)))
+    return found
+
+
+def check(f, array, values, *arguments, name=None, **options):
+    """Compare vg's function with itself, the long way round, and with NumPy's."""
+    name = name or f
+    long, short = both(lambda: getattr(vg, name)(array, *arguments, **options))
+    if isinstance(long, tuple):
+        assert short == long, (name, values.shape, arguments, options)
+        return
+    assert short.shape == long.shape and short.dtype == long.dtype, (name, arguments, options)
+    np.testing.assert_array_equal(short.numpy(), long.numpy(), err_msg=f"{name} {arguments}")
+    expected = getattr(np, name)(values, *arguments, **options)
+    np.testing.assert_array_equal(short.numpy(), expected, err_msg=f"{name} {arguments} {options}")
+    if short.size and name not in ("flip", "diagonal"):
+        assert not vg.may_share_memory(short, array)
+
+
+def cases(device, rng, dtype):
+    for shape in SHAPES:
+        base = helpers.integers(rng, shape, np.dtype(dtype))
+        on_card = put(device, base)
+        for layout in LAYOUTS.values():
+            yield layout(on_card), layout(base)
+
+
+@pytest.mark.parametrize("dtype", MOVED)
+def test_moves(device, rng, dtype):
+    for array, values in cases(device, rng, dtype):
+        ndim = values.ndim
+        for axis in (None, *range(-ndim - 1, ndim + 1)):
+            for shift in (0, 1, -3, 10**12, 2**70):
+                check("roll", array, values, shift, axis)
+            check("flip", array, values, axis)
+            for count in (0, 1, 3, -1):
+                check("repeat", array, values, count, axis)
+        check("flip", array, values, tuple(range(ndim)))
+        for counts in (2, (2,), (1, 2), [3, 1], (2, 1, 3, 1), (0, 2), (-1,), (2,) * 5):
+            check("tile", array, values, counts)
+        for k in (0, 2, -3):
+            if ndim in (1, 2):
+                check("diag", array, values, k)
+            if ndim > 1:
+                check("diagonal", array, values, k)
+                check("diagonal", array, values, k, -1, 0)
+                check("diagonal", array, values, k, 1, 1)
+        for k in (1 - 2**63, 2**63, 2**62):
+            long, short = both(lambda: vg.diag(array, k))  # noqa: B023
+            assert ndim == 2 or (type(long) is tuple and short == long)
+            assert ndim < 2 or vg.diagonal(array, k).shape[-1] == 0
+
+
+WIDTHS = (0, 2, (1, 2), [0, 3], ((2, 1),), -1, (1, -1), 1.5, (1, 2, 3), 2**62)
+
+
+@pytest.mark.parametrize("dtype", MOVED)
+def test_pad(device, rng, dtype):
+    values_of = {"b": (True,), "i": (0, 3, -1, 2.5), "u": (0, 3, -1), "f": (0, 2, 0.5), "c": (1, 0.5)}
+    for array, values in cases(device, rng, dtype):
+        pairs = tuple((i, 2 - i % 3) for i in range(values.ndim))
+        for widths in (*WIDTHS, pairs, [list(pair) for pair in pairs]):
+            for value in values_of[values.dtype.kind]:
+                options = {"constant_values": value}
+                long, short = both(lambda: vg.pad(array, widths, **options))  # noqa: B023
+                if isinstance(long, tuple):
+                    assert short == long, (values.shape, widths, options)
+                    continue
+                assert short.dtype == long.dtype and short.shape == long.shape
+                np.testing.assert_array_equal(short.numpy(), long.numpy())
+                if values.ndim:  # of no axes NumPy refuses some widths, of which there are none
+                    expected = np.pad(values, widths, **options)
+                    np.testing.assert_array_equal(short.numpy(), expected)
+
+
+def test_a_diagonal_is_a_view(device, rng):
+    for layout in ("plain", "reversed", "transposed"):
+        values = helpers.integers(rng, (4, 6), np.dtype("float32"))
+        array = put(device, values)
+        LAYOUTS[layout](array).diagonal(1)[...] = 99
+        np.fill_diagonal(LAYOUTS[layout](values)[:, 1:], 99)
+        np.testing.assert_array_equal(array.numpy(), values)
+
+
+@pytest.mark.parametrize("function", ["concat", "stack"])
+def test_join(device, rng, function):
+    for dtype in ("uint8", "float16", "float64"):
+        for array, values in cases(device, rng, dtype):
+            other = put(device, values.astype("float32"))
+            for axis in (*range(-values.ndim - 2, values.ndim + 2), 2**70):
+                for parts in ([array], (array, array), [array, other], [array, other[..., None]]):
+                    short = both(lambda: getattr(vg, function)(parts, axis=axis))  # noqa: B023
+                    if isinstance(short[0], tuple):
+                        assert short[0] == short[1]
+                        continue
+                    np.testing.assert_array_equal(short[1].numpy(), short[0].numpy())
+                    assert short[1].dtype == short[0].dtype
+
+
+# Sums ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["nansum", "nanmean"])
+def test_without_nan(device, rng, name, dtype):
+    for shape in ((7,), (300, 5), (5, 4000), (9, 8500), (40, 6, 300), (2, 3, 4, 5), (70, 400, 3)):
+        values = rng.standard_normal(shape).astype(dtype)
+        values[rng.random(shape) < 0.3] = np.nan
+        values.reshape(-1)[0] = 3
+        array, ndim = put(device, values), len(shape)
+        for axis in (None, *range(-ndim, ndim), (0, -1), ndim, "x"):
+            for keepdims in (False, True):
+                options = {"axis": axis, "keepdims": keepdims}
+                long, short = both(lambda: getattr(vg, name)(array, **options))  # noqa: B023
+                if isinstance(long, tuple):
+                    assert short == long
+                    continue
+                assert short.shape == long.shape and short.dtype == long.dtype
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", RuntimeWarning)  # of nothing but NaN
+                    expected = getattr(np, name)(values.astype("float64"), **options)
+                eps = np.finfo(dtype).eps
+                size = np.nansum(np.abs(values.astype("float64")), **options) + 1
+                error = np.abs(short.numpy().astype("float64") - expected)
+                assert not (~(error <= 4 * eps * size)[~np.isnan(expected)]).any()
+                np.testing.assert_array_equal(np.isnan(short.numpy()), np.isnan(expected))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "complex64"])
+def test_vecdot(device, rng, dtype):
+    shapes = [((5,), (5,)), ((4, 1), (4, 1)), ((300, 3), (300, 3)), ((33, 40), (40,))]
+    shapes += [((3, 1, 70), (5, 70)), ((2, 1023), (2, 1023)), ((2, 3000), (2, 3000)), ((3, 0), (0,))]
+    shapes += [((3, 4), (3, 5)), ((0, 4), (4,)), ((2, 3), (4, 3)), ((), (3,))]
+    for first, second in shapes:
+        x, y = (rng.standard_normal(shape) * 4 for shape in (first, second))
+        x, y = x.astype(dtype), y.astype(dtype)
+        for step in (1, -1, 2):
+            a, b = (put(device, v)[..., ::step] if v.ndim else put(device, v) for v in (x, y))
+            p, q = (v[..., ::step] if v.ndim else v for v in (x, y))
+            long, short = both(lambda: vg.vecdot(a, b))  # noqa: B023
+            if isinstance(long, tuple):
+                assert short == long
+                continue
+            wide = "complex128" if dtype == "complex64" else "float64"
+            expected = (p.conj().astype(wide) * q.astype(wide)).sum(-1)
+            size = (np.abs(p.astype(wide)) * np.abs(q.astype(wide))).sum(-1) + 1e-3
+            eps = 0 if dtype == "int32" else np.finfo(dtype).eps
+            assert short.shape == long.shape and short.dtype == long.dtype
+            error = np.abs(short.numpy().astype(wide) - expected)
+            assert not (~(error <= 40 * eps * size)).any()
+
+
+def test_an_item_of_vecdot_is_that_of_it_alone(device, rng):
+    x, y = (put(device, rng.standard_normal((50, 333)).astype("float32")) for _ in range(2))
+    together = vg.vecdot(x, y).numpy()
+    alone = [vg.vecdot(x[i], y[i]).item() for i in range(50)]
+    np.testing.assert_array_equal(together, np.array(alone, "float32"))
+
+
+SUBSCRIPTS = (
+    *("bij,bjk->bik", "ij,kj->ik", "bihd,bjhd->bhij", "ijk,kl->ijl", "bi,bi->b", "ij,ij->", "i,i"),
+    *("i,j->ij", "i,j->ji", "ij,jk", "bi,ib->b", "abc,dc->bad", "ab,cd->acbd", "abc,abc->cb"),
+    *("...i,...i->...", "i...,ij->...j", "ii,ij->j", "ij,jk->k", "ij,ij->ji", "ab,ab,a->b", "ij,jk->ik "),
+)
+
+
+@pytest.mark.parametrize("subscripts", SUBSCRIPTS)
+def test_einsum(device, rng, subscripts):
+    sizes = dict(zip("abcdhijkl", (3, 4, 5, 2, 3, 6, 7, 4, 5), strict=True))
+    for broken in (False, True, "one"):
+        arrays = []
+        for term in subscripts.split("->")[0].split(","):
+            shape = [sizes[one] for one in term.strip().replace("...", "ab")]
+            if broken and shape:
+                shape[0] = 1 if broken == "one" else shape[0] + len(arrays)
+            arrays.append(rng.integers(-4, 5, shape).astype("float32"))
+        on_card = [put(device, x) for x in arrays]
+        for _ in range(2):  # by a new plan, and by one that is kept
+            long, short = both(lambda: vg.einsum(subscripts, *on_card))  # noqa: B023
+            if isinstance(long, tuple):
+                assert short == long
+                continue
+            np.testing.assert_array_equal(short.numpy(), np.einsum(subscripts, *arrays))
+            np.testing.assert_array_equal(short.numpy(), long.numpy())
+
+
+def test_array_equal(device, rng):
+    for dtype in ("bool", "int32", "float16", "float64", "complex64"):
+        for shape in ((), (0,), (5,), (30, 70)):
+            values = helpers.integers(rng, shape, np.dtype(dtype))
+            other = values.copy()
+            if values.size:
+                other.reshape(-1)[-1] = 1 - other.reshape(-1)[-1]
+            x, y, z = (put(device, v) for v in (values, values, other))
+            w = x.astype("float64") if dtype != "complex64" else x.copy()
+            for a, b in ((x, x), (x, y), (x, z), (x, w), (x, x.reshape(-1, 1)), (z, x[..., None])):
+                for equal_nan in (False, True):
+                    long, short = both(lambda: vg.array_equal(a, b, equal_nan))  # noqa: B023
+                    assert short is long
+    x = put(device, np.array([1.0, np.nan], "float32"))
+    assert not vg.array_equal(x, x)
+    assert vg.array_equal(x, x, equal_nan=True)
+
+
+# Statistics of short columns, and softmax of them ------------------------------------------------
+
+COLUMNS = ((13, 9000), (3, 40000), (64, 8200), (3, 100, 90), (9000, 9, 2), (300, 500, 30), (5, 70, 40))
+COLUMNS += ((700, 3), (2, 1024, 3), (4, 17, 130), (600, 41, 4))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", COLUMNS, ids=str)
+def test_columns(device, rng, shape, dtype):
+    values = rng.standard_normal(shape).astype(dtype)
+    wide, axis, eps = values.astype("float64"), len(shape) - 2, float(np.finfo(dtype).eps)
+    for layout in ("plain", "reversed"):
+        array, wide = LAYOUTS[layout](put(device, values)), LAYOUTS[layout](values).astype("float64")
+        near = {"rtol": 8 * eps, "atol": 8 * eps}
+        found = vg.std(array, axis=axis, ddof=1).numpy()
+        np.testing.assert_allclose(found, wide.std(axis, ddof=1), **near)
+        powers = np.exp(wide)
+        total = powers.sum(axis, keepdims=True)
+        np.testing.assert_allclose(vg.nn.functional.softmax(array, axis).numpy(), powers / total, **near)
+        logs = vg.nn.functional.log_softmax(array, axis).numpy()
+        near["atol"] *= 8
+        np.testing.assert_allclose(logs, wide - np.log(total), **near)
+        found = vg.logsumexp(array, axis).numpy()
+        np.testing.assert_allclose(found, np.log(total).squeeze(axis), **near)
+
+
+def test_softmax_of_columns_that_have_no_numbers(device):
+    values = np.zeros((2, 5, 7), "float32")
+    values[0, :, 0], values[0, 2, 1], values[1, 3, 2] = -np.inf, np.inf, np.nan
+    values[1, 1, 3] = -np.inf
+    array = put(device, values)
+    rows = put(device, np.ascontiguousarray(values.swapaxes(1, 2)))
+    for name in ("softmax", "log_softmax"):
+        f = getattr(vg.nn.functional, name)
+        np.testing.assert_array_equal(f(array, 1).numpy(), f(rows, -1).numpy().swapaxes(1, 2))
+
+
+# Random integers ----------------------------------------------------------------------------------
+
+COUNTS = (1, 2, 3, 100, 255, 256, 2**16, 2**16 + 1, 2**31, 2**32, 3 * 2**61, 2**63 + 1, 2**64)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
+def test_integers_are_those_of_the_cpu(device, dtype):
+    """With the same numbers and the same place in the stream afterwards, also where many are drawn
+    again: of 2^63 + 1 numbers half of the words do not do."""
+    info = np.iinfo(dtype)
+    for count in COUNTS:
+        if count - 1 > info.max - info.min:
+            continue
+        for low in {info.min, int(info.max) - count + 1, max(info.min, -1)}:
+            for size in (1, 7, (3, 41), 0):
+                if low + count - 1 > info.max:
+                    continue
+                ours, cpu = (vg.random.default_rng(3, device=one) for one in (device, "cpu"))
+                for _ in range(2):
+                    x, y = (g.integers(low, low + count, size, dtype) for g in (ours, cpu))
+                    np.testing.assert_array_equal(x.numpy(), y.numpy())
+                    assert x.dtype == y.dtype and ours.state == cpu.state

@@ -1,0 +1,129 @@
+"""Products of so long a k that it is cut into stretches, whose sums are added up after."""
+
+import forced
+import numpy as np
+import products
+import pytest
+from helpers import bits, put
+from products import integers, place
+
+import pyvecgpu as vg
+from pyvecgpu.bench import model
+from pyvecgpu.native.abi import Card, Plan
+
+# What is cut on an H200, with a rest that is no multiple of anything, and with none.
+CUT = {
+    ("float32", "ieee"): (16384 + 331, 16384),
+    ("float64", "ieee"): (2048 + 77, 4096),
+    ("float16", "ieee"): (16384 + 1001, 32768),
+    ("bfloat16", "ieee"): (16384 + 13, 16384),
+    ("float32", "tf32"): (16384 + 519, 16384),
+}
+KINDS = pytest.mark.parametrize("kind", CUT, ids="-".join)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def default_streams():
+    """Of all simulated cards, which are made once."""
+    if vg.is_available("sim"):
+        forced.card_for("sim", "ffma_tma")
+
+
+def card_for(device, kind):
+    """The device that cuts this kind: of the simulated cards one of sm_90."""
+    if device == "sim" and kind != ("float32", "ieee"):
+        pytest.skip("the simulated cards have no tensor cores")
+    return "sim:1" if device == "sim" else device
+
+
+def stretches_of(device, dtype, precision, m, n, k):
+    """How many stretches there are by the plan for this very card."""
+    loaded = vg.Device(device).backend.library
+    card, plan = model.numbers(Card, {}), model.numbers(Plan, {})
+    assert loaded.pvg_plan_card(vg.Device(device).index, card) == 0
+    product = model.product_of(
+        m,
+        n,
+        k,
+        dtype=dtype,
+        precision=precision,
+        kernel=0,
+        items=1,
+        a_along_k=True,
+        a_stride=k,
+        b_stride=n,
+        c_stride=n,
+        a_item=0,
+        b_item=0,
+        c_item=0,
+    )
+    assert loaded.pvg_plan_product(card, product, plan) == 0
+    return plan[Plan.PLAN_STRETCHES]
+
+
+@KINDS
+@pytest.mark.devices("sim", "cuda")
+def test_integers_are_exact(device, rng, kind):
+    """In every layout, beside every alignment, with a bias and an activation."""
+    dtype, precision = kind
+    card = card_for(device, kind)
+    for m, n, k in ((3, 5, CUT[kind][0]), (9, 33, CUT[kind][1])):
+        assert stretches_of(card, dtype, precision, m, n, k) > 1
+        a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
+        c = products.halves(a @ b, dtype)
+        for trans_a, trans_b, offset in ((0, 0, 0), (1, 0, 1), (0, 1, 3), (1, 1, 0)):
+            x = place(card, a, dtype, trans_a, offset, offset)
+            y = place(card, b, dtype, trans_b, offset)
+            products.check_same(products.multiply(x, y, precision), c)
+        x, w = place(card, a, dtype), place(card, np.ascontiguousarray(b.T), dtype)
+        bias = integers(rng, (n,), dtype)
+        given = put(card, bias.astype("float32")).astype(dtype)
+        found = vg.nn.functional.dense(x, w, given, "relu", precision=precision)
+        products.check_same(found, products.halves(np.maximum(a @ b + bias, 0), dtype))
+
+
+@KINDS
+@pytest.mark.devices("sim", "cuda")
+def test_items_have_the_bits_of_the_product_alone(device, rng, kind):
+    """Few items, whose stretches are a launch each, and more of them than there are stretches."""
+    dtype, precision = kind
+    card = card_for(device, kind)
+    m, n, k = 2, 3, CUT[kind][0]
+    count = stretches_of(card, dtype, precision, m, n, k)
+    a = rng.standard_normal((count + 2, m, k)).astype("float32")
+    b = rng.standard_normal((k, n)).astype("float32")
+    x, y = (put(card, one).astype(dtype) for one in (a, b))
+    chosen = (0, 1, count, count + 1)
+    alone = {i: bits(vg.matmul(x[i], y, precision=precision)) for i in chosen}
+    for items in (2, count + 2):
+        found = vg.matmul(x[:items], y, precision=precision)
+        for i in chosen[: 2 if items == 2 else 4]:
+            assert bits(found[i]) == alone[i], (items, i)
+    wide = vg.zeros((count + 2, m, n + 2), dtype=dtype, device=card)
+    vg.matmul(x, y, precision=precision, out=wide[:, :, 1:-1])
+    assert bits(wide[1, :, 1:-1]) == alone[1]
+    assert not wide[:, :, 0].any() and not wide[:, :, -1].any()
+
+
+@KINDS
+@pytest.mark.devices("sim", "cuda")
+def test_as_near_as_a_kernel_by_itself(device, rng, kind):
+    """The same kernel without stretches, which is forced, errs no less."""
+    dtype, precision = kind
+    card = card_for(device, kind)
+    kernels = {"float64": "dmma", "float32": "ffma_64x32"}
+    kernel = "tensor" if precision == "tf32" else kernels.get(dtype, "tensor")
+    m, n, k = 4, 7, CUT[kind][1]
+    a, b = (rng.standard_normal(shape).astype("float32") for shape in ((m, k), (k, n)))
+    x, y = (put(card, one).astype(dtype) for one in (a, b))
+    exact = [one.astype("float64").numpy() for one in (x, y)]
+    expected = exact[0] @ exact[1]
+    scale = np.abs(exact[0]) @ np.abs(exact[1])
+
+    def error(found):
+        return np.max(np.abs(found.astype("float64").numpy() - expected) / scale)
+
+    cut = error(vg.matmul(x, y, precision=precision))
+    with forced.forced(card, kernel):
+        whole = error(vg.matmul(x, y, precision=precision))
+    assert cut <= 1.5 * whole + 2.0**-52, (cut, whole)
