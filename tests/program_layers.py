@@ -74,7 +74,9 @@ LAYERS = {
     "conv2d": lambda x, rows: F.conv2d(x, x[None, :, :rows, :2], padding=1),
     "max_pool2d": lambda x, rows: F.max_pool2d(x, (rows, 2), stride=1),
     "avg_pool2d": lambda x, rows: F.avg_pool2d(x, (rows, 2), stride=1),
-    "attention": lambda q, k, v, causal: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
+    "attention": lambda q, k, v, causal: F.scaled_dot_product_attention(
+        *[x * (1 / 64) for x in (q, k, v)], is_causal=causal
+    ),
     "recurrent": lambda x, name: _recurrent(name, x),
     "stepped": lambda x, gradient, name: _stepped(name, x, gradient),
     "drawn": lambda x, name, seed: _drawn(name, x, seed),
@@ -115,6 +117,7 @@ def _conv2d(x, rows):
 
 
 def _attention(q, k, v, causal):
+    q, k, v = q / 64, k / 64, v / 64  # so that no weight is beyond what float32 tells from 1
     scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
     if causal:
         scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
