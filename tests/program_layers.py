@@ -27,7 +27,7 @@ def weights(name, features):
             for i, (key, shape) in enumerate(shapes.items())}  # fmt: skip
 
 
-# By this library -----------------------------------------------------------------------------------
+# By this library ----------------------------------------------------------------------------------
 
 
 def _recurrent(name, x):
@@ -74,7 +74,9 @@ LAYERS = {
     "conv2d": lambda x, rows: F.conv2d(x, x[None, :, :rows, :2], padding=1),
     "max_pool2d": lambda x, rows: F.max_pool2d(x, (rows, 2), stride=1),
     "avg_pool2d": lambda x, rows: F.avg_pool2d(x, (rows, 2), stride=1),
-    "attention": lambda q, k, v, causal: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
+    "attention": lambda q, k, v, causal: F.scaled_dot_product_attention(
+        *[x * (1 / 64) for x in (q, k, v)], is_causal=causal
+    ),
     "recurrent": lambda x, name: _recurrent(name, x),
     "stepped": lambda x, gradient, name: _stepped(name, x, gradient),
     "drawn": lambda x, name, seed: _drawn(name, x, seed),
@@ -82,7 +84,7 @@ LAYERS = {
 }
 
 
-# By NumPy ------------------------------------------------------------------------------------------
+# By NumPy -----------------------------------------------------------------------------------------
 
 
 def _normal(x, axes, centered=True):
@@ -115,6 +117,7 @@ def _conv2d(x, rows):
 
 
 def _attention(q, k, v, causal):
+    q, k, v = q / 64, k / 64, v / 64  # so that no weight is beyond what float32 tells from 1
     scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
     if causal:
         scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
@@ -221,7 +224,7 @@ def close(got, wanted, of_slope):
     return bool((np.abs(got - wanted) <= tolerance * max(1.0, np.abs(wanted).max())).all())
 
 
-# Lines of them -------------------------------------------------------------------------------------
+# Lines of them ------------------------------------------------------------------------------------
 
 
 def line(rng, pick, operand, values):

@@ -71,7 +71,9 @@ class OnDevice:
 
     def __init__(self, device):
         self.device = device
-        self.functions = {name: getattr(vg, name) for name in ("relu", "astype", "argsort", *SHARED)}
+        self.functions = {
+            name: getattr(vg, name) for name in ("relu", "astype", "argsort", *SHARED)
+        }
         self.functions |= layers.LAYERS
         self.functions["copy"] = lambda x: x.copy()
 

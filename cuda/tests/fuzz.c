@@ -5,8 +5,8 @@
  * - a handle that is none of ours, or not any more, is refused; `out` itself comes back;
  * - as many arrays are alive as were given and not released, and the card is healthy.
  *
- * What is found out late has to be what a call of the round can have caused (fuzz_late.h). After each
- * round nothing is left. Rounds run in child processes. One that fails or dies is run
+ * What is found out late has to be what a call of the round can have caused (fuzz_late.h). After
+ * each round nothing is left. Rounds run in child processes. One that fails or dies is run
  * again without each of its calls in turn, and what has to stay is printed:
  *
  *     fuzz SECONDS [SEED]              until the time is up or something is wrong
@@ -33,14 +33,14 @@ typedef struct {
 
 static Shared *shared;
 static void (*const kinds[])(void) = {
-    make_array,   make_array,    make_array,     wrap_array,     release_array,  release_array,
-    ask_array,    view_array,    view_array,     view_array,     copy_array,     copy_array,
-    fill_array,   elementwise,   elementwise,    elementwise,    elementwise,    elementwise,
-    any_indices,  known_indices, known_indices,  any_matrices,   known_matrices, labelled,
-    normalised,   exponentials,  bounds,         reduce,         use_windows,    multiply,
-    layer,        learning,      attention,      recurrent,      use_stream,     use_stream,
-    use_event,    use_graph,     use_settings,   synchronize_it, plan,           lesson,
-    share,        ask_names};
+    make_array,  make_array,  make_array,    wrap_array,    release_array,  release_array,
+    ask_array,   view_array,  view_array,    view_array,    copy_array,     copy_array,
+    fill_array,  elementwise, elementwise,   elementwise,   elementwise,    elementwise,
+    any_indices, any_keys,    known_indices, known_indices, any_matrices,   known_matrices,
+    labelled,    normalised,  exponentials,  bounds,        reduce,         use_windows,
+    multiply,    layer,       learning,      attention,     recurrent,      use_stream,
+    use_stream,  use_event,   use_graph,     use_settings,  synchronize_it, plan,
+    lesson,      share,       ask_names};
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 

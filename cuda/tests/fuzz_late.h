@@ -24,7 +24,7 @@ static int early_index; /* this call may find an index out of range by itself, w
 /* A call that follows can leave this error, and must if it is `certain` and succeeds. */
 static void expect_late(const char *operation, int64_t index, int64_t axis, int64_t length,
                         int certain) {
-    const Late late = {operation, recording ? ANY : index,          axis,      length,
+    const Late late = {operation,  recording ? ANY : index,         axis,      length,
                        !recording, certain && !recording && !fault, recording, NULL};
     if (late_count == MOST_LATE)
         report(__FILE__, __LINE__, "no room for another late error");

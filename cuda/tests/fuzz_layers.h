@@ -20,10 +20,9 @@ static void learning(void) {
           (void *)targets[1], (void *)gradients[0], (void *)gradients[1]);
     pvg_array *const *list = missing ? NULL : targets;
     if (kind == 0)
-        status_of("pvg_optimize",
-                  pvg_optimize((int)(chance(98) ? pick(0, 2) : pick(-1, 3)), list,
-                               (const pvg_array *const *)gradients, count,
-                               chance(98) ? numbers : NULL, chance(10) ? needed(&arrays) : NULL));
+        status_of("pvg_optimize", pvg_optimize((int)(chance(98) ? pick(0, 2) : pick(-1, 3)), list,
+                                               (const pvg_array *const *)gradients, count,
+                                               chance(98) ? numbers : NULL, wanted(&arrays, 10)));
     if (kind == 1)
         handle_of("pvg_total_norm", pvg_total_norm((const pvg_array *const *)list, count, order),
                   NULL, &arrays);
@@ -32,8 +31,7 @@ static void learning(void) {
                   pvg_clip_norm(list, count, chance(90) ? gradients[0] : NULL, (double)pick(0, 9)));
     if (kind == 3)
         handle_of("pvg_dropout",
-                  pvg_dropout(targets[0], (double)pick(0, 5) / 4, 1, 2, 3,
-                              chance(10) ? needed(&arrays) : NULL),
+                  pvg_dropout(targets[0], (double)pick(0, 5) / 4, 1, 2, 3, wanted(&arrays, 10)),
                   NULL, &arrays);
 }
 
@@ -132,8 +130,7 @@ static void attention(void) {
     pvg_array *made = pvg_attention(query, k, v, mask, 0.5, causal, logsum);
     handle_of("pvg_attention", made, NULL, &arrays);
     if (!made || !logsum) return;
-    pvg_array *gradient =
-        chance(50) ? made : operand(code, SHAPE(batch, heads, queries, width));
+    pvg_array *gradient = chance(50) ? made : operand(code, SHAPE(batch, heads, queries, width));
     three_of("pvg_attention_backward",
              pvg_attention_backward(gradient, query, k, v, mask, made, logsum, 0.5, causal,
                                     &results[0], &results[1], &results[2]),

@@ -33,8 +33,8 @@ static void known_indices(void) {
     static const char *const names[] = {"gather", "scatter", "accumulate"};
     int known = 0;
     pvg_array *a = fresh(code, SHAPE(length, 3));
-    pvg_array *indices = numbers_of(values, SHAPE(1, n), -length - beyond, length - 1 + beyond,
-                                    &known);
+    pvg_array *indices =
+        numbers_of(values, SHAPE(1, n), -length - beyond, length - 1 + beyond, &known);
     pvg_array *given = kind ? fresh(code, SHAPE(n, 3)) : NULL;
     const int before = late_count;
     right = !bad;
@@ -43,12 +43,17 @@ static void known_indices(void) {
             expect_late(names[kind], known ? values[i] : ANY, 0, length, known && right);
     TRACE("%s at %" PRId64 " known indices, %d of them out of range\n", names[kind], n,
           late_count - before);
-    if (kind == 0)
+    const int64_t key[] = {PVG_KEY_ARRAY, (int64_t)indices, 0, 0};
+    if (kind == 0 && chance(50))
+        handle_of("pvg_index_get", pvg_index_get(a, 1, key), NULL, &arrays);
+    else if (kind == 0)
         handle_of("pvg_gather", pvg_gather(a, indices, 1, axes, 0, 0), NULL, &arrays);
+    else if (kind == 1 && chance(50) && given)
+        status_of("pvg_index_set", pvg_index_set(a, 1, key, given, 0, NULL));
     else
-        status_of(names[kind],
-                  kind == 1 ? pvg_scatter(a, indices, 1, axes, 0, 0, given)
-                            : pvg_accumulate(PVG_ADD, a, indices, 1, axes, 0, 0, given));
+        status_of(names[kind], kind == 1
+                                   ? pvg_scatter(a, indices, 1, axes, 0, 0, given)
+                                   : pvg_accumulate(PVG_ADD, a, indices, 1, axes, 0, 0, given));
     ended(before, pvg_last_status());
 }
 
@@ -83,12 +88,13 @@ static void known_matrices(void) {
     status_of("contents of matrices", status);
     prepared();
     /* Ones: their first pivot is 1, and the next one 0; as triangles they are none of this. */
-    const int zero_pivot =
-        content == 0 || (content == 1 && n > 1 && !(operation == 1 && kind > 0));
+    const int zero_pivot = content == 0 || (content == 1 && n > 1 && !(operation == 1 && kind > 0));
     const int launched = items > 0 && n > 0 && (operation != 1 || columns > 0);
     right = 1;
     factor(a, b, operation, kind,
-           status != PVG_OK || recording ? 0 : launched && zero_pivot ? 1 : -1);
+           status != PVG_OK || recording ? 0
+           : launched && zero_pivot      ? 1
+                                         : -1);
 }
 
 static void any_matrices(void) {
@@ -127,6 +133,32 @@ static void any_indices(void) {
     ended(before, pvg_last_status());
 }
 
+/* a[key] and a[key] = values, of keys with arrays or with what are none. */
+static void any_keys(void) {
+    static const int kinds[] = {0, 1, 1, 2, 3, 32, 32, 32, 33};
+    const int writes = chance(50), n = chance(97) ? (int)pick(1, 4) : (int)pick(-1, 6);
+    pvg_array *a = needed(&arrays), *values = NULL;
+    const int before = late_count, sense = bad;
+    if (writes && chance(60)) values = needed(&arrays);
+    if (!values) bad = sense; /* a number, then */
+    int64_t items[6 * 4];
+    for (int i = 0; i < 6 * 4; i++) items[i] = pick(-4, 4);
+    for (int i = 0; i < 6; i++) {
+        items[4 * i] = kinds[pick(0, chance(99) ? 7 : 8)];
+        if (items[4 * i] == 32 && i < n) items[4 * i + 1] = (int64_t)needed(&arrays);
+    }
+    for (int i = 0; is_live(&arrays, a) && i < pvg_array_ndim(a); i++)
+        if (pvg_array_shape(a)[i] > 0)
+            expect_late(writes ? "scatter" : "gather", ANY, i, pvg_array_shape(a)[i], 0);
+    const Scalar number = scalar();
+    TRACE("a key of %d items of %p, values %p\n", n, (void *)a, (void *)values);
+    if (writes)
+        status_of("pvg_index_set", pvg_index_set(a, n, items, values, number.kind, &number.value));
+    else
+        handle_of("pvg_index_get", pvg_index_get(a, n, items), NULL, &arrays);
+    ended(before, pvg_last_status());
+}
+
 /* ---- Labels ---------------------------------------------------------------------------------- */
 
 static int wide(int code) { return code == PVG_FLOAT64 ? PVG_FLOAT64 : PVG_FLOAT32; }
@@ -157,10 +189,10 @@ static void labelled(void) {
     ended(before, pvg_last_status());
     if (!losses) return;
     pvg_array *gradient = chance(50) ? losses : operand(wide(code), SHAPE(rows));
-    handle_of("pvg_cross_entropy_backward",
-              pvg_cross_entropy_backward(gradient, x, labels, weight, statistics, ignored,
-                                         smoothing),
-              NULL, &arrays);
+    handle_of(
+        "pvg_cross_entropy_backward",
+        pvg_cross_entropy_backward(gradient, x, labels, weight, statistics, ignored, smoothing),
+        NULL, &arrays);
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
@@ -247,9 +279,9 @@ static void bounds(void) {
         const double from = (double)start / 2, by = (double)step / 2;
         const int of_floats = chance(90) && is_live(&arrays, a) && is_float(pvg_array_dtype(a));
         status_of("pvg_sequence",
-                  of_floats ? pvg_sequence(a, PVG_SCALAR_FLOAT, &from, &by, chance(50) ? &by : NULL)
-                            : pvg_sequence(a, PVG_SCALAR_INT, &start, &step,
-                                           chance(50) ? &step : NULL));
+                  of_floats
+                      ? pvg_sequence(a, PVG_SCALAR_FLOAT, &from, &by, chance(50) ? &by : NULL)
+                      : pvg_sequence(a, PVG_SCALAR_INT, &start, &step, chance(50) ? &step : NULL));
     }
 }
 
