@@ -199,6 +199,9 @@ enum pvg_operation {
     PVG_GREATER = 124,
     PVG_GREATER_EQUAL = 125,
     PVG_HEAVISIDE = 126, /* float; 0 where a is negative, b where it is 0, 1 where it is positive */
+    PVG_LOGICAL_AND = 127, /* these three: bool, of numbers that are true unless they are 0 */
+    PVG_LOGICAL_OR = 128,
+    PVG_LOGICAL_XOR = 129,
     /* pvg_reduce, over some or all axes */
     PVG_SUM = 200,  /* bool and signed: int64; unsigned: uint64; floats as in twice the precision */
     PVG_MEAN = 201, /* float */
@@ -245,6 +248,7 @@ enum pvg_operation {
     PVG_NAN_TO_NUM = 359,
     PVG_NORMALIZE = 360, /* this and the next: of float dtypes */
     PVG_CROSS_ENTROPY = 361,
+    PVG_WITHIN = 363,
     PVG_ATTENTION = 370, /* this and the next one: float */
     PVG_RECURRENT = 371,
     PVG_OPTIMIZE = 380, /* these four: float dtypes */
@@ -737,8 +741,8 @@ PVG_API pvg_array *pvg_contiguous(const pvg_array *a);
 /* The real (0) or imaginary (1) parts of a complex array, which can be written to through the view.
  * Errors: TYPE. */
 PVG_API pvg_array *pvg_part(const pvg_array *a, int imaginary);
-/* The diagonals of the matrices that two axes span, along a new last axis: those with the index
- * along axis2 - that along axis1 == offset. Errors: VALUE (fewer than two axes, one twice), AXIS. */
+/* The diagonals of the matrices that two axes span, along a new last axis: where the index along
+ * axis2 is that along axis1 plus offset. Errors: VALUE (fewer than two axes; one twice), AXIS. */
 PVG_API pvg_array *pvg_diagonal(const pvg_array *a, int64_t offset, int axis1, int axis2);
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
@@ -749,6 +753,10 @@ PVG_API pvg_array *pvg_diagonal(const pvg_array *a, int64_t offset, int axis1, i
 PVG_API int pvg_copy_from_host(pvg_array *array, const void *source, const int64_t *byte_strides);
 PVG_API int pvg_copy_to_host(const pvg_array *array, void *destination,
                              const int64_t *byte_strides);
+/* The one element of an array as a number: numbers[0] is its pvg_scalar_kind, numbers[1] what a
+ * bool or an integer is, of uint64 its bits, or the bytes of a float as double; numbers[2] those of
+ * the imaginary part. Waits for the device. Errors: VALUE (not exactly one element). */
+PVG_API int pvg_item(const pvg_array *a, int64_t *numbers);
 /* destination[...] = source, broadcast and cast. Floats outside an integer dtype's range are
  * clamped to it, NaN gives 0; other casts are as in C. Errors: VALUE, UNAVAILABLE, MEMORY. */
 PVG_API int pvg_copy(const pvg_array *source, pvg_array *destination);
@@ -818,6 +826,10 @@ PVG_API pvg_array *pvg_concat(const pvg_array *const *parts, int n, int axis, in
  * scalar of another kind than the array's), OVERFLOW. */
 PVG_API pvg_array *pvg_clip(const pvg_array *a, int kind, const void *low, const void *high,
                             pvg_array *out);
+/* The same with arrays as bounds, of a's dtype, all three broadcast: maximum(a, low), and of that
+ * minimum(., high). Errors: VALUE, TYPE (bool, several dtypes). */
+PVG_API pvg_array *pvg_within(const pvg_array *a, const pvg_array *low, const pvg_array *high,
+                              pvg_array *out);
 /* Where |a - b| <= atol + rtol |b| or a == b, or with equal_nan 1 both are NaN; broadcast. Halves
  * are compared in float32. Errors: VALUE (equal_nan neither), TYPE (no floats). */
 PVG_API pvg_array *pvg_isclose(const pvg_array *a, const pvg_array *b, double rtol, double atol,

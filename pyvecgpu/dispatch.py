@@ -1,9 +1,9 @@
 """The seam: the one way from functions, methods and operators to a backend.
 
 `apply` calls a method of backends.METHODS, and nothing else in the package does, but for what the
-operators and views take here as a shorter way while nothing listens. So whatever wants to know what
-is computed, from what and into what, looks here: `observe` hands it every Call, and `tape` records
-what is computed of tracked Arrays.
+operators, views and keys take here as a shorter way while nothing listens. So whatever wants to
+know what is computed, from what and into what, looks here: `observe` hands it every Call, and
+`tape` records what is computed of tracked Arrays.
 """
 
 import contextlib
@@ -277,6 +277,7 @@ def tracked_operator(code, general):
 _PACK = tuple([struct.Struct(f"{n}q").pack for n in range(4 * (MAX_NDIM + 1))])
 _INTEGER, _SLICE, _NEW, _REST, _START, _STOP, _STEP, _ARRAY = map(int, Key)
 _WHOLE, _OTHERS = (_SLICE, 0, 0, 0), (_REST, 0, 0, 0)
+_FLAT = _PACK[1](-1)
 _DOES_NOT_FIT = (Status.ERROR_VALUE, Status.ERROR_INDEX)
 
 
@@ -324,20 +325,52 @@ def indexed(array, key):
     return _view(backend, backend.functions.pvg_index(array.data, count // 4, packed))
 
 
+def part_along(array, axis, start, stop):
+    """Return array[:, ..., start:stop], the bounds ints or None, along an axis from 0, or None."""
+    backend = array.backend
+    if type(array) is not Array or _listeners or not backend.on_card:
+        return None
+    what = _SLICE | (0 if start is None else _START) | (0 if stop is None else _STOP)
+    items = (*_WHOLE * axis, what, start or 0, stop or 0, 0)
+    packed = _PACK[len(items)](*items)
+    return _view(backend, backend.functions.pvg_index(array.data, axis + 1, packed))
+
+
 def reshaped(array, shape):
     """Return an Array in a shape of ints, or None."""
     backend = array.backend
     if type(array) is not Array or _listeners or not backend.on_card:
         return None
+    count, packed = _lengths(shape)
+    if packed is None:
+        return None
+    return _view(backend, backend.functions.pvg_reshape(array.data, count, packed))
+
+
+def repeated(array, shape):
+    """Return an Array broadcast to a shape of ints, or None."""
+    backend = array.backend
+    if type(array) is not Array or _listeners or not backend.on_card:
+        return None
+    count, packed = _lengths(shape)
+    if packed is None:
+        return None
+    return _view(backend, backend.functions.pvg_broadcast_to(array.data, count, packed))
+
+
+def _lengths(shape):
+    """Return (count, C numbers) of a shape of ints; None for the numbers if it is none."""
+    if type(shape) is int and shape == -1:
+        return 1, _FLAT
     items = shape if type(shape) is tuple or type(shape) is list else (shape,)
     for n in items:
         if type(n) is not int:
-            return None
+            return 0, None
+    count = len(items)
     try:
-        packed = _PACK[len(items)](*items)
-    except (struct.error, IndexError):
-        return None
-    return _view(backend, backend.functions.pvg_reshape(array.data, len(items), packed))
+        return count, _PACK[count](*items)
+    except (struct.error, IndexError):  # more than 64 bits; too many axes
+        return 0, None
 
 
 def reversed_axes(array):
@@ -345,7 +378,13 @@ def reversed_axes(array):
     backend = array.backend
     if type(array) is not Array or _listeners or not backend.on_card:
         return None
-    return _view(backend, backend.permute(array.data, None))
+    data = backend.functions.pvg_permute(array.data, None)
+    if not data:
+        return _view(backend, data)
+    result = new()
+    result.backend = backend
+    result.data = data
+    return result
 
 
 def _view(backend, data):
@@ -357,6 +396,24 @@ def _view(backend, data):
     array.backend = backend
     array.data = data
     return array
+
+
+# Values -------------------------------------------------------------------------------------------
+
+
+def number(array):
+    """Return the one element of an Array on a card, or None: nobody may observe it."""
+    backend = array.backend
+    return backend.number(array.data) if backend.on_card and not _listeners else None
+
+
+def downloaded(array):
+    """Return the values of an Array on a card as a new ndarray, or None: nobody may observe it."""
+    backend = array.backend
+    if _listeners or not backend.on_card:
+        return None
+    dtype, shape, _ = array._layout
+    return backend.download(array.data, dtype, shape)
 
 
 # Elements that Arrays name ------------------------------------------------------------------------
@@ -372,7 +429,11 @@ def taken(array, indices, axis):
     backend = array.backend
     if type(array) is not Array or type(indices) is not Array or _listeners:
         return None
-    if not backend.on_card or indices.backend is not backend or type(axis) is not int:
+    if not backend.on_card or indices.backend is not backend:
+        return None
+    if axis is None and len(array.shape) == 1:
+        axis = 0
+    elif type(axis) is not int:
         return None
     one = (_ARRAY, indices.data.value, 0, 0)
     # An item more says that bools are none of these.
@@ -427,6 +488,7 @@ def put_in_a_row(array, indices, value):
 
 
 _EVERYTHING = slice(None)
+_NUMBERS = {bool, int, float, complex}
 
 
 def _given(backend, array, count, packed, value):
@@ -436,7 +498,7 @@ def _given(backend, array, count, packed, value):
         if value.backend is not backend:
             return False
         status = call(data, count, packed, value.data, 0, None)
-    elif kind is float or kind is int or kind is bool:
+    elif kind in _NUMBERS:
         code, number = backend.as_scalar(data, value)
         status = call(data, count, packed, None, int(code), byref(number))
     else:

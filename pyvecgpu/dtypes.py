@@ -12,6 +12,7 @@ promotion, it is as in JAX and torch: bfloat16 beside the other integers, float3
 """
 
 import builtins
+import functools
 
 import numpy as np
 
@@ -226,6 +227,13 @@ def is_half(dtype):
 def is_integer(dtype):
     """True for the integer dtypes; bool is not one."""
     return dtype.kind in "iu"
+
+
+@functools.cache
+def integer_range(dtype):
+    """Return the lowest and the highest number of an integer dtype."""
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
 
 
 def is_float(dtype):

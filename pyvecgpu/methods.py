@@ -10,7 +10,7 @@ import sys
 from . import functions, protocols
 from .array import Array, Tracked
 from .device import Device
-from .dispatch import operator, tracked_operator
+from .dispatch import number, operator, reversed_axes, tracked_operator
 from .errors import DeviceUnavailableError
 from .functions import (
     creation,
@@ -174,7 +174,8 @@ class _Methods:
         >>> vg.asarray([[2.5]]).item()
         2.5
         """
-        return values.item(self)
+        found = number(self)
+        return values.item(self) if found is None else found
 
     def tolist(self):
         """Return the values as nested lists of Python scalars; a scalar for 0-d.
@@ -195,6 +196,9 @@ class _Methods:
         return values.to_host(self).tobytes()
 
     def __bool__(self):
+        found = number(self)
+        if found is not None:
+            return bool(found)
         if self.size != 1:
             raise ValueError(f"the truth value of an array of shape {self.shape} is ambiguous")
         return bool(values.item(self))
@@ -456,7 +460,8 @@ class _Methods:
         >>> vg.ones((2, 3)).T.shape
         (3, 2)
         """
-        return functions.transpose(self)
+        result = reversed_axes(self)
+        return functions.transpose(self) if result is None else result
 
     @property
     def mT(self):  # noqa: N802
@@ -527,6 +532,9 @@ class _Methods:
 
 
 def _number(array, kind):
+    found = number(array)
+    if found is not None:
+        return found
     if array.size != 1:
         raise TypeError(f"only an array of size 1 can become {kind}, not one of {array.shape}")
     return values.item(array)

@@ -137,6 +137,9 @@ ROWS = (
     _binary("less_equal", 123, ORDERED, "bool", np.less_equal),
     _binary("greater", 124, ORDERED, "bool", np.greater),
     _binary("greater_equal", 125, ORDERED, "bool", np.greater_equal),
+    _binary("logical_and", 127, ALL, "bool", np.logical_and),
+    _binary("logical_or", 128, ALL, "bool", np.logical_or),
+    _binary("logical_xor", 129, ALL, "bool", np.logical_xor),
     # Reductions
     _reduction("sum", 200, ALL, "wide", cpu_functions.sum, identity=0),
     _reduction("prod", 205, ALL, "wide", cpu_functions.prod, identity=1),
@@ -179,6 +182,7 @@ ROWS = (
     _other("sequence", 355, REALS, "none"),
     _other("eye", 356, ALL, "none"),
     _other("clip", 357, REALS, "same"),
+    _other("within", 363, REALS, "same"),
     _other("isclose", 358, "f", "bool"),
     _other("nan_to_num", 359, "f", "same"),
     _other("optimize", 380, "f", "none"),

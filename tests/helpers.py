@@ -43,7 +43,7 @@ NUMBERS = INTEGERS + FLOATS
 DTYPES = [np.dtype(bool), *NUMBERS]  # those with an order
 COMPLEX = [np.dtype(np.complex64), np.dtype(np.complex128)]
 ALL_DTYPES = DTYPES + COMPLEX
-MOST_PINNED = 25  # buffers of large copies, both ways, of a card, and the page for reports
+MOST_PINNED = 26  # buffers of large copies, both ways, of a card; pages for reports and small ones
 FAULTS = ("malloc", "pinned", "copy", "memset", "launch", "stream", "event", "device")
 
 # Lengths around the sizes of warps, blocks and vectors, and primes that no tile divides.

@@ -70,6 +70,7 @@ def cases():
         sweep_optim.steps,
         sweep_optim.norms(PATTERNS),
         sweep_optim.dropouts(PATTERNS),
+        sweep_optim.renewed_steps,
         sequences,
         gathers,
         moves,
@@ -382,15 +383,30 @@ def gathers(dtype):
 
         yield f"rows of {columns} by number", check
 
-    def check_many(device):
-        x, indices = data(dtype, (64,)), np.arange(3000) ** 2 % 64
-        array, values = put(device, x), data(dtype, (3000,), 1)
-        array[put(device, indices)] = put(device, values)
-        x = x.copy()
-        x[indices] = values
-        assert_same(array, x)
+    for count, columns, step in ((3000, (), 1), (5000, (), 1), (5000, (2,), 1), (5000, (2,), 2)):
 
-    yield "many values for few elements", check_many
+        def check_many(device, count=count, columns=columns, step=step):
+            x, indices = data(dtype, (64, *columns)), np.arange(count) ** 2 % 64
+            array, values = put(device, x), data(dtype, (count, *columns), 1)
+            array[put(device, np.repeat(indices, step))[::step]] = put(device, values)
+            x = x.copy()
+            x[indices] = values
+            assert_same(array, x)
+
+        yield f"{count} values for few parts {columns}, every {step}. index", check_many
+
+    def check_masks(device):
+        x, mask = data(dtype, (90, 61)), np.arange(90 * 61).reshape(90, 61) % 3 == 0
+        array, given = put(device, x), put(device, mask)
+        assert_same(array[given], x[mask])
+        assert_same(array[given[:, 1]], x[mask[:, 1]])
+        for pattern, make in PATTERNS.items():
+            array, y = make(device, x), x.copy()
+            array[given] = 1
+            y[mask] = 1
+            assert_same(array, y, pattern)
+
+    yield "where bools are true", check_masks
 
     def check_sums(device):
         indices = np.arange(3000) ** 2 % 64 - 32
@@ -440,6 +456,12 @@ def moves(dtype):
             assert_same(target[:, first:], x[:, first:].T)
 
         yield f"transposed copy, {name}", check
+
+    def short_axes(device):
+        x = data(dtype, (5, 31, 3, 71))
+        assert_same(vg.permute_dims(put(device, x), (2, 0, 3, 1)).copy(), x.transpose(2, 0, 3, 1))
+
+    yield "permuted copy of short axes", short_axes
 
 
 def numbers(dtype):
@@ -502,6 +524,8 @@ REDUCED = {
     "columns of a batch": ((5, 20, 7), 1),
     "everything": ((31, 33), None),
     "axes that do not touch": ((6, 7, 8), (0, 2)),
+    "axes apart, columns first": ((70, 3, 60), (0, 2)),
+    "axes apart, rows first": ((5, 3, 1000), (0, 2)),
     "shifted rows": ((1, 4091), 1),
 }
 
@@ -752,6 +776,14 @@ def sorts(dtype):
             assert_same(vg.searchsorted(put(device, row), array), expected)
 
         yield f"sort, {name}", check
+
+    def long_search(device):
+        # more than shared memory takes
+        row = np.sort(helpers.widened(data(dtype, (33_000,)))).astype(dtype)
+        expected = np.searchsorted(helpers.widened(row), helpers.widened(row[::40]))
+        assert_same(vg.searchsorted(put(device, row), put(device, row[::40])), expected)
+
+    yield "search in a long row", long_search
     if dtype.kind in "iu":
         yield "bincount", lambda device: check_counts(device, dtype)
 

@@ -7,6 +7,7 @@ from helpers import fixed_integers as data
 
 import pyvecgpu as vg
 from pyvecgpu.dispatch import apply
+from pyvecgpu.native.abi import Algorithm, Update
 
 CHOSEN = (
     ("SGD", {"momentum": 0}, 0.5),
@@ -39,6 +40,27 @@ def steps(dtype):
         yield f"{name} {options}", check
 
 
+def renewed_steps(dtype):
+    """Numbers that the kernel reads from the device, of every algorithm."""
+    if not helpers.is_float(dtype):
+        return
+    for algorithm in Algorithm:
+
+        def check(device, algorithm=algorithm):
+            count = 2 if algorithm == Algorithm.ADAM else 1
+            p, *states, g = (put(device, np.ones(4100, dtype)) for _ in range(count + 2))
+            values = np.zeros(Update.UPDATE_COUNT)
+            values[[Update.UPDATE_MOMENTUM, Update.UPDATE_SHARE1, Update.UPDATE_SHARE2]] = 1.0
+            if algorithm == Algorithm.RMSPROP:
+                values[Update.UPDATE_MOMENTUM] = 0.0
+            renewed = values.copy()
+            renewed[Update.UPDATE_RATE] = 0.5
+            apply(p.backend, "optimize", algorithm, [p, *states], [g], values, put(device, renewed))
+            assert_within(p, np.full(4100, 0.5 if algorithm != Algorithm.SGD else 0.0), 1e-3)
+
+        yield f"{algorithm.name} with renewed numbers", check
+
+
 def norms(patterns):
     def cases(dtype):
         if not helpers.is_float(dtype):
@@ -57,6 +79,9 @@ def norms(patterns):
                 vg.nn.utils.clip_grad_norm_([p], 1.0)
                 expected = wide / np.linalg.norm(wide)
                 assert_within(p.grad, expected, 1e-8 + helpers.UNIT_ROUNDOFF[dtype])
+                y = p.grad.copy()
+                apply(y.backend, "clip_norm", [y], None, 2.0)
+                helpers.assert_same(y, (p.grad + p.grad).numpy())
 
             yield f"norm, {pattern}", check
 
@@ -74,7 +99,11 @@ def dropouts(patterns):
                 u = vg.empty(x.shape, dtype="float32", device=device)
                 apply(u.backend, "random", u, 1, 5, 6, 7)
                 result = apply(u.backend, "dropout", make(device, x), 0.75, 5, 6, 7, None)
-                helpers.assert_same(result, np.where(u.numpy() < 0.75, 0, x * 4).astype(dtype))
+                expected = np.where(u.numpy() < 0.75, 0, x * 4).astype(dtype)
+                helpers.assert_same(result, expected)
+                renewed = put(device, np.array([1, 2, 3], np.uint64))
+                result = apply(u.backend, "dropout", make(device, x), 0.75, 4, 4, 4, renewed)
+                helpers.assert_same(result, expected)
 
             yield f"dropout, {pattern}", check
 

@@ -297,6 +297,9 @@ def recorded(device, monkeypatch):
 
     for name, position in (("matmul", 2), ("dense", 4), ("dense_backward", 5)):
         record(name, position)
+    if backend.on_card:
+        backend = backend.functions
+        record("pvg_vecdot", 2)
     yield codes
     vg.set_matmul_precision("float32")
 

@@ -151,7 +151,10 @@ def test_halves_are_computed_in_float32(device, name, o, dtype):
     halves, wide = stepped(dtype), stepped(np.dtype(np.float32))
     for p, q in zip(halves, wide, strict=True):
         expected = helpers.widened(q.detach().astype(dtype).numpy())
-        limit = np.abs(expected) * (2 * helpers.UNIT_ROUNDOFF[dtype]) if device == "cuda" else 0
+        # Both kernels may fuse other products and sums: then a state, and with it a step of 0.25
+        # times a quotient of two, is rounded to its neighbour.
+        unit = helpers.UNIT_ROUNDOFF[dtype] if device == "cuda" else 0
+        limit = (np.abs(expected) + 0.5) * 2 * unit
         helpers.assert_within(p.detach(), expected, limit, name)
 
 

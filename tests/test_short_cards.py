@@ -1,7 +1,7 @@
-"""Composed functions in one call of the C library (functions/short_cards.py), against the long way.
+"""Composed functions in one call of the C library (functions/short_cards.py), and the long way.
 
-While somebody observes the seam a function goes the long way, so each case is computed both ways and
-by NumPy: over dtypes, layouts, axes and arguments of every form that the short way takes or leaves.
+While somebody observes the seam a function goes the long way, so each case is computed both ways
+and by NumPy: over dtypes, layouts, axes and arguments that the short way takes or leaves.
 """
 
 import warnings
@@ -96,7 +96,13 @@ WIDTHS = (0, 2, (1, 2), [0, 3], ((2, 1),), -1, (1, -1), 1.5, (1, 2, 3), 2**62)
 
 @pytest.mark.parametrize("dtype", MOVED)
 def test_pad(device, rng, dtype):
-    values_of = {"b": (True,), "i": (0, 3, -1, 2.5), "u": (0, 3, -1), "f": (0, 2, 0.5), "c": (1, 0.5)}
+    values_of = {
+        "b": (True,),
+        "i": (0, 3, -1, 2.5),
+        "u": (0, 3, -1),
+        "f": (0, 2, 0.5),
+        "c": (1, 0.5),
+    }
     for array, values in cases(device, rng, dtype):
         pairs = tuple((i, 2 - i % 3) for i in range(values.ndim))
         for widths in (*WIDTHS, pairs, [list(pair) for pair in pairs]):
@@ -137,6 +143,24 @@ def test_join(device, rng, function):
                     assert short[1].dtype == short[0].dtype
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float64", "complex64"])
+def test_differences(device, rng, dtype):
+    for array, values in cases(device, rng, dtype):
+        for axis in range(-values.ndim - 1, values.ndim + 1):
+            check("diff", array, values, axis=axis)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32", "float64", "complex64"])
+def test_numbers_for_nan(device, rng, dtype):
+    for array, values in cases(device, rng, dtype):
+        if array.size and dtype != "int32":
+            values = values.copy()
+            values.reshape(-1)[::3], values.reshape(-1)[1::3] = np.nan, -np.inf
+            array = put(device, values)
+        for options in ({}, {"nan": 2.0, "neginf": -5.0}, {"posinf": 3}, {"copy": True}):
+            check("nan_to_num", array, values, **options)
+
+
 # Sums ---------------------------------------------------------------------------------------------
 
 
@@ -169,7 +193,12 @@ def test_without_nan(device, rng, name, dtype):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "complex64"])
 def test_vecdot(device, rng, dtype):
     shapes = [((5,), (5,)), ((4, 1), (4, 1)), ((300, 3), (300, 3)), ((33, 40), (40,))]
-    shapes += [((3, 1, 70), (5, 70)), ((2, 1023), (2, 1023)), ((2, 3000), (2, 3000)), ((3, 0), (0,))]
+    shapes += [
+        ((3, 1, 70), (5, 70)),
+        ((2, 1023), (2, 1023)),
+        ((2, 3000), (2, 3000)),
+        ((3, 0), (0,)),
+    ]
     shapes += [((3, 4), (3, 5)), ((0, 4), (4,)), ((2, 3), (4, 3)), ((), (3,))]
     for first, second in shapes:
         x, y = (rng.standard_normal(shape) * 4 for shape in (first, second))
@@ -195,12 +224,33 @@ def test_an_item_of_vecdot_is_that_of_it_alone(device, rng):
     together = vg.vecdot(x, y).numpy()
     alone = [vg.vecdot(x[i], y[i]).item() for i in range(50)]
     np.testing.assert_array_equal(together, np.array(alone, "float32"))
+    crossed = vg.vecdot(x[:6, None], y[:7]).numpy()
+    alone = [[vg.vecdot(x[i], y[j]).item() for j in range(7)] for i in range(6)]
+    np.testing.assert_array_equal(crossed, np.array(alone, "float32"))
+
+
+@pytest.mark.parametrize("length, inner", [(3, 70), (40, 5), (130, 20), (300, 40)])
+def test_an_item_of_short_columns_is_that_of_it_alone(device, rng, length, inner):
+    x = put(device, rng.standard_normal((4000 // inner, length, inner)).astype("float32"))
+    functions = (vg.softmax, vg.log_softmax, vg.logsumexp, vg.std, vg.nanmean)
+    for f in functions:
+        together = f(x, 1).numpy()
+        for i in (0, len(together) - 1):
+            np.testing.assert_array_equal(f(x[i], 0).numpy(), together[i])
 
 
 SUBSCRIPTS = (
     *("bij,bjk->bik", "ij,kj->ik", "bihd,bjhd->bhij", "ijk,kl->ijl", "bi,bi->b", "ij,ij->", "i,i"),
     *("i,j->ij", "i,j->ji", "ij,jk", "bi,ib->b", "abc,dc->bad", "ab,cd->acbd", "abc,abc->cb"),
-    *("...i,...i->...", "i...,ij->...j", "ii,ij->j", "ij,jk->k", "ij,ij->ji", "ab,ab,a->b", "ij,jk->ik "),
+    *(
+        "...i,...i->...",
+        "i...,ij->...j",
+        "ii,ij->j",
+        "ij,jk->k",
+        "ij,ij->ji",
+        "ab,ab,a->b",
+        "ij,jk->ik ",
+    ),
 )
 
 
@@ -244,7 +294,15 @@ def test_array_equal(device, rng):
 
 # Statistics of short columns, and softmax of them ------------------------------------------------
 
-COLUMNS = ((13, 9000), (3, 40000), (64, 8200), (3, 100, 90), (9000, 9, 2), (300, 500, 30), (5, 70, 40))
+COLUMNS = (
+    (13, 9000),
+    (3, 40000),
+    (64, 8200),
+    (3, 100, 90),
+    (9000, 9, 2),
+    (300, 500, 30),
+    (5, 70, 40),
+)
 COLUMNS += ((700, 3), (2, 1024, 3), (4, 17, 130), (600, 41, 4))
 
 
@@ -254,13 +312,18 @@ def test_columns(device, rng, shape, dtype):
     values = rng.standard_normal(shape).astype(dtype)
     wide, axis, eps = values.astype("float64"), len(shape) - 2, float(np.finfo(dtype).eps)
     for layout in ("plain", "reversed"):
-        array, wide = LAYOUTS[layout](put(device, values)), LAYOUTS[layout](values).astype("float64")
+        array, wide = (
+            LAYOUTS[layout](put(device, values)),
+            LAYOUTS[layout](values).astype("float64"),
+        )
         near = {"rtol": 8 * eps, "atol": 8 * eps}
         found = vg.std(array, axis=axis, ddof=1).numpy()
         np.testing.assert_allclose(found, wide.std(axis, ddof=1), **near)
         powers = np.exp(wide)
         total = powers.sum(axis, keepdims=True)
-        np.testing.assert_allclose(vg.nn.functional.softmax(array, axis).numpy(), powers / total, **near)
+        np.testing.assert_allclose(
+            vg.nn.functional.softmax(array, axis).numpy(), powers / total, **near
+        )
         logs = vg.nn.functional.log_softmax(array, axis).numpy()
         near["atol"] *= 8
         np.testing.assert_allclose(logs, wide - np.log(total), **near)

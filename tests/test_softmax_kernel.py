@@ -163,7 +163,7 @@ def test_nothing(device):
 
 @pytest.mark.devices("sim", "cuda")
 def test_launches(device):
-    """One for rows; a reduction and what is made of it for columns."""
+    """One for rows and for short columns; a reduction and a map for others."""
 
     def launches(call, array):
         before = vg.counters(device)["launches"]
@@ -175,7 +175,8 @@ def test_launches(device):
         x = vg.zeros((3, length), device=device)
         assert launches(rows, x) == 1
         assert launches(lambda x: vg.logsumexp(x, 1), x[:, :4000]) == 1
-        assert launches(columns, x) == 2
+        assert launches(columns, x) == 1
+    assert launches(columns, vg.zeros((2000, 9), device=device)) == 2 + 1  # it is in chunks
 
 
 @pytest.mark.devices("sim", "cuda")

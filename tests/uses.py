@@ -693,6 +693,12 @@ USES |= {
         lambda v: void(vg.clip(v["a"], None, 3, out=v["out"].T)),
         ("out",),
     ),
+    "within": Use(AB, lambda v: vg.clip(v["a"], v["b"], v["b"][::-1])),
+    "within, out": Use(
+        AB | {"out": ((37, 6), F64)},
+        lambda v: void(vg.clip(v["a"], v["b"][:1, ::-1], v["b"][:, 1:2], v["out"].T)),
+        ("out",),
+    ),
     "isclose": Use(A, lambda v: vg.isclose(v["a"], v["a"][:, ::-1])),
     "nan_to_num": Use(A, lambda v: vg.nan_to_num(v["a"])),
     "nan_to_num, in place": Use(A, lambda v: void(vg.nan_to_num(v["a"][:, ::-2], False)), ("a",)),

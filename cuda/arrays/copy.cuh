@@ -1,6 +1,7 @@
 // Copies inside a device, for the operations that need one; pvg::copy_array is in call.cuh.
 #pragma once
 #include "arrays/call.cuh"
+#include "arrays/layout.cuh"
 #include "arrays/scalar.cuh"
 
 namespace pvg {
@@ -15,6 +16,10 @@ int fill_where(Call &call, pvg_array *array, const pvg_array *mask, const Scalar
 // if the two lie transposed to each other; else leaves *done false. The destination is open for
 // writing.
 int copy_transposed(Call &call, const pvg_array *source, pvg_array *destination, bool *done);
+
+// The same where axes are too short for that, of a collapsed walk over destination and source.
+int copy_permuted(Call &call, const pvg_array *source, pvg_array *destination, const Walk<2> &walk,
+                  bool *done);
 
 // An operand as elementwise kernels should read it: itself, or a contiguous copy in `holder` if it
 // is large and transposed. Two passes at full speed beat one that reads a whole sector an element.

@@ -63,8 +63,7 @@ __device__ __forceinline__ void locate_narrow(const Locator<N> &locator,
             rest[e] = quotient;
 #pragma unroll
             for (int k = 0; k < N; k++)
-                offsets[k][e] +=
-                    int64_t(index) * static_cast<int32_t>(locator.walk.strides[k][i]);
+                offsets[k][e] += int64_t(index) * static_cast<int32_t>(locator.walk.strides[k][i]);
         }
     }
 }

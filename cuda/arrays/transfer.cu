@@ -230,17 +230,25 @@ int upload(Call &call, pvg_array *a, const void *source, const int64_t *byte_str
 
 // ---- Device to host -----------------------------------------------------------------------------
 
+// Bytes of the device to the host, and wait for them: few of them by way of pinned memory.
+int land(Call &call, const unsigned char *from, void *to, int64_t bytes) {
+    const size_t size = static_cast<size_t>(bytes);
+    const Landing landing(bytes);
+    void *target = landing.bytes ? landing.bytes : to;
+    PVG_TRY(cudaMemcpyAsync(target, from, size, cudaMemcpyDeviceToHost, call.stream));
+    counters[PVG_COUNT_WAITS]++;
+    PVG_TRY(cudaStreamSynchronize(call.stream));
+    if (target != to) memcpy(to, target, size);
+    return PVG_OK;
+}
+
 int download_dense(Call &call, const pvg_array *a, void *destination) {
     PVG_PASS(call.reads(a));
     int64_t bytes = a->size * dtype_size(a->dtype);
     bool ordinary = false;
     if (bytes >= staged_from) PVG_PASS(is_ordinary(destination, &ordinary));
     if (ordinary) return staged_download(call.device, call.stream, destination, a->data, bytes);
-    PVG_TRY(cudaMemcpyAsync(destination, a->data, static_cast<size_t>(bytes),
-                            cudaMemcpyDeviceToHost, call.stream));
-    counters[PVG_COUNT_WAITS]++;
-    PVG_TRY(cudaStreamSynchronize(call.stream));
-    return PVG_OK;
+    return land(call, a->data, destination, bytes);
 }
 
 int download_scattered(Call &call, const pvg_array *a, const HostLayout &h, void *destination) {
@@ -285,9 +293,54 @@ int download(Call &call, const pvg_array *a, void *destination, const int64_t *b
     return check_reports(call.device);
 }
 
+// One number of T as what pvg_item gives.
+template <class T> void read_number(const void *bytes, int64_t *numbers) {
+    T x;
+    memcpy(&x, bytes, sizeof x);
+    double parts[2] = {};
+    if constexpr (is_bool<T>) {
+        numbers[0] = PVG_SCALAR_BOOL, numbers[1] = bool(x);
+        return;
+    } else if constexpr (std::is_integral_v<T>) {
+        numbers[0] = std::is_same_v<T, uint64_t> ? PVG_SCALAR_UINT : PVG_SCALAR_INT;
+        numbers[1] = static_cast<int64_t>(x);
+        return;
+    } else if constexpr (is_complex<T>) {
+        numbers[0] = PVG_SCALAR_COMPLEX, parts[0] = x.re, parts[1] = x.im;
+    } else {
+        numbers[0] = PVG_SCALAR_FLOAT, parts[0] = static_cast<ComputeType<T>>(x);
+    }
+    memcpy(numbers + 1, parts, sizeof parts);
+}
+
+int item(Call &call, const pvg_array *a, int64_t *numbers) {
+    PVG_PASS(check_array(a, "a"));
+    PVG_REQUIRE(numbers, PVG_ERROR_VALUE, "numbers is a null pointer");
+    PVG_REQUIRE(a->size == 1, PVG_ERROR_VALUE, "an array of shape %s has not one element",
+                shape_text(a));
+    PVG_PASS(call.begin(device_of(a)));
+    PVG_PASS(refuse_recording(call.device, "a copy to the host"));
+    PVG_PASS(call.reads(a));
+    alignas(largest_item) unsigned char bytes[largest_item];
+    const int64_t size = dtype_size(a->dtype);
+    PVG_PASS(land(call, a->data, bytes, size));
+    counters[PVG_COUNT_COPIES_TO_HOST]++;
+    counters[PVG_COUNT_BYTES_TO_HOST] += size;
+    PVG_PASS(check_reports(call.device));
+    return dispatch(a->dtype, [&](auto tag) -> int {
+        read_number<typename decltype(tag)::type>(bytes, numbers);
+        return PVG_OK;
+    });
+}
+
 } // namespace
 
 } // namespace pvg
+
+PVG_API int pvg_item(const pvg_array *a, int64_t *numbers) {
+    pvg::Call call("item");
+    return pvg::item(call, a, numbers);
+}
 
 PVG_API int pvg_copy_from_host(pvg_array *array, const void *source, const int64_t *byte_strides) {
     pvg::Call call("copy_from_host");

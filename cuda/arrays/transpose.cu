@@ -176,6 +176,21 @@ int transposed_dimension(const Walk<2> &walk) {
     return -1;
 }
 
+// Half of each tile at least would be there. Where the innermost axis is the same for both sides,
+// and not too short, no tiles are wanted.
+bool fills_tiles(const Walk<2> &walk, int across, int64_t item) {
+    const int last = walk.ndim - 1;
+    constexpr int64_t long_row = 64; // bytes
+    if (last < 1) return true;
+    if (across < 0) return walk.strides[1][last] == 1 && walk.shape[last] * item >= long_row;
+    const int64_t side = item == 1 ? 128 : 64;
+    const auto share = [&](int64_t length) {
+        const int64_t whole = (length + side - 1) / side * side;
+        return static_cast<double>(length) / static_cast<double>(whole);
+    };
+    return share(walk.shape[across]) * share(walk.shape[last]) >= 0.5;
+}
+
 // Vectors of `width` elements fit the rows of one side: length, strides and first address.
 bool rows_are_aligned(const pvg_array *a, int width, int64_t length, int64_t stride,
                       const Locator<2> &batch, int operand) {
@@ -235,6 +250,10 @@ int copy_transposed(Call &call, const pvg_array *source, pvg_array *destination,
     broadcast_strides(source, walk.ndim, walk.shape, walk.strides[1]);
     collapse(&walk);
     int across = transposed_dimension(walk);
+    if (!fills_tiles(walk, across, dtype_size(source->dtype))) {
+        PVG_PASS(copy_permuted(call, source, destination, walk, done));
+        if (*done) return PVG_OK;
+    }
     if (across < 0) return PVG_OK;
     PVG_PASS(call.reads(source));
     return dispatch_size(source->dtype, [&](auto tag) -> int {

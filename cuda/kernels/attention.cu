@@ -51,7 +51,7 @@ __device__ __forceinline__ ComputeType<T> rescale(ComputeType<T> (&scores)[eleme
 }
 
 template <class T, int CHUNKS>
-__global__ void __launch_bounds__(threads) attention_kernel(const Job job) {
+__global__ void __launch_bounds__(threads, blocks_at_once<CHUNKS>) attention_kernel(const Job job) {
     using A = ComputeType<T>;
     constexpr int n = elements<T>;
     __shared__ __align__(16) Shared<T> shared;
@@ -68,6 +68,8 @@ __global__ void __launch_bounds__(threads) attention_kernel(const Job job) {
         if (job.causal && key >= first + edge<T>) break;
         Elements<T> scores;
         multiply_rows<T>(scores, item.query, first, item.keys, key, shared);
+        SquarePart<T> values;
+        values.fetch(item.values, key, 0);
         const bool plain = is_plain<T>(job, first, key);
 #pragma unroll
         for (int i = 0; i < n; i++) {
@@ -81,7 +83,7 @@ __global__ void __launch_bounds__(threads) attention_kernel(const Job job) {
                 for (int j = 0; j < n; j++) sums[c][i][j] *= factor;
         }
         put_weights<T>(scores, shared);
-        add_weighted<T, CHUNKS>(sums, item.values, key, shared);
+        add_weighted<T, CHUNKS>(sums, item.values, key, values, shared);
     }
     A factors[n];
 #pragma unroll

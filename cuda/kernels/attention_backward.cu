@@ -57,7 +57,8 @@ __device__ __forceinline__ void weigh(const Job &job, int64_t mask, int64_t quer
 }
 
 template <class T, int CHUNKS>
-__global__ void __launch_bounds__(threads) attention_query_kernel(const Job job) {
+__global__ void __launch_bounds__(threads, blocks_at_once<CHUNKS>)
+    attention_query_kernel(const Job job) {
     using A = ComputeType<T>;
     constexpr int n = elements<T>;
     __shared__ __align__(16) Shared<T> shared;
@@ -87,14 +88,17 @@ __global__ void __launch_bounds__(threads) attention_query_kernel(const Job job)
                 weigh(job, item.mask, first + y + i, key + x + j, plain, logsum[i], product[i],
                       weights[i][j], slopes[i][j]);
         put_weights<T>(slopes, shared);
-        add_weighted<T, CHUNKS>(sums, item.keys, key, shared);
+        SquarePart<T> keys;
+        keys.fetch(item.keys, key, 0);
+        add_weighted<T, CHUNKS>(sums, item.keys, key, keys, shared);
     }
     store_rows<T, CHUNKS>(static_cast<T *>(job.to) + number * length * job.query.features, sums,
                           factors, first, length, job.query.features);
 }
 
 template <class T, int CHUNKS>
-__global__ void __launch_bounds__(threads) attention_keys_kernel(const Job job) {
+__global__ void __launch_bounds__(threads, CHUNKS == 1 ? 2 : 1)
+    attention_keys_kernel(const Job job) {
     using A = ComputeType<T>;
     constexpr int n = elements<T>;
     __shared__ __align__(16) Shared<T> shared;
@@ -120,10 +124,13 @@ __global__ void __launch_bounds__(threads) attention_keys_kernel(const Job job) 
                       weights[i][j], slopes[i][j]);
         }
         put_weights<T>(weights, shared);
-        add_weighted<T, CHUNKS>(dvalues, item.gradient, query, shared);
+        SquarePart<T> part;
+        part.fetch(item.gradient, query, 0);
+        add_weighted<T, CHUNKS>(dvalues, item.gradient, query, part, shared);
+        part.fetch(item.query, query, 0);
         __syncthreads(); // all have read the weights
         put_weights<T>(slopes, shared);
-        add_weighted<T, CHUNKS>(dkeys, item.query, query, shared);
+        add_weighted<T, CHUNKS>(dkeys, item.query, query, part, shared);
     }
     A factors[n], ones[n];
 #pragma unroll

@@ -55,6 +55,9 @@ template <class T> struct Shared {
     A weights[edge<T>][padded]; // by the row that is summed over
 };
 
+// Of a multiprocessor; heads of many chunks need the registers.
+template <int CHUNKS> inline constexpr int blocks_at_once = CHUNKS <= 2 ? 2 : 1;
+
 template <class T> using Elements = ComputeType<T>[elements<T>][elements<T>];
 
 // One item of the batch: where it lies in each operand.
@@ -81,23 +84,77 @@ template <class T> struct Item {
     }
 };
 
+// As many neighbouring elements of a row as 16 bytes have; zeros outside.
+template <class T> using Piece = Vector<T, 16 / sizeof(T)>;
 template <class T>
-__device__ __forceinline__ ComputeType<T> element(const Rows &rows, int64_t row, int column) {
-    return static_cast<ComputeType<T>>(
-        static_cast<const T *>(rows.data)[row * rows.row + column * rows.column]);
+__device__ __forceinline__ Piece<T> piece(const Rows &rows, int64_t row, int column) {
+    constexpr int n = 16 / sizeof(T);
+    Piece<T> result = {};
+    if (row >= rows.length || column >= rows.features) return result;
+    const T *from = static_cast<const T *>(rows.data) + row * rows.row + column * rows.column;
+    if (rows.vectors && column + n <= rows.features)
+        return *reinterpret_cast<const Piece<T> *>(from);
+#pragma unroll
+    for (int i = 0; i < n; i++)
+        if (column + i < rows.features) result.element[i] = from[i * rows.column];
+    return result;
 }
 
-// Columns from `begin` on of a tile of rows, by column; zeros outside.
-template <class T, class Stage>
-__device__ __forceinline__ void load_stage(Stage &stage, const Rows &rows, int64_t first,
-                                           int begin) {
-    for (int i = static_cast<int>(threadIdx.x); i < edge<T> * depth; i += threads) {
-        const int column = i % depth, row = i / depth;
-        const bool inside = first + row < rows.length && begin + column < rows.features;
-        stage[column][row] =
-            inside ? element<T>(rows, first + row, begin + column) : ComputeType<T>(0);
+// A thread's part of a stage, on its way through registers: what is fetched while another stage is
+// multiplied comes meanwhile.
+template <class T> struct StagePart {
+    static constexpr int n = 16 / sizeof(T), steps = edge<T> * depth / n / threads;
+    Piece<T> pieces[steps];
+
+    // Where the thread's pieces are: two threads side by side have 32 bytes of a row, and those of
+    // a warp, when they put theirs, different banks.
+    static __device__ __forceinline__ int row(int step) {
+        return (static_cast<int>(threadIdx.x) + step * threads) / 2 % edge<T>;
     }
-}
+    static __device__ __forceinline__ int column(int step) {
+        const int i = static_cast<int>(threadIdx.x) + step * threads;
+        return (i / 2 / edge<T> * 2 + i % 2) * n;
+    }
+    // Columns from `begin` on of the rows from `first` on.
+    __device__ __forceinline__ void fetch(const Rows &rows, int64_t first, int begin) {
+#pragma unroll
+        for (int s = 0; s < steps; s++)
+            pieces[s] = piece<T>(rows, first + row(s), begin + column(s));
+    }
+    // By column.
+    template <class Stage> __device__ __forceinline__ void put(Stage &stage) const {
+#pragma unroll
+        for (int s = 0; s < steps; s++)
+#pragma unroll
+            for (int e = 0; e < n; e++)
+                stage[column(s) + e][row(s)] = static_cast<ComputeType<T>>(pieces[s].element[e]);
+    }
+};
+
+// The same of a square of rows, which stay rows.
+template <class T> struct SquarePart {
+    static constexpr int n = 16 / sizeof(T), across_row = edge<T> / n;
+    static constexpr int steps = edge<T> * across_row / threads;
+    Piece<T> pieces[steps];
+
+    __device__ __forceinline__ void fetch(const Rows &rows, int64_t first, int begin) {
+#pragma unroll
+        for (int s = 0; s < steps; s++) {
+            const int i = static_cast<int>(threadIdx.x) + s * threads;
+            pieces[s] = piece<T>(rows, first + i / across_row, begin + i % across_row * n);
+        }
+    }
+    template <class Square> __device__ __forceinline__ void put(Square &square) const {
+#pragma unroll
+        for (int s = 0; s < steps; s++) {
+            const int i = static_cast<int>(threadIdx.x) + s * threads;
+#pragma unroll
+            for (int e = 0; e < n; e++)
+                square[i / across_row][i % across_row * n + e] =
+                    static_cast<ComputeType<T>>(pieces[s].element[e]);
+        }
+    }
+};
 
 // sums[i][j] = the product of row y + i of the left tile and row x + j of the right one, where
 // (y, x) is the thread's place. Ends with other threads still reading the stages.
@@ -113,11 +170,16 @@ __device__ __forceinline__ void multiply_rows(Elements<T> &sums, const Rows &lef
     for (int i = 0; i < n; i++)
 #pragma unroll
         for (int j = 0; j < n; j++) sums[i][j] = 0;
+    StagePart<T> a_part, b_part;
+    a_part.fetch(left, first, 0), b_part.fetch(right, second, 0);
     for (int begin = 0; begin < left.features; begin += depth) {
         __syncthreads();
-        load_stage<T>(shared.stages[0], left, first, begin);
-        load_stage<T>(shared.stages[1], right, second, begin);
+        a_part.put(shared.stages[0]), b_part.put(shared.stages[1]);
         __syncthreads();
+        if (begin + depth < left.features) {
+            a_part.fetch(left, first, begin + depth);
+            b_part.fetch(right, second, begin + depth);
+        }
         const int end = left.features - begin < depth ? left.features - begin : depth;
 #pragma unroll 8
         for (int k = 0; k < end; k++) {
@@ -131,11 +193,13 @@ __device__ __forceinline__ void multiply_rows(Elements<T> &sums, const Rows &lef
     }
 }
 
-// sums[c][i][j] += weights[.][y + i] times column c edge + x + j of the rows from `first` on. What
-// was written to the weights before is seen; ends with other threads still reading them.
+// sums[c][i][j] += weights[.][y + i] times column c edge + x + j of the rows from `first` on, the
+// first columns of which are fetched. What was written to the weights before is seen; ends with
+// other threads still reading them.
 template <class T, int CHUNKS>
 __device__ __forceinline__ void add_weighted(Elements<T> (&sums)[CHUNKS], const Rows &rows,
-                                             int64_t first, Shared<T> &shared) {
+                                             int64_t first, SquarePart<T> &fetched,
+                                             Shared<T> &shared) {
     constexpr int n = elements<T>, width = edge<T>;
     using Some = Vector<ComputeType<T>, n>;
     const int y = static_cast<int>(threadIdx.x) / across * n;
@@ -145,13 +209,10 @@ __device__ __forceinline__ void add_weighted(Elements<T> (&sums)[CHUNKS], const 
     for (int c = 0; c < CHUNKS; c++) {
         if (c * width >= rows.features) break;
         __syncthreads();
-        for (int i = static_cast<int>(threadIdx.x); i < width * width; i += threads) {
-            const int row = i / width, column = c * width + i % width;
-            const bool inside = row < end && column < rows.features;
-            shared.values[row][i % width] =
-                inside ? element<T>(rows, first + row, column) : ComputeType<T>(0);
-        }
+        fetched.put(shared.values);
         __syncthreads();
+        if (c + 1 < CHUNKS && (c + 1) * width < rows.features)
+            fetched.fetch(rows, first, (c + 1) * width);
         if (c * width + x >= rows.features) continue;
         Elements<T> part =
             {}; // of this tile: one chain through all rows would err with their number

@@ -42,6 +42,11 @@ template <class A, class B> struct Comparison {
 
 bool is_comparison(const Operation &operation) { return operation.gives == Gives::boolean; }
 
+// A comparison of which an operand beyond the other's range tells all.
+bool is_ordering(const Operation &operation) {
+    return is_comparison(operation) && operation.code <= PVG_GREATER_EQUAL;
+}
+
 // Operands are NULL (the scalar) or have the dtype.
 int launch_binary(Call &call, const Operation &operation, int dtype, pvg_array *out,
                   const pvg_array *a, const pvg_array *b, const Scalar *scalar) {
@@ -126,15 +131,15 @@ int run_binary_scalar(Call &call, int code, const Operation *operation, const pv
     PVG_PASS(call.begin(device));
     Scalar scalar;
     int status = make_scalar(dtypes.computed, kind, value, &scalar);
-    if (status == PVG_ERROR_OVERFLOW && is_comparison(*operation)) {
+    if (status == PVG_ERROR_OVERFLOW && is_ordering(*operation)) {
         int as_right = side == 1 ? code : operation->mirrored;
         return compare_out_of_range(call, as_right, a, !is_negative(kind, value), out, result);
     }
     PVG_PASS(status);
     Temporary converted, straight;
     PVG_PASS(as_dtype(call, a, dtypes.computed, &converted, &a));
-    PVG_PASS(open_elementwise(call, dtypes.result, a->ndim, a->shape, out, &a, 1, &straight,
-                              result));
+    PVG_PASS(
+        open_elementwise(call, dtypes.result, a->ndim, a->shape, out, &a, 1, &straight, result));
     const pvg_array *left = side == 1 ? a : nullptr, *right = side == 1 ? nullptr : a;
     return launch_binary(call, *operation, dtypes.computed, result->array, left, right, &scalar);
 }

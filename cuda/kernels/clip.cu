@@ -1,4 +1,4 @@
-// pvg_clip: elements within bounds, read once and written once.
+// pvg_clip and pvg_within: elements within bounds, read once and written once.
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
 #include "arrays/operation.cuh"
@@ -48,11 +48,51 @@ int run_clip(Call &call, const pvg_array *a, int kind, const void *low, const vo
     });
 }
 
+template <class T> struct Within {
+    static constexpr int inputs = 3, vector = 16 / sizeof(T);
+
+    template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
+        using A = ComputeType<T>;
+        A x[Access::count], low[Access::count], high[Access::count];
+        read_as<T>(access, 0, x);
+        read_as<T>(access, 1, low);
+        read_as<T>(access, 2, high);
+#pragma unroll
+        for (int e = 0; e < Access::count; e++) x[e] = minimum(maximum(x[e], low[e]), high[e]);
+        write_as<T>(access, x);
+    }
+};
+
+int run_within(Call &call, const pvg_array *a, const pvg_array *low, const pvg_array *high,
+               pvg_array *out, Output *result) {
+    const pvg_array *operands[3] = {a, low, high};
+    int device = -1, ndim = 0;
+    int64_t shape[PVG_MAX_NDIM];
+    PVG_PASS(check_operands(operands, 3, &device));
+    const int dtype = a->dtype;
+    PVG_PASS(check_kinds(dtype, reals));
+    for (const pvg_array *bound : {low, high})
+        PVG_REQUIRE(bound->dtype == dtype, PVG_ERROR_TYPE, "bounds of %s for an array of %s",
+                    dtype_name(bound->dtype), dtype_name(dtype));
+    PVG_PASS(broadcast_shapes(operands, 3, &ndim, shape));
+    PVG_PASS(call.begin(device));
+    Temporary straight[3];
+    for (int k = 0; k < 3; k++)
+        PVG_PASS(as_readable(call, operands[k], &straight[k], &operands[k]));
+    PVG_PASS(result->open(call, dtype, ndim, shape, out, operands, 3));
+    return dispatch<reals>(dtype, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        return launch_map(call, Within<T>{}, result->array,
+                          {operands[0], operands[1], operands[2]});
+    });
+}
+
 } // namespace
 
 Operations clip_operations() {
     static constexpr Operation rows[] = {
         {PVG_CLIP, "clip", Family::other, reals, Gives::same},
+        {PVG_WITHIN, "within", Family::other, reals, Gives::same},
     };
     return rows;
 }
@@ -64,5 +104,13 @@ PVG_API pvg_array *pvg_clip(const pvg_array *a, int kind, const void *low, const
     pvg::Call call("clip");
     pvg::Output result;
     int status = pvg::run_clip(call, a, kind, low, high, out, &result);
+    return result.close(call, status);
+}
+
+PVG_API pvg_array *pvg_within(const pvg_array *a, const pvg_array *low, const pvg_array *high,
+                              pvg_array *out) {
+    pvg::Call call("within");
+    pvg::Output result;
+    int status = pvg::run_within(call, a, low, high, out, &result);
     return result.close(call, status);
 }

@@ -109,16 +109,28 @@ template <class T> struct ComplexBinary {
     }
 };
 
-template <class T> struct ComplexEqual {
+template <class T> struct ComplexComparison {
     static constexpr int inputs = 2, vector = 16 / sizeof(T);
-    bool wanted; // equal, or not equal
+    int code;
 
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
         T a[Access::count], b[Access::count];
         Bool r[Access::count];
         access.read(0, a);
         access.read(1, b);
-        each(a, b, r, [this](T x, T y) { return Bool((x == y) == wanted); });
+        const T zero = {0, 0};
+        switch (code) {
+        case PVG_EQUAL: each(a, b, r, [](T x, T y) { return Bool(x == y); }); break;
+        case PVG_NOT_EQUAL: each(a, b, r, [](T x, T y) { return Bool(x != y); }); break;
+        case PVG_LOGICAL_AND:
+            each(a, b, r, [=](T x, T y) { return Bool(x != zero && y != zero); });
+            break;
+        case PVG_LOGICAL_OR:
+            each(a, b, r, [=](T x, T y) { return Bool(x != zero || y != zero); });
+            break;
+        default: // PVG_LOGICAL_XOR
+            each(a, b, r, [=](T x, T y) { return Bool((x != zero) != (y != zero)); });
+        }
         access.write(r);
     }
 };
@@ -145,8 +157,7 @@ int launch_complex_binary(Call &call, const Operation &operation, int dtype, pvg
     return dispatch<complexes>(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         if (operation.gives == Gives::boolean)
-            return launch_map(call, ComplexEqual<T>{operation.code == PVG_EQUAL}, out, {a, b},
-                              scalar);
+            return launch_map(call, ComplexComparison<T>{operation.code}, out, {a, b}, scalar);
         return launch_map(call, ComplexBinary<T>{operation.code}, out, {a, b}, scalar);
     });
 }

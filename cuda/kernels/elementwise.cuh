@@ -154,6 +154,9 @@ template <class T> __device__ __forceinline__ bool is_greater(T a, T b) {
     return comparable(a) > comparable(b);
 }
 
+// Whether a number is other than 0, as NaN is.
+template <class T> __device__ __forceinline__ bool is_true(T x) { return comparable(x) != 0; }
+
 // ---- The operations -----------------------------------------------------------------------------
 
 // X(NAME, "name", domain, result, f(x)): out[i] = f(a[i]).
@@ -198,15 +201,18 @@ template <class T> __device__ __forceinline__ bool is_greater(T a, T b) {
     X(FMIN, "fmin", ordered, same, smaller_number(x, y))     \
     X(HEAVISIDE, "heaviside", ordered, floating, step_at(x, y))
 
-// X(NAME, "name", domain, MIRRORED, f(x, y)): comparisons. MIRRORED gives the same with the
-// operands exchanged. With NaN "less or equal" is not "not greater".
-#define PVG_COMPARISONS(X)                                                             \
-    X(EQUAL, "equal", all_kinds, EQUAL, equals(x, y))                                  \
-    X(NOT_EQUAL, "not_equal", all_kinds, NOT_EQUAL, !equals(x, y))                     \
-    X(LESS, "less", ordered, GREATER, is_less(x, y))                                   \
-    X(LESS_EQUAL, "less_equal", ordered, GREATER_EQUAL, is_less(x, y) || equals(x, y)) \
-    X(GREATER, "greater", ordered, LESS, is_greater(x, y))                             \
-    X(GREATER_EQUAL, "greater_equal", ordered, LESS_EQUAL, is_greater(x, y) || equals(x, y))
+// X(NAME, "name", domain, MIRRORED, f(x, y)): comparisons, and logic of two numbers. MIRRORED gives
+// the same with the operands exchanged. With NaN "less or equal" is not "not greater".
+#define PVG_COMPARISONS(X)                                                                   \
+    X(EQUAL, "equal", all_kinds, EQUAL, equals(x, y))                                        \
+    X(NOT_EQUAL, "not_equal", all_kinds, NOT_EQUAL, !equals(x, y))                           \
+    X(LESS, "less", ordered, GREATER, is_less(x, y))                                         \
+    X(LESS_EQUAL, "less_equal", ordered, GREATER_EQUAL, is_less(x, y) || equals(x, y))       \
+    X(GREATER, "greater", ordered, LESS, is_greater(x, y))                                   \
+    X(GREATER_EQUAL, "greater_equal", ordered, LESS_EQUAL, is_greater(x, y) || equals(x, y)) \
+    X(LOGICAL_AND, "logical_and", all_kinds, LOGICAL_AND, is_true(x) && is_true(y))          \
+    X(LOGICAL_OR, "logical_or", all_kinds, LOGICAL_OR, is_true(x) || is_true(y))             \
+    X(LOGICAL_XOR, "logical_xor", all_kinds, LOGICAL_XOR, is_true(x) != is_true(y))
 
 Operations unary_operations();
 Operations binary_operations(); // the comparisons among them

@@ -53,8 +53,11 @@ template <class T> __device__ __forceinline__ T floor_divide(T x, T y) {
     }
 }
 
-// Integers wrap; a negative power is a fraction, and rounded toward zero.
+// Integers wrap; a negative power is a fraction, and rounded toward zero. Squares and cubes, mostly
+// of a whole array by one number, are products: the first rounds once, the other twice.
 template <class T> __device__ __forceinline__ T power(T x, T y) {
+    if (y == 2) return multiply(x, x);
+    if (y == 3) return multiply(multiply(x, x), x);
     if constexpr (is_float<T>) {
         return pow(x, y);
     } else {

@@ -122,10 +122,20 @@ template <Way WAY> int launch_moves(Call &call, const Moves &moves, int64_t byte
 int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t bytes) {
     return dispatch_words(bytes, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        unsigned blocks = blocks_for(moves.size, few_threads * 4);
+        unsigned blocks = blocks_for(moves.size, few_threads * few_words);
         if (blocks > most_few_blocks) blocks = most_few_blocks;
         PVG_LAUNCH(scatter_few_kernel<T>, blocks, few_threads, 0, call.stream, moves,
                    few_of(writes));
+        return PVG_OK;
+    });
+}
+
+// Of some writes to single elements, the last one to each.
+int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
+    return dispatch_words(item, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH(scatter_ranges_kernel<T>, blocks_for(keys, ranges.places), ranges_threads, 0,
+                   call.stream, ranges);
         return PVG_OK;
     });
 }
@@ -209,6 +219,12 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
         return launch_moves<Way::scatter>(call, moves, prepare_moves(p, strides, item, &moves));
     int64_t size = 1;
     for (int i = 0; i < p.ndim; i++) size *= p.chosen[i] ? p.shape[i] : 1;
+    const int places = p.ndim == 1 && p.indices.count == 1 ? places_of_ranges(size, p.keys) : 0;
+    if (size > few_writes && places > 0) {
+        const Ranges ranges = {values->data, a->data, size,     strides[0],
+                               p.index[0],   places,  p.indices};
+        return launch_ranges(call, ranges, p.keys, item);
+    }
     if (size > few_writes && are_numbers(p)) {
         const int64_t bytes = prepare_moves(p, strides, item, &moves);
         PVG_PASS(open_last(call, size, p.keys, 0, &moves.indices, &found));

@@ -311,8 +311,8 @@ int run_roll(Call &call, const pvg_array *a, int axis, int flat, int64_t shift, 
     int64_t shape[PVG_MAX_NDIM];
     for (int i = 0; i < a->ndim; i++) shape[i] = a->shape[i];
     shape[place.axis] = length - at;
-    PVG_PASS(new_view(a, a->ndim, shape, a->strides, at * a->strides[place.axis], false,
-                      &end.array));
+    PVG_PASS(
+        new_view(a, a->ndim, shape, a->strides, at * a->strides[place.axis], false, &end.array));
     shape[place.axis] = at;
     PVG_PASS(new_view(a, a->ndim, shape, a->strides, 0, false, &beginning.array));
     const pvg_array *parts[2] = {end.array, beginning.array};

@@ -1,7 +1,8 @@
 // For gather.cu: of several writes to a place the last one is what it gets, whatever runs when.
 //
 // A few writes are told apart by every block for itself, in shared memory, in the launch that does
-// them. Many are by two launches before it, through a table of all places.
+// them; some more of single elements, too, if each block has places of its own to write to. Many
+// are by two launches more, through a table of all places.
 #pragma once
 #include "arrays/operation.cuh"
 #include "kernels/pictures.cuh"
@@ -17,6 +18,7 @@ namespace {
 constexpr int few_writes = 3072;
 constexpr int few_threads = 512, few_each = few_writes / few_threads;
 constexpr int few_slots = 2 * few_writes;
+constexpr int few_words = 4;              // of a thread at a time
 constexpr unsigned most_few_blocks = 264; // two a multiprocessor; then each does more
 
 // The walk over the indices: where they are, and where in the array. (A kernel's parameters are
@@ -105,14 +107,83 @@ __global__ void __launch_bounds__(few_threads)
     __syncthreads();
     const T *flat = static_cast<const T *>(moves.flat);
     T *indexed = static_cast<T *>(moves.indexed);
-    const int64_t step = int64_t(gridDim.x) * few_threads;
-    for (int64_t i = int64_t(blockIdx.x) * few_threads + thread; i < moves.size; i += step) {
-        const int64_t position[1] = {i};
-        int64_t offsets[3][1];
+    const int64_t step = int64_t(gridDim.x) * few_words * few_threads;
+    for (int64_t i = int64_t(blockIdx.x) * few_words * few_threads + thread; i < moves.size;
+         i += step) {
+        int64_t position[few_words], offsets[3][few_words], to[few_words];
+        T word[few_words] = {};
+#pragma unroll
+        for (int e = 0; e < few_words; e++) position[e] = i + e * few_threads;
         locate(moves.walk, position, offsets);
-        const int64_t to = places[offsets[2][0]];
-        if (to != not_written) indexed[offsets[1][0] + to] = flat[offsets[0][0]];
+#pragma unroll
+        for (int e = 0; e < few_words; e++) {
+            to[e] = position[e] < moves.size ? places[offsets[2][e]] : not_written;
+            if (to[e] != not_written) word[e] = flat[offsets[0][e]];
+        }
+#pragma unroll
+        for (int e = 0; e < few_words; e++)
+            if (to[e] != not_written) indexed[offsets[1][e] + to[e]] = word[e];
     }
+}
+
+// ---- Some writes of single elements -------------------------------------------------------------
+
+// Each block reads all indices and notes, of its own places, the last write to each; then it does
+// these. What all blocks read together costs as much as the launches that this saves.
+constexpr int ranges_threads = 1024, ranges_each = 4;   // indices under way at a time
+constexpr int most_places = 12288, least_places = 2048; // of a block
+constexpr int64_t most_in_ranges = 65536, most_reads = 1 << 22;
+
+struct Ranges {
+    const void *flat;
+    void *indexed;
+    int64_t size, flat_step, index_step;
+    int places; // of a block
+    Indices indices;
+};
+
+// How many places a block is to have; 0: the writes are too many.
+inline int places_of_ranges(int64_t size, int64_t keys) {
+    if (size > most_in_ranges || keys > most_reads * 16) return 0;
+    int64_t each = size * keys >> 20; // some 2^20 reads, rather than the most blocks
+    each = each < least_places ? least_places : each > most_places ? most_places : each;
+    const int64_t blocks = keys / each + (keys % each != 0);
+    return blocks * size <= most_reads ? static_cast<int>(each) : 0;
+}
+
+template <class T>
+__global__ void __launch_bounds__(ranges_threads)
+    scatter_ranges_kernel(const __grid_constant__ Ranges ranges) {
+    __shared__ unsigned last[most_places]; // numbers of writes, from 1
+    const int thread = static_cast<int>(threadIdx.x);
+    const int64_t first = int64_t(blockIdx.x) * ranges.places;
+    for (int i = thread; i < ranges.places; i += ranges_threads) last[i] = 0;
+    __syncthreads();
+    for (int64_t i = thread; i < ranges.size; i += ranges_threads * ranges_each) {
+        int64_t index[ranges_each] = {};
+#pragma unroll
+        for (int e = 0; e < ranges_each; e++) {
+            const int64_t number = i + e * ranges_threads;
+            if (number < ranges.size)
+                index[e] = index_at(ranges.indices, 0, number * ranges.index_step);
+        }
+#pragma unroll
+        for (int e = 0; e < ranges_each; e++) {
+            const int64_t number = i + e * ranges_threads;
+            bool bad = number >= ranges.size;
+            if (bad) continue;
+            const int64_t place = counted_from_0(ranges.indices, 0, index[e], &bad) - first;
+            if (!bad && place >= 0 && place < ranges.places)
+                atomicMax(&last[place], static_cast<unsigned>(number) + 1);
+        }
+    }
+    __syncthreads();
+    const T *flat = static_cast<const T *>(ranges.flat);
+    T *indexed = static_cast<T *>(ranges.indexed);
+    for (int i = thread; i < ranges.places; i += ranges_threads)
+        if (last[i] != 0)
+            indexed[(first + i) * ranges.indices.stride[0]] =
+                flat[(last[i] - 1) * ranges.flat_step];
 }
 
 // ---- Many writes --------------------------------------------------------------------------------

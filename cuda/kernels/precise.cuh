@@ -68,7 +68,7 @@ __device__ __forceinline__ float logaddexp(float x, float y) {
     sum.low += power.low;
     const Pair log = log_of(sum), larger = two_sum(most, log.high);
     const float result = larger.high + (larger.low + log.low);
-    if (fabsf(result) < 0x1p-4f) return static_cast<float>(logaddexp(double(x), double(y)));
+    if (fabsf(result) < 0x1p-7f) return static_cast<float>(logaddexp(double(x), double(y)));
     return result;
 }
 

@@ -45,8 +45,32 @@ template <class Real> __device__ __forceinline__ Real minus_log(RandomBits<Real>
     return above ? -log1p(-x) : -log(x);
 }
 
+// The same in float, within 2 units in the last place, by one series for both halves, of which
+// otherwise every warp would compute both. m is within a third of 1, and m - 1 exact: of a number
+// above 1/2 by its distance to 1.
+template <> __device__ __forceinline__ float minus_log<float>(uint32_t bits) {
+    const bool above = bits >= 0x80000000u;
+    const float x = fmaf(float(above ? ~bits : bits), 0x1p-32f, 0x1p-33f);
+    const float number = above ? 1.0f - x : x;
+    const int exponent = (__float_as_int(number) - 0x3f2aaaab) & 0xff800000;
+    const float m = __int_as_float(__float_as_int(number) - exponent);
+    const float f = !above ? m - 1.0f : exponent ? fmaf(-2.0f, x, 1.0f) : -x, s = f * f;
+    float odd = fmaf(0.140869141f, s, 0.139814854f), even = fmaf(-0.130310059f, s, -0.121483512f);
+    odd = fmaf(odd, s, 0.200120345f);
+    even = fmaf(fmaf(even, s, -0.166846126f), s, -0.249996200f);
+    float log = fmaf(fmaf(odd, f, even), f, 0.333331972f);
+    log = fmaf(fmaf(log, f, -0.5f), s, f);
+    return -fmaf(float(exponent) * 0x1p-23f, 0.693147182f, log);
+}
+
+// Of at most an eighth of a turn, that is a quarter of pi, within 1 unit in the last place.
 __device__ __forceinline__ void sine_and_cosine(float turns, float *sine, float *cosine) {
-    sincospif(turns, sine, cosine);
+    const float s = turns * turns;
+    float of_cosine = fmaf(0.231384277f, s, -1.33502197f);
+    of_cosine = fmaf(fmaf(of_cosine, s, 4.05870390f), s, -4.93480206f);
+    const float of_sine = fmaf(fmaf(-0.595703125f, s, 2.55039954f), s, -5.16772413f);
+    *cosine = fmaf(of_cosine, s, 1.0f);
+    *sine = fmaf(turns, 3.14159274f, turns * s * of_sine);
 }
 __device__ __forceinline__ void sine_and_cosine(double turns, double *sine, double *cosine) {
     sincospi(turns, sine, cosine);
@@ -233,8 +257,8 @@ __global__ void __launch_bounds__(integer_threads) integers_kernel(const Integer
             long long round = 0;
             while (word > last && thread * count + e < job.size) {
                 round++;
-                const uint64_t block = job.counter + uint64_t(round) * job.blocks + uint64_t(thread);
-                const Words more = philox(job.key, job.stream, block);
+                const uint64_t from = job.counter + uint64_t(round) * job.blocks;
+                const Words more = philox(job.key, job.stream, from + uint64_t(thread));
                 word = 0;
 #pragma unroll
                 for (int other = 0; other < count; other++)
@@ -259,12 +283,13 @@ __global__ void __launch_bounds__(integer_threads) integers_kernel(const Integer
 template <class Word> int launch_integers(Call &call, const IntegerJob &job, int dtype) {
     return dispatch_size(dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        if constexpr (sizeof(T) > 8) {
-            return refuse_dtype(dtype, integers);
+        if constexpr (sizeof(T) > 8 || 2 * sizeof(T) < sizeof(Word)) {
+            return fail(PVG_ERROR_VALUE, "words of %d bits for %s",
+                        static_cast<int>(8 * sizeof(Word)), dtype_name(dtype));
         } else {
             PVG_LAUNCH((integers_kernel<T, Word>),
-                       blocks_for(job.size, integer_threads * (16 / sizeof(Word))),
-                       integer_threads, 0, call.stream, job);
+                       blocks_for(job.size, integer_threads * (16 / sizeof(Word))), integer_threads,
+                       0, call.stream, job);
             return PVG_OK;
         }
     });
@@ -334,7 +359,7 @@ PVG_API pvg_array *pvg_random_integers(int device, int dtype, int ndim, const in
     pvg::IntegerJob job = {};
     job.key = key, job.stream = stream, job.counter = counter;
     job.low = static_cast<uint64_t>(low);
-    int status = pvg::run_integers(call, device, dtype, ndim, shape, word_bits, count, job, rounds,
-                                   &result);
+    int status =
+        pvg::run_integers(call, device, dtype, ndim, shape, word_bits, count, job, rounds, &result);
     return result.close(call, status);
 }

@@ -229,8 +229,7 @@ int reduce_into(Call &call, const Reduction &reduction, const pvg_array *a, cons
     const int left = merge_axes(merged, n, sort);
     const bool matched = match_layout(merged, left, &layout);
     if (!matched || layout.last > 1) match_anywhere(a, merged, left, &layout, &anywhere);
-    if (matched || layout.anywhere)
-        return launch_reduction(call, reduction, a, layout, target);
+    if (matched || layout.anywhere) return launch_reduction(call, reduction, a, layout, target);
     if (!is_contiguous(target)) {
         PVG_PASS(
             new_array(call.device, target->dtype, target->ndim, target->shape, &contiguous.array));

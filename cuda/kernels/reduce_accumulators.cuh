@@ -110,8 +110,8 @@ struct DoubleSum {
     }
 };
 
-// Integers are summed exactly, in a type that no array can overflow, for a mean; a sum keeps the low
-// 64 bits of it, which come of adding those alone.
+// Integers are summed exactly, in a type that no array can overflow, for a mean; a sum keeps the
+// low 64 bits of it, which come of adding those alone.
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 UInt128;
 
@@ -239,7 +239,8 @@ template <Order ORDER, class K> struct FirstExtreme {
 
     __device__ static FirstExtreme identity() { return {INT64_MAX, lowest_key<K>}; }
     template <class T> __device__ void add(T value, int64_t at, const Result &) {
-        const K mine = order_key(value == 0 ? T(0) : value, flip); // -0.0 and 0.0 are equally large
+        // -0.0 and 0.0 are equally large
+        const K mine = order_key(value == 0 ? T(0) : value, flip);
         index = mine > key ? at : index;
         key = mine > key ? mine : key;
     }
@@ -295,15 +296,15 @@ template <class T> using FirstLargest = FirstExtreme<Order::largest, Key<Compare
 template <class T> using FirstSmallest = FirstExtreme<Order::smallest, Key<Compared<T>>>;
 
 // X(NAME, "name", domain, result, identity, order, accumulator for type T)
-#define PVG_REDUCTIONS(X)                                                    \
-    X(SUM, "sum", all_kinds, wide, zero, none, SumOf<T>)                     \
-    X(PROD, "prod", all_kinds, wide, one, none, ProductOf<T>)                \
-    X(MEAN, "mean", all_kinds, floating, zero, none, MeanOf<T>)              \
-    X(MAX, "max", ordered, same, none, largest, ExtremeOf<T>)                \
-    X(MIN, "min", ordered, same, none, smallest, ExtremeOf<T>)               \
-    X(ARGMAX, "argmax", ordered, index, none, largest, FirstLargest<T>)      \
-    X(ARGMIN, "argmin", ordered, index, none, smallest, FirstSmallest<T>)    \
-    X(ANY, "any", all_kinds, boolean, zero, none, AnyTrue)                   \
+#define PVG_REDUCTIONS(X)                                                 \
+    X(SUM, "sum", all_kinds, wide, zero, none, SumOf<T>)                  \
+    X(PROD, "prod", all_kinds, wide, one, none, ProductOf<T>)             \
+    X(MEAN, "mean", all_kinds, floating, zero, none, MeanOf<T>)           \
+    X(MAX, "max", ordered, same, none, largest, ExtremeOf<T>)             \
+    X(MIN, "min", ordered, same, none, smallest, ExtremeOf<T>)            \
+    X(ARGMAX, "argmax", ordered, index, none, largest, FirstLargest<T>)   \
+    X(ARGMIN, "argmin", ordered, index, none, smallest, FirstSmallest<T>) \
+    X(ANY, "any", all_kinds, boolean, zero, none, AnyTrue)                \
     X(ALL, "all", all_kinds, boolean, one, none, AllTrue)
 
 } // namespace pvg::reduce

@@ -70,8 +70,7 @@ template <class T> bool is_short_row(int64_t length) {
 template <class T, class Acc> int reduce_rows(Call &call, const void *data, const Layout &p,
                                               const Result &result) {
     Rows rows = make_rows<T>(data, p);
-    if (is_short_row<T>(p.length))
-        return launch_short_rows<T, Acc>(call, rows, nullptr, result);
+    if (is_short_row<T>(p.length)) return launch_short_rows<T, Acc>(call, rows, nullptr, result);
     rows.chunk = chunk_of_row(p.length, sizeof(T)); // more than memory holds is a repeated element
     rows.chunks = ceil_divide(p.length, rows.chunk);
     Workspace partials;
@@ -87,8 +86,8 @@ template <class T, class Acc> int reduce_rows(Call &call, const void *data, cons
 
 // How the [length][inner] columns of one matrix are dealt to blocks: wide enough to read whole
 // sectors, evenly, and cut across so that one large matrix makes some 500 blocks. Where rows are
-// few, blocks are wider instead, and their threads take several rows each. Large accumulators, whose
-// merging takes longer than some rows, have more rows before they are merged.
+// few, blocks are wider instead, and their threads take several rows each. Large accumulators,
+// whose merging takes longer than some rows, have more rows before they are merged.
 template <class T, class Acc> void deal_columns(const Layout &p, Columns *columns) {
     constexpr int64_t many = 512;
     const int64_t packs = ceil_divide(p.inner, pack_size<T>);
@@ -138,8 +137,8 @@ int reduce_columns(Call &call, const void *data, const Layout &p, const Result &
     const Columns columns = make_columns<T, Acc>(data, p);
     Workspace partials;
     if (columns.chunks == 1) return launch_columns<T, Acc>(call, columns, nullptr, result);
-    PVG_PASS(partials.open(call,
-                           static_cast<size_t>(p.outer * columns.chunks * p.inner) * sizeof(Acc)));
+    PVG_PASS(
+        partials.open(call, static_cast<size_t>(p.outer * columns.chunks * p.inner) * sizeof(Acc)));
     PVG_PASS((launch_columns<T, Acc>(call, columns, partials.as<Acc>(), result)));
     return merge_partials(call, partials.as<Acc>(), p.outer, columns.chunks, p.inner, 1, result);
 }
@@ -156,15 +155,15 @@ int reduce_both(Call &call, const void *data, const Layout &p, const Result &res
         rows.outer = p.outer * p.length * p.inner, rows.outer_stride = p.inner_stride;
         rows.length = p.last, rows.length_stride = p.last_stride;
         PVG_PASS(partials.open(call, static_cast<size_t>(rows.outer) * sizeof(Acc)));
-        PVG_PASS((launch_short_rows<T, Acc>(call, make_rows<T>(data, rows), partials.as<Acc>(),
-                                            result)));
+        PVG_PASS((
+            launch_short_rows<T, Acc>(call, make_rows<T>(data, rows), partials.as<Acc>(), result)));
         return merge_partials(call, partials.as<Acc>(), p.outer, p.length, p.inner, 1, result);
     }
     Layout all = p;
     all.inner = p.inner * p.last, all.inner_stride = p.last_stride;
     const Columns columns = make_columns<T, Acc>(data, all);
-    PVG_PASS(partials.open(
-        call, static_cast<size_t>(p.outer * columns.chunks * all.inner) * sizeof(Acc)));
+    PVG_PASS(partials.open(call, static_cast<size_t>(p.outer * columns.chunks * all.inner) *
+                                     sizeof(Acc)));
     PVG_PASS((launch_columns<T, Acc>(call, columns, partials.as<Acc>(), result)));
     return merge_partials(call, partials.as<Acc>(), p.outer, columns.chunks, p.inner, p.last,
                           result);

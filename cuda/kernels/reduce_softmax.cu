@@ -1,8 +1,8 @@
 // pvg_softmax: exponentials over their sum, and the logarithm of that.
 //
 // Rows that are short enough stay in registers, and longer ones beside them in shared memory, so
-// that each is read once and written once; so do short columns (softmax_columns.cuh). Other rows and
-// columns are read twice: a reduction
+// that each is read once and written once; so do short columns (softmax_columns.cuh). Others are
+// read twice: a reduction
 // finds the largest element and the sum of exponentials of each (kernels/reduce.cuh), and an
 // elementwise kernel does the rest.
 #include "arrays/copy.cuh"

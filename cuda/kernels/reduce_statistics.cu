@@ -1,5 +1,5 @@
-// Variances, sums of exponentials, and sums and means without NaN: reductions whose accumulators hold
-// more than one number, so that one reading is enough. They go the ways of pvg_reduce, by
+// Variances, sums of exponentials, and sums and means without NaN: reductions whose accumulators
+// hold more than one number, so that one reading is enough. They go the ways of pvg_reduce, by
 // reduce::run, and one of their own where columns are short.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
@@ -147,7 +147,7 @@ int launch_exponentials(Call &call, const Operation &, const pvg_array *a, const
 // Of nothing a variance is NaN, and so it goes as if it had an identity.
 constexpr Operation variance = {PVG_VAR,         "var", Family::other, pvg::ordered,
                                 Gives::floating, 0,     Identity::zero};
-constexpr Operation without_nan = {PVG_NONE,       "nansum", Family::other, floats,
+constexpr Operation without_nan = {PVG_NONE,        "nansum", Family::other, floats,
                                    Gives::floating, 0,        Identity::zero};
 // As of a maximum: without elements there is none.
 constexpr Operation exponential = {PVG_LOGSUMEXP,   "logsumexp", Family::other,  pvg::ordered,

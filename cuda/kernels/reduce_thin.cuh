@@ -1,8 +1,8 @@
-// Columns that are short, and many: [outer][length][inner] with a short axis in the middle, whose
+// Columns that are short: [outer][length][inner] with a short axis in the middle, whose
 // accumulators are large. columns_kernel deals each column to several threads, whose accumulators
-// it merges; here that would be most of the work. So a thread has a column, or two to eight have it
-// where there are fewer columns than a card has threads: columns side by side, also those of
-// neighbouring outer items, are neighbouring threads'.
+// it merges; here that would be most of the work. So a thread has a column, or two to eight have a
+// longer one: columns side by side, also those of neighbouring outer items, are neighbouring
+// threads'.
 //
 // Who adds what depends on the lengths alone, as everywhere.
 #pragma once
@@ -13,8 +13,7 @@ namespace pvg::reduce {
 namespace {
 
 constexpr int thin_threads = 256, thin_rows_in_flight = 8;
-constexpr int64_t thin_columns = 1 << 13, thin_rows = 1 << 6; // that it is worth while from, up to
-constexpr int64_t thin_all_threads = 1 << 17;                 // what a large card has room for
+constexpr int64_t thin_rows = 1 << 6; // up to which it always pays
 
 struct Thin {
     const void *data;
@@ -47,22 +46,21 @@ __global__ void __launch_bounds__(thin_threads) thin_columns_kernel(Thin c, Resu
 }
 
 // Short columns, or those that leave columns_kernel's blocks with less than a warp side by side.
+// The number of outer items, which may be a batch, does not count.
 inline bool is_thin(const Layout &p) {
-    const int64_t columns = p.outer * p.inner;
-    if (p.inner == 1 || p.length == 0 || columns / thin_threads > INT32_MAX / 8) return false;
-    if (p.length <= thin_rows) return columns >= thin_columns || p.inner <= 32;
-    return p.length <= 8 * thin_rows &&
-           columns >= (p.inner <= 32 ? thin_columns : 4 * thin_columns);
+    if (p.anywhere || p.last > 1 || p.inner == 1 || p.length == 0) return false;
+    if (p.outer * p.inner / thin_threads > INT32_MAX / 8) return false;
+    const bool narrow = p.inner <= 32 || p.inner >= 512 * thin_rows;
+    return p.length <= thin_rows || (narrow && p.length <= 8 * thin_rows);
 }
 
 template <class T, class Acc> int reduce_thin(Call &call, const void *data, const Layout &p,
                                               const Result &result) {
     PVG_REQUIRE(can_store<Acc>(result.dtype), PVG_ERROR_TYPE, "cannot give %s",
                 dtype_name(result.dtype));
-    Thin c = {data,          p.outer * p.inner, p.inner, p.outer_stride, p.length_stride,
+    Thin c = {data,           p.outer * p.inner,          p.inner, p.outer_stride, p.length_stride,
               p.inner_stride, static_cast<int>(p.length), 1};
-    while (c.down < 8 && c.columns * c.down < thin_all_threads && p.length >= 8 * c.down)
-        c.down *= 2;
+    while (c.down < 8 && p.length >= 16 * c.down) c.down *= 2;
     PVG_LAUNCH((thin_columns_kernel<T, Acc>), blocks_for(c.columns, thin_threads / c.down),
                thin_threads, 0, call.stream, c, result);
     return PVG_OK;

@@ -196,11 +196,13 @@ template <class T> void cut_rows(Job *job) {
     job->chunks = job->length ? ceil_divide(job->length, job->chunk) : 1;
 }
 
-// Enough chunks for some 65,536 threads, of at least 64 elements.
+// Enough chunks for some 65,536 threads, of at least 64 elements; but where two were enough and
+// short, the two passes more would take longer than they save.
 void cut_columns(Job *job) {
-    constexpr int64_t wanted = 1 << 16, least = 64;
+    constexpr int64_t wanted = 1 << 16, least = 64, short_pair = 512;
     int64_t chunks = ceil_divide(wanted, job->inner);
     if (chunks > scan::most_chunks) chunks = scan::most_chunks;
+    if (chunks == 2 && job->length <= short_pair) chunks = 1;
     job->chunk = ceil_divide(job->length, chunks);
     if (job->chunk < least) job->chunk = least;
     job->chunks = job->length ? ceil_divide(job->length, job->chunk) : 1;

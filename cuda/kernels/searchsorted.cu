@@ -2,12 +2,15 @@
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/keys.cuh"
+#include <type_traits>
 
 namespace pvg {
 
 namespace {
 
 constexpr int bisect_threads = 256;
+constexpr int64_t few_values = 1 << 15, many_values = 1 << 22; // one, 4 and 16 a thread
+constexpr size_t most_shared = 32 << 10;
 
 struct BisectJob {
     const void *sorted, *values;
@@ -17,22 +20,44 @@ struct BisectJob {
     bool right; // behind those that are equal
 };
 
-template <class K>
-__global__ void __launch_bounds__(bisect_threads) bisect_kernel(const BisectJob job) {
-    const int64_t i = static_cast<int64_t>(blockIdx.x) * bisect_threads + threadIdx.x;
-    if (i >= job.count) return;
+// SHARED: the sorted array fits into shared memory, where 32 lanes that read 32 places are not in
+// each other's way as they are in lines of the cache.
+template <class K, bool SHARED>
+__global__ void __launch_bounds__(bisect_threads) bisect_kernel(const BisectJob job, int each) {
+    using Index = std::conditional_t<SHARED, int32_t, int64_t>;
     const K *sorted = static_cast<const K *>(job.sorted);
-    const K value = keys::key_of(static_cast<const K *>(job.values)[i], job.order);
-    int64_t low = 0, high = job.length;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        const K key = keys::key_of(sorted[middle], job.order);
-        if (key < value || (job.right && key == value))
-            low = middle + 1;
-        else
-            high = middle;
+    if constexpr (SHARED) {
+        PVG_DYNAMIC_SHARED(K, keys);
+        for (int i = threadIdx.x; i < static_cast<int>(job.length); i += bisect_threads)
+            keys[i] = keys::key_of(sorted[i], job.order);
+        __syncthreads();
+        sorted = keys;
     }
-    job.places[i] = low;
+    int64_t i = static_cast<int64_t>(blockIdx.x) * bisect_threads * each + threadIdx.x;
+    for (int n = 0; n < each && i < job.count; n++, i += bisect_threads) {
+        const K value = keys::key_of(static_cast<const K *>(job.values)[i], job.order);
+        Index low = 0, high = static_cast<Index>(job.length);
+        while (low < high) {
+            const Index middle = low + (high - low) / 2;
+            const K key = SHARED ? sorted[middle] : keys::key_of(sorted[middle], job.order);
+            if (key < value || (job.right && key == value))
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        job.places[i] = low;
+    }
+}
+
+template <class K> int launch_bisect(Call &call, const BisectJob &job) {
+    const int each = job.count < few_values ? 1 : job.count < many_values ? 4 : 16;
+    const unsigned blocks = blocks_for(job.count, bisect_threads * each);
+    const size_t bytes = static_cast<size_t>(job.length) * sizeof(K);
+    if (job.length <= static_cast<int64_t>(most_shared / sizeof(K)))
+        PVG_LAUNCH((bisect_kernel<K, true>), blocks, bisect_threads, bytes, call.stream, job, each);
+    else
+        PVG_LAUNCH((bisect_kernel<K, false>), blocks, bisect_threads, 0, call.stream, job, each);
+    return PVG_OK;
 }
 
 int run_searchsorted(Call &call, const pvg_array *sorted, const pvg_array *values, int right,
@@ -62,9 +87,7 @@ int run_searchsorted(Call &call, const pvg_array *sorted, const pvg_array *value
         if constexpr (sizeof(K) > sizeof(uint64_t))
             return refuse_dtype(dtype, ordered);
         else
-            PVG_LAUNCH(bisect_kernel<K>, blocks_for(job.count, bisect_threads), bisect_threads, 0,
-                       call.stream, job);
-        return PVG_OK;
+            return launch_bisect<K>(call, job);
     });
 }
 

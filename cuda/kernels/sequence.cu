@@ -67,8 +67,16 @@ template <class T> __global__ void __launch_bounds__(sequence_threads) eye_kerne
     const int64_t first = thread * count;
     if (first >= job.size) return;
     T *to = static_cast<T *>(job.to) + first;
-    int64_t row = first / job.columns, column = first - row * job.columns;
-    row %= job.rows;
+    int64_t row, column;
+    if (job.size <= UINT32_MAX) { // divisions of 64 bits would take longer than the memory
+        const uint32_t columns = static_cast<uint32_t>(job.columns);
+        const uint32_t rows = static_cast<uint32_t>(first) / columns;
+        column = static_cast<uint32_t>(first) - rows * columns;
+        row = rows % static_cast<uint32_t>(job.rows);
+    } else {
+        row = first / job.columns, column = first - row * job.columns;
+        row %= job.rows;
+    }
     Vector<T, count> vector = {};
 #pragma unroll
     for (int e = 0; e < count; e++) {

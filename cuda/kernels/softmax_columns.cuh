@@ -100,24 +100,24 @@ inline bool find_columns(const pvg_array *a, const bool *reduced, const pvg_arra
         length[part] *= a->shape[i];
     }
     if (length[1] > held_rows * most_down || length[1] == 1) return false;
-    *job = {a->data, target->data, length[0] * length[2], length[0], stride[2], stride[1],
-            stride[0], static_cast<int>(length[1]), 1, false};
+    *job = {a->data,   target->data, length[0] * length[2],       length[0], stride[2],
+            stride[1], stride[0],    static_cast<int>(length[1]), 1,         false};
     return job->columns / column_threads * most_down < INT32_MAX;
 }
 
-// Where a warp has columns that lie apart the other way, a reduction and a map, reads better.
+// Others are better read twice, by warps whose lanes have neighbouring columns. The way depends, as
+// who adds what, on lengths alone, and not on the number of outer items, which may be a batch.
 inline bool suits_columns(const SoftColumns &job) {
-    return job.length <= 4 * held_rows || job.columns * job.length <= 1 << 18;
+    return job.length <= 8 * held_rows || job.inner <= 32;
 }
 
 template <class T> int launch_soft_columns(Call &call, SoftColumns job) {
-    constexpr int64_t threads = 1 << 16; // that more of are better than longer columns
-    while (job.length > held_rows * job.down ||
-           (job.down < 32 && job.length > 4 * job.down && job.columns * job.down < threads))
-        job.down *= 2;
+    constexpr int few_rows = held_rows / 2;
+    while (job.down < most_down && job.length > few_rows * job.down) job.down *= 2;
     const unsigned blocks = blocks_for(job.columns, column_threads / job.down);
-    if (job.length <= 4 * job.down)
-        PVG_LAUNCH((softmax_columns_kernel<T, 4>), blocks, column_threads, 0, call.stream, job);
+    if (job.length <= few_rows * job.down)
+        PVG_LAUNCH((softmax_columns_kernel<T, few_rows>), blocks, column_threads, 0, call.stream,
+                   job);
     else
         PVG_LAUNCH((softmax_columns_kernel<T, held_rows>), blocks, column_threads, 0, call.stream,
                    job);

@@ -31,8 +31,8 @@ int run_unary(Call &call, int code, const Operation *operation, const pvg_array 
     const Dtypes dtypes = dtypes_of(*operation, a->dtype);
     Temporary converted, straight;
     PVG_PASS(as_dtype(call, a, dtypes.computed, &converted, &a));
-    PVG_PASS(open_elementwise(call, dtypes.result, a->ndim, a->shape, out, &a, 1, &straight,
-                              result));
+    PVG_PASS(
+        open_elementwise(call, dtypes.result, a->ndim, a->shape, out, &a, 1, &straight, result));
     if (is_among(dtypes.computed, complexes))
         return launch_complex_unary(call, *operation, dtypes.computed, result->array, a);
     if (is_unary_function(code))

@@ -43,6 +43,13 @@ struct Lane {
 };
 Lane uploads[max_devices], downloads[max_devices];
 
+// Landings: pages that all devices see while they are registered.
+constexpr int landing_count = 8;
+struct alignas(4096) LandingPages { unsigned char bytes[landing_count][Landing::size]; };
+LandingPages landing_pages;
+std::mutex landings_lock; // what follows
+bool landings_registered, landings_taken[landing_count];
+
 // The copy in chunks: `head` bytes, then `length` bytes each, then what is left.
 struct Chunks {
     int64_t bytes, length, head;
@@ -188,7 +195,40 @@ int staged_download(int device, cudaStream_t stream, void *to, const void *from,
     return status;
 }
 
+Landing::Landing(int64_t wanted) : bytes(nullptr) {
+    if (wanted > size) return;
+    std::lock_guard<std::mutex> hold(landings_lock);
+    if (!landings_registered && cudaHostRegister(&landing_pages, sizeof landing_pages,
+                                                 cudaHostRegisterPortable) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return;
+    }
+    landings_registered = true;
+    for (int i = 0; i < landing_count && !bytes; i++) {
+        if (landings_taken[i]) continue;
+        landings_taken[i] = true;
+        bytes = landing_pages.bytes[i];
+    }
+}
+
+Landing::~Landing() {
+    if (!bytes) return;
+    std::lock_guard<std::mutex> hold(landings_lock);
+    landings_taken[(bytes - landing_pages.bytes[0]) / size] = false;
+}
+
+// Whoever needs one next brings them back.
+static int free_landings() {
+    std::lock_guard<std::mutex> hold(landings_lock);
+    for (bool taken : landings_taken)
+        if (taken) return PVG_OK;
+    if (landings_registered) PVG_TRY(cudaHostUnregister(&landing_pages));
+    landings_registered = false;
+    return PVG_OK;
+}
+
 int free_staging(int device) {
+    PVG_PASS(free_landings());
     for (Lane *lane : {&uploads[device], &downloads[device]}) {
         std::lock_guard<std::mutex> hold(lane->lock);
         while (lane->count > 0) {

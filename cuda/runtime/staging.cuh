@@ -14,4 +14,15 @@ int staged_download(int device, cudaStream_t stream, void *to, const void *from,
 // Gives the device's buffers back, after waiting for the copies that use them.
 int free_staging(int device);
 
+// A little pinned memory for one copy to the host that is waited for: the driver needs no buffer of
+// its own then. NULL for more bytes than there are, or without any: the caller does without.
+struct Landing {
+    static constexpr int64_t size = 16 << 10;
+    unsigned char *bytes;
+    explicit Landing(int64_t wanted);
+    Landing(const Landing &) = delete;
+    Landing &operator=(const Landing &) = delete;
+    ~Landing();
+};
+
 } // namespace pvg

@@ -33,14 +33,14 @@ typedef struct {
 
 static Shared *shared;
 static void (*const kinds[])(void) = {
-    make_array,  make_array,    make_array,    wrap_array,     release_array,  release_array,
-    ask_array,   view_array,    view_array,    view_array,     copy_array,     copy_array,
-    fill_array,  elementwise,   elementwise,   elementwise,    elementwise,    elementwise,
-    any_indices, known_indices, known_indices, any_matrices,   known_matrices, labelled,
-    normalised,  exponentials,  bounds,        reduce,         use_windows,    multiply,
-    layer,       learning,      attention,     recurrent,      use_stream,     use_stream,
-    use_event,   use_graph,     use_settings,  synchronize_it, plan,           lesson,
-    share,       ask_names};
+    make_array,  make_array,  make_array,    wrap_array,    release_array,  release_array,
+    ask_array,   view_array,  view_array,    view_array,    copy_array,     copy_array,
+    fill_array,  elementwise, elementwise,   elementwise,   elementwise,    elementwise,
+    any_indices, any_keys,    known_indices, known_indices, any_matrices,   known_matrices,
+    labelled,    normalised,  exponentials,  bounds,        reduce,         use_windows,
+    multiply,    layer,       learning,      attention,     recurrent,      use_stream,
+    use_stream,  use_event,   use_graph,     use_settings,  synchronize_it, plan,
+    lesson,      share,       ask_names};
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 

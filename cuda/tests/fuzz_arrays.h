@@ -174,6 +174,12 @@ static void copy_array(void) {
     const int64_t *way = bad ? NULL : host_strides(a, strides);
     void *host = chance(98) ? buffer : NULL;
     bad |= !host && bytes > 0;
+    if (kind == 2 && chance(20)) {
+        int64_t numbers[3];
+        bad = !is_live(&arrays, a) || pvg_array_size(a) != 1;
+        status_of("pvg_item", pvg_item(a, numbers));
+        return;
+    }
     if (kind == 1) status_of("pvg_copy_from_host", pvg_copy_from_host(a, host, way));
     if (kind == 2) status_of("pvg_copy_to_host", pvg_copy_to_host(a, host, way));
 }
@@ -194,7 +200,7 @@ static void fill_array(void) {
 
 static void elementwise(void) {
     pvg_array *a = needed(&arrays), *b = NULL, *c = NULL, *made = NULL;
-    int kind = (int)pick(0, 12), code = (int)(kind == 0 ? pick(0, 49) : pick(99, 127));
+    int kind = (int)pick(0, 12), code = (int)(kind == 0 ? pick(0, 49) : pick(99, 130));
     if (kind == 1 || kind == 3 || kind == 10) b = chance(50) ? a : needed(&arrays);
     if (kind == 3) c = chance(50) ? b : needed(&arrays);
     pvg_array *out = kind == 7 || kind >= 9 ? NULL : wanted(&arrays, 30); /* those take none */
@@ -205,7 +211,7 @@ static void elementwise(void) {
     if (kind == 1) made = pvg_binary(code, a, b, out);
     if (kind == 2)
         made = pvg_binary_scalar(code, a, s.kind, &s.value, chance(98) ? (int)pick(0, 1) : 2, out);
-    if (kind == 3) made = pvg_where(a, b, c, out);
+    if (kind == 3) made = chance(70) ? pvg_where(a, b, c, out) : pvg_within(a, b, c, out);
     if (kind == 4) made = pvg_cast(a, dtype(), out);
     if (kind == 5) made = pvg_triangle(a, chance(98) ? (int)pick(0, 1) : 3, pick(-9, 9), out);
     if (kind == 6)

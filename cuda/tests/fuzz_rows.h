@@ -43,8 +43,13 @@ static void known_indices(void) {
             expect_late(names[kind], known ? values[i] : ANY, 0, length, known && right);
     TRACE("%s at %" PRId64 " known indices, %d of them out of range\n", names[kind], n,
           late_count - before);
-    if (kind == 0)
+    const int64_t key[] = {PVG_KEY_ARRAY, (int64_t)indices, 0, 0};
+    if (kind == 0 && chance(50))
+        handle_of("pvg_index_get", pvg_index_get(a, 1, key), NULL, &arrays);
+    else if (kind == 0)
         handle_of("pvg_gather", pvg_gather(a, indices, 1, axes, 0, 0), NULL, &arrays);
+    else if (kind == 1 && chance(50) && given)
+        status_of("pvg_index_set", pvg_index_set(a, 1, key, given, 0, NULL));
     else
         status_of(names[kind], kind == 1
                                    ? pvg_scatter(a, indices, 1, axes, 0, 0, given)
@@ -125,6 +130,32 @@ static void any_indices(void) {
         status_of("pvg_scatter", pvg_scatter(a, indices, count, list, place, trusted, values));
     else
         handle_of("pvg_gather", pvg_gather(a, indices, count, list, place, trusted), NULL, &arrays);
+    ended(before, pvg_last_status());
+}
+
+/* a[key] and a[key] = values, of keys with arrays or with what are none. */
+static void any_keys(void) {
+    static const int kinds[] = {0, 1, 1, 2, 3, 32, 32, 32, 33};
+    const int writes = chance(50), n = chance(97) ? (int)pick(1, 4) : (int)pick(-1, 6);
+    pvg_array *a = needed(&arrays), *values = NULL;
+    const int before = late_count, sense = bad;
+    if (writes && chance(60)) values = needed(&arrays);
+    if (!values) bad = sense; /* a number, then */
+    int64_t items[6 * 4];
+    for (int i = 0; i < 6 * 4; i++) items[i] = pick(-4, 4);
+    for (int i = 0; i < 6; i++) {
+        items[4 * i] = kinds[pick(0, chance(99) ? 7 : 8)];
+        if (items[4 * i] == 32 && i < n) items[4 * i + 1] = (int64_t)needed(&arrays);
+    }
+    for (int i = 0; is_live(&arrays, a) && i < pvg_array_ndim(a); i++)
+        if (pvg_array_shape(a)[i] > 0)
+            expect_late(writes ? "scatter" : "gather", ANY, i, pvg_array_shape(a)[i], 0);
+    const Scalar number = scalar();
+    TRACE("a key of %d items of %p, values %p\n", n, (void *)a, (void *)values);
+    if (writes)
+        status_of("pvg_index_set", pvg_index_set(a, n, items, values, number.kind, &number.value));
+    else
+        handle_of("pvg_index_get", pvg_index_get(a, n, items), NULL, &arrays);
     ended(before, pvg_last_status());
 }
 

@@ -1,5 +1,5 @@
 /* pvg_gather and pvg_scatter: every dtype, rows at every offset into memory, the last of several
- * values, and what is refused. */
+ * values, and what is refused; the same by keys. */
 #include "check.h"
 
 enum { ROWS = 9, PICKED = 13 };
@@ -85,7 +85,7 @@ static void two_axes(void) {
 /* Of several values for one element the last one stays: few are compared, many use a table. */
 static void the_last_value_stays(void) {
     enum { PLACES = 37, MOST = 20000 };
-    static const int64_t counts[] = {1, 2, 300, 2048, 2049, MOST};
+    static const int64_t counts[] = {1, 2, 300, 3072, 3073, MOST};
     static int64_t indices[MOST];
     static int32_t values[MOST];
     const int axis = 0;
@@ -149,11 +149,72 @@ static void what_is_refused(void) {
     free(before);
 }
 
+/* Keys: an array between a slice and an integer, two of different shapes, and bools. */
+static void by_key(void) {
+    uint64_t state = 5;
+    pvg_array *a = random_array(PVG_INT32, SHAPE(4, 5, 6), &state),
+              *rows = array_of(PVG_INT64, SHAPE(2, 1), (int64_t[]){3, -4}),
+              *columns = array_of(PVG_INT8, SHAPE(3), (int8_t[]){0, 5, -1});
+    const int64_t one[] = {PVG_KEY_SLICE | PVG_KEY_START,
+                           2,
+                           0,
+                           0,
+                           PVG_KEY_ARRAY,
+                           (int64_t)columns,
+                           0,
+                           0,
+                           PVG_KEY_INTEGER,
+                           -2,
+                           0,
+                           0};
+    const int64_t two[] = {PVG_KEY_ARRAY, (int64_t)rows,    0, 0, PVG_KEY_REST, 0, 0, 0,
+                           PVG_KEY_ARRAY, (int64_t)columns, 0, 0};
+    pvg_array *result = MADE(pvg_index_get(a, 3, two));
+    CHECK(pvg_array_ndim(result) == 3);
+    for (int64_t i = 0; i < 2 * 3 * 5; i++) {
+        const int64_t row = i / 15 ? 0 : 3, column = i / 5 % 3 ? 5 : 0;
+        CHECK(element(result, i) == element(a, row * 30 + i % 5 * 6 + column));
+    }
+    RELEASE(result);
+    pvg_array *short_axis = array_of(PVG_INT8, SHAPE(3), (int8_t[]){0, 4, -1});
+    int64_t middle[12];
+    memcpy(middle, one, sizeof middle);
+    middle[5] = (int64_t)short_axis;
+    result = MADE(pvg_index_get(a, 3, middle));
+    for (int64_t i = 0; i < 2 * 3; i++)
+        CHECK(element(result, i) == element(a, (2 + i / 3) * 30 + (i % 3 ? 4 : 0) * 6 + 4));
+    const int64_t seven = 7;
+    CHECK_OK(pvg_index_set(a, 3, middle, NULL, PVG_SCALAR_INT, &seven));
+    CHECK(element(a, 2 * 30 + 4) == 7 && element(a, 3 * 30 + 4 * 6 + 4) == 7);
+    CHECK_OK(pvg_index_set(a, 3, middle, result, 0, NULL));
+    for (int64_t i = 0; i < 2 * 3; i++)
+        CHECK(element(result, i) == element(a, (2 + i / 3) * 30 + (i % 3 ? 4 : 0) * 6 + 4));
+    RELEASE(result);
+
+    pvg_array *bools = array_of(PVG_BOOL, SHAPE(4), (uint8_t[]){1, 0, 0, 1});
+    const int64_t mask[] = {PVG_KEY_ARRAY, (int64_t)bools, 0, 0, PVG_KEY_REST, 0, 0, 0};
+    result = MADE(pvg_index_get(a, 1, mask));
+    CHECK(pvg_array_size(result) == 2 * 30 && element(result, 30) == element(a, 90));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_index_get(a, 2, mask));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_index_get(a, 0, mask));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_index_get(a, 1, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_index_get(NULL, 1, mask));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_index_get(a, 1, (int64_t[]){PVG_KEY_ARRAY, 8, 0, 0}));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_index_get(a, 1, (int64_t[]){PVG_KEY_ARRAY + 1, 0, 0, 0}));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_index_get(a, 1, (int64_t[]){PVG_KEY_SLICE, 0, 0, 0}));
+    const int64_t large = INT64_MAX;
+    CHECK_STATUS(pvg_index_set(a, 3, middle, NULL, PVG_SCALAR_INT, &large), PVG_ERROR_OVERFLOW);
+    CHECK_STATUS(pvg_index_set(a, 1, mask, NULL, PVG_SCALAR_INT, &seven), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_index_set(a, 3, middle, bools, 0, NULL), PVG_ERROR_VALUE);
+    RELEASE(a, rows, columns, short_axis, bools, result);
+}
+
 int main(void) {
     begin("test_gather");
     RUN(rows_of_every_dtype_and_offset);
     RUN(two_axes);
     RUN(the_last_value_stays);
+    RUN(by_key);
     RUN(what_is_refused);
     return finish();
 }

@@ -119,10 +119,57 @@ static void what_is_refused(void) {
     RELEASE(row, matrix, number);
 }
 
+/* pvg_roll, pvg_repeat, pvg_pad, pvg_diag and the view pvg_diagonal, of 0, 1, 2 and 3, 4, 5. */
+static void arranged(void) {
+    const int64_t counts[] = {2, 1, 2}, widths[] = {1, 0, 0, 2}, minus[] = {0, -1, 0, 0};
+    const int64_t huge[] = {INT64_MAX, 0, 0, 0}, nine = 9, many[] = {INT64_MAX, 2};
+    const int32_t rolled[] = {2, 0, 1, 5, 3, 4}, in_a_row[] = {5, 0, 1, 2, 3, 4};
+    const int32_t tiled[] = {0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5,
+                             0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5};
+    const int32_t each[] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5};
+    const int32_t padded[] = {9, 9, 9, 9, 9, 0, 1, 2, 9, 9, 3, 4, 5, 9, 9};
+    const int32_t matrix[] = {0, 0, 0, 1, 0, 0, 0, 5, 0}, shown[] = {1, 5};
+    const int32_t numbers[] = {0, 1, 2, 3, 4, 5};
+    pvg_array *a = MADE(pvg_array_empty(0, PVG_INT32, SHAPE(2, 3)));
+    CHECK_OK(pvg_copy_from_host(a, numbers, NULL));
+    pvg_array *of_rows = MADE(pvg_roll(a, -1, 0, 4)), *of_all = MADE(pvg_roll(a, 0, 1, -5));
+    pvg_array *whole = MADE(pvg_repeat(a, 3, counts, 1)),
+              *apart = MADE(pvg_repeat(a, 2, counts + 1, 0));
+    pvg_array *wide = MADE(pvg_pad(a, PVG_SCALAR_INT, &nine, widths));
+    pvg_array *view = MADE(pvg_diagonal(a, 1, 0, 1)), *square = MADE(pvg_diag(view, -1));
+    CHECK_ARRAY(of_rows, PVG_INT32, SHAPE(2, 3), rolled, 0);
+    CHECK_ARRAY(of_all, PVG_INT32, SHAPE(2, 3), in_a_row, 0);
+    CHECK_ARRAY(whole, PVG_INT32, SHAPE(2, 2, 6), tiled, 0);
+    CHECK_ARRAY(apart, PVG_INT32, SHAPE(2, 6), each, 0);
+    CHECK_ARRAY(wide, PVG_INT32, SHAPE(3, 5), padded, 0);
+    CHECK_ARRAY(view, PVG_INT32, SHAPE(2), shown, 0);
+    CHECK_ARRAY(square, PVG_INT32, SHAPE(3, 3), matrix, 0);
+    CHECK_NULL(PVG_ERROR_AXIS, pvg_roll(a, 2, 0, 1));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_roll(a, 0, 2, 1));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_roll(NULL, 0, 0, 1));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_repeat(a, 1, counts, 1));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_repeat(a, 2, NULL, 1));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_repeat(a, 2, counts, 2));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_repeat(a, 2, minus, 0));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_repeat(a, 2, many, 0));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_pad(a, PVG_SCALAR_INT, &nine, minus));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_pad(a, PVG_SCALAR_INT, &nine, huge));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_pad(a, PVG_SCALAR_INT, &nine, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_pad(a, PVG_SCALAR_INT, NULL, widths));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_diag(a, 0));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_diag(view, INT64_MIN));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_diag(view, INT64_MAX));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_diagonal(view, 0, 0, 0));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_diagonal(a, 0, 1, -1));
+    CHECK_NULL(PVG_ERROR_AXIS, pvg_diagonal(a, 0, 2, 0));
+    RELEASE(a, of_rows, of_all, whole, apart, wide, view, square);
+}
+
 int main(void) {
     begin("test_join");
     RUN(every_dtype_and_offset);
     RUN(side_by_side);
     RUN(what_is_refused);
+    RUN(arranged);
     return finish();
 }

@@ -223,6 +223,10 @@ static void shapes_that_do_not_match(void) {
     CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(scalar, a, PVG_PRECISION_DEFAULT, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(batch2, batch3, PVG_PRECISION_DEFAULT, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_matmul(a, batch2, PVG_PRECISION_DEFAULT, a));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_vecdot(a, scalar, PVG_PRECISION_DEFAULT));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_vecdot(batch2, batch3, PVG_PRECISION_DEFAULT));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_vecdot(a, a, 99));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_vecdot(a, NULL, PVG_PRECISION_DEFAULT));
     RELEASE(a, scalar, batch2, batch3);
 }
 

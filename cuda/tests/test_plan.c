@@ -126,8 +126,8 @@ static int check_stretches(const Card card, const Product x, const Plan plan, Pr
     if (pvg_plan_product(card, stretch, of_stretch) != PVG_OK) return 0;
     if (of_stretch[PVG_PLAN_STRETCHES] != 1) return 0;
     if (of_stretch[PVG_PLAN_SPLITS] != plan[PVG_PLAN_SPLITS]) return 0;
-    return count * terms <= k && k - count * terms <= terms && terms % 16 == 0 &&
-           count * plan[PVG_PLAN_TILES] <= 4 * 132; /* smaller tiles give the same bits */
+    return count * terms <= k && k - count * terms <= terms && terms % 4 == 0 &&
+           count * plan[PVG_PLAN_TILES] <= 8 * 132; /* smaller tiles give the same bits */
 }
 
 static void check_launch(const Card card, const Product x, const Plan plan) {

@@ -73,6 +73,32 @@ static void bounds(void) {
     }
 }
 
+/* The same bounds as arrays: of one element, repeated, and one each. */
+static void bounds_of_arrays(void) {
+    uint64_t state = 4;
+    const int64_t low = 1, high = 5, one = 1, n = N;
+    for (int d = 0; d < dtype_count; d++) {
+        const int dtype = all_dtypes[d];
+        if (dtype == PVG_BOOL || kind_of(dtype) == 'c') continue;
+        pvg_array *least = MADE(pvg_array_empty(0, dtype, SHAPE(1)));
+        pvg_array *most = MADE(pvg_array_empty(0, dtype, SHAPE(N)));
+        CHECK_OK(pvg_fill(least, PVG_SCALAR_INT, &low));
+        CHECK_OK(pvg_fill(most, PVG_SCALAR_INT, &high));
+        for (int64_t offset = 0; offset < 5; offset++) {
+            pvg_array *base = random_array(dtype, SHAPE(ALL), &state);
+            pvg_array *a = MADE(pvg_slice(base, &offset, &one, &n));
+            void *expected = host_copy(base);
+            for (int64_t i = offset; i < offset + n; i++)
+                set_value(dtype, expected, i, fmin(fmax(value_at(dtype, expected, i), 1), 5));
+            CHECK(pvg_within(a, least, most, a) == a);
+            CHECK_ARRAY(base, dtype, SHAPE(ALL), expected, 0);
+            RELEASE(base, a);
+            free(expected);
+        }
+        RELEASE(least, most);
+    }
+}
+
 static void what_is_refused(void) {
     uint64_t state = 3;
     const int64_t one = 1, much = 300;
@@ -94,6 +120,10 @@ static void what_is_refused(void) {
     CHECK_NULL(PVG_ERROR_OVERFLOW, pvg_clip(row, PVG_SCALAR_INT, NULL, &much, NULL));
     CHECK_NULL(PVG_ERROR_TYPE, pvg_clip(row, PVG_SCALAR_FLOAT, &half, NULL, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_clip(NULL, PVG_SCALAR_INT, &one, NULL, NULL));
+    CHECK_NULL(PVG_ERROR_TYPE, pvg_within(bools, bools, bools, NULL));
+    CHECK_NULL(PVG_ERROR_TYPE, pvg_within(row, row, matrix, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_within(row, NULL, row, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_within(row, row, row, fixed));
     RELEASE(row, matrix, bools, fixed);
 }
 
@@ -102,6 +132,7 @@ int main(void) {
     RUN(every_offset);
     RUN(matrices);
     RUN(bounds);
+    RUN(bounds_of_arrays);
     RUN(what_is_refused);
     return finish();
 }

@@ -105,6 +105,10 @@ static void what_is_refused(void) {
     CHECK_NULL(PVG_ERROR_AXIS, pvg_var(row, 1, &axis, 0, 0, 0, NULL));
     CHECK_NULL(PVG_ERROR_TYPE, pvg_var(other, -1, NULL, 0, 0, 0, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_var(NULL, -1, NULL, 0, 0, 0, NULL));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_nansum(row, -1, NULL, 2, 0));
+    CHECK_NULL(PVG_ERROR_AXIS, pvg_nansum(row, 1, &axis, 0, 0));
+    CHECK_NULL(PVG_ERROR_TYPE, pvg_nansum(other, -1, NULL, 0, 0));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_nansum(NULL, -1, NULL, 1, 0));
     RELEASE(row, none, other);
 }
 

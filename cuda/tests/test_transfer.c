@@ -180,6 +180,41 @@ static void transfers_are_counted(void) {
     RELEASE(a, sum);
 }
 
+/* One element of every dtype, as pvg_item gives it, the last of a view among others. */
+static void items(void) {
+    static const double numbers[] = {1, 0, 100, 2};
+    const int64_t third = 2, one = 1;
+    for (int i = 0; i < dtype_count; i++) {
+        const int dtype = all_dtypes[i];
+        const char kind = kind_of(dtype);
+        void *values = host_memory(dtype, 4);
+        for (int k = 0; k < 4; k++) set_value(dtype, values, k, numbers[k]);
+        pvg_array *a = array_of(dtype, SHAPE(4), values);
+        pvg_array *b = MADE(pvg_slice(a, &third, &one, &one));
+        int64_t found[3] = {-1, -1, -1};
+        double parts[2];
+        CHECK_OK(pvg_item(b, found));
+        memcpy(parts, found + 1, sizeof parts);
+        if (kind == 'b') CHECK(found[0] == PVG_SCALAR_BOOL && found[1] == 1);
+        if (kind == 'i') CHECK(found[0] == PVG_SCALAR_INT && found[1] == 100);
+        if (kind == 'u')
+            CHECK(found[0] == (dtype == PVG_UINT64 ? PVG_SCALAR_UINT : PVG_SCALAR_INT) &&
+                  found[1] == 100);
+        if (kind == 'f') CHECK(found[0] == PVG_SCALAR_FLOAT && parts[0] == 100);
+        if (kind == 'c') CHECK(found[0] == PVG_SCALAR_COMPLEX && parts[0] == 100);
+        CHECK_STATUS(pvg_item(a, found), PVG_ERROR_VALUE);
+        RELEASE(a, b);
+        free(values);
+    }
+    pvg_array *a = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(1)));
+    pvg_array *none = MADE(pvg_array_empty(0, PVG_FLOAT32, SHAPE(0)));
+    int64_t found[3];
+    CHECK_STATUS(pvg_item(a, NULL), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_item(NULL, found), PVG_ERROR_VALUE);
+    CHECK_STATUS(pvg_item(none, found), PVG_ERROR_VALUE);
+    RELEASE(a, none);
+}
+
 static void casts(void) {
     static const double numbers[] = {0, 1, 2, 7, 100, 127};
     for (int i = 0; i < dtype_count; i++)
@@ -328,6 +363,7 @@ int main(void) {
     RUN(bytes_other_than_0_become_true);
     RUN(large_copies);
     RUN(transfers_are_counted);
+    RUN(items);
     RUN(casts);
     RUN(casts_at_the_limits);
     RUN(copies_between_arrays);

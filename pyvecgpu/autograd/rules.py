@@ -518,6 +518,7 @@ JOINT = (dense, attention, normalize, pieces)
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
 WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}
-WITHOUT = {"dense_backward", "part", "recurrent", "recurrent_backward", "total_norm"}
+# Tracked arrays never get to "within", as clip takes a maximum and a minimum of them.
+WITHOUT = {"within", "dense_backward", "part", "recurrent", "recurrent_backward", "total_norm"}
 WITHOUT |= {"attention_backward", "cross_entropy_backward"}
 WITHOUT |= {"normalize_backward", "softmax_backward"}

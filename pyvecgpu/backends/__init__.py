@@ -11,6 +11,8 @@ METHODS lists what computes, copies, makes an array or a view of one. dispatch.p
 nothing else does. Beside them a backend has
 
     describe(data) -> dtype, shape, strides in elements
+    download(data, dtype, shape)           a new ndarray of what is so described; not on the CPU
+    number(data)                           the one element; None if it has more; not on the CPU
     version(data)                          a number that every write to its memory changes
     pointer(data)
     plain(data)                            in C order without gaps, and may be written to
@@ -66,6 +68,7 @@ METHODS = {
     "where": _method("condition a b out"),
     "triangle": _method("a upper diagonal out"),
     "clip": _method("a low high out"),  # both ints or both floats, or None
+    "within": _method("x a b out"),  # maximum(x, a), and of it the minimum with b; of one dtype
     "isclose": _method("a b rtol atol equal_nan"),
     "nan_to_num": _method("a nan positive negative out"),  # floats; all of them numbers
     # along an axis, or a new one if stacked; dtype: None for what the parts are promoted to

@@ -290,6 +290,13 @@ class CpuBackend:
             result = cpu_functions.minimum(result, widened(scalar(high, a.dtype)))
         return store(np.array(a) if result is a else rounded(result, a.dtype), out)
 
+    def within(self, x, a, b, out):
+        if supported(x.dtype).kind not in "uif":
+            raise TypeError(f"within does not take {supported(x.dtype)}")
+        result = cpu_functions.maximum(widened(x), widened(a))
+        result = cpu_functions.minimum(result, widened(b))
+        return store(rounded(result, x.dtype), out)
+
     def isclose(self, a, b, rtol, atol, equal_nan):
         dtype = promote(supported(a.dtype), supported(b.dtype))
         if any(supported(x.dtype).kind != "f" for x in (a, b)):

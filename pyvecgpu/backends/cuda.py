@@ -9,31 +9,53 @@ import functools
 import math
 import struct
 import threading
-from ctypes import byref, c_double, c_int, c_int64, c_uint8, c_uint64
+from ctypes import Structure, Union, byref, c_double, c_int, c_int64, c_uint64
 
 import numpy as np
 
 from ..dtypes import CODES, DTYPES, host_dtype, supported
-from ..native.abi import MAX_NDIM, Memory, ScalarKind, Update, Windows, array
+from ..native.abi import MAX_NDIM, Memory, ScalarKind, Status, Update, Windows, array
 from ..native.library import raise_last_error
 from ..operations import OPERATIONS
 from .recording import Recording
 
-_Complex = c_double * 2
 _Numbers = c_double * Update.UPDATE_COUNT
 _Windows = c_int64 * Windows.WINDOWS_COUNT
 _Description = c_int64 * (3 + 2 * MAX_NDIM)
 _THREE = struct.Struct("3q").unpack_from
 _LAYOUTS = [struct.Struct(f"{2 * n}q").unpack_from for n in range(MAX_NDIM + 1)]
 _MemoryValues = c_int64 * Memory.MEMORY_COUNT
-# ctypes arrays by their length: making such a type costs more than a launch.
+# C numbers for functions without argtypes (native/owners.py), which take bytes as a pointer: to
+# pack them takes a third of the time that a ctypes array or byref(c_double(...)) does.
+_int64s = [struct.Struct(f"{n}q").pack for n in range(MAX_NDIM + 1)]
+_ints = [struct.Struct(f"{n}i").pack for n in range(MAX_NDIM + 1)]
+_double, _complex = struct.Struct("d").pack, struct.Struct("2d").pack
+_int64, _uint64, _uint8 = (struct.Struct(kind).pack for kind in "qQB")
+# ctypes arrays by their length, for the others.
 _Int64s = [c_int64 * n for n in range(MAX_NDIM + 1)]
 _Ints = [c_int * n for n in range(MAX_NDIM + 1)]
+_BOOL, _INT, _UINT, _FLOAT, _COMPLEX = map(int, ScalarKind)
+
+
+class _Value(Union):
+    _fields_ = (("integer", c_int64), ("natural", c_uint64), ("real", c_double))
+
+
+class _Number(Structure):
+    """What pvg_item gives."""
+
+    _anonymous_ = ("value",)
+    _fields_ = (("kind", c_int64), ("value", _Value), ("imaginary", c_double))
 
 
 def _axes_of(axes):
     """Return (count, C numbers) of axes."""
-    return (-1, None) if axes is None else (len(axes), _Ints[len(axes)](*axes))
+    return (-1, None) if axes is None else (len(axes), _ints[len(axes)](*axes))
+
+
+@functools.cache
+def _pointers(n):
+    return struct.Struct(f"{n}P").pack
 
 
 @functools.cache
@@ -54,6 +76,7 @@ class CudaBackend:
         self.unary = functions.pvg_unary
         self.binary = functions.pvg_binary
         self.where = functions.pvg_where
+        self.within = functions.pvg_within
         self.triangle = functions.pvg_triangle
         self.scan = functions.pvg_scan
         self.nonzero = functions.pvg_nonzero
@@ -99,7 +122,7 @@ class CudaBackend:
     def empty(self, shape, dtype):
         n = len(shape)
         return self.functions.pvg_array_empty(
-            self.device.index, CODES[dtype], n, _Int64s[n](*shape)
+            self.device.index, CODES[dtype], n, _int64s[n](*shape)
         )
 
     def describe(self, data):
@@ -133,6 +156,28 @@ class CudaBackend:
         self.check(self.functions.pvg_copy_to_host(data, result.ctypes.data, strides))
         return result
 
+    def download(self, data, dtype, shape):
+        result = np.empty(shape, host_dtype(dtype))
+        address = result.__array_interface__["data"][0]  # .ctypes takes twice as long
+        if self.functions.pvg_copy_to_host(data, address, None):
+            self.fail()
+        return result
+
+    def number(self, data):
+        found = _Number()
+        if self.functions.pvg_item(data, byref(found)):
+            if self.library.pvg_last_status() == Status.ERROR_VALUE:
+                return None
+            self.fail()
+        kind = found.kind
+        if kind == _FLOAT:
+            return found.real
+        if kind == _INT:
+            return found.integer
+        if kind == _BOOL:
+            return found.integer != 0
+        return found.natural if kind == _UINT else complex(found.real, found.imaginary)
+
     @contextlib.contextmanager
     def own_stream(self):
         """Let the calling thread, which has chosen no stream, work on a new one."""
@@ -147,30 +192,33 @@ class CudaBackend:
             functions.pvg_stream_set_current(None, index)
 
     def copy(self, data, destination):
-        self.check(self.functions.pvg_copy(data, destination))
+        if self.functions.pvg_copy(data, destination):
+            self.fail()
 
     def cast(self, a, dtype, out):
         return self.functions.pvg_cast(a, CODES[dtype], out)
 
     def fill(self, a, value):
         kind, number = self.as_scalar(a, value)
-        self.check(self.functions.pvg_fill(a, kind, byref(number)))
+        if self.functions.pvg_fill(a, kind, number):
+            self.fail()
 
     def random(self, a, distribution, key, stream, counter):
-        self.check(self.functions.pvg_random(a, distribution, key, stream, counter))
+        if self.functions.pvg_random(a, distribution, key, stream, counter):
+            self.fail()
 
     # Operations
 
     def scalar(self, code, a, value, side, out):
-        if isinstance(value, float):
-            kind, number = 3, c_double(value)
-        elif isinstance(value, complex):
-            kind, number = 4, _Complex(value.real, value.imag)
-        else:
-            if not -(2**63) <= value < 2**63:
-                value = self.narrowed(code, a, value)
-            kind, number = self.as_scalar(a, value)
-        return self.functions.pvg_binary_scalar(code, a, kind, byref(number), side, out)
+        compute, kind = self.functions.pvg_binary_scalar, type(value)
+        if kind is float:
+            return compute(code, a, _FLOAT, _double(value), side, out)
+        if kind is bool:
+            return compute(code, a, _BOOL, _uint8(value), side, out)
+        if kind is int and not -(2**63) <= value < 2**63:
+            value = self.narrowed(code, a, value)
+        kind, number = self.as_scalar(a, value)
+        return compute(code, a, kind, number, side, out)
 
     def narrowed(self, code, a, value):
         """Return what says beside an array the same as an integer beyond the range of int64 does.
@@ -191,47 +239,53 @@ class CudaBackend:
 
     def as_scalar(self, a, value):
         """Return (kind, C number) of a scalar beside the array `a`."""
+        kind = type(value)
+        if kind is int and -(2**63) <= value < 2**63:
+            return _INT, _int64(value)
         if isinstance(value, float):
-            return ScalarKind.SCALAR_FLOAT, c_double(value)
+            return _FLOAT, _double(value)
         if isinstance(value, complex):
-            return ScalarKind.SCALAR_COMPLEX, _Complex(value.real, value.imag)
+            return _COMPLEX, _complex(value.real, value.imag)
         if isinstance(value, bool):
-            return ScalarKind.SCALAR_BOOL, c_uint8(value)
+            return _BOOL, _uint8(value)
         if -(2**63) <= value < 2**63:
-            return ScalarKind.SCALAR_INT, c_int64(value)
+            return _INT, _int64(value)
         if 0 <= value < 2**64:
-            return ScalarKind.SCALAR_UINT, c_uint64(value)
+            return _UINT, _uint64(value)
         dtype = self.describe(a)[0]
         if dtype.kind == "b":
-            return ScalarKind.SCALAR_BOOL, c_uint8(1)
+            return _BOOL, _uint8(1)
         if dtype.kind not in "fc":
             raise OverflowError(f"{value} is out of bounds for {dtype}")
-        return ScalarKind.SCALAR_FLOAT, c_double(value)
+        return _FLOAT, _double(value)
 
     def reduce(self, code, a, axes, keepdims, out):
         reduce = self.functions.pvg_reduce
         if axes is None:
             return reduce(code, a, -1, None, keepdims, out)
-        return reduce(code, a, len(axes), _Ints[len(axes)](*axes), keepdims, out)
+        return reduce(code, a, len(axes), _ints[len(axes)](*axes), keepdims, out)
 
     def sequence(self, a, start, step, last):
-        functions = self.functions
         if isinstance(start, float):
-            kind, numbers = ScalarKind.SCALAR_FLOAT, [c_double(start), c_double(step)]
+            kind, start, step = _FLOAT, _double(start), _double(step)
         else:
-            kind, numbers = ScalarKind.SCALAR_INT, [c_uint64(n % 2**64) for n in (start, step)]
-        last = None if last is None else byref(c_double(last))
-        self.check(functions.pvg_sequence(a, kind, *map(byref, numbers), last))
+            kind, start, step = _INT, _uint64(start % 2**64), _uint64(step % 2**64)
+        last = None if last is None else _double(last)
+        if self.functions.pvg_sequence(a, kind, start, step, last):
+            self.fail()
 
     def eye(self, a, diagonal):
-        self.check(self.functions.pvg_eye(a, diagonal))
+        if self.functions.pvg_eye(a, diagonal):
+            self.fail()
 
     def clip(self, a, low, high, out):
-        is_float = isinstance(high if low is None else low, float)
-        number = c_double if is_float else c_int64
-        kind = ScalarKind.SCALAR_FLOAT if is_float else ScalarKind.SCALAR_INT
-        bounds = [None if bound is None else byref(number(bound)) for bound in (low, high)]
-        return self.functions.pvg_clip(a, kind, *bounds, out)
+        if isinstance(high if low is None else low, float):
+            kind, number = _FLOAT, _double
+        else:
+            kind, number = _INT, _int64
+        low = None if low is None else number(low)
+        high = None if high is None else number(high)
+        return self.functions.pvg_clip(a, kind, low, high, out)
 
     def isclose(self, a, b, rtol, atol, equal_nan):
         return self.functions.pvg_isclose(a, b, rtol, atol, equal_nan, None)
@@ -244,7 +298,7 @@ class CudaBackend:
         return self.functions.pvg_softmax(code, a, count, places, keepdims, out)
 
     def var(self, a, axes, ddof, root, keepdims, out):
-        count, places = _axes_of(axes)
+        count, places = (-1, None) if axes is None else (len(axes), _Ints[len(axes)](*axes))
         return self.functions.pvg_var(a, count, places, ddof, root, keepdims, out)
 
     def concat(self, parts, axis, stacked, dtype):
@@ -358,17 +412,17 @@ class CudaBackend:
     # Views
 
     def slice(self, a, start, step, length):
-        array = _Int64s[len(start)]
-        return self.functions.pvg_slice(a, array(*start), array(*step), array(*length))
+        pack = _int64s[len(start)]
+        return self.functions.pvg_slice(a, pack(*start), pack(*step), pack(*length))
 
     def permute(self, a, axes):
-        return self.functions.pvg_permute(a, None if axes is None else _Ints[len(axes)](*axes))
+        return self.functions.pvg_permute(a, None if axes is None else _ints[len(axes)](*axes))
 
     def reshape(self, a, shape):
-        return self.functions.pvg_reshape(a, len(shape), _Int64s[len(shape)](*shape))
+        return self.functions.pvg_reshape(a, len(shape), _int64s[len(shape)](*shape))
 
     def broadcast_to(self, a, shape):
-        return self.functions.pvg_broadcast_to(a, len(shape), _Int64s[len(shape)](*shape))
+        return self.functions.pvg_broadcast_to(a, len(shape), _int64s[len(shape)](*shape))
 
     # The device
 

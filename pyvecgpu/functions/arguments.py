@@ -18,7 +18,8 @@ from ..native.abi import MAX_NDIM
 from .casting import active, exchanged
 from .values import item, to_host
 
-_WEAK = {float, int, bool, complex}
+_REAL = {float, int, bool}
+_WEAK = {*_REAL, complex}
 LARGEST = 2**63 - 1  # elements, and bytes, of one array
 
 
@@ -27,6 +28,8 @@ LARGEST = 2**63 - 1  # elements, and bytes, of one array
 
 def parse_int(value, what):
     """Return an integer argument as an int; TypeError for bools, floats, strings, None."""
+    if type(value) is int:
+        return value
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{what} is an integer, not a bool")
     try:
@@ -43,8 +46,11 @@ def parse_shape(shape, itemsize=1):
     ValueError: a negative dimension, more than MAX_NDIM of them, or 2**63 bytes or more in all,
     dimensions of 0 left out. TypeError: not an integer or a sequence of them.
     """
-    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    shape = tuple([parse_int(n, "a dimension") for n in shape])
+    if type(shape) is int:
+        shape = (shape,)
+    else:
+        shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        shape = tuple([parse_int(n, "a dimension") for n in shape])
     check_shape(shape, itemsize)
     return shape
 
@@ -64,6 +70,8 @@ def check_shape(shape, itemsize=1):
 
 def parse_axis(axis, ndim):
     """Return an axis counted from 0. AxisError: out of range. TypeError: not an integer."""
+    if type(axis) is int and -ndim <= axis < ndim:
+        return axis % ndim
     number = parse_int(axis, "an axis")
     if not -ndim <= number < ndim:
         raise np.exceptions.AxisError(number, ndim)
@@ -264,6 +272,8 @@ def parse_scalar(value, what, complexes=False):
 
     complexes: complex ones, too.
     """
+    if type(value) in _REAL:
+        return value
     found = value
     if isinstance(value, Array) and value.ndim == 0:
         found = item(value)

@@ -3,14 +3,17 @@
 Operands and dtypes are as in elementwise.py.
 """
 
+import builtins
 import math
 
 import numpy as np
 
 from ..array import Array
-from ..dtypes import inexact, is_complex, is_float, is_integer
+from ..dispatch import WAYS
+from ..dtypes import float32, float64, inexact, integer_range, is_complex
 from ..operations import Operation
 from .arguments import Operands
+from .casting import active
 from .elementwise import abs, binary, maximum, minimum, round
 from .layout import astype
 from .short_calls import numpys
@@ -41,6 +44,13 @@ def clip(x, /, min=None, max=None, out=None, *, device=None):
     >>> vg.clip(vg.asarray([-3, 0, 7]), -1, 5).tolist()
     [-1, 0, 5]
     """
+    is_plain = out is None or (type(out) is Array and type(x) is Array and out.backend is x.backend)
+    if type(x) is Array and is_plain and not active and device is None:
+        bounds = _weak_bounds(x, min, max)
+        if bounds:
+            return WAYS["clip"](x.backend, x, *bounds, out)
+        if _are_alike(x, min, max):
+            return WAYS["within"](x.backend, x, min, max, out)
     bounds = [bound for bound in (min, max) if bound is not None]
     call = Operands("clip", (x, *bounds), out, device)
     scalars = _weak_bounds(call.arrays[0], min, max)
@@ -54,20 +64,33 @@ def clip(x, /, min=None, max=None, out=None, *, device=None):
     return call.deliver_array(copied(result) if min is max is None else result)
 
 
+def _are_alike(x, low, high):
+    """Whether bounds are arrays like x: of its device and its dtype, which is no bool."""
+    if not (type(low) is type(high) is Array and low.backend is high.backend is x.backend):
+        return False
+    dtype = x.dtype
+    return dtype.kind in "uif" and low.dtype is dtype and high.dtype is dtype
+
+
 def _weak_bounds(x, low, high):
     """Return the bounds as floats, or as ints, if they are scalars that x's dtype holds as such."""
-    given = [bound for bound in (low, high) if bound is not None]
-    if not (given and isinstance(x, Array) and all(type(one) in (int, float) for one in given)):
+    if low is high is None or not isinstance(x, Array):
         return None
-    if is_float(x.dtype):
-        if not all(type(one) is float or -(2**53) <= one <= 2**53 for one in given):
+    dtype = x.dtype
+    if dtype.kind == "f":
+        least, most, kinds = -(2**53), 2**53, (float, int)
+    elif dtype.kind in "iu":
+        (least, most), kinds = integer_range(dtype), (int,)
+        most = builtins.min(most, 2**63 - 1)
+    else:
+        return None
+    for one in (low, high):
+        kind = type(one)
+        if one is not None and not (kind in kinds and (kind is float or least <= one <= most)):
             return None
-        return [None if bound is None else float(bound) for bound in (low, high)]
-    if not is_integer(x.dtype) or any(type(one) is float for one in given):
-        return None
-    limits = np.iinfo(x.dtype)
-    fits = all(limits.min <= one <= min(limits.max, 2**63 - 1) for one in given)
-    return (low, high) if fits else None
+    if dtype.kind != "f":
+        return low, high
+    return None if low is None else float(low), None if high is None else float(high)
 
 
 def fmax(x1, x2, /, out=None, *, device=None):
@@ -120,6 +143,10 @@ degrees = rad2deg
 
 
 def _times(name, x, factor, out, device):
+    if type(x) is Array and not active and out is None and device is None:
+        dtype = x.dtype
+        if dtype is float32 or dtype is float64:
+            return WAYS["scalar"](x.backend, Operation.MULTIPLY, x, factor, 1, None)
     call = Operands(name, (x,), out, device)
     (array,) = call.arrays
     _check_real(name, array)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..array import Array
 from ..device import Device, resolve
-from ..dispatch import apply
+from ..dispatch import WAYS, apply
 from ..dtypes import (
     bfloat16,
     complex_dtype,
@@ -251,7 +251,7 @@ def empty(shape, dtype=None, *, device=None):
     """
     dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
     shape = parse_shape(shape, dtype.itemsize)
-    return apply(resolve(device).backend, "empty", shape, dtype)
+    return WAYS["empty"](resolve(device).backend, shape, dtype)
 
 
 def zeros(shape, dtype=None, *, device=None):
@@ -339,5 +339,5 @@ def _host_like(x):
 
 
 def filled(array, value):
-    apply(array.backend, "fill", array, value)
+    WAYS["fill"](array.backend, array, value)
     return array

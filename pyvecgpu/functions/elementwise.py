@@ -70,9 +70,13 @@ _POWERS = {
 }
 
 
+_PLAIN = {Array, float, int, bool}  # operands that need no look at what they are
+
+
 def operator(code, left, right, out):
     """Return the result of a Python operator; NotImplemented if an operand is of a foreign type."""
-    if type(left) is type(right) is Array or are_operands(left, right):
+    plain = type(left) in _PLAIN and type(right) in _PLAIN
+    if plain or are_operands(left, right):
         return binary(code, left, right, out)
     return NotImplemented
 
@@ -125,8 +129,12 @@ def binary(code, x1, x2, out=None, device=None):
         kind = type(x2)
         if kind is Array and x1.backend is x2.backend:
             return WAYS["binary"](x1.backend, code, x1, x2, out)
-        if kind is float or kind is int:
+        if kind is float or kind is int or kind is bool:
             return WAYS["scalar"](x1.backend, code, x1, x2, 1, out)
+    if type(x2) is Array and not active and device is None and (out is None or _beside(out, x2)):
+        kind = type(x1)
+        if kind is float or kind is int or kind is bool:
+            return WAYS["scalar"](x2.backend, code, x2, x1, 0, out)
     if type(x1) is not Array and type(x2) is not Array:
         result = pipeline.compute(lambda a, b: binary(code, a, b), (x1, x2), out, device)
         if result is not None:
@@ -319,7 +327,7 @@ def logical_not(x, /, out=None, *, device=None):
     >>> vg.logical_not(vg.asarray([2, 0])).tolist()
     [False, True]
     """
-    return equal(x, 0, out, device=device)
+    return equal(x, False, out, device=device)
 
 
 # Two operands -------------------------------------------------------------------------------------
@@ -486,7 +494,7 @@ def logical_and(x1, x2, /, out=None, *, device=None):
     >>> vg.logical_and(vg.asarray([2, 0]), vg.asarray([1, 1])).tolist()
     [True, False]
     """
-    return binary(Operation.BITWISE_AND, _truth(x1), _truth(x2), out, device)
+    return binary(Operation.LOGICAL_AND, _truth(x1), _truth(x2), out, device)
 
 
 def logical_or(x1, x2, /, out=None, *, device=None):
@@ -495,7 +503,7 @@ def logical_or(x1, x2, /, out=None, *, device=None):
     >>> vg.logical_or(vg.asarray([2, 0]), vg.asarray([0, 0])).tolist()
     [True, False]
     """
-    return binary(Operation.BITWISE_OR, _truth(x1), _truth(x2), out, device)
+    return binary(Operation.LOGICAL_OR, _truth(x1), _truth(x2), out, device)
 
 
 def logical_xor(x1, x2, /, out=None, *, device=None):
@@ -504,14 +512,12 @@ def logical_xor(x1, x2, /, out=None, *, device=None):
     >>> vg.logical_xor(vg.asarray([2, 2]), vg.asarray([1, 0])).tolist()
     [False, True]
     """
-    return binary(Operation.BITWISE_XOR, _truth(x1), _truth(x2), out, device)
+    return binary(Operation.LOGICAL_XOR, _truth(x1), _truth(x2), out, device)
 
 
 def _truth(x):
-    """Return whether x is other than 0: a bool of a Python scalar, an array of bools as it is."""
-    if is_scalar(x):
-        return x != 0
-    return x if getattr(x, "dtype", None) == bool_dtype else not_equal(x, 0)
+    """Return an operand of logic: of a Python scalar a bool, which every dtype holds."""
+    return x if type(x) is Array or not is_scalar(x) else x != 0
 
 
 # Three operands -----------------------------------------------------------------------------------
@@ -526,6 +532,11 @@ def where(condition, x1, x2, /, out=None, *, device=None):
     >>> vg.where(x > 0, x, 0).tolist()
     [0.0, 2.0, 0.0]
     """
+    if type(x1) is type(x2) is type(condition) is Array and not active and device is None:
+        backend = condition.backend
+        is_plain = x1.backend is backend and x2.backend is backend
+        if is_plain and (out is None or _beside(out, condition)):
+            return WAYS["where"](backend, condition, x1, x2, out)
     result = pipeline.compute(where, (condition, x1, x2), out, device)
     if result is not None:
         return result

@@ -7,7 +7,7 @@ among them (advanced.py) it is a copy.
 import numpy as np
 
 from ..array import Array
-from ..dispatch import apply, assigned, indexed, whole
+from ..dispatch import WAYS, apply, assigned, indexed, whole
 from ..dtypes import is_integer
 from . import advanced, short_keys
 from .arguments import from_host, host_array, is_host, is_scalar
@@ -45,7 +45,11 @@ def set(array, key, value):
     What is named twice gets the last of its values. OverflowError: an integer that the dtype cannot
     hold. ValueError: the shapes do not fit, ragged lists, another device, read-only.
     """
-    if short_keys.set(array, key, value):
+    if not array.backend.on_card:
+        if short_keys.set(array, key, value):
+            return
+    elif key is Ellipsis and type(array) is type(value) is Array and value.backend is array.backend:
+        WAYS["copy"](array.backend, value, array)
         return
     kind = type(key)
     has_arrays = kind is Array or (kind is tuple and Array in map(type, key))

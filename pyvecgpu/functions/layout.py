@@ -8,7 +8,7 @@ import numpy as np
 
 from ..array import Array
 from ..device import Device, resolve
-from ..dispatch import apply, indexed, reshaped, reversed_axes, whole
+from ..dispatch import apply, indexed, repeated, reshaped, reversed_axes, whole
 from ..dtypes import bfloat16, float32, parse_dtype
 from .arguments import (
     check_shape,
@@ -148,7 +148,8 @@ def ravel(x, /):
     >>> vg.ravel(vg.asarray([[1, 2], [3, 4]])).tolist()
     [1, 2, 3, 4]
     """
-    return reshape(x, -1)
+    result = reshaped(x, -1) if isinstance(x, Array) else None
+    return reshape(x, -1) if result is None else result
 
 
 def reshape(x, /, shape, *, copy=None):
@@ -201,6 +202,10 @@ def broadcast_to(x, /, shape):
     >>> vg.broadcast_to(vg.asarray([1, 2]), (3, 2)).strides
     (0, 8)
     """
+    if isinstance(x, Array):
+        result = repeated(x, shape)
+        if result is not None:
+            return result
     array, give = as_array("broadcast_to", x)
     shape = parse_shape(shape, array.dtype.itemsize)
     return give(apply(array.backend, "broadcast_to", array, shape))
@@ -393,6 +398,10 @@ def squeeze(x, /, axis=None):
     >>> vg.squeeze(vg.ones((1, 3, 1)), axis=0).shape
     (3, 1)
     """
+    if axis is None and isinstance(x, Array):
+        result = reshaped(x, tuple([n for n in x.shape if n != 1]))
+        if result is not None:
+            return result
     array, give = as_array("squeeze", x)
     axes = parse_axes(axis, array.ndim)
     if axes is None:

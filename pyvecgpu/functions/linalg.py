@@ -26,6 +26,7 @@ from ..native.choices import choose, chosen
 from ..operations import Operation
 from . import elementwise, short_cards
 from .arguments import Operands, are_operands, is_scalar, parse_axes, parse_axis, parse_int
+from .casting import active
 from .layout import as_array, broadcast_to, diagonal, permute_dims, ravel, reshape
 from .reductions import sum as total
 
@@ -220,9 +221,13 @@ def outer(x1, x2, /, out=None, *, device=None):
     >>> vg.outer(vg.asarray([1, 2]), vg.asarray([3, 4])).tolist()
     [[3, 4], [6, 8]]
     """
+    if type(x1) is type(x2) is Array and out is device is None and x1.backend is x2.backend:
+        a, b = x1.shape, x2.shape
+        if len(a) == len(b) == 1 and not active:
+            return reshape(x1, (a[0], 1)) * x2
     call = _operands("outer", x1, x2, out, device)
     a, b = call.arrays
-    return call.deliver_array(reshape(a, (a.size, 1)) * ravel(b))
+    return call.deliver_array(reshape(a, (a.size, 1)) * (b if b.ndim == 1 else ravel(b)))
 
 
 def vdot(x1, x2, /, *, precision=None, device=None):

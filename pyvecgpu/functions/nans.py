@@ -5,6 +5,7 @@ only the CPU device does, where NumPy computes: an answer of a card is not waite
 integers are never NaN. The rest is as in reductions.py and statistics.py.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -50,6 +51,10 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
     >>> vg.nan_to_num(vg.asarray([1.0, vg.nan, vg.inf]), posinf=99.0).tolist()
     [1.0, 0.0, 99.0]
     """
+    if copy is True and device is None:
+        result = short_cards.numbers_for_nan(x, nan, posinf, neginf)
+        if result is not None:
+            return result
     values = [nan, posinf, neginf]
     values = [None if one is None else parse_scalar(one, "a number for NaN") for one in values]
     if not copy and not isinstance(x, Array):
@@ -64,13 +69,18 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
             nan_to_num(one, False, *values)
         return call.deliver_array(result) if copy else x
     nan, posinf, neginf = values
-    limits = finfo(array.dtype)
-    posinf, neginf = (
-        limits.max if posinf is None else posinf,
-        limits.min if neginf is None else neginf,
-    )
+    if posinf is None or neginf is None:
+        least, most = _range(array.dtype)
+        posinf, neginf = most if posinf is None else posinf, least if neginf is None else neginf
     result = call.apply("nan_to_num", array, float(nan), float(posinf), float(neginf))
     return result if copy else x
+
+
+@functools.cache
+def _range(dtype):
+    """Return the lowest and the highest number of a float dtype."""
+    limits = finfo(dtype)
+    return float(limits.min), float(limits.max)
 
 
 def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):

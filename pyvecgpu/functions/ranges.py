@@ -4,9 +4,18 @@ import math
 
 import numpy as np
 
-from ..dispatch import apply
+from ..device import resolve
+from ..dispatch import WAYS, apply
 from ..dtypes import bool as bool_dtype
-from ..dtypes import complex_dtype, get_default_dtype, int64, is_float, is_integer, parse_dtype
+from ..dtypes import (
+    complex_dtype,
+    get_default_dtype,
+    int64,
+    integer_range,
+    is_float,
+    is_integer,
+    parse_dtype,
+)
 from .arguments import check_shape, from_host, parse_int, parse_scalar
 from .creation import empty
 from .layout import as_array, broadcast_to, reshape
@@ -27,8 +36,10 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     [1.0, 1.25, 1.5, 1.75]
     """
     start, stop = (0, start) if stop is None else (start, stop)
-    start, stop, step = (parse_scalar(value, "a bound of arange") for value in (start, stop, step))
-    integers = not any(isinstance(value, float) for value in (start, stop, step))
+    integers = type(start) is type(stop) is type(step) is int
+    if not integers:
+        start, stop, step = (parse_scalar(x, "a bound of arange") for x in (start, stop, step))
+        integers = not any(isinstance(value, float) for value in (start, stop, step))
     dtype = (int64 if integers else get_default_dtype()) if dtype is None else parse_dtype(dtype)
     if dtype == bool_dtype:
         raise TypeError("arange gives numbers, not bools")
@@ -42,12 +53,12 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
             raise ValueError(f"arange from {start} to {stop} by {step} is not finite")
         length = max(0, math.ceil(steps))
     check_shape((length,), max(dtype.itemsize, 8))
-    result = empty(length, dtype=dtype, device=device)
+    result = WAYS["empty"](resolve(device).backend, (length,), dtype)
     if integers and is_integer(dtype) and length:
         _check_ends(start, start + (length - 1) * step, dtype)
-        apply(result.backend, "sequence", result, start, step, None)
+        WAYS["sequence"](result.backend, result, start, step, None)
     elif is_float(dtype) and length:
-        apply(result.backend, "sequence", result, float(start), float(step), None)
+        WAYS["sequence"](result.backend, result, float(start), float(step), None)
     elif length:
         values = _progression(start, step, length, dtype)
         values = from_host(values, result.backend)
@@ -69,8 +80,8 @@ def _progression(start, step, length, dtype):
 
 
 def _check_ends(first, last, dtype):
-    limits = np.iinfo(dtype)
-    if min(first, last) < limits.min or max(first, last) > limits.max:
+    least, most = integer_range(dtype)
+    if not (least <= first <= most and least <= last <= most):
         raise OverflowError(f"arange: {first} to {last} is out of bounds for {dtype}")
 
 
@@ -86,15 +97,15 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, *
     >>> vg.linspace(0, 1, 4, endpoint=False).tolist()
     [0.0, 0.25, 0.5, 0.75]
     """
-    bounds = [parse_scalar(x, "a bound of linspace", complexes=True) for x in (start, stop)]
-    start, stop = (x * 1.0 for x in bounds)
+    start = parse_scalar(start, "a bound of linspace", complexes=True) * 1.0
+    stop = parse_scalar(stop, "a bound of linspace", complexes=True) * 1.0
     num, wanted = _count(num), get_default_dtype() if dtype is None else parse_dtype(dtype)
     spaces = num - 1 if endpoint else num
     if is_float(wanted) and not isinstance(start + stop, complex) and spaces > 0:
         step = (stop - start) / spaces
         if step:  # of NaN and infinity, too
-            result = empty((num,), dtype=wanted, device=device)
-            apply(result.backend, "sequence", result, start, step, stop if endpoint else None)
+            result = WAYS["empty"](resolve(device).backend, (num,), wanted)
+            WAYS["sequence"](result.backend, result, start, step, stop if endpoint else None)
             return (result, step) if retstep else result
     values, step = np.linspace(start, stop, num, endpoint=bool(endpoint), retstep=True)
     result = _of_floats("linspace", values, dtype, device)

@@ -18,15 +18,19 @@ __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "mi
 def reduce(code, x, axis, keepdims, out, device):
     """Return operation `code` of pvg_reduce."""
     is_array = type(x) is Array or type(x) is Tracked
-    if axis is None and is_array and not active and out is None and device is None:
-        return WAYS["reduce"](x.backend, code, x, None, bool(keepdims), None)
+    if is_array and not active and out is None and device is None:
+        axes = None if axis is None else _axes(code, axis, len(x.shape))
+        return WAYS["reduce"](x.backend, code, x, axes, bool(keepdims), None)
     call = Operands(OPERATIONS[code].name, (x,), out, device)
     array = call.arrays[0]
-    if OPERATIONS[code].result == "index":
-        axes = None if axis is None else (parse_axis(axis, array.ndim),)
-    else:
-        axes = parse_axes(axis, array.ndim)
+    axes = None if axis is None else _axes(code, axis, array.ndim)
     return call.apply("reduce", code, array, axes, bool(keepdims))
+
+
+def _axes(code, axis, ndim):
+    """Return the axes of a reduction, counted from 0: one, if it gives an index."""
+    is_index = code is Operation.ARGMAX or code is Operation.ARGMIN
+    return (parse_axis(axis, ndim),) if is_index else parse_axes(axis, ndim)
 
 
 def accumulate(code, x, axis, dtype, keepdims, out, device):

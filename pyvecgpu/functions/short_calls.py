@@ -14,6 +14,8 @@ from ..backends.cpu_ways import holds
 from ..dispatch import observed
 from ..native.abi import MAX_NDIM
 
+_LISTS = (list, tuple)
+
 
 def numpys(function, scalars=()):
     """Return a decorator: NumPy's function is taken instead, where it gives the same.
@@ -26,6 +28,8 @@ def numpys(function, scalars=()):
         @functools.wraps(composed)
         def call(*arguments, **options):
             first = arguments[0] if arguments else None
+            if type(first) in _LISTS and first:
+                first = first[0]
             if type(first) is Array and first.backend.on_card:
                 return composed(*arguments, **options)
             result = _short(function, scalars, arguments, options)

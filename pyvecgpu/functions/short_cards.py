@@ -9,7 +9,8 @@ import struct
 from ctypes import byref, c_double, c_int64, c_uint8
 
 from ..array import Array, new
-from ..dispatch import WAYS, observed
+from ..dispatch import WAYS, indexed, observed
+from ..dtype_queries import finfo
 from ..native.abi import MAX_NDIM, ScalarKind, Status
 from ..operations import Operation
 from .casting import active
@@ -19,6 +20,8 @@ _INTS = [struct.Struct(f"{n}i").pack for n in range(MAX_NDIM + 1)]
 _INT, _FLOAT = int(ScalarKind.SCALAR_INT), int(ScalarKind.SCALAR_FLOAT)
 _EQUAL, _MIN = int(Operation.EQUAL), int(Operation.MIN)
 _LEAST, _MOST = -(2**63), 2**63 - 1
+_BEHIND, _BEFORE = slice(1, None), slice(None, -1)
+_LIMITS = {}  # by dtype: the largest number and the smallest
 _REFUSED = {
     *(Status.ERROR_VALUE, Status.ERROR_TYPE, Status.ERROR_INDEX),
     *(Status.ERROR_AXIS, Status.ERROR_OVERFLOW),
@@ -145,6 +148,32 @@ def joined(arrays, axis, stacked):
 
 
 # Computing ----------------------------------------------------------------------------------------
+
+
+def differences(x, axis):
+    """Return each element minus the one before along an axis."""
+    if functions_of(x) is None or active or type(axis) is not int or x.dtype.kind == "b":
+        return None
+    ndim = len(x.shape)
+    if not -ndim <= axis < ndim:
+        return None
+    before = (slice(None),) * (axis % ndim)
+    return indexed(x, (*before, _BEHIND)) - indexed(x, (*before, _BEFORE))
+
+
+def numbers_for_nan(x, nan, posinf, neginf):
+    """Return x with numbers for NaN and for infinities; None for these: the dtype's limits."""
+    if functions_of(x) is None or active or x.dtype.kind != "f":
+        return None
+    limits = _LIMITS.get(x.dtype)
+    if limits is None:
+        found = finfo(x.dtype)
+        limits = _LIMITS[x.dtype] = float(found.max), float(found.min)
+    posinf = limits[0] if posinf is None else posinf
+    neginf = limits[1] if neginf is None else neginf
+    if not type(nan) is type(posinf) is type(neginf) is float:
+        return None
+    return WAYS["nan_to_num"](x.backend, x, nan, posinf, neginf, None)
 
 
 def dots(x1, x2, precision):

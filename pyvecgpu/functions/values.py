@@ -1,6 +1,6 @@
 """An Array's values on the host, and copies of it."""
 
-from ..dispatch import WAYS, apply
+from ..dispatch import WAYS, apply, downloaded, number
 from ..dtypes import bfloat16, float32
 
 
@@ -11,7 +11,8 @@ def copied(array):
 
 def to_host(array, into=None):
     """Return the values as an ndarray to be read: `into` if it is of use, the CPU device's own."""
-    return apply(array.backend, "to_host", array, into)
+    found = downloaded(array) if into is None else None
+    return apply(array.backend, "to_host", array, into) if found is None else found
 
 
 def to_numpy(array):
@@ -29,6 +30,9 @@ def readable(array):
 
 def item(array):
     """Return the one element as a Python scalar. ValueError: not exactly one element."""
+    found = number(array)
+    if found is not None:
+        return found
     if array.size != 1:
         raise ValueError(f"only an array of size 1 has an item(), not one of {array.shape}")
     return readable(array).item()

@@ -1,5 +1,6 @@
 """Dtypes that composed functions compute in, where rounding every step would lose too much."""
 
+from ..dispatch import part_along
 from ..dtypes import float32, float64, inexact, is_complex, is_float, is_half
 from .arguments import parse_axis
 from .elementwise import not_equal
@@ -40,11 +41,16 @@ def can_be_nan(array):
 
 def along(array, axis, key):
     """Return the view of an Array by one index or slice along an axis."""
+    if type(key) is slice and key.step is None:
+        result = part_along(array, axis, key.start, key.stop)
+        if result is not None:
+            return result
     return get(array, (*[slice(None)] * axis, key))
 
 
 def axis_of(name, array, axis):
     """Return an axis counted from 0. ValueError: the array has none. AxisError: no such axis."""
-    if not array.ndim:
+    ndim = array.ndim
+    if not ndim:
         raise ValueError(f"{name} takes arrays of one or more dimensions")
-    return parse_axis(axis, array.ndim)
+    return parse_axis(axis, ndim)

@@ -484,6 +484,7 @@ FUNCTIONS = {
     # Copies
     "pvg_copy_from_host": (c_int, [array, pointer, int64s]),
     "pvg_copy_to_host": (c_int, [array, pointer, int64s]),
+    "pvg_item": (c_int, [array, int64s]),
     "pvg_copy": (c_int, [array, array]),
     "pvg_cast": (array, [array, c_int, out]),
     "pvg_repeat": (array, [array, c_int, int64s, c_int]),
@@ -505,6 +506,7 @@ FUNCTIONS = {
     "pvg_where": (array, [array, array, array, out]),
     "pvg_triangle": (array, [array, c_int, c_int64, out]),
     "pvg_clip": (array, [array, c_int, value, value, out]),
+    "pvg_within": (array, [array, array, array, out]),
     "pvg_isclose": (array, [array, array, c_double, c_double, c_int, out]),
     "pvg_nan_to_num": (array, [array, c_double, c_double, c_double, out]),
     "pvg_concat": (array, [arrays, c_int, c_int, c_int, c_int]),

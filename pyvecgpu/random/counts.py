@@ -7,9 +7,8 @@ import numpy as np
 
 from ..array import Array, wrap
 from ..dispatch import observed
-from ..dtypes import CODES
+from ..dtypes import CODES, float64, int64, parse_dtype, uint32, uint64
 from ..dtypes import bool as bool_dtype
-from ..dtypes import float64, int64, parse_dtype, uint32, uint64
 from ..functions.arguments import parse_int, parse_shape
 from ..functions.creation import asarray
 from ..functions.elementwise import (

@@ -1,11 +1,12 @@
 """A Generator: its place in the stream, what fills arrays from there, and its children."""
 
+import math
 import threading
 
 from ..device import Device, resolve
-from ..dispatch import apply
+from ..dispatch import WAYS, apply
 from ..dtypes import uint64
-from ..functions.arguments import parse_int
+from ..functions.arguments import parse_int, parse_shape
 from ..functions.creation import empty
 from ..functions.values import item, to_host
 from ..native.abi import Distribution
@@ -85,8 +86,7 @@ class Generator(_Orders, _Counts, _Gammas, _Distributions):
             return self._key, self._stream, counter
 
     def _fill(self, array, distribution):
-        of_a_block = 2 if array.dtype.itemsize == 8 else 4
-        place = self._take(-(-array.size // of_a_block))
+        place = self._take(_blocks(array.size, array.dtype))
         apply(array.backend, "random", array, int(distribution), *place)
         return array
 
@@ -98,8 +98,11 @@ class Generator(_Orders, _Counts, _Gammas, _Distributions):
         if out is not None:
             return self._fill(parse_out(out, size, dtype, device), distribution)
         dtype = parse_float(dtype)
-        array = empty(() if size is None else size, dtype, device=self._resolved(device))
-        self._fill(array, distribution)
+        shape = () if size is None else parse_shape(size, dtype.itemsize)
+        backend = self._resolved(device).backend
+        array = WAYS["empty"](backend, shape, dtype)
+        place = self._take(_blocks(math.prod(shape), dtype))
+        WAYS["random"](backend, array, int(distribution), *place)
         return item(array) if size is None else array
 
     def _resolved(self, device):
@@ -119,6 +122,11 @@ class Generator(_Orders, _Counts, _Gammas, _Distributions):
             raise ValueError(f"n_children must not be negative, got {count}")
         keys = to_host(self._bits((count, 2), uint64, HOST)).tolist()
         return [Generator(key, stream, device=self._device) for key, stream in keys]
+
+
+def _blocks(size, dtype):
+    """Return how many blocks of the stream make so many numbers."""
+    return -(-size // (2 if dtype.itemsize == 8 else 4))
 
 
 def _restored(state, device):

@@ -40,6 +40,8 @@ _own_lock = threading.Lock()
 
 def _shared():
     global _own
+    if _own is not None:
+        return _own
     with _own_lock:
         if _own is None:
             _own = default_rng()

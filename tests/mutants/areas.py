@@ -60,7 +60,7 @@ AREAS = (
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining windows"
         " complex_reductions systems optim_in_one_launch norms_of_gradients optim"
-        " dropout normalisation_kernels cross_entropy_kernel attention",
+        " dropout normalisation_kernels cross_entropy_kernel attention attention_tensor",
     ),
     Area(
         "matmul plan",

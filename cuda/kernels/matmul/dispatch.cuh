@@ -22,8 +22,7 @@ int launch_dmma(Call &call, const Gemm &g, const Plan &plan);
 int launch_gemv(Call &call, const Gemm &g, const Plan &plan);
 int launch_tiny(Call &call, const Gemm &g, const Plan &plan);
 // Of all items of g; what is cut is one item's k. Errors: MEMORY, CUDA.
-int launch_stretches(Call &call, const Gemm &g, const Kernel &kernel, const Card &card,
-                     const Stretches &cut);
+int launch_stretches(Call &call, const Gemm &g, const Card &card, const Stretches &cut);
 int launch_planned(Call &call, const Kernel &kernel, const Gemm &g, const Card &card);
 // The kernel that takes every problem.
 int launch_tiled(Call &call, const Problem &problem);

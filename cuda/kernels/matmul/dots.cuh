@@ -8,7 +8,7 @@ constexpr int64_t longest_dot = 1024;
 
 // c = the sums of products of a and b along their last axes, which are of one length; c is new, of
 // their dtype, a float one, and of the shape that the other axes broadcast to. Leaves *done false
-// if rows are too long, or lie in a way that the kernel does not read.
+// if rows are too long.
 int launch_dots(Call &call, const pvg_array *a, const pvg_array *b, pvg_array *c, bool *done);
 
 } // namespace pvg::matmul

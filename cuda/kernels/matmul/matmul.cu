@@ -104,8 +104,7 @@ int multiply_rows(Call &call, const pvg_array *a, const pvg_array *b, int precis
     return run_matmul(call, of_a.array, of_b.array, precision, of_c.array, &ignored);
 }
 
-int run_vecdot(Call &call, const pvg_array *a, const pvg_array *b, int precision,
-               Output *result) {
+int run_vecdot(Call &call, const pvg_array *a, const pvg_array *b, int precision, Output *result) {
     const pvg_array *operands[] = {a, b};
     int device, ndim;
     int64_t shape[PVG_MAX_NDIM];
@@ -123,8 +122,7 @@ int run_vecdot(Call &call, const pvg_array *a, const pvg_array *b, int precision
     Temporary converted_a, converted_b;
     PVG_PASS(as_dtype(call, a, dtype, &converted_a, &a));
     PVG_PASS(as_dtype(call, b, dtype, &converted_b, &b));
-    if (is_among(dtype, floats))
-        PVG_PASS(matmul::launch_dots(call, a, b, result->array, &done));
+    if (is_among(dtype, floats)) PVG_PASS(matmul::launch_dots(call, a, b, result->array, &done));
     return done ? static_cast<int>(PVG_OK)
                 : multiply_rows(call, a, b, precision, ndim, shape, result->array);
 }

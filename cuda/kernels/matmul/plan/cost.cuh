@@ -115,11 +115,13 @@ constexpr double cutting(double k) { return 0.01 * 4096 / k; }
 
 // ---- Stretches of k: stretches.cu. Bits ---------------------------------------------------------
 
-// From which terms of a block on a product that leaves multiprocessors idle is cut, and the least of
-// a stretch. To add up what the stretches leave takes about 8 us: half as long as so many terms.
-constexpr int least_share_ffma = 2048, least_stretch_ffma = 512;
-constexpr int least_share_dmma = 256, least_stretch_dmma = 256;
-constexpr int least_share_tensor = 2048, least_stretch_tensor = 1024;
+// From which terms of a block on a product that leaves multiprocessors idle is cut, and the least
+// of a stretch. To add up what the stretches leave takes about 8 us: half as long as so many terms.
+// The step, which their terms are a multiple of, lets them begin at 16 bytes; at lines of memory
+// for TMA, if the operands' rows do.
+constexpr int least_share_ffma = 2048, least_stretch_ffma = 512, step_ffma = 4;
+constexpr int least_share_dmma = 256, least_stretch_dmma = 256, step_dmma = 4;
+constexpr int least_share_tensor = 2048, least_stretch_tensor = 1024, step_tensor = 64;
 
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ int plan_problem(const Card &card, const Problem &problem, int forced, Plan *pla
     }
     cut->terms = problem.product.k;
     if (kernel && forced == PVG_MATMUL_AUTO) *cut = stretches_of(*kernel, g);
-    if (cut->count > 1) g = stretch_of(g, 0, cut->terms, 1);
+    if (cut->count > 1) g = stretch_of(g, 0, cut->terms, 1), kernel = cut->kernel;
     *plan = kernel ? plan_gemm(*kernel, g, card) : plan_tiled(problem);
     return PVG_OK;
 }

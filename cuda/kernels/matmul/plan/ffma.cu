@@ -69,11 +69,12 @@ bool is_better(int other, int number, const Gemm &g, const Card &card) {
 
 // Which layouts a kernel is made for: a along k and b along n; both along k; a along m and b along
 // n. Operands along m or n are aligned, but for tiles with slices, which take any b beside an a
-// along k. What else is asked is copied.
+// along k. What else is asked is copied: of an a along m and a b along k the smaller one.
 struct Layouts { OperandLayout a, b; };
 Layouts layouts_of(const Gemm &g) {
-    const bool b_along_k = g.b_along_k && g.a_along_k;
-    return {{g.a_along_k, g.a_along_k ? 1 : 4}, {b_along_k, b_along_k ? 1 : 4}};
+    const bool a_along_k = g.a_along_k || (g.b_along_k && g.m < g.n);
+    const bool b_along_k = g.b_along_k && a_along_k;
+    return {{a_along_k, a_along_k ? 1 : 4}, {b_along_k, b_along_k ? 1 : 4}};
 }
 
 void plan_operands(const Gemm &g, const FfmaSize &size, Plan *plan) {
@@ -152,7 +153,7 @@ void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &car
 
 Share share_of(const Gemm &g, int number) {
     const FfmaSize &size = ffma_sizes[number];
-    return {blocks_of(g, size), g.k / splits_of(g, size.slices)};
+    return {blocks_of(g, size), g.k / splits_of(g, size.slices), size.blocks};
 }
 
 } // namespace

@@ -51,8 +51,13 @@ struct Plan {
 // 32 bytes.
 inline int64_t parked_stride(int64_t n) { return tiles(n, 8) * 8; }
 
-// How many blocks one item keeps busy, and the terms of k that each goes through.
-struct Share { int64_t blocks, terms; };
+// How many blocks one item keeps busy, the terms of k that each goes through, and how many of them
+// a multiprocessor takes at a time.
+struct Share { int64_t blocks, terms, at_a_time; };
+
+// How long sums are cut into stretches: which kernel computes these, the least terms of a block's
+// share that are cut, the least of a stretch, and what its terms are a multiple of.
+struct Stretching { int kernel, least_share, least_stretch, step; };
 
 // One way to compute a product. `can` says whether it is able to on a card (architecture, dtype,
 // layout, sizes), not whether it is a good idea: that is in the table of rules.
@@ -64,8 +69,7 @@ struct Kernel {
     void (*plan)(const Gemm &, const Card &, Plan *);
     // For kernels of which long sums are cut into stretches, by the shape alone: else null.
     Share (*share)(const Gemm &);
-    // The least terms of a block's share that are cut, and the least of a stretch.
-    int64_t least_share, least_stretch;
+    const Stretching *stretching;
 };
 
 // Of all kernels but TILED; null for a code that is none of theirs.
@@ -78,8 +82,9 @@ const Kernel *choose_by_rules(const Gemm &g, const Card &card);
 // length, and a shorter one of what is left: products of their own, whose sums are added up after
 // (simt/stretches.cu). How many there are depends on the shape alone.
 struct Stretches {
-    int64_t count = 1, terms = 0; // of equal length; terms of each
-    int64_t rest = 0;             // terms of the last one
+    const Kernel *kernel = nullptr; // that computes them
+    int64_t count = 1, terms = 0;   // of equal length; terms of each
+    int64_t rest = 0;               // terms of the last one
     int64_t parts() const { return count + (rest > 0); }
 };
 Stretches stretches_of(const Kernel &kernel, const Gemm &g);

@@ -3,21 +3,25 @@
 
 namespace pvg::matmul {
 
-// As many as bring the card about one block a multiprocessor. Their terms are a multiple of a step,
-// so that they begin in the lines of memory as the operands do, and what is left, less than a step
-// of each, is no longer than they are.
+// Where blocks would go through many terms, and leave half of the multiprocessors or more without
+// one: as many stretches as bring the card as many blocks as it takes at a time. What is left, less
+// than a step of each, is no longer than they are.
 Stretches stretches_of(const Kernel &kernel, const Gemm &g) {
-    const int64_t step = kernel.least_stretch / 16;
     Stretches cut;
     cut.terms = g.k;
     if (!kernel.share) return cut;
-    const Share share = kernel.share(g);
-    if (share.terms < kernel.least_share) return cut;
-    int64_t count = cost::tuned_multiprocessors / share.blocks;
-    if (count > g.k / kernel.least_stretch) count = g.k / kernel.least_stretch;
-    while (count * count * step > g.k) count--;
+    const Stretching &how = *kernel.stretching;
+    const Share whole = kernel.share(g);
+    constexpr int64_t width = cost::tuned_multiprocessors;
+    if (whole.terms < how.least_share || 2 * whole.blocks > width) return cut;
+    const Kernel *const by = kernel_of(how.kernel);
+    const Share share = by->share(g);
+    int64_t count = width * share.at_a_time / share.blocks;
+    if (count > g.k / how.least_stretch) count = g.k / how.least_stretch;
+    while (count * count * how.step > g.k) count--;
     if (count < 2) return cut;
-    cut.count = count, cut.terms = g.k / count / step * step;
+    cut.kernel = by;
+    cut.count = count, cut.terms = g.k / count / how.step * how.step;
     cut.rest = g.k - cut.count * cut.terms;
     return cut;
 }

@@ -303,7 +303,7 @@ void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
 Share share_tensor(const Gemm &g) {
     const Tiling alone = tiling_for(g, 1);
     const Schedule &s = alone.schedule;
-    return {int64_t(s.units_of_item()) << alone.pair, g.k / (s.whole ? 1 : s.slices)};
+    return {int64_t(s.units_of_item()) << alone.pair, g.k / (s.whole ? 1 : s.slices), 1};
 }
 
 Plan plan_part(const Gemm &part, const Card &card, const Plan &whole) {

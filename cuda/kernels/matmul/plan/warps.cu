@@ -107,7 +107,7 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
 
 Share share_dmma(const Gemm &g) {
     const int splits = candidates[best_candidate(g)];
-    return {tiles_of(g) * splits, g.k / splits};
+    return {tiles_of(g) * splits, g.k / splits, 1};
 }
 
 bool can_tensor_sm80(const Gemm &g, const Card &card) {

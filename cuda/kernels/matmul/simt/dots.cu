@@ -13,20 +13,26 @@ constexpr int threads = 256, pack = 4; // neighbouring elements of a lane
 struct Dots {
     const void *a, *b;
     void *c;
-    int64_t rows, a_stride, b_stride; // elements from row to row; those of c lie side by side
-    int length, lanes;                // lanes of a row: a power of two, 32 at most
-    bool aligned;                     // every pack of a and of b may be loaded at once
+    Walk<3> walk; // over the rows, in the order of c: c, a, b
+    int64_t rows;
+    int length, lanes; // lanes of a row: a power of two, 32 at most
+    bool aligned;      // every pack of a and of b may be loaded at once
 };
 
-template <class T>
-__global__ void __launch_bounds__(threads) dots_kernel(const Dots job) {
+template <class T> __global__ void __launch_bounds__(threads) dots_kernel(const Dots job) {
     using A = ComputeType<T>;
     const int64_t thread = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
     const int64_t row = thread / job.lanes;
     const int lane = static_cast<int>(thread % job.lanes);
     const int length = row < job.rows ? job.length : 0;
-    const T *a = static_cast<const T *>(job.a) + (length ? row * job.a_stride : 0);
-    const T *b = static_cast<const T *>(job.b) + (length ? row * job.b_stride : 0);
+    int64_t rest = length ? row : 0, in_a = 0, in_b = 0;
+    for (int d = job.walk.ndim - 1; d >= 0; d--) {
+        const int64_t outer = d ? rest / job.walk.shape[d] : 0;
+        const int64_t at = rest - outer * job.walk.shape[d];
+        in_a += at * job.walk.strides[1][d], in_b += at * job.walk.strides[2][d];
+        rest = outer;
+    }
+    const T *a = static_cast<const T *>(job.a) + in_a, *b = static_cast<const T *>(job.b) + in_b;
     A sum = 0;
     for (int at = lane * pack; at < length; at += job.lanes * pack) {
         Vector<T, pack> x = {}, y = {};
@@ -47,43 +53,48 @@ __global__ void __launch_bounds__(threads) dots_kernel(const Dots job) {
     if (length && lane == 0) static_cast<T *>(job.c)[row] = static_cast<T>(sum);
 }
 
-// The array's rows, along the last axis, as rows of a broadcast shape: true if they are contiguous
-// and follow each other by one stride.
-bool find_rows(const pvg_array *x, int ndim, const int64_t *shape, int64_t *stride) {
-    if (x->shape[x->ndim - 1] > 1 && x->strides[x->ndim - 1] != 1) return false;
-    bool found = false;
-    int64_t expected = 0;
-    *stride = 0;
-    for (int i = ndim - 1; i >= 0; i--) {
-        if (shape[i] == 1) continue;
-        const int axis = i - (ndim - (x->ndim - 1));
-        const int64_t step = axis < 0 || x->shape[axis] == 1 ? 0 : x->strides[axis];
-        if (found && step != expected) return false;
-        if (!found) *stride = step;
-        found = true;
-        expected = step * shape[i];
+// The operand with rows that are contiguous: itself, or a copy.
+int with_rows(Call &call, const pvg_array *x, Temporary *copy, const pvg_array **result) {
+    *result = x;
+    const int last = x->ndim - 1;
+    if (x->shape[last] == 1 || x->strides[last] == 1) return PVG_OK;
+    return as_contiguous(call, x, copy, result);
+}
+
+// Strides of an operand's rows along the axes of c.
+void row_strides(const pvg_array *x, const pvg_array *c, int64_t *strides) {
+    for (int i = 0; i < c->ndim; i++) {
+        const int axis = i - (c->ndim - (x->ndim - 1));
+        strides[i] = axis < 0 || x->shape[axis] == 1 ? 0 : x->strides[axis];
     }
-    return true;
 }
 
 } // namespace
 
 int launch_dots(Call &call, const pvg_array *a, const pvg_array *b, pvg_array *c, bool *done) {
-    Dots job = {a->data, b->data, c->data, c->size, 0, 0, 0, 1, false};
+    Temporary of_a, of_b;
     const int64_t length = a->shape[a->ndim - 1];
-    *done = length > 0 && length <= longest_dot && find_rows(a, c->ndim, c->shape, &job.a_stride) &&
-            find_rows(b, c->ndim, c->shape, &job.b_stride);
+    *done = length > 0 && length <= longest_dot;
     if (!*done) return PVG_OK;
-    job.length = static_cast<int>(length);
+    PVG_PASS(with_rows(call, a, &of_a, &a));
+    PVG_PASS(with_rows(call, b, &of_b, &b));
+    Dots job = {a->data, b->data, c->data, {}, c->size, static_cast<int>(length), 1, false};
     while (job.lanes < 32 && job.lanes * pack < job.length) job.lanes *= 2;
+    job.walk.ndim = c->ndim;
+    for (int i = 0; i < c->ndim; i++)
+        job.walk.shape[i] = c->shape[i], job.walk.strides[0][i] = c->strides[i];
+    row_strides(a, c, job.walk.strides[1]);
+    row_strides(b, c, job.walk.strides[2]);
+    collapse(&job.walk);
+    int64_t bits = 0;
+    for (int i = 0; i < job.walk.ndim; i++) bits |= job.walk.strides[1][i] | job.walk.strides[2][i];
     PVG_PASS(call.reads(a));
     PVG_PASS(call.reads(b));
     return dispatch<floats>(c->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        const uintptr_t bits = reinterpret_cast<uintptr_t>(a->data) |
-                               reinterpret_cast<uintptr_t>(b->data);
-        job.aligned = bits % alignof(Vector<T, pack>) == 0 && job.a_stride % pack == 0 &&
-                      job.b_stride % pack == 0;
+        const uintptr_t starts =
+            reinterpret_cast<uintptr_t>(a->data) | reinterpret_cast<uintptr_t>(b->data);
+        job.aligned = starts % alignof(Vector<T, pack>) == 0 && bits % pack == 0;
         PVG_LAUNCH(dots_kernel<T>, blocks_for(job.rows, threads / job.lanes), threads, 0,
                    call.stream, job);
         return PVG_OK;

@@ -1,7 +1,6 @@
-// Products of which k is cut into stretches (plan/stretches.cu): each is a product of its own, by
-// the kernel of all of it, whose sums go to a workspace. Then the stretches' sums are added up, and
-// the epilogue is applied. The kernel's own cuts of k end at what a cluster of blocks can share;
-// here is no such bound.
+// Products of which k is cut into stretches (plan/stretches.cu): each is a product of its own,
+// whose sums go to a workspace. Then the stretches' sums are added up, and the epilogue is applied.
+// The kernels' own cuts of k end at what a cluster of blocks can share; here is no such bound.
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/plan/families.cuh"
@@ -72,12 +71,12 @@ Gemm of_items(const Gemm &g, int64_t first, int64_t terms, int64_t items, int64_
 }
 
 // Few items: all equal stretches of one by one launch. Many: one stretch of all of them.
-int launch_parts(Call &call, const Gemm &g, const Kernel &kernel, const Card &card,
-                 const Stretches &cut, int64_t items, void *sums) {
+int launch_parts(Call &call, const Gemm &g, const Card &card, const Stretches &cut, int64_t items,
+                 void *sums) {
     const int64_t parts = cut.parts(), size = int64_t(g.m) * g.n;
     const auto launch = [&](Gemm part, int64_t item, int64_t stretch) {
         part.c = step_by(sums, (item * parts + stretch) * size, part.c_dtype);
-        return launch_planned(call, kernel, part, card);
+        return launch_planned(call, *cut.kernel, part, card);
     };
     for (int64_t item = 0; items < cut.count && item < items; item++) {
         const Gemm one = moved(g, item * g.a_item, item * g.b_item, 0);
@@ -93,8 +92,7 @@ int launch_parts(Call &call, const Gemm &g, const Kernel &kernel, const Card &ca
 
 } // namespace
 
-int launch_stretches(Call &call, const Gemm &given, const Kernel &kernel, const Card &card,
-                     const Stretches &cut) {
+int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stretches &cut) {
     const int64_t element = given.dtype == PVG_FLOAT64 ? 8 : 4;
     const int64_t bytes = cut.parts() * given.m * given.n * element; // of an item
     int64_t most = bytes < most_waiting ? most_waiting / bytes : 1;
@@ -105,7 +103,7 @@ int launch_stretches(Call &call, const Gemm &given, const Kernel &kernel, const 
         const int64_t items = given.items - first < most ? given.items - first : most;
         const Gemm g =
             moved(given, first * given.a_item, first * given.b_item, first * given.c_item);
-        PVG_PASS(launch_parts(call, g, kernel, card, cut, items, space.as<void>()));
+        PVG_PASS(launch_parts(call, g, card, cut, items, space.as<void>()));
         PVG_PASS(add_parts(call, g, space.as<void>(), items, cut.parts()));
     }
     return PVG_OK;
