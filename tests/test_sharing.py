@@ -317,7 +317,8 @@ def test_all_three(device):
 
 
 @pytest.mark.skipif("PYVECGPU_LIBRARY" in os.environ, reason="runs these very tests")
-def test_on_a_simulated_card():
+@pytest.mark.devices("sim")
+def test_on_a_simulated_card(device):
     """All of the above that needs no other library, and of test_dlpack.py and test_exchange.py."""
     path = str(helpers.ROOT / "pyvecgpu" / "libpyvecgpu_sim.so")
     folder = helpers.ROOT / "tests"
