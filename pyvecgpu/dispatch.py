@@ -9,7 +9,6 @@ know what is computed, from what and into what, looks here: `observe` hands it e
 import contextlib
 import struct
 import threading
-from ctypes import byref
 
 from .array import Array, Tracked, new, wrap
 from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, LISTS, METHODS, NOTHING
@@ -500,7 +499,7 @@ def _given(backend, array, count, packed, value):
         status = call(data, count, packed, value.data, 0, None)
     elif kind in _NUMBERS:
         code, number = backend.as_scalar(data, value)
-        status = call(data, count, packed, None, int(code), byref(number))
+        status = call(data, count, packed, None, code, number)
     else:
         return False
     if not status:
