@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(integer_threads) integers_kernel(const Integer
 template <class Word> int launch_integers(Call &call, const IntegerJob &job, int dtype) {
     return dispatch_size(dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        if constexpr (sizeof(T) > 8 || 2 * sizeof(T) < sizeof(Word)) {
+        if constexpr (sizeof(T) > 8 || (sizeof(Word) == 8 && sizeof(T) < 4)) {
             return fail(PVG_ERROR_VALUE, "words of %d bits for %s",
                         static_cast<int>(8 * sizeof(Word)), dtype_name(dtype));
         } else {

@@ -26,9 +26,11 @@ static void learning(void) {
     if (kind == 1)
         handle_of("pvg_total_norm", pvg_total_norm((const pvg_array *const *)list, count, order),
                   NULL, &arrays);
-    if (kind == 2)
-        status_of("pvg_clip_norm",
-                  pvg_clip_norm(list, count, chance(90) ? gradients[0] : NULL, (double)pick(0, 9)));
+    if (kind == 2) {
+        const pvg_array *norm = chance(90) ? gradients[0] : NULL;
+        if (!norm) bad = !is_live(&arrays, targets[0]) || !is_live(&arrays, targets[n - 1]);
+        status_of("pvg_clip_norm", pvg_clip_norm(list, count, norm, (double)pick(0, 9)));
+    }
     if (kind == 3)
         handle_of("pvg_dropout",
                   pvg_dropout(targets[0], (double)pick(0, 5) / 4, 1, 2, 3, wanted(&arrays, 10)),
