@@ -499,7 +499,7 @@ def _given(backend, array, count, packed, value):
         status = call(data, count, packed, value.data, 0, None)
     elif kind in _NUMBERS:
         code, number = backend.as_scalar(data, value)
-        status = call(data, count, packed, None, int(code), number)
+        status = call(data, count, packed, None, code, number)
     else:
         return False
     if not status:

@@ -31,6 +31,9 @@ static double apply_binary(int operation, double a, double b) {
     case PVG_LESS_EQUAL: return a <= b;
     case PVG_GREATER: return a > b;
     case PVG_GREATER_EQUAL: return a >= b;
+    case PVG_LOGICAL_AND: return a != 0 && b != 0;
+    case PVG_LOGICAL_OR: return a != 0 || b != 0;
+    case PVG_LOGICAL_XOR: return (a != 0) != (b != 0);
     }
     report(__FILE__, __LINE__, "nothing to compare operation %d with", operation);
     return NAN;

@@ -44,8 +44,8 @@ FORMATS = {
     "tf32": (np.float32, "tf32", _ROUNDED),
     "bf16": (np.float32, "bf16", _ROUNDED),
     "fp16": (np.float32, "fp16", _ROUNDED),
-    "float16": (np.float16, None, ("tensor", "tensor_sm80", "tiled", "gemv")),
-    "bfloat16": (BFLOAT16, None, ("tensor", "tensor_sm80", "tiled", "gemv")),
+    "float16": (np.float16, None, ("tensor", "tensor_sm80", "tiled", "gemv", "tiny")),
+    "bfloat16": (BFLOAT16, None, ("tensor", "tensor_sm80", "tiled", "gemv", "tiny")),
     "float64": (np.float64, None, ("dmma", "tiled", "gemv")),
 }
 
