@@ -14,17 +14,21 @@ namespace {
 // has at once, and how many steps of its queries are in registers, is what these allow.
 template <int DEPTH> struct Forward {
     static constexpr int R = 2, rows = 16 * R * tensor_warps, columns = 4096 / DEPTH;
-    static constexpr int part = 32, kept = DEPTH == 64 ? 4 : 0;
+    enum {
+        part = 32,
+        kept = DEPTH == 64 ? 4 : 0
+    }; // which code for cards before 8.0 does not mention
     static constexpr int keys = rows * pitch<DEPTH>, tile = columns * pitch<DEPTH>;
     static constexpr int offsets = keys + 4 * tile;
     static constexpr int bytes_of_offsets = rows * offsets_pitch<columns> * 4;
 };
 
-__device__ __forceinline__ float largest_of_quad(float value) {
+// Code for cards before 8.0 has no use for these two.
+[[maybe_unused]] __device__ __forceinline__ float largest_of_quad(float value) {
     value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
     return fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 2));
 }
-__device__ __forceinline__ float sum_of_quad(float value) {
+[[maybe_unused]] __device__ __forceinline__ float sum_of_quad(float value) {
     value += __shfl_xor_sync(0xffffffffu, value, 1);
     return value + __shfl_xor_sync(0xffffffffu, value, 2);
 }
