@@ -548,6 +548,13 @@ def reductions(dtype):
                 yield f"{row.name}, {name}", check
 
         def check(device, row=row, make=make):
+            # Everything, in the order of axes that lie the other way round.
+            x = make(dtype, (31, 33))
+            check_reduction(device, row, x.T, put(device, x).T, None)
+
+        yield f"{row.name}, everything turned round", check
+
+        def check(device, row=row, make=make):
             # Rows that are cut into chunks are longer than 4,096 elements; the stored ones are not.
             x = make(dtype, (3, 1), 5)
             long = np.broadcast_to(x, (3, 70_000))

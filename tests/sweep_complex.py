@@ -98,6 +98,14 @@ def reductions(dtype):
 
         yield f"complex reductions, {name}", check
 
+    def apart(device):
+        x = np.exp(1j * data(np.dtype(float), (3, 4, 5))).astype(dtype)
+        expected = np.prod(x.astype(np.clongdouble), axis=(0, 2))
+        result = helpers.host(vg.prod(put(device, x), axis=(0, 2))).astype(np.clongdouble)
+        assert float(np.max(np.abs(result - expected))) <= x.size * np.finfo(dtype).eps
+
+    yield "complex reductions, axes that do not touch", apart
+
 
 def products(dtype):
     """Products, whose right operand is doubled in every access pattern."""
