@@ -328,6 +328,8 @@ def bounds(dtype):
             x = data(dtype)
             expected = np.clip(helpers.widened(x), 1, 3).astype(dtype)
             assert_same(vg.clip(make(device, x), 1, 3), expected)
+            low, high = np.full_like(x, 1), np.full_like(x, 3)
+            assert_same(vg.clip(*(make(device, one) for one in (x, low, high))), expected)
 
         yield f"clip, {pattern}", check
 

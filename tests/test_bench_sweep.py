@@ -356,7 +356,8 @@ class Torch(libraries.PyvecgpuOnCpu):
     def __init__(self):
         super().__init__(vg.Device("cpu"))
         backends = types.SimpleNamespace(
-            cuda=types.SimpleNamespace(matmul=types.SimpleNamespace(allow_tf32=None))
+            cuda=types.SimpleNamespace(matmul=types.SimpleNamespace(allow_tf32=None)),
+            cudnn=types.SimpleNamespace(allow_tf32=None),
         )
         self.emptied = []
         self.precisions = []

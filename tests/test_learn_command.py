@@ -212,4 +212,4 @@ def test_a_lesson_on_the_simulated_card(device):
     done = learn("01", "--run", "--card", "sim")
     assert done.returncode == 0, done.stderr
     assert "c[999] = 999.0 + 499.5 = 1498.5" in done.stdout
-    assert re.search(r"^  recorded  measured: C loop \S+ us, ", done.stdout, re.MULTILINE)
+    assert re.search(r"^  recorded  measured: C loop \S+ us[,;] ", done.stdout, re.MULTILINE)
