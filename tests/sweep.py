@@ -385,7 +385,8 @@ def gathers(dtype):
 
         yield f"rows of {columns} by number", check
 
-    for count, columns, step in ((3000, (), 1), (5000, (), 1), (5000, (2,), 1), (5000, (2,), 2)):
+    many = ((3000, (), 1), (5000, (), 1), (5000, (2,), 1), (5000, (2,), 2), (5000, (3,), 1))
+    for count, columns, step in many:
 
         def check_many(device, count=count, columns=columns, step=step):
             x, indices = data(dtype, (64, *columns)), np.arange(count) ** 2 % 64
