@@ -231,13 +231,25 @@ template <class K> struct Extreme {
 // Index of the first largest or smallest. The order is known when compiling: turning each key round
 // would be a good part of the work. Kernels take elements in as they follow each other, so one as
 // large as an earlier one is none; and no index at all means that all have the lowest key.
-template <Order ORDER, class K> struct FirstExtreme {
+template <class K> struct IndexAndKey;
+template <> struct IndexAndKey<int64_t> {
+    int64_t index; // of the first element that has the largest key
+    int64_t key;
+};
+template <> struct IndexAndKey<int32_t> {
+    int64_t index;
+    int32_t key, behind; // behind: 0, as padding would not be the same from run to run
+};
+template <Order ORDER, class K> struct FirstExtreme : IndexAndKey<K> {
     static constexpr bool ordered = false;
     static constexpr int64_t flip = ORDER == Order::smallest ? -1 : 0;
-    int64_t index; // of the first element that has the largest key
-    K key;
+    using IndexAndKey<K>::index, IndexAndKey<K>::key;
 
-    __device__ static FirstExtreme identity() { return {INT64_MAX, lowest_key<K>}; }
+    __device__ static FirstExtreme identity() {
+        FirstExtreme none{};
+        none.index = INT64_MAX, none.key = lowest_key<K>;
+        return none;
+    }
     template <class T> __device__ void add(T value, int64_t at, const Result &) {
         // -0.0 and 0.0 are equally large
         const K mine = order_key(value == 0 ? T(0) : value, flip);
