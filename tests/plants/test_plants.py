@@ -174,7 +174,7 @@ PLANTS = {
         (
             (
                 "kernels/reduce_launch.cuh",
-                "return target ? merge_partials(call, target, p.outer, rows.chunks, 1, result)"
+                "return target ? merge_partials(call, target, p.outer, rows.chunks, 1, 1, result)"
                 " : PVG_OK;",
                 "return PVG_OK;",
             ),
