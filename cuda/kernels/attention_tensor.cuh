@@ -92,8 +92,8 @@ template <int DEPTH> __device__ __forceinline__ uint32_t right_place() {
 // A warp's left operand: the first KEPT of its steps of 16 features are in registers, from keep()
 // on, the others are read where they are used.
 template <int DEPTH, int R, int KEPT> struct Left {
-    uint32_t place; // with left_place
-    uint32_t kept[KEPT ? KEPT : 1][R][4];
+    uint32_t place;                       // with left_place
+    uint32_t kept[KEPT ? KEPT : 1][R][4]; // none are written without KEPT
 
     __device__ __forceinline__ explicit Left(const unsigned char *own)
         : place(shared_address(own) + left_place<DEPTH>()) {}
@@ -107,11 +107,16 @@ template <int DEPTH, int R, int KEPT> struct Left {
         for (int k = 0; k < KEPT; k++) load(k, kept[k]);
     }
     __device__ __forceinline__ void read(int k, uint32_t (&to)[R][4]) const {
-        if (k >= KEPT) return load(k, to);
+        if constexpr (KEPT > 0) {
+            if (k < KEPT) {
 #pragma unroll
-        for (int r = 0; r < R; r++)
+                for (int r = 0; r < R; r++)
 #pragma unroll
-            for (int i = 0; i < 4; i++) to[r][i] = kept[k < KEPT ? k : 0][r][i];
+                    for (int i = 0; i < 4; i++) to[r][i] = kept[k][r][i];
+                return;
+            }
+        }
+        load(k, to);
     }
 };
 
