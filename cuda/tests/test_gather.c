@@ -184,7 +184,10 @@ static void by_key(void) {
     for (int64_t i = 0; i < 2 * 3; i++)
         CHECK(element(result, i) == element(a, (2 + i / 3) * 30 + (i % 3 ? 4 : 0) * 6 + 4));
     const int64_t seven = 7;
+    pvg_array *apart = array_of(PVG_INT8, SHAPE(3), (int8_t[]){0, 4, 2}); /* no place twice */
+    middle[5] = (int64_t)apart;
     CHECK_OK(pvg_index_set(a, 3, middle, NULL, PVG_SCALAR_INT, &seven));
+    middle[5] = (int64_t)short_axis;
     CHECK(element(a, 2 * 30 + 4) == 7 && element(a, 3 * 30 + 4 * 6 + 4) == 7);
     CHECK_OK(pvg_index_set(a, 3, middle, result, 0, NULL));
     for (int64_t i = 0; i < 2 * 3; i++)
@@ -206,7 +209,7 @@ static void by_key(void) {
     CHECK_STATUS(pvg_index_set(a, 3, middle, NULL, PVG_SCALAR_INT, &large), PVG_ERROR_OVERFLOW);
     CHECK_STATUS(pvg_index_set(a, 1, mask, NULL, PVG_SCALAR_INT, &seven), PVG_ERROR_VALUE);
     CHECK_STATUS(pvg_index_set(a, 3, middle, bools, 0, NULL), PVG_ERROR_VALUE);
-    RELEASE(a, rows, columns, short_axis, bools, result);
+    RELEASE(a, rows, columns, apart, short_axis, bools, result);
 }
 
 int main(void) {

@@ -229,7 +229,7 @@ Gemm product_of(const void *a, const void *b, int m, int n, int k, int dtype, in
     g.m = m, g.n = n, g.items = 1, g.k = k;
     g.a = a, g.b = b, g.lda = k, g.ldb = k, g.ldc = n;
     g.a_along_k = g.b_along_k = true;
-    g.dtype = dtype, g.precision = precision, g.device = 0;
+    g.dtype = g.c_dtype = dtype, g.precision = precision, g.device = 0;
     return g;
 }
 
