@@ -225,7 +225,8 @@ build/tests/tsan/test_%: cuda/tests/test_%.c $(TSAN)
 build/tests/watch/test_%: cuda/tests/test_%.c $(WATCH)
 	$(call build_c_test,$(WATCH),$(ON_SIMULATOR),../../watch)
 
-OBJECTS := $(GPU_OBJECTS) $(SIM_OBJECTS) $(ASAN_OBJECTS) $(TSAN_OBJECTS) $(WATCH_OBJECTS)
+OBJECTS := $(GPU_OBJECTS) $(SIM_OBJECTS) $(PASS_OBJECTS) $(ASAN_OBJECTS) $(TSAN_OBJECTS) \
+    $(WATCH_OBJECTS)
 -include $(wildcard $(OBJECTS:.o=.d) $(SELF_TESTS:=.d))
 -include $(wildcard $(addsuffix .d,$(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(TSAN_TESTS) \
     $(WATCH_TESTS)))
