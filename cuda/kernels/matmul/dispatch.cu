@@ -59,7 +59,7 @@ int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Probl
             rest /= batch.shape[i];
         }
         const Gemm g = moved(first, offset[1], offset[2], offset[0]);
-        if (cut.count > 1)
+        if (cut.kernel)
             PVG_PASS(launch_stretches(call, g, card, cut));
         else
             PVG_PASS(launch_planned(call, kernel, g, card));

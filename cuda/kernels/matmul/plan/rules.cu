@@ -173,31 +173,27 @@ const Rules &rules_of(int dtype) {
 
 // ---- Kernels by code ----------------------------------------------------------------------------
 
-// Of float32 by the tiles that read the least for what they compute, as there are many then.
-const Stretching stretching_ffma = {PVG_MATMUL_FFMA_128X128, cost::least_share_ffma,
-                                    cost::least_stretch_ffma, cost::step_ffma};
-const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::least_share_dmma,
-                                    cost::least_stretch_dmma, cost::step_dmma};
-const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::least_share_tensor,
-                                      cost::least_stretch_tensor, cost::step_tensor};
+const Stretching stretching_ffma = {PVG_MATMUL_FFMA_64X64, cost::step_ffma, true};
+const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::step_dmma, false};
+const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::step_tensor, false};
 
 const Kernel kernels[] = {
     {PVG_MATMUL_FFMA_128X128, "ffma_128x128", "sm_80", can_ffma_128x128, plan_ffma_128x128,
-     share_ffma_128x128, &stretching_ffma},
+     stretches_ffma_128x128, &stretching_ffma},
     {PVG_MATMUL_FFMA_64X128, "ffma_64x128", "sm_80", can_ffma_64x128, plan_ffma_64x128,
-     share_ffma_64x128, &stretching_ffma},
+     stretches_ffma_64x128, &stretching_ffma},
     {PVG_MATMUL_FFMA_64X64, "ffma_64x64", "sm_80", can_ffma_64x64, plan_ffma_64x64,
-     share_ffma_64x64, &stretching_ffma},
+     stretches_ffma_64x64, &stretching_ffma},
     {PVG_MATMUL_FFMA_64X32, "ffma_64x32", "sm_80", can_ffma_64x32, plan_ffma_64x32,
-     share_ffma_64x32, &stretching_ffma},
+     stretches_ffma_64x32, &stretching_ffma},
     {PVG_MATMUL_FFMA_TMA, "ffma_tma", "sm_90a", can_ffma_tma, plan_ffma_tma, nullptr, nullptr},
-    {PVG_MATMUL_TENSOR, "tensor", "sm_90a", can_tensor, plan_tensor, share_tensor,
+    {PVG_MATMUL_TENSOR, "tensor", "sm_90a", can_tensor, plan_tensor, stretches_tensor,
      &stretching_tensor},
     {PVG_MATMUL_TENSOR_SM80, "tensor_sm80", "sm_80", can_tensor_sm80, plan_tensor_sm80, nullptr,
      nullptr},
     {PVG_MATMUL_BF16X6, "bf16x6", "sm_90a", can_pieces, plan_bf16x6, nullptr, nullptr},
     {PVG_MATMUL_FP16X3, "fp16x3", "sm_90a", can_pieces, plan_fp16x3, nullptr, nullptr},
-    {PVG_MATMUL_DMMA, "dmma", "sm_80", can_dmma, plan_dmma, share_dmma, &stretching_dmma},
+    {PVG_MATMUL_DMMA, "dmma", "sm_80", can_dmma, plan_dmma, stretches_dmma, &stretching_dmma},
     {PVG_MATMUL_GEMV, "gemv", "any", can_gemv, plan_gemv, nullptr, nullptr},
     {PVG_MATMUL_TINY, "tiny", "any", can_tiny, plan_tiny, nullptr, nullptr},
 };
