@@ -137,6 +137,15 @@ constexpr int row_blocks = 264;       // wanted where the matrix lies along k: t
 constexpr int column_blocks = 528;    // else: four, or of 256 KiB of the matrix each
 constexpr int column_block_shift = 18;
 
+// ---- Thin products: small.cu. Bits --------------------------------------------------------------
+
+// Blocks that the card takes at a time, and the bytes of the long operand that one of them reads
+// while it begins and ends, and while the launch that adds sums up does. Alone on a multiprocessor
+// it is a little faster. From so many terms of k on, and so many elements of the long operand.
+constexpr int thin_blocks = 264, least_k_for_thin = 64, least_split_of_thin = 64;
+constexpr double thin_block_bytes = 16e3, thin_adding_bytes = 48e3, thin_alone = 0.75;
+constexpr double least_for_thin = 2e5;
+
 // ---- The portable kernel: small.cu --------------------------------------------------------------
 
 constexpr int tiled_blocks = 120; // that leave a large card busy

@@ -52,26 +52,15 @@ __global__ void __launch_bounds__(32 * adding_warps) add_stretches_kernel(Stretc
 }
 
 template <class T>
-int add_up(Call &call, const Gemm &g, const Card &card, const void *sums, int64_t items,
+int add_up(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t items,
            int64_t parts) {
     const int ways = parts <= few_parts ? 1 : adding_warps;
     const StretchSums p = {destination_of(g),       sums, int64_t(g.m) * g.n,
                            static_cast<int>(parts), ways, 32 * adding_warps / ways};
-    PVG_LAUNCH_WITH((LaunchExtras{1, card.overlaps()}), add_stretches_kernel<T>,
+    PVG_LAUNCH_WITH((LaunchExtras{1, overlap}), add_stretches_kernel<T>,
                     blocks_for(items * tiles(p.size, p.elements), 1), 32 * adding_warps, 0,
                     call.stream, p);
     return PVG_OK;
-}
-
-int add_parts(Call &call, const Gemm &g, const Card &card, const void *sums, int64_t items,
-              int64_t parts) {
-#ifdef PVG_SIMULATOR // it has no tensor cores, and so float32 alone is cut
-    return add_up<float>(call, g, card, sums, items, parts);
-#else
-    return dispatch<floats>(g.dtype, [&](auto tag) -> int {
-        return add_up<typename decltype(tag)::type>(call, g, card, sums, items, parts);
-    });
-#endif
 }
 
 // One stretch of several items, which lie as g's do.
@@ -112,6 +101,18 @@ int launch_parts(Call &call, const Gemm &g, const Card &card, const Stretches &c
 
 } // namespace
 
+int add_parts(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t items,
+              int64_t parts) {
+#ifdef PVG_SIMULATOR // it has no tensor cores, and so nothing of 16 bits is cut
+    if (g.dtype == PVG_FLOAT64) return add_up<double>(call, g, overlap, sums, items, parts);
+    return add_up<float>(call, g, overlap, sums, items, parts);
+#else
+    return dispatch<floats>(g.dtype, [&](auto tag) -> int {
+        return add_up<typename decltype(tag)::type>(call, g, overlap, sums, items, parts);
+    });
+#endif
+}
+
 int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stretches &cut) {
     const int64_t element = given.dtype == PVG_FLOAT64 ? 8 : 4;
     const int64_t bytes = cut.parts() * given.m * given.n * element; // of an item
@@ -129,7 +130,7 @@ int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stre
             PVG_PASS(arrange_operands(call, &g, plan_gemm(*cut.kernel, g, card), &copies));
         }
         PVG_PASS(launch_parts(call, g, card, cut, items, space.as<void>()));
-        PVG_PASS(add_parts(call, g, card, space.as<void>(), items, cut.parts()));
+        PVG_PASS(add_parts(call, g, card.overlaps(), space.as<void>(), items, cut.parts()));
     }
     return PVG_OK;
 }
