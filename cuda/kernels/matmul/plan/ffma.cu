@@ -170,9 +170,8 @@ template <int N> double reckon_best(const Gemm &g, const int (&numbers)[N], doub
     for (int number : numbers) {
         const FfmaSize &size = ffma_sizes[number];
         const int splits = splits_of(g, size.slices);
-        const double found =
-            reckon(tiles_of(g, size) * splits * static_cast<int64_t>(count), number,
-                   static_cast<double>(g.k) / splits / count);
+        const double found = reckon(tiles_of(g, size) * splits * static_cast<int64_t>(count),
+                                    number, static_cast<double>(g.k) / splits / count);
         if (best == 0 || found < best) best = found;
     }
     return best;
@@ -186,14 +185,14 @@ template <int N> int64_t best_stretches(const Gemm &g, const int (&numbers)[N]) 
     cut.last_k = g.k;
     const int64_t count = tiles_of(g, ffma_sizes[ffma_64x64]);
     int64_t most = g.k / cost::least_stretch_ffma, best = 1;
-    if (most > cost::most_blocks_of_stretches / count) most = cost::most_blocks_of_stretches / count;
+    if (most > cost::most_blocks_of_stretches / count)
+        most = cost::most_blocks_of_stretches / count;
     double least = whole;
     for (int64_t parts = 2; parts <= most; parts++) {
-        const double found =
-            reckon_best(cut, {ffma_64x64, ffma_small_64x32, ffma_small_32x64},
-                        static_cast<double>(parts)) +
-            cost::ffma_adding_terms +
-            static_cast<double>(parts * g.m) * g.n * cost::ffma_terms_of_sum;
+        const double found = reckon_best(cut, {ffma_64x64, ffma_small_64x32, ffma_small_32x64},
+                                         static_cast<double>(parts)) +
+                             cost::ffma_adding_terms +
+                             static_cast<double>(parts * g.m) * g.n * cost::ffma_terms_of_sum;
         if (found < least) least = found, best = parts;
     }
     return best;

@@ -114,16 +114,17 @@ void plan_thin(const Gemm &g, const Card &card, Plan *plan) {
     plan->tiles = tiles(length, width);
     double least = 0;
     for (int64_t splits = 1; splits <= 4 * cost::thin_blocks; splits++) {
-        const int64_t terms = round_up((g.k + splits - 1) / splits, 8), blocks = plan->tiles * splits;
+        const int64_t terms = round_up((g.k + splits - 1) / splits, 8),
+                      blocks = plan->tiles * splits;
         if (splits > 1 && terms < cost::least_split_of_thin) break;
         const double rounds = blocks <= cost::thin_blocks / 2
                                   ? cost::thin_alone
                                   : static_cast<double>(tiles(blocks, cost::thin_blocks));
-        double cost = rounds * (static_cast<double>(terms) * width * element +
-                                cost::thin_block_bytes);
+        double cost =
+            rounds * (static_cast<double>(terms) * width * element + cost::thin_block_bytes);
         if (splits > 1)
-            cost += cost::thin_adding_bytes + static_cast<double>(length * splits * side) * 2 *
-                                                  element / cost::thin_blocks;
+            cost += cost::thin_adding_bytes +
+                    static_cast<double>(length * splits * side) * 2 * element / cost::thin_blocks;
         if (least != 0 && cost >= least) continue;
         least = cost, plan->terms = terms;
         plan->splits = static_cast<int>((g.k + terms - 1) / terms);

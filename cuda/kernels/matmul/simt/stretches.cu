@@ -90,8 +90,7 @@ int launch_parts(Call &call, const Gemm &g, const Card &card, const Stretches &c
     }
     if (few && cut.together) return PVG_OK;
     for (int64_t stretch = 0; !few && stretch < cut.count; stretch++) {
-        const Gemm all =
-            of_items(g, stretch * cut.terms, cut.terms, items, parts, cut.together);
+        const Gemm all = of_items(g, stretch * cut.terms, cut.terms, items, parts, cut.together);
         PVG_PASS(launch(all, 0, stretch));
     }
     if (!cut.rest) return PVG_OK;

@@ -60,8 +60,8 @@ __device__ __forceinline__ void finish_element(const ThinProduct &p, const ThinP
         static_cast<T *>(p.sums)[(part * p.c.rows + row) * p.c.columns + column] = value;
         return;
     }
-    RowPart<T, 1> one = {
-        {value}, {}, at.item * p.c.item_stride + row * p.c.row_stride + column, 1, 1, false};
+    RowPart<T, 1> one = {{value}, {}, at.item * p.c.item_stride + row * p.c.row_stride + column,
+                         1,       1,  false};
     load_bias<T>(p.c, column, one.count, one.step, one.bias);
     finish(p.c, one);
 }
@@ -71,8 +71,8 @@ template <class T, int R> struct ThinChunk {
     static constexpr int depth = thin_chunk(sizeof(T)); // of k
     // Against bank conflicts where it lies the other way; packs of r begin at 16 bytes.
     static constexpr int pitch_of_k = R + 16 / static_cast<int>(sizeof(T)), pitch_of_r = depth + 2;
-    static constexpr int size = depth * pitch_of_k > R * pitch_of_r ? depth * pitch_of_k
-                                                                    : R * pitch_of_r;
+    static constexpr int size =
+        depth * pitch_of_k > R *pitch_of_r ? depth * pitch_of_k : R * pitch_of_r;
 
     template <bool BY_K>
     static __device__ __forceinline__ void load(T *chunk, const ThinProduct &p, const ThinPlace &at,
@@ -174,8 +174,8 @@ __global__ void __launch_bounds__(threads, 2)
     wait_for_previous_kernel();
     typename Columns::Sums sums = {};
     const int64_t column = at.first + lane, step = warps * p.ld;
-    const int left = static_cast<int>(p.length - column < Columns::width ? p.length - column
-                                                                         : Columns::width);
+    const int left =
+        static_cast<int>(p.length - column < Columns::width ? p.length - column : Columns::width);
     const T *own = static_cast<const T *>(p.streamed) + at.item * p.item + column;
     for (int64_t first = at.begin; first < at.end; first += Chunk::depth) {
         __syncthreads(); // the chunk before has been read
@@ -189,8 +189,7 @@ __global__ void __launch_bounds__(threads, 2)
         for (; k + (Columns::ahead - 1) * warps < count; k += Columns::ahead * warps)
             Columns::template add<Columns::ahead>(from, step, left, shared, k, sums);
 #pragma unroll 1
-        for (; k < count; k += warps)
-            Columns::template add<1>(from, step, left, shared, k, sums);
+        for (; k < count; k += warps) Columns::template add<1>(from, step, left, shared, k, sums);
     }
     Columns::finish_all(p, at, shared, sums);
 }
@@ -198,9 +197,9 @@ __global__ void __launch_bounds__(threads, 2)
 // ---- Contiguous along k -------------------------------------------------------------------------
 
 template <class T, int R> struct ThinRows {
-    static constexpr int each = thin_rows(R, sizeof(T)) / warps; // rows of a warp
+    static constexpr int each = thin_rows(R, sizeof(T)) / warps;          // rows of a warp
     static constexpr int ahead = 64 / each / static_cast<int>(sizeof(T)); // k's on their way
-    static constexpr int count = R * each;                       // sums of a lane
+    static constexpr int count = R * each;                                // sums of a lane
     using Sums = T[each][R];
 
     // sums += STEPS of the lane's k's, from k on, of so many rows that there are; WHOLE: all of the
@@ -327,9 +326,8 @@ template <class T> int launch_dtype(Call &call, const Gemm &given, const Plan &p
         ThinProduct p = describe(g, plan, &along_k);
         p.sums = plan.workspace ? space.as<void>() : nullptr;
         PVG_PASS((p.count <= 8 ? launch_part<T, 8> : launch_part<T, 16>)(call, plan, g.items,
-                                                                          along_k, p));
-        if (p.sums)
-            PVG_PASS(add_parts(call, g, plan.overlap, p.sums, g.items, plan.splits));
+                                                                         along_k, p));
+        if (p.sums) PVG_PASS(add_parts(call, g, plan.overlap, p.sums, g.items, plan.splits));
     }
     return PVG_OK;
 }
