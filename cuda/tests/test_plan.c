@@ -314,7 +314,7 @@ static void check_plan(uint64_t *state, int card, const Product x, const Plan pl
 
 static void random_plans(void) {
     uint64_t state = 20261122;
-    int64_t seen[PVG_MATMUL_TINY + 1] = {0};
+    int64_t seen[PVG_MATMUL_TENSOR_SMALL + 1] = {0};
     for (int i = 0; i < PRODUCTS; i++) {
         Product x;
         random_product(&state, x);
@@ -329,7 +329,7 @@ static void random_plans(void) {
             seen[plan[PVG_PLAN_KERNEL]]++;
         }
     }
-    for (int kernel = PVG_MATMUL_TILED; kernel <= PVG_MATMUL_TINY; kernel++)
+    for (int kernel = PVG_MATMUL_TILED; kernel <= PVG_MATMUL_TENSOR_SMALL; kernel++)
         if (seen[kernel] < 20) report(__FILE__, __LINE__, "kernel %d is hardly chosen", kernel);
 }
 
@@ -343,7 +343,7 @@ static void forced_kernels(void) {
         random_product(&state, x);
         lay_out(&state, x, (int)random_integer(&state, 0, 1));
         CHECK_OK(pvg_plan_product(cards[card].card, x, chosen));
-        x[PVG_PRODUCT_KERNEL] = random_integer(&state, PVG_MATMUL_TILED, PVG_MATMUL_TINY);
+        x[PVG_PRODUCT_KERNEL] = random_integer(&state, PVG_MATMUL_TILED, PVG_MATMUL_TENSOR_SMALL);
         describe(cards[card].name, x);
         if (pvg_plan_product(cards[card].card, x, plan) == PVG_OK) {
             REQUIRE(plan[PVG_PLAN_KERNEL] == x[PVG_PRODUCT_KERNEL]);

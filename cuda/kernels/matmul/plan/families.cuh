@@ -41,6 +41,11 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan);
 void plan_tensor_sm80(const Gemm &g, const Card &card, Plan *plan);
 Share share_dmma(const Gemm &g);
 
+// tensor_small.cu
+bool can_tensor_small(const Gemm &g, const Card &card);
+void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan);
+Share share_tensor_small(const Gemm &g);
+
 // small.cu
 bool can_gemv(const Gemm &g, const Card &card);
 bool can_tiny(const Gemm &g, const Card &card);

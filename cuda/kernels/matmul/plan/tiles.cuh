@@ -62,6 +62,20 @@ constexpr int dmma_stage_bytes(int side, bool along_k) {
     return along_k ? side * (dmma_depth + 4) * 8 : dmma_depth * (side + 4) * 8;
 }
 
+// ---- Small tiles: sm80/small.cu ------------------------------------------------------------------
+
+constexpr int small_rows[] = {16, 32, 64}, small_side = 64; // of a tile
+constexpr int small_depth = 64, small_threads = 128;
+// An operand's part of a stage, along k or across, with gaps of 16 bytes after each stored row.
+constexpr int small_part_bytes(int side) {
+    const int along = side * (small_depth + 8) * 2, across = small_depth * (side + 8) * 2;
+    return along > across ? along : across;
+}
+// The sums are no more than a stage.
+constexpr int small_shared_bytes(int rows, int stages) {
+    return stages * (small_part_bytes(rows) + small_part_bytes(small_side));
+}
+
 // ---- wgmma: sm90/tensor.cuh ---------------------------------------------------------------------
 
 // The first of those that cost the same.
