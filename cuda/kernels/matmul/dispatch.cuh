@@ -22,6 +22,8 @@ int launch_fp16x3(Call &call, const Gemm &g, const Plan &plan);
 int launch_dmma(Call &call, const Gemm &g, const Plan &plan);
 int launch_gemv(Call &call, const Gemm &g, const Plan &plan);
 int launch_tiny(Call &call, const Gemm &g, const Plan &plan);
+// Those of up to 16, for launch_tiny.
+int launch_mini(Call &call, const Gemm &g, const Plan &plan);
 // Of all items of g; what is cut is one item's k. Errors: MEMORY, CUDA.
 int launch_stretches(Call &call, const Gemm &g, const Card &card, const Stretches &cut);
 int launch_planned(Call &call, const Kernel &kernel, const Gemm &g, const Card &card);

@@ -32,8 +32,8 @@ constexpr int least_k_for_slices = 64, least_for_slices = 16, least_k_of_few_sli
 // Short sums: up to so many terms of k, and of all, a thread reads operands sooner itself; and what
 // fits one stage needs no slices.
 constexpr int shallow_k = 24, stage_k = 16;
-// Blocks of which an operand would be copied are read by the tiled kernel as they are, where tiles
-// of 64 x 64 are no more than these: two a multiprocessor.
+// Blocks of which an operand would be transposed are read by the tiled kernel as they are, where
+// tiles of 64 x 64 are no more than these: two a multiprocessor.
 constexpr int few_tiles_to_copy = 264;
 constexpr double shallow_terms = 1e6;
 // The same of all items, of operands that the tiled kernel reads as well as FFMA_128X128 or better;
@@ -56,7 +56,10 @@ constexpr int least_k_beside_slices = 2048;
 
 // What an element of c takes in tiles of a size, in percent of those of the same bits that read the
 // least memory for what they compute.
-constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_64x32 = 170;
+constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_64x32 = 170,
+              sequence_64x64 = 108;
+// A copy of an operand takes so many percent of the product's time, over m or n.
+constexpr int copying_rows = 5000;
 // Of k, for a split of a tile's: where there are more tiles than `few`, and where there are not.
 // Bits.
 constexpr int split_terms = 512, split_terms_of_few = 128, few_tiles = 16;

@@ -90,10 +90,18 @@ bool can_tiny(const Gemm &g, const Card &) {
     return has && g.m <= tiny_side && g.n <= tiny_side && g.k <= tiny_side;
 }
 
+bool is_folded(const Gemm &g) {
+    return g.items > 1 && g.m < tiny_side && g.b_item == 0 && g.a_along_k &&
+           g.a_item == g.m * g.lda && g.c_item == g.m * g.ldc;
+}
+
 void plan_tiny(const Gemm &g, const Card &, Plan *plan) {
-    plan->rows = plan->columns = tiny_side;
+    const bool is_mini = g.m <= mini_side && g.n <= mini_side && g.k <= mini_side;
+    plan->tile = is_mini;
+    plan->rows = plan->columns = is_mini ? mini_side : tiny_side;
     plan->tiles = 1, plan->items = g.items, plan->part_rows = g.m;
-    plan->blocks = tiles(g.items, tiny_warps);
+    if (is_folded(g)) plan->items = static_cast<int>(tiles(int64_t(g.items) * g.m, plan->rows));
+    plan->blocks = tiles(plan->items, is_mini ? tiny_warps * mini_items : tiny_warps);
     plan->threads = 32 * tiny_warps;
 }
 
