@@ -41,6 +41,7 @@ CASES = [
     ("gemv", "float16", None),
     ("gemv", "bfloat16", None),
     ("tiny", "float32", "ieee"),
+    ("tiny", "float64", None),
     ("tiny", "float16", None),
     ("tiny", "bfloat16", None),
 ]

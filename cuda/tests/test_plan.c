@@ -102,7 +102,8 @@ static int keeps_promise(const Product x, int64_t kernel) {
     int64_t dtype = x[PVG_PRODUCT_DTYPE], precision = x[PVG_PRODUCT_PRECISION];
     int is_tensor = kernel == PVG_MATMUL_TENSOR || kernel == PVG_MATMUL_TENSOR_SM80;
     if (kernel == PVG_MATMUL_TILED) return 1;
-    if (dtype == PVG_FLOAT64) return kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_GEMV;
+    if (dtype == PVG_FLOAT64)
+        return kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY;
     if (dtype == PVG_FLOAT16 || dtype == PVG_BFLOAT16)
         return is_tensor || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY ||
                kernel == PVG_MATMUL_TENSOR_SMALL;

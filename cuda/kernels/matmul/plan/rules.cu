@@ -156,6 +156,7 @@ const Rule half_rules[] = {
 };
 const Rule float64_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
+    {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_DMMA, pays_dmma, "any",
      "k at least 48, or 20 if m and n are above 32, or m n k at least 2e7"},
 };

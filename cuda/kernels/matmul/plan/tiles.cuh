@@ -133,7 +133,9 @@ constexpr EmulatedSize fp16x3_sizes[] = {{192, 5, 2, 4, false, cost::of_192},
 constexpr int gemv_warps = 8;     // of a block
 constexpr int gemv_row_packs = 4; // of 16 bytes that a lane asks for at a time, along k
 constexpr int tiny_side = 32, tiny_warps = 4;
-constexpr int mini_side = 16, mini_items = 4; // of simt/mini.cu: items of a warp
+constexpr int mini_side = 16; // of simt/mini.cu
+// Of a block, whose products' operands are in shared memory as the type of sums.
+constexpr int mini_warps(int sum) { return 16 / sum; }
 // Of k, that a warp adds up at a time; columns of a block.
 constexpr int gemv_chunk(int element) { return 32 * (16 / element) * gemv_row_packs; }
 // Lanes that share a row of k elements: all of a warp, or as few as hold it in a pack each.
