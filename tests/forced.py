@@ -33,6 +33,8 @@ CASES = [
     ("tensor_sm80", "float32", "fp16"),
     ("tensor_sm80", "float16", None),
     ("tensor_sm80", "bfloat16", None),
+    ("tensor_small", "float16", None),
+    ("tensor_small", "bfloat16", None),
     ("dmma", "float64", None),
     ("gemv", "float32", "ieee"),
     ("gemv", "float64", None),
@@ -41,6 +43,7 @@ CASES = [
     ("thin", "float32", "ieee"),
     ("thin", "float64", None),
     ("tiny", "float32", "ieee"),
+    ("tiny", "float64", None),
     ("tiny", "float16", None),
     ("tiny", "bfloat16", None),
 ]

@@ -94,7 +94,7 @@ static int needs_90a(int64_t kernel) {
 }
 static int needs_80(int64_t kernel) {
     return is_ffma(kernel) || needs_90a(kernel) || kernel == PVG_MATMUL_TENSOR_SM80 ||
-           kernel == PVG_MATMUL_DMMA;
+           kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_TENSOR_SMALL;
 }
 
 /* The kernel keeps what the dtype and the precision promise. */
@@ -103,9 +103,11 @@ static int keeps_promise(const Product x, int64_t kernel) {
     int is_tensor = kernel == PVG_MATMUL_TENSOR || kernel == PVG_MATMUL_TENSOR_SM80;
     if (kernel == PVG_MATMUL_TILED) return 1;
     if (dtype == PVG_FLOAT64)
-        return kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_THIN;
+        return kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_GEMV ||
+               kernel == PVG_MATMUL_TINY || kernel == PVG_MATMUL_THIN;
     if (dtype == PVG_FLOAT16 || dtype == PVG_BFLOAT16)
-        return is_tensor || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY;
+        return is_tensor || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY ||
+               kernel == PVG_MATMUL_TENSOR_SMALL;
     if (dtype != PVG_FLOAT32) return 0;
     if (is_tensor) return precision >= PVG_PRECISION_TF32;
     if (kernel == PVG_MATMUL_FP16X3) return precision == PVG_PRECISION_FAST32;

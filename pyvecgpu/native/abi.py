@@ -144,7 +144,8 @@ class MatmulKernel(IntEnum):
     MATMUL_DMMA = 11
     MATMUL_GEMV = 12
     MATMUL_TINY = 13
-    MATMUL_THIN = 14
+    MATMUL_TENSOR_SMALL = 14
+    MATMUL_THIN = 15
 
 
 class Card(IntEnum):

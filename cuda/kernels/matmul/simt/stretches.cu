@@ -102,14 +102,9 @@ int launch_parts(Call &call, const Gemm &g, const Card &card, const Stretches &c
 
 int add_parts(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t items,
               int64_t parts) {
-#ifdef PVG_SIMULATOR // it has no tensor cores, and so nothing of 16 bits is cut
-    if (g.dtype == PVG_FLOAT64) return add_up<double>(call, g, overlap, sums, items, parts);
-    return add_up<float>(call, g, overlap, sums, items, parts);
-#else
     return dispatch<floats>(g.dtype, [&](auto tag) -> int {
         return add_up<typename decltype(tag)::type>(call, g, overlap, sums, items, parts);
     });
-#endif
 }
 
 int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stretches &cut) {
