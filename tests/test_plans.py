@@ -140,9 +140,10 @@ def test_blocks_that_would_be_transposed_are_read_as_they_are():
 
 def test_blocks_that_begin_anywhere_are_not_copied():
     """Up to m and n of which copies would take longer than small tiles do."""
-    for size, pad, copied in ((100, 3, False), (330, 3, False), (340, 3, True), (340, 4, False)):
-        found = plan("H200", "float32", "ieee", size, size, 16, items=3, pad=pad)
-        assert (found["b_copied"] > 0) is copied, size
+    for size, pad, rows, copied in ((312, 3, 64, 0), (313, 3, 128, 1), (313, 4, 128, 0)):
+        sizes, options = (size, size, 16), {"items": 100, "pad": pad, "kernel": "ffma_128x128"}
+        found = plan("H200", "float32", "ieee", *sizes, **options)
+        assert (found["rows"], found["b_copied"]) == (rows, copied), (size, pad)
 
 
 def test_large_workspaces_are_used_again():
