@@ -139,8 +139,8 @@ bool wants_32_rows(int number, const Gemm &g, const Card &card) {
            is_better(ffma_small_32x64, number, g, card);
 }
 
-// Whether copying what begins anywhere would take longer than what a smaller tile, which reads it as
-// it is, is slower. An operand that has to be transposed is copied in any case.
+// Whether copying what begins anywhere would take longer than what a smaller tile, which reads it
+// as it is, is slower. An operand that has to be transposed is copied in any case.
 bool is_copied_for_more(const Gemm &g) {
     const bool transposes = !g.a_along_k && g.b_along_k;
     return !transposes && wants_copies(g) &&

@@ -4,8 +4,8 @@
 // What TMA or a long pipeline would wait for is little here: batches of small matrices, and thin
 // ones that are read once. So a block of four warps is small, and four or five of a multiprocessor
 // read while others multiply. It walks along k in stages of 64, of which the next is on its way
-// while one is multiplied. Operands lie anywhere: 16 or 4 bytes at a time come by cp.async, and what
-// begins at odd elements comes through registers, an element a thread.
+// while one is multiplied. Operands lie anywhere: 16 or 4 bytes at a time come by cp.async, and
+// what begins at odd elements comes through registers, an element a thread.
 //
 // A tile is 16, 32 or 64 x 64. Its rows are those of the operand called `rows`, a, or where c has
 // fewer columns than rows, and at most 32, b: then the tile is one of c transposed.
@@ -290,8 +290,8 @@ __device__ __forceinline__ float read_sum_of(const float *from, unsigned rank) {
 }
 
 // The block's share of the finished tile: the sums of all blocks of the cluster, bias and
-// activation, in c's type. A thread has four of a row of c: neighbours, or if rows begin anywhere, a
-// quarter of the tile apart, so that neighbouring lanes fill sectors.
+// activation, in c's type. A thread has four of a row of c: neighbours, or if rows begin anywhere,
+// a quarter of the tile apart, so that neighbouring lanes fill sectors.
 template <class T, int ROWS, class To>
 __device__ __forceinline__ void finish_small_tile(const SmallProduct &p, const SmallPlace &at,
                                                   const To &c, const float *shared) {
