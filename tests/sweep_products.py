@@ -106,6 +106,18 @@ def forced_products(dtype):
             yield f"{kernel} product {(m, n, k, items)}{halved}", check
 
 
+def stretches(dtype):
+    if dtype not in FLOATS:
+        return
+
+    def check(device):
+        card = card_for(device, "ffma_tma") or device
+        a, b = data(dtype, (3, 16_400)), data(dtype, (16_400, 5), 1)
+        assert_same(put(card, a) @ put(card, b), product_reference(a, b))
+
+    yield "product in stretches", check
+
+
 def check_forced(device, dtype, precision, sizes, items):
     """Both ways in which each operand can lie; of small ones also beside every alignment."""
     m, n, k = sizes

@@ -129,15 +129,6 @@ def test_an_item_has_the_bits_of_the_product_alone():
     assert alone["cut"] > 0 and alone["blocks"] < batch["blocks"]
 
 
-def test_blocks_that_would_be_transposed_are_read_as_they_are():
-    """Where tiles are few: 264 of 64 x 64."""
-    turned = {"a_along_k": False, "b_along_k": True}
-    cases = ((1, {}, "ffma_128x128"), (66, turned, "tiled"), (67, turned, "ffma_128x128"))
-    for items, layout, kernel in cases:
-        options = {"items": items, **layout}
-        assert kernel_of("H200", "float32", "ieee", 100, 100, 100, **options) == kernel
-
-
 def test_blocks_that_begin_anywhere_are_not_copied():
     """Up to m and n of which copies would take longer than small tiles do."""
     for size, pad, rows, copied in ((256, 3, 64, 0), (384, 3, 128, 1), (256, 4, 128, 0)):

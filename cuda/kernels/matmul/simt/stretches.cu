@@ -53,9 +53,14 @@ int add_up(Call &call, const Gemm &g, const void *sums, int64_t items, int64_t p
 }
 
 int add_parts(Call &call, const Gemm &g, const void *sums, int64_t items, int64_t parts) {
-    return dispatch<floats>(g.dtype, [&](auto tag) -> int {
-        return add_up<typename decltype(tag)::type>(call, g, sums, items, parts);
-    });
+    switch (g.dtype) {
+    case PVG_FLOAT16: return add_up<Half>(call, g, sums, items, parts);
+    case PVG_BFLOAT16: return add_up<BFloat16>(call, g, sums, items, parts);
+#ifndef PVG_SIMULATOR // it has no tensor cores for float64, which it does not cut
+    case PVG_FLOAT64: return add_up<double>(call, g, sums, items, parts);
+#endif
+    }
+    return add_up<float>(call, g, sums, items, parts);
 }
 
 // One stretch of several items, which lie as g's do.
