@@ -96,4 +96,15 @@ inline Gemm moved(const Gemm &g, int64_t in_a, int64_t in_b, int64_t in_c) {
     return there;
 }
 
+// The product of the transposed matrices, b's and a's, which is c transposed, and lies where c does.
+inline Gemm turned(const Gemm &g) {
+    Gemm other = g;
+    other.m = g.n, other.n = g.m;
+    other.a = g.b, other.b = g.a;
+    other.lda = g.ldb, other.ldb = g.lda;
+    other.a_item = g.b_item, other.b_item = g.a_item;
+    other.a_along_k = g.b_along_k, other.b_along_k = g.a_along_k;
+    return other;
+}
+
 } // namespace pvg::matmul

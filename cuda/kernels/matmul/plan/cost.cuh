@@ -32,9 +32,6 @@ constexpr int least_k_for_slices = 64, least_for_slices = 16, least_k_of_few_sli
 // Short sums: up to so many terms of k, and of all, a thread reads operands sooner itself; and what
 // fits one stage needs no slices.
 constexpr int shallow_k = 24, stage_k = 16;
-// Blocks of which an operand would be transposed are read by the tiled kernel as they are, where
-// tiles of 64 x 64 are no more than these: two a multiprocessor.
-constexpr int few_tiles_to_copy = 264;
 constexpr double shallow_terms = 1e6;
 // The same of all items, of operands that the tiled kernel reads as well as FFMA_128X128 or better;
 // both give the same bits.

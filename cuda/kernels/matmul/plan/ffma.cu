@@ -79,6 +79,7 @@ Layouts layouts_of(const Gemm &g) {
 
 void plan_operands(const Gemm &g, int number, Plan *plan) {
     auto [a, b] = layouts_of(g);
+    if (plan->transposed) a = {false, 4}, b = {true, 1};
     const bool copies = !has_layout(stored_a(g), a) || !has_layout(stored_b(g), b);
     if (reads_singles_only(number) || (reads_singles(number) && copies))
         a.alignment = b.alignment = 1;
@@ -93,7 +94,8 @@ void plan_operands(const Gemm &g, int number, Plan *plan) {
 void plan_parts(const Gemm &g, const FfmaSize &size, Plan *plan) {
     const int64_t most = INT_MAX / 8 / tiles_of(g, size);
     int64_t items = most < 1 ? 1 : most < g.items ? most : g.items, rows = g.m;
-    const bool aligned = is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
+    const bool aligned =
+        !plan->transposed && is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
     plan->direct = g.epilogue.is_plain() && aligned;
     if (size.halves() && first_half(g.k) && !aligned) {
         const int64_t row_bytes = parked_stride(g.n) * 4, fit = most_waiting / row_bytes; // rows
@@ -106,13 +108,14 @@ void plan_parts(const Gemm &g, const FfmaSize &size, Plan *plan) {
     plan->items = static_cast<int>(items), plan->part_rows = static_cast<int>(rows);
 }
 
-void describe_tile(const Gemm &g, const Card &card, int number, Plan *plan) {
+void describe_tile(const Gemm &given, const Card &card, int number, Plan *plan) {
     const FfmaSize &size = ffma_sizes[number];
+    const Gemm g = plan->transposed ? turned(given) : given;
     plan->tile = number;
     plan->rows = size.rows, plan->columns = size.columns;
     plan->slices = size.slices * size.sequence;
-    plan->splits = plan->cluster = splits_of(g, size.slices);
-    plan->splits_in_sequence = splits_of(g, size.sequence);
+    plan->splits = plan->cluster = splits_of(given, size.slices);
+    plan->splits_in_sequence = splits_of(given, size.sequence);
     plan->threads = size.threads;
     plan->overlap = card.overlaps();
     plan_parts(g, size, plan);
@@ -141,11 +144,19 @@ bool wants_32_rows(int number, const Gemm &g, const Card &card) {
            is_better(ffma_small_32x64, number, g, card);
 }
 
-// Whether copying what begins anywhere would take longer than what a smaller tile, which reads it as
-// it is, is slower. An operand that has to be transposed is copied in any case.
+// An a along m beside a b along k: the product of the transposed matrices has the layouts that the
+// kernel is made for. A tile without slices brings its sums to c by shared memory then, if there is
+// room for those that wait.
+bool is_turned(const Gemm &g, const FfmaSize &size) {
+    const int64_t waiting = first_half(g.k) ? g.n * parked_stride(g.m) * 4 : 0;
+    return !g.a_along_k && g.b_along_k && size.slices == 1 && waiting <= most_waiting;
+}
+
+// Whether copying what begins anywhere would take longer than what a smaller tile, which reads it
+// as it is, is slower.
 bool is_copied_for_more(const Gemm &g) {
-    const bool transposes = !g.a_along_k && g.b_along_k;
-    return !transposes && wants_copies(g) &&
+    const bool is_turned = !g.a_along_k && g.b_along_k;
+    return (is_turned ? !has_layout(stored_a(g), {false, 4}) : wants_copies(g)) &&
            cost::copying_rows / g.m + cost::copying_rows / g.n > cost::small_64x64 - 100;
 }
 
@@ -158,10 +169,16 @@ void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &car
             number = other;
     if (wants_32_rows(number, g, card)) number = ffma_small_32x64;
     const FfmaSize &size = ffma_sizes[number];
+    plan->transposed = is_turned(g, size);
     describe_tile(g, card, number, plan);
     plan_operands(g, number, plan);
     plan->shared_bytes =
-        shared_bytes(size, plan->a.along_k, plan->b.along_k, size.slices > 1 || !plan->direct);
+        shared_bytes(size, plan->transposed || plan->a.along_k,
+                     !plan->transposed && plan->b.along_k, size.slices > 1 || !plan->direct);
+    if (plan->transposed) {
+        plan->part_rows = g.m;
+        plan->rows = size.columns, plan->columns = size.rows;
+    }
     spread(size, card, plan);
 }
 

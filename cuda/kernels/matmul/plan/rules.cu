@@ -73,10 +73,6 @@ bool pays_bf16x6(const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pa
 
 // Batches of these are many, and tiles without slices read the least for what they compute.
 bool is_a_block(const Gemm &g) { return is_wide(g) && g.m <= 128 && g.n <= 128 && g.k <= 256; }
-bool is_a_block_to_copy(const Gemm &g) {
-    return is_a_block(g) && !g.a_along_k && g.b_along_k &&
-           tiles(g.m, 64) * tiles(g.n, 64) * g.items <= cost::few_tiles_to_copy;
-}
 // Whether FFMA_TMA can read the operands where they are. It and FFMA_128X128 give the same bits.
 bool has_rows_for_tma(const Gemm &g) {
     const int64_t row_of_a = g.a_along_k ? g.k : g.m;
@@ -129,9 +125,6 @@ const Rule float32_rules[] = {
      "k at most 16, m and n above 32, and m n k of all items below 1e6, or 6e6 if a and b lie "
      "along "
      "k or have rows that are no multiples of 4 elements"},
-    {PVG_MATMUL_TILED, is_a_block_to_copy, "any of the others",
-     "m and n from 33 to 128, k at most 256, an a along m beside a b along k, at most 264 tiles of "
-     "64 x 64 in all items"},
     {PVG_MATMUL_FFMA_128X128, is_a_block, "any of the others",
      "m and n from 33 to 128, k at most 256"},
     {PVG_MATMUL_TILED, is_shallow, "any of the others",

@@ -70,7 +70,7 @@ constexpr int dmma_stage_bytes(int side, bool along_k) {
     return along_k ? side * (dmma_depth + 4) * 8 : dmma_depth * (side + 4) * 8;
 }
 
-// ---- Small tiles: sm80/small.cu ------------------------------------------------------------------
+// ---- Small tiles: sm80/small.cu -----------------------------------------------------------------
 
 constexpr int small_rows[] = {16, 32, 64}, small_side = 64; // of a tile
 constexpr int small_depth = 64, small_threads = 128;

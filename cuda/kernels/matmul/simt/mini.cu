@@ -2,9 +2,9 @@
 // and of float64 up to 32, a warp each. tiny.cu says what counts, and has the larger ones of the
 // other dtypes. Layouts are numbers here, so that there is one kernel for all of them.
 //
-// The operands lie in shared memory as [k][row] and [k][column], of the type of sums. A lane owns 4 x 8 sums,
-// which go back through shared memory, so that whole rows of c are stored. Every sum is one chain of
-// multiply-adds over increasing k, as in the tiled kernel.
+// The operands lie in shared memory as [k][row] and [k][column], of the type of sums. A lane owns
+// 4 x 8 sums, which go back through shared memory, so that whole rows of c are stored. Every sum is
+// one chain of multiply-adds over increasing k, as in the tiled kernel.
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"

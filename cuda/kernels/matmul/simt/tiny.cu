@@ -1,6 +1,7 @@
-// Batches of tiny products of float32, float16 and bfloat16, m, n and k up to 32, for those up to
-// 16 see mini.cu: one warp a product, with no barrier of a block. What counts is to stream: a lane asks for its 32 elements of
-// a and 32 of b at once, and many warps are at it at the same time.
+// Batches of tiny products of float32, float16 and bfloat16, m, n and k up to 32: one warp a
+// product, with no barrier of a block. What counts is to stream: a lane asks for its 32 elements of
+// a and 32 of b at once, and many warps are at it at the same time. mini.cu has those up to 16, and
+// float64.
 //
 // The operands lie in shared memory as [k][row] and [k][column] of float32, with zeros up to 32 x
 // 32. A lane owns 4 x 8 sums. They go back through shared memory, so that whole rows of c are

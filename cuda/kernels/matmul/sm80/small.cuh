@@ -2,10 +2,10 @@
 // compute capability 8.0 and later: the kernel that small.cu launches. Sums are in float32.
 //
 // What TMA or a long pipeline would wait for is little here: batches of small matrices, and thin
-// ones that are read once. So a block of four warps is small, and five or more of a multiprocessor
+// ones that are read once. So a block of four warps is small, and four or five of a multiprocessor
 // read while others multiply. It walks along k in stages of 64, of which the next is on its way
-// while one is multiplied. Operands lie anywhere: 16 or 4 bytes at a time come by cp.async, and what
-// begins at odd elements comes through registers, an element a thread.
+// while one is multiplied. Operands lie anywhere: 16 or 4 bytes at a time come by cp.async, and
+// what begins at odd elements comes through registers, an element a thread.
 //
 // A tile is 16, 32 or 64 x 64. Its rows are those of the operand called `rows`, a, or where c has
 // fewer columns than rows, and at most 32, b: then the tile is one of c transposed.
@@ -116,40 +116,41 @@ template <int LINES> __device__ __forceinline__ void load_singles(unsigned char 
     }
 }
 
-// SIDE rows (or columns) of an operand, from `first` on.
+// SIDE rows (or columns) of an operand, from `first` on. What the operand says stays where the
+// kernel's parameters are.
 template <int SIDE> struct SmallLoader {
+    const SmallOperand &operand;
     const uint16_t *data;
-    int64_t stride, step; // step: from stage to stage
-    int left;             // of the side
-    int width;
-    bool along_k;
+    int left; // of the side
 
     __device__ __forceinline__ SmallLoader(const SmallOperand &x, int64_t item, int first,
                                            int first_k)
-        : stride(x.stride), step(x.along_k ? small_depth : small_depth * x.stride),
-          left(min(SIDE, x.side - first)), width(x.width), along_k(x.along_k) {
+        : operand(x), left(min(SIDE, x.side - first)) {
         data = static_cast<const uint16_t *>(x.data) + item * x.item +
-               (along_k ? first * stride + first_k : first_k * stride + first);
+               (x.along_k ? first * x.stride + first_k : first_k * x.stride + first);
     }
-    __device__ __forceinline__ int pitch() const { return 2 * (along_k ? small_depth : SIDE) + 16; }
+    __device__ __forceinline__ int pitch() const {
+        return 2 * (operand.along_k ? small_depth : SIDE) + 16;
+    }
 
     // The next stage, of which `deep` of k are in the matrix.
     __device__ __forceinline__ void load(unsigned char *to, int deep) {
+        const bool along_k = operand.along_k;
         SmallPart x;
-        x.from = data, x.stride = stride, x.pitch = pitch();
+        x.from = data, x.stride = operand.stride, x.pitch = pitch();
         x.lines = along_k ? left : deep, x.length = along_k ? deep : left;
         x.all_lines = whole_steps(x.lines), x.all_length = whole_steps(x.length);
         const int across = along_k || SIDE == 64 ? 6 : SIDE == 32 ? 5 : 4; // 2 to its power
-        if (width == 8) {
+        if (operand.width == 8) {
             load_packs<8>(shared_address(to), x, across - 3);
-        } else if (width == 2) {
+        } else if (operand.width == 2) {
             load_packs<2>(shared_address(to), x, across - 1);
         } else if (SIDE < small_depth && along_k) {
             load_singles<SIDE>(to, x);
         } else {
             load_singles<small_depth>(to, x);
         }
-        data += step;
+        data += along_k ? small_depth : small_depth * operand.stride;
     }
 };
 
@@ -229,8 +230,8 @@ __device__ __forceinline__ void multiply_small(const SmallProduct &p, const Smal
     const int first_k = at.first_stage * small_depth;
     SmallLoader<ROWS> a(p.rows, at.item, at.row, first_k);
     SmallLoader<small_side> b(p.columns, at.item, at.column, first_k);
-    const SmallFragments part_a(true, a.along_k, row, a.pitch());
-    const SmallFragments part_b(false, b.along_k, column, b.pitch());
+    const SmallFragments part_a(true, p.rows.along_k, row, a.pitch());
+    const SmallFragments part_b(false, p.columns.along_k, column, b.pitch());
     const int rows = (a.left - row + 15) / 16, columns = (b.left - column + 15) / 16;
     int left = p.k - first_k;
     const auto load = [&](int stage, int terms) {
@@ -289,12 +290,12 @@ __device__ __forceinline__ float read_sum_of(const float *from, unsigned rank) {
 }
 
 // The block's share of the finished tile: the sums of all blocks of the cluster, bias and
-// activation, in c's type. A thread has four of a row of c: neighbours, or if rows begin anywhere, a
-// quarter of the tile apart, so that neighbouring lanes fill sectors.
+// activation, in c's type. A thread has four of a row of c: neighbours, or if rows begin anywhere,
+// a quarter of the tile apart, so that neighbouring lanes fill sectors.
 template <class T, int ROWS, class To>
 __device__ __forceinline__ void finish_small_tile(const SmallProduct &p, const SmallPlace &at,
                                                   const To &c, const float *shared) {
-    const bool turned = p.transposed;
+    const bool turned = ROWS < small_side && p.transposed;
     const int rows = turned ? small_side : ROWS, across = (turned ? ROWS : small_side) / 4;
     const int row_step = turned ? 1 : small_sums_pitch, column_step = turned ? small_sums_pitch : 1;
     const int64_t first_row = turned ? at.column : at.row;
@@ -326,7 +327,7 @@ __device__ __forceinline__ void finish_small_tile(const SmallProduct &p, const S
 // ---- The kernel ---------------------------------------------------------------------------------
 
 template <class T, int ROWS>
-__global__ void __launch_bounds__(small_threads, 5)
+__global__ void __launch_bounds__(small_threads, ROWS == 64 ? 4 : 5)
     small_product_kernel(const __grid_constant__ SmallProduct p) {
 #if PVG_HAS_FRAGMENTS
     PVG_DYNAMIC_SHARED(float, memory);
