@@ -87,17 +87,21 @@ template <class T, int R> struct ThinChunk {
                         (p.thin_along_k ? r * p.ld_thin + first + k : (first + k) * p.ld_thin + r);
         const int64_t next = (next_r + next_k) * p.ld_thin;
         const int left = static_cast<int>(at.end - first < depth ? at.end - first : depth);
-        T values[R * depth / threads];
+        constexpr int turns = R * depth / threads, at_once = turns < 8 ? turns : 8;
+#pragma unroll 1
+        for (int first_turn = 0; first_turn < turns; first_turn += at_once) {
+            T values[at_once];
 #pragma unroll
-        for (int turn = 0; turn < R * depth / threads; turn++) {
-            const bool exists = r + turn * next_r < p.count && k + turn * next_k < left;
-            values[turn] = exists ? *from : T(0);
-            from += next;
-        }
+            for (int turn = 0; turn < at_once; turn++) {
+                const bool exists = r + turn * next_r < p.count && k + turn * next_k < left;
+                values[turn] = exists ? from[turn * next] : T(0);
+            }
 #pragma unroll
-        for (int turn = 0; turn < R * depth / threads; turn++) {
-            const int to_r = r + turn * next_r, to_k = k + turn * next_k;
-            chunk[BY_K ? to_k * pitch_of_k + to_r : to_r * pitch_of_r + to_k] = values[turn];
+            for (int turn = 0; turn < at_once; turn++) {
+                const int to_r = r + turn * next_r, to_k = k + turn * next_k;
+                chunk[BY_K ? to_k * pitch_of_k + to_r : to_r * pitch_of_r + to_k] = values[turn];
+            }
+            r += at_once * next_r, k += at_once * next_k, from += at_once * next;
         }
     }
 };
@@ -198,7 +202,7 @@ __global__ void __launch_bounds__(threads, 2)
 
 template <class T, int R> struct ThinRows {
     static constexpr int each = thin_rows(R, sizeof(T)) / warps;          // rows of a warp
-    static constexpr int ahead = 64 / each / static_cast<int>(sizeof(T)); // k's on their way
+    static constexpr int ahead = 64 / each / static_cast<int>(sizeof(T)); // k of a lane
     static constexpr int count = R * each;                                // sums of a lane
     using Sums = T[each][R];
 
