@@ -23,6 +23,8 @@ namespace pvg::matmul {
 namespace {
 
 constexpr int warps = thin_warps, threads = 32 * warps;
+// Before 9.0 the compiler needs more registers for float64.
+template <class T> constexpr int blocks_that_fit = PVG_TARGET < 900 && sizeof(T) == 8 ? 1 : 2;
 
 struct ThinProduct {
     const void *thin, *streamed; // streamed: the long operand
@@ -166,7 +168,7 @@ template <class T, int R> struct ThinColumns {
 };
 
 template <class T, int R>
-__global__ void __launch_bounds__(threads, 2)
+__global__ void __launch_bounds__(threads, blocks_that_fit<T>)
     thin_columns_kernel(const __grid_constant__ ThinProduct p) {
     using Columns = ThinColumns<T, R>;
     using Chunk = ThinChunk<T, R>;
@@ -246,7 +248,7 @@ template <class T, int R> struct ThinRows {
 };
 
 template <class T, int R>
-__global__ void __launch_bounds__(threads, 2)
+__global__ void __launch_bounds__(threads, blocks_that_fit<T>)
     thin_rows_kernel(const __grid_constant__ ThinProduct p) {
     using Rows = ThinRows<T, R>;
     using Chunk = ThinChunk<T, R>;
