@@ -1060,12 +1060,14 @@ PVG_API int pvg_normalize_backward(const pvg_array *gradient, const pvg_array *x
  * is no class is reported as an index of pvg_gather is, and its row has the loss 0. weight:
  * (classes,) or NULL, for 1. statistics: (3, ...), of the losses' dtype, contiguous, written: the
  * logarithms of the sums of exp(x); the weights of the labels, 0 of rows that do not count; the
- * sums over c of t[c] * weight[c], times what rounding the logarithm took from exp. The result is
- * new. Errors: VALUE (shapes, no classes, memory that is shared), TYPE. */
+ * sums over c of t[c] * weight[c], times what rounding the logarithm took from exp. Or (4, ...):
+ * then the result is the mean, the sum of losses over that of the labels' weights, of no axes, and
+ * the fourth part begins with the latter sum. The result is new. Errors: VALUE (shapes, no classes,
+ * memory that is shared), TYPE. */
 PVG_API pvg_array *pvg_cross_entropy(const pvg_array *x, const pvg_array *labels,
                                      const pvg_array *weight, int64_t ignored, double smoothing,
                                      pvg_array *statistics);
-/* The backward pass: of the losses' gradient (...) that of x, in its dtype. */
+/* The backward pass: of the gradient of the losses (...), or of the mean, that of x, in its dtype. */
 PVG_API pvg_array *pvg_cross_entropy_backward(const pvg_array *gradient, const pvg_array *x,
                                               const pvg_array *labels, const pvg_array *weight,
                                               const pvg_array *statistics, int64_t ignored,
