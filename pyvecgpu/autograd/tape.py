@@ -90,13 +90,11 @@ class Node:
         """Pass the gradient on to the operands' nodes by run.give."""
         (g,) = gradients
         differentiable = run.differentiable
-        values = {
-            name: self.unpack(value, differentiable and name == "y")
-            if type(value) is Saved
-            else value
-            for name, value in self.saved.items()
-        }
-        values["differentiable"] = differentiable
+        values = {"differentiable": differentiable}
+        for name, value in self.saved.items():
+            if type(value) is Saved:
+                value = self.unpack(value, differentiable and name == "y")
+            values[name] = value
         operands = self.operands
         if run.useless:
             operands = [one for one in operands if one[1] not in run.useless]
@@ -250,8 +248,14 @@ class Plan:
         """Whether the gradients need no fitting; see rules.EXACT."""
         if self.alike is None:
             return False
-        dtypes = {named[name].dtype for name in self.alike if named[name] is not None}
-        return len(dtypes) == 1
+        first = None
+        for name in self.alike:
+            if named[name] is not None:
+                dtype = named[name].dtype
+                if first is not None and dtype != first:
+                    return False
+                first = dtype
+        return True
 
     def live(self, array):
         """Return the node of an operand. RuntimeError: a view of what was changed in place."""
