@@ -6,6 +6,7 @@
 // more, and its gradient, one number for all rows, is divided where it is used.
 #include "arrays/operation.cuh"
 #include "kernels/leave_report.cuh"
+#include "kernels/quick_exp.cuh"
 #include "kernels/rows.cuh"
 
 namespace pvg {
@@ -70,14 +71,18 @@ __device__ __forceinline__ void gather_packs(const LabelRows &job, const Pack<T>
     all->rise(most);
     const A base = all->base(most);
 #pragma unroll
+    for (int k = 0; k < PACKS; k++)
+#pragma unroll
+        for (int j = 0; j < pack_size<T>; j++)
+            all->powers += quick_exp(static_cast<A>(packs[k].element[j]) - base);
+    if (job.smoothing == 0) return;
+#pragma unroll
     for (int k = 0; k < PACKS; k++) {
 #pragma unroll
         for (int j = 0; j < pack_size<T>; j++) {
             const int place = at + k * step + j;
-            const A x = static_cast<A>(packs[k].element[j]);
-            all->powers += exp(x - base);
-            if (job.smoothing == 0 || place >= job.plan.length) continue;
-            const A weight = weight_of<A>(job, place);
+            if (place >= job.plan.length) continue;
+            const A weight = weight_of<A>(job, place), x = static_cast<A>(packs[k].element[j]);
             if (weight != 0) all->below = fma(weight, base - x, all->below);
             all->weights += weight;
         }
@@ -166,6 +171,7 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
     if (job.of_mean) gradient /= statistics[3 * rows];
     const A chosen = (1 - static_cast<A>(job.smoothing)) * statistics[rows + row];
     const A each = static_cast<A>(job.smoothing) / static_cast<A>(length);
+    const int of_label = counts ? static_cast<int>(label) : -1;
     for (int at = place.lane * pack; at < length; at += PACKS * step) {
         Pack<T> packs[PACKS];
 #pragma unroll
@@ -178,7 +184,7 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
                 const int place_of = at + k * step + j;
                 A slope = exp(static_cast<A>(packs[k].element[j]) - logarithm) * part;
                 if (each != 0 && place_of < length) slope -= each * weight_of<A>(job, place_of);
-                if (place_of == label) slope -= chosen;
+                if (place_of == of_label) slope -= chosen;
                 packs[k].element[j] = static_cast<T>(counts ? gradient * slope : A(0));
             }
             store_pack(to, at + k * step, length, job.plan.aligned, packs[k]);
