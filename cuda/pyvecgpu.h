@@ -760,10 +760,10 @@ PVG_API int pvg_item(const pvg_array *a, int64_t *numbers);
 /* destination[...] = source, broadcast and cast. Floats outside an integer dtype's range are
  * clamped to it, NaN gives 0; other casts are as in C. Errors: VALUE, UNAVAILABLE, MEMORY. */
 PVG_API int pvg_copy(const pvg_array *source, pvg_array *destination);
-/* A contiguous copy with another dtype (or the same; -1: its own). */
+/* A contiguous copy with another dtype (or the same). */
 PVG_API pvg_array *pvg_cast(const pvg_array *a, int dtype, pvg_array *out);
 /* A copy with each of n axes repeated counts[i] times, as a whole (whole 1) or element by element
- * (whole 0). n may be larger than the array's number of axes, which are then the last ones. Errors:
+ * (whole 0); n -1, counts NULL: once. Of n beyond the array's axes these are the last. Errors:
  * VALUE (fewer axes, a negative count, a result that is too large). */
 PVG_API pvg_array *pvg_repeat(const pvg_array *a, int n, const int64_t *counts, int whole);
 /* A copy with so many elements more along each axis, widths[2 i] before and widths[2 i + 1] behind,
