@@ -924,6 +924,10 @@ PVG_API pvg_array *pvg_determinant(const pvg_array *a, int kind);
  * AXIS, VALUE (descending neither). */
 PVG_API pvg_array *pvg_sort(const pvg_array *a, int axis, int descending, pvg_array *out);
 PVG_API pvg_array *pvg_argsort(const pvg_array *a, int axis, int descending);
+/* The elements that differ, 1-D, in the order of pvg_sort; of -0.0 and 0.0 the first, and of NaN
+ * with equal_nan 1 one, else all. Waits for their number. Errors: VALUE (equal_nan, a recording,
+ * 2^32 elements or more), TYPE (complex). */
+PVG_API pvg_array *pvg_unique(const pvg_array *a, int equal_nan);
 /* For each value how many elements of a sorted array, 1-D, stand before it: those that are less,
  * and with right 1 those that are equal, too; int64. In the order of pvg_sort, after promotion.
  * Errors: VALUE (not 1-D; right neither). */

@@ -264,3 +264,9 @@ def all_equal(x1, x2, equal_nan):
     least = WAYS["reduce"](backend, _MIN, equal, None, False, None)
     backend.check(functions.pvg_copy_to_host(least.data, byref(found), None))
     return found.value != 0
+
+
+def unique(x, equal_nan):
+    """Return the elements that differ, in order."""
+    functions = functions_of(x)
+    return None if functions is None else made(x.backend, functions.pvg_unique(x.data, equal_nan))
