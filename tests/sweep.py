@@ -488,7 +488,7 @@ def numbers(dtype):
     if kind in "iu":
 
         def check_integers(device):
-            for count in (100, 2**33 + 1) if dtype.itemsize == 8 else (100,):
+            for count in {8: (100, 2**33 + 1), 4: (100, 70_001)}.get(dtype.itemsize, (100,)):
                 x, y = (
                     vg.random.default_rng(3, device=one).integers(3, count, (5, 31), dtype)
                     for one in (device, "cpu")
@@ -794,6 +794,17 @@ def sorts(dtype):
         assert_same(vg.searchsorted(put(device, row), put(device, row[::40])), expected)
 
     yield "search in a long row", long_search
+
+    def uniques(device):
+        # by one block, by several, and by the whole card
+        for size in (30, 5000, 40_000 if dtype.itemsize <= 2 else 4200):
+            x = data(dtype, (size,))
+            if dtype.kind == "f" and size == 5000:
+                x[-2:] = np.nan
+            expected = np.unique(helpers.widened(x), equal_nan=False).astype(dtype)
+            assert_same(vg.unique_values(put(device, x)), expected)
+
+    yield "unique", uniques
     if dtype.kind in "iu":
         yield "bincount", lambda device: check_counts(device, dtype)
 
