@@ -63,9 +63,11 @@ def products(dtype):
 # width to keep a card busy, which large kernels need to be chosen.
 FORCED = {
     "gemv": [(1, 70, 300, 1), (70, 1, 300, 1), (1, 130, 5_000, 1)],
-    "tiny": [(31, 30, 29, 3)],
+    "tiny": [(31, 30, 29, 3), (13, 15, 16, 3), (13, 28, 9, 5)],
+    "tensor_small": [(70, 90, 290, 1), (70, 92, 36, 3), (30, 70, 72, 1), (70, 29, 17, 3)],
     "bf16x6": [(70, 90, 50, 1), (70, 90, 50, 3), (1_536, 1_536, 64, 1), (2_048, 1_024, 64, 1)],
 }
+FORCED["tensor_small"] += [(13, 90, 1_100, 1), (90, 16, 600, 2)]
 FORCED["bf16x6"] += [(3_072, 3_072, 128, 1)]
 FORCED["fp16x3"] = FORCED["bf16x6"]
 OTHERS = [(70, 90, 290, 1), (70, 92, 292, 1), (128, 64, 16, 132), (128, 128, 16, 132)]
@@ -76,7 +78,7 @@ OTHERS += [(70, 90, 290, 3), (70, 92, 292, 3)]
 LARGE_TILES = {
     "ffma_128x128": [(128, 128, 16, 132)],
     "ffma_64x128": [(64, 128, 16, 132), (64, 127, 16, 132)],
-    "ffma_64x32": [(64, 128, 16, 264)],
+    "ffma_64x32": [(64, 128, 16, 264), (64, 64, 72, 264)],
 }
 FORCED["ffma_64x128"] = FORCED["ffma_64x64"] = [*OTHERS, (20, 90, 290, 1), (20, 92, 292, 1)]
 # Terms that are multiplied on the simulated card, which takes seconds for so many: by kernels that

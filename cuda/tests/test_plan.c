@@ -94,7 +94,7 @@ static int needs_90a(int64_t kernel) {
 }
 static int needs_80(int64_t kernel) {
     return is_ffma(kernel) || needs_90a(kernel) || kernel == PVG_MATMUL_TENSOR_SM80 ||
-           kernel == PVG_MATMUL_DMMA;
+           kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_TENSOR_SMALL;
 }
 
 /* The kernel keeps what the dtype and the precision promise. */
@@ -102,9 +102,11 @@ static int keeps_promise(const Product x, int64_t kernel) {
     int64_t dtype = x[PVG_PRODUCT_DTYPE], precision = x[PVG_PRODUCT_PRECISION];
     int is_tensor = kernel == PVG_MATMUL_TENSOR || kernel == PVG_MATMUL_TENSOR_SM80;
     if (kernel == PVG_MATMUL_TILED) return 1;
-    if (dtype == PVG_FLOAT64) return kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_GEMV;
+    if (dtype == PVG_FLOAT64)
+        return kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY;
     if (dtype == PVG_FLOAT16 || dtype == PVG_BFLOAT16)
-        return is_tensor || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY;
+        return is_tensor || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY ||
+               kernel == PVG_MATMUL_TENSOR_SMALL;
     if (dtype != PVG_FLOAT32) return 0;
     if (is_tensor) return precision >= PVG_PRECISION_TF32;
     if (kernel == PVG_MATMUL_FP16X3) return precision == PVG_PRECISION_FAST32;
@@ -314,7 +316,7 @@ static void check_plan(uint64_t *state, int card, const Product x, const Plan pl
 
 static void random_plans(void) {
     uint64_t state = 20261122;
-    int64_t seen[PVG_MATMUL_TINY + 1] = {0};
+    int64_t seen[PVG_MATMUL_TENSOR_SMALL + 1] = {0};
     for (int i = 0; i < PRODUCTS; i++) {
         Product x;
         random_product(&state, x);
@@ -329,7 +331,7 @@ static void random_plans(void) {
             seen[plan[PVG_PLAN_KERNEL]]++;
         }
     }
-    for (int kernel = PVG_MATMUL_TILED; kernel <= PVG_MATMUL_TINY; kernel++)
+    for (int kernel = PVG_MATMUL_TILED; kernel <= PVG_MATMUL_TENSOR_SMALL; kernel++)
         if (seen[kernel] < 20) report(__FILE__, __LINE__, "kernel %d is hardly chosen", kernel);
 }
 
@@ -343,7 +345,7 @@ static void forced_kernels(void) {
         random_product(&state, x);
         lay_out(&state, x, (int)random_integer(&state, 0, 1));
         CHECK_OK(pvg_plan_product(cards[card].card, x, chosen));
-        x[PVG_PRODUCT_KERNEL] = random_integer(&state, PVG_MATMUL_TILED, PVG_MATMUL_TINY);
+        x[PVG_PRODUCT_KERNEL] = random_integer(&state, PVG_MATMUL_TILED, PVG_MATMUL_TENSOR_SMALL);
         describe(cards[card].name, x);
         if (pvg_plan_product(cards[card].card, x, plan) == PVG_OK) {
             REQUIRE(plan[PVG_PLAN_KERNEL] == x[PVG_PRODUCT_KERNEL]);

@@ -144,6 +144,7 @@ class MatmulKernel(IntEnum):
     MATMUL_DMMA = 11
     MATMUL_GEMV = 12
     MATMUL_TINY = 13
+    MATMUL_TENSOR_SMALL = 14
 
 
 class Card(IntEnum):

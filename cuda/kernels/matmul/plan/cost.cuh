@@ -32,8 +32,8 @@ constexpr int least_k_for_slices = 64, least_for_slices = 16, least_k_of_few_sli
 // Short sums: up to so many terms of k, and of all, a thread reads operands sooner itself; and what
 // fits one stage needs no slices.
 constexpr int shallow_k = 24, stage_k = 16;
-// Blocks of which an operand would be copied are read by the tiled kernel as they are, where tiles
-// of 64 x 64 are no more than these: two a multiprocessor.
+// Blocks of which an operand would be transposed are read by the tiled kernel as they are, where
+// tiles of 64 x 64 are no more than these: two a multiprocessor.
 constexpr int few_tiles_to_copy = 264;
 constexpr double shallow_terms = 1e6;
 // The same of all items, of operands that the tiled kernel reads as well as FFMA_128X128 or better;
@@ -56,7 +56,10 @@ constexpr int least_k_beside_slices = 2048;
 
 // What an element of c takes in tiles of a size, in percent of those of the same bits that read the
 // least memory for what they compute.
-constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_64x32 = 170;
+constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_64x32 = 170,
+              sequence_64x64 = 108;
+// A copy of an operand takes so many percent of the product's time, over m or n.
+constexpr int copying_rows = 5000;
 // Of k, for a split of a tile's: where there are more tiles than `few`, and where there are not.
 // Bits.
 constexpr int split_terms = 512, split_terms_of_few = 128, few_tiles = 16;
@@ -72,6 +75,15 @@ constexpr int dmma_at_a_time[] = {132, 132, 128, 120};
 // What a stage of a small tile takes of a large one's: where two share a multiprocessor, and alone.
 // No bits.
 constexpr double dmma_small_pair = 0.55, dmma_small_alone = 0.33;
+
+// ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
+
+// Blocks that a multiprocessor takes at a time, and the least of k for one that shares a tile.
+constexpr int small_blocks = 5, small_split_terms = 256;
+// Up to which m, n and k products are small; up to which of m and n thin; and up to how many tiles
+// of 64 x 64 few, where k is long.
+constexpr int most_for_small = 128, most_k_for_small = 512, most_for_thin = 64;
+constexpr int few_small_tiles = 16, long_k_for_small = 4096;
 
 // ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
 
@@ -122,6 +134,7 @@ constexpr double cutting(double k) { return 0.01 * 4096 / k; }
 constexpr int least_share_ffma = 2048, least_stretch_ffma = 512, step_ffma = 4;
 constexpr int least_share_dmma = 256, least_stretch_dmma = 256, step_dmma = 4;
 constexpr int least_share_tensor = 2048, least_stretch_tensor = 1024, step_tensor = 64;
+constexpr int least_share_small = 1024, least_stretch_small = 1024, step_small = 64;
 
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------
 

@@ -41,8 +41,15 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan);
 void plan_tensor_sm80(const Gemm &g, const Card &card, Plan *plan);
 Share share_dmma(const Gemm &g);
 
+// tensor_small.cu
+bool can_tensor_small(const Gemm &g, const Card &card);
+void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan);
+Share share_tensor_small(const Gemm &g);
+
 // small.cu
 bool can_gemv(const Gemm &g, const Card &card);
+// Whether the items of a tiny product are one after another rows of a single, taller one.
+bool is_folded(const Gemm &g);
 bool can_tiny(const Gemm &g, const Card &card);
 void plan_gemv(const Gemm &g, const Card &card, Plan *plan);
 void plan_tiny(const Gemm &g, const Card &card, Plan *plan);

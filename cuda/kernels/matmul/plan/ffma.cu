@@ -77,9 +77,12 @@ Layouts layouts_of(const Gemm &g) {
     return {{a_along_k, a_along_k ? 1 : 4}, {b_along_k, b_along_k ? 1 : 4}};
 }
 
-void plan_operands(const Gemm &g, const FfmaSize &size, Plan *plan) {
+void plan_operands(const Gemm &g, int number, Plan *plan) {
     auto [a, b] = layouts_of(g);
-    if (size.slices > 1 && g.a_along_k && !g.b_along_k && !has_layout(stored_b(g), b))
+    const bool copies = !has_layout(stored_a(g), a) || !has_layout(stored_b(g), b);
+    if (reads_singles_only(number) || (reads_singles(number) && copies))
+        a.alignment = b.alignment = 1;
+    if (ffma_sizes[number].slices > 1 && g.a_along_k && !g.b_along_k && !has_layout(stored_b(g), b))
         b.alignment = 1;
     plan->a = arrange(stored_a(g), a);
     plan->b = arrange(stored_b(g), b);
@@ -136,16 +139,25 @@ bool wants_32_rows(int number, const Gemm &g, const Card &card) {
            is_better(ffma_small_32x64, number, g, card);
 }
 
+// Whether copying what begins anywhere would take longer than what a smaller tile, which reads it
+// as it is, is slower. An operand that has to be transposed is copied in any case.
+bool is_copied_for_more(const Gemm &g) {
+    const bool transposes = !g.a_along_k && g.b_along_k;
+    return !transposes && wants_copies(g) &&
+           cost::copying_rows / g.m + cost::copying_rows / g.n > cost::small_64x64 - 100;
+}
+
 // The tile, or the first of the others that is better.
 template <int N>
 void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &card, Plan *plan) {
     int number = first;
     for (int other : others)
-        if (number == first && is_better(other, first, g, card)) number = other;
+        if ((number == first || reads_singles_only(number)) && is_better(other, number, g, card))
+            number = other;
     if (wants_32_rows(number, g, card)) number = ffma_small_32x64;
     const FfmaSize &size = ffma_sizes[number];
     describe_tile(g, card, number, plan);
-    plan_operands(g, size, plan);
+    plan_operands(g, number, plan);
     plan->shared_bytes =
         shared_bytes(size, plan->a.along_k, plan->b.along_k, size.slices > 1 || !plan->direct);
     spread(size, card, plan);
@@ -169,7 +181,10 @@ bool can_ffma_64x64(const Gemm &g, const Card &card) { return can(ffma_64x64, g,
 bool can_ffma_64x32(const Gemm &g, const Card &card) { return can(ffma_64x32, g, card); }
 
 void plan_ffma_128x128(const Gemm &g, const Card &card, Plan *plan) {
-    plan_best(ffma_128x128, {ffma_small_64x64}, g, card, plan);
+    if (is_copied_for_more(g) && can(ffma_small_64x64, g, card))
+        plan_best(ffma_small_64x64, {ffma_small_64x64}, g, card, plan);
+    else
+        plan_best(ffma_128x128, {ffma_small_64x64}, g, card, plan);
 }
 void plan_ffma_64x128(const Gemm &g, const Card &card, Plan *plan) {
     plan_best(ffma_64x128, {ffma_64x64}, g, card, plan);
@@ -178,7 +193,7 @@ void plan_ffma_64x64(const Gemm &g, const Card &card, Plan *plan) {
     plan_best(ffma_64x64, {ffma_small_64x32, ffma_64x128}, g, card, plan);
 }
 void plan_ffma_64x32(const Gemm &g, const Card &card, Plan *plan) {
-    plan_best(ffma_64x32, {ffma_sequence_64x128}, g, card, plan);
+    plan_best(ffma_64x32, {ffma_sequence_64x128, ffma_sequence_64x64}, g, card, plan);
 }
 
 Share share_ffma_128x128(const Gemm &g) { return share_of(g, ffma_128x128); }

@@ -67,7 +67,7 @@ bool pays_bf16x6(const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pa
 // Batches of these are many, and tiles without slices read the least for what they compute.
 bool is_a_block(const Gemm &g) { return is_wide(g) && g.m <= 128 && g.n <= 128 && g.k <= 256; }
 bool is_a_block_to_copy(const Gemm &g) {
-    return is_a_block(g) && wants_copies(g) &&
+    return is_a_block(g) && !g.a_along_k && g.b_along_k &&
            tiles(g.m, 64) * tiles(g.n, 64) * g.items <= cost::few_tiles_to_copy;
 }
 // Whether FFMA_TMA can read the operands where they are. It and FFMA_128X128 give the same bits.
@@ -85,6 +85,14 @@ bool pays_tma(const Gemm &g) {
 // Unless the larger tiles leave less of the card idle.
 bool wants_squares(const Gemm &g) {
     return smaller(g.m, g.n) > cost::least_for_squares && fill(g, 64, 128) < cost::busy_enough;
+}
+// Of 16 bits: what is loaded and multiplied at once by a few warps, or read once.
+bool has_small_tiles(const Gemm &g) {
+    const int least = smaller(g.m, g.n), most = g.m + g.n - least;
+    return least <= cost::most_for_thin ||
+           (most <= cost::most_for_small && g.k <= cost::most_k_for_small) ||
+           (tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_small_tiles &&
+            g.k >= cost::long_k_for_small);
 }
 bool always(const Gemm &) { return true; }
 
@@ -113,8 +121,8 @@ const Rule float32_rules[] = {
      "along "
      "k or have rows that are no multiples of 4 elements"},
     {PVG_MATMUL_TILED, is_a_block_to_copy, "any of the others",
-     "m and n from 33 to 128, k at most 256, rows that are no multiples of 4 elements, at most 264 "
-     "tiles of 64 x 64 in all items"},
+     "m and n from 33 to 128, k at most 256, an a along m beside a b along k, at most 264 tiles of "
+     "64 x 64 in all items"},
     {PVG_MATMUL_FFMA_128X128, is_a_block, "any of the others",
      "m and n from 33 to 128, k at most 256"},
     {PVG_MATMUL_TILED, is_shallow, "any of the others",
@@ -139,11 +147,16 @@ const Rule float32_rules[] = {
 const Rule half_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
+    {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
+     "m or n at most 64; or m and n at most 128, and k at most 512; or at most 16 tiles of 64 x "
+     "64, "
+     "and k at least 4,096"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
 };
 const Rule float64_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
+    {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_DMMA, pays_dmma, "any",
      "k at least 48, or 20 if m and n are above 32, or m n k at least 2e7"},
 };
@@ -181,6 +194,9 @@ const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::least_share_dmma,
 const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::least_share_tensor,
                                       cost::least_stretch_tensor, cost::step_tensor};
 
+const Stretching stretching_small = {PVG_MATMUL_TENSOR_SMALL, cost::least_share_small,
+                                     cost::least_stretch_small, cost::step_small};
+
 const Kernel kernels[] = {
     {PVG_MATMUL_FFMA_128X128, "ffma_128x128", "sm_80", can_ffma_128x128, plan_ffma_128x128,
      share_ffma_128x128, &stretching_ffma},
@@ -195,6 +211,8 @@ const Kernel kernels[] = {
      &stretching_tensor},
     {PVG_MATMUL_TENSOR_SM80, "tensor_sm80", "sm_80", can_tensor_sm80, plan_tensor_sm80, nullptr,
      nullptr},
+    {PVG_MATMUL_TENSOR_SMALL, "tensor_small", "sm_80", can_tensor_small, plan_tensor_small,
+     share_tensor_small, &stretching_small},
     {PVG_MATMUL_BF16X6, "bf16x6", "sm_90a", can_pieces, plan_bf16x6, nullptr, nullptr},
     {PVG_MATMUL_FP16X3, "fp16x3", "sm_90a", can_pieces, plan_fp16x3, nullptr, nullptr},
     {PVG_MATMUL_DMMA, "dmma", "sm_80", can_dmma, plan_dmma, share_dmma, &stretching_dmma},

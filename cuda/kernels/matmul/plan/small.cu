@@ -86,15 +86,27 @@ void plan_gemv(const Gemm &g, const Card &card, Plan *plan) {
 // ---- Tiny products ------------------------------------------------------------------------------
 
 bool can_tiny(const Gemm &g, const Card &) {
-    const bool has = g.dtype == PVG_FLOAT32 || g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16;
-    return has && g.m <= tiny_side && g.n <= tiny_side && g.k <= tiny_side;
+    return dtype_kind(g.dtype) == Kind::floating && g.m <= tiny_side && g.n <= tiny_side &&
+           g.k <= tiny_side;
+}
+
+bool is_folded(const Gemm &g) {
+    return g.items > 1 && g.m < tiny_side && g.b_item == 0 && g.a_along_k &&
+           g.a_item == g.m * g.lda && g.c_item == g.m * g.ldc;
 }
 
 void plan_tiny(const Gemm &g, const Card &, Plan *plan) {
-    plan->rows = plan->columns = tiny_side;
+    const bool fits = g.m <= mini_side && g.n <= mini_side && g.k <= mini_side;
+    const int side = fits ? mini_side : tiny_side;
+    const bool is_mini = fits || g.dtype == PVG_FLOAT64;
+    plan->tile = is_mini;
+    plan->rows = plan->columns = side;
     plan->tiles = 1, plan->items = g.items, plan->part_rows = g.m;
-    plan->blocks = tiles(g.items, tiny_warps);
-    plan->threads = 32 * tiny_warps;
+    if (is_folded(g)) plan->items = static_cast<int>(tiles(int64_t(g.items) * g.m, side));
+    const int warps = is_mini ? mini_warps(g.dtype == PVG_FLOAT64 ? 8 : 4) : tiny_warps;
+    const int of_warp = fits ? tiny_side * tiny_side / (mini_side * mini_side) : 1; // items
+    plan->blocks = tiles(plan->items, warps * of_warp);
+    plan->threads = 32 * warps;
 }
 
 // ---- The portable kernel ------------------------------------------------------------------------

@@ -32,6 +32,16 @@ double cost_of(const Gemm &g, int candidate, int side, int64_t items) {
                                                  (splits > 1 ? cost::dmma_sharing : 0)));
 }
 
+// The same of small tiles whose splits a block computes one after another.
+double cost_in_sequence(const Gemm &g, int candidate, int64_t items) {
+    const int64_t at_a_time = int64_t(cost::dmma_at_a_time[0]) << 1;
+    const int64_t blocks = tiles_of(g, dmma_small_side) * items;
+    const int64_t rounds = (blocks + at_a_time - 1) / at_a_time;
+    const double stage = blocks > at_a_time / 2 ? cost::dmma_small_pair : cost::dmma_small_alone;
+    return stage * static_cast<double>(rounds * (tiles(g.k, dmma_depth) + cost::dmma_block +
+                                                 candidates[candidate] - 1));
+}
+
 // The best for one item, which is the best for each of a batch, because of the bits.
 int best_candidate(const Gemm &g) {
     int best = 0;
@@ -91,9 +101,15 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
     const int candidate = card.overlaps() ? best_candidate(g) : 0;
     const double large = cost_of(g, candidate, warp_side, g.items);
     const double small = cost_of(g, candidate, dmma_small_side, g.items);
-    const int side = small < large ? dmma_small_side : warp_side;
+    int side = small < large ? dmma_small_side : warp_side;
     plan->splits = plan->cluster = candidates[candidate];
     plan->reckoned = small < large ? small : large;
+    const double in_sequence = cost_in_sequence(g, candidate, g.items);
+    if (candidate > 0 && in_sequence < plan->reckoned) {
+        side = dmma_small_side;
+        plan->splits_in_sequence = plan->splits, plan->splits = plan->cluster = 1;
+        plan->reckoned = in_sequence;
+    }
     plan->depth = dmma_depth;
     plan_grid(g, card, side, dmma_threads(side), plan);
     plan->a = in_place(a), plan->b = in_place(b);

@@ -53,13 +53,9 @@ int add_up(Call &call, const Gemm &g, const void *sums, int64_t items, int64_t p
 }
 
 int add_parts(Call &call, const Gemm &g, const void *sums, int64_t items, int64_t parts) {
-#ifdef PVG_SIMULATOR // it has no tensor cores, and so float32 alone is cut
-    return add_up<float>(call, g, sums, items, parts);
-#else
     return dispatch<floats>(g.dtype, [&](auto tag) -> int {
         return add_up<typename decltype(tag)::type>(call, g, sums, items, parts);
     });
-#endif
 }
 
 // One stretch of several items, which lie as g's do.
