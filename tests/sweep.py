@@ -27,7 +27,7 @@ from references import (
     takes,
     unary_reference,
 )
-from sweep_products import forced_products, gradients, layers, products
+from sweep_products import forced_products, gradients, layers, products, stretches
 from sweep_sequences import attentions, recurrences
 from sweep_windows import windows
 
@@ -85,6 +85,7 @@ def cases():
         sorts,
         products,
         forced_products,
+        stretches,
         layers,
         gradients,
         sweep_rows.normalisations,

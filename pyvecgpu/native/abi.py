@@ -145,6 +145,7 @@ class MatmulKernel(IntEnum):
     MATMUL_GEMV = 12
     MATMUL_TINY = 13
     MATMUL_TENSOR_SMALL = 14
+    MATMUL_THIN = 15
 
 
 class Card(IntEnum):

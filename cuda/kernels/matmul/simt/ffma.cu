@@ -44,8 +44,9 @@ template <class Tile, int NUMBER> int launch_tile(Call &call, const Gemm &given,
     Gemm g = given;
     Workspace space;
     PVG_PASS(arrange_operands(call, &g, plan, &space));
+    const bool singles = (plan.transposed ? plan.a : plan.b).alignment == 1;
+    if (plan.transposed) g = turned(g);
     if (g.b_along_k) return launch_layout<Tile, true, true, 1>(call, g, plan);
-    const bool singles = plan.b.alignment == 1;
     if constexpr (reads_singles(NUMBER))
         if (singles && !g.a_along_k) return launch_layout<Tile, false, false, 1>(call, g, plan);
     if constexpr (reads_singles(NUMBER) || Tile::slices > 1)
