@@ -1,5 +1,5 @@
-// pvg_searchsorted: where values would stand in a sorted array. A thread bisects for one, or for four
-// at the same time, whose loads are under way together; all in as many steps.
+// pvg_searchsorted: where values would stand in a sorted array. A thread bisects for one, or for
+// four at the same time, whose loads are under way together; all in as many steps.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/keys.cuh"
