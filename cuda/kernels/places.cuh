@@ -134,11 +134,12 @@ __device__ __forceinline__ bool is_marked_again(const Indices &indices, int64_t 
 // other axes name to the one that the indices name, too; or makes it not_written, which a write is
 // by an index out of range, or to a place that is written again. `at`: where the indices lie; `key`
 // becomes the number of the place, of ways that mark places. The loads of all of them are under way
-// at the same time.
+// at the same time, and so are those of two axes of gathers.
 template <Way WAY, int COUNT>
 __device__ __forceinline__ void displace(const Indices &indices, const int64_t (&at)[COUNT],
                                          int64_t (&by)[COUNT], int64_t (&key)[COUNT]) {
     constexpr bool keyed = WAY == Way::mark || WAY == Way::mend;
+    constexpr int axes = WAY == Way::gather ? 2 : 1; // at a time
 #pragma unroll
     for (int e = 0; e < COUNT; e++) key[e] = 0;
     if (WAY == Way::scatter && indices.displacements) {
@@ -151,20 +152,26 @@ __device__ __forceinline__ void displace(const Indices &indices, const int64_t (
         return;
     }
 #pragma unroll 1
-    for (int j = 0; j < indices.count; j++) {
-        const int64_t stride = indices.stride[j];
-        int64_t index[COUNT] = {};
+    for (int j = 0; j < indices.count; j += axes) {
+        int64_t index[axes][COUNT] = {};
 #pragma unroll
-        for (int e = 0; e < COUNT; e++)
-            if (by[e] != not_written) index[e] = index_at(indices, j, at[e]);
+        for (int k = 0; k < axes; k++)
 #pragma unroll
-        for (int e = 0; e < COUNT; e++) {
-            bool bad = false;
-            if (by[e] == not_written) continue;
-            index[e] = counted_from_0(indices, j, index[e], &bad);
-            by[e] += index[e] * stride;
-            if (keyed) key[e] += index[e] * indices.key[j];
-            if (WAY != Way::gather && bad) by[e] = not_written;
+            for (int e = 0; e < COUNT; e++)
+                if (by[e] != not_written && j + k < indices.count)
+                    index[k][e] = index_at(indices, j + k, at[e]);
+#pragma unroll
+        for (int k = 0; k < axes; k++) {
+            if (j + k == indices.count) break;
+#pragma unroll
+            for (int e = 0; e < COUNT; e++) {
+                bool bad = false;
+                if (by[e] == not_written) continue;
+                const int64_t place = counted_from_0(indices, j + k, index[k][e], &bad);
+                by[e] += place * indices.stride[j + k];
+                if (keyed) key[e] += place * indices.key[j + k];
+                if (WAY != Way::gather && bad) by[e] = not_written;
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
 #include "arrays/vector.cuh"
+#include "kernels/pairs.cuh"
 #include "kernels/philox.cuh"
 #include "runtime/device.cuh"
 
@@ -59,6 +60,27 @@ template <> __device__ __forceinline__ float minus_log<float>(uint32_t bits) {
     float log = fmaf(fmaf(odd, f, even), f, 0.333331972f);
     log = fmaf(fmaf(log, f, -0.5f), s, f);
     return -fmaf(float(exponent) * 0x1p-23f, 0.693147182f, log);
+}
+
+// The same in double, within 2 units: fdlibm's log of m between the roots of 1/2 and 2.
+template <> __device__ __forceinline__ double minus_log<double>(uint64_t bits) {
+    const bool above = bits >= uint64_t(1) << 63;
+    const double x = fma(double(above ? ~bits : bits), 0x1p-64, 0x1p-65);
+    const int64_t number = __double_as_longlong(above ? 1.0 - x : x);
+    const int64_t exponent = (number - 0x3fe6a09e667f3bcc) & int64_t(0xfff) << 52;
+    const double m = __longlong_as_double(number - exponent), turns = double(exponent >> 52);
+    const double f = !above ? m - 1.0 : exponent ? fma(-2.0, x, 1.0) : -x, d = 2.0 + f;
+    double r = reciprocal_of(static_cast<float>(d));
+    r = fma(fma(-d, r, 1.0), r, r);
+    double s = f * r; // f / d
+    s = fma(fma(-s, d, f), r, s);
+    const double z = s * s, w = z * z, half = 0.5 * f * f;
+    double odd = fma(w, 1.531383769920937332e-1, 2.222219843214978396e-1);
+    double even = fma(w, 1.479819860511658591e-1, 1.818357216161805012e-1);
+    odd = fma(w, odd, 3.999999999940941908e-1);
+    even = fma(w, fma(w, even, 2.857142874366239149e-1), 6.666666666666735130e-1);
+    const double rest = fma(s, half + fma(w, odd, z * even), turns * 1.90821492927058770002e-10);
+    return -fma(turns, 6.93147180369123816490e-1, f - (half - rest));
 }
 
 // Of at most an eighth of a turn, that is a quarter of pi, within 1 unit in the last place.
