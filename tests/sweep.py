@@ -528,8 +528,10 @@ REDUCED = {
     "columns of a batch": ((5, 20, 7), 1),
     "everything": ((31, 33), None),
     "axes that do not touch": ((6, 7, 8), (0, 2)),
-    "axes apart, columns first": ((70, 3, 60), (0, 2)),
-    "axes apart, rows first": ((5, 3, 1000), (0, 2)),
+    "columns in chunks": ((20_001, 2), 0),
+    "axes apart, columns first": ((4100, 2, 3), (0, 2)),
+    "axes apart, rows first": ((3, 2, 4100), (0, 2)),
+    "axes apart, a middle one first": ((3, 2, 1400, 2, 3), (0, 2, 4)),
     "shifted rows": ((1, 4091), 1),
 }
 
@@ -611,7 +613,7 @@ def variances(dtype):
 
         def check(device, shape=shape, axis=axis, name=name):
             x = data(dtype, shape)
-            array, wide = put(device, x), helpers.widened(x).astype(np.float64)
+            array, wide = put(device, x), helpers.widened(x).astype(np.longdouble)
             if name == "shifted rows":
                 wide, array = wide[:, 1:], array[:, 1:]
             unit = helpers.UNIT_ROUNDOFF[dtype]
@@ -626,7 +628,7 @@ def variances(dtype):
         def check_sums(device, shape=shape, axis=axis):
             x = data(dtype, shape)
             x.reshape(-1)[::3] = np.nan
-            array, wide = put(device, x), helpers.widened(x).astype(np.float64)
+            array, wide = put(device, x), helpers.widened(x).astype(np.longdouble)
             unit = helpers.UNIT_ROUNDOFF[dtype]
             bound = 16 * unit * (1 + np.nansum(np.abs(wide), axis=axis))
             for function in (np.nansum, np.nanmean):
@@ -674,7 +676,7 @@ def exponentials(dtype):
 
 
 def check_exponentials(array, x, axis, dtype):
-    x = x.astype(np.float64)
+    x = x.astype(np.longdouble)
     most = x.max(axis=axis, keepdims=True)
     logarithm = most + np.log(np.exp(x - most).sum(axis=axis, keepdims=True))
     unit = max(helpers.UNIT_ROUNDOFF[dtype], 2.0**-52)
@@ -695,6 +697,7 @@ SCANNED = {
     "a row": ((1, 4091), 1),
     "columns": ((33, 60), 0),
     "tall columns": ((1200, 3), 0),
+    "columns of many chunks": ((2200, 3), 0),
     "shifted rows": ((3, 1301), 1),
 }
 
@@ -712,7 +715,7 @@ def scans(dtype):
         yield f"scan, {name}", check
 
     def check(device):
-        x = np.zeros(20_000, dtype)
+        x = np.zeros(30_000, dtype)
         x[::400] = 1
         check_scans(device, x, put(device, x), 0)
 
