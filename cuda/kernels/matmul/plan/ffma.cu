@@ -10,6 +10,7 @@
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>
+#include <stdlib.h>
 
 namespace pvg::matmul {
 
@@ -209,6 +210,7 @@ template <int N> double reckon_best(const Gemm &g, const int (&numbers)[N], doub
 // As many as make the product fastest, by what its tiles take as a whole and as stretches, whose
 // sums have to be added up.
 template <int N> int64_t best_stretches(const Gemm &g, const int (&numbers)[N]) {
+    if (const char *asked = getenv("PVG_H1_FFMA")) return atoll(asked); // H1
     const double whole = reckon_best(g, numbers, 1) * cost::worth_stretches;
     Gemm cut = g;
     cut.last_k = g.k;
