@@ -616,7 +616,7 @@ def variances(dtype):
             array, wide = put(device, x), helpers.widened(x).astype(np.longdouble)
             if name == "shifted rows":
                 wide, array = wide[:, 1:], array[:, 1:]
-            unit = helpers.UNIT_ROUNDOFF[dtype]
+            unit = helpers.UNIT_ROUNDOFF[dtype] + x.size * 2.0**-60  # NumPy's own
             for function in ("var", "std"):
                 expected = getattr(np, function)(wide, axis=axis)
                 result = getattr(vg, function)(array, axis=axis)
@@ -629,7 +629,7 @@ def variances(dtype):
             x = data(dtype, shape)
             x.reshape(-1)[::3] = np.nan
             array, wide = put(device, x), helpers.widened(x).astype(np.longdouble)
-            unit = helpers.UNIT_ROUNDOFF[dtype]
+            unit = helpers.UNIT_ROUNDOFF[dtype] + x.size * 2.0**-60
             bound = 16 * unit * (1 + np.nansum(np.abs(wide), axis=axis))
             for function in (np.nansum, np.nanmean):
                 with warnings.catch_warnings():
@@ -679,7 +679,7 @@ def check_exponentials(array, x, axis, dtype):
     x = x.astype(np.longdouble)
     most = x.max(axis=axis, keepdims=True)
     logarithm = most + np.log(np.exp(x - most).sum(axis=axis, keepdims=True))
-    unit = max(helpers.UNIT_ROUNDOFF[dtype], 2.0**-52)
+    unit = max(helpers.UNIT_ROUNDOFF[dtype], 2.0**-52) + x.size * 2.0**-57  # NumPy's own
     expected = np.exp(x - logarithm)
     least = 2.0**-24 if dtype.itemsize == 2 else 2.0**-126  # a subnormal float16 has fewer digits
     assert_within(vg.softmax(array, axis), expected, 64 * unit * expected + least)
