@@ -242,7 +242,7 @@ template <class T, int R> struct ThinRows {
 };
 
 template <class T, int R>
-__global__ void __launch_bounds__(threads, 2)
+__global__ void __launch_bounds__(threads, sizeof(T) == 4 && R == 16 ? 1 : 2)
     thin_rows_kernel(const __grid_constant__ ThinProduct p) {
     using Rows = ThinRows<T, R>;
     using Chunk = ThinChunk<T, R>;
