@@ -276,7 +276,7 @@ def tracked_operator(code, general):
 _PACK = tuple([struct.Struct(f"{n}q").pack for n in range(4 * (MAX_NDIM + 1))])
 _INTEGER, _SLICE, _NEW, _REST, _START, _STOP, _STEP, _ARRAY = map(int, Key)
 _WHOLE, _OTHERS = (_SLICE, 0, 0, 0), (_REST, 0, 0, 0)
-_FLAT = _PACK[1](-1)
+_FLAT, _ONE_MORE = _PACK[1](-1), _PACK[4](_NEW, 0, 0, 0)
 _DOES_NOT_FIT = (Status.ERROR_VALUE, Status.ERROR_INDEX)
 
 
@@ -285,6 +285,8 @@ def indexed(array, key):
     backend = array.backend
     if type(array) is not Array or _listeners or not backend.on_card:
         return None
+    if key is None:
+        return _view(backend, backend.functions.pvg_index(array.data, 1, _ONE_MORE))
     items, arrays = [], False
     for item in key if type(key) is tuple else (key,):
         kind = type(item)
@@ -344,6 +346,33 @@ def reshaped(array, shape):
     if packed is None:
         return None
     return _view(backend, backend.functions.pvg_reshape(array.data, count, packed))
+
+
+def flattened(array, count=1, shape=_FLAT):
+    """Return an Array with one axis, or None; reshaped, in one step of Python."""
+    backend = array.backend
+    if type(array) is not Array or _listeners or not backend.on_card:
+        return None
+    data = backend.functions.pvg_reshape(array.data, count, shape)
+    if not data:
+        return _view(backend, data)
+    result = new()
+    result.backend = backend
+    result.data = data
+    return result
+
+
+def squeezed(array):
+    """Return an Array without its axes of length 1, or None."""
+    return flattened(array, -1, None)
+
+
+def duplicated(array):
+    """Return a contiguous copy of an Array, or None."""
+    backend = array.backend
+    if type(array) is not Array or _listeners or not backend.on_card:
+        return None
+    return _view(backend, backend.functions.pvg_repeat(array.data, -1, None, 1))
 
 
 def repeated(array, shape):

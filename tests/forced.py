@@ -40,6 +40,8 @@ CASES = [
     ("gemv", "float64", None),
     ("gemv", "float16", None),
     ("gemv", "bfloat16", None),
+    ("thin", "float32", "ieee"),
+    ("thin", "float64", None),
     ("tiny", "float32", "ieee"),
     ("tiny", "float64", None),
     ("tiny", "float16", None),

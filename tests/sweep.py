@@ -489,7 +489,7 @@ def numbers(dtype):
     if kind in "iu":
 
         def check_integers(device):
-            for count in (100, 2**33 + 1) if dtype.itemsize == 8 else (100,):
+            for count in {8: (100, 2**33 + 1), 4: (100, 70_001)}.get(dtype.itemsize, (100,)):
                 x, y = (
                     vg.random.default_rng(3, device=one).integers(3, count, (5, 31), dtype)
                     for one in (device, "cpu")
@@ -528,8 +528,10 @@ REDUCED = {
     "columns of a batch": ((5, 20, 7), 1),
     "everything": ((31, 33), None),
     "axes that do not touch": ((6, 7, 8), (0, 2)),
-    "axes apart, columns first": ((70, 3, 60), (0, 2)),
-    "axes apart, rows first": ((5, 3, 1000), (0, 2)),
+    "columns in chunks": ((20_001, 2), 0),
+    "axes apart, columns first": ((4100, 2, 3), (0, 2)),
+    "axes apart, rows first": ((3, 2, 4100), (0, 2)),
+    "axes apart, a middle one first": ((3, 2, 1400, 2, 3), (0, 2, 4)),
     "shifted rows": ((1, 4091), 1),
 }
 
@@ -611,7 +613,7 @@ def variances(dtype):
 
         def check(device, shape=shape, axis=axis, name=name):
             x = data(dtype, shape)
-            array, wide = put(device, x), helpers.widened(x).astype(np.float64)
+            array, wide = put(device, x), helpers.widened(x).astype(np.longdouble)
             if name == "shifted rows":
                 wide, array = wide[:, 1:], array[:, 1:]
             unit = helpers.UNIT_ROUNDOFF[dtype]
@@ -626,7 +628,7 @@ def variances(dtype):
         def check_sums(device, shape=shape, axis=axis):
             x = data(dtype, shape)
             x.reshape(-1)[::3] = np.nan
-            array, wide = put(device, x), helpers.widened(x).astype(np.float64)
+            array, wide = put(device, x), helpers.widened(x).astype(np.longdouble)
             unit = helpers.UNIT_ROUNDOFF[dtype]
             bound = 16 * unit * (1 + np.nansum(np.abs(wide), axis=axis))
             for function in (np.nansum, np.nanmean):
@@ -674,7 +676,7 @@ def exponentials(dtype):
 
 
 def check_exponentials(array, x, axis, dtype):
-    x = x.astype(np.float64)
+    x = x.astype(np.longdouble)
     most = x.max(axis=axis, keepdims=True)
     logarithm = most + np.log(np.exp(x - most).sum(axis=axis, keepdims=True))
     unit = max(helpers.UNIT_ROUNDOFF[dtype], 2.0**-52)
@@ -695,6 +697,7 @@ SCANNED = {
     "a row": ((1, 4091), 1),
     "columns": ((33, 60), 0),
     "tall columns": ((1200, 3), 0),
+    "columns of many chunks": ((2200, 3), 0),
     "shifted rows": ((3, 1301), 1),
 }
 
@@ -712,7 +715,7 @@ def scans(dtype):
         yield f"scan, {name}", check
 
     def check(device):
-        x = np.zeros(20_000, dtype)
+        x = np.zeros(30_000, dtype)
         x[::400] = 1
         check_scans(device, x, put(device, x), 0)
 
@@ -795,6 +798,17 @@ def sorts(dtype):
         assert_same(vg.searchsorted(put(device, row), put(device, row[::40])), expected)
 
     yield "search in a long row", long_search
+
+    def uniques(device):
+        # by one block, by several, and by the whole card
+        for size in (30, 5000, 40_000 if dtype.itemsize <= 2 else 4200):
+            x = data(dtype, (size,))
+            if dtype.kind == "f" and size == 5000:
+                x[-2:] = np.nan
+            expected = np.unique(helpers.widened(x), equal_nan=False).astype(dtype)
+            assert_same(vg.unique_values(put(device, x)), expected)
+
+    yield "unique", uniques
     if dtype.kind in "iu":
         yield "bincount", lambda device: check_counts(device, dtype)
 

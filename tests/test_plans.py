@@ -78,7 +78,7 @@ CHOICES = [
     ("float32", "fast32", (768, 768, 768), "bf16x6", "ffma_64x64", "tiled"),
     ("float32", "tf32", (512, 512, 512), "tensor", "tensor_sm80", "tiled"),
     ("float32", "ieee", (128, 128, 256), "ffma_128x128", "ffma_128x128", "tiled"),
-    ("float32", "ieee", (256, 256, 1024), "ffma_64x32", "ffma_128x128", "tiled"),
+    ("float32", "ieee", (256, 256, 1024), "ffma_64x32", "ffma_64x64", "tiled"),
     ("float16", "float32", (512, 512, 512), "tensor", "tensor_sm80", "tiled"),
     ("bfloat16", "float32", (512, 512, 15), "tiled", "tiled", "tiled"),
     (
@@ -89,6 +89,10 @@ CHOICES = [
         "tiled",
         "tiled",
     ),  # 160 KiB of shared memory
+    ("float32", "float32", (16, 500, 400), "thin", "thin", "thin"),
+    ("float32", "tf32", (500, 16, 400), "thin", "thin", "thin"),
+    ("float64", "ieee", (16, 500, 400), "thin", "thin", "thin"),
+    ("float32", "ieee", (16, 500, 399), "ffma_64x32", "ffma_64x64", "tiled"),
     ("int32", "float32", (1024, 1024, 1024), "tiled", "tiled", "tiled"),
     # On both sides of the bounds that the table has in words.
     ("float32", "ieee", (200, 200, 24), "tiled", "tiled", "tiled"),
@@ -156,10 +160,10 @@ def test_operands_are_copied_where_they_have_to_be():
 
 @pytest.mark.parametrize("kernel, dtype, precision", CASES)
 def test_every_kernel_can_be_forced_on_an_h200(kernel, dtype, precision):
-    sizes = (1, 20, 20) if kernel == "gemv" else (20, 20, 20)
+    sizes = (1, 20, 20) if kernel in ("gemv", "thin") else (20, 20, 20)
     precision = precision or "float32"
     assert kernel_of("H200", dtype, precision, *sizes, kernel=kernel) == kernel
-    by_cuda_cores = kernel in ("tiled", "gemv", "tiny")
+    by_cuda_cores = kernel in ("tiled", "gemv", "thin", "tiny")
     assert (plan("Turing", dtype, precision, *sizes, kernel=kernel) is not None) is by_cuda_cores
 
 

@@ -74,9 +74,11 @@ constexpr int threads_held = 1536;
 constexpr int blocks_held(int wanted, int threads) {
     return wanted < threads_held / threads ? wanted : threads_held / threads;
 }
-// Blocks of rows_kernel that a multiprocessor should hold: all of its threads, if registers allow.
+// Blocks of rows_kernel that a multiprocessor should hold: all of its threads, if registers allow,
+// of which functions that take long get twice as many.
 template <class F>
 constexpr int rows_blocks = F::vector > 4    ? 1
+                            : is_long<F>     ? blocks_held(8, map_threads)
                             : F::vector == 4 ? blocks_held(16, map_threads)
                                              : blocks_held(12, map_threads);
 // Functions whose operands never lie in any strides, so that they need no strided_kernel.

@@ -22,9 +22,6 @@ template <class T, Way WAY>
 __global__ void __launch_bounds__(gather_threads)
     gather_kernel(const __grid_constant__ Moves moves) {
     constexpr bool writes = WAY != Way::gather;
-    if (WAY == Way::redo && *moves.indices.twice == 0) return;
-    if (WAY == Way::claim && blockIdx.x == 0 && threadIdx.x == 0)
-        *moves.indices.twice = claims_write ? 0 : 1;
     int64_t position[gather_each], offsets[3][gather_each];
     const int64_t first = int64_t(blockIdx.x) * gather_each * gather_threads + threadIdx.x;
 #pragma unroll
@@ -32,11 +29,12 @@ __global__ void __launch_bounds__(gather_threads)
     locate(moves.walk, position, offsets);
     T *flat = static_cast<T *>(moves.flat), *indexed = static_cast<T *>(moves.indexed);
     T word[gather_each] = {};
-    int64_t by[gather_each];
+    int64_t by[gather_each], key[gather_each];
 #pragma unroll
     for (int e = 0; e < gather_each; e++) by[e] = position[e] < moves.size ? 0 : not_written;
-    displace<WAY>(moves.indices, offsets[2], by);
-    if (WAY == Way::claim && !claims_write) return;
+    displace<WAY>(moves.indices, offsets[2], by, key);
+    if (WAY == Way::mark) mark_places(moves.indices, key, by);
+    if (WAY == Way::mark && mends > 1) return;
 #pragma unroll
     for (int e = 0; e < gather_each; e++)
         if (by[e] != not_written)
@@ -130,12 +128,24 @@ int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t byt
     });
 }
 
-// Of some writes to single elements, the last one to each.
-int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
-    return dispatch_words(item, [&](auto tag) -> int {
+// Of many writes, the last one to each place. flat_step: from a value to the next one's, in
+// elements.
+int launch_mended(Call &call, Moves *moves, int64_t size, int64_t keys, int64_t flat_step,
+                  int64_t item, int64_t bytes) {
+    Workspace found;
+    PVG_PASS(open_marks(call, size, keys, &moves->indices, &found));
+    if (moves->size == size) {
+        PVG_PASS(launch_moves<Way::mark>(call, *moves, bytes));
+    } else {
+        PVG_LAUNCH(mark_kernel, blocks_for(size, index_threads), index_threads, 0, call.stream,
+                   moves->indices, size);
+        if (mends == 1) PVG_PASS(launch_moves<Way::scatter>(call, *moves, bytes));
+    }
+    return dispatch_words(bytes, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        PVG_LAUNCH(scatter_ranges_kernel<T>, blocks_for(keys, ranges.places), ranges_threads, 0,
-                   call.stream, ranges);
+        for (int turn = 1; turn <= mends; turn++)
+            PVG_LAUNCH(mend_kernel<T>, blocks_for(moves->size, index_threads), index_threads, 0,
+                       call.stream, *moves, flat_step * item / bytes, turn == mends);
         return PVG_OK;
     });
 }
@@ -176,13 +186,18 @@ bool needs_order(const Picture &p, const int64_t *values) {
     return differ;
 }
 
-// Whether indices lie where the numbers of the writes say, and alone tell places apart.
-bool are_numbers(const Picture &p) {
+// Whether indices lie where the numbers of the writes say, and alone tell places apart; and values
+// lie at even distances, *flat_step.
+bool are_numbers(const Picture &p, const int64_t *values, int64_t *flat_step) {
     int64_t step = 1;
+    *flat_step = 0;
     for (int i = p.ndim - 1; i >= 0; i--) {
         if (!p.chosen[i]) continue;
         if (p.key[i] != 0 || p.indexed[i] != 0) return false;
-        if (p.shape[i] != 1 && p.index[i] != step) return false;
+        if (p.shape[i] == 1) continue;
+        if (p.index[i] != step) return false;
+        if (step == 1) *flat_step = values[i];
+        if (values[i] != step * *flat_step) return false;
         step *= p.shape[i];
     }
     return true;
@@ -219,18 +234,10 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
         return launch_moves<Way::scatter>(call, moves, prepare_moves(p, strides, item, &moves));
     int64_t size = 1;
     for (int i = 0; i < p.ndim; i++) size *= p.chosen[i] ? p.shape[i] : 1;
-    const int places = p.ndim == 1 && p.indices.count == 1 ? places_of_ranges(size, p.keys) : 0;
-    if (size > few_writes && places > 0) {
-        const Ranges ranges = {values->data, a->data, size,     strides[0],
-                               p.index[0],   places,  p.indices};
-        return launch_ranges(call, ranges, p.keys, item);
-    }
-    if (size > few_writes && are_numbers(p)) {
+    int64_t step = 0;
+    if (size > few_writes && is_worth_marking(size, p.keys) && are_numbers(p, strides, &step)) {
         const int64_t bytes = prepare_moves(p, strides, item, &moves);
-        PVG_PASS(open_last(call, size, p.keys, 0, &moves.indices, &found));
-        PVG_PASS(launch_moves<Way::claim>(call, moves, bytes));
-        PVG_PASS(settle(call, moves.indices, size));
-        return launch_moves<Way::redo>(call, moves, bytes);
+        return launch_mended(call, &moves, size, p.keys, step, item, bytes);
     }
     const bool few = size <= few_writes;
     Writes writes{};

@@ -11,7 +11,7 @@ from ctypes import byref, c_double, c_int64, c_uint8
 from ..array import Array, new
 from ..dispatch import WAYS, indexed, observed
 from ..dtype_queries import finfo
-from ..native.abi import MAX_NDIM, ScalarKind, Status
+from ..native.abi import MAX_NDIM, Key, ScalarKind, Status
 from ..operations import Operation
 from .casting import active
 
@@ -21,6 +21,8 @@ _INT, _FLOAT = int(ScalarKind.SCALAR_INT), int(ScalarKind.SCALAR_FLOAT)
 _EQUAL, _MIN = int(Operation.EQUAL), int(Operation.MIN)
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _BEHIND, _BEFORE = slice(1, None), slice(None, -1)
+_STEP = int(Key.KEY_STEP)
+_TURNS = {}  # by axes and how many an array has: the key that reverses them, in C numbers
 _LIMITS = {}  # by dtype: the largest number and the smallest
 _REFUSED = {
     *(Status.ERROR_VALUE, Status.ERROR_TYPE, Status.ERROR_INDEX),
@@ -120,6 +122,46 @@ def rolled(x, shift, axis):
     if not flat and (type(axis) is not int or not -MAX_NDIM <= axis < MAX_NDIM):
         return None
     return made(x.backend, functions.pvg_roll(x.data, 0 if flat else axis, flat, shift))
+
+
+def turned(x, axis):
+    """Return a view with the order of the elements reversed along an axis, several or all."""
+    functions = functions_of(x)
+    if functions is None:
+        return None
+    if type(axis) is tuple:
+        for one in axis:
+            if type(one) is not int:
+                return None
+    elif type(axis) is not int and axis is not None:
+        return None
+    ndim = len(x.shape)
+    key = _TURNS.get((axis, ndim)) or _key_of_turn(axis, ndim)
+    return None if key is None else made(x.backend, functions.pvg_index(x.data, ndim, key))
+
+
+def _key_of_turn(axis, ndim):
+    """Return the C numbers of a key that reverses axes, or None if these are not some of ndim."""
+    axes = range(ndim) if axis is None else axis if type(axis) is tuple else (axis,)
+    numbers = [int(Key.KEY_SLICE), 0, 0, 0] * ndim
+    for one in axes:
+        if not -ndim <= one < ndim or numbers[4 * one] & _STEP:
+            return None
+        numbers[4 * one], numbers[4 * one + 3] = numbers[4 * one] | _STEP, -1
+    key = struct.pack(f"{4 * ndim}q", *numbers)
+    _TURNS[axis, ndim] = key
+    return key
+
+
+def diagonal(x, offset, axis1, axis2):
+    """Return a view of the diagonals of matrices."""
+    functions = functions_of(x)
+    if functions is None or not type(offset) is type(axis1) is type(axis2) is int:
+        return None
+    for one, most in ((offset, _MOST), (axis1, MAX_NDIM), (axis2, MAX_NDIM)):
+        if not -most <= one <= most:
+            return None
+    return made(x.backend, functions.pvg_diagonal(x.data, offset, axis1, axis2))
 
 
 def diagonal_matrix(x, k):
@@ -222,3 +264,9 @@ def all_equal(x1, x2, equal_nan):
     least = WAYS["reduce"](backend, _MIN, equal, None, False, None)
     backend.check(functions.pvg_copy_to_host(least.data, byref(found), None))
     return found.value != 0
+
+
+def unique(x, equal_nan):
+    """Return the elements that differ, in order."""
+    functions = functions_of(x)
+    return None if functions is None else made(x.backend, functions.pvg_unique(x.data, equal_nan))

@@ -18,6 +18,7 @@ Launch launch_of(int code) {
     switch (code) {
     case PVG_MATMUL_GEMV: return launch_gemv;
     case PVG_MATMUL_TINY: return launch_tiny;
+    case PVG_MATMUL_THIN: return launch_thin;
     case PVG_MATMUL_FFMA_128X128:
     case PVG_MATMUL_FFMA_64X128:
     case PVG_MATMUL_FFMA_64X64:
@@ -60,7 +61,7 @@ int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Probl
             rest /= batch.shape[i];
         }
         const Gemm g = moved(first, offset[1], offset[2], offset[0]);
-        if (cut.count > 1)
+        if (cut.kernel)
             PVG_PASS(launch_stretches(call, g, card, cut));
         else
             PVG_PASS(launch_planned(call, kernel, g, card));

@@ -124,11 +124,18 @@ constexpr double cutting(double k) { return 0.01 * 4096 / k; }
 
 // ---- Stretches of k: stretches.cu. Bits ---------------------------------------------------------
 
+// float32, in what a tile of 64 x 64 takes for a term of k, 23 ns: what a block needs to begin and
+// to end; what a launch that adds up stretches takes, and of each sum; by how much stretches have to
+// be faster. A stretch is a whole number of stages of the tiles. More blocks than so many only wait.
+constexpr double ffma_block_terms = 100, ffma_adding_terms = 175, ffma_terms_of_sum = 7e-5;
+constexpr double worth_stretches = 0.95;
+// Tiles of four warps take so much more than their part of it: alone on a multiprocessor, beside
+// others.
+constexpr double small_alone = 1.5, small_beside = 1.2;
+constexpr int least_stretch_ffma = 128, step_ffma = 32, most_blocks_of_stretches = 1056;
 // From which terms of a block on a product that leaves multiprocessors idle is cut, and the least
-// of a stretch. To add up what the stretches leave takes about 8 us: half as long as so many terms.
-// The step, which their terms are a multiple of, lets them begin at 16 bytes; at lines of memory
-// for TMA, if the operands' rows do.
-constexpr int least_share_ffma = 2048, least_stretch_ffma = 512, step_ffma = 4;
+// of a stretch. The step, which their terms are a multiple of, lets them begin at 16 bytes; at
+// lines of memory for TMA, if the operands' rows do.
 constexpr int least_share_dmma = 256, least_stretch_dmma = 256, step_dmma = 4;
 constexpr int least_share_tensor = 2048, least_stretch_tensor = 1024, step_tensor = 64;
 constexpr int least_share_small = 1024, least_stretch_small = 1024, step_small = 64;
@@ -139,6 +146,15 @@ constexpr int rows_for_a_warp = 2048; // of y: with fewer, several warps share a
 constexpr int row_blocks = 264;       // wanted where the matrix lies along k: two a multiprocessor
 constexpr int column_blocks = 528;    // else: four, or of 256 KiB of the matrix each
 constexpr int column_block_shift = 18;
+
+// ---- Thin products: small.cu. Bits --------------------------------------------------------------
+
+// Blocks that the card takes at a time, and the bytes of the long operand that one of them reads
+// while it begins and ends, and while the launch that adds sums up does. Alone on a multiprocessor
+// it is a little faster. From so many terms of k on, and so many elements of the long operand.
+constexpr int thin_blocks = 264, least_k_for_thin = 64, least_split_of_thin = 64;
+constexpr double thin_block_bytes = 16e3, thin_adding_bytes = 48e3, thin_alone = 0.75;
+constexpr double least_for_thin = 2e5;
 
 // ---- The portable kernel: small.cu --------------------------------------------------------------
 

@@ -21,7 +21,7 @@ constexpr int width = cost::tuned_multiprocessors;
 // more where there are few tiles. Tiles of four slices are counted as if they were 64 x 128, so
 // that all of them split alike; those of eight are 64 x 32.
 int splits_of(const Gemm &g, int slices) {
-    if (slices == 1) return 1;
+    if (slices == 1 || g.last_k) return 1;
     const int64_t count = tiles(g.m, 64) * tiles(g.n, slices == 4 ? 128 : 32);
     const int least =
         slices == 4 && count > cost::few_tiles ? cost::split_terms : cost::split_terms_of_few;
@@ -127,13 +127,15 @@ void describe_tile(const Gemm &given, const Card &card, int number, Plan *plan) 
         static_cast<double>(time_of(g, size, is_large ? 1 : 2)) * static_cast<double>(g.k);
 }
 
-// Few blocks get a multiprocessor each, by asking for half of its shared memory, which is more with
-// the 1 KiB that CUDA adds: where two fit, those of a kernel that starts while the one before it
-// ends go where that leaves room first, two together, and others idle.
+// Blocks are spread evenly over the multiprocessors, by asking for so much shared memory that no
+// more fit one than it has to take; with the 1 KiB that CUDA adds a third part is too much for
+// three. Else those of a kernel that starts while the one before it ends go where that leaves room
+// first, as many together as fit, and other multiprocessors idle.
 void spread(const FfmaSize &size, const Card &card, Plan *plan) {
-    const int64_t half = card.shared_of_multiprocessor / 2;
-    if (size.blocks == 2 && plan->blocks <= card.multiprocessors && plan->shared_bytes <= half)
-        plan->shared_bytes = static_cast<int>(half);
+    const int64_t each = tiles(plan->blocks, card.multiprocessors);
+    const int64_t bytes = card.shared_of_multiprocessor / (each + 1) / 16 * 16;
+    if (each < size.blocks && plan->shared_bytes <= bytes && bytes <= card.shared_of_block)
+        plan->shared_bytes = static_cast<int>(bytes);
 }
 
 // Of tiles with four slices one of 32 rows, where 64 would leave a half of the last one empty.
@@ -180,9 +182,49 @@ void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &car
     spread(size, card, plan);
 }
 
-Share share_of(const Gemm &g, int number) {
+// ---- Stretches ----------------------------------------------------------------------------------
+
+// What a tile of 64 x 64 takes for a term of k is 1 here. Of so many blocks of some terms each.
+double reckon(int64_t blocks, int number, double terms) {
     const FfmaSize &size = ffma_sizes[number];
-    return {blocks_of(g, size), g.k / splits_of(g, size.slices), size.blocks};
+    const int64_t rounds = tiles(blocks, width);
+    double of_tile = size.rows * size.columns / 4096.0;
+    if (size.threads == 128) of_tile *= rounds == 1 ? cost::small_alone : cost::small_beside;
+    return static_cast<double>(rounds) * of_tile * (terms + cost::ffma_block_terms);
+}
+
+// The best tile of those with the same bits.
+template <int N> double reckon_best(const Gemm &g, const int (&numbers)[N], double count) {
+    double best = 0;
+    for (int number : numbers) {
+        const FfmaSize &size = ffma_sizes[number];
+        const int splits = splits_of(g, size.slices);
+        const double found = reckon(tiles_of(g, size) * splits * static_cast<int64_t>(count),
+                                    number, static_cast<double>(g.k) / splits / count);
+        if (best == 0 || found < best) best = found;
+    }
+    return best;
+}
+
+// As many as make the product fastest, by what its tiles take as a whole and as stretches, whose
+// sums have to be added up.
+template <int N> int64_t best_stretches(const Gemm &g, const int (&numbers)[N]) {
+    const double whole = reckon_best(g, numbers, 1) * cost::worth_stretches;
+    Gemm cut = g;
+    cut.last_k = g.k;
+    const int64_t count = tiles_of(g, ffma_sizes[ffma_64x64]);
+    int64_t most = g.k / cost::least_stretch_ffma, best = 1;
+    if (most > cost::most_blocks_of_stretches / count)
+        most = cost::most_blocks_of_stretches / count;
+    double least = whole;
+    for (int64_t parts = 2; parts <= most; parts++) {
+        const double found = reckon_best(cut, {ffma_64x64, ffma_small_64x32, ffma_small_32x64},
+                                         static_cast<double>(parts)) +
+                             cost::ffma_adding_terms +
+                             static_cast<double>(parts * g.m) * g.n * cost::ffma_terms_of_sum;
+        if (found < least) least = found, best = parts;
+    }
+    return best;
 }
 
 } // namespace
@@ -213,10 +255,16 @@ void plan_ffma_64x32(const Gemm &g, const Card &card, Plan *plan) {
     plan_best(ffma_64x32, {ffma_sequence_64x128, ffma_sequence_64x64}, g, card, plan);
 }
 
-Share share_ffma_128x128(const Gemm &g) { return share_of(g, ffma_128x128); }
-Share share_ffma_64x128(const Gemm &g) { return share_of(g, ffma_64x128); }
-Share share_ffma_64x64(const Gemm &g) { return share_of(g, ffma_64x64); }
-Share share_ffma_64x32(const Gemm &g) { return share_of(g, ffma_64x32); }
+int64_t stretches_ffma_128x128(const Gemm &g) {
+    return best_stretches(g, {ffma_128x128, ffma_small_64x64});
+}
+int64_t stretches_ffma_64x128(const Gemm &g) {
+    return best_stretches(g, {ffma_64x128, ffma_64x64, ffma_small_32x64});
+}
+int64_t stretches_ffma_64x64(const Gemm &g) {
+    return best_stretches(g, {ffma_64x64, ffma_small_64x32, ffma_64x128, ffma_small_32x64});
+}
+int64_t stretches_ffma_64x32(const Gemm &g) { return best_stretches(g, {ffma_64x32}); }
 
 bool can_ffma_tma(const Gemm &g, const Card &card) {
     return g.dtype == PVG_FLOAT32 && card.architecture == 90 &&

@@ -4,6 +4,7 @@
 // kernels that give the same bits the layout and the number may choose.) Each row has its condition
 // in words, from which the README of the products has its table.
 #include "kernels/matmul/plan/families.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>
 #include <stdio.h>
 
@@ -19,6 +20,12 @@ double terms(const Gemm &g) { return static_cast<double>(g.m) * g.n * g.k; }
 
 bool is_vector(const Gemm &g) { return g.m == 1 || g.n == 1; }
 bool is_tiny(const Gemm &g) { return g.m <= 32 && g.n <= 32 && g.k <= 32; }
+// Every element of the long operand is used few times.
+bool is_thin(const Gemm &g) {
+    const double longer = g.m < g.n ? g.n : g.m;
+    return smaller(g.m, g.n) <= thin_side && g.k >= cost::least_k_for_thin &&
+           longer * static_cast<double>(g.k) >= cost::least_for_thin;
+}
 // Of tensor cores without another precision: below, starting them takes longer than multiplying.
 bool pays_tensor_cores(const Gemm &g) {
     return g.k >= cost::least_k_for_tensor || terms(g) >= cost::tensor_terms;
@@ -108,6 +115,8 @@ const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"";
 const Rule float32_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
+    {PVG_MATMUL_THIN, is_thin, "any",
+     "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
     {PVG_MATMUL_TENSOR, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_TENSOR_SM80, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
@@ -150,6 +159,8 @@ const Rule half_rules[] = {
 const Rule float64_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
+    {PVG_MATMUL_THIN, is_thin, "any",
+     "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
     {PVG_MATMUL_DMMA, pays_dmma, "any",
      "k at least 48, or 20 if m and n are above 32, or m n k at least 2e7"},
 };
@@ -179,38 +190,33 @@ const Rules &rules_of(int dtype) {
 
 // ---- Kernels by code ----------------------------------------------------------------------------
 
-// Of float32 by the tiles that read the least for what they compute, as there are many then.
-const Stretching stretching_ffma = {PVG_MATMUL_FFMA_128X128, cost::least_share_ffma,
-                                    cost::least_stretch_ffma, cost::step_ffma};
-const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::least_share_dmma,
-                                    cost::least_stretch_dmma, cost::step_dmma};
-const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::least_share_tensor,
-                                      cost::least_stretch_tensor, cost::step_tensor};
-
-const Stretching stretching_small = {PVG_MATMUL_TENSOR_SMALL, cost::least_share_small,
-                                     cost::least_stretch_small, cost::step_small};
+const Stretching stretching_ffma = {PVG_MATMUL_FFMA_64X64, cost::step_ffma, true};
+const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::step_dmma, false};
+const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::step_tensor, false};
+const Stretching stretching_small = {PVG_MATMUL_TENSOR_SMALL, cost::step_small, false};
 
 const Kernel kernels[] = {
     {PVG_MATMUL_FFMA_128X128, "ffma_128x128", "sm_80", can_ffma_128x128, plan_ffma_128x128,
-     share_ffma_128x128, &stretching_ffma},
+     stretches_ffma_128x128, &stretching_ffma},
     {PVG_MATMUL_FFMA_64X128, "ffma_64x128", "sm_80", can_ffma_64x128, plan_ffma_64x128,
-     share_ffma_64x128, &stretching_ffma},
+     stretches_ffma_64x128, &stretching_ffma},
     {PVG_MATMUL_FFMA_64X64, "ffma_64x64", "sm_80", can_ffma_64x64, plan_ffma_64x64,
-     share_ffma_64x64, &stretching_ffma},
+     stretches_ffma_64x64, &stretching_ffma},
     {PVG_MATMUL_FFMA_64X32, "ffma_64x32", "sm_80", can_ffma_64x32, plan_ffma_64x32,
-     share_ffma_64x32, &stretching_ffma},
+     stretches_ffma_64x32, &stretching_ffma},
     {PVG_MATMUL_FFMA_TMA, "ffma_tma", "sm_90a", can_ffma_tma, plan_ffma_tma, nullptr, nullptr},
-    {PVG_MATMUL_TENSOR, "tensor", "sm_90a", can_tensor, plan_tensor, share_tensor,
+    {PVG_MATMUL_TENSOR, "tensor", "sm_90a", can_tensor, plan_tensor, stretches_tensor,
      &stretching_tensor},
     {PVG_MATMUL_TENSOR_SM80, "tensor_sm80", "sm_80", can_tensor_sm80, plan_tensor_sm80, nullptr,
      nullptr},
     {PVG_MATMUL_TENSOR_SMALL, "tensor_small", "sm_80", can_tensor_small, plan_tensor_small,
-     share_tensor_small, &stretching_small},
+     stretches_tensor_small, &stretching_small},
     {PVG_MATMUL_BF16X6, "bf16x6", "sm_90a", can_pieces, plan_bf16x6, nullptr, nullptr},
     {PVG_MATMUL_FP16X3, "fp16x3", "sm_90a", can_pieces, plan_fp16x3, nullptr, nullptr},
-    {PVG_MATMUL_DMMA, "dmma", "sm_80", can_dmma, plan_dmma, share_dmma, &stretching_dmma},
+    {PVG_MATMUL_DMMA, "dmma", "sm_80", can_dmma, plan_dmma, stretches_dmma, &stretching_dmma},
     {PVG_MATMUL_GEMV, "gemv", "any", can_gemv, plan_gemv, nullptr, nullptr},
     {PVG_MATMUL_TINY, "tiny", "any", can_tiny, plan_tiny, nullptr, nullptr},
+    {PVG_MATMUL_THIN, "thin", "any", can_thin, plan_thin, nullptr, nullptr},
 };
 
 } // namespace

@@ -109,6 +109,52 @@ void plan_tiny(const Gemm &g, const Card &, Plan *plan) {
     plan->threads = 32 * warps;
 }
 
+// ---- Thin products ------------------------------------------------------------------------------
+
+bool can_thin(const Gemm &g, const Card &) {
+    const bool has = g.dtype == PVG_FLOAT32 || g.dtype == PVG_FLOAT64;
+    return has && (g.m <= thin_side || g.n <= thin_side) && g.k < INT_MAX;
+}
+
+// Splits of k, a multiple of eight terms each: as many as make the product fastest, by the bytes of
+// the long operand that a multiprocessor's blocks read one after another.
+void plan_thin(const Gemm &g, const Card &card, Plan *plan) {
+    const bool rows = thin_side_is_m(g), along_k = rows ? g.b_along_k : g.a_along_k;
+    const int side = rows ? g.m : g.n, element = static_cast<int>(dtype_size(g.dtype));
+    const int64_t length = rows ? g.n : g.m;
+    const int width = along_k ? thin_rows(side <= 8 ? 8 : 16, element) : thin_columns(element);
+    plan->tiles = tiles(length, width);
+    double least = 0;
+    for (int64_t splits = 1; splits <= 4 * cost::thin_blocks; splits++) {
+        const int64_t terms = round_up((g.k + splits - 1) / splits, 8),
+                      blocks = plan->tiles * splits;
+        if (splits > 1 && terms < cost::least_split_of_thin) break;
+        const double rounds = blocks <= cost::thin_blocks / 2
+                                  ? cost::thin_alone
+                                  : static_cast<double>(tiles(blocks, cost::thin_blocks));
+        double cost =
+            rounds * (static_cast<double>(terms) * width * element + cost::thin_block_bytes);
+        if (splits > 1)
+            cost += cost::thin_adding_bytes +
+                    static_cast<double>(length * splits * side) * 2 * element / cost::thin_blocks;
+        if (least != 0 && cost >= least) continue;
+        least = cost, plan->terms = terms;
+        plan->splits = static_cast<int>((g.k + terms - 1) / terms);
+    }
+    plan->reckoned = least;
+    plan->rows = rows ? side : width, plan->columns = rows ? width : side;
+    const int64_t bytes = plan->splits > 1 ? plan->splits * length * side * element : 0;
+    int64_t most = INT_MAX / (plan->tiles * plan->splits); // items a grid
+    if (bytes > 0 && most > most_waiting / bytes) most = most_waiting / bytes;
+    if (most < 1) most = 1;
+    plan->items = static_cast<int>(most < g.items ? most : g.items);
+    plan->workspace = plan->items * bytes;
+    plan->part_rows = g.m;
+    plan->blocks = plan->tiles * plan->splits * plan->items;
+    plan->threads = 32 * thin_warps;
+    plan->overlap = card.overlaps();
+}
+
 // ---- The portable kernel ------------------------------------------------------------------------
 
 // Rows of c that lie evenly in a batch over one b are the rows of a single, taller product. That

@@ -71,9 +71,11 @@ void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {
     plan->shared_bytes = small_shared_bytes(rows, g.k > small_depth ? 2 : 1);
 }
 
-Share share_tensor_small(const Gemm &g) {
+int64_t stretches_tensor_small(const Gemm &g) {
     const int splits = splits_of(g);
-    return {tiles_of(g) * splits, g.k / splits, cost::small_blocks};
+    return fill_with_stretches(
+        g, {tiles_of(g) * splits, g.k / splits, cost::small_blocks},
+        {cost::least_share_small, cost::least_stretch_small, cost::step_small});
 }
 
 } // namespace pvg::matmul

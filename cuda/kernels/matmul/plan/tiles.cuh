@@ -128,7 +128,7 @@ constexpr EmulatedSize fp16x3_sizes[] = {{192, 5, 2, 4, false, cost::of_192},
                                          {128, 6, 2, 2, false, cost::of_128},
                                          {64, 8, 1, 2, false, cost::of_64}};
 
-// ---- Vectors and tiny products: simt/gemv.cu, simt/tiny.cu --------------------------------------
+// ---- Vectors, thin and tiny products: simt/gemv.cu, simt/thin.cu, simt/tiny.cu -----------------
 
 constexpr int gemv_warps = 8;     // of a block
 constexpr int gemv_row_packs = 4; // of 16 bytes that a lane asks for at a time, along k
@@ -136,6 +136,12 @@ constexpr int tiny_side = 32, tiny_warps = 4;
 constexpr int mini_side = 16; // of simt/mini.cu
 // Of a block, whose products' operands are in shared memory as the type of sums.
 constexpr int mini_warps(int sum) { return 16 / sum; }
+// Thin products, simt/thin.cu. Of elements of so many bytes: of k, whose thin operand is in shared
+// memory; columns and rows of the long one that a block has, for `side` of the thin one.
+constexpr int thin_side = 16, thin_warps = 8;
+constexpr int thin_chunk(int element) { return 1024 / element; }
+constexpr int thin_columns(int element) { return 512 / element; }
+constexpr int thin_rows(int side, int element) { return thin_warps * 256 / (side * element); }
 // Of k, that a warp adds up at a time; columns of a block.
 constexpr int gemv_chunk(int element) { return 32 * (16 / element) * gemv_row_packs; }
 // Lanes that share a row of k elements: all of a warp, or as few as hold it in a pack each.

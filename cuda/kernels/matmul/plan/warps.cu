@@ -121,9 +121,10 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
                      dmma_sums_bytes(side));
 }
 
-Share share_dmma(const Gemm &g) {
+int64_t stretches_dmma(const Gemm &g) {
     const int splits = candidates[best_candidate(g)];
-    return {tiles_of(g) * splits, g.k / splits, 1};
+    return fill_with_stretches(g, {tiles_of(g) * splits, g.k / splits, 1},
+                               {cost::least_share_dmma, cost::least_stretch_dmma, cost::step_dmma});
 }
 
 bool can_tensor_sm80(const Gemm &g, const Card &card) {

@@ -58,6 +58,7 @@ struct FfmaProduct {
     int m, n, k;
     int tiles_down, tiles_across; // of c
     int units;                    // along k
+    int last_item, last_k;        // the item with other terms than k, and how many; or -1
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // what is left to one block where there are slices in sequence
     bool batched;                 // more than one item
@@ -155,6 +156,7 @@ template <class Tile> __device__ __forceinline__ FfmaPlace place_of_block(const 
     if (p.batched) {
         unsigned tiles = p.tiles_down * p.tiles_across;
         at.item = tile / tiles, tile %= tiles;
+        if (Tile::slices == 4 && static_cast<int>(at.item) == p.last_item) at.terms = p.last_k;
     }
     int row, column;
     place_tile(static_cast<int>(tile), p.tiles_down, p.tiles_across, &row, &column);
@@ -465,6 +467,7 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g, const Plan &plan)
     p.tiles_down = static_cast<int>(tiles(g.m, Tile::rows));
     p.tiles_across = static_cast<int>(tiles(g.n, Tile::columns));
     p.units = static_cast<int>(tiles(g.k, Tile::unit));
+    p.last_item = g.last_k ? g.items - 1 : -1, p.last_k = static_cast<int>(g.last_k);
     return p;
 }
 
@@ -481,6 +484,7 @@ int launch_in_parts(Call &call, const Gemm &g, const Plan &plan, const Start &st
                               item * g.c_item + row * g.ldc);
             part.items = static_cast<int>(g.items - item < items ? g.items - item : items);
             part.m = static_cast<int>(g.m - row < rows ? g.m - row : rows);
+            if (item + items < g.items) part.last_k = 0; // the last one is yet to come
             FfmaProduct p = describe_ffma<Tile>(part, plan);
             p.parked = static_cast<float *>(p.c.data);
             p.parked_stride = p.c.row_stride, p.parked_item = p.c.item_stride;
