@@ -96,7 +96,7 @@ inline Gemm moved(const Gemm &g, int64_t in_a, int64_t in_b, int64_t in_c) {
     return there;
 }
 
-// The product of the transposed matrices, b's and a's, which is c transposed, and lies where c does.
+// The product of the transposed matrices, b's and a's: c transposed, which lies where c does.
 inline Gemm turned(const Gemm &g) {
     Gemm other = g;
     other.m = g.n, other.n = g.m;
