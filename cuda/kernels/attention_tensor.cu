@@ -50,12 +50,12 @@ __device__ __forceinline__ void rescale(Sums<R, KEYS> &scores, float unit, float
                 found = fmaxf(found, fmaxf(scores[r][j][half * 2], scores[r][j][half * 2 + 1]));
             found = largest_of_quad(found);
             const float base = found == -INFINITY ? 0.0f : found * unit; // no key so far
-            factors[r][half] = power_of_two(fmaf(most[r][half], unit, -base));
+            factors[r][half] = quick_exp2(fmaf(most[r][half], unit, -base));
 #pragma unroll
             for (int j = 0; j < KEYS / 8; j++)
 #pragma unroll
                 for (int i = half * 2; i < half * 2 + 2; i++) {
-                    scores[r][j][i] = power_of_two(fmaf(scores[r][j][i], unit, -base));
+                    scores[r][j][i] = quick_exp2(fmaf(scores[r][j][i], unit, -base));
                     sum += scores[r][j][i];
                 }
             total[r][half] = total[r][half] * factors[r][half] + sum;

@@ -22,7 +22,7 @@ __device__ __forceinline__ void weigh(Sums<R, COLUMNS> &weights, Sums<R, COLUMNS
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 float &weight = weights[r][j][i];
-                weight = power_of_two(fmaf(weight, unit, -logsum(r, j, i)));
+                weight = quick_exp2(fmaf(weight, unit, -logsum(r, j, i)));
                 slopes[r][j][i] = weight * (slopes[r][j][i] - product(r, j, i));
             }
     if (!cut) return;
