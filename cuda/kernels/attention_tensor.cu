@@ -14,10 +14,7 @@ namespace {
 // has at once, and how many steps of its queries are in registers, is what these allow.
 template <int DEPTH> struct Forward {
     static constexpr int R = 2, rows = 16 * R * tensor_warps, columns = 4096 / DEPTH;
-    enum {
-        part = 32,
-        kept = DEPTH == 64 ? 4 : 0
-    }; // which code for cards before 8.0 does not mention
+    enum { part = 32, kept = DEPTH == 64 ? 4 : 0 };
     static constexpr int keys = rows * pitch<DEPTH>, tile = columns * pitch<DEPTH>;
     static constexpr int offsets = keys + 4 * tile;
     static constexpr int bytes_of_offsets = rows * offsets_pitch<columns> * 4;
