@@ -5,7 +5,6 @@ only the CPU device does, where NumPy computes: an answer of a card is not waite
 integers are never NaN. The rest is as in reductions.py and statistics.py.
 """
 
-import functools
 import math
 
 import numpy as np
@@ -76,7 +75,6 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
     return result if copy else x
 
 
-@functools.cache
 def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
     """Return the sum of the elements that are not NaN; see sum.
 
