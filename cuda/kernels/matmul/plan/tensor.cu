@@ -4,7 +4,6 @@
 #include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 
 namespace pvg::matmul {
 
@@ -56,7 +55,6 @@ bool may_be_small(const Tiling &whole, int64_t items) {
 // What remains is cut only where K is long and few tiles would leave many multiprocessors idle. The
 // large tile never is: the code for it would cost it registers.
 bool may_be_cut(const Tiling &whole) {
-    if (getenv("PVG_H1_TENSOR")) return false; // H1
     return whole.columns < 256 && whole.schedule.k_blocks >= cost::long_k &&
            whole.schedule.whole << whole.pair <= width * 3 / 4;
 }
@@ -303,7 +301,6 @@ void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
 }
 
 int64_t stretches_tensor(const Gemm &g) {
-    if (const char *asked = getenv("PVG_H1_TENSOR")) return atoll(asked); // H1
     const Tiling alone = tiling_for(g, 1);
     const Schedule &s = alone.schedule;
     const Share whole = {int64_t(s.units_of_item()) << alone.pair, g.k / (s.whole ? 1 : s.slices),

@@ -7,7 +7,6 @@
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>
-#include <stdlib.h>
 
 namespace pvg::matmul {
 
@@ -57,7 +56,6 @@ double cost_in_sequence(const Gemm &g, int candidate, int64_t items) {
 
 // The best for one item, which is the best for each of a batch, because of the bits.
 int best_candidate(const Gemm &g) {
-    if (const char *asked = getenv("PVG_H1_DMMA")) return atoi(asked); // H1
     int best = 0;
     for (int i = 1; i < 4 && tiles(g.k, dmma_depth) >= 4 * candidates[i]; i++)
         if (cost_of(g, i, warp_side, 1) < cost_of(g, best, warp_side, 1)) best = i;
@@ -137,7 +135,6 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
 }
 
 int64_t stretches_dmma(const Gemm &g) {
-    if (const char *asked = getenv("PVG_H1_DMMA_STRETCHES")) return atoll(asked); // H1
     const int splits = candidates[best_candidate(g)];
     return fill_with_stretches(g, {tiles_of(g) * splits, g.k / splits, 1},
                                {cost::least_share_dmma, cost::least_stretch_dmma, cost::step_dmma});

@@ -25,6 +25,8 @@ namespace {
 constexpr int warps = thin_warps, threads = 32 * warps;
 // Before 9.0 the compiler needs more registers for float64.
 template <class T> constexpr int blocks_that_fit = PVG_TARGET < 900 && sizeof(T) == 8 ? 1 : 2;
+template <class T, int R>
+constexpr int blocks_by_rows = sizeof(T) == 8 && R == 16 ? 1 : blocks_that_fit<T>;
 
 struct ThinProduct {
     const void *thin, *streamed; // streamed: the long operand
@@ -203,9 +205,9 @@ __global__ void __launch_bounds__(threads, blocks_that_fit<T>)
 // ---- Contiguous along k -------------------------------------------------------------------------
 
 template <class T, int R> struct ThinRows {
-    static constexpr int each = thin_rows(R, sizeof(T)) / warps;          // rows of a warp
-    static constexpr int ahead = 64 / each / static_cast<int>(sizeof(T)); // k of a lane
-    static constexpr int count = R * each;                                // sums of a lane
+    static constexpr int each = thin_rows(R, sizeof(T)) / warps; // rows of a warp
+    static constexpr int ahead = R == 16 ? 4 : 2;                // k's of a lane on their way
+    static constexpr int count = R * each;                       // sums of a lane
     using Sums = T[each][R];
 
     // sums += STEPS of the lane's k's, from k on, of so many rows that there are; WHOLE: all of the
@@ -248,7 +250,7 @@ template <class T, int R> struct ThinRows {
 };
 
 template <class T, int R>
-__global__ void __launch_bounds__(threads, blocks_that_fit<T>)
+__global__ void __launch_bounds__(threads, blocks_by_rows<T, R>)
     thin_rows_kernel(const __grid_constant__ ThinProduct p) {
     using Rows = ThinRows<T, R>;
     using Chunk = ThinChunk<T, R>;
