@@ -392,7 +392,7 @@ def gathers(dtype):
         yield f"rows of {columns} by number", check
 
     yield "rows of nothing by number", lambda device: check_no_columns(device, dtype)
-    many = ((3000, (), 1), (5000, (), 1), (5000, (2,), 1), (5000, (2,), 2), (5000, (3,), 2))
+    many = ((3000, (), 1), (5000, (), 1), (66_000, (), 1), (5000, (2,), 1), (5000, (2,), 2), (5000, (3,), 2))
     for count, columns, step in many:
 
         def check_many(device, count=count, columns=columns, step=step):

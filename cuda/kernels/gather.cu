@@ -128,6 +128,16 @@ int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t byt
     });
 }
 
+// Of some writes to single elements, the last one to each.
+int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
+    return dispatch_words(item, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH(scatter_ranges_kernel<T>, blocks_for(keys, ranges.places), ranges_threads, 0,
+                   call.stream, ranges);
+        return PVG_OK;
+    });
+}
+
 // Of many writes, the last one to each place. flat_step: from a value to the next one's, in
 // elements.
 int launch_mended(Call &call, Moves *moves, int64_t size, int64_t keys, int64_t flat_step,
@@ -234,6 +244,12 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
         return launch_moves<Way::scatter>(call, moves, prepare_moves(p, strides, item, &moves));
     int64_t size = 1;
     for (int i = 0; i < p.ndim; i++) size *= p.chosen[i] ? p.shape[i] : 1;
+    const int places = p.ndim == 1 && p.indices.count == 1 ? places_of_ranges(size, p.keys) : 0;
+    if (size > least_in_ranges && places > 0) {
+        const Ranges ranges = {values->data, a->data, size,     strides[0],
+                               p.index[0],   places,  p.indices};
+        return launch_ranges(call, ranges, p.keys, item);
+    }
     int64_t step = 0;
     if (size > few_writes && is_worth_marking(size, p.keys) && are_numbers(p, strides, &step)) {
         const int64_t bytes = prepare_moves(p, strides, item, &moves);
