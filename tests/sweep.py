@@ -377,10 +377,14 @@ def check_no_columns(device, dtype):
 
 def gathers(dtype):
     """Rows of indices, that are moved in words of every size, and the ways to the last value."""
-    for columns in (1, 2, 4, 8, 16):
+    for columns in (1, 2, 3, 4, 8, 16, 32):
 
         def check(device, columns=columns):
             x, rows = data(dtype, (40, columns)), np.arange(60) * 7 % 40 - 20
+            y, others = x.reshape(5, 8, columns), np.arange(60) % 5
+            assert_same(
+                put(device, y)[put(device, others), put(device, rows // 5)], y[others, rows // 5]
+            )
             array, given = put(device, x), put(device, rows)
             assert_same(array[given], x[rows])
             assert_same(array[given, 0], x[rows, 0])
@@ -393,7 +397,14 @@ def gathers(dtype):
         yield f"rows of {columns} by number", check
 
     yield "rows of nothing by number", lambda device: check_no_columns(device, dtype)
-    many = ((3000, (), 1), (5000, (), 1), (5000, (2,), 1), (5000, (2,), 2), (5000, (3,), 2))
+    many = (
+        (3000, (), 1),
+        (5000, (), 1),
+        (66_000, (), 1),
+        (5000, (2,), 1),
+        (5000, (2,), 2),
+        (5000, (3,), 2),
+    )
     for count, columns, step in many:
 
         def check_many(device, count=count, columns=columns, step=step):
