@@ -13,6 +13,8 @@ goes on where it was ended. Other sources are other mutants: they begin anew. In
               a quick look, with fewer killed
     --files   patterns: mutants of these files only
     --seconds of tests for each mutant, on a busy machine more than those that it has
+    --build   seconds after which what a mutant makes build is left, as if it did not build: headers
+              that everything includes take many minutes
     --again   those that have lived once more: with all tests, or after the tests have changed
 """
 
@@ -184,7 +186,7 @@ def alone(folder):
 
 def try_all(areas, state, options):
     """Judge mutants until there are as many as are wanted."""
-    tree = Tree(KEPT / "tree", areas[0].where)
+    tree = Tree(KEPT / "tree", areas[0].where, options.build)
     judge = Judge(tree, state.control(), options.near, options.seconds)
     judge.record(KEPT, [name for name in ("cpu", "sim")
                         if options.calls or (KEPT / f"calls-{name}.json").exists()])  # fmt: skip
@@ -210,6 +212,7 @@ def main(arguments=None):
     parser.add_argument("--again", action="store_true", help="only those that have lived")
     parser.add_argument("--calls", action="store_true", help="learn which test calls what")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of tests, for each mutant")
+    parser.add_argument("--build", type=float, default=900, help="seconds that building may take")
     parser.add_argument("--near", action="store_true", help="only tests that concern the file")
     parser.add_argument("--json", type=Path, help="write the result there")
     options = parser.parse_args(arguments)

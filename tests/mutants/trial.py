@@ -60,8 +60,8 @@ class Outcome:
 
 
 class Tree:
-    def __init__(self, folder, where):
-        self.folder, self.where = folder, where
+    def __init__(self, folder, where, patience=900):
+        self.folder, self.where, self.patience = folder, where, patience
         self.work, self.untouched = folder / "work", folder / "untouched"
         shutil.rmtree(folder, ignore_errors=True)
         for name in (*KEPT, *BUILT[where]):
@@ -88,7 +88,8 @@ class Tree:
 
     def make(self, target):
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return ahead.make(self.work, f"-j{os.cpu_count()}", target).returncode == 0
+            jobs = f"-j{os.cpu_count()}"
+            return ahead.make(self.work, jobs, target, timeout=self.patience).returncode == 0
         return False
 
     def touched(self, pattern="**/*"):
