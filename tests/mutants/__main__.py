@@ -67,9 +67,19 @@ class State:
 
 
 def reasons():
-    """{what a mutant is: why it makes no difference}."""
+    """{what a mutant is: why it makes no difference}.
+
+    Where a file has the same line several times, the row says what stands in the line behind it.
+    """
     rows = json.loads(EQUIVALENT.read_text(encoding="utf-8"))
-    return {(row["path"], row["was"], row["now"]): row["reason"] for row in rows}
+    return {(row["path"], row["was"], row["now"], row.get("next")): row["reason"] for row in rows}
+
+
+def reason_of(known, path, line, was, now):
+    """Why a mutant makes no difference, or None."""
+    lines = (ROOT / path).read_text(encoding="utf-8").split("\n") if (ROOT / path).exists() else []
+    following = " ".join(lines[line].split()) if line < len(lines) else ""
+    return known.get((path, was, now, None)) or known.get((path, was, now, following))
 
 
 def say(text):
@@ -87,7 +97,7 @@ def try_next(area, state, judge, seed):
         if number < kept["tried"]:
             continue
         kept["tried"] = number + 1
-        if mutant.key in known:
+        if reason_of(known, mutant.path, mutant.line, mutant.was, mutant.now):
             row = {"verdict": "lived", "by": "", "seconds": 0}
         else:
             outcome = judge.judge(area, mutant)
@@ -112,7 +122,8 @@ def try_again(area, state, judge):
     known = reasons()
     for row in state.area(area.name)["mutants"]:
         mutant = Mutant(**{name: row[name] for name in Mutant.__dataclass_fields__})
-        if row["verdict"] == "lived" and mutant.key not in known:
+        is_known = reason_of(known, mutant.path, mutant.line, mutant.was, mutant.now)
+        if row["verdict"] == "lived" and not is_known:
             row.update(verdict(judge.judge(area, mutant)))
             state.save()
             say(f"{area.name}: {row['verdict']}: {described(mutant)}  [{row['by']}]")
@@ -124,7 +135,7 @@ def summary(state):
     for name, kept in state.found["areas"].items():
         rows = []
         for row in kept["mutants"]:
-            reason = known.get((row["path"], row["was"], row["now"]))
+            reason = reason_of(known, *(row[name] for name in ("path", "line", "was", "now")))
             same = row["verdict"] == "lived" and reason is not None
             rows.append({"area": name, **row, **({"verdict": "equivalent"} if same else {})})
         areas[name] = counts(rows)

@@ -49,7 +49,7 @@ AREAS = (
         "cuda/arrays/*.cu*",
         "array transfer operands elementwise error large lend gather sequence join",
         "order lending layout indexing out overlap versions shapes creation transfers batches"
-        " complex short_axes views small_calls joining index_calls alignment mistakes_found"
+        " complex short_axes views small_calls joining index_calls mistakes_found"
         " recorded_steps",
     ),
     Area(
