@@ -378,6 +378,7 @@ WAYS_TAKEN = {
         lambda x: vg.pad(x, ((1, 2),), constant_values=2**63 - 1),
         lambda x: vg.pad(x, 1, constant_values=-(2**63)),
         lambda x: vg.pad(x[0, 0, None], 1),
+        lambda x: vg.pad(vg.reshape(x, (1,) * 30 + (4, 4)), ((0, 0),) * 30 + ((1, 0), (0, 2))),
     ),
     "repeated": (
         lambda x: vg.tile(x, 2),
