@@ -53,7 +53,7 @@ int merge_partials(Call &call, const Acc *partials, const Layout &p, int64_t chu
     job.data = partials, job.results = positions(kept), job.length = positions(reduced);
     prepare(&job.kept);
     prepare(&job.reduced);
-    job.lanes = power_of_two(job.length, column_threads);
+    job.lanes = power_of_two(ceil_divide(job.length, merged_together), column_threads);
     PVG_LAUNCH(merge_kernel<Acc>, blocks_for(job.results, column_threads / job.lanes),
                column_threads, 0, call.stream, job, result);
     return PVG_OK;
@@ -205,6 +205,9 @@ template <class T, class Acc> Columns make_columns(const void *data, const Layou
                       reinterpret_cast<uintptr_t>(data) % (pack * sizeof(T)) == 0 &&
                       p.outer_stride % pack == 0 && p.length_stride % pack == 0;
     choose_columns<T, Acc>(p, &columns);
+    columns.dense = !columns.aligned && columns.stripes == 1 && p.inner_stride == 1 &&
+                    p.length_stride == p.inner && sizeof(T) <= 8 &&
+                    reinterpret_cast<uintptr_t>(data) % sizeof(T) == 0;
     return columns;
 }
 

@@ -127,7 +127,9 @@ static int check_stretches(const Card card, const Product x, const Plan plan, Pr
     stretch[PVG_PRODUCT_K] = terms, stretch[PVG_PRODUCT_KERNEL] = plan[PVG_PLAN_KERNEL];
     stretch[PVG_PRODUCT_ITEMS] = 1, stretch[PVG_PRODUCT_HAS_BIAS] = 0;
     stretch[PVG_PRODUCT_C_STRIDE] = x[PVG_PRODUCT_N];
-    if (plan[PVG_PLAN_KERNEL] == PVG_MATMUL_FFMA_64X64) /* the last one is no longer */
+    int64_t kernel = plan[PVG_PLAN_KERNEL];
+    if (kernel == PVG_MATMUL_FFMA_64X64 ||
+        kernel == PVG_MATMUL_TENSOR_SMALL) /* the last one is no longer */
         return plan[PVG_PLAN_SPLITS] == 1 && (count - 1) * terms < k && count * terms >= k &&
                terms % 32 == 0 && count * plan[PVG_PLAN_TILES] <= 16 * 132;
     if (pvg_plan_product(card, stretch, of_stretch) != PVG_OK) return 0;

@@ -56,7 +56,7 @@ struct Gemm {
     void *c;
     int64_t lda, ldb, ldc;          // elements from stored row to stored row
     int64_t a_item, b_item, c_item; // elements from item to item; 0: the same one
-    // Of stretches of one product, for FFMA_64X64: they are not split any more, and the last item
+    // Of stretches of one product, for kernels that take all together: they are not split any more, and the last item
     // has so many terms. 0: these are no stretches.
     int64_t last_k = 0;
     bool a_along_k, b_along_k;

@@ -79,10 +79,12 @@ constexpr double dmma_small_pair = 0.55, dmma_small_alone = 0.33;
 // ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
 
 // Blocks that a multiprocessor takes at a time, and the least of k for one that shares a tile.
-constexpr int small_blocks = 5, small_split_terms = 256;
-// Up to which m, n and k products are small; up to which of m and n thin; and up to how many tiles
-// of 64 x 64 few, where k is long.
-constexpr int most_for_small = 128, most_k_for_small = 512, most_for_thin = 64;
+constexpr int small_blocks = 3, small_split_terms = 256;
+// Up to which m, n and k products are small, and up to which if TMA could read rows of these
+// lengths, which are multiples of 8; the same of m or n of thin ones; and up to how many tiles of
+// 64 x 64 there are few, where k is long.
+constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_small = 512;
+constexpr int most_for_thin = 64, most_for_thin_aligned = 32;
 constexpr int few_small_tiles = 16, long_k_for_small = 4096;
 
 // ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
@@ -142,7 +144,7 @@ constexpr int least_stretch_ffma = 128, step_ffma = 32, most_rounds_of_stretches
 // lines of memory for TMA, if the operands' rows do.
 constexpr int least_share_dmma = 256, least_stretch_dmma = 256, step_dmma = 4;
 constexpr int least_share_tensor = 2048, least_stretch_tensor = 1024, step_tensor = 64;
-constexpr int least_share_small = 1024, least_stretch_small = 1024, step_small = 64;
+constexpr int least_share_small = 1024, least_stretch_small = 256, step_small = 64;
 
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------
 

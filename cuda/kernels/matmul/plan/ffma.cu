@@ -53,10 +53,17 @@ bool can(int number, const Gemm &g, const Card &card) {
            blocks_of(g, size) <= INT_MAX / 4; // of smaller tiles too
 }
 
+bool is_small_64x64(const FfmaSize &size) { return &size == &ffma_sizes[ffma_small_64x64]; }
+
 // With so many blocks at least one after another on a multiprocessor.
 int64_t time_of(const Gemm &g, const FfmaSize &size, int64_t least) {
     const int64_t waves = tiles(blocks_of(g, size) * g.items, width);
-    return (waves < least ? least : waves) * (size.rows * size.columns * size.percent);
+    int64_t of_block = size.rows * size.columns * size.percent;
+    if (is_small_64x64(size) && waves > size.blocks) { // half of a block, outside of c, has nothing
+        const int64_t across = tiles(g.n, size.columns);
+        of_block = of_block * tiles(g.n, size.columns / 2) / (2 * across);
+    }
+    return (waves < least ? least : waves) * of_block;
 }
 
 // Whether tiles of another size, which give the same bits, are faster. Of larger ones a block alone

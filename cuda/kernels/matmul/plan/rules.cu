@@ -19,6 +19,7 @@ bool all_at_least(const Gemm &g, int size) { return g.m >= size && g.n >= size &
 double terms(const Gemm &g) { return static_cast<double>(g.m) * g.n * g.k; }
 
 bool is_vector(const Gemm &g) { return g.m == 1 || g.n == 1; }
+bool is_mini(const Gemm &g) { return g.m <= 16 && g.n <= 16 && g.k <= 16; }
 bool is_tiny(const Gemm &g) { return g.m <= 32 && g.n <= 32 && g.k <= 32; }
 // Every element of the long operand is used few times.
 bool is_thin(const Gemm &g) {
@@ -92,8 +93,10 @@ bool wants_squares(const Gemm &g) {
 // Of 16 bits: what is loaded and multiplied at once by a few warps, or read once.
 bool has_small_tiles(const Gemm &g) {
     const int least = smaller(g.m, g.n), most = g.m + g.n - least;
-    return least <= cost::most_for_thin ||
-           (most <= cost::most_for_small && g.k <= cost::most_k_for_small) ||
+    const bool aligned = (g.m | g.n | g.k) % 8 == 0;
+    const int small = aligned ? cost::most_for_small_aligned : cost::most_for_small;
+    const int thin = aligned ? cost::most_for_thin_aligned : cost::most_for_thin;
+    return least <= thin || (most <= small && g.k <= cost::most_k_for_small) ||
            (tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_small_tiles &&
             g.k >= cost::long_k_for_small);
 }
@@ -165,7 +168,7 @@ const Rule half_rules[] = {
 };
 const Rule float64_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
-    {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
+    {PVG_MATMUL_TINY, is_mini, "any", "all at most 16"},
     {PVG_MATMUL_THIN, is_thin, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
     {PVG_MATMUL_DMMA, pays_dmma, "any",
@@ -200,7 +203,7 @@ const Rules &rules_of(int dtype) {
 const Stretching stretching_ffma = {PVG_MATMUL_FFMA_64X64, cost::step_ffma, true};
 const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::step_dmma, false};
 const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::step_tensor, false};
-const Stretching stretching_small = {PVG_MATMUL_TENSOR_SMALL, cost::step_small, false};
+const Stretching stretching_small = {PVG_MATMUL_TENSOR_SMALL, cost::step_small, true};
 
 const Kernel kernels[] = {
     {PVG_MATMUL_FFMA_128X128, "ffma_128x128", "sm_80", can_ffma_128x128, plan_ffma_128x128,

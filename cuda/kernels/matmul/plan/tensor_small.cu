@@ -28,6 +28,7 @@ int64_t tiles_of(const Gemm &g) {
 
 int splits_of(const Gemm &g) {
     const int64_t count = tiles_of(g);
+    if (g.last_k) return 1; // a stretch
     int splits = 1;
     while (splits < 8 && count * splits * 2 <= width * cost::small_blocks &&
            g.k / (2 * splits) >= cost::small_split_terms)
@@ -68,14 +69,20 @@ void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {
     plan->threads = small_threads;
     plan->overlap = card.overlaps();
     plan->a = read_in_place(stored_a(g)), plan->b = read_in_place(stored_b(g));
-    plan->shared_bytes = small_shared_bytes(rows, g.k > small_depth ? 2 : 1);
+    plan->direct =
+        g.epilogue.is_plain() && g.c_dtype == g.dtype && plan->splits == 1 && !plan->transposed;
+    const int64_t stages = tiles(g.k, small_depth);
+    plan->shared_bytes =
+        small_shared_bytes(rows, static_cast<int>(stages < small_stages ? stages : small_stages));
 }
 
+// As many as bring the card the blocks that it takes at a time.
 int64_t stretches_tensor_small(const Gemm &g) {
     const int splits = splits_of(g);
-    return fill_with_stretches(
-        g, {tiles_of(g) * splits, g.k / splits, cost::small_blocks},
-        {cost::least_share_small, cost::least_stretch_small, cost::step_small});
+    const int64_t count = tiles_of(g);
+    if (g.k / splits < cost::least_share_small || 2 * count * splits > width) return 1;
+    const int64_t fit = width * cost::small_blocks / count, most = g.k / cost::least_stretch_small;
+    return fit < most ? fit : most;
 }
 
 } // namespace pvg::matmul

@@ -74,7 +74,7 @@ constexpr int dmma_stage_bytes(int side, bool along_k) {
 // ---- Small tiles: sm80/small.cu -----------------------------------------------------------------
 
 constexpr int small_rows[] = {16, 32, 64}, small_side = 64; // of a tile
-constexpr int small_depth = 64, small_threads = 128;
+constexpr int small_depth = 64, small_threads = 128, small_stages = 4;
 // An operand's part of a stage, along k or across, with gaps of 16 bytes after each stored row.
 constexpr int small_part_bytes(int side) {
     const int along = side * (small_depth + 8) * 2, across = small_depth * (side + 8) * 2;

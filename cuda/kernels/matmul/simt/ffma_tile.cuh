@@ -22,6 +22,7 @@ namespace {
 // WARPS_DOWN x WARPS_ACROSS warps, times SLICES of k; a warp is LANES_DOWN x 32 / LANES_DOWN
 // threads with microtiles of MICRO_ROWS x MICRO_COLUMNS. STAGES of DEPTH of k. BLOCKS fit a
 // multiprocessor. SEQUENCE is the number of slices that a thread computes one after another.
+// may_idle: a warp that is outside of c does not multiply.
 template <int WARPS_DOWN, int WARPS_ACROSS, int SLICES, int LANES_DOWN, int MICRO_ROWS,
           int MICRO_COLUMNS, int DEPTH, int STAGES, int BLOCKS, bool BY_TMA = false,
           int SEQUENCE = 1>
@@ -34,7 +35,7 @@ struct FfmaTile {
     static constexpr int warp_columns = lanes_across * micro_columns;
     static constexpr int rows = WARPS_DOWN * warp_rows, columns = WARPS_ACROSS * warp_columns;
     static constexpr int threads = 32 * warps * SLICES, slice_depth = DEPTH / SLICES;
-    static constexpr bool by_tma = BY_TMA;
+    static constexpr bool by_tma = BY_TMA, may_idle = WARPS_ACROSS == 2 && SLICES == 1;
     static constexpr int sequence = SEQUENCE;
     static constexpr bool halves = SLICES == 1 && SEQUENCE == 1; // k is halved where it is long
     // Of k: what the splits are counted in, a stage of the tile that gives the bits.
@@ -414,9 +415,8 @@ __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const FfmaPlac
     }
 }
 
-// The finished tile, one slice, of c transposed. A thread has four rows of a column of the tile,
-// which are neighbours in a row of c; a warp eight columns and four times four rows, which are in
-// different banks, thanks to the gaps.
+// The finished tile, one slice, of c transposed. A thread has four rows of a column of the tile; a
+// warp eight columns and four times four rows, in different banks, thanks to the gaps.
 template <class Tile>
 __device__ __forceinline__ void finish_transposed(const FfmaProduct &p, const FfmaPlace &at,
                                                   const float *shared) {
@@ -426,8 +426,7 @@ __device__ __forceinline__ void finish_transposed(const FfmaProduct &p, const Ff
     const bool aligned = rows_allow_four(c.data, c.row_stride) &&
                          (!c.preactivation || rows_allow_four(c.preactivation, c.row_stride));
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    RowPart<float, 4> four;
-    four.step = 1, four.packed = aligned;
+    RowPart<float, 4> four = {{}, {}, 0, 0, 1, aligned};
 #pragma unroll 1
     for (int part = static_cast<int>(threadIdx.x) / 32; part < parts; part += Tile::threads / 32) {
         const int row = part % down * 16 + lane / 8 * 4, column = part / down * 8 + lane % 8;

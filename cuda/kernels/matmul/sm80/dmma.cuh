@@ -174,6 +174,8 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
     uint32_t reading = shared, writing = last;
     Parts fragments;
     const int count = (at.terms - 1) / depth + 1;
+    // The warp's part may be outside of c.
+    const bool multiplies = !Tile::may_split || (row < at.rows && column < at.columns);
     // Splits in sequence: sums are those of one of them, the others' are added up.
     const auto first_stage = [&p](unsigned split) {
         return static_cast<int>(int64_t(p.stages) * split / p.splits_in_sequence);
@@ -187,6 +189,11 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
         // place the next is loaded.
         wait_for_copies<stages - 2>();
         __syncthreads();
+        if (!multiplies) { // it loads for the others
+            load(writing);
+            writing = writing == last ? shared : writing + bytes;
+            continue;
+        }
         fragments.read(0, reading + in_a, reading + in_b, 0);
         fragments.multiply_into(sums, 1);
         if (Tile::may_split && stage == next) {

@@ -19,6 +19,7 @@ SmallProduct describe(const Gemm &g, const Plan &plan) {
     p.rows = p.transposed ? b : a, p.columns = p.transposed ? a : b;
     p.c = destination_of(g);
     p.k = static_cast<int>(g.k), p.splits = plan.splits;
+    p.last_k = static_cast<int>(g.last_k ? g.last_k : g.k);
     p.tiles_down = static_cast<int>(tiles(p.rows.side, small_rows[plan.tile]));
     p.tiles_across = static_cast<int>(tiles(p.columns.side, small_side));
     const int64_t four = 4 * dtype_size(g.c_dtype);
@@ -27,6 +28,9 @@ SmallProduct describe(const Gemm &g, const Plan &plan) {
                    four ==
                0;
     };
+    p.direct = plan.direct;
+    p.pairs = static_cast<int64_t>(reinterpret_cast<uintptr_t>(g.c)) % 4 == 0 &&
+              (g.ldc | g.c_item) % 2 == 0;
     p.packed = allows_four(g.c, g.ldc | g.c_item) && allows_four(g.epilogue.preactivation, 0);
     return p;
 }
@@ -37,6 +41,7 @@ template <class T, int NUMBER> int launch_tile(Call &call, const Gemm &g, const 
     const int64_t size = dtype_size(g.c_dtype);
     for (int64_t first = 0; first < g.items; first += plan.items) {
         const int64_t items = g.items - first < plan.items ? g.items - first : plan.items;
+        p.last_item = first + items == g.items ? items - 1 : -1;
         const LaunchExtras extras{static_cast<unsigned>(plan.splits), plan.overlap};
         PVG_LAUNCH_WITH(extras, (small_product_kernel<T, rows>),
                         blocks_for(plan.tiles * items * plan.splits, 1), plan.threads,

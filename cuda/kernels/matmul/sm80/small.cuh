@@ -2,9 +2,9 @@
 // compute capability 8.0 and later: the kernel that small.cu launches. Sums are in float32.
 //
 // What TMA or a long pipeline would wait for is little here: batches of small matrices, and thin
-// ones that are read once. So a block of four warps is small, and four or five of a multiprocessor
-// read while others multiply. It walks along k in stages of 64, of which the next is on its way
-// while one is multiplied. Operands lie anywhere: 16 or 4 bytes at a time come by cp.async, and
+// ones that are read once. So a block of four warps is small, and three or four of a multiprocessor
+// read while others multiply. It walks along k in stages of 64, of which the next ones are on their
+// way while one is multiplied. Operands lie anywhere: 16 or 4 bytes at a time come by cp.async, and
 // what begins at odd elements comes through registers, an element a thread.
 //
 // A tile is 16, 32 or 64 x 64. Its rows are those of the operand called `rows`, a, or where c has
@@ -34,29 +34,37 @@ struct SmallOperand {
 struct SmallProduct {
     SmallOperand rows, columns;
     Destination c;
-    int k, splits;
+    int k, last_k, splits; // last_k: of the last item, which may be a shorter stretch
+    int64_t last_item;
     int tiles_down, tiles_across;
     bool transposed; // tiles are those of c transposed
     bool packed;     // four of a row of c may be stored at once
+    bool direct;     // sums go to c from registers
+    bool pairs;      // two of a row of c may be stored at once
 };
 
 struct SmallPlace {
     int64_t item;
-    int row, column, split;  // of the tile's first element
-    int first_stage, stages; // of k
+    int row, column, split;     // of the tile's first element
+    int k, first_stage, stages; // of k: of the item, and of the split
 };
 template <int ROWS>
 __device__ __forceinline__ SmallPlace place_of_small_tile(const SmallProduct &p) {
     SmallPlace at;
     unsigned tile = blockIdx.x;
-    at.split = static_cast<int>(tile % p.splits), tile /= p.splits;
+    at.split = 0;
+    if (p.splits > 1) at.split = static_cast<int>(tile % p.splits), tile /= p.splits;
     const unsigned tiles = static_cast<unsigned>(p.tiles_down) * p.tiles_across;
     at.item = tile / tiles;
     place_tile(static_cast<int>(tile % tiles), p.tiles_down, p.tiles_across, &at.row, &at.column);
     at.row *= ROWS, at.column *= small_side;
-    const int64_t all = (p.k - 1) / small_depth + 1;
-    at.first_stage = static_cast<int>(all * at.split / p.splits);
-    at.stages = static_cast<int>(all * (at.split + 1) / p.splits) - at.first_stage;
+    at.k = at.item == p.last_item ? p.last_k : p.k;
+    at.first_stage = 0, at.stages = (at.k - 1) / small_depth + 1;
+    if (p.splits > 1) { // stages are less than 2^28: splits are no more than 8
+        const unsigned all = static_cast<unsigned>(at.stages);
+        at.first_stage = static_cast<int>(all * at.split / p.splits);
+        at.stages = static_cast<int>(all * (at.split + 1) / p.splits) - at.first_stage;
+    }
     return at;
 }
 
@@ -233,25 +241,33 @@ __device__ __forceinline__ void multiply_small(const SmallProduct &p, const Smal
     const SmallFragments part_a(true, p.rows.along_k, row, a.pitch());
     const SmallFragments part_b(false, p.columns.along_k, column, b.pitch());
     const int rows = (a.left - row + 15) / 16, columns = (b.left - column + 15) / 16;
-    int left = p.k - first_k;
+    int left = at.k - first_k;
     const auto load = [&](int stage, int terms) {
-        unsigned char *const to = shared + (stage & 1) * bytes;
+        unsigned char *const to = shared + stage % small_stages * bytes;
         a.load(to, terms);
         b.load(to + bytes_a, terms);
     };
-    // Once more round than there are stages: there is one place in the code that loads.
+    // Some more rounds than there are stages: there is one place in the code that loads.
+    int loading = left; // of k, from the stage on that is loaded next
 #pragma unroll 1
-    for (int stage = -1; stage < at.stages; stage++) {
-        // This stage has come, for every thread; and every thread has read the one before, in whose
-        // place the next is loaded.
-        fragments::wait_for_copies();
-        __syncthreads();
-        const int now = stage < 0 ? 0 : min(small_depth, left);
-        left -= now;
-        if (stage + 1 < at.stages) load(stage + 1, min(small_depth, left));
-        const uint32_t from = shared_address(shared) + (stage & 1) * bytes;
-        multiply_stage<T, ROWS>(from, from + bytes_a, whole_steps(now) / 16, part_a, part_b, rows,
-                                columns, sums);
+    for (int stage = 1 - small_stages; stage < at.stages; stage++) {
+        if (stage >= 0) {
+            // This stage has come, for every thread; and every thread has read the one before, in
+            // whose place the next is loaded.
+            wait_for_copies<small_stages - 2>();
+            __syncthreads();
+        }
+        const int next = stage + small_stages - 1;
+        if (next < at.stages) {
+            load(next, min(small_depth, loading));
+            loading -= small_depth;
+        }
+        commit_copies();
+        if (stage < 0) continue;
+        const uint32_t from = shared_address(shared) + stage % small_stages * bytes;
+        multiply_stage<T, ROWS>(from, from + bytes_a, whole_steps(min(small_depth, left)) / 16,
+                                part_a, part_b, rows, columns, sums);
+        left -= small_depth;
     }
 }
 
@@ -261,6 +277,7 @@ template <int ROWS>
 __device__ __forceinline__ void share_small_sums(float *shared, int row, int column,
                                                  const SmallSums<ROWS> &sums) {
     using Tile = SmallTile<ROWS>;
+    wait_for_copies<0>();
     __syncthreads(); // the last stage has been read
     const int lane = static_cast<int>(threadIdx.x) % 32;
     float *const own = shared + (row + lane / 4) * small_sums_pitch + column + lane % 4 * 2;
@@ -272,6 +289,35 @@ __device__ __forceinline__ void share_small_sums(float *shared, int row, int col
             for (int j = 0; j < Tile::across; j++)
                 *reinterpret_cast<float2 *>(own + (i * 16 + half * 8) * small_sums_pitch + j * 8) =
                     make_float2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+}
+
+// One block and nothing to do but store: from registers, pairs if c's rows allow them.
+template <class T, int ROWS>
+__device__ __forceinline__ void store_small_sums(const SmallProduct &p, const SmallPlace &at,
+                                                 int row, int column, const SmallSums<ROWS> &sums) {
+    using Tile = SmallTile<ROWS>;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    row += at.row + lane / 4, column += at.column + lane % 4 * 2;
+    const int rows = static_cast<int>(p.c.rows), columns = static_cast<int>(p.c.columns);
+    T *const first =
+        static_cast<T *>(p.c.data) + at.item * p.c.item_stride + row * p.c.row_stride + column;
+#pragma unroll
+    for (int i = 0; i < Tile::down * 2; i++) {
+        if (row + i * 8 >= rows) break;
+        T *const line = first + i * 8 * p.c.row_stride;
+#pragma unroll
+        for (int j = 0; j < Tile::across; j++) {
+            const float *const pair = &sums[i / 2][j][i % 2 * 2];
+            const int left = columns - column - j * 8;
+            const Vector<T, 2> both = {{narrow<T>(pair[0]), narrow<T>(pair[1])}};
+            if (p.pairs && left > 1) {
+                store_at_once(line + j * 8, both);
+            } else {
+                if (left > 0) line[j * 8] = both.element[0];
+                if (left > 1) line[j * 8 + 1] = both.element[1];
+            }
+        }
+    }
 }
 
 // An element at the same place in the shared memory of a block of the cluster.
@@ -327,7 +373,7 @@ __device__ __forceinline__ void finish_small_tile(const SmallProduct &p, const S
 // ---- The kernel ---------------------------------------------------------------------------------
 
 template <class T, int ROWS>
-__global__ void __launch_bounds__(small_threads, ROWS == 64 ? 4 : 5)
+__global__ void __launch_bounds__(small_threads, 4)
     small_product_kernel(const __grid_constant__ SmallProduct p) {
 #if PVG_HAS_FRAGMENTS
     PVG_DYNAMIC_SHARED(float, memory);
@@ -340,6 +386,10 @@ __global__ void __launch_bounds__(small_threads, ROWS == 64 ? 4 : 5)
     let_next_kernel_start();
     wait_for_previous_kernel();
     multiply_small<T, ROWS>(p, at, reinterpret_cast<unsigned char *>(memory), row, column, sums);
+    if (p.direct) {
+        store_small_sums<T, ROWS>(p, at, row, column, sums);
+        return;
+    }
     share_small_sums<ROWS>(memory, row, column, sums);
     const bool shares = has_clusters && p.splits > 1;
     if (shares)
