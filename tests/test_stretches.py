@@ -130,7 +130,7 @@ def test_as_near_as_a_kernel_by_itself(device, rng, kind):
     assert cut <= 1.5 * whole + 2.0**-52, (cut, whole)
 
 
-@pytest.mark.devices("sim", "cuda")
+@pytest.mark.devices("sim")
 def test_no_launch_for_no_rest(device):
     """A product of what is left is one launch more, or several, and none if nothing is left.
 
