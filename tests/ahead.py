@@ -5,6 +5,7 @@ prints a line of JSON, [name, result], when it is done with one. conftest.py beg
 names that the session's tests ask for (`names_of`), and runs those tests late.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -72,15 +73,26 @@ def report(name, result):
     print(json.dumps([name, result]), flush=True)
 
 
-def make(folder, *targets):
-    """Build as `make` does, with this interpreter and independent of a make that called us."""
+def make(folder, *targets, timeout=900):
+    """Build as `make` does, with this interpreter and independent of a make that called us.
+
+    TimeoutExpired: it takes too long. Nothing that it has begun goes on.
+    """
     environment = {k: v for k, v in os.environ.items() if k not in MAKE}
     environment["PYTHON"] = sys.executable
-    return subprocess.run(
+    process = subprocess.Popen(
         ["make", *targets],
         cwd=folder,
         env=environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=900,
+        start_new_session=True,
     )
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)

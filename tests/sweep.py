@@ -369,12 +369,22 @@ def sequences(dtype):
         yield "sequence", check
 
 
+def check_no_columns(device, dtype):
+    """The indices are looked at all the same."""
+    array = put(device, data(dtype, (40, 0)))
+    assert_same(array[put(device, np.arange(5))], data(dtype, (5, 0)))
+
+
 def gathers(dtype):
     """Rows of indices, that are moved in words of every size, and the ways to the last value."""
-    for columns in (1, 2, 4, 8, 16):
+    for columns in (1, 2, 3, 4, 8, 16, 32):
 
         def check(device, columns=columns):
             x, rows = data(dtype, (40, columns)), np.arange(60) * 7 % 40 - 20
+            y, others = x.reshape(5, 8, columns), np.arange(60) % 5
+            assert_same(
+                put(device, y)[put(device, others), put(device, rows // 5)], y[others, rows // 5]
+            )
             array, given = put(device, x), put(device, rows)
             assert_same(array[given], x[rows])
             assert_same(array[given, 0], x[rows, 0])
@@ -386,7 +396,15 @@ def gathers(dtype):
 
         yield f"rows of {columns} by number", check
 
-    many = ((3000, (), 1), (5000, (), 1), (5000, (2,), 1), (5000, (2,), 2), (5000, (3,), 1))
+    yield "rows of nothing by number", lambda device: check_no_columns(device, dtype)
+    many = (
+        (3000, (), 1),
+        (5000, (), 1),
+        (66_000, (), 1),
+        (5000, (2,), 1),
+        (5000, (2,), 2),
+        (5000, (3,), 2),
+    )
     for count, columns, step in many:
 
         def check_many(device, count=count, columns=columns, step=step):
@@ -616,7 +634,7 @@ def variances(dtype):
             array, wide = put(device, x), helpers.widened(x).astype(np.longdouble)
             if name == "shifted rows":
                 wide, array = wide[:, 1:], array[:, 1:]
-            unit = helpers.UNIT_ROUNDOFF[dtype]
+            unit = helpers.UNIT_ROUNDOFF[dtype] + x.size * 2.0**-60  # NumPy's own
             for function in ("var", "std"):
                 expected = getattr(np, function)(wide, axis=axis)
                 result = getattr(vg, function)(array, axis=axis)
@@ -629,7 +647,7 @@ def variances(dtype):
             x = data(dtype, shape)
             x.reshape(-1)[::3] = np.nan
             array, wide = put(device, x), helpers.widened(x).astype(np.longdouble)
-            unit = helpers.UNIT_ROUNDOFF[dtype]
+            unit = helpers.UNIT_ROUNDOFF[dtype] + x.size * 2.0**-60
             bound = 16 * unit * (1 + np.nansum(np.abs(wide), axis=axis))
             for function in (np.nansum, np.nanmean):
                 with warnings.catch_warnings():
@@ -679,7 +697,7 @@ def check_exponentials(array, x, axis, dtype):
     x = x.astype(np.longdouble)
     most = x.max(axis=axis, keepdims=True)
     logarithm = most + np.log(np.exp(x - most).sum(axis=axis, keepdims=True))
-    unit = max(helpers.UNIT_ROUNDOFF[dtype], 2.0**-52)
+    unit = max(helpers.UNIT_ROUNDOFF[dtype], 2.0**-52) + x.size * 2.0**-57  # NumPy's own
     expected = np.exp(x - logarithm)
     least = 2.0**-24 if dtype.itemsize == 2 else 2.0**-126  # a subnormal float16 has fewer digits
     assert_within(vg.softmax(array, axis), expected, 64 * unit * expected + least)
@@ -796,6 +814,9 @@ def sorts(dtype):
         row = np.sort(helpers.widened(data(dtype, (33_000,)))).astype(dtype)
         expected = np.searchsorted(helpers.widened(row), helpers.widened(row[::40]))
         assert_same(vg.searchsorted(put(device, row), put(device, row[::40])), expected)
+        if dtype.kind == "u":  # several at the same time
+            found = vg.searchsorted(put(device, row), put(device, np.resize(row[::40], 1 << 16)))
+            assert_same(found, np.resize(expected, 1 << 16))
 
     yield "search in a long row", long_search
 

@@ -46,13 +46,12 @@ def test_pickling(error):
     assert vars(copy.copy(error)) == vars(error)
 
 
-@pytest.mark.devices("sim", "cuda")
 def test_raised_errors_can_be_pickled(device):
     with pytest.raises(vg.OutOfMemoryError) as caught:
         vg.empty(2**55, dtype=np.float64, device=device)
     again = pickle.loads(pickle.dumps(caught.value))
     assert again.requested == caught.value.requested >= 2**58
-    assert again.device == f"{device}:0"
+    assert again.device == ("cpu" if device == "cpu" else f"{device}:0")
 
 
 @pytest.mark.devices("sim", "cuda")

@@ -178,6 +178,7 @@ def test_the_cpu_is_refused(rng):
 
 def test_wrong_arguments(rng):
     a, b, matrix = draw(rng, 100, 100, (10, 10))
+    long = np.zeros((2**30 + 1, 0), "float32")
     for error, message, call in (
         (TypeError, "NumPy array, not list", lambda: learn.sigmoid([1.0])),
         (TypeError, r"x is float64; use x\.astype", lambda: learn.sigmoid(np.ones(3))),
@@ -190,6 +191,7 @@ def test_wrong_arguments(rng):
         (ValueError, "cannot be multiplied", lambda: learn.matmul(matrix, matrix[1:])),
         (ValueError, "it can be 'naive'", lambda: learn.matmul(matrix, matrix, kernel="fast")),
         (ValueError, "do not fit together", lambda: learn.layer(a, matrix, b)),
+        (ValueError, r"up to 2\^30 rows and columns", lambda: learn.matmul(long[:0, :0], long.T)),
     ):
         with pytest.raises(error, match=message), vg.device("sim"):
             call()

@@ -16,7 +16,7 @@ import helpers
 import pytest
 
 import pyvecgpu as vg
-from pyvecgpu.native import library
+from pyvecgpu.native import library, settings
 from pyvecgpu.native.abi import ABI_VERSION, FUNCTIONS, SIMULATOR_FUNCTIONS
 from pyvecgpu.native.owners import KINDS
 
@@ -444,6 +444,15 @@ def test_garbage_in_variables(name, value):
     for kind, message in (sim, on_cpu):
         assert kind == "ValueError", message
         assert name in message
+
+
+def test_garbage_in_a_mapping():
+    """What no environment holds, too: a NUL."""
+    nul = {f"PYVECGPU_{name}LIBRARY": ["/lib\0"] for name in ("", "SIM_")}
+    for name, values in {**GARBAGE, **nul}.items():
+        for value in values:
+            with pytest.raises(ValueError, match=f"^{name} is .*; it can be "):
+                settings.read({name: value})
 
 
 def test_several_variables_in_one_process():

@@ -120,6 +120,13 @@ def test_before_init():
     with pytest.raises(AttributeError, match=r"'layer' is assigned before super\(\)"):
         Early()
 
+    class Plain(nn.Module):
+        def __init__(self):
+            self.width = 3
+            super().__init__()
+
+    assert Plain().width == 3 and not Plain().state_dict()
+
 
 # States -------------------------------------------------------------------------------------------
 

@@ -4,10 +4,12 @@ cuda/tests/test_plan.c checks 100,000 random plans; here are the facts that a re
 can check by hand, and that the README's table is the library's.
 """
 
+import ctypes
 import pathlib
 
 import pytest
-from forced import CASES
+from forced import CASES, forced
+from helpers import BFLOAT16
 
 import pyvecgpu as vg
 from pyvecgpu.bench import model, report
@@ -194,3 +196,63 @@ def test_the_card_is_described(device):
     assert card[Card.CARD_MULTIPROCESSORS] == place.limits.multiprocessor_count
     assert (card[Card.CARD_ARCHITECTURE] < 80) is (device == "sim")
     assert len(card) == Card.CARD_COUNT
+
+
+# Launches -----------------------------------------------------------------------------------------
+
+# (kernel, dtype, the shape of a, that of b): batches over one b that are one tall product, others.
+LAUNCHED = [
+    ("tiled", "float32", (40, 5, 9), (9, 70)),
+    ("tiled", "float64", (300, 1, 9), (9, 33)),
+    ("tiled", "int32", (3, 200, 40), (40, 300)),
+    ("tiled", "float32", (6, 130, 20), (6, 20, 140)),
+    ("tiled", "float16", (1, 130, 20), (20, 260)),
+    ("gemv", "float32", (1, 1, 4096), (4096, 300)),
+    ("gemv", "float64", (1, 500, 40), (40, 1)),
+    ("gemv", "float16", (7, 50, 3000), (7, 3000, 1)),
+    ("tiny", "float32", (1000, 4, 5), (1000, 5, 6)),
+    ("tiny", "bfloat16", (77, 32, 32), (77, 32, 32)),
+]
+
+
+@pytest.mark.devices("sim")
+@pytest.mark.parametrize(("kernel", "dtype", "left", "right"), LAUNCHED)
+@pytest.mark.parametrize("layout", ["rows", "columns", "every second"])
+def test_as_many_blocks_as_are_planned(device, simulator, kernel, dtype, left, right, layout):
+    if dtype == "bfloat16" and BFLOAT16 is None:
+        pytest.skip("no ml_dtypes")
+    a, b = (vg.ones(shape, dtype=dtype, device=device) for shape in (left, right))
+    if layout == "columns":  # of each item of a
+        a = vg.matrix_transpose(vg.matrix_transpose(a).copy())
+    if layout == "every second":
+        a = vg.ones((2 * left[0], *left[1:]), dtype=dtype, device=device)[::2]
+    (items, m, k), n = left, right[-1]
+    card = (ctypes.c_int64 * Card.CARD_COUNT)()
+    assert simulator.pvg_plan_card(0, card) == 0
+    steps = [step // a.dtype.itemsize for step in a.strides]
+    product = model.product_of(
+        *(m, n, k),
+        dtype=dtype,
+        precision="ieee",
+        kernel=MatmulKernel[f"MATMUL_{kernel.upper()}"],
+        items=items,
+        a_along_k=steps[2] == 1 or k == 1,
+        a_stride=steps[1] if steps[2] == 1 else steps[2],
+        b_stride=n,
+        c_stride=n,
+        a_item=steps[0],
+        b_item=k * n if len(right) == 3 else 0,
+        c_item=m * n,
+    )
+    planned = model.numbers(Plan, {})
+    assert simulator.pvg_plan_product(card, product, planned) == 0
+    with forced(device, kernel):
+        before = [simulator.pvg_sim_count(name) for name in (b"launch", b"blocks")]
+        vg.matmul(a, b, precision="ieee" if dtype == "float32" else None)
+        after = [simulator.pvg_sim_count(name) for name in (b"launch", b"blocks")]
+    launches, blocks = (one - other for one, other in zip(after, before, strict=True))
+    beside = (planned[Plan.PLAN_SPLITS] > 1) + sum(
+        planned[Plan[f"PLAN_{x}_COPIED"]] > 0 for x in "AB"
+    )
+    assert launches == 1 + beside, (beside, blocks, planned[:])
+    assert blocks == planned[Plan.PLAN_BLOCKS] or (beside and blocks > planned[Plan.PLAN_BLOCKS])

@@ -77,6 +77,18 @@ def test_functions_of_numpy_compute_here(device, name):
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["divmod", "modf", "frexp"])
+@pytest.mark.parametrize("options", [{}, {"where": True}, {"casting": "same_kind"}], ids=str)
+def test_ufuncs_with_two_results(device, name, options):
+    operands = (X, 2.0) if name == "divmod" else (X,)
+    expected = getattr(np, name)(*operands)
+    found = getattr(np, name)(put(device, X), *operands[1:], **options)
+    assert len(found) == 2
+    for ours, theirs in zip(found, expected, strict=True):
+        assert isinstance(ours, vg.Array) and ours.device == vg.Device(device)
+        assert_same(ours, theirs)
+
+
 def test_functions_with_other_results(device, tmp_path):
     x = put(device, X)
     assert np.shape(x) == (2, 3) and np.ndim(x) == 2 and np.size(x) == 6

@@ -10,6 +10,8 @@ import pytest
 from helpers import put
 
 import pyvecgpu as vg
+from pyvecgpu.backends.recording import WORDS, Recording
+from pyvecgpu.functions.short_cards import made
 
 nn, optim = vg.nn, vg.optim
 pytestmark = pytest.mark.devices("sim", "cuda")
@@ -245,3 +247,48 @@ def test_more_steps_than_a_recording_has_room_for(device):
     with pytest.raises(ValueError, match="recording a graph: it has too many steps"):
         p.backend.record(lambda: [optimiser.step() for _ in range(100)])
     assert p.tolist() == [1.0] * 3
+
+
+# Numbers that are read anew at each launch --------------------------------------------------------
+
+
+def test_numbers_are_written_when_they_have_changed(device):
+    """As many of a kind as there is room for, one copy for all, and none of what is not used."""
+    backend, numbers, calls = vg.Device(device).backend, np.arange(float(WORDS)), []
+    recording = Recording(backend)
+    few = made(backend, recording.renewed(np.dtype("float64"), 3, lambda: numbers[:3]))
+    many = recording.renewed(
+        np.dtype("float64"), WORDS - 3, lambda: numbers[3:], lambda: calls.append("done")
+    )
+    with pytest.raises(ValueError, match="too many steps"):
+        Recording(backend).renewed(np.dtype("uint64"), WORDS + 1, None)
+    copies = vg.counters(device)["copies_to_device"]
+    for step, written in ((0, 1), (0, 0), (5, 1), (0, 0), (-0.0, 0), (1, 1)):
+        numbers[7:] += step
+        before = vg.counters(device)["copies_to_device"]
+        recording.launch(lambda: calls.append("work"))
+        assert vg.counters(device)["copies_to_device"] - before == written
+        assert calls[-2:] == ["work", "done"]
+    assert vg.counters(device)["copies_to_device"] - copies == 3 and len(calls) == 12
+    np.testing.assert_array_equal(few.numpy(), numbers[:3])
+    np.testing.assert_array_equal(made(backend, many).numpy(), numbers[3:])
+    recording.at_end(lambda: calls.append("first"))
+    recording.at_end(lambda: calls.append("second"))
+    recording.end()
+    assert calls[12:] == ["first", "second"]
+
+
+@pytest.mark.parametrize("lacking", ["empty", "slice"])
+def test_no_memory_for_numbers(device, lacking):
+    class Backend:
+        def empty(self, *_):
+            return lacking != "empty"
+
+        def slice(self, *_):
+            return lacking != "slice"
+
+        def fail(self):
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        Recording(Backend()).renewed(np.dtype("float64"), 1, None)

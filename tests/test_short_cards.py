@@ -13,6 +13,7 @@ from helpers import put
 
 import pyvecgpu as vg
 from pyvecgpu.dispatch import observe
+from pyvecgpu.functions import short_cards
 
 pytestmark = pytest.mark.devices("sim", "cuda")
 
@@ -364,3 +365,96 @@ def test_integers_are_those_of_the_cpu(device, dtype):
                     x, y = (g.integers(low, low + count, size, dtype) for g in (ours, cpu))
                     np.testing.assert_array_equal(x.numpy(), y.numpy())
                     assert x.dtype == y.dtype and ours.state == cpu.state
+
+
+# Which calls are short ----------------------------------------------------------------------------
+
+# By the short way: calls that take it, and calls that it leaves to the long one.
+WAYS_TAKEN = {
+    "padded": (
+        lambda x: vg.pad(x, 2),
+        lambda x: vg.pad(x, (1, 2), "constant"),
+        lambda x: vg.pad(x, [(1, 2), [0, 1]], constant_values=1.5),
+        lambda x: vg.pad(x, ((1, 2),), constant_values=2**63 - 1),
+        lambda x: vg.pad(x, 1, constant_values=-(2**63)),
+        lambda x: vg.pad(x[0, 0, None], 1),
+        lambda x: vg.pad(vg.reshape(x, (1,) * 30 + (4, 4)), ((0, 0),) * 30 + ((1, 0), (0, 2))),
+    ),
+    "repeated": (
+        lambda x: vg.tile(x, 2),
+        lambda x: vg.tile(x, (2, 1)),
+        lambda x: vg.tile(x, [1, 2, 3]),
+        lambda x: vg.repeat(x, 2),
+        lambda x: vg.repeat(x, 2, axis=-2),
+        lambda x: vg.repeat(x, 0, axis=1),
+    ),
+    "rolled": (
+        lambda x: vg.roll(x, 1),
+        lambda x: vg.roll(x, 1 - 2**63),
+        lambda x: vg.roll(x, 2**63 - 1, axis=1),
+        lambda x: vg.roll(x, -1, axis=-2),
+    ),
+    "diagonal_matrix": (
+        lambda x: vg.diag(x[0]),
+        lambda x: vg.diag(x[0], 3),
+        lambda x: vg.diag(x[0], -1),
+    ),
+    "joined": (
+        lambda x: vg.concat([x, x]),
+        lambda x: vg.concat((x,), axis=-1),
+        lambda x: vg.concatenate([x, x], axis=1),
+        lambda x: vg.stack([x, x]),
+        lambda x: vg.stack((x, x, x), axis=-1),
+        lambda x: vg.concat([vg.reshape(x, (1,) * 30 + (4, 4))] * 2, axis=-32),
+        lambda x: vg.concat([vg.reshape(x, (1,) * 30 + (4, 4))] * 2, axis=31),
+    ),
+    "differences": (
+        lambda x: vg.diff(x),
+        lambda x: vg.diff(x, axis=-2),
+        lambda x: vg.diff(x, 1, 0),
+    ),
+    "numbers_for_nan": (
+        lambda x: vg.nan_to_num(x),
+        lambda x: vg.nan_to_num(x, nan=1.0, posinf=2.0, neginf=3.0),
+    ),
+    "dots": (
+        lambda x: vg.vecdot(x, x),
+        lambda x: vg.vecdot(x, x, axis=-1, precision="tf32"),
+        lambda x: vg.einsum("ij,ij->i", x, x),
+        lambda x: vg.einsum("ji,ji->i", x, x),
+    ),
+    "sum_without_nan": (
+        lambda x: vg.nansum(x),
+        lambda x: vg.nansum(x, axis=0, keepdims=True),
+        lambda x: vg.nanmean(x, axis=(0, -1)),
+        lambda x: vg.nanmean(x, axis=-2),
+        lambda x: vg.nansum(vg.reshape(x, (1,) * 30 + (4, 4)), axis=-32),
+        lambda x: vg.nansum(vg.reshape(x, (1,) * 30 + (4, 4)), axis=tuple(range(32))),
+    ),
+    "all_equal": (
+        lambda x: vg.array_equal(x, x),
+        lambda x: vg.array_equal(x, x, equal_nan=True),
+        lambda x: vg.array_equal(x, x + 1),
+        lambda x: vg.array_equal(x, x[:3]),
+        lambda x: vg.array_equal(x[:0], x[4:]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WAYS_TAKEN)
+def test_short_ways_are_taken(device, monkeypatch, name):
+    """The result is what the short way has made, and not a second one by the long way."""
+    found, short = [], getattr(short_cards, name)
+    monkeypatch.setattr(short_cards, name, lambda *given: found.append(short(*given)) or found[-1])
+    x = put(device, np.arange(16, dtype="float32").reshape(4, 4))
+    for i, call in enumerate(WAYS_TAKEN[name]):
+        found.clear()
+        result = call(x)
+        assert len(found) == 1 and found[0] is not None and result is found[0], i
+
+
+def test_every_short_way_is_looked_at():
+    steps = {"functions_of", "made", "tiled"}  # tiled is a way to repeated
+    here = {name for name, one in vars(short_cards).items()
+            if getattr(one, "__module__", "") == short_cards.__name__}  # fmt: skip
+    assert {name for name in here - steps if name[0] != "_"} == WAYS_TAKEN.keys()

@@ -43,7 +43,9 @@ def test_the_block_has_a_stream_of_its_own(device):
             assert current(device) == second.handle
     assert current(device) == before
     assert_same(z, (np.arange(6.0) + 1) * 2)
+    waits = vg.counters(device)["waits"]
     first.synchronize()
+    assert vg.counters(device)["waits"] == waits + 1
     assert repr(first) == f"<Stream of {vg.Device(device)} at {first.handle:#x}>"
 
 

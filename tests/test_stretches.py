@@ -128,3 +128,16 @@ def test_as_near_as_a_kernel_by_itself(device, rng, kind):
     with forced.forced(card, kernel):
         whole = error(vg.matmul(x, y, precision=precision))
     assert cut <= 1.5 * whole + 2.0**-52, (cut, whole)
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_no_launch_for_no_rest(device):
+    """A product of what is left is one launch more, or several, and none if nothing is left."""
+    card, launches = card_for(device, ("float32", "ieee")), []
+    for k in CUT["float32", "ieee"]:
+        a, b = vg.ones((3, k), device=card), vg.ones((k, 5), device=card)
+        vg.matmul(a, b, precision="ieee")
+        before = vg.counters(card)["launches"]
+        vg.matmul(a, b, precision="ieee")
+        launches.append(vg.counters(card)["launches"] - before)
+    assert launches[0] > launches[1]

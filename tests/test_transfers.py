@@ -5,7 +5,9 @@ Large NumPy operands are computed in parts; here the parts are small, so that th
 
 import _thread
 import ctypes
+import mmap
 import threading
+from pathlib import Path
 
 import helpers
 import numpy as np
@@ -389,3 +391,22 @@ def test_values_go_up_in_the_dtype_that_they_get(device, dtype):
     sent = vg.counters(device)["bytes_to_device"] - before
     assert sent == 100 * (8 if dtype == helpers.BFLOAT16 else dtype.itemsize)
     assert_same(result, x.astype(dtype))
+
+
+@on_cards
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux")
+def test_buffers_of_the_host_are_given_back(device):
+    """Strided memory goes through a buffer of up to 4 MiB, both ways."""
+    wide = np.zeros((1 << 20, 2), np.float32)
+    backend, array = vg.Device(device).backend, vg.ones(1 << 20, device=device)
+
+    def there_and_back():
+        backend.copy_from_host(wide[:, 0], array.data)
+        assert backend.to_host(array.data, wide[:, 1]) is not None
+
+    there_and_back()
+    pages = [int(Path("/proc/self/statm").read_text().split()[0])]
+    for _ in range(12):
+        there_and_back()
+    pages.append(int(Path("/proc/self/statm").read_text().split()[0]))
+    assert (pages[1] - pages[0]) * mmap.PAGESIZE < 12 * 4 * MIB

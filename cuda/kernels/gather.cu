@@ -51,6 +51,54 @@ __global__ void __launch_bounds__(gather_threads)
     }
 }
 
+// The same of a gather by one or two indices, over three dimensions or one, whose positions fit 32
+// bits: what most gathers are, without loops.
+template <class T, int DIMS, int AXES>
+__global__ void __launch_bounds__(gather_threads) pick_kernel(const __grid_constant__ Moves moves) {
+    const Locator<3> &by = moves.walk;
+    const Indices &indices = moves.indices;
+    uint32_t position[gather_each];
+    int64_t index[AXES][gather_each] = {}, place[gather_each];
+    const uint32_t first = blockIdx.x * gather_each * gather_threads + threadIdx.x;
+    const uint32_t size = static_cast<uint32_t>(moves.size);
+#pragma unroll
+    for (int e = 0; e < gather_each; e++) {
+        position[e] = first + e * gather_threads;
+        uint32_t rest = position[e];
+        int64_t at = 0;
+        place[e] = 0;
+#pragma unroll
+        for (int d = DIMS - 1; d >= 0; d--) {
+            uint32_t quotient = 0;
+            if (d > 0) {
+                const uint32_t multiplier = static_cast<uint32_t>(by.multiplier[d]);
+                quotient = (__umulhi(rest, multiplier) + rest) >> by.shift[d];
+                rest -= quotient * static_cast<uint32_t>(by.walk.shape[d]);
+            }
+            place[e] +=
+                int64_t(static_cast<int32_t>(rest)) * static_cast<int32_t>(by.walk.strides[1][d]);
+            at += int64_t(static_cast<int32_t>(rest)) * static_cast<int32_t>(by.walk.strides[2][d]);
+            rest = quotient;
+        }
+#pragma unroll
+        for (int j = 0; j < AXES; j++)
+            if (position[e] < size) index[j][e] = index_at(indices, j, at);
+    }
+    T word[gather_each] = {};
+#pragma unroll
+    for (int e = 0; e < gather_each; e++) {
+        bool bad = false;
+        if (position[e] >= size) continue;
+#pragma unroll
+        for (int j = 0; j < AXES; j++)
+            place[e] += counted_from_0(indices, j, index[j][e], &bad) * indices.stride[j];
+        word[e] = static_cast<const T *>(moves.indexed)[place[e]];
+    }
+#pragma unroll
+    for (int e = 0; e < gather_each; e++)
+        if (position[e] < size) static_cast<T *>(moves.flat)[position[e]] = word[e];
+}
+
 // ---- What is moved from where to where ----------------------------------------------------------
 
 // How many elements a word has: as many as 16 bytes hold, if rows, strides and addresses allow it.
@@ -116,6 +164,42 @@ template <Way WAY> int launch_moves(Call &call, const Moves &moves, int64_t byte
     });
 }
 
+// Whether a gather is one of pick_kernel's; its walk gets dimensions of length 1 in front, to have
+// three, if it has two.
+bool is_pick(Moves *moves) {
+    Walk<3> &walk = moves->walk.walk;
+    const int64_t most = (int64_t(1) << 31) - gather_threads * gather_each;
+    if (!moves->walk.narrow || moves->size > most || walk.ndim > 3 || moves->indices.count > 2)
+        return false;
+    if (walk.ndim > 1 && moves->indices.count > 1) return false;
+    while (walk.ndim == 0 || walk.ndim == 2) {
+        for (int i = walk.ndim; i > 0; i--) {
+            walk.shape[i] = walk.shape[i - 1];
+            for (int k = 0; k < 3; k++) walk.strides[k][i] = walk.strides[k][i - 1];
+        }
+        walk.shape[0] = 1, walk.ndim++;
+        for (int k = 0; k < 3; k++) walk.strides[k][0] = 0;
+    }
+    prepare(&moves->walk);
+    return true;
+}
+
+// The side without indices is contiguous.
+int launch_gather(Call &call, Moves *moves, int64_t bytes) {
+    if (!is_pick(moves)) return launch_moves<Way::gather>(call, *moves, bytes);
+    return dispatch_words(bytes, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        const unsigned blocks = blocks_for(moves->size, gather_threads * gather_each);
+        if (moves->walk.walk.ndim == 3)
+            PVG_LAUNCH((pick_kernel<T, 3, 1>), blocks, gather_threads, 0, call.stream, *moves);
+        else if (moves->indices.count == 2)
+            PVG_LAUNCH((pick_kernel<T, 1, 2>), blocks, gather_threads, 0, call.stream, *moves);
+        else
+            PVG_LAUNCH((pick_kernel<T, 1, 1>), blocks, gather_threads, 0, call.stream, *moves);
+        return PVG_OK;
+    });
+}
+
 // Of a few writes, the last one to each place.
 int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t bytes) {
     return dispatch_words(bytes, [&](auto tag) -> int {
@@ -124,6 +208,16 @@ int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t byt
         if (blocks > most_few_blocks) blocks = most_few_blocks;
         PVG_LAUNCH(scatter_few_kernel<T>, blocks, few_threads, 0, call.stream, moves,
                    few_of(writes));
+        return PVG_OK;
+    });
+}
+
+// Of some writes to single elements, the last one to each.
+int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
+    return dispatch_words(item, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH(scatter_ranges_kernel<T>, blocks_for(keys, ranges.places), ranges_threads, 0,
+                   call.stream, ranges);
         return PVG_OK;
     });
 }
@@ -160,7 +254,7 @@ int gather_picture(Call &call, const pvg_array *a, const Picture &p, Output *res
     moves.flat = result->array->data, moves.indexed = a->data;
     const int64_t bytes = prepare_moves(p, result->array->strides, dtype_size(a->dtype), &moves);
     PVG_PASS(call.reads(a));
-    return launch_moves<Way::gather>(call, moves, bytes);
+    return launch_gather(call, &moves, bytes);
 }
 
 int run_gather(Call &call, const pvg_array *a, const pvg_array *indices, int count, const int *axes,
@@ -234,6 +328,12 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
         return launch_moves<Way::scatter>(call, moves, prepare_moves(p, strides, item, &moves));
     int64_t size = 1;
     for (int i = 0; i < p.ndim; i++) size *= p.chosen[i] ? p.shape[i] : 1;
+    const int places = p.ndim == 1 && p.indices.count == 1 ? places_of_ranges(size, p.keys) : 0;
+    if (size > least_in_ranges && places > 0) {
+        const Ranges ranges = {values->data, a->data, size,     strides[0],
+                               p.index[0],   places,  p.indices};
+        return launch_ranges(call, ranges, p.keys, item);
+    }
     int64_t step = 0;
     if (size > few_writes && is_worth_marking(size, p.keys) && are_numbers(p, strides, &step)) {
         const int64_t bytes = prepare_moves(p, strides, item, &moves);

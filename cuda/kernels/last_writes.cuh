@@ -1,9 +1,10 @@
 // For gather.cu: of several writes to a place the last one is what it gets, whatever runs when.
 //
 // A few writes are told apart by every block for itself, in shared memory, in the launch that does
-// them. More are done as if no place were named twice, while a bit of each place tells which are;
-// a launch more then mends these. Where the places are too many for that, or an index is not found
-// by the number of a write, it is found out first, by two launches, through a table of all places.
+// them; some more of single elements, too, if each block has places of its own to write to. Many
+// are done as if no place were named twice, while a bit of each place tells which are; a launch
+// more then mends these. Where the places are too many for that, or an index is not found by the
+// number of a write, it is found out first, by two launches, through a table of all places.
 #pragma once
 #include "arrays/operation.cuh"
 #include "kernels/pictures.cuh"
@@ -124,6 +125,78 @@ __global__ void __launch_bounds__(few_threads)
 #pragma unroll
         for (int e = 0; e < few_words; e++)
             if (to[e] != not_written) indexed[offsets[1][e] + to[e]] = word[e];
+    }
+}
+
+// ---- Some writes of single elements -------------------------------------------------------------
+
+// Each block reads all indices and notes, of its own places, the last write to each; then it does
+// these. What all blocks read together costs as much as the launches that this saves.
+constexpr int ranges_threads = 1024, ranges_each = 12;  // indices under way at a time
+constexpr int done_each = 6;                            // writes
+constexpr int most_places = 12288, least_places = 2048; // of a block
+constexpr int64_t least_in_ranges = 256, most_in_ranges = 65536, most_reads = 1 << 22;
+constexpr int64_t most_range_blocks = 528;
+
+struct Ranges {
+    const void *flat;
+    void *indexed;
+    int64_t size, flat_step, index_step;
+    int places; // of a block
+    Indices indices;
+};
+
+// How many places a block is to have; 0: the writes are too many.
+inline int places_of_ranges(int64_t size, int64_t keys) {
+    if (size > most_in_ranges || keys > most_reads * 16) return 0;
+    int64_t each = size * keys >> 20; // some 2^20 reads, rather than the most blocks
+    each = each < least_places ? least_places : each > most_places ? most_places : each;
+    const int64_t blocks = keys / each + (keys % each != 0);
+    return blocks <= most_range_blocks && blocks * size <= most_reads ? static_cast<int>(each) : 0;
+}
+
+template <class T>
+__global__ void __launch_bounds__(ranges_threads)
+    scatter_ranges_kernel(const __grid_constant__ Ranges ranges) {
+    __shared__ unsigned last[most_places]; // numbers of writes, from 1
+    const int thread = static_cast<int>(threadIdx.x);
+    const int64_t first = int64_t(blockIdx.x) * ranges.places;
+    for (int i = thread; i < ranges.places; i += ranges_threads) last[i] = 0;
+    __syncthreads();
+    for (int64_t i = thread; i < ranges.size; i += ranges_threads * ranges_each) {
+        int64_t index[ranges_each] = {};
+#pragma unroll
+        for (int e = 0; e < ranges_each; e++) {
+            const int64_t number = i + e * ranges_threads;
+            if (number < ranges.size)
+                index[e] = index_at(ranges.indices, 0, number * ranges.index_step);
+        }
+#pragma unroll
+        for (int e = 0; e < ranges_each; e++) {
+            const int64_t number = i + e * ranges_threads;
+            bool bad = number >= ranges.size;
+            if (bad) continue;
+            const int64_t place = counted_from_0(ranges.indices, 0, index[e], &bad) - first;
+            if (!bad && place >= 0 && place < ranges.places)
+                atomicMax(&last[place], static_cast<unsigned>(number) + 1);
+        }
+    }
+    __syncthreads();
+    const T *flat = static_cast<const T *>(ranges.flat);
+    T *indexed = static_cast<T *>(ranges.indexed);
+    for (int i = thread; i < ranges.places; i += ranges_threads * done_each) {
+        unsigned number[done_each];
+        T value[done_each] = {};
+#pragma unroll
+        for (int e = 0; e < done_each; e++) {
+            const int place = i + e * ranges_threads;
+            number[e] = place < ranges.places ? last[place] : 0;
+            if (number[e] != 0) value[e] = flat[(number[e] - 1) * ranges.flat_step];
+        }
+#pragma unroll
+        for (int e = 0; e < done_each; e++)
+            if (number[e] != 0)
+                indexed[(first + i + e * ranges_threads) * ranges.indices.stride[0]] = value[e];
     }
 }
 

@@ -21,7 +21,8 @@ namespace pvg::reduce {
 
 constexpr int short_rows_threads = 128, loads_of_group = 4;
 constexpr int long_rows_threads = 512, packs_in_flight = 8; // at most; a multiple of 32
-constexpr int column_threads = 256, rows_in_flight = 8;
+constexpr int column_threads = 256, rows_in_flight = 8, tile_bytes = 16 << 10;
+constexpr int merged_together = 4; // partial results, by a thread
 
 // Neighbouring elements that one thread takes together: 16 bytes, and at most 4; two complex ones.
 template <class T> inline constexpr int pack_size = sizeof(T) >= 8 ? 2 : 4;
@@ -47,6 +48,7 @@ struct Columns {
     unsigned chunks, stripes; // how many such chunks there are, and blocks side by side
     int across, down;         // threads of a block: side by side, and below them; a power of two
     bool aligned;             // every pack of columns may be loaded at once
+    bool dense;               // else: a block has whole rows, which follow each other without a gap
 };
 
 // Elements or partial results that lie anywhere: every one of `results` has `length`.
@@ -245,6 +247,58 @@ __device__ void add_columns(const T *from, const Columns &c, int y, int64_t step
     }
 }
 
+// `count` elements from `from` on, which need not be aligned, by a block, with loads of 16 bytes.
+// In `tile` they lie as far from a multiple of 16 bytes as in memory: so many elements.
+template <class T> __device__ int load_tile(const T *from, int count, T *tile) {
+    constexpr int vector = sizeof(T) < 16 ? static_cast<int>(16 / sizeof(T)) : 1, batch = 4;
+    using Words = Vector<uint32_t, 4>;
+    const int shift = static_cast<int>(reinterpret_cast<uintptr_t>(from) % 16 / sizeof(T));
+    const int vectors = (shift + count + vector - 1) / vector, threads = blockDim.x;
+    for (int first = threadIdx.x; first < vectors; first += batch * threads) {
+        Words held[batch];
+#pragma unroll
+        for (int k = 0; k < batch; k++) {
+            const int at = (first + k * threads) * vector - shift;
+            if (at >= 0 && at + vector <= count)
+                held[k] = *reinterpret_cast<const Words *>(from + at);
+        }
+#pragma unroll
+        for (int k = 0; k < batch; k++) {
+            const int at = (first + k * threads) * vector - shift;
+            if (at >= 0 && at + vector <= count)
+                *reinterpret_cast<Words *>(tile + shift + at) = held[k];
+            else
+                for (int e = at < 0 ? 0 : at; e < at + vector && e < count; e++)
+                    tile[shift + e] = from[e];
+        }
+    }
+    return shift;
+}
+
+// Whole rows of columns that no vector divides, through shared memory: those of a thread, which
+// are as in add_columns, and of each as many.
+template <class T, class Acc>
+__device__ void add_dense_columns(const T *from, const Columns &c, int x, int y, int length,
+                                  int columns, int64_t first, Acc (&acc)[pack_size<T>], T *tile,
+                                  const Result &result) {
+    const int inner = static_cast<int>(c.inner), down = c.down;
+    const int room = (tile_bytes - 16) / static_cast<int>(sizeof(T)),
+              most = room / inner / down * down;
+    for (int begin = 0; begin < length; begin += most) {
+        const int rows = length - begin < most ? length - begin : most;
+        const T *mine = tile + load_tile(from + int64_t(begin) * inner, rows * inner, tile) + x;
+        __syncthreads();
+#pragma unroll 4
+        for (int row = y; row < rows; row += down)
+#pragma unroll
+            for (int j = 0; j < pack_size<T>; j++)
+                if (j < columns)
+                    acc[j].add(computed(mine[row * inner + j * c.across]), first + begin + row,
+                               result);
+        __syncthreads();
+    }
+}
+
 // ---- Kernels ------------------------------------------------------------------------------------
 
 namespace {
@@ -303,7 +357,9 @@ template <class T, class Acc>
 __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) > 16 ? 2 : 3)
     columns_kernel(Columns c, Acc *partials, Result result) {
     constexpr int pack = pack_size<T>;
-    __shared__ Acc shared[column_threads * pack];
+    constexpr int of_totals = column_threads * pack * static_cast<int>(sizeof(Acc));
+    __shared__ uint4 room[(of_totals < tile_bytes ? tile_bytes : of_totals) / 16];
+    Acc *shared = reinterpret_cast<Acc *>(room);
     const unsigned above = blockIdx.x / c.stripes;
     const int64_t stripe = blockIdx.x % c.stripes, chunk = above % c.chunks;
     const int64_t outer = above / c.chunks;
@@ -318,7 +374,10 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
                     column * c.step;
     Acc acc[pack];
     for (int j = 0; j < pack; j++) acc[j] = Acc::identity();
-    if (c.aligned && columns == pack)
+    if (sizeof(T) <= 8 && c.dense)
+        add_dense_columns(from - x, c, x, y, length, columns, begin, acc,
+                          reinterpret_cast<T *>(room), result);
+    else if (c.aligned && columns == pack)
         add_columns<true>(from, c, y, 1, length, columns, begin, acc, result);
     else if (columns > 0)
         add_columns<false>(from, c, y, apart * c.step, length, columns, begin, acc, result);
@@ -339,7 +398,7 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
 template <class Acc>
 __global__ void __launch_bounds__(column_threads)
     merge_kernel(const __grid_constant__ Anywhere job, const Result result) {
-    constexpr int batch = 4;
+    constexpr int batch = merged_together;
     __shared__ Acc shared[column_threads];
     const int across = column_threads / job.lanes, x = threadIdx.x % across;
     const int y = threadIdx.x / across;

@@ -53,7 +53,7 @@ int merge_partials(Call &call, const Acc *partials, const Layout &p, int64_t chu
     job.data = partials, job.results = positions(kept), job.length = positions(reduced);
     prepare(&job.kept);
     prepare(&job.reduced);
-    job.lanes = power_of_two(job.length, column_threads);
+    job.lanes = power_of_two(ceil_divide(job.length, merged_together), column_threads);
     PVG_LAUNCH(merge_kernel<Acc>, blocks_for(job.results, column_threads / job.lanes),
                column_threads, 0, call.stream, job, result);
     return PVG_OK;
@@ -66,17 +66,14 @@ template <class T> inline constexpr int64_t round_of_row =
     int64_t(long_rows_threads) * packs_in_flight * pack_size<T>;
 
 // Elements a block takes of a long row. A few rounds are sooner done than another kernel is
-// launched. Beyond 8 MiB as many blocks as fill a card of 132 multiprocessors several times,
-// whether it holds two, three or four of them at once: blocks that take as long as each other would
-// leave it idle behind the last full round.
+// launched. Else whole rounds, as a part of one takes as long, and more of them only where there
+// would be too many totals to merge.
 template <class T> int64_t chunk_of_row(int64_t length) {
-    constexpr int64_t size = sizeof(T), unit = 512, round = round_of_row<T>;
+    constexpr int64_t round = round_of_row<T>, usual = sizeof(T) < 4 ? 2 * round : round;
+    constexpr int64_t many = 3168, most = (512 << 10) / static_cast<int64_t>(sizeof(T));
     if (length <= 4 * round) return length;
-    if (length <= (8 << 20) / size) return size < 4 ? 2 * round : round;
-    const int64_t blocks = length <= (64 << 20) / size ? 792 : 1584;
-    const int64_t chunk = ceil_divide(ceil_divide(length, blocks), unit) * unit;
-    const int64_t most = (512 << 10) / size;
-    return chunk > most ? most : chunk;
+    const int64_t chunk = ceil_divide(length, many * usual) * usual;
+    return chunk < most ? chunk : most;
 }
 
 // A block's threads: the longer the row, the more.
@@ -208,6 +205,9 @@ template <class T, class Acc> Columns make_columns(const void *data, const Layou
                       reinterpret_cast<uintptr_t>(data) % (pack * sizeof(T)) == 0 &&
                       p.outer_stride % pack == 0 && p.length_stride % pack == 0;
     choose_columns<T, Acc>(p, &columns);
+    columns.dense = !columns.aligned && columns.stripes == 1 && p.inner_stride == 1 &&
+                    p.length_stride == p.inner && sizeof(T) <= 8 &&
+                    reinterpret_cast<uintptr_t>(data) % sizeof(T) == 0;
     return columns;
 }
 

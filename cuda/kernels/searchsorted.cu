@@ -10,7 +10,7 @@ namespace pvg {
 namespace {
 
 constexpr int bisect_threads = 256;
-constexpr int64_t few_values = 1 << 18, many_values = 1 << 22; // one, 4 and 16 a thread
+constexpr int64_t few_values = 1 << 16, many_values = 1 << 22; // one, 4 and 16 a thread
 constexpr size_t most_shared = 32 << 10;
 
 struct BisectJob {

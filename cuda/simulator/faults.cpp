@@ -104,13 +104,12 @@ bool injected(Fault what) { return calls_until_fault[what] > 0 && --calls_until_
 
 /* In the order of enum Counter. */
 static const char *const counter_names[COUNTERS] = {
-    "launch",        "copy_h2d",         "copy_d2h",    "copy_d2d",
-    "copy_h2h",      "memset",           "malloc",      "free",
-    "pinned_malloc", "pinned_free",      "sync",        "stream_wait",
-    "event_record",  "graph_launch",     "bytes_h2d",   "bytes_d2h",
-    "bytes_d2d",     "live_allocations", "live_bytes",  "live_pinned",
-    "live_streams",  "live_events",      "live_graphs", "pending",
-    "reports",       "order_mismatch"};
+    "launch",      "copy_h2d",      "copy_d2h",     "copy_d2d",         "copy_h2h",
+    "memset",      "malloc",        "free",         "pinned_malloc",    "pinned_free",
+    "sync",        "stream_wait",   "event_record", "graph_launch",     "blocks",
+    "bytes_h2d",   "bytes_d2h",     "bytes_d2d",    "live_allocations", "live_bytes",
+    "live_pinned", "live_streams",  "live_events",  "live_graphs",      "pending",
+    "reports",     "order_mismatch"};
 
 static int find_name(const char *const *names, int count, const char *name) {
     for (int i = 0; i < count; i++) {

@@ -248,6 +248,7 @@ cudaError_t launch(const Launch &job, cudaStream_t handle) {
     }
     bind_context();
     counters[COUNT_LAUNCH]++;
+    counters[COUNT_BLOCKS] += (long long)job.grid.x * job.grid.y * job.grid.z;
     bool lose_card = injected(FAULT_DEVICE);
     cudaError_t error = submit(stream, [owned, device, lose_card] {
         if (lose_card) {

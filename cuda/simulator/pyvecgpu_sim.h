@@ -60,7 +60,7 @@ PVG_SIM_EXPORT void pvg_sim_reset(void);
  * an unknown name.
  *   calls     "launch", "copy_h2d", "copy_d2h", "copy_d2d", "copy_h2h", "memset", "malloc", "free",
  *             "pinned_malloc", "pinned_free", "sync" (calls that wait for a stream, an event or a
- *             device), "stream_wait", "event_record", "graph_launch"
+ *             device), "stream_wait", "event_record", "graph_launch", "blocks" (of all launches)
  *   bytes     "bytes_h2d", "bytes_d2h", "bytes_d2d"
  *   there now "live_allocations", "live_bytes" (device memory), "live_pinned", "live_streams",
  *             "live_events", "live_graphs" (and instances), "pending" (recorded work that has not

@@ -7,14 +7,23 @@ equivalent.json has it, with a reason, and otherwise it has lived. What does not
 other code is drawn again. Every verdict is kept in build/mutants at once, so that the same command
 goes on where it was ended. Other sources are other mutants: they begin anew. In ARGS,
 
-    --near    only the tests that concern the file: a quick look, with fewer killed
+    --calls   learn first which test calls which function (two runs of all tests), so that those
+              that call a mutated one come before the others
+    --near    only the tests that concern the file, or that are known to call the mutated function:
+              a quick look, with fewer killed
+    --files   patterns: mutants of these files only
+    --seconds of tests for each mutant, on a busy machine more than those that it has
+    --build   seconds after which what a mutant makes build is left, as if it did not build: headers
+              that everything includes take many minutes
     --again   those that have lived once more: with all tests, or after the tests have changed
 """
 
 import argparse
 import contextlib
+import dataclasses
 import datetime
 import fcntl
+import fnmatch
 import hashlib
 import json
 import signal
@@ -23,7 +32,7 @@ from pathlib import Path
 
 from .areas import AREAS, ROOT
 from .draw import Mutant, digest, sequence
-from .trial import Judge, Tree
+from .trial import SECONDS, Judge, Tree
 
 KEPT = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).with_name("equivalent.json")
@@ -58,9 +67,19 @@ class State:
 
 
 def reasons():
-    """{what a mutant is: why it makes no difference}."""
+    """{what a mutant is: why it makes no difference}.
+
+    Where a file has the same line several times, the row says what stands in the line behind it.
+    """
     rows = json.loads(EQUIVALENT.read_text(encoding="utf-8"))
-    return {(row["path"], row["was"], row["now"]): row["reason"] for row in rows}
+    return {(row["path"], row["was"], row["now"], row.get("next")): row["reason"] for row in rows}
+
+
+def reason_of(known, path, line, was, now):
+    """Why a mutant makes no difference, or None."""
+    lines = (ROOT / path).read_text(encoding="utf-8").split("\n") if (ROOT / path).exists() else []
+    following = " ".join(lines[line].split()) if line < len(lines) else ""
+    return known.get((path, was, now, None)) or known.get((path, was, now, following))
 
 
 def say(text):
@@ -78,7 +97,7 @@ def try_next(area, state, judge, seed):
         if number < kept["tried"]:
             continue
         kept["tried"] = number + 1
-        if mutant.key in known:
+        if reason_of(known, mutant.path, mutant.line, mutant.was, mutant.now):
             row = {"verdict": "lived", "by": "", "seconds": 0}
         else:
             outcome = judge.judge(area, mutant)
@@ -103,7 +122,8 @@ def try_again(area, state, judge):
     known = reasons()
     for row in state.area(area.name)["mutants"]:
         mutant = Mutant(**{name: row[name] for name in Mutant.__dataclass_fields__})
-        if row["verdict"] == "lived" and mutant.key not in known:
+        is_known = reason_of(known, mutant.path, mutant.line, mutant.was, mutant.now)
+        if row["verdict"] == "lived" and not is_known:
             row.update(verdict(judge.judge(area, mutant)))
             state.save()
             say(f"{area.name}: {row['verdict']}: {described(mutant)}  [{row['by']}]")
@@ -115,7 +135,7 @@ def summary(state):
     for name, kept in state.found["areas"].items():
         rows = []
         for row in kept["mutants"]:
-            reason = known.get((row["path"], row["was"], row["now"]))
+            reason = reason_of(known, *(row[name] for name in ("path", "line", "was", "now")))
             same = row["verdict"] == "lived" and reason is not None
             rows.append({"area": name, **row, **({"verdict": "equivalent"} if same else {})})
         areas[name] = counts(rows)
@@ -147,6 +167,12 @@ def table(found):
                 for row in found["lived"])  # fmt: skip
 
 
+def only(area, patterns):
+    """An area with those files that a pattern names."""
+    chosen = [path for path in area.paths() if any(fnmatch.fnmatch(path, one) for one in patterns)]
+    return dataclasses.replace(area, files=" ".join(chosen))
+
+
 def chosen_areas(text):
     by_name = {area.name.replace(" ", "-"): area for area in AREAS}
     if not text:
@@ -171,7 +197,10 @@ def alone(folder):
 
 def try_all(areas, state, options):
     """Judge mutants until there are as many as are wanted."""
-    judge = Judge(Tree(KEPT / "tree", areas[0].where), state.control(), options.near)
+    tree = Tree(KEPT / "tree", areas[0].where, options.build)
+    judge = Judge(tree, state.control(), options.near, options.seconds)
+    judge.record(KEPT, [name for name in ("cpu", "sim")
+                        if options.calls or (KEPT / f"calls-{name}.json").exists()])  # fmt: skip
     if options.again:
         for area in areas:
             try_again(area, state, judge)
@@ -190,16 +219,22 @@ def main(arguments=None):
     parser.add_argument("--n", type=int, default=300, help="mutants, of all areas together")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--area", default="", help="names of areas, with - for a space")
+    parser.add_argument("--files", default="", help="patterns: mutants of these files only")
     parser.add_argument("--again", action="store_true", help="only those that have lived")
+    parser.add_argument("--calls", action="store_true", help="learn which test calls what")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of tests, for each mutant")
+    parser.add_argument("--build", type=float, default=900, help="seconds that building may take")
     parser.add_argument("--near", action="store_true", help="only tests that concern the file")
     parser.add_argument("--json", type=Path, help="write the result there")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests need it, in the background too
-    areas = chosen_areas(options.area)
+    areas, drawn = chosen_areas(options.area), AREAS
+    if options.files:
+        drawn = areas = [only(area, options.files.split()) for area in areas]
     if len({area.where for area in areas}) > 1:
         raise SystemExit("areas for a GPU are run by themselves")
     with alone(KEPT):
-        state = State(KEPT / f"{options.seed}-{digest(AREAS)}.json", options.seed)
+        state = State(KEPT / f"{options.seed}-{digest(drawn)}.json", options.seed)
         try_all(areas, state, options)
     found = summary(state)
     say("\n".join(table(found)))

@@ -40,41 +40,45 @@ AREAS = (
     Area(
         "runtime",
         "cuda/runtime/*.cu*",
-        "stream memory staging error graph array device threads fault",
-        "order memory device graphs streams transfers errors error_tables faults process",
+        "stream memory staging error graph array device threads fault graph_memory contexts large",
+        "order memory device graphs streams transfers errors error_tables faults process"
+        " recorded_steps small_calls interrupts",
     ),
     Area(
         "arrays",
         "cuda/arrays/*.cu*",
-        "array transfer operands elementwise error large lend",
+        "array transfer operands elementwise error large lend gather sequence join",
         "order lending layout indexing out overlap versions shapes creation transfers batches"
-        " complex",
+        " complex short_axes views small_calls joining index_calls mistakes_found"
+        " recorded_steps",
     ),
     Area(
         "kernels",
         "cuda/kernels/*.cu* cuda/library.cu",
         "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
-        " join softmax sequence nearness optimize normalize windows attention"
+        " join softmax sequence nearness optimize normalize windows attention triangle complex"
         " header",
         "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining windows"
         " complex_reductions systems optim_in_one_launch norms_of_gradients optim"
-        " dropout normalisation_kernels cross_entropy_kernel attention attention_tensor",
+        " dropout normalisation_kernels cross_entropy_kernel attention attention_tensor short_axes"
+        " index_calls short_cards neighbours statistics quantiles gathering mistakes_found",
     ),
     Area(
         "matmul plan",
         "cuda/kernels/matmul/*.cu* cuda/kernels/matmul/plan/*.cu*",
         "plan matmul dense windows recurrent",
-        "recurrent recorded_plans plans matmul_paths matmul_kernels nn linalg contractions gemv"
-        " windows",
+        "recurrent recorded_plans plans stretches matmul_paths matmul_kernels nn linalg"
+        " contractions gemv windows layers_in_one_launch complex_reductions",
     ),
     Area(
         "matmul simt",
         "cuda/kernels/matmul/simt/*.cu* "
         + " ".join(f"!cuda/kernels/matmul/simt/{name}*" for name in NEWER.split()),
-        "matmul dense",
-        "linalg matmul_kernels gemv nn matmul_accuracy matmul_paths contractions batches",
+        "matmul dense plan",
+        "linalg matmul_kernels gemv nn stretches matmul_accuracy matmul_paths contractions batches"
+        " layers_in_one_launch",
     ),
     Area(
         "simulator",
@@ -89,13 +93,16 @@ AREAS = (
         py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
         " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
         " differences comparing files random random_bounds random_distributions numpy_names names"
-        " powers systems decompositions fft dtype_queries array"
-        " out transfers errors seam operations",
+        " powers systems decompositions fft dtype_queries array short_cards small_calls index_calls"
+        " views joining arithmetic sequences neighbours evenly_spaced einsum complex shapes"
+        " exchange accumulating values out transfers errors seam operations signatures"
+        " libraries_of_cuda",
     ),
     Area(
         "autograd",
         "pyvecgpu/autograd/*.py",
-        py_tests="autograd autograd_rules",
+        py_tests="autograd autograd_rules layers_in_one_launch attention training_steps nn_layers"
+        " recorded_steps",
     ),
     Area(
         "learning",
@@ -109,13 +116,15 @@ AREAS = (
         "pyvecgpu/nn/*.py pyvecgpu/nn/functional/*.py !pyvecgpu/nn/training.py"
         " !pyvecgpu/nn/utils.py",
         py_tests="nn_modules nn_losses nn_layers nn_sequences nn normalisation_kernels"
-        " cross_entropy_kernel",
+        " cross_entropy_kernel layers_in_one_launch dropout attention recurrent windows states",
     ),
     Area(
         "backends",
         "pyvecgpu/backends/*.py",
         py_tests="operations elementwise reductions nn values half transfers out layout memory"
-        " linalg faults errors graphs versions random sorting binning",
+        " linalg faults errors graphs versions random sorting binning recorded_steps small_calls"
+        " index_calls short_cards views indexing gather windows optim_in_one_launch attention"
+        " cpu_speed neighbours recurrent dtypes",
     ),
     Area(
         "protocols",
@@ -128,12 +137,13 @@ AREAS = (
         " pyvecgpu/errors.py pyvecgpu/methods.py pyvecgpu/named_methods.py"
         " pyvecgpu/operations.py",
         py_tests="array seam device dtypes errors operations versions indexing memory graphs"
-        " process",
+        " process complex small_calls short_cards mistakes_found",
     ),
     Area(
         "native",
         "pyvecgpu/native/*.py",
-        py_tests="abi loading errors device memory faults process operations",
+        py_tests="abi loading errors device memory faults process operations libraries_of_cuda"
+        " toolkit streams graphs",
     ),
     Area(
         "tools",
@@ -182,8 +192,8 @@ def names(root, pattern):
 def ranked(path, concerned, every):
     """(tests that concern a file, the others), both in the order in which they run."""
     stem = Path(path).stem
-    first = [one for one in every if stem in one or one in stem.split("_")]
-    first = [one for one in concerned if one in first]
+    first = [one for one in concerned if stem in one or one in stem.split("_")]
+    first += [one for one in every if stem in one]
     near = list(dict.fromkeys([*first, *concerned]))
     return near, [one for one in every if one not in near]
 

@@ -27,11 +27,6 @@ class Mutant:
     def apply(self, text):
         return text[: self.start] + self.new + text[self.end :]
 
-    @property
-    def key(self):
-        """What says the same of a mutant after other lines have changed."""
-        return self.path, self.was, self.now
-
     as_dict = asdict
 
 

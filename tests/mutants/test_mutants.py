@@ -6,11 +6,12 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from mutants import __main__ as command
-from mutants import areas, c_rules, draw, python_rules, sites, trial
+from mutants import areas, c_rules, calls, draw, python_rules, sites, trial
 from mutants.areas import AREAS, ROOT
 
 C_CASES = {
@@ -125,8 +126,9 @@ def test_what_is_left_out_is_there():
 
 
 def test_the_equivalent_are_of_these_sources():
-    for (path, was, now), reason in command.reasons().items():
-        assert was in " ".join((ROOT / path).read_text().split()), f"{path} has no longer: {was}"
+    for (path, was, now, following), reason in command.reasons().items():
+        text, whole = " ".join((ROOT / path).read_text().split()), f"{was} {following or ''}"
+        assert whole.strip() in text, f"{path} has no longer: {whole}"
         assert now != was and len(reason.split()) > 3
     assert json.loads(command.EQUIVALENT.read_text()) == sorted(
         json.loads(command.EQUIVALENT.read_text()), key=lambda row: (row["path"], row["was"])
@@ -247,9 +249,59 @@ def test_verdicts(tmp_path, monkeypatch):
         found[rule] = outcome.by if outcome.failed else "lived"
         assert not list(tree.touched())
     assert found == {"statement": "tests/test_sums.py::test_double", "comparison": "lived"}
-    assert seconds.keys() == {f"{device} {test}" for device in ("cpu", "sim")
-                              for test in ("sums", "names")}  # fmt: skip
+    assert seconds.keys() == {"cpu sums"}  # a verdict rests on it
     (root / "tests/test_sums.py").write_text("def test_a():\n    assert False\n")
     judge = trial.Judge(trial.Tree(tmp_path / "tree", "sim"), {}, near=False)
     with pytest.raises(SystemExit, match="Without a mutant cpu sums fails"):
         judge.judge(area, rules["statement"])
+
+
+def test_those_that_call_the_function_come_first(tmp_path, monkeypatch):
+    root = tmp_path / "project"
+    more = {
+        "tests/mutants/__init__.py": "",
+        "tests/mutants/calls.py": Path(calls.__file__).read_text(),
+        "tests/test_other.py": "def test_other():\n    assert True\n",
+    }
+    for name, text in {**PROJECT, **more}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    monkeypatch.setattr(trial, "ROOT", root)
+    area = areas.Area("sums", "pyvecgpu/sums.py", py_tests="other sums")
+    judge = trial.Judge(trial.Tree(tmp_path / "tree", "sim"), {}, near=True)
+    judge.record(tmp_path, ["cpu"])
+    of = judge.known["cpu"].of
+    both = ["tests/test_sums.py::test_double", "tests/test_names.py::test_names"]
+    assert of("pyvecgpu/sums.py", "double", ("sums",)) == both
+    assert of("pyvecgpu/sums.py", "", ("names",)) == both[::-1]
+    assert of("pyvecgpu/sums.py", "half") == of("pyvecgpu/sums.py", "double", whole=0) == []
+    mutant = next(one for one in draw.sequence(area, "1", root) if one.rule == "statement")
+    (step,) = judge.callers(area, mutant)
+    assert step.tests == ("cpu sums", "cpu names")
+    assert judge.judge(area, mutant).by == both[0]
+
+
+def test_the_function_around_a_line():
+    text = "x = 1\n\n\nclass A:\n    @b\n    def f(self):\n        def g():\n            return 1\n"
+    assert [calls.name_at(text, line) for line in (1, 4, 5, 6, 8)] == [
+        "",
+        "",
+        *["A.f"] * 2,
+        "A.f.g",
+    ]
+
+
+def test_tests_of_another_device_stand_for_those_that_are_not_recorded():
+    cpu, sim = (object.__new__(calls.Calls) for _ in range(2))
+    cpu.tests = {"t::a[cpu]": (1, {"f"}), "t::b[cpu-2]": (2, {"g"}), "t::c": (1, {"f"})}
+    sim.tests = {"t::a[sim]": (5, {"h"})}
+    sim.adopt(cpu, "cpu", "sim", slower=3)
+    assert sim.tests == {"t::a[sim]": (5, {"h"}), "t::b[sim-2]": (6, {"g"})}
+
+
+def test_mutants_of_some_files_only():
+    (area,) = (one for one in AREAS if one.name == "functions")
+    few = command.only(area, ["*/sorting.py", "*/short_*.py", "cuda/*"])
+    assert {path.rpartition("/")[2] for path in few.paths()} == {
+        "sorting.py", "short_calls.py", "short_cards.py", "short_keys.py"}  # fmt: skip
+    assert few.py_tests == area.py_tests

@@ -1,8 +1,10 @@
 """Whether a mutant is noticed: it is built in a copy of the tree, and tests run until one fails.
 
 The copy has what `make` has built, so that a mutant compiles what includes its file, and a twin
-that it is put back from. Tests of the untouched copy run once, before a mutant's verdict rests on
-them: they have to pass, and what takes ten times as long later hangs.
+that it is put back from. C tests of the untouched copy run once, before a mutant's: they have to
+pass, and what takes ten times as long later hangs. Python tests that a mutant fails run without it
+too, before its verdict rests on them. Those that call the mutated function, if that is known
+(calls.py), come before the others.
 """
 
 import contextlib
@@ -14,10 +16,12 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import ahead
 
-from .areas import ROOT, tests_of
+from . import calls
+from .areas import LEFT_OUT, ROOT, tests_of
 
 SECONDS = 180  # of tests, for each mutant
 SILENCE = 90  # seconds in which pytest says nothing: a test hangs
@@ -56,8 +60,8 @@ class Outcome:
 
 
 class Tree:
-    def __init__(self, folder, where):
-        self.folder, self.where = folder, where
+    def __init__(self, folder, where, patience=900):
+        self.folder, self.where, self.patience = folder, where, patience
         self.work, self.untouched = folder / "work", folder / "untouched"
         shutil.rmtree(folder, ignore_errors=True)
         for name in (*KEPT, *BUILT[where]):
@@ -84,7 +88,8 @@ class Tree:
 
     def make(self, target):
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return ahead.make(self.work, target).returncode == 0
+            jobs = f"-j{os.cpu_count()}"
+            return ahead.make(self.work, jobs, target, timeout=self.patience).returncode == 0
         return False
 
     def touched(self, pattern="**/*"):
@@ -111,7 +116,7 @@ class Tree:
             return Outcome(True, f"{step.tests[0]} (make {step.target} fails)")
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.scratch.mkdir()
-        settings = {**step.settings, "TMPDIR": str(self.scratch), "PYTHONPATH": ""}
+        settings = {"PYTHONPATH": "", **step.settings, "TMPDIR": str(self.scratch)}
         log, begun = self.folder / "log", time.monotonic()
         with open(log, "w") as output:
             process = subprocess.Popen(
@@ -201,19 +206,52 @@ def c_test(area, name, settings=None, way=""):
     return Step((label,), (f"{folder}/test_{name}",), settings or {}, target)
 
 
-def py_tests(device, names):
+def py_tests(device, names, settings=None):
     command = (sys.executable, "-m", "pytest", "-x", "-v", "--tb=line", "-p", "no:cacheprovider",
                "--device", device, *(f"tests/test_{name}.py" for name in names))  # fmt: skip
     if device == "cuda":
         command += ("--require-gpu",)
-    return Step(tuple(f"{device} {name}" for name in names), command, is_pytest=True)
+    plugin = ("-p", "mutants.calls") if settings else ()
+    tests = tuple(f"{device} {name}" for name in names)
+    return Step(tests, command + plugin, settings or {}, is_pytest=True)
 
 
 class Judge:
     """Verdicts about the mutants of a tree. `seconds` are those of tests without a mutant."""
 
-    def __init__(self, tree, seconds, near):
-        self.tree, self.seconds, self.near = tree, seconds, near
+    def __init__(self, tree, seconds, near, limit=SECONDS):
+        self.tree, self.seconds, self.near, self.limit = tree, seconds, near, limit
+        self.known = {}  # {device: calls.Calls}
+
+    def record(self, folder, devices):
+        """Run the tests of some devices to learn which calls what, unless that is known."""
+        for device in devices:
+            path = folder / f"calls-{device}.json"
+            if not path.exists():
+                names = [one.stem.removeprefix("test_") for one in
+                         sorted((self.tree.work / "tests").glob("test_*.py"))]  # fmt: skip
+                names = [name for name in names if name not in LEFT_OUT]
+                settings = {"PYTHONPATH": "tests", "MUTANTS_CALLS": str(path)}
+                self.tree.run(py_tests(device, names, settings), 7200, 1200)
+            self.known[device] = calls.Calls(path)
+        if self.known.keys() >= {"cpu", "sim"}:
+            self.known["sim"].adopt(self.known["cpu"], "cpu", "sim")
+
+    def callers(self, area, mutant):
+        """Steps of the tests that call the function of a mutant, of each device."""
+        if not mutant.path.endswith(".py"):
+            return
+        text = (self.tree.untouched / mutant.path).read_text(encoding="utf-8")
+        near, _ = tests_of(area, mutant.path, self.tree.work)[1]
+        for device, known in self.known.items():
+            name = calls.name_at(text, mutant.line)
+            chosen = known.of(mutant.path, name, near) or known.of(mutant.path, "", near)
+            if chosen:
+                path = self.tree.folder / f"first-{device}"
+                path.write_text("\n".join(chosen))
+                files = dict.fromkeys(name.split("::")[0] for name in chosen)
+                names = [Path(name).stem.removeprefix("test_") for name in files]
+                yield py_tests(device, names, {"PYTHONPATH": "tests", "MUTANTS_FIRST": str(path)})
 
     def control(self, step):
         """Run what has not yet run without a mutant: it must pass."""
@@ -231,23 +269,40 @@ class Judge:
     def judge(self, area, mutant):
         """(Outcome, number of tests) of a mutant; None for one that makes no other code."""
         steps = list(steps_of(area, mutant, self.tree.work, self.seconds, self.near))
+        callers = list(self.callers(area, mutant))
+        steps = callers if self.near and callers else [*callers, *steps]
         for step in steps:
-            self.control(step)
+            if not step.is_pytest:
+                self.control(step)
         try:
             if not self.tree.build(mutant):
                 return None
-            left, spent = SECONDS, 0.0
-            for step in steps:
-                if left <= 0 or not step.tests:
-                    break
-                limit, silence = left, SILENCE
-                if not step.is_pytest:
-                    hang = 10 * self.seconds[step.tests[0]] + 20
-                    limit, silence = max(limit, hang), hang
-                outcome = self.tree.run(step, limit, silence)
-                left, spent = left - outcome.seconds, spent + outcome.seconds
-                if outcome.failed:
-                    return Outcome(True, outcome.by, round(spent, 1))
-            return Outcome(False, "", round(spent, 1))
+            step, outcome = self.first_failure(steps)
         finally:
             self.tree.restore()
+        if outcome.failed and step.is_pytest:
+            self.control(culprits(step, outcome.by))
+        return outcome
+
+    def first_failure(self, steps):
+        """(step, outcome) of the first step that fails, or of the last one."""
+        left, spent = self.limit, 0.0
+        for step in steps:
+            if left <= 0 or not step.tests:
+                break
+            limit, silence = left, SILENCE
+            if not step.is_pytest:
+                hang = 10 * self.seconds[step.tests[0]] + 20
+                limit, silence = max(limit, hang), hang
+            outcome = self.tree.run(step, limit, silence)
+            left, spent = left - outcome.seconds, spent + outcome.seconds
+            if outcome.failed:
+                return step, Outcome(True, outcome.by, round(spent, 1))
+        return None, Outcome(False, "", round(spent, 1))
+
+
+def culprits(step, by):
+    """The tests of a step that may have failed: those of the file that is named, or else all."""
+    found = re.match(r"tests/test_(\w+)\.py", by)
+    names = [one for one in step.tests if found and one.split(" ")[1] == found.group(1)]
+    return Step(tuple(names) or step.tests, step.command, step.settings, is_pytest=True)

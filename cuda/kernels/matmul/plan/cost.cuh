@@ -29,6 +29,9 @@ constexpr int least_for_halves = 256;
 constexpr int least_for_squares = 512, few_squares = 66;
 // Tiles of 64 x 32 with eight slices: from so long a k on, and where they are fewer than so many.
 constexpr int least_k_for_slices = 64, least_for_slices = 16, least_k_of_few_slices = 1536;
+// Of the tiles without slices, two of which share a multiprocessor: up to so many terms of k, where
+// there are more tiles of 64 x 128 than these.
+constexpr int short_k = 64, many_for_short_k = 264;
 // Short sums: up to so many terms of k, and of all, a thread reads operands sooner itself; and what
 // fits one stage needs no slices.
 constexpr int shallow_k = 24, stage_k = 16;
@@ -128,13 +131,13 @@ constexpr double cutting(double k) { return 0.01 * 4096 / k; }
 
 // float32, in what a tile of 64 x 64 takes for a term of k, 23 ns: what a block needs to begin and
 // to end; what a launch that adds up stretches takes, and of each sum; by how much stretches have to
-// be faster. A stretch is a whole number of stages of the tiles. More blocks than so many only wait.
+// be faster. A stretch is a whole number of stages of the tiles, and rounds of blocks are no more than these.
 constexpr double ffma_block_terms = 100, ffma_adding_terms = 175, ffma_terms_of_sum = 7e-5;
 constexpr double worth_stretches = 0.95;
 // Tiles of four warps take so much more than their part of it: alone on a multiprocessor, beside
 // others.
 constexpr double small_alone = 1.5, small_beside = 1.2;
-constexpr int least_stretch_ffma = 128, step_ffma = 32, most_blocks_of_stretches = 1056;
+constexpr int least_stretch_ffma = 128, step_ffma = 32, most_rounds_of_stretches = 8;
 // From which terms of a block on a product that leaves multiprocessors idle is cut, and the least
 // of a stretch. The step, which their terms are a multiple of, lets them begin at 16 bytes; at
 // lines of memory for TMA, if the operands' rows do.
@@ -154,7 +157,8 @@ constexpr int column_block_shift = 18;
 // Blocks that the card takes at a time, and the bytes of the long operand that one of them reads
 // while it begins and ends, and while the launch that adds sums up does. Alone on a multiprocessor
 // it is a little faster. From so many terms of k on, and so many elements of the long operand.
-constexpr int thin_blocks = 264, least_k_for_thin = 64, least_split_of_thin = 64;
+constexpr int thin_blocks = 264, most_rounds_of_thin = 4;
+constexpr int least_k_for_thin = 64, least_split_of_thin = 64;
 constexpr double thin_block_bytes = 16e3, thin_adding_bytes = 48e3, thin_alone = 0.75;
 constexpr double least_for_thin = 2e5;
 

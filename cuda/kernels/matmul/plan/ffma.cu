@@ -214,23 +214,23 @@ template <int N> double reckon_best(const Gemm &g, const int (&numbers)[N], doub
 }
 
 // As many as make the product fastest, by what its tiles take as a whole and as stretches, whose
-// sums have to be added up.
+// sums have to be added up. Asked are those that fill whole rounds.
 template <int N> int64_t best_stretches(const Gemm &g, const int (&numbers)[N]) {
-    const double whole = reckon_best(g, numbers, 1) * cost::worth_stretches;
+    double least = reckon_best(g, numbers, 1) * cost::worth_stretches;
     Gemm cut = g;
     cut.last_k = g.k;
-    const int64_t count = tiles_of(g, ffma_sizes[ffma_64x64]);
     int64_t most = g.k / cost::least_stretch_ffma, best = 1;
-    if (most > cost::most_blocks_of_stretches / count)
-        most = cost::most_blocks_of_stretches / count;
-    double least = whole;
-    for (int64_t parts = 2; parts <= most; parts++) {
-        const double found = reckon_best(cut, {ffma_64x64, ffma_small_64x32, ffma_small_32x64},
-                                         static_cast<double>(parts)) +
-                             cost::ffma_adding_terms +
-                             static_cast<double>(parts * g.m) * g.n * cost::ffma_terms_of_sum;
-        if (found < least) least = found, best = parts;
-    }
+    for (int number : {ffma_64x64, ffma_small_64x32})
+        for (int round = 1; round <= cost::most_rounds_of_stretches; round++) {
+            int64_t parts = int64_t(width) * round / tiles_of(g, ffma_sizes[number]);
+            if (parts > most) parts = most;
+            if (parts < 2) continue;
+            const double sums = static_cast<double>(parts * g.m) * g.n;
+            const double found = reckon_best(cut, {ffma_64x64, ffma_small_64x32, ffma_small_32x64},
+                                             static_cast<double>(parts)) +
+                                 cost::ffma_adding_terms + sums * cost::ffma_terms_of_sum;
+            if (found < least) least = found, best = parts;
+        }
     return best;
 }
 

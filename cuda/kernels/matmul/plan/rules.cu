@@ -100,6 +100,11 @@ bool has_small_tiles(const Gemm &g) {
            (tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_small_tiles &&
             g.k >= cost::long_k_for_small);
 }
+// What a tile needs to begin and to end is most of its time, and another beside it hides that.
+bool is_short(const Gemm &g) {
+    return g.k <= cost::short_k &&
+           tiles(g.m, 64) * tiles(g.n, 128) > static_cast<int64_t>(cost::many_for_short_k);
+}
 bool always(const Gemm &) { return true; }
 
 // ---- The table ----------------------------------------------------------------------------------
@@ -142,6 +147,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_FFMA_64X32, adds_eight_slices, "any of the others",
      "at most 132 tiles of 64 x 32, one for each multiprocessor, and k at least 64, or 1,536 if "
      "there are less than 16"},
+    {PVG_MATMUL_FFMA_128X128, is_short, "any of the others",
+     "k at most 64, and more than 264 tiles of 64 x 128"},
     {PVG_MATMUL_FFMA_64X64, wants_squares, "any of the others",
      "m and n above 512, and tiles of 64 x 128 keep less than 80 % of the card busy"},
     {PVG_MATMUL_FFMA_64X64, has_few_squares, "any of the others", "at most 66 tiles of 64 x 64"},

@@ -124,14 +124,18 @@ void plan_thin(const Gemm &g, const Card &card, Plan *plan) {
     const int64_t length = rows ? g.n : g.m;
     const int width = along_k ? thin_rows(side <= 8 ? 8 : 16, element) : thin_columns(element);
     plan->tiles = tiles(length, width);
+    const int at_a_time =
+        thin_rows_alone(along_k, side, element) ? cost::thin_blocks / 2 : cost::thin_blocks;
     double least = 0;
-    for (int64_t splits = 1; splits <= 4 * cost::thin_blocks; splits++) {
-        const int64_t terms = round_up((g.k + splits - 1) / splits, 8),
-                      blocks = plan->tiles * splits;
-        if (splits > 1 && terms < cost::least_split_of_thin) break;
+    for (int round = 0; round <= cost::most_rounds_of_thin; round++) { // 0: half of one; and none
+        int64_t splits = (round ? round * at_a_time : cost::thin_blocks / 2) / plan->tiles;
+        if (splits > g.k / cost::least_split_of_thin) splits = g.k / cost::least_split_of_thin;
+        if (splits < 1) splits = 1;
+        const int64_t terms = round_up((g.k + splits - 1) / splits, 8);
+        const int64_t blocks = plan->tiles * splits;
         const double rounds = blocks <= cost::thin_blocks / 2
                                   ? cost::thin_alone
-                                  : static_cast<double>(tiles(blocks, cost::thin_blocks));
+                                  : static_cast<double>(tiles(blocks, at_a_time));
         double cost =
             rounds * (static_cast<double>(terms) * width * element + cost::thin_block_bytes);
         if (splits > 1)

@@ -47,7 +47,8 @@ constexpr FfmaSize ffma_sizes[] = {
 // Those that read operands along m or n one element at a time, too, and these that always do: what
 // begins anywhere is not copied for them.
 constexpr bool reads_singles(int number) {
-    return number == ffma_small_64x64 || ffma_sizes[number].sequence > 1;
+    return number == ffma_small_64x64 || ffma_sizes[number].sequence > 1 ||
+           (ffma_sizes[number].slices > 1 && number != ffma_64x128);
 }
 constexpr bool reads_singles_only(int number) { return ffma_sizes[number].sequence > 1; }
 constexpr int ffma_tma_producers = 128, ffma_tma_rows = 2; // threads; stages of a along k
@@ -141,7 +142,13 @@ constexpr int mini_warps(int sum) { return 16 / sum; }
 constexpr int thin_side = 16, thin_warps = 8;
 constexpr int thin_chunk(int element) { return 1024 / element; }
 constexpr int thin_columns(int element) { return 512 / element; }
-constexpr int thin_rows(int side, int element) { return thin_warps * 256 / (side * element); }
+constexpr int thin_rows(int side, int element) {
+    return thin_warps * (side * element < 64 ? 256 / (side * element) : 4);
+}
+// Whether a block of the kernel for rows needs a multiprocessor alone, for its registers.
+constexpr bool thin_rows_alone(bool along_k, int side, int element) {
+    return along_k && side > 8 && element == 8;
+}
 // Of k, that a warp adds up at a time; columns of a block.
 constexpr int gemv_chunk(int element) { return 32 * (16 / element) * gemv_row_packs; }
 // Lanes that share a row of k elements: all of a warp, or as few as hold it in a pack each.

@@ -19,6 +19,7 @@ struct StretchSums {
     int parts;
     int ways;     // warps that share a sum: 1 or 8
     int elements; // of a block
+    bool turned;  // [item][part][column][row]
 };
 
 constexpr int adding_warps = 8, few_parts = 16;
@@ -44,7 +45,8 @@ __global__ void __launch_bounds__(32 * adding_warps) add_stretches_kernel(Stretc
     __syncthreads();
     if (way != 0 || at >= p.size) return;
     for (int w = 1; w < p.ways; w++) sum += shared[w][lane];
-    const int64_t row = at / p.c.columns, column = at % p.c.columns;
+    const int64_t line = p.turned ? p.c.rows : p.c.columns, first = at / line, second = at % line;
+    const int64_t row = p.turned ? second : first, column = p.turned ? first : second;
     RowPart<T, 1> one = {{sum}, {}, item * p.c.item_stride + row * p.c.row_stride + column,
                          1,     1,  false};
     load_bias<T>(p.c, column, one.count, one.step, one.bias);
@@ -52,11 +54,12 @@ __global__ void __launch_bounds__(32 * adding_warps) add_stretches_kernel(Stretc
 }
 
 template <class T>
-int add_up(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t items,
-           int64_t parts) {
+int add_up(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t items, int64_t parts,
+           bool turned) {
     const int ways = parts <= few_parts ? 1 : adding_warps;
-    const StretchSums p = {destination_of(g),       sums, int64_t(g.m) * g.n,
-                           static_cast<int>(parts), ways, 32 * adding_warps / ways};
+    const StretchSums p = {
+        destination_of(g),        sums,  int64_t(g.m) * g.n, static_cast<int>(parts), ways,
+        32 * adding_warps / ways, turned};
     PVG_LAUNCH_WITH((LaunchExtras{1, overlap}), add_stretches_kernel<T>,
                     blocks_for(items * tiles(p.size, p.elements), 1), 32 * adding_warps, 0,
                     call.stream, p);
@@ -100,10 +103,16 @@ int launch_parts(Call &call, const Gemm &g, const Card &card, const Stretches &c
 
 } // namespace
 
+// An a along m beside a b along k: the product of the transposed matrices needs no copy of them, and
+// costs stores of c, which are few where k is long.
+static bool pays_turning(const Gemm &g) {
+    return !g.a_along_k && g.b_along_k && g.k >= g.m && g.k >= g.n;
+}
+
 int add_parts(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t items,
-              int64_t parts) {
+              int64_t parts, bool turned) {
     return dispatch<floats>(g.dtype, [&](auto tag) -> int {
-        return add_up<typename decltype(tag)::type>(call, g, overlap, sums, items, parts);
+        return add_up<typename decltype(tag)::type>(call, g, overlap, sums, items, parts, turned);
     });
 }
 
@@ -118,13 +127,17 @@ int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stre
         const int64_t items = given.items - first < most ? given.items - first : most;
         Gemm g = moved(given, first * given.a_item, first * given.b_item, first * given.c_item);
         g.items = static_cast<int>(items);
+        const bool is_turned = cut.together && pays_turning(g);
+        Gemm product = is_turned ? turned(g) : g;
         Workspace copies; // of whole operands, of which there need not be one for each stretch
         if (cut.together) {
-            g.last_k = g.k;
-            PVG_PASS(arrange_operands(call, &g, plan_gemm(*cut.kernel, g, card), &copies));
+            product.last_k = g.k;
+            const Plan plan = plan_gemm(*cut.kernel, product, card);
+            PVG_PASS(arrange_operands(call, &product, plan, &copies));
         }
-        PVG_PASS(launch_parts(call, g, card, cut, items, space.as<void>()));
-        PVG_PASS(add_parts(call, g, card.overlaps(), space.as<void>(), items, cut.parts()));
+        PVG_PASS(launch_parts(call, product, card, cut, items, space.as<void>()));
+        PVG_PASS(
+            add_parts(call, g, card.overlaps(), space.as<void>(), items, cut.parts(), is_turned));
     }
     return PVG_OK;
 }

@@ -23,6 +23,10 @@ namespace pvg::matmul {
 namespace {
 
 constexpr int warps = thin_warps, threads = 32 * warps;
+// Before 9.0 the compiler needs more registers for float64.
+template <class T> constexpr int blocks_that_fit = PVG_TARGET < 900 && sizeof(T) == 8 ? 1 : 2;
+template <class T, int R>
+constexpr int blocks_by_rows = sizeof(T) == 8 && R == 16 ? 1 : blocks_that_fit<T>;
 
 struct ThinProduct {
     const void *thin, *streamed; // streamed: the long operand
@@ -87,17 +91,21 @@ template <class T, int R> struct ThinChunk {
                         (p.thin_along_k ? r * p.ld_thin + first + k : (first + k) * p.ld_thin + r);
         const int64_t next = (next_r + next_k) * p.ld_thin;
         const int left = static_cast<int>(at.end - first < depth ? at.end - first : depth);
-        T values[R * depth / threads];
+        constexpr int turns = R * depth / threads, at_once = turns < 8 ? turns : 8;
+#pragma unroll 1
+        for (int first_turn = 0; first_turn < turns; first_turn += at_once) {
+            T values[at_once];
 #pragma unroll
-        for (int turn = 0; turn < R * depth / threads; turn++) {
-            const bool exists = r + turn * next_r < p.count && k + turn * next_k < left;
-            values[turn] = exists ? *from : T(0);
-            from += next;
-        }
+            for (int turn = 0; turn < at_once; turn++) {
+                const bool exists = r + turn * next_r < p.count && k + turn * next_k < left;
+                values[turn] = exists ? from[turn * next] : T(0);
+            }
 #pragma unroll
-        for (int turn = 0; turn < R * depth / threads; turn++) {
-            const int to_r = r + turn * next_r, to_k = k + turn * next_k;
-            chunk[BY_K ? to_k * pitch_of_k + to_r : to_r * pitch_of_r + to_k] = values[turn];
+            for (int turn = 0; turn < at_once; turn++) {
+                const int to_r = r + turn * next_r, to_k = k + turn * next_k;
+                chunk[BY_K ? to_k * pitch_of_k + to_r : to_r * pitch_of_r + to_k] = values[turn];
+            }
+            r += at_once * next_r, k += at_once * next_k, from += at_once * next;
         }
     }
 };
@@ -162,7 +170,7 @@ template <class T, int R> struct ThinColumns {
 };
 
 template <class T, int R>
-__global__ void __launch_bounds__(threads, 2)
+__global__ void __launch_bounds__(threads, blocks_that_fit<T>)
     thin_columns_kernel(const __grid_constant__ ThinProduct p) {
     using Columns = ThinColumns<T, R>;
     using Chunk = ThinChunk<T, R>;
@@ -197,9 +205,9 @@ __global__ void __launch_bounds__(threads, 2)
 // ---- Contiguous along k -------------------------------------------------------------------------
 
 template <class T, int R> struct ThinRows {
-    static constexpr int each = thin_rows(R, sizeof(T)) / warps;          // rows of a warp
-    static constexpr int ahead = 64 / each / static_cast<int>(sizeof(T)); // k's on their way
-    static constexpr int count = R * each;                                // sums of a lane
+    static constexpr int each = thin_rows(R, sizeof(T)) / warps; // rows of a warp
+    static constexpr int ahead = R == 16 ? 4 : 2;                // k's of a lane on their way
+    static constexpr int count = R * each;                       // sums of a lane
     using Sums = T[each][R];
 
     // sums += STEPS of the lane's k's, from k on, of so many rows that there are; WHOLE: all of the
@@ -242,7 +250,7 @@ template <class T, int R> struct ThinRows {
 };
 
 template <class T, int R>
-__global__ void __launch_bounds__(threads, 2)
+__global__ void __launch_bounds__(threads, blocks_by_rows<T, R>)
     thin_rows_kernel(const __grid_constant__ ThinProduct p) {
     using Rows = ThinRows<T, R>;
     using Chunk = ThinChunk<T, R>;
