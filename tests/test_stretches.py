@@ -14,7 +14,7 @@ from pyvecgpu.native.abi import Card, Plan
 
 # What is cut on an H200, with a rest that is no multiple of anything, and with none.
 CUT = {
-    ("float32", "ieee"): (8192 + 77, 8192),
+    ("float32", "ieee"): (5120 + 157, 5632),
     ("float64", "ieee"): (2048 + 77, 4096),
     ("float16", "ieee"): (16384 + 1001, 32768),
     ("bfloat16", "ieee"): (16384 + 13, 16384),

@@ -27,8 +27,8 @@ int launch_mini(Call &call, const Gemm &g, const Plan &plan);
 int launch_thin(Call &call, const Gemm &g, const Plan &plan);
 // Of all items of g; what is cut is one item's k. Errors: MEMORY, CUDA.
 int launch_stretches(Call &call, const Gemm &g, const Card &card, const Stretches &cut);
-// c = epilogue(sums), which are [item][part][row][column] of c, or turned [item][part][column][row],
-// added up over the parts in order.
+// c = epilogue(sums), which are [item][part][row][column] of c, or if turned
+// [item][part][column][row], added up over the parts in order.
 int add_parts(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t items,
               int64_t parts, bool turned = false);
 int launch_planned(Call &call, const Kernel &kernel, const Gemm &g, const Card &card);

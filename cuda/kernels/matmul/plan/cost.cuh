@@ -130,8 +130,9 @@ constexpr double cutting(double k) { return 0.01 * 4096 / k; }
 // ---- Stretches of k: stretches.cu. Bits ---------------------------------------------------------
 
 // float32, in what a tile of 64 x 64 takes for a term of k, 23 ns: what a block needs to begin and
-// to end; what a launch that adds up stretches takes, and of each sum; by how much stretches have to
-// be faster. A stretch is a whole number of stages of the tiles, and rounds of blocks are no more than these.
+// to end; what a launch that adds up stretches takes, and of each sum; by how much stretches have
+// to be faster. A stretch is a whole number of stages of the tiles, and rounds of blocks are no
+// more than these.
 constexpr double ffma_block_terms = 100, ffma_adding_terms = 175, ffma_terms_of_sum = 7e-5;
 constexpr double worth_stretches = 0.95;
 // Tiles of four warps take so much more than their part of it: alone on a multiprocessor, beside

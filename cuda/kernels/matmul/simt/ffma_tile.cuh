@@ -58,8 +58,7 @@ struct FfmaProduct {
     int64_t lda, ldb, a_item, b_item;
     int m, n, k;
     int tiles_down, tiles_across; // of c
-    int units;                    // along k
-    int last_item, last_k;        // the item with other terms than k, and how many; or -1
+    int units, last_item, last_k; // along k; the item with other terms than k, or -1; and these
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // what is left to one block where there are slices in sequence
     bool batched;                 // more than one item

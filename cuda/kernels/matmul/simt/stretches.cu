@@ -103,8 +103,8 @@ int launch_parts(Call &call, const Gemm &g, const Card &card, const Stretches &c
 
 } // namespace
 
-// An a along m beside a b along k: the product of the transposed matrices needs no copy of them, and
-// costs stores of c, which are few where k is long.
+// An a along m beside a b along k: the product of the transposed matrices needs no copy of them,
+// and costs stores of c, which are few where k is long.
 static bool pays_turning(const Gemm &g) {
     return !g.a_along_k && g.b_along_k && g.k >= g.m && g.k >= g.n;
 }
