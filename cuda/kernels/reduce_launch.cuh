@@ -147,10 +147,10 @@ template <class T> void deal_columns(const Layout &p, int64_t wide, int64_t most
     c->chunks = static_cast<unsigned>(ceil_divide(p.length, c->chunk));
 }
 
-// About how many microseconds that takes on a card of 132 multiprocessors that reads 6 MB in
-// each, from its cache: blocks come in turns, as many as find room, and take a while to begin and for each round of
-// loads. Narrow blocks read sectors that they have a part of. As there may be a batch of matrices,
-// of any number, what each would add to the time of some counts as well.
+// About how many microseconds that takes on a card of 132 multiprocessors that reads 6 MB in each,
+// from its cache: blocks come in turns, as many as find room, and take a while to begin and for
+// each round of loads. Narrow blocks read sectors that they have a part of. As there may be a batch
+// of matrices, of any number, what each would add to the time of some counts as well.
 template <class T, class Acc> double time_of_columns(const Layout &p, const Columns &c) {
     constexpr double begin = 1.2, round = 0.9, launch = 3.5, rate = 6e6;
     constexpr double batch = 16, batch_bytes = 2e7;
