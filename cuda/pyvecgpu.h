@@ -345,7 +345,9 @@ enum pvg_matmul_kernel {
     PVG_MATMUL_FP16X3 = 10,
     PVG_MATMUL_DMMA = 11,
     PVG_MATMUL_GEMV = 12,
-    PVG_MATMUL_TINY = 13
+    PVG_MATMUL_TINY = 13,
+    PVG_MATMUL_TENSOR_SMALL = 14,
+    PVG_MATMUL_THIN = 15
 };
 
 /* For tests: a card, a product and the plan of how it is computed there, as arrays of numbers that
@@ -731,8 +733,8 @@ PVG_API pvg_array *pvg_index(const pvg_array *a, int n, const int64_t *items);
 /* Axis i of the result is axis axes[i] of a; with axes NULL they come in reverse order. Errors:
  * AXIS, VALUE (repeated axis). */
 PVG_API pvg_array *pvg_permute(const pvg_array *a, const int *axes);
-/* The same elements in C order under another shape, in which one -1 is worked out; copies if no
- * view can do it. */
+/* The same elements in C order under another shape, in which one -1 is worked out, or, ndim -1 and
+ * shape NULL, without axes of length 1; copies if no view can do it. */
 PVG_API pvg_array *pvg_reshape(const pvg_array *a, int ndim, const int64_t *shape);
 /* A read-only view repeated along new axes and axes of length 1. Errors: VALUE. */
 PVG_API pvg_array *pvg_broadcast_to(const pvg_array *a, int ndim, const int64_t *shape);
@@ -763,7 +765,7 @@ PVG_API int pvg_copy(const pvg_array *source, pvg_array *destination);
 /* A contiguous copy with another dtype (or the same). */
 PVG_API pvg_array *pvg_cast(const pvg_array *a, int dtype, pvg_array *out);
 /* A copy with each of n axes repeated counts[i] times, as a whole (whole 1) or element by element
- * (whole 0). n may be larger than the array's number of axes, which are then the last ones. Errors:
+ * (whole 0); n -1, counts NULL: once. Of n beyond the array's axes these are the last. Errors:
  * VALUE (fewer axes, a negative count, a result that is too large). */
 PVG_API pvg_array *pvg_repeat(const pvg_array *a, int n, const int64_t *counts, int whole);
 /* A copy with so many elements more along each axis, widths[2 i] before and widths[2 i + 1] behind,
@@ -783,11 +785,11 @@ PVG_API int pvg_fill(pvg_array *array, int kind, const void *value);
  * pair takes. The block's number wraps. Errors: VALUE (read-only, unknown distribution), TYPE. */
 PVG_API int pvg_random(pvg_array *array, int distribution, uint64_t key, uint64_t stream,
                        uint64_t counter);
-/* A new array of an integer dtype: low + (word % count), of words of 32 or 64 bits (word_bits), and
- * of more than the largest multiple of the count drawn again: element i has the words that
- * pvg_random makes of counter, of counter plus as many blocks as the whole array takes, and so on.
- * *rounds: how often that was, 1 or more; for counts that are no powers of two the call waits for
- * it. count 0: 2^word_bits. Errors: VALUE (word_bits, a recording of what waits), TYPE. */
+/* A new array of an integer dtype: low + (word % count), of words of 32 or 64 bits (word_bits) as
+ * pvg_random makes them. One of more than the largest multiple of the count is drawn again: from
+ * the same word of the same block of stream + 0x9E3779B97F4A7C15, and so on. rounds: NULL, or where
+ * a 1 is written. count 0: 2^word_bits. Errors: VALUE (word_bits), TYPE.
+ */
 PVG_API pvg_array *pvg_random_integers(int device, int dtype, int ndim, const int64_t *shape,
                                        int word_bits, uint64_t count, int64_t low, uint64_t key,
                                        uint64_t stream, uint64_t counter, int64_t *rounds);
@@ -924,6 +926,10 @@ PVG_API pvg_array *pvg_determinant(const pvg_array *a, int kind);
  * AXIS, VALUE (descending neither). */
 PVG_API pvg_array *pvg_sort(const pvg_array *a, int axis, int descending, pvg_array *out);
 PVG_API pvg_array *pvg_argsort(const pvg_array *a, int axis, int descending);
+/* The elements that differ, 1-D, in the order of pvg_sort; of -0.0 and 0.0 the first, and of NaN
+ * with equal_nan 1 one, else all. Waits for their number. Errors: VALUE (equal_nan, a recording,
+ * 2^32 elements or more), TYPE (complex). */
+PVG_API pvg_array *pvg_unique(const pvg_array *a, int equal_nan);
 /* For each value how many elements of a sorted array, 1-D, stand before it: those that are less,
  * and with right 1 those that are equal, too; int64. In the order of pvg_sort, after promotion.
  * Errors: VALUE (not 1-D; right neither). */
@@ -1060,12 +1066,14 @@ PVG_API int pvg_normalize_backward(const pvg_array *gradient, const pvg_array *x
  * is no class is reported as an index of pvg_gather is, and its row has the loss 0. weight:
  * (classes,) or NULL, for 1. statistics: (3, ...), of the losses' dtype, contiguous, written: the
  * logarithms of the sums of exp(x); the weights of the labels, 0 of rows that do not count; the
- * sums over c of t[c] * weight[c], times what rounding the logarithm took from exp. The result is
- * new. Errors: VALUE (shapes, no classes, memory that is shared), TYPE. */
+ * sums over c of t[c] * weight[c], times what rounding the logarithm took from exp. Or (4, ...):
+ * then the result is the mean, the sum of losses over that of the labels' weights, of no axes, and
+ * the fourth part begins with the latter sum. The result is new. Errors: VALUE (shapes, no classes,
+ * memory that is shared), TYPE. */
 PVG_API pvg_array *pvg_cross_entropy(const pvg_array *x, const pvg_array *labels,
                                      const pvg_array *weight, int64_t ignored, double smoothing,
                                      pvg_array *statistics);
-/* The backward pass: of the losses' gradient (...) that of x, in its dtype. */
+/* The backward pass: of the gradient of the losses (...), or of the mean, that of x, in its dtype. */
 PVG_API pvg_array *pvg_cross_entropy_backward(const pvg_array *gradient, const pvg_array *x,
                                               const pvg_array *labels, const pvg_array *weight,
                                               const pvg_array *statistics, int64_t ignored,

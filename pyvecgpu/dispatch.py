@@ -276,7 +276,7 @@ def tracked_operator(code, general):
 _PACK = tuple([struct.Struct(f"{n}q").pack for n in range(4 * (MAX_NDIM + 1))])
 _INTEGER, _SLICE, _NEW, _REST, _START, _STOP, _STEP, _ARRAY = map(int, Key)
 _WHOLE, _OTHERS = (_SLICE, 0, 0, 0), (_REST, 0, 0, 0)
-_FLAT = _PACK[1](-1)
+_FLAT, _ONE_MORE = _PACK[1](-1), _PACK[4](_NEW, 0, 0, 0)
 _DOES_NOT_FIT = (Status.ERROR_VALUE, Status.ERROR_INDEX)
 
 
@@ -285,6 +285,8 @@ def indexed(array, key):
     backend = array.backend
     if type(array) is not Array or _listeners or not backend.on_card:
         return None
+    if key is None:
+        return made(backend, backend.functions.pvg_index(array.data, 1, _ONE_MORE), _DOES_NOT_FIT)
     items, arrays = [], False
     for item in key if type(key) is tuple else (key,):
         kind = type(item)
@@ -320,8 +322,10 @@ def indexed(array, key):
     except (struct.error, IndexError):  # no integers, or of more than 64 bits; too many items
         return None
     if arrays:
-        return _picked(backend, backend.functions.pvg_index_get(array.data, count // 4, packed))
-    return _view(backend, backend.functions.pvg_index(array.data, count // 4, packed))
+        return made(
+            backend, backend.functions.pvg_index_get(array.data, count // 4, packed), _NOT_TAKEN
+        )
+    return made(backend, backend.functions.pvg_index(array.data, count // 4, packed), _DOES_NOT_FIT)
 
 
 def part_along(array, axis, start, stop):
@@ -332,7 +336,7 @@ def part_along(array, axis, start, stop):
     what = _SLICE | (0 if start is None else _START) | (0 if stop is None else _STOP)
     items = (*_WHOLE * axis, what, start or 0, stop or 0, 0)
     packed = _PACK[len(items)](*items)
-    return _view(backend, backend.functions.pvg_index(array.data, axis + 1, packed))
+    return made(backend, backend.functions.pvg_index(array.data, axis + 1, packed), _DOES_NOT_FIT)
 
 
 def reshaped(array, shape):
@@ -343,7 +347,28 @@ def reshaped(array, shape):
     count, packed = _lengths(shape)
     if packed is None:
         return None
-    return _view(backend, backend.functions.pvg_reshape(array.data, count, packed))
+    return made(backend, backend.functions.pvg_reshape(array.data, count, packed), _DOES_NOT_FIT)
+
+
+def flattened(array, count=1, shape=_FLAT):
+    """Return an Array with one axis, or None; reshaped, in one step of Python."""
+    backend = array.backend
+    if type(array) is not Array or _listeners or not backend.on_card:
+        return None
+    return made(backend, backend.functions.pvg_reshape(array.data, count, shape), _DOES_NOT_FIT)
+
+
+def squeezed(array):
+    """Return an Array without its axes of length 1, or None."""
+    return flattened(array, -1, None)
+
+
+def duplicated(array):
+    """Return a contiguous copy of an Array, or None."""
+    backend = array.backend
+    if type(array) is not Array or _listeners or not backend.on_card:
+        return None
+    return made(backend, backend.functions.pvg_repeat(array.data, -1, None, 1), _DOES_NOT_FIT)
 
 
 def repeated(array, shape):
@@ -354,7 +379,9 @@ def repeated(array, shape):
     count, packed = _lengths(shape)
     if packed is None:
         return None
-    return _view(backend, backend.functions.pvg_broadcast_to(array.data, count, packed))
+    return made(
+        backend, backend.functions.pvg_broadcast_to(array.data, count, packed), _DOES_NOT_FIT
+    )
 
 
 def _lengths(shape):
@@ -377,18 +404,16 @@ def reversed_axes(array):
     backend = array.backend
     if type(array) is not Array or _listeners or not backend.on_card:
         return None
-    data = backend.functions.pvg_permute(array.data, None)
-    if not data:
-        return _view(backend, data)
-    result = new()
-    result.backend = backend
-    result.data = data
-    return result
+    return made(backend, backend.functions.pvg_permute(array.data, None), _DOES_NOT_FIT)
 
 
-def _view(backend, data):
+def made(backend, data, refused):
+    """Return an Array of what the library made, or None where it refused; other errors raise.
+
+    refused: the statuses that leave a call to the long way.
+    """
     if not data:
-        if backend.library.pvg_last_status() in _DOES_NOT_FIT:
+        if backend.library.pvg_last_status() in refused:
             return None
         backend.fail()
     array = new()
@@ -441,7 +466,7 @@ def taken(array, indices, axis):
     if count >= len(_PACK):
         return None
     call = backend.functions.pvg_index_get
-    return _picked(backend, call(array.data, count // 4, _PACK[count](*items)))
+    return made(backend, call(array.data, count // 4, _PACK[count](*items)), _NOT_TAKEN)
 
 
 def assigned(array, key, value):
@@ -507,14 +532,3 @@ def _given(backend, array, count, packed, value):
     if status not in _NOT_TAKEN:
         backend.fail()
     return False
-
-
-def _picked(backend, data):
-    if not data:
-        if backend.library.pvg_last_status() in _NOT_TAKEN:
-            return None
-        backend.fail()
-    array = new()
-    array.backend = backend
-    array.data = data
-    return array

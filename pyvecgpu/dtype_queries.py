@@ -103,6 +103,13 @@ class finfo:  # noqa: N801  as NumPy calls it
         return f"finfo(min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype.name})"
 
 
+@functools.cache
+def float_range(dtype):
+    """Return the lowest and the highest number of a float dtype."""
+    limits = finfo(dtype)
+    return float(limits.min), float(limits.max)
+
+
 class iinfo:  # noqa: N801
     """The limits of an integer dtype, given as a dtype or an array of it.
 

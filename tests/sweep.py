@@ -27,7 +27,7 @@ from references import (
     takes,
     unary_reference,
 )
-from sweep_products import forced_products, gradients, layers, products
+from sweep_products import forced_products, gradients, layers, products, stretches
 from sweep_sequences import attentions, recurrences
 from sweep_windows import windows
 
@@ -85,6 +85,7 @@ def cases():
         sorts,
         products,
         forced_products,
+        stretches,
         layers,
         gradients,
         sweep_rows.normalisations,
@@ -368,12 +369,22 @@ def sequences(dtype):
         yield "sequence", check
 
 
+def check_no_columns(device, dtype):
+    """The indices are looked at all the same."""
+    array = put(device, data(dtype, (40, 0)))
+    assert_same(array[put(device, np.arange(5))], data(dtype, (5, 0)))
+
+
 def gathers(dtype):
     """Rows of indices, that are moved in words of every size, and the ways to the last value."""
-    for columns in (1, 2, 4, 8, 16):
+    for columns in (1, 2, 3, 4, 8, 16, 32):
 
         def check(device, columns=columns):
             x, rows = data(dtype, (40, columns)), np.arange(60) * 7 % 40 - 20
+            y, others = x.reshape(5, 8, columns), np.arange(60) % 5
+            assert_same(
+                put(device, y)[put(device, others), put(device, rows // 5)], y[others, rows // 5]
+            )
             array, given = put(device, x), put(device, rows)
             assert_same(array[given], x[rows])
             assert_same(array[given, 0], x[rows, 0])
@@ -385,7 +396,15 @@ def gathers(dtype):
 
         yield f"rows of {columns} by number", check
 
-    many = ((3000, (), 1), (5000, (), 1), (5000, (2,), 1), (5000, (2,), 2), (5000, (3,), 1))
+    yield "rows of nothing by number", lambda device: check_no_columns(device, dtype)
+    many = (
+        (3000, (), 1),
+        (5000, (), 1),
+        (66_000, (), 1),
+        (5000, (2,), 1),
+        (5000, (2,), 2),
+        (5000, (3,), 2),
+    )
     for count, columns, step in many:
 
         def check_many(device, count=count, columns=columns, step=step):
@@ -488,7 +507,7 @@ def numbers(dtype):
     if kind in "iu":
 
         def check_integers(device):
-            for count in (100, 2**33 + 1) if dtype.itemsize == 8 else (100,):
+            for count in {8: (100, 2**33 + 1), 4: (100, 70_001)}.get(dtype.itemsize, (100,)):
                 x, y = (
                     vg.random.default_rng(3, device=one).integers(3, count, (5, 31), dtype)
                     for one in (device, "cpu")
@@ -527,8 +546,10 @@ REDUCED = {
     "columns of a batch": ((5, 20, 7), 1),
     "everything": ((31, 33), None),
     "axes that do not touch": ((6, 7, 8), (0, 2)),
-    "axes apart, columns first": ((70, 3, 60), (0, 2)),
-    "axes apart, rows first": ((5, 3, 1000), (0, 2)),
+    "columns in chunks": ((20_001, 2), 0),
+    "axes apart, columns first": ((4100, 2, 3), (0, 2)),
+    "axes apart, rows first": ((3, 2, 4100), (0, 2)),
+    "axes apart, a middle one first": ((3, 2, 1400, 2, 3), (0, 2, 4)),
     "shifted rows": ((1, 4091), 1),
 }
 
@@ -610,10 +631,10 @@ def variances(dtype):
 
         def check(device, shape=shape, axis=axis, name=name):
             x = data(dtype, shape)
-            array, wide = put(device, x), helpers.widened(x).astype(np.float64)
+            array, wide = put(device, x), helpers.widened(x).astype(np.longdouble)
             if name == "shifted rows":
                 wide, array = wide[:, 1:], array[:, 1:]
-            unit = helpers.UNIT_ROUNDOFF[dtype]
+            unit = helpers.UNIT_ROUNDOFF[dtype] + x.size * 2.0**-60  # NumPy's own
             for function in ("var", "std"):
                 expected = getattr(np, function)(wide, axis=axis)
                 result = getattr(vg, function)(array, axis=axis)
@@ -625,8 +646,8 @@ def variances(dtype):
         def check_sums(device, shape=shape, axis=axis):
             x = data(dtype, shape)
             x.reshape(-1)[::3] = np.nan
-            array, wide = put(device, x), helpers.widened(x).astype(np.float64)
-            unit = helpers.UNIT_ROUNDOFF[dtype]
+            array, wide = put(device, x), helpers.widened(x).astype(np.longdouble)
+            unit = helpers.UNIT_ROUNDOFF[dtype] + x.size * 2.0**-60
             bound = 16 * unit * (1 + np.nansum(np.abs(wide), axis=axis))
             for function in (np.nansum, np.nanmean):
                 with warnings.catch_warnings():
@@ -673,10 +694,10 @@ def exponentials(dtype):
 
 
 def check_exponentials(array, x, axis, dtype):
-    x = x.astype(np.float64)
+    x = x.astype(np.longdouble)
     most = x.max(axis=axis, keepdims=True)
     logarithm = most + np.log(np.exp(x - most).sum(axis=axis, keepdims=True))
-    unit = max(helpers.UNIT_ROUNDOFF[dtype], 2.0**-52)
+    unit = max(helpers.UNIT_ROUNDOFF[dtype], 2.0**-52) + x.size * 2.0**-57  # NumPy's own
     expected = np.exp(x - logarithm)
     least = 2.0**-24 if dtype.itemsize == 2 else 2.0**-126  # a subnormal float16 has fewer digits
     assert_within(vg.softmax(array, axis), expected, 64 * unit * expected + least)
@@ -694,6 +715,7 @@ SCANNED = {
     "a row": ((1, 4091), 1),
     "columns": ((33, 60), 0),
     "tall columns": ((1200, 3), 0),
+    "columns of many chunks": ((2200, 3), 0),
     "shifted rows": ((3, 1301), 1),
 }
 
@@ -711,7 +733,7 @@ def scans(dtype):
         yield f"scan, {name}", check
 
     def check(device):
-        x = np.zeros(20_000, dtype)
+        x = np.zeros(30_000, dtype)
         x[::400] = 1
         check_scans(device, x, put(device, x), 0)
 
@@ -792,8 +814,22 @@ def sorts(dtype):
         row = np.sort(helpers.widened(data(dtype, (33_000,)))).astype(dtype)
         expected = np.searchsorted(helpers.widened(row), helpers.widened(row[::40]))
         assert_same(vg.searchsorted(put(device, row), put(device, row[::40])), expected)
+        if dtype.kind == "u":  # several at the same time
+            found = vg.searchsorted(put(device, row), put(device, np.resize(row[::40], 1 << 16)))
+            assert_same(found, np.resize(expected, 1 << 16))
 
     yield "search in a long row", long_search
+
+    def uniques(device):
+        # by one block, by several, and by the whole card
+        for size in (30, 5000, 40_000 if dtype.itemsize <= 2 else 4200):
+            x = data(dtype, (size,))
+            if dtype.kind == "f" and size == 5000:
+                x[-2:] = np.nan
+            expected = np.unique(helpers.widened(x), equal_nan=False).astype(dtype)
+            assert_same(vg.unique_values(put(device, x)), expected)
+
+    yield "unique", uniques
     if dtype.kind in "iu":
         yield "bincount", lambda device: check_counts(device, dtype)
 

@@ -63,9 +63,12 @@ def products(dtype):
 # width to keep a card busy, which large kernels need to be chosen.
 FORCED = {
     "gemv": [(1, 70, 300, 1), (70, 1, 300, 1), (1, 130, 5_000, 1)],
-    "tiny": [(31, 30, 29, 3)],
+    "tiny": [(31, 30, 29, 3), (13, 15, 16, 3), (13, 28, 9, 5)],
+    "tensor_small": [(70, 90, 290, 1), (70, 92, 36, 3), (30, 70, 72, 1), (70, 29, 17, 3)],
+    "thin": [(6, 70, 300, 1), (70, 13, 700, 3), (13, 70, 90, 1), (70, 6, 300, 1)],
     "bf16x6": [(70, 90, 50, 1), (70, 90, 50, 3), (1_536, 1_536, 64, 1), (2_048, 1_024, 64, 1)],
 }
+FORCED["tensor_small"] += [(13, 90, 1_100, 1), (90, 16, 600, 2)]
 FORCED["bf16x6"] += [(3_072, 3_072, 128, 1)]
 FORCED["fp16x3"] = FORCED["bf16x6"]
 OTHERS = [(70, 90, 290, 1), (70, 92, 292, 1), (128, 64, 16, 132), (128, 128, 16, 132)]
@@ -76,7 +79,7 @@ OTHERS += [(70, 90, 290, 3), (70, 92, 292, 3)]
 LARGE_TILES = {
     "ffma_128x128": [(128, 128, 16, 132)],
     "ffma_64x128": [(64, 128, 16, 132), (64, 127, 16, 132)],
-    "ffma_64x32": [(64, 128, 16, 264)],
+    "ffma_64x32": [(64, 128, 16, 264), (64, 64, 72, 264)],
 }
 FORCED["ffma_64x128"] = FORCED["ffma_64x64"] = [*OTHERS, (20, 90, 290, 1), (20, 92, 292, 1)]
 # Terms that are multiplied on the simulated card, which takes seconds for so many: by kernels that
@@ -102,6 +105,18 @@ def forced_products(dtype):
 
             halved = ", k in halves" if k >= 256 and name == "float32" else ""
             yield f"{kernel} product {(m, n, k, items)}{halved}", check
+
+
+def stretches(dtype):
+    if dtype not in FLOATS:
+        return
+
+    def check(device):
+        card = card_for(device, "ffma_tma") or device
+        a, b = data(dtype, (3, 16_400)), data(dtype, (16_400, 5), 1)
+        assert_same(put(card, a) @ put(card, b), product_reference(a, b))
+
+    yield "product in stretches", check
 
 
 def check_forced(device, dtype, precision, sizes, items):

@@ -65,6 +65,19 @@ def normalisations(dtype):
         yield f"group norm, {shape}", groups
 
 
+def mean_losses(dtype):
+    for rows in (3, 65_537):  # of one block, and of several
+        x, labels = data(np.dtype(np.float64), (rows, 2)), np.arange(rows) % 2
+
+        def loss(x, labels=labels):
+            return F.cross_entropy(x, labels)
+
+        yield (
+            f"mean cross-entropy, {rows}",
+            lambda device, loss=loss, x=x: check(loss, device, dtype, [x]),
+        )
+
+
 def losses(dtype):
     if not helpers.is_float(dtype):
         return
@@ -79,6 +92,8 @@ def losses(dtype):
             f"cross-entropy, {length}",
             lambda device, loss=loss, rows=rows: check(loss, device, dtype, [rows]),
         )
+        if length == LENGTHS[0]:
+            yield from mean_losses(dtype)
         yield (
             f"backward pass of softmax, {length}",
             lambda device, rows=rows: check(vg.softmax, device, dtype, [rows]),

@@ -193,7 +193,7 @@ def test_another_build_takes_part(device, another, name, capsys, tmp_path):
 def test_the_sweep_beside_another_build(device, another, capsys):
     arguments = ["sweep", "--quick", "--device", device, "--cases", "9", "--seed", "1"]
     code, out, _ = run(capsys, *arguments, "--against", str(another))
-    assert code == 0 and "seed 1, beside against: 9 cases" in out
+    assert code == 0 and "seed 1, beside against: 9 cases" in out, out
 
 
 def test_no_other_build(capsys, tmp_path):

@@ -206,6 +206,41 @@ def test_launches(device):
     assert calls == ["softmax", "softmax_backward"], calls
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [0, 1, 31, 255, 257, 2049, 65536, 65537, 150_001])
+def test_mean(device, rng, rows, dtype):
+    """Of any number of rows, with weights and labels that do not count, and the same bits again."""
+    x = rng.normal(size=(rows, 3)).astype(dtype)
+    labels, weight = rng.integers(-1, 3, rows), np.array([0.5, 2.0, 1.25])
+    losses, counts, slopes = reference(x.astype(np.float64), labels, weight, -1, 0.25)
+    array = put(device, x).requires_grad_()
+    given = (put(device, labels), put(device, weight.astype(dtype)), -1, "mean", 0.25)
+    first, again = [F.cross_entropy(array, *given) for _ in range(2)]
+    assert first.shape == () and first.dtype == dtype
+    if not counts.sum():
+        assert np.isnan(first.item())
+        first.backward()
+        assert array.grad.shape == x.shape
+        return
+    assert first.item() == again.item()
+    tolerance = 64 * (2.0**-53 if dtype == np.float64 else 2.0**-24)
+    near(first.detach(), losses.sum() / counts.sum(), tolerance, 0.0)
+    (3.0 * first).backward()
+    near(array.grad, 3 * slopes / counts.sum(), tolerance, tolerance / counts.sum())
+
+
+def test_a_mean_is_two_launches(device):
+    if device == "cpu":
+        return
+    x = put(device, np.zeros((50, 10), np.float32)).requires_grad_()
+    labels, calls = put(device, np.arange(50) % 10), []
+    before = vg.counters(device)["launches"]
+    with observe(lambda call: calls.append(call.method)):
+        F.cross_entropy(x, labels)
+    assert vg.counters(device)["launches"] - before == 2
+    assert calls == ["empty", "cross_entropy"], calls
+
+
 def test_refusals_of_the_method(device):
     if device == "cpu":
         return
@@ -214,6 +249,10 @@ def test_refusals_of_the_method(device):
 
     def call(x=x, labels=labels, weight=None, smoothing=0.0, statistics=statistics):
         return apply(x.backend, "cross_entropy", x, labels, weight, -1, smoothing, statistics)
+
+    def back(g, statistics=statistics):
+        operands = (g, x, labels, None, statistics, -1, 0.0)
+        return apply(x.backend, "cross_entropy_backward", *operands)
 
     shared = vg.reshape(vg.reshape(x, -1)[:12], (3, 4))
     for error, text, refused in (
@@ -226,6 +265,9 @@ def test_refusals_of_the_method(device):
         (ValueError, "a weight of shape", lambda: call(weight=x[0, :5])),
         (ValueError, "smoothing is from 0 to 1", lambda: call(smoothing=1.5)),
         (ValueError, "contiguous", lambda: call(statistics=statistics[:2])),
+        (ValueError, "contiguous", lambda: call(statistics=put(device, np.zeros((5, 4), "f4")))),
+        (ValueError, "for losses", lambda: back(x[0, 0])),
+        (ValueError, "for the mean", lambda: back(x[:, 0], put(device, np.zeros((4, 4), "f4")))),
         (ValueError, "share memory", lambda: call(statistics=shared)),
     ):
         with pytest.raises(error, match=text):

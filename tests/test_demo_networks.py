@@ -270,7 +270,7 @@ def test_the_weights_are_saved(capsys, tmp_path, rng, model):
     options = ("--model", model, "--epochs", "1", "--width", "8", "--save", str(path))
     code, out, _ = run(capsys, "--device", "cpu", "--data", str(file), *options)
     assert code == 0 and f"The weights are in {path}." in out
-    state = vg.load_state(str(path))
+    state = vg.load_state(str(path), device="cpu")
     if model == "by-hand":
         shapes = {name: x.shape for name, x in state.items()}
         assert shapes["W1"] == (8, 64) and shapes["b3"] == (3,) and len(shapes) == 6

@@ -11,7 +11,7 @@ from helpers import ALL_DTYPES, assert_same, put
 import pyvecgpu as vg
 from pyvecgpu.dispatch import assigned, indexed, put_in_a_row, taken
 
-FEW, RANGES = 3072, 65536  # writes; see cuda/kernels/last_writes.cuh
+FEW, MANY = 3072, 65536  # writes; see cuda/kernels/last_writes.cuh
 I8 = np.dtype(np.int8)
 
 
@@ -123,11 +123,23 @@ def test_the_last_write_stays(device, rng, count, places):
             x = helpers.integers(rng, (places * abs(step),), np.dtype(dtype))
             named = rng.integers(-places, places, count).astype(indices)
             values = helpers.integers(rng, (count,), x.dtype)
-            array, given = put(device, x)[::step], put(device, np.repeat(named, 2))[::2]
-            array[given] = put(device, values[::-1].copy())[::-1]
             expected = x.copy()
             expected[::step][named] = values
-            assert_same(array, expected[::step])
+            for given in (put(device, named), put(device, np.repeat(named, 2))[::2]):
+                array = put(device, x)[::step]
+                array[given] = put(device, values[::-1].copy())[::-1]
+                assert_same(array, expected[::step])
+    in_columns = named[: count // 2 * 2].reshape(-1, 2)
+    values = rng.integers(0, 1000, in_columns.shape)
+    array, expected = vg.zeros(places, "int64", device=device), np.zeros(places, np.int64)
+    array[put(device, in_columns)] = put(device, values.T.copy()).T  # not one behind the other
+    expected[in_columns] = values
+    assert_same(array, expected)
+    array, expected = vg.zeros((3, places), "int16", device=device), np.zeros((3, places), np.int16)
+    values = rng.integers(0, 1000, (3, count), np.int16)
+    array[:, put(device, named)] = put(device, values)
+    expected[:, named] = values
+    assert_same(array, expected)
     rows = helpers.integers(rng, (places, 3), np.dtype(np.float32))
     named = rng.integers(0, places, count)
     values = helpers.integers(rng, (count, 3), rows.dtype)
@@ -141,7 +153,7 @@ def test_the_last_write_stays(device, rng, count, places):
 
 @pytest.mark.devices("sim", "cuda")
 def test_many_writes_that_are_none_out_of_range(device, rng):
-    for count in (10, FEW + 5, RANGES + 5):
+    for count in (10, FEW + 5, MANY + 5):
         for columns in ((), (2,)):
             x = np.zeros((100, *columns), np.float32)
             named = rng.integers(-100, 100, count)

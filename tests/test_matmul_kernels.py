@@ -63,7 +63,12 @@ VECTORS = [(1, 1, 1), (1, 64, 64), (1, 129, 257), (1, 4096, 300), (1, 70, 5000),
 TINY = [(1, 1, 1), (2, 3, 4), (32, 32, 32), (31, 29, 17), (32, 5, 1), (8, 32, 32)]
 
 
+THIN = [(1, 1, 1), (3, 300, 130), (8, 129, 700), (16, 33, 5000), (9, 257, 1025), (13, 13, 9)]
+
+
 def sizes_of(kernel):
+    if kernel == "thin":
+        return THIN + [(n, m, k) for m, n, k in THIN]
     if kernel == "gemv":
         return VECTORS + [(n, m, k) for m, n, k in VECTORS]
     return TINY if kernel == "tiny" else SIZES
@@ -79,7 +84,7 @@ def test_what_the_card_has(device):
     every = {kernel.name.removeprefix("MATMUL_").lower() for kernel in MatmulKernel} - {"auto"}
     limits = vg.Device(device).limits
     if device == "sim":
-        assert have == {"tiled", "gemv", "tiny"}
+        assert have == {"tiled", "gemv", "thin", "tiny"}
         on_tensor_cores = {"bf16x6", "fp16x3", "tensor", "tensor_sm80", "dmma"}
         others = every - have - on_tensor_cores
         assert {card_for(device, kernel) for kernel in others} == {"sim:1"}
@@ -88,7 +93,7 @@ def test_what_the_card_has(device):
     elif limits.compute_capability == (9, 0):
         assert have == every
     else:
-        assert have >= {"tiled", "gemv", "tiny"}
+        assert have >= {"tiled", "gemv", "thin", "tiny"}
 
 
 @pytest.mark.devices("sim")
@@ -134,6 +139,7 @@ def test_integers_are_exact_in_every_layout(device, rng, kernel, dtype, precisio
 def test_misaligned_operands(device, rng, kernel, dtype, precision):
     """Pointers and rows 1 to 15 elements off every alignment, and out in a wider array."""
     sizes = {"gemv": (1, 70, 300), "tiny": (31, 30, 29), "others": (130, 140, 150)}
+    sizes["thin"] = (7, 140, 150)
     m, n, k = size_for(device, kernel, sizes, (40, 40, 40))
     a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
     expected = halves(a @ b, dtype)
@@ -150,7 +156,7 @@ def test_misaligned_operands(device, rng, kernel, dtype, precision):
 # Of gemv several blocks share the terms, and all but the portable kernels may cut k here: who adds
 # which sums up, and when, is what could differ.
 LONG = {"gemv": (1, 70, 20_000), "tiny": (31, 32, 29), "tensor": (70, 200, 4_200)}
-LONG["others"] = (70, 200, 600)
+LONG["others"], LONG["thin"] = (70, 200, 600), (9, 40, 3_000)
 
 
 @pytest.mark.devices("sim", "cuda")
@@ -161,7 +167,9 @@ def test_items_of_a_batch_are_the_products_alone(device, rng, kernel, dtype, pre
     a, b = rng.standard_normal((5, m, k)), rng.standard_normal((5, k, n))
     x = place(device, a, dtype)
     with forced(device, kernel):
-        for trans in (False, True) if kernel == "gemv" else (False,):  # two ways to add up
+        for trans in (
+            (False, True) if kernel in ("gemv", "thin") else (False,)
+        ):  # two ways to add up
             y = place(device, b, dtype, trans)
             both = multiply(x, y, precision)
             for time in range(2 if is_simulated(device) else 9):
@@ -206,6 +214,7 @@ def slope_of_gelu(z):
 # ---- Layers --------------------------------------------------------------------------------------
 
 LAYERS = {"gemv": (1, 70, 300), "tiny": (31, 30, 29), "others": (133, 201, 70)}
+LAYERS["thin"] = (5, 70, 300)
 
 
 @pytest.mark.devices("sim", "cuda")
@@ -283,7 +292,7 @@ def test_large_batches(device, rng, kernel, dtype, precision):
 @pytest.mark.devices("cuda")
 @pytest.mark.big
 @pytest.mark.parametrize(
-    PARAMETERS, [*cases_without("gemv", "tiny"), pytest.param("tiled", "uint8", None)]
+    PARAMETERS, [*cases_without("gemv", "thin", "tiny"), pytest.param("tiled", "uint8", None)]
 )
 def test_more_results_than_32_bits_count(device, rng, kernel, dtype, precision):
     m, n, k = 50_000, 43_000, 16

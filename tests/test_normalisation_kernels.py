@@ -298,3 +298,24 @@ def test_refusals(device):
     ):
         with pytest.raises(error, match=text):
             refused()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("length", [1, 3, 4, 37, 64, 128])
+def test_many_short_rows(device, rng, length, dtype):
+    """A thread has several of them; each has the bits that it has among few."""
+    x = put(device, rng.normal(size=(32_779, length)).astype(dtype))
+    w, b = [put(device, rng.normal(size=length).astype(dtype)) for _ in range(2)]
+
+    def forward(x, centered):
+        statistics = vg.empty((2, x.shape[0]), dtype="f8" if dtype == "float64" else "f4",
+                              device=device)  # fmt: skip
+        y = apply(x.backend, "normalize", x, w, b, 1, 1, 1, centered, 1e-5, statistics)
+        return y.numpy(), statistics.numpy()
+
+    for centered in (True, False):
+        y, statistics = forward(x, centered)
+        for rows in (slice(0, 300), slice(16_000, 16_101), slice(-200, None)):
+            few, of_few = forward(x[rows], centered)
+            np.testing.assert_array_equal(few, y[rows])
+            np.testing.assert_array_equal(of_few, statistics[:, rows])

@@ -482,3 +482,63 @@ def test_numbers_on_the_device(device, algorithm, dtype):
     only = {"momentum": 0.5, "share1": 1, "share2": 1, "amsgrad": 1, "centered": 1}
     expected = run(values, None)
     assert run(numbers(**only), renewed) == expected != run(numbers(**only), None)
+
+
+@pytest.mark.parametrize(("name", "o"), EVERY)
+def test_a_step_like_the_one_before(device, name, o, rng):
+    """It is made ready by that one, and gives what an optimiser gives that begins anew each time.
+
+    Between steps happens what it must notice: rates that change, states that are looked at,
+    gradients that are missing or no plain memory, parameters with other memory, other groups.
+    """
+    shapes = [(3,), (2, 5), (1,)]
+    start = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+    one, other = [[put(device, x).requires_grad_() for x in start] for _ in range(2)]
+    ours, plain = [getattr(optim, name)(params, lr=0.5, **o) for params in (one, other)]
+
+    def other_memory():
+        for p in (one[0], other[0]):
+            p.data = vg.copy(p.detach()).data
+
+    def looked_at():
+        state = ours.state[one[1]]
+        kept.append([x for x in state.values() if isinstance(x, vg.Array)])
+        values.append([x.tolist() for x in kept[-1]])
+
+    between = {
+        2: lambda: [group.update(lr=0.25) for group in ours.param_groups + plain.param_groups],
+        4: looked_at,
+        6: other_memory,
+        8: lambda: ours.load_state_dict(ours.state_dict()),
+        12: lambda: [
+            optimiser.add_param_group({"params": [p], "lr": 0.125})
+            for optimiser, p in ((ours, one[-1]), (plain, other[-1]))
+        ],
+    }
+    kept, values, quick = [], [], []
+    for optimiser in (ours, plain):
+        optimiser.param_groups[0]["params"] = optimiser.param_groups[0]["params"][:2]
+    for step in range(15):
+        between.get(step, lambda: None)()
+        for i, (p, q) in enumerate(zip(one, other, strict=True)):
+            g = rng.normal(size=(*p.shape, 2)).astype(np.float32)
+            missing = step == 10 and i == 1
+            p.grad = (
+                None
+                if missing
+                else put(device, g)[..., 0]
+                if step % 5 == 0
+                else (put(device, g[..., 0].copy()))
+            )
+            q.grad = None if missing else put(device, g[..., 0].copy())
+        repeated = ours.state.repeated
+        plain.state.repeated = None
+        ours.step()
+        plain.step()
+        quick.append(repeated is not None and ours.state.repeated is repeated)
+        for p, q in zip(one, other, strict=True):
+            assert p.tolist() == q.tolist(), step
+    assert [[x.tolist() for x in one] for one in kept] == values
+    # Not the first, of strided gradients, after what was noticed, nor without one of the gradients.
+    assert [step for step, one in enumerate(quick[:11]) if one] == [1, 2, 3, 7, 9]
+    assert not any(quick[12:]), "two groups"

@@ -25,7 +25,20 @@ CARDS = {
 }
 
 
-def plan(card, dtype, precision, m, n, k, *, items=1, pad=0, kernel="auto", a_along_k=True):
+def plan(
+    card,
+    dtype,
+    precision,
+    m,
+    n,
+    k,
+    *,
+    items=1,
+    pad=0,
+    kernel="auto",
+    a_along_k=True,
+    b_along_k=False,
+):
     """The plan of a product of matrices by rows, as a dict; None if there is none."""
     product = model.product_of(
         m,
@@ -36,8 +49,9 @@ def plan(card, dtype, precision, m, n, k, *, items=1, pad=0, kernel="auto", a_al
         kernel=MatmulKernel[f"MATMUL_{kernel.upper()}"],
         items=items,
         a_along_k=a_along_k,
+        b_along_k=b_along_k,
         a_stride=(k if a_along_k else m) + pad,
-        b_stride=n + pad,
+        b_stride=(k if b_along_k else n) + pad,
         c_stride=n,
         a_item=m * k,
         b_item=k * n,
@@ -66,7 +80,7 @@ CHOICES = [
     ("float32", "fast32", (768, 768, 768), "bf16x6", "ffma_64x64", "tiled"),
     ("float32", "tf32", (512, 512, 512), "tensor", "tensor_sm80", "tiled"),
     ("float32", "ieee", (128, 128, 256), "ffma_128x128", "ffma_128x128", "tiled"),
-    ("float32", "ieee", (256, 256, 1024), "ffma_64x32", "ffma_128x128", "tiled"),
+    ("float32", "ieee", (256, 256, 1024), "ffma_64x32", "ffma_64x64", "tiled"),
     ("float16", "float32", (512, 512, 512), "tensor", "tensor_sm80", "tiled"),
     ("bfloat16", "float32", (512, 512, 15), "tiled", "tiled", "tiled"),
     (
@@ -77,14 +91,26 @@ CHOICES = [
         "tiled",
         "tiled",
     ),  # 160 KiB of shared memory
+    ("float32", "float32", (16, 500, 400), "thin", "thin", "thin"),
+    ("float32", "tf32", (500, 16, 400), "thin", "thin", "thin"),
+    ("float64", "ieee", (16, 500, 400), "thin", "thin", "thin"),
+    ("float32", "ieee", (16, 500, 399), "ffma_64x32", "ffma_64x64", "tiled"),
     ("int32", "float32", (1024, 1024, 1024), "tiled", "tiled", "tiled"),
     # On both sides of the bounds that the table has in words.
     ("float32", "ieee", (200, 200, 24), "tiled", "tiled", "tiled"),
     ("float32", "ieee", (200, 200, 25), "ffma_64x64", "ffma_64x64", "tiled"),
     ("float32", "ieee", (512, 512, 16), "ffma_128x128", "ffma_128x128", "tiled"),
     ("float32", "ieee", (512, 512, 17), "ffma_64x64", "ffma_64x64", "tiled"),
-    ("float16", "ieee", (64, 64, 35), "tiled", "tiled", "tiled"),
-    ("float16", "ieee", (64, 64, 36), "tensor", "tensor_sm80", "tiled"),
+    ("float16", "ieee", (64, 5000, 5001), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (64, 5000, 5000), "tensor", "tensor_sm80", "tiled"),
+    ("float16", "ieee", (5000, 32, 5000), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (72, 72, 72), "tensor", "tensor_sm80", "tiled"),
+    ("float16", "ieee", (65, 65, 512), "tensor_small", "tensor_small", "tiled"),
+    ("float16", "ieee", (65, 65, 513), "tensor", "tensor_sm80", "tiled"),
+    ("bfloat16", "ieee", (129, 65, 512), "tensor", "tensor_sm80", "tiled"),
+    ("bfloat16", "ieee", (256, 256, 4096), "tensor_small", "tensor_small", "tiled"),
+    ("bfloat16", "ieee", (256, 256, 4095), "tensor", "tensor_sm80", "tiled"),
+    ("float64", "ieee", (16, 16, 16), "tiny", "tiny", "tiny"),
     ("float16", "ieee", (400, 400, 24), "tiled", "tiled", "tiled"),
     ("float16", "ieee", (400, 400, 25), "tensor", "tensor_sm80", "tiled"),
     ("float64", "ieee", (33, 33, 19), "tiled", "tiled", "tiled"),
@@ -112,11 +138,12 @@ def test_an_item_has_the_bits_of_the_product_alone():
     assert alone["cut"] > 0 and alone["blocks"] < batch["blocks"]
 
 
-def test_blocks_that_would_be_copied_are_read_as_they_are():
-    """Where tiles are few: 264 of 64 x 64."""
-    for items, pad, kernel in ((1, 0, "ffma_128x128"), (66, 3, "tiled"), (67, 3, "ffma_128x128")):
-        options = {"items": items, "pad": pad}
-        assert kernel_of("H200", "float32", "ieee", 100, 100, 100, **options) == kernel
+def test_blocks_that_begin_anywhere_are_not_copied():
+    """Up to m and n of which copies would take longer than small tiles do."""
+    for size, pad, rows, copied in ((256, 3, 64, 0), (384, 3, 128, 1), (256, 4, 128, 0)):
+        sizes, options = (size, size, 16), {"items": 100, "pad": pad, "kernel": "ffma_128x128"}
+        found = plan("H200", "float32", "ieee", *sizes, **options)
+        assert (found["rows"], found["b_copied"]) == (rows, copied), (size, pad)
 
 
 def test_large_workspaces_are_used_again():
@@ -138,10 +165,10 @@ def test_operands_are_copied_where_they_have_to_be():
 
 @pytest.mark.parametrize("kernel, dtype, precision", CASES)
 def test_every_kernel_can_be_forced_on_an_h200(kernel, dtype, precision):
-    sizes = (1, 20, 20) if kernel == "gemv" else (20, 20, 20)
+    sizes = (1, 20, 20) if kernel in ("gemv", "thin") else (20, 20, 20)
     precision = precision or "float32"
     assert kernel_of("H200", dtype, precision, *sizes, kernel=kernel) == kernel
-    by_cuda_cores = kernel in ("tiled", "gemv", "tiny")
+    by_cuda_cores = kernel in ("tiled", "gemv", "thin", "tiny")
     assert (plan("Turing", dtype, precision, *sizes, kernel=kernel) is not None) is by_cuda_cores
 
 

@@ -40,6 +40,30 @@ def test_floats_divided_as_python_divides(device, dtype):
     assert_same(x % y, np.array(rest, np.float64).astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_quotients_of_small_integers(device, rng, dtype):
+    """All pairs of 8 bits; of 16 bits those around multiples, and drawn ones."""
+    info = np.iinfo(dtype)
+    if info.bits == 8:
+        a, b = np.meshgrid(*[np.arange(info.min, info.max + 1)] * 2)
+    else:
+        b = rng.integers(info.min, info.max + 1, (7, 9000))
+        b[1] = rng.integers(1, 300, 9000)
+        a = rng.integers(info.min, info.max + 1, b.shape) // b.clip(1) * b
+        a += np.array([-1, 0, 1, 0, 1, -1, 0])[:, None]
+        a[-1], a[0, :3], b[0, :3] = rng.integers(info.min, info.max + 1, 9000), info.min, -1
+    a, b = a.astype(dtype), b.astype(dtype)  # wraps
+    with np.errstate(all="ignore"):
+        whole, rest = a // b, a % b
+    assert_same(put(device, a) // put(device, b), whole)
+    assert_same(put(device, a) % put(device, b), rest)
+    for by in (1, 3, 100):
+        assert_same(put(device, a) // by, a // np.array(by, dtype))
+    x, y = put(device, a)[:, 1::2], put(device, b)[:, 1::2]
+    assert_same(x // y, whole[:, 1::2])
+    assert_same(x % y, rest[:, 1::2])
+
+
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_shifts_by_any_number(device, dtype):
     bits = 8 * dtype.itemsize

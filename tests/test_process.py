@@ -63,7 +63,7 @@ results = []
 for kernel, dtype, precision in forced.CASES if device != "cpu" else [("auto", "float32", None)]:
     if device != "cpu" and not forced.is_able(device, kernel):
         continue
-    m, n = (1, 64) if kernel == "gemv" else (32, 32) if kernel == "tiny" else (64, 64)
+    m, n = (1, 64) if kernel in ("gemv", "thin") else (32, 32) if kernel == "tiny" else (64, 64)
     x = vg.ones((m, 32), dtype=dtype, device=device)
     y = vg.ones((32, n), dtype=dtype, device=device)
 

@@ -45,6 +45,7 @@ GROUPS = {
         ("float16", "float32", "tensor_sm80"),
         ("float64", "float32", "dmma"),
         ("float32", "ieee", "tiny"),
+        ("float32", "ieee", "thin"),
     )
 }
 
@@ -65,7 +66,9 @@ def size(rng, most):
 
 def product(rng, dtype, precision, kernel):
     m, n, k = (size(rng, 6 if kernel == "tiny" else 14) for _ in range(3))
-    if kernel == "gemv" or rng.random() < 0.1:
+    if kernel == "thin":
+        m = 1 + m % 16
+    elif kernel == "gemv" or rng.random() < 0.1:
         m, n = pick(rng, (1, n), (m, 1))
     along = [pick(rng, True, False) for _ in range(2)]
     pads = [pick(rng, 0, 0, 0, 3, 8, 64) for _ in range(3)]

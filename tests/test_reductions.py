@@ -111,7 +111,8 @@ def test_shapes_that_choose_kernels(device, rng, name, dtype):
     for shape, axis in (
         ((300, 7), 1), ((300, 7), 0), ((7, 300), 0), ((3, 5000), 1), ((5000, 3), 0),
         ((2, 3000, 5), 1),
-        ((1, 70_001), 1), ((4, 1, 9), 1), ((70_001, 1), 0), ((2500, 33), 0),
+        ((1, 70_001), 1), ((4, 1, 9), 1), ((70_001, 1), 0), ((2500, 33), 0), ((40, 21), 1),
+        ((40, 90), 1), ((9, 20_000), 0), ((20_000, 3), 0),
     ):  # fmt: skip
         x = numbers(rng, name, shape, dtype)
         check(device, name, x, put(device, x), axis)
@@ -378,6 +379,46 @@ def test_rows_do_not_depend_on_the_batch(device, rng, dtype):
     for i in (0, 1, 33, 69):
         alone = helpers.host(vg.sum(put(device, x[i : i + 1]), axis=1))
         assert alone.tobytes() == whole[i : i + 1].tobytes()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_items_do_not_depend_on_the_batch(device, rng, dtype):
+    """Short rows of every way, long ones, columns whole and in chunks; alone and shifted."""
+    for shape, axis in (
+        *(((9, n), 1) for n in (3, 17, 40, 130, 2100, 5001)),
+        ((5, 30, 40), 1), ((5, 700, 6), 1), ((3, 9000, 3), 1), ((3, 7, 5000), 1),
+    ):  # fmt: skip
+        x = helpers.numbers(rng, shape, dtype)
+        shifted = put(device, np.concatenate([x.reshape(-1)[:1], x.reshape(-1)]))[1:]
+        for name in ("sum", "mean", "var"):
+            function = getattr(vg, name)
+            whole = helpers.host(function(put(device, x), axis=axis))
+            again = helpers.host(function(vg.reshape(shifted, shape), axis=axis))
+            assert whole.tobytes() == again.tobytes(), (shape, name)
+            for i in (0, shape[0] - 1):
+                alone = helpers.host(function(put(device, x[i : i + 1]), axis=axis))
+                assert alone.tobytes() == whole[i : i + 1].tobytes(), (shape, name)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "any", "var"])
+def test_axes_that_alternate(device, rng, name):
+    """The longest reduced axis first, as rows or columns, in chunks or not; then the others."""
+    for shape, axes in (
+        ((3, 2, 1400, 2, 3), (0, 2, 4)),
+        ((3, 2, 4100), (0, 2)),
+        ((4100, 3, 3), (0, 2)),
+        ((2, 3, 30_000), (0, 2)),
+        ((30_000, 3, 2), (0, 2)),
+        ((2, 3, 5000, 4), (0, 2)),
+        ((2, 2, 2, 2, 2, 700, 2), (0, 2, 4, 6)),
+    ):
+        x = rng.choice([-1.0, 1.0, 1.0], shape).astype(np.float32)
+        for turned in (tuple(range(len(shape))), tuple(reversed(range(len(shape))))):
+            array = vg.permute_dims(put(device, x), turned)
+            axis = tuple(sorted(turned.index(a) for a in axes))
+            expected = getattr(np, name)(x.astype(float).transpose(turned), axis=axis)
+            result = helpers.host(getattr(vg, name)(array, axis=axis))
+            np.testing.assert_allclose(result, expected, rtol=1e-6, err_msg=f"{shape} {turned}")
 
 
 @pytest.mark.parametrize("dtype", [d for d in FLOATS if d.itemsize < 8], ids=str)

@@ -30,6 +30,26 @@ def test_unique(device, rng, shape, dtype):
         np.testing.assert_array_equal(alone, values)
 
 
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if np.dtype(d).kind != "c"], ids=str)
+def test_unique_alone(device, rng, dtype):
+    """By one block and by several, from any offset; NaN and zeros of both signs are among them."""
+    item = np.dtype(dtype).itemsize
+    whole = rng.integers(0, 256, 40_003 * item, np.uint8).view(dtype)
+    if np.dtype(dtype).kind == "b":
+        whole = whole.view(np.uint8) > 100
+    whole[::7], whole[3::11] = whole[1], -whole[1:2] if np.dtype(dtype).kind == "f" else whole[2]
+    if np.dtype(dtype).kind != "b":
+        whole[5::501], whole[7::307] = 0, -np.zeros((), dtype)
+    for start, stop in ((0, 40_003), (1, 30_000), (3, 4099), (0, 4097), (2, 300), (5, 6), (8, 40)):
+        x = whole[start:stop]
+        array = put(device, whole)[start:stop]
+        for equal_nan in (False, True):
+            found = helpers.widened(helpers.host(vg.unique(array, equal_nan=equal_nan)))
+            expected = np.unique(helpers.widened(x), equal_nan=equal_nan)
+            np.testing.assert_array_equal(found, expected)
+            assert (array.numpy().view(np.uint8) == x.view(np.uint8)).all()
+
+
 def test_what_the_standard_calls(device, rng):
     x = drawn(rng, (4, 30), np.float32)
     array = put(device, x)

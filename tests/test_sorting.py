@@ -240,6 +240,9 @@ def test_top_k(device, rng, dtype):
     for axis in (0, 1):
         for mode in ("largest", "smallest"):
             values, indices = vg.top_k(put(device, x), 5, axis=axis, mode=mode)
+            first = vg.top_k(put(device, x), 1, axis=axis, mode=mode)
+            for one, found in zip(first, (values, indices), strict=True):
+                assert_same(one, helpers.host(found).take([0], axis))
             expected = np.take(order(x, axis, mode == "largest"), range(5), axis)
             assert_same(indices, expected)
             assert_sorted(values, np.take_along_axis(x, expected, axis), mode)

@@ -77,6 +77,34 @@ def test_large_arrays_of_any_layout(device, rng, order):
     assert_same(place, -y)
 
 
+LAYOUTS = {
+    "plain": lambda x: x,
+    "every other": lambda x: x[:, ::2],
+    "every other, backwards": lambda x: x[::-1, 401::-2],
+    "far apart": lambda x: x[:, ::5],
+    "in another order, with gaps": lambda x: x[:, :390].reshape(100, 3, 390).transpose(2, 0, 1),
+    "the other way round": lambda x: x[1:-1].T,
+    "a row again and again": lambda x: np.broadcast_to(x[7, ::2], (80, 201)),
+    "across elements": lambda x: np.ndarray((99, 300), x.dtype, x, 3, (401, x.itemsize)),
+}
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int16, np.float32, np.complex128])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_lies_between_elements_is_left_out(device, rng, layout, dtype):
+    """And bools are true whatever their bytes are, other than 0."""
+    bytes_ = rng.integers(0, 5, (300, 402 * np.dtype(dtype).itemsize), np.uint8)
+    x = LAYOUTS[layout](bytes_.view(dtype))
+    found = put(device, x)
+    assert_same(found, x.view(np.uint8) != 0 if dtype is bool else x)
+    if dtype is bool:
+        assert found.numpy().view(np.uint8).max() == 1
+    place = vg.zeros((x.shape[0], 2 * x.shape[1], *x.shape[2:]), dtype, device=device)
+    place[:, ::2] = x
+    assert_same(place[:, ::2], x.view(np.uint8) != 0 if dtype is bool else x)
+    assert not place[:, 1::2].numpy().any()
+
+
 @pytest.mark.devices("cuda")
 def test_memory_that_is_registered_with_cuda_is_copied_at_once(device, rng):
     """The device reads it itself, so the call waits; through the buffers it would not."""

@@ -605,8 +605,12 @@ USES |= {
         lambda v: cross_entropy(v | {"x": v["x"].T, "i": v["i"][::2]}),
         ("s",),
     ),
+    "cross_entropy of a mean": Use(SCORES | {"s": ((4, 6), F32)}, cross_entropy, ("s",)),
     "cross_entropy_backward": Use(
         SCORES | {"g": ((6,), F32)}, cross_entropy_backward
+    ),
+    "cross_entropy_backward of a mean": Use(
+        SCORES | {"g": ((), F32), "s": ((4, 6), F32)}, cross_entropy_backward
     ),
     "cross_entropy_backward of strided operands": Use(
         SCORES | {"x": ((80, 6), F32), "g": ((12,), F64)},

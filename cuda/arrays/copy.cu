@@ -22,18 +22,19 @@ template <class T> struct Copy {
     }
 };
 
-template <class T> struct FillWhere {
+// Elements are only moved: a kernel for each size of element and access pattern.
+template <class T> struct Where {
     static constexpr int inputs = 3, vector = 16 / sizeof(T);
 
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
         Bool mask[Access::count];
-        T value[Access::count], x[Access::count];
+        T a[Access::count], b[Access::count];
         access.read(0, mask);
-        access.read(1, value);
-        access.read(2, x);
+        access.read(1, a);
+        access.read(2, b);
 #pragma unroll
-        for (int e = 0; e < Access::count; e++) x[e] = bool(mask[e]) ? value[e] : x[e];
-        access.write(x);
+        for (int e = 0; e < Access::count; e++) a[e] = bool(mask[e]) ? a[e] : b[e];
+        access.write(a);
     }
 };
 
@@ -192,9 +193,14 @@ int fill_where(Call &call, pvg_array *array, const pvg_array *mask, const Scalar
         mask = copied.array;
     }
     PVG_PASS(call.writes(array));
-    return dispatch_size(array->dtype, [&](auto tag) {
+    return select_where(call, array, mask, nullptr, array, &scalar);
+}
+
+int select_where(Call &call, pvg_array *to, const pvg_array *mask, const pvg_array *a,
+                 const pvg_array *b, const Scalar *scalar) {
+    return dispatch_size(to->dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        return launch_map(call, FillWhere<T>{}, array, {mask, nullptr, array}, &scalar);
+        return launch_map(call, Where<T>{}, to, {mask, a, b}, scalar);
     });
 }
 
@@ -229,7 +235,7 @@ int copy_array(Call &call, const pvg_array *source, pvg_array *destination) {
 }
 
 int as_readable(Call &call, const pvg_array *a, Temporary *holder, const pvg_array **result) {
-    constexpr int64_t large = 1 << 16, long_axis = 16;
+    constexpr int64_t large = 3 << 18, long_axis = 16; // fewer are read as fast as they lie
     *result = a;
     if (a->size < large) return PVG_OK;
     int last = -1;

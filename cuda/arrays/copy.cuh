@@ -12,6 +12,10 @@ int fill_array(Call &call, pvg_array *array, int kind, const void *value);
 // Every element of an array, at which a mask of its shape is true, = the scalar.
 int fill_where(Call &call, pvg_array *array, const pvg_array *mask, const Scalar &scalar);
 
+// to[i] = mask[i] ? a[i] : b[i], of one dtype; NULL for a or b is the scalar. The arrays are open.
+int select_where(Call &call, pvg_array *to, const pvg_array *mask, const pvg_array *a,
+                 const pvg_array *b, const Scalar *scalar);
+
 // Does destination[...] = source (same dtype, broadcast, disjoint) through tiles in shared memory
 // if the two lie transposed to each other; else leaves *done false. The destination is open for
 // writing.

@@ -16,8 +16,9 @@
 //     PVG_PASS(launch_map(call, Twice(), out, {a}));
 //
 // contiguous_kernel: every operand has the output's layout, or is one element for all.
-// rows_kernel:       the innermost dimension is contiguous or repeated in every operand; the outer
-//                    ones have any strides (sub-arrays, broadcast rows and columns).
+// rows_kernel:       the innermost dimension is contiguous or repeated in every operand, or long
+//                    and of small steps; the outer ones have any strides (sub-arrays, broadcast
+//                    rows and columns).
 // strided_kernel:    any strides.
 #pragma once
 #include "arrays/call.cuh"
@@ -31,6 +32,7 @@ namespace pvg {
 template <int N> struct Operands {
     const void *input[N]; // NULL: `scalar` instead
     bool repeated[N];     // the same element all along a row
+    int32_t steps[N + 1]; // from one element of a row to the next, where it is no vector; 0: output
     void *output;
     Scalar scalar;
 };
@@ -74,17 +76,20 @@ constexpr int threads_held = 1536;
 constexpr int blocks_held(int wanted, int threads) {
     return wanted < threads_held / threads ? wanted : threads_held / threads;
 }
-// Blocks of rows_kernel that a multiprocessor should hold: all of its threads, if registers allow.
+// Blocks of rows_kernel that a multiprocessor should hold: all of its threads, if registers allow,
+// of which functions that take long get twice as many.
 template <class F>
 constexpr int rows_blocks = F::vector > 4    ? 1
+                            : is_long<F>     ? blocks_held(8, map_threads)
                             : F::vector == 4 ? blocks_held(16, map_threads)
                                              : blocks_held(12, map_threads);
 // Functions whose operands never lie in any strides, so that they need no strided_kernel.
 template <class F> constexpr bool only_rows = false;
 constexpr int64_t large_map = 1 << 18; // vectors: enough to keep all multiprocessors busy
 constexpr int strided_threads = 256;
-constexpr int most_rows = 4;        // a thread, in large arrays
-constexpr int strided_elements = 4; // a thread
+constexpr int most_rows = 4;                         // a thread, in large arrays
+constexpr int64_t most_step = 8, least_stepped = 64; // rows of steps, and how long they are
+constexpr int strided_elements = 4;                  // a thread
 
 // COUNT elements of one row: the first `left` of start, start + step, start + 2 * step, ...; with
 // `whole`, COUNT consecutive ones on an aligned address.
@@ -108,23 +113,26 @@ template <int N, int COUNT> struct RowAccess {
 #pragma unroll
             for (int e = 0; e < COUNT; e++) x[e] = v.element[e];
         } else {
-            row += offsets[k + 1][0] + start;
+            row += offsets[k + 1][0] + start * operands.steps[k + 1];
+            const int apart = static_cast<int>(step) * operands.steps[k + 1];
 #pragma unroll
-            for (int e = 0; e < COUNT; e++) x[e] = e * step < left ? row[e * step] : T();
+            for (int e = 0; e < COUNT; e++) x[e] = e * step < left ? row[e * apart] : T();
         }
     }
     template <class T> __device__ __forceinline__ void write(const T (&x)[COUNT]) const {
-        T *row = static_cast<T *>(operands.output) + offsets[0][0] + start;
+        T *row = static_cast<T *>(operands.output) + offsets[0][0];
         if (whole) {
             using V = Vector<T, COUNT>;
             V v;
 #pragma unroll
             for (int e = 0; e < COUNT; e++) v.element[e] = x[e];
-            *reinterpret_cast<V *>(row) = v;
+            *reinterpret_cast<V *>(row + start) = v;
         } else {
+            row += start * operands.steps[0];
+            const int apart = static_cast<int>(step) * operands.steps[0];
 #pragma unroll
             for (int e = 0; e < COUNT; e++)
-                if (e * step < left) row[e * step] = x[e];
+                if (e * step < left) row[e * apart] = x[e];
         }
     }
 };
@@ -281,6 +289,12 @@ template <class F> int launch_strided(Call &call, const F &f, Strided<F::inputs>
     return PVG_OK;
 }
 
+// Whether neighbours along the innermost dimension lie so near that a warp's loads share sectors.
+template <int N> bool is_small_step(const Walk<N> &walk, int k) {
+    const int64_t step = walk.strides[k][walk.ndim - 1];
+    return step >= -most_step && step <= most_step && (k > 0 || step != 0);
+}
+
 // The operands do not all lie like the output: collapse the dimensions and see what is left.
 template <class F>
 int launch_walk(Call &call, const F &f, Operands<F::inputs> operands, const pvg_array *out,
@@ -301,15 +315,20 @@ int launch_walk(Call &call, const F &f, Operands<F::inputs> operands, const pvg_
     collapse(&walk);
     int last = walk.ndim - 1;
     bool in_rows = last < 0 || walk.strides[0][last] == 1;
+    bool in_steps = last >= 0 && walk.shape[last] >= least_stepped && is_small_step(walk, 0);
     bool aligned = is_aligned(out, F::vector, last, walk.strides[0]);
     for (int k = 0; k < N; k++) {
         int64_t step = last < 0 ? 0 : walk.strides[k + 1][last];
         operands.repeated[k] = step == 0;
         in_rows = in_rows && (step == 0 || step == 1);
+        in_steps = in_steps && is_small_step(walk, k + 1);
         if (step == 1) aligned &= is_aligned(inputs[k], F::vector, last, walk.strides[k + 1]);
     }
     if (in_rows && last <= 0) return launch_contiguous(call, f, operands, out->size, aligned);
-    if (in_rows || only_rows<F>) {
+    if (in_rows || in_steps || only_rows<F>) {
+        aligned = aligned && in_rows;
+        for (int k = 0; in_steps && k <= N; k++)
+            operands.steps[k] = static_cast<int32_t>(walk.strides[k][last]);
         InRows<N> rows{operands, 0, 0, 0, 1, aligned, {}};
         rows.outer.walk = walk;
         return launch_rows(call, f, &rows);
@@ -329,6 +348,7 @@ int launch_map(Call &call, const F &f, pvg_array *out, const pvg_array *const (&
                const Scalar *scalar = nullptr) {
     if (out->size == 0) return PVG_OK;
     Operands<F::inputs> operands{};
+    for (int32_t &step : operands.steps) step = 1;
     operands.output = out->data;
     if (scalar) operands.scalar = *scalar;
     bool contiguous = is_contiguous(out), aligned = is_aligned(out, F::vector, 0, nullptr);

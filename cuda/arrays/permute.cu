@@ -15,7 +15,7 @@ namespace {
 
 constexpr int permute_threads = 256, permute_each = 8, most_axes = 8;
 constexpr int tile_volume = permute_threads * permute_each;
-constexpr int64_t permute_blocks = 1584; // fills a card of 132 multiprocessors in even rounds
+constexpr int64_t permute_blocks = 396; // as many as 132 multiprocessors hold
 constexpr int64_t smallest_permuted = 1 << 15, wanted_run = 32;
 
 // The axes of a tile, innermost first in the order that threads go through them.
@@ -54,24 +54,34 @@ template <class T> __device__ __forceinline__ int spread(int place) {
 template <class T>
 __device__ __forceinline__ void find_elements(const TileOrder &order, int volume, InTile *found,
                                               int (*places)[permute_each]) {
+    uint32_t rest[permute_each];
+    int place[permute_each] = {};
 #pragma unroll
     for (int e = 0; e < permute_each; e++) {
-        const int at = threadIdx.x + e * permute_threads;
-        uint32_t rest = static_cast<uint32_t>(at), cut = 0;
-        uint32_t offset = 0;
-        int place = 0;
+        rest[e] = threadIdx.x + e * permute_threads;
+        found->offset[e] = 0, found->cut[e] = 0;
+    }
+    // Axis by axis for all elements, whose arithmetic does not wait for each other's.
 #pragma unroll 1
-        for (int i = 0; i < order.ndim; i++) {
-            const uint32_t quotient = __umulhi(rest, order.multiplier[i]);
-            const uint32_t index = rest - quotient * static_cast<uint32_t>(order.extent[i]);
-            rest = quotient;
-            offset += index * order.stride[i];
-            place += static_cast<int>(index) * order.place[i];
-            cut += index * order.cut[i];
+    for (int i = 0; i < order.ndim; i++) {
+        const uint32_t multiplier = order.multiplier[i], stride = order.stride[i];
+        const uint32_t extent = static_cast<uint32_t>(order.extent[i]), cut = order.cut[i];
+#pragma unroll
+        for (int e = 0; e < permute_each; e++) {
+            const uint32_t quotient = __umulhi(rest[e], multiplier);
+            const uint32_t index = rest[e] - quotient * extent;
+            rest[e] = quotient;
+            found->offset[e] += index * stride;
+            found->cut[e] += index * cut;
+            if (places) place[e] += static_cast<int>(index) * order.place[i];
         }
-        found->offset[e] = offset * static_cast<uint32_t>(sizeof(T));
-        if (places) (*places)[e] = spread<T>(place);
-        found->cut[e] = at < volume ? cut : 0x7fff7fffu; // outside of every tile
+    }
+#pragma unroll
+    for (int e = 0; e < permute_each; e++) {
+        found->offset[e] *= static_cast<uint32_t>(sizeof(T));
+        if (places) (*places)[e] = spread<T>(place[e]);
+        const bool inside = static_cast<int>(threadIdx.x) + e * permute_threads < volume;
+        if (!inside) found->cut[e] = 0x7fff7fffu; // outside of every tile
     }
 }
 
@@ -86,6 +96,34 @@ __device__ __forceinline__ bool is_inside(uint32_t cut, uint32_t last) {
     return ((last - cut) & guards) == guards;
 }
 
+// Where a tile begins on both sides, and how much of it is there.
+struct Begin {
+    const char *source;
+    char *destination;
+    uint32_t last;
+};
+template <class T> __device__ __forceinline__ Begin find_tile(const Permute &job, int64_t number) {
+    const int64_t position[1] = {number};
+    int64_t at[4][1];
+    if (job.tile.narrow)
+        locate_narrow(job.tile, position, at);
+    else
+        locate(job.tile, position, at);
+    return {static_cast<const char *>(job.source) + at[1][0] * int64_t(sizeof(T)),
+            static_cast<char *>(job.destination) + at[0][0] * int64_t(sizeof(T)),
+            last_inside(job.cut_length[0] - at[2][0], job.cut_length[1] - at[3][0])};
+}
+
+template <class T>
+__device__ __forceinline__ void load_elements(const Begin &tile, const InTile &from,
+                                              T (&value)[permute_each]) {
+#pragma unroll
+    for (int e = 0; e < permute_each; e++)
+        if (is_inside(from.cut[e], tile.last))
+            value[e] = *reinterpret_cast<const T *>(tile.source + from.offset[e]);
+}
+
+// The elements of the next tile are on their way while those of one are stored.
 template <class T>
 __global__ void __launch_bounds__(permute_threads, 3)
     permute_kernel(const __grid_constant__ Permute job) {
@@ -94,32 +132,28 @@ __global__ void __launch_bounds__(permute_threads, 3)
     int places[permute_each];
     find_elements<T>(job.load, job.volume, &from, &places);
     find_elements<T>(job.store, job.volume, &to, nullptr);
-#pragma unroll 1
-    for (int64_t number = blockIdx.x; number < job.tiles; number += gridDim.x) {
-        const int64_t position[1] = {number};
-        int64_t at[4][1];
-        if (job.tile.narrow)
-            locate_narrow(job.tile, position, at);
-        else
-            locate(job.tile, position, at);
-        const char *source = static_cast<const char *>(job.source) + at[1][0] * int64_t(sizeof(T));
-        char *destination = static_cast<char *>(job.destination) + at[0][0] * int64_t(sizeof(T));
-        const uint32_t last =
-            last_inside(job.cut_length[0] - at[2][0], job.cut_length[1] - at[3][0]);
-        T value[permute_each];
+    T value[permute_each];
+    int64_t number = blockIdx.x;
+    Begin now = find_tile<T>(job, number);
+    load_elements(now, from, value);
+    while (true) {
 #pragma unroll
         for (int e = 0; e < permute_each; e++)
-            if (is_inside(from.cut[e], last))
-                value[e] = *reinterpret_cast<const T *>(source + from.offset[e]);
-#pragma unroll
-        for (int e = 0; e < permute_each; e++)
-            if (is_inside(from.cut[e], last)) tile[places[e]] = value[e];
+            if (is_inside(from.cut[e], now.last)) tile[places[e]] = value[e];
         __syncthreads();
+        Begin next = now;
+        number += gridDim.x;
+        if (number < job.tiles) {
+            next = find_tile<T>(job, number);
+            load_elements(next, from, value);
+        }
 #pragma unroll
         for (int e = 0; e < permute_each; e++)
-            if (is_inside(to.cut[e], last))
-                *reinterpret_cast<T *>(destination + to.offset[e]) =
+            if (is_inside(to.cut[e], now.last))
+                *reinterpret_cast<T *>(now.destination + to.offset[e]) =
                     tile[spread<T>(threadIdx.x + e * permute_threads)];
+        if (number >= job.tiles) return;
+        now = next;
         __syncthreads();
     }
 }
@@ -249,8 +283,11 @@ int copy_permuted(Call &call, const pvg_array *source, pvg_array *destination, c
         using T = typename decltype(tag)::type;
         if constexpr (sizeof(T) <= 8) {
             *done = true;
-            PVG_LAUNCH(permute_kernel<T>, blocks_for(std::min(job.tiles, permute_blocks), 1),
-                       permute_threads, 0, call.stream, job);
+            // Every block has as many tiles, or one less; of many the last ones come in turns.
+            const int64_t turns = job.tiles > 16 * permute_blocks ? 4 : 1;
+            const int64_t each = blocks_for(job.tiles, turns * permute_blocks);
+            PVG_LAUNCH(permute_kernel<T>, blocks_for(job.tiles, each), permute_threads, 0,
+                       call.stream, job);
         }
         return PVG_OK;
     });

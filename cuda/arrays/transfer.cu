@@ -1,8 +1,11 @@
 // Copies between arrays and host memory of any layout.
 //
-// Memory that is dense in some order of its axes (C order, Fortran order, any transpose) crosses in
-// one copy, and the device puts the axes in order. Anything else (negative, zero or padded strides,
-// bytes that are no bool yet) goes through a contiguous buffer on the host, a piece at a time.
+// Up: memory in C order crosses in one copy. Of any other layout, and of bools, whose bytes may be
+// others than 0 and 1, all from the first byte to the last crosses, gaps too, and the device picks
+// out the elements. Few elements, and those that are far apart, go through a contiguous buffer on
+// the host, a piece at a time. Down: memory that is dense in some order of its axes (C order,
+// Fortran order, any transpose) crosses in one copy of what the device has put in that order;
+// anything else through a buffer.
 // Large copies go through pinned buffers (staging.cuh), unless the memory is registered with CUDA.
 // The caller may change the source as soon as the call returns: ordinary memory has been read by
 // then, and for memory that is registered with CUDA the call waits.
@@ -55,6 +58,16 @@ bool dense_order(const HostLayout &h, int *order) {
         int axis = order[i];
         if (h.shape[axis] != 1 && h.strides[axis] != expected) return false;
         expected *= h.shape[axis];
+    }
+    return true;
+}
+
+// Whether the memory has no gaps in C order.
+bool is_in_order(const HostLayout &h) {
+    int64_t expected = h.item;
+    for (int i = h.ndim; i-- > 0;) {
+        if (h.shape[i] != 1 && h.strides[i] != expected) return false;
+        expected *= h.shape[i];
     }
     return true;
 }
@@ -202,6 +215,44 @@ int upload_gathered(Call &call, pvg_array *a, const HostLayout &h, const void *s
     return PVG_OK;
 }
 
+// Host memory from the first byte of an array to the last.
+struct Span { int64_t before, bytes; }; // before: of the element at index 0, ..., 0
+
+Span span_of(const HostLayout &h) {
+    int64_t before = 0, behind = h.item;
+    for (int i = 0; i < h.ndim; i++) {
+        const int64_t reach = (h.shape[i] - 1) * h.strides[i];
+        if (reach < 0) before -= reach;
+        if (reach > 0) behind += reach;
+    }
+    return {before, before + behind};
+}
+
+// Whether it is faster to bring all of a span than to gather the elements on the host, which is
+// done by one thread: in the time that one takes for an element three bytes more cross, and of
+// large arrays, which workers copy, more. Each element has to begin where one of the span does.
+bool is_worth_whole(const HostLayout &h, int64_t size, const Span &span) {
+    constexpr int64_t least = 16 << 10, large = 4 << 20, most = 3;
+    for (int i = 0; i < h.ndim; i++)
+        if (h.shape[i] != 1 && h.strides[i] % h.item != 0) return false;
+    const int64_t bytes = size * h.item, beside = span.bytes - bytes;
+    return bytes >= least && (beside <= 3 * size || (bytes >= large && beside < most * bytes));
+}
+
+// All of a span, of which the device then copies the elements to the array.
+int upload_whole(Call &call, pvg_array *a, const HostLayout &h, const void *source, Span span) {
+    const int64_t length = span.bytes / h.item;
+    int64_t strides[PVG_MAX_NDIM];
+    for (int i = 0; i < h.ndim; i++) strides[i] = h.shape[i] == 1 ? 1 : h.strides[i] / h.item;
+    Temporary all, view;
+    const int dtype = a->dtype == PVG_BOOL ? static_cast<int>(PVG_UINT8) : a->dtype;
+    PVG_PASS(new_array(call.device, dtype, 1, &length, &all.array));
+    PVG_PASS(upload_dense(call, all.array, static_cast<const char *>(source) - span.before));
+    PVG_PASS(
+        new_view(all.array, h.ndim, h.shape, strides, span.before / h.item, true, &view.array));
+    return copy_array(call, view.array, a);
+}
+
 int upload(Call &call, pvg_array *a, const void *source, const int64_t *byte_strides) {
     PVG_PASS(check_array(a, "array"));
     PVG_REQUIRE(!a->readonly, PVG_ERROR_VALUE, "the array is read-only (a broadcast view)");
@@ -210,19 +261,21 @@ int upload(Call &call, pvg_array *a, const void *source, const int64_t *byte_str
     if (a->size == 0) return PVG_OK;
     PVG_REQUIRE(source, PVG_ERROR_VALUE, "source is a null pointer");
     HostLayout h = describe_host(a, byte_strides);
-    int order[PVG_MAX_NDIM];
-    bool dense = a->dtype != PVG_BOOL && dense_order(h, order);
-    Temporary target; // the array with its axes in the order of the host's memory
-    if (dense) PVG_PASS(permuted_view(a, order, &target));
-    Temporary staging;
-    pvg_array *landing = dense ? target.array : a;
-    if (!is_contiguous(landing)) {
-        PVG_PASS(new_array(call.device, a->dtype, landing->ndim, landing->shape, &staging.array));
-        landing = staging.array;
+    const Span span = span_of(h);
+    if (is_in_order(h) && is_contiguous(a) && a->dtype != PVG_BOOL) {
+        PVG_PASS(upload_dense(call, a, source));
+    } else if (is_worth_whole(h, a->size, span)) {
+        PVG_PASS(upload_whole(call, a, h, source, span));
+    } else {
+        Temporary staging;
+        pvg_array *landing = a;
+        if (!is_contiguous(a)) {
+            PVG_PASS(new_array(call.device, a->dtype, a->ndim, a->shape, &staging.array));
+            landing = staging.array;
+        }
+        PVG_PASS(upload_gathered(call, landing, h, source));
+        if (staging.array) PVG_PASS(copy_array(call, staging.array, a));
     }
-    PVG_PASS(dense ? upload_dense(call, landing, source)
-                   : upload_gathered(call, landing, h, source));
-    if (staging.array) PVG_PASS(copy_array(call, staging.array, dense ? target.array : a));
     counters[PVG_COUNT_COPIES_TO_DEVICE]++;
     counters[PVG_COUNT_BYTES_TO_DEVICE] += a->size * h.item;
     return PVG_OK;

@@ -133,6 +133,14 @@ static int broadcast_to(Call &, const pvg_array *a, int ndim, const int64_t *sha
     return new_view(a, ndim, shape, strides, 0, true, result);
 }
 
+// The shape of `a` without axes of length 1; how many are left.
+static int squeezed(const pvg_array *a, int64_t *shape) {
+    int ndim = 0;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->shape[i] != 1) shape[ndim++] = a->shape[i];
+    return ndim;
+}
+
 // The target shape with its one -1 worked out. Errors: VALUE.
 static int resolve_shape(const pvg_array *a, int ndim, const int64_t *shape, int64_t *resolved) {
     PVG_REQUIRE(ndim >= 0 && ndim <= PVG_MAX_NDIM, PVG_ERROR_VALUE,
@@ -204,7 +212,8 @@ static int contiguous(Call &call, const pvg_array *a, pvg_array **result) {
 static int reshape(Call &call, const pvg_array *a, int ndim, const int64_t *shape,
                    pvg_array **result) {
     PVG_PASS(check_array(a, "a"));
-    int64_t resolved[PVG_MAX_NDIM], strides[PVG_MAX_NDIM];
+    int64_t resolved[PVG_MAX_NDIM], strides[PVG_MAX_NDIM], longer[PVG_MAX_NDIM];
+    if (ndim == -1 && !shape) ndim = squeezed(a, longer), shape = longer;
     PVG_PASS(resolve_shape(a, ndim, shape, resolved));
     if (a->size == 0) {
         contiguous_strides(ndim, resolved, strides);

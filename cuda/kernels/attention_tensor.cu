@@ -14,10 +14,7 @@ namespace {
 // has at once, and how many steps of its queries are in registers, is what these allow.
 template <int DEPTH> struct Forward {
     static constexpr int R = 2, rows = 16 * R * tensor_warps, columns = 4096 / DEPTH;
-    enum {
-        part = 32,
-        kept = DEPTH == 64 ? 4 : 0
-    }; // which code for cards before 8.0 does not mention
+    enum { part = 32, kept = DEPTH == 64 ? 4 : 0 };
     static constexpr int keys = rows * pitch<DEPTH>, tile = columns * pitch<DEPTH>;
     static constexpr int offsets = keys + 4 * tile;
     static constexpr int bytes_of_offsets = rows * offsets_pitch<columns> * 4;
@@ -50,12 +47,12 @@ __device__ __forceinline__ void rescale(Sums<R, KEYS> &scores, float unit, float
                 found = fmaxf(found, fmaxf(scores[r][j][half * 2], scores[r][j][half * 2 + 1]));
             found = largest_of_quad(found);
             const float base = found == -INFINITY ? 0.0f : found * unit; // no key so far
-            factors[r][half] = power_of_two(fmaf(most[r][half], unit, -base));
+            factors[r][half] = quick_exp2(fmaf(most[r][half], unit, -base));
 #pragma unroll
             for (int j = 0; j < KEYS / 8; j++)
 #pragma unroll
                 for (int i = half * 2; i < half * 2 + 2; i++) {
-                    scores[r][j][i] = power_of_two(fmaf(scores[r][j][i], unit, -base));
+                    scores[r][j][i] = quick_exp2(fmaf(scores[r][j][i], unit, -base));
                     sum += scores[r][j][i];
                 }
             total[r][half] = total[r][half] * factors[r][half] + sum;

@@ -11,6 +11,7 @@
 #pragma once
 #include "kernels/attention_kernels.cuh"
 #include "kernels/fragments.cuh"
+#include "kernels/quick_exp.cuh"
 
 namespace pvg::attention {
 

@@ -22,7 +22,7 @@ __device__ __forceinline__ void weigh(Sums<R, COLUMNS> &weights, Sums<R, COLUMNS
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 float &weight = weights[r][j][i];
-                weight = power_of_two(fmaf(weight, unit, -logsum(r, j, i)));
+                weight = quick_exp2(fmaf(weight, unit, -logsum(r, j, i)));
                 slopes[r][j][i] = weight * (slopes[r][j][i] - product(r, j, i));
             }
     if (!cut) return;
@@ -42,10 +42,7 @@ __device__ __forceinline__ void weigh(Sums<R, COLUMNS> &weights, Sums<R, COLUMNS
 // attention_tensor.cu registers say what a warp has at once.
 template <int DEPTH> struct ByQuery {
     static constexpr int R = 2, rows = 16 * R * tensor_warps, columns = 4096 / DEPTH;
-    enum {
-        part = 32,
-        kept = DEPTH == 64 ? 4 : 0
-    }; // which code for cards before 8.0 does not mention
+    enum { part = 32, kept = DEPTH == 64 ? 4 : 0 };
     static constexpr int gradient = rows * pitch<DEPTH>, keys = 2 * gradient;
     static constexpr int tile = columns * pitch<DEPTH>, numbers = keys + 4 * tile;
     static constexpr int offsets = numbers + 2 * rows * 4;
@@ -148,10 +145,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
 // logsums and products, offsets.
 template <int DEPTH> struct ByKey {
     static constexpr int R = 128 / DEPTH, rows = 16 * R * tensor_warps, columns = 64;
-    enum {
-        part = DEPTH == 64 ? 16 : 32,
-        kept = 3
-    }; // which code for cards before 8.0 does not mention
+    enum { part = DEPTH == 64 ? 16 : 32, kept = 3 };
     static constexpr int values = rows * pitch<DEPTH>, queries = 2 * values;
     static constexpr int tile = columns * pitch<DEPTH>, numbers = queries + 4 * tile;
     static constexpr int offsets = numbers + 4 * columns * 4;

@@ -24,6 +24,51 @@ template <class T> struct Binary {
     }
 };
 
+// Integers and bools divided in float32, which they become in the same kernel.
+struct Quotient {
+    static constexpr int inputs = 2, vector = 4;
+    int from[2]; // dtypes of the operands; float32 of a scalar
+
+    template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
+        float a[Access::count] = {}, b[Access::count] = {};
+        read_float(access, 0, a);
+        read_float(access, 1, b);
+#pragma unroll
+        for (int e = 0; e < Access::count; e++) a[e] /= b[e];
+        access.write(a);
+    }
+
+private:
+    template <class Access>
+    __device__ __forceinline__ void read_float(const Access &access, int k,
+                                               float (&x)[Access::count]) const {
+        switch (from[k]) {
+#define PVG_CASE(NAME, code, name, From, computed, kind)                  \
+    case PVG_##NAME:                                                      \
+        if constexpr (!is_complex<From> && !std::is_same_v<From, double>) \
+            read_from<From>(access, k, x);                                \
+        break;
+            PVG_PRESENT_DTYPES(PVG_CASE)
+#undef PVG_CASE
+        }
+    }
+    template <class From, class Access>
+    static __device__ __forceinline__ void read_from(const Access &access, int k,
+                                                     float (&x)[Access::count]) {
+        From stored[Access::count];
+        access.read(k, stored);
+#pragma unroll
+        for (int e = 0; e < Access::count; e++)
+            x[e] = static_cast<float>(comparable(static_cast<ComputeType<From>>(stored[e])));
+    }
+};
+
+bool is_quotient(int code, const Dtypes &dtypes, const pvg_array *a, const pvg_array *b) {
+    constexpr Kinds kinds = booleans | integers;
+    return code == PVG_DIVIDE && dtypes.computed == PVG_FLOAT32 && is_among(a->dtype, kinds) &&
+           is_among(b->dtype, kinds);
+}
+
 // A and B differ only for int64 beside uint64.
 template <class A, class B> struct Comparison {
     static constexpr int inputs = 2, vector = 16 / sizeof(A);
@@ -91,10 +136,12 @@ int run_binary(Call &call, int code, const Operation *operation, const pvg_array
     PVG_PASS(call.begin(device));
     bool exact = is_comparison(*operation) && are_int64_and_uint64(a, b);
     Temporary converted[2], straight[2];
-    for (int k = 0; k < 2 && !exact; k++)
+    const bool quotient = is_quotient(code, dtypes, a, b);
+    for (int k = 0; k < 2 && !exact && !quotient; k++)
         PVG_PASS(as_dtype(call, operands[k], dtypes.computed, &converted[k], &operands[k]));
     PVG_PASS(open_broadcast(call, dtypes.result, operands, out, straight, result));
     a = operands[0], b = operands[1];
+    if (quotient) return launch_map(call, Quotient{{a->dtype, b->dtype}}, result->array, {a, b});
     if (!exact)
         return launch_binary(call, *operation, dtypes.computed, result->array, a, b, nullptr);
     using Exact = Comparison<int64_t, uint64_t>;
@@ -137,10 +184,16 @@ int run_binary_scalar(Call &call, int code, const Operation *operation, const pv
     }
     PVG_PASS(status);
     Temporary converted, straight;
-    PVG_PASS(as_dtype(call, a, dtypes.computed, &converted, &a));
+    const bool quotient = is_quotient(code, dtypes, a, a);
+    if (!quotient) PVG_PASS(as_dtype(call, a, dtypes.computed, &converted, &a));
     PVG_PASS(
         open_elementwise(call, dtypes.result, a->ndim, a->shape, out, &a, 1, &straight, result));
     const pvg_array *left = side == 1 ? a : nullptr, *right = side == 1 ? nullptr : a;
+    if (quotient) {
+        const int from[2] = {left ? a->dtype : PVG_FLOAT32, right ? a->dtype : PVG_FLOAT32};
+        return launch_map(call, Quotient{{from[0], from[1]}}, result->array, {left, right},
+                          &scalar);
+    }
     return launch_binary(call, *operation, dtypes.computed, result->array, left, right, &scalar);
 }
 

@@ -2,38 +2,55 @@
 // the function as a run-time code.
 #include "arrays/map.cuh"
 #include "kernels/functions.cuh"
+#include <string.h>
 
 namespace pvg {
 
 namespace {
 
-// Four elements at a time, whose steps overlap; the code of each function is long, so not more. The
-// values go round, because registers have no index.
+// r[e] = f(a[e], b[e]); `code` says which function.
 template <class T, int N>
 __device__ __forceinline__ void apply_binary_function(int code, const T (&a)[N], const T (&b)[N],
                                                       T (&r)[N]) {
-    constexpr int step = N < 4 ? N : 4;
-    T left[N], right[N];
-#pragma unroll
-    for (int e = 0; e < N; e++) left[e] = a[e], right[e] = b[e];
-#pragma unroll 1
-    for (int i = 0; i < N; i += step) {
-        T first[step], second[step], last[step] = {};
-#pragma unroll
-        for (int e = 0; e < step; e++) first[e] = left[e], second[e] = right[e];
-#define PVG_CASE(NAME, name, domain, result, value)                       \
-    case PVG_##NAME:                                                      \
-        if constexpr (is_computed<T, domain, Gives::result>)              \
-            each(first, second, last, [](T x, T y) { return T(value); }); \
-        break;
-        switch (code) { PVG_BINARY_FUNCTIONS(PVG_CASE) }
+#define PVG_CASE(NAME, name, domain, result, value)           \
+    case PVG_##NAME:                                          \
+        if constexpr (is_computed<T, domain, Gives::result>)  \
+            each(a, b, r, [](T x, T y) { return T(value); }); \
+        return;
+    switch (code) { PVG_BINARY_FUNCTIONS(PVG_CASE) }
 #undef PVG_CASE
+}
+
+// Four elements at a time, whose steps overlap; the code of each function is long, so not more. All
+// go round as words of what is stored, because registers have no index.
+template <class T, int N>
+__device__ __forceinline__ void apply_in_turns(int code, const T (&a)[N], const T (&b)[N],
+                                               T (&r)[N]) {
+    constexpr int step = 4, turns = N / step;
+    using Word = std::conditional_t<sizeof(T) == 1, uint32_t, uint64_t>;
+    static_assert(step * sizeof(T) == sizeof(Word), "small elements");
+    Word left[turns], right[turns], result[turns] = {};
+    memcpy(left, a, sizeof left);
+    memcpy(right, b, sizeof right);
+#pragma unroll 1
+    for (int i = 0; i < turns; i++) {
+        T x[step], y[step];
+        memcpy(x, &left[0], sizeof x);
+        memcpy(y, &right[0], sizeof y);
+        ComputeType<T> first[step], second[step], last[step] = {};
 #pragma unroll
-        for (int e = 0; e + step < N; e++)
-            left[e] = left[e + step], right[e] = right[e + step], r[e] = r[e + step];
+        for (int e = 0; e < step; e++)
+            first[e] = static_cast<ComputeType<T>>(x[e]),
+            second[e] = static_cast<ComputeType<T>>(y[e]);
+        apply_binary_function(code, first, second, last);
 #pragma unroll
-        for (int e = 0; e < step; e++) r[N - step + e] = last[e];
+        for (int e = 0; e < step; e++) x[e] = static_cast<T>(last[e]);
+#pragma unroll
+        for (int j = 0; j + 1 < turns; j++)
+            left[j] = left[j + 1], right[j] = right[j + 1], result[j] = result[j + 1];
+        memcpy(&result[turns - 1], x, sizeof x);
     }
+    memcpy(r, result, sizeof result);
 }
 
 // The magnitude of one with the sign of another, by their bits: a card's conversion of halves to
@@ -48,13 +65,21 @@ template <class T> struct BinaryFunction {
     int code;
 
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
-        ComputeType<T> a[Access::count], b[Access::count], r[Access::count] = {};
         if constexpr (is_half<T>)
             if (code == PVG_COPYSIGN) return copy_signs(access);
-        read_as<T>(access, 0, a);
-        read_as<T>(access, 1, b);
-        apply_binary_function(code, a, b, r);
-        write_as<T>(access, r);
+        if constexpr (Access::count > 4) {
+            T a[Access::count], b[Access::count], r[Access::count];
+            access.read(0, a);
+            access.read(1, b);
+            apply_in_turns(code, a, b, r);
+            access.write(r);
+        } else {
+            ComputeType<T> a[Access::count], b[Access::count], r[Access::count] = {};
+            read_as<T>(access, 0, a);
+            read_as<T>(access, 1, b);
+            apply_binary_function(code, a, b, r);
+            write_as<T>(access, r);
+        }
     }
     template <class Access> __device__ __forceinline__ void copy_signs(const Access &access) const {
         T a[Access::count], b[Access::count];

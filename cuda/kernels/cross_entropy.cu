@@ -2,23 +2,27 @@
 //
 // Forward a row is read once: a thread sums exponentials beside the largest element that it has met
 // so far, and the team of the row brings these together. Backward softmax is computed again from
-// the row and the logarithm of that sum, by one read and one write.
+// the row and the logarithm of that sum, by one read and one write. The mean of losses is a launch
+// more, and its gradient, one number for all rows, is divided where it is used.
 #include "arrays/operation.cuh"
 #include "kernels/leave_report.cuh"
+#include "kernels/quick_exp.cuh"
 #include "kernels/rows.cuh"
 
 namespace pvg {
 
 namespace {
 
-constexpr int row_packs = 4; // of a thread, under way together
+constexpr int row_packs = 4;            // of a thread, under way together
+constexpr int64_t mean_share = 1 << 16; // losses that a block adds up
 
 struct LabelRows {
     RowPlan plan;
     const void *x, *labels, *weight; // weight: in the type that is computed in, or NULL
-    void *statistics, *to;           // statistics: [3][rows]
+    void *statistics, *to;           // statistics: [3][rows], of a mean [4][rows]
     const void *gradient;            // backward
     int64_t gradient_step;
+    bool of_mean; // backward: the gradient is that of the mean
     int64_t ignored;
     double smoothing;
     ReportSlot *slot;
@@ -67,14 +71,18 @@ __device__ __forceinline__ void gather_packs(const LabelRows &job, const Pack<T>
     all->rise(most);
     const A base = all->base(most);
 #pragma unroll
+    for (int k = 0; k < PACKS; k++)
+#pragma unroll
+        for (int j = 0; j < pack_size<T>; j++)
+            all->powers += quick_exp(static_cast<A>(packs[k].element[j]) - base);
+    if (job.smoothing == 0) return;
+#pragma unroll
     for (int k = 0; k < PACKS; k++) {
 #pragma unroll
         for (int j = 0; j < pack_size<T>; j++) {
             const int place = at + k * step + j;
-            const A x = static_cast<A>(packs[k].element[j]);
-            all->powers += exp(x - base);
-            if (job.smoothing == 0 || place >= job.plan.length) continue;
-            const A weight = weight_of<A>(job, place);
+            if (place >= job.plan.length) continue;
+            const A weight = weight_of<A>(job, place), x = static_cast<A>(packs[k].element[j]);
             if (weight != 0) all->below = fma(weight, base - x, all->below);
             all->weights += weight;
         }
@@ -159,9 +167,11 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
     const A *statistics = static_cast<const A *>(job.statistics);
     const bool counts = is_class(job, label);
     const A logarithm = statistics[row], part = statistics[2 * rows + row];
-    const A gradient = static_cast<const A *>(job.gradient)[row * job.gradient_step];
+    A gradient = static_cast<const A *>(job.gradient)[row * job.gradient_step];
+    if (job.of_mean) gradient /= statistics[3 * rows];
     const A chosen = (1 - static_cast<A>(job.smoothing)) * statistics[rows + row];
     const A each = static_cast<A>(job.smoothing) / static_cast<A>(length);
+    const int of_label = counts ? static_cast<int>(label) : -1;
     for (int at = place.lane * pack; at < length; at += PACKS * step) {
         Pack<T> packs[PACKS];
 #pragma unroll
@@ -174,12 +184,38 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
                 const int place_of = at + k * step + j;
                 A slope = exp(static_cast<A>(packs[k].element[j]) - logarithm) * part;
                 if (each != 0 && place_of < length) slope -= each * weight_of<A>(job, place_of);
-                if (place_of == label) slope -= chosen;
+                if (place_of == of_label) slope -= chosen;
                 packs[k].element[j] = static_cast<T>(counts ? gradient * slope : A(0));
             }
             store_pack(to, at + k * step, length, job.plan.aligned, packs[k]);
         }
     }
+}
+
+// The sum of losses over the sum of weights, by one block; or both sums of each block's share, for
+// a second launch. A fixed order for each n. total: the sum of weights; NULL: nowhere.
+template <class T, class Out>
+__global__ void __launch_bounds__(long_threads)
+    mean_kernel(const T *losses, const T *weights, int64_t n, double *partial, Out *mean,
+                Out *total) {
+    __shared__ double of_warp[2][32];
+    const int64_t first = blockIdx.x * mean_share;
+    const int64_t end = first + mean_share < n ? first + mean_share : n;
+    double sums[2] = {0, 0};
+#pragma unroll 4
+    for (int64_t i = first + threadIdx.x; i < end; i += blockDim.x) {
+        sums[0] += static_cast<double>(losses[i]);
+        sums[1] += static_cast<double>(weights[i]);
+    }
+    sums[0] = over_block<true>(sums[0], of_warp[0]);
+    sums[1] = over_block<true>(sums[1], of_warp[1]);
+    if (threadIdx.x != 0) return;
+    if (partial) {
+        partial[blockIdx.x] = sums[0], partial[gridDim.x + blockIdx.x] = sums[1];
+        return;
+    }
+    *mean = static_cast<Out>(sums[0] / sums[1]);
+    if (total) *total = static_cast<Out>(sums[1]);
 }
 
 // ---- The calls ----------------------------------------------------------------------------------
@@ -188,6 +224,7 @@ struct Labelled {
     const pvg_array *x, *labels, *weight, *statistics;
     int64_t ignored;
     double smoothing;
+    bool of_mean() const { return statistics->ndim > 0 && statistics->shape[0] == 4; }
 };
 
 int check_rows(const Labelled &rows, const pvg_array *gradient, int *device) {
@@ -206,8 +243,10 @@ int check_rows(const Labelled &rows, const pvg_array *gradient, int *device) {
                 "takes from 1 to 2^30 classes, not %lld", static_cast<long long>(classes));
     PVG_REQUIRE(same_shape(rows.labels, x->ndim - 1, x->shape), PVG_ERROR_VALUE,
                 "labels of shape %s for x of %s", shape_text(rows.labels), shape_text(x));
-    PVG_REQUIRE(!gradient || same_shape(gradient, x->ndim - 1, x->shape), PVG_ERROR_VALUE,
-                "gradient of shape %s for x of %s", shape_text(gradient), shape_text(x));
+    const bool of_mean = rows.of_mean();
+    PVG_REQUIRE(!gradient || same_shape(gradient, of_mean ? 0 : x->ndim - 1, x->shape),
+                PVG_ERROR_VALUE, "gradient of shape %s for %s of x of %s", shape_text(gradient),
+                of_mean ? "the mean" : "losses", shape_text(x));
     PVG_REQUIRE(!rows.weight || same_shape(rows.weight, 1, &classes), PVG_ERROR_VALUE,
                 "a weight of shape %s for %lld classes", shape_text(rows.weight),
                 static_cast<long long>(classes));
@@ -215,9 +254,10 @@ int check_rows(const Labelled &rows, const pvg_array *gradient, int *device) {
     const int dtype = x->dtype == PVG_FLOAT64 ? PVG_FLOAT64 : PVG_FLOAT32;
     PVG_REQUIRE(a->dtype == dtype, PVG_ERROR_TYPE, "statistics are %s, not %s", dtype_name(dtype),
                 dtype_name(a->dtype));
-    PVG_REQUIRE(is_contiguous(a) && a->ndim > 0 && a->shape[0] == 3 &&
-                    a->size == 3 * rows.labels->size,
-                PVG_ERROR_VALUE, "statistics of shape %s for labels of %s: contiguous, (3, ...)",
+    PVG_REQUIRE(is_contiguous(a) && a->ndim > 0 && (a->shape[0] == 3 || of_mean) &&
+                    a->size == a->shape[0] * rows.labels->size,
+                PVG_ERROR_VALUE,
+                "statistics of shape %s for labels of %s: contiguous, (3, ...) or (4, ...)",
                 shape_text(a), shape_text(rows.labels));
     PVG_REQUIRE(rows.smoothing >= 0 && rows.smoothing <= 1, PVG_ERROR_VALUE,
                 "smoothing is from 0 to 1, not %g", rows.smoothing);
@@ -292,6 +332,41 @@ template <bool BACKWARD> int launch_labels(Call &call, LabelRows job, const pvg_
     });
 }
 
+template <class T> int launch_mean(Call &call, const void *losses, void *statistics, int64_t n,
+                                   void *mean) {
+    const T *each = static_cast<const T *>(losses);
+    T *weights = static_cast<T *>(statistics) + n, *to = static_cast<T *>(mean);
+    T *total = n > 0 ? static_cast<T *>(statistics) + 3 * n : nullptr;
+    const int threads = n <= 8 * short_threads ? short_threads : long_threads;
+    const int64_t blocks = (n + mean_share - 1) / mean_share;
+    if (blocks <= 1) {
+        PVG_LAUNCH((mean_kernel<T, T>), 1, threads, 0, call.stream, each, weights, n, nullptr, to,
+                   total);
+        return PVG_OK;
+    }
+    Workspace sums;
+    PVG_PASS(sums.open(call, static_cast<size_t>(2 * blocks) * sizeof(double)));
+    double *partial = sums.as<double>();
+    PVG_LAUNCH((mean_kernel<T, T>), blocks_for(blocks, 1), threads, 0, call.stream, each, weights,
+               n, partial, nullptr, nullptr);
+    PVG_LAUNCH((mean_kernel<double, T>), 1, threads, 0, call.stream, partial, partial + blocks,
+               blocks, nullptr, to, total);
+    return PVG_OK;
+}
+
+// The mean of losses, which are written beside it and forgotten.
+int run_mean(Call &call, LabelRows job, const Labelled &rows, pvg_array *mean) {
+    const int64_t n = rows.labels->size;
+    Temporary losses;
+    PVG_PASS(new_array(call.device, mean->dtype, 1, &n, &losses.array));
+    PVG_PASS(call.writes(losses.array));
+    job.to = losses.array->data;
+    if (n > 0) PVG_PASS(launch_labels<false>(call, job, rows.x));
+    return mean->dtype == PVG_FLOAT64
+               ? launch_mean<double>(call, job.to, job.statistics, n, mean->data)
+               : launch_mean<float>(call, job.to, job.statistics, n, mean->data);
+}
+
 int run_cross_entropy(Call &call, Labelled rows, pvg_array *statistics, Output *result) {
     int device = -1;
     Temporary holders[6];
@@ -303,14 +378,16 @@ int run_cross_entropy(Call &call, Labelled rows, pvg_array *statistics, Output *
     PVG_REQUIRE(!shared, PVG_ERROR_VALUE,
                 "statistics are read-only, or share memory with another array");
     PVG_PASS(call.begin(device));
-    PVG_PASS(result->open(call, statistics->dtype, rows.labels->ndim, rows.labels->shape, nullptr,
-                          nullptr, 0));
+    const int ndim = rows.of_mean() ? 0 : rows.labels->ndim;
+    PVG_PASS(result->open(call, statistics->dtype, ndim, rows.labels->shape, nullptr, nullptr, 0));
     PVG_PASS(call.writes(statistics));
-    if (rows.labels->size == 0) return PVG_OK;
-    PVG_PASS(prepare_rows(call, &rows, holders, &job));
-    PVG_PASS(call.reports(&job.slot));
+    if (rows.labels->size > 0) {
+        PVG_PASS(prepare_rows(call, &rows, holders, &job));
+        PVG_PASS(call.reports(&job.slot));
+    }
+    if (rows.of_mean()) return run_mean(call, job, rows, result->array);
     job.to = result->array->data;
-    return launch_labels<false>(call, job, rows.x);
+    return rows.labels->size > 0 ? launch_labels<false>(call, job, rows.x) : PVG_OK;
 }
 
 int run_cross_entropy_backward(Call &call, Labelled rows, const pvg_array *gradient,
@@ -335,6 +412,7 @@ int run_cross_entropy_backward(Call &call, Labelled rows, const pvg_array *gradi
     PVG_PASS(call.reads(gradient));
     PVG_PASS(call.reads(rows.statistics));
     job.gradient = gradient->data, job.gradient_step = repeated ? 0 : 1;
+    job.of_mean = rows.of_mean();
     job.to = result->array->data;
     return launch_labels<true>(call, job, rows.x);
 }

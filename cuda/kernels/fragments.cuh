@@ -139,16 +139,5 @@ __device__ __forceinline__ void multiply(float (&sum)[4], const uint32_t (&a)[4]
 #endif
 }
 
-// 2 to the power of x, to two units in the last place; below 2^-126 zero.
-__device__ __forceinline__ float power_of_two(float x) {
-#if defined(PVG_SIMULATOR) || !PVG_HAS_FRAGMENTS
-    return exp2f(x);
-#else
-    float result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-    return result;
-#endif
-}
-
 } // namespace
 } // namespace pvg::fragments

@@ -11,10 +11,25 @@ namespace pvg {
 
 // ---- One element --------------------------------------------------------------------------------
 
+// Of two integers of up to 16 bits the quotient rounded down, and what is left. A quotient by an
+// approximate reciprocal is rounded to the nearest integer, which is the one or the one above.
+struct SmallQuotient {
+    float quotient, rest;
+    template <class T> __device__ __forceinline__ SmallQuotient(T x, T y) {
+        const float a = static_cast<float>(x), b = static_cast<float>(y), shift = 0x1.8p23f;
+        quotient = fmaf(a, reciprocal_of(b), shift) - shift;
+        rest = fmaf(-quotient, b, a);
+        if (rest * b < 0) quotient -= 1, rest += b;
+    }
+};
+template <class T> inline constexpr bool is_small = !is_float<T> && sizeof(T) <= 2;
+
 // Of two integers: what is left has the divisor's sign, as in Python. Dividing by 0 gives 0.
 template <class T> __device__ __forceinline__ T integer_remainder(T x, T y) {
     if (y == 0) return 0;
-    if constexpr (is_signed<T>) {
+    if constexpr (is_small<T>) {
+        return static_cast<T>(static_cast<int>(SmallQuotient(x, y).rest));
+    } else if constexpr (is_signed<T>) {
         if (y == -1) return 0; // the lowest integer by -1 overflows
         const T rest = static_cast<T>(x % y);
         return rest != 0 && (rest < 0) != (y < 0) ? static_cast<T>(rest + y) : rest;
@@ -36,7 +51,9 @@ template <class T> __device__ __forceinline__ T remainder_of(T x, T y) {
 template <class T> __device__ __forceinline__ T floor_divide(T x, T y) {
     if constexpr (!is_float<T>) {
         if (y == 0) return 0;
-        if constexpr (is_signed<T>) {
+        if constexpr (is_small<T>) {
+            return static_cast<T>(static_cast<int>(SmallQuotient(x, y).quotient));
+        } else if constexpr (is_signed<T>) {
             if (y == -1) return negative(x);
             return static_cast<T>(x / y - (x % y != 0 && (x < 0) != (y < 0)));
         } else {

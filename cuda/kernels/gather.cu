@@ -22,9 +22,6 @@ template <class T, Way WAY>
 __global__ void __launch_bounds__(gather_threads)
     gather_kernel(const __grid_constant__ Moves moves) {
     constexpr bool writes = WAY != Way::gather;
-    if (WAY == Way::redo && *moves.indices.twice == 0) return;
-    if (WAY == Way::claim && blockIdx.x == 0 && threadIdx.x == 0)
-        *moves.indices.twice = claims_write ? 0 : 1;
     int64_t position[gather_each], offsets[3][gather_each];
     const int64_t first = int64_t(blockIdx.x) * gather_each * gather_threads + threadIdx.x;
 #pragma unroll
@@ -32,11 +29,12 @@ __global__ void __launch_bounds__(gather_threads)
     locate(moves.walk, position, offsets);
     T *flat = static_cast<T *>(moves.flat), *indexed = static_cast<T *>(moves.indexed);
     T word[gather_each] = {};
-    int64_t by[gather_each];
+    int64_t by[gather_each], key[gather_each];
 #pragma unroll
     for (int e = 0; e < gather_each; e++) by[e] = position[e] < moves.size ? 0 : not_written;
-    displace<WAY>(moves.indices, offsets[2], by);
-    if (WAY == Way::claim && !claims_write) return;
+    displace<WAY>(moves.indices, offsets[2], by, key);
+    if (WAY == Way::mark) mark_places(moves.indices, key, by);
+    if (WAY == Way::mark && mends > 1) return;
 #pragma unroll
     for (int e = 0; e < gather_each; e++)
         if (by[e] != not_written)
@@ -51,6 +49,54 @@ __global__ void __launch_bounds__(gather_threads)
         else
             flat[offsets[0][e]] = word[e];
     }
+}
+
+// The same of a gather by one or two indices, over three dimensions or one, whose positions fit 32
+// bits: what most gathers are, without loops.
+template <class T, int DIMS, int AXES>
+__global__ void __launch_bounds__(gather_threads) pick_kernel(const __grid_constant__ Moves moves) {
+    const Locator<3> &by = moves.walk;
+    const Indices &indices = moves.indices;
+    uint32_t position[gather_each];
+    int64_t index[AXES][gather_each] = {}, place[gather_each];
+    const uint32_t first = blockIdx.x * gather_each * gather_threads + threadIdx.x;
+    const uint32_t size = static_cast<uint32_t>(moves.size);
+#pragma unroll
+    for (int e = 0; e < gather_each; e++) {
+        position[e] = first + e * gather_threads;
+        uint32_t rest = position[e];
+        int64_t at = 0;
+        place[e] = 0;
+#pragma unroll
+        for (int d = DIMS - 1; d >= 0; d--) {
+            uint32_t quotient = 0;
+            if (d > 0) {
+                const uint32_t multiplier = static_cast<uint32_t>(by.multiplier[d]);
+                quotient = (__umulhi(rest, multiplier) + rest) >> by.shift[d];
+                rest -= quotient * static_cast<uint32_t>(by.walk.shape[d]);
+            }
+            place[e] +=
+                int64_t(static_cast<int32_t>(rest)) * static_cast<int32_t>(by.walk.strides[1][d]);
+            at += int64_t(static_cast<int32_t>(rest)) * static_cast<int32_t>(by.walk.strides[2][d]);
+            rest = quotient;
+        }
+#pragma unroll
+        for (int j = 0; j < AXES; j++)
+            if (position[e] < size) index[j][e] = index_at(indices, j, at);
+    }
+    T word[gather_each] = {};
+#pragma unroll
+    for (int e = 0; e < gather_each; e++) {
+        bool bad = false;
+        if (position[e] >= size) continue;
+#pragma unroll
+        for (int j = 0; j < AXES; j++)
+            place[e] += counted_from_0(indices, j, index[j][e], &bad) * indices.stride[j];
+        word[e] = static_cast<const T *>(moves.indexed)[place[e]];
+    }
+#pragma unroll
+    for (int e = 0; e < gather_each; e++)
+        if (position[e] < size) static_cast<T *>(moves.flat)[position[e]] = word[e];
 }
 
 // ---- What is moved from where to where ----------------------------------------------------------
@@ -118,6 +164,42 @@ template <Way WAY> int launch_moves(Call &call, const Moves &moves, int64_t byte
     });
 }
 
+// Whether a gather is one of pick_kernel's; its walk gets dimensions of length 1 in front, to have
+// three, if it has two.
+bool is_pick(Moves *moves) {
+    Walk<3> &walk = moves->walk.walk;
+    const int64_t most = (int64_t(1) << 31) - gather_threads * gather_each;
+    if (!moves->walk.narrow || moves->size > most || walk.ndim > 3 || moves->indices.count > 2)
+        return false;
+    if (walk.ndim > 1 && moves->indices.count > 1) return false;
+    while (walk.ndim == 0 || walk.ndim == 2) {
+        for (int i = walk.ndim; i > 0; i--) {
+            walk.shape[i] = walk.shape[i - 1];
+            for (int k = 0; k < 3; k++) walk.strides[k][i] = walk.strides[k][i - 1];
+        }
+        walk.shape[0] = 1, walk.ndim++;
+        for (int k = 0; k < 3; k++) walk.strides[k][0] = 0;
+    }
+    prepare(&moves->walk);
+    return true;
+}
+
+// The side without indices is contiguous.
+int launch_gather(Call &call, Moves *moves, int64_t bytes) {
+    if (!is_pick(moves)) return launch_moves<Way::gather>(call, *moves, bytes);
+    return dispatch_words(bytes, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        const unsigned blocks = blocks_for(moves->size, gather_threads * gather_each);
+        if (moves->walk.walk.ndim == 3)
+            PVG_LAUNCH((pick_kernel<T, 3, 1>), blocks, gather_threads, 0, call.stream, *moves);
+        else if (moves->indices.count == 2)
+            PVG_LAUNCH((pick_kernel<T, 1, 2>), blocks, gather_threads, 0, call.stream, *moves);
+        else
+            PVG_LAUNCH((pick_kernel<T, 1, 1>), blocks, gather_threads, 0, call.stream, *moves);
+        return PVG_OK;
+    });
+}
+
 // Of a few writes, the last one to each place.
 int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t bytes) {
     return dispatch_words(bytes, [&](auto tag) -> int {
@@ -140,6 +222,28 @@ int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) 
     });
 }
 
+// Of many writes, the last one to each place. flat_step: from a value to the next one's, in
+// elements.
+int launch_mended(Call &call, Moves *moves, int64_t size, int64_t keys, int64_t flat_step,
+                  int64_t item, int64_t bytes) {
+    Workspace found;
+    PVG_PASS(open_marks(call, size, keys, &moves->indices, &found));
+    if (moves->size == size) {
+        PVG_PASS(launch_moves<Way::mark>(call, *moves, bytes));
+    } else {
+        PVG_LAUNCH(mark_kernel, blocks_for(size, index_threads), index_threads, 0, call.stream,
+                   moves->indices, size);
+        if (mends == 1) PVG_PASS(launch_moves<Way::scatter>(call, *moves, bytes));
+    }
+    return dispatch_words(bytes, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        for (int turn = 1; turn <= mends; turn++)
+            PVG_LAUNCH(mend_kernel<T>, blocks_for(moves->size, index_threads), index_threads, 0,
+                       call.stream, *moves, flat_step * item / bytes, turn == mends);
+        return PVG_OK;
+    });
+}
+
 // ---- The calls ----------------------------------------------------------------------------------
 
 // The elements that a picture of the array shows. The stream may read the indices.
@@ -150,7 +254,7 @@ int gather_picture(Call &call, const pvg_array *a, const Picture &p, Output *res
     moves.flat = result->array->data, moves.indexed = a->data;
     const int64_t bytes = prepare_moves(p, result->array->strides, dtype_size(a->dtype), &moves);
     PVG_PASS(call.reads(a));
-    return launch_moves<Way::gather>(call, moves, bytes);
+    return launch_gather(call, &moves, bytes);
 }
 
 int run_gather(Call &call, const pvg_array *a, const pvg_array *indices, int count, const int *axes,
@@ -176,13 +280,18 @@ bool needs_order(const Picture &p, const int64_t *values) {
     return differ;
 }
 
-// Whether indices lie where the numbers of the writes say, and alone tell places apart.
-bool are_numbers(const Picture &p) {
+// Whether indices lie where the numbers of the writes say, and alone tell places apart; and values
+// lie at even distances, *flat_step.
+bool are_numbers(const Picture &p, const int64_t *values, int64_t *flat_step) {
     int64_t step = 1;
+    *flat_step = 0;
     for (int i = p.ndim - 1; i >= 0; i--) {
         if (!p.chosen[i]) continue;
         if (p.key[i] != 0 || p.indexed[i] != 0) return false;
-        if (p.shape[i] != 1 && p.index[i] != step) return false;
+        if (p.shape[i] == 1) continue;
+        if (p.index[i] != step) return false;
+        if (step == 1) *flat_step = values[i];
+        if (values[i] != step * *flat_step) return false;
         step *= p.shape[i];
     }
     return true;
@@ -220,17 +329,15 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
     int64_t size = 1;
     for (int i = 0; i < p.ndim; i++) size *= p.chosen[i] ? p.shape[i] : 1;
     const int places = p.ndim == 1 && p.indices.count == 1 ? places_of_ranges(size, p.keys) : 0;
-    if (size > few_writes && places > 0) {
+    if (size > least_in_ranges && places > 0) {
         const Ranges ranges = {values->data, a->data, size,     strides[0],
                                p.index[0],   places,  p.indices};
         return launch_ranges(call, ranges, p.keys, item);
     }
-    if (size > few_writes && are_numbers(p)) {
+    int64_t step = 0;
+    if (size > few_writes && is_worth_marking(size, p.keys) && are_numbers(p, strides, &step)) {
         const int64_t bytes = prepare_moves(p, strides, item, &moves);
-        PVG_PASS(open_last(call, size, p.keys, 0, &moves.indices, &found));
-        PVG_PASS(launch_moves<Way::claim>(call, moves, bytes));
-        PVG_PASS(settle(call, moves.indices, size));
-        return launch_moves<Way::redo>(call, moves, bytes);
+        return launch_mended(call, &moves, size, p.keys, step, item, bytes);
     }
     const bool few = size <= few_writes;
     Writes writes{};

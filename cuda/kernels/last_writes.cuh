@@ -2,7 +2,9 @@
 //
 // A few writes are told apart by every block for itself, in shared memory, in the launch that does
 // them; some more of single elements, too, if each block has places of its own to write to. Many
-// are by two launches more, through a table of all places.
+// are done as if no place were named twice, while a bit of each place tells which are; a launch
+// more then mends these. Where the places are too many for that, or an index is not found by the
+// number of a write, it is found out first, by two launches, through a table of all places.
 #pragma once
 #include "arrays/operation.cuh"
 #include "kernels/pictures.cuh"
@@ -84,9 +86,9 @@ __global__ void __launch_bounds__(few_threads)
     for (int slot = thread; slot < few_slots; slot += few_threads) table[slot] = 0;
     for (int i = thread; i < n; i += few_threads) {
         const int64_t position[1] = {i};
-        int64_t offsets[2][1], by[1] = {0};
+        int64_t offsets[2][1], by[1] = {0}, key[1];
         locate(few.walk, position, offsets);
-        displace<Way::scatter>(moves.indices, offsets[0], by);
+        displace<Way::scatter>(moves.indices, offsets[0], by, key);
         places[i] = by[0] == not_written ? not_written : by[0] + offsets[1][0];
     }
     __syncthreads();
@@ -130,9 +132,11 @@ __global__ void __launch_bounds__(few_threads)
 
 // Each block reads all indices and notes, of its own places, the last write to each; then it does
 // these. What all blocks read together costs as much as the launches that this saves.
-constexpr int ranges_threads = 1024, ranges_each = 4;   // indices under way at a time
+constexpr int ranges_threads = 1024, ranges_each = 12;  // indices under way at a time
+constexpr int done_each = 6;                            // writes
 constexpr int most_places = 12288, least_places = 2048; // of a block
-constexpr int64_t most_in_ranges = 65536, most_reads = 1 << 22;
+constexpr int64_t least_in_ranges = 256, most_in_ranges = 65536, most_reads = 1 << 22;
+constexpr int64_t most_range_blocks = 528;
 
 struct Ranges {
     const void *flat;
@@ -148,7 +152,7 @@ inline int places_of_ranges(int64_t size, int64_t keys) {
     int64_t each = size * keys >> 20; // some 2^20 reads, rather than the most blocks
     each = each < least_places ? least_places : each > most_places ? most_places : each;
     const int64_t blocks = keys / each + (keys % each != 0);
-    return blocks * size <= most_reads ? static_cast<int>(each) : 0;
+    return blocks <= most_range_blocks && blocks * size <= most_reads ? static_cast<int>(each) : 0;
 }
 
 template <class T>
@@ -180,25 +184,115 @@ __global__ void __launch_bounds__(ranges_threads)
     __syncthreads();
     const T *flat = static_cast<const T *>(ranges.flat);
     T *indexed = static_cast<T *>(ranges.indexed);
-    for (int i = thread; i < ranges.places; i += ranges_threads)
-        if (last[i] != 0)
-            indexed[(first + i) * ranges.indices.stride[0]] =
-                flat[(last[i] - 1) * ranges.flat_step];
+    for (int i = thread; i < ranges.places; i += ranges_threads * done_each) {
+        unsigned number[done_each];
+        T value[done_each] = {};
+#pragma unroll
+        for (int e = 0; e < done_each; e++) {
+            const int place = i + e * ranges_threads;
+            number[e] = place < ranges.places ? last[place] : 0;
+            if (number[e] != 0) value[e] = flat[(number[e] - 1) * ranges.flat_step];
+        }
+#pragma unroll
+        for (int e = 0; e < done_each; e++)
+            if (number[e] != 0)
+                indexed[(first + i + e * ranges_threads) * ranges.indices.stride[0]] = value[e];
+    }
 }
 
-// ---- Many writes --------------------------------------------------------------------------------
+// ---- Many writes, which are mended ------------------------------------------------------------
+
+// The simulated card tells if two threads write to one place, so that nothing is written there that
+// would be mended: places that are written twice are left to two launches of mend_kernel.
+#ifdef PVG_SIMULATOR
+constexpr int mends = 2;
+#else
+constexpr int mends = 1;
+#endif
+
+constexpr int64_t bits_of_a_write = 512, least_bits = 1 << 24; // that are worth clearing
+
+inline bool is_worth_marking(int64_t size, int64_t keys) {
+    return keys <= least_bits || keys / bits_of_a_write <= size;
+}
+
+// Memory for the bits, which it clears, and the table of so many writes to so many places.
+int open_marks(Call &call, int64_t size, int64_t keys, Indices *indices, Workspace *found) {
+    indices->wide_last = size > UINT32_MAX;
+    const int64_t item = indices->wide_last ? sizeof(uint64_t) : sizeof(uint32_t);
+    const int64_t words = (keys / 32 + 4) / 4 * 4, cleared = 16 + 8 * words; // bytes
+    PVG_PASS(found->open(call, static_cast<size_t>(cleared + keys * item)));
+    indices->twice = found->as<uint32_t>();
+    indices->written = indices->twice + 4, indices->again = indices->written + words;
+    indices->last = found->as<unsigned char>() + cleared;
+    PVG_TRY(cudaMemsetAsync(indices->twice, 0, static_cast<size_t>(cleared), call.stream));
+    return PVG_OK;
+}
+
+// Marks the places of writes of several words each.
+__global__ void __launch_bounds__(index_threads)
+    mark_kernel(const __grid_constant__ Indices indices, int64_t size) {
+    const int64_t number[1] = {int64_t(blockIdx.x) * index_threads + threadIdx.x};
+    if (number[0] >= size) return;
+    int64_t by[1] = {0}, key[1];
+    displace<Way::mark>(indices, number, by, key);
+    mark_places(indices, key, by);
+}
+
+// Raises the number of the last write to a place; returns it.
+__device__ __forceinline__ uint64_t raise_last(const Indices &indices, int64_t key, int64_t to) {
+    if (indices.wide_last) {
+        const unsigned long long number = static_cast<unsigned long long>(to);
+        const unsigned long long before =
+            atomicMax(static_cast<unsigned long long *>(indices.last) + key, number);
+        return before > number ? before : number;
+    }
+    const unsigned number = static_cast<unsigned>(to);
+    const unsigned before = atomicMax(static_cast<unsigned *>(indices.last) + key, number);
+    return before > number ? before : number;
+}
+
+// Writes again to places that are written twice. A thread says which write is its own, does the
+// largest that is said, and looks again what is said: if that is larger, it does that, too. So who
+// writes last has seen the largest number. flat_step: words from a write's value to the next one's.
+template <class T>
+__global__ void __launch_bounds__(index_threads)
+    mend_kernel(const __grid_constant__ Moves moves, int64_t flat_step, bool writes) {
+    const Indices &indices = moves.indices;
+    if (mends == 1 && *indices.twice == 0) return;
+    const int64_t position[1] = {int64_t(blockIdx.x) * index_threads + threadIdx.x};
+    if (position[0] >= moves.size) return;
+    int64_t offsets[3][1], by[1] = {0}, key[1];
+    locate(moves.walk, position, offsets);
+    displace<Way::mend>(indices, offsets[2], by, key);
+    if (by[0] == not_written) return;
+    const bool again = is_marked_again(indices, key[0]);
+    if (mends == 1 && !again) return;
+    const int64_t own = offsets[2][0];
+    const T *flat = static_cast<const T *>(moves.flat) + offsets[0][0] - own * flat_step;
+    T *to = static_cast<T *>(moves.indexed) + offsets[1][0] + by[0];
+#ifdef PVG_SIMULATOR
+    if (!writes && again) raise_last(indices, key[0], own);
+    if (!writes || (again && last_write(indices, key[0]) != static_cast<uint64_t>(own))) return;
+    *to = flat[own * flat_step];
+#else
+    uint64_t last = raise_last(indices, key[0], own), done;
+    do {
+        __threadfence();
+        done = last;
+        *to = flat[static_cast<int64_t>(done) * flat_step];
+        __threadfence();
+        last = indices.wide_last ? static_cast<const volatile uint64_t *>(indices.last)[key[0]]
+                                 : static_cast<const volatile uint32_t *>(indices.last)[key[0]];
+    } while (last != done);
+#endif
+}
+
+// ---- Many writes, found out first ---------------------------------------------------------------
 
 // Each write says that it is the last one, at a place of a table that has one for all places, of
 // which only those that are written are touched; then the largest number of those that it is not
 // true of stays. So no result depends on the order of threads.
-//
-// Where an index is found by the number of a write, writes are done while they are said, as if no
-// place were named twice; if one was, they are done again where they were the last ones.
-#ifdef PVG_SIMULATOR
-constexpr bool claims_write = false; // two threads would write to one place: it tells that
-#else
-constexpr bool claims_write = true;
-#endif
 
 __global__ void __launch_bounds__(index_threads)
     claim_kernel(const __grid_constant__ Writes writes, const __grid_constant__ Indices indices,
@@ -221,62 +315,32 @@ __global__ void __launch_bounds__(index_threads)
     claim_place(indices, key, i);
 }
 
-// The number of the place that the i-th indices name, or -1 if one is out of range.
-__device__ __forceinline__ int64_t key_of(const Indices &indices, int64_t i) {
-    int64_t key = 0;
-    bool bad = false;
-#pragma unroll 1
-    for (int j = 0; j < indices.count; j++)
-        key += counted_from_0(indices, j, index_at(indices, j, i), &bad) * indices.key[j];
-    return bad ? -1 : key;
-}
-
 __global__ void __launch_bounds__(index_threads)
     settle_kernel(const __grid_constant__ Indices indices, int64_t size) {
     const int64_t i = int64_t(blockIdx.x) * index_threads + threadIdx.x;
     if (i >= size) return;
-    const int64_t key = indices.keys ? indices.keys[i] : key_of(indices, i);
-    if (key < 0) return;
+    const int64_t key = indices.keys[i];
 #ifndef PVG_SIMULATOR // a number that is seen is one of these writes', perhaps no more the largest
     const uint64_t seen = last_write(indices, key);
-    if (seen == static_cast<uint64_t>(i)) return;
-    if (indices.twice) *indices.twice = 1;
-    if (seen > static_cast<uint64_t>(i)) return;
+    if (seen >= static_cast<uint64_t>(i)) return;
 #endif
-    if (indices.wide_last)
-        atomicMax(static_cast<unsigned long long *>(indices.last) + key,
-                  static_cast<unsigned long long>(i));
-    else
-        atomicMax(static_cast<unsigned *>(indices.last) + key, static_cast<unsigned>(i));
-}
-
-// Memory for the table of so many writes to so many places, behind `before` numbers.
-int open_last(Call &call, int64_t size, int64_t keys, int64_t before, Indices *indices,
-              Workspace *found) {
-    indices->wide_last = size > UINT32_MAX;
-    const int64_t item = indices->wide_last ? sizeof(uint64_t) : sizeof(uint32_t);
-    PVG_PASS(found->open(call, static_cast<size_t>(8 * (before + 1) + (keys + 1) * item)));
-    indices->twice = found->as<unsigned>();
-    indices->last = found->as<int64_t>() + 1 + before;
-    return PVG_OK;
-}
-
-int settle(Call &call, const Indices &indices, int64_t size) {
-    PVG_LAUNCH(settle_kernel, blocks_for(size, index_threads), index_threads, 0, call.stream,
-               indices, size);
-    return PVG_OK;
+    raise_last(indices, key, i);
 }
 
 // Puts what writes come to in the place of indices, and beside it which of them are the last.
 int find_last(Call &call, const Writes &writes, Indices *indices, Workspace *found) {
     const int64_t n = writes.size;
-    PVG_PASS(open_last(call, n, writes.keys, 2 * n, indices, found));
-    indices->twice = nullptr;
-    int64_t *displacements = found->as<int64_t>() + 1, *keys = displacements + n;
+    indices->wide_last = n > UINT32_MAX;
+    const int64_t item = indices->wide_last ? sizeof(uint64_t) : sizeof(uint32_t);
+    PVG_PASS(found->open(call, static_cast<size_t>(16 * n + (writes.keys + 1) * item)));
+    int64_t *displacements = found->as<int64_t>(), *keys = displacements + n;
+    indices->last = keys + n;
     PVG_LAUNCH(claim_kernel, blocks_for(n, index_threads), index_threads, 0, call.stream, writes,
                *indices, displacements, keys);
     indices->displacements = displacements, indices->keys = keys;
-    return settle(call, *indices, n);
+    PVG_LAUNCH(settle_kernel, blocks_for(n, index_threads), index_threads, 0, call.stream, *indices,
+               n);
+    return PVG_OK;
 }
 
 } // namespace

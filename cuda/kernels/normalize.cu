@@ -7,6 +7,7 @@
 #include "arrays/map.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/normalize.cuh"
+#include "kernels/normalize_rows.cuh"
 
 namespace pvg {
 
@@ -103,84 +104,6 @@ namespace {
 
 // ---- Rows that are held -------------------------------------------------------------------------
 
-struct NormRows {
-    RowPlan plan;
-    const void *from;
-    void *to, *statistics; // statistics may be NULL
-    OfChannels weight, bias;
-    double epsilon;
-    bool centered;
-};
-
-// y * weight + bias, as elements.
-template <class T>
-__device__ __forceinline__ Pack<T> weighted(const NormRows &job, int64_t row, int at,
-                                            ComputeType<T> (&y)[pack_size<T>]) {
-    using A = ComputeType<T>;
-    A numbers[pack_size<T>];
-    if (job.weight.numbers) {
-        numbers_of<T>(job.weight, row, at, job.plan.length, numbers);
-#pragma unroll
-        for (int j = 0; j < pack_size<T>; j++) y[j] *= numbers[j];
-    }
-    if (job.bias.numbers) {
-        numbers_of<T>(job.bias, row, at, job.plan.length, numbers);
-#pragma unroll
-        for (int j = 0; j < pack_size<T>; j++) y[j] += numbers[j];
-    }
-    Pack<T> result;
-#pragma unroll
-    for (int j = 0; j < pack_size<T>; j++) result.element[j] = static_cast<T>(y[j]);
-    return result;
-}
-
-template <class T, int PACKS, bool BLOCK>
-__global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
-    normalize_rows_kernel(const __grid_constant__ NormRows job) {
-    using A = ComputeType<T>;
-    constexpr int pack = pack_size<T>;
-    PVG_DYNAMIC_SHARED(T, staged);
-    __shared__ A of_warp[3][32];
-    const RowPlace place = place_in_rows<BLOCK>(job.plan);
-    HeldRows<T, 1, PACKS> row(job.plan, place.mine, place.lane, place.lanes, staged);
-    const int64_t start = place.mine ? place.row * job.plan.length : 0;
-    row.from[0] = static_cast<const T *>(job.from) + start;
-    T *to = static_cast<T *>(job.to) + start;
-    A sum = 0, squares = 0, rest = 0;
-    row.load([&](int, const Pack<T>(&x)[1]) {
-#pragma unroll
-        for (int j = 0; j < pack; j++) sum += static_cast<A>(x[0].element[j]);
-    });
-    const A length = static_cast<A>(job.plan.length);
-    A mean = job.centered ? sum_of_row<BLOCK>(sum, place.lanes, of_warp[0]) / length : A(0);
-    row.again([&](int at, const Pack<T>(&x)[1]) {
-#pragma unroll
-        for (int j = 0; j < pack; j++) {
-            const A distance = static_cast<A>(x[0].element[j]) - mean;
-            if (at + j >= row.length) continue;
-            squares = fma(distance, distance, squares);
-            rest += distance; // what the mean was rounded by
-        }
-    });
-    squares = sum_of_row<BLOCK>(squares, place.lanes, of_warp[1]) / length;
-    rest = job.centered ? sum_of_row<BLOCK>(rest, place.lanes, of_warp[2]) / length : A(0);
-    A variance = squares - rest * rest;
-    if (variance < 0) variance = 0;
-    const A scale = A(1) / sqrt(variance + static_cast<A>(job.epsilon));
-    if (job.statistics && place.mine && place.lane == 0) {
-        A *statistics = static_cast<A *>(job.statistics);
-        statistics[place.row] = mean + rest;
-        statistics[job.plan.rows + place.row] = variance;
-    }
-    row.again([&](int at, const Pack<T>(&x)[1]) {
-        A y[pack];
-#pragma unroll
-        for (int j = 0; j < pack; j++)
-            y[j] = (static_cast<A>(x[0].element[j]) - mean - rest) * scale;
-        store_pack(to, at, row.length, row.aligned, weighted<T>(job, place.row, at, y));
-    });
-}
-
 // Leaves *done false if the rows are too long.
 template <class T> int launch_held_rows(Call &call, const Norm &norm, NormRows job, bool *done) {
     const void *pointers[2] = {job.from, job.to};
@@ -194,11 +117,13 @@ template <class T> int launch_held_rows(Call &call, const Norm &norm, NormRows j
                    shared, call.stream, job);
         return PVG_OK;
     }
-    const unsigned blocks = blocks_for(norm.count, short_threads / job.plan.lanes);
+    const int teams = short_threads / job.plan.lanes;
+    const unsigned blocks = blocks_for(norm.count, teams);
     const int64_t packs = (norm.length + pack_size<T> - 1) / pack_size<T>;
+    const int each = norm.count >= many_rows ? rows_together : 1;
     if (packs <= 32)
-        PVG_LAUNCH((normalize_rows_kernel<T, 1, false>), blocks, short_threads, 0, call.stream,
-                   job);
+        PVG_LAUNCH(normalize_short_rows_kernel<T>, blocks_for(norm.count, teams * each),
+                   short_threads, 0, call.stream, job, each);
     else if (packs <= 128)
         PVG_LAUNCH((normalize_rows_kernel<T, 4, false>), blocks, short_threads, 0, call.stream,
                    job);

@@ -14,9 +14,10 @@ struct Indices {
     const void *first[PVG_MAX_NDIM] = {};
     const int64_t *displacements = nullptr; // what the indices come to, instead of them
     const int64_t *keys = nullptr;          // beside those: numbers of the places
-    // Of each place the number of the last write to it; and whether any is written twice.
+    // Of each place the number of the last write to it; and, by bits, whether it is written at all,
+    // and whether twice, with a word before them that says whether any is.
     void *last = nullptr;
-    unsigned *twice = nullptr;
+    uint32_t *written = nullptr, *again = nullptr, *twice = nullptr;
     bool wide_last = false; // uint64, else uint32
     bool wide = false;      // int64 or uint64, else int32
     uint64_t natural = 0;   // of each axis a bit: uint64
@@ -79,9 +80,9 @@ __device__ __forceinline__ int64_t counted_from_0(const Indices &indices, int j,
     return found < 0 ? 0 : length - 1;
 }
 
-// What a kernel does with the places that it finds: read them; write to them; do that and say which
-// write it was; write to them if that is still what is said.
-enum class Way { gather, scatter, claim, redo };
+// What a kernel does with the places that it finds: read them; write to them; do that and mark them
+// as written; write again to those that were marked twice.
+enum class Way { gather, scatter, mark, mend };
 
 __device__ __forceinline__ uint64_t last_write(const Indices &indices, int64_t key) {
     return indices.wide_last ? static_cast<const uint64_t *>(indices.last)[key]
@@ -104,15 +105,43 @@ __device__ __forceinline__ void claim_place(const Indices &indices, int64_t key,
 #endif
 }
 
+// Marks places as written, and those that were so already as written twice.
+template <int COUNT>
+__device__ __forceinline__ void mark_places(const Indices &indices, const int64_t (&key)[COUNT],
+                                            const int64_t (&by)[COUNT]) {
+    uint32_t before[COUNT] = {};
+#pragma unroll
+    for (int e = 0; e < COUNT; e++)
+        if (by[e] != not_written)
+            before[e] = atomicOr(indices.written + key[e] / 32, 1u << key[e] % 32);
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) {
+        if (!(before[e] >> key[e] % 32 & 1)) continue;
+        atomicOr(indices.again + key[e] / 32, 1u << key[e] % 32);
+        claim_place(indices, key[e], 0);
+#ifndef PVG_SIMULATOR // many find the same
+        if (*static_cast<volatile uint32_t *>(indices.twice)) continue;
+#endif
+        atomicOr(indices.twice, 1u);
+    }
+}
+
+__device__ __forceinline__ bool is_marked_again(const Indices &indices, int64_t key) {
+    return indices.again[key / 32] >> key % 32 & 1;
+}
+
 // Adds to each of COUNT numbers, but those that are not_written, the words from the place that the
 // other axes name to the one that the indices name, too; or makes it not_written, which a write is
-// by an index out of range, or to a place that is written again. `at`: where the indices lie. The
-// loads of all of them are under way at the same time.
+// by an index out of range, or to a place that is written again. `at`: where the indices lie; `key`
+// becomes the number of the place, of ways that mark places. The loads of all of them are under way
+// at the same time, and so are those of two axes of gathers.
 template <Way WAY, int COUNT>
 __device__ __forceinline__ void displace(const Indices &indices, const int64_t (&at)[COUNT],
-                                         int64_t (&by)[COUNT]) {
-    constexpr bool keyed = WAY == Way::claim || WAY == Way::redo;
-    int64_t key[COUNT] = {};
+                                         int64_t (&by)[COUNT], int64_t (&key)[COUNT]) {
+    constexpr bool keyed = WAY == Way::mark || WAY == Way::mend;
+    constexpr int axes = WAY == Way::gather ? 2 : 1; // at a time
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) key[e] = 0;
     if (WAY == Way::scatter && indices.displacements) {
 #pragma unroll
         for (int e = 0; e < COUNT; e++) {
@@ -123,29 +152,27 @@ __device__ __forceinline__ void displace(const Indices &indices, const int64_t (
         return;
     }
 #pragma unroll 1
-    for (int j = 0; j < indices.count; j++) {
-        const int64_t stride = indices.stride[j];
-        int64_t index[COUNT] = {};
+    for (int j = 0; j < indices.count; j += axes) {
+        int64_t index[axes][COUNT] = {};
 #pragma unroll
-        for (int e = 0; e < COUNT; e++)
-            if (by[e] != not_written) index[e] = index_at(indices, j, at[e]);
+        for (int k = 0; k < axes; k++)
 #pragma unroll
-        for (int e = 0; e < COUNT; e++) {
-            bool bad = false;
-            if (by[e] == not_written) continue;
-            index[e] = counted_from_0(indices, j, index[e], &bad);
-            by[e] += index[e] * stride;
-            if (keyed) key[e] += index[e] * indices.key[j];
-            if (WAY != Way::gather && bad) by[e] = not_written;
+            for (int e = 0; e < COUNT; e++)
+                if (by[e] != not_written && j + k < indices.count)
+                    index[k][e] = index_at(indices, j + k, at[e]);
+#pragma unroll
+        for (int k = 0; k < axes; k++) {
+            if (j + k == indices.count) break;
+#pragma unroll
+            for (int e = 0; e < COUNT; e++) {
+                bool bad = false;
+                if (by[e] == not_written) continue;
+                const int64_t place = counted_from_0(indices, j + k, index[k][e], &bad);
+                by[e] += place * indices.stride[j + k];
+                if (keyed) key[e] += place * indices.key[j + k];
+                if (WAY != Way::gather && bad) by[e] = not_written;
+            }
         }
-    }
-#pragma unroll
-    for (int e = 0; e < COUNT; e++) {
-        if (!keyed || by[e] == not_written) continue;
-        if (WAY == Way::claim)
-            claim_place(indices, key[e], at[e]);
-        else if (last_write(indices, key[e]) != static_cast<uint64_t>(at[e]))
-            by[e] = not_written;
     }
 }
 

@@ -7,10 +7,9 @@
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
 #include "arrays/vector.cuh"
+#include "kernels/pairs.cuh"
 #include "kernels/philox.cuh"
 #include "runtime/device.cuh"
-#include "runtime/graph.cuh"
-#include "runtime/report.cuh"
 
 namespace pvg {
 
@@ -61,6 +60,27 @@ template <> __device__ __forceinline__ float minus_log<float>(uint32_t bits) {
     float log = fmaf(fmaf(odd, f, even), f, 0.333331972f);
     log = fmaf(fmaf(log, f, -0.5f), s, f);
     return -fmaf(float(exponent) * 0x1p-23f, 0.693147182f, log);
+}
+
+// The same in double, within 2 units: fdlibm's log of m between the roots of 1/2 and 2.
+template <> __device__ __forceinline__ double minus_log<double>(uint64_t bits) {
+    const bool above = bits >= uint64_t(1) << 63;
+    const double x = fma(double(above ? ~bits : bits), 0x1p-64, 0x1p-65);
+    const int64_t number = __double_as_longlong(above ? 1.0 - x : x);
+    const int64_t exponent = (number - 0x3fe6a09e667f3bcc) & int64_t(0xfff) << 52;
+    const double m = __longlong_as_double(number - exponent), turns = double(exponent >> 52);
+    const double f = !above ? m - 1.0 : exponent ? fma(-2.0, x, 1.0) : -x, d = 2.0 + f;
+    double r = reciprocal_of(static_cast<float>(d));
+    r = fma(fma(-d, r, 1.0), r, r);
+    double s = f * r; // f / d
+    s = fma(fma(-s, d, f), r, s);
+    const double z = s * s, w = z * z, half = 0.5 * f * f;
+    double odd = fma(w, 1.531383769920937332e-1, 2.222219843214978396e-1);
+    double even = fma(w, 1.479819860511658591e-1, 1.818357216161805012e-1);
+    odd = fma(w, odd, 3.999999999940941908e-1);
+    even = fma(w, fma(w, even, 2.857142874366239149e-1), 6.666666666666735130e-1);
+    const double rest = fma(s, half + fma(w, odd, z * even), turns * 1.90821492927058770002e-10);
+    return -fma(turns, 6.93147180369123816490e-1, f - (half - rest));
 }
 
 // Of at most an eighth of a turn, that is a quarter of pi, within 1 unit in the last place.
@@ -221,15 +241,18 @@ int run_random(Call &call, pvg_array *array, int distribution, const RandomJob &
 
 constexpr int integer_threads = 256;
 
+// How far it is to the stream that words are drawn from again: 2^64 over the golden ratio.
+constexpr uint64_t stream_of_others = 0x9E3779B97F4A7C15u;
+
 // Numbers below a count, of words up to the last one of its largest multiple: others are drawn
-// again, from as many blocks further on as the whole request takes.
+// again, from the same block of another stream, so that nobody has to be told how often that was.
 struct IntegerJob {
     void *to;
     int64_t size;
-    uint64_t key, stream, counter, blocks; // blocks: of a request
-    uint64_t count, last, low;             // count 0: a word as it is; last: of words that do
-    bool power;                            // the count is a power of two, or 0
-    long long *rounds;                     // the most that an element took beside the first
+    uint64_t key, stream, counter;
+    uint64_t count, last, low; // count 0: a word as it is; last: of words that do
+    uint64_t share;            // how often the count goes into the largest word
+    bool power;                // the count is a power of two, or 0
 };
 
 template <class Word> __device__ __forceinline__ Word word_of(const Words &words, int e) {
@@ -239,44 +262,88 @@ template <class Word> __device__ __forceinline__ Word word_of(const Words &words
         return words.word[e];
 }
 
-// A thread has a block of four words.
+// The remainder, by a quotient that is right or one too small: word / count exceeds
+// word * share / 2^bits by less than 1.
+__device__ __forceinline__ uint32_t remainder_of(uint32_t word, uint32_t count, uint32_t share) {
+    const uint32_t rest = word - __umulhi(word, share) * count;
+    return rest >= count ? rest - count : rest;
+}
+__device__ __forceinline__ uint64_t remainder_of(uint64_t word, uint64_t count, uint64_t share) {
+    const uint64_t rest = word - __umul64hi(word, share) * count;
+    return rest >= count ? rest - count : rest;
+}
+
+// Draws word e of a block again, until it does.
+template <class Word>
+__device__ __attribute__((noinline)) Word drawn_again(const IntegerJob &job, uint64_t block,
+                                                      int e) {
+    constexpr int count = 16 / sizeof(Word);
+    uint64_t stream = job.stream;
+    Word word;
+    do {
+        stream += stream_of_others;
+        const Words more = philox(job.key, stream, block);
+        word = 0;
+#pragma unroll
+        for (int other = 0; other < count; other++)
+            if (other == e) word = word_of<Word>(more, other);
+    } while (word > static_cast<Word>(job.last));
+    return word;
+}
+
+// A thread has a block of four words. Of words of half the elements' size two threads exchange
+// half of what they have, so that both write 16 bytes beside the other's.
 template <class T, class Word>
 __global__ void __launch_bounds__(integer_threads) integers_kernel(const IntegerJob job) {
     constexpr int count = 16 / sizeof(Word);
     const int64_t thread = int64_t(blockIdx.x) * integer_threads + threadIdx.x;
-    if (thread * count >= job.size) return;
-    const Words words = philox(job.key, job.stream, job.counter + uint64_t(thread));
-    const Word below = static_cast<Word>(job.count), last = static_cast<Word>(job.last);
-    Vector<T, count> vector;
+    const int64_t first = thread * count;
+    const uint64_t block = job.counter + uint64_t(thread);
+    const Words words = philox(job.key, job.stream, block);
+    const Word below = static_cast<Word>(job.count), share = static_cast<Word>(job.share);
+    Word number[count];
 #pragma unroll
     for (int e = 0; e < count; e++) {
         Word word = word_of<Word>(words, e);
         if (job.power) {
             word &= below - 1; // all bits of a count of 0
         } else {
-            long long round = 0;
-            while (word > last && thread * count + e < job.size) {
-                round++;
-                const uint64_t from = job.counter + uint64_t(round) * job.blocks;
-                const Words more = philox(job.key, job.stream, from + uint64_t(thread));
-                word = 0;
-#pragma unroll
-                for (int other = 0; other < count; other++)
-                    if (other == e) word = word_of<Word>(more, other);
-            }
-            if (round) atomicMax(job.rounds, round);
-            word %= below;
+            if (word > static_cast<Word>(job.last) && first + e < job.size)
+                word = drawn_again<Word>(job, block, e);
+            word = remainder_of(word, below, share);
         }
-        vector.element[e] = static_cast<T>(static_cast<uint64_t>(word) + job.low);
+        number[e] = word;
     }
-    T *to = static_cast<T *>(job.to) + thread * count;
-    if ((thread + 1) * count <= job.size) {
-        *reinterpret_cast<Vector<T, count> *>(to) = vector;
+    T *to = static_cast<T *>(job.to);
+    const auto element = [&](Word word) { return static_cast<T>(uint64_t(word) + job.low); };
+    if constexpr (sizeof(T) > sizeof(Word)) {
+        const int64_t pair = first & ~int64_t(2 * count - 1);
+        const bool odd = threadIdx.x & 1, whole = pair + 2 * count <= job.size;
+        Word other[2];
+#pragma unroll
+        for (int e = 0; e < 2; e++)
+            other[e] = __shfl_xor_sync(0xffffffffu, odd ? number[e] : number[2 + e], 1);
+        if (whole) {
+#pragma unroll
+            for (int turn = 0; turn < 2; turn++) {
+                Vector<T, 2> vector;
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    vector.element[e] = element(odd == turn ? number[2 * turn + e] : other[e]);
+                *reinterpret_cast<Vector<T, 2> *>(to + pair + 4 * turn + 2 * odd) = vector;
+            }
+            return;
+        }
+    } else if (first + count <= job.size) {
+        Vector<T, count> vector;
+#pragma unroll
+        for (int e = 0; e < count; e++) vector.element[e] = element(number[e]);
+        *reinterpret_cast<Vector<T, count> *>(to + first) = vector;
         return;
     }
 #pragma unroll
     for (int e = 0; e < count; e++)
-        if (thread * count + e < job.size) to[e] = vector.element[e];
+        if (first + e < job.size) to[first + e] = element(number[e]);
 }
 
 // Elements are moved by their size; what they mean is the caller's.
@@ -295,43 +362,20 @@ template <class Word> int launch_integers(Call &call, const IntegerJob &job, int
     });
 }
 
-int fetch_rounds(Call &call, const long long *from, int64_t *rounds) {
-    long long more = 0;
-    PVG_TRY(cudaMemcpyAsync(&more, from, sizeof more, cudaMemcpyDeviceToHost, call.stream));
-    counters[PVG_COUNT_WAITS]++;
-    PVG_TRY(cudaStreamSynchronize(call.stream));
-    *rounds = more + 1;
-    return check_reports(call.device);
-}
-
 int run_integers(Call &call, int device, int dtype, int ndim, const int64_t *shape, int word_bits,
-                 uint64_t count, IntegerJob job, int64_t *rounds, Output *result) {
+                 uint64_t count, IntegerJob job, Output *result) {
     PVG_REQUIRE(word_bits == 32 || word_bits == 64, PVG_ERROR_VALUE, "words have 32 or 64 bits");
     PVG_REQUIRE(word_bits == 64 || count <= uint64_t(1) << 32, PVG_ERROR_VALUE,
                 "more numbers than words of 32 bits");
-    PVG_REQUIRE(rounds, PVG_ERROR_VALUE, "rounds is a null pointer");
     PVG_PASS(check_kinds(dtype, integers));
     PVG_PASS(call.begin(device));
     job.count = count, job.power = (count & (count - 1)) == 0;
     const uint64_t most = word_bits == 64 ? UINT64_MAX : UINT32_MAX;
-    if (!job.power) job.last = most - (most % count + 1) % count;
-    if (!job.power)
-        PVG_PASS(refuse_recording(device, "drawing integers, which waits for how often that is,"));
+    if (!job.power) job.last = most - (most % count + 1) % count, job.share = most / count;
     PVG_PASS(result->open(call, dtype, ndim, shape, nullptr, nullptr, 0));
-    *rounds = 1;
     job.to = result->array->data, job.size = result->array->size;
-    if (job.size == 0) return PVG_OK;
-    const int of_a_block = 128 / word_bits;
-    job.blocks = static_cast<uint64_t>(job.size / of_a_block + (job.size % of_a_block != 0));
-    Workspace workspace;
-    if (!job.power) {
-        PVG_PASS(workspace.open(call, sizeof *job.rounds));
-        job.rounds = workspace.as<long long>();
-        PVG_TRY(cudaMemsetAsync(job.rounds, 0, sizeof *job.rounds, call.stream));
-    }
-    PVG_PASS(word_bits == 32 ? launch_integers<uint32_t>(call, job, dtype)
-                             : launch_integers<uint64_t>(call, job, dtype));
-    return job.power ? static_cast<int>(PVG_OK) : fetch_rounds(call, job.rounds, rounds);
+    return word_bits == 32 ? launch_integers<uint32_t>(call, job, dtype)
+                           : launch_integers<uint64_t>(call, job, dtype);
 }
 
 } // namespace
@@ -359,7 +403,8 @@ PVG_API pvg_array *pvg_random_integers(int device, int dtype, int ndim, const in
     pvg::IntegerJob job = {};
     job.key = key, job.stream = stream, job.counter = counter;
     job.low = static_cast<uint64_t>(low);
+    if (rounds) *rounds = 1;
     int status =
-        pvg::run_integers(call, device, dtype, ndim, shape, word_bits, count, job, rounds, &result);
+        pvg::run_integers(call, device, dtype, ndim, shape, word_bits, count, job, &result);
     return result.close(call, status);
 }

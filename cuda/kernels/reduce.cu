@@ -4,12 +4,11 @@
 //     [outer, length]           rows: the reduced axis is innermost
 //     [outer, length, inner]    columns
 //
-//     [outer, length, inner, last]    both: the second and the fourth axis are reduced
-//
-// and everything else is copied once, with the reduced axes last, but where it is so small that one
-// kernel may look for each element by itself. Long axes are cut into chunks
-// whose length depends on the axes alone; a second kernel merges their totals. The kernels are in
-// reduce_kernels.cuh, what they compute is in reduce_accumulators.cuh.
+// Where kept and reduced axes alternate, one kernel looks for each of a few elements by itself; of
+// many the longest reduced axis goes one of these ways, and a second kernel merges its totals along
+// the others. What is left is copied once, with the reduced axes last. Long axes are cut into
+// chunks whose length depends on the axes alone; the second kernel merges their totals as well. The
+// kernels are in reduce_kernels.cuh, what they compute is in reduce_accumulators.cuh.
 #include "arrays/complex.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/reduce_launch.cuh"
@@ -65,51 +64,87 @@ int merge_axes(Axis *axes, int n, bool sort) {
     return merged;
 }
 
-// False if the axes alternate too often for rows, for columns and for both.
+// The axes from `begin` to `end` are stepped through evenly, as if they were one.
+bool is_one_axis(const Axis *axes, int begin, int end) {
+    for (int i = begin; i + 1 < end; i++)
+        if (axes[i].stride != axes[i + 1].stride * axes[i + 1].length) return false;
+    return true;
+}
+
+// [outer][length][inner] around this axis. False if others are not stepped through evenly.
+bool match_around(const Axis *axes, int n, int at, Layout *layout) {
+    if (!is_one_axis(axes, 0, at) || !is_one_axis(axes, at + 1, n)) return false;
+    *layout = Layout();
+    for (int i = 0; i < n; i++) {
+        if (i == at)
+            layout->length = axes[i].length, layout->length_stride = axes[i].stride;
+        else if (i < at)
+            layout->outer *= axes[i].length, layout->outer_stride = axes[i].stride,
+                                             layout->outer_result_stride = axes[i].result_stride;
+        else
+            layout->inner *= axes[i].length, layout->inner_stride = axes[i].stride,
+                                             layout->inner_result_stride = axes[i].result_stride;
+    }
+    return true;
+}
+
+// False if the axes alternate too often for rows and for columns.
 bool match_layout(const Axis *axes, int n, Layout *layout) {
-    int reduced = -1, count = 0;
+    int reduced = n, count = 0;
     for (int i = 0; i < n; i++)
         if (axes[i].reduced && count++ == 0) reduced = i;
-    const Axis *last = count == 2 && n >= 3 && axes[n - 1].reduced ? &axes[n - 1] : nullptr;
-    if (last) n--;
-    if (last && (reduced != n - 2 || axes[n - 1].stride != last->stride * last->length))
-        return false;
-    if (count > 1 && !last) return false;
-    int outer = reduced > 0 ? reduced : 0, inner = reduced >= 0 ? n - 1 - reduced : n;
-    if (outer > 1 || inner > 1) return false;
-    *layout = Layout();
-    if (outer) {
-        layout->outer = axes[0].length, layout->outer_stride = axes[0].stride;
-        layout->outer_result_stride = axes[0].result_stride;
+    if (count > 1 || reduced > 1 || n - 1 - reduced > 1) return false;
+    return match_around(axes, n, reduced, layout);
+}
+
+void add_axis(AnyAxes *to, const Axis &axis, int64_t stride) {
+    Walk<2> &kept = to->kept;
+    Walk<1> &reduced = to->reduced;
+    if (axis.reduced) {
+        reduced.shape[reduced.ndim] = axis.length, reduced.strides[0][reduced.ndim++] = stride;
+    } else {
+        kept.shape[kept.ndim] = axis.length;
+        kept.strides[0][kept.ndim] = axis.result_stride, kept.strides[1][kept.ndim++] = stride;
     }
-    if (reduced >= 0)
-        layout->length = axes[reduced].length, layout->length_stride = axes[reduced].stride;
-    if (inner) {
-        layout->inner = axes[n - 1].length, layout->inner_stride = axes[n - 1].stride;
-        layout->inner_result_stride = axes[n - 1].result_stride;
+}
+
+// The longest of the reduced axes first; the totals are merged along the others. False where that
+// is not shorter than a copy.
+bool match_stages(const Axis *axes, int n, bool one_axis, Layout *layout, AnyAxes *after) {
+    int first = -1;
+    for (int i = 0; i < n; i++)
+        if (axes[i].reduced && (first < 0 || axes[i].length > axes[first].length)) first = i;
+    if (first < 0 || axes[first].length < 8) return false;
+    for (int i = 0; one_axis && i < n; i++)
+        if (axes[i].reduced && i != first) return false;
+    Layout found;
+    if (!match_around(axes, n, first, &found)) return false;
+    if (found.outer > 1 << 30) return false;
+    int64_t strides[PVG_MAX_NDIM], total = 1;
+    for (int i = n - 1; i >= 0; i--) {
+        strides[i] = total;
+        if (i != first) total *= axes[i].length;
     }
-    if (last) layout->last = last->length, layout->last_stride = last->stride;
+    after->kept.ndim = after->reduced.ndim = 0;
+    for (int i = 0; i < n; i++) {
+        if (i == first) continue;
+        add_axis(after, axes[i], strides[i]);
+        if (axes[i].reduced) found.others *= axes[i].length;
+    }
+    *layout = found;
+    layout->after = after;
     return true;
 }
 
 // So few elements that finding each takes no longer than another launch would: the layout is any.
 void match_anywhere(const pvg_array *a, const Axis *axes, int n, Layout *layout,
                     AnyAxes *anywhere) {
-    constexpr int64_t few = 1 << 18, few_each = 1 << 12;
+    constexpr int64_t few = 1 << 21, few_each = 1 << 13;
     int64_t length = 1;
     anywhere->kept.ndim = anywhere->reduced.ndim = 0;
     for (int i = 0; i < n; i++) {
-        if (axes[i].reduced) {
-            const int at = anywhere->reduced.ndim++;
-            anywhere->reduced.shape[at] = axes[i].length;
-            anywhere->reduced.strides[0][at] = axes[i].stride;
-            length *= axes[i].length;
-        } else {
-            const int at = anywhere->kept.ndim++;
-            anywhere->kept.shape[at] = axes[i].length;
-            anywhere->kept.strides[0][at] = axes[i].result_stride;
-            anywhere->kept.strides[1][at] = axes[i].stride;
-        }
+        add_axis(anywhere, axes[i], axes[i].stride);
+        if (axes[i].reduced) length *= axes[i].length;
     }
     if (a->size > few || length > few_each) return;
     *layout = Layout();
@@ -160,7 +195,7 @@ int launch_rows_of_list(Call &call, const Operation &operation, const pvg_array 
 int launch_reduction(Call &call, const Reduction &reduction, const pvg_array *a, const Layout &p,
                      const pvg_array *target) {
     Result result = {};
-    result.data = target->data, result.dtype = target->dtype, result.count = p.length * p.last;
+    result.data = target->data, result.dtype = target->dtype, result.count = p.length * p.others;
     result.is_mean = reduction.operation.code == PVG_MEAN;
     result.flip = reduction.operation.order == Order::smallest ? -1 : 0;
     result.outer_stride = p.outer_result_stride, result.inner_stride = p.inner_result_stride;
@@ -221,15 +256,18 @@ int reduce_into(Call &call, const Reduction &reduction, const pvg_array *a, cons
                 bool keepdims, bool sort, pvg_array *target) {
     Axis axes[PVG_MAX_NDIM], merged[PVG_MAX_NDIM];
     Layout layout;
-    AnyAxes anywhere;
+    AnyAxes axes_left;
     Temporary copy, contiguous;
     int n = collect_axes(a, reduced, target, keepdims, axes);
     memcpy(merged, axes, sizeof axes);
     PVG_PASS(call.reads(a));
     const int left = merge_axes(merged, n, sort);
-    const bool matched = match_layout(merged, left, &layout);
-    if (!matched || layout.last > 1) match_anywhere(a, merged, left, &layout, &anywhere);
-    if (matched || layout.anywhere) return launch_reduction(call, reduction, a, layout, target);
+    bool matched = match_layout(merged, left, &layout);
+    if (!matched) match_anywhere(a, merged, left, &layout, &axes_left);
+    const bool one_axis = reduction.operation.gives == Gives::index;
+    matched =
+        matched || layout.anywhere || match_stages(merged, left, one_axis, &layout, &axes_left);
+    if (matched) return launch_reduction(call, reduction, a, layout, target);
     if (!is_contiguous(target)) {
         PVG_PASS(
             new_array(call.device, target->dtype, target->ndim, target->shape, &contiguous.array));

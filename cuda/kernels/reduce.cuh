@@ -9,20 +9,23 @@ namespace pvg::reduce {
 
 struct Result; // reduce_accumulators.cuh
 
-// Few elements whose axes lie in any order: those of the results, as operand 0, beside where their
-// elements begin; and the reduced ones.
+// Elements or totals whose axes lie in any order: those of the results, as operand 0, beside where
+// their elements begin; and the reduced ones.
 struct AnyAxes {
     Walk<2> kept;
     Walk<1> reduced;
 };
 
-// [outer][length][inner][last], strides in elements; inner is 1 for rows. The last axis is reduced
-// as well: inner and last are evenly spaced, as if they were one axis.
+// [outer][length][inner], strides in elements; inner is 1 for rows.
 struct Layout {
-    int64_t outer = 1, length = 1, inner = 1, last = 1;
-    int64_t outer_stride = 0, length_stride = 1, inner_stride = 1, last_stride = 1;
+    int64_t outer = 1, length = 1, inner = 1;
+    int64_t outer_stride = 0, length_stride = 1, inner_stride = 1;
     int64_t outer_result_stride = 1, inner_result_stride = 1;
     const AnyAxes *anywhere = nullptr; // the axes instead, with so many reduced elements in length
+    // What is done with the totals [outer][inner], of which `others` each make one result: axes as
+    // steps from total to total. Those of the outer items step by `inner` or more.
+    const AnyAxes *after = nullptr;
+    int64_t others = 1;
 };
 
 // A reduction: what is launched for elements that lie in a layout, and what results become.

@@ -1,7 +1,7 @@
 // Kernels of the reductions, one per access pattern, for any element type T and accumulator
 // (reduce_accumulators.cuh):
 //
-//     short_rows_kernel  a group of 1 to 32 lanes a row, four rows a group
+//     short_rows_kernel  a group of 1 to 32 lanes a row, or four very short ones
 //     long_rows_kernel   a block a row, or a block a chunk of a row
 //     columns_kernel     the reduced axis is not the innermost: threads side by side own columns
 //     merge_kernel       adds up what the others left as partial results
@@ -19,9 +19,10 @@
 
 namespace pvg::reduce {
 
-constexpr int short_rows_threads = 128, rows_per_group = 4;
-constexpr int long_rows_threads = 512, packs_in_flight = 8;
-constexpr int column_threads = 256, rows_in_flight = 8;
+constexpr int short_rows_threads = 128, loads_of_group = 4;
+constexpr int long_rows_threads = 512, packs_in_flight = 8; // at most; a multiple of 32
+constexpr int column_threads = 256, rows_in_flight = 8, tile_bytes = 16 << 10;
+constexpr int merged_together = 4; // partial results, by a thread
 
 // Neighbouring elements that one thread takes together: 16 bytes, and at most 4; two complex ones.
 template <class T> inline constexpr int pack_size = sizeof(T) >= 8 ? 2 : 4;
@@ -33,7 +34,8 @@ struct Rows {
     int64_t row_stride, step; // elements, from row to row and along a row
     int64_t chunk, chunks; // long rows: elements a block takes, and how many such chunks a row has
     int lanes;             // short rows: lanes in a group, a power of two
-    int64_t groups; // short rows: group g has the rows g, g + groups, ... (up to rows_per_group)
+    bool along;     // short rows: a group has a row, of which a lane loads several packs at once
+    int64_t groups; // short rows: else g has the rows g, g + groups, ... (up to loads_of_group)
     bool aligned;   // every row starts at a multiple of 16 bytes, and step is 1
 };
 
@@ -42,23 +44,18 @@ struct Columns {
     const void *data;
     int64_t outer, length, inner;
     int64_t outer_stride, row_stride, step; // elements; step is that of the inner axis
-    int64_t chunk, chunks; // rows a block takes, and how many such chunks there are
-    int64_t stripes;       // blocks side by side
-    int across, down;      // threads of a block: side by side, and below them; a power of two
-    bool aligned;          // every pack of columns may be loaded at once
+    int64_t chunk;                          // rows a block takes
+    unsigned chunks, stripes; // how many such chunks there are, and blocks side by side
+    int across, down;         // threads of a block: side by side, and below them; a power of two
+    bool aligned;             // every pack of columns may be loaded at once
+    bool dense;               // else: a block has whole rows, which follow each other without a gap
 };
 
-// Partial results [outer][chunks][inner][fold]: chunks and folds are merged.
-struct Partials {
-    int64_t outer, chunks, inner, fold;
-    int down; // threads for each total
-};
-
-// Elements that lie anywhere: every one of `results` has `length`.
+// Elements or partial results that lie anywhere: every one of `results` has `length`.
 struct Anywhere {
     const void *data;
     int64_t results, length;
-    int lanes;          // threads for each result: a power of two up to 32, or a block
+    int lanes;          // threads for each result: a power of two
     Locator<2> kept;    // operand 0 is the result
     Locator<1> reduced; // in the order of the axes
 };
@@ -144,49 +141,61 @@ __device__ void add_tail(Acc (&chain)[N], const T *from, int64_t step, int count
         if (j < count) chain[j % N].add(computed(from[j * step]), index + j, result);
 }
 
+// The elements of a pack of which `count` are there.
+template <bool VECTOR, class T>
+__device__ __forceinline__ void load_some(const T *from, int64_t step, int count, Pack<T> *pack) {
+    if (count >= pack_size<T>) {
+        *pack = load_pack<VECTOR>(from, step);
+    } else {
+#pragma unroll
+        for (int j = 0; j < pack_size<T>; j++)
+            if (j < count) pack->element[j] = from[j * step];
+    }
+}
+
+// Each load has an accumulator of its own; along a row they are merged into the first.
 template <bool VECTOR, class T, class Acc>
 __device__ void add_short_rows(const Rows &rows, int64_t group, int lane,
-                               Acc (&total)[rows_per_group], const Result &result) {
-    constexpr int pack = pack_size<T>, chains = row_chains<T, Acc>;
-    const int length = static_cast<int>(rows.length);
-    const T *row[rows_per_group];
-    bool here[rows_per_group];
-    Acc chain[rows_per_group][chains];
+                               Acc (&total)[loads_of_group], const Result &result) {
+    const int length = static_cast<int>(rows.length), across = rows.lanes * pack_size<T>;
+    const int apart = rows.along ? across : 0,
+              stride = rows.along ? loads_of_group * apart : across;
+    const T *row[loads_of_group];
+    int left[loads_of_group];
 #pragma unroll
-    for (int u = 0; u < rows_per_group; u++) {
-        int64_t index = group + u * rows.groups;
-        here[u] = group < rows.groups && index < rows.rows;
-        row[u] = static_cast<const T *>(rows.data) + (here[u] ? index * rows.row_stride : 0);
-        for (int j = 0; j < chains; j++) chain[u][j] = Acc::identity();
+    for (int u = 0; u < loads_of_group; u++) {
+        const int64_t index = rows.along ? group : group + u * rows.groups;
+        const bool here = group < rows.groups && index < rows.rows;
+        const int64_t begin = here ? index * rows.row_stride + u * apart * rows.step : 0;
+        row[u] = static_cast<const T *>(rows.data) + begin;
+        left[u] = here ? length - u * apart : 0;
+        total[u] = Acc::identity();
     }
-    int at = lane * pack;
-    for (; at + pack <= length; at += rows.lanes * pack) {
-        Pack<T> loaded[rows_per_group];
+    for (int at = lane * pack_size<T>; at < length; at += stride) {
+        Pack<T> loaded[loads_of_group];
 #pragma unroll
-        for (int u = 0; u < rows_per_group; u++)
-            if (here[u]) loaded[u] = load_pack<VECTOR>(row[u] + at * rows.step, rows.step);
+        for (int u = 0; u < loads_of_group; u++)
+            load_some<VECTOR>(row[u] + at * rows.step, rows.step, left[u] - at, &loaded[u]);
 #pragma unroll
-        for (int u = 0; u < rows_per_group; u++)
-            if (here[u]) add_pack(chain[u], loaded[u], at, result);
+        for (int u = 0; u < loads_of_group; u++)
+#pragma unroll
+            for (int j = 0; j < pack_size<T>; j++)
+                if (at + j < left[u])
+                    total[u].add(computed(loaded[u].element[j]), at + u * apart + j, result);
     }
-#pragma unroll
-    for (int u = 0; u < rows_per_group; u++) {
-        if (here[u] && at < length)
-            add_tail(chain[u], row[u] + at * rows.step, rows.step, length - at, at, result);
-        total[u] = merge_chains(chain[u]);
-    }
+    if (rows.along) merge_chains(total);
 }
 
 // `length` elements from `from` on, the first of which has the index `first`, by one block.
 template <bool VECTOR, class T, class Acc>
 __device__ Acc add_chunk(const T *from, int64_t step, int length, int64_t first,
                          const Result &result) {
-    constexpr int pack = pack_size<T>, chains = row_chains<T, Acc>,
-                  stride = long_rows_threads * pack;
-    constexpr int in_flight = VECTOR ? packs_in_flight : sizeof(T) > 8 ? 2 : packs_in_flight / 2;
+    constexpr int pack = pack_size<T>, chains = row_chains<T, Acc>;
+    constexpr int in_flight = packs_in_flight / (VECTOR ? 1 : 2) / (sizeof(T) > 8 ? 2 : 1);
     Acc chain[chains];
     for (int j = 0; j < chains; j++) chain[j] = Acc::identity();
     const int thread = static_cast<int>(threadIdx.x), last = length - pack;
+    const int threads = static_cast<int>(blockDim.x), stride = threads * pack;
     for (int at = thread * pack; at <= last; at += in_flight * stride) {
         Pack<T> loaded[in_flight];
 #pragma unroll
@@ -199,7 +208,7 @@ __device__ Acc add_chunk(const T *from, int64_t step, int length, int64_t first,
                 add_pack(chain, loaded[k], first + at + k * stride, result);
     }
     const int rest = length % pack, at = length - rest;
-    if (rest && at / pack % long_rows_threads == thread)
+    if (rest && at / pack % threads == thread)
         add_tail(chain, from + at * step, step, rest, first + at, result);
     return merge_chains(chain);
 }
@@ -238,6 +247,58 @@ __device__ void add_columns(const T *from, const Columns &c, int y, int64_t step
     }
 }
 
+// `count` elements from `from` on, which need not be aligned, by a block, with loads of 16 bytes.
+// In `tile` they lie as far from a multiple of 16 bytes as in memory: so many elements.
+template <class T> __device__ int load_tile(const T *from, int count, T *tile) {
+    constexpr int vector = sizeof(T) < 16 ? static_cast<int>(16 / sizeof(T)) : 1, batch = 4;
+    using Words = Vector<uint32_t, 4>;
+    const int shift = static_cast<int>(reinterpret_cast<uintptr_t>(from) % 16 / sizeof(T));
+    const int vectors = (shift + count + vector - 1) / vector, threads = blockDim.x;
+    for (int first = threadIdx.x; first < vectors; first += batch * threads) {
+        Words held[batch];
+#pragma unroll
+        for (int k = 0; k < batch; k++) {
+            const int at = (first + k * threads) * vector - shift;
+            if (at >= 0 && at + vector <= count)
+                held[k] = *reinterpret_cast<const Words *>(from + at);
+        }
+#pragma unroll
+        for (int k = 0; k < batch; k++) {
+            const int at = (first + k * threads) * vector - shift;
+            if (at >= 0 && at + vector <= count)
+                *reinterpret_cast<Words *>(tile + shift + at) = held[k];
+            else
+                for (int e = at < 0 ? 0 : at; e < at + vector && e < count; e++)
+                    tile[shift + e] = from[e];
+        }
+    }
+    return shift;
+}
+
+// Whole rows of columns that no vector divides, through shared memory: those of a thread, which
+// are as in add_columns, and of each as many.
+template <class T, class Acc>
+__device__ void add_dense_columns(const T *from, const Columns &c, int x, int y, int length,
+                                  int columns, int64_t first, Acc (&acc)[pack_size<T>], T *tile,
+                                  const Result &result) {
+    const int inner = static_cast<int>(c.inner), down = c.down;
+    const int room = (tile_bytes - 16) / static_cast<int>(sizeof(T)),
+              most = room / inner / down * down;
+    for (int begin = 0; begin < length; begin += most) {
+        const int rows = length - begin < most ? length - begin : most;
+        const T *mine = tile + load_tile(from + int64_t(begin) * inner, rows * inner, tile) + x;
+        __syncthreads();
+#pragma unroll 4
+        for (int row = y; row < rows; row += down)
+#pragma unroll
+            for (int j = 0; j < pack_size<T>; j++)
+                if (j < columns)
+                    acc[j].add(computed(mine[row * inner + j * c.across]), first + begin + row,
+                               result);
+        __syncthreads();
+    }
+}
+
 // ---- Kernels ------------------------------------------------------------------------------------
 
 namespace {
@@ -245,18 +306,19 @@ namespace {
 template <class T, class Acc>
 __global__ void __launch_bounds__(short_rows_threads, 5)
     short_rows_kernel(Rows rows, Acc *partials, Result result) {
-    int64_t thread = static_cast<int64_t>(blockIdx.x) * short_rows_threads + threadIdx.x;
-    int64_t group = thread / rows.lanes;
-    int lane = static_cast<int>(thread % rows.lanes);
-    Acc total[rows_per_group];
+    const unsigned lanes = rows.lanes, lane = threadIdx.x % lanes;
+    const int64_t group =
+        static_cast<int64_t>(blockIdx.x) * (short_rows_threads / lanes) + threadIdx.x / lanes;
+    Acc total[loads_of_group];
     if (rows.aligned)
         add_short_rows<true, T>(rows, group, lane, total, result);
     else
         add_short_rows<false, T>(rows, group, lane, total, result);
 #pragma unroll
-    for (int u = 0; u < rows_per_group; u++) {
+    for (int u = 0; u < loads_of_group; u++) {
+        if (u > 0 && rows.along) continue;
         merge_lanes(&total[u], rows.lanes);
-        int64_t index = group + u * rows.groups;
+        const int64_t index = group + u * rows.groups;
         if (lane != 0 || group >= rows.groups || index >= rows.rows) continue;
         if (partials)
             partials[index] = total[u];
@@ -269,7 +331,8 @@ template <class T, class Acc>
 __global__ void __launch_bounds__(long_rows_threads, 2)
     long_rows_kernel(Rows rows, Acc *partials, Result result) {
     __shared__ Acc of_warp[32];
-    int64_t index = blockIdx.x / rows.chunks, begin = blockIdx.x % rows.chunks * rows.chunk;
+    const unsigned chunks = static_cast<unsigned>(rows.chunks);
+    const int64_t index = blockIdx.x / chunks, begin = blockIdx.x % chunks * rows.chunk;
     int64_t end = begin + rows.chunk < rows.length ? begin + rows.chunk : rows.length;
     int length = static_cast<int>(end - begin);
     const T *from = static_cast<const T *>(rows.data) + index * rows.row_stride + begin * rows.step;
@@ -279,7 +342,7 @@ __global__ void __launch_bounds__(long_rows_threads, 2)
     if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = total;
     __syncthreads();
     if (threadIdx.x >= 32) return;
-    total = threadIdx.x < long_rows_threads / 32 ? of_warp[threadIdx.x] : Acc::identity();
+    total = threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : Acc::identity();
     merge_lanes(&total, 32);
     if (threadIdx.x != 0) return;
     if (partials)
@@ -291,12 +354,15 @@ __global__ void __launch_bounds__(long_rows_threads, 2)
 // Columns that may be loaded at once are neighbours; others are dealt out one by one, so that
 // neighbouring threads read neighbours. A column's total is the same.
 template <class T, class Acc>
-__global__ void __launch_bounds__(column_threads, 2)
+__global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) > 16 ? 2 : 3)
     columns_kernel(Columns c, Acc *partials, Result result) {
     constexpr int pack = pack_size<T>;
-    __shared__ Acc shared[column_threads * pack];
-    int64_t stripe = blockIdx.x % c.stripes, chunk = blockIdx.x / c.stripes % c.chunks;
-    int64_t outer = blockIdx.x / c.stripes / c.chunks;
+    constexpr int of_totals = column_threads * pack * static_cast<int>(sizeof(Acc));
+    __shared__ uint4 room[(of_totals < tile_bytes ? tile_bytes : of_totals) / 16];
+    Acc *shared = reinterpret_cast<Acc *>(room);
+    const unsigned above = blockIdx.x / c.stripes;
+    const int64_t stripe = blockIdx.x % c.stripes, chunk = above % c.chunks;
+    const int64_t outer = above / c.chunks;
     const int x = threadIdx.x % c.across, y = threadIdx.x / c.across;
     const int apart = c.aligned ? 1 : c.across;
     int64_t column = stripe * c.across * pack + (c.aligned ? x * pack : x);
@@ -308,7 +374,10 @@ __global__ void __launch_bounds__(column_threads, 2)
                     column * c.step;
     Acc acc[pack];
     for (int j = 0; j < pack; j++) acc[j] = Acc::identity();
-    if (c.aligned && columns == pack)
+    if (sizeof(T) <= 8 && c.dense)
+        add_dense_columns(from - x, c, x, y, length, columns, begin, acc,
+                          reinterpret_cast<T *>(room), result);
+    else if (c.aligned && columns == pack)
         add_columns<true>(from, c, y, 1, length, columns, begin, acc, result);
     else if (columns > 0)
         add_columns<false>(from, c, y, apart * c.step, length, columns, begin, acc, result);
@@ -325,35 +394,52 @@ __global__ void __launch_bounds__(column_threads, 2)
     }
 }
 
-// partials [outer][chunks][inner][fold] -> result [outer][inner]. No chunks: empty sums.
+// Every so many of the elements of a result, as far as they are there.
+template <class T, int N>
+__device__ __forceinline__ void load_anywhere(const T *from, const Anywhere &job, int64_t first,
+                                              T (&loaded)[N]) {
+    int64_t place[N], offset[1][N];
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        place[k] = first + k * job.lanes;
+        if (place[k] >= job.length) place[k] = first;
+    }
+    locate(job.reduced, place, offset);
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        if (first + k * job.lanes < job.length) loaded[k] = from[offset[0][k]];
+}
+
+// Partial results that lie anywhere, into results. No partial results: those of no elements.
 template <class Acc>
 __global__ void __launch_bounds__(column_threads)
-    merge_kernel(const Acc *partials, Partials p, Result result) {
+    merge_kernel(const __grid_constant__ Anywhere job, const Result result) {
+    constexpr int batch = merged_together;
     __shared__ Acc shared[column_threads];
-    int across = column_threads / p.down, x = threadIdx.x % across, y = threadIdx.x / across;
-    int64_t index = static_cast<int64_t>(blockIdx.x) * across + x;
-    bool here = index < p.outer * p.inner;
-    int64_t i = here ? index / p.inner : 0, j = here ? index % p.inner : 0;
+    const int across = column_threads / job.lanes, x = threadIdx.x % across;
+    const int y = threadIdx.x / across;
+    const int64_t index[1] = {static_cast<int64_t>(blockIdx.x) * across + x};
+    const bool here = index[0] < job.results;
+    int64_t at[2][1] = {};
+    if (here) locate(job.kept, index, at);
+    const Acc *from = static_cast<const Acc *>(job.data) + at[1][0];
     Acc total[1] = {Acc::identity()};
-    if (here && p.fold == 1) {
-        for (int64_t chunk = y; chunk < p.chunks; chunk += p.down)
-            total[0].merge(partials[(i * p.chunks + chunk) * p.inner + j]);
-    } else if (here) {
-        for (int64_t at = y; at < p.chunks * p.fold; at += p.down) {
-            const int64_t chunk = at / p.fold;
-            total[0].merge(
-                partials[((i * p.chunks + chunk) * p.inner + j) * p.fold + at - chunk * p.fold]);
-        }
+    for (int64_t first = y; here && first < job.length; first += batch * job.lanes) {
+        Acc loaded[batch];
+        load_anywhere(from, job, first, loaded);
+#pragma unroll
+        for (int k = 0; k < batch; k++)
+            if (first + k * job.lanes < job.length) total[0].merge(loaded[k]);
     }
-    merge_down(total, shared, x, y, across, p.down);
-    if (here && y == 0) store(total[0], result, i * result.outer_stride + j * result.inner_stride);
+    merge_down(total, shared, x, y, across, job.lanes);
+    if (here && y == 0) store(total[0], result, at[0][0]);
 }
 
 // Every group of lanes has a result, whose elements lie anywhere.
 template <class T, class Acc>
 __global__ void __launch_bounds__(column_threads)
     anywhere_kernel(const __grid_constant__ Anywhere job, const Result result) {
-    constexpr int batch = 4;
+    constexpr int batch = 8;
     __shared__ Acc of_warp[column_threads / 32];
     const int64_t thread = static_cast<int64_t>(blockIdx.x) * column_threads + threadIdx.x;
     const int64_t index[1] = {thread / job.lanes};
@@ -365,14 +451,7 @@ __global__ void __launch_bounds__(column_threads)
     Acc total = Acc::identity();
     for (int64_t first = lane; here && first < job.length; first += batch * job.lanes) {
         T loaded[batch];
-#pragma unroll
-        for (int k = 0; k < batch; k++) {
-            const int64_t place[1] = {first + k * job.lanes};
-            int64_t offset[1][1];
-            if (place[0] >= job.length) continue;
-            locate(job.reduced, place, offset);
-            loaded[k] = from[offset[0][0]];
-        }
+        load_anywhere(from, job, first, loaded);
 #pragma unroll
         for (int k = 0; k < batch; k++)
             if (first + k * job.lanes < job.length)

@@ -18,35 +18,81 @@ inline int power_of_two(int64_t n, int limit) {
 
 namespace {
 
+// An axis more, inside of the others.
+template <int N> void add_axis(Walk<N> *walk, int64_t length, const int64_t (&strides)[N]) {
+    walk->shape[walk->ndim] = length;
+    for (int k = 0; k < N; k++) walk->strides[k][walk->ndim] = strides[k];
+    walk->ndim++;
+}
+
+template <int N> int64_t positions(const Walk<N> &walk) {
+    int64_t count = 1;
+    for (int i = 0; i < walk.ndim; i++) count *= walk.shape[i];
+    return count;
+}
+
+// Partial results [outer][chunks][inner], of which the chunks are merged, and what else the layout
+// has left.
 template <class Acc>
-int merge_partials(Call &call, const Acc *partials, int64_t outer, int64_t chunks, int64_t inner,
-                   int64_t fold, const Result &result) {
-    Partials p = {outer, chunks, inner, fold, power_of_two(chunks * fold, column_threads)};
-    PVG_LAUNCH(merge_kernel<Acc>, blocks_for(outer * inner, column_threads / p.down),
-               column_threads, 0, call.stream, partials, p, result);
+int merge_partials(Call &call, const Acc *partials, const Layout &p, int64_t chunks,
+                   const Result &result) {
+    Anywhere job = {};
+    Walk<2> &kept = job.kept.walk;
+    Walk<1> &reduced = job.reduced.walk;
+    if (p.after) {
+        kept = p.after->kept, reduced = p.after->reduced;
+        for (int i = 0; i < kept.ndim; i++)
+            if (kept.strides[1][i] >= p.inner) kept.strides[1][i] *= chunks;
+        for (int i = 0; i < reduced.ndim; i++)
+            if (reduced.strides[0][i] >= p.inner) reduced.strides[0][i] *= chunks;
+    } else {
+        if (p.outer > 1) add_axis(&kept, p.outer, {result.outer_stride, chunks * p.inner});
+        if (p.inner > 1) add_axis(&kept, p.inner, {result.inner_stride, 1});
+    }
+    if (chunks != 1) add_axis(&reduced, chunks, {p.inner});
+    job.data = partials, job.results = positions(kept), job.length = positions(reduced);
+    prepare(&job.kept);
+    prepare(&job.reduced);
+    job.lanes = power_of_two(ceil_divide(job.length, merged_together), column_threads);
+    PVG_LAUNCH(merge_kernel<Acc>, blocks_for(job.results, column_threads / job.lanes),
+               column_threads, 0, call.stream, job, result);
     return PVG_OK;
 }
 
-// Elements a block takes of a long row. Beyond 8 MiB as many blocks as fill a card of 132
-// multiprocessors several times, whether it holds two, three or four of them at once: blocks that
-// take as long as each other would leave it idle behind the last full round.
-inline int64_t chunk_of_row(int64_t length, int64_t size) {
-    constexpr int64_t least = 4096, unit = 512;
-    if (length <= (64 << 10) / size) return length;
-    if (length <= (8 << 20) / size) return (16 << 10) / size < least ? least : (16 << 10) / size;
-    const int64_t blocks = length <= (64 << 20) / size ? 792 : 1584;
-    const int64_t chunk = ceil_divide(ceil_divide(length, blocks), unit) * unit;
-    const int64_t most = (512 << 10) / size;
-    return chunk < least ? least : chunk > most ? most : chunk;
+// ---- Rows ---------------------------------------------------------------------------------------
+
+// Elements that a block of the most threads loads at once, and those of a pack.
+template <class T> inline constexpr int64_t round_of_row =
+    int64_t(long_rows_threads) * packs_in_flight * pack_size<T>;
+
+// Elements a block takes of a long row. A few rounds are sooner done than another kernel is
+// launched. Else whole rounds, as a part of one takes as long, and more of them only where there
+// would be too many totals to merge.
+template <class T> int64_t chunk_of_row(int64_t length) {
+    constexpr int64_t round = round_of_row<T>, few = 1 << 16, many = 3168;
+    constexpr int64_t most = (512 << 10) / static_cast<int64_t>(sizeof(T));
+    if (length <= few) return length;
+    const int64_t chunk = ceil_divide(length, many * round) * round;
+    return chunk < most ? chunk : most;
+}
+
+// A block's threads: the longer the row, the more, but of chunks, so that some blocks read while
+// others add up.
+template <class T> int threads_of_row(const Rows &rows) {
+    const int64_t packs = ceil_divide(rows.chunk, pack_size<T>);
+    return packs <= 1024 ? 128 : packs <= 4096 || rows.chunks > 1 ? 256 : long_rows_threads;
 }
 
 // Rows' totals: in `result`, or in `partials` if there are any, one a row.
 template <class T, class Acc> int launch_short_rows(Call &call, Rows rows, Acc *partials,
                                                     const Result &result) {
-    constexpr int64_t few_threads = 1 << 18; // about what a large card runs at once
-    rows.lanes = power_of_two(ceil_divide(rows.length, pack_size<T>), 32);
-    bool few = rows.rows <= few_threads / rows.lanes;
-    rows.groups = few ? rows.rows : ceil_divide(rows.rows, rows_per_group);
+    constexpr int64_t few_rows = 1 << 16; // as many threads fill a large card
+    const int64_t packs = ceil_divide(rows.length, pack_size<T>);
+    rows.along = packs > loads_of_group;
+    rows.lanes = power_of_two(rows.along ? ceil_divide(packs, loads_of_group) : packs, 32);
+    if (rows.along && rows.lanes < 4) rows.lanes = 4; // side by side, whole sectors
+    rows.groups =
+        rows.along || rows.rows <= few_rows ? rows.rows : ceil_divide(rows.rows, loads_of_group);
     PVG_LAUNCH((short_rows_kernel<T, Acc>),
                blocks_for(rows.groups, short_rows_threads / rows.lanes), short_rows_threads, 0,
                call.stream, rows, partials, result);
@@ -70,43 +116,83 @@ template <class T> bool is_short_row(int64_t length) {
 template <class T, class Acc> int reduce_rows(Call &call, const void *data, const Layout &p,
                                               const Result &result) {
     Rows rows = make_rows<T>(data, p);
-    if (is_short_row<T>(p.length)) return launch_short_rows<T, Acc>(call, rows, nullptr, result);
-    rows.chunk = chunk_of_row(p.length, sizeof(T)); // more than memory holds is a repeated element
-    rows.chunks = ceil_divide(p.length, rows.chunk);
+    const bool is_short = is_short_row<T>(p.length);
+    rows.chunk = is_short ? p.length : chunk_of_row<T>(p.length);
+    rows.chunks = ceil_divide(p.length, rows.chunk); // more than memory holds is a repeated element
     Workspace partials;
     Acc *target = nullptr;
-    if (rows.chunks > 1) {
+    if (rows.chunks > 1 || p.after) {
         PVG_PASS(partials.open(call, static_cast<size_t>(p.outer * rows.chunks) * sizeof(Acc)));
         target = partials.as<Acc>();
     }
-    PVG_LAUNCH((long_rows_kernel<T, Acc>), blocks_for(p.outer * rows.chunks, 1), long_rows_threads,
-               0, call.stream, rows, target, result);
-    return target ? merge_partials(call, target, p.outer, rows.chunks, 1, 1, result) : PVG_OK;
+    if (is_short)
+        PVG_PASS((launch_short_rows<T, Acc>(call, rows, target, result)));
+    else
+        PVG_LAUNCH((long_rows_kernel<T, Acc>), blocks_for(p.outer * rows.chunks, 1),
+                   threads_of_row<T>(rows), 0, call.stream, rows, target, result);
+    return target ? merge_partials(call, target, p, rows.chunks, result) : static_cast<int>(PVG_OK);
 }
 
-// How the [length][inner] columns of one matrix are dealt to blocks: wide enough to read whole
-// sectors, evenly, and cut across so that one large matrix makes some 500 blocks. Where rows are
-// few, blocks are wider instead, and their threads take several rows each. Large accumulators,
-// whose merging takes longer than some rows, have more rows before they are merged.
-template <class T, class Acc> void deal_columns(const Layout &p, Columns *columns) {
-    constexpr int64_t many = 512;
+// ---- Columns ------------------------------------------------------------------------------------
+
+// How the [length][inner] columns of one matrix are dealt to blocks, so many packs and rows each.
+template <class T> void deal_columns(const Layout &p, int64_t wide, int64_t most, Columns *c) {
+    const int64_t packs = ceil_divide(p.inner, pack_size<T>), stripes = ceil_divide(packs, wide);
+    c->stripes = static_cast<unsigned>(stripes);
+    c->across = static_cast<int>(ceil_divide(packs, stripes)), c->down = column_threads;
+    while (c->down * c->across > column_threads || c->down / 2 >= p.length) c->down /= 2;
+    const int64_t least = rows_in_flight * c->down, limit = 4096 * c->down;
+    c->chunk = ceil_divide(most < p.length ? most : p.length, least) * least;
+    if (c->chunk > limit) c->chunk = limit;
+    c->chunks = static_cast<unsigned>(ceil_divide(p.length, c->chunk));
+}
+
+// About how many microseconds that takes on a card of 132 multiprocessors that reads 6 MB in each,
+// from its cache: blocks come in turns, as many as find room, and take a while to begin and for
+// each round of loads. Narrow blocks read sectors that they have a part of. As there may be a batch
+// of matrices, of any number, what each would add to the time of some counts as well.
+template <class T, class Acc> double time_of_columns(const Layout &p, const Columns &c) {
+    constexpr double begin = 1.2, round = 0.9, launch = 3.5, rate = 6e6;
+    constexpr double batch = 16, batch_bytes = 2e7;
+    constexpr int multiprocessors = 132, room = multiprocessors * 3 * column_threads;
+    const int threads = c.across * c.down, slots = room / (threads < 64 ? 64 : threads);
+    const int64_t blocks = int64_t(c.stripes) * c.chunks, turns = blocks / slots;
+    const double rows = static_cast<double>(c.chunk < p.length ? c.chunk : p.length);
+    const double rounds = rows / static_cast<double>(rows_in_flight * c.down);
+    const double width = c.across * double(sizeof(Pack<T>)) + (c.stripes > 1 ? 32 : 0);
+    const auto turn = [&](int64_t n) {
+        const double waits = (rounds < 1 ? 1 : rounds) * round;
+        const double reads = static_cast<double>(n) * rows * width / rate;
+        return n ? begin + (waits > reads ? waits : reads) : 0;
+    };
+    const double inner = static_cast<double>(p.inner);
+    const double others = batch_bytes / (static_cast<double>(p.length) * inner * sizeof(T));
+    const double full = turn(slots), each = static_cast<double>(blocks) / slots * full;
+    return static_cast<double>(turns) * full + turn(blocks % slots) +
+           (others < batch ? others : batch) * each +
+           (c.chunks > 1 ? launch + inner * c.chunks * (2 * sizeof(Acc) / rate) : 0);
+}
+
+// The way that takes least: whole columns, in blocks of any width, or chunks of them in blocks that
+// read long runs.
+template <class T, class Acc> void choose_columns(const Layout &p, Columns *columns) {
     const int64_t packs = ceil_divide(p.inner, pack_size<T>);
-    for (int64_t widest = 32;; widest *= 2) {
-        columns->stripes = ceil_divide(packs, widest);
-        columns->across = static_cast<int>(ceil_divide(packs, columns->stripes));
-        columns->down = column_threads;
-        while (columns->down * columns->across > column_threads) columns->down /= 2;
-        if (widest >= column_threads || packs <= widest) break;
-        const bool idle = columns->down > p.length;
-        const bool short_work = columns->down / 2 * rows_in_flight >= p.length;
-        if (!idle && !(short_work && packs >= 2 * widest * many)) break;
+    constexpr int64_t narrowest = 64 / static_cast<int64_t>(sizeof(Pack<T>)), usual = 32;
+    Columns tried = *columns;
+    double least = 0;
+    const auto attempt = [&](int64_t wide, int64_t most) {
+        deal_columns<T>(p, wide, most, &tried);
+        const double time = time_of_columns<T, Acc>(p, tried);
+        if (least != 0 && time >= least) return;
+        least = time;
+        *columns = tried;
+    };
+    for (int64_t wide = column_threads; wide >= narrowest || least == 0; wide /= 2)
+        if (wide < 2 * packs) attempt(wide, p.length);
+    for (int64_t blocks : {16, 33, 66, 132, 264, 396, 792}) {
+        const int64_t chunks = blocks / ceil_divide(packs, usual);
+        if (chunks > 1) attempt(usual, ceil_divide(p.length, chunks));
     }
-    const int64_t least = rows_in_flight * columns->down * (sizeof(Acc) > 16 ? 4 : 1);
-    const int64_t most = 4096 * columns->down;
-    const int64_t wanted = columns->stripes < many ? many / columns->stripes : 1;
-    const int64_t chunk = ceil_divide(ceil_divide(p.length, wanted), least) * least;
-    columns->chunk = chunk > most ? most : chunk;
-    columns->chunks = ceil_divide(p.length, columns->chunk);
 }
 
 template <class T, class Acc> Columns make_columns(const void *data, const Layout &p) {
@@ -119,63 +205,40 @@ template <class T, class Acc> Columns make_columns(const void *data, const Layou
     columns.aligned = p.inner_stride == 1 &&
                       reinterpret_cast<uintptr_t>(data) % (pack * sizeof(T)) == 0 &&
                       p.outer_stride % pack == 0 && p.length_stride % pack == 0;
-    deal_columns<T, Acc>(p, &columns);
+    choose_columns<T, Acc>(p, &columns);
+    columns.dense = !columns.aligned && columns.stripes == 1 && p.inner_stride == 1 &&
+                    p.length_stride == p.inner && sizeof(T) <= 8 &&
+                    reinterpret_cast<uintptr_t>(data) % sizeof(T) == 0;
     return columns;
-}
-
-template <class T, class Acc>
-int launch_columns(Call &call, const Columns &columns, Acc *partials, const Result &result) {
-    PVG_LAUNCH((columns_kernel<T, Acc>),
-               blocks_for(columns.outer * columns.chunks * columns.stripes, 1),
-               static_cast<unsigned>(columns.across * columns.down), 0, call.stream, columns,
-               partials, result);
-    return PVG_OK;
 }
 
 template <class T, class Acc>
 int reduce_columns(Call &call, const void *data, const Layout &p, const Result &result) {
     const Columns columns = make_columns<T, Acc>(data, p);
+    const int64_t blocks = p.outer * columns.chunks * columns.stripes;
     Workspace partials;
-    if (columns.chunks == 1) return launch_columns<T, Acc>(call, columns, nullptr, result);
-    PVG_PASS(
-        partials.open(call, static_cast<size_t>(p.outer * columns.chunks * p.inner) * sizeof(Acc)));
-    PVG_PASS((launch_columns<T, Acc>(call, columns, partials.as<Acc>(), result)));
-    return merge_partials(call, partials.as<Acc>(), p.outer, columns.chunks, p.inner, 1, result);
+    Acc *target = nullptr;
+    if (columns.chunks > 1 || p.after) {
+        PVG_PASS(partials.open(call, static_cast<size_t>(p.outer * columns.chunks * p.inner) *
+                                         sizeof(Acc)));
+        target = partials.as<Acc>();
+    }
+    PVG_LAUNCH((columns_kernel<T, Acc>), blocks_for(blocks, 1),
+               static_cast<unsigned>(columns.across * columns.down), 0, call.stream, columns,
+               target, result);
+    return target ? merge_partials(call, target, p, columns.chunks, result)
+                  : static_cast<int>(PVG_OK);
 }
 
-// [outer][length][inner][last]: both the second and the fourth axis are reduced, the longer one
-// first; what is left of it are partial results.
-template <class T, class Acc>
-int reduce_both(Call &call, const void *data, const Layout &p, const Result &result) {
-    Workspace partials;
-    const bool even = p.length_stride == p.inner_stride * p.inner &&
-                      (p.outer == 1 || p.outer_stride == p.length_stride * p.length);
-    if (p.last > p.length && even && is_short_row<T>(p.last)) {
-        Layout rows;
-        rows.outer = p.outer * p.length * p.inner, rows.outer_stride = p.inner_stride;
-        rows.length = p.last, rows.length_stride = p.last_stride;
-        PVG_PASS(partials.open(call, static_cast<size_t>(rows.outer) * sizeof(Acc)));
-        PVG_PASS((
-            launch_short_rows<T, Acc>(call, make_rows<T>(data, rows), partials.as<Acc>(), result)));
-        return merge_partials(call, partials.as<Acc>(), p.outer, p.length, p.inner, 1, result);
-    }
-    Layout all = p;
-    all.inner = p.inner * p.last, all.inner_stride = p.last_stride;
-    const Columns columns = make_columns<T, Acc>(data, all);
-    PVG_PASS(partials.open(call, static_cast<size_t>(p.outer * columns.chunks * all.inner) *
-                                     sizeof(Acc)));
-    PVG_PASS((launch_columns<T, Acc>(call, columns, partials.as<Acc>(), result)));
-    return merge_partials(call, partials.as<Acc>(), p.outer, columns.chunks, p.inner, p.last,
-                          result);
-}
+// ---- Any layout ---------------------------------------------------------------------------------
 
 // What a kernel of one launch may take: few elements, and not too many a thread.
 template <class T, class Acc>
 int reduce_anywhere(Call &call, const void *data, const Layout &p, const Result &result) {
     Anywhere job = {};
-    job.data = data, job.results = 1, job.length = p.length;
+    job.data = data, job.length = p.length;
     job.kept.walk = p.anywhere->kept, job.reduced.walk = p.anywhere->reduced;
-    for (int i = 0; i < job.kept.walk.ndim; i++) job.results *= job.kept.walk.shape[i];
+    job.results = positions(job.kept.walk);
     prepare(&job.kept);
     prepare(&job.reduced);
     job.lanes = job.length > 512 ? column_threads : power_of_two(job.length, 32);
@@ -190,7 +253,6 @@ template <class T, class Acc> int reduce_as(Call &call, const void *data, const 
     PVG_REQUIRE(can_store<Acc>(result.dtype), PVG_ERROR_TYPE, "cannot give %s",
                 dtype_name(result.dtype));
     if (all.anywhere) return reduce_anywhere<T, Acc>(call, data, all, result);
-    if (all.last > 1) return reduce_both<T, Acc>(call, data, all, result);
     constexpr int64_t most = 1 << 30;
     for (int64_t first = 0; first < all.outer; first += most) {
         Layout p = all;
@@ -200,7 +262,7 @@ template <class T, class Acc> int reduce_as(Call &call, const void *data, const 
         to.data = static_cast<unsigned char *>(result.data) +
                   first * result.outer_stride * dtype_size(result.dtype);
         if (p.length == 0)
-            PVG_PASS(merge_partials<Acc>(call, nullptr, p.outer, 0, p.inner, 1, to));
+            PVG_PASS(merge_partials<Acc>(call, nullptr, p, 0, to));
         else if (p.inner == 1)
             PVG_PASS((reduce_rows<T, Acc>(call, from, p, to)));
         else

@@ -62,22 +62,26 @@ template <class T, int PACKS>
 __global__ void __launch_bounds__(short_threads) softmax_short_rows_kernel(const SoftRows job) {
     using A = ComputeType<T>;
     constexpr int pack = pack_size<T>;
-    const int64_t thread = static_cast<int64_t>(blockIdx.x) * short_threads + threadIdx.x;
-    const int64_t row = thread / job.lanes;
-    const int lane = static_cast<int>(thread % job.lanes);
-    const int length = row < job.rows ? job.length : 0;
+    const unsigned lanes = job.lanes, lane = threadIdx.x % lanes;
+    const int64_t row =
+        static_cast<int64_t>(blockIdx.x) * (short_threads / lanes) + threadIdx.x / lanes;
+    const int length = row < job.rows ? job.length : 0, first = static_cast<int>(lane) * pack;
+    const int step = job.lanes * pack;
     const T *from = static_cast<const T *>(job.from) + (length ? row * job.from_stride : 0);
     T *to = static_cast<T *>(job.to) + (length ? row * job.length : 0);
     Pack<T> loaded[PACKS];
     A x[PACKS][pack], most = -static_cast<A>(INFINITY), sum = 0;
 #pragma unroll
     for (int k = 0; k < PACKS; k++)
-        loaded[k] = load_powers(from, (k * job.lanes + lane) * pack, length, job.aligned);
+        if (k == 0 || k * step < job.length)
+            loaded[k] = load_powers(from, first + k * step, length, job.aligned);
 #pragma unroll
-    for (int k = 0; k < PACKS; k++) most = largest_of(loaded[k], most);
+    for (int k = 0; k < PACKS; k++)
+        if (k == 0 || k * step < job.length) most = largest_of(loaded[k], most);
     most = largest_of_lanes(most, job.lanes);
 #pragma unroll
     for (int k = 0; k < PACKS; k++) {
+        if (k > 0 && k * step >= job.length) continue; // exponentials of nothing take as long
 #pragma unroll
         for (int j = 0; j < pack; j++) x[k][j] = static_cast<A>(loaded[k].element[j]);
         sum += exponentials(x[k], most, job.logarithm);
@@ -86,11 +90,12 @@ __global__ void __launch_bounds__(short_threads) softmax_short_rows_kernel(const
     const A total = job.logarithm ? log(sum) : sum;
 #pragma unroll
     for (int k = 0; k < PACKS; k++) {
+        if (k > 0 && k * step >= job.length) continue;
         Pack<T> result;
 #pragma unroll
         for (int j = 0; j < pack; j++)
             result.element[j] = static_cast<T>(finished(x[k][j], total, job.logarithm));
-        store_pack(to, (k * job.lanes + lane) * pack, length, job.aligned, result);
+        store_pack(to, first + k * step, length, job.aligned, result);
     }
 }
 
@@ -200,12 +205,15 @@ bool find_rows(const pvg_array *a, const bool *reduced, const pvg_array *target,
 
 template <class T> int launch_short_rows(Call &call, SoftRows job) {
     const int packs = (job.length + pack_size<T> - 1) / pack_size<T>;
-    job.lanes = packs < 32 ? static_cast<int>(power_of_two_from(packs)) : 32;
+    constexpr int each = 4; // packs of a lane: more are under way at once, and fewer lanes agree
+    const int lanes = packs <= each ? packs : packs <= 4 * each ? each : (packs + each - 1) / each;
+    job.lanes = lanes < 32 ? static_cast<int>(power_of_two_from(lanes)) : 32;
     const unsigned blocks = blocks_for(job.rows, short_threads / job.lanes);
-    if (packs <= 32)
+    if (packs <= job.lanes)
         PVG_LAUNCH((softmax_short_rows_kernel<T, 1>), blocks, short_threads, 0, call.stream, job);
-    else if (packs <= 128)
-        PVG_LAUNCH((softmax_short_rows_kernel<T, 4>), blocks, short_threads, 0, call.stream, job);
+    else if (packs <= each * job.lanes)
+        PVG_LAUNCH((softmax_short_rows_kernel<T, each>), blocks, short_threads, 0, call.stream,
+                   job);
     else
         PVG_LAUNCH((softmax_short_rows_kernel<T, most_packs>), blocks, short_threads, 0,
                    call.stream, job);

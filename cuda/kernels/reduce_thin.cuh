@@ -6,6 +6,7 @@
 //
 // Who adds what depends on the lengths alone, as everywhere.
 #pragma once
+#include "kernels/quotient.cuh"
 #include "kernels/reduce_launch.cuh"
 
 namespace pvg::reduce {
@@ -28,7 +29,7 @@ __global__ void __launch_bounds__(thin_threads) thin_columns_kernel(Thin c, Resu
     const int across = thin_threads / c.down, x = threadIdx.x % across, y = threadIdx.x / across;
     const int64_t column = static_cast<int64_t>(blockIdx.x) * across + x;
     const bool here = column < c.columns;
-    const int64_t i = here ? column / c.inner : 0, j = here ? column - i * c.inner : 0;
+    const int64_t i = here ? quotient(column, c.inner) : 0, j = here ? column - i * c.inner : 0;
     const T *from = static_cast<const T *>(c.data) + i * c.outer_stride + j * c.step;
     Acc acc[1] = {Acc::identity()};
     for (int row = y; here && row < c.length; row += thin_rows_in_flight * c.down) {
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(thin_threads) thin_columns_kernel(Thin c, Resu
 // Short columns, or those that leave columns_kernel's blocks with less than a warp side by side.
 // The number of outer items, which may be a batch, does not count.
 inline bool is_thin(const Layout &p) {
-    if (p.anywhere || p.last > 1 || p.inner == 1 || p.length == 0) return false;
+    if (p.anywhere || p.after || p.inner == 1 || p.length == 0) return false;
     if (p.outer * p.inner / thin_threads > INT32_MAX / 8) return false;
     const bool narrow = p.inner <= 32 || p.inner >= 512 * thin_rows;
     return p.length <= thin_rows || (narrow && p.length <= 8 * thin_rows);
@@ -60,7 +61,8 @@ template <class T, class Acc> int reduce_thin(Call &call, const void *data, cons
                 dtype_name(result.dtype));
     Thin c = {data,           p.outer * p.inner,          p.inner, p.outer_stride, p.length_stride,
               p.inner_stride, static_cast<int>(p.length), 1};
-    while (c.down < 8 && p.length >= 16 * c.down) c.down *= 2;
+    constexpr int64_t many = 1 << 18; // as many threads fill a large card
+    while (c.down < 8 && p.length >= 16 * c.down && p.inner * c.down < many) c.down *= 2;
     PVG_LAUNCH((thin_columns_kernel<T, Acc>), blocks_for(c.columns, thin_threads / c.down),
                thin_threads, 0, call.stream, c, result);
     return PVG_OK;

@@ -10,6 +10,7 @@
 // batch, and on every run.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
+#include "kernels/quotient.cuh"
 #include "kernels/scan.cuh"
 #include <type_traits>
 
@@ -18,8 +19,9 @@ namespace {
 
 using scan::packs, scan::pack_size, scan::segment, scan::threads, scan::tile;
 
-constexpr int rows_in_flight = 8;
-constexpr int64_t single_tiles = 4; // rows of so many are walked by one block
+template <class T> inline constexpr int rows_in_flight = sizeof(T) <= 4 ? 16 : 8;
+constexpr int64_t single_tiles = 6; // rows of so many are walked by one block
+constexpr int64_t few_chunks = 32;  // columns: whoever wants the total before adds up so many
 
 struct Job {
     const void *data;
@@ -109,9 +111,8 @@ template <class S> __global__ void __launch_bounds__(threads)
     scan_short_rows_kernel(const Job job) {
     using T = typename S::T;
     using R = typename S::R;
-    const int lanes = job.lanes;
-    const int64_t thread = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
-    const int64_t row = thread / lanes;
+    const unsigned lanes = job.lanes;
+    const int64_t row = static_cast<int64_t>(blockIdx.x) * (threads / lanes) + threadIdx.x / lanes;
     const bool here = row < job.outer;
     const int64_t left = here ? job.length : 0;
     const T *from = static_cast<const T *>(job.data) + (here ? row * job.length : 0);
@@ -132,7 +133,8 @@ __global__ void __launch_bounds__(threads) scan_rows_kernel(const Job job, typen
     using A = typename S::A;
     using R = typename S::R;
     __shared__ A of_warp[2][scan::warps]; // in turns, so that one barrier a tile is enough
-    const int64_t row = blockIdx.x / job.chunks, begin = blockIdx.x % job.chunks * job.chunk;
+    const unsigned chunks = static_cast<unsigned>(job.chunks);
+    const int64_t row = blockIdx.x / chunks, begin = blockIdx.x % chunks * job.chunk;
     const int64_t end = begin + job.chunk < job.length ? begin + job.chunk : job.length;
     const typename S::T *from = static_cast<const typename S::T *>(job.data) + row * job.length;
     R *to = static_cast<R *>(job.result) + row * job.result_stride;
@@ -154,29 +156,33 @@ __global__ void __launch_bounds__(threads) scan_rows_kernel(const Job job, typen
 // ---- Columns ------------------------------------------------------------------------------------
 
 // A thread has a chunk of a column; those side by side have neighbouring columns. `totals`: as of
-// rows.
+// rows, but where chunks are few they are totals still.
 template <class S, bool STORE>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(threads, sizeof(typename S::T) <= 8 ? 4 : 2)
     scan_columns_kernel(const Job job, typename S::A *totals) {
     using T = typename S::T;
     using R = typename S::R;
     const int64_t thread = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
-    const int64_t column = thread % job.inner, chunk = thread / job.inner % job.chunks;
-    const int64_t outer = thread / job.inner / job.chunks;
+    const int64_t above = quotient(thread, job.inner), outer = quotient(above, job.chunks);
+    const int64_t column = thread - above * job.inner, chunk = above - outer * job.chunks;
     if (outer >= job.outer) return;
     const int64_t begin = chunk * job.chunk;
     const int64_t end = begin + job.chunk < job.length ? begin + job.chunk : job.length;
     const T *from = static_cast<const T *>(job.data) + outer * job.length * job.inner + column;
     R *to = static_cast<R *>(job.result) + outer * job.result_stride + column;
-    typename S::A carry = STORE && totals ? totals[thread] : S::identity();
+    typename S::A carry = S::identity();
+    if (STORE && totals && job.chunks > few_chunks) carry = totals[thread];
+    for (int64_t k = STORE && totals && job.chunks <= few_chunks ? chunk : 0; k > 0; k--)
+        carry = S::Op::combine(carry, totals[thread - k * job.inner]);
     if (STORE && job.initial && chunk == 0) to[-job.inner] = R(S::identity());
-    for (int64_t row = begin; row < end; row += rows_in_flight) {
-        T loaded[rows_in_flight];
+    constexpr int together = rows_in_flight<T>;
+    for (int64_t row = begin; row < end; row += together) {
+        T loaded[together];
 #pragma unroll
-        for (int k = 0; k < rows_in_flight; k++)
+        for (int k = 0; k < together; k++)
             if (row + k < end) loaded[k] = from[(row + k) * job.inner];
 #pragma unroll
-        for (int k = 0; k < rows_in_flight; k++) {
+        for (int k = 0; k < together; k++) {
             if (row + k >= end) continue;
             carry = S::Op::combine(carry, S::widen(loaded[k]));
             if (STORE) to[(row + k) * job.inner] = R(carry);
@@ -196,21 +202,22 @@ template <class T> void cut_rows(Job *job) {
     job->chunks = job->length ? ceil_divide(job->length, job->chunk) : 1;
 }
 
-// Enough chunks for some 65,536 threads, of at least 64 elements; but where two were enough and
-// short, the two passes more would take longer than they save.
+// Enough chunks for some 65,536 threads, of at least 64 elements; but where columns are short, or
+// two chunks were enough and short, the passes more would take longer than they save.
 void cut_columns(Job *job) {
-    constexpr int64_t wanted = 1 << 16, least = 64, short_pair = 512;
+    constexpr int64_t wanted = 1 << 16, least = 64, short_column = 192, short_pair = 512;
     int64_t chunks = ceil_divide(wanted, job->inner);
     if (chunks > scan::most_chunks) chunks = scan::most_chunks;
-    if (chunks == 2 && job->length <= short_pair) chunks = 1;
+    if (job->length <= (chunks == 2 ? short_pair : short_column)) chunks = 1;
     job->chunk = ceil_divide(job->length, chunks);
     if (job->chunk < least) job->chunk = least;
     job->chunks = job->length ? ceil_divide(job->length, job->chunk) : 1;
 }
 
 // Runs totals, prefixes and elements, or the elements alone where one chunk is all; `pass` launches
-// the first and the third.
-template <class S, class Pass> int launch_passes(Call &call, const Job &job, Pass pass) {
+// the first and the third. With `direct` the third does the second's work.
+template <class S, class Pass>
+int launch_passes(Call &call, const Job &job, bool direct, Pass pass) {
     using A = typename S::A;
     if (job.chunks == 1) return pass(std::true_type(), static_cast<A *>(nullptr));
     const int64_t rows = job.outer * job.inner;
@@ -218,9 +225,10 @@ template <class S, class Pass> int launch_passes(Call &call, const Job &job, Pas
     PVG_PASS(workspace.open(call, static_cast<size_t>(rows * job.chunks) * sizeof(A)));
     A *totals = workspace.as<A>();
     PVG_PASS(pass(std::false_type(), totals));
-    PVG_LAUNCH((scan::prefix_kernel<typename S::Op, A>), blocks_for(rows, 1),
-               scan::prefix_threads(job.chunks), 0, call.stream, totals, job.chunks, job.inner,
-               static_cast<A *>(nullptr));
+    if (!direct)
+        PVG_LAUNCH((scan::prefix_kernel<typename S::Op, A>), blocks_for(rows, 1),
+                   scan::prefix_threads(job.chunks), 0, call.stream, totals, job.chunks, job.inner,
+                   static_cast<A *>(nullptr));
     return pass(std::true_type(), totals);
 }
 
@@ -241,7 +249,7 @@ template <class S> int scan_rows(Call &call, Job job) {
         return PVG_OK;
     }
     cut_rows<T>(&job);
-    return launch_passes<S>(call, job, [&](auto stores, typename S::A *totals) -> int {
+    return launch_passes<S>(call, job, false, [&](auto stores, typename S::A *totals) -> int {
         PVG_LAUNCH((scan_rows_kernel<S, decltype(stores)::value>),
                    blocks_for(job.outer * job.chunks, 1), threads, 0, call.stream, job, totals);
         return PVG_OK;
@@ -250,12 +258,13 @@ template <class S> int scan_rows(Call &call, Job job) {
 
 template <class S> int scan_columns(Call &call, Job job) {
     cut_columns(&job);
-    return launch_passes<S>(call, job, [&](auto stores, typename S::A *totals) -> int {
-        PVG_LAUNCH((scan_columns_kernel<S, decltype(stores)::value>),
-                   blocks_for(job.outer * job.chunks * job.inner, threads), threads, 0, call.stream,
-                   job, totals);
-        return PVG_OK;
-    });
+    return launch_passes<S>(call, job, job.chunks <= few_chunks,
+                            [&](auto stores, typename S::A *totals) -> int {
+                                PVG_LAUNCH((scan_columns_kernel<S, decltype(stores)::value>),
+                                           blocks_for(job.outer * job.chunks * job.inner, threads),
+                                           threads, 0, call.stream, job, totals);
+                                return PVG_OK;
+                            });
 }
 
 // `a` and `target` are contiguous.

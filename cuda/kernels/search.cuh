@@ -52,6 +52,17 @@ __device__ __forceinline__ void load_flags(const Search &job, const T *from, int
             flag[k][j] = (loaded[k].element[j] & static_cast<T>(job.mask)) != 0;
 }
 
+// What the threads of a block have found, as the count of its chunk. All of them call it.
+__device__ __forceinline__ void leave_count(const Search &job, uint32_t *of_warp, uint32_t count) {
+    count = scan::scan_lanes<scan::Sum>(count, 32);
+    if (threadIdx.x % 32 == 31) of_warp[threadIdx.x / 32] = count;
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    uint64_t total = 0;
+    for (int w = 0; w < scan::warps; w++) total += of_warp[w];
+    job.counts[blockIdx.x] = total;
+}
+
 template <class T>
 __global__ void __launch_bounds__(threads) count_nonzero_kernel(const Search job) {
     __shared__ uint32_t of_warp[scan::warps];
@@ -67,13 +78,7 @@ __global__ void __launch_bounds__(threads) count_nonzero_kernel(const Search job
 #pragma unroll
             for (int j = 0; j < pack_size<T>; j++) count += flag[k][j];
     }
-    count = scan::scan_lanes<scan::Sum>(count, 32);
-    if (threadIdx.x % 32 == 31) of_warp[threadIdx.x / 32] = count;
-    __syncthreads();
-    if (threadIdx.x != 0) return;
-    uint64_t total = 0;
-    for (int w = 0; w < scan::warps; w++) total += of_warp[w];
-    job.counts[blockIdx.x] = total;
+    leave_count(job, of_warp, count);
 }
 
 // How many elements are found in the chunks before the block's. All its threads call it.
@@ -151,26 +156,37 @@ inline uint64_t significant_bits(int dtype) {
     return dtype_kind(dtype) == Kind::floating ? all >> 1 : all;
 }
 
-// Waits for the number of elements found.
-template <class T>
-int count_nonzero(Call &call, Search *job, Workspace *workspace, int64_t *count) {
+// Chunks of whole tiles, and memory for their counts.
+template <class T> int open_counts(Call &call, Search *job, Workspace *workspace) {
     constexpr int64_t size = tile<T>;
-    job->aligned = reinterpret_cast<uintptr_t>(job->data) % alignof(Vector<T, pack_size<T>>) == 0;
     const int64_t tiles = job->size / size + (job->size % size != 0);
     job->chunk = (tiles / scan::most_chunks + (tiles % scan::most_chunks != 0)) * size;
     job->chunks = job->size / job->chunk + (job->size % job->chunk != 0);
-    const size_t bytes = static_cast<size_t>(job->chunks) * sizeof(uint64_t);
-    PVG_PASS(workspace->open(call, bytes));
+    PVG_PASS(workspace->open(call, static_cast<size_t>(job->chunks) * sizeof(uint64_t)));
     job->counts = workspace->as<uint64_t>();
-    PVG_LAUNCH(count_nonzero_kernel<T>, blocks_for(job->chunks, 1), threads, 0, call.stream, *job);
+    return PVG_OK;
+}
+
+// Waits for the number of elements found.
+inline int fetch_counts(Call &call, const Search &job, int64_t *count) {
     uint64_t counts[scan::most_chunks];
-    PVG_TRY(cudaMemcpyAsync(counts, job->counts, bytes, cudaMemcpyDeviceToHost, call.stream));
+    PVG_TRY(cudaMemcpyAsync(counts, job.counts, static_cast<size_t>(job.chunks) * sizeof *counts,
+                            cudaMemcpyDeviceToHost, call.stream));
     counters[PVG_COUNT_WAITS]++;
     PVG_TRY(cudaStreamSynchronize(call.stream));
     PVG_PASS(check_reports(call.device));
     *count = 0;
-    for (int64_t i = 0; i < job->chunks; i++) *count += static_cast<int64_t>(counts[i]);
+    for (int64_t i = 0; i < job.chunks; i++) *count += static_cast<int64_t>(counts[i]);
     return PVG_OK;
+}
+
+// The same of elements that are not 0.
+template <class T>
+int count_nonzero(Call &call, Search *job, Workspace *workspace, int64_t *count) {
+    job->aligned = reinterpret_cast<uintptr_t>(job->data) % alignof(Vector<T, pack_size<T>>) == 0;
+    PVG_PASS(open_counts<T>(call, job, workspace));
+    PVG_LAUNCH(count_nonzero_kernel<T>, blocks_for(job->chunks, 1), threads, 0, call.stream, *job);
+    return fetch_counts(call, *job, count);
 }
 
 template <class T> int write_nonzero(Call &call, const Search &job, const Found &found) {

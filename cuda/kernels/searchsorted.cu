@@ -1,4 +1,5 @@
-// pvg_searchsorted: where values would stand in a sorted array; a thread bisects for each.
+// pvg_searchsorted: where values would stand in a sorted array. A thread bisects for one, or for
+// four at the same time, whose loads are under way together; all in as many steps.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/keys.cuh"
@@ -9,7 +10,7 @@ namespace pvg {
 namespace {
 
 constexpr int bisect_threads = 256;
-constexpr int64_t few_values = 1 << 15, many_values = 1 << 22; // one, 4 and 16 a thread
+constexpr int64_t few_values = 1 << 16, many_values = 1 << 22; // one, 4 and 16 a thread
 constexpr size_t most_shared = 32 << 10;
 
 struct BisectJob {
@@ -22,41 +23,58 @@ struct BisectJob {
 
 // SHARED: the sorted array fits into shared memory, where 32 lanes that read 32 places are not in
 // each other's way as they are in lines of the cache.
-template <class K, bool SHARED>
+template <class K, bool SHARED, int AT_ONCE>
 __global__ void __launch_bounds__(bisect_threads) bisect_kernel(const BisectJob job, int each) {
     using Index = std::conditional_t<SHARED, int32_t, int64_t>;
     const K *sorted = static_cast<const K *>(job.sorted);
+    const Index length = static_cast<Index>(job.length);
     if constexpr (SHARED) {
         PVG_DYNAMIC_SHARED(K, keys);
-        for (int i = threadIdx.x; i < static_cast<int>(job.length); i += bisect_threads)
+        for (Index i = threadIdx.x; i < length; i += bisect_threads)
             keys[i] = keys::key_of(sorted[i], job.order);
         __syncthreads();
         sorted = keys;
     }
+    const auto is_before = [&](Index at, K value) {
+        const K key = SHARED ? sorted[at] : keys::key_of(sorted[at], job.order);
+        return key < value || (job.right && key == value);
+    };
     int64_t i = static_cast<int64_t>(blockIdx.x) * bisect_threads * each + threadIdx.x;
-    for (int n = 0; n < each && i < job.count; n++, i += bisect_threads) {
-        const K value = keys::key_of(static_cast<const K *>(job.values)[i], job.order);
-        Index low = 0, high = static_cast<Index>(job.length);
-        while (low < high) {
-            const Index middle = low + (high - low) / 2;
-            const K key = SHARED ? sorted[middle] : keys::key_of(sorted[middle], job.order);
-            if (key < value || (job.right && key == value))
-                low = middle + 1;
-            else
-                high = middle;
+    for (int n = 0; n < each && i < job.count; n += AT_ONCE, i += AT_ONCE * bisect_threads) {
+        K value[AT_ONCE] = {};
+        Index low[AT_ONCE] = {}; // elements that are before
+#pragma unroll
+        for (int e = 0; e < AT_ONCE; e++) {
+            const int64_t at = i + e * bisect_threads;
+            if (at < job.count)
+                value[e] = keys::key_of(static_cast<const K *>(job.values)[at], job.order);
         }
-        job.places[i] = low;
+        for (Index left = length; left > 0;) { // elements that may be
+            const Index half = (left + 1) / 2;
+#pragma unroll
+            for (int e = 0; e < AT_ONCE; e++)
+                if (is_before(low[e] + half - 1, value[e])) low[e] += half;
+            left -= half;
+        }
+#pragma unroll
+        for (int e = 0; e < AT_ONCE; e++)
+            if (i + e * bisect_threads < job.count) job.places[i + e * bisect_threads] = low[e];
     }
 }
 
 template <class K> int launch_bisect(Call &call, const BisectJob &job) {
-    const int each = job.count < few_values ? 1 : job.count < many_values ? 4 : 16;
-    const unsigned blocks = blocks_for(job.count, bisect_threads * each);
+    const bool few = job.count < few_values;
     const size_t bytes = static_cast<size_t>(job.length) * sizeof(K);
-    if (job.length <= static_cast<int64_t>(most_shared / sizeof(K)))
-        PVG_LAUNCH((bisect_kernel<K, true>), blocks, bisect_threads, bytes, call.stream, job, each);
+    const bool shared = job.length <= static_cast<int64_t>(most_shared / sizeof(K));
+    const int each = few && !shared ? 1 : job.count < many_values ? 4 : 16;
+    const unsigned blocks = blocks_for(job.count, bisect_threads * each);
+    if (shared)
+        PVG_LAUNCH((bisect_kernel<K, true, 4>), blocks, bisect_threads, bytes, call.stream, job,
+                   each);
+    else if (few)
+        PVG_LAUNCH((bisect_kernel<K, false, 1>), blocks, bisect_threads, 0, call.stream, job, each);
     else
-        PVG_LAUNCH((bisect_kernel<K, false>), blocks, bisect_threads, 0, call.stream, job, each);
+        PVG_LAUNCH((bisect_kernel<K, false, 4>), blocks, bisect_threads, 0, call.stream, job, each);
     return PVG_OK;
 }
 

@@ -3,14 +3,16 @@
 // and written once, by one launch; columns side by side, also those of neighbouring outer items,
 // are neighbouring threads'.
 #pragma once
+#include "kernels/quotient.cuh"
 #include "kernels/rows.cuh"
 
 namespace pvg {
 
 namespace {
 
-constexpr int column_threads = 256, held_rows = 16; // of a thread
-constexpr int most_down = 64;                       // threads of a column
+constexpr int column_threads = 256, most_threads = 1024; // of a block: of long columns the most
+constexpr int held_rows = 16;                            // of a thread, of long columns half of it
+constexpr int most_down = 64;                            // threads of a column that is not long
 
 struct SoftColumns {
     const void *from;
@@ -41,14 +43,15 @@ __device__ __forceinline__ A over_column(A value, A *shared, int x, int y, int a
 }
 
 template <class T, int HELD>
-__global__ void __launch_bounds__(column_threads) softmax_columns_kernel(const SoftColumns job) {
+__global__ void __launch_bounds__(HELD == held_rows ? column_threads : most_threads)
+    softmax_columns_kernel(const SoftColumns job) {
     using A = ComputeType<T>;
-    __shared__ A shared[column_threads];
-    const int across = column_threads / job.down, x = threadIdx.x % across;
+    __shared__ A shared[HELD == held_rows ? column_threads : most_threads];
+    const int across = static_cast<int>(blockDim.x) / job.down, x = threadIdx.x % across;
     const int y = threadIdx.x / across, down = job.down;
     const int64_t column = static_cast<int64_t>(blockIdx.x) * across + x;
     const bool here = column < job.columns;
-    const int64_t outer = here ? column / job.inner : 0;
+    const int64_t outer = here ? quotient(column, job.inner) : 0;
     const int64_t inner = here ? column - outer * job.inner : 0;
     const int length = here ? job.length : 0;
     const T *from = static_cast<const T *>(job.from) + outer * job.from_outer + inner * job.step;
@@ -99,10 +102,10 @@ inline bool find_columns(const pvg_array *a, const bool *reduced, const pvg_arra
             return false;
         length[part] *= a->shape[i];
     }
-    if (length[1] > held_rows * most_down || length[1] == 1) return false;
+    if (length[1] > held_rows / 2 * most_threads || length[1] == 1) return false;
     *job = {a->data,   target->data, length[0] * length[2],       length[0], stride[2],
             stride[1], stride[0],    static_cast<int>(length[1]), 1,         false};
-    return job->columns / column_threads * most_down < INT32_MAX;
+    return job->columns < INT32_MAX;
 }
 
 // Others are better read twice, by warps whose lanes have neighbouring columns. The way depends, as
@@ -113,14 +116,15 @@ inline bool suits_columns(const SoftColumns &job) {
 
 template <class T> int launch_soft_columns(Call &call, SoftColumns job) {
     constexpr int few_rows = held_rows / 2;
-    while (job.down < most_down && job.length > few_rows * job.down) job.down *= 2;
-    const unsigned blocks = blocks_for(job.columns, column_threads / job.down);
+    const bool is_long = job.length > held_rows * most_down;
+    const int threads = is_long ? most_threads : column_threads;
+    while (job.down < (is_long ? most_threads : most_down) && job.length > few_rows * job.down)
+        job.down *= 2;
+    const unsigned blocks = blocks_for(job.columns, threads / job.down);
     if (job.length <= few_rows * job.down)
-        PVG_LAUNCH((softmax_columns_kernel<T, few_rows>), blocks, column_threads, 0, call.stream,
-                   job);
+        PVG_LAUNCH((softmax_columns_kernel<T, few_rows>), blocks, threads, 0, call.stream, job);
     else
-        PVG_LAUNCH((softmax_columns_kernel<T, held_rows>), blocks, column_threads, 0, call.stream,
-                   job);
+        PVG_LAUNCH((softmax_columns_kernel<T, held_rows>), blocks, threads, 0, call.stream, job);
     return PVG_OK;
 }
 

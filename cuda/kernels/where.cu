@@ -1,27 +1,10 @@
-// pvg_where: out[i] = condition[i] ? a[i] : b[i]. Elements are only moved, so one kernel per size
-// of element and access pattern (map.cuh).
+// pvg_where: out[i] = condition[i] ? a[i] : b[i], by the kernel that fills where a mask is true.
 #include "arrays/copy.cuh"
-#include "arrays/map.cuh"
 #include "arrays/operation.cuh"
 
 namespace pvg {
 
 namespace {
-
-template <class T> struct Where {
-    static constexpr int inputs = 3, vector = 16 / sizeof(T);
-
-    template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
-        Bool condition[Access::count];
-        T a[Access::count], b[Access::count];
-        access.read(0, condition);
-        access.read(1, a);
-        access.read(2, b);
-#pragma unroll
-        for (int e = 0; e < Access::count; e++) a[e] = bool(condition[e]) ? a[e] : b[e];
-        access.write(a);
-    }
-};
 
 int run_where(Call &call, const pvg_array *condition, const pvg_array *a, const pvg_array *b,
               pvg_array *out, Output *result) {
@@ -39,10 +22,7 @@ int run_where(Call &call, const pvg_array *condition, const pvg_array *a, const 
     for (int k = 1; k < 3; k++)
         PVG_PASS(as_dtype(call, operands[k], dtype, &converted[k - 1], &operands[k]));
     PVG_PASS(open_elementwise(call, dtype, ndim, shape, out, operands, 3, straight, result));
-    return dispatch_size(dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        return launch_map(call, Where<T>{}, result->array, {operands[0], operands[1], operands[2]});
-    });
+    return select_where(call, result->array, operands[0], operands[1], operands[2], nullptr);
 }
 
 } // namespace

@@ -176,7 +176,8 @@ static void labelled(void) {
     pvg_array *x = operand(code, SHAPE(rows, classes));
     pvg_array *labels = numbers_of(values, SHAPE(rows), -beyond, classes - 1 + beyond, &known);
     pvg_array *weight = optional(40, wide(code), SHAPE(classes));
-    pvg_array *statistics = operand(wide(code), SHAPE(3, rows));
+    const int of_mean = chance(40);
+    pvg_array *statistics = operand(wide(code), SHAPE(3 + of_mean, rows));
     const int before = late_count, ndim = pvg_array_ndim(x);
     const int64_t most = ndim > 0 ? pvg_array_shape(x)[ndim - 1] : 0;
     for (int i = 0; i < rows && most > 0; i++)
@@ -188,7 +189,7 @@ static void labelled(void) {
     handle_of("pvg_cross_entropy", losses, NULL, &arrays);
     ended(before, pvg_last_status());
     if (!losses) return;
-    pvg_array *gradient = chance(50) ? losses : operand(wide(code), SHAPE(rows));
+    pvg_array *gradient = chance(50) || of_mean ? losses : operand(wide(code), SHAPE(rows));
     handle_of(
         "pvg_cross_entropy_backward",
         pvg_cross_entropy_backward(gradient, x, labels, weight, statistics, ignored, smoothing),

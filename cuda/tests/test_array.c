@@ -165,7 +165,15 @@ static void reshapes(void) {
     pvg_array *empty = MADE(pvg_array_empty(0, PVG_INT32, SHAPE(0, 3)));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_reshape(empty, SHAPE(0, -1)));
     pvg_array *still_empty = MADE(pvg_reshape(empty, SHAPE(5, 0)));
-    RELEASE(a, view, transposed, flat, strided, merged, empty, still_empty);
+    pvg_array *squeezed = MADE(pvg_reshape(view, -1, NULL)); /* from 2, 4, 3, 1 */
+    CHECK_EQUAL(pvg_array_ndim(squeezed), 3);
+    CHECK(pvg_array_data(squeezed) == pvg_array_data(a));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_reshape(a, -1, pvg_array_shape(a)));
+    pvg_array *copied = MADE(pvg_repeat(transposed, -1, NULL, 1));
+    for (int i = 0; i < 24; i++) expected[i] = i % 4 * 6 + i / 4;
+    CHECK_ARRAY(copied, PVG_INT32, SHAPE(6, 4), expected, 0);
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_repeat(a, -1, pvg_array_shape(a), 1));
+    RELEASE(a, view, transposed, flat, strided, merged, empty, still_empty, squeezed, copied);
 }
 
 static void broadcasts(void) {

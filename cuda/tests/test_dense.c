@@ -287,8 +287,9 @@ static void check_gradients(int dtype, int activation, int64_t m, int64_t k, int
 }
 
 static void gradients(void) {
-    static const int64_t shapes[][3] = {{1, 1, 1},    {4, 3, 2},   {65, 5, 129},
-                                        {130, 33, 7}, {1, 70, 40}, {40, 70, 1}};
+    static const int64_t shapes[][3] = {{1, 1, 1},    {4, 3, 2},    {65, 5, 129},
+                                        {130, 33, 7}, {1, 70, 40},  {40, 70, 1},
+                                        {256, 3, 33}, {257, 2, 32}, {321, 1, 5}};
     uint64_t state = 4;
     for (size_t i = 0; i < COUNT(shapes); i++)
         for (size_t f = 0; f < COUNT(activations); f++)

@@ -122,6 +122,26 @@ static void check_labels(int dtype, int64_t rows, int64_t classes, int64_t offse
     pvg_array *given = array_of(PVG_INT32, SHAPE(rows), labels);
     pvg_array *losses = pvg_cross_entropy(x, given, NULL, 77777, 0, s);
     pvg_array *dx = pvg_cross_entropy_backward(g, x, given, NULL, s, 77777, 0);
+    /* The mean, and its gradient for as many as count. */
+    double mean = 0, count = 0;
+    for (int64_t r = 0; r < rows; r++)
+        mean += value_at(wide, wanted, r), count += labels[r] != 77777;
+    pvg_array *s4 = random_array(wide, SHAPE(4, rows), state),
+              *loss = MADE(pvg_cross_entropy(x, given, NULL, 77777, 0, s4)),
+              *of_mean = MADE(pvg_cross_entropy_backward(loss, x, given, NULL, s4, 77777, 0));
+    double *expected = host_memory(PVG_FLOAT64, rows * classes), *number = host_memory(wide, 1);
+    mean /= count;
+    set_value(wide, number, 0, mean);
+    for (int64_t i = 0; i < rows * classes; i++)
+        expected[i] = value_at(dtype, slopes, i) * mean / count;
+    pvg_array *found = MADE(pvg_cast(of_mean, PVG_FLOAT64, NULL));
+    if (count > 0) {
+        CHECK_ARRAY(loss, wide, SCALAR, number, tolerance_of(dtype));
+        CHECK_ARRAY(found, PVG_FLOAT64, SHAPE(rows, classes), expected,
+                    (1 + mean) * tolerance_of(dtype));
+    }
+    free(expected), free(number);
+    RELEASE(s4, loss, of_mean, found);
     char text[96];
     snprintf(text, sizeof text, "labels, dtype %d, %d x %d", dtype, (int)rows, (int)classes);
     check_array(__FILE__, __LINE__, text, losses, wide, 1, shape, wanted, tolerance_of(dtype));

@@ -94,7 +94,7 @@ static int needs_90a(int64_t kernel) {
 }
 static int needs_80(int64_t kernel) {
     return is_ffma(kernel) || needs_90a(kernel) || kernel == PVG_MATMUL_TENSOR_SM80 ||
-           kernel == PVG_MATMUL_DMMA;
+           kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_TENSOR_SMALL;
 }
 
 /* The kernel keeps what the dtype and the precision promise. */
@@ -102,13 +102,17 @@ static int keeps_promise(const Product x, int64_t kernel) {
     int64_t dtype = x[PVG_PRODUCT_DTYPE], precision = x[PVG_PRODUCT_PRECISION];
     int is_tensor = kernel == PVG_MATMUL_TENSOR || kernel == PVG_MATMUL_TENSOR_SM80;
     if (kernel == PVG_MATMUL_TILED) return 1;
-    if (dtype == PVG_FLOAT64) return kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_GEMV;
+    if (dtype == PVG_FLOAT64)
+        return kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_GEMV ||
+               kernel == PVG_MATMUL_TINY || kernel == PVG_MATMUL_THIN;
     if (dtype == PVG_FLOAT16 || dtype == PVG_BFLOAT16)
-        return is_tensor || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY;
+        return is_tensor || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY ||
+               kernel == PVG_MATMUL_TENSOR_SMALL;
     if (dtype != PVG_FLOAT32) return 0;
     if (is_tensor) return precision >= PVG_PRECISION_TF32;
     if (kernel == PVG_MATMUL_FP16X3) return precision == PVG_PRECISION_FAST32;
     if (kernel == PVG_MATMUL_BF16X6) return precision != PVG_PRECISION_IEEE;
+    if (kernel == PVG_MATMUL_THIN) return 1;
     return is_ffma(kernel) || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY;
 }
 
@@ -123,6 +127,11 @@ static int check_stretches(const Card card, const Product x, const Plan plan, Pr
     stretch[PVG_PRODUCT_K] = terms, stretch[PVG_PRODUCT_KERNEL] = plan[PVG_PLAN_KERNEL];
     stretch[PVG_PRODUCT_ITEMS] = 1, stretch[PVG_PRODUCT_HAS_BIAS] = 0;
     stretch[PVG_PRODUCT_C_STRIDE] = x[PVG_PRODUCT_N];
+    int64_t kernel = plan[PVG_PLAN_KERNEL];
+    if (kernel == PVG_MATMUL_FFMA_64X64 ||
+        kernel == PVG_MATMUL_TENSOR_SMALL) /* the last one is no longer */
+        return plan[PVG_PLAN_SPLITS] == 1 && (count - 1) * terms < k && count * terms >= k &&
+               terms % 32 == 0 && count * plan[PVG_PLAN_TILES] <= 16 * 132;
     if (pvg_plan_product(card, stretch, of_stretch) != PVG_OK) return 0;
     if (of_stretch[PVG_PLAN_STRETCHES] != 1) return 0;
     if (of_stretch[PVG_PLAN_SPLITS] != plan[PVG_PLAN_SPLITS]) return 0;
@@ -197,7 +206,7 @@ static void check_cover(const Product x, const Plan plan) {
     REQUIRE(plan[PVG_PLAN_TILES] == covering(of_c, rows) * covering(n, columns));
     if (kernel != PVG_MATMUL_TINY)
         REQUIRE(plan[PVG_PLAN_BLOCKS] == plan[PVG_PLAN_TILES] * plan[PVG_PLAN_SPLITS] * at_a_time);
-    if (kernel == PVG_MATMUL_GEMV) {
+    if (kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_THIN) {
         REQUIRE(plan[PVG_PLAN_TERMS] * plan[PVG_PLAN_SPLITS] >= x[PVG_PRODUCT_K]);
     } else if (kernel != PVG_MATMUL_TINY && kernel != PVG_MATMUL_TENSOR_SM80) {
         int64_t splits = plan[PVG_PLAN_SPLITS] * plan[PVG_PLAN_SPLITS_IN_SEQUENCE];
@@ -314,7 +323,7 @@ static void check_plan(uint64_t *state, int card, const Product x, const Plan pl
 
 static void random_plans(void) {
     uint64_t state = 20261122;
-    int64_t seen[PVG_MATMUL_TINY + 1] = {0};
+    int64_t seen[PVG_MATMUL_THIN + 1] = {0};
     for (int i = 0; i < PRODUCTS; i++) {
         Product x;
         random_product(&state, x);
@@ -329,7 +338,7 @@ static void random_plans(void) {
             seen[plan[PVG_PLAN_KERNEL]]++;
         }
     }
-    for (int kernel = PVG_MATMUL_TILED; kernel <= PVG_MATMUL_TINY; kernel++)
+    for (int kernel = PVG_MATMUL_TILED; kernel <= PVG_MATMUL_THIN; kernel++)
         if (seen[kernel] < 20) report(__FILE__, __LINE__, "kernel %d is hardly chosen", kernel);
 }
 
@@ -343,7 +352,7 @@ static void forced_kernels(void) {
         random_product(&state, x);
         lay_out(&state, x, (int)random_integer(&state, 0, 1));
         CHECK_OK(pvg_plan_product(cards[card].card, x, chosen));
-        x[PVG_PRODUCT_KERNEL] = random_integer(&state, PVG_MATMUL_TILED, PVG_MATMUL_TINY);
+        x[PVG_PRODUCT_KERNEL] = random_integer(&state, PVG_MATMUL_TILED, PVG_MATMUL_THIN);
         describe(cards[card].name, x);
         if (pvg_plan_product(cards[card].card, x, plan) == PVG_OK) {
             REQUIRE(plan[PVG_PLAN_KERNEL] == x[PVG_PRODUCT_KERNEL]);
@@ -351,7 +360,8 @@ static void forced_kernels(void) {
             check_memory(x, plan);
         } else {
             REQUIRE(pvg_last_status() == PVG_ERROR_VALUE);
-            REQUIRE(x[PVG_PRODUCT_KERNEL] != chosen[PVG_PLAN_KERNEL]);
+            REQUIRE(x[PVG_PRODUCT_KERNEL] != chosen[PVG_PLAN_KERNEL] ||
+                    chosen[PVG_PLAN_STRETCHES] > 1); /* which are not split */
         }
     }
 }

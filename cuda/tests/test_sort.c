@@ -113,6 +113,27 @@ static void places_of_values(void) {
         }
 }
 
+static void what_differs(void) {
+    const double values[] = {3, 1, (double)NAN, 1, 0, 3, -2, (double)NAN, -0.0},
+                 expected[] = {-2, 0, 1, 3, (double)NAN, (double)NAN};
+    const int dtypes[] = {PVG_FLOAT32, PVG_FLOAT64, PVG_FLOAT16, PVG_BFLOAT16};
+    pvg_array *wide = array_of(PVG_FLOAT64, SHAPE(3, 3), values);
+    for (int d = 0; d < 4; d++)
+        for (int equal_nan = 0; equal_nan < 2; equal_nan++) {
+            pvg_array *a = MADE(pvg_cast(wide, dtypes[d], NULL)),
+                      *found = MADE(pvg_unique(a, equal_nan));
+            CHECK_EQUAL(pvg_array_size(found), 6 - equal_nan);
+            void *all = host_copy(found);
+            for (int i = 0; i < 6 - equal_nan; i++) {
+                const double x = value_at(dtypes[d], all, i), y = expected[i];
+                CHECK(x == y || (x != x && y != y));
+            }
+            free(all);
+            RELEASE(a, found);
+        }
+    RELEASE(wide);
+}
+
 static void what_is_refused(void) {
     uint64_t state = 5;
     pvg_array *a = random_array(PVG_FLOAT32, SHAPE(3, 4), &state);
@@ -123,6 +144,8 @@ static void what_is_refused(void) {
     CHECK_NULL(PVG_ERROR_VALUE, pvg_sort(NULL, 0, 0, NULL));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_searchsorted(a, a, 0));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_searchsorted(a, NULL, 0));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_unique(NULL, 0));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_unique(a, 2));
     RELEASE(a, scalar);
 }
 
@@ -132,6 +155,7 @@ int main(void) {
     RUN(at_every_offset);
     RUN(in_place);
     RUN(places_of_values);
+    RUN(what_differs);
     RUN(what_is_refused);
     return finish();
 }

@@ -514,6 +514,9 @@ METHODS |= {
 METHODS |= CONVOLUTION
 # Rules that give the gradients of all operands at once, by their names.
 JOINT = (dense, attention, normalize, pieces)
+# Operations whose kernels give gradients that need no fitting: in the operands' shapes, and in
+# their dtype if these operands agree in it.
+EXACT = {"dense": ("x", "weight", "bias"), "cross_entropy": ("x",)}
 # Operations that are several calls of a backend, see dispatch.whole.
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.

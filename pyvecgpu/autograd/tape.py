@@ -19,6 +19,7 @@ from ..functions.layers import FROM_RESULT
 from ..functions.values import copied
 from ..operations import OPERATIONS
 from . import rules
+from .rules import EXACT
 
 
 class _State(threading.local):
@@ -71,12 +72,12 @@ class Leaf:
 class Node:
     """One operation: its operands' nodes, its rules, and what these need."""
 
-    __slots__ = ("hooks", "name", "number", "operands", "saved", "stale")
+    __slots__ = ("exact", "hooks", "name", "number", "operands", "saved", "stale")
     outputs = 1  # gradients that arrive here
     is_open = False  # whether it passes gradients to others than its parents
 
-    def __init__(self, name, operands, saved):
-        self.name, self.operands, self.saved = name, operands, saved
+    def __init__(self, name, operands, saved, exact=False):
+        self.name, self.operands, self.saved, self.exact = name, operands, saved, exact
         self.number, self.hooks, self.stale = next(_numbers), None, False
 
     def release(self):
@@ -89,24 +90,26 @@ class Node:
         """Pass the gradient on to the operands' nodes by run.give."""
         (g,) = gradients
         differentiable = run.differentiable
-        values = {
-            name: self.unpack(value, differentiable and name == "y")
-            if type(value) is Saved
-            else value
-            for name, value in self.saved.items()
-        }
-        values["differentiable"] = differentiable
+        values = {"differentiable": differentiable}
+        for name, value in self.saved.items():
+            if type(value) is Saved:
+                value = self.unpack(value, differentiable and name == "y")
+            values[name] = value
         operands = self.operands
         if run.useless:
             operands = [one for one in operands if one[1] not in run.useless]
         values["wanted"] = [key for key, *_ in operands]
-        joint = None
+        joint, exact = None, self.exact and not differentiable
         for key, node, like, rule in operands:
             values["like"] = like
             if joint is None:
                 result = rule(g, *[values[need] for need in needs(rule)])
                 joint = result if key is not None else None
-            run.give(node, *self.fitted(result if key is None else joint[key], g, like))
+            one = result if key is None else joint[key]
+            if exact:
+                run.give(node, one, True)
+            else:
+                run.give(node, *self.fitted(one, g, like))
 
     def fitted(self, result, g, like):
         """Return a gradient in the operand's shape and dtype, and whether it has its own memory."""
@@ -197,7 +200,7 @@ def record(method, named, result):
         saved[need] = value
     if in_place:
         result._node.stale = plan.name
-    tracked(result, Node(plan.name, operands, saved))
+    tracked(result, Node(plan.name, operands, saved, plan.is_exact(named)))
 
 
 class Plan:
@@ -207,10 +210,11 @@ class Plan:
     rule and the parameter; or one rule for all operands; None: there is none yet.
     """
 
-    __slots__ = ("name", "needed", "rules")
+    __slots__ = ("alike", "name", "needed", "rules")
 
     def __init__(self, name, rules, renamed):
         self.name, self.rules, self.needed = name, rules, None
+        self.alike = EXACT.get(name)
         if isinstance(rules, dict):
             self.rules = tuple(
                 [
@@ -239,6 +243,19 @@ class Plan:
                 found.append((None, self.live(array), Like(array), rule))
                 needed |= wanted
         return found, needed.items()
+
+    def is_exact(self, named):
+        """Whether the gradients need no fitting; see rules.EXACT."""
+        if self.alike is None:
+            return False
+        first = None
+        for name in self.alike:
+            if named[name] is not None:
+                dtype = named[name].dtype
+                if first is not None and dtype != first:
+                    return False
+                first = dtype
+        return True
 
     def live(self, array):
         """Return the node of an operand. RuntimeError: a view of what was changed in place."""

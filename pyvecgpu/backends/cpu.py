@@ -469,15 +469,22 @@ class CpuBackend:
         wide = widened(x)
         weights = weights if weights is None else cast(widened(weights), wide.dtype)
         losses, found = cpu_rows.cross_entropy(wide, labels, weights, ignored, smoothing)
-        store(found.reshape(statistics.shape), statistics)
-        return store(losses, None)
+        store(found.reshape(3, *statistics.shape[1:]), statistics[:3])
+        if statistics.shape[0] == 3:
+            return store(losses, None)
+        mean, total = cpu_rows.mean_of_losses(losses, found[1])
+        statistics.reshape(4, -1)[3, :1] = total
+        return mean
 
     @_reports_memory
     def cross_entropy_backward(self, gradient, x, labels, weights, statistics, ignored, smoothing):
         check_floats("cross_entropy_backward", [gradient, x])
         wide = widened(x)
         weights = weights if weights is None else cast(widened(weights), wide.dtype)
-        operands = (cast(widened(gradient), wide.dtype), wide, labels, weights, statistics)
+        gradient = cast(widened(gradient), wide.dtype)
+        if statistics.shape[0] == 4 and labels.size:  # of the mean
+            gradient = np.broadcast_to(gradient / statistics.reshape(4, -1)[3, 0], labels.shape)
+        operands = (gradient, wide, labels, weights, statistics[:3])
         result = cpu_rows.cross_entropy_backward(*operands, ignored, smoothing)
         return rounded(result, x.dtype)
 

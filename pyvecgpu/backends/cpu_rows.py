@@ -123,6 +123,14 @@ def cross_entropy(x, labels, weight, ignored, smoothing):
     return losses, np.stack([whole, of_label, part])
 
 
+def mean_of_losses(losses, weights):
+    """Return the sum of losses over that of weights, and the latter."""
+    total = np.asarray(cpu_functions.sum(weights, None, False)).astype(losses.dtype, copy=False)
+    loss = np.asarray(cpu_functions.sum(losses, None, False)).astype(losses.dtype, copy=False)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(loss / total), total
+
+
 def cross_entropy_backward(g, x, labels, weight, statistics, ignored, smoothing):
     """Return the gradient of x."""
     labels, counts = _classes_of(labels, x.shape[-1], ignored)

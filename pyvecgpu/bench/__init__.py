@@ -459,10 +459,17 @@ def report_of(benchmark, quick, about, table, verdicts):
 
 
 def write_report(file, report):
-    """Write a report to a file; None: nowhere."""
-    if file is not None:
-        json.dump(report, file, indent=1, allow_nan=False)
-        file.write("\n")
+    """Write a report to a file, an item of a list a line; None: nowhere."""
+    if file is None:
+        return
+    parts = []
+    for name, value in report.items():
+        text = json.dumps(value, allow_nan=False)
+        if isinstance(value, list) and value:
+            items = ",\n  ".join([json.dumps(item, allow_nan=False) for item in value])
+            text = f"[\n  {items}\n ]"
+        parts.append(f" {json.dumps(name)}: {text}")
+    file.write("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def finite(values):

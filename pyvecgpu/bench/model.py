@@ -36,6 +36,7 @@ ROUNDS = {"full": 5, "quick": 1}
 _FFMA = ("ffma_128x128", "ffma_64x128", "ffma_64x64", "ffma_64x32", "ffma_tma")
 _IEEE = ("tiled", "gemv", "tiny", *_FFMA)
 _ROUNDED = ("tensor", "tensor_sm80", "gemv", "tiny")
+_HALVES = ("tensor", "tensor_small", "tensor_sm80", "tiled", "gemv", "tiny")
 # By format: (dtype, precision, the kernels that keep its promise).
 FORMATS = {
     "ieee": (np.float32, "ieee", _IEEE),
@@ -44,8 +45,8 @@ FORMATS = {
     "tf32": (np.float32, "tf32", _ROUNDED),
     "bf16": (np.float32, "bf16", _ROUNDED),
     "fp16": (np.float32, "fp16", _ROUNDED),
-    "float16": (np.float16, None, ("tensor", "tensor_sm80", "tiled", "gemv", "tiny")),
-    "bfloat16": (BFLOAT16, None, ("tensor", "tensor_sm80", "tiled", "gemv", "tiny")),
+    "float16": (np.float16, None, _HALVES),
+    "bfloat16": (BFLOAT16, None, _HALVES),
     "float64": (np.float64, None, ("dmma", "tiled", "gemv")),
 }
 

@@ -72,7 +72,7 @@ def dense(
     x, weight, *rest = call.arrays
     bias = rest[0] if rest else None
     code, precision = parse_activation("dense", activation), parse_precision(precision)
-    recorded = any(type(one) is Tracked for one in call.arrays) and tape.enabled()
+    recorded = Tracked in map(type, call.arrays) and tape.enabled()
     if recorded and with_preactivation:  # two results, each with gradients of its own
         before = call.apply("dense", x, weight, bias, 0, precision, None)
         return unary(code or Operation.POSITIVE, before), before
@@ -91,8 +91,9 @@ def dense(
 def parse_operands(name, operands, out, device):
     """Return the Operands of a layer. TypeError: a Python scalar is among them."""
     call = Operands(name, operands, out, device)
-    if not all(isinstance(operand, Array) for operand in call.arrays):
-        raise TypeError(f"{name} needs arrays; make them with asarray(...)")
+    for operand in call.arrays:
+        if not isinstance(operand, Array):
+            raise TypeError(f"{name} needs arrays; make them with asarray(...)")
     return call
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from ..array import Array
 from ..device import Device, resolve
-from ..dispatch import apply, indexed, repeated, reshaped, reversed_axes, whole
+from ..dispatch import apply, flattened, repeated, reshaped, reversed_axes, squeezed, whole
 from ..dtypes import bfloat16, float32, parse_dtype
+from . import short_cards
 from .arguments import (
     check_shape,
     from_host,
@@ -47,10 +48,6 @@ __all__ = [
     "swapaxes",
     "transpose",
 ]
-
-
-_WHOLE, _BACKWARDS = slice(None), slice(None, None, -1)
-_UNKNOWN = object()  # a key that is none
 
 
 def as_array(name, x):
@@ -148,7 +145,7 @@ def ravel(x, /):
     >>> vg.ravel(vg.asarray([[1, 2], [3, 4]])).tolist()
     [1, 2, 3, 4]
     """
-    result = reshaped(x, -1) if isinstance(x, Array) else None
+    result = flattened(x) if isinstance(x, Array) else None
     return reshape(x, -1) if result is None else result
 
 
@@ -264,7 +261,7 @@ def flip(x, /, axis=None):
     [[2, 1], [4, 3]]
     """
     if isinstance(x, Array):
-        result = indexed(x, _turned(axis, x.ndim))
+        result = short_cards.turned(x, axis)
         if result is not None:
             return result
     array, give = as_array("flip", x)
@@ -273,19 +270,6 @@ def flip(x, /, axis=None):
     starts = tuple([n - 1 if turn else 0 for n, turn in zip(array.shape, turned, strict=True)])
     steps = tuple([-1 if turn else 1 for turn in turned])
     return give(apply(array.backend, "slice", array, starts, steps, array.shape))
-
-
-def _turned(axis, ndim):
-    """Return a key that reverses all axes, or one; for another axis one that fits no array."""
-    if axis is None:
-        return (_BACKWARDS,) * ndim
-    if type(axis) is tuple and axis == tuple(range(ndim)):
-        return (_BACKWARDS,) * ndim
-    if type(axis) is tuple and len(axis) == 1:
-        (axis,) = axis
-    if type(axis) is int and -ndim <= axis < ndim:
-        return (*(_WHOLE,) * (axis % ndim), _BACKWARDS)
-    return _UNKNOWN
 
 
 def fliplr(x, /):
@@ -339,6 +323,10 @@ def diagonal(x, /, offset=0, axis1=0, axis2=1):
     >>> vg.diagonal(x).tolist(), vg.diagonal(x, 1).tolist()
     ([1, 5], [2, 6])
     """
+    if isinstance(x, Array):
+        result = short_cards.diagonal(x, offset, axis1, axis2)
+        if result is not None:
+            return result
     array, give = as_array("diagonal", x)
     offset = parse_int(offset, "offset")
     pair = parse_axes((axis1, axis2), _of_dimensions("diagonal", array, 2).ndim)
@@ -399,7 +387,7 @@ def squeeze(x, /, axis=None):
     (3, 1)
     """
     if axis is None and isinstance(x, Array):
-        result = reshaped(x, tuple([n for n in x.shape if n != 1]))
+        result = squeezed(x)
         if result is not None:
             return result
     array, give = as_array("squeeze", x)

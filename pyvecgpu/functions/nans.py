@@ -5,14 +5,13 @@ only the CPU device does, where NumPy computes: an answer of a card is not waite
 integers are never NaN. The rest is as in reductions.py and statistics.py.
 """
 
-import functools
 import math
 
 import numpy as np
 
 from ..array import Array
 from ..dispatch import apply
-from ..dtype_queries import finfo
+from ..dtype_queries import float_range
 from ..dtypes import int64, is_complex, real_dtype
 from . import reductions, scans, short_cards
 from .arguments import Operands, parse_axes, parse_scalar
@@ -70,17 +69,10 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=Non
         return call.deliver_array(result) if copy else x
     nan, posinf, neginf = values
     if posinf is None or neginf is None:
-        least, most = _range(array.dtype)
+        least, most = float_range(array.dtype)
         posinf, neginf = most if posinf is None else posinf, least if neginf is None else neginf
     result = call.apply("nan_to_num", array, float(nan), float(posinf), float(neginf))
     return result if copy else x
-
-
-@functools.cache
-def _range(dtype):
-    """Return the lowest and the highest number of a float dtype."""
-    limits = finfo(dtype)
-    return float(limits.min), float(limits.max)
 
 
 def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):

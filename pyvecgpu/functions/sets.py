@@ -8,7 +8,7 @@ from collections import namedtuple
 from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
 from ..dtypes import int8, int64, is_complex
-from . import complexes, scans
+from . import complexes, scans, short_cards
 from .arguments import Operands, is_scalar, promote_all
 from .creation import filled
 from .elementwise import bitwise_and, equal, minimum, not_equal
@@ -117,6 +117,10 @@ def unique(
 
 def _unique(array, index=False, inverse=False, counts=False, equal_nan=False):
     """Return values, indices, inverse indices and counts of an Array; None: not asked for."""
+    if not (index or inverse or counts):
+        values = short_cards.unique(array, equal_nan)
+        if values is not None:
+            return values, None, None, None
     flat, n = ravel(array), array.size
     if is_complex(array.dtype):
         order = _complex_order(flat)

@@ -8,10 +8,10 @@ what the library refuses: that goes the long way, which says what is wrong.
 import struct
 from ctypes import byref, c_double, c_int64, c_uint8
 
-from ..array import Array, new
-from ..dispatch import WAYS, indexed, observed
-from ..dtype_queries import finfo
-from ..native.abi import MAX_NDIM, ScalarKind, Status
+from ..array import Array
+from ..dispatch import WAYS, indexed, made, observed
+from ..dtype_queries import float_range
+from ..native.abi import MAX_NDIM, Key, ScalarKind, Status
 from ..operations import Operation
 from .casting import active
 
@@ -21,7 +21,8 @@ _INT, _FLOAT = int(ScalarKind.SCALAR_INT), int(ScalarKind.SCALAR_FLOAT)
 _EQUAL, _MIN = int(Operation.EQUAL), int(Operation.MIN)
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _BEHIND, _BEFORE = slice(1, None), slice(None, -1)
-_LIMITS = {}  # by dtype: the largest number and the smallest
+_STEP = int(Key.KEY_STEP)
+_TURNS = {}  # by axes and how many an array has: the key that reverses them, in C numbers
 _REFUSED = {
     *(Status.ERROR_VALUE, Status.ERROR_TYPE, Status.ERROR_INDEX),
     *(Status.ERROR_AXIS, Status.ERROR_OVERFLOW),
@@ -34,18 +35,6 @@ def functions_of(x):
         return None
     backend = x.backend
     return backend.functions if backend.on_card else None
-
-
-def made(backend, data):
-    """Return an Array of what the library made, or None where it refused. Other errors raise."""
-    if not data:
-        if backend.library.pvg_last_status() in _REFUSED:
-            return None
-        backend.fail()
-    array = new()
-    array.backend = backend
-    array.data = data
-    return array
 
 
 def _packed(numbers):
@@ -70,7 +59,7 @@ def repeated(x, counts, whole):
     packed = _packed(counts)
     if packed is None:
         return None
-    return made(x.backend, functions.pvg_repeat(x.data, len(counts), packed, int(whole)))
+    return made(x.backend, functions.pvg_repeat(x.data, len(counts), packed, int(whole)), _REFUSED)
 
 
 def tiled(x, repetitions):
@@ -108,7 +97,7 @@ def padded(x, widths, value):
         code, number = _INT, c_int64(value)
     else:
         return None
-    return made(x.backend, functions.pvg_pad(x.data, code, byref(number), packed))
+    return made(x.backend, functions.pvg_pad(x.data, code, byref(number), packed), _REFUSED)
 
 
 def rolled(x, shift, axis):
@@ -119,7 +108,49 @@ def rolled(x, shift, axis):
     flat = axis is None
     if not flat and (type(axis) is not int or not -MAX_NDIM <= axis < MAX_NDIM):
         return None
-    return made(x.backend, functions.pvg_roll(x.data, 0 if flat else axis, flat, shift))
+    return made(x.backend, functions.pvg_roll(x.data, 0 if flat else axis, flat, shift), _REFUSED)
+
+
+def turned(x, axis):
+    """Return a view with the order of the elements reversed along an axis, several or all."""
+    functions = functions_of(x)
+    if functions is None:
+        return None
+    if type(axis) is tuple:
+        for one in axis:
+            if type(one) is not int:
+                return None
+    elif type(axis) is not int and axis is not None:
+        return None
+    ndim = len(x.shape)
+    key = _TURNS.get((axis, ndim)) or _key_of_turn(axis, ndim)
+    return (
+        None if key is None else made(x.backend, functions.pvg_index(x.data, ndim, key), _REFUSED)
+    )
+
+
+def _key_of_turn(axis, ndim):
+    """Return the C numbers of a key that reverses axes, or None if these are not some of ndim."""
+    axes = range(ndim) if axis is None else axis if type(axis) is tuple else (axis,)
+    numbers = [int(Key.KEY_SLICE), 0, 0, 0] * ndim
+    for one in axes:
+        if not -ndim <= one < ndim or numbers[4 * one] & _STEP:
+            return None
+        numbers[4 * one], numbers[4 * one + 3] = numbers[4 * one] | _STEP, -1
+    key = struct.pack(f"{4 * ndim}q", *numbers)
+    _TURNS[axis, ndim] = key
+    return key
+
+
+def diagonal(x, offset, axis1, axis2):
+    """Return a view of the diagonals of matrices."""
+    functions = functions_of(x)
+    if functions is None or not type(offset) is type(axis1) is type(axis2) is int:
+        return None
+    for one, most in ((offset, _MOST), (axis1, MAX_NDIM), (axis2, MAX_NDIM)):
+        if not -most <= one <= most:
+            return None
+    return made(x.backend, functions.pvg_diagonal(x.data, offset, axis1, axis2), _REFUSED)
 
 
 def diagonal_matrix(x, k):
@@ -127,7 +158,7 @@ def diagonal_matrix(x, k):
     functions = functions_of(x)
     if functions is None or type(k) is not int or not _LEAST < k <= _MOST or len(x.shape) != 1:
         return None
-    return made(x.backend, functions.pvg_diag(x.data, k))
+    return made(x.backend, functions.pvg_diag(x.data, k), _REFUSED)
 
 
 def joined(arrays, axis, stacked):
@@ -165,12 +196,9 @@ def numbers_for_nan(x, nan, posinf, neginf):
     """Return x with numbers for NaN and for infinities; None for these: the dtype's limits."""
     if functions_of(x) is None or active or x.dtype.kind != "f":
         return None
-    limits = _LIMITS.get(x.dtype)
-    if limits is None:
-        found = finfo(x.dtype)
-        limits = _LIMITS[x.dtype] = float(found.max), float(found.min)
-    posinf = limits[0] if posinf is None else posinf
-    neginf = limits[1] if neginf is None else neginf
+    least, most = float_range(x.dtype)
+    posinf = most if posinf is None else posinf
+    neginf = least if neginf is None else neginf
     if not type(nan) is type(posinf) is type(neginf) is float:
         return None
     return WAYS["nan_to_num"](x.backend, x, nan, posinf, neginf, None)
@@ -183,7 +211,7 @@ def dots(x1, x2, precision):
         return None
     if x1.dtype.kind == "c":  # is conjugated
         return None
-    return made(x1.backend, functions.pvg_vecdot(x1.data, x2.data, precision))
+    return made(x1.backend, functions.pvg_vecdot(x1.data, x2.data, precision), _REFUSED)
 
 
 def sum_without_nan(x, axis, mean, keepdims):
@@ -201,7 +229,9 @@ def sum_without_nan(x, axis, mean, keepdims):
         if len(axes) > MAX_NDIM:
             return None
         count, packed = len(axes), _INTS[len(axes)](*axes)
-    return made(x.backend, functions.pvg_nansum(x.data, count, packed, mean, bool(keepdims)))
+    return made(
+        x.backend, functions.pvg_nansum(x.data, count, packed, mean, bool(keepdims)), _REFUSED
+    )
 
 
 def all_equal(x1, x2, equal_nan):
@@ -222,3 +252,13 @@ def all_equal(x1, x2, equal_nan):
     least = WAYS["reduce"](backend, _MIN, equal, None, False, None)
     backend.check(functions.pvg_copy_to_host(least.data, byref(found), None))
     return found.value != 0
+
+
+def unique(x, equal_nan):
+    """Return the elements that differ, in order."""
+    functions = functions_of(x)
+    return (
+        None
+        if functions is None
+        else made(x.backend, functions.pvg_unique(x.data, equal_nan), _REFUSED)
+    )

@@ -9,6 +9,7 @@ import numpy as np
 from ..dispatch import apply
 from ..dtypes import complex_dtype, float64, is_complex, is_integer, supported
 from ..native.abi import ALONG
+from ..operations import Operation
 from .arguments import Operands, is_scalar, parse_axis, parse_int, strong
 from .gathering import take
 from .indexing import get
@@ -149,7 +150,11 @@ def top_k(x, k, /, *, axis=-1, mode="largest", device=None):
     k = parse_int(k, "k")
     if not 0 <= k <= array.shape[axis]:
         raise ValueError(f"top_k: {k} of {array.shape[axis]} elements")
-    order = along(order_along(array, axis, mode == "largest"), axis, slice(0, k))
+    if k == 1 and (mode == "largest" or array.dtype.kind in "biu") and not is_complex(array.dtype):
+        code = Operation.ARGMAX if mode == "largest" else Operation.ARGMIN  # NaN is first of both
+        order = apply(array.backend, "reduce", int(code), array, (axis,), True, None)
+    else:
+        order = along(order_along(array, axis, mode == "largest"), axis, slice(0, k))
     return call.give(picked_along(array, order, axis)), call.give(order)
 
 

@@ -1,12 +1,13 @@
 """An Array's values on the host, and copies of it."""
 
-from ..dispatch import WAYS, apply, downloaded, number
+from ..dispatch import WAYS, apply, downloaded, duplicated, number
 from ..dtypes import bfloat16, float32
 
 
 def copied(array):
     """Return a contiguous copy on the same device."""
-    return WAYS["cast"](array.backend, array, array.dtype, None)
+    result = duplicated(array)
+    return WAYS["cast"](array.backend, array, array.dtype, None) if result is None else result
 
 
 def to_host(array, into=None):

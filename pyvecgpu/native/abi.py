@@ -144,6 +144,8 @@ class MatmulKernel(IntEnum):
     MATMUL_DMMA = 11
     MATMUL_GEMV = 12
     MATMUL_TINY = 13
+    MATMUL_TENSOR_SMALL = 14
+    MATMUL_THIN = 15
 
 
 class Card(IntEnum):
@@ -527,6 +529,7 @@ FUNCTIONS = {
     "pvg_determinant": (array, [array, c_int]),
     "pvg_sort": (array, [array, c_int, c_int, out]),
     "pvg_argsort": (array, [array, c_int, c_int]),
+    "pvg_unique": (array, [array, c_int]),
     "pvg_searchsorted": (array, [array, array, c_int]),
     "pvg_bincount": (array, [array, array, c_int64]),
     "pvg_matmul": (array, [array, array, c_int, out]),

@@ -6,12 +6,16 @@ gradients in C order. So a step that runs out of memory has changed nothing.
 
 In a recording a step is not done, and the host counts it when it is launched: a Recorded has the
 numbers of that step, such as a rate that a schedule has changed, which the kernel reads anew.
+
+Most steps are like the one before, but for gradients and numbers: a Repeated does these sooner.
 """
 
 from numbers import Real
+from operator import is_
 
 from .. import functions as vg
 from ..array import wrap
+from ..autograd.arrays import gradient_of
 from ..dispatch import apply
 from ..dtypes import float64
 from ..native.abi import Update
@@ -111,6 +115,42 @@ class Launches:
                 if joint.counts:
                     state["step"] = step
                 optimiser.state.keep(p, state)
+            groups = optimiser.param_groups
+            if not recording and len(groups) == 1 and len(params) == len(groups[0]["params"]):
+                optimiser.state.repeated = Repeated(backend, params, targets, states, step)
+
+
+class Repeated:
+    """The step of a single group of parameters by one call, as the step before has done it."""
+
+    def __init__(self, backend, params, targets, states, step):
+        self.backend, self.params, self.targets = backend, params, targets
+        self.states, self.step = states, step
+        self.data = [p.data for p in params]
+
+    def go(self, optimiser, joint):
+        """Do the step; False if it is not the same as before, and nothing is done."""
+        backend, (group, *others) = self.backend, optimiser.param_groups
+        params, step = group["params"], self.step + 1 if joint.counts else 1
+        if others or len(params) != len(self.params) or backend.recording():
+            return False
+        if not all(map(is_, params, self.params)):
+            return False
+        gradients = []
+        for p, data in zip(params, self.data, strict=True):
+            g = gradient_of(p)
+            if g is None or p.data is not data or not backend.plain(g.data):
+                return False
+            gradients.append(g)
+        numbers = joint.values(group, step, False)
+        if numbers is None:
+            return False
+        apply(backend, "optimize", joint.algorithm, self.targets, gradients, numbers, None)
+        self.step = step
+        if joint.counts:
+            for state in self.states:
+                state["step"] = step
+        return True
 
 
 class Recorded:

@@ -9,6 +9,7 @@ as state_dict has given them, are copied before: they stay what they were.
 
 from .. import functions as vg
 from ..array import Array
+from ..autograd.arrays import gradient_of
 from ..autograd.transforms import enable_grad, no_grad
 from ..dtypes import is_float
 from ..functions.arguments import is_host
@@ -16,9 +17,13 @@ from .launches import Launches
 
 
 class States:
-    """A dict by array: what an optimiser keeps for each parameter, which has no hash."""
+    """A dict by array: what an optimiser keeps for each parameter, which has no hash.
+
+    repeated: the step that all of them can do at once (launches.py); None once one was given out.
+    """
 
     def __init__(self, states=()):
+        self.repeated = None
         self._of = {id(p): (p, state) for p, state in states}
         self._owned = set()  # numbers of those whose arrays nobody else has
         self._lent = set()  # of those that a recording changes: others get copies
@@ -27,12 +32,14 @@ class States:
         return States, ([*self._of.values()],)  # copies have arrays of their own
 
     def __getitem__(self, p):
+        self.repeated = None
         if id(p) in self._lent:
             return {k: vg.copy(x) if isinstance(x, Array) else x for k, x in self.of(p).items()}
         self._owned.discard(id(p))
         return self.of(p)
 
     def __setitem__(self, p, state):
+        self.repeated = None
         self._owned.discard(id(p))
         self._lent.discard(id(p))
         self._of[id(p)] = (p, state)
@@ -49,11 +56,13 @@ class States:
 
     def keep(self, p, state):
         """Set a state whose arrays nobody else has."""
+        self.repeated = None
         self._of[id(p)] = (p, state)
         self._owned.add(id(p))
 
     def lend(self, p):
         """Say that a recording changes a state whose arrays nobody else has."""
+        self.repeated = None
         self._lent.add(id(p))
 
     def owns(self, p):
@@ -158,9 +167,11 @@ class Optimizer:
         joint = getattr(self.update, "joint", None)
         launches, changes = Launches(joint), []
         with no_grad():
+            if joint and self.state.repeated and self.state.repeated.go(self, joint):
+                return loss
             for group in self.param_groups:
                 for p in group["params"]:
-                    g = p.grad
+                    g = gradient_of(p)
                     if g is None or (joint and launches.take(p, g, self.state, group)):
                         continue
                     g = -g.detach() if group.get("maximize") else g.detach()
@@ -189,8 +200,9 @@ class Optimizer:
         """
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is not None:
-                    p.grad = None if set_to_none else vg.zeros_like(p.grad)
+                g = gradient_of(p)
+                if g is not None:
+                    p._node.grad = None if set_to_none else vg.zeros_like(g)
 
     # Saving ---------------------------------------------------------------------------------------
 

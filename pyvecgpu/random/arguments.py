@@ -1,5 +1,6 @@
 """What the methods of a Generator check of their arguments, and make of them."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -113,15 +114,24 @@ def check_scale(scale):
 
 
 def check_range(low, high, dtype, endpoint):
-    if dtype != bool_dtype and not is_integer(dtype):
-        raise TypeError(f"integers gives integers or bools, not {dtype}")
-    lowest, highest = (0, 1) if dtype == bool_dtype else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    lowest, highest = bounds_of(dtype)
+    if lowest <= low < high <= highest + 1:
+        return
     if low < lowest:
         raise ValueError(f"low is out of bounds for {dtype}: {low}")
-    if high - 1 > int(highest):
+    if high - 1 > highest:
         raise ValueError(f"high is out of bounds for {dtype}: {high - endpoint}")
-    if low >= high:
-        raise ValueError(f"low {'>' if endpoint else '>='} high: {low}, {high - endpoint}")
+    raise ValueError(f"low {'>' if endpoint else '>='} high: {low}, {high - endpoint}")
+
+
+@functools.cache
+def bounds_of(dtype):
+    """Return the least and the largest number of a dtype of integers or bools, else TypeError."""
+    if dtype == bool_dtype:
+        return 0, 1
+    if not is_integer(dtype):
+        raise TypeError(f"integers gives integers or bools, not {dtype}")
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def parse_probabilities(p, count, least):

@@ -1,16 +1,16 @@
 """Integers: alike within bounds, and counts of what happens."""
 
 import math
-from ctypes import byref, c_int64
+from ctypes import c_int64
 
 import numpy as np
 
 from ..array import Array, wrap
-from ..dispatch import observed
+from ..dispatch import apply, observed
 from ..dtypes import CODES, float64, int64, parse_dtype, uint32, uint64
 from ..dtypes import bool as bool_dtype
 from ..functions.arguments import parse_int, parse_shape
-from ..functions.creation import asarray
+from ..functions.creation import asarray, empty
 from ..functions.elementwise import (
     add,
     bitwise_and,
@@ -28,6 +28,7 @@ from ..functions.mathematics import log1p, remainder
 from ..functions.reductions import max as largest
 from ..functions.sorting import searchsorted
 from ..functions.values import item, to_host
+from ..native.abi import Distribution
 from . import tables
 from .arguments import (
     HOST,
@@ -39,7 +40,9 @@ from .arguments import (
     parameter,
 )
 
+_ARRAYS = Array, np.ndarray, list, tuple
 _LAST = 2.0**63 - 1024  # the largest float64 that is an int64
+_OTHERS = 0x9E3779B97F4A7C15  # from a stream to the one that words are drawn from again
 _MOST = 1e10  # of a variance: its table has some two million entries
 
 
@@ -56,18 +59,19 @@ class _Counts:
 
         All are exactly alike: a word (32 bits for up to 2^16 numbers and for powers of two up to
         2^32, else 64) gives its remainder by their count, and words above the largest multiple of
-        the count are drawn again, with as many further blocks, until there is none.
+        the count are drawn again, from the same blocks of another stream, until there is none.
         low, high: ints, or arrays of them, which are read on the host; then every word has 64 bits,
-        and size None gives their common shape. ValueError: low >= high, or out of the dtype's
-        bounds. TypeError: a dtype that is neither integer nor bool.
+        there are as many further blocks for words drawn again, and size None gives their common
+        shape. ValueError: low >= high, or out of the dtype's bounds. TypeError: a dtype that is
+        neither integer nor bool.
 
         >>> x = vg.random.default_rng(7).integers(1, 6, 1000, endpoint=True)
         >>> x.min().item(), x.max().item()
         (1, 6)
         """
-        dtype = parse_dtype(dtype)
         low, high = (0, low) if high is None else (low, high)
-        if any(isinstance(x, (Array, np.ndarray, list, tuple)) for x in (low, high)):
+        dtype = parse_dtype(dtype)
+        if isinstance(low, _ARRAYS) or isinstance(high, _ARRAYS):
             return self._between(low, high, size, dtype, bool(endpoint), self._resolved(device))
         low, high = parse_int(low, "low"), parse_int(high, "high") + bool(endpoint)
         check_range(low, high, dtype, bool(endpoint))
@@ -87,24 +91,22 @@ class _Counts:
 
     def _on_card(self, low, count, shape, dtype, backend):
         """Return integers from `low` on, `count` of them, by one call of the C library."""
-        word_bits, rounds, n = 32 if _is_narrow(count) else 64, c_int64(), len(shape)
+        narrow, n = _is_narrow(count), len(shape)
         low = low if low < 2**63 else low - WORDS  # the same in 64 bits
-        blocks = -(-math.prod(shape) // (128 // word_bits))
-        with self._lock:  # how many blocks it takes is known afterwards
-            data = backend.functions.pvg_random_integers(
-                *(backend.device.index, CODES[dtype], n, (c_int64 * n)(*shape)),
-                *(word_bits, count % WORDS, low),
-                *(self._key, self._stream, self._counter, byref(rounds)),
-            )
-            if data:
-                self._counter = (self._counter + rounds.value * blocks) % WORDS
+        place = self._take(-(-math.prod(shape) // (4 if narrow else 2)))
+        data = backend.functions.pvg_random_integers(
+            *(backend.device.index, CODES[dtype], n, (c_int64 * n)(*shape)),
+            *(32 if narrow else 64, count % WORDS, low, *place, None),
+        )
         return wrap(backend, data)
 
     def _below(self, count, shape, device):
         """Return unsigned integers below `count`, which is at most 2^64."""
         power, narrow = count & (count - 1) == 0, _is_narrow(count)
         dtype, words = (uint32, 2**32) if narrow else (uint64, WORDS)
-        values = self._bits(shape, dtype, device)
+        key, stream, counter = place = self._take(-(-math.prod(shape) // (4 if narrow else 2)))
+        values = empty(shape, dtype, device=device)
+        apply(device.backend, "random", values, int(Distribution.RANDOM_BITS), *place)
         if count == words:
             return values
         if power:
@@ -114,7 +116,10 @@ class _Counts:
             beyond = greater_equal(values, limit)
             if not item(largest(beyond)):
                 break
-            where(beyond, self._bits(shape, dtype, device), values, out=values)
+            stream = (stream + _OTHERS) % WORDS
+            others, place = empty(shape, dtype, device=device), (key, stream, counter)
+            apply(device.backend, "random", others, int(Distribution.RANDOM_BITS), *place)
+            where(beyond, others, values, out=values)
         return remainder(values, count, out=values)
 
     def _between(self, low, high, size, dtype, endpoint, device):

@@ -5,8 +5,8 @@
 //     dx = dz @ weight                    products
 //     dweight = dz.T @ x
 //
-// Deterministic: a block adds up `chunk` rows of some columns, a second kernel the blocks' sums in
-// order; both in double.
+// Deterministic: a block adds up all rows of some columns if they are few, else `chunk` rows, and
+// then a second kernel the blocks' sums in order; both in double.
 #include "arrays/copy.cuh"
 #include "kernels/matmul/dense.cuh"
 #include "kernels/matmul/dispatch.cuh"
@@ -15,43 +15,49 @@
 namespace pvg {
 namespace {
 
-constexpr int lanes = 32, warps = 8, columns_a_lane = 4, chunk = 64;
-constexpr int columns_a_block = lanes * columns_a_lane;
+constexpr int lanes = 32, warps = 8, rows_at_once = 4;
+constexpr int64_t chunk = 64, whole = 256; // rows of a block; so many are not cut into chunks
 
-// dz = gradient * activation'(z) and sums[chunk][n] of it. No z: dz = gradient, only the sums. No
-// sums: a null pointer.
+// dz = gradient * activation'(z) and sums[chunk][n] of it, or dbias of a single chunk. No z: dz =
+// gradient, only the sums. No sums: null pointers.
 template <class T>
 __global__ void __launch_bounds__(lanes *warps)
-    slope_kernel(const T *gradient, const T *z, T *dz, double *sums, int64_t m, int64_t n,
-                 int64_t blocks_across, int activation) {
-    __shared__ double shared[warps][columns_a_block];
-    int lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
-    int64_t block = blockIdx.x / blocks_across;
-    int64_t first = blockIdx.x % blocks_across * columns_a_block;
-    int64_t end = (block + 1) * chunk < m ? (block + 1) * chunk : m;
-    double sum[columns_a_lane] = {};
-    for (int64_t row = block * chunk + warp; row < end; row += warps) {
+    slope_kernel(const T *gradient, const T *z, T *dz, double *sums, T *dbias, int64_t m, int64_t n,
+                 int64_t rows, int64_t blocks_across, int activation) {
+    __shared__ double shared[warps][lanes];
+    const int lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
+    const int64_t block = blockIdx.x / blocks_across;
+    const int64_t column = blockIdx.x % blocks_across * lanes + lane;
+    const int64_t end = (block + 1) * rows < m ? (block + 1) * rows : m;
+    double sum = 0;
+    for (int64_t row = block * rows + warp; row < end; row += rows_at_once * warps) {
+        T values[rows_at_once], before[rows_at_once];
 #pragma unroll
-        for (int j = 0; j < columns_a_lane; j++) {
-            int64_t column = first + j * lanes + lane;
-            if (column >= n) continue;
-            T value = gradient[row * n + column];
+        for (int j = 0; j < rows_at_once; j++) {
+            const int64_t at = (row + j * warps) * n + column;
+            const bool there = row + j * warps < end && column < n;
+            values[j] = there ? gradient[at] : T(0);
+            before[j] = there && z ? z[at] : T(0);
+        }
+#pragma unroll
+        for (int j = 0; j < rows_at_once; j++) {
+            if (row + j * warps >= end || column >= n) continue;
             if (z) {
-                value = matmul::gradient_before(activation, value, z[row * n + column]);
-                dz[row * n + column] = value;
+                values[j] = matmul::gradient_before(activation, values[j], before[j]);
+                dz[(row + j * warps) * n + column] = values[j];
             }
-            sum[j] += static_cast<double>(matmul::widen(value));
+            sum += static_cast<double>(matmul::widen(values[j]));
         }
     }
-    if (!sums) return;
-#pragma unroll
-    for (int j = 0; j < columns_a_lane; j++) shared[warp][j * lanes + lane] = sum[j];
+    if (!sums && !dbias) return;
+    shared[warp][lane] = sum;
     __syncthreads();
-    int64_t column = first + threadIdx.x;
-    if (threadIdx.x >= columns_a_block || column >= n) return;
-    double total = 0;
-    for (int w = 0; w < warps; w++) total += shared[w][threadIdx.x];
-    sums[block * n + column] = total;
+    if (warp != 0 || column >= n) return;
+    for (int w = 1; w < warps; w++) sum += shared[w][lane];
+    if (dbias)
+        dbias[column] = static_cast<T>(sum);
+    else
+        sums[block * n + column] = sum;
 }
 
 template <class T>
@@ -101,20 +107,23 @@ int check_backward(const BackwardLayer &layer) {
 // dz, which `gradient` itself may be, and the bias gradient if it is wanted (or NULL).
 int launch_slope(Call &call, const LayerRows &gradient, const pvg_array *z, int activation,
                  pvg_array *dz, pvg_array *dbias) {
-    int64_t m = gradient.array->shape[0], n = gradient.array->shape[1];
-    int64_t chunks = matmul::tiles(m, chunk), across = matmul::tiles(n, columns_a_block);
+    const int64_t m = gradient.array->shape[0], n = gradient.array->shape[1];
+    const int64_t rows = m <= whole ? whole : chunk;
+    const int64_t chunks = matmul::tiles(m, rows), across = matmul::tiles(n, lanes);
+    const bool one = dbias && m <= whole;
     Workspace sums;
-    if (dbias) PVG_PASS(sums.open(call, static_cast<size_t>(chunks * n) * sizeof(double)));
+    if (dbias && !one) PVG_PASS(sums.open(call, static_cast<size_t>(chunks * n) * sizeof(double)));
     PVG_PASS(call.reads(gradient.array));
     if (z) PVG_PASS(call.reads(z));
     return dispatch<floats>(gradient.array->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        double *partial = dbias ? sums.as<double>() : nullptr;
+        double *partial = dbias && !one ? sums.as<double>() : nullptr;
         if (z || dbias)
             PVG_LAUNCH(slope_kernel<T>, blocks_for(chunks * across, 1), lanes * warps, 0,
                        call.stream, data<T>(gradient.array), z ? data<T>(z) : nullptr,
-                       dz ? data<T>(dz) : nullptr, partial, m, n, across, activation);
-        if (dbias)
+                       dz ? data<T>(dz) : nullptr, partial, one ? data<T>(dbias) : nullptr, m, n,
+                       rows, across, activation);
+        if (partial)
             PVG_LAUNCH(bias_kernel<T>, blocks_for(n, lanes), lanes * warps, 0, call.stream, partial,
                        data<T>(dbias), chunks, n);
         return PVG_OK;

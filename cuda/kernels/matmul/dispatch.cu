@@ -18,11 +18,13 @@ Launch launch_of(int code) {
     switch (code) {
     case PVG_MATMUL_GEMV: return launch_gemv;
     case PVG_MATMUL_TINY: return launch_tiny;
+    case PVG_MATMUL_THIN: return launch_thin;
     case PVG_MATMUL_FFMA_128X128:
     case PVG_MATMUL_FFMA_64X128:
     case PVG_MATMUL_FFMA_64X64:
     case PVG_MATMUL_FFMA_64X32: return launch_ffma;
     case PVG_MATMUL_FFMA_TMA: return launch_ffma_tma;
+    case PVG_MATMUL_TENSOR_SMALL: return launch_tensor_small;
 #ifndef PVG_SIMULATOR // it has no tensor cores
     case PVG_MATMUL_TENSOR: return launch_tensor;
     case PVG_MATMUL_TENSOR_SM80: return launch_tensor_sm80;
@@ -44,11 +46,27 @@ int longest(const Walk<3> &batch) {
     return best;
 }
 
+// Both dimensions of a batch, for the kernel that takes them in one launch.
+bool describe_both(const Problem &problem, int inner, Gemm *g) {
+    const Walk<3> &batch = problem.product.batch;
+    constexpr int64_t most = 1 << 20; // items
+    if (batch.ndim != 2 || problem.items > most) return false;
+    const int outer = 1 - inner;
+    g->inner = g->items, g->items = static_cast<int>(problem.items);
+    g->c_outer = batch.strides[0][outer];
+    g->a_outer = batch.strides[1][outer], g->b_outer = batch.strides[2][outer];
+    return true;
+}
+
 // A plan looks at addresses too, so each round has its own.
 int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Problem &problem,
                  const Gemm &first, int inner, bool may_be_cut) {
     const Walk<3> &batch = problem.product.batch;
     const Stretches cut = may_be_cut ? stretches_of(kernel, first) : Stretches();
+    Gemm both = first;
+    if (kernel.code == PVG_MATMUL_TENSOR_SMALL && cut.count == 1 &&
+        describe_both(problem, inner, &both))
+        return launch_planned(call, kernel, both, card);
     int64_t rounds = problem.items / first.items;
     for (int64_t round = 0; round < rounds; round++) {
         int64_t offset[3] = {0, 0, 0}, rest = round;
@@ -59,7 +77,7 @@ int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Probl
             rest /= batch.shape[i];
         }
         const Gemm g = moved(first, offset[1], offset[2], offset[0]);
-        if (cut.count > 1)
+        if (cut.kernel)
             PVG_PASS(launch_stretches(call, g, card, cut));
         else
             PVG_PASS(launch_planned(call, kernel, g, card));

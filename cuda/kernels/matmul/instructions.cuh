@@ -7,6 +7,7 @@
 // Those that the simulated card has are functions of pvg_sim there, which ask the card that runs
 // whether it has them; so there everything is compiled.
 #pragma once
+#include "kernels/fragments.cuh"
 #include <stdint.h>
 
 // What code is compiled for, where it is asked by #if: compute capability times 100, 0 on the host,
@@ -28,14 +29,8 @@ namespace pvg::matmul {
 
 // ---- Shared memory ------------------------------------------------------------------------------
 
-// Instructions take the 32-bit offset in the shared memory window.
-__device__ __forceinline__ uint32_t shared_address(const void *pointer) {
-#ifdef PVG_SIMULATOR
-    return pvg_sim::shared_address(pointer);
-#else
-    return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-#endif
-}
+using fragments::shared_address; // the 32-bit offset in the shared memory window
+
 // Four elements, volatile: the compiler would load them later than is good.
 __device__ __forceinline__ void read_four(uint32_t from, float *to) {
 #ifdef PVG_SIMULATOR

@@ -56,6 +56,13 @@ struct Gemm {
     void *c;
     int64_t lda, ldb, ldc;          // elements from stored row to stored row
     int64_t a_item, b_item, c_item; // elements from item to item; 0: the same one
+    // Of stretches of one product, for kernels that take all together: they are not split any more,
+    // and the last item has so many terms. 0: these are no stretches.
+    int64_t last_k = 0;
+    // Of a batch in two dimensions, for TENSOR_SMALL: so many of the items are in the inner one;
+    // elements from one row of these to the next. 0: all are.
+    int inner = 0;
+    int64_t a_outer = 0, b_outer = 0, c_outer = 0;
     bool a_along_k, b_along_k;
     int dtype, precision, device;
     int c_dtype; // of c and what the epilogue reads and writes: dtype, or that of its sums
@@ -91,6 +98,17 @@ inline Gemm moved(const Gemm &g, int64_t in_a, int64_t in_b, int64_t in_c) {
     there.c = step_by(g.c, in_c, g.c_dtype);
     there.epilogue.preactivation = step_by(g.epilogue.preactivation, in_c, g.c_dtype);
     return there;
+}
+
+// The product of the transposed matrices, b's and a's: c transposed, which lies where c does.
+inline Gemm turned(const Gemm &g) {
+    Gemm other = g;
+    other.m = g.n, other.n = g.m;
+    other.a = g.b, other.b = g.a;
+    other.lda = g.ldb, other.ldb = g.lda;
+    other.a_item = g.b_item, other.b_item = g.a_item;
+    other.a_along_k = g.b_along_k, other.b_along_k = g.a_along_k;
+    return other;
 }
 
 } // namespace pvg::matmul

@@ -217,12 +217,11 @@ def _of_rows(rows, labels, weight, ignore_index, reduction, smoothing):
         weight = astype(weight, dtype, copy=False)
     if dtype.itemsize > rows.dtype.itemsize and dtype.itemsize == 8:
         rows = astype(rows, dtype)
-    statistics = apply(rows.backend, "empty", (3, *labels.shape), dtype)
+    of_mean = reduction == "mean"
+    statistics = apply(rows.backend, "empty", (3 + of_mean, *labels.shape), dtype)
     operands = (rows, labels, weight, ignore_index, smoothing, statistics)
-    losses = apply(rows.backend, "cross_entropy", *operands)
-    if reduction == "mean":
-        return total(losses) / total(statistics[1])
-    return _REDUCTIONS[reduction](losses)
+    found = apply(rows.backend, "cross_entropy", *operands)
+    return found if of_mean else _REDUCTIONS[reduction](found)
 
 
 def _of_labels(name, logs, labels, weight, ignore_index, reduction, smoothing):

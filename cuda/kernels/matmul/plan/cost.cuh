@@ -29,12 +29,12 @@ constexpr int least_for_halves = 256;
 constexpr int least_for_squares = 512, few_squares = 66;
 // Tiles of 64 x 32 with eight slices: from so long a k on, and where they are fewer than so many.
 constexpr int least_k_for_slices = 64, least_for_slices = 16, least_k_of_few_slices = 1536;
+// Of the tiles without slices, two of which share a multiprocessor: up to so many terms of k, where
+// there are more tiles of 64 x 128 than these.
+constexpr int short_k = 64, many_for_short_k = 264;
 // Short sums: up to so many terms of k, and of all, a thread reads operands sooner itself; and what
 // fits one stage needs no slices.
 constexpr int shallow_k = 24, stage_k = 16;
-// Blocks of which an operand would be copied are read by the tiled kernel as they are, where tiles
-// of 64 x 64 are no more than these: two a multiprocessor.
-constexpr int few_tiles_to_copy = 264;
 constexpr double shallow_terms = 1e6;
 // The same of all items, of operands that the tiled kernel reads as well as FFMA_128X128 or better;
 // both give the same bits.
@@ -56,7 +56,10 @@ constexpr int least_k_beside_slices = 2048;
 
 // What an element of c takes in tiles of a size, in percent of those of the same bits that read the
 // least memory for what they compute.
-constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_64x32 = 170;
+constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_64x32 = 170,
+              sequence_64x64 = 108;
+// A copy of an operand takes so many percent of the product's time, over m or n.
+constexpr int copying_rows = 5000;
 // Of k, for a split of a tile's: where there are more tiles than `few`, and where there are not.
 // Bits.
 constexpr int split_terms = 512, split_terms_of_few = 128, few_tiles = 16;
@@ -72,6 +75,17 @@ constexpr int dmma_at_a_time[] = {132, 132, 128, 120};
 // What a stage of a small tile takes of a large one's: where two share a multiprocessor, and alone.
 // No bits.
 constexpr double dmma_small_pair = 0.55, dmma_small_alone = 0.33;
+
+// ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
+
+// Blocks that a multiprocessor takes at a time, and the least of k for one that shares a tile.
+constexpr int small_blocks = 3, small_split_terms = 256;
+// Up to which m, n and k products are small, and up to which if TMA could read rows of these
+// lengths, which are multiples of 8; the same of m or n of thin ones; and up to how many tiles of
+// 64 x 64 there are few, where k is long.
+constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_small = 512;
+constexpr int most_for_thin = 64, most_for_thin_aligned = 32;
+constexpr int few_small_tiles = 16, long_k_for_small = 4096;
 
 // ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
 
@@ -115,13 +129,22 @@ constexpr double cutting(double k) { return 0.01 * 4096 / k; }
 
 // ---- Stretches of k: stretches.cu. Bits ---------------------------------------------------------
 
+// float32, in what a tile of 64 x 64 takes for a term of k, 23 ns: what a block needs to begin and
+// to end; what a launch that adds up stretches takes, and of each sum; by how much stretches have
+// to be faster. A stretch is a whole number of stages of the tiles, and rounds of blocks are no
+// more than these.
+constexpr double ffma_block_terms = 100, ffma_adding_terms = 175, ffma_terms_of_sum = 7e-5;
+constexpr double worth_stretches = 0.95;
+// Tiles of four warps take so much more than their part of it: alone on a multiprocessor, beside
+// others.
+constexpr double small_alone = 1.5, small_beside = 1.2;
+constexpr int least_stretch_ffma = 128, step_ffma = 32, most_rounds_of_stretches = 8;
 // From which terms of a block on a product that leaves multiprocessors idle is cut, and the least
-// of a stretch. To add up what the stretches leave takes about 8 us: half as long as so many terms.
-// The step, which their terms are a multiple of, lets them begin at 16 bytes; at lines of memory
-// for TMA, if the operands' rows do.
-constexpr int least_share_ffma = 2048, least_stretch_ffma = 512, step_ffma = 4;
+// of a stretch. The step, which their terms are a multiple of, lets them begin at 16 bytes; at
+// lines of memory for TMA, if the operands' rows do.
 constexpr int least_share_dmma = 256, least_stretch_dmma = 256, step_dmma = 4;
 constexpr int least_share_tensor = 2048, least_stretch_tensor = 1024, step_tensor = 64;
+constexpr int least_share_small = 1024, least_stretch_small = 256, step_small = 64;
 
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------
 
@@ -129,6 +152,16 @@ constexpr int rows_for_a_warp = 2048; // of y: with fewer, several warps share a
 constexpr int row_blocks = 264;       // wanted where the matrix lies along k: two a multiprocessor
 constexpr int column_blocks = 528;    // else: four, or of 256 KiB of the matrix each
 constexpr int column_block_shift = 18;
+
+// ---- Thin products: small.cu. Bits --------------------------------------------------------------
+
+// Blocks that the card takes at a time, and the bytes of the long operand that one of them reads
+// while it begins and ends, and while the launch that adds sums up does. Alone on a multiprocessor
+// it is a little faster. From so many terms of k on, and so many elements of the long operand.
+constexpr int thin_blocks = 264, most_rounds_of_thin = 4;
+constexpr int least_k_for_thin = 64, least_split_of_thin = 64;
+constexpr double thin_block_bytes = 16e3, thin_adding_bytes = 48e3, thin_alone = 0.75;
+constexpr double least_for_thin = 2e5;
 
 // ---- The portable kernel: small.cu --------------------------------------------------------------
 

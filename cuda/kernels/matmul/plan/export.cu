@@ -55,7 +55,10 @@ int plan_problem(const Card &card, const Problem &problem, int forced, Plan *pla
     }
     cut->terms = problem.product.k;
     if (kernel && forced == PVG_MATMUL_AUTO) *cut = stretches_of(*kernel, g);
-    if (cut->count > 1) g = stretch_of(g, 0, cut->terms, 1), kernel = cut->kernel;
+    if (cut->kernel) {
+        g = stretch_of(g, 0, cut->terms, 1), kernel = cut->kernel;
+        g.last_k = cut->together ? cut->terms : 0;
+    }
     *plan = kernel ? plan_gemm(*kernel, g, card) : plan_tiled(problem);
     return PVG_OK;
 }
@@ -80,7 +83,8 @@ void write_plan(const Plan &plan, const Stretches &cut, int64_t *to) {
     to[PVG_PLAN_B_COPIED] = static_cast<int>(plan.b.copying);
     to[PVG_PLAN_A_BYTES] = plan.a.bytes, to[PVG_PLAN_B_BYTES] = plan.b.bytes;
     to[PVG_PLAN_RECKONED] = static_cast<int64_t>(plan.reckoned);
-    to[PVG_PLAN_STRETCHES] = cut.count, to[PVG_PLAN_STRETCH_TERMS] = cut.terms;
+    to[PVG_PLAN_STRETCHES] = cut.together ? cut.parts() : cut.count;
+    to[PVG_PLAN_STRETCH_TERMS] = cut.terms;
 }
 
 } // namespace

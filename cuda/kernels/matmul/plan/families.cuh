@@ -19,15 +19,15 @@ void plan_ffma_64x128(const Gemm &g, const Card &card, Plan *plan);
 void plan_ffma_64x64(const Gemm &g, const Card &card, Plan *plan);
 void plan_ffma_64x32(const Gemm &g, const Card &card, Plan *plan);
 void plan_ffma_tma(const Gemm &g, const Card &card, Plan *plan);
-Share share_ffma_128x128(const Gemm &g);
-Share share_ffma_64x128(const Gemm &g);
-Share share_ffma_64x64(const Gemm &g);
-Share share_ffma_64x32(const Gemm &g);
+int64_t stretches_ffma_128x128(const Gemm &g);
+int64_t stretches_ffma_64x128(const Gemm &g);
+int64_t stretches_ffma_64x64(const Gemm &g);
+int64_t stretches_ffma_64x32(const Gemm &g);
 
 // tensor.cu
 bool can_tensor(const Gemm &g, const Card &card);
 void plan_tensor(const Gemm &g, const Card &card, Plan *plan);
-Share share_tensor(const Gemm &g);
+int64_t stretches_tensor(const Gemm &g);
 
 // emulated.cu
 bool can_pieces(const Gemm &g, const Card &card);
@@ -39,15 +39,35 @@ bool can_dmma(const Gemm &g, const Card &card);
 bool can_tensor_sm80(const Gemm &g, const Card &card);
 void plan_dmma(const Gemm &g, const Card &card, Plan *plan);
 void plan_tensor_sm80(const Gemm &g, const Card &card, Plan *plan);
-Share share_dmma(const Gemm &g);
+int64_t stretches_dmma(const Gemm &g);
+
+// tensor_small.cu
+bool can_tensor_small(const Gemm &g, const Card &card);
+void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan);
+int64_t stretches_tensor_small(const Gemm &g);
 
 // small.cu
 bool can_gemv(const Gemm &g, const Card &card);
+// Whether the items of a tiny product are one after another rows of a single, taller one.
+bool is_folded(const Gemm &g);
 bool can_tiny(const Gemm &g, const Card &card);
 void plan_gemv(const Gemm &g, const Card &card, Plan *plan);
 void plan_tiny(const Gemm &g, const Card &card, Plan *plan);
+bool can_thin(const Gemm &g, const Card &card);
+void plan_thin(const Gemm &g, const Card &card, Plan *plan);
+inline bool thin_side_is_m(const Gemm &g) { return g.m <= g.n; }
 
 // ---- What they share ----------------------------------------------------------------------------
+
+// How many blocks one item keeps busy, the terms of k that each goes through, and how many of them
+// a multiprocessor takes at a time.
+struct Share { int64_t blocks, terms, at_a_time; };
+// The least terms of a block's share that are cut, the least of a stretch, and their step.
+struct StretchLimits { int least_share, least, step; };
+// Where blocks would go through many terms, and leave half of the multiprocessors or more without
+// one: as many stretches as bring the card as many blocks as it takes at a time. What is left, less
+// than a step of each, is no longer than they are.
+int64_t fill_with_stretches(const Gemm &g, const Share &whole, const StretchLimits &limits);
 
 inline bool is_rounded(const Gemm &g) {
     return g.precision == PVG_PRECISION_TF32 || g.precision == PVG_PRECISION_BF16 ||

@@ -21,7 +21,7 @@ constexpr int width = cost::tuned_multiprocessors;
 // more where there are few tiles. Tiles of four slices are counted as if they were 64 x 128, so
 // that all of them split alike; those of eight are 64 x 32.
 int splits_of(const Gemm &g, int slices) {
-    if (slices == 1) return 1;
+    if (slices == 1 || g.last_k) return 1;
     const int64_t count = tiles(g.m, 64) * tiles(g.n, slices == 4 ? 128 : 32);
     const int least =
         slices == 4 && count > cost::few_tiles ? cost::split_terms : cost::split_terms_of_few;
@@ -53,10 +53,17 @@ bool can(int number, const Gemm &g, const Card &card) {
            blocks_of(g, size) <= INT_MAX / 4; // of smaller tiles too
 }
 
+bool is_small_64x64(const FfmaSize &size) { return &size == &ffma_sizes[ffma_small_64x64]; }
+
 // With so many blocks at least one after another on a multiprocessor.
 int64_t time_of(const Gemm &g, const FfmaSize &size, int64_t least) {
     const int64_t waves = tiles(blocks_of(g, size) * g.items, width);
-    return (waves < least ? least : waves) * (size.rows * size.columns * size.percent);
+    int64_t of_block = size.rows * size.columns * size.percent;
+    if (is_small_64x64(size) && waves > size.blocks) { // half of a block, outside of c, has nothing
+        const int64_t across = tiles(g.n, size.columns);
+        of_block = of_block * tiles(g.n, size.columns / 2) / (2 * across);
+    }
+    return (waves < least ? least : waves) * of_block;
 }
 
 // Whether tiles of another size, which give the same bits, are faster. Of larger ones a block alone
@@ -77,9 +84,13 @@ Layouts layouts_of(const Gemm &g) {
     return {{a_along_k, a_along_k ? 1 : 4}, {b_along_k, b_along_k ? 1 : 4}};
 }
 
-void plan_operands(const Gemm &g, const FfmaSize &size, Plan *plan) {
+void plan_operands(const Gemm &g, int number, Plan *plan) {
     auto [a, b] = layouts_of(g);
-    if (size.slices > 1 && g.a_along_k && !g.b_along_k && !has_layout(stored_b(g), b))
+    if (plan->transposed) a = {false, 4}, b = {true, 1};
+    const bool copies = !has_layout(stored_a(g), a) || !has_layout(stored_b(g), b);
+    if (reads_singles_only(number) || (reads_singles(number) && copies))
+        a.alignment = b.alignment = 1;
+    if (ffma_sizes[number].slices > 1 && g.a_along_k && !g.b_along_k && !has_layout(stored_b(g), b))
         b.alignment = 1;
     plan->a = arrange(stored_a(g), a);
     plan->b = arrange(stored_b(g), b);
@@ -90,7 +101,8 @@ void plan_operands(const Gemm &g, const FfmaSize &size, Plan *plan) {
 void plan_parts(const Gemm &g, const FfmaSize &size, Plan *plan) {
     const int64_t most = INT_MAX / 8 / tiles_of(g, size);
     int64_t items = most < 1 ? 1 : most < g.items ? most : g.items, rows = g.m;
-    const bool aligned = is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
+    const bool aligned =
+        !plan->transposed && is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
     plan->direct = g.epilogue.is_plain() && aligned;
     if (size.halves() && first_half(g.k) && !aligned) {
         const int64_t row_bytes = parked_stride(g.n) * 4, fit = most_waiting / row_bytes; // rows
@@ -103,13 +115,14 @@ void plan_parts(const Gemm &g, const FfmaSize &size, Plan *plan) {
     plan->items = static_cast<int>(items), plan->part_rows = static_cast<int>(rows);
 }
 
-void describe_tile(const Gemm &g, const Card &card, int number, Plan *plan) {
+void describe_tile(const Gemm &given, const Card &card, int number, Plan *plan) {
     const FfmaSize &size = ffma_sizes[number];
+    const Gemm g = plan->transposed ? turned(given) : given;
     plan->tile = number;
     plan->rows = size.rows, plan->columns = size.columns;
     plan->slices = size.slices * size.sequence;
-    plan->splits = plan->cluster = splits_of(g, size.slices);
-    plan->splits_in_sequence = splits_of(g, size.sequence);
+    plan->splits = plan->cluster = splits_of(given, size.slices);
+    plan->splits_in_sequence = splits_of(given, size.sequence);
     plan->threads = size.threads;
     plan->overlap = card.overlaps();
     plan_parts(g, size, plan);
@@ -121,13 +134,15 @@ void describe_tile(const Gemm &g, const Card &card, int number, Plan *plan) {
         static_cast<double>(time_of(g, size, is_large ? 1 : 2)) * static_cast<double>(g.k);
 }
 
-// Few blocks get a multiprocessor each, by asking for half of its shared memory, which is more with
-// the 1 KiB that CUDA adds: where two fit, those of a kernel that starts while the one before it
-// ends go where that leaves room first, two together, and others idle.
+// Blocks are spread evenly over the multiprocessors, by asking for so much shared memory that no
+// more fit one than it has to take; with the 1 KiB that CUDA adds a third part is too much for
+// three. Else those of a kernel that starts while the one before it ends go where that leaves room
+// first, as many together as fit, and other multiprocessors idle.
 void spread(const FfmaSize &size, const Card &card, Plan *plan) {
-    const int64_t half = card.shared_of_multiprocessor / 2;
-    if (size.blocks == 2 && plan->blocks <= card.multiprocessors && plan->shared_bytes <= half)
-        plan->shared_bytes = static_cast<int>(half);
+    const int64_t each = tiles(plan->blocks, card.multiprocessors);
+    const int64_t bytes = card.shared_of_multiprocessor / (each + 1) / 16 * 16;
+    if (each < size.blocks && plan->shared_bytes <= bytes && bytes <= card.shared_of_block)
+        plan->shared_bytes = static_cast<int>(bytes);
 }
 
 // Of tiles with four slices one of 32 rows, where 64 would leave a half of the last one empty.
@@ -136,24 +151,87 @@ bool wants_32_rows(int number, const Gemm &g, const Card &card) {
            is_better(ffma_small_32x64, number, g, card);
 }
 
+// An a along m beside a b along k: the product of the transposed matrices has the layouts that the
+// kernel is made for. A tile without slices brings its sums to c by shared memory then, if there is
+// room for those that wait.
+bool is_turned(const Gemm &g, const FfmaSize &size) {
+    const int64_t waiting = first_half(g.k) ? g.n * parked_stride(g.m) * 4 : 0;
+    return !g.a_along_k && g.b_along_k && size.slices == 1 && waiting <= most_waiting;
+}
+
+// Whether copying what begins anywhere would take longer than what a smaller tile, which reads it
+// as it is, is slower.
+bool is_copied_for_more(const Gemm &g) {
+    const bool is_turned = !g.a_along_k && g.b_along_k;
+    return (is_turned ? !has_layout(stored_a(g), {false, 4}) : wants_copies(g)) &&
+           cost::copying_rows / g.m + cost::copying_rows / g.n > cost::small_64x64 - 100;
+}
+
 // The tile, or the first of the others that is better.
 template <int N>
 void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &card, Plan *plan) {
     int number = first;
     for (int other : others)
-        if (number == first && is_better(other, first, g, card)) number = other;
+        if ((number == first || reads_singles_only(number)) && is_better(other, number, g, card))
+            number = other;
     if (wants_32_rows(number, g, card)) number = ffma_small_32x64;
     const FfmaSize &size = ffma_sizes[number];
+    plan->transposed = is_turned(g, size);
     describe_tile(g, card, number, plan);
-    plan_operands(g, size, plan);
+    plan_operands(g, number, plan);
     plan->shared_bytes =
-        shared_bytes(size, plan->a.along_k, plan->b.along_k, size.slices > 1 || !plan->direct);
+        shared_bytes(size, plan->transposed || plan->a.along_k,
+                     !plan->transposed && plan->b.along_k, size.slices > 1 || !plan->direct);
+    if (plan->transposed) {
+        plan->part_rows = g.m;
+        plan->rows = size.columns, plan->columns = size.rows;
+    }
     spread(size, card, plan);
 }
 
-Share share_of(const Gemm &g, int number) {
+// ---- Stretches ----------------------------------------------------------------------------------
+
+// What a tile of 64 x 64 takes for a term of k is 1 here. Of so many blocks of some terms each.
+double reckon(int64_t blocks, int number, double terms) {
     const FfmaSize &size = ffma_sizes[number];
-    return {blocks_of(g, size), g.k / splits_of(g, size.slices), size.blocks};
+    const int64_t rounds = tiles(blocks, width);
+    double of_tile = size.rows * size.columns / 4096.0;
+    if (size.threads == 128) of_tile *= rounds == 1 ? cost::small_alone : cost::small_beside;
+    return static_cast<double>(rounds) * of_tile * (terms + cost::ffma_block_terms);
+}
+
+// The best tile of those with the same bits.
+template <int N> double reckon_best(const Gemm &g, const int (&numbers)[N], double count) {
+    double best = 0;
+    for (int number : numbers) {
+        const FfmaSize &size = ffma_sizes[number];
+        const int splits = splits_of(g, size.slices);
+        const double found = reckon(tiles_of(g, size) * splits * static_cast<int64_t>(count),
+                                    number, static_cast<double>(g.k) / splits / count);
+        if (best == 0 || found < best) best = found;
+    }
+    return best;
+}
+
+// As many as make the product fastest, by what its tiles take as a whole and as stretches, whose
+// sums have to be added up. Asked are those that fill whole rounds.
+template <int N> int64_t best_stretches(const Gemm &g, const int (&numbers)[N]) {
+    double least = reckon_best(g, numbers, 1) * cost::worth_stretches;
+    Gemm cut = g;
+    cut.last_k = g.k;
+    int64_t most = g.k / cost::least_stretch_ffma, best = 1;
+    for (int number : {ffma_64x64, ffma_small_64x32})
+        for (int round = 1; round <= cost::most_rounds_of_stretches; round++) {
+            int64_t parts = int64_t(width) * round / tiles_of(g, ffma_sizes[number]);
+            if (parts > most) parts = most;
+            if (parts < 2) continue;
+            const double sums = static_cast<double>(parts * g.m) * g.n;
+            const double found = reckon_best(cut, {ffma_64x64, ffma_small_64x32, ffma_small_32x64},
+                                             static_cast<double>(parts)) +
+                                 cost::ffma_adding_terms + sums * cost::ffma_terms_of_sum;
+            if (found < least) least = found, best = parts;
+        }
+    return best;
 }
 
 } // namespace
@@ -169,7 +247,10 @@ bool can_ffma_64x64(const Gemm &g, const Card &card) { return can(ffma_64x64, g,
 bool can_ffma_64x32(const Gemm &g, const Card &card) { return can(ffma_64x32, g, card); }
 
 void plan_ffma_128x128(const Gemm &g, const Card &card, Plan *plan) {
-    plan_best(ffma_128x128, {ffma_small_64x64}, g, card, plan);
+    if (is_copied_for_more(g) && can(ffma_small_64x64, g, card))
+        plan_best(ffma_small_64x64, {ffma_small_64x64}, g, card, plan);
+    else
+        plan_best(ffma_128x128, {ffma_small_64x64}, g, card, plan);
 }
 void plan_ffma_64x128(const Gemm &g, const Card &card, Plan *plan) {
     plan_best(ffma_64x128, {ffma_64x64}, g, card, plan);
@@ -178,13 +259,19 @@ void plan_ffma_64x64(const Gemm &g, const Card &card, Plan *plan) {
     plan_best(ffma_64x64, {ffma_small_64x32, ffma_64x128}, g, card, plan);
 }
 void plan_ffma_64x32(const Gemm &g, const Card &card, Plan *plan) {
-    plan_best(ffma_64x32, {ffma_sequence_64x128}, g, card, plan);
+    plan_best(ffma_64x32, {ffma_sequence_64x128, ffma_sequence_64x64}, g, card, plan);
 }
 
-Share share_ffma_128x128(const Gemm &g) { return share_of(g, ffma_128x128); }
-Share share_ffma_64x128(const Gemm &g) { return share_of(g, ffma_64x128); }
-Share share_ffma_64x64(const Gemm &g) { return share_of(g, ffma_64x64); }
-Share share_ffma_64x32(const Gemm &g) { return share_of(g, ffma_64x32); }
+int64_t stretches_ffma_128x128(const Gemm &g) {
+    return best_stretches(g, {ffma_128x128, ffma_small_64x64});
+}
+int64_t stretches_ffma_64x128(const Gemm &g) {
+    return best_stretches(g, {ffma_64x128, ffma_64x64, ffma_small_32x64});
+}
+int64_t stretches_ffma_64x64(const Gemm &g) {
+    return best_stretches(g, {ffma_64x64, ffma_small_64x32, ffma_64x128, ffma_small_32x64});
+}
+int64_t stretches_ffma_64x32(const Gemm &g) { return best_stretches(g, {ffma_64x32}); }
 
 bool can_ffma_tma(const Gemm &g, const Card &card) {
     return g.dtype == PVG_FLOAT32 && card.architecture == 90 &&

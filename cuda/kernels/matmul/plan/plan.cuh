@@ -51,13 +51,12 @@ struct Plan {
 // 32 bytes.
 inline int64_t parked_stride(int64_t n) { return tiles(n, 8) * 8; }
 
-// How many blocks one item keeps busy, the terms of k that each goes through, and how many of them
-// a multiprocessor takes at a time.
-struct Share { int64_t blocks, terms, at_a_time; };
-
-// How long sums are cut into stretches: which kernel computes these, the least terms of a block's
-// share that are cut, the least of a stretch, and what its terms are a multiple of.
-struct Stretching { int kernel, least_share, least_stretch, step; };
+// How long sums are cut into stretches: which kernel computes these, what their terms are a
+// multiple of, and whether the last one, which has less, is an item beside the others.
+struct Stretching {
+    int kernel, step;
+    bool together;
+};
 
 // One way to compute a product. `can` says whether it is able to on a card (architecture, dtype,
 // layout, sizes), not whether it is a good idea: that is in the table of rules.
@@ -68,7 +67,7 @@ struct Kernel {
     bool (*can)(const Gemm &, const Card &);
     void (*plan)(const Gemm &, const Card &, Plan *);
     // For kernels of which long sums are cut into stretches, by the shape alone: else null.
-    Share (*share)(const Gemm &);
+    int64_t (*stretches)(const Gemm &); // how many
     const Stretching *stretching;
 };
 
@@ -85,6 +84,7 @@ struct Stretches {
     const Kernel *kernel = nullptr; // that computes them
     int64_t count = 1, terms = 0;   // of equal length; terms of each
     int64_t rest = 0;               // terms of the last one
+    bool together = false;          // it is computed beside the others
     int64_t parts() const { return count + (rest > 0); }
 };
 Stretches stretches_of(const Kernel &kernel, const Gemm &g);

@@ -4,6 +4,7 @@
 // kernels that give the same bits the layout and the number may choose.) Each row has its condition
 // in words, from which the README of the products has its table.
 #include "kernels/matmul/plan/families.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>
 #include <stdio.h>
 
@@ -18,7 +19,14 @@ bool all_at_least(const Gemm &g, int size) { return g.m >= size && g.n >= size &
 double terms(const Gemm &g) { return static_cast<double>(g.m) * g.n * g.k; }
 
 bool is_vector(const Gemm &g) { return g.m == 1 || g.n == 1; }
+bool is_mini(const Gemm &g) { return g.m <= 16 && g.n <= 16 && g.k <= 16; }
 bool is_tiny(const Gemm &g) { return g.m <= 32 && g.n <= 32 && g.k <= 32; }
+// Every element of the long operand is used few times.
+bool is_thin(const Gemm &g) {
+    const double longer = g.m < g.n ? g.n : g.m;
+    return smaller(g.m, g.n) <= thin_side && g.k >= cost::least_k_for_thin &&
+           longer * static_cast<double>(g.k) >= cost::least_for_thin;
+}
 // Of tensor cores without another precision: below, starting them takes longer than multiplying.
 bool pays_tensor_cores(const Gemm &g) {
     return g.k >= cost::least_k_for_tensor || terms(g) >= cost::tensor_terms;
@@ -66,10 +74,6 @@ bool pays_bf16x6(const Gemm &g) { return g.precision != PVG_PRECISION_IEEE && pa
 
 // Batches of these are many, and tiles without slices read the least for what they compute.
 bool is_a_block(const Gemm &g) { return is_wide(g) && g.m <= 128 && g.n <= 128 && g.k <= 256; }
-bool is_a_block_to_copy(const Gemm &g) {
-    return is_a_block(g) && wants_copies(g) &&
-           tiles(g.m, 64) * tiles(g.n, 64) * g.items <= cost::few_tiles_to_copy;
-}
 // Whether FFMA_TMA can read the operands where they are. It and FFMA_128X128 give the same bits.
 bool has_rows_for_tma(const Gemm &g) {
     const int64_t row_of_a = g.a_along_k ? g.k : g.m;
@@ -85,6 +89,21 @@ bool pays_tma(const Gemm &g) {
 // Unless the larger tiles leave less of the card idle.
 bool wants_squares(const Gemm &g) {
     return smaller(g.m, g.n) > cost::least_for_squares && fill(g, 64, 128) < cost::busy_enough;
+}
+// Of 16 bits: what is loaded and multiplied at once by a few warps, or read once.
+bool has_small_tiles(const Gemm &g) {
+    const int least = smaller(g.m, g.n), most = g.m + g.n - least;
+    const bool aligned = (g.m | g.n | g.k) % 8 == 0;
+    const int small = aligned ? cost::most_for_small_aligned : cost::most_for_small;
+    const int thin = aligned ? cost::most_for_thin_aligned : cost::most_for_thin;
+    return least <= thin || (most <= small && g.k <= cost::most_k_for_small) ||
+           (tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_small_tiles &&
+            g.k >= cost::long_k_for_small);
+}
+// What a tile needs to begin and to end is most of its time, and another beside it hides that.
+bool is_short(const Gemm &g) {
+    return g.k <= cost::short_k &&
+           tiles(g.m, 64) * tiles(g.n, 128) > static_cast<int64_t>(cost::many_for_short_k);
 }
 bool always(const Gemm &) { return true; }
 
@@ -104,6 +123,8 @@ const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"";
 const Rule float32_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
+    {PVG_MATMUL_THIN, is_thin, "any",
+     "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
     {PVG_MATMUL_TENSOR, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_TENSOR_SM80, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
@@ -112,9 +133,6 @@ const Rule float32_rules[] = {
      "k at most 16, m and n above 32, and m n k of all items below 1e6, or 6e6 if a and b lie "
      "along "
      "k or have rows that are no multiples of 4 elements"},
-    {PVG_MATMUL_TILED, is_a_block_to_copy, "any of the others",
-     "m and n from 33 to 128, k at most 256, rows that are no multiples of 4 elements, at most 264 "
-     "tiles of 64 x 64 in all items"},
     {PVG_MATMUL_FFMA_128X128, is_a_block, "any of the others",
      "m and n from 33 to 128, k at most 256"},
     {PVG_MATMUL_TILED, is_shallow, "any of the others",
@@ -129,6 +147,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_FFMA_64X32, adds_eight_slices, "any of the others",
      "at most 132 tiles of 64 x 32, one for each multiprocessor, and k at least 64, or 1,536 if "
      "there are less than 16"},
+    {PVG_MATMUL_FFMA_128X128, is_short, "any of the others",
+     "k at most 64, and more than 264 tiles of 64 x 128"},
     {PVG_MATMUL_FFMA_64X64, wants_squares, "any of the others",
      "m and n above 512, and tiles of 64 x 128 keep less than 80 % of the card busy"},
     {PVG_MATMUL_FFMA_64X64, has_few_squares, "any of the others", "at most 66 tiles of 64 x 64"},
@@ -139,11 +159,18 @@ const Rule float32_rules[] = {
 const Rule half_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
+    {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
+     "m or n at most 64; or m and n at most 128, and k at most 512; or at most 16 tiles of 64 x "
+     "64, "
+     "and k at least 4,096"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
 };
 const Rule float64_rules[] = {
     {PVG_MATMUL_GEMV, is_vector, "any", "m or n is 1"},
+    {PVG_MATMUL_TINY, is_mini, "any", "all at most 16"},
+    {PVG_MATMUL_THIN, is_thin, "any",
+     "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
     {PVG_MATMUL_DMMA, pays_dmma, "any",
      "k at least 48, or 20 if m and n are above 32, or m n k at least 2e7"},
 };
@@ -173,33 +200,33 @@ const Rules &rules_of(int dtype) {
 
 // ---- Kernels by code ----------------------------------------------------------------------------
 
-// Of float32 by the tiles that read the least for what they compute, as there are many then.
-const Stretching stretching_ffma = {PVG_MATMUL_FFMA_128X128, cost::least_share_ffma,
-                                    cost::least_stretch_ffma, cost::step_ffma};
-const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::least_share_dmma,
-                                    cost::least_stretch_dmma, cost::step_dmma};
-const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::least_share_tensor,
-                                      cost::least_stretch_tensor, cost::step_tensor};
+const Stretching stretching_ffma = {PVG_MATMUL_FFMA_64X64, cost::step_ffma, true};
+const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::step_dmma, false};
+const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::step_tensor, false};
+const Stretching stretching_small = {PVG_MATMUL_TENSOR_SMALL, cost::step_small, true};
 
 const Kernel kernels[] = {
     {PVG_MATMUL_FFMA_128X128, "ffma_128x128", "sm_80", can_ffma_128x128, plan_ffma_128x128,
-     share_ffma_128x128, &stretching_ffma},
+     stretches_ffma_128x128, &stretching_ffma},
     {PVG_MATMUL_FFMA_64X128, "ffma_64x128", "sm_80", can_ffma_64x128, plan_ffma_64x128,
-     share_ffma_64x128, &stretching_ffma},
+     stretches_ffma_64x128, &stretching_ffma},
     {PVG_MATMUL_FFMA_64X64, "ffma_64x64", "sm_80", can_ffma_64x64, plan_ffma_64x64,
-     share_ffma_64x64, &stretching_ffma},
+     stretches_ffma_64x64, &stretching_ffma},
     {PVG_MATMUL_FFMA_64X32, "ffma_64x32", "sm_80", can_ffma_64x32, plan_ffma_64x32,
-     share_ffma_64x32, &stretching_ffma},
+     stretches_ffma_64x32, &stretching_ffma},
     {PVG_MATMUL_FFMA_TMA, "ffma_tma", "sm_90a", can_ffma_tma, plan_ffma_tma, nullptr, nullptr},
-    {PVG_MATMUL_TENSOR, "tensor", "sm_90a", can_tensor, plan_tensor, share_tensor,
+    {PVG_MATMUL_TENSOR, "tensor", "sm_90a", can_tensor, plan_tensor, stretches_tensor,
      &stretching_tensor},
     {PVG_MATMUL_TENSOR_SM80, "tensor_sm80", "sm_80", can_tensor_sm80, plan_tensor_sm80, nullptr,
      nullptr},
+    {PVG_MATMUL_TENSOR_SMALL, "tensor_small", "sm_80", can_tensor_small, plan_tensor_small,
+     stretches_tensor_small, &stretching_small},
     {PVG_MATMUL_BF16X6, "bf16x6", "sm_90a", can_pieces, plan_bf16x6, nullptr, nullptr},
     {PVG_MATMUL_FP16X3, "fp16x3", "sm_90a", can_pieces, plan_fp16x3, nullptr, nullptr},
-    {PVG_MATMUL_DMMA, "dmma", "sm_80", can_dmma, plan_dmma, share_dmma, &stretching_dmma},
+    {PVG_MATMUL_DMMA, "dmma", "sm_80", can_dmma, plan_dmma, stretches_dmma, &stretching_dmma},
     {PVG_MATMUL_GEMV, "gemv", "any", can_gemv, plan_gemv, nullptr, nullptr},
     {PVG_MATMUL_TINY, "tiny", "any", can_tiny, plan_tiny, nullptr, nullptr},
+    {PVG_MATMUL_THIN, "thin", "any", can_thin, plan_thin, nullptr, nullptr},
 };
 
 } // namespace

@@ -86,15 +86,77 @@ void plan_gemv(const Gemm &g, const Card &card, Plan *plan) {
 // ---- Tiny products ------------------------------------------------------------------------------
 
 bool can_tiny(const Gemm &g, const Card &) {
-    const bool has = g.dtype == PVG_FLOAT32 || g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16;
-    return has && g.m <= tiny_side && g.n <= tiny_side && g.k <= tiny_side;
+    return dtype_kind(g.dtype) == Kind::floating && g.m <= tiny_side && g.n <= tiny_side &&
+           g.k <= tiny_side;
+}
+
+bool is_folded(const Gemm &g) {
+    return g.items > 1 && g.m < tiny_side && g.b_item == 0 && g.a_along_k &&
+           g.a_item == g.m * g.lda && g.c_item == g.m * g.ldc;
 }
 
 void plan_tiny(const Gemm &g, const Card &, Plan *plan) {
-    plan->rows = plan->columns = tiny_side;
+    const bool fits = g.m <= mini_side && g.n <= mini_side && g.k <= mini_side;
+    const int side = fits ? mini_side : tiny_side;
+    const bool is_mini = fits || g.dtype == PVG_FLOAT64;
+    plan->tile = is_mini;
+    plan->rows = plan->columns = side;
     plan->tiles = 1, plan->items = g.items, plan->part_rows = g.m;
-    plan->blocks = tiles(g.items, tiny_warps);
-    plan->threads = 32 * tiny_warps;
+    if (is_folded(g)) plan->items = static_cast<int>(tiles(int64_t(g.items) * g.m, side));
+    const int warps = is_mini ? mini_warps(g.dtype == PVG_FLOAT64 ? 8 : 4) : tiny_warps;
+    const int of_warp = fits ? tiny_side * tiny_side / (mini_side * mini_side) : 1; // items
+    plan->blocks = tiles(plan->items, warps * of_warp);
+    plan->threads = 32 * warps;
+}
+
+// ---- Thin products ------------------------------------------------------------------------------
+
+bool can_thin(const Gemm &g, const Card &) {
+    const bool has = g.dtype == PVG_FLOAT32 || g.dtype == PVG_FLOAT64;
+    return has && (g.m <= thin_side || g.n <= thin_side) && g.k < INT_MAX;
+}
+
+// Splits of k, a multiple of eight terms each: as many as make the product fastest, by the bytes of
+// the long operand that a multiprocessor's blocks read one after another.
+void plan_thin(const Gemm &g, const Card &card, Plan *plan) {
+    const bool rows = thin_side_is_m(g), along_k = rows ? g.b_along_k : g.a_along_k;
+    const int side = rows ? g.m : g.n, element = static_cast<int>(dtype_size(g.dtype));
+    const int64_t length = rows ? g.n : g.m;
+    const int width = along_k ? thin_rows(side <= 8 ? 8 : 16, element) : thin_columns(element);
+    plan->tiles = tiles(length, width);
+    const int at_a_time =
+        thin_rows_alone(along_k, side, element) ? cost::thin_blocks / 2 : cost::thin_blocks;
+    double least = 0;
+    for (int round = 0; round <= cost::most_rounds_of_thin; round++) { // 0: half of one; and none
+        int64_t splits = (round ? round * at_a_time : cost::thin_blocks / 2) / plan->tiles;
+        if (splits > g.k / cost::least_split_of_thin) splits = g.k / cost::least_split_of_thin;
+        if (splits < 1) splits = 1;
+        const int64_t terms = round_up((g.k + splits - 1) / splits, 8);
+        const int64_t blocks = plan->tiles * splits;
+        const double rounds = blocks <= cost::thin_blocks / 2
+                                  ? cost::thin_alone
+                                  : static_cast<double>(tiles(blocks, at_a_time));
+        double cost =
+            rounds * (static_cast<double>(terms) * width * element + cost::thin_block_bytes);
+        if (splits > 1)
+            cost += cost::thin_adding_bytes +
+                    static_cast<double>(length * splits * side) * 2 * element / cost::thin_blocks;
+        if (least != 0 && cost >= least) continue;
+        least = cost, plan->terms = terms;
+        plan->splits = static_cast<int>((g.k + terms - 1) / terms);
+    }
+    plan->reckoned = least;
+    plan->rows = rows ? side : width, plan->columns = rows ? width : side;
+    const int64_t bytes = plan->splits > 1 ? plan->splits * length * side * element : 0;
+    int64_t most = INT_MAX / (plan->tiles * plan->splits); // items a grid
+    if (bytes > 0 && most > most_waiting / bytes) most = most_waiting / bytes;
+    if (most < 1) most = 1;
+    plan->items = static_cast<int>(most < g.items ? most : g.items);
+    plan->workspace = plan->items * bytes;
+    plan->part_rows = g.m;
+    plan->blocks = plan->tiles * plan->splits * plan->items;
+    plan->threads = 32 * thin_warps;
+    plan->overlap = card.overlaps();
 }
 
 // ---- The portable kernel ------------------------------------------------------------------------

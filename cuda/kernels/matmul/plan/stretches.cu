@@ -3,25 +3,30 @@
 
 namespace pvg::matmul {
 
-// Where blocks would go through many terms, and leave half of the multiprocessors or more without
-// one: as many stretches as bring the card as many blocks as it takes at a time. What is left, less
-// than a step of each, is no longer than they are.
+int64_t fill_with_stretches(const Gemm &g, const Share &whole, const StretchLimits &limits) {
+    constexpr int64_t width = cost::tuned_multiprocessors;
+    if (whole.terms < limits.least_share || 2 * whole.blocks > width) return 1;
+    int64_t count = width * whole.at_a_time / whole.blocks;
+    if (count > g.k / limits.least) count = g.k / limits.least;
+    while (count * count * limits.step > g.k) count--;
+    return count;
+}
+
 Stretches stretches_of(const Kernel &kernel, const Gemm &g) {
     Stretches cut;
     cut.terms = g.k;
-    if (!kernel.share) return cut;
-    const Stretching &how = *kernel.stretching;
-    const Share whole = kernel.share(g);
-    constexpr int64_t width = cost::tuned_multiprocessors;
-    if (whole.terms < how.least_share || 2 * whole.blocks > width) return cut;
-    const Kernel *const by = kernel_of(how.kernel);
-    const Share share = by->share(g);
-    int64_t count = width * share.at_a_time / share.blocks;
-    if (count > g.k / how.least_stretch) count = g.k / how.least_stretch;
-    while (count * count * how.step > g.k) count--;
+    const int64_t count = kernel.stretches ? kernel.stretches(g) : 1;
     if (count < 2) return cut;
-    cut.kernel = by;
-    cut.count = count, cut.terms = g.k / count / how.step * how.step;
+    const Stretching &how = *kernel.stretching;
+    cut.kernel = kernel_of(how.kernel);
+    cut.together = how.together;
+    if (how.together) { // as long as the last one is not longer
+        const int64_t steps = (g.k + how.step - 1) / how.step;
+        cut.terms = (steps + count - 1) / count * how.step;
+        cut.count = g.k / cut.terms;
+    } else {
+        cut.count = count, cut.terms = g.k / count / how.step * how.step;
+    }
     cut.rest = g.k - cut.count * cut.terms;
     return cut;
 }

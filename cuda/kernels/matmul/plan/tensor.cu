@@ -300,10 +300,13 @@ void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
     plan->reckoned *= double(g.m) / part.m;
 }
 
-Share share_tensor(const Gemm &g) {
+int64_t stretches_tensor(const Gemm &g) {
     const Tiling alone = tiling_for(g, 1);
     const Schedule &s = alone.schedule;
-    return {int64_t(s.units_of_item()) << alone.pair, g.k / (s.whole ? 1 : s.slices), 1};
+    const Share whole = {int64_t(s.units_of_item()) << alone.pair, g.k / (s.whole ? 1 : s.slices),
+                         1};
+    return fill_with_stretches(
+        g, whole, {cost::least_share_tensor, cost::least_stretch_tensor, cost::step_tensor});
 }
 
 Plan plan_part(const Gemm &part, const Card &card, const Plan &whole) {

@@ -29,7 +29,8 @@ enum FfmaNumber {
     ffma_small_64x32,
     ffma_sequence_64x128,
     ffma_by_tma,
-    ffma_small_32x64
+    ffma_small_32x64,
+    ffma_sequence_64x64
 };
 constexpr FfmaSize ffma_sizes[] = {
     {128, 128, 1, 1, 2, 16, 3, 256, 8, 100},
@@ -38,10 +39,18 @@ constexpr FfmaSize ffma_sizes[] = {
     {64, 32, 8, 1, 1, 64, 3, 256, 8, cost::sliced_64x32},
     {64, 64, 1, 1, 6, 16, 4, 64, 8, cost::small_64x64},
     {64, 32, 4, 1, 3, 32, 4, 128, 8, cost::small_64x32},
-    {64, 128, 1, 8, 2, 16, 3, 128, 8, 100},
+    {64, 128, 1, 8, 2, 8, 5, 128, 8, 100},
     {128, 256, 1, 1, 1, 32, 4, 256, 0, 100},
     {32, 64, 4, 1, 3, 32, 4, 128, 16, cost::small_64x32},
+    {64, 64, 1, 8, 4, 8, 5, 64, 8, cost::sequence_64x64},
 };
+// Those that read operands along m or n one element at a time, too, and these that always do: what
+// begins anywhere is not copied for them.
+constexpr bool reads_singles(int number) {
+    return number == ffma_small_64x64 || ffma_sizes[number].sequence > 1 ||
+           (ffma_sizes[number].slices > 1 && number != ffma_64x128);
+}
+constexpr bool reads_singles_only(int number) { return ffma_sizes[number].sequence > 1; }
 constexpr int ffma_tma_producers = 128, ffma_tma_rows = 2; // threads; stages of a along k
 constexpr int ffma_tma_shared_bytes =
     1024 + 4 * 32 * (128 + 256) * 4 + ffma_tma_rows * 32 * 128 * 4 + (4 + ffma_tma_rows) * 16;
@@ -60,6 +69,20 @@ constexpr int dmma_threads(int side) { return 2 * side; }
 constexpr int dmma_sums_pitch(int side) { return side + 8; }
 constexpr int dmma_stage_bytes(int side, bool along_k) {
     return along_k ? side * (dmma_depth + 4) * 8 : dmma_depth * (side + 4) * 8;
+}
+
+// ---- Small tiles: sm80/small.cu -----------------------------------------------------------------
+
+constexpr int small_rows[] = {16, 32, 64}, small_side = 64; // of a tile
+constexpr int small_depth = 64, small_threads = 128, small_stages = 4;
+// An operand's part of a stage, along k or across, with gaps of 16 bytes after each stored row.
+constexpr int small_part_bytes(int side) {
+    const int along = side * (small_depth + 8) * 2, across = small_depth * (side + 8) * 2;
+    return along > across ? along : across;
+}
+// The sums are no more than a stage.
+constexpr int small_shared_bytes(int rows, int stages) {
+    return stages * (small_part_bytes(rows) + small_part_bytes(small_side));
 }
 
 // ---- wgmma: sm90/tensor.cuh ---------------------------------------------------------------------
@@ -106,11 +129,26 @@ constexpr EmulatedSize fp16x3_sizes[] = {{192, 5, 2, 4, false, cost::of_192},
                                          {128, 6, 2, 2, false, cost::of_128},
                                          {64, 8, 1, 2, false, cost::of_64}};
 
-// ---- Vectors and tiny products: simt/gemv.cu, simt/tiny.cu --------------------------------------
+// ---- Vectors, thin and tiny products: simt/gemv.cu, simt/thin.cu, simt/tiny.cu -----------------
 
 constexpr int gemv_warps = 8;     // of a block
 constexpr int gemv_row_packs = 4; // of 16 bytes that a lane asks for at a time, along k
 constexpr int tiny_side = 32, tiny_warps = 4;
+constexpr int mini_side = 16; // of simt/mini.cu
+// Of a block, whose products' operands are in shared memory as the type of sums.
+constexpr int mini_warps(int sum) { return 16 / sum; }
+// Thin products, simt/thin.cu. Of elements of so many bytes: of k, whose thin operand is in shared
+// memory; columns and rows of the long one that a block has, for `side` of the thin one.
+constexpr int thin_side = 16, thin_warps = 8;
+constexpr int thin_chunk(int element) { return 1024 / element; }
+constexpr int thin_columns(int element) { return 512 / element; }
+constexpr int thin_rows(int side, int element) {
+    return thin_warps * (side * element < 64 ? 256 / (side * element) : 4);
+}
+// Whether a block of the kernel for rows needs a multiprocessor alone, for its registers.
+constexpr bool thin_rows_alone(bool along_k, int side, int element) {
+    return along_k && side > 8 && element == 8;
+}
 // Of k, that a warp adds up at a time; columns of a block.
 constexpr int gemv_chunk(int element) { return 32 * (16 / element) * gemv_row_packs; }
 // Lanes that share a row of k elements: all of a warp, or as few as hold it in a pack each.

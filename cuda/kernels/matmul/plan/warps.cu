@@ -16,20 +16,42 @@ int64_t tiles_of(const Gemm &g, int side = warp_side) {
     return tiles(g.m, side) * tiles(g.n, side);
 }
 
+// Of a small tile's multiplications the part that is not outside of c: a warp with nothing else has
+// none.
+double part_inside(const Gemm &g) {
+    constexpr int of_warp = dmma_small_side / 2;
+    return static_cast<double>(tiles(g.m, of_warp) * tiles(g.n, of_warp)) /
+           static_cast<double>(4 * tiles_of(g, dmma_small_side));
+}
+
 constexpr int candidates[] = {1, 2, 4, 8}; // blocks that share a tile of c
 
-// The time of items with tiles of a side, in stages of a large tile.
-double cost_of(const Gemm &g, int candidate, int side, int64_t items) {
-    const bool small = side != warp_side;
-    const int splits = candidates[candidate];
-    const int64_t blocks = tiles_of(g, side) * items * splits, length = tiles(g.k, dmma_depth);
-    const int64_t at_a_time = cost::dmma_at_a_time[candidate] << small;
+// The time of so many blocks, with so many stages each, in stages of a large tile.
+double cost_of_blocks(const Gemm &g, int64_t blocks, int64_t at_a_time, int side, int64_t length,
+                      int besides) {
     const int64_t rounds = (blocks + at_a_time - 1) / at_a_time;
-    const double stage = !small                   ? 1
-                         : blocks > at_a_time / 2 ? cost::dmma_small_pair
-                                                  : cost::dmma_small_alone;
-    return stage * static_cast<double>(rounds * ((length + splits - 1) / splits + cost::dmma_block +
-                                                 (splits > 1 ? cost::dmma_sharing : 0)));
+    double stage = 1, part = 1;
+    if (side != warp_side) {
+        const bool are_many = blocks > at_a_time / 2;
+        stage = are_many ? cost::dmma_small_pair : cost::dmma_small_alone;
+        if (are_many) part = part_inside(g);
+    }
+    return stage * static_cast<double>(rounds) * (static_cast<double>(length) * part + besides);
+}
+
+double cost_of(const Gemm &g, int candidate, int side, int64_t items) {
+    const int splits = candidates[candidate];
+    const int64_t length = (tiles(g.k, dmma_depth) + splits - 1) / splits;
+    const int64_t at_a_time = cost::dmma_at_a_time[candidate] << (side != warp_side);
+    return cost_of_blocks(g, tiles_of(g, side) * items * splits, at_a_time, side, length,
+                          cost::dmma_block + (splits > 1 ? cost::dmma_sharing : 0));
+}
+
+// The same of small tiles whose splits a block computes one after another.
+double cost_in_sequence(const Gemm &g, int candidate, int64_t items) {
+    const int side = dmma_small_side;
+    return cost_of_blocks(g, tiles_of(g, side) * items, cost::dmma_at_a_time[0] << 1, side,
+                          tiles(g.k, dmma_depth), cost::dmma_block + candidates[candidate] - 1);
 }
 
 // The best for one item, which is the best for each of a batch, because of the bits.
@@ -91,9 +113,16 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
     const int candidate = card.overlaps() ? best_candidate(g) : 0;
     const double large = cost_of(g, candidate, warp_side, g.items);
     const double small = cost_of(g, candidate, dmma_small_side, g.items);
-    const int side = small < large ? dmma_small_side : warp_side;
+    int side = small < large ? dmma_small_side : warp_side;
     plan->splits = plan->cluster = candidates[candidate];
     plan->reckoned = small < large ? small : large;
+    const double in_sequence = cost_in_sequence(g, candidate, g.items);
+    const bool are_many = tiles_of(g, dmma_small_side) * g.items >= 2 * cost::dmma_at_a_time[0];
+    if (candidate > 0 && are_many && in_sequence < plan->reckoned) {
+        side = dmma_small_side;
+        plan->splits_in_sequence = plan->splits, plan->splits = plan->cluster = 1;
+        plan->reckoned = in_sequence;
+    }
     plan->depth = dmma_depth;
     plan_grid(g, card, side, dmma_threads(side), plan);
     plan->a = in_place(a), plan->b = in_place(b);
@@ -105,9 +134,10 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
                      dmma_sums_bytes(side));
 }
 
-Share share_dmma(const Gemm &g) {
+int64_t stretches_dmma(const Gemm &g) {
     const int splits = candidates[best_candidate(g)];
-    return {tiles_of(g) * splits, g.k / splits, 1};
+    return fill_with_stretches(g, {tiles_of(g) * splits, g.k / splits, 1},
+                               {cost::least_share_dmma, cost::least_stretch_dmma, cost::step_dmma});
 }
 
 bool can_tensor_sm80(const Gemm &g, const Card &card) {

@@ -16,7 +16,8 @@ using Tile64x32 = FfmaTile<1, 1, 8, 8, 8, 8, 64, 3, 1>;
 using Small64x64 = FfmaTile<1, 2, 1, 8, 8, 8, 16, 4, 6>;
 using Small64x32 = FfmaTile<1, 1, 4, 8, 8, 8, 32, 4, 3>;
 using Small32x64 = FfmaTile<1, 1, 4, 4, 8, 8, 32, 4, 3>;
-using Sequence64x128 = FfmaTile<1, 4, 1, 8, 8, 8, 16, 3, 2, false, 8>;
+using Sequence64x128 = FfmaTile<1, 4, 1, 8, 8, 8, 8, 5, 2, false, 8>;
+using Sequence64x64 = FfmaTile<1, 2, 1, 8, 8, 8, 8, 5, 4, false, 8>;
 
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V = A_ALONG_K && B_ALONG_K ? 1 : 4>
 constexpr int all_bytes = FfmaStage<Tile, A_ALONG_K, B_ALONG_K, V>::all_bytes;
@@ -43,11 +44,17 @@ template <class Tile, int NUMBER> int launch_tile(Call &call, const Gemm &given,
     Gemm g = given;
     Workspace space;
     PVG_PASS(arrange_operands(call, &g, plan, &space));
-    if (!g.a_along_k) return launch_layout<Tile, false, false, 4>(call, g, plan);
+    const bool singles = (plan.transposed ? plan.a : plan.b).alignment == 1;
+    if (plan.transposed) g = turned(g);
     if (g.b_along_k) return launch_layout<Tile, true, true, 1>(call, g, plan);
-    if constexpr (Tile::slices > 1)
-        if (plan.b.alignment == 1) return launch_layout<Tile, true, false, 1>(call, g, plan);
-    return launch_layout<Tile, true, false, 4>(call, g, plan);
+    if constexpr (reads_singles(NUMBER))
+        if (singles && !g.a_along_k) return launch_layout<Tile, false, false, 1>(call, g, plan);
+    if constexpr (reads_singles(NUMBER) || Tile::slices > 1)
+        if (singles) return launch_layout<Tile, true, false, 1>(call, g, plan);
+    if constexpr (!reads_singles_only(NUMBER))
+        return g.a_along_k ? launch_layout<Tile, true, false, 4>(call, g, plan)
+                           : launch_layout<Tile, false, false, 4>(call, g, plan);
+    return PVG_OK;
 }
 
 } // namespace
@@ -61,6 +68,7 @@ int launch_ffma(Call &call, const Gemm &g, const Plan &plan) {
     case ffma_small_64x64: return launch_tile<Small64x64, ffma_small_64x64>(call, g, plan);
     case ffma_small_64x32: return launch_tile<Small64x32, ffma_small_64x32>(call, g, plan);
     case ffma_small_32x64: return launch_tile<Small32x64, ffma_small_32x64>(call, g, plan);
+    case ffma_sequence_64x64: return launch_tile<Sequence64x64, ffma_sequence_64x64>(call, g, plan);
     default: return launch_tile<Sequence64x128, ffma_sequence_64x128>(call, g, plan);
     }
 }

@@ -37,6 +37,7 @@ __device__ __forceinline__ void multiply(const FfmaProduct &p, const FfmaPlace &
     const uint32_t last = shared + (Tile::stages - 1) * Parts::bytes;
     uint32_t reading = shared, writing = last;
     FfmaFragments<Tile> fragments;
+    const bool idles = thread.column / Tile::warp_columns * Tile::warp_columns >= at.columns;
     const int stages = at.terms / Tile::depth + (at.terms % Tile::depth != 0);
     int stage = 0, end = Tile::halves && p.first_half ? p.first_half / Tile::depth : stages;
     for (;;) {
@@ -46,6 +47,12 @@ __device__ __forceinline__ void multiply(const FfmaProduct &p, const FfmaPlace &
             // whose place the next is loaded.
             wait_for_copies<Tile::stages - 2>();
             __syncthreads();
+            if (Tile::may_idle && idles) { // the warp loads for the others
+                load(writing);
+                commit_copies();
+                writing = writing == last ? shared : writing + Parts::bytes;
+                continue;
+            }
             const uint32_t from_a = reading + in_a, from_b = reading + in_b;
             fragments.template read<Parts>(0, from_a, from_b, 0);
             fragments.multiply(1, sum);
@@ -96,6 +103,13 @@ __global__ void __launch_bounds__(Tile::threads, blocks_that_fit<Tile>)
     }
     wait_for_copies<0>(); // zeros beyond the end of k: they must not overwrite the sums
     share_sums(memory, thread, sum);
+    if constexpr (Tile::slices == 1 && A_ALONG_K && !B_ALONG_K) {
+        if (p.transposed) {
+            __syncthreads();
+            finish_transposed<Tile>(p, at, memory);
+            return;
+        }
+    }
     if (has_clusters && Tile::slices > 1 && p.splits > 1)
         cluster_sync();
     else

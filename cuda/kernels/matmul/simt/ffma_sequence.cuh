@@ -18,7 +18,7 @@ template <class Tile, class Parts> struct ChainLoader {
     typename Parts::LoaderA a;
     typename Parts::LoaderB b;
     int k = 0, end = 0;       // of the next group; of the split, or 0 beyond the last
-    int left = 0, length = 0; // stages of the chain from the next on, and in all
+    int left = 0, length = 0; // stages of the chain from the next on; groups of the longest chain
     int slice = 0, first = 0; // of k: where the split begins
     unsigned split = 0;
     unsigned begins = 0; // bit i: with the stage i before this one a chain begins, or the tile ends
@@ -28,7 +28,7 @@ template <class Tile, class Parts> struct ChainLoader {
         a.begin(p.a + at.item * p.a_item, p.lda, at.row, 0, at.rows);
         b.begin(p.b + at.item * p.b_item, p.ldb, at.column, 0, at.columns);
         begin_split();
-        left = length;
+        left = length_of_chain();
     }
     // One group at a time, in the course of the stage before: all at once hold up the products.
     __device__ __forceinline__ void load_group(uint32_t stage, int group) const {
@@ -57,7 +57,7 @@ template <class Tile, class Parts> struct ChainLoader {
             }
             begin_split();
         }
-        left = length;
+        left = length_of_chain();
         k = first + slice * 8;
         a.move(k - before, p.lda);
         b.move(k - before, p.ldb);
@@ -76,7 +76,12 @@ private:
         length = first_unit(p, split + 1, p.splits_in_sequence) - first;
         first *= Tile::unit;
         end = first + min(p.k - first, length * Tile::unit);
-        length = (length + groups - 1) / groups;
+    }
+    // In stages, at least one: of all groups or, where the last ones begin beyond the end, of one
+    // less.
+    __device__ __forceinline__ int length_of_chain() const {
+        const int missing = first + slice * 8 + (length - 1) * Tile::unit >= end;
+        return max(1, (length - missing + groups - 1) / groups);
     }
 };
 

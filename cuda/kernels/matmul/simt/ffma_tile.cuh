@@ -22,6 +22,7 @@ namespace {
 // WARPS_DOWN x WARPS_ACROSS warps, times SLICES of k; a warp is LANES_DOWN x 32 / LANES_DOWN
 // threads with microtiles of MICRO_ROWS x MICRO_COLUMNS. STAGES of DEPTH of k. BLOCKS fit a
 // multiprocessor. SEQUENCE is the number of slices that a thread computes one after another.
+// may_idle: a warp that is outside of c does not multiply.
 template <int WARPS_DOWN, int WARPS_ACROSS, int SLICES, int LANES_DOWN, int MICRO_ROWS,
           int MICRO_COLUMNS, int DEPTH, int STAGES, int BLOCKS, bool BY_TMA = false,
           int SEQUENCE = 1>
@@ -34,7 +35,7 @@ struct FfmaTile {
     static constexpr int warp_columns = lanes_across * micro_columns;
     static constexpr int rows = WARPS_DOWN * warp_rows, columns = WARPS_ACROSS * warp_columns;
     static constexpr int threads = 32 * warps * SLICES, slice_depth = DEPTH / SLICES;
-    static constexpr bool by_tma = BY_TMA;
+    static constexpr bool by_tma = BY_TMA, may_idle = WARPS_ACROSS == 2 && SLICES == 1;
     static constexpr int sequence = SEQUENCE;
     static constexpr bool halves = SLICES == 1 && SEQUENCE == 1; // k is halved where it is long
     // Of k: what the splits are counted in, a stage of the tile that gives the bits.
@@ -57,10 +58,11 @@ struct FfmaProduct {
     int64_t lda, ldb, a_item, b_item;
     int m, n, k;
     int tiles_down, tiles_across; // of c
-    int units;                    // along k
+    int units, last_item, last_k; // along k; the item with other terms than k, or -1; and these
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // what is left to one block where there are slices in sequence
     bool batched;                 // more than one item
+    bool transposed;              // the tiles are those of c transposed
     bool direct;                  // from registers: they are plain, and c's rows aligned
     int first_half;               // of k, a multiple of 32; 0 where one chain goes all the way
     float *parked;                // its sums: c, or laid out like c with distances of their own
@@ -154,6 +156,7 @@ template <class Tile> __device__ __forceinline__ FfmaPlace place_of_block(const 
     if (p.batched) {
         unsigned tiles = p.tiles_down * p.tiles_across;
         at.item = tile / tiles, tile %= tiles;
+        if (Tile::slices == 4 && static_cast<int>(at.item) == p.last_item) at.terms = p.last_k;
     }
     int row, column;
     place_tile(static_cast<int>(tile), p.tiles_down, p.tiles_across, &row, &column);
@@ -412,6 +415,32 @@ __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const FfmaPlac
     }
 }
 
+// The finished tile, one slice, of c transposed. A thread has four rows of a column of the tile; a
+// warp eight columns and four times four rows, in different banks, thanks to the gaps.
+template <class Tile>
+__device__ __forceinline__ void finish_transposed(const FfmaProduct &p, const FfmaPlace &at,
+                                                  const float *shared) {
+    constexpr int down = Tile::rows / 16, parts = down * (Tile::columns / 8);
+    const Destination c =
+        p.c.moved(at.item * p.c.item_stride + at.column * p.c.row_stride + at.row, sizeof(float));
+    const bool aligned = rows_allow_four(c.data, c.row_stride) &&
+                         (!c.preactivation || rows_allow_four(c.preactivation, c.row_stride));
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    RowPart<float, 4> four = {{}, {}, 0, 0, 1, aligned};
+#pragma unroll 1
+    for (int part = static_cast<int>(threadIdx.x) / 32; part < parts; part += Tile::threads / 32) {
+        const int row = part % down * 16 + lane / 8 * 4, column = part / down * 8 + lane % 8;
+        if (row >= at.rows || column >= at.columns) continue;
+        four.count = at.rows - row;
+        load_bias<float>(c, int64_t(at.row) + row, four.count, four.step, four.bias);
+        const float *const from = shared + Tile::sums_of_row(row) + column;
+#pragma unroll
+        for (int e = 0; e < 4; e++) four.sums[e] = from[e * Tile::columns];
+        four.at = column * c.row_stride + row;
+        finish(c, four);
+    }
+}
+
 // ---- On the host --------------------------------------------------------------------------------
 
 // The planner knows the tile as it is.
@@ -427,7 +456,7 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g, const Plan &plan)
     FfmaProduct p{};
     p.a = static_cast<const float *>(g.a), p.b = static_cast<const float *>(g.b);
     p.c = destination_of(g), p.batched = g.items > 1;
-    p.direct = plan.direct;
+    p.direct = plan.direct, p.transposed = plan.transposed;
     if (Tile::halves) p.first_half = static_cast<int>(first_half(g.k));
     p.m = g.m, p.n = g.n, p.k = g.k;
     p.splits = static_cast<unsigned>(plan.splits);
@@ -436,6 +465,7 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g, const Plan &plan)
     p.tiles_down = static_cast<int>(tiles(g.m, Tile::rows));
     p.tiles_across = static_cast<int>(tiles(g.n, Tile::columns));
     p.units = static_cast<int>(tiles(g.k, Tile::unit));
+    p.last_item = g.last_k ? g.items - 1 : -1, p.last_k = static_cast<int>(g.last_k);
     return p;
 }
 
@@ -445,13 +475,14 @@ template <class Tile, class Start>
 int launch_in_parts(Call &call, const Gemm &g, const Plan &plan, const Start &start) {
     Workspace parking; // for the sums of k's first half, of one part after the other
     if (plan.workspace) PVG_PASS(parking.open(call, static_cast<size_t>(plan.workspace)));
-    const int64_t items = plan.items, rows = plan.part_rows;
+    const int64_t items = plan.items, rows = plan.transposed ? g.m : plan.part_rows;
     for (int64_t item = 0; item < g.items; item += items)
         for (int64_t row = 0; row < g.m; row += rows) {
             Gemm part = moved(g, item * g.a_item + row * (g.a_along_k ? g.lda : 1), item * g.b_item,
                               item * g.c_item + row * g.ldc);
             part.items = static_cast<int>(g.items - item < items ? g.items - item : items);
             part.m = static_cast<int>(g.m - row < rows ? g.m - row : rows);
+            if (item + items < g.items) part.last_k = 0; // the last one is yet to come
             FfmaProduct p = describe_ffma<Tile>(part, plan);
             p.parked = static_cast<float *>(p.c.data);
             p.parked_stride = p.c.row_stride, p.parked_item = p.c.item_stride;

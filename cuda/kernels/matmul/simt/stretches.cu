@@ -3,7 +3,9 @@
 // The kernels' own cuts of k end at what a cluster of blocks can share; here is no such bound.
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/epilogue.cuh"
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/plan/families.cuh"
+#include "kernels/matmul/simt/pretranspose.cuh"
 
 namespace pvg::matmul {
 
@@ -15,29 +17,36 @@ struct StretchSums {
     const void *sums;
     int64_t size; // of a part: rows times columns
     int parts;
+    int ways;     // warps that share a sum: 1 or 8
+    int elements; // of a block
+    bool turned;  // [item][part][column][row]
 };
 
-constexpr int adding_warps = 8, width = 32; // width: elements of a block
+constexpr int adding_warps = 8, few_parts = 16;
 
-// A warp adds up every eighth part, in order, and then the first one the sums of all warps.
+// A warp adds up every eighth part, in order, and then the first one the sums of all warps; few
+// parts are added up in order by one.
 template <class T>
 __global__ void __launch_bounds__(32 * adding_warps) add_stretches_kernel(StretchSums p) {
     using S = SumType<T>;
-    __shared__ S shared[adding_warps][width];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int64_t blocks = (p.size + width - 1) / width, item = blockIdx.x / blocks;
-    const int64_t at = blockIdx.x % blocks * width + lane;
+    __shared__ S shared[adding_warps][32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, way = warp % p.ways;
+    const int64_t blocks = (p.size + p.elements - 1) / p.elements, item = blockIdx.x / blocks;
+    const int64_t at = blockIdx.x % blocks * p.elements + warp / p.ways * 32 + lane;
+    let_next_kernel_start();
+    wait_for_previous_kernel();
     const S *sums = static_cast<const S *>(p.sums) + item * p.parts * p.size + at;
     S sum = 0;
     if (at < p.size) {
 #pragma unroll 4
-        for (int part = warp; part < p.parts; part += adding_warps) sum += sums[part * p.size];
+        for (int part = way; part < p.parts; part += p.ways) sum += sums[part * p.size];
     }
     shared[warp][lane] = sum;
     __syncthreads();
-    if (warp != 0 || at >= p.size) return;
-    for (int w = 1; w < adding_warps; w++) sum += shared[w][lane];
-    const int64_t row = at / p.c.columns, column = at % p.c.columns;
+    if (way != 0 || at >= p.size) return;
+    for (int w = 1; w < p.ways; w++) sum += shared[w][lane];
+    const int64_t line = p.turned ? p.c.rows : p.c.columns, first = at / line, second = at % line;
+    const int64_t row = p.turned ? second : first, column = p.turned ? first : second;
     RowPart<T, 1> one = {{sum}, {}, item * p.c.item_stride + row * p.c.row_stride + column,
                          1,     1,  false};
     load_bias<T>(p.c, column, one.count, one.step, one.bias);
@@ -45,28 +54,25 @@ __global__ void __launch_bounds__(32 * adding_warps) add_stretches_kernel(Stretc
 }
 
 template <class T>
-int add_up(Call &call, const Gemm &g, const void *sums, int64_t items, int64_t parts) {
-    const StretchSums p = {destination_of(g), sums, int64_t(g.m) * g.n, static_cast<int>(parts)};
-    PVG_LAUNCH(add_stretches_kernel<T>, blocks_for(items * tiles(p.size, width), 1),
-               32 * adding_warps, 0, call.stream, p);
+int add_up(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t items, int64_t parts,
+           bool turned) {
+    const int ways = parts <= few_parts ? 1 : adding_warps;
+    const StretchSums p = {
+        destination_of(g),        sums,  int64_t(g.m) * g.n, static_cast<int>(parts), ways,
+        32 * adding_warps / ways, turned};
+    PVG_LAUNCH_WITH((LaunchExtras{1, overlap}), add_stretches_kernel<T>,
+                    blocks_for(items * tiles(p.size, p.elements), 1), 32 * adding_warps, 0,
+                    call.stream, p);
     return PVG_OK;
 }
 
-int add_parts(Call &call, const Gemm &g, const void *sums, int64_t items, int64_t parts) {
-#ifdef PVG_SIMULATOR // it has no tensor cores, and so float32 alone is cut
-    return add_up<float>(call, g, sums, items, parts);
-#else
-    return dispatch<floats>(g.dtype, [&](auto tag) -> int {
-        return add_up<typename decltype(tag)::type>(call, g, sums, items, parts);
-    });
-#endif
-}
-
 // One stretch of several items, which lie as g's do.
-Gemm of_items(const Gemm &g, int64_t first, int64_t terms, int64_t items, int64_t parts) {
+Gemm of_items(const Gemm &g, int64_t first, int64_t terms, int64_t items, int64_t parts,
+              bool together) {
     Gemm part = stretch_of(g, first, terms, 1);
     part.items = static_cast<int>(items);
     part.a_item = g.a_item, part.b_item = g.b_item, part.c_item *= parts;
+    part.last_k = together ? terms : 0;
     return part;
 }
 
@@ -78,19 +84,37 @@ int launch_parts(Call &call, const Gemm &g, const Card &card, const Stretches &c
         part.c = step_by(sums, (item * parts + stretch) * size, part.c_dtype);
         return launch_planned(call, *cut.kernel, part, card);
     };
-    for (int64_t item = 0; items < cut.count && item < items; item++) {
+    const bool few = items < parts;
+    for (int64_t item = 0; few && item < items; item++) {
         const Gemm one = moved(g, item * g.a_item, item * g.b_item, 0);
-        PVG_PASS(launch(stretch_of(one, 0, cut.terms, cut.count), item, 0));
+        Gemm stretches = stretch_of(one, 0, cut.terms, cut.together ? parts : cut.count);
+        if (cut.together) stretches.last_k = cut.rest ? cut.rest : cut.terms;
+        PVG_PASS(launch(stretches, item, 0));
     }
-    for (int64_t stretch = 0; items >= cut.count && stretch < cut.count; stretch++) {
-        const Gemm all = of_items(g, stretch * cut.terms, cut.terms, items, parts);
+    if (few && cut.together) return PVG_OK;
+    for (int64_t stretch = 0; !few && stretch < cut.count; stretch++) {
+        const Gemm all = of_items(g, stretch * cut.terms, cut.terms, items, parts, cut.together);
         PVG_PASS(launch(all, 0, stretch));
     }
     if (!cut.rest) return PVG_OK;
-    return launch(of_items(g, cut.count * cut.terms, cut.rest, items, parts), 0, cut.count);
+    return launch(of_items(g, cut.count * cut.terms, cut.rest, items, parts, cut.together), 0,
+                  cut.count);
 }
 
 } // namespace
+
+// An a along m beside a b along k: the product of the transposed matrices needs no copy of them,
+// and costs stores of c, which are few where k is long.
+static bool pays_turning(const Gemm &g) {
+    return !g.a_along_k && g.b_along_k && g.k >= g.m && g.k >= g.n;
+}
+
+int add_parts(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t items,
+              int64_t parts, bool turned) {
+    return dispatch<floats>(g.dtype, [&](auto tag) -> int {
+        return add_up<typename decltype(tag)::type>(call, g, overlap, sums, items, parts, turned);
+    });
+}
 
 int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stretches &cut) {
     const int64_t element = given.dtype == PVG_FLOAT64 ? 8 : 4;
@@ -101,10 +125,19 @@ int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stre
     PVG_PASS(space.open(call, static_cast<size_t>(most * bytes)));
     for (int64_t first = 0; first < given.items; first += most) {
         const int64_t items = given.items - first < most ? given.items - first : most;
-        const Gemm g =
-            moved(given, first * given.a_item, first * given.b_item, first * given.c_item);
-        PVG_PASS(launch_parts(call, g, card, cut, items, space.as<void>()));
-        PVG_PASS(add_parts(call, g, space.as<void>(), items, cut.parts()));
+        Gemm g = moved(given, first * given.a_item, first * given.b_item, first * given.c_item);
+        g.items = static_cast<int>(items);
+        const bool is_turned = cut.together && pays_turning(g);
+        Gemm product = is_turned ? turned(g) : g;
+        Workspace copies; // of whole operands, of which there need not be one for each stretch
+        if (cut.together) {
+            product.last_k = g.k;
+            const Plan plan = plan_gemm(*cut.kernel, product, card);
+            PVG_PASS(arrange_operands(call, &product, plan, &copies));
+        }
+        PVG_PASS(launch_parts(call, product, card, cut, items, space.as<void>()));
+        PVG_PASS(
+            add_parts(call, g, card.overlaps(), space.as<void>(), items, cut.parts(), is_turned));
     }
     return PVG_OK;
 }

@@ -1,11 +1,13 @@
 // Batches of tiny products of float32, float16 and bfloat16, m, n and k up to 32: one warp a
 // product, with no barrier of a block. What counts is to stream: a lane asks for its 32 elements of
-// a and 32 of b at once, and many warps are at it at the same time.
+// a and 32 of b at once, and many warps are at it at the same time. mini.cu has those up to 16, and
+// float64.
 //
 // The operands lie in shared memory as [k][row] and [k][column] of float32, with zeros up to 32 x
 // 32. A lane owns 4 x 8 sums. They go back through shared memory, so that whole rows of c are
 // stored. Every sum is one chain of multiply-adds over increasing k, as in the tiled kernel.
 #include "kernels/matmul/dispatch.cuh"
+#include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/simt/tile.cuh"
 
@@ -23,9 +25,16 @@ struct TinyProduct {
     Destination c;
     int64_t lda, ldb, a_item, b_item;
     int64_t items;
+    int64_t rows; // of all items, where they are one matrix that is cut into items of m; or 0
     int m, n, k;
     bool aligned, c_aligned; // rows of a and b, of c consist of packs
 };
+
+// The last item may have fewer than the others.
+__device__ __forceinline__ int rows_of_item(const TinyProduct &p, int64_t item) {
+    const int64_t left = p.rows - item * p.m;
+    return p.rows && left < p.m ? static_cast<int>(left) : p.m;
+}
 
 using Four = Vector<float, 4>;
 
@@ -70,13 +79,13 @@ template <class T, bool ALONG_K, bool ALIGNED> struct TinyOperand {
 };
 
 template <class T, bool A_ALONG_K, bool B_ALONG_K, bool ALIGNED>
-__device__ __forceinline__ void load_operands(const TinyProduct &p, int64_t item, float *shared_a,
-                                              float *shared_b) {
+__device__ __forceinline__ void load_operands(const TinyProduct &p, int64_t item, int m,
+                                              float *shared_a, float *shared_b) {
     TinyOperand<T, A_ALONG_K, ALIGNED> a;
     TinyOperand<T, B_ALONG_K, ALIGNED> b;
     const T *const of_a = static_cast<const T *>(p.a) + item * p.a_item;
     const T *const of_b = static_cast<const T *>(p.b) + item * p.b_item;
-    a.load(of_a, p.lda, A_ALONG_K ? p.m : p.k, A_ALONG_K ? p.k : p.m);
+    a.load(of_a, p.lda, A_ALONG_K ? m : p.k, A_ALONG_K ? p.k : m);
     b.load(of_b, p.ldb, B_ALONG_K ? p.n : p.k, B_ALONG_K ? p.k : p.n);
     a.store(shared_a);
     b.store(shared_b);
@@ -118,7 +127,7 @@ __device__ __forceinline__ void write_line(float *row, int at, int j, const floa
 
 // The warp's sums, as rows of c in shared memory.
 template <class T>
-__device__ __forceinline__ void finish_rows(const TinyProduct &p, int64_t item,
+__device__ __forceinline__ void finish_rows(const TinyProduct &p, int64_t item, int m,
                                             const float *shared) {
     const int lane = threadIdx.x % 32;
     const Destination c = p.c.moved(item * p.c.item_stride, sizeof(T));
@@ -127,7 +136,7 @@ __device__ __forceinline__ void finish_rows(const TinyProduct &p, int64_t item,
 #pragma unroll
         for (int i = 0; i < side / 4; i++) {
             const int row = lane / 8 + i * 4;
-            if (row >= p.m || at >= p.n) continue;
+            if (row >= m || at >= p.n) continue;
             const Four sums = *reinterpret_cast<const Four *>(shared + row * sums_pitch + at);
             Vector<T, 4> pack;
 #pragma unroll
@@ -140,7 +149,7 @@ __device__ __forceinline__ void finish_rows(const TinyProduct &p, int64_t item,
     RowPart<T, 1> one = {{}, {}, lane, 1, 1, false};
     load_bias<T>(c, lane, one.count, one.step, one.bias);
 #pragma unroll 1
-    for (int row = 0; row < p.m; row++) {
+    for (int row = 0; row < m; row++) {
         one.sums[0] = shared[row * sums_pitch + lane];
         finish(c, one);
         one.at += c.row_stride;
@@ -156,10 +165,11 @@ __global__ void __launch_bounds__(32 * warps, 5) tiny_product_kernel(TinyProduct
     float *const shared_a = shared[threadIdx.x / 32], *const shared_b = shared_a + a_size;
     const int64_t item = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / 32;
     if (item >= p.items) return;
+    const int m = rows_of_item(p, item);
     if (p.aligned)
-        load_operands<T, A_ALONG_K, B_ALONG_K, true>(p, item, shared_a, shared_b);
+        load_operands<T, A_ALONG_K, B_ALONG_K, true>(p, item, m, shared_a, shared_b);
     else
-        load_operands<T, A_ALONG_K, B_ALONG_K, false>(p, item, shared_a, shared_b);
+        load_operands<T, A_ALONG_K, B_ALONG_K, false>(p, item, m, shared_a, shared_b);
     __syncwarp();
     float sums[lane_rows][lane_columns] = {};
 #pragma unroll 2
@@ -185,7 +195,7 @@ __global__ void __launch_bounds__(32 * warps, 5) tiny_product_kernel(TinyProduct
             write_line<B_ALONG_K>(row, lane_column, j, &sums[i][j]);
     }
     __syncwarp();
-    finish_rows<T>(p, item, shared_a);
+    finish_rows<T>(p, item, m, shared_a);
 }
 
 // Whether rows of `length` consist of packs of four elements that may be moved at once.
@@ -201,9 +211,15 @@ int launch_layout(Call &call, const TinyProduct &p, const Plan &plan) {
     return PVG_OK;
 }
 
-template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan) {
+template <class T> int launch_dtype(Call &call, const Gemm &given, const Plan &plan) {
     constexpr int64_t element = sizeof(T);
     TinyProduct p{};
+    Gemm g = given;
+    if (is_folded(given)) { // rows of one product, some a warp
+        p.rows = int64_t(given.items) * given.m;
+        g.m = plan.rows, g.items = plan.items;
+        g.a_item = g.m * g.lda, g.c_item = g.m * g.ldc;
+    }
     p.a = g.a, p.b = g.b, p.c = destination_of(g);
     p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
     p.items = g.items, p.m = g.m, p.n = g.n, p.k = g.k;
@@ -221,6 +237,7 @@ template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan)
 } // namespace
 
 int launch_tiny(Call &call, const Gemm &g, const Plan &plan) {
+    if (plan.tile) return launch_mini(call, g, plan);
     switch (g.dtype) {
     case PVG_FLOAT16: return launch_dtype<Half>(call, g, plan);
     case PVG_BFLOAT16: return launch_dtype<BFloat16>(call, g, plan);

@@ -10,7 +10,8 @@
 //
 // With few tiles most of the card would be idle. Then a cluster of blocks shares a tile, each with
 // a part of k ("split k"), and every block sums its share of the tile over the shared memory of all
-// of them, in their order.
+// of them, in their order. Where a batch brings enough tiles, a block with a small one computes all
+// parts, one after another.
 #pragma once
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/sm80/mma.cuh"
@@ -29,7 +30,8 @@ template <int SIDE> struct DmmaTile {
     static constexpr int warp_rows = SIDE / 2, warp_columns = 32;
     static constexpr int warps_across = SIDE / warp_columns;
     static constexpr int down = warp_rows / 16, across = warp_columns / 8; // instructions
-    static constexpr int sums_pitch = SIDE + 8; // in shared memory, against bank conflicts
+    static constexpr int sums_pitch = SIDE + 8;   // in shared memory, against bank conflicts
+    static constexpr bool may_split = SIDE < 128; // in sequence: registers hold two sums
     using Sums = double[down][across][4];
     template <bool ALONG_K, int V>
     using Loader = TileLoader<double, SIDE, depth, ALONG_K, V, pad, threads>;
@@ -45,6 +47,7 @@ struct DmmaProduct {
     int tiles_down, tiles_across; // of c
     int stages;                   // along k
     unsigned splits;              // blocks that share a tile: a cluster
+    unsigned splits_in_sequence;  // that one block of a small tile computes one after another
     bool aligned;                 // pairs of a row of c may be stored at once
 };
 
@@ -133,6 +136,17 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> struct DmmaFragments {
     }
 };
 
+template <class Tile>
+__device__ __forceinline__ void add_and_clear(typename Tile::Sums &sums,
+                                              typename Tile::Sums &total) {
+#pragma unroll
+    for (int i = 0; i < Tile::down; i++)
+#pragma unroll
+        for (int j = 0; j < Tile::across; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) total[i][j][e] += sums[i][j][e], sums[i][j][e] = 0;
+}
+
 // `row` and `column` are those of the warp's part in the tile.
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
 __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPlace &at, int row,
@@ -160,14 +174,32 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
     uint32_t reading = shared, writing = last;
     Parts fragments;
     const int count = (at.terms - 1) / depth + 1;
+    // The warp's part may be outside of c.
+    const bool multiplies = !Tile::may_split || (row < at.rows && column < at.columns);
+    // Splits in sequence: sums are those of one of them, the others' are added up.
+    const auto first_stage = [&p](unsigned split) {
+        return static_cast<int>(int64_t(p.stages) * split / p.splits_in_sequence);
+    };
+    typename Tile::Sums total = {};
+    unsigned split = 1;
+    int next = Tile::may_split ? first_stage(split) : 0; // the stage that the next one begins with
 #pragma unroll 1
     for (int stage = 0; stage < count; stage++) {
         // This stage has come, for every thread; and every thread has read the one before, in whose
         // place the next is loaded.
         wait_for_copies<stages - 2>();
         __syncthreads();
+        if (!multiplies) { // it loads for the others
+            load(writing);
+            writing = writing == last ? shared : writing + bytes;
+            continue;
+        }
         fragments.read(0, reading + in_a, reading + in_b, 0);
         fragments.multiply_into(sums, 1);
+        if (Tile::may_split && stage == next) {
+            add_and_clear<Tile>(sums, total);
+            next = first_stage(++split);
+        }
         load(writing);
 #pragma unroll
         for (int k = 0; k < depth / step - 1; k++) {
@@ -178,6 +210,9 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
         writing = writing == last ? shared : writing + bytes;
     }
     fragments.multiply_into(sums, 1);
+    if (!Tile::may_split || p.splits_in_sequence == 1) return;
+    add_and_clear<Tile>(sums, total);
+    add_and_clear<Tile>(total, sums);
 }
 
 // ---- The epilogue -------------------------------------------------------------------------------

@@ -7,12 +7,15 @@
 // transposes halves that are stored along m or n on the way. The sums go through shared memory, so
 // that bias and activation are applied, and c is stored, along the rows.
 #pragma once
+#include "kernels/fragments.cuh"
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/sm80/mma.cuh"
 
 namespace pvg::matmul {
 
 namespace {
+
+using fragments::read_matrices; // of TF32: 8 x 4 elements, of which a lane gets one of each
 
 constexpr int depth_bytes = 64; // of a stage
 constexpr int step_bytes = 32;  // of k, in one instruction
@@ -38,22 +41,6 @@ struct WarpProduct {
 // A warp's part of the tile: sums[i][j] are those of 16 rows and 8 columns, of which a thread has
 // columns 2 (lane % 4) and the one after it of rows lane / 4 and lane / 4 + 8.
 using MmaSums = float[down][across][4];
-
-// Four matrices of 8 x 16 bytes, whose rows begin at the addresses that the lanes give, eight after
-// another. A lane gets 4 bytes of row lane / 4 of each. Transposed: of column lane / 4, in halves.
-template <bool TRANSPOSED>
-__device__ __forceinline__ void read_matrices(uint32_t from, uint32_t (&to)[4]) {
-    if constexpr (TRANSPOSED)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                     : "r"(from)
-                     : "memory");
-    else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                     : "r"(from)
-                     : "memory");
-}
 
 // Floats to the nearest of TF32; of two nearest to the even one, before compute capability 9.0 to
 // the larger one.

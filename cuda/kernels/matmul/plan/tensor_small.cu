@@ -1,0 +1,89 @@
+// Plans of float16 and bfloat16 products in small tiles, sm80/small.cu: of small and thin matrices.
+// How k is split by the blocks of a cluster depends on m, n and k alone; tiles change no bit.
+#include "kernels/matmul/plan/families.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
+#include <limits.h>
+
+namespace pvg::matmul {
+
+namespace {
+
+constexpr int width = cost::tuned_multiprocessors;
+
+int shorter_side(const Gemm &g) { return g.m < g.n ? g.m : g.n; }
+
+// The tile with the fewest rows that hold the shorter side of c.
+int number_of(const Gemm &g) {
+    int number = 0;
+    while (number < 2 && small_rows[number] < shorter_side(g)) number++;
+    return number;
+}
+bool is_transposed(const Gemm &g) { return g.n < g.m && g.n <= small_rows[1]; }
+
+int64_t tiles_of(const Gemm &g) {
+    const bool transposed = is_transposed(g);
+    return tiles(transposed ? g.n : g.m, small_rows[number_of(g)]) *
+           tiles(transposed ? g.m : g.n, small_side);
+}
+
+int splits_of(const Gemm &g) {
+    const int64_t count = tiles_of(g);
+    if (g.last_k) return 1; // a stretch
+    int splits = 1;
+    while (splits < 8 && count * splits * 2 <= width * cost::small_blocks &&
+           g.k / (2 * splits) >= cost::small_split_terms)
+        splits *= 2;
+    return splits;
+}
+
+// In place, by as many elements at a time as 16 bytes, 4 or 2 hold.
+OperandPlan read_in_place(const Stored &x, int64_t outer) {
+    OperandPlan plan;
+    plan.along_k = x.along_k, plan.stride = x.stride, plan.item = x.item;
+    const int64_t stride = x.rows > 1 ? x.stride : 0, item = x.items > 1 ? x.item : 0;
+    const int64_t begin = static_cast<int64_t>(reinterpret_cast<uintptr_t>(x.data)) | 2 * stride |
+                          2 * item | 2 * outer;
+    plan.alignment = begin % 16 == 0 ? 8 : begin % 4 == 0 ? 2 : 1;
+    return plan;
+}
+
+} // namespace
+
+bool can_tensor_small(const Gemm &g, const Card &card) {
+    return (g.dtype == PVG_FLOAT16 || g.dtype == PVG_BFLOAT16) && card.architecture >= 80 &&
+           tiles_of(g) <= INT_MAX / 8;
+}
+
+void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {
+    plan->tile = number_of(g), plan->transposed = is_transposed(g);
+    const int rows = small_rows[plan->tile];
+    plan->rows = plan->transposed ? small_side : rows;
+    plan->columns = plan->transposed ? rows : small_side;
+    plan->splits = plan->cluster = card.overlaps() ? splits_of(g) : 1;
+    plan->depth = small_depth;
+    plan->part_rows = g.m;
+    plan->tiles = tiles_of(g);
+    const int64_t most = INT_MAX / (plan->tiles * plan->splits); // items a grid
+    plan->items = static_cast<int>(g.items < most ? g.items : most);
+    plan->blocks = plan->tiles * plan->splits * plan->items;
+    plan->threads = small_threads;
+    plan->overlap = card.overlaps();
+    plan->a = read_in_place(stored_a(g), g.a_outer);
+    plan->b = read_in_place(stored_b(g), g.b_outer);
+    plan->direct =
+        g.epilogue.is_plain() && g.c_dtype == g.dtype && plan->splits == 1 && !plan->transposed;
+    const int64_t stages = tiles(g.k, small_depth);
+    plan->shared_bytes =
+        small_shared_bytes(rows, static_cast<int>(stages < small_stages ? stages : small_stages));
+}
+
+// As many as bring the card the blocks that it takes at a time.
+int64_t stretches_tensor_small(const Gemm &g) {
+    const int splits = splits_of(g);
+    const int64_t count = tiles_of(g);
+    if (g.k / splits < cost::least_share_small || 2 * count * splits > width) return 1;
+    const int64_t fit = width * cost::small_blocks / count, most = g.k / cost::least_stretch_small;
+    return fit < most ? fit : most;
+}
+
+} // namespace pvg::matmul

@@ -1,0 +1,23 @@
+// Exponentials for sums of many: of float32 by the card's own power of two, a few instructions where
+// exp takes ten.
+#pragma once
+#include <math.h>
+
+namespace pvg {
+
+// 2 to the power of x, to two units in the last place; below 2^-126 zero.
+__device__ __forceinline__ float quick_exp2(float x) {
+#ifdef PVG_SIMULATOR
+    return exp2f(x);
+#else
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+#endif
+}
+
+// exp(x) to 2 + |x| units in the last place, for terms of a sum whose largest is 1.
+__device__ __forceinline__ float quick_exp(float x) { return quick_exp2(x * 1.44269504f); }
+__device__ __forceinline__ double quick_exp(double x) { return exp(x); }
+
+} // namespace pvg
