@@ -136,7 +136,7 @@ def test_reshape_of_nothing(device):
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "int32", "float64"])
 def test_many_tiles_of_short_axes(device, rng, dtype):
-    """More of them than blocks, so that blocks have several, and some one less; parts at the ends."""
+    """More of them than blocks: some blocks have several, others one less; parts at the ends."""
     for shape, order in (((7, 23, 5, 1111), (2, 0, 3, 1)), ((3, 331, 9, 95), (1, 0, 3, 2))):
         x = rng.integers(0, 100, shape).astype(dtype)
         assert_same(vg.permute_dims(put(device, x), order).copy(), x.transpose(order))

@@ -11,7 +11,7 @@ from helpers import put
 
 import pyvecgpu as vg
 from pyvecgpu.backends.recording import WORDS, Recording
-from pyvecgpu.functions.short_cards import made
+from pyvecgpu.dispatch import made
 
 nn, optim = vg.nn, vg.optim
 pytestmark = pytest.mark.devices("sim", "cuda")
@@ -256,7 +256,7 @@ def test_numbers_are_written_when_they_have_changed(device):
     """As many of a kind as there is room for, one copy for all, and none of what is not used."""
     backend, numbers, calls = vg.Device(device).backend, np.arange(float(WORDS)), []
     recording = Recording(backend)
-    few = made(backend, recording.renewed(np.dtype("float64"), 3, lambda: numbers[:3]))
+    few = made(backend, recording.renewed(np.dtype("float64"), 3, lambda: numbers[:3]), ())
     many = recording.renewed(
         np.dtype("float64"), WORDS - 3, lambda: numbers[3:], lambda: calls.append("done")
     )
@@ -271,7 +271,7 @@ def test_numbers_are_written_when_they_have_changed(device):
         assert calls[-2:] == ["work", "done"]
     assert vg.counters(device)["copies_to_device"] - copies == 3 and len(calls) == 12
     np.testing.assert_array_equal(few.numpy(), numbers[:3])
-    np.testing.assert_array_equal(made(backend, many).numpy(), numbers[3:])
+    np.testing.assert_array_equal(made(backend, many, ()).numpy(), numbers[3:])
     recording.at_end(lambda: calls.append("first"))
     recording.at_end(lambda: calls.append("second"))
     recording.end()

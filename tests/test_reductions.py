@@ -383,7 +383,7 @@ def test_rows_do_not_depend_on_the_batch(device, rng, dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_items_do_not_depend_on_the_batch(device, rng, dtype):
-    """Short rows of every way, long ones, and columns whole and in chunks, alone and aligned else."""
+    """Short rows of every way, long ones, columns whole and in chunks; alone and shifted."""
     for shape, axis in (
         *(((9, n), 1) for n in (3, 17, 40, 130, 2100, 5001)),
         ((5, 30, 40), 1), ((5, 700, 6), 1), ((3, 9000, 3), 1), ((3, 7, 5000), 1),
@@ -402,7 +402,7 @@ def test_items_do_not_depend_on_the_batch(device, rng, dtype):
 
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "any", "var"])
 def test_axes_that_alternate(device, rng, name):
-    """The longest reduced axis first, as rows and as columns, in chunks and not; then the others."""
+    """The longest reduced axis first, as rows or columns, in chunks or not; then the others."""
     for shape, axes in (
         ((3, 2, 1400, 2, 3), (0, 2, 4)),
         ((3, 2, 4100), (0, 2)),

@@ -394,6 +394,18 @@ WAYS_TAKEN = {
         lambda x: vg.roll(x, 2**63 - 1, axis=1),
         lambda x: vg.roll(x, -1, axis=-2),
     ),
+    "turned": (
+        lambda x: vg.flip(x),
+        lambda x: vg.flip(x, axis=-2),
+        lambda x: vg.flip(x, axis=(0, 1)),
+    ),
+    "diagonal": (
+        lambda x: vg.diagonal(x),
+        lambda x: vg.diagonal(x, 1, -1, 0),
+        lambda x: vg.diagonal(x, 1 - 2**63),
+        lambda x: vg.diagonal(x, 2**63 - 1),
+    ),
+    "unique": (lambda x: vg.unique(x), lambda x: vg.unique_values(x)),
     "diagonal_matrix": (
         lambda x: vg.diag(x[0]),
         lambda x: vg.diag(x[0], 3),

@@ -77,6 +77,24 @@ def test_small_tiles_of_16_bits(device, dtype, part):
 
 
 @pytest.mark.parametrize("dtype", HALVES)
+def test_batches_in_two_dimensions(device, rng, dtype):
+    """By one launch, of any strides of either, with the bits of an item alone."""
+    card = forced.card_for(device, "tensor_small")
+    for m, n, k in ((40, 33, 35), (40, 48, 64), (9, 70, 20), (70, 8, 600)):
+        a, b = integers(rng, (3, 1, m, k), dtype), integers(rng, (5, k, n), dtype)
+        wide = integers(rng, (5, 4, m, k), dtype)
+        x, y, z = (place(card, one, dtype, offset=m % 2) for one in (a, b, wide))
+        turned = vg.permute_dims(z, (1, 0, 2, 3))[1:]
+        with products.forced(card, "tensor_small"):
+            for left, values in ((x, a), (turned, wide.swapaxes(0, 1)[1:])):
+                result = multiply(left, y)
+                check_same(result, products.halves(values @ b, dtype))
+                check_columns(left, y, None, products.halves(values @ b, dtype), 1, n + 3)
+                alone = vg.matmul(left[2, min(4, left.shape[1] - 1)], y[4])
+                assert bits(alone) == bits(result[2, 4])
+
+
+@pytest.mark.parametrize("dtype", HALVES)
 def test_layers_of_small_tiles(device, rng, dtype):
     """Bias, activation and preactivation, of tiles of c and of c transposed, with k split."""
     card = forced.card_for(device, "tensor_small")

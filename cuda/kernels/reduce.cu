@@ -139,7 +139,7 @@ bool match_stages(const Axis *axes, int n, bool one_axis, Layout *layout, AnyAxe
 // So few elements that finding each takes no longer than another launch would: the layout is any.
 void match_anywhere(const pvg_array *a, const Axis *axes, int n, Layout *layout,
                     AnyAxes *anywhere) {
-    constexpr int64_t few = 1 << 20, few_each = 1 << 13;
+    constexpr int64_t few = 1 << 21, few_each = 1 << 13;
     int64_t length = 1;
     anywhere->kept.ndim = anywhere->reduced.ndim = 0;
     for (int i = 0; i < n; i++) {

@@ -394,6 +394,22 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
     }
 }
 
+// Every so many of the elements of a result, as far as they are there.
+template <class T, int N>
+__device__ __forceinline__ void load_anywhere(const T *from, const Anywhere &job, int64_t first,
+                                              T (&loaded)[N]) {
+    int64_t place[N], offset[1][N];
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        place[k] = first + k * job.lanes;
+        if (place[k] >= job.length) place[k] = first;
+    }
+    locate(job.reduced, place, offset);
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        if (first + k * job.lanes < job.length) loaded[k] = from[offset[0][k]];
+}
+
 // Partial results that lie anywhere, into results. No partial results: those of no elements.
 template <class Acc>
 __global__ void __launch_bounds__(column_threads)
@@ -410,14 +426,7 @@ __global__ void __launch_bounds__(column_threads)
     Acc total[1] = {Acc::identity()};
     for (int64_t first = y; here && first < job.length; first += batch * job.lanes) {
         Acc loaded[batch];
-#pragma unroll
-        for (int k = 0; k < batch; k++) {
-            const int64_t place[1] = {first + k * job.lanes};
-            int64_t offset[1][1];
-            if (place[0] >= job.length) continue;
-            locate(job.reduced, place, offset);
-            loaded[k] = from[offset[0][0]];
-        }
+        load_anywhere(from, job, first, loaded);
 #pragma unroll
         for (int k = 0; k < batch; k++)
             if (first + k * job.lanes < job.length) total[0].merge(loaded[k]);
@@ -442,14 +451,7 @@ __global__ void __launch_bounds__(column_threads)
     Acc total = Acc::identity();
     for (int64_t first = lane; here && first < job.length; first += batch * job.lanes) {
         T loaded[batch];
-#pragma unroll
-        for (int k = 0; k < batch; k++) {
-            const int64_t place[1] = {first + k * job.lanes};
-            int64_t offset[1][1];
-            if (place[0] >= job.length) continue;
-            locate(job.reduced, place, offset);
-            loaded[k] = from[offset[0][0]];
-        }
+        load_anywhere(from, job, first, loaded);
 #pragma unroll
         for (int k = 0; k < batch; k++)
             if (first + k * job.lanes < job.length)

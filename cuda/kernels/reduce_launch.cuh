@@ -69,17 +69,18 @@ template <class T> inline constexpr int64_t round_of_row =
 // launched. Else whole rounds, as a part of one takes as long, and more of them only where there
 // would be too many totals to merge.
 template <class T> int64_t chunk_of_row(int64_t length) {
-    constexpr int64_t round = round_of_row<T>, usual = sizeof(T) < 4 ? 2 * round : round;
-    constexpr int64_t many = 3168, most = (512 << 10) / static_cast<int64_t>(sizeof(T));
-    if (length <= 4 * round) return length;
-    const int64_t chunk = ceil_divide(length, many * usual) * usual;
+    constexpr int64_t round = round_of_row<T>, few = 1 << 16, many = 3168;
+    constexpr int64_t most = (512 << 10) / static_cast<int64_t>(sizeof(T));
+    if (length <= few) return length;
+    const int64_t chunk = ceil_divide(length, many * round) * round;
     return chunk < most ? chunk : most;
 }
 
-// A block's threads: the longer the row, the more.
-template <class T> int threads_of_row(int64_t length) {
-    const int64_t packs = ceil_divide(length, pack_size<T>);
-    return packs <= 1024 ? 128 : packs <= 4096 ? 256 : long_rows_threads;
+// A block's threads: the longer the row, the more, but of chunks, so that some blocks read while
+// others add up.
+template <class T> int threads_of_row(const Rows &rows) {
+    const int64_t packs = ceil_divide(rows.chunk, pack_size<T>);
+    return packs <= 1024 ? 128 : packs <= 4096 || rows.chunks > 1 ? 256 : long_rows_threads;
 }
 
 // Rows' totals: in `result`, or in `partials` if there are any, one a row.
@@ -128,7 +129,7 @@ template <class T, class Acc> int reduce_rows(Call &call, const void *data, cons
         PVG_PASS((launch_short_rows<T, Acc>(call, rows, target, result)));
     else
         PVG_LAUNCH((long_rows_kernel<T, Acc>), blocks_for(p.outer * rows.chunks, 1),
-                   threads_of_row<T>(rows.chunk), 0, call.stream, rows, target, result);
+                   threads_of_row<T>(rows), 0, call.stream, rows, target, result);
     return target ? merge_partials(call, target, p, rows.chunks, result) : static_cast<int>(PVG_OK);
 }
 
@@ -146,13 +147,13 @@ template <class T> void deal_columns(const Layout &p, int64_t wide, int64_t most
     c->chunks = static_cast<unsigned>(ceil_divide(p.length, c->chunk));
 }
 
-// About how many microseconds that takes on a card of 132 multiprocessors that reads 4.3 MB in
-// each: blocks come in turns, as many as find room, and take a while to begin and for each round of
-// loads. Narrow blocks read sectors that they have a part of. As there may be a batch of matrices,
-// of any number, what each would add to the time of some counts as well.
+// About how many microseconds that takes on a card of 132 multiprocessors that reads 6 MB in each,
+// from its cache: blocks come in turns, as many as find room, and take a while to begin and for
+// each round of loads. Narrow blocks read sectors that they have a part of. As there may be a batch
+// of matrices, of any number, what each would add to the time of some counts as well.
 template <class T, class Acc> double time_of_columns(const Layout &p, const Columns &c) {
-    constexpr double begin = 1.2, round = 0.9, launch = 3.5, rate = 4.3e6;
-    constexpr double batch = 16, batch_bytes = 1e7;
+    constexpr double begin = 1.2, round = 0.9, launch = 3.5, rate = 6e6;
+    constexpr double batch = 16, batch_bytes = 2e7;
     constexpr int multiprocessors = 132, room = multiprocessors * 3 * column_threads;
     const int threads = c.across * c.down, slots = room / (threads < 64 ? 64 : threads);
     const int64_t blocks = int64_t(c.stripes) * c.chunks, turns = blocks / slots;

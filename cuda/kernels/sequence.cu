@@ -72,12 +72,19 @@ template <class T> __global__ void __launch_bounds__(sequence_threads) eye_kerne
         const uint32_t columns = static_cast<uint32_t>(job.columns);
         const uint32_t rows = static_cast<uint32_t>(first) / columns;
         column = static_cast<uint32_t>(first) - rows * columns;
-        row = rows % static_cast<uint32_t>(job.rows);
+        row = rows < job.rows ? rows : rows % static_cast<uint32_t>(job.rows);
     } else {
         row = first / job.columns, column = first - row * job.columns;
         row %= job.rows;
     }
     Vector<T, count> vector = {};
+    const int64_t until = row + job.diagonal - column; // elements until the one on the diagonal
+    if (column + count <= job.columns && (until < 0 || until >= count)) {
+        if (job.aligned && first + count <= job.size) { // nearly all
+            *reinterpret_cast<Vector<T, count> *>(to) = vector;
+            return;
+        }
+    }
 #pragma unroll
     for (int e = 0; e < count; e++) {
         if (column - row == job.diagonal) vector.element[e] = job.one.as<T>();

@@ -4,10 +4,12 @@ bool and signed integers give int64, unsigned ones uint64, and wrap; floats keep
 of float16 and bfloat16 are made in float32, all others of floats in float64.
 """
 
-from ..dispatch import apply
+from ..array import Array, Tracked
+from ..dispatch import WAYS, apply
 from ..dtypes import parse_dtype
 from ..operations import OPERATIONS, Operation, result_dtype
 from .arguments import Operands, check_shape, parse_axis
+from .casting import active
 from .layout import astype, ravel
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
@@ -64,6 +66,11 @@ def cumprod(x, /, axis=None, dtype=None, out=None, *, device=None):
 
 
 def _cumulative(name, code, x, axis, dtype, out, initial, device):
+    is_array = type(x) is Array or type(x) is Tracked
+    is_plain = axis is not None and dtype is None and out is None and device is None and not initial
+    if is_array and is_plain and not active and x.shape:  # as most calls are
+        axis = parse_axis(axis, len(x.shape))
+        return WAYS["scan"](x.backend, code, x, axis, False, None)
     call = Operands(name, (x,), out, device)
     array = call.arrays[0]
     if axis is None and array.ndim > 1:

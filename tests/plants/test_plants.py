@@ -174,8 +174,8 @@ PLANTS = {
         (
             (
                 "kernels/reduce_launch.cuh",
-                "return target ? merge_partials(call, target, p.outer, rows.chunks, 1, 1, result)"
-                " : PVG_OK;",
+                "return target ? merge_partials(call, target, p, rows.chunks, result)"
+                " : static_cast<int>(PVG_OK);",
                 "return PVG_OK;",
             ),
         ),
@@ -271,8 +271,8 @@ PLANTS = {
         (
             (
                 "kernels/reduce_kernels.cuh",
-                "threadIdx.x < long_rows_threads / 32 ? of_warp[threadIdx.x] : Acc::identity()",
-                "of_warp[threadIdx.x]",
+                "    total = threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : Acc::identity();",
+                "    total = of_warp[threadIdx.x];",
             ),
         ),
         "test_reduce",

@@ -46,11 +46,27 @@ int longest(const Walk<3> &batch) {
     return best;
 }
 
+// Both dimensions of a batch, for the kernel that takes them in one launch.
+bool describe_both(const Problem &problem, int inner, Gemm *g) {
+    const Walk<3> &batch = problem.product.batch;
+    constexpr int64_t most = 1 << 20; // items
+    if (batch.ndim != 2 || problem.items > most) return false;
+    const int outer = 1 - inner;
+    g->inner = g->items, g->items = static_cast<int>(problem.items);
+    g->c_outer = batch.strides[0][outer];
+    g->a_outer = batch.strides[1][outer], g->b_outer = batch.strides[2][outer];
+    return true;
+}
+
 // A plan looks at addresses too, so each round has its own.
 int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Problem &problem,
                  const Gemm &first, int inner, bool may_be_cut) {
     const Walk<3> &batch = problem.product.batch;
     const Stretches cut = may_be_cut ? stretches_of(kernel, first) : Stretches();
+    Gemm both = first;
+    if (kernel.code == PVG_MATMUL_TENSOR_SMALL && cut.count == 1 &&
+        describe_both(problem, inner, &both))
+        return launch_planned(call, kernel, both, card);
     int64_t rounds = problem.items / first.items;
     for (int64_t round = 0; round < rounds; round++) {
         int64_t offset[3] = {0, 0, 0}, rest = round;

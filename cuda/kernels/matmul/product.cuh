@@ -56,9 +56,13 @@ struct Gemm {
     void *c;
     int64_t lda, ldb, ldc;          // elements from stored row to stored row
     int64_t a_item, b_item, c_item; // elements from item to item; 0: the same one
-    // Of stretches of one product, for kernels that take all together: they are not split any more, and the last item
-    // has so many terms. 0: these are no stretches.
+    // Of stretches of one product, for kernels that take all together: they are not split any more,
+    // and the last item has so many terms. 0: these are no stretches.
     int64_t last_k = 0;
+    // Of a batch in two dimensions, for TENSOR_SMALL: so many of the items are in the inner one;
+    // elements from one row of these to the next. 0: all are.
+    int inner = 0;
+    int64_t a_outer = 0, b_outer = 0, c_outer = 0;
     bool a_along_k, b_along_k;
     int dtype, precision, device;
     int c_dtype; // of c and what the epilogue reads and writes: dtype, or that of its sums

@@ -37,12 +37,12 @@ int splits_of(const Gemm &g) {
 }
 
 // In place, by as many elements at a time as 16 bytes, 4 or 2 hold.
-OperandPlan read_in_place(const Stored &x) {
+OperandPlan read_in_place(const Stored &x, int64_t outer) {
     OperandPlan plan;
     plan.along_k = x.along_k, plan.stride = x.stride, plan.item = x.item;
     const int64_t stride = x.rows > 1 ? x.stride : 0, item = x.items > 1 ? x.item : 0;
-    const int64_t begin =
-        static_cast<int64_t>(reinterpret_cast<uintptr_t>(x.data)) | 2 * stride | 2 * item;
+    const int64_t begin = static_cast<int64_t>(reinterpret_cast<uintptr_t>(x.data)) | 2 * stride |
+                          2 * item | 2 * outer;
     plan.alignment = begin % 16 == 0 ? 8 : begin % 4 == 0 ? 2 : 1;
     return plan;
 }
@@ -68,7 +68,8 @@ void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {
     plan->blocks = plan->tiles * plan->splits * plan->items;
     plan->threads = small_threads;
     plan->overlap = card.overlaps();
-    plan->a = read_in_place(stored_a(g)), plan->b = read_in_place(stored_b(g));
+    plan->a = read_in_place(stored_a(g), g.a_outer);
+    plan->b = read_in_place(stored_b(g), g.b_outer);
     plan->direct =
         g.epilogue.is_plain() && g.c_dtype == g.dtype && plan->splits == 1 && !plan->transposed;
     const int64_t stages = tiles(g.k, small_depth);

@@ -7,14 +7,16 @@ namespace pvg::matmul {
 
 namespace {
 
-SmallOperand operand_of(const Stored &x, const OperandPlan &plan) {
+SmallOperand operand_of(const Stored &x, const OperandPlan &plan, int64_t outer) {
     const int64_t side = x.along_k ? x.rows : x.columns;
-    return {x.data, x.stride, x.item, static_cast<int>(side), plan.alignment, x.along_k};
+    return {x.data, x.stride, x.item, outer, static_cast<int>(side), plan.alignment, x.along_k};
 }
 
 SmallProduct describe(const Gemm &g, const Plan &plan) {
     SmallProduct p{};
-    const SmallOperand a = operand_of(stored_a(g), plan.a), b = operand_of(stored_b(g), plan.b);
+    const SmallOperand a = operand_of(stored_a(g), plan.a, g.a_outer);
+    const SmallOperand b = operand_of(stored_b(g), plan.b, g.b_outer);
+    p.inner = g.inner, p.c_outer = g.c_outer;
     p.transposed = plan.transposed;
     p.rows = p.transposed ? b : a, p.columns = p.transposed ? a : b;
     p.c = destination_of(g);
@@ -30,8 +32,9 @@ SmallProduct describe(const Gemm &g, const Plan &plan) {
     };
     p.direct = plan.direct;
     p.pairs = static_cast<int64_t>(reinterpret_cast<uintptr_t>(g.c)) % 4 == 0 &&
-              (g.ldc | g.c_item) % 2 == 0;
-    p.packed = allows_four(g.c, g.ldc | g.c_item) && allows_four(g.epilogue.preactivation, 0);
+              (g.ldc | g.c_item | g.c_outer) % 2 == 0;
+    p.packed =
+        allows_four(g.c, g.ldc | g.c_item | g.c_outer) && allows_four(g.epilogue.preactivation, 0);
     return p;
 }
 

@@ -26,8 +26,8 @@ constexpr int small_sums_pitch = small_side + 8; // floats
 // An operand: m rows of a, or n columns of b, as they are stored.
 struct SmallOperand {
     const void *data;
-    int64_t stride, item;
-    int side, width; // width: elements that may be loaded at once, 8, 2 or 1
+    int64_t stride, item, outer; // from row to row, item to item, and in a batch's other dimension
+    int side, width;             // width: elements that may be loaded at once, 8, 2 or 1
     bool along_k;
 };
 
@@ -35,7 +35,8 @@ struct SmallProduct {
     SmallOperand rows, columns;
     Destination c;
     int k, last_k, splits; // last_k: of the last item, which may be a shorter stretch
-    int64_t last_item;
+    int64_t last_item, c_outer;
+    int inner; // items of a batch's inner dimension, or 0
     int tiles_down, tiles_across;
     bool transposed; // tiles are those of c transposed
     bool packed;     // four of a row of c may be stored at once
@@ -44,7 +45,7 @@ struct SmallProduct {
 };
 
 struct SmallPlace {
-    int64_t item;
+    int64_t item, outer;
     int row, column, split;     // of the tile's first element
     int k, first_stage, stages; // of k: of the item, and of the split
 };
@@ -55,10 +56,15 @@ __device__ __forceinline__ SmallPlace place_of_small_tile(const SmallProduct &p)
     at.split = 0;
     if (p.splits > 1) at.split = static_cast<int>(tile % p.splits), tile /= p.splits;
     const unsigned tiles = static_cast<unsigned>(p.tiles_down) * p.tiles_across;
-    at.item = tile / tiles;
+    at.item = tile / tiles, at.outer = 0;
     place_tile(static_cast<int>(tile % tiles), p.tiles_down, p.tiles_across, &at.row, &at.column);
     at.row *= ROWS, at.column *= small_side;
     at.k = at.item == p.last_item ? p.last_k : p.k;
+    if (p.inner) {
+        const unsigned item = static_cast<unsigned>(at.item),
+                       inner = static_cast<unsigned>(p.inner);
+        at.outer = item / inner, at.item = item % inner;
+    }
     at.first_stage = 0, at.stages = (at.k - 1) / small_depth + 1;
     if (p.splits > 1) { // stages are less than 2^28: splits are no more than 8
         const unsigned all = static_cast<unsigned>(at.stages);
@@ -131,10 +137,10 @@ template <int SIDE> struct SmallLoader {
     const uint16_t *data;
     int left; // of the side
 
-    __device__ __forceinline__ SmallLoader(const SmallOperand &x, int64_t item, int first,
+    __device__ __forceinline__ SmallLoader(const SmallOperand &x, const SmallPlace &at, int first,
                                            int first_k)
         : operand(x), left(min(SIDE, x.side - first)) {
-        data = static_cast<const uint16_t *>(x.data) + item * x.item +
+        data = static_cast<const uint16_t *>(x.data) + at.item * x.item + at.outer * x.outer +
                (x.along_k ? first * x.stride + first_k : first_k * x.stride + first);
     }
     __device__ __forceinline__ int pitch() const {
@@ -236,8 +242,8 @@ __device__ __forceinline__ void multiply_small(const SmallProduct &p, const Smal
                                                SmallSums<ROWS> &sums) {
     constexpr int bytes_a = SmallTile<ROWS>::bytes_a, bytes = SmallTile<ROWS>::stage_bytes;
     const int first_k = at.first_stage * small_depth;
-    SmallLoader<ROWS> a(p.rows, at.item, at.row, first_k);
-    SmallLoader<small_side> b(p.columns, at.item, at.column, first_k);
+    SmallLoader<ROWS> a(p.rows, at, at.row, first_k);
+    SmallLoader<small_side> b(p.columns, at, at.column, first_k);
     const SmallFragments part_a(true, p.rows.along_k, row, a.pitch());
     const SmallFragments part_b(false, p.columns.along_k, column, b.pitch());
     const int rows = (a.left - row + 15) / 16, columns = (b.left - column + 15) / 16;
@@ -299,8 +305,8 @@ __device__ __forceinline__ void store_small_sums(const SmallProduct &p, const Sm
     const int lane = static_cast<int>(threadIdx.x) % 32;
     row += at.row + lane / 4, column += at.column + lane % 4 * 2;
     const int rows = static_cast<int>(p.c.rows), columns = static_cast<int>(p.c.columns);
-    T *const first =
-        static_cast<T *>(p.c.data) + at.item * p.c.item_stride + row * p.c.row_stride + column;
+    T *const first = static_cast<T *>(p.c.data) + at.item * p.c.item_stride + at.outer * p.c_outer +
+                     row * p.c.row_stride + column;
 #pragma unroll
     for (int i = 0; i < Tile::down * 2; i++) {
         if (row + i * 8 >= rows) break;
@@ -354,7 +360,8 @@ __device__ __forceinline__ void finish_small_tile(const SmallProduct &p, const S
     if (left <= 0) return;
     four.count = left < small_side ? static_cast<int>(left) : small_side;
     load_bias<T>(c, first_column + column, four.count, four.step, four.bias);
-    const int64_t corner = at.item * c.item_stride + first_row * c.row_stride + first_column;
+    const int64_t corner =
+        at.item * c.item_stride + at.outer * p.c_outer + first_row * c.row_stride + first_column;
     for (int row = thread / across; row < rows && row < below;
          row += p.splits * small_threads / across) {
         const float *const from = shared + row * row_step + column * column_step;
