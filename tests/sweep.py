@@ -417,6 +417,16 @@ def gathers(dtype):
 
         yield f"{count} values for few parts {columns}, every {step}. index", check_many
 
+    def check_pairs(device):
+        x, indices = data(dtype, (64,)), (np.arange(5000) ** 2 % 64).reshape(-1, 2)
+        array, values = put(device, x), data(dtype, indices.shape, 1)
+        array[put(device, indices)] = put(device, values)
+        x = x.copy()
+        x[indices] = values
+        assert_same(array, x)
+
+    yield "5000 values by indices in pairs", check_pairs
+
     def check_masks(device):
         x, mask = data(dtype, (90, 61)), np.arange(90 * 61).reshape(90, 61) % 3 == 0
         array, given = put(device, x), put(device, mask)
