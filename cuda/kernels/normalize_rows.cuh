@@ -1,5 +1,5 @@
-// Kernels of normalisation by rows that are read once: a team of threads holds each row in registers
-// and shared memory while its mean, and then the squares of distances from it, are summed.
+// Kernels of normalisation by rows that are read once: a team of threads holds each row in
+// registers and shared memory while its mean is summed, and then the squares of distances from it.
 #pragma once
 #include "kernels/normalize.cuh"
 #include "kernels/rows.cuh"

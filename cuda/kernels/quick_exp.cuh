@@ -1,5 +1,5 @@
-// Exponentials for sums of many: of float32 by the card's own power of two, a few instructions where
-// exp takes ten.
+// Exponentials for sums of many: of float32 by the card's own power of two, in a few
+// instructions where exp takes ten.
 #pragma once
 #include <math.h>
 

@@ -50,6 +50,7 @@ TITLES = {
     "windows": "Pooling and convolution, float32",
     "shapes": "Products of shapes drawn at random",
     "steps": "Steps of training, float32",
+    "training": "Whole steps of training, by the host's clock",
     "transfers": "From NumPy to the device and back",
     "overhead": "What a call costs the host",
 }
@@ -307,7 +308,19 @@ def time_cell(row, name):
     return f"{seconds * 1e3:.0f} ms" if row["name"] == IMPORT_ROW else f"{seconds * 1e6:.2f} us"
 
 
-CELLS = {"matmul": product_cells, "shapes": product_cells, "overhead": time_cell}
+def step_cell(row, name):
+    """Return the time of a step in ms, and how many times faster ours is, called from Python."""
+    result, ours = row["results"][name], row["results"]["pyvecgpu"]
+    text = f"{result['seconds'] * 1e3:.3g} ms"
+    return text if name == "pyvecgpu" else f"{text} ({result['seconds'] / ours['seconds']:.2f}x)"
+
+
+CELLS = {
+    "matmul": product_cells,
+    "shapes": product_cells,
+    "overhead": time_cell,
+    "training": step_cell,
+}
 
 
 def sentence(goal):
