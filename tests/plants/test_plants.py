@@ -271,8 +271,9 @@ PLANTS = {
         (
             (
                 "kernels/reduce_kernels.cuh",
-                "    total = threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : Acc::identity();",
-                "    total = of_warp[threadIdx.x];",
+                "total = threadIdx.x < blockDim.x / 32 ? of_warp[threadIdx.x] : Acc::identity();\n"
+                "    merge_lanes",
+                "total = of_warp[threadIdx.x];\n    merge_lanes",
             ),
         ),
         "test_reduce",
