@@ -74,14 +74,15 @@ FORCED["fp16x3"] = FORCED["bf16x6"]
 OTHERS = [(70, 90, 290, 1), (70, 92, 292, 1), (128, 64, 16, 132), (128, 128, 16, 132)]
 OTHERS += [(256, 256, 16, 132), (2_048, 2_048, 16, 1), (128, 63, 16, 132), (256, 255, 16, 132)]
 OTHERS += [(256, 256, 15, 132), (384, 768, 768, 1), (450, 701, 333, 1)]
-OTHERS += [(70, 90, 290, 3), (70, 92, 292, 3)]
+OTHERS += [(70, 90, 290, 3), (70, 92, 292, 3), (72, 92, 36, 1)]
 # The least batches for which the largest tiles of a kernel are chosen.
 LARGE_TILES = {
     "ffma_128x128": [(128, 128, 16, 132)],
     "ffma_64x128": [(64, 128, 16, 132), (64, 127, 16, 132)],
     "ffma_64x32": [(64, 128, 16, 264), (64, 64, 72, 264)],
 }
-FORCED["ffma_64x128"] = FORCED["ffma_64x64"] = [*OTHERS, (20, 90, 290, 1), (20, 92, 292, 1)]
+FORCED["ffma_64x128"] = [*OTHERS, (20, 90, 290, 1), (20, 92, 292, 1)]
+FORCED["ffma_64x64"] = [*FORCED["ffma_64x128"], (70, 70, 16, 24), (72, 72, 16, 24)]
 # Terms that are multiplied on the simulated card, which takes seconds for so many: by kernels that
 # the first of its cards has, whose widest tiles the others have launched before, and by the others.
 MOST_ON_SIM = {True: 40_000_000, False: 6_000_000}
@@ -171,8 +172,8 @@ def layers(dtype):
             yield f"dense with {activation}, {name}", check
 
 
-# More rows than a block adds up, more columns than it has.
-GRADIENTS = ((65, 3, 20), (9, 2, 129))
+# More rows than a warp reads at a time, than a block adds up alone; more columns than it has.
+GRADIENTS = ((65, 3, 20), (257, 3, 20), (9, 2, 129))
 
 
 def gradients(dtype):
