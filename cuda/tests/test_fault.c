@@ -310,7 +310,7 @@ static void failures_leave_out_untouched(void) {
 
 /* A backward pass that converts and copies every operand: nothing is stored, nothing is left. */
 static void failing_gradients_leave_nothing(void) {
-    enum { M = 70, N = 9, K = 5 };
+    enum { M = 300, N = 9, K = 5 }; /* sums of the rows in two steps */
     static const char *const kinds[] = {"launch", "malloc"};
     uint64_t state = 10;
     int64_t allocator = 0;
