@@ -221,7 +221,7 @@ static void extremes(void) {
 /* Summed as if in twice the precision: the error is that of one rounding, also where much
  * cancels. */
 static void sums_are_accurate(void) {
-    enum { N = 20001 };
+    enum { N = 200001 }; /* of several chunks */
     static float values[N];
     uint64_t state = 5;
     for (int kind = 0; kind < 3; kind++) {
