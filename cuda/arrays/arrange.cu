@@ -105,7 +105,7 @@ int run_diag(Call &call, const pvg_array *a, int64_t offset, Output *result) {
 } // namespace pvg
 
 PVG_API pvg_array *pvg_repeat(const pvg_array *a, int n, const int64_t *counts, int whole) {
-    pvg::Call call("repeat");
+    pvg::Call call(n == -1 && !counts ? "copy" : "repeat");
     pvg::Output result;
     int status = pvg::run_repeat(call, a, n, counts, whole, &result);
     return result.close(call, status);
