@@ -762,11 +762,11 @@ PVG_API int pvg_item(const pvg_array *a, int64_t *numbers);
 /* destination[...] = source, broadcast and cast. Floats outside an integer dtype's range are
  * clamped to it, NaN gives 0; other casts are as in C. Errors: VALUE, UNAVAILABLE, MEMORY. */
 PVG_API int pvg_copy(const pvg_array *source, pvg_array *destination);
-/* A contiguous copy with another dtype (or the same). */
+/* A contiguous copy with another dtype (or the same; -1: its own). */
 PVG_API pvg_array *pvg_cast(const pvg_array *a, int dtype, pvg_array *out);
 /* A copy with each of n axes repeated counts[i] times, as a whole (whole 1) or element by element
- * (whole 0); n -1, counts NULL: once. Of n beyond the array's axes these are the last. Errors:
- * VALUE (fewer axes, a negative count, a result that is too large). */
+ * (whole 0). Of n beyond the array's axes these are the last. Errors: VALUE (fewer axes, a negative
+ * count, a result that is too large). */
 PVG_API pvg_array *pvg_repeat(const pvg_array *a, int n, const int64_t *counts, int whole);
 /* A copy with so many elements more along each axis, widths[2 i] before and widths[2 i + 1] behind,
  * which are the weak scalar. Errors: VALUE (a negative width), OVERFLOW and TYPE as of pvg_fill. */
@@ -787,12 +787,11 @@ PVG_API int pvg_random(pvg_array *array, int distribution, uint64_t key, uint64_
                        uint64_t counter);
 /* A new array of an integer dtype: low + (word % count), of words of 32 or 64 bits (word_bits) as
  * pvg_random makes them. One of more than the largest multiple of the count is drawn again: from
- * the same word of the same block of stream + 0x9E3779B97F4A7C15, and so on. rounds: NULL, or where
- * a 1 is written. count 0: 2^word_bits. Errors: VALUE (word_bits), TYPE.
- */
+ * the same word of the same block of stream + 0x9E3779B97F4A7C15, and so on. count 0: 2^word_bits.
+ * Errors: VALUE (word_bits), TYPE. */
 PVG_API pvg_array *pvg_random_integers(int device, int dtype, int ndim, const int64_t *shape,
                                        int word_bits, uint64_t count, int64_t low, uint64_t key,
-                                       uint64_t stream, uint64_t counter, int64_t *rounds);
+                                       uint64_t stream, uint64_t counter);
 /* Fills a 1-D array: a[i] = start + i * step, by kind PVG_SCALAR_INT of integers, which wrap, by
  * PVG_SCALAR_FLOAT of floats, computed in float64 and rounded once. last: what the last element is
  * instead, or NULL. Errors: VALUE (read-only; not 1-D; kind), TYPE (another dtype). */

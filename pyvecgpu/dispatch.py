@@ -368,7 +368,7 @@ def duplicated(array):
     backend = array.backend
     if type(array) is not Array or _listeners or not backend.on_card:
         return None
-    return made(backend, backend.functions.pvg_repeat(array.data, -1, None, 1), _DOES_NOT_FIT)
+    return made(backend, backend.functions.pvg_cast(array.data, -1, None), _DOES_NOT_FIT)
 
 
 def repeated(array, shape):

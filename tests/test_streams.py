@@ -227,7 +227,7 @@ def test_illegal_access_names_the_operation(device, operation):
     report, seconds = run_illegal(device, first, PYVECGPU_SYNC=1)
     kind, named, message, _ = report.pop("first")
     assert kind == "DeviceLostError", message
-    assert named == operation
+    assert named == {"copy": "cast"}.get(operation, operation)
     assert named in message and "cudaError" in message and "new" in message
     after_a_loss(report)
     assert seconds < (5 if device == "sim" else 25)

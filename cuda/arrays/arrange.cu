@@ -12,11 +12,6 @@ int run_repeat(Call &call, const pvg_array *a, int n, const int64_t *counts, int
     int64_t size = 0, merged[PVG_MAX_NDIM];
     int64_t shape[2 * PVG_MAX_NDIM], from[2 * PVG_MAX_NDIM], to[2 * PVG_MAX_NDIM];
     PVG_PASS(check_operands(&a, 1, &device));
-    if (n == -1 && !counts) {
-        PVG_PASS(call.begin(device));
-        PVG_PASS(result->open(call, a->dtype, a->ndim, a->shape, nullptr, nullptr, 0));
-        return copy_array(call, a, result->array);
-    }
     PVG_REQUIRE(n >= a->ndim && n <= PVG_MAX_NDIM && (n == 0 || counts), PVG_ERROR_VALUE,
                 "%d counts, at %p, for an array of %d dimensions", n, counts, a->ndim);
     PVG_REQUIRE(whole == 0 || whole == 1, PVG_ERROR_VALUE, "whole is 0 or 1, got %d", whole);
@@ -105,7 +100,7 @@ int run_diag(Call &call, const pvg_array *a, int64_t offset, Output *result) {
 } // namespace pvg
 
 PVG_API pvg_array *pvg_repeat(const pvg_array *a, int n, const int64_t *counts, int whole) {
-    pvg::Call call(n == -1 && !counts ? "copy" : "repeat");
+    pvg::Call call("repeat");
     pvg::Output result;
     int status = pvg::run_repeat(call, a, n, counts, whole, &result);
     return result.close(call, status);

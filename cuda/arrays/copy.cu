@@ -153,6 +153,7 @@ int run_copy(Call &call, const pvg_array *source, pvg_array *destination) {
 int run_cast(Call &call, const pvg_array *a, int dtype, pvg_array *out, Output *result) {
     int device = -1;
     PVG_PASS(check_operands(&a, 1, &device));
+    if (dtype == -1) dtype = a->dtype;
     PVG_PASS(check_kinds(dtype, all_kinds));
     PVG_PASS(check_castable(a->dtype, dtype));
     PVG_PASS(call.begin(device));

@@ -397,13 +397,12 @@ PVG_API int pvg_random(pvg_array *array, int distribution, uint64_t key, uint64_
 
 PVG_API pvg_array *pvg_random_integers(int device, int dtype, int ndim, const int64_t *shape,
                                        int word_bits, uint64_t count, int64_t low, uint64_t key,
-                                       uint64_t stream, uint64_t counter, int64_t *rounds) {
+                                       uint64_t stream, uint64_t counter) {
     pvg::Call call("random_integers");
     pvg::Output result;
     pvg::IntegerJob job = {};
     job.key = key, job.stream = stream, job.counter = counter;
     job.low = static_cast<uint64_t>(low);
-    if (rounds) *rounds = 1;
     int status =
         pvg::run_integers(call, device, dtype, ndim, shape, word_bits, count, job, &result);
     return result.close(call, status);

@@ -84,26 +84,19 @@ __device__ __forceinline__ void merge_runs(const Shared<K, INDEX> &shared, int f
     }
 }
 
+// Sorts `length` elements from `from` on by a group of threads: what they leave in shared memory is
+// sorted, and each has its eight, and where they stood. All threads of the block take part.
 template <class K, bool INDEX>
-__global__ void __launch_bounds__(row_threads) sort_rows_kernel(const RowsJob job) {
-    PVG_DYNAMIC_SHARED(unsigned char, memory);
-    const int group = job.group, groups = blockDim.x / group, room = spread(group * row_each);
-    const int own = threadIdx.x / group, lane = threadIdx.x % group;
-    Shared<K, INDEX> shared;
-    shared.keys = reinterpret_cast<K *>(memory) + own * room;
-    shared.places = reinterpret_cast<uint16_t *>(memory + groups * room * sizeof(K)) + own * room;
-    const int64_t row = static_cast<int64_t>(blockIdx.x) * groups + own;
-    const int length = row < job.rows ? static_cast<int>(job.length) : 0;
-    const K *from = static_cast<const K *>(job.from) + (length ? row * job.length : 0);
+__device__ __forceinline__ void sort_row(const Shared<K, INDEX> &shared, const K *from, int length,
+                                         keys::Order order, int lane, int group, K (&key)[row_each],
+                                         uint16_t (&place)[row_each]) {
 #pragma unroll
     for (int e = 0; e < row_each; e++) { // what is missing counts as the largest
         const int at = e * group + lane;
         shared.keys[spread(at)] =
-            at < length ? keys::key_of(from[at], job.order) : static_cast<K>(~K(0));
+            at < length ? keys::key_of(from[at], order) : static_cast<K>(~K(0));
     }
     __syncthreads();
-    K key[row_each];
-    uint16_t place[row_each];
     const int first = lane * row_each;
 #pragma unroll
     for (int e = 0; e < row_each; e++) {
@@ -120,6 +113,22 @@ __global__ void __launch_bounds__(row_threads) sort_rows_kernel(const RowsJob jo
     __syncthreads();
     shared.store(first, key, place);
     __syncthreads();
+}
+
+template <class K, bool INDEX>
+__global__ void __launch_bounds__(row_threads) sort_rows_kernel(const RowsJob job) {
+    PVG_DYNAMIC_SHARED(unsigned char, memory);
+    const int group = job.group, groups = blockDim.x / group, room = spread(group * row_each);
+    const int own = threadIdx.x / group, lane = threadIdx.x % group;
+    Shared<K, INDEX> shared;
+    shared.keys = reinterpret_cast<K *>(memory) + own * room;
+    shared.places = reinterpret_cast<uint16_t *>(memory + groups * room * sizeof(K)) + own * room;
+    const int64_t row = static_cast<int64_t>(blockIdx.x) * groups + own;
+    const int length = row < job.rows ? static_cast<int>(job.length) : 0;
+    const K *from = static_cast<const K *>(job.from) + (length ? row * job.length : 0);
+    K key[row_each];
+    uint16_t place[row_each];
+    sort_row(shared, from, length, job.order, lane, group, key, place);
 #pragma unroll
     for (int e = 0; e < row_each; e++) {
         const int at = e * group + lane;

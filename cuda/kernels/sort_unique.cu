@@ -153,30 +153,11 @@ __global__ void __launch_bounds__(row_threads) unique_row_kernel(const FewJob jo
     Shared<K, false> shared;
     shared.keys = reinterpret_cast<K *>(memory), shared.places = nullptr;
     const int length = static_cast<int>(job.row.length), lane = threadIdx.x % 32;
-    const int threads = static_cast<int>(blockDim.x);
     K key[row_each];
-    uint16_t place[row_each] = {};
-    const int first = static_cast<int>(threadIdx.x) * row_each;
-#pragma unroll
-    for (int e = 0; e < row_each; e++) { // what is missing counts as the largest
-        const int at = e * threads + static_cast<int>(threadIdx.x);
-        const K *from = static_cast<const K *>(job.row.from);
-        shared.keys[spread(at)] =
-            at < length ? keys::key_of(from[at], job.row.order) : static_cast<K>(~K(0));
-    }
-    __syncthreads();
-#pragma unroll
-    for (int e = 0; e < row_each; e++) key[e] = shared.keys[spread(first + e)];
-    sort_own(key, place);
-    for (int run = row_each; run < threads * row_each; run *= 2) {
-        __syncthreads();
-        shared.store(first, key, place);
-        __syncthreads();
-        merge_runs(shared, first, run, key, place);
-    }
-    __syncthreads();
-    shared.store(first, key, place);
-    __syncthreads();
+    uint16_t place[row_each];
+    const int thread = static_cast<int>(threadIdx.x), first = thread * row_each;
+    sort_row(shared, static_cast<const K *>(job.row.from), length, job.row.order, thread,
+             static_cast<int>(blockDim.x), key, place);
     uint32_t begins = 0;
     K before = first > 0 ? shared.keys[spread(first - 1)] : K(0);
 #pragma unroll

@@ -212,7 +212,7 @@ static void elementwise(void) {
     if (kind == 2)
         made = pvg_binary_scalar(code, a, s.kind, &s.value, chance(98) ? (int)pick(0, 1) : 2, out);
     if (kind == 3) made = chance(70) ? pvg_where(a, b, c, out) : pvg_within(a, b, c, out);
-    if (kind == 4) made = pvg_cast(a, dtype(), out);
+    if (kind == 4) made = pvg_cast(a, chance(80) ? dtype() : -1, out);
     if (kind == 5) made = pvg_triangle(a, chance(98) ? (int)pick(0, 1) : 3, pick(-9, 9), out);
     if (kind == 6)
         made = pvg_scan(chance(95) ? (chance(50) ? PVG_SUM : PVG_PROD) : code, a, (int)pick(-3, 3),

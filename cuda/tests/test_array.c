@@ -169,10 +169,10 @@ static void reshapes(void) {
     CHECK_EQUAL(pvg_array_ndim(squeezed), 3);
     CHECK(pvg_array_data(squeezed) == pvg_array_data(a));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_reshape(a, -1, pvg_array_shape(a)));
-    pvg_array *copied = MADE(pvg_repeat(transposed, -1, NULL, 1));
+    pvg_array *copied = MADE(pvg_cast(transposed, -1, NULL));
     for (int i = 0; i < 24; i++) expected[i] = i % 4 * 6 + i / 4;
     CHECK_ARRAY(copied, PVG_INT32, SHAPE(6, 4), expected, 0);
-    CHECK_NULL(PVG_ERROR_VALUE, pvg_repeat(a, -1, pvg_array_shape(a), 1));
+    CHECK_NULL(PVG_ERROR_TYPE, pvg_cast(a, -2, NULL));
     RELEASE(a, view, transposed, flat, strided, merged, empty, still_empty, squeezed, copied);
 }
 
@@ -323,6 +323,7 @@ static void dtypes_that_are_none(void) {
         if (pvg_dtype_size(code) > 0) continue;
         CHECK_NULL(PVG_ERROR_TYPE, pvg_array_empty(0, code, SHAPE(2)));
         CHECK(strstr(pvg_last_error(), said) != NULL);
+        if (code == -1) continue; /* of a cast: the array's own */
         CHECK_NULL(PVG_ERROR_TYPE, pvg_cast(a, code, NULL));
         CHECK(strstr(pvg_last_error(), said) != NULL);
     }

@@ -5,6 +5,7 @@ are recorded for, and plain numbers beside them. Each gives None for whatever el
 what the library refuses: that goes the long way, which says what is wrong.
 """
 
+import functools
 import struct
 from ctypes import byref, c_double, c_int64, c_uint8
 
@@ -22,7 +23,6 @@ _EQUAL, _MIN = int(Operation.EQUAL), int(Operation.MIN)
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _BEHIND, _BEFORE = slice(1, None), slice(None, -1)
 _STEP = int(Key.KEY_STEP)
-_TURNS = {}  # by axes and how many an array has: the key that reverses them, in C numbers
 _REFUSED = {
     *(Status.ERROR_VALUE, Status.ERROR_TYPE, Status.ERROR_INDEX),
     *(Status.ERROR_AXIS, Status.ERROR_OVERFLOW),
@@ -123,12 +123,13 @@ def turned(x, axis):
     elif type(axis) is not int and axis is not None:
         return None
     ndim = len(x.shape)
-    key = _TURNS.get((axis, ndim)) or _key_of_turn(axis, ndim)
-    return (
-        None if key is None else made(x.backend, functions.pvg_index(x.data, ndim, key), _REFUSED)
-    )
+    key = _key_of_turn(axis, ndim)
+    if key is None:
+        return None
+    return made(x.backend, functions.pvg_index(x.data, ndim, key), _REFUSED)
 
 
+@functools.lru_cache(256)
 def _key_of_turn(axis, ndim):
     """Return the C numbers of a key that reverses axes, or None if these are not some of ndim."""
     axes = range(ndim) if axis is None else axis if type(axis) is tuple else (axis,)
@@ -137,9 +138,7 @@ def _key_of_turn(axis, ndim):
         if not -ndim <= one < ndim or numbers[4 * one] & _STEP:
             return None
         numbers[4 * one], numbers[4 * one + 3] = numbers[4 * one] | _STEP, -1
-    key = struct.pack(f"{4 * ndim}q", *numbers)
-    _TURNS[axis, ndim] = key
-    return key
+    return struct.pack(f"{4 * ndim}q", *numbers)
 
 
 def diagonal(x, offset, axis1, axis2):
@@ -257,8 +256,6 @@ def all_equal(x1, x2, equal_nan):
 def unique(x, equal_nan):
     """Return the elements that differ, in order."""
     functions = functions_of(x)
-    return (
-        None
-        if functions is None
-        else made(x.backend, functions.pvg_unique(x.data, equal_nan), _REFUSED)
-    )
+    if functions is None:
+        return None
+    return made(x.backend, functions.pvg_unique(x.data, equal_nan), _REFUSED)

@@ -497,7 +497,7 @@ FUNCTIONS = {
     "pvg_random": (c_int, [array, c_int, c_uint64, c_uint64, c_uint64]),
     "pvg_random_integers": (
         array,
-        [c_int, c_int, c_int, int64s, c_int, c_uint64, c_int64, *[c_uint64] * 3, int64s],
+        [c_int, c_int, c_int, int64s, c_int, c_uint64, c_int64, *[c_uint64] * 3],
     ),
     "pvg_sequence": (c_int, [array, c_int, value, value, value]),
     "pvg_eye": (c_int, [array, c_int64]),

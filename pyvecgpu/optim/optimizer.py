@@ -165,10 +165,10 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         joint = getattr(self.update, "joint", None)
-        launches, changes = Launches(joint), []
         with no_grad():
             if joint and self.state.repeated and self.state.repeated.go(self, joint):
                 return loss
+            launches, changes = Launches(joint), []
             for group in self.param_groups:
                 for p in group["params"]:
                     g = gradient_of(p)

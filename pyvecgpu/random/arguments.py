@@ -8,7 +8,7 @@ import numpy as np
 from ..array import Array
 from ..device import Device
 from ..dtypes import bool as bool_dtype
-from ..dtypes import get_default_dtype, is_float, is_integer, parse_dtype
+from ..dtypes import get_default_dtype, integer_range, is_float, is_integer, parse_dtype
 from ..functions.arguments import (
     host_array,
     is_host,
@@ -131,7 +131,7 @@ def bounds_of(dtype):
         return 0, 1
     if not is_integer(dtype):
         raise TypeError(f"integers gives integers or bools, not {dtype}")
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    return integer_range(dtype)
 
 
 def parse_probabilities(p, count, least):

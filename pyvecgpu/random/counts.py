@@ -6,11 +6,11 @@ from ctypes import c_int64
 import numpy as np
 
 from ..array import Array, wrap
-from ..dispatch import apply, observed
+from ..dispatch import observed
 from ..dtypes import CODES, float64, int64, parse_dtype, uint32, uint64
 from ..dtypes import bool as bool_dtype
 from ..functions.arguments import parse_int, parse_shape
-from ..functions.creation import asarray, empty
+from ..functions.creation import asarray
 from ..functions.elementwise import (
     add,
     bitwise_and,
@@ -28,7 +28,6 @@ from ..functions.mathematics import log1p, remainder
 from ..functions.reductions import max as largest
 from ..functions.sorting import searchsorted
 from ..functions.values import item, to_host
-from ..native.abi import Distribution
 from . import tables
 from .arguments import (
     HOST,
@@ -89,14 +88,18 @@ class _Counts:
                 values = add(values, low, out=values)
         return item(values) if size is None else values
 
+    def _take_words(self, shape, narrow):
+        """Return the place of words of 32 bits, or of 64, for an array of a shape."""
+        return self._take(-(-math.prod(shape) // (4 if narrow else 2)))
+
     def _on_card(self, low, count, shape, dtype, backend):
         """Return integers from `low` on, `count` of them, by one call of the C library."""
         narrow, n = _is_narrow(count), len(shape)
         low = low if low < 2**63 else low - WORDS  # the same in 64 bits
-        place = self._take(-(-math.prod(shape) // (4 if narrow else 2)))
+        place = self._take_words(shape, narrow)
         data = backend.functions.pvg_random_integers(
             *(backend.device.index, CODES[dtype], n, (c_int64 * n)(*shape)),
-            *(32 if narrow else 64, count % WORDS, low, *place, None),
+            *(32 if narrow else 64, count % WORDS, low, *place),
         )
         return wrap(backend, data)
 
@@ -104,9 +107,8 @@ class _Counts:
         """Return unsigned integers below `count`, which is at most 2^64."""
         power, narrow = count & (count - 1) == 0, _is_narrow(count)
         dtype, words = (uint32, 2**32) if narrow else (uint64, WORDS)
-        key, stream, counter = place = self._take(-(-math.prod(shape) // (4 if narrow else 2)))
-        values = empty(shape, dtype, device=device)
-        apply(device.backend, "random", values, int(Distribution.RANDOM_BITS), *place)
+        key, stream, counter = place = self._take_words(shape, narrow)
+        values = self._bits(shape, dtype, device, place)
         if count == words:
             return values
         if power:
@@ -117,8 +119,7 @@ class _Counts:
             if not item(largest(beyond)):
                 break
             stream = (stream + _OTHERS) % WORDS
-            others, place = empty(shape, dtype, device=device), (key, stream, counter)
-            apply(device.backend, "random", others, int(Distribution.RANDOM_BITS), *place)
+            others = self._bits(shape, dtype, device, (key, stream, counter))
             where(beyond, others, values, out=values)
         return remainder(values, count, out=values)
 

@@ -85,13 +85,14 @@ class Generator(_Orders, _Counts, _Gammas, _Distributions):
             self._counter = (counter + blocks) % WORDS
             return self._key, self._stream, counter
 
-    def _fill(self, array, distribution):
-        place = self._take(_blocks(array.size, array.dtype))
+    def _fill(self, array, distribution, place=None):
+        """Fill an Array with numbers from a place of _take, by default the next one; return it."""
+        place = place or self._take(_blocks(array.size, array.dtype))
         apply(array.backend, "random", array, int(distribution), *place)
         return array
 
-    def _bits(self, shape, dtype, device):
-        return self._fill(empty(shape, dtype, device=device), Distribution.RANDOM_BITS)
+    def _bits(self, shape, dtype, device, place=None):
+        return self._fill(empty(shape, dtype, device=device), Distribution.RANDOM_BITS, place)
 
     def _floats(self, distribution, size, dtype, out, device):
         """Return numbers of a distribution, in `out`, in a new Array, or one as a Python float."""

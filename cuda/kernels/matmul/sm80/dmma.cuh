@@ -15,6 +15,7 @@
 #pragma once
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/sm80/mma.cuh"
+#include "kernels/matmul/sm80/sums.cuh"
 
 namespace pvg::matmul {
 
@@ -243,23 +244,6 @@ __device__ __forceinline__ void store_sums(const DmmaProduct &p, const DmmaPlace
         }
 }
 
-template <class Tile>
-__device__ __forceinline__ void share_sums(double *shared, int row, int column,
-                                           const typename Tile::Sums &sums) {
-    wait_for_copies<0>();
-    __syncthreads(); // the last stage has been read, and nothing comes any more
-    const int lane = threadIdx.x % 32;
-    double *own = shared + (row + lane / 4) * Tile::sums_pitch + column + lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < Tile::down; i++)
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-#pragma unroll
-            for (int j = 0; j < Tile::across; j++)
-                *reinterpret_cast<double2 *>(own + (i * 16 + half * 8) * Tile::sums_pitch + j * 8) =
-                    make_double2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
-}
-
 // A pair of sums over the blocks of the cluster, in order.
 __device__ __forceinline__ double2 sum_splits(const double *shared, unsigned splits) {
     double2 total = *reinterpret_cast<const double2 *>(shared);
@@ -323,7 +307,7 @@ __global__ void __launch_bounds__(DmmaTile<SIDE>::threads, DmmaTile<SIDE>::block
         store_sums<Tile>(p, at, row, column, sums);
         return;
     }
-    share_sums<Tile>(memory, row, column, sums);
+    share_sums<Tile::sums_pitch>(memory, row, column, sums);
 #if __CUDA_ARCH__ >= 900
     if (p.splits > 1)
         cluster_sync();

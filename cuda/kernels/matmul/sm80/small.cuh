@@ -14,6 +14,7 @@
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
+#include "kernels/matmul/sm80/sums.cuh"
 #include "kernels/matmul/tile_order.cuh"
 
 namespace pvg::matmul {
@@ -279,24 +280,6 @@ __device__ __forceinline__ void multiply_small(const SmallProduct &p, const Smal
 
 // ---- The epilogue -------------------------------------------------------------------------------
 
-template <int ROWS>
-__device__ __forceinline__ void share_small_sums(float *shared, int row, int column,
-                                                 const SmallSums<ROWS> &sums) {
-    using Tile = SmallTile<ROWS>;
-    wait_for_copies<0>();
-    __syncthreads(); // the last stage has been read
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    float *const own = shared + (row + lane / 4) * small_sums_pitch + column + lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < Tile::down; i++)
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-#pragma unroll
-            for (int j = 0; j < Tile::across; j++)
-                *reinterpret_cast<float2 *>(own + (i * 16 + half * 8) * small_sums_pitch + j * 8) =
-                    make_float2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
-}
-
 // One block and nothing to do but store: from registers, pairs if c's rows allow them.
 template <class T, int ROWS>
 __device__ __forceinline__ void store_small_sums(const SmallProduct &p, const SmallPlace &at,
@@ -397,7 +380,7 @@ __global__ void __launch_bounds__(small_threads, 4)
         store_small_sums<T, ROWS>(p, at, row, column, sums);
         return;
     }
-    share_small_sums<ROWS>(memory, row, column, sums);
+    share_sums<small_sums_pitch>(memory, row, column, sums);
     const bool shares = has_clusters && p.splits > 1;
     if (shares)
         cluster_sync();

@@ -10,6 +10,7 @@
 #include "kernels/fragments.cuh"
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/sm80/mma.cuh"
+#include "kernels/matmul/sm80/sums.cuh"
 
 namespace pvg::matmul {
 
@@ -165,23 +166,6 @@ __device__ __forceinline__ void multiply_tile(const WarpProduct &p, const TilePl
 
 // ---- The epilogue -------------------------------------------------------------------------------
 
-__device__ __forceinline__ void share_sums(float *shared, int row, int column,
-                                           const MmaSums &sums) {
-    wait_for_copies<0>();
-    __syncthreads(); // the last stage has been read, and nothing comes any more
-    const int lane = threadIdx.x % 32;
-    float *own = shared + (row + lane / 4) * sums_pitch + column + lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < down; i++)
-#pragma unroll
-        for (int half = 0; half < 2; half++)
-#pragma unroll
-            for (int j = 0; j < across; j++)
-                *reinterpret_cast<float2 *>(own + (i * 16 + half * 8) * sums_pitch + j * 8) =
-                    make_float2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
-    __syncthreads();
-}
-
 // The finished tile: bias, activation, in the dtype of c, which is T. A thread stays in its
 // columns.
 template <class T>
@@ -220,7 +204,8 @@ __global__ void __launch_bounds__(threads, 2) mma_kernel(const __grid_constant__
     wait_for_previous_kernel();
 #endif
     multiply_tile<T, A_ALONG_K, B_ALONG_K>(p, at, row, column, shared_address(memory), sums);
-    share_sums(memory, row, column, sums);
+    share_sums<sums_pitch>(memory, row, column, sums);
+    __syncthreads();
     if (std::is_same_v<T, float> || p.c.dtype == PVG_FLOAT32)
         finish_tile<float>(p, at, memory);
     else
