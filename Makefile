@@ -108,13 +108,13 @@ TEST_FLAGS := -std=c99 -pedantic -g -O1 -Icuda $(WARNINGS) $(CFLAGS)
 
 # The builds of the simulated card. ThreadSanitizer is its race checker: it watches the kernels, not
 # the simulator that runs them (race_checker.h). The access checker is the simulator's own, behind
-# the same calls in the kernels (watch.cpp).
+# the same calls in the kernels (watch.cpp). Their reports need lines and no more (-g1).
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 build/sim/%: VARIANT := -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
-build/asan/%: VARIANT := -O1 -g $(SANITIZERS)
-build/tsan/%: VARIANT := -O1 -g -DPVG_SIM_TSAN
+build/asan/%: VARIANT := -O1 -g1 $(SANITIZERS)
+build/tsan/%: VARIANT := -O1 -g1 -DPVG_SIM_TSAN
 build/tsan/%: KERNEL_VARIANT := -fsanitize=thread --param tsan-distinguish-volatile=1
-build/watch/%: VARIANT := -O2 -g -DPVG_SIM_WATCH
+build/watch/%: VARIANT := -O2 -g1 -DPVG_SIM_WATCH
 build/watch/%: KERNEL_VARIANT := -O1 -fsanitize=thread --param tsan-distinguish-volatile=1
 
 # Only pvg_* is visible, every symbol is resolved when linking, and tables are read-only after it.

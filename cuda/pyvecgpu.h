@@ -1072,7 +1072,8 @@ PVG_API int pvg_normalize_backward(const pvg_array *gradient, const pvg_array *x
 PVG_API pvg_array *pvg_cross_entropy(const pvg_array *x, const pvg_array *labels,
                                      const pvg_array *weight, int64_t ignored, double smoothing,
                                      pvg_array *statistics);
-/* The backward pass: x's gradient, in its dtype, of that of the losses (...) or of the mean. */
+/* The backward pass: x's gradient, in its dtype, of that of the losses (...) or of the mean; NULL:
+ * of ones. */
 PVG_API pvg_array *pvg_cross_entropy_backward(const pvg_array *gradient, const pvg_array *x,
                                               const pvg_array *labels, const pvg_array *weight,
                                               const pvg_array *statistics, int64_t ignored,

@@ -46,6 +46,7 @@ test-races: $(TSAN_TESTS)  ## C tests that run every kernel, watched by ThreadSa
 	$(RUN_RACE_TESTS)
 # One recipe, so that the parts run one after another and pytest's closing line is the last.
 BINARIES := $(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(WATCH_TESTS) $(TSAN_TESTS) $(SELF_TESTS)
+# PARTS: how many processes share the tests in Python; a number, by default one for each core.
 test: $(COMPILER) $(PYTHON_TESTS) lib sim sim-asan $(BINARIES)  ## all tests (ARGS= to pytest)
 	$(RUN_GPU_TESTS)
 	$(RUN_SIM_TESTS)
@@ -54,13 +55,14 @@ test: $(COMPILER) $(PYTHON_TESTS) lib sim sim-asan $(BINARIES)  ## all tests (AR
 	$(RUN_ORDER_TESTS)
 	$(RUN_WATCH_TESTS)
 	$(RUN_RACE_TESTS)
-	$(PYTHON) -m pytest tests $(ARGS)
+	$(PYTHON) tests/parts.py $(PARTS) tests $(ARGS)
 # The planted bugs are found on the simulated card alone, so they are left out here. A test reads
 # the names in all objects.
 GPU_TESTS_NEED := $(PYTHON_TESTS) lib sim $(PASS_OBJECTS) $(GPU_TESTS)
 test-gpu: $(GPU_TESTS_NEED)  ## the tests that need a GPU; one skipped fails
 	$(call run_tests,C tests on the GPU,$(GPU_TESTS),failed)
-	$(PYTHON) -m pytest tests --ignore=tests/plants --device cuda --require-gpu $(ARGS)
+	$(PYTHON) tests/parts.py $(or $(PARTS),1) tests --ignore=tests/plants \
+	    --device cuda --require-gpu $(ARGS)
 
 # What tests do not notice: tests/mutants. The kernels for newer cards need one, and AREA=sm90.
 N ?= 300

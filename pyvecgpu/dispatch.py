@@ -146,7 +146,7 @@ _TAIL = """
 _BODIES = {ARRAY: _ONE_ARRAY, ARRAYS: _ARRAYS, HOST: _OTHER, NOTHING: _OTHER}
 _CAN_BE_NONE = (
     *("weight", "bias", "places", "preactivation", "weights", "statistics", "mask", "logsum"),
-    *("state", "dlast", "dstate", "states", "gates", "norm", "renewed"),
+    *("state", "dlast", "dstate", "states", "gates", "norm", "renewed", "dloss"),
 )
 
 

@@ -11,11 +11,13 @@ import itertools
 import sys
 import time
 import traceback
+from pathlib import Path
 
 import forced
 import helpers
 import numpy as np
 import pytest
+from parts import Part
 
 import pyvecgpu as vg
 from pyvecgpu import streams
@@ -29,6 +31,7 @@ no_gpu = pytest.StashKey[str]()  # why "cuda" cannot be used; "" if it can
 deselected = pytest.StashKey[dict]()  # package: tests that need it
 lacking_kernel = pytest.StashKey[list]()  # tests of kernels of products that the card has not got
 failed = pytest.StashKey[bool]()  # of a test: so far
+part = pytest.StashKey[Part]()  # of the tests that this process runs; None: all
 
 
 def pytest_addoption(parser):
@@ -39,6 +42,7 @@ def pytest_addoption(parser):
     )
     group.addoption("--seed", type=int, default=20240607, help="of all random data and programs")
     group.addoption("--programs", type=int, default=600, help="random programs on each device")
+    group.addoption("--part", type=Part, help="given by parts.py: this process's tests")
 
 
 def pytest_configure(config):
@@ -46,6 +50,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "needs(package): a package that the machine may lack")
     config.addinivalue_line("markers", "big: more elements than 32 bits can count")
     chosen = config.getoption("--device")
+    config.stash[part] = config.getoption("--part")
     config.stash[no_gpu] = ""
     for name in (chosen,) if chosen else DEVICES:
         if name != "cpu":
@@ -140,7 +145,8 @@ def pytest_collection_modifyitems(config, items):
             # What launches kernels, what counts them, what waits for work beside the tests.
             is_coverage = item.path.name == "test_coverage.py"
             by_time[2 if hasattr(item.module, "WORK") else is_coverage].append(item)
-    items[:] = itertools.chain(*by_time)
+    mine = config.stash[part]
+    items[:] = itertools.chain(*[mine.order(group) if mine else group for group in by_time])
     config.stash[deselected] = lacking
     other += [item for group in (*lacking.values(), kernelless) for item in group]
     config.hook.pytest_deselected(items=other)
@@ -157,13 +163,26 @@ def pytest_collection_finish(session):
     if session.config.option.collectonly:
         return
     for module in dict.fromkeys(item.module for item in session.items):
-        if hasattr(module, "WORK"):
+        mine = session.config.stash[part]
+        if hasattr(module, "WORK") and (mine is None or mine.takes(Path(module.__file__))):
             items = [i for i in session.items if i.module is module and not is_skipped(i)]
             module.WORK.begin(items)
             session.config.add_cleanup(module.WORK.end)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    """Leave out what another process has taken."""
+    mine = item.config.stash[part]
+    return True if mine and not mine.takes(item.path) else None
+
+
 def pytest_terminal_summary(terminalreporter, config):
+    mine = config.stash[part]
+    if mine:
+        mine.leave(terminalreporter.stats)
+        if mine.number:
+            return  # the first process tells what follows
     for package, items in config.stash.get(deselected, {}).items():
         names = ", ".join(item.nodeid for item in items)
         terminalreporter.write_line(f"deselected: needs {package}: {names}")

@@ -229,6 +229,52 @@ def test_mean(device, rng, rows, dtype):
     near(array.grad, 3 * slopes / counts.sum(), tolerance, tolerance / counts.sum())
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_none_for_the_gradient_is_one(device, rng, dtype, reduction):
+    """The same bits as of ones; 200 classes are rows of a warp, 5,000 of a block."""
+    for classes in (3, 200, 5000):
+        x = put(device, rng.normal(size=(7, classes))).astype(dtype)
+        labels = put(device, rng.integers(0, 3, 7))
+        wide = "float64" if dtype == "float64" else "float32"
+        s = vg.empty((4 if reduction == "mean" else 3, 7), dtype=wide, device=device)
+        loss = apply(x.backend, "cross_entropy", x, labels, None, 1, 0.25, s)
+        given = (x, labels, None, s, 1, 0.25)
+        of_none = apply(x.backend, "cross_entropy_backward", None, *given)
+        of_ones = apply(x.backend, "cross_entropy_backward", vg.ones_like(loss), *given)
+        assert of_none.tolist() == of_ones.tolist() and np.any(of_none.numpy())
+
+
+def test_a_step_back_from_a_mean(device, rng):
+    """It starts without an array of one number, but where somebody sees it."""
+    x, labels = put(device, rng.normal(size=(6, 9)).astype("f4")), put(device, np.arange(6))
+    gradients, calls, seen = [], [], []
+    for how in ("at once", "hooked", "given", "differentiable"):
+        leaf = x.detach().requires_grad_()
+        loss = F.cross_entropy(leaf, labels)
+        if how == "hooked":
+            loss.register_hook(lambda g: seen.append(g.item()))
+        with observe(lambda call: calls.append(call.method)):
+            loss.backward(
+                put(device, np.float32(1)) if how == "given" else None,
+                create_graph=how == "differentiable",
+            )
+        assert ("fill" in calls) == (how in ("hooked", "differentiable")), (how, calls)
+        gradients.append(leaf.grad.detach())
+        calls.clear()
+    assert seen == [1.0]
+    for g in gradients[1:3]:
+        assert g.tolist() == gradients[0].tolist()
+    near(gradients[3], gradients[0].numpy(), 1e-6, 1e-7)
+    with pytest.raises(RuntimeError, match="second time"):
+        loss = F.cross_entropy(x.detach().requires_grad_(), labels)
+        loss.backward()
+        loss.backward()
+    each = F.cross_entropy(x.detach().requires_grad_(), labels, reduction="none")
+    with pytest.raises(RuntimeError, match="needs its gradient"):
+        each.backward()
+
+
 def test_a_mean_is_two_launches(device):
     if device == "cpu":
         return

@@ -6,6 +6,7 @@ import sys
 
 import helpers
 import numpy as np
+import parts
 import pytest
 from helpers import FLOATS
 
@@ -184,3 +185,55 @@ def test_a_library_that_does_not_load_ends_the_run(tmp_path):
     status, output = run_suite(tmp_path, "--device", "sim", **absent)
     assert status == 1
     assert "does not load" in output and "skipped" not in output
+
+
+# ---- parts.py ------------------------------------------------------------------------------------
+
+
+def run_parts(folder, count, *options):
+    """Run the modules of a folder; return the status, the output and what each test wrote."""
+    command = [sys.executable, parts.__file__, str(count), "-p", "conftest", *options]
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "--device", "cpu", folder],
+        cwd=folder,
+        env=helpers.child_environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    ran = sorted(path.name for path in folder.glob("ran.*"))
+    for name in ran:
+        (folder / name).unlink()
+    return done.returncode, done.stdout + done.stderr, ran
+
+
+def test_each_test_runs_once_in_one_of_several_processes(tmp_path):
+    count = 2
+    text = "import os, pathlib, pytest\n"
+    for name in ("first", "second"):
+        text += f"def test_{name}(request):\n"
+        text += "    name = f'ran.{request.module.__name__}.{request.node.name}'\n"
+        text += "    pathlib.Path(name).touch(exist_ok=False)\n"
+        text += "    pathlib.Path('by').open('a').write(f'{os.getpid()}\\n')\n"
+    for n in range(12):
+        (tmp_path / f"test_module{n}.py").write_text(text)
+    names = sorted(f"ran.test_module{n}.test_{x}" for n in range(12) for x in ("first", "second"))
+    status, output, ran = run_parts(tmp_path, count)
+    assert status == 0 and ran == names, output
+    assert "== 24 passed in" in output.splitlines()[-1]
+    assert len({*(tmp_path / "by").read_text().split()}) <= count
+
+    (tmp_path / "test_module7.py").write_text(text + "    pytest.fail('as asked for')\n")
+    (tmp_path / "test_module8.py").write_text(text + "    pytest.skip('as asked for')\n")
+    status, output, ran = run_parts(tmp_path, count)
+    assert status == 1 and ran == names and "FAILED" in output
+    assert "== 1 failed, 22 passed, 1 skipped in" in output.splitlines()[-1]
+    status, output, ran = run_parts(tmp_path, count, "-k", "first and module3")
+    assert status == 0 and ran == ["ran.test_module3.test_first"]
+    assert "== 1 passed, 23 deselected in" in output.splitlines()[-1]
+    assert run_parts(tmp_path, count, "-k", "third")[0] == 5
+    assert run_parts(tmp_path, count, "--no-such-option")[0] == 4
+    (tmp_path / "test_module0.py").write_text("import no_such_module\n")
+    status, output, _ = run_parts(tmp_path, count)
+    assert status == 2 and "error" in output.splitlines()[-1]

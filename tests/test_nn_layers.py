@@ -319,3 +319,16 @@ def test_large_batches(device, batch):
     rows = x.reshape(batch, 4)
     near(F.layer_norm(put(device, rows), 4), standard(rows.astype(np.float64), -1), 1e-5)
     near(F.max_pool2d(put(device, x), 2), x.max(axis=(2, 3), keepdims=True))
+
+
+def test_a_weight_that_is_no_parameter(device, rng):
+    """It is found as any attribute is, by the layer and by a Sequential that joins it with ReLU."""
+    x, weight = [put(device, rng.normal(size=shape).astype("f4")) for shape in ((4, 3), (2, 3))]
+    layer = vg.nn.Linear(3, 2, device=device)
+    del layer.weight
+    layer.weight = weight
+    assert [name for name, _ in layer.named_parameters()] == ["bias"]
+    expected = vg.dense(x, weight, layer.bias.detach())
+    assert layer(x).tolist() == expected.tolist()
+    net = vg.nn.Sequential(layer, vg.nn.ReLU())
+    assert net(x).tolist() == vg.relu(expected).tolist()

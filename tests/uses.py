@@ -136,7 +136,7 @@ def cross_entropy(v):
 
 
 def cross_entropy_backward(v):
-    operands = (v["g"], v["x"], v["i"], v["w"], v["s"], 3, 0.25)
+    operands = (v.get("g"), v["x"], v["i"], v["w"], v["s"], 3, 0.25)
     return apply(v["x"].backend, "cross_entropy_backward", *operands)
 
 
@@ -609,6 +609,7 @@ USES |= {
     "cross_entropy_backward": Use(
         SCORES | {"g": ((6,), F32)}, cross_entropy_backward
     ),
+    "cross_entropy_backward of ones": Use(SCORES, cross_entropy_backward),
     "cross_entropy_backward of a mean": Use(
         SCORES | {"g": ((), F32), "s": ((4, 6), F32)}, cross_entropy_backward
     ),

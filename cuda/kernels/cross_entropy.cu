@@ -20,7 +20,7 @@ struct LabelRows {
     RowPlan plan;
     const void *x, *labels, *weight; // weight: in the type that is computed in, or NULL
     void *statistics, *to;           // statistics: [3][rows], of a mean [4][rows]
-    const void *gradient;            // backward
+    const void *gradient;            // backward; NULL: ones
     int64_t gradient_step;
     bool of_mean; // backward: the gradient is that of the mean
     int64_t ignored;
@@ -167,7 +167,8 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
     const A *statistics = static_cast<const A *>(job.statistics);
     const bool counts = is_class(job, label);
     const A logarithm = statistics[row], part = statistics[2 * rows + row];
-    A gradient = static_cast<const A *>(job.gradient)[row * job.gradient_step];
+    A gradient = 1;
+    if (job.gradient) gradient = static_cast<const A *>(job.gradient)[row * job.gradient_step];
     if (job.of_mean) gradient /= statistics[3 * rows];
     const A chosen = (1 - static_cast<A>(job.smoothing)) * statistics[rows + row];
     const A each = static_cast<A>(job.smoothing) / static_cast<A>(length);
@@ -287,12 +288,12 @@ int prepare_rows(Call &call, Labelled *rows, Temporary (&holders)[6], LabelRows 
 }
 
 // Rows of a block: threads enough for row_packs each.
-template <class T> int share_rows(const LabelRows &job, int64_t rows, int64_t length,
-                                  RowPlan *plan) {
+template <class T, bool BACKWARD>
+int share_rows(const LabelRows &job, int64_t rows, int64_t length, RowPlan *plan) {
     constexpr int64_t pack = pack_size<T>;
     const int64_t packs = (length + pack - 1) / pack;
-    const uintptr_t bits = reinterpret_cast<uintptr_t>(job.x) |
-                           (job.gradient ? reinterpret_cast<uintptr_t>(job.to) : 0);
+    const uintptr_t bits =
+        reinterpret_cast<uintptr_t>(job.x) | (BACKWARD ? reinterpret_cast<uintptr_t>(job.to) : 0);
     plan->rows = rows, plan->length = static_cast<int>(length);
     plan->aligned = bits % alignof(Pack<T>) == 0 && (rows == 1 || length % pack == 0);
     plan->lanes = static_cast<int>(packs < 32 ? power_of_two_from(packs) : 32);
@@ -307,7 +308,7 @@ template <bool BACKWARD> int launch_labels(Call &call, LabelRows job, const pvg_
     const int64_t length = x->shape[x->ndim - 1], rows = x->size / length;
     return dispatch<floats>(x->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        const int threads = share_rows<T>(job, rows, length, &job.plan);
+        const int threads = share_rows<T, BACKWARD>(job, rows, length, &job.plan);
         const bool in_block = job.plan.lanes > 32, few = length <= 32 * pack_size<T>;
         const unsigned blocks =
             in_block ? blocks_for(rows, 1) : blocks_for(rows, threads / job.plan.lanes);
@@ -395,23 +396,24 @@ int run_cross_entropy_backward(Call &call, Labelled rows, const pvg_array *gradi
     int device = -1;
     Temporary holders[6], cast, straight;
     LabelRows job = {};
-    PVG_PASS(check_array(gradient, "gradient"));
     PVG_PASS(check_rows(rows, gradient, &device));
     PVG_PASS(call.begin(device));
     PVG_PASS(result->open(call, rows.x->dtype, rows.x->ndim, rows.x->shape, nullptr, nullptr, 0));
     if (rows.labels->size == 0) return PVG_OK;
     PVG_PASS(prepare_rows(call, &rows, holders, &job));
-    bool repeated = true; // one number for all rows, as of a sum or a mean
-    for (int i = 0; i < gradient->ndim; i++)
-        repeated = repeated && (gradient->shape[i] == 1 || gradient->strides[i] == 0);
-    if (!repeated || gradient->dtype != rows.statistics->dtype) {
-        PVG_PASS(as_dtype(call, gradient, rows.statistics->dtype, &cast, &gradient));
-        PVG_PASS(as_contiguous(call, gradient, &straight, &gradient));
-        repeated = false;
+    if (gradient) {
+        bool repeated = true; // one number for all rows, as of a sum or a mean
+        for (int i = 0; i < gradient->ndim; i++)
+            repeated = repeated && (gradient->shape[i] == 1 || gradient->strides[i] == 0);
+        if (!repeated || gradient->dtype != rows.statistics->dtype) {
+            PVG_PASS(as_dtype(call, gradient, rows.statistics->dtype, &cast, &gradient));
+            PVG_PASS(as_contiguous(call, gradient, &straight, &gradient));
+            repeated = false;
+        }
+        PVG_PASS(call.reads(gradient));
+        job.gradient = gradient->data, job.gradient_step = repeated ? 0 : 1;
     }
-    PVG_PASS(call.reads(gradient));
     PVG_PASS(call.reads(rows.statistics));
-    job.gradient = gradient->data, job.gradient_step = repeated ? 0 : 1;
     job.of_mean = rows.of_mean();
     job.to = result->array->data;
     return launch_labels<true>(call, job, rows.x);

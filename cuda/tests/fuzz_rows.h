@@ -190,6 +190,7 @@ static void labelled(void) {
     ended(before, pvg_last_status());
     if (!losses) return;
     pvg_array *gradient = chance(50) || of_mean ? losses : operand(wide(code), SHAPE(rows));
+    if (chance(20)) gradient = NULL;
     handle_of(
         "pvg_cross_entropy_backward",
         pvg_cross_entropy_backward(gradient, x, labels, weight, statistics, ignored, smoothing),

@@ -121,7 +121,8 @@ static void check_labels(int dtype, int64_t rows, int64_t classes, int64_t offse
     }
     pvg_array *given = array_of(PVG_INT32, SHAPE(rows), labels);
     pvg_array *losses = pvg_cross_entropy(x, given, NULL, 77777, 0, s);
-    pvg_array *dx = pvg_cross_entropy_backward(g, x, given, NULL, s, 77777, 0);
+    pvg_array *dx = pvg_cross_entropy_backward(g, x, given, NULL, s, 77777, 0),
+              *of_ones = MADE(pvg_cross_entropy_backward(NULL, x, given, NULL, s, 77777, 0));
     /* The mean, and its gradient for as many as count. */
     double mean = 0, count = 0;
     for (int64_t r = 0; r < rows; r++)
@@ -146,6 +147,8 @@ static void check_labels(int dtype, int64_t rows, int64_t classes, int64_t offse
     snprintf(text, sizeof text, "labels, dtype %d, %d x %d", dtype, (int)rows, (int)classes);
     check_array(__FILE__, __LINE__, text, losses, wide, 1, shape, wanted, tolerance_of(dtype));
     check_array(__FILE__, __LINE__, text, dx, dtype, 2, shape, slopes, tolerance_of(dtype));
+    check_array(__FILE__, __LINE__, text, of_ones, dtype, 2, shape, slopes, tolerance_of(dtype));
+    RELEASE(of_ones);
 
     /* Of y = x the gradient of softmax for a gradient of x is x * (x - sum of squares). */
     for (int64_t r = 0; r < rows; r++) {

@@ -4,7 +4,8 @@ from .. import functions as vg
 from ..array import Array, Tracked
 from ..dtypes import is_float
 from ..functions.arguments import strong
-from .tape import Leaf, alias, run, tracked
+from .rules import LAST
+from .tape import Leaf, Node, alias, run, tracked
 
 
 def require(array, requires_grad):
@@ -59,8 +60,19 @@ def is_leaf(array):
 
 def backward(array, gradient, retain_graph, create_graph):
     """Add the gradients of an Array to the leaves it was computed of; see Array.backward."""
-    (root,) = _roots("backward", [array], [gradient])
+    if gradient is None and not create_graph and _begins(array):
+        root = (array, None)
+    else:
+        (root,) = _roots("backward", [array], [gradient])
     run([root], create_graph if retain_graph is None else retain_graph, create_graph)
+
+
+def _begins(array):
+    """Whether an Array is one number, at a node that needs no gradient of it; see rules.LAST."""
+    if type(array) is not Tracked or array.shape != ():
+        return False
+    node = array._node
+    return type(node) is Node and node.name in LAST and not node.hooks
 
 
 class Handle:

@@ -7,7 +7,7 @@ from ..array import Array, Tracked
 from ..dtypes import is_float
 from ..functions import casting
 from ..random import _shared as shared_generator
-from .tape import Like, Node, Saved, alias, recording, state, tracked
+from .tape import Like, Node, alias, recording, state, tracked
 
 __all__ = ["checkpoint"]
 
@@ -57,16 +57,15 @@ class Context:
 
     def save_for_backward(self, *arrays):
         """Keep Arrays (or None) for backward, which sees whether they were changed since."""
-        self._saved = tuple([x if x is None else Saved(x) for x in arrays])
+        self._saved = tuple([(x, None if x is None else x._version) for x in arrays])
 
     @property
     def saved_tensors(self):
         """The Arrays that were kept. RuntimeError: one was changed in place."""
         found = []
-        for saved in self._saved:
-            if saved is not None and saved.array._version != saved.version:
+        for array, version in self._saved:
+            if array is not None and array._version != version:
                 raise RuntimeError("an array that save_for_backward kept was changed in place")
-            array = saved and saved.array
             for i, result in enumerate(self._results if self._node else ()):
                 if array is result:
                     array = tracked(alias(array), Output(self._node, i))

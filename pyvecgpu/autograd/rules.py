@@ -297,8 +297,7 @@ def dense(g, x, weight, bias, preactivation, activation, precision, wanted, diff
     if not differentiable:
         which = ("x" in wanted, "weight" in wanted, "bias" in wanted)
         call = (g, x, weight, preactivation, activation, precision, which)
-        found = iter(apply(x.backend, "dense_backward", *call))
-        return {key: next(found) for key in ("x", "weight", "bias") if key in wanted}
+        return dict(zip(wanted, apply(x.backend, "dense_backward", *call), strict=True))
     if activation:
         before = product(x, vg.matrix_transpose(weight), precision)
         before = before if bias is None else before + bias
@@ -517,6 +516,8 @@ JOINT = (dense, attention, normalize, pieces)
 # Operations whose kernels give gradients that need no fitting: in the operands' shapes, and in
 # their dtype if these operands agree in it.
 EXACT = {"dense": ("x", "weight", "bias"), "cross_entropy": ("x",)}
+# Operations that come last, as a loss: for the gradient 1 their rule takes None.
+LAST = {"cross_entropy"}
 # Operations that are several calls of a backend, see dispatch.whole.
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.

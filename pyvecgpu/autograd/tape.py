@@ -46,7 +46,7 @@ class Like:
 
     def __init__(self, array):
         self.backend = array.backend
-        self.dtype, self.shape, _ = array._layout
+        self.dtype, self.shape, _ = getattr(array, "_description", None) or array._layout
 
     @property
     def device(self):
@@ -70,15 +70,19 @@ class Leaf:
 
 
 class Node:
-    """One operation: its operands' nodes, its rules, and what these need."""
+    """One operation: its operands' nodes, its rules, and what these need.
 
-    __slots__ = ("exact", "hooks", "name", "number", "operands", "saved", "stale")
+    saved: {name in the rules: value}, and versions: what the Arrays among the values had.
+    """
+
+    __slots__ = ("exact", "hooks", "name", "number", "operands", "saved", "stale", "versions")
     outputs = 1  # gradients that arrive here
     is_open = False  # whether it passes gradients to others than its parents
 
-    def __init__(self, name, operands, saved, exact=False):
+    def __init__(self, name, operands, saved, versions=(), exact=False):
         self.name, self.operands, self.saved, self.exact = name, operands, saved, exact
-        self.number, self.hooks, self.stale = next(_numbers), None, False
+        self.versions, self.number = versions, next(_numbers)
+        self.hooks, self.stale = None, False
 
     def release(self):
         self.operands, self.saved = None, None
@@ -89,20 +93,20 @@ class Node:
     def pull(self, gradients, run):
         """Pass the gradient on to the operands' nodes by run.give."""
         (g,) = gradients
-        differentiable = run.differentiable
-        values = {"differentiable": differentiable}
-        for name, value in self.saved.items():
-            if type(value) is Saved:
-                value = self.unpack(value, differentiable and name == "y")
-            values[name] = value
-        operands = self.operands
+        differentiable, operands, values = run.differentiable, self.operands, self.saved.copy()
+        versions = iter(self.versions)
+        for value in values.values():
+            if isinstance(value, Array) and value.backend.version(value.data) != next(versions):
+                self.refuse()
+        if differentiable and "y" in values:
+            values["y"] = tracked(alias(values["y"]), self)
         if run.useless:
             operands = [one for one in operands if one[1] not in run.useless]
-        values["wanted"] = [key for key, *_ in operands]
+        values["differentiable"], values["wanted"] = differentiable, [one[0] for one in operands]
         joint, exact = None, self.exact and not differentiable
         for key, node, like, rule in operands:
-            values["like"] = like
             if joint is None:
+                values["like"] = like
                 result = rule(g, *[values[need] for need in needs(rule)])
                 joint = result if key is not None else None
             one = result if key is None else joint[key]
@@ -122,27 +126,12 @@ class Node:
             result, own = vg.astype(result, like.dtype), True
         return result, own
 
-    def unpack(self, value, as_result):
-        """Return an Array that was saved; as_result: as one that stands at this node."""
-        array = value.array
-        if array.backend.version(array.data) != value.version:
-            raise RuntimeError(
-                f"{self.name}: an array that its gradient needs was changed in place after it was "
-                "computed; change a copy, or compute a new array (x = x + 1 instead of x += 1)"
-            )
-        if as_result:
-            return tracked(alias(array), self)
-        return array
-
-
-class Saved:
-    """An Array that a rule needs, and the version it had."""
-
-    __slots__ = ("array", "version")
-
-    def __init__(self, array, before=None):
-        self.array = array
-        self.version = array._version if before is None else before[id(array)]
+    def refuse(self):
+        """RuntimeError: an Array that was saved has another version."""
+        raise RuntimeError(
+            f"{self.name}: an array that its gradient needs was changed in place after it was "
+            "computed; change a copy, or compute a new array (x = x + 1 instead of x += 1)"
+        )
 
 
 @functools.cache
@@ -192,15 +181,15 @@ def record(method, named, result):
     operands, needed = plan.operands(named)
     if not operands:
         return
-    saved = {}
+    saved, versions = {}, []
     for need, place in needed:
-        value = alias(result) if place == "y" else named[place]
+        value = saved[need] = alias(result) if place == "y" else named[place]
         if isinstance(value, Array):
-            value = Saved(value, None if place == "y" else before)
-        saved[need] = value
+            known = before is not None and place != "y"
+            versions.append(before[id(value)] if known else value.backend.version(value.data))
     if in_place:
         result._node.stale = plan.name
-    tracked(result, Node(plan.name, operands, saved, plan.is_exact(named)))
+    tracked(result, Node(plan.name, operands, saved, versions, plan.is_exact(named)))
 
 
 class Plan:
@@ -364,7 +353,10 @@ tape.paused, tape.enabled = functools.partial(recording, False), lambda: state.e
 
 
 class Run:
-    """One backward pass: gradients that have arrived at nodes, and nodes by their numbers."""
+    """One backward pass: gradients that have arrived at nodes, and nodes by their numbers.
+
+    found: what has arrived at leaves, and in the end at wanted nodes.
+    """
 
     def __init__(self, retain, differentiable, wanted):
         self.retain, self.differentiable, self.wanted = retain, differentiable, wanted
@@ -388,31 +380,40 @@ class Run:
         """Add a gradient to what has arrived at a node. own: its memory is nobody else's."""
         if node in self.useless:
             return
+        if type(node) is Leaf:  # which passes nothing on
+            old = self.found.get(node)
+            self.found[node] = (g, own) if old is None else self.sum_of(old, g)
+            return
         slots = self.pending.get(node)
         if slots is None:
             slots = self.pending[node] = [None] * node.outputs
             heapq.heappush(self.heap, (-node.number, node))
         old = slots[index]
-        if old is not None:
-            place = old[0] if old[1] and not self.differentiable else None
-            g, own = vg.add(old[0], g, out=place), True
-        slots[index] = g, own
+        slots[index] = (g, own) if old is None else self.sum_of(old, g)
+
+    def sum_of(self, old, g):
+        """Return what has arrived and one gradient more, and that it has its own memory."""
+        before, own = old
+        return vg.add(before, g, out=before if own and not self.differentiable else None), True
 
     def go(self):
         while self.heap:
             node = heapq.heappop(self.heap)[1]
             slots = self.pending.pop(node)
             if node.hooks:
-                self.call_hooks(node, slots)
-            if type(node) is Leaf or node in self.wanted:
+                slots[0] = self.hooked(node, *slots[0])
+            if node in self.wanted:
                 self.found[node] = slots[0]
-            if type(node) is not Leaf:
-                self.step(node, [slot and slot[0] for slot in slots])
+            self.step(node, [slot and slot[0] for slot in slots])
+        for leaf in [node for node in self.found if node.hooks and type(node) is Leaf]:
+            self.found[leaf] = self.hooked(leaf, *self.found[leaf])
 
-    def call_hooks(self, node, slots):
+    def hooked(self, node, g, own):
+        """Return what a node's hooks make of its gradient, and whether it has its own memory."""
         for hook in [*node.hooks.values()]:
-            result = hook(slots[0][0])
-            slots[0] = (slots[0][0] if result is None else result), False
+            result = hook(g)
+            g, own = (g if result is None else result), False
+        return g, own
 
     def step(self, node, gradients):
         if node.operands is None:
@@ -441,7 +442,10 @@ def run(roots, retain, differentiable, wanted=None):
         one.go()
         if wanted is not None:
             return {node: g for node, (g, _) in one.found.items() if node in wanted}
-        return [(leaf, total_of(leaf.grad, *pair)) for leaf, pair in one.found.items()]
+        return [
+            (leaf, g if own and leaf.grad is None else total_of(leaf.grad, g, own))
+            for leaf, (g, own) in one.found.items()
+        ]
 
     found = recording(differentiable, lambda: uncast(compute))
     if wanted is not None:

@@ -38,7 +38,7 @@ ARRAY_PARAMETERS = (
     *("data", "destination", "indices", "places", "values", "weights", "labels", "statistics"),
     *("out", "norm", "renewed"),
     *("query", "keys", "mask", "logsum", "output", "inputs", "hidden", "state"),
-    *("dlast", "dstate", "hiddens", "states", "gates"),
+    *("dlast", "dstate", "dloss", "hiddens", "states", "gates"),
 )
 
 # Parameters that are lists of raw data: to read, and to write to. Gradients are those of
@@ -122,7 +122,7 @@ METHODS = {
     ),
     # Of rows along the last axis: the losses of labels, see pvg_cross_entropy.
     "cross_entropy": _method("x labels weights ignored smoothing statistics", ARRAY, "statistics"),
-    "cross_entropy_backward": _method("gradient x labels weights statistics ignored smoothing"),
+    "cross_entropy_backward": _method("dloss x labels weights statistics ignored smoothing"),
     # windows: the numbers of pvg_windows. code: max or mean; of max places may be written or None.
     "pool": _method("code a places windows with_padding", ARRAY, "places"),
     "pool_backward": _method("code gradient places windows with_padding height width"),

@@ -477,11 +477,14 @@ class CpuBackend:
         return mean
 
     @_reports_memory
-    def cross_entropy_backward(self, gradient, x, labels, weights, statistics, ignored, smoothing):
-        check_floats("cross_entropy_backward", [gradient, x])
+    def cross_entropy_backward(self, dloss, x, labels, weights, statistics, ignored, smoothing):
+        check_floats("cross_entropy_backward", [x] if dloss is None else [dloss, x])
         wide = widened(x)
         weights = weights if weights is None else cast(widened(weights), wide.dtype)
-        gradient = cast(widened(gradient), wide.dtype)
+        if dloss is None:
+            of_mean = statistics.shape[0] == 4
+            dloss = np.ones(() if of_mean else labels.shape, wide.dtype)
+        gradient = cast(widened(dloss), wide.dtype)
         if statistics.shape[0] == 4 and labels.size:  # of the mean
             gradient = np.broadcast_to(gradient / statistics.reshape(4, -1)[3, 0], labels.shape)
         operands = (gradient, wide, labels, weights, statistics[:3])

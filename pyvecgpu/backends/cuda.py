@@ -324,13 +324,16 @@ class CudaBackend:
 
     def dense_backward(self, gradient, x, weight, preactivation, activation, precision, wanted):
         functions = self.functions
-        results = [functions.array() if one else None for one in wanted]
-        self.check(
-            functions.pvg_dense_backward(
-                gradient, x, weight, preactivation, activation, precision, *results
-            )
-        )
-        return [one for one in results if one is not None]
+        make, results = functions.array, []
+        places = [None, None, None]
+        for i, one in enumerate(wanted):
+            if one:
+                results.append(make())
+                places[i] = byref(results[-1])
+        operands = (gradient, x, weight, preactivation, activation, precision)
+        if functions.pvg_dense_backward(*operands, *places):
+            self.fail()
+        return results
 
     def optimize(self, algorithm, targets, parts, numbers, renewed):
         m, n = len(targets), len(parts)
@@ -357,7 +360,7 @@ class CudaBackend:
         self.check(
             functions.pvg_normalize_backward(
                 *(gradient, x, weight, statistics, axis, naxes, groups, centered, epsilon),
-                *(results if wanted else (*results, None, None)),
+                *(map(byref, results) if wanted else (byref(results[0]), None, None)),
             )
         )
         return results
@@ -390,12 +393,14 @@ class CudaBackend:
     ):
         operands = (gradient, query, keys, values, mask, output, logsum)
         results = [self.functions.array() for _ in range(3)]
-        self.check(self.functions.pvg_attention_backward(*operands, scale, causal, *results))
+        places = map(byref, results)
+        self.check(self.functions.pvg_attention_backward(*operands, scale, causal, *places))
         return results
 
     def recurrent(self, cell, inputs, weight, bias, hidden, state, backwards, keep):
         functions = self.functions
-        hiddens, states, gates = results = [functions.array() for _ in range(3)]
+        results = [functions.array() for _ in range(3)]
+        hiddens, states, gates = map(byref, results)
         operands = (cell, inputs, weight, bias, hidden, state, backwards)
         self.check(functions.pvg_recurrent(*operands, hiddens, states, gates if keep else None))
         return [x for x in results if x]
@@ -406,7 +411,7 @@ class CudaBackend:
         functions = self.functions
         operands = (cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards)
         results = [functions.array() for _ in range(4)]
-        self.check(functions.pvg_recurrent_backward(*operands, *results))
+        self.check(functions.pvg_recurrent_backward(*operands, *map(byref, results)))
         return [x for x in results if x]
 
     # Views

@@ -412,6 +412,8 @@ def astype(x, dtype, /, *, copy=True, device=None):
     [1, -1]
     """
     dtype = parse_dtype(dtype)
+    if not copy and device is None and isinstance(x, Array) and x.dtype == dtype:
+        return x
     array, give = as_array("astype", x)
     if device is not None:
         return _moved(array, dtype, resolve(device), copy or is_host(x))

@@ -24,8 +24,8 @@ KINDS = (array, stream, event, graph)
 # Without argtypes ctypes passes owners, None, its own arrays and byref(...) as they are, and an int
 # as a C int; to convert them first, to the same, is a quarter of the time of `a + b`. So functions
 # of these have none. An array is an owner wherever they are called; a stream may also be an
-# address, of which that would leave 32 bits.
-PLAIN = {c_int, array, arrays, out, value, int64s, ints}
+# address, of which that would leave 32 bits. Where a handle is written to goes by byref.
+PLAIN = {c_int, array, POINTER(array), arrays, out, value, int64s, ints}
 
 
 class Functions:

@@ -1,9 +1,8 @@
 """Modules of modules: Sequential, ModuleList, ModuleDict."""
 
 from ..functions.arguments import parse_int
-from ..functions.layers import dense
 from .activations import ReLU
-from .layers import Linear
+from .layers import Linear, fused
 from .module import Module
 
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
@@ -90,7 +89,7 @@ class Sequential(_Numbered):
         for module in self._modules.values():
             if before is not None:
                 if type(module) is ReLU and "forward" not in module.__dict__:
-                    x, before = dense(x, before.weight, before.bias, "relu"), None
+                    x, before = fused(before, x, "relu"), None
                     continue
                 x, before = before(x), None
             if (

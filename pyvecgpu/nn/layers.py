@@ -106,12 +106,20 @@ class Linear(Module):
             init.uniform_(array, -bound, bound)
 
     def forward(self, x):
-        return functional.dense(x, self.weight, self.bias, self.activation)
+        return fused(self, x, self.activation)
 
     def extra_repr(self):
         text = f"in_features={self.in_features}, out_features={self.out_features}"
         text += f", bias={self.bias is not None}"
         return text + (f", activation={self.activation!r}" if self.activation else "")
+
+
+def fused(layer, x, activation):
+    """Return an activation of what a Linear gives without one."""
+    own = layer._parameters  # where they are found sooner than as attributes
+    if "weight" in own and "bias" in own:
+        return functional.dense(x, own["weight"], own["bias"], activation)
+    return functional.dense(x, layer.weight, layer.bias, activation)
 
 
 class Dropout(Module):

@@ -80,8 +80,9 @@ class Module:
     def __getattr__(self, name):
         own = self.__dict__
         for kind in ("_parameters", "_buffers", "_modules"):
-            if kind in own and name in own[kind]:
-                return own[kind][name]
+            found = own.get(kind)
+            if found and name in found:
+                return found[name]
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
     def __delattr__(self, name):

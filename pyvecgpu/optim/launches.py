@@ -1,8 +1,8 @@
 """Steps of many parameters by one call of the library, in place.
 
 An optimiser's update that the library knows too is marked by a Joint. All that a step needs is
-made before the first call: states that begin, copies of those that somebody else may hold, and
-gradients in C order. So a step that runs out of memory has changed nothing.
+made before the first call: states that begin, and copies of those that somebody else may hold. So
+a step that runs out of memory has changed nothing.
 
 In a recording a step is not done, and the host counts it when it is launched: a Recorded has the
 numbers of that step, such as a rate that a schedule has changed, which the kernel reads anew.
@@ -11,7 +11,6 @@ Most steps are like the one before, but for gradients and numbers: a Repeated do
 """
 
 from numbers import Real
-from operator import is_
 
 from .. import functions as vg
 from ..array import wrap
@@ -75,8 +74,6 @@ class Launches:
         arrays = _own_arrays(p, state, names, owned)
         if arrays is None or self.known[key] is None:
             return False
-        if not backend.plain(g.data):
-            g = vg.contiguous(g.detach())
         if not owned:
             begun = {"step": step} if joint.counts else {}
             state = begun | state | dict(zip(names, arrays, strict=True))
@@ -127,6 +124,7 @@ class Repeated:
         self.backend, self.params, self.targets = backend, params, targets
         self.states, self.step = states, step
         self.data = [p.data for p in params]
+        self.options = self.numbers = None  # of the last step
 
     def go(self, optimiser, joint):
         """Do the step; False if it is not the same as before, and nothing is done."""
@@ -134,18 +132,18 @@ class Repeated:
         params, step = group["params"], self.step + 1 if joint.counts else 1
         if others or len(params) != len(self.params) or backend.recording():
             return False
-        if not all(map(is_, params, self.params)):
-            return False
         gradients = []
-        for p, data in zip(params, self.data, strict=True):
+        for p, same, data in zip(params, self.params, self.data, strict=True):
             g = gradient_of(p)
-            if g is None or p.data is not data or not backend.plain(g.data):
+            if g is None or p is not same or p.data is not data:
                 return False
             gradients.append(g)
-        numbers = joint.values(group, step, False)
-        if numbers is None:
+        options = (*group.values(),)
+        if joint.counts or options != self.options:
+            self.options, self.numbers = options, joint.values(group, step, False)
+        if self.numbers is None:
             return False
-        apply(backend, "optimize", joint.algorithm, self.targets, gradients, numbers, None)
+        apply(backend, "optimize", joint.algorithm, self.targets, gradients, self.numbers, None)
         self.step = step
         if joint.counts:
             for state in self.states:

@@ -200,9 +200,8 @@ class Optimizer:
         """
         for group in self.param_groups:
             for p in group["params"]:
-                g = gradient_of(p)
-                if g is not None:
-                    p._node.grad = None if set_to_none else vg.zeros_like(g)
+                if gradient_of(p) is not None:
+                    p._node.grad = None if set_to_none else vg.zeros_like(p._node.grad)
 
     # Saving ---------------------------------------------------------------------------------------
 

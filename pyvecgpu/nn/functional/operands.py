@@ -1,7 +1,7 @@
 """Operands of functions of networks, some of which may be None, and the dtype to compute in."""
 
 from ...dtypes import inexact
-from ...functions.arguments import is_scalar, parse_scalar
+from ...functions.arguments import parse_scalar
 from ...functions.layers import parse_operands
 from ...functions.layout import astype
 from ...functions.working import work_dtype
@@ -12,13 +12,10 @@ def gathered(name, *values, needed=1):
 
     TypeError: one of the first ones, which are `needed`, is None; any one is no array.
     """
-    if any(v is None for v in values[:needed]):
-        raise TypeError(f"{name} takes arrays, not None; make one with asarray(...)")
+    for value in values[:needed]:
+        if value is None:
+            raise TypeError(f"{name} takes arrays, not None; make one with asarray(...)")
     call = parse_operands(name, tuple([v for v in values if v is not None]), None, None)
-    for one in call.arrays:
-        if is_scalar(one):
-            kind = type(one).__name__
-            raise TypeError(f"{name} takes arrays, not a {kind}; make one with asarray(...)")
     found = iter(call.arrays)
     return call, [None if v is None else next(found) for v in values]
 
@@ -35,7 +32,7 @@ def narrow(array, like):
 
 def number(value, what, low=None, high=None):
     """Return a scalar as a float. ValueError: it is not within the limits. TypeError: no scalar."""
-    value = float(parse_scalar(value, what))
+    value = value if type(value) is float else float(parse_scalar(value, what))
     if not ((low is None or value >= low) and (high is None or value <= high)):
         limits = f"{low} or more" if high is None else f"from {low} to {high}"
         raise ValueError(f"{what} is {limits}, not {value}")

@@ -1,0 +1,89 @@
+"""Several pytest processes for one run: each takes modules of tests that no other has taken yet.
+
+    python tests/parts.py 2 --device sim -k sort        as `python -m pytest tests ...`, but by two
+
+Every process collects all tests and begins at another place (conftest.py asks a Part for each).
+What the first prints is seen as it comes, what the others print when all have ended, and then one
+line for all of them. Without a number there are as many processes as cores.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+OUTCOMES = ("failed", "error", "passed", "skipped", "deselected", "xfailed")
+NOTHING_RAN = 5  # pytest's status
+
+
+class Part:
+    """One of the processes: `text` is number/count:folder, where what is taken leaves a file."""
+
+    def __init__(self, text):
+        place, self.folder = text.split(":", 1)
+        self.number, self.count = map(int, place.split("/"))
+        self.taken = {}  # module: whether it is ours
+
+    def order(self, items):
+        """Return tests in the order of this process, those of a module together."""
+        modules = [*dict.fromkeys(item.path for item in items)]
+        begin = len(modules) * self.number // self.count
+        ranks = {path: n for n, path in enumerate(modules[begin:] + modules[:begin])}
+        return sorted(items, key=lambda item: ranks[item.path])
+
+    def takes(self, module):
+        """Whether this process runs the tests of a module, the path of its file."""
+        if module not in self.taken:
+            name = str(module).replace(os.sep, "_")
+            try:
+                os.close(os.open(Path(self.folder, name), os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                self.taken[module] = False
+            else:
+                self.taken[module] = True
+        return self.taken[module]
+
+    def leave(self, stats):
+        """Write down how many tests had which outcome, of pytest's {outcome: reports}."""
+        counts = {name: len(stats.get(name, ())) for name in OUTCOMES}
+        Path(self.folder, f"{self.number}.json").write_text(json.dumps(counts))
+
+
+def main(arguments):
+    """Run the tests; return pytest's status."""
+    count = os.cpu_count()
+    if arguments and arguments[0].isdigit():
+        count, arguments = int(arguments[0]), arguments[1:]
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="parts-") as folder, ExitStack() as stack:
+        processes, outputs = [], []
+        for n in range(count):
+            output = stack.enter_context(open(Path(folder, f"{n}.out"), "w+")) if n else None
+            part = ["--part", f"{n}/{count}:{folder}"]
+            command = [sys.executable, "-m", "pytest", *(arguments or ["tests"]), *part]
+            processes.append(subprocess.Popen(command, stdout=output, stderr=output))
+            outputs.append(output)
+        statuses = [process.wait() for process in processes]
+        for output in outputs[1:]:
+            output.seek(0)
+            print(output.read(), end="", flush=True)
+        total = Counter()
+        for n in range(count):
+            file = Path(folder, f"{n}.json")
+            counts = json.loads(file.read_text()) if file.exists() else {"error": 1}
+            if n:
+                counts.pop("deselected", None)  # all of them know of the same
+            total.update(counts)
+    told = ", ".join([f"{total[name]} {name}" for name in OUTCOMES if total[name]])
+    print(f"== {told} in {time.monotonic() - began:.0f}s, by {count} processes ==")
+    failed = [status for status in statuses if status not in (0, NOTHING_RAN)]
+    return failed[0] if failed else min(statuses)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
