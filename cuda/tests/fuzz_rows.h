@@ -189,8 +189,8 @@ static void labelled(void) {
     handle_of("pvg_cross_entropy", losses, NULL, &arrays);
     ended(before, pvg_last_status());
     if (!losses) return;
-    pvg_array *gradient = chance(50) || of_mean ? losses : operand(wide(code), SHAPE(rows));
-    if (chance(20)) gradient = NULL;
+    pvg_array *gradient = chance(80) ? losses : NULL; /* NULL: ones */
+    if (gradient && chance(50) && !of_mean) gradient = optional(100, wide(code), SHAPE(rows));
     handle_of(
         "pvg_cross_entropy_backward",
         pvg_cross_entropy_backward(gradient, x, labels, weight, statistics, ignored, smoothing),
