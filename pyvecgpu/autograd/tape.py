@@ -46,7 +46,7 @@ class Like:
 
     def __init__(self, array):
         self.backend = array.backend
-        self.dtype, self.shape, _ = getattr(array, "_description", None) or array._layout
+        self.dtype, self.shape, _ = array._layout
 
     @property
     def device(self):

@@ -481,11 +481,11 @@ class CpuBackend:
         check_floats("cross_entropy_backward", [x] if dloss is None else [dloss, x])
         wide = widened(x)
         weights = weights if weights is None else cast(widened(weights), wide.dtype)
+        of_mean = statistics.shape[0] == 4
         if dloss is None:
-            of_mean = statistics.shape[0] == 4
             dloss = np.ones(() if of_mean else labels.shape, wide.dtype)
         gradient = cast(widened(dloss), wide.dtype)
-        if statistics.shape[0] == 4 and labels.size:  # of the mean
+        if of_mean and labels.size:
             gradient = np.broadcast_to(gradient / statistics.reshape(4, -1)[3, 0], labels.shape)
         operands = (gradient, wide, labels, weights, statistics[:3])
         result = cpu_rows.cross_entropy_backward(*operands, ignored, smoothing)
