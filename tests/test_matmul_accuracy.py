@@ -219,7 +219,7 @@ def errors_of(result, expected, size):
     return np.max(difference / size), np.linalg.norm(difference) / np.linalg.norm(expected)
 
 
-def check_as_accurate_as_ieee(device, name, operands, layout):
+def check_as_accurate_as_ieee(device, name, operands, layout, times=1):
     x, y = place_both(device, operands, "float32", layout)
     a, b = values_of(x), values_of(y)
     expected, size = a @ b, np.abs(a) @ np.abs(b)
@@ -228,15 +228,20 @@ def check_as_accurate_as_ieee(device, name, operands, layout):
     assert most <= (np.sqrt(a.shape[1]) + 8) * 2.0**-24, f"ieee, {name}: {most}"
     text = f"{name}: {largest:.2e}, {frobenius:.2e}; ieee: {most:.2e}, {norm:.2e}"
     print(text)
-    assert largest <= most and frobenius <= 2 * norm, text
+    assert largest <= times * most and frobenius <= 2 * norm, text
 
 
 @pytest.mark.devices("cuda")
 @pytest.mark.parametrize(("m", "n", "k", "layout"), ACCURATE, ids=str)
 def test_float32_is_as_accurate_as_ieee(device, rng, m, n, k, layout):
-    """max |error| / (|A| |B|) at most that of "ieee", Frobenius at most twice it."""
+    """max |error| / (|A| |B|) at most that of "ieee", Frobenius at most twice it.
+
+    Where few terms make up a sum the largest is that of few roundings: at most 1.6 times as large.
+    """
     for name, *operands in data_sets(rng, m, n, k):
-        check_as_accurate_as_ieee(device, name, operands, layout)
+        check_as_accurate_as_ieee(device, name, operands, layout, 1.6 if name == "wide" else 1)
+    rectified = [np.maximum(rng.standard_normal(shape), 0) for shape in ((m, k), (k, n))]
+    check_as_accurate_as_ieee(device, "three terms of four are zero", rectified, layout, 1.6)
 
 
 @pytest.mark.devices("cuda")

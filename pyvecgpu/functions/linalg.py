@@ -3,8 +3,9 @@
 Of float32 operands they are computed in a precision, by name:
 
     "ieee"     a fused multiply-add a term, in float32
-    "float32"  as accurate (within 1.6 times, if most elements are zero), over the whole range of
-               exponents, on tensor cores where that is faster; the default
+    "float32"  as accurate (within 1.6 times where few terms make up a sum: most elements are zero,
+               or spread over many powers of two), over the whole range of exponents, on tensor
+               cores where that is faster; the default
     "fast32"   faster still: an error that is small against a row's or a column's largest element
     "tf32", "bf16", "fp16"  operands rounded to that format, summed in float32
 
