@@ -320,10 +320,9 @@ enum pvg_precision {
                                 * independent, as of random data, and always at most
                                 * k 2^-24 (|a| |b|), as of a constant row, if no partial sum
                                 * overflows */
-    PVG_PRECISION_FLOAT32 = 2, /* as accurate (within 1.6 times where few terms make up a sum: most
-                                * elements are zero, or spread over many powers of two), over the
-                                * whole range of exponents, and Inf, NaN and subnormal numbers as
-                                * IEEE; on tensor cores where that is faster */
+    PVG_PRECISION_FLOAT32 = 2, /* as accurate (within 1.6 times where few terms make up a sum), over
+                                * the whole range of exponents, and Inf, NaN and subnormal numbers
+                                * as IEEE; on tensor cores where that is faster */
     PVG_PRECISION_FAST32 = 3,  /* operands rounded to 22 bits of a row's or a column's largest */
     PVG_PRECISION_TF32 = 4,    /* operands rounded to 11 bits, exponents as float32 */
     PVG_PRECISION_BF16 = 5,    /* operands rounded to bfloat16 */
