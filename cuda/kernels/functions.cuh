@@ -5,6 +5,7 @@
 #include "arrays/call.cuh"
 #include "arrays/scalar.cuh"
 #include "kernels/elementwise.cuh"
+#include "kernels/powers.cuh"
 #include "kernels/precise.cuh"
 
 namespace pvg {
@@ -76,7 +77,7 @@ template <class T> __device__ __forceinline__ T power(T x, T y) {
     if (y == 2) return multiply(x, x);
     if (y == 3) return multiply(multiply(x, x), x);
     if constexpr (is_float<T>) {
-        return pow(x, y);
+        return precise::pow(x, y);
     } else {
         if constexpr (is_signed<T>)
             if (y < 0) return x == 1 ? T(1) : x == -1 ? T(y % 2 ? -1 : 1) : T(0);
@@ -145,12 +146,12 @@ template <class T> __device__ __forceinline__ bool has_sign(T x) {
     X(SINH, "sinh", all_kinds, floating, precise::sinh(x))    \
     X(COSH, "cosh", all_kinds, floating, precise::cosh(x))    \
     X(ASINH, "asinh", all_kinds, floating, asinh(x))          \
-    X(ACOSH, "acosh", all_kinds, floating, acosh(x))          \
+    X(ACOSH, "acosh", all_kinds, floating, precise::acosh(x)) \
     X(ATANH, "atanh", all_kinds, floating, precise::atanh(x)) \
     X(EXP2, "exp2", all_kinds, floating, precise::exp2(x))    \
     X(LOG1P, "log1p", all_kinds, floating, log1p(x))          \
     X(LOG2, "log2", all_kinds, floating, log2(x))             \
-    X(LOG10, "log10", all_kinds, floating, log10(x))
+    X(LOG10, "log10", all_kinds, floating, precise::log10(x))
 
 // X(NAME, "name", domain, result, f(x)): all give bools.
 #define PVG_PREDICATES(X)                                                      \

@@ -46,6 +46,17 @@ __device__ __forceinline__ float reciprocal_of(float d) {
 #endif
 }
 
+// 1 / sqrt(x) with a relative error of 2^-22, for a normal number x.
+__device__ __forceinline__ float reciprocal_root_of(float x) {
+#ifdef PVG_SIMULATOR
+    return 1 / sqrtf(x);
+#else
+    float r;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+#endif
+}
+
 // n / d where 1 / d is a normal number.
 __device__ __forceinline__ Pair quotient(Pair n, Pair d) {
     const float r = reciprocal_of(d.high), q = n.high * r; // the remainder makes r's error good
@@ -62,9 +73,16 @@ __device__ __forceinline__ float scaled(float x, int k) {
     return x * power_of_two(k >> 1) * power_of_two(k - (k >> 1));
 }
 
+// The same for a normal x whose root, x 2^(k / 2), is normal too; of 0 for k 0 alone.
+__device__ __forceinline__ float scaled_normal(float x, int k) {
+    const int half = k >> 1;
+    const float root = float_of_bits(float_bits(x) + (static_cast<uint32_t>(half) << 23));
+    return root * float_of_bits((static_cast<uint32_t>(k - half) << 23) + 0x3f800000);
+}
+
 // ---- Exponentials -------------------------------------------------------------------------------
 
-// part 2^exponent, with the part from 0.7 to 1.42.
+// part 2^exponent, with the part from 0.7 to 1.42, of which the second may be 2^-4 of the first.
 struct ScaledExp {
     Pair part;
     int exponent;
@@ -86,10 +104,10 @@ __device__ __forceinline__ float exp_tail(float s) {
     return fmaf(p, s, 0.5f);
 }
 
-// exp(s + rest), for |s| <= 0.3475.
+// exp(s + rest), for |s| <= 0.3475; the second is up to 2^-4 of the first.
 __device__ __forceinline__ Pair exp_near_zero(float s, float rest) {
     const Pair sum = ordered_sum(1.0f, s);
-    return ordered_sum(sum.high, sum.low + fmaf(s * s, exp_tail(s), rest));
+    return {sum.high, sum.low + fmaf(s * s, exp_tail(s), rest)};
 }
 
 // exp(x + rest) for |x| up to 200, a rest below its ulp.

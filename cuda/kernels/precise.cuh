@@ -14,9 +14,10 @@ __device__ __forceinline__ float half_sum(float y, float side) {
     const ScaledExp e = scaled_exp(fminf(y, 100.0f), 0.0f); // infinity from 89.5 on
     const int down = e.exponent > 63 ? 63 : e.exponent;
     const float scale = side * power_of_two(-2 * down);
-    const Pair inverse = quotient({1.0f, 0.0f}, e.part);
-    const Pair sum = ordered_sum(e.part.high, inverse.high * scale);
-    const float low = sum.low + fmaf(inverse.low, scale, e.part.low);
+    const Pair part = ordered_sum(e.part.high, e.part.low);
+    const Pair inverse = quotient({1.0f, 0.0f}, part);
+    const Pair sum = ordered_sum(part.high, inverse.high * scale);
+    const float low = sum.low + fmaf(inverse.low, scale, part.low);
     return scaled(sum.high + low, e.exponent - 1);
 }
 
@@ -52,6 +53,61 @@ __device__ __forceinline__ float atanh(float x) {
     return fmaf(x * z, p, x);
 }
 
+// A positive number is (1 + fraction) 2^exponent, the fraction from -1/3 to 1/3.
+struct NearOne {
+    float fraction;
+    int exponent;
+};
+
+// Of a normal number, exactly.
+__device__ __forceinline__ NearOne near_one(float x) {
+    const int exponent = static_cast<int>(float_bits(x) - 0x3f2aaaab) >> 23; // of 2/3
+    return {float_of_bits(float_bits(x) - (static_cast<uint32_t>(exponent) << 23)) - 1, exponent};
+}
+
+// p(f) of log(1 + f) = f + f^2 p(f), minimax on |f| <= 1/3.
+__device__ __forceinline__ float log_tail(float f) {
+    float p = -0.12948781f;
+    p = fmaf(p, f, 0.14004771f);
+    p = fmaf(p, f, -0.12167197f);
+    p = fmaf(p, f, 0.14001158f);
+    p = fmaf(p, f, -0.16682303f);
+    p = fmaf(p, f, 0.20010749f);
+    p = fmaf(p, f, -0.24999717f);
+    p = fmaf(p, f, 0.3333321f);
+    return fmaf(p, f, -0.5f);
+}
+
+__device__ __forceinline__ float log10(float x) {
+    const bool is_small = x < 0x1p-126f;
+    const NearOne parts = near_one(is_small ? x * 0x1p24f : x);
+    const float f = parts.fraction, k = static_cast<float>(parts.exponent - (is_small ? 24 : 0));
+    const float part = f * 0.4342945f; // 1 / ln 10, of which this product and the next drop little
+    const float part_rest = fmaf(f, -1.010305e-08f, fmaf(f, 0.4342945f, -part));
+    const float rest = fmaf(f * f, 0.4342945f * log_tail(f), part_rest);
+    const Pair sum = ordered_sum(k * 0.301025390625f, part); // 11 digits of log10(2), and the rest
+    const float result = sum.high + (sum.low + fmaf(k, 4.605039e-06f, rest));
+    return x > 0 ? x < INFINITY ? result : x : x == 0 ? -INFINITY : NAN;
+}
+
+// log(x + sqrt(x^2 - 1)): 1 + d + sqrt(d^2 + 2 d), whose digits behind those of a float count near 1.
+__device__ __forceinline__ float acosh(float x) {
+    const float d = x - 1, square = fmaf(d, d, 2 * d), square_rest = fmaf(d, d, 2 * d - square);
+    const float r = reciprocal_root_of(square + 0x1p-100f), root = square * r;
+    const float root_rest = (fmaf(-root, root, square) + square_rest) * (0.5f * r);
+    const Pair above = ordered_sum(root, d), sum = ordered_sum(1.0f, above.high);
+    const bool is_large = x > 0x1p13f; // log(2 x) is the same
+    const NearOne parts = near_one(is_large ? x : sum.high);
+    const float sum_rest = sum.low + (above.low + root_rest);
+    const Pair f =
+        ordered_sum(parts.fraction, is_large ? 0.0f : sum_rest * power_of_two(-parts.exponent));
+    const float k = static_cast<float>(parts.exponent + is_large);
+    const float rest = fmaf(f.high * f.high, log_tail(f.high), fmaf(-f.low, f.high, f.low));
+    const Pair all = ordered_sum(k * 0.693145751953125f, f.high);
+    const float result = all.high + (all.low + fmaf(k, 1.42860682e-6f, rest));
+    return x >= 1 ? x < INFINITY ? result : x : NAN;
+}
+
 // max(x, y) + log(1 + exp(-|x - y|)), in float64 where the two all but cancel.
 __device__ __forceinline__ double logaddexp(double x, double y) {
     if (x == y) return x + 0.69314718055994530942; // infinities, too
@@ -63,7 +119,8 @@ __device__ __forceinline__ float logaddexp(float x, float y) {
     const Pair apart = two_sum(least, -most);
     if (!(apart.high > -150)) return x == y ? x : x != x || y != y ? x + y : most;
     const ScaledExp e = scaled_exp(apart.high, apart.low);
-    const Pair power = {scaled(e.part.high, e.exponent), scaled(e.part.low, e.exponent)};
+    const Pair part = ordered_sum(e.part.high, e.part.low);
+    const Pair power = {scaled(part.high, e.exponent), scaled(part.low, e.exponent)};
     Pair sum = ordered_sum(1.0f, power.high);
     sum.low += power.low;
     const Pair log = log_of(sum), larger = two_sum(most, log.high);
@@ -135,5 +192,7 @@ __device__ __forceinline__ double cosh(double x) { return ::cosh(x); }
 __device__ __forceinline__ double exp2(double x) { return ::exp2(x); }
 __device__ __forceinline__ double atanh(double x) { return ::atanh(x); }
 __device__ __forceinline__ double tan(double x) { return ::tan(x); }
+__device__ __forceinline__ double log10(double x) { return ::log10(x); }
+__device__ __forceinline__ double acosh(double x) { return ::acosh(x); }
 
 } // namespace pvg::precise

@@ -1,0 +1,62 @@
+// Powers of floats. CUDA's of float32 is off by more than 2 ulp somewhere; here, mostly by pairs
+// (pairs.cuh), the logarithm has the 32 digits that a power as large as any takes.
+#pragma once
+#include "kernels/pairs.cuh"
+#include <math.h>
+
+namespace pvg::precise {
+
+// log(x) for a normal number x > 0, of which the second is up to 2^-7 of the first. x is
+// m 2^exponent, m from 0.8165 to 1.633; a large m is taken 3/4 times, which leaves 1 + f, f exact,
+// |f| < 0.225. log(1 + f) = q + q^3 / 12 + q^5 / 80 ..., q = f / (1 + f / 2).
+__device__ __forceinline__ Pair log_for_power(float x, int more) {
+    const int exponent = static_cast<int>(float_bits(x) - 0x3f5105ec) >> 23; // of 0.8165
+    const float m = float_of_bits(float_bits(x) - (static_cast<uint32_t>(exponent) << 23));
+    const bool is_large = m > 1.1547f;
+    const float f = fmaf(m, is_large ? 0.75f : 1.0f, -1.0f);
+    const float d = fmaf(f, 0.5f, 1.0f), d_rest = fmaf(f, 0.5f, 1 - d);
+    const float r = reciprocal_of(d), q = f * r, z = q * q;
+    const float p = fmaf(fmaf(0.0022670829f, z, 0.012499157f), z, 0.083333336f); // minimax
+    const float missing = fmaf(-d_rest, q, fmaf(-d, q, f)) * r;
+    const float q_rest = fmaf(0.25f * z, missing, missing); // with what it adds to the cube
+    // ln 2 and ln(4/3) to 16 digits behind the point, by which the first sum is exact, and the rest.
+    const float k = static_cast<float>(exponent + more);
+    const float whole = fmaf(k, 0.693145751953125f, is_large ? 0.287689208984375f : 0.0f);
+    const float rest = fmaf(k, 1.42860682e-6f, is_large ? -7.1365325e-6f : 0.0f);
+    const Pair sum = ordered_sum(whole, q);
+    return {sum.high, fmaf(q * z, p, sum.low + (q_rest + rest))};
+}
+
+// x^y where x is negative, 0, infinite or NaN, or the power of its magnitude, exp(exponent), is not
+// near what a float can be, or NaN; `power` is that of the magnitude otherwise.
+__device__ __forceinline__ float special_power(float x, float y, float exponent, float power) {
+    const float base = fabsf(x);
+    if (x == 1 || y == 0) return 1;
+    if (x != x || y != y) return x + y;
+    const bool is_infinite = fabsf(y) == INFINITY;
+    if (base == 0 || base == INFINITY || is_infinite)
+        power = base == 1 ? 1.0f : (base > 1) == (y > 0) ? INFINITY : 0.0f;
+    else if (fabsf(exponent) > 150)
+        power = exponent > 0 ? INFINITY : 0.0f;
+    const bool is_whole = truncf(y) == y, is_odd = is_whole && 2 * truncf(0.5f * y) != y;
+    if (x < 0 && base != INFINITY && !is_whole) return NAN;
+    return is_odd ? copysignf(power, x) : power; // of -0, too
+}
+
+__device__ __forceinline__ float pow(float x, float y) {
+    const bool is_small = fabsf(x) < 0x1p-126f;
+    const Pair log = log_for_power(fabsf(x) * (is_small ? 0x1p24f : 1.0f), is_small ? -24 : 0);
+    const float high = log.high * y, low = fmaf(log.low, y, fmaf(log.high, y, -high));
+    int exponent;
+    const float k = nearest_integer((high + low) * 1.44269504f, &exponent);
+    const float r = fmaf(k, -0.693145751953125f, high), r_rest = fmaf(k, -1.42860682e-6f, low);
+    const float s = r + r_rest;
+    const Pair part = exp_near_zero(s, (r - s) + r_rest);
+    const float power = scaled_normal(part.high + part.low, exponent);
+    const bool is_usual = x > 0 && x < INFINITY && fabsf(high) < 150;
+    return is_usual ? power : special_power(x, y, high, power);
+}
+
+__device__ __forceinline__ double pow(double x, double y) { return ::pow(x, y); }
+
+} // namespace pvg::precise
