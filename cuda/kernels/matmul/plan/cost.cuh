@@ -144,7 +144,9 @@ constexpr int least_stretch_ffma = 128, step_ffma = 32, most_rounds_of_stretches
 // lines of memory for TMA, if the operands' rows do.
 constexpr int least_share_dmma = 256, least_stretch_dmma = 256, step_dmma = 4;
 constexpr int least_share_tensor = 2048, least_stretch_tensor = 1024, step_tensor = 64;
-constexpr int least_share_small = 1024, least_stretch_small = 256, step_small = 64;
+constexpr int least_share_small = 768, least_stretch_small = 256, step_small = 64;
+// Of a block, that take as long as the launch that adds up stretches.
+constexpr int small_adding_terms = 512;
 
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------
 
