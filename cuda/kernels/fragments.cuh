@@ -28,10 +28,10 @@ __device__ __forceinline__ uint32_t shared_address(const void *pointer) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 #endif
 }
-// Copies the first `count` of BYTES (4 or 16), and zeros in place of the rest.
+// Copies the first `count` of BYTES (4, 8 or 16), and zeros in place of the rest.
 template <int BYTES>
 __device__ __forceinline__ void copy_async(uint32_t to, const void *from, int count) {
-    static_assert(BYTES == 4 || BYTES == 16);
+    static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16);
 #ifdef PVG_SIMULATOR
     pvg_sim::copy_async(to, from, BYTES, count);
 #elif PVG_HAS_FRAGMENTS
@@ -40,7 +40,21 @@ __device__ __forceinline__ void copy_async(uint32_t to, const void *from, int co
                      "r"(count)
                      : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(count)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from),
+                     "r"(count), "n"(BYTES)
+                     : "memory");
+#endif
+}
+// All of BYTES.
+template <int BYTES> __device__ __forceinline__ void copy_async(uint32_t to, const void *from) {
+    static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16);
+#ifdef PVG_SIMULATOR
+    pvg_sim::copy_async(to, from, BYTES, BYTES);
+#elif PVG_HAS_FRAGMENTS
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES)
                      : "memory");
 #endif
 }

@@ -46,7 +46,7 @@ int longest(const Walk<3> &batch) {
     return best;
 }
 
-// Both dimensions of a batch, for the kernel that takes them in one launch.
+// Both dimensions of a batch, for the kernels that take them in one launch.
 bool describe_both(const Problem &problem, int inner, Gemm *g) {
     const Walk<3> &batch = problem.product.batch;
     constexpr int64_t most = 1 << 20; // items
@@ -58,15 +58,41 @@ bool describe_both(const Problem &problem, int inner, Gemm *g) {
     return true;
 }
 
+// Whether the outer dimension's distance keeps the alignment of rows and items, up to 4 elements,
+// which is all that plans ask of these. (That of TENSOR_SMALL looks at the distance itself.)
+bool keeps_alignment(int64_t outer, int64_t row, int64_t item) {
+    const int64_t others = row | item | 4;
+    return outer % (others & -others) == 0;
+}
+bool keeps_alignment(const Gemm &g) {
+    return keeps_alignment(g.a_outer, g.lda, g.a_item) &&
+           keeps_alignment(g.b_outer, g.ldb, g.b_item) &&
+           keeps_alignment(g.c_outer, g.ldc, g.c_item);
+}
+
+// Of the kernels that may take both dimensions, if the plan reads operands in place and takes all
+// items at a time.
+bool plan_both(const Problem &problem, int inner, const Kernel &kernel, const Card &card, Gemm *g,
+               Plan *plan) {
+    const bool is_small = kernel.code == PVG_MATMUL_TENSOR_SMALL;
+    const bool may =
+        is_small || kernel.code == PVG_MATMUL_DMMA || launch_of(kernel.code) == launch_ffma;
+    if (!may || !describe_both(problem, inner, g)) return false;
+    if (!is_small && !keeps_alignment(*g)) return false;
+    *plan = plan_gemm(kernel, *g, card);
+    return plan->items == g->items && plan->a.copying == Copying::none &&
+           plan->b.copying == Copying::none;
+}
+
 // A plan looks at addresses too, so each round has its own.
 int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Problem &problem,
                  const Gemm &first, int inner, bool may_be_cut) {
     const Walk<3> &batch = problem.product.batch;
     const Stretches cut = may_be_cut ? stretches_of(kernel, first) : Stretches();
     Gemm both = first;
-    if (kernel.code == PVG_MATMUL_TENSOR_SMALL && cut.count == 1 &&
-        describe_both(problem, inner, &both))
-        return launch_planned(call, kernel, both, card);
+    Plan plan;
+    if (!cut.kernel && plan_both(problem, inner, kernel, card, &both, &plan))
+        return launch_of(kernel.code)(call, both, plan);
     int64_t rounds = problem.items / first.items;
     for (int64_t round = 0; round < rounds; round++) {
         int64_t offset[3] = {0, 0, 0}, rest = round;

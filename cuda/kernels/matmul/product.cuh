@@ -59,8 +59,8 @@ struct Gemm {
     // Of stretches of one product, for kernels that take all together: they are not split any more,
     // and the last item has so many terms. 0: these are no stretches.
     int64_t last_k = 0;
-    // Of a batch in two dimensions, for TENSOR_SMALL: so many of the items are in the inner one;
-    // elements from one row of these to the next. 0: all are.
+    // Of a batch in two dimensions, for kernels that take both: so many of the items are in the
+    // inner one; elements from one row of these to the next. 0: all are.
     int inner = 0;
     int64_t a_outer = 0, b_outer = 0, c_outer = 0;
     bool a_along_k, b_along_k;
@@ -68,6 +68,24 @@ struct Gemm {
     int c_dtype; // of c and what the epilogue reads and writes: dtype, or that of its sums
     Epilogue epilogue;
 };
+
+// Of a batch in two dimensions, as kernels see it: behind each `inner` items there is a jump, in
+// elements. inner is 0: there is none.
+struct Jumps {
+    int inner = 0;
+    int64_t a = 0, b = 0, c = 0;
+};
+inline Jumps jumps_of(const Gemm &g) {
+    if (!g.inner) return {};
+    return {g.inner, g.a_outer - g.inner * g.a_item, g.b_outer - g.inner * g.b_item,
+            g.c_outer - g.inner * g.c_item};
+}
+// Where an item begins, `step` elements behind the one before it.
+__host__ __device__ inline int64_t begin_of_item(int64_t item, int64_t step, int inner,
+                                                 int64_t jump) {
+    if (inner == 0) return item * step;
+    return item * step + int64_t(static_cast<unsigned>(item) / static_cast<unsigned>(inner)) * jump;
+}
 
 // Tiles of `size` that cover `length`.
 inline int64_t tiles(int64_t length, int size) { return length / size + (length % size != 0); }
@@ -107,6 +125,7 @@ inline Gemm turned(const Gemm &g) {
     other.a = g.b, other.b = g.a;
     other.lda = g.ldb, other.ldb = g.lda;
     other.a_item = g.b_item, other.b_item = g.a_item;
+    other.a_outer = g.b_outer, other.b_outer = g.a_outer;
     other.a_along_k = g.b_along_k, other.b_along_k = g.a_along_k;
     return other;
 }

@@ -72,9 +72,9 @@ constexpr int dmma_block = 4, dmma_sharing = 3;
 // Blocks that run at a time in clusters of 1, 2, 4 and 8, which have to fit groups of
 // multiprocessors.
 constexpr int dmma_at_a_time[] = {132, 132, 128, 120};
-// What a stage of a small tile takes of a large one's: where two share a multiprocessor, and alone.
-// No bits.
-constexpr double dmma_small_pair = 0.55, dmma_small_alone = 0.33;
+// What a stage of a small tile takes of a large one's: where two share a multiprocessor, and alone;
+// and what a block needs beside its stages, where the other one hides half of it.
+constexpr double dmma_small_pair = 0.73, dmma_small_alone = 0.33, dmma_small_beside = 0.5;
 
 // ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
 
@@ -115,6 +115,8 @@ constexpr int long_k = 32; // blocks of k from which on tiles may be cut. Bits
 // A copy of an operand above the first number does not stay in the second-level cache until it is
 // read; one of the second number, a part's, does. Bytes.
 constexpr long long large_copy = 40 << 20, part_of_copy = 36 << 20;
+// Elements of a copy from which on a launch that transposes c instead pays.
+constexpr double saved_by_turning = 1e6;
 // Rows in classes begin anywhere in the lines of memory, so that a tile's part of a row needs one
 // line more, five instead of four: read more often than this, the operand is copied for less.
 constexpr int most_readings = 24;
@@ -139,12 +141,17 @@ constexpr double worth_stretches = 0.95;
 // others.
 constexpr double small_alone = 1.5, small_beside = 1.2;
 constexpr int least_stretch_ffma = 128, step_ffma = 32, most_rounds_of_stretches = 8;
-// From which terms of a block on a product that leaves multiprocessors idle is cut, and the least
+// Of 16 bits and TF32: from which terms of a block on a product that leaves multiprocessors idle is cut, and the least
 // of a stretch. The step, which their terms are a multiple of, lets them begin at 16 bytes; at
 // lines of memory for TMA, if the operands' rows do.
-constexpr int least_share_dmma = 256, least_stretch_dmma = 256, step_dmma = 4;
+constexpr int least_stretch_dmma = 256, step_dmma = 4, most_rounds_of_dmma = 3;
 constexpr int least_share_tensor = 2048, least_stretch_tensor = 1024, step_tensor = 64;
-constexpr int least_share_small = 1024, least_stretch_small = 256, step_small = 64;
+constexpr int least_share_small = 768, least_stretch_small = 256, step_small = 64;
+// float64, in stages of a large tile, 1.08 us: what the launch that adds up stretches takes, and of
+// each sum; by how much stretches have to be faster.
+constexpr double dmma_adding = 5, dmma_stages_of_sum = 4e-6, worth_stretches_dmma = 0.9;
+// Of a block, that take as long as the launch that adds up stretches.
+constexpr int small_adding_terms = 512;
 
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------
 

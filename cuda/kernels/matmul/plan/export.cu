@@ -56,8 +56,8 @@ int plan_problem(const Card &card, const Problem &problem, int forced, Plan *pla
     cut->terms = problem.product.k;
     if (kernel && forced == PVG_MATMUL_AUTO) *cut = stretches_of(*kernel, g);
     if (cut->kernel) {
-        g = stretch_of(g, 0, cut->terms, 1), kernel = cut->kernel;
-        g.last_k = cut->together ? cut->terms : 0;
+        g = stretch_of(cut->turned ? turned(g) : g, 0, cut->terms, 1), kernel = cut->kernel;
+        g.last_k = cut->terms;
     }
     *plan = kernel ? plan_gemm(*kernel, g, card) : plan_tiled(problem);
     return PVG_OK;

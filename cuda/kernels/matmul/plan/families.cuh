@@ -28,6 +28,9 @@ int64_t stretches_ffma_64x32(const Gemm &g);
 bool can_tensor(const Gemm &g, const Card &card);
 void plan_tensor(const Gemm &g, const Card &card, Plan *plan);
 int64_t stretches_tensor(const Gemm &g);
+// Whether a TF32 product of the transposed matrices, of which c is a transposed copy, is the faster
+// one.
+bool turning_saves_copies(const Gemm &g);
 
 // emulated.cu
 bool can_pieces(const Gemm &g, const Card &card);

@@ -85,6 +85,9 @@ struct Stretches {
     int64_t count = 1, terms = 0;   // of equal length; terms of each
     int64_t rest = 0;               // terms of the last one
     bool together = false;          // it is computed beside the others
+    // The product of the transposed matrices is computed, whose sums are transposed when they are
+    // added up; perhaps of one stretch, all of k.
+    bool turned = false;
     int64_t parts() const { return count + (rest > 0); }
 };
 Stretches stretches_of(const Kernel &kernel, const Gemm &g);

@@ -12,11 +12,22 @@ int64_t fill_with_stretches(const Gemm &g, const Share &whole, const StretchLimi
     return count;
 }
 
+// An a along m beside a b along k: the product of the transposed matrices needs no copy of them,
+// and costs stores of c, which are few where k is long.
+static bool pays_turning(const Gemm &g) {
+    return !g.a_along_k && g.b_along_k && g.k >= g.m && g.k >= g.n;
+}
+
 Stretches stretches_of(const Kernel &kernel, const Gemm &g) {
     Stretches cut;
     cut.terms = g.k;
-    const int64_t count = kernel.stretches ? kernel.stretches(g) : 1;
-    if (count < 2) return cut;
+    cut.turned = kernel.code == PVG_MATMUL_TENSOR && turning_saves_copies(g);
+    const Gemm computed = cut.turned ? turned(g) : g;
+    const int64_t count = kernel.stretches ? kernel.stretches(computed) : 1;
+    if (count < 2) {
+        if (cut.turned) cut.kernel = &kernel;
+        return cut;
+    }
     const Stretching &how = *kernel.stretching;
     cut.kernel = kernel_of(how.kernel);
     cut.together = how.together;
@@ -24,6 +35,7 @@ Stretches stretches_of(const Kernel &kernel, const Gemm &g) {
         const int64_t steps = (g.k + how.step - 1) / how.step;
         cut.terms = (steps + count - 1) / count * how.step;
         cut.count = g.k / cut.terms;
+        cut.turned = pays_turning(g);
     } else {
         cut.count = count, cut.terms = g.k / count / how.step * how.step;
     }

@@ -300,6 +300,15 @@ void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
     plan->reckoned *= double(g.m) / part.m;
 }
 
+// What lies along m or n is read as it is where it is the instruction's a, b of the product. So an a
+// along m is copied, and if it is turned into b, which becomes a, is: not at all if it lies along
+// k. Elements of a copy, which are read, written and read again, against those of c, which are.
+bool turning_saves_copies(const Gemm &g) {
+    if (multiplied_type(g) != PVG_FLOAT32 || g.a_along_k) return false;
+    const double k = double(g.k), saved = k * (g.b_along_k ? g.m : g.m - g.n);
+    return saved > cost::saved_by_turning && saved > 2.0 * g.m * g.n;
+}
+
 int64_t stretches_tensor(const Gemm &g) {
     const Tiling alone = tiling_for(g, 1);
     const Schedule &s = alone.schedule;

@@ -36,14 +36,14 @@ int splits_of(const Gemm &g) {
     return splits;
 }
 
-// In place, by as many elements at a time as 16 bytes, 4 or 2 hold.
+// In place, by as many elements at a time as 16 bytes, 8, 4 or 2 hold.
 OperandPlan read_in_place(const Stored &x, int64_t outer) {
     OperandPlan plan;
     plan.along_k = x.along_k, plan.stride = x.stride, plan.item = x.item;
     const int64_t stride = x.rows > 1 ? x.stride : 0, item = x.items > 1 ? x.item : 0;
     const int64_t begin = static_cast<int64_t>(reinterpret_cast<uintptr_t>(x.data)) | 2 * stride |
                           2 * item | 2 * outer;
-    plan.alignment = begin % 16 == 0 ? 8 : begin % 4 == 0 ? 2 : 1;
+    plan.alignment = begin % 16 == 0 ? 8 : begin % 8 == 0 ? 4 : begin % 4 == 0 ? 2 : 1;
     return plan;
 }
 
@@ -77,13 +77,14 @@ void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {
         small_shared_bytes(rows, static_cast<int>(stages < small_stages ? stages : small_stages));
 }
 
-// As many as bring the card the blocks that it takes at a time.
+// As many as bring the card the blocks that it takes at a time, if a block's terms are then so many
+// less than by splits alone that adding the stretches' sums is worth it.
 int64_t stretches_tensor_small(const Gemm &g) {
     const int splits = splits_of(g);
-    const int64_t count = tiles_of(g);
-    if (g.k / splits < cost::least_share_small || 2 * count * splits > width) return 1;
-    const int64_t fit = width * cost::small_blocks / count, most = g.k / cost::least_stretch_small;
-    return fit < most ? fit : most;
+    const int64_t fit = width * cost::small_blocks / tiles_of(g);
+    const int64_t most = g.k / cost::least_stretch_small, count = fit < most ? fit : most;
+    if (count <= splits || g.k / splits < cost::least_share_small) return 1;
+    return g.k / splits - g.k / count < cost::small_adding_terms ? 1 : count;
 }
 
 } // namespace pvg::matmul

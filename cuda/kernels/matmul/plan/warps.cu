@@ -7,6 +7,7 @@
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>
+#include <math.h>
 
 namespace pvg::matmul {
 
@@ -30,13 +31,13 @@ constexpr int candidates[] = {1, 2, 4, 8}; // blocks that share a tile of c
 double cost_of_blocks(const Gemm &g, int64_t blocks, int64_t at_a_time, int side, int64_t length,
                       int besides) {
     const int64_t rounds = (blocks + at_a_time - 1) / at_a_time;
-    double stage = 1, part = 1;
+    double stage = 1, beside = besides;
     if (side != warp_side) {
         const bool are_many = blocks > at_a_time / 2;
-        stage = are_many ? cost::dmma_small_pair : cost::dmma_small_alone;
-        if (are_many) part = part_inside(g);
+        stage = are_many ? cost::dmma_small_pair * part_inside(g) : cost::dmma_small_alone;
+        beside *= are_many ? cost::dmma_small_beside : cost::dmma_small_alone;
     }
-    return stage * static_cast<double>(rounds) * (static_cast<double>(length) * part + besides);
+    return static_cast<double>(rounds) * (static_cast<double>(length) * stage + beside);
 }
 
 double cost_of(const Gemm &g, int candidate, int side, int64_t items) {
@@ -54,9 +55,11 @@ double cost_in_sequence(const Gemm &g, int candidate, int64_t items) {
                           tiles(g.k, dmma_depth), cost::dmma_block + candidates[candidate] - 1);
 }
 
-// The best for one item, which is the best for each of a batch, because of the bits.
+// The best for one item, which is the best for each of a batch, because of the bits. Stretches are
+// not split any more.
 int best_candidate(const Gemm &g) {
     int best = 0;
+    if (g.last_k) return best;
     for (int i = 1; i < 4 && tiles(g.k, dmma_depth) >= 4 * candidates[i]; i++)
         if (cost_of(g, i, warp_side, 1) < cost_of(g, best, warp_side, 1)) best = i;
     return best;
@@ -134,10 +137,28 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
                      dmma_sums_bytes(side));
 }
 
+// As many as make the product fastest, by what it takes as a whole and as stretches, whose sums have
+// to be added up. Asked are those that fill whole rounds.
 int64_t stretches_dmma(const Gemm &g) {
-    const int splits = candidates[best_candidate(g)];
-    return fill_with_stretches(g, {tiles_of(g) * splits, g.k / splits, 1},
-                               {cost::least_share_dmma, cost::least_stretch_dmma, cost::step_dmma});
+    const int candidate = best_candidate(g);
+    const double whole =
+        fmin(cost_of(g, candidate, warp_side, 1), cost_of(g, candidate, dmma_small_side, 1));
+    double least = whole * cost::worth_stretches_dmma;
+    int64_t best = 1;
+    for (int side : {warp_side, dmma_small_side})
+        for (int round = 1; round <= cost::most_rounds_of_dmma; round++) {
+            const int64_t at_a_time = int64_t(cost::dmma_at_a_time[0]) << (side != warp_side);
+            int64_t count = at_a_time * round / tiles_of(g, side);
+            if (count > g.k / cost::least_stretch_dmma) count = g.k / cost::least_stretch_dmma;
+            while (count * count * cost::step_dmma > g.k) count--; // what is left is no longer
+            if (count < 2) continue;
+            const double sums = static_cast<double>(count * g.m) * g.n;
+            const double found = cost_of_blocks(g, tiles_of(g, side) * count, at_a_time, side,
+                                                tiles(g.k / count, dmma_depth), cost::dmma_block) +
+                                 cost::dmma_adding + sums * cost::dmma_stages_of_sum;
+            if (found < least) least = found, best = count;
+        }
+    return best;
 }
 
 bool can_tensor_sm80(const Gemm &g, const Card &card) {

@@ -16,8 +16,8 @@ __device__ __forceinline__ void multiply(const FfmaProduct &p, const FfmaPlace &
                                          FfmaSums<Tile> &sum) {
     typename Parts::LoaderA a;
     typename Parts::LoaderB b;
-    a.begin(p.a + at.item * p.a_item, p.lda, at.row, at.k, at.rows);
-    b.begin(p.b + at.item * p.b_item, p.ldb, at.column, at.k, at.columns);
+    a.begin(a_of(p, at), p.lda, at.row, at.k, at.rows);
+    b.begin(b_of(p, at), p.ldb, at.column, at.k, at.columns);
     int left = at.terms; // of k, from the stage on that is loaded next
     auto load = [&](uint32_t stage) {
         const int depth = min(left, Tile::depth); // below zero beyond the end

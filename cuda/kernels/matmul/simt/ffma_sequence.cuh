@@ -25,8 +25,8 @@ template <class Tile, class Parts> struct ChainLoader {
 
     __device__ __forceinline__ ChainLoader(const FfmaProduct &product, const FfmaPlace &at)
         : p(product) {
-        a.begin(p.a + at.item * p.a_item, p.lda, at.row, 0, at.rows);
-        b.begin(p.b + at.item * p.b_item, p.ldb, at.column, 0, at.columns);
+        a.begin(a_of(p, at), p.lda, at.row, 0, at.rows);
+        b.begin(b_of(p, at), p.ldb, at.column, 0, at.columns);
         begin_split();
         left = length_of_chain();
     }

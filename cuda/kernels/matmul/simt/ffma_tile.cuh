@@ -56,6 +56,7 @@ struct FfmaProduct {
     const float *a, *b;
     Destination c;
     int64_t lda, ldb, a_item, b_item;
+    Jumps jumps;
     int m, n, k;
     int tiles_down, tiles_across; // of c
     int units, last_item, last_k; // along k; the item with other terms than k, or -1; and these
@@ -66,7 +67,7 @@ struct FfmaProduct {
     bool direct;                  // from registers: they are plain, and c's rows aligned
     int first_half;               // of k, a multiple of 32; 0 where one chain goes all the way
     float *parked;                // its sums: c, or laid out like c with distances of their own
-    int64_t parked_stride, parked_item;
+    int64_t parked_stride, parked_item, parked_jump;
 };
 
 // ---- Instructions -------------------------------------------------------------------------------
@@ -135,6 +136,19 @@ struct FfmaPlace {
     int k, terms;      // the first of k, and how many
     unsigned split;    // rank in the cluster
 };
+
+__device__ __forceinline__ const float *a_of(const FfmaProduct &p, const FfmaPlace &at) {
+    return p.a + begin_of_item(at.item, p.a_item, p.jumps.inner, p.jumps.a);
+}
+__device__ __forceinline__ const float *b_of(const FfmaProduct &p, const FfmaPlace &at) {
+    return p.b + begin_of_item(at.item, p.b_item, p.jumps.inner, p.jumps.b);
+}
+__device__ __forceinline__ int64_t begin_of_c(const FfmaProduct &p, const FfmaPlace &at) {
+    return begin_of_item(at.item, p.c.item_stride, p.jumps.inner, p.jumps.c);
+}
+__device__ __forceinline__ float *parked_of(const FfmaProduct &p, const FfmaPlace &at) {
+    return p.parked + begin_of_item(at.item, p.parked_item, p.jumps.inner, p.parked_jump);
+}
 
 // Where a split begins, in units of k.
 __device__ __forceinline__ int first_unit(const FfmaProduct &p, unsigned split, unsigned splits) {
@@ -282,8 +296,7 @@ template <class Tile>
 __device__ __forceinline__ void store_plain(const FfmaProduct &p, const FfmaPlace &at,
                                             const FfmaMicrotile<Tile> &thread,
                                             const FfmaSums<Tile> &sum) {
-    store_sums(static_cast<float *>(p.c.data) + at.item * p.c.item_stride, p.c.row_stride, at,
-               thread, sum);
+    store_sums(static_cast<float *>(p.c.data) + begin_of_c(p, at), p.c.row_stride, at, thread, sum);
 }
 
 // The first half of k is done: its sums are parked until add_parked, and the next chain begins.
@@ -293,8 +306,7 @@ template <class Tile>
 __device__ __forceinline__ void park_sums(const FfmaProduct &p, FfmaSums<Tile> &sum) {
     const unsigned block = block_anew(), thread = thread_anew();
     const FfmaPlace at = place_of_block<Tile>(p, block);
-    store_sums(p.parked + at.item * p.parked_item, p.parked_stride, at, FfmaMicrotile<Tile>(thread),
-               sum);
+    store_sums(parked_of(p, at), p.parked_stride, at, FfmaMicrotile<Tile>(thread), sum);
 #pragma unroll
     for (int i = 0; i < Tile::micro_rows; i++)
 #pragma unroll
@@ -327,7 +339,7 @@ __device__ __forceinline__ void add_parked(const FfmaProduct &p, FfmaSums<Tile> 
 template <class Tile>
 __device__ __forceinline__ void add_parked(const FfmaProduct &p, const FfmaPlace &at,
                                            const FfmaMicrotile<Tile> &thread, FfmaSums<Tile> &sum) {
-    float *matrix = p.parked + at.item * p.parked_item;
+    float *matrix = parked_of(p, at);
     add_parked<Tile>(p, sum, [&](int first, auto &parked) {
         visit(matrix, p.parked_stride, at, thread, first, 4,
               [&](int i, int j, const float *from, bool exists) {
@@ -395,7 +407,7 @@ __device__ __forceinline__ void finish_tile(const FfmaProduct &p, const FfmaPlac
     constexpr int quads = Tile::columns / 4;
     const int first = at.split * Tile::threads + threadIdx.x, quad = first % quads;
     const Destination c =
-        p.c.moved(at.item * p.c.item_stride + at.row * p.c.row_stride + at.column, sizeof(float));
+        p.c.moved(begin_of_c(p, at) + at.row * p.c.row_stride + at.column, sizeof(float));
     const bool aligned = rows_allow_four(c.data, c.row_stride) &&
                          (!c.preactivation || rows_allow_four(c.preactivation, c.row_stride));
     const int column = aligned ? quad * 4 : quad;
@@ -422,7 +434,7 @@ __device__ __forceinline__ void finish_transposed(const FfmaProduct &p, const Ff
                                                   const float *shared) {
     constexpr int down = Tile::rows / 16, parts = down * (Tile::columns / 8);
     const Destination c =
-        p.c.moved(at.item * p.c.item_stride + at.column * p.c.row_stride + at.row, sizeof(float));
+        p.c.moved(begin_of_c(p, at) + at.column * p.c.row_stride + at.row, sizeof(float));
     const bool aligned = rows_allow_four(c.data, c.row_stride) &&
                          (!c.preactivation || rows_allow_four(c.preactivation, c.row_stride));
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -462,6 +474,7 @@ template <class Tile> FfmaProduct describe_ffma(const Gemm &g, const Plan &plan)
     p.splits = static_cast<unsigned>(plan.splits);
     p.splits_in_sequence = static_cast<unsigned>(plan.splits_in_sequence);
     p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
+    p.jumps = jumps_of(g);
     p.tiles_down = static_cast<int>(tiles(g.m, Tile::rows));
     p.tiles_across = static_cast<int>(tiles(g.n, Tile::columns));
     p.units = static_cast<int>(tiles(g.k, Tile::unit));
@@ -486,9 +499,10 @@ int launch_in_parts(Call &call, const Gemm &g, const Plan &plan, const Start &st
             FfmaProduct p = describe_ffma<Tile>(part, plan);
             p.parked = static_cast<float *>(p.c.data);
             p.parked_stride = p.c.row_stride, p.parked_item = p.c.item_stride;
+            p.parked_jump = p.jumps.c;
             if (plan.workspace)
                 p.parked = parking.as<float>(), p.parked_stride = parked_stride(g.n),
-                p.parked_item = rows * p.parked_stride;
+                p.parked_item = rows * p.parked_stride, p.parked_jump = 0;
             PVG_PASS(start(part, p));
         }
     return PVG_OK;

@@ -67,12 +67,11 @@ int add_up(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t it
 }
 
 // One stretch of several items, which lie as g's do.
-Gemm of_items(const Gemm &g, int64_t first, int64_t terms, int64_t items, int64_t parts,
-              bool together) {
+Gemm of_items(const Gemm &g, int64_t first, int64_t terms, int64_t items, int64_t parts) {
     Gemm part = stretch_of(g, first, terms, 1);
     part.items = static_cast<int>(items);
     part.a_item = g.a_item, part.b_item = g.b_item, part.c_item *= parts;
-    part.last_k = together ? terms : 0;
+    part.last_k = terms;
     return part;
 }
 
@@ -88,26 +87,19 @@ int launch_parts(Call &call, const Gemm &g, const Card &card, const Stretches &c
     for (int64_t item = 0; few && item < items; item++) {
         const Gemm one = moved(g, item * g.a_item, item * g.b_item, 0);
         Gemm stretches = stretch_of(one, 0, cut.terms, cut.together ? parts : cut.count);
-        if (cut.together) stretches.last_k = cut.rest ? cut.rest : cut.terms;
+        stretches.last_k = cut.together && cut.rest ? cut.rest : cut.terms;
         PVG_PASS(launch(stretches, item, 0));
     }
     if (few && cut.together) return PVG_OK;
     for (int64_t stretch = 0; !few && stretch < cut.count; stretch++) {
-        const Gemm all = of_items(g, stretch * cut.terms, cut.terms, items, parts, cut.together);
+        const Gemm all = of_items(g, stretch * cut.terms, cut.terms, items, parts);
         PVG_PASS(launch(all, 0, stretch));
     }
     if (!cut.rest) return PVG_OK;
-    return launch(of_items(g, cut.count * cut.terms, cut.rest, items, parts, cut.together), 0,
-                  cut.count);
+    return launch(of_items(g, cut.count * cut.terms, cut.rest, items, parts), 0, cut.count);
 }
 
 } // namespace
-
-// An a along m beside a b along k: the product of the transposed matrices needs no copy of them,
-// and costs stores of c, which are few where k is long.
-static bool pays_turning(const Gemm &g) {
-    return !g.a_along_k && g.b_along_k && g.k >= g.m && g.k >= g.n;
-}
 
 int add_parts(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t items,
               int64_t parts, bool turned) {
@@ -127,8 +119,7 @@ int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stre
         const int64_t items = given.items - first < most ? given.items - first : most;
         Gemm g = moved(given, first * given.a_item, first * given.b_item, first * given.c_item);
         g.items = static_cast<int>(items);
-        const bool is_turned = cut.together && pays_turning(g);
-        Gemm product = is_turned ? turned(g) : g;
+        Gemm product = cut.turned ? turned(g) : g;
         Workspace copies; // of whole operands, of which there need not be one for each stretch
         if (cut.together) {
             product.last_k = g.k;
@@ -137,7 +128,7 @@ int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stre
         }
         PVG_PASS(launch_parts(call, product, card, cut, items, space.as<void>()));
         PVG_PASS(
-            add_parts(call, g, card.overlaps(), space.as<void>(), items, cut.parts(), is_turned));
+            add_parts(call, g, card.overlaps(), space.as<void>(), items, cut.parts(), cut.turned));
     }
     return PVG_OK;
 }

@@ -25,6 +25,7 @@ DmmaProduct describe(const Gemm &g, const Plan &plan) {
     p.a = static_cast<const double *>(g.a), p.b = static_cast<const double *>(g.b);
     p.c = destination_of(g);
     p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
+    p.jumps = jumps_of(g);
     p.m = g.m, p.n = g.n, p.k = g.k;
     p.tiles_down = static_cast<int>(tiles(g.m, plan.rows));
     p.tiles_across = static_cast<int>(tiles(g.n, plan.columns));

@@ -44,6 +44,7 @@ struct DmmaProduct {
     const double *a, *b;
     Destination c;
     int64_t lda, ldb, a_item, b_item;
+    Jumps jumps;
     int m, n, k;
     int tiles_down, tiles_across; // of c
     int stages;                   // along k
@@ -68,6 +69,10 @@ template <class Tile> __device__ __forceinline__ DmmaPlace place_of_block(const 
     at.terms = static_cast<int>((last * depth < p.k ? last * depth : p.k) - at.k);
     at.split = split;
     return at;
+}
+
+__device__ __forceinline__ int64_t begin_of_c(const DmmaProduct &p, const DmmaPlace &at) {
+    return begin_of_item(at.item, p.c.item_stride, p.jumps.inner, p.jumps.c);
 }
 
 // ---- The sums -----------------------------------------------------------------------------------
@@ -157,8 +162,10 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
     using LoaderB = typename Tile::template Loader<B_ALONG_K, V>;
     using Parts = DmmaFragments<Tile, A_ALONG_K, B_ALONG_K>;
     constexpr int bytes = LoaderA::bytes + LoaderB::bytes;
-    LoaderA a(p.a + at.item * p.a_item, p.lda, at.row, at.k, at.rows);
-    LoaderB b(p.b + at.item * p.b_item, p.ldb, at.column, at.k, at.columns);
+    LoaderA a(p.a + begin_of_item(at.item, p.a_item, p.jumps.inner, p.jumps.a), p.lda, at.row, at.k,
+              at.rows);
+    LoaderB b(p.b + begin_of_item(at.item, p.b_item, p.jumps.inner, p.jumps.b), p.ldb, at.column,
+              at.k, at.columns);
     int left = at.terms; // of k, from the stage on that is loaded next
     auto load = [&](uint32_t stage) {
         a.load(stage, left);
@@ -223,7 +230,7 @@ template <class Tile>
 __device__ __forceinline__ void store_sums(const DmmaProduct &p, const DmmaPlace &at, int row,
                                            int column, const typename Tile::Sums &sums) {
     const PlainDestination c(
-        p.c.moved(at.item * p.c.item_stride + at.row * p.c.row_stride + at.column, sizeof(double)));
+        p.c.moved(begin_of_c(p, at) + at.row * p.c.row_stride + at.column, sizeof(double)));
     const int lane = threadIdx.x % 32;
     row += lane / 4, column += lane % 4 * 2;
     RowPart<double, 2> pair;
@@ -272,8 +279,8 @@ __device__ __forceinline__ void finish_tile(const DmmaProduct &p, const DmmaPlac
     constexpr int rows_at_once = Tile::threads / (side / 2);
     const int first =
         static_cast<int>(at.split) * rows_at_once + static_cast<int>(threadIdx.x) / (side / 2);
-    const Destination c = p.c.moved(
-        at.item * p.c.item_stride + at.row * p.c.row_stride + at.column + column, sizeof(double));
+    const Destination c =
+        p.c.moved(begin_of_c(p, at) + at.row * p.c.row_stride + at.column + column, sizeof(double));
     load_bias<double>(c, int64_t(at.column) + column, pair.count, pair.step, pair.bias);
 #pragma unroll 1
     for (int row = first; row < side && row < at.rows;

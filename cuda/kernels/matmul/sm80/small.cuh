@@ -4,7 +4,7 @@
 // What TMA or a long pipeline would wait for is little here: batches of small matrices, and thin
 // ones that are read once. So a block of four warps is small, and three or four of a multiprocessor
 // read while others multiply. It walks along k in stages of 64, of which the next ones are on their
-// way while one is multiplied. Operands lie anywhere: 16 or 4 bytes at a time come by cp.async, and
+// way while one is multiplied. Operands lie anywhere: 16, 8 or 4 bytes at a time come by cp.async, and
 // what begins at odd elements comes through registers, an element a thread.
 //
 // A tile is 16, 32 or 64 x 64. Its rows are those of the operand called `rows`, a, or where c has
@@ -28,7 +28,7 @@ constexpr int small_sums_pitch = small_side + 8; // floats
 struct SmallOperand {
     const void *data;
     int64_t stride, item, outer; // from row to row, item to item, and in a batch's other dimension
-    int side, width;             // width: elements that may be loaded at once, 8, 2 or 1
+    int side, width;             // width: elements that may be loaded at once, 8, 4, 2 or 1
     bool along_k;
 };
 
@@ -88,24 +88,6 @@ struct SmallPart {
 
 __device__ __forceinline__ int whole_steps(int count) { return (count + 15) / 16 * 16; }
 
-// WIDTH elements at a time. `across`: packs of a line, as a power of two.
-template <int WIDTH>
-__device__ __forceinline__ void load_packs(uint32_t to, const SmallPart &x, int across) {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int at = (thread & ((1 << across) - 1)) * WIDTH, down = small_threads >> across;
-    if (at >= x.all_length) return;
-    const int left = x.length - at, count = left < 0 ? 0 : left < WIDTH ? left * 2 : WIDTH * 2;
-    int line = thread >> across;
-    const uint16_t *from = x.from + line * x.stride + at;
-    to += static_cast<uint32_t>(line * x.pitch + at * 2);
-#pragma unroll 4
-    for (; line < x.all_lines; line += down) {
-        const int bytes = line < x.lines ? count : 0;
-        fragments::copy_async<2 * WIDTH>(to, bytes ? from : x.from, bytes);
-        from += down * x.stride, to += static_cast<uint32_t>(down * x.pitch);
-    }
-}
-
 // One by one, through registers: a warp takes every fourth line, and all its loads are on their way
 // at once.
 template <int LINES> __device__ __forceinline__ void load_singles(unsigned char *to,
@@ -135,37 +117,73 @@ template <int LINES> __device__ __forceinline__ void load_singles(unsigned char 
 // kernel's parameters are.
 template <int SIDE> struct SmallLoader {
     const SmallOperand &operand;
-    const uint16_t *data;
-    int left; // of the side
+    const uint16_t *from; // the thread's first pack of the next stage; of singles the block's
+    int left;             // of the side
+    // Of packs: the thread's first line and its place there, and lines from one pack to the next.
+    int line, at, down;
 
     __device__ __forceinline__ SmallLoader(const SmallOperand &x, const SmallPlace &at, int first,
                                            int first_k)
         : operand(x), left(min(SIDE, x.side - first)) {
-        data = static_cast<const uint16_t *>(x.data) + at.item * x.item + at.outer * x.outer +
+        from = static_cast<const uint16_t *>(x.data) + at.item * x.item + at.outer * x.outer +
                (x.along_k ? first * x.stride + first_k : first_k * x.stride + first);
+        // Packs of a line, as a power of two.
+        const int side = x.along_k || SIDE == 64 ? 6 : SIDE == 32 ? 5 : 4;
+        const int across = side - (x.width == 8 ? 3 : x.width / 2);
+        const int thread = static_cast<int>(threadIdx.x);
+        line = thread >> across, down = small_threads >> across;
+        this->at = (thread & ((1 << across) - 1)) * x.width;
+        if (x.width > 1) from += line * x.stride + this->at;
     }
     __device__ __forceinline__ int pitch() const {
         return 2 * (operand.along_k ? small_depth : SIDE) + 16;
     }
 
+    // WIDTH elements at a time. Copies that may end within a pack are several times as many
+    // instructions as those that do not.
+    template <int WIDTH>
+    __device__ __forceinline__ void load_packs(uint32_t to, const SmallPart &x) const {
+        constexpr int packs = SIDE * small_depth / WIDTH / small_threads;
+        if (at >= x.all_length) return;
+        const uint16_t *pack = from;
+        const int64_t step = down * x.stride;
+        const uint32_t to_step = static_cast<uint32_t>(down * x.pitch);
+        to += static_cast<uint32_t>(line * x.pitch + at * 2);
+        int here = line;
+        if (x.length == x.all_length) {
+#pragma unroll 4
+            for (int i = 0; i < packs; i++) {
+                if (here >= x.lines) break;
+                fragments::copy_async<2 * WIDTH>(to, pack);
+                here += down, pack += step, to += to_step;
+            }
+        }
+        const int count = max(0, min(WIDTH, x.length - at)) * 2;
+#pragma unroll 1
+        for (; here < x.all_lines; here += down) {
+            fragments::copy_async<2 * WIDTH>(to, pack, here < x.lines ? count : 0);
+            pack += step, to += to_step;
+        }
+    }
     // The next stage, of which `deep` of k are in the matrix.
     __device__ __forceinline__ void load(unsigned char *to, int deep) {
         const bool along_k = operand.along_k;
         SmallPart x;
-        x.from = data, x.stride = operand.stride, x.pitch = pitch();
+        x.from = from, x.stride = operand.stride, x.pitch = pitch();
         x.lines = along_k ? left : deep, x.length = along_k ? deep : left;
         x.all_lines = whole_steps(x.lines), x.all_length = whole_steps(x.length);
-        const int across = along_k || SIDE == 64 ? 6 : SIDE == 32 ? 5 : 4; // 2 to its power
         if (operand.width == 8) {
-            load_packs<8>(shared_address(to), x, across - 3);
+            load_packs<8>(shared_address(to), x);
+        } else if (operand.width == 4) {
+            load_packs<4>(shared_address(to), x);
         } else if (operand.width == 2) {
-            load_packs<2>(shared_address(to), x, across - 1);
+            load_packs<2>(shared_address(to), x);
         } else if (SIDE < small_depth && along_k) {
             load_singles<SIDE>(to, x);
         } else {
             load_singles<small_depth>(to, x);
         }
-        data += along_k ? small_depth : small_depth * operand.stride;
+        from += along_k ? small_depth : small_depth * operand.stride;
     }
 };
 
@@ -209,31 +227,54 @@ struct SmallFragments {
     }
 };
 
-// rows, columns: how many of the warp's 16 are there at all.
-template <class T, int ROWS>
-__device__ __forceinline__ void multiply_stage(uint32_t stage_a, uint32_t stage_b, int steps,
-                                               const SmallFragments &a, const SmallFragments &b,
-                                               int rows, int columns, SmallSums<ROWS> &sums) {
+// What a warp multiplies at a time: 16 of k.
+template <int ROWS> struct SmallStep {
     using Tile = SmallTile<ROWS>;
-    if (rows <= 0 || columns <= 0) return;
-#pragma unroll 1
-    for (int step = 0; step < steps; step++) {
-        uint32_t left[Tile::down][4];
+    uint32_t left[Tile::down][4], right[Tile::across / 2][4];
+
+    // rows, columns: how many of the warp's 16 are there at all.
+    __device__ __forceinline__ void read(uint32_t stage_a, uint32_t stage_b, int step,
+                                         const SmallFragments &a, const SmallFragments &b, int rows,
+                                         int columns) {
 #pragma unroll
         for (int i = 0; i < Tile::down; i++)
             if (i < rows) a.read(stage_a, step, i, left[i]);
 #pragma unroll
+        for (int j = 0; j < Tile::across / 2; j++)
+            if (j < columns) b.read(stage_b, step, j, right[j]);
+    }
+    template <class T>
+    __device__ __forceinline__ void multiply(int rows, int columns, SmallSums<ROWS> &sums) const {
+#pragma unroll
         for (int j = 0; j < Tile::across / 2; j++) {
             if (j >= columns) break;
-            uint32_t right[4];
-            b.read(stage_b, step, j, right);
 #pragma unroll
             for (int i = 0; i < Tile::down; i++) {
                 if (i >= rows) break;
-                fragments::multiply<T>(sums[i][2 * j], left[i], right[0], right[1]);
-                fragments::multiply<T>(sums[i][2 * j + 1], left[i], right[2], right[3]);
+                fragments::multiply<T>(sums[i][2 * j], left[i], right[j][0], right[j][1]);
+                fragments::multiply<T>(sums[i][2 * j + 1], left[i], right[j][2], right[j][3]);
             }
         }
+    }
+};
+
+// The elements of a step are read before the products of the one before it begin, or a warp would
+// wait for each of both; but for tiles of 64 rows, which have products enough, and no registers.
+template <class T, int ROWS>
+__device__ __forceinline__ void multiply_stage(uint32_t stage_a, uint32_t stage_b, int steps,
+                                               const SmallFragments &a, const SmallFragments &b,
+                                               int rows, int columns, SmallSums<ROWS> &sums) {
+    if (rows <= 0 || columns <= 0) return;
+    constexpr int ahead = ROWS < 64;
+    SmallStep<ROWS> part[1 + ahead];
+    if (ahead) part[0].read(stage_a, stage_b, 0, a, b, rows, columns);
+#pragma unroll
+    for (int step = 0; step < small_depth / 16; step++) {
+        if (step >= steps) break;
+        const int next = step + ahead;
+        if (next < steps)
+            part[next % (1 + ahead)].read(stage_a, stage_b, next, a, b, rows, columns);
+        part[step % (1 + ahead)].template multiply<T>(rows, columns, sums);
     }
 }
 
@@ -362,8 +403,9 @@ __device__ __forceinline__ void finish_small_tile(const SmallProduct &p, const S
 
 // ---- The kernel ---------------------------------------------------------------------------------
 
+// Four blocks for a multiprocessor, or three of a tile whose stages leave no room for more.
 template <class T, int ROWS>
-__global__ void __launch_bounds__(small_threads, 4)
+__global__ void __launch_bounds__(small_threads, ROWS == 32 ? 3 : 4)
     small_product_kernel(const __grid_constant__ SmallProduct p) {
 #if PVG_HAS_FRAGMENTS
     PVG_DYNAMIC_SHARED(float, memory);
