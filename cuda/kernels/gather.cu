@@ -237,9 +237,11 @@ int launch_mended(Call &call, Moves *moves, int64_t size, int64_t keys, int64_t 
     }
     return dispatch_words(bytes, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
+        unsigned blocks = blocks_for(moves->size, index_threads);
+        if (blocks > most_mend_blocks) blocks = most_mend_blocks;
         for (int turn = 1; turn <= mends; turn++)
-            PVG_LAUNCH(mend_kernel<T>, blocks_for(moves->size, index_threads), index_threads, 0,
-                       call.stream, *moves, flat_step * item / bytes, turn == mends);
+            PVG_LAUNCH(mend_kernel<T>, blocks, index_threads, 0, call.stream, *moves,
+                       flat_step * item / bytes, turn == mends);
         return PVG_OK;
     });
 }
