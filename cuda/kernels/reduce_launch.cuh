@@ -69,7 +69,7 @@ template <class T> inline constexpr int64_t round_of_row =
 // launched. Else whole rounds, as a part of one takes as long, and more of them only where there
 // would be too many totals to merge.
 template <class T> int64_t chunk_of_row(int64_t length) {
-    constexpr int64_t round = round_of_row<T>, few = 1 << 16, many = 3168;
+    constexpr int64_t round = round_of_row<T>, few = 8 * round, many = 3168;
     constexpr int64_t most = (512 << 10) / static_cast<int64_t>(sizeof(T));
     if (length <= few) return length;
     const int64_t chunk = ceil_divide(length, many * round) * round;
@@ -154,7 +154,7 @@ template <class T> void deal_columns(const Layout &p, int64_t wide, int64_t most
 // each round of loads. Narrow blocks read sectors that they have a part of. As there may be a batch
 // of matrices, of any number, what each would add to the time of some counts as well.
 template <class T, class Acc> double time_of_columns(const Layout &p, const Columns &c) {
-    constexpr double round = 0.9, launch = 3.5, rate = 6e6;
+    constexpr double round = 0.9, launch = 5.0, rate = 6e6;
     const double begin = c.fold > 1 ? 2.0 : 1.2;
     constexpr double batch = 16, batch_bytes = 2e7;
     constexpr int multiprocessors = 132, room = multiprocessors * 3 * column_threads;
