@@ -431,13 +431,16 @@ def number(array):
     return backend.number(array.data) if backend.on_card and not _listeners else None
 
 
-def downloaded(array):
-    """Return the values of an Array on a card as a new ndarray, or None: nobody may observe it."""
+def downloaded(array, laid_out=False):
+    """Return the values of an Array on a card as a new ndarray, or None: nobody may observe it.
+
+    laid_out: with its axes in the order of the Array's, so that nothing has to be moved around.
+    """
     backend = array.backend
     if _listeners or not backend.on_card:
         return None
-    dtype, shape, _ = array._layout
-    return backend.download(array.data, dtype, shape)
+    dtype, shape, strides = array._layout
+    return backend.download(array.data, dtype, shape, strides if laid_out else None)
 
 
 # Elements that Arrays name ------------------------------------------------------------------------

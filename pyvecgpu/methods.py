@@ -157,6 +157,7 @@ class _Methods:
     def numpy(self):
         """Return the values as a new NumPy array. ImportError: bfloat16 without ml_dtypes.
 
+        Its axes lie in the order of this array's: of x.T in Fortran order.
         RuntimeError: the array is tracked, and what NumPy computes has no gradients.
 
         >>> x = vg.asarray([1, 2])

@@ -54,6 +54,22 @@ def test_integers(device, rng, dtype):
             assert_same(vg.round(put(device, a), decimals), nearest)
 
 
+def test_remainders_of_every_quotient(device, rng):
+    """Quotients next to integers, to 0 and to 1, large and small ones, and of any bits."""
+    n = 3000
+    anything = lambda: rng.integers(0, 2**32, n, np.uint32).view(np.float32)  # noqa: E731
+    x = anything()
+    with np.errstate(all="ignore"):
+        whole_times = x / rng.integers(1, 2**22, n).astype(np.float32)
+        divisors = [anything(), whole_times, -whole_times, x, x * np.float32(2)]
+        divisors += [np.nextafter(one, np.float32(to)) for one in divisors[1:] for to in (0, 3e38)]
+        divisors += [np.resize(np.float32(HARD), n), np.full(n, 2e38, np.float32)]
+        for y in divisors:
+            for name in ("remainder", "floor_divide"):
+                result = getattr(vg, name)(put(device, x), put(device, y))
+                assert_same(result, getattr(np, name)(x, y), name)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_floats(device, rng, dtype):
     a, b = numbers(rng, dtype), numbers(rng, dtype)

@@ -115,6 +115,24 @@ def test_wide_blocks(device, rng):
     check(device, "sum", x, put(device, x), 0)
 
 
+@pytest.mark.parametrize("width", [3, 7, 15, 30, 54, 131, 511])
+def test_narrow_columns_of_many_rows(device, rng, width):
+    """A block takes rows side by side, as many as a power of two says, and some are left over."""
+    for length in (8 * 1024 // width + 5, 20_000 // width + 1):
+        for dtype in (np.uint8, np.float32, np.float64):
+            x = numbers(rng, "sum", (3, length, width), np.dtype(dtype))
+            array = put(device, x)
+            for name in ("sum", "max", "argmin"):
+                check(device, name, x, array, 1)
+                check(device, name, x[:, 1:], array[:, 1:], 1)
+            spread = x.astype(np.float64).var(axis=1)
+            assert_within(vg.var(array, axis=1), spread, 1e-5 * spread)
+        for place in (0, 1, length // 2, length - 2, length - 1):  # what is found, and where
+            x = np.zeros((2, length, width), np.int32)
+            x[:, place:] = 1
+            check(device, "argmax", x, put(device, x), 1)
+
+
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_the_first_of_equals(device, rng, name):
     """The lowest and the highest numbers there are, alone and together, in rows and in columns."""

@@ -188,6 +188,17 @@ def test_searchsorted(device, rng, dtype):
             assert_same(strided, expected.T[::-2])
 
 
+@pytest.mark.parametrize("length", [4097, 30_001])
+def test_many_values_begin_among_samples(device, rng, length):
+    """A block has every so many-th of the sorted elements in shared memory; some are equal."""
+    for dtype in (np.int32, np.float64):
+        x = np.sort(rng.integers(-length // 3, length // 3, length)).astype(dtype)
+        values = rng.integers(-length // 2, length // 2, 2**19 + 3).astype(dtype)
+        for side in ("left", "right"):
+            found = vg.searchsorted(put(device, x), put(device, values), side)
+            assert_same(found, np.searchsorted(x, values, side))
+
+
 def test_searchsorted_of_numbers_and_dtypes(device, rng):
     x = np.array([1, 2, 2, 5, 9])
     array = put(device, x)

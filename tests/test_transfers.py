@@ -60,6 +60,19 @@ def test_large_arrays_arrive(device, rng, bytes_):
     assert (array[::-1].numpy() == kept[::-1]).all()
 
 
+def test_what_comes_down_lies_as_the_array_does(device, rng):
+    x = rng.integers(0, 100, (3, 4, 5), np.int16)
+    array = put(device, x)
+    for axes in ((0, 1, 2), (2, 1, 0), (1, 0, 2), (0, 2, 1), (2, 0, 1)):
+        for key in (slice(None), slice(None, None, 2), slice(None, None, -1)):
+            found = vg.permute_dims(array[:, key], axes).numpy()
+            expected = np.transpose(x[:, key], axes)
+            assert np.array_equal(found, expected) and found.flags.writeable
+            if key == slice(None):
+                assert found.strides == expected.strides
+    assert np.array_equal(vg.broadcast_to(array[0, 0], (2, 5)).numpy(), [x[0, 0]] * 2)
+
+
 @pytest.mark.parametrize("order", ["transposed", "reversed", "stepped", "offset"])
 def test_large_arrays_of_any_layout(device, rng, order):
     whole = numbers(rng, (1200, 900))

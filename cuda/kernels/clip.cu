@@ -77,9 +77,7 @@ int run_within(Call &call, const pvg_array *a, const pvg_array *low, const pvg_a
     PVG_PASS(broadcast_shapes(operands, 3, &ndim, shape));
     PVG_PASS(call.begin(device));
     Temporary straight[3];
-    for (int k = 0; k < 3; k++)
-        PVG_PASS(as_readable(call, operands[k], &straight[k], &operands[k]));
-    PVG_PASS(result->open(call, dtype, ndim, shape, out, operands, 3));
+    PVG_PASS(open_elementwise(call, dtype, ndim, shape, out, operands, 3, straight, result));
     return dispatch<reals>(dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         return launch_map(call, Within<T>{}, result->array,

@@ -38,9 +38,22 @@ template <class T> __device__ __forceinline__ T integer_remainder(T x, T y) {
         return static_cast<T>(x % y);
     }
 }
+// fmod, which is exact. Of a quotient below 2^20 an approximate one is rounded to the nearest
+// integer, so that what is left is less than y and exact as well; it is y short where its sign is
+// not that of x.
+__device__ __forceinline__ double rest_of(double x, double y) { return fmod(x, y); }
+__device__ __forceinline__ float rest_of(float x, float y) {
+    const float quotient = rint(x * reciprocal_of(y));
+    const bool is_near = fabs(quotient) < 0x1p20f && fabs(y) < 0x1p126f; // 1 / y is normal
+    if (!is_near) return fmod(x, y);
+    if (fabs(x) < fabs(y)) return x;
+    const float rest = fmaf(-quotient, y, x);
+    if (rest == 0) return copysign(0.0f, x);
+    return (rest < 0) != (x < 0) ? rest + copysign(y, x) : rest;
+}
 template <class T> __device__ __forceinline__ T remainder_of(T x, T y) {
     if constexpr (is_float<T>) {
-        const T rest = fmod(x, y);
+        const T rest = rest_of(x, y);
         if (rest == 0) return copysign(T(0), y);
         return (rest < 0) != (y < 0) ? rest + y : rest;
     } else {
@@ -62,7 +75,7 @@ template <class T> __device__ __forceinline__ T floor_divide(T x, T y) {
         }
     } else {
         if (y == 0) return x / y;
-        const T rest = fmod(x, y);
+        const T rest = rest_of(x, y);
         T quotient = (x - rest) / y;
         if (rest != 0 && (rest < 0) != (y < 0)) quotient -= 1;
         if (quotient == 0) return copysign(T(0), x / y);

@@ -33,8 +33,15 @@ __global__ void __launch_bounds__(gather_threads)
 #pragma unroll
     for (int e = 0; e < gather_each; e++) by[e] = position[e] < moves.size ? 0 : not_written;
     displace<WAY>(moves.indices, offsets[2], by, key);
-    if (WAY == Way::mark) mark_places(moves.indices, key, by);
-    if (WAY == Way::mark && mends > 1) return;
+    if (WAY == Way::mark) {
+        int64_t marked[gather_each];
+        const int64_t words = moves.indices.words;
+#pragma unroll
+        for (int e = 0; e < gather_each; e++)
+            marked[e] = words == 1 || position[e] % words == 0 ? by[e] : not_written;
+        mark_places(moves.indices, key, marked);
+        if (mends > 1) return;
+    }
 #pragma unroll
     for (int e = 0; e < gather_each; e++)
         if (by[e] != not_written)
@@ -223,12 +230,13 @@ int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) 
 }
 
 // Of many writes, the last one to each place. flat_step: from a value to the next one's, in
-// elements.
+// elements. in_turn: the words of each write follow those of the one before.
 int launch_mended(Call &call, Moves *moves, int64_t size, int64_t keys, int64_t flat_step,
-                  int64_t item, int64_t bytes) {
+                  int64_t item, int64_t bytes, bool in_turn) {
     Workspace found;
     PVG_PASS(open_marks(call, size, keys, &moves->indices, &found));
-    if (moves->size == size) {
+    if (moves->size == size || in_turn) {
+        moves->indices.words = moves->size / size;
         PVG_PASS(launch_moves<Way::mark>(call, *moves, bytes));
     } else {
         PVG_LAUNCH(mark_kernel, blocks_for(size, index_threads), index_threads, 0, call.stream,
@@ -237,9 +245,11 @@ int launch_mended(Call &call, Moves *moves, int64_t size, int64_t keys, int64_t 
     }
     return dispatch_words(bytes, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
+        unsigned blocks = blocks_for(moves->size, index_threads);
+        if (blocks > most_mend_blocks) blocks = most_mend_blocks;
         for (int turn = 1; turn <= mends; turn++)
-            PVG_LAUNCH(mend_kernel<T>, blocks_for(moves->size, index_threads), index_threads, 0,
-                       call.stream, *moves, flat_step * item / bytes, turn == mends);
+            PVG_LAUNCH(mend_kernel<T>, blocks, index_threads, 0, call.stream, *moves,
+                       flat_step * item / bytes, turn == mends);
         return PVG_OK;
     });
 }
@@ -297,6 +307,13 @@ bool are_numbers(const Picture &p, const int64_t *values, int64_t *flat_step) {
     return true;
 }
 
+// Whether the axes of the indices stand before the array's other ones.
+bool is_first(const Picture &p) {
+    for (int i = 1; i < p.ndim; i++)
+        if (p.chosen[i] && !p.chosen[i - 1]) return false;
+    return true;
+}
+
 // The indices, in C order, by the numbers of the writes; and their side of the array left out.
 void number_writes(Picture *p, bool with_places) {
     int64_t step = 1;
@@ -337,7 +354,7 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
     int64_t step = 0;
     if (size > few_writes && is_worth_marking(size, p.keys) && are_numbers(p, strides, &step)) {
         const int64_t bytes = prepare_moves(p, strides, item, &moves);
-        return launch_mended(call, &moves, size, p.keys, step, item, bytes);
+        return launch_mended(call, &moves, size, p.keys, step, item, bytes, is_first(p));
     }
     const bool few = size <= few_writes;
     Writes writes{};

@@ -14,7 +14,6 @@ template <class T>
 __global__ void __launch_bounds__(scan::threads)
     select_kernel(const search::Search job, const T *source, T *result) {
     using B = uint8_t;
-    constexpr int packs = scan::packs, N = scan::pack_size<B>;
     __shared__ uint32_t of_warp[2][scan::warps]; // in turns, so that two barriers a tile are enough
     __shared__ uint16_t found[2][scan::tile<B>]; // places in the tile
     if (job.counts[blockIdx.x] == 0) return;     // the whole block
@@ -25,21 +24,8 @@ __global__ void __launch_bounds__(scan::threads)
     uint32_t carry = 0;
     int turn = 0;
     for (int64_t at = begin; at < end; at += scan::tile<B>, turn ^= 1) {
-        const int own = static_cast<int>(threadIdx.x) / 32 * scan::segment<B>;
         const uint32_t before_tile = carry;
-        uint32_t upto[packs][N];
-        search::load_flags(job, data + at + own, end - at - own, upto);
-        const uint32_t flags = search::flag_bits(upto);
-        const uint32_t total = scan::scan_segment<scan::Sum>(upto, packs, 32);
-        const uint32_t before = scan::before_warp<scan::Sum>(total, of_warp[turn], &carry);
-        const int first = own + static_cast<int>(threadIdx.x) % 32 * N;
-#pragma unroll
-        for (int k = 0; k < packs; k++)
-#pragma unroll
-            for (int j = 0; j < N; j++)
-                if (flags >> (k * N + j) & 1)
-                    found[turn][before - before_tile + upto[k][j] - 1] =
-                        static_cast<uint16_t>(first + k * 32 * N + j);
+        carry += search::places_of_tile(job, data + at, end - at, of_warp[turn], found[turn]);
         __syncthreads();
         for (uint32_t i = threadIdx.x; i < carry - before_tile; i += scan::threads)
             to[before_tile + i] = source[at + found[turn][i]];

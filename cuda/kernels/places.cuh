@@ -21,6 +21,7 @@ struct Indices {
     bool wide_last = false; // uint64, else uint32
     bool wide = false;      // int64 or uint64, else int32
     uint64_t natural = 0;   // of each axis a bit: uint64
+    int64_t words = 1;      // moved by each write, one after another, of which the first marks
     int count = 0;          // axes
     // Of each axis: its length and its stride, in words; the stride of the numbers that tell places
     // apart.

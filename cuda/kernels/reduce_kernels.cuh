@@ -8,8 +8,8 @@
 //     anywhere_kernel    few elements, whose axes lie in any order
 //
 // Which element goes to which accumulator, and in which order accumulators are merged, depends on
-// the lengths and the element type alone: not on alignment, on how many rows there are, or on the
-// device. So a row has the same total, bit for bit, alone and in a batch. Loads are of 16 bytes
+// the lengths and the element type alone, and of columns on whether their rows follow each other
+// without a gap: not on alignment, on how many rows there are, or on the device. So a row has the same total, bit for bit, alone and in a batch. Loads are of 16 bytes
 // where the addresses allow it.
 #pragma once
 #include "arrays/locate.cuh"
@@ -47,8 +47,13 @@ struct Columns {
     int64_t chunk;                          // rows a block takes
     unsigned chunks, stripes; // how many such chunks there are, and blocks side by side
     int across, down;         // threads of a block: side by side, and below them; a power of two
-    bool aligned;             // every pack of columns may be loaded at once
-    bool dense;               // else: a block has whole rows, which follow each other without a gap
+    // So many rows of the operand, a power of two, which follow each other without a gap, are one
+    // row here, of parts of so many elements; `tail` elements are behind the last.
+    // More than one only where a block has whole rows.
+    int fold;
+    int64_t part, tail;
+    bool aligned; // every pack of columns may be loaded at once
+    bool dense;   // else: a block has whole rows, which follow each other without a gap
 };
 
 // Elements or partial results that lie anywhere: every one of `results` has `length`.
@@ -216,11 +221,12 @@ __device__ Acc add_chunk(const T *from, int64_t step, int length, int64_t first,
 // ---- Columns ------------------------------------------------------------------------------------
 
 // Rows y, y + down, ... below `length` of a thread's columns, of which there are `columns`, `step`
-// elements apart. `from` is the first of them in row 0, which has the index `first`.
+// elements apart. `from` is the first of them in row 0, which has the index `first`; the place of
+// each among the rows that are one says which of theirs it is in.
 template <bool VECTOR, class T, class Acc>
 __device__ void add_columns(const T *from, const Columns &c, int y, int64_t step, int length,
-                            int columns, int64_t first, Acc (&acc)[pack_size<T>],
-                            const Result &result) {
+                            int columns, int64_t first, const int64_t (&place)[pack_size<T>],
+                            Acc (&acc)[pack_size<T>], const Result &result) {
     const int down = c.down;
     for (int row = y; row < length; row += rows_in_flight * down) {
         Pack<T> loaded[rows_in_flight];
@@ -239,10 +245,11 @@ __device__ void add_columns(const T *from, const Columns &c, int y, int64_t step
 #pragma unroll
         for (int k = 0; k < rows_in_flight; k++) {
             if (row + k * down >= length) continue;
+            const int64_t index = (first + row + k * down) * c.fold;
 #pragma unroll
             for (int j = 0; j < pack_size<T>; j++)
                 if (VECTOR || j < columns)
-                    acc[j].add(computed(loaded[k].element[j]), first + row + k * down, result);
+                    acc[j].add(computed(loaded[k].element[j]), index + place[j], result);
         }
     }
 }
@@ -351,6 +358,30 @@ __global__ void __launch_bounds__(long_rows_threads, 2)
         store(total, result, index * result.outer_stride);
 }
 
+// A column's total: one of the partial results of its block, if there are any, or the result.
+template <class Acc>
+__device__ __forceinline__ void give_column(const Acc &total, const Result &result, Acc *partial,
+                                            int64_t outer, int64_t at) {
+    if (partial)
+        partial[at] = total;
+    else
+        store(total, result, outer * result.outer_stride + at * result.inner_stride);
+}
+
+// Totals of columns of folded rows to those of the operand's columns.
+template <class Acc>
+__device__ __forceinline__ void merge_folded(Acc *shared, const Columns &c, const Result &result,
+                                             Acc *partial, int64_t outer) {
+    const int part = static_cast<int>(c.part), thread = static_cast<int>(threadIdx.x);
+    const int threads = static_cast<int>(blockDim.x);
+    for (int half = c.fold / 2; half > 0; half /= 2) {
+        __syncthreads();
+        for (int i = thread; i < half * part; i += threads)
+            shared[i].merge(shared[i + half * part]);
+    }
+    for (int i = thread; i < part; i += threads) give_column(shared[i], result, partial, outer, i);
+}
+
 // Columns that may be loaded at once are neighbours; others are dealt out one by one, so that
 // neighbouring threads read neighbours. A column's total is the same.
 template <class T, class Acc>
@@ -373,25 +404,40 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
     const T *from = static_cast<const T *>(c.data) + outer * c.outer_stride + begin * c.row_stride +
                     column * c.step;
     Acc acc[pack];
-    for (int j = 0; j < pack; j++) acc[j] = Acc::identity();
+    int64_t place[pack] = {}; // of folded rows: which of them
+#pragma unroll
+    for (int j = 0; j < pack; j++) {
+        acc[j] = Acc::identity();
+        if (c.fold > 1)
+            place[j] = (static_cast<int>(column) + j * apart) / static_cast<int>(c.part);
+    }
     if (sizeof(T) <= 8 && c.dense)
         add_dense_columns(from - x, c, x, y, length, columns, begin, acc,
                           reinterpret_cast<T *>(room), result);
     else if (c.aligned && columns == pack)
-        add_columns<true>(from, c, y, 1, length, columns, begin, acc, result);
+        add_columns<true>(from, c, y, 1, length, columns, begin, place, acc, result);
     else if (columns > 0)
-        add_columns<false>(from, c, y, apart * c.step, length, columns, begin, acc, result);
+        add_columns<false>(from, c, y, apart * c.step, length, columns, begin, place, acc, result);
+    if (c.tail && chunk + 1 == c.chunks && y == 0) {
+#pragma unroll
+        for (int j = 0; j < pack; j++)
+            if (column + j * apart < c.tail)
+                acc[j].add(computed(from[length * c.row_stride + j * apart * c.step]),
+                           end * c.fold + place[j], result);
+    }
     merge_down(acc, shared, x, y, c.across, c.down);
-    if (y != 0) return;
+    Acc *partial = partials ? partials + (outer * c.chunks + chunk) * c.part : nullptr;
+    if (c.fold > 1) __syncthreads();
 #pragma unroll
     for (int j = 0; j < pack; j++) {
-        if (j >= columns) continue;
+        if (y != 0 || j >= columns) continue;
         const int64_t at = column + j * apart;
-        if (partials)
-            partials[(outer * c.chunks + chunk) * c.inner + at] = acc[j];
+        if (c.fold > 1)
+            shared[at] = acc[j];
         else
-            store(acc[j], result, outer * result.outer_stride + at * result.inner_stride);
+            give_column(acc[j], result, partial, outer, at);
     }
+    if (c.fold > 1) merge_folded(shared, c, result, partial, outer);
 }
 
 // Every so many of the elements of a result, as far as they are there.

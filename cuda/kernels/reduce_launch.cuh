@@ -69,7 +69,7 @@ template <class T> inline constexpr int64_t round_of_row =
 // launched. Else whole rounds, as a part of one takes as long, and more of them only where there
 // would be too many totals to merge.
 template <class T> int64_t chunk_of_row(int64_t length) {
-    constexpr int64_t round = round_of_row<T>, few = 1 << 16, many = 3168;
+    constexpr int64_t round = round_of_row<T>, few = 8 * round, many = 3168;
     constexpr int64_t most = (512 << 10) / static_cast<int64_t>(sizeof(T));
     if (length <= few) return length;
     const int64_t chunk = ceil_divide(length, many * round) * round;
@@ -89,7 +89,9 @@ template <class T, class Acc> int launch_short_rows(Call &call, Rows rows, Acc *
     constexpr int64_t few_rows = 1 << 16; // as many threads fill a large card
     const int64_t packs = ceil_divide(rows.length, pack_size<T>);
     rows.along = packs > loads_of_group;
-    rows.lanes = power_of_two(rows.along ? ceil_divide(packs, loads_of_group) : packs, 32);
+    // Where merging takes longer than loading, a lane adds up more before.
+    constexpr int64_t rounds = Acc::ordered && sizeof(Acc) >= 16 ? 4 : 1;
+    rows.lanes = power_of_two(rows.along ? ceil_divide(packs, rounds * loads_of_group) : packs, 32);
     if (rows.along && rows.lanes < 4) rows.lanes = 4; // side by side, whole sectors
     rows.groups =
         rows.along || rows.rows <= few_rows ? rows.rows : ceil_divide(rows.rows, loads_of_group);
@@ -152,7 +154,8 @@ template <class T> void deal_columns(const Layout &p, int64_t wide, int64_t most
 // each round of loads. Narrow blocks read sectors that they have a part of. As there may be a batch
 // of matrices, of any number, what each would add to the time of some counts as well.
 template <class T, class Acc> double time_of_columns(const Layout &p, const Columns &c) {
-    constexpr double begin = 1.2, round = 0.9, launch = 3.5, rate = 6e6;
+    constexpr double round = 0.9, launch = 5.0, rate = 6e6;
+    const double begin = c.fold > 1 ? 2.0 : 1.2;
     constexpr double batch = 16, batch_bytes = 2e7;
     constexpr int multiprocessors = 132, room = multiprocessors * 3 * column_threads;
     const int threads = c.across * c.down, slots = room / (threads < 64 ? 64 : threads);
@@ -170,14 +173,17 @@ template <class T, class Acc> double time_of_columns(const Layout &p, const Colu
     const double full = turn(slots), each = static_cast<double>(blocks) / slots * full;
     return static_cast<double>(turns) * full + turn(blocks % slots) +
            (others < batch ? others : batch) * each +
-           (c.chunks > 1 ? launch + inner * c.chunks * (2 * sizeof(Acc) / rate) : 0);
+           (c.chunks > 1 ? launch + inner / c.fold * c.chunks * (2 * sizeof(Acc) / rate) : 0);
 }
 
 // The way that takes least: whole columns, in blocks of any width, or chunks of them in blocks that
-// read long runs.
+// read long runs. Folded rows are those of one block.
 template <class T, class Acc> void choose_columns(const Layout &p, Columns *columns) {
     const int64_t packs = ceil_divide(p.inner, pack_size<T>);
-    constexpr int64_t narrowest = 64 / static_cast<int64_t>(sizeof(Pack<T>)), usual = 32;
+    constexpr int64_t least_wide = 64 / static_cast<int64_t>(sizeof(Pack<T>));
+    const bool folded = columns->fold > 1;
+    const int64_t narrowest = folded ? column_threads : least_wide;
+    const int64_t usual = folded ? column_threads : 32;
     Columns tried = *columns;
     double least = 0;
     const auto attempt = [&](int64_t wide, int64_t most) {
@@ -188,16 +194,31 @@ template <class T, class Acc> void choose_columns(const Layout &p, Columns *colu
         *columns = tried;
     };
     for (int64_t wide = column_threads; wide >= narrowest || least == 0; wide /= 2)
-        if (wide < 2 * packs) attempt(wide, p.length);
-    for (int64_t blocks : {16, 33, 66, 132, 264, 396, 792}) {
+        if (wide < 2 * packs || folded) attempt(wide, p.length);
+    for (int64_t blocks : {16, 33, 66, 132, 264, 396, 792, 1584, 3168}) {
         const int64_t chunks = blocks / ceil_divide(packs, usual);
         if (chunks > 1) attempt(usual, ceil_divide(p.length, chunks));
     }
 }
 
-template <class T, class Acc> Columns make_columns(const void *data, const Layout &p) {
+// How many rows are taken for one: as many as a block of packs has room for, where the rows follow
+// each other, no pack divides one, and then there are enough of them. So neighbouring threads read
+// neighbours, and packs are whole.
+template <class T> int fold_of_rows(const Layout &p) {
+    constexpr int64_t pack = pack_size<T>, most = column_threads * pack;
+    if (p.inner % pack == 0 || p.inner > most / 2 || p.length_stride != p.inner * p.inner_stride)
+        return 1;
+    int fold = 2;
+    while (2 * fold * p.inner <= most) fold *= 2;
+    return p.length >= rows_in_flight * fold ? fold : 1;
+}
+
+template <class T, class Acc> Columns make_columns(const void *data, Layout p) {
     constexpr int64_t pack = pack_size<T>;
     Columns columns = {};
+    columns.fold = fold_of_rows<T>(p), columns.part = p.inner;
+    columns.tail = p.length % columns.fold * p.inner;
+    p.length /= columns.fold, p.inner *= columns.fold, p.length_stride *= columns.fold;
     columns.data = data, columns.outer = p.outer, columns.length = p.length,
     columns.inner = p.inner;
     columns.outer_stride = p.outer_stride, columns.row_stride = p.length_stride,
@@ -206,8 +227,8 @@ template <class T, class Acc> Columns make_columns(const void *data, const Layou
                       reinterpret_cast<uintptr_t>(data) % (pack * sizeof(T)) == 0 &&
                       p.outer_stride % pack == 0 && p.length_stride % pack == 0;
     choose_columns<T, Acc>(p, &columns);
-    columns.dense = !columns.aligned && columns.stripes == 1 && p.inner_stride == 1 &&
-                    p.length_stride == p.inner && sizeof(T) <= 8 &&
+    columns.dense = !columns.aligned && columns.fold == 1 && columns.stripes == 1 &&
+                    p.inner_stride == 1 && p.length_stride == p.inner && sizeof(T) <= 8 &&
                     reinterpret_cast<uintptr_t>(data) % sizeof(T) == 0;
     return columns;
 }

@@ -105,6 +105,29 @@ __device__ __forceinline__ uint32_t flag_bits(const uint32_t (&flag)[packs][N]) 
     return bits;
 }
 
+// The places in a tile, of which `left` elements are there, of what is found in it: in order, so
+// that the threads can write them side by side. Returns how many they are. All threads of the block
+// call it, and wait before they read.
+template <class T>
+__device__ __forceinline__ uint32_t places_of_tile(const Search &job, const T *from, int64_t left,
+                                                   uint32_t *of_warp, uint16_t *places) {
+    constexpr int N = pack_size<T>;
+    const int own = static_cast<int>(threadIdx.x) / 32 * segment<T>;
+    uint32_t upto[packs][N], count = 0;
+    load_flags(job, from + own, left - own, upto);
+    const uint32_t flags = flag_bits(upto); // as `upto` is going to be summed
+    const uint32_t total = scan::scan_segment<scan::Sum>(upto, packs, 32);
+    const uint32_t before = scan::before_warp<scan::Sum>(total, of_warp, &count);
+    const int first = own + static_cast<int>(threadIdx.x) % 32 * N;
+#pragma unroll
+    for (int k = 0; k < packs; k++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            if (flags >> (k * N + j) & 1)
+                places[before + upto[k][j] - 1] = static_cast<uint16_t>(first + k * 32 * N + j);
+    return count;
+}
+
 // The index of the element at `place` in C order, as the result's column `at`.
 __device__ __forceinline__ void write_index(const Found &found, int64_t place, int64_t at) {
     uint64_t rest = static_cast<uint64_t>(place);
@@ -122,30 +145,21 @@ __device__ __forceinline__ void write_index(const Found &found, int64_t place, i
 template <class T>
 __global__ void __launch_bounds__(threads)
     write_nonzero_kernel(const Search job, const Found found) {
-    __shared__ uint32_t of_warp[2][scan::warps]; // in turns, so that one barrier a tile is enough
+    __shared__ uint32_t of_warp[2][scan::warps]; // in turns, so that two barriers a tile are enough
+    __shared__ uint16_t places[2][tile<T>];      // in the tile
     if (job.counts[blockIdx.x] == 0) return;     // the whole block
-    const uint64_t before_chunk = count_before(job);
+    const int64_t before_chunk = static_cast<int64_t>(count_before(job));
     const int64_t begin = blockIdx.x * job.chunk;
     const int64_t end = begin + job.chunk < job.size ? begin + job.chunk : job.size;
     const T *data = static_cast<const T *>(job.data);
     uint32_t carry = 0;
     int turn = 0;
     for (int64_t at = begin; at < end; at += tile<T>, turn ^= 1) {
-        const int64_t mine = at + threadIdx.x / 32 * segment<T>;
-        constexpr int N = pack_size<T>;
-        uint32_t upto[packs][N];
-        load_flags(job, data + mine, end - mine, upto);
-        const uint32_t flags = flag_bits(upto); // as `upto` is going to be summed
-        const uint32_t total = scan::scan_segment<scan::Sum>(upto, packs, 32);
-        const uint32_t before = scan::before_warp<scan::Sum>(total, of_warp[turn], &carry);
-        const int64_t first = mine + threadIdx.x % 32 * N;
-#pragma unroll
-        for (int k = 0; k < packs; k++)
-#pragma unroll
-            for (int j = 0; j < N; j++)
-                if (flags >> (k * N + j) & 1)
-                    write_index(found, first + k * 32 * N + j,
-                                static_cast<int64_t>(before_chunk + before + upto[k][j]) - 1);
+        const uint32_t before_tile = carry;
+        carry += places_of_tile(job, data + at, end - at, of_warp[turn], places[turn]);
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < carry - before_tile; i += threads)
+            write_index(found, at + places[turn][i], before_chunk + before_tile + i);
     }
 }
 

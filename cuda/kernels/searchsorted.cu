@@ -1,5 +1,6 @@
 // pvg_searchsorted: where values would stand in a sorted array. A thread bisects for one, or for
-// four at the same time, whose loads are under way together; all in as many steps.
+// four at the same time, whose loads are under way together; all in as many steps. For many values
+// each block takes the first steps among samples of the sorted array in shared memory.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/keys.cuh"
@@ -11,7 +12,8 @@ namespace {
 
 constexpr int bisect_threads = 256;
 constexpr int64_t few_values = 1 << 16, many_values = 1 << 22; // one, 4 and 16 a thread
-constexpr size_t most_shared = 32 << 10;
+constexpr int64_t sampled_values = 1 << 19;                    // for which samples are worth taking
+constexpr size_t most_shared = 32 << 10, most_samples = 16 << 10; // bytes
 
 struct BisectJob {
     const void *sorted, *values;
@@ -19,54 +21,69 @@ struct BisectJob {
     int64_t length, count;
     keys::Order order;
     bool right; // behind those that are equal
+    int stride; // in shared memory is every so many-th of the sorted elements
 };
 
-// SHARED: the sorted array fits into shared memory, where 32 lanes that read 32 places are not in
-// each other's way as they are in lines of the cache.
+// How many of `length` elements from `low` on are before each value, which `low` is raised by.
+// is_before(place, value) is asked for as many of them whatever it says.
+template <class Index, class K, int N, class F>
+__device__ __forceinline__ void bisect(Index length, const K (&value)[N], Index (&low)[N],
+                                       F &&is_before) {
+    for (Index left = length; left > 0;) { // elements that may be
+        const Index half = (left + 1) / 2;
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            if (is_before(low[e] + half - 1, value[e])) low[e] += half;
+        left -= half;
+    }
+}
+
+// SHARED: samples of the sorted array, or all of it, lie in shared memory, where 32 lanes that read
+// 32 places are not in each other's way as they are in lines of the cache.
 template <class K, bool SHARED, int AT_ONCE>
 __global__ void __launch_bounds__(bisect_threads) bisect_kernel(const BisectJob job, int each) {
-    using Index = std::conditional_t<SHARED, int32_t, int64_t>;
+    PVG_DYNAMIC_SHARED(K, samples);
     const K *sorted = static_cast<const K *>(job.sorted);
-    const Index length = static_cast<Index>(job.length);
-    if constexpr (SHARED) {
-        PVG_DYNAMIC_SHARED(K, keys);
-        for (Index i = threadIdx.x; i < length; i += bisect_threads)
-            keys[i] = keys::key_of(sorted[i], job.order);
-        __syncthreads();
-        sorted = keys;
-    }
-    const auto is_before = [&](Index at, K value) {
-        const K key = SHARED ? sorted[at] : keys::key_of(sorted[at], job.order);
+    const int count = SHARED ? static_cast<int>((job.length - 1) / job.stride) + 1 : 0;
+    for (int i = threadIdx.x; i < count; i += bisect_threads)
+        samples[i] = keys::key_of(sorted[int64_t(i) * job.stride], job.order);
+    if (SHARED) __syncthreads();
+    const auto precedes = [&](K key, K value) {
         return key < value || (job.right && key == value);
     };
     int64_t i = static_cast<int64_t>(blockIdx.x) * bisect_threads * each + threadIdx.x;
     for (int n = 0; n < each && i < job.count; n += AT_ONCE, i += AT_ONCE * bisect_threads) {
         K value[AT_ONCE] = {};
-        Index low[AT_ONCE] = {}; // elements that are before
+        int first[AT_ONCE] = {}; // samples that are before
+        int64_t low[AT_ONCE];    // elements that are
 #pragma unroll
         for (int e = 0; e < AT_ONCE; e++) {
             const int64_t at = i + e * bisect_threads;
             if (at < job.count)
                 value[e] = keys::key_of(static_cast<const K *>(job.values)[at], job.order);
         }
-        for (Index left = length; left > 0;) { // elements that may be
-            const Index half = (left + 1) / 2;
+        if (SHARED)
+            bisect(count, value, first, [&](int at, K one) { return precedes(samples[at], one); });
 #pragma unroll
-            for (int e = 0; e < AT_ONCE; e++)
-                if (is_before(low[e] + half - 1, value[e])) low[e] += half;
-            left -= half;
-        }
+        for (int e = 0; e < AT_ONCE; e++) // behind the last sample that is before
+            low[e] = first[e] > 0 ? (first[e] - 1) * int64_t(job.stride) + 1 : 0;
+        bisect(SHARED ? int64_t(job.stride) - 1 : job.length, value, low, [&](int64_t at, K one) {
+            return at < job.length && precedes(keys::key_of(sorted[at], job.order), one);
+        });
 #pragma unroll
         for (int e = 0; e < AT_ONCE; e++)
             if (i + e * bisect_threads < job.count) job.places[i + e * bisect_threads] = low[e];
     }
 }
 
-template <class K> int launch_bisect(Call &call, const BisectJob &job) {
-    const bool few = job.count < few_values;
-    const size_t bytes = static_cast<size_t>(job.length) * sizeof(K);
-    const bool shared = job.length <= static_cast<int64_t>(most_shared / sizeof(K));
+template <class K> int launch_bisect(Call &call, BisectJob job) {
+    constexpr int64_t room = most_shared / sizeof(K), samples = most_samples / sizeof(K);
+    const bool few = job.count < few_values, whole = job.length <= room;
+    const int64_t stride = whole ? 1 : (job.length - 1) / samples + 1;
+    const bool shared = job.length > 0 && (whole || job.count >= sampled_values);
+    const size_t bytes = whole ? static_cast<size_t>(job.length) * sizeof(K) : most_samples;
     const int each = few && !shared ? 1 : job.count < many_values ? 4 : 16;
+    job.stride = static_cast<int>(stride);
     const unsigned blocks = blocks_for(job.count, bisect_threads * each);
     if (shared)
         PVG_LAUNCH((bisect_kernel<K, true, 4>), blocks, bisect_threads, bytes, call.stream, job,
@@ -95,9 +112,14 @@ int run_searchsorted(Call &call, const pvg_array *sorted, const pvg_array *value
     PVG_PASS(as_contiguous(call, sorted, &holders[2], &sorted));
     PVG_PASS(as_contiguous(call, values, &holders[3], &values));
     PVG_PASS(result->open(call, PVG_INT64, values->ndim, values->shape, nullptr, nullptr, 0));
-    const BisectJob job = {sorted->data, values->data, data<int64_t>(result->array),
-                           sorted->size, values->size, keys::order_of(dtype, false, false),
-                           right != 0};
+    const BisectJob job = {sorted->data,
+                           values->data,
+                           data<int64_t>(result->array),
+                           sorted->size,
+                           values->size,
+                           keys::order_of(dtype, false, false),
+                           right != 0,
+                           1};
     PVG_PASS(call.reads(sorted));
     PVG_PASS(call.reads(values));
     return dispatch_size(dtype, [&](auto tag) -> int {

@@ -53,6 +53,13 @@ def _axes_of(axes):
     return (-1, None) if axes is None else (len(axes), _ints[len(axes)](*axes))
 
 
+def _order_of(strides):
+    """Return the axes, outermost first, of an array in no C order; None: C order will do."""
+    if len(strides) < 2 or list(strides) == sorted(strides, reverse=True) or min(strides) < 1:
+        return None
+    return sorted(range(len(strides)), key=strides.__getitem__, reverse=True)
+
+
 @functools.cache
 def _pointers(n):
     return struct.Struct(f"{n}P").pack
@@ -156,10 +163,17 @@ class CudaBackend:
         self.check(self.functions.pvg_copy_to_host(data, result.ctypes.data, strides))
         return result
 
-    def download(self, data, dtype, shape):
-        result = np.empty(shape, host_dtype(dtype))
+    def download(self, data, dtype, shape, strides=None):
+        """Return the values as a new ndarray, with its axes in the order of these strides."""
+        order = _order_of(strides) if strides else None
+        if order is None:
+            result, strides = np.empty(shape, host_dtype(dtype)), None
+        else:
+            result = np.empty([shape[axis] for axis in order], host_dtype(dtype))
+            result = result.transpose(sorted(order, key=order.__getitem__))
+            strides = _Int64s[len(shape)](*result.strides)
         address = result.__array_interface__["data"][0]  # .ctypes takes twice as long
-        if self.functions.pvg_copy_to_host(data, address, None):
+        if self.functions.pvg_copy_to_host(data, address, strides):
             self.fail()
         return result
 

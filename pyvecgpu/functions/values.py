@@ -10,16 +10,22 @@ def copied(array):
     return WAYS["cast"](array.backend, array, array.dtype, None) if result is None else result
 
 
-def to_host(array, into=None):
-    """Return the values as an ndarray to be read: `into` if it is of use, the CPU device's own."""
-    found = downloaded(array) if into is None else None
+def to_host(array, into=None, laid_out=False):
+    """Return the values as an ndarray to be read: `into` if it is of use, the CPU device's own.
+
+    laid_out: with its axes in the order of the Array's, rather than in C order.
+    """
+    found = downloaded(array, laid_out) if into is None else None
     return apply(array.backend, "to_host", array, into) if found is None else found
 
 
 def to_numpy(array):
-    """Return the values as a new ndarray. ImportError: bfloat16 without ml_dtypes."""
-    values = to_host(array)
-    return values.copy() if values is array.data else values
+    """Return the values as a new ndarray, laid out as the Array is, without gaps.
+
+    ImportError: bfloat16 without ml_dtypes.
+    """
+    values = to_host(array, laid_out=True)
+    return values.copy(order="K") if values is array.data else values
 
 
 def readable(array):
