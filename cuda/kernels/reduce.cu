@@ -12,6 +12,7 @@
 #include "arrays/complex.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/reduce_launch.cuh"
+#include <math.h>
 #include <string.h>
 
 namespace pvg {
@@ -178,13 +179,12 @@ int launch_rows_of_list(Call &call, const Operation &operation, const pvg_array 
                         const Result &result) {
     using namespace reduce; // where the rows and what they mention are
     return dispatch(a->dtype, [&](auto tag) {
-        using Element = typename decltype(tag)::type;
-        using T = std::conditional_t<is_bool<Element>, uint8_t, Element>;
-#define PVG_CASE(NAME, name, domain, gives, identity, order, Accumulator) \
-    case PVG_##NAME:                                                      \
-        if constexpr (has_kernel<Element, PVG_##NAME>(domain)) {          \
-            return reduce_as<T, Accumulator>(call, a->data, p, result);   \
-        }                                                                 \
+        using T = typename decltype(tag)::type;
+#define PVG_CASE(NAME, name, domain, gives, identity, order, Element, Accumulator) \
+    case PVG_##NAME:                                                               \
+        if constexpr (has_kernel<T, PVG_##NAME>(domain)) {                         \
+            return reduce_as<Element, Accumulator>(call, a->data, p, result);      \
+        }                                                                          \
         break;
         switch (operation.code) { PVG_REDUCTIONS(PVG_CASE) }
 #undef PVG_CASE
@@ -192,12 +192,37 @@ int launch_rows_of_list(Call &call, const Operation &operation, const pvg_array 
     });
 }
 
+// How elements of this dtype are read: see reduce::Widest, Bits and Ordered.
+void read_as(const Operation &operation, int dtype, Result *result) {
+    const int size = static_cast<int>(dtype_size(dtype)), key_bits = size > 4 ? 64 : 32;
+    const int bits = size > 8 ? 64 : 8 * size; // those of complex numbers do not matter
+    const bool is_float = is_among(dtype, floats), is_truth = operation.gives == Gives::boolean;
+    const bool is_signed = is_among(dtype, only(Kind::signed_integer));
+    const bool smallest = operation.order == Order::smallest || operation.code == PVG_ALL;
+    const uint64_t sign = uint64_t(1) << (bits - 1), sign_of_key = uint64_t(1) << (key_bits - 1);
+    uint64_t mask = UINT64_MAX, turn;
+    if (is_truth) {
+        mask = is_float ? sign - 1 : UINT64_MAX;
+        turn = sign_of_key ^ (smallest ? UINT64_MAX : 0);
+    } else if (operation.order == Order::none) {
+        turn = is_signed && bits >= 32 ? sign : 0;
+    } else if (is_float) {
+        turn = smallest ? sign_of_key : 0;
+    } else {
+        turn = sign_of_key ^ (is_signed ? sign : 0) ^ (smallest ? UINT64_MAX : 0);
+    }
+    result->mask = static_cast<int64_t>(mask), result->turn = static_cast<int64_t>(turn);
+    const uint32_t infinite_half = 0x7c000000;
+    result->limit = INFINITY;
+    if (dtype == PVG_FLOAT16) memcpy(&result->limit, &infinite_half, sizeof infinite_half);
+}
+
 int launch_reduction(Call &call, const Reduction &reduction, const pvg_array *a, const Layout &p,
                      const pvg_array *target) {
     Result result = {};
     result.data = target->data, result.dtype = target->dtype, result.count = p.length * p.others;
     result.is_mean = reduction.operation.code == PVG_MEAN;
-    result.flip = reduction.operation.order == Order::smallest ? -1 : 0;
+    read_as(reduction.operation, a->dtype, &result);
     result.outer_stride = p.outer_result_stride, result.inner_stride = p.inner_result_stride;
     result.kind = reduction.kind;
     const double left = static_cast<double>(result.count) - reduction.ddof;
@@ -357,7 +382,7 @@ int reduce::run(Call &call, const Reduction &reduction, const pvg_array *a, int 
 }
 
 Operations reduce_operations() {
-#define PVG_ROW(NAME, name, domain, gives, identity, order, Accumulator) \
+#define PVG_ROW(NAME, name, domain, gives, identity, order, Element, Accumulator) \
     {PVG_##NAME, name, Family::reduce, domain, Gives::gives, 0, Identity::identity, Order::order},
     static constexpr Operation rows[] = {PVG_REDUCTIONS(PVG_ROW)};
 #undef PVG_ROW
