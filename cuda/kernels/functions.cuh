@@ -42,7 +42,8 @@ template <class T> __device__ __forceinline__ T integer_remainder(T x, T y) {
 __device__ __forceinline__ double rest_of(double x, double y) { return fmod(x, y); }
 __device__ __forceinline__ float rest_of(float x, float y) {
     const float quotient = rint(x * reciprocal_of(y));
-    const bool is_near = fabs(quotient) < 0x1p20f && fabs(y) < 0x1p126f; // 1 / y is normal
+    constexpr float most = 0x1p126f; // 1 / y is normal, and x - y finite
+    const bool is_near = fabs(quotient) < 0x1p20f && fabs(y) < most && fabs(x) < most;
     if (!is_near) return fmod(x, y);
     return fabs(x) < fabs(y) ? x : fmaf(-quotient, y, x);
 }
