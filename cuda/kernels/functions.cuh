@@ -38,18 +38,15 @@ template <class T> __device__ __forceinline__ T integer_remainder(T x, T y) {
         return static_cast<T>(x % y);
     }
 }
-// fmod, which is exact. Of a quotient below 2^20 an approximate one is rounded to the nearest
-// integer, so that what is left is less than y and exact as well; it is y short where its sign is
-// not that of x.
+// What is left of x by a multiple of y that is less than y, and exact: fmod, or of a quotient below
+// 2^20 by the nearest integer to an approximate one, so that its sign may be either.
 __device__ __forceinline__ double rest_of(double x, double y) { return fmod(x, y); }
 __device__ __forceinline__ float rest_of(float x, float y) {
     const float quotient = rint(x * reciprocal_of(y));
-    const bool is_near = fabs(quotient) < 0x1p20f && fabs(y) < 0x1p126f; // 1 / y is normal
+    constexpr float most = 0x1p126f; // 1 / y is normal, and x - y finite
+    const bool is_near = fabs(quotient) < 0x1p20f && fabs(y) < most && fabs(x) < most;
     if (!is_near) return fmod(x, y);
-    if (fabs(x) < fabs(y)) return x;
-    const float rest = fmaf(-quotient, y, x);
-    if (rest == 0) return copysign(0.0f, x);
-    return (rest < 0) != (x < 0) ? rest + copysign(y, x) : rest;
+    return fabs(x) < fabs(y) ? x : fmaf(-quotient, y, x);
 }
 template <class T> __device__ __forceinline__ T remainder_of(T x, T y) {
     if constexpr (is_float<T>) {

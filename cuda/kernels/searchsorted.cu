@@ -11,8 +11,8 @@ namespace pvg {
 namespace {
 
 constexpr int bisect_threads = 256;
-constexpr int64_t few_values = 1 << 16, many_values = 1 << 22; // one, 4 and 16 a thread
-constexpr int64_t sampled_values = 1 << 19;                    // for which samples are worth taking
+// As many values are worth taking samples for; of a million they took longer than the steps.
+constexpr int64_t few_values = 1 << 16, many_values = 1 << 22;    // one, 4 and 16 a thread
 constexpr size_t most_shared = 32 << 10, most_samples = 16 << 10; // bytes
 
 struct BisectJob {
@@ -80,7 +80,7 @@ template <class K> int launch_bisect(Call &call, BisectJob job) {
     constexpr int64_t room = most_shared / sizeof(K), samples = most_samples / sizeof(K);
     const bool few = job.count < few_values, whole = job.length <= room;
     const int64_t stride = whole ? 1 : (job.length - 1) / samples + 1;
-    const bool shared = job.length > 0 && (whole || job.count >= sampled_values);
+    const bool shared = job.length > 0 && (whole || job.count >= many_values);
     const size_t bytes = whole ? static_cast<size_t>(job.length) * sizeof(K) : most_samples;
     const int each = few && !shared ? 1 : job.count < many_values ? 4 : 16;
     job.stride = static_cast<int>(stride);

@@ -154,7 +154,11 @@ def top_k(x, k, /, *, axis=-1, mode="largest", device=None):
         code = Operation.ARGMAX if mode == "largest" else Operation.ARGMIN  # NaN is first of both
         order = apply(array.backend, "reduce", int(code), array, (axis,), True, None)
     else:
-        order = along(order_along(array, axis, mode == "largest"), axis, slice(0, k))
+        turned = _turned(array, axis, -1)
+        last = array.ndim - 1
+        order = along(order_along(turned, last, mode == "largest"), last, slice(0, k))
+        found = picked_along(turned, order, last)
+        return call.give(_turned(found, -1, axis)), call.give(_turned(order, -1, axis))
     return call.give(picked_along(array, order, axis)), call.give(order)
 
 
@@ -246,6 +250,18 @@ def _axis(array, axis):
     if axis is None:
         return ravel(array), 0
     return array, parse_axis(axis, array.ndim)
+
+
+def _turned(array, axis, to):
+    """Return the view of an Array with one axis elsewhere, of which one is the last: itself there.
+
+    Sorting copies an array whose axis is not the last to have it so, and all indices back.
+    """
+    axes = list(range(array.ndim))
+    axes.insert(to % array.ndim, axes.pop(axis))
+    if axes == sorted(axes):
+        return array
+    return apply(array.backend, "permute", array, tuple(axes))
 
 
 def _check_kind(name, kind):
