@@ -87,7 +87,9 @@ sim-asan: $(ASAN)      ## the simulated card with AddressSanitizer and UBSan, in
 
 comma := ,
 WARNINGS := -Wall -Wextra -Werror
-HOST_FLAGS := -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti $(WARNINGS)
+# Nothing unwinds the GPU library's stack, and the tables for it are a tenth of the host's code.
+HOST_FLAGS := -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti \
+    -fno-asynchronous-unwind-tables $(WARNINGS)
 # What pvg_build_info answers: strings for the sources.
 BUILD_MACROS = -DPVG_BUILD_VERSION='"$(VERSION)"' -DPVG_BUILD_TOOLKIT='"$(TOOLKIT_RELEASE)"' \
     -DPVG_BUILD_ARCHITECTURES='"$(1)"'
@@ -120,6 +122,8 @@ build/watch/%: KERNEL_VARIANT := -O1 -fsanitize=thread --param tsan-distinguish-
 # Only pvg_* is visible, every symbol is resolved when linking, and tables are read-only after it.
 LINK := -z,defs -z,relro -z,now -z,noexecstack --as-needed --exclude-libs,ALL \
     --version-script=cuda/exports.map
+# A wheel goes without the names of what is not exported.
+LINK += $(if $(PVG_WHEEL),-s)
 
 # Rules -------------------------------------------------------------------------------------------
 

@@ -261,14 +261,15 @@ int launch_contiguous(Call &call, const F &f, const Operands<F::inputs> &operand
     return PVG_OK;
 }
 
-// `outer` is the whole walk; its innermost dimension becomes the row.
-template <class F> int launch_rows(Call &call, const F &f, InRows<F::inputs> *rows) {
-    Walk<F::inputs + 1> &walk = rows->outer.walk;
+// `outer` is the whole walk; its innermost dimension becomes the row. Gives the threads of a block,
+// and how many blocks there are.
+template <int N> unsigned deal_rows(InRows<N> *rows, int vector, dim3 *threads) {
+    Walk<N + 1> &walk = rows->outer.walk;
     rows->columns = walk.shape[--walk.ndim];
     rows->rows = 1;
     for (int i = 0; i < walk.ndim; i++) rows->rows *= walk.shape[i];
     prepare(&rows->outer);
-    int64_t vectors = rows->columns / F::vector + (rows->columns % F::vector != 0);
+    int64_t vectors = rows->columns / vector + (rows->columns % vector != 0);
     int64_t across = vectors / map_threads + (vectors % map_threads != 0);
     rows->blocks_across = static_cast<uint32_t>(across);
     dim3 block(static_cast<unsigned>((vectors + across - 1) / across));
@@ -277,7 +278,13 @@ template <class F> int launch_rows(Call &call, const F &f, InRows<F::inputs> *ro
     block.y = static_cast<unsigned>(high < rows->rows ? high : rows->rows);
     rows->rows_each = vectors * rows->rows < large_map * most_rows ? 1 : most_rows;
     int64_t bands = blocks_for(rows->rows, int64_t(block.y) * rows->rows_each);
-    PVG_LAUNCH(rows_kernel<F>, blocks_for(bands * across, 1), block, 0, call.stream, f, *rows);
+    *threads = block;
+    return blocks_for(bands * across, 1);
+}
+template <class F> int launch_rows(Call &call, const F &f, InRows<F::inputs> *rows) {
+    dim3 block;
+    const unsigned blocks = deal_rows(rows, F::vector, &block);
+    PVG_LAUNCH(rows_kernel<F>, blocks, block, 0, call.stream, f, *rows);
     return PVG_OK;
 }
 
@@ -295,12 +302,13 @@ template <int N> bool is_small_step(const Walk<N> &walk, int k) {
     return step >= -most_step && step <= most_step && (k > 0 || step != 0);
 }
 
+enum class Way { contiguous, rows, strided };
+
 // The operands do not all lie like the output: collapse the dimensions and see what is left.
-template <class F>
-int launch_walk(Call &call, const F &f, Operands<F::inputs> operands, const pvg_array *out,
-                const pvg_array *const *inputs) {
-    constexpr int N = F::inputs;
-    Walk<N + 1> walk;
+template <int N> Way choose_way(const pvg_array *out, const pvg_array *const *inputs, int vector,
+                                bool always_rows, InRows<N> *rows) {
+    Operands<N> &operands = rows->operands;
+    Walk<N + 1> &walk = rows->outer.walk;
     walk.ndim = out->ndim;
     for (int i = 0; i < out->ndim; i++) {
         walk.shape[i] = out->shape[i];
@@ -316,27 +324,51 @@ int launch_walk(Call &call, const F &f, Operands<F::inputs> operands, const pvg_
     int last = walk.ndim - 1;
     bool in_rows = last < 0 || walk.strides[0][last] == 1;
     bool in_steps = last >= 0 && walk.shape[last] >= least_stepped && is_small_step(walk, 0);
-    bool aligned = is_aligned(out, F::vector, last, walk.strides[0]);
+    bool aligned = is_aligned(out, vector, last, walk.strides[0]);
     for (int k = 0; k < N; k++) {
         int64_t step = last < 0 ? 0 : walk.strides[k + 1][last];
         operands.repeated[k] = step == 0;
         in_rows = in_rows && (step == 0 || step == 1);
         in_steps = in_steps && is_small_step(walk, k + 1);
-        if (step == 1) aligned &= is_aligned(inputs[k], F::vector, last, walk.strides[k + 1]);
+        if (step == 1) aligned &= is_aligned(inputs[k], vector, last, walk.strides[k + 1]);
     }
-    if (in_rows && last <= 0) return launch_contiguous(call, f, operands, out->size, aligned);
-    if (in_rows || in_steps || only_rows<F>) {
-        aligned = aligned && in_rows;
-        for (int k = 0; in_steps && k <= N; k++)
-            operands.steps[k] = static_cast<int32_t>(walk.strides[k][last]);
-        InRows<N> rows{operands, 0, 0, 0, 1, aligned, {}};
-        rows.outer.walk = walk;
-        return launch_rows(call, f, &rows);
-    }
+    rows->aligned = aligned && in_rows;
+    if (in_rows && last <= 0) return Way::contiguous;
+    if (!in_rows && !in_steps && !always_rows) return Way::strided;
+    for (int k = 0; in_steps && k <= N; k++)
+        operands.steps[k] = static_cast<int32_t>(walk.strides[k][last]);
+    return Way::rows;
+}
+
+template <class F>
+int launch_walk(Call &call, const F &f, const Operands<F::inputs> &operands, const pvg_array *out,
+                const pvg_array *const *inputs) {
+    InRows<F::inputs> rows{operands, 0, 0, 0, 1, false, {}};
+    const Way way = choose_way(out, inputs, F::vector, only_rows<F>, &rows);
+    if (way == Way::contiguous)
+        return launch_contiguous(call, f, rows.operands, out->size, rows.aligned);
+    if (way == Way::rows) return launch_rows(call, f, &rows);
     if constexpr (!only_rows<F>) {
-        Strided<N> strided{operands, out->size, {}};
-        strided.all.walk = walk;
+        Strided<F::inputs> strided{rows.operands, out->size, {}};
+        strided.all.walk = rows.outer.walk;
         return launch_strided(call, f, &strided);
+    }
+    return PVG_OK;
+}
+
+// Fills in `operands`: whether they lie like the output, and on addresses for vectors.
+template <int N> int open_map(Call &call, const pvg_array *out, const pvg_array *const *inputs,
+                              int vector, Operands<N> *operands, bool *contiguous, bool *aligned) {
+    for (int32_t &step : operands->steps) step = 1;
+    operands->output = out->data;
+    *contiguous = is_contiguous(out), *aligned = is_aligned(out, vector, 0, nullptr);
+    for (int k = 0; k < N; k++) {
+        if (!inputs[k]) continue;
+        PVG_PASS(call.reads(inputs[k]));
+        operands->input[k] = inputs[k]->data;
+        *contiguous =
+            *contiguous && same_shape(inputs[k], out->ndim, out->shape) && is_contiguous(inputs[k]);
+        *aligned &= is_aligned(inputs[k], vector, 0, nullptr);
     }
     return PVG_OK;
 }
@@ -348,18 +380,9 @@ int launch_map(Call &call, const F &f, pvg_array *out, const pvg_array *const (&
                const Scalar *scalar = nullptr) {
     if (out->size == 0) return PVG_OK;
     Operands<F::inputs> operands{};
-    for (int32_t &step : operands.steps) step = 1;
-    operands.output = out->data;
     if (scalar) operands.scalar = *scalar;
-    bool contiguous = is_contiguous(out), aligned = is_aligned(out, F::vector, 0, nullptr);
-    for (int k = 0; k < F::inputs; k++) {
-        if (!inputs[k]) continue;
-        PVG_PASS(call.reads(inputs[k]));
-        operands.input[k] = inputs[k]->data;
-        contiguous =
-            contiguous && same_shape(inputs[k], out->ndim, out->shape) && is_contiguous(inputs[k]);
-        aligned &= is_aligned(inputs[k], F::vector, 0, nullptr);
-    }
+    bool contiguous, aligned;
+    PVG_PASS(open_map(call, out, inputs, F::vector, &operands, &contiguous, &aligned));
     if (contiguous) return launch_contiguous(call, f, operands, out->size, aligned);
     return launch_walk(call, f, operands, out, inputs);
 }

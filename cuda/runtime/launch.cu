@@ -67,8 +67,10 @@ SharedMemoryPermit::~SharedMemoryPermit() {
 }
 
 #ifndef PVG_SIMULATOR
-cudaError_t launch_extended(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
-                            cudaStream_t stream, const LaunchExtras &extras, void **parameters) {
+// cudaLaunchKernel, with the extras.
+static cudaError_t launch_extended(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
+                                   cudaStream_t stream, const LaunchExtras &extras,
+                                   void **parameters) {
     cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = {};
     config.gridDim = grid, config.blockDim = block;
@@ -85,6 +87,21 @@ cudaError_t launch_extended(const void *kernel, dim3 grid, dim3 block, size_t sh
         overlap.val.programmaticStreamSerializationAllowed = 1;
     }
     return cudaLaunchKernelExC(&config, kernel, parameters);
+}
+
+int launch_packed(const LaunchSite &site, const LaunchExtras &extras, const void *kernel,
+                  const dim3 &grid, const dim3 &block, size_t shared_bytes, cudaStream_t stream,
+                  void **parameters) {
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0) return PVG_OK;
+    PVG_PASS(before_launch(site, grid, block));
+    const SharedMemoryPermit permit(kernel, shared_bytes);
+    const bool plain = extras.cluster == 1 && !extras.overlap;
+    cudaError_t code = permit.code;
+    if (code == cudaSuccess)
+        code = plain
+                   ? cudaLaunchKernel(kernel, grid, block, parameters, shared_bytes, stream)
+                   : launch_extended(kernel, grid, block, shared_bytes, stream, extras, parameters);
+    return after_launch(site, kernel, code, grid, block, shared_bytes, stream);
 }
 #endif
 

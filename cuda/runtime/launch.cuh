@@ -52,37 +52,37 @@ private:
 };
 
 #ifndef PVG_SIMULATOR
-// cudaLaunchKernel, with the extras.
-cudaError_t launch_extended(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
-                            cudaStream_t stream, const LaunchExtras &extras, void **parameters);
+// What launch does beside packing the arguments, in one place: there are thousands of launches.
+int launch_packed(const LaunchSite &site, const LaunchExtras &extras, const void *kernel,
+                  const dim3 &grid, const dim3 &block, size_t shared_bytes, cudaStream_t stream,
+                  void **parameters);
 #endif
 
 template <class... P, class... A>
 int launch(const LaunchSite &site, const LaunchExtras &extras, void (*kernel)(P...), dim3 grid,
            dim3 block, size_t shared_bytes, cudaStream_t stream, A &&...arguments) {
+#ifdef PVG_SIMULATOR
     if (grid.x == 0 || grid.y == 0 || grid.z == 0) return PVG_OK;
     PVG_PASS(before_launch(site, grid, block));
     const SharedMemoryPermit permit(reinterpret_cast<const void *>(kernel), shared_bytes);
-#ifdef PVG_SIMULATOR
     auto start = [&](P... values) {
         return pvg_sim::launch_with(extras.cluster, extras.overlap, site.kernel, site.file,
                                     site.line, kernel, grid, block, shared_bytes, stream,
                                     static_cast<P>(values)...);
     };
-#else
-    // Parameters in the kernel's own types; the runtime copies them during the call.
-    auto start = [&](P... values) {
-        void *pointers[] = {const_cast<void *>(static_cast<const void *>(&values))..., nullptr};
-        const void *entry = reinterpret_cast<const void *>(kernel);
-        bool plain = extras.cluster == 1 && !extras.overlap;
-        return plain ? cudaLaunchKernel(entry, grid, block, pointers, shared_bytes, stream)
-                     : launch_extended(entry, grid, block, shared_bytes, stream, extras, pointers);
-    };
-#endif
     cudaError_t code = permit.code;
     if (code == cudaSuccess) code = start(static_cast<P>(arguments)...);
     return after_launch(site, reinterpret_cast<const void *>(kernel), code, grid, block,
                         shared_bytes, stream);
+#else
+    // Parameters in the kernel's own types; the runtime copies them during the call.
+    auto start = [&](P... values) {
+        void *pointers[] = {const_cast<void *>(static_cast<const void *>(&values))..., nullptr};
+        return launch_packed(site, extras, reinterpret_cast<const void *>(kernel), grid, block,
+                             shared_bytes, stream, pointers);
+    };
+    return start(static_cast<P>(arguments)...);
+#endif
 }
 
 // Blocks needed for n items at `per_block` each; more than a grid can have fails at the launch,
