@@ -128,9 +128,11 @@ class Tree:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        ended = self.wait(process, log, limit, silence)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        try:
+            ended = self.wait(process, log, limit, silence)
+        finally:  # after Ctrl-C too
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         status, text = process.wait(), log.read_text(errors="replace")
         seconds = time.monotonic() - begun
         if ended == "out of time":
