@@ -74,7 +74,7 @@ struct Pool {
     std::mutex lock;
     Arena *arenas;
     Block *spare_blocks; // records to use again, linked by free_next
-    bool host_is_full; // the last allocation had no memory of the host for its records
+    bool host_is_full;   // the last allocation had no memory of the host for its records
     int64_t limit, live_bytes, reserved, peak, live_blocks, allocations, driver_calls;
 };
 Pool pools[max_devices];
