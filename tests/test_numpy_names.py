@@ -606,6 +606,8 @@ REFUSED = {
     "poly": (lambda x: vg.poly(x), ValueError, "square"),
     "a degree": (lambda x: vg.polyfit(x[0], x[0], -1), ValueError, "degree"),
     "points": (lambda x: vg.polyfit(x[0], x, 1), ValueError, "points"),
+    "weights": (lambda x: vg.polyfit(x[0], x[0], 1, w=x[0, :2]), ValueError, "weights of shape"),
+    "one weight": (lambda x: vg.polyfit(x[0], x[0], 1, w=x[0, :1]), ValueError, "weights of"),
     "too few": (lambda x: vg.polyfit(x[0], x[0], 2, cov=True), ValueError, "too few"),
     "histogramdd": (lambda x: vg.histogramdd(x, [2, 2]), ValueError, "dimensions"),
     "a rule": (lambda x: vg.histogramdd(x, "sqrt"), TypeError, "bins"),
