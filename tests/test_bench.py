@@ -31,6 +31,7 @@ from pyvecgpu.bench import (
     streaming,
     timing,
     transfers,
+    windows,
 )
 
 NAMES = ("streaming", "rows", "matmul", "windows", "shapes", "steps", "transfers", "overhead")
@@ -377,6 +378,16 @@ def test_relative_error(monkeypatch):
         assert math.isnan(timing.relative_error(values, expected))
     assert timing.relative_error(expected[:9], expected) == math.inf
     assert timing.relative_error(np.float32(1.5), np.float64(1.0), np.float64(100)) == 0.005
+    # Beside zeros alone it is the error itself.
+    assert timing.relative_error(np.array([3.0, 4.0]), np.zeros(2)) == 5
+
+
+def test_names_of_windows():
+    """They tell the rows of a table apart, and begin with a shape."""
+    for size in windows.POOLS:
+        names = [row.name for row in windows.rows(size)]
+        assert len(set(names)) == len(names)
+        assert all(re.match(r"[a-z ]+, \d+(x\d+){3}\b", name) for name in names), names
 
 
 def test_all_cores_stand_beside_numpy(monkeypatch):

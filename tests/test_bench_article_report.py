@@ -3,6 +3,8 @@
 import io
 import json
 import re
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -261,8 +263,10 @@ def test_progress(module, capsys, monkeypatch):
     for what in ("first", "second"):
         progress.advance(what)
         progress.say(f"line {what}")
+    before = len(terminal.getvalue())
     progress.close()
     shown = terminal.getvalue()
+    assert shown[before:], "the bar is still there"
     assert "second" in shown and "2/2" in shown
     assert capsys.readouterr().out == "line first\nline second\n"
     file = io.StringIO()
@@ -270,6 +274,31 @@ def test_progress(module, capsys, monkeypatch):
     progress.advance("first")
     progress.close()
     assert file.getvalue() == ""
+
+
+def test_a_bar_of_tqdm(monkeypatch):
+    """It is told what a bar is told, by a stand-in where tqdm is not installed."""
+    calls = []
+
+    class Bar:
+        def __init__(self, **options):
+            calls.append(("made", options["total"], options["leave"]))
+
+        def __getattr__(self, name):
+            return lambda *given, **options: calls.append((name, *given))
+
+    monkeypatch.setitem(sys.modules, "tqdm", types.SimpleNamespace(tqdm=Bar))
+    progress = Progress(2, Terminal())
+    progress.advance("first")
+    progress.tell("a wait")
+    progress.close()
+    assert calls == [
+        ("made", 2, False),
+        ("set_description_str", "first"),
+        ("update",),
+        ("set_description_str", "a wait"),
+        ("close",),
+    ]
 
 
 def test_the_article_in_readme(tmp_path, monkeypatch):

@@ -166,6 +166,14 @@ def test_broadcast_to(device, rng):
         view[1:] = view[:-1]
     with helpers.refused(device, ValueError, array, match="read-only"):
         view += 1
+    some = put(device, np.array([0, 2]))
+    for change in (
+        lambda: vg.put(view, some, 1),
+        lambda: view.__setitem__(some, 1),
+        lambda: vg.add.at(view, some, 1),
+    ):
+        with helpers.refused(device, ValueError, array, match="read-only"):
+            change()
     for shape in ((4, 1), (3,), (3, 2, 2), ()):
         with helpers.refused(device, ValueError, array, match=r"\(3, 1\)|broadcast"):
             vg.broadcast_to(array, shape)

@@ -106,6 +106,10 @@ def test_exponents(device):
             with np.errstate(all="ignore"):
                 expected = np.ldexp(wide, n.astype(np.int64))
             assert_same(vg.ldexp(put(device, x), put(device, n)), expected)
+    x = np.array([1.0, -1.5, 1 + 2.0**-52, 5e-324, 2.0**-1022, 1.7e308])
+    n = np.arange(-2200, 2201)[:, None]  # every step that there is, and what lies beyond
+    with np.errstate(all="ignore"):
+        assert_same(vg.ldexp(put(device, x), put(device, n)), np.ldexp(x, n))
     assert_same(vg.ldexp(put(device, np.ones(2)), 2**70), np.array([np.inf, np.inf]))
     assert vg.ldexp(1.0, put(device, np.array([3]))).tolist() == [8.0]
     out = put(device, np.zeros(1, np.float32))
@@ -602,6 +606,8 @@ REFUSED = {
     "poly": (lambda x: vg.poly(x), ValueError, "square"),
     "a degree": (lambda x: vg.polyfit(x[0], x[0], -1), ValueError, "degree"),
     "points": (lambda x: vg.polyfit(x[0], x, 1), ValueError, "points"),
+    "weights": (lambda x: vg.polyfit(x[0], x[0], 1, w=x[0, :2]), ValueError, "weights of shape"),
+    "one weight": (lambda x: vg.polyfit(x[0], x[0], 1, w=x[0, :1]), ValueError, "weights of"),
     "too few": (lambda x: vg.polyfit(x[0], x[0], 2, cov=True), ValueError, "too few"),
     "histogramdd": (lambda x: vg.histogramdd(x, [2, 2]), ValueError, "dimensions"),
     "a rule": (lambda x: vg.histogramdd(x, "sqrt"), TypeError, "bins"),

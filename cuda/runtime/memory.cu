@@ -74,6 +74,7 @@ struct Pool {
     std::mutex lock;
     Arena *arenas;
     Block *spare_blocks; // records to use again, linked by free_next
+    bool host_is_full;   // the last allocation had no memory of the host for its records
     int64_t limit, live_bytes, reserved, peak, live_blocks, allocations, driver_calls;
 };
 Pool pools[max_devices];
@@ -134,13 +135,18 @@ Block *find_free(Arena *arena, size_t bytes, bool waste) {
     return nullptr;
 }
 
+// Zeros of the host's memory for what the pool itself keeps.
+template <class T> T *new_record(Pool *pool) {
+    T *record = static_cast<T *>(calloc(1, sizeof(T)));
+    if (!record) pool->host_is_full = true;
+    return record;
+}
+
 Block *take_record(Pool *pool) {
     Block *b = pool->spare_blocks;
-    if (b)
-        pool->spare_blocks = b->free_next;
-    else
-        b = static_cast<Block *>(malloc(sizeof *b));
-    if (b) memset(b, 0, sizeof *b);
+    if (!b) return new_record<Block>(pool);
+    pool->spare_blocks = b->free_next;
+    memset(b, 0, sizeof *b);
     return b;
 }
 void drop_record(Pool *pool, Block *b) {
@@ -155,7 +161,7 @@ Arena *find_arena(Pool *pool, Stream *stream, bool small) {
         if (a->id == 0) unused = a;
     }
     if (!unused) {
-        unused = static_cast<Arena *>(calloc(1, sizeof *unused));
+        unused = new_record<Arena>(pool);
         if (!unused) return nullptr;
         unused->next = pool->arenas;
         pool->arenas = unused;
@@ -239,7 +245,7 @@ size_t segment_bytes(const Pool *pool, const Arena *arena, size_t bytes) {
 // A free block of at least `bytes` in a new segment. When memory is short: in a segment of just
 // that size; or a part of a large block; or in a segment after the caches have been emptied.
 Block *add_segment(Pool *pool, Arena *arena, int device, size_t bytes) {
-    Segment *s = static_cast<Segment *>(calloc(1, sizeof *s));
+    Segment *s = new_record<Segment>(pool);
     Block *b = s ? take_record(pool) : nullptr, *found = nullptr;
     size_t wish = segment_bytes(pool, arena, bytes);
     unsigned char *p = b ? driver_allocate(pool, wish) : nullptr;
@@ -334,6 +340,8 @@ void return_to_pool(Pool *pool, Block *b) {
 }
 
 int report_exhausted(int device, const Pool *pool, size_t bytes) {
+    PVG_REQUIRE(!pool->host_is_full, PVG_ERROR_HOST_MEMORY,
+                "no host memory for the record of %zu bytes of the device", bytes);
     size_t free_bytes = 0, total = 0;
     if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) (void)cudaGetLastError();
     return fail_memory(device, static_cast<int64_t>(bytes), static_cast<int64_t>(free_bytes),
@@ -349,6 +357,7 @@ int allocate(int device, Stream *stream, size_t bytes, void **data, Block **bloc
     std::lock_guard<std::mutex> hold(pool->lock);
     PVG_REQUIRE(bytes <= INT64_MAX, PVG_ERROR_VALUE,
                 "%zu bytes are more than an address space holds", bytes);
+    pool->host_is_full = false;
     int64_t mode = option_allocator.load(std::memory_order_relaxed);
     size_t rounded = (bytes + granule - 1) / granule * granule;
     Block *b = mode == PVG_ALLOCATOR_POOL || recording_on(stream)

@@ -5,7 +5,8 @@
 Areas are drawn from equally often. A mutant is killed by the first test that fails, equivalent if
 equivalent.json has it, with a reason, and otherwise it has lived. What does not build or makes no
 other code is drawn again. Every verdict is kept in build/mutants at once, so that the same command
-goes on where it was ended. Other sources are other mutants: they begin anew. In ARGS,
+goes on where it was ended. When the sources change, mutants are drawn of the new ones, and verdicts
+about places that are still there stay. In ARGS,
 
     --calls   learn first which test calls which function (two runs of all tests), so that those
               that call a mutated one come before the others
@@ -16,6 +17,8 @@ goes on where it was ended. Other sources are other mutants: they begin anew. In
     --build   seconds after which what a mutant makes build is left, as if it did not build: headers
               that everything includes take many minutes
     --again   those that have lived once more: with all tests, or after the tests have changed
+    --json    a file to write the result to; verdicts that it has of the same seed are not tried
+              again where build/mutants has none, so that another machine can go on with it
 """
 
 import argparse
@@ -31,7 +34,7 @@ import sys
 from pathlib import Path
 
 from .areas import AREAS, ROOT
-from .draw import Mutant, digest, sequence
+from .draw import Mutant, digest, moved, sequence
 from .trial import SECONDS, Judge, Tree
 
 KEPT = ROOT / "build" / "mutants"
@@ -39,13 +42,27 @@ EQUIVALENT = Path(__file__).with_name("equivalent.json")
 
 
 class State:
-    """What is known so far, in a file."""
+    """What is known so far, in a file; before there is one, `rows`. `sources` are those of now."""
 
-    def __init__(self, path, seed):
+    def __init__(self, path, seed, sources="", rows=()):
         self.path = path
-        self.found = {"seed": seed, "areas": {}, "control": {}}
+        self.found = {"seed": seed, "sources": "", "areas": {}, "control": {}}
         if path.exists():
             self.found = json.loads(path.read_text(encoding="utf-8"))
+        else:
+            for row in rows:
+                row = dict(row)
+                self.area(row.pop("area"))["mutants"].append(row)
+        if self.found["sources"] != sources:
+            self.renew(sources)
+
+    def renew(self, sources):
+        """Draw of these sources from now on. Verdicts about places that are still there stay."""
+        self.found["sources"] = sources
+        for kept in self.found["areas"].values():
+            places = [(row, moved(row)) for row in kept["mutants"]]
+            kept["tried"] = 0
+            kept["mutants"] = [{**row, **place.as_dict()} for row, place in places if place]
 
     def area(self, name):
         return self.found["areas"].setdefault(name, {"tried": 0, "mutants": []})
@@ -93,8 +110,9 @@ def described(mutant):
 def try_next(area, state, judge, seed):
     """Judge the next mutant of an area that builds. False: there are no more."""
     kept, known = state.area(area.name), reasons()
+    judged = {Mutant.of(row).what for row in kept["mutants"]}
     for number, mutant in enumerate(sequence(area, seed, judge.tree.untouched)):
-        if number < kept["tried"]:
+        if number < kept["tried"] or mutant.what in judged:
             continue
         kept["tried"] = number + 1
         if reason_of(known, mutant.path, mutant.line, mutant.was, mutant.now):
@@ -121,7 +139,7 @@ def try_again(area, state, judge):
     """Judge those once more that have lived."""
     known = reasons()
     for row in state.area(area.name)["mutants"]:
-        mutant = Mutant(**{name: row[name] for name in Mutant.__dataclass_fields__})
+        mutant = Mutant.of(row)
         is_known = reason_of(known, mutant.path, mutant.line, mutant.was, mutant.now)
         if row["verdict"] == "lived" and not is_known:
             row.update(verdict(judge.judge(area, mutant)))
@@ -136,8 +154,9 @@ def summary(state):
         rows = []
         for row in kept["mutants"]:
             reason = reason_of(known, *(row[name] for name in ("path", "line", "was", "now")))
-            same = row["verdict"] == "lived" and reason is not None
-            rows.append({"area": name, **row, **({"verdict": "equivalent"} if same else {})})
+            same = row["verdict"] != "killed" and reason is not None
+            plain = "equivalent" if same else "killed" if row["verdict"] == "killed" else "lived"
+            rows.append({"area": name, **row, "verdict": plain})
         areas[name] = counts(rows)
         every += rows
     return {
@@ -146,8 +165,23 @@ def summary(state):
         "seed": state.found["seed"],
         "areas": areas,
         "all": counts(every),
-        "lived": [row for row in every if row["verdict"] == "lived"],
+        "mutants": every,
     }
+
+
+def written(found):
+    """A summary as JSON, with a line for each mutant."""
+    rows = ",\n  ".join(map(json.dumps, found["mutants"]))
+    head = json.dumps({**found, "mutants": []}, indent=1)
+    return head.replace('"mutants": []', f'"mutants": [\n  {rows}\n ]') + "\n"
+
+
+def known_rows(path, seed):
+    """The verdicts of a file that `written` made of the same seed."""
+    if path is None or not path.exists():
+        return []
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return found.get("mutants", []) if found["seed"] == seed else []
 
 
 def counts(rows):
@@ -163,8 +197,7 @@ def table(found):
     for name, row in {**found["areas"], "all": found["all"]}.items():
         rate = "-" if row["rate"] is None else f"{row['rate']:.0%}"
         yield f"{name:14}" + "".join(f"{row[one]:12}" for one in names) + f"{rate:>8}"
-    yield from (described(Mutant(**{n: row[n] for n in Mutant.__dataclass_fields__}))
-                for row in found["lived"])  # fmt: skip
+    yield from (described(Mutant.of(row)) for row in found["mutants"] if row["verdict"] == "lived")
 
 
 def only(area, patterns):
@@ -234,12 +267,14 @@ def main(arguments=None):
     if len({area.where for area in areas}) > 1:
         raise SystemExit("areas for a GPU are run by themselves")
     with alone(KEPT):
-        state = State(KEPT / f"{options.seed}-{digest(drawn)}.json", options.seed)
+        few = "-" + hashlib.sha256(options.files.encode()).hexdigest()[:8] if options.files else ""
+        rows = known_rows(options.json, options.seed)
+        state = State(KEPT / f"{options.seed}{few}.json", options.seed, digest(drawn), rows)
         try_all(areas, state, options)
     found = summary(state)
     say("\n".join(table(found)))
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(written(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -40,14 +40,15 @@ AREAS = (
     Area(
         "runtime",
         "cuda/runtime/*.cu*",
-        "stream memory staging error graph array device threads fault graph_memory contexts large",
+        "stream memory staging error host_memory graph array device threads fault graph_memory"
+        " contexts large",
         "order memory device graphs streams transfers errors error_tables faults process"
         " recorded_steps small_calls interrupts",
     ),
     Area(
         "arrays",
         "cuda/arrays/*.cu*",
-        "array transfer operands elementwise error large lend gather sequence join",
+        "array transfer operands elementwise error host_memory large lend gather sequence join",
         "order lending layout indexing out overlap versions shapes creation transfers batches"
         " complex short_axes views small_calls joining index_calls mistakes_found"
         " recorded_steps",

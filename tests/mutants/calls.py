@@ -60,6 +60,10 @@ class Calls:
             if same != test:
                 self.tests.setdefault(same, (slower * seconds, called))
 
+    def enters(self, path):
+        """Whether any test calls a function of a file."""
+        return any(c.startswith(f"{path}:") for _, called in self.tests.values() for c in called)
+
     def of(self, path, name, near=(), each=5, whole=60):
         """Tests that call a function, at most `whole` seconds of them, and `each` of a file's.
 

@@ -29,6 +29,15 @@ class Mutant:
 
     as_dict = asdict
 
+    @classmethod
+    def of(cls, row):
+        return cls(**{name: row[name] for name in cls.__dataclass_fields__})
+
+    @property
+    def what(self):
+        """What it does, wherever the line has moved to."""
+        return self.path, self.rule, self.new, self.was, self.now
+
 
 def mutant(path, text, site, new):
     first = text.rfind("\n", 0, site.start) + 1
@@ -43,6 +52,18 @@ def mutant(path, text, site, new):
 def sites_of(text, is_python):
     found = (python_rules if is_python else c_rules).sites(text)
     return tuple(site for site in found if site.others)
+
+
+def moved(row, root=ROOT):
+    """The mutant of a row in the sources of today, or None where its place is gone."""
+    old, found = Mutant.of(row), []
+    if (root / old.path).exists():
+        text = (root / old.path).read_text(encoding="utf-8")
+        for site in sites_of(text, old.path.endswith(".py")):
+            if site.rule == old.rule and old.new in site.others:
+                found.append(mutant(old.path, text, site, old.new))
+    same = [one for one in found if one.what == old.what]
+    return min(same, key=lambda one: abs(one.line - old.line), default=None)
 
 
 def sequence(area, seed, root=ROOT):

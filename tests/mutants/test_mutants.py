@@ -1,6 +1,7 @@
 """What mutants are drawn, and how verdicts are counted. `make mutants` itself runs for hours."""
 
 import collections
+import dataclasses
 import itertools
 import json
 import re
@@ -146,12 +147,39 @@ def test_rates(tmp_path, monkeypatch):
     state.area("runtime")["mutants"] = rows
     state.save()
     found = command.summary(command.State(tmp_path / "state.json", "6"))
+    (tmp_path / "result.json").write_text(command.written(found))
+    assert json.loads((tmp_path / "result.json").read_text()) == found
+    assert command.known_rows(tmp_path / "result.json", "5") == found["mutants"]
+    assert command.known_rows(tmp_path / "result.json", "6") == []
     assert found["seed"] == "5" and found["all"] == found["areas"]["runtime"] == {
         "drawn": 6, "killed": 2, "equivalent": 1, "lived": 3, "rate": 2 / 5}  # fmt: skip
-    assert [row["was"] for row in found["lived"]] == ["f2();", "f4();", "f5();"]
     lines = list(command.table(found))
     assert lines[1].split() == ["runtime", "6", "2", "1", "3", "40%"]
     assert lines[3:] == [f"a.c:3: wait: f{i}();  ->  {{}}" for i in (2, 4, 5)]
+
+
+def test_verdicts_stay_when_sources_change(tmp_path, monkeypatch):
+    """Those about places that are still there, at the lines where these are now."""
+    path = tmp_path / "pyvecgpu/sums.py"
+    path.parent.mkdir()
+    lines = ["def f(x):", "    if x < 5:", "        g(x)", "    if x < 6:", "        h(x)"]
+    path.write_text("\n".join(lines))
+    area = areas.Area("sums", "pyvecgpu/sums.py")
+    every = list(draw.sequence(area, "1", tmp_path))
+    rows = [{"area": "sums", **one.as_dict(), "verdict": "killed"} for one in every]
+    path.write_text("\n".join(["import a", *lines[:4], "        i(x)"]))
+    monkeypatch.setattr(command, "moved", lambda row: draw.moved(row, tmp_path))
+    state = command.State(tmp_path / "state.json", "1", "new", rows)
+    found = state.area("sums")
+    assert found["tried"] == 0 and {row["verdict"] for row in found["mutants"]} == {"killed"}
+    kept = [draw.Mutant.of(row) for row in found["mutants"]]
+    assert {one.what for one in kept} == {one.what for one in every if "h(x)" not in one.was}
+    now = {one.as_dict()["start"]: one for one in draw.sequence(area, "1", tmp_path)}
+    assert all(one.path == "pyvecgpu/sums.py" and one.start in now for one in kept)
+    assert {one.line for one in kept if "if" in one.was} == {3, 5}
+    state.save()
+    again = command.State(tmp_path / "state.json", "1", "new", rows)
+    assert again.found == state.found
 
 
 def test_order_of_the_tests(tmp_path):
@@ -274,8 +302,13 @@ def test_those_that_call_the_function_come_first(tmp_path, monkeypatch):
     both = ["tests/test_sums.py::test_double", "tests/test_names.py::test_names"]
     assert of("pyvecgpu/sums.py", "double", ("sums",)) == both
     assert of("pyvecgpu/sums.py", "", ("names",)) == both[::-1]
+    assert judge.known["cpu"].enters("pyvecgpu/sums.py")
+    assert not judge.known["cpu"].enters("pyvecgpu/sum.py")
     assert of("pyvecgpu/sums.py", "half") == of("pyvecgpu/sums.py", "double", whole=0) == []
     mutant = next(one for one in draw.sequence(area, "1", root) if one.rule == "statement")
+    other = dataclasses.replace(mutant, path="pyvecgpu/__init__.py")
+    assert judge.devices(area, mutant) == ["cpu", "sim"]
+    assert judge.devices(area, other) == ["sim", "cpu"]
     (step,) = judge.callers(area, mutant)
     assert step.tests == ("cpu sums", "cpu names")
     assert judge.judge(area, mutant).by == both[0]

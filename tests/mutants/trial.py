@@ -88,7 +88,7 @@ class Tree:
 
     def make(self, target):
         with contextlib.suppress(subprocess.TimeoutExpired):
-            jobs = f"-j{os.cpu_count()}"
+            jobs = f"-j{len(os.sched_getaffinity(0))}"
             return ahead.make(self.work, jobs, target, timeout=self.patience).returncode == 0
         return False
 
@@ -128,9 +128,11 @@ class Tree:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        ended = self.wait(process, log, limit, silence)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        try:
+            ended = self.wait(process, log, limit, silence)
+        finally:  # after Ctrl-C too
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         status, text = process.wait(), log.read_text(errors="replace")
         seconds = time.monotonic() - begun
         if ended == "out of time":
@@ -166,13 +168,17 @@ class Tree:
         return f"{step.tests[0]} ({section.group(1) if section else status})"
 
 
-def steps_of(area, mutant, root, seconds, near):
+def devices_of(area):
+    return ["cuda"] if area.where == "gpu" else ["sim"] if area.c_tests else ["cpu", "sim"]
+
+
+def steps_of(area, mutant, root, seconds, near, devices=None):
     """The tests that a mutant meets, in their order; `near`: only those that concern its file.
 
     `seconds`: what tests took before.
     """
     (c_near, c_far), (py_near, py_far) = tests_of(area, mutant.path, root)
-    devices = ["cuda"] if area.where == "gpu" else ["sim"] if area.c_tests else ["cpu", "sim"]
+    devices = devices or devices_of(area)
     if "self" in area.c_tests.split():
         yield from (self_test(path.stem) for path in
                     sorted((root / "cuda/simulator/tests").glob("test_*.cu")))  # fmt: skip
@@ -202,7 +208,7 @@ def self_test(name):
 def c_test(area, name, settings=None, way=""):
     folder = f"build/tests/{way}" if way in SANITIZERS else FOLDER[area.where]
     label = f"C test_{name}" + (f", {way}" if way else "")
-    target = f"build/{way}/libpyvecgpu_sim.so" if way in SANITIZERS else ""
+    target = f"{folder}/test_{name}" if way in SANITIZERS else ""
     return Step((label,), (f"{folder}/test_{name}",), settings or {}, target)
 
 
@@ -253,6 +259,11 @@ class Judge:
                 names = [Path(name).stem.removeprefix("test_") for name in files]
                 yield py_tests(device, names, {"PYTHONPATH": "tests", "MUTANTS_FIRST": str(path)})
 
+    def devices(self, area, mutant):
+        """An area's devices, those last of which no test calls anything of the file."""
+        idle = [device for device, known in self.known.items() if not known.enters(mutant.path)]
+        return sorted(devices_of(area), key=lambda device: device in idle)
+
     def control(self, step):
         """Run what has not yet run without a mutant: it must pass."""
         for name in step.tests:
@@ -268,7 +279,8 @@ class Judge:
 
     def judge(self, area, mutant):
         """(Outcome, number of tests) of a mutant; None for one that makes no other code."""
-        steps = list(steps_of(area, mutant, self.tree.work, self.seconds, self.near))
+        devices = self.devices(area, mutant)
+        steps = list(steps_of(area, mutant, self.tree.work, self.seconds, self.near, devices))
         callers = list(self.callers(area, mutant))
         steps = callers if self.near and callers else [*callers, *steps]
         for step in steps:
