@@ -156,8 +156,9 @@ constexpr int small_adding_terms = 512;
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------
 
 constexpr int rows_for_a_warp = 2048; // of y: with fewer, several warps share a row
-constexpr int row_blocks = 264;       // wanted where the matrix lies along k: two a multiprocessor
-constexpr int column_blocks = 528;    // else: four, or of 256 KiB of the matrix each
+// Wanted where the matrix lies along k: two a multiprocessor; or four, of 64 KiB of it or more each.
+constexpr int row_blocks = 264, most_row_blocks = 528, row_block_shift = 16;
+constexpr int column_blocks = 528; // else: four, or of 256 KiB of the matrix each
 constexpr int column_block_shift = 18;
 
 // ---- Thin products: small.cu. Bits --------------------------------------------------------------
