@@ -414,7 +414,9 @@ enum pvg_plan {
      * whose sums are added up after. All other numbers are then those of one stretch by itself. */
     PVG_PLAN_STRETCHES = 26,
     PVG_PLAN_STRETCH_TERMS = 27,
-    PVG_PLAN_COUNT = 28
+    /* 1: the product of the transposed matrices is computed, and the numbers are its own. */
+    PVG_PLAN_TURNED = 28,
+    PVG_PLAN_COUNT = 29
 };
 
 enum pvg_option {

@@ -39,6 +39,10 @@ def card_for(device, kind):
 
 def stretches_of(device, dtype, precision, m, n, k):
     """How many stretches there are by the plan for this very card."""
+    return plan_of(device, dtype, precision, m, n, k)[Plan.PLAN_STRETCHES]
+
+
+def plan_of(device, dtype, precision, m, n, k, trans_a=False, trans_b=False):
     loaded = vg.Device(device).backend.library
     card, plan = model.numbers(Card, {}), model.numbers(Plan, {})
     assert loaded.pvg_plan_card(vg.Device(device).index, card) == 0
@@ -50,16 +54,17 @@ def stretches_of(device, dtype, precision, m, n, k):
         precision=precision,
         kernel=0,
         items=1,
-        a_along_k=True,
-        a_stride=k,
-        b_stride=n,
+        a_along_k=not trans_a,
+        b_along_k=trans_b,
+        a_stride=m if trans_a else k,
+        b_stride=k if trans_b else n,
         c_stride=n,
         a_item=0,
         b_item=0,
         c_item=0,
     )
     assert loaded.pvg_plan_product(card, product, plan) == 0
-    return plan[Plan.PLAN_STRETCHES]
+    return plan
 
 
 @KINDS
@@ -144,3 +149,25 @@ def test_no_launch_for_no_rest(device):
         vg.matmul(a, b, precision="ieee")
         launches.append(vg.counters(card)["launches"] - before)
     assert launches[0] >= launches[1] <= 3
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize(
+    ("trans_b", "shape"), [(False, (1330, 24, 3000)), (True, (300, 200, 4130))]
+)
+def test_turned_products_are_exact(device, rng, trans_b, shape):
+    """A TF32 a along m that is not copied: sums of the transposed product are transposed after."""
+    m, n, k = shape
+    plan = plan_of(device, "float32", "tf32", m, n, k, True, trans_b)
+    assert plan[Plan.PLAN_TURNED] == 1 and plan[Plan.PLAN_STRETCHES] == 1
+    a, b = integers(rng, (3, m, k), "float32"), integers(rng, (3, k, n), "float32")
+    for offset in (0, 1):
+        x = place(device, a, "float32", True, offset, offset)
+        y = place(device, b, "float32", trans_b, offset)
+        found = vg.matmul(x, y, precision="tf32")
+        products.check_same(found, a @ b)
+        assert bits(found[1]) == bits(vg.matmul(x[1], y[1], precision="tf32"))
+    x, w = place(device, a[0], "float32", True), place(device, b[0].T, "float32", not trans_b)
+    bias = integers(rng, (n,), "float32")
+    found = vg.nn.functional.dense(x, w, put(device, bias), "relu", precision="tf32")
+    products.check_same(found, np.maximum(a[0] @ b[0] + bias, 0))

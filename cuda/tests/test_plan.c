@@ -116,6 +116,22 @@ static int keeps_promise(const Product x, int64_t kernel) {
     return is_ffma(kernel) || kernel == PVG_MATMUL_GEMV || kernel == PVG_MATMUL_TINY;
 }
 
+/* The product of the transposed matrices, whose sums are for a workspace. */
+static void turn(Product x) {
+    static const int pairs[][2] = {
+        {PVG_PRODUCT_M, PVG_PRODUCT_N},
+        {PVG_PRODUCT_A_ALONG_K, PVG_PRODUCT_B_ALONG_K},
+        {PVG_PRODUCT_A_STRIDE, PVG_PRODUCT_B_STRIDE},
+        {PVG_PRODUCT_A_ITEM, PVG_PRODUCT_B_ITEM},
+        {PVG_PRODUCT_A_ADDRESS, PVG_PRODUCT_B_ADDRESS},
+    };
+    for (size_t i = 0; i < COUNT(pairs); i++) {
+        int64_t first = x[pairs[i][0]];
+        x[pairs[i][0]] = x[pairs[i][1]], x[pairs[i][1]] = first;
+    }
+    x[PVG_PRODUCT_C_STRIDE] = x[PVG_PRODUCT_N], x[PVG_PRODUCT_HAS_BIAS] = 0;
+}
+
 /* A k that is cut: the stretches and what is left are all of it, and each is computed as a product
  * of its own, of which nothing is cut again. */
 static int check_stretches(const Card card, const Product x, const Plan plan, Product stretch,
@@ -123,10 +139,11 @@ static int check_stretches(const Card card, const Product x, const Plan plan, Pr
     int64_t count = plan[PVG_PLAN_STRETCHES], terms = plan[PVG_PLAN_STRETCH_TERMS];
     int64_t k = x[PVG_PRODUCT_K];
     memcpy(stretch, x, sizeof(Product)), memcpy(of_stretch, plan, sizeof(Plan));
+    if (plan[PVG_PLAN_TURNED]) turn(stretch);
     if (count == 1) return k == terms;
     stretch[PVG_PRODUCT_K] = terms, stretch[PVG_PRODUCT_KERNEL] = plan[PVG_PLAN_KERNEL];
     stretch[PVG_PRODUCT_ITEMS] = 1, stretch[PVG_PRODUCT_HAS_BIAS] = 0;
-    stretch[PVG_PRODUCT_C_STRIDE] = x[PVG_PRODUCT_N];
+    stretch[PVG_PRODUCT_C_STRIDE] = stretch[PVG_PRODUCT_N];
     int64_t kernel = plan[PVG_PLAN_KERNEL];
     if (kernel == PVG_MATMUL_FFMA_64X64 ||
         kernel == PVG_MATMUL_TENSOR_SMALL) /* the last one is no longer */
@@ -134,9 +151,10 @@ static int check_stretches(const Card card, const Product x, const Plan plan, Pr
                terms % 32 == 0 && count * plan[PVG_PLAN_TILES] <= 16 * 132;
     if (pvg_plan_product(card, stretch, of_stretch) != PVG_OK) return 0;
     if (of_stretch[PVG_PLAN_STRETCHES] != 1) return 0;
-    if (of_stretch[PVG_PLAN_SPLITS] != plan[PVG_PLAN_SPLITS]) return 0;
+    if (of_stretch[PVG_PLAN_SPLITS] != plan[PVG_PLAN_SPLITS] && kernel != PVG_MATMUL_DMMA) return 0;
+    memcpy(of_stretch, plan, sizeof(Plan));
     return count * terms <= k && k - count * terms <= terms && terms % 4 == 0 &&
-           count * plan[PVG_PLAN_TILES] <= 8 * 132; /* smaller tiles give the same bits */
+           count * plan[PVG_PLAN_TILES] <= 12 * 132; /* smaller tiles give the same bits */
 }
 
 static void check_launch(const Card card, const Product x, const Plan plan) {

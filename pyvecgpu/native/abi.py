@@ -208,7 +208,8 @@ class Plan(IntEnum):
     PLAN_RECKONED = 25
     PLAN_STRETCHES = 26
     PLAN_STRETCH_TERMS = 27
-    PLAN_COUNT = 28
+    PLAN_TURNED = 28
+    PLAN_COUNT = 29
 
 
 class Cell(IntEnum):

@@ -141,23 +141,28 @@ constexpr double worth_stretches = 0.95;
 // others.
 constexpr double small_alone = 1.5, small_beside = 1.2;
 constexpr int least_stretch_ffma = 128, step_ffma = 32, most_rounds_of_stretches = 8;
-// Of 16 bits and TF32: from which terms of a block on a product that leaves multiprocessors idle is cut, and the least
-// of a stretch. The step, which their terms are a multiple of, lets them begin at 16 bytes; at
-// lines of memory for TMA, if the operands' rows do.
+// The least of a stretch, and of k that is cut; the step, which their terms are a multiple of, lets
+// them begin at 16 bytes; at lines of memory for TMA, if the operands' rows do.
 constexpr int least_stretch_dmma = 256, step_dmma = 4, most_rounds_of_dmma = 3;
-constexpr int least_share_tensor = 2048, least_stretch_tensor = 1024, step_tensor = 64;
-constexpr int least_share_small = 768, least_stretch_small = 256, step_small = 64;
+constexpr int least_stretch_tensor = 512, step_tensor = 64, least_k_of_stretches_tensor = 4096;
+// By wgmma, in clock cycles: what the launch that adds up stretches takes, and of each sum, which
+// is written and read; by how much stretches have to be faster.
+constexpr double adding_cycles = 6000, cycles_of_sum = 8 / memory_rate;
+constexpr double worth_stretches_tensor = 0.9;
 // float64, in stages of a large tile, 1.08 us: what the launch that adds up stretches takes, and of
 // each sum; by how much stretches have to be faster.
 constexpr double dmma_adding = 5, dmma_stages_of_sum = 4e-6, worth_stretches_dmma = 0.9;
-// Of a block, that take as long as the launch that adds up stretches.
+// 16 bits in small tiles: from which terms of a block on a product is cut, and by how many fewer
+// stretches have to make them, as adding them up takes as long.
+constexpr int least_share_small = 768, least_stretch_small = 256, step_small = 64;
 constexpr int small_adding_terms = 512;
 
 // ---- Vectors: small.cu. Bits --------------------------------------------------------------------
 
 constexpr int rows_for_a_warp = 2048; // of y: with fewer, several warps share a row
-constexpr int row_blocks = 264;       // wanted where the matrix lies along k: two a multiprocessor
-constexpr int column_blocks = 528;    // else: four, or of 256 KiB of the matrix each
+// Wanted where the matrix lies along k: two a multiprocessor; or four, of 64 KiB of it or more.
+constexpr int row_blocks = 264, most_row_blocks = 528, row_block_shift = 16;
+constexpr int column_blocks = 528; // else: four, or of 256 KiB of the matrix each
 constexpr int column_block_shift = 18;
 
 // ---- Thin products: small.cu. Bits --------------------------------------------------------------

@@ -85,6 +85,7 @@ void write_plan(const Plan &plan, const Stretches &cut, int64_t *to) {
     to[PVG_PLAN_RECKONED] = static_cast<int64_t>(plan.reckoned);
     to[PVG_PLAN_STRETCHES] = cut.together ? cut.parts() : cut.count;
     to[PVG_PLAN_STRETCH_TERMS] = cut.terms;
+    to[PVG_PLAN_TURNED] = cut.turned;
 }
 
 } // namespace

@@ -62,15 +62,8 @@ inline bool thin_side_is_m(const Gemm &g) { return g.m <= g.n; }
 
 // ---- What they share ----------------------------------------------------------------------------
 
-// How many blocks one item keeps busy, the terms of k that each goes through, and how many of them
-// a multiprocessor takes at a time.
-struct Share { int64_t blocks, terms, at_a_time; };
-// The least terms of a block's share that are cut, the least of a stretch, and their step.
-struct StretchLimits { int least_share, least, step; };
-// Where blocks would go through many terms, and leave half of the multiprocessors or more without
-// one: as many stretches as bring the card as many blocks as it takes at a time. What is left, less
-// than a step of each, is no longer than they are.
-int64_t fill_with_stretches(const Gemm &g, const Share &whole, const StretchLimits &limits);
+// So many stretches or fewer, of a multiple of `step` terms: what is left is no longer than one.
+int64_t with_short_rest(int64_t k, int64_t count, int step);
 
 inline bool is_rounded(const Gemm &g) {
     return g.precision == PVG_PRECISION_TF32 || g.precision == PVG_PRECISION_BF16 ||

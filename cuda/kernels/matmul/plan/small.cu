@@ -42,7 +42,10 @@ int partition_rows(const VectorShape &x, Plan *plan) {
         plan->slices *= 2;
     const int rows = gemv_warps / plan->slices * (32 / gemv_lanes(x.k, x.element));
     plan->tiles = tiles(x.length, rows);
-    split_terms(x.k, plan->slices * chunk, cost::row_blocks, plan);
+    int64_t wanted = (x.length * x.k >> cost::row_block_shift) * x.element;
+    if (wanted < cost::row_blocks) wanted = cost::row_blocks;
+    if (wanted > cost::most_row_blocks) wanted = cost::most_row_blocks;
+    split_terms(x.k, plan->slices * chunk, wanted, plan);
     return rows;
 }
 

@@ -3,12 +3,9 @@
 
 namespace pvg::matmul {
 
-int64_t fill_with_stretches(const Gemm &g, const Share &whole, const StretchLimits &limits) {
-    constexpr int64_t width = cost::tuned_multiprocessors;
-    if (whole.terms < limits.least_share || 2 * whole.blocks > width) return 1;
-    int64_t count = width * whole.at_a_time / whole.blocks;
-    if (count > g.k / limits.least) count = g.k / limits.least;
-    while (count * count * limits.step > g.k) count--;
+int64_t with_short_rest(int64_t k, int64_t count, int step) {
+    const auto terms = [=](int64_t parts) { return k / parts / step * step; };
+    while (count > 1 && k - count * terms(count) > terms(count)) count--;
     return count;
 }
 

@@ -59,14 +59,26 @@ bool may_be_cut(const Tiling &whole) {
            whole.schedule.whole << whole.pair <= width * 3 / 4;
 }
 
+// The instruction's rows and columns, and whether its a comes as TF32 along m.
+struct Sides {
+    int m, n;
+    bool to_registers;
+};
+// Of rows that begin at lines of memory.
+Loads loads_of(const Sides &sides, int k_blocks) {
+    const double bytes = (double(sides.m) + sides.n) * k_blocks * 128;
+    return {cost::line_cycles, cost::line_cycles, bytes, sides.to_registers};
+}
+
 // An item that is cut when it is alone is cut in the same way in a batch, because the order of the
 // sums is the result's business: so the plan depends on its shape alone, and is made for rows that
-// begin at lines of memory. Else the tile is free, and the number of items counts.
-Tiling choose_tiling(int m, int n, int k_blocks, bool to_registers, int64_t all_items) {
-    const double bytes = (double(m) + n) * k_blocks * 128;
-    const Loads loads = {cost::line_cycles, cost::line_cycles, bytes, to_registers};
+// begin at lines of memory. Else the tile is free, and the number of items counts. Stretches are
+// not cut any more.
+Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool are_stretches) {
+    const int m = sides.m, n = sides.n;
+    const Loads loads = loads_of(sides, k_blocks);
     Tiling best = {};
-    for (int64_t items : {int64_t(1), all_items}) {
+    for (int64_t items : {are_stretches ? all_items : 1, all_items}) {
         double least = 0;
         const auto consider = [&](const Tiling &tiling) {
             const double cost = cycles(tiling, loads, items);
@@ -82,7 +94,7 @@ Tiling choose_tiling(int m, int n, int k_blocks, bool to_registers, int64_t all_
                     whole_schedule(tiles(m, rows), tiles(n, columns << pair), k_blocks, 1)};
                 if (rows == 64 && !may_be_small(tiling, all_items)) continue;
                 consider(tiling);
-                if (items > 1 || !may_be_cut(tiling)) continue;
+                if (items > 1 || are_stretches || !may_be_cut(tiling)) continue;
                 const double of_tile = double(k_blocks) * cost::shared_memory_cycles(rows, columns);
                 tiling.schedule =
                     cut_schedule(tiling.schedule, 1 << pair, cost::slice_cycles / of_tile);
@@ -251,11 +263,15 @@ int64_t readings_of_b(const Plan &whole) {
 
 bool is_transposed(const Gemm &g) { return multiplied_type(g) == PVG_FLOAT32 && !g.b_along_k; }
 
+Sides sides_of(const Gemm &g) {
+    return is_transposed(g) ? Sides{g.n, g.m, true} : Sides{g.m, g.n, false};
+}
+int k_blocks_of(const Gemm &g, int64_t terms) {
+    return static_cast<int>(tiles(terms, multiplied_type(g) == PVG_FLOAT32 ? 32 : 64));
+}
+
 Tiling tiling_for(const Gemm &g, int64_t items) {
-    const bool transposed = is_transposed(g);
-    const int k_block = multiplied_type(g) == PVG_FLOAT32 ? 32 : 64;
-    return choose_tiling(transposed ? g.n : g.m, transposed ? g.m : g.n,
-                         static_cast<int>(tiles(g.k, k_block)), transposed, items);
+    return choose_tiling(sides_of(g), k_blocks_of(g, g.k), items, g.last_k > 0);
 }
 
 // `plan` has the tiles of the part.
@@ -309,13 +325,28 @@ bool turning_saves_copies(const Gemm &g) {
     return saved > cost::saved_by_turning && saved > 2.0 * g.m * g.n;
 }
 
+// As many as make the product fastest, by what it takes as a whole and as stretches, whose sums have
+// to be added up. Asked are those that fill one round of blocks with whole tiles.
 int64_t stretches_tensor(const Gemm &g) {
-    const Tiling alone = tiling_for(g, 1);
-    const Schedule &s = alone.schedule;
-    const Share whole = {int64_t(s.units_of_item()) << alone.pair, g.k / (s.whole ? 1 : s.slices),
-                         1};
-    return fill_with_stretches(
-        g, whole, {cost::least_share_tensor, cost::least_stretch_tensor, cost::step_tensor});
+    if (g.k < cost::least_k_of_stretches_tensor) return 1;
+    const Sides sides = sides_of(g);
+    const int all = k_blocks_of(g, g.k);
+    double least = cycles(tiling_for(g, 1), loads_of(sides, all), 1) * cost::worth_stretches_tensor;
+    int64_t best = 1;
+    for (int tile = 0; tile < 3; tile++) { // of 128 rows
+        const auto [rows, columns] = tensor_sizes[tile];
+        int64_t count = width / (tiles(sides.m, rows) * tiles(sides.n, columns));
+        if (count > g.k / cost::least_stretch_tensor) count = g.k / cost::least_stretch_tensor;
+        count = with_short_rest(g.k, count, cost::step_tensor);
+        if (count < 2) continue;
+        const int k_blocks = k_blocks_of(g, g.k / count);
+        const Tiling whole = choose_tiling(sides, k_blocks, count, true);
+        const double sums = double(count) * g.m * g.n;
+        const double found = cycles(whole, loads_of(sides, k_blocks), count) + cost::adding_cycles +
+                             sums * cost::cycles_of_sum;
+        if (found < least) least = found, best = count;
+    }
+    return best;
 }
 
 Plan plan_part(const Gemm &part, const Card &card, const Plan &whole) {

@@ -150,7 +150,7 @@ int64_t stretches_dmma(const Gemm &g) {
             const int64_t at_a_time = int64_t(cost::dmma_at_a_time[0]) << (side != warp_side);
             int64_t count = at_a_time * round / tiles_of(g, side);
             if (count > g.k / cost::least_stretch_dmma) count = g.k / cost::least_stretch_dmma;
-            while (count * count * cost::step_dmma > g.k) count--; // what is left is no longer
+            count = with_short_rest(g.k, count, cost::step_dmma);
             if (count < 2) continue;
             const double sums = static_cast<double>(count * g.m) * g.n;
             const double found = cost_of_blocks(g, tiles_of(g, side) * count, at_a_time, side,

@@ -82,8 +82,8 @@ __device__ __forceinline__ void finish_or_keep(const MatrixVector &p, const Part
             value;
 }
 
-// Adds up the partial sums of blocks that share the k's.
-constexpr int combining_warps = 8;
+// Adds up the partial sums of blocks that share the k's: there are many of few elements.
+constexpr int combining_warps = 32;
 
 template <class T>
 __global__ void __launch_bounds__(32 * combining_warps) combine_kernel(MatrixVector p) {
