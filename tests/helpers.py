@@ -66,7 +66,8 @@ AWKWARD_SHAPES = (
 
 # The only table of tolerances. Elementwise functions: units in the last place of the result, per
 # device; everything that is not here is bit-exact. NumPy's own float32 exp and log are good to 4;
-# gelu to 8, but where erfc is subnormal its last place weighs up to 19 times as much.
+# gelu of float64, and of float32 on cpu, to 8, but where erfc is subnormal its last place weighs up
+# to 19 times as much.
 # Halves are computed in float32, so that of them 1 is allowed.
 ULPS = {
     "exp": {"cpu": 4, "sim": 2, "cuda": 2},
@@ -76,23 +77,23 @@ ULPS = {
     "sin": {"cpu": 4, "sim": 2, "cuda": 2},
     "cos": {"cpu": 4, "sim": 2, "cuda": 2},
     "tan": {"cpu": 4, "sim": 2, "cuda": 2},
-    "asin": {"cpu": 4, "sim": 4, "cuda": 4},
+    "asin": {"cpu": 4, "sim": 2, "cuda": 2},
     "acos": {"cpu": 4, "sim": 2, "cuda": 2},
     "atan": {"cpu": 4, "sim": 2, "cuda": 2},
     "sinh": {"cpu": 4, "sim": 2, "cuda": 2},
     "cosh": {"cpu": 4, "sim": 2, "cuda": 2},
-    "asinh": {"cpu": 4, "sim": 3, "cuda": 3},
-    "acosh": {"cpu": 4, "sim": 4, "cuda": 4},
-    "atanh": {"cpu": 4, "sim": 3, "cuda": 3},
+    "asinh": {"cpu": 4, "sim": 2, "cuda": 2},
+    "acosh": {"cpu": 4, "sim": 2, "cuda": 2},
+    "atanh": {"cpu": 4, "sim": 2, "cuda": 2},
     "exp2": {"cpu": 4, "sim": 2, "cuda": 2},
     "log1p": {"cpu": 4, "sim": 2, "cuda": 2},
     "log2": {"cpu": 4, "sim": 2, "cuda": 2},
-    "log10": {"cpu": 4, "sim": 3, "cuda": 3},
-    "pow": {"cpu": 4, "sim": 4, "cuda": 4},
-    "atan2": {"cpu": 4, "sim": 3, "cuda": 3},
-    "hypot": {"cpu": 4, "sim": 3, "cuda": 3},
+    "log10": {"cpu": 4, "sim": 2, "cuda": 2},
+    "pow": {"cpu": 4, "sim": 2, "cuda": 2},
+    "atan2": {"cpu": 4, "sim": 2, "cuda": 2},
+    "hypot": {"cpu": 4, "sim": 2, "cuda": 2},
     "logaddexp": {"cpu": 2, "sim": 2, "cuda": 2},
-    "sigmoid": {"cpu": 4, "sim": 3, "cuda": 3},
+    "sigmoid": {"cpu": 4, "sim": 2, "cuda": 2},
     "gelu": {"cpu": 24, "sim": 24, "cuda": 24},
     "silu": {"cpu": 10, "sim": 5, "cuda": 5},
 }

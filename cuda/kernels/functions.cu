@@ -23,8 +23,10 @@ __device__ __forceinline__ bool apply_for_halves(int code, const float (&a)[N], 
     case PVG_TAN: each(a, r, [](float x) { return tanf(x); }); return true;
     case PVG_SINH: each(a, r, [](float x) { return sinhf(x); }); return true;
     case PVG_COSH: each(a, r, [](float x) { return coshf(x); }); return true;
+    case PVG_ACOSH: each(a, r, [](float x) { return acoshf(x); }); return true;
     case PVG_ATANH: each(a, r, [](float x) { return atanhf(x); }); return true;
     case PVG_EXP2: each(a, r, [](float x) { return exp2f(x); }); return true;
+    case PVG_LOG10: each(a, r, [](float x) { return log10f(x); }); return true;
     }
     return false;
 }
