@@ -147,8 +147,8 @@ constexpr int least_stretch_dmma = 256, step_dmma = 4, most_rounds_of_dmma = 3;
 constexpr int least_stretch_tensor = 512, step_tensor = 64, least_k_of_stretches_tensor = 4096;
 // By wgmma, in clock cycles: what the launch that adds up stretches takes, and of each sum, which
 // is written and read; by how much stretches have to be faster.
-constexpr double adding_cycles = 6000, cycles_of_sum = 8 / memory_rate;
-constexpr double worth_stretches_tensor = 0.9;
+constexpr double adding_cycles = 5000, cycles_of_sum = 8 / memory_rate;
+constexpr double worth_stretches_tensor = 0.95;
 // float64, in stages of a large tile, 1.08 us: what the launch that adds up stretches takes, and of
 // each sum; by how much stretches have to be faster.
 constexpr double dmma_adding = 5, dmma_stages_of_sum = 4e-6, worth_stretches_dmma = 0.9;

@@ -57,7 +57,7 @@ int plan_problem(const Card &card, const Problem &problem, int forced, Plan *pla
     if (kernel && forced == PVG_MATMUL_AUTO) *cut = stretches_of(*kernel, g);
     if (cut->kernel) {
         g = stretch_of(cut->turned ? turned(g) : g, 0, cut->terms, 1), kernel = cut->kernel;
-        g.last_k = cut->terms;
+        g.last_k = cut->parts() > 1 ? cut->terms : 0;
     }
     *plan = kernel ? plan_gemm(*kernel, g, card) : plan_tiled(problem);
     return PVG_OK;

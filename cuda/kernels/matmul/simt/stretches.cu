@@ -71,7 +71,7 @@ Gemm of_items(const Gemm &g, int64_t first, int64_t terms, int64_t items, int64_
     Gemm part = stretch_of(g, first, terms, 1);
     part.items = static_cast<int>(items);
     part.a_item = g.a_item, part.b_item = g.b_item, part.c_item *= parts;
-    part.last_k = terms;
+    part.last_k = parts > 1 ? terms : 0; // one: no stretch, but a product that is turned
     return part;
 }
 
