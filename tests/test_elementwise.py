@@ -77,25 +77,34 @@ def test_accuracy_over_the_whole_range(device, rng, name, dtype):
 HARD = {
     "log10": [(0.33, 0.35), (1.3, 1.4)],
     "acosh": [(1, 1.1)],
-    "gelu": [(-13, -6)],
+    "gelu": [(-13, -5)],
     "pow": [(0.8, 0.83), (1.39, 1.42)],
+    "logaddexp": [(-0.9, -0.5)],
 }
 
 
 @pytest.mark.parametrize("name", HARD)
 def test_accuracy_where_it_is_hard(device, rng, name):
-    """Within 1.5 ulp of the exact result."""
+    """Within 1.8 ulp of the exact result."""
     if device == "cpu":
         pytest.skip("NumPy's functions")
-    x = np.concatenate([rng.uniform(*of, 100_000) for of in HARD[name]]).astype(np.float32)
-    if name == "pow":  # results of about 2^120 and 2^-120
-        y = np.float32(83 / np.log(x) * rng.choice([-1, 1], x.shape))
-        result, exact = vg.pow(put(device, x), put(device, y)), binary_reference(name, x, y)
-    else:
+    x = np.concatenate([rng.uniform(*of, 200_000) for of in HARD[name]]).astype(np.float32)
+    if name in UNARY:
         result, exact = lookup(name)(put(device, x)), unary_reference(name, x)
+    else:
+        if name == "pow":  # results of about 2^120 and 2^-120
+            y = 83 / np.log(x) * rng.choice([-1, 1], x.shape)
+        else:  # the logarithm of about 1, not so close that it is found in float64
+            y = np.log(
+                1 + rng.choice([-1, 1], x.shape) * rng.uniform(0.009, 0.04, x.shape) - np.exp(x)
+            )
+        y = y.astype(np.float32)
+        wide = [one.astype(np.longdouble) for one in (x, y)]
+        exact = wide[0] ** wide[1] if name == "pow" else np.log(sum(map(np.exp, wide)))
+        result = getattr(vg, name)(put(device, x), put(device, y))
     ulp = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
-    errors = np.abs(helpers.host(result) - exact.astype(np.float64)) / ulp
-    assert not (errors > 1.5).any(), (errors.max(), x[errors.argmax()])
+    errors = np.abs(helpers.host(result) - exact).astype(np.float64) / ulp
+    assert not (errors > 1.8).any(), (errors.max(), x[errors.argmax()])
 
 
 def test_all_bytes_of_uint8(device):

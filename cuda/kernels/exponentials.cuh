@@ -58,10 +58,9 @@ __device__ __forceinline__ float gelu(float x) {
     p = fmaf(p, v, 0.036719437688589096f);
     p = fmaf(p, v, 0.02879735454916954f);
     p = fmaf(p, v, -0.3314044773578644f);
-    const float part = p * v, part_rest = fmaf(p, v_rest, fmaf(p, v, -part));
-    Pair sum = ordered_sum(0.6724079847335815f, part);
-    sum.low += part_rest + 2.03e-8f; // P(0)'s last digits
-    const Pair tail = quotient(product(sum, e.part), below);
+    const float first = 0.6724079847335815f, sum = fmaf(p, v, first); // and what rounding dropped
+    const float sum_rest = fmaf(p, v, first - sum) + fmaf(p, v_rest, 2.03e-8f);
+    const Pair tail = quotient(product({sum, sum_rest}, e.part), below);
     const float rest = scaled_normal(fmaf(y, tail.high, y * tail.low), e.exponent);
     return x < 0 ? -rest : x - rest; // NaN stays
 }

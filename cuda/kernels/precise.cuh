@@ -82,11 +82,11 @@ __device__ __forceinline__ float log10(float x) {
     const bool is_small = x < 0x1p-126f;
     const NearOne parts = near_one(is_small ? x * 0x1p24f : x);
     const float f = parts.fraction, k = static_cast<float>(parts.exponent - (is_small ? 24 : 0));
-    const float part = f * 0.4342945f; // 1 / ln 10, of which this product and the next drop little
-    const float part_rest = fmaf(f, -1.010305e-08f, fmaf(f, 0.4342945f, -part));
-    const float rest = fmaf(f * f, 0.4342945f * log_tail(f), part_rest);
-    const Pair sum = ordered_sum(k * 0.301025390625f, part); // 11 digits of log10(2), and the rest
-    const float result = sum.high + (sum.low + fmaf(k, 4.605039e-06f, rest));
+    // 1 / ln 10 and log10(2) are pairs, their first products kept exactly.
+    const float of_two = k * 0.301025390625f, high = fmaf(f, 0.4342945f, of_two);
+    const float low = fmaf(f, fmaf(f, 0.4342945f * log_tail(f), -1.010305e-08f),
+                           fmaf(f, 0.4342945f, of_two - high));
+    const float result = high + fmaf(k, 4.605039e-06f, low);
     return x > 0 ? x < INFINITY ? result : x : x == 0 ? -INFINITY : NAN;
 }
 
@@ -102,10 +102,26 @@ __device__ __forceinline__ float acosh(float x) {
     const Pair f =
         ordered_sum(parts.fraction, is_large ? 0.0f : sum_rest * power_of_two(-parts.exponent));
     const float k = static_cast<float>(parts.exponent + is_large);
-    const float rest = fmaf(f.high * f.high, log_tail(f.high), fmaf(-f.low, f.high, f.low));
-    const Pair all = ordered_sum(k * 0.693145751953125f, f.high);
-    const float result = all.high + (all.low + fmaf(k, 1.42860682e-6f, rest));
+    const float of_two = k * 0.693145751953125f, high = of_two + f.high;
+    const float low = fmaf(f.high * f.high, log_tail(f.high), fmaf(-f.low, f.high, f.low));
+    const float result = high + (fmaf(k, 1.42860682e-6f, low) + (f.high + (of_two - high)));
     return x >= 1 ? x < INFINITY ? result : x : NAN;
+}
+
+// exp(x), with an error of 2^-30, for x from -150 to 0.
+__device__ __forceinline__ Pair exp_of_negative(Pair x) {
+    int exponent;
+    const float k = nearest_integer(x.high * 1.44269504f, &exponent);
+    const float r = fmaf(k, -0.693145751953125f, x.high);
+    const float r_rest = fmaf(k, -1.42860682e-6f, x.low), s = r + r_rest;
+    // exp(s) = 1 + s + s^2 / 2 + s^3 p(s), minimax
+    float p = fmaf(fmaf(0.00019918231f, s, 0.0013946381f), s, 0.008333265f);
+    p = fmaf(fmaf(p, s, 0.041666266f), s, 0.16666667f);
+    const float z = s * s, z_rest = fmaf(s, s, -z);
+    const Pair first = ordered_sum(1.0f, s), sum = ordered_sum(first.high, 0.5f * z);
+    const float rest = fmaf(z * s, p, fmaf(0.5f, z_rest, (r - s) + r_rest));
+    const Pair part = ordered_sum(sum.high, sum.low + (first.low + rest));
+    return {scaled(part.high, exponent), scaled(part.low, exponent)};
 }
 
 // max(x, y) + log(1 + exp(-|x - y|)), in float64 where the two all but cancel.
@@ -118,9 +134,7 @@ __device__ __forceinline__ float logaddexp(float x, float y) {
     const float most = x > y ? x : y, least = x > y ? y : x;
     const Pair apart = two_sum(least, -most);
     if (!(apart.high > -150)) return x == y ? x : x != x || y != y ? x + y : most;
-    const ScaledExp e = scaled_exp(apart.high, apart.low);
-    const Pair part = ordered_sum(e.part.high, e.part.low);
-    const Pair power = {scaled(part.high, e.exponent), scaled(part.low, e.exponent)};
+    const Pair power = exp_of_negative(apart);
     Pair sum = ordered_sum(1.0f, power.high);
     sum.low += power.low;
     const Pair log = log_of(sum), larger = two_sum(most, log.high);
