@@ -12,7 +12,6 @@
 #include "arrays/complex.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/reduce_launch.cuh"
-#include <math.h>
 #include <string.h>
 
 namespace pvg {
@@ -192,29 +191,14 @@ int launch_rows_of_list(Call &call, const Operation &operation, const pvg_array 
     });
 }
 
-// How elements of this dtype are read: see reduce::Widest, Bits and Ordered.
-void read_as(const Operation &operation, int dtype, Result *result) {
-    const int size = static_cast<int>(dtype_size(dtype)), key_bits = size > 4 ? 64 : 32;
-    const int bits = size > 8 ? 64 : 8 * size; // those of complex numbers do not matter
-    const bool is_float = is_among(dtype, floats), is_truth = operation.gives == Gives::boolean;
-    const bool is_signed = is_among(dtype, only(Kind::signed_integer));
-    const bool smallest = operation.order == Order::smallest || operation.code == PVG_ALL;
-    const uint64_t sign = uint64_t(1) << (bits - 1), sign_of_key = uint64_t(1) << (key_bits - 1);
-    uint64_t mask = UINT64_MAX, turn;
-    if (is_truth) {
-        mask = is_float ? sign - 1 : UINT64_MAX;
-        turn = sign_of_key ^ (smallest ? UINT64_MAX : 0);
-    } else if (operation.order == Order::none) {
-        turn = is_signed && bits >= 32 ? sign : 0;
-    } else if (is_float) {
-        turn = smallest ? sign_of_key : 0;
-    } else {
-        turn = sign_of_key ^ (is_signed ? sign : 0) ^ (smallest ? UINT64_MAX : 0);
-    }
-    result->mask = static_cast<int64_t>(mask), result->turn = static_cast<int64_t>(turn);
-    const uint32_t infinite_half = 0x7c000000;
-    result->limit = INFINITY;
-    if (dtype == PVG_FLOAT16) memcpy(&result->limit, &infinite_half, sizeof infinite_half);
+// See reduce::IntegerSum, which adds 8 bytes to as many as they are.
+int64_t turn_of(const Operation &operation, int dtype) {
+    const int64_t size = dtype_size(dtype);
+    const bool is_mean = operation.code == PVG_MEAN;
+    if (!is_among(dtype, only(Kind::signed_integer)) || !(is_mean || operation.code == PVG_SUM))
+        return 0;
+    if (size == 4) return int64_t(1) << 31;
+    return size == 8 && is_mean ? INT64_MIN : 0;
 }
 
 int launch_reduction(Call &call, const Reduction &reduction, const pvg_array *a, const Layout &p,
@@ -222,7 +206,8 @@ int launch_reduction(Call &call, const Reduction &reduction, const pvg_array *a,
     Result result = {};
     result.data = target->data, result.dtype = target->dtype, result.count = p.length * p.others;
     result.is_mean = reduction.operation.code == PVG_MEAN;
-    read_as(reduction.operation, a->dtype, &result);
+    result.flip = reduction.operation.order == Order::smallest ? -1 : 0;
+    result.turn = turn_of(reduction.operation, a->dtype);
     result.outer_stride = p.outer_result_stride, result.inner_stride = p.inner_result_stride;
     result.kind = reduction.kind;
     const double left = static_cast<double>(result.count) - reduction.ddof;

@@ -13,7 +13,6 @@
 // and travel through shuffles word by word.
 #pragma once
 #include "dtypes/dtype.cuh"
-#include <math.h>
 #include <string.h>
 #include <type_traits>
 
@@ -27,9 +26,8 @@ struct Result {
     int kind;       // what else the accumulator has to know, in its own words
     double divisor; // of variances
     int64_t count;  // elements behind each total
-    // What makes elements of several dtypes and orders those of one kernel; see Reading.
-    int64_t mask, turn;
-    float limit;
+    int64_t flip;   // extremes: xor of the order keys, 0, or -1 for the smallest; see order_key
+    int64_t turn;   // sums: xor of signed elements that are read as unsigned; see IntegerSum
     int64_t outer_stride; // elements of the result, along the kept axes outside of the reduced ones
     int64_t inner_stride; //   and along the kept axis inside of them
 };
@@ -113,30 +111,9 @@ struct DoubleSum {
     }
 };
 
-// ---- What elements are read as ------------------------------------------------------------------
-
-// Elements of the same size that differ in little go through one kernel. What they differ in is
-// known when it is launched, and costs an operation an element at most:
-//
-//     Widest<T>   sums and products: integers of 4 and 8 bytes are read as unsigned; xor `turn`
-//                 makes signed ones so, each larger by that
-//     Bits<T>     whether elements are 0: whatever it is, as unsigned; `mask` leaves out the sign of
-//                 floats
-//     Ordered<T>  extremes: integers as unsigned; the halves as the upper half of a float, in which
-//                 both have the order of the numbers, and what is beyond `limit` is a NaN
-template <class T>
-using Bits =
-    std::conditional_t<sizeof(T) == 1, uint8_t,
-                       std::conditional_t<sizeof(T) == 2, uint16_t,
-                                          std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
-template <class T>
-using Widest = std::conditional_t<is_bool<T> || (is_integer<T> && sizeof(T) >= 4), Bits<T>, T>;
-template <class T>
-using Ordered =
-    std::conditional_t<is_half<T>, BFloat16, std::conditional_t<is_float<T>, T, Bits<T>>>;
-
 // Integers are summed exactly, in a type that no array can overflow, for a mean; a sum keeps the
-// low 64 bits of it, which come of adding those alone.
+// low 64 bits of it, which come of adding those alone. Signed ones that are narrower than that and
+// read as unsigned are made so by `turn`, the sign: each is larger by as much.
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 UInt128;
 
@@ -146,7 +123,8 @@ template <class Wide> struct IntegerSum {
 
     __device__ static IntegerSum identity() { return {0}; }
     template <class T> __device__ void add(T value, int64_t, const Result &result) {
-        if constexpr (sizeof(T) >= 4) value ^= static_cast<T>(result.turn);
+        if constexpr (sizeof(T) >= 4 && sizeof(T) < sizeof(Wide))
+            value ^= static_cast<T>(result.turn);
         sum += static_cast<Wide>(value);
     }
     __device__ void merge(const IntegerSum &other) { sum += other.sum; }
@@ -178,13 +156,8 @@ template <class Wide> struct Product {
     Wide product;
 
     __device__ static Product identity() { return {Wide(1)}; }
-    template <class T> __device__ void add(T value, int64_t, const Result &result) {
-        if constexpr (std::is_same_v<T, uint32_t>) {
-            const uint32_t turn = static_cast<uint32_t>(result.turn);
-            product *= static_cast<Wide>(value ^ turn) - turn;
-        } else {
-            product *= static_cast<Wide>(value);
-        }
+    template <class T> __device__ void add(T value, int64_t, const Result &) {
+        product *= static_cast<Wide>(value);
     }
     __device__ void merge(const Product &other) { product *= other.product; }
     template <class R>
@@ -198,62 +171,72 @@ using ProductOf = Product<std::conditional_t<is_complex<T>, Complex<double>,
                                              std::conditional_t<is_float<T>, double, uint64_t>>>;
 
 // Maximum, minimum and argmax compare signed integers in the order of the values: NaN above
-// everything, -0.0 below 0.0. For the minimum `turn` turns the order round: of floats it is the
-// sign, of integers all bits.
+// everything, -0.0 below 0.0. For the minimum the order is turned round by inverting all bits.
 template <class T> using Key = std::conditional_t<(sizeof(T) > 4), int64_t, int32_t>;
 template <class K> inline constexpr int sign_bit = sizeof(K) * 8 - 1;
 template <class K> inline constexpr K lowest_key = static_cast<K>(1ull << sign_bit<K>);
 template <class K> inline constexpr K nan_key =
     static_cast<K>(~(1ull << sign_bit<K>)); // the largest
 
-template <class K, class T> __device__ K order_key(T value, const Result &result) {
-    static_assert(is_float<T> ? sizeof(T) == sizeof(K) : is_unsigned<T> && sizeof(T) <= sizeof(K),
+// Unsigned integers as wide as their keys, whose upper half would be negative.
+template <class T> inline constexpr bool is_shifted = is_unsigned<T> && sizeof(T) == sizeof(Key<T>);
+
+template <class T> __device__ Key<T> order_key(T value, int64_t flip) {
+    using K = Key<T>;
+    static_assert(is_float<T> ? sizeof(T) == sizeof(K) : is_integer<T> && sizeof(T) <= sizeof(K),
                   "elements of this type have no key");
-    const K turn = static_cast<K>(result.turn);
+    K key;
     if constexpr (is_float<T>) {
-        K key;
         memcpy(&key, &value, sizeof key);
-        key ^= turn;
         key ^= (key >> sign_bit<K>)&nan_key<K>; // negative numbers: larger magnitude, smaller key
-        return fabs(value) <= static_cast<T>(result.limit) ? key : nan_key<K>;
+        return value != value ? nan_key<K> : key ^ static_cast<K>(flip);
+    } else if constexpr (is_shifted<T>) {
+        key = static_cast<K>(value ^ T(1) << sign_bit<K>);
     } else {
-        return (static_cast<K>(value) & static_cast<K>(result.mask)) ^ turn;
+        key = value;
     }
+    return key ^ static_cast<K>(flip);
 }
 
-// The value of type R that has this key: the inverse of order_key.
-template <class R, class K> __device__ R from_order_key(K key, const Result &result) {
-    const K turn = static_cast<K>(result.turn);
-    if constexpr (is_float<R>) {
-        if (key != nan_key<K>) key ^= ((key >> sign_bit<K>)&nan_key<K>)^turn;
-        if constexpr (is_half<R>) key = static_cast<K>(static_cast<uint32_t>(key) >> 16);
-        R value;
+// The value that has this key: the inverse of order_key.
+template <class T> __device__ T from_order_key(Key<T> key, int64_t flip) {
+    using K = Key<T>;
+    if constexpr (is_float<T>) {
+        if (key != nan_key<K>) key ^= static_cast<K>(flip);
+        key ^= (key >> sign_bit<K>)&nan_key<K>;
+        T value;
         memcpy(&value, &key, sizeof value);
         return value;
+    } else if constexpr (is_shifted<T>) {
+        return static_cast<T>(key ^ static_cast<K>(flip)) ^ T(1) << sign_bit<K>;
     } else {
-        return is_bool<R> ? R((key ^ turn) != 0) : static_cast<R>(key ^ turn);
+        return static_cast<T>(key ^ static_cast<K>(flip));
     }
 }
 
-// Whether any element is not 0, and whether all are not, are a maximum and a minimum. NaN is true.
+// What elements of type T are compared as: bool as uint8, halves as float.
+template <class T>
+using Compared = std::conditional_t<is_bool<T>, uint8_t, typename DtypeOf<T>::compute>;
+
 template <class K> struct Extreme {
     static constexpr bool ordered = false;
     K key;
 
     __device__ static Extreme identity() { return {lowest_key<K>}; }
     template <class T> __device__ void add(T value, int64_t, const Result &result) {
-        merge({order_key<K>(value, result)});
+        merge({order_key(value, result.flip)});
     }
     __device__ void merge(const Extreme &other) { key = other.key > key ? other.key : key; }
     template <class R> static constexpr bool gives =
-        is_bool<R> || (!is_complex<R> && std::is_same_v<Key<R>, K>);
+        !is_complex<R> && std::is_same_v<Key<Compared<R>>, K>;
     template <class R> __device__ R total(const Result &result) const {
-        return from_order_key<R>(key, result);
+        return static_cast<R>(from_order_key<Compared<R>>(key, result.flip));
     }
 };
 
-// Index of the first largest or smallest. Kernels take elements in as they follow each other, so
-// one as large as an earlier one is none; and no index at all means that all have the lowest key.
+// Index of the first largest or smallest. The order is known when compiling: turning each key round
+// would be a good part of the work. Kernels take elements in as they follow each other, so one as
+// large as an earlier one is none; and no index at all means that all have the lowest key.
 template <class K> struct IndexAndKey;
 template <> struct IndexAndKey<int64_t> {
     int64_t index; // of the first element that has the largest key
@@ -263,8 +246,9 @@ template <> struct IndexAndKey<int32_t> {
     int64_t index;
     int32_t key, behind; // behind: 0, as padding would not be the same from run to run
 };
-template <class K> struct FirstExtreme : IndexAndKey<K> {
+template <Order ORDER, class K> struct FirstExtreme : IndexAndKey<K> {
     static constexpr bool ordered = false;
+    static constexpr int64_t flip = ORDER == Order::smallest ? -1 : 0;
     using IndexAndKey<K>::index, IndexAndKey<K>::key;
 
     __device__ static FirstExtreme identity() {
@@ -272,9 +256,9 @@ template <class K> struct FirstExtreme : IndexAndKey<K> {
         none.index = INT64_MAX, none.key = lowest_key<K>;
         return none;
     }
-    template <class T> __device__ void add(T value, int64_t at, const Result &result) {
+    template <class T> __device__ void add(T value, int64_t at, const Result &) {
         // -0.0 and 0.0 are equally large
-        const K mine = order_key<K>(value == 0 ? T(0) : value, result);
+        const K mine = order_key(value == 0 ? T(0) : value, flip);
         index = mine > key ? at : index;
         key = mine > key ? mine : key;
     }
@@ -289,7 +273,47 @@ template <class K> struct FirstExtreme : IndexAndKey<K> {
     }
 };
 
-// The accumulator for elements of type T.
+// Whether any element is not 0, and whether all are not. NaN is true.
+struct AnyTrue {
+    static constexpr bool ordered = false;
+    int truth;
+
+    __device__ static AnyTrue identity() { return {0}; }
+    template <class T> __device__ void add(T value, int64_t, const Result &) {
+        truth |= value != T(0);
+    }
+    __device__ void merge(const AnyTrue &other) { truth |= other.truth; }
+    template <class R> static constexpr bool gives = is_bool<R>;
+    template <class R> __device__ R total(const Result &) const { return R(truth != 0); }
+};
+struct AllTrue {
+    static constexpr bool ordered = false;
+    int truth;
+
+    __device__ static AllTrue identity() { return {1}; }
+    template <class T> __device__ void add(T value, int64_t, const Result &) {
+        truth &= value != T(0);
+    }
+    __device__ void merge(const AllTrue &other) { truth &= other.truth; }
+    template <class R> static constexpr bool gives = is_bool<R>;
+    template <class R> __device__ R total(const Result &) const { return R(truth != 0); }
+};
+
+// What elements of type T are read as, so that those of several dtypes, of which the same becomes,
+// go through one kernel: bool as uint8, and integers as unsigned where that makes no difference.
+// Sums turn the wide ones (IntegerSum), products are modulo 2^64.
+template <class T> using Plain = std::conditional_t<is_bool<T>, uint8_t, T>;
+template <class T>
+using Unsigned =
+    std::conditional_t<sizeof(T) == 1, uint8_t,
+                       std::conditional_t<sizeof(T) == 2, uint16_t,
+                                          std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+template <class T>
+using Bits = std::conditional_t<is_bool<T> || is_integer<T>, Unsigned<T>, T>;
+template <class T> using Summed = std::conditional_t<(sizeof(T) >= 4), Bits<T>, Plain<T>>;
+template <class T> using Multiplied = std::conditional_t<(sizeof(T) >= 8), Bits<T>, Plain<T>>;
+
+// The accumulator for elements of type T; bool is reduced as uint8.
 template <class T, class Wide>
 using SumIn = std::conditional_t<
     std::is_same_v<T, float>, FloatSum,
@@ -299,19 +323,20 @@ using SumIn = std::conditional_t<
                            IntegerSum<std::conditional_t<sizeof(T) <= 2, int64_t, Wide>>>>>;
 template <class T> using SumOf = SumIn<T, uint64_t>;
 template <class T> using MeanOf = SumIn<T, Int128>;
-template <class T> using ExtremeOf = Extreme<Key<T>>;
-template <class T> using FirstOf = FirstExtreme<Key<T>>;
+template <class T> using ExtremeOf = Extreme<Key<Compared<T>>>;
+template <class T> using FirstLargest = FirstExtreme<Order::largest, Key<Compared<T>>>;
+template <class T> using FirstSmallest = FirstExtreme<Order::smallest, Key<Compared<T>>>;
 
-// X(NAME, "name", domain, result, identity, order, what T is read as, accumulator)
-#define PVG_REDUCTIONS(X)                                                       \
-    X(SUM, "sum", all_kinds, wide, zero, none, Widest<T>, SumOf<T>)             \
-    X(PROD, "prod", all_kinds, wide, one, none, Widest<T>, ProductOf<T>)        \
-    X(MEAN, "mean", all_kinds, floating, zero, none, Widest<T>, MeanOf<T>)      \
-    X(MAX, "max", ordered, same, none, largest, Ordered<T>, ExtremeOf<T>)       \
-    X(MIN, "min", ordered, same, none, smallest, Ordered<T>, ExtremeOf<T>)      \
-    X(ARGMAX, "argmax", ordered, index, none, largest, Ordered<T>, FirstOf<T>)  \
-    X(ARGMIN, "argmin", ordered, index, none, smallest, Ordered<T>, FirstOf<T>) \
-    X(ANY, "any", all_kinds, boolean, zero, none, Bits<T>, ExtremeOf<T>)        \
-    X(ALL, "all", all_kinds, boolean, one, none, Bits<T>, ExtremeOf<T>)
+// X(NAME, "name", domain, result, identity, order, what T is read as, accumulator for type T)
+#define PVG_REDUCTIONS(X)                                                           \
+    X(SUM, "sum", all_kinds, wide, zero, none, Summed<T>, SumOf<T>)                 \
+    X(PROD, "prod", all_kinds, wide, one, none, Multiplied<T>, ProductOf<T>)        \
+    X(MEAN, "mean", all_kinds, floating, zero, none, Summed<T>, MeanOf<T>)          \
+    X(MAX, "max", ordered, same, none, largest, Plain<T>, ExtremeOf<T>)             \
+    X(MIN, "min", ordered, same, none, smallest, Plain<T>, ExtremeOf<T>)            \
+    X(ARGMAX, "argmax", ordered, index, none, largest, Plain<T>, FirstLargest<T>)   \
+    X(ARGMIN, "argmin", ordered, index, none, smallest, Plain<T>, FirstSmallest<T>) \
+    X(ANY, "any", all_kinds, boolean, zero, none, Bits<T>, AnyTrue)                 \
+    X(ALL, "all", all_kinds, boolean, one, none, Bits<T>, AllTrue)
 
 } // namespace pvg::reduce
