@@ -320,7 +320,7 @@ enum pvg_precision {
                                 * independent, as of random data, and always at most
                                 * k 2^-24 (|a| |b|), as of a constant row, if no partial sum
                                 * overflows */
-    PVG_PRECISION_FLOAT32 = 2, /* as accurate (within twice where few terms make up a sum), over
+    PVG_PRECISION_FLOAT32 = 2, /* as accurate (within 3 times where few terms make up a sum), over
                                 * the whole range of exponents, and Inf, NaN and subnormal numbers
                                 * as IEEE; on tensor cores where that is faster */
     PVG_PRECISION_FAST32 = 3,  /* operands rounded to 22 bits of a row's or a column's largest */

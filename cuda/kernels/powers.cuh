@@ -19,7 +19,7 @@ __device__ __forceinline__ Pair log_for_power(float x, int more) {
     const float p = fmaf(fmaf(0.0022670829f, z, 0.012499157f), z, 0.083333336f); // minimax
     const float missing = fmaf(-d_rest, q, fmaf(-d, q, f)) * r;
     const float q_rest = fmaf(0.25f * z, missing, missing); // with what it adds to the cube
-    // ln 2 and ln(4/3) to 16 digits behind the point, by which the first sum is exact, and the rest.
+    // ln 2 and ln(4/3) to 16 digits, by which the first sum is exact, and the rest.
     const float k = static_cast<float>(exponent + more);
     const float whole = fmaf(k, 0.693145751953125f, is_large ? 0.287689208984375f : 0.0f);
     const float rest = fmaf(k, 1.42860682e-6f, is_large ? -7.1365325e-6f : 0.0f);

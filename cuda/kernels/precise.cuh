@@ -90,7 +90,7 @@ __device__ __forceinline__ float log10(float x) {
     return x > 0 ? x < INFINITY ? result : x : x == 0 ? -INFINITY : NAN;
 }
 
-// log(x + sqrt(x^2 - 1)): 1 + d + sqrt(d^2 + 2 d), whose digits behind those of a float count near 1.
+// log(x + sqrt(x^2 - 1)): 1 + d + sqrt(d^2 + 2 d), whose digits beyond a float count near 1.
 __device__ __forceinline__ float acosh(float x) {
     const float d = x - 1, square = fmaf(d, d, 2 * d), square_rest = fmaf(d, d, 2 * d - square);
     const float r = reciprocal_root_of(square + 0x1p-100f), root = square * r;

@@ -34,7 +34,7 @@ void *realloc(void *memory, size_t bytes) {
     return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, bytes);
 }
 
-/* ---- Calls: each gives its status, and releases what it has made ------------------------------- */
+/* ---- Calls: each gives its status, and releases what it has made ----------------------------- */
 
 enum { MOST = 100 };
 static int made; /* calls so far: a call's streams, events and sizes are new ones each time */
@@ -147,7 +147,7 @@ static int records(void) {
     return status == PVG_OK ? launched : status;
 }
 
-/* ---- What holds of all ------------------------------------------------------------------------ */
+/* ---- What holds of all ----------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

@@ -3,7 +3,7 @@
 Of float32 operands they are computed in a precision, by name:
 
     "ieee"     a fused multiply-add a term, in float32
-    "float32"  as accurate (within twice where few terms make up a sum: most elements are zero,
+    "float32"  as accurate (within 3 times where few terms make up a sum: most elements are zero,
                or spread over many powers of two), over the whole range of exponents, on tensor
                cores where that is faster; the default
     "fast32"   faster still: an error that is small against a row's or a column's largest element

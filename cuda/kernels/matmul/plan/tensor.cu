@@ -316,8 +316,8 @@ void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
     plan->reckoned *= double(g.m) / part.m;
 }
 
-// What lies along m or n is read as it is where it is the instruction's a, b of the product. So an a
-// along m is copied, and if it is turned into b, which becomes a, is: not at all if it lies along
+// What lies along m or n is read as it is where it is the instruction's a, b of the product. So an
+// a along m is copied, and if it is turned into b, which becomes a, is: not at all if it lies along
 // k. Elements of a copy, which are read, written and read again, against those of c, which are.
 bool turning_saves_copies(const Gemm &g) {
     if (multiplied_type(g) != PVG_FLOAT32 || g.a_along_k) return false;
@@ -325,8 +325,8 @@ bool turning_saves_copies(const Gemm &g) {
     return saved > cost::saved_by_turning && saved > 2.0 * g.m * g.n;
 }
 
-// As many as make the product fastest, by what it takes as a whole and as stretches, whose sums have
-// to be added up. Asked are those that fill one round of blocks with whole tiles.
+// As many as make the product fastest, by what it takes as a whole and as stretches, whose sums
+// have to be added up. Asked are those that fill one round of blocks with whole tiles.
 int64_t stretches_tensor(const Gemm &g) {
     if (g.k < cost::least_k_of_stretches_tensor) return 1;
     const Sides sides = sides_of(g);

@@ -137,8 +137,8 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
                      dmma_sums_bytes(side));
 }
 
-// As many as make the product fastest, by what it takes as a whole and as stretches, whose sums have
-// to be added up. Asked are those that fill whole rounds.
+// As many as make the product fastest, by what it takes as a whole and as stretches, whose sums
+// have to be added up. Asked are those that fill whole rounds.
 int64_t stretches_dmma(const Gemm &g) {
     const int candidate = best_candidate(g);
     const double whole =

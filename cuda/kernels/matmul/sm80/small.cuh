@@ -4,8 +4,8 @@
 // What TMA or a long pipeline would wait for is little here: batches of small matrices, and thin
 // ones that are read once. So a block of four warps is small, and three or four of a multiprocessor
 // read while others multiply. It walks along k in stages of 64, of which the next ones are on their
-// way while one is multiplied. Operands lie anywhere: 16, 8 or 4 bytes at a time come by cp.async, and
-// what begins at odd elements comes through registers, an element a thread.
+// way while one is multiplied. Operands lie anywhere: 16, 8 or 4 bytes at a time come by cp.async,
+// and what begins at odd elements comes through registers, an element a thread.
 //
 // A tile is 16, 32 or 64 x 64. Its rows are those of the operand called `rows`, a, or where c has
 // fewer columns than rows, and at most 32, b: then the tile is one of c transposed.
