@@ -10,7 +10,8 @@
 // Which element goes to which accumulator, and in which order accumulators are merged, depends on
 // the lengths and the element type alone, and of columns on whether their rows follow each other
 // without a gap: not on alignment, on how many rows there are, or on the device. So a row has the
-// same total, bit for bit, alone and in a batch. Loads are of 16 bytes where the addresses allow it.
+// same total, bit for bit, alone and in a batch. Loads are of 16 bytes where the addresses allow
+// it.
 #pragma once
 #include "arrays/locate.cuh"
 #include "arrays/vector.cuh"
