@@ -417,6 +417,16 @@ def gathers(dtype):
 
         yield f"{count} values for few parts {columns}, every {step}. index", check_many
 
+    def check_columns(device):
+        x, indices = data(dtype, (3, 64)), np.arange(5000) ** 2 % 64
+        array, values = put(device, x), data(dtype, (3, 5000), 1)
+        array[:, put(device, indices)] = put(device, values)
+        x = x.copy()
+        x[:, indices] = values
+        assert_same(array, x)
+
+    yield "columns by many numbers", check_columns
+
     def check_pairs(device):
         x, indices = data(dtype, (64,)), (np.arange(5000) ** 2 % 64).reshape(-1, 2)
         array, values = put(device, x), data(dtype, indices.shape, 1)
@@ -556,7 +566,8 @@ REDUCED = {
     "columns of a batch": ((5, 20, 7), 1),
     "everything": ((31, 33), None),
     "axes that do not touch": ((6, 7, 8), (0, 2)),
-    "columns in chunks": ((20_001, 2), 0),
+    "columns in chunks": ((4001, 20), 0),
+    "narrow columns in chunks": ((20_001, 2), 0),
     "axes apart, columns first": ((4100, 2, 3), (0, 2)),
     "axes apart, rows first": ((3, 2, 4100), (0, 2)),
     "axes apart, a middle one first": ((3, 2, 1400, 2, 3), (0, 2, 4)),
