@@ -20,12 +20,11 @@ enum class Report : unsigned {
     count
 };
 
-// What the word is while the rest of the slot is being filled in.
-constexpr unsigned report_being_written = ~0u;
-
-// Where a kernel leaves a report (kernels/leave_report.cuh): the word is a Report, 0 for none.
+// Where a kernel leaves a report (kernels/leave_report.cuh): the word is a Report, 0 for none, and
+// is written last. Each look at one that the host has begins a new turn, from 1 on. Who brings the
+// last turn taken, in the device's own memory, to this one is the only one to leave a report in it.
 struct ReportSlot {
-    unsigned word;
+    unsigned word, turn, *taken;
     long long index, axis, length; // of an index out of range
 };
 

@@ -243,6 +243,13 @@ extern "C" cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, 
     return call.finish(cudaSuccess);
 }
 
+extern "C" cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
+    Call call;
+    if (cudaError_t lost = sticky_error()) return call.finish(lost);
+    *address = const_cast<void *>(symbol);
+    return call.finish(cudaSuccess);
+}
+
 extern "C" cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes,
                                             size_t offset, cudaMemcpyKind) {
     Call call;

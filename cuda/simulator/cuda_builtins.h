@@ -244,6 +244,9 @@ cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *from, size_t bytes, 
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
     return ::cudaMemcpyToSymbol((const void *)&symbol, from, bytes, offset, kind);
 }
+template <class T> cudaError_t cudaGetSymbolAddress(void **address, const T &symbol) {
+    return ::cudaGetSymbolAddress(address, (const void *)&symbol);
+}
 template <class T>
 cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t bytes, size_t offset = 0,
                                  cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {

@@ -152,6 +152,62 @@ static void made_here_released_there(void) {
     for (int i = 0; i < THREADS; i++) CHECK_EQUAL(work[i].status, 0);
 }
 
+/* ---- Errors that kernels report --------------------------------------------------------------- */
+
+enum { LARGEST = 100 * THREADS };
+static int raised[LARGEST]; /* by the index in the error */
+
+/* Note the error of a wait; whether it is one of those that provoke_reports leaves, whole. */
+static int is_whole(void) {
+    long long index = -1, size = -1;
+    const char *text = strstr(pvg_last_error(), "gather: index ");
+    if (!text ||
+        sscanf(text, "gather: index %lld is out of bounds for axis 0 with size %lld", &index,
+               &size) != 2 ||
+        index < 100 || index >= LARGEST + 100 || size != index / 100)
+        return 0;
+    __atomic_fetch_add(&raised[index - 100], 1, __ATOMIC_RELAXED);
+    return 1;
+}
+
+/* Indices out of range, of another number and size each time, on an own stream. */
+static void *provoke_reports(void *argument) {
+    Work *work = argument;
+    const int axis = 0;
+    pvg_stream *stream = pvg_stream_create(0);
+    int bad = !stream || pvg_stream_set_current(stream, 0) != PVG_OK;
+    pvg_array *a = pvg_array_empty(0, PVG_FLOAT32, SHAPE(work->index + 1)),
+              *place = pvg_array_empty(0, PVG_INT64, SHAPE(1, 1));
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t index = 100 * (work->index + 1) + round;
+        bad |= pvg_copy_from_host(place, &index, NULL) != PVG_OK && !is_whole();
+        pthread_barrier_wait(&together);
+        bad |= pvg_array_release(pvg_gather(a, place, 1, &axis, 0, 0)) != PVG_OK;
+        bad |= pvg_synchronize(0) != PVG_OK && !is_whole();
+    }
+    bad |= pvg_array_release(a) != PVG_OK || pvg_array_release(place) != PVG_OK;
+    bad |= pvg_stream_release(stream) != PVG_OK;
+    work->status = bad;
+    return NULL;
+}
+
+/* Of reports at the same time one is raised, by one thread, with its own numbers: none is made of
+ * two, and none is raised twice. */
+static void reports_at_the_same_time(void) {
+    Work work[THREADS];
+    int all = 0;
+    for (int i = 0; i < THREADS; i++) work[i] = (Work){i, 1, -1, 0};
+    run_threads(provoke_reports, work);
+    if (pvg_synchronize(0) != PVG_OK) CHECK(is_whole());
+    for (int i = 0; i < LARGEST; i++) {
+        CHECK(raised[i] <= 1);
+        all += raised[i];
+    }
+    CHECK(all >= ROUNDS); /* at least one of each round, which all begin together */
+    for (int i = 0; i < THREADS; i++) CHECK_EQUAL(work[i].status, 0);
+    CHECK_OK(pvg_synchronize(0));
+}
+
 /* ---- The launch log -------------------------------------------------------------------------- */
 
 enum { OFTEN = 200 };
@@ -194,6 +250,7 @@ int main(void) {
     begin("test_threads");
     RUN(equal_to_serial);
     RUN(made_here_released_there);
+    RUN(reports_at_the_same_time);
     RUN(every_launch_is_logged);
     return finish();
 }
