@@ -41,14 +41,15 @@ AREAS = (
         "runtime",
         "cuda/runtime/*.cu*",
         "stream memory staging error host_memory graph array device threads fault graph_memory"
-        " contexts large",
+        " contexts large refused",
         "order memory device graphs streams transfers errors error_tables faults process"
         " recorded_steps small_calls interrupts",
     ),
     Area(
         "arrays",
         "cuda/arrays/*.cu*",
-        "array transfer operands elementwise error host_memory large lend gather sequence join",
+        "array transfer operands elementwise error host_memory large lend gather sequence join"
+        " refused",
         "order lending layout indexing out overlap versions shapes creation transfers batches"
         " complex short_axes views small_calls joining index_calls mistakes_found"
         " recorded_steps",
@@ -58,7 +59,7 @@ AREAS = (
         "cuda/kernels/*.cu* cuda/library.cu",
         "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
         " join softmax sequence nearness optimize normalize windows attention triangle complex"
-        " header",
+        " header refused refused_kernels refused_lessons",
         "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining windows"

@@ -284,6 +284,61 @@ def test_verdicts(tmp_path, monkeypatch):
         judge.judge(area, rules["statement"])
 
 
+FIRST_TIME = """import os
+
+from pyvecgpu.sums import double
+
+
+def first():
+    try:
+        return not os.close(os.open(os.environ["ONCE"], os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+
+
+def test_chance():
+    assert double(1) == 2 or not first()
+"""
+AFTER_ANOTHER = """from pyvecgpu.sums import double
+
+found = []
+
+
+def test_one():
+    found.append(double(1))
+
+
+def test_two():
+    assert found in ([], [2])
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (FIRST_TIME, "lived"),
+        (FIRST_TIME + "\n\ndef test_later():\n    assert double(1) == 2\n", "test_later"),
+        (AFTER_ANOTHER, "test_two"),
+        ("import pyvecgpu.sums\n\nassert pyvecgpu.sums.double(1)\n", "tests/test_sums.py (2)"),
+    ],
+)
+def test_a_test_that_fails_by_chance_kills_nothing(tmp_path, monkeypatch, text, expected):
+    """It has to fail twice, alone or in its file; what comes behind it is still asked."""
+    root = tmp_path / "project"
+    for name, other in {**PROJECT, "tests/test_sums.py": text}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(other)
+    (root / "tests/test_names.py").unlink()
+    monkeypatch.setattr(trial, "ROOT", root)
+    monkeypatch.setenv("ONCE", str(tmp_path / "once"))
+    area = areas.Area("sums", "pyvecgpu/sums.py", py_tests="sums")
+    judge = trial.Judge(trial.Tree(tmp_path / "tree", "sim"), {}, near=True)
+    mutant = next(one for one in draw.sequence(area, "1", root) if one.rule == "statement")
+    outcome = judge.judge(area, mutant)
+    assert (outcome.by.rpartition("::")[2] if outcome.failed else "lived") == expected
+    assert (tmp_path / "once").exists() == ("ONCE" in text)
+
+
 def test_those_that_call_the_function_come_first(tmp_path, monkeypatch):
     root = tmp_path / "project"
     more = {

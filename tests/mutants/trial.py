@@ -2,9 +2,10 @@
 
 The copy has what `make` has built, so that a mutant compiles what includes its file, and a twin
 that it is put back from. C tests of the untouched copy run once, before a mutant's: they have to
-pass, and what takes ten times as long later hangs. Python tests that a mutant fails run without it
-too, before its verdict rests on them. Those that call the mutated function, if that is known
-(calls.py), come before the others.
+pass, and what takes ten times as long later hangs. A Python test that a mutant fails has to fail
+with it once more, alone or with the others of its file, and to pass without it, before the verdict
+rests on it. Those that call the mutated function, if that is known (calls.py), come before the
+others.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import ahead
@@ -298,23 +299,55 @@ class Judge:
 
     def first_failure(self, steps):
         """(step, outcome) of the first step that fails, or of the last one."""
-        left, spent = self.limit, 0.0
-        for step in steps:
-            if left <= 0 or not step.tests:
-                break
+        left, spent, steps = self.limit, 0.0, list(steps)
+        while steps and left > 0 and steps[0].tests:
+            step = steps.pop(0)
             limit, silence = left, SILENCE
             if not step.is_pytest:
                 hang = 10 * self.seconds[step.tests[0]] + 20
                 limit, silence = max(limit, hang), hang
             outcome = self.tree.run(step, limit, silence)
             left, spent = left - outcome.seconds, spent + outcome.seconds
-            if outcome.failed:
+            if outcome.failed and step.is_pytest and not self.repeats(step, outcome.by):
+                steps[:0] = without(step, outcome.by)
+            elif outcome.failed:
                 return step, Outcome(True, outcome.by, round(spent, 1))
         return None, Outcome(False, "", round(spent, 1))
+
+    def repeats(self, step, by):
+        """Whether a Python test that has failed fails once more: alone, or else in its file.
+
+        What fails by chance does not; what other tests bring about does in its file. The time for
+        it is no part of the mutant's.
+        """
+        file, test = culprits(step, by), re.match(r"(tests/.*?::.*?)(?: \(\w+\))?$", by)
+        limit = self.limit + SILENCE
+        if test:
+            alone = self.tree.run(only(file, test.group(1)), limit, SILENCE)
+            if alone.failed and not alone.by.endswith(" (4)"):  # 4: pytest finds no such test
+                return True
+        again = self.tree.run(file, limit, SILENCE)
+        return again.failed and (not test or again.by == by)
+
+
+def only(step, *tests):
+    """A step of Python tests with these alone: files, or tests in them."""
+    options = [one for one in step.command if not one.startswith("tests/test_")]
+    return replace(step, command=(*options, *tests))
+
+
+def without(step, by):
+    """What is left of a step when the test that failed by chance is left out."""
+    if "::" not in by:
+        return []
+    test = re.sub(r" \(\w+\)$", "", by)
+    return [replace(step, command=(*step.command, "--deselect", test))]
 
 
 def culprits(step, by):
     """The tests of a step that may have failed: those of the file that is named, or else all."""
     found = re.match(r"tests/test_(\w+)\.py", by)
     names = [one for one in step.tests if found and one.split(" ")[1] == found.group(1)]
-    return Step(tuple(names) or step.tests, step.command, step.settings, is_pytest=True)
+    if not names:
+        return step
+    return replace(only(step, found.group()), tests=tuple(names))
