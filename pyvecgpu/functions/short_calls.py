@@ -15,6 +15,7 @@ from ..backends.cpu import wrote
 from ..backends.cpu_ways import holds
 from ..dispatch import _listeners
 from ..native.abi import MAX_NDIM
+from . import short_numpy
 from .casting import active
 
 _LISTS = (list, tuple)
@@ -120,6 +121,26 @@ def short(function):
         return call
 
     return decorate
+
+
+def product(x1, x2, of_vectors=False):
+    """Return the matrix product of two Arrays, if need be of vectors alone, as short(...) or None.
+
+    It is cheaper to ask for than that.
+    """
+    if type(x1) is not Array or type(x2) is not Array:
+        return None
+    backend = x1.backend
+    if backend.on_card or x2.backend is not backend or _listeners or active:
+        return None
+    a, b = x1.data, x2.data
+    if of_vectors and not a.ndim == b.ndim == 1:
+        return None
+    try:
+        result = short_numpy.product(a, b)
+    except _ERRORS:
+        return None
+    return None if result is None else _array(backend, np.asarray(result))
 
 
 def _opened(options, backend):
