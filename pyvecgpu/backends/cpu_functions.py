@@ -292,12 +292,16 @@ def scan_of_floats(ufunc, a, axis):
 
 def _accumulated(ufunc, a, axis):
     """Return the sums or products of all floats up to each, in float64."""
-    result = a.astype(_WIDE[a.dtype.kind], order="C")
+    dtype = _WIDE[a.dtype.kind]
+    if a.ndim == 1 and a.size < SHORT and (ufunc is np.multiply or (a.size and a.item(0))):
+        return ufunc.accumulate(a, 0, dtype)
+    result = a.astype(dtype, order="C")
     if ufunc is np.add:  # a sum is not -0.0
         result[(slice(None),) * axis + (slice(1),)] += 0.0
     return ufunc.accumulate(result, axis, out=result)
 
 
+SHORT = 4096  # elements of a scan that NumPy makes float64 as it goes
 LARGEST_HALF, LEAST_HALF = 65520.0, 2.0**-25  # what is not below is infinite; what is not above, 0
 
 

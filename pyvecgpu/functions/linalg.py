@@ -119,6 +119,10 @@ def matmul(x1, x2, /, out=None, *, precision=None, device=None):
 
 def operator(left, right, out):
     """Return left @ right; NotImplemented if an operand is of a foreign type."""
+    if out is None:
+        result = product(left, right)
+        if result is not None:
+            return result
     if not (type(left) is type(right) is Array or are_operands(left, right)):
         return NotImplemented
     return matmul(left, right, out=out)
@@ -208,6 +212,10 @@ def dot(x1, x2, /, out=None, *, precision=None, device=None):
     >>> vg.dot(vg.asarray([1, 2]), vg.asarray([3, 4])).item()
     11
     """
+    if out is precision is device is None:
+        result = product(x1, x2, True)
+        if result is not None:
+            return result
     if _ndim(x1) == 0 or _ndim(x2) == 0:
         return elementwise.multiply(x1, x2, out=out, device=device)
     if _ndim(x2) == 1 or _ndim(x1) == _ndim(x2) == 2:
@@ -215,18 +223,22 @@ def dot(x1, x2, /, out=None, *, precision=None, device=None):
     return tensordot(x1, x2, axes=([-1], [-2]), precision=precision, out=out, device=device)
 
 
-@short(short_numpy.inner)
 def inner(x1, x2, /, *, precision=None, out=None, device=None):
     """Return sums of products over the last axes of both; see dot.
 
     >>> vg.inner(vg.asarray([[1, 2], [3, 4]]), vg.asarray([1, 10])).tolist()
     [21, 43]
     """
+    if out is precision is device is None:
+        result = product(x1, x2, True)
+        if result is not None:
+            return result
     if _ndim(x1) == 0 or _ndim(x2) == 0:
         return elementwise.multiply(x1, x2, out=out, device=device)
     return tensordot(x1, x2, axes=([-1], [-1]), precision=precision, out=out, device=device)
 
 
+@short(short_numpy.outer)
 def outer(x1, x2, /, out=None, *, device=None):
     """Return the products of every element of x1, a row each, with every element of x2.
 

@@ -15,10 +15,10 @@ from ..backends.cpu import wrote
 from ..backends.cpu_ways import holds
 from ..dispatch import _listeners
 from ..native.abi import MAX_NDIM
-from . import short_numpy
 from .casting import active
 
 _LISTS = (list, tuple)
+_MULTIPLIED = "fdbhilqBHILQ"  # dtypes whose products NumPy adds up as we do
 _REAL = "buif"
 _ERRORS = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
 
@@ -116,7 +116,14 @@ def short(function):
                 return None
             if type(result) is tuple:
                 return tuple([_array(backend, one) for one in result])
-            return _array(backend, result if type(result) is np.ndarray else np.asarray(result))
+            if type(result) is not np.ndarray:
+                result = np.asarray(result)
+            elif not result.flags.c_contiguous:
+                result = np.ascontiguousarray(result)
+            array = new()
+            array.backend = backend
+            array.data = result
+            return array
 
         return call
 
@@ -124,7 +131,7 @@ def short(function):
 
 
 def product(x1, x2, of_vectors=False):
-    """Return the matrix product of two Arrays, if need be of vectors alone, as short(...) or None.
+    """Return the matrix product of two Arrays, or of two vectors alone, or None; as short(...).
 
     It is cheaper to ask for than that.
     """
@@ -134,13 +141,18 @@ def product(x1, x2, of_vectors=False):
     if backend.on_card or x2.backend is not backend or _listeners or active:
         return None
     a, b = x1.data, x2.data
-    if of_vectors and not a.ndim == b.ndim == 1:
+    if a.dtype is not b.dtype or a.dtype.char not in _MULTIPLIED:
         return None
     try:
-        result = short_numpy.product(a, b)
+        if a.ndim == b.ndim == 1:
+            result = np.asarray(a.dot(b))
+        elif of_vectors:
+            return None
+        else:
+            result = np.matmul(a, b)
     except _ERRORS:
         return None
-    return None if result is None else _array(backend, np.asarray(result))
+    return _array(backend, result if type(result) is np.ndarray else np.asarray(result))
 
 
 def _opened(options, backend):

@@ -184,11 +184,6 @@ def unique_values(x):
 # Products -----------------------------------------------------------------------------------------
 
 
-def product(a, b):
-    """Return the matrix product of two ndarrays, or None."""
-    return np.matmul(a, b) if _multiply(a, b) else None
-
-
 def _multiply(*values):
     """Whether all are ndarrays of one dtype, which NumPy multiplies and adds up as we do."""
     dtype = values[0].dtype if type(values[0]) is np.ndarray else None
@@ -198,12 +193,6 @@ def _multiply(*values):
     return dtype.char in "fd" or dtype.kind in "iu"
 
 
-def inner(x1, x2):
-    if not _multiply(x1, x2) or x1.ndim > 2 or x2.ndim > 2:
-        return None
-    return np.matmul(x1, x2.T)
-
-
 def tensordot(x1, x2, axes=2):
     if not _multiply(x1, x2):
         return None
@@ -211,7 +200,15 @@ def tensordot(x1, x2, axes=2):
         fits = 0 <= axes <= min(x1.ndim, x2.ndim)
     else:
         fits = [[*map(type, one)] for one in axes] == [[int], [int]]
+        if fits and x1.ndim == x2.ndim == 2:
+            ((i,), (j,)) = axes
+            return np.matmul(_with_last(x1, i), _with_last(x2, j).T)
     return np.tensordot(x1, x2, axes) if fits else None
+
+
+def _with_last(x, axis):
+    """Return a matrix with one of its axes as the last."""
+    return x if range(2)[axis] == 1 else x.T
 
 
 def outer(x1, x2):
@@ -243,7 +240,10 @@ def cross(x1, x2):
 def trace(x, offset=0, axis1=0, axis2=1):
     if not _is_real(x) or x.dtype.char == "e":
         return None
-    return _sum(np.diagonal(x, offset, axis1, axis2), -1)
+    diagonal = x.diagonal(offset, axis1, axis2)
+    if x.dtype.kind != "f":
+        return np.add.reduce(diagonal, -1, np.uint64 if x.dtype.kind == "u" else np.int64)
+    return (np.add.reduce(diagonal, -1, np.float64) + 0.0).astype(x.dtype)
 
 
 def einsum(subscripts, x):
@@ -298,7 +298,7 @@ def _scan(ufunc, x, axis):
     if not _is_real(x) or not x.ndim or (axis is not None and type(axis) is not int):
         return None
     if axis is None:
-        x, axis = x.ravel(), 0
+        x, axis = x if x.ndim == 1 else x.ravel(), 0
     kind = x.dtype.kind
     if kind != "f":
         return ufunc.accumulate(x, axis, np.uint64 if kind == "u" else np.int64)
