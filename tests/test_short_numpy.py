@@ -77,6 +77,11 @@ def texts(several):
 
 
 READS = texts("""
+A.T; T.T; z.T; C.T; A.reshape(24); A.reshape((2, -1)); T.reshape(-1); T.reshape((4, 6)); A.ravel();
+a.reshape(-2); a.reshape((5, 5)); a.reshape((2, -1, -1)); a.reshape((1,) * 33); e.reshape(-1);
+e.reshape((0, -1)); z.reshape(()); z.reshape((1, 1)); a.reshape(True); m.ravel(T);
+m.squeeze(A[None]);
+m.squeeze(a[:1]); m.squeeze(z); m.reshape(A, [3, 8]); m.reshape(A, (3.0, 8));
 a[i]; a[mask]; A[j]; T[j % 4]; A[:, j % 6]; A[[0, 2]]; A[:, [0, 2]]; a[30:]; A[[0, 1], [2, 3]];
 A[None]; A[None, 1, ..., None]; a[[24]]; a[u]; a[[2**64 - 1]]; A[mask]; C[:, j % 3];
 C[j % 2, :, j % 4]; a[...]; a[[]]; z[None]; z[mask]; m.take(a, i); m.take(A, j);
