@@ -104,7 +104,12 @@ m.tril(A); m.triu(T, 1); m.tril(C, -1); m.triu(a); m.tril(A, -2**70); m.concaten
 m.concatenate([A, T], axis=1); m.stack([a, b], axis=1); m.hstack([A, A]); m.vstack([a, b]);
 m.column_stack([a, B.ravel()]); m.tile(A, 2); m.repeat(a, 3); m.roll(T, 3); m.nonzero(a);
 m.nonzero(A); m.nonzero(T); m.nonzero(z); m.nonzero(e); m.flatnonzero(A); m.flatnonzero(T);
-m.argwhere(a); m.argwhere(A); m.argwhere(e); m.unique_values(a); m.unique_values(T)
+m.argwhere(a); m.argwhere(A); m.argwhere(e);
+m.sort(a); m.sort(A, 0); m.sort(T); m.sort(z); m.sort(e); m.sort(a, axis=None);
+m.sort(a, descending=True); m.argsort(a); m.argsort(T, axis=0); m.argsort(A, 2); m.argsort(z);
+m.searchsorted(m.sort(b), a); m.searchsorted(m.sort(a), A, "right"); m.searchsorted(A, a);
+m.searchsorted(a, i); m.searchsorted(m.sort(b), v, side="middle");
+m.unique_values(a); m.unique_values(T)
 """)
 COMPUTED = texts("""
 m.inner(a, b); m.inner(A, B); m.inner(A, a[:6]); m.inner(A, a); m.inner(C, C); m.inner(z, a);

@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from ..backends import cpu_functions
+from ..backends import cpu_functions, cpu_sorting
 from ..backends.cpu_ways import holds, may_share
 
 _INTEGERS = {int}
@@ -178,7 +178,37 @@ def argwhere(x):
 
 
 def unique_values(x):
-    return np.unique(x) if _is_real(x) and x.dtype.kind != "f" else None
+    if not _is_real(x) or x.dtype.kind == "f" or not x.size:
+        return None
+    in_order = np.sort(x, axis=None)
+    differs = np.empty(in_order.size, bool)
+    differs[0] = True
+    np.not_equal(in_order[1:], in_order[:-1], out=differs[1:])
+    return in_order[differs]
+
+
+# Orders -------------------------------------------------------------------------------------------
+
+
+def sort(x, axis=-1):
+    if not _is_real(x) or type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        return None
+    return cpu_sorting.sort(x, axis, False)
+
+
+def argsort(x, axis=-1):
+    if not _is_real(x) or type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        return None
+    return cpu_sorting.argsort(x, axis, False)
+
+
+def searchsorted(x1, x2, side="left"):
+    if not _is_real(x1, x2) or x1.dtype != x2.dtype or x1.ndim != 1 or side not in _SIDES:
+        return None
+    return x1.searchsorted(x2, side)
+
+
+_SIDES = ("left", "right")
 
 
 # Products -----------------------------------------------------------------------------------------
