@@ -18,7 +18,7 @@ def sort(a, axis, descending):
     # float16 by its bits: of large arrays NumPy 2.4's other way loses elements.
     result = np.sort(wide, axis=axis, kind="stable" if wide.dtype.char == "e" else None)
     if is_float(wide.dtype):
-        _order_zeros(wide, result, axis)
+        order_zeros(wide, result, axis)
     if descending:
         result = np.flip(result, axis)
     return np.ascontiguousarray(rounded(result, a.dtype)).reshape(a.shape)
@@ -116,7 +116,7 @@ def _check_order(name, a):
         raise TypeError(f"{name} takes another dtype, got {a.dtype}")
 
 
-def _order_zeros(a, result, axis):
+def order_zeros(a, result, axis):
     """Put -0.0 in front of 0.0, in place, in what is sorted along an axis.
 
     a: what it was before. NumPy takes one zero for the other, so that there may be more or less.

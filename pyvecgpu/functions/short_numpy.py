@@ -193,7 +193,13 @@ def unique_values(x):
 def sort(x, axis=-1):
     if not _is_real(x) or type(axis) is not int or not -x.ndim <= axis < x.ndim:
         return None
-    return cpu_sorting.sort(x, axis, False)
+    if x.dtype.char == "e":
+        return cpu_sorting.sort(x, axis, False)
+    result = x.copy()
+    result.sort(axis)
+    if x.dtype.kind == "f":
+        cpu_sorting.order_zeros(x, result, axis)
+    return result
 
 
 def argsort(x, axis=-1):
