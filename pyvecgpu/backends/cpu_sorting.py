@@ -1,8 +1,8 @@
 """Sorting on the CPU device: NumPy's, in the order of the C library (cuda/kernels/keys.cuh).
 
 NaN is the largest. Halves are sorted by float32 or, of float16, as they are. NumPy's quickest way
-to sort is not a stable one: of values nobody sees that, and indices of equal floats, of which there
-are mostly few, are put in order afterwards.
+to sort is not a stable one: of values nobody sees that, and indices of equal ones, where there are
+few, are put in order afterwards.
 """
 
 import numpy as np
@@ -30,10 +30,10 @@ def argsort(a, axis, descending):
     wide = widened(a) if is_bfloat16(a.dtype) else a
     if not descending:
         if wide.ndim == 1 and wide.size >= LONG:
-            if wide.dtype.char in "fd":
-                return _order_of_floats(wide)
-            if wide.dtype.char in "ilq":
+            if wide.dtype.kind in "iu" and wide.itemsize > 2:
                 return _order_of_integers(wide)
+            if wide.dtype.char in "fd":
+                return _order(wide)
         return np.argsort(wide, axis=axis, kind="stable").astype(np.int64, copy=False)
     backwards = np.argsort(np.flip(wide, axis), axis=axis, kind="stable")
     return np.ascontiguousarray(a.shape[axis] - 1 - np.flip(backwards, axis)).astype(
@@ -45,8 +45,8 @@ LONG = 4096  # elements from where on another way than the stable one is quicker
 LOOK = 256  # of them that are looked at to see whether many are equal
 
 
-def _order_of_floats(a):
-    """Return the indices that put a row of floats in order, the first of equal ones first."""
+def _order(a):
+    """Return the indices that put a row of numbers in order, the first of equal ones first."""
     sample = np.sort(a[:: a.size // LOOK])
     if (sample[1:] == sample[:-1]).any():
         return np.argsort(a, kind="stable")
@@ -64,7 +64,7 @@ def _order_of_integers(a):
     """Return the same of a row of integers: by 16 bits at a time if they need no more."""
     least = a.min()
     if int(a.max()) - int(least) >= 2**16:
-        return np.argsort(a, kind="stable")
+        return _order(a)
     return np.argsort(np.subtract(a, least).astype(np.uint16), kind="stable")
 
 
