@@ -445,9 +445,14 @@ def made(backend, data, refused):
 
 
 def number(array):
-    """Return the one element of an Array on a card, or None: nobody may observe it."""
+    """Return the one element of an Array, or None: there is another number, or it is observed."""
     backend = array.backend
-    return backend.number(array.data) if backend.on_card and not _listeners else None
+    if _listeners:
+        return None
+    if backend.on_card:
+        return backend.number(array.data)
+    data = array.data
+    return data.item() if data.size == 1 and data.dtype.kind in "buif" else None
 
 
 def downloaded(array, laid_out=False):

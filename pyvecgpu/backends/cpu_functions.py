@@ -296,7 +296,12 @@ def _accumulated(ufunc, a, axis):
     if a.ndim == 1 and a.size < SHORT and (ufunc is np.multiply or (a.size and a.item(0))):
         return ufunc.accumulate(a, 0, dtype)
     result = a.astype(dtype, order="C")
-    if ufunc is np.add:  # a sum is not -0.0
+    if a.size < SHORT:
+        result = ufunc.accumulate(result, axis)
+        if ufunc is np.add:  # a sum is not -0.0
+            result += 0.0
+        return result
+    if ufunc is np.add:
         result[(slice(None),) * axis + (slice(1),)] += 0.0
     return ufunc.accumulate(result, axis, out=result)
 
@@ -310,6 +315,8 @@ def as_half(a):
 
     The ndarray is used up.
     """
+    if a.size <= FEW:
+        return a.astype(np.float16)
     size = np.abs(a)
     beyond, below = size >= LARGEST_HALF, size <= LEAST_HALF
     below &= size > 0
