@@ -269,9 +269,9 @@ def tracked_operator(code, general):
 
 # Views --------------------------------------------------------------------------------------------
 #
-# The short way from an Array on a card to a view of it: one call of the C library, which knows the
-# shape. It gives None for what it does not take and what does not fit the shape: that goes the long
-# way, which says what is wrong.
+# The short way from an Array to a view of it: one call of the C library, which knows the shape, or
+# of NumPy. It gives None for what it does not take and what does not fit the shape: that goes the
+# long way, which says what is wrong.
 
 _PACK = tuple([struct.Struct(f"{n}q").pack for n in range(4 * (MAX_NDIM + 1))])
 _INTEGER, _SLICE, _NEW, _REST, _START, _STOP, _STEP, _ARRAY = map(int, Key)
@@ -342,19 +342,36 @@ def part_along(array, axis, start, stop):
 def reshaped(array, shape):
     """Return an Array in a shape of ints, or None."""
     backend = array.backend
-    if type(array) is not Array or _listeners or not backend.on_card:
+    if type(array) is not Array or _listeners:
         return None
+    if not backend.on_card:
+        return _reshaped_on_host(array, shape)
     count, packed = _lengths(shape)
     if packed is None:
         return None
     return made(backend, backend.functions.pvg_reshape(array.data, count, packed), _DOES_NOT_FIT)
 
 
+def _reshaped_on_host(array, shape):
+    items = shape if type(shape) is tuple or type(shape) is list else (shape,)
+    for n in items:
+        if type(n) is not int or n < -1:
+            return None
+    if len(items) > MAX_NDIM:
+        return None
+    try:
+        return wrap(array.backend, array.data.reshape(shape))
+    except (ValueError, OverflowError, MemoryError):
+        return None
+
+
 def flattened(array, count=1, shape=_FLAT):
     """Return an Array with one axis, or None; reshaped, in one step of Python."""
     backend = array.backend
-    if type(array) is not Array or _listeners or not backend.on_card:
+    if type(array) is not Array or _listeners:
         return None
+    if not backend.on_card:
+        return _reshaped_on_host(array, -1) if count == 1 else wrap(backend, array.data.squeeze())
     return made(backend, backend.functions.pvg_reshape(array.data, count, shape), _DOES_NOT_FIT)
 
 
@@ -402,8 +419,10 @@ def _lengths(shape):
 def reversed_axes(array):
     """Return an Array with its axes in reverse order, or None."""
     backend = array.backend
-    if type(array) is not Array or _listeners or not backend.on_card:
+    if type(array) is not Array or _listeners:
         return None
+    if not backend.on_card:
+        return wrap(backend, array.data.T)
     return made(backend, backend.functions.pvg_permute(array.data, None), _DOES_NOT_FIT)
 
 
@@ -426,9 +445,14 @@ def made(backend, data, refused):
 
 
 def number(array):
-    """Return the one element of an Array on a card, or None: nobody may observe it."""
+    """Return the one element of an Array, or None: there is another number, or it is observed."""
     backend = array.backend
-    return backend.number(array.data) if backend.on_card and not _listeners else None
+    if _listeners:
+        return None
+    if backend.on_card:
+        return backend.number(array.data)
+    data = array.data
+    return data.item() if data.size == 1 and data.dtype.kind in "buif" else None
 
 
 def downloaded(array, laid_out=False):

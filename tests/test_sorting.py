@@ -298,3 +298,21 @@ def test_a_read_only_array_is_not_sorted(device):
     array = vg.broadcast_to(put(device, np.arange(3.0)), (2, 3))
     with pytest.raises(ValueError, match="read-only"):
         array.sort()
+
+
+@pytest.mark.devices("cpu")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint64"])
+@pytest.mark.parametrize("differing", [3, 5000, 10**9])
+def test_many_elements_are_sorted_stably(device, dtype, differing):
+    """Long rows go another way, which puts equal elements in their order afterwards."""
+    rng = np.random.default_rng(differing)
+    with np.errstate(over="ignore"):
+        values = (rng.integers(-differing, differing, 20_000) * 0.125).astype(dtype)
+    for few in (0, 40):
+        if values.dtype.kind == "f":
+            values[rng.integers(0, values.size, few)] = np.nan
+        values[rng.integers(0, values.size, few)] = -0.0
+        values[rng.integers(0, values.size, few)] = values[7]
+        array = put(device, values)
+        assert_same(vg.argsort(array), order(values, -1), f"{few} of each")
+        assert_sorted(vg.sort(array), in_order(values, -1), f"{few} of each")

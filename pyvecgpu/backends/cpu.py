@@ -340,6 +340,8 @@ class CpuBackend:
     @_reports_memory
     def scan(self, code, a, axis, initial, out):
         result = cpu_functions.scan(OPERATIONS[code], widened(a), axis, initial)
+        if a.dtype.char == "e":
+            return store(cpu_functions.as_half(result), out)
         return store(rounded(result, result_dtype(OPERATIONS[code], supported(a.dtype))), out)
 
     @_reports_memory

@@ -272,13 +272,58 @@ def all(a, axes, keepdims):
 
 def scan(operation, a, axis, initial):
     """Return the sums or products of all elements up to each, floats in float64."""
-    accumulate = {0: np.cumsum, 1: np.cumprod}[operation.identity]
-    wide = _WIDE.get(a.dtype.kind)
-    result = accumulate(a, axis=axis, dtype=wide)
-    if operation.identity == 0 and wide:
-        result += 0.0  # not -0.0
+    ufunc = {0: np.add, 1: np.multiply}[operation.identity]
+    if a.dtype.kind in "fc":
+        result = _accumulated(ufunc, a, axis)
+    else:
+        result = ufunc.accumulate(a, axis, np.uint64 if a.dtype.kind == "u" else np.int64)
     if initial:
         shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
         first = np.full(shape, operation.identity, result.dtype)
         result = np.concatenate([first, result], axis=axis)
     return result
+
+
+def scan_of_floats(ufunc, a, axis):
+    """Return the sums or products of all elements up to each, in the dtype of the floats."""
+    result = _accumulated(ufunc, a, axis)
+    return as_half(result) if a.dtype.char == "e" else result.astype(a.dtype, copy=False)
+
+
+def _accumulated(ufunc, a, axis):
+    """Return the sums or products of all floats up to each, in float64."""
+    dtype = _WIDE[a.dtype.kind]
+    if a.ndim == 1 and a.size < SHORT and (ufunc is np.multiply or (a.size and a.item(0))):
+        return ufunc.accumulate(a, 0, dtype)
+    result = a.astype(dtype, order="C")
+    if a.size < SHORT:
+        result = ufunc.accumulate(result, axis)
+        if ufunc is np.add:  # a sum is not -0.0
+            result += 0.0
+        return result
+    if ufunc is np.add:
+        result[(slice(None),) * axis + (slice(1),)] += 0.0
+    return ufunc.accumulate(result, axis, out=result)
+
+
+SHORT = 4096  # elements of a scan that NumPy makes float64 as it goes
+LARGEST_HALF, LEAST_HALF = 65520.0, 2.0**-25  # what is not below is infinite; what is not above, 0
+
+
+def as_half(a):
+    """Return float64 as float16. What leaves its range is reported once: each time takes long.
+
+    The ndarray is used up.
+    """
+    if a.size <= FEW:
+        return a.astype(np.float16)
+    size = np.abs(a)
+    beyond, below = size >= LARGEST_HALF, size <= LEAST_HALF
+    below &= size > 0
+    if beyond.any():
+        a[beyond & (size < np.inf)][:1].astype(np.float16)
+        np.copyto(a, np.copysign(np.inf, a), where=beyond)
+    if below.any():
+        a[below][:1].astype(np.float16)
+        np.copyto(a, np.copysign(0.0, a), where=below)
+    return a.astype(np.float16)

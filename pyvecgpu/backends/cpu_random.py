@@ -13,13 +13,16 @@ from ..native.abi import Distribution
 
 # Blocks of four words at a time: the arrays of a round stay in a core's cache.
 CHUNK = 1 << 13
-# Blocks that are made at once where few are asked for: one takes as long as a hundred.
-AT_ONCE = 1 << 8
+# Blocks that are made at once where few are asked for: one takes as long as a hundred. Each time
+# that the same stream goes on there are twice as many, up to a number.
+AT_ONCE, MOST_AT_ONCE = 1 << 7, 1 << 12
+FEW = 1 << 5  # blocks of which the numbers are kept, too
+STREAMS = 16  # whose blocks are kept
 
-_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_WEYL = 0x9E3779B9, 0xBB67AE85
-_MASK = np.uint64(2**32 - 1)
-_HALF = np.uint64(32)
+_MULTIPLIERS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64)
+_WEYL = np.array([[0x9E3779B9], [0xBB67AE85]], np.uint64)
+_MASK, _HALF = np.uint64(2**32 - 1), np.uint64(32)
+_ROUNDS = np.arange(10, dtype=np.uint64).reshape(10, 1, 1)
 
 
 def philox(key, stream, counter, blocks):
@@ -29,47 +32,53 @@ def philox(key, stream, counter, blocks):
     """
     first = np.arange(blocks, dtype=np.uint64)
     first += np.uint64(counter)  # wraps
-    c0, c1 = first & _MASK, first >> _HALF
-    c2 = np.full(blocks, stream & 0xFFFFFFFF, np.uint64)
-    c3 = np.full(blocks, stream >> 32, np.uint64)
-    p0, p1 = np.empty_like(c0), np.empty_like(c0)
-    k0, k1 = key & 0xFFFFFFFF, key >> 32
-    for _ in range(10):
-        np.multiply(c0, _MULTIPLIERS[0], out=p0)
-        np.multiply(c2, _MULTIPLIERS[1], out=p1)
-        _mixed(p1, c1, k0, c0)
-        _mixed(p0, c3, k1, c2)
-        # The lower halves; their upper ones are cleared when they are mixed. The old ones' memory
-        # is that of the next products.
-        c1, c3, p0, p1 = p1, p0, c1, c3
-        k0, k1 = (k0 + _WEYL[0]) & 0xFFFFFFFF, (k1 + _WEYL[1]) & 0xFFFFFFFF
-    words = np.empty((blocks, 4), np.uint32)
-    for place, word in enumerate((c0, c1, c2, c3)):
-        np.copyto(words[:, place], word, casting="unsafe")
-    return words
-
-
-def _mixed(product, other, key, out):
-    """out = the product's upper half, xor another lower half, xor the key."""
-    np.right_shift(product, _HALF, out=out)
-    np.bitwise_xor(out, other, out=out)
-    np.bitwise_xor(out, np.uint64(key), out=out)
-    np.bitwise_and(out, _MASK, out=out)
+    # Words 0 and 2 of all blocks, and words 1 and 3: a round does the same to both pairs.
+    even, odd, product = [np.empty((2, blocks), np.uint64) for _ in range(3)]
+    np.bitwise_and(first, _MASK, out=even[0])
+    np.right_shift(first, _HALF, out=odd[0])
+    even[1], odd[1] = stream & 0xFFFFFFFF, stream >> 32
+    keys = np.array([[key & 0xFFFFFFFF], [key >> 32]], np.uint64) + _WEYL * _ROUNDS
+    for added in keys & _MASK:
+        np.multiply(even, _MULTIPLIERS, out=product[::-1])
+        # Even words: the product's upper half, xor the odd ones' lower half, xor the key.
+        np.right_shift(product, _HALF, out=even)
+        np.bitwise_xor(even, odd, out=even)
+        np.bitwise_xor(even, added, out=even)
+        np.bitwise_and(even, _MASK, out=even)
+        # Odd words are the lower halves; their upper ones are cleared with the even words'. The old
+        # ones' memory is that of the next products.
+        odd, product = product, odd
+    words = np.empty((blocks, 2, 2), np.uint32)
+    np.copyto(words[:, :, 0], even.T, casting="unsafe")
+    np.copyto(words[:, :, 1], odd.T, casting="unsafe")
+    return words.reshape(blocks, 4)
 
 
 def _words(key, stream, counter, blocks):
-    """Return philox(...); few words out of many that were made at once, as one more is soon due."""
-    place = counter % AT_ONCE
-    if place + blocks > AT_ONCE:
+    """Return philox(...); few words out of many that were made at once, as more are soon due."""
+    if blocks >= MOST_AT_ONCE:
         return philox(key, stream, counter, blocks)
-    return _many(key, stream, counter - place)[place : place + blocks]
+    first, words = _ahead.get((key, stream), (counter, _NO_WORDS))
+    begin, count = counter - first, len(words)
+    if not 0 <= begin <= count:  # the stream does not go on from there
+        begin, count, words = 0, 0, _NO_WORDS
+    end = begin + blocks
+    if end > count:
+        made = max(min(2 * count, MOST_AT_ONCE), AT_ONCE, end - count)
+        more = philox(key, stream, (counter - begin + count) % 2**64, made)
+        words = np.concatenate((words[begin:], more)) if begin < count else more
+        words.flags.writeable = False  # others get them again
+        begin, end = 0, blocks
+        _ahead.pop((key, stream), None)
+        for oldest in list(_ahead)[: 1 - STREAMS]:
+            _ahead.pop(oldest, None)
+        _ahead[key, stream] = counter, words
+    return words[begin:end]
 
 
-@functools.lru_cache(maxsize=16)
-def _many(key, stream, counter):
-    words = philox(key, stream, counter, AT_ONCE)
-    words.flags.writeable = False  # others get them again
-    return words
+_NO_WORDS = np.empty((0, 4), np.uint32)
+# {(key, stream): (number of a block, the words from there on)}; threads only take and put items.
+_ahead = {}
 
 
 def fill(array, distribution, key, stream, counter):
@@ -86,14 +95,35 @@ def fill(array, distribution, key, stream, counter):
     whole = array if array.flags.c_contiguous else np.empty(array.shape, array.dtype)
     flat, make = whole.reshape(-1), _MAKERS[distribution]
     of_a_block = 2 if dtype.itemsize == 8 else 4
+    blocks, place = -(-flat.size // of_a_block), counter % AT_ONCE
+    if blocks <= FEW and place + blocks <= AT_ONCE:
+        numbers = _numbers(distribution, dtype, key, stream, counter - place)
+        flat[...] = numbers[place * of_a_block : place * of_a_block + flat.size]
+        if whole is not array:
+            np.copyto(array, whole)
+        return
     for first in range(0, flat.size, CHUNK * of_a_block):
         part = flat[first : first + CHUNK * of_a_block]
         at = (counter + first // of_a_block) % 2**64
-        words = _words(key, stream, at, -(-part.size // of_a_block)).reshape(-1)
-        bits = words if of_a_block == 4 else words.astype("<u4", copy=False).view("<u8")
-        np.copyto(part, make(bits, dtype)[: part.size], casting="unsafe")
+        words = _words(key, stream, at, -(-part.size // of_a_block))
+        np.copyto(part, make(_bits_of(words, dtype), dtype)[: part.size], casting="unsafe")
     if whole is not array:
         np.copyto(array, whole)
+
+
+def _bits_of(words, dtype):
+    """Return words in a row, as numbers of 64 bits for a dtype of as many."""
+    words = words.reshape(-1)
+    return words.astype("<u4", copy=False).view("<u8") if dtype.itemsize == 8 else words
+
+
+@functools.lru_cache(maxsize=64)
+def _numbers(distribution, dtype, key, stream, counter):
+    """Return the numbers of AT_ONCE blocks, of which the next few draws take some each."""
+    words = _words(key, stream, counter, AT_ONCE)
+    numbers = _MAKERS[distribution](_bits_of(words, dtype), dtype).astype(host_dtype(dtype))
+    numbers.flags.writeable = False
+    return numbers
 
 
 def moved(place, renewed):
@@ -130,9 +160,14 @@ def _bits(bits, dtype):
 def _uniform(bits, dtype):
     digits, wide = _DIGITS[dtype.name], bits.dtype.itemsize * 8
     real = np.float64 if wide == 64 else np.float32
-    result = (bits >> bits.dtype.type(wide - digits)).astype(real)
+    result = _signed(bits >> bits.dtype.type(wide - digits)).astype(real)
     result *= real(2.0**-digits)
     return result.astype(host_dtype(dtype), copy=False)
+
+
+def _signed(bits):
+    """Return numbers whose highest bit is 0 as signed ones, which become floats sooner."""
+    return bits.view(np.int64 if bits.dtype.itemsize == 8 else np.int32)
 
 
 def _minus_log(bits):
@@ -140,7 +175,7 @@ def _minus_log(bits):
     wide = bits.dtype.itemsize * 8
     real = np.float64 if wide == 64 else np.float32
     above = bits >= bits.dtype.type(2 ** (wide - 1))
-    x = np.where(above, ~bits, bits).astype(real)
+    x = _signed(np.where(above, ~bits, bits)).astype(real)
     x *= real(2.0**-wide)
     x += real(2.0 ** (-wide - 1))
     x = x.astype(np.float64, copy=False)

@@ -108,7 +108,7 @@ def holds(dtype, value):
     kind, of = dtype.kind, type(value)
     if kind == "f":
         return (of is float or of is int) and abs(value) <= _LARGEST.get(dtype.char, 1e300)
-    return of is bool or (of is int and kind in "iu")
+    return of is bool or (of is int and kind in "iub")
 
 
 def fits(out, given, shape, other=()):
@@ -119,3 +119,10 @@ def fits(out, given, shape, other=()):
         and out.shape == shape
         and (other == shape or other == ())
     )
+
+
+def may_share(a, b):
+    """Whether two ndarrays may have memory in common: not two that have their own."""
+    if a.base is None and b.base is None and a is not b:
+        return False
+    return np.may_share_memory(a, b)

@@ -15,12 +15,13 @@ import math
 
 from ..array import Array, Tracked
 from ..dispatch import WAYS
-from . import short_cards
+from . import short_cards, short_numpy
 from .arguments import Operands, is_scalar, promote_all
 from .casting import active
 from .layout import astype, broadcast_to, diagonal, permute_dims, reshape
 from .linalg import matmul, parse_precision
 from .reductions import sum as total
+from .short_calls import short
 from .values import copied
 
 __all__ = ["einsum"]
@@ -28,6 +29,7 @@ __all__ = ["einsum"]
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
+@short(short_numpy.einsum)
 def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, device=None):
     """Return the sum of products that subscripts describe, such as "bij,bjk->bik", as numpy.einsum.
 

@@ -7,7 +7,7 @@ import math
 
 from ..dtypes import bool as bool_dtype
 from ..dtypes import float64, inexact, int64, is_complex, is_float, promote_scalar
-from . import short_cards
+from . import short_cards, short_numpy
 from .arguments import (
     Operands,
     is_scalar,
@@ -26,6 +26,7 @@ from .layout import astype, broadcast_to, flip, moveaxis, ravel, reshape
 from .mathematics import remainder
 from .reductions import sum as total
 from .scans import cumsum
+from .short_calls import short
 from .values import copied
 from .working import along, axis_of, can_be_nan, work_dtype
 
@@ -47,6 +48,7 @@ _BLOCK = 1 << 24  # products that convolve holds at a time
 # Differences --------------------------------------------------------------------------------------
 
 
+@short(short_numpy.diff)
 def diff(x, /, n=1, axis=-1, prepend=None, append=None, *, device=None):
     """Return each element minus the one before along an axis, n times.
 
@@ -135,6 +137,7 @@ def _zero(dtype):
     return 0.0 if is_float(dtype) else 0
 
 
+@short(short_numpy.ediff1d)
 def ediff1d(x, /, to_end=None, to_begin=None, *, device=None):
     """Return the differences of the elements in a row, with others before and behind, in x's dtype.
 
@@ -161,6 +164,7 @@ def ediff1d(x, /, to_end=None, to_begin=None, *, device=None):
 # Derivatives and integrals ------------------------------------------------------------------------
 
 
+@short(short_numpy.gradient)
 def gradient(f, /, *spacing, axis=None, edge_order=1, device=None):
     """Return the derivative along an axis, or along each of several as a tuple; as float.
 
@@ -258,6 +262,7 @@ def _uneven(f, axis, steps, edge_order):
     return first, inner, last + at(-1) * ((k * 2.0 + h) / (k * (h + k)))
 
 
+@short(short_numpy.trapezoid)
 def trapezoid(y, /, x=None, dx=1.0, axis=-1, *, device=None):
     """Return the integral of samples along an axis by the trapezoidal rule, as float.
 
@@ -293,6 +298,7 @@ def trapezoid(y, /, x=None, dx=1.0, axis=-1, *, device=None):
 # Products -----------------------------------------------------------------------------------------
 
 
+@short(short_numpy.convolve)
 def convolve(x1, x2, /, mode="full", *, device=None):
     """Return the convolution of two arrays of one dimension, as numpy.convolve.
 
@@ -367,6 +373,7 @@ def _convolved(long, short):
     return result
 
 
+@short(short_numpy.cross)
 def cross(x1, x2, /, axisa=-1, axisb=-1, axisc=-1, axis=None, *, device=None):
     """Return the cross products of vectors of three elements along an axis, the others broadcast.
 
@@ -391,6 +398,7 @@ def cross(x1, x2, /, axisa=-1, axisb=-1, axisc=-1, axis=None, *, device=None):
     return call.give(stack(parts, axis=parse_axis(axisc, parts[0].ndim + 1)))
 
 
+@short(short_numpy.vander)
 def vander(x, /, N=None, increasing=False, *, device=None):
     """Return the matrix of powers of x, those of an element in a row; the largest come first.
 

@@ -10,13 +10,14 @@ import numpy as np
 from ..array import Array
 from ..dispatch import apply, put_in_a_row, taken
 from ..native.abi import ALONG
-from . import advanced
+from . import advanced, short_numpy
 from .arguments import from_host, host_array, is_host, is_scalar, parse_axis, promote_all, strong
 from .elementwise import where
 from .indexing import get
 from .indexing import set as assign
 from .joining import concat, stack, tile
 from .layout import as_array, astype, broadcast_arrays, broadcast_to, moveaxis, reshape
+from .short_calls import short
 from .values import to_host
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
 # Taking -------------------------------------------------------------------------------------------
 
 
+@short(short_numpy.take)
 def take(x, indices, /, axis=None):
     """Return the elements at indices along an axis; axis=None: of all elements in a row.
 
@@ -61,6 +63,7 @@ def take(x, indices, /, axis=None):
     return give(result)
 
 
+@short(short_numpy.take_along_axis)
 def take_along_axis(x, indices, /, axis=-1):
     """Return, for each index, the element at it along an axis, and elsewhere at the index's place.
 
@@ -80,6 +83,7 @@ def take_along_axis(x, indices, /, axis=-1):
     return give(apply(array.backend, "gather", array, indices, (axis,), ALONG, trusted))
 
 
+@short(short_numpy.compress)
 def compress(condition, x, /, axis=None):
     """Return the parts of x along an axis where a condition is true; axis=None: of all in a row.
 
@@ -106,6 +110,7 @@ def _beside(other, x):
     return x
 
 
+@short(short_numpy.extract)
 def extract(condition, x, /):
     """Return the elements of x, in a row, where a condition is true; see compress.
 
@@ -121,6 +126,7 @@ def extract(condition, x, /):
 # Putting ------------------------------------------------------------------------------------------
 
 
+@short(short_numpy.put)
 def put(x, ind, v, /):
     """Write values to x at indices into its elements in a row; the values are repeated as needed.
 
@@ -168,6 +174,7 @@ def place(x, mask, vals, /):
     _write_in_a_row(x, indices, values)
 
 
+@short(short_numpy.put_along_axis)
 def put_along_axis(x, indices, values, /, axis):
     """Write values to x where take_along_axis(x, indices, axis) reads.
 
@@ -244,6 +251,7 @@ def select(condlist, choicelist, /, default=0):
 # Deleting and inserting ---------------------------------------------------------------------------
 
 
+@short(short_numpy.delete)
 def delete(x, obj, /, axis=None):
     """Return x without some of its parts along an axis; axis=None: without some of all in a row.
 
@@ -260,6 +268,7 @@ def delete(x, obj, /, axis=None):
     return give(get(array, (*[slice(None)] * axis, kept)))
 
 
+@short(short_numpy.insert)
 def insert(x, obj, values, /, axis=None):
     """Return x with values inserted before some of its parts along an axis; axis=None: in a row.
 

@@ -12,14 +12,14 @@ from ..array import Array, Tracked
 from ..device import Device
 from ..dispatch import apply, whole
 from ..dtypes import int64, parse_dtype
-from . import advanced, short_cards
+from . import advanced, short_cards, short_numpy
 from .arguments import Operands, check_shape, parse_axis, parse_int, parse_shape, promote_all
 from .indexing import get
 from .indexing import set as assign
 from .layout import as_array, astype, broadcast_to, expand_dims, reshape
 from .reductions import min as smallest
 from .scans import cumulative_sum
-from .short_calls import numpys
+from .short_calls import numpys, short
 from .values import copied, to_host
 
 __all__ = [
@@ -141,6 +141,7 @@ def column_stack(arrays, /):
     )
 
 
+@short(short_numpy.append)
 def append(x, values, /, axis=None):
     """Return x with values behind it along an axis; axis=None: the elements of both in a row.
 

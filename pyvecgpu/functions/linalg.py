@@ -25,11 +25,12 @@ from ..dtypes import is_complex
 from ..native.abi import MAX_NDIM, Option, Precision
 from ..native.choices import choose, chosen
 from ..operations import Operation
-from . import elementwise, short_cards
+from . import elementwise, short_cards, short_numpy
 from .arguments import Operands, are_operands, is_scalar, parse_axes, parse_axis, parse_int
 from .casting import active
 from .layout import as_array, broadcast_to, diagonal, permute_dims, ravel, reshape
 from .reductions import sum as total
+from .short_calls import product, short
 
 __all__ = [
     "dot",
@@ -107,6 +108,10 @@ def matmul(x1, x2, /, out=None, *, precision=None, device=None):
     >>> vg.matmul(vg.ones((5, 2, 3)), vg.ones((3, 4))).shape
     (5, 2, 4)
     """
+    if out is precision is device is None:
+        result = product(x1, x2)
+        if result is not None:
+            return result
     call = _operands("matmul", x1, x2, out, device)
     a, b = call.arrays
     return call.apply("matmul", a, b, parse_precision(precision))
@@ -114,6 +119,10 @@ def matmul(x1, x2, /, out=None, *, precision=None, device=None):
 
 def operator(left, right, out):
     """Return left @ right; NotImplemented if an operand is of a foreign type."""
+    if out is None:
+        result = product(left, right)
+        if result is not None:
+            return result
     if not (type(left) is type(right) is Array or are_operands(left, right)):
         return NotImplemented
     return matmul(left, right, out=out)
@@ -130,6 +139,10 @@ def vecdot(x1, x2, /, out=None, *, axis=-1, precision=None, device=None):
     [21, 43]
     """
     if axis == -1 and out is None and device is None:
+        if precision is None:
+            result = product(x1, x2, True)
+            if result is not None:
+                return result
         result = short_cards.dots(x1, x2, parse_precision(precision))
         if result is not None:
             return result
@@ -162,6 +175,7 @@ def _with_an_axis_less(a, b):
     return a, b, shape
 
 
+@short(short_numpy.tensordot)
 def tensordot(x1, x2, /, axes=2, *, precision=None, out=None, device=None):
     """Return the sums of products over axes of x1 and as many of x2; their other axes stay.
 
@@ -198,6 +212,10 @@ def dot(x1, x2, /, out=None, *, precision=None, device=None):
     >>> vg.dot(vg.asarray([1, 2]), vg.asarray([3, 4])).item()
     11
     """
+    if out is precision is device is None:
+        result = product(x1, x2, True)
+        if result is not None:
+            return result
     if _ndim(x1) == 0 or _ndim(x2) == 0:
         return elementwise.multiply(x1, x2, out=out, device=device)
     if _ndim(x2) == 1 or _ndim(x1) == _ndim(x2) == 2:
@@ -211,11 +229,16 @@ def inner(x1, x2, /, *, precision=None, out=None, device=None):
     >>> vg.inner(vg.asarray([[1, 2], [3, 4]]), vg.asarray([1, 10])).tolist()
     [21, 43]
     """
+    if out is precision is device is None:
+        result = product(x1, x2, True)
+        if result is not None:
+            return result
     if _ndim(x1) == 0 or _ndim(x2) == 0:
         return elementwise.multiply(x1, x2, out=out, device=device)
     return tensordot(x1, x2, axes=([-1], [-1]), precision=precision, out=out, device=device)
 
 
+@short(short_numpy.outer)
 def outer(x1, x2, /, out=None, *, device=None):
     """Return the products of every element of x1, a row each, with every element of x2.
 
@@ -284,6 +307,7 @@ def _check_matrix(name, matrix, vector, length):
         raise ValueError(f"{name}: {shapes} do not fit")
 
 
+@short(short_numpy.kron)
 def kron(x1, x2, /, *, out=None, device=None):
     """Return blocks of x2, one for each element of x1 and multiplied by it, side by side.
 
@@ -300,6 +324,7 @@ def kron(x1, x2, /, *, out=None, device=None):
     return call.deliver_array(reshape(a * b, shape))
 
 
+@short(short_numpy.trace)
 def trace(x, /, offset=0, axis1=0, axis2=1, dtype=None):
     """Return the sums of the diagonals of the matrices that two axes span; see diagonal and sum.
 

@@ -1,11 +1,12 @@
 """Functions that make matrices: of ones on a diagonal, of one side of it, or with a given one."""
 
 from ..dispatch import apply
-from . import short_cards
+from . import short_cards, short_numpy
 from .arguments import Operands, parse_int, parse_shape
 from .creation import empty, filled
 from .indexing import embedded
 from .layout import as_array, diagonal, reshape
+from .short_calls import short
 from .values import copied
 
 __all__ = ["diag", "eye", "identity", "tri", "tril", "triu"]
@@ -76,6 +77,7 @@ def diag(x, /, k=0):
     return give(reshape(flat, (n, n)))
 
 
+@short(short_numpy.tril)
 def tril(x, /, k=0, *, out=None, device=None):
     """Return matrices, the last two axes of x, with zeros above a diagonal.
 
@@ -87,6 +89,7 @@ def tril(x, /, k=0, *, out=None, device=None):
     return _triangle("tril", x, False, k, out, device)
 
 
+@short(short_numpy.triu)
 def triu(x, /, k=0, *, out=None, device=None):
     """Return matrices, the last two axes of x, with zeros below a diagonal; see tril.
 

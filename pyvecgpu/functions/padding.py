@@ -3,12 +3,13 @@
 import numpy as np
 
 from ..array import Array
-from . import short_cards
+from . import short_cards, short_numpy
 from .arguments import parse_shape, strong
 from .elementwise import floor
 from .joining import concat, tile
 from .layout import as_array, astype, broadcast_to, flip, reshape
 from .ranges import arange
+from .short_calls import short
 from .values import copied
 from .working import along, work_dtype
 
@@ -17,6 +18,7 @@ __all__ = ["pad"]
 _MODES = ("constant", "edge", "linear_ramp", "reflect", "symmetric", "wrap")
 
 
+@short(short_numpy.pad)
 def pad(x, pad_width, /, mode="constant", *, constant_values=0, end_values=0):
     """Return x with so many elements more before and behind it along each axis, as numpy.pad.
 

@@ -8,9 +8,11 @@ from ..array import Array, Tracked
 from ..dispatch import WAYS, apply
 from ..dtypes import parse_dtype
 from ..operations import OPERATIONS, Operation, result_dtype
+from . import short_numpy
 from .arguments import Operands, check_shape, parse_axis
 from .casting import active
 from .layout import astype, ravel
+from .short_calls import short
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
 
@@ -43,6 +45,7 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=Fa
     )
 
 
+@short(short_numpy.cumsum)
 def cumsum(x, /, axis=None, dtype=None, out=None, *, device=None):
     """Return the sums of the elements along an axis up to each; None: of all in C order.
 
@@ -56,6 +59,7 @@ def cumsum(x, /, axis=None, dtype=None, out=None, *, device=None):
     return _flattening("cumsum", Operation.SUM, x, axis, dtype, out, device)
 
 
+@short(short_numpy.cumprod)
 def cumprod(x, /, axis=None, dtype=None, out=None, *, device=None):
     """Return the products of the elements along an axis up to each; see cumsum.
 

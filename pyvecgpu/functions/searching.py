@@ -1,13 +1,16 @@
 """Where elements are not 0. How many there are decides the shape: these wait for the device."""
 
 from ..dispatch import apply
+from . import short_numpy
 from .arguments import Operands
 from .indexing import get
 from .layout import ravel
+from .short_calls import short
 
 __all__ = ["argwhere", "flatnonzero", "nonzero"]
 
 
+@short(short_numpy.nonzero)
 def nonzero(x, /, *, device=None):
     """Return where elements are not 0 (NaN is not): int64 indices, a 1-D array for each axis.
 
@@ -25,6 +28,7 @@ def nonzero(x, /, *, device=None):
     return tuple([call.give(get(found, i)) for i in range(array.ndim)])
 
 
+@short(short_numpy.argwhere)
 def argwhere(x, /, *, device=None):
     """Return where elements are not 0, as the rows of an int64 matrix with a column for each axis.
 
@@ -40,6 +44,7 @@ def argwhere(x, /, *, device=None):
     return call.give(rows if array.ndim else get(rows, (slice(None), slice(0, 0))))
 
 
+@short(short_numpy.flatnonzero)
 def flatnonzero(x, /, *, device=None):
     """Return where elements are not 0, as int64 indices into ravel(x).
 

@@ -8,13 +8,14 @@ from collections import namedtuple
 from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
 from ..dtypes import int8, int64, is_complex
-from . import complexes, scans, short_cards
+from . import complexes, scans, short_cards, short_numpy
 from .arguments import Operands, is_scalar, promote_all
 from .creation import filled
 from .elementwise import bitwise_and, equal, minimum, not_equal
 from .indexing import get
 from .joining import concat
 from .layout import astype, ravel, reshape
+from .short_calls import short
 from .sorting import beside, bisected, order_along, picked_along, sorted_along
 from .working import can_be_nan
 
@@ -38,6 +39,7 @@ UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
 # Unique elements ----------------------------------------------------------------------------------
 
 
+@short(short_numpy.unique_values)
 def unique_values(x, /, *, device=None):
     """Return the elements that differ, in ascending order; each NaN is one of its own.
 

@@ -1,71 +1,71 @@
-"""The short way of composed functions on the CPU device: NumPy's function of the same name.
+"""The short way of functions on the CPU device: one call of NumPy for the whole of each.
 
-It is for functions that move elements or choose among them, so that the result is the same to the
-bit. It is taken while nobody observes the seam (dispatch.py), for Arrays of the CPU device and
-plain integers beside them; whatever else there is, errors included, goes the long way.
+It is taken while nobody observes the seam (dispatch.py), for Arrays of the CPU device that no
+gradients are recorded for, of bools, integers and real floats, with plain numbers beside them.
+Whatever else there is, errors included, goes the long way: of elements that are moved or chosen the
+result is the same to the bit, and of others it is computed as the long way does it.
 """
 
 import functools
 
 import numpy as np
 
-from ..array import Array, wrap
+from ..array import Array, new
+from ..backends.cpu import wrote
 from ..backends.cpu_ways import holds
-from ..dispatch import observed
+from ..dispatch import _listeners
 from ..native.abi import MAX_NDIM
+from .casting import active
 
 _LISTS = (list, tuple)
+_MULTIPLIED = "fdbhilqBHILQ"  # dtypes whose products NumPy adds up as we do
+_REAL = "buif"
+_ERRORS = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
 
 
 def numpys(function, scalars=()):
     """Return a decorator: NumPy's function is taken instead, where it gives the same.
 
-    scalars: the places of arguments that are operands. Those are scalars that the first argument's
-    dtype holds, other than 0, which NumPy confuses with -0.0.
+    It is for an array or a list of arrays, and integers. scalars: the places of arguments that are
+    operands. Those are scalars that the first argument's dtype holds, other than 0, which NumPy
+    confuses with -0.0.
     """
 
     def decorate(composed):
         @functools.wraps(composed)
         def call(*arguments, **options):
             first = arguments[0] if arguments else None
-            if type(first) in _LISTS and first:
-                first = first[0]
-            if type(first) is Array and first.backend.on_card:
+            parts = first if type(first) in _LISTS else (first,)
+            if not parts or type(parts[0]) is not Array or _listeners:
                 return composed(*arguments, **options)
-            result = _short(function, scalars, arguments, options)
-            return composed(*arguments, **options) if result is None else result
+            backend, raws = parts[0].backend, []
+            if backend.on_card or (options and options.keys() != _AXIS):
+                return composed(*arguments, **options)
+            for one in parts:
+                if type(one) is not Array or one.backend is not backend:
+                    return composed(*arguments, **options)
+                raws.append(one.data)
+                if raws[-1].dtype.kind not in _REAL:
+                    return composed(*arguments, **options)
+            for i, value in enumerate([*arguments[1:], *options.values()], 1):
+                if not (_is_operand(value, raws[0]) if i in scalars else _is_number(value)):
+                    return composed(*arguments, **options)
+            try:
+                result = function(raws if parts is first else raws[0], *arguments[1:], **options)
+            except _ERRORS:
+                return composed(*arguments, **options)
+            if type(result) is not np.ndarray:
+                result = np.asarray(result)
+            if result.ndim > MAX_NDIM:
+                return composed(*arguments, **options)
+            return _array(backend, result)
 
         return call
 
     return decorate
 
 
-def _short(function, scalars, arguments, options):
-    """Return NumPy's result as an Array, or None."""
-    if not arguments or any(name != "axis" for name in options):
-        return None
-    first, *rest = arguments
-    parts = first if type(first) in (list, tuple) else (first,)
-    backend = parts[0].backend if parts and type(parts[0]) is Array else None
-    if backend is None or backend.on_card or observed():
-        return None
-    if not all(_is_plain(one, backend) for one in parts):
-        return None
-    for i, value in enumerate([*rest, *options.values()], 1):
-        if not (_is_operand(value, first.data) if i in scalars else _is_number(value)):
-            return None
-    raw = [one.data for one in parts] if parts is first else first.data
-    try:
-        result = np.asarray(function(raw, *rest, **options))
-    except (TypeError, ValueError, IndexError, OverflowError, MemoryError):
-        return None
-    if result.ndim > MAX_NDIM:
-        return None
-    return wrap(backend, result if result.flags.c_contiguous else np.ascontiguousarray(result))
-
-
-def _is_plain(array, backend):
-    return type(array) is Array and array.backend is backend and array.data.dtype.kind in "buif"
+_AXIS = {"axis"}
 
 
 def _is_number(value):
@@ -77,3 +77,99 @@ def _is_operand(value, data):
     if value is None or (type(value) is int and data.dtype.kind in "iuf"):
         return value is None or 0 < value < 128
     return type(value) is float and data.dtype.kind == "f" and value and holds(data.dtype, value)
+
+
+def short(function):
+    """Return a decorator: what function(...) gives of ndarrays is taken, unless that is None.
+
+    The function stands in short_numpy.py. It gets ndarrays for Arrays, and all else as it is; it
+    gives None, or raises one of NumPy's errors, for what is not for it. Else it gives an ndarray or
+    NumPy's scalar, a tuple of ndarrays, or True after it has written to its first argument.
+    """
+
+    def decorate(composed):
+        @functools.wraps(composed)
+        def call(*arguments, **options):
+            backend, raws = None, []
+            for one in arguments:
+                if type(one) is Array:
+                    if backend is None:
+                        backend = one.backend
+                        if backend.on_card:
+                            return composed(*arguments, **options)
+                    if one.backend is not backend or one.data.dtype.kind not in _REAL:
+                        return composed(*arguments, **options)
+                    one = one.data
+                elif type(one) is np.ndarray:
+                    return composed(*arguments, **options)
+                raws.append(one)
+            if backend is None or _listeners or active:
+                return composed(*arguments, **options)
+            try:
+                result = function(*raws, **(_opened(options, backend) if options else options))
+            except _ERRORS:
+                result = None
+            if result is None:
+                return composed(*arguments, **options)
+            if result is True:
+                wrote(raws[0])
+                return None
+            if type(result) is tuple:
+                return tuple([_array(backend, one) for one in result])
+            if type(result) is not np.ndarray:
+                result = np.asarray(result)
+            elif not result.flags.c_contiguous:
+                result = np.ascontiguousarray(result)
+            array = new()
+            array.backend = backend
+            array.data = result
+            return array
+
+        return call
+
+    return decorate
+
+
+def product(x1, x2, of_vectors=False):
+    """Return the matrix product of two Arrays, or of two vectors alone, or None; as short(...).
+
+    It is cheaper to ask for than that.
+    """
+    if type(x1) is not Array or type(x2) is not Array:
+        return None
+    backend = x1.backend
+    if backend.on_card or x2.backend is not backend or _listeners or active:
+        return None
+    a, b = x1.data, x2.data
+    if a.dtype is not b.dtype or a.dtype.char not in _MULTIPLIED:
+        return None
+    try:
+        if a.ndim == b.ndim == 1:
+            result = np.asarray(a.dot(b))
+        elif of_vectors:
+            return None
+        else:
+            result = np.matmul(a, b)
+    except _ERRORS:
+        return None
+    return _array(backend, result if type(result) is np.ndarray else np.asarray(result))
+
+
+def _opened(options, backend):
+    """Return named arguments with ndarrays for Arrays. TypeError: they are not for this way."""
+    opened = {}
+    for name, one in options.items():
+        if type(one) is Array and one.backend is backend and one.data.dtype.kind in _REAL:
+            one = one.data
+        elif type(one) is np.ndarray:
+            raise TypeError
+        opened[name] = one
+    return opened
+
+
+def _array(backend, data):
+    """Return a new Array of an ndarray, in C order."""
+    array = new()
+    array.backend = backend
+    array.data = data if data.flags.c_contiguous else np.ascontiguousarray(data)
+    return array

@@ -7,51 +7,82 @@ indexing.py's. None and False: the short way is not for this.
 
 import numpy as np
 
-from ..array import Array, wrap
+from ..array import Array, new
 from ..backends.cpu import wrote
-from ..backends.cpu_ways import holds
-from ..dispatch import observed
+from ..backends.cpu_ways import holds, may_share
+from ..dispatch import _listeners
+from ..native.abi import MAX_NDIM
 
-_BASIC = {int, slice, type(Ellipsis)}
+_BASIC = {int, slice}
+_INTEGERS = {int}
 
 
 def get(array, key):
     """Return array[key], or None."""
-    if type(array) is not Array or array.backend.on_card or observed():
+    backend = array.backend
+    if type(array) is not Array or backend.on_card or _listeners:
         return None
     data, kind = array.data, type(key)
     try:
         if kind is int or kind is slice:
-            return wrap(array.backend, data[key, ...])
-        items, is_basic = _items(array, key)
-        if items is None:
-            return None
-        result = data[items]
+            result = data[key, ...]
+        elif kind is Array:
+            item = key.data
+            if key.backend is not backend or not _names_elements(item):
+                return None
+            result = data[item]
+            if result.ndim > 1 and not result.flags.c_contiguous:
+                result = np.ascontiguousarray(result)
+        else:
+            items, is_basic = _items(backend, key)
+            if items is None:
+                return None
+            result = data[items]
+            if result.ndim > MAX_NDIM:
+                return None
+            if not (is_basic or result.flags.c_contiguous):
+                result = np.ascontiguousarray(result)
     except (IndexError, TypeError, OverflowError):
         return None
-    if not (is_basic or result.flags.c_contiguous):
-        result = np.ascontiguousarray(result)
-    return wrap(array.backend, result)
+    found = new()
+    found.backend = backend
+    found.data = result
+    return found
 
 
 def set(array, key, value):
     """Do array[key] = value and return True, or False."""
-    if type(array) is not Array or array.backend.on_card or observed():
+    backend = array.backend
+    if type(array) is not Array or backend.on_card or _listeners:
         return False
     data = array.data
     if not data.flags.writeable:
         return False
     is_array = type(value) is Array
     if is_array:
-        if value.backend is not array.backend or value.data.dtype != data.dtype:
+        if value.backend is not backend or value.data.dtype != data.dtype:
             return False
         value = value.data
-        if np.may_share_memory(value, data):
+        if may_share(value, data):
             return False
     elif not holds(data.dtype, value):
         return False
+    kind = type(key)
     try:
-        items, is_basic = _items(array, key)
+        if (kind is int or kind is slice) and not is_array:
+            data[key] = value
+            wrote(data)
+            return True
+        if kind is Array:
+            item = key.data
+            if key.backend is not backend or not _names_elements(item) or may_share(item, data):
+                return False
+            if is_array and value.ndim > 1:
+                return False
+            data[item] = value
+            wrote(data)
+            return True
+        items, is_basic = _items(backend, key)
         if items is None:
             return False
         if is_basic:
@@ -62,8 +93,9 @@ def set(array, key, value):
         elif is_array and value.ndim > 1:
             return False
         else:
-            if any(type(one) is np.ndarray and np.may_share_memory(one, data) for one in items):
-                return False
+            for one in items:
+                if type(one) is np.ndarray and may_share(one, data):
+                    return False
             data[items] = value
     except (IndexError, TypeError, ValueError, OverflowError):
         return False
@@ -71,27 +103,34 @@ def set(array, key, value):
     return True
 
 
-def _items(array, key):
+def _names_elements(item):
+    """Whether an ndarray means the same as a key here; NumPy wraps uint64."""
+    return item.ndim and (item.dtype.kind in "bi" or item.dtype.char in "BHI")
+
+
+def _items(backend, key):
     """Return a key as NumPy takes it, with an Ellipsis, and whether it makes a view; or None."""
     items, is_basic, has_ellipsis = [], True, False
     for item in key if type(key) is tuple else (key,):
         kind = type(item)
         if kind is Array:
-            if item.backend is not array.backend:
+            if item.backend is not backend or not _names_elements(item.data):
                 return None, False
-            item = item.data
-            kind = np.ndarray
-        elif kind is list and item and all(type(one) is int for one in item):
-            item = np.array(item)
-            kind = np.ndarray
-        if kind is np.ndarray:
-            if not item.ndim or item.dtype.kind not in "biu" or item.dtype == np.uint64:
-                return None, False  # NumPy wraps uint64
+            item, is_basic = item.data, False
+        elif kind is list:
+            if {*map(type, item)} != _INTEGERS:
+                return None, False
+            item, is_basic = np.array(item), False
+            if item.dtype.kind == "u":
+                return None, False
+        elif kind is np.ndarray:
+            if not _names_elements(item):
+                return None, False
             is_basic = False
-        elif kind not in _BASIC:
-            return None, False
         elif item is Ellipsis:
             has_ellipsis = True
+        elif item is not None and kind not in _BASIC:
+            return None, False
         items.append(item)
     if not has_ellipsis:
         items.append(Ellipsis)

@@ -10,10 +10,12 @@ from ..dispatch import apply
 from ..dtypes import complex_dtype, float64, is_complex, is_integer, supported
 from ..native.abi import ALONG
 from ..operations import Operation
+from . import short_numpy
 from .arguments import Operands, is_scalar, parse_axis, parse_int, strong
 from .gathering import take
 from .indexing import get
 from .layout import astype, ravel
+from .short_calls import short
 from .working import along
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 
+@short(short_numpy.sort)
 def sort(x, /, axis=-1, kind=None, *, descending=False, stable=True, device=None):
     """Return the elements in order along an axis; None: all in C order along one.
 
@@ -47,6 +50,7 @@ def sort(x, /, axis=-1, kind=None, *, descending=False, stable=True, device=None
     return call.give(sorted_along(array, axis, descending))
 
 
+@short(short_numpy.argsort)
 def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True, device=None):
     """Return the int64 indices that put the elements in order along an axis; see sort.
 
@@ -162,6 +166,7 @@ def top_k(x, k, /, *, axis=-1, mode="largest", device=None):
     return call.give(picked_along(array, order, axis)), call.give(order)
 
 
+@short(short_numpy.searchsorted)
 def searchsorted(x1, x2, /, side="left", sorter=None, *, device=None):
     """Return, for each element of x2, the int64 index before which it keeps x1 in order.
 

@@ -7,6 +7,7 @@ of bools and integers is of the default float. axis and keepdims are as in reduc
 import math
 
 from ..dtypes import float64, inexact, is_complex, is_float, is_integer, parse_dtype, real_dtype
+from . import short_numpy
 from .arguments import Operands, parse_axes, parse_scalar, promote_all
 from .combined import clip
 from .complexes import conj, part, squared_length
@@ -21,6 +22,7 @@ from .reductions import max as largest
 from .reductions import mean
 from .reductions import min as smallest
 from .reductions import sum as total
+from .short_calls import short
 from .working import work_dtype, working
 
 __all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
@@ -128,6 +130,7 @@ def ptp(x, /, axis=None, out=None, keepdims=False, *, device=None):
 # With weights -------------------------------------------------------------------------------------
 
 
+@short(short_numpy.average)
 def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False, device=None):
     """Return the mean, or sum(x * weights) / sum(weights), as float.
 
@@ -181,6 +184,7 @@ def _weighted(array, weights, axes, keepdims):
 # Between variables --------------------------------------------------------------------------------
 
 
+@short(short_numpy.cov)
 def cov(
     x,
     /,
@@ -213,6 +217,7 @@ def cov(
     return call.give(_covariance("cov", operands, rowvar, ddof, dtype))
 
 
+@short(short_numpy.corrcoef)
 def corrcoef(x, /, y=None, rowvar=True, *, dtype=None, device=None):
     """Return the matrix of correlations of variables, between -1 and 1; see cov.
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..array import Array
+from ..backends import cpu_sorting
 from ..dtypes import float64, uint64
 from ..functions.arguments import is_host, parse_int, parse_shape
 from ..functions.creation import asarray
@@ -86,7 +87,7 @@ class _Orders:
 
     def _order(self, count):
         keys = to_host(self._bits(count, uint64, HOST))
-        return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
+        return cpu_sorting.argsort(keys, 0, False)
 
     def choice(self, a, size=None, replace=True, p=None, axis=0, *, device=None):
         """Return elements of arange(a), or parts of an array along an axis, drawn at random.

@@ -1,0 +1,195 @@
+"""Short ways of the CPU device: NumPy's results are what the long ways give, to the bit."""
+
+import numpy as np
+import pytest
+from helpers import host, put
+
+import pyvecgpu as vg
+from pyvecgpu.dispatch import observe
+from pyvecgpu.functions import short_numpy
+
+pytestmark = pytest.mark.devices("cpu")
+
+DTYPES = ("float32", "float64", "float16", "int64", "int32", "uint8", "uint64", "bool")
+
+
+def operands(device, dtype):
+    """Arrays by the names in the texts: rows and matrices, indices, masks; some are views."""
+    rng = np.random.default_rng(5)
+    values = rng.integers(-8, 9, (3, 24))
+    if np.dtype(dtype).kind == "f":
+        values = values / 4
+        values[0, :2], values[1, :3] = (0.0, -0.0), (-0.0, np.nan, np.inf)
+    with np.errstate(invalid="ignore"):
+        a, b, c = values.astype(dtype)
+    found = {"a": a, "b": b, "v": c[::2], "e": a[:0], "z": a[3], "A": a.reshape(4, 6)}
+    found |= {"B": b.reshape(4, 6), "T": c.reshape(6, 4).T, "C": a.reshape(2, 3, 4)}
+    found |= {"mask": rng.random(24) < 0.5, "i": rng.permutation(24), "j": rng.integers(-4, 4, 7)}
+    found |= {"J": rng.integers(-6, 6, (4, 2)), "u": np.arange(3, dtype="uint64")}
+    arrays = {name: put(device, np.array(value)) for name, value in found.items()}
+    arrays["v"], arrays["T"] = put(device, c)[::2], put(device, c.reshape(6, 4)).T
+    return arrays | {"m": vg, "np": np}
+
+
+def run(device, dtype, text):
+    """What a text does, while it may and while it must not go the short way: results, operands."""
+    outcomes = []
+    for watched in (False, True):
+        names = operands(device, dtype)
+        try:
+            if watched:
+                with observe(lambda call: None):
+                    result = eval(text, names)
+            else:
+                result = eval(text, names)
+        except Exception as error:
+            result = type(error), str(error)
+        names.pop("__builtins__", None)
+        arrays = [one for one in names.values() if isinstance(one, vg.Array)]
+        outcomes.append((result, arrays))
+    return outcomes
+
+
+def assert_alike(found, expected, text):
+    if isinstance(expected, tuple):
+        assert len(found) == len(expected), text
+        for one, other in zip(found, expected, strict=True):
+            assert_alike(one, other, text)
+    elif isinstance(expected, vg.Array):
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape), text
+        if expected.size:
+            both = zip(found.strides, expected.strides, expected.shape, strict=True)
+            assert all(one == other or n == 1 for one, other, n in both), text
+        assert _bits(host(found)) == _bits(host(expected)), text
+    else:
+        assert found == expected, text
+
+
+def _bits(values):
+    """Return the bytes of an ndarray, all NaN alike."""
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), values.dtype.type(np.nan), values)
+    return values.tobytes()
+
+
+def texts(several):
+    return tuple([one.strip() for one in several.split(";")])
+
+
+READS = texts("""
+A.T; T.T; z.T; C.T; A.reshape(24); A.reshape((2, -1)); T.reshape(-1); T.reshape((4, 6)); A.ravel();
+a.reshape(-2); a.reshape((5, 5)); a.reshape((2, -1, -1)); a.reshape((1,) * 33); e.reshape(-1);
+e.reshape((0, -1)); z.reshape(()); z.reshape((1, 1)); a.reshape(True); m.ravel(T);
+m.squeeze(A[None]);
+m.squeeze(a[:1]); m.squeeze(z); m.reshape(A, [3, 8]); m.reshape(A, (3.0, 8));
+a[i]; a[mask]; A[j]; T[j % 4]; A[:, j % 6]; A[[0, 2]]; A[:, [0, 2]]; a[30:]; A[[0, 1], [2, 3]];
+A[None]; A[None, 1, ..., None]; a[[24]]; a[u]; a[[2**64 - 1]]; A[mask]; C[:, j % 3];
+C[j % 2, :, j % 4]; a[...]; a[[]]; z[None]; z[mask]; m.take(a, i); m.take(A, j);
+m.take(A, j, axis=1); m.take(T, j, axis=-1); m.take(a, [1, -1]); m.take(a, 3); m.take(a, u);
+m.take(A, j, axis=2); m.take(a, j + 40); m.take(z, j * 0); m.take(a, mask); m.take(A, J);
+m.take(e, j); m.take_along_axis(a, i); m.take_along_axis(A, J % 4);
+m.take_along_axis(T, J % 4, 1); m.take_along_axis(A, J); m.take_along_axis(a, i, axis=None);
+m.take_along_axis(A, i); m.take_along_axis(A, J + 9, axis=1); m.take_along_axis(a, i, axis=1);
+m.compress(mask, a); m.compress(mask[:3], A, axis=0); m.compress(mask, A, axis=1);
+m.compress(mask[:4], T, axis=1); m.compress(mask, A); m.compress(A > 1, a); m.compress(i, a);
+m.compress(mask, a[:9]); m.extract(mask, A); m.extract(A > 0, T); m.extract(i, a);
+m.extract(A > 0, a[:5]); m.delete(a, 3); m.delete(a, -1); m.delete(A, 1, axis=1);
+m.delete(A, 5); m.delete(T, 0, axis=0); m.delete(a, 24); m.delete(A, 0, axis=2);
+m.delete(a, True); m.insert(a, 3, 1); m.insert(A, 1, b[:4], axis=1); m.insert(a, -1, b);
+m.insert(A, 2, 1, axis=0); m.insert(a, 25, 1); m.insert(a, 1, 0.5); m.insert(T, 1, v);
+m.append(a, b); m.append(A, T); m.append(A, B, axis=1); m.append(A, a, axis=0); m.append(a, i);
+m.pad(a, 2); m.pad(A, 1); m.pad(T, 0); m.pad(a, 2, 'edge'); m.pad(a, 1, constant_values=-0.0);
+m.pad(A, 1, constant_values=3); m.pad(z, 1); m.pad(a, -1); m.pad(a, 1, constant_values=300);
+m.tril(A); m.triu(T, 1); m.tril(C, -1); m.triu(a); m.tril(A, -2**70); m.concatenate([a, b]);
+m.concatenate([A, T], axis=1); m.stack([a, b], axis=1); m.hstack([A, A]); m.vstack([a, b]);
+m.column_stack([a, B.ravel()]); m.tile(A, 2); m.repeat(a, 3); m.roll(T, 3); m.nonzero(a);
+m.nonzero(A); m.nonzero(T); m.nonzero(z); m.nonzero(e); m.flatnonzero(A); m.flatnonzero(T);
+m.argwhere(a); m.argwhere(A); m.argwhere(e);
+m.sort(a); m.sort(A, 0); m.sort(T); m.sort(z); m.sort(e); m.sort(a, axis=None);
+m.sort(a, descending=True); m.argsort(a); m.argsort(T, axis=0); m.argsort(A, 2); m.argsort(z);
+m.searchsorted(m.sort(b), a); m.searchsorted(m.sort(a), A, "right"); m.searchsorted(A, a);
+m.searchsorted(a, i); m.searchsorted(m.sort(b), v, side="middle");
+m.unique_values(a); m.unique_values(T)
+""")
+COMPUTED = texts("""
+m.inner(a, b); m.inner(A, B); m.inner(A, a[:6]); m.inner(A, a); m.inner(C, C); m.inner(z, a);
+m.tensordot(A, B, ([1], [1])); m.tensordot(A, T, 2); m.tensordot(a, b, 0); m.tensordot(A, B, 1);
+m.tensordot(A, B, ([0, 1], [0, 1])); m.tensordot(A, B, ([-1], [1])); m.tensordot(A, B, -1);
+m.outer(a, b); m.outer(A, v); m.outer(a, i); m.kron(a[:3], b); m.kron(A, B); m.kron(A, a);
+m.trace(A); m.trace(C, 1, 0, 2); m.trace(a); m.trace(A, 9); m.cross(a[:3], b[:3]); m.cross(a, b);
+m.cross(A.reshape(-1, 3), b[:3]); m.einsum("ij->i", A); m.einsum("ij->j", T); m.einsum("ij->", A);
+m.einsum("ii->i", A[:4, :4]); m.einsum("ijk->ki", C); m.einsum("ijk->ik", C); m.einsum("i", A);
+A @ T.T; A @ A; a @ b; C @ T[0, :4]; m.matmul(A, T); m.dot(a, b); m.vecdot(a, b); m.vecdot(A, B);
+m.matmul(A, A.T); m.dot(A, B.T); m.dot(A, C); m.vecdot(a, v); m.product(a, b);
+m.cumsum(a); m.cumsum(A, 0); m.cumsum(T, 1); m.cumsum(A, axis=-1); m.cumprod(a); m.cumprod(C, 1);
+m.cumsum(-a * 0); m.cumprod(A, 2); m.cumsum(z); m.cumsum(e); m.cumprod(a * 100); m.cumprod(T);
+m.cumprod(a / 64); m.cumsum(a * 4096); m.cumulative_sum(a, include_initial=True);
+m.diff(a); m.diff(A); m.diff(A, axis=0); m.diff(C, 1, 1); m.diff(a, 2); m.diff(z);
+m.diff(a, axis=1); m.diff(e);
+m.ediff1d(A); m.ediff1d(z); m.ediff1d(a, 0); m.gradient(b); m.gradient(a); m.gradient(a[:1]);
+m.gradient(a[:2]); m.gradient(a, 2.0); m.gradient(A); m.trapezoid(a); m.trapezoid(A);
+m.trapezoid(z); m.trapezoid(a, dx=2.0); m.convolve(a, b[:5]); m.convolve(b[:4], a, "same");
+m.convolve(a, b[:2], "same"); m.convolve(a, b[:6], "valid"); m.convolve(a, b, "other");
+m.convolve(a, e); m.convolve(A, a); m.vander(a, 5); m.vander(a); m.vander(a[:9], 3, True);
+m.vander(a, 0); m.vander(a, 1);
+m.average(a); m.average(A, 1); m.average(A, axis=0, weights=T.T.reshape(4, 6)); m.average(e);
+m.average(a, weights=b, returned=True); m.average(A, weights=a); m.average(A, 2);
+m.average(a, weights=b);
+m.cov(A); m.cov(a); m.cov(T); m.cov(A, rowvar=False); m.cov(a[:1]); m.cov(A[:1]); m.cov(C);
+m.corrcoef(A); m.corrcoef(a); m.corrcoef(A, T); m.corrcoef(A[:, :1])
+""")
+WRITES = texts("""
+a.__setitem__(3, 1); a.__setitem__(slice(None, None, 2), 0); A.__setitem__(1, 3);
+a.__setitem__(i, 1); a.__setitem__(i, b); a.__setitem__(mask, 1); a.__setitem__(i, a);
+A.__setitem__((slice(None), [0, 2]), 1); a.__setitem__(24, 1); a.__setitem__(i, 0.5);
+A.__setitem__(j % 4, b[:6]); a.__setitem__(slice(None), b); v.__setitem__(j, 2);
+a.__setitem__(slice(None), a[::-1]); i.__setitem__(i, i); i.__setitem__(mask, i);
+a.__setitem__(u, 1); a.__setitem__(i, 300); a.__setitem__(i, b[:3]);
+m.broadcast_to(z, (3,)).__setitem__(0, 1); a.__setitem__(i, B); m.put(a, i, b); m.put(A, j, 1);
+m.put(a, j, b); m.put(a, j, b[:2]); m.put(v, j, 1); m.put(a, [0, -1], 0.5); m.put(a, [24], 1);
+m.put(i, i, i); m.put(a, j, b[:1]); m.put(T, j, 1); m.put(a, [], 1); m.put(a, [0, 99], 1);
+m.put_along_axis(a, i, b, 0); m.put_along_axis(A, J, 1, axis=1);
+m.put_along_axis(A, J, B[:, :2], axis=1); m.put_along_axis(T, J % 4, 1, axis=-1);
+m.put_along_axis(a, i, 1, axis=1); m.put_along_axis(A, J, a, axis=1);
+m.put_along_axis(A, J + 9, 1, axis=1); m.put_along_axis(A, J[:1], 1, axis=1);
+m.put_along_axis(i, i, i, 0); m.put_along_axis(v, j, 1, -1)
+""")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_calls_are_those_of_the_long_way(device, dtype):
+    for text in (*READS, *WRITES, *COMPUTED):
+        (found, arrays), (expected, others) = run(device, dtype, text)
+        assert_alike(found, expected, text)
+        for one, other in zip(arrays, others, strict=True):
+            assert_alike(one, other, text)
+
+
+def test_calls_go_the_short_way(device):
+    """Else the test above compares the long way with itself."""
+    for name, way in vars(short_numpy).items():
+        if name.startswith("_") or getattr(way, "__module__", "") != short_numpy.__name__:
+            continue
+        calls = [text for text in (*READS, *WRITES, *COMPUTED) if f"m.{name}(" in text]
+        gave = [_result(way, device, dtype, text) for text in calls for dtype in DTYPES[:4]]
+        assert any(one is not None for one in gave), name
+
+
+def _result(way, device, dtype, text):
+    """What a way gives of the raw operands of a text."""
+    arrays = operands(device, dtype)
+    raws = {name: x.data if isinstance(x, vg.Array) else x for name, x in arrays.items()}
+    raws["m"] = type("Module", (), {way.__name__: staticmethod(way)})
+    try:
+        return eval(text, raws)
+    except (TypeError, ValueError, IndexError, OverflowError, AttributeError):
+        return None
+
+
+def test_writes_are_seen_by_versions(device):
+    for text in (*WRITES[:7], "m.put(a, i, b)", "m.put_along_axis(a, i, b, 0)"):
+        names = operands(device, "float32")
+        array = names["A" if text.startswith("A") else "a"]
+        before = array._version
+        eval(text, names)
+        assert array._version != before, text
