@@ -95,7 +95,7 @@ def whole(name, named, compute):
 
 
 # What apply does, by what the method gives, and before it what an `out` asks for. {raw}: the
-# arguments with raw data for Arrays. A backend's function is fetched before it is called: on a card
+# arguments with raw data for Arrays. `try` costs nothing where nothing is raised. A backend's function is fetched before it is called: on a card
 # it is no method but a value of the instance, which Python finds sooner as an attribute than as a
 # method.
 _HEAD = """
@@ -105,7 +105,10 @@ _INTO_OUT = """
     if out is not None:
         if {tracked}:
             tape.permit("{name}", out, {named})
-        data = backend.into.{name}({raw_but_out}, out.data)
+        try:
+            data = backend.into.{name}({raw_but_out}, out.data)
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
         if backend.on_card and not data:
             backend.fail()
         if {tracked}:
@@ -116,7 +119,10 @@ _INTO_OUT = """
 """
 _ONE_ARRAY = """
     compute = backend.{name}
-    data = compute({raw})
+    try:
+        data = compute({raw})
+    except MemoryError as error:
+        raise backend.short_of_memory(error) from None
     if backend.on_card and not data:
         backend.fail()
     result = new()
@@ -124,11 +130,19 @@ _ONE_ARRAY = """
     result.data = data
 """
 _ARRAYS = """
-    result = tuple([wrap(backend, data) for data in backend.{name}({raw})])
+    compute = backend.{name}
+    try:
+        found = compute({raw})
+    except MemoryError as error:
+        raise backend.short_of_memory(error) from None
+    result = tuple([wrap(backend, data) for data in found])
 """
 _OTHER = """
     compute = backend.{name}
-    result = compute({raw})
+    try:
+        result = compute({raw})
+    except MemoryError as error:
+        raise backend.short_of_memory(error) from None
 """
 _BEFORE_WRITING = """
     if {tracked}:
@@ -233,14 +247,17 @@ def operator(code, general):
         kind = type(other)
         if _listeners:
             return general(code, self, other, None)
-        if kind is Array and other.backend is backend:
-            compute = backend.binary
-            data = compute(code, self.data, other.data, None)
-        elif kind is float or kind is int:
-            compute = backend.scalar
-            data = compute(code, self.data, other, 1, None)
-        else:
-            return general(code, self, other, None)
+        try:
+            if kind is Array and other.backend is backend:
+                compute = backend.binary
+                data = compute(code, self.data, other.data, None)
+            elif kind is float or kind is int:
+                compute = backend.scalar
+                data = compute(code, self.data, other, 1, None)
+            else:
+                return general(code, self, other, None)
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
         if backend.on_card and not data:
             backend.fail()
         array = new()

@@ -11,7 +11,7 @@ import numpy as np
 from ..array import Array
 from ..dispatch import WAYS
 from ..dtypes import float32, float64, inexact, integer_range, is_complex
-from ..operations import Operation
+from ..operations import codes
 from .arguments import Operands
 from .casting import active
 from .elementwise import abs, binary, maximum, minimum, round
@@ -99,7 +99,7 @@ def fmax(x1, x2, /, out=None, *, device=None):
     >>> vg.fmax(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
     [2.0, 0.5]
     """
-    return binary(Operation.FMAX, x1, x2, out, device)
+    return binary(codes.FMAX, x1, x2, out, device)
 
 
 def fmin(x1, x2, /, out=None, *, device=None):
@@ -108,7 +108,7 @@ def fmin(x1, x2, /, out=None, *, device=None):
     >>> vg.fmin(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
     [1.0, 0.5]
     """
-    return binary(Operation.FMIN, x1, x2, out, device)
+    return binary(codes.FMIN, x1, x2, out, device)
 
 
 def heaviside(x1, x2, /, out=None, *, device=None):
@@ -117,7 +117,7 @@ def heaviside(x1, x2, /, out=None, *, device=None):
     >>> vg.heaviside(vg.asarray([-1.5, 0.0, 2.0]), 0.5).tolist()
     [0.0, 0.5, 1.0]
     """
-    return binary(Operation.HEAVISIDE, x1, x2, out, device)
+    return binary(codes.HEAVISIDE, x1, x2, out, device)
 
 
 def deg2rad(x, /, out=None, *, device=None):
@@ -146,7 +146,7 @@ def _times(name, x, factor, out, device):
     if type(x) is Array and not active and out is None and device is None:
         dtype = x.dtype
         if dtype is float32 or dtype is float64:
-            return WAYS["scalar"](x.backend, Operation.MULTIPLY, x, factor, 1, None)
+            return WAYS["scalar"](x.backend, codes.MULTIPLY, x, factor, 1, None)
     call = Operands(name, (x,), out, device)
     (array,) = call.arrays
     _check_real(name, array)
