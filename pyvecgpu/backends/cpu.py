@@ -155,9 +155,12 @@ class CpuBackend:
                 result = function(a)
                 return result if type(result) is np.ndarray else np.asarray(result)
             if fits(out, given, a.shape):
-                function(a, out=out)
-                wrote(out)
-                return out
+                try:
+                    function(a, out=out)
+                    wrote(out)
+                    return out
+                except ValueError:  # it is read-only: store says so
+                    pass
             return store(function(a), out)
         operation = OPERATIONS[code]
         dtype, (a,) = computable(a)
@@ -174,9 +177,12 @@ class CpuBackend:
                 result = function(a, b)
                 return result if type(result) is np.ndarray else np.asarray(result)
             if fits(out, given, a.shape, b.shape):
-                function(a, b, out=out)
-                wrote(out)
-                return out
+                try:
+                    function(a, b, out=out)
+                    wrote(out)
+                    return out
+                except ValueError:  # it is read-only: store says so
+                    pass
             return store(function(a, b), out)
         operation = OPERATIONS[code]
         dtype, (a, b) = computable(a, b)
@@ -194,9 +200,12 @@ class CpuBackend:
                 result = function(left, right)
                 return result if type(result) is np.ndarray else np.asarray(result)
             if fits(out, given, a.shape):
-                function(left, right, out=out)
-                wrote(out)
-                return out
+                try:
+                    function(left, right, out=out)
+                    wrote(out)
+                    return out
+                except ValueError:  # it is read-only: store says so
+                    pass
             return store(function(left, right), out)
         operation = OPERATIONS[code]
         dtype = promote_scalar(a.dtype, value)

@@ -19,6 +19,9 @@ _SIGNED = {n: np.dtype(f"i{n}") for n in (2, 4, 8)}  # integers of as many bytes
 _UNSIGNED = {n: np.dtype(f"u{n}") for n in (2, 4, 8)}
 
 
+FEW_TO_COUNT = 2000  # elements of which NumPy counts those that are 0 at once
+
+
 def maximum(a, b, out=None):
     return _extreme(np.maximum, _larger_zeros, a, b, out)
 
@@ -37,14 +40,18 @@ def fmin(a, b, out=None):
 
 def _extreme(function, zeros, a, b, out):
     """Return NumPy's function(a, b), which leaves the order of zeros open: zeros(result, a, b)."""
-    if _is_number(b):
+    if (type(b) is float or type(b) is int) and b != 0:  # no result can be of two zeros
         return np.asarray(function(a, b, out=out))
-    if _meets(out, a, b):
+    if out is not None and _meets(out, a, b):
         np.copyto(out, _extreme(function, zeros, a, b, None))
         return out
-    result = np.asarray(function(a, b, out=out))
-    if result.dtype.kind == "f" and result.size:
-        zeros(result, a, b)
+    result = function(a, b, out=out)
+    if type(result) is not np.ndarray:
+        result = np.asarray(result)
+    if result.dtype.kind == "f":
+        size = result.size
+        if size > FEW_TO_COUNT or np.count_nonzero(result) < size:
+            zeros(result, a, b)
     return result
 
 
@@ -66,11 +73,6 @@ def _smaller_zeros(result, a, b):
         np.copyto(bits, sign, where=(bits == 0) & ((a == sign) | (b == sign)))
 
 
-def _is_number(b):
-    """Whether an operand is a Python scalar other than 0: then no result can be of two zeros."""
-    return (type(b) is float or type(b) is int) and b != 0
-
-
 def _meets(out, *operands):
     """Whether `out` may share memory with an operand, which is needed after it is written."""
     return out is not None and builtins.any(np.may_share_memory(one, out) for one in operands)
@@ -81,22 +83,30 @@ def _bits_like(result, *operands):
     return [np.asarray(one, result.dtype).view(_SIGNED[result.itemsize]) for one in operands]
 
 
-def power(a, b):
+def power(a, b, out=None):
     """Return a ** b; of integers, negative powers rounded toward zero, where NumPy refuses them."""
-    if np.result_type(a, b).kind not in "iu" or not (b < 0).any():
-        return np.power(a, b)
+    if a.dtype.kind == "f" or b.dtype.kind in "fub" or b.size == 0:
+        return np.power(a, b, out=out)
+    if np.result_type(a, b).kind not in "iu" or np.minimum.reduce(b, axis=None) >= 0:
+        return np.power(a, b, out=out)
     result = np.power(a, np.maximum(b, 0))
     sign = np.where(b % 2 == 0, 1, -1)
     fraction = np.where(a == 1, 1, np.where(a == -1, sign, 0)).astype(result.dtype)
-    return np.where(b < 0, fraction, result)
+    result = np.where(b < 0, fraction, result)
+    if out is None:
+        return result
+    np.copyto(out, result)
+    return out
 
 
-def logaddexp(a, b):
+def logaddexp(a, b, out=None):
     """Return log(exp(a) + exp(b)); of float32 in float64, for where the result is next to 0."""
-    if np.result_type(a, b) != np.float32:
-        return np.logaddexp(a, b)
-    result = np.empty(np.broadcast_shapes(np.shape(a), np.shape(b)), np.float32)
-    return np.logaddexp(a, b, out=result, dtype=np.float64, casting="same_kind")
+    if not (a.dtype.char == b.dtype.char == "f" or np.result_type(a, b) == np.float32):
+        return np.logaddexp(a, b, out=out)
+    if out is None:
+        shape = a.shape if a.shape == b.shape else np.broadcast_shapes(a.shape, b.shape)
+        out = np.empty(shape, np.float32)
+    return np.logaddexp(a, b, out=out, dtype=np.float64, casting="same_kind")
 
 
 def sign(a):

@@ -20,7 +20,9 @@ def full(shape, dtype, value):
     try:
         if type(value) is int and value == 0:
             return np.zeros(shape, dtype)
-        if not holds(dtype, value):
+        if dtype.kind == "b":
+            value = bool(value)
+        elif not holds(dtype, value):
             return None
         result = np.empty(shape, dtype)
     except MemoryError:

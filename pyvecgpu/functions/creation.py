@@ -12,6 +12,7 @@ import numpy as np
 
 from ..array import Array, wrap
 from ..backends import cpu_making
+from ..backends.cpu_casts import cast
 from ..device import Device, resolve
 from ..dispatch import WAYS, apply, observed
 from ..dtypes import (
@@ -95,6 +96,8 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
         return apply(backend, "from_host", values)
     if dtype is bfloat16:  # the device can make it, NumPy perhaps not
         return astype(from_host(values, backend), dtype)
+    if not backend.on_card and not observed():
+        return wrap(backend, cast(values, dtype))
     values = astype(from_host(values, Device("cpu").backend), dtype)
     return apply(backend, "from_host", to_host(values))
 

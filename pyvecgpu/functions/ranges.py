@@ -18,6 +18,7 @@ from ..dtypes import (
     is_integer,
     parse_dtype,
 )
+from . import short_cpu
 from .arguments import check_shape, from_host, parse_int, parse_scalar
 from .layout import as_array, broadcast_to, reshape
 from .values import copied
@@ -195,6 +196,10 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing can be 'xy' or 'ij', not {indexing!r}")
+    if copy:
+        result = short_cpu.grids(arrays, indexing, bool(sparse))
+        if result is not None:
+            return result
     lines = []
     for i, x in enumerate(arrays):
         array, give = as_array("meshgrid", x)
