@@ -44,6 +44,9 @@ from .cpu_casts import cast, computable, finished, floats, rounded, scalar, wide
 from .cpu_ways import BINARY, REDUCED, SCALAR, UNARY, fits, holds
 
 
+FEW_HALVES = 2000  # elements of float16 that are compared sooner than they are cast to float32
+
+
 class CpuBackend:
     """Operations on NumPy arrays; raw data are ndarrays of the supported dtypes."""
 
@@ -255,10 +258,14 @@ class CpuBackend:
             if dtype.kind not in operation.domain:
                 raise TypeError(f"{operation.name} does not take {dtype}")
             given = result_dtype(operation, dtype)
-        if dtype.char in "eE" and (operation.result != "bool" or dtype.char != "e"):
+        if dtype.char == "E" or (dtype.char == "e" and not takes_halves(operation, a)):
             a = widened(a)
-        result = np.asarray(operation.cpu(a, axes, keepdims))
-        return store(result if result.dtype is given else rounded(result, given), out)
+        result = operation.cpu(a, axes, keepdims)
+        if type(result) is not np.ndarray:
+            result = np.asarray(result)
+        if result.dtype is not given:
+            result = rounded(result, given) if given.char == "E" else result.astype(given)
+        return result if out is None else store(result, out)
 
     def clip(self, a, low, high, out):
         if supported(a.dtype).kind not in "uif":
@@ -632,6 +639,13 @@ def alike(*operands):
     """Return the dtype of a result, and the operands in it, halves as float32."""
     dtype, operands = computable(*operands)
     return dtype, [widened(cast(operand, dtype)) for operand in operands]
+
+
+def takes_halves(operation, a):
+    """Whether a reduction of float16 as it is is exact and, of few elements, sooner there."""
+    if operation.result == "bool":
+        return True
+    return operation.order is not None and a.size <= FEW_HALVES
 
 
 def check_floats(name, operands):

@@ -199,7 +199,7 @@ def mean(a, axes, keepdims):
 
 
 FEW = 128  # float32 elements of a sum that are added up in float64; more of them as NumPy does
-BLOCK = 32  # rows that are added up one after another
+BLOCK = {4: 64, 8: 1024}  # rows that are added up one after another, by the bytes of an element
 
 
 def total(a, axes, keepdims):
@@ -215,10 +215,21 @@ def total(a, axes, keepdims):
     if a.dtype.kind == "f":
         return _sum_of_floats(a, axes, keepdims) + 0.0
     if a.dtype.kind in "iu" and a.dtype.itemsize == 8:
+        if _sum_fits(a):
+            result = np.add.reduce(a, axis=axes, keepdims=keepdims)
+            return result.astype(np.float64)
         high = np.add.reduce(a >> 32, axis=axes, keepdims=keepdims).astype(np.float64)
         low = np.add.reduce(a & 0xFFFFFFFF, axis=axes, keepdims=keepdims).astype(np.float64)
         return high * 2.0**32 + low + 0.0
     return np.add.reduce(a, axis=axes, keepdims=keepdims, dtype=np.float64) + 0.0
+
+
+def _sum_fits(a):
+    """Whether no sum of 64-bit integers of an array can be too large for its dtype."""
+    if a.size == 0:
+        return True
+    least, most = int(np.minimum.reduce(a, axis=None)), int(np.maximum.reduce(a, axis=None))
+    return builtins.max(-least, most) * a.size < 2 ** (63 if a.dtype.kind == "i" else 64)
 
 
 def _sum_of_floats(a, axes, keepdims):
@@ -228,6 +239,8 @@ def _sum_of_floats(a, axes, keepdims):
         if axes is None or axes == (len(shape) - 1,) or len(axes) == len(shape):
             return np.add.reduce(a, axis=axes, keepdims=keepdims)
         if len(axes) == 1:
+            if wide and count <= BLOCK[8]:
+                return np.add.reduce(a, axis=axes, keepdims=keepdims)
             result = _sum_of_rows(a, axes[0])
             return np.expand_dims(result, axes[0]) if keepdims else result
     return np.add.reduce(a, axis=axes, keepdims=keepdims, dtype=np.float64)
@@ -235,33 +248,38 @@ def _sum_of_floats(a, axes, keepdims):
 
 def _sum_of_rows(a, axis):
     """Return the sums along an axis that is not contiguous: of blocks, whose sums are float64."""
-    rows = a.shape[axis]
-    if rows <= BLOCK:
+    rows, block = a.shape[axis], BLOCK[a.itemsize]
+    if rows <= block:
         return np.add.reduce(a, axis=axis)
-    before, after, whole = a.shape[:axis], a.shape[axis + 1 :], rows - rows % BLOCK
-    begin, end = (
-        (slice(None),) * axis + (slice(whole),),
-        (slice(None),) * axis + (slice(whole, None),),
-    )
-    blocks = a[begin].reshape((*before, whole // BLOCK, BLOCK, *after))
+    before, after, whole = a.shape[:axis], a.shape[axis + 1 :], rows - rows % block
+    places = (slice(None),) * axis
+    blocks = a[(*places, slice(whole))].reshape((*before, whole // block, block, *after))
     result = _sum_of_rows(np.add.reduce(blocks, axis=axis + 1).astype(np.float64, copy=False), axis)
-    return result + np.add.reduce(a[end], axis=axis, dtype=np.float64)
+    if whole == rows:
+        return result
+    return result + np.add.reduce(a[(*places, slice(whole, None))], axis=axis, dtype=np.float64)
 
 
 def largest(a, axes, keepdims):
-    result = np.maximum.reduce(a, axis=axes, keepdims=keepdims)
-    if is_float(a.dtype) and not result.all():  # 0.0 if there is one, and not only -0.0
-        positive = np.any((a == 0) & ~np.signbit(a), axis=axes, keepdims=keepdims)
-        result = np.where((result == 0) & positive, a.dtype.type(0), result)
-    return result
+    return picked(np.maximum, a, axes, keepdims)
 
 
 def smallest(a, axes, keepdims):
-    result = np.minimum.reduce(a, axis=axes, keepdims=keepdims)
-    if is_float(a.dtype) and not result.all():
-        negative_zero = np.any((a == 0) & np.signbit(a), axis=axes, keepdims=keepdims)
-        result = np.where((result == 0) & negative_zero, -a.dtype.type(0), result)
-    return result
+    return picked(np.minimum, a, axes, keepdims)
+
+
+def picked(function, a, axes, keepdims):
+    """Return the extremes by a ufunc: 0.0 is larger than -0.0, which NumPy leaves open."""
+    result = function.reduce(a, axis=axes, keepdims=keepdims)
+    if a.dtype.kind != "f":
+        return result
+    if np.count_nonzero(result) == result.size if type(result) is np.ndarray else result:
+        return result
+    is_larger = function is np.maximum or function is np.fmax
+    signs = np.signbit(a)
+    wanted = np.any((a == 0) & (~signs if is_larger else signs), axis=axes, keepdims=keepdims)
+    zero = a.dtype.type(0.0 if is_larger else -0.0)
+    return np.where((result == 0) & wanted, zero, result)
 
 
 def argmax(a, axes, keepdims):

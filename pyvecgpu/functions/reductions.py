@@ -8,6 +8,7 @@ from ..array import Array, Tracked
 from ..dispatch import WAYS, apply
 from ..dtypes import parse_dtype
 from ..operations import OPERATIONS, codes, result_dtype
+from . import short_cpu
 from .arguments import Operands, parse_axes, parse_axis
 from .casting import active
 from .layout import astype
@@ -15,12 +16,20 @@ from .layout import astype
 __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "sum"]
 
 
+_REDUCE = WAYS["reduce"]
+
+
 def reduce(code, x, axis, keepdims, out, device):
     """Return operation `code` of pvg_reduce."""
     is_array = type(x) is Array or type(x) is Tracked
     if is_array and not active and out is None and device is None:
-        axes = None if axis is None else _axes(code, axis, len(x.shape))
-        return WAYS["reduce"](x.backend, code, x, axes, bool(keepdims), None)
+        if axis is None:
+            axes = None
+        else:
+            ndim = len(x.shape)
+            is_plain = type(axis) is int and -ndim <= axis < ndim
+            axes = (axis % ndim,) if is_plain else _axes(code, axis, ndim)
+        return _REDUCE(x.backend, code, x, axes, bool(keepdims), None)
     call = Operands(OPERATIONS[code].name, (x,), out, device)
     array = call.arrays[0]
     axes = None if axis is None else _axes(code, axis, array.ndim)
@@ -157,6 +166,9 @@ def count_nonzero(x, /, axis=None, *, keepdims=False, device=None):
     >>> vg.count_nonzero(vg.asarray([[0, 1], [2, 3]]), axis=0).tolist()
     [1, 2]
     """
+    result = short_cpu.count_nonzero(x, axis, keepdims)
+    if result is not None:
+        return result
     call = Operands("count_nonzero", (x,), None, device)
     array = call.arrays[0]
     axes = parse_axes(axis, array.ndim)

@@ -7,6 +7,7 @@ of bools and integers is of the default float. axis and keepdims are as in reduc
 import math
 
 from ..dtypes import float64, inexact, is_complex, is_float, is_integer, parse_dtype, real_dtype
+from . import short_cpu
 from .arguments import Operands, parse_axes, parse_scalar, promote_all
 from .combined import clip
 from .complexes import conj, part, squared_length
@@ -119,6 +120,10 @@ def ptp(x, /, axis=None, out=None, keepdims=False, *, device=None):
     >>> vg.ptp(vg.asarray([[1, 9], [4, 5]]), axis=1).tolist()
     [8, 1]
     """
+    if out is None and device is None:
+        result = short_cpu.ptp(x, axis, keepdims)
+        if result is not None:
+            return result
     call = Operands("ptp", (x,), out, device)
     (array,) = call.arrays
     ends = (f(array, axis=axis, keepdims=keepdims) for f in (largest, smallest))

@@ -1,0 +1,108 @@
+"""The short ways of composed functions on the CPU device: a few calls of NumPy for the whole.
+
+As those of a card (short_cards.py) they are taken while nobody observes the seam (dispatch.py) and
+nothing is exchanged (casting.py), for Arrays that no gradients are recorded for. Each gives None
+for whatever else there is: that goes the long way, which says what is wrong.
+"""
+
+import numpy as np
+
+from ..array import Array, wrap
+from ..backends import cpu_statistics
+from ..dispatch import observed
+from .arguments import parse_axes
+from .casting import active
+
+
+def data_of(x, kinds="buif"):
+    """Return the ndarray of an Array if the short ways are open to it, or None.
+
+    kinds: those of its dtype; bfloat16 has NumPy's kind "V".
+    """
+    if type(x) is not Array or active or observed() or x.backend.on_card:
+        return None
+    return x.data if x.data.dtype.kind in kinds else None
+
+
+def diagonal_matrix(x, k):
+    """Return a matrix of zeros with x on a diagonal, for an x of one axis."""
+    data = data_of(x)
+    if data is None or data.ndim != 1 or type(k) is not int:
+        return None
+    n, length = data.size + abs(k), data.size
+    try:
+        flat = np.zeros(n * n, data.dtype)
+    except (MemoryError, ValueError):
+        return None
+    start = max(k, 0) + max(-k, 0) * n
+    flat[start : start + length * (n + 1) : n + 1] = data
+    return wrap(x.backend, flat.reshape(n, n))
+
+
+def grids(arrays, indexing, sparse):
+    """Return copies of the coordinates of the points of a grid as a tuple, see meshgrid."""
+    found = [data_of(x) for x in arrays]
+    if not found or any(data is None or data.ndim > 1 for data in found):
+        return None
+    backend = arrays[0].backend
+    try:
+        lines = np.meshgrid(*found, indexing=indexing, sparse=sparse)
+    except (MemoryError, ValueError):
+        return None
+    return tuple([wrap(backend, line) for line in lines])
+
+
+# Of axes ------------------------------------------------------------------------------------------
+
+
+def _reduced(function, x, axis, keepdims, kinds, *arguments):
+    """Return function(data, axes, keepdims, *arguments) as an Array.
+
+    function: gives an ndarray or a number in the dtype of the result.
+    """
+    data = data_of(x, kinds)
+    if data is None or data.size == 0:
+        return None
+    axes = parse_axes(axis, data.ndim)
+    try:
+        result = function(data, axes, bool(keepdims), *arguments)
+    except MemoryError:
+        return None
+    return wrap(x.backend, result if type(result) is np.ndarray else np.asarray(result))
+
+
+def count_nonzero(x, axis, keepdims):
+    """Return how many elements are not 0."""
+    return _reduced(cpu_statistics.count_nonzero, x, axis, keepdims, "buifc")
+
+
+def ptp(x, axis, keepdims):
+    """Return the largest element minus the smallest."""
+    return _reduced(cpu_statistics.ptp, x, axis, keepdims, "uif")
+
+
+def sum_without_nan(x, axis, keepdims):
+    """Return the sum of the floats that are not NaN."""
+    return _reduced(cpu_statistics.sum_without_nan, x, axis, keepdims, "f")
+
+
+def product_without_nan(x, axis, keepdims):
+    """Return the product of the floats that are not NaN."""
+    return _reduced(cpu_statistics.product_without_nan, x, axis, keepdims, "f")
+
+
+def mean_without_nan(x, axis, keepdims):
+    """Return the mean of the elements that are not NaN."""
+    return _reduced(cpu_statistics.mean_without_nan, x, axis, keepdims, "buif")
+
+
+def variance_without_nan(x, axis, keepdims, ddof, root):
+    """Return the variance, or its square root, of the elements that are not NaN."""
+    return _reduced(
+        cpu_statistics.variance_without_nan, x, axis, keepdims, "buif", float(ddof), root
+    )
+
+
+def extreme_without_nan(x, axis, keepdims, is_largest):
+    """Return the largest, or the smallest, of the floats that are not NaN."""
+    return _reduced(cpu_statistics.extreme_without_nan, x, axis, keepdims, "f", is_largest)
