@@ -16,6 +16,7 @@ import numpy as np
 
 from ..dtypes import (
     float32,
+    get_default_dtype,
     host_dtype,
     inexact,
     is_bfloat16,
@@ -38,10 +39,11 @@ from . import (
     cpu_rows,
     cpu_sequences,
     cpu_sorting,
+    cpu_statistics,
     cpu_windows,
 )
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
-from .cpu_ways import BINARY, REDUCED, SCALAR, UNARY, fits, holds
+from .cpu_ways import BINARY, DEFAULT, REDUCED, SCALAR, UNARY, fits, holds
 
 
 FEW_HALVES = 2000  # elements of float16 that are compared sooner than they are cast to float32
@@ -253,7 +255,9 @@ class CpuBackend:
     def reduce(self, code, a, axes, keepdims, out):
         operation, dtype = OPERATIONS[code], a.dtype
         given = REDUCED[code, dtype]
-        if given is None:
+        if given is DEFAULT:
+            given = get_default_dtype()
+        elif given is None:
             dtype = supported(dtype)
             if dtype.kind not in operation.domain:
                 raise TypeError(f"{operation.name} does not take {dtype}")
@@ -318,8 +322,7 @@ class CpuBackend:
         dtype = supported(a.dtype)
         if dtype.kind not in "buif":
             raise TypeError(f"var does not take {dtype}")
-        a = widened(a) if dtype.kind == "f" else a.astype(np.float64)
-        result = cpu_functions.variance(a, axes, ddof, keepdims)
+        result = cpu_functions.variance(cpu_statistics.wide(a), axes, ddof, keepdims)
         return store(rounded(np.sqrt(result) if root else result, inexact(dtype)), out)
 
     def scan(self, code, a, axis, initial, out):

@@ -160,11 +160,12 @@ def sum(a, axes, keepdims):
 
 
 def variance(a, axes, ddof, keepdims):
-    """Return the sum of squared distances from the mean over max(count - ddof, 0)."""
+    """Return the sum of squared distances of floats from the mean over max(count - ddof, 0)."""
     distances = a - mean(a, axes, True).astype(a.dtype, copy=False)
-    count = a.size if axes is None else math.prod(a.shape[i] for i in axes)
+    np.multiply(distances, distances, out=distances)
+    count = a.size if axes is None else math.prod([a.shape[i] for i in axes])
     divisor = a.dtype.type(builtins.max(count - ddof, 0))
-    return np.divide(sum(np.square(distances), axes, keepdims), divisor)
+    return np.divide(total(distances, axes, keepdims), divisor)
 
 
 def softmax(a, axes, keepdims):
@@ -254,10 +255,14 @@ def _sum_of_rows(a, axis):
     before, after, whole = a.shape[:axis], a.shape[axis + 1 :], rows - rows % block
     places = (slice(None),) * axis
     blocks = a[(*places, slice(whole))].reshape((*before, whole // block, block, *after))
-    result = _sum_of_rows(np.add.reduce(blocks, axis=axis + 1).astype(np.float64, copy=False), axis)
+    sums = np.add.reduce(blocks, axis=axis + 1)
+    if whole // block <= BLOCK[8]:
+        result = np.add.reduce(sums, axis=axis, dtype=np.float64)
+    else:
+        result = _sum_of_rows(sums.astype(np.float64, copy=False), axis)
     if whole == rows:
         return result
-    return result + np.add.reduce(a[(*places, slice(whole, None))], axis=axis, dtype=np.float64)
+    return result + np.add.reduce(a[(*places, slice(whole, None))], axis=axis)
 
 
 def largest(a, axes, keepdims):

@@ -28,6 +28,18 @@ def ptp(a, axes, keepdims):
     return _as_dtype(np.subtract(most, least), a.dtype)
 
 
+def wide(a):
+    """Return an array in the float dtype to compute in."""
+    return widened(a) if a.dtype.kind in "fV" else a.astype(np.float64)
+
+
+def variance(a, axes, keepdims, ddof, root, dtype=None):
+    """Return the variance, or its square root, in a dtype: by default that of the operand."""
+    dtype = inexact(a.dtype) if dtype is None else dtype
+    result = cpu_functions.variance(wide(a), axes, ddof, keepdims)
+    return _as_dtype(np.sqrt(result) if root else result, dtype)
+
+
 def sum_without_nan(a, axes, keepdims):
     filled, _ = _filled(widened(a), 0)
     return _as_dtype(cpu_functions.total(filled, axes, keepdims), a.dtype)
@@ -45,19 +57,17 @@ def mean_without_nan(a, axes, keepdims):
 
 def variance_without_nan(a, axes, keepdims, ddof, root):
     """Return the sums of squared distances over count - ddof; NaN where that is not above 0."""
-    wide = widened(a) if a.dtype.kind == "f" else a.astype(np.float64)
-    filled, missing = _filled(wide, 0)
+    filled, missing = _filled(wide(a), 0)
+    if missing is None and _counts(a, None, axes, keepdims) > ddof:
+        return variance(filled, axes, keepdims, ddof, root, inexact(a.dtype))
     mean = _mean(filled, missing, axes, True)
-    distance = filled - mean.astype(wide.dtype, copy=False)
+    distance = filled - mean.astype(filled.dtype, copy=False)
     if missing is not None:
         np.copyto(distance, 0, where=missing)
     np.multiply(distance, distance, out=distance)
     squares = cpu_functions.total(distance, axes, keepdims)
-    count = _counts(a, missing, axes, keepdims) - ddof
-    if missing is None:
-        result = squares / count if count > 0 else np.full_like(squares, np.nan)
-    else:
-        result = np.where(count > 0, squares / count, np.nan)
+    count = np.asarray(_counts(a, missing, axes, keepdims) - ddof)
+    result = np.where(count > 0, squares / count, np.nan)
     return _as_dtype(np.sqrt(result) if root else result, inexact(a.dtype))
 
 
@@ -92,4 +102,4 @@ def _mean(filled, missing, axes, keepdims):
 
 
 def _as_dtype(result, dtype):
-    return np.asarray(result).astype(dtype, copy=False)
+    return result if result.dtype is dtype else result.astype(dtype)

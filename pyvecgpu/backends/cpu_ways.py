@@ -116,12 +116,15 @@ def _scalar(code, dtype, kind):
     return None, None, 0, 0
 
 
+DEFAULT = "the default float dtype"
+
+
 def _reduced(code, dtype):
-    """The dtype that a reduction gives; None: that depends on the default dtype."""
+    """The dtype that a reduction gives, DEFAULT, or None: that is worked out, or refused."""
     row = OPERATIONS[code]
-    is_fixed = dtype.kind in _KINDS and dtype.kind in row.domain
-    is_fixed = is_fixed and not (row.result == "float" and dtype.kind != "f")
-    return result_dtype(row, dtype) if is_fixed else None
+    if dtype.kind not in _KINDS or dtype.kind not in row.domain:
+        return None
+    return DEFAULT if row.result == "float" and dtype.kind != "f" else result_dtype(row, dtype)
 
 
 UNARY, BINARY, SCALAR = _Ways(_unary), _Ways(_binary), _Ways(_scalar)

@@ -63,7 +63,9 @@ def _reduced(function, x, axis, keepdims, kinds, *arguments):
     data = data_of(x, kinds)
     if data is None or data.size == 0:
         return None
-    axes = parse_axes(axis, data.ndim)
+    ndim = data.ndim
+    is_plain = type(axis) is int and -ndim <= axis < ndim
+    axes = (axis % ndim,) if is_plain else parse_axes(axis, ndim)
     try:
         result = function(data, axes, bool(keepdims), *arguments)
     except MemoryError:
@@ -94,6 +96,11 @@ def product_without_nan(x, axis, keepdims):
 def mean_without_nan(x, axis, keepdims):
     """Return the mean of the elements that are not NaN."""
     return _reduced(cpu_statistics.mean_without_nan, x, axis, keepdims, "buif")
+
+
+def variance(x, axis, keepdims, ddof, root):
+    """Return the variance, or its square root."""
+    return _reduced(cpu_statistics.variance, x, axis, keepdims, "buif", ddof, root)
 
 
 def variance_without_nan(x, axis, keepdims, ddof, root):

@@ -27,6 +27,8 @@ from .working import work_dtype, working
 __all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
 
 
+_NUMBERS = (int, float)
+
 # Spread -------------------------------------------------------------------------------------------
 
 
@@ -51,6 +53,10 @@ def var(
     >>> vg.var(vg.asarray([1.0, 3.0])).item(), vg.var(vg.asarray([1.0, 3.0]), ddof=1).item()
     (1.0, 2.0)
     """
+    if dtype is out is device is correction is None and type(ddof) in _NUMBERS:
+        result = short_cpu.variance(x, axis, keepdims, ddof, False)
+        if result is not None:
+            return result
     call = Operands("var", (x,), out, device)
     ddof = parse_ddof("var", ddof, correction)
     return _variance("var", call, axis, dtype, ddof, keepdims, False)
@@ -75,6 +81,10 @@ def std(
     >>> print(vg.std(vg.asarray([1.0, 3.0]), correction=1))
     1.4142135
     """
+    if dtype is out is device is correction is None and type(ddof) in _NUMBERS:
+        result = short_cpu.variance(x, axis, keepdims, ddof, True)
+        if result is not None:
+            return result
     call = Operands("std", (x,), out, device)
     ddof = parse_ddof("std", ddof, correction)
     return _variance("std", call, axis, dtype, ddof, keepdims, True)
