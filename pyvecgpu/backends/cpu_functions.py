@@ -16,6 +16,7 @@ from ..dtypes import is_complex, is_float
 _WIDE = {"f": np.float64, "c": np.complex128}  # in which products and scans are made
 
 _SIGNED = {n: np.dtype(f"i{n}") for n in (2, 4, 8)}  # integers of as many bytes as floats
+_ZEROS = {4: np.zeros((), np.float32), 8: np.zeros((), np.float64)}
 _UNSIGNED = {n: np.dtype(f"u{n}") for n in (2, 4, 8)}
 
 
@@ -161,11 +162,11 @@ def sum(a, axes, keepdims):
 
 def variance(a, axes, ddof, keepdims):
     """Return the sum of squared distances of floats from the mean over max(count - ddof, 0)."""
-    distances = a - mean(a, axes, True).astype(a.dtype, copy=False)
-    np.multiply(distances, distances, out=distances)
     count = a.size if axes is None else math.prod([a.shape[i] for i in axes])
-    divisor = a.dtype.type(builtins.max(count - ddof, 0))
-    return np.divide(total(distances, axes, keepdims), divisor)
+    center = _sum_of_floats(a, axes, True) / count if count else mean(a, axes, True)
+    distances = a - center.astype(a.dtype, copy=False)
+    np.multiply(distances, distances, out=distances)
+    return _sum_of_floats(distances, axes, keepdims) / a.dtype.type(builtins.max(count - ddof, 0))
 
 
 def softmax(a, axes, keepdims):
@@ -214,7 +215,10 @@ def total(a, axes, keepdims):
         parts = [total(part, axes, keepdims) for part in (a.real, a.imag)]
         return np.stack(parts, axis=-1).view(np.complex128)[..., 0]
     if a.dtype.kind == "f":
-        return _sum_of_floats(a, axes, keepdims) + 0.0
+        result = _sum_of_floats(a, axes, keepdims)
+        if type(result) is np.ndarray:
+            return np.add(result, _ZEROS[result.itemsize], out=result)
+        return result + 0.0
     if a.dtype.kind in "iu" and a.dtype.itemsize == 8:
         if _sum_fits(a):
             result = np.add.reduce(a, axis=axes, keepdims=keepdims)
