@@ -268,6 +268,79 @@ def operator(code, general):
     return method
 
 
+def reflected(code, general):
+    """Return the same of `other <operator> array`, where `other` is no Array."""
+    code = int(code)
+
+    def method(self, other):
+        backend = self.backend
+        kind = type(other)
+        if _listeners or type(self) is not Array or not (kind is float or kind is int):
+            return general(code, other, self, None)
+        compute = backend.scalar
+        try:
+            data = compute(code, self.data, other, 0, None)
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
+        if backend.on_card and not data:
+            backend.fail()
+        array = new()
+        array.backend = backend
+        array.data = data
+        return array
+
+    return method
+
+
+def in_place(code, general):
+    """Return the same of `array <operator>= other`, which gives the Array itself."""
+    code = int(code)
+
+    def method(self, other):
+        backend = self.backend
+        kind = type(other)
+        if _listeners or type(self) is not Array:
+            return general(code, self, other, self)
+        into, place = backend.into, self.data
+        try:
+            if kind is Array and other.backend is backend:
+                data = into.binary(code, place, other.data, place)
+            elif kind is float or kind is int:
+                data = into.scalar(code, place, other, 1, place)
+            else:
+                return general(code, self, other, self)
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
+        if backend.on_card and not data:
+            backend.fail()
+        return self
+
+    return method
+
+
+def sign_operator(code, general):
+    """Return the same of `-array` and its kin; general(array) takes any."""
+    code = int(code)
+
+    def method(self):
+        if _listeners or type(self) is not Array:
+            return general(self)
+        backend = self.backend
+        compute = backend.unary
+        try:
+            data = compute(code, self.data, None)
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
+        if backend.on_card and not data:
+            backend.fail()
+        array = new()
+        array.backend = backend
+        array.data = data
+        return array
+
+    return method
+
+
 def tracked_operator(code, general):
     """Return the same of Tracked; the tape sees what is done through WAYS."""
     code = int(code)
@@ -286,9 +359,9 @@ def tracked_operator(code, general):
 
 # Views --------------------------------------------------------------------------------------------
 #
-# The short way from an Array on a card to a view of it: one call of the C library, which knows the
-# shape. It gives None for what it does not take and what does not fit the shape: that goes the long
-# way, which says what is wrong.
+# The short way from an Array to a view of it: one call of the C library, which knows the shape, or
+# of NumPy. It gives None for what it does not take and what does not fit the shape: that goes the
+# long way, which says what is wrong.
 
 _PACK = tuple([struct.Struct(f"{n}q").pack for n in range(4 * (MAX_NDIM + 1))])
 _INTEGER, _SLICE, _NEW, _REST, _START, _STOP, _STEP, _ARRAY = map(int, Key)
@@ -359,8 +432,10 @@ def part_along(array, axis, start, stop):
 def reshaped(array, shape):
     """Return an Array in a shape of ints, or None."""
     backend = array.backend
-    if type(array) is not Array or _listeners or not backend.on_card:
+    if type(array) is not Array or _listeners:
         return None
+    if not backend.on_card:
+        return _reshaped_by_numpy(array, shape)
     count, packed = _lengths(shape)
     if packed is None:
         return None
@@ -370,22 +445,46 @@ def reshaped(array, shape):
 def flattened(array, count=1, shape=_FLAT):
     """Return an Array with one axis, or None; reshaped, in one step of Python."""
     backend = array.backend
-    if type(array) is not Array or _listeners or not backend.on_card:
+    if type(array) is not Array or _listeners:
         return None
+    if not backend.on_card:
+        return _reshaped_by_numpy(array, -1)
     return made(backend, backend.functions.pvg_reshape(array.data, count, shape), _DOES_NOT_FIT)
 
 
 def squeezed(array):
     """Return an Array without its axes of length 1, or None."""
-    return flattened(array, -1, None)
+    if array.backend.on_card:
+        return flattened(array, -1, None)
+    if type(array) is not Array or _listeners:
+        return None
+    return wrap(array.backend, array.data.squeeze())
 
 
 def duplicated(array):
     """Return a contiguous copy of an Array, or None."""
     backend = array.backend
-    if type(array) is not Array or _listeners or not backend.on_card:
+    if type(array) is not Array or _listeners:
         return None
+    if not backend.on_card:
+        try:
+            return wrap(backend, array.data.copy())
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
     return made(backend, backend.functions.pvg_cast(array.data, -1, None), _DOES_NOT_FIT)
+
+
+def _reshaped_by_numpy(array, shape):
+    """Return an Array of the CPU device in a shape of ints, or None."""
+    items = shape if type(shape) is tuple or type(shape) is list else (shape,)
+    for n in items:
+        if type(n) is not int or n < -1:  # which NumPy takes for -1
+            return None
+    try:
+        data = array.data.reshape(items)
+    except (ValueError, MemoryError):
+        return None
+    return wrap(array.backend, data) if data.ndim <= MAX_NDIM else None
 
 
 def repeated(array, shape):
@@ -419,8 +518,10 @@ def _lengths(shape):
 def reversed_axes(array):
     """Return an Array with its axes in reverse order, or None."""
     backend = array.backend
-    if type(array) is not Array or _listeners or not backend.on_card:
+    if type(array) is not Array or _listeners:
         return None
+    if not backend.on_card:
+        return wrap(backend, array.data.T)
     return made(backend, backend.functions.pvg_permute(array.data, None), _DOES_NOT_FIT)
 
 

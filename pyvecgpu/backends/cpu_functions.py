@@ -76,7 +76,14 @@ def _smaller_zeros(result, a, b):
 
 def _meets(out, *operands):
     """Whether `out` may share memory with an operand, which is needed after it is written."""
-    return out is not None and builtins.any(np.may_share_memory(one, out) for one in operands)
+    for one in operands:
+        if one is out:
+            return True
+        if type(one) is np.ndarray and one.base is None and out.base is None:
+            continue  # each has memory of its own
+        if np.may_share_memory(one, out):
+            return True
+    return False
 
 
 def _bits_like(result, *operands):

@@ -79,6 +79,8 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     [1.0, 2.0]
     """
     dtype = None if dtype is None else parse_dtype(dtype)
+    if type(obj) is np.ndarray and dtype is None and copy is not False:
+        return WAYS["from_host"](resolve(device).backend, host_array(obj))
     if isinstance(obj, Array):
         return _from_array(obj, dtype, device, copy)
     if _is_of_gpu(obj):

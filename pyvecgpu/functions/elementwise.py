@@ -16,7 +16,7 @@ from ..dispatch import WAYS, apply
 from ..dtypes import bool as bool_dtype
 from ..dtypes import float32, float64, is_half, is_integer, promote_scalar, real_dtype
 from ..operations import OPERATIONS, codes
-from . import pipeline
+from . import pipeline, short_cpu
 from .arguments import Operands, are_operands, is_scalar, parse_int, strong
 from .casting import active, exchanged
 
@@ -541,6 +541,10 @@ def where(condition, x1, x2, /, out=None, *, device=None):
         is_plain = x1.backend is backend and x2.backend is backend
         if is_plain and (out is None or _beside(out, condition)):
             return _WHERE(backend, condition, x1, x2, out)
+    if out is None and device is None:
+        result = short_cpu.where(condition, x1, x2)
+        if result is not None:
+            return result
     result = pipeline.compute(where, (condition, x1, x2), out, device)
     if result is not None:
         return result

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..array import Array, wrap
 from ..backends import cpu_statistics
+from ..backends.cpu_ways import holds
 from ..dispatch import observed
 from .arguments import parse_axes
 from .casting import active
@@ -50,6 +51,30 @@ def grids(arrays, indexing, sparse):
     except (MemoryError, ValueError):
         return None
     return tuple([wrap(backend, line) for line in lines])
+
+
+def where(condition, x1, x2):
+    """Return x1 where the condition is true, else x2, of which one is a Python scalar."""
+    mask = data_of(condition, "b")
+    array, scalar = (x2, x1) if type(x2) is Array else (x1, x2)
+    data = data_of(array)
+    if mask is None or data is None or array.backend is not condition.backend:
+        return None
+    if not holds(data.dtype, scalar):
+        return None
+    try:
+        result = np.where(mask, scalar, data) if array is x2 else np.where(mask, data, scalar)
+    except (ValueError, OverflowError, MemoryError):
+        return None
+    return wrap(condition.backend, result)
+
+
+def all_equal(x1, x2):
+    """Return whether arrays have the same shape and elements, a bool."""
+    a, b = data_of(x1, "buifc"), data_of(x2, "buifc")
+    if a is None or b is None or x1.backend is not x2.backend:
+        return None
+    return a.shape == b.shape and bool(np.logical_and.reduce(a == b, axis=None))
 
 
 # Of axes ------------------------------------------------------------------------------------------
