@@ -142,6 +142,66 @@ def test_keys_are_the_same_observed_or_not(device, key):
     helpers.assert_same(array, helpers.host(other))
 
 
+# Bounds of clip, of which some take a short way, and divisors: a number or an operand of its own.
+NUMBERS = [0, 1, -1, 3, 2.5, -0.0, float("nan"), True, 300, 1e300]
+BOUNDS = [(low, high) for low in (None, 1, -2, 2.5, 0) for high in (None, 3, float("inf"), 300)]
+SHORT = {
+    **{f"clip {low} {high}": lambda x, y, b=(low, high): vg.clip(x, *b) for low, high in BOUNDS},
+    **{f"divmod {other}": lambda x, y, other=other: vg.divmod(x, other) for other in NUMBERS},
+    "divmod y": lambda x, y: divmod(x, y),
+    **{f"flip {axis}": lambda x, y, a=axis: vg.flip(x, a) for axis in (None, 0, 1, -1, 2, (0, 1))},
+    **{f"rot90 {k}": lambda x, y, k=k: vg.rot90(x, k) for k in (-1, 0, 2, 5)},
+    "rot90 of other axes": lambda x, y: vg.rot90(x, 1, (1, 0)),
+    **{name: lambda x, y, f=f: f(x) for name, f in (("rint", vg.rint), ("fabs", vg.fabs))},
+}
+
+
+def given(function, *operands):
+    """Return the ndarrays a function gives, or the text and type of what it raises."""
+    try:
+        result = function(*operands)
+    except Exception as error:
+        return type(error), str(error)
+    return [helpers.host(one) for one in (result if isinstance(result, tuple) else (result,))]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("name", SHORT)
+def test_short_ways_are_the_same_observed_or_not(device, name, dtype):
+    """Values, signs of zero, dtypes, and errors, at the ends of the dtypes' ranges too."""
+    ends = [0, 1, 5, 7] + ([255] if dtype == "uint8" else [-1, -3, 100])
+    ends += [-0.0, np.nan, np.inf, -np.inf, 2.5] if dtype[0] == "f" else [np.iinfo(dtype).min]
+    x = np.array((ends * 8)[:24], dtype).reshape(4, 6)
+    for one, other in ((x, x[::-1, ::-1].copy()), (x[:, 0], x[0, 0]), (x[1, 1], x[2, 1])):
+        operands = [helpers.put(device, np.asarray(data)) for data in (one, other)]
+        plain = given(SHORT[name], *operands)
+        with vg.dispatch.observe(lambda call: None):
+            observed = given(SHORT[name], *operands)
+        assert type(plain) is type(observed)
+        if isinstance(plain, tuple):
+            assert plain == observed
+            continue
+        for first, second in zip(plain, observed, strict=True):
+            assert first.dtype == second.dtype and first.shape == second.shape
+            np.testing.assert_array_equal(first, second)
+            assert np.array_equal(np.signbit(first[first == 0]), np.signbit(second[second == 0]))
+
+
+def test_casts_of_floats_are_clamped_at_any_size(device):
+    """The ways of few elements, of one piece and of several; all inside, or some out."""
+    for n in (0, 5, 999, 5000, 200_000):
+        for dtype in ("int8", "uint8", "int32", "uint64"):
+            least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+            x = np.resize(np.array([0.0, 3.7, 100.2, -0.0]), n)
+            helpers.assert_same(vg.astype(helpers.put(device, x), dtype), x.astype(dtype))
+            if n:
+                x[:4] = np.nan, np.inf, -np.inf, float(most) + 1
+                found = helpers.host(vg.astype(helpers.put(device, x), dtype))
+                assert found[:4].tolist() == [0, most, least, most]
+                np.testing.assert_array_equal(found[4:], x[4:].astype(dtype))
+
+
 def test_masks_and_arrays_of_the_device_as_keys(device, rng):
     x = rng.standard_normal((7, 9)).astype(np.float32)
     array, rows = helpers.put(device, x), np.array([5, 0, -1, 5])

@@ -45,7 +45,6 @@ from . import (
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
 from .cpu_ways import BINARY, DEFAULT, REDUCED, SCALAR, UNARY, fits, holds
 
-
 FEW_HALVES = 2000  # elements of float16 that are compared sooner than they are cast to float32
 
 

@@ -22,6 +22,7 @@ from ..dtypes import (
 )
 
 CHUNK = 1 << 16  # elements of which what is looked at twice stays in a core's cache
+FEW = 1000  # elements that are sooner compared, all of them, than reduced to the extremes
 # Casts, by the dtypes' chars, that are NumPy's own and cannot overflow.
 _INTEGER = "?bBhHiIlLqQ"
 _PLAIN = dict.fromkeys(_INTEGER, _INTEGER + "fd") | {"e": "?fd", "f": "?d", "d": "?"}
@@ -52,6 +53,10 @@ def cast(a, dtype):
     if a.dtype.char in "fde" and dtype.char in "fe":
         with np.errstate(over="ignore"):
             return a.astype(dtype, order="C")
+    if a.dtype.char in "fd" and dtype.kind in "iu" and a.size <= CHUNK:
+        result = np.empty(a.shape, dtype)
+        _cut_off(a, result)
+        return result
     if is_complex(a.dtype) and dtype.kind not in "bc":
         raise TypeError(
             f"complex numbers have no cast from {a.dtype} to {dtype}: take their real parts, or abs"
@@ -74,9 +79,11 @@ def _cut_off(a, result):
     """Write floats to integers: clamped, NaN as 0."""
     least, most = integer_range(result.dtype)
     above = float(most + 1)  # a power of two, as the least one: exact in any float
-    inside = a.size == 0 or (
-        least <= np.minimum.reduce(a, axis=None) and np.maximum.reduce(a, axis=None) < above
-    )
+    if a.size <= FEW:
+        inside = least and np.count_nonzero(np.abs(a) < above) == a.size
+    else:
+        low, high = np.minimum.reduce(a, axis=None), np.maximum.reduce(a, axis=None)
+        inside = least <= low and high < above
     if inside:  # NaN is not
         np.copyto(result, a, casting="unsafe")
         return

@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 
-from ..dtypes import is_complex, is_float
+from ..dtypes import is_complex
 
 _WIDE = {"f": np.float64, "c": np.complex128}  # in which products and scans are made
 
@@ -177,8 +177,10 @@ def variance(a, axes, ddof, keepdims):
 
 
 def softmax(a, axes, keepdims):
-    powers = np.exp(a - largest(a, axes, True))
-    return powers / sum(powers, axes, True).astype(a.dtype, copy=False)
+    powers = np.asarray(a - largest(a, axes, True))
+    np.exp(powers, out=powers)
+    powers /= total(powers, axes, True).astype(a.dtype, copy=False)
+    return powers
 
 
 def log_softmax(a, axes, keepdims):

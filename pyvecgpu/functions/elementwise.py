@@ -101,6 +101,9 @@ def raised(left, right, out):
 
 def division(left, right):
     """Return left // right and left % right as operator() does."""
+    result = short_cpu.division(left, right)
+    if result is not None:
+        return result
     quotient = operator(codes.FLOOR_DIVIDE, left, right, None)
     if quotient is NotImplemented:
         return NotImplemented

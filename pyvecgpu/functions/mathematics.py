@@ -3,6 +3,7 @@ remainder, predicates. Operands, `out` and `device` are those of elementwise.py.
 """
 
 from ..operations import codes
+from . import short_cpu
 from .elementwise import binary, bitwise_left_shift, bitwise_right_shift, unary
 
 __all__ = [
@@ -252,7 +253,8 @@ def divmod(x1, x2, /):
     >>> quotient.tolist(), rest.tolist()
     ([2, -3], [1, 2])
     """
-    return floor_divide(x1, x2), remainder(x1, x2)
+    result = short_cpu.division(x1, x2)
+    return (floor_divide(x1, x2), remainder(x1, x2)) if result is None else result
 
 
 def pow(x1, x2, /, out=None, *, device=None):

@@ -11,8 +11,13 @@ from ..array import Array, wrap
 from ..backends import cpu_statistics
 from ..backends.cpu_ways import holds
 from ..dispatch import observed
+from ..dtypes import integer_range
 from .arguments import parse_axes
 from .casting import active
+
+_NUMBERS = (int, float)
+_BACKWARDS = slice(None, None, -1)
+IN_CACHE = 1 << 16  # elements that NumPy goes over twice sooner than once with both bounds
 
 
 def data_of(x, kinds="buif"):
@@ -53,6 +58,29 @@ def grids(arrays, indexing, sparse):
     return tuple([wrap(backend, line) for line in lines])
 
 
+def turned(x, axis):
+    """Return a view with the order of the elements reversed along an axis, several or all."""
+    data = data_of(x, "buifcV")
+    if data is None:
+        return None
+    if axis is None:
+        return wrap(x.backend, data[(_BACKWARDS,) * data.ndim + (...,)])
+    if type(axis) is not int or not 0 <= axis < data.ndim:
+        return None
+    return wrap(x.backend, data[(slice(None),) * axis + (_BACKWARDS, ...)])
+
+
+def turned_by_90(x, k, axes):
+    """Return a view turned k times by 90 degrees in its first two axes."""
+    data = data_of(x, "buifcV")
+    if data is None or data.ndim < 2 or type(k) is not int or axes != (0, 1):
+        return None
+    return wrap(x.backend, np.rot90(data, k))
+
+
+# Elementwise --------------------------------------------------------------------------------------
+
+
 def where(condition, x1, x2):
     """Return x1 where the condition is true, else x2, of which one is a Python scalar."""
     mask = data_of(condition, "b")
@@ -67,6 +95,51 @@ def where(condition, x1, x2):
     except (ValueError, OverflowError, MemoryError):
         return None
     return wrap(condition.backend, result)
+
+
+def clip(x, low, high):
+    """Return x between scalar bounds, of which at least one is not None and none is 0."""
+    data = data_of(x, "uif")
+    if data is None or low is high is None:
+        return None
+    dtype = data.dtype
+    for bound in (low, high):
+        if bound is None:
+            continue
+        if type(bound) not in _NUMBERS or not bound or not holds(dtype, bound):
+            return None
+        if dtype.kind in "iu":
+            least, most = integer_range(dtype)
+            if not least <= bound <= most:
+                return None
+    try:
+        if dtype.char == "e" or data.size > IN_CACHE or low is None or high is None:
+            return wrap(x.backend, np.asarray(data.clip(low, high)))
+        result = np.maximum(data, low)
+        if type(result) is np.ndarray:  # of more than no axes
+            np.minimum(result, high, out=result)
+            return wrap(x.backend, result)
+    except MemoryError:
+        return None
+    return wrap(x.backend, np.asarray(np.minimum(result, high)))
+
+
+def division(x1, x2):
+    """Return x1 // x2 and x1 % x2 of Arrays of one dtype, or of one beside a number; or None."""
+    first, second = data_of(x1, "uif"), x2
+    if first is None or first.dtype.char == "e":
+        return None
+    if type(x2) is Array:
+        second = data_of(x2, "uif")
+        if second is None or x2.backend is not x1.backend or second.dtype is not first.dtype:
+            return None
+    elif not holds(first.dtype, x2) or type(x2) is bool:
+        return None
+    try:
+        quotient, rest = np.divmod(first, second)
+    except (ValueError, OverflowError, MemoryError):
+        return None
+    return tuple([wrap(x1.backend, np.asarray(one)) for one in (quotient, rest)])
 
 
 def all_equal(x1, x2):
