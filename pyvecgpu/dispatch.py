@@ -95,9 +95,9 @@ def whole(name, named, compute):
 
 
 # What apply does, by what the method gives, and before it what an `out` asks for. {raw}: the
-# arguments with raw data for Arrays. A backend's function is fetched before it is called: on a card
-# it is no method but a value of the instance, which Python finds sooner as an attribute than as a
-# method.
+# arguments with raw data for Arrays. `try` costs nothing where nothing is raised. A backend's
+# function is fetched before it is called: on a card it is no method but a value of the instance,
+# which Python finds sooner as an attribute than as a method.
 _HEAD = """
 def {name}(backend, {parameters}):
 """
@@ -105,7 +105,10 @@ _INTO_OUT = """
     if out is not None:
         if {tracked}:
             tape.permit("{name}", out, {named})
-        data = backend.into.{name}({raw_but_out}, out.data)
+        try:
+            data = backend.into.{name}({raw_but_out}, out.data)
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
         if backend.on_card and not data:
             backend.fail()
         if {tracked}:
@@ -116,7 +119,10 @@ _INTO_OUT = """
 """
 _ONE_ARRAY = """
     compute = backend.{name}
-    data = compute({raw})
+    try:
+        data = compute({raw})
+    except MemoryError as error:
+        raise backend.short_of_memory(error) from None
     if backend.on_card and not data:
         backend.fail()
     result = new()
@@ -124,11 +130,19 @@ _ONE_ARRAY = """
     result.data = data
 """
 _ARRAYS = """
-    result = tuple([wrap(backend, data) for data in backend.{name}({raw})])
+    compute = backend.{name}
+    try:
+        found = compute({raw})
+    except MemoryError as error:
+        raise backend.short_of_memory(error) from None
+    result = tuple([wrap(backend, data) for data in found])
 """
 _OTHER = """
     compute = backend.{name}
-    result = compute({raw})
+    try:
+        result = compute({raw})
+    except MemoryError as error:
+        raise backend.short_of_memory(error) from None
 """
 _BEFORE_WRITING = """
     if {tracked}:
@@ -233,14 +247,90 @@ def operator(code, general):
         kind = type(other)
         if _listeners:
             return general(code, self, other, None)
-        if kind is Array and other.backend is backend:
-            compute = backend.binary
-            data = compute(code, self.data, other.data, None)
-        elif kind is float or kind is int:
-            compute = backend.scalar
-            data = compute(code, self.data, other, 1, None)
-        else:
-            return general(code, self, other, None)
+        try:
+            if kind is Array and other.backend is backend:
+                compute = backend.binary
+                data = compute(code, self.data, other.data, None)
+            elif kind is float or kind is int:
+                compute = backend.scalar
+                data = compute(code, self.data, other, 1, None)
+            else:
+                return general(code, self, other, None)
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
+        if backend.on_card and not data:
+            backend.fail()
+        array = new()
+        array.backend = backend
+        array.data = data
+        return array
+
+    return method
+
+
+def reflected(code, general):
+    """Return the same of `other <operator> array`, where `other` is no Array."""
+    code = int(code)
+
+    def method(self, other):
+        backend = self.backend
+        kind = type(other)
+        if _listeners or type(self) is not Array or not (kind is float or kind is int):
+            return general(code, other, self, None)
+        compute = backend.scalar
+        try:
+            data = compute(code, self.data, other, 0, None)
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
+        if backend.on_card and not data:
+            backend.fail()
+        array = new()
+        array.backend = backend
+        array.data = data
+        return array
+
+    return method
+
+
+def in_place(code, general):
+    """Return the same of `array <operator>= other`, which gives the Array itself."""
+    code = int(code)
+
+    def method(self, other):
+        backend = self.backend
+        kind = type(other)
+        if _listeners or type(self) is not Array:
+            return general(code, self, other, self)
+        into, place = backend.into, self.data
+        try:
+            if kind is Array and other.backend is backend:
+                data = into.binary(code, place, other.data, place)
+            elif kind is float or kind is int:
+                data = into.scalar(code, place, other, 1, place)
+            else:
+                return general(code, self, other, self)
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
+        if backend.on_card and not data:
+            backend.fail()
+        return self
+
+    return method
+
+
+def sign_operator(code, general):
+    """Return the same of `-array` and its kin; general(array) takes any."""
+    code = int(code)
+
+    def method(self):
+        if _listeners or type(self) is not Array:
+            return general(self)
+        backend = self.backend
+        compute = backend.unary
+        try:
+            data = compute(code, self.data, None)
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
         if backend.on_card and not data:
             backend.fail()
         array = new()
@@ -345,24 +435,11 @@ def reshaped(array, shape):
     if type(array) is not Array or _listeners:
         return None
     if not backend.on_card:
-        return _reshaped_on_host(array, shape)
+        return _reshaped_by_numpy(array, shape)
     count, packed = _lengths(shape)
     if packed is None:
         return None
     return made(backend, backend.functions.pvg_reshape(array.data, count, packed), _DOES_NOT_FIT)
-
-
-def _reshaped_on_host(array, shape):
-    items = shape if type(shape) is tuple or type(shape) is list else (shape,)
-    for n in items:
-        if type(n) is not int or n < -1:
-            return None
-    if len(items) > MAX_NDIM:
-        return None
-    try:
-        return wrap(array.backend, array.data.reshape(shape))
-    except (ValueError, OverflowError, MemoryError):
-        return None
 
 
 def flattened(array, count=1, shape=_FLAT):
@@ -371,21 +448,43 @@ def flattened(array, count=1, shape=_FLAT):
     if type(array) is not Array or _listeners:
         return None
     if not backend.on_card:
-        return _reshaped_on_host(array, -1) if count == 1 else wrap(backend, array.data.squeeze())
+        return _reshaped_by_numpy(array, -1)
     return made(backend, backend.functions.pvg_reshape(array.data, count, shape), _DOES_NOT_FIT)
 
 
 def squeezed(array):
     """Return an Array without its axes of length 1, or None."""
-    return flattened(array, -1, None)
+    if array.backend.on_card:
+        return flattened(array, -1, None)
+    if type(array) is not Array or _listeners:
+        return None
+    return wrap(array.backend, array.data.squeeze())
 
 
 def duplicated(array):
     """Return a contiguous copy of an Array, or None."""
     backend = array.backend
-    if type(array) is not Array or _listeners or not backend.on_card:
+    if type(array) is not Array or _listeners:
         return None
+    if not backend.on_card:
+        try:
+            return wrap(backend, array.data.copy())
+        except MemoryError as error:
+            raise backend.short_of_memory(error) from None
     return made(backend, backend.functions.pvg_cast(array.data, -1, None), _DOES_NOT_FIT)
+
+
+def _reshaped_by_numpy(array, shape):
+    """Return an Array of the CPU device in a shape of ints, or None."""
+    items = shape if type(shape) is tuple or type(shape) is list else (shape,)
+    for n in items:
+        if type(n) is not int or n < -1:  # which NumPy takes for -1
+            return None
+    try:
+        data = array.data.reshape(items)
+    except (ValueError, OverflowError, MemoryError):
+        return None
+    return wrap(array.backend, data) if data.ndim <= MAX_NDIM else None
 
 
 def repeated(array, shape):

@@ -10,7 +10,15 @@ import sys
 from . import functions, protocols
 from .array import Array, Tracked
 from .device import Device
-from .dispatch import number, operator, reversed_axes, tracked_operator
+from .dispatch import (
+    in_place,
+    number,
+    operator,
+    reflected,
+    reversed_axes,
+    sign_operator,
+    tracked_operator,
+)
 from .errors import DeviceUnavailableError
 from .functions import (
     creation,
@@ -35,12 +43,12 @@ def _operator(code):
 
 def _reflected(code):
     """Return the method for `other + array`, where `other` is no Array."""
-    return lambda self, other: elementwise.operator(int(code), other, self, None)
+    return reflected(code, elementwise.operator)
 
 
 def _in_place(code):
     """Return the method for `array += other`."""
-    return lambda self, other: elementwise.operator(int(code), self, other, self)
+    return in_place(code, elementwise.operator)
 
 
 def _reduction(row):
@@ -97,7 +105,6 @@ class _Methods:
     __rtruediv__ = _reflected(Operation.DIVIDE)
     __rfloordiv__ = _reflected(Operation.FLOOR_DIVIDE)
     __rmod__ = _reflected(Operation.REMAINDER)
-    __rpow__ = _reflected(Operation.POW)
     __rlshift__ = _reflected(Operation.BITWISE_LEFT_SHIFT)
     __rrshift__ = _reflected(Operation.BITWISE_RIGHT_SHIFT)
     __rand__ = _reflected(Operation.BITWISE_AND)
@@ -119,6 +126,9 @@ class _Methods:
     def __pow__(self, other, modulo=None):
         return NotImplemented if modulo is not None else elementwise.raised(self, other, None)
 
+    def __rpow__(self, other):
+        return elementwise.operator(Operation.POW, other, self, None)
+
     def __ipow__(self, other):
         return elementwise.raised(self, other, self)
 
@@ -137,20 +147,15 @@ class _Methods:
     def __imatmul__(self, other):
         return linalg.operator(self, other, self)
 
-    def __neg__(self):
-        return functions.negative(self)
-
-    def __invert__(self):
-        return functions.bitwise_invert(self)
+    __neg__ = sign_operator(Operation.NEGATIVE, functions.negative)
+    __invert__ = sign_operator(Operation.BITWISE_INVERT, functions.bitwise_invert)
+    __abs__ = sign_operator(Operation.ABS, functions.abs)
 
     def __round__(self, ndigits=0):
         return functions.round(self, 0 if ndigits is None else ndigits)
 
     def __pos__(self):
         return values.copied(self)
-
-    def __abs__(self):
-        return functions.abs(self)
 
     # Values on the host ---------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ does (cuda/kernels), and what computes it on the CPU device.
 """
 
 from enum import IntEnum
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -199,6 +200,8 @@ OPERATIONS = {row.code: row for row in ROWS}
 Operation = IntEnum(
     "Operation", {"NONE": 0} | {row.name.upper(): row.code for row in ROWS}, module=__name__
 )
+# The same as plain attributes: Python 3.11 takes longer to find a member in an enum's class.
+codes = SimpleNamespace(**Operation.__members__)
 
 _WIDE = {"b": int64, "i": int64, "u": uint64}
 _FIXED = {"bool": bool_dtype, "index": int64}

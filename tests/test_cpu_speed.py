@@ -81,9 +81,11 @@ CALLS = {
     "a + a": (lambda a, A, out: a + a, 3),
     "a + 2": (lambda a, A, out: a + 2, 3),
     "a < 0.5": (lambda a, A, out: a < 0.5, 3),
-    "exp(a)": (lambda a, A, out: vg.exp(a), 5),
-    "add(a, a)": (lambda a, A, out: vg.add(a, a), 5),
-    "add(a, a, out=)": (lambda a, A, out: vg.add(a, a, out=out), 10),
+    "exp(a)": (lambda a, A, out: vg.exp(a), 4),
+    "add(a, a)": (lambda a, A, out: vg.add(a, a), 4),
+    "add(a, a, out=)": (lambda a, A, out: vg.add(a, a, out=out), 7),
+    "zeros(16)": (lambda a, A, out: vg.zeros((16,), dtype=a.dtype, device=a.device), 14),
+    "full_like(a, 3)": (lambda a, A, out: vg.full_like(a, 3), 9),
     "a[3]": (lambda a, A, out: a[3], 5),
     "a[2:5]": (lambda a, A, out: a[2:5], 5),
     "A[1, 2]": (lambda a, A, out: A[1, 2], 8),
@@ -140,6 +142,66 @@ def test_keys_are_the_same_observed_or_not(device, key):
     helpers.assert_same(array, helpers.host(other))
 
 
+# Bounds of clip, of which some take a short way, and divisors: a number or an operand of its own.
+NUMBERS = [0, 1, -1, 3, 2.5, -0.0, float("nan"), True, 300, 1e300]
+BOUNDS = [(low, high) for low in (None, 1, -2, 2.5, 0) for high in (None, 3, float("inf"), 300)]
+SHORT = {
+    **{f"clip {low} {high}": lambda x, y, b=(low, high): vg.clip(x, *b) for low, high in BOUNDS},
+    **{f"divmod {other}": lambda x, y, other=other: vg.divmod(x, other) for other in NUMBERS},
+    "divmod y": lambda x, y: divmod(x, y),
+    **{f"flip {axis}": lambda x, y, a=axis: vg.flip(x, a) for axis in (None, 0, 1, -1, 2, (0, 1))},
+    **{f"rot90 {k}": lambda x, y, k=k: vg.rot90(x, k) for k in (-1, 0, 2, 5)},
+    "rot90 of other axes": lambda x, y: vg.rot90(x, 1, (1, 0)),
+    **{name: lambda x, y, f=f: f(x) for name, f in (("rint", vg.rint), ("fabs", vg.fabs))},
+}
+
+
+def given(function, *operands):
+    """Return the ndarrays a function gives, or the text and type of what it raises."""
+    try:
+        result = function(*operands)
+    except Exception as error:
+        return type(error), str(error)
+    return [helpers.host(one) for one in (result if isinstance(result, tuple) else (result,))]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("name", SHORT)
+def test_short_ways_are_the_same_observed_or_not(device, name, dtype):
+    """Values, signs of zero, dtypes, and errors, at the ends of the dtypes' ranges too."""
+    ends = [0, 1, 5, 7] + ([255] if dtype == "uint8" else [-1, -3, 100])
+    ends += [-0.0, np.nan, np.inf, -np.inf, 2.5] if dtype[0] == "f" else [np.iinfo(dtype).min]
+    x = np.array((ends * 8)[:24], dtype).reshape(4, 6)
+    for one, other in ((x, x[::-1, ::-1].copy()), (x[:, 0], x[0, 0]), (x[1, 1], x[2, 1])):
+        operands = [helpers.put(device, np.asarray(data)) for data in (one, other)]
+        plain = given(SHORT[name], *operands)
+        with vg.dispatch.observe(lambda call: None):
+            observed = given(SHORT[name], *operands)
+        assert type(plain) is type(observed)
+        if isinstance(plain, tuple):
+            assert plain == observed
+            continue
+        for first, second in zip(plain, observed, strict=True):
+            assert first.dtype == second.dtype and first.shape == second.shape
+            np.testing.assert_array_equal(first, second)
+            assert np.array_equal(np.signbit(first[first == 0]), np.signbit(second[second == 0]))
+
+
+def test_casts_of_floats_are_clamped_at_any_size(device):
+    """The ways of few elements, of one piece and of several; all inside, or some out."""
+    for n in (0, 5, 999, 5000, 200_000):
+        for dtype in ("int8", "uint8", "int32", "uint64"):
+            least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+            x = np.resize(np.array([0.0, 3.7, 100.2, -0.0]), n)
+            helpers.assert_same(vg.astype(helpers.put(device, x), dtype), x.astype(dtype))
+            if n:
+                x[:4] = np.nan, np.inf, -np.inf, float(most) + 1
+                found = helpers.host(vg.astype(helpers.put(device, x), dtype))
+                assert found[:4].tolist() == [0, most, least, most]
+                np.testing.assert_array_equal(found[4:], x[4:].astype(dtype))
+
+
 def test_masks_and_arrays_of_the_device_as_keys(device, rng):
     x = rng.standard_normal((7, 9)).astype(np.float32)
     array, rows = helpers.put(device, x), np.array([5, 0, -1, 5])
@@ -166,7 +228,7 @@ def test_rows_of_a_long_column_are_added_by_blocks(device):
     total = helpers.host(vg.sum(helpers.put(device, x), axis=0)).astype(np.float64)
     exact = x.astype(np.float64).sum(axis=0)
     assert np.all(np.abs(total - exact) <= 1e-6 * exact)
-    assert len(x) > cpu_functions.BLOCK
+    assert len(x) > cpu_functions.BLOCK[4]
 
 
 # The bench ----------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ nothing else does. Beside them a backend has
     own_stream()                           for a thread that has none; not on the CPU
     recording()                            the Recording that this thread makes, or None
     record(work)                           a function that does it again; not on the CPU
+    short_of_memory(error)                 what is raised instead of a MemoryError
 """
 
 ARRAY, ARRAYS, HOST, NOTHING = "array", "arrays", "host", "nothing"

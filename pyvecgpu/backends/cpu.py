@@ -16,6 +16,7 @@ import numpy as np
 
 from ..dtypes import (
     float32,
+    get_default_dtype,
     host_dtype,
     inexact,
     is_bfloat16,
@@ -32,33 +33,19 @@ from . import (
     cpu_functions,
     cpu_indexing,
     cpu_layers,
+    cpu_making,
     cpu_optimizing,
     cpu_random,
     cpu_rows,
     cpu_sequences,
     cpu_sorting,
+    cpu_statistics,
     cpu_windows,
 )
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
-from .cpu_ways import BINARY, REDUCED, SCALAR, UNARY, fits, holds
+from .cpu_ways import BINARY, DEFAULT, REDUCED, SCALAR, UNARY, fits, holds
 
-
-def _reports_memory(method):
-    """Make NumPy's MemoryError the same exception as a device's."""
-
-    @functools.wraps(method)
-    def call(*args):
-        try:
-            return method(*args)
-        except OutOfMemoryError:
-            raise
-        except MemoryError as error:
-            shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
-            requested = None if shape is None else math.prod(shape) * dtype.itemsize
-            message = f"out of memory on the CPU: {error}"
-        raise OutOfMemoryError(message, requested=requested, device="cpu")
-
-    return call
+FEW_HALVES = 2000  # elements of float16 that are compared sooner than they are cast to float32
 
 
 class CpuBackend:
@@ -69,9 +56,17 @@ class CpuBackend:
         self.on_card = False
         self.into = self
 
+    def short_of_memory(self, error):
+        """Return NumPy's MemoryError as the same exception as a device's."""
+        if isinstance(error, OutOfMemoryError):
+            return error
+        shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+        requested = None if shape is None else math.prod(shape) * dtype.itemsize
+        message = f"out of memory on the CPU: {error}"
+        return OutOfMemoryError(message, requested=requested, device="cpu")
+
     # Arrays
 
-    @_reports_memory
     def empty(self, shape, dtype):
         return np.empty(shape, host_dtype(dtype))
 
@@ -80,13 +75,11 @@ class CpuBackend:
         strides = tuple([stride // itemsize for stride in data.strides])
         return supported(data.dtype), data.shape, strides
 
-    @_reports_memory
     def from_host(self, source):
         if source.dtype.kind == "b":  # any byte other than 0 is true
             return np.asarray(np.not_equal(source.view(np.uint8), 0), order="C")
         return np.array(source, order="C")
 
-    @_reports_memory
     def lend(self, source):
         if source.dtype.kind == "b" and source.size and source.view(np.uint8).max() > 1:
             return np.not_equal(source.view(np.uint8), 0)
@@ -95,7 +88,6 @@ class CpuBackend:
     def to_host(self, data, into=None):
         return data
 
-    @_reports_memory
     def copy_from_host(self, source, data):
         np.copyto(data, self.lend(source))
         wrote(data)
@@ -112,7 +104,6 @@ class CpuBackend:
     def recording(self):
         return None
 
-    @_reports_memory
     def copy(self, data, destination):
         if not destination.flags.writeable:  # before a cast that cannot be, as on a card
             raise ValueError("assignment destination is read-only")
@@ -121,7 +112,6 @@ class CpuBackend:
         np.copyto(destination, cast(data, destination.dtype))
         wrote(destination)
 
-    @_reports_memory
     def cast(self, a, dtype, out):
         result = cast(a, dtype)
         if out is None:
@@ -141,32 +131,27 @@ class CpuBackend:
         np.copyto(a, scalar(value, a.dtype))
         wrote(a)
 
-    @_reports_memory
     def random(self, a, distribution, key, stream, counter):
         cpu_random.fill(a, distribution, key, stream, counter)
         wrote(a)
 
-    @_reports_memory
     def sequence(self, a, start, step, last):
-        places = np.arange(a.size, dtype=np.float64 if isinstance(start, float) else np.uint64)
         if isinstance(start, float):
-            values = start + places * step
-            if last is not None and a.size:
-                values[-1] = last
+            values = cpu_making.evenly(a.size, start, step, last)
         else:  # modulo 2**64, because neither int64 nor uint64 holds every start and step
-            values = places * np.uint64(step % 2**64) + np.uint64(start % 2**64)
+            values = np.arange(a.size, dtype=np.uint64)
+            values *= np.uint64(step % 2**64)
+            values += np.uint64(start % 2**64)
             values = values.view(np.int64) if a.dtype.kind == "i" else values
         np.copyto(a, rounded(values, a.dtype), casting="unsafe")
         wrote(a)
 
-    @_reports_memory
     def eye(self, a, diagonal):
         np.copyto(a, np.eye(*a.shape[-2:], diagonal).astype(a.dtype))
         wrote(a)
 
     # Operations
 
-    @_reports_memory
     def unary(self, code, a, out):
         function, given = UNARY[code, a.dtype]
         if function is not None:
@@ -174,9 +159,12 @@ class CpuBackend:
                 result = function(a)
                 return result if type(result) is np.ndarray else np.asarray(result)
             if fits(out, given, a.shape):
-                function(a, out=out)
-                wrote(out)
-                return out
+                try:
+                    function(a, out=out)
+                    wrote(out)
+                    return out
+                except ValueError:  # it is read-only: store says so
+                    pass
             return store(function(a), out)
         operation = OPERATIONS[code]
         dtype, (a,) = computable(a)
@@ -186,7 +174,6 @@ class CpuBackend:
             (a,) = floats(a)
         return store(finished(operation.cpu(a), dtype), out)
 
-    @_reports_memory
     def binary(self, code, a, b, out):
         function, given = BINARY[code, a.dtype, b.dtype]
         if function is not None:
@@ -194,9 +181,12 @@ class CpuBackend:
                 result = function(a, b)
                 return result if type(result) is np.ndarray else np.asarray(result)
             if fits(out, given, a.shape, b.shape):
-                function(a, b, out=out)
-                wrote(out)
-                return out
+                try:
+                    function(a, b, out=out)
+                    wrote(out)
+                    return out
+                except ValueError:  # it is read-only: store says so
+                    pass
             return store(function(a, b), out)
         operation = OPERATIONS[code]
         dtype, (a, b) = computable(a, b)
@@ -206,7 +196,6 @@ class CpuBackend:
             a, b = floats(a, b)
         return store(finished(operation.cpu(a, b), dtype), out)
 
-    @_reports_memory
     def scalar(self, code, a, value, side, out):
         function, given, least, most = SCALAR[code, a.dtype, type(value)]
         if function is not None and least < value < most:
@@ -215,9 +204,12 @@ class CpuBackend:
                 result = function(left, right)
                 return result if type(result) is np.ndarray else np.asarray(result)
             if fits(out, given, a.shape):
-                function(left, right, out=out)
-                wrote(out)
-                return out
+                try:
+                    function(left, right, out=out)
+                    wrote(out)
+                    return out
+                except ValueError:  # it is read-only: store says so
+                    pass
             return store(function(left, right), out)
         operation = OPERATIONS[code]
         dtype = promote_scalar(a.dtype, value)
@@ -229,57 +221,55 @@ class CpuBackend:
         other = scalar(value, dtype)
         return self.binary(code, a, other, out) if side else self.binary(code, other, a, out)
 
-    @_reports_memory
     def where(self, condition, a, b, out):
         if condition.dtype.kind != "b":
             raise TypeError(f"where: the condition must be bool, not {condition.dtype}")
         dtype = promote(a.dtype, b.dtype)
         return store(np.where(condition, cast(a, dtype), cast(b, dtype)), out)
 
-    @_reports_memory
     def triangle(self, a, upper, diagonal, out):
         return store((np.triu if upper else np.tril)(a, diagonal), out)
 
-    @_reports_memory
     def concat(self, parts, axis, stacked, dtype):
         if dtype is None:
             dtype = functools.reduce(promote, [part.dtype for part in parts])
         join = np.stack if stacked else np.concatenate
         return np.ascontiguousarray(join([cast(part, dtype) for part in parts], axis))
 
-    @_reports_memory
     def gather(self, a, indices, axes, place, trusted):
         return cpu_indexing.gather(a, indices, axes, place, trusted)
 
-    @_reports_memory
     def scatter(self, a, indices, axes, place, trusted, values):
         if not a.flags.writeable:
             raise ValueError("the array is read-only (a broadcast view)")
         cpu_indexing.scatter(a, indices, axes, place, trusted, values)
         wrote(a)
 
-    @_reports_memory
     def accumulate(self, code, a, indices, axes, place, trusted, values):
         if not a.flags.writeable:
             raise ValueError("the array is read-only (a broadcast view)")
         cpu_indexing.accumulate(OPERATIONS[code].name, a, indices, axes, place, trusted, values)
         wrote(a)
 
-    @_reports_memory
     def reduce(self, code, a, axes, keepdims, out):
         operation, dtype = OPERATIONS[code], a.dtype
         given = REDUCED[code, dtype]
-        if given is None:
+        if given is DEFAULT:
+            given = get_default_dtype()
+        elif given is None:
             dtype = supported(dtype)
             if dtype.kind not in operation.domain:
                 raise TypeError(f"{operation.name} does not take {dtype}")
             given = result_dtype(operation, dtype)
-        if dtype.char in "eE" and (operation.result != "bool" or dtype.char != "e"):
+        if dtype.char == "E" or (dtype.char == "e" and not takes_halves(operation, a)):
             a = widened(a)
-        result = np.asarray(operation.cpu(a, axes, keepdims))
-        return store(result if result.dtype is given else rounded(result, given), out)
+        result = operation.cpu(a, axes, keepdims)
+        if type(result) is not np.ndarray:
+            result = np.asarray(result)
+        if result.dtype is not given:
+            result = rounded(result, given) if given.char == "E" else result.astype(given)
+        return result if out is None else store(result, out)
 
-    @_reports_memory
     def clip(self, a, low, high, out):
         if supported(a.dtype).kind not in "uif":
             raise TypeError(f"clip does not take {supported(a.dtype)}")
@@ -319,7 +309,6 @@ class CpuBackend:
         values = np.nan_to_num(widened(a), nan=nan, posinf=positive, neginf=negative)
         return store(rounded(np.asarray(values), a.dtype), out)
 
-    @_reports_memory
     def softmax(self, code, a, axes, keepdims, out):
         operation, dtype = OPERATIONS[code], supported(a.dtype)
         if dtype.kind not in operation.domain:
@@ -328,65 +317,51 @@ class CpuBackend:
         function = getattr(cpu_functions, operation.name)
         return store(rounded(function(widened(cast(a, dtype)), axes, keepdims), dtype), out)
 
-    @_reports_memory
     def var(self, a, axes, ddof, root, keepdims, out):
         dtype = supported(a.dtype)
         if dtype.kind not in "buif":
             raise TypeError(f"var does not take {dtype}")
-        a = widened(a) if dtype.kind == "f" else a.astype(np.float64)
-        result = cpu_functions.variance(a, axes, ddof, keepdims)
+        result = cpu_functions.variance(cpu_statistics.wide(a), axes, ddof, keepdims)
         return store(rounded(np.sqrt(result) if root else result, inexact(dtype)), out)
 
-    @_reports_memory
     def scan(self, code, a, axis, initial, out):
         result = cpu_functions.scan(OPERATIONS[code], widened(a), axis, initial)
         if a.dtype.char == "e":
             return store(cpu_functions.as_half(result), out)
         return store(rounded(result, result_dtype(OPERATIONS[code], supported(a.dtype))), out)
 
-    @_reports_memory
     def nonzero(self, a):
         return np.stack(np.nonzero(widened(a))).astype(np.int64, copy=False)
 
-    @_reports_memory
     def cholesky(self, a, upper):
         return np.linalg.cholesky(a, upper=upper)
 
-    @_reports_memory
     def solve(self, a, b, kind):
         return np.linalg.solve((np.tril(a) if kind == 1 else np.triu(a)) if kind else a, b)
 
-    @_reports_memory
     def inverse(self, a):
         return np.linalg.inv(a)
 
-    @_reports_memory
     def determinant(self, a, kind):
         return np.asarray(np.linalg.slogdet(a)[kind - 1] if kind else np.linalg.det(a))
 
-    @_reports_memory
     def sort(self, a, axis, descending, out):
         return store(cpu_sorting.sort(a, axis, descending), out)
 
-    @_reports_memory
     def argsort(self, a, axis, descending):
         return cpu_sorting.argsort(a, axis, descending)
 
-    @_reports_memory
     def bincount(self, a, weights, length):
         return cpu_sorting.bincount(a, weights, length)
 
-    @_reports_memory
     def searchsorted(self, a, values, right):
         dtype = promote(a.dtype, values.dtype)
         return cpu_sorting.searchsorted(cast(a, dtype), cast(values, dtype), right)
 
-    @_reports_memory
     def matmul(self, a, b, precision, out):
         dtype, (a, b) = computable(a, b)
         return store(finished(np.matmul(a, b), dtype), out)
 
-    @_reports_memory
     def dense(self, x, weight, bias, activation, precision, preactivation, out):
         operands = [operand for operand in (x, weight, bias) if operand is not None]
         check_floats("dense", operands)
@@ -397,7 +372,6 @@ class CpuBackend:
         y = OPERATIONS[activation].cpu(z) if activation else z
         return store(finished(y, dtype), out)
 
-    @_reports_memory
     def dense_backward(self, gradient, x, weight, preactivation, activation, precision, wanted):
         operands = [a for a in (gradient, x, weight, preactivation) if a is not None]
         check_floats("dense_backward", operands)
@@ -409,29 +383,24 @@ class CpuBackend:
         finish = (finished, finished, rounded)
         return [end(x, dtype) for end, x in zip(finish, found, strict=True) if x is not None]
 
-    @_reports_memory
     def optimize(self, algorithm, targets, parts, numbers, renewed):
         cpu_optimizing.optimize(algorithm, targets, parts, numbers, renewed)
         for target in targets:
             wrote(target)
 
-    @_reports_memory
     def total_norm(self, parts, order):
         return cpu_optimizing.total_norm(parts, order)
 
-    @_reports_memory
     def clip_norm(self, targets, norm, most):
         cpu_optimizing.clip_norm(targets, norm, most)
         for target in targets:
             wrote(target)
 
-    @_reports_memory
     def dropout(self, a, p, key, stream, counter, renewed):
         check_floats("dropout", [a])
         place = cpu_random.moved((key, stream, counter), renewed)
         return rounded(cpu_random.dropout(widened(a), p, *place), a.dtype)
 
-    @_reports_memory
     def softmax_backward(self, code, gradient, a, naxes):
         check_floats("softmax_backward", [gradient, a])
         dtype, axes = a.dtype, tuple(range(a.ndim - naxes, a.ndim))
@@ -439,7 +408,6 @@ class CpuBackend:
         logarithm = OPERATIONS[code].name == "log_softmax"
         return rounded(cpu_rows.softmax_backward(*operands, axes, logarithm), dtype)
 
-    @_reports_memory
     def normalize(self, x, weight, bias, axis, naxes, groups, centered, epsilon, statistics):
         check_floats("normalize", [a for a in (x, weight, bias) if a is not None])
         picture = cpu_rows.Picture(x.shape, axis, naxes, groups)
@@ -451,7 +419,6 @@ class CpuBackend:
             store(found.reshape(statistics.shape), statistics)
         return rounded(result, x.dtype)
 
-    @_reports_memory
     def normalize_backward(
         self, gradient, x, weight, statistics, axis, naxes, groups, centered, epsilon, wanted
     ):
@@ -465,7 +432,6 @@ class CpuBackend:
         dtype = statistics.dtype if weight is None else weight.dtype
         return [rounded(dx, x.dtype), *([rounded(one, dtype) for one in rest] if wanted else ())]
 
-    @_reports_memory
     def cross_entropy(self, x, labels, weights, ignored, smoothing, statistics):
         check_floats("cross_entropy", [x])
         wide = widened(x)
@@ -478,7 +444,6 @@ class CpuBackend:
         statistics.reshape(4, -1)[3, :1] = total
         return mean
 
-    @_reports_memory
     def cross_entropy_backward(self, dloss, x, labels, weights, statistics, ignored, smoothing):
         check_floats("cross_entropy_backward", [x] if dloss is None else [dloss, x])
         wide = widened(x)
@@ -493,7 +458,6 @@ class CpuBackend:
         result = cpu_rows.cross_entropy_backward(*operands, ignored, smoothing)
         return rounded(result, x.dtype)
 
-    @_reports_memory
     def pool(self, code, a, places, windows, with_padding):
         check_floats("pool", [a])
         x = widened(a)
@@ -504,7 +468,6 @@ class CpuBackend:
             wrote(places)
         return finished(result, a.dtype)
 
-    @_reports_memory
     def pool_backward(self, code, gradient, places, windows, with_padding, height, width):
         check_floats("pool_backward", [gradient])
         shape = (*gradient.shape[:-2], height, width)
@@ -512,13 +475,11 @@ class CpuBackend:
         result = cpu_windows.pool_backward(g, places, windows, with_padding, shape)
         return finished(result, gradient.dtype)
 
-    @_reports_memory
     def convolution(self, x, weight, windows, groups):
         check_floats("convolution", [x, weight])
         dtype, operands = alike(x, weight)
         return finished(cpu_windows.convolution(*operands, windows, groups), dtype)
 
-    @_reports_memory
     def convolution_input(self, gradient, weight, windows, groups, height, width):
         check_floats("convolution_input", [gradient, weight])
         dtype, operands = alike(gradient, weight)
@@ -526,13 +487,11 @@ class CpuBackend:
             cpu_windows.convolution_input(*operands, windows, groups, height, width), dtype
         )
 
-    @_reports_memory
     def convolution_weight(self, gradient, x, windows, groups):
         check_floats("convolution_weight", [gradient, x])
         dtype, operands = alike(gradient, x)
         return finished(cpu_windows.convolution_weight(*operands, windows, groups), dtype)
 
-    @_reports_memory
     def attention(self, query, keys, values, mask, scale, causal, logsum):
         operands = cpu_sequences.operands_of("attention", query, keys, values)
         result, sums = cpu_sequences.attention(*operands, mask, scale, causal)
@@ -540,7 +499,6 @@ class CpuBackend:
             store(sums, logsum)
         return rounded(result, query.dtype)
 
-    @_reports_memory
     def attention_backward(
         self, gradient, query, keys, values, mask, output, logsum, scale, causal
     ):
@@ -550,12 +508,10 @@ class CpuBackend:
         results = cpu_sequences.attention_backward(*operands, logsum, mask, scale, causal)
         return [rounded(x, query.dtype) for x in results]
 
-    @_reports_memory
     def recurrent(self, cell, inputs, weight, bias, hidden, state, backwards, keep):
         operands = (inputs, weight, bias, hidden, state)
         return cpu_sequences.recurrent(cell, *operands, bool(backwards), keep)
 
-    @_reports_memory
     def recurrent_backward(
         self, cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards
     ):
@@ -574,7 +530,6 @@ class CpuBackend:
     def permute(self, a, axes):
         return np.transpose(a, axes)
 
-    @_reports_memory
     def reshape(self, a, shape):
         return np.reshape(a, shape)
 
@@ -592,7 +547,6 @@ class CpuBackend:
     def broadcast_to(self, a, shape):
         return np.broadcast_to(a, shape)
 
-    @_reports_memory
     def contiguous(self, a):
         return np.asarray(a, order="C")
 
@@ -624,7 +578,7 @@ class CpuBackend:
 
 # Versions -----------------------------------------------------------------------------------------
 
-_versions = {}  # id of an ndarray that owns memory: (weak reference to it, version)
+_versions = {}  # id of an ndarray that owns memory: [weak reference to it, version]
 _clock = itertools.count(1)  # no two writes of the process have the same version
 
 
@@ -646,9 +600,12 @@ def wrote(data):
     owner = data if data.base is None else owner_of(data)
     key = id(owner)
     entry = _versions.get(key)
-    # The callback is no Python code, in which a signal handler's exception would be lost.
-    reference = entry[0] if entry else weakref.ref(owner, functools.partial(_versions.pop, key))
-    _versions[key] = reference, next(_clock)
+    if entry is None:
+        # The callback is no Python code, in which a signal handler's exception would be lost.
+        reference = weakref.ref(owner, functools.partial(_versions.pop, key))
+        _versions[key] = [reference, next(_clock)]
+    else:
+        entry[1] = next(_clock)
 
 
 # What the methods are made of ---------------------------------------------------------------------
@@ -686,6 +643,13 @@ def alike(*operands):
     """Return the dtype of a result, and the operands in it, halves as float32."""
     dtype, operands = computable(*operands)
     return dtype, [widened(cast(operand, dtype)) for operand in operands]
+
+
+def takes_halves(operation, a):
+    """Whether a reduction of float16 as it is is exact and, of few elements, sooner there."""
+    if operation.result == "bool":
+        return True
+    return operation.order is not None and a.size <= FEW_HALVES
 
 
 def check_floats(name, operands):

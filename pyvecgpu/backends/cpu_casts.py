@@ -12,6 +12,7 @@ from ..dtypes import (
     float32,
     host_dtype,
     inexact,
+    integer_range,
     is_bfloat16,
     is_complex,
     is_float,
@@ -20,7 +21,8 @@ from ..dtypes import (
     promote,
 )
 
-CHUNK = 1 << 14  # elements of which what is looked at twice stays in a core's cache
+CHUNK = 1 << 16  # elements of which what is looked at twice stays in a core's cache
+FEW = 1000  # elements that are sooner compared, all of them, than reduced to the extremes
 # Casts, by the dtypes' chars, that are NumPy's own and cannot overflow.
 _INTEGER = "?bBhHiIlLqQ"
 _PLAIN = dict.fromkeys(_INTEGER, _INTEGER + "fd") | {"e": "?fd", "f": "?d", "d": "?"}
@@ -48,6 +50,13 @@ def cast(a, dtype):
         return a
     if a.dtype.char in _PLAIN and dtype.char in _PLAIN[a.dtype.char]:
         return a.astype(dtype, order="C")
+    if a.dtype.char in "fde" and dtype.char in "fe":
+        with np.errstate(over="ignore"):
+            return a.astype(dtype, order="C")
+    if a.dtype.char in "fd" and dtype.kind in "iu" and a.size <= CHUNK:
+        result = np.empty(a.shape, dtype)
+        _cut_off(a, result)
+        return result
     if is_complex(a.dtype) and dtype.kind not in "bc":
         raise TypeError(
             f"complex numbers have no cast from {a.dtype} to {dtype}: take their real parts, or abs"
@@ -57,7 +66,7 @@ def cast(a, dtype):
         with np.errstate(over="ignore"):
             return rounded(a, dtype)
     result = np.empty(a.shape, dtype)
-    if a.flags.c_contiguous:
+    if a.flags.c_contiguous and a.size > CHUNK:
         flat, into = a.reshape(-1), result.reshape(-1)
         for begin in range(0, flat.size, CHUNK):
             _cut_off(flat[begin : begin + CHUNK], into[begin : begin + CHUNK])
@@ -68,18 +77,20 @@ def cast(a, dtype):
 
 def _cut_off(a, result):
     """Write floats to integers: clamped, NaN as 0."""
-    limits = np.iinfo(result.dtype)
-    above = float(limits.max + 1)  # a power of two, as the least one: exact in any float
-    inside = a.size == 0 or (
-        limits.min <= np.minimum.reduce(a, axis=None) and np.maximum.reduce(a, axis=None) < above
-    )
+    least, most = integer_range(result.dtype)
+    above = float(most + 1)  # a power of two, as the least one: exact in any float
+    if a.size <= FEW:
+        inside = least and np.count_nonzero(np.abs(a) < above) == a.size
+    else:
+        low, high = np.minimum.reduce(a, axis=None), np.maximum.reduce(a, axis=None)
+        inside = least <= low and high < above
     if inside:  # NaN is not
         np.copyto(result, a, casting="unsafe")
         return
-    low, high = a < limits.min, a >= above
+    low, high = a < least, a >= above
     np.copyto(result, np.where(low | high | np.isnan(a), 0, a), casting="unsafe")
-    result[low] = limits.min
-    result[high] = limits.max
+    result[low] = least
+    result[high] = most
 
 
 def rounded(a, dtype):

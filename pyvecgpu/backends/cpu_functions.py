@@ -11,12 +11,16 @@ import warnings
 
 import numpy as np
 
-from ..dtypes import is_complex, is_float
+from ..dtypes import is_complex
 
 _WIDE = {"f": np.float64, "c": np.complex128}  # in which products and scans are made
 
 _SIGNED = {n: np.dtype(f"i{n}") for n in (2, 4, 8)}  # integers of as many bytes as floats
+_ZEROS = {4: np.zeros((), np.float32), 8: np.zeros((), np.float64)}
 _UNSIGNED = {n: np.dtype(f"u{n}") for n in (2, 4, 8)}
+
+
+FEW_TO_COUNT = 2000  # elements of which NumPy counts those that are 0 at once
 
 
 def maximum(a, b, out=None):
@@ -37,14 +41,18 @@ def fmin(a, b, out=None):
 
 def _extreme(function, zeros, a, b, out):
     """Return NumPy's function(a, b), which leaves the order of zeros open: zeros(result, a, b)."""
-    if _is_number(b):
+    if (type(b) is float or type(b) is int) and b != 0:  # no result can be of two zeros
         return np.asarray(function(a, b, out=out))
-    if _meets(out, a, b):
+    if out is not None and _meets(out, a, b):
         np.copyto(out, _extreme(function, zeros, a, b, None))
         return out
-    result = np.asarray(function(a, b, out=out))
-    if result.dtype.kind == "f" and result.size:
-        zeros(result, a, b)
+    result = function(a, b, out=out)
+    if type(result) is not np.ndarray:
+        result = np.asarray(result)
+    if result.dtype.kind == "f":
+        size = result.size
+        if size > FEW_TO_COUNT or np.count_nonzero(result) < size:
+            zeros(result, a, b)
     return result
 
 
@@ -66,14 +74,16 @@ def _smaller_zeros(result, a, b):
         np.copyto(bits, sign, where=(bits == 0) & ((a == sign) | (b == sign)))
 
 
-def _is_number(b):
-    """Whether an operand is a Python scalar other than 0: then no result can be of two zeros."""
-    return (type(b) is float or type(b) is int) and b != 0
-
-
 def _meets(out, *operands):
     """Whether `out` may share memory with an operand, which is needed after it is written."""
-    return out is not None and builtins.any(np.may_share_memory(one, out) for one in operands)
+    for one in operands:
+        if one is out:
+            return True
+        if type(one) is np.ndarray and one.base is None and out.base is None:
+            continue  # each has memory of its own
+        if np.may_share_memory(one, out):
+            return True
+    return False
 
 
 def _bits_like(result, *operands):
@@ -81,22 +91,30 @@ def _bits_like(result, *operands):
     return [np.asarray(one, result.dtype).view(_SIGNED[result.itemsize]) for one in operands]
 
 
-def power(a, b):
+def power(a, b, out=None):
     """Return a ** b; of integers, negative powers rounded toward zero, where NumPy refuses them."""
-    if np.result_type(a, b).kind not in "iu" or not (b < 0).any():
-        return np.power(a, b)
+    if a.dtype.kind == "f" or b.dtype.kind in "fub" or b.size == 0:
+        return np.power(a, b, out=out)
+    if np.result_type(a, b).kind not in "iu" or np.minimum.reduce(b, axis=None) >= 0:
+        return np.power(a, b, out=out)
     result = np.power(a, np.maximum(b, 0))
     sign = np.where(b % 2 == 0, 1, -1)
     fraction = np.where(a == 1, 1, np.where(a == -1, sign, 0)).astype(result.dtype)
-    return np.where(b < 0, fraction, result)
+    result = np.where(b < 0, fraction, result)
+    if out is None:
+        return result
+    np.copyto(out, result)
+    return out
 
 
-def logaddexp(a, b):
+def logaddexp(a, b, out=None):
     """Return log(exp(a) + exp(b)); of float32 in float64, for where the result is next to 0."""
-    if np.result_type(a, b) != np.float32:
-        return np.logaddexp(a, b)
-    result = np.empty(np.broadcast_shapes(np.shape(a), np.shape(b)), np.float32)
-    return np.logaddexp(a, b, out=result, dtype=np.float64, casting="same_kind")
+    if not (a.dtype.char == b.dtype.char == "f" or np.result_type(a, b) == np.float32):
+        return np.logaddexp(a, b, out=out)
+    if out is None:
+        shape = a.shape if a.shape == b.shape else np.broadcast_shapes(a.shape, b.shape)
+        out = np.empty(shape, np.float32)
+    return np.logaddexp(a, b, out=out, dtype=np.float64, casting="same_kind")
 
 
 def sign(a):
@@ -150,16 +168,19 @@ def sum(a, axes, keepdims):
 
 
 def variance(a, axes, ddof, keepdims):
-    """Return the sum of squared distances from the mean over max(count - ddof, 0)."""
-    distances = a - mean(a, axes, True).astype(a.dtype, copy=False)
-    count = a.size if axes is None else math.prod(a.shape[i] for i in axes)
-    divisor = a.dtype.type(builtins.max(count - ddof, 0))
-    return np.divide(sum(np.square(distances), axes, keepdims), divisor)
+    """Return the sum of squared distances of floats from the mean over max(count - ddof, 0)."""
+    count = a.size if axes is None else math.prod([a.shape[i] for i in axes])
+    center = _sum_of_floats(a, axes, True) / count if count else mean(a, axes, True)
+    distances = a - center.astype(a.dtype, copy=False)
+    np.multiply(distances, distances, out=distances)
+    return _sum_of_floats(distances, axes, keepdims) / a.dtype.type(builtins.max(count - ddof, 0))
 
 
 def softmax(a, axes, keepdims):
-    powers = np.exp(a - largest(a, axes, True))
-    return powers / sum(powers, axes, True).astype(a.dtype, copy=False)
+    powers = np.asarray(a - largest(a, axes, True))
+    np.exp(powers, out=powers)
+    powers /= total(powers, axes, True).astype(a.dtype, copy=False)
+    return powers
 
 
 def log_softmax(a, axes, keepdims):
@@ -189,7 +210,7 @@ def mean(a, axes, keepdims):
 
 
 FEW = 128  # float32 elements of a sum that are added up in float64; more of them as NumPy does
-BLOCK = 32  # rows that are added up one after another
+BLOCK = {4: 64, 8: 1024}  # rows that are added up one after another, by the bytes of an element
 
 
 def total(a, axes, keepdims):
@@ -203,12 +224,26 @@ def total(a, axes, keepdims):
         parts = [total(part, axes, keepdims) for part in (a.real, a.imag)]
         return np.stack(parts, axis=-1).view(np.complex128)[..., 0]
     if a.dtype.kind == "f":
-        return _sum_of_floats(a, axes, keepdims) + 0.0
+        result = _sum_of_floats(a, axes, keepdims)
+        if type(result) is np.ndarray:
+            return np.add(result, _ZEROS[result.itemsize], out=result)
+        return result + 0.0
     if a.dtype.kind in "iu" and a.dtype.itemsize == 8:
+        if _sum_fits(a):
+            result = np.add.reduce(a, axis=axes, keepdims=keepdims)
+            return result.astype(np.float64)
         high = np.add.reduce(a >> 32, axis=axes, keepdims=keepdims).astype(np.float64)
         low = np.add.reduce(a & 0xFFFFFFFF, axis=axes, keepdims=keepdims).astype(np.float64)
         return high * 2.0**32 + low + 0.0
     return np.add.reduce(a, axis=axes, keepdims=keepdims, dtype=np.float64) + 0.0
+
+
+def _sum_fits(a):
+    """Whether no sum of 64-bit integers of an array can be too large for its dtype."""
+    if a.size == 0:
+        return True
+    least, most = int(np.minimum.reduce(a, axis=None)), int(np.maximum.reduce(a, axis=None))
+    return builtins.max(-least, most) * a.size < 2 ** (63 if a.dtype.kind == "i" else 64)
 
 
 def _sum_of_floats(a, axes, keepdims):
@@ -218,6 +253,8 @@ def _sum_of_floats(a, axes, keepdims):
         if axes is None or axes == (len(shape) - 1,) or len(axes) == len(shape):
             return np.add.reduce(a, axis=axes, keepdims=keepdims)
         if len(axes) == 1:
+            if wide and count <= BLOCK[8]:
+                return np.add.reduce(a, axis=axes, keepdims=keepdims)
             result = _sum_of_rows(a, axes[0])
             return np.expand_dims(result, axes[0]) if keepdims else result
     return np.add.reduce(a, axis=axes, keepdims=keepdims, dtype=np.float64)
@@ -225,33 +262,42 @@ def _sum_of_floats(a, axes, keepdims):
 
 def _sum_of_rows(a, axis):
     """Return the sums along an axis that is not contiguous: of blocks, whose sums are float64."""
-    rows = a.shape[axis]
-    if rows <= BLOCK:
+    rows, block = a.shape[axis], BLOCK[a.itemsize]
+    if rows <= block:
         return np.add.reduce(a, axis=axis)
-    before, after, whole = a.shape[:axis], a.shape[axis + 1 :], rows - rows % BLOCK
-    begin, end = (
-        (slice(None),) * axis + (slice(whole),),
-        (slice(None),) * axis + (slice(whole, None),),
-    )
-    blocks = a[begin].reshape((*before, whole // BLOCK, BLOCK, *after))
-    result = _sum_of_rows(np.add.reduce(blocks, axis=axis + 1).astype(np.float64, copy=False), axis)
-    return result + np.add.reduce(a[end], axis=axis, dtype=np.float64)
+    before, after, whole = a.shape[:axis], a.shape[axis + 1 :], rows - rows % block
+    places = (slice(None),) * axis
+    blocks = a[(*places, slice(whole))].reshape((*before, whole // block, block, *after))
+    sums = np.add.reduce(blocks, axis=axis + 1)
+    if whole // block <= BLOCK[8]:
+        result = np.add.reduce(sums, axis=axis, dtype=np.float64)
+    else:
+        result = _sum_of_rows(sums.astype(np.float64, copy=False), axis)
+    if whole == rows:
+        return result
+    return result + np.add.reduce(a[(*places, slice(whole, None))], axis=axis)
 
 
 def largest(a, axes, keepdims):
-    result = np.maximum.reduce(a, axis=axes, keepdims=keepdims)
-    if is_float(a.dtype) and not result.all():  # 0.0 if there is one, and not only -0.0
-        positive = np.any((a == 0) & ~np.signbit(a), axis=axes, keepdims=keepdims)
-        result = np.where((result == 0) & positive, a.dtype.type(0), result)
-    return result
+    return picked(np.maximum, a, axes, keepdims)
 
 
 def smallest(a, axes, keepdims):
-    result = np.minimum.reduce(a, axis=axes, keepdims=keepdims)
-    if is_float(a.dtype) and not result.all():
-        negative_zero = np.any((a == 0) & np.signbit(a), axis=axes, keepdims=keepdims)
-        result = np.where((result == 0) & negative_zero, -a.dtype.type(0), result)
-    return result
+    return picked(np.minimum, a, axes, keepdims)
+
+
+def picked(function, a, axes, keepdims):
+    """Return the extremes by a ufunc: 0.0 is larger than -0.0, which NumPy leaves open."""
+    result = function.reduce(a, axis=axes, keepdims=keepdims)
+    if a.dtype.kind != "f":
+        return result
+    if np.count_nonzero(result) == result.size if type(result) is np.ndarray else result:
+        return result
+    is_larger = function is np.maximum or function is np.fmax
+    signs = np.signbit(a)
+    wanted = np.any((a == 0) & (~signs if is_larger else signs), axis=axes, keepdims=keepdims)
+    zero = a.dtype.type(0.0 if is_larger else -0.0)
+    return np.where((result == 0) & wanted, zero, result)
 
 
 def argmax(a, axes, keepdims):

@@ -9,38 +9,48 @@ import math
 
 import numpy as np
 
-# Elements at a time: what a function writes in between stays in a core's cache.
-CHUNK = 1 << 13
+# Elements at a time: what a function writes in between stays in a core's cache. CHUNK is for those
+# that write several arrays of float64, LONG for the others: a step of Python costs as much as 1000.
+CHUNK, LONG = 1 << 13, 1 << 15
+_ZEROS = {4: np.zeros((), np.float32), 8: np.zeros((), np.float64)}
 
 
-def _by_chunks(write):
-    """Return a function (a, out=None) of write(x, y, t), which fills y, with t to write to.
+def _by_chunks(length):
+    """Return a decorator: a function (a, out=None) of write(x, y, t), which fills y.
 
-    x, y and t are contiguous; x is of a float dtype that NumPy computes in, y may be x. float16 is
-    computed in float32 and rounded once.
+    It sees so many elements at a time, and t of as many to write to. x, y and t are contiguous; x
+    is of a float dtype that NumPy computes in, y may be x. float16 is computed in float32 and
+    rounded once.
     """
 
-    @functools.wraps(write)
-    def function(a, out=None):
-        result = np.empty(a.shape, a.dtype) if out is None else out
-        if result.flags.c_contiguous and (a is result or not np.may_share_memory(a, result)):
-            place = result
-        else:
-            place = np.empty(a.shape, a.dtype)
-        flat, into = np.ascontiguousarray(a).reshape(-1), place.reshape(-1)
-        _fill_chunks(write, flat, into)
-        if place is not result:
-            np.copyto(result, place)
-        return result
+    def decorate(write):
+        @functools.wraps(write)
+        def function(a, out=None):
+            if out is None and a.size <= length and a.itemsize > 2 and a.flags.c_contiguous:
+                result = np.empty(a.shape, a.dtype)
+                flat = a.reshape(-1)
+                write(flat, result.reshape(-1), np.empty(flat.shape, a.dtype))
+                return result
+            result = np.empty(a.shape, a.dtype) if out is None else out
+            if result.flags.c_contiguous and (a is result or not np.may_share_memory(a, result)):
+                place = result
+            else:
+                place = np.empty(a.shape, a.dtype)
+            _fill_chunks(write, np.ascontiguousarray(a).reshape(-1), place.reshape(-1), length)
+            if place is not result:
+                np.copyto(result, place)
+            return result
 
-    return function
+        return function
+
+    return decorate
 
 
-def _fill_chunks(write, flat, into):
+def _fill_chunks(write, flat, into, length):
     half = flat.dtype.itemsize == 2
-    wide = np.empty((2 if half else 1, min(flat.size, CHUNK)), np.float32 if half else flat.dtype)
-    for begin in range(0, flat.size, CHUNK):
-        x, y = flat[begin : begin + CHUNK], into[begin : begin + CHUNK]
+    wide = np.empty((2 if half else 1, min(flat.size, length)), np.float32 if half else flat.dtype)
+    for begin in range(0, flat.size, length):
+        x, y = flat[begin : begin + length], into[begin : begin + length]
         t = wide[0, : x.size]
         if half:
             widened = wide[1, : x.size]
@@ -58,7 +68,7 @@ def _exp_of_minus_abs(x, t):
     np.exp(t, out=t)
 
 
-@_by_chunks
+@_by_chunks(LONG)
 def sigmoid(x, y, t):
     """1 / (1 + exp(-x)), which of a negative x is exp(x) / (exp(x) + 1)."""
     if np.minimum.reduce(x, initial=0) >= -80:  # and no NaN: exp(-x) is finite
@@ -74,7 +84,7 @@ def sigmoid(x, y, t):
     np.divide(t, y, out=y)
 
 
-@_by_chunks
+@_by_chunks(LONG)
 def silu(x, y, t):
     """X * sigmoid(x), far below 0 in two steps: exp(x / 2) has digits where exp(x) has none."""
     if not np.minimum.reduce(x, initial=0) >= -80:  # NaN may hide a smaller one
@@ -95,15 +105,19 @@ def silu(x, y, t):
 
 def relu(a, out=None):
     """A where it is positive, else 0.0; NaN stays NaN."""
-    if a.dtype.kind != "f":
-        return np.maximum(a, a.dtype.type(0), out=out)
+    if a.dtype.kind == "f" and a.itemsize > 2:
+        return _relu_of_floats(a, out)
     result = np.asarray(np.maximum(a, a.dtype.type(0), out=out))
-    if result.itemsize > 2:
-        result += 0  # not -0.0
-    else:
+    if a.dtype.kind == "f":
         bits = result.view(np.int16)
         np.copyto(bits, 0, where=bits == -(2**15))
     return result
+
+
+@_by_chunks(LONG)
+def _relu_of_floats(x, y, t):
+    np.maximum(x, _ZEROS[x.itemsize], out=y)
+    y += _ZEROS[x.itemsize]  # not -0.0
 
 
 # (1 + 2z) exp(z^2) erfc(z) for z >= 0 as a polynomial in (z - BEND) / (z + BEND), lowest
@@ -176,7 +190,7 @@ def twice_normal_cdf(a):
     return result.reshape(a.shape)
 
 
-@_by_chunks
+@_by_chunks(CHUNK)
 def gelu(x, y, t):
     """X * Phi(x), of which 0.0 is what remains at -infinity."""
     is_float64 = x.dtype == np.float64

@@ -8,12 +8,14 @@ once.
 
 import numpy as np
 
+from ..dtypes import get_default_dtype
 from ..operations import OPERATIONS, result_dtype
 from . import cpu_functions, cpu_layers
 
 # Functions of arrays beside NumPy's own that take `out` as those do, and float16.
 _LIKE_UFUNCS = (
-    *(cpu_functions.maximum, cpu_functions.minimum),
+    *(cpu_functions.maximum, cpu_functions.minimum, cpu_functions.fmax, cpu_functions.fmin),
+    *(cpu_functions.power, cpu_functions.logaddexp),
     *(cpu_layers.sigmoid, cpu_layers.relu, cpu_layers.gelu, cpu_layers.silu),
 )
 # What is NumPy's own function but of complex numbers, and by what name.
@@ -23,6 +25,15 @@ _OF_REALS = {
     cpu_functions.exp2: np.exp2,
     cpu_functions.log1p: np.log1p,
 }
+# What is NumPy's own function but of floats, and by what name.
+_OF_INTEGERS = {
+    cpu_functions.maximum: np.maximum,
+    cpu_functions.minimum: np.minimum,
+    cpu_functions.fmax: np.maximum,
+    cpu_functions.fmin: np.minimum,
+}
+# What NumPy computes of float16 an element at a time, or with fewer digits.
+_NOT_OF_HALVES = (cpu_functions.power, cpu_functions.logaddexp)
 _KINDS = "buif"
 _GENERAL = None, None  # a way: the function, and the dtype that it gives
 # Python scalars that are exact in float32 or float16, whatever comes of them there.
@@ -45,9 +56,21 @@ def _function(row, *dtypes):
     if not all(dtype.kind in _KINDS for dtype in dtypes):
         return None
     function = _OF_REALS.get(row.cpu, row.cpu)
+    if all(dtype.kind != "f" for dtype in dtypes):
+        function = _OF_INTEGERS.get(function, function)
     if not isinstance(function, np.ufunc) and function not in _LIKE_UFUNCS:
         return None
     return function
+
+
+def _of_default_floats(function):
+    """Return a function of bools and integers that computes in the default float dtype."""
+
+    def compute(*operands):
+        dtype = get_default_dtype()
+        return function(*[operand.astype(dtype) for operand in operands])
+
+    return compute
 
 
 def _unary(code, dtype):
@@ -56,7 +79,7 @@ def _unary(code, dtype):
     if function is None or dtype.kind not in row.domain:
         return _GENERAL
     if row.result == "float" and dtype.kind != "f":
-        return _GENERAL
+        return _of_default_floats(function), None
     if function is np.rint and dtype.kind != "f":
         function = np.positive
     given = result_dtype(row, dtype)
@@ -69,8 +92,10 @@ def _binary(code, first, second):
     if function is None or first.kind not in _KINDS or second.kind not in _KINDS:
         return _GENERAL
     dtype = np.promote_types(first, second)
-    if dtype.kind not in row.domain or (row.result == "float" and dtype.kind != "f"):
+    if dtype.kind not in row.domain or (dtype.char == "e" and row.cpu in _NOT_OF_HALVES):
         return _GENERAL
+    if row.result == "float" and dtype.kind != "f":
+        return _of_default_floats(function), None
     return function, result_dtype(row, dtype)
 
 
@@ -78,8 +103,8 @@ def _scalar(code, dtype, kind):
     """A way beside a Python scalar of a kind, with the bounds between which it holds."""
     row = OPERATIONS[code]
     function = _function(row, dtype)
-    if row.cpu is cpu_functions.power and dtype.kind == "f":
-        function = np.power
+    if row.cpu in _NOT_OF_HALVES:
+        function = np.power if row.cpu is cpu_functions.power and dtype.kind == "f" else None
     if function is None or dtype.kind not in row.domain or kind not in (int, float, bool):
         return None, None, 0, 0
     if dtype.kind == "f":
@@ -91,12 +116,15 @@ def _scalar(code, dtype, kind):
     return None, None, 0, 0
 
 
+DEFAULT = "the default float dtype"
+
+
 def _reduced(code, dtype):
-    """The dtype that a reduction gives; None: that depends on the default dtype."""
+    """The dtype that a reduction gives, DEFAULT, or None: that is worked out, or refused."""
     row = OPERATIONS[code]
-    is_fixed = dtype.kind in _KINDS and dtype.kind in row.domain
-    is_fixed = is_fixed and not (row.result == "float" and dtype.kind != "f")
-    return result_dtype(row, dtype) if is_fixed else None
+    if dtype.kind not in _KINDS or dtype.kind not in row.domain:
+        return None
+    return DEFAULT if row.result == "float" and dtype.kind != "f" else result_dtype(row, dtype)
 
 
 UNARY, BINARY, SCALAR = _Ways(_unary), _Ways(_binary), _Ways(_scalar)
@@ -112,13 +140,11 @@ def holds(dtype, value):
 
 
 def fits(out, given, shape, other=()):
-    """Whether NumPy may write a result of operands of two shapes and a dtype straight into out."""
-    return (
-        out.dtype is given
-        and out.flags.writeable
-        and out.shape == shape
-        and (other == shape or other == ())
-    )
+    """Whether NumPy may write a result of operands of two shapes and a dtype straight into out.
+
+    It refuses by itself, with a ValueError, what is read-only.
+    """
+    return out.dtype is given and out.shape == shape and (other == shape or other == ())
 
 
 def may_share(a, b):

@@ -110,6 +110,10 @@ class CudaBackend:
         self.counter = functions.pvg_counter
         self._thread = threading.local()  # its recording
 
+    def short_of_memory(self, error):
+        """Return a MemoryError of Python as it is: a device's own is made by `fail`."""
+        return error
+
     def fail(self):
         """Raise the exception for this thread's last error."""
         raise_last_error(self.library)

@@ -48,9 +48,17 @@ def parse_shape(shape, itemsize=1):
     """
     if type(shape) is int:
         shape = (shape,)
-    else:
+    elif type(shape) is not tuple:
         shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        shape = tuple([parse_int(n, "a dimension") for n in shape])
+    nbytes = itemsize
+    for n in shape:
+        if type(n) is not int or n < 0:
+            shape = tuple([parse_int(n, "a dimension") for n in shape])
+            break
+        nbytes *= n or 1
+    else:
+        if nbytes <= LARGEST and len(shape) <= MAX_NDIM:
+            return shape
     check_shape(shape, itemsize)
     return shape
 

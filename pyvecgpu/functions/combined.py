@@ -6,17 +6,15 @@ Operands and dtypes are as in elementwise.py.
 import builtins
 import math
 
-import numpy as np
-
 from ..array import Array
 from ..dispatch import WAYS
 from ..dtypes import float32, float64, inexact, integer_range, is_complex
-from ..operations import Operation
+from ..operations import codes
+from . import short_cpu
 from .arguments import Operands
 from .casting import active
-from .elementwise import abs, binary, maximum, minimum, round
+from .elementwise import abs, binary, maximum, minimum, round, unary
 from .layout import astype
-from .short_calls import numpys
 from .values import copied
 from .working import work_dtype
 
@@ -34,7 +32,6 @@ __all__ = [
 ]
 
 
-@numpys(np.clip, scalars=(1, 2))
 def clip(x, /, min=None, max=None, out=None, *, device=None):
     """Return x with elements below min replaced by it, and above max by that; NaN stays NaN.
 
@@ -44,6 +41,10 @@ def clip(x, /, min=None, max=None, out=None, *, device=None):
     >>> vg.clip(vg.asarray([-3, 0, 7]), -1, 5).tolist()
     [-1, 0, 5]
     """
+    if out is None and device is None:
+        result = short_cpu.clip(x, min, max)
+        if result is not None:
+            return result
     is_plain = out is None or (type(out) is Array and type(x) is Array and out.backend is x.backend)
     if type(x) is Array and is_plain and not active and device is None:
         bounds = _weak_bounds(x, min, max)
@@ -99,7 +100,7 @@ def fmax(x1, x2, /, out=None, *, device=None):
     >>> vg.fmax(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
     [2.0, 0.5]
     """
-    return binary(Operation.FMAX, x1, x2, out, device)
+    return binary(codes.FMAX, x1, x2, out, device)
 
 
 def fmin(x1, x2, /, out=None, *, device=None):
@@ -108,7 +109,7 @@ def fmin(x1, x2, /, out=None, *, device=None):
     >>> vg.fmin(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
     [1.0, 0.5]
     """
-    return binary(Operation.FMIN, x1, x2, out, device)
+    return binary(codes.FMIN, x1, x2, out, device)
 
 
 def heaviside(x1, x2, /, out=None, *, device=None):
@@ -117,7 +118,7 @@ def heaviside(x1, x2, /, out=None, *, device=None):
     >>> vg.heaviside(vg.asarray([-1.5, 0.0, 2.0]), 0.5).tolist()
     [0.0, 0.5, 1.0]
     """
-    return binary(Operation.HEAVISIDE, x1, x2, out, device)
+    return binary(codes.HEAVISIDE, x1, x2, out, device)
 
 
 def deg2rad(x, /, out=None, *, device=None):
@@ -146,7 +147,7 @@ def _times(name, x, factor, out, device):
     if type(x) is Array and not active and out is None and device is None:
         dtype = x.dtype
         if dtype is float32 or dtype is float64:
-            return WAYS["scalar"](x.backend, Operation.MULTIPLY, x, factor, 1, None)
+            return WAYS["scalar"](x.backend, codes.MULTIPLY, x, factor, 1, None)
     call = Operands(name, (x,), out, device)
     (array,) = call.arrays
     _check_real(name, array)
@@ -160,6 +161,8 @@ def rint(x, /, out=None, *, device=None):
     >>> vg.rint(vg.asarray([0.5, 1.5, -1.2])).tolist()
     [0.0, 2.0, -1.0]
     """
+    if type(x) is Array and out is None and x.dtype.kind == "f":
+        return unary(codes.ROUND, x, None, device)
     return _as_float("rint", round, x, out, device)
 
 
@@ -171,6 +174,8 @@ def fabs(x, /, out=None, *, device=None):
     >>> vg.abs(vg.asarray([-2, 3])).tolist()
     [2, 3]
     """
+    if type(x) is Array and out is None and x.dtype.kind == "f":
+        return unary(codes.ABS, x, None, device)
     return _as_float("fabs", _abs_of_reals, x, out, device)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..dispatch import apply
 from ..dtypes import complex_dtype, is_complex, is_float
-from . import short_cards
+from . import short_cards, short_cpu
 from .arguments import Operands, is_scalar, parse_scalar, promote_all, strong
 from .elementwise import abs, bitwise_and, bitwise_or, equal, less, less_equal
 from .layout import astype
@@ -76,6 +76,8 @@ def array_equal(x1, x2, /, equal_nan=False, *, device=None):
     """
     if device is None:
         result = short_cards.all_equal(x1, x2, equal_nan)
+        if result is None and not equal_nan:
+            result = short_cpu.all_equal(x1, x2)
         if result is not None:
             return result
     call = Operands("array_equal", (x1, x2), None, device)

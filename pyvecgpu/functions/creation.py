@@ -10,9 +10,11 @@ import functools
 
 import numpy as np
 
-from ..array import Array
+from ..array import Array, wrap
+from ..backends import cpu_making
+from ..backends.cpu_casts import cast
 from ..device import Device, resolve
-from ..dispatch import WAYS, apply
+from ..dispatch import WAYS, apply, observed
 from ..dtypes import (
     bfloat16,
     complex_dtype,
@@ -77,6 +79,8 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     [1.0, 2.0]
     """
     dtype = None if dtype is None else parse_dtype(dtype)
+    if type(obj) is np.ndarray and dtype is None and copy is not False:
+        return WAYS["from_host"](resolve(device).backend, host_array(obj))
     if isinstance(obj, Array):
         return _from_array(obj, dtype, device, copy)
     if _is_of_gpu(obj):
@@ -94,6 +98,8 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
         return apply(backend, "from_host", values)
     if dtype is bfloat16:  # the device can make it, NumPy perhaps not
         return astype(from_host(values, backend), dtype)
+    if not backend.on_card and not observed():
+        return wrap(backend, cast(values, dtype))
     values = astype(from_host(values, Device("cpu").backend), dtype)
     return apply(backend, "from_host", to_host(values))
 
@@ -249,9 +255,13 @@ def empty(shape, dtype=None, *, device=None):
     >>> vg.empty((2, 3)).shape
     (2, 3)
     """
+    return WAYS["empty"](*place_of(shape, dtype, device))
+
+
+def place_of(shape, dtype, device):
+    """Return the backend, the shape and the dtype of a new Array."""
     dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
-    shape = parse_shape(shape, dtype.itemsize)
-    return WAYS["empty"](resolve(device).backend, shape, dtype)
+    return resolve(device).backend, parse_shape(shape, dtype.itemsize), dtype
 
 
 def zeros(shape, dtype=None, *, device=None):
@@ -261,7 +271,7 @@ def zeros(shape, dtype=None, *, device=None):
     [[0. 0. 0.]
      [0. 0. 0.]]
     """
-    return filled(empty(shape, dtype=dtype, device=device), 0)
+    return of_value(*place_of(shape, dtype, device), 0)
 
 
 def ones(shape, dtype=None, *, device=None):
@@ -273,7 +283,7 @@ def ones(shape, dtype=None, *, device=None):
     >>> vg.ones(3).dtype
     dtype('float32')
     """
-    return filled(empty(shape, dtype=dtype, device=device), 1)
+    return of_value(*place_of(shape, dtype, device), 1)
 
 
 def full(shape, fill_value, dtype=None, *, device=None):
@@ -290,7 +300,7 @@ def full(shape, fill_value, dtype=None, *, device=None):
     if dtype is None:
         strong = getattr(fill_value, "dtype", None)
         dtype = promote_scalar(bool_dtype, value) if strong is None else strong
-    return filled(empty(shape, dtype=dtype, device=device), value)
+    return of_value(*place_of(shape, dtype, device), value)
 
 
 def empty_like(x, /, dtype=None, *, device=None):
@@ -299,9 +309,7 @@ def empty_like(x, /, dtype=None, *, device=None):
     >>> vg.empty_like(vg.ones((2, 3)), dtype="int8").dtype
     dtype('int8')
     """
-    x = x if isinstance(x, Array) else _host_like(x)
-    device = x.device if device is None and isinstance(x, Array) else device
-    return empty(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
+    return WAYS["empty"](*_place_like(x, dtype, device))
 
 
 def zeros_like(x, /, dtype=None, *, device=None):
@@ -310,7 +318,7 @@ def zeros_like(x, /, dtype=None, *, device=None):
     >>> vg.zeros_like(vg.asarray([5, 6])).tolist()
     [0, 0]
     """
-    return filled(empty_like(x, dtype=dtype, device=device), 0)
+    return of_value(*_place_like(x, dtype, device), 0)
 
 
 def ones_like(x, /, dtype=None, *, device=None):
@@ -319,7 +327,7 @@ def ones_like(x, /, dtype=None, *, device=None):
     >>> vg.ones_like(vg.asarray([5, 6])).tolist()
     [1, 1]
     """
-    return filled(empty_like(x, dtype=dtype, device=device), 1)
+    return of_value(*_place_like(x, dtype, device), 1)
 
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
@@ -329,13 +337,30 @@ def full_like(x, /, fill_value, dtype=None, *, device=None):
     [9, 9, 9]
     """
     value = parse_scalar(fill_value, "fill_value", complexes=True)
-    return filled(empty_like(x, dtype=dtype, device=device), value)
+    return of_value(*_place_like(x, dtype, device), value)
 
 
-def _host_like(x):
-    if not is_host(x):
-        raise TypeError(f"an array is needed, not {type(x).__name__}; make one with asarray(...)")
-    return host_array(x)
+def _place_like(x, dtype, device):
+    """Return the backend, the shape and the dtype of a new Array like x."""
+    if isinstance(x, Array):
+        if dtype is None and device is None:
+            return x.backend, x.shape, x.dtype
+        device = x.device if device is None else device
+    elif is_host(x):
+        x = host_array(x)
+    else:
+        kind = type(x).__name__
+        raise TypeError(f"an array is needed, not {kind}; make one with asarray(...)")
+    return place_of(x.shape, x.dtype if dtype is None else dtype, device)
+
+
+def of_value(backend, shape, dtype, value):
+    """Return a new Array of one value; on the CPU in one step, while nobody observes it."""
+    if not backend.on_card and not observed():
+        data = cpu_making.full(shape, dtype, value)
+        if data is not None:
+            return wrap(backend, data)
+    return filled(WAYS["empty"](backend, shape, dtype), value)
 
 
 def filled(array, value):

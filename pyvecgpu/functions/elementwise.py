@@ -15,8 +15,8 @@ from ..array import Array
 from ..dispatch import WAYS, apply
 from ..dtypes import bool as bool_dtype
 from ..dtypes import float32, float64, is_half, is_integer, promote_scalar, real_dtype
-from ..operations import OPERATIONS, Operation
-from . import pipeline
+from ..operations import OPERATIONS, codes
+from . import pipeline, short_cpu
 from .arguments import Operands, are_operands, is_scalar, parse_int, strong
 from .casting import active, exchanged
 
@@ -63,10 +63,10 @@ __all__ = [
 
 # Frequent powers of floats and complex numbers, as NumPy computes them too.
 _POWERS = {
-    -1: Operation.RECIPROCAL,
-    0.5: Operation.SQRT,
-    1: Operation.POSITIVE,
-    2: Operation.SQUARE,
+    -1: codes.RECIPROCAL,
+    0.5: codes.SQRT,
+    1: codes.POSITIVE,
+    2: codes.SQUARE,
 }
 
 
@@ -91,20 +91,27 @@ def raised(left, right, out):
         if right < 0:
             raise ValueError(f"integers have no integer power {right}: make them floats first")
         if right == 2:
-            return unary(Operation.SQUARE, left, out)
+            return unary(codes.SQUARE, left, out)
     if active and out is None:
         left, right = exchanged("pow", (left, right))
     if kind in "fc" and type(right) in (int, float) and right in _POWERS:
         return unary(_POWERS[right], left, out)
-    return operator(Operation.POW, left, right, out)
+    return operator(codes.POW, left, right, out)
 
 
 def division(left, right):
     """Return left // right and left % right as operator() does."""
-    quotient = operator(Operation.FLOOR_DIVIDE, left, right, None)
+    result = short_cpu.division(left, right)
+    if result is not None:
+        return result
+    quotient = operator(codes.FLOOR_DIVIDE, left, right, None)
     if quotient is NotImplemented:
         return NotImplemented
-    return quotient, operator(Operation.REMAINDER, left, right, None)
+    return quotient, operator(codes.REMAINDER, left, right, None)
+
+
+_UNARY, _BINARY, _SCALAR, _WHERE = map(WAYS.__getitem__, ("unary", "binary", "scalar", "where"))
+_SCALARS = {float, int, bool}
 
 
 def _beside(out, x):
@@ -114,7 +121,7 @@ def _beside(out, x):
 def unary(code, x, out=None, device=None):
     """Return operation `code` of pvg_unary."""
     if type(x) is Array and not active and device is None and (out is None or _beside(out, x)):
-        return WAYS["unary"](x.backend, code, x, out)
+        return _UNARY(x.backend, code, x, out)
     if type(x) is not Array:
         result = pipeline.compute(lambda x: unary(code, x), (x,), out, device)
         if result is not None:
@@ -125,16 +132,16 @@ def unary(code, x, out=None, device=None):
 
 def binary(code, x1, x2, out=None, device=None):
     """Return operation `code` of pvg_binary or, with a Python scalar, of pvg_binary_scalar."""
-    if type(x1) is Array and not active and device is None and (out is None or _beside(out, x1)):
-        kind = type(x2)
-        if kind is Array and x1.backend is x2.backend:
-            return WAYS["binary"](x1.backend, code, x1, x2, out)
-        if kind is float or kind is int or kind is bool:
-            return WAYS["scalar"](x1.backend, code, x1, x2, 1, out)
-    if type(x2) is Array and not active and device is None and (out is None or _beside(out, x2)):
-        kind = type(x1)
-        if kind is float or kind is int or kind is bool:
-            return WAYS["scalar"](x2.backend, code, x2, x1, 0, out)
+    if device is None and not active:
+        first, second = type(x1), type(x2)
+        if first is Array and (out is None or _beside(out, x1)):
+            if second is Array:
+                if x1.backend is x2.backend:
+                    return _BINARY(x1.backend, code, x1, x2, out)
+            elif second in _SCALARS:
+                return _SCALAR(x1.backend, code, x1, x2, 1, out)
+        elif second is Array and first in _SCALARS and (out is None or _beside(out, x2)):
+            return _SCALAR(x2.backend, code, x2, x1, 0, out)
     if type(x1) is not Array and type(x2) is not Array:
         result = pipeline.compute(lambda a, b: binary(code, a, b), (x1, x2), out, device)
         if result is not None:
@@ -159,7 +166,7 @@ def abs(x, /, out=None, *, device=None):
     >>> vg.abs(vg.asarray([3 + 4j])).tolist()
     [5.0]
     """
-    return unary(Operation.ABS, x, out, device)
+    return unary(codes.ABS, x, out, device)
 
 
 def exp(x, /, out=None, *, device=None):
@@ -168,7 +175,7 @@ def exp(x, /, out=None, *, device=None):
     >>> print(vg.exp(vg.asarray([0, 1, 2])))
     [1.        2.718282  7.3890557]
     """
-    return unary(Operation.EXP, x, out, device)
+    return unary(codes.EXP, x, out, device)
 
 
 def expm1(x, /, out=None, *, device=None):
@@ -177,7 +184,7 @@ def expm1(x, /, out=None, *, device=None):
     >>> print(vg.expm1(vg.asarray([1e-7, 1.0])))
     [1.0000001e-07 1.7182819e+00]
     """
-    return unary(Operation.EXPM1, x, out, device)
+    return unary(codes.EXPM1, x, out, device)
 
 
 def log(x, /, out=None, *, device=None):
@@ -186,7 +193,7 @@ def log(x, /, out=None, *, device=None):
     >>> print(vg.log(vg.asarray([1.0, vg.e, 0.0])))
     [  0.   1. -inf]
     """
-    return unary(Operation.LOG, x, out, device)
+    return unary(codes.LOG, x, out, device)
 
 
 def negative(x, /, out=None, *, device=None):
@@ -197,7 +204,7 @@ def negative(x, /, out=None, *, device=None):
     >>> vg.negative(vg.asarray([1], dtype="uint8")).tolist()
     [255]
     """
-    return unary(Operation.NEGATIVE, x, out, device)
+    return unary(codes.NEGATIVE, x, out, device)
 
 
 def sqrt(x, /, out=None, *, device=None):
@@ -208,7 +215,7 @@ def sqrt(x, /, out=None, *, device=None):
     >>> print(vg.sqrt(vg.asarray([-4 + 0j])))
     [0.+2.j]
     """
-    return unary(Operation.SQRT, x, out, device)
+    return unary(codes.SQRT, x, out, device)
 
 
 def reciprocal(x, /, out=None, *, device=None):
@@ -217,7 +224,7 @@ def reciprocal(x, /, out=None, *, device=None):
     >>> vg.reciprocal(vg.asarray([2, 4])).tolist()
     [0.5, 0.25]
     """
-    return unary(Operation.RECIPROCAL, x, out, device)
+    return unary(codes.RECIPROCAL, x, out, device)
 
 
 def positive(x, /, out=None, *, device=None):
@@ -226,7 +233,7 @@ def positive(x, /, out=None, *, device=None):
     >>> vg.positive(vg.asarray([1, -2])).tolist()
     [1, -2]
     """
-    return unary(Operation.POSITIVE, x, out, device)
+    return unary(codes.POSITIVE, x, out, device)
 
 
 def sign(x, /, out=None, *, device=None):
@@ -235,7 +242,7 @@ def sign(x, /, out=None, *, device=None):
     >>> vg.sign(vg.asarray([-3.0, 0.0, 0.5])).tolist()
     [-1.0, 0.0, 1.0]
     """
-    return unary(Operation.SIGN, x, out, device)
+    return unary(codes.SIGN, x, out, device)
 
 
 def square(x, /, out=None, *, device=None):
@@ -244,7 +251,7 @@ def square(x, /, out=None, *, device=None):
     >>> vg.square(vg.asarray([-3, 4])).tolist()
     [9, 16]
     """
-    return unary(Operation.SQUARE, x, out, device)
+    return unary(codes.SQUARE, x, out, device)
 
 
 def floor(x, /, out=None, *, device=None):
@@ -253,7 +260,7 @@ def floor(x, /, out=None, *, device=None):
     >>> vg.floor(vg.asarray([-1.5, 0.2])).tolist()
     [-2.0, 0.0]
     """
-    return unary(Operation.FLOOR, x, out, device)
+    return unary(codes.FLOOR, x, out, device)
 
 
 def ceil(x, /, out=None, *, device=None):
@@ -262,7 +269,7 @@ def ceil(x, /, out=None, *, device=None):
     >>> vg.ceil(vg.asarray([-1.5, 0.2])).tolist()
     [-1.0, 1.0]
     """
-    return unary(Operation.CEIL, x, out, device)
+    return unary(codes.CEIL, x, out, device)
 
 
 def trunc(x, /, out=None, *, device=None):
@@ -271,7 +278,7 @@ def trunc(x, /, out=None, *, device=None):
     >>> vg.trunc(vg.asarray([-1.5, 1.5])).tolist()
     [-1.0, 1.0]
     """
-    return unary(Operation.TRUNC, x, out, device)
+    return unary(codes.TRUNC, x, out, device)
 
 
 def bitwise_invert(x, /, out=None, *, device=None):
@@ -282,7 +289,7 @@ def bitwise_invert(x, /, out=None, *, device=None):
     >>> vg.bitwise_invert(vg.asarray([True, False])).tolist()
     [False, True]
     """
-    return unary(Operation.BITWISE_INVERT, x, out, device)
+    return unary(codes.BITWISE_INVERT, x, out, device)
 
 
 def round(x, /, decimals=0, out=None, *, device=None):
@@ -298,7 +305,7 @@ def round(x, /, decimals=0, out=None, *, device=None):
     """
     decimals = parse_int(decimals, "decimals")
     if decimals == 0:
-        return unary(Operation.ROUND, x, out, device)
+        return unary(codes.ROUND, x, out, device)
     call = Operands("round", (x,), out, device)
     array = call.arrays[0]
     if array.dtype.kind == "b":
@@ -315,9 +322,9 @@ def _rounded(x, decimals):
     most = 38 if real_dtype(x.dtype) == float32 else 308
     power = math.inf if decimals > most else 10.0 ** min(builtins.abs(decimals), most)
     there, back = (multiply, divide) if decimals > 0 else (divide, multiply)
-    result = back(unary(Operation.ROUND, there(x, power)), power)
+    result = back(unary(codes.ROUND, there(x, power)), power)
     if not integers:  # what has no decimals to lose may be beyond all bounds when multiplied
-        result = where(less(unary(Operation.ABS, there(x, power)), math.inf), result, x)
+        result = where(less(unary(codes.ABS, there(x, power)), math.inf), result, x)
     return apply(x.backend, "cast", result, dtype, None) if result.dtype != dtype else result
 
 
@@ -339,7 +346,7 @@ def add(x1, x2, /, out=None, *, device=None):
     >>> vg.add(vg.asarray([[1, 2], [3, 4]]), vg.asarray([10, 20])).tolist()
     [[11, 22], [13, 24]]
     """
-    return binary(Operation.ADD, x1, x2, out, device)
+    return binary(codes.ADD, x1, x2, out, device)
 
 
 def subtract(x1, x2, /, out=None, *, device=None):
@@ -348,7 +355,7 @@ def subtract(x1, x2, /, out=None, *, device=None):
     >>> vg.subtract(vg.asarray([5, 7]), 2).tolist()
     [3, 5]
     """
-    return binary(Operation.SUBTRACT, x1, x2, out, device)
+    return binary(codes.SUBTRACT, x1, x2, out, device)
 
 
 def multiply(x1, x2, /, out=None, *, device=None):
@@ -357,7 +364,7 @@ def multiply(x1, x2, /, out=None, *, device=None):
     >>> vg.multiply(vg.asarray([[1], [2]]), vg.asarray([10, 20])).tolist()
     [[10, 20], [20, 40]]
     """
-    return binary(Operation.MULTIPLY, x1, x2, out, device)
+    return binary(codes.MULTIPLY, x1, x2, out, device)
 
 
 def divide(x1, x2, /, out=None, *, device=None):
@@ -368,7 +375,7 @@ def divide(x1, x2, /, out=None, *, device=None):
     >>> print(vg.divide(vg.asarray([1.0, 0.0]), 0))
     [inf nan]
     """
-    return binary(Operation.DIVIDE, x1, x2, out, device)
+    return binary(codes.DIVIDE, x1, x2, out, device)
 
 
 def bitwise_left_shift(x1, x2, /, out=None, *, device=None):
@@ -377,7 +384,7 @@ def bitwise_left_shift(x1, x2, /, out=None, *, device=None):
     >>> vg.bitwise_left_shift(vg.asarray([1, 3]), 2).tolist()
     [4, 12]
     """
-    return binary(Operation.BITWISE_LEFT_SHIFT, x1, x2, out, device)
+    return binary(codes.BITWISE_LEFT_SHIFT, x1, x2, out, device)
 
 
 def bitwise_right_shift(x1, x2, /, out=None, *, device=None):
@@ -386,7 +393,7 @@ def bitwise_right_shift(x1, x2, /, out=None, *, device=None):
     >>> vg.bitwise_right_shift(vg.asarray([16, -16]), 2).tolist()
     [4, -4]
     """
-    return binary(Operation.BITWISE_RIGHT_SHIFT, x1, x2, out, device)
+    return binary(codes.BITWISE_RIGHT_SHIFT, x1, x2, out, device)
 
 
 def maximum(x1, x2, /, out=None, *, device=None):
@@ -395,7 +402,7 @@ def maximum(x1, x2, /, out=None, *, device=None):
     >>> vg.maximum(vg.asarray([1.0, vg.nan]), vg.asarray([2.0, 0.5])).tolist()
     [2.0, nan]
     """
-    return binary(Operation.MAXIMUM, x1, x2, out, device)
+    return binary(codes.MAXIMUM, x1, x2, out, device)
 
 
 def minimum(x1, x2, /, out=None, *, device=None):
@@ -404,7 +411,7 @@ def minimum(x1, x2, /, out=None, *, device=None):
     >>> vg.minimum(vg.asarray([1, 7]), 5).tolist()
     [1, 5]
     """
-    return binary(Operation.MINIMUM, x1, x2, out, device)
+    return binary(codes.MINIMUM, x1, x2, out, device)
 
 
 def equal(x1, x2, /, out=None, *, device=None):
@@ -413,7 +420,7 @@ def equal(x1, x2, /, out=None, *, device=None):
     >>> vg.equal(vg.asarray([1, 2, 3]), vg.asarray([1, 0, 3])).tolist()
     [True, False, True]
     """
-    return binary(Operation.EQUAL, x1, x2, out, device)
+    return binary(codes.EQUAL, x1, x2, out, device)
 
 
 def not_equal(x1, x2, /, out=None, *, device=None):
@@ -422,7 +429,7 @@ def not_equal(x1, x2, /, out=None, *, device=None):
     >>> vg.not_equal(vg.asarray([1, 2, 3]), vg.asarray([1, 0, 3])).tolist()
     [False, True, False]
     """
-    return binary(Operation.NOT_EQUAL, x1, x2, out, device)
+    return binary(codes.NOT_EQUAL, x1, x2, out, device)
 
 
 def less(x1, x2, /, out=None, *, device=None):
@@ -431,7 +438,7 @@ def less(x1, x2, /, out=None, *, device=None):
     >>> vg.less(vg.asarray([1, 2, 3]), 2).tolist()
     [True, False, False]
     """
-    return binary(Operation.LESS, x1, x2, out, device)
+    return binary(codes.LESS, x1, x2, out, device)
 
 
 def less_equal(x1, x2, /, out=None, *, device=None):
@@ -440,7 +447,7 @@ def less_equal(x1, x2, /, out=None, *, device=None):
     >>> vg.less_equal(vg.asarray([1, 2, 3]), 2).tolist()
     [True, True, False]
     """
-    return binary(Operation.LESS_EQUAL, x1, x2, out, device)
+    return binary(codes.LESS_EQUAL, x1, x2, out, device)
 
 
 def greater(x1, x2, /, out=None, *, device=None):
@@ -449,7 +456,7 @@ def greater(x1, x2, /, out=None, *, device=None):
     >>> vg.greater(vg.asarray([1, 2, 3]), 2).tolist()
     [False, False, True]
     """
-    return binary(Operation.GREATER, x1, x2, out, device)
+    return binary(codes.GREATER, x1, x2, out, device)
 
 
 def greater_equal(x1, x2, /, out=None, *, device=None):
@@ -458,7 +465,7 @@ def greater_equal(x1, x2, /, out=None, *, device=None):
     >>> vg.greater_equal(vg.asarray([1, 2, 3]), 2).tolist()
     [False, True, True]
     """
-    return binary(Operation.GREATER_EQUAL, x1, x2, out, device)
+    return binary(codes.GREATER_EQUAL, x1, x2, out, device)
 
 
 def bitwise_and(x1, x2, /, out=None, *, device=None):
@@ -467,7 +474,7 @@ def bitwise_and(x1, x2, /, out=None, *, device=None):
     >>> vg.bitwise_and(vg.asarray([12, 10]), 6).tolist()
     [4, 2]
     """
-    return binary(Operation.BITWISE_AND, x1, x2, out, device)
+    return binary(codes.BITWISE_AND, x1, x2, out, device)
 
 
 def bitwise_or(x1, x2, /, out=None, *, device=None):
@@ -476,7 +483,7 @@ def bitwise_or(x1, x2, /, out=None, *, device=None):
     >>> vg.bitwise_or(vg.asarray([12, 10]), 1).tolist()
     [13, 11]
     """
-    return binary(Operation.BITWISE_OR, x1, x2, out, device)
+    return binary(codes.BITWISE_OR, x1, x2, out, device)
 
 
 def bitwise_xor(x1, x2, /, out=None, *, device=None):
@@ -485,7 +492,7 @@ def bitwise_xor(x1, x2, /, out=None, *, device=None):
     >>> vg.bitwise_xor(vg.asarray([12, 10]), 6).tolist()
     [10, 12]
     """
-    return binary(Operation.BITWISE_XOR, x1, x2, out, device)
+    return binary(codes.BITWISE_XOR, x1, x2, out, device)
 
 
 def logical_and(x1, x2, /, out=None, *, device=None):
@@ -494,7 +501,7 @@ def logical_and(x1, x2, /, out=None, *, device=None):
     >>> vg.logical_and(vg.asarray([2, 0]), vg.asarray([1, 1])).tolist()
     [True, False]
     """
-    return binary(Operation.LOGICAL_AND, _truth(x1), _truth(x2), out, device)
+    return binary(codes.LOGICAL_AND, _truth(x1), _truth(x2), out, device)
 
 
 def logical_or(x1, x2, /, out=None, *, device=None):
@@ -503,7 +510,7 @@ def logical_or(x1, x2, /, out=None, *, device=None):
     >>> vg.logical_or(vg.asarray([2, 0]), vg.asarray([0, 0])).tolist()
     [True, False]
     """
-    return binary(Operation.LOGICAL_OR, _truth(x1), _truth(x2), out, device)
+    return binary(codes.LOGICAL_OR, _truth(x1), _truth(x2), out, device)
 
 
 def logical_xor(x1, x2, /, out=None, *, device=None):
@@ -512,7 +519,7 @@ def logical_xor(x1, x2, /, out=None, *, device=None):
     >>> vg.logical_xor(vg.asarray([2, 2]), vg.asarray([1, 0])).tolist()
     [False, True]
     """
-    return binary(Operation.LOGICAL_XOR, _truth(x1), _truth(x2), out, device)
+    return binary(codes.LOGICAL_XOR, _truth(x1), _truth(x2), out, device)
 
 
 def _truth(x):
@@ -536,7 +543,11 @@ def where(condition, x1, x2, /, out=None, *, device=None):
         backend = condition.backend
         is_plain = x1.backend is backend and x2.backend is backend
         if is_plain and (out is None or _beside(out, condition)):
-            return WAYS["where"](backend, condition, x1, x2, out)
+            return _WHERE(backend, condition, x1, x2, out)
+    if out is None and device is None:
+        result = short_cpu.where(condition, x1, x2)
+        if result is not None:
+            return result
     result = pipeline.compute(where, (condition, x1, x2), out, device)
     if result is not None:
         return result

@@ -11,7 +11,7 @@ from ..dispatch import WAYS, apply, assigned, indexed, whole
 from ..dtypes import is_integer
 from . import advanced, short_keys
 from .arguments import from_host, host_array, is_host, is_scalar
-from .creation import asarray
+from .creation import asarray, of_value
 from .keys import NotBasicError, parse_key
 
 
@@ -89,8 +89,7 @@ def embedded(x, shape, start, step, length):
     backend = x.backend
 
     def compute():
-        result = apply(backend, "empty", shape, x.dtype)
-        apply(backend, "fill", result, 0)
+        result = of_value(backend, shape, x.dtype, 0)
         apply(backend, "copy", x, apply(backend, "slice", result, start, step, length))
         return result
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..array import Array
 from ..device import Device, resolve
-from ..dispatch import apply, flattened, repeated, reshaped, reversed_axes, squeezed, whole
+from ..dispatch import WAYS, apply, flattened, repeated, reshaped, reversed_axes, squeezed, whole
 from ..dtypes import bfloat16, float32, parse_dtype
-from . import short_cards
+from . import short_cards, short_cpu
 from .arguments import (
     check_shape,
     from_host,
@@ -261,7 +261,7 @@ def flip(x, /, axis=None):
     [[2, 1], [4, 3]]
     """
     if isinstance(x, Array):
-        result = short_cards.turned(x, axis)
+        result = (short_cards if x.backend.on_card else short_cpu).turned(x, axis)
         if result is not None:
             return result
     array, give = as_array("flip", x)
@@ -300,6 +300,9 @@ def rot90(x, /, k=1, axes=(0, 1)):
     >>> vg.rot90(vg.asarray([[1, 2], [3, 4]])).tolist()
     [[2, 4], [1, 3]]
     """
+    result = short_cpu.turned_by_90(x, k, axes)
+    if result is not None:
+        return result
     array, give = as_array("rot90", x)
     pair = parse_axes(tuple(axes), array.ndim)
     if len(pair) != 2:
@@ -412,8 +415,10 @@ def astype(x, dtype, /, *, copy=True, device=None):
     [1, -1]
     """
     dtype = parse_dtype(dtype)
-    if not copy and device is None and isinstance(x, Array) and x.dtype == dtype:
-        return x
+    if device is None and isinstance(x, Array):
+        if not copy and x.dtype == dtype:
+            return x
+        return WAYS["cast"](x.backend, x, dtype, None)
     array, give = as_array("astype", x)
     if device is not None:
         return _moved(array, dtype, resolve(device), copy or is_host(x))

@@ -2,7 +2,8 @@
 remainder, predicates. Operands, `out` and `device` are those of elementwise.py.
 """
 
-from ..operations import Operation
+from ..operations import codes
+from . import short_cpu
 from .elementwise import binary, bitwise_left_shift, bitwise_right_shift, unary
 
 __all__ = [
@@ -55,7 +56,7 @@ def sin(x, /, out=None, *, device=None):
     >>> print(vg.sin(vg.asarray([0.0, vg.pi / 2])))
     [0. 1.]
     """
-    return unary(Operation.SIN, x, out, device)
+    return unary(codes.SIN, x, out, device)
 
 
 def cos(x, /, out=None, *, device=None):
@@ -64,7 +65,7 @@ def cos(x, /, out=None, *, device=None):
     >>> print(vg.cos(vg.asarray([0.0, vg.pi])))
     [ 1. -1.]
     """
-    return unary(Operation.COS, x, out, device)
+    return unary(codes.COS, x, out, device)
 
 
 def tan(x, /, out=None, *, device=None):
@@ -73,7 +74,7 @@ def tan(x, /, out=None, *, device=None):
     >>> print(vg.tan(vg.asarray([0.0, vg.pi / 4])))
     [0. 1.]
     """
-    return unary(Operation.TAN, x, out, device)
+    return unary(codes.TAN, x, out, device)
 
 
 def asin(x, /, out=None, *, device=None):
@@ -82,7 +83,7 @@ def asin(x, /, out=None, *, device=None):
     >>> print(vg.asin(vg.asarray([0.0, 1.0])))
     [0.        1.5707964]
     """
-    return unary(Operation.ASIN, x, out, device)
+    return unary(codes.ASIN, x, out, device)
 
 
 def acos(x, /, out=None, *, device=None):
@@ -91,7 +92,7 @@ def acos(x, /, out=None, *, device=None):
     >>> print(vg.acos(vg.asarray([1.0, 0.0, 2.0])))
     [0.        1.5707964       nan]
     """
-    return unary(Operation.ACOS, x, out, device)
+    return unary(codes.ACOS, x, out, device)
 
 
 def atan(x, /, out=None, *, device=None):
@@ -100,7 +101,7 @@ def atan(x, /, out=None, *, device=None):
     >>> print(vg.atan(vg.asarray([0.0, 1.0, vg.inf])))
     [0.        0.7853982 1.5707964]
     """
-    return unary(Operation.ATAN, x, out, device)
+    return unary(codes.ATAN, x, out, device)
 
 
 def sinh(x, /, out=None, *, device=None):
@@ -109,7 +110,7 @@ def sinh(x, /, out=None, *, device=None):
     >>> print(vg.sinh(vg.asarray([0.0, 1.0])))
     [0.        1.1752012]
     """
-    return unary(Operation.SINH, x, out, device)
+    return unary(codes.SINH, x, out, device)
 
 
 def cosh(x, /, out=None, *, device=None):
@@ -118,7 +119,7 @@ def cosh(x, /, out=None, *, device=None):
     >>> print(vg.cosh(vg.asarray([0.0, 1.0])))
     [1.        1.5430807]
     """
-    return unary(Operation.COSH, x, out, device)
+    return unary(codes.COSH, x, out, device)
 
 
 def asinh(x, /, out=None, *, device=None):
@@ -127,7 +128,7 @@ def asinh(x, /, out=None, *, device=None):
     >>> print(vg.asinh(vg.asarray([0.0, 1.0])))
     [0.        0.8813736]
     """
-    return unary(Operation.ASINH, x, out, device)
+    return unary(codes.ASINH, x, out, device)
 
 
 def acosh(x, /, out=None, *, device=None):
@@ -136,7 +137,7 @@ def acosh(x, /, out=None, *, device=None):
     >>> print(vg.acosh(vg.asarray([1.0, 2.0])))
     [0.       1.316958]
     """
-    return unary(Operation.ACOSH, x, out, device)
+    return unary(codes.ACOSH, x, out, device)
 
 
 def atanh(x, /, out=None, *, device=None):
@@ -145,7 +146,7 @@ def atanh(x, /, out=None, *, device=None):
     >>> print(vg.atanh(vg.asarray([0.0, 0.5, 1.0])))
     [0.         0.54930615        inf]
     """
-    return unary(Operation.ATANH, x, out, device)
+    return unary(codes.ATANH, x, out, device)
 
 
 def exp2(x, /, out=None, *, device=None):
@@ -154,7 +155,7 @@ def exp2(x, /, out=None, *, device=None):
     >>> vg.exp2(vg.asarray([0, 3, -1])).tolist()
     [1.0, 8.0, 0.5]
     """
-    return unary(Operation.EXP2, x, out, device)
+    return unary(codes.EXP2, x, out, device)
 
 
 def log1p(x, /, out=None, *, device=None):
@@ -163,7 +164,7 @@ def log1p(x, /, out=None, *, device=None):
     >>> print(vg.log1p(vg.asarray([1e-7, 1.0])))
     [9.9999994e-08 6.9314718e-01]
     """
-    return unary(Operation.LOG1P, x, out, device)
+    return unary(codes.LOG1P, x, out, device)
 
 
 def log2(x, /, out=None, *, device=None):
@@ -172,7 +173,7 @@ def log2(x, /, out=None, *, device=None):
     >>> print(vg.log2(vg.asarray([8.0, 0.5])))
     [ 3. -1.]
     """
-    return unary(Operation.LOG2, x, out, device)
+    return unary(codes.LOG2, x, out, device)
 
 
 def log10(x, /, out=None, *, device=None):
@@ -181,7 +182,7 @@ def log10(x, /, out=None, *, device=None):
     >>> print(vg.log10(vg.asarray([100.0, 1.0])))
     [2.0000002 0.       ]
     """
-    return unary(Operation.LOG10, x, out, device)
+    return unary(codes.LOG10, x, out, device)
 
 
 def isnan(x, /, out=None, *, device=None):
@@ -190,7 +191,7 @@ def isnan(x, /, out=None, *, device=None):
     >>> vg.isnan(vg.asarray([1.0, vg.inf, vg.nan])).tolist()
     [False, False, True]
     """
-    return unary(Operation.ISNAN, x, out, device)
+    return unary(codes.ISNAN, x, out, device)
 
 
 def isinf(x, /, out=None, *, device=None):
@@ -199,7 +200,7 @@ def isinf(x, /, out=None, *, device=None):
     >>> vg.isinf(vg.asarray([1.0, -vg.inf, vg.nan])).tolist()
     [False, True, False]
     """
-    return unary(Operation.ISINF, x, out, device)
+    return unary(codes.ISINF, x, out, device)
 
 
 def isfinite(x, /, out=None, *, device=None):
@@ -208,7 +209,7 @@ def isfinite(x, /, out=None, *, device=None):
     >>> vg.isfinite(vg.asarray([1.0, vg.inf, vg.nan])).tolist()
     [True, False, False]
     """
-    return unary(Operation.ISFINITE, x, out, device)
+    return unary(codes.ISFINITE, x, out, device)
 
 
 def signbit(x, /, out=None, *, device=None):
@@ -217,7 +218,7 @@ def signbit(x, /, out=None, *, device=None):
     >>> vg.signbit(vg.asarray([-2.0, -0.0, 0.0])).tolist()
     [True, True, False]
     """
-    return unary(Operation.SIGNBIT, x, out, device)
+    return unary(codes.SIGNBIT, x, out, device)
 
 
 # Two operands -------------------------------------------------------------------------------------
@@ -231,7 +232,7 @@ def remainder(x1, x2, /, out=None, *, device=None):
     >>> vg.remainder(vg.asarray([7, -7]), 3).tolist()
     [1, 2]
     """
-    return binary(Operation.REMAINDER, x1, x2, out, device)
+    return binary(codes.REMAINDER, x1, x2, out, device)
 
 
 def floor_divide(x1, x2, /, out=None, *, device=None):
@@ -242,7 +243,7 @@ def floor_divide(x1, x2, /, out=None, *, device=None):
     >>> vg.floor_divide(vg.asarray([7, -7]), 2).tolist()
     [3, -4]
     """
-    return binary(Operation.FLOOR_DIVIDE, x1, x2, out, device)
+    return binary(codes.FLOOR_DIVIDE, x1, x2, out, device)
 
 
 def divmod(x1, x2, /):
@@ -252,7 +253,8 @@ def divmod(x1, x2, /):
     >>> quotient.tolist(), rest.tolist()
     ([2, -3], [1, 2])
     """
-    return floor_divide(x1, x2), remainder(x1, x2)
+    result = short_cpu.division(x1, x2)
+    return (floor_divide(x1, x2), remainder(x1, x2)) if result is None else result
 
 
 def pow(x1, x2, /, out=None, *, device=None):
@@ -263,7 +265,7 @@ def pow(x1, x2, /, out=None, *, device=None):
     >>> vg.pow(vg.asarray([2, 3]), vg.asarray([3, 2])).tolist()
     [8, 9]
     """
-    return binary(Operation.POW, x1, x2, out, device)
+    return binary(codes.POW, x1, x2, out, device)
 
 
 def atan2(x1, x2, /, out=None, *, device=None):
@@ -272,7 +274,7 @@ def atan2(x1, x2, /, out=None, *, device=None):
     >>> print(vg.atan2(vg.asarray([1.0, -1.0]), vg.asarray([-1.0, -1.0])))
     [ 2.3561945 -2.3561945]
     """
-    return binary(Operation.ATAN2, x1, x2, out, device)
+    return binary(codes.ATAN2, x1, x2, out, device)
 
 
 def hypot(x1, x2, /, out=None, *, device=None):
@@ -281,7 +283,7 @@ def hypot(x1, x2, /, out=None, *, device=None):
     >>> print(vg.hypot(vg.asarray([3.0, 3e30]), vg.asarray([4.0, 4e30])))
     [5.e+00 5.e+30]
     """
-    return binary(Operation.HYPOT, x1, x2, out, device)
+    return binary(codes.HYPOT, x1, x2, out, device)
 
 
 def copysign(x1, x2, /, out=None, *, device=None):
@@ -290,7 +292,7 @@ def copysign(x1, x2, /, out=None, *, device=None):
     >>> vg.copysign(vg.asarray([1.0, 2.0]), vg.asarray([-0.0, 3.0])).tolist()
     [-1.0, 2.0]
     """
-    return binary(Operation.COPYSIGN, x1, x2, out, device)
+    return binary(codes.COPYSIGN, x1, x2, out, device)
 
 
 def logaddexp(x1, x2, /, out=None, *, device=None):
@@ -299,7 +301,7 @@ def logaddexp(x1, x2, /, out=None, *, device=None):
     >>> print(vg.logaddexp(vg.asarray([0.0, 1000.0]), vg.asarray([0.0, 1000.0])))
     [6.9314718e-01 1.0006932e+03]
     """
-    return binary(Operation.LOGADDEXP, x1, x2, out, device)
+    return binary(codes.LOGADDEXP, x1, x2, out, device)
 
 
 # NumPy's other names ------------------------------------------------------------------------------

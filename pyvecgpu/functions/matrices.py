@@ -1,9 +1,11 @@
 """Functions that make matrices: of ones on a diagonal, of one side of it, or with a given one."""
 
-from ..dispatch import apply
-from . import short_cards, short_numpy
+from ..array import wrap
+from ..backends import cpu_making
+from ..dispatch import apply, observed
+from . import short_cards, short_cpu, short_numpy
 from .arguments import Operands, parse_int, parse_shape
-from .creation import empty, filled
+from .creation import of_value, place_of
 from .indexing import embedded
 from .layout import as_array, diagonal, reshape
 from .short_calls import short
@@ -23,9 +25,14 @@ def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
      [0. 0. 1.]]
     """
     n_cols = n_rows if n_cols is None else n_cols
-    result = empty((n_rows, n_cols), dtype=dtype, device=device)
-    k = parse_int(k, "the place of a diagonal")
-    apply(result.backend, "eye", result, max(-(2**62), min(k, 2**62)))
+    backend, shape, dtype = place_of((n_rows, n_cols), dtype, device)
+    k = max(-(2**62), min(parse_int(k, "the place of a diagonal"), 2**62))
+    if not backend.on_card and not observed():
+        data = cpu_making.eye(*shape, k, dtype)
+        if data is not None:
+            return wrap(backend, data)
+    result = apply(backend, "empty", shape, dtype)
+    apply(backend, "eye", result, k)
     return result
 
 
@@ -47,7 +54,7 @@ def tri(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
      [1. 1. 0.]]
     """
     n_cols = n_rows if n_cols is None else n_cols
-    ones = filled(empty((n_rows, n_cols), dtype=dtype, device=device), 1)
+    ones = of_value(*place_of((n_rows, n_cols), dtype, device), 1)
     return tril(ones, k)
 
 
@@ -61,9 +68,10 @@ def diag(x, /, k=0):
     >>> vg.diag(vg.asarray([[1, 2], [3, 4]])).tolist()
     [1, 4]
     """
-    result = short_cards.diagonal_matrix(x, k)
-    if result is not None:
-        return result
+    for way in (short_cpu, short_cards):
+        result = way.diagonal_matrix(x, k)
+        if result is not None:
+            return result
     array, give = as_array("diag", x)
     if array.ndim == 2:
         return give(copied(diagonal(array, k)))

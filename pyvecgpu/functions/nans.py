@@ -13,7 +13,7 @@ from ..array import Array
 from ..dispatch import apply
 from ..dtype_queries import float_range
 from ..dtypes import int64, is_complex, real_dtype
-from . import reductions, scans, short_cards
+from . import reductions, scans, short_cards, short_cpu
 from .arguments import Operands, parse_axes, parse_scalar
 from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt, where
@@ -83,6 +83,8 @@ def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None
     """
     if dtype is None and out is None and device is None:
         result = short_cards.sum_without_nan(x, axis, False, keepdims)
+        if result is None:
+            result = short_cpu.sum_without_nan(x, axis, keepdims)
         if result is not None:
             return result
     call, array = _filled("nansum", x, 0.0, out, device)
@@ -95,6 +97,10 @@ def nanprod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=Non
     >>> vg.nanprod(vg.asarray([2.0, vg.nan, 3.0])).item()
     6.0
     """
+    if dtype is None and out is None and device is None:
+        result = short_cpu.product_without_nan(x, axis, keepdims)
+        if result is not None:
+            return result
     call, array = _filled("nanprod", x, 1.0, out, device)
     return call.deliver_array(reductions.prod(array, axis=axis, dtype=dtype, keepdims=keepdims))
 
@@ -165,6 +171,8 @@ def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=Non
     """
     if dtype is None and out is None and device is None:
         result = short_cards.sum_without_nan(x, axis, True, keepdims)
+        if result is None:
+            result = short_cpu.mean_without_nan(x, axis, keepdims)
         if result is not None:
             return result
     call = Operands("nanmean", (x,), out, device)
@@ -215,6 +223,10 @@ def nanstd(
 
 def _spread(name, x, axis, dtype, out, ddof, keepdims, correction, device, finish):
     ddof = parse_ddof(name, ddof, correction)
+    if dtype is None and out is None and device is None:
+        result = short_cpu.variance_without_nan(x, axis, keepdims, ddof, finish is not None)
+        if result is not None:
+            return result
     call = Operands(name, (x,), out, device)
     array, dtype = _in_dtype(name, call.arrays[0], dtype)
     axes = parse_axes(axis, array.ndim)
@@ -239,6 +251,10 @@ def _filled(name, x, value, out, device):
 
 
 def _extreme(name, reduction, identity, x, axis, out, keepdims, device):
+    if out is None and device is None:
+        result = short_cpu.extreme_without_nan(x, axis, keepdims, reduction is reductions.max)
+        if result is not None:
+            return result
     call, array = _filled(name, x, identity, out, device)
     result = reduction(array, axis=axis, keepdims=keepdims)
     if can_be_nan(array):

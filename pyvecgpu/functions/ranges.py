@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 
+from ..array import wrap
+from ..backends import cpu_making
 from ..device import resolve
-from ..dispatch import WAYS, apply
+from ..dispatch import WAYS, apply, observed
 from ..dtypes import bool as bool_dtype
 from ..dtypes import (
     complex_dtype,
@@ -16,8 +18,8 @@ from ..dtypes import (
     is_integer,
     parse_dtype,
 )
+from . import short_cpu
 from .arguments import check_shape, from_host, parse_int, parse_scalar
-from .creation import empty
 from .layout import as_array, broadcast_to, reshape
 from .values import copied
 
@@ -53,16 +55,28 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
             raise ValueError(f"arange from {start} to {stop} by {step} is not finite")
         length = max(0, math.ceil(steps))
     check_shape((length,), max(dtype.itemsize, 8))
-    result = WAYS["empty"](resolve(device).backend, (length,), dtype)
+    backend = resolve(device).backend
     if integers and is_integer(dtype) and length:
         _check_ends(start, start + (length - 1) * step, dtype)
-        WAYS["sequence"](result.backend, result, start, step, None)
-    elif is_float(dtype) and length:
-        WAYS["sequence"](result.backend, result, float(start), float(step), None)
-    elif length:
+        return _sequence(backend, length, dtype, start, step, None)
+    if is_float(dtype) and length:
+        return _sequence(backend, length, dtype, float(start), float(step), None)
+    result = WAYS["empty"](backend, (length,), dtype)
+    if length:
         values = _progression(start, step, length, dtype)
         values = from_host(values, result.backend)
         apply(result.backend, "copy", values, result)
+    return result
+
+
+def _sequence(backend, length, dtype, start, step, last):
+    """Return start + i * step, of ints or of floats; on the CPU at once if nobody observes it."""
+    if not backend.on_card and not observed():
+        data = cpu_making.sequence(length, dtype, start, step, last)
+        if data is not None:
+            return wrap(backend, data)
+    result = WAYS["empty"](backend, (length,), dtype)
+    WAYS["sequence"](backend, result, start, step, last)
     return result
 
 
@@ -104,8 +118,8 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, *
     if is_float(wanted) and not isinstance(start + stop, complex) and spaces > 0:
         step = (stop - start) / spaces
         if step:  # of NaN and infinity, too
-            result = WAYS["empty"](resolve(device).backend, (num,), wanted)
-            WAYS["sequence"](result.backend, result, start, step, stop if endpoint else None)
+            last = stop if endpoint else None
+            result = _sequence(resolve(device).backend, num, wanted, start, step, last)
             return (result, step) if retstep else result
     values, step = np.linspace(start, stop, num, endpoint=bool(endpoint), retstep=True)
     result = _of_floats("linspace", values, dtype, device)
@@ -153,14 +167,19 @@ def _of_floats(name, values, dtype, device):
         dtype = get_default_dtype() if values.dtype.kind == "f" else complex_dtype(bool_dtype)
     dtype = parse_dtype(dtype)
     if is_integer(dtype) and values.dtype.kind == "f" and values.size:
-        values = np.floor(values)
-        limits = np.iinfo(dtype)
-        if not (limits.min <= values.min() and values.max() <= limits.max):
-            ends = f"{values.min()} to {values.max()}"
-            raise OverflowError(f"{name}: {ends} is out of bounds for {dtype}")
-    result = empty((values.size,), dtype=dtype, device=device)
+        values = np.floor(values, out=values)
+        least, most = integer_range(dtype)
+        first, last = float(values.min()), float(values.max())
+        if not (least <= first and last <= float(most)):
+            raise OverflowError(f"{name}: {first} to {last} is out of bounds for {dtype}")
+        if last < float(most) + 1:  # or the copy cuts off what is rounded up to a power of two
+            values = values.astype(dtype)
+    backend = resolve(device).backend
+    if values.dtype == dtype and not backend.on_card:
+        return from_host(values, backend)  # nobody else has them
+    result = WAYS["empty"](backend, (values.size,), dtype)
     if values.size:
-        apply(result.backend, "copy", from_host(values, result.backend), result)
+        apply(backend, "copy", from_host(values, backend), result)
     return result
 
 
@@ -177,6 +196,10 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing can be 'xy' or 'ij', not {indexing!r}")
+    if copy:
+        result = short_cpu.grids(arrays, indexing, bool(sparse))
+        if result is not None:
+            return result
     lines = []
     for i, x in enumerate(arrays):
         array, give = as_array("meshgrid", x)

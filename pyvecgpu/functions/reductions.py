@@ -7,7 +7,8 @@ leaves the reduced axes with length 1. AxisError: an axis out of range. ValueErr
 from ..array import Array, Tracked
 from ..dispatch import WAYS, apply
 from ..dtypes import parse_dtype
-from ..operations import OPERATIONS, Operation, result_dtype
+from ..operations import OPERATIONS, codes, result_dtype
+from . import short_cpu
 from .arguments import Operands, parse_axes, parse_axis
 from .casting import active
 from .layout import astype
@@ -15,12 +16,20 @@ from .layout import astype
 __all__ = ["all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "sum"]
 
 
+_REDUCE = WAYS["reduce"]
+
+
 def reduce(code, x, axis, keepdims, out, device):
     """Return operation `code` of pvg_reduce."""
     is_array = type(x) is Array or type(x) is Tracked
     if is_array and not active and out is None and device is None:
-        axes = None if axis is None else _axes(code, axis, len(x.shape))
-        return WAYS["reduce"](x.backend, code, x, axes, bool(keepdims), None)
+        if axis is None:
+            axes = None
+        else:
+            ndim = len(x.shape)
+            is_plain = type(axis) is int and -ndim <= axis < ndim
+            axes = (axis % ndim,) if is_plain else _axes(code, axis, ndim)
+        return _REDUCE(x.backend, code, x, axes, bool(keepdims), None)
     call = Operands(OPERATIONS[code].name, (x,), out, device)
     array = call.arrays[0]
     axes = None if axis is None else _axes(code, axis, array.ndim)
@@ -29,7 +38,7 @@ def reduce(code, x, axis, keepdims, out, device):
 
 def _axes(code, axis, ndim):
     """Return the axes of a reduction, counted from 0: one, if it gives an index."""
-    is_index = code is Operation.ARGMAX or code is Operation.ARGMIN
+    is_index = code is codes.ARGMAX or code is codes.ARGMIN
     return (parse_axis(axis, ndim),) if is_index else parse_axes(axis, ndim)
 
 
@@ -61,7 +70,7 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
     >>> vg.sum(vg.ones(300, dtype="int8")).item()
     300
     """
-    return accumulate(Operation.SUM, x, axis, dtype, keepdims, out, device)
+    return accumulate(codes.SUM, x, axis, dtype, keepdims, out, device)
 
 
 def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
@@ -73,7 +82,7 @@ def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
     >>> vg.prod(vg.asarray([[1, 2], [3, 4]]), axis=1).tolist()
     [2, 12]
     """
-    return accumulate(Operation.PROD, x, axis, dtype, keepdims, out, device)
+    return accumulate(codes.PROD, x, axis, dtype, keepdims, out, device)
 
 
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
@@ -86,7 +95,7 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
     >>> vg.mean(x).item(), vg.mean(x, axis=1).tolist()
     (3.0, [1.5, 4.5])
     """
-    return accumulate(Operation.MEAN, x, axis, dtype, keepdims, out, device)
+    return accumulate(codes.MEAN, x, axis, dtype, keepdims, out, device)
 
 
 def max(x, /, axis=None, out=None, keepdims=False, *, device=None):
@@ -97,7 +106,7 @@ def max(x, /, axis=None, out=None, keepdims=False, *, device=None):
     >>> vg.max(vg.asarray([1.0, vg.nan])).item()
     nan
     """
-    return reduce(Operation.MAX, x, axis, keepdims, out, device)
+    return reduce(codes.MAX, x, axis, keepdims, out, device)
 
 
 def min(x, /, axis=None, out=None, keepdims=False, *, device=None):
@@ -106,7 +115,7 @@ def min(x, /, axis=None, out=None, keepdims=False, *, device=None):
     >>> vg.min(vg.asarray([[1, 5], [7, 2]]), axis=1).tolist()
     [1, 2]
     """
-    return reduce(Operation.MIN, x, axis, keepdims, out, device)
+    return reduce(codes.MIN, x, axis, keepdims, out, device)
 
 
 def argmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
@@ -118,7 +127,7 @@ def argmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
     >>> vg.argmax(x).item(), vg.argmax(x, axis=1).tolist()
     (1, [1, 0])
     """
-    return reduce(Operation.ARGMAX, x, axis, keepdims, out, device)
+    return reduce(codes.ARGMAX, x, axis, keepdims, out, device)
 
 
 def argmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
@@ -129,7 +138,7 @@ def argmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
     >>> vg.argmin(vg.asarray([3, 1, 1])).item()
     1
     """
-    return reduce(Operation.ARGMIN, x, axis, keepdims, out, device)
+    return reduce(codes.ARGMIN, x, axis, keepdims, out, device)
 
 
 def any(x, /, axis=None, out=None, keepdims=False, *, device=None):
@@ -138,7 +147,7 @@ def any(x, /, axis=None, out=None, keepdims=False, *, device=None):
     >>> vg.any(vg.asarray([[0, 0], [0, 2]]), axis=1).tolist()
     [False, True]
     """
-    return reduce(Operation.ANY, x, axis, keepdims, out, device)
+    return reduce(codes.ANY, x, axis, keepdims, out, device)
 
 
 def all(x, /, axis=None, out=None, keepdims=False, *, device=None):
@@ -148,7 +157,7 @@ def all(x, /, axis=None, out=None, keepdims=False, *, device=None):
     >>> vg.all(x).item(), vg.all(x, axis=1).tolist()
     (False, [False, True])
     """
-    return reduce(Operation.ALL, x, axis, keepdims, out, device)
+    return reduce(codes.ALL, x, axis, keepdims, out, device)
 
 
 def count_nonzero(x, /, axis=None, *, keepdims=False, device=None):
@@ -157,9 +166,12 @@ def count_nonzero(x, /, axis=None, *, keepdims=False, device=None):
     >>> vg.count_nonzero(vg.asarray([[0, 1], [2, 3]]), axis=0).tolist()
     [1, 2]
     """
+    result = short_cpu.count_nonzero(x, axis, keepdims)
+    if result is not None:
+        return result
     call = Operands("count_nonzero", (x,), None, device)
     array = call.arrays[0]
     axes = parse_axes(axis, array.ndim)
     if array.dtype.kind != "b":
-        array = apply(call.backend, "scalar", Operation.NOT_EQUAL, array, 0, 1, None)
-    return call.apply("reduce", Operation.SUM, array, axes, bool(keepdims))
+        array = apply(call.backend, "scalar", codes.NOT_EQUAL, array, 0, 1, None)
+    return call.apply("reduce", codes.SUM, array, axes, bool(keepdims))

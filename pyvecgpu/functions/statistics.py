@@ -7,7 +7,7 @@ of bools and integers is of the default float. axis and keepdims are as in reduc
 import math
 
 from ..dtypes import float64, inexact, is_complex, is_float, is_integer, parse_dtype, real_dtype
-from . import short_numpy
+from . import short_cpu, short_numpy
 from .arguments import Operands, parse_axes, parse_scalar, promote_all
 from .combined import clip
 from .complexes import conj, part, squared_length
@@ -27,6 +27,8 @@ from .working import work_dtype, working
 
 __all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
 
+
+_NUMBERS = (int, float)
 
 # Spread -------------------------------------------------------------------------------------------
 
@@ -52,6 +54,10 @@ def var(
     >>> vg.var(vg.asarray([1.0, 3.0])).item(), vg.var(vg.asarray([1.0, 3.0]), ddof=1).item()
     (1.0, 2.0)
     """
+    if dtype is out is device is correction is None and type(ddof) in _NUMBERS:
+        result = short_cpu.variance(x, axis, keepdims, ddof, False)
+        if result is not None:
+            return result
     call = Operands("var", (x,), out, device)
     ddof = parse_ddof("var", ddof, correction)
     return _variance("var", call, axis, dtype, ddof, keepdims, False)
@@ -76,6 +82,10 @@ def std(
     >>> print(vg.std(vg.asarray([1.0, 3.0]), correction=1))
     1.4142135
     """
+    if dtype is out is device is correction is None and type(ddof) in _NUMBERS:
+        result = short_cpu.variance(x, axis, keepdims, ddof, True)
+        if result is not None:
+            return result
     call = Operands("std", (x,), out, device)
     ddof = parse_ddof("std", ddof, correction)
     return _variance("std", call, axis, dtype, ddof, keepdims, True)
@@ -121,6 +131,10 @@ def ptp(x, /, axis=None, out=None, keepdims=False, *, device=None):
     >>> vg.ptp(vg.asarray([[1, 9], [4, 5]]), axis=1).tolist()
     [8, 1]
     """
+    if out is None and device is None:
+        result = short_cpu.ptp(x, axis, keepdims)
+        if result is not None:
+            return result
     call = Operands("ptp", (x,), out, device)
     (array,) = call.arrays
     ends = (f(array, axis=axis, keepdims=keepdims) for f in (largest, smallest))

@@ -184,9 +184,9 @@ def _memory():
     yield Case("copies", "contiguous", "m.contiguous(A.T)", "np.ascontiguousarray(A.T)", every)
     yield Case("copies", "asarray of ndarray", "m.asarray(h.a)", "np.array(h.a)", every)
     yield Case("copies", "numpy()", "a.numpy()", "a.copy()", every)
-    names = ("zeros", "ones", "empty")
-    yield from _same("creation", [f"m.{n}(a.shape, dtype=a.dtype)" for n in names], dtypes=every)
-    yield from _same("creation", [f"m.{n}_like(a)" for n in names], dtypes=every)
+    for name in ("zeros", "ones", "empty"):  # of which the last touches no element
+        texts = f"m.{name}(a.shape, dtype=a.dtype)", f"m.{name}_like(a)"
+        yield from _same("creation", texts, dtypes=every, is_small=name == "empty")
     texts = ["m.full(a.shape, 3, dtype=a.dtype)", "m.full_like(a, 3)", "m.arange(a.size)"]
     texts += ["m.arange(0, a.size, dtype=a.dtype)", "m.linspace(0, 1, a.size, dtype=a.dtype)"]
     texts += ["m.eye(A.shape[0], A.shape[1], dtype=a.dtype)"]

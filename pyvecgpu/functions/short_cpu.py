@@ -1,0 +1,213 @@
+"""The short ways of composed functions on the CPU device: a few calls of NumPy for the whole.
+
+As those of a card (short_cards.py) they are taken while nobody observes the seam (dispatch.py) and
+nothing is exchanged (casting.py), for Arrays that no gradients are recorded for. Each gives None
+for whatever else there is: that goes the long way, which says what is wrong.
+"""
+
+import numpy as np
+
+from ..array import Array, wrap
+from ..backends import cpu_statistics
+from ..backends.cpu_ways import holds
+from ..dispatch import observed
+from ..dtypes import integer_range
+from .arguments import parse_axes
+from .casting import active
+
+_NUMBERS = (int, float)
+_BACKWARDS = slice(None, None, -1)
+IN_CACHE = 1 << 16  # elements that NumPy goes over twice sooner than once with both bounds
+
+
+def data_of(x, kinds="buif"):
+    """Return the ndarray of an Array if the short ways are open to it, or None.
+
+    kinds: those of its dtype; bfloat16 has NumPy's kind "V".
+    """
+    if type(x) is not Array or active or observed() or x.backend.on_card:
+        return None
+    return x.data if x.data.dtype.kind in kinds else None
+
+
+def diagonal_matrix(x, k):
+    """Return a matrix of zeros with x on a diagonal, for an x of one axis."""
+    data = data_of(x)
+    if data is None or data.ndim != 1 or type(k) is not int:
+        return None
+    n, length = data.size + abs(k), data.size
+    try:
+        flat = np.zeros(n * n, data.dtype)
+    except (MemoryError, ValueError):
+        return None
+    start = max(k, 0) + max(-k, 0) * n
+    flat[start : start + length * (n + 1) : n + 1] = data
+    return wrap(x.backend, flat.reshape(n, n))
+
+
+def grids(arrays, indexing, sparse):
+    """Return copies of the coordinates of the points of a grid as a tuple, see meshgrid."""
+    found = [data_of(x) for x in arrays]
+    if not found or any(data is None or data.ndim > 1 for data in found):
+        return None
+    backend = arrays[0].backend
+    try:
+        lines = np.meshgrid(*found, indexing=indexing, sparse=sparse)
+    except (MemoryError, ValueError):
+        return None
+    return tuple([wrap(backend, line) for line in lines])
+
+
+def turned(x, axis):
+    """Return a view with the order of the elements reversed along an axis, several or all."""
+    data = data_of(x, "buifcV")
+    if data is None:
+        return None
+    if axis is None:
+        return wrap(x.backend, data[(_BACKWARDS,) * data.ndim + (...,)])
+    if type(axis) is not int or not 0 <= axis < data.ndim:
+        return None
+    return wrap(x.backend, data[(slice(None),) * axis + (_BACKWARDS, ...)])
+
+
+def turned_by_90(x, k, axes):
+    """Return a view turned k times by 90 degrees in its first two axes."""
+    data = data_of(x, "buifcV")
+    if data is None or data.ndim < 2 or type(k) is not int or axes != (0, 1):
+        return None
+    return wrap(x.backend, np.rot90(data, k))
+
+
+# Elementwise --------------------------------------------------------------------------------------
+
+
+def where(condition, x1, x2):
+    """Return x1 where the condition is true, else x2, of which one is a Python scalar."""
+    mask = data_of(condition, "b")
+    array, scalar = (x2, x1) if type(x2) is Array else (x1, x2)
+    data = data_of(array)
+    if mask is None or data is None or array.backend is not condition.backend:
+        return None
+    if not holds(data.dtype, scalar):
+        return None
+    try:
+        result = np.where(mask, scalar, data) if array is x2 else np.where(mask, data, scalar)
+    except (ValueError, OverflowError, MemoryError):
+        return None
+    return wrap(condition.backend, result)
+
+
+def clip(x, low, high):
+    """Return x between scalar bounds, of which at least one is not None and none is 0."""
+    data = data_of(x, "uif")
+    if data is None or low is high is None:
+        return None
+    dtype = data.dtype
+    for bound in (low, high):
+        if bound is None:
+            continue
+        if type(bound) not in _NUMBERS or not bound or not holds(dtype, bound):
+            return None
+        if dtype.kind in "iu":
+            least, most = integer_range(dtype)
+            if not least <= bound <= most:
+                return None
+    try:
+        if dtype.char == "e" or data.size > IN_CACHE or low is None or high is None:
+            return wrap(x.backend, np.asarray(data.clip(low, high)))
+        result = np.maximum(data, low)
+        if type(result) is np.ndarray:  # of more than no axes
+            np.minimum(result, high, out=result)
+            return wrap(x.backend, result)
+    except MemoryError:
+        return None
+    return wrap(x.backend, np.asarray(np.minimum(result, high)))
+
+
+def division(x1, x2):
+    """Return x1 // x2 and x1 % x2 of Arrays of one dtype, or of one beside a number; or None."""
+    first, second = data_of(x1, "uif"), x2
+    if first is None or first.dtype.char == "e":
+        return None
+    if type(x2) is Array:
+        second = data_of(x2, "uif")
+        if second is None or x2.backend is not x1.backend or second.dtype is not first.dtype:
+            return None
+    elif not holds(first.dtype, x2) or type(x2) is bool:
+        return None
+    try:
+        quotient, rest = np.divmod(first, second)
+    except (ValueError, OverflowError, MemoryError):
+        return None
+    return tuple([wrap(x1.backend, np.asarray(one)) for one in (quotient, rest)])
+
+
+def all_equal(x1, x2):
+    """Return whether arrays have the same shape and elements, a bool."""
+    a, b = data_of(x1, "buifc"), data_of(x2, "buifc")
+    if a is None or b is None or x1.backend is not x2.backend:
+        return None
+    return a.shape == b.shape and bool(np.logical_and.reduce(a == b, axis=None))
+
+
+# Of axes ------------------------------------------------------------------------------------------
+
+
+def _reduced(function, x, axis, keepdims, kinds, *arguments):
+    """Return function(data, axes, keepdims, *arguments) as an Array.
+
+    function: gives an ndarray or a number in the dtype of the result.
+    """
+    data = data_of(x, kinds)
+    if data is None or data.size == 0:
+        return None
+    ndim = data.ndim
+    is_plain = type(axis) is int and -ndim <= axis < ndim
+    axes = (axis % ndim,) if is_plain else parse_axes(axis, ndim)
+    try:
+        result = function(data, axes, bool(keepdims), *arguments)
+    except MemoryError:
+        return None
+    return wrap(x.backend, result if type(result) is np.ndarray else np.asarray(result))
+
+
+def count_nonzero(x, axis, keepdims):
+    """Return how many elements are not 0."""
+    return _reduced(cpu_statistics.count_nonzero, x, axis, keepdims, "buifc")
+
+
+def ptp(x, axis, keepdims):
+    """Return the largest element minus the smallest."""
+    return _reduced(cpu_statistics.ptp, x, axis, keepdims, "uif")
+
+
+def sum_without_nan(x, axis, keepdims):
+    """Return the sum of the floats that are not NaN."""
+    return _reduced(cpu_statistics.sum_without_nan, x, axis, keepdims, "f")
+
+
+def product_without_nan(x, axis, keepdims):
+    """Return the product of the floats that are not NaN."""
+    return _reduced(cpu_statistics.product_without_nan, x, axis, keepdims, "f")
+
+
+def mean_without_nan(x, axis, keepdims):
+    """Return the mean of the elements that are not NaN."""
+    return _reduced(cpu_statistics.mean_without_nan, x, axis, keepdims, "buif")
+
+
+def variance(x, axis, keepdims, ddof, root):
+    """Return the variance, or its square root."""
+    return _reduced(cpu_statistics.variance, x, axis, keepdims, "buif", ddof, root)
+
+
+def variance_without_nan(x, axis, keepdims, ddof, root):
+    """Return the variance, or its square root, of the elements that are not NaN."""
+    return _reduced(
+        cpu_statistics.variance_without_nan, x, axis, keepdims, "buif", float(ddof), root
+    )
+
+
+def extreme_without_nan(x, axis, keepdims, is_largest):
+    """Return the largest, or the smallest, of the floats that are not NaN."""
+    return _reduced(cpu_statistics.extreme_without_nan, x, axis, keepdims, "f", is_largest)
