@@ -16,7 +16,7 @@ import helpers
 import pytest
 
 import pyvecgpu as vg
-from pyvecgpu.native import library, settings
+from pyvecgpu.native import elf, library, settings
 from pyvecgpu.native.abi import ABI_VERSION, FUNCTIONS, SIMULATOR_FUNCTIONS
 from pyvecgpu.native.owners import KINDS
 
@@ -472,6 +472,15 @@ def test_several_variables_in_one_process():
             os.unlink(os.path.join(os.fsencode(helpers.ROOT), b"\xff\xfe\x80"))
         else:
             assert report[0][0] == "ValueError" and name in report[0][1]
+
+
+@pytest.mark.parametrize("content", [b"\x7fELF", b"\x7fELF" + bytes(59), b"x" * 64, b"x" * 4096])
+def test_files_that_are_no_library(tmp_path, content):
+    """Too short or without the mark, each by itself."""
+    path = tmp_path / "library.so"
+    path.write_bytes(content)
+    with pytest.raises(OSError, match="not a shared library"):
+        elf.check_library(path)
 
 
 def test_a_limit_above_the_cards_memory():

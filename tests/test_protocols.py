@@ -160,6 +160,10 @@ def test_arguments_that_are_not_there(device):
     assert "where=" in str(refusal.value) and "numpy.sum" in str(refusal.value)
     with helpers.refused(device, TypeError, x):
         np.add(x, x, where=X > 0)
+    with helpers.refused(device, TypeError, x, match=r"numpy\.add does"):
+        np.add(x, x, where=X > 0)
+    with helpers.refused(device, TypeError, x, match=r"numpy\.add\.outer does"):
+        np.add.outer(x, x)
     with helpers.refused(device, TypeError, x):
         DOUBLE(x)
     with vg.implicit_transfers("allow"):
@@ -275,6 +279,8 @@ def test_buffers(device):
         return
     with vg.implicit_transfers("error"), pytest.raises(BufferError, match="numpy"):
         x.__buffer__(0)
+    if sys.version_info >= (3, 12):
+        assert x.__buffer__(0).tolist() == X.tolist()
     with pytest.raises(BufferError, match="detach"):
         put(device, X).requires_grad_().__buffer__(0)
     if sys.version_info >= (3, 12):

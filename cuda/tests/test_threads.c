@@ -152,7 +152,7 @@ static void made_here_released_there(void) {
     for (int i = 0; i < THREADS; i++) CHECK_EQUAL(work[i].status, 0);
 }
 
-/* ---- Errors that kernels report --------------------------------------------------------------- */
+/* ---- Errors that kernels report -------------------------------------------------------------- */
 
 enum { LARGEST = 100 * THREADS };
 static int raised[LARGEST]; /* by the index in the error */
