@@ -41,10 +41,11 @@ SIMULATOR := $(wildcard cuda/simulator/*.cpp)
 C_TESTS := $(patsubst cuda/tests/%.c,%,$(wildcard cuda/tests/test_*.c))
 
 GPU_OBJECTS := $(KERNELS:cuda/%.cu=build/gpu/%.o)
-# These have no device code: as plain C++ they compile in a fifth of the time. (One that has does
-# not compile as such.)
-HOST_ONLY := $(shell grep -L '__global__\|launch_map' $(filter-out cuda/kernels/%,$(KERNELS)) \
-    cuda/kernels/elementwise.cu cuda/kernels/matmul/*.cu cuda/kernels/matmul/plan/*.cu)
+# These have no device code and no variable of a device: as plain C++ they compile in a fifth of the
+# time. (What has code does not compile as such.)
+HOST_ONLY := $(shell grep -L "__global__\|launch_map\|^__device__" \
+    $(filter-out cuda/kernels/%,$(KERNELS)) cuda/kernels/elementwise.cu \
+    cuda/kernels/matmul/*.cu cuda/kernels/matmul/plan/*.cu)
 HOST_ONLY_OBJECTS := $(HOST_ONLY:cuda/%.cu=build/gpu/%.o)
 SIM_OBJECTS := $(KERNELS:cuda/%.cu=build/sim/%.o) $(SIMULATOR:cuda/%.cpp=build/sim/%.o)
 # Passes before and after products on tensor cores, which alone launch them: a test calls these.

@@ -59,7 +59,7 @@ AREAS = (
         "cuda/kernels/*.cu* cuda/library.cu",
         "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
         " join softmax sequence nearness optimize normalize windows attention triangle complex"
-        " header refused refused_kernels refused_lessons",
+        " refused refused_kernels refused_lessons header",
         "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining windows"
