@@ -25,7 +25,7 @@ TOPICS = ["accumulating", "aliases", "applying", "arithmetic", "assigning", "bin
 
 # The short ways of operators and views beside dispatch.apply.
 SHORT_WAYS = {
-    "dispatch.py": {"binary", "scalar"},
+    "dispatch.py": {"binary", "scalar", "unary"},
     "backends/recording.py": {"empty", "slice", "copy_from_host"},  # numbers of a backend's own
 }
 

@@ -179,9 +179,9 @@ def test_the_tables_of_errors_are_those_of_the_tests():
 def test_no_kernel_adds_floats_atomically():
     """In CUDA C nothing is added atomically, in PTX no floats; maxima, set bits have no order."""
     in_ptx = r"\b(?:atom|red|cp\.reduce)\.[\w.:]*\badd\b[\w.:]*f(?:16|32|64)"
-    # But for the word of reports, which is compared with none, once; and places of a table, each of
-    # which is one key's as soon as it has one, whichever comes first.
-    fine = r"(?:Max|Or)\b|Exch(?:_system)?\b|CAS_system\(&slot->word, 0u,|CAS\(&table\["
+    # But for places of a table, each of which is one key's as soon as it has one, whichever comes
+    # first.
+    fine = r"(?:Max|Or)\b|Exch\b|CAS\(&table\["
     atomic = re.compile(rf"\batomic(?!{fine})[A-Z]\w*\s*\(|{in_ptx}")
     read = 0
     for folder in ("kernels", "arrays", "runtime"):

@@ -9,7 +9,7 @@ namespace {
 // A word of host memory, which a device has no atomic operations on: it only reads and writes it.
 __device__ inline unsigned look_at_host(unsigned *word) {
 #ifdef PVG_SIMULATOR
-    return atomicAdd(word, 0u);
+    return atomicMax(word, 0u);
 #else
     return *const_cast<volatile unsigned *>(word);
 #endif

@@ -171,7 +171,7 @@ def variance(a, axes, ddof, keepdims):
     """Return the sum of squared distances of floats from the mean over max(count - ddof, 0)."""
     count = a.size if axes is None else math.prod([a.shape[i] for i in axes])
     center = _sum_of_floats(a, axes, True) / count if count else mean(a, axes, True)
-    distances = a - center.astype(a.dtype, copy=False)
+    distances = np.asarray(a - center.astype(a.dtype, copy=False))
     np.multiply(distances, distances, out=distances)
     return _sum_of_floats(distances, axes, keepdims) / a.dtype.type(builtins.max(count - ddof, 0))
 

@@ -81,6 +81,14 @@ def turned_by_90(x, k, axes):
 # Elementwise --------------------------------------------------------------------------------------
 
 
+def _is_within(dtype, scalar):
+    """Return False where a dtype of integers is too narrow for a number, which NumPy may wrap."""
+    if dtype.kind not in "iu":
+        return True
+    least, most = integer_range(dtype)
+    return least <= scalar <= most
+
+
 def where(condition, x1, x2):
     """Return x1 where the condition is true, else x2, of which one is a Python scalar."""
     mask = data_of(condition, "b")
@@ -88,7 +96,7 @@ def where(condition, x1, x2):
     data = data_of(array)
     if mask is None or data is None or array.backend is not condition.backend:
         return None
-    if not holds(data.dtype, scalar):
+    if not holds(data.dtype, scalar) or not _is_within(data.dtype, scalar):
         return None
     try:
         result = np.where(mask, scalar, data) if array is x2 else np.where(mask, data, scalar)
@@ -106,12 +114,10 @@ def clip(x, low, high):
     for bound in (low, high):
         if bound is None:
             continue
-        if type(bound) not in _NUMBERS or not bound or not holds(dtype, bound):
+        if type(bound) not in _NUMBERS or not bound:
             return None
-        if dtype.kind in "iu":
-            least, most = integer_range(dtype)
-            if not least <= bound <= most:
-                return None
+        if not holds(dtype, bound) or not _is_within(dtype, bound):
+            return None
     try:
         if dtype.char == "e" or data.size > IN_CACHE or low is None or high is None:
             return wrap(x.backend, np.asarray(data.clip(low, high)))

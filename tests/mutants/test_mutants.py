@@ -391,5 +391,6 @@ def test_mutants_of_some_files_only():
     (area,) = (one for one in AREAS if one.name == "functions")
     few = command.only(area, ["*/sorting.py", "*/short_*.py", "cuda/*"])
     assert {path.rpartition("/")[2] for path in few.paths()} == {
-        "sorting.py", "short_calls.py", "short_cards.py", "short_keys.py"}  # fmt: skip
+        "sorting.py", "short_calls.py", "short_cards.py", "short_cpu.py", "short_keys.py",
+        "short_numpy.py"}  # fmt: skip
     assert few.py_tests == area.py_tests
