@@ -343,11 +343,14 @@ def test_limits_of_errors(case):
 
 
 def test_limits_follow_from_rounding():
-    """One addition after another errs as reckoned; "ieee" may by twice that of its chains."""
+    """One addition after another errs as reckoned; "ieee" may by twice that of its chains.
+
+    One product is rounded once, so it errs by the root of the mean square of one rounding.
+    """
     random = np.random.default_rng(1)
-    for k in (16, 255, 1024):
-        a, b = random.standard_normal((2, 40, k), np.float32)
-        total = np.zeros((40, 40), np.float32)
+    for k in (1, 2, 16, 255, 1024):
+        a, b = random.standard_normal((2, 400 if k < 16 else 40, k), np.float32)
+        total = np.zeros((len(a), len(a)), np.float32)
         for i in range(k):
             product = np.multiply.outer(a[:, i].astype(np.float64), b[:, i])
             total = (total + product).astype(np.float32)

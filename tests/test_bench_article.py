@@ -451,3 +451,23 @@ def test_without_matplotlib_nothing_is_measured(capsys, tiny, tmp_path):
     tiny.setattr(plots.importlib.util, "find_spec", lambda name: None)
     code, out, err = run(capsys, "--quick", "--device", "cpu", "--plot", tmp_path / "x")
     assert code == 1 and out == "" and "pictures need matplotlib" in err
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt, OSError])
+def test_the_bar_is_gone_at_the_end(tiny, error):
+    """Whether the run is through or was ended: what is printed next begins a line of its own."""
+    one = article.Article(vg.Device("cpu"), "quick", TINY)
+    closed = []
+    tiny.setattr(one.progress, "close", lambda: closed.append(one.progress.done))
+    if error is not None:
+
+        def ended(*arguments):
+            raise error
+
+        tiny.setattr(one, "measure_row", ended)
+        with pytest.raises(error):
+            one.run()
+    else:
+        one.run()
+        assert one.rows
+    assert len(closed) == 1

@@ -1,6 +1,8 @@
 """`bench training`: every way of training gives the losses of float64, or is told to be wrong."""
 
+import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -117,3 +119,52 @@ def test_the_precision_is_set_for_a_while(device):
             assert vg.get_matmul_precision() == "float32"
         assert vg.get_matmul_precision() == "tf32"
     assert vg.get_matmul_precision() == before
+
+
+# In torch's place ---------------------------------------------------------------------------------
+
+
+class Network:
+    """A network of a module of torch's kind, with nothing in it."""
+
+    def to(self, device, dtype):
+        self.place = device, dtype
+
+    def load_state_dict(self, state):
+        self.state = state
+
+    def parameters(self):
+        return ["p"]
+
+
+class SGD:
+    """With torch's parameters as far as they are told: it knows nothing of `capturable`."""
+
+    def __init__(self, parameters, lr=1e-3, momentum=0, *, fused=None):
+        assert fused, "the slow loop over parameters"
+
+
+class AdamW:
+    """Which counts its steps on the host unless it is told that it may be recorded."""
+
+    def __init__(self, parameters, lr=1e-3, *, capturable=False, fused=None):
+        assert fused, "the slow loop over parameters"
+        assert capturable, "a graph would replay one step's number"
+
+
+FULL = training.rows("full")
+
+
+@pytest.mark.parametrize("name", {task.optimiser: task for task in FULL})
+def test_torch_is_told_of_its_fastest_way(name):
+    task = next(task for task in FULL if task.optimiser == name)
+    module = SimpleNamespace(
+        nn=SimpleNamespace(), optim=SimpleNamespace(SGD=SGD, AdamW=AdamW), float32="f32",
+        bfloat16="bf16", float16="f16",
+    )  # fmt: skip
+    library = SimpleNamespace(
+        name="torch", writes_as="torch", module=module, put=lambda x: SimpleNamespace(to=str)
+    )
+    task = dataclasses.replace(task, network=lambda nn: Network(), shape=(2, 3), labels=2)
+    way = training.Training(library, task, {"W": 1})
+    assert type(way.optimiser).__name__ == name and way.net.place[0] == "cuda"

@@ -489,6 +489,18 @@ def test_a_limit_above_the_cards_memory():
     assert sim == [1, 1]
 
 
+def test_a_limit_that_the_card_refuses(monkeypatch):
+    """The message names the variable and its value, and says what the library says."""
+    loaded, card = library.load("sim"), vg.Device("sim")
+    limits = settings.current()._replace(memory_limit=-5)
+    monkeypatch.setattr(settings, "current", lambda: limits)
+    module = sys.modules["pyvecgpu.device"]
+    monkeypatch.setattr(module, "_devices", {})
+    assert card.backend.library is loaded
+    with pytest.raises(ValueError, match=r"^PYVECGPU_MEMORY_LIMIT is -5 bytes; .*limit"):
+        vg.Device("sim")
+
+
 def test_variables_do_what_they_say(tmp_path):
     code = """
 import json, pyvecgpu as vg

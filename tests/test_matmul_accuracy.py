@@ -228,7 +228,7 @@ def check_as_accurate_as_ieee(device, name, operands, layout, times=1):
     assert most <= (np.sqrt(a.shape[1]) + 8) * 2.0**-24, f"ieee, {name}: {most}"
     text = f"{name}: {largest:.2e}, {frobenius:.2e}; ieee: {most:.2e}, {norm:.2e}"
     print(text)
-    assert largest <= times * most and frobenius <= 2 * norm, text
+    assert largest <= times * most and frobenius <= max(times, 2) * norm, text
 
 
 @pytest.mark.devices("cuda")
@@ -236,7 +236,7 @@ def check_as_accurate_as_ieee(device, name, operands, layout, times=1):
 def test_float32_is_as_accurate_as_ieee(device, rng, m, n, k, layout):
     """max |error| / (|A| |B|) at most that of "ieee", Frobenius at most twice it.
 
-    Where few terms make up a sum the largest is at most three times as large.
+    Where few terms make up a sum both are at most three times as large.
     """
     for name, *operands in data_sets(rng, m, n, k):
         check_as_accurate_as_ieee(device, name, operands, layout, 3 if name == "wide" else 1)

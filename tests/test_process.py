@@ -436,3 +436,20 @@ if __name__ == "__main__":
     program = tmp_path / "program.py"  # a spawned child imports the main module
     program.write_text(code)
     assert helpers.child_result(program) == [[2, 2, 2], device]
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_nothing_is_released_once_python_ends(device):
+    """What is alive then goes with the process, whose driver may be gone already."""
+    code = f"""
+import atexit, json, pyvecgpu as vg
+from pyvecgpu.device import _stop_releasing
+x, kept, s = (vg.ones(100, device={device!r}) for _ in range(3))
+del x
+before = vg.counters({device!r})["live_arrays"]
+atexit.unregister(_stop_releasing)  # once is enough
+_stop_releasing()
+del kept, s
+print(json.dumps([before, vg.counters({device!r})["live_arrays"]]))
+"""
+    assert helpers.child_result(code) == [2, 2]

@@ -1,6 +1,7 @@
 """NumPy's protocols: its functions on Arrays, hidden copies to the host, buffers, pickles."""
 
 import copy
+import inspect
 import pickle
 import re
 import sys
@@ -270,6 +271,20 @@ def test_the_switch(device):
 # Buffers, pickles ---------------------------------------------------------------------------------
 
 
+def test_a_buffer_is_the_one_of_the_host_array(monkeypatch):
+    """On any Python: NumPy's arrays have the method from 3.12 on."""
+    asked = []
+
+    class Host:
+        def __buffer__(self, flags):
+            asked.append(flags)
+            return memoryview(b"seven")
+
+    x = put("cpu", X)
+    monkeypatch.setattr("pyvecgpu.protocols.values.to_host", lambda array: Host())
+    assert x.__buffer__(8) == memoryview(b"seven") and asked == [8]
+
+
 def test_buffers(device):
     """memoryview(x) is there from Python 3.12 on; what it calls is there always."""
     x = put(device, X)
@@ -280,7 +295,11 @@ def test_buffers(device):
     with vg.implicit_transfers("error"), pytest.raises(BufferError, match="numpy"):
         x.__buffer__(0)
     if sys.version_info >= (3, 12):
-        assert x.__buffer__(0).tolist() == X.tolist()
+        assert bytes(x.__buffer__(inspect.BufferFlags.SIMPLE)) == X.tobytes()
+        assert x.__buffer__(inspect.BufferFlags.FULL_RO).tolist() == X.tolist()
+    else:
+        with pytest.raises(AttributeError, match="numpy"):  # NumPy's own comes with Python 3.12
+            x.__buffer__(0)
     with pytest.raises(BufferError, match="detach"):
         put(device, X).requires_grad_().__buffer__(0)
     if sys.version_info >= (3, 12):

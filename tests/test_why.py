@@ -181,6 +181,21 @@ def test_without_a_compiler():
         assert part(on) == (["The C loops were not built: there is no C compiler"], {})
 
 
+def test_loops_that_do_not_compile(monkeypatch):
+    """The reason is kept, and what needs no loops goes on."""
+
+    def fails(cores):
+        raise OSError("cc: not found")
+
+    monkeypatch.setattr(why, "Loops", fails)
+    on = why.setting(quick=True)
+    assert on.loops is None and on.no_loops == "cc: not found"
+    said = []
+    kept = why.report(on._replace(network=networks.LENET, device=None), said.append, Progress(4))
+    assert said.count("The C loops were not built: cc: not found") == 2
+    assert kept["parts"][2]["figures"] and kept["parts"][3]["figures"]["batch"] == on.batch
+
+
 def test_the_command_keeps_what_it_said(tmp_path, capsys, monkeypatch):
     setting = why.setting
     monkeypatch.setattr(

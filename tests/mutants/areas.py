@@ -92,13 +92,13 @@ AREAS = (
         "functions",
         "pyvecgpu/functions/*.py !pyvecgpu/functions/casting.py pyvecgpu/random/*.py"
         " pyvecgpu/dtype_queries.py pyvecgpu/linalg/*.py pyvecgpu/fft/*.py",
-        py_tests="elementwise creation layout indexing linalg contractions nn reductions triangle"
+        py_tests="libraries_of_cuda locks elementwise creation layout indexing linalg"
+        " contractions nn reductions triangle"
         " gather gathering scan nonzero sorting sets quantiles binning statistics combined"
         " differences comparing files random random_bounds random_distributions numpy_names names"
         " powers systems decompositions fft dtype_queries array short_cards small_calls index_calls"
         " views joining arithmetic sequences neighbours evenly_spaced einsum complex shapes"
-        " exchange accumulating values out transfers errors seam operations signatures"
-        " libraries_of_cuda",
+        " exchange accumulating values out read_only transfers errors seam operations signatures",
     ),
     Area(
         "autograd",
@@ -123,15 +123,16 @@ AREAS = (
     Area(
         "backends",
         "pyvecgpu/backends/*.py",
-        py_tests="operations elementwise reductions nn values half transfers out layout memory"
-        " linalg faults errors graphs versions random sorting binning recorded_steps small_calls"
-        " index_calls short_cards views indexing gather windows optim_in_one_launch attention"
-        " cpu_speed neighbours recurrent dtypes",
+        py_tests="statuses operations elementwise reductions nn values half transfers out layout"
+        " memory linalg faults errors graphs versions random sorting binning recorded_steps"
+        " small_calls index_calls short_cards views indexing gather windows optim_in_one_launch"
+        " attention cpu_speed neighbours recurrent dtypes read_only norms_of_gradients"
+        " evenly_spaced",
     ),
     Area(
         "protocols",
         "pyvecgpu/protocols.py pyvecgpu/streams.py pyvecgpu/transfers.py",
-        py_tests="protocols stream_objects sharing dlpack array ecosystem",
+        py_tests="protocols stream_objects sharing dlpack array ecosystem locks",
     ),
     Area(
         "package",
@@ -139,20 +140,22 @@ AREAS = (
         " pyvecgpu/errors.py pyvecgpu/methods.py pyvecgpu/named_methods.py"
         " pyvecgpu/operations.py",
         py_tests="array seam device dtypes errors operations versions indexing memory graphs"
-        " process complex small_calls short_cards mistakes_found",
+        " process complex small_calls short_cards mistakes_found locks"
+        " gathering gather exchange",
     ),
     Area(
         "native",
         "pyvecgpu/native/*.py",
-        py_tests="abi loading errors device memory faults process operations libraries_of_cuda"
-        " toolkit streams graphs",
+        py_tests="abi headers loading errors device memory faults process operations"
+        " libraries_of_cuda toolkit streams graphs locks statuses",
     ),
     Area(
         "tools",
         "pyvecgpu/bench/**/*.py pyvecgpu/learn/*.py pyvecgpu/demo/*.py pyvecgpu/digits.py"
         " pyvecgpu/__main__.py pyvecgpu/names.py pyvecgpu/typing.py",
-        py_tests="learn demo demo_networks demo_characters manual bench bench_accuracy"
-        " bench_sweep bench_sweep_classes bench_article bench_article_report bench_training",
+        py_tests="learn demo demo_networks demo_characters manual why bench bench_accuracy"
+        " bench_sweep bench_sweep_classes bench_article bench_article_report bench_report"
+        " bench_training",
     ),
     Area(
         "sm90",

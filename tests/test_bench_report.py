@@ -1,0 +1,92 @@
+"""The tables that bench.report makes of measured files: all rows, in cells that fit their heads."""
+
+import pytest
+from helpers import ROOT
+
+from pyvecgpu.bench import report
+
+MEASURED = report.read_reports(ROOT / "docs/measured")
+RENDERS = {
+    "matmul": report.render_products,
+    "shapes": report.render_products,
+    "sweep": report.render_sweep,
+    "accuracy": report.render_accuracy,
+    "ladder": report.render_ladder,
+} | {name: report.render for name in report.TITLES if name not in ("matmul", "shapes")}
+CPU = {
+    "benchmark": "cpu",
+    "cpu": {"name": "A core", "cores": 3},
+    "card": "none",
+    "date": "2026-01-02T03:04:05",
+    "versions": {"numpy": "2.0"},
+    "classes": [
+        {
+            "name": "sorting",
+            "large": {"count": 12, "missed": 1, "median": 1.25, "worst": 0.5},
+            "small": {"count": 7, "missed": 0, "median": 2.5, "worst": 3.75},
+        },
+        {"name": "nothing", "large": {"count": 0, "missed": 0}, "small": {"count": 0, "missed": 2}},
+    ],
+    "goals": [
+        {"goal": "a", "measured": 1.0, "least": 0.5, "met": True, "unit": "x"},
+        {"goal": "b", "measured": None, "least": 0.5, "met": False, "unit": "x"},
+    ],
+}
+
+
+def tables(text):
+    """The tables of a Markdown text: their rows of cells, without the line below the heads."""
+    found, rows = [], []
+    for line in [*text.split("\n"), ""]:
+        if line.startswith("|"):
+            rows.append([cell.strip() for cell in line.strip("|").split("|")])
+        elif rows:
+            assert all(set(cell) == {"-"} for cell in rows[1]), "no line below the heads"
+            assert len({len(row) for row in rows}) == 1, "rows of different lengths"
+            found.append([rows[0], *rows[2:]])
+            rows = []
+    return found
+
+
+def names_of(one):
+    return [row["name"] for row in one.get("sections", one.get("rows"))]
+
+
+KEPT = [path for path, one in MEASURED.items() if one["benchmark"] in RENDERS]
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
+def test_measured_files_are_rendered_whole(path):
+    one = MEASURED[path]
+    text = RENDERS[one["benchmark"]]({path: one})
+    (table,) = tables(text)
+    names = list(dict.fromkeys(names_of(one)))
+    if one["benchmark"] == "accuracy":
+        names = [f"`{name}`" for name in names]
+    assert [row[0] for row in table[1:]] == names
+    assert report.about(one) in text
+    for goal in one.get("goals", []):
+        assert f"- {report.sentence(goal)}" in text
+    for row in one["rows"] if one["benchmark"] == "accuracy" else ():
+        (line,) = [line for line in table if line[0] == f"`{row['name']}`"]
+        heads = [head.removesuffix(", ulp") for head in table[0]]
+        value = f"{row['ulp']:.2f}" if row["inexact"] is None else str(row["inexact"])
+        assert line[heads.index(row["dtype"])] == value
+    among_others = RENDERS[one["benchmark"]](MEASURED)
+    assert text in among_others
+    assert RENDERS[one["benchmark"]]({}) == report.NONE
+
+
+def test_classes_of_the_cpu():
+    text = report.render_cpu({"cpu.json": CPU})
+    (table,) = tables(text)
+    assert len(table[0]) == 9
+    assert table[1:] == [
+        ["sorting", "12", "1", "1.25x", "0.50x", "7", "0", "2.50 us", "3.75 us"],
+        ["nothing", "0", "0", "", "", "0", "2", "", ""],
+    ]
+    lines = text.split("\n")
+    assert lines[0].startswith("**A core with 3 cores** (none; 2026-01-02; numpy 2.0)")
+    assert lines[-2:] == [f"- {report.sentence(goal)}" for goal in CPU["goals"]]
+    assert report.render_cpu({}) == report.NONE
+    assert report.render_cpu({"other.json": {"benchmark": "sweep"}}) == report.NONE
