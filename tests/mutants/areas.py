@@ -71,16 +71,16 @@ AREAS = (
         "matmul plan",
         "cuda/kernels/matmul/*.cu* cuda/kernels/matmul/plan/*.cu*",
         "plan matmul dense windows recurrent",
-        "recurrent recorded_plans plans stretches matmul_paths matmul_kernels nn linalg"
-        " contractions gemv windows layers_in_one_launch complex_reductions",
+        "recurrent recorded_plans plans stretches matmul_classes matmul_paths matmul_kernels nn"
+        " linalg contractions gemv windows layers_in_one_launch complex_reductions",
     ),
     Area(
         "matmul simt",
         "cuda/kernels/matmul/simt/*.cu* "
         + " ".join(f"!cuda/kernels/matmul/simt/{name}*" for name in NEWER.split()),
         "matmul dense plan",
-        "linalg matmul_kernels gemv nn stretches matmul_accuracy matmul_paths contractions batches"
-        " layers_in_one_launch",
+        "linalg matmul_classes matmul_kernels gemv nn stretches matmul_accuracy matmul_paths"
+        " contractions batches layers_in_one_launch",
     ),
     Area(
         "simulator",
@@ -163,7 +163,8 @@ AREAS = (
         " !cuda/kernels/matmul/sm90/wgmma.cuh "
         + " ".join(f"cuda/kernels/matmul/simt/{name}*" for name in NEWER.split()),
         "matmul dense plan",
-        "matmul_kernels matmul_paths matmul_pieces matmul_accuracy linalg nn gemv batches",
+        "hopper_driver matmul_chains matmul_classes matmul_pieces matmul_kernels matmul_paths"
+        " matmul_accuracy linalg nn gemv batches",
         where="gpu",
     ),
 )
