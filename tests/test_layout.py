@@ -6,6 +6,7 @@ import helpers
 import numpy as np
 import pytest
 from helpers import ALL_DTYPES, assert_same, put
+from products import launched
 
 import pyvecgpu as vg
 
@@ -140,6 +141,25 @@ def test_many_tiles_of_short_axes(device, rng, dtype):
     for shape, order in (((7, 23, 5, 1111), (2, 0, 3, 1)), ((3, 331, 9, 95), (1, 0, 3, 2))):
         x = rng.integers(0, 100, shape).astype(dtype)
         assert_same(vg.permute_dims(put(device, x), order).copy(), x.transpose(order))
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "int32", "float64"])
+def test_kernels_of_copies(device, rng, dtype):
+    """Which kernel copies what, however it is cut into tiles: no axis, one, two, or more."""
+    for shape, order, kernel in (
+        ((16, 16, 16, 16), (2, 0, 3, 1), "permute_kernel"),
+        ((7, 23, 5, 1111), (2, 0, 3, 1), "permute_kernel"),
+        ((3, 331, 9, 95), (1, 0, 3, 2), "permute_kernel"),
+        ((300, 5, 7, 11), (3, 1, 0, 2), "permute_kernel"),
+        ((5, 128, 192), (0, 2, 1), "transpose_kernel"),
+        ((250, 383), (1, 0), "transpose_kernel"),
+        ((40, 7, 300), (1, 0, 2), "rows_kernel"),
+    ):
+        x = rng.integers(0, 100, shape).astype(dtype)
+        view, before = vg.permute_dims(put(device, x), order), launched(device, kernel)
+        assert_same(view.copy(), x.transpose(order))
+        assert launched(device, kernel) == before + 1, f"{kernel} of {shape}"
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)

@@ -78,11 +78,14 @@ def pending(device):
     return array
 
 
+@pytest.mark.parametrize("readonly", [True, False])
 @pytest.mark.parametrize("lent", [True, False])
-def test_their_stream_waits_for_what_is_lent(device, loaded, theirs, lent):
+def test_their_stream_waits_for_what_is_lent(device, loaded, theirs, lent, readonly):
+    """For its writer, also where they may but read."""
     array = pending(device)
+    view = vg.broadcast_to(array, (2, N)) if readonly else array
     if lent:
-        assert loaded.pvg_array_lend(array.data, theirs.handle) == 0
+        assert loaded.pvg_array_lend(view.data, theirs.handle) == 0
     theirs.wait()
     assert memory(array).tolist() == N * [1.0 if lent else 0.0]
 

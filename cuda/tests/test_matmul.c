@@ -130,6 +130,28 @@ static void rows_and_columns(void) {
     RELEASE(a, v, w);
 }
 
+/* Packs of four elements are loaded at once, where both operands allow it. */
+static void dots_of_rows_that_begin_anywhere(void) {
+    enum { ROWS = 5, LENGTH = 12 };
+    const int64_t step = 1, length = ROWS * LENGTH;
+    float values[8 + ROWS * LENGTH];
+    for (size_t i = 0; i < COUNT(values); i++) values[i] = (float)(i % 7) - 2;
+    for (int64_t i = 0; i < 6; i++)
+        for (int64_t j = 0; j < 6; j += i == j ? 1 : 3) {
+            float expected[ROWS] = {0};
+            for (int e = 0; e < ROWS * LENGTH; e++)
+                expected[e / LENGTH] += values[i + e] * values[j + e];
+            pvg_array *all = array_of(PVG_FLOAT32, SHAPE(COUNT(values)), values),
+                      *x = MADE(pvg_slice(all, &i, &step, &length)),
+                      *y = MADE(pvg_slice(all, &j, &step, &length));
+            pvg_array *a = MADE(pvg_reshape(x, SHAPE(ROWS, LENGTH))),
+                      *b = MADE(pvg_reshape(y, SHAPE(ROWS, LENGTH)));
+            pvg_array *c = MADE(pvg_vecdot(a, b, PVG_PRECISION_DEFAULT));
+            CHECK_ARRAY(c, PVG_FLOAT32, SHAPE(ROWS), expected, 0);
+            RELEASE(all, x, y, a, b, c);
+        }
+}
+
 static void mixed_dtypes(void) {
     pvg_array *a = array_of(PVG_INT32, SHAPE(1, 2), ((const int32_t[]){1, 2})),
               *b = array_of(PVG_FLOAT32, SHAPE(2, 1), ((const float[]){0.5f, 4}));
@@ -289,6 +311,7 @@ int main(void) {
     RUN(every_layout);
     RUN(batches);
     RUN(rows_and_columns);
+    RUN(dots_of_rows_that_begin_anywhere);
     RUN(mixed_dtypes);
     RUN(dimensions_of_length_0);
     RUN(accuracy);

@@ -140,7 +140,7 @@ AREAS = (
         " pyvecgpu/errors.py pyvecgpu/methods.py pyvecgpu/named_methods.py"
         " pyvecgpu/operations.py",
         py_tests="array seam device dtypes errors operations versions indexing memory graphs"
-        " process complex small_calls short_cards mistakes_found locks"
+        " loading process complex small_calls short_cards mistakes_found locks"
         " gathering gather exchange",
     ),
     Area(

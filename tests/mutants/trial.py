@@ -185,6 +185,7 @@ def steps_of(area, mutant, root, seconds, near, devices=None):
                     sorted((root / "cuda/simulator/tests").glob("test_*.cu")))  # fmt: skip
     for name in c_near:
         yield c_test(area, name)
+    yield from sanitized(area, "asan", c_near, root)
     yield from (py_tests(device, py_near) for device in devices)
     has_kernels = re.search("__(global|device)__", (root / mutant.path).read_text())
     if area.where == "sim" and has_kernels:
@@ -193,12 +194,15 @@ def steps_of(area, mutant, root, seconds, near, devices=None):
         return
     for name in c_far:
         yield c_test(area, name)
-    for way, settings in SANITIZERS.items() if area.where == "sim" else ():
-        if (root / f"build/{way}/libpyvecgpu_sim.so").exists():
-            yield from (c_test(area, name, settings, way) for name in c_near)
+    yield from sanitized(area, "tsan", c_near, root)
     for device in devices:
         fastest = sorted(py_far, key=lambda name: seconds.get(f"{device} {name}", 0))
         yield py_tests(device, fastest)
+
+
+def sanitized(area, way, names, root):
+    if area.where == "sim" and (root / f"build/{way}/libpyvecgpu_sim.so").exists():
+        yield from (c_test(area, name, SANITIZERS[way], way) for name in names)
 
 
 def self_test(name):
@@ -341,7 +345,7 @@ def without(step, by):
     if "::" not in by:
         return []
     test = re.sub(r" \(\w+\)$", "", by)
-    return [replace(step, command=(*step.command, "--deselect", test))]
+    return [replace(step, command=(*step.command, f"--deselect={test}"))]
 
 
 def culprits(step, by):
