@@ -65,7 +65,7 @@ ASAN_TESTS := $(C_TESTS:%=build/tests/asan/%)
 # ThreadSanitizer is slow: the fewest tests that run each kernel. The access checker, which also
 # keeps the host off device memory, has all but those about threads, staging and lost devices, and
 # of later cards, whose barriers in shared memory it does not know.
-TSAN_TESTS := $(addprefix build/tests/tsan/test_,dense elementwise matmul reduce)
+TSAN_TESTS := $(addprefix build/tests/tsan/test_,contexts dense elementwise matmul reduce)
 WATCH_TESTS := $(filter-out %_contexts %_fault %_graph %_plan %_staging %_threads,$(C_TESTS))
 WATCH_TESTS := $(WATCH_TESTS:%=build/tests/watch/%)
 # The simulator's tests of itself have kernels of their own and are linked with it alone.

@@ -145,7 +145,9 @@ void load_tile(uint32_t to, const void *opaque, uint32_t barrier, int rank, cons
     }
     shared_pointer(barrier, 8);
     begin_arrival(shared_pointer(to, tile.bytes), tile.bytes);
+    race::enter_home(); /* what takes it out of the list is the simulator too */
     worker->events->tiles.push_back(tile);
+    race::enter_thread(worker->self);
 }
 
 /* The element at these indices; null outside of the tensor, where there are zeros. */

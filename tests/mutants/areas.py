@@ -153,9 +153,9 @@ AREAS = (
         "tools",
         "pyvecgpu/bench/**/*.py pyvecgpu/learn/*.py pyvecgpu/demo/*.py pyvecgpu/digits.py"
         " pyvecgpu/__main__.py pyvecgpu/names.py pyvecgpu/typing.py",
-        py_tests="learn demo demo_networks demo_characters manual why bench bench_accuracy"
-        " bench_sweep bench_sweep_classes bench_article bench_article_report bench_report"
-        " bench_training",
+        py_tests="learn manual why bench bench_accuracy bench_sweep bench_sweep_classes"
+        " bench_article bench_article_report bench_report bench_training"
+        " demo demo_networks demo_characters",
     ),
     Area(
         "sm90",
