@@ -10,15 +10,7 @@ import sys
 from . import functions, protocols
 from .array import Array, Tracked
 from .device import Device
-from .dispatch import (
-    in_place,
-    number,
-    operator,
-    reflected,
-    reversed_axes,
-    sign_operator,
-    tracked_operator,
-)
+from .dispatch import in_place, operator, reflected, sign_operator, tracked_operator
 from .errors import DeviceUnavailableError
 from .functions import (
     creation,
@@ -32,6 +24,7 @@ from .functions import (
 )
 from .named_methods import NamedMethods
 from .operations import ROWS, Operation
+from .short_views import number, reversed_axes
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 

@@ -9,7 +9,7 @@ import pytest
 from helpers import ALL_DTYPES, assert_same, put
 
 import pyvecgpu as vg
-from pyvecgpu.dispatch import assigned, indexed, put_in_a_row, taken
+from pyvecgpu.short_views import assigned, indexed, put_in_a_row, taken
 
 FEW, MANY = 3072, 65536  # writes; see cuda/kernels/last_writes.cuh
 I8 = np.dtype(np.int8)

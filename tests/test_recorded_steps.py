@@ -11,7 +11,7 @@ from helpers import put
 
 import pyvecgpu as vg
 from pyvecgpu.backends.recording import WORDS, Recording
-from pyvecgpu.dispatch import made
+from pyvecgpu.short_views import made
 
 nn, optim = vg.nn, vg.optim
 pytestmark = pytest.mark.devices("sim", "cuda")

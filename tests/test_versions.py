@@ -8,7 +8,7 @@ import pytest
 from helpers import put
 
 import pyvecgpu as vg
-from pyvecgpu.backends import METHODS, cpu
+from pyvecgpu.backends import METHODS, cpu_results
 from pyvecgpu.dispatch import apply, observe
 from pyvecgpu.native.abi import Algorithm, Update
 
@@ -179,14 +179,14 @@ def test_failures_leave_it(device):
 def test_memory_that_is_gone_leaves_no_version():
     """The CPU device keeps versions beside the arrays, only of those that were written to."""
     gc.collect()
-    before = len(cpu._versions)
+    before = len(cpu_results._versions)
     x = put("cpu", X)
     view = x[1:]
-    assert len(cpu._versions) == before
+    assert len(cpu_results._versions) == before
     view += 1.0
     x += 1.0
-    assert len(cpu._versions) == before + 1
+    assert len(cpu_results._versions) == before + 1
     del x
-    assert len(cpu._versions) == before + 1, "the view keeps the memory"
+    assert len(cpu_results._versions) == before + 1, "the view keeps the memory"
     del view
-    assert len(cpu._versions) == before
+    assert len(cpu_results._versions) == before

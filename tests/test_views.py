@@ -11,8 +11,9 @@ import pytest
 from helpers import assert_same, put
 
 import pyvecgpu as vg
-from pyvecgpu.dispatch import indexed, observe
+from pyvecgpu.dispatch import observe
 from pyvecgpu.native.abi import MAX_NDIM, Key
+from pyvecgpu.short_views import indexed
 
 BOUNDS = [None, *range(-9, 10), 2**40, -(2**40), 2**63 - 1, -(2**63)]
 

@@ -7,20 +7,15 @@ numpy.errstate. backends/__init__.py lists the methods.
 """
 
 import functools
-import itertools
 import math
 import os
-import weakref
 
 import numpy as np
 
 from ..dtypes import (
-    float32,
     get_default_dtype,
     host_dtype,
     inexact,
-    is_bfloat16,
-    is_float,
     is_integer,
     promote,
     promote_scalar,
@@ -32,23 +27,18 @@ from ..operations import OPERATIONS, result_dtype
 from . import (
     cpu_functions,
     cpu_indexing,
-    cpu_layers,
     cpu_making,
-    cpu_optimizing,
     cpu_random,
-    cpu_rows,
-    cpu_sequences,
     cpu_sorting,
     cpu_statistics,
-    cpu_windows,
 )
 from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
+from .cpu_networks import CpuNetworks
+from .cpu_results import store, takes_halves, version_of, wrote
 from .cpu_ways import BINARY, DEFAULT, REDUCED, SCALAR, UNARY, fits, holds
 
-FEW_HALVES = 2000  # elements of float16 that are compared sooner than they are cast to float32
 
-
-class CpuBackend:
+class CpuBackend(CpuNetworks):
     """Operations on NumPy arrays; raw data are ndarrays of the supported dtypes."""
 
     def __init__(self, device):
@@ -362,162 +352,6 @@ class CpuBackend:
         dtype, (a, b) = computable(a, b)
         return store(finished(np.matmul(a, b), dtype), out)
 
-    def dense(self, x, weight, bias, activation, precision, preactivation, out):
-        operands = [operand for operand in (x, weight, bias) if operand is not None]
-        check_floats("dense", operands)
-        dtype, operands = computable(*operands)
-        z = cpu_layers.preactivation(*operands)
-        if preactivation is not None:
-            store(finished(z, dtype), preactivation)
-        y = OPERATIONS[activation].cpu(z) if activation else z
-        return store(finished(y, dtype), out)
-
-    def dense_backward(self, gradient, x, weight, preactivation, activation, precision, wanted):
-        operands = [a for a in (gradient, x, weight, preactivation) if a is not None]
-        check_floats("dense_backward", operands)
-        dtype, _ = computable(gradient, x, weight)
-        operands = [widened(cast(operand, dtype)) for operand in operands]
-        before = operands[3] if preactivation is not None else None
-        slope = OPERATIONS[activation].slope if activation else None
-        found = cpu_layers.backward(*operands[:3], before, slope, wanted)
-        finish = (finished, finished, rounded)
-        return [end(x, dtype) for end, x in zip(finish, found, strict=True) if x is not None]
-
-    def optimize(self, algorithm, targets, parts, numbers, renewed):
-        cpu_optimizing.optimize(algorithm, targets, parts, numbers, renewed)
-        for target in targets:
-            wrote(target)
-
-    def total_norm(self, parts, order):
-        return cpu_optimizing.total_norm(parts, order)
-
-    def clip_norm(self, targets, norm, most):
-        cpu_optimizing.clip_norm(targets, norm, most)
-        for target in targets:
-            wrote(target)
-
-    def dropout(self, a, p, key, stream, counter, renewed):
-        check_floats("dropout", [a])
-        place = cpu_random.moved((key, stream, counter), renewed)
-        return rounded(cpu_random.dropout(widened(a), p, *place), a.dtype)
-
-    def softmax_backward(self, code, gradient, a, naxes):
-        check_floats("softmax_backward", [gradient, a])
-        dtype, axes = a.dtype, tuple(range(a.ndim - naxes, a.ndim))
-        operands = [widened(cast(operand, dtype)) for operand in (gradient, a)]
-        logarithm = OPERATIONS[code].name == "log_softmax"
-        return rounded(cpu_rows.softmax_backward(*operands, axes, logarithm), dtype)
-
-    def normalize(self, x, weight, bias, axis, naxes, groups, centered, epsilon, statistics):
-        check_floats("normalize", [a for a in (x, weight, bias) if a is not None])
-        picture = cpu_rows.Picture(x.shape, axis, naxes, groups)
-        wide = widened(x)
-        numbers = [a if a is None else cast(widened(a), wide.dtype) for a in (weight, bias)]
-        given = statistics if groups == -1 else None
-        result, found = cpu_rows.normalize(wide, *numbers, picture, centered, epsilon, given)
-        if statistics is not None and given is None:
-            store(found.reshape(statistics.shape), statistics)
-        return rounded(result, x.dtype)
-
-    def normalize_backward(
-        self, gradient, x, weight, statistics, axis, naxes, groups, centered, epsilon, wanted
-    ):
-        check_floats("normalize_backward", [gradient, x])
-        picture = cpu_rows.Picture(x.shape, axis, naxes, groups)
-        wide = widened(x)
-        operands = [cast(widened(gradient), wide.dtype), wide]
-        operands.append(weight if weight is None else cast(widened(weight), wide.dtype))
-        operands += [statistics, picture, centered, epsilon, groups == -1]
-        dx, *rest = cpu_rows.normalize_backward(*operands)
-        dtype = statistics.dtype if weight is None else weight.dtype
-        return [rounded(dx, x.dtype), *([rounded(one, dtype) for one in rest] if wanted else ())]
-
-    def cross_entropy(self, x, labels, weights, ignored, smoothing, statistics):
-        check_floats("cross_entropy", [x])
-        wide = widened(x)
-        weights = weights if weights is None else cast(widened(weights), wide.dtype)
-        losses, found = cpu_rows.cross_entropy(wide, labels, weights, ignored, smoothing)
-        store(found.reshape(3, *statistics.shape[1:]), statistics[:3])
-        if statistics.shape[0] == 3:
-            return store(losses, None)
-        mean, total = cpu_rows.mean_of_losses(losses, found[1])
-        statistics.reshape(4, -1)[3, :1] = total
-        return mean
-
-    def cross_entropy_backward(self, dloss, x, labels, weights, statistics, ignored, smoothing):
-        check_floats("cross_entropy_backward", [x] if dloss is None else [dloss, x])
-        wide = widened(x)
-        weights = weights if weights is None else cast(widened(weights), wide.dtype)
-        of_mean = statistics.shape[0] == 4
-        if dloss is None:
-            dloss = np.ones(() if of_mean else labels.shape, wide.dtype)
-        gradient = cast(widened(dloss), wide.dtype)
-        if of_mean and labels.size:
-            gradient = np.broadcast_to(gradient / statistics.reshape(4, -1)[3, 0], labels.shape)
-        operands = (gradient, wide, labels, weights, statistics[:3])
-        result = cpu_rows.cross_entropy_backward(*operands, ignored, smoothing)
-        return rounded(result, x.dtype)
-
-    def pool(self, code, a, places, windows, with_padding):
-        check_floats("pool", [a])
-        x = widened(a)
-        if OPERATIONS[code].name == "mean":
-            return finished(cpu_windows.means(x, windows, with_padding), a.dtype)
-        result = cpu_windows.largest(x, windows, places)
-        if places is not None:
-            wrote(places)
-        return finished(result, a.dtype)
-
-    def pool_backward(self, code, gradient, places, windows, with_padding, height, width):
-        check_floats("pool_backward", [gradient])
-        shape = (*gradient.shape[:-2], height, width)
-        g = widened(gradient)
-        result = cpu_windows.pool_backward(g, places, windows, with_padding, shape)
-        return finished(result, gradient.dtype)
-
-    def convolution(self, x, weight, windows, groups):
-        check_floats("convolution", [x, weight])
-        dtype, operands = alike(x, weight)
-        return finished(cpu_windows.convolution(*operands, windows, groups), dtype)
-
-    def convolution_input(self, gradient, weight, windows, groups, height, width):
-        check_floats("convolution_input", [gradient, weight])
-        dtype, operands = alike(gradient, weight)
-        return finished(
-            cpu_windows.convolution_input(*operands, windows, groups, height, width), dtype
-        )
-
-    def convolution_weight(self, gradient, x, windows, groups):
-        check_floats("convolution_weight", [gradient, x])
-        dtype, operands = alike(gradient, x)
-        return finished(cpu_windows.convolution_weight(*operands, windows, groups), dtype)
-
-    def attention(self, query, keys, values, mask, scale, causal, logsum):
-        operands = cpu_sequences.operands_of("attention", query, keys, values)
-        result, sums = cpu_sequences.attention(*operands, mask, scale, causal)
-        if logsum is not None:
-            store(sums, logsum)
-        return rounded(result, query.dtype)
-
-    def attention_backward(
-        self, gradient, query, keys, values, mask, output, logsum, scale, causal
-    ):
-        operands = cpu_sequences.operands_of(
-            "attention_backward", query, keys, values, gradient, output
-        )
-        results = cpu_sequences.attention_backward(*operands, logsum, mask, scale, causal)
-        return [rounded(x, query.dtype) for x in results]
-
-    def recurrent(self, cell, inputs, weight, bias, hidden, state, backwards, keep):
-        operands = (inputs, weight, bias, hidden, state)
-        return cpu_sequences.recurrent(cell, *operands, bool(backwards), keep)
-
-    def recurrent_backward(
-        self, cell, gradient, dlast, dstate, weight, hiddens, states, gates, backwards
-    ):
-        operands = (gradient, dlast, dstate, weight, hiddens, states, gates)
-        return cpu_sequences.recurrent_backward(cell, *operands, bool(backwards))
-
     # Views
 
     def slice(self, a, start, step, length):
@@ -574,85 +408,3 @@ class CpuBackend:
 
     def launch_log(self):
         return ""
-
-
-# Versions -----------------------------------------------------------------------------------------
-
-_versions = {}  # id of an ndarray that owns memory: [weak reference to it, version]
-_clock = itertools.count(1)  # no two writes of the process have the same version
-
-
-def owner_of(data):
-    """Return the ndarray at the bottom of a view, or the array itself."""
-    while isinstance(data.base, np.ndarray):
-        data = data.base
-    return data
-
-
-def version_of(data):
-    """Return the number of the last write to the memory, through whichever view; 0: no write."""
-    entry = _versions.get(id(owner_of(data)))
-    return entry[1] if entry else 0
-
-
-def wrote(data):
-    """Give the memory of an ndarray, and with it all views of it, a new version."""
-    owner = data if data.base is None else owner_of(data)
-    key = id(owner)
-    entry = _versions.get(key)
-    if entry is None:
-        # The callback is no Python code, in which a signal handler's exception would be lost.
-        reference = weakref.ref(owner, functools.partial(_versions.pop, key))
-        _versions[key] = [reference, next(_clock)]
-    else:
-        entry[1] = next(_clock)
-
-
-# What the methods are made of ---------------------------------------------------------------------
-
-
-def store(result, out):
-    """Return the result as an ndarray, written to `out` if there is one.
-
-    ValueError: out has another shape or is read-only. TypeError: its dtype is of a lower kind.
-    """
-    if type(result) is not np.ndarray:
-        result = np.asarray(result)
-    if out is None:
-        return result
-    if not out.flags.writeable:
-        raise ValueError("out is read-only (a broadcast view)")
-    if out.shape != result.shape:
-        raise ValueError(f"out has shape {out.shape}, the result has {result.shape}")
-    kinds = [float32 if is_bfloat16(x.dtype) else x.dtype for x in (result, out)]
-    if not np.can_cast(*kinds, "same_kind"):
-        raise TypeError(
-            f"cannot cast the result from {result.dtype} to out's {out.dtype} "
-            'with casting rule "same_kind"'
-        )
-    if is_bfloat16(out.dtype):
-        result = rounded(result, out.dtype)
-    elif is_bfloat16(result.dtype):
-        result = widened(result)  # ml_dtypes knows no cast to float16
-    np.copyto(out, result, casting="same_kind")
-    wrote(out)
-    return out
-
-
-def alike(*operands):
-    """Return the dtype of a result, and the operands in it, halves as float32."""
-    dtype, operands = computable(*operands)
-    return dtype, [widened(cast(operand, dtype)) for operand in operands]
-
-
-def takes_halves(operation, a):
-    """Whether a reduction of float16 as it is is exact and, of few elements, sooner there."""
-    if operation.result == "bool":
-        return True
-    return operation.order is not None and a.size <= FEW_HALVES
-
-
-def check_floats(name, operands):
-    for operand in operands:
-        if not is_float(operand.dtype):
-            raise TypeError(f"{name} takes float arrays, not {operand.dtype}")

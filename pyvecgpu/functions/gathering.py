@@ -8,8 +8,9 @@ at the next wait for the card. For a mask on a card a call waits; see advanced.p
 import numpy as np
 
 from ..array import Array
-from ..dispatch import apply, put_in_a_row, taken
+from ..dispatch import apply
 from ..native.abi import ALONG
+from ..short_views import put_in_a_row, taken
 from . import advanced, short_numpy
 from .arguments import from_host, host_array, is_host, is_scalar, parse_axis, promote_all, strong
 from .elementwise import where

@@ -7,8 +7,9 @@ among them (advanced.py) it is a copy.
 import numpy as np
 
 from ..array import Array
-from ..dispatch import WAYS, apply, assigned, indexed, whole
+from ..dispatch import WAYS, apply, whole
 from ..dtypes import is_integer
+from ..short_views import assigned, indexed
 from . import advanced, short_keys
 from .arguments import from_host, host_array, is_host, is_scalar
 from .creation import asarray, of_value

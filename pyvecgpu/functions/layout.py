@@ -8,8 +8,9 @@ import numpy as np
 
 from ..array import Array
 from ..device import Device, resolve
-from ..dispatch import WAYS, apply, flattened, repeated, reshaped, reversed_axes, squeezed, whole
+from ..dispatch import WAYS, apply, whole
 from ..dtypes import bfloat16, float32, parse_dtype
+from ..short_views import flattened, repeated, reshaped, reversed_axes, squeezed
 from . import short_cards, short_cpu
 from .arguments import (
     check_shape,

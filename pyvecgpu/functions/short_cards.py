@@ -10,10 +10,11 @@ import struct
 from ctypes import byref, c_double, c_int64, c_uint8
 
 from ..array import Array
-from ..dispatch import WAYS, indexed, made, observed
+from ..dispatch import WAYS, observed
 from ..dtype_queries import float_range
 from ..native.abi import MAX_NDIM, Key, ScalarKind, Status
 from ..operations import Operation
+from ..short_views import indexed, made
 from .casting import active
 
 _INT64S = [struct.Struct(f"{n}q").pack for n in range(2 * MAX_NDIM + 1)]

@@ -8,7 +8,7 @@ indexing.py's. None and False: the short way is not for this.
 import numpy as np
 
 from ..array import Array, new
-from ..backends.cpu import wrote
+from ..backends.cpu_results import wrote
 from ..backends.cpu_ways import holds, may_share
 from ..dispatch import _listeners
 from ..native.abi import MAX_NDIM

@@ -1,7 +1,8 @@
 """An Array's values on the host, and copies of it."""
 
-from ..dispatch import WAYS, apply, downloaded, duplicated, number
+from ..dispatch import WAYS, apply
 from ..dtypes import bfloat16, float32
+from ..short_views import downloaded, duplicated, number
 
 
 def copied(array):

@@ -1,7 +1,7 @@
 """Dtypes that composed functions compute in, where rounding every step would lose too much."""
 
-from ..dispatch import part_along
 from ..dtypes import float32, float64, inexact, is_complex, is_float, is_half
+from ..short_views import part_along
 from .arguments import parse_axis
 from .elementwise import not_equal
 from .indexing import get

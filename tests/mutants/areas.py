@@ -42,7 +42,7 @@ AREAS = (
         "cuda/runtime/*.cu*",
         "stream memory staging error host_memory graph array device threads fault graph_memory"
         " contexts large refused",
-        "order memory device graphs streams transfers errors error_tables faults process"
+        "order lending memory device graphs streams transfers errors error_tables faults process"
         " recorded_steps small_calls interrupts",
     ),
     Area(
@@ -138,7 +138,7 @@ AREAS = (
         "package",
         "pyvecgpu/array.py pyvecgpu/device.py pyvecgpu/dispatch.py pyvecgpu/dtypes.py"
         " pyvecgpu/errors.py pyvecgpu/methods.py pyvecgpu/named_methods.py"
-        " pyvecgpu/operations.py",
+        " pyvecgpu/operations.py pyvecgpu/short_views.py",
         py_tests="array seam device dtypes errors operations versions indexing memory graphs"
         " loading process complex small_calls short_cards mistakes_found locks"
         " gathering gather exchange",
