@@ -60,6 +60,18 @@ def test_pairs_are_drawn_where_results_are_finite(device, name):
     assert np.mean(np.isfinite(result) & (result != 0)) > 0.5
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant <= 52, reason="no long double to judge by")
+@pytest.mark.parametrize("name", sorted(accuracy.LONG))
+def test_what_float64_is_judged_by(name):
+    """The formulas in long double say what NumPy's functions of float64 say, by some ulp."""
+    x = np.random.default_rng(1).standard_normal(2000) * 3
+    with np.errstate(all="ignore"):
+        result = accuracy.function_of(name)(vg.asarray(x)).numpy()
+    assert np.isfinite(result).sum() > 300
+    error, _ = accuracy.long_errors(name, x, result)
+    assert error <= 16
+
+
 def test_the_command(device, tmp_path, capsys):
     file = tmp_path / "errors.json"
     assert (

@@ -153,7 +153,7 @@ AREAS = (
         "tools",
         "pyvecgpu/bench/**/*.py pyvecgpu/learn/*.py pyvecgpu/demo/*.py pyvecgpu/digits.py"
         " pyvecgpu/__main__.py pyvecgpu/names.py pyvecgpu/typing.py",
-        py_tests="learn manual why bench bench_accuracy bench_sweep bench_sweep_classes"
+        py_tests="command learn manual why bench bench_accuracy bench_sweep bench_sweep_classes"
         " bench_article bench_article_report bench_report bench_training"
         " demo demo_networks demo_characters",
     ),
@@ -163,7 +163,7 @@ AREAS = (
         " !cuda/kernels/matmul/sm90/wgmma.cuh "
         + " ".join(f"cuda/kernels/matmul/simt/{name}*" for name in NEWER.split()),
         "matmul dense plan",
-        "hopper_driver matmul_chains matmul_classes matmul_pieces matmul_kernels matmul_paths"
+        "hopper_driver matmul_chains matmul_pieces matmul_classes matmul_kernels matmul_paths"
         " matmul_accuracy linalg nn gemv batches",
         where="gpu",
     ),
