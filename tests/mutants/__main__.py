@@ -16,6 +16,9 @@ about places that are still there stay. In ARGS,
     --seconds of tests for each mutant, on a busy machine more than those that it has
     --build   seconds after which what a mutant makes build is left, as if it did not build: headers
               that everything includes take many minutes
+    --workers so many side by side, each in a copy of the tree
+    --minutes of several workers: what is not judged then is left for another run
+    --without C tests that fail on this machine as it is
     --again   those that have lived once more: with all tests, or after the tests have changed
     --json    a file to write the result to; verdicts that it has of the same seed are not tried
               again where build/mutants has none, so that another machine can go on with it
@@ -27,14 +30,17 @@ import dataclasses
 import datetime
 import fcntl
 import fnmatch
+import functools
 import hashlib
 import json
 import signal
 import sys
 from pathlib import Path
 
+from . import crew
 from .areas import AREAS, ROOT
-from .draw import Mutant, digest, moved, sequence
+from .draw import Mutant, digest, moved
+from .supply import Supply
 from .trial import SECONDS, Judge, Tree
 
 KEPT = ROOT / "build" / "mutants"
@@ -61,11 +67,12 @@ class State:
         self.found["sources"] = sources
         for kept in self.found["areas"].values():
             places = [(row, moved(row)) for row in kept["mutants"]]
-            kept["tried"] = 0
+            kept["nothing"] = []
             kept["mutants"] = [{**row, **place.as_dict()} for row, place in places if place]
 
     def area(self, name):
-        return self.found["areas"].setdefault(name, {"tried": 0, "mutants": []})
+        """Its rows, and of those that make no other code or do not build, what they are."""
+        return self.found["areas"].setdefault(name, {"nothing": [], "mutants": []})
 
     def control(self):
         """The seconds of tests without a mutant, as long as the tests are the same."""
@@ -107,44 +114,9 @@ def described(mutant):
     return f"{mutant.path}:{mutant.line}: {mutant.rule}: {mutant.was}  ->  {mutant.now}"
 
 
-def try_next(area, state, judge, seed):
-    """Judge the next mutant of an area that builds. False: there are no more."""
-    kept, known = state.area(area.name), reasons()
-    judged = {Mutant.of(row).what for row in kept["mutants"]}
-    for number, mutant in enumerate(sequence(area, seed, judge.tree.untouched)):
-        if number < kept["tried"] or mutant.what in judged:
-            continue
-        kept["tried"] = number + 1
-        if reason_of(known, mutant.path, mutant.line, mutant.was, mutant.now):
-            row = {"verdict": "lived", "by": "", "seconds": 0}
-        else:
-            outcome = judge.judge(area, mutant)
-            if outcome is None:
-                continue
-            row = verdict(outcome)
-        kept["mutants"].append({**mutant.as_dict(), **row})
-        state.save()
-        say(f"{area.name}: {row['verdict']} in {row['seconds']} s: {described(mutant)}"
-            + (f"  [{row['by']}]" if row["by"] else ""))  # fmt: skip
-        return True
-    return False
-
-
 def verdict(outcome):
     word = "killed" if outcome.failed else "lived"
     return {"verdict": word, "by": outcome.by, "seconds": outcome.seconds}
-
-
-def try_again(area, state, judge):
-    """Judge those once more that have lived."""
-    known = reasons()
-    for row in state.area(area.name)["mutants"]:
-        mutant = Mutant.of(row)
-        is_known = reason_of(known, mutant.path, mutant.line, mutant.was, mutant.now)
-        if row["verdict"] == "lived" and not is_known:
-            row.update(verdict(judge.judge(area, mutant)))
-            state.save()
-            say(f"{area.name}: {row['verdict']}: {described(mutant)}  [{row['by']}]")
 
 
 def summary(state):
@@ -228,23 +200,39 @@ def alone(folder):
         yield
 
 
-def try_all(areas, state, options):
-    """Judge mutants until there are as many as are wanted."""
-    tree = Tree(KEPT / "tree", areas[0].where, options.build)
-    judge = Judge(tree, state.control(), options.near, options.seconds)
+def judge_of(areas, state, options, folder):
+    """A Judge with a tree in that folder of KEPT."""
+    tree = Tree(KEPT / folder, areas[0].where, options.build)
+    without = options.without.split()
+    judge = Judge(tree, state.control(), options.near, options.seconds, without)
     judge.record(KEPT, [name for name in ("cpu", "sim")
                         if options.calls or (KEPT / f"calls-{name}.json").exists()])  # fmt: skip
-    if options.again:
-        for area in areas:
-            try_again(area, state, judge)
+    return judge
+
+
+def try_all(areas, state, options):
+    """Judge mutants until there are as many as are wanted."""
+    known = reasons()
+
+    def is_known(mutant):
+        return reason_of(known, mutant.path, mutant.line, mutant.was, mutant.now)
+
+    def said(area, mutant, outcome):
+        if outcome is None:
+            return None
+        row = verdict(outcome)
+        say(f"{area.name}: {row['verdict']} in {row['seconds']} s: {described(mutant)}"
+            + (f"  [{row['by']}]" if row["by"] else ""))  # fmt: skip
+        return row
+
+    supply = Supply(areas, state, options, is_known)
+    if options.workers > 1:
+        make_judge = functools.partial(judge_of, areas, state, options)
+        crew.judge_all(supply, make_judge, options.workers, options.minutes, said)
         return
-    left = list(areas)
-    while left:
-        area = min(left, key=lambda one: len(state.area(one.name)["mutants"]))
-        if sum(len(state.area(one.name)["mutants"]) for one in areas) >= options.n:
-            break
-        if not try_next(area, state, judge, options.seed):
-            left.remove(area)
+    judge = judge_of(areas, state, options, "tree")
+    while job := supply.next():
+        supply.note(*job, said(*job[:2], judge.judge(*job[:2])))
 
 
 def main(arguments=None):
@@ -258,6 +246,9 @@ def main(arguments=None):
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of tests, for each mutant")
     parser.add_argument("--build", type=float, default=900, help="seconds that building may take")
     parser.add_argument("--near", action="store_true", help="only tests that concern the file")
+    parser.add_argument("--workers", type=int, default=1, help="side by side")
+    parser.add_argument("--minutes", type=float, default=1e4, help="of several workers")
+    parser.add_argument("--without", default="", help="C tests that fail on this machine")
     parser.add_argument("--json", type=Path, help="write the result there")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests need it, in the background too

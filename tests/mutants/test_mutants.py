@@ -7,12 +7,13 @@ import json
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
 from mutants import __main__ as command
-from mutants import areas, c_rules, calls, draw, python_rules, sites, trial
+from mutants import areas, c_rules, calls, crew, draw, python_rules, sites, supply, trial
 from mutants.areas import AREAS, ROOT
 
 C_CASES = {
@@ -171,7 +172,7 @@ def test_verdicts_stay_when_sources_change(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "moved", lambda row: draw.moved(row, tmp_path))
     state = command.State(tmp_path / "state.json", "1", "new", rows)
     found = state.area("sums")
-    assert found["tried"] == 0 and {row["verdict"] for row in found["mutants"]} == {"killed"}
+    assert found["nothing"] == [] and {row["verdict"] for row in found["mutants"]} == {"killed"}
     kept = [draw.Mutant.of(row) for row in found["mutants"]]
     assert {one.what for one in kept} == {one.what for one in every if "h(x)" not in one.was}
     now = {one.as_dict()["start"]: one for one in draw.sequence(area, "1", tmp_path)}
@@ -282,6 +283,45 @@ def test_verdicts(tmp_path, monkeypatch):
     judge = trial.Judge(trial.Tree(tmp_path / "tree", "sim"), {}, near=False)
     with pytest.raises(SystemExit, match="Without a mutant cpu sums fails"):
         judge.judge(area, rules["statement"])
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_workers_side_by_side(tmp_path, monkeypatch, workers):
+    """They judge what one would, and one by one each; another run does what is left."""
+    root = tmp_path / "project"
+    for name, text in PROJECT.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    for module in (trial, command, crew):
+        monkeypatch.setattr(module, "ROOT", root)
+    monkeypatch.setattr(command, "KEPT", tmp_path)
+    monkeypatch.setattr(supply, "sequence", lambda area, seed: draw.sequence(area, seed, root))
+    area = areas.Area("sums", "pyvecgpu/sums.py", py_tests="sums")
+    monkeypatch.setattr(areas.Area, "paths", lambda self, root=root: [self.files])
+    every = {one.what for one in draw.sequence(area, "1", root)}
+    options = types.SimpleNamespace(
+        workers=workers, n=3, seed="1", again=False, near=True, seconds=60, build=9, without="",
+        calls=False, minutes=5)  # fmt: skip
+    monkeypatch.setattr(command, "reasons", dict)
+    state = command.State(tmp_path / "state.json", "1")
+    command.try_all([area], state, options)
+    assert len(state.area("sums")["mutants"]) == 3
+    options.n = len(every) + 1
+    command.try_all([area], command.State(tmp_path / "state.json", "1"), options)
+    found = command.State(tmp_path / "state.json", "1").area("sums")
+    rows = {draw.Mutant.of(row).what: row for row in found["mutants"]}
+    assert len(rows) == len(found["mutants"]) and rows.keys() == every
+    assert {row["verdict"] for row in rows.values()} == {"killed", "lived"}
+    for row in rows.values():
+        names = {}
+        exec(draw.Mutant.of(row).apply(PROJECT["pyvecgpu/sums.py"]), names)
+        is_right = names["double"](2) == 4 and names["double"](7) == 14
+        assert row["verdict"] == ("lived" if is_right else "killed"), row
+    (root / "pyvecgpu/sums.py").write_text(PROJECT["pyvecgpu/sums.py"].replace("2 * x", "3 * x"))
+    options.n, late = 1, command.State(tmp_path / "other.json", "1")
+    with pytest.raises(SystemExit, match="Without a mutant cpu sums fails"):
+        command.try_all([area], late, options)
+    assert not late.area("sums")["mutants"]
 
 
 FIRST_TIME = """import os
