@@ -3,8 +3,9 @@
     python tests/parts.py 2 --device sim -k sort        as `python -m pytest tests ...`, but by two
 
 Every process collects all tests and begins at another place (conftest.py asks a Part for each).
-What the first prints is seen as it comes, what the others print when all have ended, and then one
-line for all of them. Without a number there are as many processes as cores.
+What the first prints is seen as it comes, what the others print when all have ended; then every
+test that failed, whichever process ran it, with the last lines of its report, and one line for all
+of them. Without a number there are as many processes as cores.
 """
 
 import json
@@ -18,6 +19,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 OUTCOMES = ("failed", "error", "passed", "skipped", "deselected", "xfailed")
+FAILURES = ("failed", "error")
+LINES = 12  # of the report of a test that failed, said again at the end
 NOTHING_RAN = 5  # pytest's status
 
 
@@ -49,9 +52,35 @@ class Part:
         return self.taken[module]
 
     def leave(self, stats):
-        """Write down how many tests had which outcome, of pytest's {outcome: reports}."""
+        """Write down what became of the tests, of pytest's {outcome: reports}."""
         counts = {name: len(stats.get(name, ())) for name in OUTCOMES}
-        Path(self.folder, f"{self.number}.json").write_text(json.dumps(counts))
+        told = [
+            f"{name.upper()} {report.nodeid}\n{last_lines(report.longreprtext)}"
+            for name in FAILURES
+            for report in stats.get(name, ())
+        ]
+        left = {"counts": counts, "told": told}
+        Path(self.folder, f"{self.number}.json").write_text(json.dumps(left))
+
+
+def last_lines(text):
+    """The end of a report, indented."""
+    return "\n".join("    " + line for line in text.splitlines()[-LINES:])
+
+
+def total_of(folder, count):
+    """(how many tests had which outcome, what is told of those that failed) of all processes."""
+    total, told = Counter(), []
+    for n in range(count):
+        file = Path(folder, f"{n}.json")
+        left = {"counts": {"error": 1}, "told": [f"ERROR process {n} ended before its tests did"]}
+        if file.exists():
+            left = json.loads(file.read_text())
+        if n:
+            left["counts"].pop("deselected", None)  # all of them know of the same
+        total.update(left["counts"])
+        told += left["told"]
+    return total, told
 
 
 def main(arguments):
@@ -72,13 +101,8 @@ def main(arguments):
         for output in outputs[1:]:
             output.seek(0)
             print(output.read(), end="", flush=True)
-        total = Counter()
-        for n in range(count):
-            file = Path(folder, f"{n}.json")
-            counts = json.loads(file.read_text()) if file.exists() else {"error": 1}
-            if n:
-                counts.pop("deselected", None)  # all of them know of the same
-            total.update(counts)
+        total, failures = total_of(folder, count)
+    print("\n".join(failures), end="\n" if failures else "")
     told = ", ".join([f"{total[name]} {name}" for name in OUTCOMES if total[name]])
     print(f"== {told} in {time.monotonic() - began:.0f}s, by {count} processes ==")
     failed = [status for status in statuses if status not in (0, NOTHING_RAN)]

@@ -227,8 +227,12 @@ def test_each_test_runs_once_in_one_of_several_processes(tmp_path):
     (tmp_path / "test_module7.py").write_text(text + "    pytest.fail('as asked for')\n")
     (tmp_path / "test_module8.py").write_text(text + "    pytest.skip('as asked for')\n")
     status, output, ran = run_parts(tmp_path, count)
-    assert status == 1 and ran == names and "FAILED" in output
+    assert status == 1 and ran == names
     assert "== 1 failed, 22 passed, 1 skipped in" in output.splitlines()[-1]
+    # Whichever process ran it, and however long its own output: the last lines name it.
+    told = output.splitlines()[-parts.LINES - 2 : -1]
+    assert "FAILED test_module7.py::test_second" in told, output
+    assert "    E       Failed: as asked for" in told, output
     status, output, ran = run_parts(tmp_path, count, "-k", "first and module3")
     assert status == 0 and ran == ["ran.test_module3.test_first"]
     assert "== 1 passed, 23 deselected in" in output.splitlines()[-1]
@@ -237,3 +241,11 @@ def test_each_test_runs_once_in_one_of_several_processes(tmp_path):
     (tmp_path / "test_module0.py").write_text("import no_such_module\n")
     status, output, _ = run_parts(tmp_path, count)
     assert status == 2 and "error" in output.splitlines()[-1]
+    assert "ERROR test_module0.py" in output.splitlines()[-parts.LINES - 1 :], output
+
+
+def test_a_process_that_ends_before_its_tests_is_an_error(tmp_path):
+    (tmp_path / "test_module.py").write_text("import os\ndef test_ends():\n    os._exit(3)\n")
+    status, output, _ = run_parts(tmp_path, 2)
+    assert status == 3 and "ended before its tests did" in output
+    assert "== 1 error in" in output.splitlines()[-1], output
