@@ -187,6 +187,18 @@ def test_a_library_that_does_not_load_ends_the_run(tmp_path):
     assert "does not load" in output and "skipped" not in output
 
 
+def test_threads_of_blas_are_there_again_after_a_fork():
+    before = helpers.in_use(None)
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert helpers.in_use(None) == before
+    x = np.ones((1000, 1000), np.float32)
+    assert (x @ x)[0, 0] == 1000
+    assert helpers.in_use(None) == before
+
+
 # ---- parts.py ------------------------------------------------------------------------------------
 
 
