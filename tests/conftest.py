@@ -209,6 +209,14 @@ def device(request):
     return card_of(request.node)
 
 
+@pytest.fixture(scope="module")
+def simulated_cards():
+    """Makes the default streams of all simulated cards, which stay, before tests count theirs."""
+    for name in (f"sim:{n}" for n in range(len(forced.SIMULATED_CARDS))):
+        if vg.is_available(name):
+            vg.zeros(1, device=name).numpy()
+
+
 @pytest.fixture
 def rng(request):
     """A random generator of the test's own: the run's seed and the test's name."""

@@ -68,21 +68,22 @@ def recurrences(dtype):
     if dtype not in FLOATS:
         return
     for cell in Cell:
-        for rows in (5, 130):  # a step in one launch, and in two
+        # All steps in one launch, a step in one, and in two.
+        for steps, rows in ((3, 5), (1, 5), (3, 130)):
 
-            def check(device, cell=cell, rows=rows):
-                check_recurrent(device, dtype, cell, rows)
+            def check(device, cell=cell, steps=steps, rows=rows):
+                check_recurrent(device, dtype, cell, steps, rows)
 
-            yield f"{cell.name} of {rows} rows, there and back", check
+            yield f"{cell.name}, {steps} steps of {rows} rows, there and back", check
 
 
-def check_recurrent(device, dtype, cell, rows):
+def check_recurrent(device, dtype, cell, steps, rows):
     """Beside the CPU device in float64."""
     count = {Cell.CELL_LSTM: 4, Cell.CELL_GRU: 3}.get(cell, 1)
-    shapes = ((3, rows, count * 7), (count * 7, 7), (count * 7,), (rows, 7), (rows, 7))
+    shapes = ((steps, rows, count * 7), (count * 7, 7), (count * 7,), (rows, 7), (rows, 7))
     operands = [data(dtype, shape, i) for i, shape in enumerate(shapes)]
     operands[4] = operands[4] if cell == Cell.CELL_LSTM else None
-    g = data(dtype, (3, rows, 7), 9)
+    g = data(dtype, (steps, rows, 7), 9)
     wide = [None if x is None else x.astype(np.float64) for x in operands]
     results = []
     for place, (*given, slope) in (

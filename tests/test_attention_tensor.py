@@ -22,18 +22,10 @@ from pyvecgpu.nn.functional.attention import attend as attention
 
 HALVES = ["float16"] + (["bfloat16"] if BFLOAT16 is not None else [])
 CARDS = {"sim": ("sim:1", "sim:2"), "cuda": ("cuda",)}
-pytestmark = pytest.mark.devices("sim", "cuda")
+pytestmark = [pytest.mark.devices("sim", "cuda"), pytest.mark.usefixtures("simulated_cards")]
 # Beside the tiles' edges (32, 64, 128), and beside what 16 bytes hold.
 LENGTHS = (1, 2, 16, 31, 33, 63, 64, 65, 127, 129, 200)
 FEATURES = (1, 7, 8, 16, 24, 63, 64, 65, 72, 127, 128)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def warm():
-    """Default streams stay, and are nothing that a test leaves."""
-    for name in CARDS["sim"]:
-        if vg.is_available(name):
-            vg.zeros(1, device=name).numpy()
 
 
 @pytest.fixture

@@ -53,8 +53,8 @@ class Drawn:
         self.cell = CELLS[seed % 4]
         self.backwards = bool(rng.integers(0, 2))
         steps, rows, width = (
-            int(rng.choice(n)) for n in ((1, 2, 5), (1, 3, 33, 130), (1, 4, 20, 130))
-        )
+            int(rng.choice(n)) for n in ((1, 2, 5), (1, 3, 33, 130), (1, 4, 20, 100, 150))
+        )  # all steps in one launch, each in one, and in two; 100: of a part of shared memory
         gates, self.dtype, self.sizes = GATES[self.cell] * width, dtype, (steps, rows, width)
         self.inputs = self.values((steps, rows, gates))
         self.weight = self.values((gates, width), 0.5 / np.sqrt(width))
@@ -258,16 +258,19 @@ def launched(device, work):
 
 
 @pytest.mark.devices("sim", "cuda")
-@pytest.mark.parametrize("rows", [4, 130])
+@pytest.mark.parametrize(
+    "rows, width, forth, back", [(4, 16, 0, 0), (2, 260, 1, 2), (130, 16, 2, 2)]
+)
 @pytest.mark.parametrize("cell", CELLS)
-def test_launches_of_a_step(device, cell, rows):
-    """One of few rows, a product and a kernel of many and in the backward pass, no waits."""
-    forth = 1 if rows == 4 else 2
+def test_launches_of_a_step(device, cell, rows, width, forth, back):
+    """None of few rows and a small weight; one of a larger one; else a product and a kernel."""
     counts = []
-    for steps in (3, 13):
+    if width > 100 and cell >= Cell.CELL_LSTM:
+        width = 150
+    for steps in (3, 5):
         rng = np.random.default_rng(8)
-        gates = GATES[cell] * 16
-        shapes = ((steps, rows, gates), (gates, 16), (gates,), (rows, 16), (rows, 16))
+        gates = GATES[cell] * width
+        shapes = ((steps, rows, gates), (gates, width), (gates,), (rows, width), (rows, width))
         arrays = [put(device, rng.normal(size=s).astype("f4")) for s in shapes]
         if cell != Cell.CELL_LSTM:
             arrays[4] = None
@@ -279,14 +282,37 @@ def test_launches_of_a_step(device, cell, rows):
         there, kept = launched(device, call_forth)
         states = kept[1] if cell == Cell.CELL_LSTM else None
         gates = kept[-1] if cell >= Cell.CELL_LSTM else None
-        g = put(device, np.ones((steps, rows, 16), np.float32))
+        g = put(device, np.ones((steps, rows, width), np.float32))
         call = (cell, g, None, None, arrays[1], kept[0], states, gates, False)
         back_again = functools.partial(apply, backend, "recurrent_backward", *call)
         again, _ = launched(device, back_again)
         counts.append((there, again))
     (few, few_back), (many, many_back) = counts
-    assert many - few == forth * 10 and many_back - few_back == 2 * 10
-    assert few <= forth * 3 + 2 and few_back <= 2 * 3 + 1
+    assert many - few == forth * 2 and many_back - few_back == back * 2
+    assert few <= (forth or 1) * 3 + 2 and few_back <= (back or 1) * 3 + 1
+
+
+@pytest.mark.devices("sim")
+@pytest.mark.usefixtures("simulated_cards")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_how_much_shared_memory_a_card_has_changes_no_bit(device, dtype):
+    """What is not kept there is read from the cache, in the same order."""
+    for seed in (0, 1, 2, 3):
+        case = Drawn(seed, dtype)
+        case.sizes = steps, rows, width = 3, 2, 100
+        gates = GATES[case.cell] * width
+        case.inputs, case.weight = case.values((steps, rows, gates)), case.values((gates, width))
+        case.h, case.bias = case.values((rows, width)), case.values((gates,))
+        case.c = None if case.c is None else case.values((rows, width))
+        gradient, results = case.values((steps, rows, width)), []
+        for card in vg.devices():
+            if not str(card).startswith(device):
+                continue
+            arrays = [place(card, x, 0) for x in case.operands()]
+            kept = apply(arrays[0].backend, "recurrent", case.cell, *arrays, case.backwards, True)
+            found = back(case, arrays[1], kept, place(card, gradient, 0), None, None)
+            results.append([x.numpy().tobytes() for x in (*kept, *found)])
+        assert len(results) > 1 and all(one == results[0] for one in results)
 
 
 @pytest.mark.parametrize("name", LAYERS)

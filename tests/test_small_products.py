@@ -17,15 +17,7 @@ import pyvecgpu as vg
 HALVES = ["float16"] + (["bfloat16"] if BFLOAT16 is not None else [])
 LENGTHS = (1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 80, 96, 127, 129)
 LONG = (256, 511, 600, 1025, 2100)  # of k: split from 512 on
-pytestmark = pytest.mark.devices("sim", "cuda")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def default_streams():
-    """Of all simulated cards, which are made once."""
-    for name in ("sim:1", "sim:2"):
-        if vg.is_available(name):
-            vg.zeros(1, device=name).numpy()
+pytestmark = [pytest.mark.devices("sim", "cuda"), pytest.mark.usefixtures("simulated_cards")]
 
 
 class Drawn:

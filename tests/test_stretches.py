@@ -9,7 +9,6 @@ from products import integers, place
 
 import pyvecgpu as vg
 from pyvecgpu.bench import model
-from pyvecgpu.device import siblings
 from pyvecgpu.native.abi import Card, Plan
 
 # What is cut on an H200, with a rest that is no multiple of anything, and with none.
@@ -23,11 +22,7 @@ CUT = {
 KINDS = pytest.mark.parametrize("kind", CUT, ids="-".join)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def default_streams():
-    """Of all simulated cards, which are made once."""
-    if vg.is_available("sim") and len(siblings(vg.Device("sim"))) > 1:
-        forced.card_for("sim", "ffma_tma")
+pytestmark = pytest.mark.usefixtures("simulated_cards")
 
 
 def card_for(device, kind):

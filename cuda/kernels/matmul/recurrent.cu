@@ -1,84 +1,34 @@
 // pvg_recurrent: recurrent layers over all their steps.
 //
-// A step of few rows and units is one launch, of a kernel whose blocks have all gates of some
-// units. Of more it is two: a product of the hidden state and the weight by the kernels for
-// products, and one kernel for all that is done element by element.
+// All steps of few rows and a small weight are one launch (recurrent_sequence.cu). Else a step of few
+// rows and units is one, of a kernel whose blocks have all gates of some units. Of more it is two: a
+// product of the hidden state and the weight by the kernels for products, and one kernel for all that
+// is done element by element.
 #include "arrays/operation.cuh"
 #include "arrays/vector.cuh"
-#include "kernels/elementwise.cuh"
 #include "kernels/matmul/dense.cuh"
 #include "kernels/matmul/dispatch.cuh"
-#include "kernels/matmul/recurrent.cuh"
+#include "kernels/matmul/recurrent_cell.cuh"
+#include "kernels/matmul/recurrent_sequence.cuh"
 
 namespace pvg {
 namespace recurrent {
 namespace {
 
-// One step. Pointers are of T; each gate of a row has `width` numbers.
-struct Step {
-    int cell;
-    int64_t rows, width;
-    const void *inputs, *products; // (rows, gates width)
-    const void *hidden, *state;    // (rows, width), before the step
-    void *next, *next_state;       // behind it
-    void *gates;                   // (rows, 4 width), or NULL
-    const void *weight, *bias;     // of a step in one launch: (gates width, width), (gates width,)
-    int64_t bias_stride;
-};
-
-// What becomes of one unit of a row; product(gate): of the hidden state and the gate's weights.
-template <class T, class Product>
-__device__ __forceinline__ void finish_unit(const Step &step, int64_t row, int64_t column,
-                                            const Product &product) {
-    using A = ComputeType<T>;
-    const int64_t width = step.width, place = row * width + column;
-    const int64_t first = row * gates_of(step.cell) * width + column;
-    const auto input = [&](int gate) {
-        return static_cast<A>(static_cast<const T *>(step.inputs)[first + gate * width]);
-    };
-    const auto save = [&](A a, A b, A c, A d) {
-        if (!step.gates) return;
-        T *const gates = static_cast<T *>(step.gates) + (row * saved_gates * width + column);
-        gates[0] = static_cast<T>(a), gates[width] = static_cast<T>(b);
-        gates[2 * width] = static_cast<T>(c), gates[3 * width] = static_cast<T>(d);
-    };
-    A next;
-    if (step.cell == PVG_CELL_LSTM) {
-        const A i = sigmoid(input(0) + product(0)), f = sigmoid(input(1) + product(1));
-        const A g = tanh(input(2) + product(2)), o = sigmoid(input(3) + product(3));
-        const A c = f * static_cast<A>(static_cast<const T *>(step.state)[place]) + i * g;
-        static_cast<T *>(step.next_state)[place] = static_cast<T>(c);
-        save(i, f, g, o);
-        next = o * tanh(c);
-    } else if (step.cell == PVG_CELL_GRU) {
-        const A r = sigmoid(input(0) + product(0)), z = sigmoid(input(1) + product(1));
-        const A p = product(2), n = tanh(input(2) + r * p);
-        save(r, z, n, p);
-        next = (1 - z) * n + z * static_cast<A>(static_cast<const T *>(step.hidden)[place]);
-    } else {
-        const A g = input(0) + product(0);
-        next = step.cell == PVG_CELL_RELU ? relu(g) : tanh(g);
-    }
-    static_cast<T *>(step.next)[place] = static_cast<T>(next);
-}
-
 template <class T> __global__ void __launch_bounds__(cell_threads) cell_kernel(const Step step) {
     const int64_t place = static_cast<int64_t>(blockIdx.x) * cell_threads + threadIdx.x;
     if (place >= step.rows * step.width) return;
     const int64_t row = place / step.width, column = place % step.width;
-    const int64_t first = row * gates_of(step.cell) * step.width + column;
-    finish_unit<T>(step, row, column, [&](int gate) {
-        return static_cast<ComputeType<T>>(
-            static_cast<const T *>(step.products)[first + gate * step.width]);
-    });
+    finish_unit<T>(step, row, column, gate_of<T>(step, step.inputs, row, column),
+                   gate_of<T>(step, step.products, row, column));
 }
 
 // ---- A step in one launch -----------------------------------------------------------------------
 
 // A block has so many rows and units, a thread one of each: all its gates.
 constexpr int step_rows = 32, step_units = 8, step_threads = step_rows * step_units;
-// Beyond these what one block reads of the weight is used too seldom for products so simple.
-constexpr int64_t most_rows = 128, most_width = 512;
+// Beyond it what one block reads of the weight is used too seldom for products so simple.
+constexpr int64_t most_width = 512;
 
 template <class T> inline constexpr int step_vector = 16 / sizeof(ComputeType<T>);
 template <class T> inline constexpr int step_depth = 32 * step_vector<T>; // of a stage
@@ -140,10 +90,9 @@ template <class T> __global__ void __launch_bounds__(step_threads) step_kernel(c
         for (int gate = 0; gate < saved_gates; gate++) sums[gate] += part[gate];
     }
     if (top + own >= step.rows || left + unit >= step.width) return;
-    finish_unit<T>(step, top + own, left + unit, [&](int gate) {
-        const int64_t place = (gate * step.width + left + unit) * step.bias_stride;
-        const A bias = step.bias ? static_cast<A>(static_cast<const T *>(step.bias)[place]) : A(0);
-        return sums[gate] + bias;
+    const auto input = gate_of<T>(step, step.inputs, top + own, left + unit);
+    finish_unit<T>(step, top + own, left + unit, input, [&](int gate) {
+        return sums[gate] + bias_of<T>(step, gate * step.width + left + unit);
     });
 }
 
@@ -205,23 +154,23 @@ struct Forward {
 };
 
 // What a step reads and writes, but the products.
-template <class T> Step step_of(const Layer &layer, const Forward &arrays, int64_t turn) {
+Step step_of(const Layer &layer, const Forward &arrays, int64_t turn) {
     const int64_t number = layer.step(turn), from = layer.before(turn), to = layer.behind(turn);
     Step step = {};
     step.cell = layer.cell, step.rows = layer.rows, step.width = layer.width;
-    step.inputs = at_step<T>(arrays.inputs, number);
-    step.hidden = at_step<T>(arrays.hiddens, from), step.next = at_step<T>(arrays.hiddens, to);
-    step.state = at_step<T>(arrays.states, from), step.next_state = at_step<T>(arrays.states, to);
-    step.gates = at_step<T>(arrays.gates, number);
+    step.inputs = at_step(arrays.inputs, number);
+    step.hidden = at_step(arrays.hiddens, from), step.next = at_step(arrays.hiddens, to);
+    step.state = at_step(arrays.states, from), step.next_state = at_step(arrays.states, to);
+    step.gates = at_step(arrays.gates, number);
+    if (arrays.bias) step.bias = arrays.bias->data, step.bias_stride = arrays.bias->strides[0];
     return step;
 }
 
 template <class T> int launch_at_once(Call &call, const Layer &layer, const Forward &arrays) {
     const unsigned blocks = blocks_for(layer.rows, step_rows) * blocks_for(layer.width, step_units);
     for (int64_t turn = 0; turn < layer.steps; turn++) {
-        Step step = step_of<T>(layer, arrays, turn);
+        Step step = step_of(layer, arrays, turn);
         step.weight = arrays.weight->data;
-        if (arrays.bias) step.bias = arrays.bias->data, step.bias_stride = arrays.bias->strides[0];
         PVG_LAUNCH(step_kernel<T>, blocks, step_threads, 0, call.stream, step);
     }
     return PVG_OK;
@@ -237,7 +186,7 @@ template <class T> int launch_in_two(Call &call, const Layer &layer, const Forwa
         PVG_PASS(view_of_step(arrays.hiddens, layer.before(turn), &before));
         PVG_PASS(multiply(call, before.array, 0, arrays.weight, 0, layer.precision, epilogue,
                           arrays.products));
-        Step step = step_of<T>(layer, arrays, turn);
+        Step step = step_of(layer, arrays, turn);
         step.products = arrays.products->data;
         PVG_LAUNCH(cell_kernel<T>, blocks, cell_threads, 0, call.stream, step);
     }
@@ -246,8 +195,13 @@ template <class T> int launch_in_two(Call &call, const Layer &layer, const Forwa
 
 int launch_steps(Call &call, const Layer &layer, Forward arrays) {
     const int64_t shape[] = {layer.rows, layer.gates};
-    const bool at_once = layer.rows <= most_rows && layer.width <= most_width;
+    const bool at_once = layer.rows <= few_rows && layer.width <= most_width;
     Temporary straight, products;
+    if (arrays.bias) PVG_PASS(call.reads(arrays.bias));
+    if (is_short_sequence(layer)) {
+        const Step steps[] = {step_of(layer, arrays, 0), step_of(layer, arrays, 1)};
+        return sequence_forth(call, layer, arrays.weight, steps);
+    }
     if (at_once) {
         PVG_PASS(as_contiguous(call, arrays.weight, &straight, &arrays.weight));
     } else {
@@ -255,7 +209,6 @@ int launch_steps(Call &call, const Layer &layer, Forward arrays) {
         arrays.products = products.array;
     }
     PVG_PASS(call.reads(arrays.weight));
-    if (arrays.bias) PVG_PASS(call.reads(arrays.bias));
     return dispatch<floats>(layer.dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         return at_once ? launch_at_once<T>(call, layer, arrays)

@@ -11,6 +11,8 @@ namespace pvg::recurrent {
 
 constexpr int cell_threads = 128;
 constexpr int saved_gates = 4; // numbers of a unit that the backward pass needs
+// Of so many rows at most a step does not fill a card.
+constexpr int64_t few_rows = 128;
 
 __host__ __device__ inline int gates_of(int cell) {
     return cell == PVG_CELL_LSTM ? 4 : cell == PVG_CELL_GRU ? 3 : 1;
@@ -39,8 +41,9 @@ int find_layer(int cell, int backwards, const pvg_array *steps, const pvg_array 
 // One of the steps of an array of three dimensions, as a view of two.
 int view_of_step(const pvg_array *a, int64_t number, Temporary *view);
 
-template <class T> T *at_step(const pvg_array *a, int64_t number) {
-    return a ? data<T>(a) + number * a->strides[0] : nullptr;
+// Where it begins in memory; NULL of no array.
+inline void *at_step(const pvg_array *a, int64_t number) {
+    return a ? a->data + number * a->strides[0] * dtype_size(a->dtype) : nullptr;
 }
 
 } // namespace pvg::recurrent

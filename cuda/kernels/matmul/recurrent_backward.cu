@@ -1,79 +1,23 @@
 // pvg_recurrent_backward: the steps of pvg_recurrent from the last to the first.
 //
-// A step is two launches: one kernel for all that is done element by element, and a product of the
-// gates' gradient and the weight, which is the gradient of the hidden state before the step. The
-// weight's own gradient is left to one product of all steps.
+// All steps of few rows and a small weight are one launch (recurrent_sequence.cu). Else a step is
+// two: one kernel for all that is done element by element, and a product of the gates' gradient and
+// the weight, which is the gradient of the hidden state before the step. The weight's own gradient is
+// left to one product of all steps.
 #include "kernels/matmul/dense.cuh"
-#include "kernels/matmul/recurrent.cuh"
+#include "kernels/matmul/recurrent_cell.cuh"
+#include "kernels/matmul/recurrent_sequence.cuh"
 
 namespace pvg {
 namespace recurrent {
 namespace {
 
-// The way back through a step.
-struct StepBack {
-    int cell;
-    int64_t rows, width;
-    const void *gradient;          // of h behind the step by what has used it, (rows, width)
-    const void *last;              // beside it, of what was given by itself, or NULL
-    const void *products;          // by the gates of the step behind it, or NULL
-    const void *hidden, *state;    // before the step
-    const void *next, *next_state; // behind it
-    const void *gates;
-    const void *dstate;   // of c behind the step; or NULL
-    void *dinputs;        // (rows, gates width)
-    void *dproducts;      // the same, of GRU alone
-    void *dstate_before;  // of c before it
-    void *direct, *dnext; // GRU: what passes by the gates, before the step and behind it, or NULL
-};
-
-template <class T>
-__device__ __forceinline__ ComputeType<T> number(const void *numbers, int64_t place) {
-    return numbers ? static_cast<ComputeType<T>>(static_cast<const T *>(numbers)[place])
-                   : ComputeType<T>(0);
-}
-
 template <class T>
 __global__ void __launch_bounds__(cell_threads) cell_backward_kernel(const StepBack step) {
-    using A = ComputeType<T>;
     const int64_t place = static_cast<int64_t>(blockIdx.x) * cell_threads + threadIdx.x;
     if (place >= step.rows * step.width) return;
-    const int64_t width = step.width, row = place / width, column = place % width;
-    const int count = gates_of(step.cell);
-    const int64_t first = row * count * width + column;
-    const int64_t saved = row * saved_gates * width + column;
-    T *const dinputs = static_cast<T *>(step.dinputs) + first;
-    const A dh = number<T>(step.gradient, place) + number<T>(step.last, place) +
-                 number<T>(step.products, place) + number<T>(step.dnext, place);
-    if (step.cell == PVG_CELL_LSTM) {
-        const A i = number<T>(step.gates, saved), f = number<T>(step.gates, saved + width);
-        const A g = number<T>(step.gates, saved + 2 * width);
-        const A o = number<T>(step.gates, saved + 3 * width);
-        const A c = tanh(number<T>(step.next_state, place));
-        const A dc = number<T>(step.dstate, place) + dh * o * (1 - c) * (1 + c);
-        dinputs[0] = static_cast<T>(dc * g * i * (1 - i));
-        dinputs[width] = static_cast<T>(dc * number<T>(step.state, place) * f * (1 - f));
-        dinputs[2 * width] = static_cast<T>(dc * i * (1 - g) * (1 + g));
-        dinputs[3 * width] = static_cast<T>(dh * c * o * (1 - o));
-        static_cast<T *>(step.dstate_before)[place] = static_cast<T>(dc * f);
-    } else if (step.cell == PVG_CELL_GRU) {
-        const A r = number<T>(step.gates, saved), z = number<T>(step.gates, saved + width);
-        const A n = number<T>(step.gates, saved + 2 * width);
-        const A p = number<T>(step.gates, saved + 3 * width);
-        const A dn = dh * (1 - z) * (1 - n) * (1 + n);
-        const A dr = dn * p * r * (1 - r);
-        const A dz = dh * (number<T>(step.hidden, place) - n) * z * (1 - z);
-        T *const dproducts = static_cast<T *>(step.dproducts) + first;
-        dinputs[0] = dproducts[0] = static_cast<T>(dr);
-        dinputs[width] = dproducts[width] = static_cast<T>(dz);
-        dinputs[2 * width] = static_cast<T>(dn);
-        dproducts[2 * width] = static_cast<T>(dn * r);
-        static_cast<T *>(step.direct)[place] = static_cast<T>(dh * z);
-    } else {
-        const A y = number<T>(step.next, place);
-        const A through = y <= 0 ? A(0) : dh;
-        dinputs[0] = static_cast<T>(step.cell == PVG_CELL_RELU ? through : dh * (1 - y) * (1 + y));
-    }
+    go_back<T>(step, place / step.width, place % step.width, number<T>(step.products, place),
+               [](int, T) {});
 }
 
 // What a GRU passes to the state before its first step beside what goes through the gates.
@@ -94,20 +38,19 @@ struct Backward {
     pvg_array *dinputs, *dproducts, *dhidden, *dcell, *direct;
 };
 
-template <class T> int launch_step_back(Call &call, const Layer &layer, const Backward &arrays,
-                                        int64_t turn) {
+StepBack step_back_of(const Layer &layer, const Backward &arrays, int64_t turn) {
     const bool first = turn == layer.steps - 1;
     const int64_t step = layer.step(turn), from = layer.before(turn), to = layer.behind(turn);
     StepBack one = {};
     one.cell = layer.cell, one.rows = layer.rows, one.width = layer.width;
-    one.gradient = at_step<T>(arrays.gradient, step);
+    one.gradient = at_step(arrays.gradient, step);
     one.last = first && arrays.dlast ? arrays.dlast->data : nullptr;
     one.products = first ? nullptr : arrays.dhidden->data;
-    one.hidden = at_step<T>(arrays.hiddens, from), one.next = at_step<T>(arrays.hiddens, to);
-    one.state = at_step<T>(arrays.states, from), one.next_state = at_step<T>(arrays.states, to);
-    one.gates = at_step<T>(arrays.gates, step);
-    one.dinputs = at_step<T>(arrays.dinputs, step);
-    one.dproducts = at_step<T>(arrays.dproducts, step);
+    one.hidden = at_step(arrays.hiddens, from), one.next = at_step(arrays.hiddens, to);
+    one.state = at_step(arrays.states, from), one.next_state = at_step(arrays.states, to);
+    one.gates = at_step(arrays.gates, step);
+    one.dinputs = at_step(arrays.dinputs, step);
+    one.dproducts = at_step(arrays.dproducts, step);
     if (arrays.dcell) {
         one.dstate_before = arrays.dcell->data;
         one.dstate = !first ? arrays.dcell->data : arrays.dstate ? arrays.dstate->data : nullptr;
@@ -116,17 +59,23 @@ template <class T> int launch_step_back(Call &call, const Layer &layer, const Ba
         one.direct = arrays.direct->data;
         one.dnext = first ? nullptr : arrays.direct->data;
     }
-    PVG_LAUNCH(cell_backward_kernel<T>, blocks_for(layer.rows * layer.width, cell_threads),
-               cell_threads, 0, call.stream, one);
-    return PVG_OK;
+    return one;
 }
 
 int launch_steps_back(Call &call, const Layer &layer, const Backward &arrays) {
     const pvg_array *through = arrays.dproducts ? arrays.dproducts : arrays.dinputs;
     Temporary gates;
+    if (is_short_sequence(layer)) {
+        const StepBack steps[] = {step_back_of(layer, arrays, layer.steps - 1),
+                                  step_back_of(layer, arrays, layer.steps - 2)};
+        return sequence_back(call, layer, arrays.weight, steps, arrays.dhidden);
+    }
     for (int64_t turn = layer.steps - 1; turn >= 0; turn--) {
         PVG_PASS(dispatch<floats>(layer.dtype, [&](auto tag) -> int {
-            return launch_step_back<typename decltype(tag)::type>(call, layer, arrays, turn);
+            using T = typename decltype(tag)::type;
+            PVG_LAUNCH(cell_backward_kernel<T>, blocks_for(layer.rows * layer.width, cell_threads),
+                       cell_threads, 0, call.stream, step_back_of(layer, arrays, turn));
+            return PVG_OK;
         }));
         PVG_PASS(view_of_step(through, layer.step(turn), &gates));
         PVG_PASS(
