@@ -6,8 +6,8 @@
 // gate's units. Before it the weight is laid out anew, in groups of 16 bytes of neighbouring terms,
 // those of all columns side by side: so a warp reads whole lines of it, each step again. As many
 // groups as there is room for stay in shared memory, the others come from the L2 cache; which of
-// them changes no bit. A step costs the time of reading the weight, of 256 KB some 2,000 cycles, and
-// a few waits of a block, where a launch for each step costs several microseconds.
+// them changes no bit. A step takes as long as reading the weight, of 256 KB in shared memory at
+// least 2,048 cycles, and two waits of a block, where a launch for each takes microseconds.
 #include "arrays/operation.cuh"
 #include "arrays/vector.cuh"
 #include "kernels/matmul/recurrent_sequence.cuh"
