@@ -394,7 +394,7 @@ def test_shapes_that_do_not_broadcast(device):
 
 def test_operands_of_foreign_types(device):
     x = put(device, np.zeros(2, np.float32))
-    for foreign in ([1, 2], (1, 2), "12", None, {}):
+    for foreign in ("12", None, {}, ["1", "2"]):
         with helpers.refused(device, TypeError, x):
             vg.add(x, foreign)
         with helpers.refused(device, TypeError, x):

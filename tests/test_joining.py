@@ -167,7 +167,7 @@ def test_sizes_that_make_no_sense(device, count):
 
 def test_other_kinds_of_refusal(device):
     x = vg.ones((2, 3), device=device)
-    for call in (lambda: vg.concat([x, [1.0]]), lambda: vg.append(x, 1), lambda: vg.repeat(x, "1")):
+    for call in (lambda: vg.concat([x, 1.0]), lambda: vg.append(x, 1), lambda: vg.repeat(x, "1")):
         with pytest.raises(TypeError):
             call()
     for call in (

@@ -16,6 +16,7 @@ from ..dispatch import apply
 from ..dtypes import CODES, host_dtype, promote, supported
 from ..native.abi import MAX_NDIM
 from .casting import active, exchanged
+from .lists import LISTS, begins_with_array, is_list, python_values
 from .values import item, to_host
 
 _REAL = {float, int, bool}
@@ -130,12 +131,8 @@ def is_scalar(value):
 
 
 def are_operands(*values):
-    """True if a Python operator of Array takes all the values; TypeError for lists and tuples."""
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            kind = type(value).__name__
-            raise TypeError(f"an operand is a {kind}; make an array of it with asarray(...)")
-    return all(isinstance(value, Array) or is_scalar(value) or is_host(value) for value in values)
+    """True if a Python operator of Array takes all the values."""
+    return all(isinstance(x, (Array, *LISTS)) or is_scalar(x) or is_host(x) for x in values)
 
 
 # Operands -----------------------------------------------------------------------------------------
@@ -145,8 +142,8 @@ class Operands:
     """The operands of one call on one device, and where its result goes.
 
     `backend` computes, `arrays` are the operands as Arrays or Python scalars, and `place` is the
-    Array to write to, or None. The caller gets an Array if there was one among the operands, else
-    NumPy, for which `host` is true.
+    Array to write to, or None. The caller gets an Array if there was one among the operands, or
+    lists alone; beside NumPy's arrays NumPy, for which `host` is true.
     """
 
     __slots__ = ("arrays", "backend", "host", "out", "place")
@@ -169,8 +166,9 @@ class Operands:
         self.host = self.backend is None
         if self.host:
             self.backend = resolve(device).backend
+            self.host = any(map(is_host, (*operands, out))) or not any(map(is_list, operands))
         self.arrays = [
-            operand if type(operand) is Array else _operand(name, operand, self.backend)
+            operand if type(operand) is Array else _operand(name, operand, self.backend, self.host)
             for operand in operands
         ]
         if all(is_scalar(operand) for operand in operands):
@@ -254,13 +252,27 @@ def _common_backend(name, values, device):
     return backend
 
 
-def _operand(name, value, backend):
+def _operand(name, value, backend, host):
     if isinstance(value, Array) or is_scalar(value):
         return value
     if is_host(value):
         return from_host(host_array(value), backend)
+    if is_list(value):
+        return listed(name, value, backend, host)
     kind = type(value).__name__
     raise TypeError(f"{name} takes arrays, not {kind}; make one with asarray(...)")
+
+
+def listed(name, value, backend, host=False):
+    """Return a list of numbers as the Array that asarray makes of it; host: of NumPy's dtype.
+
+    ValueError: the list is ragged. TypeError: there are Arrays in it, or no numbers.
+    """
+    if begins_with_array(value):
+        raise TypeError(f"{name} takes no list of Arrays; make one with stack(...)")
+    values, dtype = (np.asarray(value), None) if host else python_values(value, None)
+    array = from_host(host_array(values), backend)
+    return array if dtype in (None, array.dtype) else apply(backend, "cast", array, dtype, None)
 
 
 def from_host(values, backend):

@@ -17,16 +17,12 @@ from ..device import Device, resolve
 from ..dispatch import WAYS, apply, observed
 from ..dtypes import (
     bfloat16,
-    complex_dtype,
     get_default_dtype,
-    is_float,
-    is_integer,
     parse_dtype,
     promote,
     promote_scalar,
 )
 from ..dtypes import bool as bool_dtype
-from ..dtypes import uint64 as uint64_dtype
 from ..native.abi import MAX_NDIM
 from . import cuda_interface
 from .arguments import (
@@ -34,11 +30,13 @@ from .arguments import (
     host_array,
     is_host,
     is_scalar,
+    listed,
     parse_int,
     parse_scalar,
     parse_shape,
 )
 from .layout import astype, reshape, transfer
+from .lists import begins_with_array, is_list, python_values
 from .values import copied, to_host
 
 __all__ = [
@@ -87,11 +85,12 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
         return _from_array(cuda_interface.taken(obj), dtype, device, copy)
     if copy is False:
         raise ValueError("values on the host are always copied, and copy is False")
-    if isinstance(obj, (list, tuple)) and _begins_with_array(obj):
+    if isinstance(obj, (list, tuple)) and begins_with_array(obj):
         return _stacked(obj, dtype, device)
     backend = resolve(device).backend
     if isinstance(obj, (list, tuple)) or is_scalar(obj):
-        values, dtype = _python_values(obj, dtype)
+        values, dtype = python_values(obj, dtype)
+        values = host_array(values)
     else:
         values = host_array(obj)
     if dtype is None or dtype == values.dtype:
@@ -141,15 +140,6 @@ def _from_array(array, dtype, device, copy):
     return copied(array) if copy and result is array else result
 
 
-def _begins_with_array(obj):
-    """Whether the first of what nested lists hold is an Array: the others are not looked at."""
-    while isinstance(obj, (list, tuple)):
-        if not obj:
-            return False
-        obj = obj[0]
-    return isinstance(obj, Array)
-
-
 def _stacked(obj, dtype, device):
     """Return nested lists of Arrays and Python scalars as one Array."""
     leaves, lengths = [], []
@@ -190,46 +180,6 @@ def _walk(obj, depth, leaves, lengths):
         raise ValueError("the lists are ragged")
     for one in obj:
         _walk(one, depth + 1, leaves, lengths)
-
-
-def _python_values(obj, dtype):
-    """Return a Python scalar or nested lists as an ndarray, and the dtype that they shall have.
-
-    OverflowError: an integer beyond 64 bits, or beyond the range of an integer `dtype`.
-    """
-    values = np.asarray(obj)
-    if values.dtype == object and all(isinstance(item, (int, float)) for item in values.flat):
-        wants_floats = dtype is not None and is_float(dtype)
-        if wants_floats or any(isinstance(item, float) for item in values.flat):
-            values = values.astype(np.float64)  # ints of any size beside floats
-        elif all(isinstance(item, int) for item in values.flat):
-            raise OverflowError("an integer does not fit into 64 bits")
-    if values.dtype == np.complex128:
-        return values, (complex_dtype(bool_dtype) if dtype is None else dtype)
-    wants_integers = dtype is not None and is_integer(dtype)
-    if values.dtype != np.float64:
-        if wants_integers and values.dtype.kind in "iu":
-            _check_range(values, dtype)
-        return host_array(values), dtype
-    # Floats, or ints that int64 cannot all hold, of which NumPy makes float64.
-    floats = values, (get_default_dtype() if dtype is None else dtype)
-    if not wants_integers and not (dtype is None and values.size and values.max() >= 2**63):
-        return floats
-    items = np.asarray(obj, object)
-    integers = [item for item in items.flat if isinstance(item, (int, np.integer))]
-    if wants_integers:
-        _check_range(np.asarray(integers, object), dtype)
-    if len(integers) < items.size:
-        return floats
-    if wants_integers:
-        return items.astype(dtype), dtype
-    return (items.astype(uint64_dtype) if min(integers) >= 0 else values), None
-
-
-def _check_range(values, dtype):
-    limits = np.iinfo(dtype)
-    if values.size and (int(values.min()) < limits.min or int(values.max()) > limits.max):
-        raise OverflowError(f"an integer is out of bounds for {dtype}")
 
 
 def to(array, target):
@@ -348,6 +298,8 @@ def _place_like(x, dtype, device):
         device = x.device if device is None else device
     elif is_host(x):
         x = host_array(x)
+    elif is_list(x):
+        x = listed("an array like another", x, resolve(device).backend)
     else:
         kind = type(x).__name__
         raise TypeError(f"an array is needed, not {kind}; make one with asarray(...)")

@@ -13,10 +13,20 @@ from ..device import Device
 from ..dispatch import apply, whole
 from ..dtypes import int64, parse_dtype
 from . import advanced, short_cards, short_numpy
-from .arguments import Operands, check_shape, parse_axis, parse_int, parse_shape, promote_all
+from .arguments import (
+    Operands,
+    check_shape,
+    is_host,
+    is_scalar,
+    parse_axis,
+    parse_int,
+    parse_shape,
+    promote_all,
+)
 from .indexing import get
 from .indexing import set as assign
 from .layout import as_array, astype, broadcast_to, expand_dims, reshape
+from .lists import depth
 from .reductions import min as smallest
 from .scans import cumulative_sum
 from .short_calls import numpys, short
@@ -163,10 +173,10 @@ def _joint(name, arrays, out=None):
     if not arrays:
         raise ValueError(f"{name}: need at least one array")
     for x in arrays:
-        if isinstance(x, (int, float, complex, list, tuple)) and not hasattr(x, "dtype"):
+        if is_scalar(x):
             kind = type(x).__name__
             raise TypeError(f"{name} takes arrays, not {kind}; make one with asarray(...)")
-    on_host = not any(isinstance(x, Array) for x in (*arrays, out))
+    on_host = any(map(is_host, arrays)) and not any(isinstance(x, Array) for x in (*arrays, out))
     return Operands(name, arrays, out, Device("cpu") if on_host else None)
 
 
@@ -287,7 +297,7 @@ def hsplit(x, indices_or_sections, /):
     >>> [part.shape for part in vg.hsplit(vg.ones((2, 6)), 3)]
     [(2, 2), (2, 2), (2, 2)]
     """
-    axis = 1 if getattr(x, "ndim", 0) > 1 else 0
+    axis = 1 if getattr(x, "ndim", depth(x)) > 1 else 0
     return _split("hsplit", x, indices_or_sections, axis, True, least=1)
 
 

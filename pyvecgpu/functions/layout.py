@@ -17,11 +17,13 @@ from .arguments import (
     from_host,
     host_array,
     is_host,
+    listed,
     parse_axes,
     parse_axis,
     parse_int,
     parse_shape,
 )
+from .lists import is_list
 from .values import copied, to_host
 
 __all__ = [
@@ -57,6 +59,8 @@ def as_array(name, x):
         return x, _itself
     if is_host(x):
         return from_host(host_array(x), Device("cpu").backend), to_host
+    if is_list(x):
+        return listed(name, x, resolve(None).backend), _itself
     raise TypeError(f"{name} takes arrays, not {type(x).__name__}; make one with asarray(...)")
 
 

@@ -29,6 +29,7 @@ from . import elementwise, short_cards, short_numpy
 from .arguments import Operands, are_operands, is_scalar, parse_axes, parse_axis, parse_int
 from .casting import active
 from .layout import as_array, broadcast_to, diagonal, permute_dims, ravel, reshape
+from .lists import depth, is_list
 from .reductions import sum as total
 from .short_calls import product, short
 
@@ -336,7 +337,7 @@ def trace(x, /, offset=0, axis1=0, axis2=1, dtype=None):
 
 
 def _ndim(x):
-    return 0 if is_scalar(x) else getattr(x, "ndim", None)
+    return 0 if is_scalar(x) else depth(x) if is_list(x) else getattr(x, "ndim", None)
 
 
 def _operands(name, x1, x2, out, device):

@@ -1,0 +1,119 @@
+"""Lists of numbers where functions take arrays: all do as with what asarray makes of the lists."""
+
+import inspect
+
+import numpy as np
+import pytest
+from helpers import put, refused
+
+import pyvecgpu as vg
+from pyvecgpu.functions import files, states, texts
+
+LISTS = [[1.5, 2.5, -1.0], [2, 0, 1], [[1.0, 2.0], [3.0, 4.5]], [[True, False], [True, True]],
+         range(3), (4, 1), [1 + 2j, 3.0], [], [2**63, 1]]  # fmt: skip
+# What parameters are called that take arrays; others that have no default are 1 here, or these.
+BESIDE = {"shape": (3,), "axes": (0,), "dtype": "complex128", "func": lambda x, axis: x,
+          "new_shape": (2, 2), "choices": ([1, 2, 3], 4, 5), "funclist": [3],
+          "condlist": [[True, False, True]], "indices_or_sections": 2}  # fmt: skip
+ARRAYS = {
+    *("x", "x1", "x2", "a", "a1", "a2", "u", "v", "p", "f", "fp", "xp", "y"),
+    *("condition", "indices", "values", "bins", "weight"),
+}
+WRITE = {"index_add", "put", "place", "put_along_axis", "fill_diagonal", "copyto", "putmask"}
+OTHER = {
+    *("array_repr", "array_str", "empty_like", "may_share_memory", "shares_memory"),  # not values
+    *("iterable", "isscalar", "ndim", "shape", "size"),  # of lists as they are
+    *("from_dlpack", "ndenumerate", "printoptions", "set_printoptions", "dsplit"),
+    "unpackbits",  # of uint8 alone
+    *("polyadd", "polysub", "polymul", "polydiv", "polyder", "polyint", "polyval"),  # on the host
+    "real_if_close",  # which asks for a dtype
+}
+
+
+def takes_arrays(name):
+    function = getattr(vg, name, None)
+    if not inspect.isfunction(function) or name in WRITE | OTHER:
+        return False
+    if name in {*files.__all__, *texts.__all__, *states.__all__}:
+        return False
+    return any(x.name in ARRAYS and x.default is x.empty for x in parameters(function))
+
+
+def parameters(function):
+    return inspect.signature(function).parameters.values()
+
+
+def outcome(function, arguments):
+    """What a call gives, as bits, or the exception that it raises."""
+    try:
+        found = function(*arguments)
+    except (ValueError, TypeError, IndexError, ArithmeticError, RuntimeWarning) as error:
+        return type(error)
+    return described(found)
+
+
+def described(found):
+    if isinstance(found, (list, tuple)):
+        return [described(one) for one in found]
+    if isinstance(found, (vg.Array, np.ndarray)):
+        values = np.asarray(found)
+        return (type(found), str(values.dtype), values.shape, values.tobytes())
+    return repr(found)
+
+
+@pytest.mark.parametrize("name", [name for name in vg.functions.__all__ if takes_arrays(name)])
+def test_lists_are_what_asarray_makes_of_them(name):
+    """Alone, beside an Array and beside a number, in every place that takes an array."""
+    function, tried = getattr(vg, name), 0
+    needed = [x for x in parameters(function) if x.default is x.empty]
+    places = [i for i, x in enumerate(needed) if x.name in ARRAYS]
+    for values in LISTS:
+        array = vg.asarray(values)
+        for other in (values, array, 1):
+            for place in places:
+                lists = [other if x.name in ARRAYS else BESIDE.get(x.name, 1) for x in needed]
+                lists[place] = values
+                arrays = [array if one is values else one for one in lists]
+                wanted = outcome(function, arrays)
+                if not isinstance(wanted, type):
+                    assert outcome(function, lists) == wanted, f"{name}({lists})"
+                    tried += 1
+    assert tried
+
+
+def test_beside_numpy_they_are_numpys(device):
+    """Of NumPy's dtypes, and the result is NumPy's array."""
+    x = np.arange(3, dtype=np.float32)
+    for function, numpys in ((vg.add, np.add), (vg.maximum, np.maximum), (vg.where, np.where)):
+        before = (x > 1,) if function is vg.where else ()
+        found = function(*before, x, [0.1, 0.2, 0.3], device=device)
+        assert type(found) is np.ndarray
+        assert np.array_equal(found, numpys(*before, x, [0.1, 0.2, 0.3]))
+    joined = vg.concat([x, [0.1]])
+    assert type(joined) is np.ndarray and np.array_equal(joined, np.concatenate([x, [0.1]]))
+
+
+def test_beside_an_array_they_go_to_its_device(device):
+    x = put(device, np.arange(3.0))
+    one = [1, 2, 3]
+    for found in (vg.add(one, x), x + one, one + x, vg.hypot(x, (0, 0, 0)) + 1):
+        assert isinstance(found, vg.Array) and found.device == x.device and found.dtype == "float64"
+        assert np.array_equal(found.numpy()[:1], [1.0])
+    x += [1, 2, 3]
+    assert x.tolist() == [1.0, 3.0, 5.0] and (x == [1, 3, 0]).tolist() == [True, True, False]
+    assert ([[1.0, 1.0, 1.0]] @ x).tolist() == [9.0]
+    assert vg.concat([x, [7]]).device == vg.stack([[0, 0, 0], x]).device == x.device
+    assert vg.sum([1, 2], device=device).device == vg.median([1, 2], device=device).device
+
+
+def test_what_no_list_can_be(device):
+    x = put(device, np.ones(2))
+    for bad, error in (([x, x], TypeError), (["a"], TypeError), ([[1], [1, 2]], ValueError),
+                       ([None], TypeError), ([2**70], OverflowError)):  # fmt: skip
+        for call in (vg.sum, vg.exp, vg.flip, lambda one: vg.add(x, one), lambda one: x * one):
+            with refused(device, error, x):
+                call(bad)
+    for name in sorted(WRITE - {"index_add"}):
+        with refused(device, TypeError, x, match="writes to an Array"):
+            getattr(vg, name)([1, 2], *([0] if name in ("fill_diagonal", "copyto") else [[0], 5]),
+                              *([0] if name == "put_along_axis" else []))  # fmt: skip
