@@ -33,23 +33,23 @@ class Array:
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
-    def sum(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    def sum(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, keepdims: bool = False, initial: complex | None = None, where: ArrayLike = True) -> Array:
         """Return the sum; 0 of nothing."""
-    def prod(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    def prod(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, keepdims: bool = False, initial: complex | None = None, where: ArrayLike = True) -> Array:
         """Return the product; 1 of nothing."""
-    def mean(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    def mean(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, keepdims: bool = False, *, where: ArrayLike = True) -> Array:
         """Return the mean, as float; NaN of nothing (with a RuntimeWarning on the CPU)."""
-    def max(self, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    def max(self, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: complex | None = None, where: ArrayLike = True) -> Array:
         """Return the largest element; NaN if any is NaN. ValueError: there is none."""
-    def min(self, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    def min(self, axis: Axis = None, out: Array | None = None, keepdims: bool = False, initial: complex | None = None, where: ArrayLike = True) -> Array:
         """Return the smallest element; NaN if any is NaN. ValueError: there is none."""
     def argmax(self, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
         """Return the index (int64) of the first largest element, or of the first NaN."""
     def argmin(self, axis: int | None = None, out: Array | None = None, keepdims: bool = False) -> Array:
         """Return the index (int64) of the first smallest element, or of the first NaN."""
-    def any(self, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    def any(self, axis: Axis = None, out: Array | None = None, keepdims: bool = False, *, where: ArrayLike = True) -> Array:
         """Return whether any element is not 0, as bool; NaN is true. False of nothing."""
-    def all(self, axis: Axis = None, out: Array | None = None, keepdims: bool = False) -> Array:
+    def all(self, axis: Axis = None, out: Array | None = None, keepdims: bool = False, *, where: ArrayLike = True) -> Array:
         """Return whether all elements are not 0, as bool; NaN is true. True of nothing."""
     def __radd__(self, other: Operand) -> Array: ...
     def __rsub__(self, other: Operand) -> Array: ...
@@ -178,9 +178,9 @@ class Array:
         """Return the elements within bounds, see vg.clip."""
     def round(self, decimals: int = 0, out: Array | None = None) -> Array:
         """Return the nearest integers, see vg.round."""
-    def var(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, correction: float | None = None) -> Array:
+    def var(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, where: ArrayLike = True, correction: float | None = None) -> Array:
         """Return the variance, see vg.var."""
-    def std(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, correction: float | None = None) -> Array:
+    def std(self, axis: Axis = None, dtype: DTypeLike | None = None, out: Array | None = None, ddof: float = 0, keepdims: bool = False, *, where: ArrayLike = True, correction: float | None = None) -> Array:
         """Return the standard deviation, see vg.std."""
     def squeeze(self, axis: Axis = None) -> Array:
         """Return a view without axes of length 1, see vg.squeeze."""

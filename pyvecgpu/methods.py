@@ -48,13 +48,25 @@ def _reduction(row):
     """Return the method of a reduction, its arguments as those of NumPy's method."""
     function = getattr(functions, row.name)
 
-    def accumulate(self, axis=None, dtype=None, out=None, keepdims=False):
-        return function(self, axis, dtype, out, keepdims)
+    def accumulate(self, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
+        if initial is None and where is True:
+            return function(self, axis, dtype, out, keepdims)
+        return function(self, axis, dtype, out, keepdims, initial, where)
 
-    def reduce(self, axis=None, out=None, keepdims=False):
+    def mean(self, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
+        return function(self, axis, dtype, out, keepdims, where=where)
+
+    def extreme(self, axis=None, out=None, keepdims=False, initial=None, where=True):
+        return function(self, axis, out, keepdims, initial, where)
+
+    def truth(self, axis=None, out=None, keepdims=False, *, where=True):
+        return function(self, axis, out, keepdims, where=where)
+
+    def place(self, axis=None, out=None, keepdims=False):
         return function(self, axis, out, keepdims=keepdims)
 
-    method = accumulate if row.result in ("wide", "float") else reduce
+    methods = {"sum": accumulate, "prod": accumulate, "mean": mean, "max": extreme, "min": extreme}
+    method = methods.get(row.name) or (truth if row.name in ("any", "all") else place)
     method.__doc__ = function.__doc__
     return method
 

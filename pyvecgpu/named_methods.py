@@ -61,21 +61,43 @@ class NamedMethods:
         """
         return functions.round(self, decimals, out)
 
-    def var(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None):
+    def var(
+        self,
+        axis=None,
+        dtype=None,
+        out=None,
+        ddof=0,
+        keepdims=False,
+        *,
+        where=True,
+        correction=None,
+    ):
         """Return the variance, see vg.var.
 
         >>> vg.asarray([1.0, 3.0]).var(ddof=1).item()
         2.0
         """
-        return functions.var(self, axis, dtype, out, ddof, keepdims, correction=correction)
+        options = {"where": where, "correction": correction}
+        return functions.var(self, axis, dtype, out, ddof, keepdims, **options)
 
-    def std(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None):
+    def std(
+        self,
+        axis=None,
+        dtype=None,
+        out=None,
+        ddof=0,
+        keepdims=False,
+        *,
+        where=True,
+        correction=None,
+    ):
         """Return the standard deviation, see vg.std.
 
         >>> vg.asarray([[1.0, 3.0], [5.0, 5.0]]).std(axis=1).tolist()
         [1.0, 0.0]
         """
-        return functions.std(self, axis, dtype, out, ddof, keepdims, correction=correction)
+        options = {"where": where, "correction": correction}
+        return functions.std(self, axis, dtype, out, ddof, keepdims, **options)
 
     def squeeze(self, axis=None):
         """Return a view without axes of length 1, see vg.squeeze.

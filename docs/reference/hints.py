@@ -27,6 +27,8 @@ _OPERAND = """x x1 x2 a b fill_value other val values default left right min max
 _ARRAY = """attn_mask bias gradient input key mean query running_mean running_var tensor weight
     pos_weight preactivation target"""
 
+_WITH_MASKS = ("copyto", "sum", "prod", "mean", "max", "min", "any", "all", "var", "std")
+
 PARAMETERS = {
     **dict.fromkeys(_INT.split(), "int"),
     **dict.fromkeys(_FLOAT.split(), "float"),
@@ -38,6 +40,7 @@ PARAMETERS = {
     "argnums": "int | tuple[int, ...]",
     "arrays": "Sequence[Array | HostArray]",
     "autocast": "DTypeLike | None",
+    "initial": "complex",
     "axes": "Sequence[int] | None",
     "axis": "int",
     "base": "float",
@@ -173,7 +176,7 @@ SPECIAL = {
     "Array.fill.value": "Scalar",
     "Array.to_device.device": "DeviceLike",
     "Array.put.values": "ArrayLike",
-    "copyto.where": "ArrayLike",
+    **{f"{name}.where": "ArrayLike" for name in _WITH_MASKS},
     "Device.device": "DeviceLike",
     "OutOfMemoryError.device": "str",
     "append.values": "Operand",

@@ -1,14 +1,16 @@
 """Reductions over some or all axes: sum, mean, max and their kin.
 
 axis: an integer, a tuple of them, or None for all axes; negative ones count from the end. keepdims
-leaves the reduced axes with length 1. AxisError: an axis out of range. ValueError: an axis twice.
+leaves the reduced axes with length 1. where: bools, broadcast to the array, that say which elements
+count. initial: a number that counts besides; where there may be no largest or smallest element it
+is needed. AxisError: an axis out of range. ValueError: an axis twice, where without initial.
 """
 
 from ..array import Array, Tracked
 from ..dispatch import WAYS, apply
 from ..dtypes import parse_dtype
 from ..operations import OPERATIONS, codes, result_dtype
-from . import short_cpu
+from . import partial, short_cpu
 from .arguments import Operands, parse_axes, parse_axis
 from .casting import active
 from .layout import astype
@@ -56,7 +58,9 @@ def accumulate(code, x, axis, dtype, keepdims, out, device):
     return call.apply("cast", wide, dtype)
 
 
-def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
+def sum(
+    x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True, *, device=None
+):
     """Return the sum; 0 of nothing.
 
     bool and signed integers give int64, unsigned ones uint64; floats keep their dtype and are
@@ -70,10 +74,15 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
     >>> vg.sum(vg.ones(300, dtype="int8")).item()
     300
     """
-    return accumulate(codes.SUM, x, axis, dtype, keepdims, out, device)
+    code = codes.SUM
+    if where is not True or initial is not None:
+        return partial.reduced(code, x, axis, dtype, keepdims, out, initial, where, device)
+    return accumulate(code, x, axis, dtype, keepdims, out, device)
 
 
-def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
+def prod(
+    x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True, *, device=None
+):
     """Return the product; 1 of nothing.
 
     Its dtypes are those of sum; integers wrap, and floats are multiplied in float64. dtype:
@@ -82,10 +91,13 @@ def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
     >>> vg.prod(vg.asarray([[1, 2], [3, 4]]), axis=1).tolist()
     [2, 12]
     """
-    return accumulate(codes.PROD, x, axis, dtype, keepdims, out, device)
+    code = codes.PROD
+    if where is not True or initial is not None:
+        return partial.reduced(code, x, axis, dtype, keepdims, out, initial, where, device)
+    return accumulate(code, x, axis, dtype, keepdims, out, device)
 
 
-def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
+def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=True, device=None):
     """Return the mean, as float; NaN of nothing (with a RuntimeWarning on the CPU).
 
     dtype: of the elements before they are added and of the result; an integer one cuts off what is
@@ -95,10 +107,12 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=None):
     >>> vg.mean(x).item(), vg.mean(x, axis=1).tolist()
     (3.0, [1.5, 4.5])
     """
+    if where is not True:
+        return partial.mean(x, axis, dtype, keepdims, out, where, device)
     return accumulate(codes.MEAN, x, axis, dtype, keepdims, out, device)
 
 
-def max(x, /, axis=None, out=None, keepdims=False, *, device=None):
+def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=True, *, device=None):
     """Return the largest element; NaN if any is NaN. ValueError: there is none.
 
     >>> vg.max(vg.asarray([[1, 5], [7, 2]]), axis=0).tolist()
@@ -106,16 +120,22 @@ def max(x, /, axis=None, out=None, keepdims=False, *, device=None):
     >>> vg.max(vg.asarray([1.0, vg.nan])).item()
     nan
     """
-    return reduce(codes.MAX, x, axis, keepdims, out, device)
+    code = codes.MAX
+    if where is not True or initial is not None:
+        return partial.reduced(code, x, axis, None, keepdims, out, initial, where, device)
+    return reduce(code, x, axis, keepdims, out, device)
 
 
-def min(x, /, axis=None, out=None, keepdims=False, *, device=None):
+def min(x, /, axis=None, out=None, keepdims=False, initial=None, where=True, *, device=None):
     """Return the smallest element; NaN if any is NaN. ValueError: there is none.
 
     >>> vg.min(vg.asarray([[1, 5], [7, 2]]), axis=1).tolist()
     [1, 2]
     """
-    return reduce(codes.MIN, x, axis, keepdims, out, device)
+    code = codes.MIN
+    if where is not True or initial is not None:
+        return partial.reduced(code, x, axis, None, keepdims, out, initial, where, device)
+    return reduce(code, x, axis, keepdims, out, device)
 
 
 def argmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
@@ -141,23 +161,29 @@ def argmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
     return reduce(codes.ARGMIN, x, axis, keepdims, out, device)
 
 
-def any(x, /, axis=None, out=None, keepdims=False, *, device=None):
+def any(x, /, axis=None, out=None, keepdims=False, *, where=True, device=None):
     """Return whether any element is not 0, as bool; NaN is true. False of nothing.
 
     >>> vg.any(vg.asarray([[0, 0], [0, 2]]), axis=1).tolist()
     [False, True]
     """
-    return reduce(codes.ANY, x, axis, keepdims, out, device)
+    code = codes.ANY
+    if where is not True:
+        return partial.reduced(code, x, axis, None, keepdims, out, None, where, device)
+    return reduce(code, x, axis, keepdims, out, device)
 
 
-def all(x, /, axis=None, out=None, keepdims=False, *, device=None):
+def all(x, /, axis=None, out=None, keepdims=False, *, where=True, device=None):
     """Return whether all elements are not 0, as bool; NaN is true. True of nothing.
 
     >>> x = vg.asarray([[True, False], [True, True]])
     >>> vg.all(x).item(), vg.all(x, axis=1).tolist()
     (False, [False, True])
     """
-    return reduce(codes.ALL, x, axis, keepdims, out, device)
+    code = codes.ALL
+    if where is not True:
+        return partial.reduced(code, x, axis, None, keepdims, out, None, where, device)
+    return reduce(code, x, axis, keepdims, out, device)
 
 
 def count_nonzero(x, /, axis=None, *, keepdims=False, device=None):

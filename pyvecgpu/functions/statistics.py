@@ -7,7 +7,7 @@ of bools and integers is of the default float. axis and keepdims are as in reduc
 import math
 
 from ..dtypes import float64, inexact, is_complex, is_float, is_integer, parse_dtype, real_dtype
-from . import short_cpu, short_numpy
+from . import partial, short_cpu, short_numpy
 from .arguments import Operands, parse_axes, parse_scalar, promote_all
 from .combined import clip
 from .complexes import conj, part, squared_length
@@ -42,6 +42,7 @@ def var(
     ddof=0,
     keepdims=False,
     *,
+    where=True,
     correction=None,
     device=None,
 ):
@@ -54,12 +55,14 @@ def var(
     >>> vg.var(vg.asarray([1.0, 3.0])).item(), vg.var(vg.asarray([1.0, 3.0]), ddof=1).item()
     (1.0, 2.0)
     """
-    if dtype is out is device is correction is None and type(ddof) in _NUMBERS:
+    if dtype is out is device is correction is None and where is True and type(ddof) in _NUMBERS:
         result = short_cpu.variance(x, axis, keepdims, ddof, False)
         if result is not None:
             return result
-    call = Operands("var", (x,), out, device)
     ddof = parse_ddof("var", ddof, correction)
+    if where is not True:
+        return partial.variance("var", x, axis, dtype, ddof, keepdims, out, where, device)
+    call = Operands("var", (x,), out, device)
     return _variance("var", call, axis, dtype, ddof, keepdims, False)
 
 
@@ -72,6 +75,7 @@ def std(
     ddof=0,
     keepdims=False,
     *,
+    where=True,
     correction=None,
     device=None,
 ):
@@ -82,12 +86,14 @@ def std(
     >>> print(vg.std(vg.asarray([1.0, 3.0]), correction=1))
     1.4142135
     """
-    if dtype is out is device is correction is None and type(ddof) in _NUMBERS:
+    if dtype is out is device is correction is None and where is True and type(ddof) in _NUMBERS:
         result = short_cpu.variance(x, axis, keepdims, ddof, True)
         if result is not None:
             return result
-    call = Operands("std", (x,), out, device)
     ddof = parse_ddof("std", ddof, correction)
+    if where is not True:
+        return partial.variance("std", x, axis, dtype, ddof, keepdims, out, where, device)
+    call = Operands("std", (x,), out, device)
     return _variance("std", call, axis, dtype, ddof, keepdims, True)
 
 
