@@ -88,8 +88,8 @@ class Array:
     def __pos__(self) -> Array: ...
     def numpy(self) -> HostArray:
         """Return the values as a new NumPy array. ImportError: bfloat16 without ml_dtypes."""
-    def item(self) -> Any:
-        """Return the one element as a Python scalar. ValueError: not exactly one element."""
+    def item(self, *index: int | tuple[int, ...]) -> Any:
+        """Return the one element as a Python scalar, or the one at an index."""
     def tolist(self) -> Any:
         """Return the values as nested lists of Python scalars; a scalar for 0-d."""
     def tobytes(self) -> bytes:
@@ -162,16 +162,16 @@ class Array:
         """Return the complex conjugates, see vg.conj."""
     def conjugate(self) -> Array:
         """Return the complex conjugates, see vg.conj."""
-    def reshape(self, *shape: Any, copy: bool | None = None) -> Array:
+    def reshape(self, *shape: Any, order: str = 'C', copy: bool | None = None) -> Array:
         """Return the elements in another shape: x.reshape(2, -1) or x.reshape((2, -1))."""
     def transpose(self, *axes: Any) -> Array:
         """Return a view with the axes permuted; in reverse order without arguments."""
     def astype(self, dtype: DTypeLike, /, *, copy: bool = True) -> Array:
         """Return the values in another dtype, see vg.astype."""
-    def ravel(self) -> Array:
+    def ravel(self, order: str = 'C') -> Array:
         """Return the elements along one axis, see vg.ravel."""
-    def flatten(self) -> Array:
-        """Return a copy of the elements, in C order, along one axis."""
+    def flatten(self, order: str = 'C') -> Array:
+        """Return a copy of the elements, in C order or another one, along one axis; see vg.ravel."""
     def fill(self, value: Scalar) -> None:
         """Write a scalar to every element. OverflowError: the dtype cannot hold it."""
     def clip(self, min: Operand | None = None, max: Operand | None = None, out: Array | None = None) -> Array:

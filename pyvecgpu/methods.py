@@ -19,6 +19,7 @@ from .functions import (
     elementwise,
     indexing,
     linalg,
+    orders,
     printing,
     values,
 )
@@ -179,12 +180,20 @@ class _Methods:
         protocols.check_untracked(self)
         return values.to_numpy(self)
 
-    def item(self):
-        """Return the one element as a Python scalar. ValueError: not exactly one element.
+    def item(self, *index):
+        """Return the one element as a Python scalar, or the one at an index.
+
+        index: one of each axis, also as a tuple, or one number that counts all elements in C order.
+        ValueError: not exactly one element, or not an index of each axis. IndexError: none there.
 
         >>> vg.asarray([[2.5]]).item()
         2.5
+        >>> x = vg.asarray([[1, 2], [3, 4]])
+        >>> x.item(2), x.item(0, 1)
+        (3, 2)
         """
+        if index:
+            return values.item(indexing.get(self, orders.position(self.shape, index)))
         found = number(self)
         return values.item(self) if found is None else found
 
@@ -523,13 +532,13 @@ class _Methods:
 
     conjugate = conj
 
-    def reshape(self, *shape, copy=None):
+    def reshape(self, *shape, order="C", copy=None):
         """Return the elements in another shape: x.reshape(2, -1) or x.reshape((2, -1)).
 
         >>> vg.arange(6).reshape(2, -1).tolist()
         [[0, 1, 2], [3, 4, 5]]
         """
-        return functions.reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
+        return functions.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
     def transpose(self, *axes):
         """Return a view with the axes permuted; in reverse order without arguments.

@@ -15,16 +15,16 @@ class NamedMethods:
         """
         return functions.astype(self, dtype, copy=copy)
 
-    def ravel(self):
+    def ravel(self, order="C"):
         """Return the elements along one axis, see vg.ravel.
 
         >>> vg.asarray([[1, 2], [3, 4]]).ravel().tolist()
         [1, 2, 3, 4]
         """
-        return functions.ravel(self)
+        return functions.ravel(self, order)
 
-    def flatten(self):
-        """Return a copy of the elements, in C order, along one axis.
+    def flatten(self, order="C"):
+        """Return a copy of the elements, in C order or another one, along one axis; see vg.ravel.
 
         >>> x = vg.asarray([[1, 2], [3, 4]])
         >>> y = x.flatten()
@@ -32,7 +32,9 @@ class NamedMethods:
         >>> x.tolist()
         [[1, 2], [3, 4]]
         """
-        return functions.ravel(values.copied(self))
+        if order == "C":
+            return functions.ravel(values.copied(self))
+        return values.copied(functions.ravel(self, order))
 
     def fill(self, value):
         """Write a scalar to every element. OverflowError: the dtype cannot hold it.

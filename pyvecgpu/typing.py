@@ -32,7 +32,8 @@ __all__ = [
 
 Scalar: TypeAlias = bool | int | float | complex | np.generic
 HostArray: TypeAlias = np.ndarray[Any, Any]  # NumPy's
-Operand: TypeAlias = Array | HostArray | Scalar  # of elementwise functions and operators
+Numbers: TypeAlias = list[Any] | tuple[Any, ...] | range  # lists of numbers, nested ones too
+Operand: TypeAlias = Array | HostArray | Scalar | Numbers  # of functions and operators
 ArrayLike: TypeAlias = Operand | Sequence[Any]  # what asarray takes
 
 DType: TypeAlias = np.dtype[Any] | BFloat16

@@ -186,9 +186,9 @@ MISTAKES = {
     "vg.ones('a')": "str|Literal",
     "vg.sum(vg.ones(3), axes=0)": "axes|overload",
     "vg.abs(x=vg.ones(3))": "x|overload",
-    "vg.exp([1, 2])": "list",
-    "vg.ones(3).sum().item(3)": "argument",
-    "vg.add([1], vg.ones(1))": "list",
+    "vg.exp('1')": "str|Literal",
+    "vg.ones(3).sum().item('3')": "str|Literal",
+    "vg.add(None, vg.ones(1))": "None",
 }
 
 

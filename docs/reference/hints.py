@@ -27,7 +27,20 @@ _OPERAND = """x x1 x2 a b fill_value other val values default left right min max
 _ARRAY = """attn_mask bias gradient input key mean query running_mean running_var tensor weight
     pos_weight preactivation target"""
 
-_WITH_MASKS = ("copyto", "sum", "prod", "mean", "max", "min", "any", "all", "var", "std")
+_WITH_MASKS = (
+    "copyto",
+    "sum",
+    "prod",
+    "mean",
+    "max",
+    "min",
+    "amax",
+    "amin",
+    "any",
+    "all",
+    "var",
+    "std",
+)
 
 PARAMETERS = {
     **dict.fromkeys(_INT.split(), "int"),
@@ -174,6 +187,7 @@ SPECIAL = {
     "Array.backward.gradient": "Array | HostArray | float | None",
     "Array.register_hook.hook": "Callable[[Array], Array | None]",
     "Array.fill.value": "Scalar",
+    "Array.item.index": "int | tuple[int, ...]",
     "Array.to_device.device": "DeviceLike",
     "Array.put.values": "ArrayLike",
     **{f"{name}.where": "ArrayLike" for name in _WITH_MASKS},

@@ -12,11 +12,12 @@ kept by subscripts and shapes: to find it out takes longer than a small product.
 import functools
 import importlib.util
 import math
+import string
 
 from ..array import Array, Tracked
 from ..dispatch import WAYS
 from . import short_cards, short_numpy
-from .arguments import Operands, is_scalar, promote_all
+from .arguments import Operands, is_scalar, parse_int, promote_all
 from .casting import active
 from .layout import astype, broadcast_to, diagonal, permute_dims, reshape
 from .linalg import matmul, parse_precision
@@ -34,8 +35,9 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, de
     """Return the sum of products that subscripts describe, such as "bij,bjk->bik", as numpy.einsum.
 
     optimize: True takes many operands in the order that opt_einsum finds, if it is installed; False
-    from left to right. precision: see matmul. ValueError: subscripts that make no sense or do not
-    fit the operands. TypeError: no text, a Python scalar among the operands.
+    from left to right. precision: see matmul. Axes may have numbers instead of letters, in a list
+    behind each operand: einsum(a, [0, 1], b, [1], [0]). ValueError: subscripts that make no sense
+    or do not fit the operands. TypeError: no subscripts, a Python scalar among the operands.
 
     >>> a, b = vg.ones((5, 2, 3)), vg.ones((5, 3, 4))
     >>> vg.einsum("bij,bjk->bik", a, b).shape
@@ -44,7 +46,7 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, de
     5
     """
     if not isinstance(subscripts, str):
-        raise TypeError(f"einsum: subscripts are a text, not {type(subscripts).__name__}")
+        subscripts, operands = _with_letters(subscripts, *operands)
     if not operands or any(is_scalar(x) for x in operands):
         raise TypeError("einsum takes arrays after the subscripts")
     if len(operands) == 2 and out is None and device is None and not active:
@@ -67,6 +69,29 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, de
     array = permute_dims(part.array, [part.labels.index(label) for label in result])
     shape = tuple(sizes[label] for label in result)
     return call.deliver_array(array if array.shape == shape else copied(broadcast_to(array, shape)))
+
+
+def _with_letters(*given):
+    """Return (subscripts, operands) of operands with lists of axes' numbers behind each."""
+    operands, lists = given[: len(given) // 2 * 2 : 2], [*given[1::2]]
+    if len(given) % 2:
+        lists.append(given[-1])
+    if not all(isinstance(axes, (list, tuple)) for axes in lists):
+        raise TypeError("einsum: subscripts are a text, or a list of axes behind each operand")
+    terms = ["".join(map(_letter, axes)) for axes in lists]
+    result = "->" + terms.pop() if len(given) % 2 else ""
+    return ",".join(terms) + result, operands
+
+
+def _letter(axis):
+    """Return the letter of an axis with a number; in their order, as results are sorted by it."""
+    letters = string.ascii_uppercase + string.ascii_lowercase
+    if axis is Ellipsis:
+        return "..."
+    number = parse_int(axis, "einsum: an axis")
+    if not 0 <= number < len(letters):
+        raise ValueError(f"einsum: axes have numbers from 0 to {len(letters) - 1}, not {number}")
+    return letters[number]
 
 
 _ARRAYS = (Array, Tracked)

@@ -24,6 +24,7 @@ from .arguments import (
     parse_shape,
 )
 from .lists import is_list
+from .orders import axes_in
 from .values import copied, to_host
 
 __all__ = [
@@ -144,21 +145,29 @@ def moveaxis(x, source, destination, /):
     return give(apply(array.backend, "permute", array, tuple(axes)))
 
 
-def ravel(x, /):
-    """Return the elements in C order along one axis: a view where one will do.
+def ravel(x, /, order="C"):
+    """Return the elements along one axis: a view where one will do.
 
-    >>> vg.ravel(vg.asarray([[1, 2], [3, 4]])).tolist()
-    [1, 2, 3, 4]
+    order: "C", the last axis changes fastest; "F", the first does; "A", F of what lies in Fortran
+    order, else C; "K", as they lie in memory, though none backwards. ValueError: another one.
+
+    >>> x = vg.asarray([[1, 2], [3, 4]])
+    >>> vg.ravel(x).tolist(), vg.ravel(x, "F").tolist()
+    ([1, 2, 3, 4], [1, 3, 2, 4])
     """
+    if order != "C":
+        array, give = as_array("ravel", x)
+        return give(reshape(permute_dims(array, axes_in(array, order, "CFAK")), -1))
     result = flattened(x) if isinstance(x, Array) else None
     return reshape(x, -1) if result is None else result
 
 
-def reshape(x, /, shape, *, copy=None):
-    """Return the elements, in C order, in another shape, in which one -1 is worked out.
+def reshape(x, /, shape, order="C", *, copy=None):
+    """Return the elements in another shape, in which one -1 is worked out.
 
-    copy: None copies where no view will do, True always, False never.
-    ValueError: another number of elements, or copy=False and no view will do.
+    order: in which they are read and placed, "C", "F" or "A", see ravel. copy: None copies where no
+    view will do, True always, False never. ValueError: another number of elements, no such order,
+    or copy=False and no view will do.
 
     >>> x = vg.arange(6)
     >>> y = vg.reshape(x, (2, -1))
@@ -166,6 +175,8 @@ def reshape(x, /, shape, *, copy=None):
     >>> x.tolist()
     [9, 1, 2, 3, 4, 5]
     """
+    if order != "C":
+        return _reshaped_in(order, x, shape, copy)
     if copy is None and isinstance(x, Array):
         result = reshaped(x, shape)
         if result is not None:
@@ -177,6 +188,17 @@ def reshape(x, /, shape, *, copy=None):
     if copy is False and backend.pointer(result.data) != backend.pointer(array.data):
         raise ValueError(f"no view shows shape {array.shape} as {shape}, and copy is False")
     return give(result)
+
+
+def _reshaped_in(order, x, shape, copy):
+    """Reshape by an order that is not known to be C: axes backwards, there and back, for F."""
+    array, give = as_array("reshape", x)
+    axes = axes_in(array, order, "CFA")
+    shape = _resolve_shape(shape, array.size)
+    if axes == tuple(range(array.ndim)) and array.ndim > 1:
+        return give(reshape(array, shape, copy=copy))
+    return give(permute_dims(reshape(permute_dims(array, axes), shape[::-1], copy=copy),
+                             range(len(shape))[::-1]))  # fmt: skip
 
 
 def _resolve_shape(shape, size):
@@ -348,26 +370,26 @@ def _of_dimensions(name, x, least):
     return x
 
 
-def atleast_1d(x, /):
-    """Return a view with one axis at least.
+def atleast_1d(*arrays):
+    """Return a view with one axis at least; of several arrays a tuple.
 
     >>> vg.atleast_1d(vg.asarray(5.0)).shape
     (1,)
     """
-    return _at_least("atleast_1d", x, lambda shape: shape or (1,))
+    return _at_least("atleast_1d", arrays, lambda shape: shape or (1,))
 
 
-def atleast_2d(x, /):
-    """Return a view with two axes at least: a row, if there is only one.
+def atleast_2d(*arrays):
+    """Return a view with two axes at least: a row, if there is only one; see atleast_1d.
 
     >>> vg.atleast_2d(vg.asarray([1, 2])).shape
     (1, 2)
     """
-    return _at_least("atleast_2d", x, lambda shape: (1,) * (2 - len(shape)) + shape)
+    return _at_least("atleast_2d", arrays, lambda shape: (1,) * (2 - len(shape)) + shape)
 
 
-def atleast_3d(x, /):
-    """Return a view with three axes at least, 1 x n x 1 of one and m x n x 1 of two.
+def atleast_3d(*arrays):
+    """Return a view with three axes at least, 1 x n x 1 of one, m x n x 1 of two; see atleast_1d.
 
     >>> vg.atleast_3d(vg.asarray([1, 2])).shape
     (1, 2, 1)
@@ -376,12 +398,15 @@ def atleast_3d(x, /):
     def shape_of(shape):
         return (1, *shape, 1)[-3:] if len(shape) == 1 else (*shape, *(1,) * (3 - len(shape)))
 
-    return _at_least("atleast_3d", x, shape_of)
+    return _at_least("atleast_3d", arrays, shape_of)
 
 
-def _at_least(name, x, shape_of):
-    array, give = as_array(name, x)
-    return give(apply(array.backend, "reshape", array, shape_of(array.shape)))
+def _at_least(name, arrays, shape_of):
+    found = []
+    for x in arrays:
+        array, give = as_array(name, x)
+        found.append(give(apply(array.backend, "reshape", array, shape_of(array.shape))))
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def squeeze(x, /, axis=None):

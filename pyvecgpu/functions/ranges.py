@@ -99,7 +99,7 @@ def _check_ends(first, last, dtype):
         raise OverflowError(f"arange: {first} to {last} is out of bounds for {dtype}")
 
 
-def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, *, device=None):
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, device=None):
     """Return `num` evenly spaced values from start to stop, which is left out without `endpoint`.
 
     dtype: by default the default float, or the complex dtype of such parts if a bound is complex;
