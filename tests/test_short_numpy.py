@@ -6,7 +6,7 @@ from helpers import host, put
 
 import pyvecgpu as vg
 from pyvecgpu.dispatch import observe
-from pyvecgpu.functions import short_numpy
+from pyvecgpu.functions import short_counts, short_numpy, short_ufuncs
 
 pytestmark = pytest.mark.devices("cpu")
 
@@ -138,6 +138,37 @@ m.average(a, weights=b);
 m.cov(A); m.cov(a); m.cov(T); m.cov(A, rowvar=False); m.cov(a[:1]); m.cov(A[:1]); m.cov(C);
 m.corrcoef(A); m.corrcoef(a); m.corrcoef(A, T); m.corrcoef(A[:, :1])
 """)
+UFUNCS = texts("""
+m.fmod(a, b); m.fmod(a, v); m.fmod(a, 3); m.fmod(A, 2.5); m.fmod(7, a); m.fmod(a, 0); m.fmod(z, z);
+m.fmod(a, i); m.fmod(a, 300); m.fmod(a, -1); m.fmod(a, 2**70); m.gcd(a, b); m.gcd(A, 6);
+m.gcd(a, -4); m.gcd(i, i * 2); m.lcm(a, b); m.lcm(A, 6); m.lcm(a, 200); m.gcd(A, b);
+m.modf(a); m.modf(T); m.modf(z); m.frexp(b); m.frexp(z); m.ldexp(a, i); m.ldexp(a, 3);
+m.ldexp(a, b); m.sinc(a); m.sinc(A); m.sinc(z); m.sinc(e); m.nextafter(a, b); m.nextafter(a, 1.0);
+m.nextafter(T, 0); m.spacing(b); m.spacing(z); m.bitwise_count(a); m.bitwise_count(T);
+m.isposinf(b); m.isneginf(-b); m.isposinf(z); m.float_power(a, b); m.float_power(A, 3);
+m.float_power(A, 0.5); m.float_power(2, b); m.modf(e); m.frexp(e); m.gcd(e, e); m.fmod(e, e)
+""")
+COUNTS = texts("""
+m.bincount(i); m.bincount(j); m.bincount(a); m.bincount(i, a); m.bincount(i, b, 40);
+m.bincount(i, minlength=30); m.bincount(J); m.bincount(i, j); m.bincount(u); m.bincount(e);
+m.digitize(a, m.sort(v)); m.digitize(A, m.sort(v), right=True); m.digitize(a, m.sort(v)[::-1]);
+m.digitize(a, b); m.digitize(z, m.sort(v)); m.digitize(a, [1, 2]); m.digitize(b, m.sort(v));
+m.histogram(a, 5); m.histogram(v, 10); m.histogram(b, 3); m.histogram(e, 3); m.histogram(A);
+m.histogram(a, -1); m.histogram(a, bins=4, range=(0, 2)); m.isin(a, b); m.isin(A, v); m.isin(e, a);
+m.isin(a, 1); m.isin(a, b, invert=True); m.isin(b, b); m.median(a); m.median(A, axis=0);
+m.median(T, 1); m.median(b); m.median(v); m.median(z); m.median(e); m.median(A, axis=2);
+m.median(a[2:9]); m.median(a, keepdims=True); m.quantile(a, 0.3); m.quantile(v, 0.25);
+m.quantile(A, 0.9, axis=1); m.quantile(b, 0.5); m.quantile(a, 1.5); m.quantile(a, [0.1, 0.2]);
+m.percentile(a, 30); m.percentile(v, 75); m.percentile(T, 10, axis=0); m.percentile(a, 101);
+m.nanargmax(a); m.nanargmax(b); m.nanargmin(B, axis=1); m.nanargmax(b[1:2]); m.nanargmin(z);
+m.nanargmin(A, 0); m.nanargmax(e); m.nancumsum(b); m.nancumsum(B, axis=0); m.nancumprod(b);
+m.nancumsum(a * 100); m.nancumprod(T, 1); m.nancumsum(z); m.nancumsum(e); m.copyto(a, b);
+m.copyto(A, b[:6]); m.copyto(a, 1); m.copyto(a, 0.5); m.copyto(a, i); m.copyto(a, a[::-1]);
+m.copyto(a, 300); m.copyto(A, B, where=A > 1); m.copyto(v, v * 2); m.copyto(a, b[:5]);
+m.copyto(m.broadcast_to(z, (3,)), 1); m.putmask(a, mask, b); m.putmask(a, mask, 1);
+m.putmask(a, mask, 0.5); m.putmask(a, mask, b[:5]); m.putmask(A, mask, b); m.putmask(a, a > 1, a);
+m.putmask(v, v > 0, v * 2); m.putmask(T, T > 0, T * 2); m.putmask(a, mask, 300)
+""")
 WRITES = texts("""
 a.__setitem__(3, 1); a.__setitem__(slice(None, None, 2), 0); A.__setitem__(1, 3);
 a.__setitem__(i, 1); a.__setitem__(i, b); a.__setitem__(mask, 1); a.__setitem__(i, a);
@@ -158,7 +189,7 @@ m.put_along_axis(i, i, i, 0); m.put_along_axis(v, j, 1, -1)
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_calls_are_those_of_the_long_way(device, dtype):
-    for text in (*READS, *WRITES, *COMPUTED):
+    for text in (*READS, *WRITES, *COMPUTED, *UFUNCS, *COUNTS):
         (found, arrays), (expected, others) = run(device, dtype, text)
         assert_alike(found, expected, text)
         for one, other in zip(arrays, others, strict=True):
@@ -167,19 +198,22 @@ def test_calls_are_those_of_the_long_way(device, dtype):
 
 def test_calls_go_the_short_way(device):
     """Else the test above compares the long way with itself."""
-    for name, way in vars(short_numpy).items():
-        if name.startswith("_") or getattr(way, "__module__", "") != short_numpy.__name__:
+    modules = short_numpy, short_ufuncs, short_counts
+    names = {module.__name__: module for module in modules}
+    ways = [item for module in modules for item in vars(module).items()]
+    for name, way in ways:
+        if name.startswith(("_", "of_")) or getattr(way, "__module__", "") not in names:
             continue
-        calls = [text for text in (*READS, *WRITES, *COMPUTED) if f"m.{name}(" in text]
-        gave = [_result(way, device, dtype, text) for text in calls for dtype in DTYPES[:4]]
+        calls = [text for text in (*READS, *WRITES, *COMPUTED, *UFUNCS, *COUNTS) if f"m.{name}(" in text]
+        gave = [_result(name, way, device, dtype, text) for text in calls for dtype in DTYPES[:4]]
         assert any(one is not None for one in gave), name
 
 
-def _result(way, device, dtype, text):
+def _result(name, way, device, dtype, text):
     """What a way gives of the raw operands of a text."""
     arrays = operands(device, dtype)
     raws = {name: x.data if isinstance(x, vg.Array) else x for name, x in arrays.items()}
-    raws["m"] = type("Module", (), {way.__name__: staticmethod(way)})
+    raws["m"] = type("Module", (), {name: staticmethod(way), "sort": np.sort})
     try:
         return eval(text, raws)
     except (TypeError, ValueError, IndexError, OverflowError, AttributeError):

@@ -79,12 +79,13 @@ def _is_operand(value, data):
     return type(value) is float and data.dtype.kind == "f" and value and holds(data.dtype, value)
 
 
-def short(function):
+def short(function, c_order=True):
     """Return a decorator: what function(...) gives of ndarrays is taken, unless that is None.
 
     The function stands in short_numpy.py. It gets ndarrays for Arrays, and all else as it is; it
     gives None, or raises one of NumPy's errors, for what is not for it. Else it gives an ndarray or
     NumPy's scalar, a tuple of ndarrays, or True after it has written to its first argument.
+    c_order: whether results are in C order, not in the operands', as elementwise ones are.
     """
 
     def decorate(composed):
@@ -115,10 +116,10 @@ def short(function):
                 wrote(raws[0])
                 return None
             if type(result) is tuple:
-                return tuple([_array(backend, one) for one in result])
+                return tuple([_array(backend, one, c_order) for one in result])
             if type(result) is not np.ndarray:
                 result = np.asarray(result)
-            elif not result.flags.c_contiguous:
+            elif c_order and not result.flags.c_contiguous:
                 result = np.ascontiguousarray(result)
             array = new()
             array.backend = backend
@@ -167,9 +168,11 @@ def _opened(options, backend):
     return opened
 
 
-def _array(backend, data):
-    """Return a new Array of an ndarray, in C order."""
+def _array(backend, data, c_order=True):
+    """Return a new Array of an ndarray, in C order if that is wanted."""
     array = new()
     array.backend = backend
-    array.data = data if data.flags.c_contiguous else np.ascontiguousarray(data)
+    if type(data) is not np.ndarray:
+        data = np.asarray(data)
+    array.data = np.ascontiguousarray(data) if c_order and not data.flags.c_contiguous else data
     return array
