@@ -231,6 +231,7 @@ def _count(name, array, bins, low, high):
 # Interpolation ------------------------------------------------------------------------------------
 
 
+@short(short_counts.interp)
 def interp(x, xp, fp, /, left=None, right=None, period=None, *, device=None):
     """Return, at each x, the value on the lines through the points (xp, fp), as float.
 

@@ -88,6 +88,7 @@ def unique_all(x, /, *, device=None):
     return UniqueAll(*[call.give(one) for one in found])
 
 
+@short(short_counts.unique)
 def unique(
     x,
     /,

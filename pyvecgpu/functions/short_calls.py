@@ -7,6 +7,8 @@ result is the same to the bit, and of others it is computed as the long way does
 """
 
 import functools
+import operator
+from inspect import signature
 
 import numpy as np
 
@@ -88,7 +90,13 @@ def short(function, c_order=True):
     c_order: whether results are in C order, not in the operands', as elementwise ones are.
     """
 
+    count = function.__code__.co_argcount
+    taken = {*function.__code__.co_varnames[: count + function.__code__.co_kwonlyargcount]}
+
     def decorate(composed):
+        defaults = {one.name: one.default for one in signature(composed).parameters.values()}
+        rest = [*defaults.values()][count:]
+
         @functools.wraps(composed)
         def call(*arguments, **options):
             backend, raws = None, []
@@ -106,8 +114,14 @@ def short(function, c_order=True):
                 raws.append(one)
             if backend is None or _listeners or active:
                 return composed(*arguments, **options)
+            if len(raws) > count and all(map(operator.is_, raws[count:], rest)):
+                del raws[count:]
             try:
-                result = function(*raws, **(_opened(options, backend) if options else options))
+                if options:
+                    asked = {n: x for n, x in options.items() if _is_told(n, x, taken, defaults)}
+                    result = function(*raws, **_opened(asked, backend))
+                else:
+                    result = function(*raws)
             except _ERRORS:
                 result = None
             if result is None:
@@ -154,6 +168,11 @@ def product(x1, x2, of_vectors=False):
     except _ERRORS:
         return None
     return _array(backend, result if type(result) is np.ndarray else np.asarray(result))
+
+
+def _is_told(name, value, taken, defaults):
+    """Whether a named argument says more than what is so anyway."""
+    return name in taken or name not in defaults or value is not defaults[name]
 
 
 def _opened(options, backend):

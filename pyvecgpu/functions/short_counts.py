@@ -48,6 +48,41 @@ def isin(x1, x2):
     return np.isin(x1, x2)
 
 
+def interp(x, xp, fp):
+    if not _of("fd", x, xp, fp) or xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+        return None
+    if not (np.all(xp[1:] > xp[:-1]) and np.all(np.isfinite(xp)) and np.all(np.isfinite(fp))):
+        return None
+    result = np.interp(x, xp, fp)
+    return result if x.dtype.char == "d" else result.astype(np.float32)
+
+
+def isreal(x):
+    return np.ones(x.shape, bool) if _is_real(x) else None
+
+
+def iscomplex(x):
+    return np.zeros(x.shape, bool) if _is_real(x) else None
+
+
+def unique(x, equal_nan=True):
+    if not _is_real(x) or x.dtype.char == "e" or not x.size or type(equal_nan) is not bool:
+        return None
+    return _but_zeros(np.unique(x, equal_nan=equal_nan)) if x.dtype.kind == "f" else np.unique(x)
+
+
+def packbits(a, axis=None, bitorder="big"):
+    if not _is_real(a) or a.dtype.char not in "?B" or not _is_axis(axis, a) or not a.size:
+        return None
+    return np.packbits(a, axis, bitorder)
+
+
+def unpackbits(a, axis=None):
+    if not _is_real(a) or a.dtype.char != "B" or not _is_axis(axis, a) or not a.size:
+        return None
+    return np.unpackbits(a, axis)
+
+
 # Order statistics ---------------------------------------------------------------------------------
 
 

@@ -70,7 +70,9 @@ class Case:
 
 
 def _same(group, names, dtypes=MAIN, **facts):
-    return [Case(group, name, name, name, dtypes, **facts) for name in names]
+    return [
+        Case(group, name, name, named.AS_OURS.get(name, name), dtypes, **facts) for name in names
+    ]
 
 
 def _dtypes(domain):
@@ -301,8 +303,10 @@ def _named(texts):
         if text in texts:
             continue
         dtypes = [dtype for dtype in named.MAIN if fits(text, dtype)]
-        yield Case(group, text, text, text, tuple(dtypes), is_small=is_small)
-    yield from _same("layouts", named.layouts(), dtypes=MAIN)
+        yield from _same(group, [text], dtypes=tuple(dtypes), is_small=is_small)
+    for text in named.layouts():
+        is_small = "z" in text and "A" not in text  # of arrays of no axes
+        yield from _same("layouts", [text], is_small=is_small)
 
 
 @functools.cache

@@ -129,6 +129,23 @@ _VIEWS += ("atleast_2d", "atleast_3d", "broadcast_arrays", "unstack", "may_share
 _VIEWS += ("shares_memory", "diagonal", "swapaxes", "transpose", "squeeze", "asanyarray")
 _VIEWS += ("ascontiguousarray", "isrealobj", "iscomplexobj", "ndim", "shape", "size")
 _VIEWS += ("fill_diagonal", "put", "broadcast_shapes", "ix_", "result_type", "can_cast")
+_VIEWS += (
+    "poly",
+    "polyfit",
+    "roots",
+    "diag_indices",
+    "mask_indices",
+    "iterable",
+    "diag_indices_from",
+)
+# NumPy's text for the same work, where that is another one: orders of equal elements, C order.
+AS_OURS = {
+    "m.argsort(a)": "m.argsort(a, kind='stable')",
+    "a.argsort()": "a.argsort(kind='stable')",
+    "m.argsort(T)": "m.argsort(T, kind='stable')",
+    "m.argsort(S)": "m.argsort(S, kind='stable')",
+    "m.copy(T)": "m.copy(T, order='C')",
+}
 
 
 def called(texts):
