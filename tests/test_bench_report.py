@@ -31,6 +31,16 @@ CPU = {
         {"goal": "a", "measured": 1.0, "least": 0.5, "met": True, "unit": "x"},
         {"goal": "b", "measured": None, "least": 0.5, "met": False, "unit": "x"},
     ],
+    "missed": [
+        dict(zip(("name", "dtype", "n", "is_small", "ours", "numpy"), row, strict=True))
+        for row in (
+            ("f(a)", "int64", 20_000, False, 2.5e-6, 1e-6),
+            ("g(a)", "int64", 20_000, False, 9e-6, 3e-6),
+            ("g(a)", "bool", 10**6, False, 8e-6, 2e-6),
+            ("h(a)", "bool", 16, False, 8e-6, 2e-6),
+            ("h(a)", "bool", 10**6, True, 5e-6, 2e-6),
+        )
+    ],
 }
 
 
@@ -87,6 +97,14 @@ def test_classes_of_the_cpu():
     ]
     lines = text.split("\n")
     assert lines[0].startswith("**A core with 3 cores** (none; 2026-01-02; numpy 2.0)")
-    assert lines[-2:] == [f"- {report.sentence(goal)}" for goal in CPU["goals"]]
+    assert lines[-8:-6] == [f"- {report.sentence(goal)}" for goal in CPU["goals"]]
+    assert lines[-6:] == [
+        "",
+        "Of 3 large rows that miss, 1 take up to 2 us more than NumPy.",
+        "",
+        "Calls that miss, large, the worst row of each: `g(a)` 4.0x (bool, 1,000,000).",
+        "",
+        "Calls that miss, small, the worst row of each: `h(a)` 6.0 us (bool, 16).",
+    ]
     assert report.render_cpu({}) == report.NONE
     assert report.render_cpu({"other.json": {"benchmark": "sweep"}}) == report.NONE

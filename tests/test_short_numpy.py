@@ -6,7 +6,8 @@ from helpers import host, put
 
 import pyvecgpu as vg
 from pyvecgpu.dispatch import observe
-from pyvecgpu.functions import short_numpy
+from pyvecgpu.functions import short_counts, short_numpy, short_ufuncs
+from pyvecgpu.linalg import short_linalg
 
 pytestmark = pytest.mark.devices("cpu")
 
@@ -24,6 +25,7 @@ def operands(device, dtype):
         a, b, c = values.astype(dtype)
     found = {"a": a, "b": b, "v": c[::2], "e": a[:0], "z": a[3], "A": a.reshape(4, 6)}
     found |= {"B": b.reshape(4, 6), "T": c.reshape(6, 4).T, "C": a.reshape(2, 3, 4)}
+    found["E"] = np.eye(4).astype(dtype)
     found |= {"mask": rng.random(24) < 0.5, "i": rng.permutation(24), "j": rng.integers(-4, 4, 7)}
     found |= {"J": rng.integers(-6, 6, (4, 2)), "u": np.arange(3, dtype="uint64")}
     arrays = {name: put(device, np.array(value)) for name, value in found.items()}
@@ -138,6 +140,62 @@ m.average(a, weights=b);
 m.cov(A); m.cov(a); m.cov(T); m.cov(A, rowvar=False); m.cov(a[:1]); m.cov(A[:1]); m.cov(C);
 m.corrcoef(A); m.corrcoef(a); m.corrcoef(A, T); m.corrcoef(A[:, :1])
 """)
+UFUNCS = texts("""
+m.fmod(a, b); m.fmod(a, v); m.fmod(a, 3); m.fmod(A, 2.5); m.fmod(7, a); m.fmod(a, 0); m.fmod(z, z);
+m.fmod(a, i); m.fmod(a, 300); m.fmod(a, -1); m.fmod(a, 2**70); m.gcd(a, b); m.gcd(A, 6);
+m.gcd(a, -4); m.gcd(i, i * 2); m.lcm(a, b); m.lcm(A, 6); m.lcm(a, 200); m.gcd(A, b);
+m.modf(a); m.modf(T); m.modf(z); m.frexp(b); m.frexp(z); m.ldexp(a, i); m.ldexp(a, 3);
+m.ldexp(a, b); m.sinc(a); m.sinc(A); m.sinc(z); m.sinc(e); m.nextafter(a, b); m.nextafter(a, 1.0);
+m.nextafter(T, 0); m.spacing(b); m.spacing(z); m.bitwise_count(a); m.bitwise_count(T);
+m.isposinf(b); m.isneginf(-b); m.isposinf(z); m.float_power(a, b); m.float_power(A, 3);
+m.float_power(A, 0.5); m.float_power(2, b); m.modf(e); m.frexp(e); m.gcd(e, e); m.fmod(e, e)
+""")
+COUNTS = texts("""
+m.bincount(i); m.bincount(j); m.bincount(a); m.bincount(i, a); m.bincount(i, b, 40);
+m.bincount(i, minlength=30); m.bincount(J); m.bincount(i, j); m.bincount(u); m.bincount(e);
+m.digitize(a, m.sort(v)); m.digitize(A, m.sort(v), right=True); m.digitize(a, m.sort(v)[::-1]);
+m.digitize(a, b); m.digitize(z, m.sort(v)); m.digitize(a, [1, 2]); m.digitize(b, m.sort(v));
+m.histogram(a, 5); m.histogram(v, 10); m.histogram(b, 3); m.histogram(e, 3); m.histogram(A);
+m.histogram(a, -1); m.histogram(a, bins=4, range=(0, 2)); m.isin(a, b); m.isin(A, v); m.isin(e, a);
+m.isin(a, 1); m.isin(a, b, invert=True); m.isin(b, b); m.median(a); m.median(A, axis=0);
+m.median(T, 1); m.median(b); m.median(v); m.median(z); m.median(e); m.median(A, axis=2);
+m.median(a[2:9]); m.median(a, keepdims=True); m.quantile(a, 0.3); m.quantile(v, 0.25);
+m.quantile(A, 0.9, axis=1); m.quantile(b, 0.5); m.quantile(a, 1.5); m.quantile(a, [0.1, 0.2]);
+m.percentile(a, 30); m.percentile(v, 75); m.percentile(T, 10, axis=0); m.percentile(a, 101);
+m.nanargmax(a); m.nanargmax(b); m.nanargmin(B, axis=1); m.nanargmax(b[1:2]); m.nanargmin(z);
+m.nanargmin(A, 0); m.nanargmax(e); m.nancumsum(b); m.nancumsum(B, axis=0); m.nancumprod(b);
+m.nancumsum(a * 100); m.nancumprod(T, 1); m.nancumsum(z); m.nancumsum(e); m.copyto(a, b);
+m.copyto(A, b[:6]); m.copyto(a, 1); m.copyto(a, 0.5); m.copyto(a, i); m.copyto(a, a[::-1]);
+m.copyto(a, 300); m.copyto(A, B, where=A > 1); m.copyto(v, v * 2); m.copyto(a, b[:5]);
+m.copyto(m.broadcast_to(z, (3,)), 1); m.putmask(a, mask, b); m.putmask(a, mask, 1);
+m.putmask(a, mask, 0.5); m.putmask(a, mask, b[:5]); m.putmask(A, mask, b); m.putmask(a, a > 1, a);
+m.putmask(v, v > 0, v * 2); m.putmask(T, T > 0, T * 2); m.putmask(a, mask, 300);
+m.unique(a); m.unique(A); m.unique(m.abs(b) + 1); m.unique(b, equal_nan=False); m.unique(e);
+m.unique(a, return_counts=True); m.unique(i); m.packbits(mask); m.packbits(a); m.packbits(A, 1);
+m.packbits(A > 1, axis=0, bitorder="little"); m.packbits(mask, bitorder="other"); m.unpackbits(a);
+m.unpackbits(A, axis=1); m.unpackbits(A, axis=2); m.unpackbits(a, count=9); m.unpackbits(T);
+m.vdot(a, b); m.vdot(A, B); m.vdot(a, v); m.matvec(A, a[:6]); m.matvec(A, a); m.matvec(C, a[:4]);
+m.matvec(T, B[0]); m.vecmat(a[:4], A); m.vecmat(a, A); m.vecmat(A, B); a.argsort(); A.argsort(0);
+a.cumsum(); A.cumsum(1); A.cumprod(dtype="float64"); A.trace(); A.trace(1); v.searchsorted(a);
+m.sort(b).searchsorted(a, "right"); m.argsort(a, descending=False); m.argsort(a, kind="stable");
+m.sort(a, stable=False); m.cumsum(a, dtype=None, out=None); m.argsort(a, stable=True, other=1);
+m.sum(T); m.sum(T, axis=0); m.sum(T, axis=1); m.clip(a, 1, 2); m.clip(A, -1, 2);
+m.interp(a, m.arange(4, dtype=a.dtype), a[6:10]); m.interp(b, v, a[:12]);
+m.interp(A, b[2:4], a[:2]);
+m.interp(z, m.arange(3, dtype=a.dtype), b[:3]); m.interp(a, m.arange(4), a[6:10], left=1);
+m.isreal(b); m.isreal(T); m.iscomplex(A); m.isreal(z); m.dstack([a, b]); m.dstack([A, B]);
+m.arange(5); m.arange(2, 9, 3, dtype=a.dtype); m.arange(3, 1); m.arange(0, -3, -1);
+m.arange(300, dtype=a.dtype); m.arange(True); m.arange(-0.0, 3); m.arange(2**40, 2**40 + 2);
+m.arange(2**24, 2**24 + 3, dtype=a.dtype); m.arange(5, 5); m.arange(0, 5, 0); m.arange(0, 2**62)
+""")
+LINALG = texts("""
+m.linalg.inv(A[:, :4] + E); m.linalg.inv(A); m.linalg.inv(C); m.linalg.inv(E * 0);
+m.linalg.det(E * 3); m.linalg.det(C); m.linalg.det(m.stack([E, E * 2])); m.linalg.det(z);
+m.linalg.solve(E * 4 + 1, A); m.linalg.solve(E * 4 + 1, a[:4]); m.linalg.solve(E, a);
+m.linalg.solve(m.stack([E, E * 2]), A[:, :2]); m.linalg.solve(E * 0, a[:4]);
+m.linalg.cholesky(E * 4); m.linalg.cholesky(E * 4 + 1, upper=True); m.linalg.cholesky(-E);
+m.linalg.trace(A); m.linalg.trace(C, 1); m.linalg.trace(a)
+""")
 WRITES = texts("""
 a.__setitem__(3, 1); a.__setitem__(slice(None, None, 2), 0); A.__setitem__(1, 3);
 a.__setitem__(i, 1); a.__setitem__(i, b); a.__setitem__(mask, 1); a.__setitem__(i, a);
@@ -155,10 +213,12 @@ m.put_along_axis(A, J + 9, 1, axis=1); m.put_along_axis(A, J[:1], 1, axis=1);
 m.put_along_axis(i, i, i, 0); m.put_along_axis(v, j, 1, -1)
 """)
 
+EVERY = (*READS, *WRITES, *COMPUTED, *UFUNCS, *COUNTS, *LINALG)
+
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_calls_are_those_of_the_long_way(device, dtype):
-    for text in (*READS, *WRITES, *COMPUTED):
+    for text in EVERY:
         (found, arrays), (expected, others) = run(device, dtype, text)
         assert_alike(found, expected, text)
         for one, other in zip(arrays, others, strict=True):
@@ -167,19 +227,23 @@ def test_calls_are_those_of_the_long_way(device, dtype):
 
 def test_calls_go_the_short_way(device):
     """Else the test above compares the long way with itself."""
-    for name, way in vars(short_numpy).items():
-        if name.startswith("_") or getattr(way, "__module__", "") != short_numpy.__name__:
+    modules = short_numpy, short_ufuncs, short_counts, short_linalg
+    names = {module.__name__: module for module in modules}
+    ways = [item for module in modules for item in vars(module).items()]
+    for name, way in ways:
+        if name.startswith(("_", "of_")) or getattr(way, "__module__", "") not in names:
             continue
-        calls = [text for text in (*READS, *WRITES, *COMPUTED) if f"m.{name}(" in text]
-        gave = [_result(way, device, dtype, text) for text in calls for dtype in DTYPES[:4]]
+        calls = [text for text in EVERY if f"m.{name}(" in text or f"linalg.{name}(" in text]
+        gave = [_result(name, way, device, dtype, text) for text in calls for dtype in DTYPES]
         assert any(one is not None for one in gave), name
 
 
-def _result(way, device, dtype, text):
+def _result(name, way, device, dtype, text):
     """What a way gives of the raw operands of a text."""
     arrays = operands(device, dtype)
     raws = {name: x.data if isinstance(x, vg.Array) else x for name, x in arrays.items()}
-    raws["m"] = type("Module", (), {way.__name__: staticmethod(way)})
+    there = {name: staticmethod(way), "sort": np.sort, "stack": np.stack, "arange": np.arange}
+    raws["m"] = type("Module", (), there | {"linalg": type("Module", (), dict(there))})
     try:
         return eval(text, raws)
     except (TypeError, ValueError, IndexError, OverflowError, AttributeError):

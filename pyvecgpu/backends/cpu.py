@@ -32,7 +32,7 @@ from . import (
     cpu_sorting,
     cpu_statistics,
 )
-from .cpu_casts import cast, computable, finished, floats, rounded, scalar, widened
+from .cpu_casts import CASTS, cast, computable, finished, floats, rounded, scalar, widened
 from .cpu_networks import CpuNetworks
 from .cpu_results import store, takes_halves, version_of, wrote
 from .cpu_ways import BINARY, DEFAULT, REDUCED, SCALAR, UNARY, fits, holds
@@ -103,7 +103,7 @@ class CpuBackend(CpuNetworks):
         wrote(destination)
 
     def cast(self, a, dtype, out):
-        result = cast(a, dtype)
+        result = CASTS[a.dtype, dtype](a)
         if out is None:
             return result if result is not a else np.array(a, order="C")
         return store(result, out)

@@ -26,6 +26,10 @@ FEW = 1000  # elements that are sooner compared, all of them, than reduced to th
 # Casts, by the dtypes' chars, that are NumPy's own and cannot overflow.
 _INTEGER = "?bBhHiIlLqQ"
 _PLAIN = dict.fromkeys(_INTEGER, _INTEGER + "fd") | {"e": "?fd", "f": "?d", "d": "?"}
+_PLAIN |= dict.fromkeys("?bB", _INTEGER + "fde")
+# Integers as which the processor itself says that a float is outside of their range, or NaN.
+_SAYS_WHAT_IS_OUTSIDE = "ilq"
+_BITS = {4: np.dtype("u4"), 8: np.dtype("u8")}  # integers of as many bytes as floats
 
 
 def scalar(value, dtype):
@@ -46,32 +50,76 @@ def scalar(value, dtype):
 
 def cast(a, dtype):
     """Return `a` in another dtype (itself if it has it), with floats clamped and NaN as 0."""
-    if a.dtype == dtype:
-        return a
-    if a.dtype.char in _PLAIN and dtype.char in _PLAIN[a.dtype.char]:
-        return a.astype(dtype, order="C")
-    if a.dtype.char in "fde" and dtype.char in "fe":
+    return CASTS[a.dtype, dtype](a)
+
+
+class _Casts(dict):
+    """{(dtype, another): a function of an ndarray of the one that gives one of the other}."""
+
+    def __missing__(self, key):
+        return self.setdefault(key, _way(*key))
+
+
+CASTS = _Casts()
+
+
+def _way(source, dtype):
+    if source == dtype:
+        return lambda a: a
+    if source.char in _PLAIN and dtype.char in _PLAIN[source.char]:
+        return lambda a: a.astype(dtype, "C")
+    if source.char in _INTEGER + "fde" and dtype.char in "fe":
+        return _to_narrow_floats(dtype)
+    if source.char in "fde" and dtype.char in _SAYS_WHAT_IS_OUTSIDE:
+        return _to_wide_integers(dtype)
+    if is_float(source) and is_integer(dtype):
+        return lambda a: _by_chunks(widened(a), dtype)
+    return _to_others(source, dtype)
+
+
+def _to_narrow_floats(dtype):
+    def convert(a):
         with np.errstate(over="ignore"):
-            return a.astype(dtype, order="C")
-    if a.dtype.char in "fd" and dtype.kind in "iu" and a.size <= CHUNK:
-        result = np.empty(a.shape, dtype)
+            return a.astype(dtype, "C")
+
+    return convert
+
+
+def _to_wide_integers(dtype):
+    """Of floats: by NumPy's cast alone, if none is outside."""
+
+    def convert(a):
+        try:
+            with np.errstate(invalid="raise"):
+                return a.astype(dtype, "C")
+        except FloatingPointError:
+            return _by_chunks(widened(a), dtype)
+
+    return convert
+
+
+def _to_others(source, dtype):
+    def convert(a):
+        if is_complex(source) and dtype.kind not in "bc":
+            raise TypeError(
+                f"complex numbers have no cast from {source} to {dtype}: "
+                "take their real parts, or abs"
+            )
+        with np.errstate(over="ignore"):
+            return rounded(widened(a), dtype)
+
+    return convert
+
+
+def _by_chunks(a, dtype):
+    """Return floats as integers: clamped, NaN as 0."""
+    result = np.empty(a.shape, dtype)
+    if a.size <= CHUNK or not a.flags.c_contiguous:
         _cut_off(a, result)
         return result
-    if is_complex(a.dtype) and dtype.kind not in "bc":
-        raise TypeError(
-            f"complex numbers have no cast from {a.dtype} to {dtype}: take their real parts, or abs"
-        )
-    a = widened(a)
-    if not (is_float(a.dtype) and is_integer(dtype)):
-        with np.errstate(over="ignore"):
-            return rounded(a, dtype)
-    result = np.empty(a.shape, dtype)
-    if a.flags.c_contiguous and a.size > CHUNK:
-        flat, into = a.reshape(-1), result.reshape(-1)
-        for begin in range(0, flat.size, CHUNK):
-            _cut_off(flat[begin : begin + CHUNK], into[begin : begin + CHUNK])
-    else:
-        _cut_off(a, result)
+    flat, into = a.reshape(-1), result.reshape(-1)
+    for begin in range(0, flat.size, CHUNK):
+        _cut_off(flat[begin : begin + CHUNK], into[begin : begin + CHUNK])
     return result
 
 
@@ -79,18 +127,27 @@ def _cut_off(a, result):
     """Write floats to integers: clamped, NaN as 0."""
     least, most = integer_range(result.dtype)
     above = float(most + 1)  # a power of two, as the least one: exact in any float
-    if a.size <= FEW:
-        inside = least and np.count_nonzero(np.abs(a) < above) == a.size
-    else:
-        low, high = np.minimum.reduce(a, axis=None), np.maximum.reduce(a, axis=None)
-        inside = least <= low and high < above
-    if inside:  # NaN is not
+    if _all_inside(a, least, above):
         np.copyto(result, a, casting="unsafe")
         return
     low, high = a < least, a >= above
     np.copyto(result, np.where(low | high | np.isnan(a), 0, a), casting="unsafe")
     result[low] = least
     result[high] = most
+
+
+def _all_inside(a, least, above):
+    """Whether all floats are from the least one to one below another; NaN is not."""
+    if a.size <= FEW:
+        inside = np.abs(a) < above if least else (a > -1) & (a < above)
+        return np.count_nonzero(inside) == a.size
+    if not a.flags.c_contiguous:
+        return least <= np.minimum.reduce(a, axis=None) and np.maximum.reduce(a, axis=None) < above
+    if not least:  # what is not negative is in the order of its bits
+        bits = a.view(_BITS[a.itemsize])
+        if bits.item(bits.argmax()) < np.asarray(above, a.dtype).view(bits.dtype):
+            return True
+    return least <= a.item(a.argmin()) and a.item(a.argmax()) < above
 
 
 def rounded(a, dtype):

@@ -9,10 +9,13 @@ import math
 
 import numpy as np
 
+from .cpu_functions import LEAST, least_of
+
 # Elements at a time: what a function writes in between stays in a core's cache. CHUNK is for those
 # that write several arrays of float64, LONG for the others: a step of Python costs as much as 1000.
 CHUNK, LONG = 1 << 13, 1 << 15
-_ZEROS = {4: np.zeros((), np.float32), 8: np.zeros((), np.float64)}
+_ZEROS = {n: np.zeros((), f"f{n}") for n in (2, 4, 8)}
+_SIGNED = {n: np.dtype(f"i{n}") for n in (2, 4, 8)}  # integers of as many bytes as floats
 
 
 def _by_chunks(length):
@@ -105,19 +108,16 @@ def silu(x, y, t):
 
 def relu(a, out=None):
     """A where it is positive, else 0.0; NaN stays NaN."""
-    if a.dtype.kind == "f" and a.itemsize > 2:
-        return _relu_of_floats(a, out)
-    result = np.asarray(np.maximum(a, a.dtype.type(0), out=out))
-    if a.dtype.kind == "f":
-        bits = result.view(np.int16)
-        np.copyto(bits, 0, where=bits == -(2**15))
+    if a.dtype.kind != "f":
+        return np.asarray(np.maximum(a, a.dtype.type(0), out=out))
+    itemsize = a.itemsize
+    result = np.maximum(a, _ZEROS[itemsize], out=out)
+    if type(result) is not np.ndarray:
+        result = np.asarray(result)
+    bits, least = result.view(_SIGNED[itemsize]), LEAST[itemsize]
+    if bits.size and least_of(bits) == least:  # -0.0
+        np.copyto(bits, 0, where=bits == least)
     return result
-
-
-@_by_chunks(LONG)
-def _relu_of_floats(x, y, t):
-    np.maximum(x, _ZEROS[x.itemsize], out=y)
-    y += _ZEROS[x.itemsize]  # not -0.0
 
 
 # (1 + 2z) exp(z^2) erfc(z) for z >= 0 as a polynomial in (z - BEND) / (z + BEND), lowest

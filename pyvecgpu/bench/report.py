@@ -16,6 +16,7 @@ from pathlib import Path
 from ..native.library import load
 from . import lesson_pages, why_page
 from .article.summary import ADDITION, PRODUCT, is_baseline, with_crossovers
+from .cpu import BEYOND, LARGE
 from .matmul import FRONT
 from .overhead import IMPORT_ROW
 from .timing import rate_text
@@ -127,8 +128,38 @@ def render_cpu(reports):
                 values = [told.get(key) for key in ("median", "worst")]
                 cells += ["" if value is None else f"{value:.2f}{unit}" for value in values]
             lines.append(f"| {' | '.join(cells)} |")
-        parts.append("\n".join([*lines, "", *goal_lines(report)]))
+        parts.append("\n".join([*lines, "", *goal_lines(report), *missed_lines(report)]))
     return "\n\n".join(parts) if parts else NONE
+
+
+def missed_lines(report):
+    """Return the lines of what misses in bench cpu: calls, each by its worst row, large and small.
+
+    Large rows within BEYOND of NumPy's time, which is what a call costs, are counted alone.
+    """
+    worst = {}
+    for row in report["missed"]:
+        is_large = row["n"] >= LARGE and not row["is_small"]
+        by = row["ours"] / row["numpy"] if is_large else (row["ours"] - row["numpy"]) * 1e6
+        if is_large and row["ours"] - row["numpy"] <= BEYOND:
+            continue
+        found = worst.setdefault((is_large, row["name"]), (by, row["dtype"], row["n"]))
+        worst[is_large, row["name"]] = max(found, (by, row["dtype"], row["n"]))
+    large = [row for row in report["missed"] if row["n"] >= LARGE and not row["is_small"]]
+    near = sum(row["ours"] - row["numpy"] <= BEYOND for row in large)
+    lines = []
+    if large:
+        lines += [
+            "",
+            f"Of {len(large)} large rows that miss, {near} take up to 2 us more than NumPy.",
+        ]
+    for is_large, title, unit in ((True, "large", "x"), (False, "small", " us")):
+        found = {name: at for (size, name), at in worst.items() if size == is_large}
+        calls = sorted((-by, name, dtype, n) for name, (by, dtype, n) in found.items())
+        if calls:
+            told = [f"`{name}` {-by:.1f}{unit} ({dtype}, {n:,})" for by, name, dtype, n in calls]
+            lines += ["", f"Calls that miss, {title}, the worst row of each: {', '.join(told)}."]
+    return lines
 
 
 def render_accuracy(reports):

@@ -6,6 +6,7 @@ Operands and dtypes are as in elementwise.py.
 import math
 
 from ..dtypes import float64, inexact, is_float, parse_dtype, uint8
+from . import short_ufuncs
 from .arguments import Operands, promote_all
 from .elementwise import (
     _strong_pair,
@@ -25,6 +26,7 @@ from .layout import astype
 from .mathematics import copysign, exp2, floor_divide, isinf, log1p, pow, remainder, sin
 from .neighbours import _real
 from .reductions import any
+from .short_calls import short
 from .values import item
 from .working import work_dtype
 
@@ -57,6 +59,7 @@ def _pair(name, x1, x2, out, device):
 # Division -----------------------------------------------------------------------------------------
 
 
+@short(short_ufuncs.fmod, c_order=False)
 def fmod(x1, x2, /, out=None, *, device=None):
     """Return what dividing x1 by x2 leaves, with the sign of x1, as in C. TypeError: bool.
 
@@ -75,6 +78,7 @@ def fmod(x1, x2, /, out=None, *, device=None):
     return call.deliver_array(rest)
 
 
+@short(short_ufuncs.modf, c_order=False)
 def modf(x, /, *, device=None):
     """Return the fraction of x and what is before the point, both as float and with x's sign.
 
@@ -89,6 +93,7 @@ def modf(x, /, *, device=None):
     return call.give(copysign(fraction, array)), call.give(whole)
 
 
+@short(short_ufuncs.gcd, c_order=False)
 def gcd(x1, x2, /, out=None, *, device=None):
     """Return the greatest common divisor of integers; 0 of 0 and 0. TypeError: no integers.
 
@@ -99,6 +104,7 @@ def gcd(x1, x2, /, out=None, *, device=None):
     return call.deliver_array(astype(_gcd("gcd", a, b), a.dtype, copy=False))
 
 
+@short(short_ufuncs.lcm, c_order=False)
 def lcm(x1, x2, /, out=None, *, device=None):
     """Return the least common multiple of integers; 0 if either is 0. TypeError: no integers.
 
@@ -152,6 +158,7 @@ def cbrt(x, /, out=None, *, device=None):
     return call.deliver_array(astype(copysign(root, array), dtype, copy=False))
 
 
+@short(short_ufuncs.float_power, c_order=False)
 def float_power(x1, x2, /, out=None, *, device=None):
     """Return x1 to the power x2, computed in float64 and as float64.
 
@@ -178,6 +185,7 @@ def logaddexp2(x1, x2, /, out=None, *, device=None):
     return call.deliver_array(astype(result, dtype, copy=False))
 
 
+@short(short_ufuncs.sinc, c_order=False)
 def sinc(x, /, *, device=None):
     """Return sin(pi x) / (pi x), and 1 at 0; as float.
 
@@ -195,6 +203,7 @@ def sinc(x, /, *, device=None):
 # Infinities and bits ------------------------------------------------------------------------------
 
 
+@short(short_ufuncs.isposinf, c_order=False)
 def isposinf(x, /, out=None, *, device=None):
     """Return whether x is infinity, as bool.
 
@@ -204,6 +213,7 @@ def isposinf(x, /, out=None, *, device=None):
     return equal(x, math.inf, out, device=device)
 
 
+@short(short_ufuncs.isneginf, c_order=False)
 def isneginf(x, /, out=None, *, device=None):
     """Return whether x is -infinity, as bool.
 
@@ -213,6 +223,7 @@ def isneginf(x, /, out=None, *, device=None):
     return equal(x, -math.inf, out, device=device)
 
 
+@short(short_ufuncs.bitwise_count, c_order=False)
 def bitwise_count(x, /, out=None, *, device=None):
     """Return how many bits of |x| are 1, as uint8. TypeError: no integers.
 

@@ -3,6 +3,7 @@
 from ..array import Array
 from ..dispatch import apply
 from ..dtype_queries import can_cast, result_type
+from . import short_counts
 from .arguments import is_host, is_scalar
 from .creation import zeros_like
 from .gathering import _beside, _check_target, _given, _mask, _values
@@ -10,10 +11,12 @@ from .grids import resize
 from .indexing import get
 from .indexing import set as assign
 from .layout import as_array, broadcast_to
+from .short_calls import short
 
 __all__ = ["copyto", "piecewise", "putmask"]
 
 
+@short(short_counts.copyto)
 def copyto(dst, src, /, casting="same_kind", where=True):
     """Write src to an Array, broadcast and cast, or only where a mask of bools is true.
 
@@ -39,6 +42,7 @@ def copyto(dst, src, /, casting="same_kind", where=True):
     _write_where(_mask("copyto", where, dst), _values("copyto", src, dst), dst)
 
 
+@short(short_counts.putmask)
 def putmask(x, mask, values, /):
     """Write values to an Array where a mask of its shape is true: to each place the one of it.
 

@@ -11,13 +11,14 @@ import numpy as np
 from ..array import Array
 from ..dispatch import apply
 from ..dtypes import float64, inexact, is_float, is_integer, supported
-from . import reductions
+from . import reductions, short_counts
 from .arguments import Operands, from_host, is_scalar, parse_int, parse_scalar, promote_all
 from .elementwise import bitwise_and, equal, greater_equal, less_equal, maximum, minimum, where
 from .indexing import get
 from .joining import concat
 from .layout import astype, ravel, reshape
 from .mathematics import remainder
+from .short_calls import short
 from .sorting import bisected, order_along, picked_along
 from .values import to_host
 from .working import is_nan
@@ -31,6 +32,7 @@ _BINS = {  # widths of bins by the spread of x and the number of its elements
 }
 
 
+@short(short_counts.bincount)
 def bincount(x, /, weights=None, minlength=0, *, device=None):
     """Return how often each of the numbers from 0 to the largest in x is there, as int64.
 
@@ -77,6 +79,7 @@ def _ends(array):
     return to_host(concat(ends)).tolist()
 
 
+@short(short_counts.digitize)
 def digitize(x, bins, /, right=False, *, device=None):
     """Return the int64 numbers of the bins that elements are in.
 
@@ -137,6 +140,7 @@ def histogram_bin_edges(x, /, bins=10, range=None, weights=None, *, device=None)
     return call.give(_given(edges, array))
 
 
+@short(short_counts.histogram)
 def histogram(x, /, bins=10, range=None, density=None, weights=None, *, device=None):
     """Return (how many elements are in each bin, the edges of the bins).
 
@@ -227,6 +231,7 @@ def _count(name, array, bins, low, high):
 # Interpolation ------------------------------------------------------------------------------------
 
 
+@short(short_counts.interp)
 def interp(x, xp, fp, /, left=None, right=None, period=None, *, device=None):
     """Return, at each x, the value on the lines through the points (xp, fp), as float.
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..dtypes import uint8
+from . import short_counts
 from .arguments import Operands, from_host, is_scalar, parse_axis, parse_int
 from .creation import zeros
 from .elementwise import bitwise_and, not_equal, where
@@ -10,10 +11,12 @@ from .indexing import get
 from .joining import concat
 from .layout import astype, moveaxis, reshape
 from .reductions import sum as total
+from .short_calls import short
 
 __all__ = ["packbits", "unpackbits"]
 
 
+@short(short_counts.packbits)
 def packbits(a, /, axis=None, bitorder="big", *, device=None):
     """Return bytes, uint8, of eight elements each along an axis: a bit is 1 where one is not 0.
 
@@ -39,6 +42,7 @@ def packbits(a, /, axis=None, bitorder="big", *, device=None):
     return call.give(_back(result, others, axis))
 
 
+@short(short_counts.unpackbits)
 def unpackbits(a, /, axis=None, count=None, bitorder="big", *, device=None):
     """Return the bits of bytes along an axis, uint8: eight times as many elements of 0 and 1.
 

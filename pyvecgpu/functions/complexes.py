@@ -12,12 +12,14 @@ from ..array import Array
 from ..dispatch import apply
 from ..dtypes import is_complex, supported
 from ..operations import Operation
+from . import short_counts
 from .arguments import is_host, is_scalar, parse_scalar, strong
 from .elementwise import abs, equal, less, multiply, not_equal, unary
 from .indexing import get
 from .layout import as_array, broadcast_to
 from .mathematics import atan2
 from .reductions import all
+from .short_calls import short
 from .values import item
 
 __all__ = [
@@ -98,6 +100,7 @@ def angle(x, /, deg=False):
     return give(multiply(result, 180 / math.pi) if deg else result)
 
 
+@short(short_counts.iscomplex)
 def iscomplex(x, /):
     """Return where the imaginary part is not 0, as bool.
 
@@ -108,6 +111,7 @@ def iscomplex(x, /):
     return give(not_equal(part(array, 1), 0))
 
 
+@short(short_counts.isreal)
 def isreal(x, /):
     """Return where the imaginary part is 0, as bool.
 

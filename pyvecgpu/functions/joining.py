@@ -125,6 +125,7 @@ def hstack(arrays, /, *, dtype=None):
     return _stacked("hstack", arrays, 1, lambda x: x if x.ndim else reshape(x, (1,)), dtype)
 
 
+@numpys(np.dstack)
 def dstack(arrays, /):
     """Return arrays one behind the other along the third axis, which they get if they lack it.
 

@@ -263,6 +263,10 @@ def vdot(x1, x2, /, *, precision=None, device=None):
     >>> vg.vdot(vg.asarray([[1, 2], [3, 4]]), vg.asarray([[1, 1], [10, 1]])).item()
     37
     """
+    if precision is None and device is None:
+        result = product(x1, x2, True)
+        if result is not None:
+            return result
     call = _operands("vdot", x1, x2, None, device)
     a, b = (ravel(x) for x in call.arrays)
     if a.size != b.size:
@@ -278,6 +282,10 @@ def matvec(x1, x2, /, out=None, *, precision=None, device=None):
     >>> vg.matvec(vg.asarray([[1, 2], [3, 4]]), vg.asarray([[1, 0], [1, 1]])).tolist()
     [[1, 3], [3, 7]]
     """
+    if out is None and precision is None and device is None and _ndim(x2) == 1 < _ndim(x1):
+        result = product(x1, x2)
+        if result is not None:
+            return result
     call = _operands("matvec", x1, x2, out, device)
     a, b = call.arrays
     _check_matrix("matvec", a, b, a.shape[-1:])
@@ -293,6 +301,10 @@ def vecmat(x1, x2, /, out=None, *, precision=None, device=None):
     >>> vg.vecmat(vg.asarray([1, 10]), vg.asarray([[1, 2], [3, 4]])).tolist()
     [31, 42]
     """
+    if out is None and precision is None and device is None and _ndim(x1) == 1 < _ndim(x2):
+        result = product(x1, x2)
+        if result is not None:
+            return result
     call = _operands("vecmat", x1, x2, out, device)
     a, b = call.arrays
     _check_matrix("vecmat", b, a, b.shape[-2:-1])

@@ -13,12 +13,12 @@ from ..array import Array
 from ..dispatch import apply
 from ..dtype_queries import float_range
 from ..dtypes import int64, is_complex, real_dtype
-from . import reductions, scans, short_cards, short_cpu
+from . import reductions, scans, short_cards, short_counts, short_cpu
 from .arguments import Operands, parse_axes, parse_scalar
 from .complexes import part, squared_length
 from .elementwise import equal, less_equal, sqrt, where
 from .layout import astype
-from .short_calls import numpys
+from .short_calls import numpys, short
 from .statistics import float_dtype, parse_ddof
 from .values import copied
 from .working import can_be_nan, is_nan, working
@@ -105,6 +105,7 @@ def nanprod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, device=Non
     return call.deliver_array(reductions.prod(array, axis=axis, dtype=dtype, keepdims=keepdims))
 
 
+@short(short_counts.nancumsum)
 def nancumsum(x, /, axis=None, dtype=None, out=None, *, device=None):
     """Return the sums of the elements up to each along an axis, NaN counted as 0; see cumsum.
 
@@ -115,6 +116,7 @@ def nancumsum(x, /, axis=None, dtype=None, out=None, *, device=None):
     return call.deliver_array(scans.cumsum(array, axis, dtype))
 
 
+@short(short_counts.nancumprod)
 def nancumprod(x, /, axis=None, dtype=None, out=None, *, device=None):
     """Return the products of the elements up to each along an axis, NaN counted as 1.
 
@@ -143,6 +145,7 @@ def nanmin(x, /, axis=None, out=None, keepdims=False, *, device=None):
     return _extreme("nanmin", reductions.min, math.inf, x, axis, out, keepdims, device)
 
 
+@short(short_counts.nanargmax)
 def nanargmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
     """Return the int64 index of the first largest element that is not NaN; 0 where all are.
 
@@ -154,6 +157,7 @@ def nanargmax(x, /, axis=None, out=None, *, keepdims=False, device=None):
     return _place("nanargmax", reductions.max, -math.inf, x, axis, out, keepdims, device)
 
 
+@short(short_counts.nanargmin)
 def nanargmin(x, /, axis=None, out=None, *, keepdims=False, device=None):
     """Return the int64 index of the first smallest element that is not NaN; see nanargmax.
 

@@ -9,10 +9,12 @@ import math
 
 from ..dtype_queries import finfo
 from ..dtypes import float64, inexact, is_complex
+from . import short_ufuncs
 from .arguments import Operands, promote_all
 from .elementwise import _strong_pair, abs, equal, less, where
 from .layout import astype
 from .mathematics import copysign
+from .short_calls import short
 from .working import is_nan
 
 __all__ = ["nextafter", "spacing"]
@@ -20,6 +22,7 @@ __all__ = ["nextafter", "spacing"]
 _SCALE = 2.0**200  # makes of float64's small numbers larger ones, none of which is near the largest
 
 
+@short(short_ufuncs.nextafter, c_order=False)
 def nextafter(x1, x2, /, out=None, *, device=None):
     """Return the number of the float dtype that comes after x1 on the way to x2; x2 if it is x1.
 
@@ -35,6 +38,7 @@ def nextafter(x1, x2, /, out=None, *, device=None):
     return call.deliver_array(_next(a, b))
 
 
+@short(short_ufuncs.spacing, c_order=False)
 def spacing(x, /, out=None, *, device=None):
     """Return the distance from x to the next number away from 0, with x's sign; NaN of infinity.
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..array import Array
 from ..dispatch import apply
 from ..dtypes import float64, int64
-from . import reductions
+from . import reductions, short_counts
 from .arguments import Operands, from_host, parse_axes
 from .creation import filled
 from .elementwise import ceil, equal, floor, maximum, minimum, where
@@ -20,6 +20,7 @@ from .elementwise import round as rint
 from .indexing import get
 from .layout import astype, broadcast_to, moveaxis, permute_dims, reshape
 from .mathematics import remainder
+from .short_calls import short
 from .sorting import picked_along, sorted_along
 from .values import to_host
 from .working import can_be_nan, is_nan, working
@@ -46,6 +47,7 @@ _PICKS = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
 METHODS = (*_LINES, *_PICKS, "midpoint", "averaged_inverted_cdf")
 
 
+@short(short_counts.median)
 def median(x, /, axis=None, out=None, overwrite_input=False, keepdims=False, *, device=None):
     """Return the middle element, or the mean of the middle two, along axes; None: of all.
 
@@ -66,6 +68,7 @@ def nanmedian(x, /, axis=None, out=None, overwrite_input=False, keepdims=False, 
     return _middle("nanmedian", x, axis, out, keepdims, device, True)
 
 
+@short(short_counts.quantile)
 def quantile(
     x,
     q,
@@ -91,6 +94,7 @@ def quantile(
     return _quantile("quantile", x, q, 1, axis, out, method, keepdims, device, False)
 
 
+@short(short_counts.percentile)
 def percentile(
     x,
     q,

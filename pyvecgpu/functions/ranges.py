@@ -38,6 +38,9 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     [1.0, 1.25, 1.5, 1.75]
     """
     start, stop = (0, start) if stop is None else (start, stop)
+    result = short_cpu.numbers(start, stop, step, dtype, device)
+    if result is not None:
+        return result
     integers = type(start) is type(stop) is type(step) is int
     if not integers:
         start, stop, step = (parse_scalar(x, "a bound of arange") for x in (start, stop, step))

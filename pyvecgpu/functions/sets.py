@@ -8,7 +8,7 @@ from collections import namedtuple
 from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
 from ..dtypes import int8, int64, is_complex
-from . import complexes, scans, short_cards, short_numpy
+from . import complexes, scans, short_cards, short_counts, short_numpy
 from .arguments import Operands, is_scalar, promote_all
 from .creation import filled
 from .elementwise import bitwise_and, equal, minimum, not_equal
@@ -88,6 +88,7 @@ def unique_all(x, /, *, device=None):
     return UniqueAll(*[call.give(one) for one in found])
 
 
+@short(short_counts.unique)
 def unique(
     x,
     /,
@@ -180,6 +181,7 @@ def _ranks(order, first):
 # Membership and sets ------------------------------------------------------------------------------
 
 
+@short(short_counts.isin)
 def isin(x1, x2, /, assume_unique=False, invert=False, *, device=None):
     """Return for each element of x1 whether it is one of x2; NaN is none.
 

@@ -7,6 +7,8 @@ result is the same to the bit, and of others it is computed as the long way does
 """
 
 import functools
+import operator
+from inspect import signature
 
 import numpy as np
 
@@ -79,15 +81,22 @@ def _is_operand(value, data):
     return type(value) is float and data.dtype.kind == "f" and value and holds(data.dtype, value)
 
 
-def short(function):
+def short(function, c_order=True):
     """Return a decorator: what function(...) gives of ndarrays is taken, unless that is None.
 
     The function stands in short_numpy.py. It gets ndarrays for Arrays, and all else as it is; it
     gives None, or raises one of NumPy's errors, for what is not for it. Else it gives an ndarray or
     NumPy's scalar, a tuple of ndarrays, or True after it has written to its first argument.
+    c_order: whether results are in C order, not in the operands', as elementwise ones are.
     """
 
+    count = function.__code__.co_argcount
+    taken = {*function.__code__.co_varnames[: count + function.__code__.co_kwonlyargcount]}
+
     def decorate(composed):
+        defaults = {one.name: one.default for one in signature(composed).parameters.values()}
+        rest = [*defaults.values()][count:]
+
         @functools.wraps(composed)
         def call(*arguments, **options):
             backend, raws = None, []
@@ -105,8 +114,14 @@ def short(function):
                 raws.append(one)
             if backend is None or _listeners or active:
                 return composed(*arguments, **options)
+            if len(raws) > count and all(map(operator.is_, raws[count:], rest)):
+                del raws[count:]
             try:
-                result = function(*raws, **(_opened(options, backend) if options else options))
+                if options:
+                    asked = {n: x for n, x in options.items() if _is_told(n, x, taken, defaults)}
+                    result = function(*raws, **_opened(asked, backend))
+                else:
+                    result = function(*raws)
             except _ERRORS:
                 result = None
             if result is None:
@@ -115,10 +130,10 @@ def short(function):
                 wrote(raws[0])
                 return None
             if type(result) is tuple:
-                return tuple([_array(backend, one) for one in result])
+                return tuple([_array(backend, one, c_order) for one in result])
             if type(result) is not np.ndarray:
                 result = np.asarray(result)
-            elif not result.flags.c_contiguous:
+            elif c_order and not result.flags.c_contiguous:
                 result = np.ascontiguousarray(result)
             array = new()
             array.backend = backend
@@ -155,6 +170,11 @@ def product(x1, x2, of_vectors=False):
     return _array(backend, result if type(result) is np.ndarray else np.asarray(result))
 
 
+def _is_told(name, value, taken, defaults):
+    """Whether a named argument says more than what is so anyway."""
+    return name in taken or name not in defaults or value is not defaults[name]
+
+
 def _opened(options, backend):
     """Return named arguments with ndarrays for Arrays. TypeError: they are not for this way."""
     opened = {}
@@ -167,9 +187,11 @@ def _opened(options, backend):
     return opened
 
 
-def _array(backend, data):
-    """Return a new Array of an ndarray, in C order."""
+def _array(backend, data, c_order=True):
+    """Return a new Array of an ndarray, in C order if that is wanted."""
     array = new()
     array.backend = backend
-    array.data = data if data.flags.c_contiguous else np.ascontiguousarray(data)
+    if type(data) is not np.ndarray:
+        data = np.asarray(data)
+    array.data = np.ascontiguousarray(data) if c_order and not data.flags.c_contiguous else data
     return array

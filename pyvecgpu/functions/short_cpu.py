@@ -10,14 +10,16 @@ import numpy as np
 from ..array import Array, wrap
 from ..backends import cpu_statistics
 from ..backends.cpu_ways import holds
+from ..device import resolve
 from ..dispatch import observed
-from ..dtypes import integer_range
+from ..dtypes import int64, integer_range, parse_dtype
 from .arguments import parse_axes
 from .casting import active
 
 _NUMBERS = (int, float)
 _BACKWARDS = slice(None, None, -1)
-IN_CACHE = 1 << 16  # elements that NumPy goes over twice sooner than once with both bounds
+LONGEST = 2**31  # numbers in a row that need no look at how many there may be
+FEW = 4000  # integers that NumPy goes over twice sooner than once with both bounds
 
 
 def data_of(x, kinds="buif"):
@@ -28,6 +30,26 @@ def data_of(x, kinds="buif"):
     if type(x) is not Array or active or observed() or x.backend.on_card:
         return None
     return x.data if x.data.dtype.kind in kinds else None
+
+
+_EXACT = {"i": 2**31, "l": 2**62, "q": 2**62, "f": 2**24, "d": 2**53}  # ints that dtypes hold
+
+
+def numbers(start, stop, step, dtype, device):
+    """Return what arange does of ints, in a dtype that holds them all."""
+    if not type(start) is type(stop) is type(step) is int or observed():
+        return None
+    dtype = int64 if dtype is None else parse_dtype(dtype)
+    most = _EXACT.get(dtype.char, 0)
+    if not -most < start <= stop < most or not 0 < step < most or stop - start > LONGEST:
+        return None
+    backend = resolve(device).backend
+    if backend.on_card:
+        return None
+    try:
+        return wrap(backend, np.arange(start, stop, step, dtype))
+    except MemoryError:
+        return None
 
 
 def diagonal_matrix(x, k):
@@ -119,7 +141,7 @@ def clip(x, low, high):
         if not holds(dtype, bound) or not _is_within(dtype, bound):
             return None
     try:
-        if dtype.char == "e" or data.size > IN_CACHE or low is None or high is None:
+        if dtype.kind == "f" or data.size > FEW or low is None or high is None:
             return wrap(x.backend, np.asarray(data.clip(low, high)))
         result = np.maximum(data, low)
         if type(result) is np.ndarray:  # of more than no axes

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from ..dtypes import float64, get_default_dtype, inexact, int32, int64, is_integer
+from . import short_ufuncs
 from .arguments import Operands, from_host, is_scalar, parse_int, strong
 from .elementwise import (
     abs,
@@ -27,12 +28,14 @@ from .gathering import take
 from .layout import astype
 from .mathematics import log2
 from .neighbours import _real
+from .short_calls import short
 
 __all__ = ["frexp", "i0", "ldexp"]
 
 _LEAST, _MOST = -1074, 1023  # powers of two that are float64
 
 
+@short(short_ufuncs.ldexp, c_order=False)
 def ldexp(x1, x2, /, out=None, *, device=None):
     """Return x1 * 2 ** x2, rounded once, as float.
 
@@ -65,6 +68,7 @@ def ldexp(x1, x2, /, out=None, *, device=None):
     return call.deliver_array(astype(result, dtype, copy=False))
 
 
+@short(short_ufuncs.frexp, c_order=False)
 def frexp(x, /, *, device=None):
     """Return (mantissa, exponent): x is mantissa * 2 ** exponent, and |mantissa| in [0.5, 1).
 

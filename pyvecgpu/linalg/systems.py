@@ -18,7 +18,8 @@ from ..functions.linalg import matmul
 from ..functions.matrices import eye
 from ..functions.matrices import tril as lower_half
 from ..functions.matrices import triu as upper_half
-from . import libraries
+from ..functions.short_calls import short
+from . import libraries, short_linalg
 from .operands import Matrices, broadcast_batches
 
 __all__ = [
@@ -38,6 +39,7 @@ GENERAL, LOWER, UPPER = range(3)  # the kinds of pvg_solve
 VALUE, SIGN, LOGARITHM = range(3)  # of pvg_determinant
 
 
+@short(short_linalg.cholesky)
 def cholesky(x, /, *, upper=False):
     """Return the lower L of x == L @ L.T, or the upper U of x == U.T @ U, of positive matrices.
 
@@ -54,6 +56,7 @@ def cholesky(x, /, *, upper=False):
     return call.give(libraries.of(call.backend).cholesky(a, bool(upper)))
 
 
+@short(short_linalg.solve)
 def solve(x1, x2, /):
     """Return the x of x1 @ x == x2, by elimination with the largest pivots.
 
@@ -98,6 +101,7 @@ def _half_of(a, kind):
     return a if kind == GENERAL else lower_half(a) if kind == LOWER else upper_half(a)
 
 
+@short(short_linalg.inv)
 def inv(x, /):
     """Return the inverses of matrices (..., n, n). LinAlgError: not square, or singular.
 
@@ -152,6 +156,7 @@ def tensorsolve(a, b, /, axes=None):
     return reshape(result, shape)
 
 
+@short(short_linalg.det)
 def det(x, /):
     """Return the determinants of matrices (..., n, n), 0 of a singular one.
 

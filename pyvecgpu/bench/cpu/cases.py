@@ -8,6 +8,7 @@ and `b` of n elements, `A` and `B` as matrices of about as many columns as rows,
 import functools
 import math
 import operator
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 import pyvecgpu as vg
 
 from ...operations import ROWS
+from . import named
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 MAIN = ("float32", "float64")
@@ -68,7 +70,9 @@ class Case:
 
 
 def _same(group, names, dtypes=MAIN, **facts):
-    return [Case(group, name, name, name, dtypes, **facts) for name in names]
+    return [
+        Case(group, name, name, named.AS_OURS.get(name, name), dtypes, **facts) for name in names
+    ]
 
 
 def _dtypes(domain):
@@ -278,10 +282,41 @@ def _rest():
         yield Case("random", name, *texts, MAIN, bound=10.0)
 
 
+def _named(texts):
+    """Cases of the public names that no text calls, and of layouts (named.py)."""
+
+    def fits(text, dtype):
+        shapes = []
+        for module in (np, vg):
+            host = operands(np.dtype(dtype), 16)
+            names = host if module is np else {n: vg.asarray(x) for n, x in host.items()}
+            names |= named.views(names)
+            try:
+                found = Case("", text, text, text).compiled(text, module, names)()
+                parts = found if isinstance(found, (tuple, list)) else [found]
+                shapes.append([np.shape(part) for part in parts])
+            except Exception:  # whichever: another text may do
+                return False
+        return shapes[0] == shapes[1]
+
+    for group, text, is_small in (*named.functions(texts, fits), *named.methods(fits)):
+        if text in texts:
+            continue
+        dtypes = [dtype for dtype in named.MAIN if fits(text, dtype)]
+        yield from _same(group, [text], dtypes=tuple(dtypes), is_small=is_small)
+    for text in named.layouts():
+        is_small = "z" in text and "A" not in text  # of arrays of no axes
+        yield from _same("layouts", [text], is_small=is_small)
+
+
+@functools.cache
 def cases():
     """Return all cases, each name once."""
     parts = (_elementwise(), _operators(), _reductions(), _memory(), _indexing(), _rest())
-    return [case for part in parts for case in part]
+    found = [case for part in parts for case in part]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [*found, *_named([case.ours for case in found])]
 
 
 @functools.cache
