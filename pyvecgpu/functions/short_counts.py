@@ -23,7 +23,7 @@ def _of(chars, *values):
 
 
 def bincount(x, weights=None, minlength=0):
-    if not _of(_COUNTED, x) or x.ndim != 1 or type(minlength) is not int:
+    if not _of(_COUNTED, x) or x.ndim != 1 or not x.size or type(minlength) is not int:
         return None
     if weights is not None and (not _is_real(weights) or weights.shape != x.shape):
         return None
@@ -91,10 +91,15 @@ def _but_zeros(result):
     return result if np.count_nonzero(result) == np.size(result) else None
 
 
+def _plain(result):
+    """The same, and None where a number is infinite or NaN, between which NumPy has NaN."""
+    return _but_zeros(result) if np.all(np.isfinite(result)) else None
+
+
 def median(x, axis=None):
     if not _of("fd", x) or not x.size or not _is_axis(axis, x):
         return None
-    return _but_zeros(np.median(x, axis))
+    return _plain(np.median(x, axis))
 
 
 def quantile(x, q, axis=None):
@@ -108,7 +113,7 @@ def percentile(x, q, axis=None):
 def _quantile(function, x, q, axis):
     if not _of("d", x) or not x.size or type(q) not in (int, float) or not _is_axis(axis, x):
         return None
-    return _but_zeros(function(x, q, axis))
+    return _plain(function(x, q, axis))
 
 
 def nanargmax(x, axis=None):
@@ -122,7 +127,10 @@ def nanargmin(x, axis=None):
 def _extreme_place(function, x, axis):
     if not _is_real(x) or not x.size or not _is_axis(axis, x):
         return None
-    return function(x, axis)
+    if x.dtype.kind != "f":
+        return function(x, axis)
+    place = function(x) if axis is None else None
+    return None if place is None or np.isnan(x.item(place)) else place
 
 
 def nancumsum(x, axis=None):
