@@ -27,12 +27,6 @@ from .parts import ROOT, figure, fresh, run_gate, sources
 
 # The module of each.
 GATES = {"R5": "memory", "R6": "faults", "R8": "processes", "R9": "bits", "R10": "files"}
-    "R5": "memory",
-    "R6": "faults",
-    "R8": "processes",
-    "R9": "bits",
-    "R10": "files",
-}  # the module of each
 PAGE = ROOT / "docs" / "reliability.md"
 
 
@@ -89,7 +83,13 @@ def main(arguments=None):
     failed = False
     for gate in options.gates:
         record = record_of(read(options.json), gate, options.device)
-        if not run_gate(record, parts_of(gate), options.seconds, options.scale):
+
+        def report(text, record=record):
+            print(text, flush=True)
+            if options.json:
+                keep(options.json, record)
+
+        if not run_gate(record, parts_of(gate), options.seconds, options.scale, report):
             print(f"{gate} on {options.device} FAILED: {record['problem']}", file=sys.stderr)
             failed = True
         if options.json:

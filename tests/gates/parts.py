@@ -6,11 +6,14 @@ and raises AssertionError, with a sentence, if one of them was wrong or left som
 """
 
 import datetime
+import gc
 import hashlib
 import math
 import time
 from pathlib import Path
 from typing import NamedTuple
+
+import helpers
 
 import pyvecgpu as vg
 
@@ -56,10 +59,23 @@ def fresh(gate, device):
             "date": "", "seconds": 0.0, "parts": {}, "problem": ""}  # fmt: skip
 
 
+def check_left(device, before):
+    """AssertionError: there is more in use than before (helpers.in_use), and it stays so."""
+    for _ in range(40):
+        gc.collect()
+        now = helpers.in_use(device)
+        grown = {what: n for what, n in now.items() if n > before[what]}
+        if not grown:
+            return
+        time.sleep(0.05)  # a thread that has been joined may take a while to be gone
+    raise AssertionError(f"left: {grown}, before {before}")
+
+
 def run_gate(record, parts, seconds, scale=1.0, report=print):
     """Run the parts that are for a record's device, and add to it what they did.
 
-    The time is shared among the parts that are not done. True: none found anything wrong.
+    The time is shared among the parts that are not done. report(text) is called after each part.
+    True: none found anything wrong.
     """
     device = record["device"]
     todo = [part for part in parts if device in part.devices]
@@ -79,9 +95,10 @@ def run_gate(record, parts, seconds, scale=1.0, report=print):
             told = str(error) if isinstance(error, AssertionError) else repr(error)
             record["problem"] = f"{part.name}: {told}"
             break
+        finally:
+            record["seconds"] = round(record["seconds"] + time.monotonic() - now, 1)
+            record["date"] = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}"
         report(f"{record['gate']} on {device}: {text_of(part.name, found)}")
-    record["seconds"] = round(record["seconds"] + time.monotonic() - began, 1)
-    record["date"] = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     return not record["problem"]
 
 

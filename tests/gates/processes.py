@@ -21,7 +21,7 @@ from uses import USES
 import pyvecgpu as vg
 
 from .bits import Repeated
-from .parts import CARDS, Part
+from .parts import CARDS, Part, check_left
 
 THREADS = 8
 PATIENCE = 60  # seconds after which a process hangs: a busy machine takes long to start one
@@ -73,17 +73,6 @@ def threads(device, start, wanted, end):
     seconds = int(time.monotonic() - began)
     check_left(device, before)
     return min(seconds, wanted)
-
-
-def check_left(device, before):
-    for _ in range(20):
-        gc.collect()
-        now = helpers.in_use(device)
-        grown = {what: n for what, n in now.items() if n > before[what]}
-        if not grown:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"left: {grown}, before {before}")
 
 
 def result(code, *flags):
