@@ -76,8 +76,8 @@ SELF_TESTS += $(foreach build,asan tsan watch,build/$(build)/simulator/tests/tes
 SELF_TESTS += $(PASS_TEST)
 
 .PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-watch test-races \
-    test-gpu mutants fuzz gates conformance demo bench memcheck lint format install clean help \
-    FORCE stubs docs
+    test-gpu mutants fuzz gates coverage conformance demo bench memcheck lint format install \
+    clean help FORCE stubs docs
 
 all: lib sim
 	@echo 'Built $(LIB) ($(ARCHITECTURES)) and $(SIM). Next: make demo$(PYTHON_ARGUMENT)'
