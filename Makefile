@@ -34,6 +34,7 @@ SIM := pyvecgpu/libpyvecgpu_sim.so
 ASAN := build/asan/libpyvecgpu_sim.so
 TSAN := build/tsan/libpyvecgpu_sim.so
 WATCH := build/watch/libpyvecgpu_sim.so
+COVERAGE := build/coverage/libpyvecgpu_sim.so
 
 KERNELS := $(wildcard $(addprefix cuda/,*.cu dtypes/*.cu runtime/*.cu arrays/*.cu kernels/*.cu \
     kernels/*/*.cu kernels/*/*/*.cu))
@@ -56,6 +57,7 @@ PASS_TEST := build/sim/tests/test_passes
 SIM_OBJECTS := $(filter-out $(PASS_OBJECTS),$(SIM_OBJECTS))
 ASAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/asan/%)
 TSAN_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/tsan/%)
+COVERAGE_OBJECTS := $(SIM_OBJECTS:build/sim/%=build/coverage/%)
 # The access checker's kernels are ThreadSanitizer's.
 WATCH_OBJECTS := $(filter-out build/tsan/simulator/%,$(TSAN_OBJECTS)) \
     $(SIMULATOR:cuda/%.cpp=build/watch/%.o)
@@ -74,8 +76,8 @@ SELF_TESTS += $(foreach build,asan tsan watch,build/$(build)/simulator/tests/tes
 SELF_TESTS += $(PASS_TEST)
 
 .PHONY: all lib sim sim-asan ctest test test-sim test-asan test-order test-watch test-races \
-    test-gpu mutants fuzz conformance demo bench memcheck lint format install clean help FORCE \
-    stubs docs
+    test-gpu mutants fuzz gates coverage conformance demo bench memcheck lint format install \
+    clean help FORCE stubs docs
 
 all: lib sim
 	@echo 'Built $(LIB) ($(ARCHITECTURES)) and $(SIM). Next: make demo$(PYTHON_ARGUMENT)'
@@ -119,6 +121,9 @@ build/tsan/%: VARIANT := -O1 -g1 -DPVG_SIM_TSAN
 build/tsan/%: KERNEL_VARIANT := -fsanitize=thread --param tsan-distinguish-volatile=1
 build/watch/%: VARIANT := -O2 -g1 -DPVG_SIM_WATCH
 build/watch/%: KERNEL_VARIANT := -O1 -fsanitize=thread --param tsan-distinguish-volatile=1
+# Which lines run: tests/gates. Kernels run in threads, and the simulator itself is not counted.
+build/coverage/%: VARIANT := -O1 -g0
+build/coverage/%: KERNEL_VARIANT := -O0 --coverage -fprofile-update=prefer-atomic
 
 # Only pvg_* is visible, every symbol is resolved when linking, and tables are read-only after it.
 LINK := -z,defs -z,relro -z,now -z,noexecstack --as-needed --exclude-libs,ALL \
@@ -138,12 +143,11 @@ endef
 build/gpu/flags: $(COMPILER) $(TOOLKIT) FORCE
 	$(if $(UNSUPPORTED_ARCHS),@echo 'nvcc $(TOOLKIT_RELEASE) does not know: $(UNSUPPORTED_ARCHS)')
 	$(call keep_text,$(TOOLKIT_RELEASE) $(GPU_FLAGS) $(shell $(CXX) --version))
-build/sim/flags build/asan/flags build/tsan/flags build/watch/flags: $(COMPILER) $(TOOLKIT) FORCE
+$(foreach build,sim asan tsan watch coverage,build/$(build)/flags): $(COMPILER) $(TOOLKIT) FORCE
 	$(call keep_text,$(TOOLKIT_RELEASE) $(filter-out $(CUDA_INCLUDE)%,$(SIM_FLAGS)) \
 	    $(VARIANT) $(KERNEL_VARIANT) \
 	    $(shell $(CXX) --version))
-build/gpu/objects build/sim/objects build/asan/objects build/tsan/objects \
-    build/watch/objects: FORCE
+$(foreach build,gpu sim asan tsan watch coverage,build/$(build)/objects): FORCE
 	$(call keep_text,$(KERNELS) $(SIMULATOR))
 
 # Products are tuned to their registers: a spill fails the build (but in the portable kernel), and
@@ -181,6 +185,10 @@ build/watch/%.o: cuda/%.cu build/watch/flags
 	$(call compile_for_simulator,$(SIM_CU_FLAGS))
 build/watch/%.o: cuda/%.cpp build/watch/flags
 	$(call compile_for_simulator)
+build/coverage/%.o: cuda/%.cu build/coverage/flags
+	$(call compile_for_simulator,$(SIM_CU_FLAGS))
+build/coverage/%.o: cuda/%.cpp build/coverage/flags
+	$(call compile_for_simulator)
 
 # $(call link_gpu,soname): the CUDA runtime goes in, the driver is looked up when it is needed.
 define link_gpu
@@ -206,6 +214,8 @@ $(TSAN): $(TSAN_OBJECTS) build/tsan/objects cuda/exports.map
 $(PASS_TEST): $(PASS_OBJECTS) $(SIM_OBJECTS)
 $(WATCH): $(WATCH_OBJECTS) build/watch/objects cuda/exports.map
 	$(call link_simulator)
+$(COVERAGE): $(COVERAGE_OBJECTS) build/coverage/objects cuda/exports.map
+	$(call link_simulator,--coverage)
 $(foreach build,sim asan tsan watch,$(eval $(filter build/$(build)/%,$(SELF_TESTS)): \
     $(SIMULATOR:cuda/%.cpp=build/$(build)/%.o)))
 build/asan/simulator/tests/test_%: LINK_VARIANT := $(SANITIZERS)
@@ -221,6 +231,8 @@ define build_c_test
 endef
 build/tests/test_%: cuda/tests/test_%.c $(LIB)
 	$(call build_c_test,$(LIB),,../../pyvecgpu)
+build/tests/soak: cuda/tests/soak.c $(LIB)
+	$(call build_c_test,$(LIB),,../../pyvecgpu)
 build/tests/sim/%: cuda/tests/%.c $(SIM)
 	$(call build_c_test,$(SIM),$(ON_SIMULATOR),../../../pyvecgpu)
 build/tests/asan/%: cuda/tests/%.c $(ASAN)
@@ -229,9 +241,11 @@ build/tests/tsan/test_%: cuda/tests/test_%.c $(TSAN)
 	$(call build_c_test,$(TSAN),$(ON_SIMULATOR) -fsanitize=thread,../../tsan)
 build/tests/watch/test_%: cuda/tests/test_%.c $(WATCH)
 	$(call build_c_test,$(WATCH),$(ON_SIMULATOR),../../watch)
+build/tests/coverage/test_%: cuda/tests/test_%.c $(COVERAGE)
+	$(call build_c_test,$(COVERAGE),$(ON_SIMULATOR),../../coverage)
 
 OBJECTS := $(GPU_OBJECTS) $(SIM_OBJECTS) $(PASS_OBJECTS) $(ASAN_OBJECTS) $(TSAN_OBJECTS) \
-    $(WATCH_OBJECTS)
+    $(WATCH_OBJECTS) $(COVERAGE_OBJECTS)
 -include $(wildcard $(OBJECTS:.o=.d) $(SELF_TESTS:=.d))
 -include $(wildcard $(addsuffix .d,$(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(TSAN_TESTS) \
     $(WATCH_TESTS)))

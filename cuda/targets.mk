@@ -83,6 +83,27 @@ fuzz: lib $(FUZZERS) $(PYTHON_TESTS)  ## random calls and programs (SECONDS=)
 	$(TEST_ENVIRONMENT) build/tests/asan/fuzz $(FUZZ_SECONDS)
 	PYTHONPATH=.:tests $(PYTHON) tests/fuzz.py --seconds $(FUZZ_SECONDS) $(ARGS)
 
+# The gates of a release that count to large numbers: tests/gates. The same command goes on where
+# it was ended; DEVICE=cuda on a card.
+GATES ?= R5 R6 R8 R9
+DEVICE ?= sim
+GATES_FILE ?= build/gates-$(DEVICE).json
+GATES_NEED := $(if $(filter cuda,$(DEVICE)),lib build/tests/soak,sim build/tests/sim/soak)
+-include $(wildcard build/tests/soak.d build/tests/sim/soak.d)
+gates: $(GATES_NEED) $(PYTHON_TESTS)  ## gates of a release (GATES="R5 R9", DEVICE=cuda, SECONDS=)
+	PYTHONPATH=.:tests $(PYTHON) -m gates $(GATES) --device $(DEVICE) --seconds $(SECONDS) \
+	    --json $(GATES_FILE) $(ARGS)
+
+# Which lines of the host code the tests run: half an hour. The tests in Python load that build.
+COVERAGE_TESTS := $(C_TESTS:%=build/tests/coverage/%)
+-include $(wildcard $(COVERAGE_TESTS:=.d))
+coverage: $(COVERAGE_TESTS) $(PYTHON_TESTS)  ## lines of the host code that tests run (gcov)
+	find build/coverage -name '*.gcda' -delete
+	$(call run_tests,C tests whose lines are counted,$(COVERAGE_TESTS),failed)
+	-PYVECGPU_SIM_LIBRARY=$(abspath $(COVERAGE)) $(PYTHON) -m pytest tests --device sim -q \
+	    -W ignore:PYVECGPU_SIM_LIBRARY --ignore=tests/plants --ignore=tests/mutants $(ARGS)
+	PYTHONPATH=.:tests $(PYTHON) -m gates R12 --json $(GATES_FILE)
+
 # The array API standard's own tests, of a checkout of github.com/data-apis/array-api-tests with its
 # submodule: SUITE. tests/conformance has what is expected to fail.
 DEVICES ?= cpu sim

@@ -6,10 +6,12 @@ there, is collected, and needs a GPU where the page says so, is found in the sou
 
 import ast
 import functools
+import json
 import re
 
 import helpers
 import pytest
+from gates.parts import figure as gate_figure
 from helpers import ROOT
 from plants.test_plants import PLANTS
 from programs import LINES
@@ -154,6 +156,15 @@ def test_rows_of_gates():
     assert rows["R4"].endswith(f"| {counts()['shown']} shown, {counts()['in part']} in part")
     assert f": {CALLS:,} calls with arguments at random" in rows["R4"]
     assert rows["R11"].endswith(f"| {functions} of {functions} functions")
+
+
+def test_figures_of_gates_are_those_that_were_measured():
+    path = ROOT / "docs" / "measured" / "gates-sim.json"
+    records = json.loads(path.read_text(encoding="utf-8"))["records"]
+    assert records
+    figures = {number: figure for number, _, _, figure in GATES}
+    for record in records:
+        assert gate_figure(records, record["gate"]) == figures[record["gate"]], "make gates --page"
 
 
 def test_other_tests_that_are_named():

@@ -161,8 +161,10 @@ def entry(shape, content=b"", dtype="<f8"):
         (["x.npy"], b""),
         (["x.txt"], b"text"),
         (["x.npy", "x.npy"], entry((1,), b"12345678")),
+        (["x.npy"], entry("((3,)", b"12345678")),  # tokenize.TokenError
+        (["x.npy"], entry("(3,)}\n  {\n {", b"12345678")),  # an IndentationError of it
     ],
-    ids=range(13),
+    ids=range(15),
 )
 def test_entries_that_lie(tmp_path, names, content):
     with warnings.catch_warnings():

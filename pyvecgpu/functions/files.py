@@ -80,10 +80,14 @@ def load(file, /, *, device=None):
     if start == _ZIP:
         found = unpacked("load", file)
         return {name: _array(values, device) for name, values in found.items()}
+    import tokenize
+
     try:
         return _array(np.load(file, allow_pickle=False), device)
     except EOFError as error:
         raise ValueError(f"load: the file is empty or cut off: {error}") from None
+    except (SyntaxError, tokenize.TokenError) as error:  # NumPy reads headers of Python 2, too
+        raise ValueError(f"load: the file has a damaged header: {error}") from None
 
 
 def read_npz(caller, path):
@@ -96,11 +100,13 @@ def read_npz(caller, path):
 
 def unpacked(caller, stream):
     """The same of an open file."""
+    import tokenize
     import zipfile
     import zlib
 
     name = getattr(stream, "name", "the file")
     kinds = (EOFError, KeyError, MemoryError, RuntimeError, TypeError, ValueError, struct.error)
+    kinds += (SyntaxError, tokenize.TokenError)  # NumPy reads headers of Python 2, too
     try:
         with zipfile.ZipFile(stream) as file:
             return _entries(file)
