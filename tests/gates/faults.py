@@ -94,7 +94,7 @@ def fail_one_after_another(model):
 
 def fail(program, kind, number):
     """A step in which a call fails, which it may get over, but for a launch."""
-    failed = False
+    failed, before = False, test_faults.asked_for(program.loaded, "launch")
     program.loaded.pvg_sim_fail(kind.encode(), number)
     try:
         program.step()
@@ -106,7 +106,8 @@ def fail(program, kind, number):
             error.__traceback__, error = None, error.__context__
     finally:
         program.loaded.pvg_sim_fail(kind.encode(), 0)
-    assert failed or kind != "launch", f"{kind} {number} was not noticed"
+    if kind == "launch" and test_faults.asked_for(program.loaded, "launch") - before >= number:
+        assert failed, f"launch {number} has failed unnoticed"
 
 
 def check(program, before, after, used, text):
