@@ -9,7 +9,7 @@ every Call, and `tape` records what is computed of tracked Arrays.
 import contextlib
 import threading
 
-from .array import Array, Tracked, new, wrap
+from .array import Array, Tracked, new
 from .backends import ARRAY, ARRAY_PARAMETERS, ARRAYS, HOST, LISTS, METHODS, NOTHING
 
 # The callbacks for all threads, each by a key of its own. Without any the operators' way is open.
@@ -133,7 +133,15 @@ _ARRAYS = """
         found = compute({raw})
     except MemoryError as error:
         raise backend.short_of_memory(error) from None
-    result = tuple([wrap(backend, data) for data in found])
+    result = []
+    for data in found:
+        if backend.on_card and not data:
+            backend.fail()
+        array = new()
+        array.backend = backend
+        array.data = data
+        result.append(array)
+    result = tuple(result)
 """
 _OTHER = """
     compute = backend.{name}
@@ -189,7 +197,7 @@ class _Ways(dict):
             named="{" + ", ".join([f'"{name}": {name}' for name in parameters]) + "}",
             target=written[0] if written else None,
         )
-        made = {"new": new, "wrap": wrap, "_listeners": _listeners, "_tell": _tell}
+        made = {"new": new, "_listeners": _listeners, "_tell": _tell}
         made |= {"Tracked": Tracked, "tape": tape}
         exec(compile(source, f"<{method} of dispatch.py>", "exec"), made)
         return self.setdefault(method, made[method])

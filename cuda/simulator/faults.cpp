@@ -138,6 +138,7 @@ static bool set(const char *name, long long value) {
     if (is("copy_error") && in(1, 999)) return settings.copy_error = (cudaError_t)value, true;
     if (is("multiprocessors") && in(1, 1024)) return settings.multiprocessors = (int)value, true;
     if (is("patience") && in(0, 1 << 30)) return settings.patience = (int)value, true;
+    if (is("skip_kernels") && in(0, 1)) return settings.skip_kernels = value, true;
     if (is("races") && in(0, 1)) return settings.races = value, true;
     if (is("guard") && in(0, 1)) return set_guard(value);
     if (is("memory") && value > 0) return settings.memory = (size_t)value, true;

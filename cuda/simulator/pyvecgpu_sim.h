@@ -31,6 +31,8 @@ extern "C" {
  *   "patience"     seconds of processor time that a thread may run without coming to a barrier or
  *                  to its end (default 60; 0: any time): then its launch fails (702)
  *   "guard"        1: host code that touches device memory ends the process (not with ASan)
+ *   "skip_kernels" 1: a launch is checked and counted, and the kernel does not run: what is left is
+ *                  the host's time. Results are whatever the memory held
  *   "races"        0: the access checker looks at nothing but whose memory it is (default 1)
  *   "print"        1: reports also go to stderr */
 PVG_SIM_EXPORT int pvg_sim_set(const char *setting, long long value);

@@ -26,7 +26,7 @@ struct Settings {
     int order = FORWARD;
     unsigned seed = 1;
     bool check_order = false, strict = true, deferred = false, print = false, guard = false;
-    bool races = true;
+    bool races = true, skip_kernels = false;
     int workers = 2, devices = 1, multiprocessors = 2, patience = 60;
     cudaError_t copy_error = cudaErrorInvalidValue; /* what an injected fault of a copy returns */
     size_t memory = size_t{4} << 30;

@@ -14,7 +14,7 @@ trunc, round, sign, floor_divide) has slope 0.
 import math
 
 from .. import functions as vg
-from ..dispatch import apply
+from ..dispatch import WAYS, apply
 from ..functions import nn
 from ..functions.creation import to as transfer
 from ..functions.indexing import embedded
@@ -295,9 +295,10 @@ def rows_of(x):
 def dense(g, x, weight, bias, preactivation, activation, precision, wanted, differentiable):
     """A layer: by the fused kernel, and by the rules of what it is made of if they are recorded."""
     if not differentiable:
-        which = ("x" in wanted, "weight" in wanted, "bias" in wanted)
+        keys = [one[0] for one in wanted]
+        which = ("x" in keys, "weight" in keys, "bias" in keys)
         call = (g, x, weight, preactivation, activation, precision, which)
-        return dict(zip(wanted, apply(x.backend, "dense_backward", *call), strict=True))
+        return dict(zip(keys, WAYS["dense_backward"](x.backend, *call), strict=True))
     if activation:
         before = product(x, vg.matrix_transpose(weight), precision)
         before = before if bias is None else before + bias

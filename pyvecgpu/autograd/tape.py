@@ -72,7 +72,9 @@ class Leaf:
 class Node:
     """One operation: its operands' nodes, its rules, and what these need.
 
-    saved: {name in the rules: value}, and versions: what the Arrays among the values had.
+    operands: tuples of a key for what a rule for all gives, a node, the operand's Like (or its name
+    in `saved`), a rule and the names that it needs. saved: {name in the rules: value}. versions:
+    of the Arrays among the values, each as a function, its argument and what it gave.
     """
 
     __slots__ = ("exact", "hooks", "name", "number", "operands", "saved", "stale", "versions")
@@ -84,31 +86,30 @@ class Node:
         self.versions, self.number = versions, next(_numbers)
         self.hooks, self.stale = None, False
 
-    def release(self):
-        self.operands, self.saved = None, None
-
     def parents(self):
         return [node for _, node, *_ in self.operands or ()]
 
     def pull(self, gradients, run):
         """Pass the gradient on to the operands' nodes by run.give."""
         (g,) = gradients
-        differentiable, operands, values = run.differentiable, self.operands, self.saved.copy()
-        versions = iter(self.versions)
-        for value in values.values():
-            if isinstance(value, Array) and value.backend.version(value.data) != next(versions):
+        for version, data, number in self.versions:
+            if version(data) != number:
                 self.refuse()
+        operands, values, differentiable = self.operands, self.saved.copy(), run.differentiable
         if differentiable and "y" in values:
             values["y"] = tracked(alias(values["y"]), self)
         if run.useless:
             operands = [one for one in operands if one[1] not in run.useless]
-        values["differentiable"], values["wanted"] = differentiable, [one[0] for one in operands]
+        values["differentiable"], values["wanted"] = differentiable, operands
         joint, exact = None, self.exact and not differentiable
-        for key, node, like, rule in operands:
+        for key, node, like, rule, needed in operands:
+            if like.__class__ is str and not exact:
+                like = Like(values[like])
             if joint is None:
                 values["like"] = like
-                result = rule(g, *[values[need] for need in needs(rule)])
-                joint = result if key is not None else None
+                result = rule(g, *[values[need] for need in needed])
+                if key is not None:
+                    joint = result
             one = result if key is None else joint[key]
             if exact:
                 run.give(node, one, True)
@@ -134,7 +135,6 @@ class Node:
         )
 
 
-@functools.cache
 def needs(rule):
     """The names of a rule's parameters but for g."""
     return rule.__code__.co_varnames[1 : rule.__code__.co_argcount]
@@ -176,81 +176,76 @@ def record(method, named, result):
         raise NotImplementedError(
             f"{plan.name} has no gradient yet; compute it of x.detach(), or under vg.no_grad()"
         )
-    in_place = type(result) is Tracked
-    before = state.versions if in_place else None
-    operands, needed = plan.operands(named)
+    exact = plan.alike is not None and are_alike(plan.alike, named)
+    operands, needed, joint = [], plan.needed, plan.needed is not None
+    rules = plan.rules
+    if joint:
+        rule, names = rules
+        rules = [(key, rule, names, ()) for key in named if type(named[key]) is Tracked]
+    else:
+        needed = {}  # in order, each once
+    for source, rule, names, wanted in rules:
+        array = named[source]
+        if type(array) is Tracked:
+            node = array._node
+            if node.name in _VIEWS:
+                check_stale(node, plan.name)
+            like = source if exact else Like(array)
+            operands.append((source if joint else None, node, like, rule, names))
+            if wanted:
+                needed.update(wanted)
     if not operands:
         return
+    in_place = type(result) is Tracked
+    before = state.versions if in_place else None
     saved, versions = {}, []
-    for need, place in needed:
+    for need, place in needed if joint else needed.items():
         value = saved[need] = alias(result) if place == "y" else named[place]
         if isinstance(value, Array):
+            version, data = value.backend.version, value.data
             known = before is not None and place != "y"
-            versions.append(before[id(value)] if known else value.backend.version(value.data))
+            versions.append((version, data, before[id(value)] if known else version(data)))
     if in_place:
         result._node.stale = plan.name
-    tracked(result, Node(plan.name, operands, saved, versions, plan.is_exact(named)))
+    result._node = Node(plan.name, operands, saved, versions, exact)
+    result.__class__ = Tracked
 
 
 class Plan:
     """What to record of an operation: the name for messages and rules.
 
-    rules: for each operand its parameter, its rule, and what that needs as pairs of the name in the
-    rule and the parameter; or one rule for all operands; None: there is none yet.
+    rules: for each operand its parameter, its rule, the names that the rule needs, and of those to
+    be kept pairs of the name and the parameter; or one rule for all operands and the names that it
+    needs, with `needed` for the pairs; None: there is none yet.
     """
 
     __slots__ = ("alike", "name", "needed", "rules")
 
     def __init__(self, name, rules, renamed):
-        self.name, self.rules, self.needed = name, rules, None
+        self.name, self.rules, self.needed = name, None, None
         self.alike = EXACT.get(name)
         if isinstance(rules, dict):
             self.rules = tuple(
                 [
-                    (renamed.get(operand, operand), rule, wanted(rule, renamed))
+                    (renamed.get(operand, operand), rule, needs(rule), wanted(rule, renamed))
                     for operand, rule in rules.items()
                 ]
             )
         elif rules is not None:
-            self.needed = wanted(rules, renamed)
+            self.rules, self.needed = (rules, needs(rules)), wanted(rules, renamed)
 
-    def operands(self, named):
-        """Return what a Node has of its tracked operands, and what their rules need.
 
-        An operand of a rule for all of them has a key, by which the rule gives its gradient.
-        """
-        found, needed = [], self.needed
-        if needed is not None:
-            for key, array in named.items():
-                if type(array) is Tracked:
-                    found.append((key, self.live(array), Like(array), self.rules))
-            return found, needed
-        needed = {}  # in order, each once
-        for source, rule, wanted in self.rules:
-            array = named[source]
-            if type(array) is Tracked:
-                found.append((None, self.live(array), Like(array), rule))
-                needed |= wanted
-        return found, needed.items()
-
-    def is_exact(self, named):
-        """Whether the gradients need no fitting; see rules.EXACT."""
-        if self.alike is None:
-            return False
-        first = None
-        for name in self.alike:
-            if named[name] is not None:
-                dtype = named[name].dtype
-                if first is not None and dtype != first:
-                    return False
-                first = dtype
-        return True
-
-    def live(self, array):
-        """Return the node of an operand. RuntimeError: a view of what was changed in place."""
-        if array._node.name in _VIEWS:
-            check_stale(array._node, self.name)
-        return array._node
+def are_alike(names, named):
+    """Whether operands agree in their dtype, so that gradients need no fitting; rules.EXACT."""
+    first = None
+    for name in names:
+        array = named[name]
+        if array is not None:
+            dtype = array.dtype
+            if first is not None and dtype != first:
+                return False
+            first = dtype
+    return True
 
 
 def wanted(rule, renamed):
@@ -378,18 +373,17 @@ class Run:
 
     def give(self, node, g, own=False, index=0):
         """Add a gradient to what has arrived at a node. own: its memory is nobody else's."""
-        if node in self.useless:
+        if self.useless and node in self.useless:
             return
         if type(node) is Leaf:  # which passes nothing on
-            old = self.found.get(node)
-            self.found[node] = (g, own) if old is None else self.sum_of(old, g)
-            return
-        slots = self.pending.get(node)
-        if slots is None:
-            slots = self.pending[node] = [None] * node.outputs
-            heapq.heappush(self.heap, (-node.number, node))
-        old = slots[index]
-        slots[index] = (g, own) if old is None else self.sum_of(old, g)
+            place, index = self.found, node
+        else:
+            place = self.pending.get(node)
+            if place is None:
+                place = self.pending[node] = dict.fromkeys(range(node.outputs))
+                heapq.heappush(self.heap, (-node.number, node))
+        old = place.get(index)
+        place[index] = (g, own) if old is None else self.sum_of(old, g)
 
     def sum_of(self, old, g):
         """Return what has arrived and one gradient more, and that it has its own memory."""
@@ -397,16 +391,24 @@ class Run:
         return vg.add(before, g, out=before if own and not self.differentiable else None), True
 
     def go(self):
-        while self.heap:
-            node = heapq.heappop(self.heap)[1]
-            slots = self.pending.pop(node)
+        heap, pending, found = self.heap, self.pending, self.found
+        while heap:
+            node = heapq.heappop(heap)[1]
+            slots = pending.pop(node)
             if node.hooks:
                 slots[0] = self.hooked(node, *slots[0])
             if node in self.wanted:
-                self.found[node] = slots[0]
-            self.step(node, [slot and slot[0] for slot in slots])
-        for leaf in [node for node in self.found if node.hooks and type(node) is Leaf]:
-            self.found[leaf] = self.hooked(leaf, *self.found[leaf])
+                found[node] = slots[0]
+            if node.operands is None:
+                raise RuntimeError(
+                    f"backward came to {node.name} a second time, and what its gradient needs is "
+                    "released; call backward(retain_graph=True) the first time"
+                )
+            node.pull([slot and slot[0] for slot in slots.values()], self)
+            if not self.retain:
+                node.operands = node.saved = node.versions = None
+        for leaf in [node for node in found if node.hooks and type(node) is Leaf]:
+            found[leaf] = self.hooked(leaf, *found[leaf])
 
     def hooked(self, node, g, own):
         """Return what a node's hooks make of its gradient, and whether it has its own memory."""
@@ -415,16 +417,6 @@ class Run:
             g, own = (g if result is None else result), False
         return g, own
 
-    def step(self, node, gradients):
-        if node.operands is None:
-            raise RuntimeError(
-                f"backward came to {node.name} a second time, and what its gradient needs is "
-                "released; call backward(retain_graph=True) the first time"
-            )
-        node.pull(gradients, self)
-        if not self.retain:
-            node.release()
-
 
 def run(roots, retain, differentiable, wanted=None):
     """Go back from roots, pairs of an Array and its gradient.
@@ -432,25 +424,23 @@ def run(roots, retain, differentiable, wanted=None):
     Gradients of leaves are added to them at the end, all or none; or, with `wanted`, a set of
     nodes, those that arrive there are returned: {node: gradient}.
     """
-    one = Run(retain, differentiable, wanted or ())
-
-    def compute():
+    one, before = Run(retain, differentiable, wanted or ()), state.enabled
+    state.enabled = differentiable
+    try:
         if wanted is not None:
             one.prune([array._node for array, _ in roots])
         for array, g in roots:
             one.give(array._node, g)
-        one.go()
+        uncast(one.go)
         if wanted is not None:
             return {node: g for node, (g, _) in one.found.items() if node in wanted}
-        return [
-            (leaf, g if own and leaf.grad is None else total_of(leaf.grad, g, own))
+        totals = [
+            g if own and leaf.grad is None else total_of(leaf.grad, g, own)
             for leaf, (g, own) in one.found.items()
         ]
-
-    found = recording(differentiable, lambda: uncast(compute))
-    if wanted is not None:
-        return found
-    for leaf, total in found:
+    finally:
+        state.enabled = before
+    for leaf, total in zip(one.found, totals, strict=True):
         leaf.grad = total
     return None
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..array import Array, Tracked
 from ..device import Device, resolve
-from ..dispatch import apply
+from ..dispatch import WAYS, apply
 from ..dtypes import CODES, host_dtype, promote, supported
 from ..native.abi import MAX_NDIM
 from .casting import active, exchanged
@@ -150,8 +150,20 @@ class Operands:
 
     def __init__(self, name, operands, out=None, device=None):
         self.out = out
-        self.place = out if isinstance(out, Array) else None
-        backend = _backend_of(operands) if device is None else None
+        self.place = out if out is not None and isinstance(out, Array) else None
+        backend = None
+        if device is None:
+            for operand in operands:
+                kind = type(operand)
+                if kind is Array or kind is Tracked:
+                    if backend is None:
+                        backend = operand.backend
+                    elif operand.backend is not backend:
+                        backend = None
+                        break
+                elif kind not in _WEAK:
+                    backend = None
+                    break
         if backend and (out is None or (isinstance(out, Array) and out.backend is backend)):
             self.backend, self.host, self.arrays = backend, False, operands
         else:
@@ -179,7 +191,7 @@ class Operands:
 
     def apply(self, method, *arguments):
         """Call a method of the backend that takes an `out`; return what the caller gets."""
-        result = apply(self.backend, method, *arguments, self.place)
+        result = WAYS[method](self.backend, *arguments, self.place)
         return self.give(result) if self.host and self.place is None else result
 
     def deliver_array(self, array):
@@ -209,24 +221,6 @@ class Operands:
 def promote_all(arrays):
     """Return the dtype that arrays are promoted to together."""
     return functools.reduce(promote, [x.dtype for x in arrays])
-
-
-def _backend_of(operands):
-    """Return the backend of operands that are Arrays of one device, and Python scalars; else None.
-
-    It is what most calls have, and so they need no other look at them.
-    """
-    backend = None
-    for operand in operands:
-        kind = type(operand)
-        if kind is Array or kind is Tracked:
-            if backend is None:
-                backend = operand.backend
-            elif operand.backend is not backend:
-                return None
-        elif kind not in _WEAK:
-            return None
-    return backend
 
 
 def is_ndarray(value):

@@ -1,10 +1,11 @@
 """Activations and the dense layer, as `vg` itself and `vg.nn.functional` have them."""
 
 from ..array import Array, Tracked
-from ..dispatch import apply, tape
+from ..dispatch import WAYS, apply, tape
 from ..dtypes import promote
 from ..operations import ROWS, Operation
 from .arguments import Operands
+from .casting import active
 from .elementwise import unary
 from .linalg import parse_precision
 from .values import to_numpy
@@ -16,6 +17,7 @@ ACTIVATIONS = {None: Operation.NONE} | {row.name: row.code for row in ROWS if ro
 
 # Those whose slope the result tells as well as what is before it.
 FROM_RESULT = (Operation.NONE, Operation.RELU)
+_PLAIN = {name: int(code) for name, code in ACTIVATIONS.items() if code in FROM_RESULT}
 
 
 def sigmoid(x, /, out=None, *, device=None):
@@ -67,6 +69,9 @@ def dense(
     >>> vg.dense(x, weight, bias, "relu")[0].tolist()
     [0.0, 4.0]
     """
+    if out is device is None and not with_preactivation and _is_plain(x, weight, bias, activation):
+        code, precision = _PLAIN[activation], parse_precision(precision)
+        return WAYS["dense"](x.backend, x, weight, bias, code, precision, None, None)
     operands = (x, weight) if bias is None else (x, weight, bias)
     call = parse_operands("dense", operands, out, device)
     x, weight, *rest = call.arrays
@@ -83,6 +88,18 @@ def dense(
     if not with_preactivation:
         return y
     return y, to_numpy(before) if call.host else before
+
+
+def _is_plain(x, weight, bias, activation):
+    """Whether a layer is of Arrays of one device, with the result for what its slope needs."""
+    if not (type(activation) is str or activation is None) or activation not in _PLAIN or active:
+        return False
+    for one in (x, weight) if bias is None else (x, weight, bias):
+        if type(one) is not Array and type(one) is not Tracked:
+            return False
+        if one.backend is not x.backend:
+            return False
+    return True
 
 
 # What the backward pass shares --------------------------------------------------------------------

@@ -91,7 +91,7 @@ class Sequential(_Numbered):
                 if type(module) is ReLU and "forward" not in module.__dict__:
                     x, before = fused(before, x, "relu"), None
                     continue
-                x, before = before(x), None
+                x, before = fused(before, x, None), None
             if (
                 type(module) is Linear
                 and not module.activation
@@ -100,7 +100,7 @@ class Sequential(_Numbered):
                 before = module
             else:
                 x = module(x)
-        return x if before is None else before(x)
+        return x if before is None else fused(before, x, None)
 
 
 class ModuleList(_Numbered):

@@ -14,7 +14,7 @@ from numbers import Real
 
 from .. import functions as vg
 from ..array import wrap
-from ..autograd.arrays import gradient_of
+from ..autograd.tape import Leaf
 from ..dispatch import apply
 from ..dtypes import float64
 from ..native.abi import Update
@@ -134,10 +134,12 @@ class Repeated:
             return False
         gradients = []
         for p, same, data in zip(params, self.params, self.data, strict=True):
-            g = gradient_of(p)
-            if g is None or p is not same or p.data is not data:
+            node = getattr(p, "_node", None)
+            if type(node) is not Leaf or node.grad is None:
                 return False
-            gradients.append(g)
+            if p is not same or p.data is not data:
+                return False
+            gradients.append(node.grad)
         options = (*group.values(),)
         if joint.counts or options != self.options:
             self.options, self.numbers = options, joint.values(group, step, False)

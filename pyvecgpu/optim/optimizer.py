@@ -10,6 +10,7 @@ as state_dict has given them, are copied before: they stay what they were.
 from .. import functions as vg
 from ..array import Array
 from ..autograd.arrays import gradient_of
+from ..autograd.tape import Leaf
 from ..autograd.transforms import enable_grad, no_grad
 from ..dtypes import is_float
 from ..functions.arguments import is_host
@@ -200,8 +201,9 @@ class Optimizer:
         """
         for group in self.param_groups:
             for p in group["params"]:
-                if gradient_of(p) is not None:
-                    p._node.grad = None if set_to_none else vg.zeros_like(p._node.grad)
+                node = getattr(p, "_node", None)
+                if type(node) is Leaf and node.grad is not None:
+                    node.grad = None if set_to_none else vg.zeros_like(node.grad)
 
     # Saving ---------------------------------------------------------------------------------------
 

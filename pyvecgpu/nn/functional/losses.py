@@ -5,7 +5,7 @@ Of halves they are computed and returned in float32.
 
 from ...array import Tracked
 from ...dispatch import apply
-from ...dtypes import inexact, is_float, promote
+from ...dtypes import float32, float64, inexact, is_float, promote
 from ...functions.arguments import parse_int
 from ...functions.elementwise import abs, equal, exp, maximum, square, where
 from ...functions.exponentials import log_softmax
@@ -210,8 +210,10 @@ def _check_labels(name, rows, labels, reduction):
 
 def _of_rows(rows, labels, weight, ignore_index, reduction, smoothing):
     """The loss of labels (...), with scores (..., classes), by the kernel."""
-    rows = astype(rows, inexact(rows.dtype), copy=False)
-    dtype = work_dtype(rows.dtype)
+    dtype = rows.dtype
+    if dtype not in (float32, float64):
+        rows = astype(rows, inexact(dtype), copy=False)
+        dtype = work_dtype(rows.dtype)
     if weight is not None:
         dtype = promote(dtype, weight.dtype)
         weight = astype(weight, dtype, copy=False)

@@ -1,10 +1,12 @@
 """Operands of functions of networks, some of which may be None, and the dtype to compute in."""
 
-from ...dtypes import inexact
+from ...dtypes import float32, float64, inexact
 from ...functions.arguments import parse_scalar
 from ...functions.layers import parse_operands
 from ...functions.layout import astype
 from ...functions.working import work_dtype
+
+_WIDE = {float32, float64}  # of which sums are made as they are
 
 
 def gathered(name, *values, needed=1):
@@ -22,7 +24,9 @@ def gathered(name, *values, needed=1):
 
 def wide(array):
     """Return an Array in the float dtype that sums are made in: float32 for halves."""
-    return None if array is None else astype(array, work_dtype(inexact(array.dtype)), copy=False)
+    if array is None or array.dtype in _WIDE:
+        return array
+    return astype(array, work_dtype(inexact(array.dtype)), copy=False)
 
 
 def narrow(array, like):
