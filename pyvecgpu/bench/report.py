@@ -38,6 +38,7 @@ ACCURACY = Path("docs/accuracy.md")
 ACCURACY_BEGIN = "<!-- accuracy: begin, written by python -m pyvecgpu.bench.report -->"
 ACCURACY_END = "<!-- accuracy: end -->"
 CPU = Path("docs/cpu.md")
+WORST = 25  # calls that its page names, large and small
 CPU_BEGIN = "<!-- cpu: begin, written by python -m pyvecgpu.bench.report -->"
 CPU_END = "<!-- cpu: end -->"
 WHY = Path("docs/why.md")
@@ -69,6 +70,7 @@ def read_reports(folder):
         "article",
         "lessons",
         "mutants",
+        "gates",
         "cpu",
         "accuracy",
         "why",
@@ -157,8 +159,12 @@ def missed_lines(report):
         found = {name: at for (size, name), at in worst.items() if size == is_large}
         calls = sorted((-by, name, dtype, n) for name, (by, dtype, n) in found.items())
         if calls:
-            told = [f"`{name}` {-by:.1f}{unit} ({dtype}, {n:,})" for by, name, dtype, n in calls]
-            lines += ["", f"Calls that miss, {title}, the worst row of each: {', '.join(told)}."]
+            lines += ["", f"The worst of the {len(calls)} calls that miss, {title}:", ""]
+            lines += ["| call | | dtype | elements |", "|---" * 4 + "|"]
+            lines += [
+                f"| `{name}` | {-by:.1f}{unit} | {dtype} | {n:,} |"
+                for by, name, dtype, n in calls[:WORST]
+            ]
     return lines
 
 
