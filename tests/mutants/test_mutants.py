@@ -144,6 +144,7 @@ def test_rates(tmp_path, monkeypatch):
              "seconds": 1} for i in range(6)]  # fmt: skip
     equivalent.write_text(json.dumps([{"path": "a.c", "was": "f1();", "now": "{}", "reason": "r"}]))
     monkeypatch.setattr(command, "EQUIVALENT", equivalent)
+    rows[3]["first"] = "lived"
     state = command.State(tmp_path / "state.json", "5")
     state.area("runtime")["mutants"] = rows
     state.save()
@@ -153,9 +154,12 @@ def test_rates(tmp_path, monkeypatch):
     assert command.known_rows(tmp_path / "result.json", "5") == found["mutants"]
     assert command.known_rows(tmp_path / "result.json", "6") == []
     assert found["seed"] == "5" and found["all"] == found["areas"]["runtime"] == {
-        "drawn": 6, "killed": 2, "equivalent": 1, "lived": 3, "rate": 2 / 5}  # fmt: skip
+        "drawn": 6, "killed": 2, "equivalent": 1, "lived": 3, "rate": 2 / 5,
+        "first_rate": 1 / 5}  # fmt: skip
     lines = list(command.table(found))
-    assert lines[1].split() == ["runtime", "6", "2", "1", "3", "40%"]
+    assert lines[0].split() == ["area", "drawn", "killed", "equivalent", "lived", "rate", "at",
+                                "first"]  # fmt: skip
+    assert lines[1].split() == ["runtime", "6", "2", "1", "3", "40%", "20%"]
     assert lines[3:] == [f"a.c:3: wait: f{i}();  ->  {{}}" for i in (2, 4, 5)]
 
 
@@ -283,6 +287,30 @@ def test_verdicts(tmp_path, monkeypatch):
     judge = trial.Judge(trial.Tree(tmp_path / "tree", "sim"), {}, near=False)
     with pytest.raises(SystemExit, match="Without a mutant cpu sums fails"):
         judge.judge(area, rules["statement"])
+
+
+def test_what_a_mutant_was_at_first_stays_known(tmp_path, monkeypatch):
+    """However often it is tried again; those that the record calls equivalent are tried, too."""
+    (area,) = (one for one in AREAS if one.name == "protocols")
+    drawn = list(itertools.islice(draw.sequence(area, "1"), 4))
+    at_first = ["lived", "killed", "equivalent", "lived"]
+    rows = [{"area": "protocols", **one.as_dict(), "verdict": word, "by": "", "seconds": 1}
+            for one, word in zip(drawn, at_first)]  # fmt: skip
+    monkeypatch.setattr(command, "reasons", dict)
+    options = types.SimpleNamespace(again=True, seed="1", n=4)
+    for word in ("lived", "killed"):
+        state = command.State(tmp_path / "state.json", "1", "now", rows)
+        again = supply.Supply([area], state, options, lambda mutant: False)
+        while job := again.next():
+            assert job[1] in drawn and job[1] != drawn[1]
+            again.note(*job, {"verdict": word, "by": "test", "seconds": 2})
+        (tmp_path / "result.json").write_text(command.written(command.summary(state)))
+        rows = command.known_rows(tmp_path / "result.json", "1")
+        found = command.summary(command.State(tmp_path / "other.json", "1", "now", rows))
+        assert [row.get("first", "-") for row in found["mutants"]] == [
+            "lived", "-", "equivalent", "lived"]  # fmt: skip
+        assert found["all"]["first_rate"] == 1 / 4
+        assert found["all"]["rate"] == (1 if word == "killed" else 1 / 4)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
