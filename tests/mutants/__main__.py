@@ -163,8 +163,8 @@ def counts(rows):
     counted = found["killed"] + found["lived"]
     first = sum(row.get("first", row["verdict"]) == "killed" for row in rows)
     rates = {"rate": found["killed"], "first_rate": first}
-    return {"drawn": len(rows), **found,
-            **{name: some / counted if counted else None for name, some in rates.items()}}  # fmt: skip
+    rates = {name: some / counted if counted else None for name, some in rates.items()}
+    return {"drawn": len(rows), **found, **rates}
 
 
 def table(found):

@@ -295,7 +295,7 @@ def test_what_a_mutant_was_at_first_stays_known(tmp_path, monkeypatch):
     drawn = list(itertools.islice(draw.sequence(area, "1"), 4))
     at_first = ["lived", "killed", "equivalent", "lived"]
     rows = [{"area": "protocols", **one.as_dict(), "verdict": word, "by": "", "seconds": 1}
-            for one, word in zip(drawn, at_first)]  # fmt: skip
+            for one, word in zip(drawn, at_first, strict=True)]  # fmt: skip
     monkeypatch.setattr(command, "reasons", dict)
     options = types.SimpleNamespace(again=True, seed="1", n=4)
     for word in ("lived", "killed"):
@@ -405,6 +405,36 @@ def test_a_test_that_fails_by_chance_kills_nothing(tmp_path, monkeypatch, text, 
     outcome = judge.judge(area, mutant)
     assert (outcome.by.rpartition("::")[2] if outcome.failed else "lived") == expected
     assert (tmp_path / "once").exists() == ("ONCE" in text)
+
+
+WITHOUT_A_MUTANT = """import pathlib
+
+from pyvecgpu.sums import double
+
+
+def test_chance():
+    runs = pathlib.Path(ONCE)
+    if double(1) == 2 and not runs.exists():
+        runs.touch()
+        raise OSError("busy")
+    assert double(1) == 2 or runs.exists()
+"""
+
+
+def test_a_test_that_fails_once_without_a_mutant_kills_nothing(tmp_path, monkeypatch):
+    """Nor does it end the run: the mutant is judged once more."""
+    root, runs = tmp_path / "project", tmp_path / "once"
+    text = WITHOUT_A_MUTANT.replace("ONCE", repr(str(runs)))
+    for name, other in {**PROJECT, "tests/test_sums.py": text}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(other)
+    (root / "tests/test_names.py").unlink()
+    monkeypatch.setattr(trial, "ROOT", root)
+    area = areas.Area("sums", "pyvecgpu/sums.py", py_tests="sums")
+    judge = trial.Judge(trial.Tree(tmp_path / "tree", "sim"), {}, near=True)
+    mutant = next(one for one in draw.sequence(area, "1", root) if one.rule == "statement")
+    assert not judge.judge(area, mutant).failed
+    assert runs.exists() and judge.seconds.keys() == {"cpu sums"}
 
 
 def test_those_that_call_the_function_come_first(tmp_path, monkeypatch):
