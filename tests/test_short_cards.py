@@ -92,6 +92,45 @@ def test_moves(device, rng, dtype):
             assert ndim < 2 or vg.diagonal(array, k).shape[-1] == 0
 
 
+# Calls that go the short way: its function, the public one, the shape of its operand, arguments.
+TAKEN = [
+    ("repeated", "repeat", (5,), (2, 0)),
+    ("tiled", "tile", (5,), (2,)),
+    ("padded", "pad", (5,), (2,)),
+    ("rolled", "roll", (5, 4), (2, 1)),
+    ("turned", "flip", (5, 4), (1,)),
+    ("diagonal", "diagonal", (5, 4), (1, 0, 1)),
+    ("diagonal_matrix", "diag", (5,), (2,)),
+    ("joined", "stack", (5,), (1,)),
+    ("differences", "diff", (5,), (1, 0)),
+    ("numbers_for_nan", "nan_to_num", (5,), (True, 1.0)),
+    ("dots", "vecdot", (5,), ()),
+    ("sum_without_nan", "nansum", (5, 4), (1,)),
+    ("all_equal", "array_equal", (5,), ()),
+    ("unique", "unique_values", (5,), ()),
+]
+ALIKE = (np.int64, np.int8, float, bool, str, lambda number: [number], lambda number: None)
+
+
+@pytest.mark.parametrize("way, name, shape, arguments", TAKEN, ids=lambda one: str(one))
+def test_numbers_of_other_types(device, rng, monkeypatch, way, name, shape, arguments):
+    """Plain numbers go the short way, which leaves all others to the long one, or does the same."""
+    x, gave = put(device, rng.standard_normal(shape).astype("float32")), []
+    first = {"joined": ([x, x],), "dots": (x, x), "all_equal": (x, x + 0)}.get(way, (x,))
+    function = getattr(short_cards, way)
+    monkeypatch.setattr(short_cards, way, lambda *a: (gave.append(function(*a)), gave[-1])[1])
+    getattr(vg, name)(*first, *arguments)
+    assert gave and gave[-1] is not None
+    for i, number in enumerate(arguments):
+        for other in ALIKE:
+            given = [*arguments[:i], other(number), *arguments[i + 1 :]]
+            long, short = both(lambda: getattr(vg, name)(*first, *given))  # noqa: B023
+            if isinstance(long, tuple):
+                assert short == long, given
+            else:
+                np.testing.assert_array_equal(short.numpy(), long.numpy(), err_msg=str(given))
+
+
 WIDTHS = (0, 2, (1, 2), [0, 3], ((2, 1),), -1, (1, -1), 1.5, (1, 2, 3), 2**62)
 
 

@@ -134,6 +134,9 @@ using namespace pvg_sim;
 extern "C" cudaError_t cudaGetDeviceCount(int *count) {
     Call call;
     if (!count) return call.finish(cudaErrorInvalidValue);
+    if (settings.driver < CUDART_VERSION) return call.finish(cudaErrorInsufficientDriver);
+    if (settings.start_error != cudaSuccess) return call.finish(settings.start_error);
+    if (settings.devices == 0) return call.finish(cudaErrorNoDevice);
     *count = settings.devices;
     return cudaSuccess;
 }
@@ -175,7 +178,7 @@ extern "C" cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int d
 
 extern "C" cudaError_t cudaDriverGetVersion(int *version) {
     if (!version) return cudaErrorInvalidValue;
-    *version = CUDART_VERSION;
+    *version = settings.driver;
     return cudaSuccess;
 }
 

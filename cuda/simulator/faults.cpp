@@ -134,7 +134,9 @@ static bool set(const char *name, long long value) {
     if (is("strict") && in(0, 1)) return settings.strict = value, true;
     if (is("print") && in(0, 1)) return settings.print = value, true;
     if (is("workers") && in(1, MAX_WORKERS)) return settings.workers = (int)value, true;
-    if (is("devices") && in(1, MAX_CARDS)) return settings.devices = (int)value, true;
+    if (is("devices") && in(0, MAX_CARDS)) return settings.devices = (int)value, true;
+    if (is("driver") && in(0, 99999)) return settings.driver = (int)value, true;
+    if (is("start_error") && in(0, 999)) return settings.start_error = (cudaError_t)value, true;
     if (is("copy_error") && in(1, 999)) return settings.copy_error = (cudaError_t)value, true;
     if (is("multiprocessors") && in(1, 1024)) return settings.multiprocessors = (int)value, true;
     if (is("patience") && in(0, 1 << 30)) return settings.patience = (int)value, true;

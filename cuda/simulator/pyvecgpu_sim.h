@@ -21,7 +21,11 @@ extern "C" {
  *   "deferred"     1: work on a stream is recorded, and runs at a wait that needs it (streams.cpp)
  *   "workers"      OS threads that run the blocks of a launch, 1 to 64 (default 2; AddressSanitizer
  *                  and ThreadSanitizer builds always use 1)
- *   "devices"      simulated cards, 1 to 8 (default 1)
+ *   "devices"      simulated cards, 0 to 8 (default 1)
+ *   "driver"       the version of CUDA that the driver supports, as CUDA tells it (default: that of
+ *                  the runtime; an older one is refused), 0: there is no driver
+ *   "start_error"  the cudaError_t that the runtime gives where it is asked how many cards there
+ *                  are (default cudaSuccess)
  *   "card0" ...    what a card is, by compute capability times ten: 75 (default), 80 or 90, with
  *                  its shared memory (cards.cpp); to be set before anything asks
  *   "multiprocessors"  of each card, 1 to 1024 (default 2)

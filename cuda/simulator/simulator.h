@@ -28,6 +28,8 @@ struct Settings {
     bool check_order = false, strict = true, deferred = false, print = false, guard = false;
     bool races = true, skip_kernels = false;
     int workers = 2, devices = 1, multiprocessors = 2, patience = 60;
+    int driver = CUDART_VERSION;                    /* 0: there is none */
+    cudaError_t start_error = cudaSuccess;          /* of a driver that shows no card at all */
     cudaError_t copy_error = cudaErrorInvalidValue; /* what an injected fault of a copy returns */
     size_t memory = size_t{4} << 30;
 };

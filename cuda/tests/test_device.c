@@ -2,6 +2,9 @@
  * here. */
 #include "check.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static int64_t attribute(int device, int code) {
     int64_t value = -1;
     CHECK_OK(pvg_device_attribute(device, code, &value));
@@ -54,23 +57,98 @@ static void versions_and_names(void) {
     CHECK(name == pvg_device_name(0));
 }
 
+/* All functions that take the number of a device refuse one, and say why; but for pvg_graph_end,
+ * before which a recording has begun. */
+static void refused_by_all(int device, const char *why) {
+    int64_t card[PVG_CARD_COUNT], values[PVG_MEMORY_COUNT], value = 0;
+    float here = 0;
+    struct {
+        void *data;
+        int32_t device_type, device_id, ndim;
+        uint8_t code, bits;
+        uint16_t lanes;
+        int64_t *shape, *strides;
+        uint64_t byte_offset;
+        void *context, *deleter;
+    } tensor = {&here, 2, device, 0, 2, 32, 1, NULL, NULL, 0, NULL, NULL};
+#define NO_DEVICE_FOR(check)                                                     \
+    do {                                                                         \
+        check;                                                                   \
+        if (!strstr(pvg_last_error(), why))                                      \
+            report(__FILE__, __LINE__, "%s says: %s", #check, pvg_last_error()); \
+    } while (0)
+#define GIVES_STATUS(...) NO_DEVICE_FOR(CHECK_STATUS((__VA_ARGS__), PVG_ERROR_UNAVAILABLE))
+#define GIVES_NULL(...) NO_DEVICE_FOR(CHECK_NULL(PVG_ERROR_UNAVAILABLE, __VA_ARGS__))
+    GIVES_NULL(pvg_device_name(device));
+    GIVES_STATUS(pvg_device_attribute(device, PVG_WARP_SIZE, &value));
+    GIVES_STATUS(pvg_synchronize(device));
+    GIVES_STATUS(pvg_memory_info(device, values));
+    GIVES_STATUS(pvg_set_memory_limit(device, 0));
+    GIVES_STATUS(pvg_empty_cache(device));
+    GIVES_NULL(pvg_stream_create(device));
+    GIVES_NULL(pvg_stream_wrap(NULL, device));
+    GIVES_STATUS(pvg_stream_set_current(NULL, device));
+    GIVES_NULL(pvg_stream_current(device));
+    GIVES_NULL(pvg_event_create(device));
+    GIVES_STATUS(pvg_graph_begin(device));
+    GIVES_NULL(pvg_array_empty(device, PVG_FLOAT32, SHAPE(3)));
+    GIVES_NULL(pvg_array_wrap(&here, device, PVG_FLOAT32, 0, NULL, NULL, NULL, NULL));
+    GIVES_NULL(pvg_dlpack_import(&tensor, 0, device));
+    GIVES_STATUS(pvg_stream_follow(NULL, device));
+    GIVES_NULL(pvg_random_integers(device, PVG_INT32, SHAPE(3), 32, 5, 0, 1, 2, 3));
+    GIVES_STATUS(pvg_plan_card(device, card));
+}
+
+#ifdef PVG_TEST_SIMULATOR
+/* Machines without a card, and what each says to whatever device is asked for. */
+static const struct {
+    const char *setting;
+    long long value;
+    const char *says;
+} machines[] = {
+    {"driver", 0, "no device is available: no NVIDIA driver was found"},
+    {"driver", 12080,
+     "no device is available: the NVIDIA driver is too old: it supports CUDA 12.8,"},
+    {"devices", 0, "no device is available: the NVIDIA driver shows no GPU to this process"},
+    {"start_error", 3,
+     "no device is available: the CUDA runtime cannot start: cudaErrorInitializationError "
+     "(initialization error)"},
+};
+
+/* Each is a process of its own, which has not started CUDA yet. */
+static void machines_without_a_card(void) {
+    check_section = "machines_without_a_card";
+    for (size_t i = 0; i < COUNT(machines); i++) {
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            int count = 7, version = -1;
+            CHECK_EQUAL(pvg_sim_set(machines[i].setting, machines[i].value), 0);
+            refused_by_all(0, machines[i].says);
+            CHECK_STATUS(pvg_device_count(&count), PVG_ERROR_UNAVAILABLE);
+            CHECK(strstr(pvg_last_error(), machines[i].says));
+            CHECK_EQUAL(count, 0);
+            CHECK_OK(pvg_driver_version(&version));
+            CHECK(version == machines[i].value || i > 1);
+            CHECK_EQUAL(pvg_is_healthy(), 1);
+            _exit(check_failures != 0);
+        }
+        int status = -1;
+        CHECK(child > 0 && waitpid(child, &status, 0) == child);
+        CHECK_EQUAL(status, 0);
+    }
+}
+#endif
+
 static void numbers_that_are_no_device(void) {
     int count = 0;
-    int64_t values[PVG_MEMORY_COUNT], value = 0;
+    int64_t value = 0;
     CHECK_OK(pvg_device_count(&count));
     CHECK(count >= 1);
     const int wrong[] = {-1, count, 1 << 30};
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        CHECK_NULL(PVG_ERROR_UNAVAILABLE, pvg_device_name(wrong[i]));
-        CHECK_STATUS(pvg_device_attribute(wrong[i], PVG_WARP_SIZE, &value), PVG_ERROR_UNAVAILABLE);
-        CHECK_STATUS(pvg_synchronize(wrong[i]), PVG_ERROR_UNAVAILABLE);
-        CHECK_STATUS(pvg_memory_info(wrong[i], values), PVG_ERROR_UNAVAILABLE);
-        CHECK_STATUS(pvg_set_memory_limit(wrong[i], 0), PVG_ERROR_UNAVAILABLE);
-        CHECK_STATUS(pvg_empty_cache(wrong[i]), PVG_ERROR_UNAVAILABLE);
-        CHECK_NULL(PVG_ERROR_UNAVAILABLE, pvg_stream_create(wrong[i]));
-        CHECK_NULL(PVG_ERROR_UNAVAILABLE, pvg_stream_current(wrong[i]));
-        CHECK_STATUS(pvg_stream_set_current(NULL, wrong[i]), PVG_ERROR_UNAVAILABLE);
-        CHECK_NULL(PVG_ERROR_UNAVAILABLE, pvg_event_create(wrong[i]));
+        refused_by_all(wrong[i], "there is no device");
     }
     CHECK_STATUS(pvg_device_attribute(0, PVG_DEVICE_ATTRIBUTE_COUNT, &value), PVG_ERROR_VALUE);
     CHECK_STATUS(pvg_device_attribute(0, -1, &value), PVG_ERROR_VALUE);
@@ -108,6 +186,7 @@ static void two_devices(void) {
 
 int main(void) {
 #ifdef PVG_TEST_SIMULATOR
+    machines_without_a_card();
     CHECK_EQUAL(pvg_sim_set("devices", 2), 0);
 #endif
     begin("test_device");

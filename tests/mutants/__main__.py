@@ -19,7 +19,8 @@ about places that are still there stay. In ARGS,
     --workers so many side by side, each in a copy of the tree
     --minutes of several workers: what is not judged then is left for another run
     --without C tests that fail on this machine as it is
-    --again   those that have lived once more: with all tests, or after the tests have changed
+    --again   those that have lived once more: with all tests, or after the tests have changed;
+              what they were at first is kept, and has a rate of its own
     --json    a file to write the result to; verdicts that it has of the same seed are not tried
               again where build/mutants has none, so that another machine can go on with it
 """
@@ -160,15 +161,19 @@ def counts(rows):
     found = {word: sum(row["verdict"] == word for row in rows)
              for word in ("killed", "equivalent", "lived")}  # fmt: skip
     counted = found["killed"] + found["lived"]
-    return {"drawn": len(rows), **found, "rate": found["killed"] / counted if counted else None}
+    first = sum(row.get("first", row["verdict"]) == "killed" for row in rows)
+    rates = {"rate": found["killed"], "first_rate": first}
+    rates = {name: some / counted if counted else None for name, some in rates.items()}
+    return {"drawn": len(rows), **found, **rates}
 
 
 def table(found):
-    names = ("drawn", "killed", "equivalent", "lived")
-    yield f"{'area':14}" + "".join(f"{name:>12}" for name in names) + f"{'rate':>8}"
+    """Of each area and of all: the rates are of now, and of each mutant's first verdict."""
+    names, rates = ("drawn", "killed", "equivalent", "lived"), ("rate", "first_rate")
+    yield f"{'area':14}" + "".join(f"{name:>12}" for name in names) + f"{'rate':>8}{'at first':>10}"
     for name, row in {**found["areas"], "all": found["all"]}.items():
-        rate = "-" if row["rate"] is None else f"{row['rate']:.0%}"
-        yield f"{name:14}" + "".join(f"{row[one]:12}" for one in names) + f"{rate:>8}"
+        now, first = ("-" if row[one] is None else f"{row[one]:.0%}" for one in rates)
+        yield f"{name:14}" + "".join(f"{row[one]:12}" for one in names) + f"{now:>8}{first:>10}"
     yield from (described(Mutant.of(row)) for row in found["mutants"] if row["verdict"] == "lived")
 
 

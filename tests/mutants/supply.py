@@ -11,7 +11,7 @@ class Supply:
         self.flying = dict.fromkeys((area.name for area in areas), 0)
         self.fresh = {area.name: self.sequence(area) for area in areas}
         self.again = [(area, row) for area in areas if options.again for row in self.rows(area)
-                      if row["verdict"] == "lived" and not is_known(Mutant.of(row))]  # fmt: skip
+                      if row["verdict"] != "killed" and not is_known(Mutant.of(row))]  # fmt: skip
 
     def rows(self, area):
         return self.state.area(area.name)["mutants"]
@@ -44,12 +44,16 @@ class Supply:
         return sum(len(self.rows(area)) + self.flying[area.name] for area in self.areas)
 
     def note(self, area, mutant, row, verdict):
-        """Write down a verdict; None: the mutant does not build, or makes no other code."""
+        """Write down a verdict; None: the mutant does not build, or makes no other code.
+
+        What a row had at first stays in it.
+        """
         self.flying[area.name] -= row is None
         if verdict is None:
             self.state.area(area.name)["nothing"].append(list(mutant.what))
         elif row is None:
             self.rows(area).append({**mutant.as_dict(), **verdict})
         else:
+            row.setdefault("first", row["verdict"])
             row.update(verdict)
         self.state.save()

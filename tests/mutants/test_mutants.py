@@ -144,6 +144,7 @@ def test_rates(tmp_path, monkeypatch):
              "seconds": 1} for i in range(6)]  # fmt: skip
     equivalent.write_text(json.dumps([{"path": "a.c", "was": "f1();", "now": "{}", "reason": "r"}]))
     monkeypatch.setattr(command, "EQUIVALENT", equivalent)
+    rows[3]["first"] = "lived"
     state = command.State(tmp_path / "state.json", "5")
     state.area("runtime")["mutants"] = rows
     state.save()
@@ -153,9 +154,12 @@ def test_rates(tmp_path, monkeypatch):
     assert command.known_rows(tmp_path / "result.json", "5") == found["mutants"]
     assert command.known_rows(tmp_path / "result.json", "6") == []
     assert found["seed"] == "5" and found["all"] == found["areas"]["runtime"] == {
-        "drawn": 6, "killed": 2, "equivalent": 1, "lived": 3, "rate": 2 / 5}  # fmt: skip
+        "drawn": 6, "killed": 2, "equivalent": 1, "lived": 3, "rate": 2 / 5,
+        "first_rate": 1 / 5}  # fmt: skip
     lines = list(command.table(found))
-    assert lines[1].split() == ["runtime", "6", "2", "1", "3", "40%"]
+    assert lines[0].split() == ["area", "drawn", "killed", "equivalent", "lived", "rate", "at",
+                                "first"]  # fmt: skip
+    assert lines[1].split() == ["runtime", "6", "2", "1", "3", "40%", "20%"]
     assert lines[3:] == [f"a.c:3: wait: f{i}();  ->  {{}}" for i in (2, 4, 5)]
 
 
@@ -285,6 +289,30 @@ def test_verdicts(tmp_path, monkeypatch):
         judge.judge(area, rules["statement"])
 
 
+def test_what_a_mutant_was_at_first_stays_known(tmp_path, monkeypatch):
+    """However often it is tried again; those that the record calls equivalent are tried, too."""
+    (area,) = (one for one in AREAS if one.name == "protocols")
+    drawn = list(itertools.islice(draw.sequence(area, "1"), 4))
+    at_first = ["lived", "killed", "equivalent", "lived"]
+    rows = [{"area": "protocols", **one.as_dict(), "verdict": word, "by": "", "seconds": 1}
+            for one, word in zip(drawn, at_first, strict=True)]  # fmt: skip
+    monkeypatch.setattr(command, "reasons", dict)
+    options = types.SimpleNamespace(again=True, seed="1", n=4)
+    for word in ("lived", "killed"):
+        state = command.State(tmp_path / "state.json", "1", "now", rows)
+        again = supply.Supply([area], state, options, lambda mutant: False)
+        while job := again.next():
+            assert job[1] in drawn and job[1] != drawn[1]
+            again.note(*job, {"verdict": word, "by": "test", "seconds": 2})
+        (tmp_path / "result.json").write_text(command.written(command.summary(state)))
+        rows = command.known_rows(tmp_path / "result.json", "1")
+        found = command.summary(command.State(tmp_path / "other.json", "1", "now", rows))
+        assert [row.get("first", "-") for row in found["mutants"]] == [
+            "lived", "-", "equivalent", "lived"]  # fmt: skip
+        assert found["all"]["first_rate"] == 1 / 4
+        assert found["all"]["rate"] == (1 if word == "killed" else 1 / 4)
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_workers_side_by_side(tmp_path, monkeypatch, workers):
     """They judge what one would, and one by one each; another run does what is left."""
@@ -377,6 +405,36 @@ def test_a_test_that_fails_by_chance_kills_nothing(tmp_path, monkeypatch, text, 
     outcome = judge.judge(area, mutant)
     assert (outcome.by.rpartition("::")[2] if outcome.failed else "lived") == expected
     assert (tmp_path / "once").exists() == ("ONCE" in text)
+
+
+WITHOUT_A_MUTANT = """import pathlib
+
+from pyvecgpu.sums import double
+
+
+def test_chance():
+    runs = pathlib.Path(ONCE)
+    if double(1) == 2 and not runs.exists():
+        runs.touch()
+        raise OSError("busy")
+    assert double(1) == 2 or runs.exists()
+"""
+
+
+def test_a_test_that_fails_once_without_a_mutant_kills_nothing(tmp_path, monkeypatch):
+    """Nor does it end the run: the mutant is judged once more."""
+    root, runs = tmp_path / "project", tmp_path / "once"
+    text = WITHOUT_A_MUTANT.replace("ONCE", repr(str(runs)))
+    for name, other in {**PROJECT, "tests/test_sums.py": text}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(other)
+    (root / "tests/test_names.py").unlink()
+    monkeypatch.setattr(trial, "ROOT", root)
+    area = areas.Area("sums", "pyvecgpu/sums.py", py_tests="sums")
+    judge = trial.Judge(trial.Tree(tmp_path / "tree", "sim"), {}, near=True)
+    mutant = next(one for one in draw.sequence(area, "1", root) if one.rule == "statement")
+    assert not judge.judge(area, mutant).failed
+    assert runs.exists() and judge.seconds.keys() == {"cpu sums"}
 
 
 def test_those_that_call_the_function_come_first(tmp_path, monkeypatch):

@@ -213,6 +213,36 @@ void check_devices() {
     CHECK_EQUAL(pvg_sim_set("devices", 1), 0);
 }
 
+/* Without a card, or a driver that is new enough: the count stays as it was, as with CUDA. */
+void check_machines_without_a_card() {
+    struct {
+        const char *setting;
+        int value, usual;
+        cudaError_t expected;
+    } const cases[] = {
+        {"devices", 0, 1, cudaErrorNoDevice},
+        {"driver", 0, CUDART_VERSION, cudaErrorInsufficientDriver},
+        {"driver", CUDART_VERSION - 1, CUDART_VERSION, cudaErrorInsufficientDriver},
+        {"start_error", cudaErrorInitializationError, cudaSuccess, cudaErrorInitializationError}};
+    for (const auto &one : cases) {
+        int count = 7, version = -1;
+        CHECK_EQUAL(pvg_sim_set(one.setting, one.value), 0);
+        CHECK_EQUAL(cudaGetDeviceCount(&count), one.expected);
+        CHECK_EQUAL(cudaGetLastError(), one.expected);
+        CHECK_EQUAL(count, 7);
+        CHECK_EQUAL(cudaDriverGetVersion(&version), 0);
+        CHECK_EQUAL(version, strcmp(one.setting, "driver") ? CUDART_VERSION : one.value);
+        CHECK_EQUAL(pvg_sim_set(one.setting, one.usual), 0);
+        CHECK_EQUAL(cudaGetDeviceCount(&count), 0);
+        CHECK_EQUAL(count, 1);
+    }
+    const char *const names[] = {"devices", "driver", "start_error"};
+    for (const char *name : names) {
+        CHECK_EQUAL(pvg_sim_set(name, -1), 1);
+        CHECK_EQUAL(pvg_sim_set(name, 1 << 20), 1);
+    }
+}
+
 /* Every error of the toolkit's has a name, which is nobody else's. */
 void check_error_names() {
     const int known_to_cuda_13 = 133;
@@ -295,6 +325,7 @@ int main() {
     check_faults(out);
     check_sticky(out);
     check_devices();
+    check_machines_without_a_card();
     check_properties();
     check_threads();
 #if !defined(__SANITIZE_THREAD__)
