@@ -1,9 +1,9 @@
 // pvg_recurrent_backward: the steps of pvg_recurrent from the last to the first.
 //
 // All steps of few rows and a small weight are one launch (recurrent_sequence.cu). Else a step is
-// two: one kernel for all that is done element by element, and a product of the gates' gradient and
-// the weight, which is the gradient of the hidden state before the step. The weight's own gradient is
-// left to one product of all steps.
+// two: one kernel for all that is done element by element, and a product of the gates' gradient
+// and the weight, which is the gradient of the hidden state before the step. The weight's own
+// gradient is left to one product of all steps.
 #include "kernels/matmul/dense.cuh"
 #include "kernels/matmul/recurrent_cell.cuh"
 #include "kernels/matmul/recurrent_sequence.cuh"

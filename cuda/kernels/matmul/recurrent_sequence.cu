@@ -1,13 +1,13 @@
 // Recurrent layers of few rows and a small weight: all steps in one launch, forth or back.
 //
 // Rows do not know of each other, so a block has one row and goes through all steps by itself. A
-// thread has one column of the products, that is one unit of one gate: forth its sum over the hidden
-// numbers, back its gate's share of the hidden unit's gradient, a sum over the gradients of the
-// gate's units. Before it the weight is laid out anew, in groups of 16 bytes of neighbouring terms,
-// those of all columns side by side: so a warp reads whole lines of it, each step again. As many
-// groups as there is room for stay in shared memory, the others come from the L2 cache; which of
-// them changes no bit. A step takes as long as reading the weight, of 256 KB in shared memory at
-// least 2,048 cycles, and two waits of a block, where a launch for each takes microseconds.
+// thread has one column of the products, that is one unit of one gate: forth its sum over the
+// hidden numbers, back its gate's share of the hidden unit's gradient, a sum over the gradients of
+// the gate's units. Before it the weight is laid out anew, in groups of 16 bytes of neighbouring
+// terms, those of all columns side by side: so a warp reads whole lines of it, each step again. As
+// many groups as there is room for stay in shared memory, the others come from the L2 cache; which
+// of them changes no bit. A step takes as long as reading the weight, of 256 KB in shared memory
+// at least 2,048 cycles, and two waits of a block, where a launch for each takes microseconds.
 #include "arrays/operation.cuh"
 #include "arrays/vector.cuh"
 #include "kernels/matmul/recurrent_sequence.cuh"
