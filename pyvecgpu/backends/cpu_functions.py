@@ -258,13 +258,9 @@ def _sum_fits(a):
 
 
 def _sum_of_floats(a, axes, keepdims):
-    if a.ndim > 1 and not a.flags.c_contiguous:
-        if a.flags.f_contiguous:
-            turned = axes if axes is None else tuple([a.ndim - 1 - i for i in axes][::-1])
-            return _sum_of_floats(a.T, turned, keepdims).T
-        is_innermost = a.strides[-1] == builtins.min(map(abs, a.strides))
-        if is_innermost and axes == (a.ndim - 1,) and a.shape[-1] > FEW:  # NumPy's are pairwise
-            return np.add.reduce(a, axis=axes, keepdims=keepdims)
+    if a.ndim > 1 and a.flags.f_contiguous and not a.flags.c_contiguous:
+        turned = axes if axes is None else tuple([a.ndim - 1 - i for i in axes][::-1])
+        return _sum_of_floats(a.T, turned, keepdims).T
     wide, shape = a.itemsize == 8, a.shape
     count = a.size if axes is None else math.prod([shape[i] for i in axes])
     if (wide or count > FEW) and a.flags.c_contiguous:
