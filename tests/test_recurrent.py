@@ -263,11 +263,14 @@ def launched(device, work):
 )
 @pytest.mark.parametrize("cell", CELLS)
 def test_launches_of_a_step(device, cell, rows, width, forth, back):
-    """None of few rows and a small weight; one of a larger one; else a product and a kernel."""
+    """None of few rows and a small weight; one of a larger one; else a product and a kernel.
+
+    A single step has no use for a weight that is laid out anew.
+    """
     counts = []
     if width > 100 and cell >= Cell.CELL_LSTM:
         width = 150
-    for steps in (3, 5):
+    for steps in (1, 3, 5):
         rng = np.random.default_rng(8)
         gates = GATES[cell] * width
         shapes = ((steps, rows, gates), (gates, width), (gates,), (rows, width), (rows, width))
@@ -287,7 +290,8 @@ def test_launches_of_a_step(device, cell, rows, width, forth, back):
         back_again = functools.partial(apply, backend, "recurrent_backward", *call)
         again, _ = launched(device, back_again)
         counts.append((there, again))
-    (few, few_back), (many, many_back) = counts
+    (one, _), (few, few_back), (many, many_back) = counts
+    assert few - one == (forth * 2 or 1)
     assert many - few == forth * 2 and many_back - few_back == back * 2
     assert few <= (forth or 1) * 3 + 2 and few_back <= (back or 1) * 3 + 1
 
