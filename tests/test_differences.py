@@ -72,7 +72,7 @@ def test_diff_of_other_kinds(device):
         (lambda: vg.diff(x[0]), ValueError),
         (lambda: vg.diff(x, axis=1), np.exceptions.AxisError),
         (lambda: vg.diff(1, prepend=x), TypeError),
-        (lambda: vg.diff(x, append=[1]), TypeError),
+        (lambda: vg.diff(x, append="1"), TypeError),
         (lambda: vg.diff(x, 1.5), TypeError),
         (lambda: vg.diff(x[None], append=x), ValueError),
         (lambda: vg.ediff1d(x == x), TypeError),
