@@ -3,6 +3,7 @@
 A failure is planted in what a part runs; the gate then says what failed, and its status is 1.
 """
 
+import contextlib
 import json
 import time
 import types
@@ -15,6 +16,7 @@ import test_training_steps
 from gates import __main__ as command
 from gates import bits, faults, files, memory, parts, processes
 from gates.parts import Part, figure, fresh, run_gate
+from helpers import put
 from uses import USES, Use
 
 import pyvecgpu as vg
@@ -165,9 +167,11 @@ def test_a_launch_whose_failure_is_not_noticed_is_seen(device, simulator):
         loaded = simulator
 
         def step(self):
-            pass
+            with contextlib.suppress(vg.LaunchError):
+                vg.exp(x)
 
-    with pytest.raises(AssertionError, match="launch 1 was not noticed"):
+    x = put(device, np.ones(3))
+    with pytest.raises(AssertionError, match="launch 1 has failed unnoticed"):
         faults.fail(Deaf(), "launch", 1)
 
 
