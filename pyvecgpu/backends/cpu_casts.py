@@ -27,8 +27,6 @@ FEW = 1000  # elements that are sooner compared, all of them, than reduced to th
 _INTEGER = "?bBhHiIlLqQ"
 _PLAIN = dict.fromkeys(_INTEGER, _INTEGER + "fd") | {"e": "?fd", "f": "?d", "d": "?"}
 _PLAIN |= dict.fromkeys("?bB", _INTEGER + "fde")
-# Integers as which the processor itself says that a float is outside of their range, or NaN.
-_SAYS_WHAT_IS_OUTSIDE = "ilq"
 _BITS = {4: np.dtype("u4"), 8: np.dtype("u8")}  # integers of as many bytes as floats
 
 
@@ -70,8 +68,6 @@ def _way(source, dtype):
         return lambda a: a.astype(dtype, "C")
     if source.char in _INTEGER + "fde" and dtype.char in "fe":
         return _to_narrow_floats(dtype)
-    if source.char in "fde" and dtype.char in _SAYS_WHAT_IS_OUTSIDE:
-        return _to_wide_integers(dtype)
     if is_float(source) and is_integer(dtype):
         return lambda a: _by_chunks(widened(a), dtype)
     return _to_others(source, dtype)
@@ -81,19 +77,6 @@ def _to_narrow_floats(dtype):
     def convert(a):
         with np.errstate(over="ignore"):
             return a.astype(dtype, "C")
-
-    return convert
-
-
-def _to_wide_integers(dtype):
-    """Of floats: by NumPy's cast alone, if none is outside."""
-
-    def convert(a):
-        try:
-            with np.errstate(invalid="raise"):
-                return a.astype(dtype, "C")
-        except FloatingPointError:
-            return _by_chunks(widened(a), dtype)
 
     return convert
 
