@@ -48,10 +48,9 @@ test-races: $(TSAN_TESTS)  ## C tests that run every kernel, watched by ThreadSa
 	$(RUN_RACE_TESTS)
 # One recipe, so that the parts run one after another and pytest's closing line is the last.
 BINARIES := $(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(WATCH_TESTS) $(TSAN_TESTS) $(SELF_TESTS)
-# What the gates count with, which a test tries.
-SOAK := build/tests/sim/soak
+BINARIES += build/tests/sim/soak # what the gates count with, which a test tries
 # PARTS: how many processes share the tests in Python; a number, by default one for each core.
-test: $(COMPILER) $(PYTHON_TESTS) lib sim sim-asan $(BINARIES) $(SOAK)  ## all tests (ARGS= to pytest)
+test: $(COMPILER) $(PYTHON_TESTS) lib sim sim-asan $(BINARIES)  ## all tests (ARGS= to pytest)
 	$(RUN_GPU_TESTS)
 	$(RUN_SIM_TESTS)
 	$(RUN_SELF_TESTS)
