@@ -61,7 +61,7 @@ test: $(COMPILER) $(PYTHON_TESTS) lib sim sim-asan $(BINARIES)  ## all tests (AR
 	$(PYTHON) tests/parts.py $(PARTS) tests $(ARGS)
 # The planted bugs are found on the simulated card alone, so they are left out here. A test reads
 # the names in all objects.
-GPU_TESTS_NEED := $(PYTHON_TESTS) lib sim $(PASS_OBJECTS) $(GPU_TESTS)
+GPU_TESTS_NEED := $(PYTHON_TESTS) lib sim $(PASS_OBJECTS) $(GPU_TESTS) build/tests/soak
 test-gpu: $(GPU_TESTS_NEED)  ## the tests that need a GPU; one skipped fails
 	$(call run_tests,C tests on the GPU,$(GPU_TESTS),failed)
 	$(PYTHON) tests/parts.py $(or $(PARTS),1) tests --ignore=tests/plants \

@@ -48,6 +48,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "devices(*names): the devices a test with `device` runs on")
     config.addinivalue_line("markers", "needs(package): a package that the machine may lack")
+    config.addinivalue_line("markers", "alone(*devices): not beside other processes of parts.py")
     config.addinivalue_line("markers", "big: more elements than 32 bits can count")
     chosen = config.getoption("--device")
     config.stash[part] = config.getoption("--part")
@@ -127,8 +128,17 @@ def lacks_its_kernel(item):
     return forced.card_for(device_of(item), item.callspec.params["kernel"]) is None
 
 
+def has_to_be_alone(item):
+    """Whether a test measures what other processes use as well: of its device, or of all."""
+    return any(
+        not marker.args or device_of(item) in marker.args for marker in item.iter_markers("alone")
+    )
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m
 def pytest_collection_modifyitems(config, items):
     lacking, other, by_time = {}, [], ([], [], [])
+    mine = config.stash[part]
     config.stash[lacking_kernel] = kernelless = []
     for item in items:
         if device_of(item) == NO_DEVICE:
@@ -136,6 +146,9 @@ def pytest_collection_modifyitems(config, items):
             continue
         if lacks_its_kernel(item):
             kernelless.append(item)
+            continue
+        if mine and mine.count > 1 and has_to_be_alone(item):
+            mine.alone.append(item.nodeid)
             continue
         packages = [marker.args[0] for marker in item.iter_markers("needs")]
         absent = [name for name in packages if importlib.util.find_spec(name) is None]
@@ -145,7 +158,6 @@ def pytest_collection_modifyitems(config, items):
             # What launches kernels, what counts them, what waits for work beside the tests.
             is_coverage = item.path.name == "test_coverage.py"
             by_time[2 if hasattr(item.module, "WORK") else is_coverage].append(item)
-    mine = config.stash[part]
     items[:] = itertools.chain(*[mine.order(group) if mine else group for group in by_time])
     config.stash[deselected] = lacking
     other += [item for group in (*lacking.values(), kernelless) for item in group]

@@ -1,8 +1,10 @@
 """Several pytest processes for one run: each takes modules of tests that no other has taken yet.
 
-    python tests/parts.py 2 --device sim -k sort        as `python -m pytest tests ...`, but by two
+    python tests/parts.py 2 tests --device sim -k sort      as `python -m pytest ...`, but by two
 
 Every process collects all tests and begins at another place (conftest.py asks a Part for each).
+Tests that have to be `alone`, as they measure what other processes use, too, run in one more process
+when these have ended.
 What the first prints is seen as it comes, what the others print when all have ended; then every
 test that failed, whichever process ran it, with the last lines of its report, and one line for all
 of them. Without a number there are as many processes as cores.
@@ -31,6 +33,7 @@ class Part:
         place, self.folder = text.split(":", 1)
         self.number, self.count = map(int, place.split("/"))
         self.taken = {}  # module: whether it is ours
+        self.alone = []  # the names of tests that no part runs
 
     def order(self, items):
         """Return tests in the order of this process, those of a module together."""
@@ -59,7 +62,7 @@ class Part:
             for name in FAILURES
             for report in stats.get(name, ())
         ]
-        left = {"counts": counts, "told": told}
+        left = {"counts": counts, "told": told, "alone": self.alone}
         Path(self.folder, f"{self.number}.json").write_text(json.dumps(left))
 
 
@@ -69,39 +72,54 @@ def last_lines(text):
 
 
 def total_of(folder, count):
-    """(how many tests had which outcome, what is told of those that failed) of all processes."""
-    total, told = Counter(), []
+    """Of all processes: how many tests had which outcome, what is told of those that failed.
+
+    And the names of those that have to be alone.
+    """
+    total, told, alone = Counter(), [], []
     for n in range(count):
         file = Path(folder, f"{n}.json")
-        left = {"counts": {"error": 1}, "told": [f"ERROR process {n} ended before its tests did"]}
+        ended = f"ERROR process {n} ended before its tests did"
+        left = {"counts": {"error": 1}, "told": [ended], "alone": []}
         if file.exists():
             left = json.loads(file.read_text())
         if n:
             left["counts"].pop("deselected", None)  # all of them know of the same
         total.update(left["counts"])
         told += left["told"]
-    return total, told
+        alone = alone or left["alone"]
+    return total, told, alone
 
 
-def main(arguments):
-    """Run the tests; return pytest's status."""
-    count = os.cpu_count()
-    if arguments and arguments[0].isdigit():
-        count, arguments = int(arguments[0]), arguments[1:]
-    began = time.monotonic()
+def run(count, tests, options):
+    """Run tests by so many processes; return their statuses and what total_of gives."""
     with tempfile.TemporaryDirectory(prefix="parts-") as folder, ExitStack() as stack:
         processes, outputs = [], []
         for n in range(count):
             output = stack.enter_context(open(Path(folder, f"{n}.out"), "w+")) if n else None
             part = ["--part", f"{n}/{count}:{folder}"]
-            command = [sys.executable, "-m", "pytest", *(arguments or ["tests"]), *part]
+            command = [sys.executable, "-m", "pytest", *tests, *options, *part]
             processes.append(subprocess.Popen(command, stdout=output, stderr=output))
             outputs.append(output)
         statuses = [process.wait() for process in processes]
         for output in outputs[1:]:
             output.seek(0)
             print(output.read(), end="", flush=True)
-        total, failures = total_of(folder, count)
+        return statuses, *total_of(folder, count)
+
+
+def main(arguments):
+    """Run the tests; return pytest's status."""
+    count, began = os.cpu_count(), time.monotonic()
+    if arguments and arguments[0].isdigit():
+        count, arguments = int(arguments[0]), arguments[1:]
+    is_named = arguments and not arguments[0].startswith("-")
+    tests, options = (arguments[:1], arguments[1:]) if is_named else (["tests"], arguments)
+    statuses, total, failures, alone = run(count, tests, options)
+    if alone:
+        more, found, told, _ = run(1, alone, options)
+        del found["deselected"]
+        statuses, total, failures = statuses + more, total + found, failures + told
     print("\n".join(failures), end="\n" if failures else "")
     told = ", ".join([f"{total[name]} {name}" for name in OUTCOMES if total[name]])
     print(f"== {told} in {time.monotonic() - began:.0f}s, by {count} processes ==")

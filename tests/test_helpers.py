@@ -204,9 +204,9 @@ def test_threads_of_blas_are_there_again_after_a_fork():
 
 def run_parts(folder, count, *options):
     """Run the modules of a folder; return the status, the output and what each test wrote."""
-    command = [sys.executable, parts.__file__, str(count), "-p", "conftest", *options]
+    command = [sys.executable, parts.__file__, str(count), folder, "-p", "conftest", *options]
     done = subprocess.run(
-        [*command, "-p", "no:cacheprovider", "--device", "cpu", folder],
+        [*command, "-p", "no:cacheprovider", "--device", "cpu"],
         cwd=folder,
         env=helpers.child_environment(),
         capture_output=True,
@@ -254,6 +254,32 @@ def test_each_test_runs_once_in_one_of_several_processes(tmp_path):
     status, output, _ = run_parts(tmp_path, count)
     assert status == 2 and "error" in output.splitlines()[-1]
     assert "ERROR test_module0.py" in output.splitlines()[-parts.LINES - 1 :], output
+
+
+def test_what_has_to_be_alone_runs_when_the_others_have_ended(tmp_path):
+    text = """
+import pathlib, time, pytest
+
+@pytest.mark.alone("sim")
+def test_of_a_device(device):
+    time.sleep(1)
+    pathlib.Path(f"ran.{device}").touch(exist_ok=False)
+
+@pytest.mark.alone
+def test_of_the_machine():
+    pathlib.Path("ran.alone").touch(exist_ok=False)
+    assert pathlib.Path("ran.cpu").exists()
+"""
+    (tmp_path / "test_module.py").write_text(text)
+    status, output, ran = run_parts(tmp_path, 2)
+    assert status == 0 and ran == ["ran.alone", "ran.cpu"], output
+    assert "== 2 passed in" in output.splitlines()[-1]
+    status, output, ran = run_parts(tmp_path, 2, "-k", "of_a_device")
+    assert status == 0 and ran == ["ran.cpu"] and "1 passed, 1 deselected" in output
+    (tmp_path / "test_module.py").write_text(text.replace('"ran.cpu").exists', '"none").exists'))
+    status, output, ran = run_parts(tmp_path, 2)
+    assert status == 1 and ran == ["ran.alone", "ran.cpu"]
+    assert "== 1 failed, 1 passed in" in output.splitlines()[-1] and "FAILED test_module" in output
 
 
 def test_a_process_that_ends_before_its_tests_is_an_error(tmp_path):

@@ -46,17 +46,16 @@ def parameters(function):
 def outcome(function, arguments):
     """What a call gives, as bits, or the exception that it raises."""
     try:
-        found = function(*arguments)
+        return described(function(*arguments))  # on a device an index may be refused as late
     except (ValueError, TypeError, IndexError, ArithmeticError, RuntimeWarning) as error:
         return type(error)
-    return described(found)
 
 
 def described(found):
     if isinstance(found, (list, tuple)):
         return [described(one) for one in found]
     if isinstance(found, (vg.Array, np.ndarray)):
-        values = np.asarray(found)
+        values = found.numpy() if isinstance(found, vg.Array) else found
         return (type(found), str(values.dtype), values.shape, values.tobytes())
     return repr(found)
 

@@ -48,6 +48,7 @@ class Between:
     def run(self, call):
         """Return what this thread's call and the other one give; None: there are no more steps."""
         before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # CPython 3.12 asks once, when tracing is set
         sys.settrace(self.enter)
         try:
             mine = call()

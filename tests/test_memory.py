@@ -157,6 +157,7 @@ def test_limit_below_what_is_held(device):
 # ---- The pool ------------------------------------------------------------------------------------
 
 
+@pytest.mark.alone("cuda")
 @pytest.mark.devices("sim", "cuda")
 def test_random_sizes_waste_little(device, rng):
     """Many arrays of random sizes come and go: reserved memory stays near what was in use."""

@@ -216,7 +216,9 @@ def test_the_command_keeps_what_it_said(tmp_path, capsys, monkeypatch):
     assert "No such file" in capsys.readouterr().err
 
 
-def test_progress_tells_without_counting():
+def test_progress_tells_without_counting(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)  # which keeps a thread
+
     class Stream:
         text = ""
 

@@ -251,6 +251,7 @@ template <class T, int DEPTH, int R>
 __device__ __forceinline__ void put_sums(unsigned char *own, const Sums<R, DEPTH> &sums,
                                          const float (&factors)[R][2]) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
+    __syncwarp(); // every lane has read them for the last time
 #pragma unroll
     for (int r = 0; r < R; r++)
 #pragma unroll

@@ -63,7 +63,7 @@ struct Partial {
     }
 };
 
-// All of a block's partials in that of its first thread.
+// All of a block's partials, in that of each of its threads.
 template <int THREADS> __device__ __forceinline__ void merge_block(Partial *own, NormOrder order) {
     __shared__ Partial shared[THREADS];
     shared[threadIdx.x] = *own;
@@ -71,7 +71,8 @@ template <int THREADS> __device__ __forceinline__ void merge_block(Partial *own,
         __syncthreads();
         if (threadIdx.x < half) shared[threadIdx.x].merge(shared[threadIdx.x + half], order);
     }
-    if (threadIdx.x == 0) *own = shared[0];
+    __syncthreads(); // for all: a compiler reads ahead of a condition
+    *own = shared[0];
 }
 
 struct NormJob {

@@ -17,7 +17,9 @@ constexpr int64_t few_rows = 128;
 __host__ __device__ inline int gates_of(int cell) {
     return cell == PVG_CELL_LSTM ? 4 : cell == PVG_CELL_GRU ? 3 : 1;
 }
-inline bool saves_gates(int cell) { return cell == PVG_CELL_LSTM || cell == PVG_CELL_GRU; }
+__host__ __device__ inline bool saves_gates(int cell) {
+    return cell == PVG_CELL_LSTM || cell == PVG_CELL_GRU;
+}
 
 struct Layer {
     int cell, precision;

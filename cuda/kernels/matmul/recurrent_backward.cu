@@ -16,8 +16,10 @@ template <class T>
 __global__ void __launch_bounds__(cell_threads) cell_backward_kernel(const StepBack step) {
     const int64_t place = static_cast<int64_t>(blockIdx.x) * cell_threads + threadIdx.x;
     if (place >= step.rows * step.width) return;
-    go_back<T>(step, place / step.width, place % step.width, number<T>(step.products, place),
-               [](int, T) {});
+    const int64_t row = place / step.width, column = place % step.width;
+    UnitBack<ComputeType<T>> unit = unit_behind<T>(step, row, column);
+    go_back<T>(step, row, column, read_back<T>(step, row, column), number<T>(step.products, place),
+               &unit, [](int, T) {});
 }
 
 // What a GRU passes to the state before its first step beside what goes through the gates.

@@ -17,6 +17,12 @@ struct Step {
     int64_t bias_stride;
 };
 
+template <class T>
+__device__ __forceinline__ ComputeType<T> number(const void *numbers, int64_t place) {
+    return numbers ? static_cast<ComputeType<T>>(static_cast<const T *>(numbers)[place])
+                   : ComputeType<T>(0);
+}
+
 // The gates of a unit in an array (rows, gates width).
 template <class T>
 __device__ __forceinline__ auto gate_of(const Step &step, const void *gates, int64_t row,
@@ -34,11 +40,31 @@ __device__ __forceinline__ ComputeType<T> bias_of(const Step &step, int64_t colu
     return static_cast<A>(static_cast<const T *>(step.bias)[column * step.bias_stride]);
 }
 
-// What becomes of one unit of a row: its hidden number, which is stored, too. input(gate) is the
-// gate's input, product(gate) of the hidden state and the gate's weights.
-template <class T, class Input, class Product>
-__device__ __forceinline__ ComputeType<T> finish_unit(const Step &step, int64_t row, int64_t column,
-                                                      const Input &input, const Product &product) {
+// The numbers of a unit that go from one step to the next, as they are stored.
+template <class A> struct Unit { A hidden, state; };
+template <class T>
+__device__ __forceinline__ Unit<ComputeType<T>> unit_before(const Step &step, int64_t row,
+                                                            int64_t column) {
+    const int64_t place = row * step.width + column;
+    return {number<T>(step.hidden, place), number<T>(step.state, place)};
+}
+
+// A gate by its input and the product of the hidden state and its weights. GRU's last is scaled
+// before it is added to its input: the product.
+template <class A>
+__device__ __forceinline__ A gate_value(int cell, int gate, A input, A product) {
+    const A sum = input + product;
+    if (cell == PVG_CELL_LSTM) return gate == 2 ? tanh(sum) : sigmoid(sum);
+    if (cell == PVG_CELL_GRU) return gate == 2 ? product : sigmoid(sum);
+    return cell == PVG_CELL_RELU ? relu(sum) : tanh(sum);
+}
+
+// What becomes of one unit of a row by its gates, value(gate), and the input of GRU's last. What is
+// behind the step is stored.
+template <class T, class Value>
+__device__ __forceinline__ void finish_unit(const Step &step, int64_t row, int64_t column,
+                                            ComputeType<T> last_input, const Value &value,
+                                            Unit<ComputeType<T>> *unit) {
     using A = ComputeType<T>;
     const int64_t width = step.width, place = row * width + column;
     const auto save = [&](A a, A b, A c, A d) {
@@ -47,26 +73,36 @@ __device__ __forceinline__ ComputeType<T> finish_unit(const Step &step, int64_t 
         gates[0] = static_cast<T>(a), gates[width] = static_cast<T>(b);
         gates[2 * width] = static_cast<T>(c), gates[3 * width] = static_cast<T>(d);
     };
-    A next;
+    A next = value(0);
     if (step.cell == PVG_CELL_LSTM) {
-        const A i = sigmoid(input(0) + product(0)), f = sigmoid(input(1) + product(1));
-        const A g = tanh(input(2) + product(2)), o = sigmoid(input(3) + product(3));
-        const A c = f * static_cast<A>(static_cast<const T *>(step.state)[place]) + i * g;
-        static_cast<T *>(step.next_state)[place] = static_cast<T>(c);
+        const A i = next, f = value(1), g = value(2), o = value(3);
+        const A c = f * unit->state + i * g;
+        const T rounded = static_cast<T>(c);
+        static_cast<T *>(step.next_state)[place] = rounded;
+        unit->state = static_cast<A>(rounded);
         save(i, f, g, o);
         next = o * tanh(c);
     } else if (step.cell == PVG_CELL_GRU) {
-        const A r = sigmoid(input(0) + product(0)), z = sigmoid(input(1) + product(1));
-        const A p = product(2), n = tanh(input(2) + r * p);
+        const A r = next, z = value(1), p = value(2), n = tanh(last_input + r * p);
         save(r, z, n, p);
-        next = (1 - z) * n + z * static_cast<A>(static_cast<const T *>(step.hidden)[place]);
-    } else {
-        const A g = input(0) + product(0);
-        next = step.cell == PVG_CELL_RELU ? relu(g) : tanh(g);
+        next = (1 - z) * n + z * unit->hidden;
     }
     const T rounded = static_cast<T>(next);
     static_cast<T *>(step.next)[place] = rounded;
-    return static_cast<A>(rounded);
+    unit->hidden = static_cast<A>(rounded);
+}
+
+// The same by inputs and products, input(gate) and product(gate).
+template <class T, class Input, class Product>
+__device__ __forceinline__ void finish_unit(const Step &step, int64_t row, int64_t column,
+                                            const Input &input, const Product &product) {
+    using A = ComputeType<T>;
+    Unit<A> unit = unit_before<T>(step, row, column);
+    const A last = step.cell == PVG_CELL_GRU ? input(2) : A(0);
+    finish_unit<T>(
+        step, row, column, last,
+        [&](int gate) { return gate_value<A>(step.cell, gate, input(gate), product(gate)); },
+        &unit);
 }
 
 // The way back through a step.
@@ -86,46 +122,75 @@ struct StepBack {
     void *direct, *dnext; // GRU: what passes by the gates, before the step and behind it, or NULL
 };
 
+// What the way back through one unit reads of memory.
+template <class A> struct Reads {
+    A given;                      // the gradient of h by what has used it
+    A before, out;                // LSTM: c before the step, tanh(c); GRU: h before it; others: h
+    A first, second, third, last; // its gates, as finish_unit has saved them
+};
 template <class T>
-__device__ __forceinline__ ComputeType<T> number(const void *numbers, int64_t place) {
-    return numbers ? static_cast<ComputeType<T>>(static_cast<const T *>(numbers)[place])
-                   : ComputeType<T>(0);
+__device__ __forceinline__ Reads<ComputeType<T>> read_back(const StepBack &step, int64_t row,
+                                                           int64_t column) {
+    using A = ComputeType<T>;
+    const int64_t width = step.width, place = row * width + column;
+    const int64_t saved = row * saved_gates * width + column;
+    const bool is_lstm = step.cell == PVG_CELL_LSTM;
+    Reads<A> reads = {};
+    reads.given = number<T>(step.gradient, place) + number<T>(step.last, place);
+    reads.out = number<T>(is_lstm ? step.next_state : step.next, place);
+    if (saves_gates(step.cell)) {
+        reads.before = number<T>(is_lstm ? step.state : step.hidden, place);
+        reads.first = number<T>(step.gates, saved);
+        reads.second = number<T>(step.gates, saved + width);
+        reads.third = number<T>(step.gates, saved + 2 * width);
+        reads.last = number<T>(step.gates, saved + 3 * width);
+    }
+    if (is_lstm) reads.out = tanh(reads.out);
+    return reads;
+}
+
+// What goes from one step back to the one before it, as it is stored.
+template <class A> struct UnitBack {
+    A dstate; // of c; LSTM alone
+    A direct; // of h, by the gates; GRU alone
+};
+template <class T>
+__device__ __forceinline__ UnitBack<ComputeType<T>> unit_behind(const StepBack &step, int64_t row,
+                                                                int64_t column) {
+    const int64_t place = row * step.width + column;
+    return {number<T>(step.dstate, place), number<T>(step.dnext, place)};
 }
 
 // The way back through one unit of a row; products: of the gates of the step behind it and the
 // weight. Stores the gradients and gives put(gate, gradient) those of the products.
 template <class T, class Put>
 __device__ __forceinline__ void go_back(const StepBack &step, int64_t row, int64_t column,
-                                        ComputeType<T> products, const Put &put) {
+                                        const Reads<ComputeType<T>> &reads, ComputeType<T> products,
+                                        UnitBack<ComputeType<T>> *unit, const Put &put) {
     using A = ComputeType<T>;
     const int64_t width = step.width, place = row * width + column;
     const int64_t first = row * gates_of(step.cell) * width + column;
-    const int64_t saved = row * saved_gates * width + column;
     const auto store = [&](int gate, A gradient) {
         const T rounded = static_cast<T>(gradient);
         static_cast<T *>(step.dinputs)[first + gate * width] = rounded;
         return rounded;
     };
-    const A dh = number<T>(step.gradient, place) + number<T>(step.last, place) + products +
-                 number<T>(step.dnext, place);
+    const A dh = reads.given + products + unit->direct;
     if (step.cell == PVG_CELL_LSTM) {
-        const A i = number<T>(step.gates, saved), f = number<T>(step.gates, saved + width);
-        const A g = number<T>(step.gates, saved + 2 * width);
-        const A o = number<T>(step.gates, saved + 3 * width);
-        const A c = tanh(number<T>(step.next_state, place));
-        const A dc = number<T>(step.dstate, place) + dh * o * (1 - c) * (1 + c);
+        const A i = reads.first, f = reads.second, g = reads.third, o = reads.last, c = reads.out;
+        const A dc = unit->dstate + dh * o * (1 - c) * (1 + c);
         put(0, store(0, dc * g * i * (1 - i)));
-        put(1, store(1, dc * number<T>(step.state, place) * f * (1 - f)));
+        put(1, store(1, dc * reads.before * f * (1 - f)));
         put(2, store(2, dc * i * (1 - g) * (1 + g)));
         put(3, store(3, dh * c * o * (1 - o)));
-        static_cast<T *>(step.dstate_before)[place] = static_cast<T>(dc * f);
+        const T rounded = static_cast<T>(dc * f);
+        static_cast<T *>(step.dstate_before)[place] = rounded;
+        unit->dstate = static_cast<A>(rounded);
     } else if (step.cell == PVG_CELL_GRU) {
-        const A r = number<T>(step.gates, saved), z = number<T>(step.gates, saved + width);
-        const A n = number<T>(step.gates, saved + 2 * width);
-        const A p = number<T>(step.gates, saved + 3 * width);
+        const A r = reads.first, z = reads.second, n = reads.third, p = reads.last;
         const A dn = dh * (1 - z) * (1 - n) * (1 + n);
         const A dr = dn * p * r * (1 - r);
-        const A dz = dh * (number<T>(step.hidden, place) - n) * z * (1 - z);
+        const A dz = dh * (reads.before - n) * z * (1 - z);
         const auto both = [&](int gate, T gradient) {
             static_cast<T *>(step.dproducts)[first + gate * width] = gradient;
             put(gate, gradient);
@@ -134,9 +199,11 @@ __device__ __forceinline__ void go_back(const StepBack &step, int64_t row, int64
         both(1, store(1, dz));
         store(2, dn);
         both(2, static_cast<T>(dn * r));
-        static_cast<T *>(step.direct)[place] = static_cast<T>(dh * z);
+        const T rounded = static_cast<T>(dh * z);
+        static_cast<T *>(step.direct)[place] = rounded;
+        unit->direct = static_cast<A>(rounded);
     } else {
-        const A y = number<T>(step.next, place);
+        const A y = reads.out;
         const A through = y <= 0 ? A(0) : dh;
         put(0, store(0, step.cell == PVG_CELL_RELU ? through : dh * (1 - y) * (1 + y)));
     }

@@ -4,10 +4,12 @@
 // thread has one column of the products, that is one unit of one gate: forth its sum over the
 // hidden numbers, back its gate's share of the hidden unit's gradient, a sum over the gradients of
 // the gate's units. Before it the weight is laid out anew, in groups of 16 bytes of neighbouring
-// terms, those of all columns side by side: so a warp reads whole lines of it, each step again. As
-// many groups as there is room for stay in shared memory, the others come from the L2 cache; which
-// of them changes no bit. A step takes as long as reading the weight, of 256 KB in shared memory
-// at least 2,048 cycles, and two waits of a block, where a launch for each takes microseconds.
+// terms, those of all columns side by side: so a warp reads whole lines of it. A thread keeps the
+// first groups of its column in registers, as many others as there is room for stay in shared
+// memory, and the rest comes from the L2 cache, each step again; which of them changes no bit. Of
+// 256 KB a step reads 128 KB of shared memory, in 1,024 cycles, and waits twice for all threads,
+// where a launch for each takes microseconds. A gate's function is its thread's, so that all warps
+// share that work, and what a unit needs from memory is read while the products are summed.
 #include "arrays/operation.cuh"
 #include "arrays/vector.cuh"
 #include "kernels/matmul/recurrent_sequence.cuh"
@@ -17,6 +19,8 @@ namespace pvg::recurrent {
 namespace {
 
 constexpr int most_columns = 1024; // a thread each
+constexpr int held_columns = 512;  // of so many a thread has room for some groups
+template <class A> inline constexpr int held_groups = sizeof(A) == 8 ? 14 : 16;
 constexpr int64_t most_weight = 256 << 10;
 constexpr int pack_threads = 256;
 
@@ -28,7 +32,7 @@ constexpr int chain_groups = 32;
 // The weight as the columns of a product read it.
 struct Terms {
     const void *groups;       // (count, columns) of Group
-    int count, kept, columns; // kept: how many lie in shared memory
+    int count, kept, columns; // kept: those before it are in registers or in shared memory
 };
 
 // ---- The weight ---------------------------------------------------------------------------------
@@ -59,38 +63,55 @@ __global__ void __launch_bounds__(pack_threads) pack_kernel(ComputeType<T> *to, 
         term < pack.width ? static_cast<A>(static_cast<const T *>(pack.weight)[from]) : A(0);
 }
 
-template <class A> __device__ __forceinline__ void keep(const Terms &terms, Group<A> *kept) {
-    const Group<A> *const groups = static_cast<const Group<A> *>(terms.groups);
-    for (int i = static_cast<int>(threadIdx.x); i < terms.kept * terms.columns;
-         i += static_cast<int>(blockDim.x))
-        kept[i] = groups[i];
-}
+// The weight's groups that a block reads once: the first HELD of a column in its thread's registers,
+// those up to terms.kept in shared memory.
+template <class A, int HELD> struct Weights {
+    const Terms &terms;
+    Group<A> *kept;
+    int column;
+    Group<A> held[HELD ? HELD : 1]; // of HELD 0 none is used
+    static constexpr int at_once = HELD ? 8 : 4;
 
-// The sum of a column's weights times `numbers`, which are in shared memory.
-template <class A>
-__device__ __forceinline__ A weighted(const Terms &terms, const Group<A> *kept, int column,
-                                      const A *numbers) {
-    const Group<A> *const groups = static_cast<const Group<A> *>(terms.groups);
-    A sum = 0, part = 0;
-    const auto add = [&](const Group<A> &weights, int group) {
-        const Group<A> some = *reinterpret_cast<const Group<A> *>(numbers + group * group_size<A>);
+    __device__ __forceinline__ Weights(const Terms &all, Group<A> *shared)
+        : terms(all), kept(shared), column(static_cast<int>(threadIdx.x)) {
+        const Group<A> *const groups = static_cast<const Group<A> *>(terms.groups);
+        for (int i = HELD * terms.columns + column; i < terms.kept * terms.columns;
+             i += static_cast<int>(blockDim.x))
+            kept[i - HELD * terms.columns] = groups[i];
 #pragma unroll
-        for (int e = 0; e < group_size<A>; e++) part += weights.element[e] * some.element[e];
-    };
-    for (int begin = 0; begin < terms.count; begin += chain_groups) {
-        const int end = min(begin + chain_groups, terms.count);
-        const int border = max(begin, min(end, terms.kept));
-        part = 0;
-#pragma unroll 4
-        for (int group = begin; group < border; group++)
-            add(kept[group * terms.columns + column], group);
-#pragma unroll 8
-        for (int group = border; group < end; group++)
-            add(groups[group * terms.columns + column], group);
-        sum += part;
+        for (int group = 0; group < HELD; group++)
+            if (group < terms.count && column < terms.columns)
+                held[group] = groups[group * terms.columns + column];
     }
-    return sum;
-}
+    // The sum of the column's weights times `numbers`, which are in shared memory.
+    __device__ __forceinline__ A weighted(const A *numbers) const {
+        const Group<A> *const groups = static_cast<const Group<A> *>(terms.groups);
+        A sum = 0, part = 0;
+        const auto add = [&](const Group<A> &weights, int group) {
+            const Group<A> some =
+                *reinterpret_cast<const Group<A> *>(numbers + group * group_size<A>);
+#pragma unroll
+            for (int e = 0; e < group_size<A>; e++) part += weights.element[e] * some.element[e];
+        };
+#pragma unroll
+        for (int group = 0; group < HELD; group++)
+            if (group < terms.count) add(held[group], group);
+        static_assert(HELD < chain_groups);
+        for (int begin = 0; begin < terms.count; begin += chain_groups) {
+            const int end = min(begin + chain_groups, terms.count);
+            const int border = max(begin, min(end, terms.kept));
+#pragma unroll at_once
+            for (int group = begin ? begin : HELD; group < border; group++)
+                add(kept[(group - HELD) * terms.columns + column], group);
+#pragma unroll at_once
+            for (int group = max(border, HELD); group < end; group++)
+                add(groups[group * terms.columns + column], group);
+            sum += part;
+            part = 0;
+        }
+        return sum;
+    }
+};
 
 // ---- Turns --------------------------------------------------------------------------------------
 
@@ -128,49 +149,52 @@ __device__ __forceinline__ StepBack at_turn(const StepBack &first, const StepBac
 
 // ---- Kernels ------------------------------------------------------------------------------------
 
-template <class T>
-__global__ void __launch_bounds__(most_columns)
-    sequence_kernel(const Step first, const Step second, const Terms terms, const int64_t steps) {
+template <class T, int HELD>
+__global__ void __launch_bounds__(HELD ? held_columns : most_columns, 1)
+    sequence_kernel(const Step first, const Step second, const __grid_constant__ Terms terms,
+                    const int64_t steps) {
     using A = ComputeType<T>;
     PVG_DYNAMIC_SHARED(Group<A>, kept);
-    A *const hidden = reinterpret_cast<A *>(kept + terms.kept * terms.columns);
-    A *const products = hidden + terms.count * group_size<A>, *const inputs =
-                                                                  products + terms.columns;
     const int column = static_cast<int>(threadIdx.x), width = static_cast<int>(first.width);
+    const int gate = column / width, padded = terms.count * group_size<A>;
+    A *const hidden = reinterpret_cast<A *>(kept + max(terms.kept - HELD, 0) * terms.columns);
+    A *const values = hidden + padded, *const last_inputs = values + terms.columns;
     const int64_t row = blockIdx.x;
-    keep(terms, kept);
-    for (int k = column; k < terms.count * group_size<A>; k += static_cast<int>(blockDim.x))
-        hidden[k] = k < width
-                        ? static_cast<A>(static_cast<const T *>(first.hidden)[row * width + k])
-                        : A(0);
+    const Weights<A, HELD> weights(terms, kept);
+    Unit<A> unit = {};
+    if (column < width) unit = unit_before<T>(first, row, column);
+    if (column < padded) hidden[column] = unit.hidden; // zeros behind the last
     const A bias = column < terms.columns ? bias_of<T>(first, column) : A(0);
     __syncthreads();
     for (int64_t turn = 0; turn < steps; turn++) {
         const Step step = at_turn(first, second, turn);
         if (column < terms.columns) {
-            const int64_t place = row * terms.columns + column;
-            const A input = static_cast<A>(static_cast<const T *>(step.inputs)[place]);
-            products[column] = weighted(terms, kept, column, hidden) + bias;
-            inputs[column] = input;
+            const A input = number<T>(step.inputs, row * terms.columns + column);
+            const A product = weights.weighted(hidden) + bias;
+            values[column] = gate_value<A>(step.cell, gate, input, product);
+            if (gate == 2) last_inputs[column - 2 * width] = input;
         }
         __syncthreads();
-        if (column < width)
-            hidden[column] = finish_unit<T>(
-                step, row, column, [&](int gate) { return inputs[gate * width + column]; },
-                [&](int gate) { return products[gate * width + column]; });
+        if (column < width) {
+            const A input = step.cell == PVG_CELL_GRU ? last_inputs[column] : A(0);
+            finish_unit<T>(
+                step, row, column, input, [&](int of) { return values[of * width + column]; },
+                &unit);
+            hidden[column] = unit.hidden;
+        }
         __syncthreads();
     }
 }
 
-template <class T>
-__global__ void __launch_bounds__(most_columns)
-    sequence_backward_kernel(const StepBack first, const StepBack second, const Terms terms,
-                             const int64_t steps, T *dhidden) {
+template <class T, int HELD>
+__global__ void __launch_bounds__(HELD ? held_columns : most_columns, 1)
+    sequence_backward_kernel(const StepBack first, const StepBack second,
+                             const __grid_constant__ Terms terms, const int64_t steps, T *dhidden) {
     using A = ComputeType<T>;
     PVG_DYNAMIC_SHARED(Group<A>, kept);
     const int column = static_cast<int>(threadIdx.x), width = static_cast<int>(first.width);
     const int gates = gates_of(first.cell), padded = terms.count * group_size<A>;
-    A *const slopes = reinterpret_cast<A *>(kept + terms.kept * terms.columns);
+    A *const slopes = reinterpret_cast<A *>(kept + max(terms.kept - HELD, 0) * terms.columns);
     A *const shares = slopes + gates * padded;
     const int64_t row = blockIdx.x;
     const auto through = [&]() {
@@ -178,23 +202,29 @@ __global__ void __launch_bounds__(most_columns)
         for (int gate = 1; gate < gates; gate++) sum += shares[gate * width + column];
         return sum;
     };
-    keep(terms, kept);
+    const Weights<A, HELD> weights(terms, kept);
+    UnitBack<A> unit = {};
+    Reads<A> reads = {};
+    if (column < width) {
+        unit = unit_behind<T>(first, row, column);
+        reads = read_back<T>(first, row, column);
+    }
     for (int k = column; k < gates * padded; k += static_cast<int>(blockDim.x)) slopes[k] = A(0);
     if (column < terms.columns) shares[column] = A(0); // nothing is behind the last step
     __syncthreads();
     for (int64_t turn = 0; turn < steps; turn++) {
         if (column < width)
             go_back<T>(
-                at_turn(first, second, turn), row, column, through(),
+                at_turn(first, second, turn), row, column, reads, through(), &unit,
                 [&](int gate, T slope) { slopes[gate * padded + column] = static_cast<A>(slope); });
         __syncthreads();
+        if (column < width && turn + 1 < steps)
+            reads = read_back<T>(at_turn(first, second, turn + 1), row, column);
         if (column < terms.columns)
-            shares[column] = weighted(terms, kept, column, slopes + column / width * padded);
+            shares[column] = weights.weighted(slopes + column / width * padded);
         __syncthreads();
     }
-    if (column >= width) return;
-    const int64_t place = row * width + column;
-    dhidden[place] = static_cast<T>(through() + number<T>(first.direct, place));
+    if (column < width) dhidden[row * width + column] = static_cast<T>(through() + unit.direct);
 }
 
 // ---- On the host --------------------------------------------------------------------------------
@@ -218,9 +248,10 @@ int pack(Call &call, const Layer &layer, const pvg_array *weight, bool back, int
     int64_t most = 0;
     PVG_PASS(device_attribute(call.device, PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &most));
     const int64_t line = int64_t(columns) * sizeof(Group<A>), rest = others * sizeof(A);
-    const int64_t room = (most - set_aside - rest) / line;
-    const int64_t kept = room < 0 ? 0 : room < count ? room : count;
-    *terms = {packed->array->data, count, static_cast<int>(kept), columns};
+    const int held = columns <= held_columns ? held_groups<A> : 0;
+    const int64_t room = (most - set_aside - rest) / line, others_of = count - held;
+    const int64_t kept = room < 0 || others_of < 0 ? 0 : room < others_of ? room : others_of;
+    *terms = {packed->array->data, count, static_cast<int>(held + kept), columns};
     *shared = static_cast<size_t>(kept * line + rest);
     return PVG_OK;
 }
@@ -245,8 +276,13 @@ int sequence_forth(Call &call, const Layer &layer, const pvg_array *weight, cons
         size_t shared = 0;
         PVG_PASS(pack<T>(call, layer, weight, false, padded_width(layer) + 2 * layer.gates, &packed,
                          &terms, &shared));
-        PVG_LAUNCH(sequence_kernel<T>, blocks_for(layer.rows, 1), threads_of(terms), shared,
-                   call.stream, steps[0], steps[1], terms, layer.steps);
+        if (layer.gates <= held_columns)
+            PVG_LAUNCH((sequence_kernel<T, held_groups<ComputeType<T>>>), blocks_for(layer.rows, 1),
+                       threads_of(terms), shared, call.stream, steps[0], steps[1], terms,
+                       layer.steps);
+        else
+            PVG_LAUNCH((sequence_kernel<T, 0>), blocks_for(layer.rows, 1), threads_of(terms),
+                       shared, call.stream, steps[0], steps[1], terms, layer.steps);
         return PVG_OK;
     });
 }
@@ -261,8 +297,14 @@ int sequence_back(Call &call, const Layer &layer, const pvg_array *weight, const
         const int64_t slopes = gates_of(layer.cell) * padded_width(layer);
         PVG_PASS(
             pack<T>(call, layer, weight, true, slopes + layer.gates, &packed, &terms, &shared));
-        PVG_LAUNCH(sequence_backward_kernel<T>, blocks_for(layer.rows, 1), threads_of(terms),
-                   shared, call.stream, steps[0], steps[1], terms, layer.steps, data<T>(dhidden));
+        if (layer.gates <= held_columns)
+            PVG_LAUNCH((sequence_backward_kernel<T, held_groups<ComputeType<T>>>),
+                       blocks_for(layer.rows, 1), threads_of(terms), shared, call.stream, steps[0],
+                       steps[1], terms, layer.steps, data<T>(dhidden));
+        else
+            PVG_LAUNCH((sequence_backward_kernel<T, 0>), blocks_for(layer.rows, 1),
+                       threads_of(terms), shared, call.stream, steps[0], steps[1], terms,
+                       layer.steps, data<T>(dhidden));
         return PVG_OK;
     });
 }
