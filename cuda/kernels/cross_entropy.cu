@@ -90,29 +90,29 @@ __device__ __forceinline__ void gather_packs(const LabelRows &job, const Pack<T>
 }
 
 template <bool BLOCK, class A>
-__device__ __forceinline__ void gather_row(Gathered<A> *all, int lanes, A (*of_warp)[32]) {
+__device__ __forceinline__ void gather_row(Gathered<A> *all, int lanes, bool smooth,
+                                           A (*of_warp)[32]) {
     const A most =
         BLOCK ? over_block<false>(all->most, of_warp[0]) : largest_of_lanes(all->most, lanes);
     all->rise(most);
     all->powers = sum_of_row<BLOCK>(all->powers, lanes, of_warp[1]);
+    if (!smooth) return;
     all->below = sum_of_row<BLOCK>(all->below, lanes, of_warp[2]);
     all->weights = sum_of_row<BLOCK>(all->weights, lanes, of_warp[3]);
 }
 
-// What one thread of the team does with all of a row.
-template <class T>
-__device__ inline void write_loss(const LabelRows &job, int64_t row, const T *x,
-                                  const Gathered<ComputeType<T>> &all) {
-    using A = ComputeType<T>;
-    const int64_t label = label_of(job, row), rows = job.plan.rows;
+// What one thread of the team does with all of a row; own: the label's element.
+template <class A>
+__device__ inline void write_loss(const LabelRows &job, int64_t row, int64_t label, A own,
+                                  const Gathered<A> &all) {
+    const int64_t rows = job.plan.rows;
     const A logarithm = log(all.powers);
     A loss = 0, counts = 0, part = 0;
     if (is_class(job, label)) {
         const A smoothing = static_cast<A>(job.smoothing);
         counts = weight_of<A>(job, label);
         part = (1 - smoothing) * counts;
-        loss =
-            part == 0 ? A(0) : part * (logarithm + (all.base(all.most) - static_cast<A>(x[label])));
+        loss = part == 0 ? A(0) : part * (logarithm + (all.base(all.most) - own));
         if (smoothing != 0) {
             const A each = smoothing / static_cast<A>(job.plan.length);
             loss += each * (all.weights * logarithm + all.below);
@@ -140,6 +140,16 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
     const int length = place.mine ? job.plan.length : 0;
     const int step = place.lanes * pack_size<T>;
     const T *x = static_cast<const T *>(job.x) + (place.mine ? place.row * length : 0);
+    int64_t label = job.ignored;
+    A own = 0;
+    const auto read_own = [&]() {
+        if (!place.mine) return;
+        label = label_of(job, place.row);
+        if (is_class(job, label)) own = static_cast<A>(x[label]);
+    };
+    // Before the row, if there are registers for it: behind it nothing else is left to do.
+    constexpr bool early = sizeof(A) < 8;
+    if (early) read_own();
     Gathered<A> all = {-static_cast<A>(INFINITY), 0, 0, 0};
     for (int at = place.lane * pack_size<T>; at < length; at += PACKS * step) {
         Pack<T> packs[PACKS];
@@ -149,8 +159,10 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
                 load_pack(x, at + k * step, length, job.plan.aligned, -static_cast<A>(INFINITY));
         gather_packs<T>(job, packs, at, step, &all);
     }
-    gather_row<BLOCK>(&all, place.lanes, of_warp);
-    if (place.mine && place.lane == 0) write_loss<T>(job, place.row, x, all);
+    gather_row<BLOCK>(&all, place.lanes, job.smoothing != 0, of_warp);
+    if (!place.mine || place.lane != 0) return;
+    if (!early) read_own();
+    write_loss<A>(job, place.row, label, own, all);
 }
 
 template <class T, int PACKS, bool BLOCK>

@@ -25,75 +25,140 @@ template <class T> __global__ void __launch_bounds__(cell_threads) cell_kernel(c
 
 // ---- A step in one launch -----------------------------------------------------------------------
 
-// A block has so many rows and units, a thread one of each: all its gates.
-constexpr int step_rows = 32, step_units = 8, step_threads = step_rows * step_units;
+// A block has so many rows and units. A thread has one of each, all its gates, and of each stage of
+// the terms one slice. What the next stage needs is under way while one is summed.
+constexpr int step_rows = 32, step_units = 4, step_slices = 2;
+constexpr int step_pairs = step_rows * step_units, step_threads = step_pairs * step_slices;
 // Beyond it what one block reads of the weight is used too seldom for products so simple.
 constexpr int64_t most_width = 512;
 
 template <class T> inline constexpr int step_vector = 16 / sizeof(ComputeType<T>);
 template <class T> inline constexpr int step_depth = 32 * step_vector<T>; // of a stage
+template <class T> using StepLine = ComputeType<T>[step_depth<T> + step_vector<T>];
 
-// Columns from `begin` on of rows of a matrix without gaps; zeros outside.
-template <class T, int ROWS, class Stage, class RowOf>
-__device__ __forceinline__ void load_rows(Stage &stage, const void *matrix, int64_t width,
-                                          int64_t begin, const RowOf &row_of) {
-    for (int i = static_cast<int>(threadIdx.x); i < ROWS * step_depth<T>; i += step_threads) {
-        const int row = i / step_depth<T>, column = i % step_depth<T>;
-        const int64_t from = row_of(row);
-        stage[row][column] = from >= 0 && begin + column < width
-                                 ? static_cast<ComputeType<T>>(static_cast<const T *>(
-                                       matrix)[from * width + begin + column])
-                                 : ComputeType<T>(0);
+// A thread's part of ROWS rows of a stage.
+template <class T, int ROWS> struct StepPart {
+    static constexpr int count = 16 / sizeof(T), across = step_depth<T> / count;
+    static constexpr int each = ROWS * across / step_threads;
+    static_assert(ROWS * across % step_threads == 0);
+    Vector<T, count> vectors[each];
+
+    // Columns from `begin` on of rows of a matrix without gaps; zeros outside, which is where row_of
+    // gives -1. aligned: all rows begin at multiples of 16 bytes.
+    template <class RowOf>
+    __device__ __forceinline__ void fetch(const void *matrix, int64_t width, int64_t begin,
+                                          bool aligned, const RowOf &row_of) {
+#pragma unroll
+        for (int i = 0; i < each; i++) {
+            const int place = static_cast<int>(threadIdx.x) + i * step_threads;
+            const int64_t row = row_of(place / across), column = begin + place % across * count;
+            const T *const from = static_cast<const T *>(matrix) + row * width + column;
+            vectors[i] = {};
+            if (row < 0 || column >= width) continue;
+            if (aligned) {
+                vectors[i] = *reinterpret_cast<const Vector<T, count> *>(from);
+                continue;
+            }
+#pragma unroll
+            for (int e = 0; e < count; e++)
+                if (column + e < width) vectors[i].element[e] = from[e];
+        }
     }
+    __device__ __forceinline__ void put(StepLine<T> *stage) const {
+        using A = ComputeType<T>;
+#pragma unroll
+        for (int i = 0; i < each; i++) {
+            const int place = static_cast<int>(threadIdx.x) + i * step_threads;
+            A *const to = stage[place / across] + place % across * count;
+#pragma unroll
+            for (int e = 0; e < count; e++) to[e] = static_cast<A>(vectors[i].element[e]);
+        }
+    }
+};
+
+// sums += the products of a stage's terms that are the thread's, of the row and the unit.
+template <class T>
+__device__ __forceinline__ void add_stage(ComputeType<T> (&sums)[saved_gates],
+                                          const ComputeType<T> *hidden, const StepLine<T> *weights,
+                                          int gates, int begin, int end) {
+    using A = ComputeType<T>;
+    constexpr int n = step_vector<T>;
+    using Some = Vector<A, n>;
+    A part[saved_gates] = {}; // one chain of all terms would err with their number
+#pragma unroll 4
+    for (int k = begin; k < end; k += n) {
+        const Some h = *reinterpret_cast<const Some *>(hidden + k);
+#pragma unroll
+        for (int gate = 0; gate < saved_gates; gate++) {
+            if (gate >= gates) break;
+            const Some w = *reinterpret_cast<const Some *>(weights[gate * step_units] + k);
+#pragma unroll
+            for (int e = 0; e < n; e++) part[gate] += h.element[e] * w.element[e];
+        }
+    }
+#pragma unroll
+    for (int gate = 0; gate < saved_gates; gate++) sums[gate] += part[gate];
 }
 
 template <class T> __global__ void __launch_bounds__(step_threads) step_kernel(const Step step) {
     using A = ComputeType<T>;
-    constexpr int n = step_vector<T>, padded = step_depth<T> + n;
-    using Some = Vector<A, n>;
-    __shared__ __align__(16) A hidden[step_rows][padded];
-    __shared__ __align__(16) A weights[saved_gates * step_units][padded];
-    const int64_t across = (step.width + step_units - 1) / step_units;
+    __shared__ __align__(16) StepLine<T> hidden[step_rows];
+    __shared__ __align__(16) StepLine<T> weights[saved_gates * step_units];
+    __shared__ A others[saved_gates][step_pairs];
+    const int64_t across = (step.width + step_units - 1) / step_units, width = step.width;
     const int64_t top = blockIdx.x / across * step_rows, left = blockIdx.x % across * step_units;
-    const int unit = threadIdx.x % step_units, own = threadIdx.x / step_units;
-    const int gates = gates_of(step.cell);
-    A sums[saved_gates] = {};
-    for (int64_t begin = 0; begin < step.width; begin += step_depth<T>) {
-        __syncthreads();
-        load_rows<T, step_rows>(hidden, step.hidden, step.width, begin, [&](int row) {
-            return top + row < step.rows ? top + row : int64_t(-1);
-        });
-        load_rows<T, saved_gates * step_units>(
-            weights, step.weight, step.width, begin, [&](int row) {
-                const int gate = row / step_units, column = row % step_units;
-                const bool inside = gate < gates && left + column < step.width;
-                return inside ? gate * step.width + left + column : int64_t(-1);
-            });
-        __syncthreads();
-        const int64_t left_over = step.width - begin;
-        const int end = left_over < step_depth<T> ? static_cast<int>(left_over) : step_depth<T>;
-        // Of this stage: one chain of all terms would err with their number.
-        A part[saved_gates] = {};
-#pragma unroll 4
-        for (int k = 0; k < end; k += n) {
-            const Some h = *reinterpret_cast<const Some *>(&hidden[own][k]);
+    const int slice = threadIdx.x / step_pairs, pair = threadIdx.x % step_pairs;
+    const int unit = pair % step_units, own = pair / step_units, gates = gates_of(step.cell);
+    const int64_t row = top + own, column = left + unit;
+    const bool finishes = slice == 0 && row < step.rows && column < width;
+    A inputs[saved_gates] = {}, sums[saved_gates] = {};
+    Unit<A> numbers = {};
+    if (finishes) {
+        const auto input = gate_of<T>(step, step.inputs, row, column);
+        numbers = unit_before<T>(step, row, column);
 #pragma unroll
-            for (int gate = 0; gate < saved_gates; gate++) {
-                if (gate >= gates) break;
-                const Some w =
-                    *reinterpret_cast<const Some *>(&weights[gate * step_units + unit][k]);
-#pragma unroll
-                for (int e = 0; e < n; e++) part[gate] += h.element[e] * w.element[e];
-            }
-        }
-#pragma unroll
-        for (int gate = 0; gate < saved_gates; gate++) sums[gate] += part[gate];
+        for (int gate = 0; gate < saved_gates; gate++)
+            if (gate < gates) inputs[gate] = input(gate);
     }
-    if (top + own >= step.rows || left + unit >= step.width) return;
-    const auto input = gate_of<T>(step, step.inputs, top + own, left + unit);
-    finish_unit<T>(step, top + own, left + unit, input, [&](int gate) {
-        return sums[gate] + bias_of<T>(step, gate * step.width + left + unit);
-    });
+    const bool aligned = (reinterpret_cast<uintptr_t>(step.hidden) |
+                          reinterpret_cast<uintptr_t>(step.weight) | (width * sizeof(T))) %
+                             16 ==
+                         0;
+    StepPart<T, step_rows> next_hidden;
+    StepPart<T, saved_gates * step_units> next_weights;
+    const auto fetch = [&](int64_t begin) {
+        next_hidden.fetch(step.hidden, width, begin, aligned,
+                          [&](int at) { return top + at < step.rows ? top + at : int64_t(-1); });
+        next_weights.fetch(step.weight, width, begin, aligned, [&](int at) {
+            const int gate = at / step_units, of = at % step_units;
+            return gate < gates && left + of < width ? gate * width + left + of : int64_t(-1);
+        });
+    };
+    fetch(0);
+    for (int64_t begin = 0; begin < width; begin += step_depth<T>) {
+        __syncthreads();
+        next_hidden.put(hidden);
+        next_weights.put(weights);
+        __syncthreads();
+        if (begin + step_depth<T> < width) fetch(begin + step_depth<T>);
+        constexpr int part = step_depth<T> / step_slices;
+        const int64_t end = width - begin < (slice + 1) * part ? width - begin : (slice + 1) * part;
+        add_stage<T>(sums, hidden[own], weights + unit, gates, slice * part, static_cast<int>(end));
+    }
+    if (slice == 1) {
+#pragma unroll
+        for (int gate = 0; gate < saved_gates; gate++) others[gate][pair] = sums[gate];
+    }
+    __syncthreads();
+    if (!finishes) return;
+    finish_unit<T>(
+        step, row, column, inputs[2],
+        [&](int gate) {
+            const A product =
+                sums[gate] + others[gate][pair] + bias_of<T>(step, gate * width + column);
+            return gate_value<A>(step.cell, gate, inputs[gate], product);
+        },
+        &numbers);
 }
 
 } // namespace
