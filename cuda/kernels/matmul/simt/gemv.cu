@@ -34,6 +34,7 @@ struct MatrixVector {
     unsigned splits;         // blocks along k
     int slices;              // warps of a block that share a row
     int lanes;               // of a warp that share a row: 32, or a power of two of short rows
+    int row_bytes;           // of the matrix, that may be loaded at once wherever a pack begins
     bool aligned, x_aligned; // packs of the matrix, of x, may be loaded at once
 };
 
@@ -116,17 +117,27 @@ template <class T> struct RowPacks {
     static constexpr int chunk = 32 * pack * steps;                          // of k, by a warp
 };
 
-// A lane's pack of `left` elements and zeros behind them; aligned packs have stride 1.
-template <class T, bool ALIGNED>
+// A lane's pack: whole and of stride 1, by loads of BYTES; or of BYTES 0 of `left` elements and
+// zeros behind them.
+template <class T, int BYTES>
 __device__ __forceinline__ Vector<T, RowPacks<T>::pack> load_row(const T *from, int64_t stride,
                                                                  int64_t left) {
     constexpr int pack = RowPacks<T>::pack;
-    if constexpr (ALIGNED) {
+    if constexpr (BYTES == 16) {
         return *reinterpret_cast<const Vector<T, pack> *>(from);
     } else {
+        constexpr int each = BYTES ? BYTES / static_cast<int>(sizeof(T)) : 1;
         Vector<T, pack> result;
 #pragma unroll
-        for (int e = 0; e < pack; e++) result.element[e] = e < left ? from[e * stride] : T(0.0f);
+        for (int e = 0; e < pack; e += each) {
+            if constexpr (BYTES) {
+                const auto some = *reinterpret_cast<const Vector<T, each> *>(from + e);
+#pragma unroll
+                for (int i = 0; i < each; i++) result.element[e + i] = some.element[i];
+            } else {
+                result.element[e] = e < left ? from[e * stride] : T(0.0f);
+            }
+        }
         return result;
     }
 }
@@ -134,9 +145,9 @@ __device__ __forceinline__ Vector<T, RowPacks<T>::pack> load_row(const T *from, 
 template <class T> using RowSums = SumType<T>[RowPacks<T>::pack];
 
 // sums += row times x for STEPS packs of the lane from k on; from there on the split has `left`.
-// ALIGNED: all of them, in both operands. (By fma, or the compiler would fuse the one and not the
+// BYTES, X_BYTES: of both operands' loads. (By fma, or the compiler would fuse the one and not the
 // other, and alignment change bits.)
-template <class T, bool ALIGNED, int STEPS>
+template <class T, int BYTES, int X_BYTES, int STEPS>
 __device__ __forceinline__ void add_packs(const T *row, const T *x, int64_t x_stride, int64_t k,
                                           int64_t left, RowSums<T> &sums) {
     constexpr int pack = RowPacks<T>::pack;
@@ -144,8 +155,8 @@ __device__ __forceinline__ void add_packs(const T *row, const T *x, int64_t x_st
 #pragma unroll
     for (int s = 0; s < STEPS; s++) {
         const int at = s * 32 * pack;
-        a[s] = load_row<T, ALIGNED>(row + k + at, 1, left - at);
-        b[s] = load_row<T, ALIGNED>(x + (k + at) * x_stride, x_stride, left - at);
+        a[s] = load_row<T, BYTES>(row + k + at, 1, left - at);
+        b[s] = load_row<T, X_BYTES>(x + (k + at) * x_stride, x_stride, left - at);
     }
 #pragma unroll
     for (int s = 0; s < STEPS; s++)
@@ -154,9 +165,32 @@ __device__ __forceinline__ void add_packs(const T *row, const T *x, int64_t x_st
             sums[e] = fma(widen(a[s].element[e]), widen(b[s].element[e]), sums[e]);
 }
 
+// The same for all chunks of a row that are the warp's. BYTES: of the row's loads, beside an x that
+// is read by packs; 0: both are read element by element.
+template <class T, int BYTES>
+__device__ __forceinline__ void add_chunks(const MatrixVector &p, const Part &part, int slice,
+                                           int lane, const T *row, const T *x, RowSums<T> &sums) {
+    constexpr int pack = RowPacks<T>::pack, steps = RowPacks<T>::steps, chunk = RowPacks<T>::chunk;
+    for (int64_t k = part.begin + slice * chunk; k < part.end; k += p.slices * chunk) {
+        const int64_t own = k + lane * pack;
+        if (BYTES > 0 && part.end - k >= chunk) {
+            add_packs<T, BYTES, BYTES ? 16 : 0, steps>(row, x, 1, own, chunk, sums);
+            continue;
+        }
+#pragma unroll 1
+        for (int s = 0; s < chunk && own + s < part.end; s += 32 * pack) {
+            const int64_t left = part.end - own - s;
+            if (BYTES > 0 && left >= pack)
+                add_packs<T, BYTES, BYTES ? 16 : 0, 1>(row, x, 1, own + s, left, sums);
+            else
+                add_packs<T, 0, 0, 1>(row, x, p.x_stride, own + s, left, sums);
+        }
+    }
+}
+
 template <class T>
 __global__ void __launch_bounds__(32 * row_warps, 4) rows_kernel(MatrixVector p) {
-    constexpr int pack = RowPacks<T>::pack, steps = RowPacks<T>::steps, chunk = RowPacks<T>::chunk;
+    constexpr int pack = RowPacks<T>::pack, size = static_cast<int>(sizeof(T));
     __shared__ SumType<T> shared[row_warps * 32];
     const int lane = threadIdx.x % p.lanes, group = threadIdx.x / p.lanes;
     const int groups = row_warps * 32 / p.lanes, slice = group % p.slices;
@@ -168,22 +202,17 @@ __global__ void __launch_bounds__(32 * row_warps, 4) rows_kernel(MatrixVector p)
     if (mine < p.length) {
         const T *row = static_cast<const T *>(p.matrix) + part.item * p.matrix_item + mine * p.ld;
         const T *x = static_cast<const T *>(p.x) + part.item * p.x_item;
-        const bool aligned = p.aligned && p.x_aligned;
-        for (int64_t k = part.begin + slice * chunk; k < part.end; k += p.slices * chunk) {
-            const int64_t own = k + lane * pack;
-            if (aligned && part.end - k >= chunk) {
-                add_packs<T, true, steps>(row, x, 1, own, chunk, sums);
-            } else {
-#pragma unroll 1
-                for (int s = 0; s < chunk && own + s < part.end; s += 32 * pack) {
-                    const int64_t left = part.end - own - s;
-                    if (aligned && left >= pack)
-                        add_packs<T, true, 1>(row, x, 1, own + s, left, sums);
-                    else
-                        add_packs<T, false, 1>(row, x, p.x_stride, own + s, left, sums);
-                }
-            }
-        }
+        const int bytes = p.x_aligned ? p.row_bytes : 0;
+        if (bytes == 16)
+            add_chunks<T, 16>(p, part, slice, lane, row, x, sums);
+        else if (bytes == 8)
+            add_chunks<T, 8>(p, part, slice, lane, row, x, sums);
+        else if (size <= 4 && bytes == 4)
+            add_chunks<T, size <= 4 ? 4 : 8>(p, part, slice, lane, row, x, sums);
+        else if (size == 2 && bytes == 2)
+            add_chunks<T, size == 2 ? 2 : 8>(p, part, slice, lane, row, x, sums);
+        else
+            add_chunks<T, 0>(p, part, slice, lane, row, x, sums);
     }
     SumType<T> sum = sums[0];
 #pragma unroll
@@ -288,12 +317,10 @@ __global__ void __launch_bounds__(32 * column_warps, 4) columns_kernel(MatrixVec
 
 // ---- Launching ----------------------------------------------------------------------------------
 
-// Whether packs of V elements may be loaded at once: at the start, from row to row, item to item.
-bool allows_packs(const void *data, int64_t stride, int64_t item, int pack, int64_t element) {
-    return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | stride * element |
-            item * element) %
-               (pack * element) ==
-           0;
+// Whether so many bytes may be loaded at once: at the start, from row to row, item to item. stride,
+// item: in bytes.
+bool allows_bytes(const void *data, int64_t stride, int64_t item, int64_t bytes) {
+    return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | stride | item) % bytes == 0;
 }
 
 // c's only column for n = 1, else its only row.
@@ -321,8 +348,12 @@ template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan)
     bool along_k;
     MatrixVector p = describe(g, &along_k);
     const int pack = along_k ? RowPacks<T>::pack : ColumnPacks<T>::pack;
-    p.aligned = allows_packs(p.matrix, p.ld, p.matrix_item, pack, sizeof(T));
-    p.x_aligned = p.x_stride == 1 && allows_packs(p.x, 0, p.x_item, pack, sizeof(T));
+    constexpr int64_t element = sizeof(T);
+    p.aligned = allows_bytes(p.matrix, p.ld * element, p.matrix_item * element, pack * element);
+    p.row_bytes = 16; // an element at least
+    while (!allows_bytes(p.matrix, p.ld * element, p.matrix_item * element, p.row_bytes))
+        p.row_bytes /= 2;
+    p.x_aligned = p.x_stride == 1 && allows_bytes(p.x, 0, p.x_item * element, pack * element);
     static_assert(RowPacks<T>::chunk == gemv_chunk(sizeof(T)) && row_warps == gemv_warps);
     static_assert(ColumnPacks<T>::width == gemv_width(sizeof(T)) && column_warps == gemv_warps);
     p.slices = plan.slices, p.lanes = gemv_lanes(p.k, sizeof(T));
