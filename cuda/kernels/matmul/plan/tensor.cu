@@ -53,16 +53,17 @@ bool may_be_small(const Tiling &whole, int64_t items) {
 }
 
 // What remains is cut only where K is long and few tiles would leave many multiprocessors idle. The
-// large tile never is: the code for it would cost it registers.
+// large tiles never are: the code for it would cost them registers.
 bool may_be_cut(const Tiling &whole) {
-    return whole.columns < 256 && whole.schedule.k_blocks >= cost::long_k &&
+    return whole.columns <= 128 && whole.schedule.k_blocks >= cost::long_k &&
            whole.schedule.whole << whole.pair <= width * 3 / 4;
 }
 
-// The instruction's rows and columns, and whether its a comes as TF32 along m.
+// The instruction's rows and columns, whether its a comes as TF32 along m, and whether both
+// operands are of 16 bits.
 struct Sides {
     int m, n;
-    bool to_registers;
+    bool to_registers, halves;
 };
 // Of rows that begin at lines of memory.
 Loads loads_of(const Sides &sides, int k_blocks) {
@@ -86,8 +87,9 @@ Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool a
             least = cost;
             best = tiling;
         };
-        for (int tile = 0; tile < 5; tile++) {
+        for (int tile = 0; tile < 6; tile++) {
             const auto [rows, columns] = tensor_sizes[tile];
+            if (columns == 192 && !sides.halves) continue;
             for (int pair = 0; pair < (rows == 128 && n > columns ? 2 : 1); pair++) {
                 Tiling tiling = {
                     tile, rows, columns, pair,
@@ -264,7 +266,8 @@ int64_t readings_of_b(const Plan &whole) {
 bool is_transposed(const Gemm &g) { return multiplied_type(g) == PVG_FLOAT32 && !g.b_along_k; }
 
 Sides sides_of(const Gemm &g) {
-    return is_transposed(g) ? Sides{g.n, g.m, true} : Sides{g.m, g.n, false};
+    return is_transposed(g) ? Sides{g.n, g.m, true, false}
+                            : Sides{g.m, g.n, false, multiplied_type(g) != PVG_FLOAT32};
 }
 int k_blocks_of(const Gemm &g, int64_t terms) {
     return static_cast<int>(tiles(terms, multiplied_type(g) == PVG_FLOAT32 ? 32 : 64));

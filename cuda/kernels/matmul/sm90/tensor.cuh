@@ -8,6 +8,7 @@
 // says how two blocks share what they load, how TF32 is read that lies along n, and why nobody is
 // ever ahead by a round.
 #pragma once
+#include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
 #include "kernels/matmul/sm90/store.cuh"
 #include "kernels/matmul/sm90/wgmma.cuh"
@@ -42,7 +43,7 @@ struct TensorTile {
     static constexpr int a_bytes =
         (a_loaded + hopper::tile_alignment - 1) / hopper::tile_alignment * hopper::tile_alignment;
     static constexpr int b_bytes = n * 128, stage_bytes = a_bytes + b_bytes;
-    static constexpr int stages = m == 64 ? 384 / (m + n) * 2 : n == 256 ? 4 : n == 128 ? 6 : 8;
+    static constexpr int stages = tensor_stages(m, n);
     static constexpr int staging_at = stages * stage_bytes;
     static constexpr int barriers_at = staging_at + staging_bytes(warps);
     static constexpr int shared_bytes = hopper::tile_alignment + barriers_at + 2 * stages * 8;
@@ -363,7 +364,7 @@ __device__ __forceinline__ void consume(const TensorRing<Tile> &ring, unsigned c
         unsigned again = unit;
         asm volatile("" : "+r"(again));
         const Work work = work_of(again, p.schedule);
-        if constexpr (Tile::m == 128 && Tile::n < 256) {
+        if constexpr (Tile::m == 128 && Tile::n <= 128) {
             if (!combine_slices(sums, work, p.schedule, ring.rank * 2 + warpgroup, 2 << p.pair,
                                 1 + warpgroup))
                 continue;

@@ -117,6 +117,10 @@ int launch_layout(Call &call, const Gemm &g, const Stored &a, const Stored &b, c
     if (plan.rows == 64 && plan.columns == 64) return launch_tile<Small>(call, g, a, b, plan);
     if (plan.rows == 64) return launch_tile<Smallest>(call, g, a, b, plan);
     if (plan.columns == 256) return launch_tile<Wide>(call, g, a, b, plan);
+    if constexpr (sizeof(T) == 2) {
+        using Wider = TensorTile<T, 128, 192, A_ALONG_M, B_ALONG_N>;
+        if (plan.columns == 192) return launch_tile<Wider>(call, g, a, b, plan);
+    }
     if (plan.columns == 128) return launch_tile<Medium>(call, g, a, b, plan);
     return launch_tile<Narrow>(call, g, a, b, plan);
 }
