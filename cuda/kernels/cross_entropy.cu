@@ -299,7 +299,8 @@ int prepare_rows(Call &call, Labelled *rows, Temporary (&holders)[6], LabelRows 
     return PVG_OK;
 }
 
-// Rows of a block: threads enough for row_packs each.
+// Rows of a block: threads enough for row_packs each. Forward a lane has as many of a short row,
+// too, where all else that is done for a row weighs the less, the more rows a warp has.
 template <class T, bool BACKWARD>
 int share_rows(const LabelRows &job, int64_t rows, int64_t length, RowPlan *plan) {
     constexpr int64_t pack = pack_size<T>;
@@ -308,7 +309,8 @@ int share_rows(const LabelRows &job, int64_t rows, int64_t length, RowPlan *plan
         reinterpret_cast<uintptr_t>(job.x) | (BACKWARD ? reinterpret_cast<uintptr_t>(job.to) : 0);
     plan->rows = rows, plan->length = static_cast<int>(length);
     plan->aligned = bits % alignof(Pack<T>) == 0 && (rows == 1 || length % pack == 0);
-    plan->lanes = static_cast<int>(packs < 32 ? power_of_two_from(packs) : 32);
+    const int64_t shares = BACKWARD ? packs : (packs + row_packs - 1) / row_packs;
+    plan->lanes = static_cast<int>(shares < 32 ? power_of_two_from(shares) : 32);
     if (packs <= 32 * most_packs) return short_threads;
     int threads = short_threads;
     while (threads < long_threads && threads * row_packs < packs) threads *= 2;
@@ -321,7 +323,8 @@ template <bool BACKWARD> int launch_labels(Call &call, LabelRows job, const pvg_
     return dispatch<floats>(x->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         const int threads = share_rows<T, BACKWARD>(job, rows, length, &job.plan);
-        const bool in_block = job.plan.lanes > 32, few = length <= 32 * pack_size<T>;
+        const bool in_block = job.plan.lanes > 32;
+        const bool few = length <= (BACKWARD ? 32 : 1) * pack_size<T>; // for one pack of a lane
         const unsigned blocks =
             in_block ? blocks_for(rows, 1) : blocks_for(rows, threads / job.plan.lanes);
         if (BACKWARD && in_block)
