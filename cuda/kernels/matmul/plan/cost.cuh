@@ -44,6 +44,8 @@ constexpr double little_for_tiled = 6e6;
 // tiled kernel, which the launch of the next hides, and a batch half as long.
 constexpr int least_k_for_tensor = 36, least_k_for_dmma = 48, least_k_for_wide_dmma = 20;
 constexpr double tensor_terms = 4e6, dmma_terms = 2e7;
+// Of m or n: up to which multiplying float32 takes no longer than copying it to rows for TF32.
+constexpr int narrow_for_copies = 64;
 // Multiply-adds from which on splitting both operands into 16-bit pieces pays: of m and n from 256
 // on, and of narrow ones, whose operands are read as often by fewer tiles.
 constexpr double pieces_terms = 0.18e9, narrow_pieces_terms = 2e9, fp16_terms = 2e9;
