@@ -3,8 +3,8 @@
     python tests/parts.py 2 tests --device sim -k sort      as `python -m pytest ...`, but by two
 
 Every process collects all tests and begins at another place (conftest.py asks a Part for each).
-Tests that have to be `alone`, as they measure what other processes use, too, run in one more process
-when these have ended.
+Tests that have to be `alone`, as they measure what other processes use, too, run in one more
+process when these have ended.
 What the first prints is seen as it comes, what the others print when all have ended; then every
 test that failed, whichever process ran it, with the last lines of its report, and one line for all
 of them. Without a number there are as many processes as cores.

@@ -59,7 +59,6 @@ def test_what_is_close(device):
     assert type(vg.isclose(x.numpy(), 1.0, device=device)) is np.ndarray
     for call, error in (
         (lambda: vg.isclose(x, x[:3]), ValueError),
-        (lambda: vg.allclose(1, 1), TypeError),
         (lambda: vg.allclose(x, "1"), TypeError),
         (lambda: vg.allclose(x, x, rtol="x"), TypeError),
     ):
@@ -164,7 +163,7 @@ def test_copy(device, rng):
     host = vg.copy(x)
     assert isinstance(host, np.ndarray) and host is not x and not np.shares_memory(host, x)
     with pytest.raises(TypeError, match="copy takes arrays"):
-        vg.copy(1)
+        vg.copy("1")
 
 
 def test_array(device):

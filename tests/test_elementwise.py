@@ -403,12 +403,27 @@ def test_operands_of_foreign_types(device):
 
 @pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in ROWS if r.family != "other"])
 def test_scalars_alone(device, row):
-    """There is no array whose device or dtype they could have, not even with an out."""
+    """The first is what asarray makes of it, on the default device or on that of `out`."""
     operands = {"binary": (2.0, 3)}.get(row.family, (True,))
-    out = put(device, np.full(3, 7, np.float32))
-    for place in (None, out):
-        with helpers.refused(device, TypeError, out, match=f"{row.name} needs an array"):
-            lookup(row.name)(*operands, out=place)
+    function, out = lookup(row.name), put(device, np.full((), 7, np.float64))
+    on_device = (put(device, vg.asarray(operands[0], device="cpu").numpy()), *operands[1:])
+    for others in ({}, {"device": device}):
+        try:
+            expected = function(*on_device)
+        except TypeError:
+            with pytest.raises(TypeError):
+                function(*operands, **others)
+            return
+        found = function(*operands, **others)
+        assert isinstance(found, vg.Array) and found.shape == ()
+        assert found.device == (expected.device if others else vg.asarray(0).device)
+        assert found.dtype == expected.dtype
+        if others:
+            assert_same(found, expected.numpy())
+    if not np.can_cast(expected.dtype, np.float64, "same_kind"):
+        return
+    assert function(*operands, out=out) is out
+    assert_same(out, expected.numpy().astype(np.float64))
 
 
 # ---- Whether elements are other than 0, and bits -------------------------------------------------

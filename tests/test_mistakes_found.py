@@ -89,7 +89,7 @@ def test_edges_are_in_order(device, dtype):
     assert vg.digitize(x, falling).tolist() == expected.tolist()
 
 
-def test_a_number_is_no_array(device):
+def test_a_number_is_not_enough(device):
     x = put(device, np.ones((2, 3)))
     for one in (0.5, 1j, True, None):
         ends(TypeError, device, lambda one=one: vg.histogram(one, 3, weights=x))
@@ -100,7 +100,8 @@ def test_a_number_is_no_array(device):
         ends(TypeError, device, lambda one=one: F.binary_cross_entropy_with_logits(x, one))
         ends(TypeError, device, lambda one=one: F.cross_entropy(one, x))
         ends(TypeError, device, lambda one=one: F.embedding(one, x))
-        ends(TypeError, device, lambda one=one: F.layer_norm(one, 3))
+        short = TypeError if one is None else ValueError  # normalized_shape has an axis
+        ends(short, device, lambda one=one: F.layer_norm(one, 3))
         ends(TypeError, device, lambda one=one: F.conv1d(one, x))
     assert F.layer_norm(x, 3, None, None).shape == (2, 3)
 

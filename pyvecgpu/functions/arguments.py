@@ -142,8 +142,8 @@ class Operands:
     """The operands of one call on one device, and where its result goes.
 
     `backend` computes, `arrays` are the operands as Arrays or Python scalars, and `place` is the
-    Array to write to, or None. The caller gets an Array if there was one among the operands, or
-    lists alone; beside NumPy's arrays NumPy, for which `host` is true.
+    Array to write to, or None. Of numbers alone the first is what asarray makes of it. The caller
+    gets an Array, or beside NumPy's arrays NumPy, for which `host` is true.
     """
 
     __slots__ = ("arrays", "backend", "host", "out", "place")
@@ -178,13 +178,14 @@ class Operands:
         self.host = self.backend is None
         if self.host:
             self.backend = resolve(device).backend
-            self.host = any(map(is_host, (*operands, out))) or not any(map(is_list, operands))
+            self.host = any(map(is_host, (*operands, out)))
         self.arrays = [
             operand if type(operand) is Array else _operand(name, operand, self.backend, self.host)
             for operand in operands
         ]
         if all(is_scalar(operand) for operand in operands):
-            raise TypeError(f"{name} needs an array; make one with asarray(...)")
+            first = listed(name, operands[0], self.backend, self.host)
+            self.arrays = [first, *operands[1:]]
         if not (out is None or isinstance(out, Array) or (self.host and is_ndarray(out))):
             place = "a NumPy array" if self.host else f"an Array on {self.backend.device}"
             raise TypeError(f"{name}: out is {place} or None, not {type(out).__name__}")
@@ -258,7 +259,7 @@ def _operand(name, value, backend, host):
 
 
 def listed(name, value, backend, host=False):
-    """Return a list of numbers as the Array that asarray makes of it; host: of NumPy's dtype.
+    """Return a list or a number as the Array that asarray makes of it; host: of NumPy's dtype.
 
     ValueError: the list is ragged. TypeError: there are Arrays in it, or no numbers.
     """

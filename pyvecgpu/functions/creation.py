@@ -298,7 +298,7 @@ def _place_like(x, dtype, device):
         device = x.device if device is None else device
     elif is_host(x):
         x = host_array(x)
-    elif is_list(x):
+    elif is_list(x) or is_scalar(x):
         x = listed("an array like another", x, resolve(device).backend)
     else:
         kind = type(x).__name__

@@ -17,6 +17,7 @@ from .arguments import (
     from_host,
     host_array,
     is_host,
+    is_scalar,
     listed,
     parse_axes,
     parse_axis,
@@ -60,7 +61,7 @@ def as_array(name, x):
         return x, _itself
     if is_host(x):
         return from_host(host_array(x), Device("cpu").backend), to_host
-    if is_list(x):
+    if is_list(x) or is_scalar(x):
         return listed(name, x, resolve(None).backend), _itself
     raise TypeError(f"{name} takes arrays, not {type(x).__name__}; make one with asarray(...)")
 

@@ -6,12 +6,13 @@ equals 0.0 and is put in front of it where indices do not show which was first.
 
 import numpy as np
 
+from ..array import Array
 from ..dispatch import apply
 from ..dtypes import complex_dtype, float64, is_complex, is_integer, supported
 from ..native.abi import ALONG
 from ..operations import Operation
 from . import short_numpy
-from .arguments import Operands, is_scalar, parse_axis, parse_int, strong
+from .arguments import Operands, is_scalar, listed, parse_axis, parse_int, strong
 from .gathering import take
 from .indexing import get
 from .layout import astype, ravel
@@ -97,7 +98,7 @@ def lexsort(keys, /, axis=-1, *, device=None):
     """
     keys = tuple(keys) if isinstance(keys, (list, tuple)) else (keys,)
     call = Operands("lexsort", keys, None, device)
-    keys = call.arrays
+    keys = [x if isinstance(x, Array) else listed("lexsort", x, call.backend) for x in call.arrays]
     if len(keys) == 1 and keys[0].ndim > 1:
         keys = [get(keys[0], i) for i in range(keys[0].shape[0])]
     if not keys or any(key.shape != keys[0].shape for key in keys):
