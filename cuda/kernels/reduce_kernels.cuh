@@ -23,7 +23,8 @@ namespace pvg::reduce {
 constexpr int short_rows_threads = 128, loads_of_group = 4;
 constexpr int long_rows_threads = 512, packs_in_flight = 8; // at most; a multiple of 32
 constexpr int column_threads = 256, rows_in_flight = 8, tile_bytes = 16 << 10;
-constexpr int merged_together = 4; // partial results, by a thread
+constexpr int merged_together = 4;   // partial results, by a thread
+constexpr int anywhere_together = 8; // elements
 
 // Neighbouring elements that one thread takes together: 16 bytes, and at most 4; two complex ones.
 template <class T> inline constexpr int pack_size = sizeof(T) >= 8 ? 2 : 4;
@@ -486,11 +487,11 @@ __global__ void __launch_bounds__(column_threads)
 template <class T, class Acc>
 __global__ void __launch_bounds__(column_threads)
     anywhere_kernel(const __grid_constant__ Anywhere job, const Result result) {
-    constexpr int batch = 8;
+    constexpr int batch = anywhere_together;
     __shared__ Acc of_warp[column_threads / 32];
-    const int64_t thread = static_cast<int64_t>(blockIdx.x) * column_threads + threadIdx.x;
-    const int64_t index[1] = {thread / job.lanes};
-    const int lane = static_cast<int>(thread % job.lanes);
+    const unsigned lanes = static_cast<unsigned>(job.lanes), of_block = column_threads / lanes;
+    const int64_t index[1] = {static_cast<int64_t>(blockIdx.x) * of_block + threadIdx.x / lanes};
+    const int lane = static_cast<int>(threadIdx.x % lanes);
     const bool here = index[0] < job.results;
     int64_t at[2][1] = {};
     if (here) locate(job.kept, index, at);

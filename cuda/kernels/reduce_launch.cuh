@@ -256,13 +256,17 @@ int reduce_columns(Call &call, const void *data, const Layout &p, const Result &
 // What a kernel of one launch may take: few elements, and not too many a thread.
 template <class T, class Acc>
 int reduce_anywhere(Call &call, const void *data, const Layout &p, const Result &result) {
+    constexpr int64_t few_rounds = 4;
     Anywhere job = {};
     job.data = data, job.length = p.length;
     job.kept.walk = p.anywhere->kept, job.reduced.walk = p.anywhere->reduced;
     job.results = positions(job.kept.walk);
     prepare(&job.kept);
     prepare(&job.reduced);
-    job.lanes = job.length > 512 ? column_threads : power_of_two(job.length, 32);
+    // Finding where elements lie is most of the work: no lane does it for fewer than it can.
+    job.lanes = job.length > few_rounds * 32 * anywhere_together
+                    ? column_threads
+                    : power_of_two(ceil_divide(job.length, anywhere_together), 32);
     PVG_LAUNCH((anywhere_kernel<T, Acc>), blocks_for(job.results, column_threads / job.lanes),
                column_threads, 0, call.stream, job, result);
     return PVG_OK;
