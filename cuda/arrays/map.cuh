@@ -341,7 +341,7 @@ template <int N> Way choose_way(const pvg_array *out, const pvg_array *const *in
     // Threads of rows without vectors each have several elements, as far apart as threads of a row
     // are many: if these are few, what they write at once is a part of each of many sectors.
     const int64_t across = walk.shape[last] / vector;
-    if (!rows->aligned && across < 32 && across * dtype_size(out->dtype) < least_side_by_side)
+    if (!rows->aligned && across < 16 && across * dtype_size(out->dtype) < least_side_by_side)
         return Way::strided;
     for (int k = 0; in_steps && k <= N; k++)
         operands.steps[k] = static_cast<int32_t>(walk.strides[k][last]);
