@@ -57,6 +57,16 @@ def test_halves_far_from_0(device, rng, dtype):
                 helpers.assert_within(vg.var(put(device, x), axis), expected, near, f"{shape}")
 
 
+@pytest.mark.devices("sim", "cuda")
+def test_one_half_beside_millions(device):
+    """The sums' products need more digits than float64 has."""
+    for n in (8_000_003, 9_999_999):
+        x = np.full(n, 1000, np.float16)
+        x[n // 3] = 1000.5
+        expected = 0.5 * np.sqrt(n - 1.0) / n
+        helpers.assert_within(vg.std(put(device, x)), expected, 2.0**-11 * expected)
+
+
 def test_one_that_is_far_out(device, rng):
     """Wherever it stands: also as the first, from which distances are taken."""
     x = rng.standard_normal(3000)
