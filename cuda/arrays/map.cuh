@@ -16,9 +16,9 @@
 //     PVG_PASS(launch_map(call, Twice(), out, {a}));
 //
 // contiguous_kernel: every operand has the output's layout, or is one element for all.
-// rows_kernel:       the innermost dimension is contiguous or repeated in every operand, or of small
-//                    steps; the outer ones have any strides (sub-arrays, broadcast rows and columns).
-//                    Rows whose vectors are not aligned are long.
+// rows_kernel:       the innermost dimension is contiguous or repeated in every operand, or of
+//                    small steps; the outer ones have any strides (sub-arrays, broadcast rows and
+//                    columns). Rows whose vectors are not aligned are long.
 // strided_kernel:    any strides.
 #pragma once
 #include "arrays/call.cuh"

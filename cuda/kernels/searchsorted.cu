@@ -1,6 +1,7 @@
 // pvg_searchsorted: where values would stand in a sorted array. A thread bisects for one, all in as
 // many steps. For many values each block takes the first steps among samples of the sorted array in
-// shared memory; there threads bisect for four at the same time, whose loads are under way together.
+// shared memory; there threads bisect for four at the same time, whose loads are under way
+// together.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/keys.cuh"

@@ -1,9 +1,9 @@
 // pvg_sort and pvg_argsort: along an axis, which is made the last one first; both are stable.
 //
-// Rows of up to longest_row elements are sorted by groups of threads (sort_rows.cuh). Longer ones by
-// the radix sort of the whole card: the keys of several rows at once have the row above them, which
-// takes wider keys; the widest are sorted twice, by themselves and by rows. Very long rows are
-// sorted one by one.
+// Rows of up to longest_row elements are sorted by groups of threads (sort_rows.cuh). Longer ones
+// by the radix sort of the whole card: the keys of several rows at once have the row above them,
+// which takes wider keys; the widest are sorted twice, by themselves and by rows. Very long rows
+// are sorted one by one.
 #include "arrays/operation.cuh"
 #include "kernels/radix.cuh"
 #include "kernels/sort_rows.cuh"

@@ -1,6 +1,6 @@
-// Rows of up to longest_row elements, sorted by groups of threads in shared memory: each thread sorts
-// eight elements in registers, and then neighbouring runs are merged, round by round; a thread
-// finds by bisection where its eight of the merged run come from. All of it is stable.
+// Rows of up to longest_row elements, sorted by groups of threads in shared memory: each thread
+// sorts eight elements in registers, and then neighbouring runs are merged, round by round; a
+// thread finds by bisection where its eight of the merged run come from. All of it is stable.
 #pragma once
 #include "kernels/keys.cuh"
 #include "runtime/launch.cuh"
