@@ -211,6 +211,26 @@ def test_large_transposed_operands(device, rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_rows_of_every_width(device, rng, dtype):
+    """Rows whose vectors are not aligned, and those of small steps, narrow ones and others."""
+    for width in (*range(1, 20), 31, 38, 63, 64, 65, 127, 130, 255, 257, 515):
+        a = helpers.numbers(rng, (23, width + 2), dtype)
+        b, column = a[::-1, 2:], helpers.numbers(rng, (23, 1), dtype)
+        first, second, one = put(device, a), put(device, b), put(device, column)
+        for left, right, x, y in (
+            (first[::-1, 2:], second, b, b),
+            (first[1:, 1:-1], first[:-1, 2:], a[1:, 1:-1], a[:-1, 2:]),
+            (first[::2, ::2], one[::2], a[::2, ::2], column[::2]),
+            (first[:, ::-1], one, a[:, ::-1], column),
+        ):
+            assert_same(left * right, x * y, f"{width}")
+            assert_same(left < right, x < y, f"{width}")
+            out = put(device, np.ascontiguousarray(a))[: len(x), ::-1][:, : x.shape[1]]
+            vg.multiply(left, right, out=out)
+            assert_same(out, x * y, f"{width}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_operands_that_are_one_array(device, rng, dtype):
     x = helpers.numbers(rng, 1025, dtype)
     array = put(device, x)

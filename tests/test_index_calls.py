@@ -115,8 +115,8 @@ def test_take_and_put(device, rng):
             call()
 
 
-@pytest.mark.parametrize("count", [FEW - 1, FEW, FEW + 1, 8000])
-@pytest.mark.parametrize("places", [7, 3000, 30_000])
+@pytest.mark.parametrize("count", [FEW - 1, FEW, FEW + 1, 8000, 20_000])
+@pytest.mark.parametrize("places", [7, 3000, 30_000, 90_000])
 def test_the_last_write_stays(device, rng, count, places):
     for dtype in (np.int8, np.int32, np.float64, np.complex128):
         for step, indices in ((1, np.int64), (-1, np.int32), (2, np.int64)):
@@ -173,6 +173,8 @@ def test_launches(device, rng):
     row, few = put(device, np.zeros(50_000, np.float32)), put(device, np.arange(FEW))
     some, many = put(device, np.arange(FEW + 1)), put(device, np.arange(5000) % 3)
     values = put(device, np.ones(5000, np.float32))
+    crowd, places = vg.broadcast_to(values[:, None], (5000, 6)), put(device, np.arange(20_000) % 7)
+    table, large = put(device, np.zeros((40_000, 6), np.float32)), vg.ones(20_000, device=device)
     mended = 1 + (2 if device == "sim" else 1)  # marked and written, and mended: last_writes.cuh
     for call, launches, waits in (
         (lambda: x[rows], 1, 0),
@@ -185,7 +187,9 @@ def test_launches(device, rng):
         (lambda: x[mask[:, 0]], 3 + 1, 1),  # and a copy of the column
         (lambda: row.__setitem__(few, values[:FEW]), 1, 0),
         (lambda: vg.put(row, some, values[: FEW + 1]), 1, 0),
-        (lambda: x.__setitem__(many, vg.broadcast_to(values[:, None], (5000, 6))), mended, 0),
+        (lambda: table.__setitem__(many, crowd), mended, 0),
+        (lambda: x.__setitem__(many, crowd), 3, 0),  # two find out first which writes are last
+        (lambda: row.__setitem__(places, large), 2, 0),
     ):
         assert spent(device, call, "launches", "waits") == (launches, waits)
 

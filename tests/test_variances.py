@@ -42,6 +42,31 @@ def test_equal_elements_have_none(device):
             assert not vg.std(put(device, x), axis).numpy().any()
 
 
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("dtype", FLOATS[:2], ids=str)
+def test_halves_far_from_0(device, rng, dtype):
+    """What the mean takes away is exact, along rows and columns, and merged from chunks."""
+    unit = helpers.UNIT_ROUNDOFF[dtype]
+    for middle, step in ((1000, 1000 * unit), (3e-5, 0.0), (-200, 0.0)):
+        for shape in ((3, 70_000), (70_000, 3), (900, 70)):
+            x = (middle + step * 3 * (rng.random(shape) < 1e-3)).astype(dtype)
+            wide = helpers.widened(x).astype(np.longdouble)
+            for axis in (0, 1, None):
+                expected = np.var(wide, axis)
+                near = 1.01 * unit * expected + (2.0**-25 if dtype == np.float16 else 0)
+                helpers.assert_within(vg.var(put(device, x), axis), expected, near, f"{shape}")
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_one_half_beside_millions(device):
+    """The sums' products need more digits than float64 has."""
+    for n in (8_000_003, 9_999_999):
+        x = np.full(n, 1000, np.float16)
+        x[n // 3] = 1000.5
+        expected = 0.5 * np.sqrt(n - 1.0) / n
+        helpers.assert_within(vg.std(put(device, x)), expected, 2.0**-11 * expected)
+
+
 def test_one_that_is_far_out(device, rng):
     """Wherever it stands: also as the first, from which distances are taken."""
     x = rng.standard_normal(3000)

@@ -16,9 +16,9 @@
 //     PVG_PASS(launch_map(call, Twice(), out, {a}));
 //
 // contiguous_kernel: every operand has the output's layout, or is one element for all.
-// rows_kernel:       the innermost dimension is contiguous or repeated in every operand, or long
-//                    and of small steps; the outer ones have any strides (sub-arrays, broadcast
-//                    rows and columns).
+// rows_kernel:       the innermost dimension is contiguous or repeated in every operand, or of
+//                    small steps; the outer ones have any strides (sub-arrays, broadcast rows and
+//                    columns). Rows whose vectors are not aligned are long.
 // strided_kernel:    any strides.
 #pragma once
 #include "arrays/call.cuh"
@@ -56,13 +56,14 @@ namespace {
 
 // Threads a block, as measured: one array in and one out want small blocks, so that some read while
 // others write (copy of 1 GiB: 4.26 TB/s, with 1,024 threads 4.05); two arrays in, or none, want
-// large ones (add: 4.39, with 128 threads 4.36), if 16 elements a thread leave them the registers.
+// large ones (add: 4.39, with 128 threads 4.36), if 8 elements a thread leave them the registers,
+// and there are many: of few the last would leave most of the card without work.
 constexpr int map_threads = 128;
 template <class F> constexpr bool is_long = false; // functions that take longer than the memory
 template <class F>
-constexpr int most_map_threads = is_long<F>       ? map_threads
-                                 : F::vector < 16 ? 1024
-                                                  : 512;
+constexpr int most_map_threads = is_long<F>      ? map_threads
+                                 : F::vector < 8 ? 1024
+                                                 : 512;
 // Threads that a multiprocessor can hold, by architecture: ptxas refuses a kernel that asks for
 // more.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ / 100 == 9 || \
@@ -77,19 +78,20 @@ constexpr int blocks_held(int wanted, int threads) {
     return wanted < threads_held / threads ? wanted : threads_held / threads;
 }
 // Blocks of rows_kernel that a multiprocessor should hold: all of its threads, if registers allow,
-// of which functions that take long get twice as many.
+// of which functions that take long, and those of many elements a thread, get twice as many.
 template <class F>
-constexpr int rows_blocks = F::vector > 4    ? 1
-                            : is_long<F>     ? blocks_held(8, map_threads)
-                            : F::vector == 4 ? blocks_held(16, map_threads)
-                                             : blocks_held(12, map_threads);
+constexpr int rows_blocks = is_long<F> || F::vector > 4 ? blocks_held(8, map_threads)
+                            : F::vector == 4            ? blocks_held(16, map_threads)
+                                                        : blocks_held(12, map_threads);
 // Functions whose operands never lie in any strides, so that they need no strided_kernel.
 template <class F> constexpr bool only_rows = false;
 constexpr int64_t large_map = 1 << 18; // vectors: enough to keep all multiprocessors busy
+constexpr int64_t huge_map = 1 << 21;  // eight times
 constexpr int strided_threads = 256;
-constexpr int most_rows = 4;                         // a thread, in large arrays
-constexpr int64_t most_step = 8, least_stepped = 64; // rows of steps, and how long they are
-constexpr int strided_elements = 4;                  // a thread
+constexpr int most_rows = 4;               // a thread, in large arrays
+constexpr int64_t most_step = 8;           // of rows of steps
+constexpr int64_t least_side_by_side = 64; // bytes of a row that a warp writes at once
+constexpr int strided_elements = 4;        // a thread
 
 // COUNT elements of one row: the first `left` of start, start + step, start + 2 * step, ...; with
 // `whole`, COUNT consecutive ones on an aligned address.
@@ -254,7 +256,7 @@ int launch_contiguous(Call &call, const F &f, const Operands<F::inputs> &operand
     int arrays = 0;
     for (int k = 0; k < F::inputs; k++) arrays += operands.input[k] && !operands.repeated[k];
     bool wide = arrays == 0 || (arrays == 2 && F::vector < 16);
-    wide = wide && size / F::vector >= large_map;
+    wide = wide && size / F::vector >= huge_map;
     unsigned threads = wide ? most_map_threads<F> : map_threads;
     unsigned blocks = blocks_for(size, int64_t(threads) * F::vector);
     PVG_LAUNCH(contiguous_kernel<F>, blocks, threads, 0, call.stream, f, operands, size, aligned);
@@ -323,7 +325,7 @@ template <int N> Way choose_way(const pvg_array *out, const pvg_array *const *in
     collapse(&walk);
     int last = walk.ndim - 1;
     bool in_rows = last < 0 || walk.strides[0][last] == 1;
-    bool in_steps = last >= 0 && walk.shape[last] >= least_stepped && is_small_step(walk, 0);
+    bool in_steps = last >= 0 && is_small_step(walk, 0);
     bool aligned = is_aligned(out, vector, last, walk.strides[0]);
     for (int k = 0; k < N; k++) {
         int64_t step = last < 0 ? 0 : walk.strides[k + 1][last];
@@ -334,7 +336,13 @@ template <int N> Way choose_way(const pvg_array *out, const pvg_array *const *in
     }
     rows->aligned = aligned && in_rows;
     if (in_rows && last <= 0) return Way::contiguous;
-    if (!in_rows && !in_steps && !always_rows) return Way::strided;
+    if (always_rows) return Way::rows;
+    if (!in_rows && !in_steps) return Way::strided;
+    // Threads of rows without vectors each have several elements, as far apart as threads of a row
+    // are many: if these are few, what they write at once is a part of each of many sectors.
+    const int64_t across = walk.shape[last] / vector;
+    if (!rows->aligned && across < 16 && across * dtype_size(out->dtype) < least_side_by_side)
+        return Way::strided;
     for (int k = 0; in_steps && k <= N; k++)
         operands.steps[k] = static_cast<int32_t>(walk.strides[k][last]);
     return Way::rows;

@@ -8,14 +8,55 @@ namespace pvg {
 
 namespace {
 
-// r[e] = f(a[e], b[e]); `code` says which function.
-template <class T, int N>
+// r[e] is what the usual way gives, all N at the same time; then each thread turns to those of its
+// own that this is not right of, one after another.
+template <int N, class Usual, class Exact>
+__device__ __forceinline__ void each_tried(const float (&a)[N], const float (&b)[N], float (&r)[N],
+                                           Usual usual, Exact exact) {
+    unsigned left = 0; // a bit each
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        const Tried tried = usual(a[e], b[e]);
+        r[e] = tried.value;
+        if (!tried.is_right) left |= 1u << e;
+    }
+#pragma unroll 1
+    for (; left != 0; left &= left - 1) {
+        const unsigned one = left & -left;
+        float x = a[0], y = b[0], value = r[0];
+#pragma unroll
+        for (int e = 1; e < N; e++)
+            if (one >> e & 1) x = a[e], y = b[e], value = r[e];
+        value = exact(x, y, value);
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            if (one >> e & 1) r[e] = value;
+    }
+}
+
+// Functions whose elements have nothing to do with each other.
+template <class T, int CODE>
+constexpr bool is_each = !is_tried<T, CODE> && (CODE != PVG_POW || is_float<T>);
+
+// r[e] = f(a[e], b[e]); `code` says which function. S: what is stored.
+template <class S, class T, int N>
 __device__ __forceinline__ void apply_binary_function(int code, const T (&a)[N], const T (&b)[N],
                                                       T (&r)[N]) {
-#define PVG_CASE(NAME, name, domain, result, value)           \
-    case PVG_##NAME:                                          \
-        if constexpr (is_computed<T, domain, Gives::result>)  \
-            each(a, b, r, [](T x, T y) { return T(value); }); \
+#define PVG_CASE(NAME, usual, exact)                                \
+    case PVG_##NAME:                                                \
+        return each_tried(                                          \
+            a, b, r, [](float x, float y) { return Tried(usual); }, \
+            [](float x, float y, [[maybe_unused]] float value) { return exact; });
+    if constexpr (std::is_same_v<T, float>) {
+        switch (code) { PVG_TRIED_FUNCTIONS(PVG_CASE) }
+    } else if constexpr (!is_float<T>) {
+        if (code == PVG_POW) return integer_powers(a, b, r);
+    }
+#undef PVG_CASE
+#define PVG_CASE(NAME, name, domain, result, value)                                    \
+    case PVG_##NAME:                                                                   \
+        if constexpr (is_computed<T, domain, Gives::result> && is_each<T, PVG_##NAME>) \
+            each(a, b, r, [](T x, T y) { return T(value); });                          \
         return;
     switch (code) { PVG_BINARY_FUNCTIONS(PVG_CASE) }
 #undef PVG_CASE
@@ -42,7 +83,7 @@ __device__ __forceinline__ void apply_in_turns(int code, const T (&a)[N], const 
         for (int e = 0; e < step; e++)
             first[e] = static_cast<ComputeType<T>>(x[e]),
             second[e] = static_cast<ComputeType<T>>(y[e]);
-        apply_binary_function(code, first, second, last);
+        apply_binary_function<T>(code, first, second, last);
 #pragma unroll
         for (int e = 0; e < step; e++) x[e] = static_cast<T>(last[e]);
 #pragma unroll
@@ -77,7 +118,7 @@ template <class T> struct BinaryFunction {
             ComputeType<T> a[Access::count], b[Access::count], r[Access::count] = {};
             read_as<T>(access, 0, a);
             read_as<T>(access, 1, b);
-            apply_binary_function(code, a, b, r);
+            apply_binary_function<T>(code, a, b, r);
             write_as<T>(access, r);
         }
     }

@@ -96,8 +96,22 @@ template <class T, class F> __device__ __forceinline__ T bitwise(T x, T y, F f) 
     return static_cast<T>(f(comparable(x), comparable(y)));
 }
 
+// One instruction does what follows of float32, which halves are computed in, too. Which NaN it
+// gives is nobody's business.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define PVG_EXTREME(T, instruction, a, b)                                    \
+    if constexpr (std::is_same_v<T, float>) {                                \
+        float result;                                                        \
+        asm(instruction ".f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b)); \
+        return result;                                                       \
+    }
+#else
+#define PVG_EXTREME(T, instruction, a, b)
+#endif
+
 // NaN wins; of two zeros the positive one.
 template <class T> __device__ __forceinline__ T maximum(T a, T b) {
+    PVG_EXTREME(T, "max.NaN", a, b)
     if constexpr (is_float<T>) {
         if (a != a) return a;
         if (a == b) return signbit(a) ? b : a;
@@ -107,6 +121,7 @@ template <class T> __device__ __forceinline__ T maximum(T a, T b) {
 
 // NaN wins; of two zeros the negative one.
 template <class T> __device__ __forceinline__ T minimum(T a, T b) {
+    PVG_EXTREME(T, "min.NaN", a, b)
     if constexpr (is_float<T>) {
         if (a != a) return a;
         if (a == b) return signbit(a) ? a : b;
@@ -116,6 +131,7 @@ template <class T> __device__ __forceinline__ T minimum(T a, T b) {
 
 // The other one where one is NaN.
 template <class T> __device__ __forceinline__ T larger_number(T a, T b) {
+    PVG_EXTREME(T, "max", a, b)
     if constexpr (is_float<T>) {
         if (a != a) return b;
         if (b != b) return a;
@@ -123,12 +139,15 @@ template <class T> __device__ __forceinline__ T larger_number(T a, T b) {
     return maximum(a, b);
 }
 template <class T> __device__ __forceinline__ T smaller_number(T a, T b) {
+    PVG_EXTREME(T, "min", a, b)
     if constexpr (is_float<T>) {
         if (a != a) return b;
         if (b != b) return a;
     }
     return minimum(a, b);
 }
+#undef PVG_EXTREME
+
 // NaN stays NaN.
 template <class T> __device__ __forceinline__ T step_at(T x, T at_zero) {
     return x == 0 ? at_zero : x < 0 ? T(0) : x > 0 ? T(1) : x;

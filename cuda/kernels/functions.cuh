@@ -14,89 +14,125 @@ namespace pvg {
 
 // Of two integers of up to 16 bits the quotient rounded down, and what is left. A quotient by an
 // approximate reciprocal is rounded to the nearest integer, which is the one or the one above.
+// Both are 0 where the divisor is.
 struct SmallQuotient {
     float quotient, rest;
     template <class T> __device__ __forceinline__ SmallQuotient(T x, T y) {
-        const float a = static_cast<float>(x), b = static_cast<float>(y), shift = 0x1.8p23f;
+        const float a = y == 0 ? 0.0f : static_cast<float>(x), shift = 0x1.8p23f;
+        const float b = y == 0 ? 1.0f : static_cast<float>(y);
         quotient = fmaf(a, reciprocal_of(b), shift) - shift;
         rest = fmaf(-quotient, b, a);
-        if (rest * b < 0) quotient -= 1, rest += b;
+        const bool is_above = rest * b < 0;
+        quotient = is_above ? quotient - 1 : quotient;
+        rest = is_above ? rest + b : rest;
     }
 };
 template <class T> inline constexpr bool is_small = !is_float<T> && sizeof(T) <= 2;
 
 // Of two integers: what is left has the divisor's sign, as in Python. Dividing by 0 gives 0.
 template <class T> __device__ __forceinline__ T integer_remainder(T x, T y) {
-    if (y == 0) return 0;
     if constexpr (is_small<T>) {
         return static_cast<T>(static_cast<int>(SmallQuotient(x, y).rest));
     } else if constexpr (is_signed<T>) {
-        if (y == -1) return 0; // the lowest integer by -1 overflows
+        if (y == 0 || y == -1) return 0; // the lowest integer by -1 overflows
         const T rest = static_cast<T>(x % y);
         return rest != 0 && (rest < 0) != (y < 0) ? static_cast<T>(rest + y) : rest;
     } else {
-        return static_cast<T>(x % y);
+        return y == 0 ? T(0) : static_cast<T>(x % y);
     }
 }
-// What is left of x by a multiple of y that is less than y, and exact: fmod, or of a quotient below
-// 2^20 by the nearest integer to an approximate one, so that its sign may be either.
-__device__ __forceinline__ double rest_of(double x, double y) { return fmod(x, y); }
-__device__ __forceinline__ float rest_of(float x, float y) {
-    const float quotient = rint(x * reciprocal_of(y));
-    constexpr float most = 0x1p126f; // 1 / y is normal, and x - y finite
-    const bool is_near = fabs(quotient) < 0x1p20f && fabs(y) < most && fabs(x) < most;
-    if (!is_near) return fmod(x, y);
-    return fabs(x) < fabs(y) ? x : fmaf(-quotient, y, x);
+// What is left of x by the integer next to x / y, where an approximate quotient tells that: below
+// 2^20. It is exact, but for x less than y, and its sign may be either.
+struct NearQuotient {
+    float quotient, rest;
+    bool is_near;
+    __device__ __forceinline__ NearQuotient(float x, float y) {
+        quotient = rint(x * reciprocal_of(y));
+        rest = fmaf(-quotient, y, x);
+        constexpr float most = 0x1p126f; // 1 / y is normal, and x - y finite
+        is_near = fabs(quotient) < 0x1p20f && fabs(y) < most && fabs(x) < most;
+    }
+};
+template <class T> __device__ __forceinline__ bool is_beside(T rest, T y) {
+    return rest != 0 && (rest < 0) != (y < 0);
+}
+
+template <class T> __device__ __forceinline__ T settled_remainder(T rest, T y) {
+    const T inside = is_beside(rest, y) ? rest + y : rest;
+    return rest == 0 ? copysign(T(0), y) : inside;
+}
+__device__ __forceinline__ Tried tried_remainder(float x, float y) {
+    const NearQuotient near(x, y);
+    return {settled_remainder(fabs(x) < fabs(y) ? x : near.rest, y), near.is_near};
 }
 template <class T> __device__ __forceinline__ T remainder_of(T x, T y) {
-    if constexpr (is_float<T>) {
-        const T rest = rest_of(x, y);
-        if (rest == 0) return copysign(T(0), y);
-        return (rest < 0) != (y < 0) ? rest + y : rest;
-    } else {
+    if constexpr (is_float<T>)
+        return settled_remainder(fmod(x, y), y);
+    else
         return integer_remainder(x, y);
-    }
 }
 
 // The quotient rounded down, so that x is quotient * y + remainder; of floats as Python has it.
+__device__ __forceinline__ Tried tried_floor_divide(float x, float y) {
+    const NearQuotient near(x, y);
+    return {is_beside(near.rest, y) ? near.quotient - 1 : near.quotient, near.is_near};
+}
 template <class T> __device__ __forceinline__ T floor_divide(T x, T y) {
-    if constexpr (!is_float<T>) {
+    if constexpr (is_small<T>) {
+        return static_cast<T>(static_cast<int>(SmallQuotient(x, y).quotient));
+    } else if constexpr (is_signed<T> && !is_float<T>) {
         if (y == 0) return 0;
-        if constexpr (is_small<T>) {
-            return static_cast<T>(static_cast<int>(SmallQuotient(x, y).quotient));
-        } else if constexpr (is_signed<T>) {
-            if (y == -1) return negative(x);
-            return static_cast<T>(x / y - (x % y != 0 && (x < 0) != (y < 0)));
-        } else {
-            return static_cast<T>(x / y);
-        }
+        if (y == -1) return negative(x);
+        return static_cast<T>(x / y - (x % y != 0 && (x < 0) != (y < 0)));
+    } else if constexpr (!is_float<T>) {
+        return y == 0 ? T(0) : static_cast<T>(x / y);
     } else {
         if (y == 0) return x / y;
-        const T rest = rest_of(x, y);
+        const T rest = fmod(x, y);
         T quotient = (x - rest) / y;
-        if (rest != 0 && (rest < 0) != (y < 0)) quotient -= 1;
+        if (is_beside(rest, y)) quotient -= 1;
         if (quotient == 0) return copysign(T(0), x / y);
         const T whole = floor(quotient); // rounding has left it next to an integer
         return quotient - whole > T(0.5) ? whole + 1 : whole;
     }
 }
 
-// Integers wrap; a negative power is a fraction, and rounded toward zero. Squares and cubes, mostly
-// of a whole array by one number, are products: the first rounds once, the other twice.
-template <class T> __device__ __forceinline__ T power(T x, T y) {
-    if (y == 2) return multiply(x, x);
-    if (y == 3) return multiply(multiply(x, x), x);
-    if constexpr (is_float<T>) {
-        return precise::pow(x, y);
-    } else {
-        if constexpr (is_signed<T>)
-            if (y < 0) return x == 1 ? T(1) : x == -1 ? T(y % 2 ? -1 : 1) : T(0);
-        Unsigned<T> result = 1, factor = static_cast<Unsigned<T>>(x);
-        for (Unsigned<T> left = static_cast<Unsigned<T>>(y); left != 0; left /= 2) {
-            if (left % 2) result *= factor;
-            factor *= factor;
+// Squares and cubes, mostly of a whole array by one number, are products: the first rounds once,
+// the other twice.
+__device__ __forceinline__ double power(double x, double y) {
+    if (y == 2) return x * x;
+    return y == 3 ? x * x * x : precise::pow(x, y);
+}
+__device__ __forceinline__ Tried product_or_power(float x, float y, Tried power) {
+    const float square = x * x, product = y == 2 ? square : square * x;
+    return y == 2 || y == 3 ? Tried{product, true} : power;
+}
+
+// Powers of integers wrap; a negative power is a fraction, and rounded toward zero.
+template <class T, int N>
+__device__ __forceinline__ void integer_powers(const T (&a)[N], const T (&b)[N], T (&r)[N]) {
+    Unsigned<T> power[N], factor[N], left[N];
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        power[e] = 1, factor[e] = static_cast<Unsigned<T>>(a[e]);
+        left[e] = is_signed<T> && b[e] < 0 ? 0 : static_cast<Unsigned<T>>(b[e]);
+    }
+    for (bool more = true; more;) {
+        more = false;
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            power[e] = left[e] % 2 ? power[e] * factor[e] : power[e];
+            factor[e] *= factor[e], left[e] /= 2;
+            more |= left[e] != 0;
         }
-        return static_cast<T>(result);
+    }
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        r[e] = static_cast<T>(power[e]);
+        if constexpr (is_signed<T>) {
+            const T unit = a[e] == -1 && b[e] % 2 == 0 ? T(1) : a[e]; // of 1 and -1
+            if (b[e] < 0) r[e] = a[e] == 1 || a[e] == -1 ? unit : T(0);
+        }
     }
 }
 
@@ -181,6 +217,28 @@ template <class T> __device__ __forceinline__ bool has_sign(T x) {
     X(HYPOT, "hypot", ordered, floating, hypot(x, y))                                  \
     X(COPYSIGN, "copysign", ordered, floating, copysign(x, y))                         \
     X(LOGADDEXP, "logaddexp", ordered, floating, precise::logaddexp(x, y))
+
+// X(NAME, usual(x, y), exact(x, y)): those of float32, and of halves in it, that have a usual way.
+// S: what is stored. `value`: what the usual way gave.
+#define PVG_TRIED_FUNCTIONS(X)                                                                \
+    X(REMAINDER, tried_remainder(x, y), remainder_of(x, y))                                   \
+    X(FLOOR_DIVIDE, tried_floor_divide(x, y), floor_divide(x, y))                             \
+    X(POW,                                                                                    \
+      product_or_power(                                                                       \
+          x, y, is_half<S> ? precise::tried_pow_of_halves(x, y) : precise::tried_pow(x, y)),  \
+      precise::special_power(x, y, value))                                                    \
+    X(LOGADDEXP,                                                                              \
+      is_half<S> ? precise::tried_logaddexp_of_halves(x, y) : precise::tried_logaddexp(x, y), \
+      precise::rare_logaddexp(x, y))
+
+constexpr bool has_usual_way(int code) {
+#define PVG_CASE(NAME, usual, exact) case PVG_##NAME:
+    switch (code) { PVG_TRIED_FUNCTIONS(PVG_CASE) return true; }
+#undef PVG_CASE
+    return false;
+}
+template <class T, int CODE>
+inline constexpr bool is_tried = std::is_same_v<T, float> && has_usual_way(CODE);
 
 // What the families of unary.cu and binary.cu launch for these; operands have the dtype that the
 // operation computes in, out is open. False: the code is none of these.

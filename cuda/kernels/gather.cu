@@ -229,6 +229,26 @@ int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) 
     });
 }
 
+// Of many writes to single elements, the last one to each place.
+int launch_crowd(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
+    Workspace table;
+    matmul::Card card;
+    PVG_PASS(matmul::card_of(call.device, &card));
+    const size_t bytes = static_cast<size_t>(keys) * sizeof(unsigned);
+    constexpr int64_t of_block = crowd_threads * crowd_each;
+    PVG_PASS(table.open(call, bytes));
+    unsigned *last = table.as<unsigned>();
+    PVG_TRY(cudaMemsetAsync(last, 0, bytes, call.stream));
+    PVG_LAUNCH(number_kernel, blocks_for(ranges.size, of_block), crowd_threads, 0, call.stream,
+               ranges, last, ranges.size / 8 > keys);
+    return dispatch_words(item, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH_WITH((LaunchExtras{1, card.overlaps()}), fetch_kernel<T>,
+                        blocks_for(keys, of_block), crowd_threads, 0, call.stream, ranges, last);
+        return PVG_OK;
+    });
+}
+
 // Of many writes, the last one to each place. flat_step: from a value to the next one's, in
 // elements. in_turn: the words of each write follow those of the one before.
 int launch_mended(Call &call, Moves *moves, int64_t size, int64_t keys, int64_t flat_step,
@@ -343,16 +363,20 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
     PVG_PASS(call.writes(a));
     if (!values || !needs_order(p, strides))
         return launch_moves<Way::scatter>(call, moves, prepare_moves(p, strides, item, &moves));
-    int64_t size = 1;
-    for (int i = 0; i < p.ndim; i++) size *= p.chosen[i] ? p.shape[i] : 1;
-    const int places = p.ndim == 1 && p.indices.count == 1 ? places_of_ranges(size, p.keys) : 0;
-    if (size > least_in_ranges && places > 0) {
+    int64_t size = 1, words = 1;
+    for (int i = 0; i < p.ndim; i++) (p.chosen[i] ? size : words) *= p.shape[i];
+    const bool single = p.ndim == 1 && p.indices.count == 1;
+    const bool crowded = size > few_writes && size < UINT32_MAX && is_crowded(size, p.keys);
+    const int places = single ? places_of_ranges(size, p.keys) : 0;
+    if (single && ((size > least_in_ranges && places > 0) || crowded)) {
         const Ranges ranges = {values->data, a->data, size,     strides[0],
                                p.index[0],   places,  p.indices};
-        return launch_ranges(call, ranges, p.keys, item);
+        return places > 0 ? launch_ranges(call, ranges, p.keys, item)
+                          : launch_crowd(call, ranges, p.keys, item);
     }
     int64_t step = 0;
-    if (size > few_writes && is_worth_marking(size, p.keys) && are_numbers(p, strides, &step)) {
+    if (size > few_writes && !(crowded && words > 1) && is_worth_marking(size, p.keys) &&
+        are_numbers(p, strides, &step)) {
         const int64_t bytes = prepare_moves(p, strides, item, &moves);
         return launch_mended(call, &moves, size, p.keys, step, item, bytes, is_first(p));
     }

@@ -4,9 +4,13 @@
 // them; some more of single elements, too, if each block has places of its own to write to. Many
 // are done as if no place were named twice, while a bit of each place tells which are; a launch
 // more then mends these. Where the places are too many for that, or an index is not found by the
-// number of a write, it is found out first, by two launches, through a table of all places.
+// number of a write, it is found out first, by two launches, through a table of all places. So it
+// is, too, where most places are named twice, as they are if they are hardly more than the writes:
+// of single elements each place then looks for its own write.
 #pragma once
 #include "arrays/operation.cuh"
+#include "kernels/matmul/instructions.cuh"
+#include "kernels/matmul/plan/card.cuh"
 #include "kernels/pictures.cuh"
 
 namespace pvg {
@@ -143,7 +147,7 @@ struct Ranges {
     const void *flat;
     void *indexed;
     int64_t size, flat_step, index_step;
-    int places; // of a block
+    int places; // of a block of scatter_ranges_kernel
     Indices indices;
 };
 
@@ -199,6 +203,67 @@ __global__ void __launch_bounds__(ranges_threads)
             if (number[e] != 0)
                 indexed[(first + i + e * ranges_threads) * ranges.indices.stride[0]] = value[e];
     }
+}
+
+// ---- As many writes of single elements as places ------------------------------------------------
+
+// Whether so many of so many places would be named twice that it costs more to mend them than to
+// look at every place.
+inline bool is_crowded(int64_t size, int64_t keys) { return keys / 4 < size; }
+
+constexpr int crowd_threads = 256, crowd_each = 4; // writes and places of a thread
+
+// Of each place the number of the last write to it, from 1, in a table of zeros. The last writes
+// are the first blocks', so that of many to a place most find with a look that they are not last.
+__global__ void __launch_bounds__(crowd_threads)
+    number_kernel(const __grid_constant__ Ranges ranges, unsigned *last,
+                  [[maybe_unused]] const bool looks) {
+    matmul::let_next_kernel_start(); // fetch_kernel
+    const int64_t block = int64_t(gridDim.x) - 1 - blockIdx.x;
+    const int64_t first = block * crowd_each * crowd_threads + threadIdx.x;
+    int64_t index[crowd_each] = {};
+#pragma unroll
+    for (int e = 0; e < crowd_each; e++) {
+        const int64_t number = first + e * crowd_threads;
+        if (number < ranges.size)
+            index[e] = index_at(ranges.indices, 0, number * ranges.index_step);
+    }
+#pragma unroll
+    for (int e = 0; e < crowd_each; e++) {
+        const int64_t at = first + e * crowd_threads;
+        const unsigned number = static_cast<unsigned>(at) + 1;
+        bool bad = at >= ranges.size;
+        if (bad) continue;
+        const int64_t place = counted_from_0(ranges.indices, 0, index[e], &bad);
+#ifndef PVG_SIMULATOR // which takes the look for a race
+        if (looks && static_cast<const volatile unsigned *>(last)[place] > number) continue;
+#endif
+        if (!bad) atomicMax(&last[place], number);
+    }
+}
+
+template <class T>
+__global__ void __launch_bounds__(crowd_threads)
+    fetch_kernel(const __grid_constant__ Ranges ranges, const unsigned *last) {
+    matmul::wait_for_previous_kernel();
+    const T *flat = static_cast<const T *>(ranges.flat);
+    T *indexed = static_cast<T *>(ranges.indexed);
+    const int64_t first = int64_t(blockIdx.x) * crowd_each * crowd_threads + threadIdx.x;
+    const int64_t places = ranges.indices.length[0];
+    unsigned number[crowd_each];
+    T value[crowd_each] = {};
+#pragma unroll
+    for (int e = 0; e < crowd_each; e++) {
+        const int64_t place = first + e * crowd_threads;
+        number[e] = place < places ? last[place] : 0;
+    }
+#pragma unroll
+    for (int e = 0; e < crowd_each; e++)
+        if (number[e] != 0) value[e] = flat[int64_t(number[e] - 1) * ranges.flat_step];
+#pragma unroll
+    for (int e = 0; e < crowd_each; e++)
+        if (number[e] != 0)
+            indexed[(first + e * crowd_threads) * ranges.indices.stride[0]] = value[e];
 }
 
 // ---- Many writes, which are mended ------------------------------------------------------------

@@ -9,6 +9,13 @@ namespace pvg {
 // The second is at most about an ulp of the first.
 struct Pair { float high, low; };
 
+// What a function's usual way gives, without a branch; and whether that is right, or the arguments
+// are some of those that take long code.
+struct Tried {
+    float value;
+    bool is_right;
+};
+
 // a + b, rounded even where b is a product: no compiler may make both one fma.
 __device__ __forceinline__ float rounded_sum(float a, float b) {
 #ifdef __CUDA_ARCH__

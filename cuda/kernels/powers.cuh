@@ -1,7 +1,7 @@
 // Powers of floats. CUDA's of float32 is off by more than 2 ulp somewhere; here, mostly by pairs
 // (pairs.cuh), the logarithm has the 32 digits that a power as large as any takes.
 #pragma once
-#include "kernels/pairs.cuh"
+#include "kernels/precise.cuh"
 #include <math.h>
 
 namespace pvg::precise {
@@ -27,23 +27,26 @@ __device__ __forceinline__ Pair log_for_power(float x, int more) {
     return {sum.high, fmaf(q * z, p, sum.low + (q_rest + rest))};
 }
 
-// x^y where x is negative, 0, infinite or NaN, or the power of its magnitude, exp(exponent), is not
-// near what a float can be, or NaN; `power` is that of the magnitude otherwise.
-__device__ __forceinline__ float special_power(float x, float y, float exponent, float power) {
+// x^y where x is negative, 0, infinite or NaN, or the power's logarithm is infinite or NaN; `power`
+// is that of the magnitude of x if both are finite and x is not 0.
+__device__ __forceinline__ float special_power(float x, float y, float power) {
     const float base = fabsf(x);
     if (x == 1 || y == 0) return 1;
     if (x != x || y != y) return x + y;
-    const bool is_infinite = fabsf(y) == INFINITY;
-    if (base == 0 || base == INFINITY || is_infinite)
+    if (base == 0 || base == INFINITY || fabsf(y) == INFINITY)
         power = base == 1 ? 1.0f : (base > 1) == (y > 0) ? INFINITY : 0.0f;
-    else if (fabsf(exponent) > 150)
-        power = exponent > 0 ? INFINITY : 0.0f;
     const bool is_whole = truncf(y) == y, is_odd = is_whole && 2 * truncf(0.5f * y) != y;
     if (x < 0 && base != INFINITY && !is_whole) return NAN;
     return is_odd ? copysignf(power, x) : power; // of -0, too
 }
 
-__device__ __forceinline__ float pow(float x, float y) {
+// Right, or the `power` of special_power. `log_power` is the logarithm of the magnitude's power, of
+// any base.
+__device__ __forceinline__ Tried tried_power(float x, float power, float log_power) {
+    return {power, x > 0 && x < INFINITY && fabsf(log_power) < INFINITY};
+}
+
+__device__ __forceinline__ Tried tried_pow(float x, float y) {
     const bool is_small = fabsf(x) < 0x1p-126f;
     const Pair log = log_for_power(fabsf(x) * (is_small ? 0x1p24f : 1.0f), is_small ? -24 : 0);
     const float high = log.high * y, low = fmaf(log.low, y, fmaf(log.high, y, -high));
@@ -52,9 +55,18 @@ __device__ __forceinline__ float pow(float x, float y) {
     const float r = fmaf(k, -0.693145751953125f, high), r_rest = fmaf(k, -1.42860682e-6f, low);
     const float s = r + r_rest;
     const Pair part = exp_near_zero(s, (r - s) + r_rest);
-    const float power = scaled_normal(part.high + part.low, exponent);
-    const bool is_usual = x > 0 && x < INFINITY && fabsf(high) < 150;
-    return is_usual ? power : special_power(x, y, high, power);
+    float power = scaled_normal(part.high + part.low, exponent);
+    if (fabsf(high) >= 150) power = high > 0 ? INFINITY : 0.0f;
+    return tried_power(x, power, high);
+}
+
+// Of halves: the result has 11 digits, the power's logarithm of base 2 is up to 150.
+__device__ __forceinline__ Tried tried_pow_of_halves(float x, float y) {
+    const bool is_small = fabsf(x) < 0x1p-126f; // of bfloat16
+    const NearOne parts = near_one(fabsf(x) * (is_small ? 0x1p24f : 1.0f));
+    const float f = parts.fraction, k = static_cast<float>(parts.exponent - (is_small ? 24 : 0));
+    const float exponent = fmaf(fmaf(f * f, log_tail(f), f), 1.44269504f, k) * y;
+    return tried_power(x, exp2f(exponent), exponent);
 }
 
 __device__ __forceinline__ double pow(double x, double y) { return ::pow(x, y); }

@@ -3,6 +3,7 @@
 // found). Of float64 they are CUDA's.
 #pragma once
 #include "kernels/pairs.cuh"
+#include "kernels/quick_exp.cuh"
 #include <math.h>
 
 namespace pvg::precise {
@@ -130,17 +131,28 @@ __device__ __forceinline__ double logaddexp(double x, double y) {
     const double most = x > y ? x : y, least = x > y ? y : x;
     return x != x || y != y ? x + y : most + ::log1p(::exp(least - most));
 }
-__device__ __forceinline__ float logaddexp(float x, float y) {
+__device__ __forceinline__ bool is_usual_logarithm(float x) { return fabsf(x) >= 0x1p-7f; }
+__device__ __forceinline__ Tried tried_logaddexp(float x, float y) {
     const float most = x > y ? x : y, least = x > y ? y : x;
     const Pair apart = two_sum(least, -most);
-    if (!(apart.high > -150)) return x == y ? x : x != x || y != y ? x + y : most;
     const Pair power = exp_of_negative(apart);
     Pair sum = ordered_sum(1.0f, power.high);
     sum.low += power.low;
     const Pair log = log_of(sum), larger = two_sum(most, log.high);
     const float result = larger.high + (larger.low + log.low);
-    if (fabsf(result) < 0x1p-7f) return static_cast<float>(logaddexp(double(x), double(y)));
-    return result;
+    return {result, apart.high > -150 && is_usual_logarithm(result)};
+}
+// Of halves: the card's own logarithm and power of two have the digits.
+__device__ __forceinline__ Tried tried_logaddexp_of_halves(float x, float y) {
+    const float most = x > y ? x : y, apart = (x > y ? y : x) - most;
+    const float result = fmaf(quick_log2(1 + quick_exp(apart)), 0.693147181f, most);
+    return {result, apart <= 0 && is_usual_logarithm(result)};
+}
+// Of those that no usual way is right of.
+__device__ __forceinline__ float rare_logaddexp(float x, float y) {
+    const float most = x > y ? x : y, apart = (x > y ? y : x) - most;
+    if (apart > -150) return static_cast<float>(logaddexp(double(x), double(y)));
+    return x == y ? x : x != x || y != y ? x + y : most;
 }
 
 // ---- Tangents -----------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-// Exponentials for sums of many: of float32 by the card's own power of two, in a few
-// instructions where exp takes ten.
+// Exponentials for sums of many, and logarithms for few digits: of float32 by the card's own power
+// of two and its inverse, in a few instructions where exp takes ten.
 #pragma once
 #include <math.h>
 
@@ -19,5 +19,16 @@ __device__ __forceinline__ float quick_exp2(float x) {
 // exp(x) to 2 + |x| units in the last place, for terms of a sum whose largest is 1.
 __device__ __forceinline__ float quick_exp(float x) { return quick_exp2(x * 1.44269504f); }
 __device__ __forceinline__ double quick_exp(double x) { return exp(x); }
+
+// The logarithm of base 2 of x from 1 to 2, with an error of 2^-22.
+__device__ __forceinline__ float quick_log2(float x) {
+#ifdef PVG_SIMULATOR
+    return log2f(x);
+#else
+    float result;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+#endif
+}
 
 } // namespace pvg

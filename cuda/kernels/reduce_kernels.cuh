@@ -15,6 +15,7 @@
 #pragma once
 #include "arrays/locate.cuh"
 #include "arrays/vector.cuh"
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/reduce_accumulators.cuh"
 #include "runtime/launch.cuh"
 
@@ -23,7 +24,8 @@ namespace pvg::reduce {
 constexpr int short_rows_threads = 128, loads_of_group = 4;
 constexpr int long_rows_threads = 512, packs_in_flight = 8; // at most; a multiple of 32
 constexpr int column_threads = 256, rows_in_flight = 8, tile_bytes = 16 << 10;
-constexpr int merged_together = 4; // partial results, by a thread
+constexpr int merged_together = 4;   // partial results, by a thread
+constexpr int anywhere_together = 8; // elements
 
 // Neighbouring elements that one thread takes together: 16 bytes, and at most 4; two complex ones.
 template <class T> inline constexpr int pack_size = sizeof(T) >= 8 ? 2 : 4;
@@ -314,6 +316,7 @@ namespace {
 template <class T, class Acc>
 __global__ void __launch_bounds__(short_rows_threads, 5)
     short_rows_kernel(Rows rows, Acc *partials, Result result) {
+    matmul::let_next_kernel_start(); // merge_kernel
     const unsigned lanes = rows.lanes, lane = threadIdx.x % lanes;
     const int64_t group =
         static_cast<int64_t>(blockIdx.x) * (short_rows_threads / lanes) + threadIdx.x / lanes;
@@ -339,6 +342,7 @@ template <class T, class Acc>
 __global__ void __launch_bounds__(long_rows_threads, 2)
     long_rows_kernel(Rows rows, Acc *partials, Result result) {
     __shared__ Acc of_warp[32];
+    matmul::let_next_kernel_start(); // merge_kernel
     const unsigned chunks = static_cast<unsigned>(rows.chunks);
     const int64_t index = blockIdx.x / chunks, begin = blockIdx.x % chunks * rows.chunk;
     int64_t end = begin + rows.chunk < rows.length ? begin + rows.chunk : rows.length;
@@ -392,6 +396,7 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
     constexpr int of_totals = column_threads * pack * static_cast<int>(sizeof(Acc));
     __shared__ uint4 room[(of_totals < tile_bytes ? tile_bytes : of_totals) / 16];
     Acc *shared = reinterpret_cast<Acc *>(room);
+    matmul::let_next_kernel_start(); // merge_kernel
     const unsigned above = blockIdx.x / c.stripes;
     const int64_t stripe = blockIdx.x % c.stripes, chunk = above % c.chunks;
     const int64_t outer = above / c.chunks;
@@ -463,6 +468,7 @@ __global__ void __launch_bounds__(column_threads)
     merge_kernel(const __grid_constant__ Anywhere job, const Result result) {
     constexpr int batch = merged_together;
     __shared__ Acc shared[column_threads];
+    matmul::wait_for_previous_kernel();
     const int across = column_threads / job.lanes, x = threadIdx.x % across;
     const int y = threadIdx.x / across;
     const int64_t index[1] = {static_cast<int64_t>(blockIdx.x) * across + x};
@@ -486,11 +492,11 @@ __global__ void __launch_bounds__(column_threads)
 template <class T, class Acc>
 __global__ void __launch_bounds__(column_threads)
     anywhere_kernel(const __grid_constant__ Anywhere job, const Result result) {
-    constexpr int batch = 8;
+    constexpr int batch = anywhere_together;
     __shared__ Acc of_warp[column_threads / 32];
-    const int64_t thread = static_cast<int64_t>(blockIdx.x) * column_threads + threadIdx.x;
-    const int64_t index[1] = {thread / job.lanes};
-    const int lane = static_cast<int>(thread % job.lanes);
+    const unsigned lanes = static_cast<unsigned>(job.lanes), of_block = column_threads / lanes;
+    const int64_t index[1] = {static_cast<int64_t>(blockIdx.x) * of_block + threadIdx.x / lanes};
+    const int lane = static_cast<int>(threadIdx.x % lanes);
     const bool here = index[0] < job.results;
     int64_t at[2][1] = {};
     if (here) locate(job.kept, index, at);

@@ -2,6 +2,7 @@
 // chunks whose totals a second kernel merges. The layout is made in reduce.cu.
 #pragma once
 #include "arrays/call.cuh"
+#include "kernels/matmul/plan/card.cuh"
 #include "kernels/reduce.cuh"
 #include "kernels/reduce_kernels.cuh"
 
@@ -54,8 +55,11 @@ int merge_partials(Call &call, const Acc *partials, const Layout &p, int64_t chu
     prepare(&job.kept);
     prepare(&job.reduced);
     job.lanes = power_of_two(ceil_divide(job.length, merged_together), column_threads);
-    PVG_LAUNCH(merge_kernel<Acc>, blocks_for(job.results, column_threads / job.lanes),
-               column_threads, 0, call.stream, job, result);
+    matmul::Card card;
+    PVG_PASS(matmul::card_of(call.device, &card));
+    const LaunchExtras extras = {1, partials && card.overlaps()}; // begins while they are made
+    PVG_LAUNCH_WITH(extras, merge_kernel<Acc>, blocks_for(job.results, column_threads / job.lanes),
+                    column_threads, 0, call.stream, job, result);
     return PVG_OK;
 }
 
@@ -256,13 +260,17 @@ int reduce_columns(Call &call, const void *data, const Layout &p, const Result &
 // What a kernel of one launch may take: few elements, and not too many a thread.
 template <class T, class Acc>
 int reduce_anywhere(Call &call, const void *data, const Layout &p, const Result &result) {
+    constexpr int64_t few_rounds = 4;
     Anywhere job = {};
     job.data = data, job.length = p.length;
     job.kept.walk = p.anywhere->kept, job.reduced.walk = p.anywhere->reduced;
     job.results = positions(job.kept.walk);
     prepare(&job.kept);
     prepare(&job.reduced);
-    job.lanes = job.length > 512 ? column_threads : power_of_two(job.length, 32);
+    // Finding where elements lie is most of the work: no lane does it for fewer than it can.
+    job.lanes = job.length > few_rounds * 32 * anywhere_together
+                    ? column_threads
+                    : power_of_two(ceil_divide(job.length, anywhere_together), 32);
     PVG_LAUNCH((anywhere_kernel<T, Acc>), blocks_for(job.results, column_threads / job.lanes),
                column_threads, 0, call.stream, job, result);
     return PVG_OK;

@@ -39,9 +39,23 @@ template <class T, class Sum> inline constexpr int row_chains<T, WithoutNan<Sum>
 
 namespace {
 
-// Distances from the first element taken in, summed with their squares in float64: of float32 and
-// halves these are exact but for the last place, and an element that is far out is itself the
-// reason for a variance as large. Distances from two elements are merged exactly as well.
+// The variance, or with `root` its square root, of `left`, the sum of squared distances from the
+// mean; of elements whose sum and squares' sum are these.
+template <class R>
+__device__ R spread_of(double left, double sum, double squares, const Result &result) {
+    if (left < 0) left = 0;
+    if (squares - squares != 0) left = squares + squares; // infinite or NaN
+    if (sum - sum != 0)
+        left = sum - sum; // NaN: an element is no number
+    else if (left != left)
+        left = INFINITY; // squares beyond float64
+    const double variance = left / result.divisor;
+    return static_cast<R>(result.kind == 1 ? sqrt(variance) : variance);
+}
+
+// Distances from the first element taken in, summed with their squares in float64: of float32
+// these are exact but for the last place, and an element that is far out is itself the reason for
+// a variance as large. Distances from two elements are merged exactly as well.
 struct Spread {
     static constexpr bool ordered = true;
     double origin, sum, squares;
@@ -70,18 +84,39 @@ struct Spread {
     // kind 1: the square root.
     template <class R> static constexpr bool gives = is_float<R>;
     template <class R> __device__ R total(const Result &result) const {
-        double left = 0; // the sum of squared distances from the mean
+        double left = 0;
         if (count > 0) left = squares - sum / static_cast<double>(count) * sum;
-        if (left < 0) left = 0;
-        if (squares - squares != 0) left = squares + squares; // infinite or NaN
-        if (sum - sum != 0)
-            left = sum - sum; // NaN: an element is no number
-        else if (left != left)
-            left = INFINITY; // squares beyond float64
-        const double variance = left / result.divisor;
-        return static_cast<R>(result.kind == 1 ? sqrt(variance) : variance);
+        return spread_of<R>(left, sum, squares, result);
     }
 };
+
+// Halves and their squares, summed in float64. Where their mean is much larger than what is left,
+// they are all of the same magnitude, and so multiples of the same unit: both sums are exact, as
+// is then the difference of their products.
+struct HalfSpread {
+    static constexpr bool ordered = true;
+    double sum, squares;
+
+    __device__ static HalfSpread identity() { return {0, 0}; }
+    __device__ void add(float value, int64_t, const Result &) {
+        const double x = value;
+        sum += x;
+        squares = fma(x, x, squares);
+    }
+    __device__ void merge(const HalfSpread &other) {
+        sum += other.sum;
+        squares += other.squares;
+    }
+    template <class R> static constexpr bool gives = is_float<R>;
+    template <class R> __device__ R total(const Result &result) const {
+        const double n = static_cast<double>(result.count);
+        const double product = n * squares, square = sum * sum;
+        const double rest = fma(n, squares, -product) - fma(sum, sum, -square);
+        const double left = result.count > 0 ? (product - square + rest) / n : 0;
+        return spread_of<R>(left, sum, squares, result);
+    }
+};
+template <class T> using SpreadOf = std::conditional_t<is_half<T>, HalfSpread, Spread>;
 
 // The largest element and the sum of exp(x - largest), by one exponential an element.
 template <class A> struct Exponentials {
@@ -132,7 +167,8 @@ int launch_without_nan(Call &call, const Operation &, const pvg_array *a, const 
 int launch_spread(Call &call, const Operation &, const pvg_array *a, const Layout &p,
                   const Result &result) {
     return dispatch<floats>(a->dtype, [&](auto tag) -> int {
-        return reduce_large<typename decltype(tag)::type, Spread>(call, a->data, p, result);
+        using T = typename decltype(tag)::type;
+        return reduce_large<T, SpreadOf<T>>(call, a->data, p, result);
     });
 }
 

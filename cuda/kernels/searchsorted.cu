@@ -1,6 +1,7 @@
-// pvg_searchsorted: where values would stand in a sorted array. A thread bisects for one, or for
-// four at the same time, whose loads are under way together; all in as many steps. For many values
-// each block takes the first steps among samples of the sorted array in shared memory.
+// pvg_searchsorted: where values would stand in a sorted array. A thread bisects for one, all in as
+// many steps. For many values each block takes the first steps among samples of the sorted array in
+// shared memory; there threads bisect for four at the same time, whose loads are under way
+// together.
 #include "arrays/call.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/keys.cuh"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int bisect_threads = 256;
 // As many values are worth taking samples for; of a million they took longer than the steps.
-constexpr int64_t few_values = 1 << 16, many_values = 1 << 22;    // one, 4 and 16 a thread
+constexpr int64_t many_values = 1 << 22;                          // 16 a thread, below 4
 constexpr size_t most_shared = 32 << 10, most_samples = 16 << 10; // bytes
 
 struct BisectJob {
@@ -24,16 +25,17 @@ struct BisectJob {
     int stride; // in shared memory is every so many-th of the sorted elements
 };
 
-// How many of `length` elements from `low` on are before each value, which `low` is raised by.
-// is_before(place, value) is asked for as many of them whatever it says.
-template <class Index, class K, int N, class F>
-__device__ __forceinline__ void bisect(Index length, const K (&value)[N], Index (&low)[N],
+// Raises each of `low`, an iterator or an index, by how many of the `length` elements from there on
+// are before the value. is_before(place, value) is asked for as many of them whatever it says; all
+// are among the elements.
+template <class Length, class Place, class K, int N, class F>
+__device__ __forceinline__ void bisect(Length length, const K (&value)[N], Place (&low)[N],
                                        F &&is_before) {
-    for (Index left = length; left > 0;) { // elements that may be
-        const Index half = (left + 1) / 2;
+    for (Length left = length; left > 0;) { // elements that may be
+        const Length half = (left + 1) / 2;
 #pragma unroll
         for (int e = 0; e < N; e++)
-            if (is_before(low[e] + half - 1, value[e])) low[e] += half;
+            if (is_before(low[e] + (half - 1), value[e])) low[e] += half;
         left -= half;
     }
 }
@@ -43,7 +45,7 @@ __device__ __forceinline__ void bisect(Index length, const K (&value)[N], Index 
 template <class K, bool SHARED, int AT_ONCE>
 __global__ void __launch_bounds__(bisect_threads) bisect_kernel(const BisectJob job, int each) {
     PVG_DYNAMIC_SHARED(K, samples);
-    const K *sorted = static_cast<const K *>(job.sorted);
+    const K *sorted = static_cast<const K *>(job.sorted), *end = sorted + job.length;
     const int count = SHARED ? static_cast<int>((job.length - 1) / job.stride) + 1 : 0;
     for (int i = threadIdx.x; i < count; i += bisect_threads)
         samples[i] = keys::key_of(sorted[int64_t(i) * job.stride], job.order);
@@ -55,7 +57,7 @@ __global__ void __launch_bounds__(bisect_threads) bisect_kernel(const BisectJob 
     for (int n = 0; n < each && i < job.count; n += AT_ONCE, i += AT_ONCE * bisect_threads) {
         K value[AT_ONCE] = {};
         int first[AT_ONCE] = {}; // samples that are before
-        int64_t low[AT_ONCE];    // elements that are
+        const K *low[AT_ONCE];   // behind the elements that are
 #pragma unroll
         for (int e = 0; e < AT_ONCE; e++) {
             const int64_t at = i + e * bisect_threads;
@@ -66,32 +68,31 @@ __global__ void __launch_bounds__(bisect_threads) bisect_kernel(const BisectJob 
             bisect(count, value, first, [&](int at, K one) { return precedes(samples[at], one); });
 #pragma unroll
         for (int e = 0; e < AT_ONCE; e++) // behind the last sample that is before
-            low[e] = first[e] > 0 ? (first[e] - 1) * int64_t(job.stride) + 1 : 0;
-        bisect(SHARED ? int64_t(job.stride) - 1 : job.length, value, low, [&](int64_t at, K one) {
-            return at < job.length && precedes(keys::key_of(sorted[at], job.order), one);
+            low[e] = sorted + (first[e] > 0 ? (first[e] - 1) * int64_t(job.stride) + 1 : 0);
+        bisect(SHARED ? int64_t(job.stride) - 1 : job.length, value, low, [&](const K *at, K one) {
+            return (!SHARED || at < end) && precedes(keys::key_of(*at, job.order), one);
         });
 #pragma unroll
         for (int e = 0; e < AT_ONCE; e++)
-            if (i + e * bisect_threads < job.count) job.places[i + e * bisect_threads] = low[e];
+            if (i + e * bisect_threads < job.count)
+                job.places[i + e * bisect_threads] = low[e] - sorted;
     }
 }
 
 template <class K> int launch_bisect(Call &call, BisectJob job) {
     constexpr int64_t room = most_shared / sizeof(K), samples = most_samples / sizeof(K);
-    const bool few = job.count < few_values, whole = job.length <= room;
+    const bool whole = job.length <= room;
     const int64_t stride = whole ? 1 : (job.length - 1) / samples + 1;
     const bool shared = job.length > 0 && (whole || job.count >= many_values);
     const size_t bytes = whole ? static_cast<size_t>(job.length) * sizeof(K) : most_samples;
-    const int each = few && !shared ? 1 : job.count < many_values ? 4 : 16;
+    const int each = !shared ? 1 : job.count < many_values ? 4 : 16;
     job.stride = static_cast<int>(stride);
     const unsigned blocks = blocks_for(job.count, bisect_threads * each);
     if (shared)
         PVG_LAUNCH((bisect_kernel<K, true, 4>), blocks, bisect_threads, bytes, call.stream, job,
                    each);
-    else if (few)
-        PVG_LAUNCH((bisect_kernel<K, false, 1>), blocks, bisect_threads, 0, call.stream, job, each);
     else
-        PVG_LAUNCH((bisect_kernel<K, false, 4>), blocks, bisect_threads, 0, call.stream, job, each);
+        PVG_LAUNCH((bisect_kernel<K, false, 1>), blocks, bisect_threads, 0, call.stream, job, each);
     return PVG_OK;
 }
 
