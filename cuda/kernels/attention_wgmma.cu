@@ -1,5 +1,9 @@
-// pvg_attention of float16 and bfloat16 by warpgroup products: which calls, and their launch. The
-// kernel is in attention_wgmma.cuh.
+// pvg_attention of float16 and bfloat16 by warpgroup products, see attention_wgmma.cuh: which calls,
+// their tensor maps, and the kernel.
+//
+// A tile is of queries, and keys and values come through a ring each. While a warpgroup makes
+// weights of a tile's scores, the tensor cores have its products of the weights before with their
+// values, and those of the other warpgroup: the warpgroups take turns in giving out products.
 #include "kernels/attention_wgmma.cuh"
 #ifndef PVG_SIMULATOR
 #include "runtime/architecture.cuh"
@@ -9,8 +13,325 @@ namespace pvg::attention {
 
 namespace {
 
-constexpr int most_leading = 3;
-constexpr int64_t cached_bytes = 16 << 20; // of keys and values that are in use at a time
+// T: Half or BFloat16. DEPTH: features that there is room for. KEYS: of a tile.
+template <class T_, int DEPTH, int WARPGROUPS, int KEYS, int STAGES> struct WgmmaForward {
+    using T = T_;
+    static constexpr int depth = DEPTH, keys = KEYS, warpgroups = WARPGROUPS, stages = STAGES;
+    static constexpr int rows = 64 * WARPGROUPS; // queries of a block
+    static constexpr int threads = 128 * (WARPGROUPS + 1);
+    static constexpr int query_bytes = rows * DEPTH * 2, stage_bytes = KEYS * DEPTH * 2;
+    static constexpr int keys_at = query_bytes, values_at = keys_at + STAGES * stage_bytes;
+    static constexpr int barriers_at = values_at + STAGES * stage_bytes;
+    static constexpr int shared_bytes = hopper::tile_alignment + barriers_at + (2 + 4 * STAGES) * 8;
+    static_assert(shared_bytes <= 227 << 10, "more shared memory than there is");
+    // Registers of a thread of the warpgroup that copies, and of the others (hopper.cuh).
+    static constexpr int few = WARPGROUPS == 3 ? 32 : 24;
+    static constexpr int many = WARPGROUPS == 3 ? 160 : 240;
+};
+
+struct ForwardMaps { CUtensorMap query, keys, values; };
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+template <class Tile> __device__ __forceinline__ int first_of(const WgmmaWork &work) {
+    return static_cast<int>(work.tile) * Tile::rows;
+}
+// Tiles of keys that a tile of queries needs.
+template <class Tile>
+__device__ __forceinline__ int blocks_of(const WgmmaJob &job, const WgmmaWork &work) {
+    const int end = min(first_of<Tile>(work) + Tile::rows, job.length);
+    return ((job.causal ? min(end, job.size) : job.size) + Tile::keys - 1) / Tile::keys;
+}
+
+template <class Tile> struct WgmmaRings {
+    uint32_t base;
+
+    __device__ __forceinline__ uint32_t keys(unsigned at) const {
+        return base + Tile::keys_at + at % Tile::stages * Tile::stage_bytes;
+    }
+    __device__ __forceinline__ uint32_t values(unsigned at) const {
+        return base + Tile::values_at + at % Tile::stages * Tile::stage_bytes;
+    }
+    __device__ __forceinline__ uint32_t query_full() const { return base + Tile::barriers_at; }
+    __device__ __forceinline__ uint32_t query_empty() const { return query_full() + 8; }
+    __device__ __forceinline__ uint32_t keys_full(unsigned at) const {
+        return query_full() + 16 + at % Tile::stages * 8;
+    }
+    __device__ __forceinline__ uint32_t keys_empty(unsigned at) const {
+        return keys_full(at) + Tile::stages * 8;
+    }
+    __device__ __forceinline__ uint32_t values_full(unsigned at) const {
+        return keys_full(at) + Tile::stages * 16;
+    }
+    __device__ __forceinline__ uint32_t values_empty(unsigned at) const {
+        return keys_full(at) + Tile::stages * 24;
+    }
+    __device__ __forceinline__ int phase(unsigned at) const { return at / Tile::stages & 1; }
+};
+
+// ---- The thread that copies ---------------------------------------------------------------------
+
+template <class Tile>
+__device__ __forceinline__ void copy_operands(const WgmmaRings<Tile> &rings,
+                                              const ForwardMaps &maps, const WgmmaJob &job) {
+    using namespace hopper;
+    WgmmaWork work;
+    unsigned at = 0;
+    for (unsigned round = 0; find_work(job, round, &work); round++) {
+        const int blocks = blocks_of<Tile>(job, work);
+        int leading[3];
+        work.locate(job, leading);
+        const auto load_keys = [&](unsigned now, int block) {
+            wait(rings.keys_empty(now), rings.phase(now) ^ 1);
+            expect_bytes(rings.keys_full(now), Tile::stage_bytes);
+            load_slabs<Tile::keys, Tile::depth>(rings.keys(now), &maps.keys, rings.keys_full(now),
+                                                block * Tile::keys, leading, job.step[1]);
+        };
+        wait(rings.query_empty(), (round & 1) ^ 1);
+        expect_bytes(rings.query_full(), Tile::query_bytes);
+        load_slabs<Tile::rows, Tile::depth>(rings.base, &maps.query, rings.query_full(),
+                                            first_of<Tile>(work), leading, job.step[0]);
+        load_keys(at, 0);
+        for (int block = 0; block < blocks; block++, at++) {
+            if (block + 1 < blocks) load_keys(at + 1, block + 1);
+            wait(rings.values_empty(at), rings.phase(at) ^ 1);
+            expect_bytes(rings.values_full(at), Tile::stage_bytes);
+            load_slabs<Tile::keys, Tile::depth>(rings.values(at), &maps.values,
+                                                rings.values_full(at), block * Tile::keys, leading,
+                                                job.step[2]);
+        }
+    }
+}
+
+// ---- From scores to weights ---------------------------------------------------------------------
+
+// A thread has, of row lane / 4 of its warp's 16 and of that 8 further down, two neighbours of each
+// eight columns (wgmma.cuh). `most` and `total`: of both rows.
+
+// Columns of row half h from end[h] on take no part.
+template <int KEYS>
+__device__ __forceinline__ void cut_scores(float (&scores)[KEYS / 2], const int (&end)[2]) {
+    const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int left = end[h] - column;
+#pragma unroll
+        for (int j = 0; j < KEYS / 8; j++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (j * 8 + i >= left) scores[j * 4 + h * 2 + i] = -INFINITY;
+    }
+}
+
+// Scores become powers of two beside the largest so far. The thread's part of their sum is kept;
+// what was summed before is to be multiplied by factors.
+template <int KEYS>
+__device__ __forceinline__ void weigh(float (&scores)[KEYS / 2], float unit, float (&most)[2],
+                                      float (&total)[2], float (&factors)[2]) {
+    float found[2][2], sum[2][2]; // of even columns and of odd ones: shorter chains
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            found[h][i] = scores[h * 2 + i];
+#pragma unroll
+            for (int j = 1; j < KEYS / 8; j++)
+                found[h][i] = fmaxf(found[h][i], scores[j * 4 + h * 2 + i]);
+        }
+        float largest = fmaxf(most[h], fmaxf(found[h][0], found[h][1]));
+        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
+        const float base = largest == -INFINITY ? 0.0f : largest * unit; // no key so far
+        factors[h] = quick_exp2(fmaf(most[h], unit, -base));
+        most[h] = largest;
+#pragma unroll
+        for (int j = 0; j < KEYS / 8; j++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                float &score = scores[j * 4 + h * 2 + i];
+                score = quick_exp2(fmaf(score, unit, -base));
+                sum[h][i] = j ? sum[h][i] + score : score;
+            }
+        total[h] = total[h] * factors[h] + (sum[h][0] + sum[h][1]);
+    }
+}
+
+// ---- A warpgroup's way through its work ---------------------------------------------------------
+
+// Its turn to give out products; afterwards that of the next warpgroup. Barrier 0 is the block's.
+template <class Tile> __device__ __forceinline__ void take_turn(int warpgroup) {
+    matmul::sync_threads<256>(1 + warpgroup);
+}
+template <class Tile> __device__ __forceinline__ void pass_turn(int warpgroup) {
+    matmul::arrive_at<256>(warpgroup + 1 < Tile::warpgroups ? warpgroup + 2 : 1);
+}
+
+template <class Tile> struct WgmmaState {
+    float sums[Tile::depth / 2], most[2], total[2];
+    WgmmaWeights<Tile::keys> weights;
+};
+
+// Scores of a tile of keys to weights; returns what the sums before are to be multiplied by.
+template <class Tile>
+__device__ __forceinline__ void weigh_block(float (&scores)[Tile::keys / 2],
+                                            WgmmaState<Tile> &state, float (&factors)[2],
+                                            const WgmmaJob &job, int row, int block) {
+    const int key = block * Tile::keys, left = job.size - key;
+    if (left < Tile::keys || (job.causal && key + Tile::keys - 1 > row / 64 * 64)) {
+        const int seen = job.causal ? row + 1 - key : Tile::keys;
+        const int end[2] = {min(left, seen), min(left, job.causal ? seen + 8 : Tile::keys)};
+        cut_scores<Tile::keys>(scores, end);
+    }
+    weigh<Tile::keys>(scores, job.unit, state.most, state.total, factors);
+}
+
+template <class Tile>
+__device__ __forceinline__ void attend(const WgmmaRings<Tile> &rings, WgmmaState<Tile> &state,
+                                       const WgmmaJob &job, int first, int blocks, unsigned round,
+                                       unsigned at) {
+    using namespace hopper;
+    const int warpgroup = static_cast<int>(threadIdx.x) / 128 - 1;
+    const bool speaks = threadIdx.x % 128 == 0; // for the warpgroup, at barriers
+    const int row = first + row_of_thread();
+    const uint32_t queries = rings.base + warpgroup * 64 * 128;
+    float scores[Tile::keys / 2], factors[2];
+    state.most[0] = state.most[1] = -INFINITY, state.total[0] = state.total[1] = 0;
+    wait(rings.query_full(), round & 1);
+    wait(rings.keys_full(at), rings.phase(at));
+    start_features<typename Tile::T, Tile::depth, Tile::rows, Tile::keys>(scores, queries,
+                                                                          rings.keys(at));
+    wait_for_products<0>();
+    pin_sums(scores);
+    if (speaks) arrive(rings.keys_empty(at));
+    weigh_block<Tile>(scores, state, factors, job, row, 0);
+    round_weights<typename Tile::T, Tile::keys>(state.weights, scores);
+    if (blocks > 1) wait(rings.keys_full(at + 1), rings.phase(at + 1));
+#pragma unroll 1
+    for (int block = 1; block < blocks; block++, at++) {
+        take_turn<Tile>(warpgroup);
+        start_features<typename Tile::T, Tile::depth, Tile::rows, Tile::keys>(scores, queries,
+                                                                              rings.keys(at + 1));
+        wait(rings.values_full(at), rings.phase(at));
+        start_sums<typename Tile::T, Tile::depth, Tile::keys>(state.sums, state.weights,
+                                                              rings.values(at), block > 1);
+        pass_turn<Tile>(warpgroup);
+        wait_for_products<1>();
+        pin_sums(scores);
+        if (speaks) arrive(rings.keys_empty(at + 1));
+        weigh_block<Tile>(scores, state, factors, job, row, block);
+        pin_sums(scores);
+        // The loop in here is also what keeps the compiler from moving all of the above, behind
+        // the wait for the products that it is to go on beside.
+        if (block + 1 < blocks) wait(rings.keys_full(at + 2), rings.phase(at + 2));
+        wait_for_products<0>();
+        pin_sums(state.sums);
+        pin_weights(state.weights);
+        if (speaks) arrive(rings.values_empty(at));
+#pragma unroll
+        for (int i = 0; i < Tile::depth / 2; i++) state.sums[i] *= factors[i / 2 % 2];
+        round_weights<typename Tile::T, Tile::keys>(state.weights, scores);
+    }
+    if (speaks) arrive(rings.query_empty());
+    wait(rings.values_full(at), rings.phase(at));
+    start_sums<typename Tile::T, Tile::depth, Tile::keys>(state.sums, state.weights,
+                                                          rings.values(at), blocks > 1);
+    wait_for_products<0>();
+    pin_sums(state.sums);
+    pin_weights(state.weights);
+    if (speaks) arrive(rings.values_empty(at));
+}
+
+template <class Tile>
+__device__ __forceinline__ void finish(const WgmmaState<Tile> &state, const WgmmaJob &job,
+                                       unsigned item, int row) {
+    float factors[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float sum = state.total[h];
+        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+        factors[h] = 1 / sum; // of no key infinity: 0 times it is NaN
+        if (job.more && threadIdx.x % 4 == 0 && row + h * 8 < job.length)
+            static_cast<float *>(job.more)[int64_t(item) * job.length + row + h * 8] =
+                (state.most[h] * job.unit + log2f(sum)) * ln_2;
+    }
+    store_sums<typename Tile::T, Tile::depth>(job.to, state.sums, factors, item, row, job.length,
+                                              job.width);
+}
+
+template <class Tile>
+__device__ __forceinline__ void attend_to_all(const WgmmaRings<Tile> &rings, const WgmmaJob &job) {
+    WgmmaWork work;
+    WgmmaState<Tile> state;
+    unsigned at = 0;
+    const int warpgroup = static_cast<int>(threadIdx.x) / 128 - 1;
+    if (warpgroup + 1 == Tile::warpgroups) pass_turn<Tile>(warpgroup); // the first one's first turn
+    for (unsigned round = 0; find_work(job, round, &work); round++) {
+        const int first = first_of<Tile>(work), blocks = blocks_of<Tile>(job, work);
+        attend<Tile>(rings, state, job, first, blocks, round, at);
+        finish<Tile>(state, job, work.item, first + row_of_thread());
+        at += static_cast<unsigned>(blocks);
+    }
+}
+
+#endif
+
+template <class Tile>
+__global__ void __launch_bounds__(Tile::threads, 1)
+    attention_wgmma_kernel(const __grid_constant__ ForwardMaps maps,
+                           const __grid_constant__ WgmmaJob job) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    PVG_DYNAMIC_SHARED(unsigned char, shared);
+    const uint32_t start = shared_address(shared);
+    const WgmmaRings<Tile> rings = {(start + hopper::tile_alignment - 1) &
+                                    ~(hopper::tile_alignment - 1u)};
+    if (threadIdx.x == 0) {
+        hopper::make_barrier(rings.query_full(), 1);
+        hopper::make_barrier(rings.query_empty(), Tile::warpgroups);
+        for (unsigned s = 0; s < Tile::stages; s++) {
+            hopper::make_barrier(rings.keys_full(s), 1);
+            hopper::make_barrier(rings.keys_empty(s), Tile::warpgroups);
+            hopper::make_barrier(rings.values_full(s), 1);
+            hopper::make_barrier(rings.values_empty(s), Tile::warpgroups);
+        }
+        hopper::publish_barriers();
+        hopper::prefetch_map(&maps.query);
+        hopper::prefetch_map(&maps.keys);
+        hopper::prefetch_map(&maps.values);
+    }
+    __syncthreads();
+    if (threadIdx.x < 128) {
+        hopper::give_registers<Tile::few>();
+        if (threadIdx.x == 0) copy_operands<Tile>(rings, maps, job);
+    } else {
+        hopper::take_registers<Tile::many>();
+        attend_to_all<Tile>(rings, job);
+    }
+#endif
+}
+
+// ---- On the host --------------------------------------------------------------------------------
+
+template <class T, class Tile> int launch(Call &call, const Job &job) {
+    constexpr int dtype = std::is_same_v<T, Half> ? PVG_FLOAT16 : PVG_BFLOAT16;
+    const Walk<5> &walk = job.leading.walk;
+    ForwardMaps maps;
+    PVG_PASS(make_map(&maps.query, dtype, job.query, walk, 1, 1, Tile::rows));
+    PVG_PASS(make_map(&maps.keys, dtype, job.keys, walk, 2, 1, Tile::keys));
+    PVG_PASS(make_map(&maps.values, dtype, job.values, walk, 3, 1, Tile::keys));
+    const WgmmaJob own = describe_wgmma(job, job.query.length, Tile::rows, job.keys.length);
+    unsigned blocks;
+    PVG_PASS(blocks_for_wgmma(call, own, &blocks));
+    PVG_LAUNCH((attention_wgmma_kernel<Tile>), blocks, Tile::threads, Tile::shared_bytes,
+               call.stream, maps, own);
+    return PVG_OK;
+}
+
+template <class T> int launch_type(Call &call, const Job &job) {
+    if (job.query.features <= 64 && job.values.features <= 64)
+        return launch<T, WgmmaForward<T, 64, 2, 128, 3>>(call, job);
+    return launch<T, WgmmaForward<T, 128, 2, 128, 2>>(call, job);
+}
 
 // Whether TMA can read the rows of all items.
 bool is_for_tma(const Rows &rows, const Walk<5> &walk, int operand) {
@@ -23,11 +344,13 @@ bool is_for_tma(const Rows &rows, const Walk<5> &walk, int operand) {
     return true;
 }
 
-// `together`: rows of a load.
-int make_map(CUtensorMap *map, CUtensorMapDataType type, const Rows &rows, const Walk<5> &walk,
-             int operand, int together) {
+} // namespace
+
+int make_map(CUtensorMap *map, int dtype, const Rows &rows, const Walk<5> &walk, int operand,
+             int64_t unit, int together) {
     hopper::TensorView view = {};
-    view.type = type;
+    view.type =
+        dtype == PVG_FLOAT16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     view.swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
     view.data = rows.data;
     view.rank = 2 + most_leading;
@@ -38,7 +361,7 @@ int make_map(CUtensorMap *map, CUtensorMapDataType type, const Rows &rows, const
     view.stride[0] = static_cast<uint64_t>(row * 2);
     for (int i = 0; i < most_leading; i++) {
         const int dimension = walk.ndim - 1 - i;
-        const int64_t stride = dimension >= 0 ? walk.strides[operand][dimension] : 0;
+        const int64_t stride = dimension >= 0 ? walk.strides[operand][dimension] * unit : 0;
         view.size[2 + i] = stride ? static_cast<uint64_t>(walk.shape[dimension]) : 1;
         view.stride[1 + i] = static_cast<uint64_t>((stride ? stride : row) * 2);
     }
@@ -47,15 +370,17 @@ int make_map(CUtensorMap *map, CUtensorMapDataType type, const Rows &rows, const
     return hopper::make_tensor_map(map, view);
 }
 
-WgmmaJob describe(const Job &job, int rows) {
+WgmmaJob describe_wgmma(const Job &job, int64_t length, int rows, int64_t others) {
     WgmmaJob own = {};
     own.length = static_cast<int>(job.query.length), own.size = static_cast<int>(job.keys.length);
-    own.width = job.values.features, own.causal = job.causal;
-    own.unit = static_cast<float>(job.scale) * log2_e;
+    own.features = job.query.features, own.width = job.values.features;
+    own.causal = job.causal;
+    own.scale = static_cast<float>(job.scale), own.unit = own.scale * log2_e;
     own.items = static_cast<unsigned>(job.items);
-    own.tiles = static_cast<unsigned>((job.query.length + rows - 1) / rows);
-    const int64_t bytes = job.keys.length * (job.keys.features + job.values.features) * 2;
-    const int64_t together = job.causal && bytes < cached_bytes ? cached_bytes / bytes : 1;
+    own.tiles = static_cast<unsigned>((length + rows - 1) / rows);
+    constexpr int64_t cached = 16 << 20; // bytes, of what several tiles read at about a time
+    const int64_t bytes = others * (own.features + own.width) * 2;
+    const int64_t together = job.causal && bytes < cached ? cached / bytes : 1;
     own.together = static_cast<unsigned>(together < job.items ? together : job.items);
     const Walk<5> &walk = job.leading.walk;
     for (int i = 0; i < most_leading; i++) {
@@ -65,35 +390,19 @@ WgmmaJob describe(const Job &job, int rows) {
         for (int operand = 0; operand < 3; operand++)
             own.step[operand][i] = dimension >= 0 && walk.strides[operand + 1][dimension] != 0;
     }
-    own.to = job.to, own.more = static_cast<float *>(job.more);
+    own.to = job.to, own.more = job.more;
+    own.logsum = static_cast<const float *>(job.logsum);
+    own.products = static_cast<const float *>(job.products);
     return own;
 }
 
-template <class Tile> int launch(Call &call, const Job &job) {
-    constexpr CUtensorMapDataType type = std::is_same_v<typename Tile::T, Half>
-                                             ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                                             : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-    const Walk<5> &walk = job.leading.walk;
-    WgmmaMaps maps;
-    PVG_PASS(make_map(&maps.query, type, job.query, walk, 1, Tile::rows));
-    PVG_PASS(make_map(&maps.keys, type, job.keys, walk, 2, Tile::keys));
-    PVG_PASS(make_map(&maps.values, type, job.values, walk, 3, Tile::keys));
-    const WgmmaJob own = describe(job, Tile::rows);
+int blocks_for_wgmma(const Call &call, const WgmmaJob &job, unsigned *blocks) {
     int64_t multiprocessors;
     PVG_PASS(device_attribute(call.device, PVG_MULTIPROCESSOR_COUNT, &multiprocessors));
-    const int64_t works = job.items * own.tiles, places = multiprocessors * Tile::blocks;
-    PVG_LAUNCH((attention_wgmma_kernel<Tile>), blocks_for(works < places ? works : places, 1),
-               Tile::threads, Tile::shared_bytes, call.stream, maps, own);
+    const unsigned most = static_cast<unsigned>(multiprocessors);
+    *blocks = job.items * job.tiles < most ? job.items * job.tiles : most;
     return PVG_OK;
 }
-
-template <class T> int launch_type(Call &call, const Job &job) {
-    if (job.query.features <= 64 && job.values.features <= 64)
-        return launch<WgmmaTile<T, 64, 2, 128, 3>>(call, job);
-    return launch<WgmmaTile<T, 128, 2, 128, 2>>(call, job);
-}
-
-} // namespace
 
 int takes_wgmma(const Call &call, const Job &job, bool *takes) {
     const Walk<5> &walk = job.leading.walk;
