@@ -11,8 +11,6 @@
 
 namespace pvg::attention {
 
-namespace {
-
 // T: Half or BFloat16. DEPTH: features that there is room for. KEYS: of a tile.
 template <class T_, int DEPTH, int WARPGROUPS, int KEYS, int STAGES> struct WgmmaForward {
     using T = T_;
