@@ -29,6 +29,8 @@ template <class T_, int DEPTH, int WARPGROUPS, int KEYS, int STAGES> struct Wgmm
 
 struct ForwardMaps { CUtensorMap query, keys, values; };
 
+namespace {
+
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 template <class Tile> __device__ __forceinline__ int first_of(const WgmmaWork &work) {
