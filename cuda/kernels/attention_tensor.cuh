@@ -23,6 +23,7 @@ int launch_tensor(Call &call, int dtype, const Job &job);
 // The same for the kernels of attention_wgmma.cuh, of what launch_tensor is given.
 int takes_wgmma(const Call &call, const Job &job, bool *takes);
 int launch_wgmma(Call &call, int dtype, const Job &job);
+int launch_wgmma_backward(Call &call, int dtype, const Job &job, pvg_array *const *results);
 // job.products is known; to query, keys and values.
 int launch_tensor_backward(Call &call, int dtype, const Job &job, pvg_array *const *results);
 
