@@ -77,7 +77,7 @@ __device__ __forceinline__ void copy_operands(const WgmmaRings<Tile> &rings,
     using namespace hopper;
     WgmmaWork work;
     unsigned at = 0;
-    for (unsigned round = 0; find_work(job, round, &work); round++) {
+    for (unsigned round = 0, count = 0; find_work(job, &round, &work); round++, count++) {
         const int blocks = blocks_of<Tile>(job, work);
         int leading[3];
         work.locate(job, leading);
@@ -87,7 +87,7 @@ __device__ __forceinline__ void copy_operands(const WgmmaRings<Tile> &rings,
             load_slabs<Tile::keys, Tile::depth>(rings.keys(now), &maps.keys, rings.keys_full(now),
                                                 block * Tile::keys, leading, job.step[1]);
         };
-        wait(rings.query_empty(), (round & 1) ^ 1);
+        wait(rings.query_empty(), (count & 1) ^ 1);
         expect_bytes(rings.query_full(), Tile::query_bytes);
         load_slabs<Tile::rows, Tile::depth>(rings.base, &maps.query, rings.query_full(),
                                             first_of<Tile>(work), leading, job.step[0]);
@@ -187,7 +187,7 @@ __device__ __forceinline__ void weigh_block(float (&scores)[Tile::keys / 2],
 
 template <class Tile>
 __device__ __forceinline__ void attend(const WgmmaRings<Tile> &rings, WgmmaState<Tile> &state,
-                                       const WgmmaJob &job, int first, int blocks, unsigned round,
+                                       const WgmmaJob &job, int first, int blocks, unsigned count,
                                        unsigned at) {
     using namespace hopper;
     const int warpgroup = static_cast<int>(threadIdx.x) / 128 - 1;
@@ -196,7 +196,7 @@ __device__ __forceinline__ void attend(const WgmmaRings<Tile> &rings, WgmmaState
     const uint32_t queries = rings.base + warpgroup * 64 * 128;
     float scores[Tile::keys / 2], factors[2];
     state.most[0] = state.most[1] = -INFINITY, state.total[0] = state.total[1] = 0;
-    wait(rings.query_full(), round & 1);
+    wait(rings.query_full(), count & 1);
     wait(rings.keys_full(at), rings.phase(at));
     start_features<typename Tile::T, Tile::depth, Tile::rows, Tile::keys>(scores, queries,
                                                                           rings.keys(at));
@@ -266,9 +266,9 @@ __device__ __forceinline__ void attend_to_all(const WgmmaRings<Tile> &rings, con
     unsigned at = 0;
     const int warpgroup = static_cast<int>(threadIdx.x) / 128 - 1;
     if (warpgroup + 1 == Tile::warpgroups) pass_turn<Tile>(warpgroup); // the first one's first turn
-    for (unsigned round = 0; find_work(job, round, &work); round++) {
+    for (unsigned round = 0, count = 0; find_work(job, &round, &work); round++, count++) {
         const int first = first_of<Tile>(work), blocks = blocks_of<Tile>(job, work);
-        attend<Tile>(rings, state, job, first, blocks, round, at);
+        attend<Tile>(rings, state, job, first, blocks, count, at);
         finish<Tile>(state, job, work.item, first + row_of_thread());
         at += static_cast<unsigned>(blocks);
     }
@@ -319,9 +319,9 @@ template <class T, class Tile> int launch(Call &call, const Job &job) {
     PVG_PASS(make_map(&maps.query, dtype, job.query, walk, 1, 1, Tile::rows));
     PVG_PASS(make_map(&maps.keys, dtype, job.keys, walk, 2, 1, Tile::keys));
     PVG_PASS(make_map(&maps.values, dtype, job.values, walk, 3, 1, Tile::keys));
-    const WgmmaJob own = describe_wgmma(job, job.query.length, Tile::rows, job.keys.length);
+    WgmmaJob own = describe_wgmma(job, job.query.length, Tile::rows, job.keys.length);
     unsigned blocks;
-    PVG_PASS(blocks_for_wgmma(call, own, &blocks));
+    PVG_PASS(blocks_for_wgmma(call, &own, &blocks));
     PVG_LAUNCH((attention_wgmma_kernel<Tile>), blocks, Tile::threads, Tile::shared_bytes,
                call.stream, maps, own);
     return PVG_OK;
@@ -378,10 +378,10 @@ WgmmaJob describe_wgmma(const Job &job, int64_t length, int rows, int64_t others
     own.scale = static_cast<float>(job.scale), own.unit = own.scale * log2_e;
     own.items = static_cast<unsigned>(job.items);
     own.tiles = static_cast<unsigned>((length + rows - 1) / rows);
-    constexpr int64_t cached = 16 << 20; // bytes, of what several tiles read at about a time
-    const int64_t bytes = others * (own.features + own.width) * 2;
-    const int64_t together = job.causal && bytes < cached ? cached / bytes : 1;
-    own.together = static_cast<unsigned>(together < job.items ? together : job.items);
+    constexpr int64_t cached = 32 << 20; // bytes, of what several tiles read at about a time
+    const int64_t bytes = job.items * others * (own.features + own.width) * 2;
+    const int64_t sections = job.causal ? (bytes + cached - 1) / cached : 1;
+    own.together = static_cast<unsigned>((job.items + sections - 1) / sections);
     const Walk<5> &walk = job.leading.walk;
     for (int i = 0; i < most_leading; i++) {
         const int dimension = walk.ndim - 1 - i;
@@ -396,11 +396,12 @@ WgmmaJob describe_wgmma(const Job &job, int64_t length, int rows, int64_t others
     return own;
 }
 
-int blocks_for_wgmma(const Call &call, const WgmmaJob &job, unsigned *blocks) {
+int blocks_for_wgmma(const Call &call, WgmmaJob *job, unsigned *blocks) {
     int64_t multiprocessors;
     PVG_PASS(device_attribute(call.device, PVG_MULTIPROCESSOR_COUNT, &multiprocessors));
-    const unsigned most = static_cast<unsigned>(multiprocessors);
-    *blocks = job.items * job.tiles < most ? job.items * job.tiles : most;
+    const unsigned most = static_cast<unsigned>(multiprocessors), works = job->items * job->tiles;
+    *blocks = works < most ? works : most;
+    job->rounds = (job->together * job->tiles + *blocks - 1) / *blocks;
     return PVG_OK;
 }
 

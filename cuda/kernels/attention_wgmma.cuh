@@ -20,9 +20,10 @@ constexpr int most_leading = 3;
 struct WgmmaJob {
     int length, size, features, width; // queries, keys, features of both and of values
     bool causal;
-    float scale, unit;               // unit: what a score is multiplied by to be a power of two
-    unsigned items, tiles, together; // tiles of an item; items whose tiles are mixed
-    unsigned leading[2];             // lengths of the two inner leading dimensions
+    float scale, unit;         // unit: what a score is multiplied by to be a power of two
+    unsigned items, tiles;     // tiles: of an item
+    unsigned together, rounds; // items of a section, and rounds of the blocks
+    unsigned leading[2];       // lengths of the two inner leading dimensions
     int step[3][most_leading]; // of query, keys, values: 0 along a leading dimension they lack
     void *to, *more;
     const float *logsum, *products;
@@ -49,19 +50,23 @@ struct WgmmaWork {
     }
 };
 
-// The piece of work of a round, false when there is none. Tiles come in descending order of a few
-// items at a time, so that what those tiles are multiplied with stays in the second-level cache.
-// Every other round goes backwards, so that blocks have about the same to do.
-__device__ __forceinline__ bool find_work(const WgmmaJob &job, unsigned round, WgmmaWork *work) {
-    const unsigned place = round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
-    const unsigned index = round * gridDim.x + place;
-    if (index >= job.items * job.tiles) return false;
-    const unsigned group = index / (job.together * job.tiles) * job.together;
-    const unsigned items = min(job.together, job.items - group);
-    const unsigned rest = index - group * job.tiles;
-    work->item = group + rest % items;
-    work->tile = job.tiles - 1 - rest / items;
-    return true;
+// The block's next piece of work from a round on, which becomes that one's; false when there is
+// none. Of causal attention the longest come first, section by section, a section being as many
+// items as share the second-level cache, and every other round goes backwards: so all blocks have
+// about the same to do. (Were works counted through all sections, rounds would begin anywhere in
+// them: 0.6 of the speed at 64 items of 4096 rows.)
+__device__ __forceinline__ bool find_work(const WgmmaJob &job, unsigned *round, WgmmaWork *work) {
+    for (;; ++*round) {
+        const unsigned first = *round / job.rounds * job.together;
+        if (first >= job.items) return false;
+        const unsigned items = min(job.together, job.items - first);
+        const unsigned place = *round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+        const unsigned index = *round % job.rounds * gridDim.x + place;
+        if (index >= items * job.tiles) continue;
+        work->item = first + (job.causal ? index % items : index / job.tiles);
+        work->tile = job.causal ? job.tiles - 1 - index / items : index % job.tiles;
+        return true;
+    }
 }
 
 // ROWS rows from `row` on, of up to DEPTH features, slab by slab. The barrier expects the bytes.
@@ -194,8 +199,8 @@ int make_map(CUtensorMap *map, int dtype, const Rows &rows, const Walk<5> &walk,
              int64_t unit, int together);
 // What the kernels need; a tile has `rows` of `length` rows, beside `others` of the other operand.
 WgmmaJob describe_wgmma(const Job &job, int64_t length, int rows, int64_t others);
-// As many blocks as stay, one on each multiprocessor.
-int blocks_for_wgmma(const Call &call, const WgmmaJob &job, unsigned *blocks);
+// As many blocks as stay, one on each multiprocessor; the job learns what that makes of its work.
+int blocks_for_wgmma(const Call &call, WgmmaJob *job, unsigned *blocks);
 #endif
 
 } // namespace pvg::attention

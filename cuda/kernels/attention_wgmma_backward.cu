@@ -102,12 +102,12 @@ __device__ __forceinline__ void copy_operands(const BackwardRing<Tile> &ring,
     constexpr int all[3] = {1, 1, 1};
     WgmmaWork work;
     unsigned at = 0;
-    for (unsigned round = 0; find_work(job, round, &work); round++) {
+    for (unsigned round = 0, count = 0; find_work(job, &round, &work); round++, count++) {
         const BackwardWay way = way_of<Tile>(job, work);
         int leading[3];
         work.locate(job, leading);
         const auto &query = job.step[0], &keys = job.step[1], &values = job.step[2];
-        wait(ring.own_empty(), (round & 1) ^ 1);
+        wait(ring.own_empty(), (count & 1) ^ 1);
         if (threadIdx.x == 0) {
             expect_bytes(ring.own_full(), 2 * Tile::own_bytes);
             load_slabs<Tile::rows, Tile::depth>(ring.own(0), maps.own, ring.own_full(), way.first,
@@ -303,13 +303,13 @@ __device__ __forceinline__ void add_all_works(const BackwardRing<Tile> &ring, co
     using T = typename Tile::T;
     WgmmaWork work;
     unsigned at = 0;
-    for (unsigned round = 0; find_work(job, round, &work); round++) {
+    for (unsigned round = 0, count = 0; find_work(job, &round, &work); round++, count++) {
         const BackwardWay way = way_of<Tile>(job, work);
         const int row = way.first + row_of_thread();
         BackwardSums<Tile> sums = {};
         Numbers<Tile> numbers = {};
         if constexpr (!Tile::by_key) numbers.load(job, work.item, row);
-        hopper::wait(ring.own_full(), round & 1);
+        hopper::wait(ring.own_full(), count & 1);
         at = add_all<Tile>(ring, sums, numbers, job, way, at);
         const float scale[2] = {job.scale, job.scale}, one[2] = {1, 1};
         store_sums<T, Tile::depth>(job.to, sums.left, scale, work.item, row,
@@ -377,7 +377,7 @@ template <class Tile> int launch(Call &call, const Job &job, void *to, void *mor
                        : describe_wgmma(job, job.query.length, Tile::rows, job.keys.length);
     own.to = to, own.more = more;
     unsigned blocks;
-    PVG_PASS(blocks_for_wgmma(call, own, &blocks));
+    PVG_PASS(blocks_for_wgmma(call, &own, &blocks));
     PVG_LAUNCH((attention_wgmma_backward_kernel<Tile>), blocks, Tile::threads, Tile::shared_bytes,
                call.stream, maps, own);
     return PVG_OK;
