@@ -4,8 +4,8 @@
 // A tile is of queries, and keys and values come through a ring each. While a warpgroup makes
 // weights of a tile's scores, the tensor cores have its products of the weights before with their
 // values, and those of the other warpgroup: the warpgroups take turns in giving out products.
-#include "kernels/attention_wgmma.cuh"
 #ifndef PVG_SIMULATOR
+#include "kernels/attention_wgmma.cuh"
 #include "runtime/architecture.cuh"
 #include "runtime/device.cuh"
 

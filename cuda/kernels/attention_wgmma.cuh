@@ -192,7 +192,6 @@ __device__ __forceinline__ void store_sums(void *matrix, const float (&sums)[DEP
 
 // ---- On the host --------------------------------------------------------------------------------
 
-#ifndef PVG_SIMULATOR
 // A map of an operand's rows, `together` of which one load brings. The strides of the leading
 // dimensions are those of the walk's operand, times `unit`.
 int make_map(CUtensorMap *map, int dtype, const Rows &rows, const Walk<5> &walk, int operand,
@@ -201,6 +200,5 @@ int make_map(CUtensorMap *map, int dtype, const Rows &rows, const Walk<5> &walk,
 WgmmaJob describe_wgmma(const Job &job, int64_t length, int rows, int64_t others);
 // As many blocks as stay, one on each multiprocessor; the job learns what that makes of its work.
 int blocks_for_wgmma(const Call &call, WgmmaJob *job, unsigned *blocks);
-#endif
 
 } // namespace pvg::attention

@@ -4,8 +4,8 @@
 // and rows of the result's gradient, beside keys and values, or they are keys and values, beside
 // the other two. Scores are own left rows by left rows beside, their gradients begin as the product
 // of the right ones; what is made of them is the left operand of products with the rows beside.
-#include "kernels/attention_wgmma.cuh"
 #ifndef PVG_SIMULATOR
+#include "kernels/attention_wgmma.cuh"
 
 namespace pvg::attention {
 
