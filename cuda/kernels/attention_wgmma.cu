@@ -3,7 +3,8 @@
 //
 // A tile is of queries, and keys and values come through a ring each. While a warpgroup makes
 // weights of a tile's scores, the tensor cores have its products of the weights before with their
-// values, and those of the other warpgroup: the warpgroups take turns in giving out products.
+// values, and those of the other warpgroup: the warpgroups take turns in giving out products. The
+// last values of a piece of work are multiplied beside the first keys of the next one.
 #ifndef PVG_SIMULATOR
 #include "kernels/attention_wgmma.cuh"
 #include "runtime/architecture.cuh"
@@ -18,9 +19,9 @@ template <class T_, int DEPTH, int WARPGROUPS, int KEYS, int STAGES> struct Wgmm
     static constexpr int rows = 64 * WARPGROUPS; // queries of a block
     static constexpr int threads = 128 * (WARPGROUPS + 1);
     static constexpr int query_bytes = rows * DEPTH * 2, stage_bytes = KEYS * DEPTH * 2;
-    static constexpr int keys_at = query_bytes, values_at = keys_at + STAGES * stage_bytes;
+    static constexpr int keys_at = 2 * query_bytes, values_at = keys_at + STAGES * stage_bytes;
     static constexpr int barriers_at = values_at + STAGES * stage_bytes;
-    static constexpr int shared_bytes = hopper::tile_alignment + barriers_at + (2 + 4 * STAGES) * 8;
+    static constexpr int shared_bytes = hopper::tile_alignment + barriers_at + (4 + 4 * STAGES) * 8;
     static_assert(shared_bytes <= 227 << 10, "more shared memory than there is");
     // Registers of a thread of the warpgroup that copies, and of the others (hopper.cuh).
     static constexpr int few = WARPGROUPS == 3 ? 32 : 24;
@@ -46,16 +47,25 @@ __device__ __forceinline__ int blocks_of(const WgmmaJob &job, const WgmmaWork &w
 template <class Tile> struct WgmmaRings {
     uint32_t base;
 
+    // Of piece of work number `count` of the block; keys and values count tiles.
+    __device__ __forceinline__ uint32_t query(unsigned count) const {
+        return base + count % 2 * Tile::query_bytes;
+    }
     __device__ __forceinline__ uint32_t keys(unsigned at) const {
         return base + Tile::keys_at + at % Tile::stages * Tile::stage_bytes;
     }
     __device__ __forceinline__ uint32_t values(unsigned at) const {
         return base + Tile::values_at + at % Tile::stages * Tile::stage_bytes;
     }
-    __device__ __forceinline__ uint32_t query_full() const { return base + Tile::barriers_at; }
-    __device__ __forceinline__ uint32_t query_empty() const { return query_full() + 8; }
+    __device__ __forceinline__ uint32_t query_full(unsigned count) const {
+        return base + Tile::barriers_at + count % 2 * 16;
+    }
+    __device__ __forceinline__ uint32_t query_empty(unsigned count) const {
+        return query_full(count) + 8;
+    }
+    __device__ __forceinline__ int query_phase(unsigned count) const { return count / 2 & 1; }
     __device__ __forceinline__ uint32_t keys_full(unsigned at) const {
-        return query_full() + 16 + at % Tile::stages * 8;
+        return base + Tile::barriers_at + 32 + at % Tile::stages * 8;
     }
     __device__ __forceinline__ uint32_t keys_empty(unsigned at) const {
         return keys_full(at) + Tile::stages * 8;
@@ -71,37 +81,59 @@ template <class Tile> struct WgmmaRings {
 
 // ---- The thread that copies ---------------------------------------------------------------------
 
-template <class Tile>
-__device__ __forceinline__ void copy_operands(const WgmmaRings<Tile> &rings,
-                                              const ForwardMaps &maps, const WgmmaJob &job) {
-    using namespace hopper;
-    WgmmaWork work;
-    unsigned at = 0;
-    for (unsigned round = 0, count = 0; find_work(job, &round, &work); round++, count++) {
-        const int blocks = blocks_of<Tile>(job, work);
+template <class Tile> struct ForwardCopies {
+    const WgmmaRings<Tile> &rings;
+    const ForwardMaps &maps;
+    const WgmmaJob &job;
+
+    __device__ __forceinline__ void load_query(const WgmmaWork &work, unsigned count) const {
         int leading[3];
         work.locate(job, leading);
-        const auto load_keys = [&](unsigned now, int block) {
-            wait(rings.keys_empty(now), rings.phase(now) ^ 1);
-            expect_bytes(rings.keys_full(now), Tile::stage_bytes);
-            load_slabs<Tile::keys, Tile::depth>(rings.keys(now), &maps.keys, rings.keys_full(now),
-                                                block * Tile::keys, leading, job.step[1]);
-        };
-        wait(rings.query_empty(), (count & 1) ^ 1);
-        expect_bytes(rings.query_full(), Tile::query_bytes);
-        load_slabs<Tile::rows, Tile::depth>(rings.base, &maps.query, rings.query_full(),
+        const uint32_t full = rings.query_full(count);
+        hopper::wait(rings.query_empty(count), rings.query_phase(count) ^ 1);
+        hopper::expect_bytes(full, Tile::query_bytes);
+        load_slabs<Tile::rows, Tile::depth>(rings.query(count), &maps.query, full,
                                             first_of<Tile>(work), leading, job.step[0]);
-        load_keys(at, 0);
-        for (int block = 0; block < blocks; block++, at++) {
-            if (block + 1 < blocks) load_keys(at + 1, block + 1);
-            wait(rings.values_empty(at), rings.phase(at) ^ 1);
-            expect_bytes(rings.values_full(at), Tile::stage_bytes);
-            load_slabs<Tile::keys, Tile::depth>(rings.values(at), &maps.values,
-                                                rings.values_full(at), block * Tile::keys, leading,
-                                                job.step[2]);
+    }
+    __device__ __forceinline__ void load_keys(const WgmmaWork &work, unsigned at, int block) const {
+        int leading[3];
+        work.locate(job, leading);
+        hopper::wait(rings.keys_empty(at), rings.phase(at) ^ 1);
+        hopper::expect_bytes(rings.keys_full(at), Tile::stage_bytes);
+        load_slabs<Tile::keys, Tile::depth>(rings.keys(at), &maps.keys, rings.keys_full(at),
+                                            block * Tile::keys, leading, job.step[1]);
+    }
+    __device__ __forceinline__ void load_values(const WgmmaWork &work, unsigned at,
+                                                int block) const {
+        int leading[3];
+        work.locate(job, leading);
+        hopper::wait(rings.values_empty(at), rings.phase(at) ^ 1);
+        hopper::expect_bytes(rings.values_full(at), Tile::stage_bytes);
+        load_slabs<Tile::keys, Tile::depth>(rings.values(at), &maps.values, rings.values_full(at),
+                                            block * Tile::keys, leading, job.step[2]);
+    }
+    // In the order of their use: keys of a tile, then values of the one before.
+    __device__ __forceinline__ void load_all() const {
+        WgmmaWork work, next;
+        unsigned at = 0, round = 0, count = 0;
+        if (!find_work(job, &round, &work)) return;
+        load_query(work, count);
+        load_keys(work, at, 0);
+        for (bool more = true; more; work = next, count++) {
+            more = find_work(job, &++round, &next);
+            const int blocks = blocks_of<Tile>(job, work);
+            for (int block = 0; block < blocks; block++, at++) {
+                if (block + 1 < blocks) {
+                    load_keys(work, at + 1, block + 1);
+                } else if (more) {
+                    load_query(next, count + 1);
+                    load_keys(next, at + 1, 0);
+                }
+                load_values(work, at, block);
+            }
         }
     }
-}
+};
 
 // ---- From scores to weights ---------------------------------------------------------------------
 
@@ -166,111 +198,136 @@ template <class Tile> __device__ __forceinline__ void pass_turn(int warpgroup) {
     matmul::arrive_at<256>(warpgroup + 1 < Tile::warpgroups ? warpgroup + 2 : 1);
 }
 
-template <class Tile> struct WgmmaState {
-    float sums[Tile::depth / 2], most[2], total[2];
+// What a warpgroup has of its piece of work.
+template <class Tile> struct ForwardState {
+    using T = typename Tile::T;
+    float scores[Tile::keys / 2], sums[Tile::depth / 2], most[2], total[2];
     WgmmaWeights<Tile::keys> weights;
+
+    __device__ __forceinline__ void start_scores(const WgmmaRings<Tile> &rings, unsigned count,
+                                                 unsigned at) {
+        const uint32_t own = (threadIdx.x / 128 - 1) * 64 * 128;
+        start_features<T, Tile::depth, Tile::rows, Tile::keys>(scores, rings.query(count) + own,
+                                                               rings.keys(at));
+    }
+    __device__ __forceinline__ void start_values(const WgmmaRings<Tile> &rings, unsigned at,
+                                                 int accumulate) {
+        hopper::wait(rings.values_full(at), rings.phase(at));
+        start_sums<T, Tile::depth, Tile::keys>(sums, weights, rings.values(at), accumulate);
+    }
+    // After the products of values.
+    __device__ __forceinline__ void release_values(const WgmmaRings<Tile> &rings, unsigned at) {
+        hopper::pin_sums(sums);
+        pin_weights(weights);
+        if (threadIdx.x % 128 == 0) hopper::arrive(rings.values_empty(at));
+    }
+    __device__ __forceinline__ void release_keys(const WgmmaRings<Tile> &rings, unsigned at) {
+        hopper::pin_sums(scores);
+        if (threadIdx.x % 128 == 0) hopper::arrive(rings.keys_empty(at));
+    }
+    // Scores of a tile of keys become what is still to be rounded; factors: for what was summed.
+    __device__ __forceinline__ void weigh_block(float (&factors)[2], const WgmmaJob &job, int row,
+                                                int block) {
+        const int key = block * Tile::keys, left = job.size - key;
+        if (left < Tile::keys || (job.causal && key + Tile::keys - 1 > row / 64 * 64)) {
+            const int seen = job.causal ? row + 1 - key : Tile::keys;
+            const int end[2] = {min(left, seen), min(left, job.causal ? seen + 8 : Tile::keys)};
+            cut_scores<Tile::keys>(scores, end);
+        }
+        weigh<Tile::keys>(scores, job.unit, most, total, factors);
+        hopper::pin_sums(scores);
+    }
+    __device__ __forceinline__ void round() { round_weights<T, Tile::keys>(weights, scores); }
+
+    __device__ __forceinline__ void store(const WgmmaJob &job, unsigned item, int row) const {
+        float factors[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float sum = total[h];
+            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+            factors[h] = 1 / sum; // of no key infinity: 0 times it is NaN
+            if (job.more && threadIdx.x % 4 == 0 && row + h * 8 < job.length)
+                static_cast<float *>(job.more)[int64_t(item) * job.length + row + h * 8] =
+                    (most[h] * job.unit + log2f(sum)) * ln_2;
+        }
+        store_sums<T, Tile::depth>(job.to, sums, factors, item, row, job.length, job.width);
+    }
 };
 
-// Scores of a tile of keys to weights; returns what the sums before are to be multiplied by.
+// From the scores of a piece of work's first tile to the weights of its last one; returns the
+// last one's place.
 template <class Tile>
-__device__ __forceinline__ void weigh_block(float (&scores)[Tile::keys / 2],
-                                            WgmmaState<Tile> &state, float (&factors)[2],
-                                            const WgmmaJob &job, int row, int block) {
-    const int key = block * Tile::keys, left = job.size - key;
-    if (left < Tile::keys || (job.causal && key + Tile::keys - 1 > row / 64 * 64)) {
-        const int seen = job.causal ? row + 1 - key : Tile::keys;
-        const int end[2] = {min(left, seen), min(left, job.causal ? seen + 8 : Tile::keys)};
-        cut_scores<Tile::keys>(scores, end);
-    }
-    weigh<Tile::keys>(scores, job.unit, state.most, state.total, factors);
-}
-
-template <class Tile>
-__device__ __forceinline__ void attend(const WgmmaRings<Tile> &rings, WgmmaState<Tile> &state,
-                                       const WgmmaJob &job, int first, int blocks, unsigned count,
-                                       unsigned at) {
+__device__ __forceinline__ unsigned attend(const WgmmaRings<Tile> &rings, ForwardState<Tile> &state,
+                                           const WgmmaJob &job, int row, int blocks, unsigned count,
+                                           unsigned at) {
     using namespace hopper;
     const int warpgroup = static_cast<int>(threadIdx.x) / 128 - 1;
-    const bool speaks = threadIdx.x % 128 == 0; // for the warpgroup, at barriers
-    const int row = first + row_of_thread();
-    const uint32_t queries = rings.base + warpgroup * 64 * 128;
-    float scores[Tile::keys / 2], factors[2];
+    float factors[2];
     state.most[0] = state.most[1] = -INFINITY, state.total[0] = state.total[1] = 0;
-    wait(rings.query_full(), count & 1);
-    wait(rings.keys_full(at), rings.phase(at));
-    start_features<typename Tile::T, Tile::depth, Tile::rows, Tile::keys>(scores, queries,
-                                                                          rings.keys(at));
-    wait_for_products<0>();
-    pin_sums(scores);
-    if (speaks) arrive(rings.keys_empty(at));
-    weigh_block<Tile>(scores, state, factors, job, row, 0);
-    round_weights<typename Tile::T, Tile::keys>(state.weights, scores);
+    state.weigh_block(factors, job, row, 0);
+    state.round();
     if (blocks > 1) wait(rings.keys_full(at + 1), rings.phase(at + 1));
 #pragma unroll 1
     for (int block = 1; block < blocks; block++, at++) {
         take_turn<Tile>(warpgroup);
-        start_features<typename Tile::T, Tile::depth, Tile::rows, Tile::keys>(scores, queries,
-                                                                              rings.keys(at + 1));
-        wait(rings.values_full(at), rings.phase(at));
-        start_sums<typename Tile::T, Tile::depth, Tile::keys>(state.sums, state.weights,
-                                                              rings.values(at), block > 1);
+        state.start_scores(rings, count, at + 1);
+        state.start_values(rings, at, block > 1);
         pass_turn<Tile>(warpgroup);
         wait_for_products<1>();
-        pin_sums(scores);
-        if (speaks) arrive(rings.keys_empty(at + 1));
-        weigh_block<Tile>(scores, state, factors, job, row, block);
-        pin_sums(scores);
+        state.release_keys(rings, at + 1);
+        state.weigh_block(factors, job, row, block);
         // The loop in here is also what keeps the compiler from moving all of the above, behind
         // the wait for the products that it is to go on beside.
         if (block + 1 < blocks) wait(rings.keys_full(at + 2), rings.phase(at + 2));
         wait_for_products<0>();
-        pin_sums(state.sums);
-        pin_weights(state.weights);
-        if (speaks) arrive(rings.values_empty(at));
+        state.release_values(rings, at);
 #pragma unroll
         for (int i = 0; i < Tile::depth / 2; i++) state.sums[i] *= factors[i / 2 % 2];
-        round_weights<typename Tile::T, Tile::keys>(state.weights, scores);
+        state.round();
     }
-    if (speaks) arrive(rings.query_empty());
-    wait(rings.values_full(at), rings.phase(at));
-    start_sums<typename Tile::T, Tile::depth, Tile::keys>(state.sums, state.weights,
-                                                          rings.values(at), blocks > 1);
-    wait_for_products<0>();
-    pin_sums(state.sums);
-    pin_weights(state.weights);
-    if (speaks) arrive(rings.values_empty(at));
-}
-
-template <class Tile>
-__device__ __forceinline__ void finish(const WgmmaState<Tile> &state, const WgmmaJob &job,
-                                       unsigned item, int row) {
-    float factors[2];
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float sum = state.total[h];
-        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        factors[h] = 1 / sum; // of no key infinity: 0 times it is NaN
-        if (job.more && threadIdx.x % 4 == 0 && row + h * 8 < job.length)
-            static_cast<float *>(job.more)[int64_t(item) * job.length + row + h * 8] =
-                (state.most[h] * job.unit + log2f(sum)) * ln_2;
-    }
-    store_sums<typename Tile::T, Tile::depth>(job.to, state.sums, factors, item, row, job.length,
-                                              job.width);
+    if (threadIdx.x % 128 == 0) arrive(rings.query_empty(count));
+    return at;
 }
 
 template <class Tile>
 __device__ __forceinline__ void attend_to_all(const WgmmaRings<Tile> &rings, const WgmmaJob &job) {
-    WgmmaWork work;
-    WgmmaState<Tile> state;
-    unsigned at = 0;
+    using namespace hopper;
     const int warpgroup = static_cast<int>(threadIdx.x) / 128 - 1;
     if (warpgroup + 1 == Tile::warpgroups) pass_turn<Tile>(warpgroup); // the first one's first turn
-    for (unsigned round = 0, count = 0; find_work(job, &round, &work); round++, count++) {
-        const int first = first_of<Tile>(work), blocks = blocks_of<Tile>(job, work);
-        attend<Tile>(rings, state, job, first, blocks, count, at);
-        finish<Tile>(state, job, work.item, first + row_of_thread());
-        at += static_cast<unsigned>(blocks);
+    WgmmaWork work, next;
+    ForwardState<Tile> state;
+    unsigned at = 0, round = 0, count = 0;
+    if (!find_work(job, &round, &work)) return;
+    bool more = find_work(job, &++round, &next);
+    wait(rings.query_full(0), 0);
+    wait(rings.keys_full(0), 0);
+    state.start_scores(rings, 0, 0);
+    wait_for_products<0>();
+    state.release_keys(rings, 0);
+    for (;; count++, at++) {
+        const int row = first_of<Tile>(work) + row_of_thread(), blocks = blocks_of<Tile>(job, work);
+        const unsigned item = work.item;
+        at = attend<Tile>(rings, state, job, row, blocks, count, at);
+        if (!more) {
+            state.start_values(rings, at, blocks > 1);
+            wait_for_products<0>();
+            state.release_values(rings, at);
+            state.store(job, item, row);
+            return;
+        }
+        wait(rings.query_full(count + 1), rings.query_phase(count + 1));
+        wait(rings.keys_full(at + 1), rings.phase(at + 1));
+        take_turn<Tile>(warpgroup);
+        state.start_scores(rings, count + 1, at + 1);
+        state.start_values(rings, at, blocks > 1);
+        pass_turn<Tile>(warpgroup);
+        work = next;
+        more = find_work(job, &++round, &next); // while the tensor cores are at work
+        wait_for_products<0>();
+        state.release_values(rings, at);
+        state.release_keys(rings, at + 1);
+        state.store(job, item, row);
     }
 }
 
@@ -286,8 +343,10 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     const WgmmaRings<Tile> rings = {(start + hopper::tile_alignment - 1) &
                                     ~(hopper::tile_alignment - 1u)};
     if (threadIdx.x == 0) {
-        hopper::make_barrier(rings.query_full(), 1);
-        hopper::make_barrier(rings.query_empty(), Tile::warpgroups);
+        for (unsigned i = 0; i < 2; i++) {
+            hopper::make_barrier(rings.query_full(i), 1);
+            hopper::make_barrier(rings.query_empty(i), Tile::warpgroups);
+        }
         for (unsigned s = 0; s < Tile::stages; s++) {
             hopper::make_barrier(rings.keys_full(s), 1);
             hopper::make_barrier(rings.keys_empty(s), Tile::warpgroups);
@@ -302,7 +361,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     __syncthreads();
     if (threadIdx.x < 128) {
         hopper::give_registers<Tile::few>();
-        if (threadIdx.x == 0) copy_operands<Tile>(rings, maps, job);
+        if (threadIdx.x == 0) ForwardCopies<Tile>{rings, maps, job}.load_all();
     } else {
         hopper::take_registers<Tile::many>();
         attend_to_all<Tile>(rings, job);
@@ -329,7 +388,7 @@ template <class T, class Tile> int launch(Call &call, const Job &job) {
 
 template <class T> int launch_type(Call &call, const Job &job) {
     if (job.query.features <= 64 && job.values.features <= 64)
-        return launch<T, WgmmaForward<T, 64, 2, 128, 3>>(call, job);
+        return launch<T, WgmmaForward<T, 64, 2, 128, 4>>(call, job);
     return launch<T, WgmmaForward<T, 128, 2, 128, 2>>(call, job);
 }
 

@@ -11,17 +11,18 @@ namespace pvg::attention {
 
 // BY_KEY: own rows are keys. COLUMNS: rows beside, of a tile. RUNS_ON: what a tile's sums are made
 // of stays in registers beside the next tile's scores, and its products go on.
-template <class T_, int DEPTH, bool BY_KEY, int COLUMNS, int STAGES, bool RUNS_ON>
+template <class T_, int DEPTH, bool BY_KEY, int COLUMNS, int STAGES, bool RUNS_ON, int OWNS = 2>
 struct WgmmaBackward {
     using T = T_;
     static constexpr bool by_key = BY_KEY, runs_on = RUNS_ON;
+    static constexpr int owns = OWNS;
     static constexpr int depth = DEPTH, columns = COLUMNS, stages = STAGES;
     static constexpr int warpgroups = 2, rows = 64 * warpgroups, threads = 128 * (warpgroups + 1);
     static constexpr int own_bytes = rows * DEPTH * 2, half_bytes = COLUMNS * DEPTH * 2;
-    static constexpr int stages_at = 2 * own_bytes,
+    static constexpr int stages_at = 2 * OWNS * own_bytes,
                          numbers_at = stages_at + STAGES * 2 * half_bytes;
     static constexpr int barriers_at = numbers_at + STAGES * 2 * COLUMNS * 4;
-    static constexpr int shared_bytes = hopper::tile_alignment + barriers_at + (2 + 2 * STAGES) * 8;
+    static constexpr int shared_bytes = hopper::tile_alignment + barriers_at + (4 + 2 * STAGES) * 8;
     static_assert(shared_bytes <= 227 << 10, "more shared memory than there is");
 };
 
@@ -33,12 +34,13 @@ namespace {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Where shared memory holds what: own rows, and the stages of those beside.
+// Where shared memory holds what: own rows of a piece of work and of the next one, and the stages of
+// rows beside.
 template <class Tile> struct BackwardRing {
     uint32_t base;
 
-    __device__ __forceinline__ uint32_t own(int side) const {
-        return base + side * Tile::own_bytes;
+    __device__ __forceinline__ uint32_t own(unsigned count, int side) const {
+        return base + (count % Tile::owns * 2 + side) * Tile::own_bytes;
     }
     __device__ __forceinline__ uint32_t beside(unsigned at, int side) const {
         return base + Tile::stages_at + (at % Tile::stages * 2 + side) * Tile::half_bytes;
@@ -47,10 +49,17 @@ template <class Tile> struct BackwardRing {
     __device__ __forceinline__ uint32_t numbers(unsigned at) const {
         return base + Tile::numbers_at + at % Tile::stages * (2 * Tile::columns * 4);
     }
-    __device__ __forceinline__ uint32_t own_full() const { return base + Tile::barriers_at; }
-    __device__ __forceinline__ uint32_t own_empty() const { return own_full() + 8; }
+    __device__ __forceinline__ uint32_t own_full(unsigned count) const {
+        return base + Tile::barriers_at + count % Tile::owns * 16;
+    }
+    __device__ __forceinline__ uint32_t own_empty(unsigned count) const {
+        return own_full(count) + 8;
+    }
+    __device__ __forceinline__ int own_phase(unsigned count) const {
+        return count / Tile::owns & 1;
+    }
     __device__ __forceinline__ uint32_t full(unsigned at) const {
-        return own_full() + 16 + at % Tile::stages * 8;
+        return base + Tile::barriers_at + 32 + at % Tile::stages * 8;
     }
     __device__ __forceinline__ uint32_t empty(unsigned at) const {
         return full(at) + Tile::stages * 8;
@@ -107,13 +116,14 @@ __device__ __forceinline__ void copy_operands(const BackwardRing<Tile> &ring,
         int leading[3];
         work.locate(job, leading);
         const auto &query = job.step[0], &keys = job.step[1], &values = job.step[2];
-        wait(ring.own_empty(), (count & 1) ^ 1);
+        wait(ring.own_empty(count), ring.own_phase(count) ^ 1);
         if (threadIdx.x == 0) {
-            expect_bytes(ring.own_full(), 2 * Tile::own_bytes);
-            load_slabs<Tile::rows, Tile::depth>(ring.own(0), maps.own, ring.own_full(), way.first,
-                                                leading, Tile::by_key ? keys : query);
-            load_slabs<Tile::rows, Tile::depth>(ring.own(1), maps.own + 1, ring.own_full(),
-                                                way.first, leading, Tile::by_key ? values : all);
+            expect_bytes(ring.own_full(count), 2 * Tile::own_bytes);
+            load_slabs<Tile::rows, Tile::depth>(ring.own(count, 0), maps.own, ring.own_full(count),
+                                                way.first, leading, Tile::by_key ? keys : query);
+            load_slabs<Tile::rows, Tile::depth>(ring.own(count, 1), maps.own + 1,
+                                                ring.own_full(count), way.first, leading,
+                                                Tile::by_key ? values : all);
         }
         for (int block = way.begin; block < way.end; block++, at++) {
             const int row = block * Tile::columns;
@@ -246,7 +256,7 @@ template <class Tile> struct BackwardSums {
 template <class Tile>
 __device__ __forceinline__ unsigned
 add_all(const BackwardRing<Tile> &ring, BackwardSums<Tile> &sums, Numbers<Tile> &numbers,
-        const WgmmaJob &job, const BackwardWay &way, unsigned at) {
+        const WgmmaJob &job, const BackwardWay &way, unsigned count, unsigned at) {
     using namespace hopper;
     using T = typename Tile::T;
     constexpr int depth = Tile::depth, columns = Tile::columns;
@@ -263,8 +273,9 @@ add_all(const BackwardRing<Tile> &ring, BackwardSums<Tile> &sums, Numbers<Tile> 
     for (int block = way.begin; block < way.end; block++, at++) {
         float exact[columns / 2], exact_slopes[columns / 2];
         wait(ring.full(at), ring.phase(at));
-        start_features<T, depth, Tile::rows, columns>(exact, ring.own(0) + own, ring.beside(at, 0));
-        start_features<T, depth, Tile::rows, columns>(exact_slopes, ring.own(1) + own,
+        start_features<T, depth, Tile::rows, columns>(exact, ring.own(count, 0) + own,
+                                                      ring.beside(at, 0));
+        start_features<T, depth, Tile::rows, columns>(exact_slopes, ring.own(count, 1) + own,
                                                       ring.beside(at, 1));
         wait_for_products<1>(); // those of the block before, too
         pin_sums(exact);
@@ -294,7 +305,7 @@ add_all(const BackwardRing<Tile> &ring, BackwardSums<Tile> &sums, Numbers<Tile> 
         wait_for_products<0>();
         release(at - 1, way.begin < way.end);
     }
-    if (speaks) arrive(ring.own_empty());
+    if (speaks) arrive(ring.own_empty(count));
     return at;
 }
 
@@ -309,8 +320,8 @@ __device__ __forceinline__ void add_all_works(const BackwardRing<Tile> &ring, co
         BackwardSums<Tile> sums = {};
         Numbers<Tile> numbers = {};
         if constexpr (!Tile::by_key) numbers.load(job, work.item, row);
-        hopper::wait(ring.own_full(), count & 1);
-        at = add_all<Tile>(ring, sums, numbers, job, way, at);
+        hopper::wait(ring.own_full(count), ring.own_phase(count));
+        at = add_all<Tile>(ring, sums, numbers, job, way, count, at);
         const float scale[2] = {job.scale, job.scale}, one[2] = {1, 1};
         store_sums<T, Tile::depth>(job.to, sums.left, scale, work.item, row,
                                    Tile::by_key ? job.size : job.length, job.features);
@@ -333,8 +344,10 @@ __global__ void __launch_bounds__(Tile::threads, 1)
                                      ~(hopper::tile_alignment - 1u)};
     if (threadIdx.x == 0) {
         constexpr int readers = 4 * Tile::warpgroups; // warps
-        hopper::make_barrier(ring.own_full(), 1);
-        hopper::make_barrier(ring.own_empty(), readers);
+        for (unsigned i = 0; i < Tile::owns; i++) {
+            hopper::make_barrier(ring.own_full(i), 1);
+            hopper::make_barrier(ring.own_empty(i), readers);
+        }
         for (unsigned s = 0; s < Tile::stages; s++) {
             hopper::make_barrier(ring.full(s), 1);
             hopper::make_barrier(ring.empty(s), readers);
