@@ -192,10 +192,10 @@ __device__ __forceinline__ void weigh(float (&scores)[KEYS / 2], float unit, flo
 
 // Its turn to give out products; afterwards that of the next warpgroup. Barrier 0 is the block's.
 template <class Tile> __device__ __forceinline__ void take_turn(int warpgroup) {
-    matmul::sync_threads<256>(1 + warpgroup);
+    hopper::wait_for_turn(1 + warpgroup);
 }
 template <class Tile> __device__ __forceinline__ void pass_turn(int warpgroup) {
-    matmul::arrive_at<256>(warpgroup + 1 < Tile::warpgroups ? warpgroup + 2 : 1);
+    hopper::give_turn(warpgroup + 1 < Tile::warpgroups ? warpgroup + 2 : 1);
 }
 
 // What a warpgroup has of its piece of work.
@@ -310,6 +310,7 @@ __device__ __forceinline__ void attend_to_all(const WgmmaRings<Tile> &rings, con
         const unsigned item = work.item;
         at = attend<Tile>(rings, state, job, row, blocks, count, at);
         if (!more) {
+            if (warpgroup == 0) take_turn<Tile>(0); // so that no turn is left over
             state.start_values(rings, at, blocks > 1);
             wait_for_products<0>();
             state.release_values(rings, at);
@@ -469,11 +470,11 @@ int takes_wgmma(const Call &call, const Job &job, bool *takes) {
     int architecture;
     PVG_PASS(architecture_of(call.device, &architecture));
     constexpr int64_t most = int64_t(1) << 30; // what is counted in 32 bits
+    const int64_t rows = job.query.length > job.keys.length ? job.query.length : job.keys.length;
     *takes = architecture == 90 && !job.general && walk.ndim <= most_leading &&
-             job.query.length >= least_wgmma_queries && job.query.length <= most &&
-             job.keys.length <= most && job.items * ((job.query.length + 63) / 64) <= most &&
-             is_for_tma(job.query, walk, 1) && is_for_tma(job.keys, walk, 2) &&
-             is_for_tma(job.values, walk, 3);
+             job.query.length >= least_wgmma_queries && rows <= most &&
+             job.items * ((rows + 63) / 64) <= most && is_for_tma(job.query, walk, 1) &&
+             is_for_tma(job.keys, walk, 2) && is_for_tma(job.values, walk, 3);
     return PVG_OK;
 }
 

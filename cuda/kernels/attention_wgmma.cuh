@@ -9,8 +9,8 @@
 // slabs of 128 bytes, swizzled; rows and features that are not there are zeros.
 #pragma once
 #include "kernels/attention_tensor.cuh"
-#include "kernels/matmul/sm90/hopper.cuh"
-#include "kernels/matmul/sm90/wgmma.cuh"
+#include "kernels/hopper.cuh"
+#include "kernels/wgmma.cuh"
 
 namespace pvg::attention {
 

@@ -99,8 +99,8 @@ __device__ __forceinline__ void put_numbers(uint32_t to, const WgmmaJob &job, un
         const int64_t at = there ? int64_t(item) * job.length + query : 0;
         const float logsum = there ? job.logsum[at] * log2_e : INFINITY;
         const float product = there ? job.products[at] : 0.0f;
-        matmul::write_one(to + (i * 32 + lane) * 4, logsum);
-        matmul::write_one(to + (Tile::columns + i * 32 + lane) * 4, product);
+        hopper::write_number(to + (i * 32 + lane) * 4, logsum);
+        hopper::write_number(to + (Tile::columns + i * 32 + lane) * 4, product);
     }
 }
 
@@ -165,12 +165,7 @@ template <class Tile> struct Numbers {
     // `which`: 0 or 1; of columns j * 8 + i of the thread's, for i = 0 and 1, of row half h.
     template <int WHICH> __device__ __forceinline__ float2 of(int j, int h) const {
         if constexpr (Tile::by_key) {
-            float2 pair;
-            const uint32_t from = beside + (WHICH * Tile::columns + j * 8) * 4;
-            asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
-                         : "=f"(pair.x), "=f"(pair.y)
-                         : "r"(from));
-            return pair;
+            return hopper::read_pair(beside + (WHICH * Tile::columns + j * 8) * 4);
         } else {
             const float one = WHICH ? product[h] : logsum[h];
             return make_float2(one, one);

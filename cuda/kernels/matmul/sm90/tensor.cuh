@@ -10,7 +10,7 @@
 #pragma once
 #include "kernels/matmul/sm90/schedule.cuh"
 #include "kernels/matmul/sm90/store.cuh"
-#include "kernels/matmul/sm90/wgmma.cuh"
+#include "kernels/wgmma.cuh"
 
 namespace pvg::matmul {
 

@@ -2,7 +2,7 @@
 
 An instruction names each of its up to 128 accumulators, so its text is made rather than written:
 
-    python cuda/kernels/matmul/sm90/generate_wgmma.py
+    python cuda/kernels/generate_wgmma.py
 """
 
 import textwrap

@@ -1,6 +1,6 @@
 // Tensor maps: the driver's encoder, found without linking against the driver. It is the one
 // function of the driver that the library calls.
-#include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/hopper.cuh"
 #include "runtime/device.cuh"
 #include <atomic>
 #include <cudaTypedefs.h>

@@ -1,7 +1,7 @@
-// The instructions of compute capability 9.0 that CUDA C has no words for and that this room and
-// attention (attention_wgmma.cuh) use: asynchronous copies of tiles (TMA), barriers in shared
-// memory that count bytes, and products of warpgroups (wgmma). Tensor maps, which tell TMA how a
-// matrix lies in memory, are made on the host: make_tensor_map in hopper.cu.
+// The instructions of compute capability 9.0 that CUDA C has no words for and that products and
+// attention use: asynchronous copies of tiles (TMA), barriers in shared memory that count bytes,
+// and products of warpgroups (wgmma). Tensor maps, which tell TMA how a matrix lies in memory, are
+// made on the host: make_tensor_map in hopper.cu.
 //
 // The instructions exist on sm_90a only: kernels that use them have their body inside
 // #if PVG_TARGET_IS_90A. The simulated card has barriers and TMA, but no multicast and no wgmma:
@@ -11,7 +11,6 @@
 //   producer (one thread): wait(empty), expect_bytes(full, stage), load_tile ... -> full
 //   consumers (warpgroups): wait(full), wgmma ..., wait until it has read the stage, arrive(empty)
 #pragma once
-#include "kernels/matmul/instructions.cuh"
 #include "runtime/error.cuh"
 #include <cuda.h>
 #include <stdint.h>
@@ -127,6 +126,24 @@ __device__ __forceinline__ int warpgroup_any(int value, int barrier) {
                  : "r"(value), "r"(barrier)
                  : "memory");
     return any;
+}
+
+// Warpgroups take turns at the block's barriers 1 to 15: one waits at a barrier for another one,
+// which gives it the turn there and goes on.
+__device__ __forceinline__ void wait_for_turn(int barrier) {
+    asm volatile("bar.sync %0, 256;" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void give_turn(int barrier) {
+    asm volatile("bar.arrive %0, 256;" ::"r"(barrier) : "memory");
+}
+// Numbers in shared memory.
+__device__ __forceinline__ void write_number(uint32_t to, float number) {
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(number) : "memory");
+}
+__device__ __forceinline__ float2 read_pair(uint32_t from) {
+    float2 pair;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "r"(from));
+    return pair;
 }
 
 // ---- Clusters -----------------------------------------------------------------------------------
