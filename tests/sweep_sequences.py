@@ -37,21 +37,30 @@ def attentions(dtype):
                     check_attention("sim:1", dtype, width, causal)
 
             yield f"attention of {width}{', causal' if causal else ''}", check
+    for width in (64, 128) if dtype.itemsize == 2 else ():  # what warpgroup products are made for
+
+        def check_many(device, width=width):
+            check_attention(device, dtype, width, True, 70)
+
+        yield f"attention of {width}, causal, of 70 queries", check_many
 
 
-def check_attention(device, dtype, width, causal):
+def check_attention(device, dtype, width, causal, length=9):
     """There and back, beside formulas of all weights in float64; a mask beside no order."""
-    q, k, v, g = (data(dtype, (2, n, width), i) for i, n in enumerate((9, 70, 70, 9)))
+    shapes = (length, 70, 70, length)
+    q, k, v, g = (data(dtype, (2, n, width), i) for i, n in enumerate(shapes))
     mask = None if causal else data(dtype, (1, 1, 70), 4)
     arrays = [put(device, x) for x in (q, k, v)]
     given = None if mask is None else put(device, mask)
-    logsum = vg.empty((2, 9), dtype="float64" if dtype.itemsize == 8 else "float32", device=device)
+    logsum = vg.empty(
+        (2, length), dtype="float64" if dtype.itemsize == 8 else "float32", device=device
+    )
     backend = logsum.backend
     result = apply(backend, "attention", *arrays, given, 0.125, causal, logsum)
     q, k, v, g = (x.astype(np.float64) for x in (q, k, v, g))
     scores = q @ k.swapaxes(1, 2) * 0.125 + (0.0 if causal else mask.astype(np.float64))
     if causal:
-        scores = np.where(np.tril(np.ones((9, 70), bool)), scores, -np.inf)
+        scores = np.where(np.tril(np.ones((length, 70), bool)), scores, -np.inf)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     near(result, weights @ v, dtype)

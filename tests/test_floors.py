@@ -220,7 +220,7 @@ CLIMBS = [
     ("kernels/unary.cu", "simulator/simulator.h"),
     ("kernels/matmul/matmul.cu", "kernels/matmul/simt/tile.cuh"),
     ("kernels/matmul/plan/plan.cu", "kernels/matmul/simt/tile.cuh"),
-    ("kernels/matmul/simt/gemv.cu", "kernels/matmul/sm90/hopper.cuh"),
+    ("kernels/matmul/simt/gemv.cu", "kernels/matmul/sm90/store.cuh"),
     ("kernels/matmul/sm100/new.cu", "kernels/matmul/product.cuh"),
     ("kernels/matmul/sm80/dmma.cu", "kernels/matmul/sm90/schedule.cuh"),
 ]

@@ -5,7 +5,7 @@ import runpy
 import pytest
 from helpers import ROOT
 
-GENERATED = {"cuda/kernels/matmul/sm90/wgmma.cuh": "cuda/kernels/matmul/sm90/generate_wgmma.py"}
+GENERATED = {"cuda/kernels/wgmma.cuh": "cuda/kernels/generate_wgmma.py"}
 
 
 @pytest.mark.parametrize("path", GENERATED)

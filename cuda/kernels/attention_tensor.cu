@@ -184,6 +184,11 @@ int takes_tensor_cores(const Call &call, const Operands &operands, const Shape &
 }
 
 int launch_tensor(Call &call, int dtype, const Job &job) {
+#ifndef PVG_SIMULATOR // which has no products of warpgroups
+    bool takes;
+    PVG_PASS(takes_wgmma(call, job, &takes));
+    if (takes) return launch_wgmma(call, dtype, job);
+#endif
     return dtype == PVG_FLOAT16 ? launch<Half>(call, job) : launch<BFloat16>(call, job);
 }
 

@@ -20,6 +20,10 @@ constexpr int most_tensor_features = 128;
 // Whether the kernels of this file's users take it. Errors: CUDA.
 int takes_tensor_cores(const Call &call, const Operands &operands, const Shape &shape, bool *takes);
 int launch_tensor(Call &call, int dtype, const Job &job);
+// The same for the kernels of attention_wgmma.cuh, of what launch_tensor is given.
+int takes_wgmma(const Call &call, const Job &job, bool *takes);
+int launch_wgmma(Call &call, int dtype, const Job &job);
+int launch_wgmma_backward(Call &call, int dtype, const Job &job, pvg_array *const *results);
 // job.products is known; to query, keys and values.
 int launch_tensor_backward(Call &call, int dtype, const Job &job, pvg_array *const *results);
 

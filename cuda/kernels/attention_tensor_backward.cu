@@ -276,6 +276,11 @@ template <class T> int launch(Call &call, const Job &job, pvg_array *const *resu
 } // namespace
 
 int launch_tensor_backward(Call &call, int dtype, const Job &job, pvg_array *const *results) {
+#ifndef PVG_SIMULATOR // which has no products of warpgroups
+    bool takes;
+    PVG_PASS(takes_wgmma(call, job, &takes));
+    if (takes && job.gradient.vectors) return launch_wgmma_backward(call, dtype, job, results);
+#endif
     return dtype == PVG_FLOAT16 ? launch<Half>(call, job, results)
                                 : launch<BFloat16>(call, job, results);
 }

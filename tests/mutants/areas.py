@@ -159,8 +159,8 @@ AREAS = (
     ),
     Area(
         "sm90",
-        "cuda/kernels/matmul/sm80/*.cu* cuda/kernels/matmul/sm90/*.cu*"
-        " !cuda/kernels/matmul/sm90/wgmma.cuh "
+        "cuda/kernels/matmul/sm80/*.cu* cuda/kernels/matmul/sm90/*.cu* cuda/kernels/hopper.cu*"
+        " !cuda/kernels/wgmma.cuh "
         + " ".join(f"cuda/kernels/matmul/simt/{name}*" for name in NEWER.split()),
         "matmul dense plan",
         "hopper_driver matmul_chains matmul_pieces matmul_classes matmul_kernels matmul_paths"

@@ -17,7 +17,7 @@
 #include "kernels/matmul/sm90/schedule.cuh"
 #include "kernels/matmul/sm90/split.cuh"
 #include "kernels/matmul/sm90/store.cuh"
-#include "kernels/matmul/sm90/wgmma.cuh"
+#include "kernels/wgmma.cuh"
 
 namespace pvg::matmul {
 

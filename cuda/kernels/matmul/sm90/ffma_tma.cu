@@ -7,9 +7,9 @@
 // transpose what it copies: an a along k comes as [row][k] into a ring of its own, and the third
 // warpgroup moves it from there into the stages, a warp 32 rows. Every element of c has the same
 // bits as from the tiles of ffma.cu without slices. More in README.md.
+#include "kernels/hopper.cuh"
 #include "kernels/matmul/dispatch.cuh"
 #include "kernels/matmul/simt/ffma_tile.cuh"
-#include "kernels/matmul/sm90/hopper.cuh"
 
 namespace pvg::matmul {
 

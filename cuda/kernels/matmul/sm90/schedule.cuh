@@ -8,8 +8,9 @@
 // on the device, can make it hang; and the sums are the same whoever was last.
 // plan/schedule.cuh says what is cut.
 #pragma once
+#include "kernels/hopper.cuh"
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/plan/schedule.cuh"
-#include "kernels/matmul/sm90/hopper.cuh"
 #include "kernels/matmul/tile_order.cuh"
 
 namespace pvg::matmul {

@@ -12,8 +12,9 @@
 // other. Of a tile that is one of c transposed, a pair of warps holds 32 columns of c, and shares
 // what both leave in shared memory: 32 rows, 16 for each of them to work on.
 #pragma once
+#include "kernels/hopper.cuh"
 #include "kernels/matmul/epilogue.cuh"
-#include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/matmul/instructions.cuh"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <string.h>

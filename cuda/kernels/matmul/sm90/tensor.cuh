@@ -11,7 +11,7 @@
 #include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/sm90/schedule.cuh"
 #include "kernels/matmul/sm90/store.cuh"
-#include "kernels/matmul/sm90/wgmma.cuh"
+#include "kernels/wgmma.cuh"
 
 namespace pvg::matmul {
 

@@ -3,8 +3,9 @@
 // for both operands; a thread makes 16 bytes at a time, four times. A copy is one of elements of 16
 // bits, of which float32 for TF32 is two. A TF32 a along m is transposed, by pretranspose.cuh. See
 // tensor_operands.cuh.
+#include "kernels/hopper.cuh"
+#include "kernels/matmul/instructions.cuh"
 #include "kernels/matmul/simt/pretranspose.cuh"
-#include "kernels/matmul/sm90/hopper.cuh"
 #include "kernels/matmul/sm90/store.cuh"
 #include "kernels/matmul/sm90/tensor_operands.cuh"
 

@@ -1,6 +1,6 @@
 // Tensor maps: the driver's encoder, found without linking against the driver. It is the one
 // function of the driver that the library calls.
-#include "kernels/matmul/sm90/hopper.cuh"
+#include "kernels/hopper.cuh"
 #include "runtime/device.cuh"
 #include <atomic>
 #include <cudaTypedefs.h>
@@ -32,9 +32,10 @@ int find_encoder(PFN_cuTensorMapEncodeTiled_v12000 *result) {
 int make_tensor_map(CUtensorMap *map, const TensorView &view) {
     PFN_cuTensorMapEncodeTiled_v12000 encode;
     PVG_PASS(find_encoder(&encode));
-    const cuuint64_t size[3] = {view.size[0], view.size[1], view.size[2]};
-    const cuuint64_t stride[2] = {view.stride[0], view.stride[1]};
-    const cuuint32_t step[3] = {1, 1, 1};
+    cuuint64_t size[5], stride[4];
+    for (int i = 0; i < 5; i++) size[i] = view.size[i];
+    for (int i = 0; i < 4; i++) stride[i] = view.stride[i];
+    const cuuint32_t step[5] = {1, 1, 1, 1, 1};
     // Whole lines of 256 bytes come to the second-level cache, unless rows that begin anywhere in
     // a line would make that fetch much that is not asked for (1000 bfloat16 a row: 14 % slower).
     const CUtensorMapL2promotion lines = view.stride[0] % 128 == 0

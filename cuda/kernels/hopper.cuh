@@ -1,7 +1,7 @@
-// The instructions of compute capability 9.0 that CUDA C has no words for and this room alone uses:
-// asynchronous copies of tiles (TMA), barriers in shared memory that count bytes, and products of
-// warpgroups (wgmma). Tensor maps, which tell TMA how a matrix lies in memory, are made on the
-// host: make_tensor_map in hopper.cu.
+// The instructions of compute capability 9.0 that CUDA C has no words for and that products and
+// attention use: asynchronous copies of tiles (TMA), barriers in shared memory that count bytes,
+// and products of warpgroups (wgmma). Tensor maps, which tell TMA how a matrix lies in memory, are
+// made on the host: make_tensor_map in hopper.cu.
 //
 // The instructions exist on sm_90a only: kernels that use them have their body inside
 // #if PVG_TARGET_IS_90A. The simulated card has barriers and TMA, but no multicast and no wgmma:
@@ -11,7 +11,6 @@
 //   producer (one thread): wait(empty), expect_bytes(full, stage), load_tile ... -> full
 //   consumers (warpgroups): wait(full), wgmma ..., wait until it has read the stage, arrive(empty)
 #pragma once
-#include "kernels/matmul/instructions.cuh"
 #include "runtime/error.cuh"
 #include <cuda.h>
 #include <stdint.h>
@@ -26,10 +25,10 @@ struct TensorView {
     CUtensorMapDataType type;
     CUtensorMapSwizzle swizzle;
     const void *data;   // a multiple of 16 bytes
-    int rank;           // 2 or 3
-    uint64_t size[3];   // elements, each up to 2^32
-    uint64_t stride[2]; // bytes from index to index of dimensions 1 and 2; multiples of 16
-    uint32_t box[3];    // elements of one load, each up to 256; box[0] at most the swizzle's span
+    int rank;           // 2 to 5
+    uint64_t size[5];   // elements, each up to 2^32
+    uint64_t stride[4]; // bytes from index to index of dimensions 1 and on; multiples of 16
+    uint32_t box[5];    // elements of one load, each up to 256; box[0] at most the swizzle's span
 };
 
 // Kernels take the map by value, as `const __grid_constant__ CUtensorMap`.
@@ -129,6 +128,24 @@ __device__ __forceinline__ int warpgroup_any(int value, int barrier) {
     return any;
 }
 
+// Warpgroups take turns at the block's barriers 1 to 15: one waits at a barrier for another one,
+// which gives it the turn there and goes on.
+__device__ __forceinline__ void wait_for_turn(int barrier) {
+    asm volatile("bar.sync %0, 256;" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void give_turn(int barrier) {
+    asm volatile("bar.arrive %0, 256;" ::"r"(barrier) : "memory");
+}
+// Numbers in shared memory.
+__device__ __forceinline__ void write_number(uint32_t to, float number) {
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(number) : "memory");
+}
+__device__ __forceinline__ float2 read_pair(uint32_t from) {
+    float2 pair;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "r"(from));
+    return pair;
+}
+
 // ---- Clusters -----------------------------------------------------------------------------------
 
 __device__ __forceinline__ uint32_t cluster_rank() {
@@ -160,6 +177,14 @@ __device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap *map, u
                  "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
                  : "memory");
 #endif
+}
+__device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap *map, uint32_t barrier,
+                                          const int (&place)[5]) {
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(place[0]), "r"(place[1]), "r"(place[2]), "r"(place[3]),
+                 "r"(place[4])
+                 : "memory");
 }
 __device__ __forceinline__ void load_tile_multicast(uint32_t to, const CUtensorMap *map,
                                                     uint32_t barrier, int x, int y, int z,

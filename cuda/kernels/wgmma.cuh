@@ -1,11 +1,11 @@
 // Warpgroup products, one instruction each: 64 rows of `sums` (+)= a tile of a, 64 x k, times a
 // tile of b, k x N, both in shared memory by their descriptors (hopper.cuh). k is 16 for 16-bit
 // types and 8 for TF32, which must lie along k; tiles of 16-bit types may lie along m and n
-// instead. TF32's a may be in registers: of rows r = 16 w + l / 4 and r + 8 elements l % 4 of k,
-// then again elements 4 + l % 4. With accumulate 0 the sums begin anew. Thread t of the warpgroup,
-// with warp w = t / 32 and lane l = t % 32, holds of row 16 w + l / 4 columns 8 i + 2 (l % 4) and
-// the next in sums[4 i] and sums[4 i + 1], and those of the row 8 further down in sums[4 i + 2]
-// and sums[4 i + 3].
+// instead. a may be in registers: of rows r = 16 w + l / 4 and r + 8 elements l % 4 of k, then
+// again elements 4 + l % 4, where an element of 16 bits is a pair of two neighbours. With
+// accumulate 0 the sums begin anew. Thread t of the warpgroup, with warp w = t / 32 and lane
+// l = t % 32, holds of row 16 w + l / 4 columns 8 i + 2 (l % 4) and the next in sums[4 i] and
+// sums[4 i + 1], and those of the row 8 further down in sums[4 i + 2] and sums[4 i + 3].
 //
 // Written by generate_wgmma.py: edit that.
 // clang-format off
@@ -136,6 +136,34 @@ template <> struct Wgmma<__nv_bfloat16, 128> {
               "+f"(sums[60]), "+f"(sums[61]), "+f"(sums[62]), "+f"(sums[63])
             : "l"(a), "l"(b), "r"(accumulate), "n"(int(A_ALONG_M)), "n"(int(B_ALONG_N)));
     }
+    template <bool B_ALONG_N>
+    static __device__ __forceinline__ void multiply(float (&sums)[64], const uint32_t (&a)[4],
+                                                    uint64_t b, int accumulate) {
+        asm volatile(
+            "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+            "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
+            "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
+            "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63 "
+            "}, {%64, %65, %66, %67}, %68, p, 1, 1, %70;\n}\n"
+            :
+              "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]),
+              "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]),
+              "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]),
+              "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]),
+              "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]),
+              "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]),
+              "+f"(sums[30]), "+f"(sums[31]), "+f"(sums[32]), "+f"(sums[33]), "+f"(sums[34]),
+              "+f"(sums[35]), "+f"(sums[36]), "+f"(sums[37]), "+f"(sums[38]), "+f"(sums[39]),
+              "+f"(sums[40]), "+f"(sums[41]), "+f"(sums[42]), "+f"(sums[43]), "+f"(sums[44]),
+              "+f"(sums[45]), "+f"(sums[46]), "+f"(sums[47]), "+f"(sums[48]), "+f"(sums[49]),
+              "+f"(sums[50]), "+f"(sums[51]), "+f"(sums[52]), "+f"(sums[53]), "+f"(sums[54]),
+              "+f"(sums[55]), "+f"(sums[56]), "+f"(sums[57]), "+f"(sums[58]), "+f"(sums[59]),
+              "+f"(sums[60]), "+f"(sums[61]), "+f"(sums[62]), "+f"(sums[63])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate),
+              "n"(int(B_ALONG_N)));
+    }
 };
 
 template <> struct Wgmma<__nv_bfloat16, 64> {
@@ -157,6 +185,26 @@ template <> struct Wgmma<__nv_bfloat16, 64> {
               "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]),
               "+f"(sums[30]), "+f"(sums[31])
             : "l"(a), "l"(b), "r"(accumulate), "n"(int(A_ALONG_M)), "n"(int(B_ALONG_N)));
+    }
+    template <bool B_ALONG_N>
+    static __device__ __forceinline__ void multiply(float (&sums)[32], const uint32_t (&a)[4],
+                                                    uint64_t b, int accumulate) {
+        asm volatile(
+            "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+            "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
+            "}, {%32, %33, %34, %35}, %36, p, 1, 1, %38;\n}\n"
+            :
+              "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]),
+              "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]),
+              "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]),
+              "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]),
+              "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]),
+              "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]),
+              "+f"(sums[30]), "+f"(sums[31])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate),
+              "n"(int(B_ALONG_N)));
     }
 };
 
@@ -294,6 +342,34 @@ template <> struct Wgmma<__half, 128> {
               "+f"(sums[60]), "+f"(sums[61]), "+f"(sums[62]), "+f"(sums[63])
             : "l"(a), "l"(b), "r"(accumulate), "n"(int(A_ALONG_M)), "n"(int(B_ALONG_N)));
     }
+    template <bool B_ALONG_N>
+    static __device__ __forceinline__ void multiply(float (&sums)[64], const uint32_t (&a)[4],
+                                                    uint64_t b, int accumulate) {
+        asm volatile(
+            "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+            "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "
+            "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "
+            "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63 "
+            "}, {%64, %65, %66, %67}, %68, p, 1, 1, %70;\n}\n"
+            :
+              "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]),
+              "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]),
+              "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]),
+              "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]),
+              "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]),
+              "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]),
+              "+f"(sums[30]), "+f"(sums[31]), "+f"(sums[32]), "+f"(sums[33]), "+f"(sums[34]),
+              "+f"(sums[35]), "+f"(sums[36]), "+f"(sums[37]), "+f"(sums[38]), "+f"(sums[39]),
+              "+f"(sums[40]), "+f"(sums[41]), "+f"(sums[42]), "+f"(sums[43]), "+f"(sums[44]),
+              "+f"(sums[45]), "+f"(sums[46]), "+f"(sums[47]), "+f"(sums[48]), "+f"(sums[49]),
+              "+f"(sums[50]), "+f"(sums[51]), "+f"(sums[52]), "+f"(sums[53]), "+f"(sums[54]),
+              "+f"(sums[55]), "+f"(sums[56]), "+f"(sums[57]), "+f"(sums[58]), "+f"(sums[59]),
+              "+f"(sums[60]), "+f"(sums[61]), "+f"(sums[62]), "+f"(sums[63])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate),
+              "n"(int(B_ALONG_N)));
+    }
 };
 
 template <> struct Wgmma<__half, 64> {
@@ -315,6 +391,26 @@ template <> struct Wgmma<__half, 64> {
               "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]),
               "+f"(sums[30]), "+f"(sums[31])
             : "l"(a), "l"(b), "r"(accumulate), "n"(int(A_ALONG_M)), "n"(int(B_ALONG_N)));
+    }
+    template <bool B_ALONG_N>
+    static __device__ __forceinline__ void multiply(float (&sums)[32], const uint32_t (&a)[4],
+                                                    uint64_t b, int accumulate) {
+        asm volatile(
+            "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+            "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
+            "}, {%32, %33, %34, %35}, %36, p, 1, 1, %38;\n}\n"
+            :
+              "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]),
+              "+f"(sums[5]), "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]),
+              "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]),
+              "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]),
+              "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]),
+              "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]),
+              "+f"(sums[30]), "+f"(sums[31])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate),
+              "n"(int(B_ALONG_N)));
     }
 };
 
