@@ -186,8 +186,11 @@ int launch_backward(Call &call, Job job, pvg_array *const *results, const Shape 
     Workspace products;
     PVG_PASS(products.open(call, static_cast<size_t>(rows) * sizeof(A)));
     job.to = products.as<A>();
-    PVG_LAUNCH(attention_products_kernel<T>, blocks_for(rows, threads), threads, 0, call.stream,
-               job);
+    if (tensor && sizeof(T) == 4)
+        PVG_PASS(launch_single_products(call, job));
+    else
+        PVG_LAUNCH(attention_products_kernel<T>, blocks_for(rows, threads), threads, 0, call.stream,
+                   job);
     job.products = products.as<A>();
     if (tensor) return launch_tensor_backward(call, DtypeOf<T>::value, job, results);
     const int widest = shape.features > shape.width ? shape.features : shape.width;

@@ -22,6 +22,10 @@ int takes_tensor_cores(const Call &call, const Operands &operands, const Shape &
 int launch_tensor(Call &call, int dtype, const Job &job);
 // job.products is known; to query, keys and values.
 int launch_tensor_backward(Call &call, int dtype, const Job &job, pvg_array *const *results);
+// The same of float32, see attention_single.cuh; and what job.to has to become of each row.
+int launch_single(Call &call, const Job &job);
+int launch_single_products(Call &call, const Job &job);
+int launch_single_backward(Call &call, const Job &job, pvg_array *const *results);
 
 namespace {
 
