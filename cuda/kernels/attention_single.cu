@@ -3,15 +3,17 @@
 // As in attention_tensor.cu, with exponentials that err like exp of float32: what is left of a
 // score beside the largest so far becomes a power of two after the subtraction, so that the largest
 // one's weight is 1 to the last bit, and large scores lose nothing.
-#include "kernels/attention_single.cuh"
+#include "kernels/attention_single_rows.cuh"
 
 namespace pvg {
 namespace attention {
 namespace {
 
 // A block's shared memory: queries, two tiles of keys and of values, offsets.
-template <int DEPTH_, int R_, int COLUMNS> struct ForwardSingle {
+template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2> struct ForwardSingle {
     static constexpr int DEPTH = DEPTH_, R = R_, columns = COLUMNS;
+    static constexpr int blocks = BLOCKS;
+    enum { unroll = UNROLL };
     static constexpr int rows = 16 * R * tensor_warps;
     static constexpr int keys = rows * single_pitch<DEPTH>, tile = columns * single_pitch<DEPTH>;
     static constexpr int offsets = keys + 4 * tile;
@@ -49,7 +51,7 @@ __device__ __forceinline__ void weigh_singles(Sums<R, KEYS> &scores, float unit,
 }
 
 template <class Places>
-__global__ void __launch_bounds__(tensor_threads, 2)
+__global__ void __launch_bounds__(tensor_threads, Places::blocks)
     attention_tensor_single_kernel(const __grid_constant__ Job job) {
 #if PVG_HAS_FRAGMENTS
     constexpr int DEPTH = Places::DEPTH, R = Places::R, rows = Places::rows;
@@ -92,7 +94,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
         if (job.causal && key > own_first + 16 * R - 1) continue;
         const unsigned char *right = memory + Places::keys + stage * Places::tile;
         Sums<R, columns> scores;
-        multiply_features<DEPTH, R, columns, false>(scores, left,
+        multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(scores, left,
                                                     shared_address(right) + right_single<DEPTH>());
         unsigned out[R];
         if (job.general)
@@ -106,6 +108,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
         add_products<DEPTH, R, columns>(sums, factors, weights,
                                         right + 2 * Places::tile + summed_single<DEPTH>());
     }
+    const unsigned wrong = rows_of_nan<DEPTH, R>(sums);
 #pragma unroll
     for (int r = 0; r < R; r++)
 #pragma unroll
@@ -122,6 +125,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     const int width = job.values.features;
     store_singles<DEPTH, R>(static_cast<float *>(job.to) + number * length * width, sums, factors,
                             own_first, length, width);
+    for_rows(wrong, own_first, length, [&](int64_t row) { attend_again(job, item, row); });
 #endif
 }
 

@@ -86,7 +86,7 @@ template <int N> struct Halves {
 
 // sums = left right', along the features; both are at their places. TURNED: the products are those
 // of the operands the other way round, to the last bit.
-template <int DEPTH, int R, int COLUMNS, bool TURNED>
+template <int DEPTH, int R, int COLUMNS, bool TURNED, int UNROLL = 8>
 __device__ __forceinline__ void multiply_features(Sums<R, COLUMNS> &sums, uint32_t left,
                                                   uint32_t right) {
     Sums<R, COLUMNS> small = {};
@@ -96,7 +96,7 @@ __device__ __forceinline__ void multiply_features(Sums<R, COLUMNS> &sums, uint32
         for (int j = 0; j < COLUMNS / 8; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) sums[r][j][i] = 0;
-#pragma unroll
+#pragma unroll UNROLL
     for (int k = 0; k < DEPTH / 8; k++) {
         Halves<4> a[R];
         uint32_t raw[4];

@@ -3,7 +3,7 @@
 // The kernels are those of attention_tensor_backward.cu. Where a query takes part with one key the
 // gradient of its score is zero to the last bit: the product of gradient and result that is
 // subtracted comes by the same instructions as that of gradient and value.
-#include "kernels/attention_single.cuh"
+#include "kernels/attention_single_rows.cuh"
 
 namespace pvg {
 namespace attention {
@@ -70,8 +70,16 @@ __global__ void __launch_bounds__(threads) attention_tensor_single_products_kern
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const int row = lane / 4 + i / 2 * 8;
-        if (lane / 4 == lane % 4 * 2 + i % 2 && first + row < rows)
-            static_cast<float *>(job.to)[first + row] = sums[i / 2][i] + small[i / 2][i];
+        if (lane / 4 != lane % 4 * 2 + i % 2 || first + row >= rows) continue;
+        float sum = sums[i / 2][i] + small[i / 2][i];
+        if (sum != sum) {
+            sum = 0;
+#pragma unroll 1
+            for (int column = 0; column < features; column++)
+                sum = fmaf(gradient[int64_t(row) * features + column],
+                           result[int64_t(row) * features + column], sum);
+        }
+        static_cast<float *>(job.to)[first + row] = sum;
     }
 #endif
 }
@@ -79,8 +87,10 @@ __global__ void __launch_bounds__(threads) attention_tensor_single_products_kern
 // ---- Gradients of queries -----------------------------------------------------------------------
 
 // A block's shared memory: queries, their gradients, two tiles of keys and of values, offsets.
-template <int DEPTH_, int R_, int COLUMNS> struct SingleByQuery {
+template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2> struct SingleByQuery {
     static constexpr int DEPTH = DEPTH_, R = R_, columns = COLUMNS;
+    static constexpr int blocks = BLOCKS;
+    enum { unroll = UNROLL };
     static constexpr int rows = 16 * R * tensor_warps;
     static constexpr int gradient = rows * single_pitch<DEPTH>, keys = 2 * gradient;
     static constexpr int tile = columns * single_pitch<DEPTH>, offsets = keys + 4 * tile;
@@ -88,7 +98,7 @@ template <int DEPTH_, int R_, int COLUMNS> struct SingleByQuery {
 };
 
 template <class Places>
-__global__ void __launch_bounds__(tensor_threads, 2)
+__global__ void __launch_bounds__(tensor_threads, Places::blocks)
     attention_tensor_single_query_kernel(const __grid_constant__ Job job) {
 #if PVG_HAS_FRAGMENTS
     constexpr int DEPTH = Places::DEPTH, R = Places::R, rows = Places::rows;
@@ -142,8 +152,8 @@ __global__ void __launch_bounds__(tensor_threads, 2)
         const unsigned char *right = memory + Places::keys + stage * Places::tile;
         const uint32_t place = shared_address(right) + right_single<DEPTH>();
         Sums<R, columns> weights, slopes;
-        multiply_features<DEPTH, R, columns, false>(weights, left, place);
-        multiply_features<DEPTH, R, columns, false>(slopes, left + Places::gradient,
+        multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(weights, left, place);
+        multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(slopes, left + Places::gradient,
                                                     place + 2 * Places::tile);
         const bool cut = job.general || key + columns > job.keys.length ||
                          (job.causal && key + columns - 1 > own_first);
@@ -164,6 +174,8 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     const int features = job.query.features;
     store_singles<DEPTH, R>(static_cast<float *>(job.to) + number * length * features, sums,
                             factors, own_first, length, features);
+    const unsigned wrong = rows_of_nan<DEPTH, R>(sums);
+    for_rows(wrong, own_first, length, [&](int64_t row) { slope_again(job, item, row); });
 #endif
 }
 
@@ -171,8 +183,10 @@ __global__ void __launch_bounds__(tensor_threads, 2)
 
 // A block's shared memory: keys, values, two tiles of queries and of their gradients, of their
 // logsums and products, offsets.
-template <int DEPTH_, int R_, int COLUMNS> struct SingleByKey {
+template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2> struct SingleByKey {
     static constexpr int DEPTH = DEPTH_, R = R_, columns = COLUMNS;
+    static constexpr int blocks = BLOCKS;
+    enum { unroll = UNROLL };
     static constexpr int rows = 16 * R * tensor_warps;
     static constexpr int values = rows * single_pitch<DEPTH>, queries = 2 * values;
     static constexpr int tile = columns * single_pitch<DEPTH>, numbers = queries + 4 * tile;
@@ -181,7 +195,7 @@ template <int DEPTH_, int R_, int COLUMNS> struct SingleByKey {
 };
 
 template <class Places>
-__global__ void __launch_bounds__(tensor_threads, 2)
+__global__ void __launch_bounds__(tensor_threads, Places::blocks)
     attention_tensor_single_keys_kernel(const __grid_constant__ Job job) {
 #if PVG_HAS_FRAGMENTS
     constexpr int DEPTH = Places::DEPTH, R = Places::R, rows = Places::rows;
@@ -235,8 +249,8 @@ __global__ void __launch_bounds__(tensor_threads, 2)
         const unsigned char *right = memory + Places::queries + stage * Places::tile;
         const uint32_t place = shared_address(right) + right_single<DEPTH>();
         Sums<R, columns> weights, slopes; // by key, then by query
-        multiply_features<DEPTH, R, columns, true>(weights, left, place);
-        multiply_features<DEPTH, R, columns, true>(slopes, left + Places::values,
+        multiply_features<DEPTH, R, columns, true, int(Places::unroll)>(weights, left, place);
+        multiply_features<DEPTH, R, columns, true, int(Places::unroll)>(slopes, left + Places::values,
                                                    place + 2 * Places::tile);
         const bool cut = job.general || query + columns > length ||
                          (job.causal && query < own_first + 16 * R - 1);
@@ -264,6 +278,8 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     for (int r = 0; r < R; r++) ones[r][0] = ones[r][1] = scale;
     store_singles<DEPTH, R>(static_cast<float *>(job.to) + number * size * features, dkeys, ones,
                             own_first, size, features);
+    const unsigned wrong = rows_of_nan<DEPTH, R>(dkeys) | rows_of_nan<DEPTH, R>(dvalues);
+    for_rows(wrong, own_first, size, [&](int64_t row) { key_again(job, item, row); });
 #endif
 }
 
