@@ -59,6 +59,7 @@ __device__ __forceinline__ void weigh(const Job &job, int64_t mask, int64_t quer
 template <class T, int CHUNKS>
 __global__ void __launch_bounds__(threads, blocks_at_once<CHUNKS>)
     attention_query_kernel(const Job job) {
+    if (is_unused<T, CHUNKS>) return;
     using A = ComputeType<T>;
     constexpr int n = elements<T>;
     __shared__ __align__(16) Shared<T> shared;
@@ -99,6 +100,7 @@ __global__ void __launch_bounds__(threads, blocks_at_once<CHUNKS>)
 template <class T, int CHUNKS>
 __global__ void __launch_bounds__(threads, CHUNKS == 1 ? 2 : 1)
     attention_keys_kernel(const Job job) {
+    if (is_unused<T, CHUNKS>) return;
     using A = ComputeType<T>;
     constexpr int n = elements<T>;
     __shared__ __align__(16) Shared<T> shared;

@@ -10,12 +10,13 @@ namespace attention {
 namespace {
 
 // A block's shared memory: queries, two tiles of keys and of values, offsets.
-template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2> struct ForwardSingle {
+template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2, bool PLANES = false> struct ForwardSingle {
     static constexpr int DEPTH = DEPTH_, R = R_, columns = COLUMNS;
     static constexpr int blocks = BLOCKS;
     enum { unroll = UNROLL };
     static constexpr int rows = 16 * R * tensor_warps;
-    static constexpr int keys = rows * single_pitch<DEPTH>, tile = columns * single_pitch<DEPTH>;
+    static constexpr int plane = PLANES ? rows * single_pitch<DEPTH> : 0;
+    static constexpr int keys = rows * single_pitch<DEPTH> + plane, tile = columns * single_pitch<DEPTH>;
     static constexpr int offsets = keys + 4 * tile;
     static constexpr int bytes_of_offsets = rows * offsets_pitch<columns> * 4;
 };
@@ -81,6 +82,11 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
     load_singles<DEPTH, rows>(memory, item.query, first);
     load(0, 0);
     int stage = 0;
+    if (Places::plane) {
+        wait_for_copies();
+        __syncthreads();
+        split_rows<DEPTH, 16 * R, Places::plane>(memory + warp * 16 * R * single_pitch<DEPTH>);
+    }
 #pragma unroll 1
     for (int64_t key = 0; key < size; key += columns, stage ^= 1) {
         // This tile has come, for every thread, and every thread has done with the one before.
@@ -94,7 +100,7 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
         if (job.causal && key > own_first + 16 * R - 1) continue;
         const unsigned char *right = memory + Places::keys + stage * Places::tile;
         Sums<R, columns> scores;
-        multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(scores, left,
+        multiply_features<DEPTH, R, columns, false, int(Places::unroll), Places::plane>(scores, left,
                                                     shared_address(right) + right_single<DEPTH>());
         unsigned out[R];
         if (job.general)
