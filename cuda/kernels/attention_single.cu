@@ -10,13 +10,13 @@ namespace attention {
 namespace {
 
 // A block's shared memory: queries, two tiles of keys and of values, offsets.
-template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2, bool PLANES = false> struct ForwardSingle {
+template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2,
+          int WARPS = 4> struct ForwardSingle {
     static constexpr int DEPTH = DEPTH_, R = R_, columns = COLUMNS;
-    static constexpr int blocks = BLOCKS;
+    static constexpr int blocks = BLOCKS, warps = WARPS, threads = 32 * WARPS;
     enum { unroll = UNROLL };
-    static constexpr int rows = 16 * R * tensor_warps;
-    static constexpr int plane = PLANES ? rows * single_pitch<DEPTH> : 0;
-    static constexpr int keys = rows * single_pitch<DEPTH> + plane, tile = columns * single_pitch<DEPTH>;
+    static constexpr int rows = 16 * R * WARPS;
+    static constexpr int keys = rows * single_pitch<DEPTH>, tile = columns * single_pitch<DEPTH>;
     static constexpr int offsets = keys + 4 * tile;
     static constexpr int bytes_of_offsets = rows * offsets_pitch<columns> * 4;
 };
@@ -52,7 +52,7 @@ __device__ __forceinline__ void weigh_singles(Sums<R, KEYS> &scores, float unit,
 }
 
 template <class Places>
-__global__ void __launch_bounds__(tensor_threads, Places::blocks)
+__global__ void __launch_bounds__(Places::threads, Places::blocks)
     attention_tensor_single_kernel(const __grid_constant__ Job job) {
 #if PVG_HAS_FRAGMENTS
     constexpr int DEPTH = Places::DEPTH, R = Places::R, rows = Places::rows;
@@ -62,7 +62,9 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
     const int64_t length = job.query.length;
     const int64_t first = int64_t(tiles - 1 - blockIdx.x % tiles) * rows; // the longest first
     const Item<float> item(job, number);
-    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    // The schedulers of a multiprocessor have a warp of each block: its rows change with the block.
+    const int warp = static_cast<int>(threadIdx.x / 32 + blockIdx.x) % Places::warps;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
     const int64_t own_first = first + warp * 16 * R;
     const int64_t size =
         job.causal && first + rows < job.keys.length ? first + rows : job.keys.length;
@@ -72,21 +74,16 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
         shared_address(memory) + warp * 16 * R * single_pitch<DEPTH> + left_single<DEPTH>();
     const auto load = [&](int64_t key, int stage) {
         unsigned char *to = memory + Places::keys + stage * Places::tile;
-        load_singles<DEPTH, columns>(to, item.keys, key);
-        load_singles<DEPTH, columns>(to + 2 * Places::tile, item.values, key);
+        load_singles<DEPTH, columns, Places::threads>(to, item.keys, key);
+        load_singles<DEPTH, columns, Places::threads>(to + 2 * Places::tile, item.values, key);
     };
     Sums<R, DEPTH> sums = {};
     float most[R][2], total[R][2] = {}, factors[R][2];
 #pragma unroll
     for (int r = 0; r < R; r++) most[r][0] = most[r][1] = -INFINITY;
-    load_singles<DEPTH, rows>(memory, item.query, first);
+    load_singles<DEPTH, rows, Places::threads>(memory, item.query, first);
     load(0, 0);
     int stage = 0;
-    if (Places::plane) {
-        wait_for_copies();
-        __syncthreads();
-        split_rows<DEPTH, 16 * R, Places::plane>(memory + warp * 16 * R * single_pitch<DEPTH>);
-    }
 #pragma unroll 1
     for (int64_t key = 0; key < size; key += columns, stage ^= 1) {
         // This tile has come, for every thread, and every thread has done with the one before.
@@ -100,8 +97,8 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
         if (job.causal && key > own_first + 16 * R - 1) continue;
         const unsigned char *right = memory + Places::keys + stage * Places::tile;
         Sums<R, columns> scores;
-        multiply_features<DEPTH, R, columns, false, int(Places::unroll), Places::plane>(scores, left,
-                                                    shared_address(right) + right_single<DEPTH>());
+        multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(
+            scores, left, shared_address(right) + right_single<DEPTH>());
         unsigned out[R];
         if (job.general)
             add_offsets<R, columns, offsets_pitch<columns>>(
@@ -142,7 +139,7 @@ template <class Places> int launch_single(Call &call, Job job) {
     job.tiles = (job.query.length + rows - 1) / rows;
     const int bytes = Places::offsets + (job.general ? Places::bytes_of_offsets : 0);
     PVG_LAUNCH((attention_tensor_single_kernel<Places>), blocks_for(job.items * job.tiles, 1),
-               tensor_threads, bytes, call.stream, job);
+               Places::threads, bytes, call.stream, job);
     return PVG_OK;
 }
 

@@ -22,37 +22,36 @@ template <int DEPTH> inline constexpr int single_pitch = 4 * DEPTH + 16; // byte
 
 // Features of a feature's sums at j: 16 (j / 2) + 4 (lane % 4) + j % 2, and two on.
 
-// Starts the copying of ROWS rows from `first` on.
-template <int DEPTH, int ROWS>
+// Starts the copying of ROWS rows from `first` on by THREADS threads.
+template <int DEPTH, int ROWS, int THREADS>
 __device__ __forceinline__ void load_singles(unsigned char *to, const Rows &rows, int64_t first) {
-    constexpr int across = DEPTH / 4, down = tensor_threads / across;
+    constexpr int across = DEPTH / 4, down = THREADS / across;
     static_assert(ROWS % down == 0);
     const int row = static_cast<int>(threadIdx.x) / across;
     const int column = static_cast<int>(threadIdx.x) % across * 4;
     const int left = rows.features - column, count = left < 0 ? 0 : left < 4 ? left : 4;
-    const float *data = static_cast<const float *>(rows.data);
-    const uint32_t address = shared_address(to + row * single_pitch<DEPTH> + column * 4);
+    const int end = rows.length - first < ROWS ? static_cast<int>(rows.length - first) : ROWS;
+    const float *data = static_cast<const float *>(rows.data),
+                *from = data + (first + row) * rows.row;
+    const int64_t step = down * rows.row;
+    uint32_t address = shared_address(to + row * single_pitch<DEPTH> + column * 4);
     if (rows.vectors) {
-        const float *from = data + (first + row) * rows.row + column;
+        from += column;
 #pragma unroll
-        for (int i = 0; i < ROWS / down; i++) {
-            const int bytes = first + row + i * down < rows.length ? count * 4 : 0;
-            copy_async<16>(address + i * down * single_pitch<DEPTH>,
-                           bytes ? from + i * down * rows.row : data, bytes);
+        for (int i = 0; i < ROWS; i += down, from += step) {
+            const int bytes = row + i < end ? count * 4 : 0;
+            copy_async<16>(address + i * single_pitch<DEPTH>, bytes ? from : data, bytes);
         }
         return;
     }
 #pragma unroll 1
-    for (int i = 0; i < ROWS / down; i++) {
-        const int64_t number = first + row + i * down;
+    for (int i = row; i < ROWS; i += down, from += step, address += down * single_pitch<DEPTH>)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            const bool there = number < rows.length && e < count;
-            copy_async<4>(address + i * down * single_pitch<DEPTH> + e * 4,
-                          there ? data + number * rows.row + (column + e) * rows.column : data,
+            const bool there = i < end && e < count;
+            copy_async<4>(address + e * 4, there ? from + (column + e) * rows.column : data,
                           there ? 4 : 0);
         }
-    }
 }
 
 // ---- Products -----------------------------------------------------------------------------------
@@ -79,31 +78,6 @@ __device__ __forceinline__ void split(uint32_t x, uint32_t &most, uint32_t &rest
     rest = float_bits(float_of_bits(x) - float_of_bits(most));
 }
 
-// Splits a warp's ROWS rows in place; the rests are PLANE bytes on.
-template <int DEPTH, int ROWS, int PLANE>
-__device__ __forceinline__ void split_rows(unsigned char *own) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    constexpr int across = DEPTH / 4;
-#pragma unroll 4
-    for (int i = lane; i < ROWS * across; i += 32) {
-        uint4 *most = reinterpret_cast<uint4 *>(own + i / across * single_pitch<DEPTH> + i % across * 16);
-        uint4 *rest = reinterpret_cast<uint4 *>(own + PLANE + i / across * single_pitch<DEPTH> + i % across * 16);
-        uint4 x = *most, m, r;
-        split(x.x, m.x, r.x), split(x.y, m.y, r.y), split(x.z, m.z, r.z), split(x.w, m.w, r.w);
-        *most = m, *rest = r;
-    }
-    __syncwarp();
-}
-
-__device__ __forceinline__ void split_right(uint32_t x, uint32_t &most, uint32_t &rest) {
-#ifdef PVG_TRUNCATE
-    most = x & 0xffffe000;
-    rest = float_bits(float_of_bits(x) - float_of_bits(most));
-#else
-    split(x, most, rest);
-#endif
-}
-
 template <int N> struct Halves {
     uint32_t most[N], rest[N];
     __device__ __forceinline__ void set(int i, uint32_t x) { split(x, most[i], rest[i]); }
@@ -111,7 +85,7 @@ template <int N> struct Halves {
 
 // sums = left right', along the features; both are at their places. TURNED: the products are those
 // of the operands the other way round, to the last bit.
-template <int DEPTH, int R, int COLUMNS, bool TURNED, int UNROLL = 8, int PLANE = 0>
+template <int DEPTH, int R, int COLUMNS, bool TURNED, int UNROLL>
 __device__ __forceinline__ void multiply_features(Sums<R, COLUMNS> &sums, uint32_t left,
                                                   uint32_t right) {
     Sums<R, COLUMNS> small = {};
@@ -127,13 +101,7 @@ __device__ __forceinline__ void multiply_features(Sums<R, COLUMNS> &sums, uint32
         uint32_t raw[4];
 #pragma unroll
         for (int r = 0; r < R; r++) {
-            const uint32_t at = left + r * 16 * single_pitch<DEPTH> + k * 32;
-            if (PLANE) {
-                read_matrices<false>(at, a[r].most);
-                read_matrices<false>(at + PLANE, a[r].rest);
-                continue;
-            }
-            read_matrices<false>(at, raw);
+            read_matrices<false>(left + r * 16 * single_pitch<DEPTH> + k * 32, raw);
 #pragma unroll
             for (int i = 0; i < 4; i++) a[r].set(i, raw[i]);
         }
@@ -142,7 +110,7 @@ __device__ __forceinline__ void multiply_features(Sums<R, COLUMNS> &sums, uint32
             Halves<4> b;
             read_matrices<false>(right + j * 8 * single_pitch<DEPTH> + k * 32, raw);
 #pragma unroll
-            for (int i = 0; i < 4; i++) split_right(raw[i], b.most[i], b.rest[i]);
+            for (int i = 0; i < 4; i++) b.set(i, raw[i]);
 #pragma unroll
             for (int step = 0; step < 3; step++)
 #pragma unroll
@@ -200,8 +168,8 @@ __device__ __forceinline__ void add_products(Sums<R, DEPTH> &sums, const float (
                 for (int half = 0; half < 2; half++) {
                     const uint2 two = *reinterpret_cast<const uint2 *>(
                         right + (k * 8 + half) * single_pitch<DEPTH> + (j + x) * 32);
-                    split_right(two.x, most[k][x][half], rest[x][half]);
-                    split_right(two.y, most[k][x + 1][half], rest[x + 1][half]);
+                    split(two.x, most[k][x][half], rest[x][half]);
+                    split(two.y, most[k][x + 1][half], rest[x + 1][half]);
                 }
 #pragma unroll
             for (int step = 0; step < 2; step++)

@@ -87,18 +87,19 @@ __global__ void __launch_bounds__(threads) attention_tensor_single_products_kern
 // ---- Gradients of queries -----------------------------------------------------------------------
 
 // A block's shared memory: queries, their gradients, two tiles of keys and of values, offsets.
-template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2> struct SingleByQuery {
+template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2,
+          int WARPS = 4> struct SingleByQuery {
     static constexpr int DEPTH = DEPTH_, R = R_, columns = COLUMNS;
-    static constexpr int blocks = BLOCKS;
+    static constexpr int blocks = BLOCKS, warps = WARPS, threads = 32 * WARPS;
     enum { unroll = UNROLL };
-    static constexpr int rows = 16 * R * tensor_warps;
+    static constexpr int rows = 16 * R * WARPS;
     static constexpr int gradient = rows * single_pitch<DEPTH>, keys = 2 * gradient;
     static constexpr int tile = columns * single_pitch<DEPTH>, offsets = keys + 4 * tile;
     static constexpr int bytes_of_offsets = rows * offsets_pitch<columns> * 4;
 };
 
 template <class Places>
-__global__ void __launch_bounds__(tensor_threads, Places::blocks)
+__global__ void __launch_bounds__(Places::threads, Places::blocks)
     attention_tensor_single_query_kernel(const __grid_constant__ Job job) {
 #if PVG_HAS_FRAGMENTS
     constexpr int DEPTH = Places::DEPTH, R = Places::R, rows = Places::rows;
@@ -108,7 +109,9 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
     const int64_t length = job.query.length;
     const int64_t first = int64_t(tiles - 1 - blockIdx.x % tiles) * rows; // the longest first
     const Item<float> item(job, number);
-    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    // The schedulers of a multiprocessor have a warp of each block: its rows change with the block.
+    const int warp = static_cast<int>(threadIdx.x / 32 + blockIdx.x) % Places::warps;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
     const int64_t own_first = first + warp * 16 * R;
     const int64_t size =
         job.causal && first + rows < job.keys.length ? first + rows : job.keys.length;
@@ -118,8 +121,8 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
         shared_address(memory) + warp * 16 * R * single_pitch<DEPTH> + left_single<DEPTH>();
     const auto load = [&](int64_t key, int stage) {
         unsigned char *to = memory + Places::keys + stage * Places::tile;
-        load_singles<DEPTH, columns>(to, item.keys, key);
-        load_singles<DEPTH, columns>(to + 2 * Places::tile, item.values, key);
+        load_singles<DEPTH, columns, Places::threads>(to, item.keys, key);
+        load_singles<DEPTH, columns, Places::threads>(to + 2 * Places::tile, item.values, key);
     };
     Sums<R, DEPTH> sums = {};
     float2 numbers[R][2];
@@ -134,8 +137,8 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
                                            static_cast<const float *>(job.products)[at]);
             factors[r][half] = 1;
         }
-    load_singles<DEPTH, rows>(memory, item.query, first);
-    load_singles<DEPTH, rows>(memory + Places::gradient, item.gradient, first);
+    load_singles<DEPTH, rows, Places::threads>(memory, item.query, first);
+    load_singles<DEPTH, rows, Places::threads>(memory + Places::gradient, item.gradient, first);
     load(0, 0);
     int stage = 0;
 #pragma unroll 1
@@ -153,8 +156,8 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
         const uint32_t place = shared_address(right) + right_single<DEPTH>();
         Sums<R, columns> weights, slopes;
         multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(weights, left, place);
-        multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(slopes, left + Places::gradient,
-                                                    place + 2 * Places::tile);
+        multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(
+            slopes, left + Places::gradient, place + 2 * Places::tile);
         const bool cut = job.general || key + columns > job.keys.length ||
                          (job.causal && key + columns - 1 > own_first);
         unsigned out[R] = {};
@@ -183,11 +186,12 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
 
 // A block's shared memory: keys, values, two tiles of queries and of their gradients, of their
 // logsums and products, offsets.
-template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2> struct SingleByKey {
+template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2,
+          int WARPS = 4> struct SingleByKey {
     static constexpr int DEPTH = DEPTH_, R = R_, columns = COLUMNS;
-    static constexpr int blocks = BLOCKS;
+    static constexpr int blocks = BLOCKS, warps = WARPS, threads = 32 * WARPS;
     enum { unroll = UNROLL };
-    static constexpr int rows = 16 * R * tensor_warps;
+    static constexpr int rows = 16 * R * WARPS;
     static constexpr int values = rows * single_pitch<DEPTH>, queries = 2 * values;
     static constexpr int tile = columns * single_pitch<DEPTH>, numbers = queries + 4 * tile;
     static constexpr int offsets = numbers + 4 * columns * 4;
@@ -195,7 +199,7 @@ template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2> struc
 };
 
 template <class Places>
-__global__ void __launch_bounds__(tensor_threads, Places::blocks)
+__global__ void __launch_bounds__(Places::threads, Places::blocks)
     attention_tensor_single_keys_kernel(const __grid_constant__ Job job) {
 #if PVG_HAS_FRAGMENTS
     constexpr int DEPTH = Places::DEPTH, R = Places::R, rows = Places::rows;
@@ -205,7 +209,9 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
     const int64_t first = int64_t(blockIdx.x % tiles) * rows;
     const int64_t length = job.query.length, size = job.keys.length;
     const Item<float> item(job, number);
-    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    // The schedulers of a multiprocessor have a warp of each block: its rows change with the block.
+    const int warp = static_cast<int>(threadIdx.x / 32 + blockIdx.x) % Places::warps;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
     const int64_t own_first = first + warp * 16 * R;
     float *numbers = reinterpret_cast<float *>(memory + Places::numbers);
     float *offsets = reinterpret_cast<float *>(memory + Places::offsets);
@@ -214,9 +220,9 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
         shared_address(memory) + warp * 16 * R * single_pitch<DEPTH> + left_single<DEPTH>();
     const auto load = [&](int64_t query, int stage) {
         unsigned char *to = memory + Places::queries + stage * Places::tile;
-        load_singles<DEPTH, columns>(to, item.query, query);
-        load_singles<DEPTH, columns>(to + 2 * Places::tile, item.gradient, query);
-        static_assert(2 * columns <= tensor_threads);
+        load_singles<DEPTH, columns, Places::threads>(to, item.query, query);
+        load_singles<DEPTH, columns, Places::threads>(to + 2 * Places::tile, item.gradient, query);
+        static_assert(2 * columns <= Places::threads);
         const int column = static_cast<int>(threadIdx.x) % columns;
         if (threadIdx.x >= 2 * columns) return;
         const void *all = static_cast<int>(threadIdx.x) < columns ? job.logsum : job.products;
@@ -230,8 +236,8 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
     float ones[R][2];
 #pragma unroll
     for (int r = 0; r < R; r++) ones[r][0] = ones[r][1] = 1;
-    load_singles<DEPTH, rows>(memory, item.keys, first);
-    load_singles<DEPTH, rows>(memory + Places::values, item.values, first);
+    load_singles<DEPTH, rows, Places::threads>(memory, item.keys, first);
+    load_singles<DEPTH, rows, Places::threads>(memory + Places::values, item.values, first);
     const int64_t begin = job.causal ? first : 0;
     if (begin < length) load(begin, 0);
     int stage = 0;
@@ -250,8 +256,8 @@ __global__ void __launch_bounds__(tensor_threads, Places::blocks)
         const uint32_t place = shared_address(right) + right_single<DEPTH>();
         Sums<R, columns> weights, slopes; // by key, then by query
         multiply_features<DEPTH, R, columns, true, int(Places::unroll)>(weights, left, place);
-        multiply_features<DEPTH, R, columns, true, int(Places::unroll)>(slopes, left + Places::values,
-                                                   place + 2 * Places::tile);
+        multiply_features<DEPTH, R, columns, true, int(Places::unroll)>(
+            slopes, left + Places::values, place + 2 * Places::tile);
         const bool cut = job.general || query + columns > length ||
                          (job.causal && query < own_first + 16 * R - 1);
         unsigned out[R] = {};
@@ -290,12 +296,12 @@ int launch_single(Call &call, Job job, pvg_array *const *results) {
     job.to = results[0]->data;
     job.tiles = (job.query.length + Queries::rows - 1) / Queries::rows;
     PVG_LAUNCH((attention_tensor_single_query_kernel<Queries>),
-               blocks_for(job.items * job.tiles, 1), tensor_threads,
+               blocks_for(job.items * job.tiles, 1), Queries::threads,
                Queries::offsets + (job.general ? Queries::bytes_of_offsets : 0), call.stream, job);
     job.to = results[1]->data, job.more = results[2]->data;
     job.tiles = (job.keys.length + Keys::rows - 1) / Keys::rows;
     PVG_LAUNCH((attention_tensor_single_keys_kernel<Keys>), blocks_for(job.items * job.tiles, 1),
-               tensor_threads, Keys::offsets + (job.general ? Keys::bytes_of_offsets : 0),
+               Keys::threads, Keys::offsets + (job.general ? Keys::bytes_of_offsets : 0),
                call.stream, job);
     return PVG_OK;
 }

@@ -187,7 +187,8 @@ __device__ __forceinline__ void load_offsets(float *to, const Job &job, int64_t 
                                              int64_t key) {
     constexpr int keys = BY_KEY ? ROWS : COLUMNS;
 #pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < ROWS * COLUMNS; i += tensor_threads) {
+    for (int i = static_cast<int>(threadIdx.x); i < ROWS * COLUMNS;
+         i += static_cast<int>(blockDim.x)) {
         const int x = i % keys, y = i / keys;
         float value = 0;
         if (score(job, mask, query + y, key + x, false, value)) {
