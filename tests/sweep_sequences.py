@@ -33,7 +33,7 @@ def attentions(dtype):
 
             def check(device, width=width, causal=causal):
                 check_attention(device, dtype, width, causal)
-                if device == "sim" and dtype.itemsize == 2:  # a card with tensor cores
+                if device == "sim" and dtype.itemsize <= 4:  # a card with tensor cores
                     check_attention("sim:1", dtype, width, causal)
 
             yield f"attention of {width}{', causal' if causal else ''}", check

@@ -1,4 +1,4 @@
-"""Attention of halves on tensor cores: the kernels of cards from compute capability 8.0 on.
+"""Attention on tensor cores: the kernels of cards from compute capability 8.0 on.
 
 The simulated card "sim" has none, "sim:1" and "sim:2" have.
 """
@@ -21,6 +21,7 @@ from pyvecgpu.dispatch import apply
 from pyvecgpu.nn.functional.attention import attend as attention
 
 HALVES = ["float16"] + (["bfloat16"] if BFLOAT16 is not None else [])
+TAKEN = ["float32", *HALVES]
 CARDS = {"sim": ("sim:1", "sim:2"), "cuda": ("cuda",)}
 pytestmark = [pytest.mark.devices("sim", "cuda"), pytest.mark.usefixtures("simulated_cards")]
 # Beside the tiles' edges (32, 64, 128), and beside what 16 bytes hold.
@@ -54,7 +55,7 @@ class Tensor(Drawn):
         self.scale = float(rng.choice([1.0, 1.0, 0.3, -0.5])) / np.sqrt(e)
 
 
-@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("dtype", TAKEN)
 @pytest.mark.parametrize("part", range(4))
 def test_random_shapes(card, dtype, part):
     """Values and gradients of operands of any layouts, with any mask, order and scale."""
@@ -92,11 +93,12 @@ def views(card, x):
     yield "repeated", put(card, x[:1])
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
 @pytest.mark.parametrize("features", (20, 64, 100))
-def test_rows_in_memory(card, features):
+def test_rows_in_memory(card, features, dtype):
     """The same bits of every layout, as nothing but the way of the copy differs."""
     rng = np.random.default_rng(21)
-    q, k, v, g = (numbers(rng, "float16", n, features) for n in (37, 70, 70, 37))
+    q, k, v, g = (numbers(rng, dtype, n, features) for n in (37, 70, 70, 37))
     cases = [(i, *view) for i, x in enumerate((q, k, v)) for view in views(card, x)]
     for i, name, x in cases:
         plain = [put(card, y) for y in (q, k, v)]
@@ -116,10 +118,11 @@ def test_rows_in_memory(card, features):
             assert np.array_equal(a, b), f"{name}, operand {i}"
 
 
-def test_sums_of_exponentials(card):
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+def test_sums_of_exponentials(card, dtype):
     """The logarithm that the backward pass takes, beside float64."""
     rng = np.random.default_rng(22)
-    q, k = (numbers(rng, "float16", n, 40) for n in (70, 130))
+    q, k = (numbers(rng, dtype, n, 40) for n in (70, 130))
     scores = q.astype(np.float64) @ k.T.astype(np.float64) * 3.0
     most = scores.max(axis=-1, keepdims=True)
     wanted = np.log(np.exp(scores - most).sum(axis=-1)) + most[:, 0]
@@ -131,10 +134,10 @@ def test_sums_of_exponentials(card):
 
 
 def test_which_kernels_run(card):
-    """Those of tensor cores for heads of up to 128 features of halves, on cards that have them."""
-    for dtype in (*HALVES, "float32"):
+    """Those of tensor cores for heads of up to 128 features, on cards that have them."""
+    for dtype in (*TAKEN, "float64"):
         for features, width in ((64, 5), (65, 64), (1, 128), (129, 8), (8, 129)):
-            wanted = dtype in HALVES and max(features, width) <= 128
+            wanted = dtype in TAKEN and max(features, width) <= 128
             for device in {card, card.split(":")[0]}:
                 q, v = (vg.ones((3, n), dtype=dtype, device=device) for n in (features, width))
                 before = launched(device)
@@ -148,9 +151,10 @@ def launched(device):
     return {x for x in vg.launch_log(device) if "attention" in x.kernel}
 
 
-def test_queries_without_keys(card):
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+def test_queries_without_keys(card, dtype):
     rng = np.random.default_rng(23)
-    q, k, v = (numbers(rng, "float16", n, 8) for n in (70, 150, 150))
+    q, k, v = (numbers(rng, dtype, n, 8) for n in (70, 150, 150))
     kept = np.ones((70, 150), bool)
     kept[[1, 66]] = False
     kept[5, :140] = False  # whole tiles, but not all
@@ -159,21 +163,22 @@ def test_queries_without_keys(card):
         assert np.isnan(found[[1, 66]]).all()
         rest = np.delete(found, [1, 66], axis=0)
         wanted = np.delete(reference(q, k, v, mask, False, 8**-0.5), [1, 66], axis=0)
-        assert not (np.max(np.abs(rest - wanted)) > TOLERANCES["float16"])
+        assert not (np.max(np.abs(rest - wanted)) > TOLERANCES[dtype])
     leaves = [put(card, x).requires_grad_() for x in (q, k, v)]
     attend(*leaves, put(card, kept)).sum().backward()
     assert not np.isnan(leaves[0].grad.numpy()).any(), "the mask keeps NaN from the queries"
     assert not np.isnan(leaves[1].grad.numpy()).any()
 
 
-def test_the_least_numbers_of_a_mask_are_no_infinities(card):
-    x = put(card, np.ones((3, 4), np.float16))
+@pytest.mark.parametrize("taken", ("float32", "float16"))
+def test_the_least_numbers_of_a_mask_are_no_infinities(card, taken):
+    x = put(card, np.ones((3, 4), taken))
     for dtype in ("float64", "float32", "float16"):
         mask = put(card, np.full((3, 3), np.finfo(dtype).min, dtype))
         assert np.array_equal(attend(x, x, x, mask).numpy(), x.numpy()), dtype
 
 
-@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("dtype", TAKEN)
 def test_infinities_and_nan(card, dtype):
     x = np.random.default_rng(24).normal(size=(70, 4)).astype("f4")
     for bad in (np.nan, np.inf):
@@ -187,10 +192,11 @@ def test_infinities_and_nan(card, dtype):
     assert not any(leaf.grad.astype("float32").numpy().any() for leaf in leaves)
 
 
-def test_keys_behind_all_queries_are_not_read_by_whole_tiles(card):
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+def test_keys_behind_all_queries_are_not_read_by_whole_tiles(card, dtype):
     """NaN there changes nothing, and has gradients of zero."""
     rng = np.random.default_rng(25)
-    x, g = numbers(rng, "float16", 300, 16), numbers(rng, "float16", 100, 16)
+    x, g = numbers(rng, dtype, 300, 16), numbers(rng, dtype, 100, 16)
     wrong = x.copy()
     wrong[128:] = np.nan
     results = []
@@ -203,7 +209,7 @@ def test_keys_behind_all_queries_are_not_read_by_whole_tiles(card):
     assert not results[0][2][100:].any() and not results[0][3][100:].any()
 
 
-@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("dtype", TAKEN)
 def test_large_scores(card, dtype):
     """Of hundreds: the largest one is taken off, and what is far below it counts nothing."""
     rng = np.random.default_rng(26)
@@ -216,23 +222,25 @@ def test_large_scores(card, dtype):
     assert_near(found, wanted, dtype, "gradient of the values")
 
 
-def test_sums_of_many_rows(card):
+@pytest.mark.parametrize(("dtype", "allowed"), [("float32", 1e-5), ("float16", 1e-3)])
+def test_sums_of_many_rows(card, dtype, allowed):
     """Equal terms err the most."""
     n = 3000
-    few, many = np.zeros((1, 8), np.float16), np.zeros((n, 8), np.float16)
-    tenths = np.full((n, 8), 0.1, np.float16)
+    few, many = np.zeros((1, 8), dtype), np.zeros((n, 8), dtype)
+    tenths = np.full((n, 8), 0.1, dtype)
     exact = float(tenths[0, 0])
     mean = attend(*(put(card, x) for x in (few, many, tenths))).numpy().astype("f8")
-    assert np.abs(mean / exact - 1).max() <= 1e-3
+    assert np.abs(mean / exact - 1).max() <= allowed
     value = put(card, few).requires_grad_()
     result = attend(put(card, many), put(card, few), value)
     (slope,) = vg.autograd.grad(result, (value,), put(card, tenths))
-    assert np.abs(slope.numpy().astype("f8") / (n * exact) - 1).max() <= 1e-3
+    assert np.abs(slope.numpy().astype("f8") / (n * exact) - 1).max() <= allowed
 
 
-def test_the_same_bits_twice(card):
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+def test_the_same_bits_twice(card, dtype):
     rng = np.random.default_rng(27)
-    q, k, v, g = (numbers(rng, "float16", 2, n, 70) for n in (150, 140, 140, 150))
+    q, k, v, g = (numbers(rng, dtype, 2, n, 70) for n in (150, 140, 140, 150))
     bits = []
     for _ in range(2):
         leaves = [put(card, x).requires_grad_() for x in (q, k, v)]
@@ -242,9 +250,10 @@ def test_the_same_bits_twice(card):
     assert all(np.array_equal(a, b) for a, b in zip(*bits, strict=True))
 
 
-def test_launches(card):
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+def test_launches(card, dtype):
     """One forward, three backward, and no wait."""
-    q = vg.ones((2, 3, 40, 8), dtype="float16", device=card)
+    q = vg.ones((2, 3, 40, 8), dtype=dtype, device=card)
     logsum = vg.empty((2, 3, 40), dtype="float32", device=card)
     before = vg.counters(card)
     result = apply(q.backend, "attention", q, q, q, None, 0.5, True, logsum)
@@ -255,3 +264,74 @@ def test_launches(card):
     assert after["launches"] - between["launches"] == 3
     rest = [name for name in before if name not in ("launches", "live_arrays")]
     assert all(after[name] == before[name] for name in rest)
+
+
+# Float32, every element of which is two numbers of 11 bits -----------------------------------------
+
+
+def with_gradients(card, q, k, v, g, mask=None, causal=False):
+    """The result and the gradients of q, k and v, as NumPy's."""
+    leaves = [put(card, x).requires_grad_() for x in (q, k, v)]
+    result = attention(*leaves, None if mask is None else put(card, mask), causal, 0.3, 0.0)
+    found = vg.autograd.grad(result, leaves, put(card, g))
+    return [result.detach().numpy(), *(x.numpy() for x in found)]
+
+
+@pytest.mark.parametrize("features", (40, 128))
+def test_singles_err_like_float32(card, features):
+    """Of 11 bits alone the error is 5e-4, without one of the three products 2e-4."""
+    rng = np.random.default_rng(28)
+    q, k, v, g = (numbers(rng, "float32", n, features) for n in (150, 300, 300, 150))
+    found = with_gradients(card, q, k, v, g)
+    how = (None, False, 0.3)
+    exact = [reference(q, k, v, *how), *reference_gradients(g, q, k, v, *how)]
+    for name, x, y in zip(("value", *"qkv"), found, exact, strict=True):
+        error = np.sqrt(np.mean((x - y) ** 2) / np.mean(y**2))
+        assert error <= 3e-6, f"{name}: {error}"
+
+
+@pytest.mark.parametrize("features", (24, 100))
+@pytest.mark.parametrize("bad", (np.inf, -np.inf, np.nan, 3.4028e38, -3.4028234e38))
+def test_singles_without_two_parts(card, features, bad):
+    """Infinities, NaN and what rounds to an infinity: as the sums of float64 have them."""
+    rng = np.random.default_rng(29)
+    for i in range(4):
+        operands = [numbers(rng, "float32", n, features) for n in (70, 90, 90, 70)]
+        operands[i][17, 5] = bad
+        if np.isfinite(bad):  # no sum goes beyond float32
+            operands[(1, 0, 3, 2)[i]][:, 5] *= np.float32((1e-38, 1e-38, 0, 0)[i])
+            operands[3] *= np.float32((0.01, 0.01, 1, 1)[i])
+        found = with_gradients(card, *operands)
+        wanted = with_gradients(card, *(x.astype(np.float64) for x in operands))
+        for name, x, y in zip(("value", *"qkv"), found, wanted, strict=True):
+            what = f"operand {i}, {name}"
+            for kind in (np.isnan, np.isposinf, np.isneginf):
+                assert np.array_equal(kind(x), kind(y)), what
+            x, y = (np.where(np.isfinite(z), z, 0).astype(np.float64) for z in (x, y))
+            assert np.all(np.abs(x - y) <= 2e-5 * np.maximum(1, np.max(np.abs(y), axis=0))), what
+
+
+def test_singles_that_a_query_takes_no_part_with(card):
+    """What is behind a query in their order is not seen, be it NaN or infinite."""
+    rng = np.random.default_rng(30)
+    for features in (20, 90):
+        x, g = numbers(rng, "float32", 100, features), numbers(rng, "float32", 100, features)
+        wanted = with_gradients(card, x, x, x, g, None, True)
+        for bad in (np.nan, np.inf):
+            wrong = x.copy()
+            wrong[70, 3] = bad
+            found = with_gradients(card, x, wrong, wrong, g, None, True)
+            assert np.array_equal(found[0][:64], wanted[0][:64])
+            for a, b in zip(found[:2], wanted[:2], strict=True):
+                assert np.max(np.abs(a[:70] - b[:70])) <= 1e-5
+
+
+def test_one_key_of_singles_has_gradients_of_zero(card):
+    """Its weight is 1 whatever the score: to the last bit, so that sums of many stay zero."""
+    rng = np.random.default_rng(31)
+    for length, features, width in ((70, 100, 128), (5, 3, 33), (66, 64, 64)):
+        shapes = ((length, features), (1, features), (1, width), (length, width))
+        q, k, v, g = (numbers(rng, "float32", *shape) for shape in shapes)
+        mask = rng.normal(size=(length, 1))
+        for found in (with_gradients(card, q, k, v, g), with_gradients(card, q, k, v, g, mask)):
+            assert not found[1].any() and not found[2].any()

@@ -52,6 +52,7 @@ __device__ __forceinline__ ComputeType<T> rescale(ComputeType<T> (&scores)[eleme
 
 template <class T, int CHUNKS>
 __global__ void __launch_bounds__(threads, blocks_at_once<CHUNKS>) attention_kernel(const Job job) {
+    if (is_unused<T, CHUNKS>) return;
     using A = ComputeType<T>;
     constexpr int n = elements<T>;
     __shared__ __align__(16) Shared<T> shared;
@@ -118,7 +119,10 @@ int check_logsum(const Operands &operands, const Shape &shape, const pvg_array *
 
 template <class T> int launch(Call &call, const Job &job) {
     const unsigned blocks = blocks_for(job.items * job.tiles, 1);
-    const int chunks = (job.values.features + edge<T> - 1) / edge<T>;
+    const int features = job.query.features, width = job.values.features;
+    // Of float32 by what is wider, see is_unused.
+    const int widest = sizeof(T) == 4 && features > width ? features : width;
+    const int chunks = (widest + edge<T> - 1) / edge<T>;
     if constexpr (sizeof(T) == 8) {
         if (chunks <= 2)
             PVG_LAUNCH((attention_kernel<T, 2>), blocks, threads, 0, call.stream, job);

@@ -59,6 +59,7 @@ __device__ __forceinline__ void weigh(const Job &job, int64_t mask, int64_t quer
 template <class T, int CHUNKS>
 __global__ void __launch_bounds__(threads, blocks_at_once<CHUNKS>)
     attention_query_kernel(const Job job) {
+    if (is_unused<T, CHUNKS>) return;
     using A = ComputeType<T>;
     constexpr int n = elements<T>;
     __shared__ __align__(16) Shared<T> shared;
@@ -99,6 +100,7 @@ __global__ void __launch_bounds__(threads, blocks_at_once<CHUNKS>)
 template <class T, int CHUNKS>
 __global__ void __launch_bounds__(threads, CHUNKS == 1 ? 2 : 1)
     attention_keys_kernel(const Job job) {
+    if (is_unused<T, CHUNKS>) return;
     using A = ComputeType<T>;
     constexpr int n = elements<T>;
     __shared__ __align__(16) Shared<T> shared;
@@ -186,8 +188,11 @@ int launch_backward(Call &call, Job job, pvg_array *const *results, const Shape 
     Workspace products;
     PVG_PASS(products.open(call, static_cast<size_t>(rows) * sizeof(A)));
     job.to = products.as<A>();
-    PVG_LAUNCH(attention_products_kernel<T>, blocks_for(rows, threads), threads, 0, call.stream,
-               job);
+    if (tensor && sizeof(T) == 4)
+        PVG_PASS(launch_single_products(call, job));
+    else
+        PVG_LAUNCH(attention_products_kernel<T>, blocks_for(rows, threads), threads, 0, call.stream,
+                   job);
     job.products = products.as<A>();
     if (tensor) return launch_tensor_backward(call, DtypeOf<T>::value, job, results);
     const int widest = shape.features > shape.width ? shape.features : shape.width;

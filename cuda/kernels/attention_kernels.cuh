@@ -58,6 +58,14 @@ template <class T> struct Shared {
 // Of a multiprocessor; heads of many chunks need the registers.
 template <int CHUNKS> inline constexpr int blocks_at_once = CHUNKS <= 2 ? 2 : 1;
 
+// Whether the code that is compiled never runs kernels of so many chunks, as all heads that have no
+// more are multiplied on tensor cores.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <class T, int CHUNKS> inline constexpr bool is_unused = sizeof(T) == 4 && CHUNKS <= 2;
+#else
+template <class T, int CHUNKS> inline constexpr bool is_unused = false;
+#endif
+
 template <class T> using Elements = ComputeType<T>[elements<T>][elements<T>];
 
 // One item of the batch: where it lies in each operand.

@@ -176,14 +176,14 @@ int takes_tensor_cores(const Call &call, const Operands &operands, const Shape &
                        bool *takes) {
     const int dtype = operands.query->dtype;
     int architecture = 0;
-    if (dtype == PVG_FLOAT16 || dtype == PVG_BFLOAT16)
-        PVG_PASS(architecture_of(call.device, &architecture));
+    if (dtype != PVG_FLOAT64) PVG_PASS(architecture_of(call.device, &architecture));
     *takes = architecture >= 80 && shape.features <= most_tensor_features &&
              shape.width <= most_tensor_features;
     return PVG_OK;
 }
 
 int launch_tensor(Call &call, int dtype, const Job &job) {
+    if (dtype == PVG_FLOAT32) return launch_single(call, job);
 #ifndef PVG_SIMULATOR // which has no products of warpgroups
     bool takes;
     PVG_PASS(takes_wgmma(call, job, &takes));

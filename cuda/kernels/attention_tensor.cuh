@@ -26,6 +26,10 @@ int launch_wgmma(Call &call, int dtype, const Job &job);
 int launch_wgmma_backward(Call &call, int dtype, const Job &job, pvg_array *const *results);
 // job.products is known; to query, keys and values.
 int launch_tensor_backward(Call &call, int dtype, const Job &job, pvg_array *const *results);
+// The same of float32, see attention_single.cuh; and what job.to has to become of each row.
+int launch_single(Call &call, const Job &job);
+int launch_single_products(Call &call, const Job &job);
+int launch_single_backward(Call &call, const Job &job, pvg_array *const *results);
 
 namespace {
 
@@ -187,7 +191,8 @@ __device__ __forceinline__ void load_offsets(float *to, const Job &job, int64_t 
                                              int64_t key) {
     constexpr int keys = BY_KEY ? ROWS : COLUMNS;
 #pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < ROWS * COLUMNS; i += tensor_threads) {
+    for (int i = static_cast<int>(threadIdx.x); i < ROWS * COLUMNS;
+         i += static_cast<int>(blockDim.x)) {
         const int x = i % keys, y = i / keys;
         float value = 0;
         if (score(job, mask, query + y, key + x, false, value)) {

@@ -276,6 +276,7 @@ template <class T> int launch(Call &call, const Job &job, pvg_array *const *resu
 } // namespace
 
 int launch_tensor_backward(Call &call, int dtype, const Job &job, pvg_array *const *results) {
+    if (dtype == PVG_FLOAT32) return launch_single_backward(call, job, results);
 #ifndef PVG_SIMULATOR // which has no products of warpgroups
     bool takes;
     PVG_PASS(takes_wgmma(call, job, &takes));

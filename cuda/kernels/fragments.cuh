@@ -1,5 +1,6 @@
-// Products of a warp on tensor cores (mma.sync m16n8k16 of 16-bit floats, compute capability 8.0),
-// and how their operands come: from memory by cp.async, from shared memory by ldmatrix.
+// Products of a warp on tensor cores (mma.sync m16n8k16 of 16-bit floats and m16n8k8 of the first
+// 11 bits of floats, compute capability 8.0), and how their operands come: from memory by cp.async,
+// from shared memory by ldmatrix.
 //
 // The simulated card has them too, from 8.0 on: what the lanes of a warp hold goes through shared
 // memory there, in PTX's layouts; products are exact and are added in float, one after another. (A
@@ -150,6 +151,32 @@ __device__ __forceinline__ void multiply(float (&sum)[4], const uint32_t (&a)[4]
     else
         PVG_MMA("bf16.bf16");
 #undef PVG_MMA
+#endif
+}
+
+// The same of 16 x 8 and 8 x 8 floats, each of them cut off to 11 bits. Of a lane l: a has row l / 4
+// and column l % 4, row + 8, and both again 4 columns on; b has row l % 4 of column l / 4, and 4
+// rows on; the sum is as above.
+__device__ __forceinline__ void multiply_singles(float (&sum)[4], const uint32_t (&a)[4],
+                                                 uint32_t b0, uint32_t b1) {
+#ifdef PVG_SIMULATOR
+    __shared__ float exchange[32][32][6]; // warp, lane, elements of a and b
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    const uint32_t own[6] = {a[0], a[1], a[2], a[3], b0, b1};
+    for (int i = 0; i < 6; i++) exchange[warp][lane][i] = float_of_bits(own[i] & 0xffffe000);
+    __syncwarp();
+    for (int i = 0; i < 4; i++) {
+        const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+        for (int k = 0; k < 8; k++)
+            sum[i] += exchange[warp][row % 8 * 4 + k % 4][k / 4 * 2 + row / 8] *
+                      exchange[warp][column * 4 + k % 4][4 + k / 4];
+    }
+    __syncwarp();
+#elif PVG_HAS_FRAGMENTS
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #endif
 }
 
