@@ -1096,9 +1096,9 @@ enum pvg_cell {
  * memory. One float dtype; E and V are 1 to 256, S at least 1. mask: NULL, or what broadcasts to
  * (..., L, S), read where it lies: bool, true where a key takes part, or floats, which are added.
  * causal 1: queries take part with keys up to their own number. A query without any key gives NaN.
- * From compute capability 8.0 on E and V of up to 128 are multiplied on tensor cores: float32 in two
- * parts of 11 bits each and three products, which errs as float32 does; rows of infinities, or of
- * numbers from 2^128 - 2^116 on, go on CUDA cores.
+ * From compute capability 8.0 on E and V of up to 128 are multiplied on tensor cores: float32 in
+ * two parts of 11 bits each and three products, which errs as float32 does; rows of infinities, or
+ * of numbers from 2^128 - 2^116 on, go on CUDA cores.
  * The logarithms of the sums of exponentials, which the backward pass needs, are written to
  * `logsum` unless that is NULL: (..., L), contiguous, float64 for float64 and float32 for others,
  * sharing no memory with another one. Errors: VALUE, TYPE. */

@@ -1,8 +1,9 @@
 // Rows of attention of float32 that tensor cores cannot give, one after another, in float32.
 //
-// An infinity, and a number that rounds to one of 11 bits, have no two parts (attention_single.cuh),
-// so that all that comes of them is NaN. The kernels look for NaN in what they have summed, and a
-// warp computes such a row again, term by term. Where NaN came of NaN in the row itself it stays.
+// An infinity, and a number that rounds to one of 11 bits, have no two parts, as
+// attention_single.cuh says, so that all that comes of them is NaN. The kernels look for NaN in
+// what they have summed, and a warp computes such a row again, term by term. Where NaN came of NaN
+// in the row itself it stays.
 #pragma once
 #include "kernels/attention_single.cuh"
 

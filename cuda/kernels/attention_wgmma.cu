@@ -1,5 +1,5 @@
-// pvg_attention of float16 and bfloat16 by warpgroup products, see attention_wgmma.cuh: which calls,
-// their tensor maps, and the kernel.
+// pvg_attention of float16 and bfloat16 by warpgroup products, see attention_wgmma.cuh: which
+// calls, their tensor maps, and the kernel.
 //
 // A tile is of queries, and keys and values come through a ring each. While a warpgroup makes
 // weights of a tile's scores, the tensor cores have its products of the weights before with their

@@ -34,8 +34,8 @@ namespace {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Where shared memory holds what: own rows of a piece of work and of the next one, and the stages of
-// rows beside.
+// Where shared memory holds what: own rows of a piece of work and of the next one, and the stages
+// of rows beside.
 template <class Tile> struct BackwardRing {
     uint32_t base;
 

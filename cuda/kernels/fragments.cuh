@@ -154,9 +154,9 @@ __device__ __forceinline__ void multiply(float (&sum)[4], const uint32_t (&a)[4]
 #endif
 }
 
-// The same of 16 x 8 and 8 x 8 floats, each of them cut off to 11 bits. Of a lane l: a has row l / 4
-// and column l % 4, row + 8, and both again 4 columns on; b has row l % 4 of column l / 4, and 4
-// rows on; the sum is as above.
+// The same of 16 x 8 and 8 x 8 floats, each of them cut off to 11 bits. Of a lane l: a has row
+// l / 4 and column l % 4, row + 8, and both again 4 columns on; b has row l % 4 of column l / 4,
+// and 4 rows on; the sum is as above.
 __device__ __forceinline__ void multiply_singles(float (&sum)[4], const uint32_t (&a)[4],
                                                  uint32_t b0, uint32_t b1) {
 #ifdef PVG_SIMULATOR

@@ -43,8 +43,8 @@ template <class T, int ROWS> struct StepPart {
     static_assert(ROWS * across % step_threads == 0);
     Vector<T, count> vectors[each];
 
-    // Columns from `begin` on of rows of a matrix without gaps; zeros outside, which is where row_of
-    // gives -1. aligned: all rows begin at multiples of 16 bytes.
+    // Columns from `begin` on of rows of a matrix without gaps; zeros outside, which is where
+    // row_of gives -1. aligned: all rows begin at multiples of 16 bytes.
     template <class RowOf>
     __device__ __forceinline__ void fetch(const void *matrix, int64_t width, int64_t begin,
                                           bool aligned, const RowOf &row_of) {

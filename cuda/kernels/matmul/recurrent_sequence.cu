@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(pack_threads) pack_kernel(ComputeType<T> *to, 
         term < pack.width ? static_cast<A>(static_cast<const T *>(pack.weight)[from]) : A(0);
 }
 
-// The weight's groups that a block reads once: the first HELD of a column in its thread's registers,
-// those up to terms.kept in shared memory.
+// The weight's groups that a block reads once: the first HELD of a column in its thread's
+// registers, those up to terms.kept in shared memory.
 template <class A, int HELD> struct Weights {
     const Terms &terms;
     Group<A> *kept;
