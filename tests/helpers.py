@@ -302,7 +302,7 @@ def integers(rng, shape, dtype, low=-8, high=8):
     return (values > high // 2) if dtype.kind == "b" else values.astype(dtype)
 
 
-SHAPE = (6, 37)
+SHAPE = (3, 301)  # rows of sixteen vectors and more, of which the last is short
 
 
 def fixed_integers(dtype, shape=SHAPE, seed=0):
@@ -365,6 +365,13 @@ def stepped(device, x):
     keys = (slice(1, None, 2),) * x.ndim
     whole[keys] = x
     return put(device, whole)[keys]
+
+
+def far_apart(device, x):
+    """Every ninth element of the last axis of something larger."""
+    whole = np.full((*x.shape[:-1], 9 * x.shape[-1]), poison(x.dtype), x.dtype)
+    whole[..., ::9] = x
+    return put(device, whole)[..., ::9]
 
 
 def padded_rows(device, x):

@@ -38,12 +38,13 @@ from pyvecgpu.dtypes import supported
 from pyvecgpu.native.abi import Distribution
 from pyvecgpu.operations import ROWS
 
-# Aligned vectors; unaligned ones; rows; any strides.
+# Aligned vectors; unaligned ones; rows; rows of small steps; any strides.
 PATTERNS = {
     "contiguous": helpers.put,
     "shifted": helpers.shifted(1),
     "rows": helpers.padded_rows,
-    "strided": helpers.stepped,
+    "stepped": helpers.stepped,
+    "strided": helpers.far_apart,
 }
 
 
@@ -224,7 +225,7 @@ def check_binary(device, name, dtype, make):
 
 
 def check_broadcast(device, name, dtype):
-    a, row, column = data(dtype), data(dtype, (37,), 2), data(dtype, (6, 1), 3)
+    a, row, column = data(dtype), data(dtype, SHAPE[1:], 2), data(dtype, (SHAPE[0], 1), 3)
     for other in (row, column):
         for left, right in ((a, other), (other, a)):
             result = getattr(vg, name)(put(device, left), put(device, right))
@@ -308,7 +309,7 @@ def joins(dtype):
 
     def check_arranged(device):
         x = data(dtype)
-        array, row = put(device, x), data(dtype, (37,))
+        array, row = put(device, x), data(dtype, SHAPE[1:])
         for axis in (None, 0, 1):
             assert_same(vg.roll(array, 5, axis), np.roll(x, 5, axis))
             assert_same(vg.repeat(array, 2, axis), np.repeat(x, 2, axis))
@@ -871,7 +872,7 @@ def lessons(dtype):
     """The kernels of cuda/lessons; the references are this library's own functions."""
     if dtype != np.float32:
         return
-    a, b, tall = data(dtype), data(dtype, seed=1), data(dtype, (37, 65), seed=2)
+    a, b, tall = data(dtype), data(dtype, seed=1), data(dtype, (SHAPE[1], 65), seed=2)
     shape = (3, 4, 5)
     calls = {
         "vector_add": (lambda x, y: x + y, [a.ravel(), b.ravel()], {}),
@@ -881,7 +882,7 @@ def lessons(dtype):
         "sigmoid": (vg.sigmoid, [a.ravel()], {}),
         "layer": (
             lambda x, weight, bias: vg.dense(x, weight, bias, "sigmoid"),
-            [a / 8, b[:5] / 8, b[0, :5]],
+            [a / 8, b[:2] / 8, b[0, :2]],
             {},
         ),
     }

@@ -266,7 +266,7 @@ def test_launches(card, dtype):
     assert all(after[name] == before[name] for name in rest)
 
 
-# Float32, every element of which is two numbers of 11 bits -----------------------------------------
+# Float32, every element of which is two numbers of 11 bits ----------------------------------------
 
 
 def with_gradients(card, q, k, v, g, mask=None, causal=False):

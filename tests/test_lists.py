@@ -59,6 +59,8 @@ def described(found):
         return [described(one) for one in found]
     if isinstance(found, (vg.Array, np.ndarray)):
         values = found.numpy() if isinstance(found, vg.Array) else found
+        if values.dtype.kind in "fc":
+            values = np.where(values != values, np.nan, values).astype(values.dtype)  # of one sign
         return (type(found), str(values.dtype), values.shape, values.tobytes())
     return repr(found)
 

@@ -124,4 +124,4 @@ def test_what_is_refused(device):
         with pytest.raises(TypeError, match=function.__name__):
             function("12", device=device)
         with pytest.raises(TypeError, match=function.__name__):
-            function(3, device=device)
+            function(None, device=device)

@@ -232,8 +232,6 @@ int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) 
 // Of many writes to single elements, the last one to each place.
 int launch_crowd(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
     Workspace table;
-    matmul::Card card;
-    PVG_PASS(matmul::card_of(call.device, &card));
     const size_t bytes = static_cast<size_t>(keys) * sizeof(unsigned);
     constexpr int64_t of_block = crowd_threads * crowd_each;
     PVG_PASS(table.open(call, bytes));
@@ -243,8 +241,8 @@ int launch_crowd(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
                ranges, last, ranges.size / 8 > keys);
     return dispatch_words(item, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        PVG_LAUNCH_WITH((LaunchExtras{1, card.overlaps()}), fetch_kernel<T>,
-                        blocks_for(keys, of_block), crowd_threads, 0, call.stream, ranges, last);
+        PVG_LAUNCH(fetch_kernel<T>, blocks_for(keys, of_block), crowd_threads, 0, call.stream,
+                   ranges, last);
         return PVG_OK;
     });
 }

@@ -9,8 +9,6 @@
 // of single elements each place then looks for its own write.
 #pragma once
 #include "arrays/operation.cuh"
-#include "kernels/matmul/instructions.cuh"
-#include "kernels/matmul/plan/card.cuh"
 #include "kernels/pictures.cuh"
 
 namespace pvg {
@@ -218,7 +216,6 @@ constexpr int crowd_threads = 256, crowd_each = 4; // writes and places of a thr
 __global__ void __launch_bounds__(crowd_threads)
     number_kernel(const __grid_constant__ Ranges ranges, unsigned *last,
                   [[maybe_unused]] const bool looks) {
-    matmul::let_next_kernel_start(); // fetch_kernel
     const int64_t block = int64_t(gridDim.x) - 1 - blockIdx.x;
     const int64_t first = block * crowd_each * crowd_threads + threadIdx.x;
     int64_t index[crowd_each] = {};
@@ -245,7 +242,6 @@ __global__ void __launch_bounds__(crowd_threads)
 template <class T>
 __global__ void __launch_bounds__(crowd_threads)
     fetch_kernel(const __grid_constant__ Ranges ranges, const unsigned *last) {
-    matmul::wait_for_previous_kernel();
     const T *flat = static_cast<const T *>(ranges.flat);
     T *indexed = static_cast<T *>(ranges.indexed);
     const int64_t first = int64_t(blockIdx.x) * crowd_each * crowd_threads + threadIdx.x;

@@ -15,7 +15,6 @@
 #pragma once
 #include "arrays/locate.cuh"
 #include "arrays/vector.cuh"
-#include "kernels/matmul/instructions.cuh"
 #include "kernels/reduce_accumulators.cuh"
 #include "runtime/launch.cuh"
 
@@ -316,7 +315,6 @@ namespace {
 template <class T, class Acc>
 __global__ void __launch_bounds__(short_rows_threads, 5)
     short_rows_kernel(Rows rows, Acc *partials, Result result) {
-    matmul::let_next_kernel_start(); // merge_kernel
     const unsigned lanes = rows.lanes, lane = threadIdx.x % lanes;
     const int64_t group =
         static_cast<int64_t>(blockIdx.x) * (short_rows_threads / lanes) + threadIdx.x / lanes;
@@ -342,7 +340,6 @@ template <class T, class Acc>
 __global__ void __launch_bounds__(long_rows_threads, 2)
     long_rows_kernel(Rows rows, Acc *partials, Result result) {
     __shared__ Acc of_warp[32];
-    matmul::let_next_kernel_start(); // merge_kernel
     const unsigned chunks = static_cast<unsigned>(rows.chunks);
     const int64_t index = blockIdx.x / chunks, begin = blockIdx.x % chunks * rows.chunk;
     int64_t end = begin + rows.chunk < rows.length ? begin + rows.chunk : rows.length;
@@ -396,7 +393,6 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
     constexpr int of_totals = column_threads * pack * static_cast<int>(sizeof(Acc));
     __shared__ uint4 room[(of_totals < tile_bytes ? tile_bytes : of_totals) / 16];
     Acc *shared = reinterpret_cast<Acc *>(room);
-    matmul::let_next_kernel_start(); // merge_kernel
     const unsigned above = blockIdx.x / c.stripes;
     const int64_t stripe = blockIdx.x % c.stripes, chunk = above % c.chunks;
     const int64_t outer = above / c.chunks;
@@ -468,7 +464,6 @@ __global__ void __launch_bounds__(column_threads)
     merge_kernel(const __grid_constant__ Anywhere job, const Result result) {
     constexpr int batch = merged_together;
     __shared__ Acc shared[column_threads];
-    matmul::wait_for_previous_kernel();
     const int across = column_threads / job.lanes, x = threadIdx.x % across;
     const int y = threadIdx.x / across;
     const int64_t index[1] = {static_cast<int64_t>(blockIdx.x) * across + x};

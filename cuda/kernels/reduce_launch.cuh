@@ -2,7 +2,6 @@
 // chunks whose totals a second kernel merges. The layout is made in reduce.cu.
 #pragma once
 #include "arrays/call.cuh"
-#include "kernels/matmul/plan/card.cuh"
 #include "kernels/reduce.cuh"
 #include "kernels/reduce_kernels.cuh"
 
@@ -55,11 +54,8 @@ int merge_partials(Call &call, const Acc *partials, const Layout &p, int64_t chu
     prepare(&job.kept);
     prepare(&job.reduced);
     job.lanes = power_of_two(ceil_divide(job.length, merged_together), column_threads);
-    matmul::Card card;
-    PVG_PASS(matmul::card_of(call.device, &card));
-    const LaunchExtras extras = {1, partials && card.overlaps()}; // begins while they are made
-    PVG_LAUNCH_WITH(extras, merge_kernel<Acc>, blocks_for(job.results, column_threads / job.lanes),
-                    column_threads, 0, call.stream, job, result);
+    PVG_LAUNCH(merge_kernel<Acc>, blocks_for(job.results, column_threads / job.lanes),
+               column_threads, 0, call.stream, job, result);
     return PVG_OK;
 }
 

@@ -1,9 +1,9 @@
 // pvg_sort and pvg_argsort: along an axis, which is made the last one first; both are stable.
 //
-// Rows of up to longest_row elements are sorted by groups of threads (sort_rows.cuh). Longer ones
-// by the radix sort of the whole card: the keys of several rows at once have the row above them,
-// which takes wider keys; the widest are sorted twice, by themselves and by rows. Very long rows
-// are sorted one by one.
+// Rows of up to row_limit elements are sorted by groups of threads (sort_rows.cuh). Longer ones by
+// the radix sort of the whole card: the keys of several rows at once have the row above them, which
+// takes wider keys; the widest are sorted twice, by themselves and by rows. Very long rows are
+// sorted one by one.
 #include "arrays/operation.cuh"
 #include "kernels/radix.cuh"
 #include "kernels/sort_rows.cuh"
@@ -173,7 +173,7 @@ template <class T> int sort_long_rows(Call &call, SortJob job, bool index) {
 }
 
 template <class T> int sort_contiguous(Call &call, const SortJob &job, bool index) {
-    if (job.length > longest_row<T>) return sort_long_rows<T>(call, job, index);
+    if (job.length > row_limit) return sort_long_rows<T>(call, job, index);
     const RowsJob rows = {job.from, job.to, job.rows, job.length, 1, job.order};
     return index ? sort_rows<T, true>(call.stream, rows) : sort_rows<T, false>(call.stream, rows);
 }
@@ -185,8 +185,7 @@ int launch_sort(Call &call, const pvg_array *a, bool index, bool descending, pvg
     job.length = a->shape[a->ndim - 1], job.rows = a->size / job.length;
     job.order = keys::order_of(a->dtype, !index, descending);
     Temporary copied;
-    if (a->data == target->data && job.length > longest_row<uint64_t> &&
-        dtype_size(a->dtype) == 8) {
+    if (a->data == target->data && job.length > row_limit && dtype_size(a->dtype) == 8) {
         PVG_PASS(new_array(call.device, a->dtype, a->ndim, a->shape, &copied.array));
         PVG_PASS(copy_array(call, a, copied.array));
         job.from = copied.array->data;

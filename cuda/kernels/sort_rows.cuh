@@ -1,6 +1,6 @@
-// Rows of up to longest_row elements, sorted by groups of threads in shared memory: each thread
-// sorts eight elements in registers, and then neighbouring runs are merged, round by round; a
-// thread finds by bisection where its eight of the merged run come from. All of it is stable.
+// Rows of up to row_limit elements, sorted by groups of threads in shared memory: each thread sorts
+// eight elements in registers, and then neighbouring runs are merged, round by round; a thread
+// finds by bisection where its eight of the merged run come from. All of it is stable.
 #pragma once
 #include "kernels/keys.cuh"
 #include "runtime/launch.cuh"
@@ -10,8 +10,6 @@ namespace pvg {
 namespace {
 
 constexpr int row_each = 8, row_threads = 512, row_limit = row_each * row_threads;
-// Of keys of up to 4 bytes, and where they stood, 51 KB of shared memory hold twice as many.
-template <class K> constexpr int longest_row = sizeof(K) < 8 ? 2 * row_limit : row_limit;
 
 struct RowsJob {
     const void *from; // [rows, length]
@@ -118,7 +116,7 @@ __device__ __forceinline__ void sort_row(const Shared<K, INDEX> &shared, const K
 }
 
 template <class K, bool INDEX>
-__global__ void __launch_bounds__(longest_row<K> / row_each) sort_rows_kernel(const RowsJob job) {
+__global__ void __launch_bounds__(row_threads) sort_rows_kernel(const RowsJob job) {
     PVG_DYNAMIC_SHARED(unsigned char, memory);
     const int group = job.group, groups = blockDim.x / group, room = spread(group * row_each);
     const int own = threadIdx.x / group, lane = threadIdx.x % group;

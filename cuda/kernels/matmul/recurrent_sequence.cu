@@ -18,8 +18,8 @@
 namespace pvg::recurrent {
 namespace {
 
-constexpr int most_columns = 1024; // a thread each
-constexpr int held_columns = 512;  // of so many a thread has room for some groups
+constexpr int most_columns = 512; // a thread each
+// That a thread has registers for.
 template <class A> inline constexpr int held_groups = sizeof(A) == 8 ? 14 : 16;
 constexpr int64_t most_weight = 256 << 10;
 constexpr int pack_threads = 256;
@@ -63,23 +63,23 @@ __global__ void __launch_bounds__(pack_threads) pack_kernel(ComputeType<T> *to, 
         term < pack.width ? static_cast<A>(static_cast<const T *>(pack.weight)[from]) : A(0);
 }
 
-// The weight's groups that a block reads once: the first HELD of a column in its thread's
+// The weight's groups that a block reads once: the first of a column in its thread's
 // registers, those up to terms.kept in shared memory.
-template <class A, int HELD> struct Weights {
+template <class A> struct Weights {
+    static constexpr int held_count = held_groups<A>, at_once = 8;
     const Terms &terms;
     Group<A> *kept;
     int column;
-    Group<A> held[HELD ? HELD : 1]; // of HELD 0 none is used
-    static constexpr int at_once = HELD ? 8 : 4;
+    Group<A> held[held_count];
 
     __device__ __forceinline__ Weights(const Terms &all, Group<A> *shared)
         : terms(all), kept(shared), column(static_cast<int>(threadIdx.x)) {
         const Group<A> *const groups = static_cast<const Group<A> *>(terms.groups);
-        for (int i = HELD * terms.columns + column; i < terms.kept * terms.columns;
+        for (int i = held_count * terms.columns + column; i < terms.kept * terms.columns;
              i += static_cast<int>(blockDim.x))
-            kept[i - HELD * terms.columns] = groups[i];
+            kept[i - held_count * terms.columns] = groups[i];
 #pragma unroll
-        for (int group = 0; group < HELD; group++)
+        for (int group = 0; group < held_count; group++)
             if (group < terms.count && column < terms.columns)
                 held[group] = groups[group * terms.columns + column];
     }
@@ -94,17 +94,17 @@ template <class A, int HELD> struct Weights {
             for (int e = 0; e < group_size<A>; e++) part += weights.element[e] * some.element[e];
         };
 #pragma unroll
-        for (int group = 0; group < HELD; group++)
+        for (int group = 0; group < held_count; group++)
             if (group < terms.count) add(held[group], group);
-        static_assert(HELD < chain_groups);
+        static_assert(held_count < chain_groups);
         for (int begin = 0; begin < terms.count; begin += chain_groups) {
             const int end = min(begin + chain_groups, terms.count);
             const int border = max(begin, min(end, terms.kept));
 #pragma unroll at_once
-            for (int group = begin ? begin : HELD; group < border; group++)
-                add(kept[(group - HELD) * terms.columns + column], group);
+            for (int group = begin ? begin : held_count; group < border; group++)
+                add(kept[(group - held_count) * terms.columns + column], group);
 #pragma unroll at_once
-            for (int group = max(border, HELD); group < end; group++)
+            for (int group = max(border, held_count); group < end; group++)
                 add(groups[group * terms.columns + column], group);
             sum += part;
             part = 0;
@@ -149,18 +149,19 @@ __device__ __forceinline__ StepBack at_turn(const StepBack &first, const StepBac
 
 // ---- Kernels ------------------------------------------------------------------------------------
 
-template <class T, int HELD>
-__global__ void __launch_bounds__(HELD ? held_columns : most_columns, 1)
+template <class T>
+__global__ void __launch_bounds__(most_columns, 1)
     sequence_kernel(const Step first, const Step second, const __grid_constant__ Terms terms,
                     const int64_t steps) {
     using A = ComputeType<T>;
     PVG_DYNAMIC_SHARED(Group<A>, kept);
     const int column = static_cast<int>(threadIdx.x), width = static_cast<int>(first.width);
     const int gate = column / width, padded = terms.count * group_size<A>;
-    A *const hidden = reinterpret_cast<A *>(kept + max(terms.kept - HELD, 0) * terms.columns);
+    A *const hidden =
+        reinterpret_cast<A *>(kept + max(terms.kept - held_groups<A>, 0) * terms.columns);
     A *const values = hidden + padded, *const last_inputs = values + terms.columns;
     const int64_t row = blockIdx.x;
-    const Weights<A, HELD> weights(terms, kept);
+    const Weights<A> weights(terms, kept);
     Unit<A> unit = {};
     if (column < width) unit = unit_before<T>(first, row, column);
     if (column < padded) hidden[column] = unit.hidden; // zeros behind the last
@@ -186,15 +187,16 @@ __global__ void __launch_bounds__(HELD ? held_columns : most_columns, 1)
     }
 }
 
-template <class T, int HELD>
-__global__ void __launch_bounds__(HELD ? held_columns : most_columns, 1)
+template <class T>
+__global__ void __launch_bounds__(most_columns, 1)
     sequence_backward_kernel(const StepBack first, const StepBack second,
                              const __grid_constant__ Terms terms, const int64_t steps, T *dhidden) {
     using A = ComputeType<T>;
     PVG_DYNAMIC_SHARED(Group<A>, kept);
     const int column = static_cast<int>(threadIdx.x), width = static_cast<int>(first.width);
     const int gates = gates_of(first.cell), padded = terms.count * group_size<A>;
-    A *const slopes = reinterpret_cast<A *>(kept + max(terms.kept - HELD, 0) * terms.columns);
+    A *const slopes =
+        reinterpret_cast<A *>(kept + max(terms.kept - held_groups<A>, 0) * terms.columns);
     A *const shares = slopes + gates * padded;
     const int64_t row = blockIdx.x;
     const auto through = [&]() {
@@ -202,7 +204,7 @@ __global__ void __launch_bounds__(HELD ? held_columns : most_columns, 1)
         for (int gate = 1; gate < gates; gate++) sum += shares[gate * width + column];
         return sum;
     };
-    const Weights<A, HELD> weights(terms, kept);
+    const Weights<A> weights(terms, kept);
     UnitBack<A> unit = {};
     Reads<A> reads = {};
     if (column < width) {
@@ -248,7 +250,7 @@ int pack(Call &call, const Layer &layer, const pvg_array *weight, bool back, int
     int64_t most = 0;
     PVG_PASS(device_attribute(call.device, PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &most));
     const int64_t line = int64_t(columns) * sizeof(Group<A>), rest = others * sizeof(A);
-    const int held = columns <= held_columns ? held_groups<A> : 0;
+    const int held = held_groups<A>;
     const int64_t room = (most - set_aside - rest) / line, others_of = count - held;
     const int64_t kept = room < 0 || others_of < 0 ? 0 : room < others_of ? room : others_of;
     *terms = {packed->array->data, count, static_cast<int>(held + kept), columns};
@@ -276,13 +278,8 @@ int sequence_forth(Call &call, const Layer &layer, const pvg_array *weight, cons
         size_t shared = 0;
         PVG_PASS(pack<T>(call, layer, weight, false, padded_width(layer) + 2 * layer.gates, &packed,
                          &terms, &shared));
-        if (layer.gates <= held_columns)
-            PVG_LAUNCH((sequence_kernel<T, held_groups<ComputeType<T>>>), blocks_for(layer.rows, 1),
-                       threads_of(terms), shared, call.stream, steps[0], steps[1], terms,
-                       layer.steps);
-        else
-            PVG_LAUNCH((sequence_kernel<T, 0>), blocks_for(layer.rows, 1), threads_of(terms),
-                       shared, call.stream, steps[0], steps[1], terms, layer.steps);
+        PVG_LAUNCH(sequence_kernel<T>, blocks_for(layer.rows, 1), threads_of(terms), shared,
+                   call.stream, steps[0], steps[1], terms, layer.steps);
         return PVG_OK;
     });
 }
@@ -297,14 +294,8 @@ int sequence_back(Call &call, const Layer &layer, const pvg_array *weight, const
         const int64_t slopes = gates_of(layer.cell) * padded_width(layer);
         PVG_PASS(
             pack<T>(call, layer, weight, true, slopes + layer.gates, &packed, &terms, &shared));
-        if (layer.gates <= held_columns)
-            PVG_LAUNCH((sequence_backward_kernel<T, held_groups<ComputeType<T>>>),
-                       blocks_for(layer.rows, 1), threads_of(terms), shared, call.stream, steps[0],
-                       steps[1], terms, layer.steps, data<T>(dhidden));
-        else
-            PVG_LAUNCH((sequence_backward_kernel<T, 0>), blocks_for(layer.rows, 1),
-                       threads_of(terms), shared, call.stream, steps[0], steps[1], terms,
-                       layer.steps, data<T>(dhidden));
+        PVG_LAUNCH(sequence_backward_kernel<T>, blocks_for(layer.rows, 1), threads_of(terms),
+                   shared, call.stream, steps[0], steps[1], terms, layer.steps, data<T>(dhidden));
         return PVG_OK;
     });
 }
