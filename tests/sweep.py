@@ -252,7 +252,7 @@ def comparison_of_64_bits(dtype):
         for pattern, make in PATTERNS.items():
 
             def check(device, make=make):
-                a, b = helpers.specials(dtype), helpers.specials(other)
+                a, b = helpers.specials(dtype), np.resize(helpers.specials(other), SHAPE[1])
                 a, b = (np.ascontiguousarray(x) for x in np.broadcast_arrays(a[:, None], b[None]))
                 for name in ("equal", "less", "greater_equal"):
                     result = getattr(vg, name)(make(device, a), make(device, b))
@@ -399,32 +399,34 @@ def gathers(dtype):
 
     yield "rows of nothing by number", lambda device: check_no_columns(device, dtype)
     many = (
-        (3000, (), 1),
-        (5000, (), 1),
-        (66_000, (), 1),
-        (5000, (2,), 1),
-        (5000, (2,), 2),
-        (5000, (3,), 2),
+        (3000, (), 1, 64),
+        (5000, (), 1, 64),
+        (66_000, (), 1, 64),
+        (5000, (2,), 1, 64),
+        (5000, (2,), 2, 64),
+        (5000, (3,), 2, 64),
+        (5000, (3,), 1, 40_000),
     )
-    for count, columns, step in many:
+    for count, columns, step, parts in many:
 
-        def check_many(device, count=count, columns=columns, step=step):
-            x, indices = data(dtype, (64, *columns)), np.arange(count) ** 2 % 64
+        def check_many(device, count=count, columns=columns, step=step, parts=parts):
+            x, indices = data(dtype, (parts, *columns)), np.arange(count) ** 2 % parts
             array, values = put(device, x), data(dtype, (count, *columns), 1)
             array[put(device, np.repeat(indices, step))[::step]] = put(device, values)
             x = x.copy()
             x[indices] = values
             assert_same(array, x)
 
-        yield f"{count} values for few parts {columns}, every {step}. index", check_many
+        yield f"{count} values for {parts} parts {columns}, every {step}. index", check_many
 
     def check_columns(device):
-        x, indices = data(dtype, (3, 64)), np.arange(5000) ** 2 % 64
-        array, values = put(device, x), data(dtype, (3, 5000), 1)
-        array[:, put(device, indices)] = put(device, values)
-        x = x.copy()
-        x[:, indices] = values
-        assert_same(array, x)
+        for parts in (64, 40_000):
+            x, indices = data(dtype, (3, parts)), np.arange(5000) ** 2 % parts
+            array, values = put(device, x), data(dtype, (3, 5000), 1)
+            array[:, put(device, indices)] = put(device, values)
+            x = x.copy()
+            x[:, indices] = values
+            assert_same(array, x)
 
     yield "columns by many numbers", check_columns
 

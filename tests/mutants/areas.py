@@ -29,6 +29,7 @@ class Area:
 
 # The kernels for newer cards, and those parts of simt/ that the simulated card has not got.
 NEWER = "ffma pretranspose recompute"
+HOPPER = "attention_wgmma hopper wgmma"
 
 AREAS = (
     Area(
@@ -56,7 +57,8 @@ AREAS = (
     ),
     Area(
         "kernels",
-        "cuda/kernels/*.cu* cuda/library.cu",
+        "cuda/kernels/*.cu* cuda/library.cu "
+        + " ".join(f"!cuda/kernels/{name}*" for name in HOPPER.split()),
         "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
         " join softmax sequence nearness optimize normalize windows attention triangle complex"
         " refused refused_kernels refused_lessons header",
@@ -159,12 +161,13 @@ AREAS = (
     ),
     Area(
         "sm90",
-        "cuda/kernels/matmul/sm80/*.cu* cuda/kernels/matmul/sm90/*.cu* cuda/kernels/hopper.cu*"
-        " !cuda/kernels/wgmma.cuh "
+        "cuda/kernels/matmul/sm80/*.cu* cuda/kernels/matmul/sm90/*.cu* "
+        + " ".join(f"cuda/kernels/{name}*" for name in HOPPER.split())
+        + " !cuda/kernels/wgmma.cuh "  # which is written by a program
         + " ".join(f"cuda/kernels/matmul/simt/{name}*" for name in NEWER.split()),
         "matmul dense plan",
-        "hopper_driver matmul_chains matmul_pieces matmul_classes matmul_kernels matmul_paths"
-        " matmul_accuracy linalg nn gemv batches",
+        "attention_wgmma hopper_driver matmul_chains matmul_pieces matmul_classes matmul_kernels"
+        " matmul_paths matmul_accuracy linalg nn gemv batches",
         where="gpu",
     ),
 )
