@@ -13,8 +13,8 @@ namespace {
 template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2,
           int WARPS = 4> struct ForwardSingle {
     static constexpr int DEPTH = DEPTH_, R = R_, columns = COLUMNS;
-    static constexpr int blocks = BLOCKS, warps = WARPS, threads = 32 * WARPS;
-    enum { unroll = UNROLL };
+    static constexpr int blocks = BLOCKS, threads = 32 * WARPS;
+    enum { unroll = UNROLL, warps = WARPS };
     static constexpr int rows = 16 * R * WARPS;
     static constexpr int keys = rows * single_pitch<DEPTH>, tile = columns * single_pitch<DEPTH>;
     static constexpr int offsets = keys + 4 * tile;

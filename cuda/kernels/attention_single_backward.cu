@@ -90,8 +90,8 @@ __global__ void __launch_bounds__(threads) attention_tensor_single_products_kern
 template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2,
           int WARPS = 4> struct SingleByQuery {
     static constexpr int DEPTH = DEPTH_, R = R_, columns = COLUMNS;
-    static constexpr int blocks = BLOCKS, warps = WARPS, threads = 32 * WARPS;
-    enum { unroll = UNROLL };
+    static constexpr int blocks = BLOCKS, threads = 32 * WARPS;
+    enum { unroll = UNROLL, warps = WARPS };
     static constexpr int rows = 16 * R * WARPS;
     static constexpr int gradient = rows * single_pitch<DEPTH>, keys = 2 * gradient;
     static constexpr int tile = columns * single_pitch<DEPTH>, offsets = keys + 4 * tile;
@@ -189,8 +189,8 @@ __global__ void __launch_bounds__(Places::threads, Places::blocks)
 template <int DEPTH_, int R_, int COLUMNS, int UNROLL = 4, int BLOCKS = 2,
           int WARPS = 4> struct SingleByKey {
     static constexpr int DEPTH = DEPTH_, R = R_, columns = COLUMNS;
-    static constexpr int blocks = BLOCKS, warps = WARPS, threads = 32 * WARPS;
-    enum { unroll = UNROLL };
+    static constexpr int blocks = BLOCKS, threads = 32 * WARPS;
+    enum { unroll = UNROLL, warps = WARPS };
     static constexpr int rows = 16 * R * WARPS;
     static constexpr int values = rows * single_pitch<DEPTH>, queries = 2 * values;
     static constexpr int tile = columns * single_pitch<DEPTH>, numbers = queries + 4 * tile;
