@@ -2,7 +2,7 @@
 // addresses and copies in shared memory (cp.async, compute capability 8.0), and of compute
 // capability 9.0 the start of a kernel before the one ahead of it has ended, clusters, and barriers
 // of a part of a block. What one room alone uses is there: in sm80/ the products of a warp and how
-// their operands are read, in sm90/hopper.cuh TMA, its barriers and the products of a warpgroup.
+// their operands are read, in kernels/hopper.cuh TMA, its barriers and the products of a warpgroup.
 //
 // Those that the simulated card has are functions of pvg_sim there, which ask the card that runs
 // whether it has them; so there everything is compiled.
