@@ -294,20 +294,36 @@ def test_the_cpu_has_no_device_clock(device, monkeypatch):
 # What the peers' expressions may name: functions of torch and of torch.nn.functional, and methods
 # of tensors, as their documentation has them.
 TORCH = """
-    abs acos acosh add all allclose amax amin any arange argmax argmin argsort asin asinh atan
-    atan2 atanh aten bfloat16 bitwise_not bmm broadcast_to cat ceil clamp clone
-    contiguous_format copy_ copysign cos cosh count_nonzero cpu cuda cumprod cumsum deg2rad diag
-    diagonal diff einsum equal exp exp2 expand expm1 eye flip floor fmax fmin from_numpy full
-    functional gelu heaviside hypot index_select isclose isfinite isinf isnan item linalg linear
-    linspace log log10 log1p log2 log_softmax logaddexp logical_and logical_not logical_or
-    logical_xor logsumexp matmul max maximum mean minimum mm multiply nan_to_num nanmean nansum
-    negative nn nonzero ones ops outer pad prod put_ rad2deg rand randint randn ravel reciprocal
-    relu repeat_interleave reshape roll round searchsorted shape sigmoid sign signbit silu sin
-    sinh softmax sort sqrt square squeeze stack std sum T take_along_dim tan tanh
-    threshold_backward tile to topk torch tril triu trunc unique var vecdot where zeros
+    abs acos acosh Adam AdamW add all allclose amax amin any arange argmax argmin argsort
+    asarray asin asinh atan atan2 atanh aten autograd batch_norm bfloat16
+    binary_cross_entropy_with_logits bitwise_not bmm broadcast_to cat ceil clamp clip_grad_norm_
+    clone contiguous_format conv1d conv2d copy_ copysign cos cosh count_nonzero cpu
+    cross_entropy cuda cumprod cumsum deg2rad detach device diag diagonal diff dropout dtype
+    einsum elu embedding equal exp exp2 expand expm1 eye flip floor fmax fmin from_numpy full
+    functional gelu grad group_norm GRU heaviside huber_loss hypot index_select isclose isfinite
+    isinf isnan item l1_loss leaky_relu linalg linear linspace load_state_dict log log10 log1p
+    log2 log_softmax logaddexp logical_and logical_not logical_or logical_xor logsumexp LSTM
+    matmul max maximum mean minimum mm mse_loss multiply named_parameters nan_to_num nanmean
+    nansum negative nn no_grad nonzero ones ops optim outer pad parameters prod put_ rad2deg
+    rand randint randn ravel reciprocal relu repeat_interleave requires_grad_ reshape RMSprop
+    RNN roll round scaled_dot_product_attention searchsorted SGD shape sigmoid sign signbit silu
+    sin sinh smooth_l1_loss softmax softplus sort sqrt square squeeze stack std step sum T
+    take_along_dim tan tanh threshold_backward tile to topk torch tril triu trunc unique utils
+    var vecdot where zeros
 """
 # Python's own and the package's that the expressions read beside them.
-OURS = {"getattr", "reversed", "function", "options_of", "setitem"}
+OURS = {
+    "getattr",
+    "reversed",
+    "function",
+    "options_of",
+    "setitem",
+    "__name__",
+    "id",
+    "zip",
+    "tuple",
+}
+OURS |= {"np", "random", "default_rng", "uniform", "astype", "float32"}  # weights of layers
 
 
 def names_of(function, seen):
@@ -335,7 +351,7 @@ def test_peers_name_what_torch_has():
     torch, seen, names = set(TORCH.split()), {}, set()
     for number in range(6000):
         names |= names_of(Draw.of(9, number, FULL).case(CLASSES).peer, seen)
-    tables = {"IN_NN", "PEERS_FILLED", "PEERS_RANDOM"}
+    tables = {"FUSED", "IN_NN", "PEERS_FILLED", "PEERS_RANDOM", "STEPS"}
     assert names - torch - OURS - tables == set()
     assert {
         "take_along_dim",

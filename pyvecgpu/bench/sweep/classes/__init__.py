@@ -16,7 +16,9 @@ from . import (
     functions,
     indexing,
     layers,
+    learning,
     moves,
+    networks,
     products,
     reductions,
     small,
@@ -27,6 +29,6 @@ from . import (
 
 FILES = (
     *(products, reductions, elementwise, copies, functions, binary, statistics, indexing),
-    *(moves, creation, layers, transfers, small, composed, sorting),
+    *(moves, creation, layers, transfers, small, composed, sorting, learning, networks),
 )
 CLASSES = {draw: weight for file in FILES for draw, weight in file.CLASSES.items()}
