@@ -38,6 +38,8 @@ Operations nearness_operations();     // kernels/nearness.cu
 Operations softmax_operations();      // kernels/reduce_softmax.cu
 Operations normalize_operations();    // kernels/normalize.cu
 Operations label_operations();        // kernels/cross_entropy.cu
+Operations curve_operations();        // kernels/activations.cu
+Operations pair_loss_operations();    // kernels/pair_losses.cu
 Operations gather_operations();       // kernels/gather.cu
 Operations nonzero_operations();      // kernels/nonzero.cu
 Operations sort_operations();         // kernels/sort.cu
@@ -63,7 +65,8 @@ static Operations (*const families[])() = {
     statistics_operations,  softmax_operations,   sequence_operations,     clip_operations,
     accumulate_operations,  nearness_operations,  optimize_operations,     norm_operations,
     dropout_operations,     normalize_operations, label_operations,        pool_operations,
-    convolution_operations, attention_operations, recurrent_operations};
+    convolution_operations, attention_operations, recurrent_operations,    curve_operations,
+    pair_loss_operations};
 
 static bool supports(int code, int dtype) {
     for (const auto operations : families)

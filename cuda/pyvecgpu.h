@@ -251,11 +251,37 @@ enum pvg_operation {
     PVG_WITHIN = 363,
     PVG_ATTENTION = 370, /* this and the next one: float */
     PVG_RECURRENT = 371,
-    PVG_OPTIMIZE = 380, /* these four: float dtypes */
+    PVG_OPTIMIZE = 380, /* these six: float dtypes */
     PVG_TOTAL_NORM = 381,
     PVG_CLIP_NORM = 382,
-    PVG_DROPOUT = 383
+    PVG_DROPOUT = 383,
+    PVG_ACTIVATE = 384,
+    PVG_PAIR_LOSS = 385
 };
+
+/* Activations of pvg_activate, the first three, and pvg_activate_backward. */
+enum pvg_curve {
+    PVG_CURVE_SOFTPLUS = 0,   /* log(1 + exp(first x)) / first; x where first x > second */
+    PVG_CURVE_LEAKY_RELU = 1, /* x, up to 0 first x */
+    PVG_CURVE_ELU = 2,        /* x, up to 0 first (exp(x) - 1) */
+    PVG_CURVE_RELU = 3,       /* this and the next two: by their result */
+    PVG_CURVE_SIGMOID = 4,
+    PVG_CURVE_TANH = 5,
+    PVG_CURVE_GELU = 6,
+    PVG_CURVE_SILU = 7
+};
+
+/* Losses of pvg_pair_loss, of the distance d of two numbers. */
+enum pvg_loss {
+    PVG_LOSS_SQUARE = 0,   /* d^2 */
+    PVG_LOSS_ABSOLUTE = 1, /* |d| */
+    PVG_LOSS_HUBER = 2,    /* d^2 / 2 where |d| < number, else number (|d| - number / 2) */
+    PVG_LOSS_SMOOTH = 3,   /* that divided by number; |d| for 0 */
+    PVG_LOSS_LOGITS = 4    /* (1 - t) x + log(1 + exp(-x)) of x and its target t */
+};
+
+/* What is made of losses. */
+enum pvg_losses { PVG_LOSSES_EACH = 0, PVG_LOSSES_SUM = 1, PVG_LOSSES_MEAN = 2 };
 
 /* What pvg_optimize makes of parameters and gradients. */
 enum pvg_algorithm {
@@ -1080,6 +1106,23 @@ PVG_API pvg_array *pvg_cross_entropy_backward(const pvg_array *gradient, const p
                                               const pvg_array *labels, const pvg_array *weight,
                                               const pvg_array *statistics, int64_t ignored,
                                               double smoothing);
+/* An activation with numbers (pvg_curve), of float dtypes, halves computed in float32; numbers that
+ * it does not have are not used. The result is new. Errors: VALUE (another activation), TYPE. */
+PVG_API pvg_array *pvg_activate(int curve, const pvg_array *x, double first, double second);
+/* The backward pass of every activation, in the dtype of x: the operand, but of relu, sigmoid and
+ * tanh the result. relu and leaky_relu have the slope below 0 at 0. Errors: VALUE (shapes), TYPE. */
+PVG_API pvg_array *pvg_activate_backward(int curve, const pvg_array *gradient, const pvg_array *x,
+                                         double first, double second);
+/* Losses (pvg_loss) of x and target, of one shape and one float dtype: each, or their sum or mean
+ * (pvg_losses), in float32, of float64 in float64; sums are made in float64, of float64 in twice as
+ * many digits. The result is new. Errors: VALUE (shapes, a number below 0), TYPE. */
+PVG_API pvg_array *pvg_pair_loss(int loss, const pvg_array *x, const pvg_array *target,
+                                 double number, int reduction);
+/* The backward pass: x's gradient, or with of_target 1 the target's, in their dtype, of that of the
+ * result; NULL: of ones. The absolute value has slope 0 at 0. Errors: as above. */
+PVG_API pvg_array *pvg_pair_loss_backward(int loss, const pvg_array *gradient, const pvg_array *x,
+                                          const pvg_array *target, double number, int reduction,
+                                          int of_target);
 
 /* ---- Sequences ------------------------------------------------------------------------------- */
 

@@ -190,6 +190,8 @@ ROWS = (
     _other("total_norm", 381, "f", "same"),
     _other("clip_norm", 382, "f", "none"),
     _other("dropout", 383, "f", "same"),
+    _other("activate", 384, "f", "same"),
+    _other("pair_loss", 385, "f", "same"),
     _other("normalize", 360, "f", "same"),
     _other("cross_entropy", 361, "f", "same"),
     _other("attention", 370, "f", "same"),

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import helpers
 import numpy as np
 import sweep_complex
+import sweep_losses
 import sweep_optim
 import sweep_rows
 from helpers import DTYPES, HALVES, SHAPE, assert_close, assert_same, assert_within, put
@@ -91,6 +92,8 @@ def cases():
         gradients,
         sweep_rows.normalisations,
         sweep_rows.losses,
+        sweep_losses.activations,
+        sweep_losses.pairs,
         windows,
         attentions,
         recurrences,

@@ -294,6 +294,10 @@ def test_every_function_checks_its_handles(device, kind):
         "pvg_normalize_backward": (bad, bad, bad, bad, 0, 1, 1, 1, 0.0, None, None, None),
         "pvg_cross_entropy": (bad, bad, bad, 0, 0.0, bad),
         "pvg_cross_entropy_backward": (bad, bad, bad, bad, bad, 0, 0.0),
+        "pvg_activate": (0, bad, 1.0, 20.0),
+        "pvg_activate_backward": (0, bad, bad, 1.0, 20.0),
+        "pvg_pair_loss": (0, bad, bad, 1.0, 2),
+        "pvg_pair_loss_backward": (0, bad, bad, bad, 1.0, 2, 0),
         "pvg_attention": (bad, bad, bad, None, ctypes.c_double(1.0), 0, None),
         "pvg_attention_backward": (
             *[bad] * 4,

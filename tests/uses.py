@@ -135,6 +135,11 @@ def cross_entropy(v):
     return apply(v["x"].backend, "cross_entropy", *operands)
 
 
+def pair_loss_backward(v, reduction=0, of_target=False):
+    operands = (2, v.get("g"), v["x"], v["t"], 1.0, reduction, of_target)
+    return apply(v["x"].backend, "pair_loss_backward", *operands)
+
+
 def cross_entropy_backward(v):
     operands = (v.get("g"), v["x"], v["i"], v["w"], v["s"], 3, 0.25)
     return apply(v["x"].backend, "cross_entropy_backward", *operands)
@@ -274,6 +279,7 @@ STEPS = {"g": ((3, 4, 5), F32), "dh": ((4, 5), F32), "dc": ((4, 5), F32), "w": (
 STEPS |= {"hs": ((4, 4, 5), F32), "cs": ((4, 4, 5), F32), "gates": ((3, 4, 20), F32)}
 LARGE = (260, 260)  # from 65,536 elements on a transposed operand is put in order first
 IMAGES = {"x": ((6, 4, 40), F32), "w": ((4,), F32), "b": ((4,), F32), "s": ((2, 4), F32)}
+PAIR = {"x": ((6, 37), F32), "t": ((6, 37), F32)}
 SCORES = {"x": ((6, 80), F32), "i": ((6,), U8), "w": ((80,), F32), "s": ((3, 6), F32)}
 STAGED = (1025, 257)  # more than 1 MiB, which crosses through pinned buffers
 
@@ -616,6 +622,37 @@ USES |= {
     "cross_entropy_backward of strided operands": Use(
         SCORES | {"x": ((80, 6), F32), "g": ((12,), F64)},
         lambda v: cross_entropy_backward(v | {"x": v["x"].T, "g": v["g"][::2]}),
+    ),
+    "activate": Use(A, lambda v: vg.nn.functional.elu(v["a"], 0.5)),
+    "activate of strided operands": Use(
+        {"a": ((37, 12), F16)}, lambda v: vg.nn.functional.softplus(v["a"][:, ::2].T)
+    ),
+    "activate_backward": Use(
+        A | {"g": ((6, 37), F32)},
+        lambda v: apply(v["a"].backend, "activate_backward", 1, v["g"], v["a"], 0.5, 0.0),
+    ),
+    "activate_backward of strided operands": Use(
+        {"a": ((37, 6), F32), "g": ((37, 6), F64)},
+        lambda v: apply(v["a"].backend, "activate_backward", 3, v["g"].T, v["a"].T, 0.0, 0.0),
+    ),
+    "pair_loss": Use(PAIR, lambda v: vg.nn.functional.mse_loss(v["x"], v["t"])),
+    "pair_loss of many": Use(
+        {"x": ((9_000,), F32), "t": ((9_000,), F32)},
+        lambda v: vg.nn.functional.huber_loss(v["x"], v["t"], "sum"),
+    ),
+    "pair_loss of each": Use(PAIR, lambda v: vg.nn.functional.l1_loss(v["x"], v["t"], "none")),
+    "pair_loss of strided operands": Use(
+        {"x": ((37, 6), F16), "t": ((6, 74), F16)},
+        lambda v: vg.nn.functional.smooth_l1_loss(v["x"].T, v["t"][:, ::2]),
+    ),
+    "pair_loss_backward": Use(PAIR | {"g": ((6, 37), F32)}, pair_loss_backward),
+    "pair_loss_backward of ones": Use(PAIR, pair_loss_backward),
+    "pair_loss_backward of a mean": Use(
+        PAIR | {"g": ((), F32)}, lambda v: pair_loss_backward(v, reduction=2)
+    ),
+    "pair_loss_backward of strided operands": Use(
+        {"x": ((37, 6), F32), "t": ((37, 6), F32), "g": ((37, 6), F64)},
+        lambda v: pair_loss_backward({name: v[name].T for name in "xtg"}, of_target=True),
     ),
     "softmax_backward": Use(A | {"g": ((6, 37), F32)}, softmax_backward),
     "softmax_backward of strided operands": Use(

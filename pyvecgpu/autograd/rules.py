@@ -20,7 +20,9 @@ from ..functions.creation import to as transfer
 from ..functions.indexing import embedded
 from ..functions.joining import rolled
 from ..functions.sequences import attention_scores
+from ..native.abi import Curve
 from ..operations import OPERATIONS
+from .curves import activate, by_operand, by_result, loss_of_target, loss_of_x
 from .normalizing import cross_entropy, log_softmax, normalize, softmax, widened
 from .scattering import scatter_sums
 
@@ -101,11 +103,11 @@ UNARY = {
     "log1p": lambda g, x: g / (1.0 + x),
     "log2": lambda g, x: g / (x * LN2),
     "log10": lambda g, x: g / (x * LN10),
-    "sigmoid": lambda g, y: g * (y * (1.0 - y)),
-    "tanh": lambda g, y: g * (1.0 - y * y),
-    "relu": lambda g, y: vg.where(y <= 0.0, 0.0, g),
-    "gelu": lambda g, x: g * gelu_slope(x),
-    "silu": lambda g, x: g * silu_slope(x),
+    "sigmoid": by_result(Curve.CURVE_SIGMOID, lambda g, y: g * (y * (1.0 - y))),
+    "tanh": by_result(Curve.CURVE_TANH, lambda g, y: g * (1.0 - y * y)),
+    "relu": by_result(Curve.CURVE_RELU, lambda g, y: vg.where(y <= 0.0, 0.0, g)),
+    "gelu": by_operand(Curve.CURVE_GELU, lambda g, x: g * gelu_slope(x)),
+    "silu": by_operand(Curve.CURVE_SILU, lambda g, x: g * silu_slope(x)),
 }
 
 # For a and for b, each of which may be a Python scalar where the rule is the other's.
@@ -485,6 +487,8 @@ METHODS = {
     "dense": dense,
     "normalize": normalize,
     "cross_entropy": {"x": cross_entropy},
+    "activate": {"x": activate},
+    "pair_loss": {"x": loss_of_x, "target": loss_of_target},
     "attention": attention,
     "slice": unslice,
     "diagonal": undiagonal,
@@ -517,8 +521,9 @@ JOINT = (dense, attention, normalize, pieces)
 # Operations whose kernels give gradients that need no fitting: in the operands' shapes, and in
 # their dtype if these operands agree in it.
 EXACT = {"dense": ("x", "weight", "bias"), "cross_entropy": ("x",)}
+EXACT |= {"activate": ("x",), "pair_loss": ("x", "target")}
 # Operations that come last, as a loss: for the gradient 1 their rule takes None.
-LAST = {"cross_entropy"}
+LAST = {"cross_entropy", "pair_loss"}
 # Operations that are several calls of a backend, see dispatch.whole.
 WHOLE = {"concat", "embed", "roll", "scatter_sums", "transfer"}
 # Methods that give indices or bools, and those of floats that have no rule, which the tape refuses.
@@ -526,4 +531,4 @@ WHOLE_NUMBERS = {"argsort", "isclose", "nonzero", "searchsorted"}
 # Tracked arrays never get to "within", as clip takes a maximum and a minimum of them.
 WITHOUT = {"within", "dense_backward", "part", "recurrent", "recurrent_backward", "total_norm"}
 WITHOUT |= {"attention_backward", "cross_entropy_backward"}
-WITHOUT |= {"normalize_backward", "softmax_backward"}
+WITHOUT |= {"normalize_backward", "softmax_backward", "activate_backward", "pair_loss_backward"}

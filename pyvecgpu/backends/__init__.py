@@ -39,7 +39,7 @@ ARRAY_PARAMETERS = (
     *("data", "destination", "indices", "places", "values", "weights", "labels", "statistics"),
     *("out", "norm", "renewed"),
     *("query", "keys", "mask", "logsum", "output", "inputs", "hidden", "state"),
-    *("dlast", "dstate", "dloss", "hiddens", "states", "gates"),
+    *("dlast", "dstate", "dloss", "target", "hiddens", "states", "gates"),
 )
 
 # Parameters that are lists of raw data: to read, and to write to. Gradients are those of
@@ -124,6 +124,12 @@ METHODS = {
     # Of rows along the last axis: the losses of labels, see pvg_cross_entropy.
     "cross_entropy": _method("x labels weights ignored smoothing statistics", ARRAY, "statistics"),
     "cross_entropy_backward": _method("dloss x labels weights statistics ignored smoothing"),
+    # curve, loss, reduction: of native/abi.py; x: of relu, sigmoid and tanh the result.
+    "activate": _method("curve x first second"),
+    "activate_backward": _method("curve gradient x first second"),
+    # x and target: of one shape and dtype; of_target: its gradient, else that of x
+    "pair_loss": _method("loss x target number reduction"),
+    "pair_loss_backward": _method("loss dloss x target number reduction of_target"),
     # windows: the numbers of pvg_windows. code: max or mean; of max places may be written or None.
     "pool": _method("code a places windows with_padding", ARRAY, "places"),
     "pool_backward": _method("code gradient places windows with_padding height width"),

@@ -6,8 +6,10 @@ cpu_optimizing.py, on floats that NumPy computes in; here are its dtypes and whe
 
 import numpy as np
 
-from ..operations import OPERATIONS
+from ..native.abi import Losses
+from ..operations import OPERATIONS, Operation
 from . import (
+    cpu_curves,
     cpu_layers,
     cpu_optimizing,
     cpu_random,
@@ -17,6 +19,8 @@ from . import (
 )
 from .cpu_casts import cast, computable, finished, rounded, widened
 from .cpu_results import alike, check_floats, store, wrote
+
+_REDUCTIONS = {Losses.LOSSES_EACH: None, Losses.LOSSES_SUM: "SUM", Losses.LOSSES_MEAN: "MEAN"}
 
 
 class CpuNetworks:
@@ -117,6 +121,34 @@ class CpuNetworks:
         operands = (gradient, wide, labels, weights, statistics[:3])
         result = cpu_rows.cross_entropy_backward(*operands, ignored, smoothing)
         return rounded(result, x.dtype)
+
+    def activate(self, curve, x, first, second):
+        check_floats("activate", [x])
+        return rounded(cpu_curves.activate(curve, widened(x), first, second), x.dtype)
+
+    def activate_backward(self, curve, gradient, x, first, second):
+        check_floats("activate_backward", [gradient, x])
+        wide = widened(x)
+        operands = (cast(widened(gradient), wide.dtype), wide)
+        return rounded(cpu_curves.activate_backward(curve, *operands, first, second), x.dtype)
+
+    def pair_loss(self, loss, x, target, number, reduction):
+        check_floats("pair_loss", [x, target])
+        values = cpu_curves.losses(loss, widened(x), widened(target), number)
+        name = _REDUCTIONS[reduction]
+        if name is None:
+            return rounded(values, values.dtype)
+        return self.reduce(Operation[name], values, None, False, None)
+
+    def pair_loss_backward(self, loss, dloss, x, target, number, reduction, of_target):
+        check_floats("pair_loss_backward", [x, target] if dloss is None else [dloss, x, target])
+        wide = widened(x)
+        if dloss is not None:
+            dloss = cast(widened(dloss), wide.dtype)
+        if reduction == Losses.LOSSES_MEAN:
+            dloss = (1.0 if dloss is None else dloss) / wide.dtype.type(x.size or 1)
+        slopes = cpu_curves.loss_slopes(loss, wide, widened(target), number, of_target)
+        return rounded(slopes if dloss is None else np.multiply(slopes, dloss, slopes), x.dtype)
 
     def pool(self, code, a, places, windows, with_padding):
         check_floats("pool", [a])

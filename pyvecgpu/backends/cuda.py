@@ -101,6 +101,10 @@ class CudaBackend:
         self.normalize = functions.pvg_normalize
         self.cross_entropy = functions.pvg_cross_entropy
         self.cross_entropy_backward = functions.pvg_cross_entropy_backward
+        self.activate = functions.pvg_activate
+        self.activate_backward = functions.pvg_activate_backward
+        self.pair_loss = functions.pvg_pair_loss
+        self.pair_loss_backward = functions.pvg_pair_loss_backward
         self.contiguous = functions.pvg_contiguous
         self.part = functions.pvg_part
         self.diagonal = functions.pvg_diagonal

@@ -212,6 +212,31 @@ class Plan(IntEnum):
     PLAN_COUNT = 29
 
 
+class Curve(IntEnum):
+    CURVE_SOFTPLUS = 0
+    CURVE_LEAKY_RELU = 1
+    CURVE_ELU = 2
+    CURVE_RELU = 3
+    CURVE_SIGMOID = 4
+    CURVE_TANH = 5
+    CURVE_GELU = 6
+    CURVE_SILU = 7
+
+
+class Loss(IntEnum):
+    LOSS_SQUARE = 0
+    LOSS_ABSOLUTE = 1
+    LOSS_HUBER = 2
+    LOSS_SMOOTH = 3
+    LOSS_LOGITS = 4
+
+
+class Losses(IntEnum):
+    LOSSES_EACH = 0
+    LOSSES_SUM = 1
+    LOSSES_MEAN = 2
+
+
 class Cell(IntEnum):
     CELL_TANH = 0
     CELL_RELU = 1
@@ -340,6 +365,9 @@ ENUMS = {
     "pvg_product": Product,
     "pvg_plan": Plan,
     "pvg_cell": Cell,
+    "pvg_curve": Curve,
+    "pvg_loss": Loss,
+    "pvg_losses": Losses,
     "pvg_option": Option,
     "pvg_allocator": Allocator,
     "pvg_memory": Memory,
@@ -552,6 +580,10 @@ FUNCTIONS = {
     ),
     "pvg_cross_entropy": (array, [array, array, array, c_int64, c_double, array]),
     "pvg_cross_entropy_backward": (array, [*[array] * 5, c_int64, c_double]),
+    "pvg_activate": (array, [c_int, array, c_double, c_double]),
+    "pvg_activate_backward": (array, [c_int, array, array, c_double, c_double]),
+    "pvg_pair_loss": (array, [c_int, array, array, c_double, c_int]),
+    "pvg_pair_loss_backward": (array, [c_int, array, array, array, c_double, c_int, c_int]),
     "pvg_pool": (array, [c_int, array, array, int64s, c_int]),
     "pvg_pool_backward": (array, [c_int, array, array, int64s, c_int, c_int64, c_int64]),
     "pvg_convolution": (array, [array, array, int64s, c_int64]),

@@ -1,8 +1,10 @@
 """Activations that are made of others; relu, sigmoid, tanh, gelu and silu are operations."""
 
-from ...functions.elementwise import exp, expm1, minimum, where
-from ...functions.mathematics import log1p
-from .operands import gathered, narrow, number, wide
+from ...dispatch import apply
+from ...dtypes import inexact, is_float
+from ...functions.layout import astype
+from ...native.abi import Curve
+from .operands import gathered, number
 
 __all__ = ["elu", "leaky_relu", "softplus"]
 
@@ -18,10 +20,7 @@ def softplus(x, /, beta=1.0, threshold=20.0):
     beta, threshold = number(beta, "beta"), number(threshold, "threshold")
     if not beta:
         raise ValueError("softplus: beta is not 0")
-    call, (array,) = gathered("softplus", x)
-    scaled = wide(array) * beta
-    soft = log1p(exp(minimum(scaled, threshold))) / beta
-    return call.give(narrow(where(scaled > threshold, wide(array), soft), array))
+    return _activated("softplus", Curve.CURVE_SOFTPLUS, x, beta, threshold)
 
 
 def leaky_relu(x, /, negative_slope=0.01):
@@ -31,9 +30,7 @@ def leaky_relu(x, /, negative_slope=0.01):
     [-0.5  2. ]
     """
     slope = number(negative_slope, "negative_slope")
-    call, (array,) = gathered("leaky_relu", x)
-    values = wide(array)
-    return call.give(narrow(where(values > 0.0, values, slope * values), array))
+    return _activated("leaky_relu", Curve.CURVE_LEAKY_RELU, x, slope)
 
 
 def elu(x, /, alpha=1.0):
@@ -42,8 +39,12 @@ def elu(x, /, alpha=1.0):
     >>> print(vg.nn.functional.elu(vg.asarray([-1.0, 2.0]), alpha=0.5))
     [-0.31606027  2.        ]
     """
-    alpha = number(alpha, "alpha")
-    call, (array,) = gathered("elu", x)
-    values = wide(array)
-    below = alpha * expm1(where(values > 0.0, 0.0, values))
-    return call.give(narrow(where(values > 0.0, values, below), array))
+    return _activated("elu", Curve.CURVE_ELU, x, number(alpha, "alpha"))
+
+
+def _activated(name, curve, x, first, second=0.0):
+    """Of floats as they are, of other numbers in the dtype that float functions give."""
+    call, (array,) = gathered(name, x)
+    if not is_float(array.dtype):
+        array = astype(array, inexact(array.dtype))
+    return call.give(apply(array.backend, "activate", curve, array, first, second))

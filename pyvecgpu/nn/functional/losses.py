@@ -7,7 +7,7 @@ from ...array import Tracked
 from ...dispatch import apply
 from ...dtypes import float32, float64, inexact, is_float, promote
 from ...functions.arguments import parse_int
-from ...functions.elementwise import abs, equal, exp, maximum, square, where
+from ...functions.elementwise import abs, equal, exp, maximum, where
 from ...functions.exponentials import log_softmax
 from ...functions.gathering import take
 from ...functions.layout import astype, broadcast_to, expand_dims, moveaxis
@@ -16,6 +16,7 @@ from ...functions.ranges import arange
 from ...functions.reductions import mean
 from ...functions.reductions import sum as total
 from ...functions.working import work_dtype
+from ...native.abi import Loss, Losses
 from .operands import gathered, number, wide
 
 __all__ = [
@@ -40,12 +41,24 @@ def _reducer(name, reduction):
 
 # Of numbers ---------------------------------------------------------------------------------------
 
+_CODES = {"mean": Losses.LOSSES_MEAN, "sum": Losses.LOSSES_SUM, "none": Losses.LOSSES_EACH}
+
 
 def _pair(name, input, target):
+    """Return the call and both arrays. ValueError: their shapes are not the same."""
     call, (input, target) = gathered(name, input, target, needed=2)
     if input.shape != target.shape:
         raise ValueError(f"{name}: input of shape {input.shape}, target of {target.shape}")
-    return call, wide(input) - wide(target)
+    return call, input, target
+
+
+def _of_pair(call, loss, input, target, reduction, number=0.0):
+    if input.dtype != target.dtype or not is_float(input.dtype):
+        input, target = wide(input), wide(target)
+        dtype = promote(input.dtype, target.dtype)
+        input, target = astype(input, dtype, copy=False), astype(target, dtype, copy=False)
+    operands = (loss, input, target, number, _CODES[reduction])
+    return call.give(apply(input.backend, "pair_loss", *operands))
 
 
 def mse_loss(input, target, reduction="mean"):
@@ -54,9 +67,9 @@ def mse_loss(input, target, reduction="mean"):
     >>> vg.nn.functional.mse_loss(vg.zeros(2), vg.asarray([1.0, -3.0])).item()
     5.0
     """
-    reduce = _reducer("mse_loss", reduction)
-    call, distance = _pair("mse_loss", input, target)
-    return call.give(reduce(square(distance)))
+    _reducer("mse_loss", reduction)
+    call, *pair = _pair("mse_loss", input, target)
+    return _of_pair(call, Loss.LOSS_SQUARE, *pair, reduction)
 
 
 def l1_loss(input, target, reduction="mean"):
@@ -65,9 +78,9 @@ def l1_loss(input, target, reduction="mean"):
     >>> vg.nn.functional.l1_loss(vg.zeros(2), vg.asarray([1.0, -3.0]), reduction="sum").item()
     4.0
     """
-    reduce = _reducer("l1_loss", reduction)
-    call, distance = _pair("l1_loss", input, target)
-    return call.give(reduce(abs(distance)))
+    _reducer("l1_loss", reduction)
+    call, *pair = _pair("l1_loss", input, target)
+    return _of_pair(call, Loss.LOSS_ABSOLUTE, *pair, reduction)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0):
@@ -81,14 +94,9 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
     delta = number(delta, "delta", 0.0)
     if not delta:
         raise ValueError("huber_loss: delta is more than 0")
-    reduce = _reducer("huber_loss", reduction)
-    call, distance = _pair("huber_loss", input, target)
-    return call.give(reduce(_huber(distance, delta)))
-
-
-def _huber(distance, delta):
-    size = abs(distance)
-    return where(size < delta, 0.5 * square(distance), delta * (size - 0.5 * delta))
+    _reducer("huber_loss", reduction)
+    call, *pair = _pair("huber_loss", input, target)
+    return _of_pair(call, Loss.LOSS_HUBER, *pair, reduction, delta)
 
 
 def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
@@ -98,9 +106,9 @@ def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
     1.5
     """
     beta = number(beta, "beta", 0.0)
-    reduce = _reducer("smooth_l1_loss", reduction)
-    call, distance = _pair("smooth_l1_loss", input, target)
-    return call.give(reduce(_huber(distance, beta) / beta if beta else abs(distance)))
+    _reducer("smooth_l1_loss", reduction)
+    call, *pair = _pair("smooth_l1_loss", input, target)
+    return _of_pair(call, Loss.LOSS_SMOOTH, *pair, reduction, beta)
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
@@ -118,6 +126,8 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
     call, (input, target, weight, pos) = gathered(name, input, target, weight, pos_weight, needed=2)
     if input.shape != target.shape:
         raise ValueError(f"{name}: input of shape {input.shape}, target of {target.shape}")
+    if weight is None and pos is None:
+        return _of_pair(call, Loss.LOSS_LOGITS, input, target, reduction)
     input, target = wide(input), wide(target)
     negative = log1p(exp(-abs(input))) + maximum(-input, 0.0)  # -log(sigmoid(x))
     if pos is not None:
