@@ -30,6 +30,18 @@ template <class T> __device__ __forceinline__ ComputeType<T> soft_of(ComputeType
         return least + log1p(e);
     }
 }
+// 1 / (1 + exp(-x)), and what is left of 1.
+template <class T>
+__device__ __forceinline__ ComputeType<T> sigmoid_of(ComputeType<T> x, ComputeType<T> *rest) {
+    if constexpr (is_half<T>) {
+        const float e = quick_exp(-fabsf(x)), larger = reciprocal_of(1 + e), smaller = e * larger;
+        *rest = x >= 0 ? smaller : larger;
+        return x >= 0 ? larger : smaller;
+    } else {
+        *rest = sigmoid(-x);
+        return sigmoid(x);
+    }
+}
 // exp(x) - 1 for x up to 0.
 template <class T> __device__ __forceinline__ ComputeType<T> exp_less_one(ComputeType<T> x) {
     if constexpr (is_half<T>) {
@@ -64,7 +76,8 @@ __device__ __forceinline__ ComputeType<T> slope_of(ComputeType<T> g, ComputeType
     using A = ComputeType<T>;
     if constexpr (CURVE == PVG_CURVE_SOFTPLUS) {
         const A scaled = x * with.first;
-        return scaled > with.second ? g : g * sigmoid(scaled);
+        A rest;
+        return scaled > with.second ? g : g * sigmoid_of<T>(scaled, &rest);
     } else if constexpr (CURVE == PVG_CURVE_LEAKY_RELU) {
         return x > 0 ? g : with.first * g;
     } else if constexpr (CURVE == PVG_CURVE_ELU) {
@@ -78,7 +91,10 @@ __device__ __forceinline__ ComputeType<T> slope_of(ComputeType<T> g, ComputeType
     } else {
         const A most = 800; // see activation_slope
         x = x < -most ? -most : x > most ? most : x;
-        return g * (CURVE == PVG_CURVE_GELU ? gelu_slope(x) : silu_slope(x));
+        if constexpr (CURVE == PVG_CURVE_GELU) return g * gelu_slope(x);
+        A rest;
+        const A share = sigmoid_of<T>(x, &rest);
+        return g * (share * (1 + x * rest));
     }
 }
 

@@ -112,40 +112,63 @@ struct LossJob {
     bool aligned;
 };
 
+// 16 bytes as one word, which the compiler takes apart no more. They stay in the cache, for the
+// backward pass reads them again.
+template <class T> __device__ __forceinline__ Vector<T, 16 / sizeof(T)> load_whole(const T *from) {
+    const uint4 words = *reinterpret_cast<const uint4 *>(from);
+    Vector<T, 16 / sizeof(T)> vector;
+    memcpy(&vector, &words, sizeof vector);
+    return vector;
+}
+
+// A thread's part of a round, at x and t: vectors side by side with those of its neighbours, of
+// which `left` elements are before the end; with WHOLE all are, on addresses for vectors.
+template <bool WHOLE, class T, class L>
+__device__ __forceinline__ void add_round(const L &loss, const T *x, const T *t, int left,
+                                          LossSum *own) {
+    using A = ComputeType<T>;
+    constexpr int count = 16 / sizeof(T), stride = loss_threads * count;
+    Vector<T, count> of_x[loss_vectors], of_t[loss_vectors];
+#pragma unroll
+    for (int v = 0; v < loss_vectors; v++) {
+        if constexpr (WHOLE) {
+            of_x[v] = load_whole(x + v * stride);
+            of_t[v] = load_whole(t + v * stride);
+        } else {
+#pragma unroll
+            for (int e = 0; e < count; e++) {
+                const int place = v * stride + e;
+                of_x[v].element[e] = place < left ? x[place] : T();
+                of_t[v].element[e] = place < left ? t[place] : T();
+            }
+        }
+    }
+#pragma unroll
+    for (int v = 0; v < loss_vectors; v++)
+#pragma unroll
+        for (int e = 0; e < count; e++)
+            if (WHOLE || v * stride + e < left)
+                own->add(loss.value(static_cast<A>(of_x[v].element[e]),
+                                    static_cast<A>(of_t[v].element[e])));
+}
+
 template <class T, class L>
 __global__ void __launch_bounds__(loss_threads) loss_sum_kernel(const L loss, const LossJob job) {
     using A = ComputeType<T>;
-    constexpr int count = 16 / sizeof(T), stride = loss_threads * count;
+    constexpr int count = 16 / sizeof(T), round = loss_threads * count * loss_vectors;
     const T *x = static_cast<const T *>(job.x), *t = static_cast<const T *>(job.target);
     const int64_t begin = blockIdx.x * job.chunk, behind = begin + job.chunk;
     const int64_t end = behind < job.size ? behind : job.size;
     LossSum own = {0, 0};
-    for (int64_t at = begin + threadIdx.x * count; at < end; at += loss_vectors * stride) {
-        Vector<T, count> of_x[loss_vectors] = {}, of_t[loss_vectors] = {};
-        int64_t left[loss_vectors]; // elements of a vector before the end
-#pragma unroll
-        for (int v = 0; v < loss_vectors; v++) {
-            const int64_t place = at + v * stride;
-            left[v] = end - place;
-            if (job.aligned && left[v] >= count) {
-                of_x[v] = *reinterpret_cast<const Vector<T, count> *>(x + place);
-                of_t[v] = *reinterpret_cast<const Vector<T, count> *>(t + place);
-                continue;
-            }
-#pragma unroll
-            for (int e = 0; e < count; e++) {
-                if (e >= left[v]) continue;
-                of_x[v].element[e] = x[place + e];
-                of_t[v].element[e] = t[place + e];
-            }
-        }
-#pragma unroll
-        for (int v = 0; v < loss_vectors; v++)
-#pragma unroll
-            for (int e = 0; e < count; e++)
-                if (e < left[v])
-                    own.add(loss.value(static_cast<A>(of_x[v].element[e]),
-                                       static_cast<A>(of_t[v].element[e])));
+    int64_t done = begin;
+    for (; job.aligned && done + round <= end; done += round) {
+        const int64_t at = done + threadIdx.x * count;
+        add_round<true>(loss, x + at, t + at, round, &own);
+    }
+    for (; done < end; done += round) {
+        const int64_t at = done + threadIdx.x * count;
+        add_round<false>(loss, x + at, t + at, static_cast<int>(end - at < round ? end - at : round),
+                         &own);
     }
     own = merge_losses(own);
     if (threadIdx.x > 0) return;
