@@ -5,10 +5,12 @@ writes to few arrays of its own. The formulas are those of cuda/kernels/activati
 pair_losses.cu.
 """
 
+import math
+
 import numpy as np
 
 from ..native.abi import Curve, Loss
-from . import cpu_layers
+from . import cpu_functions, cpu_layers
 
 
 def _exp_of_minus_abs(x):
@@ -41,11 +43,14 @@ def activate(curve, x, first, second):
         return result
     if curve == Curve.CURVE_LEAKY_RELU:
         result = np.multiply(x, first, out=np.empty_like(x))
-    else:
-        result = np.minimum(x, 0, out=np.empty_like(x))
-        np.expm1(result, out=result)
-        result *= first
-    np.copyto(result, x, where=x > 0)
+        if 0 < first <= 1:
+            return np.maximum(result, x, out=result)
+        np.copyto(result, x, where=x > 0)
+        return result
+    result = np.minimum(x, 0, out=np.empty_like(x))
+    np.expm1(result, out=result)
+    result *= first
+    result += np.maximum(x, 0)  # of which one is 0
     return result
 
 
@@ -56,14 +61,12 @@ def activate_backward(curve, g, x, first, second):
         result = cpu_layers.sigmoid(scaled)
         np.copyto(result, 1, where=scaled > second)
     elif curve == Curve.CURVE_LEAKY_RELU:
-        result = np.multiply(g, first, out=np.empty_like(x))
-        np.copyto(result, g, where=x > 0)
-        return result
+        result = _side(x, first)
     elif curve == Curve.CURVE_ELU:
         result = np.minimum(x, 0, out=np.empty_like(x))
         np.exp(result, out=result)
-        result *= first
-        np.copyto(result, 1, where=x > 0)
+        if first != 1:
+            result *= _side(x, first)
     elif curve == Curve.CURVE_RELU:
         return np.where(x <= 0, x.dtype.type(0), g)
     elif curve == Curve.CURVE_SIGMOID:
@@ -72,11 +75,42 @@ def activate_backward(curve, g, x, first, second):
     elif curve == Curve.CURVE_TANH:
         result = np.square(x, out=np.empty_like(x))
         np.subtract(1, result, out=result)
-    else:
-        slope = cpu_layers.gelu_slope if curve == Curve.CURVE_GELU else cpu_layers.silu_slope
-        return np.asarray(slope(np.clip(x, -800, 800)) * g)
+    else:  # 0 times infinity would be NaN; further out no derivative changes any more
+        slope = _gelu_slope if curve == Curve.CURVE_GELU else _silu_slope
+        result = slope(np.clip(x, -800, 800, out=np.empty_like(x)))
     result *= g
     return result
+
+
+def _side(x, below):
+    """A new array: 1 where x is positive, else a number."""
+    above = (x > 0).astype(x.dtype)
+    if 0 <= below <= 1:  # three times as fast as a choice that nobody can foresee
+        return np.maximum(above, below, out=above)
+    np.copyto(above, below, where=above == 0)
+    return above
+
+
+def _silu_slope(x):
+    """s (1 + x (1 - s)), s the sigmoid. x is written to."""
+    s = cpu_layers.sigmoid(x)
+    x *= 1 - s
+    x += 1
+    x *= s
+    return x
+
+
+def _gelu_slope(x):
+    """The normal distribution's cumulative function, plus x times its density."""
+    density = np.square(x, out=np.empty_like(x))
+    density *= x.dtype.type(-0.5)
+    np.exp(density, out=density)
+    density *= x.dtype.type(1 / math.sqrt(2 * math.pi))
+    density *= x
+    share = cpu_layers.twice_normal_cdf(x)
+    share *= 0.5
+    density += share.astype(x.dtype, copy=False)
+    return density
 
 
 # Losses -------------------------------------------------------------------------------------------
@@ -117,7 +151,7 @@ def loss_slopes(loss, x, target, number, of_target):
     if loss == Loss.LOSS_SQUARE:
         result *= 2
     elif loss == Loss.LOSS_ABSOLUTE or (loss == Loss.LOSS_SMOOTH and not number):
-        np.sign(result, out=result)
+        return cpu_functions.sign(result)
     else:
         np.clip(result, -number, number, out=result)
         if loss == Loss.LOSS_SMOOTH:
