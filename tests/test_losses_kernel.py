@@ -173,6 +173,14 @@ def test_the_mean_of_many(device, dtype):
     assert abs(found - exact) <= 1e-6 * exact
 
 
+@pytest.mark.devices("sim", "cuda")
+def test_a_sum_of_float64_keeps_what_rounding_drops(device):
+    x = np.full(9_001, 0.5)
+    x[0] = 1e8
+    found = F.mse_loss(put(device, x), put(device, np.zeros_like(x)), reduction="sum").item()
+    assert found == 1e16 + 2250.0  # a number that float64 has; its neighbours are 2 away
+
+
 def test_bits_do_not_depend_on_the_place(device):
     x = RNG.normal(size=9_001).astype(np.float32)
     t = RNG.normal(size=9_001).astype(np.float32)

@@ -141,7 +141,9 @@ static void losses(void) {
         for (size_t i = 0; i < COUNT(lengths); i++)
             for (int64_t offset = 0; offset < 8; offset += 1 + (i > 2))
                 check_losses(dtypes[d], lengths[i], offset, &state);
-        check_losses(dtypes[d], 8192, 0, &state);
+        for (int64_t round = 2048; round <= 8192; round *= 2) /* of a block, and one element less */
+            for (int64_t less = 0; less < 2; less++)
+                check_losses(dtypes[d], round - less, 0, &state);
         check_losses(dtypes[d], 16385, 0, &state);
         check_losses(dtypes[d], 20000, 3, &state);
     }
@@ -155,13 +157,17 @@ static void the_same_bits(void) {
         pvg_array *x = row_at(dtypes[d], LENGTH, 0, &state);
         pvg_array *t = row_at(dtypes[d], LENGTH, 0, &state);
         pvg_array *y = row_at(dtypes[d], LENGTH, 1, &state);
+        pvg_array *u = row_at(dtypes[d], LENGTH, 1, &state);
         CHECK_OK(pvg_copy(x, y));
+        CHECK_OK(pvg_copy(t, u));
         pvg_array *first = MADE(pvg_pair_loss(PVG_LOSS_LOGITS, x, t, 0, PVG_LOSSES_SUM));
         pvg_array *second = MADE(pvg_pair_loss(PVG_LOSS_LOGITS, y, t, 0, PVG_LOSSES_SUM));
+        pvg_array *third = MADE(pvg_pair_loss(PVG_LOSS_LOGITS, x, u, 0, PVG_LOSSES_SUM));
         void *wanted = host_copy(first);
+        CHECK_ARRAY(third, pvg_array_dtype(first), SCALAR, wanted, 0);
         CHECK_ARRAY(second, pvg_array_dtype(first), SCALAR, wanted, 0);
         free(wanted);
-        RELEASE(x, t, y, first, second);
+        RELEASE(x, t, y, u, first, second, third);
     }
 }
 

@@ -3,10 +3,11 @@
 Of halves they are computed and returned in float32.
 """
 
-from ...array import Tracked
-from ...dispatch import apply
+from ...array import Array, Tracked
+from ...dispatch import WAYS, apply
 from ...dtypes import float32, float64, inexact, is_float, promote
 from ...functions.arguments import parse_int
+from ...functions.casting import active
 from ...functions.elementwise import abs, equal, exp, maximum, where
 from ...functions.exponentials import log_softmax
 from ...functions.gathering import take
@@ -29,6 +30,7 @@ __all__ = [
     "smooth_l1_loss",
 ]
 
+_ARRAYS = (Array, Tracked)
 _REDUCTIONS = {"mean": mean, "sum": total, "none": lambda values: values}
 
 
@@ -41,18 +43,23 @@ def _reducer(name, reduction):
 
 # Of numbers ---------------------------------------------------------------------------------------
 
-_CODES = {"mean": Losses.LOSSES_MEAN, "sum": Losses.LOSSES_SUM, "none": Losses.LOSSES_EACH}
+_CODES = {"mean": int(Losses.LOSSES_MEAN), "sum": int(Losses.LOSSES_SUM)}
+_CODES["none"] = int(Losses.LOSSES_EACH)
+_SQUARE, _ABSOLUTE, _HUBER, _SMOOTH, _LOGITS = map(int, Loss)
 
 
-def _pair(name, input, target):
-    """Return the call and both arrays. ValueError: their shapes are not the same."""
+def _of_pair(name, loss, input, target, reduction, number=0.0):
+    """Return a loss by the kernel. ValueError: the shapes are not the same, another reduction."""
+    _reducer(name, reduction)
+    if type(input) in _ARRAYS and type(target) in _ARRAYS and not active:
+        dtype, shape, _ = input._layout
+        alike = input.backend is target.backend and target._layout[:2] == (dtype, shape)
+        if alike and is_float(dtype):
+            operands = (loss, input, target, number, _CODES[reduction])
+            return WAYS["pair_loss"](input.backend, *operands)
     call, (input, target) = gathered(name, input, target, needed=2)
     if input.shape != target.shape:
         raise ValueError(f"{name}: input of shape {input.shape}, target of {target.shape}")
-    return call, input, target
-
-
-def _of_pair(call, loss, input, target, reduction, number=0.0):
     if input.dtype != target.dtype or not is_float(input.dtype):
         input, target = wide(input), wide(target)
         dtype = promote(input.dtype, target.dtype)
@@ -67,9 +74,7 @@ def mse_loss(input, target, reduction="mean"):
     >>> vg.nn.functional.mse_loss(vg.zeros(2), vg.asarray([1.0, -3.0])).item()
     5.0
     """
-    _reducer("mse_loss", reduction)
-    call, *pair = _pair("mse_loss", input, target)
-    return _of_pair(call, Loss.LOSS_SQUARE, *pair, reduction)
+    return _of_pair("mse_loss", _SQUARE, input, target, reduction)
 
 
 def l1_loss(input, target, reduction="mean"):
@@ -78,9 +83,7 @@ def l1_loss(input, target, reduction="mean"):
     >>> vg.nn.functional.l1_loss(vg.zeros(2), vg.asarray([1.0, -3.0]), reduction="sum").item()
     4.0
     """
-    _reducer("l1_loss", reduction)
-    call, *pair = _pair("l1_loss", input, target)
-    return _of_pair(call, Loss.LOSS_ABSOLUTE, *pair, reduction)
+    return _of_pair("l1_loss", _ABSOLUTE, input, target, reduction)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0):
@@ -94,9 +97,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
     delta = number(delta, "delta", 0.0)
     if not delta:
         raise ValueError("huber_loss: delta is more than 0")
-    _reducer("huber_loss", reduction)
-    call, *pair = _pair("huber_loss", input, target)
-    return _of_pair(call, Loss.LOSS_HUBER, *pair, reduction, delta)
+    return _of_pair("huber_loss", _HUBER, input, target, reduction, delta)
 
 
 def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
@@ -106,9 +107,7 @@ def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
     1.5
     """
     beta = number(beta, "beta", 0.0)
-    _reducer("smooth_l1_loss", reduction)
-    call, *pair = _pair("smooth_l1_loss", input, target)
-    return _of_pair(call, Loss.LOSS_SMOOTH, *pair, reduction, beta)
+    return _of_pair("smooth_l1_loss", _SMOOTH, input, target, reduction, beta)
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
@@ -122,12 +121,12 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean
     0.3465736
     """
     name = "binary_cross_entropy_with_logits"
+    if weight is None and pos_weight is None:
+        return _of_pair(name, _LOGITS, input, target, reduction)
     reduce = _reducer(name, reduction)
     call, (input, target, weight, pos) = gathered(name, input, target, weight, pos_weight, needed=2)
     if input.shape != target.shape:
         raise ValueError(f"{name}: input of shape {input.shape}, target of {target.shape}")
-    if weight is None and pos is None:
-        return _of_pair(call, Loss.LOSS_LOGITS, input, target, reduction)
     input, target = wide(input), wide(target)
     negative = log1p(exp(-abs(input))) + maximum(-input, 0.0)  # -log(sigmoid(x))
     if pos is not None:
