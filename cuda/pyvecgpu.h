@@ -1110,7 +1110,7 @@ PVG_API pvg_array *pvg_cross_entropy_backward(const pvg_array *gradient, const p
  * it does not have are not used. The result is new. Errors: VALUE (another activation), TYPE. */
 PVG_API pvg_array *pvg_activate(int curve, const pvg_array *x, double first, double second);
 /* The backward pass of every activation, in the dtype of x: the operand, but of relu, sigmoid and
- * tanh the result. relu and leaky_relu have the slope below 0 at 0. Errors: VALUE (shapes), TYPE. */
+ * tanh the result. At 0 relu and leaky_relu have the slope below it. Errors: VALUE, TYPE. */
 PVG_API pvg_array *pvg_activate_backward(int curve, const pvg_array *gradient, const pvg_array *x,
                                          double first, double second);
 /* Losses (pvg_loss) of x and target, of one shape and one float dtype: each, or their sum or mean

@@ -167,8 +167,8 @@ __global__ void __launch_bounds__(loss_threads) loss_sum_kernel(const L loss, co
     }
     for (; done < end; done += round) {
         const int64_t at = done + threadIdx.x * count;
-        add_round<false>(loss, x + at, t + at, static_cast<int>(end - at < round ? end - at : round),
-                         &own);
+        const int64_t left = end - at < round ? end - at : round;
+        add_round<false>(loss, x + at, t + at, static_cast<int>(left), &own);
     }
     own = merge_losses(own);
     if (threadIdx.x > 0) return;
@@ -198,8 +198,8 @@ int launch_sum(Call &call, const L &loss, const pvg_array *x, const pvg_array *t
     const int64_t rounds = size <= one_block * round ? one_block : size / (round * most_parts) + 1;
     const double divisor = is_mean ? static_cast<double>(size) : 1;
     const bool aligned = is_aligned(x, count, 0, nullptr) && is_aligned(target, count, 0, nullptr);
-    LossJob job = {x->data, target->data, nullptr, to->data, size, rounds * round, divisor,
-                   aligned};
+    LossJob job = {x->data, target->data,   nullptr, to->data,
+                   size,    rounds * round, divisor, aligned};
     const unsigned blocks = size ? blocks_for(size, job.chunk) : 1;
     Workspace memory;
     if (blocks > 1) {
@@ -280,14 +280,11 @@ int check_pair(const PairJob &job, const pvg_array *gradient, int *device) {
     if (!gradient) return PVG_OK;
     const int ndim = job.reduction == PVG_LOSSES_EACH ? job.x->ndim : 0;
     PVG_REQUIRE(same_shape(gradient, ndim, job.x->shape), PVG_ERROR_VALUE,
-                "gradient of shape %s for an input of %s", shape_text(gradient),
-                shape_text(job.x));
+                "gradient of shape %s for an input of %s", shape_text(gradient), shape_text(job.x));
     return PVG_OK;
 }
 
-int sum_dtype(const pvg_array *x) {
-    return x->dtype == PVG_FLOAT64 ? PVG_FLOAT64 : PVG_FLOAT32;
-}
+int sum_dtype(const pvg_array *x) { return x->dtype == PVG_FLOAT64 ? PVG_FLOAT64 : PVG_FLOAT32; }
 
 int run_pair_loss(Call &call, PairJob job, Output *result) {
     int device = -1;
@@ -325,8 +322,7 @@ int run_pair_slope(Call &call, PairJob job, const pvg_array *gradient, int of_ta
     PVG_REQUIRE(of_target == 0 || of_target == 1, PVG_ERROR_VALUE, "of_target is 0 or 1, got %d",
                 of_target);
     PVG_PASS(call.begin(device));
-    PVG_PASS(
-        result->open(call, job.x->dtype, job.x->ndim, job.x->shape, nullptr, nullptr, 0));
+    PVG_PASS(result->open(call, job.x->dtype, job.x->ndim, job.x->shape, nullptr, nullptr, 0));
     if (job.x->size == 0) return PVG_OK;
     PVG_PASS(as_contiguous(call, job.x, &straight[0], &job.x));
     PVG_PASS(as_contiguous(call, job.target, &straight[1], &job.target));

@@ -40,7 +40,7 @@ static void (*const kinds[])(void) = {
     labelled,    normalised,  exponentials,  bounds,        reduce,         use_windows,
     multiply,    layer,       learning,      attention,     recurrent,      use_stream,
     use_stream,  use_event,   use_graph,     use_settings,  synchronize_it, plan,
-    lesson,      share,       ask_names};
+    lesson,      share,       ask_names,     paired,        activated};
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
 

@@ -238,6 +238,37 @@ static void normalised(void) {
     three_of("pvg_normalize_backward", status, results);
 }
 
+static void activated(void) {
+    const int code = float_dtype(), which = (int)(chance(97) ? pick(0, 7) : pick(-1, 9));
+    const int64_t n = chance(80) ? pick(0, 70) : pick(0, 9000);
+    right = which >= 0 && which <= PVG_CURVE_ELU;
+    pvg_array *x = operand(code, SHAPE(n));
+    TRACE("activation %d of %p\n", which, (void *)x);
+    handle_of("pvg_activate", pvg_activate(which, x, 0.5, 1), NULL, &arrays);
+    bad = 0, right = which >= 0 && which <= PVG_CURVE_SILU;
+    x = operand(code, SHAPE(n));
+    pvg_array *gradient = operand(code, SHAPE(n));
+    TRACE("activation %d, backward, of %p, %p\n", which, (void *)gradient, (void *)x);
+    handle_of("pvg_activate_backward", pvg_activate_backward(which, gradient, x, 0.5, 1), NULL,
+              &arrays);
+}
+
+static void paired(void) {
+    const int code = float_dtype(), reduction = (int)pick(0, 2);
+    const int which = (int)(chance(97) ? pick(0, 4) : pick(-1, 6));
+    const int64_t n = chance(80) ? pick(0, 70) : pick(0, 9000);
+    const double number = chance(95) ? (double)pick(0, 3) / 2 : -1;
+    right = which >= 0 && which <= PVG_LOSS_LOGITS && number >= 0;
+    pvg_array *x = operand(code, SHAPE(n)), *t = operand(code, SHAPE(n));
+    TRACE("loss %d of %p, %p, reduction %d\n", which, (void *)x, (void *)t, reduction);
+    pvg_array *made = pvg_pair_loss(which, x, t, number, reduction);
+    handle_of("pvg_pair_loss", made, NULL, &arrays);
+    if (!made) return;
+    pvg_array *gradient = chance(80) ? made : NULL;
+    made = pvg_pair_loss_backward(which, gradient, x, t, number, reduction, (int)pick(0, 1));
+    handle_of("pvg_pair_loss_backward", made, NULL, &arrays);
+}
+
 static void exponentials(void) {
     const int operation = PVG_SOFTMAX + (int)pick(0, 2), kind = (int)pick(0, 2);
     pvg_array *a = needed(&arrays), *out = wanted(&arrays, 15), *made = NULL;

@@ -79,9 +79,7 @@ static double loss_of(int loss, double x, double t, double *slope) {
         *slope = (near ? d : number * sign) / by;
         return (near ? d * d / 2 : number * (size - number / 2)) / by;
     }
-    default:
-        *slope = sigmoid_of(x) - t;
-        return (1 - t) * x + log1p(exp(-fabs(x))) + fmax(-x, 0);
+    default: *slope = sigmoid_of(x) - t; return (1 - t) * x + log1p(exp(-fabs(x))) + fmax(-x, 0);
     }
 }
 

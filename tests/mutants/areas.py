@@ -60,15 +60,14 @@ AREAS = (
         "cuda/kernels/*.cu* cuda/library.cu "
         + " ".join(f"!cuda/kernels/{name}*" for name in HOPPER.split()),
         "elementwise reduce operands gather accumulate scan nonzero sort factor random dense"
-        " join softmax sequence nearness optimize normalize losses windows attention triangle complex"
-        " refused refused_kernels refused_lessons header",
+        " join softmax sequence nearness optimize normalize losses windows attention triangle"
+        " complex refused refused_kernels refused_lessons header",
         "elementwise reductions triangle gather accumulating scan nonzero sorting sets binning"
         " random powers values operations out overlap order learn batches half complex_functions"
         " join_kernel softmax_kernel variances evenly_spaced joining windows"
         " complex_reductions systems optim_in_one_launch norms_of_gradients optim"
-        " dropout normalisation_kernels cross_entropy_kernel losses_kernel attention attention_tensor"
-        " short_axes"
-        " index_calls short_cards neighbours statistics quantiles gathering mistakes_found",
+        " dropout normalisation_kernels cross_entropy_kernel losses_kernel attention"
+        " attention_tensor short_axes index_calls short_cards neighbours statistics quantiles gathering mistakes_found",
     ),
     Area(
         "matmul plan",
@@ -121,7 +120,8 @@ AREAS = (
         "pyvecgpu/nn/*.py pyvecgpu/nn/functional/*.py !pyvecgpu/nn/training.py"
         " !pyvecgpu/nn/utils.py",
         py_tests="nn_modules nn_losses nn_layers nn_sequences nn normalisation_kernels"
-        " cross_entropy_kernel losses_kernel layers_in_one_launch dropout attention recurrent windows states",
+        " cross_entropy_kernel losses_kernel layers_in_one_launch dropout attention recurrent"
+        " windows states",
     ),
     Area(
         "backends",
