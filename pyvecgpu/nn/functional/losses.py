@@ -1,6 +1,7 @@
 """Losses: torch's names, arguments and meaning; reduction is "mean", "sum" or "none".
 
-Of halves they are computed and returned in float32.
+Of halves they are computed and returned in float32. Losses of two arrays, and their gradients, are
+one call of a kernel each; but for weights, and where gradients of gradients are recorded.
 """
 
 from ...array import Array, Tracked
