@@ -67,7 +67,8 @@ AREAS = (
         " join_kernel softmax_kernel variances evenly_spaced joining windows"
         " complex_reductions systems optim_in_one_launch norms_of_gradients optim"
         " dropout normalisation_kernels cross_entropy_kernel losses_kernel attention"
-        " attention_tensor short_axes index_calls short_cards neighbours statistics quantiles gathering mistakes_found",
+        " attention_tensor short_axes index_calls short_cards neighbours statistics"
+        " quantiles gathering mistakes_found",
     ),
     Area(
         "matmul plan",
