@@ -122,7 +122,7 @@ enum pvg_key {
     PVG_KEY_STOP = 8,
     PVG_KEY_STEP = 16,
     PVG_KEY_ARRAY = 32 /* of pvg_index_get and pvg_index_set: the address of a pvg_array of integers
-                          or of bools, two zeros */
+                          or of bools, PVG_FROM_START or 0, and 0 */
 };
 
 /* Operation codes. "float" functions of bool and integer operands give the default float dtype
@@ -875,6 +875,7 @@ PVG_API pvg_array *pvg_nan_to_num(const pvg_array *a, double nan, double positiv
  * the caller has looked, it is reported: the next wait for the device, of whatever kind, ends with
  * INDEX, and names it. Errors: AXIS, VALUE, TYPE; INDEX (any index along an axis of length 0). */
 #define PVG_ALONG (-1)
+#define PVG_FROM_START 2 /* instead of `trusted`: negative indices are out of range, too */
 PVG_API pvg_array *pvg_gather(const pvg_array *a, const pvg_array *indices, int count,
                               const int *axes, int place, int trusted);
 /* Writes values, broadcast and cast as by pvg_copy, to the elements that pvg_gather would give. Of

@@ -9,7 +9,7 @@ import struct
 
 from .array import Array, new, wrap
 from .dispatch import _listeners
-from .native.abi import MAX_NDIM, Key, Status
+from .native.abi import FROM_START, MAX_NDIM, Key, Status
 
 # Views --------------------------------------------------------------------------------------------
 
@@ -243,6 +243,18 @@ def taken(array, indices, axis):
         return None
     call = backend.functions.pvg_index_get
     return made(backend, call(array.data, count // 4, _PACK[count](*items)), _NOT_TAKEN)
+
+
+def looked_up(table, numbers):
+    """Return the rows of an Array of two axes by an Array of numbers from 0 on, or None."""
+    if type(table) is not Array or type(numbers) is not Array or _listeners:
+        return None
+    backend = table.backend
+    if not backend.on_card or numbers.backend is not backend or len(table.shape) != 2:
+        return None
+    # An item more says that bools are none of these.
+    items = _PACK[8](_ARRAY, numbers.data.value, FROM_START, 0, *_OTHERS)
+    return made(backend, backend.functions.pvg_index_get(table.data, 2, items), _NOT_TAKEN)
 
 
 def assigned(array, key, value):

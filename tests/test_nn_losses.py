@@ -286,6 +286,50 @@ def test_embedding(device, shape):
     assert np.array_equal(layer.weight.grad.numpy(), np.repeat(wanted, 3).reshape(6, 3))
 
 
+INTEGERS = ["uint8", "int16", "int32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("width", [1, 3, 4, 33])
+def test_embedding_by_numbers_of_any_dtype_and_layout(device, dtype, width):
+    rows = int(RNG.integers(1, 90))
+    weight = RNG.normal(size=(2 * rows, width + 1)).astype(np.float32)[::2, 1:]
+    table = put(device, np.repeat(weight, 2, axis=0))[::2]
+    for shape in ((7, 40), (1,), (1100,), (2, 3, 4)):
+        numbers = RNG.integers(0, rows, shape).astype(dtype)
+        given = put(device, numbers)
+        assert np.array_equal(F.embedding(given, table).numpy(), weight[numbers])
+        assert np.array_equal(F.embedding(given, table, 0).numpy(), weight[numbers])
+        assert np.array_equal(F.embedding(given.T, table).numpy(), weight[numbers.T])
+        leaf = table.detach().requires_grad_()
+        assert np.array_equal(F.embedding(given, leaf).detach().numpy(), weight[numbers])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_embedding_names_the_number_that_is_out_of_range(device, dtype, is_recorded):
+    weight = put(device, RNG.normal(size=(6, 3)))
+    weight = weight.requires_grad_() if is_recorded else weight
+    for number in (6, 100) if dtype.startswith("u") else (-1, -6, 6, 100):
+        numbers = put(device, np.array([0, 5, number], dtype))
+        with pytest.raises(IndexError, match=f"index {number} is out of bounds for axis 0"):
+            F.embedding(numbers, weight).detach().numpy()
+
+
+def test_embedding_is_one_launch(device):
+    if device == "cpu":
+        pytest.skip("the CPU device launches nothing")
+    weight, numbers = put(device, RNG.normal(size=(6, 3))), put(device, np.array([5, 0, 5]))
+
+    def launches():
+        return sum(record.launches for record in vg.launch_log(device))
+
+    for padding in (None, 5):
+        before = launches()
+        F.embedding(numbers, weight, padding)
+        assert launches() == before + 1
+
+
 @pytest.mark.parametrize("number", [-1, 6])
 def test_embedding_of_what_is_not_there(device, number):
     layer = nn.Embedding(6, 3, device=device)

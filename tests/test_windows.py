@@ -546,6 +546,30 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_windows_that_are_known_take_no_other_arguments(device, dimensions):
+    """What is equal to an integer is refused after a call with the integer, too."""
+    functional = vg.nn.functional
+    x = put(device, np.arange(36.0).reshape(1, 1, 36) if dimensions == 1 else np.eye(6)[None, None])
+    for kind in ("max", "avg"):
+        pool = getattr(functional, f"{kind}_pool{dimensions}d")
+        found = [pool(x, 2, 1, 1), pool(x, (2,) * dimensions, [1], 1), pool(x, [2], 1, 1)]
+        assert len({one.shape for one in found}) == 1
+        assert found[0].shape != pool(x, 2, None, 1).shape != pool(x, 2, None, 0).shape
+        assert found[0][0].shape == pool(x[0], 2, 1, 1).shape
+        for wrong in ((2.0, 1, 1), (2, True, 1), (2, 1, True), ((2.0,) * dimensions, 1, 1)):
+            with pytest.raises(TypeError, match="integer"):
+                pool(x, *wrong)
+    conv = getattr(functional, f"conv{dimensions}d")
+    weight = put(device, np.ones((3, 1, *[2] * dimensions)))
+    assert conv(x, weight, None, 1, "same").shape == (1, 3, *x.shape[2:])
+    assert conv(x[0], weight, None, 1, "same").shape == (3, *x.shape[2:])
+    assert conv(x, weight, None, 1, 1).shape == (1, 3, *[n + 1 for n in x.shape[2:]])
+    for wrong in ((1.0, 1), (1, True), (True, 1), (1, 1, 1.0)):
+        with pytest.raises(TypeError, match="integer"):
+            conv(x, weight, None, *wrong)
+
+
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case[1])
 def test_mistakes_are_the_same_on_every_device(device, case):
     error, text, call = case

@@ -295,7 +295,8 @@ int run_gather(Call &call, const pvg_array *a, const pvg_array *indices, int cou
     PVG_PASS(call.begin(device));
     PVG_PASS(readable_indices(call, indices, &converted, &indices));
     PVG_PASS(make_picture(a, indices, count, axes, place, &p));
-    if (!trusted) PVG_PASS(expect_reports(call, Report::gather, &p.indices));
+    p.indices.from_end = trusted != PVG_FROM_START;
+    if (trusted != 1) PVG_PASS(expect_reports(call, Report::gather, &p.indices));
     PVG_PASS(call.reads(indices));
     return gather_picture(call, a, p, result);
 }

@@ -15,6 +15,7 @@ struct Named {
     int axes[PVG_MAX_NDIM], original[PVG_MAX_NDIM]; // of the view, and of the array
     const pvg_array *arrays[PVG_MAX_NDIM];
     const pvg_array *mask = nullptr;
+    bool from_end = true; // negative indices count from there
 };
 
 // Walks over the items of a key. Whatever is not for it is the error VALUE.
@@ -71,6 +72,7 @@ struct Reader {
         begin_block();
         named->axes[named->count] = named->view.ndim, named->original[named->count] = axis;
         named->arrays[named->count++] = indices;
+        named->from_end = named->from_end && item[2] != PVG_FROM_START;
         const int at = axis++;
         return add(a->shape[at], a->strides[at]);
     }
@@ -177,6 +179,7 @@ int picture_key(Call &call, const Named &named, const Planes &planes, Picture *p
     PVG_PASS(picture_planes(&named.view, planes.ndim, planes.shape, planes.strides, named.count,
                             named.axes, is_indexed, named.place, p));
     picture_axes(&named.view, named.count, named.axes, planes.wide, p);
+    p->indices.from_end = named.from_end;
     for (int j = 0; j < named.count; j++) {
         p->indices.first[j] = planes.arrays[j]->data;
         p->indices.natural |= uint64_t(planes.arrays[j]->dtype == PVG_UINT64) << j;

@@ -20,6 +20,7 @@ struct Indices {
     uint32_t *written = nullptr, *again = nullptr, *twice = nullptr;
     bool wide_last = false; // uint64, else uint32
     bool wide = false;      // int64 or uint64, else int32
+    bool from_end = true;   // negative ones count from the end, or are out of range
     uint64_t natural = 0;   // of each axis a bit: uint64
     int64_t words = 1;      // moved by each write, one after another, of which the first marks
     int count = 0;          // axes
@@ -72,7 +73,8 @@ __device__ __forceinline__ int64_t index_at(const Indices &indices, int j, int64
 // is taken for the nearest one; and reported, if that is asked for, and made known by `bad`.
 __device__ __forceinline__ int64_t counted_from_0(const Indices &indices, int j, int64_t index,
                                                   bool *bad) {
-    const int64_t length = indices.length[j], found = index < 0 ? index + length : index;
+    const int64_t length = indices.length[j];
+    const int64_t found = index < 0 && indices.from_end ? index + length : index;
     if (found >= 0 && found < length) return found;
     if (indices.slot) {
         *bad = true;

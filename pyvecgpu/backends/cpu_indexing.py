@@ -5,15 +5,15 @@ import math
 import numpy as np
 
 from ..dtypes import is_half
-from ..native.abi import ALONG
+from ..native.abi import ALONG, FROM_START
 from .cpu_casts import cast
 
 
-def check_range(array, indices, axes):
+def check_range(array, indices, axes, from_end=True):
     """IndexError: an index out of range; `indices` has a plane for each of the axes."""
     for plane, axis in zip(indices, axes, strict=True):
         size = array.shape[axis]
-        bad = (plane < -size) | (plane >= size)
+        bad = (plane < (-size if from_end else 0)) | (plane >= size)
         if np.any(bad):
             index = int(plane[bad].flat[0])
             raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
@@ -80,8 +80,8 @@ def _planes(a, indices, axes, place, trusted):
     if indices.dtype.kind not in "iu":
         raise TypeError(f"indices are integers, not {indices.dtype}")
     planes = indices[None] if place == ALONG else indices
-    if not trusted:
-        check_range(a, planes, axes)  # before uint64 wraps
+    if trusted != 1:
+        check_range(a, planes, axes, trusted != FROM_START)  # before uint64 wraps
     return planes.astype(np.int64, copy=False)
 
 

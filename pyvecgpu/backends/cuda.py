@@ -60,6 +60,12 @@ def _order_of(strides):
     return sorted(range(len(strides)), key=strides.__getitem__, reverse=True)
 
 
+@functools.lru_cache(1024)
+def _windows(numbers):
+    """Return C numbers, which nobody writes to."""
+    return _Windows(*numbers)
+
+
 @functools.cache
 def _pointers(n):
     return struct.Struct(f"{n}P").pack
@@ -388,24 +394,24 @@ class CudaBackend:
         return results
 
     def pool(self, code, a, places, windows, with_padding):
-        return self.functions.pvg_pool(code, a, places, _Windows(*windows), with_padding)
+        return self.functions.pvg_pool(code, a, places, _windows(windows), with_padding)
 
     def pool_backward(self, code, gradient, places, windows, with_padding, height, width):
-        numbers = _Windows(*windows)
+        numbers = _windows(windows)
         return self.functions.pvg_pool_backward(
             code, gradient, places, numbers, with_padding, height, width
         )
 
     def convolution(self, x, weight, windows, groups):
-        return self.functions.pvg_convolution(x, weight, _Windows(*windows), groups)
+        return self.functions.pvg_convolution(x, weight, _windows(windows), groups)
 
     def convolution_input(self, gradient, weight, windows, groups, height, width):
         return self.functions.pvg_convolution_input(
-            gradient, weight, _Windows(*windows), groups, height, width
+            gradient, weight, _windows(windows), groups, height, width
         )
 
     def convolution_weight(self, gradient, x, windows, groups):
-        return self.functions.pvg_convolution_weight(gradient, x, _Windows(*windows), groups)
+        return self.functions.pvg_convolution_weight(gradient, x, _windows(windows), groups)
 
     def attention(self, query, keys, values, mask, scale, causal, logsum):
         return self.functions.pvg_attention(query, keys, values, mask, scale, causal, logsum)

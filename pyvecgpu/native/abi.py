@@ -23,6 +23,7 @@ from enum import IntEnum
 ABI_VERSION = 3
 MAX_NDIM = 32
 ALONG = -1  # a place of pvg_gather: indices lie along the array
+FROM_START = 2  # instead of `trusted`: negative indices are out of range, too
 
 
 class Status(IntEnum):

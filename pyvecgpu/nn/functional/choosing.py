@@ -1,11 +1,12 @@
 """What leaves out elements, and what looks rows up: dropout and embedding."""
 
-from ...array import wrap
+from ...array import Tracked, wrap
 from ...dispatch import apply
 from ...functions.elementwise import where
-from ...functions.gathering import take
-from ...functions.layout import astype, expand_dims
+from ...functions.layout import expand_dims, reshape
+from ...native.abi import FROM_START
 from ...random import renewed
+from ...short_views import looked_up
 from .operands import gathered, narrow, number
 
 __all__ = ["dropout", "embedding"]
@@ -43,13 +44,17 @@ def embedding(input, weight, padding_idx=None):
     >>> vg.nn.functional.embedding(vg.asarray([2, 0]), weight).tolist()
     [[2.0, 2.5], [0.0, 0.5]]
     """
+    # Nothing gets a gradient, so that the row of padding_idx is one as any.
+    rows = looked_up(weight, input)
+    if rows is not None:
+        return rows
     call, (numbers, weight) = gathered("embedding", input, weight, needed=2)
     if numbers.dtype.kind not in "iu":
         raise TypeError(f"embedding: the rows' numbers are integers, not of {numbers.dtype}")
     if weight.ndim != 2:
         raise ValueError(f"embedding: weight is (rows, features), not of shape {weight.shape}")
-    numbers = astype(numbers, "int64", copy=False)
-    rows = take(weight, where(numbers < 0, weight.shape[0], numbers), axis=0)
-    if padding_idx is not None:
+    planes = reshape(numbers, (1, *numbers.shape))
+    rows = apply(weight.backend, "gather", weight, planes, (0,), 0, FROM_START)
+    if padding_idx is not None and type(rows) is Tracked:
         rows = where(expand_dims(numbers == padding_idx, axis=-1), rows.detach(), rows)
     return call.give(rows)

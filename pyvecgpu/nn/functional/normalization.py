@@ -3,7 +3,7 @@
 import math
 
 from ...array import Array, Tracked
-from ...dispatch import apply, tape
+from ...dispatch import WAYS, apply, tape
 from ...dtypes import inexact
 from ...functions.arguments import parse_int
 from ...functions.joining import stack
@@ -95,11 +95,9 @@ def batch_norm(
         count = x.shape[0] * math.prod(x.shape[2:])
         if count < 2:
             raise ValueError(f"batch_norm: one value of a channel in training, {x.shape}")
-        found = _statistics(x, 2 * x.shape[1])
+        found = _statistics(x, x.shape[1])
         result = _normalized(x, weight, bias, (1,), 0, eps, statistics=found)
-        average, sample = found[: x.shape[1]], found[x.shape[1] :] * (count / (count - 1))
-        pairs = zip(running, (average, sample), strict=True)
-        moved = [_moved(array, new, momentum) for array, new in pairs if array is not None]
+        moved = _moved(running, found, count, momentum)
     elif running_mean is None or running_var is None:
         raise ValueError("batch_norm: running_mean and running_var are needed")
     elif any(type(one) is Tracked for one in statistics):  # which the kernel takes for constants
@@ -118,25 +116,20 @@ def batch_norm(
 # What they share ----------------------------------------------------------------------------------
 
 
-def _statistics(x, size):
-    """Return an Array of so many numbers for statistics of x to be written to."""
-    return apply(x.backend, "empty", (size,), work_dtype(inexact(x.dtype)))
+def _statistics(x, count):
+    """Return an Array (2, count) for means and variances of x to be written to."""
+    return apply(x.backend, "empty", (2, count), work_dtype(inexact(x.dtype)))
 
 
 def _normalized(x, weight, bias, axes, groups, eps, centered=True, statistics=None):
     """Return x normalised, in its float dtype, by the kernel. See backends/__init__.py."""
-    x = astype(x, inexact(x.dtype), copy=False)
-    weight, bias = (
-        one if one is None else astype(one, inexact(one.dtype), copy=False)
-        for one in (weight, bias)
-    )
-    tracked = any(type(one) is Tracked for one in (x, weight, bias))
-    if statistics is None and tracked and tape.enabled():
-        statistics = _statistics(x, 2 * math.prod(x.shape[: axes[0]]) * groups)
-    if statistics is not None:
-        statistics = reshape(statistics, (2, statistics.size // 2))
+    x = narrow(x, x)
+    weight = None if weight is None else narrow(weight, weight)
+    bias = None if bias is None else narrow(bias, bias)
+    if statistics is None and Tracked in (type(x), type(weight), type(bias)) and tape.enabled():
+        statistics = _statistics(x, math.prod(x.shape[: axes[0]]) * groups)
     operands = (x, weight, bias, axes[0], len(axes), groups, centered, eps, statistics)
-    return apply(x.backend, "normalize", *operands)
+    return WAYS["normalize"](x.backend, *operands)
 
 
 def _affine(values, weight, bias):
@@ -171,9 +164,16 @@ def _of_channels(x, *arrays):
     return [None if one is None else reshape(one, shape) for one in arrays]
 
 
-def _moved(array, found, momentum):
-    """Return running statistics and what they become."""
-    if not isinstance(array, Array):
-        raise TypeError(f"batch_norm: running statistics are Arrays, not {type(array).__name__}")
-    found = reshape(found.detach(), array.shape)
-    return array, narrow((1.0 - momentum) * wide(array) + momentum * found, array)
+def _moved(running, found, count, momentum):
+    """Return pairs of running statistics and what they become."""
+    moved = []
+    for i, array in enumerate(running):
+        if array is None:
+            continue
+        if not isinstance(array, Array):
+            kind = type(array).__name__
+            raise TypeError(f"batch_norm: running statistics are Arrays, not {kind}")
+        new = found[i].detach()
+        new = new * (count / (count - 1)) if i else new
+        moved.append((array, narrow((1.0 - momentum) * wide(array) + momentum * new, array)))
+    return moved

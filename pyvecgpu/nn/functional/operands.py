@@ -1,12 +1,26 @@
 """Operands of functions of networks, some of which may be None, and the dtype to compute in."""
 
-from ...dtypes import float32, float64, inexact
+from ...array import Array, Tracked
+from ...dtypes import bfloat16, float16, float32, float64, inexact
 from ...functions.arguments import parse_scalar
+from ...functions.casting import active
 from ...functions.layers import parse_operands
 from ...functions.layout import astype
 from ...functions.working import work_dtype
 
 _WIDE = {float32, float64}  # of which sums are made as they are
+_FLOATS = {*_WIDE, float16, bfloat16}
+
+
+class _OfArrays:
+    """A call of Arrays of one device, whose results are Arrays, too; see arguments.Operands."""
+
+    @staticmethod
+    def give(result):
+        return result
+
+
+_OF_ARRAYS = _OfArrays()
 
 
 def gathered(name, *values, needed=1):
@@ -14,6 +28,22 @@ def gathered(name, *values, needed=1):
 
     TypeError: one of the first ones, which are `needed`, is None; any one is no array.
     """
+    backend = None
+    for i, value in enumerate(values):
+        if value is None:
+            if i < needed:
+                break
+            continue
+        kind = type(value)
+        if kind is not Array and kind is not Tracked:
+            break
+        if backend is None:
+            backend = value.backend
+        elif value.backend is not backend:
+            break
+    else:  # what most calls are
+        if not active:
+            return _OF_ARRAYS, values
     for value in values[:needed]:
         if value is None:
             raise TypeError(f"{name} takes arrays, not None; make one with asarray(...)")
@@ -31,7 +61,10 @@ def wide(array):
 
 def narrow(array, like):
     """Return an Array in the float dtype that a function of `like` gives."""
-    return astype(array, inexact(like.dtype), copy=False)
+    dtype = like.dtype
+    if array.dtype is dtype and dtype in _FLOATS:
+        return array
+    return astype(array, inexact(dtype), copy=False)
 
 
 def number(value, what, low=None, high=None):

@@ -3,17 +3,20 @@
 What has one axis is taken for pictures of one row. A bias is added to the result.
 """
 
+import functools
+
 from ...array import Tracked
-from ...dispatch import apply, tape
-from ...dtypes import inexact, int32, is_float
+from ...dispatch import WAYS, apply, tape
+from ...dtypes import int32, is_float
 from ...functions.arguments import parse_int
-from ...functions.layout import astype, reshape
+from ...functions.layout import reshape
 from ...operations import Operation
-from .operands import gathered
+from .operands import gathered, narrow
 
 __all__ = ["avg_pool1d", "avg_pool2d", "conv1d", "conv2d", "max_pool1d", "max_pool2d"]
 
 LIMIT = 2**31  # of the numbers that windows are described by
+_MAX, _MEAN = int(Operation.MAX), int(Operation.MEAN)
 
 
 def per_axis(value, count, what, least):
@@ -42,14 +45,14 @@ def paddings(padding, kernel, stride, dilation):
     return [(n, n) for n in per_axis(padding, len(kernel), "padding", 0)]
 
 
-def described(name, x, kernel, stride, pairs, dilation):
+def described(name, sizes, kernel, stride, pairs, dilation):
     """Return the numbers of pvg_windows, and the windows' rows and columns.
 
-    x: (N, channels, ...), kernel to dilation: something for each of the axes behind. ValueError:
-    the kernel is larger than x, padding included.
+    sizes: the last axes, kernel to dilation: something for each of them. ValueError: the kernel is
+    larger, padding included.
     """
     before, behind = zip(*pairs, strict=True)
-    sizes = tuple([n + sum(pair) for n, pair in zip(x.shape[2:], pairs, strict=True)])
+    sizes = tuple([n + sum(pair) for n, pair in zip(sizes, pairs, strict=True)])
     lengths = [
         (n - d * (k - 1) - 1) // s + 1
         for n, k, s, d in zip(sizes, kernel, stride, dilation, strict=True)
@@ -61,23 +64,33 @@ def described(name, x, kernel, stride, pairs, dilation):
     return sum(parts, ()), (*one, *lengths)
 
 
-def as_pictures(x):
-    """Return (N, channels, length) as (N, channels, 1, length), and what has four axes as it is."""
-    return x if x.ndim == 4 else reshape(x, (*x.shape[:2], 1, x.shape[2]))
+def of_pictures(name, shape, axes):
+    """Return the shape (N, channels, rows, columns) of an input. ValueError: it has other axes."""
+    if len(shape) not in (axes + 1, axes + 2):
+        raise ValueError(f"{name}: input has {axes + 2} axes, or {axes + 1}, not {shape}")
+    batch = (1, *shape[:1]) if len(shape) == axes + 1 else shape[:2]
+    return (*batch, *[1] * (2 - axes), *shape[-axes:])
 
 
-def as_given(result, axes, alone):
-    """Return (N, channels, rows, columns) without the axes that the input has not had."""
-    shape = (*result.shape[alone:2], *result.shape[4 - axes :])
-    return result if shape == result.shape else reshape(result, shape)
+def without_new(shape, given, axes):
+    """Return (N, channels, rows, columns) without the axes that the given shape has not had."""
+    return (*shape[axes + 2 - len(given) : 2], *shape[4 - axes :])
 
 
-def batched(name, x, axes):
-    """Return (N, channels, ...) and whether N was missing. ValueError: another number of axes."""
-    if x.ndim not in (axes + 1, axes + 2):
-        raise ValueError(f"{name}: input has {axes + 2} axes, or {axes + 1}, not {x.shape}")
-    alone = x.ndim == axes + 1
-    return (reshape(x, (1, *x.shape)) if alone else x), alone
+_PLAIN = {int, str, type(None)}
+
+
+def once(function):
+    """Return a function of (name, axes, shape, ...) that works out the same numbers once."""
+    known = functools.lru_cache(1024)(function)
+
+    def call(name, axes, shape, *others):
+        for one in others:
+            if type(one) not in _PLAIN and not (type(one) is tuple and {*map(type, one)} == {int}):
+                return function(name, axes, shape, *others)  # 2.0 and True are equal to integers
+        return known(name, axes, shape, *others)
+
+    return call
 
 
 # Convolution --------------------------------------------------------------------------------------
@@ -106,32 +119,46 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return _conv("conv2d", 2, input, weight, bias, (stride, padding, dilation, groups))
 
 
+@once
+def _conv_windows(name, axes, shape, kernel, stride, padding, dilation, out):
+    """Return pvg_windows's numbers, and the shapes of the picture and of the result."""
+    stride = per_axis(stride, axes, "stride", 1)
+    dilation = per_axis(dilation, axes, "dilation", 1)
+    pairs = paddings(padding, kernel, stride, dilation)
+    numbers, lengths = described(name, shape[-axes:], kernel, stride, pairs, dilation)
+    picture = of_pictures(name, shape, axes)
+    result = without_new((picture[0], out, *lengths), shape, axes)
+    return numbers, picture, result
+
+
 def _conv(name, axes, input, weight, bias, how):
     stride, padding, dilation, groups = how
     call, (x, weight, bias) = gathered(name, input, weight, bias, needed=2)
-    x, alone = batched(name, x, axes)
+    shape, of_weight = x.shape, weight.shape
+    channels = of_pictures(name, shape, axes)[1]
     groups = parse_int(groups, "groups")
-    if weight.ndim != axes + 2 or groups < 1 or weight.shape[1] * groups != x.shape[1]:
+    if len(of_weight) != axes + 2 or groups < 1 or of_weight[1] * groups != channels:
+        whole = shape if len(shape) == axes + 2 else (1, *shape)
         raise ValueError(
-            f"{name}: an input of shape {x.shape}, a weight of {weight.shape}, {groups} groups"
+            f"{name}: an input of shape {whole}, a weight of {of_weight}, {groups} groups"
         )
-    out, _, *kernel = weight.shape
-    if out % groups or 0 in weight.shape:
-        raise ValueError(f"{name}: a weight of shape {weight.shape} for {groups} groups")
+    out, kernel = of_weight[0], of_weight[2:]
+    if out % groups or 0 in of_weight:
+        raise ValueError(f"{name}: a weight of shape {of_weight} for {groups} groups")
     if bias is not None and bias.shape != (out,):
         raise ValueError(f"{name}: a bias of shape {bias.shape} for {out} results")
     for one in (x, weight) if bias is None else (x, weight, bias):
         if not is_float(one.dtype):
             raise TypeError(f"{name} takes float arrays, not {one.dtype}")
-    stride = per_axis(stride, axes, "stride", 1)
-    dilation = per_axis(dilation, axes, "dilation", 1)
-    pairs = paddings(padding, kernel, stride, dilation)
-    numbers, _ = described(name, x, tuple(kernel), stride, pairs, dilation)
-    x, weight = as_pictures(x), as_pictures(weight)
-    result = apply(x.backend, "convolution", x, weight, numbers, groups)
+    known = _conv_windows(name, axes, shape, kernel, stride, padding, dilation, out)
+    numbers, picture, given = known
+    x = x if len(shape) == 4 else reshape(x, picture)
+    if axes == 1:
+        weight = reshape(weight, (*of_weight[:2], 1, of_weight[2]))
+    result = WAYS["convolution"](x.backend, x, weight, numbers, groups)
     if bias is not None:
         result = result + reshape(bias, (out, 1, 1))
-    return call.give(as_given(result, axes, alone))
+    return call.give(result if len(given) == 4 else reshape(result, given))
 
 
 # Pooling ------------------------------------------------------------------------------------------
@@ -158,31 +185,37 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1):
     return _max_pool("max_pool2d", 2, input, (kernel_size, stride, padding, dilation))
 
 
-def _parse_pool(name, axes, x, kernel, stride, padding):
+@once
+def _pool_windows(name, axes, shape, kernel, stride, padding, dilation):
+    """Return pvg_windows's numbers, and the shapes of the picture, of what it gives, as asked."""
     kernel = per_axis(kernel, axes, "kernel_size", 1)
     stride = kernel if stride is None else per_axis(stride, axes, "stride", 1)
     pairs = per_axis(padding, axes, "padding", 0)
     if any(2 * p > k for p, k in zip(pairs, kernel, strict=True)):
         raise ValueError(f"{name}: padding={padding} is more than half of kernel_size={kernel}")
-    x, alone = batched(name, x, axes)
-    return x, alone, kernel, stride, [(p, p) for p in pairs]
+    picture = of_pictures(name, shape, axes)
+    dilation = per_axis(dilation, axes, "dilation", 1)
+    pairs = [(p, p) for p in pairs]
+    numbers, lengths = described(name, shape[-axes:], kernel, stride, pairs, dilation)
+    result = (*picture[:2], *lengths)
+    return numbers, picture, result, without_new(result, shape, axes)
+
+
+def _pool(name, axes, code, input, how, with_padding):
+    """Return the pooled input; maxima keep their places for the tape."""
+    call, (x,) = gathered(name, input)
+    shape = x.shape
+    numbers, picture, result, given = _pool_windows(name, axes, shape, *how)
+    x, places = narrow(x if len(shape) == 4 else reshape(x, picture), x), None
+    backend = x.backend
+    if code == _MAX and type(x) is Tracked and tape.enabled():
+        places = apply(backend, "empty", result, int32)
+    found = WAYS["pool"](backend, code, x, places, numbers, with_padding)
+    return call.give(found if len(given) == 4 else reshape(found, given))
 
 
 def _max_pool(name, axes, input, how):
-    kernel, stride, padding, dilation = how
-    call, (given,) = gathered(name, input)
-    x, alone, kernel, stride, pairs = _parse_pool(name, axes, given, kernel, stride, padding)
-    dilation = per_axis(dilation, axes, "dilation", 1)
-    how = described(name, x, kernel, stride, pairs, dilation)
-    return call.give(as_given(_pool(Operation.MAX, x, *how, True), axes, alone))
-
-
-def _pool(code, x, numbers, lengths, with_padding):
-    """Return the pooled (N, channels, rows, columns); maxima keep their places for the tape."""
-    x, places = astype(as_pictures(x), inexact(x.dtype), copy=False), None
-    if code == Operation.MAX and type(x) is Tracked and tape.enabled():
-        places = apply(x.backend, "empty", (*x.shape[:2], *lengths), int32)
-    return apply(x.backend, "pool", int(code), x, places, numbers, with_padding)
+    return _pool(name, axes, _MAX, input, how, True)
 
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, count_include_pad=True):
@@ -209,8 +242,5 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, count_include_pad=Tru
 
 
 def _avg_pool(name, axes, input, how):
-    kernel, stride, padding, with_padding = how
-    call, (given,) = gathered(name, input)
-    x, alone, kernel, stride, pairs = _parse_pool(name, axes, given, kernel, stride, padding)
-    how = described(name, x, kernel, stride, pairs, (1,) * axes)
-    return call.give(as_given(_pool(Operation.MEAN, x, *how, bool(with_padding)), axes, alone))
+    *how, with_padding = how
+    return _pool(name, axes, _MEAN, input, (*how, 1), bool(with_padding))
