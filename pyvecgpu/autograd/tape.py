@@ -112,14 +112,11 @@ class Node:
         for name, node, like, rule, needed in operands:
             if not exact:
                 values["like"] = like = like or Like(values[name])
-            if joint is None:
-                result = rule(g, *[values[need] for need in needed])
-            else:
-                result = joint[name]
+            one = rule(g, *[values[need] for need in needed]) if joint is None else joint[name]
             if exact:
-                run.give(node, result, True)
+                run.give(node, one, True)
             else:
-                run.give(node, *self.fitted(result, g, like))
+                run.give(node, *self.fitted(one, g, like))
 
     def fitted(self, result, g, like):
         """Return a gradient in the operand's shape and dtype, and whether it has its own memory."""
