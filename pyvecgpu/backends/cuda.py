@@ -339,12 +339,14 @@ class CudaBackend:
 
     def dense_backward(self, gradient, x, weight, preactivation, activation, precision, wanted):
         functions = self.functions
-        make, results = functions.array, []
-        places = [None, None, None]
-        for i, one in enumerate(wanted):
+        make, results, places = functions.array, [], []
+        for one in wanted:
             if one:
-                results.append(make())
-                places[i] = byref(results[-1])
+                result = make()
+                results.append(result)
+                places.append(byref(result))
+            else:
+                places.append(None)
         operands = (gradient, x, weight, preactivation, activation, precision)
         if functions.pvg_dense_backward(*operands, *places):
             self.fail()
