@@ -191,12 +191,13 @@ def record(method, code, side, named, result):
                 needed = needed | wanted if needed else wanted
     if not operands:
         return
-    saved, arrays = {}, []
+    saved, arrays, data = {}, [], []
     for need, place in needed.items():
         value = saved[need] = alias(result) if place == "y" else named[place]
         if isinstance(value, Array):
             arrays.append(value)
-    version, data = result.backend.version, [x.data for x in arrays]
+            data.append(value.data)
+    version = result.backend.version
     if type(result) is Tracked:  # in place: the operands' versions are those before the call
         result._node.stale, before = plan.name, state.versions
         numbers = [before[id(x)] if id(x) in before else version(x.data) for x in arrays]

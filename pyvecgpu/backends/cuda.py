@@ -9,12 +9,12 @@ import functools
 import math
 import struct
 import threading
-from ctypes import Structure, Union, byref, c_double, c_int, c_int64, c_uint64
+from ctypes import Structure, Union, byref, c_double, c_int64, c_uint64
 
 import numpy as np
 
 from ..dtypes import CODES, DTYPES, host_dtype, supported
-from ..native.abi import MAX_NDIM, Memory, ScalarKind, Status, Update, Windows, array
+from ..native.abi import MAX_NDIM, Memory, ScalarKind, Status, Update, Windows
 from ..native.library import raise_last_error
 from ..operations import OPERATIONS
 from .recording import Recording

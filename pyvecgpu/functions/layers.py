@@ -72,8 +72,11 @@ def dense(
     if out is device is None and not with_preactivation and _is_plain(x, weight, bias, activation):
         code, precision = _PLAIN[activation], parse_precision(precision)
         y = WAYS["dense"](x.backend, x, weight, bias, code, precision, None, None)
-        if type(y) is Tracked:
-            _describe(y, x, weight)
+        if type(y) is Tracked and y._node.exact:  # so x and weight are described, of one dtype
+            dtype, shape, _ = x._description
+            if len(shape) == 2 and y.backend.on_card:  # as the library tells the next layer
+                n = weight._description[1][0]
+                y._description = dtype, (shape[0], n), (n or 1, 1)
         return y
     operands = (x, weight) if bias is None else (x, weight, bias)
     call = parse_operands("dense", operands, out, device)
@@ -103,13 +106,6 @@ def _is_plain(x, weight, bias, activation):
         if one.backend is not x.backend:
             return False
     return True
-
-
-def _describe(y, x, weight):
-    """Note what the library would say of a recorded layer of one dtype: the next one asks for it."""
-    (dtype, shape, _), (of_weight, (n, _), _) = x._layout, weight._layout
-    if dtype is of_weight and len(shape) == 2 and y._node.exact:
-        y._description = dtype, (shape[0], n), (n or 1, 1)
 
 
 # What the backward pass shares --------------------------------------------------------------------
