@@ -69,12 +69,13 @@ def apply(backend, method, *arguments):
 class _Tape:
     """What records gradients; autograd/tape.py puts its own functions in.
 
-    record(method, named, result): after a call with a tracked Array among its arguments.
+    record(method, code, side, named, result): after a call with a tracked Array among its
+    arguments, while state.enabled; code, side: what else tells its rule, or None.
     permit(method, target, named): before one that writes to an Array, to refuse it.
     paused(compute): compute(), of which nothing is recorded. enabled(): whether anything is.
     """
 
-    __slots__ = ("enabled", "paused", "permit", "record")
+    __slots__ = ("enabled", "paused", "permit", "record", "state")
 
 
 tape = _Tape()
@@ -88,7 +89,8 @@ def whole(name, named, compute):
     if not any(type(value) is Tracked for value in named.values()):
         return compute()
     result = tape.paused(compute)
-    tape.record(name, named, result)
+    if tape.state.enabled:
+        tape.record(name, None, None, named, result)
     return result
 
 
@@ -109,8 +111,8 @@ _INTO_OUT = """
             raise backend.short_of_memory(error) from None
         if backend.on_card and not data:
             backend.fail()
-        if {tracked}:
-            tape.record("{name}", {named}, out)
+        if ({tracked}) and tape.state.enabled:
+            tape.record("{name}", {code}, {side}, {named}, out)
         if _listeners:
             _tell("{name}", ({parameters},), out)
         return out
@@ -155,8 +157,8 @@ _BEFORE_WRITING = """
         tape.permit("{name}", {target}, {named})
 """
 _RECORD = """
-    if {tracked}:
-        tape.record("{name}", {named}, result)
+    if ({tracked}) and tape.state.enabled:
+        tape.record("{name}", {code}, {side}, {named}, result)
 """
 _TAIL = """
     if _listeners:
@@ -196,6 +198,8 @@ class _Ways(dict):
             tracked=" or ".join([f"type({name}) is Tracked" for name in arrays]),
             named="{" + ", ".join([f'"{name}": {name}' for name in parameters]) + "}",
             target=written[0] if written else None,
+            code="code" if "code" in parameters else None,
+            side=next((name for name in ("side", "activation") if name in parameters), None),
         )
         made = {"new": new, "_listeners": _listeners, "_tell": _tell}
         made |= {"Tracked": Tracked, "tape": tape}

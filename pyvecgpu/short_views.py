@@ -93,13 +93,19 @@ def reshaped(array, shape):
 
 
 def flattened(array, count=1, shape=_FLAT):
-    """Return an Array with one axis, or None; reshaped, in one step of Python."""
+    """Return an Array with one axis, or None; reshaped and made, in one step of Python."""
     backend = array.backend
     if type(array) is not Array or _listeners:
         return None
     if not backend.on_card:
         return _reshaped_by_numpy(array, -1)
-    return made(backend, backend.functions.pvg_reshape(array.data, count, shape), _DOES_NOT_FIT)
+    data = backend.functions.pvg_reshape(array.data, count, shape)
+    if not data:
+        return made(backend, data, _DOES_NOT_FIT)
+    result = new()
+    result.backend = backend
+    result.data = data
+    return result
 
 
 def squeezed(array):
@@ -172,7 +178,13 @@ def reversed_axes(array):
         return None
     if not backend.on_card:
         return wrap(backend, array.data.T)
-    return made(backend, backend.functions.pvg_permute(array.data, None), _DOES_NOT_FIT)
+    data = backend.functions.pvg_permute(array.data, None)
+    if not data:
+        return made(backend, data, _DOES_NOT_FIT)
+    result = new()
+    result.backend = backend
+    result.data = data
+    return result
 
 
 def made(backend, data, refused):

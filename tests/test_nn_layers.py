@@ -332,3 +332,17 @@ def test_a_weight_that_is_no_parameter(device, rng):
     assert layer(x).tolist() == expected.tolist()
     net = vg.nn.Sequential(layer, vg.nn.ReLU())
     assert net(x).tolist() == vg.relu(expected).tolist()
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (1, 3), (0, 3), (2, 5, 3), (3,), (5, 0)], ids=str)
+@pytest.mark.parametrize("outputs", [1, 4])
+@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_what_is_noted_of_a_recorded_layer_is_so(device, shape, outputs, activation, mixed):
+    weight = put(device, RNG.normal(size=(outputs, shape[-1]))).requires_grad_()
+    bias = put(device, RNG.normal(size=outputs))
+    x = put(device, RNG.normal(size=shape).astype("float32" if mixed else "float64"))
+    y = vg.dense(x, weight, bias, activation)
+    dtype, lengths, strides = y.backend.describe(y.data)
+    assert (y.dtype, y.shape) == (dtype, lengths) == (np.float64, (*shape[:-1], outputs))
+    assert y._layout[2] == strides

@@ -338,3 +338,43 @@ def test_embedding_of_what_is_not_there(device, number):
             layer(numbers).detach().numpy()
     with pytest.raises(TypeError, match="integers"):
         layer(vg.ones(3, device=device))
+
+
+LABELS = {
+    "labels": ([0, 2, 1, 2], {}),
+    "ignored": ([0, -100, 1, 2], {}),
+    "another ignored": ([0, 2, 1, 2], {"ignore_index": 2}),
+    "smoothed": ([0, 2, 1, 2], {"label_smoothing": 0.25}),
+    "none": ([], {}),
+}
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", LABELS)
+def test_short_way_of_cross_entropy_is_the_long_one(device, name, dtype, kind):
+    labels, options = LABELS[name]
+    if kind == "uint8" and -100 in labels:
+        return
+    labels = vg.asarray(labels, dtype=kind, device=device)
+    found = []
+    for integer in (int, np.int64):  # of NumPy's integers the long way is taken
+        x = vg.astype(put(device, X[: labels.size]), dtype).requires_grad_()
+        options["ignore_index"] = integer(options.get("ignore_index", -100))
+        loss = F.cross_entropy(x, labels, **options)
+        loss.backward()
+        found.append([loss.shape, loss.dtype, loss.detach().numpy().tobytes()])
+        found[-1] += [x.grad.dtype, vg.astype(x.grad, "float64").numpy().tobytes()]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_short_way_of_cross_entropy_refuses_what_does_not_fit(device, recorded):
+    x = put(device, X).requires_grad_(recorded)
+    for labels in (np.zeros(3, int), np.zeros((4, 1), int), np.zeros((2, 2), int), np.int64(0)):
+        with pytest.raises(ValueError, match="labels of shape"):
+            F.cross_entropy(x, put(device, labels))
+    with pytest.raises(ValueError, match="probabilities of shape"):
+        F.cross_entropy(x, put(device, np.zeros(4)))
+    with pytest.raises(TypeError, match="labels are integers"):
+        F.cross_entropy(x, put(device, np.zeros(4, bool)))

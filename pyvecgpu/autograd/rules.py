@@ -297,10 +297,9 @@ def rows_of(x):
 def dense(g, x, weight, bias, preactivation, activation, precision, wanted, differentiable):
     """A layer: by the fused kernel, and by the rules of what it is made of if they are recorded."""
     if not differentiable:
-        keys = [one[0] for one in wanted]
-        which = ("x" in keys, "weight" in keys, "bias" in keys)
+        which = ("x" in wanted, "weight" in wanted, "bias" in wanted)
         call = (g, x, weight, preactivation, activation, precision, which)
-        return dict(zip(keys, WAYS["dense_backward"](x.backend, *call), strict=True))
+        return dict(zip(wanted, WAYS["dense_backward"](x.backend, *call), strict=True))
     if activation:
         before = product(x, vg.matrix_transpose(weight), precision)
         before = before if bias is None else before + bias
@@ -516,8 +515,13 @@ METHODS |= {
     "pool_backward": {"gradient": pool_backward},
 }
 METHODS |= CONVOLUTION
-# Rules that give the gradients of all operands at once, by their names.
-JOINT = (dense, attention, normalize, pieces)
+# Rules that give the gradients of all operands at once, by their names; None: those of all Arrays.
+JOINT = {
+    dense: ("x", "weight", "bias"),
+    attention: ("query", "keys", "values"),
+    normalize: ("x", "weight", "bias"),
+    pieces: None,
+}
 # Operations whose kernels give gradients that need no fitting: in the operands' shapes, and in
 # their dtype if these operands agree in it.
 EXACT = {"dense": ("x", "weight", "bias"), "cross_entropy": ("x",)}

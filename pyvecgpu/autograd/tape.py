@@ -19,7 +19,7 @@ from ..functions.layers import FROM_RESULT
 from ..functions.values import copied
 from ..operations import OPERATIONS
 from . import rules
-from .rules import EXACT
+from .rules import EXACT, JOINT
 
 
 class _State(threading.local):
@@ -72,45 +72,47 @@ class Leaf:
 class Node:
     """One operation: its operands' nodes, its rules, and what these need.
 
-    operands: tuples of a key for what a rule for all gives, a node, the operand's Like (or its name
-    in `saved`), a rule and the names that it needs. saved: {name in the rules: value}. versions:
-    of the Arrays among the values, each as a function, its argument and what it gave.
+    operands: tuples of an operand's name, its node, its Like (None where gradients are exact), a
+    rule and the names that it needs; with `joint`, a rule for all and its names, None for these.
+    saved: {name in the rules: value}. versions: what gives those of the Arrays among the values,
+    their data, and what it gave.
     """
 
-    __slots__ = ("exact", "hooks", "name", "number", "operands", "saved", "stale", "versions")
+    __slots__ = (
+        *("exact", "hooks", "joint", "name", "number", "operands", "saved", "stale", "versions"),
+    )
     outputs = 1  # gradients that arrive here
     is_open = False  # whether it passes gradients to others than its parents
 
-    def __init__(self, name, operands, saved, versions=(), exact=False):
-        self.name, self.operands, self.saved, self.exact = name, operands, saved, exact
-        self.versions, self.number = versions, next(_numbers)
-        self.hooks, self.stale = None, False
+    def __init__(self, name, operands, saved, versions=None, joint=None, exact=False):
+        self.name, self.operands, self.saved = name, operands, saved
+        self.versions, self.joint, self.exact = versions, joint, exact
+        self.hooks, self.stale, self.number = None, False, next(_numbers)
 
     def parents(self):
-        return [node for _, node, *_ in self.operands or ()]
+        return [one[1] for one in self.operands or ()]
 
     def pull(self, gradients, run):
         """Pass the gradient on to the operands' nodes by run.give."""
         (g,) = gradients
-        for version, data, number in self.versions:
-            if version(data) != number:
-                self.refuse()
+        version, arrays, before = self.versions
+        if [*map(version, arrays)] != before:
+            self.refuse()
         operands, values, differentiable = self.operands, self.saved.copy(), run.differentiable
+        exact, joint = self.exact and not differentiable, None
+        values["differentiable"] = differentiable
         if differentiable and "y" in values:
             values["y"] = tracked(alias(values["y"]), self)
         if run.useless:
             operands = [one for one in operands if one[1] not in run.useless]
-        values["differentiable"], values["wanted"] = differentiable, operands
-        joint, exact = None, self.exact and not differentiable
-        for key, node, like, rule, needed in operands:
-            if like.__class__ is str and not exact:
-                like = Like(values[like])
-            if joint is None:
-                values["like"] = like
-                result = rule(g, *[values[need] for need in needed])
-                if key is not None:
-                    joint = result
-            one = result if key is None else joint[key]
+        if self.joint is not None and operands:
+            values["wanted"] = [one[0] for one in operands]
+            rule, needed = self.joint
+            joint = rule(g, *[values[need] for need in needed])
+        for name, node, like, rule, needed in operands:
+            if not exact:
+                values["like"] = like = like or Like(values[name])
+            one = rule(g, *[values[need] for need in needed]) if joint is None else joint[name]
             if exact:
                 run.give(node, one, True)
             else:
@@ -165,65 +167,61 @@ def summed_to(x, shape):
 # Recording ----------------------------------------------------------------------------------------
 
 
-def record(method, named, result):
+def record(method, code, side, named, result):
     """Note what was computed of a tracked Array; see dispatch._Tape."""
-    if not state.enabled or (method == "cast" and named["dtype"].kind in "biu"):
+    if method == "cast" and named["dtype"].kind in "biu":
         return
-    plan = plan_of(method, named.get("code"), named.get("side", named.get("activation")))
+    plan = plan_of(method, code, side)
     if plan is None:
         return
-    if plan.rules is None or (method == "cast" and named["dtype"].kind == "c"):
+    if not plan.known or (method == "cast" and named["dtype"].kind == "c"):
         raise NotImplementedError(
             f"{plan.name} has no gradient yet; compute it of x.detach(), or under vg.no_grad()"
         )
     exact = plan.alike is not None and are_alike(plan.alike, named)
-    operands, needed, joint = [], plan.needed, plan.needed is not None
-    rules = plan.rules
-    if joint:
-        rule, names = rules
-        rules = [(key, rule, names, ()) for key in named if type(named[key]) is Tracked]
-    else:
-        needed = {}  # in order, each once
-    for source, rule, names, wanted in rules:
-        array = named[source]
+    operands, needed = [], plan.needed
+    for name, rule, names, wanted in plan.rules or [(name, None, None, None) for name in named]:
+        array = named[name]
         if type(array) is Tracked:
             node = array._node
             if node.name in _VIEWS:
                 check_stale(node, plan.name)
-            like = source if exact else Like(array)
-            operands.append((source if joint else None, node, like, rule, names))
+            operands.append((name, node, None if exact else Like(array), rule, names))
             if wanted:
-                needed.update(wanted)
+                needed = needed | wanted if needed else wanted
     if not operands:
         return
-    in_place = type(result) is Tracked
-    before = state.versions if in_place else None
-    saved, versions = {}, []
-    for need, place in needed if joint else needed.items():
+    saved, arrays, data = {}, [], []
+    for need, place in needed.items():
         value = saved[need] = alias(result) if place == "y" else named[place]
         if isinstance(value, Array):
-            version, data = value.backend.version, value.data
-            known = before is not None and place != "y"
-            versions.append((version, data, before[id(value)] if known else version(data)))
-    if in_place:
-        result._node.stale = plan.name
-    result._node = Node(plan.name, operands, saved, versions, exact)
+            arrays.append(value)
+            data.append(value.data)
+    version = result.backend.version
+    if type(result) is Tracked:  # in place: the operands' versions are those before the call
+        result._node.stale, before = plan.name, state.versions
+        numbers = [before[id(x)] if id(x) in before else version(x.data) for x in arrays]
+    else:
+        numbers = [*map(version, data)]
+    versions = (version, data, numbers)
+    result._node = Node(plan.name, operands, saved, versions, plan.joint, exact)
     result.__class__ = Tracked
 
 
 class Plan:
     """What to record of an operation: the name for messages and rules.
 
-    rules: for each operand its parameter, its rule, the names that the rule needs, and of those to
-    be kept pairs of the name and the parameter; or one rule for all operands and the names that it
-    needs, with `needed` for the pairs; None: there is none yet.
+    known: whether there are rules. rules: for each operand its parameter, its rule, the names that
+    the rule needs, and of those {the name: the parameter} of what is to be kept; joint: one rule
+    for all operands and the names that it needs, with `needed` for those to be kept, and `rules`
+    for the operands alone, or None, which are all Arrays of the call then.
     """
 
-    __slots__ = ("alike", "name", "needed", "rules")
+    __slots__ = ("alike", "joint", "known", "name", "needed", "rules")
 
     def __init__(self, name, rules, renamed):
-        self.name, self.rules, self.needed = name, None, None
-        self.alike = EXACT.get(name)
+        self.name, self.known, self.alike = name, rules is not None, EXACT.get(name)
+        self.joint, self.needed, self.rules = None, {}, None
         if isinstance(rules, dict):
             self.rules = tuple(
                 [
@@ -232,7 +230,9 @@ class Plan:
                 ]
             )
         elif rules is not None:
-            self.rules, self.needed = (rules, needs(rules)), wanted(rules, renamed)
+            self.joint, self.needed = (rules, needs(rules)), wanted(rules, renamed)
+            if JOINT[rules]:
+                self.rules = tuple([(operand, None, None, None) for operand in JOINT[rules]])
 
 
 def are_alike(names, named):
@@ -242,16 +242,17 @@ def are_alike(names, named):
         array = named[name]
         if array is not None:
             dtype = array.dtype
-            if first is not None and dtype != first:
+            if first is None:
+                first = dtype
+            elif dtype is not first and dtype != first:
                 return False
-            first = dtype
     return True
 
 
 def wanted(rule, renamed):
-    """Return pairs: what a rule names that has to be kept, and the parameter that it is."""
+    """Return {what a rule names that has to be kept: the parameter that it is}."""
     names = [need for need in needs(rule) if need not in ("like", "differentiable", "wanted")]
-    return tuple([(need, renamed.get(need, need)) for need in names])
+    return {need: renamed.get(need, need) for need in names}
 
 
 @functools.cache
@@ -272,7 +273,7 @@ def plan_of(method, code, side):
         sides = {0: {"a": "value", "b": "a"}, 1: {"b": "value"}}
         return Plan(name, found, sides.get(side, {}))
     rule = rules.METHODS.get(method)
-    if rule in rules.JOINT or rule is None or isinstance(rule, dict):
+    if rule is None or isinstance(rule, dict) or rule in JOINT:
         return Plan(name, rule, {})
     return Plan(name, {"x": rule}, {} if method in rules.WHOLE else {"x": "a"})
 
@@ -341,7 +342,7 @@ def recording(enabled, compute):
         state.enabled = before
 
 
-tape.record, tape.permit = record, permit
+tape.record, tape.permit, tape.state = record, permit, state
 tape.paused, tape.enabled = functools.partial(recording, False), lambda: state.enabled
 
 # The way back -------------------------------------------------------------------------------------
@@ -377,12 +378,13 @@ class Run:
             return
         if type(node) is Leaf:  # which passes nothing on
             place, index = self.found, node
+            old = place.get(node)
         else:
             place = self.pending.get(node)
             if place is None:
-                place = self.pending[node] = dict.fromkeys(range(node.outputs))
+                place = self.pending[node] = [None] * node.outputs
                 heapq.heappush(self.heap, (-node.number, node))
-        old = place.get(index)
+            old = place[index]
         place[index] = (g, own) if old is None else self.sum_of(old, g)
 
     def sum_of(self, old, g):
@@ -404,7 +406,7 @@ class Run:
                     f"backward came to {node.name} a second time, and what its gradient needs is "
                     "released; call backward(retain_graph=True) the first time"
                 )
-            node.pull([slot and slot[0] for slot in slots.values()], self)
+            node.pull([slot and slot[0] for slot in slots], self)
             if not self.retain:
                 node.operands = node.saved = node.versions = None
         for leaf in [node for node in found if node.hooks and type(node) is Leaf]:

@@ -9,31 +9,28 @@ import functools
 import math
 import struct
 import threading
-from ctypes import Structure, Union, byref, c_double, c_int, c_int64, c_uint64
+from ctypes import Structure, Union, byref, c_double, c_int64, c_uint64
 
 import numpy as np
 
 from ..dtypes import CODES, DTYPES, host_dtype, supported
-from ..native.abi import MAX_NDIM, Memory, ScalarKind, Status, Update, Windows, array
+from ..native.abi import MAX_NDIM, Memory, ScalarKind, Status, Update, Windows
 from ..native.library import raise_last_error
 from ..operations import OPERATIONS
 from .recording import Recording
 
-_Numbers = c_double * Update.UPDATE_COUNT
-_Windows = c_int64 * Windows.WINDOWS_COUNT
 _Description = c_int64 * (3 + 2 * MAX_NDIM)
 _THREE = struct.Struct("3q").unpack_from
 _LAYOUTS = [struct.Struct(f"{2 * n}q").unpack_from for n in range(MAX_NDIM + 1)]
 _MemoryValues = c_int64 * Memory.MEMORY_COUNT
-# C numbers for functions without argtypes (native/owners.py), which take bytes as a pointer: to
-# pack them takes a third of the time that a ctypes array or byref(c_double(...)) does.
+# C numbers: functions take bytes as a pointer (native/owners.py), and to pack them takes a third of
+# the time that a ctypes array or byref(c_double(...)) does.
 _int64s = [struct.Struct(f"{n}q").pack for n in range(MAX_NDIM + 1)]
 _ints = [struct.Struct(f"{n}i").pack for n in range(MAX_NDIM + 1)]
 _double, _complex = struct.Struct("d").pack, struct.Struct("2d").pack
 _int64, _uint64, _uint8 = (struct.Struct(kind).pack for kind in "qQB")
-# ctypes arrays by their length, for the others.
-_Int64s = [c_int64 * n for n in range(MAX_NDIM + 1)]
-_Ints = [c_int * n for n in range(MAX_NDIM + 1)]
+_numbers = struct.Struct(f"{int(Update.UPDATE_COUNT)}d").pack
+_windows = struct.Struct(f"{int(Windows.WINDOWS_COUNT)}q").pack
 _BOOL, _INT, _UINT, _FLOAT, _COMPLEX = map(int, ScalarKind)
 
 
@@ -60,20 +57,15 @@ def _order_of(strides):
     return sorted(range(len(strides)), key=strides.__getitem__, reverse=True)
 
 
-@functools.lru_cache(1024)
-def _windows(numbers):
-    """Return C numbers, which nobody writes to."""
-    return _Windows(*numbers)
-
-
 @functools.cache
-def _pointers(n):
+def _addresses(n):
     return struct.Struct(f"{n}P").pack
 
 
-@functools.cache
-def _handles(n):
-    return array * n  # takes owners as they are
+def _handles(arrays):
+    """Return (count, C handles) of a list of arrays, which has to stay for the call."""
+    n = len(arrays)
+    return n, _addresses(n)(*[x.value or 0 for x in arrays])
 
 
 class CudaBackend:
@@ -163,7 +155,7 @@ class CudaBackend:
     lend = from_host
 
     def copy_from_host(self, source, data):
-        strides = None if source.flags.c_contiguous else _Int64s[source.ndim](*source.strides)
+        strides = None if source.flags.c_contiguous else _int64s[source.ndim](*source.strides)
         self.check(self.functions.pvg_copy_from_host(data, source.ctypes.data, strides))
 
     def to_host(self, data, into=None):
@@ -173,7 +165,7 @@ class CudaBackend:
             result = into
         else:
             result = np.empty(shape, dtype)
-        strides = None if result.flags.c_contiguous else _Int64s[result.ndim](*result.strides)
+        strides = None if result.flags.c_contiguous else _int64s[result.ndim](*result.strides)
         self.check(self.functions.pvg_copy_to_host(data, result.ctypes.data, strides))
         return result
 
@@ -185,7 +177,7 @@ class CudaBackend:
         else:
             result = np.empty([shape[axis] for axis in order], host_dtype(dtype))
             result = result.transpose(sorted(order, key=order.__getitem__))
-            strides = _Int64s[len(shape)](*result.strides)
+            strides = _int64s[len(shape)](*result.strides)
         address = result.__array_interface__["data"][0]  # .ctypes takes twice as long
         if self.functions.pvg_copy_to_host(data, address, strides):
             self.fail()
@@ -326,58 +318,57 @@ class CudaBackend:
         return self.functions.pvg_softmax(code, a, count, places, keepdims, out)
 
     def var(self, a, axes, ddof, root, keepdims, out):
-        count, places = (-1, None) if axes is None else (len(axes), _Ints[len(axes)](*axes))
+        count, places = (-1, None) if axes is None else (len(axes), _ints[len(axes)](*axes))
         return self.functions.pvg_var(a, count, places, ddof, root, keepdims, out)
 
     def concat(self, parts, axis, stacked, dtype):
-        n = len(parts)
-        handles = _handles(n)(*parts)
+        n, handles = _handles(parts)
         code = -1 if dtype is None else CODES[dtype]
         return self.functions.pvg_concat(handles, n, axis, stacked, code)
 
     def gather(self, a, indices, axes, place, trusted):
         n = len(axes)
-        return self.functions.pvg_gather(a, indices, n, _Ints[n](*axes), place, trusted)
+        return self.functions.pvg_gather(a, indices, n, _ints[n](*axes), place, trusted)
 
     def scatter(self, a, indices, axes, place, trusted, values):
         n = len(axes)
         self.check(
-            self.functions.pvg_scatter(a, indices, n, _Ints[n](*axes), place, trusted, values)
+            self.functions.pvg_scatter(a, indices, n, _ints[n](*axes), place, trusted, values)
         )
 
     def accumulate(self, code, a, indices, axes, place, trusted, values):
         n = len(axes)
         call = self.functions.pvg_accumulate
-        self.check(call(code, a, indices, n, _Ints[n](*axes), place, trusted, values))
+        self.check(call(code, a, indices, n, _ints[n](*axes), place, trusted, values))
 
     def dense_backward(self, gradient, x, weight, preactivation, activation, precision, wanted):
         functions = self.functions
-        make, results = functions.array, []
-        places = [None, None, None]
-        for i, one in enumerate(wanted):
+        make, results, places = functions.array, [], []
+        for one in wanted:
             if one:
-                results.append(make())
-                places[i] = byref(results[-1])
+                result = make()
+                results.append(result)
+                places.append(byref(result))
+            else:
+                places.append(None)
         operands = (gradient, x, weight, preactivation, activation, precision)
         if functions.pvg_dense_backward(*operands, *places):
             self.fail()
         return results
 
     def optimize(self, algorithm, targets, parts, numbers, renewed):
-        m, n = len(targets), len(parts)
-        changed = _handles(m)(*targets)
-        gradients = _handles(n)(*parts)
+        _, changed = _handles(targets)
+        n, gradients = _handles(parts)
         call = self.functions.pvg_optimize
-        self.check(call(algorithm, changed, gradients, n, _Numbers(*numbers), renewed))
+        if call(algorithm, changed, gradients, n, _numbers(*numbers), renewed):
+            self.fail()
 
     def total_norm(self, parts, order):
-        n = len(parts)
-        handles = _handles(n)(*parts)
+        n, handles = _handles(parts)
         return self.functions.pvg_total_norm(handles, n, order)
 
     def clip_norm(self, targets, norm, most):
-        n = len(targets)
-        handles = _handles(n)(*targets)
+        n, handles = _handles(targets)
         self.check(self.functions.pvg_clip_norm(handles, n, norm, most))
 
     def normalize_backward(
@@ -394,24 +385,24 @@ class CudaBackend:
         return results
 
     def pool(self, code, a, places, windows, with_padding):
-        return self.functions.pvg_pool(code, a, places, _windows(windows), with_padding)
+        return self.functions.pvg_pool(code, a, places, _windows(*windows), with_padding)
 
     def pool_backward(self, code, gradient, places, windows, with_padding, height, width):
-        numbers = _windows(windows)
+        numbers = _windows(*windows)
         return self.functions.pvg_pool_backward(
             code, gradient, places, numbers, with_padding, height, width
         )
 
     def convolution(self, x, weight, windows, groups):
-        return self.functions.pvg_convolution(x, weight, _windows(windows), groups)
+        return self.functions.pvg_convolution(x, weight, _windows(*windows), groups)
 
     def convolution_input(self, gradient, weight, windows, groups, height, width):
         return self.functions.pvg_convolution_input(
-            gradient, weight, _windows(windows), groups, height, width
+            gradient, weight, _windows(*windows), groups, height, width
         )
 
     def convolution_weight(self, gradient, x, windows, groups):
-        return self.functions.pvg_convolution_weight(gradient, x, _windows(windows), groups)
+        return self.functions.pvg_convolution_weight(gradient, x, _windows(*windows), groups)
 
     def attention(self, query, keys, values, mask, scale, causal, logsum):
         return self.functions.pvg_attention(query, keys, values, mask, scale, causal, logsum)

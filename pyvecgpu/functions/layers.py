@@ -71,7 +71,13 @@ def dense(
     """
     if out is device is None and not with_preactivation and _is_plain(x, weight, bias, activation):
         code, precision = _PLAIN[activation], parse_precision(precision)
-        return WAYS["dense"](x.backend, x, weight, bias, code, precision, None, None)
+        y = WAYS["dense"](x.backend, x, weight, bias, code, precision, None, None)
+        if type(y) is Tracked and y._node.exact:  # so x and weight are described, of one dtype
+            dtype, shape, _ = x._description
+            if len(shape) == 2 and y.backend.on_card:  # as the library tells the next layer
+                n = weight._description[1][0]
+                y._description = dtype, (shape[0], n), (n or 1, 1)
+        return y
     operands = (x, weight) if bias is None else (x, weight, bias)
     call = parse_operands("dense", operands, out, device)
     x, weight, *rest = call.arrays

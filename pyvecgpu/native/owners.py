@@ -18,14 +18,17 @@ function of ctypes to an instance as a function of Python binds itself.
 import ctypes
 from ctypes import POINTER, c_int, c_void_p
 
-from .abi import FUNCTIONS, array, arrays, event, graph, int64s, ints, out, stream, value
+from .abi import FUNCTIONS, array, arrays, doubles, event, graph, int64s, ints, out, stream, value
 
 KINDS = (array, stream, event, graph)
 # Without argtypes ctypes passes owners, None, its own arrays and byref(...) as they are, and an int
 # as a C int; to convert them first, to the same, is a quarter of the time of `a + b`. So functions
 # of these have none. An array is an owner wherever they are called; a stream may also be an
 # address, of which that would leave 32 bits. Where a handle is written to goes by byref.
-PLAIN = {c_int, array, POINTER(array), arrays, out, value, int64s, ints}
+PLAIN = {c_int, array, POINTER(array), arrays, out, value, int64s, ints, doubles}
+# Numbers and handles that a function reads or writes are given to all others, too, as they are:
+# packed bytes, byref(...), an array of ctypes or None.
+_ANY = dict.fromkeys((arrays, int64s, ints, doubles), c_void_p)
 
 
 class Functions:
@@ -50,6 +53,7 @@ def bind(cdll, name, row, owners, with_out):
     borrows = with_out and out in argtypes
     function.restype = c_void_p if borrows else classes.get(restype, restype)
     if not PLAIN.issuperset(argtypes):
+        classes |= _ANY
         function.argtypes = [classes.get(kind, kind) for kind in argtypes]
     return function
 

@@ -14,8 +14,7 @@ from numbers import Real
 
 from .. import functions as vg
 from ..array import wrap
-from ..autograd.tape import Leaf
-from ..dispatch import apply
+from ..dispatch import WAYS, apply
 from ..dtypes import float64
 from ..native.abi import Update
 
@@ -121,31 +120,29 @@ class Repeated:
     """The step of a single group of parameters by one call, as the step before has done it."""
 
     def __init__(self, backend, params, targets, states, step):
-        self.backend, self.params, self.targets = backend, params, targets
-        self.states, self.step = states, step
-        self.data = [p.data for p in params]
+        self.backend, self.targets, self.states, self.step = backend, targets, states, step
+        self.known = [(p, p._node, p.data) for p in params]
         self.options = self.numbers = None  # of the last step
 
     def go(self, optimiser, joint):
         """Do the step; False if it is not the same as before, and nothing is done."""
-        backend, (group, *others) = self.backend, optimiser.param_groups
-        params, step = group["params"], self.step + 1 if joint.counts else 1
-        if others or len(params) != len(self.params) or backend.recording():
+        backend, groups = self.backend, optimiser.param_groups
+        group = groups[0]
+        params, known = group["params"], self.known
+        if len(groups) != 1 or len(params) != len(known) or backend.recording():
             return False
         gradients = []
-        for p, same, data in zip(params, self.params, self.data, strict=True):
-            node = getattr(p, "_node", None)
-            if type(node) is not Leaf or node.grad is None:
-                return False
-            if p is not same or p.data is not data:
+        for p, (same, node, data) in zip(params, known, strict=True):
+            if p is not same or p._node is not node or p.data is not data or node.grad is None:
                 return False
             gradients.append(node.grad)
-        options = (*group.values(),)
+        step, options = self.step + 1 if joint.counts else 1, [*group.values()]
         if joint.counts or options != self.options:
             self.options, self.numbers = options, joint.values(group, step, False)
         if self.numbers is None:
             return False
-        apply(backend, "optimize", joint.algorithm, self.targets, gradients, self.numbers, None)
+        operands = (joint.algorithm, self.targets, gradients, self.numbers, None)
+        WAYS["optimize"](backend, *operands)
         self.step = step
         if joint.counts:
             for state in self.states:

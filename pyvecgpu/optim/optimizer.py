@@ -166,9 +166,9 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         joint = getattr(self.update, "joint", None)
+        if joint and self.state.repeated and self.state.repeated.go(self, joint):
+            return loss
         with no_grad():
-            if joint and self.state.repeated and self.state.repeated.go(self, joint):
-                return loss
             launches, changes = Launches(joint), []
             for group in self.param_groups:
                 for p in group["params"]:

@@ -6,7 +6,7 @@ one call of a kernel each; but for weights, and where gradients of gradients are
 
 from ...array import Array, Tracked
 from ...dispatch import WAYS, apply
-from ...dtypes import float32, float64, inexact, is_float, promote
+from ...dtypes import bfloat16, float16, float32, float64, inexact, is_float, promote
 from ...functions.arguments import parse_int
 from ...functions.casting import active
 from ...functions.elementwise import abs, equal, exp, maximum, where
@@ -33,6 +33,9 @@ __all__ = [
 
 _ARRAYS = (Array, Tracked)
 _REDUCTIONS = {"mean": mean, "sum": total, "none": lambda values: values}
+
+# The dtype in which the kernel keeps what it has found of scores of each dtype.
+_STATISTICS = {float16: float32, bfloat16: float32, float32: float32, float64: float64}
 
 
 def _reducer(name, reduction):
@@ -156,6 +159,10 @@ def cross_entropy(
     0.3465736
     """
     smoothing = number(label_smoothing, "label_smoothing", 0.0, 1.0)
+    if weight is None and reduction == "mean" and type(ignore_index) is int and not active:
+        found = _of_plain_rows(input, target, ignore_index, smoothing)
+        if found is not None:
+            return found
     call, (input, target, weight) = _parse_classes("cross_entropy", input, target, weight)
     rows = _rows_of_classes(input)
     if is_float(target.dtype):
@@ -216,6 +223,32 @@ def _check_labels(name, rows, labels, reduction):
         raise ValueError(
             f"{name}: labels of shape {labels.shape} for an input that needs {rows.shape[:-1]}"
         )
+
+
+def _of_plain_rows(input, target, ignore_index, smoothing):
+    """The mean of labels (N,), of scores (N, classes), Arrays of one device, or None: other ones.
+
+    The short way of most losses: what nothing has to be made ready for.
+    """
+    kind = type(input)
+    if (kind is not Tracked and kind is not Array) or type(target) is not Array:
+        return None
+    backend, (given, shape, _) = input.backend, input._layout
+    integers, lengths, _ = target._layout
+    dtype = _STATISTICS.get(given)
+    if (
+        target.backend is not backend
+        or dtype is None
+        or integers.kind not in "iu"
+        or len(shape) != 2
+        or lengths != shape[:1]
+        or not shape[1]
+        or not -(2**63) <= ignore_index < 2**63
+    ):
+        return None
+    statistics = WAYS["empty"](backend, (4, *lengths), dtype)
+    operands = (input, target, None, ignore_index, smoothing, statistics)
+    return WAYS["cross_entropy"](backend, *operands)
 
 
 def _of_rows(rows, labels, weight, ignore_index, reduction, smoothing):
