@@ -19,7 +19,8 @@
 // rows_kernel:       the innermost dimension is contiguous or repeated in every operand, or of
 //                    small steps; the outer ones have any strides (sub-arrays, broadcast rows and
 //                    columns). Rows whose vectors are not aligned are long.
-// strided_kernel:    any strides.
+// strided_kernel:    any strides, and rows that are short. Each thread has a few elements along one
+//                    dimension, so that it divides once, and each is as far from the one before.
 #pragma once
 #include "arrays/call.cuh"
 #include "arrays/locate.cuh"
@@ -46,10 +47,14 @@ template <int N> struct InRows {
     Locator<N + 1> outer;   // the dimensions above a row; operand 0 is the output
 };
 
+// One dimension of the walk is dealt out: of `length` positions along it a thread has those `step`
+// apart from its first, and threads of neighbouring ones lie side by side.
 template <int N> struct Strided {
     Operands<N> operands;
-    int64_t size;
-    Locator<N + 1> all; // operand 0 is the output
+    int64_t apart[N + 1]; // elements, from one of a thread's to its next; operand 0 is the output
+    int64_t threads, length;
+    unsigned step;
+    Locator<N + 2> first; // a thread's first element; operand N + 1 is its position along `length`
 };
 
 namespace {
@@ -90,8 +95,10 @@ constexpr int64_t huge_map = 1 << 21;  // eight times
 constexpr int strided_threads = 256;
 constexpr int most_rows = 4;               // a thread, in large arrays
 constexpr int64_t most_step = 8;           // of rows of steps
-constexpr int64_t least_side_by_side = 64; // bytes of a row that a warp writes at once
-constexpr int strided_elements = 4;        // a thread
+constexpr int64_t least_side_by_side = 32; // threads a row: a warp writes what lies together
+constexpr int strided_elements = 8;        // a thread, at most
+template <class F>
+constexpr int strided_each = F::vector < strided_elements ? F::vector : strided_elements;
 
 // COUNT elements of one row: the first `left` of start, start + step, start + 2 * step, ...; with
 // `whole`, COUNT consecutive ones on an aligned address.
@@ -139,28 +146,32 @@ template <int N, int COUNT> struct RowAccess {
     }
 };
 
-// COUNT elements anywhere.
+// COUNT elements, each as far from the one before.
 template <int N, int COUNT> struct StridedAccess {
     static constexpr int count = COUNT;
-    const Operands<N> &operands;
-    int64_t offsets[N + 1][COUNT]; // of the elements; 0 is the output's
-    bool inside[COUNT];
+    const Strided<N> &strided;
+    int64_t offsets[N + 2][1]; // of the first one; 0 is the output's
+    unsigned left;             // counted in steps of 1
 
     template <class T> __device__ __forceinline__ void read(int k, T (&x)[COUNT]) const {
-        const T *first = static_cast<const T *>(operands.input[k]);
+        const T *at = static_cast<const T *>(strided.operands.input[k]);
+        const int64_t apart = strided.apart[k + 1];
+        if (at != nullptr) at += offsets[k + 1][0];
+        if (at == nullptr || apart == 0) {
+            T value = at == nullptr ? strided.operands.scalar.template as<T>() : *at;
 #pragma unroll
-        for (int e = 0; e < COUNT; e++) {
-            if (first == nullptr)
-                x[e] = operands.scalar.template as<T>();
-            else
-                x[e] = inside[e] ? first[offsets[k + 1][e]] : T();
+            for (int e = 0; e < COUNT; e++) x[e] = value;
+        } else {
+#pragma unroll
+            for (int e = 0; e < COUNT; e++, at += apart)
+                x[e] = e * strided.step < left ? *at : T();
         }
     }
     template <class T> __device__ __forceinline__ void write(const T (&x)[COUNT]) const {
-        T *first = static_cast<T *>(operands.output);
+        T *at = static_cast<T *>(strided.operands.output) + offsets[0][0];
 #pragma unroll
-        for (int e = 0; e < COUNT; e++)
-            if (inside[e]) first[offsets[0][e]] = x[e];
+        for (int e = 0; e < COUNT; e++, at += strided.apart[0])
+            if (e * strided.step < left) *at = x[e];
     }
 };
 
@@ -226,16 +237,14 @@ __global__ void __launch_bounds__(map_threads, rows_blocks<F>)
 template <class F>
 __global__ void __launch_bounds__(strided_threads)
     strided_kernel(const F f, const __grid_constant__ Strided<F::inputs> strided) {
-    constexpr int count = F::vector < strided_elements ? F::vector : strided_elements;
-    StridedAccess<F::inputs, count> access{strided.operands, {}, {}};
-    int64_t position[count];
-#pragma unroll
-    for (int e = 0; e < count; e++) {
-        position[e] = (int64_t(blockIdx.x) * count + e) * blockDim.x + threadIdx.x;
-        access.inside[e] = position[e] < strided.size;
-    }
-    locate(strided.all, position, access.offsets);
-    f(access);
+    StridedAccess<F::inputs, strided_each<F>> access{strided, {}, 0};
+    const int64_t thread[1] = {int64_t(blockIdx.x) * strided_threads + threadIdx.x};
+    if (thread[0] >= strided.threads) return;
+    locate(strided.first, thread, access.offsets);
+    const int64_t left = strided.length - access.offsets[F::inputs + 1][0];
+    constexpr int64_t enough = 1 << 30;
+    access.left = static_cast<unsigned>(left < 0 ? 0 : left < enough ? left : enough);
+    if (access.left > 0) f(access);
 }
 
 } // namespace
@@ -290,11 +299,81 @@ template <class F> int launch_rows(Call &call, const F &f, InRows<F::inputs> *ro
     return PVG_OK;
 }
 
-template <class F> int launch_strided(Call &call, const F &f, Strided<F::inputs> *strided) {
-    constexpr int count = F::vector < strided_elements ? F::vector : strided_elements;
-    prepare(&strided->all);
-    PVG_LAUNCH(strided_kernel<F>, blocks_for(strided->size, strided_threads * count),
-               strided_threads, 0, call.stream, f, *strided);
+// How a dimension of a walk would be dealt out.
+struct Deal {
+    int dimension;
+    int64_t step, parts; // so many threads, `step` of which are neighbours, go along it
+};
+
+// The dimension that asks for the least work. Along some of them operands stay where they are and
+// are read once a thread; or an operand, of which neighbouring threads read a sector of memory
+// each, goes on within its sector. Short ones leave threads with less than `each` elements.
+template <int N> Deal choose_deal(const Walk<N + 1> &walk, int each, const int64_t (&items)[N + 1]) {
+    constexpr int64_t side_by_side = 128; // elements of which a warp takes 32 at once
+    constexpr int64_t sector_bytes = 32;
+    Deal best{0, 1, 1};
+    double least = 0;
+    int64_t inside = 1;
+    for (int i = walk.ndim - 1; i >= 0; inside *= walk.shape[i--]) {
+        const int64_t length = walk.shape[i];
+        int64_t step = (side_by_side + inside - 1) / inside;
+        if (walk.ndim == PVG_MAX_NDIM) step = 1; // of which two would be made
+        if (step * each > length) step = (length + each - 1) / each;
+        const int64_t parts = (length + step * each - 1) / (step * each);
+        int accesses = 2; // what else there is to do
+        for (int k = 0; k <= N; k++) {
+            const int64_t near = walk.strides[k][walk.ndim - 1] * items[k];
+            const int64_t next = walk.strides[k][i] * step * items[k];
+            const bool scattered = near >= sector_bytes || near <= -sector_bytes;
+            const bool stays = next < sector_bytes && next > -sector_bytes;
+            accesses += next == 0 ? 0 : scattered && !stays ? 4 : 1;
+        }
+        const double work = static_cast<double>(parts * step) / static_cast<double>(length) *
+                            static_cast<double>(accesses);
+        if (least == 0 || work < least) best = {i, step, parts}, least = work;
+    }
+    return best;
+}
+
+// Replaces the dimension by the parts that it is dealt out in, and the neighbours in each of them.
+template <int N> void deal_dimension(const Deal &deal, int each, const Walk<N + 1> &walk,
+                                     Strided<N> *strided) {
+    Walk<N + 2> &to = strided->first.walk;
+    const auto add = [&](int64_t length, int i, int64_t times, int64_t positions) {
+        if (length == 1) return;
+        to.shape[to.ndim] = length;
+        for (int k = 0; k <= N; k++) to.strides[k][to.ndim] = walk.strides[k][i] * times;
+        to.strides[N + 1][to.ndim++] = positions;
+    };
+    strided->step = static_cast<unsigned>(deal.step);
+    strided->length = walk.shape[deal.dimension];
+    strided->threads = 1;
+    for (int k = 0; k <= N; k++)
+        strided->apart[k] = walk.strides[k][deal.dimension] * deal.step;
+    for (int i = 0; i < walk.ndim; i++) {
+        if (i != deal.dimension) {
+            add(walk.shape[i], i, 1, 0);
+            strided->threads *= walk.shape[i];
+            continue;
+        }
+        add(deal.parts, i, deal.step * each, deal.step * each);
+        add(deal.step, i, 1, 1);
+        strided->threads *= deal.parts * deal.step;
+    }
+    prepare(&strided->first);
+}
+
+template <class F>
+int launch_strided(Call &call, const F &f, const InRows<F::inputs> &rows, const pvg_array *out,
+                   const pvg_array *const *inputs) {
+    constexpr int each = strided_each<F>;
+    int64_t items[F::inputs + 1] = {dtype_size(out->dtype)};
+    for (int k = 0; k < F::inputs; k++) items[k + 1] = inputs[k] ? dtype_size(inputs[k]->dtype) : 0;
+    const Walk<F::inputs + 1> &walk = rows.outer.walk;
+    Strided<F::inputs> strided{rows.operands, {}, 0, 0, 1, {}};
+    deal_dimension(choose_deal<F::inputs>(walk, each, items), each, walk, &strided);
+    PVG_LAUNCH(strided_kernel<F>, blocks_for(strided.threads, strided_threads), strided_threads, 0,
+               call.stream, f, strided);
     return PVG_OK;
 }
 
@@ -340,9 +419,7 @@ template <int N> Way choose_way(const pvg_array *out, const pvg_array *const *in
     if (!in_rows && !in_steps) return Way::strided;
     // Threads of rows without vectors each have several elements, as far apart as threads of a row
     // are many: if these are few, what they write at once is a part of each of many sectors.
-    const int64_t across = walk.shape[last] / vector;
-    if (!rows->aligned && across < 16 && across * dtype_size(out->dtype) < least_side_by_side)
-        return Way::strided;
+    if (!rows->aligned && walk.shape[last] / vector < least_side_by_side) return Way::strided;
     for (int k = 0; in_steps && k <= N; k++)
         operands.steps[k] = static_cast<int32_t>(walk.strides[k][last]);
     return Way::rows;
@@ -357,9 +434,7 @@ int launch_walk(Call &call, const F &f, const Operands<F::inputs> &operands, con
         return launch_contiguous(call, f, rows.operands, out->size, rows.aligned);
     if (way == Way::rows) return launch_rows(call, f, &rows);
     if constexpr (!only_rows<F>) {
-        Strided<F::inputs> strided{rows.operands, out->size, {}};
-        strided.all.walk = rows.outer.walk;
-        return launch_strided(call, f, &strided);
+        return launch_strided(call, f, rows, out, inputs);
     }
     return PVG_OK;
 }
