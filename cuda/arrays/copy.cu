@@ -157,7 +157,11 @@ int run_cast(Call &call, const pvg_array *a, int dtype, pvg_array *out, Output *
     PVG_PASS(check_kinds(dtype, all_kinds));
     PVG_PASS(check_castable(a->dtype, dtype));
     PVG_PASS(call.begin(device));
-    PVG_PASS(result->open(call, dtype, a->ndim, a->shape, out, &a, 1));
+    Temporary straight;
+    if (dtype == a->dtype) // a copy, in C order
+        PVG_PASS(result->open(call, dtype, a->ndim, a->shape, out, &a, 1));
+    else
+        PVG_PASS(open_elementwise(call, dtype, a->ndim, a->shape, out, &a, 1, &straight, result));
     return copy_array(call, a, result->array);
 }
 

@@ -19,12 +19,19 @@
 // rows_kernel:       the innermost dimension is contiguous or repeated in every operand, or of
 //                    small steps; the outer ones have any strides (sub-arrays, broadcast rows and
 //                    columns). Rows whose vectors are not aligned are long.
-// strided_kernel:    any strides.
+//
+// Small elements that do not begin where vectors do are put together from the words in which they
+// lie, so that only the output needs to be aligned; in rows, each of which may begin anywhere, the
+// first and the last vector are parts then.
+//
+// strided_kernel:    any strides, and rows that are short. Each thread has a few elements along one
+//                    dimension, so that it divides once, and each is as far from the one before.
 #pragma once
 #include "arrays/call.cuh"
 #include "arrays/locate.cuh"
 #include "arrays/scalar.cuh"
 #include "arrays/vector.cuh"
+#include <string.h>
 
 namespace pvg {
 
@@ -32,6 +39,7 @@ namespace pvg {
 template <int N> struct Operands {
     const void *input[N]; // NULL: `scalar` instead
     bool repeated[N];     // the same element all along a row
+    bool shifted[N];      // addresses of vectors are those of any element
     int32_t steps[N + 1]; // from one element of a row to the next, where it is no vector; 0: output
     void *output;
     Scalar scalar;
@@ -43,13 +51,19 @@ template <int N> struct InRows {
     uint32_t blocks_across; // blocks that share a row
     int rows_each;          // rows a thread
     bool aligned;           // vectors may be used
+    bool shifted;           // vectors begin where the output's do in memory, not where a row does
+    int lead;               // elements from there to the output's first, if so
     Locator<N + 1> outer;   // the dimensions above a row; operand 0 is the output
 };
 
+// One dimension of the walk is dealt out: of `length` positions along it a thread has those `step`
+// apart from its first, and threads of neighbouring ones lie side by side.
 template <int N> struct Strided {
     Operands<N> operands;
-    int64_t size;
-    Locator<N + 1> all; // operand 0 is the output
+    int64_t apart[N + 1]; // elements, from one of a thread's to its next; operand 0 is the output
+    int64_t threads, length;
+    unsigned step;
+    Locator<N + 2> first; // a thread's first element; operand N + 1 is its position along `length`
 };
 
 namespace {
@@ -90,8 +104,31 @@ constexpr int64_t huge_map = 1 << 21;  // eight times
 constexpr int strided_threads = 256;
 constexpr int most_rows = 4;               // a thread, in large arrays
 constexpr int64_t most_step = 8;           // of rows of steps
-constexpr int64_t least_side_by_side = 64; // bytes of a row that a warp writes at once
-constexpr int strided_elements = 4;        // a thread
+constexpr int64_t least_side_by_side = 32; // threads a row: a warp writes what lies together
+constexpr int least_shifted_vector = 8;    // elements, which are small ones then
+constexpr int64_t least_shifted = 16;      // vectors of a row, of which two are parts
+constexpr int strided_elements = 8;        // a thread, at most
+template <class F>
+constexpr int strided_each = F::vector < strided_elements ? F::vector : strided_elements;
+
+// Elements so small that a thread's are put together from the words in which they lie.
+constexpr bool is_shiftable(int64_t item, int count) { return item <= 2 && item * count >= 4; }
+
+// COUNT elements from `first` on, by words; those before and after it in these words exist.
+template <class T, int COUNT>
+__device__ __forceinline__ void read_shifted(const T *first, T (&x)[COUNT]) {
+    constexpr int words = static_cast<int>(sizeof x / 4);
+    const uintptr_t address = reinterpret_cast<uintptr_t>(first);
+    const uint32_t *from = reinterpret_cast<const uint32_t *>(address & ~uintptr_t(3));
+    const unsigned shift = static_cast<unsigned>(address & 3) * 8;
+    uint32_t word[words + 1], whole[words];
+#pragma unroll
+    for (int i = 0; i < words; i++) word[i] = from[i];
+    word[words] = shift != 0 ? from[words] : 0;
+#pragma unroll
+    for (int i = 0; i < words; i++) whole[i] = __funnelshift_r(word[i], word[i + 1], shift);
+    memcpy(x, whole, sizeof x);
+}
 
 // COUNT elements of one row: the first `left` of start, start + step, start + 2 * step, ...; with
 // `whole`, COUNT consecutive ones on an aligned address.
@@ -109,16 +146,26 @@ template <int N, int COUNT> struct RowAccess {
             T value = row == nullptr ? operands.scalar.template as<T>() : row[offsets[k + 1][0]];
 #pragma unroll
             for (int e = 0; e < COUNT; e++) x[e] = value;
-        } else if (whole) {
+            return;
+        }
+        if (whole && !operands.shifted[k]) {
             using V = Vector<T, COUNT>;
             V v = *reinterpret_cast<const V *>(row + offsets[k + 1][0] + start);
 #pragma unroll
             for (int e = 0; e < COUNT; e++) x[e] = v.element[e];
-        } else {
+            return;
+        }
+        bool by_words = false;
+        if constexpr (sizeof(T) <= 2 && sizeof x >= 4) { // is_shiftable
+            constexpr int beside = 4 / sizeof(T);
+            by_words = whole && start >= beside && left >= COUNT + beside;
+            if (by_words) read_shifted(row + offsets[k + 1][0] + start, x);
+        }
+        if (!by_words) {
             row += offsets[k + 1][0] + start * operands.steps[k + 1];
-            const int apart = static_cast<int>(step) * operands.steps[k + 1];
+            const int64_t apart = static_cast<int>(step) * operands.steps[k + 1];
 #pragma unroll
-            for (int e = 0; e < COUNT; e++) x[e] = e * step < left ? row[e * apart] : T();
+            for (int e = 0; e < COUNT; e++, row += apart) x[e] = e * step < left ? *row : T();
         }
     }
     template <class T> __device__ __forceinline__ void write(const T (&x)[COUNT]) const {
@@ -131,36 +178,40 @@ template <int N, int COUNT> struct RowAccess {
             *reinterpret_cast<V *>(row + start) = v;
         } else {
             row += start * operands.steps[0];
-            const int apart = static_cast<int>(step) * operands.steps[0];
+            const int64_t apart = static_cast<int>(step) * operands.steps[0];
 #pragma unroll
-            for (int e = 0; e < COUNT; e++)
-                if (e * step < left) row[e * apart] = x[e];
+            for (int e = 0; e < COUNT; e++, row += apart)
+                if (e * step < left) *row = x[e];
         }
     }
 };
 
-// COUNT elements anywhere.
+// COUNT elements, each as far from the one before.
 template <int N, int COUNT> struct StridedAccess {
     static constexpr int count = COUNT;
-    const Operands<N> &operands;
-    int64_t offsets[N + 1][COUNT]; // of the elements; 0 is the output's
-    bool inside[COUNT];
+    const Strided<N> &strided;
+    int64_t offsets[N + 2][1]; // of the first one; 0 is the output's
+    unsigned left;             // counted in steps of 1
 
     template <class T> __device__ __forceinline__ void read(int k, T (&x)[COUNT]) const {
-        const T *first = static_cast<const T *>(operands.input[k]);
+        const T *at = static_cast<const T *>(strided.operands.input[k]);
+        const int64_t apart = strided.apart[k + 1];
+        if (at != nullptr) at += offsets[k + 1][0];
+        if (at == nullptr || apart == 0) {
+            T value = at == nullptr ? strided.operands.scalar.template as<T>() : *at;
 #pragma unroll
-        for (int e = 0; e < COUNT; e++) {
-            if (first == nullptr)
-                x[e] = operands.scalar.template as<T>();
-            else
-                x[e] = inside[e] ? first[offsets[k + 1][e]] : T();
+            for (int e = 0; e < COUNT; e++) x[e] = value;
+        } else {
+#pragma unroll
+            for (int e = 0; e < COUNT; e++, at += apart)
+                x[e] = e * strided.step < left ? *at : T();
         }
     }
     template <class T> __device__ __forceinline__ void write(const T (&x)[COUNT]) const {
-        T *first = static_cast<T *>(operands.output);
+        T *at = static_cast<T *>(strided.operands.output) + offsets[0][0];
 #pragma unroll
-        for (int e = 0; e < COUNT; e++)
-            if (inside[e]) first[offsets[0][e]] = x[e];
+        for (int e = 0; e < COUNT; e++, at += strided.apart[0])
+            if (e * strided.step < left) *at = x[e];
     }
 };
 
@@ -197,6 +248,19 @@ __device__ __forceinline__ void deal(RowAccess<N, COUNT> *access, int64_t length
     access->whole = aligned && left >= COUNT;
 }
 
+// The same of a row that begins `lead` elements after a vector of the output does.
+template <int N, int COUNT>
+__device__ __forceinline__ void deal_shifted(RowAccess<N, COUNT> *access, int64_t length,
+                                             int64_t vector, int lead) {
+    int64_t start = vector * COUNT - lead, left = COUNT;
+    if (start < 0) left += start, start = 0;
+    access->whole = left == COUNT && length - start >= COUNT;
+    left = access->whole || left > length - start ? length - start : left;
+    constexpr int64_t enough = 1 << 30;
+    access->start = start;
+    access->left = static_cast<unsigned>(left < 0 ? 0 : left < enough ? left : enough);
+}
+
 template <class F>
 __global__ void __launch_bounds__(most_map_threads<F>)
     contiguous_kernel(const F f, const __grid_constant__ Operands<F::inputs> operands,
@@ -212,13 +276,19 @@ __global__ void __launch_bounds__(map_threads, rows_blocks<F>)
     rows_kernel(const F f, const __grid_constant__ InRows<F::inputs> rows) {
     const uint32_t band = blockIdx.x / rows.blocks_across;
     RowAccess<F::inputs, F::vector> access{rows.operands, {}, 0, 0, 0, false};
-    deal(&access, rows.columns, blockIdx.x - band * rows.blocks_across, blockDim.x, threadIdx.x,
-         rows.aligned);
-    if (access.left == 0) return;
+    const uint32_t block = blockIdx.x - band * rows.blocks_across;
+    deal(&access, rows.columns, block, blockDim.x, threadIdx.x, rows.aligned || rows.shifted);
+    if (access.left == 0 && !rows.shifted) return;
     int64_t row[1] = {int64_t(band) * rows.rows_each * blockDim.y + threadIdx.y};
 #pragma unroll 1
     for (int i = 0; i < rows.rows_each && row[0] < rows.rows; i++, row[0] += blockDim.y) {
         locate(rows.outer, row, access.offsets);
+        if (F::vector >= least_shifted_vector && rows.shifted) {
+            const int lead = static_cast<int>((rows.lead + access.offsets[0][0]) % F::vector);
+            const int64_t vector = int64_t(block) * blockDim.x + threadIdx.x;
+            deal_shifted(&access, rows.columns, vector, lead < 0 ? lead + F::vector : lead);
+            if (access.left == 0) continue;
+        }
         f(access);
     }
 }
@@ -226,16 +296,14 @@ __global__ void __launch_bounds__(map_threads, rows_blocks<F>)
 template <class F>
 __global__ void __launch_bounds__(strided_threads)
     strided_kernel(const F f, const __grid_constant__ Strided<F::inputs> strided) {
-    constexpr int count = F::vector < strided_elements ? F::vector : strided_elements;
-    StridedAccess<F::inputs, count> access{strided.operands, {}, {}};
-    int64_t position[count];
-#pragma unroll
-    for (int e = 0; e < count; e++) {
-        position[e] = (int64_t(blockIdx.x) * count + e) * blockDim.x + threadIdx.x;
-        access.inside[e] = position[e] < strided.size;
-    }
-    locate(strided.all, position, access.offsets);
-    f(access);
+    StridedAccess<F::inputs, strided_each<F>> access{strided, {}, 0};
+    const int64_t thread[1] = {int64_t(blockIdx.x) * strided_threads + threadIdx.x};
+    if (thread[0] >= strided.threads) return;
+    locate(strided.first, thread, access.offsets);
+    const int64_t left = strided.length - access.offsets[F::inputs + 1][0];
+    constexpr int64_t enough = 1 << 30;
+    access.left = static_cast<unsigned>(left < 0 ? 0 : left < enough ? left : enough);
+    if (access.left > 0) f(access);
 }
 
 } // namespace
@@ -271,7 +339,7 @@ template <int N> unsigned deal_rows(InRows<N> *rows, int vector, dim3 *threads) 
     rows->rows = 1;
     for (int i = 0; i < walk.ndim; i++) rows->rows *= walk.shape[i];
     prepare(&rows->outer);
-    int64_t vectors = rows->columns / vector + (rows->columns % vector != 0);
+    int64_t vectors = rows->columns / vector + (rows->columns % vector != 0) + rows->shifted;
     int64_t across = vectors / map_threads + (vectors % map_threads != 0);
     rows->blocks_across = static_cast<uint32_t>(across);
     dim3 block(static_cast<unsigned>((vectors + across - 1) / across));
@@ -290,11 +358,82 @@ template <class F> int launch_rows(Call &call, const F &f, InRows<F::inputs> *ro
     return PVG_OK;
 }
 
-template <class F> int launch_strided(Call &call, const F &f, Strided<F::inputs> *strided) {
-    constexpr int count = F::vector < strided_elements ? F::vector : strided_elements;
-    prepare(&strided->all);
-    PVG_LAUNCH(strided_kernel<F>, blocks_for(strided->size, strided_threads * count),
-               strided_threads, 0, call.stream, f, *strided);
+// How a dimension of a walk would be dealt out.
+struct Deal {
+    int dimension;
+    int64_t step, parts; // so many threads, `step` of which are neighbours, go along it
+};
+
+// The dimension that asks for the least work. Along some of them operands stay where they are and
+// are read once a thread; or an operand, of which neighbouring threads read a sector of memory
+// each, goes on within its sector. Short ones leave threads with less than `each` elements.
+template <int N>
+Deal choose_deal(const Walk<N + 1> &walk, int each, const int64_t (&items)[N + 1]) {
+    constexpr int64_t side_by_side = 128; // elements of which a warp takes 32 at once
+    constexpr int64_t sector_bytes = 32;
+    Deal best{0, 1, 1};
+    double least = 0;
+    int64_t inside = 1;
+    for (int i = walk.ndim - 1; i >= 0; inside *= walk.shape[i--]) {
+        const int64_t length = walk.shape[i];
+        int64_t step = (side_by_side + inside - 1) / inside;
+        if (walk.ndim == PVG_MAX_NDIM) step = 1; // of which two would be made
+        if (step * each > length) step = (length + each - 1) / each;
+        const int64_t parts = (length + step * each - 1) / (step * each);
+        int accesses = 2; // what else there is to do
+        for (int k = 0; k <= N; k++) {
+            const int64_t near = walk.strides[k][walk.ndim - 1] * items[k];
+            const int64_t next = walk.strides[k][i] * step * items[k];
+            const bool scattered = near >= sector_bytes || near <= -sector_bytes;
+            const bool stays = next < sector_bytes && next > -sector_bytes;
+            accesses += next == 0 ? 0 : scattered && !stays ? 4 : 1;
+        }
+        const double work = static_cast<double>(parts * step) / static_cast<double>(length) *
+                            static_cast<double>(accesses);
+        if (least == 0 || work < least) best = {i, step, parts}, least = work;
+    }
+    return best;
+}
+
+// Replaces the dimension by the parts that it is dealt out in, and the neighbours in each of them.
+template <int N> void deal_dimension(const Deal &deal, int each, const Walk<N + 1> &walk,
+                                     Strided<N> *strided) {
+    Walk<N + 2> &to = strided->first.walk;
+    const auto add = [&](int64_t length, int i, int64_t times, int64_t positions) {
+        if (length == 1) return;
+        to.shape[to.ndim] = length;
+        for (int k = 0; k <= N; k++) to.strides[k][to.ndim] = walk.strides[k][i] * times;
+        to.strides[N + 1][to.ndim++] = positions;
+    };
+    strided->step = static_cast<unsigned>(deal.step);
+    strided->length = walk.shape[deal.dimension];
+    strided->threads = 1;
+    for (int k = 0; k <= N; k++)
+        strided->apart[k] = walk.strides[k][deal.dimension] * deal.step;
+    for (int i = 0; i < walk.ndim; i++) {
+        if (i != deal.dimension) {
+            add(walk.shape[i], i, 1, 0);
+            strided->threads *= walk.shape[i];
+            continue;
+        }
+        add(deal.parts, i, deal.step * each, deal.step * each);
+        add(deal.step, i, 1, 1);
+        strided->threads *= deal.parts * deal.step;
+    }
+    prepare(&strided->first);
+}
+
+template <class F>
+int launch_strided(Call &call, const F &f, const InRows<F::inputs> &rows, const pvg_array *out,
+                   const pvg_array *const *inputs) {
+    constexpr int each = strided_each<F>;
+    int64_t items[F::inputs + 1] = {dtype_size(out->dtype)};
+    for (int k = 0; k < F::inputs; k++) items[k + 1] = inputs[k] ? dtype_size(inputs[k]->dtype) : 0;
+    const Walk<F::inputs + 1> &walk = rows.outer.walk;
+    Strided<F::inputs> strided{rows.operands, {}, 0, 0, 1, {}};
+    deal_dimension(choose_deal<F::inputs>(walk, each, items), each, walk, &strided);
+    PVG_LAUNCH(strided_kernel<F>, blocks_for(strided.threads, strided_threads), strided_threads, 0,
+               call.stream, f, strided);
     return PVG_OK;
 }
 
@@ -326,23 +465,34 @@ template <int N> Way choose_way(const pvg_array *out, const pvg_array *const *in
     int last = walk.ndim - 1;
     bool in_rows = last < 0 || walk.strides[0][last] == 1;
     bool in_steps = last >= 0 && is_small_step(walk, 0);
-    bool aligned = is_aligned(out, vector, last, walk.strides[0]);
+    const bool is_short = last > 0 && walk.shape[last] / vector < least_shifted;
+    bool aligned = is_aligned(out, vector, last, walk.strides[0]), shifted = !is_short;
     for (int k = 0; k < N; k++) {
         int64_t step = last < 0 ? 0 : walk.strides[k + 1][last];
         operands.repeated[k] = step == 0;
         in_rows = in_rows && (step == 0 || step == 1);
         in_steps = in_steps && is_small_step(walk, k + 1);
-        if (step == 1) aligned &= is_aligned(inputs[k], vector, last, walk.strides[k + 1]);
+        if (step != 1) continue;
+        operands.shifted[k] = !is_aligned(inputs[k], vector, last, walk.strides[k + 1]);
+        const bool shiftable = !is_short && is_shiftable(dtype_size(inputs[k]->dtype), vector);
+        aligned &= shiftable || !operands.shifted[k];
+        shifted &= shiftable;
     }
     rows->aligned = aligned && in_rows;
     if (in_rows && last <= 0) return Way::contiguous;
+    if (in_rows && !rows->aligned && shifted && vector >= least_shifted_vector) {
+        const uintptr_t item = static_cast<uintptr_t>(dtype_size(out->dtype));
+        for (bool &one : operands.shifted) one = true;
+        rows->shifted = true;
+        rows->lead = static_cast<int>(reinterpret_cast<uintptr_t>(out->data) / item %
+                                      static_cast<uintptr_t>(vector));
+        return Way::rows;
+    }
     if (always_rows) return Way::rows;
     if (!in_rows && !in_steps) return Way::strided;
     // Threads of rows without vectors each have several elements, as far apart as threads of a row
     // are many: if these are few, what they write at once is a part of each of many sectors.
-    const int64_t across = walk.shape[last] / vector;
-    if (!rows->aligned && across < 16 && across * dtype_size(out->dtype) < least_side_by_side)
-        return Way::strided;
+    if (!rows->aligned && walk.shape[last] / vector < least_side_by_side) return Way::strided;
     for (int k = 0; in_steps && k <= N; k++)
         operands.steps[k] = static_cast<int32_t>(walk.strides[k][last]);
     return Way::rows;
@@ -351,15 +501,13 @@ template <int N> Way choose_way(const pvg_array *out, const pvg_array *const *in
 template <class F>
 int launch_walk(Call &call, const F &f, const Operands<F::inputs> &operands, const pvg_array *out,
                 const pvg_array *const *inputs) {
-    InRows<F::inputs> rows{operands, 0, 0, 0, 1, false, {}};
+    InRows<F::inputs> rows{operands, 0, 0, 0, 1, false, false, 0, {}};
     const Way way = choose_way(out, inputs, F::vector, only_rows<F>, &rows);
     if (way == Way::contiguous)
         return launch_contiguous(call, f, rows.operands, out->size, rows.aligned);
     if (way == Way::rows) return launch_rows(call, f, &rows);
     if constexpr (!only_rows<F>) {
-        Strided<F::inputs> strided{rows.operands, out->size, {}};
-        strided.all.walk = rows.outer.walk;
-        return launch_strided(call, f, &strided);
+        return launch_strided(call, f, rows, out, inputs);
     }
     return PVG_OK;
 }
@@ -376,7 +524,9 @@ template <int N> int open_map(Call &call, const pvg_array *out, const pvg_array 
         operands->input[k] = inputs[k]->data;
         *contiguous =
             *contiguous && same_shape(inputs[k], out->ndim, out->shape) && is_contiguous(inputs[k]);
-        *aligned &= is_aligned(inputs[k], vector, 0, nullptr);
+        operands->shifted[k] = !is_aligned(inputs[k], vector, 0, nullptr);
+        *aligned &=
+            !operands->shifted[k] || is_shiftable(dtype_size(inputs[k]->dtype), vector);
     }
     return PVG_OK;
 }

@@ -105,10 +105,7 @@ struct Begin {
 template <class T> __device__ __forceinline__ Begin find_tile(const Permute &job, int64_t number) {
     const int64_t position[1] = {number};
     int64_t at[4][1];
-    if (job.tile.narrow)
-        locate_narrow(job.tile, position, at);
-    else
-        locate(job.tile, position, at);
+    locate(job.tile, position, at);
     return {static_cast<const char *>(job.source) + at[1][0] * int64_t(sizeof(T)),
             static_cast<char *>(job.destination) + at[0][0] * int64_t(sizeof(T)),
             last_inside(job.cut_length[0] - at[2][0], job.cut_length[1] - at[3][0])};

@@ -117,7 +117,17 @@ __device__ __forceinline__ void integer_powers(const T (&a)[N], const T (&b)[N],
         power[e] = 1, factor[e] = static_cast<Unsigned<T>>(a[e]);
         left[e] = is_signed<T> && b[e] < 0 ? 0 : static_cast<Unsigned<T>>(b[e]);
     }
-    for (bool more = true; more;) {
+    bool is_one = true; // exponent for all, mostly a number beside an array
+#pragma unroll
+    for (int e = 1; e < N; e++) is_one &= left[e] == left[0];
+    for (Unsigned<T> n = left[0]; is_one && n != 0;) {
+#pragma unroll
+        for (int e = 0; e < N; e++) power[e] = n % 2 ? power[e] * factor[e] : power[e];
+        n /= 2;
+#pragma unroll
+        for (int e = 0; e < N && n != 0; e++) factor[e] *= factor[e];
+    }
+    for (bool more = !is_one; more;) {
         more = false;
 #pragma unroll
         for (int e = 0; e < N; e++) {
@@ -136,19 +146,31 @@ __device__ __forceinline__ void integer_powers(const T (&a)[N], const T (&b)[N],
     }
 }
 
-// Shifts by the width and more, and by negative numbers, leave the sign alone.
+// Shifts by the width and more, and by negative numbers, leave the sign alone. Small integers are
+// shifted in 32 bits, where 31 are enough to leave nothing else of them.
 template <class T> __device__ __forceinline__ bool is_shift(T y) {
     return static_cast<std::make_unsigned_t<T>>(y) < 8 * sizeof(T);
 }
+template <class T> __device__ __forceinline__ unsigned most_shift(T y) {
+    const unsigned by = static_cast<std::make_unsigned_t<T>>(y);
+    return by < 31 ? by : 31;
+}
 template <class T> __device__ __forceinline__ T shifted_left(T x, T y) {
-    return is_shift(y) ? static_cast<T>(static_cast<Unsigned<T>>(x) << y) : T(0);
+    if constexpr (is_small<T>)
+        return static_cast<T>(static_cast<unsigned>(x) << most_shift(y));
+    else
+        return is_shift(y) ? static_cast<T>(static_cast<Unsigned<T>>(x) << y) : T(0);
 }
 template <class T> __device__ __forceinline__ T shifted_right(T x, T y) {
-    if (is_shift(y)) return static_cast<T>(x >> y);
-    if constexpr (is_signed<T>)
-        return x < 0 ? T(-1) : T(0);
-    else
-        return T(0);
+    if constexpr (is_small<T>) {
+        return static_cast<T>(static_cast<int>(x) >> most_shift(y));
+    } else {
+        if (is_shift(y)) return static_cast<T>(x >> y);
+        if constexpr (is_signed<T>)
+            return x < 0 ? T(-1) : T(0);
+        else
+            return T(0);
+    }
 }
 
 // Predicates look at elements as they are stored.
