@@ -25,6 +25,7 @@ constexpr int long_rows_threads = 512, packs_in_flight = 8; // at most; a multip
 constexpr int column_threads = 256, rows_in_flight = 8, tile_bytes = 16 << 10;
 constexpr int merged_together = 4;   // partial results, by a thread
 constexpr int anywhere_together = 8; // elements
+constexpr int anywhere_threads = 512; // of a block, where each result has many elements
 
 // Neighbouring elements that one thread takes together: 16 bytes, and at most 4; two complex ones.
 template <class T> inline constexpr int pack_size = sizeof(T) >= 8 ? 2 : 4;
@@ -48,7 +49,8 @@ struct Columns {
     int64_t outer_stride, row_stride, step; // elements; step is that of the inner axis
     int64_t chunk;                          // rows a block takes
     unsigned chunks, stripes; // how many such chunks there are, and blocks side by side
-    int across, down;         // threads of a block: side by side, and below them; a power of two
+    int across, down; // threads of an item: side by side, and below them; a power of two
+    int items;        // outer items of a block: more than one only where each has one block's work
     // So many rows of the operand, a power of two, which follow each other without a gap, are one
     // row here, of parts of so many elements; `tail` elements are behind the last.
     // More than one only where a block has whole rows.
@@ -102,17 +104,47 @@ template <class Acc> __device__ void merge_lanes(Acc *acc, int lanes) {
     for (int mask = lanes / 2; mask > 0; mask /= 2) acc->merge(from_lane(*acc, mask));
 }
 
-// A tree over a block's threads, arranged as `down` (a power of two) times `across`: thread (0, x)
-// gets the column x. N accumulators each; `shared` has room for all. All threads of the block call
-// it.
-template <int N, class Acc> __device__ void merge_down(Acc (&acc)[N], Acc *shared, int x, int y,
-                                                       int across, int down) {
+// Accumulators in shared memory, word by word: those of neighbouring threads, of any size, are in
+// neighbouring banks. `shared` has room for SLOTS of them.
+template <class Acc>
+using WordOf = std::conditional_t<alignof(Acc) % sizeof(uint64_t) == 0, uint64_t, uint32_t>;
+
+template <int SLOTS, class Acc>
+__device__ __forceinline__ void put_words(const Acc &acc, Acc *shared, int slot) {
+    constexpr int words = sizeof(Acc) / sizeof(WordOf<Acc>);
+    WordOf<Acc> word[words], *to = reinterpret_cast<WordOf<Acc> *>(shared) + slot;
+    memcpy(word, &acc, sizeof acc);
+#pragma unroll
+    for (int i = 0; i < words; i++) to[i * SLOTS] = word[i];
+}
+
+template <int SLOTS, class Acc>
+__device__ __forceinline__ Acc get_words(const Acc *shared, int slot) {
+    constexpr int words = sizeof(Acc) / sizeof(WordOf<Acc>);
+    WordOf<Acc> word[words];
+    const WordOf<Acc> *from = reinterpret_cast<const WordOf<Acc> *>(shared) + slot;
+#pragma unroll
+    for (int i = 0; i < words; i++) word[i] = from[i * SLOTS];
+    Acc acc;
+    memcpy(&acc, word, sizeof acc);
+    return acc;
+}
+
+// A tree over the threads of a block, or of one of several items in it, arranged as `down` (a power
+// of two) times `across`: the first of these threads get the columns. N accumulators each; `shared`
+// has room for those of THREADS threads. All threads of the block call it.
+template <int THREADS, int N, class Acc>
+__device__ void merge_down(Acc (&acc)[N], Acc *shared, int y, int across, int down) {
+    const int thread = static_cast<int>(threadIdx.x);
     for (int half = down / 2; half > 0; half /= 2) {
         if (y >= half && y < 2 * half)
-            for (int j = 0; j < N; j++) shared[(y * across + x) * N + j] = acc[j];
+#pragma unroll
+            for (int j = 0; j < N; j++) put_words<THREADS>(acc[j], shared + j * THREADS, thread);
         __syncthreads();
         if (y < half)
-            for (int j = 0; j < N; j++) acc[j].merge(shared[((y + half) * across + x) * N + j]);
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                acc[j].merge(get_words<THREADS>(shared + j * THREADS, thread + half * across));
     }
 }
 
@@ -285,17 +317,19 @@ template <class T> __device__ int load_tile(const T *from, int count, T *tile) {
 }
 
 // Whole rows of columns that no vector divides, through shared memory: those of a thread, which
-// are as in add_columns, and of each as many.
+// are as in add_columns, and of each as many. Several items, of which `items` are there, follow
+// each other without a gap, and the memory has room for them: `from` is that of the first.
 template <class T, class Acc>
-__device__ void add_dense_columns(const T *from, const Columns &c, int x, int y, int length,
-                                  int columns, int64_t first, Acc (&acc)[pack_size<T>], T *tile,
-                                  const Result &result) {
+__device__ void add_dense_columns(const T *from, const Columns &c, int x, int y, int item,
+                                  int items, int length, int columns, int64_t first,
+                                  Acc (&acc)[pack_size<T>], T *tile, const Result &result) {
     const int inner = static_cast<int>(c.inner), down = c.down;
-    const int room = (tile_bytes - 16) / static_cast<int>(sizeof(T)),
-              most = room / inner / down * down;
+    const int room = (tile_bytes - 16) / static_cast<int>(sizeof(T));
+    const int most = c.items > 1 ? length : room / inner / down * down;
     for (int begin = 0; begin < length; begin += most) {
-        const int rows = length - begin < most ? length - begin : most;
-        const T *mine = tile + load_tile(from + int64_t(begin) * inner, rows * inner, tile) + x;
+        const int rows = length - begin < most ? length - begin : most, count = rows * inner;
+        const int shift = load_tile(from + int64_t(begin) * inner, items * count, tile);
+        const T *mine = tile + shift + item * count + x;
         __syncthreads();
 #pragma unroll 4
         for (int row = y; row < rows; row += down)
@@ -371,17 +405,21 @@ __device__ __forceinline__ void give_column(const Acc &total, const Result &resu
 }
 
 // Totals of columns of folded rows to those of the operand's columns.
-template <class Acc>
+template <int SLOTS, class Acc>
 __device__ __forceinline__ void merge_folded(Acc *shared, const Columns &c, const Result &result,
                                              Acc *partial, int64_t outer) {
     const int part = static_cast<int>(c.part), thread = static_cast<int>(threadIdx.x);
     const int threads = static_cast<int>(blockDim.x);
     for (int half = c.fold / 2; half > 0; half /= 2) {
         __syncthreads();
-        for (int i = thread; i < half * part; i += threads)
-            shared[i].merge(shared[i + half * part]);
+        for (int i = thread; i < half * part; i += threads) {
+            Acc acc = get_words<SLOTS>(shared, i);
+            acc.merge(get_words<SLOTS>(shared, i + half * part));
+            put_words<SLOTS>(acc, shared, i);
+        }
     }
-    for (int i = thread; i < part; i += threads) give_column(shared[i], result, partial, outer, i);
+    for (int i = thread; i < part; i += threads)
+        give_column(get_words<SLOTS>(shared, i), result, partial, outer, i);
 }
 
 // Columns that may be loaded at once are neighbours; others are dealt out one by one, so that
@@ -395,12 +433,17 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
     Acc *shared = reinterpret_cast<Acc *>(room);
     const unsigned above = blockIdx.x / c.stripes;
     const int64_t stripe = blockIdx.x % c.stripes, chunk = above % c.chunks;
-    const int64_t outer = above / c.chunks;
-    const int x = threadIdx.x % c.across, y = threadIdx.x / c.across;
+    const int64_t first_item = static_cast<int64_t>(above / c.chunks) * c.items;
+    const int64_t items_left = c.outer - first_item;
+    const int items = items_left < c.items ? static_cast<int>(items_left) : c.items;
+    const int x = threadIdx.x % c.across, row = threadIdx.x / c.across;
+    const int y = row & (c.down - 1), item = c.items > 1 ? row / c.down : 0;
+    const int64_t outer = first_item + item;
     const int apart = c.aligned ? 1 : c.across;
     int64_t column = stripe * c.across * pack + (c.aligned ? x * pack : x);
     int64_t left = c.inner - column; // columns of the thread: none if this is not positive
     int columns = left >= apart * pack ? pack : static_cast<int>((left + apart - 1) / apart);
+    if (item >= items) columns = 0;
     int64_t begin = chunk * c.chunk, end = begin + c.chunk < c.length ? begin + c.chunk : c.length;
     int length = static_cast<int>(end - begin);
     const T *from = static_cast<const T *>(c.data) + outer * c.outer_stride + begin * c.row_stride +
@@ -414,8 +457,8 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
             place[j] = (static_cast<int>(column) + j * apart) / static_cast<int>(c.part);
     }
     if (sizeof(T) <= 8 && c.dense)
-        add_dense_columns(from - x, c, x, y, length, columns, begin, acc,
-                          reinterpret_cast<T *>(room), result);
+        add_dense_columns(from - x - item * c.outer_stride, c, x, y, item, items, length, columns,
+                          begin, acc, reinterpret_cast<T *>(room), result);
     else if (c.aligned && columns == pack)
         add_columns<true>(from, c, y, 1, length, columns, begin, place, acc, result);
     else if (columns > 0)
@@ -427,7 +470,7 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
                 acc[j].add(computed(from[length * c.row_stride + j * apart * c.step]),
                            end * c.fold + place[j], result);
     }
-    merge_down(acc, shared, x, y, c.across, c.down);
+    merge_down<column_threads>(acc, shared, y, c.across, c.down);
     Acc *partial = partials ? partials + (outer * c.chunks + chunk) * c.part : nullptr;
     if (c.fold > 1) __syncthreads();
 #pragma unroll
@@ -435,11 +478,11 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
         if (y != 0 || j >= columns) continue;
         const int64_t at = column + j * apart;
         if (c.fold > 1)
-            shared[at] = acc[j];
+            put_words<column_threads * pack>(acc[j], shared, static_cast<int>(at));
         else
             give_column(acc[j], result, partial, outer, at);
     }
-    if (c.fold > 1) merge_folded(shared, c, result, partial, outer);
+    if (c.fold > 1) merge_folded<column_threads * pack>(shared, c, result, partial, outer);
 }
 
 // Every so many of the elements of a result, as far as they are there.
@@ -464,9 +507,8 @@ __global__ void __launch_bounds__(column_threads)
     merge_kernel(const __grid_constant__ Anywhere job, const Result result) {
     constexpr int batch = merged_together;
     __shared__ Acc shared[column_threads];
-    const int across = column_threads / job.lanes, x = threadIdx.x % across;
-    const int y = threadIdx.x / across;
-    const int64_t index[1] = {static_cast<int64_t>(blockIdx.x) * across + x};
+    const int across = column_threads / job.lanes, y = threadIdx.x / across;
+    const int64_t index[1] = {static_cast<int64_t>(blockIdx.x) * across + threadIdx.x % across};
     const bool here = index[0] < job.results;
     int64_t at[2][1] = {};
     if (here) locate(job.kept, index, at);
@@ -479,17 +521,17 @@ __global__ void __launch_bounds__(column_threads)
         for (int k = 0; k < batch; k++)
             if (first + k * job.lanes < job.length) total[0].merge(loaded[k]);
     }
-    merge_down(total, shared, x, y, across, job.lanes);
+    merge_down<column_threads>(total, shared, y, across, job.lanes);
     if (here && y == 0) store(total[0], result, at[0][0]);
 }
 
 // Every group of lanes has a result, whose elements lie anywhere.
 template <class T, class Acc>
-__global__ void __launch_bounds__(column_threads)
+__global__ void __launch_bounds__(anywhere_threads)
     anywhere_kernel(const __grid_constant__ Anywhere job, const Result result) {
     constexpr int batch = anywhere_together;
-    __shared__ Acc of_warp[column_threads / 32];
-    const unsigned lanes = static_cast<unsigned>(job.lanes), of_block = column_threads / lanes;
+    __shared__ Acc of_warp[anywhere_threads / 32];
+    const unsigned lanes = static_cast<unsigned>(job.lanes), of_block = blockDim.x / lanes;
     const int64_t index[1] = {static_cast<int64_t>(blockIdx.x) * of_block + threadIdx.x / lanes};
     const int lane = static_cast<int>(threadIdx.x % lanes);
     const bool here = index[0] < job.results;
@@ -510,7 +552,7 @@ __global__ void __launch_bounds__(column_threads)
         if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = total;
         __syncthreads();
         if (threadIdx.x >= 32) return;
-        total = threadIdx.x < column_threads / 32 ? of_warp[threadIdx.x] : Acc::identity();
+        total = threadIdx.x < lanes / 32 ? of_warp[threadIdx.x] : Acc::identity();
         merge_lanes(&total, 32);
     }
     if (here && lane == 0) store(total, result, at[0][0]);
