@@ -153,19 +153,19 @@ template <class T> void deal_columns(const Layout &p, int64_t wide, int64_t most
 // from its cache: blocks come in turns, as many as find room, and take a while to begin and for
 // each round of loads. Narrow blocks read sectors that they have a part of. As there may be a batch
 // of matrices, of any number, what each would add to the time of some counts as well.
-template <class T, class Acc> double time_of_columns(const Layout &p, const Columns &c) {
+// A row in a block takes the time of `narrow` bytes at least.
+template <class T, class Acc>
+double time_of_columns(const Layout &p, const Columns &c, double narrow) {
     constexpr double round = 0.9, launch = 5.0, rate = 6e6;
     const double begin = c.fold > 1 ? 2.0 : 1.2;
     constexpr double batch = 16, batch_bytes = 2e7;
     constexpr int multiprocessors = 132, room = multiprocessors * 3 * column_threads;
-    constexpr double narrow = 128; // bytes that a row's loads take the time of, one by one
     const int threads = c.across * c.down, slots = room / (threads < 64 ? 64 : threads);
     const int64_t blocks = int64_t(c.stripes) * c.chunks, turns = blocks / slots;
     const double rows = static_cast<double>(c.chunk < p.length ? c.chunk : p.length);
     const double rounds = rows / static_cast<double>(rows_in_flight * c.down);
     const double read = c.across * double(sizeof(Pack<T>)) + (c.stripes > 1 ? 32 : 0);
-    const bool one_by_one = c.fold == 1 && p.inner % pack_size<T> != 0;
-    const double width = one_by_one && read < narrow ? narrow : read;
+    const double width = read < narrow ? narrow : read;
     const auto turn = [&](int64_t n) {
         const double waits = (rounds < 1 ? 1 : rounds) * round;
         const double reads = static_cast<double>(n) * rows * width / rate;
@@ -186,10 +186,11 @@ inline Layout folded(Layout p, int fold) {
 }
 
 // The way that takes least: whole columns, in blocks of any width, or chunks of them in blocks that
-// read long runs. Folded rows are those of one block; where they are not many, whole columns of
+// read long runs. Folded rows are those of one block; instead of chunks of them, whole columns of
 // rows that are not folded may be sooner done, as there is no second launch.
 template <class T, class Acc> void choose_columns(const Layout &rows, Columns *columns) {
     constexpr int64_t least_wide = 64 / static_cast<int64_t>(sizeof(Pack<T>)), least_apart = 4;
+    constexpr double of_lines = 128; // what the loads of a row take that is read element by element
     const Layout p = folded(rows, columns->fold);
     const int64_t packs = ceil_divide(p.inner, pack_size<T>);
     const bool is_folded = columns->fold > 1;
@@ -197,9 +198,9 @@ template <class T, class Acc> void choose_columns(const Layout &rows, Columns *c
     const int64_t usual = is_folded ? column_threads : 32;
     Columns tried = *columns;
     double least = 0;
-    const auto attempt = [&](const Layout &all, int64_t wide, int64_t most) {
+    const auto attempt = [&](const Layout &all, int64_t wide, int64_t most, double narrow = 0) {
         deal_columns<T>(all, wide, most, &tried);
-        const double time = time_of_columns<T, Acc>(all, tried);
+        const double time = time_of_columns<T, Acc>(all, tried, narrow);
         if (least != 0 && time >= least) return;
         least = time;
         *columns = tried;
@@ -210,36 +211,29 @@ template <class T, class Acc> void choose_columns(const Layout &rows, Columns *c
         const int64_t chunks = blocks / ceil_divide(packs, usual);
         if (chunks > 1) attempt(p, usual, ceil_divide(p.length, chunks));
     }
+    if (!is_folded || columns->chunks == 1) return;
     tried.fold = 1;
-    for (int64_t wide = 32; is_folded && wide >= least_apart; wide /= 2)
-        attempt(rows, wide, rows.length);
+    for (int64_t wide = 32; wide >= least_apart; wide /= 2)
+        attempt(rows, wide, rows.length, of_lines);
 }
 
 // Items so small that a block has room for several: each has so many threads as its share of a
-// block, however many there are. False of others.
+// block, but enough that none walks through many rows; however many items there are. False of
+// others.
 template <class T> bool deal_small(const Layout &p, Columns *c) {
     constexpr int64_t most = (tile_bytes - 16) / static_cast<int64_t>(sizeof(T));
+    constexpr int64_t rows = 16; // of a thread
     if (p.length > most / 2 || p.inner > most / 2 / p.length) return false;
-    const int64_t packs = ceil_divide(p.inner, pack_size<T>);
+    const int64_t packs = ceil_divide(p.inner, pack_size<T>), fit = most / (p.length * p.inner);
     if (2 * packs > column_threads) return false;
-    const int64_t fit = most / (p.length * p.inner), side_by_side = column_threads / packs;
-    const int items = static_cast<int>(fit < side_by_side ? fit : side_by_side);
-    c->across = static_cast<int>(packs), c->down = column_threads, c->stripes = c->chunks = 1;
-    while (c->down * packs * items > column_threads || c->down / 2 >= p.length) c->down /= 2;
-    c->chunk = p.length, c->items = items;
+    const int64_t share = column_threads / packs / fit;
+    c->across = static_cast<int>(packs), c->down = 1, c->stripes = c->chunks = 1;
+    while (c->down < p.length && 2 * c->down * packs <= column_threads &&
+           (2 * c->down <= share || c->down * rows < p.length))
+        c->down *= 2;
+    const int64_t room = column_threads / packs / c->down;
+    c->chunk = p.length, c->items = static_cast<int>(fit < room ? fit : room);
     return true;
-}
-
-// How many rows are taken for one: as many as a block of packs has room for, where the rows follow
-// each other, no pack divides one, and then there are enough of them. So neighbouring threads read
-// neighbours, and packs are whole.
-template <class T> int fold_of_rows(const Layout &p) {
-    constexpr int64_t pack = pack_size<T>, most = column_threads * pack;
-    if (p.inner % pack == 0 || p.inner > most / 2 || p.length_stride != p.inner * p.inner_stride)
-        return 1;
-    int fold = 2;
-    while (2 * fold * p.inner <= most) fold *= 2;
-    return p.length >= rows_in_flight * fold ? fold : 1;
 }
 
 // Rows that no vector divides are read through shared memory where their loads, one by one, would
