@@ -236,6 +236,18 @@ template <class T> bool deal_small(const Layout &p, Columns *c) {
     return true;
 }
 
+// How many rows are taken for one: as many as a block of packs has room for, where the rows follow
+// each other, no pack divides one, and then there are enough of them. So neighbouring threads read
+// neighbours, and packs are whole.
+template <class T> int fold_of_rows(const Layout &p) {
+    constexpr int64_t pack = pack_size<T>, most = column_threads * pack;
+    if (p.inner % pack == 0 || p.inner > most / 2 || p.length_stride != p.inner * p.inner_stride)
+        return 1;
+    int fold = 2;
+    while (2 * fold * p.inner <= most) fold *= 2;
+    return p.length >= rows_in_flight * fold ? fold : 1;
+}
+
 // Rows that no vector divides are read through shared memory where their loads, one by one, would
 // take neighbours too few to be whole sectors; but not tile after tile by few blocks, as none of
 // them has the next tile's loads under way. That moves elements and changes no total.
