@@ -387,6 +387,7 @@ def test_items_do_not_depend_on_the_batch(device, rng, dtype):
     for shape, axis in (
         *(((9, n), 1) for n in (3, 17, 40, 130, 2100, 5001)),
         ((5, 30, 40), 1), ((5, 700, 6), 1), ((3, 9000, 3), 1), ((3, 7, 5000), 1),
+        ((5, 525, 69), 1), ((3, 9441, 4), 1), ((5, 700, 72), 1),
     ):  # fmt: skip
         x = helpers.numbers(rng, shape, dtype)
         shifted = put(device, np.concatenate([x.reshape(-1)[:1], x.reshape(-1)]))[1:]
