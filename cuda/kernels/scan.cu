@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(threads) scan_rows_kernel(const Job job, typen
 
 // ---- Columns ------------------------------------------------------------------------------------
 
-// The next `count` rows of a column, at most N; all N where WHOLE. All loads are under way together.
+// The next `count` rows of a column, at most N; all N where WHOLE. Their loads are together.
 template <class S, bool STORE, bool WHOLE, int N>
 __device__ __forceinline__ void walk_rows(const typename S::T *from, typename S::R *to,
                                           int64_t inner, int count, typename S::A &carry) {
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(threads, sizeof(typename S::T) <= 8 ? 4 : 2)
     for (int64_t k = STORE && totals && job.chunks <= few_chunks ? chunk : 0; k > 0; k--)
         carry = S::Op::combine(carry, totals[thread - k * job.inner]);
     if (STORE && job.initial && chunk == 0) to[-job.inner] = R(S::identity());
-    // Whole steps ask of no row whether it is there: of short columns that would be most of the work.
+    // Whole steps ask of no row whether it is there: for short columns that would be most work.
     constexpr int together = rows_in_flight<T>, half = together / 2, few = 4;
     int64_t left = end - begin;
     from += begin * job.inner, to += begin * job.inner;
