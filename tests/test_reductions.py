@@ -387,6 +387,7 @@ def test_items_do_not_depend_on_the_batch(device, rng, dtype):
     for shape, axis in (
         *(((9, n), 1) for n in (3, 17, 40, 130, 2100, 5001)),
         ((5, 30, 40), 1), ((5, 700, 6), 1), ((3, 9000, 3), 1), ((3, 7, 5000), 1),
+        ((5, 525, 69), 1), ((3, 9441, 4), 1), ((5, 700, 72), 1),
     ):  # fmt: skip
         x = helpers.numbers(rng, shape, dtype)
         shifted = put(device, np.concatenate([x.reshape(-1)[:1], x.reshape(-1)]))[1:]
@@ -400,12 +401,38 @@ def test_items_do_not_depend_on_the_batch(device, rng, dtype):
                 assert alone.tobytes() == whole[i : i + 1].tobytes(), (shape, name)
 
 
+@pytest.mark.parametrize("dtype", [*FLOATS, np.dtype("int8"), np.dtype("int64")], ids=str)
+def test_small_items_share_a_block(device, rng, dtype):
+    """Of several items a block or one, side by side or apart, aligned or not: the same totals."""
+    for _ in range(8):
+        inner, length = int(rng.integers(2, 40)), int(rng.integers(2, 100))
+        outer = int(rng.integers(600, 1500)) // (1 + inner * length // 400) + 560
+        shape = (outer, length, inner)
+        x = helpers.numbers(rng, shape, dtype)
+        flat = np.concatenate([x.reshape(-1)[:1], x.reshape(-1)])
+        shifted = vg.reshape(put(device, flat)[1:], shape)
+        apart = put(device, np.concatenate([x, x[:, :1]], axis=1))[:, :-1]
+        for name in ("sum", "max", "argmax"):
+            whole = helpers.host(getattr(vg, name)(put(device, x), axis=1))
+            for same in (shifted, apart):
+                again = helpers.host(getattr(vg, name)(same, axis=1))
+                assert whole.tobytes() == again.tobytes(), (shape, name)
+            for i in (0, outer - 1):
+                alone = helpers.host(getattr(vg, name)(put(device, x[i : i + 1]), axis=1))
+                assert alone.tobytes() == whole[i : i + 1].tobytes(), (shape, name)
+            if name == "sum" and helpers.is_float(dtype):
+                assert_within(whole, *helpers.sum_tolerance(x, 1, whole.dtype, device))
+            else:
+                np.testing.assert_array_equal(whole, getattr(np, name)(x, axis=1))
+
+
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "any", "var"])
 def test_axes_that_alternate(device, rng, name):
     """The longest reduced axis first, as rows or columns, in chunks or not; then the others."""
     for shape, axes in (
         ((3, 2, 1400, 2, 3), (0, 2, 4)),
         ((3, 2, 4100), (0, 2)),
+        ((2, 3, 16_001), (0, 2)),
         ((4100, 3, 3), (0, 2)),
         ((2, 3, 30_000), (0, 2)),
         ((30_000, 3, 2), (0, 2)),

@@ -64,6 +64,14 @@ def test_chunks_of_several_tiles(device, rng):
     check("sum", x, put(device, x), 0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+def test_every_number_of_rows(device, rng, dtype):
+    """Columns are walked in steps of many rows, then of fewer; whatever is left."""
+    for length in range(1, 42):
+        x = helpers.numbers(rng, (2, length, 3), np.dtype(dtype))
+        check("sum", x, put(device, x), 1)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", SCANS)
 def test_layouts_and_axes(device, rng, name, dtype):

@@ -137,16 +137,21 @@ bool match_stages(const Axis *axes, int n, bool one_axis, Layout *layout, AnyAxe
 }
 
 // So few elements that finding each takes no longer than another launch would: the layout is any.
+// More of them where neighbours are of one result, as then neighbouring threads read neighbours.
 void match_anywhere(const pvg_array *a, const Axis *axes, int n, Layout *layout,
                     AnyAxes *anywhere) {
-    constexpr int64_t few = 1 << 21, few_each = 1 << 13;
+    constexpr int64_t few = 1 << 21, few_neighbours = 1 << 22, few_each = 1 << 13;
+    constexpr int64_t few_each_neighbours = 1 << 15;
+    const Axis &last = axes[n - 1];
+    const bool neighbours = last.reduced && magnitude(last.stride) == 1;
     int64_t length = 1;
     anywhere->kept.ndim = anywhere->reduced.ndim = 0;
     for (int i = 0; i < n; i++) {
         add_axis(anywhere, axes[i], axes[i].stride);
         if (axes[i].reduced) length *= axes[i].length;
     }
-    if (a->size > few || length > few_each) return;
+    if (a->size > (neighbours ? few_neighbours : few)) return;
+    if (length > (neighbours ? few_each_neighbours : few_each)) return;
     *layout = Layout();
     layout->length = length, layout->anywhere = anywhere;
 }

@@ -15,7 +15,7 @@
 #pragma once
 #include "arrays/locate.cuh"
 #include "arrays/vector.cuh"
-#include "kernels/reduce_accumulators.cuh"
+#include "kernels/reduce_merge.cuh"
 #include "runtime/launch.cuh"
 
 namespace pvg::reduce {
@@ -25,6 +25,7 @@ constexpr int long_rows_threads = 512, packs_in_flight = 8; // at most; a multip
 constexpr int column_threads = 256, rows_in_flight = 8, tile_bytes = 16 << 10;
 constexpr int merged_together = 4;   // partial results, by a thread
 constexpr int anywhere_together = 8; // elements
+constexpr int anywhere_threads = 512; // of a block, where each result has many elements
 
 // Neighbouring elements that one thread takes together: 16 bytes, and at most 4; two complex ones.
 template <class T> inline constexpr int pack_size = sizeof(T) >= 8 ? 2 : 4;
@@ -48,7 +49,8 @@ struct Columns {
     int64_t outer_stride, row_stride, step; // elements; step is that of the inner axis
     int64_t chunk;                          // rows a block takes
     unsigned chunks, stripes; // how many such chunks there are, and blocks side by side
-    int across, down;         // threads of a block: side by side, and below them; a power of two
+    int across, down; // threads of an item: side by side, and below them; a power of two
+    int items;        // outer items of a block: more than one only where each has one block's work
     // So many rows of the operand, a power of two, which follow each other without a gap, are one
     // row here, of parts of so many elements; `tail` elements are behind the last.
     // More than one only where a block has whole rows.
@@ -81,39 +83,6 @@ template <bool VECTOR, class T> __device__ Pack<T> load_pack(const T *from, int6
 // An element in the type that it is computed in.
 template <class T> __device__ ComputeType<T> computed(T value) {
     return static_cast<ComputeType<T>>(value);
-}
-
-// ---- Merging across threads ---------------------------------------------------------------------
-
-// The accumulator of the lane whose number differs from the caller's in the bits of `mask`.
-template <class Acc> __device__ Acc from_lane(Acc mine, int mask) {
-    constexpr int words = sizeof(Acc) / sizeof(int);
-    int word[words];
-    memcpy(word, &mine, sizeof mine);
-#pragma unroll
-    for (int i = 0; i < words; i++) word[i] = __shfl_xor_sync(0xffffffffu, word[i], mask);
-    Acc other;
-    memcpy(&other, word, sizeof other);
-    return other;
-}
-
-// Merge the accumulators of neighbouring lanes, a power of two; all lanes of the warp call it.
-template <class Acc> __device__ void merge_lanes(Acc *acc, int lanes) {
-    for (int mask = lanes / 2; mask > 0; mask /= 2) acc->merge(from_lane(*acc, mask));
-}
-
-// A tree over a block's threads, arranged as `down` (a power of two) times `across`: thread (0, x)
-// gets the column x. N accumulators each; `shared` has room for all. All threads of the block call
-// it.
-template <int N, class Acc> __device__ void merge_down(Acc (&acc)[N], Acc *shared, int x, int y,
-                                                       int across, int down) {
-    for (int half = down / 2; half > 0; half /= 2) {
-        if (y >= half && y < 2 * half)
-            for (int j = 0; j < N; j++) shared[(y * across + x) * N + j] = acc[j];
-        __syncthreads();
-        if (y < half)
-            for (int j = 0; j < N; j++) acc[j].merge(shared[((y + half) * across + x) * N + j]);
-    }
 }
 
 // ---- Rows ---------------------------------------------------------------------------------------
@@ -285,17 +254,19 @@ template <class T> __device__ int load_tile(const T *from, int count, T *tile) {
 }
 
 // Whole rows of columns that no vector divides, through shared memory: those of a thread, which
-// are as in add_columns, and of each as many.
+// are as in add_columns, and of each as many. Several items, of which `items` are there, follow
+// each other without a gap, and the memory has room for them: `from` is that of the first.
 template <class T, class Acc>
-__device__ void add_dense_columns(const T *from, const Columns &c, int x, int y, int length,
-                                  int columns, int64_t first, Acc (&acc)[pack_size<T>], T *tile,
-                                  const Result &result) {
+__device__ void add_dense_columns(const T *from, const Columns &c, int x, int y, int item,
+                                  int items, int length, int columns, int64_t first,
+                                  Acc (&acc)[pack_size<T>], T *tile, const Result &result) {
     const int inner = static_cast<int>(c.inner), down = c.down;
-    const int room = (tile_bytes - 16) / static_cast<int>(sizeof(T)),
-              most = room / inner / down * down;
+    const int room = (tile_bytes - 16) / static_cast<int>(sizeof(T));
+    const int most = c.items > 1 ? length : room / inner / down * down;
     for (int begin = 0; begin < length; begin += most) {
-        const int rows = length - begin < most ? length - begin : most;
-        const T *mine = tile + load_tile(from + int64_t(begin) * inner, rows * inner, tile) + x;
+        const int rows = length - begin < most ? length - begin : most, count = rows * inner;
+        const int shift = load_tile(from + int64_t(begin) * inner, items * count, tile);
+        const T *mine = tile + shift + item * count + x;
         __syncthreads();
 #pragma unroll 4
         for (int row = y; row < rows; row += down)
@@ -371,17 +342,21 @@ __device__ __forceinline__ void give_column(const Acc &total, const Result &resu
 }
 
 // Totals of columns of folded rows to those of the operand's columns.
-template <class Acc>
+template <int SLOTS, class Acc>
 __device__ __forceinline__ void merge_folded(Acc *shared, const Columns &c, const Result &result,
                                              Acc *partial, int64_t outer) {
     const int part = static_cast<int>(c.part), thread = static_cast<int>(threadIdx.x);
     const int threads = static_cast<int>(blockDim.x);
     for (int half = c.fold / 2; half > 0; half /= 2) {
         __syncthreads();
-        for (int i = thread; i < half * part; i += threads)
-            shared[i].merge(shared[i + half * part]);
+        for (int i = thread; i < half * part; i += threads) {
+            Acc acc = get_words<SLOTS>(shared, i);
+            acc.merge(get_words<SLOTS>(shared, i + half * part));
+            put_words<SLOTS>(acc, shared, i);
+        }
     }
-    for (int i = thread; i < part; i += threads) give_column(shared[i], result, partial, outer, i);
+    for (int i = thread; i < part; i += threads)
+        give_column(get_words<SLOTS>(shared, i), result, partial, outer, i);
 }
 
 // Columns that may be loaded at once are neighbours; others are dealt out one by one, so that
@@ -395,12 +370,17 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
     Acc *shared = reinterpret_cast<Acc *>(room);
     const unsigned above = blockIdx.x / c.stripes;
     const int64_t stripe = blockIdx.x % c.stripes, chunk = above % c.chunks;
-    const int64_t outer = above / c.chunks;
-    const int x = threadIdx.x % c.across, y = threadIdx.x / c.across;
+    const int64_t first_item = static_cast<int64_t>(above / c.chunks) * c.items;
+    const int64_t items_left = c.outer - first_item;
+    const int items = items_left < c.items ? static_cast<int>(items_left) : c.items;
+    const int x = threadIdx.x % c.across, row = threadIdx.x / c.across;
+    const int y = row & (c.down - 1), item = c.items > 1 ? row / c.down : 0;
+    const int64_t outer = first_item + item;
     const int apart = c.aligned ? 1 : c.across;
     int64_t column = stripe * c.across * pack + (c.aligned ? x * pack : x);
     int64_t left = c.inner - column; // columns of the thread: none if this is not positive
     int columns = left >= apart * pack ? pack : static_cast<int>((left + apart - 1) / apart);
+    if (item >= items) columns = 0;
     int64_t begin = chunk * c.chunk, end = begin + c.chunk < c.length ? begin + c.chunk : c.length;
     int length = static_cast<int>(end - begin);
     const T *from = static_cast<const T *>(c.data) + outer * c.outer_stride + begin * c.row_stride +
@@ -414,8 +394,8 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
             place[j] = (static_cast<int>(column) + j * apart) / static_cast<int>(c.part);
     }
     if (sizeof(T) <= 8 && c.dense)
-        add_dense_columns(from - x, c, x, y, length, columns, begin, acc,
-                          reinterpret_cast<T *>(room), result);
+        add_dense_columns(from - x - item * c.outer_stride, c, x, y, item, items, length, columns,
+                          begin, acc, reinterpret_cast<T *>(room), result);
     else if (c.aligned && columns == pack)
         add_columns<true>(from, c, y, 1, length, columns, begin, place, acc, result);
     else if (columns > 0)
@@ -427,7 +407,7 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
                 acc[j].add(computed(from[length * c.row_stride + j * apart * c.step]),
                            end * c.fold + place[j], result);
     }
-    merge_down(acc, shared, x, y, c.across, c.down);
+    merge_down<column_threads>(acc, shared, y, c.across, c.down);
     Acc *partial = partials ? partials + (outer * c.chunks + chunk) * c.part : nullptr;
     if (c.fold > 1) __syncthreads();
 #pragma unroll
@@ -435,11 +415,11 @@ __global__ void __launch_bounds__(column_threads, sizeof(T) > 8 || sizeof(Acc) >
         if (y != 0 || j >= columns) continue;
         const int64_t at = column + j * apart;
         if (c.fold > 1)
-            shared[at] = acc[j];
+            put_words<column_threads * pack>(acc[j], shared, static_cast<int>(at));
         else
             give_column(acc[j], result, partial, outer, at);
     }
-    if (c.fold > 1) merge_folded(shared, c, result, partial, outer);
+    if (c.fold > 1) merge_folded<column_threads * pack>(shared, c, result, partial, outer);
 }
 
 // Every so many of the elements of a result, as far as they are there.
@@ -464,9 +444,8 @@ __global__ void __launch_bounds__(column_threads)
     merge_kernel(const __grid_constant__ Anywhere job, const Result result) {
     constexpr int batch = merged_together;
     __shared__ Acc shared[column_threads];
-    const int across = column_threads / job.lanes, x = threadIdx.x % across;
-    const int y = threadIdx.x / across;
-    const int64_t index[1] = {static_cast<int64_t>(blockIdx.x) * across + x};
+    const int across = column_threads / job.lanes, y = threadIdx.x / across;
+    const int64_t index[1] = {static_cast<int64_t>(blockIdx.x) * across + threadIdx.x % across};
     const bool here = index[0] < job.results;
     int64_t at[2][1] = {};
     if (here) locate(job.kept, index, at);
@@ -479,17 +458,17 @@ __global__ void __launch_bounds__(column_threads)
         for (int k = 0; k < batch; k++)
             if (first + k * job.lanes < job.length) total[0].merge(loaded[k]);
     }
-    merge_down(total, shared, x, y, across, job.lanes);
+    merge_down<column_threads>(total, shared, y, across, job.lanes);
     if (here && y == 0) store(total[0], result, at[0][0]);
 }
 
 // Every group of lanes has a result, whose elements lie anywhere.
 template <class T, class Acc>
-__global__ void __launch_bounds__(column_threads)
+__global__ void __launch_bounds__(anywhere_threads)
     anywhere_kernel(const __grid_constant__ Anywhere job, const Result result) {
     constexpr int batch = anywhere_together;
-    __shared__ Acc of_warp[column_threads / 32];
-    const unsigned lanes = static_cast<unsigned>(job.lanes), of_block = column_threads / lanes;
+    __shared__ Acc of_warp[anywhere_threads / 32];
+    const unsigned lanes = static_cast<unsigned>(job.lanes), of_block = blockDim.x / lanes;
     const int64_t index[1] = {static_cast<int64_t>(blockIdx.x) * of_block + threadIdx.x / lanes};
     const int lane = static_cast<int>(threadIdx.x % lanes);
     const bool here = index[0] < job.results;
@@ -510,7 +489,7 @@ __global__ void __launch_bounds__(column_threads)
         if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = total;
         __syncthreads();
         if (threadIdx.x >= 32) return;
-        total = threadIdx.x < column_threads / 32 ? of_warp[threadIdx.x] : Acc::identity();
+        total = threadIdx.x < lanes / 32 ? of_warp[threadIdx.x] : Acc::identity();
         merge_lanes(&total, 32);
     }
     if (here && lane == 0) store(total, result, at[0][0]);

@@ -153,7 +153,9 @@ template <class T> void deal_columns(const Layout &p, int64_t wide, int64_t most
 // from its cache: blocks come in turns, as many as find room, and take a while to begin and for
 // each round of loads. Narrow blocks read sectors that they have a part of. As there may be a batch
 // of matrices, of any number, what each would add to the time of some counts as well.
-template <class T, class Acc> double time_of_columns(const Layout &p, const Columns &c) {
+// A row in a block takes the time of `narrow` bytes at least.
+template <class T, class Acc>
+double time_of_columns(const Layout &p, const Columns &c, double narrow) {
     constexpr double round = 0.9, launch = 5.0, rate = 6e6;
     const double begin = c.fold > 1 ? 2.0 : 1.2;
     constexpr double batch = 16, batch_bytes = 2e7;
@@ -162,7 +164,8 @@ template <class T, class Acc> double time_of_columns(const Layout &p, const Colu
     const int64_t blocks = int64_t(c.stripes) * c.chunks, turns = blocks / slots;
     const double rows = static_cast<double>(c.chunk < p.length ? c.chunk : p.length);
     const double rounds = rows / static_cast<double>(rows_in_flight * c.down);
-    const double width = c.across * double(sizeof(Pack<T>)) + (c.stripes > 1 ? 32 : 0);
+    const double read = c.across * double(sizeof(Pack<T>)) + (c.stripes > 1 ? 32 : 0);
+    const double width = read < narrow ? narrow : read;
     const auto turn = [&](int64_t n) {
         const double waits = (rounds < 1 ? 1 : rounds) * round;
         const double reads = static_cast<double>(n) * rows * width / rate;
@@ -176,29 +179,61 @@ template <class T, class Acc> double time_of_columns(const Layout &p, const Colu
            (c.chunks > 1 ? launch + inner / c.fold * c.chunks * (2 * sizeof(Acc) / rate) : 0);
 }
 
+// Rows of the operand, as many as `fold` of them taken for one.
+inline Layout folded(Layout p, int fold) {
+    p.length /= fold, p.inner *= fold, p.length_stride *= fold;
+    return p;
+}
+
 // The way that takes least: whole columns, in blocks of any width, or chunks of them in blocks that
-// read long runs. Folded rows are those of one block.
-template <class T, class Acc> void choose_columns(const Layout &p, Columns *columns) {
+// read long runs. Folded rows are those of one block; instead of chunks of them, whole columns of
+// rows that are not folded may be sooner done, as there is no second launch.
+template <class T, class Acc> void choose_columns(const Layout &rows, Columns *columns) {
+    constexpr int64_t least_wide = 64 / static_cast<int64_t>(sizeof(Pack<T>)), least_apart = 4;
+    constexpr double of_lines = 128; // what the loads of a row take that is read element by element
+    const Layout p = folded(rows, columns->fold);
     const int64_t packs = ceil_divide(p.inner, pack_size<T>);
-    constexpr int64_t least_wide = 64 / static_cast<int64_t>(sizeof(Pack<T>));
-    const bool folded = columns->fold > 1;
-    const int64_t narrowest = folded ? column_threads : least_wide;
-    const int64_t usual = folded ? column_threads : 32;
+    const bool is_folded = columns->fold > 1;
+    const int64_t narrowest = is_folded ? column_threads : least_wide;
+    const int64_t usual = is_folded ? column_threads : 32;
     Columns tried = *columns;
     double least = 0;
-    const auto attempt = [&](int64_t wide, int64_t most) {
-        deal_columns<T>(p, wide, most, &tried);
-        const double time = time_of_columns<T, Acc>(p, tried);
+    const auto attempt = [&](const Layout &all, int64_t wide, int64_t most, double narrow = 0) {
+        deal_columns<T>(all, wide, most, &tried);
+        const double time = time_of_columns<T, Acc>(all, tried, narrow);
         if (least != 0 && time >= least) return;
         least = time;
         *columns = tried;
     };
     for (int64_t wide = column_threads; wide >= narrowest || least == 0; wide /= 2)
-        if (wide < 2 * packs || folded) attempt(wide, p.length);
+        if (wide < 2 * packs || is_folded) attempt(p, wide, p.length);
     for (int64_t blocks : {16, 33, 66, 132, 264, 396, 792, 1584, 3168}) {
         const int64_t chunks = blocks / ceil_divide(packs, usual);
-        if (chunks > 1) attempt(usual, ceil_divide(p.length, chunks));
+        if (chunks > 1) attempt(p, usual, ceil_divide(p.length, chunks));
     }
+    if (!is_folded || columns->chunks == 1) return;
+    tried.fold = 1;
+    for (int64_t wide = 32; wide >= least_apart; wide /= 2)
+        attempt(rows, wide, rows.length, of_lines);
+}
+
+// Items so small that a block has room for several: each has so many threads as its share of a
+// block, but enough that none walks through many rows; however many items there are. False of
+// others.
+template <class T> bool deal_small(const Layout &p, Columns *c) {
+    constexpr int64_t most = (tile_bytes - 16) / static_cast<int64_t>(sizeof(T));
+    constexpr int64_t rows = 16; // of a thread
+    if (p.length > most / 2 || p.inner > most / 2 / p.length) return false;
+    const int64_t packs = ceil_divide(p.inner, pack_size<T>), fit = most / (p.length * p.inner);
+    if (2 * packs > column_threads) return false;
+    const int64_t share = column_threads / packs / fit;
+    c->across = static_cast<int>(packs), c->down = 1, c->stripes = c->chunks = 1;
+    while (c->down < p.length && 2 * c->down * packs <= column_threads &&
+           (2 * c->down <= share || c->down * rows < p.length))
+        c->down *= 2;
+    const int64_t room = column_threads / packs / c->down;
+    c->chunk = p.length, c->items = static_cast<int>(fit < room ? fit : room);
+    return true;
 }
 
 // How many rows are taken for one: as many as a block of packs has room for, where the rows follow
@@ -213,12 +248,35 @@ template <class T> int fold_of_rows(const Layout &p) {
     return p.length >= rows_in_flight * fold ? fold : 1;
 }
 
+// Rows that no vector divides are read through shared memory where their loads, one by one, would
+// take neighbours too few to be whole sectors; but not tile after tile by few blocks, as none of
+// them has the next tile's loads under way. That moves elements and changes no total.
+template <class T> bool are_dense(const Columns &c, const Layout &p, const void *data) {
+    constexpr int across = 16, tiles = 4;
+    constexpr int64_t blocks = 264;
+    if (c.aligned || c.fold > 1 || c.stripes > 1 || sizeof(T) > 8 || c.across >= across)
+        return false;
+    if (p.inner_stride != 1 || p.length_stride != p.inner) return false;
+    if (c.items > 1 && p.outer_stride != p.length * p.inner) return false;
+    if (reinterpret_cast<uintptr_t>(data) % sizeof(T) != 0) return false;
+    const int64_t bytes = c.chunk * p.inner * static_cast<int64_t>(sizeof(T));
+    return bytes <= tiles * tile_bytes || p.outer * c.chunks >= blocks;
+}
+
 template <class T, class Acc> Columns make_columns(const void *data, Layout p) {
-    constexpr int64_t pack = pack_size<T>;
+    constexpr int64_t pack = pack_size<T>, few_blocks = 264;
     Columns columns = {};
-    columns.fold = fold_of_rows<T>(p), columns.part = p.inner;
+    columns.fold = columns.items = 1, columns.part = p.inner;
+    if (!deal_small<T>(p, &columns)) {
+        columns.fold = fold_of_rows<T>(p);
+        choose_columns<T, Acc>(p, &columns);
+    }
+    const int threads = columns.across * columns.down;
+    while (columns.items * threads > 64 && columns.items > 1 &&
+           p.outer < few_blocks * columns.items)
+        columns.items /= 2;
     columns.tail = p.length % columns.fold * p.inner;
-    p.length /= columns.fold, p.inner *= columns.fold, p.length_stride *= columns.fold;
+    p = folded(p, columns.fold);
     columns.data = data, columns.outer = p.outer, columns.length = p.length,
     columns.inner = p.inner;
     columns.outer_stride = p.outer_stride, columns.row_stride = p.length_stride,
@@ -226,17 +284,14 @@ template <class T, class Acc> Columns make_columns(const void *data, Layout p) {
     columns.aligned = p.inner_stride == 1 &&
                       reinterpret_cast<uintptr_t>(data) % (pack * sizeof(T)) == 0 &&
                       p.outer_stride % pack == 0 && p.length_stride % pack == 0;
-    choose_columns<T, Acc>(p, &columns);
-    columns.dense = !columns.aligned && columns.fold == 1 && columns.stripes == 1 &&
-                    p.inner_stride == 1 && p.length_stride == p.inner && sizeof(T) <= 8 &&
-                    reinterpret_cast<uintptr_t>(data) % sizeof(T) == 0;
+    columns.dense = are_dense<T>(columns, p, data);
     return columns;
 }
 
 template <class T, class Acc>
 int reduce_columns(Call &call, const void *data, const Layout &p, const Result &result) {
     const Columns columns = make_columns<T, Acc>(data, p);
-    const int64_t blocks = p.outer * columns.chunks * columns.stripes;
+    const int64_t blocks = ceil_divide(p.outer, columns.items) * columns.chunks * columns.stripes;
     Workspace partials;
     Acc *target = nullptr;
     if (columns.chunks > 1 || p.after) {
@@ -245,8 +300,8 @@ int reduce_columns(Call &call, const void *data, const Layout &p, const Result &
         target = partials.as<Acc>();
     }
     PVG_LAUNCH((columns_kernel<T, Acc>), blocks_for(blocks, 1),
-               static_cast<unsigned>(columns.across * columns.down), 0, call.stream, columns,
-               target, result);
+               static_cast<unsigned>(columns.across * columns.down * columns.items), 0, call.stream,
+               columns, target, result);
     return target ? merge_partials(call, target, p, columns.chunks, result)
                   : static_cast<int>(PVG_OK);
 }
@@ -256,7 +311,7 @@ int reduce_columns(Call &call, const void *data, const Layout &p, const Result &
 // What a kernel of one launch may take: few elements, and not too many a thread.
 template <class T, class Acc>
 int reduce_anywhere(Call &call, const void *data, const Layout &p, const Result &result) {
-    constexpr int64_t few_rounds = 4;
+    constexpr int64_t few_rounds = 4, many = 1 << 13;
     Anywhere job = {};
     job.data = data, job.length = p.length;
     job.kept.walk = p.anywhere->kept, job.reduced.walk = p.anywhere->reduced;
@@ -264,11 +319,12 @@ int reduce_anywhere(Call &call, const void *data, const Layout &p, const Result 
     prepare(&job.kept);
     prepare(&job.reduced);
     // Finding where elements lie is most of the work: no lane does it for fewer than it can.
+    const int threads = job.length > many ? anywhere_threads : column_threads;
     job.lanes = job.length > few_rounds * 32 * anywhere_together
-                    ? column_threads
+                    ? threads
                     : power_of_two(ceil_divide(job.length, anywhere_together), 32);
-    PVG_LAUNCH((anywhere_kernel<T, Acc>), blocks_for(job.results, column_threads / job.lanes),
-               column_threads, 0, call.stream, job, result);
+    PVG_LAUNCH((anywhere_kernel<T, Acc>), blocks_for(job.results, threads / job.lanes), threads, 0,
+               call.stream, job, result);
     return PVG_OK;
 }
 

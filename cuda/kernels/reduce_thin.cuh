@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(thin_threads) thin_columns_kernel(Thin c, Resu
             if (row + k * c.down < c.length)
                 acc[0].add(computed(loaded[k]), row + k * c.down, result);
     }
-    merge_down(acc, shared, x, y, across, c.down);
+    merge_down<thin_threads>(acc, shared, y, across, c.down);
     if (here && y == 0) store(acc[0], result, i * result.outer_stride + j * result.inner_stride);
 }
 

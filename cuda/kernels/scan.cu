@@ -155,6 +155,22 @@ __global__ void __launch_bounds__(threads) scan_rows_kernel(const Job job, typen
 
 // ---- Columns ------------------------------------------------------------------------------------
 
+// The next `count` rows of a column, at most N; all N where WHOLE. Their loads are together.
+template <class S, bool STORE, bool WHOLE, int N>
+__device__ __forceinline__ void walk_rows(const typename S::T *from, typename S::R *to,
+                                          int64_t inner, int count, typename S::A &carry) {
+    typename S::T loaded[N];
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        if (WHOLE || k < count) loaded[k] = from[k * inner];
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        if (!WHOLE && k >= count) continue;
+        carry = S::Op::combine(carry, S::widen(loaded[k]));
+        if (STORE) to[k * inner] = typename S::R(carry);
+    }
+}
+
 // A thread has a chunk of a column; those side by side have neighbouring columns. `totals`: as of
 // rows, but where chunks are few they are totals still.
 template <class S, bool STORE>
@@ -175,19 +191,24 @@ __global__ void __launch_bounds__(threads, sizeof(typename S::T) <= 8 ? 4 : 2)
     for (int64_t k = STORE && totals && job.chunks <= few_chunks ? chunk : 0; k > 0; k--)
         carry = S::Op::combine(carry, totals[thread - k * job.inner]);
     if (STORE && job.initial && chunk == 0) to[-job.inner] = R(S::identity());
-    constexpr int together = rows_in_flight<T>;
-    for (int64_t row = begin; row < end; row += together) {
-        T loaded[together];
-#pragma unroll
-        for (int k = 0; k < together; k++)
-            if (row + k < end) loaded[k] = from[(row + k) * job.inner];
-#pragma unroll
-        for (int k = 0; k < together; k++) {
-            if (row + k >= end) continue;
-            carry = S::Op::combine(carry, S::widen(loaded[k]));
-            if (STORE) to[(row + k) * job.inner] = R(carry);
-        }
+    // Whole steps ask of no row whether it is there: for short columns that would be most work.
+    constexpr int together = rows_in_flight<T>, half = together / 2, few = 4;
+    int64_t left = end - begin;
+    from += begin * job.inner, to += begin * job.inner;
+    const auto advance = [&](int rows) {
+        from += rows * job.inner, to += rows * job.inner, left -= rows;
+    };
+    for (; left >= together; advance(together))
+        walk_rows<S, STORE, true, together>(from, to, job.inner, together, carry);
+    if (half > few && left >= half) {
+        walk_rows<S, STORE, true, half>(from, to, job.inner, half, carry);
+        advance(half);
     }
+    const int rest = static_cast<int>(left);
+    if (rest > few)
+        walk_rows<S, STORE, false, 2 * few>(from, to, job.inner, rest, carry);
+    else if (rest > 0)
+        walk_rows<S, STORE, false, few>(from, to, job.inner, rest, carry);
     if (!STORE) totals[thread] = carry;
 }
 
