@@ -151,6 +151,20 @@ def test_blocks_that_begin_anywhere_are_not_copied():
         assert (found["rows"], found["b_copied"]) == (rows, copied), (size, pad)
 
 
+def test_short_sums_of_turned_operands_are_copied_if_rows_begin_anywhere():
+    """The copies are little beside c; aligned ones are read as they are, and c is turned."""
+
+    def copies(m, n, k):
+        asked = plan("H200", "float32", "ieee", m, n, k, a_along_k=False, b_along_k=True)
+        return asked["rows"], bool(asked["a_copied"]), bool(asked["b_copied"])
+
+    assert copies(2500, 4724, 54) == (128, False, False)
+    assert copies(2500, 4722, 54) == (128, True, False)  # rows of c
+    assert copies(4724, 2498, 54) == (128, False, True)
+    assert copies(2501, 4724, 54) == (128, True, False)  # rows of a
+    assert copies(2500, 4722, 65)[1:] == (False, False)
+
+
 def test_large_workspaces_are_used_again():
     one = plan("H200", "float32", "float32", 2048, 2048, 2048)
     many = plan("H200", "float32", "float32", 2048, 2048, 2048, items=1000)
