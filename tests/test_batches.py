@@ -165,3 +165,16 @@ def test_items_over_one_right_operand_are_as_if_alone(
         assert bool(vg.all(found[item] == alone))
     gaps = vg.matmul(a[::2], b)  # items that do not lie evenly
     assert bool(vg.all(gaps == found[::2]))
+
+
+@pytest.mark.parametrize("k", [511, 512, 520])
+def test_many_items_split_k_as_if_alone(device, simulated_cards, k):
+    """From k = 512 on an item of 16 bits is split, and one product of so many rows would not be."""
+    device = "sim:1" if device == "sim" else device
+    random = np.random.default_rng(k)
+    a = random.standard_normal((400, 33, k), np.float32)
+    b = random.standard_normal((k, 4), np.float32)
+    a, b = (vg.astype(vg.asarray(x, device=device), "float16") for x in (a, b))
+    found = vg.matmul(a, b)
+    for item in (0, 1, 200, 399):
+        assert bool(vg.all(found[item] == vg.matmul(a[item], b)))
