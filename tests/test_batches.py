@@ -135,3 +135,46 @@ def test_lengths_around_vectors_warps_and_blocks(device, rng, dtype):
         assert_same(array.copy(), x)
         assert_same(vg.max(array), np.max(x))
         assert_same(array.astype(bool), x.astype(bool))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("turned", [False, True], ids=["b by rows", "b by columns"])
+@pytest.mark.parametrize(
+    "sides",
+    [
+        *((48, 40, 40), (35, 33, 44), (20, 40, 70), (40, 20, 511), (33, 34, 255), (33, 34, 256)),
+        *((40, 40, 112), (40, 40, 113), (40, 40, 512), (24, 24, 64), (24, 32, 64)),
+    ],
+    ids=str,
+)
+def test_items_over_one_right_operand_are_as_if_alone(
+    device, simulated_cards, dtype, turned, sides
+):
+    """Such a batch may be computed as one taller product, which has the bits of each item's."""
+    device = "sim:1" if device == "sim" else device  # which has most of the kernels
+    m, n, k = sides
+    random = np.random.default_rng(m * n * k)
+    a = random.standard_normal((5, m, k), np.float32)
+    b = random.standard_normal((n, k) if turned else (k, n), np.float32)
+    a = vg.astype(vg.asarray(a, device=device), dtype)
+    b = vg.astype(vg.asarray(b, device=device), dtype)
+    b = vg.transpose(b, (1, 0)) if turned else b
+    found = vg.matmul(a, b)
+    for item in range(5):
+        alone = vg.matmul(a[item], b)
+        assert bool(vg.all(found[item] == alone))
+    gaps = vg.matmul(a[::2], b)  # items that do not lie evenly
+    assert bool(vg.all(gaps == found[::2]))
+
+
+@pytest.mark.parametrize("k", [511, 512, 520])
+def test_many_items_split_k_as_if_alone(device, simulated_cards, k):
+    """From k = 512 on an item of 16 bits is split, and one product of so many rows would not be."""
+    device = "sim:1" if device == "sim" else device
+    random = np.random.default_rng(k)
+    a = random.standard_normal((400, 33, k), np.float32)
+    b = random.standard_normal((k, 4), np.float32)
+    a, b = (vg.astype(vg.asarray(x, device=device), "float16") for x in (a, b))
+    found = vg.matmul(a, b)
+    for item in (0, 1, 200, 399):
+        assert bool(vg.all(found[item] == vg.matmul(a[item], b)))

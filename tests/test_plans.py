@@ -110,6 +110,11 @@ CHOICES = [
     ("bfloat16", "ieee", (129, 65, 512), "tensor", "tensor_sm80", "tiled"),
     ("bfloat16", "ieee", (256, 256, 4096), "tensor_small", "tensor_small", "tiled"),
     ("bfloat16", "ieee", (256, 256, 4095), "tensor", "tensor_sm80", "tiled"),
+    ("bfloat16", "ieee", (256, 256, 16376), "tensor_small", "tensor_small", "tiled"),
+    ("bfloat16", "ieee", (256, 256, 16384), "tensor", "tensor_sm80", "tiled"),
+    ("bfloat16", "ieee", (256, 256, 16385), "tensor_small", "tensor_small", "tiled"),
+    ("bfloat16", "ieee", (192, 72, 16384), "tensor", "tensor_sm80", "tiled"),
+    ("bfloat16", "ieee", (192, 64, 16384), "tensor_small", "tensor_small", "tiled"),
     ("float64", "ieee", (16, 16, 16), "tiny", "tiny", "tiny"),
     ("float16", "ieee", (400, 400, 24), "tiled", "tiled", "tiled"),
     ("float16", "ieee", (400, 400, 25), "tensor", "tensor_sm80", "tiled"),
@@ -144,6 +149,20 @@ def test_blocks_that_begin_anywhere_are_not_copied():
         sizes, options = (size, size, 16), {"items": 100, "pad": pad, "kernel": "ffma_128x128"}
         found = plan("H200", "float32", "ieee", *sizes, **options)
         assert (found["rows"], found["b_copied"]) == (rows, copied), (size, pad)
+
+
+def test_short_sums_of_turned_operands_are_copied_if_rows_begin_anywhere():
+    """The copies are little beside c; aligned ones are read as they are, and c is turned."""
+
+    def copies(m, n, k):
+        asked = plan("H200", "float32", "ieee", m, n, k, a_along_k=False, b_along_k=True)
+        return asked["rows"], bool(asked["a_copied"]), bool(asked["b_copied"])
+
+    assert copies(2500, 4724, 54) == (128, False, False)
+    assert copies(2500, 4722, 54) == (128, True, False)  # rows of c
+    assert copies(4724, 2498, 54) == (128, False, True)
+    assert copies(2501, 4724, 54) == (128, True, False)  # rows of a
+    assert copies(2500, 4722, 65)[1:] == (False, False)
 
 
 def test_large_workspaces_are_used_again():

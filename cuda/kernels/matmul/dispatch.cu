@@ -93,6 +93,9 @@ int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Probl
     Plan plan;
     if (!cut.kernel && plan_both(problem, inner, kernel, card, &both, &plan))
         return launch_of(kernel.code)(call, both, plan);
+    if (!cut.kernel && batch.ndim == 1 && fold_rows(kernel, first, &both) &&
+        is_able(kernel, both, card))
+        return launch_planned(call, kernel, both, card);
     int64_t rounds = problem.items / first.items;
     for (int64_t round = 0; round < rounds; round++) {
         int64_t offset[3] = {0, 0, 0}, rest = round;

@@ -72,8 +72,8 @@ constexpr int split_blocks = 32; // more splits than two, while blocks are no mo
 // In stages: what a block needs beside its own, and what sharing a tile adds.
 constexpr int dmma_block = 4, dmma_sharing = 3;
 // Blocks that run at a time in clusters of 1, 2, 4 and 8, which have to fit groups of
-// multiprocessors.
-constexpr int dmma_at_a_time[] = {132, 132, 128, 120};
+// multiprocessors: 31 of 4 where a group has 14 of them, as in some H100.
+constexpr int dmma_at_a_time[] = {132, 132, 124, 120};
 // What a stage of a small tile takes of a large one's: where two share a multiprocessor, and alone;
 // and what a block needs beside its stages, where the other one hides half of it.
 constexpr double dmma_small_pair = 0.73, dmma_small_alone = 0.33, dmma_small_beside = 0.5;
@@ -88,6 +88,9 @@ constexpr int small_blocks = 3, small_split_terms = 256;
 constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_small = 512;
 constexpr int most_for_thin = 64, most_for_thin_aligned = 32;
 constexpr int few_small_tiles = 16, long_k_for_small = 4096;
+// From the second number on of k the large tiles fill the card too, with stretches of k, and read
+// operands less often: so fewer tiles are few, if TMA can read rows.
+constexpr int few_small_tiles_aligned = 3, huge_k_for_small = 16384;
 
 // ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
 

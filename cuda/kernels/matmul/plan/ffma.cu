@@ -154,7 +154,13 @@ bool wants_32_rows(int number, const Gemm &g, const Card &card) {
 // An a along m beside a b along k: the product of the transposed matrices has the layouts that the
 // kernel is made for. A tile without slices brings its sums to c by shared memory then, if there is
 // room for those that wait.
+//
+// Of a short k the operands are little beside c. Tiles of 128 x 128 then take a copy that reads as
+// it wants to be, rather than turn sums whose rows, or an a whose rows, begin anywhere.
 bool is_turned(const Gemm &g, const FfmaSize &size) {
+    const bool begins_anywhere = !has_layout(stored_a(g), {false, 4}) ||
+                                 !is_aligned(g.c, g.m, g.n, g.ldc, g.items, g.c_item, 4);
+    if (&size == &ffma_sizes[ffma_128x128] && g.k <= cost::short_k && begins_anywhere) return false;
     const int64_t waiting = first_half(g.k) ? g.n * parked_stride(g.m) * 4 : 0;
     return !g.a_along_k && g.b_along_k && size.slices == 1 && waiting <= most_waiting;
 }

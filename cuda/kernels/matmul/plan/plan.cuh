@@ -91,6 +91,10 @@ struct Stretches {
     int64_t parts() const { return count + (rest > 0); }
 };
 Stretches stretches_of(const Kernel &kernel, const Gemm &g);
+// A batch over one b whose items' rows lie evenly is one taller product: fewer rows of its tiles
+// are empty, and b is read less often. Only where neither it nor an item cuts k, so that every
+// element is the same sum. False if g is not such a batch.
+bool fold_rows(const Kernel &kernel, const Gemm &g, Gemm *tall);
 // `count` stretches as items of a product, from term `first` on, of one item of g; their sums are
 // for a workspace.
 Gemm stretch_of(const Gemm &g, int64_t first, int64_t terms, int64_t count);

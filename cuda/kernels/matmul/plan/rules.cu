@@ -96,9 +96,10 @@ bool has_small_tiles(const Gemm &g) {
     const bool aligned = (g.m | g.n | g.k) % 8 == 0;
     const int small = aligned ? cost::most_for_small_aligned : cost::most_for_small;
     const int thin = aligned ? cost::most_for_thin_aligned : cost::most_for_thin;
+    const int few = aligned && g.k >= cost::huge_k_for_small ? cost::few_small_tiles_aligned
+                                                             : cost::few_small_tiles;
     return least <= thin || (most <= small && g.k <= cost::most_k_for_small) ||
-           (tiles(g.m, 64) * tiles(g.n, 64) <= cost::few_small_tiles &&
-            g.k >= cost::long_k_for_small);
+           (tiles(g.m, 64) * tiles(g.n, 64) <= few && g.k >= cost::long_k_for_small);
 }
 // What a tile needs to begin and to end is most of its time, and another beside it hides that.
 bool is_short(const Gemm &g) {
@@ -168,8 +169,7 @@ const Rule half_rules[] = {
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_TENSOR_SMALL, has_small_tiles, "any",
      "m or n at most 64; or m and n at most 128, and k at most 512; or at most 16 tiles of 64 x "
-     "64, "
-     "and k at least 4,096"},
+     "64, or 3 if m, n and k are multiples of 8 and k is at least 16,384, and k at least 4,096"},
     {PVG_MATMUL_TENSOR, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
     {PVG_MATMUL_TENSOR_SM80, pays_tensor_cores, "any", "k at least 36, or m n k at least 4e6"},
 };

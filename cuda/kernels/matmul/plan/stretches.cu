@@ -1,5 +1,7 @@
 // Which products are cut into stretches of k; see plan.cuh.
 #include "kernels/matmul/plan/families.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
+#include <limits.h>
 
 namespace pvg::matmul {
 
@@ -13,6 +15,29 @@ int64_t with_short_rest(int64_t k, int64_t count, int step) {
 // and costs stores of c, which are few where k is long.
 static bool pays_turning(const Gemm &g) {
     return !g.a_along_k && g.b_along_k && g.k >= g.m && g.k >= g.n;
+}
+
+// Terms of k up to which a kernel never splits k, whatever m and n are.
+static int64_t never_split(int kernel) {
+    switch (kernel) {
+    case PVG_MATMUL_TENSOR_SMALL: return 2 * cost::small_split_terms - 1;
+    case PVG_MATMUL_DMMA: return 7 * dmma_depth; // two splits are of four stages each
+    case PVG_MATMUL_FFMA_128X128: return 255;    // has no splits, but from 256 on halves that wait
+    }
+    return 0;
+}
+
+bool fold_rows(const Kernel &kernel, const Gemm &g, Gemm *tall) {
+    const bool evenly = g.a_along_k && g.b_item == 0 && g.a_item == g.m * g.lda &&
+                        g.c_item == g.m * g.ldc && int64_t(g.m) * g.items <= INT_MAX / 2;
+    if (!evenly || g.items < 2 || g.k > never_split(kernel.code) || !g.epilogue.is_plain())
+        return false;
+    // TENSOR_SMALL computes c transposed by its sides, which the taller one's must not change.
+    if (g.n <= small_rows[1] && g.n >= g.m) return false;
+    *tall = g;
+    tall->m = g.m * g.items, tall->items = 1;
+    tall->a_item = tall->c_item = 0;
+    return true;
 }
 
 Stretches stretches_of(const Kernel &kernel, const Gemm &g) {

@@ -120,8 +120,9 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
     plan->splits = plan->cluster = candidates[candidate];
     plan->reckoned = small < large ? small : large;
     const double in_sequence = cost_in_sequence(g, candidate, g.items);
+    // Of a few items clusters may leave much idle; of one, the small tiles' own splits are faster.
     const bool are_many = tiles_of(g, dmma_small_side) * g.items >= 2 * cost::dmma_at_a_time[0];
-    if (candidate > 0 && are_many && in_sequence < plan->reckoned) {
+    if (candidate > 0 && (are_many || g.items > 1) && in_sequence < plan->reckoned) {
         side = dmma_small_side;
         plan->splits_in_sequence = plan->splits, plan->splits = plan->cluster = 1;
         plan->reckoned = in_sequence;
