@@ -259,11 +259,11 @@ def launched(device, work):
 
 @pytest.mark.devices("sim", "cuda")
 @pytest.mark.parametrize(
-    "rows, width, forth, back", [(4, 16, 0, 0), (2, 260, 1, 2), (130, 16, 2, 2)]
+    "rows, width, forth, back", [(4, 16, 0, 0), (2, 260, 1, 2), (4100, 16, 2, 2)]
 )
 @pytest.mark.parametrize("cell", CELLS)
 def test_launches_of_a_step(device, cell, rows, width, forth, back):
-    """None of few rows and a small weight; one of a larger one; else a product and a kernel.
+    """None of a small weight; one of a larger one and few rows; else a product and a kernel.
 
     A single step has no use for a weight that is laid out anew.
     """

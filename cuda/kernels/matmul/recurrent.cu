@@ -1,7 +1,7 @@
 // pvg_recurrent: recurrent layers over all their steps.
 //
-// All steps of few rows and a small weight are one launch (recurrent_sequence.cu). Else a step of
-// few rows and units is one, of a kernel whose blocks have all gates of some units. Of more it is
+// All steps of a small weight are one launch (recurrent_sequence.cu). Else a step of few rows and
+// units is one, of a kernel whose blocks have all gates of some units. Of more it is
 // two: a product of the hidden state and the weight by the kernels for products, and one kernel
 // for all that is done element by element.
 #include "arrays/operation.cuh"

@@ -1,4 +1,4 @@
-// Recurrent layers of few rows and a small weight: all steps in one launch, forth or back.
+// Recurrent layers of a small weight and not too many rows: all steps in one launch, forth or back.
 //
 // Rows do not know of each other, so a block has one row and goes through all steps by itself. A
 // thread has one column of the products, that is one unit of one gate: forth its sum over the
@@ -22,6 +22,9 @@ constexpr int most_columns = 512; // a thread each
 // That a thread has registers for.
 template <class A> inline constexpr int held_groups = sizeof(A) == 8 ? 14 : 16;
 constexpr int64_t most_weight = 256 << 10;
+// Of all rows: two blocks after another on each of 128 multiprocessors, or as many smaller ones. A
+// step of the largest weight takes 2 us, where a product and a kernel a step take 7 and more.
+constexpr int64_t most_threads = 128 * 2 * most_columns;
 constexpr int pack_threads = 256;
 
 template <class A> inline constexpr int group_size = 16 / sizeof(A);
@@ -266,7 +269,9 @@ int64_t padded_width(const Layer &layer) { return (layer.width + 3) / 4 * 4; }
 
 bool is_short_sequence(const Layer &layer) {
     const int64_t item = layer.dtype == PVG_FLOAT64 ? 8 : 4;
-    return layer.steps > 1 && layer.rows <= few_rows && layer.gates <= most_columns &&
+    const int64_t threads = (layer.gates + 31) / 32 * 32;
+    return layer.steps > 1 && layer.gates <= most_columns &&
+           layer.rows <= most_threads / (threads > 0 ? threads : 1) &&
            layer.gates * layer.width * item <= most_weight;
 }
 

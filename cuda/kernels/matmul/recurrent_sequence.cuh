@@ -4,7 +4,7 @@
 
 namespace pvg::recurrent {
 
-// Whether a layer has several steps, few rows and a small weight. Bits follow from it.
+// Whether a layer has several steps, a small weight and not too many rows. Bits follow from it.
 bool is_short_sequence(const Layer &layer);
 
 // The first two steps in their order, of which the others follow: what moves on from the first to

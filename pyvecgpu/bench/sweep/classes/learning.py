@@ -61,7 +61,7 @@ def of_network(group, text, function, dtype, operands, leaves, result, way):
         written = [one.shape for one in operands[:leaves]]
         call = gradients(function, leaves, result == ())
         if result != ():
-            operands.append(Operand(dtype, result, 5))
+            operands.append(Operand(dtype, result, 64))
     return Case(
         group=f"{group} {way}",
         text=text,
