@@ -108,6 +108,8 @@ def main():
     cases = sorted(sweep.cases(), key=lambda case: helpers.ALL_DTYPES.index(case.dtype))
     if options.make_plan:
         plan, missing = make_plan(device, cases, templates)
+        if device == "cuda":
+            missing &= {templates[at] for at in kernels if kernels[at] not in sweep.BEFORE_SM80}
         options.make_plan.write_text(json.dumps(plan))
         print(f"{len(plan)} of {len(cases)} cases for {len(set(templates.values()))} templates")
         for name in sorted(missing):

@@ -171,6 +171,14 @@ def shorten(name):
     return name.rsplit(">(", 1)[0] + ">" if ">(" in name else name.split("(")[0]
 
 
+# float32 heads of up to 128 features: tensor cores have them from compute capability 8.0 on.
+BEFORE_SM80 = {
+    f"attention::attention_{what}kernel<float, {chunks}>"
+    for what in ("", "query_", "keys_")
+    for chunks in (1, 2)
+}
+
+
 def launched(device):
     """Offsets of the kernels in the launch log."""
     return {record.offset for record in vg.launch_log(device)}

@@ -26,14 +26,6 @@ print(json.dumps([checked, errors, blocks, sorted(sweep.launched({device!r}))]))
 """
 
 
-# float32 heads of up to 128 features: tensor cores have them from compute capability 8.0 on.
-BEFORE_SM80 = {
-    f"attention::attention_{what}kernel<float, {chunks}>"
-    for what in ("", "query_", "keys_")
-    for chunks in (1, 2)
-}
-
-
 @functools.cache
 def swept(device):
     """How many cases were checked, canaries that were hit, blocks left, offsets of kernels."""
@@ -57,7 +49,7 @@ def test_every_kernel_is_launched(device):
     assert launched <= exist.keys(), "the log has offsets that belong to no kernel"
     missing = sorted(name for offset, name in exist.items() if offset not in launched)
     if device == "cuda":
-        missing = [name for name in missing if name not in BEFORE_SM80]
+        missing = [name for name in missing if name not in sweep.BEFORE_SM80]
     if helpers.BFLOAT16 is None:  # the report's header says that these are not tested
         missing = [name for name in missing if "BFloat16" not in name]
     assert not missing, (
