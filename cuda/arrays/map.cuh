@@ -203,8 +203,7 @@ template <int N, int COUNT> struct StridedAccess {
             for (int e = 0; e < COUNT; e++) x[e] = value;
         } else {
 #pragma unroll
-            for (int e = 0; e < COUNT; e++, at += apart)
-                x[e] = e * strided.step < left ? *at : T();
+            for (int e = 0; e < COUNT; e++, at += apart) x[e] = e * strided.step < left ? *at : T();
         }
     }
     template <class T> __device__ __forceinline__ void write(const T (&x)[COUNT]) const {
@@ -408,8 +407,7 @@ template <int N> void deal_dimension(const Deal &deal, int each, const Walk<N + 
     strided->step = static_cast<unsigned>(deal.step);
     strided->length = walk.shape[deal.dimension];
     strided->threads = 1;
-    for (int k = 0; k <= N; k++)
-        strided->apart[k] = walk.strides[k][deal.dimension] * deal.step;
+    for (int k = 0; k <= N; k++) strided->apart[k] = walk.strides[k][deal.dimension] * deal.step;
     for (int i = 0; i < walk.ndim; i++) {
         if (i != deal.dimension) {
             add(walk.shape[i], i, 1, 0);
@@ -525,8 +523,7 @@ template <int N> int open_map(Call &call, const pvg_array *out, const pvg_array 
         *contiguous =
             *contiguous && same_shape(inputs[k], out->ndim, out->shape) && is_contiguous(inputs[k]);
         operands->shifted[k] = !is_aligned(inputs[k], vector, 0, nullptr);
-        *aligned &=
-            !operands->shifted[k] || is_shiftable(dtype_size(inputs[k]->dtype), vector);
+        *aligned &= !operands->shifted[k] || is_shiftable(dtype_size(inputs[k]->dtype), vector);
     }
     return PVG_OK;
 }

@@ -23,8 +23,8 @@ namespace pvg::reduce {
 constexpr int short_rows_threads = 128, loads_of_group = 4;
 constexpr int long_rows_threads = 512, packs_in_flight = 8; // at most; a multiple of 32
 constexpr int column_threads = 256, rows_in_flight = 8, tile_bytes = 16 << 10;
-constexpr int merged_together = 4;   // partial results, by a thread
-constexpr int anywhere_together = 8; // elements
+constexpr int merged_together = 4;    // partial results, by a thread
+constexpr int anywhere_together = 8;  // elements
 constexpr int anywhere_threads = 512; // of a block, where each result has many elements
 
 // Neighbouring elements that one thread takes together: 16 bytes, and at most 4; two complex ones.
@@ -49,8 +49,8 @@ struct Columns {
     int64_t outer_stride, row_stride, step; // elements; step is that of the inner axis
     int64_t chunk;                          // rows a block takes
     unsigned chunks, stripes; // how many such chunks there are, and blocks side by side
-    int across, down; // threads of an item: side by side, and below them; a power of two
-    int items;        // outer items of a block: more than one only where each has one block's work
+    int across, down;         // threads of an item: side by side, and below them; a power of two
+    int items; // outer items of a block: more than one only where each has one block's work
     // So many rows of the operand, a power of two, which follow each other without a gap, are one
     // row here, of parts of so many elements; `tail` elements are behind the last.
     // More than one only where a block has whole rows.
