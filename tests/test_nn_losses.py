@@ -316,9 +316,8 @@ def test_embedding_names_the_number_that_is_out_of_range(device, dtype, is_recor
             F.embedding(numbers, weight).detach().numpy()
 
 
+@pytest.mark.devices("sim", "cuda")
 def test_embedding_is_one_launch(device):
-    if device == "cpu":
-        pytest.skip("the CPU device launches nothing")
     weight, numbers = put(device, RNG.normal(size=(6, 3))), put(device, np.array([5, 0, 5]))
 
     def launches():
