@@ -171,11 +171,14 @@ def shorten(name):
     return name.rsplit(">(", 1)[0] + ">" if ">(" in name else name.split("(")[0]
 
 
-# float32 heads of up to 128 features: tensor cores have them from compute capability 8.0 on.
-BEFORE_SM80 = {
+# What cards from compute capability 9.0 on do not launch: float32 heads of up to 128 features are
+# for tensor cores from 8.0 on, and rows that a block takes in parts are a cluster's from 9.0 on.
+OF_OLDER_CARDS = {
     f"attention::attention_{what}kernel<float, {chunks}>"
     for what in ("", "query_", "keys_")
     for chunks in (1, 2)
+} | {
+    f"normalize_parts_kernel<{name}, false>" for name in ("float", "double", "Half", "BFloat16")
 }
 
 

@@ -13,7 +13,9 @@ import pyvecgpu as vg
 
 F = vg.nn.functional
 LENGTHS = (30, 200, 500, 900, 1500, 3000, 4100, 8200)  # every number of packs, threads of a row
-CHANNELS = ((3, 5, 40), (3, 5, 41), (6, 4, 2), (37, 5), (2, 1, 70))  # in rows, and in columns
+IN_PARTS = (4500, 8300)  # of which blocks have a part each, in float64, or in any dtype
+# Small ones, in rows and in columns, and ones that are not small.
+CHANNELS = ((3, 5, 40), (3, 5, 41), (6, 4, 2), (37, 5), (2, 1, 20_000), (5, 60_000))
 
 
 def gradients(function, device, dtype, arrays):
@@ -50,6 +52,14 @@ def normalisations(dtype):
             case(lambda x, w, n=length: F.layer_norm(x, n, w, eps=1.0), rows, length),
         )
         yield f"plain norm, {length}", case(lambda x, n=length: F.layer_norm(x, n, eps=1.0), rows)
+    for length in IN_PARTS:
+        on_one = case(lambda x, w, n=length: F.layer_norm(x, n, w, eps=1.0), (2, length), length)
+
+        def on_cards(device, on_one=on_one):
+            for card in (device, "sim:1") if device == "sim" else (device,):  # which has clusters
+                on_one(card)
+
+        yield f"layer norm in parts, {length}", on_cards
     for shape in CHANNELS:
 
         def train(x, w, b):

@@ -1,12 +1,14 @@
 // pvg_normalize: elements less the mean, over the root of the variance, times weight, plus bias.
 //
-// Rows of up to 65,536 float32 are read once: they are held in registers and shared memory while
-// their mean and the squares of their distances from it are summed. Longer rows, and channels of
-// all items, are read twice: see kernels/normalize.cuh.
+// Rows of up to 65,536 float32 are read once: a warp, a block or a cluster of blocks holds them while
+// their mean and the squares of their distances from it are summed; small channels of all items are
+// read by a block each. Longer rows and other channels are read twice: see kernels/normalize.cuh.
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
 #include "arrays/operation.cuh"
 #include "kernels/normalize.cuh"
+#include "kernels/normalize_channels.cuh"
+#include "kernels/normalize_parts.cuh"
 #include "kernels/normalize_rows.cuh"
 
 namespace pvg {
@@ -279,9 +281,13 @@ template <class T> int launch_norm(Call &call, const Norm &norm, pvg_array *targ
         job.statistics = norm.statistics ? norm.statistics->data : nullptr;
         job.weight = of_channels(norm, norm.weight), job.bias = of_channels(norm, norm.bias);
         job.epsilon = norm.epsilon, job.centered = norm.centered == 1;
+        // A block would hold up to twice as much, and do nothing while it waits for memory.
+        if (norm.length > most_of_part<T> && norm.length <= most_parts * most_of_part<T>)
+            return launch_norm_parts<T>(call, norm, job);
         PVG_PASS(launch_held_rows<T>(call, norm, job, &done));
     }
     if (done) return PVG_OK;
+    if (is_small_channel(norm)) return launch_small_channels<T>(call, norm, target);
     Temporary scales, made;
     const int dtype = norm_dtype(norm.x->dtype);
     const int64_t shape[2] = {2, norm.count};

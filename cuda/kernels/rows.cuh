@@ -168,6 +168,14 @@ inline int64_t power_of_two_from(int64_t n) {
     return result;
 }
 
+// Whether every pack of rows of such operands may be loaded and stored at once.
+template <class T>
+bool packs_lie_well(const void *const *pointers, int count, int64_t rows, int64_t length) {
+    uintptr_t bits = 0;
+    for (int i = 0; i < count; i++) bits |= reinterpret_cast<uintptr_t>(pointers[i]);
+    return bits % alignof(Pack<T>) == 0 && (rows == 1 || length % pack_size<T> == 0);
+}
+
 // Shares out rows of N operands that lie side by side; *threads and *shared are those of a block.
 // *whole: none of a row has to be read again. pointers: the operands and the result.
 template <class T, int N>
@@ -175,11 +183,9 @@ int plan_rows(const Call &call, int64_t rows, int64_t length, const void *const 
               int count, RowPlan *plan, int *threads, size_t *shared, bool *whole) {
     constexpr int pack = pack_size<T>;
     constexpr int64_t other_shared = 1 << 11;
-    uintptr_t bits = 0;
-    for (int i = 0; i < count; i++) bits |= reinterpret_cast<uintptr_t>(pointers[i]);
     const int64_t packs = (length + pack - 1) / pack;
     plan->rows = rows, plan->length = static_cast<int>(length), plan->staged = 0;
-    plan->aligned = bits % alignof(Pack<T>) == 0 && (rows == 1 || length % pack == 0);
+    plan->aligned = packs_lie_well<T>(pointers, count, rows, length);
     *threads = short_threads, *shared = 0, *whole = true;
     plan->lanes = static_cast<int>(packs < 32 ? power_of_two_from(packs) : 32);
     if (packs <= 32 * most_packs / N) return PVG_OK;

@@ -1,7 +1,7 @@
-"""Steps of training that only move memory: optimisers, clipping by norm, dropout; bytes a second.
+"""Steps of training that only move memory: optimisers, clipping, dropout, embedding; bytes a second.
 
 Counted is what must move: parameters and states are read and written, gradients read; clipping
-reads them twice and writes them. Rates of 0 and the norm itself as the limit leave all values as
+reads them twice and writes them; the gradient of an embedding's table is written. Rates of 0 and the norm itself as the limit leave all values as
 they are, so that the work can be repeated; no memory is saved by that.
 """
 
@@ -11,19 +11,25 @@ from .goals import Ratio
 from .timing import Row
 
 F32 = np.float32
-# How many parameters of which side; elements for dropout.
-SIZES = {"full": (100, 512, 2**26), "cpu": (20, 128, 2**20), "quick": (5, 16, 2**10)}
+# How many parameters of which side; elements for dropout; rows looked up, of a table of rows.
+SIZES = {
+    "full": (100, 512, 2**26, (8192, 50_000, 512)),
+    "cpu": (20, 128, 2**20, (1024, 5_000, 128)),
+    "quick": (5, 16, 2**10, (30, 20, 8)),
+}
 GOALS = [
     Ratio("SGD with momentum", "torch", 2.9),
     Ratio("AdamW", "torch", 3.3),
     Ratio("clipping by norm", "torch", 9.0),
     Ratio("dropout", "torch", 1.3),
+    Ratio("embedding", "torch", 1.4),
+    Ratio("embedding's backward pass", "torch", 4.0),
 ]
 
 
 def rows(size):
     """Return the rows for a key of SIZES."""
-    count, side, length = SIZES[size]
+    count, side, length, looked_up = SIZES[size]
     shape = count, side, side
     return [
         step("SGD with momentum", shape, 5, "SGD", {"momentum": 0.9}),
@@ -31,6 +37,8 @@ def rows(size):
         step("RMSprop", shape, 5, "RMSprop", {}),
         clipping(shape),
         dropout(length),
+        embedding(*looked_up),
+        embedding_backward(*looked_up),
     ]
 
 
@@ -42,14 +50,24 @@ def parameters(library, p, g):
     return found
 
 
-def kept(make):
-    """Return call(library, p, g), which does make(library, p, g)() and makes it once for each p."""
+def returned(make):
+    """Return call(library, p, g), which is make(library, p, g)() and makes it once for each p."""
     made = {}
 
     def call(library, p, g):
         if id(p) not in made:
             made[id(p)] = make(library, p, g), p
-        made[id(p)][0]()
+        return made[id(p)][0]()
+
+    return call
+
+
+def kept(make):
+    """Return the same, which returns p."""
+    step = returned(make)
+
+    def call(library, p, g):
+        step(library, p, g)
         return p
 
     return call
@@ -107,4 +125,60 @@ def dropout(length):
         expected=lambda x: x,
         error_allowed=0.1,
         note="one element in a million is left out, so that the others can be compared",
+    )
+
+
+def chosen(count, rows):
+    """Return the numbers of the rows that are looked up: all over the table, some more often."""
+    return (np.arange(count, dtype=np.int64) ** 2 * 7919 + 13) % rows
+
+
+def on(library, array, numbers):
+    """Return an array of the library's where another one is."""
+    return library.asarray(numbers, device=array.device)
+
+
+def embedding(count, rows, features):
+    def make(library, w, g):
+        numbers, look_up = on(library, w, chosen(count, rows)), library.nn.functional.embedding
+        return lambda: look_up(numbers, w)
+
+    return Row(
+        name="embedding",
+        work=2 * 4 * count * features,
+        unit="B/s",
+        operands=[((rows, features), F32), ((count, features), F32)],
+        out=None,
+        calls=dict.fromkeys(("pyvecgpu", "torch"), returned(make)),
+        expected=lambda w, g: w[chosen(count, rows)],
+        error_allowed=0.0,
+    )
+
+
+def embedding_backward(count, rows, features):
+    def make(library, w, g):
+        w = w.detach().requires_grad_()
+        y = library.nn.functional.embedding(on(library, w, chosen(count, rows)), w)
+
+        def back():
+            w.grad = None
+            y.backward(g, retain_graph=True)
+            return w.grad
+
+        return back
+
+    def gradient(w, g):
+        wanted = np.zeros(w.shape)
+        np.add.at(wanted, chosen(count, rows), g)
+        return wanted
+
+    return Row(
+        name="embedding's backward pass",
+        work=4 * (count + rows) * features,
+        unit="B/s",
+        operands=[((rows, features), F32), ((count, features), F32)],
+        out=None,
+        calls=dict.fromkeys(("pyvecgpu", "torch"), returned(make)),
+        expected=gradient,
+        error_allowed=2e-6,
     )

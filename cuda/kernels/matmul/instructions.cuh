@@ -1,31 +1,20 @@
 // The instructions that CUDA C has no words for and that more than one room of this house uses:
-// addresses and copies in shared memory (cp.async, compute capability 8.0), and of compute
-// capability 9.0 the start of a kernel before the one ahead of it has ended, clusters, and barriers
-// of a part of a block. What one room alone uses is there: in sm80/ the products of a warp and how
-// their operands are read, in kernels/hopper.cuh TMA, its barriers and the products of a warpgroup.
+// addresses and copies in shared memory (cp.async, compute capability 8.0), the start of a kernel
+// before the one ahead of it has ended (9.0), and barriers of a part of a block. What one room alone
+// uses is there: in sm80/ the products of a warp and how their operands are read. Clusters are in
+// kernels/clusters.cuh, TMA, its barriers and the products of a warpgroup in kernels/hopper.cuh.
 //
 // Those that the simulated card has are functions of pvg_sim there, which ask the card that runs
 // whether it has them; so there everything is compiled.
 #pragma once
-#include "kernels/fragments.cuh"
+#include "kernels/clusters.cuh"
 #include <stdint.h>
 
-// What code is compiled for, where it is asked by #if: compute capability times 100, 0 on the host,
-// and whether it is 9.0a, which has the instructions that no later card has.
-#if defined(PVG_SIMULATOR)
-#define PVG_TARGET 900
-#elif defined(__CUDA_ARCH__)
-#define PVG_TARGET __CUDA_ARCH__
-#else
-#define PVG_TARGET 0
-#endif
-#if defined(PVG_SIMULATOR) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define PVG_TARGET_IS_90A 1
-#else
-#define PVG_TARGET_IS_90A 0
-#endif
-
 namespace pvg::matmul {
+
+using clusters::cluster_sync;
+using clusters::cluster_sync_after_reading;
+using clusters::has_clusters;
 
 // ---- Shared memory ------------------------------------------------------------------------------
 
@@ -117,33 +106,6 @@ __device__ __forceinline__ void wait_for_previous_kernel() {
     pvg_sim::wait_for_previous_kernel();
 #elif PVG_TARGET >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-// ---- Clusters -----------------------------------------------------------------------------------
-
-// Before 9.0 blocks are alone, and what follows is not called.
-constexpr bool has_clusters = PVG_TARGET >= 900;
-
-// All threads of all blocks of the cluster. A block must not end while another may still write to
-// its shared memory or arrive at its barriers: end the kernel with this.
-__device__ __forceinline__ void cluster_sync() {
-#ifdef PVG_SIMULATOR
-    pvg_sim::cluster_barrier();
-#elif PVG_TARGET >= 900
-    asm volatile("barrier.cluster.arrive.release.aligned;\n"
-                 "barrier.cluster.wait.acquire.aligned;" ::
-                     : "memory");
-#endif
-}
-// The same for the end of a kernel that has only read: nothing is left to be made visible.
-__device__ __forceinline__ void cluster_sync_after_reading() {
-#ifdef PVG_SIMULATOR
-    pvg_sim::cluster_barrier();
-#elif PVG_TARGET >= 900
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
-                 "barrier.cluster.wait.acquire.aligned;" ::
-                     : "memory");
 #endif
 }
 

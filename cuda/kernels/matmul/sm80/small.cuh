@@ -350,21 +350,6 @@ __device__ __forceinline__ void store_small_sums(const SmallProduct &p, const Sm
     }
 }
 
-// An element at the same place in the shared memory of a block of the cluster.
-__device__ __forceinline__ float read_sum_of(const float *from, unsigned rank) {
-    float value = 0;
-#ifdef PVG_SIMULATOR
-    value = *static_cast<const float *>(pvg_sim::in_cluster(from, rank, 4));
-#elif PVG_TARGET >= 900
-    asm volatile("{\n.reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %1, %2;\n"
-                 "ld.shared::cluster.f32 %0, [there];\n}\n"
-                 : "=f"(value)
-                 : "r"(shared_address(from)), "r"(rank));
-#endif
-    return value;
-}
-
 // The block's share of the finished tile: the sums of all blocks of the cluster, bias and
 // activation, in c's type. A thread has four of a row of c: neighbours, or if rows begin anywhere,
 // a quarter of the tile apart, so that neighbouring lanes fill sectors.
@@ -394,7 +379,7 @@ __device__ __forceinline__ void finish_small_tile(const SmallProduct &p, const S
             const float *const own = from + e * four.step * column_step;
             four.sums[e] = p.splits > 1 ? 0 : *own;
             for (int split = 0; p.splits > 1 && split < p.splits; split++)
-                four.sums[e] += read_sum_of(own, static_cast<unsigned>(split));
+                four.sums[e] += clusters::read_of_block(own, static_cast<unsigned>(split));
         }
         four.at = corner + row * c.row_stride + column;
         finish(c, four);

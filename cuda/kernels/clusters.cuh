@@ -1,0 +1,90 @@
+// Clusters: up to eight neighbouring blocks of a grid that run together, wait for each other and
+// read each other's shared memory, compute capability 9.0 (LaunchExtras::cluster). And what code is
+// compiled for, where it is asked by #if.
+//
+// The simulated card has them, in kernels whose shared memory is all dynamic; it asks the card that
+// runs whether it has them, so there everything is compiled.
+#pragma once
+#include "kernels/fragments.cuh"
+
+// Compute capability times 100, 0 on the host, and whether it is 9.0a, which has the instructions
+// that no later card has.
+#if defined(PVG_SIMULATOR)
+#define PVG_TARGET 900
+#elif defined(__CUDA_ARCH__)
+#define PVG_TARGET __CUDA_ARCH__
+#else
+#define PVG_TARGET 0
+#endif
+#if defined(PVG_SIMULATOR) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define PVG_TARGET_IS_90A 1
+#else
+#define PVG_TARGET_IS_90A 0
+#endif
+
+namespace pvg::clusters {
+
+// Before 9.0 blocks are alone, and what follows is not called.
+constexpr bool has_clusters = PVG_TARGET >= 900;
+
+// All threads of all blocks of the cluster. A block must not end while another may still read or
+// write its shared memory or arrive at its barriers: end the kernel with this.
+__device__ __forceinline__ void cluster_sync() {
+#ifdef PVG_SIMULATOR
+    pvg_sim::cluster_barrier();
+#elif PVG_TARGET >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;\n"
+                 "barrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+#endif
+}
+// The same in two steps, between which a thread may do what concerns itself: having read, and being
+// sure that everybody has.
+__device__ __forceinline__ void cluster_has_read() {
+#if PVG_TARGET >= 900 && !defined(PVG_SIMULATOR)
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void wait_for_cluster() {
+#ifdef PVG_SIMULATOR
+    pvg_sim::cluster_barrier();
+#elif PVG_TARGET >= 900
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+// The end of a kernel that has only read: nothing is left to be made visible.
+__device__ __forceinline__ void cluster_sync_after_reading() {
+    cluster_has_read();
+    wait_for_cluster();
+}
+
+// What lies at the same place in the shared memory of a block of the cluster.
+__device__ __forceinline__ float read_of_block(const float *from, unsigned rank) {
+    float value = 0;
+#ifdef PVG_SIMULATOR
+    value = *static_cast<const float *>(pvg_sim::in_cluster(from, rank, sizeof(float)));
+#elif PVG_TARGET >= 900
+    asm volatile("{\n.reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %1, %2;\n"
+                 "ld.shared::cluster.f32 %0, [there];\n}\n"
+                 : "=f"(value)
+                 : "r"(fragments::shared_address(from)), "r"(rank));
+#endif
+    return value;
+}
+__device__ __forceinline__ double read_of_block(const double *from, unsigned rank) {
+    double value = 0;
+#ifdef PVG_SIMULATOR
+    value = *static_cast<const double *>(pvg_sim::in_cluster(from, rank, sizeof(double)));
+#elif PVG_TARGET >= 900
+    asm volatile("{\n.reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %1, %2;\n"
+                 "ld.shared::cluster.f64 %0, [there];\n}\n"
+                 : "=d"(value)
+                 : "r"(fragments::shared_address(from)), "r"(rank));
+#endif
+    return value;
+}
+
+} // namespace pvg::clusters
