@@ -38,11 +38,12 @@ __device__ __forceinline__ void cluster_sync() {
                      : "memory");
 #endif
 }
-// The same in two steps, between which a thread may do what concerns itself: having read, and being
-// sure that everybody has.
-__device__ __forceinline__ void cluster_has_read() {
+// The same in two steps, between which a thread does what concerns nobody else. What it wrote before
+// it arrived, others see when they have waited.
+__device__ __forceinline__ void arrive_at_cluster() {
 #if PVG_TARGET >= 900 && !defined(PVG_SIMULATOR)
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    __syncwarp();
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 #endif
 }
 __device__ __forceinline__ void wait_for_cluster() {
@@ -55,8 +56,13 @@ __device__ __forceinline__ void wait_for_cluster() {
 
 // The end of a kernel that has only read: nothing is left to be made visible.
 __device__ __forceinline__ void cluster_sync_after_reading() {
-    cluster_has_read();
-    wait_for_cluster();
+#ifdef PVG_SIMULATOR
+    pvg_sim::cluster_barrier();
+#elif PVG_TARGET >= 900
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
+                 "barrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+#endif
 }
 
 // What lies at the same place in the shared memory of a block of the cluster.

@@ -59,6 +59,22 @@ template <int BYTES> __device__ __forceinline__ void copy_async(uint32_t to, con
                      : "memory");
 #endif
 }
+// Copies that this thread has started since the last time are a group.
+__device__ __forceinline__ void commit_copies() {
+#ifdef PVG_SIMULATOR
+    pvg_sim::commit_copies();
+#elif PVG_HAS_FRAGMENTS
+    asm volatile("cp.async.commit_group;");
+#endif
+}
+// Until at most N groups of this thread are still on their way.
+template <int N> __device__ __forceinline__ void wait_for_copies() {
+#ifdef PVG_SIMULATOR
+    pvg_sim::wait_for_copies(N);
+#elif PVG_HAS_FRAGMENTS
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
 // Until all copies that this thread has started are there; others see them after a barrier.
 __device__ __forceinline__ void wait_for_copies() {
 #ifdef PVG_SIMULATOR

@@ -281,9 +281,7 @@ template <class T> int launch_norm(Call &call, const Norm &norm, pvg_array *targ
         job.statistics = norm.statistics ? norm.statistics->data : nullptr;
         job.weight = of_channels(norm, norm.weight), job.bias = of_channels(norm, norm.bias);
         job.epsilon = norm.epsilon, job.centered = norm.centered == 1;
-        // A block would hold up to twice as much, and do nothing while it waits for memory.
-        if (norm.length > most_of_part<T> && norm.length <= most_parts * most_of_part<T>)
-            return launch_norm_parts<T>(call, norm, job);
+        if (are_cut<T>(norm.length)) return launch_norm_parts<T>(call, norm, job);
         PVG_PASS(launch_held_rows<T>(call, norm, job, &done));
     }
     if (done) return PVG_OK;

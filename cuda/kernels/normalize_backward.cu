@@ -3,14 +3,15 @@
 //     dx = (gw - mean(gw) - y * mean(gw * y)) / deviation     means over what a statistic is of
 //     dweight = sum of gradient * y, dbias = sum of gradient  over what a channel has
 //
-// Rows of one group: x and the gradient are read once. A block, or several that share a long row
-// (kernels/row_parts.cuh), goes over several rows, the next of which is under way while one is
-// computed, and keeps its part of dweight and dbias in registers; a second launch adds these up. Longer rows, and those of several groups: a kernel for dx that
+// Rows of one group: x and the gradient are read once. A block, or several that share long rows, goes
+// over several rows, the next of which is under way while one is computed, and keeps its part of
+// dweight and dbias in registers; a second launch adds the parts up. Longer rows, and those of several groups: a kernel for dx that
 // holds a row, and the sums of channels (kernels/normalize.cuh). Channels of all items: these sums,
 // and then an elementwise kernel.
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
 #include "kernels/normalize_backward_kernels.cuh"
+#include "kernels/normalize_backward_parts.cuh"
 
 namespace pvg {
 
@@ -45,56 +46,17 @@ template <class T> int launch_slope_rows(Call &call, const Norm &norm, SlopeRows
     return PVG_OK;
 }
 
-// How many groups of blocks, or blocks, share the rows: a number that depends on the shape alone.
-int64_t fused_groups(int64_t rows, int64_t length, const SlopeRows &job) {
-    const int lanes = job.plan.lanes;
+// How many blocks share the rows: a number that depends on the shape alone.
+int64_t fused_blocks(int64_t rows, int64_t length, int lanes) {
     if (lanes <= 32) {
         const int64_t teams = teams_threads / lanes, all = rows / teams + (rows % teams != 0);
         return all < 1024 ? all : 1024;
     }
-    int64_t most = (1 << 20) / length, groups = rows / 16, least = 64;
+    int64_t most = (1 << 20) / length, blocks = rows / 16;
     most = most < 128 ? 128 : most > 1024 ? 1024 : most;
-    // Each group leaves sums as long as a row: of long rows few, as soon as all of a card works.
-    if (job.cut.parts > 1) groups = rows / 32, least = 128 / job.cut.parts;
-    groups = groups > least ? groups : least;
-    groups = groups < most ? groups : most;
-    return groups < rows ? groups : rows;
-}
-
-template <class T>
-int launch_rows(Call &call, const SlopeRows &job, const LaunchExtras &extras, int64_t groups) {
-    constexpr size_t room = sizeof(SlopeRoom<ComputeType<T>>);
-    const unsigned blocks = blocks_for(groups * job.cut.parts, 1);
-    const int lanes = job.plan.lanes;
-    if (lanes <= 32)
-        PVG_LAUNCH((slope_and_sums_kernel<T, teams_threads>), blocks, teams_threads, room,
-                   call.stream, job);
-    else if (lanes <= middle_threads)
-        PVG_LAUNCH_WITH(extras, (slope_and_sums_kernel<T, middle_threads>), blocks, lanes, room,
-                        call.stream, job);
-    else
-        PVG_LAUNCH_WITH(extras, (slope_and_sums_kernel<T, long_threads>), blocks, lanes, room,
-                        call.stream, job);
-    return PVG_OK;
-}
-
-// Blocks that share rows tell each other the sums of parts in a cluster, or by a launch before.
-template <class T> int launch_cut_rows(Call &call, SlopeRows job, int64_t groups) {
-    using A = ComputeType<T>;
-    bool has = false;
-    LaunchExtras extras;
-    Workspace sums;
-    PVG_PASS(has_clusters(call.device, &has));
-    if (has) {
-        job.exchange = Exchange::cluster, extras.cluster = static_cast<unsigned>(job.cut.parts);
-        return launch_rows<T>(call, job, extras, groups);
-    }
-    PVG_PASS(sums.open(call, static_cast<size_t>(job.plan.rows * job.cut.parts * 2) * sizeof(A)));
-    job.sums = sums.as<A>();
-    job.exchange = Exchange::leave;
-    PVG_PASS(launch_rows<T>(call, job, extras, groups));
-    job.exchange = Exchange::take;
-    return launch_rows<T>(call, job, extras, groups);
+    blocks = blocks > 64 ? blocks : 64;
+    blocks = blocks < most ? blocks : most;
+    return blocks < rows ? blocks : rows;
 }
 
 template <class T>
@@ -102,25 +64,48 @@ int launch_fused(Call &call, const Norm &norm, SlopeRows job, pvg_array *dweight
                  pvg_array *dbias) {
     using A = ComputeType<T>;
     constexpr int pack = pack_size<T>;
-    const void *const pointers[3] = {job.gradient, job.x, job.dx};
+    const int64_t packs = (norm.length + pack - 1) / pack;
+    const uintptr_t bits = reinterpret_cast<uintptr_t>(job.gradient) |
+                           reinterpret_cast<uintptr_t>(job.x) | reinterpret_cast<uintptr_t>(job.dx);
     job.plan.rows = norm.count, job.plan.length = static_cast<int>(norm.length);
-    job.plan.aligned = packs_lie_well<T>(pointers, 3, norm.count, norm.length);
-    job.cut = parts_of_row(norm.length, most_fused<T>, pack);
-    job.plan.lanes = static_cast<int>(power_of_two_from((job.cut.chunk / pack + 1) / fused_packs));
-    const int64_t wanted = fused_groups(norm.count, norm.length, job);
-    const int64_t teams = job.plan.lanes <= 32 ? teams_threads / job.plan.lanes : 1;
+    job.plan.aligned = bits % alignof(Pack<T>) == 0 && (norm.count == 1 || norm.length % pack == 0);
+    job.plan.lanes = static_cast<int>(power_of_two_from((packs + 1) / fused_packs));
+    const bool in_warps = job.plan.lanes <= 32;
+    const int64_t wanted = fused_blocks(norm.count, norm.length, job.plan.lanes);
+    const int64_t teams = in_warps ? teams_threads / job.plan.lanes : 1;
     job.each = norm.count / wanted + (norm.count % wanted != 0);
     job.each = (job.each / teams + (job.each % teams != 0)) * teams;
-    const int64_t groups = norm.count / job.each + (norm.count % job.each != 0);
+    const int64_t blocks = norm.count / job.each + (norm.count % job.each != 0);
     Workspace partials;
-    PVG_PASS(partials.open(call, static_cast<size_t>(groups * 2 * norm.length) * sizeof(A)));
+    PVG_PASS(partials.open(call, static_cast<size_t>(blocks * 2 * norm.length) * sizeof(A)));
     job.partials = partials.as<A>();
-    if (job.cut.parts > 1)
-        PVG_PASS(launch_cut_rows<T>(call, job, groups));
+    if (in_warps)
+        PVG_LAUNCH((slope_and_sums_kernel<T, teams_threads>), blocks_for(blocks, 1), teams_threads,
+                   0, call.stream, job);
+    else if (job.plan.lanes <= middle_threads)
+        PVG_LAUNCH((slope_and_sums_kernel<T, middle_threads>), blocks_for(blocks, 1),
+                   job.plan.lanes, 0, call.stream, job);
     else
-        PVG_PASS(launch_rows<T>(call, job, LaunchExtras(), groups));
+        PVG_LAUNCH((slope_and_sums_kernel<T, long_threads>), blocks_for(blocks, 1), job.plan.lanes,
+                   0, call.stream, job);
     PVG_LAUNCH(add_parts_kernel<A>, blocks_for(2 * norm.length, 32), long_threads, 0, call.stream,
-               partials.as<A>(), groups, norm.length, data<A>(dweight), data<A>(dbias));
+               partials.as<A>(), blocks, norm.length, data<A>(dweight), data<A>(dbias));
+    return PVG_OK;
+}
+
+// The same of rows that blocks share.
+template <class T>
+int launch_cut(Call &call, const Norm &norm, SlopeRows job, pvg_array *dweight, pvg_array *dbias) {
+    using A = ComputeType<T>;
+    const void *const pointers[3] = {job.gradient, job.x, job.dx};
+    RowParts cut = cut_rows<T>(norm.count, norm.length, 1, pointers);
+    cut.each = rows_of_group(norm.count, cut.parts);
+    Workspace partials;
+    PVG_PASS(partials.open(call, static_cast<size_t>(cut.groups() * 2 * norm.length) * sizeof(A)));
+    job.partials = partials.as<A>();
+    PVG_PASS(launch_slope_parts<T>(call, job, cut));
+    PVG_LAUNCH(add_parts_kernel<A>, blocks_for(2 * norm.length, 32), long_threads, 0, call.stream,
+               partials.as<A>(), cut.groups(), norm.length, data<A>(dweight), data<A>(dbias));
     return PVG_OK;
 }
 
@@ -284,9 +269,11 @@ int launch_slopes(Call &call, const Norm &norm, const pvg_array *gradient, const
     job.gradient = gradient->data, job.x = norm.x->data, job.statistics = norm.statistics->data;
     job.dx = to.dx->data, job.weight = of_channels(norm, norm.weight);
     job.epsilon = norm.epsilon, job.centered = norm.centered == 1;
-    const bool short_enough = norm.length <= int64_t(most_parts) * most_fused<T>;
-    if (to.dweight && norm.groups == 1 && norm.inner == 1 && short_enough)
-        return launch_fused<T>(call, norm, job, to.dweight, to.dbias);
+    const bool short_enough = norm.length <= int64_t(long_threads) * fused_packs * pack_size<T>;
+    if (to.dweight && norm.groups == 1 && norm.inner == 1) {
+        if (short_enough) return launch_fused<T>(call, norm, job, to.dweight, to.dbias);
+        if (are_cut<T>(norm.length)) return launch_cut<T>(call, norm, job, to.dweight, to.dbias);
+    }
     PVG_PASS(launch_slope_rows<T>(call, norm, job));
     if (!to.dweight) return PVG_OK;
     Temporary scales;

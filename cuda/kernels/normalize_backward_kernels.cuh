@@ -1,15 +1,10 @@
 // The kernels of rows for normalize_backward.cu: dx alone, or with the sums of dweight and dbias.
 #pragma once
 #include "kernels/normalize.cuh"
-#include "kernels/row_parts.cuh"
 
 namespace pvg {
 
 namespace {
-
-// How blocks that share a row tell each other its sums: not at all, in a cluster, or through memory,
-// where one launch leaves them and another one goes on from there.
-enum class Exchange { none, cluster, leave, take };
 
 struct SlopeRows {
     RowPlan plan;
@@ -17,9 +12,6 @@ struct SlopeRows {
     void *dx, *partials; // partials: of each block [2][length], dweight and dbias
     OfChannels weight;
     int64_t each; // rows of a block
-    RowParts cut; // each part is a block's; one, where a block or a team has the row
-    Exchange exchange;
-    void *sums; // of each row and part two, where they are exchanged in memory
     double epsilon;
     bool centered;
 };
@@ -64,10 +56,17 @@ template <class T, bool BESIDE> struct Slope {
             numbers_beside<T>(job.weight, at, job.plan.length, weight);
         else if (job.weight.numbers)
             numbers_of<T>(job.weight, row, at, job.plan.length, weight);
+        else
+#pragma unroll
+            for (int j = 0; j < pack_size<T>; j++) weight[j] = A(1);
+        *this = Slope(standard, weight, g, x);
+    }
+    __device__ __forceinline__ Slope(const Standard<A> &standard, const A (&weight)[pack_size<T>],
+                                     const Pack<T> &g, const Pack<T> &x) {
 #pragma unroll
         for (int j = 0; j < pack_size<T>; j++) {
             gradient[j] = static_cast<A>(g.element[j]);
-            weighted[j] = job.weight.numbers ? gradient[j] * weight[j] : gradient[j];
+            weighted[j] = gradient[j] * weight[j];
             y[j] = (static_cast<A>(x.element[j]) - standard.mean) * standard.scale;
         }
     }
@@ -121,7 +120,6 @@ __global__ void __launch_bounds__(THREADS)
 
 constexpr int fused_packs = 2;     // of a thread
 constexpr int teams_threads = 256; // of a block whose warps have rows
-template <class T> constexpr int most_fused = long_threads * fused_packs * pack_size<T>;
 
 // Adds up what the teams of a block have, in the order of the warps; afterwards the first `lanes`
 // threads of the first warp have all of it.
@@ -146,32 +144,26 @@ __device__ __forceinline__ void ask_for([[maybe_unused]] const void *address) {
 #endif
 }
 
-// A team's part of a row: packs of the gradient and of x, from `first` on and below `end`.
-template <class T> struct PartOfSlope {
-    Pack<T> packs[fused_packs][2];
-};
-struct Span {
-    int first, step, end; // of this thread's packs
-    __device__ __forceinline__ int at(int k) const { return first + k * step; }
-};
+// A team's part of a row: packs of the gradient and of x.
+template <class T> using PartOfRow = Pack<T>[fused_packs][2];
 
-// Loads a row below `behind`, or only asks for it, so that it is found in the L2 cache.
+// Loads a row below `end`, or only asks for it, so that it is found in the L2 cache.
 template <class T>
-__device__ __forceinline__ void fetch_row(const SlopeRows &job, int64_t row, int64_t behind,
-                                          const Span &span, bool only_ask, PartOfSlope<T> &part) {
-    const int64_t start = row < behind ? row * job.plan.length : 0;
+__device__ __forceinline__ void fetch_row(const SlopeRows &job, int64_t row, int64_t end, int lane,
+                                          int lanes, bool only_ask, PartOfRow<T> &part) {
+    const int64_t start = row < end ? row * job.plan.length : 0;
     const T *gradient = static_cast<const T *>(job.gradient) + start;
     const T *x = static_cast<const T *>(job.x) + start;
-    const int end = row < behind ? span.end : 0;
+    const int left = row < end ? job.plan.length : 0;
 #pragma unroll
     for (int k = 0; k < fused_packs; k++) {
-        const int at = span.at(k);
+        const int at = (k * lanes + lane) * pack_size<T>;
         if (only_ask) {
-            if (at < end) ask_for(gradient + at), ask_for(x + at);
+            if (at < left) ask_for(gradient + at), ask_for(x + at);
             continue;
         }
-        part.packs[k][0] = load_pack(gradient, at, end, job.plan.aligned, 0);
-        part.packs[k][1] = load_pack(x, at, end, job.plan.aligned, 0);
+        part[k][0] = load_pack(gradient, at, left, job.plan.aligned, 0);
+        part[k][1] = load_pack(x, at, left, job.plan.aligned, 0);
     }
 }
 
@@ -179,52 +171,23 @@ __device__ __forceinline__ void fetch_row(const SlopeRows &job, int64_t row, int
 template <class T, int N>
 __device__ __forceinline__ void
 finish_row(const SlopeRows &job, int64_t row, bool mine, const Standard<ComputeType<T>> &standard,
-           const PartOfSlope<T> &part, const Span &span, ComputeType<T> first,
+           const PartOfRow<T> &part, int lane, int lanes, ComputeType<T> first,
            ComputeType<T> second, ComputeType<T> (&dweight)[N], ComputeType<T> (&dbias)[N]) {
     constexpr int pack = pack_size<T>;
-    const int end = mine ? span.end : 0;
-    T *to = static_cast<T *>(job.dx) + (mine ? row * job.plan.length : 0);
+    const int length = mine ? job.plan.length : 0;
+    T *to = static_cast<T *>(job.dx) + row * length;
 #pragma unroll
     for (int k = 0; k < fused_packs; k++) {
-        const int at = span.at(k);
-        const Slope<T, true> slope(job, row, standard, at, part.packs[k][0], part.packs[k][1]);
-        store_pack(to, at, end, job.plan.aligned, slope.result(standard.scale, first, second));
+        const int at = (k * lanes + lane) * pack;
+        const Slope<T, true> slope(job, row, standard, at, part[k][0], part[k][1]);
+        store_pack(to, at, length, job.plan.aligned, slope.result(standard.scale, first, second));
 #pragma unroll
         for (int j = 0; j < pack; j++) {
             ComputeType<T> &sum = dweight[k * pack + j]; // nothing is there behind the end
-            sum = at + j < end ? fma(slope.gradient[j], slope.y[j], sum) : sum;
+            sum = at + j < length ? fma(slope.gradient[j], slope.y[j], sum) : sum;
             dbias[k * pack + j] += slope.gradient[j];
         }
     }
-}
-
-// The shared memory of slope_and_sums_kernel: what a part has of a row's sums, of two rows in turn,
-// and room for sums of warps and teams.
-template <class A> struct SlopeRoom {
-    A of_part[2][2], of_warp[2][2][32], of_teams[teams_threads / 32][32];
-};
-
-// The sums of a row, from those of its parts. False: they are left for the next launch.
-template <class A>
-__device__ __forceinline__ bool exchange_sums(const SlopeRows &job, int64_t row, A &first, A &second,
-                                              A (&own)[2]) {
-    const int parts = job.cut.parts, part = static_cast<int>(blockIdx.x % parts);
-    A *const sums = static_cast<A *>(job.sums) + row * parts * 2;
-    if (job.exchange == Exchange::none) return true;
-    if (job.exchange == Exchange::leave) {
-        if (threadIdx.x == 0) sums[part * 2] = first, sums[part * 2 + 1] = second;
-        return false;
-    }
-    if (job.exchange == Exchange::take) {
-        first = sum_of_parts<A>(parts, [&](int i) { return sums[i * 2]; });
-        second = sum_of_parts<A>(parts, [&](int i) { return sums[i * 2 + 1]; });
-        return true;
-    }
-    if (threadIdx.x == 0) own[0] = first, own[1] = second;
-    clusters::cluster_sync();
-    first = sum_of_parts<A>(parts, [&](int i) { return clusters::read_of_block(&own[0], i); });
-    second = sum_of_parts<A>(parts, [&](int i) { return clusters::read_of_block(&own[1], i); });
-    return true;
 }
 
 // The next rows are loaded into registers, or, by as many threads as leave no room for them, only
@@ -235,48 +198,47 @@ __global__ void __launch_bounds__(THREADS)
     using A = ComputeType<T>;
     constexpr bool BLOCK = THREADS > teams_threads, ask = THREADS >= long_threads;
     constexpr int pack = pack_size<T>, packs = fused_packs;
-    PVG_DYNAMIC_SHARED(SlopeRoom<A>, room);
+    __shared__ A of_warp[2][2][32], room[teams_threads / 32][32];
     const int lanes = BLOCK ? static_cast<int>(blockDim.x) : job.plan.lanes;
     const int lane = static_cast<int>(threadIdx.x) % lanes, length = job.plan.length;
     const int team = static_cast<int>(threadIdx.x) / lanes, teams = blockDim.x / lanes;
-    const int64_t group = blockIdx.x / job.cut.parts, first_row = group * job.each;
-    const int start = static_cast<int>(blockIdx.x % job.cut.parts) * job.cut.chunk;
-    const int behind = start + job.cut.chunk;
-    const Span span = {start + lane * pack, lanes * pack, behind < length ? behind : length};
-    const int64_t last = first_row + job.each, end = last < job.plan.rows ? last : job.plan.rows;
-    PartOfSlope<T> next;
+    const int64_t first_row = blockIdx.x * job.each, behind = first_row + job.each;
+    const int64_t end = behind < job.plan.rows ? behind : job.plan.rows;
+    PartOfRow<T> next;
     A dweight[packs * pack] = {}, dbias[packs * pack] = {};
-    fetch_row<T>(job, first_row + team, end, span, ask, next);
+    fetch_row<T>(job, first_row + team, end, lane, lanes, ask, next);
     int side = 0;
     for (int64_t base = first_row; base < end; base += teams, side ^= 1) {
         const int64_t row = base + team;
-        if (ask) fetch_row<T>(job, row, end, span, false, next);
-        const PartOfSlope<T> now = next;
-        fetch_row<T>(job, row + teams, end, span, ask, next);
+        if (ask) fetch_row<T>(job, row, end, lane, lanes, false, next);
+        PartOfRow<T> now;
+#pragma unroll
+        for (int k = 0; k < packs; k++) now[k][0] = next[k][0], now[k][1] = next[k][1];
+        fetch_row<T>(job, row + teams, end, lane, lanes, ask, next);
         const Standard<A> standard = standard_of<A>(job, row < end ? row : first_row);
         A first = 0, second = 0;
 #pragma unroll
-        for (int k = 0; k < packs; k++)
-            Slope<T, true>(job, row, standard, span.at(k), now.packs[k][0], now.packs[k][1])
-                .add(first, second);
-        two_over_row<BLOCK>(first, second, lanes, room->of_warp[side]);
-        if (BLOCK && !exchange_sums(job, row, first, second, room->of_part[side])) continue;
+        for (int k = 0; k < packs; k++) {
+            const int at = (k * lanes + lane) * pack;
+            const Slope<T, true> slope(job, row, standard, at, now[k][0], now[k][1]);
+            slope.add(first, second);
+        }
+        two_over_row<BLOCK>(first, second, lanes, of_warp[side]);
         first = job.centered ? first / static_cast<A>(length) : A(0);
         second /= static_cast<A>(length);
-        finish_row<T>(job, row, row < end, standard, now, span, first, second, dweight, dbias);
+        finish_row<T>(job, row, row < end, standard, now, lane, lanes, first, second, dweight,
+                      dbias);
     }
-    if (BLOCK && job.exchange == Exchange::cluster) clusters::cluster_sync_after_reading();
-    if (BLOCK && job.exchange == Exchange::leave) return;
     if (!BLOCK) {
-        add_up_teams(dweight, lanes, room->of_teams);
-        add_up_teams(dbias, lanes, room->of_teams);
+        add_up_teams(dweight, lanes, room);
+        add_up_teams(dbias, lanes, room);
         if (threadIdx.x >= static_cast<unsigned>(lanes)) return;
     }
-    A *to = static_cast<A *>(job.partials) + group * 2 * length;
+    A *to = static_cast<A *>(job.partials) + int64_t(blockIdx.x) * 2 * length;
 #pragma unroll
     for (int i = 0; i < packs * pack; i++) {
-        const int at = span.at(i / pack) + i % pack;
-        if (at < span.end) to[at] = dweight[i], to[length + at] = dbias[i];
+        const int at = (i / pack * lanes + lane) * pack + i % pack;
+        if (at < length) to[at] = dweight[i], to[length + at] = dbias[i];
     }
 }
 

@@ -1,6 +1,6 @@
-// The kernel of normalisation by rows that are too long for a block's registers: see row_parts.cuh.
-// A cluster holds a row and reads it once. A block alone reads each part three times, for the mean,
-// the distances from it and the result; the second and the third time it is in the L2 cache.
+// The kernel of normalisation by rows that blocks share: see row_parts.cuh. A part has its own mean
+// and the squares of distances from it; of these the row's are made as Chan, Golub and LeVeque do
+// (Updating formulae and a pairwise algorithm for computing sample variances, 1979).
 #pragma once
 #include "kernels/normalize_rows.cuh"
 #include "kernels/row_parts.cuh"
@@ -8,150 +8,126 @@
 namespace pvg {
 namespace {
 
-constexpr int parts_threads = 512, part_packs = 4; // of a thread
-template <class T> constexpr int most_of_part = parts_threads * part_packs * pack_size<T>;
+constexpr int norm_stages = 4;
 
-// A thread's place in the parts of a row, and what it has of one.
-template <class T, bool CLUSTER> struct NormParts {
+template <class T> struct NormWork {
     using A = ComputeType<T>;
-    static constexpr int pack = pack_size<T>;
-    // Sums of warps, in turns, and three numbers of each part that the block has.
-    struct Room { A of_warp[2][32], of_part[most_parts][3]; };
+    static constexpr int numbers = 3, pack = pack_size<T>;
+    // The first part's mean, what the row's is more, and 1 / deviation.
+    struct Totals { A mean, more, scale; };
     const NormRows &job;
     const RowParts &cut;
-    Room *room;
-    int64_t row;
-    int first_part, behind_part;
-    Pack<T> held[part_packs];
-    int first, end; // of the part at hand
-    int turn = 0;   // of the rooms for sums of warps
+    const PartPlace &place;
+    A (*of_warp)[32]; // three
+    const T *operands[1];
 
-    __device__ NormParts(const NormRows &of, const RowParts &parts, Room *shared)
-        : job(of), cut(parts), room(shared) {
-        row = CLUSTER ? blockIdx.x / cut.parts : blockIdx.x;
-        first_part = CLUSTER ? static_cast<int>(blockIdx.x % cut.parts) : 0;
-        behind_part = CLUSTER ? first_part + 1 : cut.parts;
-        if (CLUSTER) load(first_part);
+    // How many elements a part has.
+    __device__ __forceinline__ A size_of(int part) const {
+        const int first = part * cut.chunk, behind = first + cut.chunk;
+        return static_cast<A>((behind < cut.length ? behind : cut.length) - first);
     }
-    __device__ __forceinline__ void load(int part) {
-        const T *const from = static_cast<const T *>(job.from) + row * job.plan.length;
-        const int behind = (part + 1) * cut.chunk;
-        first = part * cut.chunk + static_cast<int>(threadIdx.x) * pack;
-        end = behind < job.plan.length ? behind : job.plan.length;
+    __device__ __forceinline__ void sums(int64_t, const HeldPart<T, 1> &held, A *to) const {
+        const A size = size_of(place.part);
+        A sum = 0, squares = 0, rest = 0;
 #pragma unroll
         for (int k = 0; k < part_packs; k++)
-            held[k] = load_pack(from, at(k), end, job.plan.aligned, 0);
-    }
-    __device__ __forceinline__ int at(int k) const { return first + k * parts_threads * pack; }
-
-    // f(part) for the parts of this block, each of them held.
-    template <class F> __device__ __forceinline__ void each_part(F &&f) {
-        for (int part = first_part; part < behind_part; part++) {
-            if (!CLUSTER) load(part);
-            f(part);
-        }
-    }
-    // Leaves a part's sum as its number i, which after `exchange` everybody may read.
-    __device__ __forceinline__ void leave(int part, int i, A sum) {
-        sum = over_block<true>(sum, room->of_warp[turn]);
-        turn ^= 1;
-        if (threadIdx.x == 0) room->of_part[CLUSTER ? 0 : part][i] = sum;
-    }
-    __device__ __forceinline__ void exchange() const {
-        if (CLUSTER)
-            clusters::cluster_sync();
-        else
-            __syncthreads();
-    }
-    __device__ __forceinline__ A total(int i) const {
-        return sum_of_parts<A>(cut.parts, [&](int part) {
-            return CLUSTER ? clusters::read_of_block(&room->of_part[0][i], part)
-                           : room->of_part[part][i];
-        });
-    }
-};
-
-template <class T, bool CLUSTER>
-__global__ void __launch_bounds__(parts_threads, 2)
-    normalize_parts_kernel(const __grid_constant__ NormRows job,
-                           const __grid_constant__ RowParts cut) {
-    using A = ComputeType<T>;
-    using Parts = NormParts<T, CLUSTER>;
-    constexpr int pack = pack_size<T>;
-    PVG_DYNAMIC_SHARED(typename Parts::Room, room);
-    Parts parts(job, cut, room);
-    const A length = static_cast<A>(job.plan.length);
-    A mean = 0;
-    if (job.centered) {
-        parts.each_part([&](int part) {
-            A sum = 0;
 #pragma unroll
-            for (int k = 0; k < part_packs; k++)
-#pragma unroll
-                for (int j = 0; j < pack; j++) sum += static_cast<A>(parts.held[k].element[j]);
-            parts.leave(part, 0, sum);
-        });
-        parts.exchange();
-        mean = parts.total(0) / length;
-    }
-    parts.each_part([&](int part) {
-        A squares = 0, rest = 0;
+            for (int j = 0; j < pack; j++) sum += static_cast<A>(held.packs[0][k].element[j]);
+        const A mean = job.centered ? over_block<true>(sum, of_warp[0]) / size : A(0);
 #pragma unroll
         for (int k = 0; k < part_packs; k++)
 #pragma unroll
             for (int j = 0; j < pack; j++) {
-                const A distance = static_cast<A>(parts.held[k].element[j]) - mean;
-                if (parts.at(k) + j >= parts.end) continue;
+                const A distance = static_cast<A>(held.packs[0][k].element[j]) - mean;
+                if (place.at(k, pack) + j >= place.end) continue;
                 squares = fma(distance, distance, squares);
                 rest += distance; // what the mean was rounded by
             }
-        parts.leave(part, 1, squares);
-        parts.leave(part, 2, rest);
-    });
-    parts.exchange();
-    const A rest = job.centered ? parts.total(2) / length : A(0);
-    A variance = parts.total(1) / length - rest * rest;
-    if (variance < 0) variance = 0;
-    const A scale = A(1) / sqrt(variance + static_cast<A>(job.epsilon));
-    if (CLUSTER) clusters::cluster_has_read();
-    if (job.statistics && parts.first_part == 0 && threadIdx.x == 0) {
-        A *statistics = static_cast<A *>(job.statistics);
-        statistics[parts.row] = mean + rest;
-        statistics[job.plan.rows + parts.row] = variance;
+        squares = sum_of_lanes(squares, 32), rest = sum_of_lanes(rest, 32);
+        if (threadIdx.x % 32 == 0)
+            of_warp[1][threadIdx.x / 32] = squares, of_warp[2][threadIdx.x / 32] = rest;
+        __syncthreads();
+        if (threadIdx.x >= 32) return;
+        const bool there = threadIdx.x < parts_threads / 32;
+        squares = sum_of_lanes(there ? of_warp[1][threadIdx.x] : A(0), 32);
+        rest = sum_of_lanes(there ? of_warp[2][threadIdx.x] : A(0), 32);
+        if (threadIdx.x != 0) return;
+        rest = job.centered ? rest / size : A(0);
+        to[0] = mean, to[1] = rest, to[2] = squares - size * rest * rest;
     }
-    T *const to = static_cast<T *>(job.to) + parts.row * job.plan.length;
-    parts.each_part([&](int) {
+    template <class F> __device__ __forceinline__ Totals totals(int64_t row, F &&number) const {
+        const int lane = static_cast<int>(threadIdx.x % 32);
+        const bool there = lane < cut.parts;
+        const A mine = there ? number(lane, 0) : A(0), rest = there ? number(lane, 1) : A(0);
+        const A squares = there ? number(lane, 2) : A(0), size = there ? size_of(lane) : A(0);
+        const A mean = __shfl_sync(0xffffffffu, mine, 0), length = static_cast<A>(cut.length);
+        const A off = there ? mine - mean + rest : A(0);
+        const A more = sum_of_lanes(size * off, 32) / length;
+        const A apart = off - more;
+        A variance = sum_of_lanes(squares + size * apart * apart, 32) / length;
+        if (variance < 0) variance = 0;
+        if (job.statistics && place.part == 0 && threadIdx.x == 0) {
+            A *statistics = static_cast<A *>(job.statistics);
+            statistics[row] = mean + more;
+            statistics[cut.rows + row] = variance;
+        }
+        return {mean, more, A(1) / sqrt(variance + static_cast<A>(job.epsilon))};
+    }
+    __device__ __forceinline__ void finish(int64_t row, const HeldPart<T, 1> &held,
+                                           const Totals &of) const {
+        T *const to = static_cast<T *>(job.to) + row * cut.length;
 #pragma unroll
         for (int k = 0; k < part_packs; k++) {
+            const int at = place.at(k, pack);
+            if (at >= place.end) continue;
             A y[pack];
 #pragma unroll
             for (int j = 0; j < pack; j++)
-                y[j] = (static_cast<A>(parts.held[k].element[j]) - mean - rest) * scale;
-            if (parts.at(k) < parts.end)
-                store_pack(to, parts.at(k), parts.end, job.plan.aligned,
-                           weighted<T>(job, parts.row, parts.at(k), y));
+                y[j] = (static_cast<A>(held.packs[0][k].element[j]) - of.mean - of.more) * of.scale;
+            store_pack(to, at, place.end, cut.aligned, weighted<T>(job, row, at, y));
         }
-    });
-    if (CLUSTER) clusters::wait_for_cluster(); // which reads this block's sums until then
+    }
+};
+
+template <class A> struct NormRoom { A of_warp[3][32], own[2 * 3]; };
+
+template <class T, bool CLUSTER>
+__global__ void __launch_bounds__(parts_threads)
+    normalize_parts_kernel(const __grid_constant__ NormRows job,
+                           const __grid_constant__ RowParts cut) {
+    using A = ComputeType<T>;
+    using Ring = PartRing<T, 1, norm_stages>;
+    PVG_DYNAMIC_SHARED(unsigned char, shared);
+    NormRoom<A> *const room = reinterpret_cast<NormRoom<A> *>(shared + (CLUSTER ? Ring::bytes : 0));
+    const PartPlace place(cut, pack_size<T>);
+    NormWork<T> work = {job, cut, place, room->of_warp, {static_cast<const T *>(job.from)}};
+    if constexpr (CLUSTER)
+        rows_of_cluster(cut, place, work, Ring{reinterpret_cast<Pack<T> *>(shared)}, room->own);
+    else
+        rows_of_blocks<T, 1>(cut, place, work);
 }
 
-// Cuts the rows, whose length is more than a part's and at most most_parts of them.
 template <class T> int launch_norm_parts(Call &call, const Norm &norm, NormRows job) {
-    const RowParts cut = parts_of_row(norm.length, most_of_part<T>, pack_size<T>);
+    using A = ComputeType<T>;
+    constexpr size_t room = sizeof(NormRoom<A>);
+    int64_t multiprocessors = 0;
+    PVG_PASS(device_attribute(call.device, PVG_MULTIPROCESSOR_COUNT, &multiprocessors));
     const void *const pointers[2] = {job.from, job.to};
-    bool has = false;
-    PVG_PASS(has_clusters(call.device, &has));
-    job.plan.rows = norm.count, job.plan.length = static_cast<int>(norm.length);
-    job.plan.aligned = packs_lie_well<T>(pointers, 2, norm.count, norm.length);
-    if (has)
-        PVG_LAUNCH_WITH((LaunchExtras{static_cast<unsigned>(cut.parts)}),
-                        (normalize_parts_kernel<T, true>), blocks_for(norm.count * cut.parts, 1),
-                        parts_threads, sizeof(typename NormParts<T, true>::Room), call.stream, job,
-                        cut);
-    else
-        PVG_LAUNCH((normalize_parts_kernel<T, false>), blocks_for(norm.count, 1), parts_threads,
-                   sizeof(typename NormParts<T, false>::Room), call.stream, job, cut);
-    return PVG_OK;
+    RowParts cut = cut_rows<T>(norm.count, norm.length, 1, pointers);
+    // Groups for four times as many blocks as the card has room for; no bit depends on them.
+    cut.each = norm.count * cut.parts / (4 * multiprocessors);
+    if (cut.each < 1) cut.each = 1;
+    job.plan.length = cut.length; // weights lie as rows do
+    return launch_parts(call, cut, NormWork<T>::numbers * sizeof(A),
+                        [&](const RowParts &of, const LaunchExtras &extras, unsigned blocks) {
+        if (of.exchange == Exchange::cluster)
+            PVG_LAUNCH_WITH(extras, (normalize_parts_kernel<T, true>), blocks, parts_threads,
+                            room + PartRing<T, 1, norm_stages>::bytes, call.stream, job, of);
+        else
+            PVG_LAUNCH((normalize_parts_kernel<T, false>), blocks, parts_threads, room, call.stream,
+                       job, of);
+        return static_cast<int>(PVG_OK);
+    });
 }
 
 } // namespace

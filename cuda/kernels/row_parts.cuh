@@ -1,7 +1,13 @@
-// Rows that are too long for a block: up to eight blocks have a part each. On cards with clusters
-// these are one, in which they tell each other their sums; before compute capability 9.0 they are
-// told through memory, or one block takes all parts in turn. How a row is cut depends on its length
-// alone, and the sums of parts are added up in one order, so that no bit depends on the card.
+// Rows that are too long for a block: up to eight blocks have a part each of the rows of a group,
+// and tell each other numbers of their parts, from which each makes the row's.
+//
+// On cards with clusters these blocks are one, and the rows go through a ring in shared memory. Of
+// the row that has come a block makes its numbers; while they go round it finishes the row before,
+// and copies of the rows behind are under way. Other cards do it in two launches, which both read
+// the rows: one leaves the numbers in memory, the other one takes them from there.
+//
+// How a row is cut depends on its length alone, and numbers of parts are added up in one order, so
+// that no bit depends on the card.
 #pragma once
 #include "kernels/clusters.cuh"
 #include "kernels/rows.cuh"
@@ -9,32 +15,192 @@
 
 namespace pvg {
 
-constexpr int most_parts = 8; // as many as a cluster has anywhere
+constexpr int most_parts = 8;    // as many blocks as every cluster may have
+constexpr int parts_threads = 512, part_packs = 4; // packs of a thread
+template <class T> constexpr int most_of_part = parts_threads * part_packs * pack_size<T>;
 
-// Of a row, of `chunk` elements each, whole packs, but for the last.
-struct RowParts { int parts, chunk; };
+// How the blocks of a launch tell each other numbers.
+enum class Exchange { cluster, leave, take };
 
-// Cut as evenly as packs allow, into parts of up to `most` elements.
-inline RowParts parts_of_row(int64_t length, int64_t most, int pack) {
-    const int64_t parts = length / most + (length % most != 0);
-    const int64_t packs = length / pack + (length % pack != 0);
-    const int64_t each = packs / parts + (packs % parts != 0);
-    return {static_cast<int>(parts), static_cast<int>(each * pack)};
+struct RowParts {
+    int64_t rows;
+    int length, parts, chunk; // elements of a row, parts of it, elements of one but for the last
+    bool aligned;             // every pack may be loaded and stored at once
+    int64_t each;             // rows of a group
+    Exchange exchange;
+    void *numbers; // [rows][parts][numbers of a part], unless it is a cluster
+    int64_t groups() const { return rows / each + (rows % each != 0); }
+};
+
+// Whether rows are cut: a block could not hold them.
+template <class T> bool are_cut(int64_t length) {
+    return length > most_of_part<T> && length <= int64_t(most_parts) * most_of_part<T>;
 }
 
-inline int has_clusters(int device, bool *has) {
+// Cuts rows as evenly as packs allow. pointers: the operands and the results that lie as they do.
+template <class T, int N>
+RowParts cut_rows(int64_t rows, int64_t length, int64_t each, const void *const (&pointers)[N]) {
+    constexpr int pack = pack_size<T>;
+    RowParts cut = {};
+    cut.rows = rows, cut.length = static_cast<int>(length), cut.each = each;
+    cut.parts = static_cast<int>((length + most_of_part<T> - 1) / most_of_part<T>);
+    const int64_t packs = (length + pack - 1) / pack;
+    cut.chunk = static_cast<int>((packs + cut.parts - 1) / cut.parts) * pack;
+    cut.aligned = packs_lie_well<T>(pointers, N, rows, length);
+    return cut;
+}
+
+// Calls launch(cut, extras, blocks) once, or twice. `numbers` bytes of each part.
+template <class F> int launch_parts(Call &call, RowParts cut, size_t numbers, F &&launch) {
+    const unsigned blocks = blocks_for(cut.groups() * cut.parts, 1);
     int architecture = 0;
-    PVG_PASS(architecture_of(device, &architecture));
-    *has = architecture >= 89; // 9.0 without the instructions of 9.0a, or more
+    PVG_PASS(architecture_of(call.device, &architecture));
+    if (architecture >= 89) { // 9.0, with the instructions of 9.0a or without
+        cut.exchange = Exchange::cluster;
+        return launch(cut, LaunchExtras{static_cast<unsigned>(cut.parts)}, blocks);
+    }
+    Workspace memory;
+    PVG_PASS(memory.open(call, static_cast<size_t>(cut.rows * cut.parts) * numbers));
+    cut.numbers = memory.as<void>();
+    for (Exchange exchange : {Exchange::leave, Exchange::take}) {
+        cut.exchange = exchange;
+        PVG_PASS(launch(cut, LaunchExtras(), blocks));
+    }
     return PVG_OK;
 }
 
 namespace {
 
-// The sum of what the parts have, in the same order in every thread; part(i) is that of one.
-template <class A, class F> __device__ __forceinline__ A sum_of_parts(int parts, F &&part) {
+// A thread's packs of its block's part, and the block's rows.
+struct PartPlace {
+    int part, first, end; // the part, its elements from the thread's first one on
+    int64_t row, behind;  // rows
+
+    __device__ explicit PartPlace(const RowParts &cut, int pack) {
+        part = static_cast<int>(blockIdx.x % cut.parts);
+        row = blockIdx.x / cut.parts * cut.each;
+        behind = row + cut.each < cut.rows ? row + cut.each : cut.rows;
+        first = part * cut.chunk + static_cast<int>(threadIdx.x) * pack;
+        end = (part + 1) * cut.chunk < cut.length ? (part + 1) * cut.chunk : cut.length;
+    }
+    __device__ __forceinline__ int at(int k, int pack) const {
+        return first + k * parts_threads * pack;
+    }
+};
+
+// Parts of N operands' rows, which have a stage each: every thread copies and reads its own packs,
+// and so waits for nobody else.
+template <class T, int N, int STAGES> struct PartRing {
+    static constexpr int pack = pack_size<T>, ahead = STAGES - 2;
+    static constexpr size_t bytes = sizeof(Pack<T>) * STAGES * N * part_packs * parts_threads;
+    Pack<T> *shared;
+
+    __device__ __forceinline__ Pack<T> *place(int64_t number, int i, int k) const {
+        const int stage = static_cast<int>(number % STAGES);
+        return shared + ((stage * N + i) * part_packs + k) * parts_threads + threadIdx.x;
+    }
+    // The row `number` of the group; of no row nothing.
+    __device__ __forceinline__ void fetch(const RowParts &cut, const PartPlace &place_of,
+                                          const T *const (&operands)[N], int64_t number) const {
+        const int64_t row = place_of.row + number;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+#pragma unroll
+            for (int k = 0; k < part_packs; k++) {
+                const T *const from = operands[i] + row * cut.length;
+                const int at = place_of.at(k, pack);
+                if (row >= place_of.behind) continue;
+                if (cut.aligned && at + pack <= place_of.end)
+                    fragments::copy_async<sizeof(Pack<T>)>(
+                        fragments::shared_address(place(number, i, k)), from + at);
+                else
+                    *place(number, i, k) = load_pack(from, at, place_of.end, cut.aligned, 0);
+            }
+        fragments::commit_copies();
+    }
+};
+
+// What a block has of one row: from a stage of the ring, or loaded.
+template <class T, int N> struct HeldPart {
+    Pack<T> packs[N][part_packs];
+
+    template <int STAGES>
+    __device__ __forceinline__ void read(const PartRing<T, N, STAGES> &ring, int64_t number) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+#pragma unroll
+            for (int k = 0; k < part_packs; k++) packs[i][k] = *ring.place(number, i, k);
+    }
+    __device__ __forceinline__ void load(const RowParts &cut, const PartPlace &place,
+                                         const T *const (&operands)[N], int64_t row) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+#pragma unroll
+            for (int k = 0; k < part_packs; k++)
+                packs[i][k] = load_pack(operands[i] + row * cut.length,
+                                        place.at(k, pack_size<T>), place.end, cut.aligned, 0);
+    }
+};
+
+// The sum over the parts, the same in every thread; of(part) is a part's.
+template <class A, class F> __device__ __forceinline__ A sum_of_parts(int parts, F &&of) {
     const int lane = static_cast<int>(threadIdx.x % 32);
-    return sum_of_lanes(lane < parts ? part(lane) : A(0), 32);
+    return sum_of_lanes(lane < parts ? of(lane) : A(0), 32);
+}
+
+// Goes over the block's rows. Work has:
+//     numbers       how many each part has
+//     operands      T *[N], each rows of cut.length
+//     sums(row, held, to)      leaves its part's in `to`, by one thread
+//     totals(row, number)      makes the row's from number(part, i), the same for all threads
+//     finish(row, held, totals)
+template <class T, int N, int STAGES, class Work>
+__device__ __forceinline__ void rows_of_cluster(const RowParts &cut, const PartPlace &place,
+                                                Work &work, const PartRing<T, N, STAGES> &ring,
+                                                typename Work::A *own) {
+    constexpr int ahead = STAGES - 2;
+    const int64_t count = place.behind - place.row;
+    typename Work::Totals totals = {};
+    for (int64_t i = 0; i < ahead; i++) ring.fetch(cut, place, work.operands, i);
+    for (int64_t i = 0; i < count; i++) {
+        HeldPart<T, N> held;
+        typename Work::A *const mine = own + i % 2 * Work::numbers;
+        ring.fetch(cut, place, work.operands, i + ahead);
+        fragments::wait_for_copies<ahead>();
+        held.read(ring, i);
+        work.sums(place.row + i, held, mine);
+        clusters::arrive_at_cluster();
+        if (i > 0) {
+            held.read(ring, i - 1);
+            work.finish(place.row + i - 1, held, totals);
+        }
+        clusters::wait_for_cluster();
+        totals = work.totals(place.row + i, [&](int part, int number) {
+            return clusters::read_of_block(mine + number, static_cast<unsigned>(part));
+        });
+    }
+    HeldPart<T, N> held;
+    held.read(ring, count - 1);
+    work.finish(place.row + count - 1, held, totals);
+    clusters::cluster_sync_after_reading();
+}
+
+template <class T, int N, class Work>
+__device__ __forceinline__ void rows_of_blocks(const RowParts &cut, const PartPlace &place,
+                                               Work &work) {
+    for (int64_t row = place.row; row < place.behind; row++) {
+        typename Work::A *const numbers =
+            static_cast<typename Work::A *>(cut.numbers) + row * cut.parts * Work::numbers;
+        HeldPart<T, N> held;
+        held.load(cut, place, work.operands, row);
+        if (cut.exchange == Exchange::leave)
+            work.sums(row, held, numbers + place.part * Work::numbers);
+        else
+            work.finish(row, held, work.totals(row, [&](int part, int number) {
+                return numbers[part * Work::numbers + number];
+            }));
+        __syncthreads(); // the next row's sums of warps lie where this one's did
+    }
 }
 
 } // namespace

@@ -15,6 +15,8 @@ namespace pvg::matmul {
 using clusters::cluster_sync;
 using clusters::cluster_sync_after_reading;
 using clusters::has_clusters;
+using fragments::commit_copies;
+using fragments::wait_for_copies;
 
 // ---- Shared memory ------------------------------------------------------------------------------
 
@@ -73,21 +75,6 @@ __device__ __forceinline__ void copy_async_if(bool exists, uint32_t to, const vo
                      "setp.eq.b32 none, %2, 0;\n"
                      "cp.async.ca.shared.global [%0], [%1], 4, none;\n}\n" ::"r"(to),
                      "l"(from), "r"(int(exists)));
-#endif
-}
-__device__ __forceinline__ void commit_copies() {
-#ifdef PVG_SIMULATOR
-    pvg_sim::commit_copies();
-#else
-    asm volatile("cp.async.commit_group;");
-#endif
-}
-// Wait until at most N committed groups of this thread are still on their way.
-template <int N> __device__ __forceinline__ void wait_for_copies() {
-#ifdef PVG_SIMULATOR
-    pvg_sim::wait_for_copies(N);
-#else
-    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
 }
 
