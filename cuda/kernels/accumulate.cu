@@ -17,10 +17,10 @@ namespace pvg {
 namespace {
 
 constexpr int accumulate_threads = 256;
-constexpr int chunk_writes = 64; // a team's
+constexpr int chunk_writes = 32; // a team's
 constexpr int at_a_time = 4;     // of which the loads are under way together
 constexpr int64_t most_writes = UINT32_MAX;
-constexpr int most_rounds = 8; // each has a 32nd of the writes of the one before
+constexpr int most_rounds = 8; // each has a 16th of the writes of the one before
 
 // The writes of one round, sorted by their keys. Of the first round the values are in an array; of
 // the others in entries of `columns` values each, which may be empty.
@@ -102,12 +102,16 @@ template <class T, bool FIRST> struct Team {
         run->value = run->any ? combined(round.operation, run->value, value) : value;
         run->any = true, run->number = number;
     }
+    __device__ T *element(int64_t place) const {
+        return static_cast<T *>(round.target) + place + target;
+    }
+    __device__ void finish(const Run<C> &run, int64_t place, C before) const {
+        if (run.any && place != not_written)
+            *element(place) = T(finished(round.operation, before, run.value));
+    }
     __device__ void finish(const Run<C> &run) const {
-        if (!run.any) return;
-        const int64_t place = round.displacements[run.number];
-        if (place == not_written) return;
-        T *element = static_cast<T *>(round.target) + place + target;
-        *element = T(finished(round.operation, C(*element), run.value));
+        const int64_t place = run.any ? round.displacements[run.number] : not_written;
+        finish(run, place, place == not_written ? C() : C(*element(place)));
     }
     __device__ void leave(int64_t entry, const Run<C> &run, bool any) const {
         if (column == 0) {
@@ -137,33 +141,43 @@ __global__ void __launch_bounds__(accumulate_threads)
     const uint64_t first_key = run.key;
     bool in_head = begin > 0 && team.key(begin - 1) == run.key, has_head = false;
     for (int64_t i = begin; i < end; i += at_a_time) {
-        uint64_t keys[at_a_time];
+        uint64_t keys[at_a_time + 1];
         uint32_t numbers[at_a_time];
-        C values[at_a_time];
+        C values[at_a_time], before[at_a_time];
+        int64_t places[at_a_time];
+        bool last[at_a_time]; // of a run
+#pragma unroll
+        for (int e = 0; e <= at_a_time; e++)
+            keys[e] = i + e < round.count ? team.tagged_key(i + e) : ~uint64_t(0);
 #pragma unroll
         for (int e = 0; e < at_a_time; e++) {
             const int64_t at = i + e < end ? i + e : end - 1;
-            keys[e] = team.tagged_key(at), numbers[e] = round.numbers[at];
-            if (keys[e] % 2 == 0) values[e] = team.value(at, numbers[e]);
+            numbers[e] = round.numbers[at], last[e] = keys[e] / 2 != keys[e + 1] / 2;
+            if (keys[e] % 2 == 0 && i + e < end) values[e] = team.value(at, numbers[e]);
+        }
+        // What the first round adds to is fetched together too. (Later numbers may be nobody's.)
+#pragma unroll
+        for (int e = 0; FIRST && e < at_a_time; e++) {
+            places[e] = last[e] && i + e < end ? round.displacements[numbers[e]] : not_written;
+            if (places[e] != not_written) before[e] = C(*team.element(places[e]));
         }
 #pragma unroll
         for (int e = 0; e < at_a_time; e++) {
             if (i + e >= end) break;
-            if (keys[e] / 2 != run.key) {
-                if (in_head)
-                    team.leave(2 * chunk, run, has_head = run.any);
-                else
-                    team.finish(run);
-                in_head = false, run.key = keys[e] / 2, run.any = false;
-            }
+            if (keys[e] / 2 != run.key) run.key = keys[e] / 2, run.any = false;
             if (keys[e] % 2 == 0) team.take(&run, values[e], numbers[e]);
+            if (!last[e]) continue;
+            if (in_head)
+                team.leave(2 * chunk, run, has_head = run.any);
+            else if (FIRST)
+                team.finish(run, places[e], before[e]);
+            else
+                team.finish(run);
+            in_head = false;
         }
     }
     const bool goes_on = end < round.count && team.key(end) == run.key;
-    if (in_head)
-        team.leave(2 * chunk, run, has_head = run.any);
-    else if (!goes_on)
-        team.finish(run);
+    if (in_head && goes_on) team.leave(2 * chunk, run, has_head = run.any);
     if (round.next_keys) {
         const bool tail = goes_on && !in_head && run.any;
         team.leave(2 * chunk + 1, run, tail);
