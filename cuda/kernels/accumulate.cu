@@ -18,7 +18,7 @@ namespace {
 
 constexpr int accumulate_threads = 256;
 constexpr int chunk_writes = 32; // a team's
-constexpr int at_a_time = 4;     // of which the loads are under way together
+constexpr int at_a_time = 8;     // of which the loads are under way together
 constexpr int64_t most_writes = UINT32_MAX;
 constexpr int most_rounds = 8; // each has a 16th of the writes of the one before
 
