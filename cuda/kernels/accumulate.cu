@@ -18,7 +18,6 @@ namespace {
 
 constexpr int accumulate_threads = 256;
 constexpr int chunk_writes = 32; // a team's
-constexpr int at_a_time = 8;     // of which the loads are under way together
 constexpr int64_t most_writes = UINT32_MAX;
 constexpr int most_rounds = 8; // each has a 16th of the writes of the one before
 
@@ -126,6 +125,7 @@ template <class T, bool FIRST>
 __global__ void __launch_bounds__(accumulate_threads)
     accumulate_kernel(const __grid_constant__ Round round) {
     using C = ComputeType<T>;
+    constexpr int at_a_time = FIRST ? 4 : 8; // of which the loads are under way together
     const int teams = accumulate_threads / round.team;
     const int64_t tiles = (round.columns + round.team - 1) / round.team;
     const int64_t chunk = blockIdx.x / tiles * teams + threadIdx.x / round.team;
