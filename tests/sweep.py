@@ -172,14 +172,12 @@ def shorten(name):
 
 
 # What cards from compute capability 9.0 on do not launch: float32 heads of up to 128 features are
-# for tensor cores from 8.0 on, and rows that a block takes in parts are a cluster's from 9.0 on.
+# for tensor cores from 8.0 on, and blocks that share rows are a cluster from 9.0 on.
 OF_OLDER_CARDS = {
     f"attention::attention_{what}kernel<float, {chunks}>"
     for what in ("", "query_", "keys_")
     for chunks in (1, 2)
-} | {
-    f"normalize_parts_kernel<{name}, false>" for name in ("float", "double", "Half", "BFloat16")
-}
+} | {f"slope_parts_kernel<{name}, false>" for name in ("float", "double", "Half", "BFloat16")}
 
 
 def launched(device):

@@ -1,18 +1,19 @@
-"""Normalisation of rows that several blocks share: what they give, and the same bits on every card.
+"""Backward passes of normalisations of rows that blocks share: values, the same bits on every card.
 
 Of the simulated cards "sim:1" has clusters, "sim" and "sim:2" have not; see kernels/row_parts.cuh.
 """
 
 import numpy as np
 import pytest
-from helpers import FLOATS, host, put, widened
-from test_normalisation_kernels import Reference, compare, numbers, run
+from helpers import FLOATS, host, put
+from test_normalisation_kernels import Reference, compare, numbers
 
 import pyvecgpu as vg
+from pyvecgpu.dispatch import apply
 
-F = vg.nn.functional
 CARDS = {"sim": ("sim", "sim:1", "sim:2"), "cuda": ("cuda",)}
 MOST_PARTS = 8
+EPSILON = 0.01
 pytestmark = [pytest.mark.devices("sim", "cuda"), pytest.mark.usefixtures("simulated_cards")]
 
 
@@ -38,74 +39,85 @@ def at_offset(device, x, offset):
     return put(device, room)[offset:].reshape(x.shape)
 
 
-def normalised(device, operands, centered):
-    x, g, w, b = operands
-    if centered:
-        return run(device, lambda *a: F.layer_norm(a[0], x.shape[1], *a[1:], 0.01), (x, w, b), g)
-    return run(device, lambda *a: F.rms_norm(a[0], x.shape[1], a[1], 0.01), (x, w), g)
+def statistics_of(x, dtype, centered):
+    """Means and variances of rows, in the dtype that kernels compute in."""
+    mean = x.mean(1) if centered else np.zeros(len(x))
+    variance = np.square(x - mean[:, None]).mean(1)
+    return np.stack([mean, variance]).astype(np.float64 if dtype == np.float64 else np.float32)
+
+
+def gradients(device, g, x, w, statistics, centered=True, offsets=(0, 0, 0)):
+    """Host values of dx, dweight and dbias; dbias after the mean was taken for 0: not looked at."""
+    arrays = [at_offset(device, *pair) for pair in zip((g, x, w), offsets, strict=True)]
+    call = (*arrays, put(device, statistics), 1, 1, 1, int(centered), EPSILON, True)
+    return [host(one) for one in apply(arrays[0].backend, "normalize_backward", *call)]
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_drawn_rows_on_every_card(device, dtype, rng):
     for _ in range(3):
-        shape = drawn_shape(rng, dtype)
+        shape, centered = drawn_shape(rng, dtype), bool(rng.integers(2))
         (x, wide), (g, wide_g) = numbers(rng, dtype, shape, 2.0), numbers(rng, dtype, shape)
-        (w, wide_w), (b, wide_b) = numbers(rng, dtype, shape[1:]), numbers(rng, dtype, shape[1:])
-        centered = bool(rng.integers(2))
-        wanted = Reference(wide, wide_g, wide_w, wide_b if centered else None,
-                           (shape[0], 1, shape[1], 1), (2, 3), 0.01, centered)  # fmt: skip
-        bits = set()
-        for card in CARDS[device]:
-            y, gradients = normalised(card, (x, g, w, b), centered)
-            compare(wanted, dtype, y, gradients)
-            bits.add(b"".join(host(one).tobytes() for one in (y, *gradients)))
-        assert len(bits) == 1, shape
+        w, wide_w = numbers(rng, dtype, shape[1:])
+        wanted = Reference(wide, wide_g, wide_w, None, (shape[0], 1, shape[1], 1), (2, 3), EPSILON,
+                           centered)  # fmt: skip
+        statistics = statistics_of(wide, np.dtype(dtype), centered)
+        found = [gradients(card, g, x, w, statistics, centered) for card in CARDS[device]]
+        for each in found:
+            compare(wanted, dtype, wanted.y, each)
+        assert len({b"".join(one.tobytes() for one in each) for each in found}) == 1, shape
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_operands_anywhere(device, dtype, rng):
-    """x and the gradient from any element of an allocation on: the bits of those at its start."""
+    """From any element of an allocation on: the bits of those at its start."""
     for _ in range(2):
         shape = drawn_shape(rng, dtype)
-        arrays = [numbers(rng, dtype, size)[0] for size in (shape, shape, shape[1:])]
+        (x, wide), (g, _), (w, _) = (numbers(rng, dtype, s) for s in (shape, shape, shape[1:]))
+        statistics = statistics_of(wide, np.dtype(dtype), True)
         for card in CARDS[device]:
-            results = []
-            for offsets in ((0, 0, 0), rng.integers(0, 8, 3)):
-                x, g, w = (at_offset(card, *pair) for pair in zip(arrays, offsets, strict=True))
-                x, w = x.requires_grad_(), w.requires_grad_()
-                y = F.layer_norm(x, shape[1], w)
-                y.backward(g)
-                results.append([host(one).tobytes() for one in (y.detach(), x.grad, w.grad)])
-            assert results[0] == results[1], (shape, offsets)
-
-
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_a_row_is_as_alone(device, dtype, rng):
-    rows, length = 3, drawn_shape(rng, dtype)[1]
-    x = numbers(rng, dtype, (rows, length))[0]
-    for card in CARDS[device]:
-        together = host(F.layer_norm(put(card, x), length))
-        for row in range(rows):
-            alone = host(F.layer_norm(put(card, x[row : row + 1]), length))
-            assert together[row].tobytes() == alone.tobytes()
+            first = gradients(card, g, x, w, statistics)
+            offsets = rng.integers(0, 8, 3)
+            for one, other in zip(
+                first, gradients(card, g, x, w, statistics, offsets=offsets), strict=True
+            ):
+                assert one.tobytes() == other.tobytes(), (shape, offsets)
 
 
 def test_rows_that_are_none_stay_alone(device, rng):
-    """NaN in any part makes its row NaN, and no other; so does infinity."""
+    """NaN and infinity in any part make their row's gradient NaN, and no other's."""
+    shape = (5, 40_000)
     for card in CARDS[device]:
-        x = np.ones((5, 40_000), np.float32)
-        x[:, 0] = 3
+        (x, wide), (g, _), (w, _) = (numbers(rng, "float32", s) for s in (shape, shape, shape[1:]))
+        statistics = statistics_of(wide, np.dtype(np.float32), True)
         for row, value in ((1, np.nan), (3, np.inf)):
-            x[row, rng.integers(40_000)] = value
-        y = widened(host(F.layer_norm(put(card, x), 40_000)))
-        assert np.isnan(y[[1, 3]]).all() and np.isfinite(y[[0, 2, 4]]).all()
+            g[row, rng.integers(shape[1])] = value
+        dx, *sums = gradients(card, g, x, w, statistics)
+        assert np.isnan(dx[[1, 3]]).all() and np.isfinite(dx[[0, 2, 4]]).all()
+        assert all(np.isnan(one).sum() + np.isinf(one).sum() in (1, 2) for one in sums)
 
 
-def test_the_gradient_of_many_rows(device, rng):
-    """More rows than groups of blocks have one by one, in parts that are not full."""
-    shape = (70, 8200)
+@pytest.mark.parametrize("rows", (70, 300))
+def test_many_rows(device, rng, rows):
+    """More than groups of blocks have one by one, so that the ring goes round; parts not full."""
+    shape = (rows, 8200)
     (x, wide), (g, wide_g) = numbers(rng, "float32", shape), numbers(rng, "float32", shape)
-    (w, wide_w), (b, wide_b) = (numbers(rng, "float32", shape[1:]) for _ in range(2))
-    wanted = Reference(wide, wide_g, wide_w, wide_b, (70, 1, 8200, 1), (2, 3), 0.01)
+    w, wide_w = numbers(rng, "float32", shape[1:])
+    wanted = Reference(wide, wide_g, wide_w, None, (rows, 1, 8200, 1), (2, 3), EPSILON)
+    statistics = statistics_of(wide, np.dtype(np.float32), True)
+    for card in CARDS[device][:2]:
+        compare(wanted, "float32", wanted.y, gradients(card, g, x, w, statistics))
+
+
+def test_through_the_tape(device, rng):
+    """layer_norm and rms_norm of such rows, forward and backward."""
+    shape = (3, 9001)
+    (x, wide), (g, wide_g) = numbers(rng, "float32", shape), numbers(rng, "float32", shape)
+    w, wide_w = numbers(rng, "float32", shape[1:])
     for card in CARDS[device]:
-        compare(wanted, "float32", *normalised(card, (x, g, w, b), True))
+        for name, centered in (("layer_norm", True), ("rms_norm", False)):
+            wanted = Reference(wide, wide_g, wide_w, None, (3, 1, 9001, 1), (2, 3), 1e-5, centered)
+            a, b = put(card, x).requires_grad_(), put(card, w).requires_grad_()
+            y = getattr(vg.nn.functional, name)(a, 9001, b, eps=1e-5)
+            y.backward(put(card, g))
+            compare(wanted, "float32", y.detach(), [a.grad, b.grad])

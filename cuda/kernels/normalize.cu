@@ -1,6 +1,6 @@
 // pvg_normalize: elements less the mean, over the root of the variance, times weight, plus bias.
 //
-// Rows of up to 65,536 float32 are read once: a warp, a block or a cluster of blocks holds them while
+// Rows of up to 65,536 float32 are read once: they are held in registers and shared memory while
 // their mean and the squares of their distances from it are summed; small channels of all items are
 // read by a block each. Longer rows and other channels are read twice: see kernels/normalize.cuh.
 #include "arrays/copy.cuh"
@@ -8,7 +8,6 @@
 #include "arrays/operation.cuh"
 #include "kernels/normalize.cuh"
 #include "kernels/normalize_channels.cuh"
-#include "kernels/normalize_parts.cuh"
 #include "kernels/normalize_rows.cuh"
 
 namespace pvg {
@@ -281,7 +280,6 @@ template <class T> int launch_norm(Call &call, const Norm &norm, pvg_array *targ
         job.statistics = norm.statistics ? norm.statistics->data : nullptr;
         job.weight = of_channels(norm, norm.weight), job.bias = of_channels(norm, norm.bias);
         job.epsilon = norm.epsilon, job.centered = norm.centered == 1;
-        if (are_cut<T>(norm.length)) return launch_norm_parts<T>(call, norm, job);
         PVG_PASS(launch_held_rows<T>(call, norm, job, &done));
     }
     if (done) return PVG_OK;

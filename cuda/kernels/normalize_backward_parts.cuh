@@ -13,7 +13,10 @@ template <class T> struct SlopeWork {
     using A = ComputeType<T>;
     static constexpr int numbers = 2, pack = pack_size<T>;
     // Means over the row: of the weighted gradient, and of its product with what is standardised.
-    struct Totals { A first, second; };
+    struct Totals {
+        Standard<A> standard;
+        A first, second;
+    };
     struct Room { A of_warp[2][2][32], own[2 * numbers]; };
     const SlopeRows &job;
     const RowParts &cut;
@@ -21,7 +24,8 @@ template <class T> struct SlopeWork {
     Room *room;
     const T *operands[2];
     A weight[part_packs][pack], dweight[part_packs][pack], dbias[part_packs][pack];
-    A mean, variance; // of the row whose sums are the next, which are under way meanwhile
+    Standard<A> standard; // of the row whose sums were the last
+    A mean, variance;     // of the next one, which are under way meanwhile
     int turn = 0;
 
     __device__ SlopeWork(const SlopeRows &of, const RowParts &parts, const PartPlace &here,
@@ -45,7 +49,7 @@ template <class T> struct SlopeWork {
         mean = statistics[row], variance = statistics[cut.rows + row];
     }
     __device__ __forceinline__ void sums(int64_t row, const HeldPart<T, 2> &held, A *to) {
-        const Standard<A> standard = {mean, A(1) / sqrt(variance + static_cast<A>(job.epsilon))};
+        standard = {mean, A(1) / sqrt(variance + static_cast<A>(job.epsilon))};
         if (row + 1 < place.behind) ask(row + 1);
         A first = 0, second = 0;
 #pragma unroll
@@ -56,23 +60,24 @@ template <class T> struct SlopeWork {
         turn ^= 1;
         if (threadIdx.x == 0) to[0] = first, to[1] = second;
     }
-    template <class F> __device__ __forceinline__ Totals totals(int64_t, F &&number) const {
+    template <class F> __device__ __forceinline__ Totals totals(int64_t row, F &&number) {
+        if (cut.exchange == Exchange::take) standard = standard_of<A>(job, row);
         const A length = static_cast<A>(cut.length);
         const A first = sum_of_parts<A>(cut.parts, [&](int part) { return number(part, 0); });
         const A second = sum_of_parts<A>(cut.parts, [&](int part) { return number(part, 1); });
-        return {job.centered ? first / length : A(0), second / length};
+        return {standard, job.centered ? first / length : A(0), second / length};
     }
     __device__ __forceinline__ void finish(int64_t row, const HeldPart<T, 2> &held,
                                            const Totals &of) {
-        const Standard<A> standard = standard_of<A>(job, row);
         T *const to = static_cast<T *>(job.dx) + row * cut.length;
 #pragma unroll
         for (int k = 0; k < part_packs; k++) {
-            const Slope<T, true> slope(standard, weight[k], held.packs[0][k], held.packs[1][k]);
+            const Slope<T, true> slope(of.standard, weight[k], held.packs[0][k],
+                                       held.packs[1][k]);
             const int at = place.at(k, pack);
             if (at < place.end)
                 store_pack(to, at, place.end, cut.aligned,
-                           slope.result(standard.scale, of.first, of.second));
+                           slope.result(of.standard.scale, of.first, of.second));
 #pragma unroll
             for (int j = 0; j < pack; j++) {
                 A &sum = dweight[k][j]; // nothing is there behind the end
@@ -114,7 +119,7 @@ __global__ void __launch_bounds__(parts_threads)
 // How many groups share so many rows: as each leaves sums as long as a row, few, but enough for a
 // large card. A number that depends on the shape alone.
 inline int64_t rows_of_group(int64_t rows, int parts) {
-    const int64_t least = 128 / parts, wanted = rows / 32 > least ? rows / 32 : least;
+    const int64_t least = 128 / parts, wanted = rows / 64 > least ? rows / 64 : least;
     return (rows + wanted - 1) / wanted;
 }
 

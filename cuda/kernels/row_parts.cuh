@@ -15,7 +15,7 @@
 
 namespace pvg {
 
-constexpr int most_parts = 8;    // as many blocks as every cluster may have
+constexpr int most_parts = 8; // as many blocks as every cluster may have
 constexpr int parts_threads = 512, part_packs = 4; // packs of a thread
 template <class T> constexpr int most_of_part = parts_threads * part_packs * pack_size<T>;
 
@@ -99,6 +99,13 @@ template <class T, int N, int STAGES> struct PartRing {
         const int stage = static_cast<int>(number % STAGES);
         return shared + ((stage * N + i) * part_packs + k) * parts_threads + threadIdx.x;
     }
+    // A pack that begins anywhere; elements of two bytes cannot be copied one by one.
+    __device__ static __forceinline__ void copy_elements(T *to, const T *from) {
+        if constexpr (sizeof(T) >= 4)
+#pragma unroll
+            for (int j = 0; j < pack; j++)
+                fragments::copy_async<sizeof(T)>(fragments::shared_address(to + j), from + j);
+    }
     // The row `number` of the group; of no row nothing.
     __device__ __forceinline__ void fetch(const RowParts &cut, const PartPlace &place_of,
                                           const T *const (&operands)[N], int64_t number) const {
@@ -113,6 +120,8 @@ template <class T, int N, int STAGES> struct PartRing {
                 if (cut.aligned && at + pack <= place_of.end)
                     fragments::copy_async<sizeof(Pack<T>)>(
                         fragments::shared_address(place(number, i, k)), from + at);
+                else if (sizeof(T) >= 4 && at + pack <= place_of.end)
+                    copy_elements(place(number, i, k)->element, from + at);
                 else
                     *place(number, i, k) = load_pack(from, at, place_of.end, cut.aligned, 0);
             }

@@ -1,8 +1,9 @@
-"""Steps of training that only move memory: optimisers, clipping, dropout, embedding; bytes a second.
+"""Steps of training that only move memory: optimisers, clipping, dropout, embeddings; in bytes/s.
 
 Counted is what must move: parameters and states are read and written, gradients read; clipping
-reads them twice and writes them; the gradient of an embedding's table is written. Rates of 0 and the norm itself as the limit leave all values as
-they are, so that the work can be repeated; no memory is saved by that.
+reads them twice and writes them; of an embedding the gradient of the whole table is written. Rates
+of 0 and the norm itself as the limit leave all values as they are, so that the work can be
+repeated; no memory is saved by that.
 """
 
 import numpy as np
