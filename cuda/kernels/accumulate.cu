@@ -3,7 +3,8 @@
 //
 // The places of all writes are sorted (stable), so that the values of one place, a run, lie side by
 // side. A team of threads, one for each element beside the indices, goes through a chunk of
-// them and combines one after the other. A run that ends within its chunk is finished there; what
+// them and combines one after the other; what a team of a whole warp has to know of its chunk's
+// writes each lane finds out of one of them. A run that ends within its chunk is finished there; what
 // belongs to a run that began before the chunk (the head) or goes on behind it (the tail) becomes
 // an entry of the next, shorter list of writes, on which the same is done again, until there is one
 // chunk. There is no atomic addition, whose order would change the bits from run to run.
@@ -17,7 +18,8 @@ namespace pvg {
 namespace {
 
 constexpr int accumulate_threads = 256;
-constexpr int chunk_writes = 32; // a team's
+constexpr int chunk_writes = 32; // a team's; of a warp one a lane
+constexpr int at_a_time = 4;     // of which the loads are under way together
 constexpr int64_t most_writes = UINT32_MAX;
 constexpr int most_rounds = 8; // each has a 16th of the writes of the one before
 
@@ -72,11 +74,28 @@ template <class T> __device__ T finished(int operation, T before, T values) {
     return combined(operation, before, values);
 }
 
+// What there is to know of a write: key and tag, whether it is the last of its run, where its value
+// lies, and its place, if the first round is to finish the run or there is a value.
+struct Write {
+    uint64_t key;
+    bool last;
+    uint32_t number;
+    int64_t source, place;
+
+    __device__ __forceinline__ Write of_lane(int lane) const {
+        constexpr unsigned all = 0xffffffffu;
+        return {__shfl_sync(all, key, lane), __shfl_sync(all, static_cast<int>(last), lane) != 0,
+                __shfl_sync(all, number, lane), __shfl_sync(all, source, lane),
+                __shfl_sync(all, place, lane)};
+    }
+};
+
 // What one thread knows of the run that it is in.
 template <class T> struct Run {
     T value;
     bool any;        // there is a value
     uint32_t number; // of a write of it
+    int64_t place;   // and its place
     uint64_t key;
 };
 
@@ -84,40 +103,51 @@ template <class T, bool FIRST> struct Team {
     using C = ComputeType<T>;
     const Round &round;
     int64_t column, source, target; // the thread's element beside the indices
+    bool here;                      // there is such an element
 
     __device__ uint64_t tagged_key(int64_t i) const {
+        if (i >= round.count) return ~uint64_t(0);
         if (!FIRST) return static_cast<const uint64_t *>(round.keys)[i];
         return 2 * (round.wide ? static_cast<const uint64_t *>(round.keys)[i]
                                : static_cast<const uint32_t *>(round.keys)[i]);
     }
     __device__ uint64_t key(int64_t i) const { return tagged_key(i) / 2; }
-    __device__ C value(int64_t i, uint32_t number) const {
+    __device__ __forceinline__ Write write(int64_t i) const {
+        Write found = {tagged_key(i), true, 0, 0, not_written};
+        if (i >= round.count) return found;
+        found.last = found.key / 2 != key(i + 1), found.number = round.numbers[i];
+        if (FIRST) found.source = round.sources[found.number];
+        if (FIRST ? found.last : found.key % 2 == 0)
+            found.place = round.displacements[found.number];
+        return found;
+    }
+    __device__ C value(int64_t i, const Write &write) const {
         if constexpr (FIRST)
-            return C(static_cast<const T *>(round.values)[round.sources[number] + source]);
+            return C(static_cast<const T *>(round.values)[write.source + source]);
         else
             return static_cast<const C *>(round.values)[i * round.columns + column];
     }
-    __device__ void take(Run<C> *run, C value, uint32_t number) const {
+    __device__ void take(Run<C> *run, C value, const Write &write) const {
         run->value = run->any ? combined(round.operation, run->value, value) : value;
-        run->any = true, run->number = number;
+        run->any = true, run->number = write.number, run->place = write.place;
     }
     __device__ T *element(int64_t place) const {
         return static_cast<T *>(round.target) + place + target;
     }
-    __device__ void finish(const Run<C> &run, int64_t place, C before) const {
-        if (run.any && place != not_written)
-            *element(place) = T(finished(round.operation, before, run.value));
+    __device__ C before(int64_t place) const {
+        return here && place != not_written ? C(*element(place)) : C();
     }
-    __device__ void finish(const Run<C> &run) const {
-        const int64_t place = run.any ? round.displacements[run.number] : not_written;
-        finish(run, place, place == not_written ? C() : C(*element(place)));
+    __device__ void finish(const Run<C> &run, C before) const {
+        if (here && run.any && run.place != not_written)
+            *element(run.place) = T(finished(round.operation, before, run.value));
     }
     __device__ void leave(int64_t entry, const Run<C> &run, bool any) const {
         if (column == 0) {
             round.next_keys[entry] = 2 * run.key + (any ? 0 : 1);
             round.next_numbers[entry] = run.number;
         }
-        if (any) static_cast<C *>(round.next_values)[entry * round.columns + column] = run.value;
+        if (any && here)
+            static_cast<C *>(round.next_values)[entry * round.columns + column] = run.value;
     }
 };
 
@@ -125,54 +155,47 @@ template <class T, bool FIRST>
 __global__ void __launch_bounds__(accumulate_threads)
     accumulate_kernel(const __grid_constant__ Round round) {
     using C = ComputeType<T>;
-    constexpr int at_a_time = FIRST ? 4 : 8; // of which the loads are under way together
-    const int teams = accumulate_threads / round.team;
+    const int teams = accumulate_threads / round.team, lane = static_cast<int>(threadIdx.x) % 32;
     const int64_t tiles = (round.columns + round.team - 1) / round.team;
     const int64_t chunk = blockIdx.x / tiles * teams + threadIdx.x / round.team;
     const int64_t column = blockIdx.x % tiles * round.team + threadIdx.x % round.team;
     const int64_t begin = chunk * chunk_writes;
-    if (begin >= round.count || column >= round.columns) return;
+    const bool warp = round.team == 32, here = column < round.columns;
+    if (begin >= round.count || (!warp && !here)) return;
     const int64_t end = begin + chunk_writes < round.count ? begin + chunk_writes : round.count;
-    const int64_t position[1] = {column};
+    const int64_t position[1] = {here ? column : 0};
     int64_t offsets[2][1];
     locate(round.walk, position, offsets);
-    const Team<T, FIRST> team = {round, column, offsets[0][0], offsets[1][0]};
-    Run<C> run = {C(), false, 0, team.key(begin)};
+    const Team<T, FIRST> team = {round, column, offsets[0][0], offsets[1][0], here};
+    Run<C> run = {C(), false, 0, not_written, team.key(begin)};
     const uint64_t first_key = run.key;
     bool in_head = begin > 0 && team.key(begin - 1) == run.key, has_head = false;
+    Write of_lane = {};
+    if (warp) of_lane = team.write(begin + lane);
     for (int64_t i = begin; i < end; i += at_a_time) {
-        uint64_t keys[at_a_time + 1];
-        uint32_t numbers[at_a_time];
+        Write writes[at_a_time];
         C values[at_a_time], before[at_a_time];
-        int64_t places[at_a_time];
-        bool last[at_a_time]; // of a run
 #pragma unroll
-        for (int e = 0; e <= at_a_time; e++)
-            keys[e] = i + e < round.count ? team.tagged_key(i + e) : ~uint64_t(0);
+        for (int e = 0; e < at_a_time; e++)
+            writes[e] = warp ? of_lane.of_lane(static_cast<int>(i - begin) + e) : team.write(i + e);
 #pragma unroll
-        for (int e = 0; e < at_a_time; e++) {
-            const int64_t at = i + e < end ? i + e : end - 1;
-            numbers[e] = round.numbers[at], last[e] = keys[e] / 2 != keys[e + 1] / 2;
-            if (keys[e] % 2 == 0 && i + e < end) values[e] = team.value(at, numbers[e]);
-        }
-        // What the first round adds to is fetched together too. (Later numbers may be nobody's.)
+        for (int e = 0; e < at_a_time; e++)
+            if (here && i + e < end && writes[e].key % 2 == 0)
+                values[e] = team.value(i + e, writes[e]);
+        // What the first round adds to is fetched together, too.
 #pragma unroll
-        for (int e = 0; FIRST && e < at_a_time; e++) {
-            places[e] = last[e] && i + e < end ? round.displacements[numbers[e]] : not_written;
-            if (places[e] != not_written) before[e] = C(*team.element(places[e]));
-        }
+        for (int e = 0; FIRST && e < at_a_time; e++)
+            before[e] = team.before(i + e < end && writes[e].last ? writes[e].place : not_written);
 #pragma unroll
         for (int e = 0; e < at_a_time; e++) {
             if (i + e >= end) break;
-            if (keys[e] / 2 != run.key) run.key = keys[e] / 2, run.any = false;
-            if (keys[e] % 2 == 0) team.take(&run, values[e], numbers[e]);
-            if (!last[e]) continue;
+            if (writes[e].key / 2 != run.key) run.key = writes[e].key / 2, run.any = false;
+            if (writes[e].key % 2 == 0) team.take(&run, values[e], writes[e]);
+            if (!writes[e].last) continue;
             if (in_head)
                 team.leave(2 * chunk, run, has_head = run.any);
-            else if (FIRST)
-                team.finish(run, places[e], before[e]);
             else
-                team.finish(run);
+                team.finish(run, FIRST ? before[e] : team.before(run.place));
             in_head = false;
         }
     }

@@ -1,5 +1,6 @@
 // The one file that knows CUB: each kind of keys costs the compiler some ten seconds. The simulated
-// card has a kernel of its own here, which does the same a digit of eight bits at a time.
+// card has a kernel of its own here, which does the same a digit of eight bits at a time. Of few keys
+// each is compared with all others, in one launch: a radix sort needs several, whatever their number.
 #include "kernels/radix.cuh"
 #include <utility>
 #ifndef PVG_SIMULATOR
@@ -7,6 +8,67 @@
 #endif
 
 namespace pvg::radix {
+
+namespace {
+
+constexpr int64_t few_keys = 8192; // 2^26 comparisons take as long as two launches of a radix sort
+constexpr int rank_threads = 256, rank_tile = 1024, rank_slices = rank_threads / 32;
+
+// How many keys come before each of a block's 32: a lane's key is compared with a slice of each tile
+// by every warp, whose lanes read the same of it.
+template <class K>
+__global__ void __launch_bounds__(rank_threads)
+    rank_kernel(const Buffers<K> buffers, const uint32_t count, const K mask) {
+    __shared__ K tile[rank_tile];
+    __shared__ uint32_t ranks[rank_slices][32];
+    constexpr uint32_t slice = rank_tile / rank_slices;
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const uint32_t first = blockIdx.x * 32, own = first + lane;
+    const K key = own < count ? buffers.keys[own] : K(0), mine = key & mask;
+    uint32_t rank = 0;
+    for (uint32_t from = 0; from < count; from += rank_tile) {
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < rank_tile && from + i < count; i += rank_threads)
+            tile[i] = buffers.keys[from + i] & mask;
+        __syncthreads();
+        const uint32_t begin = from + warp * slice;
+        const uint32_t end = begin + slice < count ? begin + slice : count;
+        const K *const others = tile + warp * slice;
+        // The block's own keys lie within one slice, as 32 divides it.
+        if (end <= first || begin > first) {
+            const bool before = end <= first;
+#pragma unroll 8
+            for (uint32_t j = begin; j < end; j++) {
+                const K other = others[j - begin];
+                rank += before ? other <= mine : other < mine;
+            }
+        } else {
+            for (uint32_t j = begin; j < end; j++) {
+                const K other = others[j - begin];
+                rank += other < mine || (other == mine && j < own);
+            }
+        }
+    }
+    ranks[warp][lane] = rank;
+    __syncthreads();
+    if (warp != 0 || own >= count) return;
+    uint32_t to = 0;
+    for (int w = 0; w < rank_slices; w++) to += ranks[w][lane];
+    buffers.other_keys[to] = key;
+    if (buffers.values) buffers.other_values[to] = buffers.values[own];
+}
+
+template <class K> int sort_few(Call &call, Buffers<K> *buffers, int64_t count, int bits) {
+    const K all = static_cast<K>(~K(0));
+    const K mask = bits >= int(8 * sizeof(K)) ? all : static_cast<K>((K(1) << bits) - 1);
+    PVG_LAUNCH(rank_kernel<K>, blocks_for(count, 32), rank_threads, 0, call.stream, *buffers,
+               static_cast<uint32_t>(count), mask);
+    std::swap(buffers->keys, buffers->other_keys);
+    std::swap(buffers->values, buffers->other_values);
+    return PVG_OK;
+}
+
+} // namespace
 
 #ifdef PVG_SIMULATOR
 
@@ -29,7 +91,7 @@ __global__ void digit_kernel(const Buffers<K> buffers, uint32_t count, int shift
 
 } // namespace
 
-template <class K> int sort(Call &call, Buffers<K> *buffers, int64_t count, int bits) {
+template <class K> int sort_many(Call &call, Buffers<K> *buffers, int64_t count, int bits) {
     for (int shift = 0; shift < bits; shift += 8) {
         const uint32_t mask = bits - shift < 8 ? (1u << (bits - shift)) - 1 : 255;
         PVG_LAUNCH(digit_kernel<K>, 1, 1, 0, call.stream, *buffers, static_cast<uint32_t>(count),
@@ -42,8 +104,7 @@ template <class K> int sort(Call &call, Buffers<K> *buffers, int64_t count, int 
 
 #else
 
-template <class K> int sort(Call &call, Buffers<K> *buffers, int64_t count, int bits) {
-    if (count == 0 || bits == 0) return PVG_OK;
+template <class K> int sort_many(Call &call, Buffers<K> *buffers, int64_t count, int bits) {
     cub::DoubleBuffer<K> keys(buffers->keys, buffers->other_keys);
     cub::DoubleBuffer<uint32_t> values(buffers->values, buffers->other_values);
     const auto run = [&](void *scratch, size_t &bytes) {
@@ -66,6 +127,12 @@ template <class K> int sort(Call &call, Buffers<K> *buffers, int64_t count, int 
 }
 
 #endif
+
+template <class K> int sort(Call &call, Buffers<K> *buffers, int64_t count, int bits) {
+    if (count == 0 || bits == 0) return PVG_OK;
+    return count <= few_keys ? sort_few(call, buffers, count, bits)
+                             : sort_many(call, buffers, count, bits);
+}
 
 template int sort(Call &, Buffers<uint8_t> *, int64_t, int);
 template int sort(Call &, Buffers<uint16_t> *, int64_t, int);
