@@ -76,7 +76,8 @@ constexpr int dmma_block = 4, dmma_sharing = 3;
 constexpr int dmma_at_a_time[] = {132, 132, 124, 120};
 // What a stage of a small tile takes of a large one's: where two share a multiprocessor, and alone;
 // and what a block needs beside its stages, where the other one hides half of it.
-constexpr double dmma_small_pair = 0.73, dmma_small_alone = 0.33, dmma_small_beside = 0.5;
+constexpr double dmma_pair[] = {1, 0.73, 1.1, 1.1}, dmma_alone[] = {1, 0.33, 0.6, 0.6};
+constexpr double dmma_small_beside = 0.5;
 
 // ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
 
