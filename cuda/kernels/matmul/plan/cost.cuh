@@ -77,7 +77,7 @@ constexpr int dmma_at_a_time[] = {132, 132, 124, 120};
 // What a stage of a small tile takes of a large one's: where two share a multiprocessor, and alone;
 // and what a block needs beside its stages, where the other one hides half of it.
 constexpr double dmma_pair[] = {1, 0.73, 1.1, 1.1}, dmma_alone[] = {1, 0.33, 0.6, 0.6};
-constexpr double dmma_small_beside = 0.5;
+constexpr double dmma_small_beside = 0.5, worth_splits_dmma = 0.85;
 
 // ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
 
@@ -150,6 +150,7 @@ constexpr int least_stretch_ffma = 128, step_ffma = 32, most_rounds_of_stretches
 // The least of a stretch, and of k that is cut; the step, which their terms are a multiple of, lets
 // them begin at 16 bytes; at lines of memory for TMA, if the operands' rows do.
 constexpr int least_stretch_dmma = 256, step_dmma = 4, most_rounds_of_dmma = 3;
+constexpr int least_k_of_stretches_dmma = 1024; // the items of batches are shorter: they pay twice
 constexpr int least_stretch_tensor = 512, step_tensor = 64, least_k_of_stretches_tensor = 4096;
 // By wgmma, in clock cycles: what the launch that adds up stretches takes, and of each sum, which
 // is written and read; by how much stretches have to be faster.

@@ -257,6 +257,7 @@ void plan_launch(const Gemm &g, const Card &card, int type, Plan *plan) {
     plan->shared_bytes = tensor_shared_bytes(plan->rows, plan->columns, type == PVG_FLOAT32 ? 4 : 2,
                                              plan->b_in_classes);
     plan->overlap = true;
+    if (plan->rows == 64) spread_blocks(2, card, plan);
 }
 
 int64_t readings_of_b(const Plan &whole) {

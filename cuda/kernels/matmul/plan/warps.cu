@@ -33,18 +33,20 @@ double part_inside(const Gemm &g, const DmmaSize &size) {
 
 constexpr int candidates[] = {1, 2, 4, 8}; // blocks that share a tile of c
 
-// The time of so many blocks, with so many stages each, in stages of a large tile.
+// The time of so many blocks, with so many stages each, in stages of a large tile. Of small tiles
+// two share a multiprocessor, but for the last ones, if these are few.
 double cost_of_blocks(const Gemm &g, int64_t blocks, int64_t at_a_time, int tile, int64_t length,
                       int besides) {
-    const int64_t rounds = (blocks + at_a_time - 1) / at_a_time;
-    double stage = 1, beside = besides;
-    if (tile > 0) {
-        const bool are_many = blocks > at_a_time / 2;
-        stage = (are_many ? cost::dmma_pair : cost::dmma_alone)[tile];
-        if (are_many) stage *= part_inside(g, dmma_sizes[tile]);
-        beside *= are_many ? cost::dmma_small_beside : cost::dmma_alone[tile];
-    }
-    return static_cast<double>(rounds) * (static_cast<double>(length) * stage + beside);
+    const int64_t rounds = blocks / at_a_time, rest = blocks % at_a_time;
+    const double terms = static_cast<double>(length);
+    if (tile == 0) return static_cast<double>(rounds + (rest > 0)) * (terms + besides);
+    const double pair = terms * cost::dmma_pair[tile] * part_inside(g, dmma_sizes[tile]) +
+                        besides * cost::dmma_small_beside;
+    const double alone = (terms + besides) * cost::dmma_alone[tile];
+    return static_cast<double>(rounds) * pair +
+           (rest == 0                ? 0
+            : rest > at_a_time / 2 ? pair
+                                     : fmin(pair, alone));
 }
 
 int64_t at_a_time(int candidate, int tile) {
@@ -67,13 +69,21 @@ double cost_in_sequence(const Gemm &g, int candidate, int64_t items) {
                           cost::dmma_block + candidates[candidate] - 1);
 }
 
-// The best for one item, which is the best for each of a batch, because of the bits. Stretches are
-// not split any more.
+// The time of an item by the best tile.
+double cost_of_item(const Gemm &g, int candidate) {
+    double least = cost_of(g, candidate, 0, 1);
+    for (int tile = 1; tile < dmma_tiles; tile++)
+        least = fmin(least, cost_of(g, candidate, tile, 1));
+    return least;
+}
+
+// The best for one item, which is the best for each of a batch, because of the bits: a batch would
+// do better without splits, and so they have to pay. Stretches are not split any more.
 int best_candidate(const Gemm &g) {
     int best = 0;
     if (g.last_k) return best;
     for (int i = 1; i < 4 && tiles(g.k, dmma_depth) >= 4 * candidates[i]; i++)
-        if (cost_of(g, i, 0, 1) < cost_of(g, best, 0, 1)) best = i;
+        if (cost_of_item(g, i) < cost::worth_splits_dmma * cost_of_item(g, best)) best = i;
     return best;
 }
 
@@ -154,15 +164,15 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
                        allows_16_bytes(b.data, b.stride, b.item, 8);
     plan->a.alignment = plan->b.alignment = pairs ? 2 : 1;
     plan->shared_bytes = dmma_shared_bytes(size, g.a_along_k, g.b_along_k);
+    if (plan->tile > 0) spread_blocks(2, card, plan);
 }
 
 // As many as make the product fastest, by what it takes as a whole and as stretches, whose sums
 // have to be added up. Asked are those that fill whole rounds.
 int64_t stretches_dmma(const Gemm &g) {
+    if (g.k < cost::least_k_of_stretches_dmma) return 1;
     const int candidate = best_candidate(g);
-    double least = cost_of(g, candidate, 0, 1);
-    for (int tile = 1; tile < dmma_tiles; tile++) least = fmin(least, cost_of(g, candidate, tile, 1));
-    least *= cost::worth_stretches_dmma;
+    double least = cost_of_item(g, candidate) * cost::worth_stretches_dmma;
     int64_t best = 1;
     for (int tile = 0; tile < dmma_tiles; tile++)
         for (int round = 1; round <= cost::most_rounds_of_dmma; round++) {
