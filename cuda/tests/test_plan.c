@@ -204,14 +204,15 @@ static void check_cover(const Product x, const Plan plan) {
     REQUIRE(at_a_time >= 1 && at_a_time <= items && of_c >= 1 && of_c <= m);
     REQUIRE(of_c == m || at_a_time == 1 || is_ffma(kernel));
     if (plan[PVG_PLAN_K_BLOCKS]) {
-        int64_t group = plan[PVG_PLAN_CLUSTER], wide = plan[PVG_PLAN_PAIR];
+        int64_t group = plan[PVG_PLAN_CLUSTER];
+        int high = plan[PVG_PLAN_PAIR] == 2, wide = plan[PVG_PLAN_PAIR] == 1;
         int64_t all = plan[PVG_PLAN_WHOLE] + plan[PVG_PLAN_CUT];
         int is_tf32 = kernel == PVG_MATMUL_TENSOR && x[PVG_PRODUCT_DTYPE] == PVG_FLOAT32 &&
                       x[PVG_PRODUCT_PRECISION] == PVG_PRECISION_TF32;
         if (is_tf32 && !x[PVG_PRODUCT_B_ALONG_K]) /* c transposed, perhaps in parts */
             REQUIRE(all >= covering(n, rows) * covering(of_c, columns << wide));
         else if (kernel == PVG_MATMUL_TENSOR)
-            REQUIRE(all == covering(of_c, rows) * covering(n, columns << wide));
+            REQUIRE(all == covering(of_c, rows << high) * covering(n, columns << wide));
         else
             REQUIRE(all == covering(of_c, rows * group) * covering(n, columns));
         check_slices(x, plan);

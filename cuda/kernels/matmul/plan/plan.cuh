@@ -30,6 +30,7 @@ struct Plan {
     int64_t terms = 0;      // of k, in a split of GEMV
     Schedule schedule = {}; // of an item, where blocks walk through units
     int pair = 0;           // 1: two tiles, neighbours along n, share the loads of a
+    bool down = false;      // the two are neighbours along m, and share the loads of b
     int cluster = 1;        // blocks
     int64_t tiles = 0;      // of an item, or of its first part
     int part_rows = 0;      // of c, computed at a time

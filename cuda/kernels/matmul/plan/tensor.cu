@@ -25,17 +25,18 @@ struct Loads {
 struct Tiling {
     int tile, rows, columns, pair;
     Schedule schedule;
+    bool down = false;
 };
 Tiling tiling_of(const Plan &plan) {
-    return {plan.tile, plan.rows, plan.columns, plan.pair, plan.schedule};
+    return {plan.tile, plan.rows, plan.columns, plan.pair, plan.schedule, plan.down};
 }
 
 double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
     const Schedule &s = tiling.schedule;
-    const int n = tiling.columns, rows_a = tiling.rows >> tiling.pair;
+    const int n = tiling.columns, rows_a = tiling.rows >> (tiling.pair - tiling.down);
     const int64_t rounds = tiles(s.units() * items, width >> tiling.pair);
     const double blocks = double(rounds) * s.k_blocks / s.slices; // of K, one after the other
-    const double rows = rows_a * x.row_a + n * x.row_b;
+    const double rows = rows_a * x.row_a + (n >> tiling.down) * x.row_b;
     const double memory = x.bytes * items / (cost::memory_rate * blocks);
     const double loads = sqrt(rows * rows + memory * memory); // both wait at times: as measured
     double block = fmax(loads, cost::shared_memory_cycles(tiling.rows, n));
@@ -182,8 +183,25 @@ double row_cycles(const Stored &x, const OperandPlan &plan, int element) {
                              : cost::unaligned_cycles;
 }
 
-// Lets blocks share the instruction's a also where that pays for these operands only. The slices of
-// K stay what they are, and with them the bits: so here addresses and strides may count.
+// Two blocks side by side, which share a; one below the other, which share b.
+Tiling pair_across(const Tiling &single) {
+    Tiling pair = single;
+    Schedule &s = pair.schedule;
+    pair.pair = 1, s.tiles_across = (s.tiles_across + 1) / 2;
+    (s.cut ? s.cut : s.whole) = s.tiles_down * s.tiles_across;
+    return pair;
+}
+Tiling pair_down(const Gemm &g, const Tiling &any) {
+    Tiling pair = any;
+    pair.pair = 1, pair.down = true;
+    pair.schedule = whole_schedule(tiles(g.m, 2 * any.rows), tiles(g.n, any.columns),
+                                   any.schedule.k_blocks, 1);
+    return pair;
+}
+
+// Lets blocks share the instruction's a, or of 16 bits b, also where that pays for these operands
+// only. The slices of K stay what they are, and with them the bits: so here addresses and strides
+// may count.
 void pair_blocks(const Gemm &g, int type, Plan *plan) {
     const int element = type == PVG_FLOAT32 ? 4 : 2;
     const double rows_of_a = row_cycles(stored_a(g), plan->a, element);
@@ -192,15 +210,19 @@ void pair_blocks(const Gemm &g, int type, Plan *plan) {
     const double bytes = (double(g.m) * double(g.k) + double(g.n) * double(g.k)) * element;
     const Loads loads = {plan->transposed ? rows_of_b : rows_of_a,
                          plan->transposed ? rows_of_a : rows_of_b, bytes, plan->transposed};
-    Tiling paired = tiling_of(*plan);
-    Schedule &s = paired.schedule;
-    plan->reckoned = cycles(paired, loads, g.items);
-    if (plan->pair || plan->rows == 64 || s.tiles_across < 2 || (s.cut && s.whole)) return;
-    paired.pair = 1, s.tiles_across = (s.tiles_across + 1) / 2;
-    (s.cut ? s.cut : s.whole) = s.tiles_down * s.tiles_across;
-    const double reckoned = cycles(paired, loads, g.items);
-    if (reckoned >= plan->reckoned) return;
-    plan->schedule = s, plan->pair = 1, plan->reckoned = reckoned;
+    const Tiling given = tiling_of(*plan);
+    const Schedule &s = given.schedule;
+    plan->reckoned = cycles(given, loads, g.items);
+    if (plan->rows == 64) return;
+    const auto consider = [&](const Tiling &pair) {
+        const double reckoned = cycles(pair, loads, g.items);
+        if (reckoned >= plan->reckoned) return;
+        plan->schedule = pair.schedule, plan->pair = 1, plan->down = pair.down;
+        plan->reckoned = reckoned;
+    };
+    if (!given.pair && s.tiles_across > 1 && !(s.cut && s.whole)) consider(pair_across(given));
+    const bool has_halves_of_b = type != PVG_FLOAT32 && given.columns >= 128;
+    if (has_halves_of_b && !s.cut && g.m > given.rows) consider(pair_down(g, given));
 }
 
 // ---- Large copies, in parts ---------------------------------------------------------------------
