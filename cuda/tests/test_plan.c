@@ -145,13 +145,13 @@ static int check_stretches(const Card card, const Product x, const Plan plan, Pr
     stretch[PVG_PRODUCT_ITEMS] = 1, stretch[PVG_PRODUCT_HAS_BIAS] = 0;
     stretch[PVG_PRODUCT_C_STRIDE] = stretch[PVG_PRODUCT_N];
     int64_t kernel = plan[PVG_PLAN_KERNEL];
-    if (kernel == PVG_MATMUL_FFMA_64X64 ||
-        kernel == PVG_MATMUL_TENSOR_SMALL) /* the last one is no longer */
+    if (kernel == PVG_MATMUL_FFMA_64X64 || kernel == PVG_MATMUL_TENSOR_SMALL ||
+        kernel == PVG_MATMUL_DMMA) /* the last one is no longer */
         return plan[PVG_PLAN_SPLITS] == 1 && (count - 1) * terms < k && count * terms >= k &&
-               terms % 32 == 0 && count * plan[PVG_PLAN_TILES] <= 16 * 132;
+               terms % 16 == 0 && count * plan[PVG_PLAN_TILES] <= 16 * 132;
     if (pvg_plan_product(card, stretch, of_stretch) != PVG_OK) return 0;
     if (of_stretch[PVG_PLAN_STRETCHES] != 1) return 0;
-    if (of_stretch[PVG_PLAN_SPLITS] != plan[PVG_PLAN_SPLITS] && kernel != PVG_MATMUL_DMMA) return 0;
+    if (of_stretch[PVG_PLAN_SPLITS] != plan[PVG_PLAN_SPLITS]) return 0;
     memcpy(of_stretch, plan, sizeof(Plan));
     return count * terms <= k && k - count * terms <= terms && terms % 4 == 0 &&
            count * plan[PVG_PLAN_TILES] <= 12 * 132; /* smaller tiles give the same bits */

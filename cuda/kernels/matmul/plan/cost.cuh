@@ -74,10 +74,14 @@ constexpr int dmma_block = 4, dmma_sharing = 3;
 // Blocks that run at a time in clusters of 1, 2, 4 and 8, which have to fit groups of
 // multiprocessors: 31 of 4 where a group has 14 of them, as in some H100.
 constexpr int dmma_at_a_time[] = {132, 132, 124, 120};
-// What a stage of a small tile takes of a large one's: where two share a multiprocessor, and alone;
-// and what a block needs beside its stages, where the other one hides half of it.
-constexpr double dmma_pair[] = {1, 0.73, 1.1, 1.1}, dmma_alone[] = {1, 0.33, 0.6, 0.6};
-constexpr double dmma_small_beside = 0.5, worth_splits_dmma = 0.85;
+// What a stage of a tile takes of a large one's, of tiles that share a multiprocessor, by how many do;
+// and what a block needs beside its stages, where the others hide the rest. By the times of cuBLAS's
+// kernels of these tiles on an H100: the smaller ones use the units better, by instructions that
+// take twice as much of k.
+constexpr double dmma_stage[][4] = {{1}, {0.31, 0.52, 0.75}, {0.19, 0.34, 0.45, 0.56}};
+constexpr double dmma_beside[] = {1, 0.5, 0.4};
+// Splits have to pay, for a batch does better without.
+constexpr double worth_splits_dmma = 0.8;
 
 // ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
 
@@ -149,7 +153,7 @@ constexpr double small_alone = 1.5, small_beside = 1.2;
 constexpr int least_stretch_ffma = 128, step_ffma = 32, most_rounds_of_stretches = 8;
 // The least of a stretch, and of k that is cut; the step, which their terms are a multiple of, lets
 // them begin at 16 bytes; at lines of memory for TMA, if the operands' rows do.
-constexpr int least_stretch_dmma = 256, step_dmma = 4, most_rounds_of_dmma = 3;
+constexpr int least_stretch_dmma = 256, step_dmma = 16, most_rounds_of_dmma = 8;
 constexpr int least_k_of_stretches_dmma = 1024; // the items of batches are shorter: they pay twice
 constexpr int least_stretch_tensor = 512, step_tensor = 64, least_k_of_stretches_tensor = 4096;
 // By wgmma, in clock cycles: what the launch that adds up stretches takes, and of each sum, which

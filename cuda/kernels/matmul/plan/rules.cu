@@ -208,7 +208,7 @@ const Rules &rules_of(int dtype) {
 // ---- Kernels by code ----------------------------------------------------------------------------
 
 const Stretching stretching_ffma = {PVG_MATMUL_FFMA_64X64, cost::step_ffma, true};
-const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::step_dmma, false};
+const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::step_dmma, true};
 const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::step_tensor, false};
 const Stretching stretching_small = {PVG_MATMUL_TENSOR_SMALL, cost::step_small, true};
 

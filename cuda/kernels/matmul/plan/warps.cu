@@ -23,49 +23,44 @@ int64_t tiles_of(const Gemm &g, const DmmaSize &size) {
 }
 
 // Of the smaller tiles' multiplications the part that is not outside of c: instructions that are
-// have nothing to do, and the warps of a block have equally many of the others.
+// have nothing to do.
 double part_inside(const Gemm &g, const DmmaSize &size) {
-    const int next_row = size.rows == size.columns ? 32 : size.rows / 4;
-    const int next_column = size.rows == size.columns ? 16 : size.columns / 4;
-    return static_cast<double>(tiles(g.m, next_row) * next_row * tiles(g.n, next_column)) *
-           next_column / static_cast<double>(tiles_of(g, size) * size.rows * size.columns);
+    constexpr int rows = 32, columns = 16; // of the instructions that the warps have at a time
+    return static_cast<double>(tiles(g.m, rows) * rows * tiles(g.n, columns) * columns) /
+           static_cast<double>(tiles_of(g, size) * size.rows * size.columns);
 }
 
 constexpr int candidates[] = {1, 2, 4, 8}; // blocks that share a tile of c
 
-// The time of so many blocks, with so many stages each, in stages of a large tile. Of small tiles
-// two share a multiprocessor, but for the last ones, if these are few.
-double cost_of_blocks(const Gemm &g, int64_t blocks, int64_t at_a_time, int tile, int64_t length,
-                      int besides) {
-    const int64_t rounds = blocks / at_a_time, rest = blocks % at_a_time;
-    const double terms = static_cast<double>(length);
-    if (tile == 0) return static_cast<double>(rounds + (rest > 0)) * (terms + besides);
-    const double pair = terms * cost::dmma_pair[tile] * part_inside(g, dmma_sizes[tile]) +
-                        besides * cost::dmma_small_beside;
-    const double alone = (terms + besides) * cost::dmma_alone[tile];
-    return static_cast<double>(rounds) * pair +
-           (rest == 0                ? 0
-            : rest > at_a_time / 2 ? pair
-                                     : fmin(pair, alone));
-}
-
-int64_t at_a_time(int candidate, int tile) {
-    return int64_t(cost::dmma_at_a_time[candidate]) << (tile > 0);
+// The time of so many blocks, with so many stages each, in stages of a large tile. `fit` of them
+// share a multiprocessor, but for the last ones, if these are few.
+double cost_of_blocks(const Gemm &g, int64_t blocks, int64_t width, int tile, int fit,
+                      int64_t length, int besides) {
+    const int64_t rounds = blocks / (width * fit), rest = blocks % (width * fit);
+    const double inside = tile == 0 ? 1 : part_inside(g, dmma_sizes[tile]);
+    const auto cost = [&](int64_t each) {
+        if (each == 0) return 0.0;
+        const double stage = cost::dmma_stage[tile][each - 1];
+        const double most = each > 1 ? stage * inside : stage;
+        return static_cast<double>(length) * fmax(most, cost::dmma_stage[tile][0]) +
+               besides * cost::dmma_beside[tile];
+    };
+    return static_cast<double>(rounds) * cost(fit) + cost((rest + width - 1) / width);
 }
 
 double cost_of(const Gemm &g, int candidate, int tile, int64_t items) {
     const int splits = candidates[candidate];
-    const int64_t length = (tiles(g.k, dmma_depth) + splits - 1) / splits;
-    return cost_of_blocks(g, tiles_of(g, dmma_sizes[tile]) * items * splits,
-                          at_a_time(candidate, tile), tile, length,
+    const DmmaSize &size = dmma_sizes[tile];
+    return cost_of_blocks(g, tiles_of(g, size) * items * splits, cost::dmma_at_a_time[candidate],
+                          tile, dmma_blocks(size.rows), (tiles(g.k, dmma_depth) + splits - 1) / splits,
                           cost::dmma_block + (splits > 1 ? cost::dmma_sharing : 0));
 }
 
-// The same of small tiles whose splits a block computes one after another.
-constexpr int sequence_tile = 1;
+// The same of tiles whose splits a block computes one after another.
 double cost_in_sequence(const Gemm &g, int candidate, int64_t items) {
-    return cost_of_blocks(g, tiles_of(g, dmma_sizes[sequence_tile]) * items,
-                          at_a_time(0, sequence_tile), sequence_tile, tiles(g.k, dmma_depth),
+    const DmmaSize &size = dmma_sizes[dmma_sequence_tile];
+    return cost_of_blocks(g, tiles_of(g, size) * items, cost::dmma_at_a_time[0], dmma_sequence_tile,
+                          dmma_sequence_blocks, tiles(g.k, dmma_depth),
                           cost::dmma_block + candidates[candidate] - 1);
 }
 
@@ -93,9 +88,8 @@ int shared_bytes(int stage_bytes, int sums_bytes) {
 }
 constexpr int warp_sums_bytes = warp_side * warp_sums_pitch * 4;
 int dmma_shared_bytes(const DmmaSize &size, bool a_along_k, bool b_along_k) {
-    const int stages = dmma_stages(size.rows, size.columns) *
-                       (dmma_stage_bytes(size.rows, a_along_k) +
-                        dmma_stage_bytes(size.columns, b_along_k));
+    const int stages = dmma_stages(size.rows) * (dmma_stage_bytes(size.rows, a_along_k) +
+                                                 dmma_stage_bytes(size.columns, b_along_k));
     const int sums = size.rows * dmma_sums_pitch(size.columns) * 8;
     return stages > sums ? stages : sums;
 }
@@ -150,21 +144,22 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
     const double in_sequence = cost_in_sequence(g, candidate, g.items);
     // Of a few items clusters may leave much idle; of one, the small tiles' own splits are faster.
     const bool are_many =
-        tiles_of(g, dmma_sizes[sequence_tile]) * g.items >= 2 * cost::dmma_at_a_time[0];
+        tiles_of(g, dmma_sizes[dmma_sequence_tile]) * g.items >= 2 * cost::dmma_at_a_time[0];
     if (candidate > 0 && (are_many || g.items > 1) && in_sequence < plan->reckoned) {
-        plan->tile = sequence_tile;
+        plan->tile = dmma_sequence_tile;
         plan->splits_in_sequence = plan->splits, plan->splits = plan->cluster = 1;
         plan->reckoned = in_sequence;
     }
     plan->depth = dmma_depth;
     const DmmaSize &size = dmma_sizes[plan->tile];
-    plan_grid(g, card, size, dmma_threads(size.rows, size.columns), plan);
+    plan_grid(g, card, size, dmma_threads(size.rows), plan);
     plan->a = in_place(a), plan->b = in_place(b);
     const bool pairs = allows_16_bytes(a.data, a.stride, a.item, 8) &&
                        allows_16_bytes(b.data, b.stride, b.item, 8);
     plan->a.alignment = plan->b.alignment = pairs ? 2 : 1;
     plan->shared_bytes = dmma_shared_bytes(size, g.a_along_k, g.b_along_k);
-    if (plan->tile > 0) spread_blocks(2, card, plan);
+    spread_blocks(plan->splits_in_sequence > 1 ? dmma_sequence_blocks : dmma_blocks(size.rows),
+                  card, plan);
 }
 
 // As many as make the product fastest, by what it takes as a whole and as stretches, whose sums
@@ -175,16 +170,17 @@ int64_t stretches_dmma(const Gemm &g) {
     double least = cost_of_item(g, candidate) * cost::worth_stretches_dmma;
     int64_t best = 1;
     for (int tile = 0; tile < dmma_tiles; tile++)
-        for (int round = 1; round <= cost::most_rounds_of_dmma; round++) {
-            const int64_t all = tiles_of(g, dmma_sizes[tile]), most = at_a_time(0, tile);
-            int64_t count = most * round / all;
+        for (int each = 1; each <= cost::most_rounds_of_dmma; each++) { // of a multiprocessor
+            const int64_t all = tiles_of(g, dmma_sizes[tile]);
+            int64_t count = cost::dmma_at_a_time[0] * each / all;
             if (count > g.k / cost::least_stretch_dmma) count = g.k / cost::least_stretch_dmma;
-            count = with_short_rest(g.k, count, cost::step_dmma);
             if (count < 2) continue;
             const double sums = static_cast<double>(count * g.m) * g.n;
-            const double found = cost_of_blocks(g, all * count, most, tile,
-                                                tiles(g.k / count, dmma_depth), cost::dmma_block) +
-                                 cost::dmma_adding + sums * cost::dmma_stages_of_sum;
+            const double found =
+                cost_of_blocks(g, all * count, cost::dmma_at_a_time[0], tile,
+                               dmma_blocks(dmma_sizes[tile].rows),
+                               (tiles(g.k, dmma_depth) + count - 1) / count, cost::dmma_block) +
+                cost::dmma_adding + sums * cost::dmma_stages_of_sum;
             if (found < least) least = found, best = count;
         }
     return best;

@@ -23,22 +23,25 @@ namespace pvg::matmul {
 namespace {
 
 constexpr int depth = 16; // of a stage
-constexpr int step = 4;   // of k, in one instruction
 constexpr int pad = 4;
 
 // A block's tile of c, and a warp's part of it: instructions of 16 rows and 8 columns, which the
 // warps take in turns, so that each has as many of those that are in c at all.
-template <int ROWS, int COLUMNS> struct DmmaTile {
+template <int ROWS, int COLUMNS, bool IN_SEQUENCE = false> struct DmmaTile {
     static constexpr int rows = ROWS, columns = COLUMNS;
-    static constexpr bool is_large = ROWS + COLUMNS == 256;
-    static constexpr int warp_rows = ROWS + COLUMNS == 128 ? 32 : 64, warp_columns = 32;
+    static constexpr bool is_large = ROWS == 128;
+    static constexpr int warp_rows = ROWS / 2, warp_columns = 32;
     static constexpr int warps_down = ROWS / warp_rows, warps_across = COLUMNS / warp_columns;
-    static constexpr int threads = dmma_threads(ROWS, COLUMNS), blocks = is_large ? 1 : 2;
-    static constexpr int stages = dmma_stages(ROWS, COLUMNS);
+    static constexpr int threads = dmma_threads(ROWS), stages = dmma_stages(ROWS);
+    // That a multiprocessor takes; copies of one element need more registers.
+    static constexpr int blocks(int copied) {
+        return IN_SEQUENCE ? dmma_sequence_blocks : dmma_blocks(ROWS) - (ROWS == 32 && copied == 1);
+    }
+    static constexpr int step = is_large ? 4 : 8; // of k, in one instruction
     static constexpr int down = warp_rows / 16, across = warp_columns / 8; // instructions
     static constexpr int next_row = warps_down * 16, next_column = warps_across * 8;
     static constexpr int sums_pitch = dmma_sums_pitch(COLUMNS);   // against bank conflicts
-    static constexpr bool may_split = ROWS + COLUMNS == 128; // in sequence: registers hold two sums
+    static constexpr bool in_sequence = IN_SEQUENCE; // splits: registers hold two sums
     static constexpr bool skips = !is_large; // what is outside of c
     static_assert(threads == 32 * warps_down * warps_across);
     using Sums = double[down][across][4];
@@ -62,9 +65,9 @@ struct DmmaProduct {
     Destination c;
     int64_t lda, ldb, a_item, b_item;
     Jumps jumps;
-    int m, n, k;
+    int m, n, k, last_k;          // last_k: of the last item, which may be a shorter stretch
+    int64_t last_item;
     int tiles_down, tiles_across; // of c
-    int stages;                   // along k
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // that one block of a small tile computes one after another
     bool aligned;                 // pairs of a row of c may be stored at once
@@ -78,12 +81,14 @@ struct DmmaPlace : TilePlace {
 
 template <class Tile> __device__ __forceinline__ DmmaPlace place_of_block(const DmmaProduct &p) {
     const unsigned split = blockIdx.x % p.splits;
-    const int64_t first = int64_t(p.stages) * split / p.splits;
-    const int64_t last = int64_t(p.stages) * (split + 1) / p.splits;
     DmmaPlace at;
-    static_cast<TilePlace &>(at) = place_of_tile<Tile::rows, Tile::columns>(blockIdx.x / p.splits, p);
+    static_cast<TilePlace &>(at) =
+        place_of_tile<Tile::rows, Tile::columns>(blockIdx.x / p.splits, p);
+    const int k = at.item == p.last_item ? p.last_k : p.k;
+    const int64_t stages = (k - 1) / depth + 1;
+    const int64_t first = stages * split / p.splits, last = stages * (split + 1) / p.splits;
     at.k = static_cast<int>(first * depth);
-    at.terms = static_cast<int>((last * depth < p.k ? last * depth : p.k) - at.k);
+    at.terms = static_cast<int>((last * depth < k ? last * depth : k) - at.k);
     at.split = split;
     return at;
 }
@@ -103,19 +108,36 @@ __device__ __forceinline__ double read_shared(uint32_t from) {
     return value;
 }
 
-__device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[2], double b) {
+// Of 4 of k: a has rows r and r + 8. Of 8 of k, which is faster as one instruction, behind these the
+// same of the next four.
+__device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[2],
+                                         const double (&b)[1]) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
                  "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
                  : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
-                 : "d"(a[0]), "d"(a[1]), "d"(b));
+                 : "d"(a[0]), "d"(a[1]), "d"(b[0]));
 #else
 #pragma unroll
     for (int half = 0; half < 2; half++)
         asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
                      "{%0, %1}, {%2}, {%3}, {%0, %1};"
                      : "+d"(sum[2 * half]), "+d"(sum[2 * half + 1])
-                     : "d"(a[half]), "d"(b));
+                     : "d"(a[half]), "d"(b[0]));
+#endif
+}
+__device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[4],
+                                         const double (&b)[2]) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#else
+    for (int k = 0; k < 2; k++) {
+        const double rows[2] = {a[2 * k], a[2 * k + 1]}, column[1] = {b[k]};
+        multiply(sum, rows, column);
+    }
 #endif
 }
 
@@ -124,7 +146,8 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> struct DmmaFragments {
     static constexpr int down = Tile::down, across = Tile::across;
     using LoaderA = typename Tile::template LoaderA<A_ALONG_K, 1>;
     using LoaderB = typename Tile::template LoaderB<B_ALONG_K, 1>;
-    double a[2][down][2] = {}, b[2][across] = {};
+    static constexpr int fours = Tile::step / 4; // of k
+    double a[2][down][2 * fours] = {}, b[2][across][fours] = {};
 
     // Where the thread's first elements lie in the tiles of a and b, in bytes.
     static __device__ __forceinline__ uint32_t first_a(int row, int lane) {
@@ -143,13 +166,19 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> struct DmmaFragments {
         constexpr int b_k = B_ALONG_K ? 8 : LoaderB::pitch * 8;
         constexpr int b_column = B_ALONG_K ? LoaderB::pitch * 8 : 8;
 #pragma unroll
-        for (int i = 0; i < down; i++)
+        for (int four = 0; four < fours; four++) {
+            const uint32_t a_here = from_a + (k + four * 4) * a_k;
+            const uint32_t b_here = from_b + (k + four * 4) * b_k;
 #pragma unroll
-            for (int half = 0; half < 2; half++)
-                a[which][i][half] = read_shared(from_a + k * a_k + (i * Tile::next_row + half * 8) * a_row);
+            for (int i = 0; i < down; i++)
 #pragma unroll
-        for (int j = 0; j < across; j++)
-            b[which][j] = read_shared(from_b + k * b_k + j * Tile::next_column * b_column);
+                for (int half = 0; half < 2; half++)
+                    a[which][i][2 * four + half] =
+                        read_shared(a_here + (i * Tile::next_row + half * 8) * a_row);
+#pragma unroll
+            for (int j = 0; j < across; j++)
+                b[which][j][four] = read_shared(b_here + j * Tile::next_column * b_column);
+        }
     }
     // rows, columns: how many of the warp's instructions are in c.
     __device__ __forceinline__ void multiply_into(typename Tile::Sums &sums, int which, int rows,
@@ -182,7 +211,7 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
                                               typename Tile::Sums &sums) {
     using LoaderA = typename Tile::template LoaderA<A_ALONG_K, V>;
     using LoaderB = typename Tile::template LoaderB<B_ALONG_K, V>;
-    constexpr int stages = Tile::stages;
+    constexpr int stages = Tile::stages, step = Tile::step;
     using Parts = DmmaFragments<Tile, A_ALONG_K, B_ALONG_K>;
     constexpr int bytes = LoaderA::bytes + LoaderB::bytes;
     LoaderA a(p.a + begin_of_item(at.item, p.a_item, p.jumps.inner, p.jumps.a), p.lda, at.row, at.k,
@@ -209,12 +238,12 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
     const int columns = Tile::columns_inside(at.columns - column);
     const bool multiplies = !Tile::skips || (rows > 0 && columns > 0);
     // Splits in sequence: sums are those of one of them, the others' are added up.
-    const auto first_stage = [&p](unsigned split) {
-        return static_cast<int>(int64_t(p.stages) * split / p.splits_in_sequence);
+    const auto first_stage = [&p, count](unsigned split) {
+        return static_cast<int>(int64_t(count) * split / p.splits_in_sequence);
     };
     typename Tile::Sums total = {};
     unsigned split = 1;
-    int next = Tile::may_split ? first_stage(split) : 0; // the stage that the next one begins with
+    int next = Tile::in_sequence ? first_stage(split) : 0; // the stage that the next one begins with
 #pragma unroll 1
     for (int stage = 0; stage < count; stage++) {
         // This stage has come, for every thread; and every thread has read the one before, in whose
@@ -228,7 +257,7 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
         }
         fragments.read(0, reading + in_a, reading + in_b, 0);
         fragments.multiply_into(sums, 1, rows, columns);
-        if (Tile::may_split && stage == next) {
+        if (Tile::in_sequence && stage == next) {
             add_and_clear<Tile>(sums, total);
             next = first_stage(++split);
         }
@@ -242,7 +271,7 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
         writing = writing == last ? shared : writing + bytes;
     }
     fragments.multiply_into(sums, 1, rows, columns);
-    if (!Tile::may_split || p.splits_in_sequence == 1) return;
+    if (!Tile::in_sequence) return;
     add_and_clear<Tile>(sums, total);
     add_and_clear<Tile>(total, sums);
 }
@@ -317,12 +346,10 @@ __device__ __forceinline__ void finish_tile(const DmmaProduct &p, const DmmaPlac
 
 // ---- The kernel ---------------------------------------------------------------------------------
 
-template <int ROWS, int COLUMNS, bool A_ALONG_K, bool B_ALONG_K, int V>
-__global__ void
-    __launch_bounds__(DmmaTile<ROWS, COLUMNS>::threads, DmmaTile<ROWS, COLUMNS>::blocks)
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
+__global__ void __launch_bounds__(Tile::threads, Tile::blocks(V))
     dmma_tile_kernel(const __grid_constant__ DmmaProduct p) {
 #if __CUDA_ARCH__ >= 800
-    using Tile = DmmaTile<ROWS, COLUMNS>;
     PVG_DYNAMIC_SHARED(double, memory);
     const DmmaPlace at = place_of_block<Tile>(p);
     const int warp = static_cast<int>(threadIdx.x) / 32;
