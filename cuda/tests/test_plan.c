@@ -148,7 +148,7 @@ static int check_stretches(const Card card, const Product x, const Plan plan, Pr
     if (kernel == PVG_MATMUL_FFMA_64X64 || kernel == PVG_MATMUL_TENSOR_SMALL ||
         kernel == PVG_MATMUL_DMMA) /* the last one is no longer */
         return plan[PVG_PLAN_SPLITS] == 1 && (count - 1) * terms < k && count * terms >= k &&
-               terms % 16 == 0 && count * plan[PVG_PLAN_TILES] <= 16 * 132;
+               terms % 16 == 0 && count * plan[PVG_PLAN_TILES] <= 32 * 132; /* of any tile */
     if (pvg_plan_product(card, stretch, of_stretch) != PVG_OK) return 0;
     if (of_stretch[PVG_PLAN_STRETCHES] != 1) return 0;
     if (of_stretch[PVG_PLAN_SPLITS] != plan[PVG_PLAN_SPLITS]) return 0;

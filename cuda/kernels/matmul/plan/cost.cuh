@@ -153,7 +153,7 @@ constexpr double small_alone = 1.5, small_beside = 1.2;
 constexpr int least_stretch_ffma = 128, step_ffma = 32, most_rounds_of_stretches = 8;
 // The least of a stretch, and of k that is cut; the step, which their terms are a multiple of, lets
 // them begin at 16 bytes; at lines of memory for TMA, if the operands' rows do.
-constexpr int least_stretch_dmma = 256, step_dmma = 16, most_rounds_of_dmma = 8;
+constexpr int least_stretch_dmma = 256, step_dmma = 16, most_rounds_of_dmma = 4;
 constexpr int least_k_of_stretches_dmma = 1024; // the items of batches are shorter: they pay twice
 constexpr int least_stretch_tensor = 512, step_tensor = 64, least_k_of_stretches_tensor = 4096;
 // By wgmma, in clock cycles: what the launch that adds up stretches takes, and of each sum, which

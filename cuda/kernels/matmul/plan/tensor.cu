@@ -194,8 +194,8 @@ Tiling pair_across(const Tiling &single) {
 Tiling pair_down(const Gemm &g, const Tiling &any) {
     Tiling pair = any;
     pair.pair = 1, pair.down = true;
-    pair.schedule = whole_schedule(tiles(g.m, 2 * any.rows), tiles(g.n, any.columns),
-                                   any.schedule.k_blocks, 1);
+    pair.schedule =
+        whole_schedule(tiles(g.m, 2 * any.rows), tiles(g.n, any.columns), any.schedule.k_blocks, 1);
     return pair;
 }
 

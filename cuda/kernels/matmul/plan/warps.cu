@@ -52,7 +52,8 @@ double cost_of(const Gemm &g, int candidate, int tile, int64_t items) {
     const int splits = candidates[candidate];
     const DmmaSize &size = dmma_sizes[tile];
     return cost_of_blocks(g, tiles_of(g, size) * items * splits, cost::dmma_at_a_time[candidate],
-                          tile, dmma_blocks(size.rows), (tiles(g.k, dmma_depth) + splits - 1) / splits,
+                          tile, dmma_blocks(size.rows),
+                          (tiles(g.k, dmma_depth) + splits - 1) / splits,
                           cost::dmma_block + (splits > 1 ? cost::dmma_sharing : 0));
 }
 

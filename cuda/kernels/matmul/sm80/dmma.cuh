@@ -40,9 +40,9 @@ template <int ROWS, int COLUMNS, bool IN_SEQUENCE = false> struct DmmaTile {
     static constexpr int step = is_large ? 4 : 8; // of k, in one instruction
     static constexpr int down = warp_rows / 16, across = warp_columns / 8; // instructions
     static constexpr int next_row = warps_down * 16, next_column = warps_across * 8;
-    static constexpr int sums_pitch = dmma_sums_pitch(COLUMNS);   // against bank conflicts
-    static constexpr bool in_sequence = IN_SEQUENCE; // splits: registers hold two sums
-    static constexpr bool skips = !is_large; // what is outside of c
+    static constexpr int sums_pitch = dmma_sums_pitch(COLUMNS); // against bank conflicts
+    static constexpr bool in_sequence = IN_SEQUENCE;            // splits: registers hold two sums
+    static constexpr bool skips = !is_large;                    // what is outside of c
     static_assert(threads == 32 * warps_down * warps_across);
     using Sums = double[down][across][4];
     template <bool ALONG_K, int V>
@@ -65,7 +65,7 @@ struct DmmaProduct {
     Destination c;
     int64_t lda, ldb, a_item, b_item;
     Jumps jumps;
-    int m, n, k, last_k;          // last_k: of the last item, which may be a shorter stretch
+    int m, n, k, last_k; // last_k: of the last item, which may be a shorter stretch
     int64_t last_item;
     int tiles_down, tiles_across; // of c
     unsigned splits;              // blocks that share a tile: a cluster
@@ -243,7 +243,8 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
     };
     typename Tile::Sums total = {};
     unsigned split = 1;
-    int next = Tile::in_sequence ? first_stage(split) : 0; // the stage that the next one begins with
+    int next =
+        Tile::in_sequence ? first_stage(split) : 0; // the stage that the next one begins with
 #pragma unroll 1
     for (int stage = 0; stage < count; stage++) {
         // This stage has come, for every thread; and every thread has read the one before, in whose

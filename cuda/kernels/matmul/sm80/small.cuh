@@ -28,7 +28,7 @@ struct SmallOperand {
     const void *data;
     int64_t stride, item, outer; // from row to row, item to item, and in a batch's other dimension
     int side, width;             // width: elements that may be loaded at once, 8, 4, 2 or 1
-    bool along_k, solid; // solid: the stored rows of an item have no gaps
+    bool along_k, solid;         // solid: the stored rows of an item have no gaps
 };
 
 struct SmallProduct {
@@ -90,8 +90,7 @@ template <int SIDE> struct SmallLoader {
     __device__ __forceinline__ SmallLoader(const SmallOperand &x, const SmallPlace &at, int first,
                                            int first_k)
         : operand(x), left(min(SIDE, x.side - first)) {
-        from = begin_of(at) +
-               (x.along_k ? first * x.stride + first_k : first_k * x.stride + first);
+        from = begin_of(at) + (x.along_k ? first * x.stride + first_k : first_k * x.stride + first);
         // Packs of a line, as a power of two.
         const int side = x.along_k || SIDE == 64 ? 6 : SIDE == 32 ? 5 : 4;
         const int across = side - (x.width == 8 ? 3 : x.width / 2);
@@ -347,8 +346,8 @@ __device__ __forceinline__ void store_small_rows(const SmallProduct &p, const Sm
         const int odd = reinterpret_cast<uintptr_t>(line) / 2 % 2, column = 2 * lane + odd;
         const float *const from = shared + row * small_sums_pitch;
         if (column + 1 < columns)
-            store_at_once(line + column, Vector<T, 2>{{narrow<T>(from[column]),
-                                                       narrow<T>(from[column + 1])}});
+            store_at_once(line + column,
+                          Vector<T, 2>{{narrow<T>(from[column]), narrow<T>(from[column + 1])}});
         else if (column < columns)
             line[column] = narrow<T>(from[column]);
         if (odd && lane == 31) line[0] = narrow<T>(from[0]);

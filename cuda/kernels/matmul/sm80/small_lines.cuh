@@ -20,9 +20,7 @@ struct SmallPart {
 };
 
 // Elements that may be read, wanted or not.
-struct SmallBounds {
-    const uint16_t *begin, *end;
-};
+struct SmallBounds { const uint16_t *begin, *end; };
 
 // A multiple of 8 bytes in memory, of which only what is within the bounds is read; 0 beside it.
 __device__ __forceinline__ uint64_t read_word(const uint16_t *word, const SmallBounds &bounds) {
@@ -88,7 +86,9 @@ template <int LINES> struct SmallLines {
     __device__ __forceinline__ void put(unsigned char *to, const SmallPart &x) const {
         const auto [warp, half, quad, line] = place();
         const int left = x.length - quad * 4;
-        const uint64_t mask = left >= 4 ? ~uint64_t(0) : left > 0 ? ~(~uint64_t(0) << 16 * left) : 0;
+        const uint64_t mask = left >= 4  ? ~uint64_t(0)
+                              : left > 0 ? ~(~uint64_t(0) << 16 * left)
+                                         : 0;
         const bool has_behind = needs_behind(x);
         to += line * x.pitch + quad * 8;
 #pragma unroll

@@ -79,9 +79,14 @@ int launch_tile(Call &call, const Gemm &g, const Stored &a, const Stored &b, con
     PVG_PASS(
         make_operand_map<Tile>(&map_b, b, !Tile::b_along_n, Tile::n >> pair_down, Tile::b_span));
     const int rest = Tile::from_registers ? 0 : (g.k % Tile::k + Tile::step - 1) / Tile::step;
-    TensorParameters p = {
-        destination_of(g), plan.schedule, rest % (Tile::k / Tile::step), 0, a.items > 1,
-        b.items > 1,       plan.pair,     plan.down};
+    TensorParameters p = {destination_of(g),
+                          plan.schedule,
+                          rest % (Tile::k / Tile::step),
+                          0,
+                          a.items > 1,
+                          b.items > 1,
+                          plan.pair,
+                          plan.down};
     static_assert(Tile::shared_bytes ==
                       tensor_shared_bytes(Tile::m, Tile::n, Tile::element, Tile::in_classes),
                   "the planner has another idea of the tile");
