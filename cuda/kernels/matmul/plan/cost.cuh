@@ -43,6 +43,7 @@ constexpr double little_for_tiled = 6e6;
 // narrow products, and for the others, of which one alone takes up to 1.4 times as long as by the
 // tiled kernel, which the launch of the next hides, and a batch half as long.
 constexpr int least_k_for_tensor = 36, least_k_for_dmma = 48, least_k_for_wide_dmma = 20;
+constexpr int least_k_for_small_dmma = 9;
 constexpr double tensor_terms = 4e6, dmma_terms = 2e7;
 // Of m or n: up to which multiplying float32 takes no longer than copying it to rows for TF32.
 constexpr int narrow_for_copies = 64;
@@ -78,8 +79,9 @@ constexpr int dmma_at_a_time[] = {132, 132, 124, 120};
 // and what a block needs beside its stages, where the others hide the rest. By the times of cuBLAS's
 // kernels of these tiles on an H100: the smaller ones use the units better, by instructions that
 // take twice as much of k.
-constexpr double dmma_stage[][4] = {{1}, {0.31, 0.52, 0.75}, {0.19, 0.34, 0.45, 0.56}};
-constexpr double dmma_beside[] = {1, 0.5, 0.4};
+constexpr double dmma_stage[][5] = {
+    {1}, {0.31, 0.52, 0.75}, {0.19, 0.34, 0.45, 0.56}, {0.15, 0.22, 0.29, 0.36, 0.43}};
+constexpr double dmma_beside[] = {1, 0.5, 0.4, 0.3};
 // Splits have to pay, for a batch does better without.
 constexpr double worth_splits_dmma = 0.8;
 

@@ -52,7 +52,7 @@ double cost_of(const Gemm &g, int candidate, int tile, int64_t items) {
     const int splits = candidates[candidate];
     const DmmaSize &size = dmma_sizes[tile];
     return cost_of_blocks(g, tiles_of(g, size) * items * splits, cost::dmma_at_a_time[candidate],
-                          tile, dmma_blocks(size.rows),
+                          tile, dmma_blocks(size.rows, size.columns),
                           (tiles(g.k, dmma_depth) + splits - 1) / splits,
                           cost::dmma_block + (splits > 1 ? cost::dmma_sharing : 0));
 }
@@ -130,7 +130,7 @@ OperandPlan plan_halves(const Stored &x, bool is_rounded) {
 bool can_dmma(const Gemm &g, const Card &card) {
     return g.dtype == PVG_FLOAT64 && card.architecture >= 80 && card.tensor_cores &&
            dmma_shared_bytes(dmma_sizes[0], true, true) <= card.shared_of_block &&
-           tiles_of(g) <= INT_MAX / 4 / candidates[best_candidate(g)]; // of small ones, too
+           tiles_of(g) <= INT_MAX / 16 / candidates[best_candidate(g)]; // of small ones, too
 }
 
 void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
@@ -159,7 +159,8 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
                        allows_16_bytes(b.data, b.stride, b.item, 8);
     plan->a.alignment = plan->b.alignment = pairs ? 2 : 1;
     plan->shared_bytes = dmma_shared_bytes(size, g.a_along_k, g.b_along_k);
-    spread_blocks(plan->splits_in_sequence > 1 ? dmma_sequence_blocks : dmma_blocks(size.rows),
+    spread_blocks(plan->splits_in_sequence > 1 ? dmma_sequence_blocks
+                                               : dmma_blocks(size.rows, size.columns),
                   card, plan);
 }
 
@@ -179,7 +180,7 @@ int64_t stretches_dmma(const Gemm &g) {
             const double sums = static_cast<double>(count * g.m) * g.n;
             const double found =
                 cost_of_blocks(g, all * count, cost::dmma_at_a_time[0], tile,
-                               dmma_blocks(dmma_sizes[tile].rows),
+                               dmma_blocks(dmma_sizes[tile].rows, dmma_sizes[tile].columns),
                                (tiles(g.k, dmma_depth) + count - 1) / count, cost::dmma_block) +
                 cost::dmma_adding + sums * cost::dmma_stages_of_sum;
             if (found < least) least = found, best = count;

@@ -20,7 +20,7 @@ template <int NUMBER> constexpr bool agrees() {
            Tile<NUMBER>::template stage_bytes<false, true> ==
                dmma_stage_bytes(size.rows, false) + dmma_stage_bytes(size.columns, true);
 }
-static_assert(agrees<0>() && agrees<1>() && agrees<2>() && depth == dmma_depth);
+static_assert(agrees<0>() && agrees<1>() && agrees<2>() && agrees<3>() && depth == dmma_depth);
 
 DmmaProduct describe(const Gemm &g, const Plan &plan) {
     DmmaProduct p{};
@@ -76,7 +76,8 @@ int launch_dmma(Call &call, const Gemm &g, const Plan &plan) {
     switch (plan.tile) {
     case 0: return launch_tile<Tile<0>>(call, g, plan);
     case 1: return launch_tile<Tile<1>>(call, g, plan);
-    default: return launch_tile<Tile<2>>(call, g, plan);
+    case 2: return launch_tile<Tile<2>>(call, g, plan);
+    default: return launch_tile<Tile<3>>(call, g, plan);
     }
 }
 

@@ -30,12 +30,13 @@ constexpr int pad = 4;
 template <int ROWS, int COLUMNS, bool IN_SEQUENCE = false> struct DmmaTile {
     static constexpr int rows = ROWS, columns = COLUMNS;
     static constexpr bool is_large = ROWS == 128;
-    static constexpr int warp_rows = ROWS / 2, warp_columns = 32;
+    static constexpr int warp_rows = ROWS / 2, warp_columns = is_large ? 32 : COLUMNS / 2;
     static constexpr int warps_down = ROWS / warp_rows, warps_across = COLUMNS / warp_columns;
     static constexpr int threads = dmma_threads(ROWS), stages = dmma_stages(ROWS);
     // That a multiprocessor takes; copies of one element need more registers.
     static constexpr int blocks(int copied) {
-        return IN_SEQUENCE ? dmma_sequence_blocks : dmma_blocks(ROWS) - (ROWS == 32 && copied == 1);
+        return IN_SEQUENCE ? dmma_sequence_blocks
+                           : dmma_blocks(ROWS, COLUMNS) - (ROWS < COLUMNS && copied == 1);
     }
     static constexpr int step = is_large ? 4 : 8; // of k, in one instruction
     static constexpr int down = warp_rows / 16, across = warp_columns / 8; // instructions
@@ -80,15 +81,18 @@ struct DmmaPlace : TilePlace {
 };
 
 template <class Tile> __device__ __forceinline__ DmmaPlace place_of_block(const DmmaProduct &p) {
-    const unsigned split = blockIdx.x % p.splits;
+    const unsigned split = p.splits > 1 ? blockIdx.x % p.splits : 0;
     DmmaPlace at;
-    static_cast<TilePlace &>(at) =
-        place_of_tile<Tile::rows, Tile::columns>(blockIdx.x / p.splits, p);
+    static_cast<TilePlace &>(at) = place_of_tile<Tile::rows, Tile::columns>(
+        p.splits > 1 ? blockIdx.x / p.splits : blockIdx.x, p);
     const int k = at.item == p.last_item ? p.last_k : p.k;
-    const int64_t stages = (k - 1) / depth + 1;
-    const int64_t first = stages * split / p.splits, last = stages * (split + 1) / p.splits;
-    at.k = static_cast<int>(first * depth);
-    at.terms = static_cast<int>((last * depth < k ? last * depth : k) - at.k);
+    at.k = 0, at.terms = k;
+    if (p.splits > 1) { // stages are less than 2^28: splits are no more than 8
+        const unsigned stages = static_cast<unsigned>(k - 1) / depth + 1;
+        at.k = static_cast<int>(stages * split / p.splits) * depth;
+        const int end = static_cast<int>(stages * (split + 1) / p.splits) * depth;
+        at.terms = min(end, k) - at.k;
+    }
     at.split = split;
     return at;
 }
