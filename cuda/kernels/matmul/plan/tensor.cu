@@ -14,11 +14,11 @@ constexpr int width = cost::tuned_multiprocessors;
 // ---- What a plan costs --------------------------------------------------------------------------
 
 // Of an item's operands, as the instruction has them. Clock cycles to bring 128 bytes of a row from
-// the second-level cache to a multiprocessor, the bytes that have to come from memory, and whether
-// a comes as TF32 along m, for the consumers to read into registers.
+// the second-level cache to a multiprocessor, the bytes that have to come from memory, whether a
+// comes as TF32 along m, for the consumers to read into registers, and whether they are of 16 bits.
 struct Loads {
     double row_a, row_b, bytes;
-    bool to_registers;
+    bool to_registers, halves;
 };
 
 // What decides the time: a part of a plan.
@@ -31,6 +31,13 @@ Tiling tiling_of(const Plan &plan) {
     return {plan.tile, plan.rows, plan.columns, plan.pair, plan.schedule, plan.down};
 }
 
+// Of TF32 tiles the products take as long as measured, and longer where loads take hardly less.
+double block_of_tf32(const Tiling &tiling, double block, double loads) {
+    const double products = fmax(block, cost::tf32_cycles(tiling.rows, tiling.columns));
+    const double both = loads * loads * loads * loads + products * products * products * products;
+    return sqrt(sqrt(both));
+}
+
 double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
     const Schedule &s = tiling.schedule;
     const int n = tiling.columns, rows_a = tiling.rows >> (tiling.pair - tiling.down);
@@ -40,6 +47,7 @@ double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
     const double memory = x.bytes * items / (cost::memory_rate * blocks);
     const double loads = sqrt(rows * rows + memory * memory); // both wait at times: as measured
     double block = fmax(loads, cost::shared_memory_cycles(tiling.rows, n));
+    if (!x.halves) block = block_of_tf32(tiling, cost::shared_memory_cycles(tiling.rows, n), loads);
     if (x.to_registers) block = fmax(block, cost::to_registers_cycles(n, rows_a + n));
     return blocks * block + double(rounds) * (cost::tile_cycles + tiling.pair * cost::pair_cycles) +
            (s.cut ? s.slices * cost::slice_cycles + cost::ticket_cycles : 0);
@@ -69,7 +77,7 @@ struct Sides {
 // Of rows that begin at lines of memory.
 Loads loads_of(const Sides &sides, int k_blocks) {
     const double bytes = (double(sides.m) + sides.n) * k_blocks * 128;
-    return {cost::line_cycles, cost::line_cycles, bytes, sides.to_registers};
+    return {cost::line_cycles, cost::line_cycles, bytes, sides.to_registers, sides.halves};
 }
 
 // An item that is cut when it is alone is cut in the same way in a batch, because the order of the
@@ -209,7 +217,8 @@ void pair_blocks(const Gemm &g, int type, Plan *plan) {
         plan->b_in_classes ? cost::unaligned_cycles : row_cycles(stored_b(g), plan->b, element);
     const double bytes = (double(g.m) * double(g.k) + double(g.n) * double(g.k)) * element;
     const Loads loads = {plan->transposed ? rows_of_b : rows_of_a,
-                         plan->transposed ? rows_of_a : rows_of_b, bytes, plan->transposed};
+                         plan->transposed ? rows_of_a : rows_of_b, bytes, plan->transposed,
+                         type != PVG_FLOAT32};
     const Tiling given = tiling_of(*plan);
     const Schedule &s = given.schedule;
     plan->reckoned = cycles(given, loads, g.items);
