@@ -423,7 +423,7 @@ enum pvg_plan {
     PVG_PLAN_K_STEP = 10,  /* blocks that slices are multiples of */
     PVG_PLAN_WHOLE = 11,   /* tiles, or pairs of them, that are not cut */
     PVG_PLAN_CUT = 12,     /* and that are cut */
-    PVG_PLAN_PAIR = 13,
+    PVG_PLAN_PAIR = 13,    /* 1: two blocks side by side share loads; 2: one below the other */
     PVG_PLAN_CLUSTER = 14,
     PVG_PLAN_PART_ROWS = 15, /* of c, at a time */
     PVG_PLAN_ITEMS = 16,     /* at a time */

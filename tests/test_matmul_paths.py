@@ -23,6 +23,7 @@ from products import (
     multiply,
     place,
     poisoned,
+    values_of,
 )
 
 import pyvecgpu as vg
@@ -100,6 +101,53 @@ def test_pairs_of_blocks_with_wide_tiles(device, rng, dtype, m, n, k):
             check_same(multiply(x, y), expected)
             check_same(multiply(x[0], y), expected[0])
             check_same(multiply(x[:3], y), expected[:3])
+
+
+@pytest.mark.devices("cuda")
+@pytest.mark.parametrize(("m", "n", "k"), [(900, 2536, 1000), (129, 1288, 330), (1320, 648, 72)])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_pairs_of_blocks_one_below_the_other(device, rng, dtype, m, n, k):
+    """Which share b, whose rows cost more where they begin 16 bytes behind a line of memory."""
+    a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+    whole, others = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
+    with forced(device, "tensor"):
+        for of_a, of_b in itertools.product((False, True), (False, True)):
+            first = multiply(
+                place(device, a, dtype, of_a, gap=-(k, m)[of_a] % 64),
+                place(device, b, dtype, of_b, gap=-(n, k)[of_b] % 64),
+            )
+            for gap in (0, 8, 24):
+                x, y = place(device, a, dtype, of_a), place(device, b, dtype, of_b, gap=gap)
+                check_bits(multiply(x, y), first, f"{dtype} {of_a} {of_b} {gap}")
+                x, y = (
+                    place(device, whole, dtype, of_a),
+                    place(device, others, dtype, of_b, gap=gap),
+                )
+                check_same(multiply(x, y), halves(whole @ others, dtype))
+
+
+# Of sides of one tile and of more, and of k less than a stage, one, some, and more than the ring.
+ANYWHERE = [(3, 70, 5), (31, 64, 64), (40, 65, 63), (63, 59, 55), (66, 129, 67), (130, 20, 330)]
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("kernel", ["tensor_small"])
+@pytest.mark.parametrize(("m", "n", "k"), ANYWHERE)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_that_begin_anywhere(device, rng, kernel, dtype, m, n, k):
+    """Have the bits of those at multiples of 16 bytes: in all layouts, in rows with and without
+    gaps, which are not numbers, and in columns of a wider array."""
+    a, b = rng.standard_normal((3, m, k)), rng.standard_normal((3, k, n))
+    with forced(device, kernel):
+        expected = multiply(
+            place(device, a, dtype, gap=-k % 8), place(device, b, dtype, gap=-n % 8)
+        )
+        for offset, (of_a, of_b) in enumerate(itertools.product((False, True), (False, True))):
+            for gap in (0, 1, 3):
+                x = place(device, a, dtype, of_a, offset=offset, gap=gap)
+                y = place(device, b, dtype, of_b, offset=3 - offset, gap=gap)
+                check_bits(multiply(x, y), expected, f"{dtype} {of_a} {of_b} {offset} {gap}")
+            check_columns(x, y, None, values_of(expected), offset % 3, n + 3)
 
 
 TYPES = [("float16", None), ("bfloat16", None), ("float32", "tf32"), ("float32", "bf16")]

@@ -145,13 +145,13 @@ static int check_stretches(const Card card, const Product x, const Plan plan, Pr
     stretch[PVG_PRODUCT_ITEMS] = 1, stretch[PVG_PRODUCT_HAS_BIAS] = 0;
     stretch[PVG_PRODUCT_C_STRIDE] = stretch[PVG_PRODUCT_N];
     int64_t kernel = plan[PVG_PLAN_KERNEL];
-    if (kernel == PVG_MATMUL_FFMA_64X64 ||
-        kernel == PVG_MATMUL_TENSOR_SMALL) /* the last one is no longer */
+    if (kernel == PVG_MATMUL_FFMA_64X64 || kernel == PVG_MATMUL_TENSOR_SMALL ||
+        kernel == PVG_MATMUL_DMMA) /* the last one is no longer */
         return plan[PVG_PLAN_SPLITS] == 1 && (count - 1) * terms < k && count * terms >= k &&
-               terms % 32 == 0 && count * plan[PVG_PLAN_TILES] <= 16 * 132;
+               terms % 16 == 0 && count * plan[PVG_PLAN_TILES] <= 32 * 132; /* of any tile */
     if (pvg_plan_product(card, stretch, of_stretch) != PVG_OK) return 0;
     if (of_stretch[PVG_PLAN_STRETCHES] != 1) return 0;
-    if (of_stretch[PVG_PLAN_SPLITS] != plan[PVG_PLAN_SPLITS] && kernel != PVG_MATMUL_DMMA) return 0;
+    if (of_stretch[PVG_PLAN_SPLITS] != plan[PVG_PLAN_SPLITS]) return 0;
     memcpy(of_stretch, plan, sizeof(Plan));
     return count * terms <= k && k - count * terms <= terms && terms % 4 == 0 &&
            count * plan[PVG_PLAN_TILES] <= 12 * 132; /* smaller tiles give the same bits */
@@ -204,14 +204,15 @@ static void check_cover(const Product x, const Plan plan) {
     REQUIRE(at_a_time >= 1 && at_a_time <= items && of_c >= 1 && of_c <= m);
     REQUIRE(of_c == m || at_a_time == 1 || is_ffma(kernel));
     if (plan[PVG_PLAN_K_BLOCKS]) {
-        int64_t group = plan[PVG_PLAN_CLUSTER], wide = plan[PVG_PLAN_PAIR];
+        int64_t group = plan[PVG_PLAN_CLUSTER];
+        int high = plan[PVG_PLAN_PAIR] == 2, wide = plan[PVG_PLAN_PAIR] == 1;
         int64_t all = plan[PVG_PLAN_WHOLE] + plan[PVG_PLAN_CUT];
         int is_tf32 = kernel == PVG_MATMUL_TENSOR && x[PVG_PRODUCT_DTYPE] == PVG_FLOAT32 &&
                       x[PVG_PRODUCT_PRECISION] == PVG_PRECISION_TF32;
         if (is_tf32 && !x[PVG_PRODUCT_B_ALONG_K]) /* c transposed, perhaps in parts */
             REQUIRE(all >= covering(n, rows) * covering(of_c, columns << wide));
         else if (kernel == PVG_MATMUL_TENSOR)
-            REQUIRE(all == covering(of_c, rows) * covering(n, columns << wide));
+            REQUIRE(all == covering(of_c, rows << high) * covering(n, columns << wide));
         else
             REQUIRE(all == covering(of_c, rows * group) * covering(n, columns));
         check_slices(x, plan);

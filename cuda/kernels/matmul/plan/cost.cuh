@@ -43,6 +43,7 @@ constexpr double little_for_tiled = 6e6;
 // narrow products, and for the others, of which one alone takes up to 1.4 times as long as by the
 // tiled kernel, which the launch of the next hides, and a batch half as long.
 constexpr int least_k_for_tensor = 36, least_k_for_dmma = 48, least_k_for_wide_dmma = 20;
+constexpr int least_k_for_small_dmma = 9;
 constexpr double tensor_terms = 4e6, dmma_terms = 2e7;
 // Of m or n: up to which multiplying float32 takes no longer than copying it to rows for TF32.
 constexpr int narrow_for_copies = 64;
@@ -74,9 +75,15 @@ constexpr int dmma_block = 4, dmma_sharing = 3;
 // Blocks that run at a time in clusters of 1, 2, 4 and 8, which have to fit groups of
 // multiprocessors: 31 of 4 where a group has 14 of them, as in some H100.
 constexpr int dmma_at_a_time[] = {132, 132, 124, 120};
-// What a stage of a small tile takes of a large one's: where two share a multiprocessor, and alone;
-// and what a block needs beside its stages, where the other one hides half of it.
-constexpr double dmma_small_pair = 0.73, dmma_small_alone = 0.33, dmma_small_beside = 0.5;
+// What a stage of a tile takes of a large one's, of tiles that share a multiprocessor, by how many do;
+// and what a block needs beside its stages, where the others hide the rest. By the times of cuBLAS's
+// kernels of these tiles on an H100: the smaller ones use the units better, by instructions that
+// take twice as much of k.
+constexpr double dmma_stage[][5] = {
+    {1}, {0.31, 0.52, 0.75}, {0.19, 0.34, 0.45, 0.56}, {0.15, 0.22, 0.29, 0.36, 0.43}};
+constexpr double dmma_beside[] = {1, 0.5, 0.4, 0.3};
+// Splits have to pay, for a batch does better without.
+constexpr double worth_splits_dmma = 0.8;
 
 // ---- 16 bits in small tiles: tensor_small.cu. Bits ----------------------------------------------
 
@@ -115,6 +122,9 @@ constexpr int shared_memory_cycles(int m, int n) { return 2 * m + (1 + m / 64) *
 // by the products: as measured they take not 1,024 cycles but 1.3 times that, of all types.
 constexpr double to_registers_cycles(int n, double rows) { return n < 256 ? 200 + 2.7 * rows : 0; }
 
+// The products of such a block of TF32: a quarter of the units' time more than they take at least.
+constexpr double tf32_cycles(int m, int n) { return m * n * 0.0407; }
+
 constexpr int long_k = 32; // blocks of k from which on tiles may be cut. Bits
 
 // A copy of an operand above the first number does not stay in the second-level cache until it is
@@ -148,7 +158,8 @@ constexpr double small_alone = 1.5, small_beside = 1.2;
 constexpr int least_stretch_ffma = 128, step_ffma = 32, most_rounds_of_stretches = 8;
 // The least of a stretch, and of k that is cut; the step, which their terms are a multiple of, lets
 // them begin at 16 bytes; at lines of memory for TMA, if the operands' rows do.
-constexpr int least_stretch_dmma = 256, step_dmma = 4, most_rounds_of_dmma = 3;
+constexpr int least_stretch_dmma = 256, step_dmma = 16, most_rounds_of_dmma = 4;
+constexpr int least_k_of_stretches_dmma = 1024; // the items of batches are shorter: they pay twice
 constexpr int least_stretch_tensor = 512, step_tensor = 64, least_k_of_stretches_tensor = 4096;
 // By wgmma, in clock cycles: what the launch that adds up stretches takes, and of each sum, which
 // is written and read; by how much stretches have to be faster.

@@ -75,7 +75,7 @@ void write_plan(const Plan &plan, const Stretches &cut, int64_t *to) {
     to[PVG_PLAN_K_STEP] = has_schedule ? plan.schedule.k_step : 0;
     to[PVG_PLAN_WHOLE] = has_schedule ? plan.schedule.whole : 0;
     to[PVG_PLAN_CUT] = has_schedule ? plan.schedule.cut : 0;
-    to[PVG_PLAN_PAIR] = plan.pair, to[PVG_PLAN_CLUSTER] = plan.cluster;
+    to[PVG_PLAN_PAIR] = plan.pair + plan.down, to[PVG_PLAN_CLUSTER] = plan.cluster;
     to[PVG_PLAN_PART_ROWS] = plan.part_rows, to[PVG_PLAN_ITEMS] = plan.items;
     to[PVG_PLAN_BLOCKS] = plan.blocks, to[PVG_PLAN_THREADS] = plan.threads;
     to[PVG_PLAN_SHARED_BYTES] = plan.shared_bytes, to[PVG_PLAN_WORKSPACE] = plan.workspace;

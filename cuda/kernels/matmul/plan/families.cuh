@@ -62,6 +62,13 @@ inline bool thin_side_is_m(const Gemm &g) { return g.m <= g.n; }
 
 // ---- What they share ----------------------------------------------------------------------------
 
+// Blocks are spread evenly over the multiprocessors, of which one could take so many of them, by
+// asking for so much shared memory that no more fit one than it has to take; with the 1 KiB that
+// CUDA adds a third part is too much for three. Else those of a kernel that starts while the one
+// before it ends go where that leaves room first, as many together as fit, and other
+// multiprocessors idle.
+void spread_blocks(int fit, const Card &card, Plan *plan);
+
 // So many stretches or fewer, of a multiple of `step` terms: what is left is no longer than one.
 int64_t with_short_rest(int64_t k, int64_t count, int step);
 

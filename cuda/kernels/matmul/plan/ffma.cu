@@ -134,17 +134,6 @@ void describe_tile(const Gemm &given, const Card &card, int number, Plan *plan) 
         static_cast<double>(time_of(g, size, is_large ? 1 : 2)) * static_cast<double>(g.k);
 }
 
-// Blocks are spread evenly over the multiprocessors, by asking for so much shared memory that no
-// more fit one than it has to take; with the 1 KiB that CUDA adds a third part is too much for
-// three. Else those of a kernel that starts while the one before it ends go where that leaves room
-// first, as many together as fit, and other multiprocessors idle.
-void spread(const FfmaSize &size, const Card &card, Plan *plan) {
-    const int64_t each = tiles(plan->blocks, card.multiprocessors);
-    const int64_t bytes = card.shared_of_multiprocessor / (each + 1) / 16 * 16;
-    if (each < size.blocks && plan->shared_bytes <= bytes && bytes <= card.shared_of_block)
-        plan->shared_bytes = static_cast<int>(bytes);
-}
-
 // Of tiles with four slices one of 32 rows, where 64 would leave a half of the last one empty.
 bool wants_32_rows(int number, const Gemm &g, const Card &card) {
     return ffma_sizes[number].slices == 4 && tiles(g.m, 32) % 2 == 1 &&
@@ -192,7 +181,7 @@ void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &car
         plan->part_rows = g.m;
         plan->rows = size.columns, plan->columns = size.rows;
     }
-    spread(size, card, plan);
+    spread_blocks(size.blocks, card, plan);
 }
 
 // ---- Stretches ----------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // From a problem to a plan; see plan.cuh.
-#include "kernels/matmul/plan/plan.cuh"
+#include "kernels/matmul/plan/families.cuh"
 #include <limits.h>
 
 namespace pvg::matmul {
@@ -26,6 +26,13 @@ bool describe_gemm(const Problem &problem, int inner, Gemm *g) {
     g->device = problem.device;
     g->epilogue = problem.epilogue;
     return true;
+}
+
+void spread_blocks(int fit, const Card &card, Plan *plan) {
+    const int64_t each = tiles(plan->blocks, card.multiprocessors);
+    const int64_t bytes = card.shared_of_multiprocessor / (each + 1) / 16 * 16;
+    if (each < fit && plan->shared_bytes <= bytes && bytes <= card.shared_of_block)
+        plan->shared_bytes = static_cast<int>(bytes);
 }
 
 Plan plan_gemm(const Kernel &kernel, const Gemm &g, const Card &card) {

@@ -41,6 +41,7 @@ struct Plan {
     bool b_in_classes = false; // TF32: TMA can read b as classes of rows only, see sm90/tensor.cuh
     bool transposed = false;   // TF32: computed as the product of the transposed matrices
     bool direct = false;       // FFMA: sums go to c from registers
+    bool down = false;         // TENSOR: a pair's tiles are neighbours along m, and share b's loads
     int64_t workspace = 0;     // bytes, beside copies: sums that wait, pieces, counters
     bool overlap = false;      // launches may begin while the ones before them end
     // The time of all items by the family's model, in a unit of its own; 0: it has none.

@@ -31,7 +31,12 @@ bool is_thin(const Gemm &g) {
 bool pays_tensor_cores(const Gemm &g) {
     return g.k >= cost::least_k_for_tensor || terms(g) >= cost::tensor_terms;
 }
+// Which the smallest tiles read and multiply at once.
+bool is_small_square(const Gemm &g) {
+    return smaller(g.m, g.n) > 16 && g.m <= 32 && g.n <= 32 && g.k >= cost::least_k_for_small_dmma;
+}
 bool pays_dmma(const Gemm &g) {
+    if (is_small_square(g)) return true;
     const int least_k =
         smaller(g.m, g.n) > 32 ? cost::least_k_for_wide_dmma : cost::least_k_for_dmma;
     return g.k >= least_k || terms(g) >= cost::dmma_terms;
@@ -179,7 +184,8 @@ const Rule float64_rules[] = {
     {PVG_MATMUL_THIN, is_thin, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
     {PVG_MATMUL_DMMA, pays_dmma, "any",
-     "k at least 48, or 20 if m and n are above 32, or m n k at least 2e7"},
+     "k at least 48, or 20 if m and n are above 32, or 9 if they are from 17 to 32; or m n k at "
+     "least 2e7"},
 };
 const Rule other_rules[] = {{PVG_MATMUL_TILED, always, "any", "any"}}; // and what no row takes
 
@@ -208,7 +214,7 @@ const Rules &rules_of(int dtype) {
 // ---- Kernels by code ----------------------------------------------------------------------------
 
 const Stretching stretching_ffma = {PVG_MATMUL_FFMA_64X64, cost::step_ffma, true};
-const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::step_dmma, false};
+const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::step_dmma, true};
 const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::step_tensor, false};
 const Stretching stretching_small = {PVG_MATMUL_TENSOR_SMALL, cost::step_small, true};
 

@@ -14,31 +14,40 @@ constexpr int width = cost::tuned_multiprocessors;
 // ---- What a plan costs --------------------------------------------------------------------------
 
 // Of an item's operands, as the instruction has them. Clock cycles to bring 128 bytes of a row from
-// the second-level cache to a multiprocessor, the bytes that have to come from memory, and whether
-// a comes as TF32 along m, for the consumers to read into registers.
+// the second-level cache to a multiprocessor, the bytes that have to come from memory, whether a
+// comes as TF32 along m, for the consumers to read into registers, and whether they are of 16 bits.
 struct Loads {
     double row_a, row_b, bytes;
-    bool to_registers;
+    bool to_registers, halves;
 };
 
 // What decides the time: a part of a plan.
 struct Tiling {
     int tile, rows, columns, pair;
     Schedule schedule;
+    bool down = false;
 };
 Tiling tiling_of(const Plan &plan) {
-    return {plan.tile, plan.rows, plan.columns, plan.pair, plan.schedule};
+    return {plan.tile, plan.rows, plan.columns, plan.pair, plan.schedule, plan.down};
+}
+
+// Of TF32 tiles the products take as long as measured, and longer where loads take hardly less.
+double block_of_tf32(const Tiling &tiling, double block, double loads) {
+    const double products = fmax(block, cost::tf32_cycles(tiling.rows, tiling.columns));
+    const double both = loads * loads * loads * loads + products * products * products * products;
+    return sqrt(sqrt(both));
 }
 
 double cycles(const Tiling &tiling, const Loads &x, int64_t items) {
     const Schedule &s = tiling.schedule;
-    const int n = tiling.columns, rows_a = tiling.rows >> tiling.pair;
+    const int n = tiling.columns, rows_a = tiling.rows >> (tiling.pair - tiling.down);
     const int64_t rounds = tiles(s.units() * items, width >> tiling.pair);
     const double blocks = double(rounds) * s.k_blocks / s.slices; // of K, one after the other
-    const double rows = rows_a * x.row_a + n * x.row_b;
+    const double rows = rows_a * x.row_a + (n >> tiling.down) * x.row_b;
     const double memory = x.bytes * items / (cost::memory_rate * blocks);
     const double loads = sqrt(rows * rows + memory * memory); // both wait at times: as measured
     double block = fmax(loads, cost::shared_memory_cycles(tiling.rows, n));
+    if (!x.halves) block = block_of_tf32(tiling, cost::shared_memory_cycles(tiling.rows, n), loads);
     if (x.to_registers) block = fmax(block, cost::to_registers_cycles(n, rows_a + n));
     return blocks * block + double(rounds) * (cost::tile_cycles + tiling.pair * cost::pair_cycles) +
            (s.cut ? s.slices * cost::slice_cycles + cost::ticket_cycles : 0);
@@ -68,7 +77,7 @@ struct Sides {
 // Of rows that begin at lines of memory.
 Loads loads_of(const Sides &sides, int k_blocks) {
     const double bytes = (double(sides.m) + sides.n) * k_blocks * 128;
-    return {cost::line_cycles, cost::line_cycles, bytes, sides.to_registers};
+    return {cost::line_cycles, cost::line_cycles, bytes, sides.to_registers, sides.halves};
 }
 
 // An item that is cut when it is alone is cut in the same way in a batch, because the order of the
@@ -182,8 +191,25 @@ double row_cycles(const Stored &x, const OperandPlan &plan, int element) {
                              : cost::unaligned_cycles;
 }
 
-// Lets blocks share the instruction's a also where that pays for these operands only. The slices of
-// K stay what they are, and with them the bits: so here addresses and strides may count.
+// Two blocks side by side, which share a; one below the other, which share b.
+Tiling pair_across(const Tiling &single) {
+    Tiling pair = single;
+    Schedule &s = pair.schedule;
+    pair.pair = 1, s.tiles_across = (s.tiles_across + 1) / 2;
+    (s.cut ? s.cut : s.whole) = s.tiles_down * s.tiles_across;
+    return pair;
+}
+Tiling pair_down(const Gemm &g, const Tiling &any) {
+    Tiling pair = any;
+    pair.pair = 1, pair.down = true;
+    pair.schedule =
+        whole_schedule(tiles(g.m, 2 * any.rows), tiles(g.n, any.columns), any.schedule.k_blocks, 1);
+    return pair;
+}
+
+// Lets blocks share the instruction's a, or of 16 bits b, also where that pays for these operands
+// only. The slices of K stay what they are, and with them the bits: so here addresses and strides
+// may count.
 void pair_blocks(const Gemm &g, int type, Plan *plan) {
     const int element = type == PVG_FLOAT32 ? 4 : 2;
     const double rows_of_a = row_cycles(stored_a(g), plan->a, element);
@@ -191,16 +217,21 @@ void pair_blocks(const Gemm &g, int type, Plan *plan) {
         plan->b_in_classes ? cost::unaligned_cycles : row_cycles(stored_b(g), plan->b, element);
     const double bytes = (double(g.m) * double(g.k) + double(g.n) * double(g.k)) * element;
     const Loads loads = {plan->transposed ? rows_of_b : rows_of_a,
-                         plan->transposed ? rows_of_a : rows_of_b, bytes, plan->transposed};
-    Tiling paired = tiling_of(*plan);
-    Schedule &s = paired.schedule;
-    plan->reckoned = cycles(paired, loads, g.items);
-    if (plan->pair || plan->rows == 64 || s.tiles_across < 2 || (s.cut && s.whole)) return;
-    paired.pair = 1, s.tiles_across = (s.tiles_across + 1) / 2;
-    (s.cut ? s.cut : s.whole) = s.tiles_down * s.tiles_across;
-    const double reckoned = cycles(paired, loads, g.items);
-    if (reckoned >= plan->reckoned) return;
-    plan->schedule = s, plan->pair = 1, plan->reckoned = reckoned;
+                         plan->transposed ? rows_of_a : rows_of_b, bytes, plan->transposed,
+                         type != PVG_FLOAT32};
+    const Tiling given = tiling_of(*plan);
+    const Schedule &s = given.schedule;
+    plan->reckoned = cycles(given, loads, g.items);
+    if (plan->rows == 64) return;
+    const auto consider = [&](const Tiling &pair) {
+        const double reckoned = cycles(pair, loads, g.items);
+        if (reckoned >= plan->reckoned) return;
+        plan->schedule = pair.schedule, plan->pair = 1, plan->down = pair.down;
+        plan->reckoned = reckoned;
+    };
+    if (!given.pair && s.tiles_across > 1 && !(s.cut && s.whole)) consider(pair_across(given));
+    const bool has_halves_of_b = type != PVG_FLOAT32 && given.columns >= 128;
+    if (has_halves_of_b && !s.cut && g.m > given.rows) consider(pair_down(g, given));
 }
 
 // ---- Large copies, in parts ---------------------------------------------------------------------
@@ -257,6 +288,7 @@ void plan_launch(const Gemm &g, const Card &card, int type, Plan *plan) {
     plan->shared_bytes = tensor_shared_bytes(plan->rows, plan->columns, type == PVG_FLOAT32 ? 4 : 2,
                                              plan->b_in_classes);
     plan->overlap = true;
+    if (plan->rows == 64) spread_blocks(2, card, plan);
 }
 
 int64_t readings_of_b(const Plan &whole) {

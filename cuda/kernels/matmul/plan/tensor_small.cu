@@ -75,6 +75,7 @@ void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {
     const int64_t stages = tiles(g.k, small_depth);
     plan->shared_bytes =
         small_shared_bytes(rows, static_cast<int>(stages < small_stages ? stages : small_stages));
+    spread_blocks(4, card, plan);
 }
 
 // As many as bring the card the blocks that it takes at a time, if a block's terms are then so many

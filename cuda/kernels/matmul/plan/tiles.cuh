@@ -64,9 +64,17 @@ constexpr int warp_sums_pitch = warp_side + 8;
 constexpr int warp_stage_bytes(int element, bool along_k) {
     return along_k ? warp_side * (64 + 16) : 64 / element * (warp_side * element + 16);
 }
-constexpr int dmma_depth = 16, dmma_small_side = 64; // the other side is warp_side
-constexpr int dmma_threads(int side) { return 2 * side; }
-constexpr int dmma_sums_pitch(int side) { return side + 8; }
+// float64: several of the smaller tiles share a multiprocessor.
+struct DmmaSize { int rows, columns; };
+constexpr DmmaSize dmma_sizes[] = {{128, 128}, {64, 64}, {32, 64}, {32, 32}};
+constexpr int dmma_depth = 16;
+constexpr int dmma_threads(int rows) { return rows == 128 ? 256 : 128; }
+constexpr int dmma_stages(int rows) { return rows == 128 ? warp_stages : 3; }
+constexpr int dmma_blocks(int rows, int columns) { // that a multiprocessor takes
+    return rows == 128 ? 1 : rows == 64 ? 3 : columns == 64 ? 4 : 5;
+}
+constexpr int dmma_sequence_tile = 1, dmma_sequence_blocks = 2; // whose splits a block computes
+constexpr int dmma_sums_pitch(int columns) { return columns + 8; }
 constexpr int dmma_stage_bytes(int side, bool along_k) {
     return along_k ? side * (dmma_depth + 4) * 8 : dmma_depth * (side + 4) * 8;
 }

@@ -13,55 +13,73 @@ namespace pvg::matmul {
 
 namespace {
 
+constexpr int dmma_tiles = sizeof dmma_sizes / sizeof *dmma_sizes; // the first is the large one
+
 int64_t tiles_of(const Gemm &g, int side = warp_side) {
     return tiles(g.m, side) * tiles(g.n, side);
 }
+int64_t tiles_of(const Gemm &g, const DmmaSize &size) {
+    return tiles(g.m, size.rows) * tiles(g.n, size.columns);
+}
 
-// Of a small tile's multiplications the part that is not outside of c: a warp with nothing else has
-// none.
-double part_inside(const Gemm &g) {
-    constexpr int of_warp = dmma_small_side / 2;
-    return static_cast<double>(tiles(g.m, of_warp) * tiles(g.n, of_warp)) /
-           static_cast<double>(4 * tiles_of(g, dmma_small_side));
+// Of the smaller tiles' multiplications the part that is not outside of c: instructions that are
+// have nothing to do.
+double part_inside(const Gemm &g, const DmmaSize &size) {
+    constexpr int rows = 32, columns = 16; // of the instructions that the warps have at a time
+    return static_cast<double>(tiles(g.m, rows) * rows * tiles(g.n, columns) * columns) /
+           static_cast<double>(tiles_of(g, size) * size.rows * size.columns);
 }
 
 constexpr int candidates[] = {1, 2, 4, 8}; // blocks that share a tile of c
 
-// The time of so many blocks, with so many stages each, in stages of a large tile.
-double cost_of_blocks(const Gemm &g, int64_t blocks, int64_t at_a_time, int side, int64_t length,
-                      int besides) {
-    const int64_t rounds = (blocks + at_a_time - 1) / at_a_time;
-    double stage = 1, beside = besides;
-    if (side != warp_side) {
-        const bool are_many = blocks > at_a_time / 2;
-        stage = are_many ? cost::dmma_small_pair * part_inside(g) : cost::dmma_small_alone;
-        beside *= are_many ? cost::dmma_small_beside : cost::dmma_small_alone;
-    }
-    return static_cast<double>(rounds) * (static_cast<double>(length) * stage + beside);
+// The time of so many blocks, with so many stages each, in stages of a large tile. `fit` of them
+// share a multiprocessor, but for the last ones, if these are few.
+double cost_of_blocks(const Gemm &g, int64_t blocks, int64_t width, int tile, int fit,
+                      int64_t length, int besides) {
+    const int64_t rounds = blocks / (width * fit), rest = blocks % (width * fit);
+    const double inside = tile == 0 ? 1 : part_inside(g, dmma_sizes[tile]);
+    const auto cost = [&](int64_t each) {
+        if (each == 0) return 0.0;
+        const double stage = cost::dmma_stage[tile][each - 1];
+        const double most = each > 1 ? stage * inside : stage;
+        return static_cast<double>(length) * fmax(most, cost::dmma_stage[tile][0]) +
+               besides * cost::dmma_beside[tile];
+    };
+    return static_cast<double>(rounds) * cost(fit) + cost((rest + width - 1) / width);
 }
 
-double cost_of(const Gemm &g, int candidate, int side, int64_t items) {
+double cost_of(const Gemm &g, int candidate, int tile, int64_t items) {
     const int splits = candidates[candidate];
-    const int64_t length = (tiles(g.k, dmma_depth) + splits - 1) / splits;
-    const int64_t at_a_time = cost::dmma_at_a_time[candidate] << (side != warp_side);
-    return cost_of_blocks(g, tiles_of(g, side) * items * splits, at_a_time, side, length,
+    const DmmaSize &size = dmma_sizes[tile];
+    return cost_of_blocks(g, tiles_of(g, size) * items * splits, cost::dmma_at_a_time[candidate],
+                          tile, dmma_blocks(size.rows, size.columns),
+                          (tiles(g.k, dmma_depth) + splits - 1) / splits,
                           cost::dmma_block + (splits > 1 ? cost::dmma_sharing : 0));
 }
 
-// The same of small tiles whose splits a block computes one after another.
+// The same of tiles whose splits a block computes one after another.
 double cost_in_sequence(const Gemm &g, int candidate, int64_t items) {
-    const int side = dmma_small_side;
-    return cost_of_blocks(g, tiles_of(g, side) * items, cost::dmma_at_a_time[0] << 1, side,
-                          tiles(g.k, dmma_depth), cost::dmma_block + candidates[candidate] - 1);
+    const DmmaSize &size = dmma_sizes[dmma_sequence_tile];
+    return cost_of_blocks(g, tiles_of(g, size) * items, cost::dmma_at_a_time[0], dmma_sequence_tile,
+                          dmma_sequence_blocks, tiles(g.k, dmma_depth),
+                          cost::dmma_block + candidates[candidate] - 1);
 }
 
-// The best for one item, which is the best for each of a batch, because of the bits. Stretches are
-// not split any more.
+// The time of an item by the best tile.
+double cost_of_item(const Gemm &g, int candidate) {
+    double least = cost_of(g, candidate, 0, 1);
+    for (int tile = 1; tile < dmma_tiles; tile++)
+        least = fmin(least, cost_of(g, candidate, tile, 1));
+    return least;
+}
+
+// The best for one item, which is the best for each of a batch, because of the bits: a batch would
+// do better without splits, and so they have to pay. Stretches are not split any more.
 int best_candidate(const Gemm &g) {
     int best = 0;
     if (g.last_k) return best;
     for (int i = 1; i < 4 && tiles(g.k, dmma_depth) >= 4 * candidates[i]; i++)
-        if (cost_of(g, i, warp_side, 1) < cost_of(g, best, warp_side, 1)) best = i;
+        if (cost_of_item(g, i) < cost::worth_splits_dmma * cost_of_item(g, best)) best = i;
     return best;
 }
 
@@ -70,12 +88,17 @@ int shared_bytes(int stage_bytes, int sums_bytes) {
     return stages > sums_bytes ? stages : sums_bytes;
 }
 constexpr int warp_sums_bytes = warp_side * warp_sums_pitch * 4;
-constexpr int dmma_sums_bytes(int side) { return side * dmma_sums_pitch(side) * 8; }
+int dmma_shared_bytes(const DmmaSize &size, bool a_along_k, bool b_along_k) {
+    const int stages = dmma_stages(size.rows) * (dmma_stage_bytes(size.rows, a_along_k) +
+                                                 dmma_stage_bytes(size.columns, b_along_k));
+    const int sums = size.rows * dmma_sums_pitch(size.columns) * 8;
+    return stages > sums ? stages : sums;
+}
 
-void plan_grid(const Gemm &g, const Card &card, int side, int threads, Plan *plan) {
-    plan->rows = plan->columns = side;
+void plan_grid(const Gemm &g, const Card &card, const DmmaSize &size, int threads, Plan *plan) {
+    plan->rows = size.rows, plan->columns = size.columns;
     plan->part_rows = g.m;
-    plan->tiles = tiles_of(g, side);
+    plan->tiles = tiles_of(g, size);
     const int64_t most = INT_MAX / (plan->tiles * plan->splits); // items a grid
     plan->items = static_cast<int>(g.items < most ? g.items : most);
     plan->blocks = plan->tiles * plan->splits * plan->items;
@@ -106,57 +129,60 @@ OperandPlan plan_halves(const Stored &x, bool is_rounded) {
 
 bool can_dmma(const Gemm &g, const Card &card) {
     return g.dtype == PVG_FLOAT64 && card.architecture >= 80 && card.tensor_cores &&
-           shared_bytes(2 * dmma_stage_bytes(warp_side, true), dmma_sums_bytes(warp_side)) <=
-               card.shared_of_block &&
-           tiles_of(g) <= INT_MAX / 4 / candidates[best_candidate(g)]; // of small ones, too
+           dmma_shared_bytes(dmma_sizes[0], true, true) <= card.shared_of_block &&
+           tiles_of(g) <= INT_MAX / 16 / candidates[best_candidate(g)]; // of small ones, too
 }
 
 void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
     const Stored a = stored_a(g), b = stored_b(g);
     const int candidate = card.overlaps() ? best_candidate(g) : 0;
-    const double large = cost_of(g, candidate, warp_side, g.items);
-    const double small = cost_of(g, candidate, dmma_small_side, g.items);
-    int side = small < large ? dmma_small_side : warp_side;
     plan->splits = plan->cluster = candidates[candidate];
-    plan->reckoned = small < large ? small : large;
+    plan->reckoned = cost_of(g, candidate, 0, g.items);
+    for (int tile = 1; tile < dmma_tiles; tile++) {
+        const double found = cost_of(g, candidate, tile, g.items);
+        if (found < plan->reckoned) plan->reckoned = found, plan->tile = tile;
+    }
     const double in_sequence = cost_in_sequence(g, candidate, g.items);
     // Of a few items clusters may leave much idle; of one, the small tiles' own splits are faster.
-    const bool are_many = tiles_of(g, dmma_small_side) * g.items >= 2 * cost::dmma_at_a_time[0];
+    const bool are_many =
+        tiles_of(g, dmma_sizes[dmma_sequence_tile]) * g.items >= 2 * cost::dmma_at_a_time[0];
     if (candidate > 0 && (are_many || g.items > 1) && in_sequence < plan->reckoned) {
-        side = dmma_small_side;
+        plan->tile = dmma_sequence_tile;
         plan->splits_in_sequence = plan->splits, plan->splits = plan->cluster = 1;
         plan->reckoned = in_sequence;
     }
     plan->depth = dmma_depth;
-    plan_grid(g, card, side, dmma_threads(side), plan);
+    const DmmaSize &size = dmma_sizes[plan->tile];
+    plan_grid(g, card, size, dmma_threads(size.rows), plan);
     plan->a = in_place(a), plan->b = in_place(b);
     const bool pairs = allows_16_bytes(a.data, a.stride, a.item, 8) &&
                        allows_16_bytes(b.data, b.stride, b.item, 8);
     plan->a.alignment = plan->b.alignment = pairs ? 2 : 1;
-    plan->shared_bytes =
-        shared_bytes(dmma_stage_bytes(side, g.a_along_k) + dmma_stage_bytes(side, g.b_along_k),
-                     dmma_sums_bytes(side));
+    plan->shared_bytes = dmma_shared_bytes(size, g.a_along_k, g.b_along_k);
+    spread_blocks(plan->splits_in_sequence > 1 ? dmma_sequence_blocks
+                                               : dmma_blocks(size.rows, size.columns),
+                  card, plan);
 }
 
 // As many as make the product fastest, by what it takes as a whole and as stretches, whose sums
 // have to be added up. Asked are those that fill whole rounds.
 int64_t stretches_dmma(const Gemm &g) {
+    if (g.k < cost::least_k_of_stretches_dmma) return 1;
     const int candidate = best_candidate(g);
-    const double whole =
-        fmin(cost_of(g, candidate, warp_side, 1), cost_of(g, candidate, dmma_small_side, 1));
-    double least = whole * cost::worth_stretches_dmma;
+    double least = cost_of_item(g, candidate) * cost::worth_stretches_dmma;
     int64_t best = 1;
-    for (int side : {warp_side, dmma_small_side})
-        for (int round = 1; round <= cost::most_rounds_of_dmma; round++) {
-            const int64_t at_a_time = int64_t(cost::dmma_at_a_time[0]) << (side != warp_side);
-            int64_t count = at_a_time * round / tiles_of(g, side);
+    for (int tile = 0; tile < dmma_tiles; tile++)
+        for (int each = 1; each <= cost::most_rounds_of_dmma; each++) { // of a multiprocessor
+            const int64_t all = tiles_of(g, dmma_sizes[tile]);
+            int64_t count = cost::dmma_at_a_time[0] * each / all;
             if (count > g.k / cost::least_stretch_dmma) count = g.k / cost::least_stretch_dmma;
-            count = with_short_rest(g.k, count, cost::step_dmma);
             if (count < 2) continue;
             const double sums = static_cast<double>(count * g.m) * g.n;
-            const double found = cost_of_blocks(g, tiles_of(g, side) * count, at_a_time, side,
-                                                tiles(g.k / count, dmma_depth), cost::dmma_block) +
-                                 cost::dmma_adding + sums * cost::dmma_stages_of_sum;
+            const double found =
+                cost_of_blocks(g, all * count, cost::dmma_at_a_time[0], tile,
+                               dmma_blocks(dmma_sizes[tile].rows, dmma_sizes[tile].columns),
+                               (tiles(g.k, dmma_depth) + count - 1) / count, cost::dmma_block) +
+                cost::dmma_adding + sums * cost::dmma_stages_of_sum;
             if (found < least) least = found, best = count;
         }
     return best;
@@ -172,7 +198,7 @@ bool can_tensor_sm80(const Gemm &g, const Card &card) {
 
 void plan_tensor_sm80(const Gemm &g, const Card &card, Plan *plan) {
     const int type = multiplied_type(g), element = type == PVG_FLOAT32 ? 4 : 2;
-    plan_grid(g, card, warp_side, warp_threads, plan);
+    plan_grid(g, card, {warp_side, warp_side}, warp_threads, plan);
     if (type == PVG_FLOAT32) { // TF32 wants both operands along k
         plan->a = arrange(stored_a(g), {true, 4});
         plan->b = arrange(stored_b(g), {true, 4});

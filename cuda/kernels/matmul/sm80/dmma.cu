@@ -10,15 +10,17 @@ namespace pvg::matmul {
 
 namespace {
 
-template <int SIDE> constexpr bool agrees() {
-    using Tile = DmmaTile<SIDE>;
-    return Tile::threads == dmma_threads(SIDE) && Tile::sums_pitch == dmma_sums_pitch(SIDE) &&
-           Tile::template stage_bytes<true, false> ==
-               dmma_stage_bytes(SIDE, true) + dmma_stage_bytes(SIDE, false) &&
-           Tile::template stage_bytes<true, true> == 2 * dmma_stage_bytes(SIDE, true);
+template <int NUMBER, bool IN_SEQUENCE = false>
+using Tile = DmmaTile<dmma_sizes[NUMBER].rows, dmma_sizes[NUMBER].columns, IN_SEQUENCE>;
+
+template <int NUMBER> constexpr bool agrees() {
+    constexpr auto size = dmma_sizes[NUMBER];
+    return Tile<NUMBER>::template stage_bytes<true, false> ==
+               dmma_stage_bytes(size.rows, true) + dmma_stage_bytes(size.columns, false) &&
+           Tile<NUMBER>::template stage_bytes<false, true> ==
+               dmma_stage_bytes(size.rows, false) + dmma_stage_bytes(size.columns, true);
 }
-static_assert(agrees<warp_side>() && agrees<dmma_small_side>() && stages == warp_stages &&
-              depth == dmma_depth);
+static_assert(agrees<0>() && agrees<1>() && agrees<2>() && agrees<3>() && depth == dmma_depth);
 
 DmmaProduct describe(const Gemm &g, const Plan &plan) {
     DmmaProduct p{};
@@ -26,10 +28,10 @@ DmmaProduct describe(const Gemm &g, const Plan &plan) {
     p.c = destination_of(g);
     p.lda = g.lda, p.ldb = g.ldb, p.a_item = g.a_item, p.b_item = g.b_item;
     p.jumps = jumps_of(g);
-    p.m = g.m, p.n = g.n, p.k = g.k;
+    p.m = g.m, p.n = g.n, p.k = static_cast<int>(g.k);
+    p.last_k = static_cast<int>(g.last_k ? g.last_k : g.k);
     p.tiles_down = static_cast<int>(tiles(g.m, plan.rows));
     p.tiles_across = static_cast<int>(tiles(g.n, plan.columns));
-    p.stages = static_cast<int>(tiles(g.k, depth));
     p.splits = static_cast<unsigned>(plan.splits);
     p.splits_in_sequence = static_cast<unsigned>(plan.splits_in_sequence);
     p.aligned = allows_16_bytes(g.c, g.ldc, g.c_item, sizeof(double)) &&
@@ -37,13 +39,14 @@ DmmaProduct describe(const Gemm &g, const Plan &plan) {
     return p;
 }
 
-template <int SIDE, bool A_ALONG_K, bool B_ALONG_K, int V>
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
 int launch_layout(Call &call, const Gemm &g, const Plan &plan) {
     DmmaProduct p = describe(g, plan);
     for (int64_t first = 0; first < g.items; first += plan.items) {
         const int64_t items = g.items - first < plan.items ? g.items - first : plan.items;
+        p.last_item = first + items == g.items ? items - 1 : -1;
         PVG_LAUNCH_WITH((LaunchExtras{p.splits, plan.overlap}),
-                        (dmma_tile_kernel<SIDE, A_ALONG_K, B_ALONG_K, V>),
+                        (dmma_tile_kernel<Tile, A_ALONG_K, B_ALONG_K, V>),
                         blocks_for(plan.tiles * p.splits * items, 1), plan.threads,
                         plan.shared_bytes, call.stream, p);
         p.a += items * p.a_item, p.b += items * p.b_item;
@@ -52,24 +55,30 @@ int launch_layout(Call &call, const Gemm &g, const Plan &plan) {
     return PVG_OK;
 }
 
-template <int SIDE, int V> int launch_loads(Call &call, const Gemm &g, const Plan &plan) {
+template <class Tile, int V> int launch_loads(Call &call, const Gemm &g, const Plan &plan) {
     if (g.a_along_k)
-        return g.b_along_k ? launch_layout<SIDE, true, true, V>(call, g, plan)
-                           : launch_layout<SIDE, true, false, V>(call, g, plan);
-    return g.b_along_k ? launch_layout<SIDE, false, true, V>(call, g, plan)
-                       : launch_layout<SIDE, false, false, V>(call, g, plan);
+        return g.b_along_k ? launch_layout<Tile, true, true, V>(call, g, plan)
+                           : launch_layout<Tile, true, false, V>(call, g, plan);
+    return g.b_along_k ? launch_layout<Tile, false, true, V>(call, g, plan)
+                       : launch_layout<Tile, false, false, V>(call, g, plan);
 }
 
-template <int SIDE> int launch_side(Call &call, const Gemm &g, const Plan &plan) {
-    return plan.a.alignment == 2 ? launch_loads<SIDE, 2>(call, g, plan)
-                                 : launch_loads<SIDE, 1>(call, g, plan);
+template <class Tile> int launch_tile(Call &call, const Gemm &g, const Plan &plan) {
+    return plan.a.alignment == 2 ? launch_loads<Tile, 2>(call, g, plan)
+                                 : launch_loads<Tile, 1>(call, g, plan);
 }
 
 } // namespace
 
 int launch_dmma(Call &call, const Gemm &g, const Plan &plan) {
-    return plan.rows == warp_side ? launch_side<warp_side>(call, g, plan)
-                                  : launch_side<dmma_small_side>(call, g, plan);
+    if (plan.splits_in_sequence > 1)
+        return launch_tile<Tile<dmma_sequence_tile, true>>(call, g, plan);
+    switch (plan.tile) {
+    case 0: return launch_tile<Tile<0>>(call, g, plan);
+    case 1: return launch_tile<Tile<1>>(call, g, plan);
+    case 2: return launch_tile<Tile<2>>(call, g, plan);
+    default: return launch_tile<Tile<3>>(call, g, plan);
+    }
 }
 
 } // namespace pvg::matmul

@@ -14,6 +14,7 @@
 // parts, one after another.
 #pragma once
 #include "kernels/matmul/epilogue.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/sm80/mma.cuh"
 #include "kernels/matmul/sm80/sums.cuh"
 
@@ -22,22 +23,42 @@ namespace pvg::matmul {
 namespace {
 
 constexpr int depth = 16; // of a stage
-constexpr int step = 4;   // of k, in one instruction
 constexpr int pad = 4;
 
-// A block's tile of c, and a warp's part of it.
-template <int SIDE> struct DmmaTile {
-    static constexpr int side = SIDE, threads = SIDE * 2, blocks = SIDE == 128 ? 1 : 2;
-    static constexpr int warp_rows = SIDE / 2, warp_columns = 32;
-    static constexpr int warps_across = SIDE / warp_columns;
+// A block's tile of c, and a warp's part of it: instructions of 16 rows and 8 columns, which the
+// warps take in turns, so that each has as many of those that are in c at all.
+template <int ROWS, int COLUMNS, bool IN_SEQUENCE = false> struct DmmaTile {
+    static constexpr int rows = ROWS, columns = COLUMNS;
+    static constexpr bool is_large = ROWS == 128;
+    static constexpr int warp_rows = ROWS / 2, warp_columns = is_large ? 32 : COLUMNS / 2;
+    static constexpr int warps_down = ROWS / warp_rows, warps_across = COLUMNS / warp_columns;
+    static constexpr int threads = dmma_threads(ROWS), stages = dmma_stages(ROWS);
+    // That a multiprocessor takes; copies of one element need more registers.
+    static constexpr int blocks(int copied) {
+        return IN_SEQUENCE ? dmma_sequence_blocks
+                           : dmma_blocks(ROWS, COLUMNS) - (ROWS < COLUMNS && copied == 1);
+    }
+    static constexpr int step = is_large ? 4 : 8; // of k, in one instruction
     static constexpr int down = warp_rows / 16, across = warp_columns / 8; // instructions
-    static constexpr int sums_pitch = SIDE + 8;   // in shared memory, against bank conflicts
-    static constexpr bool may_split = SIDE < 128; // in sequence: registers hold two sums
+    static constexpr int next_row = warps_down * 16, next_column = warps_across * 8;
+    static constexpr int sums_pitch = dmma_sums_pitch(COLUMNS); // against bank conflicts
+    static constexpr bool in_sequence = IN_SEQUENCE;            // splits: registers hold two sums
+    static constexpr bool skips = !is_large;                    // what is outside of c
+    static_assert(threads == 32 * warps_down * warps_across);
     using Sums = double[down][across][4];
     template <bool ALONG_K, int V>
-    using Loader = TileLoader<double, SIDE, depth, ALONG_K, V, pad, threads>;
+    using LoaderA = TileLoader<double, ROWS, depth, ALONG_K, V, pad, threads>;
+    template <bool ALONG_K, int V>
+    using LoaderB = TileLoader<double, COLUMNS, depth, ALONG_K, V, pad, threads>;
     template <bool A_ALONG_K, bool B_ALONG_K>
-    static constexpr int stage_bytes = Loader<A_ALONG_K, 1>::bytes + Loader<B_ALONG_K, 1>::bytes;
+    static constexpr int stage_bytes = LoaderA<A_ALONG_K, 1>::bytes + LoaderB<B_ALONG_K, 1>::bytes;
+    // Of so many rows (columns) of c from the warp's first one on, the instructions.
+    static __device__ __forceinline__ int rows_inside(int left) {
+        return (left + next_row - 1) / next_row;
+    }
+    static __device__ __forceinline__ int columns_inside(int left) {
+        return (left + next_column - 1) / next_column;
+    }
 };
 
 struct DmmaProduct {
@@ -45,9 +66,9 @@ struct DmmaProduct {
     Destination c;
     int64_t lda, ldb, a_item, b_item;
     Jumps jumps;
-    int m, n, k;
+    int m, n, k, last_k; // last_k: of the last item, which may be a shorter stretch
+    int64_t last_item;
     int tiles_down, tiles_across; // of c
-    int stages;                   // along k
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // that one block of a small tile computes one after another
     bool aligned;                 // pairs of a row of c may be stored at once
@@ -60,13 +81,18 @@ struct DmmaPlace : TilePlace {
 };
 
 template <class Tile> __device__ __forceinline__ DmmaPlace place_of_block(const DmmaProduct &p) {
-    const unsigned split = blockIdx.x % p.splits;
-    const int64_t first = int64_t(p.stages) * split / p.splits;
-    const int64_t last = int64_t(p.stages) * (split + 1) / p.splits;
+    const unsigned split = p.splits > 1 ? blockIdx.x % p.splits : 0;
     DmmaPlace at;
-    static_cast<TilePlace &>(at) = place_of_tile<Tile::side>(blockIdx.x / p.splits, p);
-    at.k = static_cast<int>(first * depth);
-    at.terms = static_cast<int>((last * depth < p.k ? last * depth : p.k) - at.k);
+    static_cast<TilePlace &>(at) = place_of_tile<Tile::rows, Tile::columns>(
+        p.splits > 1 ? blockIdx.x / p.splits : blockIdx.x, p);
+    const int k = at.item == p.last_item ? p.last_k : p.k;
+    at.k = 0, at.terms = k;
+    if (p.splits > 1) { // stages are less than 2^28: splits are no more than 8
+        const unsigned stages = static_cast<unsigned>(k - 1) / depth + 1;
+        at.k = static_cast<int>(stages * split / p.splits) * depth;
+        const int end = static_cast<int>(stages * (split + 1) / p.splits) * depth;
+        at.terms = min(end, k) - at.k;
+    }
     at.split = split;
     return at;
 }
@@ -86,28 +112,46 @@ __device__ __forceinline__ double read_shared(uint32_t from) {
     return value;
 }
 
-__device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[2], double b) {
+// Of 4 of k: a has rows r and r + 8. Of 8 of k, which is faster as one instruction, behind these the
+// same of the next four.
+__device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[2],
+                                         const double (&b)[1]) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
                  "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
                  : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
-                 : "d"(a[0]), "d"(a[1]), "d"(b));
+                 : "d"(a[0]), "d"(a[1]), "d"(b[0]));
 #else
 #pragma unroll
     for (int half = 0; half < 2; half++)
         asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
                      "{%0, %1}, {%2}, {%3}, {%0, %1};"
                      : "+d"(sum[2 * half]), "+d"(sum[2 * half + 1])
-                     : "d"(a[half]), "d"(b));
+                     : "d"(a[half]), "d"(b[0]));
+#endif
+}
+__device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[4],
+                                         const double (&b)[2]) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#else
+    for (int k = 0; k < 2; k++) {
+        const double rows[2] = {a[2 * k], a[2 * k + 1]}, column[1] = {b[k]};
+        multiply(sum, rows, column);
+    }
 #endif
 }
 
 // The elements that a warp multiplies with each other, for two successive steps of k.
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K> struct DmmaFragments {
     static constexpr int down = Tile::down, across = Tile::across;
-    using LoaderA = typename Tile::template Loader<A_ALONG_K, 1>;
-    using LoaderB = typename Tile::template Loader<B_ALONG_K, 1>;
-    double a[2][down][2] = {}, b[2][across] = {};
+    using LoaderA = typename Tile::template LoaderA<A_ALONG_K, 1>;
+    using LoaderB = typename Tile::template LoaderB<B_ALONG_K, 1>;
+    static constexpr int fours = Tile::step / 4; // of k
+    double a[2][down][2 * fours] = {}, b[2][across][fours] = {};
 
     // Where the thread's first elements lie in the tiles of a and b, in bytes.
     static __device__ __forceinline__ uint32_t first_a(int row, int lane) {
@@ -126,19 +170,30 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K> struct DmmaFragments {
         constexpr int b_k = B_ALONG_K ? 8 : LoaderB::pitch * 8;
         constexpr int b_column = B_ALONG_K ? LoaderB::pitch * 8 : 8;
 #pragma unroll
-        for (int i = 0; i < down; i++)
+        for (int four = 0; four < fours; four++) {
+            const uint32_t a_here = from_a + (k + four * 4) * a_k;
+            const uint32_t b_here = from_b + (k + four * 4) * b_k;
 #pragma unroll
-            for (int half = 0; half < 2; half++)
-                a[which][i][half] = read_shared(from_a + k * a_k + (i * 16 + half * 8) * a_row);
+            for (int i = 0; i < down; i++)
 #pragma unroll
-        for (int j = 0; j < across; j++)
-            b[which][j] = read_shared(from_b + k * b_k + j * 8 * b_column);
+                for (int half = 0; half < 2; half++)
+                    a[which][i][2 * four + half] =
+                        read_shared(a_here + (i * Tile::next_row + half * 8) * a_row);
+#pragma unroll
+            for (int j = 0; j < across; j++)
+                b[which][j][four] = read_shared(b_here + j * Tile::next_column * b_column);
+        }
     }
-    __device__ __forceinline__ void multiply_into(typename Tile::Sums &sums, int which) const {
+    // rows, columns: how many of the warp's instructions are in c.
+    __device__ __forceinline__ void multiply_into(typename Tile::Sums &sums, int which, int rows,
+                                                  int columns) const {
 #pragma unroll
-        for (int i = 0; i < down; i++)
+        for (int i = 0; i < Tile::down; i++) {
+            if (Tile::skips && i >= rows) break;
 #pragma unroll
-            for (int j = 0; j < across; j++) multiply(sums[i][j], a[which][i], b[which][j]);
+            for (int j = 0; j < Tile::across; j++)
+                if (!Tile::skips || j < columns) multiply(sums[i][j], a[which][i], b[which][j]);
+        }
     }
 };
 
@@ -158,8 +213,9 @@ template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
 __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPlace &at, int row,
                                               int column, uint32_t shared,
                                               typename Tile::Sums &sums) {
-    using LoaderA = typename Tile::template Loader<A_ALONG_K, V>;
-    using LoaderB = typename Tile::template Loader<B_ALONG_K, V>;
+    using LoaderA = typename Tile::template LoaderA<A_ALONG_K, V>;
+    using LoaderB = typename Tile::template LoaderB<B_ALONG_K, V>;
+    constexpr int stages = Tile::stages, step = Tile::step;
     using Parts = DmmaFragments<Tile, A_ALONG_K, B_ALONG_K>;
     constexpr int bytes = LoaderA::bytes + LoaderB::bytes;
     LoaderA a(p.a + begin_of_item(at.item, p.a_item, p.jumps.inner, p.jumps.a), p.lda, at.row, at.k,
@@ -182,15 +238,17 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
     uint32_t reading = shared, writing = last;
     Parts fragments;
     const int count = (at.terms - 1) / depth + 1;
-    // The warp's part may be outside of c.
-    const bool multiplies = !Tile::may_split || (row < at.rows && column < at.columns);
+    const int rows = Tile::rows_inside(at.rows - row);
+    const int columns = Tile::columns_inside(at.columns - column);
+    const bool multiplies = !Tile::skips || (rows > 0 && columns > 0);
     // Splits in sequence: sums are those of one of them, the others' are added up.
-    const auto first_stage = [&p](unsigned split) {
-        return static_cast<int>(int64_t(p.stages) * split / p.splits_in_sequence);
+    const auto first_stage = [&p, count](unsigned split) {
+        return static_cast<int>(int64_t(count) * split / p.splits_in_sequence);
     };
     typename Tile::Sums total = {};
     unsigned split = 1;
-    int next = Tile::may_split ? first_stage(split) : 0; // the stage that the next one begins with
+    int next =
+        Tile::in_sequence ? first_stage(split) : 0; // the stage that the next one begins with
 #pragma unroll 1
     for (int stage = 0; stage < count; stage++) {
         // This stage has come, for every thread; and every thread has read the one before, in whose
@@ -203,8 +261,8 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
             continue;
         }
         fragments.read(0, reading + in_a, reading + in_b, 0);
-        fragments.multiply_into(sums, 1);
-        if (Tile::may_split && stage == next) {
+        fragments.multiply_into(sums, 1, rows, columns);
+        if (Tile::in_sequence && stage == next) {
             add_and_clear<Tile>(sums, total);
             next = first_stage(++split);
         }
@@ -212,13 +270,13 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
 #pragma unroll
         for (int k = 0; k < depth / step - 1; k++) {
             fragments.read((k + 1) % 2, reading + in_a, reading + in_b, (k + 1) * step);
-            fragments.multiply_into(sums, k % 2);
+            fragments.multiply_into(sums, k % 2, rows, columns);
         }
         reading = reading == last ? shared : reading + bytes;
         writing = writing == last ? shared : writing + bytes;
     }
-    fragments.multiply_into(sums, 1);
-    if (!Tile::may_split || p.splits_in_sequence == 1) return;
+    fragments.multiply_into(sums, 1, rows, columns);
+    if (!Tile::in_sequence) return;
     add_and_clear<Tile>(sums, total);
     add_and_clear<Tile>(total, sums);
 }
@@ -239,29 +297,26 @@ __device__ __forceinline__ void store_sums(const DmmaProduct &p, const DmmaPlace
     for (int i = 0; i < Tile::down; i++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const int r = row + i * 16 + half * 8;
+            const int r = row + i * Tile::next_row + half * 8;
             if (r >= at.rows) continue;
 #pragma unroll
             for (int j = 0; j < Tile::across; j++) {
                 pair.sums[0] = sums[i][j][2 * half], pair.sums[1] = sums[i][j][2 * half + 1];
-                pair.at = r * c.row_stride + column + j * 8;
-                pair.count = at.columns - column - j * 8;
+                pair.at = r * c.row_stride + column + j * Tile::next_column;
+                pair.count = at.columns - column - j * Tile::next_column;
                 finish(c, pair);
             }
         }
 }
 
 // A pair of sums over the blocks of the cluster, in order.
-__device__ __forceinline__ double2 sum_splits(const double *shared, unsigned splits) {
-    double2 total = *reinterpret_cast<const double2 *>(shared);
+__device__ __forceinline__ double sum_splits(const double *shared, unsigned splits) {
+    double total = *shared;
 #if __CUDA_ARCH__ >= 900
     if (splits > 1) {
-        total = make_double2(0, 0);
-        for (unsigned split = 0; split < splits; split++) {
-            const double2 part =
-                *static_cast<const double2 *>(__cluster_map_shared_rank(shared, split));
-            total.x += part.x, total.y += part.y;
-        }
+        total = 0;
+        for (unsigned split = 0; split < splits; split++)
+            total += *static_cast<const double *>(__cluster_map_shared_rank(shared, split));
     }
 #endif
     return total;
@@ -271,22 +326,24 @@ __device__ __forceinline__ double2 sum_splits(const double *shared, unsigned spl
 template <class Tile>
 __device__ __forceinline__ void finish_tile(const DmmaProduct &p, const DmmaPlace &at,
                                             const double *shared) {
-    constexpr int side = Tile::side;
-    const int column = static_cast<int>(threadIdx.x) % (side / 2) * 2;
+    constexpr int across = Tile::columns / 2; // threads of a row
     RowPart<double, 2> pair;
-    pair.count = at.columns - column, pair.step = 1, pair.packed = p.aligned;
+    pair.packed = p.aligned, pair.step = p.aligned ? 1 : across;
+    const int column = static_cast<int>(threadIdx.x) % across * (p.aligned ? 2 : 1);
+    pair.count = at.columns - column;
     if (pair.count <= 0) return;
-    constexpr int rows_at_once = Tile::threads / (side / 2);
+    constexpr int rows_at_once = Tile::threads / across;
     const int first =
-        static_cast<int>(at.split) * rows_at_once + static_cast<int>(threadIdx.x) / (side / 2);
+        static_cast<int>(at.split) * rows_at_once + static_cast<int>(threadIdx.x) / across;
     const Destination c =
         p.c.moved(begin_of_c(p, at) + at.row * p.c.row_stride + at.column + column, sizeof(double));
     load_bias<double>(c, int64_t(at.column) + column, pair.count, pair.step, pair.bias);
 #pragma unroll 1
-    for (int row = first; row < side && row < at.rows;
+    for (int row = first; row < Tile::rows && row < at.rows;
          row += static_cast<int>(p.splits) * rows_at_once) {
-        const double2 total = sum_splits(shared + row * Tile::sums_pitch + column, p.splits);
-        pair.sums[0] = total.x, pair.sums[1] = total.y;
+        const double *const from = shared + row * Tile::sums_pitch + column;
+        pair.sums[0] = sum_splits(from, p.splits);
+        pair.sums[1] = sum_splits(from + pair.step, p.splits);
         pair.at = row * c.row_stride;
         finish(c, pair);
     }
@@ -294,27 +351,26 @@ __device__ __forceinline__ void finish_tile(const DmmaProduct &p, const DmmaPlac
 
 // ---- The kernel ---------------------------------------------------------------------------------
 
-template <int SIDE, bool A_ALONG_K, bool B_ALONG_K, int V>
-__global__ void __launch_bounds__(DmmaTile<SIDE>::threads, DmmaTile<SIDE>::blocks)
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K, int V>
+__global__ void __launch_bounds__(Tile::threads, Tile::blocks(V))
     dmma_tile_kernel(const __grid_constant__ DmmaProduct p) {
 #if __CUDA_ARCH__ >= 800
-    using Tile = DmmaTile<SIDE>;
     PVG_DYNAMIC_SHARED(double, memory);
     const DmmaPlace at = place_of_block<Tile>(p);
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int row = warp / Tile::warps_across * Tile::warp_rows;
-    const int column = warp % Tile::warps_across * Tile::warp_columns;
+    const int row = warp / Tile::warps_across * 16;
+    const int column = warp % Tile::warps_across * 8;
     typename Tile::Sums sums = {};
 #if __CUDA_ARCH__ >= 900
     let_next_kernel_start();
     wait_for_previous_kernel();
 #endif
     multiply_tile<Tile, A_ALONG_K, B_ALONG_K, V>(p, at, row, column, shared_address(memory), sums);
-    if (p.c.plain && p.splits == 1) {
+    if (p.c.plain && p.aligned && p.splits == 1) {
         store_sums<Tile>(p, at, row, column, sums);
         return;
     }
-    share_sums<Tile::sums_pitch>(memory, row, column, sums);
+    share_sums<Tile::sums_pitch, Tile::next_row, Tile::next_column>(memory, row, column, sums);
 #if __CUDA_ARCH__ >= 900
     if (p.splits > 1)
         cluster_sync();

@@ -28,14 +28,14 @@ struct TilePlace {
     int rows, columns; // left in the matrix from there, perhaps more than a tile has
 };
 // The place of the tile with this number, among those of all items.
-template <int SIDE = side, class Product>
+template <int ROWS = side, int COLUMNS = ROWS, class Product>
 __device__ __forceinline__ TilePlace place_of_tile(unsigned tile, const Product &p) {
     const unsigned tiles = static_cast<unsigned>(p.tiles_down) * p.tiles_across;
     TilePlace at;
     at.item = tile / tiles;
     int row, column;
     place_tile(static_cast<int>(tile % tiles), p.tiles_down, p.tiles_across, &row, &column);
-    at.row = row * SIDE, at.column = column * SIDE;
+    at.row = row * ROWS, at.column = column * COLUMNS;
     at.rows = p.m - at.row, at.columns = p.n - at.column;
     return at;
 }

@@ -9,9 +9,9 @@ namespace pvg::matmul {
 namespace {
 
 // Writes the sums of a warp's DOWN x ACROSS instructions, which begin at a row and column of the
-// block's tile, over the stages of the operands. Rows of the tile are PITCH elements apart. The
-// caller waits until every warp has written.
-template <int PITCH, class T, int DOWN, int ACROSS>
+// block's tile, over the stages of the operands. Rows of the tile are PITCH elements apart, the
+// instructions NEXT_ROW rows and NEXT_COLUMN columns. The caller waits until every warp has written.
+template <int PITCH, int NEXT_ROW = 16, int NEXT_COLUMN = 8, class T, int DOWN, int ACROSS>
 __device__ __forceinline__ void share_sums(T *shared, int row, int column,
                                            const T (&sums)[DOWN][ACROSS][4]) {
     wait_for_copies<0>();
@@ -24,7 +24,8 @@ __device__ __forceinline__ void share_sums(T *shared, int row, int column,
         for (int half = 0; half < 2; half++)
 #pragma unroll
             for (int j = 0; j < ACROSS; j++)
-                *reinterpret_cast<Vector<T, 2> *>(own + (i * 16 + half * 8) * PITCH + j * 8) = {
+                *reinterpret_cast<Vector<T, 2> *>(own + (i * NEXT_ROW + half * 8) * PITCH +
+                                                  j * NEXT_COLUMN) = {
                     {sums[i][j][2 * half], sums[i][j][2 * half + 1]}};
 }
 

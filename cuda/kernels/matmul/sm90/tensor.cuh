@@ -72,7 +72,8 @@ struct TensorParameters {
     int rest;              // instructions for the last block of K; 0: as many as for the others
     int first_item;        // of the batch; the schedule counts from it
     bool a_items, b_items; // the operand has an item for each of c; else they share one
-    int pair; // 1: two blocks, which share a, to a tile of the schedule, 128 x 2 N; else 0
+    int pair;  // 1: two blocks to a tile of the schedule, 128 x 2 N, which share a; else 0
+    bool down; // the two share b, and their tile is 256 x N
 };
 
 namespace {
@@ -82,7 +83,8 @@ namespace {
 // The ring as both sides see it: stage and phase of step `at`.
 template <class Tile> struct TensorRing {
     uint32_t base;
-    int pair, rank; // pair: 1 if two blocks share a, of which this one is number `rank`; else 0, 0
+    int pair, rank; // pair: 1 if two blocks share loads, of which this is number `rank`; else 0, 0
+    bool down;      // they share b
 
     __device__ uint32_t stage(unsigned at) const {
         return base + at % Tile::stages * Tile::stage_bytes;
@@ -92,6 +94,13 @@ template <class Tile> struct TensorRing {
     }
     __device__ uint32_t empty(unsigned at) const { return full(at) + Tile::stages * 8; }
     __device__ int phase(unsigned at) const { return at / Tile::stages & 1; }
+    // Of the tiles along m (n) the block's, where `work` counts those of a pair.
+    __device__ int row(const Work &work) const {
+        return ((work.row << int(down)) + (down ? rank : 0)) * Tile::m;
+    }
+    __device__ int column(const Work &work) const {
+        return ((work.column << (pair - int(down))) + (down ? 0 : rank)) * Tile::n;
+    }
 };
 
 // A warp or warpgroup, in which the thread has this place, has read the stage of this step.
@@ -104,12 +113,10 @@ __device__ __forceinline__ void release(const TensorRing<Tile> &ring, unsigned a
     }
 }
 
-// A box of a, for both blocks of a pair.
-template <class Tile>
-__device__ __forceinline__ void load_shared(const TensorRing<Tile> &ring, uint32_t to,
-                                            const CUtensorMap *map, uint32_t full, int x, int y,
-                                            int item) {
-    if (ring.pair)
+// A box, if they share it for both blocks of a pair.
+__device__ __forceinline__ void load_box(bool shared, uint32_t to, const CUtensorMap *map,
+                                         uint32_t full, int x, int y, int item) {
+    if (shared)
         hopper::load_tile_multicast(to, map, full, x, y, item, 3);
     else
         hopper::load_tile(to, map, full, x, y, item);
@@ -120,30 +127,34 @@ __device__ __forceinline__ void load_stage(const TensorRing<Tile> &ring, unsigne
                                            const CUtensorMap *map_a, const CUtensorMap *map_b,
                                            int row, int column, int k, int item_a, int item_b) {
     const uint32_t full = ring.full(at), a = ring.stage(at), b = a + Tile::a_bytes;
+    const bool shares_a = ring.pair && !ring.down, shares_b = ring.pair && ring.down;
     hopper::expect_bytes(full, Tile::a_loaded + Tile::b_bytes);
     if constexpr (Tile::in_classes) {
 #pragma unroll
         for (int i = 0; i < Tile::classes; i++)
-            if (!ring.pair || i / 2 == ring.rank)
-                load_shared(ring, a + i * Tile::class_bytes, map_a + i, full, row, k / 4, item_a);
+            if (!shares_a || i / 2 == ring.rank)
+                load_box(shares_a, a + i * Tile::class_bytes, map_a + i, full, row, k / 4, item_a);
     } else if constexpr (Tile::a_along_m) {
         constexpr int slabs = Tile::m / Tile::span;
 #pragma unroll
         for (int slab = 0; slab < slabs; slab++)
-            if (!ring.pair || slab * 2 / slabs == ring.rank)
-                load_shared(ring, a + slab * Tile::k * 128, map_a, full, row + slab * Tile::span, k,
-                            item_a);
-    } else { // the map has boxes of half the rows for a pair
-        const int first = ring.rank * (Tile::m / 2);
-        load_shared(ring, a + first * 128, map_a, full, k, row + first, item_a);
+            if (!shares_a || slab * 2 / slabs == ring.rank)
+                load_box(shares_a, a + slab * Tile::k * 128, map_a, full, row + slab * Tile::span,
+                         k, item_a);
+    } else { // the map has boxes of half the rows for a pair that shares them
+        const int first = shares_a ? ring.rank * (Tile::m / 2) : 0;
+        load_box(shares_a, a + first * 128, map_a, full, k, row + first, item_a);
     }
     if constexpr (Tile::b_along_n) {
+        constexpr int slabs = Tile::n / Tile::b_span;
 #pragma unroll
-        for (int slab = 0; slab < Tile::n / Tile::b_span; slab++)
-            hopper::load_tile(b + slab * Tile::k * 128, map_b, full, column + slab * Tile::b_span,
-                              k, item_b);
+        for (int slab = 0; slab < slabs; slab++)
+            if (!shares_b || slab * 2 / slabs == ring.rank)
+                load_box(shares_b, b + slab * Tile::k * 128, map_b, full,
+                         column + slab * Tile::b_span, k, item_b);
     } else {
-        hopper::load_tile(b, map_b, full, k, column, item_b);
+        const int first = shares_b ? ring.rank * (Tile::n / 2) : 0;
+        load_box(shares_b, b + first * 128, map_b, full, k, column + first, item_b);
     }
 }
 
@@ -155,12 +166,12 @@ __device__ __forceinline__ void produce(const TensorRing<Tile> &ring, const CUte
     for (unsigned unit = blockIdx.x >> p.pair; unit < units; unit += gridDim.x >> p.pair) {
         const Work work = work_of(unit, p.schedule);
         const int item = p.first_item + work.item;
-        const int column = ((work.column << p.pair) + ring.rank) * Tile::n;
+        const int row = ring.row(work), column = ring.column(work);
 #pragma unroll 1 // the producer has few registers
         for (int k = work.k_begin; k < work.k_end; k++, at++) {
             hopper::wait(ring.empty(at), ring.phase(at) ^ 1);
-            load_stage(ring, at, map_a, map_b, work.row * Tile::m, column, k * Tile::k,
-                       p.a_items ? item : 0, p.b_items ? item : 0);
+            load_stage(ring, at, map_a, map_b, row, column, k * Tile::k, p.a_items ? item : 0,
+                       p.b_items ? item : 0);
         }
     }
 }
@@ -369,8 +380,8 @@ __device__ __forceinline__ void consume(const TensorRing<Tile> &ring, unsigned c
                                 1 + warpgroup))
                 continue;
         }
-        const int item = p.first_item + work.item, row = work.row * Tile::m + warpgroup * 64;
-        const int column = ((work.column << p.pair) + ring.rank) * Tile::n;
+        const int item = p.first_item + work.item, row = ring.row(work) + warpgroup * 64;
+        const int column = ring.column(work);
         if constexpr (Tile::from_registers)
             store_transposed<Tile::n, Tile::in_classes ? Order::classes : Order::slabs>(
                 sums, p.destination, item, column, row, staging, warp);
@@ -391,7 +402,8 @@ __global__ void __launch_bounds__(Tile::threads, Tile::at_a_time)
     const uint32_t start = shared_address(shared);
     const uint32_t base = (start + hopper::tile_alignment - 1) & ~(hopper::tile_alignment - 1u);
     const TensorRing<Tile> ring = {base, p.pair,
-                                   p.pair ? static_cast<int>(hopper::cluster_rank()) : 0};
+                                   p.pair ? static_cast<int>(hopper::cluster_rank()) : 0,
+                                   !Tile::from_registers && p.down};
     if (threadIdx.x == 0) {
         for (int s = 0; s < Tile::stages; s++) {
             hopper::make_barrier(ring.full(s), 1);

@@ -74,12 +74,19 @@ template <class Tile>
 int launch_tile(Call &call, const Gemm &g, const Stored &a, const Stored &b, const Plan &plan) {
     MapsOfA<Tile::classes> maps_of_a;
     CUtensorMap map_b;
-    PVG_PASS(make_maps_of_a<Tile>(&maps_of_a, a, Tile::m >> plan.pair));
-    PVG_PASS(make_operand_map<Tile>(&map_b, b, !Tile::b_along_n, Tile::n, Tile::b_span));
+    const int pair_down = plan.down ? 1 : 0, pair_across = plan.pair - pair_down;
+    PVG_PASS(make_maps_of_a<Tile>(&maps_of_a, a, Tile::m >> pair_across));
+    PVG_PASS(
+        make_operand_map<Tile>(&map_b, b, !Tile::b_along_n, Tile::n >> pair_down, Tile::b_span));
     const int rest = Tile::from_registers ? 0 : (g.k % Tile::k + Tile::step - 1) / Tile::step;
-    TensorParameters p = {
-        destination_of(g), plan.schedule, rest % (Tile::k / Tile::step), 0, a.items > 1,
-        b.items > 1,       plan.pair};
+    TensorParameters p = {destination_of(g),
+                          plan.schedule,
+                          rest % (Tile::k / Tile::step),
+                          0,
+                          a.items > 1,
+                          b.items > 1,
+                          plan.pair,
+                          plan.down};
     static_assert(Tile::shared_bytes ==
                       tensor_shared_bytes(Tile::m, Tile::n, Tile::element, Tile::in_classes),
                   "the planner has another idea of the tile");
