@@ -109,7 +109,12 @@ SIM_FLAGS = -std=c++17 -Icuda -isystem $(CUDA_INCLUDE) -isystem $(CUDA_INCLUDE)/
     -DPVG_SIMULATOR $(call BUILD_MACROS,75 80 90a) -fPIC -fvisibility=hidden -pthread \
     -ffp-contract=off $(WARNINGS) -Wno-unknown-pragmas -Wno-psabi $(CXXFLAGS)
 ON_SIMULATOR := -DPVG_TEST_SIMULATOR -Icuda/simulator
-TEST_FLAGS := -std=c99 -pedantic -g -O1 -Icuda $(WARNINGS) $(CFLAGS)
+# C tests are compiled for every build of the library: for one of them with what warnings need,
+# for the others in a fifth of the time.
+TEST_FLAGS := -std=c99 -pedantic -Icuda $(WARNINGS) $(CFLAGS)
+build/tests/test_% build/tests/soak: TEST_FLAGS += -g -O1
+build/tests/sim/% build/tests/asan/% build/tests/tsan/% build/tests/watch/%: TEST_FLAGS += -g1 -O0
+build/tests/coverage/%: TEST_FLAGS += -g1 -O0
 
 # The builds of the simulated card. ThreadSanitizer is its race checker: it watches the kernels, not
 # the simulator that runs them (race_checker.h). The access checker is the simulator's own, behind
