@@ -119,7 +119,10 @@ build/tests/coverage/%: TEST_FLAGS += -g1 -O0
 # The builds of the simulated card. ThreadSanitizer is its race checker: it watches the kernels, not
 # the simulator that runs them (race_checker.h). The access checker is the simulator's own, behind
 # the same calls in the kernels (watch.cpp). Their reports need lines and no more (-g1).
-SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+# AddressSanitizer and the bounds of arrays tell what object-size would, which takes a quarter of
+# the time to compile.
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize=object-size \
+    -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 build/sim/%: VARIANT := -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 build/asan/%: VARIANT := -O1 -g1 $(SANITIZERS)
 build/tsan/%: VARIANT := -O1 -g1 -DPVG_SIM_TSAN
