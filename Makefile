@@ -109,12 +109,21 @@ SIM_FLAGS = -std=c++17 -Icuda -isystem $(CUDA_INCLUDE) -isystem $(CUDA_INCLUDE)/
     -DPVG_SIMULATOR $(call BUILD_MACROS,75 80 90a) -fPIC -fvisibility=hidden -pthread \
     -ffp-contract=off $(WARNINGS) -Wno-unknown-pragmas -Wno-psabi $(CXXFLAGS)
 ON_SIMULATOR := -DPVG_TEST_SIMULATOR -Icuda/simulator
-TEST_FLAGS := -std=c99 -pedantic -g -O1 -Icuda $(WARNINGS) $(CFLAGS)
+# C tests are compiled for every build of the library: for one of them with what warnings need,
+# for the others in a fifth of the time.
+TEST_FLAGS := -std=c99 -pedantic -Icuda $(WARNINGS) $(CFLAGS)
+build/tests/test_% build/tests/soak: TEST_FLAGS += -g -O1
+build/tests/sim/% build/tests/asan/% build/tests/tsan/% build/tests/watch/%: TEST_FLAGS += -g1 -O0
+build/tests/coverage/%: TEST_FLAGS += -g1 -O0
 
+BUILDS := sim asan tsan watch coverage
 # The builds of the simulated card. ThreadSanitizer is its race checker: it watches the kernels, not
 # the simulator that runs them (race_checker.h). The access checker is the simulator's own, behind
 # the same calls in the kernels (watch.cpp). Their reports need lines and no more (-g1).
-SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+# AddressSanitizer and the bounds of arrays tell what object-size would, which takes a quarter of
+# the time to compile.
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize=object-size \
+    -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 build/sim/%: VARIANT := -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 build/asan/%: VARIANT := -O1 -g1 $(SANITIZERS)
 build/tsan/%: VARIANT := -O1 -g1 -DPVG_SIM_TSAN
@@ -143,7 +152,7 @@ endef
 build/gpu/flags: $(COMPILER) $(TOOLKIT) FORCE
 	$(if $(UNSUPPORTED_ARCHS),@echo 'nvcc $(TOOLKIT_RELEASE) does not know: $(UNSUPPORTED_ARCHS)')
 	$(call keep_text,$(TOOLKIT_RELEASE) $(GPU_FLAGS) $(shell $(CXX) --version))
-$(foreach build,sim asan tsan watch coverage,build/$(build)/flags): $(COMPILER) $(TOOLKIT) FORCE
+$(BUILDS:%=build/%/flags): $(COMPILER) $(TOOLKIT) FORCE
 	$(call keep_text,$(TOOLKIT_RELEASE) $(filter-out $(CUDA_INCLUDE)%,$(SIM_FLAGS)) \
 	    $(VARIANT) $(KERNEL_VARIANT) \
 	    $(shell $(CXX) --version))
@@ -168,24 +177,30 @@ define compile_for_simulator
 	@mkdir -p $(@D) && echo 'g++  $@'
 	$(Q)$(CXX) $(SIM_FLAGS) $(VARIANT) -MMD -MP $(1) -c $< -o $@
 endef
-SIM_CU_FLAGS = $(KERNEL_VARIANT) -include cuda/simulator/cuda_builtins.h -x c++
-build/sim/%.o: cuda/%.cu build/sim/flags
+# What every .cu file begins with is read once for each build: of small files that is most of it.
+PRELUDE = build/$(word 2,$(subst /, ,$@))/prelude.h
+SIM_CU_FLAGS = $(KERNEL_VARIANT) -include $(PRELUDE) -x c++
+$(BUILDS:%=build/%/prelude.h.gch): build/%/prelude.h.gch: build/%/flags
+	@echo '#include "simulator/cuda_builtins.h"' >$(PRELUDE)
+	$(Q)$(CXX) $(SIM_FLAGS) $(VARIANT) $(KERNEL_VARIANT) -MMD -MP -MF $(PRELUDE).d -MT $@ \
+	    -x c++-header $(PRELUDE) -o $@
+build/sim/%.o: cuda/%.cu build/sim/flags build/sim/prelude.h.gch
 	$(call compile_for_simulator,$(SIM_CU_FLAGS))
 build/sim/%.o: cuda/%.cpp build/sim/flags
 	$(call compile_for_simulator)
-build/asan/%.o: cuda/%.cu build/asan/flags
+build/asan/%.o: cuda/%.cu build/asan/flags build/asan/prelude.h.gch
 	$(call compile_for_simulator,$(SIM_CU_FLAGS))
 build/asan/%.o: cuda/%.cpp build/asan/flags
 	$(call compile_for_simulator)
-build/tsan/%.o: cuda/%.cu build/tsan/flags
+build/tsan/%.o: cuda/%.cu build/tsan/flags build/tsan/prelude.h.gch
 	$(call compile_for_simulator,$(SIM_CU_FLAGS))
 build/tsan/%.o: cuda/%.cpp build/tsan/flags
 	$(call compile_for_simulator)
-build/watch/%.o: cuda/%.cu build/watch/flags
+build/watch/%.o: cuda/%.cu build/watch/flags build/watch/prelude.h.gch
 	$(call compile_for_simulator,$(SIM_CU_FLAGS))
 build/watch/%.o: cuda/%.cpp build/watch/flags
 	$(call compile_for_simulator)
-build/coverage/%.o: cuda/%.cu build/coverage/flags
+build/coverage/%.o: cuda/%.cu build/coverage/flags build/coverage/prelude.h.gch
 	$(call compile_for_simulator,$(SIM_CU_FLAGS))
 build/coverage/%.o: cuda/%.cpp build/coverage/flags
 	$(call compile_for_simulator)
@@ -247,6 +262,7 @@ build/tests/coverage/test_%: cuda/tests/test_%.c $(COVERAGE)
 OBJECTS := $(GPU_OBJECTS) $(SIM_OBJECTS) $(PASS_OBJECTS) $(ASAN_OBJECTS) $(TSAN_OBJECTS) \
     $(WATCH_OBJECTS) $(COVERAGE_OBJECTS)
 -include $(wildcard $(OBJECTS:.o=.d) $(SELF_TESTS:=.d))
+-include $(wildcard build/*/prelude.h.d)
 -include $(wildcard $(addsuffix .d,$(GPU_TESTS) $(SIM_TESTS) $(ASAN_TESTS) $(TSAN_TESTS) \
     $(WATCH_TESTS)))
 

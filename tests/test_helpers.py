@@ -282,6 +282,19 @@ def test_of_the_machine():
     assert "== 1 failed, 1 passed in" in output.splitlines()[-1] and "FAILED test_module" in output
 
 
+def test_processes_share_the_cores(tmp_path, monkeypatch):
+    name = "OPENBLAS_NUM_THREADS"
+    text = f"import os, pathlib\ndef test_it():\n    told = os.environ['{name}']\n"
+    text += "    pathlib.Path(f'ran.{told}').touch()\n"
+    (tmp_path / "test_module.py").write_text(text)
+    monkeypatch.delenv(name, raising=False)
+    cores = os.cpu_count() or 1
+    assert run_parts(tmp_path, 1)[2] == [f"ran.{cores}"]
+    assert run_parts(tmp_path, 2)[2] == [f"ran.{max(1, cores // 2)}"]
+    monkeypatch.setenv(name, "7")
+    assert run_parts(tmp_path, 2)[2] == ["ran.7"]
+
+
 def test_a_process_that_ends_before_its_tests_is_an_error(tmp_path):
     (tmp_path / "test_module.py").write_text("import os\ndef test_ends():\n    os._exit(3)\n")
     status, output, _ = run_parts(tmp_path, 2)

@@ -349,6 +349,8 @@ COLUMNS += ((700, 3), (2, 1024, 3), (4, 17, 130), (600, 41, 4))
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", COLUMNS, ids=str)
 def test_columns(device, rng, shape, dtype):
+    if device != "cuda" and np.prod(shape) > 2**20:  # no card to fill: fewer items of these columns
+        shape = (shape[0] // 10, *shape[1:])
     values = rng.standard_normal(shape).astype(dtype)
     wide, axis, eps = values.astype("float64"), len(shape) - 2, float(np.finfo(dtype).eps)
     for layout in ("plain", "reversed"):

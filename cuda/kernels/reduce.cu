@@ -196,14 +196,33 @@ int launch_rows_of_list(Call &call, const Operation &operation, const pvg_array 
     });
 }
 
-// See reduce::IntegerSum, which adds 8 bytes to as many as they are.
-int64_t turn_of(const Operation &operation, int dtype) {
+// Of integers and floats; of others none.
+uint64_t sign_bit_of(int dtype) {
     const int64_t size = dtype_size(dtype);
-    const bool is_mean = operation.code == PVG_MEAN;
-    if (!is_among(dtype, only(Kind::signed_integer)) || !(is_mean || operation.code == PVG_SUM))
-        return 0;
-    if (size == 4) return int64_t(1) << 31;
-    return size == 8 && is_mean ? INT64_MIN : 0;
+    return size > 8 ? 0 : uint64_t(1) << (8 * size - 1);
+}
+
+// See reduce::order_key: integers are read as unsigned, and their keys are those of 4 or 8 bytes.
+int64_t flip_of(const Operation &operation, int dtype) {
+    if (operation.order == Order::none) return operation.code == PVG_ALL ? -1 : 0;
+    const bool is_signed = is_among(dtype, only(Kind::signed_integer));
+    const bool is_unsigned = is_among(dtype, only(Kind::unsigned_integer));
+    const bool turned = dtype_size(dtype) < 4 ? is_signed : is_unsigned;
+    const int64_t sign = turned ? static_cast<int64_t>(sign_bit_of(dtype)) : 0;
+    return operation.order == Order::smallest ? ~sign : sign;
+}
+
+// See reduce::Truth, IntegerSum, which adds 8 bytes to as many as they are, and Product, which
+// takes them as they are.
+int64_t turn_of(const Operation &operation, int dtype) {
+    const int code = operation.code;
+    const uint64_t sign = sign_bit_of(dtype);
+    if (code == PVG_ANY || code == PVG_ALL)
+        return static_cast<int64_t>(is_among(dtype, floats) ? sign - 1 : ~uint64_t(0));
+    const bool exact = (code == PVG_SUM || code == PVG_PROD) && dtype_size(dtype) < 8;
+    return (exact || code == PVG_MEAN) && is_among(dtype, only(Kind::signed_integer))
+               ? static_cast<int64_t>(sign)
+               : 0;
 }
 
 int launch_reduction(Call &call, const Reduction &reduction, const pvg_array *a, const Layout &p,
@@ -211,7 +230,7 @@ int launch_reduction(Call &call, const Reduction &reduction, const pvg_array *a,
     Result result = {};
     result.data = target->data, result.dtype = target->dtype, result.count = p.length * p.others;
     result.is_mean = reduction.operation.code == PVG_MEAN;
-    result.flip = reduction.operation.order == Order::smallest ? -1 : 0;
+    result.flip = flip_of(reduction.operation, a->dtype);
     result.turn = turn_of(reduction.operation, a->dtype);
     result.outer_stride = p.outer_result_stride, result.inner_stride = p.inner_result_stride;
     result.kind = reduction.kind;

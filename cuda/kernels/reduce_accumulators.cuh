@@ -26,8 +26,10 @@ struct Result {
     int kind;       // what else the accumulator has to know, in its own words
     double divisor; // of variances
     int64_t count;  // elements behind each total
-    int64_t flip;   // extremes: xor of the order keys, 0, or -1 for the smallest; see order_key
-    int64_t turn;   // sums: xor of signed elements that are read as unsigned; see IntegerSum
+    int64_t flip;   // extremes: xor of the order keys, see order_key; truth: -1 if all have to be
+    // Signed elements that are read as unsigned: their sign, see IntegerSum and Product. Truth: the
+    // bits of an element of which any makes it true.
+    int64_t turn;
     int64_t outer_stride; // elements of the result, along the kept axes outside of the reduced ones
     int64_t inner_stride; //   and along the kept axis inside of them
 };
@@ -112,8 +114,8 @@ struct DoubleSum {
 };
 
 // Integers are summed exactly, in a type that no array can overflow, for a mean; a sum keeps the
-// low 64 bits of it, which come of adding those alone. Signed ones that are narrower than that and
-// read as unsigned are made so by `turn`, the sign: each is larger by as much.
+// low 64 bits of it, which come of adding those alone. All are read as unsigned; signed ones that
+// are narrower than the sum are made so by `turn`, the sign: each is larger by as much.
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 UInt128;
 
@@ -123,8 +125,7 @@ template <class Wide> struct IntegerSum {
 
     __device__ static IntegerSum identity() { return {0}; }
     template <class T> __device__ void add(T value, int64_t, const Result &result) {
-        if constexpr (sizeof(T) >= 4 && sizeof(T) < sizeof(Wide))
-            value ^= static_cast<T>(result.turn);
+        if constexpr (sizeof(T) < sizeof(Wide)) value ^= static_cast<T>(result.turn);
         sum += static_cast<Wide>(value);
     }
     __device__ void merge(const IntegerSum &other) { sum += other.sum; }
@@ -150,14 +151,19 @@ template <class Wide> struct IntegerSum {
 
 // Integers are multiplied modulo 2^64, floats and parts of complex numbers in float64; a product is
 // rounded once more when it is stored. (bfloat16 in float32 would have no room for parts that are
-// larger than the whole.)
+// larger than the whole.) Signed integers that are read as unsigned get their sign by `turn`.
 template <class Wide> struct Product {
     static constexpr bool ordered = is_float<Wide> || is_complex<Wide>;
     Wide product;
 
     __device__ static Product identity() { return {Wide(1)}; }
-    template <class T> __device__ void add(T value, int64_t, const Result &) {
-        product *= static_cast<Wide>(value);
+    template <class T> __device__ void add(T value, int64_t, const Result &result) {
+        if constexpr (is_unsigned<T> && sizeof(T) > 1 && sizeof(T) < sizeof(Wide)) {
+            const Wide turn = static_cast<Wide>(result.turn);
+            product *= (static_cast<Wide>(value) ^ turn) - turn;
+        } else {
+            product *= static_cast<Wide>(value);
+        }
     }
     __device__ void merge(const Product &other) { product *= other.product; }
     template <class R>
@@ -178,9 +184,8 @@ template <class K> inline constexpr K lowest_key = static_cast<K>(1ull << sign_b
 template <class K> inline constexpr K nan_key =
     static_cast<K>(~(1ull << sign_bit<K>)); // the largest
 
-// Unsigned integers as wide as their keys, whose upper half would be negative.
-template <class T> inline constexpr bool is_shifted = is_unsigned<T> && sizeof(T) == sizeof(Key<T>);
-
+// Integers are read as unsigned, so that one kernel takes all of a size: with their sign and the
+// order in `flip`, an exclusive or makes keys of them (flip_of in reduce.cu).
 template <class T> __device__ Key<T> order_key(T value, int64_t flip) {
     using K = Key<T>;
     static_assert(is_float<T> ? sizeof(T) == sizeof(K) : is_integer<T> && sizeof(T) <= sizeof(K),
@@ -190,10 +195,8 @@ template <class T> __device__ Key<T> order_key(T value, int64_t flip) {
         memcpy(&key, &value, sizeof key);
         key ^= (key >> sign_bit<K>)&nan_key<K>; // negative numbers: larger magnitude, smaller key
         return value != value ? nan_key<K> : key ^ static_cast<K>(flip);
-    } else if constexpr (is_shifted<T>) {
-        key = static_cast<K>(value ^ T(1) << sign_bit<K>);
     } else {
-        key = value;
+        key = static_cast<K>(value);
     }
     return key ^ static_cast<K>(flip);
 }
@@ -207,8 +210,6 @@ template <class T> __device__ T from_order_key(Key<T> key, int64_t flip) {
         T value;
         memcpy(&value, &key, sizeof value);
         return value;
-    } else if constexpr (is_shifted<T>) {
-        return static_cast<T>(key ^ static_cast<K>(flip)) ^ T(1) << sign_bit<K>;
     } else {
         return static_cast<T>(key ^ static_cast<K>(flip));
     }
@@ -234,9 +235,10 @@ template <class K> struct Extreme {
     }
 };
 
-// Index of the first largest or smallest. The order is known when compiling: turning each key round
-// would be a good part of the work. Kernels take elements in as they follow each other, so one as
-// large as an earlier one is none; and no index at all means that all have the lowest key.
+// Index of the first largest or smallest. Of floats and single bytes the order is known when
+// compiling: turning each key round would be a good part of the work. Kernels take elements in as
+// they follow each other, so one as large as an earlier one is none; and no index at all means that
+// all have the lowest key.
 template <class K> struct IndexAndKey;
 template <> struct IndexAndKey<int64_t> {
     int64_t index; // of the first element that has the largest key
@@ -248,7 +250,6 @@ template <> struct IndexAndKey<int32_t> {
 };
 template <Order ORDER, class K> struct FirstExtreme : IndexAndKey<K> {
     static constexpr bool ordered = false;
-    static constexpr int64_t flip = ORDER == Order::smallest ? -1 : 0;
     using IndexAndKey<K>::index, IndexAndKey<K>::key;
 
     __device__ static FirstExtreme identity() {
@@ -256,7 +257,8 @@ template <Order ORDER, class K> struct FirstExtreme : IndexAndKey<K> {
         none.index = INT64_MAX, none.key = lowest_key<K>;
         return none;
     }
-    template <class T> __device__ void add(T value, int64_t at, const Result &) {
+    template <class T> __device__ void add(T value, int64_t at, const Result &result) {
+        const int64_t flip = ORDER == Order::none ? result.flip : ORDER == Order::smallest ? -1 : 0;
         // -0.0 and 0.0 are equally large
         const K mine = order_key(value == 0 ? T(0) : value, flip);
         index = mine > key ? at : index;
@@ -273,36 +275,27 @@ template <Order ORDER, class K> struct FirstExtreme : IndexAndKey<K> {
     }
 };
 
-// Whether any element is not 0, and whether all are not. NaN is true.
-struct AnyTrue {
+// Whether any element is true: one of the bits of `turn` is set in it, which are all but the sign
+// of floats, so that -0.0 is false, and NaN is true. Whether all are: none is found that is not.
+struct Truth {
     static constexpr bool ordered = false;
-    int truth;
+    int found;
 
-    __device__ static AnyTrue identity() { return {0}; }
-    template <class T> __device__ void add(T value, int64_t, const Result &) {
-        truth |= value != T(0);
+    __device__ static Truth identity() { return {0}; }
+    template <class T> __device__ void add(T value, int64_t, const Result &result) {
+        found |= ((value & static_cast<T>(result.turn)) != 0) != (result.flip != 0);
     }
-    __device__ void merge(const AnyTrue &other) { truth |= other.truth; }
+    __device__ void merge(const Truth &other) { found |= other.found; }
     template <class R> static constexpr bool gives = is_bool<R>;
-    template <class R> __device__ R total(const Result &) const { return R(truth != 0); }
-};
-struct AllTrue {
-    static constexpr bool ordered = false;
-    int truth;
-
-    __device__ static AllTrue identity() { return {1}; }
-    template <class T> __device__ void add(T value, int64_t, const Result &) {
-        truth &= value != T(0);
+    template <class R> __device__ R total(const Result &result) const {
+        return R((found != 0) != (result.flip != 0));
     }
-    __device__ void merge(const AllTrue &other) { truth &= other.truth; }
-    template <class R> static constexpr bool gives = is_bool<R>;
-    template <class R> __device__ R total(const Result &) const { return R(truth != 0); }
 };
 
-// What elements of type T are read as, so that those of several dtypes, of which the same becomes,
-// go through one kernel: bool as uint8, and integers as unsigned where that makes no difference.
-// Sums turn the wide ones (IntegerSum), products are modulo 2^64.
-template <class T> using Plain = std::conditional_t<is_bool<T>, uint8_t, T>;
+// What elements of type T are read as, so that those of several dtypes go through one kernel:
+// integers as unsigned ones, and where only the bits count, floats as well. Result::flip and turn
+// tell them apart again, for one instruction an element. Products and places of single bytes have
+// no room for it beside the memory's pace: these keep their sign.
 template <class T>
 using Unsigned =
     std::conditional_t<sizeof(T) == 1, uint8_t,
@@ -310,8 +303,8 @@ using Unsigned =
                                           std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 template <class T>
 using Bits = std::conditional_t<is_bool<T> || is_integer<T>, Unsigned<T>, T>;
-template <class T> using Summed = std::conditional_t<(sizeof(T) >= 4), Bits<T>, Plain<T>>;
-template <class T> using Multiplied = std::conditional_t<(sizeof(T) >= 8), Bits<T>, Plain<T>>;
+template <class T>
+using Signed = std::conditional_t<std::is_same_v<T, int8_t>, int8_t, Bits<T>>;
 
 // The accumulator for elements of type T; bool is reduced as uint8.
 template <class T, class Wide>
@@ -324,19 +317,22 @@ using SumIn = std::conditional_t<
 template <class T> using SumOf = SumIn<T, uint64_t>;
 template <class T> using MeanOf = SumIn<T, Int128>;
 template <class T> using ExtremeOf = Extreme<Key<Compared<T>>>;
-template <class T> using FirstLargest = FirstExtreme<Order::largest, Key<Compared<T>>>;
-template <class T> using FirstSmallest = FirstExtreme<Order::smallest, Key<Compared<T>>>;
+template <Order ORDER, class T>
+using FirstOf =
+    FirstExtreme<is_integer<T> && sizeof(T) != 1 ? Order::none : ORDER, Key<Compared<T>>>;
+template <class T> using FirstLargest = FirstOf<Order::largest, T>;
+template <class T> using FirstSmallest = FirstOf<Order::smallest, T>;
 
 // X(NAME, "name", domain, result, identity, order, what T is read as, accumulator for type T)
-#define PVG_REDUCTIONS(X)                                                           \
-    X(SUM, "sum", all_kinds, wide, zero, none, Summed<T>, SumOf<T>)                 \
-    X(PROD, "prod", all_kinds, wide, one, none, Multiplied<T>, ProductOf<T>)        \
-    X(MEAN, "mean", all_kinds, floating, zero, none, Summed<T>, MeanOf<T>)          \
-    X(MAX, "max", ordered, same, none, largest, Plain<T>, ExtremeOf<T>)             \
-    X(MIN, "min", ordered, same, none, smallest, Plain<T>, ExtremeOf<T>)            \
-    X(ARGMAX, "argmax", ordered, index, none, largest, Plain<T>, FirstLargest<T>)   \
-    X(ARGMIN, "argmin", ordered, index, none, smallest, Plain<T>, FirstSmallest<T>) \
-    X(ANY, "any", all_kinds, boolean, zero, none, Bits<T>, AnyTrue)                 \
-    X(ALL, "all", all_kinds, boolean, one, none, Bits<T>, AllTrue)
+#define PVG_REDUCTIONS(X)                                                            \
+    X(SUM, "sum", all_kinds, wide, zero, none, Bits<T>, SumOf<T>)                    \
+    X(PROD, "prod", all_kinds, wide, one, none, Signed<T>, ProductOf<T>)             \
+    X(MEAN, "mean", all_kinds, floating, zero, none, Bits<T>, MeanOf<T>)             \
+    X(MAX, "max", ordered, same, none, largest, Bits<T>, ExtremeOf<T>)               \
+    X(MIN, "min", ordered, same, none, smallest, Bits<T>, ExtremeOf<T>)              \
+    X(ARGMAX, "argmax", ordered, index, none, largest, Signed<T>, FirstLargest<T>)   \
+    X(ARGMIN, "argmin", ordered, index, none, smallest, Signed<T>, FirstSmallest<T>) \
+    X(ANY, "any", all_kinds, boolean, zero, none, Unsigned<T>, Truth)                \
+    X(ALL, "all", all_kinds, boolean, one, none, Unsigned<T>, Truth)
 
 } // namespace pvg::reduce

@@ -247,7 +247,7 @@ const Plant plants[] = {
     {"far", far, "thread (3,0,0), launched", "ERROR: AddressSanitizer", "illegal access", FOREIGN},
     {"null_read", null_read, "illegal access", "null pointer", "illegal access"},
     {"shared_index", shared_index, nullptr, "out of bounds", nullptr},
-    {"shared_pointer", shared_pointer, nullptr, "insufficient space", nullptr},
+    {"shared_pointer", shared_pointer, nullptr, "global-buffer-overflow", nullptr},
     {"dynamic_shared", dynamic_shared, nullptr, HEAP, nullptr, FOREIGN},
     {"misaligned", misaligned, nullptr, "misaligned", nullptr},
     {"int32_index", int32_index, "error 700", "signed integer overflow", nullptr},
