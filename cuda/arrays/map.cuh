@@ -15,7 +15,8 @@
 //     };
 //     PVG_PASS(launch_map(call, Twice(), out, {a}));
 //
-// contiguous_kernel: every operand has the output's layout, or is one element for all.
+// contiguous_kernel: every operand has the output's layout, or is one element for all. Blocks of
+//                    which each thread has a vector take a shorter way.
 // rows_kernel:       the innermost dimension is contiguous or repeated in every operand, or of
 //                    small steps; the outer ones have any strides (sub-arrays, broadcast rows and
 //                    columns). Rows whose vectors are not aligned are long.
@@ -99,6 +100,8 @@ constexpr int rows_blocks = is_long<F> || F::vector > 4 ? blocks_held(8, map_thr
                                                         : blocks_held(12, map_threads);
 // Functions whose operands never lie in any strides, so that they need no strided_kernel.
 template <class F> constexpr bool only_rows = false;
+// Functions that get code of their own for blocks in which all is on addresses for vectors.
+template <class F> constexpr bool takes_whole = !is_long<F> && !only_rows<F>;
 constexpr int64_t large_map = 1 << 18; // vectors: enough to keep all multiprocessors busy
 constexpr int64_t huge_map = 1 << 21;  // eight times
 constexpr int strided_threads = 256;
@@ -134,6 +137,7 @@ __device__ __forceinline__ void read_shifted(const T *first, T (&x)[COUNT]) {
 // `whole`, COUNT consecutive ones on an aligned address.
 template <int N, int COUNT> struct RowAccess {
     static constexpr int count = COUNT;
+    static constexpr bool is_whole = false; // not always
     const Operands<N> &operands;
     int64_t offsets[N + 1][1]; // of the row, in elements; 0 is the output's
     int64_t start;
@@ -186,9 +190,68 @@ template <int N, int COUNT> struct RowAccess {
     }
 };
 
+// COUNT consecutive elements on addresses for vectors: nothing to find out but which operands are
+// repeated. RowAccess's hundred instructions a thread take longer than data in the cache.
+template <int N, int COUNT> struct WholeAccess {
+    static constexpr int count = COUNT;
+    static constexpr bool is_whole = true;
+    const Operands<N> &operands;
+    int64_t start;
+
+    template <class T> __device__ __forceinline__ void read(int k, T (&x)[COUNT]) const {
+        const T *from = static_cast<const T *>(operands.input[k]);
+        if (from == nullptr || operands.repeated[k]) {
+            T value = from == nullptr ? operands.scalar.template as<T>() : *from;
+#pragma unroll
+            for (int e = 0; e < COUNT; e++) x[e] = value;
+            return;
+        }
+        using V = Vector<T, COUNT>;
+        V v = *reinterpret_cast<const V *>(from + start);
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) x[e] = v.element[e];
+    }
+    template <class T> __device__ __forceinline__ void write(const T (&x)[COUNT]) const {
+        using V = Vector<T, COUNT>;
+        V v;
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) v.element[e] = x[e];
+        *reinterpret_cast<V *>(static_cast<T *>(operands.output) + start) = v;
+    }
+    // Bytes, four a word.
+    __device__ __forceinline__ void read_words(int k, uint32_t (&words)[COUNT / 4]) const {
+        using V = Vector<uint32_t, COUNT / 4>;
+        const uint8_t *from = static_cast<const uint8_t *>(operands.input[k]);
+        V v;
+        if (from == nullptr || operands.repeated[k]) {
+            const uint32_t byte = from == nullptr ? operands.scalar.bytes[0] : *from;
+#pragma unroll
+            for (int i = 0; i < COUNT / 4; i++) v.element[i] = byte * 0x01010101u;
+        } else {
+            v = *reinterpret_cast<const V *>(from + start);
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT / 4; i++) words[i] = v.element[i];
+    }
+};
+
+// Bytes of operand k, four a word, whatever the access.
+template <class Access>
+__device__ __forceinline__ void read_packed(const Access &access, int k,
+                                            uint32_t (&words)[Access::count / 4]) {
+    if constexpr (Access::is_whole) {
+        access.read_words(k, words);
+    } else {
+        uint8_t bytes[Access::count];
+        access.read(k, bytes);
+        memcpy(words, bytes, sizeof words);
+    }
+}
+
 // COUNT elements, each as far from the one before.
 template <int N, int COUNT> struct StridedAccess {
     static constexpr int count = COUNT;
+    static constexpr bool is_whole = false;
     const Strided<N> &strided;
     int64_t offsets[N + 2][1]; // of the first one; 0 is the output's
     unsigned left;             // counted in steps of 1
@@ -263,7 +326,15 @@ __device__ __forceinline__ void deal_shifted(RowAccess<N, COUNT> *access, int64_
 template <class F>
 __global__ void __launch_bounds__(most_map_threads<F>)
     contiguous_kernel(const F f, const __grid_constant__ Operands<F::inputs> operands,
-                      const int64_t size, const bool aligned) {
+                      const int64_t size, const bool aligned,
+                      [[maybe_unused]] const unsigned whole_blocks) {
+    if constexpr (takes_whole<F>) {
+        if (blockIdx.x < whole_blocks) {
+            const int64_t vector = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+            f(WholeAccess<F::inputs, F::vector>{operands, vector * F::vector});
+            return;
+        }
+    }
     RowAccess<F::inputs, F::vector> access{operands, {}, 0, 0, 0, false};
     deal(&access, size, blockIdx.x, blockDim.x, threadIdx.x, aligned);
     if (access.left > 0) f(access);
@@ -321,12 +392,18 @@ template <class F>
 int launch_contiguous(Call &call, const F &f, const Operands<F::inputs> &operands, int64_t size,
                       bool aligned) {
     int arrays = 0;
-    for (int k = 0; k < F::inputs; k++) arrays += operands.input[k] && !operands.repeated[k];
+    bool whole = aligned;
+    for (int k = 0; k < F::inputs; k++) {
+        if (!operands.input[k] || operands.repeated[k]) continue;
+        arrays++, whole = whole && !operands.shifted[k];
+    }
     bool wide = arrays == 0 || (arrays == 2 && F::vector < 16);
     wide = wide && size / F::vector >= huge_map;
     unsigned threads = wide ? most_map_threads<F> : map_threads;
     unsigned blocks = blocks_for(size, int64_t(threads) * F::vector);
-    PVG_LAUNCH(contiguous_kernel<F>, blocks, threads, 0, call.stream, f, operands, size, aligned);
+    const int64_t whole_blocks = whole ? size / (int64_t(threads) * F::vector) : 0;
+    PVG_LAUNCH(contiguous_kernel<F>, blocks, threads, 0, call.stream, f, operands, size, aligned,
+               static_cast<unsigned>(whole_blocks));
     return PVG_OK;
 }
 
