@@ -151,6 +151,39 @@ def test_the_last_write_stays(device, rng, count, places):
         assert_same(array, expected)
 
 
+BATCH = 12 * 1024  # indices that a block looks at together, two a load
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("count", [BATCH - 1, BATCH, BATCH + 1, 2 * BATCH + 7, MANY, MANY + 1])
+def test_writes_by_pairs_of_indices(device, rng, count):
+    """Few are negative, or out of range, so that most threads have none of these."""
+    for places in (5, 3000, 2 * BATCH + 3):
+        named = rng.integers(0, places, count)
+        odd = rng.integers(0, count, 9)
+        named[odd[:5]] -= places
+        values = rng.integers(0, 2**31, count).astype(np.int32)
+        x = np.zeros(places, np.int32)
+        for first in (0, 1):  # on an address for pairs, and beside it
+            array = put(device, x)
+            array[put(device, named)[first:]] = put(device, values)[first:]
+            expected = x.copy()
+            expected[named[first:]] = values[first:]
+            assert_same(array, expected)
+            call = lambda: vg.put(array, put(device, named)[first:], put(device, values)[first:])  # noqa: B023
+            assert spent(device, call, "launches") == (1,) or count > MANY or first
+        for beyond in (places, -places - 1, 2**31, 2**32, 2**40 + 1, -(2**63)):
+            wrong = named.copy()
+            wrong[odd[5]] = beyond
+            array = put(device, x)
+            with helpers.refused_later(device, IndexError, match=f"index {beyond} is out of bounds"):
+                array[put(device, wrong)] = put(device, values)
+            expected = x.copy()
+            kept = np.arange(count) != odd[5]
+            expected[named[kept]] = values[kept]
+            assert_same(array, expected)
+
+
 @pytest.mark.devices("sim", "cuda")
 def test_many_writes_that_are_none_out_of_range(device, rng):
     for count in (10, FEW + 5, MANY + 5):
