@@ -141,6 +141,18 @@ def test_numbers_of_other_types(device, rng, monkeypatch, way, name, shape, argu
                 np.testing.assert_array_equal(short.numpy(), long.numpy(), err_msg=str(given))
 
 
+def test_top_k_of_numbers_of_other_types(device, rng):
+    x = put(device, rng.standard_normal((5, 4)).astype("float32"))
+    for other in ALIKE:
+        for given in ({"k": other(2)}, {"k": 2, "axis": other(0)}, {"k": 2, "device": other(0)}):
+            long, short = both(lambda: vg.top_k(x, **given))  # noqa: B023
+            if isinstance(long[0], type):
+                assert short == long, given
+                continue
+            for one, found in zip(long, short, strict=True):
+                np.testing.assert_array_equal(found.numpy(), one.numpy(), err_msg=str(given))
+
+
 WIDTHS = (0, 2, (1, 2), [0, 3], ((2, 1),), -1, (1, -1), 1.5, (1, 2, 3), 2**62)
 
 
@@ -469,6 +481,11 @@ WAYS_TAKEN = {
         lambda x: vg.diagonal(x, 1, -1, 0),
         lambda x: vg.diagonal(x, 1 - 2**63),
         lambda x: vg.diagonal(x, 2**63 - 1),
+    ),
+    "first_in_order": (
+        lambda x: vg.top_k(x, 2),
+        lambda x: vg.top_k(x, 4, axis=0, mode="smallest"),
+        lambda x: vg.top_k(vg.reshape(x, (1,) * 30 + (4, 4)), 1, axis=-32 + 30),
     ),
     "unique": (lambda x: vg.unique(x), lambda x: vg.unique_values(x)),
     "diagonal_matrix": (

@@ -23,6 +23,7 @@ _INT, _FLOAT = int(ScalarKind.SCALAR_INT), int(ScalarKind.SCALAR_FLOAT)
 _EQUAL, _MIN = int(Operation.EQUAL), int(Operation.MIN)
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _STEP = int(Key.KEY_STEP)
+_MOST_TAKEN = 64  # of which pvg_top_k is for
 _REFUSED = {
     *(Status.ERROR_VALUE, Status.ERROR_TYPE, Status.ERROR_INDEX),
     *(Status.ERROR_AXIS, Status.ERROR_OVERFLOW),
@@ -268,6 +269,19 @@ def all_equal(x1, x2, equal_nan):
     least = WAYS["reduce"](backend, _MIN, equal, None, False, None)
     backend.check(functions.pvg_copy_to_host(least.data, byref(found), None))
     return found.value != 0
+
+
+def first_in_order(x, k, axis, smallest):
+    """Return the first k elements of an order along an axis, and where they stood."""
+    functions = functions_of(x)
+    if functions is None or active or type(k) is not int or type(axis) is not int:
+        return None
+    if not 0 < k <= _MOST_TAKEN or not -MAX_NDIM <= axis < MAX_NDIM:
+        return None
+    backend, places = x.backend, functions.array()
+    values = functions.pvg_top_k(x.data, k, axis, smallest, byref(places))
+    found = made(backend, values, _REFUSED)
+    return None if found is None else (found, made(backend, places, ()))
 
 
 def unique(x, equal_nan):
