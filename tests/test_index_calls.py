@@ -3,6 +3,8 @@
 Keys that mix everything, with arrays of the host among them: test_gather.py.
 """
 
+import functools
+
 import helpers
 import numpy as np
 import pytest
@@ -170,13 +172,14 @@ def test_writes_by_pairs_of_indices(device, rng, count):
             expected = x.copy()
             expected[named[first:]] = values[first:]
             assert_same(array, expected)
-            call = lambda: vg.put(array, put(device, named)[first:], put(device, values)[first:])  # noqa: B023
+            given = put(device, named)[first:], put(device, values)[first:]
+            call = functools.partial(vg.put, array, *given)
             assert spent(device, call, "launches") == (1,) or count > MANY or first
         for beyond in (places, -places - 1, 2**31, 2**32, 2**40 + 1, -(2**63)):
             wrong = named.copy()
             wrong[odd[5]] = beyond
-            array = put(device, x)
-            with helpers.refused_later(device, IndexError, match=f"index {beyond} is out of bounds"):
+            array, what = put(device, x), f"index {beyond} is out of bounds"
+            with helpers.refused_later(device, IndexError, match=what):
                 array[put(device, wrong)] = put(device, values)
             expected = x.copy()
             kept = np.arange(count) != odd[5]
@@ -285,3 +288,26 @@ def test_what_is_left_to_the_long_way(device):
     fixed = vg.broadcast_to(x, (2, 3, 4))
     with pytest.raises(ValueError, match="read-only"):
         fixed[rows % 2] = 1
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (4, 6), (0, 3), (2, 3, 4)])
+def test_values_to_all_of_an_array(device, rng, shape):
+    """By "...", and by whole axes, as many as there are or fewer: without a view."""
+    keys = [..., (), (...,), slice(None), (slice(None),) * len(shape), (slice(None), slice(None))]
+    keys += [(slice(None),) * (len(shape) + 1), (slice(None), ...), slice(0, None), (None, ...)]
+    values = rng.integers(0, 9, shape)
+    given = (3, 2.5, True, 300, *([values, values.astype("float32"), values[-1:]] if shape else []))
+    for dtype in ("float32", "int8"):
+        for key in keys:
+            for value in given:
+                x = np.ones(shape, dtype)
+                array = put(device, x)
+                ours = put(device, value) if isinstance(value, np.ndarray) else value
+                try:
+                    x[key] = value
+                except (IndexError, ValueError, OverflowError) as error:
+                    with pytest.raises(type(error)):
+                        array[key] = ours
+                    continue
+                array[key] = ours
+                assert_same(array, x)
