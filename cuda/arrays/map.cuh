@@ -105,7 +105,7 @@ template <class F> constexpr bool takes_whole = !is_long<F> && !only_rows<F>;
 constexpr int64_t large_map = 1 << 18; // vectors: enough to keep all multiprocessors busy
 constexpr int64_t huge_map = 1 << 21;  // eight times
 constexpr int strided_threads = 256;
-constexpr int most_rows = 4;               // a thread, in large arrays
+constexpr int most_rows = 4;               // a thread, for which it finds out once what to do
 constexpr int64_t most_step = 8;           // of rows of steps
 constexpr int64_t least_side_by_side = 32; // threads a row: a warp writes what lies together
 constexpr int least_shifted_vector = 8;    // elements, which are small ones then
@@ -344,7 +344,9 @@ __global__ void __launch_bounds__(most_map_threads<F>)
 template <class F>
 __global__ void __launch_bounds__(map_threads, rows_blocks<F>)
     rows_kernel(const F f, const __grid_constant__ InRows<F::inputs> rows) {
-    const uint32_t band = blockIdx.x / rows.blocks_across;
+    // Of narrow rows there is nothing to divide, which takes longer than to move an element.
+    const bool narrow = rows.blocks_across == 1;
+    const uint32_t band = narrow ? blockIdx.x : blockIdx.x / rows.blocks_across;
     RowAccess<F::inputs, F::vector> access{rows.operands, {}, 0, 0, 0, false};
     const uint32_t block = blockIdx.x - band * rows.blocks_across;
     deal(&access, rows.columns, block, blockDim.x, threadIdx.x, rows.aligned || rows.shifted);
@@ -422,7 +424,8 @@ template <int N> unsigned deal_rows(InRows<N> *rows, int vector, dim3 *threads) 
     if (across > 1) block.x = (block.x + 31) / 32 * 32; // whole warps
     int64_t high = map_threads / block.x;
     block.y = static_cast<unsigned>(high < rows->rows ? high : rows->rows);
-    rows->rows_each = vectors * rows->rows < large_map * most_rows ? 1 : most_rows;
+    const int64_t times = vectors * rows->rows / large_map; // that all multiprocessors are busy
+    rows->rows_each = times < 1 ? 1 : times < most_rows ? static_cast<int>(times) : most_rows;
     int64_t bands = blocks_for(rows->rows, int64_t(block.y) * rows->rows_each);
     *threads = block;
     return blocks_for(bands * across, 1);

@@ -283,6 +283,8 @@ template <class T> __device__ __forceinline__ bool has_sign(T x) {
       product_or_power(                                                                       \
           x, y, is_half<S> ? precise::tried_pow_of_halves(x, y) : precise::tried_pow(x, y)),  \
       precise::special_power(x, y, value))                                                    \
+    X(HYPOT, is_half<S> ? precise::tried_hypot_of_halves(x, y) : precise::tried_hypot(x, y),  \
+      hypot(x, y))                                                                            \
     X(LOGADDEXP,                                                                              \
       is_half<S> ? precise::tried_logaddexp_of_halves(x, y) : precise::tried_logaddexp(x, y), \
       precise::rare_logaddexp(x, y))

@@ -173,8 +173,8 @@ def numbers(backend, length, dtype, start, step):
     """Return start + i * step for i < length, ints that the dtype holds."""
     if dtype.kind == "f":
         start, step = float(start), float(step)
-    result = made(backend, backend.empty((length,), dtype), ())
-    backend.sequence(result.data, start, step, None)
+    result = WAYS["empty"](backend, (length,), dtype)
+    WAYS["sequence"](backend, result, start, step, None)
     return result
 
 
