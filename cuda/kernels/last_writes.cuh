@@ -209,7 +209,8 @@ __device__ __forceinline__ int64_t note_pairs(const Ranges &ranges, int64_t firs
 #pragma unroll
         for (int e = 0; e < 2 * each; e++) {
             const uint32_t place = static_cast<uint32_t>(pair[e / 2].index[e % 2]) - begin;
-            const unsigned one = static_cast<unsigned>(number) + e / 2 * (2 * ranges_threads) + e % 2;
+            const unsigned one =
+                static_cast<unsigned>(number) + e / 2 * (2 * ranges_threads) + e % 2;
             if (place < places) atomicMax(&last[place], one + 1);
         }
     }

@@ -137,7 +137,8 @@ static void what_differs(void) {
 /* Of 4, 9, -1, 9 and 200 zeros in two columns, one of them backwards. */
 static void first_few(void) {
     int16_t values[204 * 2] = {0};
-    const int16_t some[] = {4, 9, -1, 9}, largest[] = {9, 9, 9, 9, 4, 4}, smallest[] = {-1, -1, 0, 0};
+    const int16_t some[] = {4, 9, -1, 9};
+    const int16_t largest[] = {9, 9, 9, 9, 4, 4}, smallest[] = {-1, -1, 0, 0};
     const int64_t at[] = {1, 200, 3, 202, 0, 203}, where[] = {2, 201, 4, 0};
     for (int i = 0; i < 4; i++) values[2 * i] = some[i], values[2 * (203 - i) + 1] = some[i];
     pvg_array *a = array_of(PVG_INT16, SHAPE(204, 2), values), *places = NULL;
