@@ -210,6 +210,7 @@ def test_launches(device, rng):
     some, many = put(device, np.arange(FEW + 1)), put(device, np.arange(5000) % 3)
     values = put(device, np.ones(5000, np.float32))
     crowd, places = vg.broadcast_to(values[:, None], (5000, 6)), put(device, np.arange(20_000) % 7)
+    crowded = put(device, np.arange(20_000, dtype=np.int32) % 7)
     table, large = put(device, np.zeros((40_000, 6), np.float32)), vg.ones(20_000, device=device)
     mended = 1 + (2 if device == "sim" else 1)  # marked and written, and mended: last_writes.cuh
     for call, launches, waits in (
@@ -225,7 +226,8 @@ def test_launches(device, rng):
         (lambda: vg.put(row, some, values[: FEW + 1]), 1, 0),
         (lambda: table.__setitem__(many, crowd), mended, 0),
         (lambda: x.__setitem__(many, crowd), 3, 0),  # two find out first which writes are last
-        (lambda: row.__setitem__(places, large), 2, 0),
+        (lambda: row.__setitem__(places, large), 1, 0),
+        (lambda: row.__setitem__(crowded, large), 2, 0),
     ):
         assert spent(device, call, "launches", "waits") == (launches, waits)
 

@@ -6,7 +6,7 @@ namespace pvg {
 
 namespace packed {
 
-constexpr uint32_t ones = 0x01010101u, highs = 0x80808080u; // the bits of each byte: lowest, highest
+constexpr uint32_t ones = 0x01010101u, highs = 0x80808080u; // bits of each byte
 
 // 1 where a byte is not 0.
 __device__ __forceinline__ uint32_t nonzero(uint32_t x) {
