@@ -5,6 +5,7 @@ serves the slow checkers: compute-sanitizer (sanitize.py), the debug allocator, 
 kernel of the library was left out (both in test_coverage.py). No pytest is needed.
 """
 
+import functools
 import re
 import subprocess
 import warnings
@@ -63,6 +64,7 @@ def cases():
     for group in (
         unary,
         binary,
+        powers,
         comparison_of_64_bits,
         where,
         triangles,
@@ -255,6 +257,19 @@ def check_scalar(device, name, dtype):
             (x[::2], value, getattr(vg, name)(array[::2], value.item())),
         ):
             assert_binary(device, name, result, left, right)
+
+
+def powers(dtype):
+    """By a whole number, in every access pattern."""
+    if dtype.kind == "b":
+        return
+
+    def check(device, make):
+        x = np.sign(data(dtype))
+        assert_same(make(device, x) ** 3, x)
+
+    for pattern, make in PATTERNS.items():
+        yield f"cubes, {pattern}", functools.partial(check, make=make)
 
 
 def comparison_of_64_bits(dtype):
@@ -844,6 +859,17 @@ def sorts(dtype):
             assert_same(vg.searchsorted(put(device, row), array), expected)
 
         yield f"sort, {name}", check
+
+    def firsts(device):
+        # rows in a block of each size
+        for length in (40, 600, 2100, 8200):
+            x = data(dtype, (length,))
+            order = np.argsort(-helpers.widened(x).astype("float64"), kind="stable")[:2]
+            values, indices = vg.top_k(put(device, x), 2)
+            assert_same(indices, order)
+            assert_same(values, x[order])
+
+    yield "first few", firsts
 
     def long_search(device):
         # more than shared memory takes

@@ -54,18 +54,22 @@ def test_integers(device, rng, dtype):
             assert_same(vg.round(put(device, a), decimals), nearest)
 
 
-def test_remainders_of_every_quotient(device, rng):
+@pytest.mark.parametrize("dtype, digits", [(np.float32, 22), (np.float64, 51)])
+def test_remainders_of_every_quotient(device, rng, dtype, digits):
     """Quotients next to integers, to 0 and to 1, large and small ones, and of any bits."""
-    n = 3000
-    anything = lambda: rng.integers(0, 2**32, n, np.uint32).view(np.float32)  # noqa: E731
+    n, info = 3000, np.finfo(dtype)
+    words = np.dtype(f"u{info.bits // 8}")
+    anything = lambda: rng.integers(0, np.iinfo(words).max, n, words, True).view(dtype)  # noqa: E731
     x = anything()
     with np.errstate(all="ignore"):
-        whole_times = x / rng.integers(1, 2**22, n).astype(np.float32)
-        divisors = [anything(), whole_times, -whole_times, x, x * np.float32(2)]
-        divisors += [np.nextafter(one, np.float32(to)) for one in divisors[1:] for to in (0, 3e38)]
-        divisors += [np.resize(np.float32(HARD), n), np.full(n, 2e38, np.float32)]
-        x[:9] = -3.3917132e38
-        divisors[1][:9] = -9.517905e36
+        whole_times = x / rng.integers(1, 2**digits, n).astype(dtype)
+        near = x / (2.0 ** rng.uniform(0, digits, n)).round().astype(dtype)
+        divisors = [anything(), whole_times, -whole_times, x, x * dtype(2), near, -near]
+        divisors += [np.nextafter(one, dtype(to)) for one in divisors[1:] for to in (0, info.max)]
+        divisors += [np.resize(dtype(HARD), n), np.full(n, info.max / dtype(1.7), dtype)]
+        if dtype is np.float32:
+            x[:9] = -3.3917132e38
+            divisors[1][:9] = -9.517905e36
         for y in divisors:
             for name in ("remainder", "floor_divide"):
                 result = getattr(vg, name)(put(device, x), put(device, y))

@@ -9,7 +9,7 @@ import operator
 import helpers
 import numpy as np
 import pytest
-from helpers import DTYPES, FLOATS, NUMBERS, assert_close, assert_same, put, widened
+from helpers import ALL_DTYPES, DTYPES, FLOATS, NUMBERS, assert_close, assert_same, put, widened
 from references import (
     ARITHMETIC,
     BINARY,
@@ -490,3 +490,54 @@ def test_round(device):
     assert_same(vg.round(x, 0), round(x).numpy())
     with helpers.refused(device, TypeError, x, match="decimals"):
         vg.round(x, 2.5)
+
+
+# ---- Blocks of vectors ---------------------------------------------------------------------------
+
+BLOCK = 128 * 16  # bytes of the widest operand
+
+
+def lengths(dtype):
+    """Lengths at whose end a block has vectors for all threads, or one element more or less."""
+    block = BLOCK // np.dtype(dtype).itemsize
+    return (block - 1, block, block + 1, 3 * block, 3 * block + 5)
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
+def test_whole_blocks(device, rng, dtype):
+    """Every operand an array, a number or one element, on addresses for vectors or beside them."""
+    for n in lengths(dtype):
+        x, y = (helpers.integers(rng, (n + 1,), dtype, 0, 2) for _ in range(2))
+        a, b = put(device, x), put(device, y)
+        for first, second in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            p, q = x[first : n + first], y[second : n + second]
+            c, d = a[first : n + first], b[second : n + second]
+            assert_same(c * d, (p * q).astype(dtype))
+            assert_same(c == d, p == q)
+            assert_same(vg.logical_xor(c, d), np.logical_xor(p, q))
+            assert_same(c * d[:1], (p * q[:1]).astype(dtype))
+            assert_same(d[0] != c, q[0] != p)
+            assert_same(vg.where(c == d, c, d[3]), np.where(p == q, p, q[3]))
+            assert_same(c == True, p == 1)  # noqa: E712
+            other = "complex128" if p.dtype.kind == "c" else "float32"
+            assert_same(vg.astype(c, other), p.astype(other))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool"])
+def test_comparisons_of_all_bytes(device, dtype):
+    """Four bytes are compared at a time, beside each of all others."""
+    values = np.arange(2 if dtype == "bool" else 256).astype(dtype)
+    x, y = (one.reshape(-1) for one in np.meshgrid(values, values))
+    x, y = np.tile(x, 1 + 4096 // x.size), np.tile(y, 1 + 4096 // y.size)
+    a, b = put(device, x), put(device, y)
+    names = ("equal", "not_equal", "logical_and", "logical_or", "logical_xor")
+    names += () if dtype == "bool" else ("less", "less_equal", "greater", "greater_equal")
+    for name in names:
+        ours, numpys = getattr(vg, name), getattr(np, name)
+        assert_same(ours(a, b), numpys(x, y), name)
+        assert_same(ours(a[1:], b[:-1]), numpys(x[1:], y[:-1]), name)
+        assert_same(ours(a[::3], b[::3]), numpys(x[::3], y[::3]), name)
+        for one in values[:: 1 if dtype == "bool" else 51].tolist():
+            assert_same(ours(a, one), numpys(x, one), f"{name} {one}")
+            assert_same(ours(one, b), numpys(one, y), f"{name} {one}")
+    assert_same(vg.logical_not(a), np.logical_not(x))

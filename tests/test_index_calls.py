@@ -3,6 +3,8 @@
 Keys that mix everything, with arrays of the host among them: test_gather.py.
 """
 
+import functools
+
 import helpers
 import numpy as np
 import pytest
@@ -151,6 +153,40 @@ def test_the_last_write_stays(device, rng, count, places):
         assert_same(array, expected)
 
 
+BATCH = 12 * 1024  # indices that a block looks at together, two a load
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("count", [BATCH - 1, BATCH, BATCH + 1, 2 * BATCH + 7, MANY, MANY + 1])
+def test_writes_by_pairs_of_indices(device, rng, count):
+    """Few are negative, or out of range, so that most threads have none of these."""
+    for places in (5, 3000, 2 * BATCH + 3):
+        named = rng.integers(0, places, count)
+        odd = rng.integers(0, count, 9)
+        named[odd[:5]] -= places
+        values = rng.integers(0, 2**31, count).astype(np.int32)
+        x = np.zeros(places, np.int32)
+        for first in (0, 1):  # on an address for pairs, and beside it
+            array = put(device, x)
+            array[put(device, named)[first:]] = put(device, values)[first:]
+            expected = x.copy()
+            expected[named[first:]] = values[first:]
+            assert_same(array, expected)
+            given = put(device, named)[first:], put(device, values)[first:]
+            call = functools.partial(vg.put, array, *given)
+            assert spent(device, call, "launches") == (1,) or count > MANY or first
+        for beyond in (places, -places - 1, 2**31, 2**32, 2**40 + 1, -(2**63)):
+            wrong = named.copy()
+            wrong[odd[5]] = beyond
+            array, what = put(device, x), f"index {beyond} is out of bounds"
+            with helpers.refused_later(device, IndexError, match=what):
+                array[put(device, wrong)] = put(device, values)
+            expected = x.copy()
+            kept = np.arange(count) != odd[5]
+            expected[named[kept]] = values[kept]
+            assert_same(array, expected)
+
+
 @pytest.mark.devices("sim", "cuda")
 def test_many_writes_that_are_none_out_of_range(device, rng):
     for count in (10, FEW + 5, MANY + 5):
@@ -174,6 +210,7 @@ def test_launches(device, rng):
     some, many = put(device, np.arange(FEW + 1)), put(device, np.arange(5000) % 3)
     values = put(device, np.ones(5000, np.float32))
     crowd, places = vg.broadcast_to(values[:, None], (5000, 6)), put(device, np.arange(20_000) % 7)
+    crowded = put(device, np.arange(20_000, dtype=np.int32) % 7)
     table, large = put(device, np.zeros((40_000, 6), np.float32)), vg.ones(20_000, device=device)
     mended = 1 + (2 if device == "sim" else 1)  # marked and written, and mended: last_writes.cuh
     for call, launches, waits in (
@@ -189,7 +226,8 @@ def test_launches(device, rng):
         (lambda: vg.put(row, some, values[: FEW + 1]), 1, 0),
         (lambda: table.__setitem__(many, crowd), mended, 0),
         (lambda: x.__setitem__(many, crowd), 3, 0),  # two find out first which writes are last
-        (lambda: row.__setitem__(places, large), 2, 0),
+        (lambda: row.__setitem__(places, large), 1, 0),
+        (lambda: row.__setitem__(crowded, large), 2, 0),
     ):
         assert spent(device, call, "launches", "waits") == (launches, waits)
 
@@ -252,3 +290,26 @@ def test_what_is_left_to_the_long_way(device):
     fixed = vg.broadcast_to(x, (2, 3, 4))
     with pytest.raises(ValueError, match="read-only"):
         fixed[rows % 2] = 1
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (4, 6), (0, 3), (2, 3, 4)])
+def test_values_to_all_of_an_array(device, rng, shape):
+    """By "...", and by whole axes, as many as there are or fewer: without a view."""
+    keys = [..., (), (...,), slice(None), (slice(None),) * len(shape), (slice(None), slice(None))]
+    keys += [(slice(None),) * (len(shape) + 1), (slice(None), ...), slice(0, None), (None, ...)]
+    values = rng.integers(0, 9, shape)
+    given = (3, 2.5, True, 300, *([values, values.astype("float32"), values[-1:]] if shape else []))
+    for dtype in ("float32", "int8"):
+        for key in keys:
+            for value in given:
+                x = np.ones(shape, dtype)
+                array = put(device, x)
+                ours = put(device, value) if isinstance(value, np.ndarray) else value
+                try:
+                    x[key] = value
+                except (IndexError, ValueError, OverflowError) as error:
+                    with pytest.raises(type(error)):
+                        array[key] = ours
+                    continue
+                array[key] = ours
+                assert_same(array, x)

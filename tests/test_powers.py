@@ -64,6 +64,55 @@ def test_quotients_of_small_integers(device, rng, dtype):
     assert_same(x % y, rest[:, 1::2])
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_quotients_of_large_integers(device, rng, dtype):
+    """Of 32 bits and more, on either side, and around multiples."""
+    info = np.iinfo(dtype)
+    magnitudes = (2 ** rng.uniform(0, 63, (4, 3000))).astype(np.int64)
+    b = magnitudes[0]
+    a = np.stack([magnitudes[1], magnitudes[2] // b * b, magnitudes[3] // b * b + b // 2])
+    a = np.concatenate([a, a[1:2] - 1, [np.full(3000, 2**32), np.full(3000, 2**32 - 1)]])
+    signs = (1,) if info.min == 0 else (1, -1)
+    for sign, other in [(p, q) for p in signs for q in signs]:
+        x, y = (sign * a).astype(dtype), np.broadcast_to((other * b).astype(dtype), a.shape)
+        assert_same(put(device, x) // put(device, y), x // y)
+        assert_same(put(device, x) % put(device, y), x % y)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS], ids=str)
+def test_powers_by_one_number(device, rng, dtype):
+    x = helpers.integers(rng, (3, 700), dtype)
+    if dtype.kind in "iu":
+        x.reshape(-1)[:5] = helpers.specials(dtype)[:5]
+    exponents = (0, 1, 2, 3, 4, 7, 64, 100) if dtype.kind in "iu" else (2, 3, 2.0, 3.0)
+    for exponent in exponents:
+        for array, values in ((put(device, x), x), (put(device, x)[:, 1::2], x[:, 1::2])):
+            expected = np.ones_like(values)
+            with np.errstate(all="ignore"):
+                for _ in range(int(exponent)):
+                    expected = (expected * values).astype(dtype)
+            assert_same(array**exponent, expected)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_powers_of_negative_numbers(device, dtype):
+    """Whole exponents, even and odd, and others, from small to those that are all even."""
+    exponents = [0, 1, 2, 3, 5, 8, 0.5, 1.5, 2.25, 127, 2**11 + 1, 2**21 + 1, 2**22 - 1, 2**22]
+    exponents += [2**22 + 1, 2**23 + 1, 2**24, 2**22 - 0.5, 2**22 + 0.5, 1e30, np.inf, np.nan]
+    bases = [-1, -1.0009765625, -0.9990234375, -2, -0.5, -3, -0.0, 0.0, 1, -np.inf, np.nan, -7.25]
+    y = np.array([*exponents, *(-one for one in exponents)], np.float64)
+    a, b = (one.ravel().astype(dtype) for one in np.meshgrid(np.array(bases), y))
+    with np.errstate(all="ignore"):
+        expected = np.power(a.astype(np.float64), b.astype(np.float64))
+        result = (put(device, a) ** put(device, b)).numpy().astype(np.float64)
+        rounded = expected.astype(dtype).astype(np.float64)
+    np.testing.assert_array_equal(np.isnan(result), np.isnan(rounded))
+    kept = ~np.isnan(rounded)
+    np.testing.assert_array_equal(np.signbit(result[kept]), np.signbit(rounded[kept]))
+    eps = {"float16": 2**-10, "float32": 2**-23, "float64": 2**-52}.get(dtype.name, 2**-7)
+    np.testing.assert_allclose(result, rounded, rtol=4 * eps)
+
+
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_shifts_by_any_number(device, dtype):
     bits = 8 * dtype.itemsize

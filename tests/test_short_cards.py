@@ -83,9 +83,18 @@ def test_moves(device, rng, dtype):
             if ndim in (1, 2):
                 check("diag", array, values, k)
             if ndim > 1:
+                check("tril", array, values, k)
+                check("triu", array, values, k)
                 check("diagonal", array, values, k)
                 check("diagonal", array, values, k, -1, 0)
                 check("diagonal", array, values, k, 1, 1)
+        for k in (-(2**63), 1 - 2**63, 2**63 - 1, 2**63, 2**62):
+            for name in ("tril", "triu"):
+                long, short = both(lambda: getattr(vg, name)(array, k))  # noqa: B023
+                if type(long) is tuple:
+                    assert short == long
+                else:
+                    np.testing.assert_array_equal(short.numpy(), long.numpy())
         for k in (1 - 2**63, 2**63, 2**62):
             long, short = both(lambda: vg.diag(array, k))  # noqa: B023
             assert ndim == 2 or (type(long) is tuple and short == long)
@@ -102,6 +111,7 @@ TAKEN = [
     ("diagonal", "diagonal", (5, 4), (1, 0, 1)),
     ("diagonal_matrix", "diag", (5,), (2,)),
     ("joined", "stack", (5,), (1,)),
+    ("side_of_diagonal", "tril", (5, 4), (1,)),
     ("differences", "diff", (5,), (1, 0)),
     ("numbers_for_nan", "nan_to_num", (5,), (True, 1.0)),
     ("dots", "vecdot", (5,), ()),
@@ -129,6 +139,18 @@ def test_numbers_of_other_types(device, rng, monkeypatch, way, name, shape, argu
                 assert short == long, given
             else:
                 np.testing.assert_array_equal(short.numpy(), long.numpy(), err_msg=str(given))
+
+
+def test_top_k_of_numbers_of_other_types(device, rng):
+    x = put(device, rng.standard_normal((5, 4)).astype("float32"))
+    for other in ALIKE:
+        for given in ({"k": other(2)}, {"k": 2, "axis": other(0)}, {"k": 2, "device": other(0)}):
+            long, short = both(lambda: vg.top_k(x, **given))  # noqa: B023
+            if isinstance(long[0], type):
+                assert short == long, given
+                continue
+            for one, found in zip(long, short, strict=True):
+                np.testing.assert_array_equal(found.numpy(), one.numpy(), err_msg=str(given))
 
 
 WIDTHS = (0, 2, (1, 2), [0, 3], ((2, 1),), -1, (1, -1), 1.5, (1, 2, 3), 2**62)
@@ -166,6 +188,23 @@ def test_a_diagonal_is_a_view(device, rng):
         LAYOUTS[layout](array).diagonal(1)[...] = 99
         np.fill_diagonal(LAYOUTS[layout](values)[:, 1:], 99)
         np.testing.assert_array_equal(array.numpy(), values)
+
+
+@pytest.mark.parametrize("dtype", [None, "int32", "int64", "uint8", "float32", "float64", "bool"])
+def test_arange(device, dtype):
+    bounds = (0, 1, 5, -3, 2**24, -(2**24) - 3, 2**31 - 2, 2**31, 2**53 + 1, 2**62)
+    bounds += (2**63 - 1, 2**64)
+    for start in bounds:
+        for length in (0, 1, 2, 500, -2):
+            for step in (1, 3, 2**20, -1, 0):
+                stop = start + length * (abs(step) or 1)
+                options = {"dtype": dtype, "device": device}
+                long, short = both(lambda: vg.arange(start, stop, step, **options))  # noqa: B023
+                if type(long) is tuple:
+                    assert short == long, (start, stop, step)
+                    continue
+                assert short.dtype == long.dtype and short.shape == long.shape
+                np.testing.assert_array_equal(short.numpy(), long.numpy(), err_msg=str(start))
 
 
 @pytest.mark.parametrize("function", ["concat", "stack"])
@@ -446,6 +485,11 @@ WAYS_TAKEN = {
         lambda x: vg.diagonal(x, 1 - 2**63),
         lambda x: vg.diagonal(x, 2**63 - 1),
     ),
+    "first_in_order": (
+        lambda x: vg.top_k(x, 2),
+        lambda x: vg.top_k(x, 4, axis=0, mode="smallest"),
+        lambda x: vg.top_k(vg.reshape(x, (1,) * 30 + (4, 4)), 1, axis=-32 + 30),
+    ),
     "unique": (lambda x: vg.unique(x), lambda x: vg.unique_values(x)),
     "diagonal_matrix": (
         lambda x: vg.diag(x[0]),
@@ -460,6 +504,17 @@ WAYS_TAKEN = {
         lambda x: vg.stack((x, x, x), axis=-1),
         lambda x: vg.concat([vg.reshape(x, (1,) * 30 + (4, 4))] * 2, axis=-32),
         lambda x: vg.concat([vg.reshape(x, (1,) * 30 + (4, 4))] * 2, axis=31),
+    ),
+    "side_of_diagonal": (
+        lambda x: vg.tril(x),
+        lambda x: vg.triu(x, 1),
+        lambda x: vg.tril(x, k=-(2**63)),
+        lambda x: vg.triu(x[None], 2**63 - 1),
+    ),
+    "numbers": (
+        lambda x: vg.arange(3, device=x.device),
+        lambda x: vg.arange(1, 8, 3, dtype="float32", device=x.device),
+        lambda x: vg.arange(1 - 2**31, 0, 2**30, dtype="int32", device=x.device),
     ),
     "differences": (
         lambda x: vg.diff(x),

@@ -1,5 +1,7 @@
 """sort, argsort, searchsorted and what is made of them, beside NumPy: values, order, layouts."""
 
+import itertools
+
 import helpers
 import numpy as np
 import pytest
@@ -257,6 +259,32 @@ def test_top_k(device, rng, dtype):
             expected = np.take(order(x, axis, mode == "largest"), range(5), axis)
             assert_same(indices, expected)
             assert_sorted(values, np.take_along_axis(x, expected, axis), mode)
+
+
+# Rows of every kernel, whose blocks have 128 to 1,024 threads; those that are sorted; many rows.
+TOP_SHAPES = [(3, 128), (2, 129, 2), (3, 511), (2, 512), (513,), (2, 2048), (2049, 2), (8192,)]
+TOP_SHAPES += [(8193,), (16384,), (16385,), (1025, 9), (1030, 130)]
+
+
+@pytest.mark.parametrize("shape", TOP_SHAPES, ids=str)
+def test_top_k_of_rows(device, rng, shape):
+    """Equal elements in the order of their places, NaN and zeros among them; up to 64 and more."""
+    for dtype in map(np.dtype, ("u1", "i2", "f4", "f8")):
+        x = helpers.integers(rng, shape, dtype, -3, 3)
+        if dtype.kind == "f":
+            x[rng.random(shape) < 0.1] *= -1  # zeros with a sign
+            x.reshape(-1)[:: x.size // 3] = np.nan
+        for axis, mode in itertools.product(range(x.ndim), ("largest", "smallest")):
+            rows = np.moveaxis(x, axis, -1)  # whose last elements are the first ones, but for NaN
+            rows[..., -1] = 9 if mode == "largest" else 0 if dtype.kind == "u" else -9
+            for k in (1, 2, 33, 64, 65):
+                if k > min(shape[axis], 64 if x.size < 20_000 else 2):
+                    continue
+                expected = np.take(order(x, axis, mode == "largest"), range(k), axis)
+                for array in (put(device, x), put(device, x.T.copy()).T):
+                    values, indices = vg.top_k(array, k, axis=axis, mode=mode)
+                    assert_same(indices, expected)
+                    assert_same(values, np.take_along_axis(x, expected, axis))
 
 
 def test_what_is_refused(device):

@@ -494,6 +494,8 @@ USES |= {
     "argsort of long rows of 8 bytes": Use(
         {"a": ((2, 4_100), I64)}, lambda v: vg.argsort(v["a"])
     ),
+    "first few": Use({"a": ((3, 300), F32)}, lambda v: vg.top_k(v["a"], 3)[1]),
+    "first few of columns": Use({"a": ((300, 6), I8)}, lambda v: vg.top_k(v["a"].T[::2], 3)[0]),
     "searchsorted": Use(
         {"a": ((37,), F32), "b": ((6, 37), F32)}, lambda v: vg.searchsorted(v["a"], v["b"])
     ),

@@ -15,7 +15,8 @@
 //     };
 //     PVG_PASS(launch_map(call, Twice(), out, {a}));
 //
-// contiguous_kernel: every operand has the output's layout, or is one element for all.
+// contiguous_kernel: every operand has the output's layout, or is one element for all. Blocks of
+//                    which each thread has a vector take a shorter way.
 // rows_kernel:       the innermost dimension is contiguous or repeated in every operand, or of
 //                    small steps; the outer ones have any strides (sub-arrays, broadcast rows and
 //                    columns). Rows whose vectors are not aligned are long.
@@ -27,23 +28,10 @@
 // strided_kernel:    any strides, and rows that are short. Each thread has a few elements along one
 //                    dimension, so that it divides once, and each is as far from the one before.
 #pragma once
+#include "arrays/access.cuh"
 #include "arrays/call.cuh"
-#include "arrays/locate.cuh"
-#include "arrays/scalar.cuh"
-#include "arrays/vector.cuh"
-#include <string.h>
 
 namespace pvg {
-
-// What a kernel works on, besides where the elements lie.
-template <int N> struct Operands {
-    const void *input[N]; // NULL: `scalar` instead
-    bool repeated[N];     // the same element all along a row
-    bool shifted[N];      // addresses of vectors are those of any element
-    int32_t steps[N + 1]; // from one element of a row to the next, where it is no vector; 0: output
-    void *output;
-    Scalar scalar;
-};
 
 template <int N> struct InRows {
     Operands<N> operands;
@@ -54,16 +42,6 @@ template <int N> struct InRows {
     bool shifted;           // vectors begin where the output's do in memory, not where a row does
     int lead;               // elements from there to the output's first, if so
     Locator<N + 1> outer;   // the dimensions above a row; operand 0 is the output
-};
-
-// One dimension of the walk is dealt out: of `length` positions along it a thread has those `step`
-// apart from its first, and threads of neighbouring ones lie side by side.
-template <int N> struct Strided {
-    Operands<N> operands;
-    int64_t apart[N + 1]; // elements, from one of a thread's to its next; operand 0 is the output
-    int64_t threads, length;
-    unsigned step;
-    Locator<N + 2> first; // a thread's first element; operand N + 1 is its position along `length`
 };
 
 namespace {
@@ -99,10 +77,12 @@ constexpr int rows_blocks = is_long<F> || F::vector > 4 ? blocks_held(8, map_thr
                                                         : blocks_held(12, map_threads);
 // Functions whose operands never lie in any strides, so that they need no strided_kernel.
 template <class F> constexpr bool only_rows = false;
+// Functions that get code of their own for blocks in which all is on addresses for vectors.
+template <class F> constexpr bool takes_whole = !is_long<F> && !only_rows<F>;
 constexpr int64_t large_map = 1 << 18; // vectors: enough to keep all multiprocessors busy
 constexpr int64_t huge_map = 1 << 21;  // eight times
 constexpr int strided_threads = 256;
-constexpr int most_rows = 4;               // a thread, in large arrays
+constexpr int most_rows = 4;               // a thread, for which it finds out once what to do
 constexpr int64_t most_step = 8;           // of rows of steps
 constexpr int64_t least_side_by_side = 32; // threads a row: a warp writes what lies together
 constexpr int least_shifted_vector = 8;    // elements, which are small ones then
@@ -110,128 +90,6 @@ constexpr int64_t least_shifted = 16;      // vectors of a row, of which two are
 constexpr int strided_elements = 8;        // a thread, at most
 template <class F>
 constexpr int strided_each = F::vector < strided_elements ? F::vector : strided_elements;
-
-// Elements so small that a thread's are put together from the words in which they lie.
-constexpr bool is_shiftable(int64_t item, int count) { return item <= 2 && item * count >= 4; }
-
-// COUNT elements from `first` on, by words; those before and after it in these words exist.
-template <class T, int COUNT>
-__device__ __forceinline__ void read_shifted(const T *first, T (&x)[COUNT]) {
-    constexpr int words = static_cast<int>(sizeof x / 4);
-    const uintptr_t address = reinterpret_cast<uintptr_t>(first);
-    const uint32_t *from = reinterpret_cast<const uint32_t *>(address & ~uintptr_t(3));
-    const unsigned shift = static_cast<unsigned>(address & 3) * 8;
-    uint32_t word[words + 1], whole[words];
-#pragma unroll
-    for (int i = 0; i < words; i++) word[i] = from[i];
-    word[words] = shift != 0 ? from[words] : 0;
-#pragma unroll
-    for (int i = 0; i < words; i++) whole[i] = __funnelshift_r(word[i], word[i + 1], shift);
-    memcpy(x, whole, sizeof x);
-}
-
-// COUNT elements of one row: the first `left` of start, start + step, start + 2 * step, ...; with
-// `whole`, COUNT consecutive ones on an aligned address.
-template <int N, int COUNT> struct RowAccess {
-    static constexpr int count = COUNT;
-    const Operands<N> &operands;
-    int64_t offsets[N + 1][1]; // of the row, in elements; 0 is the output's
-    int64_t start;
-    unsigned step, left; // left: counted in steps of 1
-    bool whole;
-
-    template <class T> __device__ __forceinline__ void read(int k, T (&x)[COUNT]) const {
-        const T *row = static_cast<const T *>(operands.input[k]);
-        if (row == nullptr || operands.repeated[k]) {
-            T value = row == nullptr ? operands.scalar.template as<T>() : row[offsets[k + 1][0]];
-#pragma unroll
-            for (int e = 0; e < COUNT; e++) x[e] = value;
-            return;
-        }
-        if (whole && !operands.shifted[k]) {
-            using V = Vector<T, COUNT>;
-            V v = *reinterpret_cast<const V *>(row + offsets[k + 1][0] + start);
-#pragma unroll
-            for (int e = 0; e < COUNT; e++) x[e] = v.element[e];
-            return;
-        }
-        bool by_words = false;
-        if constexpr (sizeof(T) <= 2 && sizeof x >= 4) { // is_shiftable
-            constexpr int beside = 4 / sizeof(T);
-            by_words = whole && start >= beside && left >= COUNT + beside;
-            if (by_words) read_shifted(row + offsets[k + 1][0] + start, x);
-        }
-        if (!by_words) {
-            row += offsets[k + 1][0] + start * operands.steps[k + 1];
-            const int64_t apart = static_cast<int>(step) * operands.steps[k + 1];
-#pragma unroll
-            for (int e = 0; e < COUNT; e++, row += apart) x[e] = e * step < left ? *row : T();
-        }
-    }
-    template <class T> __device__ __forceinline__ void write(const T (&x)[COUNT]) const {
-        T *row = static_cast<T *>(operands.output) + offsets[0][0];
-        if (whole) {
-            using V = Vector<T, COUNT>;
-            V v;
-#pragma unroll
-            for (int e = 0; e < COUNT; e++) v.element[e] = x[e];
-            *reinterpret_cast<V *>(row + start) = v;
-        } else {
-            row += start * operands.steps[0];
-            const int64_t apart = static_cast<int>(step) * operands.steps[0];
-#pragma unroll
-            for (int e = 0; e < COUNT; e++, row += apart)
-                if (e * step < left) *row = x[e];
-        }
-    }
-};
-
-// COUNT elements, each as far from the one before.
-template <int N, int COUNT> struct StridedAccess {
-    static constexpr int count = COUNT;
-    const Strided<N> &strided;
-    int64_t offsets[N + 2][1]; // of the first one; 0 is the output's
-    unsigned left;             // counted in steps of 1
-
-    template <class T> __device__ __forceinline__ void read(int k, T (&x)[COUNT]) const {
-        const T *at = static_cast<const T *>(strided.operands.input[k]);
-        const int64_t apart = strided.apart[k + 1];
-        if (at != nullptr) at += offsets[k + 1][0];
-        if (at == nullptr || apart == 0) {
-            T value = at == nullptr ? strided.operands.scalar.template as<T>() : *at;
-#pragma unroll
-            for (int e = 0; e < COUNT; e++) x[e] = value;
-        } else {
-#pragma unroll
-            for (int e = 0; e < COUNT; e++, at += apart) x[e] = e * strided.step < left ? *at : T();
-        }
-    }
-    template <class T> __device__ __forceinline__ void write(const T (&x)[COUNT]) const {
-        T *at = static_cast<T *>(strided.operands.output) + offsets[0][0];
-#pragma unroll
-        for (int e = 0; e < COUNT; e++, at += strided.apart[0])
-            if (e * strided.step < left) *at = x[e];
-    }
-};
-
-// Operand k, whose elements are stored as T, in the type that they are computed in; and the result,
-// rounded to T when it is stored.
-template <class T, class Access>
-__device__ __forceinline__ void read_as(const Access &access, int k,
-                                        ComputeType<T> (&x)[Access::count]) {
-    T stored[Access::count];
-    access.read(k, stored);
-#pragma unroll
-    for (int e = 0; e < Access::count; e++) x[e] = static_cast<ComputeType<T>>(stored[e]);
-}
-template <class T, class Access>
-__device__ __forceinline__ void write_as(const Access &access,
-                                         const ComputeType<T> (&x)[Access::count]) {
-    T stored[Access::count];
-#pragma unroll
-    for (int e = 0; e < Access::count; e++) stored[e] = static_cast<T>(x[e]);
-    access.write(stored);
-}
 
 // Gives thread `thread` of a block of `threads` its part of a row. Vectors lie side by side; single
 // elements are dealt out so that neighbouring threads touch neighbours.
@@ -263,7 +121,15 @@ __device__ __forceinline__ void deal_shifted(RowAccess<N, COUNT> *access, int64_
 template <class F>
 __global__ void __launch_bounds__(most_map_threads<F>)
     contiguous_kernel(const F f, const __grid_constant__ Operands<F::inputs> operands,
-                      const int64_t size, const bool aligned) {
+                      const int64_t size, const bool aligned,
+                      [[maybe_unused]] const unsigned whole_blocks) {
+    if constexpr (takes_whole<F>) {
+        if (blockIdx.x < whole_blocks) {
+            const int64_t vector = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+            f(WholeAccess<F::inputs, F::vector>{operands, vector * F::vector});
+            return;
+        }
+    }
     RowAccess<F::inputs, F::vector> access{operands, {}, 0, 0, 0, false};
     deal(&access, size, blockIdx.x, blockDim.x, threadIdx.x, aligned);
     if (access.left > 0) f(access);
@@ -273,7 +139,9 @@ __global__ void __launch_bounds__(most_map_threads<F>)
 template <class F>
 __global__ void __launch_bounds__(map_threads, rows_blocks<F>)
     rows_kernel(const F f, const __grid_constant__ InRows<F::inputs> rows) {
-    const uint32_t band = blockIdx.x / rows.blocks_across;
+    // Of narrow rows there is nothing to divide, which takes longer than to move an element.
+    const bool narrow = rows.blocks_across == 1;
+    const uint32_t band = narrow ? blockIdx.x : blockIdx.x / rows.blocks_across;
     RowAccess<F::inputs, F::vector> access{rows.operands, {}, 0, 0, 0, false};
     const uint32_t block = blockIdx.x - band * rows.blocks_across;
     deal(&access, rows.columns, block, blockDim.x, threadIdx.x, rows.aligned || rows.shifted);
@@ -321,12 +189,18 @@ template <class F>
 int launch_contiguous(Call &call, const F &f, const Operands<F::inputs> &operands, int64_t size,
                       bool aligned) {
     int arrays = 0;
-    for (int k = 0; k < F::inputs; k++) arrays += operands.input[k] && !operands.repeated[k];
+    bool whole = aligned;
+    for (int k = 0; k < F::inputs; k++) {
+        if (!operands.input[k] || operands.repeated[k]) continue;
+        arrays++, whole = whole && !operands.shifted[k];
+    }
     bool wide = arrays == 0 || (arrays == 2 && F::vector < 16);
     wide = wide && size / F::vector >= huge_map;
     unsigned threads = wide ? most_map_threads<F> : map_threads;
     unsigned blocks = blocks_for(size, int64_t(threads) * F::vector);
-    PVG_LAUNCH(contiguous_kernel<F>, blocks, threads, 0, call.stream, f, operands, size, aligned);
+    const int64_t whole_blocks = whole ? size / (int64_t(threads) * F::vector) : 0;
+    PVG_LAUNCH(contiguous_kernel<F>, blocks, threads, 0, call.stream, f, operands, size, aligned,
+               static_cast<unsigned>(whole_blocks));
     return PVG_OK;
 }
 
@@ -345,7 +219,8 @@ template <int N> unsigned deal_rows(InRows<N> *rows, int vector, dim3 *threads) 
     if (across > 1) block.x = (block.x + 31) / 32 * 32; // whole warps
     int64_t high = map_threads / block.x;
     block.y = static_cast<unsigned>(high < rows->rows ? high : rows->rows);
-    rows->rows_each = vectors * rows->rows < large_map * most_rows ? 1 : most_rows;
+    const int64_t times = vectors * rows->rows / large_map; // that all multiprocessors are busy
+    rows->rows_each = times < 1 ? 1 : times < most_rows ? static_cast<int>(times) : most_rows;
     int64_t bands = blocks_for(rows->rows, int64_t(block.y) * rows->rows_each);
     *threads = block;
     return blocks_for(bands * across, 1);

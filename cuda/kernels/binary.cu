@@ -6,6 +6,7 @@
 #include "arrays/map.cuh"
 #include "kernels/complex.cuh"
 #include "kernels/functions.cuh"
+#include "kernels/packed.cuh"
 
 namespace pvg {
 
@@ -75,12 +76,21 @@ template <class A, class B> struct Comparison {
     int code;
 
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
-        ComputeType<A> a[Access::count];
-        ComputeType<B> b[Access::count];
         Bool r[Access::count] = {};
-        read_as<A>(access, 0, a);
-        read_as<B>(access, 1, b);
-        apply_comparison(code, a, b, r);
+        if constexpr (sizeof(A) == 1) {
+            constexpr int words = Access::count / 4;
+            uint32_t a[words], b[words], answers[words] = {};
+            read_packed(access, 0, a);
+            read_packed(access, 1, b);
+            compare_bytes<A>(code, a, b, answers);
+            memcpy(r, answers, sizeof r);
+        } else {
+            ComputeType<A> a[Access::count];
+            ComputeType<B> b[Access::count];
+            read_as<A>(access, 0, a);
+            read_as<B>(access, 1, b);
+            apply_comparison(code, a, b, r);
+        }
         access.write(r);
     }
 };

@@ -135,6 +135,50 @@ template <class T> struct BinaryFunction {
 // Some blocks compute while others load, which those of 1,024 threads leave no registers for.
 template <class T> constexpr bool is_long<BinaryFunction<T>> = true;
 
+// Powers of an array by one whole number, which is the same for all threads: products. Of floats
+// those are squares and cubes, see power.
+template <class T> struct WholePower {
+    static constexpr int inputs = 1, vector = 16 / sizeof(T);
+    uint64_t exponent;
+
+    template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
+        ComputeType<T> x[Access::count], r[Access::count];
+        read_as<T>(access, 0, x);
+        if constexpr (is_float<ComputeType<T>>) {
+#pragma unroll
+            for (int e = 0; e < Access::count; e++)
+                r[e] = exponent == 2 ? x[e] * x[e] : x[e] * x[e] * x[e];
+        } else {
+            Unsigned<T> factor[Access::count], power[Access::count];
+#pragma unroll
+            for (int e = 0; e < Access::count; e++)
+                factor[e] = static_cast<Unsigned<T>>(x[e]), power[e] = 1;
+#pragma unroll 1
+            for (uint64_t n = exponent; n != 0; n /= 2) {
+#pragma unroll
+                for (int e = 0; e < Access::count; e++) {
+                    if (n % 2) power[e] *= factor[e];
+                    factor[e] *= factor[e];
+                }
+            }
+#pragma unroll
+            for (int e = 0; e < Access::count; e++) r[e] = static_cast<T>(power[e]);
+        }
+        write_as<T>(access, r);
+    }
+};
+
+// Whether a number beside an array is an exponent of WholePower.
+template <class T> bool is_whole_exponent(const Scalar &scalar, uint64_t *exponent) {
+    const auto number = static_cast<ComputeType<T>>(scalar.as<T>());
+    if constexpr (is_float<ComputeType<T>>)
+        if (number != 2 && number != 3) return false;
+    if constexpr (is_signed<T>)
+        if (number < 0) return false;
+    *exponent = static_cast<uint64_t>(number);
+    return true;
+}
+
 } // namespace
 
 bool is_binary_function(int code) {
@@ -148,6 +192,10 @@ int launch_binary_function(Call &call, const Operation &operation, int dtype, pv
                            const pvg_array *a, const pvg_array *b, const Scalar *scalar) {
     return dispatch<reals>(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
+        uint64_t exponent = 0;
+        if constexpr (!is_bool<T>)
+            if (operation.code == PVG_POW && !b && is_whole_exponent<T>(*scalar, &exponent))
+                return launch_map(call, WholePower<T>{exponent}, out, {a});
         return launch_map(call, BinaryFunction<T>{operation.code}, out, {a, b}, scalar);
     });
 }

@@ -29,16 +29,30 @@ struct SmallQuotient {
 };
 template <class T> inline constexpr bool is_small = !is_float<T> && sizeof(T) <= 2;
 
+// x / y, rounded toward zero, of integers of 32 bits and more, y neither 0 nor, beside the lowest
+// one, -1. Of 64 bits a division of 32 takes a third of the time where it will do.
+template <class T> __device__ __forceinline__ T divided(T x, T y) {
+    if constexpr (sizeof(T) == 8) {
+        const uint64_t n = static_cast<uint64_t>(magnitude(x));
+        const uint64_t d = static_cast<uint64_t>(magnitude(y));
+        if ((n | d) >> 32 == 0) {
+            const T quotient = static_cast<T>(static_cast<uint32_t>(n) / static_cast<uint32_t>(d));
+            return is_signed<T> && (x < 0) != (y < 0) ? negative(quotient) : quotient;
+        }
+    }
+    return x / y;
+}
+
 // Of two integers: what is left has the divisor's sign, as in Python. Dividing by 0 gives 0.
 template <class T> __device__ __forceinline__ T integer_remainder(T x, T y) {
     if constexpr (is_small<T>) {
         return static_cast<T>(static_cast<int>(SmallQuotient(x, y).rest));
     } else if constexpr (is_signed<T>) {
         if (y == 0 || y == -1) return 0; // the lowest integer by -1 overflows
-        const T rest = static_cast<T>(x % y);
+        const T rest = static_cast<T>(x - divided(x, y) * y);
         return rest != 0 && (rest < 0) != (y < 0) ? static_cast<T>(rest + y) : rest;
     } else {
-        return y == 0 ? T(0) : static_cast<T>(x % y);
+        return y == 0 ? T(0) : static_cast<T>(x - divided(x, y) * y);
     }
 }
 // What is left of x by the integer next to x / y, where an approximate quotient tells that: below
@@ -65,8 +79,23 @@ __device__ __forceinline__ Tried tried_remainder(float x, float y) {
     const NearQuotient near(x, y);
     return {settled_remainder(fabs(x) < fabs(y) ? x : near.rest, y), near.is_near};
 }
+// The same of float64, whose fmod takes longer than the memory.
+struct NearDoubleQuotient {
+    double quotient, rest;
+    bool is_near;
+    __device__ __forceinline__ NearDoubleQuotient(double x, double y) {
+        quotient = rint(x * (1 / y));
+        rest = fma(-quotient, y, x);
+        constexpr double most = 0x1p1022;
+        is_near = fabs(quotient) < 0x1p49 && fabs(y) < most && fabs(x) < most;
+    }
+};
 template <class T> __device__ __forceinline__ T remainder_of(T x, T y) {
-    if constexpr (is_float<T>)
+    if constexpr (std::is_same_v<T, double>) {
+        const NearDoubleQuotient near(x, y);
+        const double rest = fabs(x) < fabs(y) ? x : near.rest;
+        return settled_remainder(near.is_near ? rest : fmod(x, y), y);
+    } else if constexpr (is_float<T>)
         return settled_remainder(fmod(x, y), y);
     else
         return integer_remainder(x, y);
@@ -83,10 +112,15 @@ template <class T> __device__ __forceinline__ T floor_divide(T x, T y) {
     } else if constexpr (is_signed<T> && !is_float<T>) {
         if (y == 0) return 0;
         if (y == -1) return negative(x);
-        return static_cast<T>(x / y - (x % y != 0 && (x < 0) != (y < 0)));
+        const T quotient = divided(x, y), rest = static_cast<T>(x - quotient * y);
+        return static_cast<T>(quotient - (rest != 0 && (x < 0) != (y < 0)));
     } else if constexpr (!is_float<T>) {
-        return y == 0 ? T(0) : static_cast<T>(x / y);
+        return y == 0 ? T(0) : divided(x, y);
     } else {
+        if constexpr (std::is_same_v<T, double>) {
+            const NearDoubleQuotient near(x, y);
+            if (near.is_near) return near.quotient - is_beside(near.rest, y);
+        }
         if (y == 0) return x / y;
         const T rest = fmod(x, y);
         T quotient = (x - rest) / y;
@@ -249,6 +283,8 @@ template <class T> __device__ __forceinline__ bool has_sign(T x) {
       product_or_power(                                                                       \
           x, y, is_half<S> ? precise::tried_pow_of_halves(x, y) : precise::tried_pow(x, y)),  \
       precise::special_power(x, y, value))                                                    \
+    X(HYPOT, is_half<S> ? precise::tried_hypot_of_halves(x, y) : precise::tried_hypot(x, y),  \
+      hypot(x, y))                                                                            \
     X(LOGADDEXP,                                                                              \
       is_half<S> ? precise::tried_logaddexp_of_halves(x, y) : precise::tried_logaddexp(x, y), \
       precise::rare_logaddexp(x, y))

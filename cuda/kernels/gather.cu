@@ -366,10 +366,11 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
     for (int i = 0; i < p.ndim; i++) (p.chosen[i] ? size : words) *= p.shape[i];
     const bool single = p.ndim == 1 && p.indices.count == 1;
     const bool crowded = size > few_writes && size < UINT32_MAX && is_crowded(size, p.keys);
-    const int places = single ? places_of_ranges(size, p.keys) : 0;
+    const bool pairs = single && are_in_pairs(p.indices, p.index[0]);
+    const int places = single ? places_of_ranges(size, p.keys, pairs) : 0;
     if (single && ((size > least_in_ranges && places > 0) || crowded)) {
         const Ranges ranges = {values->data, a->data, size,     strides[0],
-                               p.index[0],   places,  p.indices};
+                               p.index[0],   places,  pairs,    p.indices};
         return places > 0 ? launch_ranges(call, ranges, p.keys, item)
                           : launch_crowd(call, ranges, p.keys, item);
     }

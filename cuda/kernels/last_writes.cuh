@@ -137,25 +137,84 @@ __global__ void __launch_bounds__(few_threads)
 constexpr int ranges_threads = 1024, ranges_each = 12;  // indices under way at a time
 constexpr int done_each = 6;                            // writes
 constexpr int most_places = 12288, least_places = 2048; // of a block
-// Of 35,000 indices the blocks read for 17 us what three launches do in 10.
-constexpr int64_t least_in_ranges = 256, most_in_ranges = 16384, most_reads = 1 << 22;
-constexpr int64_t most_range_blocks = 528;
+// Three launches do 35,000 writes in 10 us, and keep the host for as long again. Blocks need 17 to
+// look at as many indices one by one, and 4 by pairs.
+constexpr int64_t least_in_ranges = 256, most_in_ranges = 16384, most_in_pairs = 65536;
+constexpr int64_t most_reads = 1 << 22, most_range_blocks = 528;
 
 struct Ranges {
     const void *flat;
     void *indexed;
     int64_t size, flat_step, index_step;
-    int places; // of a block of scatter_ranges_kernel
+    int places;    // of a block of scatter_ranges_kernel
+    bool in_pairs; // indices of 64 bits, one behind the other, on an address for two
     Indices indices;
 };
 
+inline bool are_in_pairs(const Indices &indices, int64_t index_step) {
+    return indices.wide && index_step == 1 &&
+           reinterpret_cast<uintptr_t>(indices.first[0]) % 16 == 0;
+}
+
 // How many places a block is to have; 0: the writes are too many.
-inline int places_of_ranges(int64_t size, int64_t keys) {
-    if (size > most_in_ranges || keys > most_reads * 16) return 0;
+inline int places_of_ranges(int64_t size, int64_t keys, bool in_pairs) {
+    if (size > (in_pairs ? most_in_pairs : most_in_ranges) || keys > most_reads * 16) return 0;
     int64_t each = size * keys >> 20; // some 2^20 reads, rather than the most blocks
     each = each < least_places ? least_places : each > most_places ? most_places : each;
     const int64_t blocks = keys / each + (keys % each != 0);
     return blocks <= most_range_blocks && blocks * size <= most_reads ? static_cast<int>(each) : 0;
+}
+
+// Notes a write as the last one to its place, if that is one of the block's and no later one is.
+__device__ __forceinline__ void note_write(const Ranges &ranges, int64_t first, int64_t number,
+                                           int64_t index, unsigned *last) {
+    bool bad = false;
+    const int64_t place = counted_from_0(ranges.indices, 0, index, &bad) - first;
+    if (!bad && place >= 0 && place < ranges.places)
+        atomicMax(&last[place], static_cast<unsigned>(number) + 1);
+}
+
+// Notes as many of the first writes as the block's threads have pairs for, and returns their
+// number. Of a thread's indices it is found out together that each is from 0 and below the length,
+// as nearly all are; then 32 bits tell all. There are fewer than 2^31 places.
+__device__ __forceinline__ int64_t note_pairs(const Ranges &ranges, int64_t first,
+                                              unsigned *last) {
+    constexpr int each = ranges_each / 2;
+    struct alignas(16) Pair { int64_t index[2]; };
+    const Pair *pairs = static_cast<const Pair *>(ranges.indices.first[0]);
+    const uint32_t most = static_cast<uint32_t>(ranges.indices.length[0]) - 1;
+    const uint32_t begin = static_cast<uint32_t>(first);
+    const uint32_t places = static_cast<uint32_t>(ranges.places);
+    int64_t at = 0;
+    for (; at + each * ranges_threads <= ranges.size / 2; at += each * ranges_threads) {
+        Pair pair[each];
+#pragma unroll
+        for (int e = 0; e < each; e++) pair[e] = pairs[at + threadIdx.x + e * ranges_threads];
+        uint32_t high = 0, low = 0; // bits above the lowest 32; the highest of these says "beyond"
+#pragma unroll
+        for (int e = 0; e < 2 * each; e++) {
+            const uint64_t index = static_cast<uint64_t>(pair[e / 2].index[e % 2]);
+            high |= static_cast<uint32_t>(index >> 32);
+            low |= static_cast<uint32_t>(index) | (most - static_cast<uint32_t>(index));
+        }
+        const int64_t number = 2 * (at + threadIdx.x); // and that of the next one
+        if (high != 0 || low >> 31 != 0) {
+#pragma unroll 1
+            for (int e = 0; e < 2 * each; e++) {
+                const int64_t one = number + e / 2 * (2 * ranges_threads) + e % 2;
+                note_write(ranges, first, one, index_at(ranges.indices, 0, one), last);
+            }
+            continue;
+        }
+#pragma unroll
+        for (int e = 0; e < 2 * each; e++) {
+            const uint32_t place = static_cast<uint32_t>(pair[e / 2].index[e % 2]) - begin;
+            const unsigned one =
+                static_cast<unsigned>(number) + e / 2 * (2 * ranges_threads) + e % 2;
+            if (place < places) atomicMax(&last[place], one + 1);
+        }
+    }
+    return 2 * at;
 }
 
 template <class T>
@@ -166,7 +225,8 @@ __global__ void __launch_bounds__(ranges_threads)
     const int64_t first = int64_t(blockIdx.x) * ranges.places;
     for (int i = thread; i < ranges.places; i += ranges_threads) last[i] = 0;
     __syncthreads();
-    for (int64_t i = thread; i < ranges.size; i += ranges_threads * ranges_each) {
+    const int64_t noted = ranges.in_pairs ? note_pairs(ranges, first, last) : 0;
+    for (int64_t i = noted + thread; i < ranges.size; i += ranges_threads * ranges_each) {
         int64_t index[ranges_each] = {};
 #pragma unroll
         for (int e = 0; e < ranges_each; e++) {
@@ -177,11 +237,7 @@ __global__ void __launch_bounds__(ranges_threads)
 #pragma unroll
         for (int e = 0; e < ranges_each; e++) {
             const int64_t number = i + e * ranges_threads;
-            bool bad = number >= ranges.size;
-            if (bad) continue;
-            const int64_t place = counted_from_0(ranges.indices, 0, index[e], &bad) - first;
-            if (!bad && place >= 0 && place < ranges.places)
-                atomicMax(&last[place], static_cast<unsigned>(number) + 1);
+            if (number < ranges.size) note_write(ranges, first, number, index[e], last);
         }
     }
     __syncthreads();

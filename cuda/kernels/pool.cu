@@ -242,6 +242,8 @@ template <class T> int choose_forward(Call &call, bool largest, const Pool<int32
         return launch_forward<T, 2>(call, largest, job);
     if (side == job.windows.columns.kernel && side == 3)
         return launch_forward<T, 3>(call, largest, job);
+    if (side == job.windows.columns.kernel && side == 5)
+        return launch_forward<T, 5>(call, largest, job);
     return launch_forward<T, 0>(call, largest, job);
 }
 

@@ -27,8 +27,8 @@ __device__ __forceinline__ Pair log_for_power(float x, int more) {
     return {sum.high, fmaf(q * z, p, sum.low + (q_rest + rest))};
 }
 
-// x^y where x is negative, 0, infinite or NaN, or the power's logarithm is infinite or NaN; `power`
-// is that of the magnitude of x if both are finite and x is not 0.
+// x^y where x is 0, infinite or NaN, or negative with a large y, or the power's logarithm is
+// infinite or NaN; `power` is that of the magnitude of x if both are finite and x is not 0.
 __device__ __forceinline__ float special_power(float x, float y, float power) {
     const float base = fabsf(x);
     if (x == 1 || y == 0) return 1;
@@ -41,9 +41,14 @@ __device__ __forceinline__ float special_power(float x, float y, float power) {
 }
 
 // Right, or the `power` of special_power. `log_power` is the logarithm of the magnitude's power, of
-// any base.
-__device__ __forceinline__ Tried tried_power(float x, float power, float log_power) {
-    return {power, x > 0 && x < INFINITY && fabsf(log_power) < INFINITY};
+// any base. Of a number that is negative, as half of many arrays are, the nearest integer to the
+// exponent is the lowest bits of a sum.
+__device__ __forceinline__ Tried tried_power(float x, float y, float power, float log_power) {
+    const float shifted = y + 0x1.8p23f;
+    const float negative = float_of_bits(float_bits(power) ^ float_bits(shifted) << 31);
+    const bool is_whole = shifted - 0x1.8p23f == y, is_negative = x < 0 && fabsf(y) < 0x1p22f;
+    return {is_negative ? is_whole ? negative : NAN : power,
+            (x > 0 || is_negative) && fabsf(x) < INFINITY && fabsf(log_power) < INFINITY};
 }
 
 __device__ __forceinline__ Tried tried_pow(float x, float y) {
@@ -57,7 +62,7 @@ __device__ __forceinline__ Tried tried_pow(float x, float y) {
     const Pair part = exp_near_zero(s, (r - s) + r_rest);
     float power = scaled_normal(part.high + part.low, exponent);
     if (fabsf(high) >= 150) power = high > 0 ? INFINITY : 0.0f;
-    return tried_power(x, power, high);
+    return tried_power(x, y, power, high);
 }
 
 // Of halves: the result has 11 digits, the power's logarithm of base 2 is up to 150.
@@ -66,7 +71,7 @@ __device__ __forceinline__ Tried tried_pow_of_halves(float x, float y) {
     const NearOne parts = near_one(fabsf(x) * (is_small ? 0x1p24f : 1.0f));
     const float f = parts.fraction, k = static_cast<float>(parts.exponent - (is_small ? 24 : 0));
     const float exponent = fmaf(fmaf(f * f, log_tail(f), f), 1.44269504f, k) * y;
-    return tried_power(x, exp2f(exponent), exponent);
+    return tried_power(x, y, exp2f(exponent), exponent);
 }
 
 __device__ __forceinline__ double pow(double x, double y) { return ::pow(x, y); }

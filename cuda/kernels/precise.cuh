@@ -155,6 +155,15 @@ __device__ __forceinline__ float rare_logaddexp(float x, float y) {
     return x == y ? x : x != x || y != y ? x + y : most;
 }
 
+// ---- Roots --------------------------------------------------------------------------------------
+
+// sqrt(x^2 + y^2) of halves, whose squares float32 mostly holds.
+__device__ __forceinline__ Tried tried_hypot_of_halves(float x, float y) {
+    const float sum = fmaf(x, x, y * y);
+    return {sum * reciprocal_root_of(sum), sum > 0x1p-100f && sum < 0x1p120f};
+}
+__device__ __forceinline__ Tried tried_hypot(float x, float y) { return {hypotf(x, y), true}; }
+
 // ---- Tangents -----------------------------------------------------------------------------------
 
 // The 32 digits from `bit` on of 2 / pi, which begin after a word of 0.

@@ -20,6 +20,14 @@ __device__ __forceinline__ float quick_exp2(float x) {
 __device__ __forceinline__ float quick_exp(float x) { return quick_exp2(x * 1.44269504f); }
 __device__ __forceinline__ double quick_exp(double x) { return exp(x); }
 
+// exp(x) for an element of type T, computed in A: of halves the last digits are rounded away.
+template <class T, class A> __device__ __forceinline__ A exp_for(A x) {
+    if constexpr (sizeof(T) < sizeof(A))
+        return quick_exp(x);
+    else
+        return exp(x);
+}
+
 // The logarithm of base 2 of x from 1 to 2, with an error of 2^-22.
 __device__ __forceinline__ float quick_log2(float x) {
 #ifdef PVG_SIMULATOR

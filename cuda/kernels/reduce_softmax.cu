@@ -40,22 +40,17 @@ template <class T, class A> __device__ __forceinline__ A largest_of(const Pack<T
 }
 
 // x[j] - most, and the sum of the exponentials; of softmax x becomes the exponential.
-template <int N, class A>
+template <class T, int N, class A>
 __device__ __forceinline__ A exponentials(A (&x)[N], A most, bool logarithm) {
     A sum = 0;
 #pragma unroll
     for (int j = 0; j < N; j++) {
         x[j] -= most;
-        const A power = exp(x[j]);
+        const A power = exp_for<T>(x[j]);
         if (!logarithm) x[j] = power;
         sum += power;
     }
     return sum;
-}
-
-// Where the largest is infinite, infinity minus infinity has made the sum NaN.
-template <class A> __device__ __forceinline__ A finished(A x, A total, bool logarithm) {
-    return logarithm ? x - total : x / total;
 }
 
 template <class T, int PACKS>
@@ -84,17 +79,17 @@ __global__ void __launch_bounds__(short_threads) softmax_short_rows_kernel(const
         if (k > 0 && k * step >= job.length) continue; // exponentials of nothing take as long
 #pragma unroll
         for (int j = 0; j < pack; j++) x[k][j] = static_cast<A>(loaded[k].element[j]);
-        sum += exponentials(x[k], most, job.logarithm);
+        sum += exponentials<T>(x[k], most, job.logarithm);
     }
     sum = sum_of_lanes(sum, job.lanes);
-    const A total = job.logarithm ? log(sum) : sum;
+    const A total = total_of<T>(sum, job.logarithm);
 #pragma unroll
     for (int k = 0; k < PACKS; k++) {
         if (k > 0 && k * step >= job.length) continue;
         Pack<T> result;
 #pragma unroll
         for (int j = 0; j < pack; j++)
-            result.element[j] = static_cast<T>(finished(x[k][j], total, job.logarithm));
+            result.element[j] = static_cast<T>(finished<T>(x[k][j], total, job.logarithm));
         store_pack(to, first + k * step, length, job.aligned, result);
     }
 }
@@ -138,7 +133,7 @@ __global__ void __launch_bounds__(long_threads) softmax_long_rows_kernel(const S
     for (int k = 0; k < held_packs; k++) {
 #pragma unroll
         for (int j = 0; j < pack; j++) x[k][j] = static_cast<A>(loaded[k].element[j]);
-        sum += exponentials(x[k], most, job.logarithm);
+        sum += exponentials<T>(x[k], most, job.logarithm);
     }
     for (int at = held + first; at < length; at += step) {
         Pack<T> *mine = reinterpret_cast<Pack<T> *>(staged + (at - held));
@@ -146,7 +141,7 @@ __global__ void __launch_bounds__(long_threads) softmax_long_rows_kernel(const S
         A y[pack];
 #pragma unroll
         for (int j = 0; j < pack; j++) y[j] = static_cast<A>(elements.element[j]);
-        sum += exponentials(y, most, job.logarithm);
+        sum += exponentials<T>(y, most, job.logarithm);
         if constexpr (keeps) {
 #pragma unroll
             for (int j = 0; j < pack; j++) elements.element[j] = static_cast<T>(y[j]);
@@ -154,13 +149,13 @@ __global__ void __launch_bounds__(long_threads) softmax_long_rows_kernel(const S
         }
     }
     sum = over_block<true>(sum, of_warp[1]);
-    const A total = job.logarithm ? log(sum) : sum;
+    const A total = total_of<T>(sum, job.logarithm);
 #pragma unroll
     for (int k = 0; k < held_packs; k++) {
         Pack<T> result;
 #pragma unroll
         for (int j = 0; j < pack; j++)
-            result.element[j] = static_cast<T>(finished(x[k][j], total, job.logarithm));
+            result.element[j] = static_cast<T>(finished<T>(x[k][j], total, job.logarithm));
         store_pack(to, first + k * step, length, job.aligned, result);
     }
     for (int at = held + first; at < length; at += step) {
@@ -168,8 +163,8 @@ __global__ void __launch_bounds__(long_threads) softmax_long_rows_kernel(const S
 #pragma unroll
         for (int j = 0; j < pack; j++) {
             A y[1] = {static_cast<A>(result.element[j])};
-            if constexpr (!keeps) exponentials(y, most, job.logarithm);
-            result.element[j] = static_cast<T>(finished(y[0], total, job.logarithm));
+            if constexpr (!keeps) y[0] = job.logarithm ? y[0] - most : exp_for<T>(y[0] - most);
+            result.element[j] = static_cast<T>(finished<T>(y[0], total, job.logarithm));
         }
         store_pack(to, at, length, job.aligned, result);
     }
@@ -260,8 +255,9 @@ template <class T> struct Normalise {
         access.read(1, of_row);
 #pragma unroll
         for (int e = 0; e < Access::count; e++) {
-            const A rest = x[e] - of_row[e].re;
-            x[e] = finished(logarithm ? rest : exp(rest), of_row[e].im, logarithm);
+            const A rest = x[e] - of_row[e].re, sum = of_row[e].im;
+            const A total = logarithm ? sum : total_of<T>(sum, false);
+            x[e] = finished<T>(logarithm ? rest : exp_for<T>(rest), total, logarithm);
         }
         write_as<T>(access, x);
     }

@@ -29,7 +29,8 @@ __global__ void __launch_bounds__(thin_threads) thin_columns_kernel(Thin c, Resu
     const int across = thin_threads / c.down, x = threadIdx.x % across, y = threadIdx.x / across;
     const int64_t column = static_cast<int64_t>(blockIdx.x) * across + x;
     const bool here = column < c.columns;
-    const int64_t i = here ? quotient(column, c.inner) : 0, j = here ? column - i * c.inner : 0;
+    const bool is_first = !here || column < c.inner; // as all are without outer items
+    const int64_t i = is_first ? 0 : quotient(column, c.inner), j = column - i * c.inner;
     const T *from = static_cast<const T *>(c.data) + i * c.outer_stride + j * c.step;
     Acc acc[1] = {Acc::identity()};
     for (int row = y; here && row < c.length; row += thin_rows_in_flight * c.down) {

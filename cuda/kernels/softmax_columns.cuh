@@ -3,6 +3,8 @@
 // and written once, by one launch; columns side by side, also those of neighbouring outer items,
 // are neighbouring threads'.
 #pragma once
+#include "kernels/pairs.cuh"
+#include "kernels/quick_exp.cuh"
 #include "kernels/quotient.cuh"
 #include "kernels/rows.cuh"
 
@@ -13,6 +15,21 @@ namespace {
 constexpr int column_threads = 256, most_threads = 1024; // of a block: of long columns the most
 constexpr int held_rows = 16;                            // of a thread, of long columns half of it
 constexpr int most_down = 64;                            // threads of a column that is not long
+
+// What all exponentials of a row or column are divided by, or their logarithms less. Of halves a
+// product with its inverse has the digits.
+template <class T, class A> __device__ __forceinline__ A total_of(A sum, bool logarithm) {
+    if constexpr (is_half<T>)
+        return logarithm ? log(sum) : reciprocal_of(sum);
+    else
+        return logarithm ? log(sum) : sum;
+}
+// Where the largest is infinite, infinity minus infinity has made the sum NaN.
+template <class T, class A>
+__device__ __forceinline__ A finished(A x, A total, bool logarithm) {
+    if (logarithm) return x - total;
+    return is_half<T> ? x * total : x / total;
+}
 
 struct SoftColumns {
     const void *from;
@@ -71,17 +88,17 @@ __global__ void __launch_bounds__(HELD == held_rows ? column_threads : most_thre
     for (int k = 0; k < HELD; k++) {
         if (y + k * down >= length) continue;
         held[k] -= most;
-        const A power = exp(held[k]);
+        const A power = exp_for<T>(held[k]);
         if (!job.logarithm) held[k] = power;
         sum += power;
     }
     sum = over_column<true>(sum, shared, x, y, across, down);
-    const A total = job.logarithm ? log(sum) : sum;
+    const A total = total_of<T>(sum, job.logarithm);
 #pragma unroll
     for (int k = 0; k < HELD; k++)
         if (y + k * down < length)
             to[(y + k * down) * job.inner] =
-                static_cast<T>(job.logarithm ? held[k] - total : held[k] / total);
+                static_cast<T>(finished<T>(held[k], total, job.logarithm));
 }
 
 // If the axes are [outer][length][inner], each stepped through evenly, with a short one in the

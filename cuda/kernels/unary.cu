@@ -4,10 +4,44 @@
 #include "arrays/map.cuh"
 #include "kernels/complex.cuh"
 #include "kernels/functions.cuh"
+#include "kernels/quick_exp.cuh"
 
 namespace pvg {
 
 namespace {
+
+// Of halves the last digits of float32 are rounded away: these by the card's own power of two, in a
+// third of the instructions. Powers are 2^64 times as large, as far as results may be subnormal.
+__device__ __forceinline__ Tried halves_sigmoid(float x) {
+    const float power = quick_exp2(fmaf(fabsf(x), -1.44269504f, 64.0f));
+    const float inverse = reciprocal_of(fmaf(power, 0x1p-64f, 1.0f));
+    return {x >= 0 ? inverse : power * inverse, x >= 0}; // whether as large as it is
+}
+__device__ __forceinline__ float sigmoid_of_half(float x) {
+    const Tried y = halves_sigmoid(x);
+    return y.is_right ? y.value : y.value * 0x1p-64f;
+}
+__device__ __forceinline__ float silu_of_half(float x) {
+    const Tried y = halves_sigmoid(x);
+    return y.is_right ? y.value * x : x < -120.0f ? -0.0f : y.value * x * 0x1p-64f;
+}
+__device__ __forceinline__ float tanh_of_half(float x) {
+    const float power = quick_exp2(fabsf(x) * -2.88539008f), z = x * x;
+    const float large = (1 - power) * reciprocal_of(1 + power);
+    const float series = fmaf(x * z, fmaf(z, 0.13333334f, -0.33333334f), x);
+    return copysignf(z < 0.0625f ? series : large, x); // of -0.0, too; NaN stays
+}
+
+template <int N>
+__device__ __forceinline__ void apply_unary_to_halves(int code, const float (&a)[N],
+                                                      float (&r)[N]) {
+    switch (code) {
+    case PVG_SIGMOID: return each(a, r, [](float x) { return sigmoid_of_half(x); });
+    case PVG_SILU: return each(a, r, [](float x) { return silu_of_half(x); });
+    case PVG_TANH: return each(a, r, [](float x) { return tanh_of_half(x); });
+    }
+    apply_unary(code, a, r);
+}
 
 template <class T> struct Unary {
     static constexpr int inputs = 1, vector = 16 / sizeof(T);
@@ -16,7 +50,10 @@ template <class T> struct Unary {
     template <class Access> __device__ __forceinline__ void operator()(const Access &access) const {
         ComputeType<T> a[Access::count], r[Access::count] = {};
         read_as<T>(access, 0, a);
-        apply_unary(code, a, r);
+        if constexpr (is_half<T>)
+            apply_unary_to_halves(code, a, r);
+        else
+            apply_unary(code, a, r);
         write_as<T>(access, r);
     }
 };

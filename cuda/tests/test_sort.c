@@ -134,6 +134,24 @@ static void what_differs(void) {
     RELEASE(wide);
 }
 
+/* Of 4, 9, -1, 9 and 200 zeros in two columns, one of them backwards. */
+static void first_few(void) {
+    int16_t values[204 * 2] = {0};
+    const int16_t some[] = {4, 9, -1, 9};
+    const int16_t largest[] = {9, 9, 9, 9, 4, 4}, smallest[] = {-1, -1, 0, 0};
+    const int64_t at[] = {1, 200, 3, 202, 0, 203}, where[] = {2, 201, 4, 0};
+    for (int i = 0; i < 4; i++) values[2 * i] = some[i], values[2 * (203 - i) + 1] = some[i];
+    pvg_array *a = array_of(PVG_INT16, SHAPE(204, 2), values), *places = NULL;
+    pvg_array *found = MADE(pvg_top_k(a, 3, 0, 0, &places));
+    CHECK_ARRAY(found, PVG_INT16, SHAPE(3, 2), largest, 0);
+    CHECK_ARRAY(places, PVG_INT64, SHAPE(3, 2), at, 0);
+    RELEASE(found, places);
+    found = MADE(pvg_top_k(a, 2, -2, 1, &places));
+    CHECK_ARRAY(found, PVG_INT16, SHAPE(2, 2), smallest, 0);
+    CHECK_ARRAY(places, PVG_INT64, SHAPE(2, 2), where, 0);
+    RELEASE(a, found, places);
+}
+
 static void what_is_refused(void) {
     uint64_t state = 5;
     pvg_array *a = random_array(PVG_FLOAT32, SHAPE(3, 4), &state);
@@ -146,6 +164,13 @@ static void what_is_refused(void) {
     CHECK_NULL(PVG_ERROR_VALUE, pvg_searchsorted(a, NULL, 0));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_unique(NULL, 0));
     CHECK_NULL(PVG_ERROR_VALUE, pvg_unique(a, 2));
+    pvg_array *places = a;
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_top_k(NULL, 1, 0, 0, &places));
+    CHECK(places == NULL);
+    CHECK_NULL(PVG_ERROR_AXIS, pvg_top_k(a, 1, 2, 0, &places));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_top_k(a, 1, 0, 2, &places));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_top_k(a, 4, 0, 0, &places));
+    CHECK_NULL(PVG_ERROR_VALUE, pvg_top_k(a, 0, 0, 0, &places));
     RELEASE(a, scalar);
 }
 
@@ -156,6 +181,7 @@ int main(void) {
     RUN(in_place);
     RUN(places_of_values);
     RUN(what_differs);
+    RUN(first_few);
     RUN(what_is_refused);
     return finish();
 }

@@ -49,9 +49,14 @@ def set(array, key, value):
     if not array.backend.on_card:
         if short_keys.set(array, key, value):
             return
-    elif key is Ellipsis and type(array) is type(value) is Array and value.backend is array.backend:
-        WAYS["copy"](array.backend, value, array)
-        return
+    elif type(array) is Array and _is_all(array, key):
+        kind = type(value)
+        if kind is Array and value.backend is array.backend:
+            WAYS["copy"](array.backend, value, array)
+            return
+        if kind is int or kind is float:
+            WAYS["fill"](array.backend, array, value)
+            return
     kind = type(key)
     has_arrays = kind is Array or (kind is tuple and Array in map(type, key))
     if has_arrays and assigned(array, key, value):
@@ -62,6 +67,9 @@ def set(array, key, value):
         )
     backend = array.backend
     view = None if has_arrays else indexed(array, key)
+    if view is not None and type(value) is Array:
+        WAYS["copy"](backend, value, view)
+        return
     try:
         if view is None:
             view = _view(array, key)
@@ -83,6 +91,17 @@ def set(array, key, value):
         apply(backend, "fill", view, value)
     else:
         apply(backend, "copy", value, view)
+
+
+def _is_all(array, key):
+    """Whether a key is "..." or whole axes, so that it names the array itself."""
+    if key is Ellipsis:
+        return True
+    items = key if type(key) is tuple else (key,)
+    for item in items:
+        if type(item) is not slice or not item.start is item.stop is item.step is None:
+            return False
+    return 0 < len(items) <= len(array.shape)
 
 
 def embedded(x, shape, start, step, length):

@@ -14,7 +14,7 @@ from ..dispatch import WAYS, observed
 from ..dtype_queries import float_range
 from ..native.abi import MAX_NDIM, Key, ScalarKind, Status
 from ..operations import Operation
-from ..short_views import indexed, made
+from ..short_views import made, part_along
 from .casting import active
 
 _INT64S = [struct.Struct(f"{n}q").pack for n in range(2 * MAX_NDIM + 1)]
@@ -22,8 +22,8 @@ _INTS = [struct.Struct(f"{n}i").pack for n in range(MAX_NDIM + 1)]
 _INT, _FLOAT = int(ScalarKind.SCALAR_INT), int(ScalarKind.SCALAR_FLOAT)
 _EQUAL, _MIN = int(Operation.EQUAL), int(Operation.MIN)
 _LEAST, _MOST = -(2**63), 2**63 - 1
-_BEHIND, _BEFORE = slice(1, None), slice(None, -1)
 _STEP = int(Key.KEY_STEP)
+_MOST_TAKEN = 64  # of which pvg_top_k is for
 _REFUSED = {
     *(Status.ERROR_VALUE, Status.ERROR_TYPE, Status.ERROR_INDEX),
     *(Status.ERROR_AXIS, Status.ERROR_OVERFLOW),
@@ -161,6 +161,23 @@ def diagonal_matrix(x, k):
     return made(x.backend, functions.pvg_diag(x.data, k), _REFUSED)
 
 
+def side_of_diagonal(x, upper, k):
+    """Return matrices with zeros below a diagonal, or above it."""
+    functions = functions_of(x)
+    if functions is None or type(k) is not int or not _LEAST <= k <= _MOST:
+        return None
+    return made(x.backend, functions.pvg_triangle(x.data, upper, k, None), _REFUSED)
+
+
+def numbers(backend, length, dtype, start, step):
+    """Return start + i * step for i < length, ints that the dtype holds."""
+    if dtype.kind == "f":
+        start, step = float(start), float(step)
+    result = WAYS["empty"](backend, (length,), dtype)
+    WAYS["sequence"](backend, result, start, step, None)
+    return result
+
+
 def joined(arrays, axis, stacked):
     """Return arrays one behind the other along an axis, or along a new one."""
     if type(arrays) not in (tuple, list) or not arrays or type(axis) is not int or active:
@@ -188,8 +205,8 @@ def differences(x, axis):
     ndim = len(x.shape)
     if not -ndim <= axis < ndim:
         return None
-    before = (slice(None),) * (axis % ndim)
-    return indexed(x, (*before, _BEHIND)) - indexed(x, (*before, _BEFORE))
+    axis %= ndim
+    return part_along(x, axis, 1, None) - part_along(x, axis, None, -1)
 
 
 def numbers_for_nan(x, nan, posinf, neginf):
@@ -252,6 +269,19 @@ def all_equal(x1, x2, equal_nan):
     least = WAYS["reduce"](backend, _MIN, equal, None, False, None)
     backend.check(functions.pvg_copy_to_host(least.data, byref(found), None))
     return found.value != 0
+
+
+def first_in_order(x, k, axis, smallest):
+    """Return the first k elements of an order along an axis, and where they stood."""
+    functions = functions_of(x)
+    if functions is None or active or type(k) is not int or type(axis) is not int:
+        return None
+    if not 0 < k <= _MOST_TAKEN or not -MAX_NDIM <= axis < MAX_NDIM:
+        return None
+    backend, places = x.backend, functions.array()
+    values = functions.pvg_top_k(x.data, k, axis, smallest, byref(places))
+    found = made(backend, values, _REFUSED)
+    return None if found is None else (found, made(backend, places, ()))
 
 
 def unique(x, equal_nan):

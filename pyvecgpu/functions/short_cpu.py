@@ -13,6 +13,7 @@ from ..backends.cpu_ways import holds
 from ..device import resolve
 from ..dispatch import observed
 from ..dtypes import int64, integer_range, parse_dtype
+from . import short_cards
 from .arguments import parse_axes
 from .casting import active
 
@@ -45,7 +46,8 @@ def numbers(start, stop, step, dtype, device):
         return None
     backend = resolve(device).backend
     if backend.on_card:
-        return None
+        length = -((start - stop) // step)
+        return short_cards.numbers(backend, length, dtype, start, step) if length else None
     try:
         return wrap(backend, np.arange(start, stop, step, dtype))
     except MemoryError:

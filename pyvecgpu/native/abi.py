@@ -559,6 +559,7 @@ FUNCTIONS = {
     "pvg_determinant": (array, [array, c_int]),
     "pvg_sort": (array, [array, c_int, c_int, out]),
     "pvg_argsort": (array, [array, c_int, c_int]),
+    "pvg_top_k": (array, [array, c_int64, c_int, c_int, POINTER(array)]),
     "pvg_unique": (array, [array, c_int]),
     "pvg_searchsorted": (array, [array, array, c_int]),
     "pvg_bincount": (array, [array, array, c_int64]),
