@@ -41,7 +41,11 @@ struct Job {
     const void *logsum;   // (items, L), in what is computed in
     const void *products; // (items, L): of each row of the gradient with the result
     void *to, *more;      // what is written
-    Locator<5> leading;   // the place of an item, the query, the keys, the values, the mask
+    // See attention_sections.cuh.
+    int64_t section;           // rows of a section
+    unsigned apart;            // sections that have blocks of their own; 0: a block has all of them
+    float *parts, *more_parts; // of sections apart
+    Locator<5> leading;        // the place of an item, the query, the keys, the values, the mask
 };
 
 // What threads of a block share.

@@ -22,36 +22,44 @@ template <int DEPTH> inline constexpr int single_pitch = 4 * DEPTH + 16; // byte
 
 // Features of a feature's sums at j: 16 (j / 2) + 4 (lane % 4) + j % 2, and two on.
 
-// Starts the copying of ROWS rows from `first` on by THREADS threads.
+// Starts the copying of ROWS rows from `first` on by THREADS threads, eight or four of which have
+// pieces of one row: 128 or 64 neighbouring bytes.
 template <int DEPTH, int ROWS, int THREADS>
 __device__ __forceinline__ void load_singles(unsigned char *to, const Rows &rows, int64_t first) {
-    constexpr int across = DEPTH / 4, down = THREADS / across;
-    static_assert(ROWS % down == 0);
+    constexpr int across = DEPTH % 32 == 0 ? 8 : 4, down = THREADS / across;
+    constexpr bool even = ROWS % down == 0; // else some have nothing to do in the last step
     const int row = static_cast<int>(threadIdx.x) / across;
     const int column = static_cast<int>(threadIdx.x) % across * 4;
-    const int left = rows.features - column, count = left < 0 ? 0 : left < 4 ? left : 4;
     const int end = rows.length - first < ROWS ? static_cast<int>(rows.length - first) : ROWS;
     const float *data = static_cast<const float *>(rows.data),
                 *from = data + (first + row) * rows.row;
     const int64_t step = down * rows.row;
-    uint32_t address = shared_address(to + row * single_pitch<DEPTH> + column * 4);
+    uint32_t address = shared_address(to) + row * single_pitch<DEPTH> + column * 4;
     if (rows.vectors) {
         from += column;
 #pragma unroll
         for (int i = 0; i < ROWS; i += down, from += step) {
-            const int bytes = row + i < end ? count * 4 : 0;
-            copy_async<16>(address + i * single_pitch<DEPTH>, bytes ? from : data, bytes);
+            if (!even && row + i >= ROWS) break;
+#pragma unroll
+            for (int c = 0; c < DEPTH; c += 4 * across) {
+                const int left = rows.features - column - c;
+                const int bytes = row + i < end && left > 0 ? (left < 4 ? left : 4) * 4 : 0;
+                copy_async<16>(address + i * single_pitch<DEPTH> + c * 4, bytes ? from + c : data,
+                               bytes);
+            }
         }
         return;
     }
 #pragma unroll 1
     for (int i = row; i < ROWS; i += down, from += step, address += down * single_pitch<DEPTH>)
+#pragma unroll 1
+        for (int c = 0; c < DEPTH; c += 4 * across)
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const bool there = i < end && e < count;
-            copy_async<4>(address + e * 4, there ? from + (column + e) * rows.column : data,
-                          there ? 4 : 0);
-        }
+            for (int e = 0; e < 4; e++) {
+                const bool there = i < end && column + c + e < rows.features;
+                copy_async<4>(address + (c + e) * 4,
+                              there ? from + (column + c + e) * rows.column : data, there ? 4 : 0);
+            }
 }
 
 // ---- Products -----------------------------------------------------------------------------------
@@ -84,10 +92,12 @@ template <int N> struct Halves {
 };
 
 // sums = left right', along the features; both are at their places. TURNED: the products are those
-// of the operands the other way round, to the last bit.
+// of the operands the other way round, to the last bit. What follows another one in the same sum
+// is given out as late as the others allow.
 template <int DEPTH, int R, int COLUMNS, bool TURNED, int UNROLL>
 __device__ __forceinline__ void multiply_features(Sums<R, COLUMNS> &sums, uint32_t left,
                                                   uint32_t right) {
+    constexpr int wide = R == 1 && COLUMNS % 32 == 0 ? 4 : 2; // of 8 columns at once
     Sums<R, COLUMNS> small = {};
 #pragma unroll
     for (int r = 0; r < R; r++)
@@ -106,19 +116,22 @@ __device__ __forceinline__ void multiply_features(Sums<R, COLUMNS> &sums, uint32
             for (int i = 0; i < 4; i++) a[r].set(i, raw[i]);
         }
 #pragma unroll
-        for (int j = 0; j < COLUMNS / 8; j += 2) {
-            Halves<4> b;
-            read_matrices<false>(right + j * 8 * single_pitch<DEPTH> + k * 32, raw);
+        for (int j = 0; j < COLUMNS / 8; j += wide) {
+            Halves<2 * wide> b;
 #pragma unroll
-            for (int i = 0; i < 4; i++) b.set(i, raw[i]);
+            for (int x = 0; x < wide; x += 2) {
+                read_matrices<false>(right + (j + x) * 8 * single_pitch<DEPTH> + k * 32, raw);
+#pragma unroll
+                for (int i = 0; i < 4; i++) b.set(2 * x + i, raw[i]);
+            }
 #pragma unroll
             for (int step = 0; step < 3; step++)
 #pragma unroll
                 for (int r = 0; r < R; r++)
 #pragma unroll
-                    for (int x = 0; x < 2; x++) {
+                    for (int x = 0; x < wide; x++) {
                         const uint32_t *most = b.most + 2 * x, *rest = b.rest + 2 * x;
-                        if (step == 2)
+                        if (step == 1)
                             multiply_singles(sums[r][j + x], a[r].most, most[0], most[1]);
                         else if ((step == 0) == TURNED)
                             multiply_singles(small[r][j + x], a[r].most, rest[0], rest[1]);
@@ -154,51 +167,51 @@ template <int DEPTH, int R, int COLUMNS>
 __device__ __forceinline__ void add_products(Sums<R, DEPTH> &sums, const float (&factors)[R][2],
                                              const SplitWeights<R, COLUMNS> &weights,
                                              const unsigned char *right) {
-    constexpr int steps = COLUMNS / 8, wide = 4 / R; // wide: of 8 features at once
+    constexpr int steps = COLUMNS / 8;
+    constexpr int wide = DEPTH / 8 % (4 / R) == 0 ? 4 / R : 2; // of 8 features at once
+    constexpr int smalls = R * wide < 4 ? 2 : 1;               // else chains would be few
 #pragma unroll
     for (int j = 0; j < DEPTH / 8; j += wide) {
-        float part[R][wide][4] = {};
-        uint32_t most[steps][wide][2];
+        float part[R][wide][4] = {}, small[smalls][R][wide][4] = {};
 #pragma unroll
         for (int k = 0; k < steps; k++) {
-            uint32_t rest[wide][2];
+            uint32_t most[wide][2], rest[wide][2];
 #pragma unroll
             for (int x = 0; x < wide; x += 2)
 #pragma unroll
                 for (int half = 0; half < 2; half++) {
                     const uint2 two = *reinterpret_cast<const uint2 *>(
                         right + (k * 8 + half) * single_pitch<DEPTH> + (j + x) * 32);
-                    split(two.x, most[k][x][half], rest[x][half]);
-                    split(two.y, most[k][x + 1][half], rest[x + 1][half]);
+                    split(two.x, most[x][half], rest[x][half]);
+                    split(two.y, most[x + 1][half], rest[x + 1][half]);
                 }
 #pragma unroll
-            for (int step = 0; step < 2; step++)
+            for (int step = 0; step < 3; step++)
 #pragma unroll
                 for (int r = 0; r < R; r++)
 #pragma unroll
                     for (int x = 0; x < wide; x++)
                         if (step == 0)
-                            multiply_singles(part[r][x], weights.part[r][k].rest, most[k][x][0],
-                                             most[k][x][1]);
+                            multiply_singles(small[0][r][x], weights.part[r][k].rest, most[x][0],
+                                             most[x][1]);
+                        else if (step == 1)
+                            multiply_singles(part[r][x], weights.part[r][k].most, most[x][0],
+                                             most[x][1]);
                         else
-                            multiply_singles(part[r][x], weights.part[r][k].most, rest[x][0],
-                                             rest[x][1]);
+                            multiply_singles(small[smalls - 1][r][x], weights.part[r][k].most,
+                                             rest[x][0], rest[x][1]);
         }
-#pragma unroll
-        for (int k = 0; k < steps; k++)
-#pragma unroll
-            for (int r = 0; r < R; r++)
-#pragma unroll
-                for (int x = 0; x < wide; x++)
-                    multiply_singles(part[r][x], weights.part[r][k].most, most[k][x][0],
-                                     most[k][x][1]);
 #pragma unroll
         for (int r = 0; r < R; r++)
 #pragma unroll
             for (int x = 0; x < wide; x++)
 #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    sums[r][j + x][i] = fmaf(sums[r][j + x][i], factors[r][i / 2], part[r][x][i]);
+                for (int i = 0; i < 4; i++) {
+                    float rests = small[0][r][x][i];
+                    if (smalls == 2) rests += small[smalls - 1][r][x][i];
+                    sums[r][j + x][i] =
+                        fmaf(sums[r][j + x][i], factors[r][i / 2], part[r][x][i] + rests);
+                }
     }
 }
 

@@ -3,6 +3,7 @@
 // The kernels are those of attention_tensor_backward.cu. Where a query takes part with one key the
 // gradient of its score is zero to the last bit: the product of gradient and result that is
 // subtracted comes by the same instructions as that of gradient and value.
+#include "kernels/attention_sections.cuh"
 #include "kernels/attention_single_rows.cuh"
 
 namespace pvg {
@@ -84,6 +85,66 @@ __global__ void __launch_bounds__(threads) attention_tensor_single_products_kern
 #endif
 }
 
+// ---- Sections -----------------------------------------------------------------------------------
+
+// Adds a section's sums to those before, which lie where the result will.
+template <int DEPTH, int R>
+__device__ __forceinline__ void add_before(Sums<R, DEPTH> &sums, const float *matrix, int64_t first,
+                                           int64_t length, int features) {
+    const int lane = computed_here(static_cast<int>(threadIdx.x) % 32);
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int64_t row = first + r * 16 + half * 8 + lane / 4;
+            if (row >= length) continue;
+            const float *from = matrix + row * features + lane % 4 * 4;
+#pragma unroll
+            for (int j = 0; j < DEPTH / 8; j++)
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    const int column = j / 2 * 16 + i * 2 + j % 2;
+                    if (column + lane % 4 * 4 < features)
+                        sums[r][j][half * 2 + i] = from[column] + sums[r][j][half * 2 + i];
+                }
+        }
+}
+template <int DEPTH, int R>
+__device__ __forceinline__ void keep_before(Sums<R, DEPTH> &sums, float *matrix, int64_t first,
+                                            int64_t length, int features) {
+    float ones[R][2];
+#pragma unroll
+    for (int r = 0; r < R; r++) ones[r][0] = ones[r][1] = 1;
+    store_singles<DEPTH, R>(matrix, sums, ones, first + computed_here(0), length,
+                            computed_here(features));
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int j = 0; j < DEPTH / 8; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) sums[r][j][i] = 0;
+}
+
+// A row of sections apart, by a warp, times a factor; returns whether it has NaN.
+__device__ __forceinline__ bool join_row(void *matrix, const float *parts, int64_t rows, int64_t at,
+                                         int begin, int end, int features, float factor) {
+    RowSums sums;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const float *from = parts + (begin * rows + at) * features + lane;
+#pragma unroll 4
+    for (int section = begin; section < end; section++, from += rows * features)
+#pragma unroll
+        for (int e = 0; e < most_tensor_features / 32; e++)
+            if (lane + e * 32 < features)
+                sums.sums[e] = section == begin ? from[e * 32] : sums.sums[e] + from[e * 32];
+    bool found = false;
+#pragma unroll
+    for (int e = 0; e < most_tensor_features / 32; e++)
+        found = found || sums.sums[e] != sums.sums[e];
+    sums.store(matrix, at, features, factor);
+    return __any_sync(whole_warp, found);
+}
+
 // ---- Gradients of queries -----------------------------------------------------------------------
 
 // A block's shared memory: queries, their gradients, two tiles of keys and of values, offsets.
@@ -105,16 +166,19 @@ __global__ void __launch_bounds__(Places::threads, Places::blocks)
     constexpr int DEPTH = Places::DEPTH, R = Places::R, rows = Places::rows;
     constexpr int columns = Places::columns;
     PVG_DYNAMIC_SHARED(unsigned char, memory);
-    const unsigned tiles = static_cast<unsigned>(job.tiles), number = blockIdx.x / tiles;
-    const int64_t length = job.query.length;
-    const int64_t first = int64_t(tiles - 1 - blockIdx.x % tiles) * rows; // the longest first
+    const Part part = part_of_block(job);
+    const int64_t number = part.number, length = job.query.length;
+    const int64_t first = int64_t(part.tile) * rows;
+    const int64_t size =
+        job.causal && first + rows < job.keys.length ? first + rows : job.keys.length;
+    int64_t stop = part.begin + job.section; // of a section
+    const int64_t end = job.apart && stop < size ? stop : size;
+    if (part.begin >= end) return;
     const Item<float> item(job, number);
     // The schedulers of a multiprocessor have a warp of each block: its rows change with the block.
     const int warp = static_cast<int>(threadIdx.x / 32 + blockIdx.x) % Places::warps;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int64_t own_first = first + warp * 16 * R;
-    const int64_t size =
-        job.causal && first + rows < job.keys.length ? first + rows : job.keys.length;
     float *offsets = reinterpret_cast<float *>(memory + Places::offsets);
     const float scale = static_cast<float>(job.scale), unit = job.general ? ln_2 : scale;
     const uint32_t left =
@@ -139,10 +203,12 @@ __global__ void __launch_bounds__(Places::threads, Places::blocks)
         }
     load_singles<DEPTH, rows, Places::threads>(memory, item.query, first);
     load_singles<DEPTH, rows, Places::threads>(memory + Places::gradient, item.gradient, first);
-    load(0, 0);
+    load(part.begin, 0);
+    const int features = job.query.features;
+    float *to = static_cast<float *>(job.to) + number * length * features;
     int stage = 0;
 #pragma unroll 1
-    for (int64_t key = 0; key < size; key += columns, stage ^= 1) {
+    for (int64_t key = part.begin; key < end; key += columns, stage ^= 1) {
         // This tile has come, for every thread, and every thread has done with the one before.
         wait_for_copies();
         if (job.general) {
@@ -150,35 +216,58 @@ __global__ void __launch_bounds__(Places::threads, Places::blocks)
             load_offsets<rows, columns, false>(offsets, job, item.mask, first, key);
         }
         __syncthreads();
-        if (key + columns < size) load(key + columns, stage ^ 1);
-        if (job.causal && key > own_first + 16 * R - 1) continue;
-        const unsigned char *right = memory + Places::keys + stage * Places::tile;
-        const uint32_t place = shared_address(right) + right_single<DEPTH>();
-        Sums<R, columns> weights, slopes;
-        multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(weights, left, place);
-        multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(
-            slopes, left + Places::gradient, place + 2 * Places::tile);
-        const bool cut = job.general || key + columns > job.keys.length ||
-                         (job.causal && key + columns - 1 > own_first);
-        unsigned out[R] = {};
-        if (job.general)
-            add_offsets<R, columns, offsets_pitch<columns>>(
-                weights, offsets + warp * 16 * R * offsets_pitch<columns>, scale * log2_e, out);
-        else if (cut)
-            cut_scores<R, columns, false>(weights, job.keys.length - key,
-                                          job.causal ? own_first + 1 - key : columns, out);
-        weigh_singles<R, columns>(weights, slopes, unit, cut, out,
-                                  [&](int r, int, int i) { return numbers[r][i / 2]; });
-        const SplitWeights<R, columns> split(slopes);
-        add_products<DEPTH, R, columns>(sums, factors, split, right + summed_single<DEPTH>());
+        if (key + columns < end) load(key + columns, stage ^ 1);
+        if (own_first < length && !(job.causal && key > own_first + 16 * R - 1)) {
+            const unsigned char *right = memory + Places::keys + stage * Places::tile;
+            const uint32_t place = shared_address(right) + right_single<DEPTH>();
+            Sums<R, columns> weights, slopes;
+            multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(weights, left, place);
+            multiply_features<DEPTH, R, columns, false, int(Places::unroll)>(
+                slopes, left + Places::gradient, place + 2 * Places::tile);
+            const bool cut = job.general || key + columns > job.keys.length ||
+                             (job.causal && key + columns - 1 > own_first);
+            unsigned out[R] = {};
+            if (job.general)
+                add_offsets<R, columns, offsets_pitch<columns>>(
+                    weights, offsets + warp * 16 * R * offsets_pitch<columns>, scale * log2_e, out);
+            else if (cut)
+                cut_scores<R, columns, false>(weights, job.keys.length - key,
+                                              job.causal ? own_first + 1 - key : columns, out);
+            weigh_singles<R, columns>(weights, slopes, unit, cut, out,
+                                      [&](int r, int, int i) { return numbers[r][i / 2]; });
+            const SplitWeights<R, columns> split(slopes);
+            add_products<DEPTH, R, columns>(sums, factors, split, right + summed_single<DEPTH>());
+        }
+        if (job.apart || key + columns < (stop < end ? stop : end)) continue;
+        if (stop > job.section) add_before<DEPTH, R>(sums, to, own_first, length, features);
+        if (stop < end) keep_before<DEPTH, R>(sums, to, own_first, length, features);
+        stop += job.section;
+    }
+    if (job.apart) {
+        const int64_t at = (part.begin / job.section * job.items + number) * length;
+        store_singles<DEPTH, R>(job.parts + at * features, sums, factors, own_first, length,
+                                features);
+        return;
     }
 #pragma unroll
     for (int r = 0; r < R; r++) factors[r][0] = factors[r][1] = scale;
-    const int features = job.query.features;
-    store_singles<DEPTH, R>(static_cast<float *>(job.to) + number * length * features, sums,
-                            factors, own_first, length, features);
+    store_singles<DEPTH, R>(to, sums, factors, own_first, length, features);
     const unsigned wrong = rows_of_nan<DEPTH, R>(sums);
     for_rows(wrong, own_first, length, [&](int64_t row) { slope_again(job, item, row); });
+#endif
+}
+
+__global__ void __launch_bounds__(join_threads)
+    attention_tensor_single_join_query_kernel(const __grid_constant__ Job job) {
+#if PVG_HAS_FRAGMENTS
+    const int64_t at = (int64_t(blockIdx.x) * join_threads + threadIdx.x) / 32;
+    const int64_t length = job.query.length, rows = job.items * length, row = at % length;
+    if (at >= rows) return;
+    const int64_t seen = row / job.section + 1;
+    const int end = static_cast<int>(job.causal && seen < job.apart ? seen : int64_t(job.apart));
+    if (join_row(job.to, job.parts, rows, at, 0, end, job.query.features,
+                 static_cast<float>(job.scale)))
+        slope_again(job, Item<float>(job, at / length), row);
 #endif
 }
 
@@ -205,9 +294,15 @@ __global__ void __launch_bounds__(Places::threads, Places::blocks)
     constexpr int DEPTH = Places::DEPTH, R = Places::R, rows = Places::rows;
     constexpr int columns = Places::columns;
     PVG_DYNAMIC_SHARED(unsigned char, memory);
-    const unsigned tiles = static_cast<unsigned>(job.tiles), number = blockIdx.x / tiles;
-    const int64_t first = int64_t(blockIdx.x % tiles) * rows;
-    const int64_t length = job.query.length, size = job.keys.length;
+    const Part part = part_of_block(job);
+    const int64_t number = part.number, length = job.query.length, size = job.keys.length;
+    const int64_t first =
+        (job.tiles - 1 - part.tile) * rows; // by an order the first ones have most
+    const int64_t begin = job.causal && first > part.begin ? first : part.begin;
+    int64_t stop = begin / job.section * job.section + job.section; // of a section
+    const int64_t end =
+        job.apart && part.begin + job.section < length ? part.begin + job.section : length;
+    if (job.apart && begin >= end) return;
     const Item<float> item(job, number);
     // The schedulers of a multiprocessor have a warp of each block: its rows change with the block.
     const int warp = static_cast<int>(threadIdx.x / 32 + blockIdx.x) % Places::warps;
@@ -238,11 +333,13 @@ __global__ void __launch_bounds__(Places::threads, Places::blocks)
     for (int r = 0; r < R; r++) ones[r][0] = ones[r][1] = 1;
     load_singles<DEPTH, rows, Places::threads>(memory, item.keys, first);
     load_singles<DEPTH, rows, Places::threads>(memory + Places::values, item.values, first);
-    const int64_t begin = job.causal ? first : 0;
-    if (begin < length) load(begin, 0);
+    if (begin < end) load(begin, 0);
+    const int features = job.query.features, width = job.values.features;
+    float *to = static_cast<float *>(job.to) + number * size * features;
+    float *more = static_cast<float *>(job.more) + number * size * width;
     int stage = 0;
 #pragma unroll 1
-    for (int64_t query = begin; query < length; query += columns, stage ^= 1) {
+    for (int64_t query = begin; query < end; query += columns, stage ^= 1) {
         // This tile has come, for every thread, and every thread has done with the one before.
         wait_for_copies();
         if (job.general) {
@@ -250,59 +347,121 @@ __global__ void __launch_bounds__(Places::threads, Places::blocks)
             load_offsets<rows, columns, true>(offsets, job, item.mask, query, first);
         }
         __syncthreads();
-        if (query + columns < length) load(query + columns, stage ^ 1);
-        if (job.causal && query + columns - 1 < own_first) continue;
-        const unsigned char *right = memory + Places::queries + stage * Places::tile;
-        const uint32_t place = shared_address(right) + right_single<DEPTH>();
-        Sums<R, columns> weights, slopes; // by key, then by query
-        multiply_features<DEPTH, R, columns, true, int(Places::unroll)>(weights, left, place);
-        multiply_features<DEPTH, R, columns, true, int(Places::unroll)>(
-            slopes, left + Places::values, place + 2 * Places::tile);
-        const bool cut = job.general || query + columns > length ||
-                         (job.causal && query < own_first + 16 * R - 1);
-        unsigned out[R] = {};
-        if (job.general)
-            add_offsets<R, columns, offsets_pitch<columns>>(
-                weights, offsets + warp * 16 * R * offsets_pitch<columns>, scale * log2_e, out);
-        else if (cut)
-            cut_scores<R, columns, true>(weights, length - query,
-                                         job.causal ? own_first - query : -2 * rows, out);
-        const float *own_numbers = numbers + stage * 2 * columns + lane % 4 * 2;
-        weigh_singles<R, columns>(weights, slopes, unit, cut, out, [&](int, int j, int i) {
-            return make_float2(own_numbers[j * 8 + i % 2], own_numbers[columns + j * 8 + i % 2]);
-        });
-        right += summed_single<DEPTH>();
-        const SplitWeights<R, columns> split_weights(weights);
-        add_products<DEPTH, R, columns>(dvalues, ones, split_weights, right + 2 * Places::tile);
-        const SplitWeights<R, columns> split_slopes(slopes);
-        add_products<DEPTH, R, columns>(dkeys, ones, split_slopes, right);
+        if (query + columns < end) load(query + columns, stage ^ 1);
+        if (own_first < size && !(job.causal && query + columns - 1 < own_first)) {
+            const unsigned char *right = memory + Places::queries + stage * Places::tile;
+            const uint32_t place = shared_address(right) + right_single<DEPTH>();
+            Sums<R, columns> weights, slopes; // by key, then by query
+            multiply_features<DEPTH, R, columns, true, int(Places::unroll)>(weights, left, place);
+            multiply_features<DEPTH, R, columns, true, int(Places::unroll)>(
+                slopes, left + Places::values, place + 2 * Places::tile);
+            const bool cut = job.general || query + columns > length ||
+                             (job.causal && query < own_first + 16 * R - 1);
+            unsigned out[R] = {};
+            if (job.general)
+                add_offsets<R, columns, offsets_pitch<columns>>(
+                    weights, offsets + warp * 16 * R * offsets_pitch<columns>, scale * log2_e, out);
+            else if (cut)
+                cut_scores<R, columns, true>(weights, length - query,
+                                             job.causal ? own_first - query : -2 * rows, out);
+            const float *own_numbers = numbers + stage * 2 * columns + lane % 4 * 2;
+            weigh_singles<R, columns>(weights, slopes, unit, cut, out, [&](int, int j, int i) {
+                return make_float2(own_numbers[j * 8 + i % 2],
+                                   own_numbers[columns + j * 8 + i % 2]);
+            });
+            right += summed_single<DEPTH>();
+            const SplitWeights<R, columns> split_weights(weights);
+            add_products<DEPTH, R, columns>(dvalues, ones, split_weights, right + 2 * Places::tile);
+            const SplitWeights<R, columns> split_slopes(slopes);
+            add_products<DEPTH, R, columns>(dkeys, ones, split_slopes, right);
+        }
+        if (job.apart || query + columns < (stop < end ? stop : end)) continue;
+        if (stop - job.section > begin) {
+            add_before<DEPTH, R>(dkeys, to, own_first, size, features);
+            add_before<DEPTH, R>(dvalues, more, own_first, size, width);
+        }
+        if (stop < end) {
+            keep_before<DEPTH, R>(dkeys, to, own_first, size, features);
+            keep_before<DEPTH, R>(dvalues, more, own_first, size, width);
+        }
+        stop += job.section;
     }
-    const int features = job.query.features, width = job.values.features;
-    store_singles<DEPTH, R>(static_cast<float *>(job.more) + number * size * width, dvalues, ones,
-                            own_first, size, width);
+    if (job.apart) {
+        const int64_t at = (part.begin / job.section * job.items + number) * size;
+        store_singles<DEPTH, R>(job.parts + at * features, dkeys, ones, own_first, size, features);
+        store_singles<DEPTH, R>(job.more_parts + at * width, dvalues, ones, own_first, size, width);
+        return;
+    }
+    store_singles<DEPTH, R>(more, dvalues, ones, own_first, size, width);
 #pragma unroll
     for (int r = 0; r < R; r++) ones[r][0] = ones[r][1] = scale;
-    store_singles<DEPTH, R>(static_cast<float *>(job.to) + number * size * features, dkeys, ones,
-                            own_first, size, features);
+    store_singles<DEPTH, R>(to, dkeys, ones, own_first, size, features);
     const unsigned wrong = rows_of_nan<DEPTH, R>(dkeys) | rows_of_nan<DEPTH, R>(dvalues);
     for_rows(wrong, own_first, size, [&](int64_t row) { key_again(job, item, row); });
 #endif
 }
 
+__global__ void __launch_bounds__(join_threads)
+    attention_tensor_single_join_keys_kernel(const __grid_constant__ Job job) {
+#if PVG_HAS_FRAGMENTS
+    const int64_t at = (int64_t(blockIdx.x) * join_threads + threadIdx.x) / 32;
+    const int64_t size = job.keys.length, rows = job.items * size, row = at % size;
+    if (at >= rows) return;
+    const int64_t unseen = job.causal ? row / job.section : 0;
+    const int end = static_cast<int>(job.apart);
+    const int begin = unseen < end ? static_cast<int>(unseen) : end;
+    bool wrong = join_row(job.more, job.more_parts, rows, at, begin, end, job.values.features, 1);
+    wrong = join_row(job.to, job.parts, rows, at, begin, end, job.query.features,
+                     static_cast<float>(job.scale)) ||
+            wrong;
+    if (wrong) key_again(job, Item<float>(job, at / size), row);
+#endif
+}
+
 // ---- On the host --------------------------------------------------------------------------------
 
-template <class Queries, class Keys>
-int launch_single(Call &call, Job job, pvg_array *const *results) {
-    job.to = results[0]->data;
-    job.tiles = (job.query.length + Queries::rows - 1) / Queries::rows;
-    PVG_LAUNCH((attention_tensor_single_query_kernel<Queries>),
-               blocks_for(job.items * job.tiles, 1), Queries::threads,
-               Queries::offsets + (job.general ? Queries::bytes_of_offsets : 0), call.stream, job);
+// What a launch by tiles of `rows` rows needs, in the job and a workspace; returns the blocks.
+template <class Places>
+int deal(Call &call, Job *job, int64_t rows, int64_t terms, const int (&columns)[2],
+         Workspace *space, unsigned *blocks) {
+    job->tiles = (rows + Places::rows - 1) / Places::rows;
+    const int64_t all = job->items * job->tiles;
+    cut_terms(job, rows, terms, 256);
+    PVG_PASS(set_apart(call, job, job->items * rows, terms, columns, all, space));
+    *blocks = blocks_for(all * (job->apart ? job->apart : 1), 1);
+    return PVG_OK;
+}
+template <class Places> int memory_of(const Job &job) {
+    return Places::offsets + (job.general ? Places::bytes_of_offsets : 0);
+}
+
+template <class Queries> int launch_queries(Call &call, Job job, pvg_array *result) {
+    const int64_t rows = job.query.length;
+    Workspace space;
+    unsigned blocks;
+    job.to = result->data;
+    PVG_PASS(
+        deal<Queries>(call, &job, rows, job.keys.length, {job.query.features, 0}, &space, &blocks));
+    PVG_LAUNCH((attention_tensor_single_query_kernel<Queries>), blocks, Queries::threads,
+               memory_of<Queries>(job), call.stream, job);
+    if (!job.apart) return PVG_OK;
+    PVG_LAUNCH(attention_tensor_single_join_query_kernel,
+               blocks_for(job.items * rows * 32, join_threads), join_threads, 0, call.stream, job);
+    return PVG_OK;
+}
+
+template <class Keys> int launch_keys(Call &call, Job job, pvg_array *const *results) {
+    const int64_t rows = job.keys.length;
+    Workspace space;
+    unsigned blocks;
     job.to = results[1]->data, job.more = results[2]->data;
-    job.tiles = (job.keys.length + Keys::rows - 1) / Keys::rows;
-    PVG_LAUNCH((attention_tensor_single_keys_kernel<Keys>), blocks_for(job.items * job.tiles, 1),
-               Keys::threads, Keys::offsets + (job.general ? Keys::bytes_of_offsets : 0),
-               call.stream, job);
+    PVG_PASS(deal<Keys>(call, &job, rows, job.query.length,
+                        {job.query.features, job.values.features}, &space, &blocks));
+    PVG_LAUNCH((attention_tensor_single_keys_kernel<Keys>), blocks, Keys::threads,
+               memory_of<Keys>(job), call.stream, job);
+    if (!job.apart) return PVG_OK;
+    PVG_LAUNCH(attention_tensor_single_join_keys_kernel,
+               blocks_for(job.items * rows * 32, join_threads), join_threads, 0, call.stream, job);
     return PVG_OK;
 }
 
@@ -316,10 +475,17 @@ int launch_single_products(Call &call, const Job &job) {
 }
 
 int launch_single_backward(Call &call, const Job &job, pvg_array *const *results) {
-    return job.query.features <= 64 && job.values.features <= 64
-               ? launch_single<SingleByQuery<64, 2, 32>, SingleByKey<64, 2, 16>>(call, job, results)
-               : launch_single<SingleByQuery<128, 1, 16>, SingleByKey<128, 1, 16>>(call, job,
-                                                                                   results);
+    const int features = job.query.features, width = job.values.features;
+    const int widest = features > width ? features : width;
+    const auto launch = [&](auto queries, auto keys) -> int {
+        PVG_PASS(launch_queries<decltype(queries)>(call, job, results[0]));
+        return launch_keys<decltype(keys)>(call, job, results);
+    };
+    return widest <= 32   ? launch(SingleByQuery<32, 1, 32, 4, 4>(), SingleByKey<32, 1, 16, 4, 4>())
+           : widest <= 64 ? launch(SingleByQuery<64, 2, 32>(), SingleByKey<64, 2, 16>())
+           : widest <= 80 ? launch(SingleByQuery<80, 1, 16, 5, 3>(), SingleByKey<80, 1, 16, 5, 2>())
+           : widest <= 96 ? launch(SingleByQuery<96, 1, 16, 4, 2>(), SingleByKey<96, 1, 16, 4, 2>())
+                          : launch(SingleByQuery<128, 1, 16>(), SingleByKey<128, 1, 16>());
 }
 
 } // namespace attention

@@ -2,8 +2,9 @@
 //
 // As in attention.cu a block keeps each query's largest score, sum of exponentials and weighted sum
 // of values. Powers are of two: the scale has the logarithm in it. A warp has 32 queries, so that
-// what it reads of keys and values from shared memory is multiplied twice.
-#include "kernels/attention_tensor.cuh"
+// what it reads of keys and values from shared memory is multiplied twice; of few queries a warp has
+// 16, and keys are in sections (attention_sections.cuh).
+#include "kernels/attention_sections.cuh"
 #include "runtime/architecture.cuh"
 
 namespace pvg {
@@ -12,9 +13,11 @@ namespace {
 
 // A block's shared memory: queries, two tiles of keys and of values, offsets. How many keys a warp
 // has at once, and how many steps of its queries are in registers, is what these allow.
-template <int DEPTH> struct Forward {
-    static constexpr int R = 2, rows = 16 * R * tensor_warps, columns = 4096 / DEPTH;
-    enum { part = 32, kept = DEPTH == 64 ? 4 : 0 };
+template <int DEPTH, int R_, int WARPS> struct Forward {
+    static constexpr int R = R_, rows = 16 * R * WARPS, columns = 4096 / DEPTH;
+    static constexpr int threads = 32 * WARPS, blocks = (R == 1 && DEPTH == 64 ? 12 : 8) / WARPS;
+    static constexpr bool sections = R == 1; // else there are no registers for those before
+    enum { part = 32, kept = R == 1 ? DEPTH / 16 : DEPTH == 64 ? 4 : 0 };
     static constexpr int keys = rows * pitch<DEPTH>, tile = columns * pitch<DEPTH>;
     static constexpr int offsets = keys + 4 * tile;
     static constexpr int bytes_of_offsets = rows * offsets_pitch<columns> * 4;
@@ -68,44 +71,114 @@ __device__ __forceinline__ void rescale(Sums<R, KEYS> &scores, float unit, float
             for (int i = 0; i < 4; i++) sums[r][j][i] *= factors[r][i / 2];
 }
 
-template <class T, int DEPTH>
-__global__ void __launch_bounds__(tensor_threads, 2)
+[[maybe_unused]] __device__ __forceinline__ float logsum_of(float most, float total, float unit) {
+    return (most * unit + log2f(total)) * ln_2;
+}
+
+// What a warp has of a section, or of all so far.
+template <int DEPTH, int R> struct Section {
+    Sums<R, DEPTH> sums;
+    float most[R][2], total[R][2];
+
+    __device__ __forceinline__ void begin() {
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+#pragma unroll
+            for (int half = 0; half < 2; half++) most[r][half] = -INFINITY, total[r][half] = 0;
+#pragma unroll
+            for (int j = 0; j < DEPTH / 8; j++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) sums[r][j][i] = 0;
+        }
+    }
+    __device__ __forceinline__ void sum_lanes() {
+#pragma unroll
+        for (int r = 0; r < R; r++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) total[r][half] = sum_of_quad(total[r][half]);
+    }
+    // Adds it to those before; the warp's rows begin at `first`, and those before `seen` see none.
+    __device__ __forceinline__ void join(const Section &before, float unit, int64_t first,
+                                         int64_t seen) {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+        for (int r = 0; r < R; r++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const bool sees = first + r * 16 + half * 8 + lane / 4 >= seen;
+                float found = before.most[r][half], sum = before.total[r][half];
+                float2 factors = make_float2(1, 0);
+                if (sees) factors = join_sections(found, sum, most[r][half], total[r][half], unit);
+                most[r][half] = found, total[r][half] = sum;
+#pragma unroll
+                for (int j = 0; j < DEPTH / 8; j++)
+#pragma unroll
+                    for (int i = half * 2; i < half * 2 + 2; i++) {
+                        const float old = before.sums[r][j][i];
+                        sums[r][j][i] = sees ? join_sums(old, sums[r][j][i], factors) : old;
+                    }
+            }
+    }
+    // To sections apart; `at` is the number of the item's first row.
+    __device__ __forceinline__ void store(const Job &job, int64_t at, int64_t first) const {
+        const int lane = static_cast<int>(threadIdx.x) % 32, width = job.values.features;
+#pragma unroll
+        for (int r = 0; r < R; r++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int64_t row = first + r * 16 + half * 8 + lane / 4;
+                if (row >= job.query.length) continue;
+                if (lane % 4 == 0)
+                    numbers_of(job)[at + row] = make_float2(most[r][half], total[r][half]);
+                float *to = job.parts + (at + row) * width + lane % 4 * 2;
+#pragma unroll
+                for (int j = 0; j < DEPTH / 8; j++)
+#pragma unroll
+                    for (int i = 0; i < 2; i++)
+                        if (j * 8 + lane % 4 * 2 + i < width)
+                            to[j * 8 + i] = sums[r][j][half * 2 + i];
+            }
+    }
+};
+
+template <class T, int DEPTH, class Places>
+__global__ void __launch_bounds__(Places::threads, Places::blocks)
     attention_tensor_kernel(const __grid_constant__ Job job) {
 #if PVG_HAS_FRAGMENTS
-    using Places = Forward<DEPTH>;
     constexpr int R = Places::R, rows = Places::rows, columns = Places::columns;
-    constexpr int part = Places::part;
+    constexpr int part = Places::part, threads = Places::threads;
     PVG_DYNAMIC_SHARED(unsigned char, memory);
-    const unsigned tiles = static_cast<unsigned>(job.tiles), number = blockIdx.x / tiles;
-    const int64_t length = job.query.length;
-    const int64_t first = int64_t(tiles - 1 - blockIdx.x % tiles) * rows; // the longest first
-    const Item<T> item(job, number);
-    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-    const int64_t own_first = first + warp * 16 * R;
+    const Part place = part_of_block(job);
+    const int64_t length = job.query.length, first = int64_t(place.tile) * rows;
     const int64_t size =
         job.causal && first + rows < job.keys.length ? first + rows : job.keys.length;
+    int64_t stop = place.begin + job.section; // of a section
+    const int64_t end = job.apart && stop < size ? stop : size;
+    if (place.begin >= end) return;
+    const Item<T> item(job, place.number);
+    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    const int64_t own_first = first + warp * 16 * R;
     unsigned char *own = memory + warp * 16 * R * pitch<DEPTH>;
     float *offsets = reinterpret_cast<float *>(memory + Places::offsets);
     const float factor = static_cast<float>(job.scale) * log2_e, unit = job.general ? 1 : factor;
     const uint32_t keys = shared_address(memory) + Places::keys;
     const auto load = [&](int64_t key, int stage) {
         unsigned char *to = memory + Places::keys + stage * Places::tile;
-        load_rows<T, DEPTH, columns>(to, item.keys, key);
-        load_rows<T, DEPTH, columns>(to + 2 * Places::tile, item.values, key);
+        load_rows<T, DEPTH, columns, threads>(to, item.keys, key);
+        load_rows<T, DEPTH, columns, threads>(to + 2 * Places::tile, item.values, key);
     };
-    Sums<R, DEPTH> sums = {};
-    float most[R][2], total[R][2] = {};
-#pragma unroll
-    for (int r = 0; r < R; r++) most[r][0] = most[r][1] = -INFINITY;
-    load_rows<T, DEPTH, rows>(memory, item.query, first);
-    load(0, 0);
+    Section<DEPTH, R> now;
+    [[maybe_unused]] Section<DEPTH, R> before;
+    now.begin();
+    load_rows<T, DEPTH, rows, threads>(memory, item.query, first);
+    load(place.begin, 0);
     wait_for_copies();
     __syncthreads();
     Left<DEPTH, R, Places::kept> query(own);
     query.keep();
     int stage = 0;
 #pragma unroll 1
-    for (int64_t key = 0; key < size; key += columns, stage ^= 1) {
+    for (int64_t key = place.begin; key < end; key += columns, stage ^= 1) {
         // This tile has come, for every thread, and every thread has done with the one before.
         wait_for_copies();
         if (job.general) {
@@ -113,11 +186,13 @@ __global__ void __launch_bounds__(tensor_threads, 2)
             load_offsets<rows, columns, false>(offsets, job, item.mask, first, key);
         }
         __syncthreads();
-        if (key + columns < size) load(key + columns, stage ^ 1);
+        if (key + columns < end) load(key + columns, stage ^ 1);
 #pragma unroll 1
         for (int x = 0; x < columns; x += part) {
             const int64_t at = key + x;
-            if (at >= job.keys.length || (job.causal && at > own_first + 16 * R - 1)) break;
+            if (at >= job.keys.length || own_first >= length ||
+                (job.causal && at > own_first + 16 * R - 1))
+                break;
             const uint32_t right = keys + stage * Places::tile + x * pitch<DEPTH>;
             Sums<R, part> scores;
             multiply_features<T, DEPTH, R, part>(scores, query, right + right_place<DEPTH>());
@@ -128,46 +203,102 @@ __global__ void __launch_bounds__(tensor_threads, 2)
             else if (at + part > job.keys.length || (job.causal && at + part - 1 > own_first))
                 cut_scores<R, part, false>(scores, job.keys.length - at,
                                            job.causal ? own_first + 1 - at : part, out);
-            rescale<DEPTH, R, part>(scores, unit, most, total, sums);
-            add_products<T, DEPTH, R, part>(sums, scores,
+            rescale<DEPTH, R, part>(scores, unit, now.most, now.total, now.sums);
+            add_products<T, DEPTH, R, part>(now.sums, scores,
                                             right + 2 * Places::tile + left_place<DEPTH>());
         }
+        if constexpr (Places::sections) {
+            if (key + columns < (stop < end ? stop : end)) continue;
+            now.sum_lanes();
+            if (!job.apart && stop > job.section) // there was one before
+                now.join(before, unit, own_first, job.causal ? stop - job.section : 0);
+            if (stop >= end) break;
+            before = now;
+            now.begin();
+            stop += job.section;
+        }
+    }
+    if constexpr (Places::sections) {
+        if (job.apart) {
+            const int64_t items = place.begin / job.section * job.items + place.number;
+            now.store(job, items * length, own_first);
+            return;
+        }
+    } else {
+        now.sum_lanes();
     }
     float factors[R][2];
 #pragma unroll
     for (int r = 0; r < R; r++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const float sum = sum_of_quad(total[r][half]);
             const int64_t row = own_first + r * 16 + half * 8 + lane / 4;
-            factors[r][half] = 1 / sum; // of no key infinity: 0 times it is NaN
+            factors[r][half] = 1 / now.total[r][half]; // of no key infinity: 0 times it is NaN
             if (job.more && lane % 4 == 0 && row < length)
-                static_cast<float *>(job.more)[number * length + row] =
-                    (most[r][half] * unit + log2f(sum)) * ln_2;
+                static_cast<float *>(job.more)[place.number * length + row] =
+                    logsum_of(now.most[r][half], now.total[r][half], unit);
         }
-    put_sums<T, DEPTH, R>(own, sums, factors);
+    put_sums<T, DEPTH, R>(own, now.sums, factors);
     __syncwarp();
     const int width = job.values.features;
-    store_own<T, DEPTH, 16 * R>(static_cast<T *>(job.to) + number * length * width, own, own_first,
-                                length, width);
+    store_own<T, DEPTH, 16 * R>(static_cast<T *>(job.to) + place.number * length * width, own,
+                                own_first, length, width);
+#endif
+}
+
+// A warp has a row, which sections apart have parts of.
+template <class T>
+__global__ void __launch_bounds__(join_threads)
+    attention_tensor_join_kernel(const __grid_constant__ Job job) {
+#if PVG_HAS_FRAGMENTS
+    const int64_t at = (int64_t(blockIdx.x) * join_threads + threadIdx.x) / 32;
+    if (at >= job.items * job.query.length) return;
+    const float unit = job.general ? 1 : static_cast<float>(job.scale) * log2_e;
+    const JoinedRow joined(job, at, at % job.query.length, unit);
+    joined.template store<T>(job, at);
+    if (job.more && threadIdx.x % 32 == 0)
+        static_cast<float *>(job.more)[at] = logsum_of(joined.most, joined.total, unit);
 #endif
 }
 
 // ---- On the host --------------------------------------------------------------------------------
 
-template <class T, int DEPTH> int launch(Call &call, Job job) {
-    constexpr int rows = Forward<DEPTH>::rows;
-    job.tiles = (job.query.length + rows - 1) / rows;
-    const int bytes =
-        Forward<DEPTH>::offsets + (job.general ? Forward<DEPTH>::bytes_of_offsets : 0);
-    PVG_LAUNCH((attention_tensor_kernel<T, DEPTH>), blocks_for(job.items * job.tiles, 1),
-               tensor_threads, bytes, call.stream, job);
+template <class T, int DEPTH, int R, int WARPS> int launch(Call &call, Job job) {
+    using Places = Forward<DEPTH, R, WARPS>;
+    job.tiles = (job.query.length + Places::rows - 1) / Places::rows;
+    const int64_t blocks = job.items * job.tiles;
+    Workspace space;
+    job.section = job.keys.length;
+    if (Places::sections) {
+        cut_terms(&job, job.query.length, job.keys.length, 256);
+        PVG_PASS(set_apart(call, &job, job.items * job.query.length, job.keys.length,
+                           {job.values.features, 2}, blocks, &space));
+    }
+    const int bytes = Places::offsets + (job.general ? Places::bytes_of_offsets : 0);
+    PVG_LAUNCH((attention_tensor_kernel<T, DEPTH, Places>),
+               blocks_for(blocks * (job.apart ? job.apart : 1), 1), Places::threads, bytes,
+               call.stream, job);
+    if (!job.apart) return PVG_OK;
+    PVG_LAUNCH(attention_tensor_join_kernel<T>,
+               blocks_for(job.items * job.query.length * 32, join_threads), join_threads, 0,
+               call.stream, job);
     return PVG_OK;
 }
 
+// As many queries as those of attention_wgmma.cuh have, and more, have no sections.
+constexpr int64_t many_queries = 64;
+
+template <class T, int DEPTH> int launch_depth(Call &call, const Job &job) {
+    const int64_t length = job.query.length;
+    return length <= 16            ? launch<T, DEPTH, 1, 1>(call, job)
+           : length <= 32          ? launch<T, DEPTH, 1, 2>(call, job)
+           : length < many_queries ? launch<T, DEPTH, 1, 4>(call, job)
+                                   : launch<T, DEPTH, 2, 4>(call, job);
+}
+
 template <class T> int launch(Call &call, const Job &job) {
-    return job.query.features <= 64 && job.values.features <= 64 ? launch<T, 64>(call, job)
-                                                                 : launch<T, 128>(call, job);
+    return job.query.features <= 64 && job.values.features <= 64 ? launch_depth<T, 64>(call, job)
+                                                                 : launch_depth<T, 128>(call, job);
 }
 
 } // namespace

@@ -50,10 +50,10 @@ template <int R, int COLUMNS> using Sums = float[R][COLUMNS / 8][4];
 
 // ---- From memory to shared memory ---------------------------------------------------------------
 
-// Starts the copying of ROWS rows from `first` on.
-template <class T, int DEPTH, int ROWS>
+// Starts the copying of ROWS rows from `first` on by THREADS threads.
+template <class T, int DEPTH, int ROWS, int THREADS = tensor_threads>
 __device__ __forceinline__ void load_rows(unsigned char *to, const Rows &rows, int64_t first) {
-    constexpr int across = DEPTH / 8, down = tensor_threads / across;
+    constexpr int across = DEPTH / 8, down = THREADS / across;
     static_assert(ROWS % down == 0);
     const int row = static_cast<int>(threadIdx.x) / across;
     const int column = static_cast<int>(threadIdx.x) % across * 8;
