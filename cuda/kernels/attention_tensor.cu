@@ -72,7 +72,7 @@ __device__ __forceinline__ void rescale(Sums<R, KEYS> &scores, float unit, float
 }
 
 [[maybe_unused]] __device__ __forceinline__ float logsum_of(float most, float total, float unit) {
-    return (most * unit + log2f(total)) * ln_2;
+    return fmaf(most, unit, log2f(total)) * ln_2; // the same instructions in every kernel
 }
 
 // What a warp has of a section, or of all so far.
