@@ -134,7 +134,6 @@ def test_later_sections_have_larger_scores(card, dtype):
         assert np.max(np.abs(logsum / wanted - 1)) <= 1e-5
 
 
-
 # The backward pass --------------------------------------------------------------------------------
 
 
@@ -169,29 +168,55 @@ BACKWARD = (
 )
 
 
-@pytest.mark.parametrize("shape", BACKWARD)
-def test_gradients(card, shape):
+def checked(card, dtype, shape, joined):
     length, size, features, width, causal = shape
-    operands = with_gradient(length, "float32", (2,), length, size, features, width)
+    operands = with_gradient(length, dtype, (2,), length, size, features, width)
     mask = np.random.default_rng(44).random((length, size)) < 0.5
     mask[:, 0] = True
     for how in ((None, causal), (mask, False)):
         found, launches = slopes(card, operands, *how)
-        joins = sum("join" in x.kernel for x in launches)
-        assert joins == (size > 256) + (length > 256)
+        assert sum("join" in x.kernel for x in launches) == joined
         exact = reference_gradients(operands[3], *operands[:3], *how, 0.3)
         for name, x, y in zip("qkv", found, exact, strict=True):
-            limit = TOLERANCES["float32"] * max(1.0, np.max(np.abs(y)))
+            limit = TOLERANCES[dtype] * max(1.0, np.max(np.abs(y)))
             assert np.max(np.abs(x - y)) <= limit, f"{name}, {how[1]}"
 
 
+@pytest.mark.parametrize("shape", BACKWARD)
+def test_gradients(card, shape):
+    checked(card, "float32", shape, (shape[0] > 256) + (shape[1] > 256))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize(
-    "shape", ((3, 300, 8, 5, False), (260, 10, 5, 100, False), (300, 300, 9, 9, True))
+    "shape",
+    (
+        (7, 700, 16, 3, False),
+        (20, 300, 64, 40, True),
+        (40, 513, 100, 128, False),
+        (63, 300, 33, 64, False),
+        (64, 300, 8, 8, False),
+    ),
 )
-def test_gradients_of_items_alone(card, shape):
+def test_gradients_of_halves(card, dtype, shape):
+    """Those of queries, where these are few."""
+    checked(card, dtype, shape, shape[0] < 64)
+
+
+ALONE = (
+    ("float32", (3, 300, 8, 5, False)),
+    ("float32", (260, 10, 5, 7, False)),
+    ("float32", (300, 300, 9, 9, True)),
+    ("float16", (3, 300, 8, 5, False)),
+    ("float16", (2, 520, 70, 6, False)),
+)
+
+
+@pytest.mark.parametrize(("dtype", "shape"), ALONE)
+def test_gradients_of_items_alone(card, dtype, shape):
     length, size, features, width, causal = shape
     items = 513 // ((min(length, size) + 63) // 64) + 1
-    operands = with_gradient(length, "float32", (items,), length, size, features, width)
+    operands = with_gradient(length, dtype, (items,), length, size, features, width)
     operands[2][3, size // 3, 1] = np.inf
     together, _ = slopes(card, operands, None, causal)
     for i in (0, 3, items - 1):

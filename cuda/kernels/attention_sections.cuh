@@ -13,6 +13,8 @@
 namespace pvg::attention {
 
 constexpr int most_sections = 32; // the lanes of a warp know one each
+// So many queries of halves, which those of attention_wgmma.cuh may have, and more have none.
+constexpr int64_t many_queries = 64;
 
 // Which of the items, tiles and sections a block has. Those of later sections come first: of causal
 // attention the last tiles have the most.
@@ -102,6 +104,30 @@ struct JoinedRow {
         return __any_sync(0xffffffffu, found);
     }
 };
+
+// A row of a gradient, by a warp: the sum of its sections from `begin` to `end`, times a factor.
+// `at` is the row's number among `rows`. Returns whether it has NaN.
+template <class T>
+__device__ __forceinline__ bool join_row(void *matrix, const float *parts, int64_t rows, int64_t at,
+                                         int begin, int end, int features, float factor) {
+    float sums[most_tensor_features / 32] = {};
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const float *from = parts + (begin * rows + at) * features + lane;
+#pragma unroll 4
+    for (int section = begin; section < end; section++, from += rows * features)
+#pragma unroll
+        for (int e = 0; e < most_tensor_features / 32; e++)
+            if (lane + e * 32 < features)
+                sums[e] = section == begin ? from[e * 32] : sums[e] + from[e * 32];
+    T *to = static_cast<T *>(matrix) + at * features + lane;
+    bool found = false;
+#pragma unroll
+    for (int e = 0; e < most_tensor_features / 32; e++) {
+        found = found || sums[e] != sums[e];
+        if (lane + e * 32 < features) to[e * 32] = static_cast<T>(sums[e] * factor);
+    }
+    return __any_sync(0xffffffffu, found);
+}
 
 constexpr int join_threads = 128;
 

@@ -125,26 +125,6 @@ __device__ __forceinline__ void keep_before(Sums<R, DEPTH> &sums, float *matrix,
             for (int i = 0; i < 4; i++) sums[r][j][i] = 0;
 }
 
-// A row of sections apart, by a warp, times a factor; returns whether it has NaN.
-__device__ __forceinline__ bool join_row(void *matrix, const float *parts, int64_t rows, int64_t at,
-                                         int begin, int end, int features, float factor) {
-    RowSums sums;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const float *from = parts + (begin * rows + at) * features + lane;
-#pragma unroll 4
-    for (int section = begin; section < end; section++, from += rows * features)
-#pragma unroll
-        for (int e = 0; e < most_tensor_features / 32; e++)
-            if (lane + e * 32 < features)
-                sums.sums[e] = section == begin ? from[e * 32] : sums.sums[e] + from[e * 32];
-    bool found = false;
-#pragma unroll
-    for (int e = 0; e < most_tensor_features / 32; e++)
-        found = found || sums.sums[e] != sums.sums[e];
-    sums.store(matrix, at, features, factor);
-    return __any_sync(whole_warp, found);
-}
-
 // ---- Gradients of queries -----------------------------------------------------------------------
 
 // A block's shared memory: queries, their gradients, two tiles of keys and of values, offsets.
@@ -265,8 +245,8 @@ __global__ void __launch_bounds__(join_threads)
     if (at >= rows) return;
     const int64_t seen = row / job.section + 1;
     const int end = static_cast<int>(job.causal && seen < job.apart ? seen : int64_t(job.apart));
-    if (join_row(job.to, job.parts, rows, at, 0, end, job.query.features,
-                 static_cast<float>(job.scale)))
+    if (join_row<float>(job.to, job.parts, rows, at, 0, end, job.query.features,
+                        static_cast<float>(job.scale)))
         slope_again(job, Item<float>(job, at / length), row);
 #endif
 }
@@ -410,9 +390,10 @@ __global__ void __launch_bounds__(join_threads)
     const int64_t unseen = job.causal ? row / job.section : 0;
     const int end = static_cast<int>(job.apart);
     const int begin = unseen < end ? static_cast<int>(unseen) : end;
-    bool wrong = join_row(job.more, job.more_parts, rows, at, begin, end, job.values.features, 1);
-    wrong = join_row(job.to, job.parts, rows, at, begin, end, job.query.features,
-                     static_cast<float>(job.scale)) ||
+    bool wrong =
+        join_row<float>(job.more, job.more_parts, rows, at, begin, end, job.values.features, 1);
+    wrong = join_row<float>(job.to, job.parts, rows, at, begin, end, job.query.features,
+                            static_cast<float>(job.scale)) ||
             wrong;
     if (wrong) key_again(job, Item<float>(job, at / size), row);
 #endif

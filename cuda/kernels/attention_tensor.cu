@@ -285,9 +285,6 @@ template <class T, int DEPTH, int R, int WARPS> int launch(Call &call, Job job) 
     return PVG_OK;
 }
 
-// As many queries as those of attention_wgmma.cuh have, and more, have no sections.
-constexpr int64_t many_queries = 64;
-
 template <class T, int DEPTH> int launch_depth(Call &call, const Job &job) {
     const int64_t length = job.query.length;
     return length <= 16            ? launch<T, DEPTH, 1, 1>(call, job)

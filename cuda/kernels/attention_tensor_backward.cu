@@ -3,7 +3,7 @@
 // The formulas are those of attention_backward.cu, and so are the kernels: one a tile of queries'
 // gradients from all keys, one a tile of keys' and values' from all queries. Both compute scores
 // and their gradients as the left operand of what comes next, the second one by key.
-#include "kernels/attention_tensor.cuh"
+#include "kernels/attention_sections.cuh"
 
 namespace pvg {
 namespace attention {
@@ -38,10 +38,12 @@ __device__ __forceinline__ void weigh(Sums<R, COLUMNS> &weights, Sums<R, COLUMNS
 // ---- Gradients of queries -----------------------------------------------------------------------
 
 // A block's shared memory: queries, their gradients, two tiles of keys and of values, logsums and
-// products, offsets. As in
-// attention_tensor.cu registers say what a warp has at once.
-template <int DEPTH> struct ByQuery {
-    static constexpr int R = 2, rows = 16 * R * tensor_warps, columns = 4096 / DEPTH;
+// products, offsets. As in attention_tensor.cu registers say what a warp has at once, and of few
+// queries it has 16 and keys in sections.
+template <int DEPTH_, int R_, int WARPS> struct ByQuery {
+    static constexpr int DEPTH = DEPTH_, R = R_, rows = 16 * R * WARPS, columns = 4096 / DEPTH;
+    static constexpr int threads = 32 * WARPS, blocks = 8 / WARPS;
+    static constexpr bool sections = R == 1;
     enum { part = 32, kept = DEPTH == 64 ? 4 : 0 };
     static constexpr int gradient = rows * pitch<DEPTH>, keys = 2 * gradient;
     static constexpr int tile = columns * pitch<DEPTH>, numbers = keys + 4 * tile;
@@ -49,22 +51,60 @@ template <int DEPTH> struct ByQuery {
     static constexpr int bytes_of_offsets = rows * offsets_pitch<columns> * 4;
 };
 
-template <class T, int DEPTH>
-__global__ void __launch_bounds__(tensor_threads, 2)
+// Of few queries: the sums of the sections before, or what a section apart has.
+template <int DEPTH, int R>
+__device__ __forceinline__ void keep_section(Sums<R, DEPTH> &before, Sums<R, DEPTH> &sums,
+                                             bool first, bool last) {
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int j = 0; j < DEPTH / 8; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                if (!first) sums[r][j][i] = before[r][j][i] + sums[r][j][i];
+                if (last) continue;
+                before[r][j][i] = sums[r][j][i];
+                sums[r][j][i] = 0;
+            }
+}
+template <int DEPTH, int R>
+__device__ __forceinline__ void store_section(float *matrix, const Sums<R, DEPTH> &sums,
+                                              int64_t first, int64_t length, int features) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int64_t row = first + r * 16 + half * 8 + lane / 4;
+            if (row >= length) continue;
+            float *to = matrix + row * features + lane % 4 * 2;
+#pragma unroll
+            for (int j = 0; j < DEPTH / 8; j++)
+#pragma unroll
+                for (int i = 0; i < 2; i++)
+                    if (j * 8 + lane % 4 * 2 + i < features)
+                        to[j * 8 + i] = sums[r][j][half * 2 + i];
+        }
+}
+
+template <class T, class Places>
+__global__ void __launch_bounds__(Places::threads, Places::blocks)
     attention_tensor_query_kernel(const __grid_constant__ Job job) {
 #if PVG_HAS_FRAGMENTS
-    using Places = ByQuery<DEPTH>;
-    constexpr int R = Places::R, rows = Places::rows, columns = Places::columns;
-    constexpr int part = Places::part;
+    constexpr int DEPTH = Places::DEPTH, R = Places::R, rows = Places::rows;
+    constexpr int columns = Places::columns, part = Places::part, threads = Places::threads;
     PVG_DYNAMIC_SHARED(unsigned char, memory);
-    const unsigned tiles = static_cast<unsigned>(job.tiles), number = blockIdx.x / tiles;
-    const int64_t length = job.query.length;
-    const int64_t first = int64_t(tiles - 1 - blockIdx.x % tiles) * rows; // the longest first
+    const Part place = part_of_block(job);
+    const int64_t number = place.number, length = job.query.length;
+    const int64_t first = int64_t(place.tile) * rows;
+    const int64_t size =
+        job.causal && first + rows < job.keys.length ? first + rows : job.keys.length;
+    int64_t stop = place.begin + job.section; // of a section
+    const int64_t end = job.apart && stop < size ? stop : size;
+    if (place.begin >= end) return;
     const Item<T> item(job, number);
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
     const int64_t own_first = first + warp * 16 * R;
-    const int64_t size =
-        job.causal && first + rows < job.keys.length ? first + rows : job.keys.length;
     unsigned char *own = memory + warp * 16 * R * pitch<DEPTH>;
     float *numbers = reinterpret_cast<float *>(memory + Places::numbers);
     float *offsets = reinterpret_cast<float *>(memory + Places::offsets);
@@ -72,20 +112,23 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     const uint32_t keys = shared_address(memory) + Places::keys;
     const auto load = [&](int64_t key, int stage) {
         unsigned char *to = memory + Places::keys + stage * Places::tile;
-        load_rows<T, DEPTH, columns>(to, item.keys, key);
-        load_rows<T, DEPTH, columns>(to + 2 * Places::tile, item.values, key);
+        load_rows<T, DEPTH, columns, threads>(to, item.keys, key);
+        load_rows<T, DEPTH, columns, threads>(to + 2 * Places::tile, item.values, key);
     };
     Sums<R, DEPTH> sums = {};
-    static_assert(rows == tensor_threads);
-    const bool there = first + threadIdx.x < length;
-    const int64_t row = there ? number * length + first + threadIdx.x : 0;
-    copy_async<4>(shared_address(numbers + threadIdx.x),
-                  static_cast<const float *>(job.logsum) + row, there ? 4 : 0);
-    copy_async<4>(shared_address(numbers + rows + threadIdx.x),
-                  static_cast<const float *>(job.products) + row, there ? 4 : 0);
-    load_rows<T, DEPTH, rows>(memory, item.query, first);
-    load_rows<T, DEPTH, rows>(memory + Places::gradient, item.gradient, first);
-    load(0, 0);
+    [[maybe_unused]] Sums<R, DEPTH> before;
+    static_assert(rows <= threads);
+    if (threadIdx.x < rows) {
+        const bool there = first + threadIdx.x < length;
+        const int64_t row = there ? number * length + first + threadIdx.x : 0;
+        copy_async<4>(shared_address(numbers + threadIdx.x),
+                      static_cast<const float *>(job.logsum) + row, there ? 4 : 0);
+        copy_async<4>(shared_address(numbers + rows + threadIdx.x),
+                      static_cast<const float *>(job.products) + row, there ? 4 : 0);
+    }
+    load_rows<T, DEPTH, rows, threads>(memory, item.query, first);
+    load_rows<T, DEPTH, rows, threads>(memory + Places::gradient, item.gradient, first);
+    load(place.begin, 0);
     wait_for_copies();
     __syncthreads();
     Left<DEPTH, R, Places::kept> left(own), left_gradient(own + Places::gradient);
@@ -93,7 +136,7 @@ __global__ void __launch_bounds__(tensor_threads, 2)
     left_gradient.keep();
     int stage = 0;
 #pragma unroll 1
-    for (int64_t key = 0; key < size; key += columns, stage ^= 1) {
+    for (int64_t key = place.begin; key < end; key += columns, stage ^= 1) {
         // This tile has come, for every thread, and every thread has done with the one before.
         wait_for_copies();
         if (job.general) {
@@ -101,11 +144,13 @@ __global__ void __launch_bounds__(tensor_threads, 2)
             load_offsets<rows, columns, false>(offsets, job, item.mask, first, key);
         }
         __syncthreads();
-        if (key + columns < size) load(key + columns, stage ^ 1);
+        if (key + columns < end) load(key + columns, stage ^ 1);
 #pragma unroll 1
         for (int x = 0; x < columns; x += part) {
             const int64_t at = key + x;
-            if (at >= job.keys.length || (job.causal && at > own_first + 16 * R - 1)) break;
+            if (at >= job.keys.length || own_first >= length ||
+                (job.causal && at > own_first + 16 * R - 1))
+                break;
             const uint32_t right = keys + stage * Places::tile + x * pitch<DEPTH>;
             Sums<R, part> weights, slopes;
             multiply_features<T, DEPTH, R, part>(weights, left, right + right_place<DEPTH>());
@@ -127,15 +172,42 @@ __global__ void __launch_bounds__(tensor_threads, 2)
                 [&](int r, int, int i) { return own_numbers[rows + r * 16 + i / 2 * 8]; });
             add_products<T, DEPTH, R, part>(sums, slopes, right + left_place<DEPTH>());
         }
+        if constexpr (Places::sections) {
+            if (job.apart || key + columns < (stop < end ? stop : end)) continue;
+            keep_section<DEPTH, R>(before, sums, stop == job.section, stop >= end);
+            stop += job.section;
+        }
+    }
+    const int features = job.query.features;
+    if constexpr (Places::sections) {
+        if (job.apart) {
+            const int64_t at = (place.begin / job.section * job.items + number) * length;
+            store_section<DEPTH, R>(job.parts + at * features, sums, own_first, length, features);
+            return;
+        }
     }
     float factors[R][2];
 #pragma unroll
     for (int r = 0; r < R; r++) factors[r][0] = factors[r][1] = static_cast<float>(job.scale);
     put_sums<T, DEPTH, R>(own, sums, factors);
     __syncwarp();
-    const int features = job.query.features;
     store_own<T, DEPTH, 16 * R>(static_cast<T *>(job.to) + number * length * features, own,
                                 own_first, length, features);
+#endif
+}
+
+// A warp has a row, which sections apart have parts of.
+template <class T>
+__global__ void __launch_bounds__(join_threads)
+    attention_tensor_join_query_kernel(const __grid_constant__ Job job) {
+#if PVG_HAS_FRAGMENTS
+    const int64_t at = (int64_t(blockIdx.x) * join_threads + threadIdx.x) / 32;
+    const int64_t rows = job.items * job.query.length;
+    if (at >= rows) return;
+    const int64_t seen = at % job.query.length / job.section + 1;
+    const int end = static_cast<int>(job.causal && seen < job.apart ? seen : int64_t(job.apart));
+    join_row<T>(job.to, job.parts, rows, at, 0, end, job.query.features,
+                static_cast<float>(job.scale));
 #endif
 }
 
@@ -251,14 +323,34 @@ __global__ void __launch_bounds__(tensor_threads, 2)
 
 // ---- On the host --------------------------------------------------------------------------------
 
+template <class T, class Queries> int launch_queries(Call &call, Job job) {
+    const int64_t length = job.query.length, rows = job.items * length;
+    job.tiles = (length + Queries::rows - 1) / Queries::rows;
+    const int64_t blocks = job.items * job.tiles;
+    Workspace space;
+    job.section = job.keys.length;
+    if (Queries::sections) {
+        cut_terms(&job, length, job.keys.length, 256);
+        PVG_PASS(
+            set_apart(call, &job, rows, job.keys.length, {job.query.features, 0}, blocks, &space));
+    }
+    PVG_LAUNCH((attention_tensor_query_kernel<T, Queries>),
+               blocks_for(blocks * (job.apart ? job.apart : 1), 1), Queries::threads,
+               Queries::offsets + (job.general ? Queries::bytes_of_offsets : 0), call.stream, job);
+    if (!job.apart) return PVG_OK;
+    PVG_LAUNCH(attention_tensor_join_query_kernel<T>, blocks_for(rows * 32, join_threads),
+               join_threads, 0, call.stream, job);
+    return PVG_OK;
+}
+
 template <class T, int DEPTH> int launch(Call &call, Job job, pvg_array *const *results) {
-    using Queries = ByQuery<DEPTH>;
     using Keys = ByKey<DEPTH>;
+    const int64_t length = job.query.length;
     job.to = results[0]->data;
-    job.tiles = (job.query.length + Queries::rows - 1) / Queries::rows;
-    PVG_LAUNCH((attention_tensor_query_kernel<T, DEPTH>), blocks_for(job.items * job.tiles, 1),
-               tensor_threads, Queries::offsets + (job.general ? Queries::bytes_of_offsets : 0),
-               call.stream, job);
+    PVG_PASS(length <= 16            ? (launch_queries<T, ByQuery<DEPTH, 1, 1>>(call, job))
+             : length <= 32          ? (launch_queries<T, ByQuery<DEPTH, 1, 2>>(call, job))
+             : length < many_queries ? (launch_queries<T, ByQuery<DEPTH, 1, 4>>(call, job))
+                                     : (launch_queries<T, ByQuery<DEPTH, 2, 4>>(call, job)));
     job.to = results[1]->data, job.more = results[2]->data;
     job.tiles = (job.keys.length + Keys::rows - 1) / Keys::rows;
     PVG_LAUNCH((attention_tensor_keys_kernel<T, DEPTH>), blocks_for(job.items * job.tiles, 1),
