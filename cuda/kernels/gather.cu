@@ -369,8 +369,8 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
     const bool pairs = single && are_in_pairs(p.indices, p.index[0]);
     const int places = single ? places_of_ranges(size, p.keys, pairs) : 0;
     if (single && ((size > least_in_ranges && places > 0) || crowded)) {
-        const Ranges ranges = {values->data, a->data, size,     strides[0],
-                               p.index[0],   places,  pairs,    p.indices};
+        const Ranges ranges = {values->data, a->data, size,  strides[0],
+                               p.index[0],   places,  pairs, p.indices};
         return places > 0 ? launch_ranges(call, ranges, p.keys, item)
                           : launch_crowd(call, ranges, p.keys, item);
     }

@@ -177,8 +177,7 @@ __device__ __forceinline__ void note_write(const Ranges &ranges, int64_t first, 
 // Notes as many of the first writes as the block's threads have pairs for, and returns their
 // number. Of a thread's indices it is found out together that each is from 0 and below the length,
 // as nearly all are; then 32 bits tell all. There are fewer than 2^31 places.
-__device__ __forceinline__ int64_t note_pairs(const Ranges &ranges, int64_t first,
-                                              unsigned *last) {
+__device__ __forceinline__ int64_t note_pairs(const Ranges &ranges, int64_t first, unsigned *last) {
     constexpr int each = ranges_each / 2;
     struct alignas(16) Pair { int64_t index[2]; };
     const Pair *pairs = static_cast<const Pair *>(ranges.indices.first[0]);

@@ -33,7 +33,7 @@ __device__ __forceinline__ void compare_bytes(int code, uint32_t (&a)[N], uint32
 #pragma unroll
         for (int i = 0; i < N; i++) a[i] = packed::nonzero(a[i]), b[i] = packed::nonzero(b[i]);
     }
-#define PVG_CASE(NAME, value)                                                        \
+#define PVG_CASE(NAME, value) \
     case PVG_##NAME: each(a, b, r, [](uint32_t x, uint32_t y) { return value; }); return;
     switch (code) {
         PVG_CASE(EQUAL, packed::nonzero(x ^ y) ^ packed::ones)
