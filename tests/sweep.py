@@ -843,6 +843,7 @@ ROWS_TO_SORT = {
     "a row of a block": (1, 1000),
     "a long row": (1, 5000),
     "long rows": (2, 4200),
+    "one row": (1, 9000),
 }
 
 

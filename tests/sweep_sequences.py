@@ -9,6 +9,10 @@ from pyvecgpu.dispatch import apply
 from pyvecgpu.native.abi import Cell
 
 WIDTHS = (5, 70, 130, 256)  # of heads: each of the numbers of registers that kernels are made for
+# By the size of elements: of heads, each of the widths that tensor cores' kernels are made for, none
+# of which warpgroup products take; and queries for each number of warps.
+CHUNKS = {2: (60, 124), 4: (14, 30, 60, 76, 92, 124)}
+QUERIES = (9, 20, 40, 70)
 TOLERANCE = {2: 0.05, 4: 1e-5, 8: 1e-12}
 FLOATS = helpers.FLOATS
 
@@ -43,13 +47,22 @@ def attentions(dtype):
             check_attention(device, dtype, width, True, 70)
 
         yield f"attention of {width}, causal, of 70 queries", check_many
+    for width in CHUNKS.get(dtype.itemsize, ()):
+        for length in QUERIES:
+
+            def check_sections(device, width=width, length=length):
+                card = "sim:1" if device == "sim" else device  # with tensor cores
+                for causal in (False, True):
+                    check_attention(card, dtype, width, causal, length, 600)
+
+            yield f"attention of {width}, {length} queries, sections of keys", check_sections
 
 
-def check_attention(device, dtype, width, causal, length=9):
+def check_attention(device, dtype, width, causal, length=9, size=70):
     """There and back, beside formulas of all weights in float64; a mask beside no order."""
-    shapes = (length, 70, 70, length)
+    shapes = (length, size, size, length)
     q, k, v, g = (data(dtype, (2, n, width), i) for i, n in enumerate(shapes))
-    mask = None if causal else data(dtype, (1, 1, 70), 4)
+    mask = None if causal else data(dtype, (1, 1, size), 4)
     arrays = [put(device, x) for x in (q, k, v)]
     given = None if mask is None else put(device, mask)
     logsum = vg.empty(
@@ -60,7 +73,7 @@ def check_attention(device, dtype, width, causal, length=9):
     q, k, v, g = (x.astype(np.float64) for x in (q, k, v, g))
     scores = q @ k.swapaxes(1, 2) * 0.125 + (0.0 if causal else mask.astype(np.float64))
     if causal:
-        scores = np.where(np.tril(np.ones((length, 70), bool)), scores, -np.inf)
+        scores = np.where(np.tril(np.ones((length, size), bool)), scores, -np.inf)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     near(result, weights @ v, dtype)

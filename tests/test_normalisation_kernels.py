@@ -23,7 +23,7 @@ GROUPS = [
 CHANNELS = [
     *((2, 1), (40, 3), (33, 130), (700, 5), (4, 3, 2), (3, 5, 7), (2, 3, 31), (2, 4, 32)),
     *((3, 2, 33), (2, 3, 4, 9), (3, 2, 40, 50), (2, 1, 70_000), (1, 300, 2), (1500, 2, 3)),
-    *((9000, 30), (33, 2000, 4), (4, 2, 63, 65), (2, 1, 16_384), (2, 1, 16_388), (1, 9, 32, 32)),
+    *((60, 1500, 3), (33, 2000, 4), (4, 2, 63, 65), (2, 1, 16_384), (2, 1, 16_388), (1, 9, 32, 32)),
 ]
 
 
@@ -61,7 +61,9 @@ def compare(wanted, dtype, y, gradients):
     """dx, dweight, dbias: sums are as exact as float32, or float64, allows."""
     unit, work = UNIT_ROUNDOFF[np.dtype(dtype)], work_unit(dtype)
     largest = np.max(wanted.scale) if np.size(wanted.scale) else 0.0
-    near(y, wanted.y, 2 * unit, 40 * work * (1 + np.abs(wanted.y)))
+    # float64's squares are of distances from a first element, some deviations from the mean.
+    times = 100 if np.dtype(dtype) == np.float64 else 40
+    near(y, wanted.y, 2 * unit, times * work * (1 + np.abs(wanted.y)))
     near(gradients[0], wanted.dx, 2 * unit, 100 * work * largest * (1 + np.abs(wanted.dx)))
     for found, expected, size in zip(
         gradients[1:], (wanted.dweight, wanted.dbias), wanted.sums, strict=False

@@ -85,7 +85,7 @@ def test_operands_anywhere(device, dtype, rng):
 
 
 def test_rows_that_are_none_stay_alone(device, rng):
-    """NaN and infinity in any part make their row's gradient NaN, and no other's."""
+    """NaN and infinity in any part spread over their row's gradient, and over no other's."""
     shape = (5, 40_000)
     for card in CARDS[device]:
         (x, wide), (g, _), (w, _) = (numbers(rng, "float32", s) for s in (shape, shape, shape[1:]))
@@ -93,8 +93,8 @@ def test_rows_that_are_none_stay_alone(device, rng):
         for row, value in ((1, np.nan), (3, np.inf)):
             g[row, rng.integers(shape[1])] = value
         dx, *sums = gradients(card, g, x, w, statistics)
-        assert np.isnan(dx[[1, 3]]).all() and np.isfinite(dx[[0, 2, 4]]).all()
-        assert all(np.isnan(one).sum() + np.isinf(one).sum() in (1, 2) for one in sums)
+        assert not np.isfinite(dx[[1, 3]]).any() and np.isfinite(dx[[0, 2, 4]]).all()
+        assert all((~np.isfinite(one)).sum() in (1, 2) for one in sums)
 
 
 @pytest.mark.parametrize("rows", (70, 300))

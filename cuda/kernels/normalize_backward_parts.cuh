@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(parts_threads)
 // How many groups share so many rows: as each leaves sums as long as a row, few, but enough for a
 // large card. A number that depends on the shape alone.
 inline int64_t rows_of_group(int64_t rows, int parts) {
-    const int64_t least = 128 / parts, wanted = rows / 64 > least ? rows / 64 : least;
+    const int64_t least = 128 / parts, wanted = rows / 32 > least ? rows / 32 : least;
     return (rows + wanted - 1) / wanted;
 }
 
