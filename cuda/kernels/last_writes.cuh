@@ -138,7 +138,7 @@ constexpr int ranges_threads = 1024, ranges_each = 12;  // indices under way at 
 constexpr int done_each = 6;                            // writes
 constexpr int most_places = 12288, least_places = 2048; // of a block
 // Of 35,000 indices the blocks read for 17 us, one by one, what three launches do in 10; but these
-// keep the host for as long again, and by pairs an index takes a third of the instructions (counted).
+// keep the host for as long again, and by pairs an index takes a third of the instructions.
 constexpr int64_t least_in_ranges = 256, most_in_ranges = 16384, most_in_pairs = 65536;
 constexpr int64_t most_reads = 1 << 22, most_range_blocks = 528;
 
