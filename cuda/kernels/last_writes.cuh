@@ -137,8 +137,8 @@ __global__ void __launch_bounds__(few_threads)
 constexpr int ranges_threads = 1024, ranges_each = 12;  // indices under way at a time
 constexpr int done_each = 6;                            // writes
 constexpr int most_places = 12288, least_places = 2048; // of a block
-// Three launches do 35,000 writes in 10 us, and keep the host for as long again. Blocks need 17 to
-// look at as many indices one by one, and 4 by pairs.
+// Of 35,000 indices the blocks read for 17 us, one by one, what three launches do in 10; but these
+// keep the host for as long again, and by pairs an index takes a third of the instructions.
 constexpr int64_t least_in_ranges = 256, most_in_ranges = 16384, most_in_pairs = 65536;
 constexpr int64_t most_reads = 1 << 22, most_range_blocks = 528;
 
