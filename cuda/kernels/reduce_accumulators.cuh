@@ -283,7 +283,8 @@ struct Truth {
 
     __device__ static Truth identity() { return {0}; }
     template <class T> __device__ void add(T value, int64_t, const Result &result) {
-        found |= ((value & static_cast<T>(result.turn)) != 0) != (result.flip != 0);
+        if constexpr (sizeof(T) > 1) value &= static_cast<T>(result.turn); // bytes are no floats
+        found |= (value != 0) != (result.flip != 0);
     }
     __device__ void merge(const Truth &other) { found |= other.found; }
     template <class R> static constexpr bool gives = is_bool<R>;
