@@ -1,5 +1,5 @@
-// Sections of keys, or in the backward pass of queries, too, which let several blocks have the terms
-// of the same sums.
+// Sections of keys, or in the backward pass of queries, too, which let several blocks have the
+// terms of the same sums.
 //
 // Where sections begin depends on the numbers of queries and keys alone, so that an item of a batch
 // has the bits that it has alone. Sums begin anew with each section, and are put together in their
@@ -25,8 +25,8 @@ struct Part {
 
 namespace {
 
-// The same number, of which the compiler knows nothing: what follows from it is computed where it is
-// used, and not, for a few times, ahead of a loop in registers that the loop needs.
+// The same number, of which the compiler knows nothing: what follows from it is computed where it
+// is used, and not, for a few times, ahead of a loop in registers that the loop needs.
 __device__ __forceinline__ int computed_here(int number) {
 #if !defined(PVG_SIMULATOR) && defined(__CUDA_ARCH__)
     asm volatile("" : "+r"(number));
@@ -41,7 +41,7 @@ __device__ __forceinline__ Part part_of_block(const Job &job) {
             int64_t(blockIdx.x % apart) * job.section};
 }
 
-// Of forward sections apart, by section, item and query: the largest score, the sum of exponentials.
+// Of forward sections apart, by section, item and query: the largest score and the sum.
 __device__ __forceinline__ float2 *numbers_of(const Job &job) {
     return reinterpret_cast<float2 *>(job.more_parts);
 }
@@ -146,8 +146,8 @@ inline void cut_terms(Job *job, int64_t rows, int64_t terms, int64_t least) {
 }
 
 // Lets sections have blocks of their own where `blocks` for all are few, which changes no bit. They
-// have `rows` rows of all items, of so many columns in two matrices. The workspace is for as long as
-// the call.
+// have `rows` rows of all items, of so many columns in two matrices. The workspace is for as
+// long as the call.
 inline int set_apart(Call &call, Job *job, int64_t rows, int64_t terms, const int (&columns)[2],
                      int64_t blocks, Workspace *space) {
     constexpr int64_t few = 512, most_bytes = int64_t(64) << 20;

@@ -10,8 +10,8 @@ namespace pvg {
 namespace attention {
 namespace {
 
-// A block's shared memory: queries, two tiles of keys and of values, offsets. The keys of a tile are
-// a matter of DEPTH alone, as the bits change with them; with WARPS they do not.
+// A block's shared memory: queries, two tiles of keys and of values, offsets. The keys of a tile
+// are a matter of DEPTH alone, as the bits change with them; with WARPS they do not.
 template <int DEPTH_, int WARPS> struct ForwardSingle {
     static constexpr int DEPTH = DEPTH_, R = 1, columns = DEPTH < 96 ? 32 : 16;
     static constexpr int threads = 32 * WARPS, rows = 16 * R * WARPS;

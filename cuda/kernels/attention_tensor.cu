@@ -2,8 +2,8 @@
 //
 // As in attention.cu a block keeps each query's largest score, sum of exponentials and weighted sum
 // of values. Powers are of two: the scale has the logarithm in it. A warp has 32 queries, so that
-// what it reads of keys and values from shared memory is multiplied twice; of few queries a warp has
-// 16, and keys are in sections (attention_sections.cuh).
+// what it reads of keys and values from shared memory is multiplied twice; of few queries a warp
+// has 16, and keys are in sections (attention_sections.cuh).
 #include "kernels/attention_sections.cuh"
 #include "runtime/architecture.cuh"
 
