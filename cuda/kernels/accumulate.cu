@@ -2,9 +2,9 @@
 // one place in an order that depends on the shapes alone.
 //
 // The places of all writes are sorted (stable), so that the values of one place, a run, lie side by
-// side. A team of threads, one for each element beside the indices, goes through a chunk of
-// them and combines one after the other; what a team of a whole warp has to know of its chunk's
-// writes each lane finds out of one of them. A run that ends within its chunk is finished there; what
+// side. A team of threads, one for each element beside the indices, goes through a chunk of them
+// and combines one after the other; what a team of a whole warp has to know of its chunk's writes
+// each lane finds out of one of them. A run that ends within its chunk is finished there; what
 // belongs to a run that began before the chunk (the head) or goes on behind it (the tail) becomes
 // an entry of the next, shorter list of writes, on which the same is done again, until there is one
 // chunk. There is no atomic addition, whose order would change the bits from run to run.

@@ -38,8 +38,8 @@ __device__ __forceinline__ void cluster_sync() {
                      : "memory");
 #endif
 }
-// The same in two steps, between which a thread does what concerns nobody else. What it wrote before
-// it arrived, others see when they have waited.
+// The same in two steps, between which a thread does what concerns nobody else. What it wrote
+// before it arrived, others see when they have waited.
 __device__ __forceinline__ void arrive_at_cluster() {
 #if PVG_TARGET >= 900 && !defined(PVG_SIMULATOR)
     __syncwarp();

@@ -3,11 +3,11 @@
 //     dx = (gw - mean(gw) - y * mean(gw * y)) / deviation     means over what a statistic is of
 //     dweight = sum of gradient * y, dbias = sum of gradient  over what a channel has
 //
-// Rows of one group: x and the gradient are read once. A block, or several that share long rows, goes
-// over several rows, the next of which is under way while one is computed, and keeps its part of
-// dweight and dbias in registers; a second launch adds the parts up. Longer rows, and those of several groups: a kernel for dx that
-// holds a row, and the sums of channels (kernels/normalize.cuh). Channels of all items: these sums,
-// and then an elementwise kernel.
+// Rows of one group: x and the gradient are read once. A block, or several that share long rows,
+// goes over several rows, the next of which is under way while one is computed, and keeps its part
+// of dweight and dbias in registers; a second launch adds the parts up. Longer rows, and those of
+// several groups: a kernel for dx that holds a row, and the sums of channels
+// (kernels/normalize.cuh). Channels of all items: these sums, and then an elementwise kernel.
 #include "arrays/copy.cuh"
 #include "arrays/map.cuh"
 #include "kernels/normalize_backward_kernels.cuh"

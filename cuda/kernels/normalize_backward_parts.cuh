@@ -72,8 +72,7 @@ template <class T> struct SlopeWork {
         T *const to = static_cast<T *>(job.dx) + row * cut.length;
 #pragma unroll
         for (int k = 0; k < part_packs; k++) {
-            const Slope<T, true> slope(of.standard, weight[k], held.packs[0][k],
-                                       held.packs[1][k]);
+            const Slope<T, true> slope(of.standard, weight[k], held.packs[0][k], held.packs[1][k]);
             const int at = place.at(k, pack);
             if (at < place.end)
                 store_pack(to, at, place.end, cut.aligned,
@@ -126,16 +125,17 @@ inline int64_t rows_of_group(int64_t rows, int parts) {
 template <class T> int launch_slope_parts(Call &call, SlopeRows job, const RowParts &cut) {
     constexpr size_t room = sizeof(typename SlopeWork<T>::Room);
     job.plan.rows = cut.rows;
-    return launch_parts(call, cut, SlopeWork<T>::numbers * sizeof(ComputeType<T>),
-                        [&](const RowParts &of, const LaunchExtras &extras, unsigned blocks) {
-        if (of.exchange == Exchange::cluster)
-            PVG_LAUNCH_WITH(extras, (slope_parts_kernel<T, true>), blocks, parts_threads,
-                            room + PartRing<T, 2, slope_stages>::bytes, call.stream, job, of);
-        else
-            PVG_LAUNCH((slope_parts_kernel<T, false>), blocks, parts_threads, room, call.stream,
-                       job, of);
-        return static_cast<int>(PVG_OK);
-    });
+    return launch_parts(
+        call, cut, SlopeWork<T>::numbers * sizeof(ComputeType<T>),
+        [&](const RowParts &of, const LaunchExtras &extras, unsigned blocks) {
+            if (of.exchange == Exchange::cluster)
+                PVG_LAUNCH_WITH(extras, (slope_parts_kernel<T, true>), blocks, parts_threads,
+                                room + PartRing<T, 2, slope_stages>::bytes, call.stream, job, of);
+            else
+                PVG_LAUNCH((slope_parts_kernel<T, false>), blocks, parts_threads, room, call.stream,
+                           job, of);
+            return static_cast<int>(PVG_OK);
+        });
 }
 
 } // namespace

@@ -13,8 +13,8 @@ constexpr int64_t held_channel = 1 << 15;
 // Elements of x up to which it does not matter that a channel's lie apart.
 constexpr int64_t small_x = 1 << 18;
 
-// Whether a block has a channel: the channel's elements lie in runs of several sectors of memory, or
-// all of x is in a cache.
+// Whether a block has a channel: the channel's elements lie in runs of several sectors of memory,
+// or all of x is in a cache.
 inline bool is_small_channel(const Norm &norm) {
     return norm.by_channel && !norm.given && norm.length <= held_channel &&
            (norm.inner >= few_inner || norm.x->size <= small_x);
@@ -40,7 +40,8 @@ __global__ void __launch_bounds__(channel_threads)
 #pragma unroll 4
         for (uint32_t k = threadIdx.x; k < job.packs; k += blockDim.x) {
             const uint32_t item = k / job.across;
-            const int64_t at = (item * job.channels + channel) * job.across + (k - item * job.across);
+            const int64_t at =
+                (item * job.channels + channel) * job.across + (k - item * job.across);
             take(static_cast<const V *>(job.from)[at], at);
         }
     };

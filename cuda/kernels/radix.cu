@@ -1,6 +1,7 @@
 // The one file that knows CUB: each kind of keys costs the compiler some ten seconds. The simulated
-// card has a kernel of its own here, which does the same a digit of eight bits at a time. Of few keys
-// each is compared with all others, in one launch: a radix sort needs several, whatever their number.
+// card has a kernel of its own here, which does the same a digit of eight bits at a time. Of few
+// keys each is compared with all others, in one launch: a radix sort needs several, whatever their
+// number.
 #include "kernels/radix.cuh"
 #include <utility>
 #ifndef PVG_SIMULATOR
@@ -14,8 +15,8 @@ namespace {
 constexpr int64_t few_keys = 8192; // 2^26 comparisons take as long as two launches of a radix sort
 constexpr int rank_threads = 256, rank_tile = 1024, rank_slices = rank_threads / 32;
 
-// How many keys come before each of a block's 32: a lane's key is compared with a slice of each tile
-// by every warp, whose lanes read the same of it.
+// How many keys come before each of a block's 32: a lane's key is compared with a slice of each
+// tile by every warp, whose lanes read the same of it.
 template <class K>
 __global__ void __launch_bounds__(rank_threads)
     rank_kernel(const Buffers<K> buffers, const uint32_t count, const K mask) {

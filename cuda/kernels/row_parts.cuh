@@ -15,7 +15,7 @@
 
 namespace pvg {
 
-constexpr int most_parts = 8; // as many blocks as every cluster may have
+constexpr int most_parts = 8;                      // as many blocks as every cluster may have
 constexpr int parts_threads = 512, part_packs = 4; // packs of a thread
 template <class T> constexpr int most_of_part = parts_threads * part_packs * pack_size<T>;
 
@@ -146,8 +146,8 @@ template <class T, int N> struct HeldPart {
         for (int i = 0; i < N; i++)
 #pragma unroll
             for (int k = 0; k < part_packs; k++)
-                packs[i][k] = load_pack(operands[i] + row * cut.length,
-                                        place.at(k, pack_size<T>), place.end, cut.aligned, 0);
+                packs[i][k] = load_pack(operands[i] + row * cut.length, place.at(k, pack_size<T>),
+                                        place.end, cut.aligned, 0);
     }
 };
 

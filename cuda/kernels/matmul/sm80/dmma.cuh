@@ -112,8 +112,8 @@ __device__ __forceinline__ double read_shared(uint32_t from) {
     return value;
 }
 
-// Of 4 of k: a has rows r and r + 8. Of 8 of k, which is faster as one instruction, behind these the
-// same of the next four.
+// Of 4 of k: a has rows r and r + 8. Of 8 of k, which is faster as one instruction, behind these
+// the same of the next four.
 __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[2],
                                          const double (&b)[1]) {
 #if __CUDA_ARCH__ >= 900

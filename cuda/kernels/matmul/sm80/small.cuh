@@ -331,8 +331,8 @@ __device__ __forceinline__ void store_small_sums(const SmallProduct &p, const Sm
     }
 }
 
-// The same where c's rows begin anywhere: from shared memory, for a warp to store what of a row is 4
-// bytes together at a time, and an element before and behind these.
+// The same where c's rows begin anywhere: from shared memory, for a warp to store what of a row is
+// 4 bytes together at a time, and an element before and behind these.
 template <class T, int ROWS>
 __device__ __forceinline__ void store_small_rows(const SmallProduct &p, const SmallPlace &at,
                                                  const float *shared) {

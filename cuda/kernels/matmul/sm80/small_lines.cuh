@@ -57,8 +57,8 @@ template <int LINES> struct SmallLines {
         return shift > 0 && x.length + shift > 4 * lanes;
     }
 
-    // solid: the bounds are those of more than the part, whose lines follow each other without gaps;
-    // else a line's are its own.
+    // solid: the bounds are those of more than the part, whose lines follow each other without
+    // gaps; else a line's are its own.
     __device__ __forceinline__ void fetch(const SmallPart &x, bool solid, SmallBounds bounds) {
         const auto [warp, half, quad, line] = place();
         const uint16_t *row = x.from + line * x.stride;

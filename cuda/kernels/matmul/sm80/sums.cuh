@@ -10,7 +10,8 @@ namespace {
 
 // Writes the sums of a warp's DOWN x ACROSS instructions, which begin at a row and column of the
 // block's tile, over the stages of the operands. Rows of the tile are PITCH elements apart, the
-// instructions NEXT_ROW rows and NEXT_COLUMN columns. The caller waits until every warp has written.
+// instructions NEXT_ROW rows and NEXT_COLUMN columns. The caller waits until every warp has
+// written.
 template <int PITCH, int NEXT_ROW = 16, int NEXT_COLUMN = 8, class T, int DOWN, int ACROSS>
 __device__ __forceinline__ void share_sums(T *shared, int row, int column,
                                            const T (&sums)[DOWN][ACROSS][4]) {
