@@ -9,8 +9,8 @@ from pyvecgpu.dispatch import apply
 from pyvecgpu.native.abi import Cell
 
 WIDTHS = (5, 70, 130, 256)  # of heads: each of the numbers of registers that kernels are made for
-# By the size of elements: each of the widths of heads that tensor cores' kernels are made for, which
-# warpgroup products do not take; and queries for each number of warps.
+# By the size of elements: each of the widths of heads that tensor cores' kernels are made for,
+# which warpgroup products do not take; and queries for each number of warps.
 CHUNKS = {2: (60, 124), 4: (14, 30, 60, 76, 92, 124)}
 QUERIES = (9, 20, 40, 70)
 TOLERANCE = {2: 0.05, 4: 1e-5, 8: 1e-12}
