@@ -9,14 +9,7 @@ namespace {
 
 SmallOperand operand_of(const Stored &x, const OperandPlan &plan, int64_t outer) {
     const int64_t side = x.along_k ? x.rows : x.columns;
-    return {x.data,
-            x.stride,
-            x.item,
-            outer,
-            static_cast<int>(side),
-            plan.alignment,
-            x.along_k,
-            x.stride == x.columns};
+    return {x.data, x.stride, x.item, outer, static_cast<int>(side), plan.alignment, x.along_k};
 }
 
 SmallProduct describe(const Gemm &g, const Plan &plan) {

@@ -13,7 +13,7 @@
 #include "kernels/fragments.cuh"
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/instructions.cuh"
-#include "kernels/matmul/sm80/small_lines.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/sm80/sums.cuh"
 #include "kernels/matmul/tile_order.cuh"
 
@@ -21,6 +21,7 @@ namespace pvg::matmul {
 
 namespace {
 
+constexpr int small_warps = small_threads / 32;
 constexpr int small_sums_pitch = small_side + 8; // floats
 
 // An operand: m rows of a, or n columns of b, as they are stored.
@@ -28,7 +29,7 @@ struct SmallOperand {
     const void *data;
     int64_t stride, item, outer; // from row to row, item to item, and in a batch's other dimension
     int side, width;             // width: elements that may be loaded at once, 8, 4, 2 or 1
-    bool along_k, solid;         // solid: the stored rows of an item have no gaps
+    bool along_k;
 };
 
 struct SmallProduct {
@@ -45,7 +46,7 @@ struct SmallProduct {
 };
 
 struct SmallPlace {
-    int item, outer;
+    int64_t item, outer;
     int row, column, split;     // of the tile's first element
     int k, first_stage, stages; // of k: of the item, and of the split
 };
@@ -56,14 +57,14 @@ __device__ __forceinline__ SmallPlace place_of_small_tile(const SmallProduct &p)
     at.split = 0;
     if (p.splits > 1) at.split = static_cast<int>(tile % p.splits), tile /= p.splits;
     const unsigned tiles = static_cast<unsigned>(p.tiles_down) * p.tiles_across;
-    at.item = static_cast<int>(tile / tiles), at.outer = 0;
+    at.item = tile / tiles, at.outer = 0;
     place_tile(static_cast<int>(tile % tiles), p.tiles_down, p.tiles_across, &at.row, &at.column);
     at.row *= ROWS, at.column *= small_side;
     at.k = at.item == p.last_item ? p.last_k : p.k;
     if (p.inner) {
         const unsigned item = static_cast<unsigned>(at.item),
                        inner = static_cast<unsigned>(p.inner);
-        at.outer = static_cast<int>(item / inner), at.item = static_cast<int>(item % inner);
+        at.outer = item / inner, at.item = item % inner;
     }
     at.first_stage = 0, at.stages = (at.k - 1) / small_depth + 1;
     if (p.splits > 1) { // stages are less than 2^28: splits are no more than 8
@@ -76,7 +77,41 @@ __device__ __forceinline__ SmallPlace place_of_small_tile(const SmallProduct &p)
 
 // ---- From memory to shared memory ---------------------------------------------------------------
 
+// A part of an operand that goes to shared memory: `lines` stored lines, `length` of each, and
+// zeros around them up to multiples of 16, which is what an instruction multiplies.
+struct SmallPart {
+    const uint16_t *from;
+    int64_t stride;
+    int lines, length, all_lines, all_length;
+    int pitch; // bytes, in shared memory
+};
+
 __device__ __forceinline__ int whole_steps(int count) { return (count + 15) / 16 * 16; }
+
+// One by one, through registers: a warp takes every fourth line, and all its loads are on their way
+// at once.
+template <int LINES> __device__ __forceinline__ void load_singles(unsigned char *to,
+                                                                  const SmallPart &x) {
+    constexpr int count = LINES / small_warps;
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+    uint16_t first[count], second[count];
+    const uint16_t *from = x.from + warp * x.stride + lane;
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+        const bool exists = warp + i * small_warps < x.lines;
+        first[i] = exists && lane < x.length ? from[0] : uint16_t(0);
+        second[i] = exists && lane + 32 < x.length ? from[32] : uint16_t(0);
+        from += small_warps * x.stride;
+    }
+    to += warp * x.pitch + lane * 2;
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+        unsigned char *const line = to + i * small_warps * x.pitch;
+        if (warp + i * small_warps >= x.all_lines) break;
+        if (lane < x.all_length) *reinterpret_cast<uint16_t *>(line) = first[i];
+        if (lane + 32 < x.all_length) *reinterpret_cast<uint16_t *>(line + 64) = second[i];
+    }
+}
 
 // SIDE rows (or columns) of an operand, from `first` on. What the operand says stays where the
 // kernel's parameters are.
@@ -90,7 +125,8 @@ template <int SIDE> struct SmallLoader {
     __device__ __forceinline__ SmallLoader(const SmallOperand &x, const SmallPlace &at, int first,
                                            int first_k)
         : operand(x), left(min(SIDE, x.side - first)) {
-        from = begin_of(at) + (x.along_k ? first * x.stride + first_k : first_k * x.stride + first);
+        from = static_cast<const uint16_t *>(x.data) + at.item * x.item + at.outer * x.outer +
+               (x.along_k ? first * x.stride + first_k : first_k * x.stride + first);
         // Packs of a line, as a power of two.
         const int side = x.along_k || SIDE == 64 ? 6 : SIDE == 32 ? 5 : 4;
         const int across = side - (x.width == 8 ? 3 : x.width / 2);
@@ -98,14 +134,6 @@ template <int SIDE> struct SmallLoader {
         line = thread >> across, down = small_threads >> across;
         this->at = (thread & ((1 << across) - 1)) * x.width;
         if (x.width > 1) from += line * x.stride + this->at;
-    }
-    __device__ __forceinline__ const uint16_t *begin_of(const SmallPlace &at) const {
-        return static_cast<const uint16_t *>(operand.data) + at.item * operand.item +
-               at.outer * operand.outer;
-    }
-    __device__ __forceinline__ SmallBounds bounds_of(const SmallPlace &at) const {
-        const uint16_t *const begin = begin_of(at);
-        return {begin, begin + (operand.along_k ? operand.side : at.k) * operand.stride};
     }
     __device__ __forceinline__ int pitch() const {
         return 2 * (operand.along_k ? small_depth : SIDE) + 16;
@@ -137,34 +165,25 @@ template <int SIDE> struct SmallLoader {
             pack += step, to += to_step;
         }
     }
-    // Of the next stage, of which `deep` of k are in the matrix.
-    __device__ __forceinline__ SmallPart part(int deep) const {
+    // The next stage, of which `deep` of k are in the matrix.
+    __device__ __forceinline__ void load(unsigned char *to, int deep) {
         const bool along_k = operand.along_k;
         SmallPart x;
         x.from = from, x.stride = operand.stride, x.pitch = pitch();
         x.lines = along_k ? left : deep, x.length = along_k ? deep : left;
         x.all_lines = whole_steps(x.lines), x.all_length = whole_steps(x.length);
-        return x;
-    }
-    __device__ __forceinline__ void step() {
-        from += operand.along_k ? small_depth : small_depth * operand.stride;
-    }
-    // What begins anywhere only begins to come, and has to be put to its place.
-    using Lines = SmallLines<small_depth>;
-    __device__ __forceinline__ void load(const SmallPlace &at, unsigned char *to, int deep,
-                                         Lines *lines) const {
-        const SmallPart x = part(deep);
-        if (operand.width == 8)
+        if (operand.width == 8) {
             load_packs<8>(shared_address(to), x);
-        else if (operand.width == 4)
+        } else if (operand.width == 4) {
             load_packs<4>(shared_address(to), x);
-        else if (operand.width == 2)
+        } else if (operand.width == 2) {
             load_packs<2>(shared_address(to), x);
-        else
-            lines->fetch(x, operand.solid, bounds_of(at));
-    }
-    __device__ __forceinline__ void put(unsigned char *to, int deep, const Lines &lines) const {
-        if (operand.width == 1) lines.put(to, part(deep));
+        } else if (SIDE < small_depth && along_k) {
+            load_singles<SIDE>(to, x);
+        } else {
+            load_singles<small_depth>(to, x);
+        }
+        from += along_k ? small_depth : small_depth * operand.stride;
     }
 };
 
@@ -270,9 +289,14 @@ __device__ __forceinline__ void multiply_small(const SmallProduct &p, const Smal
     const SmallFragments part_a(true, p.rows.along_k, row, a.pitch());
     const SmallFragments part_b(false, p.columns.along_k, column, b.pitch());
     const int rows = (a.left - row + 15) / 16, columns = (b.left - column + 15) / 16;
-    const int all = at.k - first_k;
-    const auto terms_of = [all](int stage) { return min(small_depth, all - stage * small_depth); };
+    int left = at.k - first_k;
+    const auto load = [&](int stage, int terms) {
+        unsigned char *const to = shared + stage % small_stages * bytes;
+        a.load(to, terms);
+        b.load(to + bytes_a, terms);
+    };
     // Some more rounds than there are stages: there is one place in the code that loads.
+    int loading = left; // of k, from the stage on that is loaded next
 #pragma unroll 1
     for (int stage = 1 - small_stages; stage < at.stages; stage++) {
         if (stage >= 0) {
@@ -282,29 +306,22 @@ __device__ __forceinline__ void multiply_small(const SmallProduct &p, const Smal
             __syncthreads();
         }
         const int next = stage + small_stages - 1;
-        unsigned char *const to = shared + next % small_stages * bytes;
-        SmallLines<small_depth> lines_a, lines_b;
         if (next < at.stages) {
-            a.load(at, to, terms_of(next), &lines_a);
-            b.load(at, to + bytes_a, terms_of(next), &lines_b);
+            load(next, min(small_depth, loading));
+            loading -= small_depth;
         }
         commit_copies();
-        if (stage >= 0) {
-            const uint32_t from = shared_address(shared) + stage % small_stages * bytes;
-            multiply_stage<T, ROWS>(from, from + bytes_a, whole_steps(terms_of(stage)) / 16, part_a,
-                                    part_b, rows, columns, sums);
-        }
-        if (next < at.stages) {
-            a.put(to, terms_of(next), lines_a);
-            b.put(to + bytes_a, terms_of(next), lines_b);
-            a.step(), b.step();
-        }
+        if (stage < 0) continue;
+        const uint32_t from = shared_address(shared) + stage % small_stages * bytes;
+        multiply_stage<T, ROWS>(from, from + bytes_a, whole_steps(min(small_depth, left)) / 16,
+                                part_a, part_b, rows, columns, sums);
+        left -= small_depth;
     }
 }
 
 // ---- The epilogue -------------------------------------------------------------------------------
 
-// One block and nothing to do but store: from registers, in pairs.
+// One block and nothing to do but store: from registers, pairs if c's rows allow them.
 template <class T, int ROWS>
 __device__ __forceinline__ void store_small_sums(const SmallProduct &p, const SmallPlace &at,
                                                  int row, int column, const SmallSums<ROWS> &sums) {
@@ -323,35 +340,13 @@ __device__ __forceinline__ void store_small_sums(const SmallProduct &p, const Sm
             const float *const pair = &sums[i / 2][j][i % 2 * 2];
             const int left = columns - column - j * 8;
             const Vector<T, 2> both = {{narrow<T>(pair[0]), narrow<T>(pair[1])}};
-            if (left > 1)
+            if (p.pairs && left > 1) {
                 store_at_once(line + j * 8, both);
-            else if (left > 0)
-                line[j * 8] = both.element[0];
+            } else {
+                if (left > 0) line[j * 8] = both.element[0];
+                if (left > 1) line[j * 8 + 1] = both.element[1];
+            }
         }
-    }
-}
-
-// The same where c's rows begin anywhere: from shared memory, for a warp to store what of a row is
-// 4 bytes together at a time, and an element before and behind these.
-template <class T, int ROWS>
-__device__ __forceinline__ void store_small_rows(const SmallProduct &p, const SmallPlace &at,
-                                                 const float *shared) {
-    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-    const int rows = min(ROWS, static_cast<int>(p.c.rows) - at.row);
-    const int columns = min(small_side, static_cast<int>(p.c.columns) - at.column);
-    T *line = static_cast<T *>(p.c.data) + at.item * p.c.item_stride + at.outer * p.c_outer +
-              (at.row + warp) * p.c.row_stride + at.column;
-#pragma unroll 2
-    for (int row = warp; row < rows; row += small_warps) {
-        const int odd = reinterpret_cast<uintptr_t>(line) / 2 % 2, column = 2 * lane + odd;
-        const float *const from = shared + row * small_sums_pitch;
-        if (column + 1 < columns)
-            store_at_once(line + column,
-                          Vector<T, 2>{{narrow<T>(from[column]), narrow<T>(from[column + 1])}});
-        else if (column < columns)
-            line[column] = narrow<T>(from[column]);
-        if (odd && lane == 31) line[0] = narrow<T>(from[0]);
-        line += small_warps * p.c.row_stride;
     }
 }
 
@@ -408,16 +403,11 @@ __global__ void __launch_bounds__(small_threads, ROWS == 32 ? 3 : 4)
     let_next_kernel_start();
     wait_for_previous_kernel();
     multiply_small<T, ROWS>(p, at, reinterpret_cast<unsigned char *>(memory), row, column, sums);
-    if (p.direct && p.pairs) {
+    if (p.direct) {
         store_small_sums<T, ROWS>(p, at, row, column, sums);
         return;
     }
     share_sums<small_sums_pitch>(memory, row, column, sums);
-    if (p.direct) {
-        __syncthreads();
-        store_small_rows<T, ROWS>(p, at, memory);
-        return;
-    }
     const bool shares = has_clusters && p.splits > 1;
     if (shares)
         cluster_sync();
