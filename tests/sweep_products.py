@@ -81,6 +81,8 @@ LARGE_TILES = {
     "ffma_64x128": [(64, 128, 16, 132), (64, 127, 16, 132)],
     "ffma_64x32": [(64, 128, 16, 264), (64, 64, 72, 264)],
     "tensor": [(128, 192, 16, 132)],
+    # Whole and of rows that begin anywhere, and a batch whose splits a block takes in turn.
+    "dmma": [(1_408, 1_408, 128, 1), (1_407, 1_407, 127, 1), (64, 128, 256, 64)],
 }
 FORCED["ffma_64x128"] = [*OTHERS, (20, 90, 290, 1), (20, 92, 292, 1)]
 FORCED["ffma_64x64"] = [*FORCED["ffma_64x128"], (70, 70, 16, 24), (72, 72, 16, 24)]

@@ -56,6 +56,12 @@ def attentions(dtype):
                     check_attention(card, dtype, width, causal, length, 600)
 
             yield f"attention of {width}, {length} queries, sections of keys", check_sections
+    if dtype.itemsize == 4:
+
+        def check_queries(device):
+            check_attention("sim:1" if device == "sim" else device, dtype, 14, False, 600, 40)
+
+        yield "attention, sections of queries", check_queries
 
 
 def check_attention(device, dtype, width, causal, length=9, size=70):
