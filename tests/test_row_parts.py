@@ -97,16 +97,15 @@ def test_rows_that_are_none_stay_alone(device, rng):
         assert all((~np.isfinite(one)).sum() in (1, 2) for one in sums)
 
 
-@pytest.mark.parametrize("rows", (70, 300))
+@pytest.mark.parametrize("rows", (70, 200))
 def test_many_rows(device, rng, rows):
     """More than groups of blocks have one by one, so that the ring goes round; parts not full."""
-    shape = (rows, 8200)
-    (x, wide), (g, wide_g) = numbers(rng, "float32", shape), numbers(rng, "float32", shape)
-    w, wide_w = numbers(rng, "float32", shape[1:])
-    wanted = Reference(wide, wide_g, wide_w, None, (rows, 1, 8200, 1), (2, 3), EPSILON)
-    statistics = statistics_of(wide, np.dtype(np.float32), True)
+    shape = (rows, 4100)
+    x, g, w = (numbers(rng, "float64", size)[0] for size in (shape, shape, shape[1:]))
+    wanted = Reference(x, g, w, None, (rows, 1, 4100, 1), (2, 3), EPSILON)
+    statistics = statistics_of(x, np.dtype(np.float64), True)
     for card in CARDS[device][:2]:
-        compare(wanted, "float32", wanted.y, gradients(card, g, x, w, statistics))
+        compare(wanted, "float64", wanted.y, gradients(card, g, x, w, statistics))
 
 
 def test_through_the_tape(device, rng):
