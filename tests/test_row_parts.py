@@ -47,7 +47,7 @@ def statistics_of(x, dtype, centered):
 
 
 def gradients(device, g, x, w, statistics, centered=True, offsets=(0, 0, 0)):
-    """Host values of dx, dweight and dbias; dbias after the mean was taken for 0: not looked at."""
+    """Host values of dx, dweight and dbias."""
     arrays = [at_offset(device, *pair) for pair in zip((g, x, w), offsets, strict=True)]
     call = (*arrays, put(device, statistics), 1, 1, 1, int(centered), EPSILON, True)
     return [host(one) for one in apply(arrays[0].backend, "normalize_backward", *call)]
@@ -59,8 +59,8 @@ def test_drawn_rows_on_every_card(device, dtype, rng):
         shape, centered = drawn_shape(rng, dtype), bool(rng.integers(2))
         (x, wide), (g, wide_g) = numbers(rng, dtype, shape, 2.0), numbers(rng, dtype, shape)
         w, wide_w = numbers(rng, dtype, shape[1:])
-        wanted = Reference(wide, wide_g, wide_w, None, (shape[0], 1, shape[1], 1), (2, 3), EPSILON,
-                           centered)  # fmt: skip
+        parts = (shape[0], 1, shape[1], 1)
+        wanted = Reference(wide, wide_g, wide_w, None, parts, (2, 3), EPSILON, centered)
         statistics = statistics_of(wide, np.dtype(dtype), centered)
         found = [gradients(card, g, x, w, statistics, centered) for card in CARDS[device]]
         for each in found:

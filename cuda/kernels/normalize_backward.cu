@@ -65,10 +65,9 @@ int launch_fused(Call &call, const Norm &norm, SlopeRows job, pvg_array *dweight
     using A = ComputeType<T>;
     constexpr int pack = pack_size<T>;
     const int64_t packs = (norm.length + pack - 1) / pack;
-    const uintptr_t bits = reinterpret_cast<uintptr_t>(job.gradient) |
-                           reinterpret_cast<uintptr_t>(job.x) | reinterpret_cast<uintptr_t>(job.dx);
+    const void *const pointers[3] = {job.gradient, job.x, job.dx};
     job.plan.rows = norm.count, job.plan.length = static_cast<int>(norm.length);
-    job.plan.aligned = bits % alignof(Pack<T>) == 0 && (norm.count == 1 || norm.length % pack == 0);
+    job.plan.aligned = packs_lie_well<T>(pointers, 3, norm.count, norm.length);
     job.plan.lanes = static_cast<int>(power_of_two_from((packs + 1) / fused_packs));
     const bool in_warps = job.plan.lanes <= 32;
     const int64_t wanted = fused_blocks(norm.count, norm.length, job.plan.lanes);

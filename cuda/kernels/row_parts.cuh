@@ -55,7 +55,7 @@ template <class F> int launch_parts(Call &call, RowParts cut, size_t numbers, F 
     const unsigned blocks = blocks_for(cut.groups() * cut.parts, 1);
     int architecture = 0;
     PVG_PASS(architecture_of(call.device, &architecture));
-    if (architecture >= 89) { // 9.0, with the instructions of 9.0a or without
+    if (architecture >= 90) { // 89 is what a card of 8.9 has, too
         cut.exchange = Exchange::cluster;
         return launch(cut, LaunchExtras{static_cast<unsigned>(cut.parts)}, blocks);
     }
