@@ -425,6 +425,15 @@ def gathers(dtype):
         yield f"rows of {columns} by number", check
 
     yield "rows of nothing by number", lambda device: check_no_columns(device, dtype)
+
+    def check_long(device):
+        x, rows = data(dtype, (3, 5, 701)), np.arange(130) ** 2 % 5 - 2
+        assert_same(put(device, x)[:, put(device, rows)], x[:, rows])
+        assert_same(put(device, x[:, :, 1:])[:, put(device, rows)], x[:, :, 1:][:, rows])
+        x, columns = data(dtype, (5, 9, 90)), np.arange(6200) ** 2 % 90 - 45
+        assert_same(put(device, x)[:, :, put(device, columns)], x[:, :, columns])
+
+    yield "long rows by number", check_long
     many = (
         (3000, (), 1, 64),
         (5000, (), 1, 64),

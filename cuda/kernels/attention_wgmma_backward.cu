@@ -128,9 +128,9 @@ __device__ __forceinline__ void copy_operands(const BackwardRing<Tile> &ring,
         for (int block = way.begin; block < way.end; block++, at++) {
             const int row = block * Tile::columns;
             wait(ring.empty(at), ring.phase(at) ^ 1);
-            if constexpr (Tile::by_key) {
+            if constexpr (Tile::by_key) { // each lane tells of its own numbers
                 put_numbers<Tile>(ring.numbers(at), job, work.item, row);
-                __syncwarp();
+                if (threadIdx.x != 0) arrive(ring.full(at));
             }
             if (threadIdx.x == 0) {
                 expect_bytes(ring.full(at), 2 * Tile::half_bytes);
@@ -344,7 +344,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
             hopper::make_barrier(ring.own_empty(i), readers);
         }
         for (unsigned s = 0; s < Tile::stages; s++) {
-            hopper::make_barrier(ring.full(s), 1);
+            hopper::make_barrier(ring.full(s), Tile::by_key ? 32 : 1);
             hopper::make_barrier(ring.empty(s), readers);
         }
         hopper::publish_barriers();

@@ -9,13 +9,11 @@
 #include "kernels/last_writes.cuh"
 #include "kernels/masks.cuh"
 #include "kernels/named.cuh"
+#include "kernels/picks.cuh"
 
 namespace pvg {
 
 namespace {
-
-constexpr int gather_threads = 256;
-constexpr int gather_each = 4; // words a thread
 
 // FLAT is the side without indices: the result of a gather, the values of a scatter.
 template <class T, Way WAY>
@@ -56,54 +54,6 @@ __global__ void __launch_bounds__(gather_threads)
         else
             flat[offsets[0][e]] = word[e];
     }
-}
-
-// The same of a gather by one or two indices, over three dimensions or one, whose positions fit 32
-// bits: what most gathers are, without loops.
-template <class T, int DIMS, int AXES>
-__global__ void __launch_bounds__(gather_threads) pick_kernel(const __grid_constant__ Moves moves) {
-    const Locator<3> &by = moves.walk;
-    const Indices &indices = moves.indices;
-    uint32_t position[gather_each];
-    int64_t index[AXES][gather_each] = {}, place[gather_each];
-    const uint32_t first = blockIdx.x * gather_each * gather_threads + threadIdx.x;
-    const uint32_t size = static_cast<uint32_t>(moves.size);
-#pragma unroll
-    for (int e = 0; e < gather_each; e++) {
-        position[e] = first + e * gather_threads;
-        uint32_t rest = position[e];
-        int64_t at = 0;
-        place[e] = 0;
-#pragma unroll
-        for (int d = DIMS - 1; d >= 0; d--) {
-            uint32_t quotient = 0;
-            if (d > 0) {
-                const uint32_t multiplier = static_cast<uint32_t>(by.multiplier[d]);
-                quotient = (__umulhi(rest, multiplier) + rest) >> by.shift[d];
-                rest -= quotient * static_cast<uint32_t>(by.walk.shape[d]);
-            }
-            place[e] +=
-                int64_t(static_cast<int32_t>(rest)) * static_cast<int32_t>(by.walk.strides[1][d]);
-            at += int64_t(static_cast<int32_t>(rest)) * static_cast<int32_t>(by.walk.strides[2][d]);
-            rest = quotient;
-        }
-#pragma unroll
-        for (int j = 0; j < AXES; j++)
-            if (position[e] < size) index[j][e] = index_at(indices, j, at);
-    }
-    T word[gather_each] = {};
-#pragma unroll
-    for (int e = 0; e < gather_each; e++) {
-        bool bad = false;
-        if (position[e] >= size) continue;
-#pragma unroll
-        for (int j = 0; j < AXES; j++)
-            place[e] += counted_from_0(indices, j, index[j][e], &bad) * indices.stride[j];
-        word[e] = static_cast<const T *>(moves.indexed)[place[e]];
-    }
-#pragma unroll
-    for (int e = 0; e < gather_each; e++)
-        if (position[e] < size) static_cast<T *>(moves.flat)[position[e]] = word[e];
 }
 
 // ---- What is moved from where to where ----------------------------------------------------------
@@ -151,17 +101,6 @@ int64_t prepare_moves(const Picture &p, const int64_t *flat, int64_t item, Moves
     return n * item;
 }
 
-// Calls function(tag of a type of so many bytes).
-template <class F> int dispatch_words(int64_t bytes, F &&function) {
-    switch (bytes) {
-    case 1: return function(Tag<uint8_t>());
-    case 2: return function(Tag<uint16_t>());
-    case 4: return function(Tag<uint32_t>());
-    case 8: return function(Tag<uint64_t>());
-    }
-    return function(Tag<Bytes16>());
-}
-
 template <Way WAY> int launch_moves(Call &call, const Moves &moves, int64_t bytes) {
     return dispatch_words(bytes, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
@@ -171,40 +110,10 @@ template <Way WAY> int launch_moves(Call &call, const Moves &moves, int64_t byte
     });
 }
 
-// Whether a gather is one of pick_kernel's; its walk gets dimensions of length 1 in front, to have
-// three, if it has two.
-bool is_pick(Moves *moves) {
-    Walk<3> &walk = moves->walk.walk;
-    const int64_t most = (int64_t(1) << 31) - gather_threads * gather_each;
-    if (!moves->walk.narrow || moves->size > most || walk.ndim > 3 || moves->indices.count > 2)
-        return false;
-    if (walk.ndim > 1 && moves->indices.count > 1) return false;
-    while (walk.ndim == 0 || walk.ndim == 2) {
-        for (int i = walk.ndim; i > 0; i--) {
-            walk.shape[i] = walk.shape[i - 1];
-            for (int k = 0; k < 3; k++) walk.strides[k][i] = walk.strides[k][i - 1];
-        }
-        walk.shape[0] = 1, walk.ndim++;
-        for (int k = 0; k < 3; k++) walk.strides[k][0] = 0;
-    }
-    prepare(&moves->walk);
-    return true;
-}
-
 // The side without indices is contiguous.
 int launch_gather(Call &call, Moves *moves, int64_t bytes) {
     if (!is_pick(moves)) return launch_moves<Way::gather>(call, *moves, bytes);
-    return dispatch_words(bytes, [&](auto tag) -> int {
-        using T = typename decltype(tag)::type;
-        const unsigned blocks = blocks_for(moves->size, gather_threads * gather_each);
-        if (moves->walk.walk.ndim == 3)
-            PVG_LAUNCH((pick_kernel<T, 3, 1>), blocks, gather_threads, 0, call.stream, *moves);
-        else if (moves->indices.count == 2)
-            PVG_LAUNCH((pick_kernel<T, 1, 2>), blocks, gather_threads, 0, call.stream, *moves);
-        else
-            PVG_LAUNCH((pick_kernel<T, 1, 1>), blocks, gather_threads, 0, call.stream, *moves);
-        return PVG_OK;
-    });
+    return launch_picks(call, *moves, bytes);
 }
 
 // Of a few writes, the last one to each place.

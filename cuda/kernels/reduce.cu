@@ -235,7 +235,8 @@ int launch_reduction(Call &call, const Reduction &reduction, const pvg_array *a,
     result.outer_stride = p.outer_result_stride, result.inner_stride = p.inner_result_stride;
     result.kind = reduction.kind;
     const double left = static_cast<double>(result.count) - reduction.ddof;
-    result.divisor = left > 0 ? left : left != left ? left : 0;
+    result.inverse[0] = 1 / (left > 0 ? left : left != left ? left : 0);
+    result.inverse[1] = 1 / static_cast<double>(result.count);
     return reduction.launch(call, reduction.operation, a, p, result);
 }
 

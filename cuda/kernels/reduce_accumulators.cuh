@@ -22,11 +22,11 @@ namespace pvg::reduce {
 struct Result {
     void *data;
     int dtype;
-    bool is_mean;   // divided by `count`
-    int kind;       // what else the accumulator has to know, in its own words
-    double divisor; // of variances
-    int64_t count;  // elements behind each total
-    int64_t flip;   // extremes: xor of the order keys, see order_key; truth: -1 if all have to be
+    bool is_mean;      // divided by `count`
+    int kind;          // what else the accumulator has to know, in its own words
+    double inverse[2]; // of variances: of what sums of squares are divided by, and of `count`
+    int64_t count;     // elements behind each total
+    int64_t flip; // extremes: xor of the order keys, see order_key; truth: -1 if all have to be
     // Signed elements that are read as unsigned: their sign, see IntegerSum and Product. Truth: the
     // bits of an element of which any makes it true.
     int64_t turn;

@@ -13,8 +13,8 @@ namespace pvg {
 namespace {
 
 constexpr int column_threads = 256, most_threads = 1024; // of a block: of long columns the most
-constexpr int held_rows = 16;                            // of a thread, of long columns half of it
-constexpr int most_down = 64;                            // threads of a column that is not long
+constexpr int held_rows = 16; // of a thread, of long columns half of it, of the shortest 4
+constexpr int most_down = 64; // threads of a column that is not long
 
 // What all exponentials of a row or column are divided by, or their logarithms less. Of halves a
 // product with its inverse has the digits.
@@ -60,15 +60,16 @@ __device__ __forceinline__ A over_column(A value, A *shared, int x, int y, int a
 }
 
 template <class T, int HELD>
-__global__ void __launch_bounds__(HELD == held_rows ? column_threads : most_threads)
+__global__ void __launch_bounds__(HELD == held_rows / 2 ? most_threads : column_threads)
     softmax_columns_kernel(const SoftColumns job) {
     using A = ComputeType<T>;
-    __shared__ A shared[HELD == held_rows ? column_threads : most_threads];
+    __shared__ A shared[HELD == held_rows / 2 ? most_threads : column_threads];
     const int across = static_cast<int>(blockDim.x) / job.down, x = threadIdx.x % across;
     const int y = threadIdx.x / across, down = job.down;
     const int64_t column = static_cast<int64_t>(blockIdx.x) * across + x;
     const bool here = column < job.columns;
-    const int64_t outer = here ? quotient(column, job.inner) : 0;
+    const bool is_first = !here || column < job.inner; // as all are without outer items
+    const int64_t outer = is_first ? 0 : quotient(column, job.inner);
     const int64_t inner = here ? column - outer * job.inner : 0;
     const int length = here ? job.length : 0;
     const T *from = static_cast<const T *>(job.from) + outer * job.from_outer + inner * job.step;
@@ -132,13 +133,15 @@ inline bool suits_columns(const SoftColumns &job) {
 }
 
 template <class T> int launch_soft_columns(Call &call, SoftColumns job) {
-    constexpr int few_rows = held_rows / 2;
+    constexpr int few_rows = held_rows / 2, least_rows = held_rows / 4;
     const bool is_long = job.length > held_rows * most_down;
     const int threads = is_long ? most_threads : column_threads;
     while (job.down < (is_long ? most_threads : most_down) && job.length > few_rows * job.down)
         job.down *= 2;
     const unsigned blocks = blocks_for(job.columns, threads / job.down);
-    if (job.length <= few_rows * job.down)
+    if (job.length <= least_rows)
+        PVG_LAUNCH((softmax_columns_kernel<T, least_rows>), blocks, threads, 0, call.stream, job);
+    else if (job.length <= few_rows * job.down)
         PVG_LAUNCH((softmax_columns_kernel<T, few_rows>), blocks, threads, 0, call.stream, job);
     else
         PVG_LAUNCH((softmax_columns_kernel<T, held_rows>), blocks, threads, 0, call.stream, job);
