@@ -16,22 +16,24 @@ struct NormRows {
     bool centered;
 };
 
+// Weight and bias beside a pack, where there are any.
+template <class T> struct Beside { ComputeType<T> weight[pack_size<T>], bias[pack_size<T>]; };
+template <class T> __device__ __forceinline__ void fetch_beside(const NormRows &job, int64_t row,
+                                                                int at, Beside<T> &beside) {
+    if (job.weight.numbers) numbers_of<T>(job.weight, row, at, job.plan.length, beside.weight);
+    if (job.bias.numbers) numbers_of<T>(job.bias, row, at, job.plan.length, beside.bias);
+}
+
 // y * weight + bias, as elements.
 template <class T>
-__device__ __forceinline__ Pack<T> weighted(const NormRows &job, int64_t row, int at,
+__device__ __forceinline__ Pack<T> weighted(const NormRows &job, const Beside<T> &beside,
                                             ComputeType<T> (&y)[pack_size<T>]) {
-    using A = ComputeType<T>;
-    A numbers[pack_size<T>];
-    if (job.weight.numbers) {
-        numbers_of<T>(job.weight, row, at, job.plan.length, numbers);
+    if (job.weight.numbers)
 #pragma unroll
-        for (int j = 0; j < pack_size<T>; j++) y[j] *= numbers[j];
-    }
-    if (job.bias.numbers) {
-        numbers_of<T>(job.bias, row, at, job.plan.length, numbers);
+        for (int j = 0; j < pack_size<T>; j++) y[j] *= beside.weight[j];
+    if (job.bias.numbers)
 #pragma unroll
-        for (int j = 0; j < pack_size<T>; j++) y[j] += numbers[j];
-    }
+        for (int j = 0; j < pack_size<T>; j++) y[j] += beside.bias[j];
     Pack<T> result;
 #pragma unroll
     for (int j = 0; j < pack_size<T>; j++) result.element[j] = static_cast<T>(y[j]);
@@ -76,13 +78,15 @@ __global__ void __launch_bounds__(BLOCK ? long_threads : short_threads)
         statistics[place.row] = mean + rest;
         statistics[job.plan.rows + place.row] = variance;
     }
-    row.again([&](int at, const Pack<T>(&x)[1]) {
-        A y[pack];
+    row.template again_beside<Beside<T>>(
+        [&](int at, Beside<T> &beside) { fetch_beside(job, place.row, at, beside); },
+        [&](int at, const Pack<T>(&x)[1], const Beside<T> &beside) {
+            A y[pack];
 #pragma unroll
-        for (int j = 0; j < pack; j++)
-            y[j] = (static_cast<A>(x[0].element[j]) - mean - rest) * scale;
-        store_pack(to, at, row.length, row.aligned, weighted<T>(job, place.row, at, y));
-    });
+            for (int j = 0; j < pack; j++)
+                y[j] = (static_cast<A>(x[0].element[j]) - mean - rest) * scale;
+            store_pack(to, at, row.length, row.aligned, weighted<T>(job, beside, y));
+        });
 }
 
 // Rows of a pack for each lane: a team has `each` of them under way together, up to rows_together,
@@ -145,7 +149,10 @@ __global__ void __launch_bounds__(short_threads)
             y[j] = (static_cast<A>(x[r].element[j]) - mean[r] - rest) * scale;
         mean[r] += rest;
         const int64_t row = first + r * teams;
-        if (at < length) x[r] = weighted<T>(job, row < job.plan.rows ? row : 0, at, y);
+        if (at >= length) continue;
+        Beside<T> beside = {};
+        fetch_beside(job, row < job.plan.rows ? row : 0, at, beside);
+        x[r] = weighted<T>(job, beside, y);
     }
 #pragma unroll
     for (int r = 0; r < N; r++) {
