@@ -90,8 +90,10 @@ def attention(draw):
         return attention(draw)
     split = math.gcd(heads, draw.choice((1, 2, 4)))
     shapes = [(split, heads // split, *shape[1:]) for shape in (of_query, of_key)]
-    # aligned: a kernel of torch's ends with a fault where they are not
-    operands = [Operand(dtype, shapes[at > 0], 64 * at) for at in range(3)]
+    # aligned: a kernel of torch's ends with a fault where they are not. Of their own: keys that are
+    # the queries' neighbours give large scores, and gradients that are what is left of such
+    apart = 64 * math.ceil(max(map(math.prod, shapes)) / 64)
+    operands = [Operand(dtype, shapes[at > 0], apart * at) for at in range(3)]
 
     def function(m, query, key, value):
         attend = m.nn.functional.scaled_dot_product_attention
