@@ -722,7 +722,11 @@ def variances(dtype):
 
 
 # Columns that a thread has, or several.
-THIN = {"short columns": ((2, 8200), 0), "columns of a few": ((9, 33, 5), 1)}
+THIN = {
+    "short columns": ((2, 8200), 0),
+    "columns of a few": ((9, 33, 5), 1),
+    "wide columns": ((2, 3, 65_700), 1),
+}
 
 
 # (shape, axis) of rows of a few lanes, of a warp, of a block, with shared memory, in two passes.

@@ -16,7 +16,8 @@ FLOATS = [dtype for dtype in helpers.DTYPES if helpers.is_float(dtype)]
 def test_shapes_and_axes(device, rng, dtype):
     unit = helpers.UNIT_ROUNDOFF[dtype]
     least = 2.0**-24 if dtype.itemsize == 2 else 0.0  # of a subnormal float16
-    for shape in ((7,), (1, 4090), (3, 70_000), (6000, 2), (31, 33), (5, 20, 7), (6, 7, 8)):
+    shapes = ((7,), (1, 4090), (3, 70_000), (6000, 2), (31, 33), (5, 20, 7), (6, 7, 8))
+    for shape in (*shapes, (1, 66_000), (2, 4, 65_537), (15, 65_536), (16, 65_536)):
         x = (rng.standard_normal(shape) + 3).astype(dtype)
         wide = helpers.widened(x).astype(np.float64)
         for axis in (None, *range(len(shape)), (0, -1) if len(shape) == 3 else 0):

@@ -1,6 +1,6 @@
 // Gathers by one or two indices over at most three dimensions, whose positions fit 32 bits: what most
-// gathers are. pick_kernel finds each word's place without loops; where rows are long,
-// long_rows_kernel finds it once a row, or goes along it, and no thread divides.
+// gathers are. pick_kernel finds each word's place without loops; in longer rows long_rows_kernel
+// finds it once for a warp's part of a row, or goes along it.
 #pragma once
 #include "arrays/call.cuh"
 #include "kernels/places.cuh"
@@ -59,11 +59,11 @@ __global__ void __launch_bounds__(gather_threads) pick_kernel(const __grid_const
         if (position[e] < size) static_cast<T *>(moves.flat)[position[e]] = word[e];
 }
 
-constexpr int64_t least_long_row = 512, least_of_long_rows = 1 << 18; // words
+constexpr int64_t least_long_row = 128, least_of_long_rows = 1 << 16; // words
 constexpr int long_row_each = 8;                                      // words a thread
 
-// Long rows: how many blocks have a part of each, and how long a part is.
-struct Parts { uint32_t count, words; };
+// Long rows: how many warps have a part of each, how long a part is, how many there are of all.
+struct Parts { uint32_t count, words, all; };
 
 // Three dimensions, the last of which is a row. EACH: a word has its own index, or the row has.
 template <class T, bool EACH>
@@ -71,10 +71,12 @@ __global__ void __launch_bounds__(gather_threads)
     long_rows_kernel(const __grid_constant__ Moves moves, const __grid_constant__ Parts parts) {
     const Walk<3> &walk = moves.walk.walk;
     const Indices &indices = moves.indices;
-    const uint32_t row = blockIdx.x / parts.count, length = static_cast<uint32_t>(walk.shape[2]);
+    const uint32_t number = blockIdx.x * (gather_threads / 32) + threadIdx.x / 32;
+    if (number >= parts.all) return;
+    const uint32_t row = number / parts.count, length = static_cast<uint32_t>(walk.shape[2]);
     const uint32_t middle = static_cast<uint32_t>(walk.shape[1]);
-    const uint32_t part = blockIdx.x % parts.count * parts.words;
-    const uint32_t end = min(part + parts.words, length), first = part + threadIdx.x;
+    const uint32_t part = number % parts.count * parts.words;
+    const uint32_t end = min(part + parts.words, length), first = part + threadIdx.x % 32;
     const int64_t outer = row / middle, inner = row % middle;
     const int64_t at = outer * walk.strides[2][0] + inner * walk.strides[2][1];
     const T *from = static_cast<const T *>(moves.indexed) + outer * walk.strides[1][0] +
@@ -85,7 +87,7 @@ __global__ void __launch_bounds__(gather_threads)
     if (EACH) {
 #pragma unroll
         for (int e = 0; e < long_row_each; e++) {
-            const uint32_t i = first + e * gather_threads;
+            const uint32_t i = first + e * 32;
             if (i < end) index[EACH ? e : 0] = index_at(indices, 0, at + i * walk.strides[2][2]);
         }
     } else {
@@ -94,7 +96,7 @@ __global__ void __launch_bounds__(gather_threads)
     T word[long_row_each] = {};
 #pragma unroll
     for (int e = 0; e < long_row_each; e++) {
-        const uint32_t i = first + e * gather_threads;
+        const uint32_t i = first + e * 32;
         if (i >= end) continue;
         int64_t place = i * walk.strides[1][2];
         if (EACH)
@@ -103,7 +105,7 @@ __global__ void __launch_bounds__(gather_threads)
     }
 #pragma unroll
     for (int e = 0; e < long_row_each; e++)
-        if (first + e * gather_threads < end) to[first + e * gather_threads] = word[e];
+        if (first + e * 32 < end) to[first + e * 32] = word[e];
 }
 
 // ---- On the host --------------------------------------------------------------------------------
@@ -148,9 +150,10 @@ int launch_picks(Call &call, const Moves &moves, int64_t bytes) {
         using T = typename decltype(tag)::type;
         const unsigned blocks = blocks_for(moves.size, gather_threads * gather_each);
         if (long_rows) {
-            Parts parts = {blocks_for(length, gather_threads * long_row_each), 0};
+            Parts parts = {blocks_for(length, 32 * long_row_each), 0, 0};
             parts.words = blocks_for(length, int64_t(parts.count) * 32) * 32;
-            const unsigned all = static_cast<unsigned>(moves.size / length) * parts.count;
+            parts.all = static_cast<uint32_t>(moves.size / length) * parts.count;
+            const unsigned all = blocks_for(parts.all, gather_threads / 32);
             if (walk.strides[2][2] == 0)
                 PVG_LAUNCH((long_rows_kernel<T, false>), all, gather_threads, 0, call.stream, moves,
                            parts);

@@ -179,7 +179,8 @@ int launch_spread(Call &call, const Operation &, const pvg_array *a, const Layou
                   const Result &result) {
     return dispatch<floats>(a->dtype, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
-        return reduce_large<T, SpreadOf<T>>(call, a->data, p, result);
+        return is_wide(p) ? reduce_wide<T, SpreadOf<T>>(call, a->data, p, result)
+                          : reduce_large<T, SpreadOf<T>>(call, a->data, p, result);
     });
 }
 

@@ -69,6 +69,60 @@ template <class T, class Acc> int reduce_thin(Call &call, const void *data, cons
     return PVG_OK;
 }
 
+// Columns side by side that are many: a thread has some of them, so that a row's loads of all are
+// under way together, and takes no step for rows that there are not.
+template <class T, class Acc> constexpr int wide_each = sizeof(Acc) > 16 ? 2 : 4; // columns
+
+template <class T, class Acc>
+__global__ void __launch_bounds__(thin_threads)
+    wide_columns_kernel(Thin c, unsigned across, Result result) {
+    constexpr int each = wide_each<T, Acc>;
+    const int64_t i = blockIdx.x / across;
+    const int64_t first = int64_t(blockIdx.x % across) * (thin_threads * each) + threadIdx.x;
+    const T *from[each];
+    Acc acc[each];
+    T next[each];
+#pragma unroll
+    for (int e = 0; e < each; e++) {
+        const int64_t column = first + e * thin_threads, there = c.inner - 1;
+        from[e] = static_cast<const T *>(c.data) + i * c.outer_stride +
+                  (column < c.inner ? column : there) * c.step;
+        acc[e] = Acc::identity();
+        next[e] = *from[e];
+    }
+    for (int row = 0; row < c.length; row++) {
+        T loaded[each];
+#pragma unroll
+        for (int e = 0; e < each; e++) {
+            loaded[e] = next[e], from[e] += c.row_stride;
+            if (row + 1 < c.length) next[e] = *from[e];
+        }
+#pragma unroll
+        for (int e = 0; e < each; e++) acc[e].add(computed(loaded[e]), row, result);
+    }
+#pragma unroll
+    for (int e = 0; e < each; e++) {
+        const int64_t column = first + e * thin_threads;
+        if (column < c.inner)
+            store(acc[e], result, i * result.outer_stride + column * result.inner_stride);
+    }
+}
+
+inline bool is_wide(const Layout &p) { return is_thin(p) && p.length < 16 && p.inner >= 1 << 16; }
+
+template <class T, class Acc> int reduce_wide(Call &call, const void *data, const Layout &p,
+                                              const Result &result) {
+    PVG_REQUIRE(can_store<Acc>(result.dtype), PVG_ERROR_TYPE, "cannot give %s",
+                dtype_name(result.dtype));
+    const Thin c = {
+        data,           p.outer * p.inner,          p.inner, p.outer_stride, p.length_stride,
+        p.inner_stride, static_cast<int>(p.length), 1};
+    const unsigned across = blocks_for(p.inner, thin_threads * wide_each<T, Acc>);
+    PVG_LAUNCH((wide_columns_kernel<T, Acc>), blocks_for(p.outer * across, 1), thin_threads, 0,
+               call.stream, c, across, result);
+    return PVG_OK;
+}
+
 // The way that the layout wants.
 template <class T, class Acc> int reduce_large(Call &call, const void *data, const Layout &p,
                                                const Result &result) {

@@ -138,40 +138,36 @@ template <class T, int N, int PACKS> struct HeldRows {
             f(at, packs);
         }
     }
-    // The same once more, a few packs at a time of each of which `fetch(at, beside)` loads something
-    // before f(at, packs, beside) stores: loads never pass a store.
+    // The same once more, with something of other arrays that `fetch(at, beside)` loads for
+    // f(at, packs, beside), which stores. Loads never pass a store: so of what is not in registers
+    // they are made for a few packs at a time.
     template <class Beside, class G, class F>
     __device__ __forceinline__ void again_beside(G &&fetch, F &&f) {
-        constexpr int together = 2;
-        static_assert(PACKS % together == 0, "whole groups");
-        Beside beside[together] = {};
 #pragma unroll
-        for (int k = 0; k < PACKS; k += together) {
-#pragma unroll
-            for (int i = 0; i < together; i++)
-                if (first + (k + i) * step < length) fetch(first + (k + i) * step, beside[i]);
-#pragma unroll
-            for (int i = 0; i < together; i++)
-                if (first + (k + i) * step < length)
-                    f(first + (k + i) * step, held[k + i], beside[i]);
+        for (int k = 0; k < PACKS; k++) {
+            Beside beside = {};
+            if (first + k * step >= length) continue;
+            fetch(first + k * step, beside);
+            f(first + k * step, held[k], beside);
         }
+        constexpr int together = sizeof(Beside) > 32 ? 2 : 4;
         for (int at = first + PACKS * step; at < length; at += together * step) {
-            Pack<T> packs[together][N];
+            Beside beside[together] = {};
+#pragma unroll
+            for (int k = 0; k < together; k++)
+                if (at + k * step < length) fetch(at + k * step, beside[k]);
 #pragma unroll
             for (int k = 0; k < together; k++) {
                 const int here = at + k * step, place = here - PACKS * step;
+                Pack<T> packs[N];
                 if (here >= length) break;
-                fetch(here, beside[k]);
 #pragma unroll
                 for (int i = 0; i < N; i++)
-                    packs[k][i] =
-                        place < staged
-                            ? *reinterpret_cast<const Pack<T> *>(shared + i * staged + place)
-                            : load_pack(from[i], here, length, aligned, 0);
+                    packs[i] = place < staged
+                                   ? *reinterpret_cast<const Pack<T> *>(shared + i * staged + place)
+                                   : load_pack(from[i], here, length, aligned, 0);
+                f(here, packs, beside[k]);
             }
-#pragma unroll
-            for (int k = 0; k < together; k++)
-                if (at + k * step < length) f(at + k * step, packs[k], beside[k]);
         }
     }
 };
