@@ -68,6 +68,19 @@ def test_one_half_beside_millions(device):
         helpers.assert_within(vg.std(put(device, x)), expected, 2.0**-11 * expected)
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_many_columns_that_are_short(device, rng, dtype):
+    """Of several items, every other one backwards, into every other element."""
+    x = rng.standard_normal((2, 5, 2 * 65_600)).astype(dtype)
+    wide = helpers.widened(x).astype(np.float64)[:, :, ::-2]
+    out = put(device, np.full((2, 2 * 65_600), 7.0))
+    vg.var(put(device, x)[:, :, ::-2], 1, out=out[:, ::2])
+    expected = np.var(wide, 1)
+    unit = 128 * helpers.UNIT_ROUNDOFF[np.dtype(dtype)]
+    helpers.assert_within(out[:, ::2], expected, unit * (1 + expected))
+    assert np.all(out[:, 1::2].numpy() == 7)
+
+
 def test_one_that_is_far_out(device, rng):
     """Wherever it stands: also as the first, from which distances are taken."""
     x = rng.standard_normal(3000)
