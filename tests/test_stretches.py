@@ -146,6 +146,26 @@ def test_no_launch_for_no_rest(device):
     assert launches[0] >= launches[1] <= 3
 
 
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("shape", [(17, 601, 1537), (609, 33, 2048)], ids=str)
+def test_few_stretches_are_transposed_by_tiles(device, rng, shape):
+    """Sums of few stretches of a turned product: c's tiles are whole, or end within either side."""
+    m, n, k = shape
+    card = "sim:1" if device == "sim" else device
+    plan = plan_of(card, "float32", "ieee", m, n, k, True, True)
+    assert plan[Plan.PLAN_TURNED] == 1 and 1 < plan[Plan.PLAN_STRETCHES] <= 16
+    a, b = integers(rng, (2, m, k), "float32"), integers(rng, (2, k, n), "float32")
+    x, y = place(card, a, "float32", True), place(card, b, "float32", True)
+    wide = vg.zeros((2, m, n + 3), device=card)
+    vg.matmul(x, y, precision="ieee", out=wide[:, :, 1:-2])
+    products.check_same(wide[:, :, 1:-2], a @ b)
+    assert not wide[:, :, 0].any() and not wide[:, :, -2:].any()
+    bias = integers(rng, (n,), "float32")
+    w = place(card, np.ascontiguousarray(b[0].T), "float32")
+    found = vg.nn.functional.dense(x[0], w, put(card, bias), "relu", precision="ieee")
+    products.check_same(found, np.maximum(a[0] @ b[0] + bias, 0))
+
+
 @pytest.mark.devices("cuda")
 @pytest.mark.parametrize(
     ("trans_b", "shape"), [(False, (1330, 24, 3000)), (True, (300, 200, 4000))]
