@@ -98,7 +98,6 @@ Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool a
         };
         for (int tile = 0; tile < 6; tile++) {
             const auto [rows, columns] = tensor_sizes[tile];
-            if (columns == 192 && !sides.halves) continue;
             for (int pair = 0; pair < (rows == 128 && n > columns ? 2 : 1); pair++) {
                 Tiling tiling = {
                     tile, rows, columns, pair,
