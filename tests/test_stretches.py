@@ -168,7 +168,8 @@ def test_few_stretches_are_transposed_by_tiles(device, rng, shape):
 
 @pytest.mark.devices("cuda")
 @pytest.mark.parametrize(
-    ("trans_b", "shape"), [(False, (1330, 24, 3000)), (True, (300, 200, 4000))]
+    ("trans_b", "shape"),
+    [(False, (1330, 24, 3000)), (True, (300, 200, 4000)), (True, (1028, 1159, 1301))],
 )
 def test_turned_products_are_exact(device, rng, trans_b, shape):
     """A TF32 a along m that is not copied: sums of the transposed product are transposed after."""
@@ -182,6 +183,12 @@ def test_turned_products_are_exact(device, rng, trans_b, shape):
         found = vg.matmul(x, y, precision="tf32")
         products.check_same(found, a @ b)
         assert bits(found[1]) == bits(vg.matmul(x[1], y[1], precision="tf32"))
+        for gap in (0, 1):  # c is stored as it lies, or transposed by a launch after
+            wide = vg.ones((3, m + 1, -(-n // 4) * 4 + 4 + gap), device=device)
+            vg.matmul(x, y, precision="tf32", out=wide[:, :m, 4 : n + 4])
+            products.check_same(wide[:, :m, 4 : n + 4], a @ b)
+            edges = wide[:, m], wide[:, :, :4], wide[:, :, n + 4 :]
+            assert all(bool(vg.all(edge == 1)) for edge in edges if edge.size)
     x, w = place(device, a[0], "float32", True), place(device, b[0].T, "float32", not trans_b)
     bias = integers(rng, (n,), "float32")
     found = vg.nn.functional.dense(x, w, put(device, bias), "relu", precision="tf32")

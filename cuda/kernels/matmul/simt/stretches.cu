@@ -67,7 +67,9 @@ __global__ void __launch_bounds__(32 * adding_warps) add_turned_kernel(StretchSu
     wait_for_previous_kernel();
     const float *sums = static_cast<const float *>(p.sums) + item * p.parts * p.size +
                     (column + warp) * p.c.rows + row + lane;
-    float sum[steps] = {};
+    float sum[steps];
+#pragma unroll
+    for (float &one : sum) one = p.parts == 1 ? -0.0f : 0.0f; // one part: its sign of zero stays
     for (int part = 0; part < p.parts; part++, sums += p.size) {
 #pragma unroll
         for (int i = 0; i < steps; i++)
@@ -159,7 +161,18 @@ int add_parts(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t
     });
 }
 
+// Whether the kernel itself can store a product that is turned as c lies: see Gemm's c_turned.
+static bool goes_straight(const Gemm &g, const Stretches &cut) {
+    return cut.turned && !cut.together && cut.parts() == 1 && g.epilogue.is_plain() &&
+           allows_16_bytes(g.a, g.lda, g.a_item, 4) && allows_16_bytes(g.c, g.ldc, g.c_item, 4);
+}
+
 int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stretches &cut) {
+    if (goes_straight(given, cut)) {
+        Gemm straight = turned(given);
+        straight.c_turned = true;
+        return launch_planned(call, *cut.kernel, straight, card);
+    }
     const int64_t element = given.dtype == PVG_FLOAT64 ? 8 : 4;
     const int64_t bytes = cut.parts() * given.m * given.n * element; // of an item
     int64_t most = bytes < most_waiting ? most_waiting / bytes : 1;

@@ -86,7 +86,9 @@ int launch_tile(Call &call, const Gemm &g, const Stored &a, const Stored &b, con
                           a.items > 1,
                           b.items > 1,
                           plan.pair,
-                          plan.down};
+                          plan.down,
+                          g.c_turned};
+    if (g.c_turned) p.destination.rows = g.n, p.destination.columns = g.m;
     static_assert(Tile::shared_bytes ==
                       tensor_shared_bytes(Tile::m, Tile::n, Tile::element, Tile::in_classes),
                   "the planner has another idea of the tile");
