@@ -121,6 +121,15 @@ def stretches(dtype):
         assert_same(put(card, a) @ put(card, b), product_reference(a, b))
 
     yield "product in stretches", check
+    if str(dtype) != "float32":
+        return
+
+    def check_turned(device):
+        card = card_for(device, "ffma_tma") or device
+        a, b = data(dtype, (1_536, 17)), data(dtype, (600, 1_536), 1)
+        assert_same(put(card, a).T @ put(card, b).T, product_reference(a.T, b.T))
+
+    yield "product in few stretches, both sides turned", check_turned
 
 
 def check_forced(device, dtype, precision, sizes, items):

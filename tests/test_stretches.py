@@ -146,9 +146,30 @@ def test_no_launch_for_no_rest(device):
     assert launches[0] >= launches[1] <= 3
 
 
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("shape", [(17, 601, 1537), (609, 33, 2048)], ids=str)
+def test_few_stretches_are_transposed_by_tiles(device, rng, shape):
+    """Sums of few stretches of a turned product: c's tiles are whole, or end within either side."""
+    m, n, k = shape
+    card = "sim:1" if device == "sim" else device
+    plan = plan_of(card, "float32", "ieee", m, n, k, True, True)
+    assert plan[Plan.PLAN_TURNED] == 1 and 1 < plan[Plan.PLAN_STRETCHES] <= 16
+    a, b = integers(rng, (2, m, k), "float32"), integers(rng, (2, k, n), "float32")
+    x, y = place(card, a, "float32", True), place(card, b, "float32", True)
+    wide = vg.ones((2, m + 1, n + 3), device=card)
+    vg.matmul(x, y, precision="ieee", out=wide[:, :m, 1:-2])
+    products.check_same(wide[:, :m, 1:-2], a @ b)
+    assert all(bool(vg.all(edge == 1)) for edge in (wide[:, m], wide[:, :, 0], wide[:, :, -2:]))
+    bias = integers(rng, (n,), "float32")
+    w = place(card, np.ascontiguousarray(b[0].T), "float32")
+    found = vg.nn.functional.dense(x[0], w, put(card, bias), "relu", precision="ieee")
+    products.check_same(found, np.maximum(a[0] @ b[0] + bias, 0))
+
+
 @pytest.mark.devices("cuda")
 @pytest.mark.parametrize(
-    ("trans_b", "shape"), [(False, (1330, 24, 3000)), (True, (300, 200, 4000))]
+    ("trans_b", "shape"),
+    [(False, (1330, 24, 3000)), (True, (300, 200, 4000)), (True, (1028, 1159, 1301))],
 )
 def test_turned_products_are_exact(device, rng, trans_b, shape):
     """A TF32 a along m that is not copied: sums of the transposed product are transposed after."""
@@ -162,6 +183,12 @@ def test_turned_products_are_exact(device, rng, trans_b, shape):
         found = vg.matmul(x, y, precision="tf32")
         products.check_same(found, a @ b)
         assert bits(found[1]) == bits(vg.matmul(x[1], y[1], precision="tf32"))
+        for gap in (0, 1):  # c is stored as it lies, or transposed by a launch after
+            wide = vg.ones((3, m + 1, -(-n // 4) * 4 + 4 + gap), device=device)
+            vg.matmul(x, y, precision="tf32", out=wide[:, :m, 4 : n + 4])
+            products.check_same(wide[:, :m, 4 : n + 4], a @ b)
+            edges = wide[:, m], wide[:, :, :4], wide[:, :, n + 4 :]
+            assert all(bool(vg.all(edge == 1)) for edge in edges if edge.size)
     x, w = place(device, a[0], "float32", True), place(device, b[0].T, "float32", not trans_b)
     bias = integers(rng, (n,), "float32")
     found = vg.nn.functional.dense(x, w, put(device, bias), "relu", precision="tf32")

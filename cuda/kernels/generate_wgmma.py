@@ -35,7 +35,7 @@ TYPES = {"__nv_bfloat16": ("bf16", 16), "__half": ("f16", 16), "Tf32": ("tf32", 
 COLUMNS = {
     "__nv_bfloat16": (256, 192, 128, 64, 32),
     "__half": (256, 192, 128, 64, 32),
-    "Tf32": (256, 128, 64, 32),
+    "Tf32": (256, 192, 128, 64, 32),
 }
 # Where a may come from registers: to all of TF32's, and to what attention sums up.
 FROM_REGISTERS = {"__nv_bfloat16": (128, 64), "__half": (128, 64), "Tf32": COLUMNS["Tf32"]}

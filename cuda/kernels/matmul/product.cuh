@@ -67,6 +67,9 @@ struct Gemm {
     int dtype, precision, device;
     int c_dtype; // of c and what the epilogue reads and writes: dtype, or that of its sums
     Epilogue epilogue;
+    // TENSOR of TF32: element (i, j) goes to row j of c, column i. Sums go there as they are, and
+    // c's rows begin at multiples of 16 bytes, as b's do.
+    bool c_turned = false;
 };
 
 // Of a batch in two dimensions, as kernels see it: behind each `inner` items there is a jump, in

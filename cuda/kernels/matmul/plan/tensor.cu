@@ -98,7 +98,6 @@ Tiling choose_tiling(const Sides &sides, int k_blocks, int64_t all_items, bool a
         };
         for (int tile = 0; tile < 6; tile++) {
             const auto [rows, columns] = tensor_sizes[tile];
-            if (columns == 192 && !sides.halves) continue;
             for (int pair = 0; pair < (rows == 128 && n > columns ? 2 : 1); pair++) {
                 Tiling tiling = {
                     tile, rows, columns, pair,
@@ -357,7 +356,9 @@ void plan_tensor(const Gemm &g, const Card &card, Plan *plan) {
 bool turning_saves_copies(const Gemm &g) {
     if (multiplied_type(g) != PVG_FLOAT32 || g.a_along_k) return false;
     const double k = double(g.k), saved = k * (g.b_along_k ? g.m : g.m - g.n);
-    return saved > cost::saved_by_turning && saved > 2.0 * g.m * g.n;
+    // Beside a b along k an aligned c is stored as it lies.
+    const double least = g.b_along_k ? 1 : 2;
+    return saved > cost::saved_by_turning && saved >= least * g.m * g.n;
 }
 
 // As many as make the product fastest, by what it takes as a whole and as stretches, whose sums

@@ -98,7 +98,7 @@ constexpr int small_shared_bytes(int rows, int stages) {
 // The first of those that cost the same.
 struct TensorSize { int rows, columns; };
 constexpr TensorSize tensor_sizes[] = {{128, 256}, {128, 128}, {128, 64},
-                                       {64, 64},   {64, 32},   {128, 192}}; // the last: of 16 bits
+                                       {64, 64},   {64, 32},   {128, 192}};
 
 constexpr int tensor_stages(int m, int n) {
     return m == 64 ? 384 / (m + n) * 2 : n == 256 ? 4 : n == 192 ? 5 : n == 128 ? 6 : 8;

@@ -20,9 +20,10 @@ struct StretchSums {
     int ways;     // warps that share a sum: 1 or 8
     int elements; // of a block
     bool turned;  // [item][part][column][row]
+    unsigned tiles_down, tiles; // of 32 x 32, of an item
 };
 
-constexpr int adding_warps = 8, few_parts = 16;
+constexpr int adding_warps = 8, few_parts = 16, turned_side = 32;
 
 // A warp adds up every eighth part, in order, and then the first one the sums of all warps; few
 // parts are added up in order by one.
@@ -53,13 +54,65 @@ __global__ void __launch_bounds__(32 * adding_warps) add_stretches_kernel(Stretc
     finish(p.c, one);
 }
 
+// Few parts of c transposed, float32: read along c's columns and stored along its rows, a tile of c
+// a block, as stores of a column would write a sector each. Other types have only small c turned.
+__global__ void __launch_bounds__(32 * adding_warps) add_turned_kernel(StretchSums p) {
+    constexpr int steps = turned_side / adding_warps;
+    __shared__ float tile[turned_side][turned_side + 1];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const unsigned item = blockIdx.x / p.tiles, number = blockIdx.x % p.tiles;
+    const int64_t row = int64_t(number % p.tiles_down) * turned_side;
+    const int64_t column = int64_t(number / p.tiles_down) * turned_side;
+    let_next_kernel_start();
+    wait_for_previous_kernel();
+    const float *sums = static_cast<const float *>(p.sums) + item * p.parts * p.size +
+                    (column + warp) * p.c.rows + row + lane;
+    float sum[steps];
+#pragma unroll
+    for (float &one : sum) one = p.parts == 1 ? -0.0f : 0.0f; // one part: its sign of zero stays
+    for (int part = 0; part < p.parts; part++, sums += p.size) {
+#pragma unroll
+        for (int i = 0; i < steps; i++)
+            if (row + lane < p.c.rows && column + warp + i * adding_warps < p.c.columns)
+                sum[i] += sums[i * adding_warps * p.c.rows];
+    }
+#pragma unroll
+    for (int i = 0; i < steps; i++) tile[warp + i * adding_warps][lane] = sum[i];
+    __syncthreads();
+    if (column + lane >= p.c.columns) return;
+    RowPart<float, 1> one = {{}, {}, 0, 1, 1, false};
+    load_bias<float>(p.c, column + lane, one.count, one.step, one.bias);
+#pragma unroll
+    for (int i = 0; i < steps; i++) {
+        const int r = warp + i * adding_warps;
+        if (row + r >= p.c.rows) break;
+        one.sums[0] = tile[lane][r];
+        one.at = item * p.c.item_stride + (row + r) * p.c.row_stride + column + lane;
+        finish(p.c, one);
+    }
+}
+
 template <class T>
 int add_up(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t items, int64_t parts,
            bool turned) {
     const int ways = parts <= few_parts ? 1 : adding_warps;
-    const StretchSums p = {
-        destination_of(g),        sums,  int64_t(g.m) * g.n, static_cast<int>(parts), ways,
-        32 * adding_warps / ways, turned};
+    const unsigned down = blocks_for(g.m, turned_side);
+    const StretchSums p = {destination_of(g),
+                           sums,
+                           int64_t(g.m) * g.n,
+                           static_cast<int>(parts),
+                           ways,
+                           32 * adding_warps / ways,
+                           turned,
+                           down,
+                           down * blocks_for(g.n, turned_side)};
+    if constexpr (std::is_same_v<T, float>) {
+        if (turned && ways == 1) {
+            PVG_LAUNCH_WITH((LaunchExtras{1, overlap}), add_turned_kernel,
+                            blocks_for(items * p.tiles, 1), 32 * adding_warps, 0, call.stream, p);
+            return PVG_OK;
+        }
+    }
     PVG_LAUNCH_WITH((LaunchExtras{1, overlap}), add_stretches_kernel<T>,
                     blocks_for(items * tiles(p.size, p.elements), 1), 32 * adding_warps, 0,
                     call.stream, p);
@@ -108,7 +161,18 @@ int add_parts(Call &call, const Gemm &g, bool overlap, const void *sums, int64_t
     });
 }
 
+// Whether the kernel itself can store a product that is turned as c lies: see Gemm's c_turned.
+static bool goes_straight(const Gemm &g, const Stretches &cut) {
+    return cut.turned && !cut.together && cut.parts() == 1 && g.epilogue.is_plain() &&
+           allows_16_bytes(g.a, g.lda, g.a_item, 4) && allows_16_bytes(g.c, g.ldc, g.c_item, 4);
+}
+
 int launch_stretches(Call &call, const Gemm &given, const Card &card, const Stretches &cut) {
+    if (goes_straight(given, cut)) {
+        Gemm straight = turned(given);
+        straight.c_turned = true;
+        return launch_planned(call, *cut.kernel, straight, card);
+    }
     const int64_t element = given.dtype == PVG_FLOAT64 ? 8 : 4;
     const int64_t bytes = cut.parts() * given.m * given.n * element; // of an item
     int64_t most = bytes < most_waiting ? most_waiting / bytes : 1;

@@ -93,8 +93,9 @@ __device__ __forceinline__ uint4 exchange_words(const uint32_t (&word)[4], int p
     return odd ? make_uint4(u0, a1, u1, a3) : make_uint4(a0, u0, a2, u1);
 }
 
-// `row` and `column` are the warp's first of its 16 rows and N columns.
-template <class T, int N>
+// `row` and `column` are the warp's first of its 16 rows, which are in the order ORDER, and N
+// columns.
+template <class T, int N, Order ORDER = Order::rows>
 __device__ __forceinline__ void store_from_registers(const float (&sums)[N / 2],
                                                      const Destination &to, int row, int column) {
     T *const c = static_cast<T *>(to.data);
@@ -102,11 +103,12 @@ __device__ __forceinline__ void store_from_registers(const float (&sums)[N / 2],
     const int m = static_cast<int>(to.rows), n = static_cast<int>(to.columns);
     const int lane = threadIdx.x % 32, c4 = lane % 4;
     constexpr int groups = sizeof(T) == 4 ? 2 : 4; // of eight columns, which four lanes exchange
-    row += lane / 4;
+    constexpr int apart = ORDER == Order::rows ? 8 : 4;
+    row += ORDER == Order::rows ? lane / 4 : lane / 4 % 4 + lane / 16 * 16;
 #pragma unroll
     for (int i = 0; i < N / 8; i += groups) {
 #pragma unroll
-        for (int h = 0; h < 2; h++) { // rows 8 apart
+        for (int h = 0; h < 2; h++) {
             uint4 vector;
             int first = column + 8 * i;
             if constexpr (sizeof(T) == 4) {
@@ -122,8 +124,8 @@ __device__ __forceinline__ void store_from_registers(const float (&sums)[N / 2],
                 vector = exchange_words<1>(pair, c4);
                 first += 8 * c4;
             }
-            if (row + 8 * h < m && first < n)
-                store_vector(c + int64_t(row + 8 * h) * ldc + first, vector, n - first);
+            if (row + apart * h < m && first < n)
+                store_vector(c + int64_t(row + apart * h) * ldc + first, vector, n - first);
         }
     }
 }
@@ -346,6 +348,16 @@ __device__ __forceinline__ void store_sums(const float (&sums)[N / 2], const Des
         store_from_registers<T, N>(sums, to, row, column);
     else
         store_through_shared<T, N, Order::rows>(sums, to, row, column, staging, warp);
+}
+
+// The same of float32 whose 64 rows are slabs', for c that is plain and whose rows lie at multiples
+// of 16 bytes.
+template <int N>
+__device__ __forceinline__ void store_upright(const float (&sums)[N / 2], const Destination &d,
+                                              int item, int row, int column, int warp) {
+    row += warp % 4 / 2 * 32 + warp % 2 * 8;
+    store_from_registers<float, N, Order::slabs>(sums, d.moved(item * d.item_stride, 4), row,
+                                                 column);
 }
 
 // The same of a tile of c transposed, float32, whose 64 rows are columns of c from `column` on, in

@@ -24,7 +24,7 @@ Gemm part_of(const Gemm &g, int64_t first, int64_t count) {
     Gemm part = g;
     part.m = static_cast<int>(g.m - first < count ? g.m - first : count);
     part.a = step_by(g.a, first * g.lda, g.dtype);
-    part.c = step_by(g.c, first * g.ldc, g.c_dtype);
+    part.c = step_by(g.c, g.c_turned ? first : first * g.ldc, g.c_dtype);
     part.epilogue.preactivation = step_by(g.epilogue.preactivation, first * g.ldc, g.c_dtype);
     return part;
 }

@@ -74,6 +74,7 @@ struct TensorParameters {
     bool a_items, b_items; // the operand has an item for each of c; else they share one
     int pair;  // 1: two blocks to a tile of the schedule, 128 x 2 N, which share a; else 0
     bool down; // the two share b, and their tile is 256 x N
+    bool upright; // a tile of c transposed is one of c itself: Gemm's c_turned
 };
 
 namespace {
@@ -382,7 +383,9 @@ __device__ __forceinline__ void consume(const TensorRing<Tile> &ring, unsigned c
         }
         const int item = p.first_item + work.item, row = ring.row(work) + warpgroup * 64;
         const int column = ring.column(work);
-        if constexpr (Tile::from_registers)
+        if (Tile::from_registers && !Tile::in_classes && p.upright)
+            store_upright<Tile::n>(sums, p.destination, item, row, column, warp);
+        else if constexpr (Tile::from_registers)
             store_transposed<Tile::n, Tile::in_classes ? Order::classes : Order::slabs>(
                 sums, p.destination, item, column, row, staging, warp);
         else

@@ -86,7 +86,9 @@ int launch_tile(Call &call, const Gemm &g, const Stored &a, const Stored &b, con
                           a.items > 1,
                           b.items > 1,
                           plan.pair,
-                          plan.down};
+                          plan.down,
+                          g.c_turned};
+    if (g.c_turned) p.destination.rows = g.n, p.destination.columns = g.m;
     static_assert(Tile::shared_bytes ==
                       tensor_shared_bytes(Tile::m, Tile::n, Tile::element, Tile::in_classes),
                   "the planner has another idea of the tile");
@@ -117,6 +119,7 @@ int launch_tile(Call &call, const Gemm &g, const Stored &a, const Stored &b, con
 template <class T, bool A_ALONG_M, bool B_ALONG_N, bool IN_CLASSES = false>
 int launch_layout(Call &call, const Gemm &g, const Stored &a, const Stored &b, const Plan &plan) {
     using Wide = TensorTile<T, 128, 256, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
+    using Wider = TensorTile<T, 128, 192, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
     using Medium = TensorTile<T, 128, 128, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
     using Narrow = TensorTile<T, 128, 64, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
     using Small = TensorTile<T, 64, 64, A_ALONG_M, B_ALONG_N, IN_CLASSES>;
@@ -124,10 +127,7 @@ int launch_layout(Call &call, const Gemm &g, const Stored &a, const Stored &b, c
     if (plan.rows == 64 && plan.columns == 64) return launch_tile<Small>(call, g, a, b, plan);
     if (plan.rows == 64) return launch_tile<Smallest>(call, g, a, b, plan);
     if (plan.columns == 256) return launch_tile<Wide>(call, g, a, b, plan);
-    if constexpr (sizeof(T) == 2) {
-        using Wider = TensorTile<T, 128, 192, A_ALONG_M, B_ALONG_N>;
-        if (plan.columns == 192) return launch_tile<Wider>(call, g, a, b, plan);
-    }
+    if (plan.columns == 192) return launch_tile<Wider>(call, g, a, b, plan);
     if (plan.columns == 128) return launch_tile<Medium>(call, g, a, b, plan);
     return launch_tile<Narrow>(call, g, a, b, plan);
 }
