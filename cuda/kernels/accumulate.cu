@@ -236,10 +236,10 @@ struct Parts {
 
 int launch_round(Call &call, int dtype, bool first, const Round &round) {
     const int64_t teams = accumulate_threads / round.team;
-    const int64_t blocks = divided_up(divided_up(round.count, chunk_writes) *
-                                          divided_up(round.columns, round.team),
-                                      teams) +
-                           (first ? round.absent.blocks : 0);
+    const int64_t blocks =
+        divided_up(divided_up(round.count, chunk_writes) * divided_up(round.columns, round.team),
+                   teams) +
+        (first ? round.absent.blocks : 0);
     PVG_REQUIRE(blocks <= INT32_MAX, PVG_ERROR_VALUE, "values of %lld times %lld elements",
                 static_cast<long long>(round.count), static_cast<long long>(round.columns));
     return dispatch(dtype, [&](auto tag) -> int {
@@ -401,8 +401,7 @@ int run_accumulate(Call &call, int operation, pvg_array *a, const pvg_array *ind
     round.count = writes.size, round.operation = operation;
     PVG_PASS(call.reads(values));
     PVG_PASS(call.writes(a));
-    if (operation == PVG_SUM)
-        PVG_PASS(prepare_target(call, a, count, axes, place, writes, &round));
+    if (operation == PVG_SUM) PVG_PASS(prepare_target(call, a, count, axes, place, writes, &round));
     PVG_PASS(writes.keys < UINT32_MAX
                  ? sort_writes<uint32_t>(call, writes, p.indices, &sorted, &round)
                  : sort_writes<uint64_t>(call, writes, p.indices, &sorted, &round));
