@@ -354,9 +354,9 @@ int fill_zeros(Call &call, pvg_array *a) {
 
 // Zeros for what a fresh target's sums are not for: at once, or, if places are whole rows, by the
 // first round.
-int prepare_target(Call &call, pvg_array *a, int count, const int *axes, int place,
-                   const Writes &writes, Round *round) {
-    bool rows = place != PVG_ALONG && is_contiguous(a);
+int prepare_target(Call &call, pvg_array *a, int count, const int *axes, const Writes &writes,
+                   Round *round) {
+    bool rows = is_contiguous(a);
     for (int j = 0; j < count; j++) rows = rows && axes[j] == j;
     const int64_t item = dtype_size(a->dtype), columns = a->size / writes.keys;
     round->fresh = true;
@@ -401,7 +401,7 @@ int run_accumulate(Call &call, int operation, pvg_array *a, const pvg_array *ind
     round.count = writes.size, round.operation = operation;
     PVG_PASS(call.reads(values));
     PVG_PASS(call.writes(a));
-    if (operation == PVG_SUM) PVG_PASS(prepare_target(call, a, count, axes, place, writes, &round));
+    if (operation == PVG_SUM) PVG_PASS(prepare_target(call, a, count, axes, writes, &round));
     PVG_PASS(writes.keys < UINT32_MAX
                  ? sort_writes<uint32_t>(call, writes, p.indices, &sorted, &round)
                  : sort_writes<uint64_t>(call, writes, p.indices, &sorted, &round));

@@ -6,7 +6,7 @@
 // last_writes.cuh. pvg_index_get and pvg_index_set: the same by a key (named.cuh), in one call.
 #include "arrays/copy.cuh"
 #include "arrays/operation.cuh"
-#include "kernels/last_writes.cuh"
+#include "kernels/cluster_writes.cuh"
 #include "kernels/masks.cuh"
 #include "kernels/named.cuh"
 
@@ -229,6 +229,17 @@ int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) 
     });
 }
 
+// Of more writes to single elements, the last one to each. ranges.places: as of places_of_clusters.
+int launch_clusters(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
+    const unsigned blocks = writers * blocks_for(keys, int64_t(writers) * ranges.places);
+    return dispatch_words(item, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH_WITH(LaunchExtras{writers}, scatter_clusters_kernel<T>, blocks, ranges_threads,
+                        static_cast<size_t>(ranges.places) * sizeof(unsigned), call.stream, ranges);
+        return PVG_OK;
+    });
+}
+
 // Of many writes to single elements, the last one to each place.
 int launch_crowd(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
     Workspace table;
@@ -365,14 +376,18 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
     int64_t size = 1, words = 1;
     for (int i = 0; i < p.ndim; i++) (p.chosen[i] ? size : words) *= p.shape[i];
     const bool single = p.ndim == 1 && p.indices.count == 1;
+    int clustered = 0; // places
+    if (single && size > few_writes) PVG_PASS(places_of_clusters(call, size, p.keys, &clustered));
     const bool crowded = size > few_writes && size < UINT32_MAX && is_crowded(size, p.keys);
     const bool pairs = single && are_in_pairs(p.indices, p.index[0]);
     const int places = single ? places_of_ranges(size, p.keys, pairs) : 0;
-    if (single && ((size > least_in_ranges && places > 0) || crowded)) {
-        const Ranges ranges = {values->data, a->data, size,  strides[0],
-                               p.index[0],   places,  pairs, p.indices};
-        return places > 0 ? launch_ranges(call, ranges, p.keys, item)
-                          : launch_crowd(call, ranges, p.keys, item);
+    if (single && ((size > least_in_ranges && places > 0) || clustered > 0 || crowded)) {
+        const Ranges ranges = {values->data, a->data,    size,
+                               strides[0],   p.index[0], places > 0 ? places : clustered,
+                               pairs,        p.indices};
+        return places > 0      ? launch_ranges(call, ranges, p.keys, item)
+               : clustered > 0 ? launch_clusters(call, ranges, p.keys, item)
+                               : launch_crowd(call, ranges, p.keys, item);
     }
     int64_t step = 0;
     if (size > few_writes && !(crowded && words > 1) && is_worth_marking(size, p.keys) &&
