@@ -213,7 +213,7 @@ def test_launches(device, rng):
     crowded = put(device, np.arange(20_000, dtype=np.int32) % 7)
     table, large = put(device, np.zeros((40_000, 6), np.float32)), vg.ones(20_000, device=device)
     mended = 1 + (2 if device == "sim" else 1)  # marked and written, and mended: last_writes.cuh
-    has_clusters = vg.Device(device).limits.compute_capability >= (9, 0)  # cluster_writes.cuh
+    has_clusters = vg.Device(device).limits.compute_capability >= (9, 0)  # element_writes.cuh
     for call, launches, waits in (
         (lambda: x[rows], 1, 0),
         (lambda: x[rows, columns], 1, 0),

@@ -93,7 +93,8 @@ __device__ __forceinline__ double read_of_block(const double *from, unsigned ran
     return value;
 }
 
-// Makes what lies at the same place in the shared memory of a block of the cluster at least so much.
+// Raises what lies at the same place in the shared memory of a block of the cluster to so much, if
+// it is less.
 __device__ __forceinline__ void raise_of_block(unsigned *to, unsigned rank, unsigned value) {
 #ifdef PVG_SIMULATOR
     const void *there = pvg_sim::in_cluster(to, rank, sizeof(unsigned));

@@ -1,12 +1,13 @@
 // For gather.cu: of several writes to a place the last one is what it gets, whatever runs when.
 //
 // A few writes are told apart by every block for itself, in shared memory, in the launch that does
-// them; some more of single elements, too, if each block has places of its own to write to. Many
-// are done as if no place were named twice, while a bit of each place tells which are; a launch
-// more then mends these. Where the places are too many for that, or an index is not found by the
-// number of a write, it is found out first, by two launches, through a table of all places. So it
-// is, too, where most places are named twice, as they are if they are hardly more than the writes:
-// of single elements each place then looks for its own write.
+// them; some more of single elements, too, if each block has places of its own to write to, or a
+// cluster of blocks has, which share the indices (element_writes.cuh). Many are done as if no place
+// were named twice, while a bit of each place tells which are; a launch more then mends these.
+// Where the places are too many for that, or an index is not found by the number of a write, it is
+// found out first, by two launches, through a table of all places. So it is, too, where most places
+// are named twice, as they are if they are hardly more than the writes: of single elements each
+// place then looks for its own write.
 #pragma once
 #include "arrays/operation.cuh"
 #include "kernels/pictures.cuh"

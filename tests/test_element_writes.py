@@ -1,6 +1,6 @@
 """Writes by so many indices that clusters of blocks share them: NumPy's results, in one launch.
 
-Of the simulated cards "sim:1" has clusters; see kernels/cluster_writes.cuh.
+Of the simulated cards "sim:1" has clusters; see kernels/element_writes.cuh.
 """
 
 import helpers

@@ -1,4 +1,6 @@
-// For gather.cu: writes of single elements that are too many for each block to look at all of them.
+// For gather.cu: writes of single elements by one index each, as they are launched, and by clusters
+// where they are too many for each block to look at all of them.
+//
 // A cluster has places of its own, in the shared memory of its blocks, and each of these looks at
 // an eighth of the indices and notes them where their places are. What all clusters read together
 // costs as much as the table in memory, its clearing and the launches that this saves.
@@ -62,6 +64,70 @@ __global__ void __launch_bounds__(ranges_threads)
     }
     clusters::cluster_sync(); // after which each has its own
     write_noted<T>(ranges, first + int64_t(rank) * places, last);
+}
+
+// ---- Launches -----------------------------------------------------------------------------------
+
+// Calls function(tag of a type of so many bytes).
+template <class F> int dispatch_words(int64_t bytes, F &&function) {
+    switch (bytes) {
+    case 1: return function(Tag<uint8_t>());
+    case 2: return function(Tag<uint16_t>());
+    case 4: return function(Tag<uint32_t>());
+    case 8: return function(Tag<uint64_t>());
+    }
+    return function(Tag<Bytes16>());
+}
+
+// Of a few writes, the last one to each place.
+int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t bytes) {
+    return dispatch_words(bytes, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        unsigned blocks = blocks_for(moves.size, few_threads * few_words);
+        if (blocks > most_few_blocks) blocks = most_few_blocks;
+        PVG_LAUNCH(scatter_few_kernel<T>, blocks, few_threads, 0, call.stream, moves,
+                   few_of(writes));
+        return PVG_OK;
+    });
+}
+
+// Of some writes to single elements, the last one to each.
+int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
+    return dispatch_words(item, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH(scatter_ranges_kernel<T>, blocks_for(keys, ranges.places), ranges_threads, 0,
+                   call.stream, ranges);
+        return PVG_OK;
+    });
+}
+
+// Of more writes to single elements, the last one to each. ranges.places: as of places_of_clusters.
+int launch_clusters(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
+    const unsigned blocks = writers * blocks_for(keys, int64_t(writers) * ranges.places);
+    return dispatch_words(item, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH_WITH(LaunchExtras{writers}, scatter_clusters_kernel<T>, blocks, ranges_threads,
+                        static_cast<size_t>(ranges.places) * sizeof(unsigned), call.stream, ranges);
+        return PVG_OK;
+    });
+}
+
+// Of many writes to single elements, the last one to each place.
+int launch_crowd(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
+    Workspace table;
+    const size_t bytes = static_cast<size_t>(keys) * sizeof(unsigned);
+    constexpr int64_t of_block = crowd_threads * crowd_each;
+    PVG_PASS(table.open(call, bytes));
+    unsigned *last = table.as<unsigned>();
+    PVG_TRY(cudaMemsetAsync(last, 0, bytes, call.stream));
+    PVG_LAUNCH(number_kernel, blocks_for(ranges.size, of_block), crowd_threads, 0, call.stream,
+               ranges, last, ranges.size / 8 > keys);
+    return dispatch_words(item, [&](auto tag) -> int {
+        using T = typename decltype(tag)::type;
+        PVG_LAUNCH(fetch_kernel<T>, blocks_for(keys, of_block), crowd_threads, 0, call.stream,
+                   ranges, last);
+        return PVG_OK;
+    });
 }
 
 } // namespace
