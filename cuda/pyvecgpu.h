@@ -897,7 +897,8 @@ PVG_API int pvg_index_set(pvg_array *a, int n, const int64_t *items, const pvg_a
 /* The same with each element combined with all values for it, by PVG_ADD, PVG_SUBTRACT,
  * PVG_MULTIPLY, PVG_MAXIMUM or PVG_MINIMUM: first these with each other (those to subtract are
  * added), in an order that depends on shapes and indices alone, float16 and bfloat16 in float32;
- * then the element with what came out. If a launch fails, some elements have got theirs already.
+ * then the element with what came out. PVG_SUM: what the array contains counts as zeros, of every
+ * element. If a launch fails, some elements have got theirs already.
  * Errors: as pvg_scatter; VALUE (another operation, 2^32 or
  * more indices); TYPE (extremes of complex numbers, differences of bool). */
 PVG_API int pvg_accumulate(int operation, pvg_array *a, const pvg_array *indices, int count,

@@ -2,12 +2,17 @@
 same order.
 """
 
+import math
+
 import helpers
 import numpy as np
 import pytest
 from helpers import ALL_DTYPES, LAYOUTS, assert_same, put, refused, refused_later
 
 import pyvecgpu as vg
+from pyvecgpu.dispatch import apply
+from pyvecgpu.native.abi import ALONG
+from pyvecgpu.operations import Operation
 
 
 def small(rng, shape, dtype):
@@ -161,3 +166,75 @@ def test_against_one_after_the_other(device, rng, name):
         ufunc.at(expected, chosen, values)
         function.at(array, put(device, chosen), put(device, values[:, ::-1].copy())[:, ::-1])
         assert_same(array, expected)
+
+
+def summed(like, indices, axes, place, values, operation):
+    """What accumulate makes of an array, through the seam."""
+    result = vg.asarray(like, copy=True)
+    apply(result.backend, "accumulate", operation, result, indices, axes, place, False, values)
+    return result.numpy()
+
+
+# Rows of a table, narrow and wide, of parts and of several a warp, on even addresses or not;
+# indices along two axes; along one that is not the first; and beside the array.
+TABLES = (
+    (lambda rng: (int(rng.integers(1, 90)), int(rng.integers(1, 70))), (0,), 0),
+    (lambda rng: (int(rng.integers(1, 300)), int(rng.integers(60, 600))), (0,), 0),
+    (lambda rng: (int(rng.integers(1, 6)), int(rng.integers(2000, 9000))), (0,), 0),
+    (lambda rng: (3, int(rng.integers(1, 9)), int(rng.integers(1, 300))), (0, 1), 0),
+    (lambda rng: (3, int(rng.integers(1, 9)), int(rng.integers(1, 300))), (1, 0), 0),
+    (lambda rng: (int(rng.integers(1, 9)), int(rng.integers(60, 300))), (1,), 1),
+    (lambda rng: (int(rng.integers(1, 9)), int(rng.integers(60, 300))), (1,), ALONG),
+    (lambda rng: (int(rng.integers(1, 9)), int(rng.integers(60, 300))), (0,), ALONG),
+)
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+def test_sums_that_do_not_count_what_was_there(device, rng, dtype):
+    """The bits of sums into zeros, of what was there nothing, zeros where no index leads."""
+    for make, axes, place in TABLES * 3:
+        shape = make(rng)
+        count = int(rng.choice([0, 1, 2, rng.integers(3, 40), rng.integers(40, 1200)]))
+        chosen, others = (count,), [n for i, n in enumerate(shape) if i not in axes]
+        if place == ALONG:
+            chosen = (shape[0], min(count, 40)) if axes == (1,) else (min(count, 40), shape[1])
+            others = []
+        count = math.prod(chosen) * math.prod(others)
+        while count > 10**5:  # of which the simulator would have to do each
+            chosen, count = (chosen[0] // 2,), count // 2
+        planes = [rng.integers(-shape[axis], shape[axis], chosen) for axis in axes]
+        for plane in planes:  # some rows are named often, some never
+            plane[rng.integers(0, 3, chosen) == 0] = rng.integers(0, 2) - 1
+        indices = planes[0] if place == ALONG else np.stack(planes)
+        values = (*others[:place], *chosen, *others[place:]) if place != ALONG else chosen
+        values = (rng.standard_normal(values) * 3).astype(dtype)
+        given = put(device, indices), axes, place, put(device, values)
+        before = put(device, np.ones(shape, dtype))
+        zeros = put(device, np.zeros(shape, dtype))
+        assert_same(
+            summed(before, *given, Operation.SUM).view(np.uint8),
+            summed(zeros, *given, Operation.ADD).view(np.uint8),
+        )
+
+
+def test_sums_into_views(device, rng):
+    """An array with gaps between its rows, rows that begin in the midst of 16 bytes."""
+    indices, values = np.array([[3, 1, 3]]), rng.standard_normal((3, 100)).astype("float32")
+    given = put(device, indices), (0,), 0, put(device, values)
+    zeros = summed(put(device, np.zeros((6, 100), "float32")), *given, Operation.ADD)
+    whole = put(device, np.full((6, 200), 7.0, "float32"))
+    apply(whole.backend, "accumulate", Operation.SUM, whole[:, :100], *given[:3], False, given[3])
+    assert_same(whole, np.concatenate([zeros, np.full((6, 100), 7.0, "float32")], axis=1))
+    flat = put(device, np.full(602, 7.0, "float32"))
+    rows = vg.reshape(flat[1:601], (6, 100))
+    apply(rows.backend, "accumulate", Operation.SUM, rows, *given[:3], False, given[3])
+    assert_same(flat, np.concatenate([[7.0], zeros.reshape(-1), [7.0]]).astype("float32"))
+
+
+def test_sums_of_indices_out_of_range(device):
+    x = put(device, np.ones((4, 128), np.float32))
+    indices, values = put(device, np.array([[1, 9, 1]])), put(device, np.ones((3, 128), np.float32))
+    with refused_later(device, IndexError, match="accumulate: index 9 is out of bounds"):
+        apply(x.backend, "accumulate", Operation.SUM, x, indices, (0,), 0, False, values)
+    if device != "cpu":
+        assert x[:, 5].tolist() == [0, 2, 0, 0]

@@ -8,7 +8,12 @@
 // belongs to a run that began before the chunk (the head) or goes on behind it (the tail) becomes
 // an entry of the next, shorter list of writes, on which the same is done again, until there is one
 // chunk. There is no atomic addition, whose order would change the bits from run to run.
+//
+// Sums that do not count what was there are written without reading it; of whole rows those that no
+// index names become zeros meanwhile.
+#include "arrays/copy.cuh"
 #include "arrays/operation.cuh"
+#include "kernels/absent_rows.cuh"
 #include "kernels/elementwise.cuh"
 #include "kernels/pictures.cuh"
 #include "kernels/radix.cuh"
@@ -38,8 +43,10 @@ struct Round {
     void *next_values;
     void *target; // the array that is written to
     int operation;
-    int team;        // threads of a team, a power of two
-    Locator<2> walk; // the elements beside the indices: in the values, in the target
+    bool fresh;        // what is in the target counts as zeros
+    AbsentRows absent; // the first round's, with a fresh target
+    int team;          // threads of a team, a power of two
+    Locator<2> walk;   // the elements beside the indices: in the values, in the target
 };
 
 template <class T> __device__ T combined(int operation, T a, T b) {
@@ -74,19 +81,19 @@ template <class T> __device__ T finished(int operation, T before, T values) {
     return combined(operation, before, values);
 }
 
-// What there is to know of a write: key and tag, whether it is the last of its run, where its value
-// lies, and its place, if the first round is to finish the run or there is a value.
+// What there is to know of a write: whether it has a value, as all of the first round have, and is
+// the last of its run; where its value lies; its place, if the first round is to finish the run or
+// there is a value. It is little, for many blocks to be on a multiprocessor at a time.
 struct Write {
-    uint64_t key;
-    bool last;
+    bool valued, last;
     uint32_t number;
     int64_t source, place;
 
     __device__ __forceinline__ Write of_lane(int lane) const {
         constexpr unsigned all = 0xffffffffu;
-        return {__shfl_sync(all, key, lane), __shfl_sync(all, static_cast<int>(last), lane) != 0,
-                __shfl_sync(all, number, lane), __shfl_sync(all, source, lane),
-                __shfl_sync(all, place, lane)};
+        const int flags = __shfl_sync(all, (valued ? 1 : 0) + (last ? 2 : 0), lane);
+        return {(flags & 1) != 0, (flags & 2) != 0, __shfl_sync(all, number, lane),
+                __shfl_sync(all, source, lane), __shfl_sync(all, place, lane)};
     }
 };
 
@@ -94,9 +101,8 @@ struct Write {
 template <class T> struct Run {
     T value;
     bool any;        // there is a value
-    uint32_t number; // of a write of it
+    uint32_t number; // of a write of it, after the first round
     int64_t place;   // and its place
-    uint64_t key;
 };
 
 template <class T, bool FIRST> struct Team {
@@ -113,12 +119,13 @@ template <class T, bool FIRST> struct Team {
     }
     __device__ uint64_t key(int64_t i) const { return tagged_key(i) / 2; }
     __device__ __forceinline__ Write write(int64_t i) const {
-        Write found = {tagged_key(i), true, 0, 0, not_written};
+        Write found = {FIRST, true, 0, 0, not_written};
         if (i >= round.count) return found;
-        found.last = found.key / 2 != key(i + 1), found.number = round.numbers[i];
+        const uint64_t own = tagged_key(i);
+        found.valued = FIRST || own % 2 == 0;
+        found.last = own / 2 != key(i + 1), found.number = round.numbers[i];
         if (FIRST) found.source = round.sources[found.number];
-        if (FIRST ? found.last : found.key % 2 == 0)
-            found.place = round.displacements[found.number];
+        if (FIRST ? found.last : found.valued) found.place = round.displacements[found.number];
         return found;
     }
     __device__ C value(int64_t i, const Write &write) const {
@@ -129,22 +136,24 @@ template <class T, bool FIRST> struct Team {
     }
     __device__ void take(Run<C> *run, C value, const Write &write) const {
         run->value = run->any ? combined(round.operation, run->value, value) : value;
-        run->any = true, run->number = write.number, run->place = write.place;
+        run->any = true, run->place = write.place;
+        if (!FIRST) run->number = write.number;
     }
     __device__ T *element(int64_t place) const {
         return static_cast<T *>(round.target) + place + target;
     }
     __device__ C before(int64_t place) const {
-        return here && place != not_written ? C(*element(place)) : C();
+        return here && place != not_written && !round.fresh ? C(*element(place)) : C();
     }
     __device__ void finish(const Run<C> &run, C before) const {
         if (here && run.any && run.place != not_written)
             *element(run.place) = T(finished(round.operation, before, run.value));
     }
-    __device__ void leave(int64_t entry, const Run<C> &run, bool any) const {
+    // at: one of the run's writes.
+    __device__ void leave(int64_t entry, int64_t at, const Run<C> &run, bool any) const {
         if (column == 0) {
-            round.next_keys[entry] = 2 * run.key + (any ? 0 : 1);
-            round.next_numbers[entry] = run.number;
+            round.next_keys[entry] = 2 * key(at) + (any ? 0 : 1);
+            round.next_numbers[entry] = FIRST ? round.numbers[at] : run.number;
         }
         if (any && here)
             static_cast<C *>(round.next_values)[entry * round.columns + column] = run.value;
@@ -152,13 +161,22 @@ template <class T, bool FIRST> struct Team {
 };
 
 template <class T, bool FIRST>
-__global__ void __launch_bounds__(accumulate_threads)
+__global__ void __launch_bounds__(accumulate_threads, sizeof(ComputeType<T>) > 8 ? 2 : 3)
     accumulate_kernel(const __grid_constant__ Round round) {
     using C = ComputeType<T>;
     const int teams = accumulate_threads / round.team, lane = static_cast<int>(threadIdx.x) % 32;
+    int64_t block = blockIdx.x;
+    if (FIRST && round.absent.blocks > 0) { // its blocks lie evenly among the others
+        const int64_t before = block * round.absent.blocks / gridDim.x;
+        if ((block + 1) * round.absent.blocks / gridDim.x > before)
+            return zero_absent(round.absent, before, round.keys, round.wide, round.count,
+                               static_cast<T *>(round.target));
+        block -= before;
+    }
     const int64_t tiles = (round.columns + round.team - 1) / round.team;
-    const int64_t chunk = blockIdx.x / tiles * teams + threadIdx.x / round.team;
-    const int64_t column = blockIdx.x % tiles * round.team + threadIdx.x % round.team;
+    const int64_t number = block * teams + threadIdx.x / round.team;
+    const int64_t chunk = number / tiles;
+    const int64_t column = number % tiles * round.team + threadIdx.x % round.team;
     const int64_t begin = chunk * chunk_writes;
     const bool warp = round.team == 32, here = column < round.columns;
     if (begin >= round.count || (!warp && !here)) return;
@@ -167,9 +185,8 @@ __global__ void __launch_bounds__(accumulate_threads)
     int64_t offsets[2][1];
     locate(round.walk, position, offsets);
     const Team<T, FIRST> team = {round, column, offsets[0][0], offsets[1][0], here};
-    Run<C> run = {C(), false, 0, not_written, team.key(begin)};
-    const uint64_t first_key = run.key;
-    bool in_head = begin > 0 && team.key(begin - 1) == run.key, has_head = false;
+    Run<C> run = {C(), false, 0, not_written};
+    bool in_head = begin > 0 && team.key(begin - 1) == team.key(begin), has_head = false;
     Write of_lane = {};
     if (warp) of_lane = team.write(begin + lane);
     for (int64_t i = begin; i < end; i += at_a_time) {
@@ -180,8 +197,7 @@ __global__ void __launch_bounds__(accumulate_threads)
             writes[e] = warp ? of_lane.of_lane(static_cast<int>(i - begin) + e) : team.write(i + e);
 #pragma unroll
         for (int e = 0; e < at_a_time; e++)
-            if (here && i + e < end && writes[e].key % 2 == 0)
-                values[e] = team.value(i + e, writes[e]);
+            if (here && i + e < end && writes[e].valued) values[e] = team.value(i + e, writes[e]);
         // What the first round adds to is fetched together, too.
 #pragma unroll
         for (int e = 0; FIRST && e < at_a_time; e++)
@@ -189,23 +205,20 @@ __global__ void __launch_bounds__(accumulate_threads)
 #pragma unroll
         for (int e = 0; e < at_a_time; e++) {
             if (i + e >= end) break;
-            if (writes[e].key / 2 != run.key) run.key = writes[e].key / 2, run.any = false;
-            if (writes[e].key % 2 == 0) team.take(&run, values[e], writes[e]);
+            if (writes[e].valued) team.take(&run, values[e], writes[e]);
             if (!writes[e].last) continue;
             if (in_head)
-                team.leave(2 * chunk, run, has_head = run.any);
+                team.leave(2 * chunk, begin, run, has_head = run.any);
             else
                 team.finish(run, FIRST ? before[e] : team.before(run.place));
-            in_head = false;
+            in_head = run.any = false;
         }
     }
-    const bool goes_on = end < round.count && team.key(end) == run.key;
-    if (in_head && goes_on) team.leave(2 * chunk, run, has_head = run.any);
+    const bool goes_on = end < round.count && team.key(end) == team.key(end - 1);
+    if (in_head && goes_on) team.leave(2 * chunk, begin, run, has_head = run.any);
     if (round.next_keys) {
-        const bool tail = goes_on && !in_head && run.any;
-        team.leave(2 * chunk + 1, run, tail);
-        run.key = first_key;
-        if (!has_head) team.leave(2 * chunk, run, false);
+        team.leave(2 * chunk + 1, end - 1, run, goes_on && !in_head && run.any);
+        if (!has_head) team.leave(2 * chunk, begin, run, false);
     }
 }
 
@@ -223,8 +236,10 @@ struct Parts {
 
 int launch_round(Call &call, int dtype, bool first, const Round &round) {
     const int64_t teams = accumulate_threads / round.team;
-    const int64_t blocks = divided_up(divided_up(round.count, chunk_writes), teams) *
-                           divided_up(round.columns, round.team);
+    const int64_t blocks =
+        divided_up(divided_up(round.count, chunk_writes) * divided_up(round.columns, round.team),
+                   teams) +
+        (first ? round.absent.blocks : 0);
     PVG_REQUIRE(blocks <= INT32_MAX, PVG_ERROR_VALUE, "values of %lld times %lld elements",
                 static_cast<long long>(round.count), static_cast<long long>(round.columns));
     return dispatch(dtype, [&](auto tag) -> int {
@@ -325,11 +340,31 @@ void picture_elements(const Picture &p, const int64_t *values, Round *round) {
 
 int check_accumulation(int operation, const pvg_array *a) {
     const bool extreme = operation == PVG_MAXIMUM || operation == PVG_MINIMUM;
-    PVG_REQUIRE(extreme || operation == PVG_ADD || operation == PVG_SUBTRACT ||
-                    operation == PVG_MULTIPLY,
+    PVG_REQUIRE(extreme || operation == PVG_ADD || operation == PVG_SUM ||
+                    operation == PVG_SUBTRACT || operation == PVG_MULTIPLY,
                 PVG_ERROR_VALUE, "%d is none of the operations that accumulate", operation);
     if (extreme) return check_kinds(a->dtype, ordered);
     return operation == PVG_SUBTRACT ? check_kinds(a->dtype, numbers) : static_cast<int>(PVG_OK);
+}
+
+int fill_zeros(Call &call, pvg_array *a) {
+    const int64_t zero = 0;
+    return fill_array(call, a, PVG_SCALAR_INT, &zero);
+}
+
+// Zeros for what a fresh target's sums are not for: at once, or, if places are whole rows, by the
+// first round.
+int prepare_target(Call &call, pvg_array *a, int count, const int *axes, const Writes &writes,
+                   Round *round) {
+    bool rows = is_contiguous(a);
+    for (int j = 0; j < count; j++) rows = rows && axes[j] == j;
+    const int64_t item = dtype_size(a->dtype), columns = a->size / writes.keys;
+    round->fresh = true;
+    if (rows && are_found_absent(a->data, columns, item))
+        round->absent = absent_rows_of(writes.keys, columns, item);
+    else
+        PVG_PASS(fill_zeros(call, a));
+    return PVG_OK;
 }
 
 int run_accumulate(Call &call, int operation, pvg_array *a, const pvg_array *indices, int count,
@@ -349,8 +384,11 @@ int run_accumulate(Call &call, int operation, pvg_array *a, const pvg_array *ind
     if (!trusted) PVG_PASS(expect_reports(call, Report::accumulate, &p.indices));
     PVG_PASS(readable_values(call, a, p, holders, &values, strides));
     PVG_PASS(call.reads(indices));
-    for (int i = 0; i < p.ndim; i++)
-        if (p.shape[i] == 0) return look_at_indices(call, p);
+    for (int i = 0; i < p.ndim; i++) {
+        if (p.shape[i] != 0) continue;
+        if (operation == PVG_SUM) PVG_PASS(fill_zeros(call, a));
+        return look_at_indices(call, p);
+    }
     Writes writes{};
     Round round{};
     Workspace sorted;
@@ -363,6 +401,7 @@ int run_accumulate(Call &call, int operation, pvg_array *a, const pvg_array *ind
     round.count = writes.size, round.operation = operation;
     PVG_PASS(call.reads(values));
     PVG_PASS(call.writes(a));
+    if (operation == PVG_SUM) PVG_PASS(prepare_target(call, a, count, axes, writes, &round));
     PVG_PASS(writes.keys < UINT32_MAX
                  ? sort_writes<uint32_t>(call, writes, p.indices, &sorted, &round)
                  : sort_writes<uint64_t>(call, writes, p.indices, &sorted, &round));

@@ -93,4 +93,20 @@ __device__ __forceinline__ double read_of_block(const double *from, unsigned ran
     return value;
 }
 
+// Raises what lies at the same place in the shared memory of a block of the cluster to so much, if
+// it is less.
+__device__ __forceinline__ void raise_of_block(unsigned *to, unsigned rank, unsigned value) {
+#ifdef PVG_SIMULATOR
+    const void *there = pvg_sim::in_cluster(to, rank, sizeof(unsigned));
+    atomicMax(static_cast<unsigned *>(const_cast<void *>(there)), value);
+#elif PVG_TARGET >= 900
+    asm volatile("{\n.reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "red.relaxed.cluster.shared::cluster.max.u32 [there], %2;\n}" ::"r"(
+                     fragments::shared_address(to)),
+                 "r"(rank), "r"(value)
+                 : "memory");
+#endif
+}
+
 } // namespace pvg::clusters

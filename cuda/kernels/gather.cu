@@ -6,7 +6,7 @@
 // last_writes.cuh. pvg_index_get and pvg_index_set: the same by a key (named.cuh), in one call.
 #include "arrays/copy.cuh"
 #include "arrays/operation.cuh"
-#include "kernels/last_writes.cuh"
+#include "kernels/element_writes.cuh"
 #include "kernels/masks.cuh"
 #include "kernels/named.cuh"
 #include "kernels/picks.cuh"
@@ -114,46 +114,6 @@ template <Way WAY> int launch_moves(Call &call, const Moves &moves, int64_t byte
 int launch_gather(Call &call, Moves *moves, int64_t bytes) {
     if (!is_pick(moves)) return launch_moves<Way::gather>(call, *moves, bytes);
     return launch_picks(call, *moves, bytes);
-}
-
-// Of a few writes, the last one to each place.
-int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t bytes) {
-    return dispatch_words(bytes, [&](auto tag) -> int {
-        using T = typename decltype(tag)::type;
-        unsigned blocks = blocks_for(moves.size, few_threads * few_words);
-        if (blocks > most_few_blocks) blocks = most_few_blocks;
-        PVG_LAUNCH(scatter_few_kernel<T>, blocks, few_threads, 0, call.stream, moves,
-                   few_of(writes));
-        return PVG_OK;
-    });
-}
-
-// Of some writes to single elements, the last one to each.
-int launch_ranges(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
-    return dispatch_words(item, [&](auto tag) -> int {
-        using T = typename decltype(tag)::type;
-        PVG_LAUNCH(scatter_ranges_kernel<T>, blocks_for(keys, ranges.places), ranges_threads, 0,
-                   call.stream, ranges);
-        return PVG_OK;
-    });
-}
-
-// Of many writes to single elements, the last one to each place.
-int launch_crowd(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
-    Workspace table;
-    const size_t bytes = static_cast<size_t>(keys) * sizeof(unsigned);
-    constexpr int64_t of_block = crowd_threads * crowd_each;
-    PVG_PASS(table.open(call, bytes));
-    unsigned *last = table.as<unsigned>();
-    PVG_TRY(cudaMemsetAsync(last, 0, bytes, call.stream));
-    PVG_LAUNCH(number_kernel, blocks_for(ranges.size, of_block), crowd_threads, 0, call.stream,
-               ranges, last, ranges.size / 8 > keys);
-    return dispatch_words(item, [&](auto tag) -> int {
-        using T = typename decltype(tag)::type;
-        PVG_LAUNCH(fetch_kernel<T>, blocks_for(keys, of_block), crowd_threads, 0, call.stream,
-                   ranges, last);
-        return PVG_OK;
-    });
 }
 
 // Of many writes, the last one to each place. flat_step: from a value to the next one's, in
@@ -274,14 +234,18 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
     int64_t size = 1, words = 1;
     for (int i = 0; i < p.ndim; i++) (p.chosen[i] ? size : words) *= p.shape[i];
     const bool single = p.ndim == 1 && p.indices.count == 1;
+    int clustered = 0; // places
+    if (single && size > few_writes) PVG_PASS(places_of_clusters(call, size, p.keys, &clustered));
     const bool crowded = size > few_writes && size < UINT32_MAX && is_crowded(size, p.keys);
     const bool pairs = single && are_in_pairs(p.indices, p.index[0]);
     const int places = single ? places_of_ranges(size, p.keys, pairs) : 0;
-    if (single && ((size > least_in_ranges && places > 0) || crowded)) {
-        const Ranges ranges = {values->data, a->data, size,  strides[0],
-                               p.index[0],   places,  pairs, p.indices};
-        return places > 0 ? launch_ranges(call, ranges, p.keys, item)
-                          : launch_crowd(call, ranges, p.keys, item);
+    if (single && ((size > least_in_ranges && places > 0) || clustered > 0 || crowded)) {
+        const Ranges ranges = {values->data, a->data,    size,
+                               strides[0],   p.index[0], places > 0 ? places : clustered,
+                               pairs,        p.indices};
+        return places > 0      ? launch_ranges(call, ranges, p.keys, item)
+               : clustered > 0 ? launch_clusters(call, ranges, p.keys, item)
+                               : launch_crowd(call, ranges, p.keys, item);
     }
     int64_t step = 0;
     if (size > few_writes && !(crowded && words > 1) && is_worth_marking(size, p.keys) &&

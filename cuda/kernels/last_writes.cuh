@@ -1,12 +1,13 @@
 // For gather.cu: of several writes to a place the last one is what it gets, whatever runs when.
 //
 // A few writes are told apart by every block for itself, in shared memory, in the launch that does
-// them; some more of single elements, too, if each block has places of its own to write to. Many
-// are done as if no place were named twice, while a bit of each place tells which are; a launch
-// more then mends these. Where the places are too many for that, or an index is not found by the
-// number of a write, it is found out first, by two launches, through a table of all places. So it
-// is, too, where most places are named twice, as they are if they are hardly more than the writes:
-// of single elements each place then looks for its own write.
+// them; some more of single elements, too, if each block has places of its own to write to, or a
+// cluster of blocks has, which share the indices (element_writes.cuh). Many are done as if no place
+// were named twice, while a bit of each place tells which are; a launch more then mends these.
+// Where the places are too many for that, or an index is not found by the number of a write, it is
+// found out first, by two launches, through a table of all places. So it is, too, where most places
+// are named twice, as they are if they are hardly more than the writes: of single elements each
+// place then looks for its own write.
 #pragma once
 #include "arrays/operation.cuh"
 #include "kernels/pictures.cuh"
@@ -216,6 +217,29 @@ __device__ __forceinline__ int64_t note_pairs(const Ranges &ranges, int64_t firs
     return 2 * at;
 }
 
+// The last writes that a block has noted for its places, from `first` on.
+template <class T>
+__device__ __forceinline__ void write_noted(const Ranges &ranges, int64_t first,
+                                            const unsigned *last) {
+    const T *flat = static_cast<const T *>(ranges.flat);
+    T *indexed = static_cast<T *>(ranges.indexed);
+    for (int i = static_cast<int>(threadIdx.x); i < ranges.places;
+         i += ranges_threads * done_each) {
+        unsigned number[done_each];
+        T value[done_each] = {};
+#pragma unroll
+        for (int e = 0; e < done_each; e++) {
+            const int place = i + e * ranges_threads;
+            number[e] = place < ranges.places ? last[place] : 0;
+            if (number[e] != 0) value[e] = flat[(number[e] - 1) * ranges.flat_step];
+        }
+#pragma unroll
+        for (int e = 0; e < done_each; e++)
+            if (number[e] != 0)
+                indexed[(first + i + e * ranges_threads) * ranges.indices.stride[0]] = value[e];
+    }
+}
+
 template <class T>
 __global__ void __launch_bounds__(ranges_threads)
     scatter_ranges_kernel(const __grid_constant__ Ranges ranges) {
@@ -240,22 +264,7 @@ __global__ void __launch_bounds__(ranges_threads)
         }
     }
     __syncthreads();
-    const T *flat = static_cast<const T *>(ranges.flat);
-    T *indexed = static_cast<T *>(ranges.indexed);
-    for (int i = thread; i < ranges.places; i += ranges_threads * done_each) {
-        unsigned number[done_each];
-        T value[done_each] = {};
-#pragma unroll
-        for (int e = 0; e < done_each; e++) {
-            const int place = i + e * ranges_threads;
-            number[e] = place < ranges.places ? last[place] : 0;
-            if (number[e] != 0) value[e] = flat[(number[e] - 1) * ranges.flat_step];
-        }
-#pragma unroll
-        for (int e = 0; e < done_each; e++)
-            if (number[e] != 0)
-                indexed[(first + i + e * ranges_threads) * ranges.indices.stride[0]] = value[e];
-    }
+    write_noted<T>(ranges, first, last);
 }
 
 // ---- As many writes of single elements as places ------------------------------------------------

@@ -122,7 +122,7 @@ static void any_indices(void) {
     }
     TRACE("%s, %p at %p, %d axes, place %d, trusted %d, values %p\n", names[writes], (void *)a,
           (void *)indices, count, place, trusted, (void *)values);
-    const int operation = PVG_ADD + (int)pick(0, 8);
+    const int operation = chance(80) ? PVG_ADD + (int)pick(0, 8) : PVG_SUM;
     if (writes == 2)
         status_of("pvg_accumulate",
                   pvg_accumulate(operation, a, indices, count, list, place, trusted, values));

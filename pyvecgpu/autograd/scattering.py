@@ -12,6 +12,6 @@ def scatter_sums(g, indices, like, axes, place):
 
 
 def _sums(g, indices, shape, axes, place):
-    result = vg.zeros(shape, dtype=g.dtype, device=g.device)
-    apply(g.backend, "accumulate", Operation.ADD, result, indices, axes, place, True, g)
+    result = vg.empty(shape, dtype=g.dtype, device=g.device)
+    apply(g.backend, "accumulate", Operation.SUM, result, indices, axes, place, True, g)
     return result

@@ -39,6 +39,8 @@ def scatter(a, indices, axes, place, trusted, values):
 def accumulate(name, a, indices, axes, place, trusted, values):
     """Combine elements with all values for them, by a ufunc of this name; see pvg_accumulate."""
     target, key, values = _places(a, indices, axes, place, trusted, values)
+    if name == "sum":  # of which what is there is no part
+        name, a[...] = "add", np.zeros((), a.dtype)
     ufunc = getattr(np, name)
     if not is_half(a.dtype):
         ufunc.at(target, key, values)
