@@ -68,17 +68,6 @@ __global__ void __launch_bounds__(ranges_threads)
 
 // ---- Launches -----------------------------------------------------------------------------------
 
-// Calls function(tag of a type of so many bytes).
-template <class F> int dispatch_words(int64_t bytes, F &&function) {
-    switch (bytes) {
-    case 1: return function(Tag<uint8_t>());
-    case 2: return function(Tag<uint16_t>());
-    case 4: return function(Tag<uint32_t>());
-    case 8: return function(Tag<uint64_t>());
-    }
-    return function(Tag<Bytes16>());
-}
-
 // Of a few writes, the last one to each place.
 int launch_few(Call &call, const Moves &moves, const Writes &writes, int64_t bytes) {
     return dispatch_words(bytes, [&](auto tag) -> int {

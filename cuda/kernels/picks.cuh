@@ -1,5 +1,5 @@
-// Gathers by one or two indices over at most three dimensions, whose positions fit 32 bits: what most
-// gathers are. pick_kernel finds each word's place without loops; in longer rows long_rows_kernel
+// Gathers by one or two indices over at most three dimensions whose positions fit 32 bits, as most
+// are. pick_kernel finds each word's place without loops; in longer rows long_rows_kernel
 // finds it once for a warp's part of a row, or goes along it.
 #pragma once
 #include "arrays/call.cuh"
@@ -109,17 +109,6 @@ __global__ void __launch_bounds__(gather_threads)
 }
 
 // ---- On the host --------------------------------------------------------------------------------
-
-// Calls function(tag of a type of so many bytes).
-template <class F> int dispatch_words(int64_t bytes, F &&function) {
-    switch (bytes) {
-    case 1: return function(Tag<uint8_t>());
-    case 2: return function(Tag<uint16_t>());
-    case 4: return function(Tag<uint32_t>());
-    case 8: return function(Tag<uint64_t>());
-    }
-    return function(Tag<Bytes16>());
-}
 
 // Whether a gather is one of these; its walk gets dimensions of length 1 in front, to have
 // three, if it has two.

@@ -203,6 +203,17 @@ __global__ void __launch_bounds__(index_threads)
         static_cast<uint32_t *>(places.keys)[i] = static_cast<uint32_t>(key);
 }
 
+// Calls function(tag of a type of so many bytes).
+template <class F> int dispatch_words(int64_t bytes, F &&function) {
+    switch (bytes) {
+    case 1: return function(Tag<uint8_t>());
+    case 2: return function(Tag<uint16_t>());
+    case 4: return function(Tag<uint32_t>());
+    case 8: return function(Tag<uint64_t>());
+    }
+    return function(Tag<Bytes16>());
+}
+
 } // namespace
 
 } // namespace pvg

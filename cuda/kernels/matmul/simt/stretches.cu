@@ -17,9 +17,9 @@ struct StretchSums {
     const void *sums;
     int64_t size; // of a part: rows times columns
     int parts;
-    int ways;     // warps that share a sum: 1 or 8
-    int elements; // of a block
-    bool turned;  // [item][part][column][row]
+    int ways;                   // warps that share a sum: 1 or 8
+    int elements;               // of a block
+    bool turned;                // [item][part][column][row]
     unsigned tiles_down, tiles; // of 32 x 32, of an item
 };
 
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(32 * adding_warps) add_turned_kernel(StretchSu
     let_next_kernel_start();
     wait_for_previous_kernel();
     const float *sums = static_cast<const float *>(p.sums) + item * p.parts * p.size +
-                    (column + warp) * p.c.rows + row + lane;
+                        (column + warp) * p.c.rows + row + lane;
     float sum[steps];
 #pragma unroll
     for (float &one : sum) one = p.parts == 1 ? -0.0f : 0.0f; // one part: its sign of zero stays

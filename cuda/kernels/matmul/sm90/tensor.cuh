@@ -72,8 +72,8 @@ struct TensorParameters {
     int rest;              // instructions for the last block of K; 0: as many as for the others
     int first_item;        // of the batch; the schedule counts from it
     bool a_items, b_items; // the operand has an item for each of c; else they share one
-    int pair;  // 1: two blocks to a tile of the schedule, 128 x 2 N, which share a; else 0
-    bool down; // the two share b, and their tile is 256 x N
+    int pair;     // 1: two blocks to a tile of the schedule, 128 x 2 N, which share a; else 0
+    bool down;    // the two share b, and their tile is 256 x N
     bool upright; // a tile of c transposed is one of c itself: Gemm's c_turned
 };
 
