@@ -11,7 +11,7 @@ from helpers import assert_same, put
 import pyvecgpu as vg
 
 EACH, WRITERS, THREADS = 12, 8, 1024  # indices of a thread at a time, blocks of a cluster
-MOST, MOST_PLACES = 2**19, 2**22
+MOST, MOST_PLACES = 2**17, 2**22
 PAIRS, LEAST_PLACES = 65536, 2048  # writes that need no clusters; places of a block
 pytestmark = [pytest.mark.devices("sim", "cuda"), pytest.mark.usefixtures("simulated_cards")]
 

@@ -15,7 +15,7 @@ namespace pvg {
 namespace {
 
 constexpr int writers = 8; // blocks of a cluster
-constexpr int64_t most_in_clusters = 1 << 19;
+constexpr int64_t most_in_clusters = 1 << 17;
 constexpr int most_cluster_places = 1 << 15; // of a block: 128 KiB
 constexpr int64_t most_cluster_blocks = 128; // that run at the same time
 

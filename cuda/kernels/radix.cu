@@ -2,6 +2,7 @@
 // card has a kernel of its own here, which does the same a digit of eight bits at a time. Of few
 // keys each is compared with all others, in one launch: a radix sort needs several, whatever their
 // number.
+#include "arrays/vector.cuh"
 #include "kernels/radix.cuh"
 #include <utility>
 #ifndef PVG_SIMULATOR
@@ -13,48 +14,61 @@ namespace pvg::radix {
 namespace {
 
 constexpr int64_t few_keys = 8192; // 2^26 comparisons take as long as two launches of a radix sort
-constexpr int rank_threads = 256, rank_tile = 1024, rank_slices = rank_threads / 32;
+constexpr uint32_t rank_threads = 256, rank_slices = rank_threads / 32, rank_tile = 4096;
+
+// How many of a slice, whose length is a multiple of 32, come before a key: those below it, and
+// with TIES those that equal it.
+template <bool TIES, class K>
+__device__ __forceinline__ uint32_t before_of(const K *slice, uint32_t length, K mine) {
+    constexpr uint32_t together = 16 / sizeof(K);
+    uint32_t count = 0;
+#pragma unroll 8
+    for (uint32_t i = 0; i < length; i += together) {
+        const auto others = *reinterpret_cast<const Vector<K, together> *>(slice + i);
+#pragma unroll
+        for (uint32_t e = 0; e < together; e++)
+            count += TIES ? others.element[e] <= mine : others.element[e] < mine;
+    }
+    return count;
+}
 
 // How many keys come before each of a block's 32: a lane's key is compared with a slice of each
-// tile by every warp, whose lanes read the same of it.
+// tile by every warp, whose lanes read the same of it. Behind the last key are the largest ones.
 template <class K>
 __global__ void __launch_bounds__(rank_threads)
     rank_kernel(const Buffers<K> buffers, const uint32_t count, const K mask) {
-    __shared__ K tile[rank_tile];
+    __shared__ __align__(16) K tile[rank_tile];
     __shared__ uint32_t ranks[rank_slices][32];
-    constexpr uint32_t slice = rank_tile / rank_slices;
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const uint32_t first = blockIdx.x * 32, own = first + lane;
     const K key = own < count ? buffers.keys[own] : K(0), mine = key & mask;
     uint32_t rank = 0;
     for (uint32_t from = 0; from < count; from += rank_tile) {
+        const uint32_t there = count - from < rank_tile ? count - from : rank_tile;
+        const uint32_t slice = (there + 32 * rank_slices - 1) / (32 * rank_slices) * 32;
         __syncthreads();
-        for (uint32_t i = threadIdx.x; i < rank_tile && from + i < count; i += rank_threads)
-            tile[i] = buffers.keys[from + i] & mask;
+#pragma unroll 4
+        for (uint32_t i = threadIdx.x; i < slice * rank_slices; i += rank_threads)
+            tile[i] = i < there ? buffers.keys[from + i] & mask : static_cast<K>(~K(0));
         __syncthreads();
         const uint32_t begin = from + warp * slice;
-        const uint32_t end = begin + slice < count ? begin + slice : count;
         const K *const others = tile + warp * slice;
         // The block's own keys lie within one slice, as 32 divides it.
-        if (end <= first || begin > first) {
-            const bool before = end <= first;
-#pragma unroll 8
-            for (uint32_t j = begin; j < end; j++) {
-                const K other = others[j - begin];
-                rank += before ? other <= mine : other < mine;
-            }
+        if (begin + slice <= first) {
+            rank += before_of<true>(others, slice, mine);
+        } else if (begin > first) {
+            rank += before_of<false>(others, slice, mine);
         } else {
-            for (uint32_t j = begin; j < end; j++) {
-                const K other = others[j - begin];
-                rank += other < mine || (other == mine && j < own);
-            }
+            rank += before_of<true>(others, first - begin, mine);
+            rank += before_of<false>(others + (first - begin), begin + slice - first, mine);
+            for (uint32_t j = 0; j < lane; j++) rank += others[first - begin + j] == mine;
         }
     }
     ranks[warp][lane] = rank;
     __syncthreads();
     if (warp != 0 || own >= count) return;
     uint32_t to = 0;
-    for (int w = 0; w < rank_slices; w++) to += ranks[w][lane];
+    for (uint32_t w = 0; w < rank_slices; w++) to += ranks[w][lane];
     buffers.other_keys[to] = key;
     if (buffers.values) buffers.other_values[to] = buffers.values[own];
 }
