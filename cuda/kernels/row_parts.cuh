@@ -3,8 +3,9 @@
 //
 // On cards with clusters these blocks are one, and the rows go through a ring in shared memory. Of
 // the row that has come a block makes its numbers; while they go round it finishes the row before,
-// and copies of the rows behind are under way. Other cards do it in two launches, which both read
-// the rows: one leaves the numbers in memory, the other one takes them from there.
+// whose place the next row to be copied takes at once, and copies of the rows behind are under way.
+// Other cards do it in two launches, which both read the rows: one leaves the numbers in memory, the
+// other one takes them from there.
 //
 // How a row is cut depends on its length alone, and numbers of parts are added up in one order, so
 // that no bit depends on the card.
@@ -91,7 +92,7 @@ struct PartPlace {
 // Parts of N operands' rows, which have a stage each: every thread copies and reads its own packs,
 // and so waits for nobody else.
 template <class T, int N, int STAGES> struct PartRing {
-    static constexpr int pack = pack_size<T>, ahead = STAGES - 2;
+    static constexpr int pack = pack_size<T>;
     static constexpr size_t bytes = sizeof(Pack<T>) * STAGES * N * part_packs * parts_threads;
     Pack<T> *shared;
 
@@ -167,15 +168,14 @@ template <class T, int N, int STAGES, class Work>
 __device__ __forceinline__ void rows_of_cluster(const RowParts &cut, const PartPlace &place,
                                                 Work &work, const PartRing<T, N, STAGES> &ring,
                                                 typename Work::A *own) {
-    constexpr int ahead = STAGES - 2;
+    constexpr int ahead = STAGES - 1; // rows under way; the last place is that of the row before
     const int64_t count = place.behind - place.row;
     typename Work::Totals totals = {};
     for (int64_t i = 0; i < ahead; i++) ring.fetch(cut, place, work.operands, i);
     for (int64_t i = 0; i < count; i++) {
         HeldPart<T, N> held;
         typename Work::A *const mine = own + i % 2 * Work::numbers;
-        ring.fetch(cut, place, work.operands, i + ahead);
-        fragments::wait_for_copies<ahead>();
+        fragments::wait_for_copies<ahead - 1>();
         held.read(ring, i);
         work.sums(place.row + i, held, mine);
         clusters::arrive_at_cluster();
@@ -183,6 +183,7 @@ __device__ __forceinline__ void rows_of_cluster(const RowParts &cut, const PartP
             held.read(ring, i - 1);
             work.finish(place.row + i - 1, held, totals);
         }
+        ring.fetch(cut, place, work.operands, i + ahead);
         clusters::wait_for_cluster();
         totals = work.totals(place.row + i, [&](int part, int number) {
             return clusters::read_of_block(mine + number, static_cast<unsigned>(part));
