@@ -2,6 +2,7 @@
 
 import helpers
 import numpy as np
+import products
 import pytest
 from helpers import DTYPES, assert_same, put
 
@@ -178,3 +179,23 @@ def test_many_items_split_k_as_if_alone(device, simulated_cards, k):
     found = vg.matmul(a, b)
     for item in (0, 1, 200, 399):
         assert bool(vg.all(found[item] == vg.matmul(a[item], b)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_heads_between_rows_are_one_launch(device, rng, simulated_cards, dtype):
+    """Of batches in two dimensions either may keep rows from beginning where vectors do."""
+    device = "sim:1" if device == "sim" else device
+    for _ in range(8):
+        items, heads, queries, keys = (int(n) for n in rng.integers(2, 9, 4) * (1, 1, 4, 4))
+        features = int(rng.integers(33, 70))
+        q = rng.integers(-3, 4, (items, queries, heads, features)).astype(dtype)
+        k = rng.integers(-3, 4, (items, keys, heads, features)).astype(dtype)
+        a = vg.permute_dims(put(device, q), (0, 2, 1, 3))
+        b = vg.permute_dims(put(device, k), (0, 2, 3, 1))
+        vg.matmul(a, b)
+        before = products.launches(device)
+        found = vg.matmul(a, b)
+        made = products.launches(device) - before
+        assert np.array_equal(found.numpy(), np.einsum("bihd,bjhd->bhij", q, k))
+        if device != "cpu" and dtype == "float32":
+            assert made == 1, (items, heads, queries, keys, features)

@@ -71,14 +71,18 @@ bool keeps_alignment(const Gemm &g) {
 }
 
 // Of the kernels that may take both dimensions, if the plan reads operands in place and takes all
-// items at a time.
+// items at a time. Where the other dimension's distance is an odd one, that dimension is the inner
+// one: a plan asks of the items' distance what vectors it may have.
 bool plan_both(const Problem &problem, int inner, const Kernel &kernel, const Card &card, Gemm *g,
                Plan *plan) {
     const bool is_small = kernel.code == PVG_MATMUL_TENSOR_SMALL;
     const bool may =
         is_small || kernel.code == PVG_MATMUL_DMMA || launch_of(kernel.code) == launch_ffma;
     if (!may || !describe_both(problem, inner, g)) return false;
-    if (!is_small && !keeps_alignment(*g)) return false;
+    if (!is_small && !keeps_alignment(*g) &&
+        !(describe_gemm(problem, 1 - inner, g) && describe_both(problem, 1 - inner, g) &&
+          keeps_alignment(*g) && is_able(kernel, *g, card)))
+        return false;
     *plan = plan_gemm(kernel, *g, card);
     return plan->items == g->items && plan->a.copying == Copying::none &&
            plan->b.copying == Copying::none;
