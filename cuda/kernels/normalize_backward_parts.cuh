@@ -63,9 +63,9 @@ template <class T> struct SlopeWork {
     template <class F> __device__ __forceinline__ Totals totals(int64_t row, F &&number) {
         if (cut.exchange == Exchange::take) standard = standard_of<A>(job, row);
         const A length = static_cast<A>(cut.length);
-        const A first = sum_of_parts<A>(cut.parts, [&](int part) { return number(part, 0); });
-        const A second = sum_of_parts<A>(cut.parts, [&](int part) { return number(part, 1); });
-        return {standard, job.centered ? first / length : A(0), second / length};
+        A sums[numbers];
+        sums_of_parts(cut.parts, sums, number);
+        return {standard, job.centered ? sums[0] / length : A(0), sums[1] / length};
     }
     __device__ __forceinline__ void finish(int64_t row, const HeldPart<T, 2> &held,
                                            const Totals &of) {
