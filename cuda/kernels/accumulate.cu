@@ -24,7 +24,9 @@ namespace {
 
 constexpr int accumulate_threads = 256;
 constexpr int chunk_writes = 32; // a team's; of a warp one a lane
-constexpr int at_a_time = 4;     // of which the loads are under way together
+// Of which the loads are under way together: later rounds, of few writes, wait for little else.
+template <class T, bool FIRST>
+constexpr int at_a_time = FIRST || sizeof(ComputeType<T>) > 8 ? 4 : 8;
 constexpr int64_t most_writes = UINT32_MAX;
 constexpr int most_rounds = 8; // each has a 16th of the writes of the one before
 
@@ -161,7 +163,7 @@ template <class T, bool FIRST> struct Team {
 };
 
 template <class T, bool FIRST>
-__global__ void __launch_bounds__(accumulate_threads, sizeof(ComputeType<T>) > 8 ? 2 : 3)
+__global__ void __launch_bounds__(accumulate_threads, FIRST && sizeof(ComputeType<T>) <= 8 ? 3 : 2)
     accumulate_kernel(const __grid_constant__ Round round) {
     using C = ComputeType<T>;
     const int teams = accumulate_threads / round.team, lane = static_cast<int>(threadIdx.x) % 32;
@@ -189,21 +191,22 @@ __global__ void __launch_bounds__(accumulate_threads, sizeof(ComputeType<T>) > 8
     bool in_head = begin > 0 && team.key(begin - 1) == team.key(begin), has_head = false;
     Write of_lane = {};
     if (warp) of_lane = team.write(begin + lane);
-    for (int64_t i = begin; i < end; i += at_a_time) {
-        Write writes[at_a_time];
-        C values[at_a_time], before[at_a_time];
+    constexpr int together = at_a_time<T, FIRST>;
+    for (int64_t i = begin; i < end; i += together) {
+        Write writes[together];
+        C values[together], before[together];
 #pragma unroll
-        for (int e = 0; e < at_a_time; e++)
+        for (int e = 0; e < together; e++)
             writes[e] = warp ? of_lane.of_lane(static_cast<int>(i - begin) + e) : team.write(i + e);
 #pragma unroll
-        for (int e = 0; e < at_a_time; e++)
+        for (int e = 0; e < together; e++)
             if (here && i + e < end && writes[e].valued) values[e] = team.value(i + e, writes[e]);
         // What the first round adds to is fetched together, too.
 #pragma unroll
-        for (int e = 0; FIRST && e < at_a_time; e++)
+        for (int e = 0; FIRST && e < together; e++)
             before[e] = team.before(i + e < end && writes[e].last ? writes[e].place : not_written);
 #pragma unroll
-        for (int e = 0; e < at_a_time; e++) {
+        for (int e = 0; e < together; e++) {
             if (i + e >= end) break;
             if (writes[e].valued) team.take(&run, values[e], writes[e]);
             if (!writes[e].last) continue;
