@@ -162,8 +162,8 @@ template <class T, bool FIRST> struct Team {
     }
 };
 
-// What a team has done of its chunk: the run that it is in, whether that began before the chunk, and
-// whether an entry has been left for that one.
+// What a team has done of its chunk: the run that it is in, whether that began before the chunk,
+// and whether an entry has been left for that one.
 template <class T, bool FIRST> struct Progress {
     using C = ComputeType<T>;
     const Team<T, FIRST> &team;

@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t most_taken = 1024; // of a row
 // More rows that are shorter are sorted, by a few threads each.
 constexpr int64_t least_row = 129, many_rows = 1 << 16;
-// Along another axis than the last one each element is read with its sector, from the cache; what is
-// larger is brought into order first.
+// Along another axis than the last one each element is read with its sector, from the cache; what
+// is larger is brought into order first.
 constexpr int64_t most_apart = 1 << 21;
 constexpr int64_t least_chunk = 1 << 14, most_chunk = 1 << 15, wanted_blocks = 264;
 constexpr int most_stages = 12; // a chunk leaves a sixteenth at most

@@ -94,8 +94,8 @@ constexpr int small_blocks = 3, small_split_terms = 256;
 // 64 x 64 there are few, where k is long.
 constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_small = 512;
 constexpr int most_for_thin = 64, most_for_thin_aligned = 32;
-// Thin ones above 16 whose other side is this long fill the card with large tiles, too, if TMA could
-// not read their rows: a small tile's loads of few bytes take longer than copies.
+// Thin ones above 16 whose other side is this long fill the card with large tiles, too, if TMA
+// could not read their rows: a small tile's loads of few bytes take longer than copies.
 constexpr int long_for_thin = 2400;
 constexpr int few_small_tiles = 16, long_k_for_small = 4096;
 // From the second number on of k the large tiles fill the card too, with stretches of k, and read
