@@ -462,7 +462,7 @@ def test_parts_of_a_product_may_be_larger_than_any_float32(device, dtype):
 
 
 @pytest.mark.parametrize("length", [7, 33, 511, 1024, 1029, 2047, 2048, 2051, 8192, 8197])
-def test_axes_that_alternate(device, rng, length):
+def test_lengths_of_axes_that_alternate(device, rng, length):
     """Of lengths that lanes of a warp, and blocks of several sizes, share."""
     inner = 7 if length % 7 == 0 else 1 if length % 2 else 8
     x = helpers.integers(rng, (length // inner, 5, inner, 2), np.dtype("int32"), -50, 50)
