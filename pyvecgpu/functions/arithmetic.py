@@ -141,6 +141,7 @@ def _gcd(name, a, b):
 # Roots, powers and sines --------------------------------------------------------------------------
 
 
+@short(short_ufuncs.cbrt, c_order=False)
 def cbrt(x, /, out=None, *, device=None):
     """Return the cube root, which negative numbers have, too; as float.
 
@@ -170,6 +171,7 @@ def float_power(x1, x2, /, out=None, *, device=None):
     return call.deliver_array(pow(astype(a, float64, copy=False), astype(b, float64, copy=False)))
 
 
+@short(short_ufuncs.logaddexp2, c_order=False)
 def logaddexp2(x1, x2, /, out=None, *, device=None):
     """Return log2(2 ** x1 + 2 ** x2) without overflow in between, as float.
 

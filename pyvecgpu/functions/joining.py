@@ -12,7 +12,7 @@ from ..array import Array, Tracked
 from ..device import Device
 from ..dispatch import apply, whole
 from ..dtypes import int64, parse_dtype
-from . import advanced, short_cards, short_numpy
+from . import advanced, short_cards, short_names, short_numpy
 from .arguments import (
     Operands,
     check_shape,
@@ -302,6 +302,7 @@ def hsplit(x, indices_or_sections, /):
     return _split("hsplit", x, indices_or_sections, axis, True, least=1)
 
 
+@short(short_names.dsplit, c_order=False)
 def dsplit(x, indices_or_sections, /):
     """Return split(x, ..., axis=2). ValueError: less than three dimensions.
 
@@ -311,6 +312,7 @@ def dsplit(x, indices_or_sections, /):
     return _split("dsplit", x, indices_or_sections, 2, True, least=3)
 
 
+@short(short_names.unstack, c_order=False)
 def unstack(x, /, *, axis=0):
     """Return a tuple of views, one for each index along an axis, which they lack.
 

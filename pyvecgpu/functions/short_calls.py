@@ -15,6 +15,7 @@ import numpy as np
 from ..array import Array, new
 from ..backends.cpu_results import wrote
 from ..backends.cpu_ways import holds
+from ..device import Device, resolve
 from ..dispatch import _listeners
 from ..native.abi import MAX_NDIM
 from .casting import active
@@ -81,13 +82,14 @@ def _is_operand(value, data):
     return type(value) is float and data.dtype.kind == "f" and value and holds(data.dtype, value)
 
 
-def short(function, c_order=True):
+def short(function, c_order=True, of=tuple):
     """Return a decorator: what function(...) gives of ndarrays is taken, unless that is None.
 
-    The function stands in short_numpy.py. It gets ndarrays for Arrays, and all else as it is; it
-    gives None, or raises one of NumPy's errors, for what is not for it. Else it gives an ndarray or
-    NumPy's scalar, a tuple of ndarrays, or True after it has written to its first argument.
-    c_order: whether results are in C order, not in the operands', as elementwise ones are.
+    The function stands in a module short_*.py. It gets ndarrays for Arrays, in lists too, and all
+    else as it is; it gives None, or raises one of NumPy's errors, for what is not for it. Else it
+    gives an ndarray or NumPy's scalar, a list or tuple of such and of ints, or True after it has
+    written to its first argument. c_order: whether results are in C order, not in the operands', as
+    elementwise ones are. of: the class of a tuple, tuple or one with names.
     """
 
     count = function.__code__.co_argcount
@@ -111,6 +113,10 @@ def short(function, c_order=True):
                     one = one.data
                 elif type(one) is np.ndarray:
                     return composed(*arguments, **options)
+                elif type(one) in _LISTS and one and type(one[0]) in _HOLD_ARRAYS:
+                    backend, one = _opened_list(one, backend)
+                    if one is None:
+                        return composed(*arguments, **options)
                 raws.append(one)
             if backend is None or _listeners or active:
                 return composed(*arguments, **options)
@@ -129,8 +135,11 @@ def short(function, c_order=True):
             if result is True:
                 wrote(raws[0])
                 return None
-            if type(result) is tuple:
-                return tuple([_array(backend, one, c_order) for one in result])
+            if type(result) in _LISTS:
+                found = [
+                    one if type(one) is int else _array(backend, one, c_order) for one in result
+                ]
+                return found if type(result) is list else of(found) if of is tuple else of(*found)
             if type(result) is not np.ndarray:
                 result = np.asarray(result)
             elif c_order and not result.flags.c_contiguous:
@@ -139,6 +148,76 @@ def short(function, c_order=True):
             array.backend = backend
             array.data = result
             return array
+
+        return call
+
+    return decorate
+
+
+def _several(backend, values, c_order, of):
+    """Return a list, or a tuple of a class, of Arrays of ndarrays, and of ints as they are."""
+    found = [one if type(one) is int else _array(backend, one, c_order) for one in values]
+    if type(values) is list:
+        return found
+    return tuple(found) if of is tuple else of(*found)
+
+
+_HOLD_ARRAYS = {Array, list, tuple}
+
+
+def _opened_list(values, backend):
+    """Return the backend of the Arrays in nested lists and these with ndarrays, or None for them.
+
+    Nothing but Arrays of one backend of the CPU, bools, integers and real floats, is opened.
+    """
+    found = []
+    for one in values:
+        kind = type(one)
+        if kind is Array:
+            if one.backend is not backend and backend is not None:
+                return backend, None
+            backend = one.backend
+            if backend.on_card or one.data.dtype.kind not in _REAL:
+                return backend, None
+            one = one.data
+        elif kind is list or kind is tuple:
+            backend, one = _opened_list(one, backend)
+            if one is None:
+                return backend, None
+        elif kind is np.ndarray:
+            return backend, None
+        found.append(one)
+    return backend, found if type(values) is list else tuple(found)
+
+
+def made(function):
+    """Return a decorator for functions of no Arrays: what function(...) gives is taken on the CPU.
+
+    The function gets all arguments but `device`, and gives an ndarray, a tuple of such, or None, or
+    raises one of NumPy's errors, for what is not for it.
+    """
+
+    def decorate(composed):
+        @functools.wraps(composed)
+        def call(*arguments, **options):
+            device = options.get("device")
+            if _listeners or active or (device is not None and type(device) is not Device):
+                return composed(*arguments, **options)
+            backend = resolve(device).backend
+            if backend.on_card:
+                return composed(*arguments, **options)
+            asked = options
+            if "device" in options:
+                asked = {name: one for name, one in options.items() if name != "device"}
+            try:
+                result = function(*arguments, **asked)
+            except _ERRORS:
+                result = None
+            if result is None:
+                return composed(*arguments, **options)
+            if type(result) is tuple:
+                return tuple([_array(backend, one) for one in result])
+            return _array(backend, result)
 
         return call
 

@@ -1,32 +1,196 @@
 """Short ways of linalg on the CPU device, by a call of NumPy: see functions/short_calls.py.
 
-They are for matrices of float32 and float64, which NumPy computes in as they are. What it refuses,
-singular matrices among it, goes the long way, which says so.
+They are for matrices of float32 and float64, which NumPy computes in as they are, and of bools and
+integers, which it computes with in float64; results of these are rounded once to the default float.
+What NumPy refuses, singular matrices among it, goes the long way, which says so.
 """
 
 import numpy as np
 
+from ..dtypes import complex_dtype
+from ..functions import short_names, short_numpy
+from ..functions.short_numpy import _multiply, _sum
+from ..functions.short_ufuncs import float_of, numbers_of, rounded
 
-def _are_matrices(*values):
-    """Whether all are ndarrays of one of the dtypes, and the first one has matrices."""
+# What systems.py and decompositions.py take -------------------------------------------------------
+
+
+def _dtype_of(*values):
+    """The dtype of the results of matrices, the others being arrays of theirs; or None."""
     first = values[0]
     for one in values:
         if type(one) is not np.ndarray or one.dtype is not first.dtype or not one.ndim:
-            return False
-    return first.dtype.char in "fd" and first.ndim >= 2
+            return None
+    return float_of(first) if first.ndim >= 2 else None
 
 
-def inv(x):
-    return np.linalg.inv(x) if _are_matrices(x) else None
+def _of_matrices(function, is_complex=False):
+    """Return the short way of a function of matrices of one dtype, and of no other arguments."""
+
+    def compute(*values):
+        dtype = _dtype_of(*values)
+        if dtype is None:
+            return None
+        dtype = complex_dtype(dtype) if is_complex else dtype
+        result = function(*values)
+        if isinstance(result, tuple):
+            return tuple([rounded(one, dtype) for one in result])
+        return rounded(result, dtype)
+
+    return compute
 
 
-def det(x):
-    return np.linalg.det(x) if _are_matrices(x) else None
+def _one(function, is_complex=False):
+    compute = _of_matrices(function, is_complex)
+    return lambda x: compute(x)
+
+
+inv, det, slogdet = _one(np.linalg.inv), _one(np.linalg.det), _one(np.linalg.slogdet)
+svdvals = _one(np.linalg.svdvals)
+eig, eigvals = _one(np.linalg.eig, True), _one(np.linalg.eigvals, True)
+_solve = _of_matrices(np.linalg.solve)
+_tensorsolve = _of_matrices(np.linalg.tensorsolve)
 
 
 def solve(x1, x2):
-    return np.linalg.solve(x1, x2) if _are_matrices(x1, x2) else None
+    return _solve(x1, x2)
+
+
+def tensorsolve(a, b):
+    return _tensorsolve(a, b)
+
+
+def tensorinv(x, ind=2):
+    if type(ind) is not int or ind < 1:
+        return None
+    return _of_matrices(lambda values: np.linalg.tensorinv(values, ind))(x)
 
 
 def cholesky(x, upper=False):
-    return np.linalg.cholesky(x, upper=bool(upper)) if _are_matrices(x) else None
+    return _of_matrices(lambda values: np.linalg.cholesky(values, upper=bool(upper)))(x)
+
+
+def cond(x):
+    return _of_matrices(np.linalg.cond)(x)
+
+
+def qr(x, mode="reduced"):
+    if mode != "reduced" and mode != "complete":
+        return None
+    return _of_matrices(lambda values: np.linalg.qr(values, mode))(x)
+
+
+def svd(x, full_matrices=True):
+    return _of_matrices(lambda values: np.linalg.svd(values, bool(full_matrices)))(x)
+
+
+def eigh(x, UPLO="L"):
+    return _of_matrices(lambda values: np.linalg.eigh(values, UPLO))(x) if UPLO in _HALVES else None
+
+
+def eigvalsh(x, UPLO="L"):
+    if UPLO not in _HALVES:
+        return None
+    return _of_matrices(lambda values: np.linalg.eigvalsh(values, UPLO))(x)
+
+
+_HALVES = ("L", "U")
+
+
+def _tolerance(x, s):
+    """Return what singular values of matrices are compared with."""
+    dtype = np.float64 if x.dtype.kind != "f" else x.dtype
+    return s.max(-1, keepdims=True) * float(max(x.shape[-2:]) * np.finfo(dtype).eps)
+
+
+def pinv(x):
+    dtype = _dtype_of(x)
+    if dtype is None or not x.size:
+        return None
+    u, s, vh = np.linalg.svd(x, False)
+    kept = s > _tolerance(x, s)
+    inverse = (1.0 / np.where(kept, s, s.dtype.type(1.0))) * kept
+    result = np.matmul(vh.mT, inverse[..., None] * u.mT)
+    return rounded(result, dtype)
+
+
+def matrix_rank(x):
+    if _dtype_of(x) is None or not x.size:
+        return None
+    s = np.linalg.svd(x, compute_uv=False)
+    return np.add.reduce(s > _tolerance(x, s), -1, np.int64)
+
+
+def lstsq(a, b, rcond=None):
+    dtype = _dtype_of(a, b)
+    if dtype is None or (rcond is not None and type(rcond) is not float):
+        return None
+    x, residuals, rank, s = np.linalg.lstsq(a, b, rcond)
+    return rounded(x, dtype), rounded(residuals, dtype), int(rank), rounded(s, dtype)
+
+
+def matrix_power(x, n):
+    if not _multiply(x) or x.ndim < 2 or x.shape[-1] != x.shape[-2] or type(n) is not int or n < 1:
+        return None
+    if n == 1:
+        return x.copy()
+    result = None
+    while True:
+        if n % 2:
+            result = x if result is None else np.matmul(result, x)
+        n //= 2
+        if not n:
+            return result
+        x = np.matmul(x, x)
+
+
+# Norms and products -------------------------------------------------------------------------------
+
+
+def norm(x, ord=None, axis=None, keepdims=False):
+    return _length(x) if ord is axis is None and keepdims is False else None
+
+
+def vector_norm(x, axis=None, keepdims=False, ord=2):
+    is_plain = axis is None and keepdims is False and type(ord) is int and ord == 2
+    return _length(x) if is_plain else None
+
+
+def matrix_norm(x, keepdims=False, ord="fro"):
+    is_plain = ord == "fro" and keepdims is False and type(x) is np.ndarray and x.ndim == 2
+    return _length(x) if is_plain else None
+
+
+def _length(x):
+    """Return the root of the sum of all squares."""
+    dtype = float_of(x)
+    if dtype is None:
+        return None
+    x = numbers_of(x)
+    return rounded(np.sqrt(_sum(x * x, None)), dtype)
+
+
+def diagonal(x, offset=0):
+    return short_names.diagonal(x, offset, -2, -1)
+
+
+def trace(x, offset=0):
+    return short_numpy.trace(x, offset, -2, -1)
+
+
+def outer(x1, x2):
+    if not _multiply(x1, x2) or not x1.ndim == x2.ndim == 1:
+        return None
+    return np.multiply(x1[:, None], x2)
+
+
+def multi_dot(arrays):
+    if len(arrays) != 3 or not _multiply(*arrays) or any(one.ndim != 2 for one in arrays):
+        return None
+    a, b, c = arrays
+    if a.shape[1] != b.shape[0] or b.shape[1] != c.shape[0]:
+        return None
+    first = a.shape[0] * b.shape[1] * (a.shape[1] + c.shape[1])
+    if first < c.shape[1] * a.shape[1] * (b.shape[1] + a.shape[0]):
+        return np.matmul(np.matmul(a, b), c)
+    return np.matmul(a, np.matmul(b, c))
