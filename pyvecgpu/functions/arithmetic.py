@@ -5,6 +5,7 @@ Operands and dtypes are as in elementwise.py.
 
 import math
 
+from ..array import Array
 from ..dtypes import float64, inexact, is_float, parse_dtype, uint8
 from . import short_ufuncs
 from .arguments import Operands, promote_all
@@ -149,6 +150,8 @@ def cbrt(x, /, out=None, *, device=None):
     [-3.  2.]
     """
     call = Operands("cbrt", (x,), out, device)
+    if not isinstance(x, Array) and out is None:  # what an Array of it gives
+        return call.give(cbrt(call.arrays[0]))
     dtype = _real("cbrt", call.arrays[0].dtype)
     array = astype(call.arrays[0], float64, copy=False)
     size = abs(array)
@@ -171,7 +174,6 @@ def float_power(x1, x2, /, out=None, *, device=None):
     return call.deliver_array(pow(astype(a, float64, copy=False), astype(b, float64, copy=False)))
 
 
-@short(short_ufuncs.logaddexp2, c_order=False)
 def logaddexp2(x1, x2, /, out=None, *, device=None):
     """Return log2(2 ** x1 + 2 ** x2) without overflow in between, as float.
 

@@ -57,7 +57,23 @@ MOST_PARTS = 1_000_000  # of a split, where the elements are fewer
 # Joining ------------------------------------------------------------------------------------------
 
 
-@numpys(np.concatenate)
+def _in_c_order(function, stacked):
+    """Return NumPy's concatenate or stack, which writes arrays of another order in C order."""
+
+    def join(parts, axis=0):
+        first = parts[0].shape
+        ndim = len(first) + stacked
+        if axis is None or not -ndim <= axis < ndim or parts[0].flags.c_contiguous:
+            return function(parts, axis)
+        axis = axis % ndim
+        length = len(parts) if stacked else sum([one.shape[axis] for one in parts])
+        shape = (*first[:axis], length, *first[axis + 1 - stacked :])
+        return function(parts, axis, out=np.empty(shape, np.result_type(*parts)))
+
+    return join
+
+
+@numpys(_in_c_order(np.concatenate, False))
 def concat(arrays, /, axis=0, out=None, *, dtype=None):
     """Return arrays one behind the other along an axis; axis=None: the elements of all in a row.
 
@@ -74,7 +90,7 @@ def concat(arrays, /, axis=0, out=None, *, dtype=None):
     return _concat("concat", arrays, axis, dtype, out)
 
 
-@numpys(np.concatenate)
+@numpys(_in_c_order(np.concatenate, False))
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
     """Return concat(arrays, axis), under the name that NumPy has for it.
 
@@ -88,7 +104,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
     return _concat("concatenate", arrays, axis, dtype, out)
 
 
-@numpys(np.stack)
+@numpys(_in_c_order(np.stack, True))
 def stack(arrays, /, axis=0, out=None):
     """Return arrays of one shape along a new axis, at place `axis` of the result.
 
@@ -382,7 +398,7 @@ def tile(x, repetitions, /):
 def _numpys_repeat(x, repeats, axis=None):
     if repeats is not None and repeats < 0:  # of no elements NumPy takes that
         raise ValueError
-    return np.repeat(x, repeats, axis)
+    return x.repeat(repeats, axis)
 
 
 @numpys(_numpys_repeat)

@@ -23,7 +23,7 @@ from .casting import active
 _LISTS = (list, tuple)
 _MULTIPLIED = "fdbhilqBHILQ"  # dtypes whose products NumPy adds up as we do
 _REAL = "buif"
-_ERRORS = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
+_ERRORS = (TypeError, ValueError, IndexError, ArithmeticError, MemoryError)
 
 
 def numpys(function, scalars=()):

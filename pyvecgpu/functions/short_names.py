@@ -11,8 +11,9 @@ _LONGEST = 2**31  # elements that are made here
 
 def _are_ints(*values):
     for one in values:  # not by a generator, which costs as much as a small call
-        if type(one) is not int or not -_LONGEST < one < _LONGEST:
-            return False
+        if type(one) is int and -_LONGEST < one < _LONGEST:
+            continue
+        return False
     return True
 
 
@@ -103,21 +104,13 @@ def triu_indices_from(x, k=0):
 
 
 def tril_indices(n, k=0, m=None):
-    return _of_triangle(n, k, m, np.less_equal)
+    m = n if m is None else m
+    return np.tril_indices(n, k, m) if _are_ints(n, k, m) and n >= 0 and m >= 0 else None
 
 
 def triu_indices(n, k=0, m=None):
-    return _of_triangle(n, k, m, np.greater_equal)
-
-
-def _of_triangle(n, k, m, compare):
-    """Return the rows and columns of the places where column - row compares to k."""
     m = n if m is None else m
-    if not _are_ints(n, k, m) or n < 0 or m < 0:
-        return None
-    rows, columns = np.arange(n), np.arange(m)
-    mask = compare.outer(columns, rows + k).T
-    return tuple([np.broadcast_to(one, mask.shape)[mask] for one in (rows[:, None], columns)])
+    return np.triu_indices(n, k, m) if _are_ints(n, k, m) and n >= 0 and m >= 0 else None
 
 
 def indices(dimensions, dtype=np.int64, sparse=False):
@@ -200,7 +193,7 @@ def choose(x, choices):
 def piecewise(x, condlist, funclist):
     if not _is_real(x) or not x.ndim or type(condlist) is not list or type(funclist) is not list:
         return None
-    if len(condlist) != len(funclist) or not all([_fits(x, one) for one in funclist]):
+    if len(condlist) != len(funclist) or not all(_fits(x, one) for one in funclist):
         return None
     for mask in condlist:
         if type(mask) is not np.ndarray or mask.dtype.kind != "b" or mask.shape != x.shape:
@@ -218,7 +211,7 @@ def place(x, mask, vals):
         return None
     if mask.shape != x.shape or not x.flags.writeable or type(vals) is not list or not vals:
         return None
-    if not all([type(one) is not np.ndarray and _fits(x, one) for one in vals]):
+    if not all(type(one) is not np.ndarray and _fits(x, one) for one in vals):
         return None
     np.place(x, mask, vals)
     return True

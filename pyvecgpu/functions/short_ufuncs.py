@@ -4,6 +4,7 @@ They are for short_calls.short: each gets ndarrays for Arrays and gives None for
 A ufunc here gives what the composed way gives, to the bit, of the kinds that are named.
 """
 
+import bisect
 import math
 
 import numpy as np
@@ -128,7 +129,19 @@ def angle(x, deg=False):
     return np.arctan2(dtype.type(0.0), rounded(x, dtype))
 
 
-logaddexp2 = of_two(np.logaddexp2, FLOATS)
+def _times(factor):
+    """Return the short way of a product with a number, of integers computed in float64."""
+
+    def compute(x):
+        dtype = float_of(x)
+        if dtype is None or x.dtype.kind == "b":
+            return None
+        return rounded(numbers_of(x) * factor, dtype)
+
+    return compute
+
+
+deg2rad, rad2deg = _times(math.pi / 180), _times(180 / math.pi)
 cbrt = of_one(np.cbrt, FLOATS, True)
 
 
@@ -150,6 +163,8 @@ def sinc(x):
 
 BORDER = 20.0  # up to here the power series, and Hankel's from there on: both to float64's digits
 TERMS, LATER_TERMS = 48, 22
+# Up to which x * x / 4 so many terms are all: what is left is too little to be seen in any.
+_UP_TO = [(1e-28 * math.factorial(k) ** 2) ** (1 / k) for k in range(1, TERMS)]
 _PIECE = 8192  # elements that stay in the cache while all terms are added
 
 
@@ -161,7 +176,9 @@ def i0(x):
     result = np.empty(x.shape, dtype)
     flat, places = x.reshape(-1), result.reshape(-1)
     for i in range(0, x.size, _PIECE):
-        places[i : i + _PIECE] = _i0(np.abs(flat[i : i + _PIECE].astype(np.float64)))
+        values = _i0(np.abs(flat[i : i + _PIECE].astype(np.float64)))
+        with np.errstate(over="ignore"):  # what is too large for float32 is infinite
+            places[i : i + _PIECE] = values
     return result
 
 
@@ -171,7 +188,7 @@ def _i0(size):
     near *= 0.25
     result = near * 0.0
     result += 1.0
-    for k in range(TERMS, 0, -1):
+    for k in range(1 + bisect.bisect_left(_UP_TO, np.fmax.reduce(near)), 0, -1):
         result *= near
         result *= 1.0 / (k * k)
         result += 1.0
