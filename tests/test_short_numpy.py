@@ -274,7 +274,9 @@ A.trace(); T.trace(-1); m.swapaxes(A, 0, 1); m.swapaxes(C, -1, 0); m.swapaxes(A,
 C.swapaxes(0, 2); m.rollaxis(C, 2); m.rollaxis(C, 0, 3); m.rollaxis(A, 2); m.rollaxis(C, -1, -2);
 m.rollaxis(A, 1, 9); m.unstack(A); m.unstack(T, axis=1); m.unstack(a); m.unstack(z);
 m.unstack(A, axis=2); m.unstack(e); m.unstack(C, axis=-1); m.atleast_2d(a); m.atleast_2d(z);
-m.atleast_2d(C); m.atleast_2d(v); m.atleast_2d(a, A); m.broadcast_arrays(a); m.broadcast_arrays(T);
+m.atleast_2d(C); m.atleast_1d(a); m.atleast_1d(z); m.atleast_3d(a); m.atleast_3d(z);
+m.atleast_3d(T); m.atleast_3d(C); m.atleast_1d(T, z); m.atleast_3d(v);
+m.atleast_3d(e); m.atleast_2d(v); m.atleast_2d(a, A); m.broadcast_arrays(a); m.broadcast_arrays(T);
 m.broadcast_arrays(A, a[:6]); m.broadcast_arrays(z); m.dsplit(C, 2); m.dsplit(C, 3);
 m.dsplit(C, [1]); m.dsplit(A, 2); m.dsplit(C, 0); m.imag(a); m.imag(T); m.imag(z); m.imag(e);
 m.angle(a); m.angle(b); m.angle(T); m.angle(A, True); m.angle(z); m.unravel_index(i % 20, (4, 5));

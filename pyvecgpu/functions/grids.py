@@ -96,6 +96,8 @@ def ix_(*args):
     >>> x[vg.ix_(vg.asarray([0, 2]), vg.asarray([1, 2]))].tolist()
     [[2, 3], [8, 9]]
     """
+    if all(type(x) is list and {*map(type, x)} == {int} for x in args):
+        return np.ix_(*args)
     found = []
     for place, x in enumerate(args):
         array, give = as_array("ix_", x if isinstance(x, Array) else np.asarray(x))

@@ -61,9 +61,11 @@ def _in_c_order(function, stacked):
     """Return NumPy's concatenate or stack, which writes arrays of another order in C order."""
 
     def join(parts, axis=0):
+        if parts[0].flags.c_contiguous:
+            return function(parts, axis)
         first = parts[0].shape
         ndim = len(first) + stacked
-        if axis is None or not -ndim <= axis < ndim or parts[0].flags.c_contiguous:
+        if axis is None or not -ndim <= axis < ndim:
             return function(parts, axis)
         axis = axis % ndim
         length = len(parts) if stacked else sum([one.shape[axis] for one in parts])

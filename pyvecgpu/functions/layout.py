@@ -375,6 +375,7 @@ def _of_dimensions(name, x, least):
     return x
 
 
+@short(short_names.atleast_1d, c_order=False)
 def atleast_1d(*arrays):
     """Return a view with one axis at least; of several arrays a tuple.
 
@@ -394,6 +395,7 @@ def atleast_2d(*arrays):
     return _at_least("atleast_2d", arrays, lambda shape: (1,) * (2 - len(shape)) + shape)
 
 
+@short(short_names.atleast_3d, c_order=False)
 def atleast_3d(*arrays):
     """Return a view with three axes at least, 1 x n x 1 of one, m x n x 1 of two; see atleast_1d.
 

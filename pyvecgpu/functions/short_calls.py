@@ -103,7 +103,8 @@ def short(function, c_order=True, of=tuple):
         def call(*arguments, **options):
             backend, raws = None, []
             for one in arguments:
-                if type(one) is Array:
+                kind = type(one)
+                if kind is Array:
                     if backend is None:
                         backend = one.backend
                         if backend.on_card:
@@ -111,12 +112,13 @@ def short(function, c_order=True, of=tuple):
                     if one.backend is not backend or one.data.dtype.kind not in _REAL:
                         return composed(*arguments, **options)
                     one = one.data
-                elif type(one) is np.ndarray:
-                    return composed(*arguments, **options)
-                elif type(one) in _LISTS and one and type(one[0]) in _HOLD_ARRAYS:
-                    backend, one = _opened_list(one, backend)
-                    if one is None:
+                elif kind in _OF_ARRAYS:
+                    if kind is np.ndarray:
                         return composed(*arguments, **options)
+                    if one and type(one[0]) in _OF_ARRAYS:
+                        backend, one = _opened_list(one, backend)
+                        if one is None:
+                            return composed(*arguments, **options)
                 raws.append(one)
             if backend is None or _listeners or active:
                 return composed(*arguments, **options)
@@ -162,7 +164,7 @@ def _several(backend, values, c_order, of):
     return tuple(found) if of is tuple else of(*found)
 
 
-_HOLD_ARRAYS = {Array, list, tuple}
+_OF_ARRAYS = {Array, np.ndarray, list, tuple}
 
 
 def _opened_list(values, backend):

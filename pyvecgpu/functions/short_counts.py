@@ -222,7 +222,7 @@ def cumulative_prod(x, *, axis=None):
 def correlate(x1, x2, mode="valid"):
     if not _multiply(x1, x2) or not x1.ndim == x2.ndim == 1 or x1.size < x2.size:
         return None
-    return np.convolve(x1, x2[::-1], mode) if type(mode) is str else None
+    return np.correlate(x1, x2, mode) if type(mode) is str and x2.size else None
 
 
 def nancumsum(x, axis=None):

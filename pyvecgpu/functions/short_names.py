@@ -53,6 +53,22 @@ def atleast_2d(*arrays):
     return x if x.ndim > 1 else x.reshape(1, x.size)
 
 
+def atleast_1d(*arrays):
+    if len(arrays) != 1 or type(arrays[0]) is not np.ndarray:
+        return None
+    (x,) = arrays
+    return x if x.ndim else x.reshape(1)
+
+
+def atleast_3d(*arrays):
+    if len(arrays) != 1 or type(arrays[0]) is not np.ndarray:
+        return None
+    (x,) = arrays
+    if x.ndim == 1:
+        return x[None, :, None]
+    return x if x.ndim > 2 else x[..., None] if x.ndim else x.reshape(1, 1, 1)
+
+
 def broadcast_arrays(*arrays):
     if len(arrays) != 1 or type(arrays[0]) is not np.ndarray:
         return None

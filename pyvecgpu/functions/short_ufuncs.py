@@ -30,15 +30,16 @@ def float_of(x):
     """The dtype of float results of float32, float64, bools and integers, else None."""
     if type(x) is not np.ndarray:
         return None
-    if x.dtype.char in FLOATS:
-        return x.dtype
-    dtype = get_default_dtype() if x.dtype.kind in "bui" else None
+    dtype = x.dtype
+    if dtype.char in FLOATS:
+        return dtype
+    dtype = get_default_dtype() if dtype.kind in "bui" else None
     return dtype if dtype is not None and dtype.char in FLOATS else None
 
 
 def rounded(result, dtype):
     """Return an ndarray, or NumPy's scalar, in a dtype: as it is, or else in C order."""
-    return result if result.dtype == dtype else np.asarray(result).astype(dtype, order="C")
+    return result if result.dtype is dtype else result.astype(dtype, order="C")
 
 
 def numbers_of(x):

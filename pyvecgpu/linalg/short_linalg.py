@@ -15,83 +15,94 @@ from ..functions.short_ufuncs import float_of, numbers_of, rounded
 # What systems.py and decompositions.py take -------------------------------------------------------
 
 
-def _dtype_of(*values):
-    """The dtype of the results of matrices, the others being arrays of theirs; or None."""
-    first = values[0]
-    for one in values:
-        if type(one) is not np.ndarray or one.dtype is not first.dtype or not one.ndim:
-            return None
-    return float_of(first) if first.ndim >= 2 else None
+def _dtype_of(x):
+    """The dtype of the results of matrices, or None."""
+    return float_of(x) if type(x) is np.ndarray and x.ndim >= 2 else None
+
+
+def _dtype_beside(x1, x2):
+    """The same of matrices beside an array of their dtype."""
+    if type(x2) is not np.ndarray or not x2.ndim or type(x1) is not np.ndarray:
+        return None
+    return _dtype_of(x1) if x1.dtype is x2.dtype else None
 
 
 def _of_matrices(function, is_complex=False):
-    """Return the short way of a function of matrices of one dtype, and of no other arguments."""
+    """Return the short way of a function of matrices and of no other arguments."""
 
-    def compute(*values):
-        dtype = _dtype_of(*values)
+    def compute(x):
+        dtype = _dtype_of(x)
         if dtype is None:
             return None
-        dtype = complex_dtype(dtype) if is_complex else dtype
-        result = function(*values)
-        if isinstance(result, tuple):
-            return tuple([rounded(one, dtype) for one in result])
-        return rounded(result, dtype)
+        return rounded(function(x), complex_dtype(dtype) if is_complex else dtype)
 
     return compute
 
 
-def _one(function, is_complex=False):
-    compute = _of_matrices(function, is_complex)
-    return lambda x: compute(x)
+def _all_rounded(results, dtype):
+    return tuple([rounded(one, dtype) for one in results])
 
 
-inv, det, slogdet = _one(np.linalg.inv), _one(np.linalg.det), _one(np.linalg.slogdet)
-svdvals = _one(np.linalg.svdvals)
-eig, eigvals = _one(np.linalg.eig, True), _one(np.linalg.eigvals, True)
-_solve = _of_matrices(np.linalg.solve)
-_tensorsolve = _of_matrices(np.linalg.tensorsolve)
+inv, det, svdvals = map(_of_matrices, (np.linalg.inv, np.linalg.det, np.linalg.svdvals))
+cond, eigvals = _of_matrices(np.linalg.cond), _of_matrices(np.linalg.eigvals, True)
+
+
+def slogdet(x):
+    dtype = _dtype_of(x)
+    return None if dtype is None else _all_rounded(np.linalg.slogdet(x), dtype)
+
+
+def eig(x):
+    dtype = _dtype_of(x)
+    return None if dtype is None else _all_rounded(np.linalg.eig(x), complex_dtype(dtype))
 
 
 def solve(x1, x2):
-    return _solve(x1, x2)
+    dtype = _dtype_beside(x1, x2)
+    return None if dtype is None else rounded(np.linalg.solve(x1, x2), dtype)
 
 
 def tensorsolve(a, b):
-    return _tensorsolve(a, b)
+    dtype = _dtype_beside(a, b)
+    return None if dtype is None else rounded(np.linalg.tensorsolve(a, b), dtype)
 
 
 def tensorinv(x, ind=2):
-    if type(ind) is not int or ind < 1:
+    dtype = _dtype_of(x)
+    if dtype is None or type(ind) is not int or ind < 1:
         return None
-    return _of_matrices(lambda values: np.linalg.tensorinv(values, ind))(x)
+    return rounded(np.linalg.tensorinv(x, ind), dtype)
 
 
 def cholesky(x, upper=False):
-    return _of_matrices(lambda values: np.linalg.cholesky(values, upper=bool(upper)))(x)
-
-
-def cond(x):
-    return _of_matrices(np.linalg.cond)(x)
+    dtype = _dtype_of(x)
+    return None if dtype is None else rounded(np.linalg.cholesky(x, upper=bool(upper)), dtype)
 
 
 def qr(x, mode="reduced"):
-    if mode != "reduced" and mode != "complete":
+    dtype = _dtype_of(x)
+    if dtype is None or (mode != "reduced" and mode != "complete"):
         return None
-    return _of_matrices(lambda values: np.linalg.qr(values, mode))(x)
+    return _all_rounded(np.linalg.qr(x, mode), dtype)
 
 
 def svd(x, full_matrices=True):
-    return _of_matrices(lambda values: np.linalg.svd(values, bool(full_matrices)))(x)
+    dtype = _dtype_of(x)
+    return None if dtype is None else _all_rounded(np.linalg.svd(x, bool(full_matrices)), dtype)
 
 
 def eigh(x, UPLO="L"):
-    return _of_matrices(lambda values: np.linalg.eigh(values, UPLO))(x) if UPLO in _HALVES else None
+    dtype = _dtype_of(x)
+    if dtype is None or UPLO not in _HALVES:
+        return None
+    return _all_rounded(np.linalg.eigh(x, UPLO), dtype)
 
 
 def eigvalsh(x, UPLO="L"):
-    if UPLO not in _HALVES:
+    dtype = _dtype_of(x)
+    if dtype is None or UPLO not in _HALVES:
         return None
-    return _of_matrices(lambda values: np.linalg.eigvalsh(values, UPLO))(x)
+    return rounded(np.linalg.eigvalsh(x, UPLO), dtype)
 
 
 _HALVES = ("L", "U")
@@ -122,7 +133,7 @@ def matrix_rank(x):
 
 
 def lstsq(a, b, rcond=None):
-    dtype = _dtype_of(a, b)
+    dtype = _dtype_beside(a, b)
     if dtype is None or (rcond is not None and type(rcond) is not float):
         return None
     x, residuals, rank, s = np.linalg.lstsq(a, b, rcond)
