@@ -358,14 +358,14 @@ def _accumulated_in_pieces(ufunc, a):
     Each begins with what the one before it came to.
     """
     result = np.empty(a.shape, a.dtype)
-    row = np.empty(SHORT + 1)
+    row = np.empty(PIECE + 1)
     row[0] = ufunc.identity
-    for begin in range(0, a.size, SHORT):
-        piece = a[begin : begin + SHORT]
+    for begin in range(0, a.size, PIECE):
+        piece = a[begin : begin + PIECE]
         part = row[: piece.size + 1]
         part[1:] = piece
         ufunc.accumulate(part, out=part)
-        result[begin : begin + SHORT] = part[1:]
+        result[begin : begin + PIECE] = part[1:]
         row[0] = part[-1]
     return result
 
@@ -386,6 +386,7 @@ def _accumulated(ufunc, a, axis):
     return ufunc.accumulate(result, axis, out=result)
 
 
+PIECE = 1 << 15  # elements of a long scan that are float64 at a time
 SHORT = 4096  # elements of a scan that NumPy makes float64 as it goes
 LARGEST_HALF, LEAST_HALF = 65520.0, 2.0**-25  # what is not below is infinite; what is not above, 0
 

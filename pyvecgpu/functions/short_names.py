@@ -21,7 +21,8 @@ def _are_ints(*values):
 
 
 def diagonal(x, offset=0, axis1=0, axis2=1):
-    if type(x) is not np.ndarray or x.ndim < 2 or not _are_ints(offset, axis1, axis2):
+    are_ints = type(offset) is type(axis1) is type(axis2) is int
+    if type(x) is not np.ndarray or x.ndim < 2 or not are_ints:
         return None
     rows, columns = x.shape[axis1], x.shape[axis2]
     view = x.diagonal(max(-rows, min(offset, columns)), axis1, axis2)
