@@ -70,6 +70,7 @@ def assert_alike(found, expected, text):
             assert_alike(one, other, text)
     elif isinstance(expected, vg.Array):
         assert (found.dtype, found.shape) == (expected.dtype, expected.shape), text
+        assert found.flags.writeable == expected.flags.writeable, text
         if expected.size:
             both = zip(found.strides, expected.strides, expected.shape, strict=True)
             assert all(one == other or n == 1 for one, other, n in both), text
@@ -313,6 +314,7 @@ m.lexsort((A, B), 0); m.lexsort(A); m.lexsort((a, e)); m.lexsort((z, z)); m.lexs
 m.lexsort((a, i)); m.sort_complex(a); m.sort_complex(b); m.sort_complex(A); m.sort_complex(z);
 m.median(a); m.median(A); m.median(b); m.median(c); m.median(T, 1); m.nanmedian(a); m.nanmedian(b);
 m.nanmedian(c); m.nanmedian(A); m.nanmedian(e); m.median(e); m.quantile(c, 0.3); m.quantile(a, 0.5);
+m.quantile(c / 3, 0.7); m.nanpercentile(c / 3, 12);
 m.quantile(c, 0); m.quantile(c, 1.0); m.quantile(b, 0.9); m.quantile(a, 2); m.percentile(c, 33);
 m.percentile(a, 50, axis=0); m.percentile(A, 50, axis=1); m.percentile(c, [10, 20]);
 m.nanquantile(c, 0.4); m.nanquantile(b, 0.6); m.nanquantile(a, 0.5, axis=0); m.nanpercentile(b, 77);

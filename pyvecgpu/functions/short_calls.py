@@ -138,10 +138,7 @@ def short(function, c_order=True, of=tuple):
                 wrote(raws[0])
                 return None
             if type(result) in _LISTS:
-                found = [
-                    one if type(one) is int else _array(backend, one, c_order) for one in result
-                ]
-                return found if type(result) is list else of(found) if of is tuple else of(*found)
+                return _several(backend, result, c_order, of)
             if type(result) is not np.ndarray:
                 result = np.asarray(result)
             elif c_order and not result.flags.c_contiguous:
