@@ -162,6 +162,57 @@ template <class T, bool FIRST> struct Team {
     }
 };
 
+// What a team has done of its chunk: the run that it is in, whether that began before the chunk,
+// and whether an entry has been left for that one.
+template <class T, bool FIRST> struct Progress {
+    using C = ComputeType<T>;
+    const Team<T, FIRST> &team;
+    int64_t chunk, begin;
+    bool in_head, has_head = false;
+    Run<C> run = {C(), false, 0, not_written};
+
+    __device__ __forceinline__ void end_run(C before) {
+        if (in_head)
+            team.leave(2 * chunk, begin, run, has_head = run.any);
+        else
+            team.finish(run, before);
+        in_head = run.any = false;
+    }
+};
+
+// A later round's chunk by a warp: from one entry that has a value to the next, as most have none.
+template <class T>
+__device__ __forceinline__ void combine_valued(Progress<T, false> &progress, const Write &of_lane,
+                                               int count) {
+    using C = ComputeType<T>;
+    constexpr int together = at_a_time<T, false>;
+    constexpr unsigned all = 0xffffffffu;
+    const Team<T, false> &team = progress.team;
+    unsigned valued = __ballot_sync(all, of_lane.valued);
+    const unsigned last = __ballot_sync(all, of_lane.last) & (all >> (32 - count));
+    int done = 0; // the entry from which on runs' ends have not been looked at
+    while (valued) {
+        int entry[together];
+        C values[together];
+#pragma unroll
+        for (int e = 0; e < together; e++) {
+            entry[e] = __ffs(static_cast<int>(valued)) - 1; // -1: there are no more
+            valued &= valued - 1;
+            if (entry[e] >= 0 && team.here)
+                values[e] = team.value(progress.begin + entry[e], of_lane);
+        }
+#pragma unroll
+        for (int e = 0; e < together; e++) {
+            if (entry[e] < 0) break;
+            if (last >> done & ((1u << (entry[e] - done)) - 1))
+                progress.end_run(team.before(progress.run.place));
+            team.take(&progress.run, values[e], of_lane.of_lane(entry[e]));
+            done = entry[e];
+        }
+    }
+    if (last >> done) progress.end_run(team.before(progress.run.place));
+}
+
 template <class T, bool FIRST>
 __global__ void __launch_bounds__(accumulate_threads, FIRST && sizeof(ComputeType<T>) <= 8 ? 3 : 2)
     accumulate_kernel(const __grid_constant__ Round round) {
@@ -187,12 +238,15 @@ __global__ void __launch_bounds__(accumulate_threads, FIRST && sizeof(ComputeTyp
     int64_t offsets[2][1];
     locate(round.walk, position, offsets);
     const Team<T, FIRST> team = {round, column, offsets[0][0], offsets[1][0], here};
-    Run<C> run = {C(), false, 0, not_written};
-    bool in_head = begin > 0 && team.key(begin - 1) == team.key(begin), has_head = false;
+    Progress<T, FIRST> progress = {team, chunk, begin,
+                                   begin > 0 && team.key(begin - 1) == team.key(begin)};
     Write of_lane = {};
     if (warp) of_lane = team.write(begin + lane);
+    const bool by_entries = warp && !FIRST;
+    if constexpr (!FIRST)
+        if (warp) combine_valued(progress, of_lane, static_cast<int>(end - begin));
     constexpr int together = at_a_time<T, FIRST>;
-    for (int64_t i = begin; i < end; i += together) {
+    for (int64_t i = by_entries ? end : begin; i < end; i += together) {
         Write writes[together];
         C values[together], before[together];
 #pragma unroll
@@ -208,20 +262,17 @@ __global__ void __launch_bounds__(accumulate_threads, FIRST && sizeof(ComputeTyp
 #pragma unroll
         for (int e = 0; e < together; e++) {
             if (i + e >= end) break;
-            if (writes[e].valued) team.take(&run, values[e], writes[e]);
-            if (!writes[e].last) continue;
-            if (in_head)
-                team.leave(2 * chunk, begin, run, has_head = run.any);
-            else
-                team.finish(run, FIRST ? before[e] : team.before(run.place));
-            in_head = run.any = false;
+            if (writes[e].valued) team.take(&progress.run, values[e], writes[e]);
+            if (writes[e].last)
+                progress.end_run(FIRST ? before[e] : team.before(progress.run.place));
         }
     }
     const bool goes_on = end < round.count && team.key(end) == team.key(end - 1);
-    if (in_head && goes_on) team.leave(2 * chunk, begin, run, has_head = run.any);
+    const Run<C> &run = progress.run;
+    if (progress.in_head && goes_on) team.leave(2 * chunk, begin, run, progress.has_head = run.any);
     if (round.next_keys) {
-        team.leave(2 * chunk + 1, end - 1, run, goes_on && !in_head && run.any);
-        if (!has_head) team.leave(2 * chunk, begin, run, false);
+        team.leave(2 * chunk + 1, end - 1, run, goes_on && !progress.in_head && run.any);
+        if (!progress.has_head) team.leave(2 * chunk, begin, run, false);
     }
 }
 

@@ -4,8 +4,8 @@
 // On cards with clusters these blocks are one, and the rows go through a ring in shared memory. Of
 // the row that has come a block makes its numbers; while they go round it finishes the row before,
 // whose place the next row to be copied takes at once, and copies of the rows behind are under way.
-// Other cards do it in two launches, which both read the rows: one leaves the numbers in memory, the
-// other one takes them from there.
+// Other cards do it in two launches, which both read the rows: one leaves the numbers in memory,
+// the other one takes them from there.
 //
 // How a row is cut depends on its length alone, and numbers of parts are added up in one order, so
 // that no bit depends on the card.
