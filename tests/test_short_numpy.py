@@ -211,7 +211,9 @@ m.linalg.cholesky(E * 4); m.linalg.cholesky(E * 4 + 1, upper=True); m.linalg.cho
 m.linalg.trace(A); m.linalg.trace(C, 1); m.linalg.trace(a)
 """)
 DECOMPOSED = texts("""
-m.linalg.inv(C[0, :3, :3]); m.linalg.slogdet(E * 3); m.linalg.slogdet(m.stack([E, E * 2]));
+m.linalg.inv(E, None); m.nonzero(a, 5); m.cumsum(a, None, None, None, None); m.roots(a, 1);
+m.cumsum(a, None, None, None); m.linalg.inv(C[0, :3, :3]);
+m.linalg.slogdet(E * 3); m.linalg.slogdet(m.stack([E, E * 2]));
 m.linalg.slogdet(A); m.linalg.tensorinv(E, 1); m.linalg.tensorinv(E, 0); m.linalg.tensorinv(A, 1);
 m.linalg.tensorsolve(E + 1, a[:4]); m.linalg.tensorsolve(A, a); m.linalg.qr(A); m.linalg.qr(A, "r");
 m.linalg.qr(A, "complete"); m.linalg.qr(a); m.linalg.qr(A, "raw"); m.linalg.svd(A);

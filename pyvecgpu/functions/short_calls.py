@@ -8,7 +8,7 @@ result is the same to the bit, and of others it is computed as the long way does
 
 import functools
 import operator
-from inspect import signature
+from inspect import Parameter, signature
 
 import numpy as np
 
@@ -50,9 +50,10 @@ def numpys(function, scalars=()):
                 raws.append(one.data)
                 if raws[-1].dtype.kind not in _REAL:
                     return composed(*arguments, **options)
-            for i, value in enumerate([*arguments[1:], *options.values()], 1):
-                if not (_is_operand(value, raws[0]) if i in scalars else _is_number(value)):
-                    return composed(*arguments, **options)
+            if len(arguments) > 1 or options:
+                for i, value in enumerate([*arguments[1:], *options.values()], 1):
+                    if not (_is_operand(value, raws[0]) if i in scalars else _is_number(value)):
+                        return composed(*arguments, **options)
             try:
                 result = function(raws if parts is first else raws[0], *arguments[1:], **options)
             except _ERRORS:
@@ -91,76 +92,86 @@ def short(function, c_order=True, of=tuple):
     written to its first argument. c_order: whether results are in C order, not in the operands', as
     elementwise ones are. of: the class of a tuple, tuple or one with names.
     """
+    return functools.partial(_shortened, function, c_order, of)
 
+
+def _shortened(function, c_order, of, composed):
     count = function.__code__.co_argcount
     taken = {*function.__code__.co_varnames[: count + function.__code__.co_kwonlyargcount]}
+    parameters = signature(composed).parameters.values()
+    defaults = {one.name: one.default for one in parameters}
+    rest = [one.default for one in parameters if one.kind in _IN_PLACE][count:]
 
-    def decorate(composed):
-        defaults = {one.name: one.default for one in signature(composed).parameters.values()}
-        rest = [*defaults.values()][count:]
-
-        @functools.wraps(composed)
-        def call(*arguments, **options):
-            backend, raws = None, []
-            for one in arguments:
-                kind = type(one)
-                if kind is Array:
-                    if backend is None:
-                        backend = one.backend
-                        if backend.on_card:
-                            return composed(*arguments, **options)
-                    if one.backend is not backend or one.data.dtype.kind not in _REAL:
+    @functools.wraps(composed)
+    def call(*arguments, **options):
+        backend, raws = None, []
+        for one in arguments:
+            kind = type(one)
+            if kind is Array:
+                if backend is None:
+                    backend = one.backend
+                    if backend.on_card:
                         return composed(*arguments, **options)
-                    one = one.data
-                elif kind in _OF_ARRAYS:
-                    if kind is np.ndarray:
+                if one.backend is not backend or one.data.dtype.kind not in _REAL:
+                    return composed(*arguments, **options)
+                one = one.data
+            elif kind in _OF_ARRAYS:
+                if kind is np.ndarray:
+                    return composed(*arguments, **options)
+                if one and type(one[0]) in _OF_ARRAYS:
+                    backend, one = _opened_list(one, backend)
+                    if one is None:
                         return composed(*arguments, **options)
-                    if one and type(one[0]) in _OF_ARRAYS:
-                        backend, one = _opened_list(one, backend)
-                        if one is None:
-                            return composed(*arguments, **options)
-                raws.append(one)
-            if backend is None or _listeners or active:
-                return composed(*arguments, **options)
-            if len(raws) > count and all(map(operator.is_, raws[count:], rest)):
-                del raws[count:]
-            try:
-                if options:
-                    asked = {n: x for n, x in options.items() if _is_told(n, x, taken, defaults)}
-                    result = function(*raws, **_opened(asked, backend))
-                else:
-                    result = function(*raws)
-            except _ERRORS:
-                result = None
-            if result is None:
-                return composed(*arguments, **options)
-            if result is True:
-                wrote(raws[0])
-                return None
-            if type(result) in _LISTS:
-                return _several(backend, result, c_order, of)
-            if type(result) is not np.ndarray:
-                result = np.asarray(result)
-            elif c_order and not result.flags.c_contiguous:
-                result = np.ascontiguousarray(result)
-            array = new()
-            array.backend = backend
-            array.data = result
-            return array
+            raws.append(one)
+        if backend is None or _listeners or active:
+            return composed(*arguments, **options)
+        more = len(raws) - count
+        if 0 < more <= len(rest) and all(map(operator.is_, raws[count:], rest)):
+            del raws[count:]
+        try:
+            if options:
+                asked = {n: x for n, x in options.items() if _is_told(n, x, taken, defaults)}
+                result = function(*raws, **_opened(asked, backend))
+            else:
+                result = function(*raws)
+        except _ERRORS:
+            result = None
+        if result is None:
+            return composed(*arguments, **options)
+        if result is True:
+            wrote(raws[0])
+            return None
+        if type(result) in _LISTS:
+            return _several(backend, result, c_order, of)
+        if type(result) is not np.ndarray:
+            result = np.asarray(result)
+        elif c_order and not result.flags.c_contiguous:
+            result = np.ascontiguousarray(result)
+        array = new()
+        array.backend = backend
+        array.data = result
+        return array
 
-        return call
-
-    return decorate
+    return call
 
 
 def _several(backend, values, c_order, of):
     """Return a list, or a tuple of a class, of Arrays of ndarrays, and of ints as they are."""
-    found = [one if type(one) is int else _array(backend, one, c_order) for one in values]
+    found = []
+    for one in values:
+        if type(one) is not int:
+            data = one if type(one) is np.ndarray else np.asarray(one)
+            one = new()
+            one.backend = backend
+            is_plain = not c_order or data.flags.c_contiguous
+            one.data = data if is_plain else np.ascontiguousarray(data)
+        found.append(one)
     if type(values) is list:
         return found
     return tuple(found) if of is tuple else of(*found)
 
 
+_IN_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _OF_ARRAYS = {Array, np.ndarray, list, tuple}
 
 

@@ -40,6 +40,9 @@ def _of_matrices(function, is_complex=False):
 
 
 def _all_rounded(results, dtype):
+    """Return a tuple of what is of one dtype, in another one."""
+    if results[0].dtype is dtype:
+        return tuple(results)
     return tuple([rounded(one, dtype) for one in results])
 
 
