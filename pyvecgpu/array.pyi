@@ -159,9 +159,9 @@ class Array:
     @imag.setter
     def imag(self, value: Any) -> None: ...
     def conj(self) -> Array:
-        """Return the complex conjugates, see vg.conj."""
+        """Return the complex conjugates, see vg.conj; real numbers are these themselves."""
     def conjugate(self) -> Array:
-        """Return the complex conjugates, see vg.conj."""
+        """Return the complex conjugates, see vg.conj; real numbers are these themselves."""
     def reshape(self, *shape: Any, order: str = 'C', copy: bool | None = None) -> Array:
         """Return the elements in another shape: x.reshape(2, -1) or x.reshape((2, -1))."""
     def transpose(self, *axes: Any) -> Array:

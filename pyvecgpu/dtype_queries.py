@@ -210,6 +210,11 @@ def can_cast(from_, to, casting="safe", /):
     >>> vg.can_cast("float64", "float32", "same_kind")
     True
     """
+    is_plain = isinstance(from_, np.dtype) and type(to) is str and type(casting) is str
+    return (_can_cast_known if is_plain else _can_cast)(from_, to, casting)
+
+
+def _can_cast(from_, to, casting):
     if casting not in _CASTINGS:
         names = ", ".join(repr(name) for name in _CASTINGS)
         raise ValueError(f"can_cast: casting can be {names}, not {casting!r}")
@@ -226,6 +231,9 @@ def can_cast(from_, to, casting="safe", /):
     if target == bfloat16:  # its 8 bits hold those of a byte
         return source.kind == "b" or (is_integer(source) and source.itemsize == 1)
     return target.kind in "fc" and target.itemsize > 2
+
+
+_can_cast_known = functools.lru_cache(maxsize=1024)(_can_cast)
 
 
 def result_type(*arrays_and_dtypes):

@@ -523,12 +523,13 @@ class _Methods:
         indexing.set(functions.imag(self), ..., value)
 
     def conj(self):
-        """Return the complex conjugates, see vg.conj.
+        """Return the complex conjugates, see vg.conj; real numbers are these themselves.
 
         >>> vg.asarray([1 + 2j]).conj().tolist()
         [(1-2j)]
         """
-        return functions.conj(self)
+        is_real = self.dtype.kind in "iuf"
+        return self if is_real else functions.conj(self)
 
     conjugate = conj
 

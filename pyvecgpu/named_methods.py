@@ -123,6 +123,8 @@ class NamedMethods:
         >>> vg.asarray([[1, 2], [3, 4]]).trace().item()
         5
         """
+        if dtype is None:
+            return functions.trace(self, offset, axis1, axis2)
         return functions.trace(self, offset, axis1, axis2, dtype)
 
     def swapaxes(self, axis1, axis2, /):
@@ -224,6 +226,8 @@ class NamedMethods:
         >>> vg.asarray([30, 10, 20]).argsort().tolist()
         [1, 2, 0]
         """
+        if kind is None and descending is False:
+            return functions.argsort(self, axis)
         return functions.argsort(self, axis, kind, descending=descending)
 
     def searchsorted(self, v, side="left", sorter=None):

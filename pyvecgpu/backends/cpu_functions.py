@@ -346,8 +346,28 @@ def scan(operation, a, axis, initial):
 
 def scan_of_floats(ufunc, a, axis):
     """Return the sums or products of all elements up to each, in the dtype of the floats."""
+    if a.ndim == 1 and a.dtype.char == "f" and a.size >= SHORT:
+        return _accumulated_in_pieces(ufunc, a)
     result = _accumulated(ufunc, a, axis)
     return as_half(result) if a.dtype.char == "e" else result.astype(a.dtype, copy=False)
+
+
+def _accumulated_in_pieces(ufunc, a):
+    """Return the same of float32 in a row, piece after piece, which stays in the cache as float64.
+
+    Each begins with what the one before it came to.
+    """
+    result = np.empty(a.shape, a.dtype)
+    row = np.empty(PIECE + 1)
+    row[0] = ufunc.identity
+    for begin in range(0, a.size, PIECE):
+        piece = a[begin : begin + PIECE]
+        part = row[: piece.size + 1]
+        part[1:] = piece
+        ufunc.accumulate(part, out=part)
+        result[begin : begin + PIECE] = part[1:]
+        row[0] = part[-1]
+    return result
 
 
 def _accumulated(ufunc, a, axis):
@@ -366,6 +386,7 @@ def _accumulated(ufunc, a, axis):
     return ufunc.accumulate(result, axis, out=result)
 
 
+PIECE = 1 << 15  # elements of a long scan that are float64 at a time
 SHORT = 4096  # elements of a scan that NumPy makes float64 as it goes
 LARGEST_HALF, LEAST_HALF = 65520.0, 2.0**-25  # what is not below is infinite; what is not above, 0
 

@@ -7,10 +7,13 @@ from ..dtypes import get_default_dtype, is_float, parse_dtype
 from ..functions.arguments import from_host, parse_axes, parse_int, parse_scalar
 from ..functions.joining import roll
 from ..functions.layout import as_array, astype
+from ..functions.short_calls import made, short
+from . import short_fft
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 
+@made(short_fft.fftfreq)
 def fftfreq(n, /, d=1.0, device=None, *, dtype=None):
     """Return the frequencies of the elements of fft: 0, positive ones, negative ones.
 
@@ -25,6 +28,7 @@ def fftfreq(n, /, d=1.0, device=None, *, dtype=None):
     return _frequencies(np.fft.fftfreq, "fftfreq", n, d, dtype, device)
 
 
+@made(short_fft.rfftfreq)
 def rfftfreq(n, /, d=1.0, device=None, *, dtype=None):
     """Return the frequencies of the elements of rfft: 0 and positive ones; see fftfreq.
 
@@ -45,6 +49,7 @@ def _frequencies(function, name, n, d, dtype, device):
     return astype(array, dtype, copy=False)
 
 
+@short(short_fft.fftshift)
 def fftshift(x, /, axes=None):
     """Return the elements turned so that frequency 0 is in the middle of the axes, or of all.
 
@@ -56,6 +61,7 @@ def fftshift(x, /, axes=None):
     return _shifted("fftshift", x, axes, 1)
 
 
+@short(short_fft.ifftshift)
 def ifftshift(x, /, axes=None):
     """Return the elements turned back; see fftshift.
 

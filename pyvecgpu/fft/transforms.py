@@ -16,8 +16,10 @@ from ..dispatch import apply
 from ..dtypes import complex_dtype, get_default_dtype, is_float
 from ..functions.arguments import Operands, is_scalar, parse_axis, parse_int
 from ..functions.layout import astype
+from ..functions.short_calls import short
 from ..functions.values import to_host
 from ..functions.working import work_dtype
+from . import short_fft
 
 __all__ = [
     "fft",
@@ -39,6 +41,7 @@ __all__ = [
 NORMS = ("backward", "ortho", "forward")
 
 
+@short(short_fft.fft, c_order=False)
 def fft(x, /, n=None, axis=-1, norm="backward"):
     """Return the transform along an axis, complex.
 
@@ -51,6 +54,7 @@ def fft(x, /, n=None, axis=-1, norm="backward"):
     return _along_one("fft", x, n, axis, norm)
 
 
+@short(short_fft.ifft, c_order=False)
 def ifft(x, /, n=None, axis=-1, norm="backward"):
     """Return the transform back; see fft.
 
@@ -61,6 +65,7 @@ def ifft(x, /, n=None, axis=-1, norm="backward"):
     return _along_one("ifft", x, n, axis, norm)
 
 
+@short(short_fft.rfft, c_order=False)
 def rfft(x, /, n=None, axis=-1, norm="backward"):
     """Return the first n // 2 + 1 elements of the transform of real numbers; see fft.
 
@@ -72,6 +77,7 @@ def rfft(x, /, n=None, axis=-1, norm="backward"):
     return _along_one("rfft", x, n, axis, norm)
 
 
+@short(short_fft.irfft, c_order=False)
 def irfft(x, /, n=None, axis=-1, norm="backward"):
     """Return the real numbers, n of them, of which rfft gives x; see fft.
 
@@ -83,6 +89,7 @@ def irfft(x, /, n=None, axis=-1, norm="backward"):
     return _along_one("irfft", x, n, axis, norm)
 
 
+@short(short_fft.hfft, c_order=False)
 def hfft(x, /, n=None, axis=-1, norm="backward"):
     """Return the transform, real, of numbers whose second half mirrors the first; see irfft.
 
@@ -92,6 +99,7 @@ def hfft(x, /, n=None, axis=-1, norm="backward"):
     return _along_one("hfft", x, n, axis, norm)
 
 
+@short(short_fft.ihfft, c_order=False)
 def ihfft(x, /, n=None, axis=-1, norm="backward"):
     """Return the first half of the transform back of real numbers; see rfft.
 
@@ -101,6 +109,7 @@ def ihfft(x, /, n=None, axis=-1, norm="backward"):
     return _along_one("ihfft", x, n, axis, norm)
 
 
+@short(short_fft.fftn, c_order=False)
 def fftn(x, /, s=None, axes=None, norm="backward"):
     """Return the transform along several axes, complex.
 
@@ -114,6 +123,7 @@ def fftn(x, /, s=None, axes=None, norm="backward"):
     return _along_several("fftn", x, s, axes, norm)
 
 
+@short(short_fft.ifftn, c_order=False)
 def ifftn(x, /, s=None, axes=None, norm="backward"):
     """Return the transform back along several axes; see fftn.
 
@@ -123,6 +133,7 @@ def ifftn(x, /, s=None, axes=None, norm="backward"):
     return _along_several("ifftn", x, s, axes, norm)
 
 
+@short(short_fft.rfftn, c_order=False)
 def rfftn(x, /, s=None, axes=None, norm="backward"):
     """Return the transform of real numbers: rfft along the last axis, fft along the others.
 
@@ -134,6 +145,7 @@ def rfftn(x, /, s=None, axes=None, norm="backward"):
     return _along_several("rfftn", x, s, axes, norm)
 
 
+@short(short_fft.irfftn, c_order=False)
 def irfftn(x, /, s=None, axes=None, norm="backward"):
     """Return the real numbers of which rfftn gives x; see fftn and irfft.
 
@@ -143,6 +155,7 @@ def irfftn(x, /, s=None, axes=None, norm="backward"):
     return _along_several("irfftn", x, s, axes, norm)
 
 
+@short(short_fft.fft2, c_order=False)
 def fft2(x, /, s=None, axes=(-2, -1), norm="backward"):
     """Return the transform along two axes; see fftn.
 
@@ -152,6 +165,7 @@ def fft2(x, /, s=None, axes=(-2, -1), norm="backward"):
     return fftn(x, s, axes, norm)
 
 
+@short(short_fft.ifft2, c_order=False)
 def ifft2(x, /, s=None, axes=(-2, -1), norm="backward"):
     """Return the transform back along two axes; see ifftn.
 
@@ -161,6 +175,7 @@ def ifft2(x, /, s=None, axes=(-2, -1), norm="backward"):
     return ifftn(x, s, axes, norm)
 
 
+@short(short_fft.rfft2, c_order=False)
 def rfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
     """Return the transform of real numbers along two axes; see rfftn.
 
@@ -170,6 +185,7 @@ def rfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
     return rfftn(x, s, axes, norm)
 
 
+@short(short_fft.irfft2, c_order=False)
 def irfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
     """Return the real numbers of which rfft2 gives x; see irfftn.
 

@@ -5,6 +5,7 @@ Operands and dtypes are as in elementwise.py.
 
 import math
 
+from ..array import Array
 from ..dtypes import float64, inexact, is_float, parse_dtype, uint8
 from . import short_ufuncs
 from .arguments import Operands, promote_all
@@ -141,6 +142,7 @@ def _gcd(name, a, b):
 # Roots, powers and sines --------------------------------------------------------------------------
 
 
+@short(short_ufuncs.cbrt, c_order=False)
 def cbrt(x, /, out=None, *, device=None):
     """Return the cube root, which negative numbers have, too; as float.
 
@@ -148,6 +150,8 @@ def cbrt(x, /, out=None, *, device=None):
     [-3.  2.]
     """
     call = Operands("cbrt", (x,), out, device)
+    if not isinstance(x, Array) and out is None:  # what an Array of it gives
+        return call.give(cbrt(call.arrays[0]))
     dtype = _real("cbrt", call.arrays[0].dtype)
     array = astype(call.arrays[0], float64, copy=False)
     size = abs(array)

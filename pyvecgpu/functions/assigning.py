@@ -3,7 +3,7 @@
 from ..array import Array
 from ..dispatch import apply
 from ..dtype_queries import can_cast, result_type
-from . import short_counts
+from . import short_counts, short_names
 from .arguments import is_host, is_scalar
 from .creation import zeros_like
 from .gathering import _beside, _check_target, _given, _mask, _values
@@ -69,6 +69,7 @@ def _write_where(mask, values, x):
     apply(x.backend, "where", broadcast_to(mask, x.shape), values, x, x)
 
 
+@short(short_names.piecewise)
 def piecewise(x, condlist, funclist, /, *args, **kw):
     """Return, where a condition is true, what the function of its place gives of x, and else 0.
 

@@ -127,6 +127,7 @@ def _given(values, array):
 # Histograms ---------------------------------------------------------------------------------------
 
 
+@short(short_counts.histogram_bin_edges)
 def histogram_bin_edges(x, /, bins=10, range=None, weights=None, *, device=None):
     """Return the edges of the bins that histogram counts by; see there.
 

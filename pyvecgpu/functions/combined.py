@@ -10,11 +10,12 @@ from ..array import Array
 from ..dispatch import WAYS
 from ..dtypes import float32, float64, inexact, integer_range, is_complex
 from ..operations import codes
-from . import short_cpu
+from . import short_cpu, short_ufuncs
 from .arguments import Operands
 from .casting import active
 from .elementwise import abs, binary, maximum, minimum, round, unary
 from .layout import astype
+from .short_calls import short
 from .values import copied
 from .working import work_dtype
 
@@ -121,6 +122,7 @@ def heaviside(x1, x2, /, out=None, *, device=None):
     return binary(codes.HEAVISIDE, x1, x2, out, device)
 
 
+@short(short_ufuncs.deg2rad, c_order=False)
 def deg2rad(x, /, out=None, *, device=None):
     """Return degrees as radians, as float.
 
@@ -130,6 +132,7 @@ def deg2rad(x, /, out=None, *, device=None):
     return _times("deg2rad", x, math.pi / 180, out, device)
 
 
+@short(short_ufuncs.rad2deg, c_order=False)
 def rad2deg(x, /, out=None, *, device=None):
     """Return radians as degrees, as float.
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ..array import Array
 from ..dispatch import apply
 from ..dtypes import complex_dtype, is_complex, is_float
 from . import short_cards, short_cpu
@@ -91,6 +92,10 @@ def array_equiv(x1, x2, /, *, device=None):
     >>> vg.array_equiv(vg.asarray([1, 1]), vg.asarray([1]))
     True
     """
+    if type(x1) is type(x2) is Array and device is None and x1.shape == x2.shape:
+        result = short_cpu.all_equal(x1, x2)
+        if result is not None:
+            return result
     call = Operands("array_equiv", (x1, x2), None, device)
     try:
         np.broadcast_shapes(*(() if is_scalar(x) else x.shape for x in call.arrays))

@@ -12,7 +12,7 @@ from ..array import Array
 from ..dispatch import apply
 from ..dtypes import is_complex, supported
 from ..operations import Operation
-from . import short_counts
+from . import short_counts, short_names, short_ufuncs
 from .arguments import is_host, is_scalar, parse_scalar, strong
 from .elementwise import abs, equal, less, multiply, not_equal, unary
 from .indexing import get
@@ -60,6 +60,7 @@ def real(x, /):
     return give(part(array, 0))
 
 
+@short(short_names.imag, c_order=False)
 def imag(x, /):
     """Return the imaginary parts: a view; of real numbers zeros, which are read-only.
 
@@ -87,6 +88,7 @@ def squared_length(array):
     return parts[0] * parts[0] + parts[1] * parts[1]
 
 
+@short(short_ufuncs.angle, c_order=False)
 def angle(x, /, deg=False):
     """Return the angle of complex numbers in radians, or degrees, from -pi to pi; as float.
 

@@ -114,6 +114,8 @@ def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):
     >>> x.tolist(), y.tolist()
     ([1, 2], [[9, 2]])
     """
+    if type(obj) is Array and copy is True and dtype is device is None and ndmin == 0:
+        return copied(obj)
     ndmin = parse_int(ndmin, "ndmin")
     result = asarray(obj, dtype=dtype, device=device, copy=copy)
     if ndmin <= result.ndim:

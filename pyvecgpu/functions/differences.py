@@ -7,7 +7,7 @@ import math
 
 from ..dtypes import bool as bool_dtype
 from ..dtypes import float64, inexact, int64, is_complex, is_float, promote_scalar
-from . import short_cards, short_numpy
+from . import short_cards, short_counts, short_numpy
 from .arguments import (
     Operands,
     is_scalar,
@@ -330,6 +330,7 @@ def convolve(x1, x2, /, mode="full", *, device=None):
     return call.give(astype(result, dtype, copy=False))
 
 
+@short(short_counts.correlate)
 def correlate(x1, x2, /, mode="valid", *, device=None):
     """Return sums of x1[i + k] * conj(x2[i]) for each shift k, of arrays of one dimension.
 

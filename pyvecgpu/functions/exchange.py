@@ -4,6 +4,7 @@ import numpy as np
 
 from ..array import Array
 from ..device import resolve
+from ..dispatch import observed
 from ..dtypes import float64, host_dtype, parse_dtype
 from . import dlpack
 from .arguments import from_host
@@ -83,6 +84,9 @@ def ascontiguousarray(obj, /, dtype=None, *, device=None):
     >>> vg.ascontiguousarray(vg.ones((2, 3)).T).strides
     (8, 4)
     """
+    is_plain = type(obj) is Array and dtype is device is None and not observed()
+    if is_plain and not obj.backend.on_card and obj.data.flags.c_contiguous and obj.data.ndim:
+        return obj
     array = contiguous(asarray(obj, dtype, device=device))
     return array if array.ndim else reshape(array, (1,))
 

@@ -11,7 +11,7 @@ from ..array import Array
 from ..dispatch import apply
 from ..native.abi import ALONG
 from ..short_views import put_in_a_row, taken
-from . import advanced, short_numpy
+from . import advanced, short_names, short_numpy
 from .arguments import from_host, host_array, is_host, is_scalar, parse_axis, promote_all, strong
 from .elementwise import where
 from .indexing import get
@@ -150,6 +150,7 @@ def put(x, ind, v, /):
     _write_in_a_row(x, indices.reshape(-1), _values("put", v, x))
 
 
+@short(short_names.place)
 def place(x, mask, vals, /):
     """Write values to x where a mask is true, one behind the other, repeated as needed.
 
@@ -208,6 +209,7 @@ def put_along_axis(x, indices, values, /, axis):
 # Choosing -----------------------------------------------------------------------------------------
 
 
+@short(short_names.choose)
 def choose(x, choices, /):
     """Return, for each index in x, the element of that one of the choices at the index's place.
 

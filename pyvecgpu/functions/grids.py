@@ -9,6 +9,7 @@ import numpy as np
 
 from ..array import Array
 from ..dtypes import get_default_dtype, int64, is_integer, parse_dtype
+from . import short_names
 from .arguments import check_shape, is_host, parse_axis, parse_int, parse_shape
 from .creation import asarray, ones
 from .elementwise import bitwise_invert, greater_equal, less, logical_or, maximum, minimum
@@ -22,6 +23,7 @@ from .matrices import diag, tri
 from .ranges import arange
 from .reductions import any
 from .searching import nonzero
+from .short_calls import made, short
 from .values import copied, item
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
 # Of grids -----------------------------------------------------------------------------------------
 
 
+@made(short_names.indices)
 def indices(dimensions, dtype=int64, sparse=False, *, device=None):
     """Return, for each axis of a shape, every element's index along it: shape (axes, *dimensions).
 
@@ -93,6 +96,8 @@ def ix_(*args):
     >>> x[vg.ix_(vg.asarray([0, 2]), vg.asarray([1, 2]))].tolist()
     [[2, 3], [8, 9]]
     """
+    if all(type(x) is list and {*map(type, x)} == {int} for x in args):
+        return np.ix_(*args)
     found = []
     for place, x in enumerate(args):
         array, give = as_array("ix_", x if isinstance(x, Array) else np.asarray(x))
@@ -121,6 +126,7 @@ def mask_indices(n, mask_func, k=0, *, device=None):
     return nonzero(mask_func(ones((n, n), int64, device=device), k))
 
 
+@made(short_names.tril_indices)
 def tril_indices(n, /, k=0, m=None, *, device=None):
     """Return the indices of a matrix's elements at and below a diagonal: rows and columns.
 
@@ -133,6 +139,7 @@ def tril_indices(n, /, k=0, m=None, *, device=None):
     return nonzero(tri(n, m, k, "bool", device=device))
 
 
+@made(short_names.triu_indices)
 def triu_indices(n, /, k=0, m=None, *, device=None):
     """Return the indices of a matrix's elements at and above a diagonal; see tril_indices.
 
@@ -143,6 +150,7 @@ def triu_indices(n, /, k=0, m=None, *, device=None):
     return nonzero(bitwise_invert(tri(n, m, parse_int(k, "k") - 1, "bool", device=device)))
 
 
+@short(short_names.tril_indices_from)
 def tril_indices_from(x, /, k=0):
     """Return tril_indices of a matrix's shape, on its device. ValueError: not two dimensions.
 
@@ -154,6 +162,7 @@ def tril_indices_from(x, /, k=0):
     return tril_indices(rows, k, columns, device=device)
 
 
+@short(short_names.triu_indices_from)
 def triu_indices_from(x, /, k=0):
     """Return triu_indices of a matrix's shape, on its device. ValueError: not two dimensions.
 
@@ -200,6 +209,7 @@ def diag_indices_from(x, /):
 # Between several axes and one ---------------------------------------------------------------------
 
 
+@short(short_names.unravel_index)
 def unravel_index(indices, shape, *, device=None):
     """Return indices into an array's elements in a row as indices along its axes, a tuple.
 
@@ -221,6 +231,7 @@ def unravel_index(indices, shape, *, device=None):
     return tuple(reversed(found))
 
 
+@short(short_names.ravel_multi_index)
 def ravel_multi_index(multi_index, dims, mode="raise", *, device=None):
     """Return indices along the axes of a shape as indices into the elements in a row.
 
@@ -279,6 +290,7 @@ def diagflat(x, /, k=0):
     return give(diag(reshape(array, (array.size,)), k))
 
 
+@short(short_names.fill_diagonal)
 def fill_diagonal(x, val, /, wrap=False):
     """Write values to the diagonal of an Array: to x[i, i, ...], one behind the other, repeated.
 
@@ -351,6 +363,7 @@ def trim_zeros(x, /, trim="fb"):
     return give(get(array, slice(first, end)))
 
 
+@short(short_names.rollaxis, c_order=False)
 def rollaxis(x, axis, start=0, /):
     """Return a view with an axis moved to stand before another, see moveaxis. AxisError: none.
 
@@ -366,6 +379,7 @@ def rollaxis(x, axis, start=0, /):
     return give(moveaxis(array, axis, start - (axis < start)))
 
 
+@short(short_names.block)
 def block(arrays, /):
     """Return arrays put together as nested lists say: the innermost along the last axis.
 

@@ -12,7 +12,7 @@ from ..array import Array, Tracked
 from ..device import Device
 from ..dispatch import apply, whole
 from ..dtypes import int64, parse_dtype
-from . import advanced, short_cards, short_numpy
+from . import advanced, short_cards, short_names, short_numpy
 from .arguments import (
     Operands,
     check_shape,
@@ -57,7 +57,25 @@ MOST_PARTS = 1_000_000  # of a split, where the elements are fewer
 # Joining ------------------------------------------------------------------------------------------
 
 
-@numpys(np.concatenate)
+def _in_c_order(function, stacked):
+    """Return NumPy's concatenate or stack, which writes arrays of another order in C order."""
+
+    def join(parts, axis=0):
+        if parts[0].flags.c_contiguous:
+            return function(parts, axis)
+        first = parts[0].shape
+        ndim = len(first) + stacked
+        if axis is None or not -ndim <= axis < ndim:
+            return function(parts, axis)
+        axis = axis % ndim
+        length = len(parts) if stacked else sum([one.shape[axis] for one in parts])
+        shape = (*first[:axis], length, *first[axis + 1 - stacked :])
+        return function(parts, axis, out=np.empty(shape, np.result_type(*parts)))
+
+    return join
+
+
+@numpys(_in_c_order(np.concatenate, False))
 def concat(arrays, /, axis=0, out=None, *, dtype=None):
     """Return arrays one behind the other along an axis; axis=None: the elements of all in a row.
 
@@ -74,7 +92,7 @@ def concat(arrays, /, axis=0, out=None, *, dtype=None):
     return _concat("concat", arrays, axis, dtype, out)
 
 
-@numpys(np.concatenate)
+@numpys(_in_c_order(np.concatenate, False))
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
     """Return concat(arrays, axis), under the name that NumPy has for it.
 
@@ -88,7 +106,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None):
     return _concat("concatenate", arrays, axis, dtype, out)
 
 
-@numpys(np.stack)
+@numpys(_in_c_order(np.stack, True))
 def stack(arrays, /, axis=0, out=None):
     """Return arrays of one shape along a new axis, at place `axis` of the result.
 
@@ -302,6 +320,7 @@ def hsplit(x, indices_or_sections, /):
     return _split("hsplit", x, indices_or_sections, axis, True, least=1)
 
 
+@short(short_names.dsplit, c_order=False)
 def dsplit(x, indices_or_sections, /):
     """Return split(x, ..., axis=2). ValueError: less than three dimensions.
 
@@ -311,6 +330,7 @@ def dsplit(x, indices_or_sections, /):
     return _split("dsplit", x, indices_or_sections, 2, True, least=3)
 
 
+@short(short_names.unstack, c_order=False)
 def unstack(x, /, *, axis=0):
     """Return a tuple of views, one for each index along an axis, which they lack.
 
@@ -380,7 +400,7 @@ def tile(x, repetitions, /):
 def _numpys_repeat(x, repeats, axis=None):
     if repeats is not None and repeats < 0:  # of no elements NumPy takes that
         raise ValueError
-    return np.repeat(x, repeats, axis)
+    return x.repeat(repeats, axis)
 
 
 @numpys(_numpys_repeat)

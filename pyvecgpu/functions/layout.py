@@ -11,7 +11,7 @@ from ..device import Device, resolve
 from ..dispatch import WAYS, apply, whole
 from ..dtypes import bfloat16, float32, parse_dtype
 from ..short_views import flattened, repeated, reshaped, reversed_axes, squeezed
-from . import short_cards, short_cpu
+from . import short_cards, short_cpu, short_names
 from .arguments import (
     check_shape,
     from_host,
@@ -26,6 +26,7 @@ from .arguments import (
 )
 from .lists import is_list
 from .orders import axes_in
+from .short_calls import short
 from .values import copied, to_host
 
 __all__ = [
@@ -114,6 +115,7 @@ def matrix_transpose(x, /):
     return give(apply(array.backend, "permute", array, axes))
 
 
+@short(short_names.swapaxes, c_order=False)
 def swapaxes(x, axis1, axis2, /):
     """Return a view with two axes exchanged. AxisError: no such axis.
 
@@ -245,6 +247,7 @@ def broadcast_shapes(*shapes):
     return np.broadcast_shapes(*shapes)
 
 
+@short(short_names.broadcast_arrays, c_order=False)
 def broadcast_arrays(*arrays):
     """Return read-only views of arrays in the shape that they have together, as a tuple.
 
@@ -344,6 +347,7 @@ def rot90(x, /, k=1, axes=(0, 1)):
     return give(permute_dims(array, range(array.ndim)))
 
 
+@short(short_names.diagonal, c_order=False)
 def diagonal(x, /, offset=0, axis1=0, axis2=1):
     """Return the diagonals of the matrices that two axes span, along a new last axis.
 
@@ -371,6 +375,7 @@ def _of_dimensions(name, x, least):
     return x
 
 
+@short(short_names.atleast_1d, c_order=False)
 def atleast_1d(*arrays):
     """Return a view with one axis at least; of several arrays a tuple.
 
@@ -380,6 +385,7 @@ def atleast_1d(*arrays):
     return _at_least("atleast_1d", arrays, lambda shape: shape or (1,))
 
 
+@short(short_names.atleast_2d, c_order=False)
 def atleast_2d(*arrays):
     """Return a view with two axes at least: a row, if there is only one; see atleast_1d.
 
@@ -389,6 +395,7 @@ def atleast_2d(*arrays):
     return _at_least("atleast_2d", arrays, lambda shape: (1,) * (2 - len(shape)) + shape)
 
 
+@short(short_names.atleast_3d, c_order=False)
 def atleast_3d(*arrays):
     """Return a view with three axes at least, 1 x n x 1 of one, m x n x 1 of two; see atleast_1d.
 

@@ -282,7 +282,8 @@ def matvec(x1, x2, /, out=None, *, precision=None, device=None):
     >>> vg.matvec(vg.asarray([[1, 2], [3, 4]]), vg.asarray([[1, 0], [1, 1]])).tolist()
     [[1, 3], [3, 7]]
     """
-    if out is None and precision is None and device is None and _ndim(x2) == 1 < _ndim(x1):
+    is_plain = out is precision is device is None and type(x1) is type(x2) is Array
+    if is_plain and x2.ndim == 1 < x1.ndim:
         result = product(x1, x2)
         if result is not None:
             return result
@@ -301,7 +302,8 @@ def vecmat(x1, x2, /, out=None, *, precision=None, device=None):
     >>> vg.vecmat(vg.asarray([1, 10]), vg.asarray([[1, 2], [3, 4]])).tolist()
     [31, 42]
     """
-    if out is None and precision is None and device is None and _ndim(x1) == 1 < _ndim(x2):
+    is_plain = out is precision is device is None and type(x1) is type(x2) is Array
+    if is_plain and x1.ndim == 1 < x2.ndim:
         result = product(x1, x2)
         if result is not None:
             return result

@@ -3,12 +3,12 @@
 from ..array import wrap
 from ..backends import cpu_making
 from ..dispatch import apply, observed
-from . import short_cards, short_cpu, short_numpy
+from . import short_cards, short_cpu, short_names, short_numpy
 from .arguments import Operands, parse_int, parse_shape
 from .creation import of_value, place_of
 from .indexing import embedded
 from .layout import as_array, diagonal, reshape
-from .short_calls import short
+from .short_calls import made, short
 from .values import copied
 
 __all__ = ["diag", "eye", "identity", "tri", "tril", "triu"]
@@ -46,6 +46,7 @@ def identity(n, /, dtype=None, *, device=None):
     return eye(n, dtype=dtype, device=device)
 
 
+@made(short_names.tri)
 def tri(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
     """Return a matrix with ones at and below a diagonal, and zeros above; see eye.
 

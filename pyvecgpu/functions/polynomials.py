@@ -8,6 +8,7 @@ import numpy as np
 
 from ..array import Array
 from ..dtypes import inexact
+from . import short_polynomials
 from .arguments import parse_int, promote_all
 from .creation import zeros
 from .differences import convolve
@@ -17,6 +18,7 @@ from .indexing import get
 from .joining import concat
 from .layout import as_array, astype, ravel, reshape
 from .ranges import arange
+from .short_calls import short
 from .values import readable
 
 __all__ = ["polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub", "polyval"]
@@ -37,6 +39,7 @@ def _coefficients(name, *values):
     return [ravel(array) for array in arrays], give
 
 
+@short(short_polynomials.polyval)
 def polyval(p, x, /):
     """Return the value of a polynomial at each x, by Horner's rule.
 
@@ -56,6 +59,7 @@ def polyval(p, x, /):
     return give(result)
 
 
+@short(short_polynomials.polyadd)
 def polyadd(a1, a2, /):
     """Return the sum of two polynomials. ValueError: more than one dimension.
 
@@ -65,6 +69,7 @@ def polyadd(a1, a2, /):
     return _sum("polyadd", add, a1, a2)
 
 
+@short(short_polynomials.polysub)
 def polysub(a1, a2, /):
     """Return the difference of two polynomials. ValueError: more than one dimension.
 
@@ -123,6 +128,7 @@ def polydiv(u, v, /):
     return give(concat(quotient) if quotient else nothing), give(rest)
 
 
+@short(short_polynomials.polyder)
 def polyder(p, /, m=1):
     """Return the m-th derivative of a polynomial. ValueError: a negative m.
 
@@ -137,6 +143,7 @@ def polyder(p, /, m=1):
     return give(p)
 
 
+@short(short_polynomials.polyint)
 def polyint(p, /, m=1, k=0.0):
     """Return the m-th integral of a polynomial, as float.
 

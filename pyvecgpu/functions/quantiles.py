@@ -59,6 +59,7 @@ def median(x, /, axis=None, out=None, overwrite_input=False, keepdims=False, *, 
     return _middle("median", x, axis, out, keepdims, device, False)
 
 
+@short(short_counts.nanmedian)
 def nanmedian(x, /, axis=None, out=None, overwrite_input=False, keepdims=False, *, device=None):
     """Return the median of the elements that are not NaN; see median.
 
@@ -115,6 +116,7 @@ def percentile(
     return _quantile("percentile", x, q, 100, axis, out, method, keepdims, device, False)
 
 
+@short(short_counts.nanquantile)
 def nanquantile(
     x,
     q,
@@ -135,6 +137,7 @@ def nanquantile(
     return _quantile("nanquantile", x, q, 1, axis, out, method, keepdims, device, True)
 
 
+@short(short_counts.nanpercentile)
 def nanpercentile(
     x,
     q,

@@ -111,6 +111,8 @@ def _memory(name, x):
         return x
     if not isinstance(x, Array):
         raise TypeError(f"{name} is an array, not {type(x).__name__}")
+    if not x.backend.on_card:
+        return x.data
     if not x.size:
         return np.empty(0)
     return np.asarray(_Range(x.backend.pointer(x.data), x))

@@ -8,7 +8,7 @@ from ..array import Array, Tracked
 from ..dispatch import WAYS, apply
 from ..dtypes import parse_dtype
 from ..operations import OPERATIONS, Operation, result_dtype
-from . import short_numpy
+from . import short_counts, short_numpy
 from .arguments import Operands, check_shape, parse_axis
 from .casting import active
 from .layout import astype, ravel
@@ -17,6 +17,7 @@ from .short_calls import short
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
 
 
+@short(short_counts.cumulative_sum)
 def cumulative_sum(x, /, *, axis=None, dtype=None, out=None, include_initial=False, device=None):
     """Return the sums of the elements along an axis up to each.
 
@@ -32,6 +33,7 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, out=None, include_initial=Fal
     )
 
 
+@short(short_counts.cumulative_prod)
 def cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=False, device=None):
     """Return the products of the elements along an axis up to each.
 

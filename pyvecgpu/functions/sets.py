@@ -8,7 +8,7 @@ from collections import namedtuple
 from ..dispatch import apply
 from ..dtypes import bool as bool_dtype
 from ..dtypes import int8, int64, is_complex
-from . import complexes, scans, short_cards, short_counts, short_numpy
+from . import complexes, scans, short_cards, short_counts, short_numpy, short_sets
 from .arguments import Operands, is_scalar, promote_all
 from .creation import filled
 from .elementwise import bitwise_and, equal, minimum, not_equal
@@ -50,6 +50,7 @@ def unique_values(x, /, *, device=None):
     return call.give(_unique(call.arrays[0])[0])
 
 
+@short(short_sets.unique_counts, of=UniqueCounts)
 def unique_counts(x, /, *, device=None):
     """Return (values, counts): the elements that differ, see unique_values, and how often.
 
@@ -62,6 +63,7 @@ def unique_counts(x, /, *, device=None):
     return UniqueCounts(call.give(values), call.give(counts))
 
 
+@short(short_sets.unique_inverse, of=UniqueInverse)
 def unique_inverse(x, /, *, device=None):
     """Return (values, inverse_indices): values[inverse_indices] is x; see unique_values.
 
@@ -74,6 +76,7 @@ def unique_inverse(x, /, *, device=None):
     return UniqueInverse(call.give(values), call.give(inverse))
 
 
+@short(short_sets.unique_all, of=UniqueAll)
 def unique_all(x, /, *, device=None):
     """Return (values, indices, inverse_indices, counts); see unique_values.
 
@@ -229,6 +232,7 @@ def _where(array, condition):
     return picked_along(array, get(apply(array.backend, "nonzero", condition), 0), 0)
 
 
+@short(short_sets.intersect1d)
 def intersect1d(x1, x2, /, assume_unique=False, return_indices=False, *, device=None):
     """Return the elements that are in both arrays, in ascending order.
 
@@ -254,6 +258,7 @@ def _located(values, indices, common):
     return picked_along(indices, bisected(values, common), 0)
 
 
+@short(short_sets.union1d)
 def union1d(x1, x2, /, *, device=None):
     """Return the elements that are in one of two arrays or in both, in ascending order.
 
@@ -264,6 +269,7 @@ def union1d(x1, x2, /, *, device=None):
     return call.give(_unique(concat([one, other]), equal_nan=True)[0])
 
 
+@short(short_sets.setdiff1d)
 def setdiff1d(x1, x2, /, assume_unique=False, *, device=None):
     """Return the elements of x1 that are not in x2, in ascending order.
 
@@ -277,6 +283,7 @@ def setdiff1d(x1, x2, /, assume_unique=False, *, device=None):
     return call.give(_where(one, _is_in(one, ravel(other), invert=True)))
 
 
+@short(short_sets.setxor1d)
 def setxor1d(x1, x2, /, assume_unique=False, *, device=None):
     """Return the elements that are in one of two arrays alone, in ascending order.
 

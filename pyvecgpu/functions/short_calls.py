@@ -8,13 +8,14 @@ result is the same to the bit, and of others it is computed as the long way does
 
 import functools
 import operator
-from inspect import signature
+from inspect import Parameter, signature
 
 import numpy as np
 
 from ..array import Array, new
 from ..backends.cpu_results import wrote
 from ..backends.cpu_ways import holds
+from ..device import Device, resolve
 from ..dispatch import _listeners
 from ..native.abi import MAX_NDIM
 from .casting import active
@@ -22,7 +23,7 @@ from .casting import active
 _LISTS = (list, tuple)
 _MULTIPLIED = "fdbhilqBHILQ"  # dtypes whose products NumPy adds up as we do
 _REAL = "buif"
-_ERRORS = (TypeError, ValueError, IndexError, OverflowError, MemoryError)
+_ERRORS = (TypeError, ValueError, IndexError, ArithmeticError, MemoryError)
 
 
 def numpys(function, scalars=()):
@@ -49,9 +50,10 @@ def numpys(function, scalars=()):
                 raws.append(one.data)
                 if raws[-1].dtype.kind not in _REAL:
                     return composed(*arguments, **options)
-            for i, value in enumerate([*arguments[1:], *options.values()], 1):
-                if not (_is_operand(value, raws[0]) if i in scalars else _is_number(value)):
-                    return composed(*arguments, **options)
+            if len(arguments) > 1 or options:
+                for i, value in enumerate([*arguments[1:], *options.values()], 1):
+                    if not (_is_operand(value, raws[0]) if i in scalars else _is_number(value)):
+                        return composed(*arguments, **options)
             try:
                 result = function(raws if parts is first else raws[0], *arguments[1:], **options)
             except _ERRORS:
@@ -81,64 +83,151 @@ def _is_operand(value, data):
     return type(value) is float and data.dtype.kind == "f" and value and holds(data.dtype, value)
 
 
-def short(function, c_order=True):
+def short(function, c_order=True, of=tuple):
     """Return a decorator: what function(...) gives of ndarrays is taken, unless that is None.
 
-    The function stands in short_numpy.py. It gets ndarrays for Arrays, and all else as it is; it
-    gives None, or raises one of NumPy's errors, for what is not for it. Else it gives an ndarray or
-    NumPy's scalar, a tuple of ndarrays, or True after it has written to its first argument.
-    c_order: whether results are in C order, not in the operands', as elementwise ones are.
+    The function stands in a module short_*.py. It gets ndarrays for Arrays, in lists too, and all
+    else as it is; it gives None, or raises one of NumPy's errors, for what is not for it. Else it
+    gives an ndarray or NumPy's scalar, a list or tuple of such and of ints, or True after it has
+    written to its first argument. c_order: whether results are in C order, not in the operands', as
+    elementwise ones are. of: the class of a tuple, tuple or one with names.
     """
+    return functools.partial(_shortened, function, c_order, of)
 
+
+def _shortened(function, c_order, of, composed):
     count = function.__code__.co_argcount
     taken = {*function.__code__.co_varnames[: count + function.__code__.co_kwonlyargcount]}
+    parameters = signature(composed).parameters.values()
+    defaults = {one.name: one.default for one in parameters}
+    rest = [one.default for one in parameters if one.kind in _IN_PLACE][count:]
+
+    @functools.wraps(composed)
+    def call(*arguments, **options):
+        backend, raws = None, []
+        for one in arguments:
+            kind = type(one)
+            if kind is Array:
+                if backend is None:
+                    backend = one.backend
+                    if backend.on_card:
+                        return composed(*arguments, **options)
+                if one.backend is not backend or one.data.dtype.kind not in _REAL:
+                    return composed(*arguments, **options)
+                one = one.data
+            elif kind in _OF_ARRAYS:
+                if kind is np.ndarray:
+                    return composed(*arguments, **options)
+                if one and type(one[0]) in _OF_ARRAYS:
+                    backend, one = _opened_list(one, backend)
+                    if one is None:
+                        return composed(*arguments, **options)
+            raws.append(one)
+        if backend is None or _listeners or active:
+            return composed(*arguments, **options)
+        more = len(raws) - count
+        if 0 < more <= len(rest) and all(map(operator.is_, raws[count:], rest)):
+            del raws[count:]
+        try:
+            if options:
+                asked = {n: x for n, x in options.items() if _is_told(n, x, taken, defaults)}
+                result = function(*raws, **_opened(asked, backend))
+            else:
+                result = function(*raws)
+        except _ERRORS:
+            result = None
+        if result is None:
+            return composed(*arguments, **options)
+        if result is True:
+            wrote(raws[0])
+            return None
+        if type(result) in _LISTS:
+            return _several(backend, result, c_order, of)
+        if type(result) is not np.ndarray:
+            result = np.asarray(result)
+        elif c_order and not result.flags.c_contiguous:
+            result = np.ascontiguousarray(result)
+        array = new()
+        array.backend = backend
+        array.data = result
+        return array
+
+    return call
+
+
+def _several(backend, values, c_order, of):
+    """Return a list, or a tuple of a class, of Arrays of ndarrays, and of ints as they are."""
+    found = []
+    for one in values:
+        if type(one) is not int:
+            data = one if type(one) is np.ndarray else np.asarray(one)
+            one = new()
+            one.backend = backend
+            is_plain = not c_order or data.flags.c_contiguous
+            one.data = data if is_plain else np.ascontiguousarray(data)
+        found.append(one)
+    if type(values) is list:
+        return found
+    return tuple(found) if of is tuple else of(*found)
+
+
+_IN_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_OF_ARRAYS = {Array, np.ndarray, list, tuple}
+
+
+def _opened_list(values, backend):
+    """Return the backend of the Arrays in nested lists and these with ndarrays, or None for them.
+
+    Nothing but Arrays of one backend of the CPU, bools, integers and real floats, is opened.
+    """
+    found = []
+    for one in values:
+        kind = type(one)
+        if kind is Array:
+            if one.backend is not backend and backend is not None:
+                return backend, None
+            backend = one.backend
+            if backend.on_card or one.data.dtype.kind not in _REAL:
+                return backend, None
+            one = one.data
+        elif kind is list or kind is tuple:
+            backend, one = _opened_list(one, backend)
+            if one is None:
+                return backend, None
+        elif kind is np.ndarray:
+            return backend, None
+        found.append(one)
+    return backend, found if type(values) is list else tuple(found)
+
+
+def made(function):
+    """Return a decorator for functions of no Arrays: what function(...) gives is taken on the CPU.
+
+    The function gets all arguments but `device`, and gives an ndarray, a tuple of such, or None, or
+    raises one of NumPy's errors, for what is not for it.
+    """
 
     def decorate(composed):
-        defaults = {one.name: one.default for one in signature(composed).parameters.values()}
-        rest = [*defaults.values()][count:]
-
         @functools.wraps(composed)
         def call(*arguments, **options):
-            backend, raws = None, []
-            for one in arguments:
-                if type(one) is Array:
-                    if backend is None:
-                        backend = one.backend
-                        if backend.on_card:
-                            return composed(*arguments, **options)
-                    if one.backend is not backend or one.data.dtype.kind not in _REAL:
-                        return composed(*arguments, **options)
-                    one = one.data
-                elif type(one) is np.ndarray:
-                    return composed(*arguments, **options)
-                raws.append(one)
-            if backend is None or _listeners or active:
+            device = options.get("device")
+            if _listeners or active or (device is not None and type(device) is not Device):
                 return composed(*arguments, **options)
-            if len(raws) > count and all(map(operator.is_, raws[count:], rest)):
-                del raws[count:]
+            backend = resolve(device).backend
+            if backend.on_card:
+                return composed(*arguments, **options)
+            asked = options
+            if "device" in options:
+                asked = {name: one for name, one in options.items() if name != "device"}
             try:
-                if options:
-                    asked = {n: x for n, x in options.items() if _is_told(n, x, taken, defaults)}
-                    result = function(*raws, **_opened(asked, backend))
-                else:
-                    result = function(*raws)
+                result = function(*arguments, **asked)
             except _ERRORS:
                 result = None
             if result is None:
                 return composed(*arguments, **options)
-            if result is True:
-                wrote(raws[0])
-                return None
             if type(result) is tuple:
-                return tuple([_array(backend, one, c_order) for one in result])
-            if type(result) is not np.ndarray:
-                result = np.asarray(result)
-            elif c_order and not result.flags.c_contiguous:
-                result = np.ascontiguousarray(result)
-            array = new()
-            array.backend = backend
-            array.data = result
-            return array
+                return tuple([_array(backend, one) for one in result])
+            return _array(backend, result)
 
         return call
 

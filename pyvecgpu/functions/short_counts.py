@@ -3,9 +3,12 @@
 They are for short_calls.short: see short_numpy.py.
 """
 
+import math
+
 import numpy as np
 
-from .short_numpy import _fits, _is_axis, _is_real, _scan
+from .short_numpy import _fits, _is_axis, _is_real, _multiply, _scan
+from .short_ufuncs import FLOATS, INTEGERS, float_of, numbers_of, rounded
 
 _COUNTED = "bhilBHI"  # integers that NumPy counts
 _EXACT = "dbhilqBHILQ"  # dtypes of which edges and quantiles are computed in float64
@@ -37,9 +40,22 @@ def digitize(x, bins, right=False):
 
 
 def histogram(x, bins=10):
-    if not _of(_EXACT, x) or type(bins) is not int or not x.size:
+    if not _of(_EXACT + "f", x) or type(bins) is not int or not x.size:
         return None
-    return np.histogram(x, bins)
+    if x.dtype.char != "f":
+        return np.histogram(x, bins)
+    return np.histogram(x, bins, (x.min().item(), x.max().item()))  # edges as of float64
+
+
+def histogram_bin_edges(x, bins=10):
+    if not _of(_EXACT + "f", x) or type(bins) is not int or bins < 1 or not x.size:
+        return None
+    low, high = x.min().item(), x.max().item()
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, bins + 1, dtype=x.dtype if x.dtype.kind == "f" else np.float64)
 
 
 def isin(x1, x2):
@@ -49,12 +65,12 @@ def isin(x1, x2):
 
 
 def interp(x, xp, fp):
-    if not _of("fd", x, xp, fp) or xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+    if not _of(FLOATS + INTEGERS, x, xp, fp) or xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         return None
     if not (np.all(xp[1:] > xp[:-1]) and np.all(np.isfinite(xp)) and np.all(np.isfinite(fp))):
         return None
-    result = np.interp(x, xp, fp)
-    return result if x.dtype.char == "d" else result.astype(np.float32)
+    dtype = float_of(x)
+    return None if dtype is None else rounded(np.interp(x, xp, fp), dtype)
 
 
 def isreal(x):
@@ -97,23 +113,85 @@ def _plain(result):
 
 
 def median(x, axis=None):
-    if not _of("fd", x) or not x.size or not _is_axis(axis, x):
-        return None
-    return _plain(np.median(x, axis))
+    if axis is not None:
+        return _plain(np.median(x, axis)) if _of("fd", x) and _is_axis(axis, x) and x.size else None
+    return _middle(x, False)
+
+
+def nanmedian(x, axis=None):
+    return _middle(x, True) if axis is None else None
 
 
 def quantile(x, q, axis=None):
-    return _quantile(np.quantile, x, q, axis)
+    if axis is not None:
+        return _along(np.quantile, x, q, axis)
+    return _at_share(x, q, False) if type(q) in (int, float) else None
 
 
 def percentile(x, q, axis=None):
-    return _quantile(np.percentile, x, q, axis)
+    if axis is not None:
+        return _along(np.percentile, x, q, axis)
+    return _at_share(x, q / 100, False) if type(q) in (int, float) else None
 
 
-def _quantile(function, x, q, axis):
+def nanquantile(x, q, axis=None):
+    return _at_share(x, q, True) if axis is None and type(q) in (int, float) else None
+
+
+def nanpercentile(x, q, axis=None):
+    return _at_share(x, q / 100, True) if axis is None and type(q) in (int, float) else None
+
+
+def _along(function, x, q, axis):
     if not _of("d", x) or not x.size or type(q) not in (int, float) or not _is_axis(axis, x):
         return None
     return _plain(function(x, q, axis))
+
+
+def _middle(x, ignoring):
+    found = _beside(x, 0.5, ignoring)
+    if found is None:
+        return None
+    low, high, part, dtype = found
+    return rounded(low if low == high or not part else (low + high) * low.dtype.type(0.5), dtype)
+
+
+def _at_share(x, share, ignoring):
+    """Return what a share of all elements is below: see quantiles._between."""
+    found = _beside(x, share, ignoring) if 0 <= share <= 1 else None
+    if found is None:
+        return None
+    low, high, part, dtype = found
+    part, one = low.dtype.type(part), low.dtype.type(1)
+    if low == high:
+        return rounded(low, dtype)
+    distance = high - low
+    result = low + distance * part if part < 0.5 else high - distance * (one - part)
+    return rounded(result, dtype)
+
+
+def _beside(x, share, ignoring):
+    """Return the two elements between which a share lies, how far, and the dtype of results.
+
+    None: this is not the way, or one is a zero, of which NumPy leaves open whether it is -0.0.
+    """
+    dtype = float_of(x)
+    if dtype is None or not x.size:
+        return None
+    values, is_float = numbers_of(x).reshape(-1), x.dtype.kind == "f"
+    while True:
+        last = values.size - 1
+        place = min(max(last * share, 0.0), float(last))
+        low = math.floor(place)
+        high = min(low + 1, last)
+        parted = np.partition(values, [low, high, last] if is_float else [low, high])
+        if not is_float or parted[last] == parted[last]:
+            break
+        values = parted[parted == parted] if ignoring else parted[:0]
+        if not values.size:
+            return None
+    low, high, part = parted[low], parted[high], place - low
+    return None if is_float and not (low and high) else (low, high, part, dtype)
 
 
 def nanargmax(x, axis=None):
@@ -131,6 +209,20 @@ def _extreme_place(function, x, axis):
         return function(x, axis)
     place = function(x) if axis is None else None
     return None if place is None or np.isnan(x.item(place)) else place
+
+
+def cumulative_sum(x, *, axis=None):
+    return _scan(np.add, x, axis) if axis is not None or x.ndim == 1 else None
+
+
+def cumulative_prod(x, *, axis=None):
+    return _scan(np.multiply, x, axis) if axis is not None or x.ndim == 1 else None
+
+
+def correlate(x1, x2, mode="valid"):
+    if not _multiply(x1, x2) or not x1.ndim == x2.ndim == 1 or x1.size < x2.size:
+        return None
+    return np.correlate(x1, x2, mode) if type(mode) is str and x2.size else None
 
 
 def nancumsum(x, axis=None):
@@ -174,7 +266,10 @@ def copyto(dst, src):
 def putmask(x, mask, values):
     if not _takes(x, values) or not _is_mask(mask, x):
         return None
-    if type(values) is np.ndarray and values.shape != x.shape:
-        return None
-    np.copyto(x, values, where=mask)
+    if type(values) is np.ndarray:
+        if values.shape != x.shape:
+            return None
+        np.putmask(x, mask, values)
+    else:
+        np.copyto(x, values, where=mask)
     return True

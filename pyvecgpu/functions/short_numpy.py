@@ -348,8 +348,11 @@ def diff(x, n=1, axis=-1):
         return None
     if x.ndim == 1:
         return x[1:] - x[:-1] if -1 <= axis <= 0 else None
+    if not -x.ndim <= axis < x.ndim:
+        return None
     before = (slice(None),) * (axis % x.ndim)
-    return x[(*before, _BEHIND)] - x[(*before, _BEFORE)] if -x.ndim <= axis < x.ndim else None
+    behind, x = x[(*before, _BEHIND)], x[(*before, _BEFORE)]
+    return np.subtract(behind, x, out=np.empty(x.shape, x.dtype))
 
 
 _BEHIND, _BEFORE = slice(1, None), slice(None, -1)

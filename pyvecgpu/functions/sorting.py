@@ -11,7 +11,7 @@ from ..dispatch import apply
 from ..dtypes import complex_dtype, float64, is_complex, is_integer, supported
 from ..native.abi import ALONG
 from ..operations import Operation
-from . import short_cards, short_numpy
+from . import short_cards, short_numpy, short_sets
 from .arguments import Operands, is_scalar, listed, parse_axis, parse_int, strong
 from .gathering import take
 from .indexing import get
@@ -67,6 +67,7 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True, device=N
     return call.give(order_along(array, axis, descending))
 
 
+@short(short_sets.sort_complex)
 def sort_complex(x, /, *, device=None):
     """Return the elements in order along the last axis, by real and then by imaginary parts.
 
@@ -86,6 +87,7 @@ def sort_complex(x, /, *, device=None):
     return call.give(picked_along(array, picked_along(order, after, axis), axis))
 
 
+@short(short_sets.lexsort)
 def lexsort(keys, /, axis=-1, *, device=None):
     """Return the int64 indices that put elements in order by several keys, the last one first.
 
@@ -125,6 +127,7 @@ def partition(x, /, kth, axis=-1, *, device=None):
     return call.give(sorted_along(array, axis))
 
 
+@short(short_sets.argpartition)
 def argpartition(x, /, kth, axis=-1, *, device=None):
     """Return the int64 indices of what partition returns.
 

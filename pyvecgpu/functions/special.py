@@ -112,10 +112,8 @@ def _power(backend, n):
 
 # Bessel's I0 --------------------------------------------------------------------------------------
 
-_BORDER = 20.0  # up to here the power series, and Hankel's from there on: both to float64's digits
-_TERMS, _LATER_TERMS = 48, 22
 
-
+@short(short_ufuncs.i0)
 def i0(x, /, *, device=None):
     """Return the modified Bessel function of the first kind and order 0, as float.
 
@@ -128,16 +126,16 @@ def i0(x, /, *, device=None):
     (array,) = call.arrays
     dtype = inexact(_real("i0", array.dtype))
     size = abs(astype(array, float64, copy=False))
-    near = minimum(size, _BORDER)
+    near = minimum(size, short_ufuncs.BORDER)
     quarter = near * near * 0.25
     small = quarter * 0.0 + 1.0
-    for k in range(_TERMS, 0, -1):
+    for k in range(short_ufuncs.TERMS, 0, -1):
         small = small * quarter * (1.0 / (k * k)) + 1.0
-    far = maximum(size, _BORDER)
+    far = maximum(size, short_ufuncs.BORDER)
     inverse = 0.125 / far
     large = inverse * 0.0 + 1.0
-    for k in range(_LATER_TERMS, 0, -1):
+    for k in range(short_ufuncs.LATER_TERMS, 0, -1):
         large = large * inverse * ((2 * k - 1) ** 2 / k) + 1.0
     large = exp(far) / sqrt(far * (2 * math.pi)) * large
-    result = where(less_equal(size, _BORDER), small, large)
+    result = where(less_equal(size, short_ufuncs.BORDER), small, large)
     return call.give(astype(where(equal(size, math.inf), size, result), dtype, copy=False))

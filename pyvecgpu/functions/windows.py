@@ -4,12 +4,15 @@ import numpy as np
 
 from ..dispatch import apply
 from ..dtypes import get_default_dtype, parse_dtype
+from . import short_names
 from .arguments import from_host, parse_int, parse_scalar, parse_shape
 from .creation import empty
+from .short_calls import made
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
 
 
+@made(short_names.bartlett)
 def bartlett(M, *, dtype=None, device=None):
     """Return the Bartlett window of M points, a triangle. dtype: by default the default float.
 
@@ -19,6 +22,7 @@ def bartlett(M, *, dtype=None, device=None):
     return _window(np.bartlett, M, (), dtype, device)
 
 
+@made(short_names.blackman)
 def blackman(M, *, dtype=None, device=None):
     """Return the Blackman window of M points.
 
@@ -28,6 +32,7 @@ def blackman(M, *, dtype=None, device=None):
     return _window(np.blackman, M, (), dtype, device)
 
 
+@made(short_names.hamming)
 def hamming(M, *, dtype=None, device=None):
     """Return the Hamming window of M points.
 
@@ -37,6 +42,7 @@ def hamming(M, *, dtype=None, device=None):
     return _window(np.hamming, M, (), dtype, device)
 
 
+@made(short_names.hanning)
 def hanning(M, *, dtype=None, device=None):
     """Return the Hann window of M points.
 
@@ -46,6 +52,7 @@ def hanning(M, *, dtype=None, device=None):
     return _window(np.hanning, M, (), dtype, device)
 
 
+@made(short_names.kaiser)
 def kaiser(M, beta, *, dtype=None, device=None):
     """Return the Kaiser window of M points; the larger beta, the narrower it is.
 

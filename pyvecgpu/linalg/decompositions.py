@@ -18,8 +18,9 @@ from ..functions.linalg import matmul
 from ..functions.reductions import any as any_of
 from ..functions.reductions import max as largest
 from ..functions.reductions import sum as total
+from ..functions.short_calls import short
 from ..functions.values import to_host
-from . import libraries
+from . import libraries, short_linalg
 from .operands import Matrices, on_host
 
 __all__ = [
@@ -42,6 +43,7 @@ EighResult = namedtuple("EighResult", ["eigenvalues", "eigenvectors"])
 EigResult = namedtuple("EigResult", ["eigenvalues", "eigenvectors"])
 
 
+@short(short_linalg.qr, c_order=False, of=QRResult)
 def qr(x, /, mode="reduced"):
     """Return (Q, R), x == Q @ R: columns of length 1 at right angles, and an upper triangle.
 
@@ -60,6 +62,7 @@ def qr(x, /, mode="reduced"):
     return call.give(results) if mode == "r" else QRResult(*map(call.give, results))
 
 
+@short(short_linalg.svd, c_order=False, of=SVDResult)
 def svd(x, /, full_matrices=True, compute_uv=True):
     """Return (U, S, Vh), x == U @ diag(S) @ Vh: singular values, descending, and their vectors.
 
@@ -78,6 +81,7 @@ def svd(x, /, full_matrices=True, compute_uv=True):
     return SVDResult(call.give(u), call.give_real(s), call.give(vh))
 
 
+@short(short_linalg.svdvals, c_order=False)
 def svdvals(x, /):
     """Return the singular values of matrices, descending; see svd.
 
@@ -88,6 +92,7 @@ def svdvals(x, /):
     return call.give_real(libraries.of(call.backend).svdvals(call.arrays[0]))
 
 
+@short(short_linalg.eigh, c_order=False, of=EighResult)
 def eigh(x, /, UPLO="L"):
     """Return (eigenvalues, eigenvectors) of symmetric matrices: values ascending, vectors columns.
 
@@ -104,6 +109,7 @@ def eigh(x, /, UPLO="L"):
     return EighResult(call.give_real(values), call.give(vectors))
 
 
+@short(short_linalg.eigvalsh, c_order=False)
 def eigvalsh(x, /, UPLO="L"):
     """Return the eigenvalues of symmetric matrices, ascending; see eigh.
 
@@ -121,6 +127,7 @@ def _is_lower(name, uplo):
     return uplo in "Ll"
 
 
+@short(short_linalg.eig, c_order=False, of=EigResult)
 def eig(x, /):
     """Return (eigenvalues, eigenvectors) of matrices, both complex, vectors in columns.
 
@@ -135,6 +142,7 @@ def eig(x, /):
     return EigResult(_give_complex(call, values), _give_complex(call, vectors))
 
 
+@short(short_linalg.eigvals, c_order=False)
 def eigvals(x, /):
     """Return the eigenvalues of matrices, complex; see eig.
 
@@ -151,6 +159,7 @@ def _give_complex(call, values):
     return call.give(array, complex_dtype(call.dtype))
 
 
+@short(short_linalg.pinv, c_order=False)
 def pinv(x, /, rcond=None, hermitian=False, *, rtol=None):
     """Return Moore and Penrose's pseudo-inverses of matrices (..., m, n): (..., n, m).
 
@@ -192,6 +201,7 @@ def _adjoint(x):
     return conj(x) if x.dtype.kind == "c" else x
 
 
+@short(short_linalg.matrix_rank, c_order=False)
 def matrix_rank(x, /, tol=None, hermitian=False, *, rtol=None):
     """Return how many singular values of matrices are above a tolerance, as int64.
 
@@ -217,6 +227,7 @@ def matrix_rank(x, /, tol=None, hermitian=False, *, rtol=None):
     return call.give(total(astype(greater(s, limit), int64), axis=-1), int64)
 
 
+@short(short_linalg.cond, c_order=False)
 def cond(x, /, p=None):
     """Return the condition numbers of matrices: a norm's of x times that of its inverse.
 
@@ -230,6 +241,7 @@ def cond(x, /, p=None):
     return call.give_real(on_host(call.backend, lambda values: np.linalg.cond(values, p), a))
 
 
+@short(short_linalg.lstsq, c_order=False)
 def lstsq(a, b, /, rcond=None):
     """Return (x, residuals, rank, s): the x with the least |b - a @ x|, as numpy.linalg.lstsq.
 

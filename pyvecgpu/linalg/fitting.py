@@ -10,6 +10,7 @@ import numpy as np
 
 from ..array import Array
 from ..dtypes import complex_dtype, inexact, is_complex
+from ..functions import short_polynomials
 from ..functions.arguments import is_host, parse_int, promote_all
 from ..functions.complexes import real
 from ..functions.creation import ones, zeros
@@ -22,6 +23,7 @@ from ..functions.linalg import matmul
 from ..functions.matrices import eye
 from ..functions.polynomials import _coefficients, _together
 from ..functions.reductions import sum as total
+from ..functions.short_calls import short
 from ..functions.values import to_host
 from ..functions.working import work_dtype
 from .decompositions import eigvals, lstsq
@@ -30,6 +32,7 @@ from .systems import inv
 __all__ = ["poly", "polyfit", "roots"]
 
 
+@short(short_polynomials.roots)
 def roots(p, /):
     """Return the roots of a polynomial: the eigenvalues of its companion matrix, as complex.
 
@@ -54,6 +57,7 @@ def roots(p, /):
     return give(concat([found, zeros(behind, found.dtype, device=array.device)]))
 
 
+@short(short_polynomials.poly)
 def poly(seq_of_zeros, /):
     """Return the polynomial with these roots, or the characteristic one of a square matrix.
 
@@ -84,6 +88,7 @@ def poly(seq_of_zeros, /):
     return give(result)
 
 
+@short(short_polynomials.polyfit)
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     """Return the coefficients of the polynomial that is nearest to points: least squares.
 

@@ -15,12 +15,14 @@ from ..functions.mathematics import pow
 from ..functions.reductions import max as largest
 from ..functions.reductions import min as smallest
 from ..functions.reductions import sum as total
-from . import libraries
+from ..functions.short_calls import short
+from . import libraries, short_linalg
 from .operands import Matrices
 
 __all__ = ["matrix_norm", "norm", "vector_norm"]
 
 
+@short(short_linalg.vector_norm)
 def vector_norm(x, /, axis=None, keepdims=False, ord=2):
     """Return sum(|x|**ord) ** (1/ord) of vectors along axes, or of all elements.
 
@@ -58,6 +60,7 @@ def _of_vectors(a, axes, keepdims, ord):
         return pow(total(pow(size, float(ord)), **options), 1.0 / ord)
 
 
+@short(short_linalg.matrix_norm)
 def matrix_norm(x, /, keepdims=False, ord="fro"):
     """Return norms of matrices (..., m, n).
 
@@ -96,6 +99,7 @@ def _of_matrices(call, a, keepdims, ord):
     return reshape(result, (*result.shape, 1, 1)) if keepdims else result
 
 
+@short(short_linalg.norm)
 def norm(x, ord=None, axis=None, keepdims=False):
     """Return the norm of vectors or matrices, as numpy.linalg.norm.
 

@@ -9,6 +9,8 @@ from .. import functions
 from ..functions.arguments import Operands
 from ..functions.layout import as_array
 from ..functions.linalg import matmul
+from ..functions.short_calls import short
+from . import short_linalg
 
 __all__ = ["cross", "diagonal", "multi_dot", "outer", "trace"]
 
@@ -24,6 +26,7 @@ def cross(x1, x2, /, axis=-1):
     return functions.cross(x1, x2, axis=axis)
 
 
+@short(short_linalg.outer)
 def outer(x1, x2, /):
     """Return the products of every element of one vector, a row each, with every one of another.
 
@@ -38,6 +41,7 @@ def outer(x1, x2, /):
     return functions.outer(x1, x2)
 
 
+@short(short_linalg.diagonal, c_order=False)
 def diagonal(x, /, offset=0):
     """Return the diagonals of matrices (..., m, n), along a new last axis, as a view if it can be.
 
@@ -49,6 +53,7 @@ def diagonal(x, /, offset=0):
     return functions.diagonal(x, offset, -2, -1)
 
 
+@short(short_linalg.trace)
 def trace(x, /, offset=0, dtype=None):
     """Return the sums of the diagonals of matrices (..., m, n); see diagonal and sum.
 
@@ -58,6 +63,7 @@ def trace(x, /, offset=0, dtype=None):
     return functions.trace(x, offset, -2, -1, dtype)
 
 
+@short(short_linalg.multi_dot)
 def multi_dot(arrays, *, out=None):
     """Return the product of two matrices or more, in the order that takes the fewest operations.
 

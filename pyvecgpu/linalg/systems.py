@@ -39,7 +39,7 @@ GENERAL, LOWER, UPPER = range(3)  # the kinds of pvg_solve
 VALUE, SIGN, LOGARITHM = range(3)  # of pvg_determinant
 
 
-@short(short_linalg.cholesky)
+@short(short_linalg.cholesky, c_order=False)
 def cholesky(x, /, *, upper=False):
     """Return the lower L of x == L @ L.T, or the upper U of x == U.T @ U, of positive matrices.
 
@@ -56,7 +56,7 @@ def cholesky(x, /, *, upper=False):
     return call.give(libraries.of(call.backend).cholesky(a, bool(upper)))
 
 
-@short(short_linalg.solve)
+@short(short_linalg.solve, c_order=False)
 def solve(x1, x2, /):
     """Return the x of x1 @ x == x2, by elimination with the largest pivots.
 
@@ -101,7 +101,7 @@ def _half_of(a, kind):
     return a if kind == GENERAL else lower_half(a) if kind == LOWER else upper_half(a)
 
 
-@short(short_linalg.inv)
+@short(short_linalg.inv, c_order=False)
 def inv(x, /):
     """Return the inverses of matrices (..., n, n). LinAlgError: not square, or singular.
 
@@ -116,6 +116,7 @@ def inv(x, /):
     return call.give(libraries.of(call.backend).inverse(a))
 
 
+@short(short_linalg.tensorinv, c_order=False)
 def tensorinv(x, /, ind=2):
     """Return the inverse of tensordot(x, ., ind): shape x.shape[ind:] + x.shape[:ind].
 
@@ -134,6 +135,7 @@ def tensorinv(x, /, ind=2):
     return reshape(inverse, rest + first)
 
 
+@short(short_linalg.tensorsolve, c_order=False)
 def tensorsolve(a, b, /, axes=None):
     """Return x with tensordot(a, x, x.ndim) == b; its shape is that of a behind b's axes.
 
@@ -156,7 +158,7 @@ def tensorsolve(a, b, /, axes=None):
     return reshape(result, shape)
 
 
-@short(short_linalg.det)
+@short(short_linalg.det, c_order=False)
 def det(x, /):
     """Return the determinants of matrices (..., n, n), 0 of a singular one.
 
@@ -169,6 +171,7 @@ def det(x, /):
     return call.give(_determinant(call, VALUE))
 
 
+@short(short_linalg.slogdet, c_order=False, of=SlogdetResult)
 def slogdet(x, /):
     """Return (sign, logabsdet): determinants as sign * exp(logabsdet), which do not overflow.
 
@@ -190,6 +193,7 @@ def _determinant(call, kind):
     return libraries.of(call.backend).determinant(a, kind)
 
 
+@short(short_linalg.matrix_power, c_order=False)
 def matrix_power(x, n, /):
     """Return the n-th powers of matrices (..., m, m): products, of the inverses if n is negative.
 

@@ -8,6 +8,7 @@ and `b` of n elements, `A` and `B` as matrices of about as many columns as rows,
 import functools
 import math
 import operator
+import re
 import warnings
 from dataclasses import dataclass
 
@@ -305,7 +306,7 @@ def _named(texts):
         dtypes = [dtype for dtype in named.MAIN if fits(text, dtype)]
         yield from _same(group, [text], dtypes=tuple(dtypes), is_small=is_small)
     for text in named.layouts():
-        is_small = "z" in text and "A" not in text  # of arrays of no axes
+        is_small = re.search(r"\bz\b", text) is not None and "A" not in text  # of arrays of no axes
         yield from _same("layouts", [text], is_small=is_small)
 
 

@@ -86,18 +86,18 @@ ARGUMENTS = {
     "linalg.matrix_power": "A[:8, :8], 3",
     "linalg.outer": "a[:1000], b[:1000]",
     "linalg.multi_dot": "[A, A.T, A]",
-    "linalg.solve": "A[:4, :4], A[:4, :4]",
-    "linalg.tensorinv": "A[:4, :4], 1",
-    "linalg.tensorsolve": "A[:4, :4], a[:4]",
-    "linalg.lstsq": "A[:4, :4], a[:4]",
+    "linalg.solve": "Q, Q",
+    "linalg.tensorinv": "Q, 1",
+    "linalg.tensorsolve": "Q, q",
+    "linalg.lstsq": "Q, q",
     "permute_dims": "A, (1, 0)",
     "fft.fftfreq": "a.size",
     "fft.rfftfreq": "a.size",
 }
 for _name in ("cond", "det", "eig", "eigvals", "inv", "slogdet", "cholesky", "eigh", "eigvalsh"):
-    ARGUMENTS[f"linalg.{_name}"] = "A[:4, :4] + 9 * m.eye(4, dtype=a.dtype)"
+    ARGUMENTS[f"linalg.{_name}"] = "P"
 for _name in ("matrix_rank", "pinv", "qr", "svd", "svdvals"):
-    ARGUMENTS[f"linalg.{_name}"] = "A[:4, :4]"
+    ARGUMENTS[f"linalg.{_name}"] = "Q"
 
 # Files and texts, and facts of dtypes and of Python values, which are no work of arrays.
 LEFT_OUT = {
@@ -174,7 +174,9 @@ def functions(texts, fits):
             for arguments in TEXTS if given is None else (given,):
                 text = f"m.{prefix}{name}({arguments})"
                 if any(fits(text, dtype) for dtype in MAIN):
-                    is_small = name in _VIEWS or (prefix == "linalg." and ":4" in text)
+                    is_small = name in _VIEWS or (
+                        prefix == "linalg." and re.search("[PQ]", text) is not None
+                    )
                     yield prefix[:-1] or "names", text, is_small
                     break
 
@@ -224,5 +226,8 @@ def views(operands):
     a, A = operands["a"], operands["A"]
     rows, columns = A.shape
     cube = (rows, columns // 2, 2) if columns % 2 == 0 else (rows, columns, 1)
-    found = {"T": A.T, "S": A[:, ::2], "z": a[:1].reshape(()), "r": A[0], "c": A[:, :1]}
+    Q = A[:4, :4]  # a small matrix, one that is positive definite, and a vector
+    eye = 9 * (np if type(A) is np.ndarray else vg).eye(4, dtype=A.dtype)
+    found = {"Q": Q, "P": Q + eye[: len(Q), : Q.shape[1]], "q": a[:4]}
+    found |= {"T": A.T, "S": A[:, ::2], "z": a[:1].reshape(()), "r": A[0], "c": A[:, :1]}
     return found | {"C": A.reshape(cube)}

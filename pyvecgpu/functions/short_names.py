@@ -1,0 +1,256 @@
+"""Short ways of views, grids, indices and what is made without Arrays: see short_calls.py."""
+
+import numpy as np
+
+from ..dtypes import get_default_dtype, is_float, parse_dtype
+from ..native.abi import MAX_NDIM
+from .short_numpy import _fits, _indices, _is_real
+
+_LONGEST = 2**31  # elements that are made here
+
+
+def _are_ints(*values):
+    for one in values:  # not by a generator, which costs as much as a small call
+        if type(one) is int and -_LONGEST < one < _LONGEST:
+            continue
+        return False
+    return True
+
+
+# Views --------------------------------------------------------------------------------------------
+
+
+def diagonal(x, offset=0, axis1=0, axis2=1):
+    are_ints = type(offset) is type(axis1) is type(axis2) is int
+    if type(x) is not np.ndarray or x.ndim < 2 or not are_ints:
+        return None
+    rows, columns = x.shape[axis1], x.shape[axis2]
+    view = x.diagonal(max(-rows, min(offset, columns)), axis1, axis2)
+    if x.flags.writeable:
+        view.flags.writeable = True
+    return view
+
+
+def swapaxes(x, axis1, axis2):
+    return x.swapaxes(axis1, axis2) if _are_ints(axis1, axis2) else None
+
+
+def rollaxis(x, axis, start=0):
+    return np.rollaxis(x, axis, start) if _are_ints(axis, start) else None
+
+
+def unstack(x, axis=0):
+    if type(x) is not np.ndarray or not x.ndim or type(axis) is not int:
+        return None
+    if axis:
+        x = np.moveaxis(x, axis, 0)
+    return tuple(x) if x.ndim > 1 else tuple([x[i, ...] for i in range(x.size)])
+
+
+def atleast_2d(*arrays):
+    if len(arrays) != 1 or type(arrays[0]) is not np.ndarray:
+        return None
+    (x,) = arrays
+    return x if x.ndim > 1 else x.reshape(1, x.size)
+
+
+def atleast_1d(*arrays):
+    if len(arrays) != 1 or type(arrays[0]) is not np.ndarray:
+        return None
+    (x,) = arrays
+    return x if x.ndim else x.reshape(1)
+
+
+def atleast_3d(*arrays):
+    if len(arrays) != 1 or type(arrays[0]) is not np.ndarray:
+        return None
+    (x,) = arrays
+    if x.ndim == 1:
+        return x[None, :, None]
+    return x if x.ndim > 2 else x[..., None] if x.ndim else x.reshape(1, 1, 1)
+
+
+def broadcast_arrays(*arrays):
+    if len(arrays) != 1 or type(arrays[0]) is not np.ndarray:
+        return None
+    view = arrays[0].view()
+    view.flags.writeable = False
+    return (view,)
+
+
+def dsplit(x, indices_or_sections):
+    sections = indices_or_sections
+    if type(sections) is not int or not sections > 0 or x.ndim < 3 or x.shape[2] % sections:
+        return None
+    n = x.shape[2] // sections
+    return [x[:, :, i * n : i * n + n] for i in range(sections)] if n else None
+
+
+_ZERO = bytes(16)
+
+
+def imag(x):
+    """Return zeros that cannot be written to and take no memory."""
+    return np.ndarray(x.shape, x.dtype, _ZERO, 0, (0,) * x.ndim) if type(x) is np.ndarray else None
+
+
+# Indices ------------------------------------------------------------------------------------------
+
+
+def unravel_index(indices, shape):
+    indices = _indices(indices)
+    if indices is None or type(shape) is not tuple or not shape or not _are_ints(*shape):
+        return None
+    return np.unravel_index(indices, shape)
+
+
+def ravel_multi_index(multi_index, dims):
+    if type(multi_index) is not tuple or type(dims) is not tuple or not _are_ints(*dims):
+        return None
+    if any(type(one) is not np.ndarray or one.dtype.kind not in "iu" for one in multi_index):
+        return None
+    return np.ravel_multi_index(multi_index, dims)
+
+
+def tril_indices_from(x, k=0):
+    return tril_indices(x.shape[0], k, x.shape[1]) if x.ndim == 2 else None
+
+
+def triu_indices_from(x, k=0):
+    return triu_indices(x.shape[0], k, x.shape[1]) if x.ndim == 2 else None
+
+
+def tril_indices(n, k=0, m=None):
+    m = n if m is None else m
+    return np.tril_indices(n, k, m) if _are_ints(n, k, m) and n >= 0 and m >= 0 else None
+
+
+def triu_indices(n, k=0, m=None):
+    m = n if m is None else m
+    return np.triu_indices(n, k, m) if _are_ints(n, k, m) and n >= 0 and m >= 0 else None
+
+
+def indices(dimensions, dtype=np.int64, sparse=False):
+    if type(dimensions) is not tuple or not dimensions or not _are_ints(*dimensions) or sparse:
+        return None
+    dtype = parse_dtype(dtype)
+    if dtype.char not in "fdilq" or len(dimensions) >= MAX_NDIM or min(dimensions) < 0:
+        return None
+    result = np.empty((len(dimensions), *dimensions), dtype)
+    for axis, n in enumerate(dimensions):
+        line = np.arange(n, dtype=dtype)
+        result[axis] = line.reshape((n,) + (1,) * (len(dimensions) - axis - 1))
+    return result
+
+
+def tri(n_rows, n_cols=None, k=0, dtype=None):
+    n_cols = n_rows if n_cols is None else n_cols
+    dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
+    if not _are_ints(n_rows, n_cols, k) or n_rows < 0 or n_cols < 0 or dtype.kind not in "buif":
+        return None
+    return np.tri(n_rows, n_cols, k, dtype)
+
+
+# Windows and frequencies --------------------------------------------------------------------------
+
+
+def of_points(function, least=1):
+    """Return the short way of a function of a number of points, and of another number or none."""
+
+    def compute(n, *others, dtype=None):
+        dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
+        if type(n) is not int or not least <= n < _LONGEST or dtype.char not in "fd":
+            return None
+        if any(type(one) not in (int, float) for one in others):
+            return None
+        return function(n, *others).astype(dtype, copy=False)
+
+    return compute
+
+
+bartlett, blackman = of_points(np.bartlett), of_points(np.blackman)
+hamming, hanning, kaiser = of_points(np.hamming), of_points(np.hanning), of_points(np.kaiser)
+
+
+# Putting together, choosing, writing --------------------------------------------------------------
+
+
+def block(arrays):
+    first = arrays
+    while type(first) is list and first:
+        first = first[0]
+    if type(first) is not np.ndarray or type(arrays) is not list:
+        return None
+    return np.block(arrays) if _are_blocks(arrays, first.dtype) else None
+
+
+def _are_blocks(arrays, dtype):
+    """Whether nested lists hold ndarrays of one dtype alone."""
+    for one in arrays:
+        if type(one) is list:
+            if not _are_blocks(one, dtype):
+                return False
+        elif type(one) is not np.ndarray or one.dtype is not dtype:
+            return False
+    return True
+
+
+def choose(x, choices):
+    if type(choices) is not list or not 0 < len(choices) <= 32 or _indices(x) is None:
+        return None
+    dtype = choices[0].dtype if type(choices[0]) is np.ndarray else None
+    for one in choices:
+        if not (type(one) is int if dtype is None else type(one) is np.ndarray):
+            return None
+        if dtype is not None and one.dtype is not dtype:
+            return None
+    return x.choose(choices)
+
+
+def piecewise(x, condlist, funclist):
+    if not _is_real(x) or not x.ndim or type(condlist) is not list or type(funclist) is not list:
+        return None
+    if len(condlist) != len(funclist) or not all(_fits(x, one) for one in funclist):
+        return None
+    for mask in condlist:
+        if type(mask) is not np.ndarray or mask.dtype.kind != "b" or mask.shape != x.shape:
+            return None
+    result = np.zeros(x.shape, x.dtype)
+    for mask, value in zip(condlist, funclist, strict=True):
+        if type(value) is np.ndarray:
+            return None
+        result[mask] = value
+    return result
+
+
+def place(x, mask, vals):
+    if not _is_real(x) or type(mask) is not np.ndarray or mask.dtype.kind != "b":
+        return None
+    if mask.shape != x.shape or not x.flags.writeable or type(vals) is not list or not vals:
+        return None
+    if not all(type(one) is not np.ndarray and _fits(x, one) for one in vals):
+        return None
+    np.place(x, mask, vals)
+    return True
+
+
+def fill_diagonal(x, val, wrap=False):
+    if not _is_real(x) or x.ndim != 2 or not x.flags.c_contiguous or not x.flags.writeable:
+        return None
+    if type(val) is np.ndarray or not _fits(x, val) or type(wrap) is not bool:
+        return None
+    columns = x.shape[1]
+    x.reshape(-1)[: None if wrap else columns * columns : columns + 1] = val
+    return True
+
+
+def frequencies(function):
+    """Return the short way of the frequencies of a transform."""
+    compute = of_points(function)
+
+    def frequencies(n, d=1.0, dtype=None):
+        if dtype is not None and not is_float(parse_dtype(dtype)):
+            return None
+        return compute(n, d, dtype=dtype)
+
+    return frequencies
