@@ -63,7 +63,7 @@ constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_6
               sequence_64x64 = 108;
 // The same of whole items, by their microtiles: multiplied at the rate of 128 x 128, from shorter
 // sums. (Reckoned: a block begins and ends beside others.)
-constexpr int whole_items = 115;
+constexpr int whole_items = 105;
 // A copy of an operand takes so many percent of the product's time, over m or n.
 constexpr int copying_rows = 5000;
 // Of k, for a split of a tile's: where there are more tiles than `few`, and where there are not.
