@@ -184,7 +184,7 @@ void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &car
     spread_blocks(size.blocks, card, plan);
 }
 
-// ---- Whole items ----------------------------------------------------------------------------------
+// ---- Whole items --------------------------------------------------------------------------------
 
 // Small matrices, a block each, whose sums are stored as they are.
 bool can_items(const Gemm &g, const Card &card) {

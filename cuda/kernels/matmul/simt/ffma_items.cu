@@ -32,8 +32,8 @@ struct ItemsProduct {
     int pair; // rows of microtiles that neighbouring threads have: 1 or 2
 };
 
-// Neighbours are below each other, where that needs no more warps: what two threads read at the same
-// address costs half as much, and so a's and b's do.
+// Neighbours are below each other, where that needs no more warps: what two threads read at the
+// same address costs half as much, and so a's and b's do.
 struct ItemsMicrotile {
     int row, column; // of microtiles
     __device__ __forceinline__ ItemsMicrotile(const ItemsProduct &p, unsigned thread) {

@@ -422,7 +422,7 @@ __global__ void __launch_bounds__(small_threads, ROWS == 32 ? 3 : 4)
 #endif
 }
 
-// ---- What the kernel is given ---------------------------------------------------------------------
+// ---- What the kernel is given -------------------------------------------------------------------
 
 inline SmallOperand small_operand(const Stored &x, const OperandPlan &plan, int64_t outer) {
     const int64_t side = x.along_k ? x.rows : x.columns;
