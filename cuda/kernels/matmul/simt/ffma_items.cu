@@ -16,7 +16,7 @@ namespace pvg::matmul {
 
 namespace {
 
-constexpr int depth = items_depth, micro = items_micro;
+constexpr int micro = items_micro;
 
 struct ItemsOperand {
     const float *data;
@@ -52,7 +52,7 @@ template <bool ALONG_K> struct ItemsPart {
         return ALONG_K ? items_pitch : micro * x.count;
     }
     static __device__ __forceinline__ int bytes(const ItemsOperand &x) {
-        return 4 * micro * x.count * (ALONG_K ? items_pitch : depth);
+        return 4 * micro * x.count * (ALONG_K ? items_pitch : items_depth);
     }
 
     // deep: how many of k there are. from: the first of the stage.
@@ -61,7 +61,7 @@ template <bool ALONG_K> struct ItemsPart {
         const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
         const int all = (deep + 3) / 4 * 4, padded = micro * x.count;
         // Along k eight lanes, or a warp, have a line; else a warp has, as long as it is.
-        constexpr int lanes = ALONG_K ? depth / WIDTH : 32;
+        constexpr int lanes = ALONG_K ? items_depth / WIDTH : 32;
         const int first = thread / lanes, step = threads / lanes;
         const int lines = ALONG_K ? x.side : deep, all_lines = ALONG_K ? padded : all;
         const int length = ALONG_K ? deep : x.side, all_length = ALONG_K ? all : padded;
@@ -177,7 +177,7 @@ __device__ __forceinline__ void multiply_item(const ItemsProduct &p, uint32_t sh
     const uint32_t bytes = a_bytes + static_cast<uint32_t>(PartB::bytes(p.b));
     // Where the item begins is reckoned anew, for want of registers.
     const auto load = [&](int stage) {
-        const int k = stage * depth, deep = min(depth, p.k - k);
+        const int k = stage * items_depth, deep = min(items_depth, p.k - k);
         const uint32_t to = shared + stage % 2 * bytes;
         if (deep > 0) {
             PartA::load(to, p.a, first_of<A_ALONG_K>(p, p.a, k), deep);
@@ -188,11 +188,11 @@ __device__ __forceinline__ void multiply_item(const ItemsProduct &p, uint32_t sh
     load(0);
     load(1);
 #pragma unroll 1
-    for (int stage = 0; stage * depth < p.k; stage++) {
+    for (int stage = 0; stage * items_depth < p.k; stage++) {
         wait_for_copies<1>();
         __syncthreads();
         const uint32_t from = shared + stage % 2 * bytes;
-        const int deep = min(depth, p.k - stage * depth);
+        const int deep = min(items_depth, p.k - stage * items_depth);
         if (at.row < p.a.count)
 #pragma unroll 1
             for (int k = 0; k < deep; k += 4)
@@ -235,8 +235,9 @@ __device__ __forceinline__ void store_item(const ItemsProduct &p, float *c, floa
     }
 }
 
+// Before 9.0 the compiler needs more registers than 128 a thread, which two blocks allow.
 template <bool A_ALONG_K, bool B_ALONG_K>
-__global__ void __launch_bounds__(items_threads, 2)
+__global__ void __launch_bounds__(items_threads, PVG_TARGET < 900 ? 1 : 2)
     ffma_items_kernel(const __grid_constant__ ItemsProduct p) {
 #if PVG_TARGET >= 800
     PVG_DYNAMIC_SHARED(float, memory);

@@ -17,7 +17,8 @@ namespace {
 template <int SIDE> struct ItemTile {
     static constexpr int warps_down = 2, warps_across = SIDE / 32, warps = 2 * warps_across;
     static constexpr int threads = small_item_threads(SIDE), down = SIDE / 32, across = 2;
-    static constexpr int blocks = small_item_blocks(SIDE); // that a multiprocessor takes
+    // That a multiprocessor takes; before 9.0 the compiler needs more registers.
+    static constexpr int blocks = small_item_blocks(SIDE) - (PVG_TARGET < 900 && SIDE == 64);
     static_assert(threads == 32 * warps);
 };
 
