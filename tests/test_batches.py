@@ -232,6 +232,7 @@ def check_whole_items(device, dtype, sizes, trans):
     check(product(x, y, frame[:, :, 1:-1]), np.matmul(a.astype(np.float64), b))
     assert bool(vg.all(frame[:, :, 0] == 7)) and bool(vg.all(frame[:, :, -1] == 7))
     check(product(x[::3], y[5]), np.matmul(a[::3].astype(np.float64), b[5]))
+    check(product(x, y[5]), np.matmul(a.astype(np.float64), b[5]))
     check(product(x[5], y), np.matmul(a[5].astype(np.float64), b))
     halves = (vg.reshape(one, (2, items // 2, *one.shape[1:]))[:, 1:] for one in (x, y))
     a, b = (one.reshape(2, items // 2, *one.shape[1:])[:, 1:] for one in (a, b))

@@ -17,12 +17,10 @@ namespace {
 template <int SIDE> struct ItemTile {
     static constexpr int warps_down = 2, warps_across = SIDE / 32, warps = 2 * warps_across;
     static constexpr int threads = small_item_threads(SIDE), down = SIDE / 32, across = 2;
-    // That a multiprocessor takes; before 9.0 the compiler needs more registers.
-    static constexpr int blocks = small_item_blocks(SIDE) - (PVG_TARGET < 900 && SIDE == 64);
     static_assert(threads == 32 * warps);
 };
 
-__device__ __forceinline__ bool is_odd(const void *element) {
+template <class T> __device__ __forceinline__ bool is_odd(const T *element) {
     return reinterpret_cast<uintptr_t>(element) % 4 != 0;
 }
 
@@ -81,12 +79,15 @@ template <int WARPS> struct ItemLoader {
             first += WARPS * part.stride, to += WARPS * part.pitch;
         }
     }
-    __device__ __forceinline__ void load_first_elements() const {
-        for (int line = static_cast<int>(threadIdx.x); line < part.lines; line += 32 * WARPS) {
-            const uint16_t *const first = line_at(line);
-            if (is_odd(first))
-                *reinterpret_cast<uint32_t *>(shared + line * part.pitch) = uint32_t(*first) << 16;
-        }
+    __device__ __forceinline__ bool is_odd_line(int line) const {
+        return line < part.lines && is_odd(line_at(line));
+    }
+    __device__ __forceinline__ uint16_t first_element(int line) const {
+        return is_odd_line(line) ? *line_at(line) : uint16_t(0);
+    }
+    __device__ __forceinline__ void put_first_element(int line, uint16_t value) const {
+        if (is_odd_line(line))
+            *reinterpret_cast<uint32_t *>(shared + line * part.pitch) = uint32_t(value) << 16;
     }
     // Every line, or every second one, is odd. A warp moves four at a time.
     __device__ __forceinline__ void move_odd_lines() const {
@@ -196,22 +197,25 @@ __device__ __forceinline__ void store_item(const SmallProduct &p, T *c,
         T *const first = c + row * p.c.row_stride;
         const int odd = is_odd(first);
         for (int at = lane * 2; at < columns + odd; at += 64) {
-            const Vector<T, 2> both =
-                *reinterpret_cast<const Vector<T, 2> *>(shared + row * pitch + at * 2);
+            const T *const from = reinterpret_cast<const T *>(shared + row * pitch) + at;
             T *const to = first + at - odd;
-            if (at >= odd && at + 1 < columns + odd) {
-                *reinterpret_cast<Vector<T, 2> *>(to) = both;
-            } else if (at >= odd) {
-                to[0] = both.element[0];
-            } else {
-                to[1] = both.element[1];
-            }
+            if (at >= odd && at + 1 < columns + odd)
+                *reinterpret_cast<Vector<T, 2> *>(to) =
+                    *reinterpret_cast<const Vector<T, 2> *>(from);
+            else if (at >= odd)
+                to[0] = from[0];
+            else
+                to[1] = from[1];
         }
     }
 }
 
+// Before 9.0 the compiler needs more registers.
+template <int SIDE>
+constexpr int items_that_fit = small_item_blocks(SIDE) - (PVG_TARGET < 900 && SIDE == 64);
+
 template <class T, int SIDE>
-__global__ void __launch_bounds__(ItemTile<SIDE>::threads, ItemTile<SIDE>::blocks)
+__global__ void __launch_bounds__(small_item_threads(SIDE), items_that_fit<SIDE>)
     small_items_kernel(const __grid_constant__ SmallProduct p) {
 #if PVG_HAS_FRAGMENTS
     PVG_DYNAMIC_SHARED(unsigned char, memory);
@@ -225,11 +229,16 @@ __global__ void __launch_bounds__(ItemTile<SIDE>::threads, ItemTile<SIDE>::block
     const bool a_by_packs = p.rows.width == 8, b_by_packs = p.columns.width == 8;
     a_by_packs ? a.load_packs() : a.load_words();
     b_by_packs ? b.load_packs() : b.load_words();
-    if (p.rows.width == 1) a.load_first_elements();
-    if (p.columns.width == 1) b.load_first_elements();
+    const bool has_odd_lines = p.rows.width == 1 || p.columns.width == 1;
+    const int lines = has_odd_lines ? max(a.part.lines, b.part.lines) : 0;
+    for (int line = static_cast<int>(threadIdx.x); line < lines; line += Tile::threads) {
+        const uint16_t of_a = a.first_element(line), of_b = b.first_element(line);
+        a.put_first_element(line, of_a);
+        b.put_first_element(line, of_b);
+    }
     fragments::wait_for_copies();
     __syncthreads();
-    if (p.rows.width == 1 || p.columns.width == 1) {
+    if (has_odd_lines) {
         if (p.rows.width == 1) a.move_odd_lines();
         if (p.columns.width == 1) b.move_odd_lines();
         __syncthreads();
