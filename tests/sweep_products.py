@@ -77,9 +77,10 @@ OTHERS += [(256, 256, 15, 132), (384, 768, 768, 1), (450, 701, 333, 1)]
 OTHERS += [(70, 90, 290, 3), (70, 92, 292, 3), (72, 92, 36, 1)]
 # The least batches for which the largest tiles of a kernel are chosen.
 LARGE_TILES = {
-    "ffma_128x128": [(128, 128, 16, 132)],
+    "ffma_128x128": [(128, 128, 16, 132), (40, 33, 37, 132)],
     "ffma_64x128": [(64, 128, 16, 132), (64, 127, 16, 132)],
     "ffma_64x32": [(64, 128, 16, 264), (64, 64, 72, 264)],
+    "tensor_small": [(65, 91, 17, 132), (40, 50, 20, 528)],
     "tensor": [(128, 192, 16, 132), (192, 128, 16, 132), (192, 130, 16, 132)],
     # Whole and of rows that begin anywhere, and a batch whose splits a block takes in turn.
     "dmma": [(1_408, 1_408, 128, 1), (1_407, 1_407, 127, 1), (64, 128, 256, 64)],

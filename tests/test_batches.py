@@ -199,3 +199,80 @@ def test_heads_between_rows_are_one_launch(device, rng, simulated_cards, dtype):
         assert np.array_equal(found.numpy(), np.einsum("bihd,bjhd->bhij", q, k))
         if device != "cpu" and dtype == "float32":
             assert made == 1, (items, heads, queries, keys, features)
+
+
+# m, n, k and items, so many that each is a block: one stage of k and several, whole and partial
+# instructions, warps and microtiles, and sides that two rows of threads share or do not.
+WHOLE = [("float32", sizes) for sizes in ((33, 40, 39, 140), (107, 33, 65, 140), (72, 87, 5, 270))]
+WHOLE += [("float16", (66, 71, 17, 136)), ("bfloat16", (67, 104, 16, 136))]
+WHOLE += [("bfloat16", (33, 40, 31, 532))]
+MORE = [("float32", (m, n, k, 300)) for m, n, k in ((107, 97, 116), (97, 96, 120), (113, 102, 113))]
+MORE += [
+    (dtype, sizes)
+    for dtype in ("float16", "bfloat16")
+    for sizes in ((107, 97, 33, 140), (128, 128, 128, 140), (113, 72, 131, 140), (64, 64, 64, 536))
+]
+LAYOUTS = pytest.mark.parametrize("trans", range(4), ids=["NN", "TN", "NT", "TT"])
+
+
+@pytest.mark.devices("sim", "cuda")
+@LAYOUTS
+@pytest.mark.parametrize(("dtype", "sizes"), WHOLE, ids=str)
+def test_small_matrices_as_whole_items(device, simulated_cards, dtype, sizes, trans):
+    """They lie anywhere, with gaps between rows and items or without, and are as if alone."""
+    check_whole_items(device, dtype, sizes, trans)
+
+
+@pytest.mark.devices("cuda")
+@LAYOUTS
+@pytest.mark.parametrize(("dtype", "sizes"), MORE, ids=str)
+def test_more_small_matrices_as_whole_items(device, dtype, sizes, trans):
+    check_whole_items(device, dtype, sizes, trans)
+
+
+def check_whole_items(device, dtype, sizes, trans):
+    card = "sim:1" if device == "sim" else device
+    m, n, k, items = sizes
+    random = np.random.default_rng(m * n * k + trans)
+    a, b = (random.integers(-4, 5, (items, *s)) for s in ((m, k), (k, n)))
+
+    def product(x, y, out=None):
+        return vg.matmul(x, y, out, precision="ieee" if dtype == "float32" else None)
+
+    def check(found, exact):
+        exact = vg.asarray(exact.astype(np.float32), device=card)
+        assert bool(vg.all(found == vg.astype(exact, dtype)))
+
+    for gap in (0, 1):
+        x, y = (
+            lying(card, one, dtype, turned, gap)
+            for one, turned in ((a, trans % 2), (b, trans // 2))
+        )
+        check(product(x, y), np.matmul(a.astype(np.float64), b))
+    frame = vg.full((items, m, n + 2), 7, dtype=dtype, device=card)
+    check(product(x, y, frame[:, :, 1:-1]), np.matmul(a.astype(np.float64), b))
+    assert bool(vg.all(frame[:, :, 0] == 7)) and bool(vg.all(frame[:, :, -1] == 7))
+    check(product(x[::3], y[5]), np.matmul(a[::3].astype(np.float64), b[5]))
+    check(product(x, y[5]), np.matmul(a.astype(np.float64), b[5]))
+    check(product(x[5], y), np.matmul(a[5].astype(np.float64), b))
+    halves = (vg.reshape(one, (2, items // 2, *one.shape[1:]))[:, 1:] for one in (x, y))
+    a, b = (one.reshape(2, items // 2, *one.shape[1:])[:, 1:] for one in (a, b))
+    check(product(*halves), np.matmul(a.astype(np.float64), b))
+    x, y = (
+        lying(card, random.standard_normal((items, *s)), dtype, turned, 1)
+        for s, turned in (((m, k), trans % 2), ((k, n), trans // 2))
+    )
+    found = product(x, y)
+    tiled = device == "sim" and k <= 16  # alone, by a kernel that rounds twice on that card
+    for item in () if tiled else (0, 1, items - 1):
+        assert bool(vg.all(found[item] == product(x[item], y[item])))
+
+
+def lying(device, values, dtype, turned, gap):
+    """The same on a device, by columns if turned, behind `gap` elements in the array and a row."""
+    values = values.swapaxes(1, 2) if turned else values
+    items, rows, columns = values.shape
+    around = np.full((items, rows, columns + 2 * gap), 7, np.float32)
+    around[:, :, gap : gap + columns] = values
+    array = vg.astype(vg.asarray(around, device=device), dtype)[:, :, gap : gap + columns]
+    return array.mT if turned else array

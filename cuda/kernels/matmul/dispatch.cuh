@@ -13,10 +13,12 @@ int check_precision(int *precision);
 
 // The kernels, each of which executes a plan that has its code. In simt/ffma.cu: FFMA_*.
 int launch_ffma(Call &call, const Gemm &g, const Plan &plan);
+int launch_ffma_items(Call &call, const Gemm &g, const Plan &plan); // for launch_ffma
 int launch_ffma_tma(Call &call, const Gemm &g, const Plan &plan);
 int launch_tensor(Call &call, const Gemm &g, const Plan &plan);
 int launch_tensor_sm80(Call &call, const Gemm &g, const Plan &plan);
 int launch_tensor_small(Call &call, const Gemm &g, const Plan &plan);
+int launch_small_items(Call &call, const Gemm &g, const Plan &plan); // for launch_tensor_small
 int launch_bf16x6(Call &call, const Gemm &g, const Plan &plan);
 int launch_fp16x3(Call &call, const Gemm &g, const Plan &plan);
 int launch_dmma(Call &call, const Gemm &g, const Plan &plan);

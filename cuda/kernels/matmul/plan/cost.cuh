@@ -61,6 +61,9 @@ constexpr int least_k_beside_slices = 2048;
 // least memory for what they compute.
 constexpr int small_64x64 = 130, sliced_64x64 = 110, small_64x32 = 143, sliced_64x32 = 170,
               sequence_64x64 = 108;
+// The same of whole items, by their microtiles: multiplied at the rate of 128 x 128, from shorter
+// sums. (Reckoned: a block begins and ends beside others.)
+constexpr int whole_items = 105;
 // A copy of an operand takes so many percent of the product's time, over m or n.
 constexpr int copying_rows = 5000;
 // Of k, for a split of a tile's: where there are more tiles than `few`, and where there are not.
@@ -101,6 +104,10 @@ constexpr int few_small_tiles = 16, long_k_for_small = 4096;
 // From the second number on of k the large tiles fill the card too, with stretches of k, and read
 // operands less often: so fewer tiles are few, if TMA can read rows.
 constexpr int few_small_tiles_aligned = 3, huge_k_for_small = 16384;
+
+// Items from which on they are blocks of their own: one of 128 x 128 a multiprocessor, or four of
+// 64 x 64; of fewer the small tiles leave less of the card idle.
+constexpr int least_large_items = 132, least_small_items = 528;
 
 // ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
 

@@ -184,6 +184,47 @@ void plan_best(int first, const int (&others)[N], const Gemm &g, const Card &car
     spread_blocks(size.blocks, card, plan);
 }
 
+// ---- Whole items --------------------------------------------------------------------------------
+
+// Small matrices, a block each, whose sums are stored as they are.
+bool can_items(const Gemm &g, const Card &card) {
+    const int down = static_cast<int>(tiles(g.m, items_micro));
+    const int across = static_cast<int>(tiles(g.n, items_micro));
+    return g.m <= items_side && g.n <= items_side && g.k < least_halved && !g.last_k &&
+           g.epilogue.is_plain() && g.items <= INT_MAX / 4 &&
+           items_warps(down, across, 1) * 32 <= items_threads &&
+           items_shared_bytes(items_side / items_micro, items_side / items_micro, true, true, 2) <=
+               card.shared_of_block;
+}
+
+OperandPlan read_items(const Stored &x) {
+    OperandPlan plan;
+    plan.along_k = x.along_k, plan.stride = x.stride, plan.item = x.item;
+    plan.alignment = allows_16_bytes(x.data, x.stride, x.item, 4) ? 4 : 1;
+    return plan;
+}
+
+Plan plan_items(const Gemm &g, const Card &card) {
+    const int down = static_cast<int>(tiles(g.m, items_micro));
+    const int across = static_cast<int>(tiles(g.n, items_micro));
+    Plan plan;
+    plan.kernel = PVG_MATMUL_FFMA_128X128, plan.tile = ffma_items;
+    plan.rows = items_micro * down, plan.columns = items_micro * across;
+    plan.depth = items_depth;
+    plan.tiles = 1, plan.part_rows = g.m, plan.items = g.items, plan.blocks = g.items;
+    plan.threads = 32 * items_warps(down, across, items_pair(down, across));
+    plan.overlap = card.overlaps();
+    plan.a = read_items(stored_a(g)), plan.b = read_items(stored_b(g));
+    plan.shared_bytes = items_shared_bytes(down, across, g.a_along_k, g.b_along_k,
+                                           static_cast<int>(tiles(g.k, items_depth)));
+    const int64_t waves = tiles(g.items, width), least = plan.threads > 64 ? 2 : 1;
+    plan.reckoned = static_cast<double>((waves < least ? least : waves) * plan.threads *
+                                        items_micro * items_micro * cost::whole_items) *
+                    static_cast<double>(g.k);
+    spread_blocks(512 / plan.threads, card, &plan);
+    return plan;
+}
+
 // ---- Stretches ----------------------------------------------------------------------------------
 
 // What a tile of 64 x 64 takes for a term of k is 1 here. Of so many blocks of some terms each.
@@ -246,6 +287,11 @@ void plan_ffma_128x128(const Gemm &g, const Card &card, Plan *plan) {
         plan_best(ffma_small_64x64, {ffma_small_64x64}, g, card, plan);
     else
         plan_best(ffma_128x128, {ffma_small_64x64}, g, card, plan);
+    if (!can_items(g, card)) return;
+    const Plan whole = plan_items(g, card);
+    const int64_t least = plan->tile == ffma_128x128 ? 2 : 1;
+    const int64_t time = time_of(g, ffma_sizes[plan->tile], least);
+    if (whole.reckoned < static_cast<double>(time) * static_cast<double>(g.k)) *plan = whole;
 }
 void plan_ffma_64x128(const Gemm &g, const Card &card, Plan *plan) {
     plan_best(ffma_64x128, {ffma_64x64}, g, card, plan);

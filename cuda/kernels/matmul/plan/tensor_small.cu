@@ -47,6 +47,25 @@ OperandPlan read_in_place(const Stored &x, int64_t outer) {
     return plan;
 }
 
+// Small matrices, a block each, whose sums are stored as they are. False: others are.
+bool plan_items(const Gemm &g, const Card &card, Plan *plan) {
+    const int longer = g.m < g.n ? g.n : g.m, side = longer > small_side ? 128 : 64;
+    const int blocks = small_item_blocks(side), k = static_cast<int>(g.k < 1024 ? g.k : 1024);
+    const int least = side == 64 ? cost::least_small_items : cost::least_large_items;
+    if (!plan->direct || g.last_k || shorter_side(g) <= small_rows[1] || longer > 128) return false;
+    const int of_a = g.a_along_k ? small_item_bytes(g.m, k) : small_item_bytes(k, g.m);
+    const int of_b = g.b_along_k ? small_item_bytes(g.n, k) : small_item_bytes(k, g.n);
+    const int of_c = small_item_bytes(g.m, g.n), bytes = of_a + of_b > of_c ? of_a + of_b : of_c;
+    if (g.items < least || g.items > INT_MAX / 4 || bytes > card.shared_of_block ||
+        (bytes + 1024) * blocks > card.shared_of_multiprocessor)
+        return false;
+    plan->tile = small_items, plan->rows = plan->columns = side;
+    plan->tiles = 1, plan->items = g.items, plan->blocks = g.items;
+    plan->threads = small_item_threads(side), plan->shared_bytes = bytes;
+    spread_blocks(blocks, card, plan);
+    return true;
+}
+
 } // namespace
 
 bool can_tensor_small(const Gemm &g, const Card &card) {
@@ -72,6 +91,7 @@ void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {
     plan->b = read_in_place(stored_b(g), g.b_outer);
     plan->direct =
         g.epilogue.is_plain() && g.c_dtype == g.dtype && plan->splits == 1 && !plan->transposed;
+    if (plan_items(g, card, plan)) return;
     const int64_t stages = tiles(g.k, small_depth);
     plan->shared_bytes =
         small_shared_bytes(rows, static_cast<int>(stages < small_stages ? stages : small_stages));

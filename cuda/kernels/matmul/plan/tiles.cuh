@@ -30,7 +30,8 @@ enum FfmaNumber {
     ffma_sequence_64x128,
     ffma_by_tma,
     ffma_small_32x64,
-    ffma_sequence_64x64
+    ffma_sequence_64x64,
+    ffma_items // in place of 128 x 128: whole items, below
 };
 constexpr FfmaSize ffma_sizes[] = {
     {128, 128, 1, 1, 2, 16, 3, 256, 8, 100},
@@ -54,6 +55,27 @@ constexpr bool reads_singles_only(int number) { return ffma_sizes[number].sequen
 constexpr int ffma_tma_producers = 128, ffma_tma_rows = 2; // threads; stages of a along k
 constexpr int ffma_tma_shared_bytes =
     1024 + 4 * 32 * (128 + 256) * 4 + ffma_tma_rows * 32 * 128 * 4 + (4 + ffma_tma_rows) * 16;
+
+// Whole items of at most 128 x 128, simt/ffma_items.cu: a thread has a microtile, and neighbours
+// are in `pair` rows of them.
+constexpr int items_side = 128, items_threads = 256, items_micro = 8;
+constexpr int items_depth = 32, items_pitch = items_depth + 4, items_stages = 2;
+constexpr int items_part_bytes(int count, bool along_k) { // of a stage, of so many microtiles
+    return 4 * items_micro * count * (along_k ? items_pitch : items_depth);
+}
+// The sums go there in the end.
+constexpr int items_shared_bytes(int down, int across, bool a_along_k, bool b_along_k, int stages) {
+    const int stage = items_part_bytes(down, a_along_k) + items_part_bytes(across, b_along_k);
+    const int both = stage * (stages < items_stages ? stages : items_stages);
+    const int sums = 4 * items_micro * down * items_micro * across;
+    return both > sums ? both : sums;
+}
+constexpr int items_warps(int down, int across, int pair) {
+    return ((down + pair - 1) / pair * pair * across + 31) / 32;
+}
+constexpr int items_pair(int down, int across) {
+    return items_warps(down, across, 2) == items_warps(down, across, 1) ? 2 : 1;
+}
 
 // ---- Warps: sm80/tensor.cu, sm80/dmma.cu --------------------------------------------------------
 
@@ -93,6 +115,15 @@ constexpr int small_part_bytes(int side) {
 // The sums are no more than a stage.
 constexpr int small_shared_bytes(int rows, int stages) {
     return stages * (small_part_bytes(rows) + small_part_bytes(small_side));
+}
+
+// Whole items, sm80/small_items.cu: of 64 or 128 rows and columns, two threads a row. Operands, and
+// then c, are there with lines up to multiples of 16 elements and gaps of 16 bytes.
+constexpr int small_items = 3; // in place of small_rows
+constexpr int small_item_threads(int side) { return 2 * side; }
+constexpr int small_item_blocks(int side) { return side == 64 ? 8 : 2; }
+constexpr int small_item_bytes(int lines, int length) {
+    return (lines + 15) / 16 * 16 * ((length + 15) / 16 * 32 + 16);
 }
 
 // ---- wgmma: sm90/tensor.cuh ---------------------------------------------------------------------

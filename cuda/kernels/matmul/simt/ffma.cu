@@ -68,6 +68,7 @@ int launch_ffma(Call &call, const Gemm &g, const Plan &plan) {
     case ffma_small_64x64: return launch_tile<Small64x64, ffma_small_64x64>(call, g, plan);
     case ffma_small_64x32: return launch_tile<Small64x32, ffma_small_64x32>(call, g, plan);
     case ffma_small_32x64: return launch_tile<Small32x64, ffma_small_32x64>(call, g, plan);
+    case ffma_items: return launch_ffma_items(call, g, plan);
     case ffma_sequence_64x64: return launch_tile<Sequence64x64, ffma_sequence_64x64>(call, g, plan);
     default: return launch_tile<Sequence64x128, ffma_sequence_64x128>(call, g, plan);
     }
