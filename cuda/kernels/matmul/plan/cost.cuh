@@ -105,9 +105,9 @@ constexpr int few_small_tiles = 16, long_k_for_small = 4096;
 // operands less often: so fewer tiles are few, if TMA can read rows.
 constexpr int few_small_tiles_aligned = 3, huge_k_for_small = 16384;
 
-// Items from which on they are blocks of their own: one of 128 x 128 a multiprocessor, or four of
-// 64 x 64; of fewer the small tiles leave less of the card idle.
-constexpr int least_large_items = 132, least_small_items = 528;
+// Items of 65 to 128 rows or columns from which on they are blocks of their own, one a
+// multiprocessor; of fewer the small tiles leave less of the card idle.
+constexpr int least_whole_items = 132;
 
 // ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
 

@@ -49,20 +49,21 @@ OperandPlan read_in_place(const Stored &x, int64_t outer) {
 
 // Small matrices, a block each, whose sums are stored as they are. False: others are.
 bool plan_items(const Gemm &g, const Card &card, Plan *plan) {
-    const int longer = g.m < g.n ? g.n : g.m, side = longer > small_side ? 128 : 64;
-    const int blocks = small_item_blocks(side), k = static_cast<int>(g.k < 1024 ? g.k : 1024);
-    const int least = side == 64 ? cost::least_small_items : cost::least_large_items;
-    if (!plan->direct || g.last_k || shorter_side(g) <= small_rows[1] || longer > 128) return false;
+    const int longer = g.m < g.n ? g.n : g.m, k = static_cast<int>(g.k < 1024 ? g.k : 1024);
+    if (!plan->direct || g.last_k || shorter_side(g) <= small_rows[1] || longer <= small_side ||
+        longer > small_item_side)
+        return false;
     const int of_a = g.a_along_k ? small_item_bytes(g.m, k) : small_item_bytes(k, g.m);
     const int of_b = g.b_along_k ? small_item_bytes(g.n, k) : small_item_bytes(k, g.n);
     const int of_c = small_item_bytes(g.m, g.n), bytes = of_a + of_b > of_c ? of_a + of_b : of_c;
-    if (g.items < least || g.items > INT_MAX / 4 || bytes > card.shared_of_block ||
-        (bytes + 1024) * blocks > card.shared_of_multiprocessor)
+    if (g.items < cost::least_whole_items || g.items > INT_MAX / 4 ||
+        bytes > card.shared_of_block ||
+        (bytes + 1024) * small_item_blocks > card.shared_of_multiprocessor)
         return false;
-    plan->tile = small_items, plan->rows = plan->columns = side;
+    plan->tile = small_items, plan->rows = plan->columns = small_item_side;
     plan->tiles = 1, plan->items = g.items, plan->blocks = g.items;
-    plan->threads = small_item_threads(side), plan->shared_bytes = bytes;
-    spread_blocks(blocks, card, plan);
+    plan->threads = small_item_threads, plan->shared_bytes = bytes;
+    spread_blocks(small_item_blocks, card, plan);
     return true;
 }
 

@@ -14,9 +14,10 @@ namespace {
 
 // Warps have every second 16 rows of the tile, and every WARPS_ACROSS-th 16 columns: so they share
 // what there is.
-template <int SIDE> struct ItemTile {
-    static constexpr int warps_down = 2, warps_across = SIDE / 32, warps = 2 * warps_across;
-    static constexpr int threads = small_item_threads(SIDE), down = SIDE / 32, across = 2;
+struct ItemTile {
+    static constexpr int warps_down = 2, warps_across = small_item_side / 32,
+                         warps = 2 * warps_across;
+    static constexpr int threads = small_item_threads, down = small_item_side / 32, across = 2;
     static_assert(threads == 32 * warps);
 };
 
@@ -121,13 +122,13 @@ template <int WARPS> struct ItemLoader {
     }
 };
 
-template <int SIDE> using ItemSums = float[ItemTile<SIDE>::down][2 * ItemTile<SIDE>::across][4];
+using ItemSums = float[ItemTile::down][2 * ItemTile::across][4];
 
-template <class T, int SIDE>
+template <class T>
 __device__ __forceinline__ void
 multiply_item(const SmallProduct &p, const SmallPart &part_a, const SmallPart &part_b,
-              uint32_t stage_a, uint32_t stage_b, int row, int column, ItemSums<SIDE> &sums) {
-    using Tile = ItemTile<SIDE>;
+              uint32_t stage_a, uint32_t stage_b, int row, int column, ItemSums &sums) {
+    using Tile = ItemTile;
     SmallFragments a(true, p.rows.along_k, 16 * row, part_a.pitch);
     SmallFragments b(false, p.columns.along_k, 16 * column, part_b.pitch);
     a.next *= Tile::warps_down, b.next *= Tile::warps_across;
@@ -160,10 +161,10 @@ multiply_item(const SmallProduct &p, const SmallPart &part_a, const SmallPart &p
 }
 
 // Rows of c in shared memory, those that begin at odd elements an element further to the right.
-template <class T, int SIDE>
+template <class T>
 __device__ __forceinline__ void share_item(const SmallProduct &p, const T *c, unsigned char *shared,
-                                           int row, int column, const ItemSums<SIDE> &sums) {
-    using Tile = ItemTile<SIDE>;
+                                           int row, int column, const ItemSums &sums) {
+    using Tile = ItemTile;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int pitch = 2 * whole_steps(p.columns.side) + 16;
 #pragma unroll
@@ -186,14 +187,13 @@ __device__ __forceinline__ void share_item(const SmallProduct &p, const T *c, un
         }
     }
 }
-template <class T, int SIDE>
+template <class T>
 __device__ __forceinline__ void store_item(const SmallProduct &p, T *c,
                                            const unsigned char *shared) {
     const int lane = static_cast<int>(threadIdx.x) % 32, columns = p.columns.side;
     const int pitch = 2 * whole_steps(columns) + 16;
 #pragma unroll 2
-    for (int row = static_cast<int>(threadIdx.x) / 32; row < p.rows.side;
-         row += ItemTile<SIDE>::warps) {
+    for (int row = static_cast<int>(threadIdx.x) / 32; row < p.rows.side; row += ItemTile::warps) {
         T *const first = c + row * p.c.row_stride;
         const int odd = is_odd(first);
         for (int at = lane * 2; at < columns + odd; at += 64) {
@@ -210,16 +210,12 @@ __device__ __forceinline__ void store_item(const SmallProduct &p, T *c,
     }
 }
 
-// Before 9.0 the compiler needs more registers.
-template <int SIDE>
-constexpr int items_that_fit = small_item_blocks(SIDE) - (PVG_TARGET < 900 && SIDE == 64);
-
-template <class T, int SIDE>
-__global__ void __launch_bounds__(small_item_threads(SIDE), items_that_fit<SIDE>)
+template <class T>
+__global__ void __launch_bounds__(small_item_threads, small_item_blocks)
     small_items_kernel(const __grid_constant__ SmallProduct p) {
 #if PVG_HAS_FRAGMENTS
     PVG_DYNAMIC_SHARED(unsigned char, memory);
-    using Tile = ItemTile<SIDE>;
+    using Tile = ItemTile;
     int64_t item = blockIdx.x, outer = 0;
     if (p.inner) outer = blockIdx.x / p.inner, item = blockIdx.x % p.inner;
     const ItemLoader<Tile::warps> a(p.rows, item, outer, p.k, memory);
@@ -245,25 +241,21 @@ __global__ void __launch_bounds__(small_item_threads(SIDE), items_that_fit<SIDE>
     }
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int row = warp / Tile::warps_across, column = warp % Tile::warps_across;
-    ItemSums<SIDE> sums = {};
-    multiply_item<T, SIDE>(p, a.part, b.part, shared_address(memory),
-                           shared_address(memory) + a.bytes(), row, column, sums);
+    ItemSums sums = {};
+    multiply_item<T>(p, a.part, b.part, shared_address(memory), shared_address(memory) + a.bytes(),
+                     row, column, sums);
     __syncthreads(); // the operands have been read
     T *const c = static_cast<T *>(p.c.data) + item * p.c.item_stride + outer * p.c_outer;
-    share_item<T, SIDE>(p, c, memory, row, column, sums);
+    share_item<T>(p, c, memory, row, column, sums);
     __syncthreads();
-    store_item<T, SIDE>(p, c, memory);
+    store_item<T>(p, c, memory);
 #endif
 }
 
 template <class T> int launch_dtype(Call &call, const SmallProduct &p, const Plan &plan) {
     const LaunchExtras extras{1, plan.overlap};
-    if (plan.rows == 64)
-        PVG_LAUNCH_WITH(extras, (small_items_kernel<T, 64>), blocks_for(plan.blocks, 1),
-                        plan.threads, plan.shared_bytes, call.stream, p);
-    else
-        PVG_LAUNCH_WITH(extras, (small_items_kernel<T, 128>), blocks_for(plan.blocks, 1),
-                        plan.threads, plan.shared_bytes, call.stream, p);
+    PVG_LAUNCH_WITH(extras, small_items_kernel<T>, blocks_for(plan.blocks, 1), plan.threads,
+                    plan.shared_bytes, call.stream, p);
     return PVG_OK;
 }
 
