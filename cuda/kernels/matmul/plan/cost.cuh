@@ -79,11 +79,10 @@ constexpr int dmma_block = 4, dmma_sharing = 3;
 // multiprocessors: 31 of 4 where a group has 14 of them, as in some H100.
 constexpr int dmma_at_a_time[] = {132, 132, 124, 120};
 // What a stage of a tile takes of a large one's, of tiles that share a multiprocessor, by how many
-// do; and what a block needs beside its stages, where the others hide the rest. All of them
-// together as measured on an H100, where shared memory keeps the small ones from more; fewer by
-// what is on its way then.
+// do, as measured on an H100; and what a block needs beside its stages, where the others hide the
+// rest.
 constexpr double dmma_stage[][5] = {
-    {1}, {0.30, 0.52, 0.95}, {0.20, 0.36, 0.62, 0.88}, {0.14, 0.26, 0.40, 0.52, 0.65}};
+    {1}, {0.54, 0.64, 0.87}, {0.29, 0.44, 0.60, 0.76}, {0.19, 0.25, 0.36, 0.46, 0.57}};
 constexpr double dmma_beside[] = {1, 0.5, 0.4, 0.3};
 // Splits have to pay, for a batch does better without.
 constexpr double worth_splits_dmma = 0.8;
@@ -175,7 +174,7 @@ constexpr int least_stretch_tensor = 512, step_tensor = 64, least_k_of_stretches
 // is written and read; by how much stretches have to be faster.
 constexpr double adding_cycles = 5000, cycles_of_sum = 8 / memory_rate;
 constexpr double worth_stretches_tensor = 0.95;
-// float64, in stages of a large tile, 1.08 us: what the launch that adds up stretches takes, and of
+// float64, in stages of a large tile, 1.21 us: what the launch that adds up stretches takes, and of
 // each sum; by how much stretches have to be faster.
 constexpr double dmma_adding = 5, dmma_stages_of_sum = 4e-6, worth_stretches_dmma = 0.9;
 // 16 bits in small tiles: from which terms of a block on a product is cut, and by how many fewer
