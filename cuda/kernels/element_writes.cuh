@@ -6,9 +6,8 @@
 // costs as much as the table in memory, its clearing and the launches that this saves.
 #pragma once
 #include "kernels/clusters.cuh"
-#include "kernels/last_writes.cuh"
+#include "kernels/parted_writes.cuh"
 #include "runtime/architecture.cuh"
-#include "runtime/device.cuh"
 
 namespace pvg {
 
@@ -101,7 +100,7 @@ int launch_clusters(Call &call, const Ranges &ranges, int64_t keys, int64_t item
     });
 }
 
-// Of many writes to single elements, the last one to each place.
+// Of many writes to a few elements, the last one to each place.
 int launch_crowd(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
     Workspace table;
     const size_t bytes = static_cast<size_t>(keys) * sizeof(unsigned);
@@ -110,7 +109,7 @@ int launch_crowd(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
     unsigned *last = table.as<unsigned>();
     PVG_TRY(cudaMemsetAsync(last, 0, bytes, call.stream));
     PVG_LAUNCH(number_kernel, blocks_for(ranges.size, of_block), crowd_threads, 0, call.stream,
-               ranges, last, ranges.size / 8 > keys);
+               ranges, last);
     return dispatch_words(item, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         PVG_LAUNCH(fetch_kernel<T>, blocks_for(keys, of_block), crowd_threads, 0, call.stream,
