@@ -7,7 +7,9 @@
 // write_parts_kernel finds those of its own range in all pieces, notes in shared memory which write
 // of a place is the last one, and then writes its range from the first place to the last.
 #pragma once
+#include "kernels/clusters.cuh"
 #include "kernels/last_writes.cuh"
+#include "runtime/architecture.cuh"
 #include "runtime/device.cuh"
 
 namespace pvg {
@@ -102,6 +104,7 @@ __global__ void __launch_bounds__(part_threads, sizeof(T) > 8 ? 1 : 2)
     const int64_t first = int64_t(blockIdx.x) * parting.piece;
     int64_t index[part_each] = {};
     T value[part_each] = {};
+    clusters::let_next_kernel_start();
 #pragma unroll
     for (int e = 0; e < part_each; e++) {
         const int64_t number = first + thread + e * threads;
@@ -216,6 +219,7 @@ __global__ void __launch_bounds__(place_threads)
     constexpr uint32_t in_piece = (1u << number_bits) - 1;
     uint32_t total = 0;
     for (uint32_t i = threadIdx.x; i < parting.places; i += place_threads) last[i] = 0;
+    clusters::wait_for_previous_kernel();
     for (uint32_t first = 0; first < parting.pieces; first += listed) {
         __syncthreads();
         total = list_pieces(parting, first, list);
@@ -295,6 +299,8 @@ inline int plan_parting(Call &call, int64_t size, int64_t keys, int64_t item, Pa
 
 inline int launch_parted(Call &call, const Ranges &ranges, Parting parting, int64_t item) {
     Workspace memory;
+    int architecture = 0;
+    PVG_PASS(architecture_of(call.device, &architecture));
     const size_t writes = size_t(parting.pieces) * parting.piece;
     const size_t begins = size_t(parting.pieces) * (parting.parts + 1);
     PVG_PASS(memory.open(call, writes * static_cast<size_t>(item + 4) + 2 * begins));
@@ -306,8 +312,8 @@ inline int launch_parted(Call &call, const Ranges &ranges, Parting parting, int6
         using T = typename decltype(tag)::type;
         PVG_LAUNCH(part_kernel<T>, parting.pieces, parting.piece / part_each,
                    bytes_of_piece(parting, item), call.stream, ranges, parting);
-        PVG_LAUNCH(write_parts_kernel<T>, parting.parts, place_threads,
-                   bytes_of_part(parting, item), call.stream, ranges, parting);
+        PVG_LAUNCH_WITH((LaunchExtras{1, architecture >= 90}), write_parts_kernel<T>, parting.parts,
+                        place_threads, bytes_of_part(parting, item), call.stream, ranges, parting);
         return PVG_OK;
     });
 }
