@@ -1,6 +1,7 @@
 // Clusters: up to eight neighbouring blocks of a grid that run together, wait for each other and
-// read each other's shared memory, compute capability 9.0 (LaunchExtras::cluster); kernels that start
-// before the one ahead of them has ended; and what code is compiled for, where it is asked by #if.
+// read each other's shared memory, compute capability 9.0 (LaunchExtras::cluster); kernels that
+// start before the one ahead of them has ended; and what code is compiled for, where it is asked by
+// #if.
 //
 // The simulated card has them, in kernels whose shared memory is all dynamic; it asks the card that
 // runs whether it has them, so there everything is compiled.

@@ -2,12 +2,12 @@
 //
 // A few writes are told apart by every block for itself, in shared memory, in the launch that does
 // them; some more of single elements, too, if each block has places of its own to write to, or a
-// cluster of blocks has, which share the indices (element_writes.cuh). Many are done as if no place
-// were named twice, while a bit of each place tells which are; a launch more then mends these.
-// Where the places are too many for that, or an index is not found by the number of a write, it is
-// found out first, by two launches, through a table of all places. So it is, too, where most places
-// are named twice, as they are if they are hardly more than the writes: of single elements each
-// place then looks for its own write.
+// cluster of blocks has, which share the indices (element_writes.cuh). Many of single elements are
+// parted by ranges of places (parted_writes.cuh), unless the places are far more or far less; if
+// less, each place looks for its own write in a table. Other ones are done as if no place were
+// named twice, while a bit of each place tells which are; a launch more then mends these. Where the
+// places are too many for that, or an index is not found by the number of a write, or most places
+// are named twice, it is found out first, by two launches, through a table of all places.
 #pragma once
 #include "arrays/operation.cuh"
 #include "kernels/pictures.cuh"

@@ -20,6 +20,7 @@ constexpr int part_threads = 512, part_each = 8; // most threads of a block; wri
 constexpr int place_threads = 1024;
 constexpr int listed = 2 * place_threads; // pieces that a block looks at together
 constexpr int number_bits = 12;           // of a write in its piece
+constexpr int64_t most_parted = 1 << 27;  // writes, of which memory holds a copy
 constexpr int64_t most_parts = 4096;      // counters in shared memory
 constexpr int64_t most_places_of_part = 1 << 15;
 constexpr int64_t parts_at_once = 128;      // blocks that run at the same time
@@ -284,7 +285,7 @@ inline int plan_parting(Call &call, int64_t size, int64_t keys, int64_t item, Pa
     const int64_t places =
         (fewest + 3) / 4 * 4; // so that counters behind values lie on their addresses
     const int64_t parts = blocks_for(keys, places);
-    if (size >= UINT32_MAX || keys / 16 > size || parts > most_parts) return PVG_OK;
+    if (size > most_parted || keys / 16 > size || parts > most_parts) return PVG_OK;
     parting->parts = static_cast<uint32_t>(parts), parting->places = static_cast<uint32_t>(places);
     while ((1u << parting->shift) < parting->places) parting->shift++;
     const uint64_t above = (uint64_t(1) << parting->shift) - parting->places;

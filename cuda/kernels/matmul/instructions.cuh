@@ -1,8 +1,8 @@
 // The instructions that CUDA C has no words for and that more than one room of this house uses:
-// addresses and copies in shared memory (cp.async, compute capability 8.0), and barriers of a part of
-// a block. What one room alone uses is there: in sm80/ the products of a warp and how their operands
-// are read. Clusters, and the start of a kernel before the one ahead of it has ended, are in
-// kernels/clusters.cuh, TMA, its barriers and the products of a warpgroup in kernels/hopper.cuh.
+// addresses and copies in shared memory (cp.async, compute capability 8.0), and barriers of a part
+// of a block. What one room alone uses is there: in sm80/ the products of a warp and how their
+// operands are read. Clusters, and the start of a kernel before the one ahead of it has ended, are
+// in kernels/clusters.cuh, TMA, its barriers and the products of a warpgroup in kernels/hopper.cuh.
 //
 // Those that the simulated card has are functions of pvg_sim there, which ask the card that runs
 // whether it has them; so there everything is compiled.
