@@ -443,10 +443,13 @@ def gathers(dtype):
         (5000, (2,), 2, 64),
         (5000, (3,), 2, 64),
         (5000, (3,), 1, 40_000),
+        (140_000, (), 1, 40_000),  # parted, where clusters take fewer
     )
     for count, columns, step, parts in many:
 
         def check_many(device, count=count, columns=columns, step=step, parts=parts):
+            if device == "sim" and count > 2**17:  # which has a card that parts the 17,000
+                return
             x, indices = data(dtype, (parts, *columns)), np.arange(count) ** 2 % parts
             values, expected = data(dtype, (count, *columns), 1), x.copy()
             expected[indices] = values

@@ -1,6 +1,7 @@
 // Clusters: up to eight neighbouring blocks of a grid that run together, wait for each other and
-// read each other's shared memory, compute capability 9.0 (LaunchExtras::cluster). And what code is
-// compiled for, where it is asked by #if.
+// read each other's shared memory, compute capability 9.0 (LaunchExtras::cluster); kernels that
+// start before the one ahead of them has ended; and what code is compiled for, where it is asked by
+// #if.
 //
 // The simulated card has them, in kernels whose shared memory is all dynamic; it asks the card that
 // runs whether it has them, so there everything is compiled.
@@ -66,6 +67,19 @@ __device__ __forceinline__ void cluster_sync_after_reading() {
 }
 
 // What lies at the same place in the shared memory of a block of the cluster.
+__device__ __forceinline__ unsigned read_of_block(const unsigned *from, unsigned rank) {
+    unsigned value = 0;
+#ifdef PVG_SIMULATOR
+    value = *static_cast<const unsigned *>(pvg_sim::in_cluster(from, rank, sizeof(unsigned)));
+#elif PVG_TARGET >= 900
+    asm volatile("{\n.reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %1, %2;\n"
+                 "ld.shared::cluster.u32 %0, [there];\n}\n"
+                 : "=r"(value)
+                 : "r"(fragments::shared_address(from)), "r"(rank));
+#endif
+    return value;
+}
 __device__ __forceinline__ float read_of_block(const float *from, unsigned rank) {
     float value = 0;
 #ifdef PVG_SIMULATOR
@@ -106,6 +120,24 @@ __device__ __forceinline__ void raise_of_block(unsigned *to, unsigned rank, unsi
                      fragments::shared_address(to)),
                  "r"(rank), "r"(value)
                  : "memory");
+#endif
+}
+
+// ---- Programmatic dependent launch --------------------------------------------------------------
+
+// For kernels launched with LaunchExtras.overlap. Until wait_for_previous_kernel nothing that
+// another kernel uses is read or written; it returns when that kernel and its writes are complete.
+// let_next_kernel_start may come first: the next one waits too. Before 9.0 they are nothing.
+__device__ __forceinline__ void let_next_kernel_start() {
+#if PVG_TARGET >= 900 && !defined(PVG_SIMULATOR) // kernels run one after another there
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void wait_for_previous_kernel() {
+#ifdef PVG_SIMULATOR
+    pvg_sim::wait_for_previous_kernel();
+#elif PVG_TARGET >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 

@@ -5,19 +5,17 @@
 // an eighth of the indices and notes them where their places are. What all clusters read together
 // costs as much as the table in memory, its clearing and the launches that this saves.
 #pragma once
-#include "kernels/clusters.cuh"
-#include "kernels/last_writes.cuh"
-#include "runtime/architecture.cuh"
-#include "runtime/device.cuh"
+#include "kernels/parted_writes.cuh"
 
 namespace pvg {
 
 namespace {
 
-constexpr int writers = 8; // blocks of a cluster
-constexpr int64_t most_in_clusters = 1 << 17;
+constexpr int writers = 8, writer_each = 16; // blocks of a cluster, indices of each thread
+constexpr int64_t most_in_clusters = int64_t(writers) * ranges_threads * writer_each;
 constexpr int most_cluster_places = 1 << 15; // of a block: 128 KiB
 constexpr int64_t most_cluster_blocks = 128; // that run at the same time
+constexpr int64_t most_turns = 3;            // which cost as much as three launches
 
 // How many places a block is to have, a power of two; 0: they are too many, or so few that writes
 // would wait for each other, or the card has no clusters.
@@ -28,7 +26,7 @@ inline int places_of_clusters(Call &call, int64_t size, int64_t keys, int *place
     PVG_PASS(device_attribute(call.device, PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared));
     while (each < most_cluster_places && keys > most_cluster_blocks * each) each *= 2;
     const bool fits = size <= most_in_clusters && size / 8 <= keys &&
-                      keys <= most_cluster_blocks * each &&
+                      keys <= most_turns * most_cluster_blocks * each &&
                       each * static_cast<int64_t>(sizeof(unsigned)) <= shared;
     *places = architecture >= 90 && fits ? each : 0;
     return PVG_OK;
@@ -41,29 +39,47 @@ __global__ void __launch_bounds__(ranges_threads)
     const unsigned rank = blockIdx.x % writers, places = static_cast<unsigned>(ranges.places);
     const int64_t first = int64_t(blockIdx.x - rank) * places; // the cluster's
     const int shift = 31 - __clz(ranges.places);
+    constexpr unsigned step = writers * ranges_threads, none = 0xffffffffu;
+    const unsigned own = rank * ranges_threads + threadIdx.x; // number of the first index
+    unsigned there[writer_each];                              // place in the cluster
+    int64_t index[writer_each] = {};
+#pragma unroll
+    for (int e = 0; e < writer_each; e++)
+        if (own + e * step < ranges.size)
+            index[e] = index_at(ranges.indices, 0, (own + e * step) * ranges.index_step);
     for (unsigned i = threadIdx.x; i < places; i += ranges_threads) last[i] = 0;
     clusters::cluster_sync();
-    constexpr int64_t step = int64_t(writers) * ranges_threads;
-    for (int64_t i = rank * ranges_threads + threadIdx.x; i < ranges.size;
-         i += step * ranges_each) {
-        int64_t index[ranges_each] = {};
 #pragma unroll
-        for (int e = 0; e < ranges_each; e++)
-            if (i + e * step < ranges.size)
-                index[e] = index_at(ranges.indices, 0, (i + e * step) * ranges.index_step);
-#pragma unroll
-        for (int e = 0; e < ranges_each; e++) {
-            bool bad = i + e * step >= ranges.size;
-            if (bad) break;
-            const int64_t place = counted_from_0(ranges.indices, 0, index[e], &bad) - first;
-            if (bad || place < 0 || place >= int64_t(writers) * places) continue;
-            const unsigned there = static_cast<unsigned>(place);
-            clusters::raise_of_block(last + (there & (places - 1)), there >> shift,
-                                     static_cast<unsigned>(i + e * step) + 1);
-        }
+    for (int e = 0; e < writer_each; e++) {
+        bool bad = own + e * step >= ranges.size;
+        const int64_t place = bad ? 0 : counted_from_0(ranges.indices, 0, index[e], &bad) - first;
+        there[e] = none;
+        if (bad || place < 0 || place >= int64_t(writers) * places) continue;
+        there[e] = static_cast<unsigned>(place);
+        clusters::raise_of_block(last + (there[e] & (places - 1)), there[e] >> shift,
+                                 own + e * step + 1);
     }
-    clusters::cluster_sync(); // after which each has its own
-    write_noted<T>(ranges, first + int64_t(rank) * places, last);
+    clusters::cluster_sync(); // after which it is known which writes are the last ones
+    constexpr int each = sizeof(T) <= 4 ? 8 : sizeof(T) == 8 ? 4 : 2; // at a time
+    T *indexed = static_cast<T *>(ranges.indexed);
+#pragma unroll
+    for (int done = 0; done < writer_each; done += each) {
+        T value[each] = {};
+        bool is_last[each] = {};
+#pragma unroll
+        for (int e = 0; e < each; e++) {
+            const unsigned to = there[done + e], number = own + (done + e) * step;
+            if (to == none) continue;
+            value[e] = static_cast<const T *>(ranges.flat)[number * ranges.flat_step];
+            is_last[e] =
+                clusters::read_of_block(last + (to & (places - 1)), to >> shift) == number + 1;
+        }
+#pragma unroll
+        for (int e = 0; e < each; e++)
+            if (is_last[e])
+                indexed[(first + there[done + e]) * ranges.indices.stride[0]] = value[e];
+    }
+    clusters::cluster_sync_after_reading();
 }
 
 // ---- Launches -----------------------------------------------------------------------------------
@@ -101,7 +117,7 @@ int launch_clusters(Call &call, const Ranges &ranges, int64_t keys, int64_t item
     });
 }
 
-// Of many writes to single elements, the last one to each place.
+// Of many writes to a few elements, the last one to each place.
 int launch_crowd(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
     Workspace table;
     const size_t bytes = static_cast<size_t>(keys) * sizeof(unsigned);
@@ -110,7 +126,7 @@ int launch_crowd(Call &call, const Ranges &ranges, int64_t keys, int64_t item) {
     unsigned *last = table.as<unsigned>();
     PVG_TRY(cudaMemsetAsync(last, 0, bytes, call.stream));
     PVG_LAUNCH(number_kernel, blocks_for(ranges.size, of_block), crowd_threads, 0, call.stream,
-               ranges, last, ranges.size / 8 > keys);
+               ranges, last);
     return dispatch_words(item, [&](auto tag) -> int {
         using T = typename decltype(tag)::type;
         PVG_LAUNCH(fetch_kernel<T>, blocks_for(keys, of_block), crowd_threads, 0, call.stream,

@@ -239,12 +239,17 @@ int scatter_picture(Call &call, pvg_array *a, Picture p, const pvg_array *values
     const bool crowded = size > few_writes && size < UINT32_MAX && is_crowded(size, p.keys);
     const bool pairs = single && are_in_pairs(p.indices, p.index[0]);
     const int places = single ? places_of_ranges(size, p.keys, pairs) : 0;
-    if (single && ((size > least_in_ranges && places > 0) || clustered > 0 || crowded)) {
+    Parting parting{};
+    if (single && size > few_writes && size / 8 <= p.keys && places == 0 && clustered == 0)
+        PVG_PASS(plan_parting(call, size, p.keys, item, &parting));
+    const bool in_ranges = places > 0 && size > least_in_ranges, parted = parting.parts > 0;
+    if (single && (in_ranges || clustered > 0 || parted || crowded)) {
         const Ranges ranges = {values->data, a->data,    size,
                                strides[0],   p.index[0], places > 0 ? places : clustered,
                                pairs,        p.indices};
         return places > 0      ? launch_ranges(call, ranges, p.keys, item)
                : clustered > 0 ? launch_clusters(call, ranges, p.keys, item)
+               : parted        ? launch_parted(call, ranges, parting, item)
                                : launch_crowd(call, ranges, p.keys, item);
     }
     int64_t step = 0;

@@ -2,12 +2,12 @@
 //
 // A few writes are told apart by every block for itself, in shared memory, in the launch that does
 // them; some more of single elements, too, if each block has places of its own to write to, or a
-// cluster of blocks has, which share the indices (element_writes.cuh). Many are done as if no place
-// were named twice, while a bit of each place tells which are; a launch more then mends these.
-// Where the places are too many for that, or an index is not found by the number of a write, it is
-// found out first, by two launches, through a table of all places. So it is, too, where most places
-// are named twice, as they are if they are hardly more than the writes: of single elements each
-// place then looks for its own write.
+// cluster of blocks has, which share the indices (element_writes.cuh). Many of single elements are
+// parted by ranges of places (parted_writes.cuh), unless the places are far more or far less; if
+// less, each place looks for its own write in a table. Other ones are done as if no place were
+// named twice, while a bit of each place tells which are; a launch more then mends these. Where the
+// places are too many for that, or an index is not found by the number of a write, or most places
+// are named twice, it is found out first, by two launches, through a table of all places.
 #pragma once
 #include "arrays/operation.cuh"
 #include "kernels/pictures.cuh"
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(ranges_threads)
     write_noted<T>(ranges, first, last);
 }
 
-// ---- As many writes of single elements as places ------------------------------------------------
+// ---- Many more writes of single elements than places --------------------------------------------
 
 // Whether so many of so many places would be named twice that it costs more to mend them than to
 // look at every place.
@@ -278,8 +278,7 @@ constexpr int crowd_threads = 256, crowd_each = 4; // writes and places of a thr
 // Of each place the number of the last write to it, from 1, in a table of zeros. The last writes
 // are the first blocks', so that of many to a place most find with a look that they are not last.
 __global__ void __launch_bounds__(crowd_threads)
-    number_kernel(const __grid_constant__ Ranges ranges, unsigned *last,
-                  [[maybe_unused]] const bool looks) {
+    number_kernel(const __grid_constant__ Ranges ranges, unsigned *last) {
     const int64_t block = int64_t(gridDim.x) - 1 - blockIdx.x;
     const int64_t first = block * crowd_each * crowd_threads + threadIdx.x;
     int64_t index[crowd_each] = {};
@@ -297,7 +296,7 @@ __global__ void __launch_bounds__(crowd_threads)
         if (bad) continue;
         const int64_t place = counted_from_0(ranges.indices, 0, index[e], &bad);
 #ifndef PVG_SIMULATOR // which takes the look for a race
-        if (looks && static_cast<const volatile unsigned *>(last)[place] > number) continue;
+        if (static_cast<const volatile unsigned *>(last)[place] > number) continue;
 #endif
         if (!bad) atomicMax(&last[place], number);
     }

@@ -82,30 +82,40 @@ static void two_axes(void) {
     RELEASE(a, indices);
 }
 
-/* Of several values for one element the last one stays: few are compared, many use a table. */
-static void the_last_value_stays(void) {
-    enum { PLACES = 37, MOST = 20000 };
+/* Of several values for one element the last one stays: few are compared, many use a table or are
+ * parted by ranges of elements. */
+static void keep_the_last_value(int places, int narrow) {
+    enum { PLACES = 5000, MOST = 20000 };
     static const int64_t counts[] = {1, 2, 300, 3072, 3073, MOST};
     static int64_t indices[MOST];
-    static int32_t values[MOST];
-    const int axis = 0;
+    static int32_t values[MOST], expected[PLACES], low[MOST];
+    const int axis = 0, dtype = narrow ? PVG_INT32 : PVG_INT64;
     uint64_t state = 3;
     for (size_t c = 0; c < COUNT(counts); c++)
         for (int along = 0; along < 2; along++) {
-            int32_t expected[PLACES] = {0};
+            memset(expected, 0, sizeof expected);
+            pvg_array *a = array_of(PVG_INT32, SHAPE(places), expected);
             for (int64_t i = 0; i < counts[c]; i++) {
-                indices[i] = random_integer(&state, -PLACES, PLACES - 1);
+                indices[i] = random_integer(&state, -places, places - 1);
+                low[i] = (int32_t)indices[i];
                 values[i] = (int32_t)i + 1;
-                expected[indices[i] < 0 ? indices[i] + PLACES : indices[i]] = values[i];
+                expected[indices[i] < 0 ? indices[i] + places : indices[i]] = values[i];
             }
-            pvg_array *a = array_of(PVG_INT32, SHAPE(PLACES), (int32_t[PLACES]){0}),
-                      *v = array_of(PVG_INT32, SHAPE(counts[c]), values);
-            pvg_array *i = along ? array_of(PVG_INT64, SHAPE(counts[c]), indices)
-                                 : array_of(PVG_INT64, SHAPE(1, counts[c]), indices);
+            const void *given = narrow ? (const void *)low : (const void *)indices;
+            pvg_array *v = array_of(PVG_INT32, SHAPE(counts[c]), values),
+                      *i = along ? array_of(dtype, SHAPE(counts[c]), given)
+                                 : array_of(dtype, SHAPE(1, counts[c]), given);
             CHECK_OK(pvg_scatter(a, i, 1, &axis, along ? PVG_ALONG : 0, 0, v));
-            CHECK_ARRAY(a, PVG_INT32, SHAPE(PLACES), expected, 0);
+            CHECK_ARRAY(a, PVG_INT32, SHAPE(places), expected, 0);
             RELEASE(a, v, i);
         }
+}
+
+static void the_last_value_stays(void) {
+    for (int narrow = 0; narrow < 2; narrow++) {
+        keep_the_last_value(37, narrow);
+        keep_the_last_value(5000, narrow);
+    }
 }
 
 static void what_is_refused(void) {

@@ -1,9 +1,8 @@
 // The instructions that CUDA C has no words for and that more than one room of this house uses:
-// addresses and copies in shared memory (cp.async, compute capability 8.0), the start of a kernel
-// before the one ahead of it has ended (9.0), and barriers of a part of a block. What one room
-// alone uses is there: in sm80/ the products of a warp and how their operands are read. Clusters
-// are in kernels/clusters.cuh, TMA, its barriers and the products of a warpgroup in
-// kernels/hopper.cuh.
+// addresses and copies in shared memory (cp.async, compute capability 8.0), and barriers of a part
+// of a block. What one room alone uses is there: in sm80/ the products of a warp and how their
+// operands are read. Clusters, and the start of a kernel before the one ahead of it has ended, are
+// in kernels/clusters.cuh, TMA, its barriers and the products of a warpgroup in kernels/hopper.cuh.
 //
 // Those that the simulated card has are functions of pvg_sim there, which ask the card that runs
 // whether it has them; so there everything is compiled.
@@ -16,6 +15,8 @@ namespace pvg::matmul {
 using clusters::cluster_sync;
 using clusters::cluster_sync_after_reading;
 using clusters::has_clusters;
+using clusters::let_next_kernel_start;
+using clusters::wait_for_previous_kernel;
 using fragments::commit_copies;
 using fragments::wait_for_copies;
 
@@ -76,24 +77,6 @@ __device__ __forceinline__ void copy_async_if(bool exists, uint32_t to, const vo
                      "setp.eq.b32 none, %2, 0;\n"
                      "cp.async.ca.shared.global [%0], [%1], 4, none;\n}\n" ::"r"(to),
                      "l"(from), "r"(int(exists)));
-#endif
-}
-
-// ---- Programmatic dependent launch --------------------------------------------------------------
-
-// For kernels launched with LaunchExtras.overlap. Until wait_for_previous_kernel nothing that
-// another kernel uses is read or written; it returns when that kernel and its writes are complete.
-// let_next_kernel_start may come first: the next one waits too. Before 9.0 they are nothing.
-__device__ __forceinline__ void let_next_kernel_start() {
-#if PVG_TARGET >= 900 && !defined(PVG_SIMULATOR) // kernels run one after another there
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void wait_for_previous_kernel() {
-#ifdef PVG_SIMULATOR
-    pvg_sim::wait_for_previous_kernel();
-#elif PVG_TARGET >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
