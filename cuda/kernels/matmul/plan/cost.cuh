@@ -45,8 +45,6 @@ constexpr double little_for_tiled = 6e6;
 constexpr int least_k_for_tensor = 36, least_k_for_dmma = 48, least_k_for_wide_dmma = 20;
 constexpr int least_k_for_small_dmma = 9;
 constexpr double tensor_terms = 4e6, dmma_terms = 2e7;
-// Of m or n: up to which multiplying float32 takes no longer than copying it to rows for TF32.
-constexpr int narrow_for_copies = 64;
 // Multiply-adds from which on splitting both operands into 16-bit pieces pays: of m and n from 256
 // on, and of narrow ones, whose operands are read as often by fewer tiles.
 constexpr double pieces_terms = 0.18e9, narrow_pieces_terms = 2e9, fp16_terms = 2e9;
@@ -98,6 +96,26 @@ constexpr int few_small_tiles = 16, long_k_for_small = 4096;
 // From the second number on of k the large tiles fill the card too, with stretches of k, and read
 // operands less often: so fewer tiles are few, if TMA can read rows.
 constexpr int few_small_tiles_aligned = 3, huge_k_for_small = 16384;
+
+// ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow --------------
+
+// Products whose operands are read once as they lie: with m or n up to the first number, where k is
+// this part of the longer side at least (or else adding stretches up takes as long as multiplying)
+// or TMA could not read rows of these lengths, of which copies would have to be made; and with k up
+// to the last one, where storing c is nearly all, and copying an operand beforehand a good part.
+constexpr int most_for_tf32 = 200, longer_for_tf32 = 3, short_k_of_tf32 = 64;
+// Reckoned, not measured. Bytes a clock cycle that a multiprocessor loads from the second-level
+// cache, and all of them from an H100's memory; of each kind of tiles, multiply-adds a cycle, and
+// what a block needs to begin and to end.
+constexpr double tf32_load_rate = 20, tf32_memory_rate = 1700;
+constexpr double tf32_multiply_rate[] = {450, 400, 400, 350};
+constexpr double tf32_block_cycles[] = {3500, 3000, 3000, 2500};
+// The part of the shorter of two times that the longer one does not hide.
+constexpr double tf32_not_hidden = 0.25;
+// Of each sum of a stretch, which is written to the cache and read; the least terms of a stretch,
+// and what they are a multiple of; rounds of blocks; by how much stretches have to be faster.
+constexpr double tf32_cycles_of_sum = 8 / 2500.0, worth_stretches_tf32 = 0.95;
+constexpr int least_stretch_tf32 = 128, step_tf32 = 32, most_rounds_of_tf32 = 2;
 
 // ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
 

@@ -111,11 +111,14 @@ bool is_short(const Gemm &g) {
     return g.k <= cost::short_k &&
            tiles(g.m, 64) * tiles(g.n, 128) > static_cast<int64_t>(cost::many_for_short_k);
 }
-// TF32 rows that TMA cannot read are copied first, which of a narrow product takes longer than to
-// multiply as they are, by CUDA cores.
-bool pays_rounding(const Gemm &g) {
-    const bool is_narrow = smaller(g.m, g.n) <= cost::narrow_for_copies;
-    return is_rounded(g) && !(g.precision == PVG_PRECISION_TF32 && is_narrow && g.k % 4 != 0);
+// TF32 operands that are read hardly more than once, so that copies would be most of the time.
+bool reads_once(const Gemm &g) {
+    if (g.precision != PVG_PRECISION_TF32) return false;
+    if (g.k <= cost::short_k_of_tf32) return true;
+    const int64_t longer = g.m < g.n ? g.n : g.m;
+    const bool aligned = (g.m | g.n | g.k) % 4 == 0;
+    return smaller(g.m, g.n) <= cost::most_for_tf32 &&
+           (!aligned || g.k * cost::longer_for_tf32 >= longer);
 }
 bool always(const Gemm &) { return true; }
 
@@ -129,8 +132,7 @@ struct Rule {
 
 const char float32_words[] = "float32", float64_words[] = "float64",
            half_words[] = "float16, bfloat16", any_words[] = "any";
-const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"",
-           tf32_words[] = "any; of \"tf32\" with m or n at most 64 if k is a multiple of 4";
+const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"";
 
 // "ieee" begins where the others end.
 const Rule float32_rules[] = {
@@ -138,8 +140,12 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_THIN, is_thin, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
-    {PVG_MATMUL_TENSOR, pays_rounding, rounded_words, tf32_words},
-    {PVG_MATMUL_TENSOR_SM80, pays_rounding, rounded_words, tf32_words},
+    {PVG_MATMUL_TENSOR_TF32, reads_once, "\"tf32\"",
+     "k at most 64; or m or n at most 200, and 3 k at least the longer of them, or any of m, n and "
+     "k "
+     "no multiple of 4"},
+    {PVG_MATMUL_TENSOR, is_rounded, rounded_words, "any"},
+    {PVG_MATMUL_TENSOR_SM80, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
     {PVG_MATMUL_BF16X6, pays_bf16x6, "\"float32\", \"fast32\"", "large, see below"},
     {PVG_MATMUL_TILED, is_little_within_a_stage, "any of the others",
@@ -216,6 +222,7 @@ const Rules &rules_of(int dtype) {
 const Stretching stretching_ffma = {PVG_MATMUL_FFMA_64X64, cost::step_ffma, true};
 const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::step_dmma, true};
 const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::step_tensor, false};
+const Stretching stretching_tf32 = {PVG_MATMUL_TENSOR_TF32, cost::step_tf32, true};
 const Stretching stretching_small = {PVG_MATMUL_TENSOR_SMALL, cost::step_small, true};
 
 const Kernel kernels[] = {
@@ -232,6 +239,8 @@ const Kernel kernels[] = {
      &stretching_tensor},
     {PVG_MATMUL_TENSOR_SM80, "tensor_sm80", "sm_80", can_tensor_sm80, plan_tensor_sm80, nullptr,
      nullptr},
+    {PVG_MATMUL_TENSOR_TF32, "tensor_tf32", "sm_80", can_tensor_tf32, plan_tensor_tf32,
+     stretches_tensor_tf32, &stretching_tf32},
     {PVG_MATMUL_TENSOR_SMALL, "tensor_small", "sm_80", can_tensor_small, plan_tensor_small,
      stretches_tensor_small, &stretching_small},
     {PVG_MATMUL_BF16X6, "bf16x6", "sm_90a", can_pieces, plan_bf16x6, nullptr, nullptr},

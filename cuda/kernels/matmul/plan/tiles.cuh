@@ -93,6 +93,29 @@ constexpr int small_shared_bytes(int rows, int stages) {
     return stages * (small_part_bytes(rows) + small_part_bytes(small_side));
 }
 
+// ---- TF32 of operands that lie anywhere: sm80/tf32.cu -------------------------------------------
+
+// The kernels, for tiles of so many rows and columns at most, and their stages.
+struct Tf32Size { int side, stages; };
+constexpr Tf32Size tf32_sizes[] = {{192, 4}, {96, 3}};
+// The largest tiles that are considered, and by which kernel: a tile of c is no larger than it has
+// to be, in multiples of 16 rows and 8 columns.
+struct Tf32Tiles { int rows, columns, kernel; };
+constexpr Tf32Tiles tf32_tiles[] = {{192, 192, 0}, {192, 96, 0}, {96, 192, 0}, {96, 96, 1}};
+constexpr int tf32_depth = 32, tf32_threads = 256;
+// In elements, after each stored row: along k, across and of the sums, against bank conflicts.
+constexpr int tf32_gap_along = 4, tf32_gap_across = 8;
+constexpr int tf32_part(int side) { // of a stage, of an operand
+    const int along = side * (tf32_depth + tf32_gap_along);
+    const int across = tf32_depth * (side + tf32_gap_across);
+    return along > across ? along : across;
+}
+// Of so many stages; the sums of the tile lie in their place.
+constexpr int tf32_shared_bytes(int side, int stages) {
+    const int parts = stages * 2 * tf32_part(side), sums = side * (side + tf32_gap_across);
+    return (parts > sums ? parts : sums) * 4;
+}
+
 // ---- wgmma: sm90/tensor.cuh ---------------------------------------------------------------------
 
 // The first of those that cost the same.
