@@ -157,13 +157,14 @@ TF32_ANYWHERE = [(3, 70, 5), (49, 65, 63), (97, 100, 31), (200, 9, 130), (130, 2
 
 
 @pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("kernel", ["tensor_tf32"])
 @pytest.mark.parametrize(("m", "n", "k"), TF32_ANYWHERE)
-def test_tf32_that_begins_anywhere(device, rng, m, n, k):
+def test_tf32_that_begins_anywhere(device, rng, kernel, m, n, k):
     """Has the bits of what begins at multiples of 16 bytes, which are those of rounded operands:
     in all layouts, beside gaps that are not numbers, and in columns of a wider array."""
     a, b = (rng.standard_normal(shape) for shape in ((3, m, k), (3, k, n)))
     nearest = [round_bits(one.astype("float32"), 10, -126) for one in (a, b)]
-    with forced(device, "tensor_tf32"):
+    with forced(device, kernel):
         expected = multiply(*(place(device, one, "float32") for one in nearest), "tf32")
         size = np.abs(nearest[0]) @ np.abs(nearest[1])
         error = np.abs(values_of(expected) - nearest[0] @ nearest[1])
@@ -180,22 +181,24 @@ def test_tf32_that_begins_anywhere(device, rng, m, n, k):
 
 
 @pytest.mark.devices("sim", "cuda")
-def test_tf32_of_infinity_and_what_is_no_number(device):
+@pytest.mark.parametrize("kernel", ["tensor_tf32"])
+def test_tf32_of_infinity_and_what_is_no_number(device, kernel):
     """Rounding leaves them what they are, and they stay in their row and column."""
     a, b = np.ones((40, 70), "float32"), np.ones((70, 50), "float32")
     a[3, 69], a[5, 0] = np.inf, np.nan
     a.view(np.uint32)[7, 1] = 0x7F800001
     b[1, 9] = -np.inf
-    with forced(device, "tensor_tf32"):
+    with forced(device, kernel):
         found = values_of(multiply(put(device, a), put(device, b), "tf32"))
     np.testing.assert_array_equal(found, a.astype("float64") @ b.astype("float64"))
 
 
 @pytest.mark.devices("sim", "cuda")
-def test_tf32_rounds_to_the_nearest(device):
+@pytest.mark.parametrize("kernel", ["tensor_tf32"])
+def test_tf32_rounds_to_the_nearest(device, kernel):
     """Of two nearest numbers of eleven bits to the even one, from compute capability 9.0 on."""
     x = (1 + np.arange(64) * 2.0**-12).astype("float32")
-    with forced(device, "tensor_tf32"):
+    with forced(device, kernel):
         found = multiply(put(device, x[:, None]), put(device, np.ones((1, 40), "float32")), "tf32")
     check_same(found, np.repeat(round_bits(x, 10, -126)[:, None], 40, 1))
 

@@ -97,7 +97,7 @@ constexpr int few_small_tiles = 16, long_k_for_small = 4096;
 // operands less often: so fewer tiles are few, if TMA can read rows.
 constexpr int few_small_tiles_aligned = 3, huge_k_for_small = 16384;
 
-// ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow --------------
+// ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow -------------
 
 // Products whose operands are read once as they lie: with m or n up to the first number, where k is
 // this part of the longer side at least (or else adding stretches up takes as long as multiplying)

@@ -144,45 +144,70 @@ struct Tf32Fragments {
     }
 };
 
-// a: 16 rows. from: the lane's first element of them.
-__device__ __forceinline__ void read_left(const float *from, const Tf32Fragments &a,
-                                          uint32_t (&to)[4]) {
-    to[0] = fragments::round_single(from[0]);
-    to[1] = fragments::round_single(from[a.rows]);
-    to[2] = fragments::round_single(from[a.half]);
-    to[3] = fragments::round_single(from[a.rows + a.half]);
-}
+// What a warp multiplies at a time: eight of k of b's columns, and of the first 16 rows of a.
+template <int SIDE> struct Tf32Step {
+    float left[4], right[Tf32Tile<SIDE>::across][2];
 
-// rows, columns: how many instructions cover the warp's part. A left operand is read before the
-// products of the one before it begin.
+    // from_a, from_b: the lane's first elements.
+    __device__ __forceinline__ void read(const float *from_a, const float *from_b,
+                                         const Tf32Fragments &a, const Tf32Fragments &b,
+                                         int columns) {
+        read_left(from_a, a, left);
+#pragma unroll
+        for (int j = 0; j < Tf32Tile<SIDE>::across; j++) {
+            if (j >= columns) break;
+            right[j][0] = from_b[j * b.rows], right[j][1] = from_b[j * b.rows + b.half];
+        }
+    }
+    static __device__ __forceinline__ void read_left(const float *from, const Tf32Fragments &a,
+                                                     float (&to)[4]) {
+        to[0] = from[0], to[1] = from[a.rows];
+        to[2] = from[a.half], to[3] = from[a.rows + a.half];
+    }
+};
+
+// rows, columns: how many instructions cover the warp's part. What is multiplied next is read
+// before, and rounded when its turn comes, so that no warp waits for what it has just asked for.
 template <int SIDE>
 __device__ __forceinline__ void multiply_stage(const float *stage, int steps,
                                                const Tf32Fragments &a, const Tf32Fragments &b,
                                                int rows, int columns, Tf32Sums<SIDE> &sums) {
     using Tile = Tf32Tile<SIDE>;
+    using Step = Tf32Step<SIDE>;
     if (rows <= 0 || columns <= 0) return;
     const float *from_a = stage + a.first, *from_b = stage + Tile::part + b.first;
-#pragma unroll 1
-    for (int step = 0; step < steps; step++) {
-        uint32_t left[2][4], right[Tile::across][2];
-        read_left(from_a, a, left[0]);
+    Step part[2];
+    part[0].read(from_a, from_b, a, b, columns);
+#pragma unroll
+    for (int step = 0; step < tf32_depth / 8; step++) {
+        if (step >= steps) break;
+        const Step &now = part[step % 2];
+        const float *const next_a = from_a + 2 * a.half;
+        from_b += 2 * b.half;
+        uint32_t left[4], right[Tile::across][2];
 #pragma unroll
         for (int j = 0; j < Tile::across; j++) {
             if (j >= columns) break;
-            right[j][0] = fragments::round_single(from_b[j * b.rows]);
-            right[j][1] = fragments::round_single(from_b[j * b.rows + b.half]);
+            right[j][0] = fragments::round_single(now.right[j][0]);
+            right[j][1] = fragments::round_single(now.right[j][1]);
         }
+        float rest[2][4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) rest[0][e] = now.left[e];
+        if (step + 1 < steps) part[(step + 1) % 2].read(next_a, from_b, a, b, columns);
 #pragma unroll
         for (int i = 0; i < Tile::down; i++) {
             if (i >= rows) break;
-            if (i + 1 < rows) read_left(from_a + (i + 1) * 2 * a.rows, a, left[(i + 1) % 2]);
+            if (i + 1 < rows) Step::read_left(from_a + (i + 1) * 2 * a.rows, a, rest[(i + 1) % 2]);
+#pragma unroll
+            for (int e = 0; e < 4; e++) left[e] = fragments::round_single(rest[i % 2][e]);
 #pragma unroll
             for (int j = 0; j < Tile::across; j++) {
                 if (j >= columns) break;
-                fragments::multiply_singles(sums[i][j], left[i % 2], right[j][0], right[j][1]);
+                fragments::multiply_singles(sums[i][j], left, right[j][0], right[j][1]);
             }
         }
-        from_a += 2 * a.half, from_b += 2 * b.half;
+        from_a = next_a;
     }
 }
 
