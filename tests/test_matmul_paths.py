@@ -182,6 +182,19 @@ def test_tf32_that_begins_anywhere(device, rng, kernel, m, n, k):
 
 @pytest.mark.devices("sim", "cuda")
 @pytest.mark.parametrize("kernel", ["tensor_tf32"])
+def test_tf32_items_that_begin_anywhere(device, rng, kernel):
+    """Of rows that lie multiples of 16 bytes apart: items are side by side."""
+    a, b = rng.standard_normal((30, 4, 9)), rng.standard_normal((9, 4, 35))
+    x, y = (vg.permute_dims(place(device, one, "float32"), (1, 0, 2)) for one in (a, b))
+    with forced(device, kernel):
+        found = multiply(x, y, "tf32")
+        for item in range(4):
+            left, right = (place(device, one[:, item], "float32") for one in (a, b))
+            check_bits(found[item], multiply(left, right, "tf32"))
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("kernel", ["tensor_tf32"])
 def test_tf32_of_infinity_and_what_is_no_number(device, kernel):
     """Rounding leaves them what they are, and they stay in their row and column."""
     a, b = np.ones((40, 70), "float32"), np.ones((70, 50), "float32")
