@@ -957,8 +957,8 @@ PVG_API pvg_array *pvg_determinant(const pvg_array *a, int kind);
 PVG_API pvg_array *pvg_sort(const pvg_array *a, int axis, int descending, pvg_array *out);
 PVG_API pvg_array *pvg_argsort(const pvg_array *a, int axis, int descending);
 /* The first k elements along an axis of the order of pvg_argsort, descending or with smallest 1
- * not, and in *indices where they stood; NULL, there too, on an error. k up to 64, and not where a
- * sort is the better way. Errors: AXIS, VALUE (smallest neither; k out of range, a better way),
+ * not, and in *indices where they stood; NULL, there too, on an error. k up to 1,024, and not where
+ * a sort is the better way. Errors: AXIS, VALUE (smallest neither; k out of range, a better way),
  * TYPE (complex). */
 PVG_API pvg_array *pvg_top_k(const pvg_array *a, int64_t k, int axis, int smallest,
                              pvg_array **indices);

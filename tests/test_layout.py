@@ -6,7 +6,7 @@ import helpers
 import numpy as np
 import pytest
 from helpers import ALL_DTYPES, assert_same, put
-from products import launched
+from products import launched, launches
 
 import pyvecgpu as vg
 
@@ -318,3 +318,14 @@ def test_flip(device, rng, layout):
         vg.flip(x, 3)
     with helpers.refused(device, ValueError, x):
         vg.flip(x, (0, 0))
+
+
+@pytest.mark.devices("sim", "cuda")
+def test_a_large_cast_of_columns_moves_nothing_first(device, rng):
+    """It lies as what is cast does, so that both are read and written from end to end."""
+    x = put(device, rng.integers(-9, 9, (900, 1000)).astype("int8")).T
+    vg.astype(x, "uint16")
+    before = launches(device)
+    y = vg.astype(x, "float32")
+    assert launches(device) - before == 1
+    assert_same(y, helpers.host(x).astype("float32"))

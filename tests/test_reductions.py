@@ -459,3 +459,14 @@ def test_parts_of_a_product_may_be_larger_than_any_float32(device, dtype):
     assert vg.prod(column, axis=0).astype(vg.float32).tolist() == [1.0] * 5
     x = np.append(factors[:8], np.zeros(1, dtype))
     assert vg.prod(put(device, x)).astype(vg.float32).item() == 0.0
+
+
+@pytest.mark.parametrize("length", [7, 33, 511, 1024, 1029, 2047, 2048, 2051, 8192, 8197])
+def test_lengths_of_axes_that_alternate(device, rng, length):
+    """Of lengths that lanes of a warp, and blocks of several sizes, share."""
+    inner = 7 if length % 7 == 0 else 1 if length % 2 else 8
+    x = helpers.integers(rng, (length // inner, 5, inner, 2), np.dtype("int32"), -50, 50)
+    a = put(device, x)
+    assert_same(vg.sum(a, axis=(0, 2)), x.sum((0, 2)))
+    assert_same(vg.max(a, axis=(0, 2)), x.max((0, 2)))
+    assert_same(vg.sum(vg.astype(a, "float64"), axis=(0, 2)), x.sum((0, 2)).astype("float64"))

@@ -268,7 +268,7 @@ TOP_SHAPES += [(8193,), (16384,), (16385,), (1025, 9), (1030, 130)]
 
 @pytest.mark.parametrize("shape", TOP_SHAPES, ids=str)
 def test_top_k_of_rows(device, rng, shape):
-    """Equal elements in the order of their places, NaN and zeros among them; up to 64 and more."""
+    """Equal elements in the order of their places, NaN and zeros among them."""
     names = ("u1", "i2", "f4", "f8") if len(shape) > 1 else ("u1", "f8")
     for dtype in map(np.dtype, names):
         x = helpers.integers(rng, shape, dtype, -3, 3)
@@ -286,6 +286,47 @@ def test_top_k_of_rows(device, rng, shape):
                     values, indices = vg.top_k(array, k, axis=axis, mode=mode)
                     assert_same(indices, expected)
                     assert_same(values, np.take_along_axis(x, expected, axis))
+
+
+def drawn_rows(rng, dtype, shape):
+    """Elements that differ much, hardly, or not at all, or stand in order already."""
+    kind = rng.integers(4)
+    if kind == 0:
+        return np.zeros(shape, dtype)
+    if dtype.kind == "f":
+        x = rng.standard_normal(shape).astype(dtype)
+        return x if kind == 1 else np.round(x) if kind == 2 else np.sort(x, 0)
+    info = np.iinfo(dtype)
+    low, high = (info.min, info.max) if kind != 2 else (0, 3)
+    x = rng.integers(low, high, shape, dtype, endpoint=True)
+    return np.sort(x, 0) if kind == 3 else x
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_top_k_of_random_rows(device, rng, part):
+    """Of one block and of several stages, of few and of many, along any axis."""
+    for i in range(5):
+        dtype = np.dtype(str(rng.choice(["u1", "i1", "u2", "f2", "i4", "f4", "u8", "f8"])))
+        length = int(2 ** rng.uniform(0, 12 if i else 17))
+        shape = [max(1, int(2 ** rng.uniform(-3, 5)) // (1 if i else 16)) for _ in range(2)]
+        axis = int(rng.integers(3))
+        shape.insert(axis, length)
+        x = drawn_rows(rng, dtype, tuple(shape))
+        k = int(rng.integers(1, min(length, 2 ** rng.integers(1, 12)) + 1))
+        mode = str(rng.choice(["largest", "smallest"]))
+        expected = np.take(order(x, axis, mode == "largest"), range(k), axis)
+        values, indices = vg.top_k(put(device, x), k, axis=axis, mode=mode)
+        assert_same(indices, expected)
+        assert_same(values, np.take_along_axis(x, expected, axis))
+
+
+def test_top_k_along_a_far_axis(device, rng):
+    """Of so many elements that they are brought into order first."""
+    x = rng.integers(-100, 100, (40, 54_000)).astype("i2")
+    values, indices = vg.top_k(put(device, x), 3, axis=0)
+    expected = np.take(order(x, 0, True), range(3), 0)
+    assert_same(indices, expected)
+    assert_same(values, np.take_along_axis(x, expected, 0))
 
 
 def test_what_is_refused(device):

@@ -209,6 +209,29 @@ int select_where(Call &call, pvg_array *to, const pvg_array *mask, const pvg_arr
     });
 }
 
+// True if all operands of the result's shape lie alike: as `out` does, or, if that is NULL, densely
+// in an order of the axes other than C's. `strides` are theirs.
+static bool lie_alike(const pvg_array *const *operands, int n, int ndim, const int64_t *shape,
+                      const pvg_array *out, int64_t *strides) {
+    const pvg_array *first = out;
+    if (out && !(is_array(out) && same_shape(out, ndim, shape))) return false;
+    for (int k = 0; k < n; k++) {
+        if (!same_shape(operands[k], ndim, shape)) continue;
+        if (!first) first = operands[k];
+        for (int i = 0; i < ndim; i++)
+            if (shape[i] != 1 && operands[k]->strides[i] != first->strides[i]) return false;
+    }
+    if (!first || out || is_contiguous(first)) return out != nullptr;
+    Walk<1> walk;
+    walk.ndim = ndim;
+    for (int i = 0; i < ndim; i++) {
+        walk.shape[i] = shape[i];
+        walk.strides[0][i] = strides[i] = first->strides[i];
+    }
+    collapse(&walk);
+    return walk.ndim == 1 && walk.strides[0][0] == 1;
+}
+
 int copy_array(Call &call, const pvg_array *source, pvg_array *destination) {
     PVG_PASS(check_castable(source->dtype, destination->dtype));
     if (destination->size == 0) return PVG_OK;
@@ -219,7 +242,11 @@ int copy_array(Call &call, const pvg_array *source, pvg_array *destination) {
         source = copied.array;
     }
     if (source->dtype != destination->dtype) {
-        PVG_PASS(as_readable(call, source, &straight, &source));
+        int64_t strides[PVG_MAX_NDIM];
+        const int ndim = destination->ndim;
+        if (!same_shape(source, ndim, destination->shape) ||
+            !lie_alike(&source, 1, ndim, destination->shape, destination, strides))
+            PVG_PASS(as_readable(call, source, &straight, &source));
         PVG_PASS(call.writes(destination));
         if (is_among(source->dtype, complexes) || is_among(destination->dtype, complexes))
             return cast_complex(call, source, destination);
@@ -254,29 +281,6 @@ int as_readable(Call &call, const pvg_array *a, Temporary *holder, const pvg_arr
     if (repeated || !transposed || a->strides[last] == 1 || a->shape[last] < long_axis)
         return PVG_OK;
     return as_contiguous(call, a, holder, result);
-}
-
-// True if all operands of the result's shape lie alike: as `out` does, or, if that is NULL, densely
-// in an order of the axes other than C's. `strides` are theirs.
-static bool lie_alike(const pvg_array *const *operands, int n, int ndim, const int64_t *shape,
-                      const pvg_array *out, int64_t *strides) {
-    const pvg_array *first = out;
-    if (out && !(is_array(out) && same_shape(out, ndim, shape))) return false;
-    for (int k = 0; k < n; k++) {
-        if (!same_shape(operands[k], ndim, shape)) continue;
-        if (!first) first = operands[k];
-        for (int i = 0; i < ndim; i++)
-            if (shape[i] != 1 && operands[k]->strides[i] != first->strides[i]) return false;
-    }
-    if (!first || out || is_contiguous(first)) return out != nullptr;
-    Walk<1> walk;
-    walk.ndim = ndim;
-    for (int i = 0; i < ndim; i++) {
-        walk.shape[i] = shape[i];
-        walk.strides[0][i] = strides[i] = first->strides[i];
-    }
-    collapse(&walk);
-    return walk.ndim == 1 && walk.strides[0][0] == 1;
 }
 
 int open_elementwise(Call &call, int dtype, int ndim, const int64_t *shape, pvg_array *out,

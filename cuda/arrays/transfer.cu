@@ -230,13 +230,14 @@ Span span_of(const HostLayout &h) {
 
 // Whether it is faster to bring all of a span than to gather the elements on the host, which is
 // done by one thread: in the time that one takes for an element three bytes more cross, and of
-// large arrays, which workers copy, more. Each element has to begin where one of the span does.
+// spans that workers copy, more. Each element has to begin where one of the span does.
 bool is_worth_whole(const HostLayout &h, int64_t size, const Span &span) {
-    constexpr int64_t least = 16 << 10, large = 4 << 20, most = 3;
+    constexpr int64_t least = 16 << 10, most = 3;
     for (int i = 0; i < h.ndim; i++)
         if (h.shape[i] != 1 && h.strides[i] % h.item != 0) return false;
     const int64_t bytes = size * h.item, beside = span.bytes - bytes;
-    return bytes >= least && (beside <= 3 * size || (bytes >= large && beside < most * bytes));
+    return bytes >= least &&
+           (beside <= 3 * size || (span.bytes >= staged_from && beside < most * bytes));
 }
 
 // All of a span, of which the device then copies the elements to the array.

@@ -24,7 +24,9 @@ namespace {
 
 constexpr int accumulate_threads = 256;
 constexpr int chunk_writes = 32; // a team's; of a warp one a lane
-constexpr int at_a_time = 4;     // of which the loads are under way together
+// Of which the loads are under way together: later rounds, of few writes, wait for little else.
+template <class T, bool FIRST>
+constexpr int at_a_time = FIRST || sizeof(ComputeType<T>) > 8 ? 4 : 8;
 constexpr int64_t most_writes = UINT32_MAX;
 constexpr int most_rounds = 8; // each has a 16th of the writes of the one before
 
@@ -160,8 +162,59 @@ template <class T, bool FIRST> struct Team {
     }
 };
 
+// What a team has done of its chunk: the run that it is in, whether that began before the chunk,
+// and whether an entry has been left for that one.
+template <class T, bool FIRST> struct Progress {
+    using C = ComputeType<T>;
+    const Team<T, FIRST> &team;
+    int64_t chunk, begin;
+    bool in_head, has_head = false;
+    Run<C> run = {C(), false, 0, not_written};
+
+    __device__ __forceinline__ void end_run(C before) {
+        if (in_head)
+            team.leave(2 * chunk, begin, run, has_head = run.any);
+        else
+            team.finish(run, before);
+        in_head = run.any = false;
+    }
+};
+
+// A later round's chunk by a warp: from one entry that has a value to the next, as most have none.
+template <class T>
+__device__ __forceinline__ void combine_valued(Progress<T, false> &progress, const Write &of_lane,
+                                               int count) {
+    using C = ComputeType<T>;
+    constexpr int together = at_a_time<T, false>;
+    constexpr unsigned all = 0xffffffffu;
+    const Team<T, false> &team = progress.team;
+    unsigned valued = __ballot_sync(all, of_lane.valued);
+    const unsigned last = __ballot_sync(all, of_lane.last) & (all >> (32 - count));
+    int done = 0; // the entry from which on runs' ends have not been looked at
+    while (valued) {
+        int entry[together];
+        C values[together];
+#pragma unroll
+        for (int e = 0; e < together; e++) {
+            entry[e] = __ffs(static_cast<int>(valued)) - 1; // -1: there are no more
+            valued &= valued - 1;
+            if (entry[e] >= 0 && team.here)
+                values[e] = team.value(progress.begin + entry[e], of_lane);
+        }
+#pragma unroll
+        for (int e = 0; e < together; e++) {
+            if (entry[e] < 0) break;
+            if (last >> done & ((1u << (entry[e] - done)) - 1))
+                progress.end_run(team.before(progress.run.place));
+            team.take(&progress.run, values[e], of_lane.of_lane(entry[e]));
+            done = entry[e];
+        }
+    }
+    if (last >> done) progress.end_run(team.before(progress.run.place));
+}
+
 template <class T, bool FIRST>
-__global__ void __launch_bounds__(accumulate_threads, sizeof(ComputeType<T>) > 8 ? 2 : 3)
+__global__ void __launch_bounds__(accumulate_threads, FIRST && sizeof(ComputeType<T>) <= 8 ? 3 : 2)
     accumulate_kernel(const __grid_constant__ Round round) {
     using C = ComputeType<T>;
     const int teams = accumulate_threads / round.team, lane = static_cast<int>(threadIdx.x) % 32;
@@ -185,40 +238,41 @@ __global__ void __launch_bounds__(accumulate_threads, sizeof(ComputeType<T>) > 8
     int64_t offsets[2][1];
     locate(round.walk, position, offsets);
     const Team<T, FIRST> team = {round, column, offsets[0][0], offsets[1][0], here};
-    Run<C> run = {C(), false, 0, not_written};
-    bool in_head = begin > 0 && team.key(begin - 1) == team.key(begin), has_head = false;
+    Progress<T, FIRST> progress = {team, chunk, begin,
+                                   begin > 0 && team.key(begin - 1) == team.key(begin)};
     Write of_lane = {};
     if (warp) of_lane = team.write(begin + lane);
-    for (int64_t i = begin; i < end; i += at_a_time) {
-        Write writes[at_a_time];
-        C values[at_a_time], before[at_a_time];
+    const bool by_entries = warp && !FIRST;
+    if constexpr (!FIRST)
+        if (warp) combine_valued(progress, of_lane, static_cast<int>(end - begin));
+    constexpr int together = at_a_time<T, FIRST>;
+    for (int64_t i = by_entries ? end : begin; i < end; i += together) {
+        Write writes[together];
+        C values[together], before[together];
 #pragma unroll
-        for (int e = 0; e < at_a_time; e++)
+        for (int e = 0; e < together; e++)
             writes[e] = warp ? of_lane.of_lane(static_cast<int>(i - begin) + e) : team.write(i + e);
 #pragma unroll
-        for (int e = 0; e < at_a_time; e++)
+        for (int e = 0; e < together; e++)
             if (here && i + e < end && writes[e].valued) values[e] = team.value(i + e, writes[e]);
         // What the first round adds to is fetched together, too.
 #pragma unroll
-        for (int e = 0; FIRST && e < at_a_time; e++)
+        for (int e = 0; FIRST && e < together; e++)
             before[e] = team.before(i + e < end && writes[e].last ? writes[e].place : not_written);
 #pragma unroll
-        for (int e = 0; e < at_a_time; e++) {
+        for (int e = 0; e < together; e++) {
             if (i + e >= end) break;
-            if (writes[e].valued) team.take(&run, values[e], writes[e]);
-            if (!writes[e].last) continue;
-            if (in_head)
-                team.leave(2 * chunk, begin, run, has_head = run.any);
-            else
-                team.finish(run, FIRST ? before[e] : team.before(run.place));
-            in_head = run.any = false;
+            if (writes[e].valued) team.take(&progress.run, values[e], writes[e]);
+            if (writes[e].last)
+                progress.end_run(FIRST ? before[e] : team.before(progress.run.place));
         }
     }
     const bool goes_on = end < round.count && team.key(end) == team.key(end - 1);
-    if (in_head && goes_on) team.leave(2 * chunk, begin, run, has_head = run.any);
+    const Run<C> &run = progress.run;
+    if (progress.in_head && goes_on) team.leave(2 * chunk, begin, run, progress.has_head = run.any);
     if (round.next_keys) {
-        team.leave(2 * chunk + 1, end - 1, run, goes_on && !in_head && run.any);
-        if (!has_head) team.leave(2 * chunk, begin, run, false);
+        team.leave(2 * chunk + 1, end - 1, run, goes_on && !progress.in_head && run.any);
+        if (!progress.has_head) team.leave(2 * chunk, begin, run, false);
     }
 }
 

@@ -63,9 +63,9 @@ template <class T> struct SlopeWork {
     template <class F> __device__ __forceinline__ Totals totals(int64_t row, F &&number) {
         if (cut.exchange == Exchange::take) standard = standard_of<A>(job, row);
         const A length = static_cast<A>(cut.length);
-        const A first = sum_of_parts<A>(cut.parts, [&](int part) { return number(part, 0); });
-        const A second = sum_of_parts<A>(cut.parts, [&](int part) { return number(part, 1); });
-        return {standard, job.centered ? first / length : A(0), second / length};
+        A sums[numbers];
+        sums_of_parts(cut.parts, sums, number);
+        return {standard, job.centered ? sums[0] / length : A(0), sums[1] / length};
     }
     __device__ __forceinline__ void finish(int64_t row, const HeldPart<T, 2> &held,
                                            const Totals &of) {
@@ -115,11 +115,14 @@ __global__ void __launch_bounds__(parts_threads)
     if (CLUSTER || cut.exchange == Exchange::take) work.leave_gradients();
 }
 
-// How many groups share so many rows: as each leaves sums as long as a row, few, but enough for a
-// large card. A number that depends on the shape alone.
+// How many rows a group has: as each leaves sums as long as a row, some 32, but of few rows fewer,
+// as there are to be enough groups for a large card; and as many groups as it runs at a time, or a
+// multiple, where 120 of its 132 multiprocessors hold clusters of eight. A number that depends on
+// the shape alone.
 inline int64_t rows_of_group(int64_t rows, int parts) {
-    const int64_t least = 128 / parts, wanted = rows / 32 > least ? rows / 32 : least;
-    return (rows + wanted - 1) / wanted;
+    const int64_t together = 120 / parts, turns = rows / 32 / together;
+    const int64_t groups = together * (turns > 1 ? turns : 1);
+    return (rows + groups - 1) / groups;
 }
 
 template <class T> int launch_slope_parts(Call &call, SlopeRows job, const RowParts &cut) {

@@ -284,10 +284,10 @@ Anywhere reduce::make_anywhere(const void *data, const Layout &p, int *threads) 
     prepare(&job.kept);
     prepare(&job.reduced);
     // Finding where elements lie is most of the work: no lane does it for fewer than it can.
+    const bool is_short = job.length <= few_rounds * 32 * anywhere_together;
     *threads = job.length > many ? anywhere_threads : column_threads;
-    job.lanes = job.length > few_rounds * 32 * anywhere_together
-                    ? *threads
-                    : power_of_two(ceil_divide(job.length, anywhere_together), 32);
+    if (!is_short && job.length < column_threads * anywhere_together) *threads = column_threads / 2;
+    job.lanes = is_short ? power_of_two(ceil_divide(job.length, anywhere_together), 32) : *threads;
     return job;
 }
 

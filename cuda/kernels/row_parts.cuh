@@ -4,8 +4,8 @@
 // On cards with clusters these blocks are one, and the rows go through a ring in shared memory. Of
 // the row that has come a block makes its numbers; while they go round it finishes the row before,
 // whose place the next row to be copied takes at once, and copies of the rows behind are under way.
-// Other cards do it in two launches, which both read the rows: one leaves the numbers in memory, the
-// other one takes them from there.
+// Other cards do it in two launches, which both read the rows: one leaves the numbers in memory,
+// the other one takes them from there.
 //
 // How a row is cut depends on its length alone, and numbers of parts are added up in one order, so
 // that no bit depends on the card.
@@ -152,10 +152,15 @@ template <class T, int N> struct HeldPart {
     }
 };
 
-// The sum over the parts, the same in every thread; of(part) is a part's.
-template <class A, class F> __device__ __forceinline__ A sum_of_parts(int parts, F &&of) {
+// Sums over the parts, the same in every thread; of(part, i) is a part's, and all are asked before
+// the first one answers.
+template <class A, int N, class F>
+__device__ __forceinline__ void sums_of_parts(int parts, A (&sums)[N], F &&of) {
     const int lane = static_cast<int>(threadIdx.x % 32);
-    return sum_of_lanes(lane < parts ? of(lane) : A(0), 32);
+#pragma unroll
+    for (int i = 0; i < N; i++) sums[i] = lane < parts ? of(lane, i) : A(0);
+#pragma unroll
+    for (int i = 0; i < N; i++) sums[i] = sum_of_lanes(sums[i], 32);
 }
 
 // Goes over the block's rows. Work has:

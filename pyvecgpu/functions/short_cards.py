@@ -23,7 +23,7 @@ _INT, _FLOAT = int(ScalarKind.SCALAR_INT), int(ScalarKind.SCALAR_FLOAT)
 _EQUAL, _MIN = int(Operation.EQUAL), int(Operation.MIN)
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _STEP = int(Key.KEY_STEP)
-_MOST_TAKEN = 64  # of which pvg_top_k is for
+_MOST_TAKEN = 1024  # of which pvg_top_k is for
 _REFUSED = {
     *(Status.ERROR_VALUE, Status.ERROR_TYPE, Status.ERROR_INDEX),
     *(Status.ERROR_AXIS, Status.ERROR_OVERFLOW),

@@ -74,11 +74,11 @@ constexpr int dmma_block = 4, dmma_sharing = 3;
 // multiprocessors: 31 of 4 where a group has 14 of them, as in some H100.
 constexpr int dmma_at_a_time[] = {132, 132, 124, 120};
 // What a stage of a tile takes of a large one's, of tiles that share a multiprocessor, by how many
-// do; and what a block needs beside its stages, where the others hide the rest. By the times of
-// cuBLAS's kernels of these tiles on an H100: the smaller ones use the units better, by
-// instructions that take twice as much of k.
+// do; and what a block needs beside its stages, where the others hide the rest. All of them
+// together as measured on an H100, where shared memory keeps the small ones from more; fewer by
+// what is on its way then.
 constexpr double dmma_stage[][5] = {
-    {1}, {0.31, 0.52, 0.75}, {0.19, 0.34, 0.45, 0.56}, {0.15, 0.22, 0.29, 0.36, 0.43}};
+    {1}, {0.30, 0.52, 0.95}, {0.20, 0.36, 0.62, 0.88}, {0.14, 0.26, 0.40, 0.52, 0.65}};
 constexpr double dmma_beside[] = {1, 0.5, 0.4, 0.3};
 // Splits have to pay, for a batch does better without.
 constexpr double worth_splits_dmma = 0.8;
@@ -92,6 +92,9 @@ constexpr int small_blocks = 3, small_split_terms = 256;
 // 64 x 64 there are few, where k is long.
 constexpr int most_for_small = 128, most_for_small_aligned = 64, most_k_for_small = 512;
 constexpr int most_for_thin = 64, most_for_thin_aligned = 32;
+// Thin ones above 16 whose other side is this long fill the card with large tiles, too, if TMA
+// could not read their rows: a small tile's loads of few bytes take longer than copies.
+constexpr int long_for_thin = 2400;
 constexpr int few_small_tiles = 16, long_k_for_small = 4096;
 // From the second number on of k the large tiles fill the card too, with stretches of k, and read
 // operands less often: so fewer tiles are few, if TMA can read rows.

@@ -69,7 +69,9 @@ struct DmmaSize { int rows, columns; };
 constexpr DmmaSize dmma_sizes[] = {{128, 128}, {64, 64}, {32, 64}, {32, 32}};
 constexpr int dmma_depth = 16;
 constexpr int dmma_threads(int rows) { return rows == 128 ? 256 : 128; }
+// At least; where fewer blocks share a multiprocessor, as many as its memory has room for.
 constexpr int dmma_stages(int rows) { return rows == 128 ? warp_stages : 3; }
+constexpr int dmma_most_stages = 8;
 constexpr int dmma_blocks(int rows, int columns) { // that a multiprocessor takes
     return rows == 128 ? 1 : rows == 64 ? 3 : columns == 64 ? 4 : 5;
 }

@@ -88,11 +88,27 @@ int shared_bytes(int stage_bytes, int sums_bytes) {
     return stages > sums_bytes ? stages : sums_bytes;
 }
 constexpr int warp_sums_bytes = warp_side * warp_sums_pitch * 4;
-int dmma_shared_bytes(const DmmaSize &size, bool a_along_k, bool b_along_k) {
-    const int stages = dmma_stages(size.rows) * (dmma_stage_bytes(size.rows, a_along_k) +
-                                                 dmma_stage_bytes(size.columns, b_along_k));
+int dmma_shared_bytes(const DmmaSize &size, bool a_along_k, bool b_along_k, int stages = 0) {
+    if (stages == 0) stages = dmma_stages(size.rows);
+    const int bytes = stages * (dmma_stage_bytes(size.rows, a_along_k) +
+                                dmma_stage_bytes(size.columns, b_along_k));
     const int sums = size.rows * dmma_sums_pitch(size.columns) * 8;
-    return stages > sums ? stages : sums;
+    return bytes > sums ? bytes : sums;
+}
+
+// As many stages as there is room for beside so many other blocks of the multiprocessor, which then
+// have copies enough on their way to hide how long one takes.
+void plan_dmma_stages(const Gemm &g, const Card &card, const DmmaSize &size, int fit, Plan *plan) {
+    constexpr int of_system = 1 << 10; // bytes of each block
+    const int64_t wanted = tiles(plan->blocks, card.multiprocessors);
+    const int each = wanted < fit ? static_cast<int>(wanted) : fit;
+    const int share = card.shared_of_multiprocessor / each - of_system;
+    const int most = share < card.shared_of_block ? share : card.shared_of_block;
+    plan->stages = dmma_stages(size.rows);
+    while (plan->stages < dmma_most_stages &&
+           dmma_shared_bytes(size, g.a_along_k, g.b_along_k, plan->stages + 1) <= most)
+        plan->stages++;
+    plan->shared_bytes = dmma_shared_bytes(size, g.a_along_k, g.b_along_k, plan->stages);
 }
 
 void plan_grid(const Gemm &g, const Card &card, const DmmaSize &size, int threads, Plan *plan) {
@@ -158,10 +174,10 @@ void plan_dmma(const Gemm &g, const Card &card, Plan *plan) {
     const bool pairs = allows_16_bytes(a.data, a.stride, a.item, 8) &&
                        allows_16_bytes(b.data, b.stride, b.item, 8);
     plan->a.alignment = plan->b.alignment = pairs ? 2 : 1;
-    plan->shared_bytes = dmma_shared_bytes(size, g.a_along_k, g.b_along_k);
-    spread_blocks(plan->splits_in_sequence > 1 ? dmma_sequence_blocks
-                                               : dmma_blocks(size.rows, size.columns),
-                  card, plan);
+    const int fit =
+        plan->splits_in_sequence > 1 ? dmma_sequence_blocks : dmma_blocks(size.rows, size.columns);
+    plan_dmma_stages(g, card, size, fit, plan);
+    spread_blocks(fit, card, plan);
 }
 
 // As many as make the product fastest, by what it takes as a whole and as stretches, whose sums

@@ -2,7 +2,7 @@
 // dmma.cu launches.
 //
 // A block of eight warps computes a tile of 128 x 128 of c and walks along k in stages of 16: while
-// it multiplies one, the next three are on their way to shared memory by cp.async. A warp owns
+// it multiplies one, the next ones are on their way to shared memory by cp.async. A warp owns
 // 64 x 32 of the tile. It multiplies four of k at a time, and reads the fragments of the next four
 // before it multiplies these; the last four of a stage are multiplied behind the barrier that opens
 // the next stage, to hide the barrier and the first reads. Small matrices have tiles of 64 x 64,
@@ -32,7 +32,7 @@ template <int ROWS, int COLUMNS, bool IN_SEQUENCE = false> struct DmmaTile {
     static constexpr bool is_large = ROWS == 128;
     static constexpr int warp_rows = ROWS / 2, warp_columns = is_large ? 32 : COLUMNS / 2;
     static constexpr int warps_down = ROWS / warp_rows, warps_across = COLUMNS / warp_columns;
-    static constexpr int threads = dmma_threads(ROWS), stages = dmma_stages(ROWS);
+    static constexpr int threads = dmma_threads(ROWS);
     // That a multiprocessor takes; copies of one element need more registers.
     static constexpr int blocks(int copied) {
         return IN_SEQUENCE ? dmma_sequence_blocks
@@ -71,8 +71,21 @@ struct DmmaProduct {
     int tiles_down, tiles_across; // of c
     unsigned splits;              // blocks that share a tile: a cluster
     unsigned splits_in_sequence;  // that one block of a small tile computes one after another
+    int stages;                   // in shared memory
     bool aligned;                 // pairs of a row of c may be stored at once
 };
+
+// Until of the stages that are on their way all but the last `left` have come; or more of them.
+__device__ __forceinline__ void wait_for_stages(int left) {
+    switch (left) {
+    case 1: return wait_for_copies<1>();
+    case 2: return wait_for_copies<2>();
+    case 3: return wait_for_copies<3>();
+    case 4: return wait_for_copies<4>();
+    case 5: return wait_for_copies<5>();
+    default: return wait_for_copies<dmma_most_stages - 2>();
+    }
+}
 
 // What a block computes: a tile of an item of c, over its part of k.
 struct DmmaPlace : TilePlace {
@@ -215,7 +228,7 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
                                               typename Tile::Sums &sums) {
     using LoaderA = typename Tile::template LoaderA<A_ALONG_K, V>;
     using LoaderB = typename Tile::template LoaderB<B_ALONG_K, V>;
-    constexpr int stages = Tile::stages, step = Tile::step;
+    constexpr int step = Tile::step;
     using Parts = DmmaFragments<Tile, A_ALONG_K, B_ALONG_K>;
     constexpr int bytes = LoaderA::bytes + LoaderB::bytes;
     LoaderA a(p.a + begin_of_item(at.item, p.a_item, p.jumps.inner, p.jumps.a), p.lda, at.row, at.k,
@@ -229,13 +242,15 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
         commit_copies();
         left -= depth;
     };
-#pragma unroll
-    for (int s = 0; s < stages - 1; s++) load(shared + s * bytes);
+#pragma unroll 1
+    for (int s = 0; s < p.stages - 1; s++) load(shared + s * bytes);
     const int lane = threadIdx.x % 32;
     const uint32_t in_a = Parts::first_a(row, lane);
     const uint32_t in_b = LoaderA::bytes + Parts::first_b(column, lane);
-    const uint32_t last = shared + (stages - 1) * bytes;
-    uint32_t reading = shared, writing = last;
+    uint32_t reading = shared, writing = shared + (p.stages - 1) * bytes;
+    const auto after = [&](uint32_t stage) {
+        return stage == shared + (p.stages - 1) * bytes ? shared : stage + bytes;
+    };
     Parts fragments;
     const int count = (at.terms - 1) / depth + 1;
     const int rows = Tile::rows_inside(at.rows - row);
@@ -250,19 +265,19 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
     int next =
         Tile::in_sequence ? first_stage(split) : 0; // the stage that the next one begins with
 #pragma unroll 1
-    for (int stage = 0; stage < count; stage++) {
+    for (int rest = count; rest > 0; rest--) { // stages
         // This stage has come, for every thread; and every thread has read the one before, in whose
         // place the next is loaded.
-        wait_for_copies<stages - 2>();
+        wait_for_stages(p.stages - 2);
         __syncthreads();
         if (!multiplies) { // it loads for the others
             load(writing);
-            writing = writing == last ? shared : writing + bytes;
+            writing = after(writing);
             continue;
         }
         fragments.read(0, reading + in_a, reading + in_b, 0);
         fragments.multiply_into(sums, 1, rows, columns);
-        if (Tile::in_sequence && stage == next) {
+        if (Tile::in_sequence && count - rest == next) {
             add_and_clear<Tile>(sums, total);
             next = first_stage(++split);
         }
@@ -272,8 +287,7 @@ __device__ __forceinline__ void multiply_tile(const DmmaProduct &p, const DmmaPl
             fragments.read((k + 1) % 2, reading + in_a, reading + in_b, (k + 1) * step);
             fragments.multiply_into(sums, k % 2, rows, columns);
         }
-        reading = reading == last ? shared : reading + bytes;
-        writing = writing == last ? shared : writing + bytes;
+        reading = after(reading), writing = after(writing);
     }
     fragments.multiply_into(sums, 1, rows, columns);
     if (!Tile::in_sequence) return;

@@ -23,6 +23,7 @@ namespace {
 
 constexpr int small_warps = small_threads / 32;
 constexpr int small_sums_pitch = small_side + 8; // floats
+constexpr int most_small_splits = 8;             // blocks of a cluster
 
 // An operand: m rows of a, or n columns of b, as they are stored.
 struct SmallOperand {
@@ -350,6 +351,27 @@ __device__ __forceinline__ void store_small_sums(const SmallProduct &p, const Sm
     }
 }
 
+// Four sums, `step` apart, of the blocks of the cluster, which all are asked before the first one
+// answers; added up in their order.
+__device__ __forceinline__ void add_splits(const float *from, int step, int splits,
+                                           float (&sums)[4]) {
+    float parts[most_small_splits][4];
+#pragma unroll
+    for (int split = 0; split < most_small_splits; split++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (split < splits)
+                parts[split][e] =
+                    clusters::read_of_block(from + e * step, static_cast<unsigned>(split));
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        sums[e] = 0;
+#pragma unroll
+        for (int split = 0; split < most_small_splits; split++)
+            if (split < splits) sums[e] += parts[split][e];
+    }
+}
+
 // The block's share of the finished tile: the sums of all blocks of the cluster, bias and
 // activation, in c's type. A thread has four of a row of c: neighbours, or if rows begin anywhere,
 // a quarter of the tile apart, so that neighbouring lanes fill sectors.
@@ -374,12 +396,12 @@ __device__ __forceinline__ void finish_small_tile(const SmallProduct &p, const S
     for (int row = thread / across; row < rows && row < below;
          row += p.splits * small_threads / across) {
         const float *const from = shared + row * row_step + column * column_step;
+        const int apart = four.step * column_step;
+        if (p.splits > 1) {
+            add_splits(from, apart, p.splits, four.sums);
+        } else {
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const float *const own = from + e * four.step * column_step;
-            four.sums[e] = p.splits > 1 ? 0 : *own;
-            for (int split = 0; p.splits > 1 && split < p.splits; split++)
-                four.sums[e] += clusters::read_of_block(own, static_cast<unsigned>(split));
+            for (int e = 0; e < 4; e++) four.sums[e] = from[e * apart];
         }
         four.at = corner + row * c.row_stride + column;
         finish(c, four);
