@@ -102,17 +102,17 @@ constexpr int few_small_tiles_aligned = 3, huge_k_for_small = 16384;
 
 // ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow -------------
 
-// Products whose operands are read once as they lie: with m or n up to the first number, where k is
-// this part of the longer side at least (or else adding stretches up takes as long as multiplying)
-// or TMA could not read rows of these lengths, of which copies would have to be made; and with k up
-// to the last one, where storing c is nearly all, and copying an operand beforehand a good part.
-constexpr int most_for_tf32 = 200, longer_for_tf32 = 3, short_k_of_tf32 = 64;
+// Products whose operands are read once as they lie: where TMA could not read rows of these lengths,
+// of which copies would have to be made, with m or n up to the first number, or k up to the last
+// one; or else with k so long, and so many times the longer of m and n: adding stretches up takes
+// little then.
+constexpr int most_for_tf32 = 200, short_k_of_tf32 = 64;
+constexpr int long_k_of_tf32 = 4096, longer_for_tf32 = 4;
 // Reckoned, not measured. Bytes a clock cycle that a multiprocessor loads from the second-level
-// cache, and all of them from an H100's memory; of each kind of tiles, multiply-adds a cycle, and
-// what a block needs to begin and to end.
-constexpr double tf32_load_rate = 20, tf32_memory_rate = 1700;
-constexpr double tf32_multiply_rate[] = {450, 400, 400, 350};
-constexpr double tf32_block_cycles[] = {3500, 3000, 3000, 2500};
+// cache, and all of them from an H100's memory; multiply-adds a cycle; and what a block needs to
+// begin and to end.
+constexpr double tf32_load_rate = 25, tf32_memory_rate = 1500;
+constexpr double tf32_multiply_rate = 450, tf32_block_cycles = 2000;
 // The part of the shorter of two times that the longer one does not hide.
 constexpr double tf32_not_hidden = 0.25;
 // Of each sum of a stretch, which is written to the cache and read; the least terms of a stretch,

@@ -115,11 +115,11 @@ bool is_short(const Gemm &g) {
 // TF32 operands that are read hardly more than once, so that copies would be most of the time.
 bool reads_once(const Gemm &g) {
     if (g.precision != PVG_PRECISION_TF32) return false;
-    if (g.k <= cost::short_k_of_tf32) return true;
+    const bool aligned = (g.m | g.n | g.k) % 4 == 0,
+               narrow = smaller(g.m, g.n) <= cost::most_for_tf32;
+    if (!aligned) return narrow || g.k <= cost::short_k_of_tf32;
     const int64_t longer = g.m < g.n ? g.n : g.m;
-    const bool aligned = (g.m | g.n | g.k) % 4 == 0;
-    return smaller(g.m, g.n) <= cost::most_for_tf32 &&
-           (!aligned || g.k * cost::longer_for_tf32 >= longer);
+    return narrow && g.k >= cost::long_k_of_tf32 && g.k / cost::longer_for_tf32 >= longer;
 }
 bool always(const Gemm &) { return true; }
 
@@ -142,9 +142,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_THIN, is_thin, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
     {PVG_MATMUL_TENSOR_TF32, reads_once, "\"tf32\"",
-     "k at most 64; or m or n at most 200, and 3 k at least the longer of them, or any of m, n and "
-     "k "
-     "no multiple of 4"},
+     "m or n at most 200, or k at most 64, if any of m, n and k is no multiple of 4; or m or n at "
+     "most 200, and k at least 4096 and 4 times the longer of them"},
     {PVG_MATMUL_TENSOR, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_TENSOR_SM80, is_rounded, rounded_words, "any"},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},

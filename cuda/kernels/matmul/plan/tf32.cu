@@ -11,7 +11,7 @@ namespace pvg::matmul {
 namespace {
 
 constexpr int width = cost::tuned_multiprocessors;
-constexpr int tilings = sizeof tf32_tiles / sizeof *tf32_tiles; // the last one fits all cards
+constexpr int tilings = sizeof tf32_columns / sizeof *tf32_columns; // the last fits all cards
 
 // Tiles that are no larger than they have to be.
 struct Tiling {
@@ -19,39 +19,34 @@ struct Tiling {
     int64_t count;
 };
 Tiling tiling_of(const Gemm &g, int number) {
-    const auto part_of = [](int64_t side, int most, int step) {
+    const auto part_of = [](int64_t side, int most) {
         const int64_t count = tiles(side, most);
-        return static_cast<int>(round_up((side + count - 1) / count, step));
+        return static_cast<int>(round_up((side + count - 1) / count, 16));
     };
     Tiling t;
-    t.rows = part_of(g.m, tf32_tiles[number].rows, 16);
-    t.columns = part_of(g.n, tf32_tiles[number].columns, 8);
+    t.rows = part_of(g.m, tf32_rows), t.columns = part_of(g.n, tf32_columns[number]);
     t.count = tiles(g.m, t.rows) * tiles(g.n, t.columns);
     return t;
 }
 
 // Clock cycles of `parts` products of so many terms by these tiles: what a multiprocessor loads and
-// multiplies, one block after the other, and what all of them read from memory, of which the
-// shorter hides behind the longer but for a part.
+// multiplies, two blocks at a time, and what all of them read from memory, of which the shorter
+// hides behind the longer but for a part. Blocks multiply whole tiles, whatever they have.
 double cycles(const Gemm &g, int number, double terms, int64_t parts) {
     const Tiling t = tiling_of(g, number);
     const double of_term = fmax((t.rows + t.columns) * 4 / cost::tf32_load_rate,
-                                double(t.rows) * t.columns / cost::tf32_multiply_rate[number]);
+                                tf32_rows * tf32_columns[number] / cost::tf32_multiply_rate);
     const double rounds = double(tiles(t.count * parts, width));
     const double own = rounds * terms * of_term;
     const double memory = (double(g.m) + g.n) * terms * double(parts) * 4 / cost::tf32_memory_rate;
     return fmax(own, memory) + fmin(own, memory) * cost::tf32_not_hidden +
-           rounds * cost::tf32_block_cycles[number];
+           rounds * cost::tf32_block_cycles;
 }
-
-const Tf32Size &size_of(int number) { return tf32_sizes[tf32_tiles[number].kernel]; }
 
 int best_tile(const Gemm &g, const Card &card) {
     int best = tilings - 1;
-    if (g.k <= cost::short_k_of_tf32) return best; // others store while a block multiplies
     for (int i = tilings - 1; i-- > 0;) {
-        const Tf32Size &size = size_of(i);
-        if (tf32_shared_bytes(size.side, size.stages) > card.shared_of_block) continue;
+        if (tf32_shared_bytes(tf32_columns[i], tf32_stages) > card.shared_of_block) continue;
         const double terms = double(g.k);
         if (cycles(g, i, terms, g.items) < cycles(g, best, terms, g.items)) best = i;
     }
@@ -72,15 +67,13 @@ OperandPlan read_in_place(const Stored &x) {
 } // namespace
 
 bool can_tensor_tf32(const Gemm &g, const Card &card) {
-    const Tf32Size &least = size_of(tilings - 1);
     return g.dtype == PVG_FLOAT32 && g.precision == PVG_PRECISION_TF32 && card.architecture >= 80 &&
-           tf32_shared_bytes(least.side, least.stages) <= card.shared_of_block &&
+           tf32_shared_bytes(tf32_columns[tilings - 1], tf32_stages) <= card.shared_of_block &&
            tiling_of(g, tilings - 1).count <= INT_MAX;
 }
 
 void plan_tensor_tf32(const Gemm &g, const Card &card, Plan *plan) {
     plan->tile = best_tile(g, card);
-    const Tf32Size &size = size_of(plan->tile);
     const Tiling t = tiling_of(g, plan->tile);
     plan->rows = t.rows, plan->columns = t.columns;
     plan->depth = tf32_depth;
@@ -94,8 +87,8 @@ void plan_tensor_tf32(const Gemm &g, const Card &card, Plan *plan) {
     plan->a = read_in_place(stored_a(g)), plan->b = read_in_place(stored_b(g));
     plan->reckoned = cycles(g, plan->tile, double(g.k), g.items);
     const int64_t stages = tiles(g.k, tf32_depth);
-    plan->shared_bytes =
-        tf32_shared_bytes(size.side, static_cast<int>(stages < size.stages ? stages : size.stages));
+    plan->shared_bytes = tf32_shared_bytes(
+        tf32_columns[plan->tile], static_cast<int>(stages < tf32_stages ? stages : tf32_stages));
     spread_blocks(2, card, plan);
 }
 

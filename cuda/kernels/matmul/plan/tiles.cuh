@@ -97,14 +97,10 @@ constexpr int small_shared_bytes(int rows, int stages) {
 
 // ---- TF32 of operands that lie anywhere: sm80/tf32.cu -------------------------------------------
 
-// The kernels, for tiles of so many rows and columns at most, and their stages.
-struct Tf32Size { int side, stages; };
-constexpr Tf32Size tf32_sizes[] = {{192, 4}, {96, 3}};
-// The largest tiles that are considered, and by which kernel: a tile of c is no larger than it has
-// to be, in multiples of 16 rows and 8 columns.
-struct Tf32Tiles { int rows, columns, kernel; };
-constexpr Tf32Tiles tf32_tiles[] = {{192, 192, 0}, {192, 96, 0}, {96, 192, 0}, {96, 96, 1}};
-constexpr int tf32_depth = 32, tf32_threads = 256;
+// Tiles of c have at most so many rows and columns, of each kernel, and are no larger than they have
+// to be, in multiples of 16.
+constexpr int tf32_rows = 96, tf32_columns[] = {96, 64, 32};
+constexpr int tf32_depth = 32, tf32_threads = 128, tf32_stages = 4;
 // In elements, after each stored row: along k, across and of the sums, against bank conflicts.
 constexpr int tf32_gap_along = 4, tf32_gap_across = 8;
 constexpr int tf32_part(int side) { // of a stage, of an operand
@@ -113,8 +109,9 @@ constexpr int tf32_part(int side) { // of a stage, of an operand
     return along > across ? along : across;
 }
 // Of so many stages; the sums of the tile lie in their place.
-constexpr int tf32_shared_bytes(int side, int stages) {
-    const int parts = stages * 2 * tf32_part(side), sums = side * (side + tf32_gap_across);
+constexpr int tf32_shared_bytes(int columns, int stages) {
+    const int parts = stages * (tf32_part(tf32_rows) + tf32_part(columns));
+    const int sums = tf32_rows * (columns + tf32_gap_across);
     return (parts > sums ? parts : sums) * 4;
 }
 

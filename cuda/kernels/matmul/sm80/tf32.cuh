@@ -2,13 +2,14 @@
 // instructions of a warp, compute capability 8.0 and later: the kernel that tf32.cu launches.
 //
 // The instructions want of both operands single elements in registers. So what lies along m or n
-// needs no transposed copy: a lane reads its elements one by one from shared memory, in either
-// layout, and rounds them. Operands lie anywhere: 16, 8 or 4 bytes at a time come by cp.async.
+// needs no transposed copy: of it a lane reads two neighbours at once, which are taken for rows (or
+// columns) of the instruction that lie apart; what lies along k comes by ldmatrix. Operands lie
+// anywhere: 16, 8 or 4 bytes at a time come by cp.async.
 //
-// A block of eight warps walks along k in stages of 32, of which the next ones are on their way
-// while one is multiplied. Its tile is no larger than it has to be, up to 192 x 192 or 96 x 96, so
-// that of a long k all of c, or much of it, is one tile, and each element of the operands is read
-// by one block or two: it is shared evenly by two warps down and four across.
+// A block of four warps walks along k in stages of 32, of which the next ones are on their way
+// while one is multiplied. Its tile of c has up to 96 rows and up to COLUMNS columns. What is past
+// the matrix is zero in shared memory, so that the code of a stage is without branches: short ones,
+// between every few instructions, once took five times as long as the instructions.
 #pragma once
 #include "kernels/fragments.cuh"
 #include "kernels/matmul/epilogue.cuh"
@@ -33,26 +34,31 @@ struct Tf32Product {
     Destination c;
     int k, last_k; // last_k: of the last item, which may be a shorter stretch
     int64_t last_item;
-    int tiles_down, tiles_across, rows, columns; // of a tile: multiples of 16 and 8
+    int tiles_down, tiles_across, rows, columns; // of a tile: multiples of 16
     bool packed;                                 // four of a row of c may be stored at once
 };
 
-template <int SIDE> struct Tf32Tile {
-    static constexpr int warps_down = 2, warps_across = 4, warps = warps_down * warps_across;
-    // Instructions that cover a warp's part of the largest tile.
-    static constexpr int down = SIDE / warps_down / 16, across = SIDE / warps_across / 8;
-    static constexpr int part = tf32_part(SIDE), stage = 2 * part; // elements
-    static constexpr int stages = tf32_sizes[SIDE == 96].stages;
-    static constexpr int sums_pitch = SIDE + tf32_gap_across;
-    static_assert(tf32_sizes[SIDE == 96].side == SIDE && warps * 32 == tf32_threads);
+template <int COLUMNS> struct Tf32Tile {
+    static constexpr int warps_down = 2, warps_across = 2, warps = warps_down * warps_across;
+    // Of a warp, and the instructions that cover them.
+    static constexpr int warp_rows = tf32_rows / warps_down, warp_columns = COLUMNS / warps_across;
+    static constexpr int down = warp_rows / 16, across = warp_columns / 8;
+    static constexpr int a_part = tf32_part(tf32_rows), stage = a_part + tf32_part(COLUMNS);
+    static constexpr int stages = tf32_stages, sums_pitch = COLUMNS + tf32_gap_across;
+    static_assert(warps * 32 == tf32_threads && across % 2 == 0 && warp_rows % 16 == 0);
 };
-template <int SIDE> using Tf32Sums = float[Tf32Tile<SIDE>::down][Tf32Tile<SIDE>::across][4];
+template <int COLUMNS> using Tf32Sums =
+    float[Tf32Tile<COLUMNS>::down][Tf32Tile<COLUMNS>::across][4];
 
 struct Tf32Place {
     int64_t item;
-    int row, column, k; // of the tile's first element; k: of the item
+    int row, column, k;        // of the tile's first element; k: of the item
+    int rows, columns;         // of the tile, in the matrix
+    int warp_row, warp_column; // in the tile
 };
+template <int COLUMNS>
 __device__ __forceinline__ Tf32Place place_of_tf32_tile(const Tf32Product &p) {
+    using Tile = Tf32Tile<COLUMNS>;
     const unsigned tiles = static_cast<unsigned>(p.tiles_down) * p.tiles_across;
     Tf32Place at;
     at.item = blockIdx.x / tiles;
@@ -60,183 +66,188 @@ __device__ __forceinline__ Tf32Place place_of_tf32_tile(const Tf32Product &p) {
                &at.column);
     at.row *= p.rows, at.column *= p.columns;
     at.k = at.item == p.last_item ? p.last_k : p.k;
+    at.rows = min(p.rows, p.a.side - at.row), at.columns = min(p.columns, p.b.side - at.column);
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    at.warp_row = warp / Tile::warps_across * Tile::warp_rows;
+    at.warp_column = warp % Tile::warps_across * Tile::warp_columns;
     return at;
-}
-
-__device__ __forceinline__ int whole_parts(int count, int part) {
-    return (count + part - 1) / part * part;
 }
 
 // ---- From memory to shared memory ---------------------------------------------------------------
 
-// The tile's rows (or columns) of an operand. What the operand says stays where the kernel's
-// parameters are.
+// SIDE rows (or columns) of an operand, of which the first `left` are in the tile. A thread has the
+// same places of each 32 x 32 elements. What the operand says stays where the kernel's parameters
+// are.
 template <int SIDE> struct Tf32Loader {
     const Tf32Operand &operand;
     const float *from; // the thread's first pack of the next stage
-    int left;          // of the side
-    int line, at;      // of the thread's first pack in a stage: stored row, and place there
-    int down;          // stored rows from one of its packs to the next
+    int left;
 
-    __device__ __forceinline__ Tf32Loader(const Tf32Operand &x, int64_t item, int first, int most)
-        : operand(x), left(min(most, x.side - first)) {
-        // Lanes for a row, as a power of two: packs of a stage's k, or a warp.
-        const int across = !x.along_k || x.width == 1 ? 5 : x.width == 2 ? 4 : 3;
-        const int thread = static_cast<int>(threadIdx.x);
-        line = thread >> across, down = tf32_threads >> across;
-        at = (thread & ((1 << across) - 1)) * x.width;
-        from =
-            x.data + item * x.item + (x.along_k ? first * x.stride : first) + line * x.stride + at;
+    __device__ __forceinline__ Tf32Loader(const Tf32Operand &x, int64_t item, int first, int left)
+        : operand(x), left(left) {
+        from = x.data + item * x.item + (x.along_k ? first * x.stride : first) + line() * x.stride +
+               place();
     }
-    __device__ __forceinline__ int pitch() const {
-        return operand.along_k ? tf32_depth + tf32_gap_along : SIDE + tf32_gap_across;
+    // Of the thread's first pack in a stage: the stored row, and the place in it.
+    __device__ __forceinline__ int line() const {
+        const int lanes = operand.width == 4 ? 3 : operand.width == 2 ? 4 : 5; // a power of two
+        return static_cast<int>(threadIdx.x) >> lanes;
+    }
+    __device__ __forceinline__ int place() const {
+        return static_cast<int>(threadIdx.x) * operand.width % 32;
     }
 
-    // Of `lines` rows `length` elements, and zeros up to all_lines and all_length.
-    template <int WIDTH>
-    __device__ __forceinline__ void load_packs(uint32_t to, int lines, int length, int all_lines,
-                                               int all_length) const {
+    // The next stage, of which `deep` of k are in the matrix; zeros in place of the rest.
+    template <int WIDTH, bool ALONG_K>
+    __device__ __forceinline__ void load_packs(uint32_t to, int deep) const {
+        constexpr int pitch = ALONG_K ? tf32_depth + tf32_gap_along : SIDE + tf32_gap_across;
+        constexpr int down = tf32_threads * WIDTH / 32; // stored rows from pack to pack
+        const int at = static_cast<int>(threadIdx.x) % (32 / WIDTH) * WIDTH;
+        const int row = static_cast<int>(threadIdx.x) / (32 / WIDTH);
         const int64_t step = down * operand.stride;
-        const uint32_t to_step = static_cast<uint32_t>(down * pitch() * 4);
-        to += static_cast<uint32_t>((line * pitch() + at) * 4);
-        const float *packs = from;
-#pragma unroll 1
-        for (int here = at; here < all_length; here += 32 * WIDTH) { // along k: once
-            const int count = max(0, min(WIDTH, length - here)) * 4;
-            const float *pack = packs;
-            uint32_t there = to;
-#pragma unroll 4
-            for (int row = line; row < all_lines; row += down) {
-                fragments::copy_async<4 * WIDTH>(there, pack, row < lines ? count : 0);
-                pack += step, there += to_step;
+        to += static_cast<uint32_t>((row * pitch + at) * 4);
+        const int along = max(0, min(WIDTH, deep - at)) * 4; // bytes of a pack along k
+        const float *pack = from;
+#pragma unroll
+        for (int j = 0; j < (ALONG_K ? SIDE : 32) / down; j++) {
+#pragma unroll
+            for (int i = 0; i < (ALONG_K ? 1 : SIDE / 32); i++) {
+                int count;
+                if constexpr (ALONG_K)
+                    count = row + j * down < left ? along : 0;
+                else
+                    count = row + j * down < deep ? max(0, min(WIDTH, left - at - i * 32)) * 4 : 0;
+                fragments::copy_async<4 * WIDTH>(to + (j * down * pitch + i * 32) * 4,
+                                                 pack + i * 32, count);
             }
-            packs += 32 * WIDTH, to += 32 * WIDTH * 4;
+            pack += step;
         }
     }
-    // The next stage, of which `deep` of k are in the matrix.
-    __device__ __forceinline__ void load(float *to, int deep) {
-        const bool along_k = operand.along_k;
-        const int all_deep = whole_parts(deep, 8), all_left = whole_parts(left, 16);
-        const int lines = along_k ? left : deep, length = along_k ? deep : left;
-        const int all_lines = along_k ? all_left : all_deep;
-        const int all_length = along_k ? all_deep : all_left;
+    template <bool ALONG_K> __device__ __forceinline__ void load_along(uint32_t to, int deep) {
         if (operand.width == 4)
-            load_packs<4>(shared_address(to), lines, length, all_lines, all_length);
+            load_packs<4, ALONG_K>(to, deep);
         else if (operand.width == 2)
-            load_packs<2>(shared_address(to), lines, length, all_lines, all_length);
+            load_packs<2, ALONG_K>(to, deep);
         else
-            load_packs<1>(shared_address(to), lines, length, all_lines, all_length);
-        from += along_k ? tf32_depth : tf32_depth * operand.stride;
+            load_packs<1, ALONG_K>(to, deep);
+        from += ALONG_K ? tf32_depth : tf32_depth * operand.stride;
+    }
+    __device__ __forceinline__ void load(float *to, int deep) {
+        if (operand.along_k)
+            load_along<true>(fragments::shared_address(to), deep);
+        else
+            load_along<false>(fragments::shared_address(to), deep);
     }
 };
 
 // ---- Products -----------------------------------------------------------------------------------
 
-// Where the lane's elements of an operand are in a stage: the first one, and how far it is to those
-// of eight rows further on, and of four of k.
-struct Tf32Fragments {
-    int first, rows, half;
+// Which of 16 rows a lane's row `half` (0 or 1) of an instruction is, and which of 16 columns its
+// column e of the instruction `number` of two is.
+template <bool ALONG_K> __device__ __forceinline__ int tf32_row(int lane, int half) {
+    return ALONG_K ? lane / 4 + half * 8 : lane / 4 * 2 + half;
+}
+template <bool ALONG_K> __device__ __forceinline__ int tf32_column(int lane, int number, int e) {
+    return ALONG_K ? number * 8 + lane % 4 * 2 + e : lane % 4 * 4 + e * 2 + number;
+}
 
-    __device__ __forceinline__ Tf32Fragments(bool along_k, int row, int pitch)
-        : rows(along_k ? 8 * pitch : 8), half(along_k ? 4 : 4 * pitch) {
-        const int lane = static_cast<int>(threadIdx.x) % 32;
-        first = along_k ? (row + lane / 4) * pitch + lane % 4 : lane % 4 * pitch + row + lane / 4;
+// Four elements of 16 rows (or columns) and 8 of k. Rows first: elements 0 and 1 are of two rows,
+// 2 and 3 of the same four of k on; or else 1 is four of k on, and 2 and 3 are of the other row.
+template <int SIDE, bool ALONG_K, bool ROWS_FIRST> struct Tf32Reader {
+    static constexpr int pitch = ALONG_K ? tf32_depth + tf32_gap_along : SIDE + tf32_gap_across;
+    int first; // the lane's place
+
+    __device__ __forceinline__ explicit Tf32Reader(int side) {
+        const int lane = static_cast<int>(threadIdx.x) % 32, low = lane / 8 % 2, high = lane / 16;
+        if constexpr (ALONG_K) // of the row that the lane gives ldmatrix
+            first = (side + lane % 8 + (ROWS_FIRST ? low : high) * 8) * pitch +
+                    (ROWS_FIRST ? high : low) * 4;
+        else
+            first = lane % 4 * pitch + side + lane / 4 * 2;
+    }
+    __device__ __forceinline__ void read(const float *part, int group, int step,
+                                         float (&to)[4]) const {
+        const float *const from =
+            part + first +
+            (ALONG_K ? group * 16 * pitch + step * 8 : group * 16 + step * 8 * pitch);
+        if constexpr (ALONG_K) {
+            uint32_t bits[4];
+            fragments::read_matrices<false>(fragments::shared_address(from), bits);
+#pragma unroll
+            for (int e = 0; e < 4; e++) to[e] = __uint_as_float(bits[e]);
+        } else {
+            const float2 near = *reinterpret_cast<const float2 *>(from);
+            const float2 far = *reinterpret_cast<const float2 *>(from + 4 * pitch);
+            to[0] = near.x, to[3] = far.y;
+            to[ROWS_FIRST ? 1 : 2] = near.y, to[ROWS_FIRST ? 2 : 1] = far.x;
+        }
     }
 };
 
-// What a warp multiplies at a time: eight of k of b's columns, and of the first 16 rows of a.
-template <int SIDE> struct Tf32Step {
-    float left[4], right[Tf32Tile<SIDE>::across][2];
-
-    // from_a, from_b: the lane's first elements.
-    __device__ __forceinline__ void read(const float *from_a, const float *from_b,
-                                         const Tf32Fragments &a, const Tf32Fragments &b,
-                                         int columns) {
-        read_left(from_a, a, left);
+// What is multiplied next is read before, and rounded when its turn comes, so that no warp waits
+// for what it has just asked for.
+template <int COLUMNS, bool A_ALONG_K, bool B_ALONG_K>
+__device__ __forceinline__ void multiply_tf32_stage(const float *stage, const Tf32Place &at,
+                                                    Tf32Sums<COLUMNS> &sums) {
+    using Tile = Tf32Tile<COLUMNS>;
+    const Tf32Reader<tf32_rows, A_ALONG_K, true> a(at.warp_row);
+    const Tf32Reader<COLUMNS, B_ALONG_K, false> b(at.warp_column);
+    const float *const stage_b = stage + Tile::a_part;
+    constexpr int pairs = Tile::across / 2, steps = tf32_depth / 8;
+    float left[2][Tile::down][4], right[2][pairs][4];
 #pragma unroll
-        for (int j = 0; j < Tf32Tile<SIDE>::across; j++) {
-            if (j >= columns) break;
-            right[j][0] = from_b[j * b.rows], right[j][1] = from_b[j * b.rows + b.half];
+    for (int step = -1; step < steps; step++) {
+        if (step + 1 < steps) {
+            const int next = (step + 1) % 2;
+#pragma unroll
+            for (int j = 0; j < pairs; j++) b.read(stage_b, j, step + 1, right[next][j]);
+#pragma unroll
+            for (int i = 0; i < Tile::down; i++) a.read(stage, i, step + 1, left[next][i]);
         }
-    }
-    static __device__ __forceinline__ void read_left(const float *from, const Tf32Fragments &a,
-                                                     float (&to)[4]) {
-        to[0] = from[0], to[1] = from[a.rows];
-        to[2] = from[a.half], to[3] = from[a.rows + a.half];
-    }
-};
-
-// rows, columns: how many instructions cover the warp's part. What is multiplied next is read
-// before, and rounded when its turn comes, so that no warp waits for what it has just asked for.
-template <int SIDE>
-__device__ __forceinline__ void multiply_stage(const float *stage, int steps,
-                                               const Tf32Fragments &a, const Tf32Fragments &b,
-                                               int rows, int columns, Tf32Sums<SIDE> &sums) {
-    using Tile = Tf32Tile<SIDE>;
-    using Step = Tf32Step<SIDE>;
-    if (rows <= 0 || columns <= 0) return;
-    const float *from_a = stage + a.first, *from_b = stage + Tile::part + b.first;
-    Step part[2];
-    part[0].read(from_a, from_b, a, b, columns);
+        if (step < 0) continue;
+        uint32_t columns[pairs][4];
 #pragma unroll
-    for (int step = 0; step < tf32_depth / 8; step++) {
-        if (step >= steps) break;
-        const Step &now = part[step % 2];
-        const float *const next_a = from_a + 2 * a.half;
-        from_b += 2 * b.half;
-        uint32_t left[4], right[Tile::across][2];
+        for (int j = 0; j < pairs; j++)
 #pragma unroll
-        for (int j = 0; j < Tile::across; j++) {
-            if (j >= columns) break;
-            right[j][0] = fragments::round_single(now.right[j][0]);
-            right[j][1] = fragments::round_single(now.right[j][1]);
-        }
-        float rest[2][4];
-#pragma unroll
-        for (int e = 0; e < 4; e++) rest[0][e] = now.left[e];
-        if (step + 1 < steps) part[(step + 1) % 2].read(next_a, from_b, a, b, columns);
+            for (int e = 0; e < 4; e++)
+                columns[j][e] = fragments::round_single(right[step % 2][j][e]);
 #pragma unroll
         for (int i = 0; i < Tile::down; i++) {
-            if (i >= rows) break;
-            if (i + 1 < rows) Step::read_left(from_a + (i + 1) * 2 * a.rows, a, rest[(i + 1) % 2]);
+            uint32_t rows[4];
 #pragma unroll
-            for (int e = 0; e < 4; e++) left[e] = fragments::round_single(rest[i % 2][e]);
+            for (int e = 0; e < 4; e++) rows[e] = fragments::round_single(left[step % 2][i][e]);
 #pragma unroll
-            for (int j = 0; j < Tile::across; j++) {
-                if (j >= columns) break;
-                fragments::multiply_singles(sums[i][j], left, right[j][0], right[j][1]);
-            }
+            for (int j = 0; j < Tile::across; j++)
+                fragments::multiply_singles(sums[i][j], rows, columns[j / 2][j % 2 * 2],
+                                            columns[j / 2][j % 2 * 2 + 1]);
         }
-        from_a = next_a;
+    }
+}
+template <int COLUMNS>
+__device__ __forceinline__ void multiply_tf32_stage(const Tf32Product &p, const float *stage,
+                                                    const Tf32Place &at, Tf32Sums<COLUMNS> &sums) {
+    if (at.warp_row >= at.rows || at.warp_column >= at.columns) return;
+    if (p.a.along_k) {
+        if (p.b.along_k)
+            multiply_tf32_stage<COLUMNS, true, true>(stage, at, sums);
+        else
+            multiply_tf32_stage<COLUMNS, true, false>(stage, at, sums);
+    } else {
+        if (p.b.along_k)
+            multiply_tf32_stage<COLUMNS, false, true>(stage, at, sums);
+        else
+            multiply_tf32_stage<COLUMNS, false, false>(stage, at, sums);
     }
 }
 
-// A warp's part of the tile: its first row and column, and the instructions that cover it.
-struct Tf32Part { int row, column, rows, columns; };
-template <int SIDE>
-__device__ __forceinline__ Tf32Part part_of_warp(const Tf32Product &p, const Tf32Place &at) {
-    using Tile = Tf32Tile<SIDE>;
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int rows = min(p.rows, p.a.side - at.row), columns = min(p.columns, p.b.side - at.column);
-    const int down = whole_parts((rows + Tile::warps_down - 1) / Tile::warps_down, 16);
-    const int across = whole_parts((columns + Tile::warps_across - 1) / Tile::warps_across, 8);
-    Tf32Part part;
-    part.row = warp / Tile::warps_across * down, part.column = warp % Tile::warps_across * across;
-    part.rows = (min(down, rows - part.row) + 15) / 16;
-    part.columns = (min(across, columns - part.column) + 7) / 8;
-    return part;
-}
-
-template <int SIDE>
+template <int COLUMNS>
 __device__ __forceinline__ void multiply_tf32(const Tf32Product &p, const Tf32Place &at,
-                                              const Tf32Part &part, float *shared,
-                                              Tf32Sums<SIDE> &sums) {
-    using Tile = Tf32Tile<SIDE>;
-    Tf32Loader<SIDE> a(p.a, at.item, at.row, p.rows), b(p.b, at.item, at.column, p.columns);
-    const Tf32Fragments part_a(p.a.along_k, part.row, a.pitch());
-    const Tf32Fragments part_b(p.b.along_k, part.column, b.pitch());
+                                              float *shared, Tf32Sums<COLUMNS> &sums) {
+    using Tile = Tf32Tile<COLUMNS>;
+    Tf32Loader<tf32_rows> a(p.a, at.item, at.row, at.rows);
+    Tf32Loader<COLUMNS> b(p.b, at.item, at.column, at.columns);
     const int count = (at.k - 1) / tf32_depth + 1;
-    int left = at.k, loading = at.k; // of k, from the stage on that is multiplied, or loaded, next
+    int loading = at.k; // of k, from the stage on that is loaded next
     int reading = 0, writing = 0;
     // Some more rounds than there are stages: there is one place in the code that loads.
 #pragma unroll 1
@@ -250,15 +261,13 @@ __device__ __forceinline__ void multiply_tf32(const Tf32Product &p, const Tf32Pl
         if (stage + Tile::stages - 1 < count) {
             float *const to = shared + writing * Tile::stage;
             a.load(to, min(tf32_depth, loading));
-            b.load(to + Tile::part, min(tf32_depth, loading));
+            b.load(to + Tile::a_part, min(tf32_depth, loading));
             loading -= tf32_depth;
             writing = writing + 1 == Tile::stages ? 0 : writing + 1;
         }
         commit_copies();
         if (stage < 0) continue;
-        multiply_stage<SIDE>(shared + reading * Tile::stage, (min(tf32_depth, left) + 7) / 8,
-                             part_a, part_b, part.rows, part.columns, sums);
-        left -= tf32_depth;
+        multiply_tf32_stage<COLUMNS>(p, shared + reading * Tile::stage, at, sums);
         reading = reading + 1 == Tile::stages ? 0 : reading + 1;
     }
 }
@@ -266,50 +275,52 @@ __device__ __forceinline__ void multiply_tf32(const Tf32Product &p, const Tf32Pl
 // ---- The epilogue -------------------------------------------------------------------------------
 
 // Writes the warp's sums over the stages.
-template <int SIDE>
-__device__ __forceinline__ void share_tf32_sums(float *shared, const Tf32Part &part,
-                                                const Tf32Sums<SIDE> &sums) {
-    using Tile = Tf32Tile<SIDE>;
+template <int COLUMNS>
+__device__ __forceinline__ void share_tf32_sums(const Tf32Product &p, float *shared,
+                                                const Tf32Place &at,
+                                                const Tf32Sums<COLUMNS> &sums) {
+    using Tile = Tf32Tile<COLUMNS>;
     wait_for_copies<0>();
     __syncthreads(); // the last stage has been read
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    float *const own =
-        shared + (part.row + lane / 4) * Tile::sums_pitch + part.column + lane % 4 * 2;
 #pragma unroll
-    for (int i = 0; i < Tile::down; i++) {
-        if (i >= part.rows) break;
+    for (int e = 0; e < 4; e++) {
+        const int row = p.a.along_k ? tf32_row<true>(lane, e / 2) : tf32_row<false>(lane, e / 2);
 #pragma unroll
-        for (int j = 0; j < Tile::across; j++) {
-            if (j >= part.columns) break;
-            float *const first = own + i * 16 * Tile::sums_pitch + j * 8;
-            *reinterpret_cast<float2 *>(first) = {sums[i][j][0], sums[i][j][1]};
-            *reinterpret_cast<float2 *>(first + 8 * Tile::sums_pitch) = {sums[i][j][2],
-                                                                         sums[i][j][3]};
+        for (int number = 0; number < 2; number++) {
+            const int column = p.b.along_k ? tf32_column<true>(lane, number, e % 2)
+                                           : tf32_column<false>(lane, number, e % 2);
+            float *const own =
+                shared + (at.warp_row + row) * Tile::sums_pitch + at.warp_column + column;
+#pragma unroll
+            for (int i = 0; i < Tile::down; i++)
+#pragma unroll
+                for (int j = number; j < Tile::across; j += 2)
+                    own[i * 16 * Tile::sums_pitch + j / 2 * 16] = sums[i][j][e];
         }
     }
     __syncthreads();
 }
 
-// The finished tile: a warp has every eighth row, of which a lane has four elements at a time:
+// The finished tile: a warp has every fourth row, of which a lane has four elements at a time:
 // neighbours, or if rows begin anywhere, a quarter of the tile apart, so that neighbouring lanes
 // fill sectors.
-template <int SIDE>
+template <int COLUMNS>
 __device__ __forceinline__ void finish_tf32_tile(const Tf32Product &p, const Tf32Place &at,
                                                  const float *shared) {
-    using Tile = Tf32Tile<SIDE>;
-    const int rows = min(p.rows, p.a.side - at.row), columns = min(p.columns, p.b.side - at.column);
-    const int quads = (columns + 3) / 4, warp = static_cast<int>(threadIdx.x) / 32;
+    using Tile = Tf32Tile<COLUMNS>;
+    const int quads = (at.columns + 3) / 4, warp = static_cast<int>(threadIdx.x) / 32;
     const Destination &c = p.c;
     RowPart<float, 4, true> four;
     four.step = p.packed ? 1 : quads, four.packed = p.packed;
 #pragma unroll 1
     for (int quad = static_cast<int>(threadIdx.x) % 32; quad < quads; quad += 32) {
         const int column = p.packed ? quad * 4 : quad;
-        four.count = columns - column;
+        four.count = at.columns - column;
         load_bias<float>(c, at.column + column, four.count, four.step, four.bias);
         const int64_t corner = at.item * c.item_stride + at.row * c.row_stride + at.column + column;
 #pragma unroll 1
-        for (int row = warp; row < rows; row += Tile::warps) {
+        for (int row = warp; row < at.rows; row += Tile::warps) {
             const float *const from = shared + row * Tile::sums_pitch + column;
             if (p.packed) {
                 const float4 all = *reinterpret_cast<const float4 *>(from);
@@ -328,19 +339,18 @@ __device__ __forceinline__ void finish_tf32_tile(const Tf32Product &p, const Tf3
 
 // ---- The kernel ---------------------------------------------------------------------------------
 
-template <int SIDE>
-__global__ void __launch_bounds__(tf32_threads, SIDE == 96 ? 2 : 1)
+template <int COLUMNS>
+__global__ void __launch_bounds__(tf32_threads, 2)
     tf32_kernel(const __grid_constant__ Tf32Product p) {
 #if PVG_HAS_FRAGMENTS
     PVG_DYNAMIC_SHARED(float, memory);
-    const Tf32Place at = place_of_tf32_tile(p);
-    const Tf32Part part = part_of_warp<SIDE>(p, at);
-    Tf32Sums<SIDE> sums = {};
+    const Tf32Place at = place_of_tf32_tile<COLUMNS>(p);
+    Tf32Sums<COLUMNS> sums = {};
     let_next_kernel_start();
     wait_for_previous_kernel();
-    multiply_tf32<SIDE>(p, at, part, memory, sums);
-    share_tf32_sums<SIDE>(memory, part, sums);
-    finish_tf32_tile<SIDE>(p, at, memory);
+    multiply_tf32<COLUMNS>(p, at, memory, sums);
+    share_tf32_sums<COLUMNS>(p, memory, at, sums);
+    finish_tf32_tile<COLUMNS>(p, at, memory);
 #endif
 }
 
