@@ -45,6 +45,8 @@ constexpr double little_for_tiled = 6e6;
 constexpr int least_k_for_tensor = 36, least_k_for_dmma = 48, least_k_for_wide_dmma = 20;
 constexpr int least_k_for_small_dmma = 9;
 constexpr double tensor_terms = 4e6, dmma_terms = 2e7;
+// Of m or n: up to which multiplying float32 takes no longer than copying it to rows for TF32.
+constexpr int narrow_for_copies = 64;
 // Multiply-adds from which on splitting both operands into 16-bit pieces pays: of m and n from 256
 // on, and of narrow ones, whose operands are read as often by fewer tiles.
 constexpr double pieces_terms = 0.18e9, narrow_pieces_terms = 2e9, fp16_terms = 2e9;
@@ -102,12 +104,14 @@ constexpr int few_small_tiles_aligned = 3, huge_k_for_small = 16384;
 
 // ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow -------------
 
-// Products whose operands are read once as they lie: where TMA could not read rows of these lengths,
-// of which copies would have to be made, with m or n up to the first number, or k up to the last
-// one; or else with k so long, and so many times the longer of m and n: adding stretches up takes
-// little then.
-constexpr int most_for_tf32 = 200, short_k_of_tf32 = 64;
-constexpr int long_k_of_tf32 = 4096, longer_for_tf32 = 4;
+// Products whose operands are read once as they lie, with m or n up to the first number: where k is
+// so long, and so many times the longer of m and n, that adding stretches up takes little, or where
+// TMA could not read rows of these lengths, of which copies would have to be made. And with k up to
+// the last number, where storing c is nearly all, of such rows, too.
+constexpr int most_for_tf32 = 200, long_k_of_tf32 = 4096, longer_for_tf32 = 4, short_k_of_tf32 = 64;
+// Elements of both operands, up to which tiles that read them again from the second-level cache
+// take less than copies: wgmma's larger tiles read larger ones faster.
+constexpr double most_read_of_long_tf32 = 3.2e7, most_read_of_tf32 = 1.6e7;
 // Reckoned, not measured. Bytes a clock cycle that a multiprocessor loads from the second-level
 // cache, and all of them from an H100's memory; multiply-adds a cycle; and what a block needs to
 // begin and to end.

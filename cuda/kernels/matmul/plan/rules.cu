@@ -112,14 +112,23 @@ bool is_short(const Gemm &g) {
     return g.k <= cost::short_k &&
            tiles(g.m, 64) * tiles(g.n, 128) > static_cast<int64_t>(cost::many_for_short_k);
 }
+// TF32 rows that TMA cannot read are copied first, which of a narrow product takes longer than to
+// multiply as they are, by CUDA cores.
+bool pays_rounding(const Gemm &g) {
+    const bool is_narrow = smaller(g.m, g.n) <= cost::narrow_for_copies;
+    return is_rounded(g) && !(g.precision == PVG_PRECISION_TF32 && is_narrow && g.k % 4 != 0);
+}
 // TF32 operands that are read hardly more than once, so that copies would be most of the time.
 bool reads_once(const Gemm &g) {
     if (g.precision != PVG_PRECISION_TF32) return false;
-    const bool aligned = (g.m | g.n | g.k) % 4 == 0,
-               narrow = smaller(g.m, g.n) <= cost::most_for_tf32;
-    if (!aligned) return narrow || g.k <= cost::short_k_of_tf32;
+    const bool aligned = (g.m | g.n | g.k) % 4 == 0;
+    if (!aligned && g.k <= cost::short_k_of_tf32) return true;
+    if (smaller(g.m, g.n) > cost::most_for_tf32) return false;
     const int64_t longer = g.m < g.n ? g.n : g.m;
-    return narrow && g.k >= cost::long_k_of_tf32 && g.k / cost::longer_for_tf32 >= longer;
+    const double read = (double(g.m) + g.n) * g.k;
+    if (g.k >= cost::long_k_of_tf32 && g.k / cost::longer_for_tf32 >= longer)
+        return read <= cost::most_read_of_long_tf32;
+    return !aligned && read <= cost::most_read_of_tf32;
 }
 bool always(const Gemm &) { return true; }
 
@@ -133,7 +142,8 @@ struct Rule {
 
 const char float32_words[] = "float32", float64_words[] = "float64",
            half_words[] = "float16, bfloat16", any_words[] = "any";
-const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"";
+const char rounded_words[] = "\"tf32\", \"bf16\", \"fp16\"",
+           tf32_words[] = "any; of \"tf32\" with m or n at most 64 if k is a multiple of 4";
 
 // "ieee" begins where the others end.
 const Rule float32_rules[] = {
@@ -142,10 +152,13 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_THIN, is_thin, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
     {PVG_MATMUL_TENSOR_TF32, reads_once, "\"tf32\"",
-     "m or n at most 200, or k at most 64, if any of m, n and k is no multiple of 4; or m or n at "
-     "most 200, and k at least 4096 and 4 times the longer of them"},
-    {PVG_MATMUL_TENSOR, is_rounded, rounded_words, "any"},
-    {PVG_MATMUL_TENSOR_SM80, is_rounded, rounded_words, "any"},
+     "m or n at most 200, and k at least 4096 and 4 times the longer of them, and (m + n) k at "
+     "most "
+     "3.2e7; or if any of m, n and k is no multiple of 4, with (m + n) k at most 1.6e7, or with k "
+     "at "
+     "most 64"},
+    {PVG_MATMUL_TENSOR, pays_rounding, rounded_words, tf32_words},
+    {PVG_MATMUL_TENSOR_SM80, pays_rounding, rounded_words, tf32_words},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
     {PVG_MATMUL_BF16X6, pays_bf16x6, "\"float32\", \"fast32\"", "large, see below"},
     {PVG_MATMUL_TILED, is_little_within_a_stage, "any of the others",

@@ -97,7 +97,7 @@ constexpr int small_shared_bytes(int rows, int stages) {
 
 // ---- TF32 of operands that lie anywhere: sm80/tf32.cu -------------------------------------------
 
-// Tiles of c have at most so many rows and columns, of each kernel, and are no larger than they have
+// The kernels' tiles of c have at most so many rows and columns. They are no larger than they have
 // to be, in multiples of 16.
 constexpr int tf32_rows = 96, tf32_columns[] = {96, 64, 32};
 constexpr int tf32_depth = 32, tf32_threads = 128, tf32_stages = 4;
