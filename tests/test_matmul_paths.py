@@ -152,7 +152,7 @@ def test_halves_that_begin_anywhere(device, rng, kernel, dtype, m, n, k):
             check_columns(x, y, None, values_of(expected), offset % 3, n + 3)
 
 
-# Of one tile with an end in each warp's part, of several; items enough for the larger tiles.
+# Of one tile with an end in each warp's part, and of several.
 TF32_ANYWHERE = [(3, 70, 5), (49, 65, 63), (97, 100, 31), (200, 9, 130), (130, 20, 330)]
 
 
@@ -178,6 +178,27 @@ def test_tf32_that_begins_anywhere(device, rng, kernel, m, n, k):
             w = place(device, b[0].T, "float32", of_b)
             found = layer(x[0], w, None, "relu", precision="tf32")
             check_same(found, np.maximum(values_of(expected)[0], 0))
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("kernel", ["tensor_tf32"])
+@pytest.mark.parametrize("n", [61, 93])
+def test_tf32_in_wider_tiles(device, rng, kernel, n):
+    """Items enough that narrow tiles would be more than a card takes at a time: the same bits, in
+    all layouts."""
+    a, b = (rng.standard_normal(shape).astype("float32") for shape in ((67, 59, 35), (67, 35, n)))
+    with forced(device, kernel):
+        few = [
+            multiply(place(device, x, "float32"), place(device, y, "float32"), "tf32")
+            for x, y in ((a[:3], b[:3]), (a[64:], b[64:]))
+        ]
+        for of_a, of_b in itertools.product((False, True), (False, True)):
+            for gap in (1, 2, 4):
+                x = place(device, a, "float32", of_a, gap=-a.shape[1 + (not of_a)] % gap)
+                y = place(device, b, "float32", of_b, gap=-b.shape[1 + (not of_b)] % gap)
+                found = multiply(x, y, "tf32")
+                check_bits(found[:3], few[0])
+                check_bits(found[64:], few[1])
 
 
 @pytest.mark.devices("sim", "cuda")
