@@ -35,6 +35,7 @@ CASES = [
     ("tensor_sm80", "bfloat16", None),
     ("tensor_small", "float16", None),
     ("tensor_small", "bfloat16", None),
+    ("tensor_tf32", "float32", "tf32"),
     ("dmma", "float64", None),
     ("gemv", "float32", "ieee"),
     ("gemv", "float64", None),

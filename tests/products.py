@@ -56,6 +56,13 @@ def multiply(x, y, precision=None):
     return vg.matmul(x, y, precision=precision, out=out)
 
 
+def round_bits(x, digits, lowest):
+    """Round to so many bits of fraction, to the nearest even; subnormal below 2**lowest."""
+    exponent = np.maximum(np.frexp(x)[1] - 1, lowest)
+    unit = np.ldexp(1.0, exponent - digits)
+    return np.round(x / unit) * unit
+
+
 def layer(x, weight, bias, activation, **options):
     """A dense layer, in poisoned memory; a preactivation, if asked for, is in memory of its own."""
     out = poisoned(x.device, (*x.shape[:-1], weight.shape[0]), str(x.dtype))

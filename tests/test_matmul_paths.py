@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from forced import is_simulated
+from helpers import put
 from products import (
     check_bits,
     check_columns,
@@ -23,6 +24,7 @@ from products import (
     multiply,
     place,
     poisoned,
+    round_bits,
     values_of,
 )
 
@@ -148,6 +150,91 @@ def test_halves_that_begin_anywhere(device, rng, kernel, dtype, m, n, k):
                 y = place(device, b, dtype, of_b, offset=3 - offset, gap=gap)
                 check_bits(multiply(x, y), expected, f"{dtype} {of_a} {of_b} {offset} {gap}")
             check_columns(x, y, None, values_of(expected), offset % 3, n + 3)
+
+
+# Of one tile with an end in each warp's part, and of several.
+TF32_ANYWHERE = [(3, 70, 5), (49, 65, 63), (97, 100, 31), (200, 9, 130), (130, 20, 330)]
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("kernel", ["tensor_tf32"])
+@pytest.mark.parametrize(("m", "n", "k"), TF32_ANYWHERE)
+def test_tf32_that_begins_anywhere(device, rng, kernel, m, n, k):
+    """Has the bits of what begins at multiples of 16 bytes, which are those of rounded operands:
+    in all layouts, beside gaps that are not numbers, and in columns of a wider array."""
+    a, b = (rng.standard_normal(shape) for shape in ((3, m, k), (3, k, n)))
+    nearest = [round_bits(one.astype("float32"), 10, -126) for one in (a, b)]
+    with forced(device, kernel):
+        expected = multiply(*(place(device, one, "float32") for one in nearest), "tf32")
+        size = np.abs(nearest[0]) @ np.abs(nearest[1])
+        error = np.abs(values_of(expected) - nearest[0] @ nearest[1])
+        assert not np.any(error > (k / 4 + 8) * 2.0**-24 * size)
+        for offset, (of_a, of_b) in enumerate(itertools.product((False, True), (False, True))):
+            for gap in (0, 1, 2):
+                x = place(device, a, "float32", of_a, offset=offset, gap=gap)
+                y = place(device, b, "float32", of_b, offset=3 - offset, gap=gap)
+                check_bits(multiply(x, y, "tf32"), expected)
+            check_columns(x, y, "tf32", values_of(expected), offset % 3, n + 3)
+            w = place(device, b[0].T, "float32", of_b)
+            found = layer(x[0], w, None, "relu", precision="tf32")
+            check_same(found, np.maximum(values_of(expected)[0], 0))
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("kernel", ["tensor_tf32"])
+@pytest.mark.parametrize("n", [61, 93])
+def test_tf32_in_wider_tiles(device, rng, kernel, n):
+    """Items enough that narrow tiles would be more than a card takes at a time: the same bits, in
+    all layouts."""
+    a, b = (rng.standard_normal(shape).astype("float32") for shape in ((67, 59, 35), (67, 35, n)))
+    with forced(device, kernel):
+        few = [
+            multiply(place(device, x, "float32"), place(device, y, "float32"), "tf32")
+            for x, y in ((a[:3], b[:3]), (a[64:], b[64:]))
+        ]
+        for of_a, of_b in itertools.product((False, True), (False, True)):
+            for gap in (1, 2, 4):
+                x = place(device, a, "float32", of_a, gap=-a.shape[1 + (not of_a)] % gap)
+                y = place(device, b, "float32", of_b, gap=-b.shape[1 + (not of_b)] % gap)
+                found = multiply(x, y, "tf32")
+                check_bits(found[:3], few[0])
+                check_bits(found[64:], few[1])
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("kernel", ["tensor_tf32"])
+def test_tf32_items_that_begin_anywhere(device, rng, kernel):
+    """Of rows that lie multiples of 16 bytes apart: items are side by side."""
+    a, b = rng.standard_normal((30, 4, 9)), rng.standard_normal((9, 4, 35))
+    x, y = (vg.permute_dims(place(device, one, "float32"), (1, 0, 2)) for one in (a, b))
+    with forced(device, kernel):
+        found = multiply(x, y, "tf32")
+        for item in range(4):
+            left, right = (place(device, one[:, item], "float32") for one in (a, b))
+            check_bits(found[item], multiply(left, right, "tf32"))
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("kernel", ["tensor_tf32"])
+def test_tf32_of_infinity_and_what_is_no_number(device, kernel):
+    """Rounding leaves them what they are, and they stay in their row and column."""
+    a, b = np.ones((40, 70), "float32"), np.ones((70, 50), "float32")
+    a[3, 69], a[5, 0] = np.inf, np.nan
+    a.view(np.uint32)[7, 1] = 0x7F800001
+    b[1, 9] = -np.inf
+    with forced(device, kernel):
+        found = values_of(multiply(put(device, a), put(device, b), "tf32"))
+    np.testing.assert_array_equal(found, a.astype("float64") @ b.astype("float64"))
+
+
+@pytest.mark.devices("sim", "cuda")
+@pytest.mark.parametrize("kernel", ["tensor_tf32"])
+def test_tf32_rounds_to_the_nearest(device, kernel):
+    """Of two nearest numbers of eleven bits to the even one, from compute capability 9.0 on."""
+    x = (1 + np.arange(64) * 2.0**-12).astype("float32")
+    with forced(device, kernel):
+        found = multiply(put(device, x[:, None]), put(device, np.ones((1, 40), "float32")), "tf32")
+    check_same(found, np.repeat(round_bits(x, 10, -126)[:, None], 40, 1))
 
 
 TYPES = [("float16", None), ("bfloat16", None), ("float32", "tf32"), ("float32", "bf16")]

@@ -94,7 +94,8 @@ static int needs_90a(int64_t kernel) {
 }
 static int needs_80(int64_t kernel) {
     return is_ffma(kernel) || needs_90a(kernel) || kernel == PVG_MATMUL_TENSOR_SM80 ||
-           kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_TENSOR_SMALL;
+           kernel == PVG_MATMUL_DMMA || kernel == PVG_MATMUL_TENSOR_SMALL ||
+           kernel == PVG_MATMUL_TENSOR_TF32;
 }
 
 /* The kernel keeps what the dtype and the precision promise. */
@@ -110,6 +111,7 @@ static int keeps_promise(const Product x, int64_t kernel) {
                kernel == PVG_MATMUL_TENSOR_SMALL;
     if (dtype != PVG_FLOAT32) return 0;
     if (is_tensor) return precision >= PVG_PRECISION_TF32;
+    if (kernel == PVG_MATMUL_TENSOR_TF32) return precision == PVG_PRECISION_TF32;
     if (kernel == PVG_MATMUL_FP16X3) return precision == PVG_PRECISION_FAST32;
     if (kernel == PVG_MATMUL_BF16X6) return precision != PVG_PRECISION_IEEE;
     if (kernel == PVG_MATMUL_THIN) return 1;
@@ -146,7 +148,8 @@ static int check_stretches(const Card card, const Product x, const Plan plan, Pr
     stretch[PVG_PRODUCT_C_STRIDE] = stretch[PVG_PRODUCT_N];
     int64_t kernel = plan[PVG_PLAN_KERNEL];
     if (kernel == PVG_MATMUL_FFMA_64X64 || kernel == PVG_MATMUL_TENSOR_SMALL ||
-        kernel == PVG_MATMUL_DMMA) /* the last one is no longer */
+        kernel == PVG_MATMUL_DMMA ||
+        kernel == PVG_MATMUL_TENSOR_TF32) /* the last one is no longer */
         return plan[PVG_PLAN_SPLITS] == 1 && (count - 1) * terms < k && count * terms >= k &&
                terms % 16 == 0 && count * plan[PVG_PLAN_TILES] <= 32 * 132; /* of any tile */
     if (pvg_plan_product(card, stretch, of_stretch) != PVG_OK) return 0;
@@ -342,7 +345,7 @@ static void check_plan(uint64_t *state, int card, const Product x, const Plan pl
 
 static void random_plans(void) {
     uint64_t state = 20261122;
-    int64_t seen[PVG_MATMUL_THIN + 1] = {0};
+    int64_t seen[PVG_MATMUL_TENSOR_TF32 + 1] = {0};
     for (int i = 0; i < PRODUCTS; i++) {
         Product x;
         random_product(&state, x);
@@ -357,7 +360,7 @@ static void random_plans(void) {
             seen[plan[PVG_PLAN_KERNEL]]++;
         }
     }
-    for (int kernel = PVG_MATMUL_TILED; kernel <= PVG_MATMUL_THIN; kernel++)
+    for (int kernel = PVG_MATMUL_TILED; kernel <= PVG_MATMUL_TENSOR_TF32; kernel++)
         if (seen[kernel] < 20) report(__FILE__, __LINE__, "kernel %d is hardly chosen", kernel);
 }
 
@@ -371,7 +374,7 @@ static void forced_kernels(void) {
         random_product(&state, x);
         lay_out(&state, x, (int)random_integer(&state, 0, 1));
         CHECK_OK(pvg_plan_product(cards[card].card, x, chosen));
-        x[PVG_PRODUCT_KERNEL] = random_integer(&state, PVG_MATMUL_TILED, PVG_MATMUL_THIN);
+        x[PVG_PRODUCT_KERNEL] = random_integer(&state, PVG_MATMUL_TILED, PVG_MATMUL_TENSOR_TF32);
         describe(cards[card].name, x);
         if (pvg_plan_product(cards[card].card, x, plan) == PVG_OK) {
             REQUIRE(plan[PVG_PLAN_KERNEL] == x[PVG_PRODUCT_KERNEL]);

@@ -36,13 +36,14 @@ ROUNDS = {"full": 5, "quick": 1}
 _FFMA = ("ffma_128x128", "ffma_64x128", "ffma_64x64", "ffma_64x32", "ffma_tma")
 _IEEE = ("tiled", "gemv", "tiny", "thin", *_FFMA)
 _ROUNDED = ("tensor", "tensor_sm80", "gemv", "tiny", "thin")
+_TF32 = ("tensor_tf32", *_ROUNDED)
 _HALVES = ("tensor", "tensor_small", "tensor_sm80", "tiled", "gemv", "tiny")
 # By format: (dtype, precision, the kernels that keep its promise).
 FORMATS = {
     "ieee": (np.float32, "ieee", _IEEE),
     "float32": (np.float32, "float32", ("bf16x6", *_IEEE)),
     "fast32": (np.float32, "fast32", ("fp16x3", "bf16x6", *_IEEE)),
-    "tf32": (np.float32, "tf32", _ROUNDED),
+    "tf32": (np.float32, "tf32", _TF32),
     "bf16": (np.float32, "bf16", _ROUNDED),
     "fp16": (np.float32, "fp16", _ROUNDED),
     "float16": (np.float16, None, _HALVES),

@@ -147,6 +147,7 @@ class MatmulKernel(IntEnum):
     MATMUL_TINY = 13
     MATMUL_TENSOR_SMALL = 14
     MATMUL_THIN = 15
+    MATMUL_TENSOR_TF32 = 16
 
 
 class Card(IntEnum):

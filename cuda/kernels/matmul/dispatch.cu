@@ -26,6 +26,7 @@ Launch launch_of(int code) {
     case PVG_MATMUL_FFMA_64X32: return launch_ffma;
     case PVG_MATMUL_FFMA_TMA: return launch_ffma_tma;
     case PVG_MATMUL_TENSOR_SMALL: return launch_tensor_small;
+    case PVG_MATMUL_TENSOR_TF32: return launch_tensor_tf32;
 #ifndef PVG_SIMULATOR // it has no tensor cores
     case PVG_MATMUL_TENSOR: return launch_tensor;
     case PVG_MATMUL_TENSOR_SM80: return launch_tensor_sm80;

@@ -108,6 +108,28 @@ constexpr int few_small_tiles_aligned = 3, huge_k_for_small = 16384;
 // multiprocessor; of fewer the small tiles leave less of the card idle.
 constexpr int least_whole_items = 132;
 
+// ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow -------------
+
+// Products whose operands are read once as they lie, with m or n up to the first number: where k is
+// so long, and so many times the longer of m and n, that adding stretches up takes little, or where
+// TMA could not read rows of these lengths, of which copies would have to be made. And with k up to
+// the last number, where storing c is nearly all, of such rows, too.
+constexpr int most_for_tf32 = 200, long_k_of_tf32 = 4096, longer_for_tf32 = 4, short_k_of_tf32 = 64;
+// Elements of both operands, up to which tiles that read them again from the second-level cache
+// take less than copies: wgmma's larger tiles read larger ones faster.
+constexpr double most_read_of_long_tf32 = 3.2e7, most_read_of_tf32 = 1.6e7;
+// Reckoned, not measured. Bytes a clock cycle that a multiprocessor loads from the second-level
+// cache, and all of them from an H100's memory; multiply-adds a cycle; and what a block needs to
+// begin and to end.
+constexpr double tf32_load_rate = 25, tf32_memory_rate = 1500;
+constexpr double tf32_multiply_rate = 450, tf32_block_cycles = 2000;
+// The part of the shorter of two times that the longer one does not hide.
+constexpr double tf32_not_hidden = 0.25;
+// Of each sum of a stretch, which is written to the cache and read; the least terms of a stretch,
+// and what they are a multiple of; rounds of blocks; by how much stretches have to be faster.
+constexpr double tf32_cycles_of_sum = 8 / 2500.0, worth_stretches_tf32 = 0.95;
+constexpr int least_stretch_tf32 = 128, step_tf32 = 32, most_rounds_of_tf32 = 2;
+
 // ---- Tensor cores by wgmma: tensor.cu -----------------------------------------------------------
 
 // Clock cycles to bring 128 bytes of a row from the second-level cache to a multiprocessor: more

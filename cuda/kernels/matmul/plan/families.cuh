@@ -49,6 +49,11 @@ bool can_tensor_small(const Gemm &g, const Card &card);
 void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan);
 int64_t stretches_tensor_small(const Gemm &g);
 
+// tf32.cu
+bool can_tensor_tf32(const Gemm &g, const Card &card);
+void plan_tensor_tf32(const Gemm &g, const Card &card, Plan *plan);
+int64_t stretches_tensor_tf32(const Gemm &g);
+
 // small.cu
 bool can_gemv(const Gemm &g, const Card &card);
 // Whether the items of a tiny product are one after another rows of a single, taller one.

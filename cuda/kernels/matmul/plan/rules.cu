@@ -118,6 +118,18 @@ bool pays_rounding(const Gemm &g) {
     const bool is_narrow = smaller(g.m, g.n) <= cost::narrow_for_copies;
     return is_rounded(g) && !(g.precision == PVG_PRECISION_TF32 && is_narrow && g.k % 4 != 0);
 }
+// TF32 operands that are read hardly more than once, so that copies would be most of the time.
+bool reads_once(const Gemm &g) {
+    if (g.precision != PVG_PRECISION_TF32) return false;
+    const bool aligned = (g.m | g.n | g.k) % 4 == 0;
+    if (!aligned && g.k <= cost::short_k_of_tf32) return true;
+    if (smaller(g.m, g.n) > cost::most_for_tf32) return false;
+    const int64_t longer = g.m < g.n ? g.n : g.m;
+    const double read = (double(g.m) + g.n) * g.k;
+    if (g.k >= cost::long_k_of_tf32 && g.k / cost::longer_for_tf32 >= longer)
+        return read <= cost::most_read_of_long_tf32;
+    return !aligned && read <= cost::most_read_of_tf32;
+}
 bool always(const Gemm &) { return true; }
 
 // ---- The table ----------------------------------------------------------------------------------
@@ -139,6 +151,12 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_TINY, is_tiny, "any", "all at most 32"},
     {PVG_MATMUL_THIN, is_thin, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
+    {PVG_MATMUL_TENSOR_TF32, reads_once, "\"tf32\"",
+     "m or n at most 200, and k at least 4096 and 4 times the longer of them, and (m + n) k at "
+     "most "
+     "3.2e7; or if any of m, n and k is no multiple of 4, with (m + n) k at most 1.6e7, or with k "
+     "at "
+     "most 64"},
     {PVG_MATMUL_TENSOR, pays_rounding, rounded_words, tf32_words},
     {PVG_MATMUL_TENSOR_SM80, pays_rounding, rounded_words, tf32_words},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
@@ -218,6 +236,7 @@ const Rules &rules_of(int dtype) {
 const Stretching stretching_ffma = {PVG_MATMUL_FFMA_64X64, cost::step_ffma, true};
 const Stretching stretching_dmma = {PVG_MATMUL_DMMA, cost::step_dmma, true};
 const Stretching stretching_tensor = {PVG_MATMUL_TENSOR, cost::step_tensor, false};
+const Stretching stretching_tf32 = {PVG_MATMUL_TENSOR_TF32, cost::step_tf32, true};
 const Stretching stretching_small = {PVG_MATMUL_TENSOR_SMALL, cost::step_small, true};
 
 const Kernel kernels[] = {
@@ -234,6 +253,8 @@ const Kernel kernels[] = {
      &stretching_tensor},
     {PVG_MATMUL_TENSOR_SM80, "tensor_sm80", "sm_80", can_tensor_sm80, plan_tensor_sm80, nullptr,
      nullptr},
+    {PVG_MATMUL_TENSOR_TF32, "tensor_tf32", "sm_80", can_tensor_tf32, plan_tensor_tf32,
+     stretches_tensor_tf32, &stretching_tf32},
     {PVG_MATMUL_TENSOR_SMALL, "tensor_small", "sm_80", can_tensor_small, plan_tensor_small,
      stretches_tensor_small, &stretching_small},
     {PVG_MATMUL_BF16X6, "bf16x6", "sm_90a", can_pieces, plan_bf16x6, nullptr, nullptr},

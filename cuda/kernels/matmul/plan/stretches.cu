@@ -12,9 +12,10 @@ int64_t with_short_rest(int64_t k, int64_t count, int step) {
 }
 
 // An a along m beside a b along k: the product of the transposed matrices needs no copy of them,
-// and costs stores of c, which are few where k is long.
-static bool pays_turning(const Gemm &g) {
-    return !g.a_along_k && g.b_along_k && g.k >= g.m && g.k >= g.n;
+// and costs stores of c, which are few where k is long. TENSOR_TF32 never copies.
+static bool pays_turning(const Kernel &kernel, const Gemm &g) {
+    return kernel.code != PVG_MATMUL_TENSOR_TF32 && !g.a_along_k && g.b_along_k && g.k >= g.m &&
+           g.k >= g.n;
 }
 
 // Terms of k up to which a kernel never splits k, whatever m and n are.
@@ -57,7 +58,7 @@ Stretches stretches_of(const Kernel &kernel, const Gemm &g) {
         const int64_t steps = (g.k + how.step - 1) / how.step;
         cut.terms = (steps + count - 1) / count * how.step;
         cut.count = g.k / cut.terms;
-        cut.turned = pays_turning(g);
+        cut.turned = pays_turning(kernel, g);
     } else {
         cut.count = count, cut.terms = g.k / count / how.step * how.step;
     }

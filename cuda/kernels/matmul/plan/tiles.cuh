@@ -123,6 +123,26 @@ constexpr int small_item_bytes(int lines, int length) {
     return (lines + 15) / 16 * 16 * ((length + 15) / 16 * 32 + 16);
 }
 
+// ---- TF32 of operands that lie anywhere: sm80/tf32.cu -------------------------------------------
+
+// The kernels' tiles of c have at most so many rows and columns. They are no larger than they have
+// to be, in multiples of 16.
+constexpr int tf32_rows = 96, tf32_columns[] = {96, 64, 32};
+constexpr int tf32_depth = 32, tf32_threads = 128, tf32_stages = 4;
+// In elements, after each stored row: along k, across and of the sums, against bank conflicts.
+constexpr int tf32_gap_along = 4, tf32_gap_across = 8;
+constexpr int tf32_part(int side) { // of a stage, of an operand
+    const int along = side * (tf32_depth + tf32_gap_along);
+    const int across = tf32_depth * (side + tf32_gap_across);
+    return along > across ? along : across;
+}
+// Of so many stages; the sums of the tile lie in their place.
+constexpr int tf32_shared_bytes(int columns, int stages) {
+    const int parts = stages * (tf32_part(tf32_rows) + tf32_part(columns));
+    const int sums = tf32_rows * (columns + tf32_gap_across);
+    return (parts > sums ? parts : sums) * 4;
+}
+
 // ---- wgmma: sm90/tensor.cuh ---------------------------------------------------------------------
 
 // The first of those that cost the same.

@@ -43,18 +43,9 @@ struct WarpProduct {
 // columns 2 (lane % 4) and the one after it of rows lane / 4 and lane / 4 + 8.
 using MmaSums = float[down][across][4];
 
-// Floats to the nearest of TF32; of two nearest to the even one, before compute capability 9.0 to
-// the larger one.
 __device__ __forceinline__ void round_to_tf32(uint32_t (&values)[4]) {
-#if __CUDA_ARCH__ >= 900
-#define PVG_ROUND "cvt.rn.tf32.f32"
-#else
-#define PVG_ROUND "cvt.rna.tf32.f32"
-#endif
 #pragma unroll
-    for (int i = 0; i < 4; i++)
-        asm(PVG_ROUND " %0, %1;" : "=r"(values[i]) : "f"(__uint_as_float(values[i])));
-#undef PVG_ROUND
+    for (int i = 0; i < 4; i++) values[i] = fragments::round_single(__uint_as_float(values[i]));
 }
 
 // sum += a b for 16 x 8 elements and 32 bytes of k.

@@ -1,0 +1,117 @@
+// Plans of float32 products rounded to TF32 whose operands are read as they lie, sm80/tf32.cu: with
+// a long k and few tiles, which is cut into stretches, and with a short k and a large c. How k is
+// cut depends on m, n and k alone; tiles change no bit.
+#include "kernels/matmul/plan/families.cuh"
+#include "kernels/matmul/plan/tiles.cuh"
+#include <limits.h>
+#include <math.h>
+
+namespace pvg::matmul {
+
+namespace {
+
+constexpr int width = cost::tuned_multiprocessors;
+constexpr int tilings = sizeof tf32_columns / sizeof *tf32_columns; // the last fits all cards
+
+// Tiles that are no larger than they have to be.
+struct Tiling {
+    int rows, columns;
+    int64_t count;
+};
+Tiling tiling_of(const Gemm &g, int number) {
+    const auto part_of = [](int64_t side, int most) {
+        const int64_t count = tiles(side, most);
+        return static_cast<int>(round_up((side + count - 1) / count, 16));
+    };
+    Tiling t;
+    t.rows = part_of(g.m, tf32_rows), t.columns = part_of(g.n, tf32_columns[number]);
+    t.count = tiles(g.m, t.rows) * tiles(g.n, t.columns);
+    return t;
+}
+
+// Clock cycles of `parts` products of so many terms by these tiles: what a multiprocessor loads and
+// multiplies, two blocks at a time, and what all of them read from memory, of which the shorter
+// hides behind the longer but for a part. Blocks multiply whole tiles, whatever they have.
+double cycles(const Gemm &g, int number, double terms, int64_t parts) {
+    const Tiling t = tiling_of(g, number);
+    const double of_term = fmax((t.rows + t.columns) * 4 / cost::tf32_load_rate,
+                                tf32_rows * tf32_columns[number] / cost::tf32_multiply_rate);
+    const double rounds = double(tiles(t.count * parts, width));
+    const double own = rounds * terms * of_term;
+    const double memory = (double(g.m) + g.n) * terms * double(parts) * 4 / cost::tf32_memory_rate;
+    return fmax(own, memory) + fmin(own, memory) * cost::tf32_not_hidden +
+           rounds * cost::tf32_block_cycles;
+}
+
+int best_tile(const Gemm &g, const Card &card) {
+    int best = tilings - 1;
+    for (int i = tilings - 1; i-- > 0;) {
+        if (tf32_shared_bytes(tf32_columns[i], tf32_stages) > card.shared_of_block) continue;
+        const double terms = double(g.k);
+        if (cycles(g, i, terms, g.items) < cycles(g, best, terms, g.items)) best = i;
+    }
+    return best;
+}
+
+// In place, by as many elements at a time as 16, 8 or 4 bytes hold.
+OperandPlan read_in_place(const Stored &x) {
+    OperandPlan plan;
+    plan.along_k = x.along_k, plan.stride = x.stride, plan.item = x.item;
+    const int64_t stride = x.rows > 1 ? x.stride : 0, item = x.items > 1 ? x.item : 0;
+    const int64_t begin =
+        static_cast<int64_t>(reinterpret_cast<uintptr_t>(x.data)) | 4 * stride | 4 * item;
+    plan.alignment = begin % 16 == 0 ? 4 : begin % 8 == 0 ? 2 : 1;
+    return plan;
+}
+
+} // namespace
+
+bool can_tensor_tf32(const Gemm &g, const Card &card) {
+    return g.dtype == PVG_FLOAT32 && g.precision == PVG_PRECISION_TF32 && card.architecture >= 80 &&
+           tf32_shared_bytes(tf32_columns[tilings - 1], tf32_stages) <= card.shared_of_block &&
+           tiling_of(g, tilings - 1).count <= INT_MAX;
+}
+
+void plan_tensor_tf32(const Gemm &g, const Card &card, Plan *plan) {
+    plan->tile = best_tile(g, card);
+    const Tiling t = tiling_of(g, plan->tile);
+    plan->rows = t.rows, plan->columns = t.columns;
+    plan->depth = tf32_depth;
+    plan->part_rows = g.m;
+    plan->tiles = t.count;
+    const int64_t most = INT_MAX / plan->tiles; // items a grid
+    plan->items = static_cast<int>(g.items < most ? g.items : most);
+    plan->blocks = plan->tiles * plan->items;
+    plan->threads = tf32_threads;
+    plan->overlap = card.overlaps();
+    plan->a = read_in_place(stored_a(g)), plan->b = read_in_place(stored_b(g));
+    plan->reckoned = cycles(g, plan->tile, double(g.k), g.items);
+    const int64_t stages = tiles(g.k, tf32_depth);
+    plan->shared_bytes = tf32_shared_bytes(
+        tf32_columns[plan->tile], static_cast<int>(stages < tf32_stages ? stages : tf32_stages));
+    spread_blocks(2, card, plan);
+}
+
+// As many as make the product fastest, by what it takes as a whole and as stretches, whose sums
+// have to be added up. Asked are those that fill whole rounds of blocks.
+int64_t stretches_tensor_tf32(const Gemm &g) {
+    if (g.k < 2 * cost::least_stretch_tf32) return 1;
+    int64_t best = 1;
+    double least = INFINITY;
+    for (int i = 0; i < tilings; i++) {
+        const double whole = cycles(g, i, double(g.k), 1) * cost::worth_stretches_tf32;
+        if (whole < least) least = whole, best = 1;
+        for (int rounds = 1; rounds <= cost::most_rounds_of_tf32; rounds++) {
+            int64_t count = width * rounds / tiling_of(g, i).count;
+            if (count > g.k / cost::least_stretch_tf32) count = g.k / cost::least_stretch_tf32;
+            if (count < 2) continue;
+            const double terms = double(round_up(tiles(g.k, static_cast<int>(count)), tf32_depth));
+            const double found = cycles(g, i, terms, count) + cost::adding_cycles +
+                                 double(count) * g.m * g.n * cost::tf32_cycles_of_sum;
+            if (found < least) least = found, best = count;
+        }
+    }
+    return best;
+}
+
+} // namespace pvg::matmul
