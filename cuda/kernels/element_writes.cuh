@@ -15,7 +15,6 @@ constexpr int writers = 8, writer_each = 16; // blocks of a cluster, indices of 
 constexpr int64_t most_in_clusters = int64_t(writers) * ranges_threads * writer_each;
 constexpr int most_cluster_places = 1 << 15; // of a block: 128 KiB
 constexpr int64_t most_cluster_blocks = 128; // that run at the same time
-constexpr int64_t most_turns = 3;            // which cost as much as three launches
 
 // How many places a block is to have, a power of two; 0: they are too many, or so few that writes
 // would wait for each other, or the card has no clusters.
@@ -26,7 +25,7 @@ inline int places_of_clusters(Call &call, int64_t size, int64_t keys, int *place
     PVG_PASS(device_attribute(call.device, PVG_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared));
     while (each < most_cluster_places && keys > most_cluster_blocks * each) each *= 2;
     const bool fits = size <= most_in_clusters && size / 8 <= keys &&
-                      keys <= most_turns * most_cluster_blocks * each &&
+                      keys <= most_cluster_blocks * each &&
                       each * static_cast<int64_t>(sizeof(unsigned)) <= shared;
     *places = architecture >= 90 && fits ? each : 0;
     return PVG_OK;

@@ -111,13 +111,12 @@ constexpr int least_whole_items = 132;
 // ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow -------------
 
 // Products whose operands are read once as they lie, with m or n up to the first number: where k is
-// so long, and so many times the longer of m and n, that adding stretches up takes little, or where
-// TMA could not read rows of these lengths, of which copies would have to be made. And with k up to
-// the last number, where storing c is nearly all, of such rows, too.
-constexpr int most_for_tf32 = 200, long_k_of_tf32 = 4096, longer_for_tf32 = 4, short_k_of_tf32 = 64;
-// Elements of both operands, up to which tiles that read them again from the second-level cache
-// take less than copies: wgmma's larger tiles read larger ones faster.
-constexpr double most_read_of_long_tf32 = 3.2e7, most_read_of_tf32 = 1.6e7;
+// so long, and so many times the longer of m and n, that adding stretches up takes little. Up to so
+// many elements of both operands, as tiles read them again from the second-level cache: wgmma's
+// larger tiles read larger ones faster, of copies. (Of shorter k no more was gained than lost, on an
+// H100.)
+constexpr int most_for_tf32 = 200, long_k_of_tf32 = 4096, longer_for_tf32 = 4;
+constexpr double most_read_of_tf32 = 3.2e7;
 // Reckoned, not measured. Bytes a clock cycle that a multiprocessor loads from the second-level
 // cache, and all of them from an H100's memory; multiply-adds a cycle; and what a block needs to
 // begin and to end.

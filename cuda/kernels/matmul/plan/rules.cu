@@ -120,15 +120,10 @@ bool pays_rounding(const Gemm &g) {
 }
 // TF32 operands that are read hardly more than once, so that copies would be most of the time.
 bool reads_once(const Gemm &g) {
-    if (g.precision != PVG_PRECISION_TF32) return false;
-    const bool aligned = (g.m | g.n | g.k) % 4 == 0;
-    if (!aligned && g.k <= cost::short_k_of_tf32) return true;
-    if (smaller(g.m, g.n) > cost::most_for_tf32) return false;
     const int64_t longer = g.m < g.n ? g.n : g.m;
-    const double read = (double(g.m) + g.n) * g.k;
-    if (g.k >= cost::long_k_of_tf32 && g.k / cost::longer_for_tf32 >= longer)
-        return read <= cost::most_read_of_long_tf32;
-    return !aligned && read <= cost::most_read_of_tf32;
+    return g.precision == PVG_PRECISION_TF32 && smaller(g.m, g.n) <= cost::most_for_tf32 &&
+           g.k >= cost::long_k_of_tf32 && g.k / cost::longer_for_tf32 >= longer &&
+           (double(g.m) + g.n) * g.k <= cost::most_read_of_tf32;
 }
 bool always(const Gemm &) { return true; }
 
@@ -152,11 +147,8 @@ const Rule float32_rules[] = {
     {PVG_MATMUL_THIN, is_thin, "any",
      "m or n at most 16, k at least 64, and k times the longer of m and n at least 2e5"},
     {PVG_MATMUL_TENSOR_TF32, reads_once, "\"tf32\"",
-     "m or n at most 200, and k at least 4096 and 4 times the longer of them, and (m + n) k at "
-     "most "
-     "3.2e7; or if any of m, n and k is no multiple of 4, with (m + n) k at most 1.6e7, or with k "
-     "at "
-     "most 64"},
+     "m or n at most 200, k at least 4,096 and 4 times the longer of them, and (m + n) k at most "
+     "3.2e7"},
     {PVG_MATMUL_TENSOR, pays_rounding, rounded_words, tf32_words},
     {PVG_MATMUL_TENSOR_SM80, pays_rounding, rounded_words, tf32_words},
     {PVG_MATMUL_FP16X3, pays_fp16x3, "\"fast32\"", "large, see below, and m n k at least 2e9"},
