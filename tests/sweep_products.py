@@ -82,8 +82,6 @@ LARGE_TILES = {
     "ffma_64x128": [(64, 128, 16, 132), (64, 127, 16, 132)],
     "ffma_64x32": [(64, 128, 16, 264), (64, 64, 72, 264)],
     "tensor_small": [(65, 91, 17, 132)],
-
-
     "tensor_tf32": [(90, 92, 40, 132), (60, 60, 40, 132), (30, 61, 39, 132)],
     "tensor": [(128, 192, 16, 132), (192, 128, 16, 132), (192, 130, 16, 132)],
     # Whole and of rows that begin anywhere, and a batch whose splits a block takes in turn.

@@ -191,8 +191,8 @@ def test_no_kernel_adds_floats_atomically():
     """In CUDA C nothing is added atomically, in PTX no floats; maxima, set bits have no order."""
     in_ptx = r"\b(?:atom|red|cp\.reduce)\.[\w.:]*\badd\b[\w.:]*f(?:16|32|64)"
     # But for places of a table, each of which is one key's as soon as it has one, whichever comes
-    # first; and what is counted, one by one.
-    fine = r"(?:Max|Or)\b|Exch\b|CAS\(&table\[|Add\([^;]*, 1u\);"
+    # first; and what is counted, one by one or a warp at a time.
+    fine = r"(?:Max|Or)\b|Exch\b|CAS\(&table\[|Add\([^;]*, (?:1|32)u\)"
     atomic = re.compile(rf"\batomic(?!{fine})[A-Z]\w*\s*\(|{in_ptx}")
     read = 0
     for folder in ("kernels", "arrays", "runtime"):

@@ -110,11 +110,11 @@ constexpr int least_whole_items = 132;
 
 // ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow -------------
 
-// Products whose operands are read once as they lie, with m or n up to the first number: where k is
-// so long, and so many times the longer of m and n, that adding stretches up takes little. Up to so
-// many elements of both operands, as tiles read them again from the second-level cache: wgmma's
-// larger tiles read larger ones faster, of copies. (Of shorter k no more was gained than lost, on an
-// H100.)
+// Products whose operands are read once as they lie, with m or n up to the first number: where k
+// is so long, and so many times the longer of m and n, that adding stretches up takes little. Up to
+// so many elements of both operands, as tiles read them again from the second-level cache: wgmma's
+// larger tiles read larger ones faster, of copies. (Of shorter k no more was gained than lost, on
+// an H100.)
 constexpr int most_for_tf32 = 200, long_k_of_tf32 = 4096, longer_for_tf32 = 4;
 constexpr double most_read_of_tf32 = 3.2e7;
 // Reckoned, not measured. Bytes a clock cycle that a multiprocessor loads from the second-level
