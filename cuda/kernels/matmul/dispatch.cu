@@ -90,11 +90,6 @@ bool plan_both(const Problem &problem, int inner, const Kernel &kernel, const Ca
            plan->b.copying == Copying::none;
 }
 
-// Whether each item is a block's, which reads a b that all share again, but as a whole.
-bool has_whole_items(const Kernel &kernel, const Gemm &g, const Card &card) {
-    return kernel.code == PVG_MATMUL_TENSOR_SMALL && plan_gemm(kernel, g, card).tile == small_items;
-}
-
 // A plan looks at addresses too, so each round has its own.
 int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Problem &problem,
                  const Gemm &first, int inner, bool may_be_cut) {
@@ -104,8 +99,8 @@ int launch_batch(Call &call, const Kernel &kernel, const Card &card, const Probl
     Plan plan;
     if (!cut.kernel && plan_both(problem, inner, kernel, card, &both, &plan))
         return launch_of(kernel.code)(call, both, plan);
-    if (!cut.kernel && batch.ndim == 1 && !has_whole_items(kernel, first, card) &&
-        fold_rows(kernel, first, &both) && is_able(kernel, both, card))
+    if (!cut.kernel && batch.ndim == 1 && fold_rows(kernel, first, &both) &&
+        is_able(kernel, both, card))
         return launch_planned(call, kernel, both, card);
     int64_t rounds = problem.items / first.items;
     for (int64_t round = 0; round < rounds; round++) {

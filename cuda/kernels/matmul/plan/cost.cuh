@@ -104,10 +104,6 @@ constexpr int few_small_tiles = 16, long_k_for_small = 4096;
 // operands less often: so fewer tiles are few, if TMA can read rows.
 constexpr int few_small_tiles_aligned = 3, huge_k_for_small = 16384;
 
-// Items of 65 to 128 rows or columns from which on they are blocks of their own, one a
-// multiprocessor; of fewer the small tiles leave less of the card idle.
-constexpr int least_whole_items = 132;
-
 // ---- TF32 of operands that lie anywhere: tf32.cu. Bits, but where only tiles follow -------------
 
 // Products whose operands are read once as they lie, with m or n up to the first number: where k

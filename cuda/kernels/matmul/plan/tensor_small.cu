@@ -47,26 +47,6 @@ OperandPlan read_in_place(const Stored &x, int64_t outer) {
     return plan;
 }
 
-// Small matrices, a block each, whose sums are stored as they are. False: others are.
-bool plan_items(const Gemm &g, const Card &card, Plan *plan) {
-    const int longer = g.m < g.n ? g.n : g.m, k = static_cast<int>(g.k < 1024 ? g.k : 1024);
-    if (!plan->direct || g.last_k || shorter_side(g) <= small_rows[1] || longer <= small_side ||
-        longer > small_item_side)
-        return false;
-    const int of_a = g.a_along_k ? small_item_bytes(g.m, k) : small_item_bytes(k, g.m);
-    const int of_b = g.b_along_k ? small_item_bytes(g.n, k) : small_item_bytes(k, g.n);
-    const int of_c = small_item_bytes(g.m, g.n), bytes = of_a + of_b > of_c ? of_a + of_b : of_c;
-    if (g.items < cost::least_whole_items || g.items > INT_MAX / 4 ||
-        bytes > card.shared_of_block ||
-        (bytes + 1024) * small_item_blocks > card.shared_of_multiprocessor)
-        return false;
-    plan->tile = small_items, plan->rows = plan->columns = small_item_side;
-    plan->tiles = 1, plan->items = g.items, plan->blocks = g.items;
-    plan->threads = small_item_threads, plan->shared_bytes = bytes;
-    spread_blocks(small_item_blocks, card, plan);
-    return true;
-}
-
 } // namespace
 
 bool can_tensor_small(const Gemm &g, const Card &card) {
@@ -92,7 +72,6 @@ void plan_tensor_small(const Gemm &g, const Card &card, Plan *plan) {
     plan->b = read_in_place(stored_b(g), g.b_outer);
     plan->direct =
         g.epilogue.is_plain() && g.c_dtype == g.dtype && plan->splits == 1 && !plan->transposed;
-    if (plan_items(g, card, plan)) return;
     const int64_t stages = tiles(g.k, small_depth);
     plan->shared_bytes =
         small_shared_bytes(rows, static_cast<int>(stages < small_stages ? stages : small_stages));

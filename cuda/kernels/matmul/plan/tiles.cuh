@@ -115,14 +115,6 @@ constexpr int small_shared_bytes(int rows, int stages) {
     return stages * (small_part_bytes(rows) + small_part_bytes(small_side));
 }
 
-// Whole items, sm80/small_items.cu: of up to 128 rows and columns, two threads a row. Operands, and
-// then c, are there with lines up to multiples of 16 elements and gaps of 16 bytes.
-constexpr int small_items = 3; // in place of small_rows
-constexpr int small_item_side = 128, small_item_threads = 256, small_item_blocks = 2;
-constexpr int small_item_bytes(int lines, int length) {
-    return (lines + 15) / 16 * 16 * ((length + 15) / 16 * 32 + 16);
-}
-
 // ---- TF32 of operands that lie anywhere: sm80/tf32.cu -------------------------------------------
 
 // The kernels' tiles of c have at most so many rows and columns. They are no larger than they have

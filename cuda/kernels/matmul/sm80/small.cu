@@ -36,7 +36,6 @@ template <class T> int launch_dtype(Call &call, const Gemm &g, const Plan &plan)
 } // namespace
 
 int launch_tensor_small(Call &call, const Gemm &g, const Plan &plan) {
-    if (plan.tile == small_items) return launch_small_items(call, g, plan);
     return g.dtype == PVG_FLOAT16 ? launch_dtype<Half>(call, g, plan)
                                   : launch_dtype<BFloat16>(call, g, plan);
 }
