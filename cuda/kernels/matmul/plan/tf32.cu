@@ -1,6 +1,6 @@
 // Plans of float32 products rounded to TF32 whose operands are read as they lie, sm80/tf32.cu: with
-// a long k and few tiles, which is cut into stretches, and with a short k and a large c. How k is
-// cut depends on m, n and k alone; tiles change no bit.
+// a long k and few tiles, which is cut into stretches. How k is cut depends on m, n and k alone;
+// tiles change no bit.
 #include "kernels/matmul/plan/families.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include <limits.h>

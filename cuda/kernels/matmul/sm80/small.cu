@@ -7,9 +7,40 @@ namespace pvg::matmul {
 
 namespace {
 
+SmallOperand operand_of(const Stored &x, const OperandPlan &plan, int64_t outer) {
+    const int64_t side = x.along_k ? x.rows : x.columns;
+    return {x.data, x.stride, x.item, outer, static_cast<int>(side), plan.alignment, x.along_k};
+}
+
+SmallProduct describe(const Gemm &g, const Plan &plan) {
+    SmallProduct p{};
+    const SmallOperand a = operand_of(stored_a(g), plan.a, g.a_outer);
+    const SmallOperand b = operand_of(stored_b(g), plan.b, g.b_outer);
+    p.inner = g.inner, p.c_outer = g.c_outer;
+    p.transposed = plan.transposed;
+    p.rows = p.transposed ? b : a, p.columns = p.transposed ? a : b;
+    p.c = destination_of(g);
+    p.k = static_cast<int>(g.k), p.splits = plan.splits;
+    p.last_k = static_cast<int>(g.last_k ? g.last_k : g.k);
+    p.tiles_down = static_cast<int>(tiles(p.rows.side, small_rows[plan.tile]));
+    p.tiles_across = static_cast<int>(tiles(p.columns.side, small_side));
+    const int64_t four = 4 * dtype_size(g.c_dtype);
+    const auto allows_four = [four](const void *data, int64_t elements) {
+        return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | elements * four / 4) %
+                   four ==
+               0;
+    };
+    p.direct = plan.direct;
+    p.pairs = static_cast<int64_t>(reinterpret_cast<uintptr_t>(g.c)) % 4 == 0 &&
+              (g.ldc | g.c_item | g.c_outer) % 2 == 0;
+    p.packed =
+        allows_four(g.c, g.ldc | g.c_item | g.c_outer) && allows_four(g.epilogue.preactivation, 0);
+    return p;
+}
+
 template <class T, int NUMBER> int launch_tile(Call &call, const Gemm &g, const Plan &plan) {
     constexpr int rows = small_rows[NUMBER];
-    SmallProduct p = describe_small(g, plan);
+    SmallProduct p = describe(g, plan);
     const int64_t size = dtype_size(g.c_dtype);
     for (int64_t first = 0; first < g.items; first += plan.items) {
         const int64_t items = g.items - first < plan.items ? g.items - first : plan.items;

@@ -13,7 +13,6 @@
 #include "kernels/fragments.cuh"
 #include "kernels/matmul/epilogue.cuh"
 #include "kernels/matmul/instructions.cuh"
-#include "kernels/matmul/plan/plan.cuh"
 #include "kernels/matmul/plan/tiles.cuh"
 #include "kernels/matmul/sm80/sums.cuh"
 #include "kernels/matmul/tile_order.cuh"
@@ -442,39 +441,6 @@ __global__ void __launch_bounds__(small_threads, ROWS == 32 ? 3 : 4)
         finish_small_tile<T, ROWS>(p, at, p.c, memory);
     if (shares) cluster_sync_after_reading(); // no block leaves while another reads its sums
 #endif
-}
-
-// ---- What the kernel is given -------------------------------------------------------------------
-
-inline SmallOperand small_operand(const Stored &x, const OperandPlan &plan, int64_t outer) {
-    const int64_t side = x.along_k ? x.rows : x.columns;
-    return {x.data, x.stride, x.item, outer, static_cast<int>(side), plan.alignment, x.along_k};
-}
-
-inline SmallProduct describe_small(const Gemm &g, const Plan &plan) {
-    SmallProduct p{};
-    const SmallOperand a = small_operand(stored_a(g), plan.a, g.a_outer);
-    const SmallOperand b = small_operand(stored_b(g), plan.b, g.b_outer);
-    p.inner = g.inner, p.c_outer = g.c_outer;
-    p.transposed = plan.transposed;
-    p.rows = p.transposed ? b : a, p.columns = p.transposed ? a : b;
-    p.c = destination_of(g);
-    p.k = static_cast<int>(g.k), p.splits = plan.splits;
-    p.last_k = static_cast<int>(g.last_k ? g.last_k : g.k);
-    p.tiles_down = static_cast<int>(tiles(p.rows.side, p.transposed ? plan.columns : plan.rows));
-    p.tiles_across = static_cast<int>(tiles(p.columns.side, small_side));
-    const int64_t four = 4 * dtype_size(g.c_dtype);
-    const auto allows_four = [four](const void *data, int64_t elements) {
-        return (static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)) | elements * four / 4) %
-                   four ==
-               0;
-    };
-    p.direct = plan.direct;
-    p.pairs = static_cast<int64_t>(reinterpret_cast<uintptr_t>(g.c)) % 4 == 0 &&
-              (g.ldc | g.c_item | g.c_outer) % 2 == 0;
-    p.packed =
-        allows_four(g.c, g.ldc | g.c_item | g.c_outer) && allows_four(g.epilogue.preactivation, 0);
-    return p;
 }
 
 } // namespace
