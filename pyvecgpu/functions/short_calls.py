@@ -3,12 +3,15 @@
 It is taken while nobody observes the seam (dispatch.py), for Arrays of the CPU device that no
 gradients are recorded for, of bools, integers and real floats, with plain numbers beside them.
 Whatever else there is, errors included, goes the long way: of elements that are moved or chosen the
-result is the same to the bit, and of others it is computed as the long way does it.
+result is the same to the bit, and of others it is computed as the long way does it. Arguments that
+a short way does not take are seen before it is called: Python 3.11.2, say, loses an interrupt that
+comes while it says of a call that its arguments do not fit.
 """
 
 import functools
 import operator
-from inspect import Parameter, signature
+import sys
+from inspect import CO_VARARGS, Parameter, signature
 
 import numpy as np
 
@@ -96,8 +99,9 @@ def short(function, c_order=True, of=tuple):
 
 
 def _shortened(function, c_order, of, composed):
-    count = function.__code__.co_argcount
-    taken = {*function.__code__.co_varnames[: count + function.__code__.co_kwonlyargcount]}
+    code = function.__code__
+    taken = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
+    count = sys.maxsize if code.co_flags & CO_VARARGS else code.co_argcount
     parameters = signature(composed).parameters.values()
     defaults = {one.name: one.default for one in parameters}
     rest = [one.default for one in parameters if one.kind in _IN_PLACE][count:]
@@ -128,9 +132,13 @@ def _shortened(function, c_order, of, composed):
         more = len(raws) - count
         if 0 < more <= len(rest) and all(map(operator.is_, raws[count:], rest)):
             del raws[count:]
+        elif more > 0:
+            return composed(*arguments, **options)
         try:
             if options:
                 asked = {n: x for n, x in options.items() if _is_told(n, x, taken, defaults)}
+                if not asked.keys() <= taken:
+                    return composed(*arguments, **options)
                 result = function(*raws, **_opened(asked, backend))
             else:
                 result = function(*raws)
@@ -206,6 +214,7 @@ def made(function):
     The function gets all arguments but `device`, and gives an ndarray, a tuple of such, or None, or
     raises one of NumPy's errors, for what is not for it.
     """
+    taken = {*function.__code__.co_varnames[: function.__code__.co_argcount]}
 
     def decorate(composed):
         @functools.wraps(composed)
@@ -219,6 +228,8 @@ def made(function):
             asked = options
             if "device" in options:
                 asked = {name: one for name, one in options.items() if name != "device"}
+            if len(arguments) > len(taken) or not asked.keys() <= taken:
+                return composed(*arguments, **options)
             try:
                 result = function(*arguments, **asked)
             except _ERRORS:
