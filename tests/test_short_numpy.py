@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import host, put
+from short_texts import TYPED
 
 import pyvecgpu as vg
 from pyvecgpu.dispatch import observe
@@ -334,7 +335,9 @@ m.concatenate([T, T]); m.concatenate([T, A], axis=1); m.stack([T, T], axis=-1); 
 """)
 CHOICES = texts("""
 m.argpartition(c, 3); m.argpartition(A, 2); m.argpartition(A, 1, 0); m.argpartition(c, 30);
-m.argpartition(c, -1); m.argpartition(z, 0); c.argpartition(7); m.argpartition(c, [1, 2])
+m.argpartition(c, -1); m.argpartition(z, 0); c.argpartition(7); m.argpartition(c, [1, 2]);
+m.partition(c, 3); m.partition(A, 2); m.partition(A, 1, 0); m.partition(c, 30); m.partition(z, 0);
+m.partition(c, -1); m.partition(c * 0, 3); m.partition(c, [1, 2]); m.partition(e, 0)
 """)
 WRITES = texts("""
 a.__setitem__(3, 1); a.__setitem__(slice(None, None, 2), 0); A.__setitem__(1, 3);
@@ -360,7 +363,8 @@ m.place(a, mask, b); m.place(a, mask[:3], [1]); m.place(T, T > 0, [1, 2]); m.pla
 m.putmask(a, mask, b); m.putmask(A, A > 0, B)
 """)
 
-EVERY = (*READS, *WRITES, *COMPUTED, *UFUNCS, *COUNTS, *LINALG, *DECOMPOSED, *TRANSFORMS, *NAMED)
+EVERY = (*READS, *WRITES, *COMPUTED, *UFUNCS, *COUNTS, *LINALG, *DECOMPOSED, *TRANSFORMS)
+EVERY = (*EVERY, *NAMED, *texts(TYPED))
 
 HELPERS = {"along_one", "along_several", "float_of", "frequencies", "numbers_of", "rounded"}
 NEAR = {"m.cbrt(c)": 1}  # units in the last place that ways may differ by
@@ -432,9 +436,14 @@ def test_partitions_have_their_element_in_its_place(device):
                 assert found == expected, text
                 continue
             assert found.dtype == expected.dtype and found.shape == expected.shape
+            assert found is not arrays[0] and found.flags.writeable
             x = host(arrays[[*operands(device, dtype)].index("A" if "(A" in text else "c")])
             axis = 0 if text.endswith(", 0)") else -1
-            order = np.take_along_axis(x, host(found), axis) if x.ndim else x
+            order = host(found)
+            if "arg" in text:
+                order = np.take_along_axis(x, order, axis)
+            if "* 0" in text:
+                x = x * 0
             kth = {"(c, 3)": 3, "(A, 2)": 2, "(A, 1, 0)": 1, "(c, -1)": -1, "n(7)": 7}
             for words, place in kth.items():
                 if text.endswith(words):

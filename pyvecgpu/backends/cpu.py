@@ -214,8 +214,10 @@ class CpuBackend(CpuNetworks):
     def where(self, condition, a, b, out):
         if condition.dtype.kind != "b":
             raise TypeError(f"where: the condition must be bool, not {condition.dtype}")
-        dtype = promote(a.dtype, b.dtype)
-        return store(np.where(condition, cast(a, dtype), cast(b, dtype)), out)
+        if a.dtype is not b.dtype:
+            dtype = promote(a.dtype, b.dtype)
+            a, b = cast(a, dtype), cast(b, dtype)
+        return store(np.where(condition, a, b), out)
 
     def triangle(self, a, upper, diagonal, out):
         return store((np.triu if upper else np.tril)(a, diagonal), out)
@@ -268,14 +270,16 @@ class CpuBackend(CpuNetworks):
             result = cpu_functions.maximum(result, widened(scalar(low, a.dtype)))
         if high is not None:
             result = cpu_functions.minimum(result, widened(scalar(high, a.dtype)))
-        return store(np.array(a) if result is a else rounded(result, a.dtype), out)
+        if result is a:
+            return store(np.array(a), out)
+        return store(_back(result, a.dtype), out)
 
     def within(self, x, a, b, out):
         if supported(x.dtype).kind not in "uif":
             raise TypeError(f"within does not take {supported(x.dtype)}")
         result = cpu_functions.maximum(widened(x), widened(a))
         result = cpu_functions.minimum(result, widened(b))
-        return store(rounded(result, x.dtype), out)
+        return store(_back(result, x.dtype), out)
 
     def isclose(self, a, b, rtol, atol, equal_nan):
         dtype = promote(supported(a.dtype), supported(b.dtype))
@@ -284,9 +288,12 @@ class CpuBackend(CpuNetworks):
         a, b = widened(a), widened(b)
         with np.errstate(invalid="ignore", over="ignore"):
             real = np.result_type(a, b).type
-            size = np.abs(b)
-            result = np.abs(a - b) <= size * real(rtol) + real(atol)
-        result &= size < np.inf
+            size, distance = np.asarray(np.abs(b)), np.asarray(a - b)
+            is_finite = size < np.inf
+            size *= real(rtol)
+            size += real(atol)
+            result = np.asarray(np.abs(distance, out=distance) <= size)
+        result &= is_finite
         result |= a == b
         if equal_nan:
             result |= (a != a) & (b != b)
@@ -408,3 +415,8 @@ class CpuBackend(CpuNetworks):
 
     def launch_log(self):
         return ""
+
+
+def _back(result, dtype):
+    """Return what was computed in a wider dtype in its own, in the order that it is in."""
+    return rounded(result, dtype) if dtype.char == "E" else result.astype(dtype, copy=False)

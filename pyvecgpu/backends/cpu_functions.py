@@ -15,7 +15,7 @@ from ..dtypes import is_complex
 
 _WIDE = {"f": np.float64, "c": np.complex128}  # in which products and scans are made
 
-_SIGNED = {n: np.dtype(f"i{n}") for n in (2, 4, 8)}  # integers of as many bytes as floats
+SIGNED = {n: np.dtype(f"i{n}") for n in (2, 4, 8)}  # integers of as many bytes as floats
 LEAST = {n: -1 << (8 * n - 1) for n in (2, 4, 8)}  # the least of them, which has -0.0's bits
 _ZEROS = {4: np.zeros((), np.float32), 8: np.zeros((), np.float64)}
 _UNSIGNED = {n: np.dtype(f"u{n}") for n in (2, 4, 8)}
@@ -54,7 +54,7 @@ def _ordering(function, zeros):
 def _larger_zeros(result, a, b):
     """Make 0.0 of the -0.0 in a result where an operand is 0.0."""
     itemsize = result.itemsize
-    bits, least = result.view(_SIGNED[itemsize]), LEAST[itemsize]
+    bits, least = result.view(SIGNED[itemsize]), LEAST[itemsize]
     if least_of(bits) == least:  # -0.0, perhaps of 0.0, too
         a, b = _bits_like(result, a, b)
         np.copyto(bits, 0, where=(bits == least) & ((a == 0) | (b == 0)))
@@ -99,7 +99,7 @@ def _meets(out, *operands):
 
 def _bits_like(result, *operands):
     """Return operands as a result's dtype, as signed integers of the same bits."""
-    return [np.asarray(one, result.dtype).view(_SIGNED[result.itemsize]) for one in operands]
+    return [np.asarray(one, result.dtype).view(SIGNED[result.itemsize]) for one in operands]
 
 
 def power(a, b, out=None):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dtypes import is_bfloat16, is_float
 from .cpu_casts import rounded, widened
+from .cpu_functions import LEAST, SIGNED, least_of
 
 
 def sort(a, axis, descending):
@@ -41,7 +42,7 @@ def argsort(a, axis, descending):
     )
 
 
-LONG = 4096  # elements from where on another way than the stable one is quicker
+LONG = 512  # elements from where on another way than the stable one is quicker
 LOOK = 256  # of them that are looked at to see whether many are equal
 
 
@@ -123,9 +124,10 @@ def order_zeros(a, result, axis):
     """
     if np.count_nonzero(result) == result.size:
         return
-    negative = (a == 0) & np.signbit(a)
-    if not negative.any() and not np.signbit(result[result == 0]).any():
+    bits, least = SIGNED[a.itemsize], LEAST[a.itemsize]
+    if least_of(a.view(bits)) != least and least_of(result.view(bits)) != least:
         return
+    negative = (a == 0) & np.signbit(a)
     before = np.count_nonzero(result < 0, axis=axis, keepdims=True)
     count = np.count_nonzero(negative, axis=axis, keepdims=True)
     shape = [1] * result.ndim

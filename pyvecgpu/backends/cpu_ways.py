@@ -73,6 +73,18 @@ def _of_default_floats(function):
     return compute
 
 
+def _beside_default_floats(function):
+    """Return the same beside a Python scalar, on either side."""
+
+    def compute(left, right):
+        dtype = get_default_dtype()
+        if type(left) is np.ndarray:
+            return function(left.astype(dtype, "C"), right)
+        return function(left, right.astype(dtype, "C"))
+
+    return compute
+
+
 def _unary(code, dtype):
     row = OPERATIONS[code]
     function = _function(row, dtype)
@@ -102,6 +114,11 @@ def _binary(code, first, second):
 def _scalar(code, dtype, kind):
     """A way beside a Python scalar of a kind, with the bounds between which it holds."""
     row = OPERATIONS[code]
+    if dtype.kind in "biu" and (kind is float or (kind is int and row.result == "float")):
+        function, _, least, most = _scalar(code, np.dtype(np.float32), kind)
+        if function is None:
+            return None, None, 0, 0
+        return _beside_default_floats(function), None, least, most
     function = _function(row, dtype)
     if row.cpu in _NOT_OF_HALVES:
         function = np.power if row.cpu is cpu_functions.power and dtype.kind == "f" else None

@@ -24,7 +24,7 @@ from ..dtypes import (
 )
 from ..dtypes import bool as bool_dtype
 from ..native.abi import MAX_NDIM
-from . import cuda_interface
+from . import cuda_interface, short_cpu
 from .arguments import (
     from_host,
     host_array,
@@ -79,6 +79,10 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     dtype = None if dtype is None else parse_dtype(dtype)
     if type(obj) is np.ndarray and dtype is None and copy is not False:
         return WAYS["from_host"](resolve(device).backend, host_array(obj))
+    if (type(obj) is list or type(obj) is tuple) and copy is not False:
+        result = short_cpu.of_list(obj, dtype, device)
+        if result is not None:
+            return result
     if isinstance(obj, Array):
         return _from_array(obj, dtype, device, copy)
     if _is_of_gpu(obj):
@@ -116,6 +120,10 @@ def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):
     """
     if type(obj) is Array and copy is True and dtype is device is None and ndmin == 0:
         return copied(obj)
+    if type(obj) is list and copy is True and dtype is None and type(ndmin) is int and not ndmin:
+        result = short_cpu.of_list(obj, None, device)
+        if result is not None:
+            return result
     ndmin = parse_int(ndmin, "ndmin")
     result = asarray(obj, dtype=dtype, device=device, copy=copy)
     if ndmin <= result.ndim:
@@ -248,6 +256,8 @@ def full(shape, fill_value, dtype=None, *, device=None):
     >>> vg.full(2, 0.5).dtype
     dtype('float32')
     """
+    if dtype is None and type(fill_value) is float:
+        return of_value(*place_of(shape, None, device), fill_value)
     value = parse_scalar(fill_value, "fill_value", complexes=True)
     if dtype is None:
         strong = getattr(fill_value, "dtype", None)

@@ -96,6 +96,7 @@ def _differences(array, axis):
     return step(along(array, axis, slice(1, None)), along(array, axis, slice(None, -1)))
 
 
+@short(short_numpy.unwrap)
 def unwrap(p, /, discont=None, axis=-1, *, period=2 * math.pi, device=None):
     """Return angles without jumps along an axis: a step of more than half a period is made less.
 

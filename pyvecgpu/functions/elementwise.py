@@ -306,6 +306,10 @@ def round(x, /, decimals=0, out=None, *, device=None):
     decimals = parse_int(decimals, "decimals")
     if decimals == 0:
         return unary(codes.ROUND, x, out, device)
+    if decimals > 0 and out is None and device is None:
+        result = short_cpu.rounded(x, decimals)
+        if result is not None:
+            return result
     call = Operands("round", (x,), out, device)
     array = call.arrays[0]
     if array.dtype.kind == "b":

@@ -209,7 +209,7 @@ def diag_indices_from(x, /):
 # Between several axes and one ---------------------------------------------------------------------
 
 
-@short(short_names.unravel_index)
+@short(short_names.unravel_index, alone=True)
 def unravel_index(indices, shape, *, device=None):
     """Return indices into an array's elements in a row as indices along its axes, a tuple.
 
@@ -231,7 +231,7 @@ def unravel_index(indices, shape, *, device=None):
     return tuple(reversed(found))
 
 
-@short(short_names.ravel_multi_index)
+@short(short_names.ravel_multi_index, alone=True)
 def ravel_multi_index(multi_index, dims, mode="raise", *, device=None):
     """Return indices along the axes of a shape as indices into the elements in a row.
 

@@ -283,7 +283,7 @@ def matvec(x1, x2, /, out=None, *, precision=None, device=None):
     [[1, 3], [3, 7]]
     """
     is_plain = out is precision is device is None and type(x1) is type(x2) is Array
-    if is_plain and x2.ndim == 1 < x1.ndim:
+    if is_plain and len(x2.shape) == 1 < len(x1.shape):
         result = product(x1, x2)
         if result is not None:
             return result
@@ -303,7 +303,7 @@ def vecmat(x1, x2, /, out=None, *, precision=None, device=None):
     [31, 42]
     """
     is_plain = out is precision is device is None and type(x1) is type(x2) is Array
-    if is_plain and x1.ndim == 1 < x2.ndim:
+    if is_plain and len(x1.shape) == 1 < len(x2.shape):
         result = product(x1, x2)
         if result is not None:
             return result

@@ -18,9 +18,10 @@ from ..dtypes import (
     is_integer,
     parse_dtype,
 )
-from . import short_cpu
+from . import short_cpu, short_names
 from .arguments import check_shape, from_host, parse_int, parse_scalar
 from .layout import as_array, broadcast_to, reshape
+from .short_calls import made
 from .values import copied
 
 __all__ = ["arange", "geomspace", "linspace", "logspace", "meshgrid"]
@@ -130,6 +131,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, d
     return (result, step) if retstep else result
 
 
+@made(short_names.logspace)
 def logspace(start, stop, /, num=50, endpoint=True, base=10.0, dtype=None, *, device=None):
     """Return powers of `base` with evenly spaced exponents from start to stop; see linspace.
 

@@ -86,23 +86,24 @@ def _is_operand(value, data):
     return type(value) is float and data.dtype.kind == "f" and value and holds(data.dtype, value)
 
 
-def short(function, c_order=True, of=tuple):
+def short(function, c_order=True, of=tuple, alone=False):
     """Return a decorator: what function(...) gives of ndarrays is taken, unless that is None.
 
     The function stands in a module short_*.py. It gets ndarrays for Arrays, in lists too, and all
     else as it is; it gives None, or raises one of NumPy's errors, for what is not for it. Else it
     gives an ndarray or NumPy's scalar, a list or tuple of such and of ints, or True after it has
     written to its first argument. c_order: whether results are in C order, not in the operands', as
-    elementwise ones are. of: the class of a tuple, tuple or one with names.
+    elementwise ones are. of: the class of a tuple, tuple or one with names. alone: the function is
+    called without any Array, too, for the current device.
     """
-    return functools.partial(_shortened, function, c_order, of)
+    return functools.partial(_shortened, function, c_order, of, alone)
 
 
-def _shortened(function, c_order, of, composed):
+def _shortened(function, c_order, of, alone, composed):
     code = function.__code__
-    taken = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
     count = sys.maxsize if code.co_flags & CO_VARARGS else code.co_argcount
     parameters = signature(composed).parameters.values()
+    taken = _named(code, code.co_argcount + code.co_kwonlyargcount, parameters)
     defaults = {one.name: one.default for one in parameters}
     rest = [one.default for one in parameters if one.kind in _IN_PLACE][count:]
 
@@ -127,6 +128,10 @@ def _shortened(function, c_order, of, composed):
                     if one is None:
                         return composed(*arguments, **options)
             raws.append(one)
+        if backend is None and alone:
+            backend = resolve(None).backend
+            if backend.on_card:
+                return composed(*arguments, **options)
         if backend is None or _listeners or active:
             return composed(*arguments, **options)
         more = len(raws) - count
@@ -179,6 +184,12 @@ def _several(backend, values, c_order, of):
     return tuple(found) if of is tuple else of(*found)
 
 
+def _named(code, count, parameters):
+    """Return the names of a short way's arguments that the composed one takes by name, too."""
+    places = {one.name for one in parameters if one.kind is Parameter.POSITIONAL_ONLY}
+    return {*code.co_varnames[:count]} - places
+
+
 _IN_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _OF_ARRAYS = {Array, np.ndarray, list, tuple}
 
@@ -214,9 +225,11 @@ def made(function):
     The function gets all arguments but `device`, and gives an ndarray, a tuple of such, or None, or
     raises one of NumPy's errors, for what is not for it.
     """
-    taken = {*function.__code__.co_varnames[: function.__code__.co_argcount]}
+    count = function.__code__.co_argcount
 
     def decorate(composed):
+        taken = _named(function.__code__, count, signature(composed).parameters.values())
+
         @functools.wraps(composed)
         def call(*arguments, **options):
             device = options.get("device")
@@ -228,7 +241,7 @@ def made(function):
             asked = options
             if "device" in options:
                 asked = {name: one for name, one in options.items() if name != "device"}
-            if len(arguments) > len(taken) or not asked.keys() <= taken:
+            if len(arguments) > count or not asked.keys() <= taken:
                 return composed(*arguments, **options)
             try:
                 result = function(*arguments, **asked)
@@ -259,15 +272,18 @@ def product(x1, x2, of_vectors=False):
     if a.dtype is not b.dtype or a.dtype.char not in _MULTIPLIED:
         return None
     try:
-        if a.ndim == b.ndim == 1:
+        rank = a.ndim
+        if rank == 1 == b.ndim:
             result = np.asarray(a.dot(b))
         elif of_vectors:
             return None
+        elif 0 < rank < 3 and 0 < b.ndim < 3:
+            result = a.dot(b)  # the same, and sooner
         else:
             result = np.matmul(a, b)
     except _ERRORS:
         return None
-    return _array(backend, result if type(result) is np.ndarray else np.asarray(result))
+    return _array(backend, result)
 
 
 def _is_told(name, value, taken, defaults):

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+from ..backends import cpu_functions
+from ..backends.cpu_functions import LEAST, SIGNED
 from .short_numpy import _fits, _is_axis, _is_real, _multiply, _scan
 from .short_ufuncs import FLOATS, INTEGERS, float_of, numbers_of, rounded
 
@@ -67,10 +69,18 @@ def isin(x1, x2):
 def interp(x, xp, fp):
     if not _of(FLOATS + INTEGERS, x, xp, fp) or xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         return None
-    if not (np.all(xp[1:] > xp[:-1]) and np.all(np.isfinite(xp)) and np.all(np.isfinite(fp))):
+    if xp.dtype.kind != "f":
+        xp = numbers_of(xp)
+    elif not (math.isfinite(xp.item(0)) and math.isfinite(xp.item(-1))) or not _are_finite(fp):
         return None
-    dtype = float_of(x)
-    return None if dtype is None else rounded(np.interp(x, xp, fp), dtype)
+    if xp.size > 1 and not (xp.item(-1) > xp.item(-2) and (xp[1:] >= xp[:-1]).all()):
+        return None  # not in order, or with several values at the last place
+    return rounded(np.interp(x, xp, fp), float_of(x))
+
+
+def _are_finite(values):
+    """Whether no float is infinite or NaN, sooner than by np.all."""
+    return np.logical_and.reduce(np.isfinite(values), None)
 
 
 def isreal(x):
@@ -84,7 +94,8 @@ def iscomplex(x):
 def unique(x, equal_nan=True):
     if not _is_real(x) or x.dtype.char == "e" or not x.size or type(equal_nan) is not bool:
         return None
-    return _but_zeros(np.unique(x, equal_nan=equal_nan)) if x.dtype.kind == "f" else np.unique(x)
+    result = np.unique(x, equal_nan=equal_nan)
+    return result if x.dtype.kind != "f" else _but_zeros(result, x)
 
 
 def packbits(a, axis=None, bitorder="big"):
@@ -102,19 +113,26 @@ def unpackbits(a, axis=None):
 # Order statistics ---------------------------------------------------------------------------------
 
 
-def _but_zeros(result):
-    """Return a result, or None where NumPy leaves open which of the zeros it is."""
-    return result if np.count_nonzero(result) == np.size(result) else None
+def _but_zeros(result, *operands):
+    """Return a result of operands, or None where NumPy leaves open which of the zeros it is."""
+    if np.count_nonzero(result) == np.size(result):
+        return result
+    for one in operands:  # -0.0 has the least bits there are
+        if cpu_functions.least_of(one.view(SIGNED[one.itemsize])) == LEAST[one.itemsize]:
+            return None
+    return result
 
 
-def _plain(result):
+def _plain(result, x):
     """The same, and None where a number is infinite or NaN, between which NumPy has NaN."""
-    return _but_zeros(result) if np.all(np.isfinite(result)) else None
+    return _but_zeros(result, x) if _are_finite(result) else None
 
 
 def median(x, axis=None):
     if axis is not None:
-        return _plain(np.median(x, axis)) if _of("fd", x) and _is_axis(axis, x) and x.size else None
+        if not _of("fd", x) or not _is_axis(axis, x) or not x.size:
+            return None
+        return _plain(np.median(x, axis), x)
     return _middle(x, False)
 
 
@@ -145,7 +163,7 @@ def nanpercentile(x, q, axis=None):
 def _along(function, x, q, axis):
     if not _of("d", x) or not x.size or type(q) not in (int, float) or not _is_axis(axis, x):
         return None
-    return _plain(function(x, q, axis))
+    return _plain(function(x, q, axis), x)
 
 
 def _middle(x, ignoring):
@@ -191,7 +209,9 @@ def _beside(x, share, ignoring):
         if not values.size:
             return None
     low, high, part = parted[low], parted[high], place - low
-    return None if is_float and not (low and high) else (low, high, part, dtype)
+    if is_float and not (low and high) and _but_zeros(low * high, values) is None:
+        return None
+    return low, high, part, dtype
 
 
 def nanargmax(x, axis=None):

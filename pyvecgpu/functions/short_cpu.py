@@ -5,6 +5,8 @@ nothing is exchanged (casting.py), for Arrays that no gradients are recorded for
 for whatever else there is: that goes the long way, which says what is wrong.
 """
 
+import math
+
 import numpy as np
 
 from ..array import Array, wrap
@@ -12,12 +14,14 @@ from ..backends import cpu_statistics
 from ..backends.cpu_ways import holds
 from ..device import resolve
 from ..dispatch import observed
-from ..dtypes import int64, integer_range, parse_dtype
+from ..dtypes import get_default_dtype, int64, integer_range, parse_dtype
+from ..native.abi import MAX_NDIM
 from . import short_cards
 from .arguments import parse_axes
 from .casting import active
 
 _NUMBERS = (int, float)
+_SCALARS = {int, float, bool}
 _BACKWARDS = slice(None, None, -1)
 LONGEST = 2**31  # numbers in a row that need no look at how many there may be
 FEW = 4000  # integers that NumPy goes over twice sooner than once with both bounds
@@ -54,6 +58,34 @@ def numbers(start, stop, step, dtype, device):
         return None
 
 
+def of_list(numbers, dtype, device):
+    """Return an Array of numbers in lists, nested or not, as creation.asarray makes it, or None."""
+    first = numbers
+    while type(first) is list or type(first) is tuple:
+        if not first:
+            return None
+        first = first[0]
+    if type(first) not in _SCALARS or observed():
+        return None
+    backend = resolve(device).backend
+    if backend.on_card:
+        return None
+    try:
+        values = np.asarray(numbers)
+    except (ValueError, TypeError, OverflowError, MemoryError):
+        return None
+    given = values.dtype
+    if given.char == "d":
+        if type(first) is not float:  # they may be integers of which int64 does not hold all
+            return None
+        dtype = get_default_dtype() if dtype is None else dtype
+    elif given.char not in "l?":
+        return None
+    if dtype is None or dtype is given:
+        return wrap(backend, values)
+    return wrap(backend, values.astype(dtype)) if dtype.char in "fd" else None
+
+
 def diagonal_matrix(x, k):
     """Return a matrix of zeros with x on a diagonal, for an x of one axis."""
     data = data_of(x)
@@ -71,15 +103,29 @@ def diagonal_matrix(x, k):
 
 def grids(arrays, indexing, sparse):
     """Return copies of the coordinates of the points of a grid as a tuple, see meshgrid."""
-    found = [data_of(x) for x in arrays]
-    if not found or any(data is None or data.ndim > 1 for data in found):
+    ndim, lines = len(arrays), []
+    if not 0 < ndim <= MAX_NDIM:
         return None
-    backend = arrays[0].backend
+    for i, x in enumerate(arrays):
+        data = data_of(x)
+        if data is None or data.ndim > 1:
+            return None
+        axis = 1 - i if indexing == "xy" and i < 2 <= ndim else i
+        shape = [1] * ndim
+        shape[axis] = data.size
+        lines.append((data.reshape(shape), axis))
+    whole = [0] * ndim
+    for line, axis in lines:
+        whole[axis] = line.size
+    grids = []
     try:
-        lines = np.meshgrid(*found, indexing=indexing, sparse=sparse)
+        for line, _ in lines:
+            grid = np.empty(line.shape if sparse else whole, line.dtype)
+            grid[...] = line
+            grids.append(wrap(arrays[0].backend, grid))
     except (MemoryError, ValueError):
         return None
-    return tuple([wrap(backend, line) for line in lines])
+    return tuple(grids)
 
 
 def turned(x, axis):
@@ -130,21 +176,25 @@ def where(condition, x1, x2):
 
 
 def clip(x, low, high):
-    """Return x between scalar bounds, of which at least one is not None and none is 0."""
+    """Return x between scalar bounds, of which at least one is not None."""
     data = data_of(x, "uif")
     if data is None or low is high is None:
         return None
     dtype = data.dtype
+    is_float = dtype.kind == "f"
     for bound in (low, high):
         if bound is None:
             continue
-        if type(bound) not in _NUMBERS or not bound:
+        if type(bound) not in _NUMBERS or not holds(dtype, bound) or not _is_within(dtype, bound):
             return None
-        if not holds(dtype, bound) or not _is_within(dtype, bound):
-            return None
+        if is_float and not bound and (bound is high or math.copysign(1.0, bound) < 0):
+            return None  # NumPy leaves open which of two zeros is less
     try:
-        if dtype.kind == "f" or data.size > FEW or low is None or high is None:
-            return wrap(x.backend, np.asarray(data.clip(low, high)))
+        if is_float or data.size > FEW or low is None or high is None:
+            result = np.asarray(data.clip(low, high))
+            if is_float and low == 0:
+                result += 0.0  # of -0.0, too, 0.0 is the larger one
+            return wrap(x.backend, result)
         result = np.maximum(data, low)
         if type(result) is np.ndarray:  # of more than no axes
             np.minimum(result, high, out=result)
@@ -152,6 +202,31 @@ def clip(x, low, high):
     except MemoryError:
         return None
     return wrap(x.backend, np.asarray(np.minimum(result, high)))
+
+
+def rounded(x, decimals):
+    """Return the nearest number with so many decimals, 1 or more, as elementwise.round does."""
+    data = data_of(x, "uif")
+    if data is None or data.dtype.char not in _MOST:
+        return None
+    try:
+        if data.dtype.kind != "f":
+            return wrap(x.backend, np.asarray(np.positive(data)))
+        if decimals > _MOST[data.dtype.char]:
+            return None
+        power = 10.0**decimals
+        result = np.asarray(data * power)
+        np.rint(result, out=result)
+        result /= power
+        is_finite = np.isfinite(result)
+        if not np.logical_and.reduce(is_finite, axis=None):  # it may have been too large
+            np.copyto(result, data, where=~is_finite)
+    except MemoryError:
+        return None
+    return wrap(x.backend, result)
+
+
+_MOST = dict.fromkeys("bhilqBHILQd", 308) | {"f": 38}  # decimals, by which powers of ten there are
 
 
 def division(x1, x2):
@@ -170,6 +245,21 @@ def division(x1, x2):
     except (ValueError, OverflowError, MemoryError):
         return None
     return tuple([wrap(x1.backend, np.asarray(one)) for one in (quotient, rest)])
+
+
+def all_close(x1, x2, rtol, atol, equal_nan):
+    """Return whether arrays of one dtype are close, a bool: see comparing.isclose."""
+    a, b = data_of(x1), data_of(x2)
+    if a is None or b is None or x1.backend is not x2.backend or a.dtype is not b.dtype:
+        return None
+    if not type(rtol) is type(atol) is float or type(equal_nan) is not bool:
+        return None
+    if a.dtype.kind != "f":
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    try:
+        return bool(np.logical_and.reduce(x1.backend.isclose(a, b, rtol, atol, equal_nan), None))
+    except (ValueError, MemoryError):
+        return None
 
 
 def all_equal(x1, x2):

@@ -1,10 +1,12 @@
 """Short ways of views, grids, indices and what is made without Arrays: see short_calls.py."""
 
+import math
+
 import numpy as np
 
 from ..dtypes import get_default_dtype, is_float, parse_dtype
 from ..native.abi import MAX_NDIM
-from .short_numpy import _fits, _indices, _is_real
+from .short_numpy import _INTEGERS, _fits, _indices, _is_real
 
 _LONGEST = 2**31  # elements that are made here
 
@@ -98,7 +100,7 @@ def imag(x):
 
 
 def unravel_index(indices, shape):
-    indices = _indices(indices)
+    indices = indices if type(indices) is int else _indices(indices)
     if indices is None or type(shape) is not tuple or not shape or not _are_ints(*shape):
         return None
     return np.unravel_index(indices, shape)
@@ -107,8 +109,11 @@ def unravel_index(indices, shape):
 def ravel_multi_index(multi_index, dims):
     if type(multi_index) is not tuple or type(dims) is not tuple or not _are_ints(*dims):
         return None
-    if any(type(one) is not np.ndarray or one.dtype.kind not in "iu" for one in multi_index):
-        return None
+    if {*map(type, multi_index)} == _INTEGERS:
+        return np.ravel_multi_index(multi_index, dims)
+    for one in multi_index:
+        if type(one) is not np.ndarray or one.dtype.kind not in "iu":
+            return None
     return np.ravel_multi_index(multi_index, dims)
 
 
@@ -141,6 +146,25 @@ def indices(dimensions, dtype=np.int64, sparse=False):
         line = np.arange(n, dtype=dtype)
         result[axis] = line.reshape((n,) + (1,) * (len(dimensions) - axis - 1))
     return result
+
+
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None):
+    """Return powers with evenly spaced exponents, computed as np.logspace does it."""
+    dtype = get_default_dtype() if dtype is None else parse_dtype(dtype)
+    if not _are_ints(num) or num < 2 or dtype.char not in "fd" or type(endpoint) is not bool:
+        return None
+    if any(type(one) not in (int, float) for one in (start, stop, base)):
+        return None
+    start, stop, base = float(start), float(stop), float(base)
+    step = (stop - start) / (num - 1 if endpoint else num)
+    if not step or not math.isfinite(step):
+        return None
+    exponents = np.arange(num, dtype=np.float64)
+    exponents *= step
+    exponents += start
+    if endpoint:
+        exponents[-1] = stop
+    return np.power(base, exponents, out=exponents).astype(dtype, copy=False)
 
 
 def tri(n_rows, n_cols=None, k=0, dtype=None):

@@ -5,11 +5,13 @@ what is wrong. An argument may be anything, so each looks at what it gets.
 """
 
 import functools
+import math
 
 import numpy as np
 
 from ..backends import cpu_functions, cpu_sorting
 from ..backends.cpu_ways import holds, may_share
+from .short_ufuncs import float_of, numbers_of, rounded
 
 _INTEGERS = {int}
 
@@ -306,6 +308,9 @@ def _lost(subscripts, ndim):
 
 def _sum(x, axis):
     """Return the sums along an axis, some, or None for all, as vg.sum makes them."""
+    char = x.dtype.char if (axis is None or x.ndim == 1) and x.flags.c_contiguous else ""
+    if char == "d" or (char == "f" and x.size > cpu_functions.FEW):  # what is below, and sooner
+        return np.add.reduce(x, None) + 0.0
     axes = (axis % x.ndim,) if type(axis) is int else axis
     result = cpu_functions.sum(x, axes, False)
     if x.dtype.kind != "f":
@@ -317,9 +322,15 @@ def _mean(x, axes, keepdims):
     return cpu_functions.mean(x, axes, keepdims).astype(x.dtype, copy=False)
 
 
-def _is_float(x):
-    """Whether something is an ndarray of float32 or float64, with elements."""
-    return type(x) is np.ndarray and x.dtype.char in "fd" and x.size > 0
+def _as_floats(x):
+    """Return an ndarray with axes and elements as floats to compute in, and the results' dtype.
+
+    Both None: it is something else. Bools and integers are float64.
+    """
+    dtype = float_of(x)
+    if dtype is None or not x.size or not x.ndim:
+        return None, None
+    return numbers_of(x), dtype
 
 
 def cumsum(x, axis=None):
@@ -366,21 +377,40 @@ def ediff1d(x):
 
 
 def gradient(f):
-    if not _is_float(f) or f.ndim != 1 or f.size < 2:
+    f, dtype = _as_floats(f)
+    if dtype is None or f.ndim != 1 or f.size < 2:
         return None
     result = np.empty_like(f)
     inner = np.subtract(f[2:], f[:-2], out=result[1:-1])
     inner /= 2
     result[0], result[-1] = f[1] - f[0], f[-1] - f[-2]
-    return result
+    return rounded(result, dtype)
 
 
 def trapezoid(y):
-    if not _is_float(y) or not y.ndim:
+    y, dtype = _as_floats(y)
+    if dtype is None:
         return None
     both = y[..., 1:] + y[..., :-1]
     both /= 2
-    return _sum(both, -1)
+    return rounded(_sum(both, -1), dtype)
+
+
+def unwrap(p):
+    """Return angles without steps of more than half a turn along the last axis."""
+    dtype = float_of(p)
+    if dtype is None or not p.ndim or p.shape[-1] < 2:
+        return None
+    p = p.astype(dtype, order="C")
+    steps = p[..., 1:] - p[..., :-1]
+    within = steps + math.pi
+    np.remainder(within, 2 * math.pi, out=within)
+    within -= math.pi
+    np.copyto(within, math.pi, where=(within == -math.pi) & (steps > 0))
+    within -= steps
+    np.copyto(within, 0.0, where=np.abs(steps) < math.pi)
+    p[..., 1:] += _scan(np.add, within, -1)
+    return p
 
 
 def convolve(x1, x2, mode="full"):
@@ -405,26 +435,29 @@ def vander(x, N=None, increasing=False):
 
 
 def average(x, axis=None, weights=None):
-    if not _is_float(x) or not _is_axis(axis, x) or not x.ndim:
+    dtype = float_of(x)
+    if dtype is None or not x.size or not x.ndim or not _is_axis(axis, x):
         return None
     axes = axis if axis is None else (axis % x.ndim,)
     if axis is not None and not -x.ndim <= axis < x.ndim:
         return None
     if weights is None:
-        return _mean(x, axes, False)
-    if not _is_float(weights) or weights.dtype != x.dtype or weights.shape != x.shape:
+        return rounded(np.asarray(cpu_functions.mean(x, axes, False)), dtype)
+    if type(weights) is not np.ndarray or weights.dtype != x.dtype or weights.shape != x.shape:
         return None
-    return _sum(x * weights, axes) / _sum(weights, axes)
+    x, weights = numbers_of(x), numbers_of(weights)
+    return rounded(_sum(x * weights, axes) / _sum(weights, axes), dtype)
 
 
 def cov(x):
-    if not _is_float(x) or not 0 < x.ndim <= 2 or x.shape[-1] < 2:
+    x, dtype = _as_floats(x)
+    if dtype is None or x.ndim > 2 or x.shape[-1] < 2:
         return None
     rows = x[None] if x.ndim == 1 else x
     centred = rows - _mean(rows, (1,), True)
     result = np.matmul(centred, centred.T)
     result /= float(rows.shape[1] - 1)
-    return result if len(result) > 1 else result.reshape(())
+    return rounded(result if len(result) > 1 else result.reshape(()), dtype)
 
 
 def corrcoef(x):

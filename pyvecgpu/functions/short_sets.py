@@ -1,7 +1,7 @@
 """Short ways of sets and orders, each by a call of NumPy: see short_calls.py.
 
-Of floats they are for results without zeros, of which NumPy leaves open whether they are -0.0, and,
-where places are told, for arrays without NaN.
+Of floats with -0.0 they are for results without zeros, as NumPy leaves open which of the two these
+are, and, where places are told, for arrays without NaN.
 """
 
 import numpy as np
@@ -20,32 +20,32 @@ def _alike(*values):
     return values[0].dtype.char != "e"
 
 
-def _told(values):
-    """Return elements that differ, or None where zeros or NaN are among them."""
+def _told(values, x):
+    """Return elements of x that differ, or None where NaN or an unknown zero is among them."""
     if values.dtype.kind != "f":
         return values
-    return None if values[-1] != values[-1] else _but_zeros(values)
+    return None if values[-1] != values[-1] else _but_zeros(values, x)
 
 
 def unique_counts(x):
     if not _alike(x):
         return None
     values, counts = np.unique(x, return_counts=True, equal_nan=False)
-    return None if _told(values) is None else (values, counts)
+    return None if _told(values, x) is None else (values, counts)
 
 
 def unique_inverse(x):
     if not _alike(x):
         return None
     values, inverse = np.unique(x, return_inverse=True, equal_nan=False)
-    return None if _told(values) is None else (values, inverse.reshape(x.shape))
+    return None if _told(values, x) is None else (values, inverse.reshape(x.shape))
 
 
 def unique_all(x):
     if not _alike(x):
         return None
     values, first, inverse, counts = np.unique(x, True, True, True, equal_nan=False)
-    return None if _told(values) is None else (values, first, inverse.reshape(x.shape), counts)
+    return None if _told(values, x) is None else (values, first, inverse.reshape(x.shape), counts)
 
 
 def _of_two(function):
@@ -55,7 +55,7 @@ def _of_two(function):
         if not _alike(x1, x2):
             return None
         result = function(x1, x2)
-        return result if result.dtype.kind != "f" else _but_zeros(result)
+        return result if result.dtype.kind != "f" else _but_zeros(result, x1, x2)
 
     return compute
 
@@ -81,6 +81,15 @@ def setxor1d(x1, x2):
 
 
 # Orders -------------------------------------------------------------------------------------------
+
+
+def partition(x, kth, axis=-1):
+    """Return what NumPy gives, if there are no zeros of both signs: see argpartition."""
+    if not _alike(x) or type(kth) is not int or type(axis) is not int or not x.ndim:
+        return None
+    result = x.copy()
+    result.partition(kth, axis)
+    return result if x.dtype.kind != "f" else _but_zeros(result, x)
 
 
 def argpartition(x, kth, axis=-1):

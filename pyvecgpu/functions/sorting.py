@@ -113,8 +113,11 @@ def lexsort(keys, /, axis=-1, *, device=None):
     return call.give(order)
 
 
+@short(short_sets.partition)
 def partition(x, /, kth, axis=-1, *, device=None):
-    """Return the elements with the kth ones at their places in order; here all are in order.
+    """Return the elements with the kth ones at their places in order, what is less before them.
+
+    On a card all are in order.
 
     kth: an int or several, of negative ones counted from the end. ValueError: out of range.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import complex_dtype
 from ..functions import short_names, short_numpy
-from ..functions.short_numpy import _multiply, _sum
+from ..functions.short_numpy import _multiply
 from ..functions.short_ufuncs import float_of, numbers_of, rounded
 
 # What systems.py and decompositions.py take -------------------------------------------------------
@@ -180,8 +180,17 @@ def _length(x):
     dtype = float_of(x)
     if dtype is None:
         return None
-    x = numbers_of(x)
-    return rounded(np.sqrt(_sum(x * x, None)), dtype)
+    x = (x if x.size > _FEW else x.astype(np.float64, copy=False)).reshape(-1)
+    if x.dtype.kind != "f":
+        x = numbers_of(x)
+    if x.size <= _PIECE:
+        return rounded(np.sqrt(x.dot(x)), dtype)
+    pieces = [x[i : i + _PIECE] for i in range(0, x.size, _PIECE)]
+    return rounded(np.sqrt(sum([float(one.dot(one)) for one in pieces])), dtype)
+
+
+_FEW = 2000  # elements of which the squares are added up as float64
+_PIECE = 8192  # elements of a product that BLAS makes in this thread alone
 
 
 def diagonal(x, offset=0):
