@@ -52,8 +52,8 @@ m.logspace(2, -1.5, 7, base=2); m.logspace(0, 1, 1); m.logspace(0, 1, 0); m.logs
 m.logspace(0, 3, 9, dtype=a.dtype); m.logspace(0, 400, 3); m.logspace(0, m.inf, 3);
 m.logspace(0, 2, 4, base=-2.0); m.logspace(0, 1, 5.0); m.logspace(0, 1, 3, device="cpu");
 m.meshgrid(a, b); m.meshgrid(a, i, indexing="ij"); m.meshgrid(z, v); m.meshgrid(a, e);
-m.meshgrid(a); m.meshgrid(a[:2], b[:3], v[:4]); m.meshgrid(a[:2], b[:3], sparse=True); m.meshgrid(A, a);
+m.meshgrid(a[:2], b[:3], v[:4]); m.meshgrid(a[:2], b[:3], sparse=True); m.meshgrid(A, a);
 m.meshgrid(a[:2], b[:3], copy=False); m.meshgrid(); m.meshgrid(a, b, indexing="x"); m.full(3, 2.5);
-m.meshgrid(*[a[:1]] * 9); m.full((2, 3), 0.0); m.full(3, -0.0); m.full(3, m.nan); m.full(-1, 0.5);
-m.full(2, 0.5, dtype=a.dtype); m.full(2, 3.0, device="cpu"); m.full(2, 1e300); m.full("a", 1.0)
+m.meshgrid(*[a[:1]] * 9); m.meshgrid(a); m.full((2, 3), 0.0); m.full(3, -0.0); m.full(3, m.nan);
+m.full(-1, 0.5); m.full(2, 0.5, dtype=a.dtype); m.full(2, 3.0, device="cpu"); m.full(2, 1e300); m.full("a", 1.0)
 """

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import is_bfloat16, is_float
 from .cpu_casts import rounded, widened
-from .cpu_functions import LEAST, SIGNED, least_of
+from .cpu_functions import FEW_TO_COUNT, LEAST, SIGNED, least_of
 
 
 def sort(a, axis, descending):
@@ -122,7 +122,7 @@ def order_zeros(a, result, axis):
 
     a: what it was before. NumPy takes one zero for the other, so that there may be more or less.
     """
-    if np.count_nonzero(result) == result.size:
+    if result.size <= FEW_TO_COUNT and np.count_nonzero(result) == result.size:
         return
     bits, least = SIGNED[a.itemsize], LEAST[a.itemsize]
     if least_of(a.view(bits)) != least and least_of(result.view(bits)) != least:

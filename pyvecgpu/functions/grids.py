@@ -16,7 +16,7 @@ from .elementwise import bitwise_invert, greater_equal, less, logical_or, maximu
 from .gathering import _check_target, _in_a_row, _values, _write_back
 from .indexing import get
 from .indexing import set as assign
-from .joining import concat, stack, tile
+from .joining import concat, stack, tile, unstack
 from .layout import as_array, astype, broadcast_arrays, broadcast_to, moveaxis, reshape
 from .mathematics import floor_divide, remainder
 from .matrices import diag, tri
@@ -83,7 +83,7 @@ def fromfunction(function, shape, *, dtype=None, device=None, **options):
     """
     dtype = get_default_dtype() if dtype is None else dtype
     grids = indices(shape, dtype, device=device)
-    return function(*[get(grids, i) for i in range(grids.shape[0])], **options)
+    return function(*unstack(grids), **options)
 
 
 def ix_(*args):

@@ -23,6 +23,7 @@ from ..dispatch import _listeners
 from ..native.abi import MAX_NDIM
 from .casting import active
 
+_ndarray = np.ndarray
 _LISTS = (list, tuple)
 _MULTIPLIED = "fdbhilqBHILQ"  # dtypes whose products NumPy adds up as we do
 _REAL = "buif"
@@ -109,19 +110,21 @@ def _shortened(function, c_order, of, alone, composed):
 
     @functools.wraps(composed)
     def call(*arguments, **options):
+        if _listeners or active:
+            return composed(*arguments, **options)
         backend, raws = None, []
         for one in arguments:
             kind = type(one)
             if kind is Array:
-                if backend is None:
-                    backend = one.backend
-                    if backend.on_card:
+                if one.backend is not backend:
+                    if backend is not None or one.backend.on_card:
                         return composed(*arguments, **options)
-                if one.backend is not backend or one.data.dtype.kind not in _REAL:
-                    return composed(*arguments, **options)
+                    backend = one.backend
                 one = one.data
+                if one.dtype.kind not in _REAL:
+                    return composed(*arguments, **options)
             elif kind in _OF_ARRAYS:
-                if kind is np.ndarray:
+                if kind is _ndarray:
                     return composed(*arguments, **options)
                 if one and type(one[0]) in _OF_ARRAYS:
                     backend, one = _opened_list(one, backend)
@@ -132,21 +135,16 @@ def _shortened(function, c_order, of, alone, composed):
             backend = resolve(None).backend
             if backend.on_card:
                 return composed(*arguments, **options)
-        if backend is None or _listeners or active:
+        if backend is None or (len(raws) > count and not _says_nothing(raws, count, rest)):
             return composed(*arguments, **options)
-        more = len(raws) - count
-        if 0 < more <= len(rest) and all(map(operator.is_, raws[count:], rest)):
-            del raws[count:]
-        elif more > 0:
-            return composed(*arguments, **options)
+        if options:
+            options_of_way = _asked(options, taken, defaults, backend)
+            if options_of_way is None:
+                return composed(*arguments, **options)
+        else:
+            options_of_way = options
         try:
-            if options:
-                asked = {n: x for n, x in options.items() if _is_told(n, x, taken, defaults)}
-                if not asked.keys() <= taken:
-                    return composed(*arguments, **options)
-                result = function(*raws, **_opened(asked, backend))
-            else:
-                result = function(*raws)
+            result = function(*raws, **options_of_way)
         except _ERRORS:
             result = None
         if result is None:
@@ -154,9 +152,9 @@ def _shortened(function, c_order, of, alone, composed):
         if result is True:
             wrote(raws[0])
             return None
-        if type(result) in _LISTS:
-            return _several(backend, result, c_order, of)
-        if type(result) is not np.ndarray:
+        if type(result) is not _ndarray:
+            if type(result) in _LISTS:
+                return _several(backend, result, c_order, of)
             result = np.asarray(result)
         elif c_order and not result.flags.c_contiguous:
             result = np.ascontiguousarray(result)
@@ -166,6 +164,29 @@ def _shortened(function, c_order, of, alone, composed):
         return array
 
     return call
+
+
+def _says_nothing(raws, count, rest):
+    """Whether arguments in place beyond so many are what they are anyway; they are taken out."""
+    if len(raws) - count > len(rest) or not all(map(operator.is_, raws[count:], rest)):
+        return False
+    del raws[count:]
+    return True
+
+
+def _asked(options, taken, defaults, backend):
+    """Return named arguments that say something, with ndarrays for Arrays; None: not this way."""
+    asked = {}
+    for name, one in options.items():
+        if name in taken:
+            if type(one) is Array and one.backend is backend and one.data.dtype.kind in _REAL:
+                one = one.data
+            elif type(one) is _ndarray:
+                return None
+            asked[name] = one
+        elif name not in defaults or one is not defaults[name]:
+            return None
+    return asked
 
 
 def _several(backend, values, c_order, of):
@@ -284,23 +305,6 @@ def product(x1, x2, of_vectors=False):
     except _ERRORS:
         return None
     return _array(backend, result)
-
-
-def _is_told(name, value, taken, defaults):
-    """Whether a named argument says more than what is so anyway."""
-    return name in taken or name not in defaults or value is not defaults[name]
-
-
-def _opened(options, backend):
-    """Return named arguments with ndarrays for Arrays. TypeError: they are not for this way."""
-    opened = {}
-    for name, one in options.items():
-        if type(one) is Array and one.backend is backend and one.data.dtype.kind in _REAL:
-            one = one.data
-        elif type(one) is np.ndarray:
-            raise TypeError
-        opened[name] = one
-    return opened
 
 
 def _array(backend, data, c_order=True):

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ..backends import cpu_functions
-from ..backends.cpu_functions import LEAST, SIGNED
+from ..backends.cpu_functions import FEW_TO_COUNT, LEAST, SIGNED
 from .short_numpy import _fits, _is_axis, _is_real, _multiply, _scan
 from .short_ufuncs import FLOATS, INTEGERS, float_of, numbers_of, rounded
 
@@ -69,17 +69,29 @@ def isin(x1, x2):
 def interp(x, xp, fp):
     if not _of(FLOATS + INTEGERS, x, xp, fp) or xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         return None
-    if xp.dtype.kind != "f":
-        xp = numbers_of(xp)
-    elif not (math.isfinite(xp.item(0)) and math.isfinite(xp.item(-1))) or not _are_finite(fp):
+    xp = numbers_of(xp)
+    if not (_are_finite(xp) and _are_finite(fp)):
         return None
-    if xp.size > 1 and not (xp.item(-1) > xp.item(-2) and (xp[1:] >= xp[:-1]).all()):
+    if xp.size > 1 and not (xp.item(-1) > xp.item(-2) and _ascends(xp)):
         return None  # not in order, or with several values at the last place
     return rounded(np.interp(x, xp, fp), float_of(x))
 
 
+_FEW = 50  # numbers that Python looks at sooner than NumPy
+
+
+def _ascends(values):
+    """Whether numbers that are finite are in order."""
+    if values.size <= _FEW:
+        values = values.tolist()
+        return sorted(values) == values
+    return np.logical_and.reduce(values[1:] >= values[:-1])
+
+
 def _are_finite(values):
     """Whether no float is infinite or NaN, sooner than by np.all."""
+    if type(values) is np.ndarray and values.size <= _FEW and values.ndim == 1:
+        return math.isfinite(sum(values.tolist()))
     return np.logical_and.reduce(np.isfinite(values), None)
 
 
@@ -115,11 +127,11 @@ def unpackbits(a, axis=None):
 
 def _but_zeros(result, *operands):
     """Return a result of operands, or None where NumPy leaves open which of the zeros it is."""
-    if np.count_nonzero(result) == np.size(result):
+    if np.size(result) <= FEW_TO_COUNT and np.count_nonzero(result) == np.size(result):
         return result
     for one in operands:  # -0.0 has the least bits there are
         if cpu_functions.least_of(one.view(SIGNED[one.itemsize])) == LEAST[one.itemsize]:
-            return None
+            return result if np.count_nonzero(result) == np.size(result) else None
     return result
 
 
