@@ -45,15 +45,15 @@ m.median(c * 0); m.median(m.abs(c), 0); m.quantile(c * 0, 0.5); m.percentile(A *
 m.linalg.norm(a * 100); m.linalg.norm(C); m.linalg.norm(v); m.linalg.norm(z * 3);
 a @ A.reshape(6, 4); A[:, 0] @ A; A[1] @ A.T; m.vecmat(A[:, 0], A); m.matvec(A, A[0]); T @ A;
 m.matmul(A.T, B[:, 0]); m.where(mask, a, b); m.where(A > 0, T, B); m.where(mask, a, i);
-m.where(mask, a, b, out=c);
-m.take(a, indices=i); m.tri(n_rows=3); m.logspace(start=0, stop=1); m.cumsum(x=a); m.sort(x=a);
-m.logspace(0, 3, 50); m.logspace(0, 3); m.logspace(0, 1, 5, False); m.logspace(1, 1, 4);
-m.logspace(2, -1.5, 7, base=2); m.logspace(0, 1, 1); m.logspace(0, 1, 0); m.logspace(0, 1, -1);
-m.logspace(0, 3, 9, dtype=a.dtype); m.logspace(0, 400, 3); m.logspace(0, m.inf, 3);
-m.logspace(0, 2, 4, base=-2.0); m.logspace(0, 1, 5.0); m.logspace(0, 1, 3, device="cpu");
-m.meshgrid(a, b); m.meshgrid(a, i, indexing="ij"); m.meshgrid(z, v); m.meshgrid(a, e);
-m.meshgrid(a[:2], b[:3], v[:4]); m.meshgrid(a[:2], b[:3], sparse=True); m.meshgrid(A, a);
-m.meshgrid(a[:2], b[:3], copy=False); m.meshgrid(); m.meshgrid(a, b, indexing="x"); m.full(3, 2.5);
-m.meshgrid(*[a[:1]] * 9); m.meshgrid(a); m.full((2, 3), 0.0); m.full(3, -0.0); m.full(3, m.nan);
-m.full(-1, 0.5); m.full(2, 0.5, dtype=a.dtype); m.full(2, 3.0, device="cpu"); m.full(2, 1e300); m.full("a", 1.0)
+m.where(mask, a, b, out=c); m.take(a, indices=i); m.tri(n_rows=3); m.logspace(start=0, stop=1);
+m.cumsum(x=a); m.sort(x=a); m.logspace(0, 3, 50); m.logspace(0, 3); m.logspace(0, 1, 5, False);
+m.logspace(1, 1, 4); m.logspace(2, -1.5, 7, base=2); m.logspace(0, 1, 1); m.logspace(0, 1, 0);
+m.logspace(0, 1, -1); m.logspace(0, 3, 9, dtype=a.dtype); m.logspace(0, 400, 3);
+m.logspace(0, m.inf, 3); m.logspace(0, 2, 4, base=-2.0); m.logspace(0, 1, 5.0);
+m.logspace(0, 1, 3, device="cpu"); m.meshgrid(a, b); m.meshgrid(a, i, indexing="ij");
+m.meshgrid(z, v); m.meshgrid(a, e); m.meshgrid(a[:2], b[:3], v[:4]);
+m.meshgrid(a[:2], b[:3], sparse=True); m.meshgrid(A, a); m.meshgrid(a[:2], b[:3], copy=False);
+m.meshgrid(); m.meshgrid(a, b, indexing="x"); m.full(3, 2.5); m.meshgrid(*[a[:1]] * 9);
+m.meshgrid(a); m.full((2, 3), 0.0); m.full(3, -0.0); m.full(3, m.nan); m.full(-1, 0.5);
+m.full(2, 0.5, dtype=a.dtype); m.full(2, 3.0, device="cpu"); m.full(2, 1e300); m.full("a", 1.0)
 """

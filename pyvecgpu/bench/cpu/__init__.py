@@ -4,8 +4,9 @@ With LARGE elements and more a call may take `bound` times NumPy's time, with fe
 touches only some of them, BEYOND more: there it is Python that takes time, not the work. What NumPy
 lacks is held against an expression of its functions (cases.py). Random numbers may take ten times
 as long as NumPy's own generator, few of them and many, as they are those of a card to the bit; few
-may take BEYOND more, too. bfloat16, of which NumPy knows nothing, is only told. Times are the least
-of many, ours and NumPy's in turn: what other processes take is not in them.
+may take BEYOND more, too. A text of several calls may take that for each of them. bfloat16, of
+which NumPy knows nothing, is only told. Times are the least of many, ours and NumPy's in turn: what
+other processes take is not in them.
 """
 
 import math
@@ -47,6 +48,7 @@ class Measured:
     numpy: float
     bound: float
     is_small: bool
+    calls: int = 1
 
     @property
     def is_large(self):
@@ -61,7 +63,7 @@ class Measured:
         """How much of what is allowed it takes: above 1 it misses."""
         if self.is_large:
             return self.ratio / self.bound
-        return (self.ours - self.allowed * self.numpy) / BEYOND
+        return (self.ours - self.allowed * self.numpy) / (BEYOND * self.calls)
 
     @property
     def allowed(self):
@@ -81,7 +83,7 @@ class Measured:
             f"{self.ratio:8.2f} x  (at most {self.bound:g})"
             if self.is_large
             else f"{(self.ours - self.numpy) * 1e6:+8.2f} us (at most "
-            f"+{(BEYOND + (self.allowed - 1) * self.numpy) * 1e6:.3g})"
+            f"+{(BEYOND * self.calls + (self.allowed - 1) * self.numpy) * 1e6:.3g})"
         )
         return (
             f"{self.group:11} {self.name:32} {self.dtype:8} {self.n:8} "
@@ -185,7 +187,8 @@ def measure(case, dtype, n, rounds):
         error.add_note(f"bench cpu: {case.name} of {n} elements of {dtype}")
         raise
     times = least_times((ours, numpy), rounds)
-    return Measured(case.group, case.name, dtype, n, *times, case.bound, case.is_small)
+    facts = case.bound, case.is_small, case.calls
+    return Measured(case.group, case.name, dtype, n, *times, *facts)
 
 
 def least_times(calls, rounds):

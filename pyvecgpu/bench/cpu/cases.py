@@ -1,8 +1,9 @@
 """The cases of `bench cpu`: a call of pyvecgpu and the best that NumPy has for the same.
 
 A case is a text that both run, with `m` as the module, or two texts. Its names are operands: `a`
-and `b` of n elements, `A` and `B` as matrices of about as many columns as rows, `mask` of bools,
-`i` of indices, `out`, an array to write to, and in `h` NumPy's own arrays by these names.
+and `b` of n elements, `x` and `y` of both signs, `A` and `B` as matrices of about as many columns
+as rows, `mask` of bools, `i` of indices, `out`, an array to write to, and in `h` NumPy's own arrays
+by these names.
 """
 
 import functools
@@ -17,7 +18,7 @@ import numpy as np
 import pyvecgpu as vg
 
 from ...operations import ROWS
-from . import named
+from . import named, typed
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 MAIN = ("float32", "float64")
@@ -48,7 +49,7 @@ class Case:
     """What is measured: its group, its name, both texts, and the dtypes of the operands.
 
     most: of the elements, where both take long. bound: how many times NumPy's time it may take.
-    is_small: it touches few elements, however many there are.
+    is_small: it touches few elements, however many there are. calls: how many calls the text is.
     """
 
     group: str
@@ -59,6 +60,7 @@ class Case:
     most: int = 1_000_000
     bound: float = 1.3
     is_small: bool = False
+    calls: int = 1
 
     def compiled(self, text, module, operands):
         """Return a function of no arguments that runs a text."""
@@ -305,6 +307,10 @@ def _named(texts):
             continue
         dtypes = [dtype for dtype in named.MAIN if fits(text, dtype)]
         yield from _same(group, [text], dtypes=tuple(dtypes), is_small=is_small)
+    for texts_typed, is_small in ((typed.TYPED, False), (typed.FEW, True)):
+        for text, calls in texts_typed.items():
+            dtypes = tuple([dtype for dtype in named.MAIN if fits(text, dtype)])
+            yield from _same("typed", [text], dtypes=dtypes, is_small=is_small, calls=calls)
     for text in named.layouts():
         is_small = re.search(r"\bz\b", text) is not None and "A" not in text  # of arrays of no axes
         yield from _same("layouts", [text], is_small=is_small)
@@ -340,4 +346,5 @@ def operands(dtype, n):
     shape = shape_of(n)
     found = {"a": a, "b": b, "mask": mask, "i": rng.permutation(n), "out": np.empty_like(a)}
     found["u"] = a if dtype.kind == "b" else (rng.random(n) * 0.98).astype(dtype)
+    found["x"], found["y"] = (rng.standard_normal((2, n)) * 5).astype(dtype)
     return found | {"A": a.reshape(shape)}
