@@ -55,5 +55,23 @@ m.meshgrid(z, v); m.meshgrid(a, e); m.meshgrid(a[:2], b[:3], v[:4]);
 m.meshgrid(a[:2], b[:3], sparse=True); m.meshgrid(A, a); m.meshgrid(a[:2], b[:3], copy=False);
 m.meshgrid(); m.meshgrid(a, b, indexing="x"); m.full(3, 2.5); m.meshgrid(*[a[:1]] * 9);
 m.meshgrid(a); m.full((2, 3), 0.0); m.full(3, -0.0); m.full(3, m.nan); m.full(-1, 0.5);
-m.full(2, 0.5, dtype=a.dtype); m.full(2, 3.0, device="cpu"); m.full(2, 1e300); m.full("a", 1.0)
+m.full(2, 0.5, dtype=a.dtype); m.full(2, 3.0, device="cpu"); m.full(2, 1e300); m.full("a", 1.0);
+m.histogram2d(c, c, 3); m.histogram2d(c, v.tolist() * 2, 3); m.histogram2d(a, b, 4);
+m.histogram2d(a, c, bins=5); m.histogram2d(c, c * 2 + 1); m.histogram2d(c, c * 0, 4);
+m.histogram2d(e, e); m.histogram2d(A, B); m.histogram2d(c, a[:5]); m.histogram2d(c, a, 0);
+m.histogram2d(c, a, [0, 1, 2]); m.histogram2d(c, a, (2, 3)); m.histogram2d(c, a, 3, density=True);
+m.histogram2d(c, i, 3); m.delete(A, 3); m.delete(a, -25); m.delete(a, 2, axis=0);
+m.delete(a, 2, axis=1); m.delete(v, -1); m.delete(e, 0); m.insert(a, 24, b[:2]);
+m.insert(a, -24, 1); m.insert(v, 2, b[:3]); m.insert(a, 3, z); m.insert(a, 3, b[:0]);
+m.insert(a, 2, 1, axis=-1); m.insert(e, 0, b[:2]); m.insert(a, 3, A); m.insert(a, -25, 1);
+m.tile(v, 3); m.tile(a, 0); m.tile(a, -1); m.tile(a, (2, 1)); m.tile(z, 2); m.tile(e, 4);
+m.roll(v, -5); m.roll(a, 0); m.roll(a, 24); m.roll(a, 1000); m.roll(T, -2); m.roll(C, 5);
+m.roll(z, 1); m.roll(e, 3); m.roll(A, 1, 0); m.roll(A, 1, axis=1); m.roll(a, True);
+m.roll(a, (1, 2)); m.einsum("ij,kj->ik", A, B); m.einsum("ij,jk", A, T.T.reshape(6, 4));
+m.einsum("ij,jk->ki", A, T.reshape(6, 4)); m.einsum("i,i->", a, c); m.einsum("ij,ij->i", A, B);
+m.einsum("ij,ij->", A, B); m.einsum("i,j->ij", a, c); m.einsum("ijk,ik->ij", C, A[:2, :4]);
+m.einsum("ijk,ljk->li", C, C); m.einsum("ij,kj->ik", A, i.reshape(4, 6));
+m.einsum("ij,kj->ik", A, a); m.einsum("ij,jk->ik", A, B);
+m.einsum("ij,kj->ik", A, B, precision="ieee"); m.einsum("i,ij->j", a[:4], A);
+m.linalg.matrix_power(C[:, :, :3], 3); m.linalg.matrix_power(A[:, :4], 3)
 """

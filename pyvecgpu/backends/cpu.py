@@ -285,19 +285,7 @@ class CpuBackend(CpuNetworks):
         dtype = promote(supported(a.dtype), supported(b.dtype))
         if any(supported(x.dtype).kind != "f" for x in (a, b)):
             raise TypeError(f"isclose does not take {dtype}")
-        a, b = widened(a), widened(b)
-        with np.errstate(invalid="ignore", over="ignore"):
-            real = np.result_type(a, b).type
-            size, distance = np.asarray(np.abs(b)), np.asarray(a - b)
-            is_finite = size < np.inf
-            size *= real(rtol)
-            size += real(atol)
-            result = np.asarray(np.abs(distance, out=distance) <= size)
-        result &= is_finite
-        result |= a == b
-        if equal_nan:
-            result |= (a != a) & (b != b)
-        return np.asarray(result)
+        return cpu_functions.isclose(widened(a), widened(b), rtol, atol, equal_nan)
 
     def nan_to_num(self, a, nan, positive, negative, out):
         dtype = supported(a.dtype)

@@ -128,6 +128,22 @@ def logaddexp(a, b, out=None):
     return np.logaddexp(a, b, out=out, dtype=np.float64, casting="same_kind")
 
 
+def isclose(a, b, rtol, atol, equal_nan):
+    """Return where floats are close, an ndarray; infinities are close to themselves."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        real = np.result_type(a, b).type
+        size, distance = np.asarray(np.abs(b)), np.asarray(a - b)
+        is_finite = size < np.inf
+        size *= real(rtol)
+        size += real(atol)
+        result = np.asarray(np.abs(distance, out=distance) <= size)
+    result &= is_finite
+    result |= a == b
+    if equal_nan:
+        result |= (a != a) & (b != b)
+    return result
+
+
 def sign(a):
     """Return a / |a|; of complex numbers also where |a| is too large, which NumPy takes for i."""
     result = np.sign(a)

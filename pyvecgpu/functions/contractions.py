@@ -16,7 +16,7 @@ import string
 
 from ..array import Array, Tracked
 from ..dispatch import WAYS
-from . import short_cards, short_numpy
+from . import short_cards, short_cpu, short_numpy
 from .arguments import Operands, is_scalar, parse_int, promote_all
 from .casting import active
 from .layout import astype, broadcast_to, diagonal, permute_dims, reshape
@@ -105,6 +105,10 @@ def _of_two(subscripts, a, b, precision):
     if plan is None:
         return None
     (axes_a, shape_a), (axes_b, shape_b), (shape, axes), is_dots = plan
+    if precision is None:
+        result = short_cpu.planned_product(a, b, plan)
+        if result is not None:
+            return result
     code = parse_precision(precision)
     if is_dots and axes is None:
         result = short_cards.dots(_permuted(a, axes_a), _permuted(b, axes_b), code)

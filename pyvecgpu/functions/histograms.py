@@ -7,17 +7,19 @@ import numpy as np
 from ..array import Array
 from ..dispatch import apply
 from ..dtypes import float64
-from . import reductions
+from . import reductions, short_counts
 from .arguments import Operands, is_host, is_scalar
 from .binning import _bins, _given
 from .elementwise import bitwise_and, greater, less_equal, where
 from .indexing import get
 from .layout import astype, ravel, reshape
+from .short_calls import short
 from .sorting import bisected
 
 __all__ = ["histogram2d", "histogramdd"]
 
 
+@short(short_counts.histogram2d)
 def histogram2d(x, y, /, bins=10, range=None, density=None, weights=None, *, device=None):
     """Return (how many points are in each cell, the edges of bins of x, those of y).
 

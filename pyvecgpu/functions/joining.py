@@ -375,7 +375,7 @@ def _split(name, x, where, axis, equal, least=0):
 # Repeating and rolling ----------------------------------------------------------------------------
 
 
-@numpys(np.tile)
+@numpys(short_numpy.tile)
 def tile(x, repetitions, /):
     """Return x repeated so many times along each axis, as numpy.tile.
 
@@ -506,7 +506,7 @@ def _repeated(array, shape, counts, before):
     return reshape(copied(view), tuple(merged))
 
 
-@numpys(np.roll)
+@numpys(short_numpy.roll)
 def roll(x, /, shift, axis=None):
     """Return x with its elements moved along axes; those beyond the end come in at the beginning.
 

@@ -60,6 +60,22 @@ def histogram_bin_edges(x, bins=10):
     return np.linspace(low, high, bins + 1, dtype=x.dtype if x.dtype.kind == "f" else np.float64)
 
 
+def histogram2d(x, y, bins=10):
+    if not _of(_EXACT + "f", x, y) or x.ndim != 1 or x.shape != y.shape:
+        return None
+    edges = histogram_bin_edges(x, bins), histogram_bin_edges(y, bins)
+    if edges[0] is None or edges[1] is None:
+        return None
+    row, column = [
+        found[:-1].searchsorted(one, "right") for found, one in zip(edges, (x, y), strict=True)
+    ]
+    row -= 1  # none is below the first edge, nor above the last one
+    row *= bins
+    row += column
+    counts = np.bincount(row - 1, minlength=bins * bins).astype(np.float64)
+    return counts.reshape(bins, bins), *edges
+
+
 def isin(x1, x2):
     if not _is_real(x1, x2) or x1.dtype is not x2.dtype or not x1.size or not x2.size:
         return None

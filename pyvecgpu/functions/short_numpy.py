@@ -123,13 +123,46 @@ def put_along_axis(x, indices, values, axis):
 def delete(x, obj, axis=None):
     if not _is_real(x) or type(obj) is not int or not _is_axis(axis, x):
         return None
-    return np.delete(x, obj, axis)
+    if x.ndim != 1:
+        return np.delete(x, obj, axis)
+    n = x.size
+    if (axis is not None and not -1 <= axis <= 0) or not -n <= obj < n:
+        return None
+    return np.concatenate((x[: obj % n], x[obj % n + 1 :]))
 
 
 def insert(x, obj, values, axis=None):
     if not _is_real(x) or type(obj) is not int or not _is_axis(axis, x) or not _fits(x, values):
         return None
-    return np.insert(x, obj, values, axis)
+    if x.ndim != 1 or (type(values) is np.ndarray and values.ndim != 1):
+        return np.insert(x, obj, values, axis)
+    n = x.size
+    if (axis is not None and not -1 <= axis <= 0) or not -n <= obj <= n:
+        return None
+    place = obj if obj >= 0 else obj + n
+    end = place + (values.size if type(values) is np.ndarray else 1)
+    result = np.empty(n + end - place, x.dtype)
+    result[:place], result[place:end], result[end:] = x[:place], values, x[place:]
+    return result
+
+
+def tile(x, reps):
+    """Return what np.tile does, of a row at once."""
+    if x.ndim != 1 or type(reps) is not int or reps < 1:
+        return np.tile(x, reps)
+    result = np.empty((reps, x.size), x.dtype)
+    result[...] = x
+    return result.reshape(-1)
+
+
+def roll(x, shift, axis=None):
+    """Return what np.roll does, of all elements in a row at once."""
+    if axis is not None or type(shift) is not int or not x.size:
+        return np.roll(x, shift, axis)
+    row, shift = x.reshape(-1), shift % x.size
+    result = np.empty(x.size, x.dtype)
+    result[:shift], result[shift:] = row[x.size - shift :], row[: x.size - shift]
+    return result.reshape(x.shape)
 
 
 def append(x, values, axis=None):
@@ -283,7 +316,7 @@ def trace(x, offset=0, axis1=0, axis2=1):
     diagonal = x.diagonal(offset, axis1, axis2)
     if x.dtype.kind != "f":
         return np.add.reduce(diagonal, -1, np.uint64 if x.dtype.kind == "u" else np.int64)
-    return (np.add.reduce(diagonal, -1, np.float64) + 0.0).astype(x.dtype)
+    return rounded(np.add.reduce(diagonal, -1, np.float64) + 0.0, x.dtype)
 
 
 def einsum(subscripts, x):

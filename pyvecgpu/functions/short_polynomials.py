@@ -1,10 +1,14 @@
 """Short ways of polynomials, each step of the long way by NumPy: see short_calls.py."""
 
+import math
+
 import numpy as np
 
 from ..dtypes import complex_dtype
 from .short_numpy import _sum, vander
 from .short_ufuncs import FLOATS, INTEGERS, float_of
+
+_EPS = {"f": float(np.finfo("f").eps), "d": float(np.finfo("d").eps)}
 
 
 def _are_coefficients(*values):
@@ -106,8 +110,9 @@ def polyfit(x, y, deg):
     x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
     left = vander(x, deg + 1)
     scale = np.sqrt(_sum(left * left, 0))
-    if not np.isfinite(scale).all() or not scale.all():
+    lengths = scale.tolist()
+    if not math.isfinite(sum(lengths)) or not min(lengths):
         return None
-    limit = x.size * float(np.finfo(dtype).eps)
+    limit = x.size * _EPS[dtype.char]
     solution, _, rank, _ = np.linalg.lstsq(left / scale, y, limit)
     return solution / scale if rank == deg + 1 else None

@@ -148,14 +148,14 @@ def matrix_power(x, n):
         return None
     if n == 1:
         return x.copy()
-    result = None
+    result, multiply = None, np.dot if x.ndim == 2 else np.matmul
     while True:
         if n % 2:
-            result = x if result is None else np.matmul(result, x)
+            result = x if result is None else multiply(result, x)
         n //= 2
         if not n:
             return result
-        x = np.matmul(x, x)
+        x = multiply(x, x)
 
 
 # Norms and products -------------------------------------------------------------------------------
