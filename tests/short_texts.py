@@ -73,5 +73,9 @@ m.einsum("ij,ij->", A, B); m.einsum("i,j->ij", a, c); m.einsum("ijk,ik->ij", C, 
 m.einsum("ijk,ljk->li", C, C); m.einsum("ij,kj->ik", A, i.reshape(4, 6));
 m.einsum("ij,kj->ik", A, a); m.einsum("ij,jk->ik", A, B);
 m.einsum("ij,kj->ik", A, B, precision="ieee"); m.einsum("i,ij->j", a[:4], A);
-m.linalg.matrix_power(C[:, :, :3], 3); m.linalg.matrix_power(A[:, :4], 3)
+m.linalg.matrix_power(C[:, :, :3], 3); m.linalg.matrix_power(A[:, :4], 3);
+m.interp(c * 3, m.asarray(np.random.default_rng(1).permutation(24)).astype(a.dtype), c);
+m.interp(c * 7, m.asarray(np.random.default_rng(3).permutation(60), a.dtype), m.tile(c, 3)[:60]);
+m.interp(c, m.arange(60, dtype=a.dtype), m.tile(c, 3)[:60]);
+m.interp(c, m.arange(60, dtype=a.dtype), m.tile(b, 3)[:60])
 """

@@ -415,6 +415,25 @@ def _result(name, way, device, dtype, text):
         return None
 
 
+def test_integers_beside_floats_are_the_default_float(device):
+    """Both ways go through the same function of the backend."""
+    operations = ("x ** 0.5", "0.5 ** x", "x * 0.1", "0.1 - x", "x / 3", "2 / x", "x < 0.5")
+    operations += ("m.maximum(x, 0.5)", "m.minimum(0.5, x)", "m.arctan2(0.5, x)", "x * 1e300")
+    operations += ("x % 0.7", "m.logaddexp(x, 0.5)", "m.copysign(x, -0.5)", "x / 2**30")
+    for default in ("float32", "float64"):
+        vg.set_default_dtype(default)
+        try:
+            for dtype in ("int64", "int16", "uint64", "bool"):
+                x = operands(device, dtype)["T"]
+                for text in operations:
+                    found = eval(text, {"x": x, "m": vg})
+                    expected = eval(text, {"x": x.astype(default), "m": vg})
+                    assert found.dtype == expected.dtype, text
+                    np.testing.assert_array_equal(host(found), host(expected), text)
+        finally:
+            vg.set_default_dtype("float32")
+
+
 WRITTEN = ("m.fill_diagonal(A, 1)", "m.place(a, mask, [1])", "m.putmask(a, mask, b)")
 
 

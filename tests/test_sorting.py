@@ -98,6 +98,19 @@ def test_lengths(device, rng, dtype):
         check(x, put(device, x))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "u8"])
+def test_few_equal_elements(device, rng, dtype):
+    """Among many that differ, where the CPU device sorts by another way than a stable one."""
+    for n in (511, 512, 700, 4095, 4096, 9001):
+        x = (rng.permutation(n) * 1_000_003).astype(dtype)
+        places = rng.permutation(n)[: n // 25 * 2].reshape(2, -1)
+        x[places[0]] = x[places[1]]
+        check(x, put(device, x))
+        if np.dtype(dtype).kind == "f":
+            x[places[0][:6]] = [np.nan, np.nan, 0.0, -0.0, -0.0, 0.0]
+            check(x, put(device, x))
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", FEW, ids=str)
 def test_axes(device, rng, shape, dtype):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import is_bfloat16, is_float
 from .cpu_casts import rounded, widened
-from .cpu_functions import FEW_TO_COUNT, LEAST, SIGNED, least_of
+from .cpu_functions import LEAST, SIGNED, least_of
 
 
 def sort(a, axis, descending):
@@ -42,21 +42,26 @@ def argsort(a, axis, descending):
     )
 
 
+SOME = 1000  # floats of which those that are 0 are counted at once
 LONG = 512  # elements from where on another way than the stable one is quicker
 LOOK = 256  # of them that are looked at to see whether many are equal
 
 
 def _order(a):
     """Return the indices that put a row of numbers in order, the first of equal ones first."""
-    sample = np.sort(a[:: a.size // LOOK])
-    if (sample[1:] == sample[:-1]).any():
-        return np.argsort(a, kind="stable")
-    order = np.argsort(a)
+    if a.size >= 16 * LOOK:
+        sample = np.sort(a[:: a.size // LOOK])
+        if (sample[1:] == sample[:-1]).any():
+            return a.argsort(kind="stable")
+    order = a.argsort()
     values = a[order]
     same = values[1:] == values[:-1]
     if values[-1] != values[-1]:
         same |= (values[1:] != values[1:]) & (values[:-1] != values[:-1])
-    if same.any():
+    count = np.count_nonzero(same)
+    if count > a.size // 8:
+        return a.argsort(kind="stable")
+    if count:
         _order_equal(order, same)
     return order
 
@@ -122,10 +127,9 @@ def order_zeros(a, result, axis):
 
     a: what it was before. NumPy takes one zero for the other, so that there may be more or less.
     """
-    if result.size <= FEW_TO_COUNT and np.count_nonzero(result) == result.size:
+    if result.size <= SOME and np.count_nonzero(result) == result.size:
         return
-    bits, least = SIGNED[a.itemsize], LEAST[a.itemsize]
-    if least_of(a.view(bits)) != least and least_of(result.view(bits)) != least:
+    if least_of(a.view(SIGNED[a.itemsize])) != LEAST[a.itemsize]:  # there is no -0.0
         return
     negative = (a == 0) & np.signbit(a)
     before = np.count_nonzero(result < 0, axis=axis, keepdims=True)

@@ -8,11 +8,13 @@ import math
 import numpy as np
 
 from ..backends import cpu_functions
-from ..backends.cpu_functions import FEW_TO_COUNT, LEAST, SIGNED
+from ..backends.cpu_functions import LEAST, SIGNED
+from ..backends.cpu_sorting import SOME
 from .short_numpy import _fits, _is_axis, _is_real, _multiply, _scan
 from .short_ufuncs import FLOATS, INTEGERS, float_of, numbers_of, rounded
 
 _COUNTED = "bhilBHI"  # integers that NumPy counts
+_NUMBERS = FLOATS + INTEGERS
 _EXACT = "dbhilqBHILQ"  # dtypes of which edges and quantiles are computed in float64
 
 
@@ -83,31 +85,29 @@ def isin(x1, x2):
 
 
 def interp(x, xp, fp):
-    if not _of(FLOATS + INTEGERS, x, xp, fp) or xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+    if not _of(_NUMBERS, x, xp, fp) or xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         return None
     xp = numbers_of(xp)
-    if not (_are_finite(xp) and _are_finite(fp)):
-        return None
-    if xp.size > 1 and not (xp.item(-1) > xp.item(-2) and _ascends(xp)):
-        return None  # not in order, or with several values at the last place
-    return rounded(np.interp(x, xp, fp), float_of(x))
+    return rounded(np.interp(x, xp, fp), float_of(x)) if _are_points(xp, fp) else None
 
 
 _FEW = 50  # numbers that Python looks at sooner than NumPy
 
 
-def _ascends(values):
-    """Whether numbers that are finite are in order."""
-    if values.size <= _FEW:
-        values = values.tolist()
-        return sorted(values) == values
-    return np.logical_and.reduce(values[1:] >= values[:-1])
+def _are_points(xp, fp):
+    """Whether all is finite and xp is in order, its last number but once."""
+    if xp.size > 1 and not xp.item(-1) > xp.item(-2):
+        return False
+    if xp.size <= _FEW:
+        places = xp.tolist()
+        return math.isfinite(sum(places) + sum(fp.tolist())) and places == sorted(places)
+    if not (_are_finite(xp) and _are_finite(fp)):
+        return False
+    return np.logical_and.reduce(xp[1:] >= xp[:-1])
 
 
 def _are_finite(values):
     """Whether no float is infinite or NaN, sooner than by np.all."""
-    if type(values) is np.ndarray and values.size <= _FEW and values.ndim == 1:
-        return math.isfinite(sum(values.tolist()))
     return np.logical_and.reduce(np.isfinite(values), None)
 
 
@@ -143,11 +143,12 @@ def unpackbits(a, axis=None):
 
 def _but_zeros(result, *operands):
     """Return a result of operands, or None where NumPy leaves open which of the zeros it is."""
-    if np.size(result) <= FEW_TO_COUNT and np.count_nonzero(result) == np.size(result):
+    size = np.size(result)
+    if size <= SOME and np.count_nonzero(result) == size:
         return result
     for one in operands:  # -0.0 has the least bits there are
         if cpu_functions.least_of(one.view(SIGNED[one.itemsize])) == LEAST[one.itemsize]:
-            return result if np.count_nonzero(result) == np.size(result) else None
+            return result if size > SOME and np.count_nonzero(result) == size else None
     return result
 
 

@@ -313,10 +313,9 @@ def cross(x1, x2):
 def trace(x, offset=0, axis1=0, axis2=1):
     if not _is_real(x) or x.dtype.char == "e":
         return None
-    diagonal = x.diagonal(offset, axis1, axis2)
     if x.dtype.kind != "f":
-        return np.add.reduce(diagonal, -1, np.uint64 if x.dtype.kind == "u" else np.int64)
-    return rounded(np.add.reduce(diagonal, -1, np.float64) + 0.0, x.dtype)
+        return x.trace(offset, axis1, axis2, np.uint64 if x.dtype.kind == "u" else np.int64)
+    return rounded(x.trace(offset, axis1, axis2, np.float64) + 0.0, x.dtype)
 
 
 def einsum(subscripts, x):

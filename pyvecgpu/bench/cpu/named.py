@@ -144,6 +144,8 @@ AS_OURS = {
     "a.argsort()": "a.argsort(kind='stable')",
     "m.argsort(T)": "m.argsort(T, kind='stable')",
     "m.argsort(S)": "m.argsort(S, kind='stable')",
+    "m.argsort(x)": "m.argsort(x, kind='stable')",
+    "m.take(x, m.argsort(x)[:10])": "m.take(x, m.argsort(x, kind='stable')[:10])",
     "m.copy(T)": "m.copy(T, order='C')",
 }
 
