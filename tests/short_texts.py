@@ -77,5 +77,8 @@ m.linalg.matrix_power(C[:, :, :3], 3); m.linalg.matrix_power(A[:, :4], 3);
 m.interp(c * 3, m.asarray(np.random.default_rng(1).permutation(24)).astype(a.dtype), c);
 m.interp(c * 7, m.asarray(np.random.default_rng(3).permutation(60), a.dtype), m.tile(c, 3)[:60]);
 m.interp(c, m.arange(60, dtype=a.dtype), m.tile(c, 3)[:60]);
-m.interp(c, m.arange(60, dtype=a.dtype), m.tile(b, 3)[:60])
+m.interp(c, m.arange(60, dtype=a.dtype), m.tile(b, 3)[:60]);
+m.logspace(0, 2.9, 10, dtype="float64"); m.logspace(0, 3.7, 14, dtype="float64");
+m.unwrap(m.asarray([0.0, m.pi, 0.0, -m.pi, 9.0], dtype=a.dtype));
+m.unwrap(m.asarray([[0.0, m.pi], [0.0, -m.pi]], dtype="float64"))
 """

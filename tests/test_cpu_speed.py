@@ -91,13 +91,43 @@ CALLS = {
     "A[1, 2]": (lambda a, A, out: A[1, 2], 8),
     "sum(a)": (lambda a, A, out: vg.sum(a), 15),
     "max(a)": (lambda a, A, out: vg.max(a), 14),
+    "clip(a, 0, 1)": (lambda a, A, out: vg.clip(a, 0, 1), 9),
+    "round(a, 2)": (lambda a, A, out: vg.round(a, 2), 5),
+    "a ** 0.5": (lambda a, A, out: a**0.5, 5),
+    "allclose(a, a)": (lambda a, A, out: vg.allclose(a, a), 11),
+    "unwrap(a)": (lambda a, A, out: vg.unwrap(a), 8),
+    "sort(a)": (lambda a, A, out: vg.sort(a), 5),
+    "interp(a, a, a)": (lambda a, A, out: vg.interp(a, a, a), 10),
+    "roll(a, 3)": (lambda a, A, out: vg.roll(a, 3), 3),
+    "insert(a, 3, 1)": (lambda a, A, out: vg.insert(a, 3, 1), 5),
+    "partition(a, 3)": (lambda a, A, out: vg.partition(a, 3), 8),
+    "average(a, weights=a)": (lambda a, A, out: vg.average(a, weights=a), 17),
+    "norm(a)": (lambda a, A, out: vg.linalg.norm(a), 4),
+    "vecmat(A[0], A)": (lambda a, A, out: vg.vecmat(A[0], A), 11),
+    "einsum": (lambda a, A, out: vg.einsum("ij,kj->ik", A, A), 16),
+    "meshgrid(a, a)": (lambda a, A, out: vg.meshgrid(a, a), 7),
+    "array([1.0, 2.0])": (lambda a, A, out: vg.array([1.0, 2.0], device=a.device), 8),
+    "full(9, 3.0)": (lambda a, A, out: vg.full(9, 3.0, device=a.device), 12),
+    "logspace(0, 1, 9)": (lambda a, A, out: vg.logspace(0, 1, 9, device=a.device), 13),
+    "unravel_index(7, (3, 4))": (lambda a, A, out: vg.unravel_index(7, (3, 4)), 5),
+    "ravel_multi_index": (lambda a, A, out: vg.ravel_multi_index((1, 2), (3, 4)), 4),
 }
+INTEGERS = {
+    "i ** 0.5": (lambda a, A, out: a**0.5, 8),
+    "clip(i, 0, 1)": (lambda a, A, out: vg.clip(a, 0, 1), 8),
+    "cov(I)": (lambda a, A, out: vg.cov(A), 13),
+    "gradient(i)": (lambda a, A, out: vg.gradient(a), 7),
+    "trapezoid(i)": (lambda a, A, out: vg.trapezoid(a), 7),
+    "average(i, weights=i)": (lambda a, A, out: vg.average(a, weights=a), 10),
+}
+CALLS |= INTEGERS
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_small_calls_are_short(device, name):
     function, most = CALLS[name]
-    a = vg.asarray(np.arange(1, 17, dtype=np.float32), device=device)
+    dtype = np.int64 if name in INTEGERS else np.float32
+    a = vg.asarray(np.arange(1, 17, dtype=dtype), device=device)
     operands = a, a.reshape(4, 4), vg.empty_like(a)
     function(*operands)
     calls = []
@@ -229,6 +259,17 @@ def test_rows_of_a_long_column_are_added_by_blocks(device):
     exact = x.astype(np.float64).sum(axis=0)
     assert np.all(np.abs(total - exact) <= 1e-6 * exact)
     assert len(x) > cpu_functions.BLOCK[4]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_norms_are_added_up_in_pieces(device, rng, dtype):
+    for n in (2000, 2001, 8192, 8193, 20_001, 300_000):
+        x = (rng.standard_normal(n) * 9).astype(dtype)
+        array = helpers.put(device, x)
+        exact = np.sqrt(np.sum(x.astype(np.float64) ** 2))
+        for found in (array, array.reshape(-1, 1), helpers.put(device, x[::-1])[::-1]):
+            length = vg.linalg.norm(found).item()
+            assert abs(length - exact) <= (1e-14 if dtype == "float64" else 3e-7) * exact
 
 
 # The bench ----------------------------------------------------------------------------------------
