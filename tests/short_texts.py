@@ -80,5 +80,9 @@ m.interp(c, m.arange(60, dtype=a.dtype), m.tile(c, 3)[:60]);
 m.interp(c, m.arange(60, dtype=a.dtype), m.tile(b, 3)[:60]);
 m.logspace(0, 2.9, 10, dtype="float64"); m.logspace(0, 3.7, 14, dtype="float64");
 m.unwrap(m.asarray([0.0, m.pi, 0.0, -m.pi, 9.0], dtype=a.dtype));
-m.unwrap(m.asarray([[0.0, m.pi], [0.0, -m.pi]], dtype="float64"))
+m.unwrap(m.asarray([[0.0, m.pi], [0.0, -m.pi]], dtype="float64")); m.histogram(T, 5);
+m.histogram(c / 3, 101); m.histogram(c, bins=3); m.histogram(c * 0, 3); m.histogram(c, True);
+m.histogram(v, 100); m.histogram_bin_edges(c / 7, 13); m.histogram(z, 2); m.histogram(c * 1e300, 4);
+m.histogram_bin_edges(c * 2**60, 9); m.unique(b, equal_nan=True); m.unique(T); m.union1d(A, T);
+m.union1d(b, c); m.union1d(b, b); m.unique(z)
 """

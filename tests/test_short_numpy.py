@@ -366,7 +366,15 @@ m.putmask(a, mask, b); m.putmask(A, A > 0, B)
 EVERY = (*READS, *WRITES, *COMPUTED, *UFUNCS, *COUNTS, *LINALG, *DECOMPOSED, *TRANSFORMS)
 EVERY = (*EVERY, *NAMED, *texts(TYPED))
 
-HELPERS = {"along_one", "along_several", "float_of", "frequencies", "numbers_of", "rounded"}
+HELPERS = {
+    "distinct",
+    "along_one",
+    "along_several",
+    "float_of",
+    "frequencies",
+    "numbers_of",
+    "rounded",
+}
 NEAR = {"m.cbrt(c)": 1}  # units in the last place that ways may differ by
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..backends import cpu_functions
 from ..backends.cpu_functions import LEAST, SIGNED
 from ..backends.cpu_sorting import SOME
-from .short_numpy import _fits, _is_axis, _is_real, _multiply, _scan
+from .short_numpy import _fits, _is_axis, _is_real, _multiply, _scan, distinct
 from .short_ufuncs import FLOATS, INTEGERS, float_of, numbers_of, rounded
 
 _COUNTED = "bhilBHI"  # integers that NumPy counts
@@ -44,11 +44,20 @@ def digitize(x, bins, right=False):
 
 
 def histogram(x, bins=10):
+    if type(bins) is int and 0 < bins <= _FEW_BINS:
+        edges = histogram_bin_edges(x, bins)
+        if edges is None:
+            return None
+        places = edges[:-1].searchsorted(x.reshape(-1), "right")  # none is 0
+        return np.bincount(places, minlength=bins + 1)[1:], edges
     if not _of(_EXACT + "f", x) or type(bins) is not int or not x.size:
         return None
     if x.dtype.char != "f":
         return np.histogram(x, bins)
     return np.histogram(x, bins, (x.min().item(), x.max().item()))  # edges as of float64
+
+
+_FEW_BINS = 100  # up to which it is sooner to look for the bin of an element
 
 
 def histogram_bin_edges(x, bins=10):
@@ -59,7 +68,15 @@ def histogram_bin_edges(x, bins=10):
         return None
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, bins + 1, dtype=x.dtype if x.dtype.kind == "f" else np.float64)
+    start, stop = float(low), float(high)
+    step = (stop - start) / bins
+    if not step or not math.isfinite(step):
+        return np.linspace(low, high, bins + 1, dtype=x.dtype if x.dtype.kind == "f" else None)
+    edges = np.arange(bins + 1, dtype=np.float64)  # and what np.linspace does with it
+    edges *= step
+    edges += start
+    edges[-1] = stop
+    return edges.astype(x.dtype, copy=False) if x.dtype.kind == "f" else edges
 
 
 def histogram2d(x, y, bins=10):
@@ -122,8 +139,10 @@ def iscomplex(x):
 def unique(x, equal_nan=True):
     if not _is_real(x) or x.dtype.char == "e" or not x.size or type(equal_nan) is not bool:
         return None
-    result = np.unique(x, equal_nan=equal_nan)
-    return result if x.dtype.kind != "f" else _but_zeros(result, x)
+    in_order = distinct(x)
+    if in_order is None:
+        in_order = np.unique(x, equal_nan=equal_nan)
+    return in_order if x.dtype.kind != "f" else _but_zeros(in_order, x)
 
 
 def packbits(a, axis=None, bitorder="big"):

@@ -217,7 +217,15 @@ def argwhere(x):
 def unique_values(x):
     if not _is_real(x) or x.dtype.kind == "f" or not x.size:
         return None
-    in_order = np.sort(x, axis=None)
+    return distinct(x)
+
+
+def distinct(x):
+    """Return the elements in order, each once; None where NaN is among them."""
+    in_order = x.flatten()
+    in_order.sort()
+    if in_order[-1] != in_order[-1]:
+        return None
     differs = np.empty(in_order.size, bool)
     differs[0] = True
     np.not_equal(in_order[1:], in_order[:-1], out=differs[1:])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..dtypes import complex_dtype
-from .short_numpy import _sum, vander
+from .short_numpy import vander
 from .short_ufuncs import FLOATS, INTEGERS, float_of
 
 _EPS = {"f": float(np.finfo("f").eps), "d": float(np.finfo("d").eps)}
@@ -109,7 +109,7 @@ def polyfit(x, y, deg):
         return None
     x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
     left = vander(x, deg + 1)
-    scale = np.sqrt(_sum(left * left, 0))
+    scale = np.sqrt(np.add.reduce(left * left, 0))
     lengths = scale.tolist()
     if not math.isfinite(sum(lengths)) or not min(lengths):
         return None

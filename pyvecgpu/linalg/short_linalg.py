@@ -5,6 +5,8 @@ integers, which it computes with in float64; results of these are rounded once t
 What NumPy refuses, singular matrices among it, goes the long way, which says so.
 """
 
+import math
+
 import numpy as np
 
 from ..dtypes import complex_dtype
@@ -180,17 +182,14 @@ def _length(x):
     dtype = float_of(x)
     if dtype is None:
         return None
-    x = (x if x.size > _FEW else x.astype(np.float64, copy=False)).reshape(-1)
-    if x.dtype.kind != "f":
-        x = numbers_of(x)
+    x = (x if x.dtype.kind == "f" else numbers_of(x)).reshape(-1)
     if x.size <= _PIECE:
-        return rounded(np.sqrt(x.dot(x)), dtype)
+        return np.sqrt(x.dot(x)) if x.dtype is dtype else np.array(math.sqrt(x.dot(x)), dtype)
     pieces = [x[i : i + _PIECE] for i in range(0, x.size, _PIECE)]
-    return rounded(np.sqrt(sum([float(one.dot(one)) for one in pieces])), dtype)
+    return np.array(math.sqrt(sum([one.dot(one).item() for one in pieces])), dtype)
 
 
-_FEW = 2000  # elements of which the squares are added up as float64
-_PIECE = 8192  # elements of a product that BLAS makes in this thread alone
+_PIECE = 10_000  # elements of a product that BLAS makes in this thread alone
 
 
 def diagonal(x, offset=0):

@@ -146,6 +146,9 @@ AS_OURS = {
     "m.argsort(S)": "m.argsort(S, kind='stable')",
     "m.argsort(x)": "m.argsort(x, kind='stable')",
     "m.take(x, m.argsort(x)[:10])": "m.take(x, m.argsort(x, kind='stable')[:10])",
+    "m.take_along_axis(A, m.argsort(A, axis=1), axis=1)": (
+        "m.take_along_axis(A, m.argsort(A, axis=1, kind='stable'), axis=1)"
+    ),
     "m.copy(T)": "m.copy(T, order='C')",
 }
 
