@@ -13,12 +13,13 @@ from pyvecgpu.functions import (
     short_names,
     short_numpy,
     short_polynomials,
+    short_products,
     short_sets,
     short_ufuncs,
 )
 from pyvecgpu.linalg import short_linalg
 
-OTHERS = short_fft, short_names, short_polynomials, short_sets
+OTHERS = short_fft, short_names, short_polynomials, short_products, short_sets
 
 pytestmark = pytest.mark.devices("cpu")
 

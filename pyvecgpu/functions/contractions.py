@@ -9,28 +9,26 @@ What is to be done of two operands that take nothing but permutations, reshapes 
 kept by subscripts and shapes: to find it out takes longer than a small product.
 """
 
-import functools
 import importlib.util
 import math
 import string
 
 from ..array import Array, Tracked
 from ..dispatch import WAYS
-from . import short_cards, short_cpu, short_numpy
+from . import short_cards, short_products
 from .arguments import Operands, is_scalar, parse_int, promote_all
 from .casting import active
 from .layout import astype, broadcast_to, diagonal, permute_dims, reshape
 from .linalg import matmul, parse_precision
 from .reductions import sum as total
 from .short_calls import short
+from .subscripts import parse, plan_of
 from .values import copied
 
 __all__ = ["einsum"]
 
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
-
-@short(short_numpy.einsum)
+@short(short_products.einsum, c_order=False)
 def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, device=None):
     """Return the sum of products that subscripts describe, such as "bij,bjk->bik", as numpy.einsum.
 
@@ -54,7 +52,7 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None, out=None, de
         if result is not None:
             return result
     call = Operands("einsum", operands, out, device)
-    terms, result = _parse(subscripts, [x.ndim for x in call.arrays])
+    terms, result = parse(subscripts, [x.ndim for x in call.arrays])
     dtype = promote_all(call.arrays)
     parts = [astype(x, dtype, copy=False) for x in call.arrays]
     sizes = _sizes(subscripts, terms, parts)
@@ -101,14 +99,10 @@ def _of_two(subscripts, a, b, precision):
     """Return the product of two Arrays by a plan that is kept, or None: the long way."""
     if type(a) not in _ARRAYS or type(b) not in _ARRAYS or a.backend is not b.backend:
         return None
-    plan = _plan(subscripts, a.shape, b.shape)
+    plan = plan_of(subscripts, a.shape, b.shape)
     if plan is None:
         return None
     (axes_a, shape_a), (axes_b, shape_b), (shape, axes), is_dots = plan
-    if precision is None:
-        result = short_cpu.planned_product(a, b, plan)
-        if result is not None:
-            return result
     code = parse_precision(precision)
     if is_dots and axes is None:
         result = short_cards.dots(_permuted(a, axes_a), _permuted(b, axes_b), code)
@@ -125,44 +119,6 @@ def _permuted(array, axes):
 
 def _reshaped(array, shape):
     return array if shape is None else WAYS["reshape"](array.backend, array, shape)
-
-
-@functools.lru_cache(maxsize=1024)
-def _plan(subscripts, shape_a, shape_b):
-    """Return ((axes, shape) of a, of b, (shape, axes) of the product, whether it is of rows).
-
-    None in their place: as it is. None alone: the subscripts ask for more, or make no sense.
-    """
-    try:
-        (a, b), result = _parse(subscripts, [len(shape_a), len(shape_b)])
-    except ValueError:
-        return None
-    sizes = dict(zip(a, shape_a, strict=True)) | dict(zip(b, shape_b, strict=True))
-    fits = len({*a}) == len(a) and len({*b}) == len(b) and {*a} ^ {*b} <= {*result}
-    fits = fits and tuple(map(sizes.get, a)) == shape_a and tuple(map(sizes.get, b)) == shape_b
-    if not fits or {*result} - {*sizes} or 0 in sizes.values():
-        return None
-    batch = [label for label in a if label in b and label in result]
-    summed = [label for label in a if label in b and label not in result]
-    rows = [label for label in a if label not in b]
-    columns = [label for label in b if label not in a]
-
-    def axes(labels, wanted):
-        order = tuple([labels.index(label) for label in wanted])
-        return None if order == tuple(range(len(order))) else order
-
-    def shape(*groups):
-        """The batch's axes, and each group of labels as one axis."""
-        lengths = [math.prod(sizes[label] for label in group) for group in groups]
-        found = (*(sizes[label] for label in batch), *lengths)
-        return found, None if all(len(group) == 1 for group in groups) else found
-
-    of_a = axes(a, batch + rows + summed), shape(rows, summed)[1]
-    of_b = axes(b, batch + summed + columns), shape(summed, columns)[1]
-    product = batch + rows + columns
-    natural, full = shape(rows, columns)[0], tuple(sizes[label] for label in product)
-    of_result = None if natural == full else full, axes(product, result)
-    return of_a, of_b, of_result, not rows and not columns and len(summed) == 1
 
 
 class _Part:
@@ -207,36 +163,6 @@ def _contract(a, b, needed, sizes, precision):
     product = matmul(left, right, precision=precision)
     labels = batch + rows + columns
     return _Part(reshape(product, tuple(sizes[label] for label in labels)), labels)
-
-
-def _parse(subscripts, ndims):
-    """Return the labels of each operand and of the result. An ellipsis is numbers for labels."""
-    text = subscripts.replace(" ", "")
-    given, arrow, wanted = text.partition("->")
-    terms = given.split(",")
-    if len(terms) != len(ndims):
-        raise ValueError(f"einsum: {len(terms)} terms in {subscripts!r} for {len(ndims)} operands")
-    labels = [_labels(term, ndim, subscripts) for term, ndim in zip(terms, ndims, strict=True)]
-    numbers = sorted({x for one in labels for x in one if isinstance(x, int)})
-    found = [x for one in labels for x in one if isinstance(x, str)]
-    if arrow:
-        before, dots, after = wanted.partition("...")
-        result = [*before, *(numbers if dots else []), *after]
-        strange = [x for x in result if isinstance(x, str) and x not in found]
-        if strange or len(set(result)) != len(result):
-            raise ValueError(f"einsum: the result of {subscripts!r} has a label twice or of nobody")
-        return labels, result
-    return labels, [*numbers, *sorted(x for x in set(found) if found.count(x) == 1)]
-
-
-def _labels(term, ndim, subscripts):
-    before, dots, after = term.partition("...")
-    if not set(before + after) <= _LETTERS:
-        raise ValueError(f"einsum: labels are letters, in {subscripts!r} {term!r} is not")
-    missing = ndim - len(before + after)
-    if missing < 0 or (missing and not dots):
-        raise ValueError(f"einsum: {term!r} in {subscripts!r} fits no array of {ndim} dimensions")
-    return [*before, *range(-missing, 0), *after]
 
 
 def _sizes(subscripts, terms, arrays):

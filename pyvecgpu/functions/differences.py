@@ -7,7 +7,7 @@ import math
 
 from ..dtypes import bool as bool_dtype
 from ..dtypes import float64, inexact, int64, is_complex, is_float, promote_scalar
-from . import short_cards, short_counts, short_numpy
+from . import short_cards, short_counts, short_numpy, short_products
 from .arguments import (
     Operands,
     is_scalar,
@@ -375,7 +375,7 @@ def _convolved(long, short):
     return result
 
 
-@short(short_numpy.cross)
+@short(short_products.cross)
 def cross(x1, x2, /, axisa=-1, axisb=-1, axisc=-1, axis=None, *, device=None):
     """Return the cross products of vectors of three elements along an axis, the others broadcast.
 

@@ -25,7 +25,7 @@ from ..dtypes import is_complex
 from ..native.abi import MAX_NDIM, Option, Precision
 from ..native.choices import choose, chosen
 from ..operations import Operation
-from . import elementwise, short_cards, short_numpy
+from . import elementwise, short_cards, short_products
 from .arguments import Operands, are_operands, is_scalar, parse_axes, parse_axis, parse_int
 from .casting import active
 from .layout import as_array, broadcast_to, diagonal, permute_dims, ravel, reshape
@@ -176,7 +176,7 @@ def _with_an_axis_less(a, b):
     return a, b, shape
 
 
-@short(short_numpy.tensordot)
+@short(short_products.tensordot)
 def tensordot(x1, x2, /, axes=2, *, precision=None, out=None, device=None):
     """Return the sums of products over axes of x1 and as many of x2; their other axes stay.
 
@@ -239,7 +239,7 @@ def inner(x1, x2, /, *, precision=None, out=None, device=None):
     return tensordot(x1, x2, axes=([-1], [-1]), precision=precision, out=out, device=device)
 
 
-@short(short_numpy.outer)
+@short(short_products.outer)
 def outer(x1, x2, /, out=None, *, device=None):
     """Return the products of every element of x1, a row each, with every element of x2.
 
@@ -322,7 +322,7 @@ def _check_matrix(name, matrix, vector, length):
         raise ValueError(f"{name}: {shapes} do not fit")
 
 
-@short(short_numpy.kron)
+@short(short_products.kron)
 def kron(x1, x2, /, *, out=None, device=None):
     """Return blocks of x2, one for each element of x1 and multiplied by it, side by side.
 
@@ -339,7 +339,7 @@ def kron(x1, x2, /, *, out=None, device=None):
     return call.deliver_array(reshape(a * b, shape))
 
 
-@short(short_numpy.trace)
+@short(short_products.trace)
 def trace(x, /, offset=0, axis1=0, axis2=1, dtype=None):
     """Return the sums of the diagonals of the matrices that two axes span; see diagonal and sum.
 

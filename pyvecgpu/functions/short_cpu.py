@@ -148,26 +148,6 @@ def turned_by_90(x, k, axes):
     return wrap(x.backend, np.rot90(data, k))
 
 
-def planned_product(x1, x2, plan):
-    """Return the product of two Arrays of one dtype that einsum has a plan for, or None."""
-    a, b = data_of(x1), data_of(x2)
-    if a is None or b is None or x1.backend is not x2.backend:
-        return None
-    if a.dtype is not b.dtype or a.dtype.char == "e":
-        return None
-    (axes_a, shape_a), (axes_b, shape_b), (shape, axes), _ = plan
-    a = a if axes_a is None else a.transpose(axes_a)
-    b = b if axes_b is None else b.transpose(axes_b)
-    a = a if shape_a is None else a.reshape(shape_a)
-    b = b if shape_b is None else b.reshape(shape_b)
-    try:
-        result = np.asarray(a.dot(b) if a.ndim == b.ndim == 2 else np.matmul(a, b))
-    except MemoryError:
-        return None
-    result = result if shape is None else result.reshape(shape)
-    return wrap(x1.backend, result if axes is None else result.transpose(axes))
-
-
 # Elementwise --------------------------------------------------------------------------------------
 
 

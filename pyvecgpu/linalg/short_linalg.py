@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from ..dtypes import complex_dtype
-from ..functions import short_names, short_numpy
+from ..functions import short_names, short_products
 from ..functions.short_numpy import _multiply
 from ..functions.short_ufuncs import float_of, numbers_of, rounded
 
@@ -197,7 +197,7 @@ def diagonal(x, offset=0):
 
 
 def trace(x, offset=0):
-    return short_numpy.trace(x, offset, -2, -1)
+    return short_products.trace(x, offset, -2, -1)
 
 
 def outer(x1, x2):
