@@ -84,5 +84,14 @@ m.unwrap(m.asarray([[0.0, m.pi], [0.0, -m.pi]], dtype="float64")); m.histogram(T
 m.histogram(c / 3, 101); m.histogram(c, bins=3); m.histogram(c * 0, 3); m.histogram(c, True);
 m.histogram(v, 100); m.histogram_bin_edges(c / 7, 13); m.histogram(z, 2); m.histogram(c * 1e300, 4);
 m.histogram_bin_edges(c * 2**60, 9); m.unique(b, equal_nan=True); m.unique(T); m.union1d(A, T);
-m.union1d(b, c); m.union1d(b, b); m.unique(z)
+m.union1d(b, c); m.union1d(b, b); m.unique(z); m.fromfunction(lambda i, j: i + j, (5, 5));
+m.fromfunction(lambda i, j: i, (2, 3), dtype=a.dtype);
+m.fromfunction(lambda i: i * 2, (4,), dtype="int64"); m.fromfunction(lambda i: i, 4);
+m.fromfunction(lambda i, j: j, (0, 2)); m.fromfunction(lambda: 7, ());
+m.fromfunction(lambda i: i, (-1,)); m.fromfunction(lambda i, j: j, (2, 3), device="cpu");
+m.fromfunction(lambda i, j, k: i + j - k, (2, 3, 4), dtype="int32");
+m.fromfunction(lambda i, n: i * n, (3,), n=2); m.fromfunction(lambda *g: g[0], (1,) * 9);
+a.astype("int64"); (b * 3).astype("int8"); b.astype("uint8"); (a * 1e30).astype("int64");
+(c * 2.0**61).astype("int64"); T.astype("int16"); z.astype("uint64"); e.astype("int32");
+(c - 0.5).astype("uint8")
 """

@@ -69,7 +69,7 @@ def _way(source, dtype):
     if source.char in _INTEGER + "fde" and dtype.char in "fe":
         return _to_narrow_floats(dtype)
     if is_float(source) and is_integer(dtype):
-        return lambda a: _by_chunks(widened(a), dtype)
+        return _to_integers(dtype)
     return _to_others(source, dtype)
 
 
@@ -77,6 +77,20 @@ def _to_narrow_floats(dtype):
     def convert(a):
         with np.errstate(over="ignore"):
             return a.astype(dtype, "C")
+
+    return convert
+
+
+def _to_integers(dtype):
+    least, most = integer_range(dtype)
+    above = float(most + 1)
+
+    def convert(a):
+        if a.size <= FEW and a.dtype.char in "fd":
+            inside = np.abs(a) < above if least else (a > -1) & (a < above)
+            if b"\0" not in inside.tobytes():  # of few bytes the quickest look
+                return a.astype(dtype, "C")
+        return _by_chunks(widened(a), dtype)
 
     return convert
 

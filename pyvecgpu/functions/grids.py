@@ -9,7 +9,7 @@ import numpy as np
 
 from ..array import Array
 from ..dtypes import get_default_dtype, int64, is_integer, parse_dtype
-from . import short_names
+from . import short_cpu, short_names
 from .arguments import check_shape, is_host, parse_axis, parse_int, parse_shape
 from .creation import asarray, ones
 from .elementwise import bitwise_invert, greater_equal, less, logical_or, maximum, minimum
@@ -82,8 +82,10 @@ def fromfunction(function, shape, *, dtype=None, device=None, **options):
     [[0, 1, 2], [10, 11, 12]]
     """
     dtype = get_default_dtype() if dtype is None else dtype
-    grids = indices(shape, dtype, device=device)
-    return function(*unstack(grids), **options)
+    grids = short_cpu.index_grids(shape, dtype, device)
+    if grids is None:
+        grids = unstack(indices(shape, dtype, device=device))
+    return function(*grids, **options)
 
 
 def ix_(*args):

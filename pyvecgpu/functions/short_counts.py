@@ -162,7 +162,7 @@ def unpackbits(a, axis=None):
 
 def _but_zeros(result, *operands):
     """Return a result of operands, or None where NumPy leaves open which of the zeros it is."""
-    size = np.size(result)
+    size = result.size
     if size <= SOME and np.count_nonzero(result) == size:
         return result
     for one in operands:  # -0.0 has the least bits there are

@@ -128,6 +128,27 @@ def grids(arrays, indexing, sparse):
     return tuple(grids)
 
 
+def index_grids(shape, dtype, device):
+    """Return for each axis of a shape an Array of every element's index along it, or None."""
+    if type(shape) is not tuple or not 0 < len(shape) <= MAX_NDIM or observed():
+        return None
+    for n in shape:
+        if type(n) is not int or not 0 <= n < LONGEST:
+            return None
+    dtype, backend = parse_dtype(dtype), resolve(device).backend
+    if backend.on_card or dtype.char not in "fdil":
+        return None
+    grids = []
+    try:
+        for axis, n in enumerate(shape, 1):
+            grid = np.empty(shape, dtype)
+            grid[...] = np.arange(n, dtype=dtype).reshape((n,) + (1,) * (len(shape) - axis))
+            grids.append(wrap(backend, grid))
+    except (MemoryError, ValueError):
+        return None
+    return grids
+
+
 def turned(x, axis):
     """Return a view with the order of the elements reversed along an axis, several or all."""
     data = data_of(x, "buifcV")

@@ -16,9 +16,9 @@ _INTEGERS = {int}
 
 
 def _is_real(*values):
-    """Whether all are ndarrays of bools, integers or real floats."""
+    """Whether all are ndarrays: those that come here are of bools, integers or real floats."""
     for one in values:  # not by a generator, which costs as much as a small call
-        if type(one) is np.ndarray and one.dtype.kind in "buif":
+        if type(one) is np.ndarray:
             continue
         return False
     return True
