@@ -93,5 +93,9 @@ m.fromfunction(lambda i, j, k: i + j - k, (2, 3, 4), dtype="int32");
 m.fromfunction(lambda i, n: i * n, (3,), n=2); m.fromfunction(lambda *g: g[0], (1,) * 9);
 a.astype("int64"); (b * 3).astype("int8"); b.astype("uint8"); (a * 1e30).astype("int64");
 (c * 2.0**61).astype("int64"); T.astype("int16"); z.astype("uint64"); e.astype("int32");
-(c - 0.5).astype("uint8")
+(c - 0.5).astype("uint8"); m.ptp(b); m.ptp(c); m.ptp(A, 0); m.ptp(T, axis=1); m.ptp(c * 0);
+m.ptp(-(c * 0)); m.ptp(m.append(c * 0, -(c * 0))); m.ptp(z); m.ptp(e);
+m.ptp(C, (0, 2), keepdims=True); m.concatenate([A, B], axis=None); m.concatenate([a, b], 0.0);
+m.concatenate([a, b], axis=True); m.stack([A, B], -1); m.tile(a, reps=2); m.roll(a, shift=3);
+m.repeat(a, repeats=2); m.ptp(m.append(-(c * 0), c * 0))
 """

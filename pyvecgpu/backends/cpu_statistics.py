@@ -23,9 +23,12 @@ def count_nonzero(a, axes, keepdims):
 
 def ptp(a, axes, keepdims):
     wide = widened(a)
-    most = cpu_functions.largest(wide, axes, keepdims)
-    least = cpu_functions.smallest(wide, axes, keepdims)
-    return _as_dtype(np.subtract(most, least), a.dtype)
+    most = np.maximum.reduce(wide, axis=axes, keepdims=keepdims)
+    least = np.minimum.reduce(wide, axis=axes, keepdims=keepdims)
+    result = np.subtract(most, least)
+    if wide.dtype.kind == "f":  # it does not matter which zero is the largest element
+        result = result + 0.0
+    return _as_dtype(result, a.dtype)
 
 
 def wide(a):

@@ -17,7 +17,6 @@ import numpy as np
 
 from ..array import Array, new
 from ..backends.cpu_results import wrote
-from ..backends.cpu_ways import holds
 from ..device import Device, resolve
 from ..dispatch import _listeners
 from ..native.abi import MAX_NDIM
@@ -30,12 +29,10 @@ _REAL = "buif"
 _ERRORS = (TypeError, ValueError, IndexError, ArithmeticError, MemoryError)
 
 
-def numpys(function, scalars=()):
+def numpys(function):
     """Return a decorator: NumPy's function is taken instead, where it gives the same.
 
-    It is for an array or a list of arrays, and integers. scalars: the places of arguments that are
-    operands. Those are scalars that the first argument's dtype holds, other than 0, which NumPy
-    confuses with -0.0.
+    It is for an array or a list of arrays, and integers.
     """
 
     def decorate(composed):
@@ -54,10 +51,9 @@ def numpys(function, scalars=()):
                 raws.append(one.data)
                 if raws[-1].dtype.kind not in _REAL:
                     return composed(*arguments, **options)
-            if len(arguments) > 1 or options:
-                for i, value in enumerate([*arguments[1:], *options.values()], 1):
-                    if not (_is_operand(value, raws[0]) if i in scalars else _is_number(value)):
-                        return composed(*arguments, **options)
+            for value in (*arguments[1:], *options.values()):
+                if type(value) is not int and value is not None:
+                    return composed(*arguments, **options)
             try:
                 result = function(raws if parts is first else raws[0], *arguments[1:], **options)
             except _ERRORS:
@@ -74,17 +70,6 @@ def numpys(function, scalars=()):
 
 
 _AXIS = {"axis"}
-
-
-def _is_number(value):
-    return type(value) is int or value is None
-
-
-def _is_operand(value, data):
-    """Whether a scalar is None or, other than 0, one of every dtype of the array's kind."""
-    if value is None or (type(value) is int and data.dtype.kind in "iuf"):
-        return value is None or 0 < value < 128
-    return type(value) is float and data.dtype.kind == "f" and value and holds(data.dtype, value)
 
 
 def short(function, c_order=True, of=tuple, alone=False):
