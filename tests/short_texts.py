@@ -97,5 +97,14 @@ a.astype("int64"); (b * 3).astype("int8"); b.astype("uint8"); (a * 1e30).astype(
 m.ptp(-(c * 0)); m.ptp(m.append(c * 0, -(c * 0))); m.ptp(z); m.ptp(e);
 m.ptp(C, (0, 2), keepdims=True); m.concatenate([A, B], axis=None); m.concatenate([a, b], 0.0);
 m.concatenate([a, b], axis=True); m.stack([A, B], -1); m.tile(a, reps=2); m.roll(a, shift=3);
-m.repeat(a, repeats=2); m.ptp(m.append(-(c * 0), c * 0))
+m.repeat(a, repeats=2); m.ptp(m.append(-(c * 0), c * 0)); m.setdiff1d(b, c); m.setdiff1d(c, b);
+m.setdiff1d(c, c); m.setdiff1d(T, A); m.intersect1d(T, A); m.intersect1d(b, b); m.setxor1d(T, A);
+m.setxor1d(b, b); m.setxor1d(c, b); m.setxor1d(c, c); m.setxor1d(c * 0, -(c * 0));
+m.setdiff1d(c, c + 100); m.intersect1d(c, c + 100); m.isin(c, b); m.isin(b, c); m.isin(T, A);
+m.isin(z, c); m.isin(c * 0, -(c * 0)); m.isin(c, c[:1]); m.isin(a, e); m.isin(m.tile(c, 99), a);
+m.isin(i, [1, 2]); m.tril_indices(3, 1, 5); m.triu_indices(3, -9); m.triu_indices(4, 9);
+m.tril_indices(4, -9); m.triu_indices(3, 1, 0); m.tril_indices(2, 0, 4); m.tril_indices(60);
+m.triu_indices(60, 2, 50); m.setdiff1d(m.tile(c, 99) * 3, m.tile(a, 99));
+m.intersect1d(m.tile(c, 99), m.tile(a, 99)); m.setxor1d(m.tile(c, 99), m.tile(a, 99) * 3);
+m.histogram(m.tile(c, 99), 7)
 """

@@ -44,7 +44,7 @@ def digitize(x, bins, right=False):
 
 
 def histogram(x, bins=10):
-    if type(bins) is int and 0 < bins <= _FEW_BINS:
+    if type(bins) is int and 0 < bins <= _FEW_BINS and type(x) is np.ndarray and x.size <= _SOUGHT:
         edges = histogram_bin_edges(x, bins)
         if edges is None:
             return None
@@ -57,7 +57,8 @@ def histogram(x, bins=10):
     return np.histogram(x, bins, (x.min().item(), x.max().item()))  # edges as of float64
 
 
-_FEW_BINS = 100  # up to which it is sooner to look for the bin of an element
+_FEW_BINS = 100  # up to which it is sooner to look for the bin of an element,
+_SOUGHT = 2000  # and up to how many elements, than NumPy's way
 
 
 def histogram_bin_edges(x, bins=10):
@@ -98,6 +99,10 @@ def histogram2d(x, y, bins=10):
 def isin(x1, x2):
     if not _is_real(x1, x2) or x1.dtype is not x2.dtype or not x1.size or not x2.size:
         return None
+    if x1.size <= _SOUGHT:
+        there = distinct(x2)
+        if there is not None:
+            return there.take(there.searchsorted(x1), mode="clip") == x1
     return np.isin(x1, x2)
 
 

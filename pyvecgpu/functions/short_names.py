@@ -8,6 +8,7 @@ from ..dtypes import get_default_dtype, is_float, parse_dtype
 from ..native.abi import MAX_NDIM
 from .short_numpy import _INTEGERS, _fits, _indices, _is_real
 
+_FEW = 2000  # elements of a triangle that are sooner found at once
 _LONGEST = 2**31  # elements that are made here
 
 
@@ -127,12 +128,18 @@ def triu_indices_from(x, k=0):
 
 def tril_indices(n, k=0, m=None):
     m = n if m is None else m
-    return np.tril_indices(n, k, m) if _are_ints(n, k, m) and n >= 0 and m >= 0 else None
+    if not _are_ints(n, k, m) or n < 0 or m < 0:
+        return None
+    return np.tri(n, m, k, bool).nonzero() if n * m <= _FEW else np.tril_indices(n, k, m)
 
 
 def triu_indices(n, k=0, m=None):
     m = n if m is None else m
-    return np.triu_indices(n, k, m) if _are_ints(n, k, m) and n >= 0 and m >= 0 else None
+    if not _are_ints(n, k, m) or n < 0 or m < 0:
+        return None
+    if n * m > _FEW:
+        return np.triu_indices(n, k, m)
+    return np.logical_not(np.tri(n, m, k - 1, bool)).nonzero()
 
 
 def indices(dimensions, dtype=np.int64, sparse=False):

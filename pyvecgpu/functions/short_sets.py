@@ -9,7 +9,7 @@ import numpy as np
 from ..dtypes import complex_dtype
 from . import short_numpy
 from .short_counts import _but_zeros
-from .short_numpy import _is_real
+from .short_numpy import _is_real, distinct
 
 
 def _alike(*values):
@@ -60,14 +60,43 @@ def _of_two(function):
     return compute
 
 
-def _numpys_union1d(x1, x2):
-    """Return what np.union1d does, by one order alone."""
-    result = short_numpy.distinct(np.concatenate((x1.reshape(-1), x2.reshape(-1))))
+_FEW = 4000  # floats of two sets that are sooner looked for
+
+
+def _union(x1, x2):
+    result = distinct(np.concatenate((x1.reshape(-1), x2.reshape(-1))))
     return np.union1d(x1, x2) if result is None else result
 
 
-_intersect1d, _union1d = _of_two(np.intersect1d), _of_two(_numpys_union1d)
-_setdiff1d, _setxor1d = _of_two(np.setdiff1d), _of_two(np.setxor1d)
+def _by_places(function, combined):
+    """Return what NumPy's function does, by where the elements of each set are in the other."""
+
+    def compute(x1, x2):
+        if x1.dtype.kind == "f" and x1.size + x2.size > _FEW:  # NumPy orders floats soon
+            return function(x1, x2)
+        a, b = distinct(x1), distinct(x2)
+        return function(x1, x2) if a is None or b is None else combined(a, b)
+
+    return compute
+
+
+def _difference(a, b):
+    return a[b.take(b.searchsorted(a), mode="clip") != a]
+
+
+def _intersection(a, b):
+    return a[b.take(b.searchsorted(a), mode="clip") == a]
+
+
+def _alone(a, b):
+    result = np.concatenate((_difference(a, b), _difference(b, a)))
+    result.sort()
+    return result
+
+
+_union1d, _intersect1d = _of_two(_union), _of_two(_by_places(np.intersect1d, _intersection))
+_setdiff1d = _of_two(_by_places(np.setdiff1d, _difference))
+_setxor1d = _of_two(_by_places(np.setxor1d, _alone))
 
 
 def intersect1d(x1, x2):
