@@ -269,7 +269,8 @@ def _sum_fits(a):
     """Whether no sum of 64-bit integers of an array can be too large for its dtype."""
     if a.size == 0:
         return True
-    least, most = int(np.minimum.reduce(a, axis=None)), int(np.maximum.reduce(a, axis=None))
+    least = int(least_of(a))
+    most = a.item(a.argmax()) if a.flags.c_contiguous else int(np.maximum.reduce(a, axis=None))
     return builtins.max(-least, most) * a.size < 2 ** (63 if a.dtype.kind == "i" else 64)
 
 

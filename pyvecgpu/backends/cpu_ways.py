@@ -156,6 +156,14 @@ def holds(dtype, value):
     return of is bool or (of is int and kind in "iub")
 
 
+_FEW = 100_000  # bools whose bytes are looked through sooner than NumPy says whether all are true
+
+
+def all_true(mask):
+    """Whether all bools of an ndarray, or of NumPy's scalar, are true."""
+    return b"\0" not in mask.tobytes() if mask.size < _FEW else bool(mask.all())
+
+
 def fits(out, given, shape, other=()):
     """Whether NumPy may write a result of operands of two shapes and a dtype straight into out.
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..backends import cpu_functions
 from ..backends.cpu_functions import LEAST, SIGNED
 from ..backends.cpu_sorting import SOME
+from ..backends.cpu_ways import all_true
 from .short_numpy import _fits, _is_axis, _is_real, _multiply, _scan, distinct
 from .short_ufuncs import FLOATS, INTEGERS, float_of, numbers_of, rounded
 
@@ -123,14 +124,9 @@ def _are_points(xp, fp):
     if xp.size <= _FEW:
         places = xp.tolist()
         return math.isfinite(sum(places) + sum(fp.tolist())) and places == sorted(places)
-    if not (_are_finite(xp) and _are_finite(fp)):
+    if not (all_true(np.isfinite(xp)) and all_true(np.isfinite(fp))):
         return False
-    return np.logical_and.reduce(xp[1:] >= xp[:-1])
-
-
-def _are_finite(values):
-    """Whether no float is infinite or NaN, sooner than by np.all."""
-    return np.logical_and.reduce(np.isfinite(values), None)
+    return all_true(xp[1:] >= xp[:-1])
 
 
 def isreal(x):
@@ -178,7 +174,7 @@ def _but_zeros(result, *operands):
 
 def _plain(result, x):
     """The same, and None where a number is infinite or NaN, between which NumPy has NaN."""
-    return _but_zeros(result, x) if _are_finite(result) else None
+    return _but_zeros(result, x) if all_true(np.isfinite(result)) else None
 
 
 def median(x, axis=None):

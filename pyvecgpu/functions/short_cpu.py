@@ -11,7 +11,7 @@ import numpy as np
 
 from ..array import Array, wrap
 from ..backends import cpu_functions, cpu_statistics
-from ..backends.cpu_ways import holds
+from ..backends.cpu_ways import all_true, holds
 from ..device import resolve
 from ..dispatch import observed
 from ..dtypes import get_default_dtype, int64, integer_range, parse_dtype
@@ -240,7 +240,7 @@ def rounded(x, decimals):
         np.rint(result, out=result)
         result /= power
         is_finite = np.isfinite(result)
-        if not np.logical_and.reduce(is_finite, axis=None):  # it may have been too large
+        if not all_true(is_finite):  # it may have been too large
             np.copyto(result, data, where=~is_finite)
     except MemoryError:
         return None
@@ -278,7 +278,7 @@ def all_close(x1, x2, rtol, atol, equal_nan):
     if a.dtype.kind != "f":
         a, b = a.astype(np.float64), b.astype(np.float64)
     try:
-        return bool(cpu_functions.isclose(a, b, rtol, atol, equal_nan).all())
+        return all_true(cpu_functions.isclose(a, b, rtol, atol, equal_nan))
     except (ValueError, MemoryError):
         return None
 
@@ -288,7 +288,7 @@ def all_equal(x1, x2):
     a, b = data_of(x1, "buifc"), data_of(x2, "buifc")
     if a is None or b is None or x1.backend is not x2.backend:
         return None
-    return a.shape == b.shape and bool(np.logical_and.reduce(a == b, axis=None))
+    return a.shape == b.shape and all_true(a == b)
 
 
 # Of axes ------------------------------------------------------------------------------------------

@@ -183,13 +183,13 @@ def _length(x):
     if dtype is None:
         return None
     x = (x if x.dtype.kind == "f" else numbers_of(x)).reshape(-1)
-    if x.size <= _PIECE:
+    if x.size <= _PIECE or x.itemsize == 8:
         return np.sqrt(x.dot(x)) if x.dtype is dtype else np.array(math.sqrt(x.dot(x)), dtype)
     pieces = [x[i : i + _PIECE] for i in range(0, x.size, _PIECE)]
     return np.array(math.sqrt(sum([one.dot(one).item() for one in pieces])), dtype)
 
 
-_PIECE = 10_000  # elements of a product that BLAS makes in this thread alone
+_PIECE = 1 << 16  # float32 elements of which BLAS adds up the products
 
 
 def diagonal(x, offset=0):
