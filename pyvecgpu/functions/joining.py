@@ -375,7 +375,7 @@ def _split(name, x, where, axis, equal, least=0):
 # Repeating and rolling ----------------------------------------------------------------------------
 
 
-@numpys(short_numpy.tile)
+@numpys(short_numpy.tile, of_lists=False)
 def tile(x, repetitions, /):
     """Return x repeated so many times along each axis, as numpy.tile.
 
@@ -403,7 +403,7 @@ def _numpys_repeat(x, repeats, axis=None):
     return x.repeat(repeats, axis)
 
 
-@numpys(_numpys_repeat)
+@numpys(_numpys_repeat, of_lists=False)
 def repeat(x, repeats, /, axis=None):
     """Return every element repeated so many times along an axis; axis=None: of all in a row.
 
@@ -506,7 +506,7 @@ def _repeated(array, shape, counts, before):
     return reshape(copied(view), tuple(merged))
 
 
-@numpys(short_numpy.roll)
+@numpys(short_numpy.roll, of_lists=False)
 def roll(x, /, shift, axis=None):
     """Return x with its elements moved along axes; those beyond the end come in at the beginning.
 

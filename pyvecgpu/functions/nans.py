@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-@numpys(np.nan_to_num)
+@numpys(np.nan_to_num, of_lists=False)
 def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, *, device=None):
     """Return x with numbers for NaN and infinity.
 

@@ -29,17 +29,17 @@ _REAL = "buif"
 _ERRORS = (TypeError, ValueError, IndexError, ArithmeticError, MemoryError)
 
 
-def numpys(function):
+def numpys(function, of_lists=True):
     """Return a decorator: NumPy's function is taken instead, where it gives the same.
 
-    It is for an array or a list of arrays, and integers.
+    It is for an array, or with of_lists a list of arrays, and integers.
     """
 
     def decorate(composed):
         @functools.wraps(composed)
         def call(*arguments, **options):
             first = arguments[0] if arguments else None
-            parts = first if type(first) in _LISTS else (first,)
+            parts = first if of_lists and type(first) in _LISTS else (first,)
             if not parts or type(parts[0]) is not Array or _listeners:
                 return composed(*arguments, **options)
             backend, raws = parts[0].backend, []
