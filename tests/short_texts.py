@@ -107,5 +107,6 @@ m.tril_indices(4, -9); m.triu_indices(3, 1, 0); m.tril_indices(2, 0, 4); m.tril_
 m.triu_indices(60, 2, 50); m.setdiff1d(m.tile(c, 99) * 3, m.tile(a, 99));
 m.intersect1d(m.tile(c, 99), m.tile(a, 99)); m.setxor1d(m.tile(c, 99), m.tile(a, 99) * 3);
 m.histogram(m.tile(c, 99), 7); m.tile([a, b], 2); m.roll([a, b], 1); m.repeat([a, b], 2);
-m.nan_to_num([a, b]); m.tile(a); m.roll(a)
+m.nan_to_num([a, b]); m.tile(a); m.roll(a); m.tile(e, -1); m.tile(A[:0], -2);
+m.insert(A[:1, :1], -1, A[:1, :1]); m.insert(A, 2, B)
 """

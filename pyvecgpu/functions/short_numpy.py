@@ -134,7 +134,8 @@ def insert(x, obj, values, axis=None):
     if not _is_real(x) or type(obj) is not int or not _is_axis(axis, x) or not _fits(x, values):
         return None
     if x.ndim != 1 or (type(values) is np.ndarray and values.ndim != 1):
-        return np.insert(x, obj, values, axis)
+        is_row = axis is not None or type(values) is not np.ndarray or values.ndim < 2
+        return np.insert(x, obj, values, axis) if is_row else None
     n = x.size
     if (axis is not None and not -1 <= axis <= 0) or not -n <= obj <= n:
         return None
@@ -147,7 +148,9 @@ def insert(x, obj, values, axis=None):
 
 def tile(x, reps):
     """Return what np.tile does, of a row at once."""
-    if x.ndim != 1 or type(reps) is not int or reps < 1:
+    if type(reps) is int and reps < 0:
+        raise ValueError("NumPy says so of arrays with elements alone")
+    if x.ndim != 1 or type(reps) is not int or not reps:
         return np.tile(x, reps)
     result = np.empty((reps, x.size), x.dtype)
     result[...] = x
