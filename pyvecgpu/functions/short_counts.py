@@ -58,8 +58,9 @@ def histogram(x, bins=10):
     return np.histogram(x, bins, (x.min().item(), x.max().item()))  # edges as of float64
 
 
-_FEW_BINS = 100  # up to which it is sooner to look for the bin of an element,
-_SOUGHT = 2000  # and up to how many elements, than NumPy's way
+# Up to so many bins of so many elements, and of floats among others, each is sooner looked for than
+# by NumPy's ways.
+_FEW_BINS, _SOUGHT, _FEW_FLOATS = 100, 2000, 200
 
 
 def histogram_bin_edges(x, bins=10):
@@ -100,7 +101,7 @@ def histogram2d(x, y, bins=10):
 def isin(x1, x2):
     if not _is_real(x1, x2) or x1.dtype is not x2.dtype or not x1.size or not x2.size:
         return None
-    if x1.size <= _SOUGHT:
+    if x1.size <= (_SOUGHT if x1.dtype.kind != "f" else _FEW_FLOATS):
         there = distinct(x2)
         if there is not None:
             return there.take(there.searchsorted(x1), mode="clip") == x1

@@ -60,7 +60,7 @@ def _of_two(function):
     return compute
 
 
-_FEW = 4000  # floats of two sets that are sooner looked for
+_FEW = 500  # floats of two sets that are sooner looked for
 
 
 def _union(x1, x2):
