@@ -375,7 +375,13 @@ def _split(name, x, where, axis, equal, least=0):
 # Repeating and rolling ----------------------------------------------------------------------------
 
 
-@numpys(np.tile)
+def _numpys_tile(x, repetitions):
+    if not x.size or repetitions is None or repetitions < 0:  # which NumPy sees later, or not
+        raise ValueError
+    return np.tile(x, repetitions)
+
+
+@numpys(_numpys_tile)
 def tile(x, repetitions, /):
     """Return x repeated so many times along each axis, as numpy.tile.
 

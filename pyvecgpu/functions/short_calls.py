@@ -214,7 +214,8 @@ def made(function):
     The function gets all arguments but `device`, and gives an ndarray, a tuple of such, or None, or
     raises one of NumPy's errors, for what is not for it.
     """
-    taken = {*function.__code__.co_varnames[: function.__code__.co_argcount]}
+    code = function.__code__
+    taken = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
 
     def decorate(composed):
         @functools.wraps(composed)
@@ -228,7 +229,7 @@ def made(function):
             asked = options
             if "device" in options:
                 asked = {name: one for name, one in options.items() if name != "device"}
-            if len(arguments) > len(taken) or not asked.keys() <= taken:
+            if len(arguments) > code.co_argcount or not asked.keys() <= taken:
                 return composed(*arguments, **options)
             try:
                 result = function(*arguments, **asked)

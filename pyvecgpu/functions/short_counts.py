@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from ..backends.cpu_ways import may_share
 from .short_numpy import _fits, _is_axis, _is_real, _multiply, _scan
 from .short_ufuncs import FLOATS, INTEGERS, float_of, numbers_of, rounded
 
@@ -264,7 +265,7 @@ def copyto(dst, src):
 
 
 def putmask(x, mask, values):
-    if not _takes(x, values) or not _is_mask(mask, x):
+    if not _takes(x, values) or not _is_mask(mask, x) or may_share(x, mask):
         return None
     if type(values) is np.ndarray:
         if values.shape != x.shape:

@@ -42,14 +42,16 @@ def _indices(value):
 
 def take(x, indices, axis=None):
     indices = _indices(indices)
-    if indices is None or not _is_real(x) or not _is_axis(axis, x):
-        return None
+    if indices is None or not _is_real(x) or not _is_axis(axis, x) or not x.size:
+        return None  # of an array without elements NumPy takes indices that are out of range
     return x.take(indices, axis)
 
 
 def take_along_axis(x, indices, axis=-1):
     indices = _indices(indices)
     if indices is None or not _is_real(x) or not _is_axis(axis, x) or indices.ndim != x.ndim:
+        return None
+    if not x.size:
         return None
     if x.ndim == 1:
         return x[indices] if axis is None or -1 <= axis <= 0 else None
@@ -59,7 +61,7 @@ def take_along_axis(x, indices, axis=-1):
 def compress(condition, x, axis=None):
     if not _is_real(x, condition) or condition.dtype.kind != "b" or not _is_axis(axis, x):
         return None
-    return x.compress(condition, axis) if condition.ndim == 1 else None
+    return x.compress(condition, axis) if condition.ndim == 1 and x.size else None
 
 
 def extract(condition, x):
@@ -124,6 +126,8 @@ def delete(x, obj, axis=None):
 
 def insert(x, obj, values, axis=None):
     if not _is_real(x) or type(obj) is not int or not _is_axis(axis, x) or not _fits(x, values):
+        return None
+    if type(values) is np.ndarray and values.ndim > x.ndim:
         return None
     return np.insert(x, obj, values, axis)
 
@@ -274,7 +278,7 @@ def cross(x1, x2):
 
 
 def trace(x, offset=0, axis1=0, axis2=1):
-    if not _is_real(x) or x.dtype.char == "e":
+    if not _is_real(x) or x.dtype.char == "e" or type(offset) is not int:
         return None
     diagonal = x.diagonal(offset, axis1, axis2)
     if x.dtype.kind != "f":
@@ -344,7 +348,9 @@ def _scan(ufunc, x, axis):
 
 
 def diff(x, n=1, axis=-1):
-    if not _is_real(x) or x.dtype.kind == "b" or n != 1 or not x.ndim or type(axis) is not int:
+    if not _is_real(x) or x.dtype.kind == "b" or not x.ndim or type(axis) is not int:
+        return None
+    if type(n) is not int or n != 1:
         return None
     if x.ndim == 1:
         return x[1:] - x[:-1] if -1 <= axis <= 0 else None

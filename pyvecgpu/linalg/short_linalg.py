@@ -67,7 +67,9 @@ def solve(x1, x2):
 
 def tensorsolve(a, b):
     dtype = _dtype_beside(a, b)
-    return None if dtype is None else rounded(np.linalg.tensorsolve(a, b), dtype)
+    if dtype is None or not a.size:
+        return None
+    return rounded(np.linalg.tensorsolve(a, b), dtype)
 
 
 def tensorinv(x, ind=2):
