@@ -33,8 +33,9 @@ EPS = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11, "complex64": 2e-5, "c
 
 # By a parameter's name: what is drawn, or "array", "indices" and "bools", and lists of such.
 VALUES = {
-    **dict.fromkeys("x x1 x2 a b a1 a2 p f y values weights dst src xp fp bins v".split(), "array"),
-    **dict.fromkeys("seq_of_zeros to_end to_begin prepend append nan posinf".split(), "array"),
+    **dict.fromkeys(("x", "x1", "x2", "a", "b", "a1", "a2", "p", "f", "y", "bins", "v"), "array"),
+    **dict.fromkeys(("values", "weights", "dst", "src", "xp", "fp", "seq_of_zeros"), "array"),
+    **dict.fromkeys(("to_end", "to_begin", "prepend", "append", "nan", "posinf"), "array"),
     **dict.fromkeys(("indices", "multi_index", "ind", "obj"), "indices"),
     **dict.fromkeys(("mask", "condition"), "bools"),
     **dict.fromkeys(("arrays", "keys", "choices", "operands"), "arrays"),
