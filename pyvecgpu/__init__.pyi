@@ -1613,3 +1613,21 @@ class implicit_transfers:
     def __exit__(self, *error: Any) -> None: ...
 __array_api_version__: str
 __array_namespace_info__: Any
+from numpy import False_ as False_
+from numpy import True_ as True_
+from numpy import base_repr as base_repr
+from numpy import binary_repr as binary_repr
+from numpy import complexfloating as complexfloating
+from numpy import dtype as dtype
+from numpy import errstate as errstate
+from numpy import exceptions as exceptions
+from numpy import floating as floating
+from numpy import format_float_positional as format_float_positional
+from numpy import format_float_scientific as format_float_scientific
+from numpy import generic as generic
+from numpy import inexact as inexact
+from numpy import integer as integer
+from numpy import number as number
+from numpy import signedinteger as signedinteger
+from numpy import typename as typename
+from numpy import unsignedinteger as unsignedinteger
