@@ -17,17 +17,23 @@ import pytest
 
 import pyvecgpu as vg
 
-pytestmark = pytest.mark.devices("cpu", "sim")
+# The examples leave files open.
+pytestmark = [
+    pytest.mark.devices("cpu", "sim"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
 
 LEAST = 0.98  # of the examples that are judged
 # Of an example's text or of an error: why it is not judged.
 APART = {
     r"plt\.|matplotlib|scipy|timeit|getsizeof|help\(|\.info\(": "about other packages",
     r"random|rng|seed": "numbers drawn by another generator",
-    r"'[SUa-zA-Z]+\d*'.*dtype=.U|dtype=.?object|datetime|timedelta|recarray|\('x', |S\d\b|chararray|"
-    r"is not supported; arrays can be": "dtypes that arrays do not have",
+    r"is not supported; arrays can|dtype=.?object|dtype=.U|datetime|timedelta|recarray|np\.void": (
+        "dtypes that arrays do not have"
+    ),
     r"np\.ma\b|poly1d|matrix\(|\.view\(|_names": "objects that there are not",
-    r"\.base\b|\.flags|order='F'|__array_interface__|mmap_mode|flatiter": "how NumPy lies in memory",
+    r"\.base\b|\.flags|order='F'|__array_interface__|mmap_mode|flatiter": "how arrays lie there",
     r"array_repr|repr\(|str\(|empty_like|\bempty\(": "texts, and what lies in memory",
     r"binary_repr\(x": "of an array, whose elements it would bring to the host",
     r"\.dtype\.names|is x\b|np\.uint|np\.int\d+\(|np\.float\d+\(": "scalars with dtypes as classes",
