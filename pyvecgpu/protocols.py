@@ -27,7 +27,7 @@ _PLAIN = {Array, Tracked, np.ndarray, float, int, bool, complex}  # operands of 
 # What a call and each method takes here beside its operands.
 _REDUCING = {"axis", "dtype", "keepdims", "initial", "where"}
 _TAKEN = {"__call__": {"dtype", "where"}, "reduce": _REDUCING, "at": set(), "outer": {"dtype"}}
-_TAKEN |= dict.fromkeys(("accumulate", "reduceat"), {"axis", "dtype"})
+_TAKEN |= {name: {"axis", "dtype"} for name in ("accumulate", "reduceat")}
 
 
 def check_untracked(array):
